@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Registers of BAR 0: the virtio PCI common configuration, ISR, device configuration and
+ * notification (virtio 1.2, 4.1.4), of a virtio-gpu device (5.7).
+ *
+ * The model changes its own state only. What a write asks of the world comes back as effects, for
+ * the caller to carry out.
+ */
+#ifndef VGPU_MODEL_VIRTIO_REGS_H
+#define VGPU_MODEL_VIRTIO_REGS_H
+
+#include "platform.h"
+#include "virtqueue.h"
+
+/* Layout of BAR 0, as the capabilities in config space announce it. */
+#define VGPU_REGS_COMMON	0x0000
+#define VGPU_REGS_ISR		0x1000
+#define VGPU_REGS_DEVICE	0x2000
+#define VGPU_REGS_NOTIFY	0x3000
+#define VGPU_REGS_SECTION	0x1000
+#define VGPU_NOTIFY_MULTIPLIER	4
+
+#define VGPU_REGS_NUM_QUEUES	2
+
+/* What a register write asks for. */
+#define VGPU_EFFECT_RESET	(1u << 0)	/* status was written 0: do it, then vgpu_regs_reset() */
+#define VGPU_EFFECT_DRIVER_OK	(1u << 1)	/* DRIVER_OK went from 0 to 1 */
+#define VGPU_EFFECT_KICK(q)	(1u << (8 + (q)))	/* doorbell of queue q */
+
+/**
+ * struct vgpu_regs - registers of one vGPU
+ * @device_features: offered, fixed
+ * @driver_features: accepted so far; final with FEATURES_OK
+ * @num_scanouts, @num_capsets: of struct virtio_gpu_config
+ * @events_read: of the same; changed by vgpu_regs_display_event()
+ * @config_vector: MSI-X vector of configuration changes
+ */
+struct vgpu_regs {
+	u64 device_features;
+	u64 driver_features;
+	u32 device_feature_select;
+	u32 driver_feature_select;
+	u16 config_vector;
+	u16 queue_select;
+	u8 status;
+	u8 config_generation;
+	u8 isr;
+	u32 events_read;
+	u32 num_scanouts;
+	u32 num_capsets;
+	struct vgpu_vq vq[VGPU_REGS_NUM_QUEUES];
+};
+
+/* VERSION_1, ACCESS_PLATFORM, EVENT_IDX, INDIRECT_DESC, GPU_F_VIRGL, RESOURCE_BLOB, CONTEXT_INIT
+ * (and EDID where there are scanouts). */
+void vgpu_regs_init(struct vgpu_regs *regs, u32 num_scanouts, u32 num_capsets);
+
+/* Power-on state: status 0, queues reset, features forgotten. Keeps num_scanouts and num_capsets. */
+void vgpu_regs_reset(struct vgpu_regs *regs);
+
+/* Any offset and length within BAR 0; what is not a register reads as 0. Reading the ISR clears it. */
+void vgpu_regs_read(struct vgpu_regs *regs, u64 offset, void *buf, size_t len);
+
+/*
+ * Returns VGPU_EFFECT_*. A status of 0 does not change anything by itself: the caller first lets the
+ * engine go, then calls vgpu_regs_reset(). Accesses of a width that the specification does not allow
+ * for the register do nothing. FEATURES_OK is refused (reads back 0) where VERSION_1 or
+ * ACCESS_PLATFORM is missing or an unknown bit is set; queue registers and features can't be changed
+ * out of order.
+ */
+u32 vgpu_regs_write(struct vgpu_regs *regs, u64 offset, const void *buf, size_t len);
+
+bool vgpu_regs_driver_ok(const struct vgpu_regs *regs);
+
+/* Sets DEVICE_NEEDS_RESET; true where the guest is to get a configuration interrupt for it. */
+bool vgpu_regs_needs_reset(struct vgpu_regs *regs);
+
+/* Notes a queue interrupt or configuration change in the ISR. */
+void vgpu_regs_raise(struct vgpu_regs *regs, bool config);
+
+#endif /* VGPU_MODEL_VIRTIO_REGS_H */

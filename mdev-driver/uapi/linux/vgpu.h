@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
+/*
+ * The interface of mdev_vgpu.ko to the two programs that it works with:
+ *
+ *   /dev/vgpu-control	who registers GPUs (vgpu-registrar, vgpud); root only
+ *   /dev/vgpu/<uuid>	the engine of one vGPU, one open file at a time
+ *
+ * The VM's side of a vGPU is VFIO's own interface and is not described here.
+ *
+ * Rules for every structure:
+ *   - argsz is set by the caller to sizeof() of the structure that it was built with.
+ *     The driver reads and writes no more than that; less than the first version is EINVAL.
+ *   - flags and reserved fields that are not named here must be zero (EINVAL), so that they can get
+ *     a meaning later.
+ *   - sizes and offsets are bytes, in the host's byte order; pointers are carried in __u64.
+ *   - every ioctl returns 0 or -1 with errno. EFAULT (bad pointer) and EINVAL (bad argument) are
+ *     possible everywhere and not repeated below.
+ */
+#ifndef _UAPI_LINUX_VGPU_H
+#define _UAPI_LINUX_VGPU_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define VGPU_API_VERSION	1
+#define VGPU_IOC_MAGIC		0xb7
+
+#define VGPU_GPU_NAME_LEN	64
+#define VGPU_TYPE_NAME_LEN	32
+#define VGPU_TYPE_DESC_LEN	128
+#define VGPU_UUID_LEN		16
+#define VGPU_REASON_LEN		128
+
+#define VGPU_MAX_TYPES		32
+#define VGPU_MAX_SCANOUTS	16
+
+/*
+ * ---- /dev/vgpu-control ----------------------------------------------------------------------
+ */
+
+/**
+ * struct vgpu_type_desc - one mdev type of a GPU
+ * @name: [a-z0-9][a-z0-9_.-]*, NUL terminated; mdev prefixes it with the vendor driver's name
+ * @description: free text of one line, shown in the type's "description" attribute
+ * @vram_bytes: device memory promised to a vGPU of this type; > 0
+ * @window_bytes: size of the host-visible window BAR; a power of two, 1 MiB to 64 GiB
+ * @weight: share of GPU time under contention, 1 to 10000
+ * @cap: most GPU time ever, in per cent of the GPU, 1 to 100
+ * @priority: 0 (lowest) to 15
+ * @max_instances: most vGPUs of this type on the GPU; 0: as many as the VRAM holds
+ * @scanouts: displays; 0 in this version
+ */
+struct vgpu_type_desc {
+	char name[VGPU_TYPE_NAME_LEN];
+	char description[VGPU_TYPE_DESC_LEN];
+	__u64 vram_bytes;
+	__u64 window_bytes;
+	__u32 weight;
+	__u32 cap;
+	__u32 priority;
+	__u32 max_instances;
+	__u32 scanouts;
+	__u32 reserved[7];
+};
+
+/**
+ * struct vgpu_control_gpu - argument of VGPU_CONTROL_ADD_GPU and VGPU_CONTROL_SET_TYPES
+ * @gpu: PCI address ("0000:01:00.0"), or "soft:<name>" for a GPU without a PCI device, which gets
+ *	a virtual parent
+ * @vram_bytes: device memory that may be promised to vGPUs, all together; > 0
+ * @ntypes: elements of @types, 1 to VGPU_MAX_TYPES
+ * @type_size: sizeof(struct vgpu_type_desc) of the caller
+ * @types: user pointer to the array; names are unique in it
+ */
+struct vgpu_control_gpu {
+	__u32 argsz;
+	__u32 flags;
+	char gpu[VGPU_GPU_NAME_LEN];
+	__u64 vram_bytes;
+	__u32 ntypes;
+	__u32 type_size;
+	__u64 types;
+	__u64 reserved[4];
+};
+
+/**
+ * struct vgpu_control_remove - argument of VGPU_CONTROL_REMOVE_GPU
+ */
+struct vgpu_control_remove {
+	__u32 argsz;
+	__u32 flags;
+	char gpu[VGPU_GPU_NAME_LEN];
+};
+
+/*
+ * Makes the GPU an mdev parent. Its own driver stays bound.
+ * EEXIST: registered already. EBUSY: an mdev parent already by another driver (GVT-g, NVIDIA vGPU).
+ * ENODEV: no such PCI device. ENXIO: the device has no driver bound, so nothing can run on it.
+ * ENOTTY: not a display controller.
+ */
+#define VGPU_CONTROL_ADD_GPU	_IOW(VGPU_IOC_MAGIC, 0x00, struct vgpu_control_gpu)
+/*
+ * The reverse. EBUSY: the GPU has vGPUs; nothing was changed. ENODEV: not registered.
+ */
+#define VGPU_CONTROL_REMOVE_GPU	_IOW(VGPU_IOC_MAGIC, 0x01, struct vgpu_control_remove)
+/*
+ * Changes VRAM and parameters of a registered GPU's types. Where the names are the same (in any
+ * order) this is done in place and running vGPUs keep what they have; else the GPU must have no
+ * vGPU (EBUSY) and is registered anew. ENOSPC: existing vGPUs were promised more than the new VRAM.
+ */
+#define VGPU_CONTROL_SET_TYPES	_IOW(VGPU_IOC_MAGIC, 0x02, struct vgpu_control_gpu)
+
+/*
+ * ---- /dev/vgpu/<uuid> -----------------------------------------------------------------------
+ *
+ * The order of calls: open, ATTACH, READY, then a loop of poll()/read() for events, QUEUE_POP and
+ * QUEUE_PUSH. Closing the file, or the end of the address space that attached, is the engine's end:
+ * the driver then answers what is in flight with errors until the guest resets the device.
+ *
+ * Epoch. The guest's reset of the device starts a new epoch. Calls that act for the guest carry
+ * the epoch they belong to and fail with ESTALE when it is over, so that nothing of the old life of
+ * the device can reach the new one.
+ */
+
+enum vgpu_queue_id {
+	VGPU_QUEUE_CONTROL = 0,
+	VGPU_QUEUE_CURSOR = 1,
+	VGPU_NUM_QUEUES = 2,
+};
+
+/* struct vgpu_engine_info.state */
+#define VGPU_STATE_OPEN		(1u << 0)	/* a VMM has the device open */
+#define VGPU_STATE_DRIVER_OK	(1u << 1)	/* the guest's driver is up, queues may be popped */
+#define VGPU_STATE_LOST		(1u << 2)	/* an engine died in this epoch: wait for a reset */
+#define VGPU_STATE_REMOVED	(1u << 3)	/* the GPU or the mdev is going away: exit */
+
+/**
+ * struct vgpu_engine_info - argument of VGPU_ENGINE_INFO, filled by the driver
+ * @api_version: VGPU_API_VERSION of the driver
+ * @state: VGPU_STATE_*
+ * @epoch: the device's present epoch
+ * @uuid: the mdev's UUID, big endian as RFC 9562 writes it
+ * @gpu: what VGPU_CONTROL_ADD_GPU was given: PCI address or "soft:<name>"
+ * @type: the type's name, without the vendor driver's prefix
+ * @vram_bytes, @window_bytes, @weight, @cap, @priority, @num_scanouts: the vGPU's parameters: its
+ *	type's, changed by its sysfs attributes. window_bytes and num_scanouts stay as they are
+ *	while a VMM has the device open
+ * @queue_size: entries of each virtqueue at most; so many chains can be in flight
+ */
+struct vgpu_engine_info {
+	__u32 argsz;
+	__u32 flags;
+	__u32 api_version;
+	__u32 state;
+	__u64 epoch;
+	__u8 uuid[VGPU_UUID_LEN];
+	char gpu[VGPU_GPU_NAME_LEN];
+	char type[VGPU_TYPE_NAME_LEN];
+	__u64 vram_bytes;
+	__u64 window_bytes;
+	__u32 weight;
+	__u32 cap;
+	__u32 priority;
+	__u32 num_scanouts;
+	__u32 num_queues;
+	__u32 queue_size;
+	__u64 reserved[8];
+};
+
+/* Fills in struct vgpu_engine_info; allowed before ATTACH. */
+#define VGPU_ENGINE_INFO	_IOWR(VGPU_IOC_MAGIC, 0x10, struct vgpu_engine_info)
+
+/*
+ * Makes the calling process the engine: from now on ioctls and mmap from another address space
+ * (a forked child) fail with EPERM. EBUSY: attached already. ENODEV: the vGPU is going away.
+ */
+#define VGPU_ENGINE_ATTACH	_IO(VGPU_IOC_MAGIC, 0x11)
+
+/**
+ * struct vgpu_engine_ready - argument of VGPU_ENGINE_READY
+ * @num_capsets: virtio_gpu_config.num_capsets, 1 to 63; what the guest may ask GET_CAPSET_INFO for
+ */
+struct vgpu_engine_ready {
+	__u32 argsz;
+	__u32 flags;
+	__u32 num_capsets;
+	__u32 reserved[5];
+};
+
+/* A VMM's open waits (bounded) for this. Needs ATTACH. Once per attach: EALREADY. */
+#define VGPU_ENGINE_READY	_IOW(VGPU_IOC_MAGIC, 0x12, struct vgpu_engine_ready)
+
+/* struct vgpu_engine_event.events */
+#define VGPU_EVENT_KICK		(1u << 0)	/* there may be new chains: pop queues in @queues */
+#define VGPU_EVENT_RESET	(1u << 1)	/* let go of everything, then RESET_DONE(@epoch) */
+#define VGPU_EVENT_CONFIG	(1u << 2)	/* parameters changed: call INFO */
+#define VGPU_EVENT_REMOVED	(1u << 3)	/* the vGPU goes away: exit */
+
+/**
+ * struct vgpu_engine_event - what read() on the engine's file returns
+ * @events: VGPU_EVENT_*, never 0; reading clears what it returned
+ * @queues: bit per queue with VGPU_EVENT_KICK
+ * @epoch: the epoch the events belong to; with VGPU_EVENT_RESET the one that ends
+ *
+ * read() of less than sizeof is EINVAL; it blocks unless O_NONBLOCK (EAGAIN); poll() gives POLLIN
+ * while an event is pending and POLLHUP when the vGPU is gone. Needs ATTACH.
+ */
+struct vgpu_engine_event {
+	__u32 events;
+	__u32 queues;
+	__u64 epoch;
+};
+
+/**
+ * struct vgpu_engine_epoch - argument of VGPU_ENGINE_RESET_DONE
+ */
+struct vgpu_engine_epoch {
+	__u32 argsz;
+	__u32 flags;
+	__u64 epoch;
+};
+
+/*
+ * Answers VGPU_EVENT_RESET: no context, resource or fence of that epoch is left in the engine.
+ * The guest's write of 0 to the device status waits for it (10 s at most, then the engine counts as
+ * lost and its calls fail with ESTALE until it attaches anew). The driver has by itself taken back
+ * the window and all guest memory of the epoch.
+ */
+#define VGPU_ENGINE_RESET_DONE	_IOW(VGPU_IOC_MAGIC, 0x13, struct vgpu_engine_epoch)
+
+/* struct vgpu_queue_pop.flags */
+#define VGPU_POP_TRUNCATE	(1u << 0)	/* a request larger than the buffer is cut, not refused */
+
+/**
+ * struct vgpu_queue_pop - argument of VGPU_ENGINE_QUEUE_POP
+ * @epoch: in
+ * @queue: in, enum vgpu_queue_id
+ * @token: out, names the chain until it is pushed
+ * @buf, @buf_size: in, where the device-readable part goes
+ * @request_size: out, its size, also on EMSGSIZE
+ * @response_size: out, size of the device-writable part
+ */
+struct vgpu_queue_pop {
+	__u32 argsz;
+	__u32 flags;
+	__u64 epoch;
+	__u32 queue;
+	__u32 token;
+	__u64 buf;
+	__u64 buf_size;
+	__u64 request_size;
+	__u64 response_size;
+};
+
+/*
+ * Takes the next chain and copies its request, so that the guest cannot change it any more. Never
+ * blocks. EAGAIN: none; the next one gives VGPU_EVENT_KICK. EMSGSIZE: larger than the buffer; the
+ * chain stays. ESTALE: epoch over. EPROTO: the guest broke the queue (a loop, an address outside its
+ * memory …); the device asks for a reset and the queue gives nothing until then.
+ */
+#define VGPU_ENGINE_QUEUE_POP	_IOWR(VGPU_IOC_MAGIC, 0x14, struct vgpu_queue_pop)
+
+/**
+ * struct vgpu_queue_push - argument of VGPU_ENGINE_QUEUE_PUSH
+ * @token: in, from QUEUE_POP; chains may be pushed in any order and from any thread of the engine
+ * @buf, @size: in, the response; what exceeds the device-writable part is EMSGSIZE
+ */
+struct vgpu_queue_push {
+	__u32 argsz;
+	__u32 flags;
+	__u64 epoch;
+	__u32 queue;
+	__u32 token;
+	__u64 buf;
+	__u64 size;
+};
+
+/*
+ * Writes the response, puts the chain on the used ring and interrupts the guest where it asked for
+ * that. ENOENT: no such chain in flight. ESTALE: epoch over. A chain whose writable part can no longer
+ * be reached is used with length 0.
+ */
+#define VGPU_ENGINE_QUEUE_PUSH	_IOW(VGPU_IOC_MAGIC, 0x15, struct vgpu_queue_push)
+
+/**
+ * struct vgpu_mem_entry - a range of guest memory as the guest names it
+ * @iova: page aligned
+ * @size: a multiple of the page size
+ */
+struct vgpu_mem_entry {
+	__u64 iova;
+	__u64 size;
+};
+
+/* struct vgpu_mem_pin.flags */
+#define VGPU_MEM_WRITE		(1u << 0)
+
+/**
+ * struct vgpu_mem_pin - argument of VGPU_ENGINE_MEM_PIN
+ * @entries, @nentries: in, ranges that shall lie one after the other
+ * @size: out, their sum
+ * @offset: out, where to mmap() the engine's file, MAP_SHARED, for @size bytes; also the name for
+ *	MEM_UNPIN
+ *
+ * Pins guest pages; they count against the VMM's locked memory. A range that the VM unmaps later is
+ * taken away at once: the engine then sees a private page of 0xff there, never a signal.
+ */
+struct vgpu_mem_pin {
+	__u32 argsz;
+	__u32 flags;
+	__u64 epoch;
+	__u64 entries;
+	__u32 nentries;
+	__u32 reserved;
+	__u64 size;
+	__u64 offset;
+};
+
+/*
+ * ENOMEM: the VMM's limit of locked memory, or the vGPU's limit of pinned memory (its VRAM).
+ * EFAULT: a range is not in the VM's IOMMU mappings, or not writable where that was asked for.
+ */
+#define VGPU_ENGINE_MEM_PIN	_IOWR(VGPU_IOC_MAGIC, 0x16, struct vgpu_mem_pin)
+
+/**
+ * struct vgpu_mem_unpin - argument of VGPU_ENGINE_MEM_UNPIN
+ * @offset: from MEM_PIN. Existing mappings of it show 0xff pages from then on. ENOENT: no such pin.
+ */
+struct vgpu_mem_unpin {
+	__u32 argsz;
+	__u32 flags;
+	__u64 epoch;
+	__u64 offset;
+};
+
+#define VGPU_ENGINE_MEM_UNPIN	_IOW(VGPU_IOC_MAGIC, 0x17, struct vgpu_mem_unpin)
+
+/**
+ * struct vgpu_window_range - argument of VGPU_ENGINE_WINDOW_PUBLISH and _UNPUBLISH
+ * @offset: in the window BAR, page aligned
+ * @size: a multiple of the page size, > 0, within the window
+ * @addr: PUBLISH: address in the engine, page aligned; UNPUBLISH: 0
+ *
+ * Everything in [addr, addr + size) must be one shared, writable mapping of a memfd, a dma-buf or a
+ * DRM device, and stay mapped until UNPUBLISH; what is unmapped earlier shows as 0xff pages.
+ */
+struct vgpu_window_range {
+	__u32 argsz;
+	__u32 flags;
+	__u64 epoch;
+	__u64 offset;
+	__u64 size;
+	__u64 addr;
+};
+
+/*
+ * EEXIST: overlaps a published range. EACCES: memory of a kind that may not be shown to a guest.
+ * ENOSPC: too many ranges. ESTALE: epoch over.
+ */
+#define VGPU_ENGINE_WINDOW_PUBLISH	_IOW(VGPU_IOC_MAGIC, 0x18, struct vgpu_window_range)
+/* Takes back one published range, given exactly. On return the guest can't reach it. ENOENT. */
+#define VGPU_ENGINE_WINDOW_UNPUBLISH	_IOW(VGPU_IOC_MAGIC, 0x19, struct vgpu_window_range)
+
+/**
+ * struct vgpu_engine_fail - argument of VGPU_ENGINE_FAIL
+ * @reason: one line of printable ASCII, NUL terminated; goes to the kernel log and to the vGPU's
+ *	"failure" attribute
+ */
+struct vgpu_engine_fail {
+	__u32 argsz;
+	__u32 flags;
+	char reason[VGPU_REASON_LEN];
+};
+
+/* Gives up: as if the engine had died, with a reason. A VMM waiting in open gets EIO at once. */
+#define VGPU_ENGINE_FAIL	_IOW(VGPU_IOC_MAGIC, 0x1a, struct vgpu_engine_fail)
+
+/*
+ * Kept free: 0x20-0x2f scanouts (plane, cursor, EDID), 0x30-0x3f saved state.
+ */
+
+#endif /* _UAPI_LINUX_VGPU_H */
