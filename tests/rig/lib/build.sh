@@ -1,0 +1,24 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+#
+# rig build: runs a command natively in L1's Debian tree, with a kernel's headers in place.
+
+verb_build() {
+    local kernel=6.12
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --kernel) need_value "$@"; kernel=$2; shift 2 ;;
+        --) shift; break ;;
+        -*) die_usage "build: unknown option $1" ;;
+        *) break ;;
+        esac
+    done
+    [ $# -gt 0 ] || die_usage "build: no command"
+    kernel_check "$kernel"
+    need_root
+    tree_l1
+    kernel_root "$kernel"
+    mkdir -p "$CACHE/mnt"
+    exec unshare --mount --propagation private \
+        bash "$RIG_DIR/lib/in-tree" "$CACHE/mnt" "$KERNEL_ROOT:$L1_TREE" "$REPO" /src -- "$@"
+}
