@@ -23,7 +23,7 @@
 #define VGPU_REGS_NUM_QUEUES	2
 
 /* What a register write asks for. */
-#define VGPU_EFFECT_RESET	(1u << 0)	/* status was written 0: do it, then vgpu_regs_reset() */
+#define VGPU_EFFECT_RESET	(1u << 0)	/* status was written 0: then vgpu_regs_reset() */
 #define VGPU_EFFECT_DRIVER_OK	(1u << 1)	/* DRIVER_OK went from 0 to 1 */
 #define VGPU_EFFECT_KICK(q)	(1u << (8 + (q)))	/* doorbell of queue q */
 
@@ -31,13 +31,19 @@
  * struct vgpu_regs - registers of one vGPU
  * @device_features: offered, fixed
  * @driver_features: accepted so far; final with FEATURES_OK
+ * @driver_features_beyond: the driver accepted something above bit 63, which is never offered
+ * @device_feature_select, @driver_feature_select, @queue_select: as the driver wrote them
+ * @config_vector: MSI-X vector of configuration changes, or VIRTIO_MSI_NO_VECTOR
+ * @status: VIRTIO_CONFIG_S_*
+ * @config_generation: changes with the device configuration
+ * @isr: bit 0: a queue interrupt, bit 1: a configuration change
  * @num_scanouts, @num_capsets: of struct virtio_gpu_config
- * @events_read: of the same; changed by vgpu_regs_display_event()
- * @config_vector: MSI-X vector of configuration changes
+ * @events_read: of the same; the driver clears bits by events_clear
  */
 struct vgpu_regs {
 	u64 device_features;
 	u64 driver_features;
+	bool driver_features_beyond;
 	u32 device_feature_select;
 	u32 driver_feature_select;
 	u16 config_vector;
@@ -51,24 +57,35 @@ struct vgpu_regs {
 	struct vgpu_vq vq[VGPU_REGS_NUM_QUEUES];
 };
 
-/* VERSION_1, ACCESS_PLATFORM, EVENT_IDX, INDIRECT_DESC, GPU_F_VIRGL, RESOURCE_BLOB, CONTEXT_INIT
- * (and EDID where there are scanouts). */
+/*
+ * Offers VERSION_1, ACCESS_PLATFORM, EVENT_IDX, INDIRECT_DESC, GPU_F_VIRGL, RESOURCE_BLOB,
+ * CONTEXT_INIT (and EDID where there are scanouts).
+ */
 void vgpu_regs_init(struct vgpu_regs *regs, u32 num_scanouts, u32 num_capsets);
 
-/* Power-on state: status 0, queues reset, features forgotten. Keeps num_scanouts and num_capsets. */
+/*
+ * Power-on state: status 0, queues reset, features forgotten. Keeps num_scanouts, num_capsets and
+ * the generation of the configuration.
+ */
 void vgpu_regs_reset(struct vgpu_regs *regs);
 
-/* Any offset and length within BAR 0; what is not a register reads as 0. Reading the ISR clears it. */
+/* Any offset and length; what is not a register reads as 0. Reading the ISR clears it. */
 void vgpu_regs_read(struct vgpu_regs *regs, u64 offset, void *buf, size_t len);
 
 /*
- * Returns VGPU_EFFECT_*. A status of 0 does not change anything by itself: the caller first lets the
- * engine go, then calls vgpu_regs_reset(). Accesses of a width that the specification does not allow
- * for the register do nothing. FEATURES_OK is refused (reads back 0) where VERSION_1 or
- * ACCESS_PLATFORM is missing or an unknown bit is set; queue registers and features can't be changed
- * out of order.
+ * Returns VGPU_EFFECT_*. A status of 0 does not change anything by itself: the caller first lets
+ * the engine go, then calls vgpu_regs_reset(). Accesses of a width that the specification does not
+ * allow for the register, or that start outside BAR 0, do nothing. FEATURES_OK is refused (reads
+ * back 0) where VERSION_1 or ACCESS_PLATFORM is missing or an unknown bit is set; queue registers
+ * and features can't be changed out of order, and bits of the status can only be set.
  */
 u32 vgpu_regs_write(struct vgpu_regs *regs, u64 offset, const void *buf, size_t len);
+
+/*
+ * An engine with other capsets has taken over. True where the guest is to get a configuration
+ * interrupt for it.
+ */
+bool vgpu_regs_set_num_capsets(struct vgpu_regs *regs, u32 num_capsets);
 
 bool vgpu_regs_driver_ok(const struct vgpu_regs *regs);
 

@@ -41,8 +41,12 @@ struct vgpu_vq_desc {
 
 /**
  * struct vgpu_vq_chain - what is kept of a chain between pop and push
+ * @head: its first descriptor, which names it on the used ring
+ * @nwrite: entries of @write
  * @header: first bytes of the request, zero-filled; enough to answer it with an error
+ * @request_size: sum of the device-readable part
  * @response_size: sum of @write
+ * @write: the device-writable part
  */
 struct vgpu_vq_chain {
 	u16 head;
@@ -61,7 +65,8 @@ struct vgpu_vq_chain {
  * @broken: the guest broke a rule; only a reset helps
  * @event_idx, @indirect: negotiated features, set when the driver is up
  * @next_avail, @next_used: progress, free running
- * @signalled_used, @signalled_valid: where the guest was last interrupted, for EVENT_IDX
+ * @avail_idx: the guest's available index as last read; between it and @next_avail are chains to
+ *	take without looking again
  * @inflight: bit per head that was popped and not yet pushed
  */
 struct vgpu_vq {
@@ -74,17 +79,19 @@ struct vgpu_vq {
 	bool broken;
 	bool event_idx;
 	bool indirect;
-	bool signalled_valid;
 	u16 next_avail;
 	u16 next_used;
-	u16 signalled_used;
+	u16 avail_idx;
 	u64 inflight[VGPU_VQ_MAX_SIZE / 64];
 };
 
 /* State after reset of the device: disabled, offered size VGPU_VQ_MAX_SIZE. */
 void vgpu_vq_reset(struct vgpu_vq *vq);
 
-/* Whether the addresses are aligned and don't wrap; to be asked when the guest enables the queue. */
+/*
+ * Whether the size is allowed and the addresses are aligned and don't wrap; to be asked when the
+ * guest enables the queue.
+ */
 bool vgpu_vq_valid(const struct vgpu_vq *vq);
 
 /**
@@ -95,8 +102,9 @@ bool vgpu_vq_valid(const struct vgpu_vq *vq);
  * @truncate: cut a larger request instead of refusing it
  *
  * 0; -EAGAIN: no chain, and where EVENT_IDX is on, avail_event has been set so that the next one
- * will be announced (looked for once more after that); -EMSGSIZE: larger than @size, chain->request_size
- * says how large, nothing was taken; -EPROTO: broken (now or before); -EFAULT is turned into -EPROTO.
+ * will be announced (looked for once more after that); -EMSGSIZE: larger than @size,
+ * chain->request_size says how large, nothing was taken; -EPROTO: broken (now or before); -EFAULT
+ * is turned into -EPROTO.
  */
 int vgpu_vq_pop(struct vgpu_vq *vq, const struct vgpu_guest_ops *ops, void *guest,
 		struct vgpu_vq_desc *table, struct vgpu_vq_chain *chain,
@@ -107,8 +115,8 @@ int vgpu_vq_pop(struct vgpu_vq *vq, const struct vgpu_guest_ops *ops, void *gues
  * @interrupt: set to whether the guest wants an interrupt for it
  *
  * 0; -ENOENT: not in flight; -EMSGSIZE: @size exceeds response_size, nothing was done; -EPROTO:
- * the used ring can't be written. Where the response can't be written the chain is used with
- * length 0 and the result is 0.
+ * the rings can't be reached, or the queue was broken before. Where the response can't be written
+ * the chain is used with length 0 and the result is 0.
  */
 int vgpu_vq_push(struct vgpu_vq *vq, const struct vgpu_guest_ops *ops, void *guest,
 		 const struct vgpu_vq_chain *chain, const void *buf, size_t size,
