@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* The harness of the driver tests. */
+#include "driver_test.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernel_log.h"
+#include "mdev_host.h"
+
+#define EXIT_SKIPPED 77
+#define SKIP_REASON_LEN 512
+
+typedef struct {
+    DriverTestFn fn;
+    unsigned limit_s;
+} DriverTest;
+
+static int kernel_log = -1;
+/* Shared with the test's process, which writes it. */
+static char *skip_reason;
+
+int64_t now_ms(void)
+{
+    return g_get_monotonic_time() / 1000;
+}
+
+void driver_test_skip(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(skip_reason, SKIP_REASON_LEN, format, args);
+    va_end(args);
+    _exit(EXIT_SKIPPED);
+}
+
+static void print_file(const char *path)
+{
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return;
+    lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line; line++) {
+        if (**line)
+            g_printerr("#   %s\n", *line);
+    }
+}
+
+/* Where in the kernel every thread of @pid is. */
+static void print_stacks(pid_t pid)
+{
+    g_autofree char *dir = g_strdup_printf("/proc/%d/task", pid);
+    g_autoptr(GDir) tasks = g_dir_open(dir, 0, NULL);
+    const char *task;
+
+    while (tasks && (task = g_dir_read_name(tasks))) {
+        g_autofree char *stack = g_build_filename(dir, task, "stack", NULL);
+
+        g_printerr("# stack of %d/%s:\n", pid, task);
+        print_file(stack);
+    }
+}
+
+/* Children that the test's process has left behind become ours (subreaper). */
+static void for_each_child(pid_t parent, void (*fn)(pid_t))
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/children", parent, parent);
+    g_autofree char *text = NULL;
+    g_auto(GStrv) pids = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return;
+    pids = g_strsplit(g_strstrip(text), " ", -1);
+    for (char **pid = pids; *pid; pid++) {
+        if (**pid)
+            fn(atoi(*pid));
+    }
+}
+
+static void print_stacks_of_tree(pid_t pid)
+{
+    print_stacks(pid);
+    for_each_child(pid, print_stacks);
+}
+
+static void kill_one(pid_t pid)
+{
+    kill(pid, SIGKILL);
+}
+
+/* Kills and reaps what is left; false where a process can't be killed. */
+static bool reap_leftovers(void)
+{
+    int64_t end = now_ms() + 60 * 1000;
+
+    for (;;) {
+        for_each_child(getpid(), kill_one);
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
+            return true;
+        if (now_ms() > end) {
+            g_printerr("# a process of the test can't be killed:\n");
+            for_each_child(getpid(), print_stacks);
+            return false;
+        }
+        g_usleep(5000);
+    }
+}
+
+static void run_child(const DriverTest *test)
+{
+    /* GTest's own words on stdout would be taken for TAP of the program. */
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    signal(SIGPIPE, SIG_IGN);
+    test->fn();
+    fflush(NULL);
+    _exit(0);
+}
+
+/* Waits for the test's process; -1 where it had to be killed. */
+static int wait_child(pid_t pid, unsigned limit_s)
+{
+    int64_t end = now_ms() + (int64_t)limit_s * 1000;
+    int status;
+
+    for (;;) {
+        pid_t done = waitpid(pid, &status, WNOHANG);
+
+        if (done == pid)
+            return status;
+        if (now_ms() > end)
+            break;
+        g_usleep(5000);
+    }
+    g_printerr("# still not done after %u s\n", limit_s);
+    print_stacks_of_tree(pid);
+    return -1;
+}
+
+static void report_status(int status)
+{
+    if (status == -1)
+        g_test_message("the test hung");
+    else if (WIFSIGNALED(status))
+        g_test_message("ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else if (WEXITSTATUS(status) == EXIT_SKIPPED)
+        g_test_skip(skip_reason);
+    else if (WEXITSTATUS(status))
+        g_test_message("exit status %d", WEXITSTATUS(status));
+    if (status == -1 || WIFSIGNALED(status) ||
+        (WEXITSTATUS(status) && WEXITSTATUS(status) != EXIT_SKIPPED))
+        g_test_fail();
+}
+
+static void run_test(const void *data)
+{
+    const DriverTest *test = data;
+    unsigned reports;
+    pid_t pid;
+
+    skip_reason[0] = '\0';
+    fflush(NULL);
+    pid = fork();
+    g_assert_cmpint(pid, >=, 0);
+    if (pid == 0)
+        run_child(test);
+
+    report_status(wait_child(pid, test->limit_s));
+    if (!reap_leftovers())
+        g_test_fail();
+    if (mdev_host_cleanup(TEST_GPU_PREFIX) < 0) {
+        g_test_message("what the test left can't be removed");
+        g_test_fail();
+    }
+    reports = kernel_log_check(kernel_log);
+    if (reports) {
+        g_test_message("%u reports in the kernel's log", reports);
+        g_test_fail();
+    }
+}
+
+void driver_test_init(int *argc, char ***argv)
+{
+    g_setenv("G_SLICE", "always-malloc", TRUE);
+    g_test_init(argc, argv, G_TEST_OPTION_ISOLATE_DIRS, NULL);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+
+    kernel_log = kernel_log_open();
+    if (kernel_log < 0)
+        g_error("/dev/kmsg: %s: these tests run as root in the rig", g_strerror(-kernel_log));
+    if (!mdev_host_module_loaded())
+        g_error("/dev/vgpu-control is missing: load mdev_vgpu first");
+    skip_reason = mmap(NULL, SKIP_REASON_LEN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                       -1, 0);
+    g_assert_true(skip_reason != MAP_FAILED);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+void driver_test_add_limit(const char *path, DriverTestFn fn, unsigned limit_s)
+{
+    DriverTest *test = g_new0(DriverTest, 1);
+
+    test->fn = fn;
+    test->limit_s = limit_s;
+    g_test_add_data_func_full(path, test, run_test, g_free);
+}
+
+void driver_test_add(const char *path, DriverTestFn fn)
+{
+    driver_test_add_limit(path, fn, TEST_DEFAULT_LIMIT_S);
+}
+
+int driver_test_run(void)
+{
+    mdev_host_cleanup(TEST_GPU_PREFIX);
+    return g_test_run();
+}

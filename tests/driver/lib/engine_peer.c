@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* A fake engine: its process, its loop, calls into it. */
+#include "engine_peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CALL_MAX (32 * 1024)
+#define BUFFER_SIZE (1024 * 1024)
+
+typedef struct {
+    EngineCall fn;
+    uint32_t size;
+    int32_t ret;
+    uint8_t arg[CALL_MAX];
+} Message;
+
+#define MESSAGE_HEAD offsetof(Message, arg)
+
+static void note_error(EngineCtx *ctx, int ret)
+{
+    if (ret && ret != -EAGAIN && ret != -ESTALE)
+        atomic_store(&ctx->state->error, -ret);
+}
+
+static void answer(EngineCtx *ctx, unsigned queue, uint64_t epoch,
+                   const struct vgpu_queue_pop *pop)
+{
+    size_t room = MIN(pop->response_size, BUFFER_SIZE);
+    size_t size =
+        ctx->handler(ctx, queue, ctx->request, pop->request_size, ctx->response, room);
+
+    note_error(ctx, engine_push(ctx, queue, epoch, pop->token, ctx->response, size));
+}
+
+static void hold(EngineCtx *ctx, unsigned queue, uint64_t epoch, const struct vgpu_queue_pop *pop)
+{
+    EngineHeld *held = &ctx->held[ctx->nheld++ % ENGINE_MAX_HELD];
+
+    held->epoch = epoch;
+    held->queue = queue;
+    held->token = pop->token;
+    held->response_size = pop->response_size;
+    memset(&held->header, 0, sizeof(held->header));
+    memcpy(&held->header, ctx->request, MIN(pop->request_size, sizeof(held->header)));
+}
+
+void engine_serve_queue(EngineCtx *ctx, unsigned queue)
+{
+    uint64_t epoch = engine_epoch(ctx);
+    struct vgpu_queue_pop pop;
+    int ret;
+
+    while (!(ret = engine_pop(ctx, queue, epoch, ctx->request, BUFFER_SIZE, &pop))) {
+        if (atomic_load(&ctx->state->hold) & ENGINE_HOLD_ANSWERS)
+            hold(ctx, queue, epoch, &pop);
+        else
+            answer(ctx, queue, epoch, &pop);
+    }
+    note_error(ctx, ret);
+}
+
+static void handle_reset(EngineCtx *ctx, uint64_t epoch)
+{
+    struct vgpu_engine_epoch done = { .argsz = sizeof(done), .epoch = epoch };
+
+    ctx->nheld = 0;
+    atomic_store(&ctx->state->reset_epoch, epoch);
+    atomic_fetch_add(&ctx->state->resets, 1);
+    if (!(atomic_load(&ctx->state->hold) & ENGINE_HOLD_RESET))
+        engine_ioctl(ctx, VGPU_ENGINE_RESET_DONE, &done);
+}
+
+static void handle_events(EngineCtx *ctx)
+{
+    struct vgpu_engine_event event;
+    ssize_t n = read(ctx->fd, &event, sizeof(event));
+
+    if (n < 0) {
+        if (errno != EAGAIN)
+            ctx->hung_up = true;
+        return;
+    }
+    if (n != sizeof(event)) {
+        note_error(ctx, -EIO);
+        return;
+    }
+    if (event.events & VGPU_EVENT_CONFIG)
+        atomic_fetch_add(&ctx->state->configs, 1);
+    if (event.events & VGPU_EVENT_RESET)
+        handle_reset(ctx, event.epoch);
+    if (event.events & VGPU_EVENT_KICK) {
+        atomic_fetch_add(&ctx->state->kicks, 1);
+        for (unsigned q = 0; q < VGPU_NUM_QUEUES; q++) {
+            if (event.queues & (1u << q) &&
+                !(atomic_load(&ctx->state->hold) & ENGINE_HOLD_QUEUES))
+                engine_serve_queue(ctx, q);
+        }
+    }
+    if (event.events & VGPU_EVENT_REMOVED)
+        atomic_fetch_add(&ctx->state->removed, 1);
+}
+
+/* False where the test has gone or wants us to end. */
+static bool handle_call(EngineCtx *ctx)
+{
+    static Message msg;
+    ssize_t n = recv(ctx->sock, &msg, sizeof(msg), 0);
+
+    if (n < (ssize_t)MESSAGE_HEAD || !msg.fn)
+        return false;
+    msg.ret = msg.fn(ctx, msg.arg);
+    return send(ctx->sock, &msg, MESSAGE_HEAD + msg.size, 0) > 0;
+}
+
+static void loop(EngineCtx *ctx)
+{
+    for (;;) {
+        bool deaf = ctx->hung_up || ctx->fd < 0 ||
+                    atomic_load(&ctx->state->hold) & (ENGINE_HOLD_EVENTS | ENGINE_NO_ATTACH);
+        struct pollfd pfd[2] = {
+            { .fd = ctx->sock, .events = POLLIN },
+            { .fd = deaf ? -1 : ctx->fd, .events = POLLIN },
+        };
+
+        /* The time limit is for what a test changes in state->hold meanwhile. */
+        if (poll(pfd, 2, 20) < 0 && errno != EINTR)
+            return;
+        if (pfd[1].revents & POLLIN)
+            handle_events(ctx);
+        else if (pfd[1].revents) {
+            atomic_fetch_add(&ctx->state->hangups, 1);
+            ctx->hung_up = true;
+        }
+        if (pfd[0].revents && !handle_call(ctx))
+            return;
+    }
+}
+
+static int attach(EngineCtx *ctx, const char *uuid, unsigned flags)
+{
+    g_autofree char *node = g_build_filename("/dev/vgpu", uuid, NULL);
+    struct vgpu_engine_ready ready = {
+        .argsz = sizeof(ready),
+        .num_capsets = ENGINE_NUM_CAPSETS,
+    };
+    int ret;
+
+    ctx->fd = open(node, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (ctx->fd < 0)
+        return -errno;
+    if (flags & ENGINE_NO_ATTACH)
+        return 0;
+    ret = engine_ioctl(ctx, VGPU_ENGINE_ATTACH, NULL);
+    if (!ret && !(flags & ENGINE_NOT_READY))
+        ret = engine_ioctl(ctx, VGPU_ENGINE_READY, &ready);
+    return ret;
+}
+
+static void engine_main(int sock, EngineState *state, const char *uuid, unsigned flags)
+{
+    static EngineCtx ctx;
+    Message hello = { 0 };
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, "fake-engine");
+    /* Whatever else the test has open would live on in here. */
+    dup3(sock, 3, O_CLOEXEC);
+    close_range(4, ~0u, 0);
+
+    ctx.sock = 3;
+    ctx.state = state;
+    ctx.handler = engine_echo;
+    ctx.request = g_malloc(BUFFER_SIZE);
+    ctx.response = g_malloc(BUFFER_SIZE);
+    hello.ret = attach(&ctx, uuid, flags);
+    if (send(ctx.sock, &hello, MESSAGE_HEAD, 0) < 0 || hello.ret)
+        _exit(1);
+    loop(&ctx);
+    close(ctx.fd);
+    _exit(0);
+}
+
+static void reap(EnginePeer *peer)
+{
+    while (waitpid(peer->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    close(peer->sock);
+    munmap(peer->state, sizeof(*peer->state));
+    g_free(peer);
+}
+
+EnginePeer *engine_peer_try_start(const char *uuid, unsigned flags, int *error)
+{
+    EnginePeer *peer = g_new0(EnginePeer, 1);
+    Message hello;
+    int pair[2];
+
+    peer->state = mmap(NULL, sizeof(*peer->state), PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    g_assert_true(peer->state != MAP_FAILED);
+    atomic_store(&peer->state->hold, flags);
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), ==, 0);
+
+    peer->pid = fork();
+    g_assert_cmpint(peer->pid, >=, 0);
+    if (peer->pid == 0)
+        engine_main(pair[1], peer->state, uuid, flags);
+    close(pair[1]);
+    peer->sock = pair[0];
+
+    *error = recv(peer->sock, &hello, sizeof(hello), 0) < (ssize_t)MESSAGE_HEAD ? -EPIPE
+                                                                                 : hello.ret;
+    if (*error) {
+        reap(peer);
+        return NULL;
+    }
+    return peer;
+}
+
+EnginePeer *engine_peer_start(const char *uuid, unsigned flags)
+{
+    int error;
+    EnginePeer *peer = engine_peer_try_start(uuid, flags, &error);
+
+    if (!peer)
+        g_error("engine of vGPU %s: %s", uuid, g_strerror(-error));
+    return peer;
+}
+
+void engine_peer_stop(EnginePeer *peer)
+{
+    shutdown(peer->sock, SHUT_RDWR);
+    reap(peer);
+}
+
+void engine_peer_kill(EnginePeer *peer)
+{
+    kill(peer->pid, SIGKILL);
+    reap(peer);
+}
+
+int engine_peer_call(EnginePeer *peer, EngineCall fn, void *arg, size_t size)
+{
+    g_autofree Message *msg = g_malloc(sizeof(*msg));
+
+    g_assert_cmpuint(size, <=, CALL_MAX);
+    msg->fn = fn;
+    msg->size = (uint32_t)size;
+    msg->ret = 0;
+    if (size)
+        memcpy(msg->arg, arg, size);
+    if (send(peer->sock, msg, MESSAGE_HEAD + size, MSG_NOSIGNAL) < 0)
+        return -EPIPE;
+    if (recv(peer->sock, msg, sizeof(*msg), 0) < (ssize_t)MESSAGE_HEAD)
+        return -EPIPE;
+    if (size)
+        memcpy(arg, msg->arg, size);
+    return msg->ret;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* The VMM's side of VFIO. */
+#include "vfio_vmm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int result(int ret)
+{
+    return ret < 0 ? -errno : 0;
+}
+
+int vmm_container_open(VmmContainer *container)
+{
+    container->has_iommu = false;
+    container->fd = open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC);
+    return container->fd < 0 ? -errno : 0;
+}
+
+void vmm_container_close(VmmContainer *container)
+{
+    close(container->fd);
+    container->fd = -1;
+}
+
+static int open_group(const char *sysfs_device)
+{
+    g_autofree char *link = g_build_filename(sysfs_device, "iommu_group", NULL);
+    g_autofree char *target = g_file_read_link(link, NULL);
+    g_autofree char *number = NULL;
+    g_autofree char *node = NULL;
+    int fd;
+
+    if (!target)
+        return -ENODEV;
+    number = g_path_get_basename(target);
+    node = g_build_filename("/dev/vfio", number, NULL);
+    fd = open(node, O_RDWR | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+int vmm_group_attach(VmmContainer *container, const char *sysfs_device)
+{
+    int group = open_group(sysfs_device);
+    int ret;
+
+    if (group < 0)
+        return group;
+    ret = result(ioctl(group, VFIO_GROUP_SET_CONTAINER, &container->fd));
+    if (!ret && !container->has_iommu) {
+        ret = result(ioctl(container->fd, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU));
+        container->has_iommu = !ret;
+        if (ret)
+            ioctl(group, VFIO_GROUP_UNSET_CONTAINER);
+    }
+    if (ret) {
+        close(group);
+        return ret;
+    }
+    return group;
+}
+
+void vmm_group_detach(int group)
+{
+    ioctl(group, VFIO_GROUP_UNSET_CONTAINER);
+    close(group);
+}
+
+static int read_regions(VmmDevice *dev)
+{
+    for (unsigned i = 0; i < VFIO_PCI_NUM_REGIONS; i++) {
+        dev->region[i] = (struct vfio_region_info){
+            .argsz = sizeof(struct vfio_region_info),
+            .index = i,
+        };
+        if (i == VFIO_PCI_VGA_REGION_INDEX)
+            continue;
+        if (ioctl(dev->fd, VFIO_DEVICE_GET_REGION_INFO, &dev->region[i]) < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+int vmm_device_open(VmmDevice *dev, int group, const char *name)
+{
+    int ret;
+
+    dev->group = group;
+    dev->fd = ioctl(group, VFIO_GROUP_GET_DEVICE_FD, name);
+    if (dev->fd < 0) {
+        ret = -errno;
+        vmm_group_detach(group);
+        return ret;
+    }
+    dev->info = (struct vfio_device_info){ .argsz = sizeof(dev->info) };
+    ret = result(ioctl(dev->fd, VFIO_DEVICE_GET_INFO, &dev->info));
+    if (!ret)
+        ret = read_regions(dev);
+    if (ret)
+        vmm_device_close(dev);
+    return ret;
+}
+
+int vmm_vgpu_open(VmmContainer *container, VmmDevice *dev, const char *uuid)
+{
+    g_autofree char *sysfs = g_build_filename("/sys/bus/mdev/devices", uuid, NULL);
+    int group = vmm_group_attach(container, sysfs);
+
+    return group < 0 ? group : vmm_device_open(dev, group, uuid);
+}
+
+void vmm_device_close(VmmDevice *dev)
+{
+    close(dev->fd);
+    dev->fd = -1;
+    vmm_group_detach(dev->group);
+    dev->group = -1;
+}
+
+int vmm_region_read(const VmmDevice *dev, unsigned region, uint64_t offset, void *buf, size_t len)
+{
+    ssize_t n = pread(dev->fd, buf, len, (off_t)(dev->region[region].offset + offset));
+
+    if (n < 0)
+        return -errno;
+    return n == (ssize_t)len ? 0 : -EIO;
+}
+
+int vmm_region_write(const VmmDevice *dev, unsigned region, uint64_t offset, const void *buf,
+                     size_t len)
+{
+    ssize_t n = pwrite(dev->fd, buf, len, (off_t)(dev->region[region].offset + offset));
+
+    if (n < 0)
+        return -errno;
+    return n == (ssize_t)len ? 0 : -EIO;
+}
+
+uint32_t vmm_config_read(const VmmDevice *dev, unsigned offset, size_t len)
+{
+    uint32_t value = 0;
+    int ret = vmm_region_read(dev, VFIO_PCI_CONFIG_REGION_INDEX, offset, &value, len);
+
+    g_assert_cmpint(ret, ==, 0);
+    return value;
+}
+
+void vmm_config_write(const VmmDevice *dev, unsigned offset, uint32_t value, size_t len)
+{
+    int ret = vmm_region_write(dev, VFIO_PCI_CONFIG_REGION_INDEX, offset, &value, len);
+
+    g_assert_cmpint(ret, ==, 0);
+}
+
+void *vmm_region_mmap(const VmmDevice *dev, unsigned region, uint64_t offset, size_t size,
+                      int prot)
+{
+    void *addr = mmap(NULL, size, prot, MAP_SHARED, dev->fd,
+                      (off_t)(dev->region[region].offset + offset));
+
+    if (addr != MAP_FAILED)
+        madvise(addr, size, MADV_DONTFORK);
+    return addr;
+}
+
+int vmm_ram_new(VmmRam *ram, size_t size, uint64_t iova)
+{
+    ram->size = size;
+    ram->iova = iova;
+    ram->memfd = memfd_create("guest-ram", MFD_CLOEXEC);
+    if (ram->memfd < 0)
+        return -errno;
+    if (ftruncate(ram->memfd, (off_t)size) < 0)
+        return -errno;
+    ram->mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ram->memfd, 0);
+    if (ram->mem == MAP_FAILED)
+        return -errno;
+    madvise(ram->mem, size, MADV_DONTFORK);
+    return 0;
+}
+
+void vmm_ram_free(VmmRam *ram)
+{
+    munmap(ram->mem, ram->size);
+    close(ram->memfd);
+    ram->mem = NULL;
+    ram->memfd = -1;
+}
+
+int vmm_ram_map(VmmContainer *container, const VmmRam *ram)
+{
+    return vmm_dma_map(container, ram->mem, ram->iova, ram->size,
+                       VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE);
+}
+
+int vmm_dma_map(VmmContainer *container, void *addr, uint64_t iova, uint64_t size, uint32_t flags)
+{
+    struct vfio_iommu_type1_dma_map map = {
+        .argsz = sizeof(map),
+        .flags = flags,
+        .vaddr = (uintptr_t)addr,
+        .iova = iova,
+        .size = size,
+    };
+
+    return result(ioctl(container->fd, VFIO_IOMMU_MAP_DMA, &map));
+}
+
+int vmm_dma_unmap(VmmContainer *container, uint64_t iova, uint64_t size)
+{
+    struct vfio_iommu_type1_dma_unmap unmap = {
+        .argsz = sizeof(unmap),
+        .iova = iova,
+        .size = size,
+    };
+
+    return result(ioctl(container->fd, VFIO_IOMMU_UNMAP_DMA, &unmap));
+}
+
+int vmm_set_irqs(const VmmDevice *dev, unsigned index, unsigned start, unsigned count,
+                 const int *eventfds)
+{
+    size_t size = sizeof(struct vfio_irq_set) + count * sizeof(int);
+    g_autofree struct vfio_irq_set *set = g_malloc0(size);
+
+    set->argsz = (uint32_t)size;
+    set->flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+    set->index = index;
+    set->start = start;
+    set->count = count;
+    memcpy(set->data, eventfds, count * sizeof(int));
+    return result(ioctl(dev->fd, VFIO_DEVICE_SET_IRQS, set));
+}
+
+int vmm_irq_action(const VmmDevice *dev, unsigned index, unsigned start, unsigned count,
+                   uint32_t flags)
+{
+    bool with_data = flags & VFIO_IRQ_SET_DATA_BOOL;
+    size_t size = sizeof(struct vfio_irq_set) + (with_data ? count : 0);
+    g_autofree struct vfio_irq_set *set = g_malloc0(size);
+
+    set->argsz = (uint32_t)size;
+    set->flags = flags;
+    set->index = index;
+    set->start = start;
+    set->count = count;
+    if (with_data)
+        memset(set->data, 1, count);
+    return result(ioctl(dev->fd, VFIO_DEVICE_SET_IRQS, set));
+}
+
+int vmm_device_reset(const VmmDevice *dev)
+{
+    return result(ioctl(dev->fd, VFIO_DEVICE_RESET));
+}
+
+uint64_t vmm_eventfd_take(int fd, int timeout_ms)
+{
+    struct pollfd pfd = { .fd = fd, .events = POLLIN };
+    uint64_t value = 0;
+
+    if (poll(&pfd, 1, timeout_ms) <= 0)
+        return 0;
+    return read(fd, &value, sizeof(value)) == sizeof(value) ? value : 0;
+}
