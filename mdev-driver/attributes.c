@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * The attributes of a vGPU, /sys/bus/mdev/devices/<uuid>/vgpu/. mdevctl writes them after it has
+ * created the device, so they take effect when a VMM opens it (window) or at once (all others).
+ */
+#include <linux/device.h>
+#include <linux/sysfs.h>
+
+#include "vgpu_private.h"
+
+static struct vgpu *vgpu_from_dev(struct device *dev)
+{
+	return dev_get_drvdata(dev);
+}
+
+static ssize_t vram_bytes_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", READ_ONCE(vgpu_from_dev(dev)->params.vram_bytes));
+}
+
+static ssize_t vram_bytes_store(struct device *dev, struct device_attribute *attr, const char *buf,
+				size_t count)
+{
+	struct vgpu *vgpu = vgpu_from_dev(dev);
+	u64 bytes;
+	int ret;
+
+	ret = kstrtou64(buf, 0, &bytes);
+	if (ret)
+		return ret;
+	ret = vgpu_gpu_set_vram(vgpu, bytes);
+	if (ret)
+		return ret;
+	vgpu_engine_event(vgpu, VGPU_EVENT_CONFIG, 0);
+	return count;
+}
+static DEVICE_ATTR_RW(vram_bytes);
+
+static ssize_t window_bytes_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", READ_ONCE(vgpu_from_dev(dev)->params.window_bytes));
+}
+
+static ssize_t window_bytes_store(struct device *dev, struct device_attribute *attr,
+				  const char *buf, size_t count)
+{
+	struct vgpu *vgpu = vgpu_from_dev(dev);
+	u64 bytes;
+	int ret;
+
+	ret = kstrtou64(buf, 0, &bytes);
+	if (ret)
+		return ret;
+	if (!vgpu_window_size_ok(bytes)) {
+		dev_err(dev, "window_bytes must be a power of two from 1 MiB to 64 GiB, not %llu\n", bytes);
+		return -EINVAL;
+	}
+	vgpu_gpus_lock();
+	mutex_lock(&vgpu->lock);
+	if (vgpu->open) {
+		dev_err(dev, "window_bytes can't change while a VM has the device open\n");
+		ret = -EBUSY;
+	} else {
+		WRITE_ONCE(vgpu->params.window_bytes, bytes);
+	}
+	mutex_unlock(&vgpu->lock);
+	vgpu_gpus_unlock();
+	if (ret)
+		return ret;
+	vgpu_engine_event(vgpu, VGPU_EVENT_CONFIG, 0);
+	return count;
+}
+static DEVICE_ATTR_RW(window_bytes);
+
+static ssize_t vgpu_store_u32(struct device *dev, const char *name, u32 *param, u32 min, u32 max,
+			      const char *buf, size_t count)
+{
+	u32 value;
+	int ret;
+
+	ret = kstrtou32(buf, 0, &value);
+	if (ret)
+		return ret;
+	if (value < min || value > max) {
+		dev_err(dev, "%s must be from %u to %u, not %u\n", name, min, max, value);
+		return -EINVAL;
+	}
+	vgpu_gpus_lock();
+	WRITE_ONCE(*param, value);
+	vgpu_gpus_unlock();
+	vgpu_engine_event(vgpu_from_dev(dev), VGPU_EVENT_CONFIG, 0);
+	return count;
+}
+
+#define VGPU_ATTR_U32(_name, _min, _max)						\
+static ssize_t _name##_show(struct device *dev, struct device_attribute *attr, char *buf)	\
+{											\
+	return sysfs_emit(buf, "%u\n", READ_ONCE(vgpu_from_dev(dev)->params._name));		\
+}											\
+static ssize_t _name##_store(struct device *dev, struct device_attribute *attr,		\
+			     const char *buf, size_t count)				\
+{											\
+	return vgpu_store_u32(dev, #_name, &vgpu_from_dev(dev)->params._name, _min, _max,	\
+			      buf, count);						\
+}											\
+static DEVICE_ATTR_RW(_name)
+
+VGPU_ATTR_U32(weight, 1, 10000);
+VGPU_ATTR_U32(cap, 1, 100);
+VGPU_ATTR_U32(priority, 0, 15);
+
+static ssize_t state_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	struct vgpu *vgpu = vgpu_from_dev(dev);
+	const char *engine = "none", *device = "closed";
+
+	mutex_lock(&vgpu->lock);
+	if (vgpu->engine.failed)
+		engine = "failed";
+	else if (vgpu->engine.file)
+		engine = vgpu->engine.ready ? "ready" : "starting";
+	if (vgpu->removed)
+		device = "removed";
+	else if (vgpu->lost)
+		device = "lost";
+	else if (vgpu->open)
+		device = vgpu_regs_driver_ok(&vgpu->regs) ? "running" : "open";
+	mutex_unlock(&vgpu->lock);
+	return sysfs_emit(buf, "device=%s engine=%s\n", device, engine);
+}
+static DEVICE_ATTR_RO(state);
+
+static ssize_t failure_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	struct vgpu *vgpu = vgpu_from_dev(dev);
+	ssize_t n;
+
+	mutex_lock(&vgpu->lock);
+	n = sysfs_emit(buf, "%s\n", vgpu->failure);
+	mutex_unlock(&vgpu->lock);
+	return n;
+}
+static DEVICE_ATTR_RO(failure);
+
+#define VGPU_ATTR_COUNTER(_name, _expr)							\
+static ssize_t _name##_show(struct device *dev, struct device_attribute *attr, char *buf)	\
+{											\
+	struct vgpu *vgpu = vgpu_from_dev(dev);						\
+											\
+	return sysfs_emit(buf, "%llu\n", READ_ONCE(_expr));				\
+}											\
+static DEVICE_ATTR_RO(_name)
+
+VGPU_ATTR_COUNTER(window_published_bytes, vgpu->window.published_bytes);
+VGPU_ATTR_COUNTER(window_faults, vgpu->stats.window_faults);
+VGPU_ATTR_COUNTER(doorbells, vgpu->stats.doorbells);
+VGPU_ATTR_COUNTER(interrupts, vgpu->stats.interrupts);
+VGPU_ATTR_COUNTER(requests, vgpu->stats.requests);
+VGPU_ATTR_COUNTER(engine_losses, vgpu->stats.engine_losses);
+
+static ssize_t pinned_bytes_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n",
+			  READ_ONCE(vgpu_from_dev(dev)->mem.pinned_pages) << PAGE_SHIFT);
+}
+static DEVICE_ATTR_RO(pinned_bytes);
+
+static struct attribute *vgpu_attrs[] = {
+	&dev_attr_vram_bytes.attr,
+	&dev_attr_window_bytes.attr,
+	&dev_attr_weight.attr,
+	&dev_attr_cap.attr,
+	&dev_attr_priority.attr,
+	&dev_attr_state.attr,
+	&dev_attr_failure.attr,
+	&dev_attr_pinned_bytes.attr,
+	&dev_attr_window_published_bytes.attr,
+	&dev_attr_window_faults.attr,
+	&dev_attr_doorbells.attr,
+	&dev_attr_interrupts.attr,
+	&dev_attr_requests.attr,
+	&dev_attr_engine_losses.attr,
+	NULL,
+};
+
+static const struct attribute_group vgpu_group = {
+	.name = "vgpu",
+	.attrs = vgpu_attrs,
+};
+
+const struct attribute_group *vgpu_mdev_groups[] = {
+	&vgpu_group,
+	NULL,
+};

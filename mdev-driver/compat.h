@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * What differs between the kernels that the module is built for (6.1, 6.12, 7.2), so that no other
+ * file asks for a version.
+ */
+#ifndef VGPU_COMPAT_H
+#define VGPU_COMPAT_H
+
+#include <linux/device/class.h>
+#include <linux/eventfd.h>
+#include <linux/mm.h>
+#include <linux/version.h>
+#include <linux/vfio.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+#define vgpu_eventfd_signal(ctx)	eventfd_signal(ctx, 1)
+#else
+#define vgpu_eventfd_signal(ctx)	eventfd_signal(ctx)
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+static inline void vgpu_vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
+{
+	vma->vm_flags |= flags;
+}
+
+static inline void vgpu_vm_flags_clear(struct vm_area_struct *vma, unsigned long flags)
+{
+	vma->vm_flags &= ~flags;
+}
+#else
+#define vgpu_vm_flags_set(vma, flags)	vm_flags_set(vma, flags)
+#define vgpu_vm_flags_clear(vma, flags)	vm_flags_clear(vma, flags)
+#endif
+
+/* An annotation that 6.1 doesn't know. */
+#ifndef __counted_by
+#define __counted_by(member)
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define VGPU_DEVNODE_DEVICE		struct device
+#define VGPU_VFIO_IOMMUFD_OPS
+#else
+#define VGPU_DEVNODE_DEVICE		const struct device
+#define VGPU_VFIO_IOMMUFD_OPS				\
+	.bind_iommufd = vfio_iommufd_emulated_bind,	\
+	.unbind_iommufd = vfio_iommufd_emulated_unbind,	\
+	.attach_ioas = vfio_iommufd_emulated_attach_ioas,	\
+	.detach_ioas = vfio_iommufd_emulated_detach_ioas,
+#endif
+
+/* Since 6.19 the core answers VFIO_DEVICE_GET_REGION_INFO and asks the driver by a callback. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)
+#define VGPU_VFIO_REGION_INFO_OPS(fn)
+#else
+#define VGPU_VFIO_REGION_INFO_OPS(fn)	.get_region_info_caps = fn,
+#endif
+
+static inline long vgpu_pin_remote(struct mm_struct *mm, unsigned long addr, unsigned long n,
+				   unsigned int flags, struct page **pages)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+	return pin_user_pages_remote(mm, addr, n, flags, pages, NULL, NULL);
+#else
+	return pin_user_pages_remote(mm, addr, n, flags, pages, NULL);
+#endif
+}
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+#include <linux/pfn_t.h>
+
+static inline vm_fault_t vgpu_insert_mixed(struct vm_area_struct *vma, unsigned long addr,
+					   unsigned long pfn)
+{
+	return vmf_insert_mixed(vma, addr, __pfn_to_pfn_t(pfn, PFN_DEV));
+}
+#else
+#define vgpu_insert_mixed(vma, addr, pfn)	vmf_insert_mixed(vma, addr, pfn)
+#endif
+
+/* The PFN that a present, writable PTE of @vma maps at @addr; -EAGAIN where there is none. */
+static inline int vgpu_follow_pfn(struct vm_area_struct *vma, unsigned long addr,
+				  unsigned long *pfn)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+	spinlock_t *ptl;
+	pte_t *pte;
+	int ret;
+
+	if (follow_pte(vma->vm_mm, addr, &pte, &ptl))
+		return -EAGAIN;
+	*pfn = pte_pfn(*pte);
+	ret = pte_write(*pte) ? 0 : -EAGAIN;
+	pte_unmap_unlock(pte, ptl);
+	return ret;
+#else
+	struct follow_pfnmap_args args = { .vma = vma, .address = addr };
+	int ret;
+
+	if (follow_pfnmap_start(&args))
+		return -EAGAIN;
+	*pfn = args.pfn;
+	ret = args.writable ? 0 : -EAGAIN;
+	follow_pfnmap_end(&args);
+	return ret;
+#endif
+}
+
+#endif /* VGPU_COMPAT_H */

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * /dev/vgpu-control: which GPUs are shared, and by which types (uapi/linux/vgpu.h).
+ */
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "vgpu_private.h"
+
+static struct vgpu_type_desc *vgpu_control_copy_types(const struct vgpu_control_gpu *arg)
+{
+	struct vgpu_type_desc *descs;
+
+	/* A caller with larger descriptions may say things that this driver doesn't know. */
+	if (!arg->ntypes || arg->ntypes > VGPU_MAX_TYPES || arg->type_size != sizeof(*descs))
+		return ERR_PTR(-EINVAL);
+	return memdup_user(u64_to_user_ptr(arg->types), arg->ntypes * sizeof(*descs));
+}
+
+static long vgpu_control_gpu(void __user *user,
+			     int (*act)(const struct vgpu_control_gpu *arg,
+					const struct vgpu_type_desc *descs))
+{
+	struct vgpu_type_desc *descs;
+	struct vgpu_control_gpu arg;
+	int ret;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	if (arg.argsz < sizeof(arg) || arg.flags || memchr_inv(arg.reserved, 0, sizeof(arg.reserved)))
+		return -EINVAL;
+	if (strnlen(arg.gpu, sizeof(arg.gpu)) == sizeof(arg.gpu))
+		return -EINVAL;
+	descs = vgpu_control_copy_types(&arg);
+	if (IS_ERR(descs))
+		return PTR_ERR(descs);
+	ret = vgpu_types_check(&arg, descs);
+	if (!ret)
+		ret = act(&arg, descs);
+	kfree(descs);
+	return ret;
+}
+
+static long vgpu_control_remove(void __user *user)
+{
+	struct vgpu_control_remove arg;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	if (arg.argsz < sizeof(arg) || arg.flags ||
+	    strnlen(arg.gpu, sizeof(arg.gpu)) == sizeof(arg.gpu))
+		return -EINVAL;
+	return vgpu_gpu_remove(arg.gpu);
+}
+
+static long vgpu_control_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	void __user *user = (void __user *)arg;
+
+	switch (cmd) {
+	case VGPU_CONTROL_ADD_GPU:
+		return vgpu_control_gpu(user, vgpu_gpu_add);
+	case VGPU_CONTROL_SET_TYPES:
+		return vgpu_control_gpu(user, vgpu_gpu_set_types);
+	case VGPU_CONTROL_REMOVE_GPU:
+		return vgpu_control_remove(user);
+	default:
+		return -ENOTTY;
+	}
+}
+
+static const struct file_operations vgpu_control_fops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = vgpu_control_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+};
+
+static struct miscdevice vgpu_control_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "vgpu-control",
+	.fops = &vgpu_control_fops,
+	.mode = 0600,
+};
+
+int vgpu_control_init(void)
+{
+	return misc_register(&vgpu_control_device);
+}
+
+void vgpu_control_exit(void)
+{
+	misc_deregister(&vgpu_control_device);
+}

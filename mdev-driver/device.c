@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Life of the virtual device: power on, reset, the loss of its engine, removal. What happens in which
+ * order is decided here; the other files only do their part.
+ *
+ * An epoch is the time between two resets. It begins clean: nothing published, pinned or in flight.
+ */
+#include <linux/moduleparam.h>
+
+#include "vgpu_private.h"
+
+/* The one that virtio devices of QEMU carry; guests look at the device id only. */
+#define VGPU_PCI_SUBSYSTEM_ID	0x1100
+
+static unsigned int vgpu_reset_timeout_ms = 10000;
+module_param_named(reset_timeout_ms, vgpu_reset_timeout_ms, uint, 0644);
+MODULE_PARM_DESC(reset_timeout_ms, "how long a reset waits for the engine before it counts as lost");
+
+/* Ends the epoch. The engine is told to let go of what it has; see vgpu_device_reset(). */
+static void vgpu_device_end_epoch(struct vgpu *vgpu)
+{
+	u64 ended = vgpu->epoch++;
+
+	lockdep_assert_held(&vgpu->lock);
+	vgpu_queue_forget(vgpu);
+	vgpu_mem_release_all(vgpu);
+	vgpu_window_unpublish_all(vgpu);
+	vgpu->lost = false;
+	if (vgpu->engine.file && vgpu->engine.used) {
+		vgpu->engine.used = false;
+		vgpu->engine.clean = false;
+		vgpu->engine.event_epoch = ended;
+		vgpu_engine_event(vgpu, VGPU_EVENT_RESET, 0);
+	}
+}
+
+static bool vgpu_device_let_go(struct vgpu *vgpu)
+{
+	return !READ_ONCE(vgpu->engine.file) || READ_ONCE(vgpu->engine.clean);
+}
+
+/* Drops vgpu->lock while waiting. */
+static void vgpu_device_wait_let_go(struct vgpu *vgpu)
+{
+	unsigned long timeout = msecs_to_jiffies(READ_ONCE(vgpu_reset_timeout_ms));
+	long left;
+
+	vgpu->resetting++;
+	mutex_unlock(&vgpu->lock);
+	left = wait_event_killable_timeout(vgpu->state_wait, vgpu_device_let_go(vgpu), timeout);
+	mutex_lock(&vgpu->lock);
+	vgpu->resetting--;
+	if (!left && !vgpu_device_let_go(vgpu))
+		vgpu_device_lose(vgpu, "the engine did not let go in time when the guest reset the device");
+}
+
+/*
+ * Reset by the guest (status 0), the VMM (VFIO_DEVICE_RESET) or the end of the VMM. With @wait it
+ * returns only when the engine has let go; without, opening the device again waits for that.
+ */
+void vgpu_device_reset(struct vgpu *vgpu, bool wait)
+{
+	lockdep_assert_held(&vgpu->lock);
+	vgpu_device_end_epoch(vgpu);
+	if (wait)
+		vgpu_device_wait_let_go(vgpu);
+	vgpu_regs_reset(&vgpu->regs);
+	vgpu->regs.num_capsets = vgpu->engine.num_capsets;
+}
+
+/* The device as it is when a VMM opens it. */
+void vgpu_device_power_on(struct vgpu *vgpu)
+{
+	lockdep_assert_held(&vgpu->lock);
+	vgpu->window_bytes_open = vgpu->params.window_bytes;
+	vgpu_pci_init(&vgpu->pci, vgpu->window_bytes_open, VGPU_PCI_SUBSYSTEM_ID);
+	vgpu_regs_init(&vgpu->regs, vgpu->params.scanouts, vgpu->engine.num_capsets);
+	vgpu->failure[0] = '\0';
+}
+
+void vgpu_device_needs_reset(struct vgpu *vgpu)
+{
+	lockdep_assert_held(&vgpu->lock);
+	if (vgpu_regs_needs_reset(&vgpu->regs))
+		vgpu_irq_config(vgpu);
+}
+
+/* The guest's driver is up. Without an engine it gets errors, not silence. */
+static void vgpu_device_driver_ok(struct vgpu *vgpu)
+{
+	if (!vgpu->engine.ready || !vgpu->engine.clean) {
+		dev_warn(vgpu_dev(vgpu), "no engine is running; the guest gets errors until it resets the device\n");
+		vgpu->lost = true;
+		vgpu_device_needs_reset(vgpu);
+		return;
+	}
+	vgpu->engine.used = true;
+	vgpu_engine_event(vgpu, VGPU_EVENT_KICK, BIT(VGPU_NUM_QUEUES) - 1);
+}
+
+static void vgpu_device_kick(struct vgpu *vgpu, u32 queue)
+{
+	vgpu->stats.doorbells++;
+	if (vgpu->lost)
+		vgpu_queue_answer_lost(vgpu);
+	else
+		vgpu_engine_event(vgpu, VGPU_EVENT_KICK, BIT(queue));
+}
+
+void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t len)
+{
+	u32 effects, q;
+
+	lockdep_assert_held(&vgpu->lock);
+	/* One of the VM's processors waits for a reset; what others do meanwhile is void. */
+	if (vgpu->resetting)
+		return;
+
+	effects = vgpu_regs_write(&vgpu->regs, offset, buf, len);
+	if (effects & VGPU_EFFECT_RESET)
+		vgpu_device_reset(vgpu, true);
+	if (effects & VGPU_EFFECT_DRIVER_OK)
+		vgpu_device_driver_ok(vgpu);
+	for (q = 0; q < VGPU_NUM_QUEUES; q++)
+		if (effects & VGPU_EFFECT_KICK(q))
+			vgpu_device_kick(vgpu, q);
+}
+
+void vgpu_device_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len)
+{
+	lockdep_assert_held(&vgpu->lock);
+	vgpu_regs_read(&vgpu->regs, offset, buf, len);
+}
+
+/*
+ * The engine has died, failed or is stuck. Rings stay readable, device memory goes, and every request
+ * gets an error, so that the guest neither hangs nor takes garbage for an answer.
+ */
+void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
+{
+	bool in_use = vgpu->engine.used || vgpu_regs_driver_ok(&vgpu->regs);
+
+	lockdep_assert_held(&vgpu->lock);
+	if (!vgpu->engine.file)
+		return;
+	vgpu_engine_detach(vgpu);
+	strscpy(vgpu->failure, reason, sizeof(vgpu->failure));
+	vgpu_window_keep_system_pages(vgpu);
+	vgpu_mem_release_all(vgpu);
+	if (in_use && vgpu->open) {
+		dev_warn(vgpu_dev(vgpu), "%s; the guest gets errors until it resets the device\n", reason);
+		vgpu->stats.engine_losses++;
+		vgpu->lost = true;
+		vgpu_device_needs_reset(vgpu);
+		vgpu_queue_answer_lost(vgpu);
+	}
+	wake_up_all(&vgpu->state_wait);
+}
+
+/* Goes on with what could not be done where it was noticed. */
+void vgpu_device_lost_work(struct work_struct *work)
+{
+	struct vgpu *vgpu = container_of(work, struct vgpu, lost_work);
+
+	mutex_lock(&vgpu->lock);
+	if (vgpu->engine.file && READ_ONCE(vgpu->engine.mm_gone))
+		vgpu_device_lose(vgpu, "the engine died");
+	else if (vgpu->lost && vgpu->open && !vgpu->resetting)
+		vgpu_queue_answer_lost(vgpu);
+	mutex_unlock(&vgpu->lock);
+}
+
+/* The GPU or the mdev goes away: nothing of the GPU stays reachable, and all are asked to leave. */
+void vgpu_device_revoke(struct vgpu *vgpu)
+{
+	mutex_lock(&vgpu->lock);
+	if (!vgpu->removed) {
+		vgpu->removed = true;
+		vgpu_window_unpublish_all(vgpu);
+		vgpu_engine_event(vgpu, VGPU_EVENT_REMOVED, 0);
+		wake_up_all(&vgpu->state_wait);
+	}
+	mutex_unlock(&vgpu->lock);
+	vgpu_irq_request(vgpu);
+}

@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Physical GPUs that are shared, and the ledger of what is promised of each.
+ *
+ * A GPU stays bound to its own driver. When that goes (unbind, unplug), its vGPUs are revoked at once,
+ * and the mdev parent is unregistered by a work item, as that waits for VMMs.
+ */
+#include <linux/fs.h>
+#include <linux/kdev_t.h>
+#include <linux/kernfs.h>
+#include <linux/major.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+
+#include "vgpu_private.h"
+
+#define VGPU_SOFT_PREFIX	"soft:"
+#define VGPU_DRM_MAJOR		226
+
+static LIST_HEAD(gpus);
+static DEFINE_MUTEX(gpus_lock);
+/* Unregistering may wait for a VMM for long: not on a workqueue of others. */
+static struct workqueue_struct *gpu_wq;
+/* GPUs whose memory is still there. */
+static atomic_t gpu_count;
+static DECLARE_WAIT_QUEUE_HEAD(gpu_count_wait);
+
+static struct class vgpu_soft_class = {
+	.name = "vgpu-soft",
+};
+
+void vgpu_gpus_lock(void)
+{
+	mutex_lock(&gpus_lock);
+}
+
+void vgpu_gpus_unlock(void)
+{
+	mutex_unlock(&gpus_lock);
+}
+
+static struct vgpu_gpu *vgpu_gpu_find(const char *name)
+{
+	struct vgpu_gpu *gpu;
+
+	lockdep_assert_held(&gpus_lock);
+	list_for_each_entry(gpu, &gpus, node)
+		if (!strcmp(gpu->name, name))
+			return gpu;
+	return NULL;
+}
+
+static void vgpu_gpu_free(struct vgpu_gpu *gpu)
+{
+	kfree(gpu->type_ptrs);
+	kfree(gpu->types);
+	kfree(gpu);
+	if (atomic_dec_and_test(&gpu_count))
+		wake_up(&gpu_count_wait);
+}
+
+/*
+ * mdev's objects point into ours, and the core does not tell when the last of them is gone (someone may hold
+ * an mdev by its struct device). So the memory waits until no type is referenced any more.
+ */
+static void vgpu_gpu_free_work(struct work_struct *work)
+{
+	struct vgpu_gpu *gpu = container_of(to_delayed_work(work), struct vgpu_gpu, free_work);
+	u32 i;
+
+	for (i = 0; i < gpu->ntypes; i++) {
+		if (gpu->types[i].core.parent && kref_read(&gpu->types[i].core.kobj.kref)) {
+			queue_delayed_work(gpu_wq, &gpu->free_work, HZ);
+			return;
+		}
+	}
+	vgpu_gpu_free(gpu);
+}
+
+static void vgpu_gpu_release(struct kref *kref)
+{
+	struct vgpu_gpu *gpu = container_of(kref, struct vgpu_gpu, kref);
+
+	if (gpu->soft)
+		device_unregister(gpu->dev);
+	else
+		put_device(gpu->dev);
+	queue_delayed_work(gpu_wq, &gpu->free_work, HZ);
+}
+
+void vgpu_gpu_put(struct vgpu_gpu *gpu)
+{
+	kref_put(&gpu->kref, vgpu_gpu_release);
+}
+
+/* Unregisters the parent, which removes its vGPUs and may wait for their VMMs. */
+static void vgpu_gpu_unregister(struct vgpu_gpu *gpu)
+{
+	mdev_unregister_parent(&gpu->parent);
+	mutex_lock(&gpus_lock);
+	list_del(&gpu->node);
+	mutex_unlock(&gpus_lock);
+	vgpu_gpu_put(gpu);
+}
+
+static void vgpu_gpu_unregister_work(struct work_struct *work)
+{
+	vgpu_gpu_unregister(container_of(work, struct vgpu_gpu, unregister_work));
+}
+
+static int vgpu_pci_match_name(struct device *dev, const void *name)
+{
+	return !strcmp(dev_name(dev), name);
+}
+
+/* 0: fit to be a parent. Under the device's lock. */
+static int vgpu_gpu_check_parent(struct device *dev)
+{
+	struct kernfs_node *types;
+
+	if (to_pci_dev(dev)->class >> 16 != PCI_BASE_CLASS_DISPLAY)
+		return -ENOTTY;
+	if (!dev->driver)
+		return -ENXIO;
+	/* mdev's core would only log that. */
+	types = sysfs_get_dirent(dev->kobj.sd, "mdev_supported_types");
+	if (types) {
+		sysfs_put(types);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+/* The parent device, with a reference. */
+static struct device *vgpu_gpu_device(const char *name, bool soft)
+{
+	struct device *dev;
+
+	if (soft)
+		return device_create(&vgpu_soft_class, NULL, 0, NULL, "%s",
+				     name + strlen(VGPU_SOFT_PREFIX));
+	dev = bus_find_device(&pci_bus_type, NULL, name, vgpu_pci_match_name);
+	return dev ?: ERR_PTR(-ENODEV);
+}
+
+static struct vgpu_gpu *vgpu_gpu_new(const struct vgpu_control_gpu *arg,
+				     const struct vgpu_type_desc *descs)
+{
+	struct vgpu_gpu *gpu = kzalloc(sizeof(*gpu), GFP_KERNEL);
+	u32 i;
+
+	if (!gpu)
+		return NULL;
+	atomic_inc(&gpu_count);
+	gpu->types = kcalloc(arg->ntypes, sizeof(*gpu->types), GFP_KERNEL);
+	gpu->type_ptrs = kcalloc(arg->ntypes, sizeof(*gpu->type_ptrs), GFP_KERNEL);
+	if (!gpu->types || !gpu->type_ptrs) {
+		vgpu_gpu_free(gpu);
+		return NULL;
+	}
+
+	kref_init(&gpu->kref);
+	INIT_LIST_HEAD(&gpu->vgpus);
+	INIT_WORK(&gpu->unregister_work, vgpu_gpu_unregister_work);
+	INIT_DELAYED_WORK(&gpu->free_work, vgpu_gpu_free_work);
+	strscpy(gpu->name, arg->gpu, sizeof(gpu->name));
+	gpu->soft = strstarts(arg->gpu, VGPU_SOFT_PREFIX);
+	gpu->vram_bytes = arg->vram_bytes;
+	gpu->ntypes = arg->ntypes;
+	for (i = 0; i < arg->ntypes; i++) {
+		struct vgpu_type *type = &gpu->types[i];
+
+		strscpy(type->name, descs[i].name, sizeof(type->name));
+		vgpu_type_set(type, &descs[i]);
+		type->gpu = gpu;
+		type->core.sysfs_name = type->name;
+		type->core.pretty_name = type->name;
+		gpu->type_ptrs[i] = &type->core;
+	}
+	return gpu;
+}
+
+/* Registers @gpu with gpus_lock and, for a PCI device, its device lock held. */
+static int vgpu_gpu_register(struct vgpu_gpu *gpu)
+{
+	int ret = 0;
+
+	if (vgpu_gpu_find(gpu->name))
+		return -EEXIST;
+	if (!gpu->soft)
+		ret = vgpu_gpu_check_parent(gpu->dev);
+	if (ret)
+		return ret;
+	ret = mdev_register_parent(&gpu->parent, gpu->dev, &vgpu_mdev_driver, gpu->type_ptrs,
+				   gpu->ntypes);
+	if (ret)
+		return ret;
+	list_add_tail(&gpu->node, &gpus);
+	return 0;
+}
+
+static bool vgpu_gpu_name_ok(const char *name)
+{
+	size_t len = strnlen(name, VGPU_GPU_NAME_LEN);
+
+	if (len == VGPU_GPU_NAME_LEN || !len)
+		return false;
+	return !strchr(name, '/') && strcmp(name, VGPU_SOFT_PREFIX);
+}
+
+int vgpu_gpu_add(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs)
+{
+	struct vgpu_gpu *gpu;
+	int ret;
+
+	if (!vgpu_gpu_name_ok(arg->gpu))
+		return -EINVAL;
+	gpu = vgpu_gpu_new(arg, descs);
+	if (!gpu)
+		return -ENOMEM;
+
+	/* Before a device of that name is made: a soft GPU's would clash. */
+	mutex_lock(&gpus_lock);
+	ret = vgpu_gpu_find(arg->gpu) ? -EEXIST : 0;
+	mutex_unlock(&gpus_lock);
+	if (ret)
+		goto err_free;
+	gpu->dev = vgpu_gpu_device(gpu->name, gpu->soft);
+	if (IS_ERR(gpu->dev)) {
+		ret = PTR_ERR(gpu->dev);
+		goto err_free;
+	}
+
+	device_lock(gpu->dev);
+	mutex_lock(&gpus_lock);
+	ret = vgpu_gpu_register(gpu);
+	mutex_unlock(&gpus_lock);
+	device_unlock(gpu->dev);
+	if (ret)
+		vgpu_gpu_put(gpu);
+	return ret;
+
+err_free:
+	vgpu_gpu_free(gpu);
+	return ret;
+}
+
+int vgpu_gpu_remove(const char *name)
+{
+	struct vgpu_gpu *gpu;
+	int ret = 0;
+
+	mutex_lock(&gpus_lock);
+	gpu = vgpu_gpu_find(name);
+	if (!gpu || gpu->gone)
+		ret = -ENODEV;
+	else if (!list_empty(&gpu->vgpus))
+		ret = -EBUSY;
+	else
+		gpu->gone = true;	/* no vGPU from now on */
+	mutex_unlock(&gpus_lock);
+	if (!ret)
+		vgpu_gpu_unregister(gpu);
+	return ret;
+}
+
+static const struct vgpu_type_desc *vgpu_desc_find(const struct vgpu_control_gpu *arg,
+						   const struct vgpu_type_desc *descs,
+						   const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < arg->ntypes; i++)
+		if (!strcmp(descs[i].name, name))
+			return &descs[i];
+	return NULL;
+}
+
+static bool vgpu_same_names(const struct vgpu_gpu *gpu, const struct vgpu_control_gpu *arg,
+			    const struct vgpu_type_desc *descs)
+{
+	u32 i;
+
+	if (gpu->ntypes != arg->ntypes)
+		return false;
+	for (i = 0; i < gpu->ntypes; i++)
+		if (!vgpu_desc_find(arg, descs, gpu->types[i].name))
+			return false;
+	return true;
+}
+
+int vgpu_gpu_set_types(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs)
+{
+	struct vgpu_gpu *gpu;
+	bool in_place = false;
+	int ret = 0;
+	u32 i;
+
+	mutex_lock(&gpus_lock);
+	gpu = vgpu_gpu_find(arg->gpu);
+	if (!gpu || gpu->gone) {
+		ret = -ENODEV;
+	} else if (vgpu_same_names(gpu, arg, descs)) {
+		in_place = true;
+		if (gpu->vram_promised > arg->vram_bytes)
+			ret = -ENOSPC;
+	}
+	if (in_place && !ret) {
+		gpu->vram_bytes = arg->vram_bytes;
+		for (i = 0; i < gpu->ntypes; i++)
+			vgpu_type_set(&gpu->types[i],
+				      vgpu_desc_find(arg, descs, gpu->types[i].name));
+	}
+	mutex_unlock(&gpus_lock);
+	if (ret || in_place)
+		return ret;
+
+	/* Names are fixed with the registration. */
+	ret = vgpu_gpu_remove(arg->gpu);
+	return ret ?: vgpu_gpu_add(arg, descs);
+}
+
+/* How many more vGPUs of a type fit. Under gpus_lock. */
+u32 vgpu_type_available(const struct vgpu_type *type)
+{
+	const struct vgpu_gpu *gpu = type->gpu;
+	u64 fit = 0;
+
+	if (!gpu->gone && gpu->vram_bytes > gpu->vram_promised)
+		fit = div64_u64(gpu->vram_bytes - gpu->vram_promised, type->params.vram_bytes);
+	if (type->max_instances)
+		fit = min_t(u64, fit, type->max_instances - min(type->count, type->max_instances));
+	return min_t(u64, fit, U32_MAX);
+}
+
+/* Enters a new vGPU into the ledger, with a reference to its GPU. */
+int vgpu_gpu_admit(struct vgpu *vgpu)
+{
+	struct vgpu_type *type = vgpu->type;
+	struct vgpu_gpu *gpu = type->gpu;
+	int ret = 0;
+
+	mutex_lock(&gpus_lock);
+	if (gpu->gone) {
+		ret = -ENODEV;
+	} else if (!vgpu_type_available(type)) {
+		dev_err(gpu->dev, "no vGPU of type %s left: it needs %llu MiB, %llu of %llu MiB are promised to others, %u of at most %u exist\n",
+			type->name, type->params.vram_bytes >> 20, gpu->vram_promised >> 20,
+			gpu->vram_bytes >> 20, type->count, type->max_instances ?: U32_MAX);
+		ret = -ENOSPC;
+	} else {
+		kref_get(&gpu->kref);
+		vgpu->gpu = gpu;
+		vgpu->params = type->params;
+		gpu->vram_promised += vgpu->params.vram_bytes;
+		type->count++;
+		list_add_tail(&vgpu->node, &gpu->vgpus);
+	}
+	mutex_unlock(&gpus_lock);
+	return ret;
+}
+
+void vgpu_gpu_dismiss(struct vgpu *vgpu)
+{
+	mutex_lock(&gpus_lock);
+	vgpu->gpu->vram_promised -= vgpu->params.vram_bytes;
+	vgpu->type->count--;
+	list_del_init(&vgpu->node);
+	mutex_unlock(&gpus_lock);
+}
+
+int vgpu_gpu_set_vram(struct vgpu *vgpu, u64 bytes)
+{
+	struct vgpu_gpu *gpu = vgpu->gpu;
+	int ret = 0;
+	u64 others;
+
+	mutex_lock(&gpus_lock);
+	others = gpu->vram_promised - vgpu->params.vram_bytes;
+	if (!bytes) {
+		ret = -EINVAL;
+	} else if (bytes > gpu->vram_bytes || others > gpu->vram_bytes - bytes) {
+		dev_err(vgpu_dev(vgpu), "%llu MiB of VRAM can't be had: %llu of %llu MiB are promised to others\n",
+			bytes >> 20, others >> 20, gpu->vram_bytes >> 20);
+		ret = -ENOSPC;
+	} else {
+		gpu->vram_promised = others + bytes;
+		WRITE_ONCE(vgpu->params.vram_bytes, bytes);
+	}
+	mutex_unlock(&gpus_lock);
+	return ret;
+}
+
+static int vgpu_dev_has_devt(struct device *dev, void *devt)
+{
+	if (dev->devt == *(dev_t *)devt && MAJOR(dev->devt))
+		return 1;
+	return device_for_each_child(dev, devt, vgpu_dev_has_devt);
+}
+
+/*
+ * Whether a mapped file is the GPU's own: a device node somewhere below it (DRM), or a file of its driver
+ * (i915's anonymous mappings, NVIDIA's nodes).
+ */
+bool vgpu_gpu_owns_file(struct vgpu_gpu *gpu, struct file *file)
+{
+	struct inode *inode = file_inode(file);
+	const struct module *owner = NULL;
+	dev_t devt = inode->i_rdev;
+
+	if (gpu->soft)
+		return false;
+	if (S_ISCHR(inode->i_mode) && MAJOR(devt) == VGPU_DRM_MAJOR)
+		return device_for_each_child(gpu->dev, &devt, vgpu_dev_has_devt);
+
+	/* dev->driver can't be read without the device's lock; the module is enough. */
+	if (READ_ONCE(gpu->dev->driver))
+		owner = gpu->dev->driver->owner;
+	return owner && file->f_op->owner == owner;
+}
+
+/* Called under the device's lock: tells everybody, waits for nobody. */
+static void vgpu_gpu_gone(struct device *dev)
+{
+	struct vgpu_gpu *gpu;
+	struct vgpu *vgpu;
+
+	mutex_lock(&gpus_lock);
+	list_for_each_entry(gpu, &gpus, node) {
+		if (gpu->dev != dev || gpu->gone)
+			continue;
+		gpu->gone = true;
+		list_for_each_entry(vgpu, &gpu->vgpus, node)
+			vgpu_device_revoke(vgpu);
+		queue_work(gpu_wq, &gpu->unregister_work);
+	}
+	mutex_unlock(&gpus_lock);
+}
+
+static int vgpu_pci_notify(struct notifier_block *nb, unsigned long action, void *data)
+{
+	if (action == BUS_NOTIFY_UNBIND_DRIVER || action == BUS_NOTIFY_DEL_DEVICE)
+		vgpu_gpu_gone(data);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block vgpu_pci_notifier = {
+	.notifier_call = vgpu_pci_notify,
+};
+
+int vgpu_gpus_init(void)
+{
+	int ret;
+
+	gpu_wq = alloc_workqueue("vgpu-gpu", WQ_UNBOUND, 0);
+	if (!gpu_wq)
+		return -ENOMEM;
+	ret = class_register(&vgpu_soft_class);
+	if (ret)
+		goto err_wq;
+	ret = bus_register_notifier(&pci_bus_type, &vgpu_pci_notifier);
+	if (ret)
+		goto err_class;
+	return 0;
+
+err_class:
+	class_unregister(&vgpu_soft_class);
+err_wq:
+	destroy_workqueue(gpu_wq);
+	return ret;
+}
+
+/* No vGPU exists any more: they hold the module. */
+void vgpu_gpus_exit(void)
+{
+	struct vgpu_gpu *gpu;
+
+	bus_unregister_notifier(&pci_bus_type, &vgpu_pci_notifier);
+	flush_workqueue(gpu_wq);
+	while ((gpu = list_first_entry_or_null(&gpus, struct vgpu_gpu, node)))
+		vgpu_gpu_unregister(gpu);
+	class_unregister(&vgpu_soft_class);
+	wait_event(gpu_count_wait, !atomic_read(&gpu_count));
+	destroy_workqueue(gpu_wq);
+}

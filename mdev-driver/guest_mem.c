@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Guest memory, as far as the VM's IOMMU mappings reach.
+ *
+ * Rings and requests are reached through a small cache of pinned pages. The backing of resources is
+ * pinned by MEM_PIN and mapped into the engine. dma_unmap takes either away at once.
+ */
+#include <linux/highmem.h>
+#include <linux/iommu.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "vgpu_private.h"
+
+#define VGPU_MEM_MAX_ENTRIES	65536
+
+/*
+ * struct vgpu_mem_object - the result of a MEM_PIN
+ * @offset: where the engine maps it
+ * @pages: NULL where the VM has taken the page away; under map_lock
+ */
+struct vgpu_mem_object {
+	struct list_head node;
+	u64 offset;
+	u64 npages;
+	bool writable;
+	u32 nentries;
+	struct page **pages;
+	struct vgpu_mem_entry entries[] __counted_by(nentries);
+};
+
+static void vgpu_cache_drop(struct vgpu *vgpu, struct vgpu_cached_page *slot)
+{
+	if (slot->page)
+		vfio_unpin_pages(&vgpu->vdev, slot->iova, 1);
+	slot->page = NULL;
+}
+
+/* The pinned page at @iova, or NULL where the VM has not mapped it for reading and writing. */
+static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova)
+{
+	struct vgpu_mem *mem = &vgpu->mem;
+	struct vgpu_cached_page *victim = &mem->cache[0];
+	unsigned int i;
+
+	lockdep_assert_held(&mem->lock);
+	mem->clock++;
+	for (i = 0; i < VGPU_PAGE_CACHE_SIZE; i++) {
+		struct vgpu_cached_page *slot = &mem->cache[i];
+
+		if (slot->page && slot->iova == iova) {
+			slot->used = mem->clock;
+			return slot->page;
+		}
+		if (!slot->page || (victim->page && slot->used < victim->used))
+			victim = slot;
+	}
+
+	vgpu_cache_drop(vgpu, victim);
+	if (vfio_pin_pages(&vgpu->vdev, iova, 1, IOMMU_READ | IOMMU_WRITE, &victim->page) != 1) {
+		victim->page = NULL;
+		return NULL;
+	}
+	victim->iova = iova;
+	victim->used = mem->clock;
+	return victim->page;
+}
+
+static int vgpu_guest_access(struct vgpu *vgpu, u64 iova, void *buf, size_t len, bool write)
+{
+	int ret = 0;
+
+	if (!vgpu->open || iova + len < iova)
+		return -EFAULT;
+
+	mutex_lock(&vgpu->mem.lock);
+	while (len) {
+		size_t in_page = offset_in_page(iova);
+		size_t n = min(len, PAGE_SIZE - in_page);
+		struct page *page = vgpu_cache_get(vgpu, iova & PAGE_MASK);
+
+		if (!page) {
+			ret = -EFAULT;
+			break;
+		}
+		if (write)
+			memcpy_to_page(page, in_page, buf, n);
+		else
+			memcpy_from_page(buf, page, in_page, n);
+		iova += n;
+		buf += n;
+		len -= n;
+	}
+	mutex_unlock(&vgpu->mem.lock);
+	return ret;
+}
+
+static int vgpu_guest_read(void *guest, u64 iova, void *buf, size_t len)
+{
+	return vgpu_guest_access(guest, iova, buf, len, false);
+}
+
+static int vgpu_guest_write(void *guest, u64 iova, const void *buf, size_t len)
+{
+	return vgpu_guest_access(guest, iova, (void *)buf, len, true);
+}
+
+const struct vgpu_guest_ops vgpu_guest_ops = {
+	.read = vgpu_guest_read,
+	.write = vgpu_guest_write,
+};
+
+static struct vgpu_mem_object *vgpu_mem_find(struct vgpu *vgpu, u64 offset)
+{
+	struct vgpu_mem_object *object;
+
+	lockdep_assert_held(&vgpu->map_lock);
+	list_for_each_entry(object, &vgpu->mem.objects, node)
+		if (offset >= object->offset &&
+		    offset - object->offset < object->npages << PAGE_SHIFT)
+			return object;
+	return NULL;
+}
+
+/*
+ * Takes pages [first, first + count) of an object away, which are contiguous in guest memory from @iova:
+ * out of the table, out of the engine, then unpinned.
+ */
+static void vgpu_mem_take_away(struct vgpu *vgpu, struct vgpu_mem_object *object, u64 first,
+			       u64 count, u64 iova)
+{
+	u64 i;
+
+	lockdep_assert_held(&vgpu->mem.lock);
+	/*
+	 * The lowest bit of a page pointer is free: it marks what faults must not find any more, but
+	 * is still to be unpinned.
+	 */
+	mutex_lock(&vgpu->map_lock);
+	for (i = first; i < first + count; i++)
+		if (object->pages[i])
+			object->pages[i] = (void *)((unsigned long)object->pages[i] | 1);
+	mutex_unlock(&vgpu->map_lock);
+
+	unmap_mapping_range(vgpu->inode->i_mapping, object->offset + (first << PAGE_SHIFT),
+			    count << PAGE_SHIFT, 1);
+
+	for (i = first; i < first + count; i++, iova += PAGE_SIZE) {
+		if (!object->pages[i])
+			continue;
+		vfio_unpin_pages(&vgpu->vdev, iova, 1);
+		vgpu->mem.pinned_pages--;
+		mutex_lock(&vgpu->map_lock);
+		object->pages[i] = NULL;
+		mutex_unlock(&vgpu->map_lock);
+	}
+}
+
+static void vgpu_mem_object_free(struct vgpu *vgpu, struct vgpu_mem_object *object)
+{
+	u64 first = 0;
+	u32 i;
+
+	for (i = 0; i < object->nentries; i++) {
+		u64 count = object->entries[i].size >> PAGE_SHIFT;
+
+		vgpu_mem_take_away(vgpu, object, first, count, object->entries[i].iova);
+		first += count;
+	}
+	mutex_lock(&vgpu->map_lock);
+	list_del(&object->node);
+	mutex_unlock(&vgpu->map_lock);
+	kvfree(object->pages);
+	kvfree(object);
+}
+
+/* Called by VFIO when the VM unmaps; may come at any time, from any thread of the VMM. */
+void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length)
+{
+	u64 last = iova + length - 1;
+	struct vgpu_mem_object *object;
+	unsigned int i;
+	u32 e;
+
+	mutex_lock(&vgpu->mem.lock);
+	for (i = 0; i < VGPU_PAGE_CACHE_SIZE; i++) {
+		struct vgpu_cached_page *slot = &vgpu->mem.cache[i];
+
+		if (slot->page && slot->iova >= iova && slot->iova <= last)
+			vgpu_cache_drop(vgpu, slot);
+	}
+	list_for_each_entry(object, &vgpu->mem.objects, node) {
+		u64 first = 0;
+
+		for (e = 0; e < object->nentries; e++) {
+			const struct vgpu_mem_entry *entry = &object->entries[e];
+			u64 from = max(iova, entry->iova);
+			u64 to = min(last, entry->iova + entry->size - 1);
+
+			if (from <= to)
+				vgpu_mem_take_away(vgpu, object,
+						   first + ((from - entry->iova) >> PAGE_SHIFT),
+						   (to - from + PAGE_SIZE) >> PAGE_SHIFT, from);
+			first += entry->size >> PAGE_SHIFT;
+		}
+	}
+	mutex_unlock(&vgpu->mem.lock);
+}
+
+void vgpu_mem_release_all(struct vgpu *vgpu)
+{
+	struct vgpu_mem_object *object, *tmp;
+	unsigned int i;
+
+	mutex_lock(&vgpu->mem.lock);
+	for (i = 0; i < VGPU_PAGE_CACHE_SIZE; i++)
+		vgpu_cache_drop(vgpu, &vgpu->mem.cache[i]);
+	list_for_each_entry_safe(object, tmp, &vgpu->mem.objects, node)
+		vgpu_mem_object_free(vgpu, object);
+	mutex_unlock(&vgpu->mem.lock);
+}
+
+static int vgpu_mem_check(const struct vgpu_mem_pin *arg, const struct vgpu_mem_entry *entries,
+			  u64 *npages)
+{
+	u64 pages = 0;
+	u32 i;
+
+	if (!arg->nentries || arg->nentries > VGPU_MEM_MAX_ENTRIES)
+		return -EINVAL;
+	for (i = 0; i < arg->nentries; i++) {
+		const struct vgpu_mem_entry *entry = &entries[i];
+
+		if (!entry->size || !PAGE_ALIGNED(entry->iova) || !PAGE_ALIGNED(entry->size))
+			return -EINVAL;
+		if (entry->iova + entry->size < entry->iova)
+			return -EINVAL;
+		pages += entry->size >> PAGE_SHIFT;
+		/* Also keeps the sum from wrapping. */
+		if (pages > 1ull << 32)
+			return -ENOMEM;
+	}
+	*npages = pages;
+	return 0;
+}
+
+static int vgpu_mem_pin_pages(struct vgpu *vgpu, struct vgpu_mem_object *object)
+{
+	int prot = IOMMU_READ | (object->writable ? IOMMU_WRITE : 0);
+	u64 done = 0;
+	u32 e;
+
+	for (e = 0; e < object->nentries; e++) {
+		u64 iova = object->entries[e].iova;
+		u64 left = object->entries[e].size >> PAGE_SHIFT;
+
+		while (left) {
+			int n = min_t(u64, left, VFIO_PIN_PAGES_MAX_ENTRIES);
+			int ret = vfio_pin_pages(&vgpu->vdev, iova, n, prot, object->pages + done);
+
+			if (ret != n) {
+				if (ret > 0)
+					vfio_unpin_pages(&vgpu->vdev, iova, ret);
+				memset(object->pages + done, 0, n * sizeof(*object->pages));
+				return ret == -ENOMEM ? -ENOMEM : -EFAULT;
+			}
+			vgpu->mem.pinned_pages += n;
+			iova += (u64)n << PAGE_SHIFT;
+			done += n;
+			left -= n;
+		}
+	}
+	return 0;
+}
+
+static struct vgpu_mem_object *vgpu_mem_object_new(const struct vgpu_mem_pin *arg,
+						   const struct vgpu_mem_entry *entries, u64 npages)
+{
+	struct vgpu_mem_object *object;
+
+	object = kvzalloc(struct_size(object, entries, arg->nentries), GFP_KERNEL_ACCOUNT);
+	if (!object)
+		return NULL;
+	object->pages = kvcalloc(npages, sizeof(*object->pages), GFP_KERNEL_ACCOUNT);
+	if (!object->pages) {
+		kvfree(object);
+		return NULL;
+	}
+	object->npages = npages;
+	object->writable = arg->flags & VGPU_MEM_WRITE;
+	object->nentries = arg->nentries;
+	memcpy(object->entries, entries, arg->nentries * sizeof(*entries));
+	return object;
+}
+
+int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_pin *arg, const struct vgpu_mem_entry *entries)
+{
+	u64 limit = READ_ONCE(vgpu->params.vram_bytes) >> PAGE_SHIFT;
+	struct vgpu_mem_object *object;
+	u64 npages;
+	int ret;
+
+	lockdep_assert_held(&vgpu->lock);
+	ret = vgpu_mem_check(arg, entries, &npages);
+	if (ret)
+		return ret;
+	if (npages > limit || vgpu->mem.pinned_pages > limit - npages)
+		return -ENOMEM;
+	object = vgpu_mem_object_new(arg, entries, npages);
+	if (!object)
+		return -ENOMEM;
+
+	mutex_lock(&vgpu->mem.lock);
+	object->offset = vgpu->mem.next_offset;
+	vgpu->mem.next_offset += npages << PAGE_SHIFT;
+	mutex_lock(&vgpu->map_lock);
+	list_add(&object->node, &vgpu->mem.objects);
+	mutex_unlock(&vgpu->map_lock);
+	ret = vgpu_mem_pin_pages(vgpu, object);
+	if (ret) {
+		vgpu_mem_object_free(vgpu, object);
+	} else {
+		arg->size = npages << PAGE_SHIFT;
+		arg->offset = object->offset;
+	}
+	mutex_unlock(&vgpu->mem.lock);
+	return ret;
+}
+
+int vgpu_mem_unpin(struct vgpu *vgpu, u64 offset)
+{
+	struct vgpu_mem_object *object;
+
+	lockdep_assert_held(&vgpu->lock);
+	mutex_lock(&vgpu->mem.lock);
+	mutex_lock(&vgpu->map_lock);
+	object = vgpu_mem_find(vgpu, offset);
+	mutex_unlock(&vgpu->map_lock);
+	if (object && object->offset == offset)
+		vgpu_mem_object_free(vgpu, object);
+	else
+		object = NULL;
+	mutex_unlock(&vgpu->mem.lock);
+	return object ? 0 : -ENOENT;
+}
+
+static vm_fault_t vgpu_mem_fault(struct vm_fault *vmf)
+{
+	struct vgpu *vgpu = vmf->vma->vm_private_data;
+	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
+	struct vgpu_mem_object *object;
+	struct page *page = NULL;
+	unsigned int noreclaim;
+	vm_fault_t ret;
+
+	mutex_lock(&vgpu->map_lock);
+	object = vgpu_mem_find(vgpu, offset);
+	if (object)
+		page = object->pages[(offset - object->offset) >> PAGE_SHIFT];
+	if (!page || ((unsigned long)page & 1))
+		page = vgpu->window.scratch;
+	noreclaim = memalloc_noreclaim_save();
+	ret = vmf_insert_pfn(vmf->vma, vmf->address, page_to_pfn(page));
+	memalloc_noreclaim_restore(noreclaim);
+	mutex_unlock(&vgpu->map_lock);
+	return ret;
+}
+
+static const struct vm_operations_struct vgpu_mem_vm_ops = {
+	.fault = vgpu_mem_fault,
+};
+
+/* The engine's mmap(); its file keeps the vGPU. */
+int vgpu_mem_mmap(struct vgpu *vgpu, struct vm_area_struct *vma)
+{
+	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	u64 size = vma->vm_end - vma->vm_start;
+	struct vgpu_mem_object *object;
+	int ret = -EINVAL;
+
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	mutex_lock(&vgpu->map_lock);
+	object = vgpu_mem_find(vgpu, offset);
+	if (object && size <= (object->npages << PAGE_SHIFT) - (offset - object->offset))
+		ret = (vma->vm_flags & VM_WRITE) && !object->writable ? -EACCES : 0;
+	if (!ret && !object->writable)
+		vgpu_vm_flags_clear(vma, VM_MAYWRITE);
+	mutex_unlock(&vgpu->map_lock);
+	if (ret)
+		return ret;
+
+	vgpu_vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY);
+	vma->vm_private_data = vgpu;
+	vma->vm_ops = &vgpu_mem_vm_ops;
+	return 0;
+}
+
+void vgpu_mem_init(struct vgpu *vgpu)
+{
+	mutex_init(&vgpu->mem.lock);
+	INIT_LIST_HEAD(&vgpu->mem.objects);
+	vgpu->mem.next_offset = VGPU_MEM_OFFSET_BASE;
+}

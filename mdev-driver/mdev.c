@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * The mdev driver: a vGPU comes and goes by sysfs "create" and "remove".
+ */
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "vgpu_private.h"
+
+void vgpu_uuid_bytes(const struct vgpu *vgpu, u8 out[VGPU_UUID_LEN])
+{
+	uuid_t uuid;
+	char text[UUID_STRING_LEN + 1];
+
+	/* mdev keeps a guid_t; RFC 9562's order differs in the first three fields. */
+	snprintf(text, sizeof(text), "%pUl", &vgpu->mdev->uuid);
+	if (!uuid_parse(text, &uuid))
+		export_uuid(out, &uuid);
+}
+
+int vgpu_object_init(struct vgpu *vgpu)
+{
+	int ret = -ENOMEM;
+
+	mutex_init(&vgpu->lock);
+	mutex_init(&vgpu->map_lock);
+	spin_lock_init(&vgpu->irq_lock);
+	init_waitqueue_head(&vgpu->state_wait);
+	INIT_LIST_HEAD(&vgpu->node);
+	INIT_WORK(&vgpu->lost_work, vgpu_device_lost_work);
+	vgpu_mem_init(vgpu);
+	vgpu_engine_init(vgpu);
+
+	vgpu->table = kvcalloc(VGPU_VQ_MAX_DESCS, sizeof(*vgpu->table), GFP_KERNEL);
+	vgpu->chain = kzalloc(sizeof(*vgpu->chain), GFP_KERNEL);
+	vgpu->bounce = kvmalloc(VGPU_BOUNCE_SIZE, GFP_KERNEL);
+	if (!vgpu->table || !vgpu->chain || !vgpu->bounce)
+		goto err_free;
+	ret = vgpu_window_init(vgpu);
+	if (ret)
+		goto err_free;
+	ret = vgpu_anon_inode_new(vgpu);
+	if (ret)
+		goto err_window;
+	return 0;
+
+err_window:
+	vgpu_window_fini(vgpu);
+err_free:
+	kvfree(vgpu->bounce);
+	kfree(vgpu->chain);
+	kvfree(vgpu->table);
+	return ret;
+}
+
+void vgpu_object_fini(struct vgpu *vgpu)
+{
+	vgpu_anon_inode_free(vgpu);
+	vgpu_window_fini(vgpu);
+	kvfree(vgpu->bounce);
+	kfree(vgpu->chain);
+	kvfree(vgpu->table);
+	if (vgpu->gpu)
+		vgpu_gpu_put(vgpu->gpu);
+}
+
+static int vgpu_mdev_probe(struct mdev_device *mdev)
+{
+	struct vgpu_type *type = container_of(mdev->type, struct vgpu_type, core);
+	struct vgpu *vgpu;
+	int ret;
+
+	vgpu = vfio_alloc_device(vgpu, vdev, mdev_dev(mdev), &vgpu_vfio_ops);
+	if (IS_ERR(vgpu))
+		return PTR_ERR(vgpu);
+	vgpu->mdev = mdev;
+	vgpu->type = type;
+	dev_set_drvdata(mdev_dev(mdev), vgpu);
+
+	ret = vgpu_gpu_admit(vgpu);
+	if (ret)
+		goto err_put;
+	ret = vfio_register_emulated_iommu_dev(&vgpu->vdev);
+	if (ret)
+		goto err_dismiss;
+	ret = vgpu_engine_node_add(vgpu);
+	if (ret)
+		goto err_unregister;
+	return 0;
+
+err_unregister:
+	vfio_unregister_group_dev(&vgpu->vdev);
+err_dismiss:
+	vgpu_gpu_dismiss(vgpu);
+err_put:
+	vfio_put_device(&vgpu->vdev);
+	return ret;
+}
+
+static void vgpu_mdev_remove(struct mdev_device *mdev)
+{
+	struct vgpu *vgpu = dev_get_drvdata(mdev_dev(mdev));
+
+	/* Waits until the VMM has closed it, asking again and again. */
+	vfio_unregister_group_dev(&vgpu->vdev);
+	vgpu_device_revoke(vgpu);
+	vgpu_engine_node_remove(vgpu);
+	vgpu_gpu_dismiss(vgpu);
+	vfio_put_device(&vgpu->vdev);
+}
+
+static unsigned int vgpu_mdev_available(struct mdev_type *core)
+{
+	unsigned int n;
+
+	vgpu_gpus_lock();
+	n = vgpu_type_available(container_of(core, struct vgpu_type, core));
+	vgpu_gpus_unlock();
+	return n;
+}
+
+static ssize_t vgpu_mdev_description(struct mdev_type *core, char *buf)
+{
+	struct vgpu_type *type = container_of(core, struct vgpu_type, core);
+	ssize_t n;
+
+	vgpu_gpus_lock();
+	n = sysfs_emit(buf, "%s%svram=%lluM window=%lluM weight=%u cap=%u%% priority=%u\n",
+		       type->description, type->description[0] ? "; " : "",
+		       type->params.vram_bytes >> 20, type->params.window_bytes >> 20,
+		       type->params.weight, type->params.cap, type->params.priority);
+	vgpu_gpus_unlock();
+	return n;
+}
+
+struct mdev_driver vgpu_mdev_driver = {
+	.device_api = VFIO_DEVICE_API_PCI_STRING,
+	.probe = vgpu_mdev_probe,
+	.remove = vgpu_mdev_remove,
+	.get_available = vgpu_mdev_available,
+	.show_description = vgpu_mdev_description,
+	.driver = {
+		.name = VGPU_DRIVER_NAME,
+		.owner = THIS_MODULE,
+		.mod_name = KBUILD_MODNAME,
+		.dev_groups = vgpu_mdev_groups,
+	},
+};

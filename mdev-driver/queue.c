@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Requests between guest and engine: the model walks the virtqueues, this keeps what is in flight. As it is
+ * kept here, nothing of it is lost with an engine.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "model/lost.h"
+#include "vgpu_private.h"
+
+/* A token names one use of a head, so that an engine can't push an old chain twice. */
+static u32 vgpu_token(struct vgpu_queue *queue, u16 head)
+{
+	BUILD_BUG_ON(VGPU_VQ_MAX_SIZE > 256);
+	return ++queue->sequence << 8 | head;
+}
+
+static void vgpu_queue_interrupt(struct vgpu *vgpu, u32 q)
+{
+	vgpu_regs_raise(&vgpu->regs, false);
+	vgpu_irq_vector(vgpu, vgpu->regs.vq[q].vector);
+}
+
+static int vgpu_queue_broken(struct vgpu *vgpu, u32 q, int ret)
+{
+	dev_warn_ratelimited(vgpu_dev(vgpu), "the guest broke queue %u; it must reset the device\n", q);
+	vgpu_device_needs_reset(vgpu);
+	return ret;
+}
+
+static struct vgpu_inflight *vgpu_inflight_new(const struct vgpu_vq_chain *chain)
+{
+	size_t size = offsetof(struct vgpu_inflight, chain.write) +
+		      chain->nwrite * sizeof(chain->write[0]);
+	struct vgpu_inflight *inflight = kzalloc(size, GFP_KERNEL_ACCOUNT);
+
+	if (inflight)
+		memcpy(&inflight->chain, chain,
+		       offsetof(struct vgpu_vq_chain, write) + chain->nwrite * sizeof(chain->write[0]));
+	return inflight;
+}
+
+static void vgpu_queue_answer(struct vgpu *vgpu, u32 q, const struct vgpu_vq_chain *chain)
+{
+	bool interrupt = false;
+
+	if (vgpu_lost_push(&vgpu->regs.vq[q], &vgpu_guest_ops, vgpu, chain, &interrupt) == -EPROTO)
+		vgpu_queue_broken(vgpu, q, 0);
+	else if (interrupt)
+		vgpu_queue_interrupt(vgpu, q);
+}
+
+/* Pops into the bounce buffer, or where that is too small into one of the request's size. */
+static int vgpu_queue_fetch(struct vgpu *vgpu, const struct vgpu_queue_pop *pop,
+			    struct vgpu_vq_chain *chain, void **buf)
+{
+	struct vgpu_vq *vq = &vgpu->regs.vq[pop->queue];
+	bool truncate = pop->flags & VGPU_POP_TRUNCATE;
+	size_t size = min_t(u64, pop->buf_size, VGPU_BOUNCE_SIZE);
+	int ret;
+
+	*buf = vgpu->bounce;
+	ret = vgpu_vq_pop(vq, &vgpu_guest_ops, vgpu, vgpu->table, chain, *buf, size,
+			  truncate && pop->buf_size <= VGPU_BOUNCE_SIZE);
+	if (ret != -EMSGSIZE || pop->buf_size <= VGPU_BOUNCE_SIZE)
+		return ret;
+
+	size = min3(pop->buf_size, chain->request_size, (u64)VGPU_REQUEST_MAX);
+	*buf = kvmalloc(size, GFP_KERNEL_ACCOUNT);
+	if (!*buf)
+		return -ENOMEM;
+	return vgpu_vq_pop(vq, &vgpu_guest_ops, vgpu, vgpu->table, chain, *buf, size, truncate);
+}
+
+static int vgpu_queue_deliver(struct vgpu *vgpu, struct vgpu_queue_pop *pop,
+			      const struct vgpu_vq_chain *chain, const void *buf)
+{
+	struct vgpu_queue *queue = &vgpu->queue[pop->queue];
+	u64 size = min(pop->buf_size, chain->request_size);
+	struct vgpu_inflight *inflight;
+	int ret = -ENOMEM;
+
+	inflight = vgpu_inflight_new(chain);
+	if (!inflight)
+		goto err_answer;
+	ret = -EFAULT;
+	if (copy_to_user(u64_to_user_ptr(pop->buf), buf, size))
+		goto err_free;
+
+	inflight->token = vgpu_token(queue, chain->head);
+	queue->inflight[chain->head] = inflight;
+	vgpu->stats.requests++;
+	pop->token = inflight->token;
+	pop->request_size = chain->request_size;
+	pop->response_size = chain->response_size;
+	return 0;
+
+err_free:
+	kfree(inflight);
+err_answer:
+	vgpu_queue_answer(vgpu, pop->queue, chain);
+	return ret;
+}
+
+int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop)
+{
+	struct vgpu_vq_chain *chain;
+	void *buf = NULL;
+	int ret;
+
+	lockdep_assert_held(&vgpu->lock);
+	if (!vgpu_regs_driver_ok(&vgpu->regs) || !vgpu_pci_bus_master(&vgpu->pci))
+		return -EAGAIN;
+
+	chain = vgpu->chain;
+	ret = vgpu_queue_fetch(vgpu, pop, chain, &buf);
+	if (!ret)
+		ret = vgpu_queue_deliver(vgpu, pop, chain, buf);
+	else if (ret == -EMSGSIZE)
+		pop->request_size = chain->request_size;
+	else if (ret == -EPROTO)
+		ret = vgpu_queue_broken(vgpu, pop->queue, ret);
+
+	if (buf != vgpu->bounce)
+		kvfree(buf);
+	return ret;
+}
+
+int vgpu_queue_push(struct vgpu *vgpu, const struct vgpu_queue_push *push, const void *buf)
+{
+	struct vgpu_queue *queue = &vgpu->queue[push->queue];
+	u16 head = push->token & (VGPU_VQ_MAX_SIZE - 1);
+	struct vgpu_inflight *inflight = queue->inflight[head];
+	bool interrupt = false;
+	int ret;
+
+	lockdep_assert_held(&vgpu->lock);
+	if (!inflight || inflight->token != push->token)
+		return -ENOENT;
+
+	ret = vgpu_vq_push(&vgpu->regs.vq[push->queue], &vgpu_guest_ops, vgpu, &inflight->chain,
+			   buf, push->size, &interrupt);
+	if (ret == -EMSGSIZE)
+		return ret;
+	queue->inflight[head] = NULL;
+	kfree(inflight);
+	if (ret == -EPROTO)
+		return vgpu_queue_broken(vgpu, push->queue, ret);
+	if (interrupt)
+		vgpu_queue_interrupt(vgpu, push->queue);
+	return ret;
+}
+
+void vgpu_queue_forget(struct vgpu *vgpu)
+{
+	unsigned int q, i;
+
+	for (q = 0; q < VGPU_NUM_QUEUES; q++) {
+		for (i = 0; i < VGPU_VQ_MAX_SIZE; i++) {
+			kfree(vgpu->queue[q].inflight[i]);
+			vgpu->queue[q].inflight[i] = NULL;
+		}
+	}
+}
+
+static void vgpu_queue_drain(struct vgpu *vgpu, u32 q)
+{
+	bool interrupt = false;
+	int ret;
+
+	ret = vgpu_lost_drain(&vgpu->regs.vq[q], &vgpu_guest_ops, vgpu, vgpu->table, vgpu->chain,
+			      &interrupt);
+	if (interrupt)
+		vgpu_queue_interrupt(vgpu, q);
+	/* A guest that refills as fast as it is answered must not keep the lock. */
+	if (ret == -EAGAIN)
+		schedule_work(&vgpu->lost_work);
+}
+
+/* Answers everything with an error: what is in flight, then what is available. */
+void vgpu_queue_answer_lost(struct vgpu *vgpu)
+{
+	unsigned int q, i;
+
+	lockdep_assert_held(&vgpu->lock);
+	if (!vgpu_regs_driver_ok(&vgpu->regs) || !vgpu_pci_bus_master(&vgpu->pci))
+		return;
+	for (q = 0; q < VGPU_NUM_QUEUES; q++) {
+		for (i = 0; i < VGPU_VQ_MAX_SIZE; i++) {
+			struct vgpu_inflight *inflight = vgpu->queue[q].inflight[i];
+
+			if (!inflight)
+				continue;
+			vgpu->queue[q].inflight[i] = NULL;
+			vgpu_queue_answer(vgpu, q, &inflight->chain);
+			kfree(inflight);
+		}
+		vgpu_queue_drain(vgpu, q);
+	}
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * The VMM's side of a vGPU: a VFIO PCI device (include/uapi/linux/vfio.h).
+ */
+#include <linux/pci_ids.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "vgpu_private.h"
+
+#define VGPU_REGION_SHIFT	40
+#define VGPU_REGION_MASK	GENMASK_ULL(VGPU_REGION_SHIFT - 1, 0)
+
+/* The largest access that a VMM makes at once; longer ones are cut and go on with a new call. */
+#define VGPU_ACCESS_MAX		8
+
+static u64 vgpu_region_size(const struct vgpu *vgpu, u32 index)
+{
+	switch (index) {
+	case VFIO_PCI_CONFIG_REGION_INDEX:
+		return VGPU_PCI_CONFIG_SIZE;
+	case VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_REGS:
+		return VGPU_BAR_REGS_SIZE;
+	case VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_MSIX:
+		return VGPU_BAR_MSIX_SIZE;
+	case VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_WINDOW:
+		return vgpu->window_bytes_open;
+	default:
+		return 0;
+	}
+}
+
+static int vgpu_vfio_region_info(struct vfio_device *vdev, struct vfio_region_info *info,
+				 struct vfio_info_cap *caps)
+{
+	struct vgpu *vgpu = vgpu_from_vdev(vdev);
+
+	if (info->index >= VFIO_PCI_NUM_REGIONS)
+		return -EINVAL;
+	info->offset = (u64)info->index << VGPU_REGION_SHIFT;
+	info->size = vgpu_region_size(vgpu, info->index);
+	info->flags = 0;
+	if (info->size)
+		info->flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
+	if (info->index == VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_WINDOW)
+		info->flags |= VFIO_REGION_INFO_FLAG_MMAP;
+	return 0;
+}
+
+static int vgpu_vfio_open(struct vfio_device *vdev)
+{
+	struct vgpu *vgpu = vgpu_from_vdev(vdev);
+	int ret;
+
+	ret = vgpu_engine_wait_ready(vgpu);
+	if (ret)
+		return ret;
+	mutex_lock(&vgpu->lock);
+	vgpu_device_power_on(vgpu);
+	vgpu->open = true;
+	mutex_unlock(&vgpu->lock);
+	return 0;
+}
+
+static void vgpu_vfio_close(struct vfio_device *vdev)
+{
+	struct vgpu *vgpu = vgpu_from_vdev(vdev);
+
+	mutex_lock(&vgpu->lock);
+	vgpu_device_reset(vgpu, false);
+	vgpu_pci_reset(&vgpu->pci);
+	vgpu->open = false;
+	mutex_unlock(&vgpu->lock);
+	vgpu_irq_release_all(vgpu);
+	flush_work(&vgpu->lost_work);
+}
+
+static void vgpu_region_read(struct vgpu *vgpu, u32 index, u64 offset, void *buf, size_t len)
+{
+	mutex_lock(&vgpu->lock);
+	switch (index) {
+	case VFIO_PCI_CONFIG_REGION_INDEX:
+		vgpu_pci_read(&vgpu->pci, offset, buf, len);
+		break;
+	case VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_REGS:
+		vgpu_device_read(vgpu, offset, buf, len);
+		break;
+	case VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_WINDOW:
+		/* Only mmap() shows the window; VMMs use it. */
+		memset(buf, 0xff, len);
+		break;
+	default:
+		/* VFIO's user keeps the MSI-X table. */
+		memset(buf, 0, len);
+	}
+	mutex_unlock(&vgpu->lock);
+}
+
+static void vgpu_region_write(struct vgpu *vgpu, u32 index, u64 offset, const void *buf, size_t len)
+{
+	mutex_lock(&vgpu->lock);
+	switch (index) {
+	case VFIO_PCI_CONFIG_REGION_INDEX:
+		vgpu_pci_write(&vgpu->pci, offset, buf, len);
+		break;
+	case VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_REGS:
+		vgpu_device_write(vgpu, offset, buf, len);
+		break;
+	}
+	mutex_unlock(&vgpu->lock);
+}
+
+/* How much of an access to serve at once: naturally aligned, within the region. 0 at its end. */
+static size_t vgpu_region_chunk(const struct vgpu *vgpu, u64 pos, size_t count, u32 *index)
+{
+	u64 offset = pos & VGPU_REGION_MASK, size;
+	size_t chunk = VGPU_ACCESS_MAX;
+
+	*index = pos >> VGPU_REGION_SHIFT;
+	size = vgpu_region_size(vgpu, *index);
+	if (offset >= size)
+		return 0;
+	count = min_t(u64, count, size - offset);
+	while (chunk > count || offset % chunk)
+		chunk /= 2;
+	return chunk;
+}
+
+static ssize_t vgpu_vfio_read(struct vfio_device *vdev, char __user *user, size_t count,
+			      loff_t *ppos)
+{
+	struct vgpu *vgpu = vgpu_from_vdev(vdev);
+	size_t done = 0, chunk;
+	u8 buf[VGPU_ACCESS_MAX];
+	u32 index;
+
+	while (done < count) {
+		chunk = vgpu_region_chunk(vgpu, *ppos, count - done, &index);
+		if (!chunk)
+			break;
+		vgpu_region_read(vgpu, index, *ppos & VGPU_REGION_MASK, buf, chunk);
+		if (copy_to_user(user + done, buf, chunk))
+			return -EFAULT;
+		done += chunk;
+		*ppos += chunk;
+	}
+	return done ?: (count ? -EINVAL : 0);
+}
+
+static ssize_t vgpu_vfio_write(struct vfio_device *vdev, const char __user *user, size_t count,
+			       loff_t *ppos)
+{
+	struct vgpu *vgpu = vgpu_from_vdev(vdev);
+	size_t done = 0, chunk;
+	u8 buf[VGPU_ACCESS_MAX];
+	u32 index;
+
+	while (done < count) {
+		chunk = vgpu_region_chunk(vgpu, *ppos, count - done, &index);
+		if (!chunk)
+			break;
+		if (copy_from_user(buf, user + done, chunk))
+			return -EFAULT;
+		vgpu_region_write(vgpu, index, *ppos & VGPU_REGION_MASK, buf, chunk);
+		done += chunk;
+		*ppos += chunk;
+	}
+	return done ?: (count ? -EINVAL : 0);
+}
+
+static int vgpu_vfio_mmap(struct vfio_device *vdev, struct vm_area_struct *vma)
+{
+	struct vgpu *vgpu = vgpu_from_vdev(vdev);
+	u32 index = vma->vm_pgoff >> (VGPU_REGION_SHIFT - PAGE_SHIFT);
+
+	if (index != VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_WINDOW)
+		return -EINVAL;
+	vma->vm_pgoff &= VGPU_REGION_MASK >> PAGE_SHIFT;
+	return vgpu_window_mmap(vgpu, vma);
+}
+
+static long vgpu_ioctl_info(void __user *arg)
+{
+	struct vfio_device_info info;
+	size_t minsz = offsetofend(struct vfio_device_info, num_irqs);
+
+	if (copy_from_user(&info, arg, minsz))
+		return -EFAULT;
+	if (info.argsz < minsz)
+		return -EINVAL;
+	info.flags = VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET;
+	info.num_regions = VFIO_PCI_NUM_REGIONS;
+	info.num_irqs = VFIO_PCI_NUM_IRQS;
+	return copy_to_user(arg, &info, minsz) ? -EFAULT : 0;
+}
+
+static long vgpu_ioctl_region_info(struct vgpu *vgpu, void __user *arg)
+{
+	struct vfio_region_info info;
+	size_t minsz = offsetofend(struct vfio_region_info, offset);
+	int ret;
+
+	if (copy_from_user(&info, arg, minsz))
+		return -EFAULT;
+	if (info.argsz < minsz)
+		return -EINVAL;
+	info.cap_offset = 0;
+	ret = vgpu_vfio_region_info(&vgpu->vdev, &info, NULL);
+	if (ret)
+		return ret;
+	return copy_to_user(arg, &info, minsz) ? -EFAULT : 0;
+}
+
+static long vgpu_ioctl_irq_info(void __user *arg)
+{
+	struct vfio_irq_info info;
+	size_t minsz = offsetofend(struct vfio_irq_info, count);
+
+	if (copy_from_user(&info, arg, minsz))
+		return -EFAULT;
+	if (info.argsz < minsz || info.index >= VFIO_PCI_NUM_IRQS)
+		return -EINVAL;
+	info.count = vgpu_irq_count(info.index);
+	info.flags = info.count ? VFIO_IRQ_INFO_EVENTFD | VFIO_IRQ_INFO_NORESIZE : 0;
+	return copy_to_user(arg, &info, minsz) ? -EFAULT : 0;
+}
+
+static long vgpu_ioctl_set_irqs(struct vgpu *vgpu, void __user *arg)
+{
+	size_t minsz = offsetofend(struct vfio_irq_set, count);
+	struct vfio_irq_set hdr;
+	size_t data_size = 0;
+	void *data = NULL;
+	int ret;
+
+	if (copy_from_user(&hdr, arg, minsz))
+		return -EFAULT;
+	if (hdr.index >= VFIO_PCI_NUM_IRQS)
+		return -EINVAL;
+	ret = vfio_set_irqs_validate_and_prepare(&hdr, vgpu_irq_count(hdr.index), VFIO_PCI_NUM_IRQS,
+						 &data_size);
+	if (ret)
+		return ret;
+	if (data_size) {
+		data = memdup_user(arg + minsz, data_size);
+		if (IS_ERR(data))
+			return PTR_ERR(data);
+	}
+	ret = vgpu_irq_set(vgpu, hdr.flags, hdr.index, hdr.start, hdr.count, data);
+	kfree(data);
+	return ret;
+}
+
+static long vgpu_ioctl_reset(struct vgpu *vgpu)
+{
+	mutex_lock(&vgpu->lock);
+	vgpu_device_reset(vgpu, true);
+	vgpu_pci_reset(&vgpu->pci);
+	mutex_unlock(&vgpu->lock);
+	return 0;
+}
+
+static long vgpu_vfio_ioctl(struct vfio_device *vdev, unsigned int cmd, unsigned long arg)
+{
+	struct vgpu *vgpu = vgpu_from_vdev(vdev);
+	void __user *user = (void __user *)arg;
+
+	switch (cmd) {
+	case VFIO_DEVICE_GET_INFO:
+		return vgpu_ioctl_info(user);
+	case VFIO_DEVICE_GET_REGION_INFO:
+		return vgpu_ioctl_region_info(vgpu, user);
+	case VFIO_DEVICE_GET_IRQ_INFO:
+		return vgpu_ioctl_irq_info(user);
+	case VFIO_DEVICE_SET_IRQS:
+		return vgpu_ioctl_set_irqs(vgpu, user);
+	case VFIO_DEVICE_RESET:
+		return vgpu_ioctl_reset(vgpu);
+	default:
+		return -ENOTTY;
+	}
+}
+
+static void vgpu_vfio_request(struct vfio_device *vdev, unsigned int count)
+{
+	struct vgpu *vgpu = vgpu_from_vdev(vdev);
+
+	if (!count)
+		dev_notice(vgpu_dev(vgpu), "in use by a VM; asked it to let the device go\n");
+	vgpu_irq_request(vgpu);
+}
+
+static void vgpu_vfio_dma_unmap(struct vfio_device *vdev, u64 iova, u64 length)
+{
+	vgpu_mem_dma_unmap(vgpu_from_vdev(vdev), iova, length);
+}
+
+static int vgpu_vfio_init(struct vfio_device *vdev)
+{
+	return vgpu_object_init(vgpu_from_vdev(vdev));
+}
+
+static void vgpu_vfio_release(struct vfio_device *vdev)
+{
+	vgpu_object_fini(vgpu_from_vdev(vdev));
+}
+
+const struct vfio_device_ops vgpu_vfio_ops = {
+	.name = VGPU_DRIVER_NAME,
+	.init = vgpu_vfio_init,
+	.release = vgpu_vfio_release,
+	.open_device = vgpu_vfio_open,
+	.close_device = vgpu_vfio_close,
+	.read = vgpu_vfio_read,
+	.write = vgpu_vfio_write,
+	.mmap = vgpu_vfio_mmap,
+	.ioctl = vgpu_vfio_ioctl,
+	.request = vgpu_vfio_request,
+	.dma_unmap = vgpu_vfio_dma_unmap,
+	VGPU_VFIO_IOMMUFD_OPS
+	VGPU_VFIO_REGION_INFO_OPS(vgpu_vfio_region_info)
+};

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Objects of mdev_vgpu.ko and what its files offer each other.
+ *
+ * Lock order, outer first:
+ *
+ *	device_lock(GPU)  >  gpus_lock  >  vgpu->lock  >  vgpu->mem.lock  >  VFIO's and the VMM's locks
+ *	mmap_lock (VMM)   >  mmap_lock (engine)  >  vgpu->map_lock
+ *
+ * vgpu->map_lock is what page faults take. It is held over no allocation that may reclaim, no copy
+ * to or from userspace and no pinning. vgpu->lock is never taken under an mmap_lock.
+ */
+#ifndef VGPU_PRIVATE_H
+#define VGPU_PRIVATE_H
+
+#include <linux/cdev.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mdev.h>
+#include <linux/mmu_notifier.h>
+#include <linux/mutex.h>
+#include <linux/rbtree.h>
+#include <linux/vfio.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "compat.h"
+#include "model/pci_config.h"
+#include "model/virtio_regs.h"
+#include "model/virtqueue.h"
+#include "uapi/linux/vgpu.h"
+
+#define VGPU_DRIVER_NAME	"mdev_vgpu"
+
+struct vgpu;
+struct vgpu_gpu;
+
+/* Parameters of a vGPU: its type's, changed by attributes. Under gpus_lock. */
+struct vgpu_params {
+	u64 vram_bytes;
+	u64 window_bytes;
+	u32 weight;
+	u32 cap;
+	u32 priority;
+	u32 scanouts;
+};
+
+/*
+ * struct vgpu_type - an mdev type
+ * @core: must be first reachable by container_of() from mdev's callbacks
+ * @count: vGPUs of this type
+ */
+struct vgpu_type {
+	struct mdev_type core;
+	struct vgpu_gpu *gpu;
+	char name[VGPU_TYPE_NAME_LEN];
+	char description[VGPU_TYPE_DESC_LEN];
+	struct vgpu_params params;
+	u32 max_instances;
+	u32 count;
+};
+
+/*
+ * struct vgpu_gpu - a registered physical GPU, the mdev parent
+ * @dev: the PCI device, or a virtual device of ours (@soft)
+ * @vram_promised: sum over its vGPUs
+ * @gone: unbound or unplugged; existing vGPUs were told to go
+ * @types, @type_ptrs: must outlive the last reference to any mdev: see gpu.c
+ */
+struct vgpu_gpu {
+	struct kref kref;
+	struct list_head node;
+	struct device *dev;
+	char name[VGPU_GPU_NAME_LEN];
+	bool soft;
+	bool gone;
+	u64 vram_bytes;
+	u64 vram_promised;
+	u32 ntypes;
+	struct vgpu_type *types;
+	struct mdev_type **type_ptrs;
+	struct mdev_parent parent;
+	struct list_head vgpus;
+	struct work_struct unregister_work;
+	struct delayed_work free_work;
+};
+
+/* A page of guest memory that stays pinned because it is used often. */
+struct vgpu_cached_page {
+	u64 iova;
+	struct page *page;
+	u32 used;
+};
+
+#define VGPU_PAGE_CACHE_SIZE	32
+
+/*
+ * struct vgpu_mem - guest memory in use by a vGPU
+ * @lock: serialises pinning with dma_unmap
+ * @cache: pages of rings and small requests
+ * @objects: results of MEM_PIN; changes also take vgpu->map_lock
+ * @pinned_pages: of objects
+ */
+struct vgpu_mem {
+	struct mutex lock;
+	struct vgpu_cached_page cache[VGPU_PAGE_CACHE_SIZE];
+	u32 clock;
+	struct list_head objects;
+	u64 next_offset;
+	u64 pinned_pages;
+};
+
+/*
+ * struct vgpu_window - what the engine shows in the host-visible window
+ * @ranges: struct vgpu_range by offset, under vgpu->map_lock
+ * @scratch: shown where nothing is published
+ */
+struct vgpu_window {
+	struct rb_root ranges;
+	u32 nranges;
+	u64 published_bytes;
+	struct page *scratch;
+};
+
+/*
+ * struct vgpu_engine - the attached engine
+ * @file: of the attached engine or NULL; under vgpu->lock
+ * @mm: its address space, mmgrab()ed
+ * @events, @kicked: what read() will return; under wait.lock
+ * @event_epoch: epoch that VGPU_EVENT_RESET is about
+ * @mm_gone: @mm is at its end; lost_work will notice
+ * @clean: nothing of an earlier epoch is left in the engine
+ * @used: the engine has been given something in this epoch
+ */
+struct vgpu_engine {
+	struct file *file;
+	struct mm_struct *mm;
+	struct mmu_notifier notifier;
+	wait_queue_head_t wait;
+	u32 events;
+	u32 kicked;
+	u64 event_epoch;
+	u32 num_capsets;
+	bool ready;
+	bool failed;
+	bool mm_gone;
+	bool clean;
+	bool used;
+};
+
+/* A chain between pop and push. */
+struct vgpu_inflight {
+	u32 token;
+	struct vgpu_vq_chain chain;	/* allocated up to chain.nwrite */
+};
+
+/* Request buffer that every queue has ready; larger requests get one of their own. */
+#define VGPU_BOUNCE_SIZE	SZ_64K
+#define VGPU_REQUEST_MAX	SZ_16M
+
+struct vgpu_queue {
+	struct vgpu_inflight *inflight[VGPU_VQ_MAX_SIZE];
+	u32 sequence;
+};
+
+struct vgpu_irq {
+	struct eventfd_ctx *msix[VGPU_MSIX_VECTORS];
+	struct eventfd_ctx *request;
+};
+
+struct vgpu_stats {
+	u64 doorbells;
+	u64 interrupts;
+	u64 requests;
+	u64 window_faults;
+	u64 engine_losses;
+};
+
+/*
+ * struct vgpu - one vGPU: an mdev, a VFIO device, an engine device
+ * @lock: device model, queues, engine's life
+ * @map_lock: what page faults look up: window ranges, memory objects
+ * @irq_lock: eventfds
+ * @epoch: see uapi
+ * @lost: the engine died in this epoch; the driver answers with errors
+ * @removed: told to go
+ * @resetting: resets that wait for the engine
+ * @params: under gpus_lock; @window_bytes_open: latched at open
+ */
+struct vgpu {
+	struct vfio_device vdev;
+	struct vgpu_gpu *gpu;
+	struct vgpu_type *type;
+	struct mdev_device *mdev;
+	struct list_head node;
+	struct vgpu_params params;
+
+	struct mutex lock;
+	struct mutex map_lock;
+	spinlock_t irq_lock;
+
+	bool open;
+	bool lost;
+	bool removed;
+	u32 resetting;
+	u64 epoch;
+	u64 window_bytes_open;
+	wait_queue_head_t state_wait;
+
+	struct vgpu_pci pci;
+	struct vgpu_regs regs;
+	struct vgpu_queue queue[VGPU_NUM_QUEUES];
+	struct vgpu_vq_desc *table;
+	struct vgpu_vq_chain *chain;
+	void *bounce;
+
+	struct vgpu_irq irq;
+	struct vgpu_mem mem;
+	struct vgpu_window window;
+	struct vgpu_engine engine;
+	struct work_struct lost_work;
+
+	struct inode *inode;
+	struct file *window_file;
+	struct device *node_dev;
+	int minor;
+	char failure[VGPU_REASON_LEN];
+	struct vgpu_stats stats;
+};
+
+static inline struct vgpu *vgpu_from_vdev(struct vfio_device *vdev)
+{
+	return container_of(vdev, struct vgpu, vdev);
+}
+
+static inline struct device *vgpu_dev(struct vgpu *vgpu)
+{
+	return mdev_dev(vgpu->mdev);
+}
+
+/* control.c: /dev/vgpu-control */
+int vgpu_control_init(void);
+void vgpu_control_exit(void);
+
+/* gpu.c: physical GPUs and what is promised of them */
+int vgpu_gpus_init(void);
+void vgpu_gpus_exit(void);
+int vgpu_gpu_add(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs);
+int vgpu_gpu_remove(const char *name);
+int vgpu_gpu_set_types(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs);
+void vgpu_gpus_lock(void);
+void vgpu_gpus_unlock(void);
+int vgpu_gpu_admit(struct vgpu *vgpu);
+void vgpu_gpu_dismiss(struct vgpu *vgpu);
+int vgpu_gpu_set_vram(struct vgpu *vgpu, u64 bytes);
+u32 vgpu_type_available(const struct vgpu_type *type);
+void vgpu_gpu_put(struct vgpu_gpu *gpu);
+bool vgpu_gpu_owns_file(struct vgpu_gpu *gpu, struct file *file);
+
+/* types.c: checks and copies what the registrar says of types */
+int vgpu_types_check(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs);
+void vgpu_type_set(struct vgpu_type *type, const struct vgpu_type_desc *desc);
+bool vgpu_window_size_ok(u64 bytes);
+
+/* mdev.c: the mdev driver and the vGPU object; attributes.c: its attributes */
+void vgpu_uuid_bytes(const struct vgpu *vgpu, u8 out[VGPU_UUID_LEN]);
+int vgpu_object_init(struct vgpu *vgpu);
+void vgpu_object_fini(struct vgpu *vgpu);
+extern struct mdev_driver vgpu_mdev_driver;
+extern const struct attribute_group *vgpu_mdev_groups[];
+
+/* vfio.c: the VMM's side */
+extern const struct vfio_device_ops vgpu_vfio_ops;
+
+/* irq.c: interrupts to the guest */
+int vgpu_irq_set(struct vgpu *vgpu, u32 flags, u32 index, u32 start, u32 count, void *data);
+u32 vgpu_irq_count(u32 index);
+void vgpu_irq_vector(struct vgpu *vgpu, u16 vector);
+void vgpu_irq_config(struct vgpu *vgpu);
+void vgpu_irq_request(struct vgpu *vgpu);
+void vgpu_irq_release_all(struct vgpu *vgpu);
+
+/* device.c: life of the virtual device: registers, reset, loss. Under vgpu->lock unless said. */
+void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t len);
+void vgpu_device_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len);
+void vgpu_device_power_on(struct vgpu *vgpu);
+void vgpu_device_reset(struct vgpu *vgpu, bool wait);
+void vgpu_device_lose(struct vgpu *vgpu, const char *reason);
+void vgpu_device_needs_reset(struct vgpu *vgpu);
+void vgpu_device_lost_work(struct work_struct *work);
+void vgpu_device_revoke(struct vgpu *vgpu);
+
+/* queue.c: requests between guest and engine. Under vgpu->lock. */
+int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop);
+int vgpu_queue_push(struct vgpu *vgpu, const struct vgpu_queue_push *push, const void *buf);
+void vgpu_queue_forget(struct vgpu *vgpu);
+void vgpu_queue_answer_lost(struct vgpu *vgpu);
+
+/* guest_mem.c: guest memory */
+void vgpu_mem_init(struct vgpu *vgpu);
+extern const struct vgpu_guest_ops vgpu_guest_ops;
+int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_pin *arg, const struct vgpu_mem_entry *entries);
+int vgpu_mem_unpin(struct vgpu *vgpu, u64 offset);
+void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length);
+void vgpu_mem_release_all(struct vgpu *vgpu);
+int vgpu_mem_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
+
+/* window.c: the host-visible window */
+int vgpu_window_init(struct vgpu *vgpu);
+void vgpu_window_fini(struct vgpu *vgpu);
+int vgpu_window_publish(struct vgpu *vgpu, const struct vgpu_window_range *arg);
+int vgpu_window_unpublish(struct vgpu *vgpu, const struct vgpu_window_range *arg);
+void vgpu_window_unpublish_all(struct vgpu *vgpu);
+void vgpu_window_keep_system_pages(struct vgpu *vgpu);
+int vgpu_window_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
+
+/* engine.c: /dev/vgpu/<uuid> */
+int vgpu_engine_class_init(void);
+void vgpu_engine_class_exit(void);
+void vgpu_engine_init(struct vgpu *vgpu);
+int vgpu_engine_node_add(struct vgpu *vgpu);
+void vgpu_engine_node_remove(struct vgpu *vgpu);
+void vgpu_engine_event(struct vgpu *vgpu, u32 events, u32 queues);
+int vgpu_engine_wait_ready(struct vgpu *vgpu);
+void vgpu_engine_detach(struct vgpu *vgpu);
+
+/* anon_inode.c: an address space per vGPU for what it maps into VMM and engine */
+int vgpu_anon_fs_init(void);
+void vgpu_anon_fs_exit(void);
+int vgpu_anon_inode_new(struct vgpu *vgpu);
+void vgpu_anon_inode_free(struct vgpu *vgpu);
+
+/* Where in that address space MEM_PIN's objects begin; the window lies at 0. */
+#define VGPU_MEM_OFFSET_BASE	(1ull << 44)
+
+#endif /* VGPU_PRIVATE_H */
