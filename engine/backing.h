@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Guest memory behind a resource: pinned by the driver, mapped here in one piece. */
+#ifndef ENGINE_BACKING_H
+#define ENGINE_BACKING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct engine;
+struct request;
+struct resource;
+
+/*
+ * Takes @nr_entries entries that follow the first @cmd_size bytes of the request and fills
+ * resource->iov. Returns VIRTIO_GPU_RESP_OK_NODATA or an error response.
+ */
+uint32_t backing_get(struct engine *engine, struct resource *resource,
+                     const struct request *request, size_t cmd_size, uint32_t nr_entries);
+
+/* The reverse; does nothing without a backing. */
+void backing_put(struct engine *engine, struct resource *resource);
+
+#endif /* ENGINE_BACKING_H */

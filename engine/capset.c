@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+#include "capset.h"
+
+#include "engine.h"
+
+#include <string.h>
+#include <virglrenderer.h>
+
+/* virtio 1.3 names it; Debian 13's header does not. */
+#ifndef VIRTIO_GPU_CAPSET_DRM
+#define VIRTIO_GPU_CAPSET_DRM 6
+#endif
+
+static const struct {
+    const char *name;
+    enum capset_bits bit;
+    uint32_t id;
+} capset_names[] = {
+    {"virgl", CAPSET_VIRGL, VIRTIO_GPU_CAPSET_VIRGL},
+    {"virgl", CAPSET_VIRGL, VIRTIO_GPU_CAPSET_VIRGL2},
+    {"venus", CAPSET_VENUS, VIRTIO_GPU_CAPSET_VENUS},
+    {"drm", CAPSET_DRM, VIRTIO_GPU_CAPSET_DRM},
+};
+
+uint32_t capset_parse(const char *list, GError **error)
+{
+    g_auto(GStrv) names = g_strsplit(list, ",", -1);
+    uint32_t bits = 0;
+
+    for (char **name = names; *name; name++) {
+        uint32_t bit = 0;
+
+        for (size_t i = 0; i < G_N_ELEMENTS(capset_names); i++) {
+            if (strcmp(*name, capset_names[i].name) == 0)
+                bit = capset_names[i].bit;
+        }
+        if (!bit) {
+            g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "unknown capset \"%s\": known are venus, drm and virgl", *name);
+            return 0;
+        }
+        bits |= bit;
+    }
+    if (!bits)
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "the list of capsets is empty");
+    return bits;
+}
+
+void capset_collect(struct engine *engine, uint32_t wanted)
+{
+    G_STATIC_ASSERT(G_N_ELEMENTS(capset_names) <= ENGINE_MAX_CAPSETS);
+
+    engine->num_capsets = 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(capset_names); i++) {
+        struct engine_capset capset = {.id = capset_names[i].id};
+
+        if (!(wanted & capset_names[i].bit))
+            continue;
+        virgl_renderer_get_cap_set(capset.id, &capset.max_version, &capset.max_size);
+        if (capset.max_size == 0 || capset.max_size > ENGINE_MAX_CAPSET_SIZE)
+            continue;
+        engine->capsets[engine->num_capsets++] = capset;
+    }
+}
+
+uint32_t capset_cmd_get_info(struct engine *engine, const struct request *request)
+{
+    const struct virtio_gpu_get_capset_info *cmd = (const void *)request->data;
+    struct virtio_gpu_resp_capset_info *response;
+    const struct engine_capset *capset;
+
+    if (cmd->capset_index >= engine->num_capsets)
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+
+    capset = &engine->capsets[cmd->capset_index];
+    response = engine_response(engine, sizeof(*response));
+    response->capset_id = capset->id;
+    response->capset_max_version = capset->max_version;
+    response->capset_max_size = capset->max_size;
+    return VIRTIO_GPU_RESP_OK_CAPSET_INFO;
+}
+
+uint32_t capset_cmd_get(struct engine *engine, const struct request *request)
+{
+    const struct virtio_gpu_get_capset *cmd = (const void *)request->data;
+
+    for (uint32_t i = 0; i < engine->num_capsets; i++) {
+        const struct engine_capset *capset = &engine->capsets[i];
+        struct virtio_gpu_resp_capset *response;
+
+        if (capset->id != cmd->capset_id || cmd->capset_version > capset->max_version)
+            continue;
+        response = engine_response(engine, sizeof(*response) + capset->max_size);
+        virgl_renderer_fill_caps(capset->id, cmd->capset_version, response->capset_data);
+        return VIRTIO_GPU_RESP_OK_CAPSET;
+    }
+    return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+}

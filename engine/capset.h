@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Capability sets: which kinds of context the guest can have, and what each can do. */
+#ifndef ENGINE_CAPSET_H
+#define ENGINE_CAPSET_H
+
+#include <glib.h>
+#include <stdint.h>
+
+struct engine;
+struct request;
+
+/* Bits of a set of capsets, as asked for with --capsets. */
+enum capset_bits {
+    CAPSET_VENUS = 1 << 0,
+    CAPSET_DRM = 1 << 1,
+    CAPSET_VIRGL = 1 << 2,
+};
+
+/* "venus,drm,virgl". 0 with @error set where a name is unknown or none is given. */
+uint32_t capset_parse(const char *list, GError **error);
+
+/*
+ * Fills engine->capsets with what virglrenderer has of @wanted, in the order in which the guest
+ * counts them. Needs virglrenderer initialised.
+ */
+void capset_collect(struct engine *engine, uint32_t wanted);
+
+/* Handlers, see control.h. */
+uint32_t capset_cmd_get_info(struct engine *engine, const struct request *request);
+uint32_t capset_cmd_get(struct engine *engine, const struct request *request);
+
+#endif /* ENGINE_CAPSET_H */

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+#include "context.h"
+
+#include "engine.h"
+#include "resource.h"
+
+#include <errno.h>
+#include <virglrenderer.h>
+
+struct context {
+    uint32_t id;
+    uint32_t capset;
+    bool lost;
+};
+
+static struct context *context_find(struct engine *engine, uint32_t ctx_id)
+{
+    return g_hash_table_lookup(engine->contexts, GUINT_TO_POINTER(ctx_id));
+}
+
+bool context_alive(struct engine *engine, uint32_t ctx_id)
+{
+    const struct context *context = context_find(engine, ctx_id);
+
+    return context && !context->lost;
+}
+
+/*
+ * virglrenderer's context goes at once: its thread for fences would spin on the closed socket of a
+ * dead worker.
+ */
+void context_lost(struct engine *engine, uint32_t ctx_id)
+{
+    struct context *context = context_find(engine, ctx_id);
+
+    if (!context || context->lost)
+        return;
+
+    g_warning("context %u: its render worker is gone; its commands fail until the guest "
+              "destroys it",
+              ctx_id);
+    context->lost = true;
+    virgl_renderer_context_destroy(ctx_id);
+    fence_fail_context(engine, ctx_id);
+}
+
+int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_idx,
+                         uint64_t fence_id)
+{
+    const struct context *context = context_find(engine, ctx_id);
+    int ret;
+
+    if (!context || context->lost)
+        return -ENOENT;
+
+    ret = virgl_renderer_context_create_fence(ctx_id, VIRGL_RENDERER_FENCE_FLAG_MERGEABLE,
+                                              ring_idx, fence_id);
+    if (ret == 0)
+        return 0;
+
+    /* A proxy context refuses a ring with EINVAL and says -1 where its worker can't be reached. */
+    if (context->capset == VIRTIO_GPU_CAPSET_VENUS && ret == -1) {
+        context_lost(engine, ctx_id);
+        return -ENOENT;
+    }
+    return ret < 0 ? ret : -ret;
+}
+
+static bool capset_offered(const struct engine *engine, uint32_t capset)
+{
+    for (uint32_t i = 0; i < engine->num_capsets; i++) {
+        if (engine->capsets[i].id == capset)
+            return true;
+    }
+    return false;
+}
+
+uint32_t context_cmd_create(struct engine *engine, const struct request *request)
+{
+    const struct virtio_gpu_ctx_create *cmd = (const void *)request->data;
+    uint32_t ctx_id = cmd->hdr.ctx_id;
+    uint32_t capset = cmd->context_init & VIRTIO_GPU_CONTEXT_INIT_CAPSET_ID_MASK;
+    struct context *context;
+    int ret;
+
+    if (ctx_id == 0 || context_find(engine, ctx_id))
+        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
+    if (cmd->nlen > sizeof(cmd->debug_name) ||
+        (cmd->context_init & ~VIRTIO_GPU_CONTEXT_INIT_CAPSET_ID_MASK))
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+    if (capset == 0) /* a guest from before CONTEXT_INIT means OpenGL */
+        capset = VIRTIO_GPU_CAPSET_VIRGL2;
+    if (!capset_offered(engine, capset))
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+    if (g_hash_table_size(engine->contexts) >= ENGINE_MAX_CONTEXTS)
+        return VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
+
+    ret = virgl_renderer_context_create_with_flags(ctx_id, capset, cmd->nlen, cmd->debug_name);
+    if (ret != 0) {
+        g_warning("context %u: virglrenderer could not create it (%d)", ctx_id, ret);
+        return VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
+    }
+
+    context = g_new0(struct context, 1);
+    context->id = ctx_id;
+    context->capset = capset;
+    g_hash_table_insert(engine->contexts, GUINT_TO_POINTER(ctx_id), context);
+    return VIRTIO_GPU_RESP_OK_NODATA;
+}
+
+uint32_t context_cmd_destroy(struct engine *engine, const struct request *request)
+{
+    uint32_t ctx_id = request->hdr.ctx_id;
+    const struct context *context = context_find(engine, ctx_id);
+
+    if (!context)
+        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
+
+    if (!context->lost)
+        virgl_renderer_context_destroy(ctx_id);
+    g_hash_table_remove(engine->contexts, GUINT_TO_POINTER(ctx_id));
+    fence_fail_context(engine, ctx_id);
+    return VIRTIO_GPU_RESP_OK_NODATA;
+}
+
+static uint32_t check_ctx_resource(struct engine *engine, const struct request *request)
+{
+    const struct virtio_gpu_ctx_resource *cmd = (const void *)request->data;
+
+    if (!context_find(engine, cmd->hdr.ctx_id))
+        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
+    if (!resource_find(engine, cmd->resource_id))
+        return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
+    return VIRTIO_GPU_RESP_OK_NODATA;
+}
+
+uint32_t context_cmd_attach(struct engine *engine, const struct request *request)
+{
+    const struct virtio_gpu_ctx_resource *cmd = (const void *)request->data;
+    uint32_t type = check_ctx_resource(engine, request);
+
+    if (type != VIRTIO_GPU_RESP_OK_NODATA)
+        return type;
+    if (!context_alive(engine, cmd->hdr.ctx_id))
+        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
+
+    virgl_renderer_ctx_attach_resource((int)cmd->hdr.ctx_id, (int)cmd->resource_id);
+    return VIRTIO_GPU_RESP_OK_NODATA;
+}
+
+/* Detaching from a lost context has nothing left to do, and is what a guest does on its way out. */
+uint32_t context_cmd_detach(struct engine *engine, const struct request *request)
+{
+    const struct virtio_gpu_ctx_resource *cmd = (const void *)request->data;
+    uint32_t type = check_ctx_resource(engine, request);
+
+    if (type == VIRTIO_GPU_RESP_OK_NODATA && context_alive(engine, cmd->hdr.ctx_id))
+        virgl_renderer_ctx_detach_resource((int)cmd->hdr.ctx_id, (int)cmd->resource_id);
+    return type;
+}
+
+uint32_t context_cmd_submit(struct engine *engine, const struct request *request)
+{
+    const struct virtio_gpu_cmd_submit *cmd = (const void *)request->data;
+    struct context *context = context_find(engine, cmd->hdr.ctx_id);
+    int ret;
+
+    if (!context || context->lost)
+        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
+    if (cmd->size > request->size - sizeof(*cmd) || cmd->size % sizeof(uint32_t))
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+    if (cmd->size == 0) /* an execbuffer that is only there for its fence */
+        return VIRTIO_GPU_RESP_OK_NODATA;
+
+    /* virglrenderer does not write to the buffer; its prototype is from before const. */
+    ret = virgl_renderer_submit_cmd((void *)(request->data + sizeof(*cmd)), (int)context->id,
+                                    (int)(cmd->size / sizeof(uint32_t)));
+    if (ret == 0)
+        return VIRTIO_GPU_RESP_OK_NODATA;
+
+    if (context->capset == VIRTIO_GPU_CAPSET_VENUS) {
+        context_lost(engine, context->id);
+        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
+    }
+    return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rendering contexts. Each Venus context is a process of its own ("worker"), forked by
+ * virglrenderer's render server. One that has died is "lost": its commands fail, other contexts
+ * don't notice, and the guest gets rid of it with CTX_DESTROY.
+ */
+#ifndef ENGINE_CONTEXT_H
+#define ENGINE_CONTEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+struct request;
+
+/* Whether the context exists and is not lost. */
+bool context_alive(struct engine *engine, uint32_t ctx_id);
+
+/*
+ * 0; -ENOENT: no such context, or it is lost (it may become so here); another error of
+ * virglrenderer: no such ring.
+ */
+int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_idx,
+                         uint64_t fence_id);
+
+void context_lost(struct engine *engine, uint32_t ctx_id);
+
+/* Handlers, see control.h. */
+uint32_t context_cmd_create(struct engine *engine, const struct request *request);
+uint32_t context_cmd_destroy(struct engine *engine, const struct request *request);
+uint32_t context_cmd_attach(struct engine *engine, const struct request *request);
+uint32_t context_cmd_detach(struct engine *engine, const struct request *request);
+uint32_t context_cmd_submit(struct engine *engine, const struct request *request);
+
+#endif /* ENGINE_CONTEXT_H */

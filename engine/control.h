@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Dispatch of control commands. A handler gets a request of at least its command's declared size
+ * and returns the response's type; an OK other than NODATA comes with engine_response(). Fences and
+ * the push are the dispatcher's.
+ */
+#ifndef ENGINE_CONTROL_H
+#define ENGINE_CONTROL_H
+
+#include <stdint.h>
+
+struct engine;
+struct request;
+
+/* Carries out a request and answers it, now or when its fence is done. */
+void control_process(struct engine *engine, const struct request *request);
+
+/* Answers a request with an error without looking at it. */
+void control_reject(struct engine *engine, const struct request *request, uint32_t type);
+
+#endif /* ENGINE_CONTROL_H */

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+#include "device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib-unix.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int device_ioctl(struct vgpu_transport *transport, unsigned long request, void *arg)
+{
+    int ret;
+
+    do {
+        ret = ioctl(transport->fd, request, arg);
+    } while (ret < 0 && errno == EINTR);
+
+    return ret < 0 ? -errno : 0;
+}
+
+static int device_info(struct vgpu_transport *transport, struct vgpu_engine_info *info)
+{
+    memset(info, 0, sizeof(*info));
+    info->argsz = sizeof(*info);
+    return device_ioctl(transport, VGPU_ENGINE_INFO, info);
+}
+
+static int device_attach(struct vgpu_transport *transport)
+{
+    return device_ioctl(transport, VGPU_ENGINE_ATTACH, NULL);
+}
+
+static int device_ready(struct vgpu_transport *transport, uint32_t num_capsets)
+{
+    struct vgpu_engine_ready ready = {.argsz = sizeof(ready), .num_capsets = num_capsets};
+
+    return device_ioctl(transport, VGPU_ENGINE_READY, &ready);
+}
+
+static int device_read_event(struct vgpu_transport *transport, struct vgpu_engine_event *event)
+{
+    ssize_t n;
+
+    do {
+        n = read(transport->fd, event, sizeof(*event));
+    } while (n < 0 && errno == EINTR);
+
+    if (n < 0)
+        return -errno;
+    return n == (ssize_t)sizeof(*event) ? 0 : -EIO;
+}
+
+static int device_reset_done(struct vgpu_transport *transport, uint64_t epoch)
+{
+    struct vgpu_engine_epoch done = {.argsz = sizeof(done), .epoch = epoch};
+
+    return device_ioctl(transport, VGPU_ENGINE_RESET_DONE, &done);
+}
+
+static int device_pop(struct vgpu_transport *transport, struct vgpu_queue_pop *pop)
+{
+    pop->argsz = sizeof(*pop);
+    return device_ioctl(transport, VGPU_ENGINE_QUEUE_POP, pop);
+}
+
+static int device_push(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue,
+                       uint32_t token, const void *response, size_t size)
+{
+    struct vgpu_queue_push push = {
+        .argsz = sizeof(push),
+        .epoch = epoch,
+        .queue = queue,
+        .token = token,
+        .buf = (uintptr_t)response,
+        .size = size,
+    };
+
+    return device_ioctl(transport, VGPU_ENGINE_QUEUE_PUSH, &push);
+}
+
+static int device_pin(struct vgpu_transport *transport, uint64_t epoch,
+                      const struct vgpu_mem_entry *entries, uint32_t nentries, uint64_t *size,
+                      uint64_t *offset)
+{
+    struct vgpu_mem_pin pin = {
+        .argsz = sizeof(pin),
+        .flags = VGPU_MEM_WRITE,
+        .epoch = epoch,
+        .entries = (uintptr_t)entries,
+        .nentries = nentries,
+    };
+    int ret = device_ioctl(transport, VGPU_ENGINE_MEM_PIN, &pin);
+
+    if (ret == 0) {
+        *size = pin.size;
+        *offset = pin.offset;
+    }
+    return ret;
+}
+
+static int device_unpin(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset)
+{
+    struct vgpu_mem_unpin unpin = {.argsz = sizeof(unpin), .epoch = epoch, .offset = offset};
+
+    return device_ioctl(transport, VGPU_ENGINE_MEM_UNPIN, &unpin);
+}
+
+static int device_map(struct vgpu_transport *transport, uint64_t offset, uint64_t size,
+                      void **addr)
+{
+    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, transport->fd, (off_t)offset);
+
+    if (map == MAP_FAILED)
+        return -errno;
+    *addr = map;
+    return 0;
+}
+
+static void device_unmap(struct vgpu_transport *transport G_GNUC_UNUSED, void *addr, uint64_t size)
+{
+    munmap(addr, size);
+}
+
+static int device_range(struct vgpu_transport *transport, unsigned long request, uint64_t epoch,
+                        uint64_t offset, uint64_t size, void *addr)
+{
+    struct vgpu_window_range range = {
+        .argsz = sizeof(range),
+        .epoch = epoch,
+        .offset = offset,
+        .size = size,
+        .addr = (uintptr_t)addr,
+    };
+
+    return device_ioctl(transport, request, &range);
+}
+
+static int device_publish(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset,
+                          uint64_t size, void *addr)
+{
+    return device_range(transport, VGPU_ENGINE_WINDOW_PUBLISH, epoch, offset, size, addr);
+}
+
+static int device_unpublish(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset,
+                            uint64_t size)
+{
+    return device_range(transport, VGPU_ENGINE_WINDOW_UNPUBLISH, epoch, offset, size, NULL);
+}
+
+static int device_fail(struct vgpu_transport *transport, const char *reason)
+{
+    struct vgpu_engine_fail fail = {.argsz = sizeof(fail)};
+
+    /* The driver wants one line of printable ASCII. */
+    for (size_t i = 0; i + 1 < sizeof(fail.reason) && reason[i]; i++)
+        fail.reason[i] = g_ascii_isprint(reason[i]) ? reason[i] : '?';
+
+    return device_ioctl(transport, VGPU_ENGINE_FAIL, &fail);
+}
+
+static const struct vgpu_transport_ops device_ops = {
+    .info = device_info,
+    .attach = device_attach,
+    .ready = device_ready,
+    .read_event = device_read_event,
+    .reset_done = device_reset_done,
+    .pop = device_pop,
+    .push = device_push,
+    .pin = device_pin,
+    .unpin = device_unpin,
+    .map = device_map,
+    .unmap = device_unmap,
+    .publish = device_publish,
+    .unpublish = device_unpublish,
+    .fail = device_fail,
+};
+
+struct vgpu_transport *device_adopt(int fd, GError **error)
+{
+    struct vgpu_transport *transport;
+
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
+                    "file descriptor %d is not usable: %s", fd, g_strerror(errno));
+        return NULL;
+    }
+    if (!g_unix_set_fd_nonblocking(fd, TRUE, error))
+        return NULL;
+
+    transport = g_new0(struct vgpu_transport, 1);
+    transport->ops = &device_ops;
+    transport->fd = fd;
+    return transport;
+}
+
+struct vgpu_transport *device_open(const char *path, GError **error)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0) {
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno), "cannot open %s: %s", path,
+                    g_strerror(errno));
+        return NULL;
+    }
+    return device_adopt(fd, error);
+}
+
+void device_close(struct vgpu_transport *transport)
+{
+    if (!transport)
+        return;
+    close(transport->fd);
+    g_free(transport);
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+#include "gpu.h"
+
+#include "exit_code.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+G_DEFINE_QUARK(vgpu-engine-error-quark, engine_error)
+
+void gpu_free(struct gpu *gpu)
+{
+    if (!gpu)
+        return;
+    g_free(gpu->name);
+    g_free(gpu->render_node);
+    g_strfreev(gpu->nodes);
+    g_free(gpu);
+}
+
+static bool parse_address(const char *name, struct gpu *gpu)
+{
+    int used = 0;
+
+    if (sscanf(name, "%8x:%2x:%2x.%1x%n", &gpu->domain, &gpu->bus, &gpu->device, &gpu->function,
+               &used) != 4)
+        return false;
+    return name[used] == '\0' && gpu->device < 32 && gpu->function < 8;
+}
+
+static char *read_line(const char *path)
+{
+    g_autofree char *text = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return NULL;
+    return g_strdup(g_strchomp(text));
+}
+
+/*
+ * Whether a DRM device is the PCI device's own or of a device on it: virtio-gpu's hangs below a
+ * virtio device.
+ */
+static bool belongs_to(const char *drm_path, const char *pci_path)
+{
+    char real[PATH_MAX];
+    g_autofree char *device = g_build_filename(drm_path, "device", NULL);
+    size_t len = strlen(pci_path);
+
+    if (!realpath(device, real))
+        return false;
+    return strncmp(real, pci_path, len) == 0 && (real[len] == '\0' || real[len] == '/');
+}
+
+static bool take_render_node(struct gpu *gpu, const char *name, const char *drm_path)
+{
+    g_autofree char *dev_path = g_build_filename(drm_path, "dev", NULL);
+    g_autofree char *dev = read_line(dev_path);
+
+    if (!dev || sscanf(dev, "%u:%u", &gpu->render_major, &gpu->render_minor) != 2)
+        return false;
+    gpu->render_node = g_build_filename("/dev/dri", name, NULL);
+    return true;
+}
+
+static bool find_render_node(struct gpu *gpu, const char *sysroot, const char *pci_path)
+{
+    g_autofree char *class_path = g_strconcat(sysroot, "/sys/class/drm", NULL);
+    g_autoptr(GDir) dir = g_dir_open(class_path, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *drm_path = g_build_filename(class_path, name, NULL);
+
+        if (g_str_has_prefix(name, "renderD") && belongs_to(drm_path, pci_path))
+            return take_render_node(gpu, name, drm_path);
+    }
+    return false;
+}
+
+/* NVIDIA's driver talks through nodes of its own; the render node alone won't do. */
+static void add_nvidia_nodes(const struct gpu *gpu, const char *sysroot, GStrvBuilder *nodes)
+{
+    g_autofree char *path = g_strdup_printf("%s/proc/driver/nvidia/gpus/%s/information", sysroot,
+                                            gpu->name);
+    g_autofree char *text = NULL;
+    const char *minor;
+    unsigned int number;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return;
+    minor = strstr(text, "Device Minor:");
+    if (!minor || sscanf(minor, "Device Minor: %u", &number) != 1)
+        return;
+
+    g_strv_builder_take(nodes, g_strdup_printf("/dev/nvidia%u", number));
+    g_strv_builder_add_many(nodes, "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
+                            "/dev/nvidia-modeset", NULL);
+}
+
+static bool lookup_pci(struct gpu *gpu, const char *sysroot, GError **error)
+{
+    g_autofree char *path = g_strconcat(sysroot, "/sys/bus/pci/devices/", gpu->name, NULL);
+    g_autoptr(GStrvBuilder) nodes = g_strv_builder_new();
+    char real[PATH_MAX];
+
+    if (!parse_address(gpu->name, gpu)) {
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_GPU,
+                    "GPU \"%s\" is neither a PCI address nor soft:<name>", gpu->name);
+        return false;
+    }
+    if (!realpath(path, real)) {
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_GPU, "GPU %s: no such PCI device (%s)",
+                    gpu->name, path);
+        return false;
+    }
+    if (!find_render_node(gpu, sysroot, real)) {
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_GPU,
+                    "GPU %s: it has no render node; is its driver bound?", gpu->name);
+        return false;
+    }
+
+    g_strv_builder_add(nodes, gpu->render_node);
+    add_nvidia_nodes(gpu, sysroot, nodes);
+    gpu->nodes = g_strv_builder_end(nodes);
+    return true;
+}
+
+struct gpu *gpu_lookup(const char *name, const char *sysroot, GError **error)
+{
+    /* The CPU's Vulkan driver makes dma-bufs of its memory with udmabuf. */
+    static const char *const soft_nodes[] = {"/dev/udmabuf", NULL};
+    struct gpu *gpu = g_new0(struct gpu, 1);
+
+    gpu->name = g_strdup(name);
+    if (g_str_has_prefix(name, "soft:")) {
+        gpu->soft = true;
+        gpu->nodes = g_strdupv((char **)soft_nodes);
+        return gpu;
+    }
+    if (!lookup_pci(gpu, sysroot, error)) {
+        gpu_free(gpu);
+        return NULL;
+    }
+    return gpu;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The physical GPU of a vGPU, as sysfs knows it: which device nodes are its, and how a Vulkan device
+ * is recognised as it.
+ */
+#ifndef ENGINE_GPU_H
+#define ENGINE_GPU_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * struct gpu
+ * @name: as the driver gave it
+ * @soft: no PCI device; the CPU's Vulkan driver is meant
+ * @domain, @bus, @device, @function: PCI address
+ * @render_node: "/dev/dri/renderD128", or NULL
+ * @render_major, @render_minor: its device number
+ * @nodes: all device nodes that the GPU's user-space drivers need, NULL terminated
+ */
+struct gpu {
+    char *name;
+    bool soft;
+    uint32_t domain;
+    uint32_t bus;
+    uint32_t device;
+    uint32_t function;
+    char *render_node;
+    uint32_t render_major;
+    uint32_t render_minor;
+    GStrv nodes;
+};
+
+/*
+ * Looks @name up ("0000:01:00.0" or "soft:<name>") under @sysroot, "" in production. NULL with
+ * @error set where there is no such GPU or nothing to render with.
+ */
+struct gpu *gpu_lookup(const char *name, const char *sysroot, GError **error);
+
+void gpu_free(struct gpu *gpu);
+
+#endif /* ENGINE_GPU_H */

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* Which installed Vulkan driver ("ICD") drives a GPU. */
+#ifndef ENGINE_ICD_H
+#define ENGINE_ICD_H
+
+#include "gpu.h"
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * struct icd_report - what a Vulkan driver shows when it is alone
+ * @devices: how many physical devices
+ * @cpu: the first one is the CPU
+ * @has_drm, @render_major, @render_minor: VK_EXT_physical_device_drm of the first one
+ * @has_pci, @domain, @bus, @device, @function: VK_EXT_pci_bus_info of the first one
+ * @dma_buf: its memory can be exported as dma-bufs
+ * @name: of the first one
+ */
+struct icd_report {
+    uint32_t devices;
+    bool cpu;
+    bool has_drm;
+    int64_t render_major;
+    int64_t render_minor;
+    bool has_pci;
+    uint32_t domain;
+    uint32_t bus;
+    uint32_t device;
+    uint32_t function;
+    bool dma_buf;
+    char name[256];
+};
+
+/* Whether exactly one device is shown and it is @gpu. */
+bool icd_matches(const struct icd_report *report, const struct gpu *gpu);
+
+/* Manifests in the standard directories below @sysroot, sorted by name. */
+GStrv icd_list(const char *sysroot);
+
+/*
+ * Loads a driver in a child process that it can't outlive, and asks it. False where it crashes,
+ * hangs, or has no device; that is no error, most drivers have no device.
+ */
+bool icd_probe(const char *manifest, struct icd_report *report);
+
+/*
+ * The manifest of the driver that shows @gpu and nothing else. Where several do, one that can
+ * export dma-bufs is taken before one that can't. NULL with @error set where none does.
+ * To be called inside the sandbox, which is what makes the other GPUs invisible.
+ */
+char *icd_choose(const struct gpu *gpu, const char *const *manifests, GError **error);
+
+#endif /* ENGINE_ICD_H */

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+#include "loop.h"
+
+#include "engine.h"
+#include "exit_code.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+/* Commands per queue before events are looked at again: a reset must not wait for a flood. */
+#define QUEUE_BUDGET 64
+
+static int wakeup_fd = -1;
+static volatile sig_atomic_t terminated;
+static volatile sig_atomic_t child_died;
+
+static void on_signal(int signum)
+{
+    int saved = errno;
+    uint64_t one = 1;
+
+    if (signum == SIGCHLD)
+        child_died = 1;
+    else
+        terminated = 1;
+    if (write(wakeup_fd, &one, sizeof(one)) < 0) {
+        /* EAGAIN: it is awake already. */
+    }
+    errno = saved;
+}
+
+/*
+ * Handlers and not a signalfd: that one wants signals blocked, and the render server would inherit
+ * the mask and not end on SIGTERM.
+ */
+bool loop_setup(GError **error)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGCHLD};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+    wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wakeup_fd < 0) {
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL, "eventfd: %s", g_strerror(errno));
+        return false;
+    }
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < G_N_ELEMENTS(signals); i++)
+        sigaction(signals[i], &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return true;
+}
+
+/* The one child of ours is the render server; without it no context works and none can be made. */
+static bool check_children(GError **error)
+{
+    int status;
+    pid_t pid;
+
+    child_died = 0;
+    pid = waitpid(-1, &status, WNOHANG);
+    if (pid <= 0)
+        return true;
+
+    g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER,
+                WIFSIGNALED(status) ? "the render server was killed by signal %d"
+                                    : "the render server ended with status %d",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    return false;
+}
+
+static bool refresh_info(struct engine *engine, GError **error)
+{
+    struct vgpu_transport *transport = engine->transport;
+    int ret = transport->ops->info(transport, &engine->info);
+
+    if (ret < 0) {
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_DEVICE, "the driver does not answer: %s",
+                    g_strerror(-ret));
+        return false;
+    }
+    engine->epoch = engine->info.epoch;
+    return true;
+}
+
+static bool handle_reset(struct engine *engine, uint64_t epoch, GError **error)
+{
+    struct vgpu_transport *transport = engine->transport;
+    int ret;
+
+    if (!engine_reset(engine)) {
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER,
+                    "virglrenderer did not come back from a reset");
+        return false;
+    }
+    ret = transport->ops->reset_done(transport, epoch);
+    if (ret < 0) {
+        g_set_error(error, ENGINE_ERROR, ret == -ESTALE ? EXIT_CODE_LOST : EXIT_CODE_DEVICE,
+                    "the driver did not take the reset: %s", g_strerror(-ret));
+        return false;
+    }
+    return refresh_info(engine, error);
+}
+
+/* CONFIG may change limits at any time, but the epoch that our objects belong to only by a reset. */
+static bool handle_config(struct engine *engine, GError **error)
+{
+    uint64_t epoch = engine->epoch;
+    bool ok = refresh_info(engine, error);
+
+    engine->epoch = epoch;
+    return ok;
+}
+
+bool loop_handle_event(struct engine *engine, const struct vgpu_engine_event *event, bool *stop,
+                       GError **error)
+{
+    if (event->events & VGPU_EVENT_REMOVED) {
+        *stop = true;
+        return true;
+    }
+    if ((event->events & VGPU_EVENT_RESET) && !handle_reset(engine, event->epoch, error))
+        return false;
+    if ((event->events & VGPU_EVENT_CONFIG) && !handle_config(engine, error))
+        return false;
+    return true;
+}
+
+/* Bit per queue that has more. */
+static uint32_t run_queues(struct engine *engine, uint32_t queues)
+{
+    uint32_t more = 0;
+
+    for (uint32_t queue = 0; queue < VGPU_NUM_QUEUES; queue++) {
+        if ((queues & (1u << queue)) && engine_run_queue(engine, queue, QUEUE_BUDGET) > 0)
+            more |= 1u << queue;
+    }
+    return more;
+}
+
+/* How long poll() may sleep: until half of systemd's patience is used up. */
+static int watchdog_timeout(void)
+{
+    uint64_t usec = 0;
+
+    if (sd_watchdog_enabled(0, &usec) <= 0)
+        return -1;
+    return (int)MIN(usec / 2000, (uint64_t)INT32_MAX);
+}
+
+static bool wait_for_work(struct engine *engine, int timeout, bool *stop, GError **error)
+{
+    struct pollfd fds[] = {
+        {.fd = engine->transport->fd, .events = POLLIN},
+        {.fd = wakeup_fd, .events = POLLIN},
+    };
+    uint64_t count;
+
+    if (poll(fds, G_N_ELEMENTS(fds), timeout) < 0 && errno != EINTR) {
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL, "poll: %s", g_strerror(errno));
+        return false;
+    }
+    if (read(wakeup_fd, &count, sizeof(count)) < 0) {
+        /* EAGAIN: no signal. */
+    }
+    if (terminated || ((fds[0].revents & POLLHUP) && !(fds[0].revents & POLLIN)))
+        *stop = true;
+    return !child_died || check_children(error);
+}
+
+bool loop_run(struct engine *engine, GError **error)
+{
+    struct vgpu_transport *transport = engine->transport;
+    int timeout = watchdog_timeout();
+    uint32_t queues = (1u << VGPU_NUM_QUEUES) - 1; /* the guest may have been there before us */
+    bool stop = false;
+
+    while (!stop) {
+        struct vgpu_engine_event event;
+        int ret;
+
+        queues = run_queues(engine, queues);
+        if (!wait_for_work(engine, queues ? 0 : timeout, &stop, error))
+            return false;
+        if (timeout >= 0)
+            sd_notify(0, "WATCHDOG=1");
+        if (stop)
+            break;
+
+        ret = transport->ops->read_event(transport, &event);
+        if (ret == -EAGAIN)
+            continue;
+        if (ret < 0) {
+            g_set_error(error, ENGINE_ERROR, ret == -ESTALE ? EXIT_CODE_LOST : EXIT_CODE_DEVICE,
+                        "cannot read events: %s", g_strerror(-ret));
+            return false;
+        }
+        if (!loop_handle_event(engine, &event, &stop, error))
+            return false;
+        if (event.events & VGPU_EVENT_KICK)
+            queues |= event.queues;
+    }
+    return true;
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The order matters: the GPU is looked up while all of sysfs is there, then the sandbox closes, and
+ * only inside it is a Vulkan driver loaded for the first time.
+ */
+#include "device.h"
+#include "engine.h"
+#include "exit_code.h"
+#include "gpu.h"
+#include "icd.h"
+#include "loop.h"
+#include "options.h"
+#include "renderer.h"
+#include "sandbox.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#ifndef VGPU_VERSION
+#define VGPU_VERSION "unknown"
+#endif
+
+#define FD_NAME "vgpu"
+
+static struct vgpu_transport *open_inherited(GError **error)
+{
+    g_auto(GStrv) names = NULL;
+    int count = sd_listen_fds_with_names(1, &names);
+
+    for (int i = 0; i < count; i++) {
+        if (strcmp(names[i], FD_NAME) == 0)
+            return device_adopt(SD_LISTEN_FDS_START + i, error);
+    }
+    g_set_error(error, ENGINE_ERROR, EXIT_CODE_USAGE,
+                "no device: give --device or --fd, or pass a file named \"" FD_NAME
+                "\" as systemd's OpenFile= does");
+    return NULL;
+}
+
+static struct vgpu_transport *open_device(const struct options *options, GError **error)
+{
+    if (options->device)
+        return device_open(options->device, error);
+    if (options->fd >= 0)
+        return device_adopt(options->fd, error);
+    return open_inherited(error);
+}
+
+static bool device_error(GError **error, const char *what, int ret)
+{
+    g_set_error(error, ENGINE_ERROR, EXIT_CODE_DEVICE, "%s: %s", what, g_strerror(-ret));
+    return false;
+}
+
+static bool attach(struct engine *engine, GError **error)
+{
+    struct vgpu_transport *transport = engine->transport;
+    int ret = transport->ops->info(transport, &engine->info);
+
+    if (ret < 0)
+        return device_error(error, "this is not a vGPU, or not one of this version", ret);
+    if (engine->info.api_version != VGPU_API_VERSION) {
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_DEVICE,
+                    "mdev_vgpu speaks version %u, this engine version %u; load the module that "
+                    "came with it",
+                    engine->info.api_version, VGPU_API_VERSION);
+        return false;
+    }
+    engine->info.gpu[sizeof(engine->info.gpu) - 1] = '\0';
+
+    ret = transport->ops->attach(transport);
+    if (ret < 0)
+        return device_error(error, "cannot attach; is another engine running?", ret);
+    /* The epoch may have changed before we were attached, without an event for us. */
+    ret = transport->ops->info(transport, &engine->info);
+    if (ret < 0)
+        return device_error(error, "the driver does not answer", ret);
+    engine->info.gpu[sizeof(engine->info.gpu) - 1] = '\0';
+    engine->epoch = engine->info.epoch;
+    return true;
+}
+
+static char *choose_driver(const struct options *options, const struct gpu *gpu, GError **error)
+{
+    g_auto(GStrv) manifests = NULL;
+
+    if (options->icd) {
+        const char *const only[] = {options->icd, NULL};
+
+        return icd_choose(gpu, only, error);
+    }
+    manifests = icd_list(options->sysroot);
+    return icd_choose(gpu, (const char *const *)manifests, error);
+}
+
+static bool start_renderer(struct engine *engine, const struct options *options, GError **error)
+{
+    g_autofree char *manifest = NULL;
+    struct gpu *gpu = gpu_lookup(engine->info.gpu, options->sysroot, error);
+    bool ok = gpu != NULL;
+
+    if (ok && !options->no_landlock)
+        ok = sandbox_enter((const char *const *)gpu->nodes, error);
+    if (ok) {
+        manifest = choose_driver(options, gpu, error);
+        ok = manifest != NULL;
+    }
+    if (ok) {
+        g_message("GPU %s: using Vulkan driver %s", gpu->name, manifest);
+        g_setenv("VK_DRIVER_FILES", manifest, TRUE);
+        ok = renderer_start(engine, options->capsets, gpu->render_node, error);
+    }
+    gpu_free(gpu);
+    return ok;
+}
+
+static bool become_ready(struct engine *engine, GError **error)
+{
+    struct vgpu_transport *transport = engine->transport;
+    int ret = transport->ops->ready(transport, engine->num_capsets);
+
+    if (ret < 0)
+        return device_error(error, "the driver does not take this engine", ret);
+    sd_notifyf(0, "READY=1\nSTATUS=vGPU of type %.*s on %s", VGPU_TYPE_NAME_LEN, engine->info.type,
+               engine->info.gpu);
+    return true;
+}
+
+static bool serve(struct engine *engine, const struct options *options, GError **error)
+{
+    bool ok;
+
+    if (!attach(engine, error))
+        return false;
+
+    ok = start_renderer(engine, options, error) && become_ready(engine, error) &&
+         loop_run(engine, error);
+    sd_notify(0, "STOPPING=1");
+    /* A VMM that waits for us hears the reason now and not by running into its time limit. */
+    if (!ok)
+        engine->transport->ops->fail(engine->transport, (*error)->message);
+    return ok;
+}
+
+static int exit_code_of(const GError *error)
+{
+    if (error->domain == ENGINE_ERROR)
+        return error->code;
+    if (error->domain == G_OPTION_ERROR)
+        return EXIT_CODE_USAGE;
+    return error->domain == G_FILE_ERROR ? EXIT_CODE_DEVICE : EXIT_CODE_INTERNAL;
+}
+
+static int run(const struct options *options, GError **error)
+{
+    struct vgpu_transport *transport = open_device(options, error);
+    struct engine engine;
+    bool ok;
+
+    if (!transport)
+        return exit_code_of(*error);
+
+    sandbox_clean_environment((const char *const *)options->environment);
+    engine_init(&engine, transport);
+    ok = loop_setup(error) && serve(&engine, options, error);
+    renderer_stop();
+    engine_clear(&engine);
+    device_close(transport);
+    return ok ? EXIT_CODE_OK : exit_code_of(*error);
+}
+
+int main(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    struct options options;
+    int status = EXIT_CODE_OK;
+
+    setlocale(LC_ALL, "");
+    if (!options_parse(&options, argc, argv, &error))
+        status = exit_code_of(error);
+    else if (options.show_version)
+        printf("vgpu-engine %s\n", VGPU_VERSION);
+    else
+        status = run(&options, &error);
+
+    if (error)
+        g_printerr("vgpu-engine: %s\n", error->message);
+    options_clear(&options);
+    return status;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include "options.h"
+
+#include "capset.h"
+
+static bool check_options(struct options *options, char *const *rest, const char *capsets,
+                          GError **error)
+{
+    if (rest[0] && rest[1]) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "unknown argument \"%s\"",
+                    rest[1]);
+        return false;
+    }
+    if (options->device && options->fd >= 0) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED,
+                    "--device and --fd exclude each other");
+        return false;
+    }
+    options->capsets = capset_parse(capsets, error);
+    return options->capsets != 0;
+}
+
+bool options_parse(struct options *options, int argc, char **argv, GError **error)
+{
+    g_autofree char *capsets = NULL;
+    gboolean no_landlock = FALSE;
+    gboolean show_version = FALSE;
+    const GOptionEntry entries[] = {
+        {"device", 'd', 0, G_OPTION_ARG_FILENAME, &options->device,
+         "The vGPU: /dev/vgpu/<uuid>", "PATH"},
+        {"fd", 'f', 0, G_OPTION_ARG_INT, &options->fd, "The vGPU as an open file", "N"},
+        {"capsets", 'c', 0, G_OPTION_ARG_STRING, &capsets,
+         "Contexts to offer, of venus, drm, virgl (default: venus,drm)", "LIST"},
+        {"icd", 0, 0, G_OPTION_ARG_FILENAME, &options->icd,
+         "Manifest of the Vulkan driver to use; it must show this GPU alone", "PATH"},
+        {"setenv", 'E', 0, G_OPTION_ARG_STRING_ARRAY, &options->environment,
+         "Environment of the renderer, which is otherwise empty", "NAME=VALUE"},
+        {"no-landlock", 0, 0, G_OPTION_ARG_NONE, &no_landlock,
+         "Run without Landlock: the engine can then reach other GPUs", NULL},
+        {"sysroot", 0, 0, G_OPTION_ARG_FILENAME, &options->sysroot,
+         "Look sysfs and driver manifests up below PATH (for tests)", "PATH"},
+        {"version", 'V', 0, G_OPTION_ARG_NONE, &show_version, "Print the version", NULL},
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_auto(GStrv) args = g_new0(char *, (gsize)argc + 1);
+
+    *options = (struct options){.fd = -1};
+    for (int i = 0; i < argc; i++)
+        args[i] = g_strdup(argv[i]);
+
+    g_option_context_set_summary(context, "The GPU side of one vGPU; normally started by systemd "
+                                          "as vgpu-engine@UUID.service.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    if (!g_option_context_parse_strv(context, &args, error))
+        return false;
+
+    options->no_landlock = no_landlock;
+    options->show_version = show_version;
+    if (!options->sysroot)
+        options->sysroot = g_strdup("");
+    return check_options(options, args, capsets ? capsets : "venus,drm", error);
+}
+
+void options_clear(struct options *options)
+{
+    g_free(options->device);
+    g_free(options->icd);
+    g_free(options->sysroot);
+    g_strfreev(options->environment);
+}

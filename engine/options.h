@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ENGINE_OPTIONS_H
+#define ENGINE_OPTIONS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct options {
+    char *device;     /* NULL: @fd, or systemd's */
+    int fd;           /* -1: systemd's */
+    uint32_t capsets; /* enum capset_bits */
+    char *icd;        /* NULL: find out */
+    char *sysroot;
+    GStrv environment;
+    bool no_landlock;
+    bool show_version;
+};
+
+/* False with @error set where the command line makes no sense. --help ends the process. */
+bool options_parse(struct options *options, int argc, char **argv, GError **error);
+
+void options_clear(struct options *options);
+
+#endif /* ENGINE_OPTIONS_H */

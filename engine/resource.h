@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Resources: what the guest shares with the GPU. Blobs of the host's memory, blobs and backings of
+ * guest memory, OpenGL resources, and 2D ones, which without a display are only book-keeping.
+ */
+#ifndef ENGINE_RESOURCE_H
+#define ENGINE_RESOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct engine;
+struct request;
+
+enum resource_kind {
+    RESOURCE_2D,
+    RESOURCE_3D,
+    RESOURCE_BLOB,
+};
+
+/**
+ * struct resource
+ * @size: bytes of a blob
+ * @blob_flags: VIRTIO_GPU_BLOB_FLAG_*
+ * @width, @height: of a 2D resource
+ * @shm: host shared memory, counted in engine->shm_bytes
+ * @iov: guest memory pinned and mapped for it, at one piece; iov_base is NULL without
+ * @pin_offset: the driver's name of that memory
+ * @mapped: virglrenderer has it mapped, and it is in the window at @window_offset
+ */
+struct resource {
+    struct engine *engine;
+    uint32_t id;
+    enum resource_kind kind;
+    uint64_t size;
+    uint32_t blob_flags;
+    uint32_t width;
+    uint32_t height;
+    bool shm;
+    struct iovec iov;
+    uint64_t pin_offset;
+    bool mapped;
+    uint64_t window_offset;
+    uint64_t window_size;
+};
+
+struct resource *resource_find(struct engine *engine, uint32_t id);
+
+/*
+ * engine->resources is to be made with this as its destructor. It gives back the guest's memory;
+ * virglrenderer must have let go before.
+ */
+void resource_free(void *resource);
+
+/* Takes all resources out of the window and off guest memory, as a reset needs it. */
+void resource_release_all(struct engine *engine);
+
+/* Handlers, see control.h. */
+uint32_t resource_cmd_create_2d(struct engine *engine, const struct request *request);
+uint32_t resource_cmd_create_3d(struct engine *engine, const struct request *request);
+uint32_t resource_cmd_create_blob(struct engine *engine, const struct request *request);
+uint32_t resource_cmd_unref(struct engine *engine, const struct request *request);
+uint32_t resource_cmd_attach_backing(struct engine *engine, const struct request *request);
+uint32_t resource_cmd_detach_backing(struct engine *engine, const struct request *request);
+
+#endif /* ENGINE_RESOURCE_H */

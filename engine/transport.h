@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the engine needs from the driver, as a table of calls, so that unit tests can play the
+ * driver. The meaning of each is that of the ioctl of the same name in uapi/linux/vgpu.h.
+ *
+ * All return 0 or a negative errno and none blocks. push() may be called from any thread, the
+ * others only from the main one.
+ */
+#ifndef ENGINE_TRANSPORT_H
+#define ENGINE_TRANSPORT_H
+
+#include <linux/vgpu.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct vgpu_transport;
+
+struct vgpu_transport_ops {
+    int (*info)(struct vgpu_transport *transport, struct vgpu_engine_info *info);
+    int (*attach)(struct vgpu_transport *transport);
+    int (*ready)(struct vgpu_transport *transport, uint32_t num_capsets);
+    /* -EAGAIN: no event. */
+    int (*read_event)(struct vgpu_transport *transport, struct vgpu_engine_event *event);
+    int (*reset_done)(struct vgpu_transport *transport, uint64_t epoch);
+    /* pop->argsz need not be set. */
+    int (*pop)(struct vgpu_transport *transport, struct vgpu_queue_pop *pop);
+    int (*push)(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue, uint32_t token,
+                const void *response, size_t size);
+    int (*pin)(struct vgpu_transport *transport, uint64_t epoch,
+               const struct vgpu_mem_entry *entries, uint32_t nentries, uint64_t *size,
+               uint64_t *offset);
+    int (*unpin)(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset);
+    /* Maps what pin() named; to be undone with unmap(). */
+    int (*map)(struct vgpu_transport *transport, uint64_t offset, uint64_t size, void **addr);
+    void (*unmap)(struct vgpu_transport *transport, void *addr, uint64_t size);
+    int (*publish)(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset,
+                   uint64_t size, void *addr);
+    int (*unpublish)(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset,
+                     uint64_t size);
+    int (*fail)(struct vgpu_transport *transport, const char *reason);
+};
+
+struct vgpu_transport {
+    const struct vgpu_transport_ops *ops;
+    int fd; /* to poll() for events */
+};
+
+#endif /* ENGINE_TRANSPORT_H */
