@@ -90,6 +90,7 @@ static inline int vgpu_follow_pfn(struct vm_area_struct *vma, unsigned long addr
 
 	if (follow_pte(vma->vm_mm, addr, &pte, &ptl))
 		return -EAGAIN;
+	__acquire(ptl);	/* sparse can't see it in follow_pte() */
 	*pfn = pte_pfn(*pte);
 	ret = pte_write(*pte) ? 0 : -EAGAIN;
 	pte_unmap_unlock(pte, ptl);
