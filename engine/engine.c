@@ -128,11 +128,14 @@ int engine_run_queue(struct engine *engine, uint32_t queue, unsigned int budget)
 
         if (ret == -EAGAIN)
             return 0;
-        /* EMSGSIZE again: the guest has changed the chain in between. It stays for the next turn. */
-        if (ret == -EMSGSIZE)
-            continue;
-        if (ret < 0)
+        if (ret == -ESTALE || ret == -EPROTO || ret == -ENOTCONN)
             return ret;
+        /*
+         * EMSGSIZE again: the guest has changed the chain in between. ENOMEM, EFAULT: this chain has
+         * failed. There may be others, of which no kick will tell.
+         */
+        if (ret < 0)
+            continue;
         process_request(engine, &request, truncated);
     }
     return 1;

@@ -75,7 +75,7 @@ bool engine_reset(struct engine *engine);
 
 /*
  * Handles at most @budget chains of a queue. 1: there may be more; 0: it is empty; negative errno:
- * ESTALE, EPROTO as of pop, both mean to wait for the next event.
+ * ESTALE, EPROTO and ENOTCONN as of pop, all mean to wait for the next event.
  */
 int engine_run_queue(struct engine *engine, uint32_t queue, unsigned int budget);
 

@@ -88,6 +88,12 @@ static bool refresh_info(struct engine *engine, GError **error)
     return true;
 }
 
+/* ESTALE, ENOTCONN: the driver has given this engine up, because it was too slow or by force. */
+static int exit_code_of_errno(int ret)
+{
+    return ret == -ESTALE || ret == -ENOTCONN ? EXIT_CODE_LOST : EXIT_CODE_DEVICE;
+}
+
 static bool handle_reset(struct engine *engine, uint64_t epoch, GError **error)
 {
     struct vgpu_transport *transport = engine->transport;
@@ -100,7 +106,7 @@ static bool handle_reset(struct engine *engine, uint64_t epoch, GError **error)
     }
     ret = transport->ops->reset_done(transport, epoch);
     if (ret < 0) {
-        g_set_error(error, ENGINE_ERROR, ret == -ESTALE ? EXIT_CODE_LOST : EXIT_CODE_DEVICE,
+        g_set_error(error, ENGINE_ERROR, exit_code_of_errno(ret),
                     "the driver did not take the reset: %s", g_strerror(-ret));
         return false;
     }
@@ -128,6 +134,9 @@ bool loop_handle_event(struct engine *engine, const struct vgpu_engine_event *ev
         return false;
     if ((event->events & VGPU_EVENT_CONFIG) && !handle_config(engine, error))
         return false;
+    /* A reset before the guest used the device makes a new epoch of which there was no event. */
+    if ((event->events & VGPU_EVENT_KICK) && !(event->events & VGPU_EVENT_RESET))
+        engine->epoch = event->epoch;
     return true;
 }
 
@@ -196,8 +205,8 @@ bool loop_run(struct engine *engine, GError **error)
         if (ret == -EAGAIN)
             continue;
         if (ret < 0) {
-            g_set_error(error, ENGINE_ERROR, ret == -ESTALE ? EXIT_CODE_LOST : EXIT_CODE_DEVICE,
-                        "cannot read events: %s", g_strerror(-ret));
+            g_set_error(error, ENGINE_ERROR, exit_code_of_errno(ret), "cannot read events: %s",
+                        g_strerror(-ret));
             return false;
         }
         if (!loop_handle_event(engine, &event, &stop, error))
