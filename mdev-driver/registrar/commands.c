@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+#include "commands.h"
+
+#include <unistd.h>
+
+#include "control.h"
+#include "error.h"
+#include "gpus.h"
+#include "mdev-sysfs.h"
+#include "plan.h"
+#include "types.h"
+#include "units.h"
+
+/* Does one GPU and returns its exit code; the command ends with the first one that is not 0. */
+typedef int (*PlanFunc)(const Session *session, int fd, const Plan *plan);
+
+static int fail(const Session *session, const GError *error)
+{
+    fprintf(session->log, "%s\n", error->message);
+    return error->domain == REGISTRAR_ERROR ? error->code : REGISTRAR_ERROR_REFUSED;
+}
+
+static void log_plan(const Session *session, const Plan *plan, const char *done)
+{
+    g_autofree char *vram = size_format(plan->vram_bytes);
+
+    fprintf(session->log, "GPU %s: %s: %u types on %s of memory (from %s)\n", plan->gpu, done,
+            plan->ntypes, vram, plan->vram_source);
+    for (guint i = 0; i < plan->left_out->len; i++)
+        fprintf(session->log, "GPU %s: %s\n", plan->gpu,
+                (const char *)g_ptr_array_index(plan->left_out, i));
+}
+
+/* Whether @entry is one that the command is for; the others are left alone. */
+static gboolean selected(const Session *session, const GpuEntry *entry)
+{
+    return entry->shared && (!session->gpu || g_str_equal(session->gpu, entry->name));
+}
+
+/*
+ * Plans of the selected GPUs. Where all are meant, one that is not there, or has no driver yet, is
+ * left out with a word: udev registers it when that changes. A broken file fails all.
+ */
+static GPtrArray *make_plans(const Session *session, int *result, GError **error)
+{
+    g_autoptr(GPtrArray) plans = g_ptr_array_new_with_free_func((GDestroyNotify)plan_free);
+    g_autoptr(GPtrArray) types = types_load(session->root, error);
+    g_autoptr(GPtrArray) entries = types ? gpus_load(session->root, error) : NULL;
+    gboolean found = FALSE;
+
+    if (!entries)
+        return NULL;
+    for (guint i = 0; i < entries->len; i++) {
+        const GpuEntry *entry = g_ptr_array_index(entries, i);
+        g_autoptr(GError) cause = NULL;
+        Plan *plan;
+
+        if (!selected(session, entry))
+            continue;
+        found = TRUE;
+        plan = plan_new(session->root, entry, types, &cause);
+        if (plan) {
+            g_ptr_array_add(plans, plan);
+        } else if (g_error_matches(cause, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG)) {
+            g_propagate_error(error, g_steal_pointer(&cause));
+            return NULL;
+        } else {
+            int code = fail(session, cause);
+
+            if (session->gpu || code != REGISTRAR_ERROR_ABSENT)
+                *result = *result ? *result : code;
+        }
+    }
+    if (session->gpu && !found) {
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_NOT_SHARED,
+                    "GPU %s: not shared, so it is left alone; to share it, put [gpu %s] with "
+                    "mode=shared into " GPUS_CONF,
+                    session->gpu, session->gpu);
+        return NULL;
+    }
+    return g_steal_pointer(&plans);
+}
+
+static int foreach_plan(const Session *session, PlanFunc func)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) plans = NULL;
+    int result = 0;
+    int fd;
+
+    plans = make_plans(session, &result, &error);
+    if (!plans)
+        return fail(session, error);
+    if (!plans->len)
+        return result;
+    fd = control_open(session->root, &error);
+    if (fd < 0)
+        return fail(session, error);
+    for (guint i = 0; i < plans->len; i++) {
+        int code = func(session, fd, g_ptr_array_index(plans, i));
+
+        result = result ? result : code;
+    }
+    close(fd);
+    return result;
+}
+
+static int add_plan(const Session *session, int fd, const Plan *plan)
+{
+    g_autoptr(GError) error = NULL;
+    gboolean existed;
+
+    if (!control_add(fd, plan, &existed, &error))
+        return fail(session, error);
+    if (existed)
+        fprintf(session->log, "GPU %s: registered already, left as it is\n", plan->gpu);
+    else
+        log_plan(session, plan, "registered");
+    return 0;
+}
+
+static int run_add(const Session *session)
+{
+    return foreach_plan(session, add_plan);
+}
+
+static int update_plan(const Session *session, int fd, const Plan *plan)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (control_update(fd, session->root, plan, &error)) {
+        log_plan(session, plan, "updated");
+        return 0;
+    }
+    if (!session->gpu && g_error_matches(error, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT)) {
+        fail(session, error);
+        return 0;
+    }
+    return fail(session, error);
+}
+
+static int run_update(const Session *session)
+{
+    return foreach_plan(session, update_plan);
+}
+
+static int remove_gpu(const Session *session, int fd, const char *gpu)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (control_remove(fd, session->root, gpu, &error)) {
+        fprintf(session->log, "GPU %s: removed\n", gpu);
+        return 0;
+    }
+    /* Where all are meant, the kernel's list has other drivers' mdev parents too. */
+    if (!session->gpu && g_error_matches(error, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT))
+        return 0;
+    return fail(session, error);
+}
+
+/* Goes by what the kernel has, not by files, so that it works with broken files too. */
+static int run_remove(const Session *session)
+{
+    g_auto(GStrv) gpus = mdev_gpus(session->root);
+    g_autoptr(GError) error = NULL;
+    int fd = control_open(session->root, &error);
+    int result = 0;
+
+    if (fd < 0)
+        return fail(session, error);
+    if (session->gpu)
+        result = remove_gpu(session, fd, session->gpu);
+    for (guint i = 0; !session->gpu && gpus[i]; i++) {
+        int code = remove_gpu(session, fd, gpus[i]);
+
+        result = result ? result : code;
+    }
+    close(fd);
+    return result;
+}
+
+static void print_plan(const Session *session, const Plan *plan)
+{
+    g_autofree char *vram = size_format(plan->vram_bytes);
+
+    fprintf(session->out, "GPU %s (%s), %s of memory from %s\n", plan->gpu,
+            plan->driver ? plan->driver : "no PCI device", vram, plan->vram_source);
+    fprintf(session->out, "  %-31s %9s %9s %6s %4s %8s %4s\n", "TYPE", "VRAM", "WINDOW", "WEIGHT",
+            "CAP", "PRIORITY", "MAX");
+    for (guint i = 0; i < plan->ntypes; i++) {
+        const struct vgpu_type_desc *type = &plan->types[i];
+        g_autofree char *size = size_format(type->vram_bytes);
+        g_autofree char *window = size_format(type->window_bytes);
+        guint64 most = plan->vram_bytes / type->vram_bytes;
+
+        if (type->max_instances)
+            most = MIN(most, type->max_instances);
+        fprintf(session->out, "  %-31s %9s %9s %6u %3u%% %8u %4" G_GUINT64_FORMAT "\n", type->name,
+                size, window, type->weight, type->cap, type->priority, most);
+    }
+    for (guint i = 0; i < plan->left_out->len; i++)
+        fprintf(session->out, "  %s\n", (const char *)g_ptr_array_index(plan->left_out, i));
+}
+
+static int run_check(const Session *session)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) plans = NULL;
+    int result = 0;
+
+    plans = make_plans(session, &result, &error);
+    if (!plans)
+        return fail(session, error);
+    for (guint i = 0; i < plans->len; i++)
+        print_plan(session, g_ptr_array_index(plans, i));
+    if (!plans->len)
+        fprintf(session->out, "nothing would be registered: " GPUS_CONF " shares no GPU that is "
+                              "there\n");
+    return result;
+}
+
+static int run_list(const Session *session)
+{
+    g_auto(GStrv) gpus = mdev_gpus(session->root);
+
+    for (guint i = 0; gpus[i]; i++) {
+        g_autoptr(GPtrArray) types = mdev_types(session->root, gpus[i]);
+
+        fprintf(session->out, "GPU %s\n  %-31s %5s %5s  %s\n", gpus[i], "TYPE", "VGPUS", "FREE",
+                "DESCRIPTION");
+        for (guint j = 0; j < types->len; j++) {
+            const MdevType *type = g_ptr_array_index(types, j);
+
+            fprintf(session->out, "  %-31s %5u %5u  %s\n", type->name, g_strv_length(type->uuids),
+                    type->available, type->description);
+        }
+    }
+    if (!gpus[0])
+        fprintf(session->out, "no GPU is registered\n");
+    return 0;
+}
+
+static const Command commands[] = {
+    { "add", "register GPUs that gpus.conf shares", TRUE, run_add },
+    { "remove", "unregister GPUs without vGPUs", TRUE, run_remove },
+    { "update", "bring memory and types of registered GPUs up to date", TRUE, run_update },
+    { "check", "read the files, say what they come to, change nothing", FALSE, run_check },
+    { "list", "registered GPUs, their types and what is free", FALSE, run_list },
+};
+
+const Command *command_find(const char *name)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(commands); i++) {
+        if (g_str_equal(commands[i].name, name))
+            return &commands[i];
+    }
+    return NULL;
+}
+
+char *command_summary(void)
+{
+    GString *text = g_string_new("Commands:\n");
+
+    for (guint i = 0; i < G_N_ELEMENTS(commands); i++)
+        g_string_append_printf(text, "  %-7s %-11s %s\n", commands[i].name,
+                               commands[i].takes_gpu ? "GPU|--all" : "", commands[i].help);
+    return g_string_free(text, FALSE);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The verbs of vgpu-registrar.
+ */
+#ifndef REGISTRAR_COMMANDS_H
+#define REGISTRAR_COMMANDS_H
+
+#include <stdio.h>
+
+#include <glib.h>
+
+/**
+ * Session - what a command works with
+ * @root: put in front of all paths in /sys, /etc, /usr/lib and /dev; "" in real life
+ * @gpu: the GPU that was named; NULL: all
+ * @out: results
+ * @log: what was done and why not, one sentence a line
+ */
+typedef struct {
+    const char *root;
+    const char *gpu;
+    FILE *out;
+    FILE *log;
+} Session;
+
+/**
+ * Command - a verb
+ * @takes_gpu: needs GPU or --all
+ * @run: returns the exit code
+ */
+typedef struct {
+    const char *name;
+    const char *help;
+    gboolean takes_gpu;
+    int (*run)(const Session *session);
+} Command;
+
+/* NULL where there is none of that name. */
+const Command *command_find(const char *name);
+
+/* One line for each command, for --help; the caller frees. */
+char *command_summary(void);
+
+#endif

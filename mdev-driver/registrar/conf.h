@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keyfiles in which every group is "[WORD NAME]" and only known keys are allowed.
+ *
+ * Strict on purpose: a key that was misspelt and silently ignored would cut a GPU in another way
+ * than its operator wrote. Errors are REGISTRAR_ERROR_CONFIG and name file, group, key and what
+ * is allowed.
+ */
+#ifndef REGISTRAR_CONF_H
+#define REGISTRAR_CONF_H
+
+#include <glib.h>
+
+/**
+ * ConfGroup - one group of a loaded file, where values are read from
+ * @name: the NAME of "[WORD NAME]"
+ */
+typedef struct {
+    GKeyFile *keyfile;
+    const char *file;
+    const char *group;
+    const char *name;
+} ConfGroup;
+
+/* Called for each group in the order of the file; FALSE with @error ends the walk. */
+typedef gboolean (*ConfGroupFunc)(const ConfGroup *group, gpointer data, GError **error);
+
+/*
+ * Reads @file, checks all of it, then calls @func for each group.
+ * @keys: NULL-terminated, the keys that are allowed.
+ */
+gboolean conf_foreach(const char *file, const char *word, const char *const *keys,
+                      ConfGroupFunc func, gpointer data, GError **error);
+
+/*
+ * Paths of the *.conf files in @dirs (under @root), sorted by file name. A file in an earlier
+ * directory replaces the file of the same name in a later one. Missing directories are no error.
+ */
+GPtrArray *conf_list(const char *root, const char *const *dirs, GError **error);
+
+/* The value of @key, without its surrounding blanks; NULL without @error where it is not there. */
+char *conf_string(const ConfGroup *group, const char *key, GError **error);
+
+/* Like conf_string() for a whole number from @min to @max. */
+gboolean conf_number(const ConfGroup *group, const char *key, guint min, guint max,
+                     guint otherwise, guint *value, GError **error);
+
+/* Sets the error that names file, group, key, the value found and what is @allowed. */
+void conf_bad_value(const ConfGroup *group, const char *key, const char *value,
+                    const char *allowed, GError **error);
+
+#endif

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+# vgpu-registrar: build/registrar/vgpu-registrar, its unit tests, its installation.
+
+REGISTRAR_SRC := mdev-driver/registrar
+REGISTRAR_OUT := build/registrar
+REGISTRAR_TESTS := tests/unit/registrar
+REGISTRAR_PARTS := conf units types gpus hardware plan mdev-sysfs control commands
+REGISTRAR_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -Imdev-driver/uapi \
+	-I$(REGISTRAR_SRC)
+# Expanded when used, so that targets that don't need GLib work without it.
+REGISTRAR_GLIB_CFLAGS = $(shell pkg-config --cflags glib-2.0)
+REGISTRAR_GLIB_LIBS = $(shell pkg-config --libs glib-2.0)
+REGISTRAR_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+REGISTRAR_HEADERS := $(wildcard $(REGISTRAR_SRC)/*.h) mdev-driver/uapi/linux/vgpu.h
+VGPU_VERSION ?= $(shell cat mdev-driver/VERSION)
+PREFIX ?= /usr
+
+UNIT_TESTS += $(REGISTRAR_OUT)/test-registrar
+
+.PHONY: registrar check-registrar install-registrar
+registrar: $(REGISTRAR_OUT)/vgpu-registrar
+
+check-registrar: $(REGISTRAR_OUT)/test-registrar
+	prove -v --exec '' $<
+
+$(REGISTRAR_OUT)/%.o: $(REGISTRAR_SRC)/%.c $(REGISTRAR_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(REGISTRAR_CFLAGS) $(REGISTRAR_GLIB_CFLAGS) -DVGPU_VERSION='"$(VGPU_VERSION)"' \
+		-c -o $@ $<
+
+$(REGISTRAR_OUT)/vgpu-registrar: $(patsubst %,$(REGISTRAR_OUT)/%.o, \
+		$(REGISTRAR_PARTS) control-call main)
+	$(CC) $(LDFLAGS) -o $@ $^ $(REGISTRAR_GLIB_LIBS)
+
+# The tests have control_call() of their own and are built with the sanitizers throughout.
+$(REGISTRAR_OUT)/test-registrar: $(wildcard $(REGISTRAR_TESTS)/*.c $(REGISTRAR_TESTS)/*.h) \
+		$(REGISTRAR_PARTS:%=$(REGISTRAR_SRC)/%.c) $(REGISTRAR_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(REGISTRAR_CFLAGS) $(REGISTRAR_GLIB_CFLAGS) $(REGISTRAR_SANITIZE) \
+		-I$(REGISTRAR_TESTS) -o $@ $(filter %.c,$^) $(LDFLAGS) $(REGISTRAR_GLIB_LIBS)
+
+install-registrar: $(REGISTRAR_OUT)/vgpu-registrar
+	install -D -m 0755 $< $(DESTDIR)$(PREFIX)/sbin/vgpu-registrar
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system \
+		$(REGISTRAR_SRC)/vgpu-registrar.service $(REGISTRAR_SRC)/vgpu-registrar@.service
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/udev/rules.d $(REGISTRAR_SRC)/70-vgpu-registrar.rules
+	install -D -m 0644 $(REGISTRAR_SRC)/modules-load.conf \
+		$(DESTDIR)$(PREFIX)/lib/modules-load.d/mdev-vgpu.conf
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/vgpu/types.d mdev-driver/types.d/*.conf
+	install -D -m 0644 $(REGISTRAR_SRC)/gpus.conf.example \
+		$(DESTDIR)$(PREFIX)/share/doc/mdev-vgpu/gpus.conf.example
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(REGISTRAR_SRC)/vgpu-registrar.8
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(REGISTRAR_SRC)/vgpu-types.conf.5
