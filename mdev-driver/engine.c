@@ -143,15 +143,7 @@ static int vgpu_engine_attach(struct vgpu *vgpu, struct file *file)
 
 static void vgpu_engine_fill_info(struct vgpu *vgpu, struct vgpu_engine_info *info)
 {
-	vgpu_gpus_lock();
-	info->vram_bytes = vgpu->params.vram_bytes;
-	info->window_bytes = vgpu->open ? vgpu->window_bytes_open : vgpu->params.window_bytes;
-	info->weight = vgpu->params.weight;
-	info->cap = vgpu->params.cap;
-	info->priority = vgpu->params.priority;
-	info->num_scanouts = vgpu->params.scanouts;
-	vgpu_gpus_unlock();
-
+	lockdep_assert_held(&vgpu->lock);
 	info->api_version = VGPU_API_VERSION;
 	info->state = (vgpu->open ? VGPU_STATE_OPEN : 0) |
 		      (vgpu_regs_driver_ok(&vgpu->regs) ? VGPU_STATE_DRIVER_OK : 0) |
@@ -160,6 +152,12 @@ static void vgpu_engine_fill_info(struct vgpu *vgpu, struct vgpu_engine_info *in
 	info->epoch = vgpu->epoch;
 	info->num_queues = VGPU_NUM_QUEUES;
 	info->queue_size = VGPU_VQ_MAX_SIZE;
+	info->vram_bytes = vgpu->params.vram_bytes;
+	info->window_bytes = vgpu->open ? vgpu->window_bytes_open : vgpu->params.window_bytes;
+	info->weight = vgpu->params.weight;
+	info->cap = vgpu->params.cap;
+	info->priority = vgpu->params.priority;
+	info->num_scanouts = vgpu->params.scanouts;
 	vgpu_uuid_bytes(vgpu, info->uuid);
 	strscpy(info->gpu, vgpu->gpu->name, sizeof(info->gpu));
 	strscpy(info->type, vgpu->type->name, sizeof(info->type));
@@ -173,8 +171,11 @@ static long vgpu_ioctl_engine_info(struct vgpu *vgpu, void __user *user)
 		return -EFAULT;
 	if (info.argsz < sizeof(info) || info.flags)
 		return -EINVAL;
-	/* vgpu->lock nests inside gpus_lock, so INFO reads without it: single words, a snapshot. */
+	vgpu_gpus_lock();
+	mutex_lock(&vgpu->lock);
 	vgpu_engine_fill_info(vgpu, &info);
+	mutex_unlock(&vgpu->lock);
+	vgpu_gpus_unlock();
 	return copy_to_user(user, &info, sizeof(info)) ? -EFAULT : 0;
 }
 
