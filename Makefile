@@ -13,7 +13,7 @@ RIG := tests/rig/rig
 UNIT_TESTS :=
 
 .DEFAULT_GOAL := all
-.PHONY: all install clean check check-unit check-driver check-system demo
+.PHONY: all install clean check check-unit check-fuzz check-module
 
 include mdev-driver/module.mk
 include mdev-driver/registrar/registrar.mk
@@ -34,6 +34,12 @@ check:
 
 check-unit:
 	$(RIG) build -- $(MAKE) unit check-guest
+
+check-fuzz:
+	$(RIG) build -- $(MAKE) fuzz
+
+check-module:
+	prove -v tests/module.t
 
 clean:
 	rm -rf build
