@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# vgpu-registrar: build/registrar/vgpu-registrar, its unit tests, its installation.
+# vgpu-registrar: build/registrar/vgpu-registrar, its unit tests, its installation. Included by the
+# top Makefile, which sets VERSION and PREFIX.
 
 REGISTRAR_SRC := mdev-driver/registrar
 REGISTRAR_OUT := build/registrar
@@ -12,8 +13,6 @@ REGISTRAR_GLIB_CFLAGS = $(shell pkg-config --cflags glib-2.0)
 REGISTRAR_GLIB_LIBS = $(shell pkg-config --libs glib-2.0)
 REGISTRAR_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 REGISTRAR_HEADERS := $(wildcard $(REGISTRAR_SRC)/*.h) mdev-driver/uapi/linux/vgpu.h
-VGPU_VERSION ?= $(shell cat mdev-driver/VERSION)
-PREFIX ?= /usr
 
 UNIT_TESTS += $(REGISTRAR_OUT)/test-registrar
 
@@ -25,7 +24,7 @@ check-registrar: $(REGISTRAR_OUT)/test-registrar
 
 $(REGISTRAR_OUT)/%.o: $(REGISTRAR_SRC)/%.c $(REGISTRAR_HEADERS)
 	@mkdir -p $(@D)
-	$(CC) $(REGISTRAR_CFLAGS) $(REGISTRAR_GLIB_CFLAGS) -DVGPU_VERSION='"$(VGPU_VERSION)"' \
+	$(CC) $(REGISTRAR_CFLAGS) $(REGISTRAR_GLIB_CFLAGS) -DVGPU_VERSION='"$(VERSION)"' \
 		-c -o $@ $<
 
 $(REGISTRAR_OUT)/vgpu-registrar: $(patsubst %,$(REGISTRAR_OUT)/%.o, \

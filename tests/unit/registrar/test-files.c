@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sizes, types and the list of GPUs: what is accepted, and what each mistake is told.
+ */
+#include "tests.h"
+
+#include <string.h>
+
+#include "error.h"
+#include "gpus.h"
+#include "tree.h"
+#include "types.h"
+#include "units.h"
+
+static void test_sizes(void)
+{
+    static const char *const bad[] = { "", "1",    "1023K", "-1M", "1.5G", "M", "1MB", "1 G",
+                                       "0G", "0x10M", "99999999999T", "18446744073709551615",
+                                       "9223372036854775808" };
+    guint64 bytes;
+
+    g_assert_true(size_parse("512M", &bytes));
+    g_assert_cmpuint(bytes, ==, 512 * MIB);
+    g_assert_true(size_parse("1g", &bytes));
+    g_assert_cmpuint(bytes, ==, 1024 * MIB);
+    g_assert_true(size_parse("1048576", &bytes));
+    g_assert_cmpuint(bytes, ==, MIB);
+    g_assert_true(size_parse("2T", &bytes));
+    g_assert_cmpuint(bytes, ==, 2 * 1024 * 1024 * MIB);
+    for (guint i = 0; i < G_N_ELEMENTS(bad); i++)
+        g_assert_false(size_parse(bad[i], &bytes));
+}
+
+static void test_parts(void)
+{
+    static const char *const bad[] = { "/", "1/", "/4", "0/4", "5/4", "1/0", "1/1025", "1/4/2",
+                                       "1/4 ", "-1/4", "99999999999999999999/4" };
+    Amount amount;
+
+    g_assert_true(amount_parse("1/4", &amount));
+    g_assert_cmpuint(amount_resolve(&amount, 1024 * MIB), ==, 256 * MIB);
+    g_assert_cmpuint(amount_resolve(&amount, 1023 * MIB + 5), ==, 255 * MIB);
+    g_assert_cmpuint(amount_resolve(&amount, MIB), ==, 0);
+    g_assert_true(amount_parse("3/3", &amount));
+    g_assert_cmpuint(amount_resolve(&amount, G_MAXUINT64), ==, G_MAXUINT64 / MIB * MIB);
+    g_assert_true(amount_parse("64M", &amount));
+    g_assert_cmpuint(amount_resolve(&amount, MIB), ==, 64 * MIB);
+    for (guint i = 0; i < G_N_ELEMENTS(bad); i++)
+        g_assert_false(amount_parse(bad[i], &amount));
+}
+
+static void test_size_format(void)
+{
+    static const struct {
+        guint64 bytes;
+        const char *text;
+    } cases[] = { { 256 * MIB, "256 MiB" }, { 1536 * MIB, "1.5 GiB" }, { 1 << 30, "1 GiB" } };
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = size_format(cases[i].bytes);
+
+        g_assert_cmpstr(text, ==, cases[i].text);
+    }
+}
+
+static void test_type_defaults(void)
+{
+    g_autoptr(Tree) tree = tree_new();
+    g_autoptr(GPtrArray) types = NULL;
+    g_autoptr(GError) error = NULL;
+    const GpuType *type;
+
+    tree_write(tree, "/etc/vgpu/types.d/10-a.conf", "[type a]\nvram=1/2\n");
+    types = types_load(tree->root, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(types->len, ==, 1);
+    type = g_ptr_array_index(types, 0);
+    g_assert_cmpstr(type->name, ==, "a");
+    g_assert_cmpstr(type->description, ==, "");
+    g_assert_cmpuint(type->window_bytes, ==, 256 * MIB);
+    g_assert_cmpuint(type->weight, ==, 100);
+    g_assert_cmpuint(type->cap, ==, 100);
+    g_assert_cmpuint(type->priority, ==, 0);
+    g_assert_cmpuint(type->max_instances, ==, 0);
+    g_assert_true(type_matches(type, "0000:01:00.0", "1002:73bf"));
+}
+
+static void test_type_values(void)
+{
+    g_autoptr(Tree) tree = tree_new();
+    g_autoptr(GPtrArray) types = NULL;
+    g_autoptr(GError) error = NULL;
+    const GpuType *type;
+
+    tree_write(tree, "/etc/vgpu/types.d/10-a.conf",
+               "# comment\n[type full-2.x]\ndescription = Two; three \nvram=2G\nwindow=64G\n"
+               "weight=10000\ncap=1\npriority=15\nmax-instances=7\ngpu=1002:*, soft:x\n");
+    types = types_load(tree->root, &error);
+    g_assert_no_error(error);
+    type = g_ptr_array_index(types, 0);
+    g_assert_cmpstr(type->description, ==, "Two; three");
+    g_assert_cmpuint(type->vram.bytes, ==, 2048 * MIB);
+    g_assert_cmpuint(type->window_bytes, ==, 64 * 1024 * MIB);
+    g_assert_cmpuint(type->weight, ==, 10000);
+    g_assert_cmpuint(type->cap, ==, 1);
+    g_assert_cmpuint(type->priority, ==, 15);
+    g_assert_cmpuint(type->max_instances, ==, 7);
+    g_assert_true(type_matches(type, "0000:01:00.0", "1002:73bf"));
+    g_assert_true(type_matches(type, "soft:x", NULL));
+    g_assert_false(type_matches(type, "soft:y", NULL));
+    g_assert_false(type_matches(type, "0000:01:00.0", "8086:73bf"));
+}
+
+/* /etc replaces /usr/lib by file name; the order is that of names; others are not read. */
+static void test_override(void)
+{
+    g_autoptr(Tree) tree = tree_new();
+    g_autoptr(GPtrArray) types = NULL;
+    g_autoptr(GError) error = NULL;
+
+    tree_write(tree, "/usr/lib/vgpu/types.d/10-default.conf", "[type lib]\nvram=1/2\n");
+    tree_write(tree, "/usr/lib/vgpu/types.d/20-more.conf", "[type more]\nvram=1/2\n");
+    tree_write(tree, "/usr/lib/vgpu/types.d/30-gone.conf", "[type gone]\nvram=1/2\n");
+    tree_write(tree, "/etc/vgpu/types.d/10-default.conf", "[type etc]\nvram=1/2\n");
+    tree_write(tree, "/etc/vgpu/types.d/30-gone.conf", "");
+    tree_write(tree, "/etc/vgpu/types.d/99.conf.dpkg-new", "nonsense");
+    types = types_load(tree->root, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(types->len, ==, 2);
+    g_assert_cmpstr(((const GpuType *)g_ptr_array_index(types, 0))->name, ==, "etc");
+    g_assert_cmpstr(((const GpuType *)g_ptr_array_index(types, 1))->name, ==, "more");
+}
+
+/* Each text has one mistake; the message has the file's name, the group and @part. */
+static void test_type_mistakes(void)
+{
+    static const struct {
+        const char *text;
+        const char *part;
+    } cases[] = {
+        { "[type a]\n", "vram= is missing" },
+        { "[type a]\nvram=\n", "vram= is not allowed" },
+        { "[type a]\nvram=5/4\n", "vram=5/4 is not allowed: it must be a size of 1M or more" },
+        { "[type a]\nvram=1G\nwindow=3M\n", "window=3M is not allowed: it must be a power of two" },
+        { "[type a]\nvram=1G\nwindow=128G\n", "window=128G" },
+        { "[type a]\nvram=1G\nweight=0\n", "weight=0 is not allowed: it must be a whole number "
+                                           "from 1 to 10000" },
+        { "[type a]\nvram=1G\ncap=101\n", "cap=101 is not allowed" },
+        { "[type a]\nvram=1G\ncap=50%\n", "cap=50% is not allowed" },
+        { "[type a]\nvram=1G\npriority=16\n", "from 0 to 15" },
+        { "[type a]\nvram=1G\nmax-instances=-1\n", "max-instances=-1 is not allowed" },
+        { "[type a]\nvram=1G\ngpu= ; \n", "gpu=" },
+        { "[type a]\nvram=1G\ndescription=gr\303\274n\n", "printable ASCII" },
+        { "[type a]\nvram=1G\ndescription=\\\\x\\q\n", "description" },
+        { "[type a]\nvram=1G\nvrma=1G\n", "unknown key \"vrma\"; allowed are: description, vram" },
+        { "[type a]\nvram=1G\nvram=2G\n", "line 3: vram in [type a] is there twice" },
+        { "[type a]\nvram=1G\n[type a]\ncap=2\n", "line 3: [type a] is there twice" },
+        { "[types a]\nvram=1G\n", "[types a]: unknown group; groups here are written [type NAME]" },
+        { "[type]\nvram=1G\n", "unknown group" },
+        { "[type Big]\nvram=1G\n", "\"Big\" can't be the name of a type" },
+        { "[type -a]\nvram=1G\n", "can't be the name of a type" },
+        { "[type a/b]\nvram=1G\n", "can't be the name of a type" },
+        { "[type a2345678901234567890123456789012]\nvram=1G\n", "up to 31 of" },
+        { "vram=1G\n", "10-a.conf" },
+        { "nonsense\n", "10-a.conf" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(Tree) tree = tree_new();
+        g_autoptr(GPtrArray) types = NULL;
+        g_autoptr(GError) error = NULL;
+
+        tree_write(tree, "/etc/vgpu/types.d/10-a.conf", cases[i].text);
+        types = types_load(tree->root, &error);
+        g_assert_null(types);
+        g_assert_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG);
+        g_test_message("%s", error->message);
+        assert_contains(error->message, "/etc/vgpu/types.d/10-a.conf");
+        assert_contains(error->message, cases[i].part);
+    }
+}
+
+static void test_type_twice(void)
+{
+    g_autoptr(Tree) tree = tree_new();
+    g_autoptr(GPtrArray) types = NULL;
+    g_autoptr(GError) error = NULL;
+
+    tree_write(tree, "/etc/vgpu/types.d/10-a.conf", "[type a]\nvram=1/2\n");
+    tree_write(tree, "/usr/lib/vgpu/types.d/20-b.conf", "[type a]\nvram=1/2\n");
+    types = types_load(tree->root, &error);
+    g_assert_null(types);
+    g_assert_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG);
+    assert_contains(error->message, "10-a.conf");
+    assert_contains(error->message, "20-b.conf");
+}
+
+static void test_gpus(void)
+{
+    g_autoptr(Tree) tree = tree_new();
+    g_autoptr(GPtrArray) gpus = NULL;
+    g_autoptr(GError) error = NULL;
+    const GpuEntry *entry;
+
+    gpus = gpus_load(tree->root, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(gpus->len, ==, 0);
+    g_clear_pointer(&gpus, g_ptr_array_unref);
+
+    tree_write(tree, GPUS_CONF,
+               "[gpu 0000:01:00.0]\nmode=shared\n[gpu 0000:02:00.0]\nmode=host\n"
+               "[gpu soft:cpu]\nmode=shared\nvram=1G\n");
+    gpus = gpus_load(tree->root, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(gpus->len, ==, 3);
+    entry = g_ptr_array_index(gpus, 0);
+    g_assert_true(entry->shared);
+    g_assert_cmpuint(entry->vram_bytes, ==, 0);
+    entry = g_ptr_array_index(gpus, 1);
+    g_assert_false(entry->shared);
+    entry = g_ptr_array_index(gpus, 2);
+    g_assert_cmpstr(entry->name, ==, "soft:cpu");
+    g_assert_cmpuint(entry->vram_bytes, ==, 1024 * MIB);
+}
+
+static void test_gpu_mistakes(void)
+{
+    static const struct {
+        const char *text;
+        const char *part;
+    } cases[] = {
+        { "[gpu 01:00.0]\nmode=shared\n", "must be a full PCI address" },
+        { "[gpu 0000:0A:00.0]\nmode=shared\n", "in lower case" },
+        { "[gpu soft:]\nmode=shared\nvram=1G\n", "can't be the name of a GPU" },
+        { "[gpu soft:a/b]\nmode=shared\nvram=1G\n", "can't be the name of a GPU" },
+        { "[gpu 0000:01:00.0]\n", "it must be shared (cut into vGPUs) or host" },
+        { "[gpu 0000:01:00.0]\nmode=passthrough\n", "mode=passthrough is not allowed" },
+        { "[gpu 0000:01:00.0]\nmode=shared\nvram=1/2\n", "vram=1/2 is not allowed" },
+        { "[gpu soft:a]\nmode=shared\n", "vram= is missing" },
+        { "[gpu 0000:01:00.0]\nmode=shared\nweight=1\n", "allowed are: mode, vram" },
+        { "[type a]\nvram=1G\n", "written [gpu NAME]" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(Tree) tree = tree_new();
+        g_autoptr(GPtrArray) gpus = NULL;
+        g_autoptr(GError) error = NULL;
+
+        tree_write(tree, GPUS_CONF, cases[i].text);
+        gpus = gpus_load(tree->root, &error);
+        g_assert_null(gpus);
+        g_assert_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG);
+        g_test_message("%s", error->message);
+        assert_contains(error->message, GPUS_CONF);
+        assert_contains(error->message, cases[i].part);
+    }
+}
+
+void add_file_tests(void)
+{
+    g_test_add_func("/units/sizes", test_sizes);
+    g_test_add_func("/units/parts", test_parts);
+    g_test_add_func("/units/format", test_size_format);
+    g_test_add_func("/types/defaults", test_type_defaults);
+    g_test_add_func("/types/values", test_type_values);
+    g_test_add_func("/types/override", test_override);
+    g_test_add_func("/types/mistakes", test_type_mistakes);
+    g_test_add_func("/types/twice", test_type_twice);
+    g_test_add_func("/gpus/values", test_gpus);
+    g_test_add_func("/gpus/mistakes", test_gpu_mistakes);
+}
