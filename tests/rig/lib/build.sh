@@ -18,7 +18,6 @@ verb_build() {
     need_root
     tree_l1
     kernel_root "$kernel"
-    mkdir -p "$CACHE/mnt"
     exec unshare --mount --propagation private \
-        bash "$RIG_DIR/lib/in-tree" "$CACHE/mnt" "$KERNEL_ROOT:$L1_TREE" "$REPO" /src -- "$@"
+        bash "$RIG_DIR/lib/in-tree" "$(mount_point)" "$KERNEL_ROOT:$L1_TREE" "$REPO" /src -- "$@"
 }

@@ -64,3 +64,6 @@ quote() {
     for word in "$@"; do out+="${word@Q} "; done
     printf '%s' "${out% }"
 }
+
+# An empty directory for in-tree, whose mounts only its own mount namespace sees.
+mount_point() { mkdir -p "$CACHE/mnt" && echo "$CACHE/mnt"; }

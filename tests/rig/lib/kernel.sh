@@ -23,8 +23,8 @@ kernel_suite() {
 
 kernel_key() {
     case $1 in
-    *-debug) key_of "$RIG_DIR/lib/kernel.sh" "$RIG_DIR"/kernel/* "$L1_KEY" ;;
-    *) key_of "$RIG_DIR/lib/kernel.sh" "$1" ;;
+    *-debug) key_of "$RIG_DIR/lib/kernel-debug.sh" "$RIG_DIR"/kernel/* ;;
+    *) key_of "$RIG_DIR/lib/kernel-debian.sh" "$1" ;;
     esac
 }
 
@@ -47,88 +47,4 @@ kernel_make() {
     esac
     rm -rf "$KERNEL_DIR"
     mv -T "$KERNEL_DIR.part" "$KERNEL_DIR"
-}
-
-# private_apt DIR CMD…: an apt command that knows only the sources in DIR/sources.list.
-private_apt() {
-    local dir=$1 cmd=$2
-    shift 2
-    "$cmd" -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null \
-        -o Dir::Etc::preferencesparts=/dev/null -o Dir::State="$dir/state" \
-        -o Dir::State::status="$dir/status" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root \
-        "$@"
-}
-
-# debs_fetch DIR SUITE REGEX PACKAGE…: downloads into DIR/debs the packages and those of their
-# dependencies whose names match.
-debs_fetch() {
-    local dir=$1 suite=$2 regex=$3 names
-    shift 3
-    mkdir -p "$dir/state/lists/partial" "$dir/cache/archives/partial" "$dir/debs"
-    : >"$dir/status"
-    tree_l1
-    kernel_sources "$suite" >"$dir/sources.list"
-    private_apt "$dir" apt-get -q update
-    names=$(private_apt "$dir" apt-cache depends --recurse --no-recommends --no-suggests \
-        --no-conflicts --no-breaks --no-replaces --no-enhances "$@" | grep -xE "$regex" | sort -u)
-    # shellcheck disable=SC2086
-    (cd "$dir/debs" && private_apt "$dir" apt-get -q download $names)
-}
-
-# The tree's sources name the mirror that made it, also where this machine's apt knew none.
-kernel_sources() {
-    local line
-    line=$(debian_sources "$1")
-    [ -n "$line" ] || line=$(sed -n "s/ trixie main.*/ $1 main/p" "$L1_TREE/etc/apt/sources.list" | head -n 1)
-    printf '%s\n' "$line"
-}
-
-kernel_unpack() {
-    local kernel=$1 dir=$2 log=$3 deb
-    say "unpacking Debian's kernel $kernel and its headers: $log"
-    debs_fetch "$dir/apt" "$(kernel_suite "$kernel")" \
-        'linux-(image|headers|kbuild|binary|modules|base)-[0-9].*' \
-        linux-image-amd64 linux-headers-amd64 >"$log" 2>&1 ||
-        fail "kernel download" "Debian's packages of kernel $kernel" "$log"
-    mkdir "$dir/root"
-    for deb in "$dir"/apt/debs/*.deb; do
-        dpkg-deb -x "$deb" "$dir/root" >>"$log" 2>&1 || fail "kernel unpack" "$deb" "$log"
-    done
-    if [ -d "$dir/root/lib" ]; then
-        mkdir -p "$dir/root/usr/lib"
-        cp -al "$dir/root/lib/." "$dir/root/usr/lib/"
-        rm -r "$dir/root/lib"
-    fi
-    rm -r "$dir/apt" "$dir/root/usr/share"
-    kernel_finish "$dir" "$log"
-}
-
-# kernel_finish DIR LOG: what booting needs beside the files: the version, the module index, and
-# the uncompressed image, which QEMU enters by PVH without a decompressor running under TCG.
-kernel_finish() {
-    local dir=$1 log=$2 version image
-    version=$(basename "$(ls -d "$dir"/root/usr/lib/modules/*)")
-    printf '%s\n' "$version" >"$dir/version"
-    image=$(ls "$dir"/root/boot/vmlinuz-"$version" "$dir"/root/usr/lib/modules/"$version"/vmlinuz 2>/dev/null | head -n 1)
-    [ -s "$dir/vmlinux" ] || vmlinux_of "$image" "$dir/vmlinux" ||
-        fail "kernel unpack" "no vmlinux in $image" "$log"
-    depmod -b "$dir/root/usr" "$version" 2>>"$log" || depmod -b "$dir/root" "$version" 2>>"$log" || true
-}
-
-# vmlinux_of BZIMAGE OUT: the payload that the x86 boot header describes.
-vmlinux_of() {
-    local sects offset length
-    sects=$(od -An -tu1 -j497 -N1 "$1")
-    offset=$(od -An -tu4 -j584 -N4 "$1")
-    length=$(od -An -tu4 -j588 -N4 "$1")
-    tail -c +$(((sects + 1) * 512 + offset + 1)) "$1" | head -c "$length" >"$2.packed"
-    # The last four bytes are the size, which the decompressors take for trailing garbage.
-    case $(od -An -tx1 -N4 "$2.packed" | tr -d ' ') in
-    28b52ffd) zstd -dcq "$2.packed" >"$2" 2>/dev/null || true ;;
-    fd377a58) xz -dc --single-stream "$2.packed" >"$2" 2>/dev/null || true ;;
-    1f8b*) gzip -dc "$2.packed" >"$2" 2>/dev/null || true ;;
-    *) mv "$2.packed" "$2" ;;
-    esac
-    rm -f "$2.packed"
-    [ "$(od -An -tx1 -N4 "$2" | tr -d ' ')" = 7f454c46 ]
 }

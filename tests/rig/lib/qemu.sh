@@ -1,0 +1,74 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+#
+# The outer QEMU's command line: L1's hardware.
+
+# qemu_args: fills QEMU_ARGS from the options of `rig up` (UP_…), the images and the run directory.
+qemu_args() {
+    QEMU_ARGS=(
+        qemu-system-x86_64 -name "rig-$RIG_NAME" -nodefaults -no-user-config -no-reboot
+        -accel tcg,thread=multi,tb-size=512 -cpu max -smp "$UP_CPUS"
+        -machine q35,kernel-irqchip=split,memory-backend=ram,sata=off,smbus=off,i8042=off,vmport=off -m "$UP_MEMORY"
+        -object "memory-backend-memfd,id=ram,size=$UP_MEMORY,share=on"
+        -device "intel-iommu,intremap=on,device-iotlb=on,caching-mode=on,aw-bits=48"
+        -kernel "$KERNEL_DIR/vmlinux" -initrd "$RUN/initrd" -append "$(kernel_words)"
+        -serial "file:$RUN/console.log" -qmp "unix:$RUN/qmp,server=on,wait=off"
+        -object rng-random,id=rng,filename=/dev/urandom -device virtio-rng-pci,rng=rng
+        -netdev "user,id=net0,hostfwd=tcp:127.0.0.1:$(cat "$RUN/port")-:22"
+        -device virtio-net-pci,netdev=net0,romfile=
+    )
+    qemu_disk root "$RUN/root.qcow2" qcow2
+    qemu_disk kernel "$RUN/kernel.qcow2" qcow2
+    [ -z "${GUEST_IMAGE:-}" ] || qemu_disk guest "$GUEST_IMAGE" raw ,read-only=on
+    # A physical function for vfio-pci tests, alone behind its root port.
+    qemu_port nic 0
+    QEMU_ARGS+=(-netdev user,id=net1,net=10.0.3.0/24 -device e1000e,netdev=net1,bus=nic,romfile=)
+    qemu_gpu
+    qemu_more_gpus
+}
+
+kernel_words() {
+    local words="console=ttyS0 panic=-1 net.ifnames=0 mitigations=off intel_iommu=on iommu=nopt"
+    words+=" nokaslr tsc=reliable no_timer_check rig.init=$UP_INIT_PATH"
+    case $UP_KERNEL in
+    *-debug) words+=" loglevel=6 kmemleak=on kasan_multi_shot" ;;
+    *) words+=" quiet" ;;
+    esac
+    printf '%s %s' "$words" "$UP_APPEND"
+}
+
+# qemu_disk SERIAL FILE FORMAT [OPTIONS]
+qemu_disk() {
+    QEMU_ARGS+=(
+        -blockdev "$3,node-name=disk-$1,file.driver=file,file.filename=$2,file.locking=off${4:-}"
+        -device "virtio-blk-pci,drive=disk-$1,serial=$1"
+    )
+}
+
+# qemu_port ID NUMBER: a root port; eight share a slot, and ACS keeps what is behind them apart.
+qemu_port() {
+    QEMU_ARGS+=(-device "pcie-root-port,id=$1,chassis=$(($2 + 1)),multifunction=on,addr=$(
+        printf '%x.%x' $((16 + $2 / 8)) $(($2 % 8)))${3:-}")
+}
+
+qemu_gpu() {
+    if [ "$UP_GPU" = pci ]; then
+        qemu_port gpu 1
+        QEMU_ARGS+=(
+            -device "virtio-gpu-gl-pci,bus=gpu,venus=on,blob=on,hostmem=1G,iommu_platform=on,ats=on,disable-legacy=on"
+            -display sdl,gl=on
+        )
+    else
+        QEMU_ARGS+=(-display none)
+    fi
+}
+
+# More display functions, for scale and placement: plain virtio-gpu, which costs nothing idle.
+qemu_more_gpus() {
+    local i first=0
+    [ "$UP_GPU" != pci ] || first=1
+    for ((i = first; i < UP_GPUS; i++)); do
+        qemu_port "gpu$i" $((i + 8))
+        QEMU_ARGS+=(-device "virtio-gpu-pci,bus=gpu$i,iommu_platform=on,ats=on,disable-legacy=on")
+    done
+}

@@ -1,0 +1,176 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+#
+# rig up and rig down.
+
+up_options() {
+    UP_KERNEL=6.12 UP_GPU=pci UP_GPUS='' UP_INIT=minimal UP_MEMORY=3G UP_CPUS=2 UP_APPEND='' UP_FROM=''
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --kernel) need_value "$@"; UP_KERNEL=$2 ;;
+        --gpu) need_value "$@"; UP_GPU=$2 ;;
+        --gpus) need_value "$@"; UP_GPUS=$2 ;;
+        --init) need_value "$@"; UP_INIT=$2 ;;
+        --memory) need_value "$@"; UP_MEMORY=$2 ;;
+        --cpus) need_value "$@"; UP_CPUS=$2 ;;
+        --append) need_value "$@"; UP_APPEND=$2 ;;
+        --from) need_value "$@"; UP_FROM=$2 ;;
+        *) die_usage "up: unknown option $1" ;;
+        esac
+        shift 2
+    done
+    kernel_check "$UP_KERNEL"
+    case $UP_GPU in pci | soft | none) ;; *) die_usage "up: --gpu pci, soft or none" ;; esac
+    # How many PCI display functions there are in all, the GPU included.
+    [ -n "$UP_GPUS" ] || { UP_GPUS=0; [ "$UP_GPU" != pci ] || UP_GPUS=1; }
+    [[ $UP_GPUS =~ ^[0-9]{1,2}$ ]] || die_usage "up: --gpus takes a number below 100"
+    case $UP_INIT in
+    minimal) UP_INIT_PATH=/usr/local/lib/rig/init ;;
+    systemd) UP_INIT_PATH=/sbin/init ;;
+    *) die_usage "up: --init minimal or systemd" ;;
+    esac
+}
+
+verb_up() {
+    up_options "$@"
+    need_root
+    run_dir
+    mkdir -p "$CACHE/lock"
+    exec 7>"$CACHE/lock/run-$RIG_NAME"
+    flock -n 7 || fail "outer machine" "another rig up of '$RIG_NAME' is at work"
+    ! l1_alive || fail "outer machine" "the rig '$RIG_NAME' is up already: rig down first"
+    l1_image
+    kernel_image "$UP_KERNEL"
+    key_once
+    up_prepare
+    up_start
+    up_wait
+    exec 7>&-
+}
+
+# up_prepare: a fresh run directory, with overlays over the images and this start's initrd.
+up_prepare() {
+    outer_packages cpio:cpio setsid:util-linux ssh:openssh-client
+    rm -rf "$RUN"
+    mkdir -p "$RUN/guests"
+    free_port >"$RUN/port"
+    ssh_config >"$RUN/ssh_config"
+    # shellcheck disable=SC2154
+    in_tree qemu-img create -q -f qcow2 -F raw -b "$L1_IMAGE" "$RUN/root.qcow2" &&
+        in_tree qemu-img create -q -f qcow2 -F raw -b "$KERNEL_IMAGE" "$RUN/kernel.qcow2" ||
+        fail "disk image" "overlays in $RUN"
+    l1_files "$RUN/files"
+    initrd_make "$RUN/initrd" "$KERNEL_ROOT" "$(cat "$KERNEL_DIR/version")" "$RUN/files" \
+        "$RIG_DIR/l1/initrd-init" virtio_pci virtio_blk virtio_net ext4 crc32c_generic crc32c_intel
+    rm -rf "$RUN/files"
+}
+
+# A port that is free now: QEMU says so if it was taken in between.
+free_port() {
+    local port
+    for _ in $(seq 100); do
+        port=$((20000 + RANDOM % 12000))
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+    done
+    fail "outer machine" "no free loopback port found"
+}
+
+# in_tree CMD…: a command of L1's tree, which sees the cache at its own path.
+in_tree() {
+    unshare --mount --propagation private bash "$RIG_DIR/lib/in-tree" "$(mount_point)" "$L1_TREE" \
+        "$CACHE" "$CACHE" -- "$@"
+}
+
+# l1_files DIR: what the initrd lays over L1's root.
+l1_files() {
+    local dir=$1 unit
+    mkdir -p "$dir/usr/local/lib/rig" "$dir/etc/ssh/sshd_config.d" "$dir/root/.ssh" \
+        "$dir/etc/systemd/system/multi-user.target.wants"
+    install -m 755 "$RIG_DIR/l1/init" "$dir/usr/local/lib/rig/init"
+    install -m 644 "$RIG_DIR/l1/inittab" "$dir/etc/inittab"
+    install -m 644 "$RIG_DIR/l1/sshd.conf" "$dir/etc/ssh/sshd_config.d/rig.conf"
+    chmod 700 "$dir/root" "$dir/root/.ssh"
+    install -m 600 "$CACHE/ssh/key.pub" "$dir/root/.ssh/authorized_keys"
+    echo l1 >"$dir/etc/hostname"
+    printf '127.0.0.1 localhost l1\n' >"$dir/etc/hosts"
+    echo 'nameserver 10.0.2.3' >"$dir/etc/resolv.conf"
+    # With an id of its own, systemd does not take every start for the first.
+    echo 6d6465762d7667707520726967206c31 >"$dir/etc/machine-id"
+    install -m 644 "$RIG_DIR/l1/rig-ready.service" "$dir/etc/systemd/system/"
+    ln -s ../rig-ready.service "$dir/etc/systemd/system/multi-user.target.wants/"
+    for unit in serial-getty@ttyS0.service getty@tty1.service apt-daily.timer \
+        apt-daily-upgrade.timer fstrim.timer logrotate.timer dpkg-db-backup.timer \
+        systemd-pstore.service netavark-dhcp-proxy.socket; do
+        ln -s /dev/null "$dir/etc/systemd/system/$unit"
+    done
+}
+
+# up_start: the outer QEMU in a process namespace of its own: with its first process all of them
+# end, the renderers' too.
+up_start() {
+    local env=()
+    qemu_args
+    [ "$UP_GPU" != pci ] || env=(
+        SDL_VIDEODRIVER=offscreen VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json
+        LIBGL_ALWAYS_SOFTWARE=1 LD_PRELOAD="$(udmabuf_shim)"
+    )
+    printf '%s\n' "${QEMU_ARGS[@]}" >"$RUN/qemu.args"
+    : >"$RUN/console.log"
+    setsid unshare --mount --propagation private --pid --fork --kill-child \
+        bash "$RIG_DIR/lib/in-tree" "$(mount_point)" "$L1_TREE" "$CACHE" "$CACHE" \
+        -- env "${env[@]}" "${QEMU_ARGS[@]}" >"$RUN/qemu.log" 2>&1 </dev/null 7>&- &
+    printf '%s %s\n' $! "$(process_start $!)" >"$RUN/pid"
+    trap 'trap - INT TERM EXIT; down_run; exit 130' INT TERM
+    trap 'down_run' EXIT
+}
+
+# up_wait: until L1 answers. Each way to fail has its layer.
+up_wait() {
+    local begin=$SECONDS limit=${RIG_BOOT_LIMIT:-180}
+    until grep -q 'rig: L1 is up' "$RUN/console.log"; do
+        l1_alive || up_died
+        [ $((SECONDS - begin)) -lt "$limit" ] ||
+            up_failed "L1 boot" "no sign of life after $limit s" "$RUN/console.log"
+        sleep 0.1
+    done
+    l1_ssh -f -N l1 2>"$RUN/ssh.log" </dev/null ||
+        up_failed "L1 network" "ssh does not connect" "$RUN/ssh.log"
+    trap - INT TERM EXIT
+    say "L1 '$RIG_NAME' is up: kernel $(cat "$KERNEL_DIR/version"), gpu $UP_GPU"
+}
+
+up_died() {
+    if [ -s "$RUN/console.log" ]; then
+        up_failed "L1 boot" "L1 ended while it booted" "$RUN/console.log"
+    fi
+    up_failed "outer QEMU" "it did not start" "$RUN/qemu.log"
+}
+
+# The logs outlive the rig that failed.
+up_failed() {
+    trap - INT TERM EXIT
+    mkdir -p "$CACHE/log"
+    [ ! -e "$3" ] || cp "$3" "$CACHE/log/$RIG_NAME-$(basename "$3")"
+    down_run
+    fail "$1" "$2" "$CACHE/log/$RIG_NAME-$(basename "$3")"
+}
+
+verb_down() {
+    run_dir
+    down_run
+}
+
+# down_run: ends the processes of this rig by their ids and removes its directory.
+down_run() {
+    local pid control
+    for control in "$RUN"/ssh-*; do
+        [ -S "$control" ] || continue
+        l1_ssh -O exit "$(basename "$control" | sed 's/^ssh-//')" >/dev/null 2>&1 || true
+    done
+    if pid=$(alive_pid "$RUN/pid"); then
+        kill "$pid" 2>/dev/null || true
+        kill -KILL "$pid" 2>/dev/null || true
+        while [ -e "/proc/$pid/stat" ] && alive_pid "$RUN/pid" >/dev/null; do sleep 0.05; done
+    fi
+    rm -rf "$RUN"
+}
