@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # install-dkms: the module's sources in /usr/src, where "dkms install mdev-vgpu/VERSION" finds them.
 
-DKMS_DIR = $(DESTDIR)$(PREFIX)/src/mdev-vgpu-$(VERSION)
+DKMS_DIR = $(DESTDIR)/usr/src/mdev-vgpu-$(VERSION)
 
 .PHONY: install-dkms
 install-dkms: $(MODULE_SRC)
