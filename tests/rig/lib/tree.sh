@@ -1,39 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 #
-# The Debian trees, made by mmdebstrap and kept in the cache under a key of their inputs.
-
-# tree_make DIR SUITE LIST LOG: one Debian tree with the packages of LIST. It appears under its
-# name only when it is whole.
-tree_make() {
-    local dir=$1 suite=$2 list=$3 log=$4
-    local part=$dir.part packages
-    outer_packages mmdebstrap:mmdebstrap
-    need_root
-    mkdir -p "$(dirname "$dir")" "$(dirname "$log")"
-    rm -rf --one-file-system "$part"
-    packages=$(package_list "$list" | paste -sd,)
-    say "making the $suite tree of $(basename "$list") (about two minutes): $log"
-    # Without documentation and translations the tree is a third smaller, and faster to copy.
-    debian_sources "$suite" "$suite-updates" "$suite-security" |
-        mmdebstrap --mode=root --variant=apt --include="$packages" \
-            --dpkgopt='path-exclude=/usr/share/man/*' \
-            --dpkgopt='path-exclude=/usr/share/locale/*' \
-            --dpkgopt='path-exclude=/usr/share/doc/*' \
-            --dpkgopt='path-include=/usr/share/doc/*/copyright' \
-            --aptopt='APT::Install-Recommends "false"' \
-            --setup-hook="$TREE_NO_DAEMONS" \
-            "$suite" "$part" - >"$log" 2>&1 ||
-        fail "tree build" "mmdebstrap could not make $suite from $list" "$log"
-    mv -T "$part" "$dir"
-}
-
-# Packages must not start daemons while a tree is made; nor later, when `rig apt` adds to it.
-# shellcheck disable=SC2016
-TREE_NO_DAEMONS='mkdir -p "$1/usr/sbin" && printf "#!/bin/sh\nexit 101\n" >"$1/usr/sbin/policy-rc.d" && chmod 755 "$1/usr/sbin/policy-rc.d"'
+# The two Debian trees, kept in the cache under a key of their inputs: L1's, and the guests'.
 
 L1_LIST=$RIG_DIR/packages/l1.txt
-L1_KEY=$(key_of "$RIG_DIR/lib/tree.sh" "$L1_LIST")
+L1_KEY=$(key_of "$RIG_DIR/lib/mmdebstrap.sh" "$L1_LIST")
 L1_TREE=$CACHE/l1-$L1_KEY/tree
 
 tree_l1_unlocked() {
@@ -41,3 +12,13 @@ tree_l1_unlocked() {
 }
 
 tree_l1() { [ -d "$L1_TREE" ] || with_lock "$CACHE/lock/l1" tree_l1_unlocked; }
+
+L2_LIST=$RIG_DIR/packages/l2.txt
+L2_KEY=$(key_of "$RIG_DIR/lib/mmdebstrap.sh" "$L2_LIST")
+L2_TREE=$CACHE/l2-$L2_KEY/tree
+
+tree_l2_unlocked() {
+    [ -d "$L2_TREE" ] || tree_make "$L2_TREE" trixie "$L2_LIST" "$CACHE/log/tree-l2.log"
+}
+
+tree_l2() { [ -d "$L2_TREE" ] || with_lock "$CACHE/lock/l2" tree_l2_unlocked; }
