@@ -33,8 +33,9 @@ static char *vgpu_engine_devnode(VGPU_DEVNODE_DEVICE *dev, umode_t *mode)
 	return kasprintf(GFP_KERNEL, "vgpu/%s", dev_name(dev));
 }
 
+/* Not "vgpu": the core makes a directory of this name beside the attributes' one. */
 static struct class vgpu_engine_class = {
-	.name = "vgpu",
+	.name = "vgpu_engine",
 	.devnode = vgpu_engine_devnode,
 };
 
