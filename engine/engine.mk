@@ -4,19 +4,32 @@
 ENGINE_PKGS := glib-2.0 virglrenderer libsystemd vulkan
 ENGINE_SRCS := $(wildcard engine/*.c)
 ENGINE_OBJS := $(ENGINE_SRCS:%.c=build/%.o)
-ENGINE_VERSION ?= $(or $(VERSION),$(shell git describe --always --dirty 2>/dev/null),unknown)
+VGPU_VERSION ?= $(shell cat mdev-driver/VERSION)
 ENGINE_WARN := -std=c11 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
-ENGINE_CPPFLAGS = -D_GNU_SOURCE -DVGPU_VERSION='"$(ENGINE_VERSION)"' -DG_LOG_DOMAIN='"vgpu-engine"' \
+ENGINE_CPPFLAGS = -D_GNU_SOURCE -DVGPU_VERSION='"$(VGPU_VERSION)"' -DG_LOG_DOMAIN='"vgpu-engine"' \
 	-Iengine -Imdev-driver/uapi $(shell pkg-config --cflags $(ENGINE_PKGS))
 ENGINE_CFLAGS ?= -O2 -g -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
 ENGINE_LDFLAGS ?= -pie -Wl,-z,relro,-z,now
 ENGINE_LIBS = $(shell pkg-config --libs $(ENGINE_PKGS))
 
+# Unit tests: the engine, sanitized, between a fake driver and a fake virglrenderer.
+ENGINE_TESTS_SRC := tests/unit/engine
+ENGINE_TESTS_OUT := build/unit/engine
+ENGINE_TESTS := $(patsubst $(ENGINE_TESTS_SRC)/test-%.c,build/unit/engine-%,\
+	$(wildcard $(ENGINE_TESTS_SRC)/test-*.c))
+ENGINE_TESTS_COMMON := $(patsubst engine/%.c,$(ENGINE_TESTS_OUT)/%.o,\
+		$(filter-out engine/main.c,$(ENGINE_SRCS))) \
+	$(addprefix $(ENGINE_TESTS_OUT)/,fake_driver.o fake_virgl.o fixture.o)
+ENGINE_TESTS_CFLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
+	-I$(ENGINE_TESTS_SRC)
+ENGINE_TESTS_LIBS = $(shell pkg-config --libs $(filter-out virglrenderer,$(ENGINE_PKGS)))
+UNIT_TESTS += $(ENGINE_TESTS)
+
 PREFIX ?= /usr
 SYSTEMD_UNIT_DIR ?= $(PREFIX)/lib/systemd/system
 UDEV_RULES_DIR ?= $(PREFIX)/lib/udev/rules.d
 
-.PHONY: engine install-engine
+.PHONY: engine check-engine install-engine
 engine: build/engine/vgpu-engine
 
 build/engine/vgpu-engine: $(ENGINE_OBJS)
@@ -26,4 +39,26 @@ build/engine/%.o: engine/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ENGINE_WARN) $(ENGINE_CFLAGS) $(ENGINE_CPPFLAGS) -MMD -MP -c -o $@ $<
 
--include $(ENGINE_OBJS:.o=.d)
+$(ENGINE_TESTS_OUT)/%.o: engine/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_WARN) $(ENGINE_TESTS_CFLAGS) $(ENGINE_CPPFLAGS) -MMD -MP -c -o $@ $<
+
+$(ENGINE_TESTS_OUT)/%.o: $(ENGINE_TESTS_SRC)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_WARN) $(ENGINE_TESTS_CFLAGS) $(ENGINE_CPPFLAGS) -MMD -MP -c -o $@ $<
+
+build/unit/engine-%: $(ENGINE_TESTS_OUT)/test-%.o $(ENGINE_TESTS_COMMON)
+	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_TESTS_LIBS)
+
+.SECONDARY: $(ENGINE_TESTS_COMMON) $(ENGINE_TESTS:build/unit/engine-%=$(ENGINE_TESTS_OUT)/test-%.o)
+
+check-engine: $(ENGINE_TESTS)
+	prove -v --exec '' $(ENGINE_TESTS)
+
+install-engine: build/engine/vgpu-engine
+	install -D -m 0755 $< $(DESTDIR)$(PREFIX)/bin/vgpu-engine
+	install -D -m 0644 -t $(DESTDIR)$(SYSTEMD_UNIT_DIR) engine/systemd/vgpu-engine@.service
+	install -D -m 0644 -t $(DESTDIR)$(UDEV_RULES_DIR) engine/udev/60-vgpu.rules
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 engine/vgpu-engine.8
+
+-include $(ENGINE_OBJS:.o=.d) $(wildcard $(ENGINE_TESTS_OUT)/*.d)

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+#include "fake_driver.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct chain {
+    uint32_t token;
+    size_t response_size;
+    GBytes *request;
+};
+
+static struct fake_driver *fake(struct vgpu_transport *transport)
+{
+    return (struct fake_driver *)transport;
+}
+
+static void chain_free(void *data)
+{
+    struct chain *chain = data;
+
+    g_bytes_unref(chain->request);
+    g_free(chain);
+}
+
+static int fake_info(struct vgpu_transport *transport, struct vgpu_engine_info *info)
+{
+    *info = fake(transport)->info;
+    return 0;
+}
+
+static int fake_attach(struct vgpu_transport *transport G_GNUC_UNUSED)
+{
+    return 0;
+}
+
+static int fake_ready(struct vgpu_transport *transport, uint32_t num_capsets)
+{
+    fake(transport)->ready_capsets = num_capsets;
+    return 0;
+}
+
+static int fake_read_event(struct vgpu_transport *transport G_GNUC_UNUSED,
+                           struct vgpu_engine_event *event G_GNUC_UNUSED)
+{
+    return -EAGAIN;
+}
+
+static int fake_reset_done(struct vgpu_transport *transport, uint64_t epoch)
+{
+    struct fake_driver *driver = fake(transport);
+
+    if (driver->reset_result)
+        return -driver->reset_result;
+    g_assert_cmpuint(epoch + 1, ==, driver->info.epoch);
+    driver->reset_dones++;
+    return 0;
+}
+
+static int fake_pop(struct vgpu_transport *transport, struct vgpu_queue_pop *pop)
+{
+    struct fake_driver *driver = fake(transport);
+    GQueue *queue = &driver->chains[pop->queue];
+    struct chain *chain = g_queue_peek_head(queue);
+    size_t size;
+
+    if (pop->epoch != driver->info.epoch)
+        return -ESTALE;
+    if (!chain)
+        return -EAGAIN;
+    size = g_bytes_get_size(chain->request);
+    pop->request_size = size;
+    if (size > pop->buf_size && !(pop->flags & VGPU_POP_TRUNCATE))
+        return -EMSGSIZE;
+
+    pop->token = chain->token;
+    pop->response_size = chain->response_size;
+    if (size)
+        memcpy((void *)(uintptr_t)pop->buf, g_bytes_get_data(chain->request, NULL),
+               MIN(size, pop->buf_size));
+    chain_free(g_queue_pop_head(queue));
+    return 0;
+}
+
+static int fake_push(struct vgpu_transport *transport, uint64_t epoch,
+                     uint32_t queue G_GNUC_UNUSED, uint32_t token, const void *response, size_t size)
+{
+    struct fake_driver *driver = fake(transport);
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&driver->lock);
+    GByteArray *answer;
+
+    if (epoch != driver->info.epoch)
+        return -ESTALE;
+    g_assert_cmpuint(token, >, 0);
+    g_assert_cmpuint(token, <=, driver->last_token);
+    g_assert_null(g_hash_table_lookup(driver->answers, GUINT_TO_POINTER(token)));
+
+    answer = g_byte_array_new();
+    g_byte_array_append(answer, response, (guint)size);
+    g_hash_table_insert(driver->answers, GUINT_TO_POINTER(token), answer);
+    return 0;
+}
+
+static int fake_pin(struct vgpu_transport *transport, uint64_t epoch,
+                    const struct vgpu_mem_entry *entries, uint32_t nentries, uint64_t *size,
+                    uint64_t *offset)
+{
+    struct fake_driver *driver = fake(transport);
+    struct fake_range *range;
+
+    g_assert_cmpuint(epoch, ==, driver->info.epoch);
+    g_assert_cmpuint(nentries, >, 0);
+    if (driver->pin_result)
+        return -driver->pin_result;
+
+    range = g_new0(struct fake_range, 1);
+    for (uint32_t i = 0; i < nentries; i++) {
+        g_assert_cmpuint(entries[i].size % ENGINE_PAGE_SIZE, ==, 0);
+        g_assert_cmpuint(entries[i].iova % ENGINE_PAGE_SIZE, ==, 0);
+        range->size += entries[i].size;
+    }
+    driver->next_pin += 1ull << 32;
+    range->offset = driver->next_pin;
+    g_hash_table_insert(driver->pins, &range->offset, range);
+    *size = range->size;
+    *offset = range->offset;
+    return 0;
+}
+
+static int fake_unpin(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset)
+{
+    struct fake_driver *driver = fake(transport);
+
+    if (epoch != driver->info.epoch)
+        return -ESTALE;
+    g_assert_true(g_hash_table_remove(driver->pins, &offset));
+    driver->unpins++;
+    return 0;
+}
+
+static int fake_map(struct vgpu_transport *transport, uint64_t offset, uint64_t size, void **addr)
+{
+    g_assert_nonnull(g_hash_table_lookup(fake(transport)->pins, &offset));
+    *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return *addr == MAP_FAILED ? -ENOMEM : 0;
+}
+
+static void fake_unmap(struct vgpu_transport *transport G_GNUC_UNUSED, void *addr, uint64_t size)
+{
+    munmap(addr, size);
+}
+
+static int fake_publish(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset,
+                        uint64_t size, void *addr)
+{
+    struct fake_driver *driver = fake(transport);
+    struct fake_range *range;
+
+    g_assert_cmpuint(epoch, ==, driver->info.epoch);
+    g_assert_cmpuint(size, >, 0);
+    g_assert_cmpuint((offset | size | (uintptr_t)addr) % ENGINE_PAGE_SIZE, ==, 0);
+    g_assert_cmpuint(offset + size, <=, driver->info.window_bytes);
+    if (driver->publish_result)
+        return -driver->publish_result;
+
+    range = g_new0(struct fake_range, 1);
+    *range = (struct fake_range){.offset = offset, .size = size, .addr = addr};
+    g_assert_true(g_hash_table_insert(driver->published, &range->offset, range));
+    return 0;
+}
+
+static int fake_unpublish(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset,
+                          uint64_t size)
+{
+    struct fake_driver *driver = fake(transport);
+    const struct fake_range *range;
+
+    if (epoch != driver->info.epoch)
+        return -ESTALE;
+    range = g_hash_table_lookup(driver->published, &offset);
+    g_assert_nonnull(range);
+    g_assert_cmpuint(range->size, ==, size);
+    g_hash_table_remove(driver->published, &offset);
+    return 0;
+}
+
+static int fake_fail(struct vgpu_transport *transport, const char *reason)
+{
+    g_free(fake(transport)->failure);
+    fake(transport)->failure = g_strdup(reason);
+    return 0;
+}
+
+static const struct vgpu_transport_ops fake_ops = {
+    .info = fake_info,
+    .attach = fake_attach,
+    .ready = fake_ready,
+    .read_event = fake_read_event,
+    .reset_done = fake_reset_done,
+    .pop = fake_pop,
+    .push = fake_push,
+    .pin = fake_pin,
+    .unpin = fake_unpin,
+    .map = fake_map,
+    .unmap = fake_unmap,
+    .publish = fake_publish,
+    .unpublish = fake_unpublish,
+    .fail = fake_fail,
+};
+
+static void answer_free(void *answer)
+{
+    g_byte_array_unref(answer);
+}
+
+void fake_driver_init(struct fake_driver *driver)
+{
+    memset(driver, 0, sizeof(*driver));
+    driver->base.ops = &fake_ops;
+    driver->base.fd = -1;
+    driver->info.api_version = VGPU_API_VERSION;
+    driver->info.epoch = 7;
+    driver->info.window_bytes = 1u << 20;
+    driver->info.vram_bytes = 1u << 30;
+    driver->info.num_queues = VGPU_NUM_QUEUES;
+    g_mutex_init(&driver->lock);
+    driver->answers = g_hash_table_new_full(NULL, NULL, NULL, answer_free);
+    driver->pins = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
+    driver->published = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
+}
+
+void fake_driver_clear(struct fake_driver *driver)
+{
+    for (uint32_t i = 0; i < VGPU_NUM_QUEUES; i++)
+        g_queue_clear_full(&driver->chains[i], chain_free);
+    g_hash_table_destroy(driver->answers);
+    g_hash_table_destroy(driver->pins);
+    g_hash_table_destroy(driver->published);
+    g_mutex_clear(&driver->lock);
+    g_free(driver->failure);
+}
+
+uint32_t fake_driver_send(struct fake_driver *driver, uint32_t queue, const void *request,
+                          size_t size, size_t response_size)
+{
+    struct chain *chain = g_new0(struct chain, 1);
+
+    chain->token = ++driver->last_token;
+    chain->response_size = response_size;
+    chain->request = g_bytes_new(request, size);
+    g_queue_push_tail(&driver->chains[queue], chain);
+    return chain->token;
+}
+
+const GByteArray *fake_driver_answer(struct fake_driver *driver, uint32_t token)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&driver->lock);
+
+    return g_hash_table_lookup(driver->answers, GUINT_TO_POINTER(token));
+}
+
+unsigned int fake_driver_waiting(struct fake_driver *driver)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&driver->lock);
+
+    return driver->last_token - g_hash_table_size(driver->answers);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A driver to test the engine against: chains are put in by hand, answers are kept, guest memory is
+ * plain memory. Everything that the uapi forbids (a second push, an unpublish of what isn't
+ * published …) is an assertion.
+ */
+#ifndef FAKE_DRIVER_H
+#define FAKE_DRIVER_H
+
+#include "engine.h"
+
+/**
+ * struct fake_driver
+ * @pin_result, @publish_result: errno to fail with, or 0
+ * @pins, @published: keyed by offset
+ * @unpins, @reset_dones: counted
+ */
+struct fake_driver {
+    struct vgpu_transport base;
+    struct vgpu_engine_info info;
+    GMutex lock; /* pushes come from other threads, too */
+    GQueue chains[VGPU_NUM_QUEUES];
+    GHashTable *answers;
+    uint32_t last_token;
+    uint64_t next_pin;
+    int pin_result;
+    int publish_result;
+    int reset_result;
+    GHashTable *pins;
+    GHashTable *published;
+    unsigned int unpins;
+    unsigned int reset_dones;
+    unsigned int ready_capsets;
+    char *failure;
+};
+
+struct fake_range {
+    uint64_t offset;
+    uint64_t size;
+    void *addr;
+};
+
+void fake_driver_init(struct fake_driver *driver);
+void fake_driver_clear(struct fake_driver *driver);
+
+/* Puts a chain on a queue; returns its token. */
+uint32_t fake_driver_send(struct fake_driver *driver, uint32_t queue, const void *request,
+                          size_t size, size_t response_size);
+
+/* The answer to a chain, owned by the driver; NULL while there is none. */
+const GByteArray *fake_driver_answer(struct fake_driver *driver, uint32_t token);
+
+/* Chains that were popped or not, and not answered. */
+unsigned int fake_driver_waiting(struct fake_driver *driver);
+
+#endif /* FAKE_DRIVER_H */

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT
+#include "fake_virgl.h"
+
+#include <errno.h>
+#include <linux/virtio_gpu.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <virglrenderer.h>
+
+#define PAGE 4096u
+
+struct fake_resource {
+    const struct iovec *iov;
+    uint64_t size;
+    char *map;
+    uint64_t map_len;
+};
+
+struct fake_virgl fake_virgl;
+
+static void *cookie;
+static struct virgl_renderer_callbacks *callbacks;
+
+static void resource_free(void *data)
+{
+    struct fake_resource *resource = data;
+
+    /* The real one leaks such a mapping. */
+    g_assert_null(resource->map);
+    g_free(resource);
+}
+
+void fake_virgl_init(void)
+{
+    memset(&fake_virgl, 0, sizeof(fake_virgl));
+    fake_virgl.fences = g_array_new(FALSE, FALSE, sizeof(struct fake_fence));
+    fake_virgl.resources = g_hash_table_new_full(NULL, NULL, NULL, resource_free);
+    fake_virgl.contexts = g_hash_table_new(NULL, NULL);
+    fake_virgl.venus_capset_size = 160;
+    fake_virgl.submitted = -1;
+}
+
+void fake_virgl_clear(void)
+{
+    g_array_unref(fake_virgl.fences);
+    g_hash_table_destroy(fake_virgl.resources);
+    g_hash_table_destroy(fake_virgl.contexts);
+}
+
+static struct fake_resource *find(uint32_t id)
+{
+    return g_hash_table_lookup(fake_virgl.resources, GUINT_TO_POINTER(id));
+}
+
+static struct fake_resource *add_resource(uint32_t id)
+{
+    struct fake_resource *resource = g_new0(struct fake_resource, 1);
+
+    g_assert_cmpuint(id, !=, 0);
+    g_assert_null(find(id));
+    g_hash_table_insert(fake_virgl.resources, GUINT_TO_POINTER(id), resource);
+    return resource;
+}
+
+static void assert_context(uint32_t id)
+{
+    g_assert_true(g_hash_table_contains(fake_virgl.contexts, GUINT_TO_POINTER(id)));
+}
+
+static void signal_fence(struct fake_fence fence)
+{
+    if (fence.global)
+        callbacks->write_fence(cookie, (uint32_t)fence.id);
+    else
+        callbacks->write_context_fence(cookie, fence.ctx_id, fence.ring_idx, fence.id);
+}
+
+void fake_virgl_signal(guint index)
+{
+    struct fake_fence fence = g_array_index(fake_virgl.fences, struct fake_fence, index);
+
+    g_array_remove_index(fake_virgl.fences, index);
+    signal_fence(fence);
+}
+
+static void *signal_thread(void *data)
+{
+    signal_fence(*(struct fake_fence *)data);
+    return NULL;
+}
+
+static int add_fence(struct fake_fence fence)
+{
+    if (fake_virgl.fence_result)
+        return fake_virgl.fence_result;
+    if (fake_virgl.signal_at_once)
+        g_thread_join(g_thread_new("fence", signal_thread, &fence));
+    else
+        g_array_append_val(fake_virgl.fences, fence);
+    return 0;
+}
+
+int virgl_renderer_init(void *cookie_arg, int flags, struct virgl_renderer_callbacks *cb)
+{
+    if (flags & fake_virgl.refuse_flags)
+        return -1;
+    g_assert_cmpint(cb->version, ==, 3);
+    g_assert_true(flags & VIRGL_RENDERER_ASYNC_FENCE_CB);
+    cookie = cookie_arg;
+    callbacks = cb;
+    fake_virgl.flags = flags;
+    fake_virgl.inits++;
+    return 0;
+}
+
+static void forget_all(void)
+{
+    g_hash_table_remove_all(fake_virgl.contexts);
+    g_hash_table_remove_all(fake_virgl.resources);
+    g_array_set_size(fake_virgl.fences, 0);
+}
+
+void virgl_renderer_cleanup(void *cookie_arg G_GNUC_UNUSED)
+{
+    forget_all();
+}
+
+void virgl_renderer_reset(void)
+{
+    fake_virgl.resets++;
+    forget_all();
+}
+
+int virgl_renderer_get_poll_fd(void)
+{
+    return 0;
+}
+
+void virgl_set_log_callback(virgl_log_callback_type cb G_GNUC_UNUSED,
+                            void *user_data G_GNUC_UNUSED,
+                            virgl_free_data_callback_type free_cb G_GNUC_UNUSED)
+{
+}
+
+void virgl_renderer_get_cap_set(uint32_t set, uint32_t *max_ver, uint32_t *max_size)
+{
+    *max_ver = set == VIRTIO_GPU_CAPSET_VIRGL2 ? 2 : 0;
+    switch (set) {
+    case VIRTIO_GPU_CAPSET_VENUS:
+        *max_size = fake_virgl.venus_capset_size;
+        break;
+    case VIRTIO_GPU_CAPSET_VIRGL:
+    case VIRTIO_GPU_CAPSET_VIRGL2:
+        *max_size = 308;
+        break;
+    default:
+        *max_size = fake_virgl.drm_capset_size;
+    }
+}
+
+void virgl_renderer_fill_caps(uint32_t set, uint32_t version G_GNUC_UNUSED, void *caps)
+{
+    uint32_t max_version;
+    uint32_t max_size;
+
+    virgl_renderer_get_cap_set(set, &max_version, &max_size);
+    memset(caps, 0xc5, max_size);
+}
+
+int virgl_renderer_context_create_with_flags(uint32_t id, uint32_t flags G_GNUC_UNUSED,
+                                             uint32_t nlen, const char *name)
+{
+    volatile char sum = 0;
+
+    if (fake_virgl.context_result)
+        return fake_virgl.context_result;
+    for (uint32_t i = 0; i < nlen; i++) /* ASan sees whether that much is there */
+        sum += name[i];
+    g_assert_cmpuint(id, !=, 0);
+    g_assert_true(g_hash_table_add(fake_virgl.contexts, GUINT_TO_POINTER(id)));
+    return 0;
+}
+
+void virgl_renderer_context_destroy(uint32_t id)
+{
+    g_assert_true(g_hash_table_remove(fake_virgl.contexts, GUINT_TO_POINTER(id)));
+    /* Its thread for fences ends; what was pending is never reported. */
+    for (guint i = fake_virgl.fences->len; i-- > 0;) {
+        const struct fake_fence *fence = &g_array_index(fake_virgl.fences, struct fake_fence, i);
+
+        if (!fence->global && fence->ctx_id == id)
+            g_array_remove_index(fake_virgl.fences, i);
+    }
+}
+
+int virgl_renderer_context_create_fence(uint32_t ctx_id, uint32_t flags G_GNUC_UNUSED,
+                                        uint32_t ring_idx, uint64_t fence_id)
+{
+    assert_context(ctx_id);
+    if (ring_idx >= 64)
+        return -EINVAL;
+    return add_fence((struct fake_fence){.ctx_id = ctx_id, .ring_idx = ring_idx, .id = fence_id});
+}
+
+int virgl_renderer_create_fence(int fence_id, uint32_t ctx_id G_GNUC_UNUSED)
+{
+    return add_fence((struct fake_fence){.global = true, .id = (uint32_t)fence_id});
+}
+
+int virgl_renderer_submit_cmd(void *buffer, int ctx_id, int ndw)
+{
+    volatile uint32_t sum = 0;
+
+    assert_context((uint32_t)ctx_id);
+    g_assert_cmpuint((uintptr_t)buffer % 4, ==, 0);
+    for (int i = 0; i < ndw; i++)
+        sum += ((const uint32_t *)buffer)[i];
+    fake_virgl.submitted = ndw;
+    return fake_virgl.submit_result;
+}
+
+void virgl_renderer_ctx_attach_resource(int ctx_id, int res_handle)
+{
+    assert_context((uint32_t)ctx_id);
+    if (find((uint32_t)res_handle))
+        fake_virgl.attached++;
+}
+
+void virgl_renderer_ctx_detach_resource(int ctx_id, int res_handle)
+{
+    assert_context((uint32_t)ctx_id);
+    if (find((uint32_t)res_handle))
+        fake_virgl.detached++;
+}
+
+int virgl_renderer_resource_create(struct virgl_renderer_resource_create_args *args,
+                                   struct iovec *iov G_GNUC_UNUSED, uint32_t n G_GNUC_UNUSED)
+{
+    /* OpenGL that was not initialised crashes. */
+    g_assert_false(fake_virgl.flags & VIRGL_RENDERER_NO_VIRGL);
+    add_resource(args->handle);
+    return 0;
+}
+
+int virgl_renderer_resource_create_blob(const struct virgl_renderer_resource_create_blob_args *args)
+{
+    struct fake_resource *resource;
+
+    if (fake_virgl.blob_result)
+        return fake_virgl.blob_result;
+    if (args->blob_mem != VIRTIO_GPU_BLOB_MEM_HOST3D &&
+        (args->num_iovs == 0 || args->iovecs[0].iov_len < args->size))
+        return -EINVAL;
+    if (args->blob_mem != VIRTIO_GPU_BLOB_MEM_GUEST)
+        assert_context(args->ctx_id);
+    resource = add_resource(args->res_handle);
+    resource->size = args->size;
+    resource->iov = args->iovecs;
+    return 0;
+}
+
+void virgl_renderer_resource_unref(uint32_t id)
+{
+    g_hash_table_remove(fake_virgl.resources, GUINT_TO_POINTER(id));
+}
+
+int virgl_renderer_resource_attach_iov(int id, struct iovec *iov, int n G_GNUC_UNUSED)
+{
+    struct fake_resource *resource = find((uint32_t)id);
+
+    if (fake_virgl.attach_iov_result)
+        return fake_virgl.attach_iov_result;
+    g_assert_nonnull(resource);
+    g_assert_null(resource->iov);
+    resource->iov = iov;
+    return 0;
+}
+
+void virgl_renderer_resource_detach_iov(int id, struct iovec **iov G_GNUC_UNUSED,
+                                        int *n G_GNUC_UNUSED)
+{
+    struct fake_resource *resource = find((uint32_t)id);
+
+    if (resource)
+        resource->iov = NULL;
+}
+
+int virgl_renderer_resource_map(uint32_t id, void **map, uint64_t *size)
+{
+    struct fake_resource *resource = find(id);
+
+    g_assert_nonnull(resource);
+    g_assert_null(resource->map);
+    if (fake_virgl.map_result)
+        return fake_virgl.map_result;
+    *size = fake_virgl.map_size ? fake_virgl.map_size : resource->size;
+    resource->map_len = *size + PAGE;
+    resource->map = mmap(NULL, resource->map_len, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    g_assert_true(resource->map != MAP_FAILED);
+    *map = resource->map + (fake_virgl.map_misaligned ? 256 : 0);
+    return 0;
+}
+
+int virgl_renderer_resource_unmap(uint32_t id)
+{
+    struct fake_resource *resource = find(id);
+
+    g_assert_nonnull(resource);
+    g_assert_nonnull(resource->map);
+    munmap(resource->map, resource->map_len);
+    resource->map = NULL;
+    return 0;
+}
+
+int virgl_renderer_resource_get_map_info(uint32_t id, uint32_t *map_info)
+{
+    g_assert_nonnull(find(id));
+    *map_info = VIRTIO_GPU_MAP_CACHE_WC;
+    return 0;
+}
+
+int virgl_renderer_transfer_write_iov(uint32_t id, uint32_t ctx_id G_GNUC_UNUSED,
+                                      int level G_GNUC_UNUSED, uint32_t stride G_GNUC_UNUSED,
+                                      uint32_t layer_stride G_GNUC_UNUSED,
+                                      struct virgl_box *box G_GNUC_UNUSED,
+                                      uint64_t offset G_GNUC_UNUSED,
+                                      struct iovec *iov G_GNUC_UNUSED,
+                                      unsigned int n G_GNUC_UNUSED)
+{
+    return find(id) ? 0 : EINVAL;
+}
+
+int virgl_renderer_transfer_read_iov(uint32_t id, uint32_t ctx_id G_GNUC_UNUSED,
+                                     uint32_t level G_GNUC_UNUSED, uint32_t stride G_GNUC_UNUSED,
+                                     uint32_t layer_stride G_GNUC_UNUSED,
+                                     struct virgl_box *box G_GNUC_UNUSED,
+                                     uint64_t offset G_GNUC_UNUSED,
+                                     struct iovec *iov G_GNUC_UNUSED, int n G_GNUC_UNUSED)
+{
+    return find(id) ? 0 : EINVAL;
+}

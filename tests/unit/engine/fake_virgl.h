@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * virglrenderer as the engine sees it, without a GPU: linked in the library's place. It keeps what
+ * it was given, fails where it is told to, and asserts what the real one only assumes.
+ */
+#ifndef FAKE_VIRGL_H
+#define FAKE_VIRGL_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fake_fence {
+    bool global;
+    uint32_t ctx_id;
+    uint32_t ring_idx;
+    uint64_t id;
+};
+
+/**
+ * struct fake_virgl
+ * @flags: that it was initialised with
+ * @refuse_flags: initialisation fails with any of these
+ * @..._result: what the call returns
+ * @signal_at_once: fences are done in another thread before create_fence returns
+ * @fences: struct fake_fence, not done yet
+ * @map_misaligned: maps begin in the middle of a page
+ * @submitted: dwords of the last command buffer, or -1
+ * @resources, @contexts: ids
+ */
+struct fake_virgl {
+    int flags;
+    int refuse_flags;
+    unsigned int inits;
+    unsigned int resets;
+    int context_result;
+    int submit_result;
+    int fence_result;
+    int blob_result;
+    int map_result;
+    int attach_iov_result;
+    uint64_t map_size;
+    bool map_misaligned;
+    bool signal_at_once;
+    uint32_t venus_capset_size;
+    uint32_t drm_capset_size;
+    GArray *fences;
+    int submitted;
+    unsigned int attached;
+    unsigned int detached;
+    GHashTable *resources;
+    GHashTable *contexts;
+};
+
+extern struct fake_virgl fake_virgl;
+
+void fake_virgl_init(void);
+void fake_virgl_clear(void);
+
+/* The GPU is done with the @index-th pending fence. */
+void fake_virgl_signal(guint index);
+
+#endif /* FAKE_VIRGL_H */

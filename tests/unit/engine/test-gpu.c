@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT
+/* Which GPU, which driver, which capsets, which options, and what the sandbox leaves. */
+#include "capset.h"
+#include "engine.h"
+#include "exit_code.h"
+#include "fake_virgl.h"
+#include "gpu.h"
+#include "icd.h"
+#include "options.h"
+#include "renderer.h"
+#include "sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <virglrenderer.h>
+
+static char *sysroot;
+
+static void make_dir(const char *path)
+{
+    g_autofree char *full = g_strconcat(sysroot, path, NULL);
+
+    g_assert_cmpint(g_mkdir_with_parents(full, 0755), ==, 0);
+}
+
+static void make_file(const char *path, const char *text)
+{
+    g_autofree char *full = g_strconcat(sysroot, path, NULL);
+    g_autofree char *dir = g_path_get_dirname(full);
+
+    g_assert_cmpint(g_mkdir_with_parents(dir, 0755), ==, 0);
+    g_assert_true(g_file_set_contents(full, text, -1, NULL));
+}
+
+static void make_link(const char *target, const char *path)
+{
+    g_autofree char *full = g_strconcat(sysroot, path, NULL);
+
+    g_assert_cmpint(symlink(target, full), ==, 0);
+}
+
+/* 01:00.0 renders through a virtio device, 02:00.0 directly, 03:00.0 not at all. */
+static void make_sysfs(void)
+{
+    sysroot = g_dir_make_tmp("vgpu-engine-XXXXXX", NULL);
+    make_dir("/sys/bus/pci/devices");
+    make_dir("/sys/class/drm");
+    make_dir("/sys/devices/pci0/0000:01:00.0/virtio0/drm/renderD129");
+    make_dir("/sys/devices/pci0/0000:02:00.0/drm/renderD128");
+    make_dir("/sys/devices/pci0/0000:02:00.0/drm/card0");
+    make_dir("/sys/devices/pci0/0000:03:00.0");
+    make_file("/sys/devices/pci0/0000:01:00.0/virtio0/drm/renderD129/dev", "226:129\n");
+    make_file("/sys/devices/pci0/0000:02:00.0/drm/renderD128/dev", "226:128\n");
+    make_link("../..", "/sys/devices/pci0/0000:01:00.0/virtio0/drm/renderD129/device");
+    make_link("../..", "/sys/devices/pci0/0000:02:00.0/drm/renderD128/device");
+    for (int i = 1; i <= 3; i++) {
+        g_autofree char *target = g_strdup_printf("../../../devices/pci0/0000:0%d:00.0", i);
+        g_autofree char *path = g_strdup_printf("/sys/bus/pci/devices/0000:0%d:00.0", i);
+
+        make_link(target, path);
+    }
+    make_link("../../devices/pci0/0000:01:00.0/virtio0/drm/renderD129", "/sys/class/drm/renderD129");
+    make_link("../../devices/pci0/0000:02:00.0/drm/renderD128", "/sys/class/drm/renderD128");
+    make_link("../../devices/pci0/0000:02:00.0/drm/card0", "/sys/class/drm/card0");
+    make_file("/proc/driver/nvidia/gpus/0000:02:00.0/information",
+              "Model: \t\t Some GPU\nDevice Minor: \t 3\n");
+    make_file("/usr/share/vulkan/icd.d/b.json", "{}");
+    make_file("/usr/share/vulkan/icd.d/a.json", "{}");
+    make_file("/usr/share/vulkan/icd.d/readme", "");
+    make_file("/etc/vulkan/icd.d/z.json", "{}");
+}
+
+static void test_virtio(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct gpu *gpu = gpu_lookup("0000:01:00.0", sysroot, &error);
+
+    g_assert_no_error(error);
+    g_assert_cmpstr(gpu->render_node, ==, "/dev/dri/renderD129");
+    g_assert_cmpuint(gpu->render_major, ==, 226);
+    g_assert_cmpuint(gpu->render_minor, ==, 129);
+    g_assert_cmpuint(g_strv_length(gpu->nodes), ==, 1);
+    gpu_free(gpu);
+}
+
+static void test_nvidia(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct gpu *gpu = gpu_lookup("0000:02:00.0", sysroot, &error);
+
+    g_assert_no_error(error);
+    g_assert_cmpuint(gpu->bus, ==, 2);
+    g_assert_true(g_strv_contains((const char *const *)gpu->nodes, "/dev/dri/renderD128"));
+    g_assert_true(g_strv_contains((const char *const *)gpu->nodes, "/dev/nvidia3"));
+    g_assert_true(g_strv_contains((const char *const *)gpu->nodes, "/dev/nvidiactl"));
+    gpu_free(gpu);
+}
+
+static void test_soft(void)
+{
+    struct gpu *gpu = gpu_lookup("soft:cpu", sysroot, NULL);
+
+    g_assert_true(gpu->soft);
+    g_assert_null(gpu->render_node);
+    g_assert_cmpstr(gpu->nodes[0], ==, "/dev/udmabuf");
+    gpu_free(gpu);
+}
+
+static void test_no_gpu(void)
+{
+    static const char *const names[] = {"0000:03:00.0",    "0000:04:00.0", "nonsense", "",
+                                        "0000:01:00.0/..", "0000:01:00.9", "01:00.0"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(GError) error = NULL;
+
+        g_assert_null(gpu_lookup(names[i], sysroot, &error));
+        g_assert_error(error, ENGINE_ERROR, EXIT_CODE_GPU);
+    }
+}
+
+static void test_matches(void)
+{
+    struct gpu *gpu = gpu_lookup("0000:02:00.0", sysroot, NULL);
+    struct gpu *soft = gpu_lookup("soft:cpu", sysroot, NULL);
+    struct icd_report drm = {
+        .devices = 1, .has_drm = true, .render_major = 226, .render_minor = 128};
+    struct icd_report pci = {.devices = 1, .has_pci = true, .bus = 2};
+    struct icd_report cpu = {.devices = 1, .cpu = true};
+
+    g_assert_true(icd_matches(&drm, gpu));
+    g_assert_true(icd_matches(&pci, gpu));
+    g_assert_true(icd_matches(&cpu, soft));
+    g_assert_false(icd_matches(&cpu, gpu));
+    g_assert_false(icd_matches(&drm, soft));
+
+    drm.devices = 2; /* one of two is not filtered */
+    g_assert_false(icd_matches(&drm, gpu));
+    drm.devices = 1;
+    drm.render_minor = 129;
+    drm.has_pci = true; /* what a driver passes on from a host of its own proves nothing */
+    drm.bus = 2;
+    g_assert_false(icd_matches(&drm, gpu));
+    pci.device = 1;
+    g_assert_false(icd_matches(&pci, gpu));
+    gpu_free(gpu);
+    gpu_free(soft);
+}
+
+static void test_icd_list(void)
+{
+    g_auto(GStrv) list = icd_list(sysroot);
+
+    g_assert_cmpuint(g_strv_length(list), ==, 3);
+    g_assert_true(g_str_has_suffix(list[0], "/etc/vulkan/icd.d/z.json"));
+    g_assert_true(g_str_has_suffix(list[1], "/a.json"));
+    g_assert_true(g_str_has_suffix(list[2], "/b.json"));
+}
+
+/* These manifests name no library: every probe fails, and the message says so. */
+static void test_icd_none(void)
+{
+    g_auto(GStrv) list = icd_list(sysroot);
+    struct gpu *gpu = gpu_lookup("0000:01:00.0", sysroot, NULL);
+    g_autoptr(GError) error = NULL;
+
+    g_assert_null(icd_choose(gpu, (const char *const *)list, &error));
+    g_assert_error(error, ENGINE_ERROR, EXIT_CODE_GPU);
+    g_assert_nonnull(strstr(error->message, "0000:01:00.0"));
+    gpu_free(gpu);
+}
+
+static void test_capset_names(void)
+{
+    g_autoptr(GError) error = NULL;
+
+    g_assert_cmphex(capset_parse("venus,drm", &error), ==, CAPSET_VENUS | CAPSET_DRM);
+    g_assert_cmphex(capset_parse("virgl", &error), ==, CAPSET_VIRGL);
+    g_assert_no_error(error);
+    g_assert_cmphex(capset_parse("venus,direct3d", &error), ==, 0);
+    g_assert_nonnull(strstr(error->message, "direct3d"));
+    g_clear_error(&error);
+    g_assert_cmphex(capset_parse("", &error), ==, 0);
+    g_assert_nonnull(error);
+}
+
+/* virglrenderer without native contexts refuses to start with them; the engine starts without. */
+static void test_renderer_leaves_out(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct engine engine;
+
+    fake_virgl_init();
+    engine_init(&engine, NULL);
+    fake_virgl.refuse_flags = VIRGL_RENDERER_DRM;
+    g_assert_true(renderer_start(&engine, CAPSET_VENUS | CAPSET_DRM, NULL, &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(engine.num_capsets, ==, 1);
+    g_assert_false(engine.virgl);
+    renderer_stop();
+
+    g_assert_false(renderer_start(&engine, CAPSET_DRM, NULL, &error));
+    g_assert_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER);
+    g_clear_error(&error);
+
+    fake_virgl.venus_capset_size = 0;
+    g_assert_false(renderer_start(&engine, CAPSET_VENUS, NULL, &error));
+    g_assert_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER);
+    engine_clear(&engine);
+    fake_virgl_clear();
+}
+
+static void test_options(void)
+{
+    char *good[] = {"vgpu-engine", "--device", "/dev/vgpu/x", "--capsets=venus", "-E", "A=b", NULL};
+    char *both[] = {"vgpu-engine", "--device", "/dev/vgpu/x", "--fd", "3", NULL};
+    char *rest[] = {"vgpu-engine", "surplus", NULL};
+    char *wrong[] = {"vgpu-engine", "--capsets", "vulkan", NULL};
+    g_autoptr(GError) error = NULL;
+    struct options options;
+
+    g_assert_true(options_parse(&options, 6, good, &error));
+    g_assert_cmpstr(options.device, ==, "/dev/vgpu/x");
+    g_assert_cmphex(options.capsets, ==, CAPSET_VENUS);
+    g_assert_cmpint(options.fd, ==, -1);
+    g_assert_cmpstr(options.environment[0], ==, "A=b");
+    options_clear(&options);
+
+    char **const bad[] = {both, rest, wrong};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_assert_false(options_parse(&options, (int)g_strv_length(bad[i]), bad[i], &error));
+        g_assert_nonnull(error);
+        g_clear_error(&error);
+        options_clear(&options);
+    }
+}
+
+static void child_environment(void)
+{
+    const char *const extra[] = {"LP_NUM_THREADS=2", NULL};
+
+    setenv("VK_ICD_FILENAMES", "evil.json", 1);
+    setenv("VK_LOADER_LAYERS_ENABLE", "*", 1);
+    setenv("LD_PRELOAD_OF_SOMEBODY", "x", 1);
+    setenv("NOTIFY_SOCKET", "/run/notify", 1);
+    sandbox_clean_environment(extra);
+    _exit(!getenv("VK_ICD_FILENAMES") && !getenv("VK_LOADER_LAYERS_ENABLE") &&
+                  !getenv("LD_PRELOAD_OF_SOMEBODY") && getenv("NOTIFY_SOCKET") &&
+                  getenv("LP_NUM_THREADS") && getenv("MESA_SHADER_CACHE_DISABLE")
+              ? 0
+              : 1);
+}
+
+static bool opens(const char *path, int flags)
+{
+    int fd = open(path, flags | O_CLOEXEC);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static void child_sandbox(void)
+{
+    const char *const nodes[] = {"/dev/full", "/dev/does-not-exist", NULL};
+    g_autofree char *inside = g_strconcat(sysroot, "/usr/share/vulkan/icd.d/a.json", NULL);
+    g_autofree char *new_file = g_strconcat(sysroot, "/new", NULL);
+
+    if (!opens(inside, O_RDONLY))
+        _exit(1);
+    if (!sandbox_enter(nodes, NULL))
+        _exit(2);
+    if (opens(inside, O_RDONLY) || opens(new_file, O_WRONLY | O_CREAT))
+        _exit(3);
+    if (!opens("/dev/full", O_RDWR) || !opens("/proc/self/maps", O_RDONLY))
+        _exit(4);
+    if (opens("/etc/passwd", O_RDONLY) || opens("/dev/kmsg", O_RDONLY))
+        _exit(5);
+    _exit(0);
+}
+
+static int run_child(void (*child)(void))
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        child();
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    g_assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void test_environment(void)
+{
+    g_assert_cmpint(run_child(child_environment), ==, 0);
+}
+
+static void test_sandbox(void)
+{
+    int status = run_child(child_sandbox);
+
+    if (status == 2)
+        g_test_skip("this kernel has no Landlock");
+    else
+        g_assert_cmpint(status, ==, 0);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    make_sysfs();
+    g_test_add_func("/gpu/virtio", test_virtio);
+    g_test_add_func("/gpu/nvidia", test_nvidia);
+    g_test_add_func("/gpu/soft", test_soft);
+    g_test_add_func("/gpu/none", test_no_gpu);
+    g_test_add_func("/icd/matches", test_matches);
+    g_test_add_func("/icd/list", test_icd_list);
+    g_test_add_func("/icd/none", test_icd_none);
+    g_test_add_func("/capset/names", test_capset_names);
+    g_test_add_func("/renderer/leaves-out", test_renderer_leaves_out);
+    g_test_add_func("/options/parse", test_options);
+    g_test_add_func("/sandbox/environment", test_environment);
+    g_test_add_func("/sandbox/landlock", test_sandbox);
+    return g_test_run();
+}
