@@ -11,7 +11,7 @@ TESTS ?=
 
 DRIVER_TESTS_LIB := $(patsubst $(DRIVER_TESTS_SRC)/lib/%.c,$(DRIVER_TESTS_OUT)/lib/%.o,\
 	$(wildcard $(DRIVER_TESTS_SRC)/lib/*.c))
-DRIVER_TESTS := $(patsubst $(DRIVER_TESTS_SRC)/%.c,$(DRIVER_TESTS_OUT)/%,\
+DRIVER_TESTS_PROGRAMS := $(patsubst $(DRIVER_TESTS_SRC)/%.c,$(DRIVER_TESTS_OUT)/%,\
 	$(wildcard $(DRIVER_TESTS_SRC)/t-*.c))
 DRIVER_TESTS_SCRIPTS := $(DRIVER_TESTS_OUT)/t-kernel-log $(DRIVER_TESTS_OUT)/run
 
@@ -20,21 +20,21 @@ DRIVER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pthre
 DRIVER_TESTS_LIBS = $(shell pkg-config --libs glib-2.0)
 
 .PHONY: driver-tests-build check-driver
-driver-tests-build: $(DRIVER_TESTS) $(DRIVER_TESTS_SCRIPTS)
+driver-tests-build: $(DRIVER_TESTS_PROGRAMS) $(DRIVER_TESTS_SCRIPTS)
 
 $(DRIVER_TESTS_OUT)/%.o: $(DRIVER_TESTS_SRC)/%.c $(wildcard $(DRIVER_TESTS_SRC)/lib/*.h) \
 		mdev-driver/uapi/linux/vgpu.h
 	@mkdir -p $(@D)
 	$(CC) $(DRIVER_TESTS_CFLAGS) -c -o $@ $<
 
-$(DRIVER_TESTS): $(DRIVER_TESTS_OUT)/%: $(DRIVER_TESTS_OUT)/%.o $(DRIVER_TESTS_LIB)
+$(DRIVER_TESTS_PROGRAMS): $(DRIVER_TESTS_OUT)/%: $(DRIVER_TESTS_OUT)/%.o $(DRIVER_TESTS_LIB)
 	$(CC) $(LDFLAGS) -pthread -o $@ $^ $(DRIVER_TESTS_LIBS)
 
 $(DRIVER_TESTS_SCRIPTS): $(DRIVER_TESTS_OUT)/%: $(DRIVER_TESTS_SRC)/%
 	@mkdir -p $(@D)
 	install -m 755 $< $@
 
-.SECONDARY: $(DRIVER_TESTS:=.o)
+.SECONDARY: $(DRIVER_TESTS_PROGRAMS:=.o) $(DRIVER_TESTS_LIB)
 
 check-driver:
 	$(DRIVER_TESTS_SRC)/check-driver --kernel $(KERNEL) $(TESTS)

@@ -12,6 +12,9 @@
 #define MDEV_BUS_CLASS "/sys/class/mdev_bus"
 #define MDEV_DEVICES "/sys/bus/mdev/devices"
 #define SOFT_PREFIX "soft:"
+#define MODULE_PARAMETERS "/sys/module/mdev_vgpu/parameters"
+#define ENGINE_TIMEOUT_MS 30000
+#define RESET_TIMEOUT_MS 10000
 
 struct vgpu_type_desc mdev_type(const char *name, uint64_t vram_bytes, uint64_t window_bytes)
 {
@@ -180,6 +183,24 @@ uint64_t mdev_attr_u64(const char *uuid, const char *name)
     return text ? g_ascii_strtoull(text, NULL, 0) : UINT64_MAX;
 }
 
+static int set_parameter(const char *name, unsigned value)
+{
+    g_autofree char *path = g_build_filename(MODULE_PARAMETERS, name, NULL);
+    g_autofree char *text = g_strdup_printf("%u", value);
+
+    return sysfs_write(path, text);
+}
+
+int mdev_set_engine_timeout_ms(unsigned ms)
+{
+    return set_parameter("engine_timeout_ms", ms);
+}
+
+int mdev_set_reset_timeout_ms(unsigned ms)
+{
+    return set_parameter("reset_timeout_ms", ms);
+}
+
 static int remove_vgpus(const char *parent)
 {
     g_autoptr(GDir) dir = g_dir_open(MDEV_DEVICES, 0, NULL);
@@ -210,6 +231,8 @@ int mdev_host_cleanup(const char *prefix)
     const char *name;
     int ret = 0;
 
+    mdev_set_engine_timeout_ms(ENGINE_TIMEOUT_MS);
+    mdev_set_reset_timeout_ms(RESET_TIMEOUT_MS);
     while (dir && (name = g_dir_read_name(dir))) {
         if (g_str_has_prefix(name, prefix))
             g_ptr_array_add(parents, g_strdup(name));

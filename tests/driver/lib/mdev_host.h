@@ -46,10 +46,14 @@ char *mdev_attr(const char *uuid, const char *name);
 int mdev_attr_set(const char *uuid, const char *name, const char *value);
 uint64_t mdev_attr_u64(const char *uuid, const char *name);
 
+/* Time limits of the driver, for tests of what happens at their end. */
+int mdev_set_engine_timeout_ms(unsigned ms);
+int mdev_set_reset_timeout_ms(unsigned ms);
+
 /* Writes @value in one write(). */
 int sysfs_write(const char *path, const char *value);
 
-/* Removes all vGPUs and soft GPUs whose name begins with @prefix. */
+/* Removes all vGPUs and soft GPUs whose name begins with @prefix; usual time limits. */
 int mdev_host_cleanup(const char *prefix);
 
 #endif /* MDEV_HOST_H */

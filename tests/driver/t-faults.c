@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every allocation of every operation fails once: /proc/<pid>/fail-nth of a kernel with fault
+ * injection. The operation fails or copes; nothing leaks, nothing warns, and then it works.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "testbed.h"
+
+#define FAIL_NTH "/proc/thread-self/fail-nth"
+#define FAILSLAB "/sys/kernel/debug/failslab/"
+#define MOST_FAULTS 400
+
+typedef struct {
+    int (*run)(void *arg);
+    void (*undo)(void *arg);
+} Operation;
+
+static void require_fault_injection(void)
+{
+    if (access(FAIL_NTH, W_OK))
+        driver_test_skip("this kernel has no fault injection (KERNEL=6.12-debug has)");
+    if (sysfs_write(FAILSLAB "ignore-gfp-wait", "N") || sysfs_write(FAILSLAB "verbose", "0"))
+        driver_test_skip("debugfs is not mounted, or has no failslab");
+}
+
+static unsigned faults_left(void)
+{
+    g_autofree char *text = NULL;
+
+    g_assert_true(g_file_get_contents(FAIL_NTH, &text, NULL, NULL));
+    return (unsigned)g_ascii_strtoull(text, NULL, 10);
+}
+
+/* Until the operation runs through without having met its fault. */
+static void fail_each(const Operation *op, void *arg)
+{
+    for (unsigned n = 1; n < MOST_FAULTS; n++) {
+        g_autofree char *text = g_strdup_printf("%u", n);
+        int fd = open(FAIL_NTH, O_WRONLY | O_CLOEXEC);
+        bool met;
+        int ret;
+
+        g_assert_cmpint(write(fd, text, strlen(text)), >, 0);
+        ret = op->run(arg);
+        met = faults_left() == 0;
+        g_assert_cmpint(write(fd, "0", 1), ==, 1);
+        close(fd);
+        if (!ret)
+            op->undo(arg);
+        if (!met) {
+            assert_ok(ret);
+            g_test_message("%u allocations", n - 1);
+            return;
+        }
+    }
+    g_error("still failing after %u faults", MOST_FAULTS);
+}
+
+static int run_add(void *arg)
+{
+    return mdev_gpu_add(TESTBED_GPU, TESTBED_GPU_VRAM, arg, 1);
+}
+
+static void undo_add(void *arg)
+{
+    (void)arg;
+    assert_ok(mdev_gpu_remove(TESTBED_GPU));
+}
+
+static void test_add_gpu(void)
+{
+    const Operation op = { run_add, undo_add };
+    struct vgpu_type_desc type = mdev_type(TESTBED_TYPE, TESTBED_VRAM, TESTBED_WINDOW);
+
+    require_fault_injection();
+    fail_each(&op, &type);
+}
+
+static int run_create(void *arg)
+{
+    return mdev_create(TESTBED_GPU, TESTBED_TYPE, arg);
+}
+
+static void undo_create(void *arg)
+{
+    assert_ok(mdev_remove(arg));
+}
+
+static void test_create(void)
+{
+    const Operation op = { run_create, undo_create };
+    g_autofree char *uuid = mdev_uuid_new();
+
+    require_fault_injection();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GPU);
+    fail_each(&op, uuid);
+    g_assert_cmpint(mdev_type_available(TESTBED_GPU, TESTBED_TYPE), ==, 4);
+}
+
+typedef struct {
+    Testbed *tb;
+    VmmContainer container;
+    VmmDevice dev;
+} OpenArg;
+
+static int run_open(void *arg)
+{
+    OpenArg *open_arg = arg;
+    int ret = vmm_container_open(&open_arg->container);
+
+    if (ret)
+        return ret;
+    ret = vmm_vgpu_open(&open_arg->container, &open_arg->dev, open_arg->tb->uuid);
+    if (ret)
+        vmm_container_close(&open_arg->container);
+    return ret;
+}
+
+static void undo_open(void *arg)
+{
+    OpenArg *open_arg = arg;
+
+    vmm_device_close(&open_arg->dev);
+    vmm_container_close(&open_arg->container);
+}
+
+static void test_open(void)
+{
+    const Operation op = { run_open, undo_open };
+    OpenArg arg = { 0 };
+
+    require_fault_injection();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);
+    arg.tb = tb;
+    fail_each(&op, &arg);
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    assert_round_trip(tb, 1);
+}
+
+/* In the engine's process. */
+typedef struct {
+    EngineCtx *ctx;
+    uint64_t addr;
+    uint64_t offset;
+    struct vgpu_mem_entry entry;
+} EngineArg;
+
+static int run_publish(void *arg)
+{
+    EngineArg *a = arg;
+    struct vgpu_window_range range = { .argsz = sizeof(range), .size = 16 * PAGE_BYTES,
+                                       .addr = a->addr };
+
+    range.epoch = engine_epoch(a->ctx);
+    return engine_ioctl(a->ctx, VGPU_ENGINE_WINDOW_PUBLISH, &range);
+}
+
+static void undo_publish(void *arg)
+{
+    EngineArg *a = arg;
+    struct vgpu_window_range range = { .argsz = sizeof(range), .size = 16 * PAGE_BYTES };
+
+    range.epoch = engine_epoch(a->ctx);
+    assert_ok(engine_ioctl(a->ctx, VGPU_ENGINE_WINDOW_UNPUBLISH, &range));
+}
+
+static int call_publish(EngineCtx *ctx, void *arg)
+{
+    const Operation op = { run_publish, undo_publish };
+    EngineArg engine_arg = { .ctx = ctx, .addr = *(uint64_t *)arg };
+
+    fail_each(&op, &engine_arg);
+    return 0;
+}
+
+static void test_publish(void)
+{
+    uint64_t addr;
+
+    require_fault_injection();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, 16 * PAGE_BYTES, &addr));
+    assert_ok(engine_peer_call(tb->engine, call_publish, &addr, sizeof(addr)));
+    assert_ok(peer_publish(tb->engine, 0, 16 * PAGE_BYTES, addr));
+    assert_window_pattern(tb, 3 * PAGE_BYTES, 3);
+}
+
+static int run_pin(void *arg)
+{
+    EngineArg *a = arg;
+    struct vgpu_mem_pin pin = { .argsz = sizeof(pin), .flags = VGPU_MEM_WRITE, .nentries = 1,
+                                .entries = (uintptr_t)&a->entry };
+    void *addr;
+    int ret;
+
+    pin.epoch = engine_epoch(a->ctx);
+    ret = engine_ioctl(a->ctx, VGPU_ENGINE_MEM_PIN, &pin);
+    if (ret)
+        return ret;
+    a->offset = pin.offset;
+    addr = mmap(NULL, pin.size, PROT_READ | PROT_WRITE, MAP_SHARED, a->ctx->fd, (off_t)pin.offset);
+    if (addr != MAP_FAILED) {
+        (void)*(volatile uint8_t *)addr;
+        munmap(addr, pin.size);
+    }
+    return 0;
+}
+
+static void undo_pin(void *arg)
+{
+    EngineArg *a = arg;
+    struct vgpu_mem_unpin unpin = { .argsz = sizeof(unpin), .offset = a->offset };
+
+    unpin.epoch = engine_epoch(a->ctx);
+    assert_ok(engine_ioctl(a->ctx, VGPU_ENGINE_MEM_UNPIN, &unpin));
+}
+
+static int call_pin(EngineCtx *ctx, void *arg)
+{
+    const Operation op = { run_pin, undo_pin };
+    EngineArg engine_arg = {
+        .ctx = ctx,
+        .entry = { TESTBED_RAM_IOVA + 8 * MIB, 8 * PAGE_BYTES },
+    };
+
+    (void)arg;
+    fail_each(&op, &engine_arg);
+    return 0;
+}
+
+static void test_pin(void)
+{
+    require_fault_injection();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    assert_ok(engine_peer_call(tb->engine, call_pin, NULL, 0));
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
+    assert_round_trip(tb, 1);
+}
+
+/* An engine that comes up short of memory; its end is no trouble either. */
+static int run_attach(void *arg)
+{
+    EngineArg *a = arg;
+
+    return engine_ioctl(a->ctx, VGPU_ENGINE_ATTACH, NULL);
+}
+
+static char attach_node[128];
+
+static void undo_attach(void *arg)
+{
+    EngineArg *a = arg;
+
+    close(a->ctx->fd);
+    a->ctx->fd = open(attach_node, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+}
+
+static int call_attach(EngineCtx *ctx, void *arg)
+{
+    const Operation op = { run_attach, undo_attach };
+    EngineArg engine_arg = { .ctx = ctx };
+
+    g_strlcpy(attach_node, arg, sizeof(attach_node));
+    fail_each(&op, &engine_arg);
+    return 0;
+}
+
+static void test_attach(void)
+{
+    char node[128];
+    EnginePeer *engine;
+
+    require_fault_injection();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
+    g_snprintf(node, sizeof(node), "/dev/vgpu/%s", tb->uuid);
+    engine = engine_peer_start(tb->uuid, ENGINE_NO_ATTACH);
+    assert_ok(engine_peer_call(engine, call_attach, node, sizeof(node)));
+    engine_peer_stop(engine);
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    assert_round_trip(tb, 1);
+}
+
+/* Requests under a failing allocator are answered, with data or with an error, each once. */
+static int call_serve(EngineCtx *ctx, void *arg)
+{
+    g_autofree char *text = g_strdup_printf("%u", *(unsigned *)arg);
+    int fd = open(FAIL_NTH, O_WRONLY | O_CLOEXEC);
+
+    g_assert_cmpint(write(fd, text, strlen(text)), >, 0);
+    engine_serve_queue(ctx, VGPU_QUEUE_CONTROL);
+    g_assert_cmpint(write(fd, "0", 1), ==, 1);
+    close(fd);
+    engine_serve_queue(ctx, VGPU_QUEUE_CONTROL);
+    return 0;
+}
+
+static void test_requests(void)
+{
+    struct virtio_gpu_ctrl_hdr req = { .type = VIRTIO_GPU_CMD_SUBMIT_3D,
+                                       .flags = VIRTIO_GPU_FLAG_FENCE };
+
+    require_fault_injection();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
+    for (unsigned n = 1; n < 20; n++) {
+        struct virtio_gpu_ctrl_hdr *resp;
+
+        req.fence_id = n;
+        assert_ok(guest_submit(&tb->guest, VGPU_QUEUE_CONTROL, &req, sizeof(req), sizeof(req),
+                               (void **)&resp));
+        assert_ok(engine_peer_call(tb->engine, call_serve, &n, sizeof(n)));
+        assert_ok(guest_queue_wait(&tb->guest.queue[VGPU_QUEUE_CONTROL], NULL, GUEST_TIMEOUT_MS));
+        g_assert_cmpuint(resp->fence_id, ==, n);
+        g_assert_true(resp->type == VIRTIO_GPU_RESP_OK_NODATA ||
+                      resp->type == VIRTIO_GPU_RESP_ERR_UNSPEC);
+    }
+    atomic_store(&tb->engine->state->hold, 0);
+    assert_round_trip(tb, 1);
+}
+
+int main(int argc, char **argv)
+{
+    driver_test_init(&argc, &argv);
+    driver_test_add_limit("/faults/add-gpu", test_add_gpu, 300);
+    driver_test_add_limit("/faults/create", test_create, 300);
+    driver_test_add_limit("/faults/attach", test_attach, 300);
+    driver_test_add_limit("/faults/open", test_open, 300);
+    driver_test_add_limit("/faults/publish", test_publish, 300);
+    driver_test_add_limit("/faults/pin", test_pin, 300);
+    driver_test_add_limit("/faults/requests", test_requests, 300);
+    return driver_test_run();
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Virtqueues that a hostile guest has built. The device asks for a reset, the engine gets EPROTO,
+ * the kernel's log stays clean, and after the reset all is well.
+ */
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "testbed.h"
+
+#define CONTROL VGPU_QUEUE_CONTROL
+#define IN_RAM (TESTBED_RAM_IOVA + 8 * MIB)
+#define OUTSIDE (TESTBED_RAM_IOVA + 64 * MIB)
+
+typedef void (*BuildChain)(GuestQueue *q);
+
+static void set_desc(GuestQueue *q, uint16_t i, uint64_t addr, uint32_t len, uint16_t flags,
+                     uint16_t next)
+{
+    q->desc[i] = (struct vring_desc){ .addr = addr, .len = len, .flags = flags, .next = next };
+}
+
+static void build_head_beyond(GuestQueue *q) { guest_queue_offer(q, GUEST_QUEUE_SIZE); }
+static void build_head_far_beyond(GuestQueue *q) { guest_queue_offer(q, 0xffff); }
+
+static void build_self_loop(GuestQueue *q)
+{
+    set_desc(q, 0, IN_RAM, 24, VRING_DESC_F_NEXT, 0);
+    guest_queue_offer(q, 0);
+}
+
+static void build_loop(GuestQueue *q)
+{
+    set_desc(q, 0, IN_RAM, 24, VRING_DESC_F_NEXT, 1);
+    set_desc(q, 1, IN_RAM, 24, VRING_DESC_F_NEXT, 2);
+    set_desc(q, 2, IN_RAM, 24, VRING_DESC_F_NEXT, 0);
+    guest_queue_offer(q, 0);
+}
+
+static void build_next_beyond(GuestQueue *q)
+{
+    set_desc(q, 0, IN_RAM, 24, VRING_DESC_F_NEXT, 5000);
+    guest_queue_offer(q, 0);
+}
+
+static void build_outside(GuestQueue *q)
+{
+    set_desc(q, 0, OUTSIDE, 24, 0, 0);
+    guest_queue_offer(q, 0);
+}
+
+static void build_across_end(GuestQueue *q)
+{
+    set_desc(q, 0, TESTBED_RAM_IOVA + TESTBED_RAM_SIZE - 8, 24, 0, 0);
+    guest_queue_offer(q, 0);
+}
+
+static void build_wraps(GuestQueue *q)
+{
+    set_desc(q, 0, UINT64_MAX - 8, 24, 0, 0);
+    guest_queue_offer(q, 0);
+}
+
+static void build_empty(GuestQueue *q)
+{
+    set_desc(q, 0, IN_RAM, 0, 0, 0);
+    guest_queue_offer(q, 0);
+}
+
+static void build_huge(GuestQueue *q)
+{
+    set_desc(q, 0, IN_RAM, 0xffffffff, VRING_DESC_F_NEXT, 1);
+    set_desc(q, 1, IN_RAM, 0xffffffff, 0, 0);
+    guest_queue_offer(q, 0);
+}
+
+static void build_read_after_write(GuestQueue *q)
+{
+    set_desc(q, 0, IN_RAM, 24, VRING_DESC_F_WRITE | VRING_DESC_F_NEXT, 1);
+    set_desc(q, 1, IN_RAM + 64, 24, 0, 0);
+    guest_queue_offer(q, 0);
+}
+
+static void build_index_jump(GuestQueue *q)
+{
+    q->avail->idx += GUEST_QUEUE_SIZE + 1;
+}
+
+static void build_index_back(GuestQueue *q)
+{
+    q->avail->idx--;
+}
+
+static void build_twice(GuestQueue *q)
+{
+    set_desc(q, 0, IN_RAM, 24, VRING_DESC_F_NEXT, 1);
+    set_desc(q, 1, IN_RAM + 64, 24, VRING_DESC_F_WRITE, 0);
+    guest_queue_offer(q, 0);
+    guest_queue_offer(q, 0);
+}
+
+static void build_indirect_odd(GuestQueue *q)
+{
+    set_desc(q, 0, IN_RAM, 17, VRING_DESC_F_INDIRECT, 0);
+    guest_queue_offer(q, 0);
+}
+
+static void build_indirect_next(GuestQueue *q)
+{
+    set_desc(q, 0, IN_RAM, 16, VRING_DESC_F_INDIRECT | VRING_DESC_F_NEXT, 1);
+    guest_queue_offer(q, 0);
+}
+
+static void build_indirect_large(GuestQueue *q)
+{
+    set_desc(q, 0, IN_RAM, 1u << 20, VRING_DESC_F_INDIRECT, 0);
+    guest_queue_offer(q, 0);
+}
+
+static void build_indirect_outside(GuestQueue *q)
+{
+    set_desc(q, 0, OUTSIDE, 64, VRING_DESC_F_INDIRECT, 0);
+    guest_queue_offer(q, 0);
+}
+
+static struct vring_desc *indirect_table(GuestQueue *q, unsigned entries)
+{
+    struct vring_desc *table = guest_ptr(q->guest, IN_RAM + 4096);
+
+    memset(table, 0, 4096);
+    set_desc(q, 0, IN_RAM + 4096, entries * 16, VRING_DESC_F_INDIRECT, 0);
+    return table;
+}
+
+static void build_indirect_nested(GuestQueue *q)
+{
+    struct vring_desc *table = indirect_table(q, 2);
+
+    table[0] = (struct vring_desc){ .addr = IN_RAM, .len = 16, .flags = VRING_DESC_F_INDIRECT };
+    guest_queue_offer(q, 0);
+}
+
+static void build_indirect_loop(GuestQueue *q)
+{
+    struct vring_desc *table = indirect_table(q, 4);
+
+    for (uint16_t i = 0; i < 4; i++)
+        table[i] = (struct vring_desc){ .addr = IN_RAM, .len = 16, .flags = VRING_DESC_F_NEXT,
+                                        .next = (uint16_t)((i + 1) % 4) };
+    guest_queue_offer(q, 0);
+}
+
+static void build_indirect_next_beyond(GuestQueue *q)
+{
+    struct vring_desc *table = indirect_table(q, 2);
+
+    table[0] = (struct vring_desc){ .addr = IN_RAM, .len = 16, .flags = VRING_DESC_F_NEXT,
+                                    .next = 200 };
+    guest_queue_offer(q, 0);
+}
+
+static const struct {
+    const char *name;
+    BuildChain build;
+} chains[] = {
+    { "head-beyond", build_head_beyond },
+    { "head-far-beyond", build_head_far_beyond },
+    { "self-loop", build_self_loop },
+    { "loop", build_loop },
+    { "next-beyond", build_next_beyond },
+    { "outside", build_outside },
+    { "across-end", build_across_end },
+    { "wraps", build_wraps },
+    { "empty", build_empty },
+    { "huge", build_huge },
+    { "read-after-write", build_read_after_write },
+    { "index-jump", build_index_jump },
+    { "index-back", build_index_back },
+    { "twice", build_twice },
+    { "indirect-odd", build_indirect_odd },
+    { "indirect-next", build_indirect_next },
+    { "indirect-large", build_indirect_large },
+    { "indirect-outside", build_indirect_outside },
+    { "indirect-nested", build_indirect_nested },
+    { "indirect-loop", build_indirect_loop },
+    { "indirect-next-beyond", build_indirect_next_beyond },
+};
+
+static void assert_needs_reset(Testbed *tb, const char *what)
+{
+    if (!wait_until(guest_status(&tb->guest) & VIRTIO_CONFIG_S_NEEDS_RESET, GUEST_TIMEOUT_MS))
+        g_error("%s: the device did not ask for a reset", what);
+    if (!wait_until(atomic_load(&tb->engine->state->error) == EPROTO, GUEST_TIMEOUT_MS))
+        g_error("%s: the engine got errno %d, not EPROTO", what,
+                atomic_load(&tb->engine->state->error));
+    /* The configuration interrupt says so to the guest. */
+    if (!vmm_eventfd_take(tb->guest.vector_fd[0], 5000))
+        g_error("%s: no configuration interrupt", what);
+}
+
+static void start_over(Testbed *tb)
+{
+    tb->guest.ram_used = 0;
+    guest_up(&tb->guest, GUEST_FEATURES);
+    atomic_store(&tb->engine->state->error, 0);
+}
+
+static void test_chains(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(chains); i++) {
+        GuestQueue *q = &tb->guest.queue[CONTROL];
+
+        assert_round_trip(tb, 1);
+        /* "twice": the first use of the head must still be in flight. */
+        atomic_store(&tb->engine->state->hold,
+                     chains[i].build == build_twice ? ENGINE_HOLD_ANSWERS : 0);
+        chains[i].build(q);
+        guest_queue_kick_always(q);
+        assert_needs_reset(tb, chains[i].name);
+        atomic_store(&tb->engine->state->hold, 0);
+        start_over(tb);
+    }
+    assert_round_trip(tb, 2);
+}
+
+/* Indirect descriptors without the feature. */
+static void test_indirect_not_negotiated(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+
+    guest_up(&tb->guest, GUEST_FEATURES & ~(1ull << VIRTIO_RING_F_INDIRECT_DESC));
+    indirect_table(&tb->guest.queue[CONTROL], 1)[0] =
+        (struct vring_desc){ .addr = IN_RAM, .len = 24 };
+    guest_queue_offer(&tb->guest.queue[CONTROL], 0);
+    guest_queue_kick_always(&tb->guest.queue[CONTROL]);
+    assert_needs_reset(tb, "indirect without the feature");
+}
+
+/* Rings where there is no memory, and rings that go away while the device runs. */
+static void test_rings_elsewhere(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    GuestQueue *q = &tb->guest.queue[CONTROL];
+
+    assert_round_trip(tb, 1);
+    assert_ok(vmm_dma_unmap(&tb->container, tb->ram.iova, tb->ram.size));
+    guest_queue_offer(q, 0);
+    guest_queue_kick_always(q);
+    assert_needs_reset(tb, "rings without memory");
+    assert_ok(vmm_ram_map(&tb->container, &tb->ram));
+    start_over(tb);
+    assert_round_trip(tb, 2);
+}
+
+/* A response area that can no longer be reached: used with length 0, and nothing breaks. */
+static void test_response_elsewhere(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    GuestQueue *q = &tb->guest.queue[CONTROL];
+    uint32_t len = 4711;
+
+    set_desc(q, 0, IN_RAM, 24, VRING_DESC_F_NEXT, 1);
+    set_desc(q, 1, OUTSIDE, 24, VRING_DESC_F_WRITE, 0);
+    guest_queue_offer(q, 0);
+    guest_queue_kick_always(q);
+    g_assert_cmpint(guest_queue_wait(q, &len, GUEST_TIMEOUT_MS), ==, 0);
+    g_assert_cmpuint(len, ==, 0);
+    g_assert_false(guest_status(&tb->guest) & VIRTIO_CONFIG_S_NEEDS_RESET);
+}
+
+#define FUZZ_ROUNDS 60
+
+/* Random descriptors, under a guest that goes on changing them while the device reads. */
+static void test_random_rings(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    g_autoptr(GRand) rand = g_rand_new_with_seed(815);
+
+    for (unsigned round = 0; round < FUZZ_ROUNDS; round++) {
+        GuestQueue *q = &tb->guest.queue[CONTROL];
+
+        for (unsigned i = 0; i < 200; i++) {
+            uint16_t at = (uint16_t)(g_rand_int(rand) % GUEST_QUEUE_SIZE);
+            bool wild = g_rand_int(rand) % 16 == 0;
+
+            set_desc(q, at,
+                     wild ? (uint64_t)g_rand_int(rand) << 32
+                          : IN_RAM + g_rand_int(rand) % (4 * MIB),
+                     wild ? g_rand_int(rand) : 1 + g_rand_int(rand) % 6000,
+                     (uint16_t)(g_rand_int(rand) % (wild ? 65536 : 4)),
+                     (uint16_t)(g_rand_int(rand) % (wild ? 65536 : GUEST_QUEUE_SIZE)));
+            if (i % 8 == 0) {
+                guest_queue_offer(q, (uint16_t)(g_rand_int(rand) % GUEST_QUEUE_SIZE));
+                guest_queue_kick_always(q);
+            }
+        }
+        start_over(tb);
+        assert_round_trip(tb, round + 1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    driver_test_init(&argc, &argv);
+    driver_test_add_limit("/hostile-guest/chains", test_chains, 300);
+    driver_test_add("/hostile-guest/indirect-not-negotiated", test_indirect_not_negotiated);
+    driver_test_add("/hostile-guest/rings-elsewhere", test_rings_elsewhere);
+    driver_test_add("/hostile-guest/response-elsewhere", test_response_elsewhere);
+    driver_test_add_limit("/hostile-guest/random-rings", test_random_rings, 300);
+    return driver_test_run();
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/* Guest memory in the engine: MEM_PIN, mmap, and what takes it away again. */
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/capability.h>
+
+#include "testbed.h"
+
+#define AREA (TESTBED_RAM_IOVA + 4 * MIB)
+
+static uint8_t *area(Testbed *tb, uint64_t iova)
+{
+    return tb->ram.mem + (iova - tb->ram.iova);
+}
+
+static void fill_area(Testbed *tb, uint64_t iova, uint64_t size)
+{
+    uint32_t *words = (uint32_t *)area(tb, iova);
+
+    for (uint64_t i = 0; i < size / 4; i++)
+        words[i] = memory_pattern((iova >> 12) + i / 1024, i % 1024);
+}
+
+static uint32_t peek32(Testbed *tb, uint64_t addr)
+{
+    uint32_t value = 0;
+
+    assert_ok(peer_peek(tb->engine, addr, &value, sizeof(value)));
+    return value;
+}
+
+static void assert_blank(Testbed *tb, uint64_t addr, uint64_t size)
+{
+    g_autofree uint8_t *data = g_malloc(size);
+
+    assert_ok(peer_peek(tb->engine, addr, data, size));
+    for (uint64_t i = 0; i < size; i++)
+        g_assert_cmphex(data[i], ==, 0xff);
+}
+
+static int pin(Testbed *tb, uint64_t iova, uint64_t size, uint32_t flags, uint64_t *offset,
+               uint64_t *addr)
+{
+    struct vgpu_mem_entry entry = { .iova = iova, .size = size };
+
+    return peer_pin(tb->engine, &entry, 1, flags, offset, addr);
+}
+
+/* Kilobytes of /proc/self/status. */
+static uint64_t status_kb(const char *name)
+{
+    g_autofree char *text = NULL;
+    g_autofree char *key = g_strconcat("\n", name, ":", NULL);
+    const char *line;
+
+    g_assert_true(g_file_get_contents("/proc/self/status", &text, NULL, NULL));
+    line = strstr(text, key);
+    g_assert_nonnull(line);
+    return g_ascii_strtoull(line + strlen(key), NULL, 10);
+}
+
+static void test_both_ways(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    g_autofree uint8_t *seen = g_malloc(16 * PAGE_BYTES);
+    uint64_t offset, addr;
+    uint32_t word = 0x12345678;
+
+    fill_area(tb, AREA, 16 * PAGE_BYTES);
+    assert_ok(pin(tb, AREA, 16 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
+    assert_ok(peer_peek(tb->engine, addr, seen, 16 * PAGE_BYTES));
+    g_assert_cmpmem(seen, 16 * PAGE_BYTES, area(tb, AREA), 16 * PAGE_BYTES);
+
+    assert_ok(peer_poke(tb->engine, addr + 5 * PAGE_BYTES + 40, &word, sizeof(word)));
+    g_assert_cmpmem(area(tb, AREA + 5 * PAGE_BYTES + 40), 4, &word, 4);
+    memset(area(tb, AREA + 15 * PAGE_BYTES), 0x77, PAGE_BYTES);
+    g_assert_cmphex(peek32(tb, addr + 15 * PAGE_BYTES), ==, 0x77777777);
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 16 * PAGE_BYTES);
+}
+
+/* Ranges in any order lie one after the other. */
+static void test_scattered(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct vgpu_mem_entry entries[40];
+    uint64_t at = 0, addr;
+
+    fill_area(tb, AREA, 4 * MIB);
+    for (unsigned i = 0; i < G_N_ELEMENTS(entries); i++) {
+        entries[i].iova = AREA + ((i * 17ull) % 40) * 16 * PAGE_BYTES;
+        entries[i].size = (1 + i % 5) * PAGE_BYTES;
+    }
+    assert_ok(peer_pin(tb->engine, entries, G_N_ELEMENTS(entries), 0, NULL, &addr));
+    for (unsigned i = 0; i < G_N_ELEMENTS(entries); i++) {
+        for (uint64_t page = 0; page < entries[i].size; page += PAGE_BYTES, at += PAGE_BYTES)
+            g_assert_cmphex(peek32(tb, addr + at + 8), ==,
+                            memory_pattern((entries[i].iova + page) >> 12, 2));
+    }
+}
+
+typedef struct {
+    uint64_t offset;
+    uint64_t size;
+    int32_t prot;
+    int32_t flags;
+} MapCall;
+
+static int call_mmap(EngineCtx *ctx, void *arg)
+{
+    MapCall *call = arg;
+    void *addr = mmap(NULL, call->size, call->prot, call->flags, ctx->fd, (off_t)call->offset);
+
+    if (addr == MAP_FAILED)
+        return -errno;
+    munmap(addr, call->size);
+    return 0;
+}
+
+static int try_mmap(Testbed *tb, uint64_t offset, uint64_t size, int prot, int flags)
+{
+    MapCall call = { .offset = offset, .size = size, .prot = prot, .flags = flags };
+
+    return engine_peer_call(tb->engine, call_mmap, &call, sizeof(call));
+}
+
+static void test_mmap_rules(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    const int rw = PROT_READ | PROT_WRITE;
+    uint64_t offset, addr;
+
+    assert_ok(pin(tb, AREA, 4 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
+    assert_ok(try_mmap(tb, offset, 4 * PAGE_BYTES, rw, MAP_SHARED));
+    assert_ok(try_mmap(tb, offset + PAGE_BYTES, PAGE_BYTES, PROT_READ, MAP_SHARED));
+    g_assert_cmpint(try_mmap(tb, offset, 5 * PAGE_BYTES, rw, MAP_SHARED), <, 0);
+    g_assert_cmpint(try_mmap(tb, offset + 4 * PAGE_BYTES, PAGE_BYTES, rw, MAP_SHARED), <, 0);
+    g_assert_cmpint(try_mmap(tb, offset, PAGE_BYTES, rw, MAP_PRIVATE), <, 0);
+    g_assert_cmpint(try_mmap(tb, 0, PAGE_BYTES, rw, MAP_SHARED), <, 0);
+
+    assert_ok(pin(tb, AREA + MIB, PAGE_BYTES, 0, &offset, &addr));
+    assert_ok(try_mmap(tb, offset, PAGE_BYTES, PROT_READ, MAP_SHARED));
+    assert_fails(try_mmap(tb, offset, PAGE_BYTES, rw, MAP_SHARED), EACCES);
+}
+
+static int call_upgrade(EngineCtx *ctx, void *arg)
+{
+    uint64_t *addr = arg;
+
+    (void)ctx;
+    return mprotect((void *)(uintptr_t)*addr, PAGE_BYTES, PROT_READ | PROT_WRITE) < 0 ? -errno : 0;
+}
+
+static void test_no_upgrade(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t offset, addr;
+
+    assert_ok(pin(tb, AREA, PAGE_BYTES, 0, &offset, &addr));
+    assert_fails(engine_peer_call(tb->engine, call_upgrade, &addr, sizeof(addr)), EACCES);
+}
+
+static void test_refusals(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    const uint64_t end = TESTBED_RAM_IOVA + TESTBED_RAM_SIZE;
+    struct vgpu_mem_entry none;
+
+    assert_fails(pin(tb, AREA + 1, PAGE_BYTES, 0, NULL, NULL), EINVAL);
+    assert_fails(pin(tb, AREA, 100, 0, NULL, NULL), EINVAL);
+    assert_fails(pin(tb, AREA, 0, 0, NULL, NULL), EINVAL);
+    assert_fails(pin(tb, UINT64_MAX & ~0xfffull, 2 * PAGE_BYTES, 0, NULL, NULL), EINVAL);
+    assert_fails(pin(tb, AREA, PAGE_BYTES, 0x80, NULL, NULL), EINVAL);
+    assert_fails(peer_pin(tb->engine, &none, 0, 0, NULL, NULL), EINVAL);
+    assert_fails(pin(tb, end, PAGE_BYTES, 0, NULL, NULL), EFAULT);
+    assert_fails(pin(tb, end - PAGE_BYTES, 2 * PAGE_BYTES, 0, NULL, NULL), EFAULT);
+    assert_fails(pin(tb, 0, PAGE_BYTES, 0, NULL, NULL), EFAULT);
+    assert_fails(peer_unpin(tb->engine, 0), ENOENT);
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
+    assert_round_trip(tb, 1);
+}
+
+/* What the VM lets devices only read can't be pinned for writing. */
+static void test_read_only_dma(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    const uint64_t iova = 0x80000000;
+    uint64_t addr;
+
+    assert_ok(vmm_dma_map(&tb->container, area(tb, AREA), iova, 16 * PAGE_BYTES,
+                          VFIO_DMA_MAP_FLAG_READ));
+    assert_fails(pin(tb, iova, PAGE_BYTES, VGPU_MEM_WRITE, NULL, NULL), EFAULT);
+    fill_area(tb, AREA, PAGE_BYTES);
+    assert_ok(pin(tb, iova, PAGE_BYTES, 0, NULL, &addr));
+    g_assert_cmphex(peek32(tb, addr), ==, memory_pattern(AREA >> 12, 0));
+}
+
+/* The VGPU's limit of pinned memory is its VRAM. */
+static void test_limit(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct vgpu_mem_entry entries[5];
+    uint64_t offset;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(entries); i++)
+        entries[i] = (struct vgpu_mem_entry){ TESTBED_RAM_IOVA, TESTBED_RAM_SIZE };
+    assert_fails(peer_pin(tb->engine, entries, 5, 0, NULL, NULL), ENOMEM);
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
+    assert_ok(peer_pin(tb->engine, entries, 4, 0, &offset, NULL));
+    assert_fails(pin(tb, AREA, PAGE_BYTES, 0, NULL, NULL), ENOMEM);
+    assert_ok(peer_unpin(tb->engine, offset));
+    assert_ok(pin(tb, AREA, PAGE_BYTES, 0, NULL, NULL));
+}
+
+static void test_unpin(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t offset, addr, other_offset, other;
+
+    fill_area(tb, AREA, 8 * PAGE_BYTES);
+    assert_ok(pin(tb, AREA, 8 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
+    assert_ok(pin(tb, AREA, 8 * PAGE_BYTES, VGPU_MEM_WRITE, &other_offset, &other));
+    peek32(tb, addr);
+    assert_ok(peer_unpin(tb->engine, offset));
+    assert_fails(peer_unpin(tb->engine, offset), ENOENT);
+    assert_blank(tb, addr, 8 * PAGE_BYTES);
+    /* The same pages by another name stay. */
+    g_assert_cmphex(peek32(tb, other + 4 * PAGE_BYTES), ==,
+                    memory_pattern((AREA >> 12) + 4, 0));
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 8 * PAGE_BYTES);
+    /* What the engine writes where nothing is any more reaches nobody. */
+    assert_ok(peer_poke(tb->engine, addr, "nobody", 6));
+    g_assert_cmphex(*(uint32_t *)area(tb, AREA), ==, memory_pattern(AREA >> 12, 0));
+}
+
+/* DMA_UNMAP: at once, without a signal, and for good. */
+static void test_dma_unmap(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t offset, addr;
+
+    fill_area(tb, AREA, 32 * PAGE_BYTES);
+    assert_ok(pin(tb, AREA, 32 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
+    /* Half of it is faulted in, half is not. */
+    for (unsigned i = 0; i < 16; i++)
+        peek32(tb, addr + i * PAGE_BYTES);
+    assert_ok(vmm_dma_unmap(&tb->container, tb->ram.iova, tb->ram.size));
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
+    assert_blank(tb, addr, 32 * PAGE_BYTES);
+
+    assert_ok(vmm_ram_map(&tb->container, &tb->ram));
+    assert_blank(tb, addr, 32 * PAGE_BYTES);
+    assert_fails(pin(tb, TESTBED_RAM_IOVA + TESTBED_RAM_SIZE, PAGE_BYTES, 0, NULL, NULL), EFAULT);
+    assert_ok(pin(tb, AREA, 32 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
+    g_assert_cmphex(peek32(tb, addr), ==, memory_pattern(AREA >> 12, 0));
+    /* The rings came back with the mapping. */
+    assert_round_trip(tb, 1);
+}
+
+/* Only the part that is unmapped goes. */
+static void test_dma_unmap_part(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    const uint64_t first = 0x80000000, second = 0x90000000;
+    const uint32_t rw = VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE;
+    struct vgpu_mem_entry entries[] = { { first, 4 * PAGE_BYTES },
+                                        { second, 4 * PAGE_BYTES },
+                                        { first, 2 * PAGE_BYTES } };
+    uint64_t addr;
+
+    fill_area(tb, AREA, 8 * PAGE_BYTES);
+    assert_ok(vmm_dma_map(&tb->container, area(tb, AREA), first, 4 * PAGE_BYTES, rw));
+    assert_ok(vmm_dma_map(&tb->container, area(tb, AREA + 4 * PAGE_BYTES), second, 4 * PAGE_BYTES,
+                          rw));
+    assert_ok(peer_pin(tb->engine, entries, 3, VGPU_MEM_WRITE, NULL, &addr));
+    assert_ok(vmm_dma_unmap(&tb->container, first, 4 * PAGE_BYTES));
+    assert_blank(tb, addr, 4 * PAGE_BYTES);
+    assert_blank(tb, addr + 8 * PAGE_BYTES, 2 * PAGE_BYTES);
+    for (unsigned i = 4; i < 8; i++)
+        g_assert_cmphex(peek32(tb, addr + i * PAGE_BYTES), ==, memory_pattern((AREA >> 12) + i, 0));
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 4 * PAGE_BYTES);
+    assert_ok(vmm_dma_unmap(&tb->container, second, 4 * PAGE_BYTES));
+}
+
+/* Engine and VMM at it at the same time: the engine never gets a signal. */
+static int call_touch(EngineCtx *ctx, void *arg)
+{
+    volatile uint32_t *word = (volatile uint32_t *)(uintptr_t)*(uint64_t *)arg;
+    int64_t end = now_ms() + 300;
+    uint32_t sum = 0;
+
+    (void)ctx;
+    while (now_ms() < end) {
+        for (unsigned i = 0; i < 16; i++)
+            sum += word[i * 1024]++;
+    }
+    return sum == 1 ? -EIO : 0;
+}
+
+static void test_unmap_race(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+
+    for (unsigned round = 0; round < 6; round++) {
+        uint64_t offset, addr;
+        pid_t pid;
+
+        assert_ok(pin(tb, AREA, 16 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
+        pid = fork();
+        if (pid == 0)
+            _exit(engine_peer_call(tb->engine, call_touch, &addr, sizeof(addr)) ? 1 : 0);
+        g_usleep(50000);
+        assert_ok(vmm_dma_unmap(&tb->container, tb->ram.iova, tb->ram.size));
+        assert_ok(vmm_ram_map(&tb->container, &tb->ram));
+        int status;
+        waitpid(pid, &status, 0);
+        g_assert_cmpint(status, ==, 0);
+        assert_ok(peer_unpin(tb->engine, offset));
+    }
+}
+
+/* Pins count as the VMM's locked memory, where no physical device has all of it pinned anyway. */
+static void test_accounting(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t offset, before = status_kb("VmLck");
+
+    assert_ok(pin(tb, AREA, 256 * PAGE_BYTES, 0, &offset, NULL));
+    g_assert_cmpuint(status_kb("VmLck"), ==, before + 1024);
+    assert_ok(peer_unpin(tb->engine, offset));
+    g_assert_cmpuint(status_kb("VmLck"), ==, before);
+    assert_ok(pin(tb, AREA, 256 * PAGE_BYTES, 0, &offset, NULL));
+    engine_peer_kill(tb->engine);
+    tb->engine = NULL;
+    g_assert_true(wait_until(status_kb("VmLck") <= before, GUEST_TIMEOUT_MS));
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
+}
+
+static void drop_ipc_lock(void)
+{
+    struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct data[2];
+
+    g_assert_cmpint(syscall(SYS_capget, &header, data), ==, 0);
+    data[0].effective &= ~(1u << CAP_IPC_LOCK);
+    g_assert_cmpint(syscall(SYS_capset, &header, data), ==, 0);
+}
+
+static void test_memlock_limit(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);
+    struct rlimit limit = { .rlim_cur = MIB, .rlim_max = MIB };
+    uint64_t before;
+
+    /* Not while the container is charged for pages: VFIO asks at DMA_MAP. */
+    drop_ipc_lock();
+    g_assert_cmpint(setrlimit(RLIMIT_MEMLOCK, &limit), ==, 0);
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    before = status_kb("VmLck");
+    assert_fails(pin(tb, AREA, 2 * MIB, 0, NULL, NULL), ENOMEM);
+    g_assert_cmpuint(status_kb("VmLck"), ==, before);
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
+    assert_ok(pin(tb, AREA, MIB / 2, 0, NULL, NULL));
+    assert_round_trip(tb, 1);
+}
+
+/* Pins of an epoch end with it. */
+static void test_reset_takes_all(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t offset, addr;
+
+    fill_area(tb, AREA, 8 * PAGE_BYTES);
+    assert_ok(pin(tb, AREA, 8 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
+    peek32(tb, addr);
+    guest_reset(&tb->guest);
+    assert_blank(tb, addr, 8 * PAGE_BYTES);
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
+    assert_fails(peer_unpin(tb->engine, offset), ENOENT);
+}
+
+/* Several hundred objects at once, freed in another order. */
+static void test_many(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t offsets[300];
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(offsets); i++)
+        assert_ok(pin(tb, AREA + (i % 64) * PAGE_BYTES, 4 * PAGE_BYTES, 0, &offsets[i], NULL));
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==,
+                     G_N_ELEMENTS(offsets) * 4 * PAGE_BYTES);
+    for (unsigned i = 0; i < G_N_ELEMENTS(offsets); i++)
+        assert_ok(peer_unpin(tb->engine, offsets[(i * 7) % G_N_ELEMENTS(offsets)]));
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
+}
+
+int main(int argc, char **argv)
+{
+    driver_test_init(&argc, &argv);
+    driver_test_add("/memory/both-ways", test_both_ways);
+    driver_test_add("/memory/scattered", test_scattered);
+    driver_test_add("/memory/mmap-rules", test_mmap_rules);
+    driver_test_add("/memory/no-upgrade", test_no_upgrade);
+    driver_test_add("/memory/refusals", test_refusals);
+    driver_test_add("/memory/read-only-dma", test_read_only_dma);
+    driver_test_add("/memory/limit", test_limit);
+    driver_test_add("/memory/unpin", test_unpin);
+    driver_test_add("/memory/dma-unmap", test_dma_unmap);
+    driver_test_add("/memory/dma-unmap-part", test_dma_unmap_part);
+    driver_test_add("/memory/unmap-race", test_unmap_race);
+    driver_test_add("/memory/accounting", test_accounting);
+    driver_test_add("/memory/memlock-limit", test_memlock_limit);
+    driver_test_add("/memory/reset-takes-all", test_reset_takes_all);
+    driver_test_add("/memory/many", test_many);
+    return driver_test_run();
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* Things that go away while they are used: the mdev, the GPU, the module. Nobody hangs. */
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "testbed.h"
+
+#define MODULE "mdev_vgpu"
+
+static pid_t start_remover(const char *uuid)
+{
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(mdev_remove(uuid) ? 1 : 0);
+    return pid;
+}
+
+static bool has_ended(pid_t pid, int *status)
+{
+    return waitpid(pid, status, WNOHANG) == pid;
+}
+
+static void test_unused(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
+    g_autofree char *node = g_build_filename("/dev/vgpu", tb->uuid, NULL);
+    struct stat st;
+
+    g_assert_cmpint(stat(node, &st), ==, 0);
+    g_assert_cmpuint(st.st_mode & 0077, ==, 0);
+    assert_ok(mdev_remove(tb->uuid));
+    g_assert_false(mdev_exists(tb->uuid));
+    g_assert_cmpint(stat(node, &st), ==, -1);
+    g_assert_cmpint(mdev_type_available(TESTBED_GPU, TESTBED_TYPE), ==, 4);
+}
+
+static void test_with_engine(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);
+    struct vgpu_engine_info info;
+
+    assert_ok(mdev_remove(tb->uuid));
+    g_assert_true(wait_until(atomic_load(&tb->engine->state->removed) > 0 ||
+                                 atomic_load(&tb->engine->state->hangups) > 0,
+                             5000));
+    /* It may still ask, and is told why it has to go. */
+    if (!peer_info(tb->engine, &info))
+        g_assert_true(info.state & VGPU_STATE_REMOVED);
+    g_assert_cmpint(peer_ready(tb->engine, 1), <, 0);
+}
+
+/* The VMM is asked, closes, and the removal ends. */
+static void test_while_open(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    int status;
+    pid_t pid;
+
+    assert_round_trip(tb, 1);
+    vmm_eventfd_take(tb->request_fd, 0);
+    pid = start_remover(tb->uuid);
+    g_assert_cmpuint(vmm_eventfd_take(tb->request_fd, 15000), >, 0);
+    g_assert_false(has_ended(pid, &status));
+    testbed_close_vmm(tb);
+    g_assert_true(wait_until(has_ended(pid, &status), 30000));
+    g_assert_cmpint(status, ==, 0);
+    g_assert_false(mdev_exists(tb->uuid));
+}
+
+/* A VMM whose guest ignores it is asked again, and works until it closes or is killed. */
+static void test_ignored(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);
+    int status;
+    pid_t remover, vmm = fork();
+
+    if (vmm == 0) {
+        testbed_advance(tb, TESTBED_AT_GUEST);
+        for (;;)
+            pause();
+    }
+    g_usleep(1500000);
+    remover = start_remover(tb->uuid);
+    g_usleep(3000000);
+    g_assert_false(has_ended(remover, &status));
+    kill(vmm, SIGKILL);
+    waitpid(vmm, NULL, 0);
+    g_assert_true(wait_until(has_ended(remover, &status), 30000));
+    g_assert_cmpint(status, ==, 0);
+}
+
+/* The window's mapping outlives the device's descriptor: no use after free. */
+static void test_mapping_outlives(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    volatile uint32_t *window = vmm_region_mmap(&tb->dev, VFIO_PCI_BAR2_REGION_INDEX, 0, MIB,
+                                                PROT_READ | PROT_WRITE);
+    uint64_t addr;
+    int status;
+    pid_t pid;
+
+    g_assert_true((void *)window != MAP_FAILED);
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, 16 * PAGE_BYTES, &addr));
+    assert_ok(peer_publish(tb->engine, 0, 16 * PAGE_BYTES, addr));
+    g_assert_cmphex(window[0], ==, memory_pattern(0, 0));
+    testbed_close_vmm(tb);
+    g_assert_cmphex(window[0], ==, 0xffffffff);
+    g_assert_cmphex(window[100 * 1024], ==, 0xffffffff);
+    /* Who maps it still holds the vGPU's memory, not its place on the GPU. */
+    pid = start_remover(tb->uuid);
+    if (!wait_until(has_ended(pid, &status), 5000)) {
+        munmap((void *)window, MIB);
+        g_assert_true(wait_until(has_ended(pid, &status), 30000));
+        return;
+    }
+    g_assert_cmpint(status, ==, 0);
+    g_assert_cmphex(window[5], ==, 0xffffffff);
+    munmap((void *)window, MIB);
+}
+
+/* While a VMM waits in open for an engine that never comes. */
+static void test_during_open(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
+    int status, opened;
+    int64_t start;
+    pid_t remover, vmm = fork();
+
+    if (vmm == 0) {
+        VmmContainer container;
+        VmmDevice dev;
+
+        assert_ok(vmm_container_open(&container));
+        _exit(vmm_vgpu_open(&container, &dev, tb->uuid) == -ENODEV ? 0 : 1);
+    }
+    g_usleep(700000);
+    start = now_ms();
+    remover = start_remover(tb->uuid);
+    g_assert_true(wait_until(has_ended(vmm, &opened), 20000));
+    g_assert_cmpint(opened, ==, 0);
+    g_assert_cmpint(now_ms() - start, <, 15000);
+    g_assert_true(wait_until(has_ended(remover, &status), 20000));
+    g_assert_cmpint(status, ==, 0);
+}
+
+static int try_unload(void)
+{
+    return syscall(SYS_delete_module, MODULE, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static void assert_not_unloaded(const char *when)
+{
+    int ret = try_unload();
+
+    if (ret != -EWOULDBLOCK && ret != -EBUSY)
+        g_error("unloading the module %s: %s", when, ret ? g_strerror(-ret) : "it went");
+    g_assert_true(mdev_host_module_loaded());
+}
+
+static void test_module_in_use(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
+
+    assert_not_unloaded("with a vGPU");
+    testbed_advance(tb, TESTBED_AT_ENGINE);
+    assert_not_unloaded("with an engine");
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    assert_not_unloaded("with a VMM");
+    assert_round_trip(tb, 1);
+}
+
+/* An engine that keeps its file open after the vGPU is gone holds the module, nothing else. */
+static void test_module_held_by_engine(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);
+
+    assert_ok(mdev_remove(tb->uuid));
+    assert_not_unloaded("with an engine's file open");
+    assert_ok(mdev_gpu_remove(TESTBED_GPU));
+    assert_not_unloaded("with an engine's file open");
+}
+
+/* A PCI display function with a driver that is not L1's own GPU, or NULL. */
+static char *find_pci_display(void)
+{
+    g_autoptr(GDir) dir = g_dir_open("/sys/bus/pci/devices", 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *driver = g_build_filename("/sys/bus/pci/devices", name, "driver", NULL);
+        g_autofree char *path = g_build_filename("/sys/bus/pci/devices", name, "class", NULL);
+        g_autofree char *class = NULL;
+
+        if (g_file_get_contents(path, &class, NULL, NULL) && g_str_has_prefix(class, "0x03") &&
+            g_file_test(driver, G_FILE_TEST_EXISTS))
+            return g_strdup(name);
+    }
+    return NULL;
+}
+
+/* The GPU's own driver is unbound under a running vGPU: asked, revoked, deferred, nothing waits. */
+static void test_gpu_unbound(void)
+{
+    g_autofree char *gpu = find_pci_display();
+    struct vgpu_type_desc type = mdev_type(TESTBED_TYPE, TESTBED_VRAM, TESTBED_WINDOW);
+    g_autoptr(Testbed) tb = NULL;
+    g_autofree char *driver = NULL;
+    g_autofree char *driver_name = NULL;
+    g_autofree char *unbind = NULL;
+    g_autofree char *bind = NULL;
+    int64_t start;
+    uint64_t addr;
+
+    if (!gpu)
+        driver_test_skip("no PCI display function with a driver here (rig up --gpus 1)");
+    driver = g_build_filename("/sys/bus/pci/devices", gpu, "driver", NULL);
+    driver_name = g_file_read_link(driver, NULL);
+    unbind = g_build_filename("/sys/bus/pci/drivers", strrchr(driver_name, '/'), "unbind", NULL);
+    bind = g_build_filename("/sys/bus/pci/drivers", strrchr(driver_name, '/'), "bind", NULL);
+
+    assert_ok(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1));
+    assert_fails(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1), EEXIST);
+    tb = testbed_new_on(gpu, TESTBED_TYPE, TESTBED_AT_GUEST);
+    assert_round_trip(tb, 1);
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, PAGE_BYTES, &addr));
+    assert_ok(peer_publish(tb->engine, 0, PAGE_BYTES, addr));
+    assert_window_pattern(tb, 0, 0);
+    vmm_eventfd_take(tb->request_fd, 0);
+
+    start = now_ms();
+    assert_ok(sysfs_write(unbind, gpu));
+    g_assert_cmpint(now_ms() - start, <, 10000);
+    g_assert_cmpuint(vmm_eventfd_take(tb->request_fd, 5000), >, 0);
+    g_assert_true(wait_until(atomic_load(&tb->engine->state->removed) > 0 ||
+                                 atomic_load(&tb->engine->state->hangups) > 0,
+                             5000));
+    assert_window_blank(tb, 0);
+    testbed_close_vmm(tb);
+    g_assert_true(wait_until(!mdev_exists(tb->uuid), 30000));
+    /* The GPU comes back, and can be shared again. */
+    assert_ok(sysfs_write(bind, gpu));
+    g_assert_true(wait_until(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1) == 0, 10000));
+    assert_ok(mdev_gpu_remove(gpu));
+}
+
+int main(int argc, char **argv)
+{
+    driver_test_init(&argc, &argv);
+    driver_test_add("/remove/unused", test_unused);
+    driver_test_add("/remove/with-engine", test_with_engine);
+    driver_test_add("/remove/while-open", test_while_open);
+    driver_test_add("/remove/ignored", test_ignored);
+    driver_test_add("/remove/mapping-outlives", test_mapping_outlives);
+    driver_test_add("/remove/during-open", test_during_open);
+    driver_test_add("/remove/module-in-use", test_module_in_use);
+    driver_test_add("/remove/module-held-by-engine", test_module_held_by_engine);
+    driver_test_add("/remove/gpu-unbound", test_gpu_unbound);
+    return driver_test_run();
+}

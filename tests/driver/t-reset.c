@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/* Resets: by the guest, by the VMM, by the VMM's end; with engines that answer, late or never. */
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "testbed.h"
+
+#define CONTROL VGPU_QUEUE_CONTROL
+
+/* The guest's write of 0, which blocks, on a thread as a processor of the VM has. */
+typedef struct {
+    Testbed *tb;
+    pthread_t thread;
+    atomic_int done;
+} ResetThread;
+
+static void *write_status_zero(void *data)
+{
+    ResetThread *reset = data;
+
+    guest_set_status(&reset->tb->guest, 0);
+    atomic_store(&reset->done, 1);
+    return NULL;
+}
+
+static void start_reset(ResetThread *reset, Testbed *tb)
+{
+    unsigned long before = atomic_load(&tb->engine->state->resets);
+
+    reset->tb = tb;
+    atomic_store(&reset->done, 0);
+    g_assert_cmpint(pthread_create(&reset->thread, NULL, write_status_zero, reset), ==, 0);
+    g_assert_true(wait_until(atomic_load(&tb->engine->state->resets) > before, GUEST_TIMEOUT_MS));
+}
+
+static void finish_reset(ResetThread *reset)
+{
+    g_assert_true(wait_until(atomic_load(&reset->done), GUEST_TIMEOUT_MS));
+    pthread_join(reset->thread, NULL);
+    g_assert_cmpint(guest_status(&reset->tb->guest), ==, 0);
+}
+
+static void test_waits_for_engine(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t epoch = peer_epoch(tb->engine);
+    ResetThread reset;
+
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_RESET);
+    start_reset(&reset, tb);
+    g_assert_cmpuint(atomic_load(&tb->engine->state->reset_epoch), ==, epoch);
+    g_usleep(700000);
+    g_assert_cmpint(atomic_load(&reset.done), ==, 0);
+    assert_fails(peer_reset_done(tb->engine, epoch + 1), ESTALE);
+    g_assert_cmpint(atomic_load(&reset.done), ==, 0);
+    assert_ok(peer_reset_done(tb->engine, epoch));
+    finish_reset(&reset);
+    g_assert_cmpuint(peer_epoch(tb->engine), >, epoch);
+    assert_fails(peer_reset_done(tb->engine, epoch), ESTALE);
+
+    atomic_store(&tb->engine->state->hold, 0);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 1);
+}
+
+/* The driver takes window and guest memory back by itself, before the engine has answered. */
+static void test_takes_all_back(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t epoch = peer_epoch(tb->engine), addr;
+    ResetThread reset;
+
+    testbed_window(tb);
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, 8 * PAGE_BYTES, &addr));
+    assert_ok(peer_publish(tb->engine, 0, 8 * PAGE_BYTES, addr));
+    assert_window_pattern(tb, PAGE_BYTES, 1);
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_RESET);
+    start_reset(&reset, tb);
+    for (uint64_t page = 0; page < 8; page++)
+        assert_window_blank(tb, page * PAGE_BYTES);
+    assert_ok(peer_reset_done(tb->engine, epoch));
+    finish_reset(&reset);
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/window_published_bytes"), ==, 0);
+    assert_window_blank(tb, 0);
+}
+
+typedef struct {
+    uint64_t epoch;
+    uint64_t addr;
+    int32_t publish, unpublish, pin, unpin, pop;
+    int32_t push[4];
+} StaleCall;
+
+/* Everything that the engine could still do for the epoch that is over. */
+static int call_stale(EngineCtx *ctx, void *arg)
+{
+    StaleCall *call = arg;
+    struct vgpu_mem_entry entry = { TESTBED_RAM_IOVA, PAGE_BYTES };
+    struct vgpu_window_range range = { .argsz = sizeof(range), .epoch = call->epoch,
+                                       .size = PAGE_BYTES, .addr = call->addr };
+    struct vgpu_mem_pin pin = { .argsz = sizeof(pin), .epoch = call->epoch, .nentries = 1,
+                                .entries = (uintptr_t)&entry };
+    struct vgpu_mem_unpin unpin = { .argsz = sizeof(unpin), .epoch = call->epoch };
+    struct vgpu_queue_pop pop;
+    uint8_t buf[64] = { 0 };
+
+    call->publish = engine_ioctl(ctx, VGPU_ENGINE_WINDOW_PUBLISH, &range);
+    range.addr = 0;
+    call->unpublish = engine_ioctl(ctx, VGPU_ENGINE_WINDOW_UNPUBLISH, &range);
+    call->pin = engine_ioctl(ctx, VGPU_ENGINE_MEM_PIN, &pin);
+    call->unpin = engine_ioctl(ctx, VGPU_ENGINE_MEM_UNPIN, &unpin);
+    call->pop = engine_pop(ctx, CONTROL, call->epoch, buf, sizeof(buf), &pop);
+    for (unsigned i = 0; i < G_N_ELEMENTS(call->push); i++)
+        call->push[i] = engine_push(ctx, CONTROL, call->epoch, ctx->held[i].token, buf, 24);
+    return 0;
+}
+
+static void test_stale_calls(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct virtio_gpu_ctrl_hdr req = { .type = VIRTIO_GPU_CMD_SUBMIT_3D };
+    StaleCall call = { .epoch = peer_epoch(tb->engine) };
+    void *resp;
+
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, PAGE_BYTES, &call.addr));
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_ANSWERS);
+    for (unsigned i = 0; i < 4; i++)
+        assert_ok(guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req), &resp));
+    g_assert_true(wait_until(atomic_load(&tb->engine->state->pops) >= 4, GUEST_TIMEOUT_MS));
+    guest_up(&tb->guest, GUEST_FEATURES);
+
+    assert_ok(engine_peer_call(tb->engine, call_stale, &call, sizeof(call)));
+    g_assert_cmpint(call.publish, ==, -ESTALE);
+    g_assert_cmpint(call.unpublish, ==, -ESTALE);
+    g_assert_cmpint(call.pin, ==, -ESTALE);
+    g_assert_cmpint(call.unpin, ==, -ESTALE);
+    g_assert_cmpint(call.pop, ==, -ESTALE);
+    for (unsigned i = 0; i < 4; i++)
+        g_assert_cmpint(call.push[i], ==, -ESTALE);
+    /* Nothing of the old life appears on the new rings. */
+    g_assert_cmpuint(tb->guest.queue[CONTROL].used->idx, ==, 0);
+    atomic_store(&tb->engine->state->hold, 0);
+    assert_round_trip(tb, 1);
+}
+
+/* Requests that the old life left unanswered don't come back as the new one's. */
+static void test_in_flight(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct virtio_gpu_ctrl_hdr req = { .type = VIRTIO_GPU_CMD_SUBMIT_3D };
+    void *resp;
+
+    for (unsigned round = 0; round < 5; round++) {
+        atomic_store(&tb->engine->state->hold, ENGINE_HOLD_ANSWERS);
+        for (unsigned i = 0; i < 10; i++)
+            assert_ok(guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req), &resp));
+        atomic_store(&tb->engine->state->hold, 0);
+        guest_up(&tb->guest, GUEST_FEATURES);
+        assert_round_trip(tb, round + 1);
+    }
+}
+
+/* An engine that never answers: the guest waits for a bounded time, then lives on with errors. */
+static void test_engine_never_answers(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    g_autofree char *failure = NULL;
+    int64_t start;
+    EnginePeer *stuck = tb->engine;
+
+    assert_ok(mdev_set_reset_timeout_ms(1500));
+    atomic_store(&stuck->state->hold, ENGINE_HOLD_RESET);
+    start = now_ms();
+    guest_reset(&tb->guest);
+    g_assert_cmpint(now_ms() - start, >=, 1400);
+    g_assert_cmpint(now_ms() - start, <, 15000);
+    failure = mdev_attr(tb->uuid, "vgpu/failure");
+    g_assert_cmpstr(failure, !=, "");
+
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_answered_with_error(tb, 1);
+    g_assert_cmpint(peer_reset_done(stuck, atomic_load(&stuck->state->reset_epoch)), <, 0);
+
+    /* A new one attaches, and serves from the next reset on. */
+    tb->engine = engine_peer_start(tb->uuid, 0);
+    assert_answered_with_error(tb, 2);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 3);
+    engine_peer_stop(stuck);
+    assert_round_trip(tb, 4);
+}
+
+static void test_engine_dies_meanwhile(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    ResetThread reset;
+    int64_t start = now_ms();
+
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_RESET);
+    start_reset(&reset, tb);
+    engine_peer_kill(tb->engine);
+    tb->engine = NULL;
+    finish_reset(&reset);
+    g_assert_cmpint(now_ms() - start, <, 9000);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_answered_with_error(tb, 1);
+}
+
+/* The VMM is killed while one of its processors waits. */
+static void test_vmm_killed_meanwhile(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        testbed_advance(tb, TESTBED_AT_GUEST);
+        atomic_store(&tb->engine->state->hold, ENGINE_HOLD_RESET);
+        guest_reset(&tb->guest);
+        _exit(0);
+    }
+    g_assert_true(wait_until(atomic_load(&tb->engine->state->resets) > 0, GUEST_TIMEOUT_MS));
+    kill(pid, SIGKILL);
+    g_assert_true(wait_until(waitpid(pid, NULL, WNOHANG) == pid, 5000));
+    atomic_store(&tb->engine->state->hold, 0);
+    assert_ok(peer_reset_done(tb->engine, atomic_load(&tb->engine->state->reset_epoch)));
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    assert_round_trip(tb, 1);
+}
+
+/* The VMM ends in the middle of everything; the next one finds a clean device. */
+static void test_vmm_killed(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);
+
+    for (unsigned round = 0; round < 3; round++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            struct vgpu_mem_entry entry = { TESTBED_RAM_IOVA, 16 * PAGE_BYTES };
+            uint64_t addr;
+
+            testbed_advance(tb, TESTBED_AT_GUEST);
+            assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, 8 * PAGE_BYTES, &addr));
+            assert_ok(peer_publish(tb->engine, 0, 8 * PAGE_BYTES, addr));
+            assert_window_pattern(tb, 0, 0);
+            assert_ok(peer_pin(tb->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &addr));
+            assert_ok(peer_poke(tb->engine, addr, "x", 1));
+            kill(getpid(), SIGKILL);
+        }
+        waitpid(pid, NULL, 0);
+        g_assert_true(wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") == 0, 5000));
+        g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/window_published_bytes"), ==, 0);
+    }
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    assert_window_blank(tb, 0);
+    assert_round_trip(tb, 1);
+}
+
+static void test_vfio_reset(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t epoch = peer_epoch(tb->engine);
+
+    vmm_config_write(&tb->dev, PCI_BASE_ADDRESS_0, 0xfe000000, 4);
+    assert_ok(vmm_device_reset(&tb->dev));
+    g_assert_cmpint(guest_status(&tb->guest), ==, 0);
+    g_assert_cmpuint(vmm_config_read(&tb->dev, PCI_BASE_ADDRESS_0, 4), ==, 0);
+    g_assert_cmpuint(vmm_config_read(&tb->dev, PCI_COMMAND, 2), ==, 0);
+    g_assert_cmpuint(peer_epoch(tb->engine), >, epoch);
+    guest_free(&tb->guest);
+    guest_probe(&tb->guest, &tb->dev, &tb->ram);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 1);
+}
+
+/* Several processors reset at once, again and again. */
+static void test_storm(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+
+    for (unsigned round = 0; round < 10; round++) {
+        ResetThread reset[4];
+
+        for (unsigned i = 0; i < G_N_ELEMENTS(reset); i++) {
+            reset[i].tb = tb;
+            atomic_store(&reset[i].done, 0);
+            pthread_create(&reset[i].thread, NULL, write_status_zero, &reset[i]);
+        }
+        if (round % 2)
+            assert_ok(vmm_device_reset(&tb->dev));
+        for (unsigned i = 0; i < G_N_ELEMENTS(reset); i++)
+            finish_reset(&reset[i]);
+        vmm_config_write(&tb->dev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER, 2);
+        tb->guest.ram_used = 0;
+        guest_up(&tb->guest, GUEST_FEATURES);
+        assert_round_trip(tb, round + 1);
+    }
+}
+
+/* A reset of a device that no driver has used needs nothing of the engine. */
+static void test_unused(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_OPEN);
+
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_RESET | ENGINE_HOLD_EVENTS);
+    guest_probe(&tb->guest, &tb->dev, &tb->ram);
+    tb->stage = TESTBED_AT_GUEST;
+    for (unsigned i = 0; i < 5; i++)
+        guest_reset(&tb->guest);
+    atomic_store(&tb->engine->state->hold, 0);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 1);
+}
+
+int main(int argc, char **argv)
+{
+    driver_test_init(&argc, &argv);
+    driver_test_add("/reset/waits-for-engine", test_waits_for_engine);
+    driver_test_add("/reset/takes-all-back", test_takes_all_back);
+    driver_test_add("/reset/stale-calls", test_stale_calls);
+    driver_test_add("/reset/in-flight", test_in_flight);
+    driver_test_add("/reset/engine-never-answers", test_engine_never_answers);
+    driver_test_add("/reset/engine-dies-meanwhile", test_engine_dies_meanwhile);
+    driver_test_add("/reset/vmm-killed-meanwhile", test_vmm_killed_meanwhile);
+    driver_test_add("/reset/vmm-killed", test_vmm_killed);
+    driver_test_add("/reset/vfio-reset", test_vfio_reset);
+    driver_test_add("/reset/storm", test_storm);
+    driver_test_add("/reset/unused", test_unused);
+    return driver_test_run();
+}

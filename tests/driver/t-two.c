@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* Two vGPUs of one GPU, used by two VMs at once, keep to themselves. */
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "testbed.h"
+
+#define ROUNDS 30
+
+static Testbed *second_vgpu(TestbedStage stage)
+{
+    return testbed_new_on(TESTBED_GPU, TESTBED_TYPE, stage);
+}
+
+/* Requests, window and guest memory of one VM, with patterns of its own, checked all the time. */
+static void work(Testbed *tb, unsigned seed)
+{
+    struct vgpu_mem_entry entry = { TESTBED_RAM_IOVA + 8 * MIB, 4 * PAGE_BYTES };
+    volatile uint32_t *window = (volatile uint32_t *)testbed_window(tb);
+    uint64_t addr, mem;
+    uint32_t word;
+
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, 16 * PAGE_BYTES, &addr));
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        uint64_t offset;
+
+        assert_round_trip(tb, (uint64_t)seed << 32 | round);
+        assert_ok(peer_publish(tb->engine, 0, 16 * PAGE_BYTES, addr));
+        window[5 * 1024] = seed ^ round;
+        assert_ok(peer_peek(tb->engine, addr + 5 * PAGE_BYTES, &word, sizeof(word)));
+        g_assert_cmphex(word, ==, seed ^ round);
+        memset(tb->ram.mem + 8 * MIB, (int)(seed + round), 4 * PAGE_BYTES);
+        assert_ok(peer_pin(tb->engine, &entry, 1, VGPU_MEM_WRITE, &offset, &mem));
+        assert_ok(peer_peek(tb->engine, mem + 3 * PAGE_BYTES, &word, sizeof(word)));
+        g_assert_cmphex(word & 0xff, ==, (seed + round) & 0xff);
+        assert_ok(peer_unpin(tb->engine, offset));
+        assert_ok(peer_unpublish(tb->engine, 0, 16 * PAGE_BYTES));
+        g_assert_cmphex(window[5 * 1024], ==, 0xffffffff);
+    }
+}
+
+static pid_t start_vm(Testbed *tb, unsigned seed)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        testbed_advance(tb, TESTBED_AT_GUEST);
+        work(tb, seed);
+        _exit(0);
+    }
+    return pid;
+}
+
+static void assert_well(pid_t pid)
+{
+    int status;
+
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    g_assert_cmpint(status, ==, 0);
+}
+
+static void test_at_once(void)
+{
+    g_autoptr(Testbed) a = testbed_new(TESTBED_AT_ENGINE);
+    g_autoptr(Testbed) b = second_vgpu(TESTBED_AT_ENGINE);
+    pid_t first = start_vm(a, 0x1111), second = start_vm(b, 0x2222);
+
+    assert_well(first);
+    assert_well(second);
+}
+
+/* In one VM: two devices in one container, with the same guest memory. */
+static void test_same_vm(void)
+{
+    g_autoptr(Testbed) a = testbed_new(TESTBED_AT_GUEST);
+    g_autoptr(Testbed) b = second_vgpu(TESTBED_AT_ENGINE);
+    g_autofree char *sysfs = g_build_filename("/sys/bus/mdev/devices", b->uuid, NULL);
+    struct vgpu_mem_entry entry = { TESTBED_RAM_IOVA + 8 * MIB, 4 * PAGE_BYTES };
+    VmmDevice dev;
+    uint64_t in_a, in_b;
+    uint32_t word;
+    int group = vmm_group_attach(&a->container, sysfs);
+
+    assert_ok(group);
+    assert_ok(vmm_device_open(&dev, group, b->uuid));
+    assert_ok(peer_pin(a->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &in_a));
+    assert_ok(peer_pin(b->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &in_b));
+    assert_ok(peer_poke(a->engine, in_a, "four", 4));
+    assert_ok(peer_peek(b->engine, in_b, &word, 4));
+    g_assert_cmpmem(&word, 4, "four", 4);
+    /* The reset of one takes nothing of the other's. */
+    guest_reset(&a->guest);
+    assert_ok(peer_peek(a->engine, in_a, &word, 4));
+    g_assert_cmphex(word, ==, 0xffffffff);
+    assert_ok(peer_peek(b->engine, in_b, &word, 4));
+    g_assert_cmpmem(&word, 4, "four", 4);
+    assert_ok(vmm_dma_unmap(&a->container, a->ram.iova, a->ram.size));
+    assert_ok(peer_peek(b->engine, in_b, &word, 4));
+    g_assert_cmphex(word, ==, 0xffffffff);
+    vmm_device_close(&dev);
+}
+
+/* One works while the other floods, is reset, loses its engine, loses its VMM. */
+static void test_neighbour_dies(void)
+{
+    g_autoptr(Testbed) a = testbed_new(TESTBED_AT_ENGINE);
+    g_autoptr(Testbed) b = second_vgpu(TESTBED_AT_ENGINE);
+    pid_t good = start_vm(a, 0x3333);
+
+    for (unsigned round = 0; round < 4; round++) {
+        pid_t bad = fork();
+
+        if (bad == 0) {
+            testbed_advance(b, TESTBED_AT_GUEST);
+            for (unsigned i = 1;; i++) {
+                guest_queue_kick_always(&b->guest.queue[0]);
+                b->guest.ram_used = 0;
+                if (i % 50 == 0)
+                    guest_up(&b->guest, GUEST_FEATURES);
+            }
+        }
+        g_usleep(400000);
+        if (round % 2) {
+            engine_peer_kill(b->engine);
+            kill(bad, SIGKILL);
+            b->engine = engine_peer_start(b->uuid, 0);
+        } else {
+            kill(bad, SIGKILL);
+        }
+        waitpid(bad, NULL, 0);
+    }
+    assert_well(good);
+    testbed_advance(b, TESTBED_AT_GUEST);
+    assert_round_trip(b, 1);
+}
+
+/* An engine is good for its own vGPU only: what it publishes shows nowhere else. */
+static void test_windows_apart(void)
+{
+    g_autoptr(Testbed) a = testbed_new(TESTBED_AT_GUEST);
+    g_autoptr(Testbed) b = second_vgpu(TESTBED_AT_GUEST);
+    uint64_t addr;
+
+    testbed_window(a);
+    testbed_window(b);
+    assert_ok(peer_alloc(a->engine, MEMORY_MEMFD, 8 * PAGE_BYTES, &addr));
+    assert_ok(peer_publish(a->engine, 0, 8 * PAGE_BYTES, addr));
+    assert_window_pattern(a, 0, 0);
+    assert_window_blank(b, 0);
+    guest_queue_want_interrupt(&a->guest.queue[0], true);
+    assert_round_trip(a, 1);
+    g_assert_cmpuint(vmm_eventfd_take(a->guest.vector_fd[1], 5000), ==, 1);
+    g_assert_cmpuint(vmm_eventfd_take(b->guest.vector_fd[1], 0), ==, 0);
+    engine_peer_kill(b->engine);
+    b->engine = NULL;
+    assert_round_trip(a, 2);
+    assert_window_pattern(a, PAGE_BYTES, 1);
+}
+
+int main(int argc, char **argv)
+{
+    driver_test_init(&argc, &argv);
+    driver_test_add("/two/at-once", test_at_once);
+    driver_test_add("/two/same-vm", test_same_vm);
+    driver_test_add("/two/neighbour-dies", test_neighbour_dies);
+    driver_test_add("/two/windows-apart", test_windows_apart);
+    return driver_test_run();
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A physical PCI device by vfio-pci beside the vGPU in one VM. VFIO's type1 must never take a page
+ * of the window as a DMA target of that device: it would keep it after the window has lost it.
+ *
+ * Needs a PCI device that is alone in its IOMMU group; the rig has a network card (class 0200) to
+ * spare.
+ */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "testbed.h"
+
+#define PCI_DEVICES "/sys/bus/pci/devices"
+#define NETWORK_CLASS "0x0200"
+#define SIZE (16 * PAGE_BYTES)
+#define WINDOW_IOVA 0x200000000ull
+#define RW (VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE)
+
+static char *attribute(const char *device, const char *name)
+{
+    g_autofree char *path = g_build_filename(PCI_DEVICES, device, name, NULL);
+    char *text = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return NULL;
+    return g_strchomp(text);
+}
+
+static bool alone_in_group(const char *device)
+{
+    g_autofree char *path = g_build_filename(PCI_DEVICES, device, "iommu_group/devices", NULL);
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+
+    return dir && g_dir_read_name(dir) && !g_dir_read_name(dir);
+}
+
+static bool is_virtio(const char *device)
+{
+    g_autofree char *vendor = attribute(device, "vendor");
+
+    return g_strcmp0(vendor, "0x1af4") == 0;
+}
+
+static char *find_peer(void)
+{
+    g_autoptr(GDir) dir = g_dir_open(PCI_DEVICES, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *class = attribute(name, "class");
+
+        if (class && g_str_has_prefix(class, NETWORK_CLASS) && !is_virtio(name) &&
+            alone_in_group(name))
+            return g_strdup(name);
+    }
+    return NULL;
+}
+
+/* Binds the device to vfio-pci, for good: nothing else in the rig uses it. */
+static char *require_peer(void)
+{
+    char *peer = find_peer();
+    g_autofree char *unbind = NULL;
+    g_autofree char *override = NULL;
+
+    if (!peer)
+        driver_test_skip("no network card to spare that is alone in an IOMMU group");
+    unbind = g_build_filename(PCI_DEVICES, peer, "driver/unbind", NULL);
+    override = g_build_filename(PCI_DEVICES, peer, "driver_override", NULL);
+    if (access("/sys/bus/pci/drivers/vfio-pci", F_OK))
+        driver_test_skip("vfio-pci is not loaded (tests/driver/run loads it)");
+    assert_ok(sysfs_write(override, "vfio-pci"));
+    sysfs_write(unbind, peer);
+    assert_ok(sysfs_write("/sys/bus/pci/drivers_probe", peer));
+    return peer;
+}
+
+static int attach_peer(VmmContainer *container, VmmDevice *dev, const char *peer)
+{
+    g_autofree char *sysfs = g_build_filename(PCI_DEVICES, peer, NULL);
+    int group = vmm_group_attach(container, sysfs);
+
+    return group < 0 ? group : vmm_device_open(dev, group, peer);
+}
+
+static void publish(Testbed *tb, MemoryKind kind)
+{
+    uint64_t addr;
+
+    assert_ok(peer_alloc(tb->engine, kind, SIZE, &addr));
+    assert_ok(peer_publish(tb->engine, 0, SIZE, addr));
+}
+
+static void touch(Testbed *tb)
+{
+    for (uint64_t page = 0; page < SIZE / PAGE_BYTES; page++)
+        assert_window_pattern(tb, page * PAGE_BYTES, page);
+}
+
+static int map_window(Testbed *tb)
+{
+    return vmm_dma_map(&tb->container, (void *)testbed_window(tb), WINDOW_IOVA, SIZE, RW);
+}
+
+/* vGPU first: as long as it is alone nothing is pinned; with the PCI device all must be. */
+static void vgpu_first(MemoryKind kind)
+{
+    g_autofree char *peer = require_peer();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    VmmDevice dev;
+
+    publish(tb, kind);
+    assert_ok(attach_peer(&tb->container, &dev, peer));
+    assert_fails(map_window(tb), EFAULT);
+    touch(tb);
+    assert_fails(map_window(tb), EFAULT);
+    /* Again with blank pages, which are the driver's own. */
+    assert_ok(peer_unpublish(tb->engine, 0, SIZE));
+    assert_window_blank(tb, 0);
+    assert_fails(map_window(tb), EFAULT);
+    /* RAM is fine, and the vGPU works on. */
+    assert_ok(vmm_dma_map(&tb->container, tb->ram.mem, WINDOW_IOVA, MIB, RW));
+    assert_ok(vmm_dma_unmap(&tb->container, WINDOW_IOVA, MIB));
+    assert_round_trip(tb, 1);
+    vmm_device_close(&dev);
+}
+
+static void test_vgpu_first(void) { vgpu_first(MEMORY_MEMFD); }
+
+static void test_vgpu_first_udmabuf(void)
+{
+    if (access("/dev/udmabuf", R_OK | W_OK))
+        driver_test_skip("this kernel has no /dev/udmabuf");
+    vgpu_first(MEMORY_UDMABUF);
+}
+
+/* The window mapped while the vGPU was alone must keep the PCI device out. */
+static void test_mapped_before(void)
+{
+    g_autofree char *peer = require_peer();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    VmmDevice dev;
+
+    publish(tb, MEMORY_MEMFD);
+    touch(tb);
+    assert_ok(map_window(tb));
+    assert_fails(attach_peer(&tb->container, &dev, peer), EFAULT);
+    assert_ok(vmm_dma_unmap(&tb->container, WINDOW_IOVA, SIZE));
+    assert_ok(attach_peer(&tb->container, &dev, peer));
+    assert_fails(map_window(tb), EFAULT);
+    touch(tb);
+    assert_round_trip(tb, 1);
+    vmm_device_close(&dev);
+}
+
+/* PCI device first, with RAM mapped; then the vGPU comes by hotplug. */
+static void test_peer_first(void)
+{
+    g_autofree char *peer = require_peer();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);
+    VmmContainer container;
+    VmmDevice dev, vgpu;
+    VmmRam ram;
+    Guest guest;
+    volatile uint32_t *window;
+
+    assert_ok(vmm_container_open(&container));
+    assert_ok(attach_peer(&container, &dev, peer));
+    assert_ok(vmm_ram_new(&ram, TESTBED_RAM_SIZE, TESTBED_RAM_IOVA));
+    assert_ok(vmm_ram_map(&container, &ram));
+    assert_ok(vmm_vgpu_open(&container, &vgpu, tb->uuid));
+    guest_probe(&guest, &vgpu, &ram);
+    guest_up(&guest, GUEST_FEATURES);
+
+    publish(tb, MEMORY_MEMFD);
+    window = vmm_region_mmap(&vgpu, VFIO_PCI_BAR2_REGION_INDEX, 0, SIZE, PROT_READ | PROT_WRITE);
+    g_assert_true((void *)window != MAP_FAILED);
+    assert_fails(vmm_dma_map(&container, (void *)window, WINDOW_IOVA, SIZE, RW), EFAULT);
+    for (uint64_t page = 0; page < SIZE / PAGE_BYTES; page++)
+        g_assert_cmphex(window[page * 1024 + 1], ==, memory_pattern(page, 1));
+    assert_fails(vmm_dma_map(&container, (void *)window, WINDOW_IOVA, SIZE, RW), EFAULT);
+    assert_ok(vmm_dma_unmap(&container, ram.iova, ram.size));
+    assert_ok(vmm_ram_map(&container, &ram));
+
+    munmap((void *)window, SIZE);
+    guest_free(&guest);
+    vmm_device_close(&vgpu);
+    vmm_device_close(&dev);
+    vmm_container_close(&container);
+    vmm_ram_free(&ram);
+}
+
+/* The vGPU itself can't take its own window for guest memory either. */
+static void test_window_as_guest_memory(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct vgpu_mem_entry entry = { WINDOW_IOVA, PAGE_BYTES };
+
+    publish(tb, MEMORY_MEMFD);
+    assert_ok(map_window(tb));
+    assert_fails(peer_pin(tb->engine, &entry, 1, 0, NULL, NULL), EFAULT);
+    touch(tb);
+    assert_fails(peer_pin(tb->engine, &entry, 1, 0, NULL, NULL), EFAULT);
+    assert_ok(vmm_dma_unmap(&tb->container, WINDOW_IOVA, SIZE));
+    assert_round_trip(tb, 1);
+}
+
+/* With a PCI device in the container pins of the vGPU are not accounted twice, and still end. */
+static void test_pins_beside_peer(void)
+{
+    g_autofree char *peer = require_peer();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct vgpu_mem_entry entry = { TESTBED_RAM_IOVA + 4 * MIB, 4 * PAGE_BYTES };
+    VmmDevice dev;
+    uint64_t addr;
+    uint8_t byte = 0;
+
+    assert_ok(attach_peer(&tb->container, &dev, peer));
+    memset(tb->ram.mem + 4 * MIB, 0x42, 4 * PAGE_BYTES);
+    assert_ok(peer_pin(tb->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &addr));
+    assert_ok(peer_peek(tb->engine, addr + 77, &byte, 1));
+    g_assert_cmphex(byte, ==, 0x42);
+    assert_ok(vmm_dma_unmap(&tb->container, tb->ram.iova, tb->ram.size));
+    assert_ok(peer_peek(tb->engine, addr + 77, &byte, 1));
+    g_assert_cmphex(byte, ==, 0xff);
+    vmm_device_close(&dev);
+}
+
+int main(int argc, char **argv)
+{
+    driver_test_init(&argc, &argv);
+    driver_test_add("/type1-peer/vgpu-first", test_vgpu_first);
+    driver_test_add("/type1-peer/vgpu-first-udmabuf", test_vgpu_first_udmabuf);
+    driver_test_add("/type1-peer/mapped-before", test_mapped_before);
+    driver_test_add("/type1-peer/peer-first", test_peer_first);
+    driver_test_add("/type1-peer/window-as-guest-memory", test_window_as_guest_memory);
+    driver_test_add("/type1-peer/pins-beside-peer", test_pins_beside_peer);
+    return driver_test_run();
+}
