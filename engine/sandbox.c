@@ -63,6 +63,9 @@ static const char *const set_variables[][2] = {
     {"__GL_SHADER_DISK_CACHE", "0"},
     /* Mesa's layer that orders devices by taste: there is one, and it has been chosen. */
     {"NODEVICE_SELECT", "1"},
+    /* Mesa's drivers leave thread-local destructors behind, which run when a worker's ring thread
+     * ends, after the loader has unloaded them: the worker would crash at every guest's exit. */
+    {"VK_LOADER_DISABLE_DYNAMIC_LIBRARY_UNLOADING", "1"},
 };
 
 void sandbox_clean_environment(const char *const *extra)
