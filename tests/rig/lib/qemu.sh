@@ -29,7 +29,8 @@ qemu_args() {
 
 kernel_words() {
     local words="console=ttyS0 panic=-1 net.ifnames=0 mitigations=off intel_iommu=on iommu=nopt"
-    words+=" nokaslr tsc=reliable no_timer_check rig.init=$UP_INIT_PATH"
+    words+=" nokaslr tsc=reliable no_timer_check rig.net=10.0.2.15/24,10.0.2.2"
+    words+=" rig.init=$UP_INIT_PATH"
     case $UP_KERNEL in
     *-debug) words+=" loglevel=6 kmemleak=on kasan_multi_shot" ;;
     *) words+=" quiet" ;;

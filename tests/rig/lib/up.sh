@@ -41,7 +41,7 @@ verb_up() {
     ! l1_alive || fail "outer machine" "the rig '$RIG_NAME' is up already: rig down first"
     l1_image
     kernel_image "$UP_KERNEL"
-    key_once
+    guest_image
     up_prepare
     up_start
     up_wait
@@ -59,6 +59,7 @@ up_prepare() {
     in_tree qemu-img create -q -f qcow2 -F raw -b "$L1_IMAGE" "$RUN/root.qcow2" &&
         in_tree qemu-img create -q -f qcow2 -F raw -b "$KERNEL_IMAGE" "$RUN/kernel.qcow2" ||
         fail "disk image" "overlays in $RUN"
+    system_files "$RUN/files" l1
     l1_files "$RUN/files"
     initrd_make "$RUN/initrd" "$KERNEL_ROOT" "$(cat "$KERNEL_DIR/version")" "$RUN/files" \
         "$RIG_DIR/l1/initrd-init" virtio_pci virtio_blk virtio_net ext4 crc32c_generic crc32c_intel
@@ -79,30 +80,6 @@ free_port() {
 in_tree() {
     unshare --mount --propagation private bash "$RIG_DIR/lib/in-tree" "$(mount_point)" "$L1_TREE" \
         "$CACHE" "$CACHE" -- "$@"
-}
-
-# l1_files DIR: what the initrd lays over L1's root.
-l1_files() {
-    local dir=$1 unit
-    mkdir -p "$dir/usr/local/lib/rig" "$dir/etc/ssh/sshd_config.d" "$dir/root/.ssh" \
-        "$dir/etc/systemd/system/multi-user.target.wants"
-    install -m 755 "$RIG_DIR/l1/init" "$dir/usr/local/lib/rig/init"
-    install -m 644 "$RIG_DIR/l1/inittab" "$dir/etc/inittab"
-    install -m 644 "$RIG_DIR/l1/sshd.conf" "$dir/etc/ssh/sshd_config.d/rig.conf"
-    chmod 700 "$dir/root" "$dir/root/.ssh"
-    install -m 600 "$CACHE/ssh/key.pub" "$dir/root/.ssh/authorized_keys"
-    echo l1 >"$dir/etc/hostname"
-    printf '127.0.0.1 localhost l1\n' >"$dir/etc/hosts"
-    echo 'nameserver 10.0.2.3' >"$dir/etc/resolv.conf"
-    # With an id of its own, systemd does not take every start for the first.
-    echo 6d6465762d7667707520726967206c31 >"$dir/etc/machine-id"
-    install -m 644 "$RIG_DIR/l1/rig-ready.service" "$dir/etc/systemd/system/"
-    ln -s ../rig-ready.service "$dir/etc/systemd/system/multi-user.target.wants/"
-    for unit in serial-getty@ttyS0.service getty@tty1.service apt-daily.timer \
-        apt-daily-upgrade.timer fstrim.timer logrotate.timer dpkg-db-backup.timer \
-        systemd-pstore.service netavark-dhcp-proxy.socket; do
-        ln -s /dev/null "$dir/etc/systemd/system/$unit"
-    done
 }
 
 # up_start: the outer QEMU in a process namespace of its own: with its first process all of them
@@ -127,7 +104,7 @@ up_start() {
 # up_wait: until L1 answers. Each way to fail has its layer.
 up_wait() {
     local begin=$SECONDS limit=${RIG_BOOT_LIMIT:-180}
-    until grep -q 'rig: L1 is up' "$RUN/console.log"; do
+    until grep -q 'rig: l1 is up' "$RUN/console.log"; do
         l1_alive || up_died
         [ $((SECONDS - begin)) -lt "$limit" ] ||
             up_failed "L1 boot" "no sign of life after $limit s" "$RUN/console.log"
