@@ -18,9 +18,9 @@
 #include <asm/byteorder.h>
 
 /* The other side is a guest's CPU: these order even where the host kernel is built for one CPU. */
-#define vgpu_mb()	virt_mb()
-#define vgpu_rmb()	virt_rmb()
-#define vgpu_wmb()	virt_wmb()
+#define vgpu_mb()	virt_mb()	/* what was written before what is read after */
+#define vgpu_rmb()	virt_rmb()	/* an index before the entries that it covers */
+#define vgpu_wmb()	virt_wmb()	/* the entries before the index that covers them */
 
 /* An index that was just compared with @size, made safe to use in speculation too. */
 #define vgpu_index_nospec(index, size)	array_index_nospec(index, size)
