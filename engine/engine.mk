@@ -52,6 +52,24 @@ build/unit/engine-%: $(ENGINE_TESTS_OUT)/test-%.o $(ENGINE_TESTS_COMMON)
 
 .SECONDARY: $(ENGINE_TESTS_COMMON) $(ENGINE_TESTS:build/unit/engine-%=$(ENGINE_TESTS_OUT)/test-%.o)
 
+# Fuzzing of the control commands: part of `make fuzz`.
+ENGINE_FUZZ := build/fuzz/engine-commands
+ENGINE_FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+	-I$(ENGINE_TESTS_SRC)
+ENGINE_FUZZ_SRCS := $(filter-out engine/main.c engine/icd_probe.c engine/icd.c,$(ENGINE_SRCS)) \
+	$(addprefix $(ENGINE_TESTS_SRC)/,fuzz_commands.c fake_driver.c fake_virgl.c fixture.c)
+
+.PHONY: fuzz-engine
+fuzz-build: $(ENGINE_FUZZ)
+fuzz: fuzz-engine
+fuzz-engine: $(ENGINE_FUZZ)
+	prove -v -e sh tests/fuzz/run.sh :: $(or $(SECONDS),20) $(ENGINE_FUZZ)
+
+$(ENGINE_FUZZ): $(ENGINE_FUZZ_SRCS) $(wildcard engine/*.h $(ENGINE_TESTS_SRC)/*.h)
+	@mkdir -p $(@D)
+	$(or $(FUZZ_CC),clang) $(ENGINE_WARN) $(ENGINE_FUZZ_CFLAGS) $(ENGINE_CPPFLAGS) -o $@ \
+		$(ENGINE_FUZZ_SRCS) $(ENGINE_TESTS_LIBS)
+
 check-engine: $(ENGINE_TESTS)
 	prove -v --exec '' $(ENGINE_TESTS)
 

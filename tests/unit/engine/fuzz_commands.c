@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A guest that sends any commands in any order, a GPU that is done when it likes, resets in
+ * between. What must hold: no chain is lost or answered twice, virglrenderer is never used in a way
+ * that it does not survive (the fake one asserts), and a reset leaves nothing behind.
+ */
+#include "fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MAX_REQUEST 160u
+
+struct input {
+    const uint8_t *data;
+    size_t left;
+};
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint8_t take8(struct input *in)
+{
+    if (!in->left)
+        return 0;
+    in->left--;
+    return *in->data++;
+}
+
+static void take_bytes(struct input *in, uint8_t *buf, size_t size)
+{
+    size_t n = MIN(size, in->left);
+
+    memcpy(buf, in->data, n);
+    memset(buf + n, 0, size - n);
+    in->data += n;
+    in->left -= n;
+}
+
+static const uint32_t command_types[] = {
+    VIRTIO_GPU_CMD_GET_DISPLAY_INFO,    VIRTIO_GPU_CMD_RESOURCE_CREATE_2D,
+    VIRTIO_GPU_CMD_RESOURCE_UNREF,      VIRTIO_GPU_CMD_SET_SCANOUT,
+    VIRTIO_GPU_CMD_RESOURCE_FLUSH,      VIRTIO_GPU_CMD_TRANSFER_TO_HOST_2D,
+    VIRTIO_GPU_CMD_GET_CAPSET_INFO,     VIRTIO_GPU_CMD_RESOURCE_ATTACH_BACKING,
+    VIRTIO_GPU_CMD_GET_CAPSET,          VIRTIO_GPU_CMD_RESOURCE_DETACH_BACKING,
+    VIRTIO_GPU_CMD_GET_EDID,            VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB,
+    VIRTIO_GPU_CMD_SET_SCANOUT_BLOB,    VIRTIO_GPU_CMD_CTX_CREATE,
+    VIRTIO_GPU_CMD_CTX_DESTROY,         VIRTIO_GPU_CMD_CTX_ATTACH_RESOURCE,
+    VIRTIO_GPU_CMD_CTX_DETACH_RESOURCE, VIRTIO_GPU_CMD_RESOURCE_CREATE_3D,
+    VIRTIO_GPU_CMD_TRANSFER_TO_HOST_3D, VIRTIO_GPU_CMD_TRANSFER_FROM_HOST_3D,
+    VIRTIO_GPU_CMD_SUBMIT_3D,           VIRTIO_GPU_CMD_RESOURCE_MAP_BLOB,
+    VIRTIO_GPU_CMD_RESOURCE_UNMAP_BLOB, 0xdead,
+};
+
+/* Small numbers where random ones would never meet. */
+static void make_likely(struct input *in, uint8_t *request, uint32_t type)
+{
+    struct virtio_gpu_ctrl_hdr hdr = {
+        .type = type,
+        .flags = take8(in) & (VIRTIO_GPU_FLAG_FENCE | VIRTIO_GPU_FLAG_INFO_RING_IDX),
+        .fence_id = take8(in),
+        .ctx_id = take8(in) & 3,
+        .ring_idx = take8(in) & 0x47,
+    };
+    uint32_t id = take8(in) & 7;
+    uint32_t capset = VIRTIO_GPU_CAPSET_VENUS;
+
+    memcpy(request, &hdr, sizeof(hdr));
+    memcpy(request + sizeof(hdr), &id, sizeof(id));
+    if (type == VIRTIO_GPU_CMD_CTX_CREATE)
+        memcpy(request + G_STRUCT_OFFSET(struct virtio_gpu_ctx_create, context_init), &capset,
+               sizeof(capset));
+}
+
+static void send_command(struct fixture *f, struct input *in)
+{
+    uint8_t request[MAX_REQUEST];
+    uint8_t choice = take8(in);
+    uint32_t type = command_types[(choice & 0x7f) % G_N_ELEMENTS(command_types)];
+    size_t size = MIN(take8(in) * 2u, MAX_REQUEST);
+    size_t room = take8(in) * 8u;
+    uint32_t queue = choice == 0x7f ? VGPU_QUEUE_CURSOR : VGPU_QUEUE_CONTROL;
+
+    take_bytes(in, request, sizeof(request));
+    if (!(choice & 0x80))
+        make_likely(in, request, type);
+    fake_driver_send(&f->driver, queue, request, size, room);
+    engine_run_queue(&f->engine, queue, 4);
+}
+
+static void fail_something(struct fixture *f, uint8_t what)
+{
+    fake_virgl.context_result = what & 1 ? ENOMEM : 0;
+    fake_virgl.submit_result = what & 2 ? -1 : 0;
+    fake_virgl.fence_result = what & 4 ? -1 : 0;
+    fake_virgl.blob_result = what & 8 ? -1 : 0;
+    fake_virgl.map_result = what & 16 ? -EINVAL : 0;
+    fake_virgl.map_misaligned = what & 32;
+    f->driver.pin_result = what & 64 ? ENOMEM : 0;
+    f->driver.publish_result = what & 128 ? EEXIST : 0;
+}
+
+static void step(struct fixture *f, struct input *in)
+{
+    uint8_t op = take8(in);
+
+    if (op < 0xe0) {
+        send_command(f, in);
+    } else if (op < 0xf0) {
+        if (fake_virgl.fences->len)
+            fake_virgl_signal(take8(in) % fake_virgl.fences->len);
+    } else if (op < 0xf8) {
+        fail_something(f, take8(in));
+    } else {
+        /* What was in flight stays unanswered, by right. */
+        fixture_reset(f);
+        f->driver.last_token = 0;
+        g_hash_table_remove_all(f->driver.answers);
+        g_assert_cmpuint(g_hash_table_size(fake_virgl.resources), ==, 0);
+    }
+    g_assert_cmpuint(fake_driver_waiting(&f->driver), ==,
+                     g_queue_get_length(&f->engine.fences.pending));
+}
+
+static void drop_log(const char *domain G_GNUC_UNUSED, GLogLevelFlags level G_GNUC_UNUSED,
+                     const char *message G_GNUC_UNUSED, void *data G_GNUC_UNUSED)
+{
+}
+
+int LLVMFuzzerInitialize(int *argc G_GNUC_UNUSED, char ***argv G_GNUC_UNUSED)
+{
+    g_log_set_default_handler(drop_log, NULL);
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input in = {.data = data, .left = size};
+    struct fixture f;
+
+    fixture_set_up(&f, in.left && take8(&in) & 1
+                           ? GUINT_TO_POINTER(CAPSET_VENUS | CAPSET_VIRGL)
+                           : NULL);
+    while (in.left)
+        step(&f, &in);
+    fixture_tear_down(&f, NULL);
+    return 0;
+}
