@@ -39,15 +39,24 @@ static bool vgpu_device_let_go(struct vgpu *vgpu)
 	return !READ_ONCE(vgpu->engine.file) || READ_ONCE(vgpu->engine.clean);
 }
 
+/* Whether a reset need not wait any longer; @engine: for a new engine, too. */
+static bool vgpu_device_settled(struct vgpu *vgpu, bool engine)
+{
+	if (READ_ONCE(vgpu->removed) || READ_ONCE(vgpu->engine.failed))
+		engine = false;
+	return vgpu_device_let_go(vgpu) && (!engine || READ_ONCE(vgpu->engine.ready));
+}
+
 /* Drops vgpu->lock while waiting. */
-static void vgpu_device_wait_let_go(struct vgpu *vgpu)
+static void vgpu_device_wait_settled(struct vgpu *vgpu, bool engine)
 {
 	unsigned long timeout = msecs_to_jiffies(READ_ONCE(vgpu_reset_timeout_ms));
 	long left;
 
 	vgpu->resetting++;
 	mutex_unlock(&vgpu->lock);
-	left = wait_event_killable_timeout(vgpu->state_wait, vgpu_device_let_go(vgpu), timeout);
+	left = wait_event_killable_timeout(vgpu->state_wait, vgpu_device_settled(vgpu, engine),
+					   timeout);
 	mutex_lock(&vgpu->lock);
 	vgpu->resetting--;
 	if (!left && !vgpu_device_let_go(vgpu))
@@ -56,16 +65,20 @@ static void vgpu_device_wait_let_go(struct vgpu *vgpu)
 
 /*
  * Reset by the guest (status 0), the VMM (VFIO_DEVICE_RESET) or the end of the VMM. With @wait it
- * returns only when the engine has let go; without, opening the device again waits for that.
+ * returns only when the engine has let go, and where the last one was lost, when the next one is
+ * ready, so that the guest's driver finds one; without, opening the device again waits for both.
  */
 void vgpu_device_reset(struct vgpu *vgpu, bool wait)
 {
+	bool was_lost = vgpu->lost;
+
 	lockdep_assert_held(&vgpu->lock);
 	vgpu_device_end_epoch(vgpu);
 	if (wait)
-		vgpu_device_wait_let_go(vgpu);
+		vgpu_device_wait_settled(vgpu, was_lost);
 	vgpu_regs_reset(&vgpu->regs);
 	vgpu->regs.num_capsets = vgpu->engine.num_capsets;
+	vgpu->lost = false;
 }
 
 /* The device as it is when a VMM opens it. */
