@@ -39,6 +39,7 @@ $(REGISTRAR_OUT)/test-registrar: $(wildcard $(REGISTRAR_TESTS)/*.c $(REGISTRAR_T
 		-I$(REGISTRAR_TESTS) -o $@ $(filter %.c,$^) $(LDFLAGS) $(REGISTRAR_GLIB_LIBS)
 
 install-registrar: $(REGISTRAR_OUT)/vgpu-registrar
+	install -d -m 0755 $(DESTDIR)/etc/vgpu/types.d
 	install -D -m 0755 $< $(DESTDIR)$(PREFIX)/sbin/vgpu-registrar
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system \
 		$(REGISTRAR_SRC)/vgpu-registrar.service $(REGISTRAR_SRC)/vgpu-registrar@.service
