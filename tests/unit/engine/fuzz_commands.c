@@ -77,7 +77,8 @@ static void send_command(struct fixture *f, struct input *in)
     uint8_t request[MAX_REQUEST];
     uint8_t choice = take8(in);
     uint32_t type = command_types[(choice & 0x7f) % G_N_ELEMENTS(command_types)];
-    size_t size = MIN(take8(in) * 2u, MAX_REQUEST);
+    size_t wanted = take8(in);
+    size_t size = MIN(wanted, MAX_REQUEST);
     size_t room = take8(in) * 8u;
     uint32_t queue = choice == 0x7f ? VGPU_QUEUE_CURSOR : VGPU_QUEUE_CONTROL;
 
