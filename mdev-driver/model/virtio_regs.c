@@ -106,7 +106,6 @@ static void common_image(const struct vgpu_regs *regs, u8 *image)
 	vgpu_put_le16(image + VIRTIO_PCI_COMMON_MSIX, regs->config_vector);
 	vgpu_put_le16(image + VIRTIO_PCI_COMMON_NUMQ, VGPU_REGS_NUM_QUEUES);
 	image[VIRTIO_PCI_COMMON_STATUS] = regs->status;
-	image[VIRTIO_PCI_COMMON_CFGGENERATION] = regs->config_generation;
 	vgpu_put_le16(image + VIRTIO_PCI_COMMON_Q_SELECT, regs->queue_select);
 	queue_image(regs, image);
 }
@@ -342,15 +341,6 @@ u32 vgpu_regs_write(struct vgpu_regs *regs, u64 offset, const void *buf, size_t 
 	default:
 		return 0;
 	}
-}
-
-bool vgpu_regs_set_num_capsets(struct vgpu_regs *regs, u32 num_capsets)
-{
-	if (regs->num_capsets == num_capsets)
-		return false;
-	regs->num_capsets = num_capsets;
-	regs->config_generation++;
-	return vgpu_regs_driver_ok(regs);
 }
 
 bool vgpu_regs_driver_ok(const struct vgpu_regs *regs)

@@ -35,9 +35,9 @@
  * @device_feature_select, @driver_feature_select, @queue_select: as the driver wrote them
  * @config_vector: MSI-X vector of configuration changes, or VIRTIO_MSI_NO_VECTOR
  * @status: VIRTIO_CONFIG_S_*
- * @config_generation: changes with the device configuration
  * @isr: bit 0: a queue interrupt, bit 1: a configuration change
- * @num_scanouts, @num_capsets: of struct virtio_gpu_config
+ * @num_scanouts, @num_capsets: of struct virtio_gpu_config; they change only while @status is 0, so
+ *	the generation of the configuration is always 0
  * @events_read: of the same; the driver clears bits by events_clear
  */
 struct vgpu_regs {
@@ -49,7 +49,6 @@ struct vgpu_regs {
 	u16 config_vector;
 	u16 queue_select;
 	u8 status;
-	u8 config_generation;
 	u8 isr;
 	u32 events_read;
 	u32 num_scanouts;
@@ -64,8 +63,8 @@ struct vgpu_regs {
 void vgpu_regs_init(struct vgpu_regs *regs, u32 num_scanouts, u32 num_capsets);
 
 /*
- * Power-on state: status 0, queues reset, features forgotten. Keeps num_scanouts, num_capsets and
- * the generation of the configuration.
+ * Power-on state: status 0, queues reset, features forgotten. Keeps num_scanouts and
+ * num_capsets.
  */
 void vgpu_regs_reset(struct vgpu_regs *regs);
 
@@ -80,12 +79,6 @@ void vgpu_regs_read(struct vgpu_regs *regs, u64 offset, void *buf, size_t len);
  * and features can't be changed out of order, and bits of the status can only be set.
  */
 u32 vgpu_regs_write(struct vgpu_regs *regs, u64 offset, const void *buf, size_t len);
-
-/*
- * An engine with other capsets has taken over. True where the guest is to get a configuration
- * interrupt for it.
- */
-bool vgpu_regs_set_num_capsets(struct vgpu_regs *regs, u32 num_capsets);
 
 bool vgpu_regs_driver_ok(const struct vgpu_regs *regs);
 

@@ -19,7 +19,8 @@
 /**
  * struct vgpu_guest_ops - access to guest memory
  * Both return 0, or -EFAULT where any byte of the range can't be reached; then nothing is promised
- * about the others. They may sleep.
+ * about the others. They may sleep. Ranges are never empty and never wrap. Two bytes at an even
+ * address are one access, never torn: the guest changes its indices while they are read.
  */
 struct vgpu_guest_ops {
 	int (*read)(void *guest, u64 iova, void *buf, size_t len);

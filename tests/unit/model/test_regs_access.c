@@ -135,26 +135,13 @@ static void test_device_config(void)
     regs_wr(&r, R_NUM_CAPSETS, 9, 4);
     g_assert_cmphex(regs_rd(&r, R_NUM_SCANOUTS, 8), ==, 0x0000000500000002);
 
+    g_assert_cmphex(regs_rd(&r, R_GENERATION, 1), ==, 0);
     r.events_read = 0x7;
     regs_wr(&r, R_EVENTS_READ, 0, 4);
     g_assert_cmphex(regs_rd(&r, R_EVENTS_READ, 4), ==, 0x7);
     regs_wr(&r, R_EVENTS_CLEAR, 0x5, 4); /* ones clear */
     g_assert_cmphex(regs_rd(&r, R_EVENTS_READ, 4), ==, 0x2);
     g_assert_cmphex(regs_rd(&r, R_EVENTS_CLEAR, 4), ==, 0);
-}
-
-static void test_num_capsets(void)
-{
-    setup();
-    g_assert_cmpuint(regs_rd(&r, R_GENERATION, 1), ==, 0);
-    g_assert_false(vgpu_regs_set_num_capsets(&r, 1)); /* no change */
-    g_assert_cmpuint(regs_rd(&r, R_GENERATION, 1), ==, 0);
-    g_assert_false(vgpu_regs_set_num_capsets(&r, 2)); /* nobody listens */
-    g_assert_cmpuint(regs_rd(&r, R_GENERATION, 1), ==, 1);
-    regs_wr(&r, R_STATUS, S_DRIVER_OK, 1);
-    g_assert_true(vgpu_regs_set_num_capsets(&r, 3));
-    g_assert_cmpuint(regs_rd(&r, R_NUM_CAPSETS, 4), ==, 3);
-    g_assert_cmpuint(regs_rd(&r, R_GENERATION, 1), ==, 2);
 }
 
 int main(int argc, char **argv)
@@ -165,6 +152,5 @@ int main(int argc, char **argv)
     g_test_add_func("/regs/access/reads", test_reads);
     g_test_add_func("/regs/access/isr", test_isr);
     g_test_add_func("/regs/access/device-config", test_device_config);
-    g_test_add_func("/regs/access/num-capsets", test_num_capsets);
     return g_test_run();
 }

@@ -173,7 +173,7 @@ static void test_reset(void)
     struct vgpu_regs fresh;
 
     setup();
-    vgpu_regs_set_num_capsets(&r, 3);
+    r.num_capsets = 3;
     fresh = r;
     regs_negotiate(&r, OFFERED);
     r.driver_features_beyond = true;
