@@ -25,12 +25,13 @@ qemu_args() {
     QEMU_ARGS+=(-netdev user,id=net1,net=10.0.3.0/24 -device e1000e,netdev=net1,bus=nic,romfile=)
     qemu_gpu
     qemu_more_gpus
+    [ -z "$UP_INCOMING" ] || QEMU_ARGS+=(-incoming defer)
 }
 
 kernel_words() {
     local words="console=ttyS0 panic=-1 net.ifnames=0 mitigations=off intel_iommu=on iommu=nopt"
     words+=" nokaslr tsc=reliable no_timer_check rig.net=10.0.2.15/24,10.0.2.2"
-    words+=" rig.init=$UP_INIT_PATH"
+    words+=" rig.init=$UP_INIT_PATH modprobe.blacklist=lpc_ich,pcspkr,iTCO_wdt,i2c_i801,i2c_smbus,psmouse,ahci,ata_generic"
     case $UP_KERNEL in
     *-debug) words+=" loglevel=6 kmemleak=on kasan_multi_shot" ;;
     *) words+=" quiet" ;;

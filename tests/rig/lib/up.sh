@@ -4,7 +4,7 @@
 # rig up and rig down.
 
 up_options() {
-    UP_KERNEL=6.12 UP_GPU=pci UP_GPUS='' UP_INIT=minimal UP_MEMORY=3G UP_CPUS=2 UP_APPEND='' UP_FROM=''
+    UP_KERNEL=6.12 UP_GPU=pci UP_GPUS='' UP_INIT=minimal UP_MEMORY=3G UP_CPUS=2 UP_APPEND='' UP_FROM='' UP_INCOMING=''
     while [ $# -gt 0 ]; do
         case $1 in
         --kernel) need_value "$@"; UP_KERNEL=$2 ;;
@@ -39,26 +39,41 @@ verb_up() {
     exec 7>"$CACHE/lock/run-$RIG_NAME"
     flock -n 7 || fail "outer machine" "another rig up of '$RIG_NAME' is at work"
     ! l1_alive || fail "outer machine" "the rig '$RIG_NAME' is up already: rig down first"
+    if [ -n "$UP_FROM" ]; then up_restore; else up_fresh; fi
+    exec 7>&-
+}
+
+up_fresh() {
     l1_image
     kernel_image "$UP_KERNEL"
     guest_image
     up_prepare
     up_start
     up_wait
-    exec 7>&-
+    up_connect
 }
 
-# up_prepare: a fresh run directory, with overlays over the images and this start's initrd.
-up_prepare() {
+run_dir_make() {
     outer_packages cpio:cpio setsid:util-linux ssh:openssh-client
     rm -rf "$RUN"
     mkdir -p "$RUN/guests"
     free_port >"$RUN/port"
     ssh_config >"$RUN/ssh_config"
-    # shellcheck disable=SC2154
-    in_tree qemu-img create -q -f qcow2 -F raw -b "$L1_IMAGE" "$RUN/root.qcow2" &&
-        in_tree qemu-img create -q -f qcow2 -F raw -b "$KERNEL_IMAGE" "$RUN/kernel.qcow2" ||
-        fail "disk image" "overlays in $RUN"
+    declare -p UP_KERNEL UP_GPU UP_GPUS UP_INIT UP_INIT_PATH UP_MEMORY UP_CPUS UP_APPEND |
+        sed 's/^declare -- //' >"$RUN/options"
+}
+
+# overlay_of BASE FORMAT FILE
+overlay_of() {
+    in_tree qemu-img create -q -f qcow2 -F "$2" -b "$1" "$3" >"$RUN/overlay.log" 2>&1 ||
+        fail "disk image" "an overlay of $1" "$RUN/overlay.log"
+}
+
+# up_prepare: a fresh run directory, with overlays over the images and this start's initrd.
+up_prepare() {
+    run_dir_make
+    overlay_of "$L1_IMAGE" raw "$RUN/root.qcow2"
+    overlay_of "$KERNEL_IMAGE" raw "$RUN/kernel.qcow2"
     system_files "$RUN/files" l1
     l1_files "$RUN/files"
     initrd_make "$RUN/initrd" "$KERNEL_ROOT" "$(cat "$KERNEL_DIR/version")" "$RUN/files" \
@@ -110,6 +125,10 @@ up_wait() {
             up_failed "L1 boot" "no sign of life after $limit s" "$RUN/console.log"
         sleep 0.1
     done
+}
+
+# up_connect: the connection that later commands share.
+up_connect() {
     l1_ssh -f -N l1 2>"$RUN/ssh.log" </dev/null ||
         up_failed "L1 network" "ssh does not connect" "$RUN/ssh.log"
     trap - INT TERM EXIT
