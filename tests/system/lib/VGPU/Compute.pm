@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+# Programs that use a vGPU in a guest. Each function takes the tenant and the vGPU's PCI address in
+# the guest, and returns a job (VGPU::Command) that is under way: so two guests compute at once.
+package VGPU::Compute;
+
+use strict;
+use warnings;
+
+use VGPU::Lab;
+
+my $guest_programs = 'build/guest';
+
+# Puts the programs into the guest.
+sub install {
+    my ($tenant) = @_;
+    my $top = VGPU::Lab::top();
+    $tenant->put("$top/$guest_programs/vk-compute", "$top/$guest_programs/cl-compute",
+        "$top/tests/guest/on-gpu", '/usr/local/bin/');
+    return;
+}
+
+sub on_gpu {
+    my ($tenant, $gpu, $command) = @_;
+    return $tenant->job("exec on-gpu $gpu $command");
+}
+
+sub vulkaninfo { my ($tenant, $gpu) = @_; return on_gpu($tenant, $gpu, 'vulkaninfo --summary') }
+
+sub vulkan {
+    my ($tenant, $gpu, $options) = @_;
+    return on_gpu($tenant, $gpu, 'vk-compute --device-name Venus ' . ($options // ''));
+}
+
+sub opencl {
+    my ($tenant, $gpu, $options) = @_;
+    return on_gpu($tenant, $gpu, 'cl-compute --device-name Venus ' . ($options // ''));
+}
+
+# The device's name in the output of vulkaninfo.
+sub device_name {
+    my ($text) = @_;
+    my ($name) = $text =~ /^\s*deviceName\s*=\s*(.*?)\s*$/m;
+    return $name // die "vulkaninfo names no device:\n$text";
+}
+
+# The last OK line of a program; dies where there is none.
+sub verdict {
+    my ($text) = @_;
+    my @ok = grep { /^OK \w+-compute: \d+ rounds/ } split /\n/, $text;
+    return $ok[-1] // die "no verified result:\n$text";
+}
+
+# The number of rounds that a running program has verified so far.
+sub rounds {
+    my ($job) = @_;
+    my @rounds = $job->output =~ /^OK round (\d+):/mg;
+    return $rounds[-1] // 0;
+}
+
+1;

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+# The virtual GPU host (L1) with everything of ours installed in it.
+package VGPU::Lab;
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use File::Path qw(make_path);
+use VGPU::Command;
+
+my $top = abs_path(dirname(__FILE__) . '/../../../..');
+my $stage = 'build/system/stage';
+our $rig_name = $ENV{RIG_NAME} // 'system';
+our $guest_init = '/sbin/init';
+
+sub top { return $top }
+
+sub rig {
+    my (@words) = @_;
+    return ("$top/tests/rig/rig", '--name', $rig_name, @words);
+}
+
+# A shell command in L1, run to its end: its output.
+sub host {
+    my ($command, %opt) = @_;
+    return VGPU::Command::run([rig('run', '--', 'bash', '-c', $command)],
+        name => "[L1] $command", %opt);
+}
+
+# The same, started.
+sub host_job {
+    my ($command) = @_;
+    return VGPU::Command::start([rig('run', '--', 'bash', '-c', $command)],
+        name => "[L1] $command");
+}
+
+# Builds what runs in the rig, in its Debian tree, and installs it into a staging directory. The
+# module goes there as it is built: DKMS would build the same again, slowly, in L1.
+sub build {
+    my $script = <<"SH";
+set -e
+kernel=\$(ls /lib/modules | head -n 1)
+make --no-print-directory KVER=\$kernel module registrar engine guest
+rm -rf $stage
+make --no-print-directory -s KVER=\$kernel install DESTDIR=$stage
+install -D -m 644 build/module-\$kernel/mdev_vgpu.ko $stage/usr/lib/modules/\$kernel/updates/mdev_vgpu.ko
+strip --strip-debug $stage/usr/lib/modules/\$kernel/updates/mdev_vgpu.ko
+modinfo -F version build/module-\$kernel/mdev_vgpu.ko | sed 's/^/mdev_vgpu.ko /'
+build/engine/vgpu-engine --version
+SH
+    return VGPU::Command::run([rig('build', '--', 'bash', '-c', $script)],
+        timeout => 5400, echo => '      ', name => '[build] make');
+}
+
+# The VMs have 3 GiB each, of which they touch a part.
+sub up {
+    VGPU::Command::run([rig('up', '--init', 'systemd', '--gpu', 'pci', '--kernel', '6.12',
+        '--memory', '8G')], timeout => 5400, echo => '      ');
+    return;
+}
+
+# Puts the staging directory over L1's root.
+sub install {
+    VGPU::Command::run(['bash', '-c', 'tar -C "$0" --owner=0 --group=0 -czf - . | "$@"',
+        "$top/$stage", rig('run', '--', 'tar', '-C', '/', '-xzf', '-', '--no-overwrite-dir')],
+        name => '[L1] make install', timeout => 120);
+    host('depmod -a && systemctl daemon-reload && udevadm control --reload', timeout => 120);
+    return;
+}
+
+# The PCI address of L1's GPU.
+sub gpu {
+    my ($gpu) = host("lspci -Dn -d 1af4:1050") =~ /^(\S+)/;
+    return $gpu // die "L1 has no GPU\n";
+}
+
+# Says that this GPU is shared, and lets the registrar do it as at boot. Returns `mdevctl types`.
+sub share {
+    my ($gpu, $vram) = @_;
+    host(<<"SH", timeout => 120);
+set -e
+mkdir -p /etc/vgpu
+printf '[gpu %s]\nmode=shared\nvram=%s\n' $gpu $vram >/etc/vgpu/gpus.conf
+systemctl enable --now vgpu-registrar.service
+SH
+    return host('mdevctl types');
+}
+
+# What the kernel of L1 complains about; empty where all is well.
+sub kernel_complaints {
+    return host(q{dmesg | grep -E 'BUG:|WARNING:|Oops|Call Trace|refcount|general protection|}
+        . q{blocked for more than|leaked' || true});
+}
+
+sub down {
+    VGPU::Command::run([rig('down')], timeout => 120, fail => 1);
+    return;
+}
+
+sub is_up {
+    VGPU::Command::run([rig('run', '--', 'true')], timeout => 60, fail => 1);
+    return $VGPU::Command::status == 0;
+}
+
+# Makes `rig guest NAME run` reach a VM that libvirt has started.
+sub adopt_guest {
+    my ($name, $address) = @_;
+    my $dir = VGPU::Command::run([rig('path', 'run')]);
+    chomp $dir;
+    make_path("$dir/guests/l2-$name");
+    open my $out, '>', "$dir/guests/l2-$name/address" or die "$dir: $!\n";
+    print {$out} "$address\n";
+    close $out or die "$dir: $!\n";
+    return;
+}
+
+1;

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+# Tenants' VMs in L1: libvirt domains with the stock qemu.conf, under KVM, with the rig's guest image
+# (stock Debian kernel and Mesa). What a guest runs goes through `rig guest`.
+#
+# Room for the vGPU's window behind a hotplugged root port is firmware's to give. SeaBIOS gives
+# 32 GiB per port where the VM has memory above 4 GiB and 46 address bits. OVMF would too, but in
+# the rig its interrupt handler, which writes CR8, runs into an assertion of the outer QEMU's TCG.
+package VGPU::Tenant;
+
+use strict;
+use warnings;
+
+use Time::HiRes qw(sleep time);
+use VGPU::Command;
+use VGPU::Lab;
+
+my %numbers = (red => 101, blue => 102);
+my $images = '/var/lib/libvirt/images';
+
+sub new {
+    my ($class, $name) = @_;
+    my $number = $numbers{$name} // die "no tenant is called $name\n";
+    return bless {
+        name => $name,
+        number => $number,
+        address => "10.77.0.$number",
+        console => "/var/log/libvirt/qemu/$name-console.log",
+        gpu => {},
+    }, $class;
+}
+
+sub domain_xml {
+    my ($self) = @_;
+    my $name = $self->{name};
+    my $init = $VGPU::Lab::guest_init;
+    my $mac = sprintf '52:54:00:77:00:%02x', $self->{number};
+    my $ports = join "\n", map { "    <controller type='pci' index='$_' model='pcie-root-port'/>" } 1 .. 10;
+    return <<"XML";
+<domain type='kvm'>
+  <name>$name</name>
+  <uuid>7e9a0000-0000-4000-8000-000000000$self->{number}</uuid>
+  <memory unit='MiB'>3072</memory>
+  <vcpu>2</vcpu>
+  <os>
+    <type arch='x86_64' machine='q35'>hvm</type>
+    <kernel>/srv/rig/guest/boot/rig/vmlinux</kernel>
+    <initrd>/srv/rig/guest/boot/rig/initrd</initrd>
+    <cmdline>console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off no_timer_check rig.net=$self->{address}/24,10.77.0.1 rig.init=$init rig.host=$name</cmdline>
+  </os>
+  <features><acpi/><apic/></features>
+  <cpu mode='host-passthrough'><maxphysaddr mode='emulate' bits='46'/></cpu>
+  <devices>
+    <controller type='usb' model='none'/>
+    <controller type='pci' index='0' model='pcie-root'/>
+$ports
+    <disk type='file' device='disk'>
+      <driver name='qemu' type='qcow2' cache='unsafe'/>
+      <source file='$images/$name.qcow2'/>
+      <backingStore type='block'>
+        <format type='raw'/>
+        <source dev='IMAGE'/>
+        <backingStore/>
+      </backingStore>
+      <target dev='vda' bus='virtio'/>
+      <serial>root</serial>
+    </disk>
+    <interface type='bridge'>
+      <source bridge='rigbr0'/>
+      <mac address='$mac'/>
+      <model type='virtio'/>
+    </interface>
+    <serial type='pty'><log file='$self->{console}' append='off'/></serial>
+    <rng model='virtio'><backend model='random'>/dev/urandom</backend></rng>
+    <video><model type='none'/></video>
+    <memballoon model='none'/>
+  </devices>
+</domain>
+XML
+}
+
+# Defines the domain and starts it; does not wait until it is up.
+sub start {
+    my ($self) = @_;
+    my $name = $self->{name};
+    VGPU::Lab::host(<<"SH", stdin => $self->domain_xml, timeout => 180);
+set -e
+/usr/local/lib/rig/guest prepare
+image=/dev/\$(grep -lx guest /sys/block/vd*/serial | cut -d/ -f4)
+rm -f $self->{console}
+qemu-img create -q -f qcow2 -F raw -b \$image $images/$name.qcow2
+sed "s,IMAGE,\$image," >/run/$name.xml
+virsh -q define /run/$name.xml
+virsh -q start $name
+SH
+    VGPU::Lab::adopt_guest($name, $self->{address});
+    return;
+}
+
+# Waits until the guest runs commands; returns its kernel's version.
+sub wait_up {
+    my ($self, $timeout) = @_;
+    my $limit = $timeout // 300;
+    VGPU::Lab::host(<<"SH", timeout => $limit + 20);
+timeout $limit sh -c 'until grep -q "rig: $self->{name} is up" $self->{console}; do sleep 0.5; done' ||
+    { tail -n 20 $self->{console}; exit 1; }
+SH
+    my $kernel = $self->run('uname -r', timeout => 120);
+    chomp $kernel;
+    return $kernel;
+}
+
+sub state {
+    my ($self) = @_;
+    my $state = VGPU::Lab::host("virsh domstate $self->{name} 2>&1", fail => 1);
+    $state =~ s/\s+\z//;
+    return $state;
+}
+
+# A shell command in the guest: run to its end, or started.
+sub run {
+    my ($self, $command, %opt) = @_;
+    return VGPU::Command::run($self->argv($command), name => "[$self->{name}] $command", %opt);
+}
+
+sub job {
+    my ($self, $command) = @_;
+    return VGPU::Command::start($self->argv($command), name => "[$self->{name}] $command");
+}
+
+sub argv {
+    my ($self, $command) = @_;
+    return [VGPU::Lab::rig('guest', $self->{name}, 'run', '--', 'sh', '-c', $command)];
+}
+
+sub put {
+    my ($self, @files) = @_;
+    my $place = pop @files;
+    VGPU::Command::run([VGPU::Lab::rig('guest', $self->{name}, 'put', @files, $place)],
+        timeout => 120);
+    return;
+}
+
+sub hostdev_xml {
+    my ($uuid) = @_;
+    return <<"XML";
+<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci' display='off'>
+  <source><address uuid='$uuid'/></source>
+</hostdev>
+XML
+}
+
+# Hands a vGPU to the running VM and waits until the guest's driver has made a render node of it.
+# Returns the device's PCI address in the guest.
+sub attach {
+    my ($self, $vgpu) = @_;
+    my %before = map { $_ => 1 } $self->gpus;
+    VGPU::Lab::host("virsh attach-device $self->{name} /dev/stdin --live",
+        stdin => hostdev_xml($vgpu->{uuid}), timeout => 120);
+    my $end = time + 60;
+    while (time < $end) {
+        my ($new) = grep { !$before{$_} } $self->gpus;
+        return $self->{gpu}{ $vgpu->{uuid} } = $new if $new;
+        sleep 0.5;
+    }
+    die "$self->{name}: no render node 60 s after attach-device; the guest says:\n"
+        . $self->run('dmesg | tail -n 15', fail => 1);
+}
+
+# Takes it back and waits until the guest has let go.
+sub detach {
+    my ($self, $vgpu) = @_;
+    my $gpu = delete $self->{gpu}{ $vgpu->{uuid} };
+    VGPU::Lab::host("virsh detach-device $self->{name} /dev/stdin --live",
+        stdin => hostdev_xml($vgpu->{uuid}), timeout => 60);
+    my $end = time + 90;
+    while (time < $end) {
+        return $gpu if VGPU::Lab::host("virsh dumpxml $self->{name}") !~ /$vgpu->{uuid}/;
+        sleep 0.5;
+    }
+    die "$self->{name}: 90 s after detach-device the guest still has the vGPU\n";
+}
+
+# PCI addresses of the guest's virtio GPUs that have a render node.
+sub gpus {
+    my ($self) = @_;
+    my $links = $self->run('readlink -f /sys/class/drm/renderD*/device || true', timeout => 60);
+    return map { m{/([0-9a-f]{4}:[0-9a-f:.]+)(?:/virtio\d+)?$} ? $1 : () } split /\n/, $links;
+}
+
+sub destroy {
+    my ($self) = @_;
+    VGPU::Lab::host("virsh destroy $self->{name}", fail => 1);
+    $self->{gpu} = {};
+    return;
+}
+
+1;
