@@ -5,7 +5,7 @@
 #include "input.h"
 #include "virtqueue.h"
 
-#define MEM_SIZE 0x2000u
+#define MEM_SIZE 0x6000u /* room for a table that is too large */
 #define RING     16u
 #define AVAIL    0x100u
 #define USED     0x200u
