@@ -31,7 +31,7 @@ qemu_args() {
 kernel_words() {
     local words="console=ttyS0 panic=-1 net.ifnames=0 mitigations=off intel_iommu=on iommu=nopt"
     words+=" nokaslr tsc=reliable no_timer_check rig.net=10.0.2.15/24,10.0.2.2"
-    words+=" rig.init=$UP_INIT_PATH modprobe.blacklist=lpc_ich,pcspkr,iTCO_wdt,i2c_i801,i2c_smbus,psmouse,ahci,ata_generic"
+    words+=" rig.init=$UP_INIT_PATH modprobe.blacklist=lpc_ich,pcspkr,iTCO_wdt,i2c_i801,i2c_smbus,psmouse,ahci,ata_generic,aesni_intel,ghash_clmulni_intel,sha512_ssse3,sha256_ssse3,sha1_ssse3,crc32_pclmul,crct10dif_pclmul"
     case $UP_KERNEL in
     *-debug) words+=" loglevel=6 kmemleak=on kasan_multi_shot" ;;
     *) words+=" quiet" ;;

@@ -1,24 +1,61 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 #
-# The two Debian trees, kept in the cache under a key of their inputs: L1's, and the guests'.
+# The two Debian trees, L1's and the guests', kept in the cache under keys of their inputs: the
+# packages listed here, and those that `rig apt` added on this machine.
 
-L1_LIST=$RIG_DIR/packages/l1.txt
-L1_KEY=$(key_of "$RIG_DIR/lib/mmdebstrap.sh" "$L1_LIST")
-L1_TREE=$CACHE/l1-$L1_KEY/tree
+L1_LIST=$RIG_DIR/packages/l1.txt L1_EXTRA=$CACHE/extra-l1
+L2_LIST=$RIG_DIR/packages/l2.txt L2_EXTRA=$CACHE/extra-l2
 
-tree_l1_unlocked() {
-    [ -d "$L1_TREE" ] || tree_make "$L1_TREE" trixie "$L1_LIST" "$CACHE/log/tree-l1.log"
+# tree_keys: where the trees are, for the extra lists as they are now.
+tree_keys() {
+    L1_BASE=$(key_of "$RIG_DIR/lib/mmdebstrap.sh" "$L1_LIST")
+    L2_BASE=$(key_of "$RIG_DIR/lib/mmdebstrap.sh" "$L2_LIST")
+    L1_KEY=$L1_BASE L2_KEY=$L2_BASE
+    [ ! -s "$L1_EXTRA" ] || L1_KEY=$(key_of "$L1_BASE" "$L1_EXTRA")
+    [ ! -s "$L2_EXTRA" ] || L2_KEY=$(key_of "$L2_BASE" "$L2_EXTRA")
+    L1_TREE=$CACHE/l1-$L1_KEY/tree
+    L2_TREE=$CACHE/l2-$L2_KEY/tree
+}
+tree_keys
+
+tree_l1() {
+    [ -d "$L1_TREE" ] || with_lock "$CACHE/lock/l1" \
+        tree_once l1 "$CACHE/l1-$L1_BASE/tree" "$L1_TREE" "$L1_LIST" "$L1_EXTRA"
 }
 
-tree_l1() { [ -d "$L1_TREE" ] || with_lock "$CACHE/lock/l1" tree_l1_unlocked; }
-
-L2_LIST=$RIG_DIR/packages/l2.txt
-L2_KEY=$(key_of "$RIG_DIR/lib/mmdebstrap.sh" "$L2_LIST")
-L2_TREE=$CACHE/l2-$L2_KEY/tree
-
-tree_l2_unlocked() {
-    [ -d "$L2_TREE" ] || tree_make "$L2_TREE" trixie "$L2_LIST" "$CACHE/log/tree-l2.log"
+tree_l2() {
+    [ -d "$L2_TREE" ] || with_lock "$CACHE/lock/l2" \
+        tree_once l2 "$CACHE/l2-$L2_BASE/tree" "$L2_TREE" "$L2_LIST" "$L2_EXTRA"
 }
 
-tree_l2() { [ -d "$L2_TREE" ] || with_lock "$CACHE/lock/l2" tree_l2_unlocked; }
+# tree_once NAME BASE TREE LIST EXTRA
+tree_once() {
+    [ -d "$2" ] || tree_make "$2" trixie "$4" "$CACHE/log/tree-$1.log"
+    [ -d "$3" ] || tree_extend "$2" "$3" "$5" "$CACHE/log/apt-$1.log"
+}
+
+# tree_extend BASE TREE EXTRA LOG: a copy of BASE with more packages; their files stay in
+# TREE/../debs for machines that run already.
+tree_extend() {
+    local base=$1 dir=$2 extra=$3 log=$4
+    local part=$dir.part debs
+    debs=$(dirname "$dir")/debs
+    say "adding $(paste -sd' ' "$extra"): $log"
+    rm -rf --one-file-system "$part" "$debs"
+    mkdir -p "$part" "$debs"
+    cp -a --reflink=auto "$base/." "$part/"
+    # shellcheck disable=SC2016
+    in_root "$part" "$debs" /var/cache/apt/archives "$extra" /tmp/extra -- sh -c '
+        mkdir -p /var/cache/apt/archives/partial
+        apt-get -q update &&
+        DEBIAN_FRONTEND=noninteractive xargs apt-get -q install -y --no-install-recommends </tmp/extra &&
+        rm -rf /var/lib/apt/lists/*' >"$log" 2>&1 ||
+        fail "tree build" "apt-get cannot add $(paste -sd' ' "$extra")" "$log"
+    mv -T "$part" "$dir"
+}
+
+# in_root TREE [FROM PLACE…] -- CMD…: a command that changes a tree for good.
+in_root() {
+    unshare --mount --propagation private bash "$RIG_DIR/lib/in-root" "$@"
+}

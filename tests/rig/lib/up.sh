@@ -51,6 +51,7 @@ up_fresh() {
     up_start
     up_wait
     up_connect
+    warm_keep
 }
 
 run_dir_make() {
@@ -76,6 +77,7 @@ up_prepare() {
     overlay_of "$KERNEL_IMAGE" raw "$RUN/kernel.qcow2"
     system_files "$RUN/files" l1
     l1_files "$RUN/files"
+    warm_files "$RUN/files"
     initrd_make "$RUN/initrd" "$KERNEL_ROOT" "$(cat "$KERNEL_DIR/version")" "$RUN/files" \
         "$RIG_DIR/l1/initrd-init" virtio_pci virtio_blk virtio_net ext4 crc32c_generic crc32c_intel
     rm -rf "$RUN/files"
