@@ -22,7 +22,7 @@ include engine/engine.mk
 include tests/unit/unit.mk
 include tests/driver/driver-tests.mk
 include tests/guest/guest.mk
-include tests/system/system.mk
+-include tests/system/system.mk
 
 all: module registrar engine
 

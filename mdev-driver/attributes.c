@@ -13,6 +13,17 @@ static struct vgpu *vgpu_from_dev(struct device *dev)
 	return dev_get_drvdata(dev);
 }
 
+/* mdevctl only says "invalid argument"; the log has to say why. */
+static int vgpu_parse(struct device *dev, const char *name, const char *buf, u64 *value)
+{
+	int ret = kstrtou64(buf, 0, value);
+
+	if (ret)
+		dev_err(dev, "%s must be a number, not \"%.*s\"\n", name,
+			(int)min(strcspn(buf, "\n"), (size_t)32), buf);
+	return ret;
+}
+
 static ssize_t vram_bytes_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%llu\n", READ_ONCE(vgpu_from_dev(dev)->params.vram_bytes));
@@ -25,7 +36,7 @@ static ssize_t vram_bytes_store(struct device *dev, struct device_attribute *att
 	u64 bytes;
 	int ret;
 
-	ret = kstrtou64(buf, 0, &bytes);
+	ret = vgpu_parse(dev, "vram_bytes", buf, &bytes);
 	if (ret)
 		return ret;
 	ret = vgpu_gpu_set_vram(vgpu, bytes);
@@ -48,7 +59,7 @@ static ssize_t window_bytes_store(struct device *dev, struct device_attribute *a
 	u64 bytes;
 	int ret;
 
-	ret = kstrtou64(buf, 0, &bytes);
+	ret = vgpu_parse(dev, "window_bytes", buf, &bytes);
 	if (ret)
 		return ret;
 	if (!vgpu_window_size_ok(bytes)) {
@@ -75,14 +86,14 @@ static DEVICE_ATTR_RW(window_bytes);
 static ssize_t vgpu_store_u32(struct device *dev, const char *name, u32 *param, u32 min, u32 max,
 			      const char *buf, size_t count)
 {
-	u32 value;
+	u64 value;
 	int ret;
 
-	ret = kstrtou32(buf, 0, &value);
+	ret = vgpu_parse(dev, name, buf, &value);
 	if (ret)
 		return ret;
 	if (value < min || value > max) {
-		dev_err(dev, "%s must be from %u to %u, not %u\n", name, min, max, value);
+		dev_err(dev, "%s must be from %u to %u, not %llu\n", name, min, max, value);
 		return -EINVAL;
 	}
 	vgpu_gpus_lock();

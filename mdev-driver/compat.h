@@ -33,6 +33,13 @@ static inline void vgpu_vm_flags_clear(struct vm_area_struct *vma, unsigned long
 #define vgpu_vm_flags_clear(vma, flags)	vm_flags_clear(vma, flags)
 #endif
 
+/* Moved in 6.12. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#include <asm/unaligned.h>
+#else
+#include <linux/unaligned.h>
+#endif
+
 /* An annotation that 6.1 doesn't know. */
 #ifndef __counted_by
 #define __counted_by(member)

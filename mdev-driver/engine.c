@@ -523,10 +523,14 @@ int vgpu_engine_node_add(struct vgpu *vgpu)
 
 void vgpu_engine_node_remove(struct vgpu *vgpu)
 {
+	/* No open from now on, but the number stays taken while its node is there. */
+	mutex_lock(&vgpu_engine_idr_lock);
+	idr_replace(&vgpu_engine_idr, NULL, vgpu->minor);
+	mutex_unlock(&vgpu_engine_idr_lock);
+	device_unregister(vgpu->node_dev);
 	mutex_lock(&vgpu_engine_idr_lock);
 	idr_remove(&vgpu_engine_idr, vgpu->minor);
 	mutex_unlock(&vgpu_engine_idr_lock);
-	device_unregister(vgpu->node_dev);
 }
 
 int vgpu_engine_class_init(void)

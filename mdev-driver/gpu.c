@@ -5,6 +5,7 @@
  * A GPU stays bound to its own driver. When that goes (unbind, unplug), its vGPUs are revoked at once,
  * and the mdev parent is unregistered by a work item, as that waits for VMMs.
  */
+#include <linux/ctype.h>
 #include <linux/fs.h>
 #include <linux/kdev_t.h>
 #include <linux/kernfs.h>
@@ -18,6 +19,8 @@
 #define VGPU_SOFT_PREFIX	"soft:"
 #define VGPU_DRM_MAJOR		226
 
+/* Serialises the calls of /dev/vgpu-control; outermost. */
+static DEFINE_MUTEX(control_lock);
 static LIST_HEAD(gpus);
 static DEFINE_MUTEX(gpus_lock);
 /* Unregistering may wait for a VMM for long: not on a workqueue of others. */
@@ -82,10 +85,7 @@ static void vgpu_gpu_release(struct kref *kref)
 {
 	struct vgpu_gpu *gpu = container_of(kref, struct vgpu_gpu, kref);
 
-	if (gpu->soft)
-		device_unregister(gpu->dev);
-	else
-		put_device(gpu->dev);
+	put_device(gpu->dev);
 	queue_delayed_work(gpu_wq, &gpu->free_work, HZ);
 }
 
@@ -98,6 +98,8 @@ void vgpu_gpu_put(struct vgpu_gpu *gpu)
 static void vgpu_gpu_unregister(struct vgpu_gpu *gpu)
 {
 	mdev_unregister_parent(&gpu->parent);
+	if (gpu->soft)
+		device_del(gpu->dev);
 	mutex_lock(&gpus_lock);
 	list_del(&gpu->node);
 	mutex_unlock(&gpus_lock);
@@ -186,8 +188,6 @@ static int vgpu_gpu_register(struct vgpu_gpu *gpu)
 {
 	int ret = 0;
 
-	if (vgpu_gpu_find(gpu->name))
-		return -EEXIST;
 	if (!gpu->soft)
 		ret = vgpu_gpu_check_parent(gpu->dev);
 	if (ret)
@@ -200,36 +200,55 @@ static int vgpu_gpu_register(struct vgpu_gpu *gpu)
 	return 0;
 }
 
+/* A soft GPU's name becomes a directory's. */
 static bool vgpu_gpu_name_ok(const char *name)
 {
-	size_t len = strnlen(name, VGPU_GPU_NAME_LEN);
+	size_t i;
 
-	if (len == VGPU_GPU_NAME_LEN || !len)
+	if (!name[0])
 		return false;
-	return !strchr(name, '/') && strcmp(name, VGPU_SOFT_PREFIX);
+	if (!strstarts(name, VGPU_SOFT_PREFIX))
+		return true;
+	name += strlen(VGPU_SOFT_PREFIX);
+	if (!isascii(name[0]) || !isalnum(name[0]))
+		return false;
+	for (i = 0; name[i]; i++)
+		if (!isascii(name[i]) || (!isalnum(name[i]) && !strchr("_.-", name[i])))
+			return false;
+	return true;
 }
 
-int vgpu_gpu_add(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs)
+/* 0: the name is free. EBUSY: a GPU of that name has gone, but a VM still holds a vGPU of it. */
+static int vgpu_gpu_name_free(const char *name)
+{
+	struct vgpu_gpu *gpu;
+	int ret = 0;
+
+	mutex_lock(&gpus_lock);
+	gpu = vgpu_gpu_find(name);
+	if (gpu)
+		ret = gpu->gone ? -EBUSY : -EEXIST;
+	mutex_unlock(&gpus_lock);
+	return ret;
+}
+
+static int vgpu_gpu_do_add(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs)
 {
 	struct vgpu_gpu *gpu;
 	int ret;
 
-	if (!vgpu_gpu_name_ok(arg->gpu))
-		return -EINVAL;
+	lockdep_assert_held(&control_lock);
+	ret = vgpu_gpu_name_free(arg->gpu);
+	if (ret)
+		return ret;
 	gpu = vgpu_gpu_new(arg, descs);
 	if (!gpu)
 		return -ENOMEM;
-
-	/* Before a device of that name is made: a soft GPU's would clash. */
-	mutex_lock(&gpus_lock);
-	ret = vgpu_gpu_find(arg->gpu) ? -EEXIST : 0;
-	mutex_unlock(&gpus_lock);
-	if (ret)
-		goto err_free;
 	gpu->dev = vgpu_gpu_device(gpu->name, gpu->soft);
 	if (IS_ERR(gpu->dev)) {
 		ret = PTR_ERR(gpu->dev);
-		goto err_free;
+		vgpu_gpu_free(gpu);
+		return ret;
 	}
 
 	device_lock(gpu->dev);
@@ -237,20 +256,20 @@ int vgpu_gpu_add(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc
 	ret = vgpu_gpu_register(gpu);
 	mutex_unlock(&gpus_lock);
 	device_unlock(gpu->dev);
-	if (ret)
+	if (ret) {
+		if (gpu->soft)
+			device_del(gpu->dev);
 		vgpu_gpu_put(gpu);
-	return ret;
-
-err_free:
-	vgpu_gpu_free(gpu);
+	}
 	return ret;
 }
 
-int vgpu_gpu_remove(const char *name)
+static int vgpu_gpu_do_remove(const char *name)
 {
 	struct vgpu_gpu *gpu;
 	int ret = 0;
 
+	lockdep_assert_held(&control_lock);
 	mutex_lock(&gpus_lock);
 	gpu = vgpu_gpu_find(name);
 	if (!gpu || gpu->gone)
@@ -262,6 +281,28 @@ int vgpu_gpu_remove(const char *name)
 	mutex_unlock(&gpus_lock);
 	if (!ret)
 		vgpu_gpu_unregister(gpu);
+	return ret;
+}
+
+int vgpu_gpu_add(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs)
+{
+	int ret;
+
+	if (!vgpu_gpu_name_ok(arg->gpu))
+		return -EINVAL;
+	mutex_lock(&control_lock);
+	ret = vgpu_gpu_do_add(arg, descs);
+	mutex_unlock(&control_lock);
+	return ret;
+}
+
+int vgpu_gpu_remove(const char *name)
+{
+	int ret;
+
+	mutex_lock(&control_lock);
+	ret = vgpu_gpu_do_remove(name);
+	mutex_unlock(&control_lock);
 	return ret;
 }
 
@@ -290,35 +331,41 @@ static bool vgpu_same_names(const struct vgpu_gpu *gpu, const struct vgpu_contro
 	return true;
 }
 
-int vgpu_gpu_set_types(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs)
+/* 0: done. EAGAIN: the names differ. */
+static int vgpu_gpu_set_in_place(const struct vgpu_control_gpu *arg,
+				 const struct vgpu_type_desc *descs)
 {
-	struct vgpu_gpu *gpu;
-	bool in_place = false;
-	int ret = 0;
+	struct vgpu_gpu *gpu = vgpu_gpu_find(arg->gpu);
 	u32 i;
 
-	mutex_lock(&gpus_lock);
-	gpu = vgpu_gpu_find(arg->gpu);
-	if (!gpu || gpu->gone) {
-		ret = -ENODEV;
-	} else if (vgpu_same_names(gpu, arg, descs)) {
-		in_place = true;
-		if (gpu->vram_promised > arg->vram_bytes)
-			ret = -ENOSPC;
-	}
-	if (in_place && !ret) {
-		gpu->vram_bytes = arg->vram_bytes;
-		for (i = 0; i < gpu->ntypes; i++)
-			vgpu_type_set(&gpu->types[i],
-				      vgpu_desc_find(arg, descs, gpu->types[i].name));
-	}
-	mutex_unlock(&gpus_lock);
-	if (ret || in_place)
-		return ret;
+	if (!gpu || gpu->gone)
+		return -ENODEV;
+	if (!vgpu_same_names(gpu, arg, descs))
+		return -EAGAIN;
+	if (gpu->vram_promised > arg->vram_bytes)
+		return -ENOSPC;
+	gpu->vram_bytes = arg->vram_bytes;
+	for (i = 0; i < gpu->ntypes; i++)
+		vgpu_type_set(&gpu->types[i], vgpu_desc_find(arg, descs, gpu->types[i].name));
+	return 0;
+}
 
+int vgpu_gpu_set_types(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs)
+{
+	int ret;
+
+	mutex_lock(&control_lock);
+	mutex_lock(&gpus_lock);
+	ret = vgpu_gpu_set_in_place(arg, descs);
+	mutex_unlock(&gpus_lock);
 	/* Names are fixed with the registration. */
-	ret = vgpu_gpu_remove(arg->gpu);
-	return ret ?: vgpu_gpu_add(arg, descs);
+	if (ret == -EAGAIN) {
+		ret = vgpu_gpu_do_remove(arg->gpu);
+		if (!ret)
+			ret = vgpu_gpu_do_add(arg, descs);
+	}
+	mutex_unlock(&control_lock);
+	return ret;
 }
 
 /* How many more vGPUs of a type fit. Under gpus_lock. */
@@ -379,6 +426,7 @@ int vgpu_gpu_set_vram(struct vgpu *vgpu, u64 bytes)
 	mutex_lock(&gpus_lock);
 	others = gpu->vram_promised - vgpu->params.vram_bytes;
 	if (!bytes) {
+		dev_err(vgpu_dev(vgpu), "vram_bytes must not be 0\n");
 		ret = -EINVAL;
 	} else if (bytes > gpu->vram_bytes || others > gpu->vram_bytes - bytes) {
 		dev_err(vgpu_dev(vgpu), "%llu MiB of VRAM can't be had: %llu of %llu MiB are promised to others\n",

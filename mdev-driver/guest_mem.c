@@ -10,6 +10,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "vgpu_private.h"
 
 #define VGPU_MEM_MAX_ENTRIES	65536
@@ -66,6 +67,27 @@ static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova)
 	return victim->page;
 }
 
+/*
+ * Two bytes at an even address are an index of a ring, which the other side reads and writes while we
+ * do: one access, never two halves.
+ */
+static void vgpu_page_copy(struct page *page, size_t offset, void *buf, size_t len, bool write)
+{
+	void *at = kmap_local_page(page) + offset;
+
+	if (len == sizeof(u16) && IS_ALIGNED(offset, sizeof(u16))) {
+		if (write)
+			WRITE_ONCE(*(u16 *)at, get_unaligned((u16 *)buf));
+		else
+			put_unaligned(READ_ONCE(*(u16 *)at), (u16 *)buf);
+	} else if (write) {
+		memcpy(at, buf, len);
+	} else {
+		memcpy(buf, at, len);
+	}
+	kunmap_local(at);
+}
+
 static int vgpu_guest_access(struct vgpu *vgpu, u64 iova, void *buf, size_t len, bool write)
 {
 	int ret = 0;
@@ -83,10 +105,7 @@ static int vgpu_guest_access(struct vgpu *vgpu, u64 iova, void *buf, size_t len,
 			ret = -EFAULT;
 			break;
 		}
-		if (write)
-			memcpy_to_page(page, in_page, buf, n);
-		else
-			memcpy_from_page(buf, page, in_page, n);
+		vgpu_page_copy(page, in_page, buf, n, write);
 		iova += n;
 		buf += n;
 		len -= n;

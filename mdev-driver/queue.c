@@ -51,33 +51,44 @@ static void vgpu_queue_answer(struct vgpu *vgpu, u32 q, const struct vgpu_vq_cha
 		vgpu_queue_interrupt(vgpu, q);
 }
 
-/* Pops into the bounce buffer, or where that is too small into one of the request's size. */
+/* Where a request is copied to: the bounce buffer, or for a large one a buffer of its own. */
+struct vgpu_request {
+	void *buf;
+	size_t size;
+};
+
+/*
+ * The guest may change the chain between the two looks, so what was copied is bounded by the buffer, never by
+ * what the chain says.
+ */
 static int vgpu_queue_fetch(struct vgpu *vgpu, const struct vgpu_queue_pop *pop,
-			    struct vgpu_vq_chain *chain, void **buf)
+			    struct vgpu_vq_chain *chain, struct vgpu_request *request)
 {
 	struct vgpu_vq *vq = &vgpu->regs.vq[pop->queue];
 	bool truncate = pop->flags & VGPU_POP_TRUNCATE;
-	size_t size = min_t(u64, pop->buf_size, VGPU_BOUNCE_SIZE);
 	int ret;
 
-	*buf = vgpu->bounce;
-	ret = vgpu_vq_pop(vq, &vgpu_guest_ops, vgpu, vgpu->table, chain, *buf, size,
-			  truncate && pop->buf_size <= VGPU_BOUNCE_SIZE);
+	request->buf = vgpu->bounce;
+	request->size = min_t(u64, pop->buf_size, VGPU_BOUNCE_SIZE);
+	ret = vgpu_vq_pop(vq, &vgpu_guest_ops, vgpu, vgpu->table, chain, request->buf,
+			  request->size, truncate && pop->buf_size <= VGPU_BOUNCE_SIZE);
 	if (ret != -EMSGSIZE || pop->buf_size <= VGPU_BOUNCE_SIZE)
 		return ret;
 
-	size = min3(pop->buf_size, chain->request_size, (u64)VGPU_REQUEST_MAX);
-	*buf = kvmalloc(size, GFP_KERNEL_ACCOUNT);
-	if (!*buf)
+	request->size = min3(pop->buf_size, chain->request_size, (u64)VGPU_REQUEST_MAX);
+	request->buf = kvmalloc(request->size, GFP_KERNEL_ACCOUNT);
+	if (!request->buf)
 		return -ENOMEM;
-	return vgpu_vq_pop(vq, &vgpu_guest_ops, vgpu, vgpu->table, chain, *buf, size, truncate);
+	return vgpu_vq_pop(vq, &vgpu_guest_ops, vgpu, vgpu->table, chain, request->buf,
+			   request->size, truncate);
 }
 
 static int vgpu_queue_deliver(struct vgpu *vgpu, struct vgpu_queue_pop *pop,
-			      const struct vgpu_vq_chain *chain, const void *buf)
+			      const struct vgpu_vq_chain *chain,
+			      const struct vgpu_request *request)
 {
 	struct vgpu_queue *queue = &vgpu->queue[pop->queue];
-	u64 size = min(pop->buf_size, chain->request_size);
+	size_t size = min_t(u64, request->size, chain->request_size);
 	struct vgpu_inflight *inflight;
 	int ret = -ENOMEM;
 
@@ -85,7 +96,7 @@ static int vgpu_queue_deliver(struct vgpu *vgpu, struct vgpu_queue_pop *pop,
 	if (!inflight)
 		goto err_answer;
 	ret = -EFAULT;
-	if (copy_to_user(u64_to_user_ptr(pop->buf), buf, size))
+	if (copy_to_user(u64_to_user_ptr(pop->buf), request->buf, size))
 		goto err_free;
 
 	inflight->token = vgpu_token(queue, chain->head);
@@ -105,25 +116,24 @@ err_answer:
 
 int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop)
 {
-	struct vgpu_vq_chain *chain;
-	void *buf = NULL;
+	struct vgpu_vq_chain *chain = vgpu->chain;
+	struct vgpu_request request;
 	int ret;
 
 	lockdep_assert_held(&vgpu->lock);
 	if (!vgpu_regs_driver_ok(&vgpu->regs) || !vgpu_pci_bus_master(&vgpu->pci))
 		return -EAGAIN;
 
-	chain = vgpu->chain;
-	ret = vgpu_queue_fetch(vgpu, pop, chain, &buf);
+	ret = vgpu_queue_fetch(vgpu, pop, chain, &request);
 	if (!ret)
-		ret = vgpu_queue_deliver(vgpu, pop, chain, buf);
+		ret = vgpu_queue_deliver(vgpu, pop, chain, &request);
 	else if (ret == -EMSGSIZE)
 		pop->request_size = chain->request_size;
 	else if (ret == -EPROTO)
 		ret = vgpu_queue_broken(vgpu, pop->queue, ret);
 
-	if (buf != vgpu->bounce)
-		kvfree(buf);
+	if (request.buf != vgpu->bounce)
+		kvfree(request.buf);
 	return ret;
 }
 

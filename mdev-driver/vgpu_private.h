@@ -4,7 +4,7 @@
  *
  * Lock order, outer first:
  *
- *	device_lock(GPU)  >  gpus_lock  >  vgpu->lock  >  vgpu->mem.lock  >  VFIO's and the VMM's locks
+ *	control_lock  >  device_lock(GPU)  >  gpus_lock  >  vgpu->lock  >  vgpu->mem.lock  >  VFIO's and the VMM's locks
  *	mmap_lock (VMM)   >  mmap_lock (engine)  >  vgpu->map_lock
  *
  * vgpu->map_lock is what page faults take. It is held over no allocation that may reclaim, no copy
