@@ -194,7 +194,7 @@ static void test_failure(void)
 
 int main(int argc, char **argv)
 {
-    driver_test_init(&argc, &argv);
+    driver_test_init(argc, argv);
     driver_test_add("/attributes/defaults", test_defaults);
     driver_test_add("/attributes/written-after-create", test_written_after_create);
     driver_test_add("/attributes/vram-and-ledger", test_vram_and_ledger);

@@ -357,6 +357,8 @@ static void race(void)
             g_autofree char *uuid = mdev_uuid_new();
             int ret = mdev_create(GPU, "small", uuid);
 
+            if (ret && ret != -ENOSPC)
+                g_printerr("create: %s\n", g_strerror(-ret));
             _exit(ret == 0 ? 1 : ret == -ENOSPC ? 0 : 2);
         }
     }
@@ -410,7 +412,7 @@ static void test_churn(void)
 
 int main(int argc, char **argv)
 {
-    driver_test_init(&argc, &argv);
+    driver_test_init(argc, argv);
     driver_test_add("/control/node", test_node);
     driver_test_add("/control/add-remove", test_add_remove);
     driver_test_add("/control/add-twice", test_add_twice);

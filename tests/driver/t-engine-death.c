@@ -426,7 +426,7 @@ static void test_under_load(void)
 
 int main(int argc, char **argv)
 {
-    driver_test_init(&argc, &argv);
+    driver_test_init(argc, argv);
     driver_test_add("/engine-death/in-flight", test_in_flight);
     driver_test_add("/engine-death/new-engine", test_new_engine);
     driver_test_add("/engine-death/closed-file", test_closed_file);

@@ -324,7 +324,7 @@ static void test_requests(void)
 
 int main(int argc, char **argv)
 {
-    driver_test_init(&argc, &argv);
+    driver_test_init(argc, argv);
     driver_test_add_limit("/faults/add-gpu", test_add_gpu, 300);
     driver_test_add_limit("/faults/create", test_create, 300);
     driver_test_add_limit("/faults/attach", test_attach, 300);

@@ -304,7 +304,7 @@ static void test_random_rings(void)
 
 int main(int argc, char **argv)
 {
-    driver_test_init(&argc, &argv);
+    driver_test_init(argc, argv);
     driver_test_add_limit("/hostile-guest/chains", test_chains, 300);
     driver_test_add("/hostile-guest/indirect-not-negotiated", test_indirect_not_negotiated);
     driver_test_add("/hostile-guest/rings-elsewhere", test_rings_elsewhere);

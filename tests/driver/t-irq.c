@@ -200,7 +200,7 @@ static void test_race(void)
 
 int main(int argc, char **argv)
 {
-    driver_test_init(&argc, &argv);
+    driver_test_init(argc, argv);
     driver_test_add("/irq/queue-interrupt", test_queue_interrupt);
     driver_test_add("/irq/in-pieces", test_in_pieces);
     driver_test_add("/irq/disable-all", test_disable_all);

@@ -297,7 +297,7 @@ static void test_open_again(void)
 
 int main(int argc, char **argv)
 {
-    driver_test_init(&argc, &argv);
+    driver_test_init(argc, argv);
     driver_test_add("/pci/info", test_info);
     driver_test_add("/pci/info-arguments", test_info_arguments);
     driver_test_add("/pci/header", test_header);

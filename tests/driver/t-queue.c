@@ -431,7 +431,7 @@ static void test_no_bus_master(void)
 
 int main(int argc, char **argv)
 {
-    driver_test_init(&argc, &argv);
+    driver_test_init(argc, argv);
     driver_test_add("/queue/round-trips", test_round_trips);
     driver_test_add("/queue/cursor-queue", test_cursor_queue);
     driver_test_add("/queue/scattered", test_scattered);

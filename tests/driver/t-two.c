@@ -161,7 +161,7 @@ static void test_windows_apart(void)
 
 int main(int argc, char **argv)
 {
-    driver_test_init(&argc, &argv);
+    driver_test_init(argc, argv);
     driver_test_add("/two/at-once", test_at_once);
     driver_test_add("/two/same-vm", test_same_vm);
     driver_test_add("/two/neighbour-dies", test_neighbour_dies);

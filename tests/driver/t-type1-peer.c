@@ -230,7 +230,7 @@ static void test_pins_beside_peer(void)
 
 int main(int argc, char **argv)
 {
-    driver_test_init(&argc, &argv);
+    driver_test_init(argc, argv);
     driver_test_add("/type1-peer/vgpu-first", test_vgpu_first);
     driver_test_add("/type1-peer/vgpu-first-udmabuf", test_vgpu_first_udmabuf);
     driver_test_add("/type1-peer/mapped-before", test_mapped_before);

@@ -449,7 +449,7 @@ static void test_race(void)
 
 int main(int argc, char **argv)
 {
-    driver_test_init(&argc, &argv);
+    driver_test_init(argc, argv);
     driver_test_add("/window/memfd", test_memfd);
     driver_test_add("/window/udmabuf", test_udmabuf);
     driver_test_add("/window/pieces", test_pieces);

@@ -2,7 +2,7 @@
 /* The harness of the driver tests. */
 #include "driver_test.h"
 
-#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -120,18 +120,40 @@ static bool reap_leftovers(void)
     }
 }
 
-static void run_child(const DriverTest *test)
+static void run_child(const DriverTest *test, int output)
 {
     /* GTest's own words on stdout would be taken for TAP of the program. */
-    dup2(STDERR_FILENO, STDOUT_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
     signal(SIGPIPE, SIG_IGN);
     test->fn();
     fflush(NULL);
     _exit(0);
 }
 
+/* Passes on what the test's processes print, as TAP diagnostics. */
+static void print_output(int output)
+{
+    static GString *line;
+    char buf[4096];
+    ssize_t n;
+
+    if (!line)
+        line = g_string_new(NULL);
+    while ((n = read(output, buf, sizeof(buf))) > 0) {
+        for (ssize_t i = 0; i < n; i++) {
+            if (buf[i] != '\n') {
+                g_string_append_c(line, buf[i]);
+                continue;
+            }
+            printf("# %s\n", g_str_has_prefix(line->str, "# ") ? line->str + 2 : line->str);
+            g_string_truncate(line, 0);
+        }
+    }
+}
+
 /* Waits for the test's process; -1 where it had to be killed. */
-static int wait_child(pid_t pid, unsigned limit_s)
+static int wait_child(pid_t pid, int output, unsigned limit_s)
 {
     int64_t end = now_ms() + (int64_t)limit_s * 1000;
     int status;
@@ -139,6 +161,7 @@ static int wait_child(pid_t pid, unsigned limit_s)
     for (;;) {
         pid_t done = waitpid(pid, &status, WNOHANG);
 
+        print_output(output);
         if (done == pid)
             return status;
         if (now_ms() > end)
@@ -169,18 +192,28 @@ static void run_test(const void *data)
 {
     const DriverTest *test = data;
     unsigned reports;
+    bool reaped;
+    int output[2];
     pid_t pid;
 
     skip_reason[0] = '\0';
+    g_assert_cmpint(pipe2(output, O_CLOEXEC), ==, 0);
+    fcntl(output[0], F_SETFL, O_NONBLOCK);
     fflush(NULL);
     pid = fork();
     g_assert_cmpint(pid, >=, 0);
     if (pid == 0)
-        run_child(test);
+        run_child(test, output[1]);
+    close(output[1]);
 
-    report_status(wait_child(pid, test->limit_s));
-    if (!reap_leftovers())
-        g_test_fail();
+    report_status(wait_child(pid, output[0], test->limit_s));
+    reaped = reap_leftovers();
+    print_output(output[0]);
+    if (!reaped) {
+        printf("Bail out! a process hangs in the kernel; what follows would say nothing\n");
+        exit(1);
+    }
+    close(output[0]);
     if (mdev_host_cleanup(TEST_GPU_PREFIX) < 0) {
         g_test_message("what the test left can't be removed");
         g_test_fail();
@@ -192,10 +225,23 @@ static void run_test(const void *data)
     }
 }
 
-void driver_test_init(int *argc, char ***argv)
+/* The caller's arguments, and: TAP, and go on after a test that fails. */
+static void init_gtest(int argc, char **argv)
 {
-    g_setenv("G_SLICE", "always-malloc", TRUE);
-    g_test_init(argc, argv, G_TEST_OPTION_ISOLATE_DIRS, NULL);
+    char **args = g_new0(char *, (size_t)argc + 3);
+    int n = 0;
+
+    args[n++] = argv[0];
+    args[n++] = g_strdup("--tap");
+    args[n++] = g_strdup("-k");
+    for (int i = 1; i < argc; i++)
+        args[n++] = argv[i];
+    g_test_init(&n, &args, NULL);
+}
+
+void driver_test_init(int argc, char **argv)
+{
+    init_gtest(argc, argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
 
     kernel_log = kernel_log_open();

@@ -24,7 +24,7 @@
 typedef void (*DriverTestFn)(void);
 
 /* To be called first and last in main(). */
-void driver_test_init(int *argc, char ***argv);
+void driver_test_init(int argc, char **argv);
 int driver_test_run(void);
 
 /* @limit_s: seconds after which the test counts as hung; its kernel stacks are printed then. */

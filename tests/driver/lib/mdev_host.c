@@ -122,7 +122,11 @@ int mdev_type_available(const char *gpu, const char *type)
 
 char *mdev_uuid_new(void)
 {
-    return g_uuid_string_random();
+    char *text = NULL;
+
+    /* Not g_uuid_string_random(): forked processes would all draw the same. */
+    g_assert_true(g_file_get_contents("/proc/sys/kernel/random/uuid", &text, NULL, NULL));
+    return g_strchomp(text);
 }
 
 int sysfs_write(const char *path, const char *value)
