@@ -188,6 +188,7 @@ void vgpu_device_revoke(struct vgpu *vgpu)
 {
 	mutex_lock(&vgpu->lock);
 	if (!vgpu->removed) {
+		WRITE_ONCE(vgpu->leaving, true);
 		vgpu->removed = true;
 		vgpu_window_unpublish_all(vgpu);
 		vgpu_engine_event(vgpu, VGPU_EVENT_REMOVED, 0);

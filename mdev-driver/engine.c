@@ -60,7 +60,7 @@ static bool vgpu_engine_settled(struct vgpu *vgpu)
 {
 	const struct vgpu_engine *engine = &vgpu->engine;
 
-	return READ_ONCE(vgpu->removed) || READ_ONCE(engine->failed) ||
+	return READ_ONCE(vgpu->leaving) || READ_ONCE(engine->failed) ||
 	       (READ_ONCE(engine->ready) && READ_ONCE(engine->clean));
 }
 
@@ -73,7 +73,7 @@ int vgpu_engine_wait_ready(struct vgpu *vgpu)
 	left = wait_event_killable_timeout(vgpu->state_wait, vgpu_engine_settled(vgpu), timeout);
 	if (left < 0)
 		return left;
-	if (vgpu->removed)
+	if (READ_ONCE(vgpu->leaving))
 		return -ENODEV;
 	if (READ_ONCE(vgpu->engine.failed)) {
 		dev_err(vgpu_dev(vgpu), "can't be opened: its engine failed: %s\n", vgpu->failure);

@@ -102,6 +102,9 @@ static void vgpu_mdev_remove(struct mdev_device *mdev)
 {
 	struct vgpu *vgpu = dev_get_drvdata(mdev_dev(mdev));
 
+	/* A VMM that waits for an engine in open must not be waited for. */
+	WRITE_ONCE(vgpu->leaving, true);
+	wake_up_all(&vgpu->state_wait);
 	/* Waits until the VMM has closed it, asking again and again. */
 	vfio_unregister_group_dev(&vgpu->vdev);
 	vgpu_device_revoke(vgpu);

@@ -183,6 +183,7 @@ struct vgpu_stats {
  * @irq_lock: eventfds
  * @epoch: see uapi
  * @lost: the engine died in this epoch; the driver answers with errors
+ * @leaving: being removed; no VMM opens it from now on
  * @removed: told to go
  * @resetting: resets that wait for the engine
  * @params: under gpus_lock; @window_bytes_open: latched at open
@@ -201,6 +202,7 @@ struct vgpu {
 
 	bool open;
 	bool lost;
+	bool leaving;
 	bool removed;
 	u32 resetting;
 	u64 epoch;
