@@ -33,5 +33,7 @@ system_files() {
 # l1_files DIR: what L1 has beside.
 l1_files() {
     install -m 755 "$RIG_DIR/l1/guest" "$1/usr/local/lib/rig/guest"
-    mkdir -p "$1/srv/rig"
+    mkdir -p "$1/srv/rig" "$1/etc/modules-load.d"
+    # libvirt looks for KVM once, when it starts.
+    printf '%s\n' kvm_amd tun vhost_net >"$1/etc/modules-load.d/rig.conf"
 }

@@ -3,31 +3,33 @@
 #
 # Guests (L2): the image that L1 gets as a disk, and rig guest.
 
-# guest_image: sets GUEST_IMAGE, a disk with the guests' tree, and with its kernel and our initrd
-# in /boot/rig for whoever starts a guest.
+# guest_image: sets GUEST_IMAGE, a disk with the guests' tree, and GUEST_BOOT, a small one with
+# the image's kernel and our initrd in boot/rig, for whoever starts a guest.
 guest_image() {
-    local key
     tree_l2
     key_once
-    key=$(key_of "$L2_KEY" "$RIG_DIR"/l1/* "$RIG_DIR/lib/files.sh" "$RIG_DIR/lib/image.sh" "$CACHE/ssh/key.pub")
-    GUEST_IMAGE=$CACHE/l2-$L2_KEY/disk-$key.img
-    [ -s "$GUEST_IMAGE" ] || with_lock "$CACHE/lock/l2" guest_image_make
+    GUEST_IMAGE=$CACHE/l2-$L2_KEY/disk.img
+    GUEST_BOOT=$CACHE/l2-$L2_KEY/boot-$(key_of "$RIG_DIR"/l1/* "$RIG_DIR/lib/files.sh" \
+        "$RIG_DIR/lib/image.sh" "$CACHE/ssh/key.pub").img
+    [ -s "$GUEST_IMAGE" ] ||
+        with_lock "$CACHE/lock/l2" image_once "$L2_TREE" "$GUEST_IMAGE" 6G "$CACHE/log/image-l2.log"
+    [ -s "$GUEST_BOOT" ] || with_lock "$CACHE/lock/l2" guest_boot_make
 }
 
-guest_image_make() {
-    [ ! -s "$GUEST_IMAGE" ] || return 0
-    local boot=$L2_TREE/boot/rig version files=$CACHE/l2-$L2_KEY/files
+guest_boot_make() {
+    [ ! -s "$GUEST_BOOT" ] || return 0
+    local dir=$GUEST_BOOT.dir version
     tree_l1
     version=$(basename "$(ls -d "$L2_TREE"/usr/lib/modules/*)")
-    mkdir -p "$boot"
-    [ -s "$boot/vmlinux" ] || vmlinux_of "$L2_TREE/boot/vmlinuz-$version" "$boot/vmlinux" ||
-        fail "guest image" "no vmlinux in $version"
-    rm -rf "$files"
-    system_files "$files" l2
-    initrd_make "$boot/initrd" "$L2_TREE" "$version" "$files" "$RIG_DIR/l1/initrd-init" \
-        virtio_pci virtio_blk virtio_net ext4 crc32c_generic crc32c_intel
-    rm -rf "$files"
-    image_of "$L2_TREE" "$GUEST_IMAGE" 6G "$CACHE/log/image-l2.log"
+    rm -rf "$dir"
+    mkdir -p "$dir/disk/boot/rig"
+    vmlinux_of "$L2_TREE/boot/vmlinuz-$version" "$dir/disk/boot/rig/vmlinux" ||
+        fail "guest image" "no vmlinux in $L2_TREE/boot/vmlinuz-$version"
+    system_files "$dir/files" l2
+    initrd_make "$dir/disk/boot/rig/initrd" "$L2_TREE" "$version" "$dir/files" \
+        "$RIG_DIR/l1/initrd-init" virtio_pci virtio_blk virtio_net ext4 crc32c_generic crc32c_intel
+    image_of "$dir/disk" "$GUEST_BOOT" 128M "$CACHE/log/image-boot.log"
+    rm -rf "$dir"
 }
 
 verb_guest() {

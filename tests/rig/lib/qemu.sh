@@ -19,7 +19,8 @@ qemu_args() {
     )
     qemu_disk root "$RUN/root.qcow2" qcow2
     qemu_disk kernel "$RUN/kernel.qcow2" qcow2
-    [ -z "${GUEST_IMAGE:-}" ] || qemu_disk guest "$GUEST_IMAGE" raw ,read-only=on
+    qemu_disk guest "$GUEST_IMAGE" raw ,read-only=on
+    qemu_disk guestboot "$GUEST_BOOT" raw ,read-only=on
     # A physical function for vfio-pci tests, alone behind its root port.
     qemu_port nic 0
     QEMU_ARGS+=(-netdev user,id=net1,net=10.0.3.0/24 -device e1000e,netdev=net1,bus=nic,romfile=)

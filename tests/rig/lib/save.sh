@@ -6,7 +6,8 @@
 # state_key: what a saved state stands on. Its disks' backing images are named by the same keys,
 # so they are never rebuilt under it.
 state_key() {
-    key_of "$L1_KEY" "$(basename "$KERNEL_DIR")" "$(basename "$GUEST_IMAGE")" "$RIG_DIR/lib/qemu.sh"
+    key_of "$L1_KEY" "$(basename "$KERNEL_DIR")" "$L2_KEY" "$(basename "$GUEST_BOOT")" \
+        "$RIG_DIR/lib/qemu.sh"
 }
 
 qmp() { in_tree_with_lib python3 /rig-lib/qmp.py "$RUN/qmp" "$@"; }
