@@ -33,13 +33,13 @@ guest_boot_make() {
 }
 
 verb_guest() {
-    [ $# -ge 2 ] || die_usage "guest: NAME up|run|put|get|monitor|log|down"
+    [ $# -ge 2 ] || die_usage "guest: NAME up|adopt|run|put|get|monitor|log|down"
     local name=$1 verb=$2
     shift 2
     check_name "$name"
     need_l1
     case $verb in
-    up | run | put | get | monitor | log | down) "guest_$verb" "$name" "$@" ;;
+    up | adopt | run | put | get | monitor | log | down) "guest_$verb" "$name" "$@" ;;
     *) die_usage "guest: unknown verb $verb" ;;
     esac
 }
@@ -70,6 +70,14 @@ guest_up() {
     remote_run l1 /usr/local/lib/rig/guest up "$name" "$number" "$memory" "$cpus" "$init" "$@" ||
         guest_failed "$name" "QEMU in L1 did not start"
     guest_wait "$name"
+}
+
+# guest_adopt NAME ADDRESS: a guest that someone else started in L1, as libvirt, gets the same
+# run, put and get.
+guest_adopt() {
+    [[ ${2:-} =~ ^[0-9]+(\.[0-9]+){3}$ ]] || die_usage "guest adopt: an IPv4 address that L1 reaches"
+    mkdir -p "$RUN/guests/l2-$1"
+    echo "$2" >"$RUN/guests/l2-$1/address"
 }
 
 # guest_number NAME: 11 and up, by which guests have their addresses.

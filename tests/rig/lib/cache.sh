@@ -1,0 +1,36 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+#
+# rig prepare fills the cache; rig clean takes out what no key names any more.
+
+verb_prepare() {
+    local kernel=6.12
+    if [ "${1:-}" = --kernel ]; then
+        need_value "$@"
+        kernel=$2
+        shift 2
+    fi
+    [ $# = 0 ] || die_usage "prepare: unknown option $1"
+    kernel_check "$kernel"
+    need_root
+    l1_image
+    kernel_image "$kernel"
+    guest_image
+    udmabuf_shim >/dev/null
+}
+
+# What a running rig or a saved state stands on stays, whatever its key.
+verb_clean() {
+    local dir keep kernel used
+    need_root
+    keep=" l1-$L1_BASE l1-$L1_KEY l2-$L2_BASE l2-$L2_KEY "
+    for kernel in $KERNELS; do keep+="kernel-$kernel-$(kernel_key "$kernel") "; done
+    used=$(cat "$CACHE"/run/*/qemu.args "$CACHE"/state/*/uses 2>/dev/null || true)
+    for dir in "$CACHE"/l1-* "$CACHE"/l2-* "$CACHE"/kernel-*; do
+        [ -d "$dir" ] || continue
+        case $keep in *" $(basename "$dir") "*) continue ;; esac
+        case $used in *"$(basename "$dir")"*) continue ;; esac
+        say "removing $dir"
+        rm -rf --one-file-system "$dir"
+    done
+}
