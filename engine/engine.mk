@@ -77,6 +77,7 @@ install-engine: build/engine/vgpu-engine
 	install -D -m 0755 $< $(DESTDIR)$(PREFIX)/bin/vgpu-engine
 	install -D -m 0644 -t $(DESTDIR)$(SYSTEMD_UNIT_DIR) engine/systemd/vgpu-engine@.service
 	install -D -m 0644 -t $(DESTDIR)$(UDEV_RULES_DIR) engine/udev/60-vgpu.rules
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu engine/udev/vgpu-engine-user
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 engine/vgpu-engine.8
 
 -include $(ENGINE_OBJS:.o=.d) $(wildcard $(ENGINE_TESTS_OUT)/*.d)
