@@ -101,7 +101,7 @@ sub wait_up {
     my ($self, $timeout) = @_;
     my $limit = $timeout // 300;
     VGPU::Lab::host(<<"SH", timeout => $limit + 20);
-timeout $limit sh -c 'until grep -q "rig: $self->{name} is up" $self->{console}; do sleep 0.5; done' ||
+timeout $limit sh -c 'until grep -q "rig: .* is up" $self->{console}; do sleep 0.5; done' ||
     { tail -n 20 $self->{console}; exit 1; }
 SH
     my $kernel = $self->run('uname -r', timeout => 120);
@@ -178,6 +178,20 @@ sub detach {
         sleep 0.5;
     }
     die "$self->{name}: 90 s after detach-device the guest still has the vGPU\n";
+}
+
+# The address in the guest of a vGPU that it has already; undef where it has not.
+sub find_gpu {
+    my ($self, $vgpu) = @_;
+    return if VGPU::Lab::host("virsh dumpxml $self->{name}") !~ /$vgpu->{uuid}/;
+    my ($only, @more) = $self->gpus;
+    die "$self->{name} has several vGPUs\n" if @more;
+    return $self->{gpu}{ $vgpu->{uuid} } = $only;
+}
+
+sub gpu_of {
+    my ($self, $vgpu) = @_;
+    return $self->{gpu}{ $vgpu->{uuid} } // die "$self->{name} does not have $vgpu->{uuid}\n";
 }
 
 # PCI addresses of the guest's virtio GPUs that have a render node.

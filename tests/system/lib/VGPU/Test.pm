@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+# What the *.t files share: a lab that `check` has brought up (or any rig that is up with KEEP=1), two
+# VMs with a vGPU each, and test points that log.
+#
+#   use VGPU::Test;
+#   my ($red, $blue) = baseline();
+#   point('what must be so', sub { ...; die "why not\n" if ...; return 'what was seen' });
+#   done_testing();
+package VGPU::Test;
+
+use strict;
+use warnings;
+
+use Exporter qw(import);
+use File::Basename qw(basename);
+use File::Path qw(make_path);
+use Test::More;
+use Time::HiRes qw(sleep time);
+use VGPU::Command;
+use VGPU::Compute;
+use VGPU::Lab;
+use VGPU::Tenant;
+use VGPU::Vgpu;
+
+our @EXPORT = qw(baseline point computes keeps_computing done_testing diag sleep time);
+
+my $name = basename($0, '.t');
+my $log;
+
+BEGIN {
+    $| = 1;
+    chdir VGPU::Lab::top() or die "chdir: $!\n";
+    make_path('build/system/logs');
+    my $file = 'build/system/logs/' . basename($0, '.t') . '.log';
+    unlink $file;
+    VGPU::Command::log_to($file);
+}
+
+# One test point. $code dies where it isn't so; what it returns is shown beside.
+sub point {
+    my ($what, $code) = @_;
+    VGPU::Command::note("== $what");
+    my $begin = time;
+    my $seen = eval { $code->() // '' };
+    my $error = $@;
+    my $passed = ok(!$error, sprintf '%s (%.0f s)', $what, time - $begin);
+    if ($error) {
+        VGPU::Command::note("FAILED: $error");
+        diag($error, "log: build/system/logs/$name.log");
+    } else {
+        note($seen) if $seen =~ /\S/;
+    }
+    return $passed;
+}
+
+# The state that every test begins with, restored where another has left something else: both VMs
+# up, both vGPUs there with their engines, red with the first, blue with the second.
+sub baseline {
+    my $gpu = VGPU::Lab::gpu();
+    my ($driver) = VGPU::Lab::host("ls /sys/bus/pci/devices/$gpu/mdev_supported_types")
+        =~ /^(.*)-vgpu-half$/m;
+    my @tenants;
+    for my $pair ([1, 'red', 'half'], [2, 'blue', 'quarter']) {
+        my ($number, $who, $size) = @$pair;
+        my $vgpu = VGPU::Vgpu->new($number, "$driver-vgpu-$size");
+        $vgpu->start($gpu) if !$vgpu->exists;
+        $vgpu->wait_engine;
+        my $tenant = VGPU::Tenant->new($who);
+        $tenant->{vgpu} = $vgpu;
+        $tenant->start if $tenant->state ne 'running';
+        push @tenants, $tenant;
+    }
+    for my $tenant (@tenants) {
+        my $up = $tenant->wait_up;
+        VGPU::Compute::install($tenant);
+        $tenant->find_gpu($tenant->{vgpu}) or $tenant->attach($tenant->{vgpu});
+    }
+    return @tenants;
+}
+
+# Vulkan in a tenant on its own vGPU: the verdict line, or death.
+sub computes {
+    my ($tenant, $options, $timeout) = @_;
+    my $job = VGPU::Compute::vulkan($tenant, $tenant->gpu_of($tenant->{vgpu}), $options);
+    return VGPU::Compute::verdict($job->wait($timeout // 120));
+}
+
+# A job that computes forever has verified $more rounds more within the limit.
+sub keeps_computing {
+    my ($job, $more, $limit) = @_;
+    my $goal = VGPU::Compute::rounds($job) + ($more // 2);
+    $job->expect(qr/^OK round $goal: (.*)/m, $limit // 120);
+    return "round $goal";
+}
+
+1;
