@@ -66,6 +66,24 @@ int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_i
     return ret < 0 ? ret : -ret;
 }
 
+void context_probe_all(struct engine *engine)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, engine->contexts);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct context *context = value;
+        uint64_t id;
+
+        if (context->lost || context->capset != VIRTIO_GPU_CAPSET_VENUS)
+            continue;
+        id = fence_probe_begin(engine, context->id);
+        if (id && context_create_fence(engine, context->id, 0, id) != 0)
+            fence_probe_cancel(engine, id);
+    }
+}
+
 static bool capset_offered(const struct engine *engine, uint32_t capset)
 {
     for (uint32_t i = 0; i < engine->num_capsets; i++) {

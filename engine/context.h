@@ -23,6 +23,12 @@ bool context_alive(struct engine *engine, uint32_t ctx_id);
 int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_idx,
                          uint64_t fence_id);
 
+/*
+ * Nobody tells when a worker dies, and virglrenderer's thread for its fences then spins on the
+ * closed socket. To be called every few seconds: finds the dead ones out.
+ */
+void context_probe_all(struct engine *engine);
+
 void context_lost(struct engine *engine, uint32_t ctx_id);
 
 /* Handlers, see control.h. */

@@ -11,6 +11,9 @@
 /* ring_idx of fences on the global timeline; real ones have 8 bits. */
 #define FENCE_GLOBAL UINT32_MAX
 
+/* queue of fences that no chain waits for. */
+#define FENCE_PROBE UINT32_MAX
+
 struct fence {
     uint64_t id;
     uint64_t epoch;
@@ -53,6 +56,8 @@ static void fence_push_entry(struct engine *engine, const struct fence *fence)
 {
     struct vgpu_transport *transport = engine->transport;
 
+    if (fence->queue == FENCE_PROBE)
+        return;
     transport->ops->push(transport, fence->epoch, fence->queue, fence->token, fence->response,
                          fence->size);
 }
@@ -179,17 +184,23 @@ static bool queue_behind_pending(struct engine *engine, const struct request *re
     return true;
 }
 
+/* The global timeline has ids of 32 bits, of which 0 is "any" in find_last(). */
+static uint64_t next_id(struct fence_table *table)
+{
+    do {
+        table->last_id++;
+    } while ((uint32_t)table->last_id == 0);
+    return table->last_id;
+}
+
 static uint64_t add_pending(struct engine *engine, const struct request *request)
 {
     struct fence_table *table = &engine->fences;
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
+    uint64_t id = next_id(table);
 
-    /* The global timeline has ids of 32 bits of which 0 is "any" in find_last(). */
-    do {
-        table->last_id++;
-    } while ((uint32_t)table->last_id == 0);
-    g_queue_push_tail(&table->pending, fence_new(engine, request, table->last_id));
-    return table->last_id;
+    g_queue_push_tail(&table->pending, fence_new(engine, request, id));
+    return id;
 }
 
 /* virglrenderer would not take the fence. True if it is still there and has been taken back. */
@@ -206,6 +217,27 @@ static bool remove_pending(struct engine *engine, uint64_t id)
         }
     }
     return false;
+}
+
+uint64_t fence_probe_begin(struct engine *engine, uint32_t ctx_id)
+{
+    struct fence_table *table = &engine->fences;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
+    struct fence *fence;
+
+    if (find_last(table, ctx_id, 0, 0))
+        return 0;
+    fence = g_new0(struct fence, 1);
+    fence->id = next_id(table);
+    fence->ctx_id = ctx_id;
+    fence->queue = FENCE_PROBE;
+    g_queue_push_tail(&table->pending, fence);
+    return fence->id;
+}
+
+void fence_probe_cancel(struct engine *engine, uint64_t id)
+{
+    remove_pending(engine, id);
 }
 
 static void respond_error(struct engine *engine, const struct request *request)

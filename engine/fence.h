@@ -47,6 +47,13 @@ void fence_signal_global(struct engine *engine, uint32_t id);
  */
 void fence_fail_context(struct engine *engine, uint32_t ctx_id);
 
+/*
+ * A fence of the engine's own on a context's ring 0, which a living worker signals at once. Returns
+ * its id, for virglrenderer, or 0 where something is pending on that ring, an earlier probe perhaps.
+ */
+uint64_t fence_probe_begin(struct engine *engine, uint32_t ctx_id);
+void fence_probe_cancel(struct engine *engine, uint64_t id);
+
 /* Forgets all without an answer: the epoch is over. */
 void fence_forget_all(struct engine *engine);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "loop.h"
 
+#include "context.h"
 #include "engine.h"
 #include "exit_code.h"
 
@@ -15,6 +16,8 @@
 
 /* Commands per queue before events are looked at again: a reset must not wait for a flood. */
 #define QUEUE_BUDGET 64
+
+#define PROBE_INTERVAL_MS 5000
 
 static int wakeup_fd = -1;
 static volatile sig_atomic_t terminated;
@@ -182,21 +185,47 @@ static bool wait_for_work(struct engine *engine, int timeout, bool *stop, GError
     return !child_died || check_children(error);
 }
 
+/* How long poll() may sleep until contexts want to be looked after; looks after them when it is time. */
+static int probe_contexts(struct engine *engine, gint64 *last)
+{
+    gint64 now = g_get_monotonic_time() / 1000;
+
+    if (g_hash_table_size(engine->contexts) == 0) {
+        *last = now;
+        return -1;
+    }
+    if (now - *last >= PROBE_INTERVAL_MS) {
+        *last = now;
+        context_probe_all(engine);
+    }
+    return (int)(*last + PROBE_INTERVAL_MS - now);
+}
+
+static int earlier(int a, int b)
+{
+    if (a < 0 || b < 0)
+        return MAX(a, b);
+    return MIN(a, b);
+}
+
 bool loop_run(struct engine *engine, GError **error)
 {
     struct vgpu_transport *transport = engine->transport;
-    int timeout = watchdog_timeout();
+    int watchdog = watchdog_timeout();
+    gint64 last_probe = 0;
     uint32_t queues = (1u << VGPU_NUM_QUEUES) - 1; /* the guest may have been there before us */
     bool stop = false;
 
     while (!stop) {
         struct vgpu_engine_event event;
+        int timeout;
         int ret;
 
         queues = run_queues(engine, queues);
+        timeout = earlier(watchdog, probe_contexts(engine, &last_probe));
         if (!wait_for_work(engine, queues ? 0 : timeout, &stop, error))
             return false;
-        if (timeout >= 0)
+        if (watchdog >= 0)
             sd_notify(0, "WATCHDOG=1");
         if (stop)
             break;

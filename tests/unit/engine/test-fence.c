@@ -2,6 +2,8 @@
 /* Each chain is answered once, when its fence is done and not before. */
 #include "fixture.h"
 
+#include "context.h"
+
 #include <string.h>
 
 #define ANY_RING (VIRTIO_GPU_FLAG_FENCE | VIRTIO_GPU_FLAG_INFO_RING_IDX)
@@ -205,6 +207,33 @@ static void test_context_destroyed(struct fixture *f, gconstpointer data G_GNUC_
     g_assert_null(fake_driver_answer(&f->driver, other));
 }
 
+/* A probe answers nothing, is never made twice, and finds a dead worker out. */
+static void test_probe(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t token;
+
+    fixture_create_context(f, 1);
+    context_probe_all(&f->engine);
+    context_probe_all(&f->engine);
+    g_assert_cmpuint(fake_virgl.fences->len, ==, 1);
+    fake_virgl_signal(0);
+    g_assert_cmpuint(g_queue_get_length(&f->engine.fences.pending), ==, 0);
+
+    token = fixture_send_fence(f, 1, 0, 3);
+    context_probe_all(&f->engine);
+    g_assert_cmpuint(fake_virgl.fences->len, ==, 1);
+    fake_virgl_signal(0);
+    g_assert_nonnull(fake_driver_answer(&f->driver, token));
+
+    fake_virgl.fence_result = -1;
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker is gone*");
+    context_probe_all(&f->engine);
+    g_test_assert_expected_messages();
+    g_assert_cmpuint(g_hash_table_size(fake_virgl.contexts), ==, 0);
+    context_probe_all(&f->engine);
+    g_assert_cmpuint(g_queue_get_length(&f->engine.fences.pending), ==, 0);
+}
+
 static void *signal_all(void *data)
 {
     struct fixture *f = data;
@@ -242,6 +271,7 @@ int main(int argc, char **argv)
     fixture_test("/fence/global-virgl", CAPSET_VIRGL, test_global_virgl);
     fixture_test("/fence/global-wraps", CAPSET_VIRGL, test_global_wraps);
     fixture_test("/fence/context-destroyed", 0, test_context_destroyed);
+    fixture_test("/fence/probe", 0, test_probe);
     fixture_test("/fence/threads", 0, test_threads);
     return g_test_run();
 }
