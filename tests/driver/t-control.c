@@ -344,9 +344,9 @@ static void test_set_types_renames(void)
     g_assert_cmpint(mdev_type_available(GPU, "small"), ==, -ENOENT);
 }
 
-#define RACERS 12
-#define RACE_CAPACITY 5
-#define RACE_ROUNDS 4
+#define RACERS 8
+#define RACE_CAPACITY 3
+#define RACE_ROUNDS 2
 
 static void race(void)
 {
