@@ -10,6 +10,8 @@
 
 /* Lines of a report that are shown after its first: enough for the stack. */
 #define CONTEXT_LINES 60
+/* Reports that are shown: the first one matters, the others often follow from it. */
+#define SHOWN_REPORTS 2
 
 /*
  * Stalls and soft lockups are not among them: on an emulated CPU of a busy machine they say nothing
@@ -76,8 +78,8 @@ unsigned kernel_log_check(int fd)
         text = text ? text + 1 : record;
         text[strcspn(text, "\n")] = '\0';
         if (kernel_log_is_trouble(text)) {
-            reports++;
-            context = CONTEXT_LINES;
+            if (++reports <= SHOWN_REPORTS)
+                context = CONTEXT_LINES;
         }
         if (context) {
             context--;
