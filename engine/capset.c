@@ -42,7 +42,8 @@ uint32_t capset_parse(const char *list, GError **error)
         bits |= bit;
     }
     if (!bits)
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "the list of capsets is empty");
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "the list of capsets is empty");
     return bits;
 }
 

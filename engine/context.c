@@ -53,8 +53,8 @@ int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_i
     if (!context || context->lost)
         return -ENOENT;
 
-    ret = virgl_renderer_context_create_fence(ctx_id, VIRGL_RENDERER_FENCE_FLAG_MERGEABLE,
-                                              ring_idx, fence_id);
+    ret = virgl_renderer_context_create_fence(ctx_id, VIRGL_RENDERER_FENCE_FLAG_MERGEABLE, ring_idx,
+                                              fence_id);
     if (ret == 0)
         return 0;
 

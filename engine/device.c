@@ -107,8 +107,7 @@ static int device_unpin(struct vgpu_transport *transport, uint64_t epoch, uint64
     return device_ioctl(transport, VGPU_ENGINE_MEM_UNPIN, &unpin);
 }
 
-static int device_map(struct vgpu_transport *transport, uint64_t offset, uint64_t size,
-                      void **addr)
+static int device_map(struct vgpu_transport *transport, uint64_t offset, uint64_t size, void **addr)
 {
     void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, transport->fd, (off_t)offset);
 

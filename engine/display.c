@@ -43,8 +43,7 @@ uint32_t display_cmd_transfer(struct engine *engine, const struct request *reque
     const struct virtio_gpu_transfer_to_host_2d *cmd = (const void *)request->data;
     uint32_t type = check_rect(engine, cmd->resource_id, &cmd->r);
 
-    if (type == VIRTIO_GPU_RESP_OK_NODATA &&
-        !resource_find(engine, cmd->resource_id)->iov.iov_base)
+    if (type == VIRTIO_GPU_RESP_OK_NODATA && !resource_find(engine, cmd->resource_id)->iov.iov_base)
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
     return type;
 }

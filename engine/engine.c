@@ -131,8 +131,8 @@ int engine_run_queue(struct engine *engine, uint32_t queue, unsigned int budget)
         if (ret == -ESTALE || ret == -EPROTO || ret == -ENOTCONN)
             return ret;
         /*
-         * EMSGSIZE again: the guest has changed the chain in between. ENOMEM, EFAULT: this chain has
-         * failed. There may be others, of which no kick will tell.
+         * EMSGSIZE again: the guest has changed the chain in between. ENOMEM, EFAULT: this chain
+         * has failed. There may be others, of which no kick will tell.
          */
         if (ret < 0)
             continue;

@@ -23,10 +23,10 @@
 #endif
 
 /* Bounds of what one guest can make the engine hold. */
-#define ENGINE_MAX_RESOURCES 65536u
-#define ENGINE_MAX_CONTEXTS 128u /* each is a process; Debian's render server stops at 256 */
-#define ENGINE_MAX_REQUEST (16u << 20)
-#define ENGINE_MAX_CAPSETS 4u
+#define ENGINE_MAX_RESOURCES   65536u
+#define ENGINE_MAX_CONTEXTS    128u /* each is a process; Debian's render server stops at 256 */
+#define ENGINE_MAX_REQUEST     (16u << 20)
+#define ENGINE_MAX_CAPSETS     4u
 #define ENGINE_MAX_CAPSET_SIZE 65536u
 
 #define ENGINE_PAGE_SIZE 4096u

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Answers that wait for the GPU. A request with VIRTIO_GPU_FLAG_FENCE is answered when the work
- * before it on its timeline is done. A timeline is a ring of a context (VIRTIO_GPU_FLAG_INFO_RING_IDX)
- * or the one global timeline.
+ * before it on its timeline is done. A timeline is a ring of a context
+ * (VIRTIO_GPU_FLAG_INFO_RING_IDX) or the one global timeline.
  *
  * virglrenderer is given numbers of our own as fence ids, never the guest's, so a guest can't
  * confuse one fence with another.
@@ -49,7 +49,8 @@ void fence_fail_context(struct engine *engine, uint32_t ctx_id);
 
 /*
  * A fence of the engine's own on a context's ring 0, which a living worker signals at once. Returns
- * its id, for virglrenderer, or 0 where something is pending on that ring, an earlier probe perhaps.
+ * its id, for virglrenderer, or 0 where something is pending on that ring, an earlier probe
+ * perhaps.
  */
 uint64_t fence_probe_begin(struct engine *engine, uint32_t ctx_id);
 void fence_probe_cancel(struct engine *engine, uint64_t id);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-G_DEFINE_QUARK(vgpu-engine-error-quark, engine_error)
+G_DEFINE_QUARK(vgpu_engine_error, engine_error)
 
 void gpu_free(struct gpu *gpu)
 {
@@ -80,11 +80,28 @@ static bool find_render_node(struct gpu *gpu, const char *sysroot, const char *p
     return false;
 }
 
+static const char *icd_hint_of(const char *pci_path)
+{
+    static const char *const hints[][2] = {
+        {"amdgpu", "radeon"}, {"i915", "intel"},      {"xe", "intel"},
+        {"nvidia", "nvidia"}, {"nouveau", "nouveau"}, {"virtio-pci", "virtio"},
+    };
+    g_autofree char *link = g_build_filename(pci_path, "driver", NULL);
+    g_autofree char *target = g_file_read_link(link, NULL);
+    g_autofree char *driver = target ? g_path_get_basename(target) : NULL;
+
+    for (size_t i = 0; driver && i < G_N_ELEMENTS(hints); i++) {
+        if (strcmp(driver, hints[i][0]) == 0)
+            return hints[i][1];
+    }
+    return NULL;
+}
+
 /* NVIDIA's driver talks through nodes of its own; the render node alone won't do. */
 static void add_nvidia_nodes(const struct gpu *gpu, const char *sysroot, GStrvBuilder *nodes)
 {
-    g_autofree char *path = g_strdup_printf("%s/proc/driver/nvidia/gpus/%s/information", sysroot,
-                                            gpu->name);
+    g_autofree char *path =
+        g_strdup_printf("%s/proc/driver/nvidia/gpus/%s/information", sysroot, gpu->name);
     g_autofree char *text = NULL;
     const char *minor;
     unsigned int number;
@@ -122,6 +139,7 @@ static bool lookup_pci(struct gpu *gpu, const char *sysroot, GError **error)
         return false;
     }
 
+    gpu->icd_hint = icd_hint_of(real);
     g_strv_builder_add(nodes, gpu->render_node);
     add_nvidia_nodes(gpu, sysroot, nodes);
     gpu->nodes = g_strv_builder_end(nodes);
@@ -137,6 +155,7 @@ struct gpu *gpu_lookup(const char *name, const char *sysroot, GError **error)
     gpu->name = g_strdup(name);
     if (g_str_has_prefix(name, "soft:")) {
         gpu->soft = true;
+        gpu->icd_hint = "lvp";
         gpu->nodes = g_strdupv((char **)soft_nodes);
         return gpu;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The physical GPU of a vGPU, as sysfs knows it: which device nodes are its, and how a Vulkan device
- * is recognised as it.
+ * The physical GPU of a vGPU, as sysfs knows it: which device nodes are its, and how a Vulkan
+ * device is recognised as it.
  */
 #ifndef ENGINE_GPU_H
 #define ENGINE_GPU_H
@@ -17,6 +17,7 @@
  * @domain, @bus, @device, @function: PCI address
  * @render_node: "/dev/dri/renderD128", or NULL
  * @render_major, @render_minor: its device number
+ * @icd_hint: part of the name of the Vulkan driver that is likely to be its, or NULL
  * @nodes: all device nodes that the GPU's user-space drivers need, NULL terminated
  */
 struct gpu {
@@ -29,6 +30,7 @@ struct gpu {
     char *render_node;
     uint32_t render_major;
     uint32_t render_minor;
+    const char *icd_hint;
     GStrv nodes;
 };
 

@@ -26,7 +26,20 @@ static void add_dir(GPtrArray *manifests, const char *path)
         qsort(manifests->pdata + first, manifests->len - first, sizeof(void *), compare_names);
 }
 
-GStrv icd_list(const char *sysroot)
+/* Keeps the order otherwise. */
+static void move_to_front(GPtrArray *manifests, const char *hint)
+{
+    guint front = 0;
+
+    for (guint i = 0; i < manifests->len; i++) {
+        g_autofree char *name = g_path_get_basename(manifests->pdata[i]);
+
+        if (strstr(name, hint))
+            g_ptr_array_insert(manifests, (gint)front++, g_ptr_array_steal_index(manifests, i));
+    }
+}
+
+GStrv icd_list(const char *sysroot, const char *hint)
 {
     GPtrArray *manifests = g_ptr_array_new();
 
@@ -35,6 +48,8 @@ GStrv icd_list(const char *sysroot)
 
         add_dir(manifests, path);
     }
+    if (hint)
+        move_to_front(manifests, hint);
     g_ptr_array_add(manifests, NULL);
     return (GStrv)g_ptr_array_free(manifests, FALSE);
 }
@@ -87,7 +102,8 @@ char *icd_choose(const struct gpu *gpu, const char *const *manifests, GError **e
 
     g_set_error(error, ENGINE_ERROR, EXIT_CODE_GPU,
                 "GPU %s: no installed Vulkan driver shows exactly this GPU (%s)", gpu->name,
-                seen->len ? seen->str : "none shows any; install mesa-vulkan-drivers or the "
-                                        "vendor's driver");
+                seen->len ? seen->str
+                          : "none shows any; install mesa-vulkan-drivers or the "
+                            "vendor's driver");
     return NULL;
 }

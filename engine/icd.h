@@ -36,8 +36,11 @@ struct icd_report {
 /* Whether exactly one device is shown and it is @gpu. */
 bool icd_matches(const struct icd_report *report, const struct gpu *gpu);
 
-/* Manifests in the standard directories below @sysroot, sorted by name. */
-GStrv icd_list(const char *sysroot);
+/*
+ * Manifests in the standard directories below @sysroot, sorted by name; those with @hint in their
+ * name first, so that the search is short. @hint may be NULL.
+ */
+GStrv icd_list(const char *sysroot, const char *hint);
 
 /*
  * Loads a driver in a child process that it can't outlive, and asks it. False where it crashes,

@@ -116,7 +116,7 @@ static bool handle_reset(struct engine *engine, uint64_t epoch, GError **error)
     return refresh_info(engine, error);
 }
 
-/* CONFIG may change limits at any time, but the epoch that our objects belong to only by a reset. */
+/* CONFIG may change limits at any time, but the epoch of our objects only comes from a reset. */
 static bool handle_config(struct engine *engine, GError **error)
 {
     uint64_t epoch = engine->epoch;
@@ -185,7 +185,7 @@ static bool wait_for_work(struct engine *engine, int timeout, bool *stop, GError
     return !child_died || check_children(error);
 }
 
-/* How long poll() may sleep until contexts want to be looked after; looks after them when it is time. */
+/* Looks after contexts when it is time; returns how long poll() may sleep until then. */
 static int probe_contexts(struct engine *engine, gint64 *last)
 {
     gint64 now = g_get_monotonic_time() / 1000;

@@ -92,7 +92,7 @@ static char *choose_driver(const struct options *options, const struct gpu *gpu,
 
         return icd_choose(gpu, only, error);
     }
-    manifests = icd_list(options->sysroot);
+    manifests = icd_list(options->sysroot, gpu->icd_hint);
     return icd_choose(gpu, (const char *const *)manifests, error);
 }
 

@@ -26,8 +26,8 @@ bool options_parse(struct options *options, int argc, char **argv, GError **erro
     gboolean no_landlock = FALSE;
     gboolean show_version = FALSE;
     const GOptionEntry entries[] = {
-        {"device", 'd', 0, G_OPTION_ARG_FILENAME, &options->device,
-         "The vGPU: /dev/vgpu/<uuid>", "PATH"},
+        {"device", 'd', 0, G_OPTION_ARG_FILENAME, &options->device, "The vGPU: /dev/vgpu/<uuid>",
+         "PATH"},
         {"fd", 'f', 0, G_OPTION_ARG_INT, &options->fd, "The vGPU as an open file", "N"},
         {"capsets", 'c', 0, G_OPTION_ARG_STRING, &capsets,
          "Contexts to offer, of venus, drm, virgl (default: venus,drm)", "LIST"},

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <virglrenderer.h>
 
-#define LOG_BURST 50
+#define LOG_BURST    50
 #define LOG_INTERVAL (10 * G_TIME_SPAN_SECOND)
 
 static struct {

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define ACCESS_READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define ACCESS_READ    (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 #define ACCESS_EXECUTE (ACCESS_READ | LANDLOCK_ACCESS_FS_EXECUTE)
 #define ACCESS_DEVICE                                                                              \
     (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_IOCTL_DEV)
@@ -63,8 +63,10 @@ static const char *const set_variables[][2] = {
     {"__GL_SHADER_DISK_CACHE", "0"},
     /* Mesa's layer that orders devices by taste: there is one, and it has been chosen. */
     {"NODEVICE_SELECT", "1"},
-    /* Mesa's drivers leave thread-local destructors behind, which run when a worker's ring thread
-     * ends, after the loader has unloaded them: the worker would crash at every guest's exit. */
+    /*
+     * Mesa's drivers leave thread-local destructors behind, which run when a worker's ring thread
+     * ends, after the loader has unloaded them: the worker would crash at every guest's exit.
+     */
     {"VK_LOADER_DISABLE_DYNAMIC_LIBRARY_UNLOADING", "1"},
 };
 

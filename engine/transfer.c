@@ -49,9 +49,9 @@ uint32_t transfer_cmd_from_host_3d(struct engine *engine, const struct request *
 
     if (type != VIRTIO_GPU_RESP_OK_NODATA)
         return type;
-    if (virgl_renderer_transfer_read_iov(cmd->resource_id, cmd->hdr.ctx_id, cmd->level,
-                                         cmd->stride, cmd->layer_stride, virgl_box(&box),
-                                         cmd->offset, NULL, 0) != 0)
+    if (virgl_renderer_transfer_read_iov(cmd->resource_id, cmd->hdr.ctx_id, cmd->level, cmd->stride,
+                                         cmd->layer_stride, virgl_box(&box), cmd->offset, NULL,
+                                         0) != 0)
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
     return VIRTIO_GPU_RESP_OK_NODATA;
 }

@@ -33,8 +33,8 @@ struct vgpu_transport_ops {
     /* Maps what pin() named; to be undone with unmap(). */
     int (*map)(struct vgpu_transport *transport, uint64_t offset, uint64_t size, void **addr);
     void (*unmap)(struct vgpu_transport *transport, void *addr, uint64_t size);
-    int (*publish)(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset,
-                   uint64_t size, void *addr);
+    int (*publish)(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset, uint64_t size,
+                   void *addr);
     int (*unpublish)(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset,
                      uint64_t size);
     int (*fail)(struct vgpu_transport *transport, const char *reason);

@@ -83,8 +83,8 @@ static int fake_pop(struct vgpu_transport *transport, struct vgpu_queue_pop *pop
     return 0;
 }
 
-static int fake_push(struct vgpu_transport *transport, uint64_t epoch,
-                     uint32_t queue G_GNUC_UNUSED, uint32_t token, const void *response, size_t size)
+static int fake_push(struct vgpu_transport *transport, uint64_t epoch, uint32_t queue G_GNUC_UNUSED,
+                     uint32_t token, const void *response, size_t size)
 {
     struct fake_driver *driver = fake(transport);
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&driver->lock);

@@ -137,8 +137,7 @@ int virgl_renderer_get_poll_fd(void)
     return 0;
 }
 
-void virgl_set_log_callback(virgl_log_callback_type cb G_GNUC_UNUSED,
-                            void *user_data G_GNUC_UNUSED,
+void virgl_set_log_callback(virgl_log_callback_type cb G_GNUC_UNUSED, void *user_data G_GNUC_UNUSED,
                             virgl_free_data_callback_type free_cb G_GNUC_UNUSED)
 {
 }
@@ -296,8 +295,8 @@ int virgl_renderer_resource_map(uint32_t id, void **map, uint64_t *size)
         return fake_virgl.map_result;
     *size = fake_virgl.map_size ? fake_virgl.map_size : resource->size;
     resource->map_len = *size + PAGE;
-    resource->map = mmap(NULL, resource->map_len, PROT_READ | PROT_WRITE,
-                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    resource->map =
+        mmap(NULL, resource->map_len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     g_assert_true(resource->map != MAP_FAILED);
     *map = resource->map + (fake_virgl.map_misaligned ? 256 : 0);
     return 0;
@@ -326,8 +325,7 @@ int virgl_renderer_transfer_write_iov(uint32_t id, uint32_t ctx_id G_GNUC_UNUSED
                                       uint32_t layer_stride G_GNUC_UNUSED,
                                       struct virgl_box *box G_GNUC_UNUSED,
                                       uint64_t offset G_GNUC_UNUSED,
-                                      struct iovec *iov G_GNUC_UNUSED,
-                                      unsigned int n G_GNUC_UNUSED)
+                                      struct iovec *iov G_GNUC_UNUSED, unsigned int n G_GNUC_UNUSED)
 {
     return find(id) ? 0 : EINVAL;
 }
@@ -336,8 +334,8 @@ int virgl_renderer_transfer_read_iov(uint32_t id, uint32_t ctx_id G_GNUC_UNUSED,
                                      uint32_t level G_GNUC_UNUSED, uint32_t stride G_GNUC_UNUSED,
                                      uint32_t layer_stride G_GNUC_UNUSED,
                                      struct virgl_box *box G_GNUC_UNUSED,
-                                     uint64_t offset G_GNUC_UNUSED,
-                                     struct iovec *iov G_GNUC_UNUSED, int n G_GNUC_UNUSED)
+                                     uint64_t offset G_GNUC_UNUSED, struct iovec *iov G_GNUC_UNUSED,
+                                     int n G_GNUC_UNUSED)
 {
     return find(id) ? 0 : EINVAL;
 }

@@ -31,8 +31,7 @@ void fixture_tear_down(struct fixture *f, gconstpointer capsets G_GNUC_UNUSED)
 
 uint32_t fixture_send(struct fixture *f, const void *request, size_t size)
 {
-    uint32_t token =
-        fake_driver_send(&f->driver, VGPU_QUEUE_CONTROL, request, size, ANSWER_ROOM);
+    uint32_t token = fake_driver_send(&f->driver, VGPU_QUEUE_CONTROL, request, size, ANSWER_ROOM);
 
     g_assert_cmpint(engine_run_queue(&f->engine, VGPU_QUEUE_CONTROL, 16), ==, 0);
     return token;

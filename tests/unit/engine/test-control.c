@@ -193,7 +193,8 @@ static void test_context_limit(struct fixture *f, gconstpointer data G_GNUC_UNUS
         .hdr = {.type = VIRTIO_GPU_CMD_CTX_CREATE, .ctx_id = 0x80000000},
         .context_init = VIRTIO_GPU_CAPSET_VENUS,
     };
-    struct virtio_gpu_ctx_destroy destroy = {.hdr.type = VIRTIO_GPU_CMD_CTX_DESTROY, .hdr.ctx_id = 5};
+    struct virtio_gpu_ctx_destroy destroy = {.hdr.type = VIRTIO_GPU_CMD_CTX_DESTROY,
+                                             .hdr.ctx_id = 5};
 
     for (uint32_t id = 1; id <= ENGINE_MAX_CONTEXTS; id++)
         fixture_create_context(f, id);
@@ -236,7 +237,8 @@ static void test_lost_context(struct fixture *f, gconstpointer data G_GNUC_UNUSE
         struct virtio_gpu_cmd_submit cmd;
         uint32_t dwords[1];
     } buf = {.cmd = {.hdr = {.type = VIRTIO_GPU_CMD_SUBMIT_3D, .ctx_id = 1}, .size = 4}};
-    struct virtio_gpu_ctx_destroy destroy = {.hdr.type = VIRTIO_GPU_CMD_CTX_DESTROY, .hdr.ctx_id = 1};
+    struct virtio_gpu_ctx_destroy destroy = {.hdr.type = VIRTIO_GPU_CMD_CTX_DESTROY,
+                                             .hdr.ctx_id = 1};
     uint32_t fence;
 
     fixture_create_context(f, 1);
@@ -272,7 +274,8 @@ static void test_no_displays(struct fixture *f, gconstpointer data G_GNUC_UNUSED
         g_assert_cmpuint(response->pmodes[i].enabled, ==, 0);
     g_assert_cmphex(fixture_ask(f, &scanout, sizeof(scanout)), ==,
                     VIRTIO_GPU_RESP_ERR_INVALID_SCANOUT_ID);
-    g_assert_cmphex(fixture_ask(f, &edid, sizeof(edid)), ==, VIRTIO_GPU_RESP_ERR_INVALID_SCANOUT_ID);
+    g_assert_cmphex(fixture_ask(f, &edid, sizeof(edid)), ==,
+                    VIRTIO_GPU_RESP_ERR_INVALID_SCANOUT_ID);
 }
 
 int main(int argc, char **argv)

@@ -64,9 +64,11 @@ static void make_sysfs(void)
 
         make_link(target, path);
     }
-    make_link("../../devices/pci0/0000:01:00.0/virtio0/drm/renderD129", "/sys/class/drm/renderD129");
+    make_link("../../devices/pci0/0000:01:00.0/virtio0/drm/renderD129",
+              "/sys/class/drm/renderD129");
     make_link("../../devices/pci0/0000:02:00.0/drm/renderD128", "/sys/class/drm/renderD128");
     make_link("../../devices/pci0/0000:02:00.0/drm/card0", "/sys/class/drm/card0");
+    make_link("../../../bus/pci/drivers/amdgpu", "/sys/devices/pci0/0000:02:00.0/driver");
     make_file("/proc/driver/nvidia/gpus/0000:02:00.0/information",
               "Model: \t\t Some GPU\nDevice Minor: \t 3\n");
     make_file("/usr/share/vulkan/icd.d/b.json", "{}");
@@ -95,6 +97,7 @@ static void test_nvidia(void)
 
     g_assert_no_error(error);
     g_assert_cmpuint(gpu->bus, ==, 2);
+    g_assert_cmpstr(gpu->icd_hint, ==, "radeon");
     g_assert_true(g_strv_contains((const char *const *)gpu->nodes, "/dev/dri/renderD128"));
     g_assert_true(g_strv_contains((const char *const *)gpu->nodes, "/dev/nvidia3"));
     g_assert_true(g_strv_contains((const char *const *)gpu->nodes, "/dev/nvidiactl"));
@@ -154,18 +157,22 @@ static void test_matches(void)
 
 static void test_icd_list(void)
 {
-    g_auto(GStrv) list = icd_list(sysroot);
+    g_auto(GStrv) list = icd_list(sysroot, NULL);
+    g_auto(GStrv) hinted = icd_list(sysroot, "b.");
 
     g_assert_cmpuint(g_strv_length(list), ==, 3);
     g_assert_true(g_str_has_suffix(list[0], "/etc/vulkan/icd.d/z.json"));
     g_assert_true(g_str_has_suffix(list[1], "/a.json"));
     g_assert_true(g_str_has_suffix(list[2], "/b.json"));
+    g_assert_cmpuint(g_strv_length(hinted), ==, 3);
+    g_assert_true(g_str_has_suffix(hinted[0], "/b.json"));
+    g_assert_true(g_str_has_suffix(hinted[1], "/z.json"));
 }
 
 /* These manifests name no library: every probe fails, and the message says so. */
 static void test_icd_none(void)
 {
-    g_auto(GStrv) list = icd_list(sysroot);
+    g_auto(GStrv) list = icd_list(sysroot, NULL);
     struct gpu *gpu = gpu_lookup("0000:01:00.0", sysroot, NULL);
     g_autoptr(GError) error = NULL;
 

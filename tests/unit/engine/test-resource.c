@@ -92,8 +92,8 @@ static void test_limit(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     };
 
     for (cmd.resource_id = 1; cmd.resource_id <= ENGINE_MAX_RESOURCES; cmd.resource_id++) {
-        uint32_t token = fake_driver_send(&f->driver, VGPU_QUEUE_CONTROL, &cmd, sizeof(cmd),
-                                          ANSWER_ROOM);
+        uint32_t token =
+            fake_driver_send(&f->driver, VGPU_QUEUE_CONTROL, &cmd, sizeof(cmd), ANSWER_ROOM);
 
         engine_run_queue(&f->engine, VGPU_QUEUE_CONTROL, 1);
         g_assert_cmphex(fixture_answer_type(f, token), ==, VIRTIO_GPU_RESP_OK_NODATA);
