@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# TAP: what install-dkms installs can be added, built, installed and removed again by dkms. Changes
+# /usr/src, /var/lib/dkms and /lib/modules, so it is for a throwaway tree: make check-dkms.
+
+set -u
+package=mdev-vgpu/$(cat mdev-driver/VERSION)
+kernel=$(find /lib/modules -mindepth 2 -maxdepth 2 -name build | head -n 1 | cut -d/ -f4)
+number=0
+
+step() {
+    local name=$1 output
+    shift
+    number=$((number + 1))
+    if output=$("$@" 2>&1); then
+        echo "ok $number - $name"
+    else
+        echo "not ok $number - $name"
+        printf '%s\n' "$output" | tail -n 40 | sed 's/^/# /'
+    fi
+}
+
+module_is() {
+    local found
+    found=$(modinfo -k "$kernel" -F "$1" mdev_vgpu) || return
+    [ "$found" = "$2" ] || { echo "$1 is \"$found\", not \"$2\""; return 1; }
+}
+
+gone() { ! modinfo -k "$kernel" mdev_vgpu 2>/dev/null && [ ! -e "/var/lib/dkms/$package" ]; }
+
+echo "TAP version 13"
+echo "1..8"
+echo "# kernel $kernel"
+step "sources are installed" make -s install-dkms
+step "dkms add" dkms add "$package"
+step "dkms build" dkms build "$package" -k "$kernel"
+step "dkms install" dkms install "$package" -k "$kernel"
+step "the kernel's module tree has this version" module_is version "${package#*/}"
+step "under both licences" module_is license "Dual MIT/GPL"
+step "dkms remove" dkms remove "$package" --all
+step "nothing is left" gone
