@@ -110,7 +110,7 @@ static int add_plan(const Session *session, int fd, const Plan *plan)
     g_autoptr(GError) error = NULL;
     gboolean existed;
 
-    if (!control_add(fd, plan, &existed, &error))
+    if (!control_add(fd, session->root, plan, &existed, &error))
         return fail(session, error);
     if (existed)
         fprintf(session->log, "GPU %s: registered already, left as it is\n", plan->gpu);

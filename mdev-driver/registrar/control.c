@@ -73,6 +73,24 @@ static void set_busy(GError **error, const char *root, const char *gpu, const ch
                 gpu, what, *names ? names : "(they were leaving just now, try again)");
 }
 
+/* A parent already: of another driver, or still of ours, from before its driver was unbound. */
+static void set_parent_already(GError **error, const char *root, const char *gpu)
+{
+    g_auto(GStrv) uuids = mdev_uuids(root, gpu);
+    g_autofree char *names = g_strjoinv(" ", uuids);
+
+    if (*names)
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
+                    "GPU %s: it has vGPUs from before: %s; where they are ours, its driver was "
+                    "unbound while VMs held them: detach them and try again; another driver's "
+                    "(Intel GVT-g, NVIDIA vGPU) has to be turned off first",
+                    gpu, names);
+    else
+        set_refused(error, gpu,
+                    "another driver offers mediated devices on it (Intel GVT-g, NVIDIA vGPU); "
+                    "turn that off first");
+}
+
 static struct vgpu_control_gpu make_argument(const Plan *plan)
 {
     struct vgpu_control_gpu argument = {
@@ -87,7 +105,7 @@ static struct vgpu_control_gpu make_argument(const Plan *plan)
     return argument;
 }
 
-gboolean control_add(int fd, const Plan *plan, gboolean *existed, GError **error)
+gboolean control_add(int fd, const char *root, const Plan *plan, gboolean *existed, GError **error)
 {
     struct vgpu_control_gpu argument = make_argument(plan);
 
@@ -99,9 +117,7 @@ gboolean control_add(int fd, const Plan *plan, gboolean *existed, GError **error
         *existed = TRUE;
         return TRUE;
     case EBUSY:
-        set_refused(error, plan->gpu,
-                    "another driver offers mediated devices on it (Intel GVT-g, NVIDIA vGPU); "
-                    "turn that off first");
+        set_parent_already(error, root, plan->gpu);
         return FALSE;
     case ENODEV:
         set_refused(error, plan->gpu, "the device has just gone");

@@ -16,7 +16,8 @@ int control_open(const char *root, GError **error);
  * Registers a GPU. One that is registered already is no error: it stays as it is and *@existed is
  * set.
  */
-gboolean control_add(int fd, const Plan *plan, gboolean *existed, GError **error);
+gboolean control_add(int fd, const char *root, const Plan *plan, gboolean *existed,
+                     GError **error);
 
 /* Changes a registered GPU's memory and types. REGISTRAR_ERROR_ABSENT: not registered. */
 gboolean control_update(int fd, const char *root, const Plan *plan, GError **error);

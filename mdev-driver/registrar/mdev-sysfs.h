@@ -19,7 +19,7 @@ typedef struct {
     char **uuids;
 } MdevType;
 
-/* All mdev parents, named as in gpus.conf; other drivers' too, as sysfs does not tell them apart. */
+/* All mdev parents, named as in gpus.conf; other drivers' too: sysfs does not tell them apart. */
 char **mdev_gpus(const char *root);
 
 /* Types of a GPU, sorted by name; of MdevType; empty where it is no mdev parent. */

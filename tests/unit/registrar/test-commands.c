@@ -224,7 +224,7 @@ static void test_errno(void)
         const char *part;
     } cases[] = {
         { "add", EEXIST, 0, "registered already" },
-        { "add", EBUSY, REGISTRAR_ERROR_REFUSED, "another driver offers mediated devices" },
+        { "add", EBUSY, REGISTRAR_ERROR_REFUSED, "has vGPUs from before: " UUID_A " " UUID_B ";" },
         { "add", ENODEV, REGISTRAR_ERROR_REFUSED, "has just gone" },
         { "add", ENXIO, REGISTRAR_ERROR_REFUSED, "no driver is bound" },
         { "add", ENOTTY, REGISTRAR_ERROR_REFUSED, "not a display controller" },
@@ -247,6 +247,15 @@ static void test_errno(void)
         assert_contains(tree->log, cases[i].part);
         assert_contains(tree->log, GPU);
     }
+}
+
+static void test_other_parent(void)
+{
+    g_autoptr(Tree) tree = usual_tree();
+
+    fake_driver.fail = EBUSY;
+    g_assert_cmpint(tree_run(tree, "add", GPU), ==, REGISTRAR_ERROR_REFUSED);
+    assert_contains(tree->log, "another driver offers mediated devices");
 }
 
 static void test_update(void)
@@ -290,7 +299,7 @@ static void test_check(void)
 
     g_assert_cmpint(tree_run(tree, "check", NULL), ==, 0);
     g_assert_cmpuint(fake_driver.calls, ==, 0);
-    assert_contains(tree->out, "GPU " GPU " (amdgpu), 256 MiB of memory from the size of its BAR 2");
+    assert_contains(tree->out, "GPU " GPU " (amdgpu), 256 MiB of memory from the size of its BAR");
     assert_contains(tree->out, "half                              128 MiB     1 MiB      7  50%");
     assert_contains(tree->out, "type large is left out");
     g_assert_null(strstr(tree->out, "intel"));
@@ -327,6 +336,7 @@ void add_command_tests(void)
     g_test_add_func("/add/wrong-device", test_wrong_device);
     g_test_add_func("/driver/none", test_no_driver);
     g_test_add_func("/driver/errno", test_errno);
+    g_test_add_func("/driver/other-parent", test_other_parent);
     g_test_add_func("/update", test_update);
     g_test_add_func("/remove", test_remove);
     g_test_add_func("/check", test_check);
