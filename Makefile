@@ -40,6 +40,7 @@ check-fuzz:
 
 check-module:
 	prove -v tests/module.t
+	$(MAKE) --no-print-directory check-dkms KERNEL=6.12
 
 clean:
 	rm -rf build

@@ -377,7 +377,7 @@ static vm_fault_t vgpu_mem_fault(struct vm_fault *vmf)
 	if (object)
 		page = object->pages[(offset - object->offset) >> PAGE_SHIFT];
 	if (!page || ((unsigned long)page & 1))
-		page = vgpu->window.scratch;
+		page = vgpu->mem.blank;
 	noreclaim = memalloc_noreclaim_save();
 	ret = vmf_insert_pfn(vmf->vma, vmf->address, page_to_pfn(page));
 	memalloc_noreclaim_restore(noreclaim);
@@ -415,9 +415,16 @@ int vgpu_mem_mmap(struct vgpu *vgpu, struct vm_area_struct *vma)
 	return 0;
 }
 
-void vgpu_mem_init(struct vgpu *vgpu)
+int vgpu_mem_init(struct vgpu *vgpu)
 {
 	mutex_init(&vgpu->mem.lock);
 	INIT_LIST_HEAD(&vgpu->mem.objects);
 	vgpu->mem.next_offset = VGPU_MEM_OFFSET_BASE;
+	vgpu->mem.blank = vgpu_blank_page_new();
+	return vgpu->mem.blank ? 0 : -ENOMEM;
+}
+
+void vgpu_mem_fini(struct vgpu *vgpu)
+{
+	__free_page(vgpu->mem.blank);
 }

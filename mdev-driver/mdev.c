@@ -29,7 +29,7 @@ int vgpu_object_init(struct vgpu *vgpu)
 	init_waitqueue_head(&vgpu->state_wait);
 	INIT_LIST_HEAD(&vgpu->node);
 	INIT_WORK(&vgpu->lost_work, vgpu_device_lost_work);
-	vgpu_mem_init(vgpu);
+	vgpu_window_init(vgpu);
 	vgpu_engine_init(vgpu);
 
 	vgpu->table = kvcalloc(VGPU_VQ_MAX_DESCS, sizeof(*vgpu->table), GFP_KERNEL);
@@ -37,16 +37,16 @@ int vgpu_object_init(struct vgpu *vgpu)
 	vgpu->bounce = kvmalloc(VGPU_BOUNCE_SIZE, GFP_KERNEL);
 	if (!vgpu->table || !vgpu->chain || !vgpu->bounce)
 		goto err_free;
-	ret = vgpu_window_init(vgpu);
+	ret = vgpu_mem_init(vgpu);
 	if (ret)
 		goto err_free;
 	ret = vgpu_anon_inode_new(vgpu);
 	if (ret)
-		goto err_window;
+		goto err_mem;
 	return 0;
 
-err_window:
-	vgpu_window_fini(vgpu);
+err_mem:
+	vgpu_mem_fini(vgpu);
 err_free:
 	kvfree(vgpu->bounce);
 	kfree(vgpu->chain);
@@ -56,11 +56,14 @@ err_free:
 
 void vgpu_object_fini(struct vgpu *vgpu)
 {
+	if (vgpu->window_bytes_open)
+		vgpu_blank_drop(vgpu, 0, vgpu->window_bytes_open);
 	vgpu_anon_inode_free(vgpu);
-	vgpu_window_fini(vgpu);
+	vgpu_mem_fini(vgpu);
 	kvfree(vgpu->bounce);
 	kfree(vgpu->chain);
 	kvfree(vgpu->table);
+	put_device(mdev_dev(vgpu->mdev));
 	if (vgpu->gpu)
 		vgpu_gpu_put(vgpu->gpu);
 }
@@ -74,6 +77,8 @@ static int vgpu_mdev_probe(struct mdev_device *mdev)
 	vgpu = vfio_alloc_device(vgpu, vdev, mdev_dev(mdev), &vgpu_vfio_ops);
 	if (IS_ERR(vgpu))
 		return PTR_ERR(vgpu);
+	/* The engine's file may outlive the mdev. */
+	get_device(mdev_dev(mdev));
 	vgpu->mdev = mdev;
 	vgpu->type = type;
 	dev_set_drvdata(mdev_dev(mdev), vgpu);

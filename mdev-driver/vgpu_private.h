@@ -23,6 +23,7 @@
 #include <linux/vfio.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 
 #include "compat.h"
 #include "model/pci_config.h"
@@ -100,6 +101,7 @@ struct vgpu_cached_page {
  * @cache: pages of rings and small requests
  * @objects: results of MEM_PIN; changes also take vgpu->map_lock
  * @pinned_pages: of objects
+ * @blank: what the engine sees where the VM has taken memory away
  */
 struct vgpu_mem {
 	struct mutex lock;
@@ -108,18 +110,19 @@ struct vgpu_mem {
 	struct list_head objects;
 	u64 next_offset;
 	u64 pinned_pages;
+	struct page *blank;
 };
 
 /*
  * struct vgpu_window - what the engine shows in the host-visible window
  * @ranges: struct vgpu_range by offset, under vgpu->map_lock
- * @scratch: shown where nothing is published
+ * @blanks: pages shown where nothing is published, by page index: see blank.c
  */
 struct vgpu_window {
 	struct rb_root ranges;
 	u32 nranges;
 	u64 published_bytes;
-	struct page *scratch;
+	struct xarray blanks;
 };
 
 /*
@@ -299,7 +302,8 @@ void vgpu_queue_forget(struct vgpu *vgpu);
 void vgpu_queue_answer_lost(struct vgpu *vgpu);
 
 /* guest_mem.c: guest memory */
-void vgpu_mem_init(struct vgpu *vgpu);
+int vgpu_mem_init(struct vgpu *vgpu);
+void vgpu_mem_fini(struct vgpu *vgpu);
 extern const struct vgpu_guest_ops vgpu_guest_ops;
 int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_pin *arg, const struct vgpu_mem_entry *entries);
 int vgpu_mem_unpin(struct vgpu *vgpu, u64 offset);
@@ -308,13 +312,18 @@ void vgpu_mem_release_all(struct vgpu *vgpu);
 int vgpu_mem_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
 
 /* window.c: the host-visible window */
-int vgpu_window_init(struct vgpu *vgpu);
-void vgpu_window_fini(struct vgpu *vgpu);
+void vgpu_window_init(struct vgpu *vgpu);
 int vgpu_window_publish(struct vgpu *vgpu, const struct vgpu_window_range *arg);
 int vgpu_window_unpublish(struct vgpu *vgpu, const struct vgpu_window_range *arg);
 void vgpu_window_unpublish_all(struct vgpu *vgpu);
 void vgpu_window_keep_system_pages(struct vgpu *vgpu);
 int vgpu_window_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
+
+/* blank.c: pages shown where there is nothing */
+struct page *vgpu_blank_page_new(void);
+struct page *vgpu_blank_find(struct vgpu *vgpu, u64 offset);
+int vgpu_blank_prepare(struct vgpu *vgpu, u64 offset);
+void vgpu_blank_drop(struct vgpu *vgpu, u64 offset, u64 size);
 
 /* engine.c: /dev/vgpu/<uuid> */
 int vgpu_engine_class_init(void);

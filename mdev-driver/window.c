@@ -336,7 +336,21 @@ static vm_fault_t vgpu_window_insert(struct vm_fault *vmf, u64 offset, unsigned 
 	return ret;
 }
 
-/* Maps what was found. -EAGAIN: the engine's memory has changed meanwhile. */
+/* False: there is no blank page yet. */
+static bool vgpu_window_insert_blank(struct vgpu *vgpu, struct vm_fault *vmf, u64 offset,
+				     vm_fault_t *result)
+{
+	struct page *page = vgpu_blank_find(vgpu, offset);
+
+	if (page)
+		*result = vgpu_window_insert(vmf, offset, page_to_pfn(page));
+	return page;
+}
+
+/*
+ * Maps what was found. -EAGAIN: the engine's memory has changed meanwhile. -ENODATA: there is nothing,
+ * and a blank page is needed.
+ */
 static int vgpu_batch_map(struct vgpu_range *range, struct vgpu_batch *batch, struct vm_fault *vmf,
 			  u64 offset, unsigned long seq, vm_fault_t *result)
 {
@@ -350,8 +364,10 @@ static int vgpu_batch_map(struct vgpu_range *range, struct vgpu_batch *batch, st
 	}
 
 	*result = VM_FAULT_NOPAGE;
-	if (!batch->count)
-		*result = vgpu_window_insert(vmf, offset, page_to_pfn(vgpu->window.scratch));
+	if (!batch->count && !vgpu_window_insert_blank(vgpu, vmf, offset, result)) {
+		mutex_unlock(&vgpu->map_lock);
+		return -ENODATA;
+	}
 	for (i = 0; i < batch->count; i++) {
 		u64 at = batch->offset + ((u64)i << PAGE_SHIFT);
 		struct page **slot = NULL;
@@ -387,18 +403,33 @@ static int vgpu_range_fault(struct vgpu_range *range, struct vm_fault *vmf, u64 
 	return ret;
 }
 
-/* Where no lookup is needed: nothing published, its engine gone, or the page known. */
-static bool vgpu_window_fault_known(struct vgpu *vgpu, struct vgpu_range *range,
-				    struct vm_fault *vmf, u64 offset, vm_fault_t *result)
+/*
+ * Where no lookup is needed: the page is known, nothing is published, or its engine is gone. -EAGAIN: look it
+ * up, with a reference to @range.
+ */
+static int vgpu_window_fault_known(struct vgpu *vgpu, struct vm_fault *vmf, u64 offset,
+				   struct vgpu_range **found, vm_fault_t *result)
 {
+	struct vgpu_range *range;
 	struct page *page = NULL;
+	int ret = 0;
 
+	mutex_lock(&vgpu->map_lock);
+	vgpu->stats.window_faults++;
+	range = vgpu_range_find(vgpu, offset);
 	if (range && range->pages)
 		page = range->pages[(offset - range->offset) >> PAGE_SHIFT];
-	if (!page && range && !range->orphan)
-		return false;
-	*result = vgpu_window_insert(vmf, offset, page_to_pfn(page ?: vgpu->window.scratch));
-	return true;
+	if (page) {
+		*result = vgpu_window_insert(vmf, offset, page_to_pfn(page));
+	} else if (range && !range->orphan) {
+		kref_get(&range->kref);
+		*found = range;
+		ret = -EAGAIN;
+	} else if (!vgpu_window_insert_blank(vgpu, vmf, offset, result)) {
+		ret = -ENODATA;
+	}
+	mutex_unlock(&vgpu->map_lock);
+	return ret;
 }
 
 static vm_fault_t vgpu_window_fault(struct vm_fault *vmf)
@@ -406,25 +437,21 @@ static vm_fault_t vgpu_window_fault(struct vm_fault *vmf)
 	struct vgpu *vgpu = vmf->vma->vm_private_data;
 	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
 	vm_fault_t result = VM_FAULT_SIGBUS;
-	struct vgpu_range *range;
 	int ret = -EAGAIN;
 
 	while (ret == -EAGAIN && !fatal_signal_pending(current)) {
-		mutex_lock(&vgpu->map_lock);
-		vgpu->stats.window_faults++;
-		range = vgpu_range_find(vgpu, offset);
-		if (vgpu_window_fault_known(vgpu, range, vmf, offset, &result)) {
-			mutex_unlock(&vgpu->map_lock);
-			break;
-		}
-		kref_get(&range->kref);
-		mutex_unlock(&vgpu->map_lock);
+		struct vgpu_range *range = NULL;
 
-		ret = vgpu_range_fault(range, vmf, offset, &result);
-		kref_put(&range->kref, vgpu_range_free);
+		ret = vgpu_window_fault_known(vgpu, vmf, offset, &range, &result);
+		if (range) {
+			ret = vgpu_range_fault(range, vmf, offset, &result);
+			kref_put(&range->kref, vgpu_range_free);
+		}
+		if (ret == -ENODATA)
+			ret = vgpu_blank_prepare(vgpu, offset) ?: -EAGAIN;
 		cond_resched();
 	}
-	return result;
+	return ret == -ENOMEM ? VM_FAULT_OOM : result;
 }
 
 static void vgpu_window_vma_open(struct vm_area_struct *vma)
@@ -558,8 +585,7 @@ int vgpu_window_publish(struct vgpu *vgpu, const struct vgpu_window_range *arg)
 		kref_put(&range->kref, vgpu_range_free);
 		return ret;
 	}
-	/* Scratch pages that the guest has touched there. */
-	vgpu_window_zap(vgpu, arg->offset, arg->size);
+	vgpu_blank_drop(vgpu, arg->offset, arg->size);
 	return 0;
 }
 
@@ -586,9 +612,8 @@ void vgpu_window_unpublish_all(struct vgpu *vgpu)
 	lockdep_assert_held(&vgpu->lock);
 	while ((node = rb_first(&vgpu->window.ranges)))
 		vgpu_range_remove(rb_entry(node, struct vgpu_range, node));
-	/* What the guest has written into scratch pages must not be read as an answer later. */
-	vgpu_window_zap(vgpu, 0, vgpu->window_bytes_open);
-	memset(page_address(vgpu->window.scratch), 0xff, PAGE_SIZE);
+	if (vgpu->window_bytes_open)
+		vgpu_blank_drop(vgpu, 0, vgpu->window_bytes_open);
 }
 
 /* The engine is gone: device memory goes now, rings stay until the guest resets the device. */
@@ -611,17 +636,8 @@ void vgpu_window_keep_system_pages(struct vgpu *vgpu)
 	}
 }
 
-int vgpu_window_init(struct vgpu *vgpu)
+void vgpu_window_init(struct vgpu *vgpu)
 {
 	vgpu->window.ranges = RB_ROOT;
-	vgpu->window.scratch = alloc_page(GFP_KERNEL);
-	if (!vgpu->window.scratch)
-		return -ENOMEM;
-	memset(page_address(vgpu->window.scratch), 0xff, PAGE_SIZE);
-	return 0;
-}
-
-void vgpu_window_fini(struct vgpu *vgpu)
-{
-	__free_page(vgpu->window.scratch);
+	xa_init(&vgpu->window.blanks);
 }

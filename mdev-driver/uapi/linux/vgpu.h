@@ -94,7 +94,8 @@ struct vgpu_control_remove {
 
 /*
  * Makes the GPU an mdev parent. Its own driver stays bound.
- * EEXIST: registered already. EBUSY: an mdev parent already by another driver (GVT-g, NVIDIA vGPU).
+ * EEXIST: registered already. EBUSY: an mdev parent already by another driver (GVT-g, NVIDIA vGPU), or
+ * a GPU that was unbound and bound again while a VM still holds a vGPU of its former life.
  * ENODEV: no such PCI device. ENXIO: the device has no driver bound, so nothing can run on it.
  * ENOTTY: not a display controller.
  */
