@@ -11,16 +11,27 @@
 #define VIRTIO_GPU_CAPSET_DRM 6
 #endif
 
+/* "virgl" stands for two, of which guests choose one. */
 static const struct {
     const char *name;
+    const char *shown;
     enum capset_bits bit;
     uint32_t id;
 } capset_names[] = {
-    {"virgl", CAPSET_VIRGL, VIRTIO_GPU_CAPSET_VIRGL},
-    {"virgl", CAPSET_VIRGL, VIRTIO_GPU_CAPSET_VIRGL2},
-    {"venus", CAPSET_VENUS, VIRTIO_GPU_CAPSET_VENUS},
-    {"drm", CAPSET_DRM, VIRTIO_GPU_CAPSET_DRM},
+    {"virgl", "virgl", CAPSET_VIRGL, VIRTIO_GPU_CAPSET_VIRGL},
+    {"virgl", "virgl2", CAPSET_VIRGL, VIRTIO_GPU_CAPSET_VIRGL2},
+    {"venus", "venus", CAPSET_VENUS, VIRTIO_GPU_CAPSET_VENUS},
+    {"drm", "drm", CAPSET_DRM, VIRTIO_GPU_CAPSET_DRM},
 };
+
+const char *capset_name(uint32_t id)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(capset_names); i++) {
+        if (capset_names[i].id == id)
+            return capset_names[i].shown;
+    }
+    return "unknown";
+}
 
 uint32_t capset_parse(const char *list, GError **error)
 {

@@ -19,6 +19,9 @@ enum capset_bits {
 /* "venus,drm,virgl". 0 with @error set where a name is unknown or none is given. */
 uint32_t capset_parse(const char *list, GError **error);
 
+/* For people. */
+const char *capset_name(uint32_t id);
+
 /*
  * Fills engine->capsets with what virglrenderer has of @wanted, in the order in which the guest
  * counts them. Needs virglrenderer initialised.

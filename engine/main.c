@@ -3,6 +3,7 @@
  * The order matters: the GPU is looked up while all of sysfs is there, then the sandbox closes, and
  * only inside it is a Vulkan driver loaded for the first time.
  */
+#include "capset.h"
 #include "device.h"
 #include "engine.h"
 #include "exit_code.h"
@@ -117,6 +118,15 @@ static bool start_renderer(struct engine *engine, const struct options *options,
     return ok;
 }
 
+static void log_capsets(const struct engine *engine)
+{
+    g_autoptr(GString) ids = g_string_new(NULL);
+
+    for (uint32_t i = 0; i < engine->num_capsets; i++)
+        g_string_append_printf(ids, " %s", capset_name(engine->capsets[i].id));
+    g_message("offers%s to the guest", ids->str);
+}
+
 static bool become_ready(struct engine *engine, GError **error)
 {
     struct vgpu_transport *transport = engine->transport;
@@ -124,6 +134,7 @@ static bool become_ready(struct engine *engine, GError **error)
 
     if (ret < 0)
         return device_error(error, "the driver does not take this engine", ret);
+    log_capsets(engine);
     sd_notifyf(0, "READY=1\nSTATUS=vGPU of type %.*s on %s", VGPU_TYPE_NAME_LEN, engine->info.type,
                engine->info.gpu);
     return true;

@@ -16,6 +16,7 @@
 static struct {
     uint32_t capsets;
     char *render_node;
+    bool trying; /* something else can still be tried, so complaints don't count */
 } renderer;
 
 static void on_global_fence(void *cookie, uint32_t fence)
@@ -51,7 +52,7 @@ static void on_log(enum virgl_log_level_flags level, const char *message,
     gint64 now = g_get_monotonic_time();
     bool quiet;
 
-    if (level < VIRGL_LOG_LEVEL_WARNING)
+    if (level < VIRGL_LOG_LEVEL_WARNING || renderer.trying)
         return;
 
     g_mutex_lock(&lock);
@@ -103,19 +104,20 @@ static int try_init(struct engine *engine, uint32_t capsets)
 static int init_best(struct engine *engine, uint32_t wanted, uint32_t *got)
 {
     static const uint32_t leave_out[] = {0, CAPSET_DRM, CAPSET_VIRGL, CAPSET_DRM | CAPSET_VIRGL};
+    uint32_t sets[G_N_ELEMENTS(leave_out)];
+    size_t count = 0;
     int ret = -ENOSYS;
 
     for (size_t i = 0; i < G_N_ELEMENTS(leave_out); i++) {
-        uint32_t capsets = wanted & ~leave_out[i];
-
-        if (capsets == 0 || (i > 0 && (wanted & leave_out[i]) != leave_out[i]))
-            continue;
-        ret = try_init(engine, capsets);
-        if (ret == 0) {
-            *got = capsets;
-            return 0;
-        }
+        if ((wanted & leave_out[i]) == leave_out[i] && (wanted & ~leave_out[i]))
+            sets[count++] = wanted & ~leave_out[i];
     }
+    for (size_t i = 0; i < count && ret != 0; i++) {
+        renderer.trying = i + 1 < count;
+        ret = try_init(engine, sets[i]);
+        *got = sets[i];
+    }
+    renderer.trying = false;
     return ret;
 }
 
