@@ -13,7 +13,7 @@ use VGPU::Command;
 my $top = abs_path(dirname(__FILE__) . '/../../../..');
 my $stage = 'build/system/stage';
 our $rig_name = $ENV{RIG_NAME} // 'system';
-our $guest_init = '/sbin/init';
+our $guest_init = $ENV{VGPU_GUEST_INIT} // '/sbin/init';
 
 sub top { return $top }
 
@@ -47,6 +47,13 @@ rm -rf $stage
 make --no-print-directory -s KVER=\$kernel install DESTDIR=$stage
 install -D -m 644 build/module-\$kernel/mdev_vgpu.ko $stage/usr/lib/modules/\$kernel/updates/mdev_vgpu.ko
 strip --strip-debug $stage/usr/lib/modules/\$kernel/updates/mdev_vgpu.ko
+# depmod is slow in L1, so its indexes are made here, over links to the kernel's modules.
+rm -rf build/system/depmod
+mkdir -p build/system/depmod/lib/modules
+cp -rs /lib/modules/\$kernel build/system/depmod/lib/modules/
+cp -r $stage/usr/lib/modules/\$kernel/updates build/system/depmod/lib/modules/\$kernel/
+depmod -b build/system/depmod \$kernel
+find build/system/depmod/lib/modules/\$kernel -maxdepth 1 -name 'modules.*' -type f -exec cp -t $stage/usr/lib/modules/\$kernel/ {} +
 modinfo -F version build/module-\$kernel/mdev_vgpu.ko | sed 's/^/mdev_vgpu.ko /'
 build/engine/vgpu-engine --version
 SH
@@ -66,7 +73,7 @@ sub install {
     VGPU::Command::run(['bash', '-c', 'tar -C "$0" --owner=0 --group=0 -czf - . | "$@"',
         "$top/$stage", rig('run', '--', 'tar', '-C', '/', '-xzf', '-', '--no-overwrite-dir')],
         name => '[L1] make install', timeout => 120);
-    host('depmod -a && systemctl daemon-reload && udevadm control --reload', timeout => 120);
+    host('systemctl daemon-reload && udevadm control --reload', timeout => 120);
     return;
 }
 
@@ -113,6 +120,15 @@ sub adopt_guest {
     open my $out, '>', "$dir/guests/l2-$name/address" or die "$dir: $!\n";
     print {$out} "$address\n";
     close $out or die "$dir: $!\n";
+    return;
+}
+
+# Ends the connection to a guest that is not there any more: it would hang for minutes.
+sub hang_up {
+    my ($name) = @_;
+    my $dir = VGPU::Command::run([rig('path', 'run')]);
+    chomp $dir;
+    VGPU::Command::run(['ssh', '-F', "$dir/ssh_config", '-O', 'exit', "l2-$name"], fail => 1);
     return;
 }
 

@@ -78,35 +78,76 @@ $ports
 XML
 }
 
-# Defines the domain and starts it; does not wait until it is up.
+# Defines the domains and starts them, side by side; does not wait until they are up.
 sub start {
-    my ($self) = @_;
-    my $name = $self->{name};
-    VGPU::Lab::host(<<"SH", stdin => $self->domain_xml, timeout => 180);
-set -e
-/usr/local/lib/rig/guest prepare
-image=/dev/\$(grep -lx guest /sys/block/vd*/serial | cut -d/ -f4)
+    my (@tenants) = @_;
+    my $script = "set -e\n/usr/local/lib/rig/guest prepare\n"
+        . "image=/dev/\$(grep -lx guest /sys/block/vd*/serial | cut -d/ -f4)\n";
+    for my $self (@tenants) {
+        my $name = $self->{name};
+        $script .= <<"SH" . $self->domain_xml . "XML\n";
 rm -f $self->{console}
 qemu-img create -q -f qcow2 -F raw -b \$image $images/$name.qcow2
-sed "s,IMAGE,\$image," >/run/$name.xml
-virsh -q define /run/$name.xml
-virsh -q start $name
+sed "s,IMAGE,\$image," >/run/$name.xml <<'XML'
 SH
-    VGPU::Lab::adopt_guest($name, $self->{address});
+        VGPU::Lab::adopt_guest($name, $self->{address});
+    }
+    my @names = map { $_->{name} } @tenants;
+    $script .= <<"SH";
+for name in @names; do virsh -q define /run/\$name.xml; done
+pids=
+for name in @names; do virsh -q start \$name & pids="\$pids \$!"; done
+for pid in \$pids; do wait \$pid; done
+SH
+    VGPU::Lab::host($script, timeout => 240);
     return;
 }
 
-# Waits until the guest runs commands; returns its kernel's version.
+# Waits until the guest runs commands; returns its kernel's version. The guest says on its console that
+# it is up, each time it boots.
 sub wait_up {
     my ($self, $timeout) = @_;
     my $limit = $timeout // 300;
+    my $boots = $self->{boots} // 1;
     VGPU::Lab::host(<<"SH", timeout => $limit + 20);
-timeout $limit sh -c 'until grep -q "rig: .* is up" $self->{console}; do sleep 0.5; done' ||
+timeout $limit sh -c 'until [ \$(grep -c "rig: .* is up" $self->{console}) -ge $boots ]; do sleep 0.5; done' ||
     { tail -n 20 $self->{console}; exit 1; }
 SH
     my $kernel = $self->run('uname -r', timeout => 120);
     chomp $kernel;
     return $kernel;
+}
+
+# Runs $code, which makes the guest boot anew. What was connected to it is cut off; wait_up() then
+# waits for the new boot.
+sub boots_by {
+    my ($self, $code) = @_;
+    my $boots = VGPU::Lab::host("grep -c 'rig: .* is up' $self->{console}", fail => 1);
+    $code->();
+    VGPU::Lab::hang_up($self->{name});
+    $self->{boots} = 1 + $boots;
+    return;
+}
+
+# The reset button.
+sub reset {
+    my ($self) = @_;
+    $self->boots_by(sub { VGPU::Lab::host("virsh reset $self->{name}") });
+    return;
+}
+
+# From inside: an orderly reboot without an orderly shutdown.
+sub reboot {
+    my ($self) = @_;
+    $self->boots_by(sub { $self->job('sync; echo now; reboot -f')->expect(qr/now/, 60) });
+    return;
+}
+
+# A panic; the guest restarts by itself (panic=-1 on its command line).
+sub crash {
+    my ($self) = @_;
+    $self->boots_by(sub { $self->job('echo now; echo c >/proc/sysrq-trigger')->expect(qr/now/, 60) });
+    return;
 }
 
 sub state {
@@ -153,17 +194,11 @@ XML
 # Returns the device's PCI address in the guest.
 sub attach {
     my ($self, $vgpu) = @_;
-    my %before = map { $_ => 1 } $self->gpus;
+    my @before = $self->gpus;
     VGPU::Lab::host("virsh attach-device $self->{name} /dev/stdin --live",
         stdin => hostdev_xml($vgpu->{uuid}), timeout => 120);
-    my $end = time + 60;
-    while (time < $end) {
-        my ($new) = grep { !$before{$_} } $self->gpus;
-        return $self->{gpu}{ $vgpu->{uuid} } = $new if $new;
-        sleep 0.5;
-    }
-    die "$self->{name}: no render node 60 s after attach-device; the guest says:\n"
-        . $self->run('dmesg | tail -n 15', fail => 1);
+    my ($new) = $self->wait_gpus(@before);
+    return $self->{gpu}{ $vgpu->{uuid} } = $new;
 }
 
 # Takes it back and waits until the guest has let go.
@@ -180,13 +215,27 @@ sub detach {
     die "$self->{name}: 90 s after detach-device the guest still has the vGPU\n";
 }
 
-# The address in the guest of a vGPU that it has already; undef where it has not.
+# The address in the guest of a vGPU that the VM has already, as after a boot; undef where it has not.
 sub find_gpu {
     my ($self, $vgpu) = @_;
     return if VGPU::Lab::host("virsh dumpxml $self->{name}") !~ /$vgpu->{uuid}/;
-    my ($only, @more) = $self->gpus;
+    my ($only, @more) = $self->wait_gpus;
     die "$self->{name} has several vGPUs\n" if @more;
     return $self->{gpu}{ $vgpu->{uuid} } = $only;
+}
+
+# Waits until the guest has a GPU with a render node that is not among @known; returns all such.
+sub wait_gpus {
+    my ($self, @known) = @_;
+    my %known = map { $_ => 1 } @known;
+    my $end = time + 90;
+    while (time < $end) {
+        my @new = grep { !$known{$_} } $self->gpus;
+        return @new if @new;
+        sleep 0.5;
+    }
+    die "$self->{name}: no render node after 90 s; the guest says:\n"
+        . $self->run('dmesg | tail -n 15', fail => 1);
 }
 
 sub gpu_of {
@@ -204,7 +253,9 @@ sub gpus {
 sub destroy {
     my ($self) = @_;
     VGPU::Lab::host("virsh destroy $self->{name}", fail => 1);
+    VGPU::Lab::hang_up($self->{name});
     $self->{gpu} = {};
+    delete $self->{boots};
     return;
 }
 

@@ -67,9 +67,10 @@ sub baseline {
         $vgpu->wait_engine;
         my $tenant = VGPU::Tenant->new($who);
         $tenant->{vgpu} = $vgpu;
-        $tenant->start if $tenant->state ne 'running';
         push @tenants, $tenant;
     }
+    my @down = grep { $_->state ne 'running' } @tenants;
+    VGPU::Tenant::start(@down) if @down;
     for my $tenant (@tenants) {
         my $up = $tenant->wait_up;
         VGPU::Compute::install($tenant);

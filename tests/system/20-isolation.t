@@ -1,0 +1,82 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# Two guests keep to themselves: red computes and checks all the time, whatever blue does.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use VGPU::Test;
+
+my ($red, $blue) = baseline();
+my $blue_gpu = $blue->gpu_of($blue->{vgpu});
+my $work = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever --seed 42');
+$work->expect(qr/^OK round 1:/m, 120);
+
+point('red is right while blue floods: many processes, contexts without end', sub {
+    my $flood = $blue->job(<<"SH");
+for seed in 1 2 3 4 5 6; do
+    on-gpu $blue_gpu vk-compute --fresh --forever --size 16384 --iterations 65536 --seed \$seed &
+done
+wait
+SH
+    $flood->expect(qr/^OK round 2:/m, 240);
+    my $seen = keeps_computing($work, 5, 240);
+    $blue->run('pkill -KILL -x vk-compute', fail => 1);
+    $flood->wait(60, fail => 1);
+    my $others = () = $flood->output =~ /^OK round/mg;
+    return "$seen of red; blue verified $others rounds in 6 processes";
+});
+
+point('blue, whose processes were killed in the middle, computes', sub { computes($blue) });
+
+point('red is right while blue takes all the memory that it can get', sub {
+    my $job = VGPU::Compute::vulkan($blue, $blue_gpu, '--size 67108864 --rounds 1 --iterations 1');
+    my $seen = keeps_computing($work, 3, 240);
+    $job->wait(240, fail => 1);
+    return "$seen of red; blue ended with status $VGPU::Command::status: " . ($job->output =~ s/\n.*//sr);
+});
+
+point('red is right while blue is reset (virsh reset) in the middle of its work', sub {
+    my $job = VGPU::Compute::vulkan($blue, $blue_gpu, '--forever');
+    $job->expect(qr/^OK round 1:/m, 120);
+    $blue->reset;
+    my $seen = keeps_computing($work, 3, 240);
+    $job->stop;
+    $blue->wait_up;
+    return $seen;
+});
+
+point('blue computes after its reset', sub {
+    $blue->find_gpu($blue->{vgpu}) or die "blue has lost its vGPU\n";
+    return computes($blue);
+});
+
+point('red is right while blue is destroyed in the middle of its work', sub {
+    my $job = VGPU::Compute::vulkan($blue, $blue->gpu_of($blue->{vgpu}), '--forever');
+    $job->expect(qr/^OK round 1:/m, 120);
+    $blue->destroy;
+    my $seen = keeps_computing($work, 3, 240);
+    $job->stop;
+    return $seen;
+});
+
+point("blue's engine is there for the next VM", sub {
+    my $pid = $blue->{vgpu}->wait_engine;
+    return "engine $pid, failure: '" . $blue->{vgpu}->attribute('failure') . q{'};
+});
+
+point('red has never had a wrong value', sub {
+    die $work->output if !$work->running;
+    my $rounds = VGPU::Compute::rounds($work);
+    $red->run('pkill -x vk-compute', fail => 1);
+    $work->wait(60, fail => 1);
+    die $work->output if $work->output =~ /FAIL/;
+    return "$rounds rounds verified";
+});
+
+point('the kernel of the host has nothing to complain about', sub {
+    my $complaints = VGPU::Lab::kernel_complaints();
+    die $complaints if $complaints =~ /\S/;
+});
+
+done_testing();

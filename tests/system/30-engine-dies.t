@@ -1,0 +1,81 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# An engine is killed while its guest computes: the guest's program fails, and never takes wrong data for
+# right; after the guest's driver was rebound it computes again, with the engine that systemd started.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use VGPU::Test;
+
+my ($red, $blue) = baseline();
+my $other = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever');
+$other->expect(qr/^OK round 1:/m, 120);
+
+# Kills the engine's main process, or its whole control group, while a program computes; returns how
+# the program ended.
+sub kill_while {
+    my ($program, $options, $how) = @_;
+    my $vgpu = $blue->{vgpu};
+    my $before = $vgpu->engine_pid;
+    my $job = $program->($blue, $blue->gpu_of($vgpu), "$options --timeout 60");
+    $job->expect(qr/^OK round 2:/m, 240);
+    VGPU::Lab::host(sprintf $how, $before);
+    my $begin = time;
+    $job->wait(120, fail => 1);
+    my ($took, $status) = (time - $begin, $VGPU::Command::status);
+    my $text = $job->output;
+    die "it ended with status 0:\n$text" if $status == 0;
+    die "wrong data, which its check found:\n$text" if $text =~ /the CPU says/;
+    my $after = $vgpu->wait_engine;
+    die "the engine is still $before\n" if $after == $before;
+    my ($last) = (split /\n/, $text)[-1];
+    return sprintf 'status %d after %.0f s; engine %d, then %d; last words: %s',
+        $status, $took, $before, $after, $last;
+}
+
+sub rebind {
+    my $gpu = $blue->gpu_of($blue->{vgpu});
+    $blue->run("cd /sys/bus/pci/drivers/virtio-pci && echo $gpu >unbind && sleep 1 && echo $gpu >bind",
+        timeout => 60);
+    my ($again) = grep { $_ eq $gpu } $blue->gpus;
+    die "no render node after rebinding:\n" . $blue->run('dmesg | tail -n 12') if !$again;
+    return computes($blue);
+}
+
+point('engine killed while the guest computes with Vulkan: the program fails', sub {
+    kill_while(\&VGPU::Compute::vulkan, '--forever', 'kill -KILL %d');
+});
+point('until the rebind a new program fails too, and soon', sub {
+    my $job = VGPU::Compute::vulkan($blue, $blue->gpu_of($blue->{vgpu}), '--timeout 60');
+    $job->wait(90, fail => 1);
+    die "it ended with status 0:\n" . $job->output if $VGPU::Command::status == 0;
+    return (split /\n/, $job->output)[-1];
+});
+point("after the guest's driver was rebound it computes again", \&rebind);
+
+point('all its processes killed in the middle of short jobs: the program fails', sub {
+    kill_while(\&VGPU::Compute::vulkan, '--forever --size 1024 --iterations 1',
+        "systemctl kill -s KILL $blue->{vgpu}{unit} # %d");
+});
+point("after the guest's driver was rebound it computes again, the second time", \&rebind);
+
+point('engine killed while the guest computes with OpenCL: the program fails', sub {
+    kill_while(\&VGPU::Compute::opencl, '--forever', 'kill -KILL %d');
+});
+point("after the guest's driver was rebound it computes again, the third time", \&rebind);
+
+point('the other guest has computed all the time', sub {
+    my $seen = keeps_computing($other, 1);
+    $red->run('pkill -x vk-compute', fail => 1);
+    $other->wait(60, fail => 1);
+    die $other->output if $other->output =~ /FAIL/;
+    return $seen;
+});
+
+point('the kernel of the host has nothing to complain about', sub {
+    my $complaints = VGPU::Lab::kernel_complaints();
+    die $complaints if $complaints =~ /\S/;
+});
+
+done_testing();

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# Whole guests in the rig: what a person sees (demo) and what must hold (check-system). Both build what
+# they need by themselves, in the rig's Debian tree.
+
+.PHONY: demo check-system
+
+demo:
+	tests/system/demo
+
+check-system:
+	tests/system/check
