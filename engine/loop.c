@@ -4,6 +4,7 @@
 #include "context.h"
 #include "engine.h"
 #include "exit_code.h"
+#include "stuck.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -208,21 +209,41 @@ static int earlier(int a, int b)
     return MIN(a, b);
 }
 
-bool loop_run(struct engine *engine, GError **error)
+/* One event, if there is one. Sets @queues to those that may have something now. */
+static bool take_event(struct engine *engine, uint32_t *queues, bool *stop, GError **error)
 {
     struct vgpu_transport *transport = engine->transport;
+    struct vgpu_engine_event event;
+    int ret = transport->ops->read_event(transport, &event);
+
+    if (ret == -EAGAIN)
+        return true;
+    if (ret < 0) {
+        g_set_error(error, ENGINE_ERROR, exit_code_of_errno(ret), "cannot read events: %s",
+                    g_strerror(-ret));
+        return false;
+    }
+    if (event.events & VGPU_EVENT_KICK)
+        *queues |= event.queues;
+    return loop_handle_event(engine, &event, stop, error);
+}
+
+bool loop_run(struct engine *engine, GError **error)
+{
     int watchdog = watchdog_timeout();
     gint64 last_probe = 0;
     uint32_t queues = (1u << VGPU_NUM_QUEUES) - 1; /* the guest may have been there before us */
     bool stop = false;
 
     while (!stop) {
-        struct vgpu_engine_event event;
         int timeout;
-        int ret;
+        bool ok;
 
+        stuck_watch_begin(engine);
         queues = run_queues(engine, queues);
         timeout = earlier(watchdog, probe_contexts(engine, &last_probe));
+        stuck_watch_end();
+
         if (!wait_for_work(engine, queues ? 0 : timeout, &stop, error))
             return false;
         if (watchdog >= 0)
@@ -230,18 +251,11 @@ bool loop_run(struct engine *engine, GError **error)
         if (stop)
             break;
 
-        ret = transport->ops->read_event(transport, &event);
-        if (ret == -EAGAIN)
-            continue;
-        if (ret < 0) {
-            g_set_error(error, ENGINE_ERROR, exit_code_of_errno(ret), "cannot read events: %s",
-                        g_strerror(-ret));
+        stuck_watch_begin(engine);
+        ok = take_event(engine, &queues, &stop, error);
+        stuck_watch_end();
+        if (!ok)
             return false;
-        }
-        if (!loop_handle_event(engine, &event, &stop, error))
-            return false;
-        if (event.events & VGPU_EVENT_KICK)
-            queues |= event.queues;
     }
     return true;
 }
