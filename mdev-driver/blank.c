@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * What the guest sees in its window where nothing is published: pages of 0xff bytes, each offset its own.
+ * What the guest sees in its window where nothing is published: pages of VGPU_WINDOW_BLANK, each offset
+ * its own.
  *
- * Not zeros: a zero in a feedback slot of Venus reads as VK_SUCCESS. Not one page for all: what a program
- * writes into a buffer that is gone would be read in a slot of another. Not SIGBUS: that stops the VM.
+ * Not zeros: a zero in a feedback slot of Venus reads as VK_SUCCESS. Not 0xff bytes: the counter of a
+ * timeline semaphore would have reached every value. Not one page for all: what a program writes into a
+ * buffer that is gone would be read in a slot of another. Not SIGBUS: that stops the VM.
  * They are made when touched, count as memory of the VMM, and go with the epoch or when something
  * is published there.
  */
 #include <linux/xarray.h>
 
 #include "vgpu_private.h"
-
-struct page *vgpu_blank_page_new(void)
-{
-	struct page *page = alloc_page(GFP_KERNEL_ACCOUNT);
-
-	if (page)
-		memset(page_address(page), 0xff, PAGE_SIZE);
-	return page;
-}
 
 /* The blank page of @offset, or NULL: then vgpu_blank_prepare() it. */
 struct page *vgpu_blank_find(struct vgpu *vgpu, u64 offset)
@@ -30,11 +23,12 @@ struct page *vgpu_blank_find(struct vgpu *vgpu, u64 offset)
 /* Allocates, so not under map_lock. */
 int vgpu_blank_prepare(struct vgpu *vgpu, u64 offset)
 {
-	struct page *page = vgpu_blank_page_new();
+	struct page *page = alloc_page(GFP_KERNEL_ACCOUNT);
 	int ret;
 
 	if (!page)
 		return -ENOMEM;
+	memset64(page_address(page), VGPU_WINDOW_BLANK, PAGE_SIZE / sizeof(u64));
 	ret = xa_insert(&vgpu->window.blanks, offset >> PAGE_SHIFT, page, GFP_KERNEL_ACCOUNT);
 	if (ret)
 		__free_page(page);

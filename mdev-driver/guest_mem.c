@@ -420,8 +420,11 @@ int vgpu_mem_init(struct vgpu *vgpu)
 	mutex_init(&vgpu->mem.lock);
 	INIT_LIST_HEAD(&vgpu->mem.objects);
 	vgpu->mem.next_offset = VGPU_MEM_OFFSET_BASE;
-	vgpu->mem.blank = vgpu_blank_page_new();
-	return vgpu->mem.blank ? 0 : -ENOMEM;
+	vgpu->mem.blank = alloc_page(GFP_KERNEL_ACCOUNT);
+	if (!vgpu->mem.blank)
+		return -ENOMEM;
+	memset(page_address(vgpu->mem.blank), 0xff, PAGE_SIZE);
+	return 0;
 }
 
 void vgpu_mem_fini(struct vgpu *vgpu)

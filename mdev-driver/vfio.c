@@ -86,8 +86,10 @@ static void vgpu_region_read(struct vgpu *vgpu, u32 index, u64 offset, void *buf
 		vgpu_device_read(vgpu, offset, buf, len);
 		break;
 	case VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_WINDOW:
-		/* Only mmap() shows the window; VMMs use it. */
-		memset(buf, 0xff, len);
+		/* Only mmap() shows the window, and VMMs use it: blank. */
+		memset(buf, 0, len);
+		if (IS_ALIGNED(offset, sizeof(u64)))
+			*(u8 *)buf = VGPU_WINDOW_BLANK;
 		break;
 	default:
 		/* VFIO's user keeps the MSI-X table. */

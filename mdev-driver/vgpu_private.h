@@ -101,7 +101,7 @@ struct vgpu_cached_page {
  * @cache: pages of rings and small requests
  * @objects: results of MEM_PIN; changes also take vgpu->map_lock
  * @pinned_pages: of objects
- * @blank: what the engine sees where the VM has taken memory away
+ * @blank: 0xff bytes, which the engine sees where the VM has taken memory away
  */
 struct vgpu_mem {
 	struct mutex lock;
@@ -320,7 +320,6 @@ void vgpu_window_keep_system_pages(struct vgpu *vgpu);
 int vgpu_window_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
 
 /* blank.c: pages shown where there is nothing */
-struct page *vgpu_blank_page_new(void);
 struct page *vgpu_blank_find(struct vgpu *vgpu, u64 offset);
 int vgpu_blank_prepare(struct vgpu *vgpu, u64 offset);
 void vgpu_blank_drop(struct vgpu *vgpu, u64 offset, u64 size);

@@ -4,6 +4,7 @@
  * injection. The operation fails or copes; nothing leaks, nothing warns, and then it works.
  */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,49 +12,112 @@
 #include "testbed.h"
 
 #define FAIL_NTH "/proc/thread-self/fail-nth"
-#define FAILSLAB "/sys/kernel/debug/failslab/"
-#define MOST_FAULTS 400
+#define DEBUGFS "/sys/kernel/debug/"
+#define MOST_FAULTS 200
 
 typedef struct {
     int (*run)(void *arg);
     void (*undo)(void *arg);
 } Operation;
 
-static void require_fault_injection(void)
-{
-    if (access(FAIL_NTH, W_OK))
-        driver_test_skip("this kernel has no fault injection (KERNEL=6.12-debug has)");
-    if (sysfs_write(FAILSLAB "ignore-gfp-wait", "N") || sysfs_write(FAILSLAB "verbose", "0"))
-        driver_test_skip("debugfs is not mounted, or has no failslab");
-}
-
-static unsigned faults_left(void)
+/* Where the driver's code lies. */
+static void module_range(char start[32], char end[32])
 {
     g_autofree char *text = NULL;
+    const char *line;
+    uint64_t base, size;
 
-    g_assert_true(g_file_get_contents(FAIL_NTH, &text, NULL, NULL));
-    return (unsigned)g_ascii_strtoull(text, NULL, 10);
+    g_assert_true(g_file_get_contents("/proc/modules", &text, NULL, NULL));
+    line = strstr(text, "mdev_vgpu ");
+    g_assert_nonnull(line);
+    size = g_ascii_strtoull(line + strlen("mdev_vgpu "), NULL, 10);
+    base = g_ascii_strtoull(strstr(line, "0x"), NULL, 16);
+    g_snprintf(start, 32, "0x%" G_GINT64_MODIFIER "x", base);
+    g_snprintf(end, 32, "0x%" G_GINT64_MODIFIER "x", base + size);
+}
+
+/* A function of another module, roughly. */
+static void symbol_range(const char *symbol, char start[32], char end[32])
+{
+    g_autofree char *text = NULL;
+    g_autofree char *key = g_strdup_printf(" %s\t", symbol);
+    const char *line;
+    uint64_t base;
+
+    g_assert_true(g_file_get_contents("/proc/kallsyms", &text, NULL, NULL));
+    line = strstr(text, key);
+    g_assert_nonnull(line);
+    while (line > text && line[-1] != '\n')
+        line--;
+    base = g_ascii_strtoull(line, NULL, 16);
+    g_snprintf(start, 32, "0x%" G_GINT64_MODIFIER "x", base);
+    g_snprintf(end, 32, "0x%" G_GINT64_MODIFIER "x", base + 0x1000);
+}
+
+static int set(const char *fault, const char *name, const char *value)
+{
+    g_autofree char *path = g_build_filename(DEBUGFS, fault, name, NULL);
+
+    return sysfs_write(path, value);
+}
+
+/*
+ * Only what the driver asks for, itself or through others, fails; not in vfio_create_group(), which
+ * does not undo its own work cleanly (6.12: a WARNING of vfio_group_release()).
+ */
+static void require_fault_injection(void)
+{
+    static const char *const faults[] = { "failslab", "fail_page_alloc", "fail_usercopy" };
+    char start[32], end[32], bad_start[32], bad_end[32];
+
+    if (access(FAIL_NTH, W_OK))
+        driver_test_skip("this kernel has no fault injection (KERNEL=6.12-debug has)");
+    module_range(start, end);
+    symbol_range("vfio_create_group", bad_start, bad_end);
+    for (size_t i = 0; i < G_N_ELEMENTS(faults); i++) {
+        if (set(faults[i], "require-start", start) || set(faults[i], "require-end", end) ||
+            set(faults[i], "reject-start", bad_start) || set(faults[i], "reject-end", bad_end) ||
+            set(faults[i], "verbose", "0"))
+            driver_test_skip("debugfs has no %s with a stack filter", faults[i]);
+    }
+    set("failslab", "ignore-gfp-wait", "N");
+    set("fail_page_alloc", "ignore-gfp-wait", "N");
+    set("fail_page_alloc", "min-order", "0");
+}
+
+static int arm(unsigned n)
+{
+    g_autofree char *text = g_strdup_printf("%u", n);
+    int fd = open(FAIL_NTH, O_RDWR | O_CLOEXEC);
+
+    g_assert_cmpint(write(fd, text, strlen(text)), >, 0);
+    return fd;
+}
+
+/* Ends it; whether the fault was met. */
+static bool disarm(int fd)
+{
+    char text[32] = "";
+
+    g_assert_cmpint(pread(fd, text, sizeof(text) - 1, 0), >, 0);
+    g_assert_cmpint(pwrite(fd, "0", 1, 0), ==, 1);
+    close(fd);
+    return atoi(text) == 0;
 }
 
 /* Until the operation runs through without having met its fault. */
 static void fail_each(const Operation *op, void *arg)
 {
     for (unsigned n = 1; n < MOST_FAULTS; n++) {
-        g_autofree char *text = g_strdup_printf("%u", n);
-        int fd = open(FAIL_NTH, O_WRONLY | O_CLOEXEC);
-        bool met;
-        int ret;
+        int fd = arm(n);
+        int ret = op->run(arg);
+        bool met = disarm(fd);
 
-        g_assert_cmpint(write(fd, text, strlen(text)), >, 0);
-        ret = op->run(arg);
-        met = faults_left() == 0;
-        g_assert_cmpint(write(fd, "0", 1), ==, 1);
-        close(fd);
         if (!ret)
             op->undo(arg);
         if (!met) {
             assert_ok(ret);
-            g_test_message("%u allocations", n - 1);
+            g_printerr("%u faults\n", n - 1);
             return;
         }
     }
@@ -284,18 +348,69 @@ static void test_attach(void)
     assert_round_trip(tb, 1);
 }
 
+static uint64_t touch_addr;
+
+/* The guest touches the window. A fault there costs a retry, never a signal. */
+static int run_touch(void *arg)
+{
+    Testbed *tb = arg;
+    volatile uint8_t *window = testbed_window(tb);
+
+    for (uint64_t page = 0; page < 32; page++) {
+        uint32_t word = *(volatile uint32_t *)(window + page * PAGE_BYTES);
+
+        if (word != (page < 16 ? memory_pattern(page, 0) : VGPU_WINDOW_BLANK))
+            return -EIO;
+    }
+    return 0;
+}
+
+static void undo_touch(void *arg)
+{
+    Testbed *tb = arg;
+
+    guest_reset(&tb->guest);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_ok(peer_publish(tb->engine, 0, 16 * PAGE_BYTES, touch_addr));
+}
+
+static void test_touch(void)
+{
+    const Operation op = { run_touch, undo_touch };
+    uint64_t addr;
+
+    require_fault_injection();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    testbed_window(tb);
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, 16 * PAGE_BYTES, &addr));
+    touch_addr = addr;
+    assert_ok(peer_publish(tb->engine, 0, 16 * PAGE_BYTES, addr));
+    fail_each(&op, tb);
+}
+
 /* Requests under a failing allocator are answered, with data or with an error, each once. */
 static int call_serve(EngineCtx *ctx, void *arg)
 {
-    g_autofree char *text = g_strdup_printf("%u", *(unsigned *)arg);
-    int fd = open(FAIL_NTH, O_WRONLY | O_CLOEXEC);
+    uint64_t epoch = engine_epoch(ctx);
+    struct virtio_gpu_ctrl_hdr hdr;
+    struct vgpu_queue_pop pop;
+    int fd = arm(*(unsigned *)arg);
+    int ret = engine_pop(ctx, VGPU_QUEUE_CONTROL, epoch, &hdr, sizeof(hdr), &pop);
 
-    g_assert_cmpint(write(fd, text, strlen(text)), >, 0);
-    engine_serve_queue(ctx, VGPU_QUEUE_CONTROL);
-    g_assert_cmpint(write(fd, "0", 1), ==, 1);
-    close(fd);
-    engine_serve_queue(ctx, VGPU_QUEUE_CONTROL);
-    return 0;
+    if (!ret) {
+        hdr.type = VIRTIO_GPU_RESP_OK_NODATA;
+        ret = engine_push(ctx, VGPU_QUEUE_CONTROL, epoch, pop.token, &hdr, sizeof(hdr));
+    }
+    disarm(fd);
+    if (!ret)
+        return 0;
+    /* What was not taken is taken now; what was taken and not answered is answered. */
+    ret = engine_pop(ctx, VGPU_QUEUE_CONTROL, epoch, &hdr, sizeof(hdr), &pop);
+    if (ret && ret != -EAGAIN)
+        return ret;
+    hdr.type = VIRTIO_GPU_RESP_OK_NODATA;
+    ret = engine_push(ctx, VGPU_QUEUE_CONTROL, epoch, pop.token, &hdr, sizeof(hdr));
+    return ret == -ENOENT ? 0 : ret;
 }
 
 static void test_requests(void)
@@ -306,7 +421,7 @@ static void test_requests(void)
     require_fault_injection();
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
-    for (unsigned n = 1; n < 20; n++) {
+    for (unsigned n = 1; n < 30; n++) {
         struct virtio_gpu_ctrl_hdr *resp;
 
         req.fence_id = n;
@@ -330,6 +445,7 @@ int main(int argc, char **argv)
     driver_test_add_limit("/faults/attach", test_attach, 300);
     driver_test_add_limit("/faults/open", test_open, 300);
     driver_test_add_limit("/faults/publish", test_publish, 300);
+    driver_test_add_limit("/faults/touch", test_touch, 300);
     driver_test_add_limit("/faults/pin", test_pin, 300);
     driver_test_add_limit("/faults/requests", test_requests, 300);
     return driver_test_run();

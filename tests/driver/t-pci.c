@@ -274,7 +274,7 @@ static void test_mmap_rules(void)
     /* A part of it is fine: QEMU maps sparse areas. */
     addr = vmm_region_mmap(&tb->dev, VFIO_PCI_BAR2_REGION_INDEX, 8192, 4096, PROT_READ | PROT_WRITE);
     g_assert_true(addr != MAP_FAILED);
-    g_assert_cmphex(*(volatile uint32_t *)addr, ==, 0xffffffff);
+    g_assert_cmphex(*(volatile uint64_t *)addr, ==, VGPU_WINDOW_BLANK);
     munmap(addr, 4096);
 }
 

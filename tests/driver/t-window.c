@@ -298,8 +298,8 @@ static void test_several_mappings(void)
     g_assert_cmpint(munmap((void *)(part + 4 * 1024), 4 * PAGE_BYTES), ==, 0);
     g_assert_cmphex(part[8 * 1024], ==, memory_pattern(24, 0));
     assert_ok(peer_unpublish(tb->engine, 0, SIZE));
-    g_assert_cmphex(part[0], ==, 0xffffffff);
-    g_assert_cmphex(part[9 * 1024], ==, 0xffffffff);
+    g_assert_cmphex(part[0], ==, VGPU_WINDOW_BLANK);
+    g_assert_cmphex(part[9 * 1024], ==, VGPU_WINDOW_BLANK);
     assert_window_blank(tb, 20 * PAGE_BYTES);
     munmap((void *)part, 16 * PAGE_BYTES);
 }
@@ -343,7 +343,7 @@ static void test_thousands(void)
                             memory_pattern(at, 0));
         }
         assert_ok(peer_unpublish(tb->engine, 0, MANY_PAGES * PAGE_BYTES));
-        g_assert_cmphex(*(volatile uint32_t *)(window + 77 * PAGE_BYTES), ==, 0xffffffff);
+        g_assert_cmphex(*(volatile uint32_t *)(window + 77 * PAGE_BYTES), ==, VGPU_WINDOW_BLANK);
     }
 }
 
@@ -423,6 +423,26 @@ static int call_churn(EngineCtx *ctx, void *arg)
     return 0;
 }
 
+/* What a program writes into a buffer that is gone must not show in another one's place. */
+static void test_blank_apart(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    volatile uint8_t *window = testbed_window(tb);
+    uint64_t addr;
+
+    memset((void *)window, 0xa5, PAGE_BYTES);
+    assert_window_blank(tb, PAGE_BYTES);
+    /* Nor what was written there before something is published, or after a reset. */
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, PAGE_BYTES, &addr));
+    assert_ok(peer_publish(tb->engine, 0, PAGE_BYTES, addr));
+    assert_window_pattern(tb, 0, 0);
+    assert_ok(peer_unpublish(tb->engine, 0, PAGE_BYTES));
+    assert_window_blank(tb, 0);
+    memset((void *)window, 0xa5, PAGE_BYTES);
+    guest_reset(&tb->guest);
+    assert_window_blank(tb, 0);
+}
+
 static void test_race(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -437,9 +457,9 @@ static void test_race(void)
         for (uint64_t page = 0; page < SIZE / PAGE_BYTES; page++) {
             uint8_t byte = window[page * PAGE_BYTES];
 
-            if (byte != 0x55 && byte != 0xff && byte != 0)
+            if (byte != 0x55 && byte != VGPU_WINDOW_BLANK && byte != 0)
                 g_error("the window shows 0x%02x, which nobody has written", byte);
-            seen[byte == 0x55 ? 0 : byte == 0xff ? 1 : 2]++;
+            seen[byte == 0x55 ? 0 : byte == VGPU_WINDOW_BLANK ? 1 : 2]++;
         }
     }
     g_assert_cmpint(status, ==, 0);
@@ -466,6 +486,7 @@ int main(int argc, char **argv)
     driver_test_add("/window/no-gup", test_no_gup);
     driver_test_add("/window/thousands", test_thousands);
     driver_test_add_limit("/window/many-ranges", test_many_ranges, 300);
+    driver_test_add("/window/blank-apart", test_blank_apart);
     driver_test_add("/window/race", test_race);
     return driver_test_run();
 }

@@ -336,6 +336,13 @@ struct vgpu_mem_unpin {
 
 #define VGPU_ENGINE_MEM_UNPIN	_IOW(VGPU_IOC_MAGIC, 0x17, struct vgpu_mem_unpin)
 
+/*
+ * Every 8 bytes of the window where nothing is published, little endian. Guests' Vulkan drivers poll
+ * feedback slots in the window: a status of 32 bits, where 0 is VK_SUCCESS and 1 VK_NOT_READY, or a
+ * counter of 64 bits, which must not be large, as that means that all is done.
+ */
+#define VGPU_WINDOW_BLANK	1ull
+
 /**
  * struct vgpu_window_range - argument of VGPU_ENGINE_WINDOW_PUBLISH and _UNPUBLISH
  * @offset: in the window BAR, page aligned
@@ -343,7 +350,7 @@ struct vgpu_mem_unpin {
  * @addr: PUBLISH: address in the engine, page aligned; UNPUBLISH: 0
  *
  * Everything in [addr, addr + size) must be one shared, writable mapping of a memfd, a dma-buf or a
- * DRM device, and stay mapped until UNPUBLISH; what is unmapped earlier shows as 0xff pages.
+ * DRM device, and stay mapped until UNPUBLISH; what is unmapped earlier shows as VGPU_WINDOW_BLANK.
  */
 struct vgpu_window_range {
 	__u32 argsz;

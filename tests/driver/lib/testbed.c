@@ -126,7 +126,7 @@ bool window_is_blank(Testbed *tb, uint64_t offset)
         (const volatile uint64_t *)(testbed_window(tb) + offset);
 
     for (uint64_t i = 0; i < PAGE_BYTES / 8; i++) {
-        if (words[i] != UINT64_MAX)
+        if (words[i] != VGPU_WINDOW_BLANK)
             return false;
     }
     return true;
@@ -135,7 +135,7 @@ bool window_is_blank(Testbed *tb, uint64_t offset)
 void assert_window_blank(Testbed *tb, uint64_t offset)
 {
     if (!window_is_blank(tb, offset))
-        g_error("window at 0x%" G_GINT64_MODIFIER "x: expected 0xff, got 0x%08x", offset,
+        g_error("window at 0x%" G_GINT64_MODIFIER "x: expected blank, got 0x%08x", offset,
                 *(const volatile uint32_t *)(testbed_window(tb) + offset));
 }
 

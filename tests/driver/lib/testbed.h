@@ -55,7 +55,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Testbed, testbed_free)
 
 /* The window, mapped by the VMM as a whole; mapped at the first call. */
 volatile uint8_t *testbed_window(Testbed *tb);
-/* One page of the window against the pattern of @page, or against 0xff bytes. */
+/* One page of the window against the pattern of @page, or against a blank one. */
 void assert_window_pattern(Testbed *tb, uint64_t offset, uint64_t page);
 void assert_window_blank(Testbed *tb, uint64_t offset);
 bool window_is_blank(Testbed *tb, uint64_t offset);
