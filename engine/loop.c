@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* Commands per queue before events are looked at again: a reset must not wait for a flood. */
-#define QUEUE_BUDGET 64
+#define QUEUE_BUDGET 16
 
 #define PROBE_INTERVAL_MS 5000
 
@@ -139,8 +139,8 @@ bool loop_handle_event(struct engine *engine, const struct vgpu_engine_event *ev
     if ((event->events & VGPU_EVENT_CONFIG) && !handle_config(engine, error))
         return false;
     /* A reset before the guest used the device makes a new epoch of which there was no event. */
-    if ((event->events & VGPU_EVENT_KICK) && !(event->events & VGPU_EVENT_RESET))
-        engine->epoch = event->epoch;
+    if ((event->events & VGPU_EVENT_KICK) && event->epoch > engine->epoch)
+        return refresh_info(engine, error);
     return true;
 }
 
