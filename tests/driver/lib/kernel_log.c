@@ -31,7 +31,6 @@ static const char *const trouble[] = {
     "inconsistent lock state",
     "suspicious RCU usage",
     "INFO: task ",
-    "kobject: can not set name properly",
     "sysfs: cannot create duplicate filename",
     "kernel BUG at",
     "DEBUG_LOCKS_WARN_ON",
