@@ -38,7 +38,6 @@ kernel_root() {
 kernel_make() {
     [ ! -d "$KERNEL_ROOT" ] || return 0
     local log=$CACHE/log/kernel-$1.log
-    mkdir -p "$CACHE/log"
     rm -rf "$KERNEL_DIR.part"
     mkdir -p "$KERNEL_DIR.part"
     case $1 in

@@ -34,7 +34,6 @@ outer_packages() {
     need_root
     say "installing on this machine: ${missing[*]}"
     local log=$CACHE/log/outer-apt.log
-    mkdir -p "$CACHE/log"
     command -v apt-get >/dev/null 2>&1 ||
         fail "outer machine" "it needs Debian 12 or 13 to install ${missing[*]}"
     { apt-get update && DEBIAN_FRONTEND=noninteractive \

@@ -29,7 +29,7 @@ verb_save() {
     kernel_image "$UP_KERNEL"
     guest_image
     rm -rf "$state" "$state.part"
-    mkdir -p "$state.part" "$CACHE/log"
+    mkdir -p "$state.part"
     remote_run l1 sync
     qmp save "$state.part/ram" >"$log" 2>&1 || fail "outer QEMU" "the state was not saved" "$log"
     # Stopped, and its disks let go: their files are now what the saved memory believes.

@@ -9,7 +9,7 @@ udmabuf_shim() {
     key=$(key_of "$source")
     out=$CACHE/shim/udmabuf-$key.so
     if [ ! -s "$out" ]; then
-        mkdir -p "$CACHE/shim" "$CACHE/log"
+        mkdir -p "$CACHE/shim"
         cp "$source" "$CACHE/shim/udmabuf-$key.c"
         in_tree gcc -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC \
             -o "$out.part" "$CACHE/shim/udmabuf-$key.c" -ldl >"$CACHE/log/shim.log" 2>&1 ||

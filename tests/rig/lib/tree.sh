@@ -35,27 +35,23 @@ tree_once() {
     [ -d "$3" ] || tree_extend "$2" "$3" "$5" "$CACHE/log/apt-$1.log"
 }
 
-# tree_extend BASE TREE EXTRA LOG: a copy of BASE with more packages; their files stay in
-# TREE/../debs for machines that run already.
+# tree_extend BASE TREE EXTRA LOG: BASE with more packages; what did not change is shared with it.
+# The packages' files stay in TREE/../debs for machines that run already.
 tree_extend() {
     local base=$1 dir=$2 extra=$3 log=$4
-    local part=$dir.part debs
-    debs=$(dirname "$dir")/debs
+    local part=$dir.part out
+    out=$(dirname "$dir")
     say "adding $(paste -sd' ' "$extra"): $log"
-    rm -rf --one-file-system "$part" "$debs"
-    mkdir -p "$part" "$debs"
-    cp -a --reflink=auto "$base/." "$part/"
-    # shellcheck disable=SC2016
-    in_root "$part" "$debs" /var/cache/apt/archives "$extra" /tmp/extra -- sh -c '
-        mkdir -p /var/cache/apt/archives/partial
-        apt-get -q update &&
-        DEBIAN_FRONTEND=noninteractive xargs apt-get -q install -y --no-install-recommends </tmp/extra &&
-        rm -rf /var/lib/apt/lists/*' >"$log" 2>&1 ||
+    rm -rf --one-file-system "$out"
+    mkdir -p "$out/debs" "$out/extra"
+    cp "$extra" "$out/extra/list"
+    unshare --mount --propagation private bash "$RIG_DIR/lib/in-tree" "$(mount_point)" "$base" \
+        "$out" /out "$out/debs" /var/cache/apt/archives "$out/extra" /extra "$RIG_DIR/lib" /rig-lib \
+        -- sh /rig-lib/apt-changes >"$log" 2>&1 ||
         fail "tree build" "apt-get cannot add $(paste -sd' ' "$extra")" "$log"
+    # tar removes a file before it writes one of that name: the base keeps its own.
+    { cp -al "$base" "$part" && tar -xf "$out/changes.tar" -C "$part"; } >>"$log" 2>&1 ||
+        fail "tree build" "cannot copy $base" "$log"
+    rm -f "$out/changes.tar"
     mv -T "$part" "$dir"
-}
-
-# in_root TREE [FROM PLACE…] -- CMD…: a command that changes a tree for good.
-in_root() {
-    unshare --mount --propagation private bash "$RIG_DIR/lib/in-root" "$@"
 }
