@@ -7,7 +7,6 @@ use warnings;
 
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
-use File::Path qw(make_path);
 use VGPU::Command;
 
 my $top = abs_path(dirname(__FILE__) . '/../../../..');
@@ -114,12 +113,7 @@ sub is_up {
 # Makes `rig guest NAME run` reach a VM that libvirt has started.
 sub adopt_guest {
     my ($name, $address) = @_;
-    my $dir = VGPU::Command::run([rig('path', 'run')]);
-    chomp $dir;
-    make_path("$dir/guests/l2-$name");
-    open my $out, '>', "$dir/guests/l2-$name/address" or die "$dir: $!\n";
-    print {$out} "$address\n";
-    close $out or die "$dir: $!\n";
+    VGPU::Command::run([rig('guest', $name, 'adopt', $address)]);
     return;
 }
 

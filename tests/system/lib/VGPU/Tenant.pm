@@ -40,7 +40,7 @@ sub domain_xml {
   <name>$name</name>
   <uuid>7e9a0000-0000-4000-8000-000000000$self->{number}</uuid>
   <memory unit='MiB'>3072</memory>
-  <vcpu>2</vcpu>
+  <vcpu>1</vcpu>
   <os>
     <type arch='x86_64' machine='q35'>hvm</type>
     <kernel>/srv/rig/guest/boot/rig/vmlinux</kernel>
