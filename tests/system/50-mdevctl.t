@@ -11,14 +11,16 @@ my ($red) = baseline();
 my $gpu = VGPU::Lab::gpu();
 my ($driver) = $red->{vgpu}{type} =~ /^(.*)-vgpu-half$/;
 my $uuid = 'bad0bad0-0000-4000-8000-000000000000';
+my $marks = 0;
 
 # Runs it in L1 and wants it to fail; returns its words, and what the kernel said meanwhile.
 sub refused {
     my ($command) = @_;
-    VGPU::Lab::host('dmesg --clear');
+    my $mark = 'mdevctl test ' . ++$marks;
+    VGPU::Lab::host("echo '$mark' >/dev/kmsg");
     my $text = VGPU::Lab::host("$command 2>&1", fail => 1);
     my $status = $VGPU::Command::status;
-    my $kernel = VGPU::Lab::host('dmesg');
+    my $kernel = VGPU::Lab::host("dmesg | sed '1,/$mark\$/d'");
     VGPU::Lab::host("mdevctl stop -u $uuid; mdevctl undefine -u $uuid", fail => 1);
     die "it did not fail:\n$text" if $status == 0;
     return ($text, $kernel);

@@ -10,10 +10,11 @@ use VGPU::Lab;
 
 my $guest_programs = 'build/guest';
 
-# Puts the programs into the guest.
+# Puts the programs into the guest, where they are not there yet.
 sub install {
     my ($tenant) = @_;
     my $top = VGPU::Lab::top();
+    return if $tenant->run('test ! -x /usr/local/bin/on-gpu || echo there') =~ /there/;
     $tenant->put("$top/$guest_programs/vk-compute", "$top/$guest_programs/cl-compute",
         "$top/tests/guest/on-gpu", '/usr/local/bin/');
     return;
