@@ -114,6 +114,7 @@ up_start() {
         bash "$RIG_DIR/lib/in-tree" "$(mount_point)" "$L1_TREE" "$CACHE" "$CACHE" \
         -- env "${env[@]}" "${QEMU_ARGS[@]}" >"$RUN/qemu.log" 2>&1 </dev/null 7>&- &
     printf '%s %s\n' $! "$(process_start $!)" >"$RUN/pid"
+    disown
     trap 'trap - INT TERM EXIT; down_run; exit 130' INT TERM
     trap 'down_run' EXIT
 }
