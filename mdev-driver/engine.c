@@ -231,8 +231,14 @@ static long vgpu_ioctl_pop(struct vgpu *vgpu, void __user *user)
 		return -ESTALE;
 	pop.queue = array_index_nospec(pop.queue, VGPU_NUM_QUEUES);
 	ret = vgpu_queue_pop(vgpu, &pop);
-	if ((!ret || ret == -EMSGSIZE) && copy_to_user(user, &pop, sizeof(pop)))
+	if (ret && ret != -EMSGSIZE)
+		return ret;
+	if (copy_to_user(user, &pop, sizeof(pop))) {
+		/* Nobody knows the token, so nobody would answer. */
+		if (!ret)
+			vgpu_queue_abandon(vgpu, pop.queue, pop.token);
 		return -EFAULT;
+	}
 	return ret;
 }
 

@@ -137,6 +137,17 @@ int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop)
 	return ret;
 }
 
+/* Answers a chain that was just popped with an error. */
+void vgpu_queue_abandon(struct vgpu *vgpu, u32 q, u32 token)
+{
+	struct vgpu_inflight **slot = &vgpu->queue[q].inflight[token & (VGPU_VQ_MAX_SIZE - 1)];
+
+	lockdep_assert_held(&vgpu->lock);
+	vgpu_queue_answer(vgpu, q, &(*slot)->chain);
+	kfree(*slot);
+	*slot = NULL;
+}
+
 int vgpu_queue_push(struct vgpu *vgpu, const struct vgpu_queue_push *push, const void *buf)
 {
 	struct vgpu_queue *queue = &vgpu->queue[push->queue];

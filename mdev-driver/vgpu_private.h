@@ -297,6 +297,7 @@ void vgpu_device_revoke(struct vgpu *vgpu);
 
 /* queue.c: requests between guest and engine. Under vgpu->lock. */
 int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop);
+void vgpu_queue_abandon(struct vgpu *vgpu, u32 q, u32 token);
 int vgpu_queue_push(struct vgpu *vgpu, const struct vgpu_queue_push *push, const void *buf);
 void vgpu_queue_forget(struct vgpu *vgpu);
 void vgpu_queue_answer_lost(struct vgpu *vgpu);
