@@ -108,6 +108,8 @@ static void vgpu_device_driver_ok(struct vgpu *vgpu)
 		return;
 	}
 	vgpu->engine.used = true;
+	/* It works again. */
+	vgpu->failure[0] = '\0';
 	vgpu_engine_event(vgpu, VGPU_EVENT_KICK, BIT(VGPU_NUM_QUEUES) - 1);
 }
 

@@ -381,6 +381,19 @@ u32 vgpu_type_available(const struct vgpu_type *type)
 	return min_t(u64, fit, U32_MAX);
 }
 
+static void vgpu_log_refusal(const struct vgpu_type *type)
+{
+	const struct vgpu_gpu *gpu = type->gpu;
+
+	if (type->max_instances && type->count >= type->max_instances)
+		dev_err(gpu->dev, "no vGPU of type %s left: all %u exist\n", type->name,
+			type->max_instances);
+	else
+		dev_err(gpu->dev, "no vGPU of type %s left: it needs %llu MiB, and %llu of %llu MiB are promised to others\n",
+			type->name, type->params.vram_bytes >> 20, gpu->vram_promised >> 20,
+			gpu->vram_bytes >> 20);
+}
+
 /* Enters a new vGPU into the ledger, with a reference to its GPU. */
 int vgpu_gpu_admit(struct vgpu *vgpu)
 {
@@ -392,9 +405,7 @@ int vgpu_gpu_admit(struct vgpu *vgpu)
 	if (gpu->gone) {
 		ret = -ENODEV;
 	} else if (!vgpu_type_available(type)) {
-		dev_err(gpu->dev, "no vGPU of type %s left: it needs %llu MiB, %llu of %llu MiB are promised to others, %u of at most %u exist\n",
-			type->name, type->params.vram_bytes >> 20, gpu->vram_promised >> 20,
-			gpu->vram_bytes >> 20, type->count, type->max_instances ?: U32_MAX);
+		vgpu_log_refusal(type);
 		ret = -ENOSPC;
 	} else {
 		kref_get(&gpu->kref);
