@@ -53,13 +53,13 @@ sub step {
 sub finish {
     my ($self) = @_;
     my $ok = !$self->{failed} && @{ $self->{steps} };
-    my $rule = '-' x 100;
+    my $rule = '-' x 120;
 
     print "\n$rule\n";
     for my $step (@{ $self->{steps} }) {
         my ($first) = split /\n/, $step->{seen};
-        printf "%-4s %6.1f s  %-38.38s  %s\n", $step->{ok} ? 'ok' : 'FAIL', $step->{seconds},
-            $step->{name}, substr($first // '', 0, 120);
+        printf "%-4s %6.1f s  %-44.44s  %s\n", $step->{ok} ? 'ok' : 'FAIL', $step->{seconds},
+            $step->{name}, substr($first // '', 0, 100) =~ s/^\s+//r;
     }
     printf "%s\n%s in %.0f s\n", $rule, $ok ? 'All steps ok' : 'FAILED', time - $self->{begin};
     my $report = { ok => $ok ? JSON::PP::true : JSON::PP::false, steps => $self->{steps} };
