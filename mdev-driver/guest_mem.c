@@ -8,7 +8,9 @@
 #include <linux/highmem.h>
 #include <linux/iommu.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 
 #include "compat.h"
 #include "vgpu_private.h"
@@ -37,12 +39,49 @@ static void vgpu_cache_drop(struct vgpu *vgpu, struct vgpu_cached_page *slot)
 	slot->page = NULL;
 }
 
+struct vgpu_pin_work {
+	struct work_struct work;
+	struct vgpu *vgpu;
+	u64 iova;
+	struct page *page;
+	int ret;
+};
+
+static int vgpu_pin_page(struct vgpu *vgpu, u64 iova, struct page **page)
+{
+	return vfio_pin_pages(&vgpu->vdev, iova, 1, IOMMU_READ | IOMMU_WRITE, page);
+}
+
+static void vgpu_pin_page_work(struct work_struct *work)
+{
+	struct vgpu_pin_work *pin = container_of(work, struct vgpu_pin_work, work);
+
+	pin->ret = vgpu_pin_page(pin->vgpu, pin->iova, &pin->page);
+}
+
+/*
+ * A task that is being killed can't pin. If that is the engine in the middle of a request, the guest's
+ * ring must not count as broken for it: a worker pins then.
+ */
+static int vgpu_pin_page_dying(struct vgpu *vgpu, u64 iova, struct page **page)
+{
+	struct vgpu_pin_work pin = { .vgpu = vgpu, .iova = iova };
+
+	INIT_WORK_ONSTACK(&pin.work, vgpu_pin_page_work);
+	schedule_work(&pin.work);
+	flush_work(&pin.work);
+	destroy_work_on_stack(&pin.work);
+	*page = pin.page;
+	return pin.ret;
+}
+
 /* The pinned page at @iova, or NULL where the VM has not mapped it for reading and writing. */
 static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova)
 {
 	struct vgpu_mem *mem = &vgpu->mem;
 	struct vgpu_cached_page *victim = &mem->cache[0];
 	unsigned int i;
+	int ret;
 
 	lockdep_assert_held(&mem->lock);
 	mem->clock++;
@@ -58,7 +97,10 @@ static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova)
 	}
 
 	vgpu_cache_drop(vgpu, victim);
-	if (vfio_pin_pages(&vgpu->vdev, iova, 1, IOMMU_READ | IOMMU_WRITE, &victim->page) != 1) {
+	ret = vgpu_pin_page(vgpu, iova, &victim->page);
+	if (ret != 1 && fatal_signal_pending(current))
+		ret = vgpu_pin_page_dying(vgpu, iova, &victim->page);
+	if (ret != 1) {
 		victim->page = NULL;
 		return NULL;
 	}
@@ -395,20 +437,24 @@ int vgpu_mem_mmap(struct vgpu *vgpu, struct vm_area_struct *vma)
 	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	u64 size = vma->vm_end - vma->vm_start;
 	struct vgpu_mem_object *object;
+	bool writable = false;
 	int ret = -EINVAL;
 
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	mutex_lock(&vgpu->map_lock);
 	object = vgpu_mem_find(vgpu, offset);
-	if (object && size <= (object->npages << PAGE_SHIFT) - (offset - object->offset))
-		ret = (vma->vm_flags & VM_WRITE) && !object->writable ? -EACCES : 0;
-	if (!ret && !object->writable)
-		vgpu_vm_flags_clear(vma, VM_MAYWRITE);
+	if (object && size <= (object->npages << PAGE_SHIFT) - (offset - object->offset)) {
+		writable = object->writable;
+		ret = (vma->vm_flags & VM_WRITE) && !writable ? -EACCES : 0;
+	}
 	mutex_unlock(&vgpu->map_lock);
 	if (ret)
 		return ret;
 
+	/* Not under map_lock, which nests inside the VMA's own. */
+	if (!writable)
+		vgpu_vm_flags_clear(vma, VM_MAYWRITE);
 	vgpu_vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY);
 	vma->vm_private_data = vgpu;
 	vma->vm_ops = &vgpu_mem_vm_ops;
