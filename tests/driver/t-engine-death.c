@@ -424,6 +424,48 @@ static void test_under_load(void)
     }
 }
 
+#define AMID_ROUNDS 12
+
+/* Requests that touch a new page of guest memory each, so that the engine is amid them when killed. */
+static void submit_wide(Testbed *tb, unsigned count)
+{
+    GuestQueue *q = &tb->guest.queue[CONTROL];
+
+    for (unsigned i = 0; i < count; i++) {
+        struct virtio_gpu_ctrl_hdr *req;
+        GuestBuf out = { .len = sizeof(*req) }, in = { .len = sizeof(*req) };
+
+        req = guest_alloc(&tb->guest, PAGE_BYTES, PAGE_BYTES, &out.iova);
+        req->type = VIRTIO_GPU_CMD_SUBMIT_3D;
+        guest_alloc(&tb->guest, PAGE_BYTES, PAGE_BYTES, &in.iova);
+        assert_ok(guest_queue_add(q, &out, 1, &in, 1, false));
+    }
+    guest_queue_kick_always(q);
+}
+
+/* Killed in the middle of taking and answering: that is no fault of the guest's rings. */
+static void test_amid_requests(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+
+    for (unsigned round = 0; round < AMID_ROUNDS; round++) {
+        unsigned long before = atomic_load(&tb->engine->state->pops);
+        uint32_t len;
+
+        submit_wide(tb, GUEST_QUEUE_SIZE / 2);
+        while (atomic_load(&tb->engine->state->pops) < before + 1 + round)
+            ;
+        kill_engine(tb);
+        for (unsigned i = 0; i < GUEST_QUEUE_SIZE / 2; i++) {
+            assert_ok(guest_queue_wait(&tb->guest.queue[CONTROL], &len, GUEST_TIMEOUT_MS));
+            g_assert_cmpuint(len, ==, sizeof(struct virtio_gpu_ctrl_hdr));
+        }
+        tb->guest.ram_used = 0;
+        tb->engine = engine_peer_start(tb->uuid, 0);
+        guest_up(&tb->guest, GUEST_FEATURES);
+    }
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
@@ -442,5 +484,6 @@ int main(int argc, char **argv)
     driver_test_add("/engine-death/open-killed", test_open_killed);
     driver_test_add("/engine-death/attach-rules", test_attach_rules);
     driver_test_add("/engine-death/under-load", test_under_load);
+    driver_test_add("/engine-death/amid-requests", test_amid_requests);
     return driver_test_run();
 }
