@@ -38,6 +38,7 @@ kernel_root() {
 kernel_make() {
     [ ! -d "$KERNEL_ROOT" ] || return 0
     local log=$CACHE/log/kernel-$1.log
+    outer_packages xz:xz-utils zstd:zstd
     rm -rf "$KERNEL_DIR.part"
     mkdir -p "$KERNEL_DIR.part"
     case $1 in

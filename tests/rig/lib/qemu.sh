@@ -3,11 +3,14 @@
 #
 # The outer QEMU's command line: L1's hardware.
 
+# L1 has 46 bits of physical addresses, so that its guests can have them too: a guest whose BARs
+# lie above what the nested page tables can reach dies at the first access.
+#
 # qemu_args: fills QEMU_ARGS from the options of `rig up` (UP_…), the images and the run directory.
 qemu_args() {
     QEMU_ARGS=(
         qemu-system-x86_64 -name "rig-$RIG_NAME" -nodefaults -no-user-config -no-reboot
-        -accel tcg,thread=multi,tb-size=512 -cpu max -smp "$UP_CPUS"
+        -accel tcg,thread=multi,tb-size=512 -cpu max,phys-bits=46,la57=off -smp "$UP_CPUS"
         -machine q35,kernel-irqchip=split,memory-backend=ram,sata=off,smbus=off,i8042=off,vmport=off -m "$UP_MEMORY"
         -object "memory-backend-memfd,id=ram,size=$UP_MEMORY,share=on"
         -device "intel-iommu,intremap=on,device-iotlb=on,caching-mode=on,aw-bits=48"
@@ -31,7 +34,8 @@ qemu_args() {
 
 kernel_words() {
     local words="console=ttyS0 panic=-1 net.ifnames=0 mitigations=off intel_iommu=on iommu=nopt"
-    words+=" nokaslr tsc=reliable no_timer_check rig.net=10.0.2.15/24,10.0.2.2"
+    # With TCG's virtual GIF an interrupt was seen to reach a guest that had them off.
+    words+=" kvm_amd.vgif=0 nokaslr tsc=reliable no_timer_check rig.net=10.0.2.15/24,10.0.2.2"
     words+=" rig.init=$UP_INIT_PATH modprobe.blacklist=lpc_ich,pcspkr,iTCO_wdt,i2c_i801,i2c_smbus,psmouse,ahci,ata_generic,aesni_intel,ghash_clmulni_intel,sha512_ssse3,sha256_ssse3,sha1_ssse3,crc32_pclmul,crct10dif_pclmul"
     case $UP_KERNEL in
     *-debug) words+=" loglevel=6 kmemleak=on kasan_multi_shot" ;;
