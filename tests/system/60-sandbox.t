@@ -83,6 +83,7 @@ $_->wait(60, fail => 1) for @jobs;
 point('meanwhile both computed, and were right', sub {
     my @bad = grep { $_->output =~ /FAIL/ } @jobs;
     die map({ $_->output } @bad) if @bad;
+    return;
 });
 
 done_testing();
