@@ -25,7 +25,7 @@ verb_clean() {
     need_root
     keep=" l1-$L1_BASE l1-$L1_KEY l2-$L2_BASE l2-$L2_KEY "
     for kernel in $KERNELS; do keep+="kernel-$kernel-$(kernel_key "$kernel") "; done
-    used=$(cat "$CACHE"/run/*/qemu.args "$CACHE"/state/*/uses 2>/dev/null || true)
+    used=$(cat "$CACHE"/run/*/uses "$CACHE"/state/*/uses 2>/dev/null || true)
     for dir in "$CACHE"/l1-* "$CACHE"/l2-* "$CACHE"/kernel-*; do
         [ -d "$dir" ] || continue
         case $keep in *" $(basename "$dir") "*) continue ;; esac

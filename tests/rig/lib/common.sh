@@ -41,7 +41,7 @@ key_of() {
     done | sha256sum | cut -c1-12
 }
 
-package_list() { sed 's/#.*//' "$1" | tr -s ' \n' '\n\n' | sed '/^$/d'; }
+package_list() { sed 's/#.*//; s/ *$//; /^$/d' "$1"; }
 
 # with_lock FILE CMD…: two starts at the same time build a cached thing once.
 with_lock() {

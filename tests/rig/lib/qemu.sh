@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2054
 # SPDX-License-Identifier: MIT
 #
 # The outer QEMU's command line: L1's hardware.

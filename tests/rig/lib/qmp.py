@@ -7,7 +7,6 @@ qmp.py SOCKET restore FILE   for one that was started with -incoming defer
 """
 
 import json
-import os
 import socket
 import sys
 import time
@@ -55,7 +54,6 @@ def main():
         qmp.call("stop")
         qmp.call("migrate", uri=f"file:{file}")
         qmp.wait()
-        os.sync()
     else:
         qmp.call("migrate-incoming", uri=f"file:{file}")
         qmp.wait()

@@ -34,8 +34,7 @@ verb_save() {
     qmp save "$state.part/ram" >"$log" 2>&1 || fail "outer QEMU" "the state was not saved" "$log"
     # Stopped, and its disks let go: their files are now what the saved memory believes.
     cp --sparse=always "$RUN/root.qcow2" "$RUN/kernel.qcow2" "$state.part/"
-    cp -r "$RUN/guests" "$RUN/options" "$RUN/initrd" "$state.part/"
-    cp "$RUN/qemu.args" "$state.part/uses"
+    cp -r "$RUN/guests" "$RUN/options" "$RUN/initrd" "$RUN/uses" "$state.part/"
     state_key >"$state.part/key"
     mv -T "$state.part" "$state"
     qmp_cont >>"$log" 2>&1 || fail "outer QEMU" "it does not go on after saving" "$log"

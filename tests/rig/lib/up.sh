@@ -58,6 +58,7 @@ run_dir_make() {
     outer_packages cpio:cpio setsid:util-linux ssh:openssh-client
     rm -rf "$RUN"
     mkdir -p "$RUN/guests"
+    printf '%s\n' "$L1_IMAGE" "$KERNEL_IMAGE" "$GUEST_IMAGE" >"$RUN/uses"
     free_port >"$RUN/port"
     ssh_config >"$RUN/ssh_config"
     declare -p UP_KERNEL UP_GPU UP_GPUS UP_INIT UP_INIT_PATH UP_MEMORY UP_CPUS UP_APPEND |
