@@ -78,13 +78,23 @@ static void test_vram_and_ledger(void)
 static void test_bad_values(void)
 {
     static const char *const bad[][2] = {
-        { "vram_bytes", "0" },       { "vram_bytes", "-1" },        { "vram_bytes", "lots" },
-        { "vram_bytes", "" },        { "vram_bytes", "99999999999999999999" },
-        { "window_bytes", "0" },     { "window_bytes", "3145728" }, { "window_bytes", "524288" },
-        { "window_bytes", "137438953472" },
-        { "weight", "0" },           { "weight", "10001" },         { "weight", "1e3" },
-        { "cap", "0" },              { "cap", "101" },              { "cap", "4294967297" },
-        { "priority", "16" },        { "priority", "-1" },
+        {"vram_bytes", "0"},
+        {"vram_bytes", "-1"},
+        {"vram_bytes", "lots"},
+        {"vram_bytes", ""},
+        {"vram_bytes", "99999999999999999999"},
+        {"window_bytes", "0"},
+        {"window_bytes", "3145728"},
+        {"window_bytes", "524288"},
+        {"window_bytes", "137438953472"},
+        {"weight", "0"},
+        {"weight", "10001"},
+        {"weight", "1e3"},
+        {"cap", "0"},
+        {"cap", "101"},
+        {"cap", "4294967297"},
+        {"priority", "16"},
+        {"priority", "-1"},
     };
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
 
@@ -106,8 +116,8 @@ static void test_bad_values(void)
 
 static void test_read_only(void)
 {
-    static const char *const names[] = { "state", "failure", "pinned_bytes",
-                                         "window_published_bytes", "doorbells", "interrupts" };
+    static const char *const names[] = {
+        "state", "failure", "pinned_bytes", "window_published_bytes", "doorbells", "interrupts"};
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
 
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
@@ -177,9 +187,9 @@ static void test_states(void)
     assert_state(tb, ready);
     engine_peer_stop(tb->engine);
     tb->engine = NULL;
-    g_assert_true(wait_until((g_free(open), open = mdev_attr(tb->uuid, "vgpu/state"),
-                              g_strcmp0(open, created) == 0),
-                             5000));
+    g_assert_true(wait_until(
+        (g_free(open), open = mdev_attr(tb->uuid, "vgpu/state"), g_strcmp0(open, created) == 0),
+        5000));
 }
 
 static void test_failure(void)

@@ -9,7 +9,7 @@
 #include "driver_test.h"
 #include "mdev_host.h"
 
-#define GPU "soft:" TEST_GPU_PREFIX "0"
+#define GPU       "soft:" TEST_GPU_PREFIX "0"
 #define OTHER_GPU "soft:" TEST_GPU_PREFIX "1"
 
 static struct vgpu_type_desc small_type(void)
@@ -71,9 +71,9 @@ static void test_unknown(void)
 
 static void test_bad_gpu_names(void)
 {
-    static const char *const names[] = { "",          "soft:",       "soft:../x",    "soft:a/b",
-                                         "soft:a\nb", "soft: ",      "soft:.",       "soft:..",
-                                         "hard:x",    "0000:00:1g.0", "0000:00:02.9", "zz" };
+    static const char *const names[] = {"",          "soft:",        "soft:../x",    "soft:a/b",
+                                        "soft:a\nb", "soft: ",       "soft:.",       "soft:..",
+                                        "hard:x",    "0000:00:1g.0", "0000:00:02.9", "zz"};
     struct vgpu_type_desc type = small_type();
     struct vgpu_control_gpu arg = {
         .argsz = sizeof(arg),
@@ -97,7 +97,7 @@ static void test_bad_gpu_names(void)
 
 static void test_bad_type_names(void)
 {
-    static const char *const names[] = { "", "-a", ".a", "_a", "A", "a b", "a/b", "a\n", "\xc3\xa9" };
+    static const char *const names[] = {"", "-a", ".a", "_a", "A", "a b", "a/b", "a\n", "\xc3\xa9"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
         struct vgpu_type_desc type = mdev_type(names[i], 64 * MIB, 16 * MIB);
@@ -117,25 +117,61 @@ static void test_bad_type_names(void)
 
 typedef void (*Spoil)(struct vgpu_type_desc *type);
 
-static void spoil_vram(struct vgpu_type_desc *t) { t->vram_bytes = 0; }
-static void spoil_window_zero(struct vgpu_type_desc *t) { t->window_bytes = 0; }
-static void spoil_window_odd(struct vgpu_type_desc *t) { t->window_bytes = 3 * MIB; }
-static void spoil_window_small(struct vgpu_type_desc *t) { t->window_bytes = MIB / 2; }
-static void spoil_window_large(struct vgpu_type_desc *t) { t->window_bytes = 1ull << 37; }
-static void spoil_weight_zero(struct vgpu_type_desc *t) { t->weight = 0; }
-static void spoil_weight_large(struct vgpu_type_desc *t) { t->weight = 10001; }
-static void spoil_cap_zero(struct vgpu_type_desc *t) { t->cap = 0; }
-static void spoil_cap_large(struct vgpu_type_desc *t) { t->cap = 101; }
-static void spoil_priority(struct vgpu_type_desc *t) { t->priority = 16; }
-static void spoil_scanouts(struct vgpu_type_desc *t) { t->scanouts = 1; }
-static void spoil_reserved(struct vgpu_type_desc *t) { t->reserved[6] = 1; }
+static void spoil_vram(struct vgpu_type_desc *t)
+{
+    t->vram_bytes = 0;
+}
+static void spoil_window_zero(struct vgpu_type_desc *t)
+{
+    t->window_bytes = 0;
+}
+static void spoil_window_odd(struct vgpu_type_desc *t)
+{
+    t->window_bytes = 3 * MIB;
+}
+static void spoil_window_small(struct vgpu_type_desc *t)
+{
+    t->window_bytes = MIB / 2;
+}
+static void spoil_window_large(struct vgpu_type_desc *t)
+{
+    t->window_bytes = 1ull << 37;
+}
+static void spoil_weight_zero(struct vgpu_type_desc *t)
+{
+    t->weight = 0;
+}
+static void spoil_weight_large(struct vgpu_type_desc *t)
+{
+    t->weight = 10001;
+}
+static void spoil_cap_zero(struct vgpu_type_desc *t)
+{
+    t->cap = 0;
+}
+static void spoil_cap_large(struct vgpu_type_desc *t)
+{
+    t->cap = 101;
+}
+static void spoil_priority(struct vgpu_type_desc *t)
+{
+    t->priority = 16;
+}
+static void spoil_scanouts(struct vgpu_type_desc *t)
+{
+    t->scanouts = 1;
+}
+static void spoil_reserved(struct vgpu_type_desc *t)
+{
+    t->reserved[6] = 1;
+}
 
 static void test_bad_type_values(void)
 {
     static const Spoil spoils[] = {
-        spoil_vram,        spoil_window_zero,  spoil_window_odd, spoil_window_small,
+        spoil_vram,         spoil_window_zero, spoil_window_odd,   spoil_window_small,
         spoil_window_large, spoil_weight_zero, spoil_weight_large, spoil_cap_zero,
-        spoil_cap_large,   spoil_priority,     spoil_scanouts,   spoil_reserved,
+        spoil_cap_large,    spoil_priority,    spoil_scanouts,     spoil_reserved,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(spoils); i++) {
@@ -344,9 +380,9 @@ static void test_set_types_renames(void)
     g_assert_cmpint(mdev_type_available(GPU, "small"), ==, -ENOENT);
 }
 
-#define RACERS 8
+#define RACERS        8
 #define RACE_CAPACITY 3
-#define RACE_ROUNDS 2
+#define RACE_ROUNDS   2
 
 static void race(void)
 {

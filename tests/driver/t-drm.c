@@ -15,8 +15,8 @@
 #include "testbed.h"
 
 #define DRM_CLASS "/sys/class/drm"
-#define WIDTH 64
-#define SIZE (16 * PAGE_BYTES)
+#define WIDTH     64
+#define SIZE      (16 * PAGE_BYTES)
 
 /* "cardN" whose device is a PCI function, and the function's address. */
 static char *find_card(char **gpu)
@@ -38,7 +38,7 @@ static char *find_card(char **gpu)
 
 static char *require_card(char **gpu)
 {
-    const char *const argv[] = { "modprobe", "virtio_gpu", NULL };
+    const char *const argv[] = {"modprobe", "virtio_gpu", NULL};
     char *card = NULL;
 
     g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL,
@@ -50,7 +50,7 @@ static char *require_card(char **gpu)
 
 static void unload_drm(void)
 {
-    const char *const argv[] = { "modprobe", "-r", "virtio_gpu", NULL };
+    const char *const argv[] = {"modprobe", "-r", "virtio_gpu", NULL};
 
     g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL,
                  NULL);
@@ -66,8 +66,8 @@ static int call_dumb(EngineCtx *ctx, void *arg)
 {
     DumbCall *call = arg;
     g_autofree char *node = g_build_filename("/dev/dri", call->card, NULL);
-    struct drm_mode_create_dumb create = { .width = WIDTH, .height = SIZE / WIDTH / 4, .bpp = 32 };
-    struct drm_mode_map_dumb map = { 0 };
+    struct drm_mode_create_dumb create = {.width = WIDTH, .height = SIZE / WIDTH / 4, .bpp = 32};
+    struct drm_mode_map_dumb map = {0};
     int fd = open(node, O_RDWR | O_CLOEXEC);
     uint32_t *words;
 
@@ -88,7 +88,7 @@ static int call_dumb(EngineCtx *ctx, void *arg)
 
 static uint64_t dumb_buffer(Testbed *tb, const char *card)
 {
-    DumbCall call = { 0 };
+    DumbCall call = {0};
 
     g_strlcpy(call.card, card, sizeof(call.card));
     assert_ok(engine_peer_call(tb->engine, call_dumb, &call, sizeof(call)));

@@ -12,7 +12,7 @@
 
 #include "testbed.h"
 
-#define CONTROL VGPU_QUEUE_CONTROL
+#define CONTROL   VGPU_QUEUE_CONTROL
 #define IN_FLIGHT 20
 
 static void kill_engine(Testbed *tb)
@@ -168,8 +168,8 @@ static void test_file_outlives(void)
 /* What a child of the engine may do with the file that it inherits: nothing. */
 static int call_from_child(EngineCtx *ctx, void *arg)
 {
-    struct vgpu_engine_ready ready = { .argsz = sizeof(ready), .num_capsets = 1 };
-    struct vgpu_engine_epoch done = { .argsz = sizeof(done) };
+    struct vgpu_engine_ready ready = {.argsz = sizeof(ready), .num_capsets = 1};
+    struct vgpu_engine_epoch done = {.argsz = sizeof(done)};
     int status;
     pid_t pid = fork();
 
@@ -288,7 +288,7 @@ static int call_fail_raw(EngineCtx *ctx, void *arg)
 static void test_fail_reason(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    struct vgpu_engine_fail fail = { .argsz = sizeof(fail), .reason = "two\nlines" };
+    struct vgpu_engine_fail fail = {.argsz = sizeof(fail), .reason = "two\nlines"};
 
     assert_fails(engine_peer_call(tb->engine, call_fail_raw, &fail, sizeof(fail)), EINVAL);
     strcpy(fail.reason, "\x1b[31mred");
@@ -363,7 +363,7 @@ static void test_open_killed(void)
 static void test_attach_rules(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);
-    struct vgpu_engine_info info = { .argsz = sizeof(info) };
+    struct vgpu_engine_info info = {.argsz = sizeof(info)};
     g_autofree char *node = g_build_filename("/dev/vgpu", tb->uuid, NULL);
     g_autofree char *text = NULL;
     int error, fd;
@@ -406,12 +406,12 @@ static void test_under_load(void)
             _exit(0);
         }
         for (unsigned i = 1; errors < 20; i++) {
-            struct virtio_gpu_ctrl_hdr req = { .type = VIRTIO_GPU_CMD_SUBMIT_3D,
-                                               .flags = VIRTIO_GPU_FLAG_FENCE, .fence_id = i };
-            struct virtio_gpu_ctrl_hdr resp = { 0 };
+            struct virtio_gpu_ctrl_hdr req = {
+                .type = VIRTIO_GPU_CMD_SUBMIT_3D, .flags = VIRTIO_GPU_FLAG_FENCE, .fence_id = i};
+            struct virtio_gpu_ctrl_hdr resp = {0};
 
-            assert_ok(guest_request(&tb->guest, CONTROL, &req, sizeof(req), &resp, sizeof(resp),
-                                    NULL));
+            assert_ok(
+                guest_request(&tb->guest, CONTROL, &req, sizeof(req), &resp, sizeof(resp), NULL));
             g_assert_cmpuint(resp.fence_id, ==, i);
             errors += resp.type != VIRTIO_GPU_RESP_OK_NODATA;
         }
@@ -426,14 +426,15 @@ static void test_under_load(void)
 
 #define AMID_ROUNDS 12
 
-/* Requests that touch a new page of guest memory each, so that the engine is amid them when killed. */
+/* Requests that touch a new page of guest memory each, so that the engine is amid them when killed.
+ */
 static void submit_wide(Testbed *tb, unsigned count)
 {
     GuestQueue *q = &tb->guest.queue[CONTROL];
 
     for (unsigned i = 0; i < count; i++) {
         struct virtio_gpu_ctrl_hdr *req;
-        GuestBuf out = { .len = sizeof(*req) }, in = { .len = sizeof(*req) };
+        GuestBuf out = {.len = sizeof(*req)}, in = {.len = sizeof(*req)};
 
         req = guest_alloc(&tb->guest, PAGE_BYTES, PAGE_BYTES, &out.iova);
         req->type = VIRTIO_GPU_CMD_SUBMIT_3D;

@@ -11,12 +11,12 @@
 
 #include "testbed.h"
 
-#define FAIL_NTH "/proc/thread-self/fail-nth"
-#define DEBUGFS "/sys/kernel/debug/"
+#define FAIL_NTH    "/proc/thread-self/fail-nth"
+#define DEBUGFS     "/sys/kernel/debug/"
 #define MOST_FAULTS 2000
 /* Beyond the first ones, where most of the allocations are the driver core's, not each is tried. */
 #define EACH_FAULT 60
-#define STRIDE 7
+#define STRIDE     7
 
 typedef struct {
     int (*run)(void *arg);
@@ -70,7 +70,7 @@ static int set(const char *fault, const char *name, const char *value)
  */
 static void require_fault_injection(void)
 {
-    static const char *const faults[] = { "failslab", "fail_page_alloc", "fail_usercopy" };
+    static const char *const faults[] = {"failslab", "fail_page_alloc", "fail_usercopy"};
     char start[32], end[32], bad_start[32], bad_end[32];
 
     if (access(FAIL_NTH, W_OK))
@@ -140,7 +140,7 @@ static void undo_add(void *arg)
 
 static void test_add_gpu(void)
 {
-    const Operation op = { run_add, undo_add };
+    const Operation op = {run_add, undo_add};
     struct vgpu_type_desc type = mdev_type(TESTBED_TYPE, TESTBED_VRAM, TESTBED_WINDOW);
 
     require_fault_injection();
@@ -159,7 +159,7 @@ static void undo_create(void *arg)
 
 static void test_create(void)
 {
-    const Operation op = { run_create, undo_create };
+    const Operation op = {run_create, undo_create};
     g_autofree char *uuid = mdev_uuid_new();
 
     require_fault_injection();
@@ -197,8 +197,8 @@ static void undo_open(void *arg)
 
 static void test_open(void)
 {
-    const Operation op = { run_open, undo_open };
-    OpenArg arg = { 0 };
+    const Operation op = {run_open, undo_open};
+    OpenArg arg = {0};
 
     require_fault_injection();
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);
@@ -219,8 +219,8 @@ typedef struct {
 static int run_publish(void *arg)
 {
     EngineArg *a = arg;
-    struct vgpu_window_range range = { .argsz = sizeof(range), .size = 16 * PAGE_BYTES,
-                                       .addr = a->addr };
+    struct vgpu_window_range range = {
+        .argsz = sizeof(range), .size = 16 * PAGE_BYTES, .addr = a->addr};
 
     range.epoch = engine_epoch(a->ctx);
     return engine_ioctl(a->ctx, VGPU_ENGINE_WINDOW_PUBLISH, &range);
@@ -229,7 +229,7 @@ static int run_publish(void *arg)
 static void undo_publish(void *arg)
 {
     EngineArg *a = arg;
-    struct vgpu_window_range range = { .argsz = sizeof(range), .size = 16 * PAGE_BYTES };
+    struct vgpu_window_range range = {.argsz = sizeof(range), .size = 16 * PAGE_BYTES};
 
     range.epoch = engine_epoch(a->ctx);
     assert_ok(engine_ioctl(a->ctx, VGPU_ENGINE_WINDOW_UNPUBLISH, &range));
@@ -237,8 +237,8 @@ static void undo_publish(void *arg)
 
 static int call_publish(EngineCtx *ctx, void *arg)
 {
-    const Operation op = { run_publish, undo_publish };
-    EngineArg engine_arg = { .ctx = ctx, .addr = *(uint64_t *)arg };
+    const Operation op = {run_publish, undo_publish};
+    EngineArg engine_arg = {.ctx = ctx, .addr = *(uint64_t *)arg};
 
     fail_each(&op, &engine_arg);
     return 0;
@@ -259,8 +259,10 @@ static void test_publish(void)
 static int run_pin(void *arg)
 {
     EngineArg *a = arg;
-    struct vgpu_mem_pin pin = { .argsz = sizeof(pin), .flags = VGPU_MEM_WRITE, .nentries = 1,
-                                .entries = (uintptr_t)&a->entry };
+    struct vgpu_mem_pin pin = {.argsz = sizeof(pin),
+                               .flags = VGPU_MEM_WRITE,
+                               .nentries = 1,
+                               .entries = (uintptr_t)&a->entry};
     void *addr;
     int ret;
 
@@ -280,7 +282,7 @@ static int run_pin(void *arg)
 static void undo_pin(void *arg)
 {
     EngineArg *a = arg;
-    struct vgpu_mem_unpin unpin = { .argsz = sizeof(unpin), .offset = a->offset };
+    struct vgpu_mem_unpin unpin = {.argsz = sizeof(unpin), .offset = a->offset};
 
     unpin.epoch = engine_epoch(a->ctx);
     assert_ok(engine_ioctl(a->ctx, VGPU_ENGINE_MEM_UNPIN, &unpin));
@@ -288,10 +290,10 @@ static void undo_pin(void *arg)
 
 static int call_pin(EngineCtx *ctx, void *arg)
 {
-    const Operation op = { run_pin, undo_pin };
+    const Operation op = {run_pin, undo_pin};
     EngineArg engine_arg = {
         .ctx = ctx,
-        .entry = { TESTBED_RAM_IOVA + 8 * MIB, 8 * PAGE_BYTES },
+        .entry = {TESTBED_RAM_IOVA + 8 * MIB, 8 * PAGE_BYTES},
     };
 
     (void)arg;
@@ -328,8 +330,8 @@ static void undo_attach(void *arg)
 
 static int call_attach(EngineCtx *ctx, void *arg)
 {
-    const Operation op = { run_attach, undo_attach };
-    EngineArg engine_arg = { .ctx = ctx };
+    const Operation op = {run_attach, undo_attach};
+    EngineArg engine_arg = {.ctx = ctx};
 
     g_strlcpy(attach_node, arg, sizeof(attach_node));
     fail_each(&op, &engine_arg);
@@ -379,7 +381,7 @@ static void undo_touch(void *arg)
 
 static void test_touch(void)
 {
-    const Operation op = { run_touch, undo_touch };
+    const Operation op = {run_touch, undo_touch};
     uint64_t addr;
 
     require_fault_injection();
@@ -393,7 +395,7 @@ static void test_touch(void)
 
 static int push_ok(EngineCtx *ctx, uint64_t epoch, uint32_t token)
 {
-    struct virtio_gpu_ctrl_hdr hdr = { .type = VIRTIO_GPU_RESP_OK_NODATA };
+    struct virtio_gpu_ctrl_hdr hdr = {.type = VIRTIO_GPU_RESP_OK_NODATA};
 
     return engine_push(ctx, VGPU_QUEUE_CONTROL, epoch, token, &hdr, sizeof(hdr));
 }
@@ -428,7 +430,7 @@ static int call_serve(EngineCtx *ctx, void *arg)
  */
 static void test_requests(void)
 {
-    struct virtio_gpu_ctrl_hdr req = { .type = VIRTIO_GPU_CMD_SUBMIT_3D };
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
     unsigned answered = 0;
 
     require_fault_injection();

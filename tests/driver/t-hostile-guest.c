@@ -10,7 +10,7 @@
 #include "testbed.h"
 
 #define CONTROL VGPU_QUEUE_CONTROL
-#define IN_RAM (TESTBED_RAM_IOVA + 8 * MIB)
+#define IN_RAM  (TESTBED_RAM_IOVA + 8 * MIB)
 #define OUTSIDE (TESTBED_RAM_IOVA + 64 * MIB)
 
 typedef void (*BuildChain)(GuestQueue *q);
@@ -18,11 +18,17 @@ typedef void (*BuildChain)(GuestQueue *q);
 static void set_desc(GuestQueue *q, uint16_t i, uint64_t addr, uint32_t len, uint16_t flags,
                      uint16_t next)
 {
-    q->desc[i] = (struct vring_desc){ .addr = addr, .len = len, .flags = flags, .next = next };
+    q->desc[i] = (struct vring_desc){.addr = addr, .len = len, .flags = flags, .next = next};
 }
 
-static void build_head_beyond(GuestQueue *q) { guest_queue_offer(q, GUEST_QUEUE_SIZE); }
-static void build_head_far_beyond(GuestQueue *q) { guest_queue_offer(q, 0xffff); }
+static void build_head_beyond(GuestQueue *q)
+{
+    guest_queue_offer(q, GUEST_QUEUE_SIZE);
+}
+static void build_head_far_beyond(GuestQueue *q)
+{
+    guest_queue_offer(q, 0xffff);
+}
 
 static void build_self_loop(GuestQueue *q)
 {
@@ -137,7 +143,7 @@ static void build_indirect_nested(GuestQueue *q)
 {
     struct vring_desc *table = indirect_table(q, 2);
 
-    table[0] = (struct vring_desc){ .addr = IN_RAM, .len = 16, .flags = VRING_DESC_F_INDIRECT };
+    table[0] = (struct vring_desc){.addr = IN_RAM, .len = 16, .flags = VRING_DESC_F_INDIRECT};
     guest_queue_offer(q, 0);
 }
 
@@ -146,8 +152,8 @@ static void build_indirect_loop(GuestQueue *q)
     struct vring_desc *table = indirect_table(q, 4);
 
     for (uint16_t i = 0; i < 4; i++)
-        table[i] = (struct vring_desc){ .addr = IN_RAM, .len = 16, .flags = VRING_DESC_F_NEXT,
-                                        .next = (uint16_t)((i + 1) % 4) };
+        table[i] = (struct vring_desc){
+            .addr = IN_RAM, .len = 16, .flags = VRING_DESC_F_NEXT, .next = (uint16_t)((i + 1) % 4)};
     guest_queue_offer(q, 0);
 }
 
@@ -155,8 +161,8 @@ static void build_indirect_next_beyond(GuestQueue *q)
 {
     struct vring_desc *table = indirect_table(q, 2);
 
-    table[0] = (struct vring_desc){ .addr = IN_RAM, .len = 16, .flags = VRING_DESC_F_NEXT,
-                                    .next = 200 };
+    table[0] =
+        (struct vring_desc){.addr = IN_RAM, .len = 16, .flags = VRING_DESC_F_NEXT, .next = 200};
     guest_queue_offer(q, 0);
 }
 
@@ -164,27 +170,27 @@ static const struct {
     const char *name;
     BuildChain build;
 } chains[] = {
-    { "head-beyond", build_head_beyond },
-    { "head-far-beyond", build_head_far_beyond },
-    { "self-loop", build_self_loop },
-    { "loop", build_loop },
-    { "next-beyond", build_next_beyond },
-    { "outside", build_outside },
-    { "across-end", build_across_end },
-    { "wraps", build_wraps },
-    { "empty", build_empty },
-    { "huge", build_huge },
-    { "read-after-write", build_read_after_write },
-    { "index-jump", build_index_jump },
-    { "index-back", build_index_back },
-    { "twice", build_twice },
-    { "indirect-odd", build_indirect_odd },
-    { "indirect-next", build_indirect_next },
-    { "indirect-large", build_indirect_large },
-    { "indirect-outside", build_indirect_outside },
-    { "indirect-nested", build_indirect_nested },
-    { "indirect-loop", build_indirect_loop },
-    { "indirect-next-beyond", build_indirect_next_beyond },
+    {"head-beyond", build_head_beyond},
+    {"head-far-beyond", build_head_far_beyond},
+    {"self-loop", build_self_loop},
+    {"loop", build_loop},
+    {"next-beyond", build_next_beyond},
+    {"outside", build_outside},
+    {"across-end", build_across_end},
+    {"wraps", build_wraps},
+    {"empty", build_empty},
+    {"huge", build_huge},
+    {"read-after-write", build_read_after_write},
+    {"index-jump", build_index_jump},
+    {"index-back", build_index_back},
+    {"twice", build_twice},
+    {"indirect-odd", build_indirect_odd},
+    {"indirect-next", build_indirect_next},
+    {"indirect-large", build_indirect_large},
+    {"indirect-outside", build_indirect_outside},
+    {"indirect-nested", build_indirect_nested},
+    {"indirect-loop", build_indirect_loop},
+    {"indirect-next-beyond", build_indirect_next_beyond},
 };
 
 static void assert_needs_reset(Testbed *tb, const char *what)
@@ -233,7 +239,7 @@ static void test_indirect_not_negotiated(void)
 
     guest_up(&tb->guest, GUEST_FEATURES & ~(1ull << VIRTIO_RING_F_INDIRECT_DESC));
     indirect_table(&tb->guest.queue[CONTROL], 1)[0] =
-        (struct vring_desc){ .addr = IN_RAM, .len = 24 };
+        (struct vring_desc){.addr = IN_RAM, .len = 24};
     guest_queue_offer(&tb->guest.queue[CONTROL], 0);
     guest_queue_kick_always(&tb->guest.queue[CONTROL]);
     assert_needs_reset(tb, "indirect without the feature");

@@ -8,10 +8,10 @@
 
 #include "testbed.h"
 
-#define MSIX VFIO_PCI_MSIX_IRQ_INDEX
+#define MSIX          VFIO_PCI_MSIX_IRQ_INDEX
 #define COMMON(field) offsetof(struct virtio_pci_common_cfg, field)
-#define SHORT_MS 300
-#define LONG_MS 10000
+#define SHORT_MS      300
+#define LONG_MS       10000
 
 static void trip_with_interrupt(Testbed *tb, uint64_t fence_id)
 {
@@ -62,8 +62,8 @@ static void test_disable_all(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
 
-    assert_ok(vmm_irq_action(&tb->dev, MSIX, 0, 0,
-                             VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER));
+    assert_ok(
+        vmm_irq_action(&tb->dev, MSIX, 0, 0, VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER));
     trip_with_interrupt(tb, 1);
     for (unsigned i = 0; i < GUEST_NUM_VECTORS; i++)
         g_assert_cmpuint(vmm_eventfd_take(tb->guest.vector_fd[i], SHORT_MS), ==, 0);
@@ -78,11 +78,11 @@ static void test_trigger(void)
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
 
     drain(tb);
-    assert_ok(vmm_irq_action(&tb->dev, MSIX, 1, 1,
-                             VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER));
+    assert_ok(
+        vmm_irq_action(&tb->dev, MSIX, 1, 1, VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER));
     g_assert_cmpuint(vmm_eventfd_take(tb->guest.vector_fd[1], LONG_MS), ==, 1);
-    assert_ok(vmm_irq_action(&tb->dev, MSIX, 0, 3,
-                             VFIO_IRQ_SET_DATA_BOOL | VFIO_IRQ_SET_ACTION_TRIGGER));
+    assert_ok(
+        vmm_irq_action(&tb->dev, MSIX, 0, 3, VFIO_IRQ_SET_DATA_BOOL | VFIO_IRQ_SET_ACTION_TRIGGER));
     for (unsigned i = 0; i < GUEST_NUM_VECTORS; i++)
         g_assert_cmpuint(vmm_eventfd_take(tb->guest.vector_fd[i], LONG_MS), ==, 1);
     assert_ok(vmm_irq_action(&tb->dev, VFIO_PCI_REQ_IRQ_INDEX, 0, 1,
@@ -93,7 +93,7 @@ static void test_trigger(void)
 static void test_refusals(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    int fds[GUEST_NUM_VECTORS + 1] = { -1, -1, -1, -1 };
+    int fds[GUEST_NUM_VECTORS + 1] = {-1, -1, -1, -1};
     int not_eventfd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     const uint32_t trigger = VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER;
 

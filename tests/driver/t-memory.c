@@ -47,7 +47,7 @@ static void assert_blank(Testbed *tb, uint64_t addr, uint64_t size)
 static int pin(Testbed *tb, uint64_t iova, uint64_t size, uint32_t flags, uint64_t *offset,
                uint64_t *addr)
 {
-    struct vgpu_mem_entry entry = { .iova = iova, .size = size };
+    struct vgpu_mem_entry entry = {.iova = iova, .size = size};
 
     return peer_pin(tb->engine, &entry, 1, flags, offset, addr);
 }
@@ -131,7 +131,7 @@ static int call_mmap(EngineCtx *ctx, void *arg)
 
 static int try_mmap(Testbed *tb, uint64_t offset, uint64_t size, int prot, int flags)
 {
-    MapCall call = { .offset = offset, .size = size, .prot = prot, .flags = flags };
+    MapCall call = {.offset = offset, .size = size, .prot = prot, .flags = flags};
 
     return engine_peer_call(tb->engine, call_mmap, &call, sizeof(call));
 }
@@ -199,8 +199,8 @@ static void test_read_only_dma(void)
     const uint64_t iova = 0x80000000;
     uint64_t addr;
 
-    assert_ok(vmm_dma_map(&tb->container, area(tb, AREA), iova, 16 * PAGE_BYTES,
-                          VFIO_DMA_MAP_FLAG_READ));
+    assert_ok(
+        vmm_dma_map(&tb->container, area(tb, AREA), iova, 16 * PAGE_BYTES, VFIO_DMA_MAP_FLAG_READ));
     assert_fails(pin(tb, iova, PAGE_BYTES, VGPU_MEM_WRITE, NULL, NULL), EFAULT);
     fill_area(tb, AREA, PAGE_BYTES);
     assert_ok(pin(tb, iova, PAGE_BYTES, 0, NULL, &addr));
@@ -215,7 +215,7 @@ static void test_limit(void)
     uint64_t offset;
 
     for (unsigned i = 0; i < G_N_ELEMENTS(entries); i++)
-        entries[i] = (struct vgpu_mem_entry){ TESTBED_RAM_IOVA, TESTBED_RAM_SIZE };
+        entries[i] = (struct vgpu_mem_entry){TESTBED_RAM_IOVA, TESTBED_RAM_SIZE};
     assert_fails(peer_pin(tb->engine, entries, 5, 0, NULL, NULL), ENOMEM);
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
     assert_ok(peer_pin(tb->engine, entries, 4, 0, &offset, NULL));
@@ -237,8 +237,7 @@ static void test_unpin(void)
     assert_fails(peer_unpin(tb->engine, offset), ENOENT);
     assert_blank(tb, addr, 8 * PAGE_BYTES);
     /* The same pages by another name stay. */
-    g_assert_cmphex(peek32(tb, other + 4 * PAGE_BYTES), ==,
-                    memory_pattern((AREA >> 12) + 4, 0));
+    g_assert_cmphex(peek32(tb, other + 4 * PAGE_BYTES), ==, memory_pattern((AREA >> 12) + 4, 0));
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 8 * PAGE_BYTES);
     /* What the engine writes where nothing is any more reaches nobody. */
     assert_ok(peer_poke(tb->engine, addr, "nobody", 6));
@@ -275,15 +274,14 @@ static void test_dma_unmap_part(void)
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     const uint64_t first = 0x80000000, second = 0x90000000;
     const uint32_t rw = VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE;
-    struct vgpu_mem_entry entries[] = { { first, 4 * PAGE_BYTES },
-                                        { second, 4 * PAGE_BYTES },
-                                        { first, 2 * PAGE_BYTES } };
+    struct vgpu_mem_entry entries[] = {
+        {first, 4 * PAGE_BYTES}, {second, 4 * PAGE_BYTES}, {first, 2 * PAGE_BYTES}};
     uint64_t addr;
 
     fill_area(tb, AREA, 8 * PAGE_BYTES);
     assert_ok(vmm_dma_map(&tb->container, area(tb, AREA), first, 4 * PAGE_BYTES, rw));
-    assert_ok(vmm_dma_map(&tb->container, area(tb, AREA + 4 * PAGE_BYTES), second, 4 * PAGE_BYTES,
-                          rw));
+    assert_ok(
+        vmm_dma_map(&tb->container, area(tb, AREA + 4 * PAGE_BYTES), second, 4 * PAGE_BYTES, rw));
     assert_ok(peer_pin(tb->engine, entries, 3, VGPU_MEM_WRITE, NULL, &addr));
     assert_ok(vmm_dma_unmap(&tb->container, first, 4 * PAGE_BYTES));
     assert_blank(tb, addr, 4 * PAGE_BYTES);
@@ -350,7 +348,7 @@ static void test_accounting(void)
 
 static void drop_ipc_lock(void)
 {
-    struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2];
 
     g_assert_cmpint(syscall(SYS_capget, &header, data), ==, 0);
@@ -361,7 +359,7 @@ static void drop_ipc_lock(void)
 static void test_memlock_limit(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);
-    struct rlimit limit = { .rlim_cur = MIB, .rlim_max = MIB };
+    struct rlimit limit = {.rlim_cur = MIB, .rlim_max = MIB};
     uint64_t before;
 
     /* Not while the container is charged for pages: VFIO asks at DMA_MAP. */

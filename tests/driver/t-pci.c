@@ -21,7 +21,8 @@ static void test_info(void)
 
     for (unsigned i = VFIO_PCI_BAR0_REGION_INDEX; i <= VFIO_PCI_BAR1_REGION_INDEX; i++) {
         g_assert_cmpuint(r[i].size, >, 0);
-        g_assert_cmphex(r[i].flags & 7, ==, VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE);
+        g_assert_cmphex(r[i].flags & 7, ==,
+                        VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE);
     }
     g_assert_cmpuint(r[VFIO_PCI_BAR2_REGION_INDEX].size, ==, TESTBED_WINDOW);
     g_assert_true(r[VFIO_PCI_BAR2_REGION_INDEX].flags & VFIO_REGION_INFO_FLAG_MMAP);
@@ -35,18 +36,18 @@ static void test_info(void)
 static void test_info_arguments(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_OPEN);
-    struct vfio_region_info region = { .argsz = sizeof(region), .index = 4711 };
-    struct vfio_irq_info irq = { .argsz = sizeof(irq), .index = 4711 };
+    struct vfio_region_info region = {.argsz = sizeof(region), .index = 4711};
+    struct vfio_irq_info irq = {.argsz = sizeof(irq), .index = 4711};
 
     g_assert_cmpint(ioctl(tb->dev.fd, VFIO_DEVICE_GET_REGION_INFO, &region), ==, -1);
     g_assert_cmpint(errno, ==, EINVAL);
     g_assert_cmpint(ioctl(tb->dev.fd, VFIO_DEVICE_GET_IRQ_INFO, &irq), ==, -1);
     g_assert_cmpint(errno, ==, EINVAL);
-    irq = (struct vfio_irq_info){ .argsz = sizeof(irq), .index = VFIO_PCI_MSIX_IRQ_INDEX };
+    irq = (struct vfio_irq_info){.argsz = sizeof(irq), .index = VFIO_PCI_MSIX_IRQ_INDEX};
     g_assert_cmpint(ioctl(tb->dev.fd, VFIO_DEVICE_GET_IRQ_INFO, &irq), ==, 0);
     g_assert_cmpuint(irq.count, ==, GUEST_NUM_VECTORS);
     g_assert_true(irq.flags & VFIO_IRQ_INFO_EVENTFD);
-    irq = (struct vfio_irq_info){ .argsz = sizeof(irq), .index = VFIO_PCI_REQ_IRQ_INDEX };
+    irq = (struct vfio_irq_info){.argsz = sizeof(irq), .index = VFIO_PCI_REQ_IRQ_INDEX};
     g_assert_cmpint(ioctl(tb->dev.fd, VFIO_DEVICE_GET_IRQ_INFO, &irq), ==, 0);
     g_assert_cmpuint(irq.count, ==, 1);
     irq.argsz = 4;
@@ -145,7 +146,8 @@ static void test_msix_capability(void)
     while (pos && vmm_config_read(&tb->dev, pos, 1) != PCI_CAP_ID_MSIX)
         pos = vmm_config_read(&tb->dev, pos + 1, 1);
     g_assert_cmpuint(pos, !=, 0);
-    g_assert_cmpuint((vmm_config_read(&tb->dev, pos + PCI_MSIX_FLAGS, 2) & PCI_MSIX_FLAGS_QSIZE) + 1,
+    g_assert_cmpuint((vmm_config_read(&tb->dev, pos + PCI_MSIX_FLAGS, 2) & PCI_MSIX_FLAGS_QSIZE) +
+                         1,
                      ==, GUEST_NUM_VECTORS);
     table = vmm_config_read(&tb->dev, pos + PCI_MSIX_TABLE, 4);
     pba = vmm_config_read(&tb->dev, pos + PCI_MSIX_PBA, 4);
@@ -240,7 +242,7 @@ static void test_random_writes(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     g_autoptr(GRand) rand = g_rand_new_with_seed(4711);
-    static const unsigned regions[] = { VFIO_PCI_CONFIG_REGION_INDEX, 0, 1 };
+    static const unsigned regions[] = {VFIO_PCI_CONFIG_REGION_INDEX, 0, 1};
 
     for (unsigned i = 0; i < 4000; i++) {
         unsigned region = regions[i % 3];
@@ -272,7 +274,8 @@ static void test_mmap_rules(void)
     g_assert_true(addr == MAP_FAILED);
     g_assert_cmpint(errno, ==, EINVAL);
     /* A part of it is fine: QEMU maps sparse areas. */
-    addr = vmm_region_mmap(&tb->dev, VFIO_PCI_BAR2_REGION_INDEX, 8192, 4096, PROT_READ | PROT_WRITE);
+    addr =
+        vmm_region_mmap(&tb->dev, VFIO_PCI_BAR2_REGION_INDEX, 8192, 4096, PROT_READ | PROT_WRITE);
     g_assert_true(addr != MAP_FAILED);
     g_assert_cmphex(*(volatile uint64_t *)addr, ==, VGPU_WINDOW_BLANK);
     munmap(addr, 4096);

@@ -6,7 +6,7 @@
 
 #include "testbed.h"
 
-#define CONTROL VGPU_QUEUE_CONTROL
+#define CONTROL  VGPU_QUEUE_CONTROL
 #define SHORT_MS 300
 
 static void test_round_trips(void)
@@ -22,12 +22,12 @@ static void test_round_trips(void)
 static void test_cursor_queue(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    struct virtio_gpu_update_cursor req = { .hdr.type = VIRTIO_GPU_CMD_MOVE_CURSOR };
-    struct virtio_gpu_ctrl_hdr resp = { 0 };
+    struct virtio_gpu_update_cursor req = {.hdr.type = VIRTIO_GPU_CMD_MOVE_CURSOR};
+    struct virtio_gpu_ctrl_hdr resp = {0};
     uint32_t len;
 
-    assert_ok(guest_request(&tb->guest, VGPU_QUEUE_CURSOR, &req, sizeof(req), &resp, sizeof(resp),
-                            &len));
+    assert_ok(
+        guest_request(&tb->guest, VGPU_QUEUE_CURSOR, &req, sizeof(req), &resp, sizeof(resp), &len));
     g_assert_cmphex(resp.type, ==, VIRTIO_GPU_RESP_OK_NODATA);
     /* Linux sends cursor commands without room for a response. */
     assert_ok(guest_request(&tb->guest, VGPU_QUEUE_CURSOR, &req, sizeof(req), NULL, 0, &len));
@@ -42,7 +42,7 @@ static void scattered(Testbed *tb, unsigned parts, uint32_t part_size, bool indi
     g_autofree GuestBuf *in = g_new0(GuestBuf, parts);
     g_autofree uint8_t *sent = g_malloc0((size_t)parts * part_size);
     GuestQueue *q = &tb->guest.queue[CONTROL];
-    struct virtio_gpu_ctrl_hdr hdr = { .type = VIRTIO_GPU_CMD_SUBMIT_3D, .ctx_id = 3 };
+    struct virtio_gpu_ctrl_hdr hdr = {.type = VIRTIO_GPU_CMD_SUBMIT_3D, .ctx_id = 3};
     uint32_t len;
     int head;
 
@@ -107,8 +107,8 @@ static void test_full_ring(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     GuestQueue *q = &tb->guest.queue[CONTROL];
-    struct virtio_gpu_ctrl_hdr req = { .type = VIRTIO_GPU_CMD_SUBMIT_3D,
-                                       .flags = VIRTIO_GPU_FLAG_FENCE };
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D,
+                                      .flags = VIRTIO_GPU_FLAG_FENCE};
     struct virtio_gpu_ctrl_hdr *resp[GUEST_QUEUE_SIZE];
     int by_head[GUEST_QUEUE_SIZE];
 
@@ -171,7 +171,7 @@ static int call_push_reversed(EngineCtx *ctx, void *arg)
 static int call_push_raw(EngineCtx *ctx, void *arg)
 {
     struct vgpu_queue_push *push = arg;
-    uint8_t buf[64] = { 0 };
+    uint8_t buf[64] = {0};
 
     push->buf = (uintptr_t)buf;
     return engine_ioctl(ctx, VGPU_ENGINE_QUEUE_PUSH, push);
@@ -180,7 +180,11 @@ static int call_push_raw(EngineCtx *ctx, void *arg)
 static int push_raw(Testbed *tb, uint64_t epoch, uint32_t queue, uint32_t token, uint64_t size)
 {
     struct vgpu_queue_push push = {
-        .argsz = sizeof(push), .epoch = epoch, .queue = queue, .token = token, .size = size,
+        .argsz = sizeof(push),
+        .epoch = epoch,
+        .queue = queue,
+        .token = token,
+        .size = size,
     };
 
     return engine_peer_call(tb->engine, call_push_raw, &push, sizeof(push));
@@ -188,8 +192,8 @@ static int push_raw(Testbed *tb, uint64_t epoch, uint32_t queue, uint32_t token,
 
 static void hold_requests(Testbed *tb, unsigned n, void **resp)
 {
-    struct virtio_gpu_ctrl_hdr req = { .type = VIRTIO_GPU_CMD_SUBMIT_3D,
-                                       .flags = VIRTIO_GPU_FLAG_FENCE };
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D,
+                                      .flags = VIRTIO_GPU_FLAG_FENCE};
     unsigned long before = atomic_load(&tb->engine->state->pops);
 
     atomic_store(&tb->engine->state->hold, ENGINE_HOLD_ANSWERS);
@@ -197,15 +201,15 @@ static void hold_requests(Testbed *tb, unsigned n, void **resp)
         req.fence_id = 100 + i;
         assert_ok(guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req), &resp[i]));
     }
-    g_assert_true(wait_until(atomic_load(&tb->engine->state->pops) == before + n,
-                             GUEST_TIMEOUT_MS));
+    g_assert_true(
+        wait_until(atomic_load(&tb->engine->state->pops) == before + n, GUEST_TIMEOUT_MS));
 }
 
 static void test_out_of_order(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     GuestQueue *q = &tb->guest.queue[CONTROL];
-    TokenCall call = { 0 };
+    TokenCall call = {0};
     void *resp[8];
     int heads[8];
 
@@ -234,7 +238,7 @@ static void test_push_refusals(void)
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     GuestQueue *q = &tb->guest.queue[CONTROL];
     uint64_t epoch = peer_epoch(tb->engine);
-    TokenCall call = { 0 };
+    TokenCall call = {0};
     void *resp[1];
 
     hold_requests(tb, 1, resp);
@@ -250,7 +254,7 @@ static void test_push_refusals(void)
 static int call_push_too_much(EngineCtx *ctx, void *arg)
 {
     EngineHeld *held = &ctx->held[0];
-    uint8_t buf[64] = { 0 };
+    uint8_t buf[64] = {0};
 
     (void)arg;
     return engine_push(ctx, held->queue, held->epoch, held->token, buf, held->response_size + 1);
@@ -259,7 +263,7 @@ static int call_push_too_much(EngineCtx *ctx, void *arg)
 static void test_push_too_much(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    TokenCall call = { 0 };
+    TokenCall call = {0};
     void *resp[1];
 
     hold_requests(tb, 1, resp);
@@ -290,8 +294,8 @@ static int call_pop(EngineCtx *ctx, void *arg)
 static void test_pop_too_small(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    struct virtio_gpu_set_scanout req = { .hdr.type = VIRTIO_GPU_CMD_SET_SCANOUT };
-    PopCall call = { .size = 24 };
+    struct virtio_gpu_set_scanout req = {.hdr.type = VIRTIO_GPU_CMD_SET_SCANOUT};
+    PopCall call = {.size = 24};
     void *resp;
 
     atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
@@ -313,7 +317,7 @@ static void test_pop_too_small(void)
 static void test_pop_refusals(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    PopCall call = { .size = 64 };
+    PopCall call = {.size = 64};
 
     assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), EAGAIN);
     call.pop.queue = 2;
@@ -330,10 +334,10 @@ static void test_pop_refusals(void)
 static void test_request_is_a_copy(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    struct virtio_gpu_ctrl_hdr req = { .type = VIRTIO_GPU_CMD_SUBMIT_3D,
-                                       .flags = VIRTIO_GPU_FLAG_FENCE, .fence_id = 100 };
+    struct virtio_gpu_ctrl_hdr req = {
+        .type = VIRTIO_GPU_CMD_SUBMIT_3D, .flags = VIRTIO_GPU_FLAG_FENCE, .fence_id = 100};
     GuestQueue *q = &tb->guest.queue[CONTROL];
-    TokenCall call = { 0 };
+    TokenCall call = {0};
     void *resp[1];
 
     hold_requests(tb, 1, resp);
@@ -363,7 +367,7 @@ static void test_plain_features(void)
 static void test_doorbells_are_spared(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    struct virtio_gpu_ctrl_hdr req = { .type = VIRTIO_GPU_CMD_SUBMIT_3D };
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
     GuestQueue *q = &tb->guest.queue[CONTROL];
     unsigned rung = 0;
     void *resp;
@@ -372,7 +376,7 @@ static void test_doorbells_are_spared(void)
     atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
     g_usleep(50000);
     for (unsigned i = 0; i < 16; i++) {
-        GuestBuf out = { .len = sizeof(req) }, in = { .len = sizeof(req) };
+        GuestBuf out = {.len = sizeof(req)}, in = {.len = sizeof(req)};
 
         memcpy(guest_alloc(&tb->guest, sizeof(req), 16, &out.iova), &req, sizeof(req));
         resp = guest_alloc(&tb->guest, sizeof(req), 16, &in.iova);
@@ -391,9 +395,9 @@ static void test_doorbells_are_spared(void)
 static void test_many_small(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    struct virtio_gpu_ctrl_hdr req = { .type = VIRTIO_GPU_CMD_SUBMIT_3D };
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
     GuestQueue *q = &tb->guest.queue[CONTROL];
-    GuestBuf out = { .len = sizeof(req) }, in = { .len = sizeof(req) };
+    GuestBuf out = {.len = sizeof(req)}, in = {.len = sizeof(req)};
     unsigned added = 0, taken = 0;
 
     memcpy(guest_alloc(&tb->guest, sizeof(req), 16, &out.iova), &req, sizeof(req));
@@ -418,7 +422,7 @@ static void test_many_small(void)
 static void test_no_bus_master(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    struct virtio_gpu_ctrl_hdr req = { .type = VIRTIO_GPU_CMD_SUBMIT_3D };
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
     void *resp;
 
     vmm_config_write(&tb->dev, PCI_COMMAND, PCI_COMMAND_MEMORY, 2);

@@ -103,8 +103,8 @@ static void test_ignored(void)
 static void test_mapping_outlives(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    volatile uint32_t *window = vmm_region_mmap(&tb->dev, VFIO_PCI_BAR2_REGION_INDEX, 0, MIB,
-                                                PROT_READ | PROT_WRITE);
+    volatile uint32_t *window =
+        vmm_region_mmap(&tb->dev, VFIO_PCI_BAR2_REGION_INDEX, 0, MIB, PROT_READ | PROT_WRITE);
     uint64_t addr;
     int status;
     pid_t pid;

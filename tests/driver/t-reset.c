@@ -103,14 +103,14 @@ typedef struct {
 static int call_stale(EngineCtx *ctx, void *arg)
 {
     StaleCall *call = arg;
-    struct vgpu_mem_entry entry = { TESTBED_RAM_IOVA, PAGE_BYTES };
-    struct vgpu_window_range range = { .argsz = sizeof(range), .epoch = call->epoch,
-                                       .size = PAGE_BYTES, .addr = call->addr };
-    struct vgpu_mem_pin pin = { .argsz = sizeof(pin), .epoch = call->epoch, .nentries = 1,
-                                .entries = (uintptr_t)&entry };
-    struct vgpu_mem_unpin unpin = { .argsz = sizeof(unpin), .epoch = call->epoch };
+    struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA, PAGE_BYTES};
+    struct vgpu_window_range range = {
+        .argsz = sizeof(range), .epoch = call->epoch, .size = PAGE_BYTES, .addr = call->addr};
+    struct vgpu_mem_pin pin = {
+        .argsz = sizeof(pin), .epoch = call->epoch, .nentries = 1, .entries = (uintptr_t)&entry};
+    struct vgpu_mem_unpin unpin = {.argsz = sizeof(unpin), .epoch = call->epoch};
     struct vgpu_queue_pop pop;
-    uint8_t buf[64] = { 0 };
+    uint8_t buf[64] = {0};
 
     call->publish = engine_ioctl(ctx, VGPU_ENGINE_WINDOW_PUBLISH, &range);
     range.addr = 0;
@@ -126,8 +126,8 @@ static int call_stale(EngineCtx *ctx, void *arg)
 static void test_stale_calls(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    struct virtio_gpu_ctrl_hdr req = { .type = VIRTIO_GPU_CMD_SUBMIT_3D };
-    StaleCall call = { .epoch = peer_epoch(tb->engine) };
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
+    StaleCall call = {.epoch = peer_epoch(tb->engine)};
     void *resp;
 
     assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, PAGE_BYTES, &call.addr));
@@ -155,7 +155,7 @@ static void test_stale_calls(void)
 static void test_in_flight(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    struct virtio_gpu_ctrl_hdr req = { .type = VIRTIO_GPU_CMD_SUBMIT_3D };
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
     void *resp;
 
     for (unsigned round = 0; round < 5; round++) {
@@ -244,7 +244,7 @@ static void test_vmm_killed(void)
         pid_t pid = fork();
 
         if (pid == 0) {
-            struct vgpu_mem_entry entry = { TESTBED_RAM_IOVA, 16 * PAGE_BYTES };
+            struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA, 16 * PAGE_BYTES};
             uint64_t addr;
 
             testbed_advance(tb, TESTBED_AT_GUEST);

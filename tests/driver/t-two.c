@@ -17,7 +17,7 @@ static Testbed *second_vgpu(TestbedStage stage)
 /* Requests, window and guest memory of one VM, with patterns of its own, checked all the time. */
 static void work(Testbed *tb, unsigned seed)
 {
-    struct vgpu_mem_entry entry = { TESTBED_RAM_IOVA + 8 * MIB, 4 * PAGE_BYTES };
+    struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA + 8 * MIB, 4 * PAGE_BYTES};
     volatile uint32_t *window = (volatile uint32_t *)testbed_window(tb);
     uint64_t addr, mem;
     uint32_t word;
@@ -77,7 +77,7 @@ static void test_same_vm(void)
     g_autoptr(Testbed) a = testbed_new(TESTBED_AT_GUEST);
     g_autoptr(Testbed) b = second_vgpu(TESTBED_AT_ENGINE);
     g_autofree char *sysfs = g_build_filename("/sys/bus/mdev/devices", b->uuid, NULL);
-    struct vgpu_mem_entry entry = { TESTBED_RAM_IOVA + 8 * MIB, 4 * PAGE_BYTES };
+    struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA + 8 * MIB, 4 * PAGE_BYTES};
     VmmDevice dev;
     uint64_t in_a, in_b;
     uint32_t word;

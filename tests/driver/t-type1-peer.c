@@ -12,11 +12,11 @@
 
 #include "testbed.h"
 
-#define PCI_DEVICES "/sys/bus/pci/devices"
+#define PCI_DEVICES   "/sys/bus/pci/devices"
 #define NETWORK_CLASS "0x0200"
-#define SIZE (16 * PAGE_BYTES)
-#define WINDOW_IOVA 0x200000000ull
-#define RW (VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE)
+#define SIZE          (16 * PAGE_BYTES)
+#define WINDOW_IOVA   0x200000000ull
+#define RW            (VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE)
 
 static char *attribute(const char *device, const char *name)
 {
@@ -127,7 +127,10 @@ static void vgpu_first(MemoryKind kind)
     vmm_device_close(&dev);
 }
 
-static void test_vgpu_first(void) { vgpu_first(MEMORY_MEMFD); }
+static void test_vgpu_first(void)
+{
+    vgpu_first(MEMORY_MEMFD);
+}
 
 static void test_vgpu_first_udmabuf(void)
 {
@@ -196,7 +199,7 @@ static void test_peer_first(void)
 static void test_window_as_guest_memory(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    struct vgpu_mem_entry entry = { WINDOW_IOVA, PAGE_BYTES };
+    struct vgpu_mem_entry entry = {WINDOW_IOVA, PAGE_BYTES};
 
     publish(tb, MEMORY_MEMFD);
     assert_ok(map_window(tb));
@@ -212,7 +215,7 @@ static void test_pins_beside_peer(void)
 {
     g_autofree char *peer = require_peer();
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    struct vgpu_mem_entry entry = { TESTBED_RAM_IOVA + 4 * MIB, 4 * PAGE_BYTES };
+    struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA + 4 * MIB, 4 * PAGE_BYTES};
     VmmDevice dev;
     uint64_t addr;
     uint8_t byte = 0;

@@ -49,7 +49,10 @@ static void require_udmabuf(void)
         driver_test_skip("this kernel has no /dev/udmabuf");
 }
 
-static void test_memfd(void) { shown(MEMORY_MEMFD); }
+static void test_memfd(void)
+{
+    shown(MEMORY_MEMFD);
+}
 
 static void test_udmabuf(void)
 {
@@ -71,8 +74,8 @@ static void test_pieces(void)
     for (uint64_t page = 0; page < 16; page++)
         assert_window_pattern(tb, MIB + (15 - page) * PAGE_BYTES, page);
     /* The last page of the window. */
-    assert_ok(peer_publish(tb->engine, TESTBED_WINDOW - PAGE_BYTES, PAGE_BYTES,
-                           addr + 20 * PAGE_BYTES));
+    assert_ok(
+        peer_publish(tb->engine, TESTBED_WINDOW - PAGE_BYTES, PAGE_BYTES, addr + 20 * PAGE_BYTES));
     assert_window_pattern(tb, TESTBED_WINDOW - PAGE_BYTES, 20);
     assert_ok(peer_unpublish(tb->engine, MIB + 7 * PAGE_BYTES, PAGE_BYTES));
     assert_window_blank(tb, MIB + 7 * PAGE_BYTES);
@@ -107,7 +110,8 @@ static void test_refusals(void)
     assert_fails(peer_publish(tb->engine, 0, 0, addr), EINVAL);
     assert_fails(peer_publish(tb->engine, 0, PAGE_BYTES, addr + 8), EINVAL);
     assert_fails(peer_publish(tb->engine, TESTBED_WINDOW, PAGE_BYTES, addr), EINVAL);
-    assert_fails(peer_publish(tb->engine, TESTBED_WINDOW - PAGE_BYTES, 2 * PAGE_BYTES, addr), EINVAL);
+    assert_fails(peer_publish(tb->engine, TESTBED_WINDOW - PAGE_BYTES, 2 * PAGE_BYTES, addr),
+                 EINVAL);
     assert_fails(peer_publish(tb->engine, PAGE_BYTES, UINT64_MAX & ~0xfffull, addr), EINVAL);
     assert_fails(peer_publish(tb->engine, 0, PAGE_BYTES, UINT64_MAX & ~0xfffull), EINVAL);
 
@@ -127,11 +131,11 @@ static void test_refusals(void)
 /* Memory that no guest may see. */
 static void test_forbidden(void)
 {
-    static const MemoryKind kinds[] = { MEMORY_MEMFD_PRIVATE, MEMORY_MEMFD_READ_ONLY,
-                                        MEMORY_ANONYMOUS,     MEMORY_FILE,
-                                        MEMORY_HALF_MAPPED,   MEMORY_TWO_FILES };
+    static const MemoryKind kinds[] = {MEMORY_MEMFD_PRIVATE, MEMORY_MEMFD_READ_ONLY,
+                                       MEMORY_ANONYMOUS,     MEMORY_FILE,
+                                       MEMORY_HALF_MAPPED,   MEMORY_TWO_FILES};
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    struct vgpu_mem_entry entry = { TESTBED_RAM_IOVA + 4 * MIB, PAGE_BYTES };
+    struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA + 4 * MIB, PAGE_BYTES};
     uint64_t addr;
 
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
@@ -164,14 +168,15 @@ static void test_forbidden_hugetlb(void)
     sysfs_write("/proc/sys/vm/nr_hugepages", "0");
 }
 
-/* A process that is VMM and engine at once can't publish a window in a window, nor lock itself up. */
+/* A process that is VMM and engine at once can't publish a window in a window, nor lock itself up.
+ */
 static void test_own_window(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
-    struct vgpu_engine_ready ready = { .argsz = sizeof(ready), .num_capsets = 1 };
-    EngineCtx self = { 0 };
-    EngineState state = { 0 };
-    struct vgpu_window_range range = { .argsz = sizeof(range), .size = PAGE_BYTES };
+    struct vgpu_engine_ready ready = {.argsz = sizeof(ready), .num_capsets = 1};
+    EngineCtx self = {0};
+    EngineState state = {0};
+    struct vgpu_window_range range = {.argsz = sizeof(range), .size = PAGE_BYTES};
     g_autofree char *node = g_build_filename("/dev/vgpu", tb->uuid, NULL);
     uint32_t *shared;
     int fd;
@@ -220,7 +225,10 @@ static void early_munmap(MemoryKind kind)
     assert_ok(peer_unpublish(tb->engine, 0, SIZE));
 }
 
-static void test_early_munmap(void) { early_munmap(MEMORY_MEMFD); }
+static void test_early_munmap(void)
+{
+    early_munmap(MEMORY_MEMFD);
+}
 
 static void test_early_munmap_udmabuf(void)
 {
@@ -308,7 +316,7 @@ static void test_several_mappings(void)
 static void test_no_gup(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
-    struct iovec iov = { .iov_base = (void *)testbed_window(tb), .iov_len = PAGE_BYTES };
+    struct iovec iov = {.iov_base = (void *)testbed_window(tb), .iov_len = PAGE_BYTES};
     uint64_t addr;
     int pipefd[2];
 
@@ -357,7 +365,7 @@ typedef struct {
 static int call_publish_many(EngineCtx *ctx, void *arg)
 {
     ManyCall *call = arg;
-    struct vgpu_window_range range = { .argsz = sizeof(range), .size = PAGE_BYTES };
+    struct vgpu_window_range range = {.argsz = sizeof(range), .size = PAGE_BYTES};
     int ret = 0;
 
     range.epoch = engine_epoch(ctx);
@@ -372,7 +380,7 @@ static int call_publish_many(EngineCtx *ctx, void *arg)
 static void test_many_ranges(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
-    ManyCall call = { .count = (128 * MIB) / PAGE_BYTES };
+    ManyCall call = {.count = (128 * MIB) / PAGE_BYTES};
 
     assert_ok(mdev_attr_set(tb->uuid, "vgpu/window_bytes", "134217728"));
     testbed_advance(tb, TESTBED_AT_GUEST);
@@ -393,7 +401,7 @@ static int call_churn(EngineCtx *ctx, void *arg)
 
     (void)arg;
     while (now_ms() < end) {
-        struct vgpu_window_range range = { .argsz = sizeof(range), .size = SIZE };
+        struct vgpu_window_range range = {.argsz = sizeof(range), .size = SIZE};
         int fd = memfd_create("churn", MFD_CLOEXEC);
         void *addr;
         int ret;
@@ -447,7 +455,7 @@ static void test_race(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     volatile uint8_t *window = testbed_window(tb);
-    unsigned seen[3] = { 0 };
+    unsigned seen[3] = {0};
     pid_t pid = fork();
     int status = 0;
 

@@ -17,7 +17,7 @@
 #include "kernel_log.h"
 #include "mdev_host.h"
 
-#define EXIT_SKIPPED 77
+#define EXIT_SKIPPED    77
 #define SKIP_REASON_LEN 512
 
 typedef struct {
@@ -249,8 +249,8 @@ void driver_test_init(int argc, char **argv)
         g_error("/dev/kmsg: %s: these tests run as root in the rig", g_strerror(-kernel_log));
     if (!mdev_host_module_loaded())
         g_error("/dev/vgpu-control is missing: load mdev_vgpu first");
-    skip_reason = mmap(NULL, SKIP_REASON_LEN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                       -1, 0);
+    skip_reason =
+        mmap(NULL, SKIP_REASON_LEN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     g_assert_true(skip_reason != MAP_FAILED);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }

@@ -52,8 +52,7 @@ int64_t now_ms(void);
     do {                                                                                           \
         long ret_ = (call);                                                                        \
         if (ret_ < 0) {                                                                            \
-            g_autofree char *text_ =                                                               \
-                g_strdup_printf("%s: %s", #call, g_strerror((int)-ret_));                          \
+            g_autofree char *text_ = g_strdup_printf("%s: %s", #call, g_strerror((int)-ret_));     \
             g_assertion_message(G_LOG_DOMAIN, __FILE__, __LINE__, G_STRFUNC, text_);               \
         }                                                                                          \
     } while (0)
@@ -62,9 +61,9 @@ int64_t now_ms(void);
     do {                                                                                           \
         long ret_ = (call);                                                                        \
         if (ret_ != -(error)) {                                                                    \
-            g_autofree char *text_ = g_strdup_printf(                                              \
-                "%s: expected %s, got %s", #call, g_strerror(error),                               \
-                ret_ < 0 ? g_strerror((int)-ret_) : "success");                                    \
+            g_autofree char *text_ =                                                               \
+                g_strdup_printf("%s: expected %s, got %s", #call, g_strerror(error),               \
+                                ret_ < 0 ? g_strerror((int)-ret_) : "success");                    \
             g_assertion_message(G_LOG_DOMAIN, __FILE__, __LINE__, G_STRFUNC, text_);               \
         }                                                                                          \
     } while (0)

@@ -68,7 +68,7 @@ int engine_push(EngineCtx *ctx, unsigned queue, uint64_t epoch, uint32_t token, 
 size_t engine_echo(EngineCtx *ctx, unsigned queue, const uint8_t *req, size_t req_size,
                    uint8_t *resp, size_t resp_size)
 {
-    struct virtio_gpu_ctrl_hdr in = { 0 }, out = { 0 };
+    struct virtio_gpu_ctrl_hdr in = {0}, out = {0};
     size_t size = MIN(MAX(req_size, sizeof(out)), resp_size);
 
     (void)ctx;
@@ -125,7 +125,7 @@ static int call_ready(EngineCtx *ctx, void *arg)
 
 int peer_ready(EnginePeer *peer, uint32_t num_capsets)
 {
-    struct vgpu_engine_ready ready = { .argsz = sizeof(ready), .num_capsets = num_capsets };
+    struct vgpu_engine_ready ready = {.argsz = sizeof(ready), .num_capsets = num_capsets};
 
     return engine_peer_call(peer, call_ready, &ready, sizeof(ready));
 }
@@ -137,7 +137,7 @@ static int call_reset_done(EngineCtx *ctx, void *arg)
 
 int peer_reset_done(EnginePeer *peer, uint64_t epoch)
 {
-    struct vgpu_engine_epoch done = { .argsz = sizeof(done), .epoch = epoch };
+    struct vgpu_engine_epoch done = {.argsz = sizeof(done), .epoch = epoch};
 
     return engine_peer_call(peer, call_reset_done, &done, sizeof(done));
 }
@@ -149,7 +149,7 @@ static int call_fail(EngineCtx *ctx, void *arg)
 
 int peer_fail(EnginePeer *peer, const char *reason)
 {
-    struct vgpu_engine_fail fail = { .argsz = sizeof(fail) };
+    struct vgpu_engine_fail fail = {.argsz = sizeof(fail)};
 
     g_strlcpy(fail.reason, reason, sizeof(fail.reason));
     return engine_peer_call(peer, call_fail, &fail, sizeof(fail));
@@ -185,7 +185,7 @@ static int call_unpublish(EngineCtx *ctx, void *arg)
 
 int peer_unpublish(EnginePeer *peer, uint64_t offset, uint64_t size)
 {
-    struct vgpu_window_range range = { .argsz = sizeof(range), .offset = offset, .size = size };
+    struct vgpu_window_range range = {.argsz = sizeof(range), .offset = offset, .size = size};
 
     return engine_peer_call(peer, call_unpublish, &range, sizeof(range));
 }
@@ -219,7 +219,7 @@ int peer_pin(EnginePeer *peer, const struct vgpu_mem_entry *entries, unsigned ne
              uint32_t flags, uint64_t *offset, uint64_t *addr)
 {
     PinCall call = {
-        .pin = { .argsz = sizeof(call.pin), .flags = flags, .nentries = nentries },
+        .pin = {.argsz = sizeof(call.pin), .flags = flags, .nentries = nentries},
     };
     int ret;
 
@@ -243,7 +243,7 @@ static int call_unpin(EngineCtx *ctx, void *arg)
 
 int peer_unpin(EnginePeer *peer, uint64_t offset)
 {
-    struct vgpu_mem_unpin unpin = { .argsz = sizeof(unpin), .offset = offset };
+    struct vgpu_mem_unpin unpin = {.argsz = sizeof(unpin), .offset = offset};
 
     return engine_peer_call(peer, call_unpin, &unpin, sizeof(unpin));
 }

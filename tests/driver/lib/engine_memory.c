@@ -13,7 +13,7 @@
 #include <linux/memfd.h>
 #include <linux/udmabuf.h>
 
-#define PAGE 4096ull
+#define PAGE  4096ull
 #define CHUNK (16 * 1024)
 
 /* In the engine's process: of the memfd that was made last. */
@@ -54,7 +54,7 @@ static int new_memfd(uint64_t size)
 
 static int new_udmabuf(uint64_t size)
 {
-    struct udmabuf_create create = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = size };
+    struct udmabuf_create create = {.flags = UDMABUF_FLAGS_CLOEXEC, .size = size};
     int dev, buf;
 
     create.memfd = (uint32_t)new_memfd(size);
@@ -168,7 +168,7 @@ static int call_alloc(EngineCtx *ctx, void *arg)
 
 int peer_alloc(EnginePeer *peer, MemoryKind kind, uint64_t size, uint64_t *addr)
 {
-    AllocCall call = { .kind = kind, .size = size };
+    AllocCall call = {.kind = kind, .size = size};
     int ret = engine_peer_call(peer, call_alloc, &call, sizeof(call));
 
     *addr = call.addr;
@@ -240,7 +240,7 @@ static int call_munmap(EngineCtx *ctx, void *arg)
 
 int peer_munmap(EnginePeer *peer, uint64_t addr, uint64_t size)
 {
-    AllocCall call = { .addr = addr, .size = size };
+    AllocCall call = {.addr = addr, .size = size};
 
     return engine_peer_call(peer, call_munmap, &call, sizeof(call));
 }
@@ -258,7 +258,7 @@ static int call_punch_hole(EngineCtx *ctx, void *arg)
 
 int peer_punch_hole(EnginePeer *peer, uint64_t offset, uint64_t size)
 {
-    AllocCall call = { .addr = offset, .size = size };
+    AllocCall call = {.addr = offset, .size = size};
 
     return engine_peer_call(peer, call_punch_hole, &call, sizeof(call));
 }
@@ -273,7 +273,7 @@ static int call_truncate(EngineCtx *ctx, void *arg)
 
 int peer_truncate(EnginePeer *peer, uint64_t size)
 {
-    AllocCall call = { .size = size };
+    AllocCall call = {.size = size};
 
     return engine_peer_call(peer, call_truncate, &call, sizeof(call));
 }

@@ -6,15 +6,15 @@
 #include "engine_peer.h"
 
 typedef enum {
-    MEMORY_MEMFD,              /* shared, writable: what virglrenderer has of a SHM blob */
-    MEMORY_UDMABUF,            /* a dma-buf of memfd pages */
-    MEMORY_MEMFD_PRIVATE,      /* MAP_PRIVATE */
-    MEMORY_MEMFD_READ_ONLY,    /* shared, PROT_READ */
-    MEMORY_ANONYMOUS,          /* private anonymous */
+    MEMORY_MEMFD,           /* shared, writable: what virglrenderer has of a SHM blob */
+    MEMORY_UDMABUF,         /* a dma-buf of memfd pages */
+    MEMORY_MEMFD_PRIVATE,   /* MAP_PRIVATE */
+    MEMORY_MEMFD_READ_ONLY, /* shared, PROT_READ */
+    MEMORY_ANONYMOUS,       /* private anonymous */
     MEMORY_HUGETLB_PRIVATE,
-    MEMORY_FILE,               /* shared mapping of a file on disk or in devtmpfs */
-    MEMORY_HALF_MAPPED,        /* a memfd with a hole in the middle of the mapping */
-    MEMORY_TWO_FILES,          /* two memfds side by side */
+    MEMORY_FILE,        /* shared mapping of a file on disk or in devtmpfs */
+    MEMORY_HALF_MAPPED, /* a memfd with a hole in the middle of the mapping */
+    MEMORY_TWO_FILES,   /* two memfds side by side */
 } MemoryKind;
 
 /*

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CALL_MAX (32 * 1024)
+#define CALL_MAX    (32 * 1024)
 #define BUFFER_SIZE (1024 * 1024)
 
 typedef struct {
@@ -33,12 +33,10 @@ static void note_error(EngineCtx *ctx, int ret)
         atomic_store(&ctx->state->error, -ret);
 }
 
-static void answer(EngineCtx *ctx, unsigned queue, uint64_t epoch,
-                   const struct vgpu_queue_pop *pop)
+static void answer(EngineCtx *ctx, unsigned queue, uint64_t epoch, const struct vgpu_queue_pop *pop)
 {
     size_t room = MIN(pop->response_size, BUFFER_SIZE);
-    size_t size =
-        ctx->handler(ctx, queue, ctx->request, pop->request_size, ctx->response, room);
+    size_t size = ctx->handler(ctx, queue, ctx->request, pop->request_size, ctx->response, room);
 
     note_error(ctx, engine_push(ctx, queue, epoch, pop->token, ctx->response, size));
 }
@@ -72,7 +70,7 @@ void engine_serve_queue(EngineCtx *ctx, unsigned queue)
 
 static void handle_reset(EngineCtx *ctx, uint64_t epoch)
 {
-    struct vgpu_engine_epoch done = { .argsz = sizeof(done), .epoch = epoch };
+    struct vgpu_engine_epoch done = {.argsz = sizeof(done), .epoch = epoch};
 
     ctx->nheld = 0;
     atomic_store(&ctx->state->reset_epoch, epoch);
@@ -102,8 +100,7 @@ static void handle_events(EngineCtx *ctx)
     if (event.events & VGPU_EVENT_KICK) {
         atomic_fetch_add(&ctx->state->kicks, 1);
         for (unsigned q = 0; q < VGPU_NUM_QUEUES; q++) {
-            if (event.queues & (1u << q) &&
-                !(atomic_load(&ctx->state->hold) & ENGINE_HOLD_QUEUES))
+            if (event.queues & (1u << q) && !(atomic_load(&ctx->state->hold) & ENGINE_HOLD_QUEUES))
                 engine_serve_queue(ctx, q);
         }
     }
@@ -129,8 +126,8 @@ static void loop(EngineCtx *ctx)
         bool deaf = ctx->hung_up || ctx->fd < 0 ||
                     atomic_load(&ctx->state->hold) & (ENGINE_HOLD_EVENTS | ENGINE_NO_ATTACH);
         struct pollfd pfd[2] = {
-            { .fd = ctx->sock, .events = POLLIN },
-            { .fd = deaf ? -1 : ctx->fd, .events = POLLIN },
+            {.fd = ctx->sock, .events = POLLIN},
+            {.fd = deaf ? -1 : ctx->fd, .events = POLLIN},
         };
 
         /* The time limit is for what a test changes in state->hold meanwhile. */
@@ -170,7 +167,7 @@ static int attach(EngineCtx *ctx, const char *uuid, unsigned flags)
 static void engine_main(int sock, EngineState *state, const char *uuid, unsigned flags)
 {
     static EngineCtx ctx;
-    Message hello = { 0 };
+    Message hello = {0};
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "fake-engine");
@@ -206,8 +203,8 @@ EnginePeer *engine_peer_try_start(const char *uuid, unsigned flags, int *error)
     Message hello;
     int pair[2];
 
-    peer->state = mmap(NULL, sizeof(*peer->state), PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    peer->state =
+        mmap(NULL, sizeof(*peer->state), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     g_assert_true(peer->state != MAP_FAILED);
     atomic_store(&peer->state->hold, flags);
     g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), ==, 0);
@@ -219,8 +216,8 @@ EnginePeer *engine_peer_try_start(const char *uuid, unsigned flags, int *error)
     close(pair[1]);
     peer->sock = pair[0];
 
-    *error = recv(peer->sock, &hello, sizeof(hello), 0) < (ssize_t)MESSAGE_HEAD ? -EPIPE
-                                                                                 : hello.ret;
+    *error =
+        recv(peer->sock, &hello, sizeof(hello), 0) < (ssize_t)MESSAGE_HEAD ? -EPIPE : hello.ret;
     if (*error) {
         reap(peer);
         return NULL;

@@ -20,16 +20,16 @@
 #include "virtio_guest.h"
 
 /* What the engine leaves undone; may be changed while it runs (EngineState.hold). */
-#define ENGINE_HOLD_RESET (1u << 0)   /* events of a reset are read, but not answered */
-#define ENGINE_HOLD_QUEUES (1u << 1)  /* kicks are counted, nothing is popped */
+#define ENGINE_HOLD_RESET   (1u << 0) /* events of a reset are read, but not answered */
+#define ENGINE_HOLD_QUEUES  (1u << 1) /* kicks are counted, nothing is popped */
 #define ENGINE_HOLD_ANSWERS (1u << 2) /* requests are popped and stay in flight */
-#define ENGINE_HOLD_EVENTS (1u << 3)  /* events are not even read */
+#define ENGINE_HOLD_EVENTS  (1u << 3) /* events are not even read */
 /* How it starts. */
 #define ENGINE_NO_ATTACH (1u << 8)
 #define ENGINE_NOT_READY (1u << 9)
 
 #define ENGINE_NUM_CAPSETS 2
-#define ENGINE_MAX_HELD 256
+#define ENGINE_MAX_HELD    256
 
 typedef struct {
     atomic_uint hold;
@@ -59,8 +59,8 @@ typedef struct {
 typedef struct EngineCtx EngineCtx;
 
 /* Makes the response to a request; returns its size, at most @resp_size. */
-typedef size_t (*EngineHandler)(EngineCtx *ctx, unsigned queue, const uint8_t *req,
-                                size_t req_size, uint8_t *resp, size_t resp_size);
+typedef size_t (*EngineHandler)(EngineCtx *ctx, unsigned queue, const uint8_t *req, size_t req_size,
+                                uint8_t *resp, size_t resp_size);
 
 struct EngineCtx {
     int fd;

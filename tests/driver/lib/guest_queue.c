@@ -40,15 +40,14 @@ static int add_indirect(GuestQueue *q, const GuestBuf *out, unsigned nout, const
     for (unsigned i = 0; i < total; i++) {
         bool write = i >= nout;
 
-        fill_desc(&table[i], write ? &in[i - nout] : &out[i],
-                  (uint16_t)((write ? VRING_DESC_F_WRITE : 0) |
-                             (i + 1 < total ? VRING_DESC_F_NEXT : 0)));
+        fill_desc(
+            &table[i], write ? &in[i - nout] : &out[i],
+            (uint16_t)((write ? VRING_DESC_F_WRITE : 0) | (i + 1 < total ? VRING_DESC_F_NEXT : 0)));
         table[i].next = (uint16_t)(i + 1);
     }
     q->free_head = q->desc[head].next;
     q->num_free--;
-    fill_desc(&q->desc[head],
-              &(GuestBuf){ .iova = iova, .len = (uint32_t)(total * sizeof(*table)) },
+    fill_desc(&q->desc[head], &(GuestBuf){.iova = iova, .len = (uint32_t)(total * sizeof(*table))},
               VRING_DESC_F_INDIRECT);
     return head;
 }
@@ -65,9 +64,9 @@ static int add_direct(GuestQueue *q, const GuestBuf *out, unsigned nout, const G
         bool write = i >= nout;
         uint16_t next = q->desc[at].next;
 
-        fill_desc(&q->desc[at], write ? &in[i - nout] : &out[i],
-                  (uint16_t)((write ? VRING_DESC_F_WRITE : 0) |
-                             (i + 1 < total ? VRING_DESC_F_NEXT : 0)));
+        fill_desc(
+            &q->desc[at], write ? &in[i - nout] : &out[i],
+            (uint16_t)((write ? VRING_DESC_F_WRITE : 0) | (i + 1 < total ? VRING_DESC_F_NEXT : 0)));
         at = next;
     }
     q->free_head = at;
@@ -166,7 +165,7 @@ int guest_submit(Guest *guest, unsigned queue, const void *req, size_t req_len, 
                  void **resp)
 {
     GuestQueue *q = &guest->queue[queue];
-    GuestBuf out = { .len = (uint32_t)req_len }, in = { .len = (uint32_t)resp_size };
+    GuestBuf out = {.len = (uint32_t)req_len}, in = {.len = (uint32_t)resp_size};
     int head;
 
     memcpy(guest_alloc(guest, req_len, 16, &out.iova), req, req_len);

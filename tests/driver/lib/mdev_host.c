@@ -8,13 +8,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define CONTROL_NODE "/dev/vgpu-control"
-#define MDEV_BUS_CLASS "/sys/class/mdev_bus"
-#define MDEV_DEVICES "/sys/bus/mdev/devices"
-#define SOFT_PREFIX "soft:"
+#define CONTROL_NODE      "/dev/vgpu-control"
+#define MDEV_BUS_CLASS    "/sys/class/mdev_bus"
+#define MDEV_DEVICES      "/sys/bus/mdev/devices"
+#define SOFT_PREFIX       "soft:"
 #define MODULE_PARAMETERS "/sys/module/mdev_vgpu/parameters"
 #define ENGINE_TIMEOUT_MS 30000
-#define RESET_TIMEOUT_MS 10000
+#define RESET_TIMEOUT_MS  10000
 
 struct vgpu_type_desc mdev_type(const char *name, uint64_t vram_bytes, uint64_t window_bytes)
 {
@@ -76,7 +76,7 @@ int mdev_gpu_set_types(const char *gpu, uint64_t vram_bytes, const struct vgpu_t
 
 int mdev_gpu_remove(const char *gpu)
 {
-    struct vgpu_control_remove arg = { .argsz = sizeof(arg) };
+    struct vgpu_control_remove arg = {.argsz = sizeof(arg)};
 
     g_strlcpy(arg.gpu, gpu, sizeof(arg.gpu));
     return mdev_control_ioctl(VGPU_CONTROL_REMOVE_GPU, &arg);

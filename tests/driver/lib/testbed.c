@@ -113,8 +113,7 @@ volatile uint8_t *testbed_window(Testbed *tb)
 
 void assert_window_pattern(Testbed *tb, uint64_t offset, uint64_t page)
 {
-    const volatile uint32_t *words =
-        (const volatile uint32_t *)(testbed_window(tb) + offset);
+    const volatile uint32_t *words = (const volatile uint32_t *)(testbed_window(tb) + offset);
 
     for (uint64_t i = 0; i < PAGE_BYTES / 4; i++)
         g_assert_cmphex(words[i], ==, memory_pattern(page, i));
@@ -122,8 +121,7 @@ void assert_window_pattern(Testbed *tb, uint64_t offset, uint64_t page)
 
 bool window_is_blank(Testbed *tb, uint64_t offset)
 {
-    const volatile uint64_t *words =
-        (const volatile uint64_t *)(testbed_window(tb) + offset);
+    const volatile uint64_t *words = (const volatile uint64_t *)(testbed_window(tb) + offset);
 
     for (uint64_t i = 0; i < PAGE_BYTES / 8; i++) {
         if (words[i] != VGPU_WINDOW_BLANK)

@@ -10,14 +10,14 @@
 #include "vfio_vmm.h"
 #include "virtio_guest.h"
 
-#define TESTBED_GPU "soft:" TEST_GPU_PREFIX "0"
-#define TESTBED_TYPE "small"
+#define TESTBED_GPU      "soft:" TEST_GPU_PREFIX "0"
+#define TESTBED_TYPE     "small"
 #define TESTBED_GPU_VRAM (256 * MIB)
-#define TESTBED_VRAM (64 * MIB)
-#define TESTBED_WINDOW (32 * MIB)
+#define TESTBED_VRAM     (64 * MIB)
+#define TESTBED_WINDOW   (32 * MIB)
 #define TESTBED_RAM_SIZE (16 * MIB)
 #define TESTBED_RAM_IOVA 0x40000000ull
-#define PAGE_BYTES 4096ull
+#define PAGE_BYTES       4096ull
 
 typedef enum {
     TESTBED_AT_GPU,    /* the GPU is registered */

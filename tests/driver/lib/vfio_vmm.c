@@ -98,7 +98,7 @@ int vmm_device_open(VmmDevice *dev, int group, const char *name)
         vmm_group_detach(group);
         return ret;
     }
-    dev->info = (struct vfio_device_info){ .argsz = sizeof(dev->info) };
+    dev->info = (struct vfio_device_info){.argsz = sizeof(dev->info)};
     ret = result(ioctl(dev->fd, VFIO_DEVICE_GET_INFO, &dev->info));
     if (!ret)
         ret = read_regions(dev);
@@ -158,11 +158,10 @@ void vmm_config_write(const VmmDevice *dev, unsigned offset, uint32_t value, siz
     g_assert_cmpint(ret, ==, 0);
 }
 
-void *vmm_region_mmap(const VmmDevice *dev, unsigned region, uint64_t offset, size_t size,
-                      int prot)
+void *vmm_region_mmap(const VmmDevice *dev, unsigned region, uint64_t offset, size_t size, int prot)
 {
-    void *addr = mmap(NULL, size, prot, MAP_SHARED, dev->fd,
-                      (off_t)(dev->region[region].offset + offset));
+    void *addr =
+        mmap(NULL, size, prot, MAP_SHARED, dev->fd, (off_t)(dev->region[region].offset + offset));
 
     if (addr != MAP_FAILED)
         madvise(addr, size, MADV_DONTFORK);
@@ -262,7 +261,7 @@ int vmm_device_reset(const VmmDevice *dev)
 
 uint64_t vmm_eventfd_take(int fd, int timeout_ms)
 {
-    struct pollfd pfd = { .fd = fd, .events = POLLIN };
+    struct pollfd pfd = {.fd = fd, .events = POLLIN};
     uint64_t value = 0;
 
     if (poll(&pfd, 1, timeout_ms) <= 0)

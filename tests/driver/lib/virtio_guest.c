@@ -51,9 +51,9 @@ static void set_vectors(Guest *guest)
         guest->vector_fd[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         g_assert_cmpint(guest->vector_fd[i], >=, 0);
     }
-    g_assert_cmpint(vmm_set_irqs(guest->dev, VFIO_PCI_MSIX_IRQ_INDEX, 0, GUEST_NUM_VECTORS,
-                                 guest->vector_fd),
-                    ==, 0);
+    g_assert_cmpint(
+        vmm_set_irqs(guest->dev, VFIO_PCI_MSIX_IRQ_INDEX, 0, GUEST_NUM_VECTORS, guest->vector_fd),
+        ==, 0);
 }
 
 static void walk_caps(Guest *guest)
@@ -100,8 +100,7 @@ uint64_t guest_reg_read(Guest *guest, const GuestCap *cap, uint64_t offset, size
     return value;
 }
 
-void guest_reg_write(Guest *guest, const GuestCap *cap, uint64_t offset, uint64_t value,
-                     size_t len)
+void guest_reg_write(Guest *guest, const GuestCap *cap, uint64_t offset, uint64_t value, size_t len)
 {
     int ret = vmm_region_write(guest->dev, cap->bar, cap->offset + offset, &value, len);
 
@@ -135,8 +134,8 @@ bool guest_negotiate(Guest *guest, uint64_t features)
     guest_set_status(guest, VIRTIO_CONFIG_S_ACKNOWLEDGE | VIRTIO_CONFIG_S_DRIVER);
     for (unsigned i = 0; i < 2; i++) {
         guest_reg_write(guest, &guest->common, COMMON(guest_feature_select), i, 4);
-        guest_reg_write(guest, &guest->common, COMMON(guest_feature), (uint32_t)(features >> (32 * i)),
-                        4);
+        guest_reg_write(guest, &guest->common, COMMON(guest_feature),
+                        (uint32_t)(features >> (32 * i)), 4);
     }
     guest_set_status(guest, guest_status(guest) | VIRTIO_CONFIG_S_FEATURES_OK);
     guest->features = features;
@@ -179,8 +178,8 @@ void guest_queue_setup(Guest *guest, unsigned index, uint16_t size)
                   guest_iova(guest, q->avail));
     write_address(guest, COMMON(queue_used_lo), COMMON(queue_used_hi), guest_iova(guest, q->used));
     guest_reg_write(guest, common, COMMON(queue_msix_vector), 1 + index, 2);
-    q->notify_offset = guest_reg_read(guest, common, COMMON(queue_notify_off), 2) *
-                       guest->notify_multiplier;
+    q->notify_offset =
+        guest_reg_read(guest, common, COMMON(queue_notify_off), 2) * guest->notify_multiplier;
     guest_reg_write(guest, common, COMMON(queue_enable), 1, 2);
     q->enabled = guest_reg_read(guest, common, COMMON(queue_enable), 2) == 1;
 }

@@ -19,9 +19,9 @@
 
 #include "vfio_vmm.h"
 
-#define GUEST_NUM_QUEUES 2
+#define GUEST_NUM_QUEUES  2
 #define GUEST_NUM_VECTORS 3
-#define GUEST_QUEUE_SIZE 64
+#define GUEST_QUEUE_SIZE  64
 
 /* How long a test waits for what the device or the engine has to do at once. */
 #define GUEST_TIMEOUT_MS 30000
