@@ -53,6 +53,7 @@ initrd_make() {
     local out=$1 root=$2 version=$3 files=$4 script=$5 dir module
     shift 5
     dir=$out.dir
+    outer_packages cpio:cpio
     rm -rf "$dir"
     mkdir -p "$dir/bin" "$dir/modules" "$dir/proc" "$dir/sys" "$dir/dev" "$dir/root" "$dir/files"
     cp "$L1_TREE/bin/busybox" "$dir/bin/busybox"
@@ -64,7 +65,8 @@ initrd_make() {
         unpack_module "$root/usr/lib/modules/$version/$module" "$dir/modules"
     done <"$dir/modules/list.in"
     rm "$dir/modules/list.in"
-    (cd "$dir" && find . | cpio -o -H newc --quiet -R 0:0) >"$out.part"
+    (cd "$dir" && find . | cpio -o -H newc --quiet -R 0:0) >"$out.part" ||
+        fail "initrd" "cpio could not write $out.part"
     rm -rf "$dir"
     mv "$out.part" "$out"
 }

@@ -55,7 +55,7 @@ up_fresh() {
 }
 
 run_dir_make() {
-    outer_packages cpio:cpio setsid:util-linux ssh:openssh-client
+    outer_packages setsid:util-linux ssh:openssh-client
     rm -rf "$RUN"
     mkdir -p "$RUN/guests"
     printf '%s\n' "$L1_IMAGE" "$KERNEL_IMAGE" "$GUEST_IMAGE" >"$RUN/uses"
