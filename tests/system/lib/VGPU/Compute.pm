@@ -17,6 +17,8 @@ sub install {
     return if $tenant->run('test ! -x /usr/local/bin/on-gpu || echo there') =~ /there/;
     $tenant->put("$top/$guest_programs/vk-compute", "$top/$guest_programs/cl-compute",
         "$top/tests/guest/on-gpu", '/usr/local/bin/');
+    # A reset of the VM loses what is not on its disk yet.
+    $tenant->run('sync', timeout => 120);
     return;
 }
 
