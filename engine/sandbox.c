@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/landlock.h>
 #include <stdint.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include <unistd.h>
 
 #define ACCESS_READ    (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define ACCESS_EXECUTE (ACCESS_READ | LANDLOCK_ACCESS_FS_EXECUTE)
+#define ACCESS_PROGRAM (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_EXECUTE)
 #define ACCESS_DEVICE                                                                              \
     (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_IOCTL_DEV)
 
@@ -32,9 +33,13 @@ struct sandbox_path {
 };
 
 static const struct sandbox_path system_paths[] = {
-    {"/usr", ACCESS_EXECUTE},
-    {"/lib", ACCESS_EXECUTE},
-    {"/lib64", ACCESS_EXECUTE},
+    /* Libraries are mapped, which takes no more than reading. */
+    {"/usr", ACCESS_READ},
+    {"/lib", ACCESS_READ},
+    {"/lib64", ACCESS_READ},
+    /* The one program that is run, where distributions have it. */
+    {"/usr/libexec/virgl_render_server", ACCESS_PROGRAM},
+    {"/usr/lib/virgl_render_server", ACCESS_PROGRAM},
     {"/etc/ld.so.cache", ACCESS_READ},
     {"/etc/ld.so.preload", ACCESS_READ},
     {"/etc/glvnd", ACCESS_READ},
@@ -130,8 +135,28 @@ static bool add_path(int ruleset, const char *path, uint64_t access, GError **er
     return true;
 }
 
+static int find_loader(struct dl_phdr_info *info, size_t size G_GNUC_UNUSED, void *loader)
+{
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type == PT_INTERP)
+            *(const char **)loader = (const char *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    }
+    return 1; /* the first object is this program */
+}
+
+/* Without its loader the render server can't be run. It is the one that has loaded this program. */
+static bool add_loader(int ruleset, uint64_t handled, GError **error)
+{
+    const char *loader = NULL;
+
+    dl_iterate_phdr(find_loader, &loader);
+    return !loader || add_path(ruleset, loader, ACCESS_PROGRAM & handled, error);
+}
+
 static bool add_paths(int ruleset, uint64_t handled, const char *const *nodes, GError **error)
 {
+    if (!add_loader(ruleset, handled, error))
+        return false;
     for (size_t i = 0; i < G_N_ELEMENTS(system_paths); i++) {
         if (!add_path(ruleset, system_paths[i].path, system_paths[i].access & handled, error))
             return false;
@@ -145,7 +170,8 @@ static bool add_paths(int ruleset, uint64_t handled, const char *const *nodes, G
 
 static bool restrict_self(int ruleset, GError **error)
 {
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+    /* Not dumpable: workers have the same user, and shall not see into this process by /proc. */
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
         syscall(SYS_landlock_restrict_self, ruleset, 0) == 0)
         return true;
 

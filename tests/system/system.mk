@@ -4,6 +4,8 @@
 
 .PHONY: demo check-system
 
+include tests/system/sandbox/sandbox.mk
+
 demo:
 	tests/system/demo
 

@@ -289,6 +289,9 @@ static void child_sandbox(void)
         _exit(4);
     if (opens("/etc/passwd", O_RDONLY) || opens("/dev/kmsg", O_RDONLY))
         _exit(5);
+    execl("/bin/sh", "sh", "-c", "exit 6", NULL);
+    if (errno != EACCES)
+        _exit(7);
     _exit(0);
 }
 

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+# What 65-sandbox-inside.t runs in the engine's place: linked with the engine's own way into the sandbox.
+
+SANDBOX_PROBE := build/system/sandbox-probe
+SANDBOX_PROBE_SRCS := $(wildcard tests/system/sandbox/*.c)
+
+.PHONY: sandbox-probe
+sandbox-probe: $(SANDBOX_PROBE)
+
+$(SANDBOX_PROBE): $(SANDBOX_PROBE_SRCS) tests/system/sandbox/attempts.h \
+		build/engine/sandbox.o build/engine/gpu.o build/engine/device.o
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_WARN) $(ENGINE_CFLAGS) $(ENGINE_CPPFLAGS) $(ENGINE_LDFLAGS) -o $@ \
+		$(filter %.c %.o,$^) $(ENGINE_LIBS)
