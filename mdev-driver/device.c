@@ -191,7 +191,7 @@ void vgpu_device_revoke(struct vgpu *vgpu)
 	mutex_lock(&vgpu->lock);
 	if (!vgpu->removed) {
 		WRITE_ONCE(vgpu->leaving, true);
-		vgpu->removed = true;
+		WRITE_ONCE(vgpu->removed, true);
 		vgpu_window_unpublish_all(vgpu);
 		vgpu_engine_event(vgpu, VGPU_EVENT_REMOVED, 0);
 		wake_up_all(&vgpu->state_wait);

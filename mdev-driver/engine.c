@@ -516,24 +516,40 @@ int vgpu_engine_node_add(struct vgpu *vgpu)
 
 	dev = device_create(&vgpu_engine_class, vgpu_dev(vgpu), MKDEV(MAJOR(vgpu_engine_devt), minor),
 			    vgpu, "%s", dev_name(vgpu_dev(vgpu)));
+	mutex_lock(&vgpu_engine_idr_lock);
 	if (IS_ERR(dev)) {
-		mutex_lock(&vgpu_engine_idr_lock);
 		idr_remove(&vgpu_engine_idr, minor);
-		mutex_unlock(&vgpu_engine_idr_lock);
-		return PTR_ERR(dev);
+	} else {
+		vgpu->node_dev = dev;
+		vgpu->minor = minor;
 	}
-	vgpu->node_dev = dev;
-	vgpu->minor = minor;
+	mutex_unlock(&vgpu_engine_idr_lock);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+
+	/* The GPU may have gone before the node was there to be removed. */
+	if (READ_ONCE(vgpu->removed)) {
+		vgpu_engine_node_remove(vgpu);
+		return -ENODEV;
+	}
 	return 0;
 }
 
+/* Once, whoever comes first: the GPU's end or the vGPU's. */
 void vgpu_engine_node_remove(struct vgpu *vgpu)
 {
+	struct device *dev;
+
 	/* No open from now on, but the number stays taken while its node is there. */
 	mutex_lock(&vgpu_engine_idr_lock);
-	idr_replace(&vgpu_engine_idr, NULL, vgpu->minor);
+	dev = vgpu->node_dev;
+	vgpu->node_dev = NULL;
+	if (dev)
+		idr_replace(&vgpu_engine_idr, NULL, vgpu->minor);
 	mutex_unlock(&vgpu_engine_idr_lock);
-	device_unregister(vgpu->node_dev);
+	if (!dev)
+		return;
+	device_unregister(dev);
 	mutex_lock(&vgpu_engine_idr_lock);
 	idr_remove(&vgpu_engine_idr, vgpu->minor);
 	mutex_unlock(&vgpu_engine_idr_lock);

@@ -3,7 +3,9 @@
  * Physical GPUs that are shared, and the ledger of what is promised of each.
  *
  * A GPU stays bound to its own driver. When that goes (unbind, unplug), its vGPUs are revoked at once,
- * and the mdev parent is unregistered by a work item, as that waits for VMMs.
+ * and the mdev parent is unregistered by a work item, as that waits for VMMs. Where the GPU leaves sysfs
+ * before they have let go, its vGPUs' directories first move to /sys/devices/vgpu-removed: deleted
+ * with the GPU's, they would be missing when the driver core takes the vGPUs down.
  */
 #include <linux/ctype.h>
 #include <linux/fs.h>
@@ -18,6 +20,7 @@
 
 #define VGPU_SOFT_PREFIX	"soft:"
 #define VGPU_DRM_MAJOR		226
+#define VGPU_REMOVED_NAME	"vgpu-removed"
 
 /* Serialises the calls of /dev/vgpu-control; outermost. */
 static DEFINE_MUTEX(control_lock);
@@ -28,6 +31,8 @@ static struct workqueue_struct *gpu_wq;
 /* GPUs whose memory is still there. */
 static atomic_t gpu_count;
 static DECLARE_WAIT_QUEUE_HEAD(gpu_count_wait);
+/* Where vGPUs are in sysfs whose GPU has left it. */
+static struct device *vgpu_removed;
 
 static struct class vgpu_soft_class = {
 	.name = "vgpu-soft",
@@ -479,28 +484,55 @@ bool vgpu_gpu_owns_file(struct vgpu_gpu *gpu, struct file *file)
 	return owner && file->f_op->owner == owner;
 }
 
-/* Called under the device's lock: tells everybody, waits for nobody. */
-static void vgpu_gpu_gone(struct device *dev)
+/* Tells everybody, waits for nobody. */
+static void vgpu_gpu_revoke(struct vgpu_gpu *gpu)
 {
-	struct vgpu_gpu *gpu;
 	struct vgpu *vgpu;
 
-	mutex_lock(&gpus_lock);
-	list_for_each_entry(gpu, &gpus, node) {
-		if (gpu->dev != dev || gpu->gone)
-			continue;
-		gpu->gone = true;
-		list_for_each_entry(vgpu, &gpu->vgpus, node)
-			vgpu_device_revoke(vgpu);
-		queue_work(gpu_wq, &gpu->unregister_work);
+	lockdep_assert_held(&gpus_lock);
+	if (gpu->gone)
+		return;
+	gpu->gone = true;
+	list_for_each_entry(vgpu, &gpu->vgpus, node) {
+		vgpu_device_revoke(vgpu);
+		vgpu_engine_node_remove(vgpu);
 	}
-	mutex_unlock(&gpus_lock);
+	queue_work(gpu_wq, &gpu->unregister_work);
+}
+
+/*
+ * Only the directories move: for the driver core the vGPUs stay the GPU's children, by which mdev finds
+ * them. One that is in the list has not left sysfs: vgpu_gpu_dismiss() comes before that.
+ */
+static void vgpu_gpu_leaves_sysfs(struct vgpu_gpu *gpu)
+{
+	struct vgpu *vgpu;
+	int ret;
+
+	lockdep_assert_held(&gpus_lock);
+	list_for_each_entry(vgpu, &gpu->vgpus, node) {
+		ret = kobject_move(&vgpu_dev(vgpu)->kobj, &vgpu_removed->kobj);
+		if (ret)
+			dev_err(vgpu_dev(vgpu), "can't be moved out of its GPU's directory: error %d\n",
+				ret);
+	}
 }
 
 static int vgpu_pci_notify(struct notifier_block *nb, unsigned long action, void *data)
 {
-	if (action == BUS_NOTIFY_UNBIND_DRIVER || action == BUS_NOTIFY_DEL_DEVICE)
-		vgpu_gpu_gone(data);
+	struct vgpu_gpu *gpu;
+
+	if (action != BUS_NOTIFY_UNBIND_DRIVER && action != BUS_NOTIFY_DEL_DEVICE)
+		return NOTIFY_DONE;
+	mutex_lock(&gpus_lock);
+	list_for_each_entry(gpu, &gpus, node) {
+		if (gpu->dev != data)
+			continue;
+		vgpu_gpu_revoke(gpu);
+		if (action == BUS_NOTIFY_DEL_DEVICE)
+			vgpu_gpu_leaves_sysfs(gpu);
+	}
+	mutex_unlock(&gpus_lock);
 	return NOTIFY_DONE;
 }
 
@@ -518,11 +550,17 @@ int vgpu_gpus_init(void)
 	ret = class_register(&vgpu_soft_class);
 	if (ret)
 		goto err_wq;
-	ret = bus_register_notifier(&pci_bus_type, &vgpu_pci_notifier);
+	vgpu_removed = root_device_register(VGPU_REMOVED_NAME);
+	ret = PTR_ERR_OR_ZERO(vgpu_removed);
 	if (ret)
 		goto err_class;
+	ret = bus_register_notifier(&pci_bus_type, &vgpu_pci_notifier);
+	if (ret)
+		goto err_removed;
 	return 0;
 
+err_removed:
+	root_device_unregister(vgpu_removed);
 err_class:
 	class_unregister(&vgpu_soft_class);
 err_wq:
@@ -539,6 +577,7 @@ void vgpu_gpus_exit(void)
 	flush_workqueue(gpu_wq);
 	while ((gpu = list_first_entry_or_null(&gpus, struct vgpu_gpu, node)))
 		vgpu_gpu_unregister(gpu);
+	root_device_unregister(vgpu_removed);
 	class_unregister(&vgpu_soft_class);
 	wait_event(gpu_count_wait, !atomic_read(&gpu_count));
 	destroy_workqueue(gpu_wq);

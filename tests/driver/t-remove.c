@@ -11,7 +11,8 @@
 
 #include "testbed.h"
 
-#define MODULE "mdev_vgpu"
+#define MODULE      "mdev_vgpu"
+#define PCI_DEVICES "/sys/bus/pci/devices"
 
 static pid_t start_remover(const char *uuid)
 {
@@ -212,12 +213,12 @@ static bool has_drm(const char *device)
 
 static char *find_pci_display(void)
 {
-    g_autoptr(GDir) dir = g_dir_open("/sys/bus/pci/devices", 0, NULL);
+    g_autoptr(GDir) dir = g_dir_open(PCI_DEVICES, 0, NULL);
     const char *name;
 
     while (dir && (name = g_dir_read_name(dir))) {
-        g_autofree char *driver = g_build_filename("/sys/bus/pci/devices", name, "driver", NULL);
-        g_autofree char *path = g_build_filename("/sys/bus/pci/devices", name, "class", NULL);
+        g_autofree char *driver = g_build_filename(PCI_DEVICES, name, "driver", NULL);
+        g_autofree char *path = g_build_filename(PCI_DEVICES, name, "class", NULL);
         g_autofree char *class = NULL;
 
         if (g_file_get_contents(path, &class, NULL, NULL) && g_str_has_prefix(class, "0x03") &&
@@ -227,48 +228,172 @@ static char *find_pci_display(void)
     return NULL;
 }
 
-/* The GPU's own driver is unbound under a running vGPU: asked, revoked, deferred, nothing waits. */
-static void test_gpu_unbound(void)
+static char *require_pci_display(void)
 {
-    g_autofree char *gpu = find_pci_display();
-    struct vgpu_type_desc type = mdev_type(TESTBED_TYPE, TESTBED_VRAM, TESTBED_WINDOW);
-    g_autoptr(Testbed) tb = NULL;
-    g_autofree char *driver = NULL;
-    g_autofree char *driver_name = NULL;
-    g_autofree char *unbind = NULL;
-    g_autofree char *bind = NULL;
-    int64_t start;
-    uint64_t addr;
+    char *gpu = find_pci_display();
 
     if (!gpu)
         driver_test_skip("no PCI display function without DRM here (rig up --gpu soft --gpus 1)");
-    driver = g_build_filename("/sys/bus/pci/devices", gpu, "driver", NULL);
-    driver_name = g_file_read_link(driver, NULL);
-    unbind = g_build_filename("/sys/bus/pci/drivers", strrchr(driver_name, '/'), "unbind", NULL);
-    bind = g_build_filename("/sys/bus/pci/drivers", strrchr(driver_name, '/'), "bind", NULL);
+    return gpu;
+}
 
-    assert_ok(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1));
-    assert_fails(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1), EEXIST);
-    tb = testbed_new_on(gpu, TESTBED_TYPE, TESTBED_AT_GUEST);
+static void share(const char *gpu)
+{
+    struct vgpu_type_desc type = mdev_type(TESTBED_TYPE, TESTBED_VRAM, TESTBED_WINDOW);
+
+    g_assert_true(wait_until(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1) == 0, 10000));
+}
+
+/* A vGPU whose guest works and has a page of its engine in the window. */
+static Testbed *busy_vgpu(const char *gpu)
+{
+    Testbed *tb = testbed_new_on(gpu, TESTBED_TYPE, TESTBED_AT_GUEST);
+    uint64_t addr;
+
     assert_round_trip(tb, 1);
     assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, PAGE_BYTES, &addr));
     assert_ok(peer_publish(tb->engine, 0, PAGE_BYTES, addr));
     assert_window_pattern(tb, 0, 0);
     vmm_eventfd_take(tb->request_fd, 0);
+    return tb;
+}
 
-    start = now_ms();
-    assert_ok(sysfs_write(unbind, gpu));
-    g_assert_cmpint(now_ms() - start, <, 10000);
+/* VMM and engine have been told to go, and the engine's memory is out of the guest's reach. */
+static void assert_revoked(Testbed *tb)
+{
+    g_autofree char *node = g_build_filename("/dev/vgpu", tb->uuid, NULL);
+
     g_assert_cmpuint(vmm_eventfd_take(tb->request_fd, 5000), >, 0);
     g_assert_true(wait_until(atomic_load(&tb->engine->state->removed) > 0 ||
                                  atomic_load(&tb->engine->state->hangups) > 0,
                              5000));
     assert_window_blank(tb, 0);
+    g_assert_cmpint(access(node, F_OK), ==, -1);
+}
+
+/* The GPU's own driver is unbound under a running vGPU: asked, revoked, deferred, nothing waits. */
+static void test_gpu_unbound(void)
+{
+    g_autofree char *gpu = require_pci_display();
+    g_autofree char *driver = g_build_filename(PCI_DEVICES, gpu, "driver", NULL);
+    g_autofree char *driver_name = g_file_read_link(driver, NULL);
+    g_autofree char *name = g_path_get_basename(driver_name);
+    g_autofree char *unbind = g_build_filename("/sys/bus/pci/drivers", name, "unbind", NULL);
+    g_autofree char *bind = g_build_filename("/sys/bus/pci/drivers", name, "bind", NULL);
+    struct vgpu_type_desc type = mdev_type(TESTBED_TYPE, TESTBED_VRAM, TESTBED_WINDOW);
+    g_autoptr(Testbed) tb = NULL;
+    int64_t start;
+
+    share(gpu);
+    assert_fails(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1), EEXIST);
+    tb = busy_vgpu(gpu);
+
+    start = now_ms();
+    assert_ok(sysfs_write(unbind, gpu));
+    g_assert_cmpint(now_ms() - start, <, 10000);
+    assert_revoked(tb);
     testbed_close_vmm(tb);
     g_assert_true(wait_until(!mdev_exists(tb->uuid), 30000));
     /* The GPU comes back, and can be shared again. */
     assert_ok(sysfs_write(bind, gpu));
-    g_assert_true(wait_until(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1) == 0, 10000));
+    share(gpu);
+    assert_ok(mdev_gpu_remove(gpu));
+}
+
+/* Takes the GPU out of the machine, as far as software can, and finds it again. */
+static void pci_remove(const char *gpu)
+{
+    g_autofree char *path = g_build_filename(PCI_DEVICES, gpu, "remove", NULL);
+    int64_t start = now_ms();
+
+    assert_ok(sysfs_write(path, "1"));
+    g_assert_cmpint(now_ms() - start, <, 10000);
+}
+
+static bool pci_rescan(const char *gpu)
+{
+    g_autofree char *driver = g_build_filename(PCI_DEVICES, gpu, "driver", NULL);
+
+    sysfs_write("/sys/bus/pci/rescan", "1");
+    return wait_until(access(driver, F_OK) == 0, 10000);
+}
+
+static bool in_removed(const char *uuid)
+{
+    g_autofree char *path = g_build_filename("/sys/devices/vgpu-removed", uuid, NULL);
+
+    return access(path, F_OK) == 0;
+}
+
+/*
+ * The GPU itself goes, under several vGPUs: one that works, one that is being removed and waits for its
+ * VMM, one that nobody uses. What is held stays until it is let go, in a place of its own in sysfs.
+ */
+static void test_gpu_removed(void)
+{
+    g_autofree char *gpu = require_pci_display();
+    g_autoptr(Testbed) works = NULL;
+    g_autoptr(Testbed) leaves = NULL;
+    g_autoptr(Testbed) idle = NULL;
+    struct vgpu_type_desc type = mdev_type(TESTBED_TYPE, TESTBED_VRAM, TESTBED_WINDOW);
+    int status;
+    pid_t remover;
+
+    share(gpu);
+    works = busy_vgpu(gpu);
+    leaves = busy_vgpu(gpu);
+    idle = testbed_new_on(gpu, TESTBED_TYPE, TESTBED_AT_ENGINE);
+    remover = start_remover(leaves->uuid);
+    g_assert_cmpuint(vmm_eventfd_take(leaves->request_fd, 15000), >, 0);
+
+    pci_remove(gpu);
+    assert_revoked(works);
+    assert_revoked(leaves);
+    g_assert_true(in_removed(works->uuid));
+    g_assert_false(has_ended(remover, &status));
+    g_assert_true(pci_rescan(gpu));
+    /* Until the VMMs have let go its name is taken. */
+    assert_fails(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1), EBUSY);
+
+    testbed_close_vmm(leaves);
+    g_assert_true(wait_until(has_ended(remover, &status), 30000));
+    g_assert_cmpint(status, ==, 0);
+    g_assert_true(in_removed(works->uuid));
+    testbed_close_vmm(works);
+    g_assert_true(wait_until(!mdev_exists(works->uuid), 30000));
+    g_assert_true(wait_until(!mdev_exists(idle->uuid), 30000));
+    g_assert_false(in_removed(works->uuid));
+    share(gpu);
+    assert_ok(mdev_gpu_remove(gpu));
+}
+
+/* Again and again, with a VMM that is killed in the middle: nothing warns, nothing is left. */
+static void test_gpu_removed_often(void)
+{
+    g_autofree char *gpu = require_pci_display();
+
+    for (unsigned round = 0; round < 8; round++) {
+        g_autoptr(Testbed) tb = NULL;
+        pid_t vmm;
+
+        share(gpu);
+        tb = testbed_new_on(gpu, TESTBED_TYPE, TESTBED_AT_ENGINE);
+        vmm = fork();
+        if (vmm == 0) {
+            testbed_advance(tb, TESTBED_AT_GUEST);
+            for (;;)
+                pause();
+        }
+        g_usleep(300000);
+        if (round % 2)
+            kill(vmm, SIGKILL);
+        pci_remove(gpu);
+        kill(vmm, SIGKILL);
+        waitpid(vmm, NULL, 0);
+        g_assert_true(wait_until(!mdev_exists(tb->uuid), 30000));
+        g_assert_true(pci_rescan(gpu));
+    }
+    share(gpu);
     assert_ok(mdev_gpu_remove(gpu));
 }
 
@@ -284,5 +409,7 @@ int main(int argc, char **argv)
     driver_test_add("/remove/module-in-use", test_module_in_use);
     driver_test_add("/remove/module-held-by-engine", test_module_held_by_engine);
     driver_test_add("/remove/gpu-unbound", test_gpu_unbound);
+    driver_test_add("/remove/gpu-removed", test_gpu_removed);
+    driver_test_add("/remove/gpu-removed-often", test_gpu_removed_often);
     return driver_test_run();
 }
