@@ -2,11 +2,13 @@
 # The driver tests. They are built in the Debian 13 tree and run in L1 (tests/rig/):
 #
 #   make driver-tests-build		build/driver-tests/, to be called inside the tree
-#   make check-driver [KERNEL=6.12-debug] [TESTS="t-queue t-reset"]
+#   make check-driver [KERNELS="6.12-debug 6.1"] [TESTS="t-queue t-reset"]
+#
+# One L1 after the other, one for each kernel. KERNEL= of the command line or the environment names a single one.
 
 DRIVER_TESTS_SRC := tests/driver
 DRIVER_TESTS_OUT := build/driver-tests
-KERNEL ?= 6.12-debug
+KERNELS ?= $(or $(KERNEL),6.12-debug)
 TESTS ?=
 
 DRIVER_TESTS_LIB := $(patsubst $(DRIVER_TESTS_SRC)/lib/%.c,$(DRIVER_TESTS_OUT)/lib/%.o,\
@@ -37,4 +39,8 @@ $(DRIVER_TESTS_SCRIPTS): $(DRIVER_TESTS_OUT)/%: $(DRIVER_TESTS_SRC)/%
 .SECONDARY: $(DRIVER_TESTS_PROGRAMS:=.o) $(DRIVER_TESTS_LIB)
 
 check-driver:
-	$(DRIVER_TESTS_SRC)/check-driver --kernel $(KERNEL) $(TESTS)
+	@failed=; for kernel in $(KERNELS); do \
+		echo "# driver tests on $$kernel"; \
+		$(DRIVER_TESTS_SRC)/check-driver --kernel $$kernel $(TESTS) || failed="$$failed $$kernel"; \
+	done; \
+	[ -z "$$failed" ] || { echo "check-driver: failed on:$$failed" >&2; exit 1; }
