@@ -61,14 +61,15 @@ static _Noreturn void help(const struct job *job)
            "  --forever           rounds without end, a line for each\n"
            "  --fresh             open the device anew for each round\n"
            "  --seed N            makes the data of two jobs differ (default 1)\n"
-           "  --timeout N         seconds that a round may take (default 120)\n\n"
+           "  --timeout N         seconds that a round may take (default 120)\n"
+           "  --pause N           milliseconds to rest after each round (default 0)\n\n"
            "Exit status: 0 where everything was right, else 1.\n",
            job->program);
     exit(0);
 }
 
 enum { OPT_DEVICE = 1, OPT_SIZE, OPT_ITERATIONS, OPT_ROUNDS, OPT_FOREVER, OPT_FRESH, OPT_SEED,
-       OPT_TIMEOUT, OPT_HELP };
+       OPT_TIMEOUT, OPT_PAUSE, OPT_HELP };
 
 static const struct option options[] = {
     { "device-name", required_argument, NULL, OPT_DEVICE },
@@ -79,6 +80,7 @@ static const struct option options[] = {
     { "fresh", no_argument, NULL, OPT_FRESH },
     { "seed", required_argument, NULL, OPT_SEED },
     { "timeout", required_argument, NULL, OPT_TIMEOUT },
+    { "pause", required_argument, NULL, OPT_PAUSE },
     { "help", no_argument, NULL, OPT_HELP },
     { NULL, 0, NULL, 0 },
 };
@@ -111,6 +113,9 @@ static void set_option(struct job *job, int opt)
         break;
     case OPT_TIMEOUT:
         job->timeout = (unsigned)parse_number(job, "timeout", optarg, 1, 86400);
+        break;
+    case OPT_PAUSE:
+        job->pause = (unsigned)parse_number(job, "pause", optarg, 0, 3600000);
         break;
     case OPT_HELP:
         help(job);
@@ -266,6 +271,11 @@ void job_report_round(const struct job *job, uint64_t round, const char *device)
                      (double)(now.tv_nsec - started.tv_nsec) / 1e9;
     printf("OK round %llu: %u elements, madd and gather right, %.3f s, %s\n",
            (unsigned long long)round + 1, job->size, seconds, device);
+    if (job->pause) {
+        struct timespec pause = { job->pause / 1000, job->pause % 1000 * 1000000L };
+
+        nanosleep(&pause, NULL);
+    }
 }
 
 void job_report_end(const struct job *job, const char *device)

@@ -29,6 +29,7 @@
  * @rounds: how many; 0: forever
  * @seed: makes the data of two jobs differ
  * @timeout: seconds that one round may take
+ * @pause: milliseconds after each round
  * @fresh: open the device anew in each round
  */
 struct job {
@@ -39,6 +40,7 @@ struct job {
     uint64_t rounds;
     uint32_t seed;
     unsigned timeout;
+    unsigned pause;
     bool fresh;
 };
 

@@ -1,0 +1,67 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# What an operator does to a VM that computes: suspend and resume, and what a vGPU can't: saving and
+# migrating are refused with a reason, and the VM goes on.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use VGPU::Test;
+
+my ($red, $blue) = baseline();
+my @jobs = map { VGPU::Compute::vulkan($_, $_->gpu_of($_->{vgpu}), '--forever --pause 300') } $red, $blue;
+$_->expect(qr/^OK round 1:/m, 120) for @jobs;
+
+point('blue is suspended while it computes: it stands still, red goes on', sub {
+    VGPU::Lab::host('virsh suspend blue');
+    my $before = VGPU::Compute::rounds($jobs[1]);
+    my $seen = keeps_computing($jobs[0], 3);
+    my $after = VGPU::Compute::rounds($jobs[1]);
+    # What it had printed may have been on its way.
+    die "blue did rounds $before to $after while it was suspended\n" if $after > $before + 1;
+    return "red: $seen, blue: round $after";
+});
+
+point('blue is resumed and goes on where it was', sub {
+    VGPU::Lab::host('virsh resume blue');
+    return keeps_computing($jobs[1], 3);
+});
+
+# Refused, and the words say which device it is that can't be migrated, and why.
+my %refused = (
+    'virsh save' => 'virsh save blue /var/lib/libvirt/qemu/save/blue.test',
+    'virsh managedsave' => 'virsh managedsave blue',
+    'virsh migrate' => 'virsh migrate --live --unsafe blue qemu+unix:///system?socket=/run/libvirt/libvirt-sock tcp:127.0.0.1',
+    'virsh snapshot-create, with memory' => 'virsh snapshot-create-as blue --name test --memspec /var/lib/libvirt/qemu/save/blue.snap',
+    'migration to a file by QEMU itself' => q(virsh qemu-monitor-command blue --hmp 'migrate "exec:cat >/dev/null"' | grep . | (! grep -i error)),
+);
+for my $what (sort keys %refused) {
+    point("$what is refused, and says why", sub {
+        my $text = VGPU::Lab::host("$refused{$what} 2>&1", fail => 1, timeout => 120);
+        die "it was done:\n$text" if $VGPU::Command::status == 0;
+        die $text if $text !~ /VFIO migration is not supported in kernel/;
+        return $text;
+    });
+}
+
+point('both compute as before', sub {
+    die "blue is " . $blue->state . "\n" if $blue->state ne 'running';
+    return join "\n", map { keeps_computing($_, 2) } @jobs;
+});
+
+for my $vm ($red, $blue) {
+    $vm->run('pkill -x vk-compute', fail => 1);
+}
+point('neither has had a wrong value', sub {
+    $_->wait(60, fail => 1) for @jobs;
+    my @bad = grep { $_->output =~ /FAIL/ } @jobs;
+    die map({ $_->output } @bad) if @bad;
+    return;
+});
+
+point('the kernel of the host has nothing to complain about', sub {
+    my $complaints = VGPU::Lab::kernel_complaints();
+    die $complaints if $complaints =~ /\S/;
+});
+
+done_testing();
