@@ -215,10 +215,34 @@ sub detach {
     die "$self->{name}: 90 s after detach-device the guest still has the vGPU\n";
 }
 
+# Whether libvirt says that the VM has it.
+sub has {
+    my ($self, $vgpu) = @_;
+    VGPU::Lab::host("virsh dumpxml $self->{name} | grep -q $vgpu->{uuid}", fail => 1);
+    return $VGPU::Command::status == 0;
+}
+
+# Binds the guest's driver anew to the one vGPU that the VM has; what its engine has lost is forgotten then.
+# A driver whose probe failed when the engine died is bound for the first time.
+sub rebind {
+    my ($self, $vgpu) = @_;
+    $self->run(<<'SH', timeout => 120);
+cd /sys/bus/pci/drivers/virtio-pci || exit 1
+for device in /sys/bus/pci/devices/*; do
+    [ "$(cat $device/vendor $device/device)" = "0x1af4
+0x1050" ] || continue
+    gpu=${device##*/}
+    [ ! -e $gpu ] || { echo $gpu >unbind; sleep 1; }
+    echo $gpu >bind
+done
+SH
+    return $self->find_gpu($vgpu);
+}
+
 # The address in the guest of a vGPU that the VM has already, as after a boot; undef where it has not.
 sub find_gpu {
     my ($self, $vgpu) = @_;
-    return if VGPU::Lab::host("virsh dumpxml $self->{name}") !~ /$vgpu->{uuid}/;
+    return if !$self->has($vgpu);
     my ($only, @more) = $self->wait_gpus;
     die "$self->{name} has several vGPUs\n" if @more;
     return $self->{gpu}{ $vgpu->{uuid} } = $only;

@@ -1,0 +1,115 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# What systemd does with an engine: restarted by an operator, to a new version, hung, dying again and again.
+# Its guest computes again each time after its driver was rebound; the other one does not notice.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use VGPU::Host;
+use VGPU::Test;
+
+my ($red, $blue) = baseline();
+my $vgpu = $blue->{vgpu};
+my $free = VGPU::Host::ledger();
+my $other = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever --pause 1000');
+$other->expect(qr/^OK round 1:/m, 120);
+
+# Starts a program in blue, lets $fault happen, and returns how the program ended; it must fail, and not
+# take wrong data for right.
+sub computing_while {
+    my ($fault) = @_;
+    my $job = VGPU::Compute::vulkan($blue, $blue->gpu_of($vgpu),
+        '--forever --size 65536 --iterations 100000 --timeout 60');
+    $job->expect(qr/^OK round 1:/m, 120);
+    $fault->();
+    $job->wait(150, fail => 1);
+    my $text = $job->output;
+    die "it ended with status 0:\n" . VGPU::Command::tail($text) if $VGPU::Command::status == 0;
+    die "it took wrong data for right:\n" . VGPU::Command::tail($text) if $text =~ /the CPU says/;
+    return "the program: status $VGPU::Command::status; " . (split /\n/, $text)[-1];
+}
+
+sub computes_after_rebind {
+    $blue->rebind($vgpu);
+    my $seen = computes($blue);
+    VGPU::Host::must_be_sane($free, $red->{vgpu}, $vgpu);
+    return "$seen\nred: " . keeps_computing($other, 1);
+}
+
+point('systemctl restart while the guest computes: the program fails', sub {
+    my $before = $vgpu->engine_pid;
+    my $seen = computing_while(sub { VGPU::Lab::host("systemctl restart $vgpu->{unit}", timeout => 120) });
+    die "the engine is still $before\n" if $vgpu->wait_engine == $before;
+    return $seen;
+});
+point('after it the guest computes again', \&computes_after_rebind);
+
+point('another version of the engine is installed: those that run go on with theirs', sub {
+    VGPU::Lab::host('cp /usr/bin/vgpu-engine /usr/bin/vgpu-engine.new && mv /usr/bin/vgpu-engine.new /usr/bin/vgpu-engine');
+    my $seen = VGPU::Lab::host('readlink /proc/' . $vgpu->engine_pid . '/exe');
+    die $seen if $seen !~ /deleted/;
+    return $seen . keeps_computing($other, 1);
+});
+point('one engine is restarted for it while its guest has the driver bound', sub {
+    VGPU::Lab::host("systemctl restart $vgpu->{unit}", timeout => 120);
+    my $seen = VGPU::Lab::host('readlink /proc/' . $vgpu->wait_engine . '/exe');
+    die $seen if $seen =~ /deleted/;
+    return $seen;
+});
+point('its guest computes with the new one, the other with the old one', \&computes_after_rebind);
+
+# The unit's own limit is a minute; what is tried here is the same with less patience.
+my $dropin = "/run/systemd/system/$vgpu->{unit}.d/patience.conf";
+point('an engine that hangs is killed by the watchdog, and the next one started', sub {
+    my $unit = VGPU::Lab::host("systemctl show -P WatchdogUSec $vgpu->{unit}");
+    die "the unit has no watchdog: $unit" if $unit !~ /^1min/;
+    VGPU::Lab::host(<<"SH", timeout => 120);
+printf '[Service]\\nWatchdogSec=6\\n' >$dropin
+systemctl daemon-reload
+systemctl restart $vgpu->{unit}
+SH
+    $blue->rebind($vgpu);
+    my $before = $vgpu->wait_engine;
+    my $seen = computing_while(sub {
+        VGPU::Lab::host("kill -STOP $before");
+        VGPU::Lab::host("timeout 60 sh -c 'while [ -e /proc/$before ]; do sleep 0.3; done'", timeout => 80);
+    });
+    my $after = $vgpu->wait_engine;
+    VGPU::Lab::host("rm $dropin; systemctl daemon-reload");
+    my $journal = VGPU::Lab::host("journalctl -q -o cat -n 40 -u $vgpu->{unit} | grep \"Failed with result\" | tail -n 1");
+    die "the journal says: $journal" if $journal !~ /watchdog/;
+    return "engine $before, then $after; $seen\n$journal";
+});
+point('after it the guest computes again, the second time', \&computes_after_rebind);
+
+point('an engine that dies again and again is given up, and the operator sees it', sub {
+    my $said = VGPU::Lab::host(<<"SH", timeout => 240);
+for try in {1..400}; do
+    pid=\$(systemctl show -P MainPID $vgpu->{unit})
+    [ "\$pid" = 0 ] || kill -KILL "\$pid"
+    ! journalctl -q -o cat -n 4 -u $vgpu->{unit} | grep -q 'Start request repeated too quickly' || break
+    sleep 0.2
+done
+systemctl is-active $vgpu->{unit}
+journalctl -q -o cat -n 3 -u $vgpu->{unit}
+cat /sys/bus/mdev/devices/$vgpu->{uuid}/vgpu/state /sys/bus/mdev/devices/$vgpu->{uuid}/vgpu/failure
+exit 0
+SH
+    die $said if $said !~ /repeated too quickly/ || $said !~ /engine=none/;
+    return $said;
+});
+point('what the guide says then brings it back', sub {
+    return VGPU::Lab::host("systemctl reset-failed $vgpu->{unit}; systemctl start $vgpu->{unit}", timeout => 120)
+        . computes_after_rebind();
+});
+
+point('the other guest has computed all the time', sub {
+    my $seen = keeps_computing($other, 1);
+    $red->run('pkill -x vk-compute', fail => 1);
+    $other->wait(60, fail => 1);
+    die $other->output if $other->output =~ /FAIL/;
+    return $seen;
+});
+
+done_testing();

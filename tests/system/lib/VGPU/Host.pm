@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+# What must be so on the GPU host whatever happened: asked after every fault.
+package VGPU::Host;
+
+use strict;
+use warnings;
+
+use Time::HiRes qw(sleep time);
+use VGPU::Lab;
+
+# How many more of the smallest vGPUs fit: what the driver's ledger says is free.
+sub ledger {
+    my $gpu = VGPU::Lab::gpu();
+    my $free = VGPU::Lab::host(
+        "cat /sys/bus/pci/devices/$gpu/mdev_supported_types/*-vgpu-sixteenth/available_instances");
+    chomp $free;
+    return $free;
+}
+
+# Dies where the host isn't as it was when the ledger said $free, with these vGPUs and no others.
+sub must_be_sane {
+    my ($free, @vgpus) = @_;
+    my $complaints = VGPU::Lab::kernel_complaints();
+    die "the host's kernel complains:\n$complaints" if $complaints =~ /\S/;
+    $_->wait_engine for @vgpus;
+    my $now = ledger();
+    die "the ledger has room for $now, and had for $free\n" if $now != $free;
+    my @there = sort split ' ', VGPU::Lab::host('ls /sys/bus/mdev/devices');
+    my @wanted = sort map { $_->{uuid} } @vgpus;
+    die "vGPUs: @there, and there should be @wanted\n" if "@there" ne "@wanted";
+    return;
+}
+
+# libvirt answers: systemd has started it again, or its socket does.
+sub wait_libvirt {
+    VGPU::Lab::host('timeout 90 sh -c "until virsh -q list >/dev/null 2>&1; do sleep 0.3; done"',
+        timeout => 120);
+    return;
+}
+
+# Waits until the driver says that a vGPU is in the state that $pattern matches.
+sub wait_state {
+    my ($vgpu, $pattern, $limit) = @_;
+    my $end = time + ($limit // 60);
+    my $state;
+    while (1) {
+        $state = $vgpu->attribute('state');
+        return $state if $state =~ $pattern;
+        last if time > $end;
+        sleep 0.3;
+    }
+    die "$vgpu->{uuid} is '$state', not $pattern\n";
+}
+
+1;
