@@ -76,7 +76,7 @@ static void set_busy(GError **error, const char *root, const char *gpu, const ch
 /* A parent already: of another driver, or still of ours, from before its driver was unbound. */
 static void set_parent_already(GError **error, const char *root, const char *gpu)
 {
-    g_auto(GStrv) uuids = mdev_uuids(root, gpu);
+    g_auto(GStrv) uuids = mdev_left_over(root, gpu);
     g_autofree char *names = g_strjoinv(" ", uuids);
 
     if (*names)

@@ -6,7 +6,10 @@
 #include "gpus.h"
 
 #define MDEV_BUS "/sys/class/mdev_bus"
+#define MDEV_DEVICES "/sys/bus/mdev/devices"
 #define SOFT_CLASS "vgpu-soft"
+/* Where the driver keeps vGPUs of a GPU that has left sysfs before they could. */
+#define REMOVED_PARENT "vgpu-removed"
 
 static void type_free(MdevType *type)
 {
@@ -105,6 +108,31 @@ char **mdev_uuids(const char *root, const char *gpu)
             g_ptr_array_add(uuids, g_strdup(type->uuids[j]));
     }
     g_ptr_array_sort(uuids, compare_names);
+    g_ptr_array_add(uuids, NULL);
+    return (char **)g_ptr_array_steal(uuids, NULL);
+}
+
+static gboolean is_left_over(const char *devices, const char *uuid, const char *parent)
+{
+    g_autofree char *path = g_build_filename(devices, uuid, NULL);
+    g_autofree char *target = g_file_read_link(path, NULL);
+    g_autofree char *dir = target ? g_path_get_dirname(target) : g_strdup("");
+    g_autofree char *name = g_path_get_basename(dir);
+
+    return g_str_equal(name, parent) || g_str_equal(name, REMOVED_PARENT);
+}
+
+char **mdev_left_over(const char *root, const char *gpu)
+{
+    const char *parent = gpu_name_is_soft(gpu) ? gpu + strlen(GPU_SOFT_PREFIX) : gpu;
+    g_autofree char *devices = g_strconcat(root, MDEV_DEVICES, NULL);
+    g_autoptr(GPtrArray) uuids = g_ptr_array_new();
+    g_auto(GStrv) names = list_names(devices);
+
+    for (guint i = 0; names[i]; i++) {
+        if (is_left_over(devices, names[i], parent))
+            g_ptr_array_add(uuids, g_strdup(names[i]));
+    }
     g_ptr_array_add(uuids, NULL);
     return (char **)g_ptr_array_steal(uuids, NULL);
 }

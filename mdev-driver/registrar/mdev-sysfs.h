@@ -28,4 +28,10 @@ GPtrArray *mdev_types(const char *root, const char *gpu);
 /* UUIDs of the vGPUs of a GPU, sorted. */
 char **mdev_uuids(const char *root, const char *gpu);
 
+/*
+ * UUIDs of vGPUs that are still there though their GPU, this one or one that was removed, has lost its
+ * driver; sorted. The GPU's types are gone then.
+ */
+char **mdev_left_over(const char *root, const char *gpu);
+
 #endif

@@ -224,7 +224,6 @@ static void test_errno(void)
         const char *part;
     } cases[] = {
         { "add", EEXIST, 0, "registered already" },
-        { "add", EBUSY, REGISTRAR_ERROR_REFUSED, "has vGPUs from before: " UUID_A " " UUID_B ";" },
         { "add", ENODEV, REGISTRAR_ERROR_REFUSED, "has just gone" },
         { "add", ENXIO, REGISTRAR_ERROR_REFUSED, "no driver is bound" },
         { "add", ENOTTY, REGISTRAR_ERROR_REFUSED, "not a display controller" },
@@ -256,6 +255,21 @@ static void test_other_parent(void)
     fake_driver.fail = EBUSY;
     g_assert_cmpint(tree_run(tree, "add", GPU), ==, REGISTRAR_ERROR_REFUSED);
     assert_contains(tree->log, "another driver offers mediated devices");
+}
+
+/* Its types have gone with its driver; VMs hold vGPUs of it, and of another GPU, and of one removed. */
+static void test_left_over(void)
+{
+    g_autoptr(Tree) tree = usual_tree();
+
+    tree_link(tree, "/sys/bus/mdev/devices/" UUID_B,
+              "../../../devices/pci0000:00/0000:00:10.1/" GPU "/" UUID_B);
+    tree_link(tree, "/sys/bus/mdev/devices/" UUID_A, "../../../devices/vgpu-removed/" UUID_A);
+    tree_link(tree, "/sys/bus/mdev/devices/other",
+              "../../../devices/pci0000:00/0000:00:10.2/0000:09:00.0/other");
+    fake_driver.fail = EBUSY;
+    g_assert_cmpint(tree_run(tree, "add", GPU), ==, REGISTRAR_ERROR_REFUSED);
+    assert_contains(tree->log, "has vGPUs from before: " UUID_A " " UUID_B ";");
 }
 
 static void test_update(void)
@@ -337,6 +351,7 @@ void add_command_tests(void)
     g_test_add_func("/driver/none", test_no_driver);
     g_test_add_func("/driver/errno", test_errno);
     g_test_add_func("/driver/other-parent", test_other_parent);
+    g_test_add_func("/driver/left-over", test_left_over);
     g_test_add_func("/update", test_update);
     g_test_add_func("/remove", test_remove);
     g_test_add_func("/check", test_check);
