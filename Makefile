@@ -23,6 +23,7 @@ include tests/unit/unit.mk
 include tests/driver/driver-tests.mk
 include tests/guest/guest.mk
 -include tests/system/system.mk
+include tests/bench/bench.mk
 
 all: module registrar engine
 

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+# Medians and what is known of them. No distribution is assumed: samples of a busy machine have none that
+# has a name.
+package Bench::Stats;
+
+use strict;
+use warnings;
+
+sub quantile {
+    my ($q, @values) = @_;
+    my @sorted = sort { $a <=> $b } @values;
+    my $at = $q * $#sorted;
+    my $low = int $at;
+    return $sorted[$low] if $low == $#sorted;
+    return $sorted[$low] + ($at - $low) * ($sorted[$low + 1] - $sorted[$low]);
+}
+
+sub median { return quantile(0.5, @_) }
+
+# Confidence that the true median lies between the k-th lowest and the k-th highest of n samples.
+sub confidence {
+    my ($n, $k) = @_;
+    my ($outside, $ways) = (0, 1);
+    for my $i (0 .. $k - 1) {
+        $outside += $ways;
+        $ways = $ways * ($n - $i) / ($i + 1);
+    }
+    return 1 - 2 * $outside / 2**$n;
+}
+
+# Median with the narrowest such interval that still has 90 % confidence, or all where none has.
+sub summary {
+    my (@values) = @_;
+    my @sorted = sort { $a <=> $b } @values;
+    my $n = @sorted or return;
+    my $k = 1;
+    $k++ while 2 * ($k + 1) <= $n && confidence($n, $k + 1) >= 0.9;
+    return { median => median(@sorted), low => $sorted[$k - 1], high => $sorted[-$k], n => $n };
+}
+
+1;
