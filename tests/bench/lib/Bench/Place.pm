@@ -133,7 +133,7 @@ sub attach {
     sleep 1;
     my $begin = time;
     my $said = $self->monitor("device_add vfio-pci,$device,bus=rp1,id=gpu");
-    die "device_add: $said" if $said =~ /error/i;
+    die "device_add: $said" if $said =~ /^Error/m;
     $there->wait(100);
     $self->{took}{attach} = (time - $begin) * 1e3;
     return;
