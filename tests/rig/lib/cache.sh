@@ -16,7 +16,8 @@ verb_prepare() {
     l1_image
     kernel_image "$kernel"
     guest_image
-    udmabuf_shim >/dev/null
+    shim svm >/dev/null
+    shim udmabuf >/dev/null
 }
 
 # What a running rig or a saved state stands on stays, whatever its key.

@@ -103,11 +103,13 @@ in_tree() {
 # up_start: the outer QEMU in a process namespace of its own: with its first process all of them
 # end, the renderers' too.
 up_start() {
-    local env=()
+    local env preload
     qemu_args
-    [ "$UP_GPU" != pci ] || env=(
+    preload=$(shims)
+    env=(LD_PRELOAD="$preload")
+    [ "$UP_GPU" != pci ] || env+=(
         SDL_VIDEODRIVER=offscreen VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json
-        LIBGL_ALWAYS_SOFTWARE=1 LD_PRELOAD="$(udmabuf_shim)"
+        LIBGL_ALWAYS_SOFTWARE=1
     )
     printf '%s\n' "${QEMU_ARGS[@]}" >"$RUN/qemu.args"
     : >"$RUN/console.log"
