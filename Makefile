@@ -4,6 +4,7 @@
 #   make install		them (DESTDIR, PREFIX), the module as DKMS source
 #   make demo			the whole way, on a machine without a GPU (root)
 #   make check			all tests, the same (root)
+#   make soak			what takes hours: every fault, hundreds of rounds (root)
 #
 # What runs in the rig is built in the rig's Debian 13 tree; what this machine has does not matter to it.
 
@@ -24,6 +25,7 @@ include tests/driver/driver-tests.mk
 include tests/guest/guest.mk
 -include tests/system/system.mk
 include tests/bench/bench.mk
+include tests/soak/soak.mk
 
 all: module registrar engine
 

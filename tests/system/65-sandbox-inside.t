@@ -52,11 +52,9 @@ for try in {1..300}; do
     sleep 0.5
 done
 $journal
-mdevctl stop -u $victim->{uuid}
-mdevctl undefine -u $victim->{uuid}
-rm -r $dir
-systemctl daemon-reload
 SH
+    $victim->remove;
+    VGPU::Lab::host("rm -r $dir; systemctl daemon-reload");
     return $text;
 }
 

@@ -25,6 +25,19 @@ mdevctl list -u $self->{uuid}
 SH
 }
 
+# Stops and undefines it. Its node and its engine go by udev and systemd: waits for them, too.
+sub remove {
+    my ($self) = @_;
+    VGPU::Lab::host(<<"SH", timeout => 120);
+set -e
+mdevctl stop -u $self->{uuid}
+mdevctl undefine -u $self->{uuid}
+udevadm settle
+timeout 60 sh -c 'while systemctl -q is-active $self->{unit}; do sleep 0.2; done'
+SH
+    return;
+}
+
 sub exists {
     my ($self) = @_;
     VGPU::Lab::host("test -e /sys/bus/mdev/devices/$self->{uuid}", fail => 1);
