@@ -75,6 +75,7 @@ static int pop_request(struct engine *engine, uint32_t queue, struct request *re
     struct vgpu_transport *transport = engine->transport;
     struct vgpu_queue_pop pop = {
         .epoch = engine->epoch,
+        .flags = engine->polling && queue == VGPU_QUEUE_CONTROL ? VGPU_POP_POLL : 0,
         .queue = queue,
         .buf = (uintptr_t)engine->request_buf,
         .buf_size = engine->request_buf_size,
@@ -136,6 +137,7 @@ int engine_run_queue(struct engine *engine, uint32_t queue, unsigned int budget)
          */
         if (ret < 0)
             continue;
+        engine->requests++;
         process_request(engine, &request, truncated);
     }
     return 1;

@@ -54,6 +54,9 @@ struct engine {
     uint8_t *request_buf;
     size_t request_buf_size;
     GByteArray *response;
+
+    uint64_t requests; /* handled so far */
+    bool polling;      /* the control queue is looked at without doorbells; see poller.h */
 };
 
 /* A command of the guest: a private copy. */

@@ -4,7 +4,9 @@
 #include "context.h"
 #include "engine.h"
 #include "exit_code.h"
+#include "poller.h"
 #include "stuck.h"
+#include "watchdog.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +14,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
-#include <systemd/sd-daemon.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Commands per queue before events are looked at again: a reset must not wait for a flood. */
@@ -156,30 +158,28 @@ static uint32_t run_queues(struct engine *engine, uint32_t queues)
     return more;
 }
 
-/* How long poll() may sleep: until half of systemd's patience is used up. */
-static int watchdog_timeout(void)
+/* @timeout in microseconds; -1: until something happens. */
+static bool wait_for_work(struct engine *engine, gint64 timeout, bool *event, bool *stop,
+                          GError **error)
 {
-    uint64_t usec = 0;
-
-    if (sd_watchdog_enabled(0, &usec) <= 0)
-        return -1;
-    return (int)MIN(usec / 2000, (uint64_t)INT32_MAX);
-}
-
-static bool wait_for_work(struct engine *engine, int timeout, bool *stop, GError **error)
-{
+    struct timespec limit = {.tv_sec = timeout / G_USEC_PER_SEC,
+                             .tv_nsec = timeout % G_USEC_PER_SEC * 1000};
     struct pollfd fds[] = {
         {.fd = engine->transport->fd, .events = POLLIN},
         {.fd = wakeup_fd, .events = POLLIN},
     };
     uint64_t count;
+    int ready = ppoll(fds, G_N_ELEMENTS(fds), timeout < 0 ? NULL : &limit, NULL);
 
-    if (poll(fds, G_N_ELEMENTS(fds), timeout) < 0 && errno != EINTR) {
-        g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL, "poll: %s", g_strerror(errno));
+    if (ready < 0 && errno != EINTR) {
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL, "ppoll: %s", g_strerror(errno));
         return false;
     }
-    if (read(wakeup_fd, &count, sizeof(count)) < 0) {
-        /* EAGAIN: no signal. */
+    if (ready <= 0)
+        return !child_died || check_children(error);
+    *event = fds[0].revents != 0;
+    if ((fds[1].revents & POLLIN) && read(wakeup_fd, &count, sizeof(count)) < 0) {
+        /* EAGAIN: another thread was faster. */
     }
     if (terminated || ((fds[0].revents & POLLHUP) && !(fds[0].revents & POLLIN)))
         *stop = true;
@@ -202,7 +202,7 @@ static int probe_contexts(struct engine *engine, gint64 *last)
     return (int)(*last + PROBE_INTERVAL_MS - now);
 }
 
-static int earlier(int a, int b)
+static gint64 earlier(gint64 a, gint64 b)
 {
     if (a < 0 || b < 0)
         return MAX(a, b);
@@ -228,28 +228,56 @@ static bool take_event(struct engine *engine, uint32_t *queues, bool *stop, GErr
     return loop_handle_event(engine, &event, stop, error);
 }
 
+/* Microseconds from milliseconds; -1 stays. */
+static gint64 usec(int ms)
+{
+    return ms < 0 ? -1 : (gint64)ms * 1000;
+}
+
+/* Carries out what is there. Returns how long to sleep; sets @queues to what to look at then. */
+static gint64 work(struct engine *engine, struct poller *poller, gint64 *last_probe,
+                   uint32_t *queues)
+{
+    uint64_t handled = engine->requests;
+    gint64 probe;
+
+    /* As long as it looks by itself, the guest need not ring. */
+    engine->polling = poller_interval(poller, g_get_monotonic_time()) >= 0;
+    *queues = run_queues(engine, *queues);
+    if (engine->requests != handled)
+        poller_seen(poller, g_get_monotonic_time());
+    probe = usec(probe_contexts(engine, last_probe));
+    if (*queues)
+        return 0;
+    if (!engine->polling)
+        return earlier(probe, usec(watchdog_sleep()));
+
+    *queues = 1u << VGPU_QUEUE_CONTROL;
+    return earlier(probe, MAX(poller_interval(poller, g_get_monotonic_time()), 0));
+}
+
 bool loop_run(struct engine *engine, GError **error)
 {
-    int watchdog = watchdog_timeout();
+    struct poller poller = {0};
     gint64 last_probe = 0;
     uint32_t queues = (1u << VGPU_NUM_QUEUES) - 1; /* the guest may have been there before us */
     bool stop = false;
 
+    watchdog_setup();
     while (!stop) {
-        int timeout;
+        gint64 timeout;
+        bool event = false;
         bool ok;
 
         stuck_watch_begin(engine);
-        queues = run_queues(engine, queues);
-        timeout = earlier(watchdog, probe_contexts(engine, &last_probe));
+        timeout = work(engine, &poller, &last_probe, &queues);
         stuck_watch_end();
 
-        if (!wait_for_work(engine, queues ? 0 : timeout, &stop, error))
+        if (!wait_for_work(engine, timeout, &event, &stop, error))
             return false;
-        if (watchdog >= 0)
-            sd_notify(0, "WATCHDOG=1");
-        if (stop)
-            break;
+        watchdog_alive(g_get_monotonic_time());
+        if (stop || !event)
+            continue;
 
         stuck_watch_begin(engine);
         ok = take_event(engine, &queues, &stop, error);

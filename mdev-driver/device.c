@@ -9,6 +9,8 @@
 
 #include "vgpu_private.h"
 
+#include "trace.h"
+
 /* The one that virtio devices of QEMU carry; guests look at the device id only. */
 #define VGPU_PCI_SUBSYSTEM_ID	0x1100
 
@@ -116,6 +118,7 @@ static void vgpu_device_driver_ok(struct vgpu *vgpu)
 static void vgpu_device_kick(struct vgpu *vgpu, u32 queue)
 {
 	vgpu->stats.doorbells++;
+	trace_vgpu_doorbell(vgpu->minor, queue);
 	if (vgpu->lost)
 		vgpu_queue_answer_lost(vgpu);
 	else

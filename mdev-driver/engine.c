@@ -224,7 +224,7 @@ static long vgpu_ioctl_pop(struct vgpu *vgpu, void __user *user)
 
 	if (copy_from_user(&pop, user, sizeof(pop)))
 		return -EFAULT;
-	if (pop.argsz < sizeof(pop) || pop.flags & ~VGPU_POP_TRUNCATE ||
+	if (pop.argsz < sizeof(pop) || pop.flags & ~(VGPU_POP_TRUNCATE | VGPU_POP_POLL) ||
 	    pop.queue >= VGPU_NUM_QUEUES)
 		return -EINVAL;
 	if (pop.epoch != vgpu->epoch || vgpu->lost)

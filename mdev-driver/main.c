@@ -6,6 +6,9 @@
 
 #include "vgpu_private.h"
 
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
 static int __init vgpu_init(void)
 {
 	int ret;

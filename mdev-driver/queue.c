@@ -9,6 +9,8 @@
 #include "model/lost.h"
 #include "vgpu_private.h"
 
+#include "trace.h"
+
 /* A token names one use of a head, so that an engine can't push an old chain twice. */
 static u32 vgpu_token(struct vgpu_queue *queue, u16 head)
 {
@@ -18,6 +20,7 @@ static u32 vgpu_token(struct vgpu_queue *queue, u16 head)
 
 static void vgpu_queue_interrupt(struct vgpu *vgpu, u32 q)
 {
+	trace_vgpu_interrupt(vgpu->minor, q);
 	vgpu_regs_raise(&vgpu->regs, false);
 	vgpu_irq_vector(vgpu, vgpu->regs.vq[q].vector);
 }
@@ -68,6 +71,7 @@ static int vgpu_queue_fetch(struct vgpu *vgpu, const struct vgpu_queue_pop *pop,
 	bool truncate = pop->flags & VGPU_POP_TRUNCATE;
 	int ret;
 
+	vq->quiet = pop->flags & VGPU_POP_POLL;
 	request->buf = vgpu->bounce;
 	request->size = min_t(u64, pop->buf_size, VGPU_BOUNCE_SIZE);
 	ret = vgpu_vq_pop(vq, &vgpu_guest_ops, vgpu, vgpu->table, chain, request->buf,
@@ -134,6 +138,7 @@ int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop)
 
 	if (request.buf != vgpu->bounce)
 		kvfree(request.buf);
+	trace_vgpu_pop(vgpu->minor, pop->queue, pop->token, ret);
 	return ret;
 }
 
@@ -166,6 +171,7 @@ int vgpu_queue_push(struct vgpu *vgpu, const struct vgpu_queue_push *push, const
 		return ret;
 	queue->inflight[head] = NULL;
 	kfree(inflight);
+	trace_vgpu_push(vgpu->minor, push->queue, push->token, ret);
 	if (ret == -EPROTO)
 		return vgpu_queue_broken(vgpu, push->queue, ret);
 	if (interrupt)
@@ -190,6 +196,8 @@ static void vgpu_queue_drain(struct vgpu *vgpu, u32 q)
 	bool interrupt = false;
 	int ret;
 
+	/* An engine that looked by itself does so no more. */
+	vgpu->regs.vq[q].quiet = false;
 	ret = vgpu_lost_drain(&vgpu->regs.vq[q], &vgpu_guest_ops, vgpu, vgpu->table, vgpu->chain,
 			      &interrupt);
 	if (interrupt)

@@ -131,7 +131,7 @@ static int wait_avail(struct vgpu_vq *vq, const struct vgpu_guest_ops *ops, void
 		return 0;
 
 	ret = refresh_avail(vq, ops, guest);
-	if (ret != -EAGAIN || !vq->event_idx)
+	if (ret != -EAGAIN || !vq->event_idx || vq->quiet)
 		return ret;
 
 	if (write_le16(ops, guest, vq->used + USED_RING(vq->size), vq->next_avail))

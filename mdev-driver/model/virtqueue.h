@@ -64,6 +64,7 @@ struct vgpu_vq_chain {
  * @size: entries, a power of two up to VGPU_VQ_MAX_SIZE
  * @vector: MSI-X vector or VIRTIO_MSI_NO_VECTOR
  * @broken: the guest broke a rule; only a reset helps
+ * @quiet: who takes chains looks again by himself: the guest is not asked to announce the next one
  * @event_idx, @indirect: negotiated features, set when the driver is up
  * @next_avail, @next_used: progress, free running
  * @avail_idx: the guest's available index as last read; between it and @next_avail are chains to
@@ -78,6 +79,7 @@ struct vgpu_vq {
 	u16 vector;
 	bool enabled;
 	bool broken;
+	bool quiet;
 	bool event_idx;
 	bool indirect;
 	u16 next_avail;
@@ -103,7 +105,7 @@ bool vgpu_vq_valid(const struct vgpu_vq *vq);
  * @truncate: cut a larger request instead of refusing it
  *
  * 0; -EAGAIN: no chain, and where EVENT_IDX is on, avail_event has been set so that the next one
- * will be announced (looked for once more after that); -EMSGSIZE: larger than @size,
+ * will be announced (looked for once more after that), but for @quiet; -EMSGSIZE: larger than @size,
  * chain->request_size says how large, nothing was taken; -EPROTO: broken (now or before); -EFAULT
  * is turned into -EPROTO.
  */

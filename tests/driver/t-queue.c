@@ -391,6 +391,41 @@ static void test_doorbells_are_spared(void)
         g_assert_cmpint(guest_queue_wait(q, NULL, GUEST_TIMEOUT_MS), >=, 0);
 }
 
+/* Adds a request and answers it by pops with @flags; whether the guest had to ring. */
+static bool rings_for_one(Testbed *tb, const GuestBuf *out, const GuestBuf *in, uint32_t flags)
+{
+    GuestQueue *q = &tb->guest.queue[CONTROL];
+    PopCall call = {.size = 64, .flags = flags};
+    bool rung;
+
+    g_assert_cmpint(guest_queue_add(q, out, 1, in, 1, false), >=, 0);
+    rung = guest_queue_kick(q);
+    assert_ok(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)));
+    assert_ok(push_raw(tb, call.pop.epoch, CONTROL, call.pop.token, 24));
+    g_assert_cmpint(guest_queue_wait(q, NULL, GUEST_TIMEOUT_MS), >=, 0);
+    assert_fails(engine_peer_call(tb->engine, call_pop, &call, sizeof(call)), EAGAIN);
+    return rung;
+}
+
+/* As long as the engine looks by itself no doorbell is asked for; when it stops, one is. */
+static void test_polled(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
+    GuestBuf out = {.len = sizeof(req)}, in = {.len = sizeof(req)};
+
+    memcpy(guest_alloc(&tb->guest, sizeof(req), 16, &out.iova), &req, sizeof(req));
+    guest_alloc(&tb->guest, sizeof(req), 16, &in.iova);
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
+    g_usleep(50000);
+
+    g_assert_true(rings_for_one(tb, &out, &in, VGPU_POP_POLL));
+    for (int i = 0; i < 5; i++)
+        g_assert_false(rings_for_one(tb, &out, &in, VGPU_POP_POLL));
+    g_assert_false(rings_for_one(tb, &out, &in, 0));
+    g_assert_true(rings_for_one(tb, &out, &in, 0));
+}
+
 /* Whether the last kick has found its way: EVENT_IDX races lose exactly one of many. */
 static void test_many_small(void)
 {
@@ -450,6 +485,7 @@ int main(int argc, char **argv)
     driver_test_add("/queue/request-is-a-copy", test_request_is_a_copy);
     driver_test_add("/queue/plain-features", test_plain_features);
     driver_test_add("/queue/doorbells-are-spared", test_doorbells_are_spared);
+    driver_test_add("/queue/polled", test_polled);
     driver_test_add("/queue/many-small", test_many_small);
     driver_test_add("/queue/no-bus-master", test_no_bus_master);
     return driver_test_run();

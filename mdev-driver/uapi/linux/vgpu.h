@@ -231,6 +231,11 @@ struct vgpu_engine_epoch {
 
 /* struct vgpu_queue_pop.flags */
 #define VGPU_POP_TRUNCATE	(1u << 0)	/* a request larger than the buffer is cut, not refused */
+/*
+ * The engine will look again by itself: on EAGAIN the guest is not asked for a doorbell, and there need
+ * not be a VGPU_EVENT_KICK, until a pop without this flag has returned EAGAIN.
+ */
+#define VGPU_POP_POLL		(1u << 1)
 
 /**
  * struct vgpu_queue_pop - argument of VGPU_ENGINE_QUEUE_POP
@@ -255,7 +260,7 @@ struct vgpu_queue_pop {
 
 /*
  * Takes the next chain and copies its request, so that the guest cannot change it any more. Never
- * blocks. EAGAIN: none; the next one gives VGPU_EVENT_KICK. EMSGSIZE: larger than the buffer; the
+ * blocks. EAGAIN: none; the next one gives VGPU_EVENT_KICK (but for VGPU_POP_POLL). EMSGSIZE: larger than the buffer; the
  * chain stays. ESTALE: epoch over. EPROTO: the guest broke the queue (a loop, an address outside its
  * memory …); the device asks for a reset and the queue gives nothing until then.
  */

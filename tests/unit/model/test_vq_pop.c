@@ -244,6 +244,25 @@ static void offer_late(fake_guest *g, u64 iova, size_t len)
     fg_offer_simple(g, 1, 8);
 }
 
+/* Who looks by himself leaves avail_event alone, and finds what comes; when he stops, it is announced. */
+static void test_quiet(void)
+{
+    g_autoptr(fake_guest) g = fake_guest_new(4);
+    u8 buf[8];
+
+    g->vq.event_idx = true;
+    g->vq.quiet = true;
+    for (u16 i = 0; i < 3; i++) {
+        fg_offer_simple(g, i, 8);
+        g_assert_cmpint(fg_pop(g, buf, sizeof(buf), false), ==, 0);
+        g_assert_cmpint(fg_pop(g, buf, sizeof(buf), false), ==, -EAGAIN);
+        g_assert_cmpuint(fg_avail_event(g), ==, 0);
+    }
+    g->vq.quiet = false;
+    g_assert_cmpint(fg_pop(g, buf, sizeof(buf), false), ==, -EAGAIN);
+    g_assert_cmpuint(fg_avail_event(g), ==, 3);
+}
+
 /* A chain that comes while avail_event is being written is announced by nobody. */
 static void test_event_race(void)
 {
@@ -293,6 +312,7 @@ int main(int argc, char **argv)
     g_test_add_func("/vq/pop/four-gigabytes", test_four_gigabytes);
     g_test_add_func("/vq/pop/index-read-once", test_index_read_once);
     g_test_add_func("/vq/pop/event", test_event);
+    g_test_add_func("/vq/pop/quiet", test_quiet);
     g_test_add_func("/vq/pop/event-race", test_event_race);
     g_test_add_func("/vq/pop/wrap", test_wrap);
     return g_test_run();
