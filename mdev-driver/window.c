@@ -25,8 +25,15 @@
 
 #include "vgpu_private.h"
 
+#include "trace.h"
+
 #define VGPU_WINDOW_MAX_RANGES	16384
-#define VGPU_FAULT_AROUND	16	/* pages, a power of two */
+/*
+ * Pages that one fault looks up and maps, powers of two. Following a PTE costs little and keeps nothing. A
+ * page of shared memory stays pinned, so no more of them than a ring is likely to use.
+ */
+#define VGPU_FAULT_AROUND_DEVICE	512
+#define VGPU_FAULT_AROUND_SHMEM		16
 
 enum vgpu_range_kind {
 	VGPU_RANGE_SHMEM,
@@ -55,12 +62,12 @@ struct vgpu_range {
 	bool orphan;
 };
 
-/* Pages found for a fault, before they are mapped. */
+/* Pages found for a fault, before they are mapped; @page where they are pinned. */
 struct vgpu_batch {
 	u64 offset;
 	unsigned int count;
-	unsigned long pfn[VGPU_FAULT_AROUND];
-	struct page *page[VGPU_FAULT_AROUND];
+	struct page *page[VGPU_FAULT_AROUND_SHMEM];
+	unsigned long pfn[VGPU_FAULT_AROUND_DEVICE];
 };
 
 static void vgpu_window_zap(struct vgpu *vgpu, u64 offset, u64 size)
@@ -232,9 +239,11 @@ static void vgpu_batch_drop(struct vgpu_batch *batch)
 {
 	unsigned int i;
 
-	for (i = 0; i < batch->count; i++)
+	for (i = 0; i < VGPU_FAULT_AROUND_SHMEM; i++) {
 		if (batch->page[i])
 			unpin_user_page(batch->page[i]);
+		batch->page[i] = NULL;
+	}
 	batch->count = 0;
 }
 
@@ -268,13 +277,14 @@ static void vgpu_batch_follow(struct vgpu_batch *batch, struct vm_area_struct *v
 static void vgpu_batch_around(struct vgpu_batch *batch, const struct vgpu_range *range,
 			      const struct vm_fault *vmf, u64 offset)
 {
-	const u64 span = VGPU_FAULT_AROUND << PAGE_SHIFT;
+	const u64 span = (range->kind == VGPU_RANGE_SHMEM ? VGPU_FAULT_AROUND_SHMEM :
+							   VGPU_FAULT_AROUND_DEVICE) << PAGE_SHIFT;
 	u64 vma_start = (u64)vmf->vma->vm_pgoff << PAGE_SHIFT;
 	u64 vma_end = vma_start + (vmf->vma->vm_end - vmf->vma->vm_start);
 	u64 start = max3(round_down(offset, span), range->offset, vma_start);
 	u64 end = min3(round_down(offset, span) + span, range->offset + range->size, vma_end);
 
-	memset(batch, 0, sizeof(*batch));
+	memset(batch->page, 0, sizeof(batch->page));
 	batch->offset = start;
 	batch->count = (end - start) >> PAGE_SHIFT;
 }
@@ -390,16 +400,20 @@ static int vgpu_batch_map(struct vgpu_range *range, struct vgpu_batch *batch, st
 static int vgpu_range_fault(struct vgpu_range *range, struct vm_fault *vmf, u64 offset,
 			    vm_fault_t *result)
 {
-	struct vgpu_batch batch;
+	struct vgpu_batch *batch = kmalloc(sizeof(*batch), GFP_KERNEL);
 	unsigned long seq;
 	int ret;
 
+	if (!batch)
+		return -ENOMEM;
 	seq = mmu_interval_read_begin(&range->notifier);
-	vgpu_batch_around(&batch, range, vmf, offset);
-	ret = vgpu_range_lookup(range, &batch, offset);
+	vgpu_batch_around(batch, range, vmf, offset);
+	ret = vgpu_range_lookup(range, batch, offset);
+	trace_vgpu_window_fault(range->vgpu->minor, offset, batch->count);
 	if (!ret)
-		ret = vgpu_batch_map(range, &batch, vmf, offset, seq, result);
-	vgpu_batch_drop(&batch);
+		ret = vgpu_batch_map(range, batch, vmf, offset, seq, result);
+	vgpu_batch_drop(batch);
+	kfree(batch);
 	return ret;
 }
 
