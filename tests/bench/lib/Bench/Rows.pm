@@ -9,7 +9,8 @@ use warnings;
 # Shares of the peer's speed; $less: less is faster.
 sub share {
     my ($less, $mine, $other) = @_;
-    return if !defined $mine || !defined $other || !$mine || !$other;
+    return if !defined $mine || !defined $other || !$other;
+    return $less ? 'inf' : 0 if !$mine;
     return $less ? $other / $mine : $mine / $other;
 }
 
