@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A world that t-random disturbs: one vGPU, a VMM, a guest's driver and an engine, each of which
+ * may be missing, wrong or gone at any moment. Every operation takes what it needs from the world's
+ * random numbers, bears any result, and leaves the world fit for the next one.
+ *
+ * Two threads stay beside the operations: one changes guest memory under the device's eyes, one
+ * reads and writes the window. They take no memory from malloc(), so that engines can be forked.
+ */
+#ifndef RANDOM_WORLD_H
+#define RANDOM_WORLD_H
+
+#include <pthread.h>
+
+#include "testbed.h"
+
+#define WORLD_RAM_SIZE (4 * MIB)
+#define WORLD_RAM_IOVA TESTBED_RAM_IOVA
+/* Where the guest's driver has its rings and buffers; no operation reaches beyond. */
+#define WORLD_RINGS_SIZE 0x10000u
+#define WORLD_MAPPINGS   8
+
+typedef struct {
+    void *addr;
+    size_t size;
+    int prot;
+} WorldMapping;
+
+typedef struct {
+    GRand *rand;
+    char *uuid;
+    EnginePeer *engine;
+    bool vmm_open;
+    VmmContainer container;
+    VmmDevice dev;
+    VmmRam ram;
+    int eventfd;
+    /* The window's mappings of the VMM; the first is the toucher's, under @touch. */
+    WorldMapping mapping[WORLD_MAPPINGS];
+    pthread_mutex_t touch;
+    pthread_t mutator;
+    pthread_t toucher;
+    atomic_bool stop;
+    atomic_bool mutate;
+} World;
+
+/* A number below @n. */
+static inline uint32_t below(World *w, uint32_t n)
+{
+    return (uint32_t)g_rand_int_range(w->rand, 0, (gint32)n);
+}
+
+static inline bool one_in(World *w, uint32_t n)
+{
+    return below(w, n) == 0;
+}
+
+/* Any number, but mostly one near a border where code is wrong. */
+uint64_t odd_number(World *w);
+/* A page-aligned address, mostly in guest RAM. */
+uint64_t odd_iova(World *w);
+void random_bytes(World *w, void *buf, size_t size);
+
+/* The world without an engine and a VMM; from there on they come and go. */
+World *world_new(uint32_t seed);
+/* Ends threads, VMM and engine. The vGPU is left to the caller, and to be removed by him. */
+void world_free(World *w);
+
+typedef struct {
+    const char *name;
+    unsigned weight;
+    void (*run)(World *w);
+} WorldOp;
+
+/* Terminated by a NULL name. random_vmm.c, random_guest.c, random_engine.c. */
+extern const WorldOp world_vmm_ops[];
+extern const WorldOp world_guest_ops[];
+extern const WorldOp world_engine_ops[];
+
+void world_open_vmm(World *w);
+void world_close_vmm(World *w);
+
+#endif /* RANDOM_WORLD_H */

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * VMM, guest and engine at random: whatever they do, the kernel stays well and nothing is left
+ * over.
+ *
+ *   t-random [--seed N] [--ops N]
+ *
+ * Without --seed another one is taken each time; it is printed. The same seed gives the same
+ * operations, not the same moments.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signal.h>
+#include <unistd.h>
+
+#include "random_world.h"
+
+#define DEFAULT_OPS 10000
+#define SHOWN_OPS   24
+#define LIMIT_S     1500
+/* What waits for an engine that never answers waits for nothing. */
+#define TIMEOUT_MS 100
+/* The debug kernel keeps what is freed in quarantine for a while. */
+#define SLAB_DRIFT_PAGES  2048
+#define SHMEM_DRIFT_PAGES 64
+
+static uint32_t seed;
+static unsigned ops = DEFAULT_OPS;
+static const char *done[SHOWN_OPS];
+static unsigned ndone;
+
+/* What led up to the failure, when it is one. */
+static void show_last_ops(int signal_number)
+{
+    for (unsigned i = ndone > SHOWN_OPS ? ndone - SHOWN_OPS : 0; i < ndone; i++)
+        dprintf(STDERR_FILENO, "# operation %u: %s\n", i, done[i % SHOWN_OPS]);
+    dprintf(STDERR_FILENO, "# again: t-random --seed %u --ops %u\n", seed, ndone);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+static unsigned total_weight(const WorldOp *op)
+{
+    unsigned sum = 0;
+
+    for (; op->name; op++)
+        sum += op->weight;
+    return sum;
+}
+
+static const WorldOp *pick(World *w)
+{
+    static const WorldOp *const tables[] = {world_vmm_ops, world_guest_ops, world_engine_ops};
+    const WorldOp *op = tables[below(w, G_N_ELEMENTS(tables))];
+    unsigned left = below(w, total_weight(op));
+
+    while (left >= op->weight)
+        left -= op++->weight;
+    return op;
+}
+
+static void run_op(World *w)
+{
+    const WorldOp *op = pick(w);
+
+    /* Without a VMM there is nothing to do but to open it. */
+    if (!w->vmm_open)
+        op = &world_vmm_ops[0];
+    done[ndone++ % SHOWN_OPS] = op->name;
+    op->run(w);
+}
+
+static uint64_t number_after(const char *path, const char *name)
+{
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line; line++) {
+        if (g_str_has_prefix(*line, name))
+            return g_ascii_strtoull(*line + strlen(name) + 1, NULL, 10);
+    }
+    g_error("%s: no %s", path, name);
+}
+
+static uint64_t vmstat(const char *name)
+{
+    return number_after("/proc/vmstat", name);
+}
+
+static uint64_t pins(void)
+{
+    return vmstat("nr_foll_pin_acquired") - vmstat("nr_foll_pin_released");
+}
+
+static unsigned entries(const char *path)
+{
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    unsigned n = 0;
+
+    while (dir && g_dir_read_name(dir))
+        n++;
+    return n;
+}
+
+typedef struct {
+    uint64_t pins;
+    uint64_t slab;
+    uint64_t shmem;
+    uint64_t locked_kib;
+    unsigned fds;
+    unsigned groups;
+} Counts;
+
+static Counts count(void)
+{
+    g_autofree char *status = g_strdup_printf("/proc/%d/status", getpid());
+
+    /* What is freed by RCU and workqueues. */
+    g_usleep(2000000);
+    return (Counts){
+        .pins = pins(),
+        .slab = vmstat("nr_slab_unreclaimable"),
+        .shmem = vmstat("nr_shmem"),
+        .locked_kib = number_after(status, "VmPin:") + number_after(status, "VmLck:"),
+        .fds = entries("/proc/self/fd"),
+        .groups = entries("/sys/kernel/iommu_groups"),
+    };
+}
+
+static void live(unsigned nops)
+{
+    World *w = world_new(seed);
+    g_autofree char *uuid = g_strdup(w->uuid);
+
+    while (nops--)
+        run_op(w);
+    world_free(w);
+    g_assert_cmpuint(mdev_attr_u64(uuid, "vgpu/pinned_bytes"), ==, 0);
+    g_assert_cmpuint(mdev_attr_u64(uuid, "vgpu/window_published_bytes"), ==, 0);
+    assert_ok(mdev_remove(uuid));
+    assert_ok(mdev_gpu_remove(TESTBED_GPU));
+}
+
+/* A vGPU that has lived through all that still does its work, and so does another one. */
+static void test_random(void)
+{
+    Counts before, after;
+
+    signal(SIGABRT, show_last_ops);
+    signal(SIGTRAP, show_last_ops);
+    signal(SIGSEGV, show_last_ops);
+    signal(SIGBUS, show_last_ops);
+    g_printerr("# --seed %u --ops %u\n", seed, ops);
+    mdev_set_engine_timeout_ms(TIMEOUT_MS);
+    mdev_set_reset_timeout_ms(TIMEOUT_MS);
+    /* Caches of all kinds have their size after a while. */
+    live(ops / 10);
+    before = count();
+    live(ops - ops / 10);
+    after = count();
+
+    g_printerr("# slab pages %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT
+               "; shared memory %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT "\n",
+               before.slab, after.slab, before.shmem, after.shmem);
+    g_assert_cmpuint(after.pins, ==, before.pins);
+    g_assert_cmpuint(after.fds, ==, before.fds);
+    g_assert_cmpuint(after.groups, ==, before.groups);
+    g_assert_cmpuint(after.locked_kib, ==, before.locked_kib);
+    g_assert_cmpuint(after.slab, <=, before.slab + SLAB_DRIFT_PAGES);
+    g_assert_cmpuint(after.shmem, <=, before.shmem + SHMEM_DRIFT_PAGES);
+}
+
+/* Takes our options out of the line: GTest has a --seed of its own. */
+static void parse_options(int *argc, char **argv)
+{
+    int kept = 1;
+
+    g_assert_true(getentropy(&seed, sizeof(seed)) == 0);
+    for (int i = 1; i < *argc; i++) {
+        if (!strcmp(argv[i], "--seed") && i + 1 < *argc)
+            seed = (uint32_t)strtoul(argv[++i], NULL, 0);
+        else if (!strcmp(argv[i], "--ops") && i + 1 < *argc)
+            ops = (unsigned)strtoul(argv[++i], NULL, 0);
+        else
+            argv[kept++] = argv[i];
+    }
+    *argc = kept;
+}
+
+int main(int argc, char **argv)
+{
+    parse_options(&argc, argv);
+    driver_test_init(argc, argv);
+    driver_test_add_limit("/random/operations", test_random, LIMIT_S);
+    return driver_test_run();
+}
