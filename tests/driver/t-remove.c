@@ -326,8 +326,9 @@ static bool in_removed(const char *uuid)
 }
 
 /*
- * The GPU itself goes, under several vGPUs: one that works, one that is being removed and waits for its
- * VMM, one that nobody uses. What is held stays until it is let go, in a place of its own in sysfs.
+ * The GPU itself goes, under several vGPUs: one that works, one that is being removed and waits for
+ * its VMM, one that nobody uses. What is held stays until it is let go, in a place of its own in
+ * sysfs.
  */
 static void test_gpu_removed(void)
 {
