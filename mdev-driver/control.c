@@ -14,9 +14,6 @@ static struct vgpu_type_desc *vgpu_control_copy_types(const struct vgpu_control_
 {
 	struct vgpu_type_desc *descs;
 
-	/* A caller with larger descriptions may say things that this driver doesn't know. */
-	if (!arg->ntypes || arg->ntypes > VGPU_MAX_TYPES || arg->type_size != sizeof(*descs))
-		return ERR_PTR(-EINVAL);
 	return memdup_user(u64_to_user_ptr(arg->types), arg->ntypes * sizeof(*descs));
 }
 
@@ -30,14 +27,13 @@ static long vgpu_control_gpu(void __user *user,
 
 	if (copy_from_user(&arg, user, sizeof(arg)))
 		return -EFAULT;
-	if (arg.argsz < sizeof(arg) || arg.flags || memchr_inv(arg.reserved, 0, sizeof(arg.reserved)))
-		return -EINVAL;
-	if (strnlen(arg.gpu, sizeof(arg.gpu)) == sizeof(arg.gpu))
-		return -EINVAL;
+	ret = vgpu_check_gpu(&arg);
+	if (ret)
+		return ret;
 	descs = vgpu_control_copy_types(&arg);
 	if (IS_ERR(descs))
 		return PTR_ERR(descs);
-	ret = vgpu_types_check(&arg, descs);
+	ret = vgpu_check_types(descs, arg.ntypes);
 	if (!ret)
 		ret = act(&arg, descs);
 	kfree(descs);
@@ -47,13 +43,12 @@ static long vgpu_control_gpu(void __user *user,
 static long vgpu_control_remove(void __user *user)
 {
 	struct vgpu_control_remove arg;
+	int ret;
 
 	if (copy_from_user(&arg, user, sizeof(arg)))
 		return -EFAULT;
-	if (arg.argsz < sizeof(arg) || arg.flags ||
-	    strnlen(arg.gpu, sizeof(arg.gpu)) == sizeof(arg.gpu))
-		return -EINVAL;
-	return vgpu_gpu_remove(arg.gpu);
+	ret = vgpu_check_remove(&arg);
+	return ret ?: vgpu_gpu_remove(arg.gpu);
 }
 
 static long vgpu_control_ioctl(struct file *file, unsigned int cmd, unsigned long arg)

@@ -3,7 +3,6 @@
  * /dev/vgpu/<uuid>: the engine's side of a vGPU (uapi/linux/vgpu.h). One engine at a time; it is trusted with
  * its own vGPU and nothing else.
  */
-#include <linux/ctype.h>
 #include <linux/fs.h>
 #include <linux/idr.h>
 #include <linux/module.h>
@@ -282,7 +281,7 @@ static long vgpu_ioctl_mem_pin(struct vgpu *vgpu, void __user *user)
 		return -EINVAL;
 	if (!vgpu->open || vgpu->lost || pin.epoch != vgpu->epoch)
 		return -ESTALE;
-	if (!pin.nentries || pin.nentries > SZ_64K)
+	if (!pin.nentries || pin.nentries > VGPU_MEM_MAX_ENTRIES)
 		return -EINVAL;
 	entries = vmemdup_user(u64_to_user_ptr(pin.entries), (size_t)pin.nentries * sizeof(*entries));
 	if (IS_ERR(entries))
@@ -327,16 +326,11 @@ static long vgpu_ioctl_window(struct vgpu *vgpu, void __user *user, bool publish
 static long vgpu_ioctl_fail(struct vgpu *vgpu, void __user *user)
 {
 	struct vgpu_engine_fail fail;
-	size_t i;
 
 	if (copy_from_user(&fail, user, sizeof(fail)))
 		return -EFAULT;
-	if (fail.argsz < sizeof(fail) || fail.flags)
+	if (fail.argsz < sizeof(fail) || fail.flags || !vgpu_text_ok(fail.reason, sizeof(fail.reason)))
 		return -EINVAL;
-	fail.reason[sizeof(fail.reason) - 1] = '\0';
-	for (i = 0; fail.reason[i]; i++)
-		if (!isascii(fail.reason[i]) || !isprint(fail.reason[i]))
-			return -EINVAL;
 	dev_err(vgpu_dev(vgpu), "its engine gave up: %s\n", fail.reason);
 	vgpu_device_lose(vgpu, fail.reason);
 	strscpy(vgpu->failure, fail.reason, sizeof(vgpu->failure));

@@ -7,7 +7,6 @@
  * before they have let go, its vGPUs' directories first move to /sys/devices/vgpu-removed: deleted
  * with the GPU's, they would be missing when the driver core takes the vGPUs down.
  */
-#include <linux/ctype.h>
 #include <linux/fs.h>
 #include <linux/kdev_t.h>
 #include <linux/kernfs.h>
@@ -18,7 +17,6 @@
 
 #include "vgpu_private.h"
 
-#define VGPU_SOFT_PREFIX	"soft:"
 #define VGPU_DRM_MAJOR		226
 #define VGPU_REMOVED_NAME	"vgpu-removed"
 
@@ -205,24 +203,6 @@ static int vgpu_gpu_register(struct vgpu_gpu *gpu)
 	return 0;
 }
 
-/* A soft GPU's name becomes a directory's. */
-static bool vgpu_gpu_name_ok(const char *name)
-{
-	size_t i;
-
-	if (!name[0])
-		return false;
-	if (!strstarts(name, VGPU_SOFT_PREFIX))
-		return true;
-	name += strlen(VGPU_SOFT_PREFIX);
-	if (!isascii(name[0]) || !isalnum(name[0]))
-		return false;
-	for (i = 0; name[i]; i++)
-		if (!isascii(name[i]) || (!isalnum(name[i]) && !strchr("_.-", name[i])))
-			return false;
-	return true;
-}
-
 /* 0: the name is free. EBUSY: a GPU of that name has gone, but a VM still holds a vGPU of it. */
 static int vgpu_gpu_name_free(const char *name)
 {
@@ -293,8 +273,6 @@ int vgpu_gpu_add(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc
 {
 	int ret;
 
-	if (!vgpu_gpu_name_ok(arg->gpu))
-		return -EINVAL;
 	mutex_lock(&control_lock);
 	ret = vgpu_gpu_do_add(arg, descs);
 	mutex_unlock(&control_lock);

@@ -15,8 +15,6 @@
 #include "compat.h"
 #include "vgpu_private.h"
 
-#define VGPU_MEM_MAX_ENTRIES	65536
-
 /*
  * struct vgpu_mem_object - the result of a MEM_PIN
  * @offset: where the engine maps it
@@ -281,30 +279,6 @@ void vgpu_mem_release_all(struct vgpu *vgpu)
 	mutex_unlock(&vgpu->mem.lock);
 }
 
-static int vgpu_mem_check(const struct vgpu_mem_pin *arg, const struct vgpu_mem_entry *entries,
-			  u64 *npages)
-{
-	u64 pages = 0;
-	u32 i;
-
-	if (!arg->nentries || arg->nentries > VGPU_MEM_MAX_ENTRIES)
-		return -EINVAL;
-	for (i = 0; i < arg->nentries; i++) {
-		const struct vgpu_mem_entry *entry = &entries[i];
-
-		if (!entry->size || !PAGE_ALIGNED(entry->iova) || !PAGE_ALIGNED(entry->size))
-			return -EINVAL;
-		if (entry->iova + entry->size < entry->iova)
-			return -EINVAL;
-		pages += entry->size >> PAGE_SHIFT;
-		/* Also keeps the sum from wrapping. */
-		if (pages > 1ull << 32)
-			return -ENOMEM;
-	}
-	*npages = pages;
-	return 0;
-}
-
 static int vgpu_mem_pin_pages(struct vgpu *vgpu, struct vgpu_mem_object *object)
 {
 	int prot = IOMMU_READ | (object->writable ? IOMMU_WRITE : 0);
@@ -362,7 +336,7 @@ int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_pin *arg, const struct vgpu_
 	int ret;
 
 	lockdep_assert_held(&vgpu->lock);
-	ret = vgpu_mem_check(arg, entries, &npages);
+	ret = vgpu_check_mem_entries(entries, arg->nentries, &npages);
 	if (ret)
 		return ret;
 	if (npages > limit || vgpu->mem.pinned_pages > limit - npages)

@@ -27,6 +27,7 @@
 
 #include "compat.h"
 #include "model/pci_config.h"
+#include "model/uapi_check.h"
 #include "model/virtio_regs.h"
 #include "model/virtqueue.h"
 #include "uapi/linux/vgpu.h"
@@ -262,10 +263,8 @@ u32 vgpu_type_available(const struct vgpu_type *type);
 void vgpu_gpu_put(struct vgpu_gpu *gpu);
 bool vgpu_gpu_owns_file(struct vgpu_gpu *gpu, struct file *file);
 
-/* types.c: checks and copies what the registrar says of types */
-int vgpu_types_check(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs);
+/* types.c: copies what the registrar says of types */
 void vgpu_type_set(struct vgpu_type *type, const struct vgpu_type_desc *desc);
-bool vgpu_window_size_ok(u64 bytes);
 
 /* mdev.c: the mdev driver and the vGPU object; attributes.c: its attributes */
 void vgpu_uuid_bytes(const struct vgpu *vgpu, u8 out[VGPU_UUID_LEN]);

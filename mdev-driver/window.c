@@ -528,19 +528,6 @@ static int vgpu_range_inspect(struct vgpu_range *range)
 	return ret;
 }
 
-static int vgpu_range_check(const struct vgpu *vgpu, const struct vgpu_window_range *arg)
-{
-	u64 window = vgpu->window_bytes_open;
-
-	if (!PAGE_ALIGNED(arg->offset) || !PAGE_ALIGNED(arg->size) || !PAGE_ALIGNED(arg->addr))
-		return -EINVAL;
-	if (!arg->size || arg->offset >= window || arg->size > window - arg->offset)
-		return -EINVAL;
-	if (arg->addr + arg->size < arg->addr || arg->addr + arg->size > TASK_SIZE)
-		return -EINVAL;
-	return 0;
-}
-
 static struct vgpu_range *vgpu_range_new(struct vgpu *vgpu, const struct vgpu_window_range *arg)
 {
 	struct vgpu_range *range = kzalloc(sizeof(*range), GFP_KERNEL_ACCOUNT);
@@ -581,7 +568,7 @@ int vgpu_window_publish(struct vgpu *vgpu, const struct vgpu_window_range *arg)
 	int ret;
 
 	lockdep_assert_held(&vgpu->lock);
-	ret = vgpu_range_check(vgpu, arg);
+	ret = vgpu_check_window_range(arg, vgpu->window_bytes_open, TASK_SIZE);
 	if (ret)
 		return ret;
 	if (vgpu->window.nranges >= VGPU_WINDOW_MAX_RANGES)

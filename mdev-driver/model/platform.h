@@ -16,6 +16,9 @@
 #include <linux/types.h>
 #include <asm/barrier.h>
 #include <asm/byteorder.h>
+#include <asm/page.h>
+
+#define VGPU_PAGE_SIZE	PAGE_SIZE
 
 /* The other side is a guest's CPU: these order even where the host kernel is built for one CPU. */
 #define vgpu_mb()	virt_mb()	/* what was written before what is read after */
@@ -40,6 +43,8 @@ typedef uint64_t u64;
 
 #define static_assert	_Static_assert
 #define U32_MAX		UINT32_MAX
+
+#define VGPU_PAGE_SIZE	4096ul
 
 #define vgpu_mb()	__sync_synchronize()
 #define vgpu_rmb()	__sync_synchronize()

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Arguments of the driver's own interfaces. No sum and no product here can wrap before it is compared.
+ */
+#include "uapi_check.h"
+
+static bool vgpu_is_lower_or_digit(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool vgpu_is_alnum(char c)
+{
+	return vgpu_is_lower_or_digit(c) || (c >= 'A' && c <= 'Z');
+}
+
+static bool vgpu_is_name_mark(char c)
+{
+	return c == '_' || c == '.' || c == '-';
+}
+
+/* @len of a string that ends within @size, or @size. */
+static size_t vgpu_text_len(const char *text, size_t size)
+{
+	size_t len = 0;
+
+	while (len < size && text[len])
+		len++;
+	return len;
+}
+
+static bool vgpu_all_zero(const void *bytes, size_t size)
+{
+	const u8 *b = bytes;
+	size_t i;
+
+	for (i = 0; i < size; i++)
+		if (b[i])
+			return false;
+	return true;
+}
+
+static bool vgpu_page_aligned(u64 value)
+{
+	return value % VGPU_PAGE_SIZE == 0;
+}
+
+bool vgpu_text_ok(const char *text, size_t size)
+{
+	size_t len = vgpu_text_len(text, size), i;
+
+	if (len == size)
+		return false;
+	for (i = 0; i < len; i++)
+		if (text[i] < ' ' || text[i] > '~')
+			return false;
+	return true;
+}
+
+bool vgpu_window_size_ok(u64 bytes)
+{
+	return bytes && !(bytes & (bytes - 1)) && bytes >= 1ull << 20 && bytes <= 64ull << 30;
+}
+
+/* A soft GPU's name becomes a directory's. Another one has to be that of a PCI device. */
+static bool vgpu_gpu_name_ok(const char *name)
+{
+	size_t len = vgpu_text_len(name, VGPU_GPU_NAME_LEN), at = sizeof(VGPU_SOFT_PREFIX) - 1;
+
+	if (!len || len == VGPU_GPU_NAME_LEN)
+		return false;
+	if (len < at || memcmp(name, VGPU_SOFT_PREFIX, at))
+		return true;
+	if (!vgpu_is_alnum(name[at]))
+		return false;
+	for (; at < len; at++)
+		if (!vgpu_is_alnum(name[at]) && !vgpu_is_name_mark(name[at]))
+			return false;
+	return true;
+}
+
+static bool vgpu_type_name_ok(const char *name)
+{
+	size_t len = vgpu_text_len(name, VGPU_TYPE_NAME_LEN), i;
+
+	if (!len || len == VGPU_TYPE_NAME_LEN || !vgpu_is_lower_or_digit(name[0]))
+		return false;
+	for (i = 0; i < len; i++)
+		if (!vgpu_is_lower_or_digit(name[i]) && !vgpu_is_name_mark(name[i]))
+			return false;
+	return true;
+}
+
+static int vgpu_check_type(const struct vgpu_type_desc *desc)
+{
+	if (!vgpu_type_name_ok(desc->name) ||
+	    !vgpu_text_ok(desc->description, sizeof(desc->description)))
+		return -EINVAL;
+	if (!desc->vram_bytes || !vgpu_window_size_ok(desc->window_bytes))
+		return -EINVAL;
+	if (!desc->weight || desc->weight > 10000 || !desc->cap || desc->cap > 100 ||
+	    desc->priority > 15)
+		return -EINVAL;
+	if (desc->scanouts || !vgpu_all_zero(desc->reserved, sizeof(desc->reserved)))
+		return -EINVAL;
+	return 0;
+}
+
+int vgpu_check_gpu(const struct vgpu_control_gpu *arg)
+{
+	if (arg->argsz < sizeof(*arg) || arg->flags ||
+	    !vgpu_all_zero(arg->reserved, sizeof(arg->reserved)))
+		return -EINVAL;
+	/* A caller with larger descriptions may say things that this driver doesn't know. */
+	if (!arg->ntypes || arg->ntypes > VGPU_MAX_TYPES ||
+	    arg->type_size != sizeof(struct vgpu_type_desc))
+		return -EINVAL;
+	if (!arg->vram_bytes || !vgpu_gpu_name_ok(arg->gpu))
+		return -EINVAL;
+	return 0;
+}
+
+int vgpu_check_remove(const struct vgpu_control_remove *arg)
+{
+	if (arg->argsz < sizeof(*arg) || arg->flags ||
+	    vgpu_text_len(arg->gpu, sizeof(arg->gpu)) == sizeof(arg->gpu))
+		return -EINVAL;
+	return 0;
+}
+
+int vgpu_check_types(const struct vgpu_type_desc *descs, u32 n)
+{
+	u32 i, j;
+	int ret;
+
+	for (i = 0; i < n; i++) {
+		ret = vgpu_check_type(&descs[i]);
+		if (ret)
+			return ret;
+		for (j = 0; j < i; j++)
+			if (!strcmp(descs[i].name, descs[j].name))
+				return -EINVAL;
+	}
+	return 0;
+}
+
+int vgpu_check_mem_entries(const struct vgpu_mem_entry *entries, u32 n, u64 *pages)
+{
+	u64 sum = 0;
+	u32 i;
+
+	if (!n || n > VGPU_MEM_MAX_ENTRIES)
+		return -EINVAL;
+	for (i = 0; i < n; i++) {
+		const struct vgpu_mem_entry *entry = &entries[i];
+
+		if (!entry->size || !vgpu_page_aligned(entry->iova) || !vgpu_page_aligned(entry->size))
+			return -EINVAL;
+		if (entry->iova + entry->size < entry->iova)
+			return -EINVAL;
+		sum += entry->size / VGPU_PAGE_SIZE;
+		if (sum > VGPU_MEM_MAX_PAGES)
+			return -ENOMEM;
+	}
+	*pages = sum;
+	return 0;
+}
+
+int vgpu_check_window_range(const struct vgpu_window_range *range, u64 window, u64 task_size)
+{
+	if (!vgpu_page_aligned(range->offset) || !vgpu_page_aligned(range->size) ||
+	    !vgpu_page_aligned(range->addr))
+		return -EINVAL;
+	if (!range->size || range->offset >= window || range->size > window - range->offset)
+		return -EINVAL;
+	if (range->addr > task_size || range->size > task_size - range->addr)
+		return -EINVAL;
+	return 0;
+}

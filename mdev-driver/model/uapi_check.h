@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * What the arguments of /dev/vgpu-control and /dev/vgpu/<uuid> must be (uapi/linux/vgpu.h), as far as
+ * that can be said of them alone. All take copies of what userspace gave, of which nothing has been
+ * looked at, and return 0 or a negative errno.
+ */
+#ifndef VGPU_MODEL_UAPI_CHECK_H
+#define VGPU_MODEL_UAPI_CHECK_H
+
+#include "platform.h"
+#include "../uapi/linux/vgpu.h"
+
+#define VGPU_SOFT_PREFIX	"soft:"
+
+/* The most entries and pages of one MEM_PIN. */
+#define VGPU_MEM_MAX_ENTRIES	65536
+#define VGPU_MEM_MAX_PAGES	(1ull << 27)
+
+bool vgpu_window_size_ok(u64 bytes);
+/* One line of printable ASCII that ends within @size. */
+bool vgpu_text_ok(const char *text, size_t size);
+
+/* Everything but @arg->types, which is a pointer. */
+int vgpu_check_gpu(const struct vgpu_control_gpu *arg);
+int vgpu_check_remove(const struct vgpu_control_remove *arg);
+/* @n: elements of @descs, within what vgpu_check_gpu() allows. */
+int vgpu_check_types(const struct vgpu_type_desc *descs, u32 n);
+
+/* @pages: their sum, at most VGPU_MEM_MAX_PAGES (ENOMEM). */
+int vgpu_check_mem_entries(const struct vgpu_mem_entry *entries, u32 n, u64 *pages);
+
+/* @window: bytes of the window; @task_size: end of the engine's addresses. */
+int vgpu_check_window_range(const struct vgpu_window_range *range, u64 window, u64 task_size);
+
+#endif /* VGPU_MODEL_UAPI_CHECK_H */

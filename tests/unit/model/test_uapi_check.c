@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* What arguments of the driver's own interfaces may be, each rule by what just keeps and just
+ * breaks it. */
+#include <errno.h>
+#include <glib.h>
+#include <string.h>
+
+#include "uapi_check.h"
+
+#define PAGE   4096ull
+#define MIB    0x100000ull
+#define WINDOW (16 * MIB)
+#define TASK   0x7ffffffff000ull
+
+static int range(u64 offset, u64 size, u64 addr)
+{
+    struct vgpu_window_range arg = {.offset = offset, .size = size, .addr = addr};
+
+    return vgpu_check_window_range(&arg, WINDOW, TASK);
+}
+
+static void test_window_range(void)
+{
+    g_assert_cmpint(range(0, WINDOW, 0x10000), ==, 0);
+    g_assert_cmpint(range(WINDOW - PAGE, PAGE, TASK - PAGE), ==, 0);
+    g_assert_cmpint(range(0, 0, 0x10000), ==, -EINVAL);
+    g_assert_cmpint(range(WINDOW, PAGE, 0x10000), ==, -EINVAL);
+    g_assert_cmpint(range(PAGE, WINDOW, 0x10000), ==, -EINVAL);
+    g_assert_cmpint(range(PAGE, (u64)0 - PAGE, 0x10000), ==, -EINVAL);
+    g_assert_cmpint(range(0, PAGE, TASK), ==, -EINVAL);
+    g_assert_cmpint(range(0, 2 * PAGE, TASK - PAGE), ==, -EINVAL);
+    g_assert_cmpint(range(0, 2 * PAGE, (u64)0 - PAGE), ==, -EINVAL);
+    g_assert_cmpint(range(1, PAGE, 0x10000), ==, -EINVAL);
+    g_assert_cmpint(range(0, PAGE + 1, 0x10000), ==, -EINVAL);
+    g_assert_cmpint(range(0, PAGE, 0x10001), ==, -EINVAL);
+}
+
+static int entries(u64 iova, u64 size, u32 n, u64 *pages)
+{
+    struct vgpu_mem_entry entry[4];
+
+    for (u32 i = 0; i < 4; i++)
+        entry[i] = (struct vgpu_mem_entry){iova, size};
+    return vgpu_check_mem_entries(entry, n, pages);
+}
+
+static void test_mem_entries(void)
+{
+    const u64 most = VGPU_MEM_MAX_PAGES * PAGE;
+    u64 pages = 0;
+
+    g_assert_cmpint(entries(PAGE, 3 * PAGE, 4, &pages), ==, 0);
+    g_assert_cmpuint(pages, ==, 12);
+    g_assert_cmpint(entries(0, most / 4, 4, &pages), ==, 0);
+    g_assert_cmpuint(pages, ==, VGPU_MEM_MAX_PAGES);
+    g_assert_cmpint(entries(0, most / 4 + PAGE, 4, &pages), ==, -ENOMEM);
+    g_assert_cmpint(entries(0, 1ull << 63, 4, &pages), ==, -ENOMEM);
+    g_assert_cmpint(entries(0, PAGE, 0, &pages), ==, -EINVAL);
+    g_assert_cmpint(entries(0, PAGE, VGPU_MEM_MAX_ENTRIES + 1, &pages), ==, -EINVAL);
+    g_assert_cmpint(entries(0, 0, 1, &pages), ==, -EINVAL);
+    g_assert_cmpint(entries(8, PAGE, 1, &pages), ==, -EINVAL);
+    g_assert_cmpint(entries(0, PAGE + 8, 1, &pages), ==, -EINVAL);
+    g_assert_cmpint(entries((u64)0 - PAGE, 2 * PAGE, 1, &pages), ==, -EINVAL);
+}
+
+static struct vgpu_type_desc good_type(const char *name)
+{
+    struct vgpu_type_desc desc = {
+        .vram_bytes = 1, .window_bytes = MIB, .weight = 1, .cap = 100, .priority = 15};
+
+    g_strlcpy(desc.name, name, sizeof(desc.name));
+    return desc;
+}
+
+static void assert_type(int expected, size_t at, u64 value, size_t len)
+{
+    struct vgpu_type_desc desc = good_type("a");
+
+    memcpy((u8 *)&desc + at, &value, len);
+    g_assert_cmpint(vgpu_check_types(&desc, 1), ==, expected);
+}
+
+#define assert_field(expected, name, value)                                                        \
+    assert_type(expected, offsetof(struct vgpu_type_desc, name), value,                            \
+                sizeof(((struct vgpu_type_desc *)0)->name))
+
+static void test_type_numbers(void)
+{
+    assert_field(0, weight, 10000);
+    assert_field(-EINVAL, weight, 10001);
+    assert_field(-EINVAL, weight, 0);
+    assert_field(-EINVAL, cap, 0);
+    assert_field(-EINVAL, cap, 101);
+    assert_field(-EINVAL, priority, 16);
+    assert_field(-EINVAL, vram_bytes, 0);
+    assert_field(-EINVAL, scanouts, 1);
+    assert_field(0, window_bytes, 64ull << 30);
+    assert_field(-EINVAL, window_bytes, 128ull << 30);
+    assert_field(-EINVAL, window_bytes, MIB / 2);
+    assert_field(-EINVAL, window_bytes, 3 * MIB);
+    assert_field(-EINVAL, reserved[6], 1);
+}
+
+static void test_type_names(void)
+{
+    static const char *const bad[] = {"", ".a", "-a", "_a", "A", "aB", "a b", "a/b", "a%s", "ä"};
+    struct vgpu_type_desc two[2] = {good_type("a"), good_type("a")};
+    struct vgpu_type_desc desc;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        desc = good_type(bad[i]);
+        g_assert_cmpint(vgpu_check_types(&desc, 1), ==, -EINVAL);
+    }
+    desc = good_type("0a._-z");
+    g_assert_cmpint(vgpu_check_types(&desc, 1), ==, 0);
+    memset(desc.name, 'a', sizeof(desc.name));
+    g_assert_cmpint(vgpu_check_types(&desc, 1), ==, -EINVAL);
+    g_assert_cmpint(vgpu_check_types(two, 2), ==, -EINVAL);
+    two[1].name[0] = 'b';
+    g_assert_cmpint(vgpu_check_types(two, 2), ==, 0);
+}
+
+static int gpu(const char *name, u32 ntypes, u64 vram)
+{
+    struct vgpu_control_gpu arg = {.argsz = sizeof(arg),
+                                   .ntypes = ntypes,
+                                   .type_size = sizeof(struct vgpu_type_desc),
+                                   .vram_bytes = vram};
+
+    strncpy(arg.gpu, name, sizeof(arg.gpu));
+    return vgpu_check_gpu(&arg);
+}
+
+static void test_gpu(void)
+{
+    g_autofree char *longest = g_strnfill(VGPU_GPU_NAME_LEN - 1, 'a');
+    g_autofree char *too_long = g_strnfill(VGPU_GPU_NAME_LEN, 'a');
+
+    g_assert_cmpint(gpu("0000:01:00.0", 1, 1), ==, 0);
+    g_assert_cmpint(gpu("soft:a", VGPU_MAX_TYPES, 1), ==, 0);
+    g_assert_cmpint(gpu(longest, 1, 1), ==, 0);
+    g_assert_cmpint(gpu(too_long, 1, 1), ==, -EINVAL);
+    g_assert_cmpint(gpu("", 1, 1), ==, -EINVAL);
+    g_assert_cmpint(gpu("soft:", 1, 1), ==, -EINVAL);
+    g_assert_cmpint(gpu("soft:.", 1, 1), ==, -EINVAL);
+    g_assert_cmpint(gpu("soft:a/b", 1, 1), ==, -EINVAL);
+    g_assert_cmpint(gpu("soft:a", 0, 1), ==, -EINVAL);
+    g_assert_cmpint(gpu("soft:a", VGPU_MAX_TYPES + 1, 1), ==, -EINVAL);
+    g_assert_cmpint(gpu("soft:a", 1, 0), ==, -EINVAL);
+}
+
+static void test_text(void)
+{
+    g_assert_true(vgpu_text_ok("", 1));
+    g_assert_true(vgpu_text_ok(" ~", 3));
+    g_assert_false(vgpu_text_ok("ab", 2));
+    g_assert_false(vgpu_text_ok("a\nb", 4));
+    g_assert_false(vgpu_text_ok("\x7f", 2));
+    g_assert_false(vgpu_text_ok("\xc3\xa4", 3));
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/uapi/window-range", test_window_range);
+    g_test_add_func("/uapi/mem-entries", test_mem_entries);
+    g_test_add_func("/uapi/type-numbers", test_type_numbers);
+    g_test_add_func("/uapi/type-names", test_type_names);
+    g_test_add_func("/uapi/gpu", test_gpu);
+    g_test_add_func("/uapi/text", test_text);
+    return g_test_run();
+}
