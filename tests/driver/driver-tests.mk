@@ -16,13 +16,18 @@ DRIVER_TESTS_LIB := $(patsubst $(DRIVER_TESTS_SRC)/lib/%.c,$(DRIVER_TESTS_OUT)/l
 DRIVER_TESTS_PROGRAMS := $(patsubst $(DRIVER_TESTS_SRC)/%.c,$(DRIVER_TESTS_OUT)/%,\
 	$(wildcard $(DRIVER_TESTS_SRC)/t-*.c))
 DRIVER_TESTS_SCRIPTS := $(DRIVER_TESTS_OUT)/t-kernel-log $(DRIVER_TESTS_OUT)/run
+# t-real-engine has the real one.
+DRIVER_TESTS_ENGINE := $(DRIVER_TESTS_OUT)/vgpu-engine
 
 DRIVER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pthread \
 	-I$(DRIVER_TESTS_SRC)/lib -Imdev-driver/uapi $(shell pkg-config --cflags glib-2.0)
 DRIVER_TESTS_LIBS = $(shell pkg-config --libs glib-2.0)
 
 .PHONY: driver-tests-build check-driver
-driver-tests-build: $(DRIVER_TESTS_PROGRAMS) $(DRIVER_TESTS_SCRIPTS)
+driver-tests-build: $(DRIVER_TESTS_PROGRAMS) $(DRIVER_TESTS_SCRIPTS) $(DRIVER_TESTS_ENGINE)
+
+$(DRIVER_TESTS_ENGINE): build/engine/vgpu-engine
+	install -D -m 755 $< $@
 
 $(DRIVER_TESTS_OUT)/%.o: $(DRIVER_TESTS_SRC)/%.c $(wildcard $(DRIVER_TESTS_SRC)/lib/*.h) \
 		mdev-driver/uapi/linux/vgpu.h

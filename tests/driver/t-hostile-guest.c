@@ -3,6 +3,8 @@
  * Virtqueues that a hostile guest has built. The device asks for a reset, the engine gets EPROTO,
  * the kernel's log stays clean, and after the reset all is well.
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -308,6 +310,214 @@ static void test_random_rings(void)
     }
 }
 
+#define COMMON(field) offsetof(struct virtio_pci_common_cfg, field)
+
+static void write_common(Testbed *tb, unsigned offset, uint64_t value, size_t len)
+{
+    guest_reg_write(&tb->guest, &tb->guest.common, offset, value, len);
+}
+
+/* Up to the point where queues are set up. */
+static void negotiate_anew(Testbed *tb)
+{
+    tb->guest.ram_used = 0;
+    guest_reset(&tb->guest);
+    g_assert_true(guest_negotiate(&tb->guest, GUEST_FEATURES));
+}
+
+static bool try_enable(Testbed *tb, uint16_t size, uint64_t desc, uint64_t avail, uint64_t used)
+{
+    const struct {
+        unsigned offset;
+        uint64_t address;
+    } parts[] = {
+        {COMMON(queue_desc_lo), desc},
+        {COMMON(queue_avail_lo), avail},
+        {COMMON(queue_used_lo), used},
+    };
+
+    negotiate_anew(tb);
+    write_common(tb, COMMON(queue_select), CONTROL, 2);
+    write_common(tb, COMMON(queue_size), size, 2);
+    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++) {
+        write_common(tb, parts[i].offset, (uint32_t)parts[i].address, 4);
+        write_common(tb, parts[i].offset + 4, parts[i].address >> 32, 4);
+    }
+    write_common(tb, COMMON(queue_enable), 1, 2);
+    return guest_reg_read(&tb->guest, &tb->guest.common, COMMON(queue_enable), 2);
+}
+
+/* Sizes and places that no queue can have: it does not come up, and its doorbell is nothing. */
+static void test_queue_shapes(void)
+{
+    static const uint16_t sizes[] = {3, 5, 255, 257, 512, 0x7fff, 0x8000, 0xffff};
+    const uint64_t ram = TESTBED_RAM_IOVA;
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+
+    g_assert_true(try_enable(tb, 256, ram, ram + 0x2000, ram + 0x3000));
+    for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        /* The device keeps the size that it offered, or none; never one that it was not. */
+        if (try_enable(tb, sizes[i], ram, ram + 0x2000, ram + 0x3000)) {
+            uint64_t size = guest_reg_read(&tb->guest, &tb->guest.common, COMMON(queue_size), 2);
+
+            g_assert_cmpuint(size, <=, 256);
+            g_assert_cmpuint(size & (size - 1), ==, 0);
+        }
+    }
+    g_assert_false(try_enable(tb, 16, ram + 8, ram + 0x2000, ram + 0x3000));
+    g_assert_false(try_enable(tb, 16, ram, ram + 0x2001, ram + 0x3000));
+    g_assert_false(try_enable(tb, 16, ram, ram + 0x2000, ram + 0x3002));
+    g_assert_false(try_enable(tb, 16, UINT64_MAX - 15, ram + 0x2000, ram + 0x3000));
+    g_assert_false(try_enable(tb, 16, ram, UINT64_MAX - 1, ram + 0x3000));
+    g_assert_false(try_enable(tb, 16, ram, ram + 0x2000, UINT64_MAX - 3));
+    guest_set_status(&tb->guest, guest_status(&tb->guest) | VIRTIO_CONFIG_S_DRIVER_OK);
+    guest_queue_kick_always(&tb->guest.queue[CONTROL]);
+    start_over(tb);
+    assert_round_trip(tb, 1);
+}
+
+static void test_features(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t offered = guest_device_features(&tb->guest);
+
+    for (unsigned bit = 0; bit < 64; bit++) {
+        bool known = offered >> bit & 1;
+
+        guest_reset(&tb->guest);
+        if (guest_negotiate(&tb->guest, GUEST_FEATURES | 1ull << bit) != known)
+            g_error("feature bit %u, %s offered", bit, known ? "which is" : "which is not");
+    }
+    guest_reset(&tb->guest);
+    g_assert_false(guest_negotiate(&tb->guest, GUEST_FEATURES & ~(1ull << VIRTIO_F_VERSION_1)));
+    guest_reset(&tb->guest);
+    g_assert_false(
+        guest_negotiate(&tb->guest, GUEST_FEATURES & ~(1ull << VIRTIO_F_ACCESS_PLATFORM)));
+    start_over(tb);
+    assert_round_trip(tb, 1);
+}
+
+/* BARs moved, memory and bus mastering turned off and on, while requests are under way. */
+static void test_config_moves(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    volatile uint32_t *window = (volatile uint32_t *)testbed_window(tb);
+    uint64_t addr;
+
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, PAGE_BYTES, &addr));
+    assert_ok(peer_publish(tb->engine, 0, PAGE_BYTES, addr));
+    for (unsigned i = 0; i < 200; i++) {
+        void *resp;
+
+        guest_submit(&tb->guest, CONTROL, &(struct virtio_gpu_ctrl_hdr){.type = 0x100}, 24, 24,
+                     &resp);
+        for (unsigned bar = 0; bar < 6; bar++)
+            vmm_config_write(&tb->dev, PCI_BASE_ADDRESS_0 + 4 * bar, 0xfffff000u * i, 4);
+        vmm_config_write(&tb->dev, PCI_COMMAND, i % 8, 2);
+        g_assert_cmphex(window[0], ==, memory_pattern(0, 0));
+        guest_queue_kick_always(&tb->guest.queue[CONTROL]);
+        vmm_config_write(&tb->dev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER, 2);
+        guest_queue_kick_always(&tb->guest.queue[CONTROL]);
+        g_assert_cmpint(guest_queue_wait(&tb->guest.queue[CONTROL], NULL, GUEST_TIMEOUT_MS), >=, 0);
+    }
+    assert_round_trip(tb, 1);
+}
+
+typedef struct {
+    volatile uint8_t *mem;
+    size_t size;
+    atomic_bool stop;
+} Flipper;
+
+/* Turns the bits of a descriptor ring over and over. */
+static void *flip(void *data)
+{
+    Flipper *flipper = data;
+    uint32_t state = 1;
+
+    while (!atomic_load(&flipper->stop)) {
+        state = state * 1664525u + 1013904223u;
+        flipper->mem[(state >> 8) % flipper->size] ^= (uint8_t)(1u << (state >> 29));
+    }
+    return NULL;
+}
+
+/*
+ * Chains that change between check and use. What the engine gets is of the size that the driver
+ * says, and a neighbour on the same GPU never notices.
+ */
+static void test_changing_memory(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    g_autoptr(Testbed) neighbour = testbed_new_on(TESTBED_GPU, TESTBED_TYPE, TESTBED_AT_GUEST);
+    int64_t end = now_ms() + 5000;
+    uint64_t rounds = 0;
+
+    while (now_ms() < end) {
+        GuestQueue *q = &tb->guest.queue[CONTROL];
+        Flipper flipper = {.mem = (volatile uint8_t *)q->desc, .size = 4 * sizeof(*q->desc)};
+        pthread_t thread;
+
+        set_desc(q, 0, IN_RAM, 4000, VRING_DESC_F_NEXT, 1);
+        set_desc(q, 1, IN_RAM + 8192, 64, VRING_DESC_F_NEXT, 2);
+        set_desc(q, 2, IN_RAM + 16384, 4000, VRING_DESC_F_WRITE, 0);
+        g_assert_cmpint(pthread_create(&thread, NULL, flip, &flipper), ==, 0);
+        for (unsigned i = 0; i < 50; i++) {
+            guest_queue_offer(q, 0);
+            guest_queue_kick_always(q);
+        }
+        atomic_store(&flipper.stop, true);
+        pthread_join(thread, NULL);
+        assert_round_trip(neighbour, ++rounds);
+        start_over(tb);
+        assert_round_trip(tb, rounds);
+    }
+    g_printerr("# %" G_GUINT64_FORMAT " rounds\n", rounds);
+    g_assert_false(guest_status(&neighbour->guest) & VIRTIO_CONFIG_S_NEEDS_RESET);
+}
+
+/* Resets while requests are fetched, answered, held, and while the last reset is still waited for.
+ */
+static void test_resets(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    pid_t pid = fork();
+    int status = 0;
+    uint64_t round = 0;
+
+    if (pid == 0) {
+        for (unsigned i = 0; i < 60; i++) {
+            vmm_device_reset(&tb->dev);
+            g_usleep(10000 + i * 500);
+        }
+        _exit(0);
+    }
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        void *resp;
+
+        atomic_store(&tb->engine->state->hold, ++round % 3 ? 0 : ENGINE_HOLD_ANSWERS);
+        tb->guest.ram_used = 0;
+        vmm_config_write(&tb->dev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER, 2);
+        guest_set_status(&tb->guest, 0);
+        if (!guest_negotiate(&tb->guest, GUEST_FEATURES))
+            continue;
+        for (unsigned i = 0; i < GUEST_NUM_QUEUES; i++)
+            guest_queue_setup(&tb->guest, i, GUEST_QUEUE_SIZE);
+        guest_set_status(&tb->guest, guest_status(&tb->guest) | VIRTIO_CONFIG_S_DRIVER_OK);
+        for (unsigned i = 0; i < 16; i++)
+            guest_submit(&tb->guest, CONTROL, &(struct virtio_gpu_ctrl_hdr){.type = 0x100}, 24, 24,
+                         &resp);
+        guest_queue_kick_always(&tb->guest.queue[CONTROL]);
+    }
+    g_assert_cmpint(status, ==, 0);
+    atomic_store(&tb->engine->state->hold, 0);
+    vmm_config_write(&tb->dev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER, 2);
+    start_over(tb);
+    assert_round_trip(tb, 1);
+    guest_reset(&tb->guest);
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
@@ -316,5 +526,10 @@ int main(int argc, char **argv)
     driver_test_add("/hostile-guest/rings-elsewhere", test_rings_elsewhere);
     driver_test_add("/hostile-guest/response-elsewhere", test_response_elsewhere);
     driver_test_add_limit("/hostile-guest/random-rings", test_random_rings, 300);
+    driver_test_add("/hostile-guest/queue-shapes", test_queue_shapes);
+    driver_test_add("/hostile-guest/features", test_features);
+    driver_test_add("/hostile-guest/config-moves", test_config_moves);
+    driver_test_add("/hostile-guest/changing-memory", test_changing_memory);
+    driver_test_add("/hostile-guest/resets", test_resets);
     return driver_test_run();
 }
