@@ -41,29 +41,25 @@ struct vgpu_pin_work {
 	struct work_struct work;
 	struct vgpu *vgpu;
 	u64 iova;
+	int prot;
 	struct page *page;
 	int ret;
 };
-
-static int vgpu_pin_page(struct vgpu *vgpu, u64 iova, struct page **page)
-{
-	return vfio_pin_pages(&vgpu->vdev, iova, 1, IOMMU_READ | IOMMU_WRITE, page);
-}
 
 static void vgpu_pin_page_work(struct work_struct *work)
 {
 	struct vgpu_pin_work *pin = container_of(work, struct vgpu_pin_work, work);
 
-	pin->ret = vgpu_pin_page(pin->vgpu, pin->iova, &pin->page);
+	pin->ret = vfio_pin_pages(&pin->vgpu->vdev, pin->iova, 1, pin->prot, &pin->page);
 }
 
 /*
  * A task that is being killed can't pin. If that is the engine in the middle of a request, the guest's
  * ring must not count as broken for it: a worker pins then.
  */
-static int vgpu_pin_page_dying(struct vgpu *vgpu, u64 iova, struct page **page)
+static int vgpu_pin_page_dying(struct vgpu *vgpu, u64 iova, int prot, struct page **page)
 {
-	struct vgpu_pin_work pin = { .vgpu = vgpu, .iova = iova };
+	struct vgpu_pin_work pin = { .vgpu = vgpu, .iova = iova, .prot = prot };
 
 	INIT_WORK_ONSTACK(&pin.work, vgpu_pin_page_work);
 	schedule_work(&pin.work);
@@ -73,13 +69,43 @@ static int vgpu_pin_page_dying(struct vgpu *vgpu, u64 iova, struct page **page)
 	return pin.ret;
 }
 
-/* The pinned page at @iova, or NULL where the VM has not mapped it for reading and writing. */
-static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova)
+static int vgpu_pin_page(struct vgpu *vgpu, u64 iova, int prot, struct page **page)
+{
+	int ret = vfio_pin_pages(&vgpu->vdev, iova, 1, prot, page);
+
+	if (ret != 1 && fatal_signal_pending(current))
+		ret = vgpu_pin_page_dying(vgpu, iova, prot, page);
+	return ret;
+}
+
+/*
+ * For writing too where the VM allows that, as a page that is read is often written next. A guest with
+ * an IOMMU of its own maps requests for reading only.
+ */
+static bool vgpu_cache_fill(struct vgpu *vgpu, struct vgpu_cached_page *slot, u64 iova, bool write)
+{
+	int ret;
+
+	slot->writable = true;
+	ret = vgpu_pin_page(vgpu, iova, IOMMU_READ | IOMMU_WRITE, &slot->page);
+	if (ret == -EPERM && !write) {
+		slot->writable = false;
+		ret = vgpu_pin_page(vgpu, iova, IOMMU_READ, &slot->page);
+	}
+	if (ret != 1) {
+		slot->page = NULL;
+		return false;
+	}
+	slot->iova = iova;
+	return true;
+}
+
+/* The pinned page at @iova, or NULL where the VM has not mapped it for that. */
+static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova, bool write)
 {
 	struct vgpu_mem *mem = &vgpu->mem;
 	struct vgpu_cached_page *victim = &mem->cache[0];
 	unsigned int i;
-	int ret;
 
 	lockdep_assert_held(&mem->lock);
 	mem->clock++;
@@ -88,21 +114,18 @@ static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova)
 
 		if (slot->page && slot->iova == iova) {
 			slot->used = mem->clock;
-			return slot->page;
+			if (slot->writable || !write)
+				return slot->page;
+			victim = slot;
+			break;
 		}
 		if (!slot->page || (victim->page && slot->used < victim->used))
 			victim = slot;
 	}
 
 	vgpu_cache_drop(vgpu, victim);
-	ret = vgpu_pin_page(vgpu, iova, &victim->page);
-	if (ret != 1 && fatal_signal_pending(current))
-		ret = vgpu_pin_page_dying(vgpu, iova, &victim->page);
-	if (ret != 1) {
-		victim->page = NULL;
+	if (!vgpu_cache_fill(vgpu, victim, iova, write))
 		return NULL;
-	}
-	victim->iova = iova;
 	victim->used = mem->clock;
 	return victim->page;
 }
@@ -139,7 +162,7 @@ static int vgpu_guest_access(struct vgpu *vgpu, u64 iova, void *buf, size_t len,
 	while (len) {
 		size_t in_page = offset_in_page(iova);
 		size_t n = min(len, PAGE_SIZE - in_page);
-		struct page *page = vgpu_cache_get(vgpu, iova & PAGE_MASK);
+		struct page *page = vgpu_cache_get(vgpu, iova & PAGE_MASK, write);
 
 		if (!page) {
 			ret = -EFAULT;

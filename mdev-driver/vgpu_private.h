@@ -92,6 +92,7 @@ struct vgpu_cached_page {
 	u64 iova;
 	struct page *page;
 	u32 used;
+	bool writable;
 };
 
 #define VGPU_PAGE_CACHE_SIZE	32

@@ -468,6 +468,50 @@ static void test_no_bus_master(void)
     g_assert_cmpint(guest_queue_wait(&tb->guest.queue[CONTROL], NULL, GUEST_TIMEOUT_MS), >=, 0);
 }
 
+#define READ_ONLY_IOVA 0x90000000ull
+
+/*
+ * A guest with an IOMMU of its own maps each request for reading only. Nothing is written there,
+ * even where the guest asks for it: the chain comes back with length 0.
+ */
+static void test_read_only_request(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    GuestQueue *q = &tb->guest.queue[CONTROL];
+    uint8_t *area = tb->ram.mem + 8 * MIB;
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D, .fence_id = 42}, *resp;
+    GuestBuf out = {READ_ONLY_IOVA, sizeof(req)};
+    GuestBuf in = {TESTBED_RAM_IOVA + 9 * MIB, sizeof(req)};
+    uint32_t len = 0;
+
+    memcpy(area, &req, sizeof(req));
+    assert_ok(
+        vmm_dma_map(&tb->container, area, READ_ONLY_IOVA, PAGE_BYTES, VFIO_DMA_MAP_FLAG_READ));
+    for (unsigned i = 0; i < 3; i++) {
+        g_assert_cmpint(guest_queue_add(q, &out, 1, &in, 1, false), >=, 0);
+        guest_queue_kick(q);
+        g_assert_cmpint(guest_queue_wait(q, &len, GUEST_TIMEOUT_MS), >=, 0);
+        g_assert_cmpuint(len, ==, sizeof(req));
+        resp = (struct virtio_gpu_ctrl_hdr *)(tb->ram.mem + 9 * MIB);
+        g_assert_cmpuint(resp->fence_id, ==, 42);
+    }
+    in.iova = READ_ONLY_IOVA + 64;
+    g_assert_cmpint(guest_queue_add(q, &out, 1, &in, 1, false), >=, 0);
+    guest_queue_kick(q);
+    g_assert_cmpint(guest_queue_wait(q, &len, GUEST_TIMEOUT_MS), >=, 0);
+    g_assert_cmpuint(len, ==, 0);
+    g_assert_cmpuint(area[64], ==, 0);
+    /* Mapped anew for both, it is. */
+    assert_ok(vmm_dma_unmap(&tb->container, READ_ONLY_IOVA, PAGE_BYTES));
+    assert_ok(vmm_dma_map(&tb->container, area, READ_ONLY_IOVA, PAGE_BYTES,
+                          VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE));
+    g_assert_cmpint(guest_queue_add(q, &out, 1, &in, 1, false), >=, 0);
+    guest_queue_kick(q);
+    g_assert_cmpint(guest_queue_wait(q, &len, GUEST_TIMEOUT_MS), >=, 0);
+    g_assert_cmpuint(len, ==, sizeof(req));
+    assert_round_trip(tb, 1);
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
@@ -488,5 +532,6 @@ int main(int argc, char **argv)
     driver_test_add("/queue/polled", test_polled);
     driver_test_add("/queue/many-small", test_many_small);
     driver_test_add("/queue/no-bus-master", test_no_bus_master);
+    driver_test_add("/queue/read-only-request", test_read_only_request);
     return driver_test_run();
 }
