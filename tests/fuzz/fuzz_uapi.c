@@ -85,9 +85,10 @@ static void check_types(struct input *in)
 
         *d = (struct vgpu_type_desc){.name = {(char)('a' + i)},
                                      .vram_bytes = take_number(in),
-                                     .window_bytes = take_number(in),
+                                     .window_bytes =
+                                         how & 16 ? take_number(in) : 1ull << (20 + how / 32),
                                      .weight = take16(in),
-                                     .cap = take8(in),
+                                     .cap = take8(in) % 110,
                                      .priority = take8(in) % 20};
         if (how & 1)
             take_bytes(in, (u8 *)d->name, 1 + take8(in) % sizeof(d->name));
@@ -101,9 +102,9 @@ static void check_types(struct input *in)
         const struct vgpu_type_desc *d = &descs[i];
 
         good &= ends_within(d->name, sizeof(d->name)) && d->name[0] && d->name[0] != '.' &&
-                !memchr(d->name, '/', sizeof(d->name)) && !memchr(d->name, '%', sizeof(d->name)) &&
-                ends_within(d->description, sizeof(d->description)) && d->vram_bytes &&
-                d->window_bytes >= 1ull << 20 && d->weight && d->cap <= 100 && !d->scanouts;
+                !strpbrk(d->name, "/%") && ends_within(d->description, sizeof(d->description)) &&
+                d->vram_bytes && d->window_bytes >= 1ull << 20 && d->weight && d->cap <= 100 &&
+                !d->scanouts;
         for (u32 j = 0; good && j < i; j++)
             good &= strcmp(d->name, descs[j].name) != 0;
     }
@@ -119,6 +120,7 @@ static void check_gpu(struct input *in)
                                    .type_size = sizeof(struct vgpu_type_desc),
                                    .vram_bytes = take_number(in)};
     struct vgpu_control_remove remove = {.argsz = sizeof(remove)};
+    u8 wrong = take8(in);
     bool good;
 
     take_bytes(in, (u8 *)arg.gpu, 1 + take8(in) % sizeof(arg.gpu));
@@ -127,7 +129,13 @@ static void check_gpu(struct input *in)
     memcpy(remove.gpu, arg.gpu, sizeof(remove.gpu));
     good = ends_within(arg.gpu, sizeof(arg.gpu));
     INVARIANT(!vgpu_check_remove(&remove) == good);
-    good = good && arg.gpu[0] && arg.ntypes && arg.ntypes <= VGPU_MAX_TYPES && arg.vram_bytes;
+    /* Three bits, so that most are right. */
+    arg.argsz -= wrong % 8 == 1;
+    arg.flags = wrong % 8 == 2;
+    arg.reserved[wrong / 8 % 4] = wrong % 8 == 3;
+    arg.type_size += wrong % 8 == 4;
+    good = good && (wrong % 8 == 0 || wrong % 8 > 4) && arg.gpu[0] && arg.ntypes &&
+           arg.ntypes <= VGPU_MAX_TYPES && arg.vram_bytes;
     if (!vgpu_check_gpu(&arg)) {
         INVARIANT(good);
         /* It becomes a directory's name. */
