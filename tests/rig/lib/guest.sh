@@ -45,7 +45,7 @@ verb_guest() {
 }
 
 guest_up() {
-    local name=$1 memory=1G cpus=1 init=/usr/local/lib/rig/init number
+    local name=$1 memory=1G cpus=1 init=/usr/local/lib/rig/init number iommu=()
     shift
     while [ $# -gt 0 ]; do
         case $1 in
@@ -60,6 +60,7 @@ guest_up() {
             esac
             shift 2
             ;;
+        --viommu) iommu=(viommu); shift ;;
         --) shift; break ;;
         *) die_usage "guest up: unknown option $1" ;;
         esac
@@ -67,7 +68,8 @@ guest_up() {
     number=$(guest_number "$name")
     mkdir -p "$RUN/guests/l2-$name"
     echo "10.77.0.$number" >"$RUN/guests/l2-$name/address"
-    remote_run l1 /usr/local/lib/rig/guest up "$name" "$number" "$memory" "$cpus" "$init" "$@" ||
+    remote_run l1 /usr/local/lib/rig/guest up "$name" "$number" "$memory" "$cpus" "$init" \
+        "${iommu[@]}" "$@" ||
         guest_failed "$name" "QEMU in L1 did not start"
     guest_wait "$name"
 }

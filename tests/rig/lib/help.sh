@@ -24,7 +24,7 @@ L1
   down                         ends everything that belongs to the rig
 
 guests in L1
-  guest NAME up [--memory 1G] [--cpus 1] [--init minimal|systemd] [-- QEMU-OPTION…]
+  guest NAME up [--memory 1G] [--cpus 1] [--init minimal|systemd] [--viommu] [-- QEMU-OPTION…]
   guest NAME run [--] CMD…, put …, get …, log, down
   guest NAME monitor LINE      a line for its QEMU's monitor; hotplug ports are rp0 to rp3
   guest NAME adopt ADDRESS     a guest that libvirt runs gets run, put and get
