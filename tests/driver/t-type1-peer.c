@@ -4,11 +4,15 @@
  * of the window as a DMA target of that device: it would keep it after the window has lost it.
  *
  * Needs a PCI device that is alone in its IOMMU group; the rig has a network card (class 0200) to
- * spare.
+ * spare. Memory in a BAR of a GPU, PFNs without struct page as with VRAM, needs rig up --gpu pci.
  */
+#include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <drm/virtgpu_drm.h>
 
 #include "testbed.h"
 
@@ -104,14 +108,11 @@ static int map_window(Testbed *tb)
     return vmm_dma_map(&tb->container, (void *)testbed_window(tb), WINDOW_IOVA, SIZE, RW);
 }
 
-/* vGPU first: as long as it is alone nothing is pinned; with the PCI device all must be. */
-static void vgpu_first(MemoryKind kind)
+/* With the PCI device in the container all of the window would have to be pinned. */
+static void refused_beside(Testbed *tb, const char *peer)
 {
-    g_autofree char *peer = require_peer();
-    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
     VmmDevice dev;
 
-    publish(tb, kind);
     assert_ok(attach_peer(&tb->container, &dev, peer));
     assert_fails(map_window(tb), EFAULT);
     touch(tb);
@@ -125,6 +126,115 @@ static void vgpu_first(MemoryKind kind)
     assert_ok(vmm_dma_unmap(&tb->container, WINDOW_IOVA, MIB));
     assert_round_trip(tb, 1);
     vmm_device_close(&dev);
+}
+
+/* vGPU first: as long as it is alone nothing is pinned. */
+static void vgpu_first(MemoryKind kind)
+{
+    g_autofree char *peer = require_peer();
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+
+    publish(tb, kind);
+    refused_beside(tb, peer);
+}
+
+/* The render node of a virtio-gpu whose host shows memory in a BAR, and that GPU's address. */
+static char *find_bar_gpu(char **gpu)
+{
+    g_autoptr(GDir) dir = g_dir_open("/sys/class/drm", 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *link = g_build_filename("/sys/class/drm", name, "device", NULL);
+        g_autofree char *target = g_file_read_link(link, NULL);
+        g_autofree char *node = g_build_filename("/dev/dri", name, NULL);
+        struct drm_virtgpu_getparam get = {.param = VIRTGPU_PARAM_HOST_VISIBLE};
+        int value = 0, fd;
+
+        if (!g_str_has_prefix(name, "renderD") || !target)
+            continue;
+        fd = open(node, O_RDWR | O_CLOEXEC);
+        get.value = (uintptr_t)&value;
+        if (fd >= 0 && ioctl(fd, DRM_IOCTL_VIRTGPU_GETPARAM, &get) == 0 && value) {
+            close(fd);
+            *gpu = g_path_get_basename(target);
+            return g_steal_pointer(&node);
+        }
+        close(fd);
+    }
+    return NULL;
+}
+
+typedef struct {
+    char node[64];
+    uint64_t addr;
+} BarCall;
+
+static int virtgpu_blob(int fd, uint64_t *offset)
+{
+    struct drm_virtgpu_context_set_param capset = {.param = VIRTGPU_CONTEXT_PARAM_CAPSET_ID,
+                                                   .value = VIRTIO_GPU_CAPSET_VENUS};
+    struct drm_virtgpu_context_init init = {.num_params = 1, .ctx_set_params = (uintptr_t)&capset};
+    struct drm_virtgpu_resource_create_blob blob = {.blob_mem = VIRTGPU_BLOB_MEM_HOST3D,
+                                                    .blob_flags = VIRTGPU_BLOB_FLAG_USE_MAPPABLE,
+                                                    .size = SIZE};
+    struct drm_virtgpu_map map = {0};
+
+    if (ioctl(fd, DRM_IOCTL_VIRTGPU_CONTEXT_INIT, &init) < 0 ||
+        ioctl(fd, DRM_IOCTL_VIRTGPU_RESOURCE_CREATE_BLOB, &blob) < 0)
+        return -errno;
+    map.handle = blob.bo_handle;
+    if (ioctl(fd, DRM_IOCTL_VIRTGPU_MAP, &map) < 0)
+        return -errno;
+    *offset = map.offset;
+    return 0;
+}
+
+static int call_map_bar(EngineCtx *ctx, void *arg)
+{
+    BarCall *call = arg;
+    int fd = open(call->node, O_RDWR | O_CLOEXEC);
+    uint64_t offset = 0;
+    uint32_t *words;
+    int ret;
+
+    (void)ctx;
+    ret = fd < 0 ? -errno : virtgpu_blob(fd, &offset);
+    if (ret)
+        return ret;
+    words = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+    if (words == MAP_FAILED)
+        return -errno;
+    for (uint64_t i = 0; i < SIZE / 4; i++)
+        words[i] = memory_pattern(i / 1024, i % 1024);
+    call->addr = (uintptr_t)words;
+    return 0;
+}
+
+/* Memory in a PCI BAR of the vGPU's own GPU. */
+static void test_vgpu_first_bar(void)
+{
+    g_autofree char *peer = require_peer();
+    struct vgpu_type_desc type = mdev_type(TESTBED_TYPE, TESTBED_VRAM, TESTBED_WINDOW);
+    const char *const load[] = {"modprobe", "virtio_gpu", NULL};
+    g_autofree char *gpu = NULL;
+    g_autofree char *node = NULL;
+    BarCall call = {0};
+    Testbed *tb;
+
+    g_spawn_sync(NULL, (char **)load, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL,
+                 NULL);
+    if (!wait_until((node = find_bar_gpu(&gpu)) != NULL, 3000))
+        driver_test_skip("no GPU that shows memory in a BAR (check-driver --gpu pci)");
+    g_strlcpy(call.node, node, sizeof(call.node));
+
+    assert_ok(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1));
+    tb = testbed_new_on(gpu, TESTBED_TYPE, TESTBED_AT_GUEST);
+    assert_ok(engine_peer_call(tb->engine, call_map_bar, &call, sizeof(call)));
+    assert_ok(peer_publish(tb->engine, 0, SIZE, call.addr));
+    refused_beside(tb, peer);
+    testbed_free(tb);
+    assert_ok(mdev_gpu_remove(gpu));
 }
 
 static void test_vgpu_first(void)
@@ -236,6 +346,7 @@ int main(int argc, char **argv)
     driver_test_init(argc, argv);
     driver_test_add("/type1-peer/vgpu-first", test_vgpu_first);
     driver_test_add("/type1-peer/vgpu-first-udmabuf", test_vgpu_first_udmabuf);
+    driver_test_add("/type1-peer/vgpu-first-bar", test_vgpu_first_bar);
     driver_test_add("/type1-peer/mapped-before", test_mapped_before);
     driver_test_add("/type1-peer/peer-first", test_peer_first);
     driver_test_add("/type1-peer/window-as-guest-memory", test_window_as_guest_memory);
