@@ -183,7 +183,7 @@ void vgpu_device_lost_work(struct work_struct *work)
 	mutex_lock(&vgpu->lock);
 	if (vgpu->engine.file && READ_ONCE(vgpu->engine.mm_gone))
 		vgpu_device_lose(vgpu, "the engine died");
-	else if (vgpu->lost && vgpu->open && !vgpu->resetting)
+	else if (vgpu->lost && vgpu->open)
 		vgpu_queue_answer_lost(vgpu);
 	mutex_unlock(&vgpu->lock);
 }

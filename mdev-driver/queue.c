@@ -18,6 +18,13 @@ static u32 vgpu_token(struct vgpu_queue *queue, u16 head)
 	return ++queue->sequence << 8 | head;
 }
 
+/* While a reset waits for the engine, the registers are still those of the epoch that is over. */
+static bool vgpu_queue_running(const struct vgpu *vgpu)
+{
+	return !vgpu->resetting && vgpu_regs_driver_ok(&vgpu->regs) &&
+	       vgpu_pci_bus_master(&vgpu->pci);
+}
+
 static void vgpu_queue_interrupt(struct vgpu *vgpu, u32 q)
 {
 	trace_vgpu_interrupt(vgpu->minor, q);
@@ -125,7 +132,7 @@ int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop)
 	int ret;
 
 	lockdep_assert_held(&vgpu->lock);
-	if (!vgpu_regs_driver_ok(&vgpu->regs) || !vgpu_pci_bus_master(&vgpu->pci))
+	if (!vgpu_queue_running(vgpu))
 		return -EAGAIN;
 
 	ret = vgpu_queue_fetch(vgpu, pop, chain, &request);
@@ -213,7 +220,7 @@ void vgpu_queue_answer_lost(struct vgpu *vgpu)
 	unsigned int q, i;
 
 	lockdep_assert_held(&vgpu->lock);
-	if (!vgpu_regs_driver_ok(&vgpu->regs) || !vgpu_pci_bus_master(&vgpu->pci))
+	if (!vgpu_queue_running(vgpu))
 		return;
 	for (q = 0; q < VGPU_NUM_QUEUES; q++) {
 		for (i = 0; i < VGPU_VQ_MAX_SIZE; i++) {

@@ -151,6 +151,50 @@ static void test_stale_calls(void)
     assert_round_trip(tb, 1);
 }
 
+typedef struct {
+    uint64_t over;
+    int32_t before_done, after_done;
+} PopInReset;
+
+/* As an engine does that is quicker than the reset: it lets go, and looks at once. */
+static int call_pop_in_reset(EngineCtx *ctx, void *arg)
+{
+    PopInReset *call = arg;
+    uint64_t epoch = engine_epoch(ctx);
+    struct vgpu_engine_epoch done = {.argsz = sizeof(done), .epoch = call->over};
+    struct vgpu_queue_pop pop;
+    uint8_t buf[64];
+
+    call->before_done = engine_pop(ctx, CONTROL, epoch, buf, sizeof(buf), &pop);
+    if (engine_ioctl(ctx, VGPU_ENGINE_RESET_DONE, &done))
+        return -EIO;
+    call->after_done = engine_pop(ctx, CONTROL, epoch, buf, sizeof(buf), &pop);
+    return 0;
+}
+
+/* While the guest waits, the registers are still the old life's; the new epoch's engine gets nothing from those rings. */
+static void test_old_rings(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
+    PopInReset call = {.over = peer_epoch(tb->engine)};
+    ResetThread reset;
+    void *resp;
+
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_RESET | ENGINE_HOLD_QUEUES);
+    for (unsigned i = 0; i < 4; i++)
+        assert_ok(guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req), &resp));
+    start_reset(&reset, tb);
+    assert_ok(engine_peer_call(tb->engine, call_pop_in_reset, &call, sizeof(call)));
+    g_assert_cmpint(call.before_done, ==, -EAGAIN);
+    g_assert_cmpint(call.after_done, ==, -EAGAIN);
+    finish_reset(&reset);
+
+    atomic_store(&tb->engine->state->hold, 0);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 1);
+}
+
 /* Requests that the old life left unanswered don't come back as the new one's. */
 static void test_in_flight(void)
 {
@@ -328,6 +372,7 @@ int main(int argc, char **argv)
     driver_test_add("/reset/waits-for-engine", test_waits_for_engine);
     driver_test_add("/reset/takes-all-back", test_takes_all_back);
     driver_test_add("/reset/stale-calls", test_stale_calls);
+    driver_test_add("/reset/old-rings", test_old_rings);
     driver_test_add("/reset/in-flight", test_in_flight);
     driver_test_add("/reset/engine-never-answers", test_engine_never_answers);
     driver_test_add("/reset/engine-dies-meanwhile", test_engine_dies_meanwhile);
