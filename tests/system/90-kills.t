@@ -52,9 +52,21 @@ my @cases = (
     [detach => 'engine qemu libvirtd'],
 );
 
-# blue up, its vGPU in it or not.
+# Starts blue where it is not running; whether it had to.
+sub start_blue {
+    return 0 if $blue->state eq 'running';
+    $blue->destroy;
+    VGPU::Host::wait_state($vgpu, qr/device=closed/, 30);
+    VGPU::Tenant::start($blue);
+    $blue->wait_up;
+    VGPU::Compute::install($blue);
+    return 1;
+}
+
+# blue up, whatever the last case left of it, its vGPU in it or not.
 sub prepare {
     my ($attached) = @_;
+    start_blue();
     my $has = $blue->has($vgpu);
     $blue->attach($vgpu) if $attached && !$has;
     $blue->detach($vgpu) if !$attached && $has;
@@ -96,14 +108,10 @@ sub recover {
     my (%dead) = @_;
     my @took;
     VGPU::Host::wait_libvirt();
-    if ($blue->state ne 'running') {
-        $blue->destroy;
-        VGPU::Host::wait_state($vgpu, qr/device=closed/, 30);
-        VGPU::Tenant::start($blue);
-        $blue->wait_up;
-        VGPU::Compute::install($blue);
-        push @took, 'VM started';
-    }
+    # libvirtd calls a VM running until it has noticed the end of its QEMU.
+    VGPU::Lab::host(q{timeout 60 sh -c 'while [ "$(virsh domstate blue)" = running ]; do sleep 0.2; done'})
+        if $dead{qemu};
+    push @took, 'VM started' if start_blue();
     $vgpu->wait_engine;
     push @took, take_unknown_back();
     if (!$blue->has($vgpu)) {

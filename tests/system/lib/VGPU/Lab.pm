@@ -63,7 +63,7 @@ SH
 # The VMs have 3 GiB each, of which they touch a part.
 sub up {
     VGPU::Command::run([rig('up', '--init', 'systemd', '--gpu', 'pci', '--kernel', '6.12',
-        '--memory', '8G')], timeout => 5400, echo => '      ');
+        '--memory', '8G', '--append', $ENV{VGPU_L1_WORDS} // '')], timeout => 5400, echo => '      ');
     return;
 }
 

@@ -136,17 +136,25 @@ sub reset {
     return;
 }
 
-# From inside: an orderly reboot without an orderly shutdown.
+# What ends the guest from inside, once that it begins has come through. The connection goes then, and the
+# hang-up must not kill the shell before it comes to the command.
+sub ends_by {
+    my ($self, $command) = @_;
+    $self->boots_by(sub { $self->job("trap '' HUP PIPE; sync; echo now; sleep 1; $command")->expect(qr/now/, 60) });
+    return;
+}
+
+# An orderly reboot without an orderly shutdown.
 sub reboot {
     my ($self) = @_;
-    $self->boots_by(sub { $self->job('sync; echo now; reboot -f')->expect(qr/now/, 60) });
+    $self->ends_by('reboot -f');
     return;
 }
 
 # A panic; the guest restarts by itself (panic=-1 on its command line).
 sub crash {
     my ($self) = @_;
-    $self->boots_by(sub { $self->job('echo now; echo c >/proc/sysrq-trigger')->expect(qr/now/, 60) });
+    $self->ends_by('echo c >/proc/sysrq-trigger');
     return;
 }
 
