@@ -172,7 +172,10 @@ static int call_pop_in_reset(EngineCtx *ctx, void *arg)
     return 0;
 }
 
-/* While the guest waits, the registers are still the old life's: nothing of their rings is for the new epoch. */
+/*
+ * While the guest waits, the registers are still the old life's: nothing of their rings is for the
+ * new epoch.
+ */
 static void test_old_rings(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
