@@ -1,18 +1,33 @@
 // SPDX-License-Identifier: MIT
 /*
- * LD_PRELOAD for the outer QEMU: guests of L1 get no interrupt that nobody sent.
+ * LD_PRELOAD for the outer QEMU: mends what QEMU 10.0 does wrong for a host with KVM guests under
+ * TCG's SVM. QEMU's executable exports what this needs; in other programs the library does nothing.
  *
- * QEMU 10.0's VMRUN (helper_vmrun) leaves the vector of an injected interrupt in the CPU's
- * exception_index, though the interrupt is delivered when it returns. The next time that the CPU
- * is only asked to leave its loop, as after every change of the memory map, that index is taken
- * for a pending exception: the guest gets the vector once more, with interrupts on or off. In the
- * wrong place, as before the kernel's swapgs, that kills it. cpu_loop_exit_noexc() clears the index
- * and goes to the top of the loop, where VMRUN's end goes anyway.
+ * 1. helper_vmrun() leaves the vector of an injected interrupt in the CPU's exception_index, though
+ *    the interrupt is delivered when it returns. The next time that the CPU is only asked to leave
+ *    its loop, as after every change of the memory map, that index is taken for a pending
+ *    exception: the guest gets the vector once more, with interrupts on or off. In the wrong place,
+ *    as before the kernel's swapgs, that kills it. cpu_loop_exit_noexc() clears the index and goes
+ *    to the top of the loop, where VMRUN's end goes anyway.
  *
- * QEMU's executable exports what this needs. In other programs the library does nothing.
+ * 2. helper_vmrun() sets CPU_INTERRUPT_VIRQ without QEMU's big lock, so that an interrupt which
+ *    another thread raises at that moment is lost. cpu_exec()'s way out drops the lock.
+ *
+ * 3. Every FXRSTOR and XRSTOR of any CPU clears a flag in the first CPU's hflags2, without a lock:
+ *    cpu_clear_ignne(). HF2_NPT_MASK is in the same word. When the first CPU enters or leaves a
+ *    guest at that moment, the guest runs without nested paging, its addresses taken for the
+ *    host's, or the host with it. The flag is for the 387 of DOS and stays as it is.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* AMD64 Architecture Programmer's Manual 2, appendix B: V_IRQ in the VMCB's control area. */
+enum { VMCB_INT_CTL = 0x60, V_IRQ = 1 << 8 };
 
 /* The start of QEMU's struct TCGHelperInfo: what generated code calls. */
 struct helper_info {
@@ -20,8 +35,14 @@ struct helper_info {
     const char *name;
 };
 
-static void (*vmrun)(void *env, int aflag, int next_eip_addend);
-static void (*loop_exit)(void *cpu);
+static struct {
+    struct helper_info *vmrun_info;
+    void (*vmrun)(void *env, int aflag, int next_eip_addend);
+    void (*loop_exit)(void *cpu);
+    uint32_t (*ldl_phys)(void *cpu, uint64_t addr);
+    void (*bql_lock)(const char *file, int line);
+    char *clear_ignne;
+} qemu;
 
 static void *this_cpu(void)
 {
@@ -34,17 +55,42 @@ static void *this_cpu(void)
 
 static void vmrun_and_leave(void *env, int aflag, int next_eip_addend)
 {
-    vmrun(env, aflag, next_eip_addend);
-    loop_exit(this_cpu());
+    uint64_t vmcb = *(uint64_t *)env; /* RAX, the first register */
+
+    if (qemu.ldl_phys(this_cpu(), vmcb + VMCB_INT_CTL) & V_IRQ)
+        qemu.bql_lock(__FILE__, __LINE__);
+    qemu.vmrun(env, aflag, next_eip_addend);
+    qemu.loop_exit(this_cpu());
 }
 
-__attribute__((constructor)) static void replace_helper(void)
+/* A function that does nothing, in place of another. */
+static int make_empty(char *function)
 {
-    struct helper_info *info = dlsym(RTLD_DEFAULT, "helper_info_vmrun");
+    static const unsigned char endbr64_ret[] = {0xf3, 0x0f, 0x1e, 0xfa, 0xc3};
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    void *start = (void *)((uintptr_t)function & ~(page - 1));
 
-    *(void **)&vmrun = dlsym(RTLD_DEFAULT, "helper_vmrun");
-    *(void **)&loop_exit = dlsym(RTLD_DEFAULT, "cpu_loop_exit_noexc");
-    if (info && vmrun && loop_exit && dlsym(RTLD_DEFAULT, "current_cpu") &&
-        info->func == (void *)vmrun)
-        info->func = (void *)vmrun_and_leave;
+    if (mprotect(start, 2 * page, PROT_READ | PROT_WRITE | PROT_EXEC))
+        return -1;
+    memcpy(function, endbr64_ret, sizeof(endbr64_ret));
+    return mprotect(start, 2 * page, PROT_READ | PROT_EXEC);
+}
+
+static int find(const char *name, void *symbol)
+{
+    return (*(void **)symbol = dlsym(RTLD_DEFAULT, name)) != NULL;
+}
+
+__attribute__((constructor)) static void mend(void)
+{
+    if (!find("helper_info_vmrun", &qemu.vmrun_info))
+        return;
+    if (!find("helper_vmrun", &qemu.vmrun) || !find("cpu_loop_exit_noexc", &qemu.loop_exit) ||
+        !find("x86_ldl_phys", &qemu.ldl_phys) || !find("bql_lock_impl", &qemu.bql_lock) ||
+        !find("cpu_clear_ignne", &qemu.clear_ignne) ||
+        qemu.vmrun_info->func != (void *)qemu.vmrun || make_empty(qemu.clear_ignne)) {
+        fputs("svm shim: it does not know this QEMU, whose guests' guests may crash\n", stderr);
+        return;
+    }
+    qemu.vmrun_info->func = (void *)vmrun_and_leave;
 }
