@@ -17,17 +17,21 @@
  *    cpu_clear_ignne(). HF2_NPT_MASK is in the same word. When the first CPU enters or leaves a
  *    guest at that moment, the guest runs without nested paging, its addresses taken for the
  *    host's, or the host with it. The flag is for the 387 of DOS and stays as it is.
+ *
+ * 4. helper_write_crN() raises a guest's virtual interrupt for a new CR8 without the big lock, and
+ *    QEMU aborts: OVMF in a guest did that.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* AMD64 Architecture Programmer's Manual 2, appendix B: V_IRQ in the VMCB's control area. */
-enum { VMCB_INT_CTL = 0x60, V_IRQ = 1 << 8 };
+/* AMD64 Architecture Programmer's Manual 2, appendices B and C. */
+enum { VMCB_INT_CTL = 0x60, V_IRQ = 1 << 8, SVM_EXIT_VMRUN = 0x80 };
 
 /* The start of QEMU's struct TCGHelperInfo: what generated code calls. */
 struct helper_info {
@@ -36,11 +40,14 @@ struct helper_info {
 };
 
 static struct {
-    struct helper_info *vmrun_info;
+    struct helper_info *vmrun_info, *write_cr_info;
     void (*vmrun)(void *env, int aflag, int next_eip_addend);
+    void (*write_cr)(void *env, int reg, uint64_t value);
+    bool (*has_intercept)(void *env, uint32_t exit_code);
     void (*loop_exit)(void *cpu);
     uint32_t (*ldl_phys)(void *cpu, uint64_t addr);
     void (*bql_lock)(const char *file, int line);
+    void (*bql_unlock)(void);
     char *clear_ignne;
 } qemu;
 
@@ -63,6 +70,18 @@ static void vmrun_and_leave(void *env, int aflag, int next_eip_addend)
     qemu.loop_exit(this_cpu());
 }
 
+static void write_cr(void *env, int reg, uint64_t value)
+{
+    /* Outside of guests, which all have VMRUN intercepted, the helper takes the lock itself. */
+    bool lock = reg == 8 && qemu.has_intercept(env, SVM_EXIT_VMRUN);
+
+    if (lock)
+        qemu.bql_lock(__FILE__, __LINE__);
+    qemu.write_cr(env, reg, value);
+    if (lock)
+        qemu.bql_unlock();
+}
+
 /* A function that does nothing, in place of another. */
 static int make_empty(char *function)
 {
@@ -76,21 +95,30 @@ static int make_empty(char *function)
     return mprotect(start, 2 * page, PROT_READ | PROT_EXEC);
 }
 
-static int find(const char *name, void *symbol)
+static bool find(const char *name, void *symbol)
 {
     return (*(void **)symbol = dlsym(RTLD_DEFAULT, name)) != NULL;
+}
+
+static bool find_all(void)
+{
+    return find("helper_vmrun", &qemu.vmrun) && find("helper_write_crN", &qemu.write_cr) &&
+           find("helper_info_write_crN", &qemu.write_cr_info) &&
+           find("cpu_svm_has_intercept", &qemu.has_intercept) &&
+           find("cpu_loop_exit_noexc", &qemu.loop_exit) && find("x86_ldl_phys", &qemu.ldl_phys) &&
+           find("bql_lock_impl", &qemu.bql_lock) && find("bql_unlock", &qemu.bql_unlock) &&
+           find("cpu_clear_ignne", &qemu.clear_ignne);
 }
 
 __attribute__((constructor)) static void mend(void)
 {
     if (!find("helper_info_vmrun", &qemu.vmrun_info))
         return;
-    if (!find("helper_vmrun", &qemu.vmrun) || !find("cpu_loop_exit_noexc", &qemu.loop_exit) ||
-        !find("x86_ldl_phys", &qemu.ldl_phys) || !find("bql_lock_impl", &qemu.bql_lock) ||
-        !find("cpu_clear_ignne", &qemu.clear_ignne) ||
-        qemu.vmrun_info->func != (void *)qemu.vmrun || make_empty(qemu.clear_ignne)) {
+    if (!find_all() || qemu.vmrun_info->func != (void *)qemu.vmrun ||
+        qemu.write_cr_info->func != (void *)qemu.write_cr || make_empty(qemu.clear_ignne)) {
         fputs("svm shim: it does not know this QEMU, whose guests' guests may crash\n", stderr);
         return;
     }
     qemu.vmrun_info->func = (void *)vmrun_and_leave;
+    qemu.write_cr_info->func = (void *)write_cr;
 }
