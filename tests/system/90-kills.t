@@ -88,10 +88,7 @@ sub judge {
         return 'gone with its VM';
     }
     $job->wait(120, fail => 1);
-    my $text = $job->output;
-    die "it ended with status 0:\n" . VGPU::Command::tail($text) if $VGPU::Command::status == 0;
-    die "it took wrong data for right:\n" . VGPU::Command::tail($text) if $text =~ /the CPU says/;
-    return "failed with status $VGPU::Command::status";
+    return VGPU::Compute::must_have_failed($job);
 }
 
 # libvirtd that dies after QEMU has got the device, and before it has written that down, does not know of it

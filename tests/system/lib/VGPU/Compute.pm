@@ -6,6 +6,7 @@ package VGPU::Compute;
 use strict;
 use warnings;
 
+use VGPU::Command;
 use VGPU::Lab;
 
 my $guest_programs = 'build/guest';
@@ -51,6 +52,19 @@ sub verdict {
     my ($text) = @_;
     my @ok = grep { /^OK \w+-compute: \d+ rounds/ } split /\n/, $text;
     return $ok[-1] // die "no verified result:\n$text";
+}
+
+# A program whose engine is gone must fail. It dies too where the program took wrong data for right; with
+# blank => 1 not if what it read was a blank page (1 in every 8 bytes): docs/architecture.md names that gap.
+sub must_have_failed {
+    my ($job, %opt) = @_;
+    my $text = $job->output;
+    my $end = VGPU::Command::tail($text);
+    die "it ended with status 0:\n$end" if !$job->{status};
+    my ($read) = $text =~ /is (0x[0-9a-f]{8}), the CPU says/;
+    return "failed with status $job->{status}" if !defined $read;
+    die "it took wrong data for right:\n$end" if !$opt{blank} || hex($read) > 1;
+    return "failed with status $job->{status}, for the results were gone";
 }
 
 # The number of rounds that a running program has verified so far.
