@@ -9,7 +9,7 @@
  * calibrate` there, so that all devices are given the same work. --repeat: times the row's usual
  * number of samples.
  */
-#include "vk-device.h"
+#include "vk-dispatch.h"
 
 #include "fma.spv.h"
 
@@ -19,29 +19,22 @@
 #include <string.h>
 #include <time.h>
 
-#define GROUP 64u
-#define HEAVY_ELEMENTS (1u << 18)
+#define GROUP            64u
+#define HEAVY_ELEMENTS   (1u << 18)
 #define HEAVY_ITERATIONS 4096u
-#define LIGHT_ELEMENTS (1u << 14)
-#define TINY_ELEMENTS 256u
-#define BLOCK_BYTES (64u << 20)
-#define PAGE_BYTES 4096u
-#define BURST 100u
-#define SECOND 1e9
+#define LIGHT_ELEMENTS   (1u << 14)
+#define TINY_ELEMENTS    256u
+#define BLOCK_BYTES      (64u << 20)
+#define PAGE_BYTES       4096u
+#define BURST            100u
+#define SECOND           1e9
 
 struct bench {
     struct job job;
     struct vk_device dev;
     struct vk_buffer data;
-    VkDescriptorSetLayout set_layout;
-    VkPipelineLayout layout;
-    VkShaderModule shader;
-    VkPipeline pipeline;
-    VkDescriptorPool descriptors;
-    VkDescriptorSet set;
-    VkCommandPool commands;
-    VkCommandBuffer cmd;
-    VkFence fence;
+    struct vk_dispatch dispatch;
+    struct vk_kernel fma;
     uint32_t light_iterations;
     uint32_t repeat;
 };
@@ -78,173 +71,42 @@ static void print_end(void)
     fflush(stdout);
 }
 
-static void create_layout(struct bench *b)
-{
-    const struct vk_device *dev = &b->dev;
-    VkDescriptorSetLayoutBinding binding = {
-        .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-        .descriptorCount = 1,
-        .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
-    };
-    VkDescriptorSetLayoutCreateInfo set_info = {
-        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
-        .bindingCount = 1,
-        .pBindings = &binding,
-    };
-    VkPushConstantRange push = {
-        .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
-        .size = sizeof(uint32_t),
-    };
-
-    vk_check(&b->job, vkCreateDescriptorSetLayout(dev->device, &set_info, NULL, &b->set_layout),
-             "vkCreateDescriptorSetLayout");
-
-    VkPipelineLayoutCreateInfo layout_info = {
-        .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
-        .setLayoutCount = 1,
-        .pSetLayouts = &b->set_layout,
-        .pushConstantRangeCount = 1,
-        .pPushConstantRanges = &push,
-    };
-
-    vk_check(&b->job, vkCreatePipelineLayout(dev->device, &layout_info, NULL, &b->layout),
-             "vkCreatePipelineLayout");
-}
-
-static void create_pipeline(struct bench *b)
-{
-    const struct vk_device *dev = &b->dev;
-    VkShaderModuleCreateInfo shader = {
-        .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-        .codeSize = sizeof(fma_spirv),
-        .pCode = fma_spirv,
-    };
-
-    vk_check(&b->job, vkCreateShaderModule(dev->device, &shader, NULL, &b->shader),
-             "vkCreateShaderModule");
-
-    VkComputePipelineCreateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
-        .stage = {
-            .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-            .stage = VK_SHADER_STAGE_COMPUTE_BIT,
-            .module = b->shader,
-            .pName = "main",
-        },
-        .layout = b->layout,
-    };
-
-    vk_check(&b->job,
-             vkCreateComputePipelines(dev->device, VK_NULL_HANDLE, 1, &info, NULL, &b->pipeline),
-             "vkCreateComputePipelines");
-}
-
-static void create_pools(struct bench *b)
-{
-    const struct vk_device *dev = &b->dev;
-    VkDescriptorPoolSize size = {
-        .type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-        .descriptorCount = 1,
-    };
-    VkDescriptorPoolCreateInfo descriptors = {
-        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
-        .maxSets = 1,
-        .poolSizeCount = 1,
-        .pPoolSizes = &size,
-    };
-    VkCommandPoolCreateInfo commands = {
-        .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-        .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
-        .queueFamilyIndex = dev->queue_family,
-    };
-    VkFenceCreateInfo fence = { .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO };
-
-    vk_check(&b->job, vkCreateDescriptorPool(dev->device, &descriptors, NULL, &b->descriptors),
-             "vkCreateDescriptorPool");
-    vk_check(&b->job, vkCreateCommandPool(dev->device, &commands, NULL, &b->commands),
-             "vkCreateCommandPool");
-    vk_check(&b->job, vkCreateFence(dev->device, &fence, NULL, &b->fence), "vkCreateFence");
-
-    VkCommandBufferAllocateInfo alloc = {
-        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-        .commandPool = b->commands,
-        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
-        .commandBufferCount = 1,
-    };
-
-    vk_check(&b->job, vkAllocateCommandBuffers(dev->device, &alloc, &b->cmd),
-             "vkAllocateCommandBuffers");
-}
-
-static void create_set(struct bench *b)
-{
-    const struct vk_device *dev = &b->dev;
-    VkDescriptorBufferInfo buffer = { .range = VK_WHOLE_SIZE };
-    VkDescriptorSetAllocateInfo alloc = {
-        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
-        .descriptorPool = b->descriptors,
-        .descriptorSetCount = 1,
-        .pSetLayouts = &b->set_layout,
-    };
-
-    vk_buffer_create(dev, HEAVY_ELEMENTS * sizeof(float), VK_PLACE_DEVICE, &b->data);
-    buffer.buffer = b->data.buffer;
-    vk_check(&b->job, vkAllocateDescriptorSets(dev->device, &alloc, &b->set),
-             "vkAllocateDescriptorSets");
-
-    VkWriteDescriptorSet write = {
-        .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-        .dstSet = b->set,
-        .descriptorCount = 1,
-        .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-        .pBufferInfo = &buffer,
-    };
-
-    vkUpdateDescriptorSets(dev->device, 1, &write, 0, NULL);
-}
-
 static void bench_open(struct bench *b)
 {
+    const struct vk_buffer *buffers[] = {&b->data};
+
     vk_device_open(&b->dev, &b->job);
-    create_layout(b);
-    create_pipeline(b);
-    create_pools(b);
-    create_set(b);
+    vk_dispatch_create(&b->dev, 1, 1, sizeof(uint32_t), &b->dispatch);
+    vk_buffer_create(&b->dev, HEAVY_ELEMENTS * sizeof(float), VK_PLACE_DEVICE, &b->data);
+    vk_kernel_create(&b->dev, &b->dispatch, fma_spirv, sizeof(fma_spirv), buffers, &b->fma);
 }
 
 static void bench_close(struct bench *b)
 {
-    VkDevice device = b->dev.device;
-
+    vk_kernel_destroy(&b->dev, &b->fma);
     vk_buffer_destroy(&b->dev, &b->data);
-    vkDestroyFence(device, b->fence, NULL);
-    vkDestroyCommandPool(device, b->commands, NULL);
-    vkDestroyDescriptorPool(device, b->descriptors, NULL);
-    vkDestroyPipeline(device, b->pipeline, NULL);
-    vkDestroyShaderModule(device, b->shader, NULL);
-    vkDestroyPipelineLayout(device, b->layout, NULL);
-    vkDestroyDescriptorSetLayout(device, b->set_layout, NULL);
+    vk_dispatch_destroy(&b->dev, &b->dispatch);
     vk_device_close(&b->dev);
 }
 
 static void begin(struct bench *b)
 {
-    VkCommandBufferBeginInfo info = { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-                                      .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT };
+    VkCommandBufferBeginInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                     .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT};
 
-    vk_check(&b->job, vkBeginCommandBuffer(b->cmd, &info), "vkBeginCommandBuffer");
+    vk_check(&b->job, vkBeginCommandBuffer(b->dispatch.cmd, &info), "vkBeginCommandBuffer");
 }
 
 static void record_kernel(struct bench *b, uint32_t elements, uint32_t iterations)
 {
     begin(b);
-    vkCmdPushConstants(b->cmd, b->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(iterations),
-                       &iterations);
-    vkCmdBindPipeline(b->cmd, VK_PIPELINE_BIND_POINT_COMPUTE, b->pipeline);
-    vkCmdBindDescriptorSets(b->cmd, VK_PIPELINE_BIND_POINT_COMPUTE, b->layout, 0, 1, &b->set, 0,
-                            NULL);
-    vkCmdDispatch(b->cmd, elements / GROUP, 1, 1);
-    vk_check(&b->job, vkEndCommandBuffer(b->cmd), "vkEndCommandBuffer");
+    vkCmdPushConstants(b->dispatch.cmd, b->dispatch.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                       sizeof(iterations), &iterations);
+    vkCmdBindPipeline(b->dispatch.cmd, VK_PIPELINE_BIND_POINT_COMPUTE, b->fma.pipeline);
+    vkCmdBindDescriptorSets(b->dispatch.cmd, VK_PIPELINE_BIND_POINT_COMPUTE, b->dispatch.layout, 0,
+                            1, &b->fma.set, 0, NULL);
+    vkCmdDispatch(b->dispatch.cmd, elements / GROUP, 1, 1);
+    vk_check(&b->job, vkEndCommandBuffer(b->dispatch.cmd), "vkEndCommandBuffer");
 }
 
 static void submit(struct bench *b, VkFence fence)
@@ -252,19 +114,10 @@ static void submit(struct bench *b, VkFence fence)
     VkSubmitInfo info = {
         .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
         .commandBufferCount = 1,
-        .pCommandBuffers = &b->cmd,
+        .pCommandBuffers = &b->dispatch.cmd,
     };
 
     vk_check(&b->job, vkQueueSubmit(b->dev.queue, 1, &info, fence), "vkQueueSubmit");
-}
-
-static void wait_fence(struct bench *b)
-{
-    vk_check(&b->job,
-             vkWaitForFences(b->dev.device, 1, &b->fence, VK_TRUE,
-                             (uint64_t)b->job.timeout * UINT64_C(1000000000)),
-             "vkWaitForFences");
-    vk_check(&b->job, vkResetFences(b->dev.device, 1, &b->fence), "vkResetFences");
 }
 
 /* Nanoseconds from submit to the end of what is recorded. */
@@ -272,8 +125,8 @@ static double time_submit(struct bench *b)
 {
     double start = now_ns();
 
-    submit(b, b->fence);
-    wait_fence(b);
+    submit(b, b->dispatch.fence);
+    vk_dispatch_wait(&b->dev, &b->dispatch);
     return now_ns() - start;
 }
 
@@ -347,8 +200,8 @@ static void run_burst(struct bench *b, const struct row *row)
 
         for (uint32_t n = 1; n < BURST; n++)
             submit(b, VK_NULL_HANDLE);
-        submit(b, b->fence);
-        wait_fence(b);
+        submit(b, b->dispatch.fence);
+        vk_dispatch_wait(&b->dev, &b->dispatch);
         print_sample(i, (now_ns() - start) / BURST / 1e3);
     }
     print_end();
@@ -376,11 +229,11 @@ static void run_first_touch(struct bench *b, const struct row *row)
 
 static void record_copy(struct bench *b, VkBuffer from, VkBuffer to)
 {
-    VkBufferCopy all = { .size = BLOCK_BYTES };
+    VkBufferCopy all = {.size = BLOCK_BYTES};
 
     begin(b);
-    vkCmdCopyBuffer(b->cmd, from, to, 1, &all);
-    vk_check(&b->job, vkEndCommandBuffer(b->cmd), "vkEndCommandBuffer");
+    vkCmdCopyBuffer(b->dispatch.cmd, from, to, 1, &all);
+    vk_check(&b->job, vkEndCommandBuffer(b->dispatch.cmd), "vkEndCommandBuffer");
 }
 
 /* 64 MiB between the program's own memory and the device's, through a mapped buffer. */
@@ -403,8 +256,8 @@ static void run_copy(struct bench *b, const struct row *row, bool up)
 
         if (up)
             memcpy(staging.map, own, BLOCK_BYTES);
-        submit(b, b->fence);
-        wait_fence(b);
+        submit(b, b->dispatch.fence);
+        vk_dispatch_wait(&b->dev, &b->dispatch);
         if (!up)
             memcpy(own, staging.map, BLOCK_BYTES);
         print_sample(i, (double)BLOCK_BYTES / (1 << 20) / ((now_ns() - start) / SECOND));
@@ -441,16 +294,16 @@ static void run_context(struct bench *b, const struct row *row)
 }
 
 static const struct row rows[] = {
-    { "calibrate", "iterations", run_calibrate, 1 },
-    { "open", "us", run_open, 1 },
-    { "heavy", "GFLOP/s", run_heavy, 3 },
-    { "dispatch-2ms", "ms", run_light, 30 },
-    { "tiny", "us", run_tiny, 500 },
-    { "burst", "us", run_burst, 10 },
-    { "first-touch", "ms", run_first_touch, 2 },
-    { "upload", "MiB/s", run_upload, 3 },
-    { "download", "MiB/s", run_download, 3 },
-    { "context", "ms", run_context, 2 },
+    {"calibrate", "iterations", run_calibrate, 1},
+    {"open", "us", run_open, 1},
+    {"heavy", "GFLOP/s", run_heavy, 3},
+    {"dispatch-2ms", "ms", run_light, 30},
+    {"tiny", "us", run_tiny, 500},
+    {"burst", "us", run_burst, 10},
+    {"first-touch", "ms", run_first_touch, 2},
+    {"upload", "MiB/s", run_upload, 3},
+    {"download", "MiB/s", run_download, 3},
+    {"context", "ms", run_context, 2},
 };
 
 static const struct row *find_row(const struct job *job, const char *name)
@@ -474,10 +327,10 @@ static uint32_t number(const struct job *job, const char *text)
 static void parse(struct bench *b, int argc, char **argv)
 {
     static const struct option options[] = {
-        { "device-name", required_argument, NULL, 'd' },
-        { "light", required_argument, NULL, 'l' },
-        { "repeat", required_argument, NULL, 'r' },
-        { 0 },
+        {"device-name", required_argument, NULL, 'd'},
+        {"light", required_argument, NULL, 'l'},
+        {"repeat", required_argument, NULL, 'r'},
+        {0},
     };
     int c;
 
@@ -501,7 +354,7 @@ static void parse(struct bench *b, int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct bench b = {
-        .job = { .program = "vk-bench", .timeout = 60 },
+        .job = {.program = "vk-bench", .timeout = 60},
         .light_iterations = 4096,
         .repeat = 1,
     };

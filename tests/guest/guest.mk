@@ -30,7 +30,7 @@ $(GUEST_OUT)/%.o: $(GUEST_SRC)/%.c $(wildcard $(GUEST_SRC)/*.h)
 $(GUEST_OUT)/vk-compute.o: $(GUEST_OUT)/madd.spv.h $(GUEST_OUT)/gather.spv.h
 $(GUEST_OUT)/cl-compute.o: $(GUEST_OUT)/kernels.cl.h
 
-$(GUEST_OUT)/vk-compute: $(addprefix $(GUEST_OUT)/,vk-compute.o vk-device.o job.o)
+$(GUEST_OUT)/vk-compute: $(addprefix $(GUEST_OUT)/,vk-compute.o vk-dispatch.o vk-device.o job.o)
 	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan
 
 $(GUEST_OUT)/cl-compute: $(addprefix $(GUEST_OUT)/,cl-compute.o job.o)

@@ -1,0 +1,74 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# A guest with an IOMMU of its own: its driver maps all that the vGPU may reach, page by page and with
+# permissions, and takes it away again. The vGPU must work, and see nothing else.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use VGPU::Host;
+use VGPU::Test;
+
+my ($red, $blue) = baseline();
+my $vgpu = VGPU::Vgpu->new(78, $red->{vgpu}{type} =~ s/half$/sixteenth/r);
+my $free = VGPU::Host::ledger();
+my $green = bless { name => 'green', gpu => {}, vgpu => $vgpu }, 'VGPU::Tenant';
+my $device = 'vfio-pci,id=gpu,bus=rp0,sysfsdev=/sys/bus/mdev/devices/' . $vgpu->{uuid};
+
+# The guest is one of plain QEMU: libvirt has no part in this.
+sub guest { return VGPU::Command::run([VGPU::Lab::rig('guest', 'green', @_)], timeout => 300) }
+
+sub monitor {
+    my $said = guest('monitor', @_);
+    die $said if $said =~ /^Error/m;
+    return;
+}
+
+sub plug {
+    my @before = $green->gpus;
+    monitor("device_add $device");
+    ($green->{gpu}{ $vgpu->{uuid} }) = $green->wait_gpus(@before);
+    return;
+}
+
+sub unplug {
+    monitor('device_del gpu');
+    for (1 .. 120) {
+        return if guest('monitor', 'info qtree') !~ /vfio-pci/;
+        sleep 0.5;
+    }
+    die "60 s after device_del QEMU still has the vGPU\n";
+}
+
+point('a guest with a vIOMMU computes on a vGPU', sub {
+    $vgpu->start(VGPU::Lab::gpu());
+    $vgpu->wait_engine;
+    guest('up', '--memory', '1G', '--init', 'minimal', '--viommu');
+    VGPU::Compute::install($green);
+    plug();
+    my $gpu = $green->gpu_of($vgpu);
+    my $group = $green->run("readlink -f /sys/bus/pci/devices/$gpu/iommu_group && cat /sys/bus/pci/devices/$gpu/iommu_group/type");
+    die "no translation:\n$group" if $group !~ /DMA/;
+    return $group . computes($green);
+});
+
+point('it computes again after its driver was bound anew, and after unplug and plug', sub {
+    my $gpu = $green->gpu_of($vgpu);
+    $green->run("cd /sys/bus/pci/drivers/virtio-pci && echo $gpu >unbind && sleep 1 && echo $gpu >bind", timeout => 60);
+    my $seen = computes($green);
+    unplug();
+    plug();
+    return "$seen\n" . computes($green);
+});
+
+point('it ends in the middle of its work, and leaves nothing behind', sub {
+    my $job = VGPU::Compute::vulkan($green, $green->gpu_of($vgpu), '--forever --timeout 30');
+    $job->expect(qr/^OK round 1:/m, 120);
+    guest('down');
+    $job->stop;
+    $vgpu->remove;
+    VGPU::Host::must_be_sane($free, $red->{vgpu}, $blue->{vgpu});
+    return join "\n", map { computes($_) } $red, $blue;
+});
+
+done_testing();
