@@ -20,6 +20,7 @@ include mdev-driver/module.mk
 include mdev-driver/registrar/registrar.mk
 include mdev-driver/dkms/dkms.mk
 include engine/engine.mk
+include host-agent/host-agent.mk
 include tests/unit/unit.mk
 include tests/driver/driver-tests.mk
 include tests/guest/guest.mk
@@ -27,9 +28,9 @@ include tests/guest/guest.mk
 include tests/bench/bench.mk
 include tests/soak/soak.mk
 
-all: module registrar engine
+all: module registrar engine host-agent
 
-install: install-dkms install-registrar install-engine
+install: install-dkms install-registrar install-engine install-host-agent
 
 # In order of cost. Each step is a TAP run of its own; all are run, and one that fails fails the whole.
 check:

@@ -8,9 +8,9 @@
 #include "error.h"
 #include "units.h"
 
-#define PCI_BARS 6
+#define PCI_BARS          6
 #define PCI_CLASS_DISPLAY 0x03
-#define RESOURCE_MEM 0x00000200u
+#define RESOURCE_MEM      0x00000200u
 #define RESOURCE_PREFETCH 0x00002000u
 
 void hardware_free(Hardware *hardware)
@@ -123,7 +123,8 @@ static guint64 largest_prefetchable_bar(const char *dir, guint *bar)
     return largest;
 }
 
-gboolean hardware_vram(const Hardware *hardware, guint64 *bytes, char **source, GError **error)
+gboolean hardware_vram(const char *dir, const char *driver, guint64 *bytes, char **source,
+                       GError **error)
 {
     static const char *const files[] = {
         "mem_info_vram_total",            /* amdgpu */
@@ -133,13 +134,13 @@ gboolean hardware_vram(const Hardware *hardware, guint64 *bytes, char **source, 
     guint bar = 0;
 
     for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
-        *bytes = sum_files(hardware->dir, files[i]);
+        *bytes = sum_files(dir, files[i]);
         if (*bytes >= MIB) {
-            *source = g_strdup_printf("%s's %s", hardware->driver, files[i]);
+            *source = g_strdup_printf("%s's %s", driver, files[i]);
             return TRUE;
         }
     }
-    *bytes = largest_prefetchable_bar(hardware->dir, &bar);
+    *bytes = largest_prefetchable_bar(dir, &bar);
     if (*bytes >= MIB) {
         *source = g_strdup_printf("the size of its BAR %u; where that is not all of its memory, "
                                   "set vram= in gpus.conf",
@@ -149,6 +150,6 @@ gboolean hardware_vram(const Hardware *hardware, guint64 *bytes, char **source, 
     g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
                 "GPU %s: neither its driver (%s) nor a prefetchable BAR tells how much memory it "
                 "has; set vram= in gpus.conf",
-                strrchr(hardware->dir, '/') + 1, hardware->driver);
+                strrchr(dir, '/') + 1, driver);
     return FALSE;
 }

@@ -28,9 +28,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Hardware, hardware_free)
 Hardware *hardware_find(const char *root, const char *address, GError **error);
 
 /*
- * The GPU's memory and, in @source, where the number came from. The best source there is: the
- * vendor driver's own count, else the largest prefetchable BAR.
+ * The memory of the GPU at @dir in sysfs, which has @driver, and in @source where the number came
+ * from. The best source there is: the vendor driver's own count, else the largest prefetchable BAR.
  */
-gboolean hardware_vram(const Hardware *hardware, guint64 *bytes, char **source, GError **error);
+gboolean hardware_vram(const char *dir, const char *driver, guint64 *bytes, char **source,
+                       GError **error);
 
 #endif

@@ -80,7 +80,8 @@ Plan *plan_new(const char *root, const GpuEntry *entry, const GPtrArray *types, 
     if (entry->vram_bytes) {
         plan->vram_bytes = entry->vram_bytes;
         plan->vram_source = g_strdup("vram= in gpus.conf");
-    } else if (!hardware_vram(hardware, &plan->vram_bytes, &plan->vram_source, error)) {
+    } else if (!hardware_vram(hardware->dir, hardware->driver, &plan->vram_bytes,
+                              &plan->vram_source, error)) {
         return NULL;
     }
     if (!add_types(plan, hardware ? hardware->ids : NULL, types, error))

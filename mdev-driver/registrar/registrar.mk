@@ -32,11 +32,11 @@ $(REGISTRAR_OUT)/vgpu-registrar: $(patsubst %,$(REGISTRAR_OUT)/%.o, \
 	$(CC) $(LDFLAGS) -o $@ $^ $(REGISTRAR_GLIB_LIBS)
 
 # The tests have control_call() of their own and are built with the sanitizers throughout.
-$(REGISTRAR_OUT)/test-registrar: $(wildcard $(REGISTRAR_TESTS)/*.c $(REGISTRAR_TESTS)/*.h) \
+$(REGISTRAR_OUT)/test-registrar: $(wildcard $(REGISTRAR_TESTS)/*.[ch] tests/unit/file_tree.[ch]) \
 		$(REGISTRAR_PARTS:%=$(REGISTRAR_SRC)/%.c) $(REGISTRAR_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(REGISTRAR_CFLAGS) $(REGISTRAR_GLIB_CFLAGS) $(REGISTRAR_SANITIZE) \
-		-I$(REGISTRAR_TESTS) -o $@ $(filter %.c,$^) $(LDFLAGS) $(REGISTRAR_GLIB_LIBS)
+		-I$(REGISTRAR_TESTS) -Itests/unit -o $@ $(filter %.c,$^) $(LDFLAGS) $(REGISTRAR_GLIB_LIBS)
 
 install-registrar: $(REGISTRAR_OUT)/vgpu-registrar
 	install -d -m 0755 $(DESTDIR)/etc/vgpu/types.d

@@ -2,14 +2,13 @@
 #include "tree.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "commands.h"
 #include "control.h"
+#include "file_tree.h"
 
 FakeDriver fake_driver;
 
@@ -39,51 +38,27 @@ Tree *tree_new(void)
 {
     Tree *tree = g_new0(Tree, 1);
 
-    tree->root = g_dir_make_tmp("registrar-XXXXXX", NULL);
-    g_assert_nonnull(tree->root);
+    tree->root = file_tree_new();
     fake_driver = (FakeDriver){ 0 };
     return tree;
 }
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *at)
-{
-    (void)status;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
 void tree_free(Tree *tree)
 {
-    nftw(tree->root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-    g_free(tree->root);
+    file_tree_free(tree->root);
     free(tree->out);
     free(tree->log);
     g_free(tree);
 }
 
-/* The full path, with its directory made. */
-static char *prepare(Tree *tree, const char *path)
-{
-    char *full = g_strconcat(tree->root, path, NULL);
-    g_autofree char *dir = g_path_get_dirname(full);
-
-    g_assert_cmpint(g_mkdir_with_parents(dir, 0755), ==, 0);
-    return full;
-}
-
 void tree_write(Tree *tree, const char *path, const char *text)
 {
-    g_autofree char *full = prepare(tree, path);
-
-    g_assert_true(g_file_set_contents(full, text, -1, NULL));
+    file_tree_write(tree->root, path, text);
 }
 
 void tree_link(Tree *tree, const char *path, const char *target)
 {
-    g_autofree char *full = prepare(tree, path);
-
-    g_assert_cmpint(symlink(target, full), ==, 0);
+    file_tree_link(tree->root, path, target);
 }
 
 void tree_pci_gpu(Tree *tree, const char *address, const char *driver, const char *resource)

@@ -72,7 +72,7 @@ sub install {
     VGPU::Command::run(['bash', '-c', 'tar -C "$0" --owner=0 --group=0 -czf - . | "$@"',
         "$top/$stage", rig('run', '--', 'tar', '-C', '/', '-xzf', '-', '--no-overwrite-dir')],
         name => '[L1] make install', timeout => 120);
-    host('systemctl daemon-reload && udevadm control --reload', timeout => 120);
+    host('systemctl daemon-reload && systemctl reload dbus && udevadm control --reload', timeout => 120);
     return;
 }
 

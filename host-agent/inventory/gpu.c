@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "gpu.h"
+
+#include "hardware.h"
+#include "sysfs.h"
+
+#define PCI_CLASS_BRIDGE 0x06
+
+static GStrv drm_nodes(const char *dir)
+{
+    g_autofree char *drm = g_build_filename(dir, "drm", NULL);
+
+    return sysfs_list(drm);
+}
+
+static GStrv mdev_types(const char *dir)
+{
+    g_autofree char *types = g_build_filename(dir, "mdev_supported_types", NULL);
+
+    return sysfs_list(types);
+}
+
+/* Bridges are in the group for good and stay with their own driver: VFIO lets them. */
+static gboolean must_be_freed(const PciDevice *device)
+{
+    return device->driver && !g_str_equal(device->driver, "vfio-pci") &&
+           device->class >> 16 != PCI_CLASS_BRIDGE;
+}
+
+static void read_group(Gpu *gpu, const char *root)
+{
+    g_auto(GStrv) members =
+        gpu->pci->iommu_group ? pci_group_members(root, gpu->pci->iommu_group) : NULL;
+    g_autoptr(GStrvBuilder) others = g_strv_builder_new();
+    g_autoptr(GStrvBuilder) in_use = g_strv_builder_new();
+
+    for (guint i = 0; members && members[i]; i++) {
+        g_autoptr(PciDevice) member = NULL;
+
+        if (g_str_equal(members[i], gpu->pci->address))
+            continue;
+        g_strv_builder_add(others, members[i]);
+        member = pci_device_read(root, members[i]);
+        if (member && must_be_freed(member))
+            g_strv_builder_add(in_use, members[i]);
+    }
+    gpu->group = g_strv_builder_end(others);
+    gpu->group_in_use = g_strv_builder_end(in_use);
+}
+
+static GpuMode mode_of(const Gpu *gpu)
+{
+    if (g_strcmp0(gpu->pci->driver, "vfio-pci") == 0)
+        return GPU_MODE_PASSTHROUGH;
+    if (gpu->types[0])
+        return GPU_MODE_SHARED;
+    return gpu->pci->vfs ? GPU_MODE_PARTITIONED : GPU_MODE_HOST;
+}
+
+Gpu *gpu_new(const char *root, PciDevice *pci, const char *name)
+{
+    Gpu *gpu = g_new0(Gpu, 1);
+    const char *driver = pci->driver ? pci->driver : "no driver";
+
+    gpu->pci = pci;
+    gpu->name = g_strdup(name);
+    gpu->drm_nodes = drm_nodes(pci->dir);
+    gpu->types = mdev_types(pci->dir);
+    gpu->mode = mode_of(gpu);
+    if (!hardware_vram(pci->dir, driver, &gpu->vram, &gpu->vram_source, NULL))
+        gpu->vram = 0;
+    read_group(gpu, root);
+    return gpu;
+}
+
+void gpu_free(Gpu *gpu)
+{
+    pci_device_free(gpu->pci);
+    g_free(gpu->name);
+    g_free(gpu->vram_source);
+    g_strfreev(gpu->drm_nodes);
+    g_strfreev(gpu->group);
+    g_strfreev(gpu->group_in_use);
+    g_strfreev(gpu->types);
+    g_free(gpu);
+}
+
+const char *gpu_mode_name(GpuMode mode)
+{
+    static const char *const names[] = {
+        [GPU_MODE_HOST] = "host",
+        [GPU_MODE_SHARED] = "shared",
+        [GPU_MODE_PASSTHROUGH] = "passthrough",
+        [GPU_MODE_PARTITIONED] = "partitioned",
+    };
+
+    return names[mode];
+}
+
+static gboolean same_list(GStrv a, GStrv b)
+{
+    return g_strv_equal((const char *const *)a, (const char *const *)b);
+}
+
+static gboolean same_link(PciLink a, PciLink b)
+{
+    return a.speed == b.speed && a.width == b.width;
+}
+
+gboolean gpu_equal(const Gpu *a, const Gpu *b)
+{
+    return g_str_equal(a->pci->address, b->pci->address) && g_str_equal(a->name, b->name) &&
+           a->mode == b->mode && a->vram == b->vram &&
+           g_strcmp0(a->pci->driver, b->pci->driver) == 0 &&
+           g_strcmp0(a->pci->iommu_group, b->pci->iommu_group) == 0 && a->pci->vfs == b->pci->vfs &&
+           same_link(a->pci->link, b->pci->link) && same_list(a->drm_nodes, b->drm_nodes) &&
+           same_list(a->group, b->group) && same_list(a->group_in_use, b->group_in_use) &&
+           same_list(a->types, b->types);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "inventory.h"
+
+#include <pci/pci.h>
+
+#define PCI_CLASS_DISPLAY     0x03
+#define PCI_CLASS_ACCELERATOR 0x12
+#define NAME_LENGTH           256
+
+struct Inventory {
+    char *root;
+    struct pci_access *names;
+};
+
+/* What libpci has to say about its files is not the operator's affair: without them numbers are
+ * shown. */
+static void say_nothing(char *format, ...)
+{
+    (void)format;
+}
+
+Inventory *inventory_new(const char *root)
+{
+    Inventory *inventory = g_new0(Inventory, 1);
+
+    inventory->root = g_strdup(root);
+    /*
+     * Only for its names, so without pci_init(), which ends the process where there is no PCI, and
+     * would have set these two.
+     */
+    inventory->names = pci_alloc();
+    inventory->names->warning = say_nothing;
+    inventory->names->debug = say_nothing;
+    return inventory;
+}
+
+void inventory_free(Inventory *inventory)
+{
+    pci_cleanup(inventory->names);
+    g_free(inventory->root);
+    g_free(inventory);
+}
+
+/* Data-centre GPUs without a display call themselves 3D controllers or accelerators. */
+static gboolean is_gpu(const PciDevice *device)
+{
+    guint base = device->class >> 16;
+
+    return base == PCI_CLASS_DISPLAY || base == PCI_CLASS_ACCELERATOR;
+}
+
+static char *name_of(const Inventory *inventory, const PciDevice *device)
+{
+    char name[NAME_LENGTH];
+
+    return g_strdup(pci_lookup_name(inventory->names, name, sizeof(name),
+                                    PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE, (int)device->vendor,
+                                    (int)device->device));
+}
+
+static void free_gpu(void *gpu)
+{
+    gpu_free(gpu);
+}
+
+GPtrArray *inventory_read(Inventory *inventory)
+{
+    g_auto(GStrv) addresses = pci_addresses(inventory->root);
+    GPtrArray *gpus = g_ptr_array_new_with_free_func(free_gpu);
+
+    for (guint i = 0; addresses[i]; i++) {
+        PciDevice *device = pci_device_read(inventory->root, addresses[i]);
+        g_autofree char *name = NULL;
+
+        if (!device)
+            continue;
+        if (!is_gpu(device)) {
+            pci_device_free(device);
+            continue;
+        }
+        name = name_of(inventory, device);
+        g_ptr_array_add(gpus, gpu_new(inventory->root, device, name));
+    }
+    return gpus;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All physical GPUs of the host.
+ */
+#ifndef INVENTORY_INVENTORY_H
+#define INVENTORY_INVENTORY_H
+
+#include "gpu.h"
+
+typedef struct Inventory Inventory;
+
+/* @root: "" in production, else a directory that stands for /. */
+Inventory *inventory_new(const char *root);
+
+void inventory_free(Inventory *inventory);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Inventory, inventory_free)
+
+/* Reads all of it anew; of Gpu, in the order of their addresses. */
+GPtrArray *inventory_read(Inventory *inventory);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A PCI function as sysfs has it (Documentation/ABI/testing/sysfs-bus-pci).
+ */
+#ifndef INVENTORY_PCI_H
+#define INVENTORY_PCI_H
+
+#include <glib.h>
+
+/**
+ * PciLink - a PCI Express link
+ * @speed: transfers per second in units of 100 MT, as 160 for 16 GT/s; 0: no link, or not known
+ * @width: lanes
+ */
+typedef struct {
+    guint speed;
+    guint width;
+} PciLink;
+
+/**
+ * PciDevice
+ * @address: "0000:02:00.0"
+ * @dir: its place in /sys/devices without links, so that the components are its bridges
+ * @class: 24 bits: class, subclass, interface
+ * @driver: NULL: none is bound
+ * @iommu_group: NULL: the host has no IOMMU, or it is off
+ * @numa_node: -1: not known
+ * @total_vfs: SR-IOV virtual functions that it can have
+ * @vfs: those that it has
+ * @physfn: address of the function whose virtual function it is, or NULL
+ */
+typedef struct {
+    char *address;
+    char *dir;
+    guint vendor;
+    guint device;
+    guint class;
+    char *driver;
+    char *iommu_group;
+    int numa_node;
+    PciLink link;
+    PciLink max_link;
+    guint total_vfs;
+    guint vfs;
+    char *physfn;
+} PciDevice;
+
+/* @root: "" in production. NULL where there is no such device (any more). */
+PciDevice *pci_device_read(const char *root, const char *address);
+
+void pci_device_free(PciDevice *device);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(PciDevice, pci_device_free)
+
+/* Addresses of all PCI devices, sorted. */
+GStrv pci_addresses(const char *root);
+
+/* Addresses of all devices in an IOMMU group, sorted. */
+GStrv pci_group_members(const char *root, const char *iommu_group);
+
+#endif

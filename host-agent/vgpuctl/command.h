@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What `vgpuctl NOUN VERB` does. Each command prints to standard output and returns TRUE, or sets
+ * @error.
+ */
+#ifndef VGPUCTL_COMMAND_H
+#define VGPUCTL_COMMAND_H
+
+#include <glib.h>
+
+#include "client.h"
+
+/**
+ * Options
+ * @json: print JSON in place of a table
+ */
+typedef struct {
+    gboolean json;
+} Options;
+
+/* @args: what follows the verb, NULL terminated. */
+typedef gboolean Command(const Client *client, const Options *options, char **args, GError **error);
+
+Command gpu_list;
+Command gpu_show;
+Command topo;
+
+#endif

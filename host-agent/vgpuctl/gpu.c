@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* vgpuctl gpu: physical GPUs. */
+#include <stdio.h>
+
+#include "command.h"
+#include "json.h"
+#include "table.h"
+
+/* "16.0 GiB"; GLib writes it with a blank that does not break, which scripts do not expect. */
+static char *bytes_text(guint64 bytes)
+{
+    g_autofree char *text = g_format_size_full(bytes, G_FORMAT_SIZE_IEC_UNITS);
+    g_auto(GStrv) words = g_strsplit(text, "\u00a0", -1);
+
+    return bytes ? g_strjoinv(" ", words) : NULL;
+}
+
+/* "16.0 GT/s x16" */
+static char *link_text(guint speed, guint width)
+{
+    return speed ? g_strdup_printf("%u.%u GT/s x%u", speed / 10, speed % 10, width) : NULL;
+}
+
+static void print_json(const GPtrArray *gpus)
+{
+    JsonArray *array = json_array_new();
+
+    for (guint i = 0; i < gpus->len; i++)
+        json_array_add_element(array, json_of_interface(g_ptr_array_index(gpus, i)));
+    json_print(json_node_init_array(json_node_alloc(), array));
+    json_array_unref(array);
+}
+
+static void add_row(Table *table, VgpuGpu *gpu)
+{
+    gint node = vgpu_gpu_get_numa_node(gpu);
+
+    table_add(table, g_strdup(vgpu_gpu_get_address(gpu)));
+    table_add(table, g_strdup(vgpu_gpu_get_mode(gpu)));
+    table_add(table, g_strdup(vgpu_gpu_get_driver(gpu)));
+    table_add(table, bytes_text(vgpu_gpu_get_vram(gpu)));
+    table_add(table, node >= 0 ? g_strdup_printf("%d", node) : NULL);
+    table_add(table, g_strdup(vgpu_gpu_get_iommu_group(gpu)));
+    table_add(table, g_strdup(vgpu_gpu_get_name(gpu)));
+}
+
+gboolean gpu_list(const Client *client, const Options *options, char **args, GError **error)
+{
+    static const char *const heads[] = {"GPU", "MODE", "DRIVER", "VRAM", "NUMA", "GROUP", "NAME"};
+    g_autoptr(GPtrArray) gpus = client_gpus(client);
+    g_autoptr(Table) table = table_new(G_N_ELEMENTS(heads));
+
+    (void)args;
+    (void)error;
+    if (options->json) {
+        print_json(gpus);
+        return TRUE;
+    }
+    if (!gpus->len) {
+        puts("This host has no GPU.");
+        return TRUE;
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(heads); i++)
+        table_add(table, g_strdup(heads[i]));
+    for (guint i = 0; i < gpus->len; i++)
+        add_row(table, g_ptr_array_index(gpus, i));
+    table_print(table);
+    return TRUE;
+}
+
+static void add_pair(Table *table, const char *name, char *value)
+{
+    table_add(table, g_strconcat(name, ":", NULL));
+    table_add(table, value);
+}
+
+static void add_list(Table *table, const char *name, const char *const *list)
+{
+    add_pair(table, name, g_strjoinv(" ", (GStrv)list));
+}
+
+static char *vram_text(VgpuGpu *gpu)
+{
+    g_autofree char *bytes = bytes_text(vgpu_gpu_get_vram(gpu));
+
+    return bytes ? g_strdup_printf("%s (%s)", bytes, vgpu_gpu_get_vram_source(gpu)) : NULL;
+}
+
+static char *sriov_text(VgpuGpu *gpu)
+{
+    guint total = vgpu_gpu_get_sriov_total(gpu);
+
+    return total ? g_strdup_printf("%u of %u virtual functions", vgpu_gpu_get_sriov_active(gpu),
+                                   total)
+                 : NULL;
+}
+
+static void add_gpu(Table *table, VgpuGpu *gpu)
+{
+    gint node = vgpu_gpu_get_numa_node(gpu);
+
+    add_pair(table, "GPU", g_strdup(vgpu_gpu_get_address(gpu)));
+    add_pair(table, "Name", g_strdup(vgpu_gpu_get_name(gpu)));
+    add_pair(
+        table, "PCI id",
+        g_strdup_printf("%04x:%04x", vgpu_gpu_get_vendor_id(gpu), vgpu_gpu_get_device_id(gpu)));
+    add_pair(table, "Mode", g_strdup(vgpu_gpu_get_mode(gpu)));
+    add_pair(table, "Driver", g_strdup(vgpu_gpu_get_driver(gpu)));
+    add_pair(table, "VRAM", vram_text(gpu));
+    add_list(table, "DRM nodes", vgpu_gpu_get_drm_nodes(gpu));
+    add_list(table, "vGPU types", vgpu_gpu_get_mdev_types(gpu));
+    add_pair(table, "NUMA node", node >= 0 ? g_strdup_printf("%d", node) : NULL);
+    add_pair(table, "IOMMU group", g_strdup(vgpu_gpu_get_iommu_group(gpu)));
+    add_list(table, "In the group too", vgpu_gpu_get_iommu_group_members(gpu));
+    add_list(table, "Of them in use", vgpu_gpu_get_iommu_group_in_use(gpu));
+    add_pair(table, "Link", link_text(vgpu_gpu_get_link_speed(gpu), vgpu_gpu_get_link_width(gpu)));
+    add_pair(table, "Link at most",
+             link_text(vgpu_gpu_get_link_speed_max(gpu), vgpu_gpu_get_link_width_max(gpu)));
+    add_pair(table, "SR-IOV", sriov_text(gpu));
+    add_pair(table, "Virtual function of", g_strdup(vgpu_gpu_get_physical_function(gpu)));
+}
+
+gboolean gpu_show(const Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(VgpuGpu) gpu = client_gpu(client, args[0], error);
+    g_autoptr(Table) table = table_new(2);
+
+    if (!gpu)
+        return FALSE;
+    if (options->json) {
+        json_print(json_of_interface(G_DBUS_PROXY(gpu)));
+        return TRUE;
+    }
+    add_gpu(table, gpu);
+    table_print(table);
+    return TRUE;
+}

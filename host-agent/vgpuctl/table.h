@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tables for people: columns as wide as what is in them, two blanks between.
+ */
+#ifndef VGPUCTL_TABLE_H
+#define VGPUCTL_TABLE_H
+
+#include <glib.h>
+
+typedef struct Table Table;
+
+/* @columns: as many as each row will have cells. */
+Table *table_new(guint columns);
+
+void table_free(Table *table);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Table, table_free)
+
+/* The next cell of the row that is being filled; takes @text. NULL or empty is shown as "-". */
+void table_add(Table *table, char *text);
+
+/* Writes it to standard output. The last column is not padded. */
+void table_print(const Table *table);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tells when GPUs, their drivers or what is made of them may have changed, by udev's events.
+ */
+#ifndef VGPUD_HOTPLUG_H
+#define VGPUD_HOTPLUG_H
+
+#include <glib.h>
+
+typedef struct Hotplug Hotplug;
+
+/* Calls @changed from the main loop, once for events that come close together. */
+Hotplug *hotplug_new(void (*changed)(void *data), void *data, GError **error);
+
+void hotplug_free(Hotplug *hotplug);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Hotplug, hotplug_free)
+
+#endif

@@ -1,0 +1,69 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# vgpud on the host with real udev, systemd and D-Bus: what vgpuctl says of the GPUs is so, also after
+# they have changed; and the vGPUs go on without it.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use JSON::PP;
+use VGPU::Test;
+
+my ($red, $blue) = baseline();
+my $gpu = VGPU::Lab::gpu();
+
+sub gpus { return decode_json(VGPU::Lab::host('vgpuctl -o json gpu list')) }
+
+# The GPU as vgpuctl shows it, once $code says that it is so; dies after a while where it never is.
+sub gpu_when {
+    my ($code, $why) = @_;
+    my $seen;
+    for (1 .. 50) {
+        ($seen) = grep { $_->{Address} eq $gpu } @{ gpus() };
+        return $seen if $code->($seen);
+        sleep 0.2;
+    }
+    die "$why: " . JSON::PP->new->canonical->pretty->encode($seen // {});
+}
+
+point('the first call starts vgpud, and it knows the GPU', sub {
+    my $table = VGPU::Lab::host('vgpuctl gpu list');
+    my $seen = gpu_when(sub { $_[0] }, 'not there');
+    my $group = VGPU::Lab::host("basename \$(readlink -f /sys/bus/pci/devices/$gpu/iommu_group)");
+    chomp $group;
+    die "group $seen->{IommuGroup}, and sysfs says $group\n" if $seen->{IommuGroup} ne $group;
+    die "mode $seen->{Mode}, and it is shared\n" if $seen->{Mode} ne 'shared';
+    die "no types\n" if !@{ $seen->{MdevTypes} };
+    return $table . VGPU::Lab::host("vgpuctl gpu show $gpu") . VGPU::Lab::host('vgpuctl topo');
+});
+
+point('a user without rights may look, and not own the name', sub {
+    my $list = VGPU::Lab::host('setpriv --reuid 65534 --regid 65534 --clear-groups vgpuctl gpu list');
+    die "nothing:\n$list" if $list !~ /$gpu/;
+    my $said = VGPU::Lab::host('setpriv --reuid 65534 --regid 65534 --clear-groups vgpud 2>&1', fail => 1);
+    die "it became vgpud\n" if $VGPU::Command::status != 1;
+    return $said;
+});
+
+point('kill -9 of vgpud: both VMs compute on, the next call is answered', sub {
+    my $job = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever');
+    $job->expect(qr/^OK round 1:/m, 120);
+    VGPU::Lab::host('systemctl kill -s KILL vgpud');
+    my $seen = keeps_computing($job, 2);
+    $job->stop;
+    $red->run('pkill -x vk-compute', fail => 1);
+    gpu_when(sub { $_[0] }, 'not there');
+    return "red: $seen; blue: " . computes($blue);
+});
+
+point('a PCI device that is removed and found again is seen to go and to come', sub {
+    my ($other) = VGPU::Lab::host('lspci -Dn -d 8086:10d3') =~ /^(\S+)/;
+    my $before = VGPU::Lab::host('journalctl -q -u vgpud -o cat | grep -c "^GPU"');
+    VGPU::Lab::host("echo 1 >/sys/bus/pci/devices/$other/remove && echo 1 >/sys/bus/pci/rescan && udevadm settle");
+    gpu_when(sub { $_[0]{Mode} eq 'shared' }, 'changed');
+    my $after = VGPU::Lab::host('journalctl -q -u vgpud -o cat | grep -c "^GPU"');
+    die "a network card was taken for a GPU\n" if $after ne $before;
+    return 'the GPU is as it was';
+});
+
+done_testing();

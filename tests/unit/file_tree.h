@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A temporary directory that stands for /. Paths in it begin with a slash.
+ */
+#ifndef TEST_FILE_TREE_H
+#define TEST_FILE_TREE_H
+
+#include <glib.h>
+
+/* The directory's path. */
+char *file_tree_new(void);
+
+/* Removes it with all in it, and frees @root. */
+void file_tree_free(char *root);
+
+/* Writes a file, with its directories. */
+void file_tree_write(const char *root, const char *path, const char *text);
+
+void file_tree_link(const char *root, const char *path, const char *target);
+
+#endif

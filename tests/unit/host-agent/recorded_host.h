@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A host's PCI devices from a file in hosts/: a line for each,
+ *
+ *   PATH KEY=VALUE…
+ *
+ * PATH is its place below /sys/devices, and KEY one of class, vendor, device, driver, group, numa,
+ * link ("CURRENT SPEED/WIDTH,MAX SPEED/WIDTH"), vram, bar, drm, types, totalvfs, vfs, physfn. Lists
+ * have "," in them. Lines that begin with "#" say what the host is.
+ */
+#ifndef TEST_RECORDED_HOST_H
+#define TEST_RECORDED_HOST_H
+
+#include <glib.h>
+
+/* A new file tree with the host's devices in it. */
+char *recorded_host_new(const char *name);
+
+/* Adds one device to a tree, by such a line. */
+void recorded_host_add(const char *root, const char *line);
+
+/* Takes a device away, as when it is unplugged. */
+void recorded_host_remove(const char *root, const char *address);
+
+#endif
