@@ -7,7 +7,7 @@ AGENT_OUT := build/host-agent
 AGENT_TESTS := tests/unit/host-agent
 AGENT_XML := $(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.xml
 AGENT_CFLAGS := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -I$(AGENT_SRC)/inventory \
-	-I$(AGENT_SRC)/dbus -I$(AGENT_SRC)/vgpud -Imdev-driver/registrar -I$(AGENT_OUT) \
+	-I$(AGENT_SRC)/dbus -I$(AGENT_SRC)/vgpud -I$(AGENT_SRC)/doctor -Imdev-driver/registrar -I$(AGENT_OUT) \
 	-DVGPU_VERSION='"$(VERSION)"'
 # Expanded when used, so that targets that don't need them work without them.
 AGENT_PKGS := gio-unix-2.0 libpci libudev json-glib-1.0
@@ -20,9 +20,9 @@ AGENT_SHARED := $(addprefix mdev-driver/registrar/,conf.c units.c hardware.c)
 AGENT_INVENTORY := $(wildcard $(AGENT_SRC)/inventory/*.c) $(AGENT_SHARED)
 AGENT_HEADERS := $(wildcard $(AGENT_SRC)/*/*.h mdev-driver/registrar/*.h)
 VGPUD_SOURCES := $(wildcard $(AGENT_SRC)/vgpud/*.c) $(AGENT_INVENTORY)
-VGPUCTL_SOURCES := $(wildcard $(AGENT_SRC)/vgpuctl/*.c)
+VGPUCTL_SOURCES := $(wildcard $(AGENT_SRC)/vgpuctl/*.c $(AGENT_SRC)/doctor/*.c) $(AGENT_INVENTORY)
 
-UNIT_TESTS += $(AGENT_OUT)/test-inventory $(AGENT_OUT)/test-bus
+UNIT_TESTS += $(addprefix $(AGENT_OUT)/test-,inventory doctor bus)
 
 .PHONY: host-agent install-host-agent
 host-agent: $(AGENT_OUT)/vgpud $(AGENT_OUT)/vgpuctl
@@ -50,6 +50,11 @@ AGENT_TEST_CC = $(CC) -O1 $(AGENT_SANITIZE) $(AGENT_CFLAGS) $(AGENT_PKG_CFLAGS) 
 
 $(AGENT_OUT)/test-inventory: $(AGENT_TESTS)/test-inventory.c $(AGENT_TEST_PARTS) $(AGENT_INVENTORY) \
 		$(AGENT_TEST_HEADERS)
+	@mkdir -p $(AGENT_OUT)
+	$(AGENT_TEST_CC) -o $@ $(filter %.c,$^) $(LDFLAGS) $(AGENT_PKG_LIBS)
+
+$(AGENT_OUT)/test-doctor: $(AGENT_TESTS)/test-doctor.c $(AGENT_TEST_PARTS) $(AGENT_INVENTORY) \
+		$(wildcard $(AGENT_SRC)/doctor/*.c) $(AGENT_TEST_HEADERS)
 	@mkdir -p $(AGENT_OUT)
 	$(AGENT_TEST_CC) -o $@ $(filter %.c,$^) $(LDFLAGS) $(AGENT_PKG_LIBS)
 

@@ -13,16 +13,19 @@
 /**
  * Options
  * @json: print JSON in place of a table
+ * @root: what stands for /, "" in production
  */
 typedef struct {
     gboolean json;
+    const char *root;
 } Options;
 
-/* @args: what follows the verb, NULL terminated. */
+/* @client: NULL for commands that need no vgpud. @args: what follows the verb, NULL terminated. */
 typedef gboolean Command(const Client *client, const Options *options, char **args, GError **error);
 
 Command gpu_list;
 Command gpu_show;
 Command topo;
+Command doctor;
 
 #endif

@@ -12,18 +12,21 @@
  * @verb: NULL: the noun stands alone
  * @args: names of its arguments, for the help text; NULL: none
  * @count: how many
+ * @alone: needs no vgpud
  */
 static const struct verb {
     const char *noun;
     const char *verb;
     const char *args;
     guint count;
+    gboolean alone;
     const char *help;
     Command *run;
 } verbs[] = {
-    {"gpu", "list", NULL, 0, "the GPUs of this host", gpu_list},
-    {"gpu", "show", "GPU", 1, "all about one GPU", gpu_show},
-    {"topo", NULL, NULL, 0, "how near the GPUs are to each other", topo},
+    {"gpu", "list", NULL, 0, FALSE, "the GPUs of this host", gpu_list},
+    {"gpu", "show", "GPU", 1, FALSE, "all about one GPU", gpu_show},
+    {"topo", NULL, NULL, 0, FALSE, "how near the GPUs are to each other", topo},
+    {"doctor", NULL, NULL, 0, TRUE, "what is amiss on this host, and what to do", doctor},
 };
 
 static char *summary(void)
@@ -71,8 +74,9 @@ static gboolean run(char **args, const Options *options, GError **error)
                     verb->args ? verb->args : "");
         return FALSE;
     }
-    client = client_new(error);
-    return client && verb->run(client, options, rest, error);
+    if (!verb->alone && !(client = client_new(error)))
+        return FALSE;
+    return verb->run(client, options, rest, error);
 }
 
 static int report(const GError *error)
@@ -94,10 +98,13 @@ static int report(const GError *error)
     return error->code;
 }
 
-static gboolean parse(int *argc, char ***argv, char **format, gboolean *version, GError **error)
+static gboolean parse(int *argc, char ***argv, char **format, char **root, gboolean *version,
+                      GError **error)
 {
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_STRING, format, "How to print: table, json", "FORMAT"},
+        {"root", 0, 0, G_OPTION_ARG_FILENAME, root, "doctor: use DIR in place of /, for tests",
+         "DIR"},
         {"version", 0, 0, G_OPTION_ARG_NONE, version, "Print the version and end", NULL},
         G_OPTION_ENTRY_NULL,
     };
@@ -122,17 +129,19 @@ static gboolean parse(int *argc, char ***argv, char **format, gboolean *version,
 int main(int argc, char **argv)
 {
     g_autofree char *format = NULL;
+    g_autofree char *root = NULL;
     g_autoptr(GError) error = NULL;
     gboolean version = FALSE;
     Options options = {0};
 
     setlocale(LC_ALL, "");
-    if (!parse(&argc, &argv, &format, &version, &error))
+    if (!parse(&argc, &argv, &format, &root, &version, &error))
         return report(error);
     if (version) {
         puts("vgpuctl " VGPU_VERSION);
         return 0;
     }
+    options.root = root ? root : "";
     options.json = g_strcmp0(format, "json") == 0;
     if (!run(argv + 1, &options, &error))
         return report(error);

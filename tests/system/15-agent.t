@@ -56,6 +56,13 @@ point('kill -9 of vgpud: both VMs compute on, the next call is answered', sub {
     return "red: $seen; blue: " . computes($blue);
 });
 
+point('vgpuctl doctor has no problem with this host, and one where the driver is missing', sub {
+    my $good = VGPU::Lab::host('vgpuctl doctor');
+    my $bad = VGPU::Lab::host('vgpuctl doctor --root /var/empty 2>&1', fail => 1);
+    die "status $VGPU::Command::status:\n$bad" if $VGPU::Command::status != 1 || $bad !~ /^problem +driver:/m;
+    return $good;
+});
+
 point('a PCI device that is removed and found again is seen to go and to come', sub {
     my ($other) = VGPU::Lab::host('lspci -Dn -d 8086:10d3') =~ /^(\S+)/;
     my $before = VGPU::Lab::host('journalctl -q -u vgpud -o cat | grep -c "^GPU"');

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* How the vGPUs that there are do. */
+#include "findings.h"
+
+#define MDEVS "/sys/bus/mdev/devices"
+
+static void check_engine(Examination *exam, const char *uuid)
+{
+    g_autofree char *path = g_strconcat(MDEVS "/", uuid, "/vgpu/failure", NULL);
+    g_autofree char *failure = host_read(exam, path);
+
+    if (failure && *failure)
+        finding_add(exam, FINDING_PROBLEM, "engine",
+                    g_strdup_printf("the engine of vGPU %s gave up: %s", uuid, failure),
+                    g_strdup_printf("journalctl -u vgpu-engine@%s has more; when it is mended: "
+                                    "systemctl restart vgpu-engine@%s",
+                                    uuid, uuid));
+    else if (failure)
+        finding_ok(exam, "engine", "vGPU %s has no complaint", uuid);
+}
+
+void check_engines(Examination *exam)
+{
+    g_auto(GStrv) uuids = host_list(exam, MDEVS);
+
+    for (guint i = 0; uuids[i]; i++)
+        check_engine(exam, uuids[i]);
+}

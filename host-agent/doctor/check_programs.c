@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* What must be installed: a Vulkan driver, and VM tools that know mediated devices. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "findings.h"
+
+/**
+ * struct program
+ * @least: the version that was seen working with ours
+ */
+static const struct program {
+    const char *name;
+    const char *what;
+    guint least[2];
+} programs[] = {
+    {"mdevctl", "mdevctl", {1, 4}},
+    {"qemu-system-x86_64", "QEMU", {10, 0}},
+    {"libvirtd", "libvirt", {11, 3}},
+};
+
+void check_vulkan(Examination *exam)
+{
+    static const char *const dirs[] = {"/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"};
+
+    for (guint i = 0; i < G_N_ELEMENTS(dirs); i++) {
+        g_auto(GStrv) drivers = host_list(exam, dirs[i]);
+        g_autofree char *names = g_strjoinv(", ", drivers);
+
+        if (!drivers[0])
+            continue;
+        finding_ok(exam, "Vulkan", "%s", names);
+        return;
+    }
+    finding_add(exam, FINDING_PROBLEM, "Vulkan", g_strdup("no Vulkan driver is installed"),
+                g_strdup("install the GPU's own, or mesa-vulkan-drivers"));
+}
+
+/* The first number with a dot in what a program says of its version. */
+static gboolean parse_version(const char *text, guint version[2])
+{
+    for (const char *at = text; *at; at++) {
+        char *end;
+
+        if (!g_ascii_isdigit(*at) || (at > text && (g_ascii_isalnum(at[-1]) || at[-1] == '_')))
+            continue;
+        version[0] = (guint)strtoul(at, &end, 10);
+        if (*end != '.' || !g_ascii_isdigit(end[1]))
+            continue;
+        version[1] = (guint)strtoul(end + 1, NULL, 10);
+        return TRUE;
+    }
+    return FALSE;
+}
+
+static gboolean version_of(const char *path, guint version[2])
+{
+    const char *argv[] = {path, "--version", NULL};
+    g_autofree char *out = NULL;
+
+    return g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out,
+                        NULL, NULL, NULL) &&
+           parse_version(out, version);
+}
+
+static void check_program(Examination *exam, const struct program *program)
+{
+    g_autofree char *path = g_find_program_in_path(program->name);
+    guint version[2];
+
+    if (!path)
+        finding_add(exam, FINDING_WARNING, program->what,
+                    g_strdup_printf("%s is not installed, or not in PATH", program->name),
+                    g_strdup("install it where this host runs VMs by it"));
+    else if (!version_of(path, version))
+        finding_add(exam, FINDING_WARNING, program->what,
+                    g_strdup_printf("%s does not say its version", path),
+                    g_strdup_printf("see whether \"%s --version\" works", program->name));
+    else if (version[0] < program->least[0] ||
+             (version[0] == program->least[0] && version[1] < program->least[1]))
+        finding_add(exam, FINDING_WARNING, program->what,
+                    g_strdup_printf("version %u.%u; %u.%u is the oldest that was seen working",
+                                    version[0], version[1], program->least[0], program->least[1]),
+                    g_strdup("upgrade it, if something does not work"));
+    else
+        finding_ok(exam, program->what, "version %u.%u", version[0], version[1]);
+}
+
+void check_programs(Examination *exam)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(programs); i++)
+        check_program(exam, &programs[i]);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "doctor.h"
+
+#include "findings.h"
+#include "sysfs.h"
+
+static void free_finding(void *data)
+{
+    Finding *finding = data;
+
+    g_free(finding->text);
+    g_free(finding->advice);
+    g_free(finding);
+}
+
+void finding_add(Examination *exam, Severity severity, const char *subject, char *text,
+                 char *advice)
+{
+    Finding *finding = g_new0(Finding, 1);
+
+    finding->severity = severity;
+    finding->subject = subject;
+    finding->text = text;
+    finding->advice = advice;
+    g_ptr_array_add(exam->findings, finding);
+}
+
+void finding_ok(Examination *exam, const char *subject, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    finding_add(exam, FINDING_OK, subject, g_strdup_vprintf(format, args), NULL);
+    va_end(args);
+}
+
+gboolean host_has(const Examination *exam, const char *path)
+{
+    g_autofree char *full = g_strconcat(exam->root, path, NULL);
+
+    return g_file_test(full, G_FILE_TEST_EXISTS);
+}
+
+char *host_read(const Examination *exam, const char *path)
+{
+    return sysfs_read(exam->root[0] ? exam->root : "/", path);
+}
+
+GStrv host_list(const Examination *exam, const char *path)
+{
+    g_autofree char *full = g_strconcat(exam->root, path, NULL);
+
+    return sysfs_list(full);
+}
+
+GPtrArray *doctor_examine(const char *root)
+{
+    static Check *const checks[] = {
+        check_module, check_engines, check_vulkan, check_udmabuf, check_lsm,
+        check_kvm,    check_iommu,   check_groups, check_cgroups, check_programs,
+    };
+    Examination exam = {
+        .root = root,
+        .findings = g_ptr_array_new_with_free_func(free_finding),
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(checks); i++)
+        checks[i](&exam);
+    return exam.findings;
+}
+
+const char *severity_name(Severity severity)
+{
+    static const char *const names[] = {
+        [FINDING_OK] = "ok",
+        [FINDING_WARNING] = "warning",
+        [FINDING_PROBLEM] = "problem",
+    };
+
+    return names[severity];
+}

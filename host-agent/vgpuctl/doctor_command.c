@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* vgpuctl doctor: what is amiss on this host, and what to do. Needs no vgpud. */
+#include "doctor.h"
+
+#include <stdio.h>
+
+#include "command.h"
+#include "json.h"
+
+static void print_text(const GPtrArray *findings)
+{
+    for (guint i = 0; i < findings->len; i++) {
+        const Finding *finding = g_ptr_array_index(findings, i);
+
+        printf("%-8s %s: %s\n", severity_name(finding->severity), finding->subject, finding->text);
+        if (finding->advice)
+            printf("%-8s   %s\n", "", finding->advice);
+    }
+}
+
+static void print_json(const GPtrArray *findings)
+{
+    JsonArray *array = json_array_new();
+
+    for (guint i = 0; i < findings->len; i++) {
+        const Finding *finding = g_ptr_array_index(findings, i);
+        JsonObject *object = json_object_new();
+
+        json_object_set_string_member(object, "severity", severity_name(finding->severity));
+        json_object_set_string_member(object, "subject", finding->subject);
+        json_object_set_string_member(object, "text", finding->text);
+        if (finding->advice)
+            json_object_set_string_member(object, "advice", finding->advice);
+        json_array_add_object_element(array, object);
+    }
+    json_print(json_node_init_array(json_node_alloc(), array));
+    json_array_unref(array);
+}
+
+static guint count(const GPtrArray *findings, Severity severity)
+{
+    guint sum = 0;
+
+    for (guint i = 0; i < findings->len; i++)
+        sum += ((const Finding *)g_ptr_array_index(findings, i))->severity == severity;
+    return sum;
+}
+
+gboolean doctor(const Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(GPtrArray) findings = doctor_examine(options->root);
+    guint problems = count(findings, FINDING_PROBLEM);
+
+    (void)client;
+    (void)args;
+    if (options->json)
+        print_json(findings);
+    else
+        print_text(findings);
+    if (!problems)
+        return TRUE;
+    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED,
+                "%u problem%s, without which vGPUs would work", problems, problems > 1 ? "s" : "");
+    return FALSE;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* What the doctor finds on hosts in good and in bad order. */
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "doctor.h"
+#include "file_tree.h"
+#include "recorded_host.h"
+
+#define SECURE_BOOT "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+
+/* A program in the tree's /bin, which is all of PATH, that says so when it is asked for its
+ * version. */
+static void add_program(const char *root, const char *name, const char *version)
+{
+    g_autofree char *path = g_strconcat("/bin/", name, NULL);
+    g_autofree char *full = g_strconcat(root, path, NULL);
+    g_autofree char *script = g_strdup_printf("#!/bin/sh\necho '%s'\n", version);
+
+    file_tree_write(root, path, script);
+    g_assert_cmpint(g_chmod(full, 0755), ==, 0);
+}
+
+/* A host in good order, made from a recorded one. */
+static char *good_host(const char *name)
+{
+    static const char *const files[][2] = {
+        {"/sys/module/mdev_vgpu/version", VGPU_VERSION "\n"},
+        {"/sys/kernel/security/lsm", "lockdown,capability,landlock,yama,apparmor\n"},
+        {"/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory hugetlb pids rdma misc\n"},
+        {"/sys/class/iommu/dmar0/uevent", ""},
+        {"/sys/class/misc/kvm", ""},
+        {"/sys/class/misc/udmabuf", ""},
+        {"/usr/share/vulkan/icd.d/radeon_icd.json", "{}\n"},
+    };
+    char *root = recorded_host_new(name);
+    g_autofree char *path = g_strconcat(root, "/bin", NULL);
+
+    for (guint i = 0; i < G_N_ELEMENTS(files); i++)
+        file_tree_write(root, files[i][0], files[i][1]);
+    add_program(root, "mdevctl", "mdevctl 1.4.0");
+    add_program(root, "qemu-system-x86_64", "QEMU emulator version 10.0.13 (Debian 1:10.0.13)");
+    add_program(root, "libvirtd", "libvirtd (libvirt) 11.3.0");
+    g_assert_true(g_setenv("PATH", path, TRUE));
+    return root;
+}
+
+static void remove_file(const char *root, const char *path)
+{
+    g_autofree char *full = g_strconcat(root, path, NULL);
+
+    g_assert_cmpint(unlink(full), ==, 0);
+}
+
+/* The finding on @subject that is not "ok"; NULL where there is none. */
+static const Finding *complaint(const GPtrArray *findings, const char *subject)
+{
+    for (guint i = 0; i < findings->len; i++) {
+        const Finding *finding = g_ptr_array_index(findings, i);
+
+        if (finding->severity != FINDING_OK && g_str_equal(finding->subject, subject))
+            return finding;
+    }
+    return NULL;
+}
+
+static guint complaints(const GPtrArray *findings)
+{
+    guint sum = 0;
+
+    for (guint i = 0; i < findings->len; i++) {
+        const Finding *finding = g_ptr_array_index(findings, i);
+
+        g_test_message("%s: %s: %s", severity_name(finding->severity), finding->subject,
+                       finding->text);
+        g_assert_true((finding->severity == FINDING_OK) == (finding->advice == NULL));
+        sum += finding->severity != FINDING_OK;
+    }
+    return sum;
+}
+
+/* Exactly one complaint, of that kind, on that subject, with these words in its text or its advice.
+ */
+static void assert_one(const char *root, Severity severity, const char *subject, const char *words)
+{
+    g_autoptr(GPtrArray) findings = doctor_examine(root);
+    const Finding *found = complaint(findings, subject);
+
+    g_assert_cmpuint(complaints(findings), ==, 1);
+    g_assert_nonnull(found);
+    g_assert_cmpint(found->severity, ==, severity);
+    g_assert_true(strstr(found->text, words) || strstr(found->advice, words));
+}
+
+static void test_good(void)
+{
+    char *root = good_host("shared");
+    g_autoptr(GPtrArray) findings = doctor_examine(root);
+
+    g_assert_cmpuint(complaints(findings), ==, 0);
+    g_assert_cmpuint(findings->len, >=, 11);
+    file_tree_free(root);
+}
+
+/* One thing is missing at a time. */
+static void test_missing(void)
+{
+    static const struct {
+        const char *file;
+        Severity severity;
+        const char *subject;
+        const char *words;
+    } cases[] = {
+        {"/sys/class/misc/kvm", FINDING_WARNING, "KVM", "VT-x"},
+        {"/sys/class/misc/udmabuf", FINDING_WARNING, "udmabuf", "modprobe udmabuf"},
+        {"/sys/kernel/security/lsm", FINDING_PROBLEM, "Landlock", "lsm="},
+        {"/sys/fs/cgroup/cgroup.controllers", FINDING_WARNING, "cgroups", "\"cpu\""},
+        {"/usr/share/vulkan/icd.d/radeon_icd.json", FINDING_PROBLEM, "Vulkan", "install"},
+        {"/bin/mdevctl", FINDING_WARNING, "mdevctl", "not installed"},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        char *root = good_host("shared");
+
+        remove_file(root, cases[i].file);
+        assert_one(root, cases[i].severity, cases[i].subject, cases[i].words);
+        file_tree_free(root);
+    }
+}
+
+static void test_module(void)
+{
+    char *root = good_host("shared");
+    g_autofree char *dir = g_strconcat(root, "/sys/module/mdev_vgpu", NULL);
+
+    file_tree_write(root, "/sys/module/mdev_vgpu/version", "0.0.9\n");
+    assert_one(root, FINDING_WARNING, "driver", "0.0.9");
+    remove_file(root, "/sys/module/mdev_vgpu/version");
+    g_assert_cmpint(rmdir(dir), ==, 0);
+    assert_one(root, FINDING_PROBLEM, "driver", "dkms status");
+    file_tree_free(root);
+}
+
+static void test_secure_boot(void)
+{
+    static const char on[] = {6, 0, 0, 0, 1};
+    char *root = good_host("shared");
+    g_autofree char *dir = g_strconcat(root, "/sys/module/mdev_vgpu", NULL);
+    g_autofree char *variable = g_strconcat(root, SECURE_BOOT, NULL);
+
+    file_tree_write(root, SECURE_BOOT, "");
+    g_assert_true(g_file_set_contents(variable, on, sizeof(on), NULL));
+    g_autoptr(GPtrArray) findings = doctor_examine(root);
+    g_assert_cmpuint(complaints(findings), ==, 0); /* nothing to say while the module is loaded */
+    remove_file(root, "/sys/module/mdev_vgpu/version");
+    g_assert_cmpint(rmdir(dir), ==, 0);
+    assert_one(root, FINDING_PROBLEM, "driver", "mokutil --import");
+    file_tree_free(root);
+}
+
+static void test_versions(void)
+{
+    char *root = good_host("shared");
+
+    add_program(root, "qemu-system-x86_64", "QEMU emulator version 7.2.22 (Debian 1:7.2)");
+    assert_one(root, FINDING_WARNING, "QEMU", "7.2; 10.0");
+    add_program(root, "qemu-system-x86_64", "hello");
+    assert_one(root, FINDING_WARNING, "QEMU", "does not say");
+    add_program(root, "qemu-system-x86_64", "QEMU emulator version 11.1");
+    add_program(root, "mdevctl", "mdevctl 1.10.0");
+    g_autoptr(GPtrArray) findings = doctor_examine(root);
+    g_assert_cmpuint(complaints(findings), ==, 0);
+    file_tree_free(root);
+}
+
+static void test_groups(void)
+{
+    char *root = good_host("laptop");
+
+    assert_one(root, FINDING_WARNING, "IOMMU group", "0000:01:00.1, which the host uses");
+    file_tree_free(root);
+    root = good_host("empty");
+    assert_one(root, FINDING_WARNING, "GPU", "no GPU");
+    file_tree_free(root);
+}
+
+static void test_engine(void)
+{
+    char *root = good_host("shared");
+
+    file_tree_write(root, "/sys/bus/mdev/devices/aa/vgpu/failure", "\n");
+    file_tree_write(root, "/sys/bus/mdev/devices/bb/vgpu/failure", "no Vulkan device\n");
+    assert_one(root, FINDING_PROBLEM, "engine", "vGPU bb gave up: no Vulkan device");
+    file_tree_free(root);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/doctor/good", test_good);
+    g_test_add_func("/doctor/missing", test_missing);
+    g_test_add_func("/doctor/module", test_module);
+    g_test_add_func("/doctor/secure-boot", test_secure_boot);
+    g_test_add_func("/doctor/versions", test_versions);
+    g_test_add_func("/doctor/groups", test_groups);
+    g_test_add_func("/doctor/engine", test_engine);
+    return g_test_run();
+}
