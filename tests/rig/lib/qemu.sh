@@ -58,11 +58,13 @@ qemu_port() {
         printf '%x.%x' $((16 + $2 / 8)) $(($2 % 8)))${3:-}")
 }
 
+# Without event_idx: QEMU 10.0's virtqueue_pop() sets avail_event and reads the available index without a
+# barrier in between, so that now and then a doorbell is lost, and with it the GPU.
 qemu_gpu() {
     if [ "$UP_GPU" = pci ]; then
         qemu_port gpu 1
         QEMU_ARGS+=(
-            -device "virtio-gpu-gl-pci,bus=gpu,venus=on,blob=on,hostmem=1G,iommu_platform=on,ats=on,disable-legacy=on"
+            -device "virtio-gpu-gl-pci,bus=gpu,venus=on,blob=on,hostmem=1G,event_idx=off,iommu_platform=on,ats=on,disable-legacy=on"
             -display sdl,gl=on
         )
     else
