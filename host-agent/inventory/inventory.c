@@ -41,6 +41,11 @@ void inventory_free(Inventory *inventory)
     g_free(inventory);
 }
 
+const char *inventory_root(const Inventory *inventory)
+{
+    return inventory->root;
+}
+
 /* Data-centre GPUs without a display call themselves 3D controllers or accelerators. */
 static gboolean is_gpu(const PciDevice *device)
 {

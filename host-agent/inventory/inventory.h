@@ -15,6 +15,8 @@ Inventory *inventory_new(const char *root);
 void inventory_free(Inventory *inventory);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Inventory, inventory_free)
 
+const char *inventory_root(const Inventory *inventory);
+
 /* Reads all of it anew; of Gpu, in the order of their addresses. */
 GPtrArray *inventory_read(Inventory *inventory);
 

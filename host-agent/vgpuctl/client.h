@@ -14,7 +14,7 @@ GQuark vgpuctl_error_quark(void);
 typedef enum {
     VGPUCTL_FAILED = 1,      /* vgpud said no, or could not */
     VGPUCTL_USAGE = 2,       /* the command line */
-    VGPUCTL_NOT_FOUND = 3,   /* no such GPU */
+    VGPUCTL_NOT_FOUND = 3,   /* no such GPU or vGPU */
     VGPUCTL_UNREACHABLE = 4, /* no vgpud on the bus */
 } VgpuctlError;
 

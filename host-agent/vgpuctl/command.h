@@ -23,9 +23,11 @@ typedef struct {
 /* @client: NULL for commands that need no vgpud. @args: what follows the verb, NULL terminated. */
 typedef gboolean Command(const Client *client, const Options *options, char **args, GError **error);
 
-Command gpu_list;
-Command gpu_show;
-Command topo;
-Command doctor;
+Command gpu_list_command;
+Command gpu_show_command;
+Command vgpu_list_command;
+Command vgpu_show_command;
+Command topo_command;
+Command doctor_command;
 
 #endif

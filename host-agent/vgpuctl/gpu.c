@@ -5,15 +5,7 @@
 #include "command.h"
 #include "json.h"
 #include "table.h"
-
-/* "16.0 GiB"; GLib writes it with a blank that does not break, which scripts do not expect. */
-static char *bytes_text(guint64 bytes)
-{
-    g_autofree char *text = g_format_size_full(bytes, G_FORMAT_SIZE_IEC_UNITS);
-    g_auto(GStrv) words = g_strsplit(text, "\u00a0", -1);
-
-    return bytes ? g_strjoinv(" ", words) : NULL;
-}
+#include "text.h"
 
 /* "16.0 GT/s x16" */
 static char *link_text(guint speed, guint width)
@@ -38,13 +30,13 @@ static void add_row(Table *table, VgpuGpu *gpu)
     table_add(table, g_strdup(vgpu_gpu_get_address(gpu)));
     table_add(table, g_strdup(vgpu_gpu_get_mode(gpu)));
     table_add(table, g_strdup(vgpu_gpu_get_driver(gpu)));
-    table_add(table, bytes_text(vgpu_gpu_get_vram(gpu)));
+    table_add(table, text_of_bytes(vgpu_gpu_get_vram(gpu)));
     table_add(table, node >= 0 ? g_strdup_printf("%d", node) : NULL);
     table_add(table, g_strdup(vgpu_gpu_get_iommu_group(gpu)));
     table_add(table, g_strdup(vgpu_gpu_get_name(gpu)));
 }
 
-gboolean gpu_list(const Client *client, const Options *options, char **args, GError **error)
+gboolean gpu_list_command(const Client *client, const Options *options, char **args, GError **error)
 {
     static const char *const heads[] = {"GPU", "MODE", "DRIVER", "VRAM", "NUMA", "GROUP", "NAME"};
     g_autoptr(GPtrArray) gpus = client_gpus(client);
@@ -81,7 +73,7 @@ static void add_list(Table *table, const char *name, const char *const *list)
 
 static char *vram_text(VgpuGpu *gpu)
 {
-    g_autofree char *bytes = bytes_text(vgpu_gpu_get_vram(gpu));
+    g_autofree char *bytes = text_of_bytes(vgpu_gpu_get_vram(gpu));
 
     return bytes ? g_strdup_printf("%s (%s)", bytes, vgpu_gpu_get_vram_source(gpu)) : NULL;
 }
@@ -120,7 +112,7 @@ static void add_gpu(Table *table, VgpuGpu *gpu)
     add_pair(table, "Virtual function of", g_strdup(vgpu_gpu_get_physical_function(gpu)));
 }
 
-gboolean gpu_show(const Client *client, const Options *options, char **args, GError **error)
+gboolean gpu_show_command(const Client *client, const Options *options, char **args, GError **error)
 {
     g_autoptr(VgpuGpu) gpu = client_gpu(client, args[0], error);
     g_autoptr(Table) table = table_new(2);

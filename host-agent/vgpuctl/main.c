@@ -23,10 +23,12 @@ static const struct verb {
     const char *help;
     Command *run;
 } verbs[] = {
-    {"gpu", "list", NULL, 0, FALSE, "the GPUs of this host", gpu_list},
-    {"gpu", "show", "GPU", 1, FALSE, "all about one GPU", gpu_show},
-    {"topo", NULL, NULL, 0, FALSE, "how near the GPUs are to each other", topo},
-    {"doctor", NULL, NULL, 0, TRUE, "what is amiss on this host, and what to do", doctor},
+    {"gpu", "list", NULL, 0, FALSE, "the GPUs of this host", gpu_list_command},
+    {"gpu", "show", "GPU", 1, FALSE, "all about one GPU", gpu_show_command},
+    {"vgpu", "list", NULL, 0, FALSE, "the vGPUs that there are", vgpu_list_command},
+    {"vgpu", "show", "UUID", 1, FALSE, "all about one vGPU", vgpu_show_command},
+    {"topo", NULL, NULL, 0, FALSE, "how near the GPUs are to each other", topo_command},
+    {"doctor", NULL, NULL, 0, TRUE, "what is amiss on this host, and what to do", doctor_command},
 };
 
 static char *summary(void)

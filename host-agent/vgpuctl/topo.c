@@ -49,7 +49,7 @@ static void print_json(char **gpus, GVariant *distances)
     json_object_unref(object);
 }
 
-gboolean topo(const Client *client, const Options *options, char **args, GError **error)
+gboolean topo_command(const Client *client, const Options *options, char **args, GError **error)
 {
     g_autoptr(VgpuManager) manager = client_manager(client, error);
     g_auto(GStrv) gpus = NULL;

@@ -4,6 +4,7 @@
 #include "bus_names.h"
 #include "gpu_object.h"
 #include "topology.h"
+#include "vgpu_list.h"
 
 struct Host {
     Inventory *inventory;
@@ -46,6 +47,16 @@ static gboolean handle_get_topology(VgpuManager *interface, GDBusMethodInvocatio
     return TRUE;
 }
 
+static gboolean handle_list_vgpus(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                                  void *data)
+{
+    const Host *host = data;
+
+    vgpu_manager_complete_list_vgpus(interface, invocation,
+                                     vgpu_list(inventory_root(host->inventory)));
+    return TRUE;
+}
+
 static void export_manager(Host *host)
 {
     g_autoptr(VgpuObjectSkeleton) object = vgpu_object_skeleton_new(VGPU_MANAGER_PATH);
@@ -53,6 +64,7 @@ static void export_manager(Host *host)
 
     vgpu_manager_set_version(interface, VGPU_VERSION);
     g_signal_connect(interface, "handle-get-topology", G_CALLBACK(handle_get_topology), host);
+    g_signal_connect(interface, "handle-list-vgpus", G_CALLBACK(handle_list_vgpus), host);
     vgpu_object_skeleton_set_manager(object, interface);
     g_dbus_object_manager_server_export(host->manager, G_DBUS_OBJECT_SKELETON(object));
 }

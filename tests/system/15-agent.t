@@ -37,6 +37,18 @@ point('the first call starts vgpud, and it knows the GPU', sub {
     return $table . VGPU::Lab::host("vgpuctl gpu show $gpu") . VGPU::Lab::host('vgpuctl topo');
 });
 
+point('it knows both vGPUs, and their counters as the driver has them', sub {
+    my @vgpus = @{ decode_json(VGPU::Lab::host('vgpuctl -o json vgpu list')) };
+    for my $tenant ($red, $blue) {
+        my ($seen) = grep { $_->{Uuid} eq $tenant->{vgpu}{uuid} } @vgpus or die "$tenant->{name}'s is missing\n";
+        die "it is $seen->{Device}, $seen->{Engine}\n" if "$seen->{Device} $seen->{Engine}" ne 'running ready';
+        die "GPU $seen->{Gpu}\n" if $seen->{Gpu} ne $gpu;
+        my ($before, $after) = ($seen->{Requests}, $tenant->{vgpu}->attribute('requests'));
+        die "$before requests, and the driver has $after\n" if !$before || $before > $after;
+    }
+    return VGPU::Lab::host('vgpuctl vgpu list');
+});
+
 point('a user without rights may look, and not own the name', sub {
     my $list = VGPU::Lab::host('setpriv --reuid 65534 --regid 65534 --clear-groups vgpuctl gpu list');
     die "nothing:\n$list" if $list !~ /$gpu/;

@@ -131,6 +131,26 @@ void recorded_host_add(const char *root, const char *line)
     }
 }
 
+void recorded_host_add_vgpu(const char *root, const char *path, const char *uuid, const char *type,
+                            const char *attributes)
+{
+    g_auto(GStrv) list = g_strsplit(attributes, "|", -1);
+    g_autofree char *dir = g_strdup_printf("/sys/devices/%s/%s", path, uuid);
+    g_autofree char *link = g_strconcat("/sys/bus/mdev/devices/", uuid, NULL);
+    g_autofree char *target = g_strdup_printf("../../../devices/%s/%s", path, uuid);
+    g_autofree char *type_link = g_strconcat("../mdev_supported_types/", type, NULL);
+    struct device device = {.root = root, .dir = dir};
+
+    file_tree_link(root, link, target);
+    write_link(&device, "mdev_type", type_link);
+    for (guint i = 0; list[i]; i++) {
+        g_auto(GStrv) pair = g_strsplit(list[i], "=", 2);
+        g_autofree char *name = g_strconcat("vgpu/", pair[0], NULL);
+
+        write_file(&device, name, pair[1]);
+    }
+}
+
 void recorded_host_remove(const char *root, const char *address)
 {
     g_autofree char *link = g_strconcat(root, "/sys/bus/pci/devices/", address, NULL);

@@ -19,6 +19,14 @@ char *recorded_host_new(const char *name);
 /* Adds one device to a tree, by such a line. */
 void recorded_host_add(const char *root, const char *line);
 
+/*
+ * Adds a vGPU of ours on the device at @path below /sys/devices. @attributes: "KEY=VALUE" separated
+ * by
+ * "|", files of its directory "vgpu".
+ */
+void recorded_host_add_vgpu(const char *root, const char *path, const char *uuid, const char *type,
+                            const char *attributes);
+
 /* Takes a device away, as when it is unplugged. */
 void recorded_host_remove(const char *root, const char *address);
 

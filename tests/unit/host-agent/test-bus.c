@@ -126,6 +126,31 @@ static void test_gpu(void)
     agent_close(&agent);
 }
 
+#define UUID "c0ffee00-0000-4000-8000-000000000001"
+
+static void test_vgpu(void)
+{
+    struct agent agent;
+
+    agent_open(&agent, "shared");
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    assert_says("-o json vgpu list", 0, "[]", "");
+    recorded_host_add_vgpu(agent.root, "pci0000:00/0000:00:01.0/0000:02:00.0", UUID,
+                           "amdgpu-vgpu-half",
+                           "state=device=running engine=ready|failure=|vram_bytes=8589934592|"
+                           "window_bytes=268435456|weight=100|cap=50|priority=-1|requests=12345|"
+                           "doorbells=17|interrupts=18|engine_losses=2");
+    /* One of another vendor's, without our attributes. */
+    file_tree_write(agent.root, "/sys/bus/mdev/devices/deadbeef/uevent", "");
+    assert_says("vgpu list", 0,
+                UUID "  0000:02:00.0  amdgpu-vgpu-half  running  ready   8.0 GiB  100     50", "");
+    assert_says("vgpu show C0FFEE00-0000-4000-8000-000000000001", 0, "Engines lost:    2", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Priority\" : -1", "");
+    assert_says("-o json vgpu list", 0, "\"Requests\" : 12345", "");
+    assert_says("vgpu show deadbeef", 3, "", "there is no vGPU deadbeef");
+    agent_close(&agent);
+}
+
 static void test_topo(void)
 {
     struct agent agent;
@@ -178,6 +203,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/bus/gpu", test_gpu);
+    g_test_add_func("/bus/vgpu", test_vgpu);
     g_test_add_func("/bus/topo", test_topo);
     g_test_add_func("/bus/errors", test_errors);
     g_test_add_func("/bus/hotplug", test_hotplug);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Numbers as people read them.
+ */
+#ifndef VGPUCTL_TEXT_H
+#define VGPUCTL_TEXT_H
+
+#include <glib.h>
+
+/* "16.0 GiB"; NULL for 0, which means that it is not known. To be freed. */
+char *text_of_bytes(guint64 bytes);
+
+#endif

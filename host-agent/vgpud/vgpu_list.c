@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include "vgpu_list.h"
+
+#include "vgpu.h"
+
+static void add_text(GVariantBuilder *dict, const char *key, const char *text)
+{
+    g_variant_builder_add(dict, "{sv}", key, g_variant_new_string(text ? text : ""));
+}
+
+static void add_number(GVariantBuilder *dict, const char *key, guint64 number)
+{
+    g_variant_builder_add(dict, "{sv}", key, g_variant_new_uint64(number));
+}
+
+static GVariant *dictionary(const Vgpu *vgpu)
+{
+    GVariantBuilder dict;
+
+    g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
+    add_text(&dict, "Uuid", vgpu->uuid);
+    add_text(&dict, "Gpu", vgpu->gpu);
+    add_text(&dict, "Type", vgpu->type);
+    add_text(&dict, "Device", vgpu->device);
+    add_text(&dict, "Engine", vgpu->engine);
+    add_text(&dict, "Failure", vgpu->failure);
+    add_number(&dict, "Vram", vgpu->vram);
+    add_number(&dict, "Window", vgpu->window);
+    g_variant_builder_add(&dict, "{sv}", "Weight", g_variant_new_uint32(vgpu->weight));
+    g_variant_builder_add(&dict, "{sv}", "Cap", g_variant_new_uint32(vgpu->cap));
+    g_variant_builder_add(&dict, "{sv}", "Priority", g_variant_new_int32(vgpu->priority));
+    add_number(&dict, "Requests", vgpu->requests);
+    add_number(&dict, "Doorbells", vgpu->doorbells);
+    add_number(&dict, "Interrupts", vgpu->interrupts);
+    add_number(&dict, "EngineLosses", vgpu->engine_losses);
+    return g_variant_builder_end(&dict);
+}
+
+GVariant *vgpu_list(const char *root)
+{
+    g_autoptr(GPtrArray) vgpus = vgpus_read(root);
+    GVariantBuilder list;
+
+    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
+    for (guint i = 0; i < vgpus->len; i++)
+        g_variant_builder_add_value(&list, dictionary(g_ptr_array_index(vgpus, i)));
+    return g_variant_builder_end(&list);
+}
