@@ -96,24 +96,3 @@ const char *gpu_mode_name(GpuMode mode)
 
     return names[mode];
 }
-
-static gboolean same_list(GStrv a, GStrv b)
-{
-    return g_strv_equal((const char *const *)a, (const char *const *)b);
-}
-
-static gboolean same_link(PciLink a, PciLink b)
-{
-    return a.speed == b.speed && a.width == b.width;
-}
-
-gboolean gpu_equal(const Gpu *a, const Gpu *b)
-{
-    return g_str_equal(a->pci->address, b->pci->address) && g_str_equal(a->name, b->name) &&
-           a->mode == b->mode && a->vram == b->vram &&
-           g_strcmp0(a->pci->driver, b->pci->driver) == 0 &&
-           g_strcmp0(a->pci->iommu_group, b->pci->iommu_group) == 0 && a->pci->vfs == b->pci->vfs &&
-           same_link(a->pci->link, b->pci->link) && same_list(a->drm_nodes, b->drm_nodes) &&
-           same_list(a->group, b->group) && same_list(a->group_in_use, b->group_in_use) &&
-           same_list(a->types, b->types);
-}

@@ -47,7 +47,4 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Gpu, gpu_free)
 /* "host", "shared", "passthrough", "partitioned" */
 const char *gpu_mode_name(GpuMode mode);
 
-/* Whether two readings of a GPU are the same to everyone who sees them. */
-gboolean gpu_equal(const Gpu *a, const Gpu *b);
-
 #endif
