@@ -22,7 +22,7 @@ AGENT_HEADERS := $(wildcard $(AGENT_SRC)/*/*.h mdev-driver/registrar/*.h)
 VGPUD_SOURCES := $(wildcard $(AGENT_SRC)/vgpud/*.c) $(AGENT_INVENTORY)
 VGPUCTL_SOURCES := $(wildcard $(AGENT_SRC)/vgpuctl/*.c $(AGENT_SRC)/doctor/*.c) $(AGENT_INVENTORY)
 
-UNIT_TESTS += $(addprefix $(AGENT_OUT)/test-,inventory doctor bus)
+UNIT_TESTS += $(addprefix $(AGENT_OUT)/test-,inventory doctor bus) $(AGENT_TESTS)/completion.t
 
 .PHONY: host-agent install-host-agent
 host-agent: $(AGENT_OUT)/vgpud $(AGENT_OUT)/vgpuctl
@@ -64,6 +64,8 @@ $(AGENT_OUT)/test-bus: $(AGENT_TESTS)/test-bus.c $(AGENT_TEST_PARTS) $(AGENT_INV
 		$(AGENT_TEST_HEADERS) $(AGENT_OUT)/vgpuctl
 	$(AGENT_TEST_CC) -o $@ $(filter %.c %.o,$^) $(LDFLAGS) $(AGENT_PKG_LIBS)
 
+$(AGENT_TESTS)/completion.t: $(AGENT_OUT)/vgpuctl
+
 install-host-agent: host-agent
 	install -D -m 0755 $(AGENT_OUT)/vgpud $(DESTDIR)$(PREFIX)/sbin/vgpud
 	install -D -m 0755 $(AGENT_OUT)/vgpuctl $(DESTDIR)$(PREFIX)/bin/vgpuctl
@@ -72,5 +74,7 @@ install-host-agent: host-agent
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/dbus-1/system.d $(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.conf
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/dbus-1/system-services \
 		$(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.service
+	install -D -m 0644 $(AGENT_SRC)/vgpuctl/vgpuctl.bash \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/vgpuctl
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(AGENT_SRC)/vgpuctl/vgpuctl.1
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(AGENT_SRC)/vgpud/vgpud.8

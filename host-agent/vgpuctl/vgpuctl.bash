@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+# bash completion for vgpuctl(1): commands from its own help, GPUs and vGPUs from its lists.
+
+# The first column of a list, without its head.
+_vgpuctl_names() { vgpuctl "$@" 2>/dev/null | awk 'NR > 1 { print $1 }'; }
+
+# The commands' words at a place: what stands after $1 in vgpuctl's help.
+_vgpuctl_words() {
+    vgpuctl --help 2>/dev/null |
+        awk -v before="$1" '/^Commands:/ { on = 1; next } /^$/ { on = 0 }
+            on && before == "" { print $1 }
+            on && before != "" && $1 == before && $2 ~ /^[a-z]+$/ && /^  [a-z]+ [a-z]+ / { print $2 }' |
+        sort -u
+}
+
+_vgpuctl() {
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} word words=()
+
+    case $previous in
+    -o | --output) mapfile -t COMPREPLY < <(compgen -W 'table json' -- "$current"); return ;;
+    esac
+    if [[ $current == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W '-o --output --version --help' -- "$current")
+        return
+    fi
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        case $word in
+        -* | table | json) ;;
+        *) words+=("$word") ;;
+        esac
+    done
+    case ${words[*]} in
+    'gpu show') word=$(_vgpuctl_names gpu list) ;;
+    'vgpu show') word=$(_vgpuctl_names vgpu list) ;;
+    *) if ((${#words[@]} < 2)); then word=$(_vgpuctl_words "${words[0]}"); else word=; fi ;;
+    esac
+    # Addresses have colons, which bash takes for the ends of words.
+    mapfile -t COMPREPLY < <(compgen -W "$word" -- "$current")
+    declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$current"
+}
+
+complete -F _vgpuctl vgpuctl
