@@ -28,6 +28,7 @@ Command gpu_show_command;
 Command vgpu_list_command;
 Command vgpu_show_command;
 Command topo_command;
+Command events_command;
 Command doctor_command;
 
 #endif

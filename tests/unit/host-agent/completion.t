@@ -38,7 +38,7 @@ offers() {
     fi
 }
 
-offers 'doctor gpu topo vgpu' ''
+offers 'doctor events gpu topo vgpu' ''
 offers 'vgpu' v
 offers 'list show' gpu ''
 offers 'show' vgpu s

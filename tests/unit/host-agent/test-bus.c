@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The agent on a bus of the test's own, and vgpuctl as a user calls it. */
 #include <gio/gio.h>
+#include <signal.h>
 #include <string.h>
 
 #include "bus_names.h"
@@ -183,6 +184,12 @@ static void test_no_agent(void)
     assert_says("gpu list", 4, "", "vgpud can't be reached");
 }
 
+static void line_came(GObject *stream, GAsyncResult *answer, void *data)
+{
+    (void)stream;
+    *(GAsyncResult **)data = g_object_ref(answer);
+}
+
 /* A GPU that comes, changes and goes is seen by who asks next. */
 static void test_hotplug(void)
 {
@@ -199,6 +206,68 @@ static void test_hotplug(void)
     agent_close(&agent);
 }
 
+/* The next line that a running command prints. */
+static char *next_line(GDataInputStream *stream)
+{
+    GAsyncResult *answer = NULL;
+    char *line;
+
+    g_data_input_stream_read_line_async(stream, G_PRIORITY_DEFAULT, NULL, line_came, &answer);
+    while (!answer)
+        g_main_context_iteration(NULL, TRUE);
+    line = g_data_input_stream_read_line_finish(stream, answer, NULL, NULL);
+    g_object_unref(answer);
+    g_assert_nonnull(line);
+    return line;
+}
+
+static void assert_event(GDataInputStream *stream, const char *words)
+{
+    g_autofree char *line = next_line(stream);
+
+    g_test_message("%s", line);
+    g_assert_nonnull(strstr(line, words));
+}
+
+/* Until the command that was started listens: it has asked for all objects then. */
+static void wait_until_it_listens(struct agent *agent)
+{
+    for (guint i = 0; i < 200; i++) {
+        g_main_context_iteration(NULL, FALSE);
+        g_usleep(5000);
+    }
+    host_refresh(agent->host);
+}
+
+static void test_events(void)
+{
+    static const char gpu[] = "pci0000:00/0000:00:05.0 class=0x030000 vendor=0x1af4 device=0x1050";
+    struct agent agent;
+    GSubprocess *process;
+    GDataInputStream *stream;
+
+    agent_open(&agent, "empty");
+    process = g_subprocess_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE, NULL, VGPUCTL, "events", NULL);
+    g_assert_nonnull(process);
+    stream = g_data_input_stream_new(g_subprocess_get_stdout_pipe(process));
+    wait_until_it_listens(&agent);
+    recorded_host_add(agent.root, gpu);
+    host_refresh(agent.host);
+    assert_event(stream, "GPU 0000:00:05.0 added");
+    file_tree_link(agent.root, "/sys/devices/pci0000:00/0000:00:05.0/driver",
+                   "/sys/bus/pci/drivers/vfio-pci");
+    host_refresh(agent.host);
+    assert_event(stream, "changed Driver='vfio-pci' Mode='passthrough'");
+    recorded_host_remove(agent.root, "0000:00:05.0");
+    host_refresh(agent.host);
+    assert_event(stream, "GPU 0000:00:05.0 removed");
+    g_subprocess_send_signal(process, SIGTERM);
+    g_assert_true(g_subprocess_wait_check(process, NULL, NULL));
+    g_object_unref(stream);
+    g_object_unref(process);
+    agent_close(&agent);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -207,6 +276,7 @@ int main(int argc, char **argv)
     g_test_add_func("/bus/topo", test_topo);
     g_test_add_func("/bus/errors", test_errors);
     g_test_add_func("/bus/hotplug", test_hotplug);
+    g_test_add_func("/bus/events", test_events);
     g_test_add_func("/bus/no-agent", test_no_agent);
     return g_test_run();
 }

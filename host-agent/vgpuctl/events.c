@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* vgpuctl events: what happens to the GPUs, line by line, until it is told to end. */
+#include <glib-unix.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "json.h"
+
+/* One event of the GPU at @address. @changed: its properties that have new values, NULL: none. */
+static void print_json(const char *address, const char *event, GVariant *changed)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+    g_autofree char *time = g_date_time_format_iso8601(now);
+    g_autoptr(JsonNode) node = json_node_alloc();
+    g_autofree char *text = NULL;
+    JsonObject *object = json_object_new();
+
+    json_object_set_string_member(object, "time", time);
+    json_object_set_string_member(object, "gpu", address);
+    json_object_set_string_member(object, "event", event);
+    if (changed)
+        json_object_set_member(object, "changed", json_gvariant_serialize(changed));
+    json_node_init_object(node, object);
+    json_object_unref(object);
+    text = json_to_string(node, FALSE);
+    puts(text);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* " Driver='vfio-pci' Mode='passthrough'", sorted. */
+static char *text_of_changed(GVariant *changed)
+{
+    g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(g_free);
+    const char *name;
+    GVariantIter iter;
+    GVariant *value;
+
+    g_variant_iter_init(&iter, changed);
+    while (g_variant_iter_next(&iter, "{&sv}", &name, &value)) {
+        g_autofree char *text = g_variant_print(value, FALSE);
+
+        g_ptr_array_add(words, g_strdup_printf(" %s=%s", name, text));
+        g_variant_unref(value);
+    }
+    g_ptr_array_sort(words, by_name);
+    g_ptr_array_add(words, NULL);
+    return g_strjoinv("", (char **)words->pdata);
+}
+
+static void print_text(const char *address, const char *event, GVariant *changed)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_local();
+    g_autofree char *time = g_date_time_format(now, "%F %T");
+    g_autofree char *what = changed ? text_of_changed(changed) : NULL;
+
+    printf("%s  GPU %s %s%s\n", time, address, event, what ? what : "");
+}
+
+static void print_event(const Options *options, GDBusObject *object, const char *event,
+                        GVariant *changed)
+{
+    g_autoptr(VgpuGpu) gpu = vgpu_object_get_gpu(VGPU_OBJECT(object));
+
+    if (!gpu)
+        return;
+    if (options->json)
+        print_json(vgpu_gpu_get_address(gpu), event, changed);
+    else
+        print_text(vgpu_gpu_get_address(gpu), event, changed);
+    fflush(stdout);
+}
+
+static void added(GDBusObjectManager *manager, GDBusObject *object, void *options)
+{
+    (void)manager;
+    print_event(options, object, "added", NULL);
+}
+
+static void removed(GDBusObjectManager *manager, GDBusObject *object, void *options)
+{
+    (void)manager;
+    print_event(options, object, "removed", NULL);
+}
+
+static void changed(GDBusObjectManagerClient *manager, GDBusObjectProxy *object,
+                    GDBusProxy *interface, GVariant *properties, const char *const *invalidated,
+                    void *options)
+{
+    (void)manager;
+    (void)interface;
+    (void)invalidated;
+    print_event(options, G_DBUS_OBJECT(object), "changed", properties);
+}
+
+static gboolean end(void *loop)
+{
+    g_main_loop_quit(loop);
+    return G_SOURCE_CONTINUE;
+}
+
+gboolean events_command(const Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, FALSE);
+
+    (void)args;
+    (void)error;
+    g_signal_connect(client->objects, "object-added", G_CALLBACK(added), (void *)options);
+    g_signal_connect(client->objects, "object-removed", G_CALLBACK(removed), (void *)options);
+    g_signal_connect(client->objects, "interface-proxy-properties-changed", G_CALLBACK(changed),
+                     (void *)options);
+    g_unix_signal_add(SIGINT, end, loop);
+    g_unix_signal_add(SIGTERM, end, loop);
+    g_main_loop_run(loop);
+    return TRUE;
+}
