@@ -60,7 +60,7 @@ $(AGENT_OUT)/test-doctor: $(AGENT_TESTS)/test-doctor.c $(AGENT_TEST_PARTS) $(AGE
 
 # The service in the test's own process, under the sanitizers; vgpuctl as it is installed.
 $(AGENT_OUT)/test-bus: $(AGENT_TESTS)/test-bus.c $(AGENT_TEST_PARTS) $(AGENT_INVENTORY) \
-		$(addprefix $(AGENT_SRC)/vgpud/,host.c gpu_object.c vgpu_list.c) $(AGENT_OUT)/vgpu-host.o \
+		$(addprefix $(AGENT_SRC)/vgpud/,host.c gpu_object.c lists.c) $(AGENT_OUT)/vgpu-host.o \
 		$(AGENT_TEST_HEADERS) $(AGENT_OUT)/vgpuctl
 	$(AGENT_TEST_CC) -o $@ $(filter %.c %.o,$^) $(LDFLAGS) $(AGENT_PKG_LIBS)
 

@@ -27,6 +27,7 @@ Command gpu_list_command;
 Command gpu_show_command;
 Command vgpu_list_command;
 Command vgpu_show_command;
+Command type_list_command;
 Command topo_command;
 Command events_command;
 Command doctor_command;

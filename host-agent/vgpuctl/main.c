@@ -27,6 +27,7 @@ static const struct verb {
     {"gpu", "show", "GPU", 1, FALSE, "all about one GPU", gpu_show_command},
     {"vgpu", "list", NULL, 0, FALSE, "the vGPUs that there are", vgpu_list_command},
     {"vgpu", "show", "UUID", 1, FALSE, "all about one vGPU", vgpu_show_command},
+    {"type", "list", NULL, 0, FALSE, "the types of vGPUs that GPUs offer", type_list_command},
     {"topo", NULL, NULL, 0, FALSE, "how near the GPUs are to each other", topo_command},
     {"events", NULL, NULL, 0, FALSE, "what happens to the GPUs, as it happens", events_command},
     {"doctor", NULL, NULL, 0, TRUE, "what is amiss on this host, and what to do", doctor_command},

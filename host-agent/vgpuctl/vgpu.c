@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "command.h"
+#include "dict.h"
 #include "json.h"
 #include "table.h"
-#include "text.h"
 
 static GVariant *call_list(const Client *client, GError **error)
 {
@@ -17,39 +17,16 @@ static GVariant *call_list(const Client *client, GError **error)
     return vgpus;
 }
 
-static char *text_of(GVariant *vgpu, const char *key)
-{
-    char *text = NULL;
-
-    g_variant_lookup(vgpu, key, "s", &text);
-    return text;
-}
-
-static char *number_of(GVariant *vgpu, const char *key)
-{
-    g_autoptr(GVariant) value = g_variant_lookup_value(vgpu, key, NULL);
-
-    return value ? g_variant_print(value, FALSE) : NULL;
-}
-
-static char *bytes_of(GVariant *vgpu, const char *key)
-{
-    guint64 bytes = 0;
-
-    g_variant_lookup(vgpu, key, "t", &bytes);
-    return text_of_bytes(bytes);
-}
-
 static void add_row(Table *table, GVariant *vgpu)
 {
-    table_add(table, text_of(vgpu, "Uuid"));
-    table_add(table, text_of(vgpu, "Gpu"));
-    table_add(table, text_of(vgpu, "Type"));
-    table_add(table, text_of(vgpu, "Device"));
-    table_add(table, text_of(vgpu, "Engine"));
-    table_add(table, bytes_of(vgpu, "Vram"));
-    table_add(table, number_of(vgpu, "Weight"));
-    table_add(table, number_of(vgpu, "Cap"));
+    table_add(table, dict_text(vgpu, "Uuid"));
+    table_add(table, dict_text(vgpu, "Gpu"));
+    table_add(table, dict_text(vgpu, "Type"));
+    table_add(table, dict_text(vgpu, "Device"));
+    table_add(table, dict_text(vgpu, "Engine"));
+    table_add(table, dict_bytes(vgpu, "Vram"));
+    table_add(table, dict_number(vgpu, "Weight"));
+    table_add(table, dict_number(vgpu, "Cap"));
 }
 
 gboolean vgpu_list_command(const Client *client, const Options *options, char **args,
@@ -86,7 +63,7 @@ static GVariant *find(GVariant *vgpus, const char *uuid, GError **error)
 {
     for (gsize i = 0; i < g_variant_n_children(vgpus); i++) {
         g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);
-        g_autofree char *found = text_of(vgpu, "Uuid");
+        g_autofree char *found = dict_text(vgpu, "Uuid");
 
         if (g_ascii_strcasecmp(found, uuid) == 0)
             return g_steal_pointer(&vgpu);
@@ -108,21 +85,21 @@ static void print_vgpu(GVariant *vgpu)
 {
     g_autoptr(Table) table = table_new(2);
 
-    add_pair(table, "vGPU", text_of(vgpu, "Uuid"));
-    add_pair(table, "GPU", text_of(vgpu, "Gpu"));
-    add_pair(table, "Type", text_of(vgpu, "Type"));
-    add_pair(table, "Device", text_of(vgpu, "Device"));
-    add_pair(table, "Engine", text_of(vgpu, "Engine"));
-    add_pair(table, "Engine gave up", text_of(vgpu, "Failure"));
-    add_pair(table, "Engines lost", number_of(vgpu, "EngineLosses"));
-    add_pair(table, "VRAM", bytes_of(vgpu, "Vram"));
-    add_pair(table, "Window", bytes_of(vgpu, "Window"));
-    add_pair(table, "Weight", number_of(vgpu, "Weight"));
-    add_pair(table, "Cap", number_of(vgpu, "Cap"));
-    add_pair(table, "Priority", number_of(vgpu, "Priority"));
-    add_pair(table, "Requests", number_of(vgpu, "Requests"));
-    add_pair(table, "Doorbells", number_of(vgpu, "Doorbells"));
-    add_pair(table, "Interrupts", number_of(vgpu, "Interrupts"));
+    add_pair(table, "vGPU", dict_text(vgpu, "Uuid"));
+    add_pair(table, "GPU", dict_text(vgpu, "Gpu"));
+    add_pair(table, "Type", dict_text(vgpu, "Type"));
+    add_pair(table, "Device", dict_text(vgpu, "Device"));
+    add_pair(table, "Engine", dict_text(vgpu, "Engine"));
+    add_pair(table, "Engine gave up", dict_text(vgpu, "Failure"));
+    add_pair(table, "Engines lost", dict_number(vgpu, "EngineLosses"));
+    add_pair(table, "VRAM", dict_bytes(vgpu, "Vram"));
+    add_pair(table, "Window", dict_bytes(vgpu, "Window"));
+    add_pair(table, "Weight", dict_number(vgpu, "Weight"));
+    add_pair(table, "Cap", dict_number(vgpu, "Cap"));
+    add_pair(table, "Priority", dict_number(vgpu, "Priority"));
+    add_pair(table, "Requests", dict_number(vgpu, "Requests"));
+    add_pair(table, "Doorbells", dict_number(vgpu, "Doorbells"));
+    add_pair(table, "Interrupts", dict_number(vgpu, "Interrupts"));
     table_print(table);
 }
 

@@ -3,8 +3,8 @@
 
 #include "bus_names.h"
 #include "gpu_object.h"
+#include "lists.h"
 #include "topology.h"
-#include "vgpu_list.h"
 
 struct Host {
     Inventory *inventory;
@@ -53,7 +53,16 @@ static gboolean handle_list_vgpus(VgpuManager *interface, GDBusMethodInvocation 
     const Host *host = data;
 
     vgpu_manager_complete_list_vgpus(interface, invocation,
-                                     vgpu_list(inventory_root(host->inventory)));
+                                     list_vgpus(inventory_root(host->inventory)));
+    return TRUE;
+}
+
+static gboolean handle_list_types(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                                  void *data)
+{
+    const Host *host = data;
+
+    vgpu_manager_complete_list_types(interface, invocation, list_types(host->gpus));
     return TRUE;
 }
 
@@ -65,6 +74,7 @@ static void export_manager(Host *host)
     vgpu_manager_set_version(interface, VGPU_VERSION);
     g_signal_connect(interface, "handle-get-topology", G_CALLBACK(handle_get_topology), host);
     g_signal_connect(interface, "handle-list-vgpus", G_CALLBACK(handle_list_vgpus), host);
+    g_signal_connect(interface, "handle-list-types", G_CALLBACK(handle_list_types), host);
     vgpu_object_skeleton_set_manager(object, interface);
     g_dbus_object_manager_server_export(host->manager, G_DBUS_OBJECT_SKELETON(object));
 }

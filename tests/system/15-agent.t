@@ -46,7 +46,7 @@ point('it knows both vGPUs, and their counters as the driver has them', sub {
         my ($before, $after) = ($seen->{Requests}, $tenant->{vgpu}->attribute('requests'));
         die "$before requests, and the driver has $after\n" if !$before || $before > $after;
     }
-    return VGPU::Lab::host('vgpuctl vgpu list');
+    return VGPU::Lab::host('vgpuctl vgpu list; vgpuctl type list');
 });
 
 point('a user without rights may look, and not own the name', sub {

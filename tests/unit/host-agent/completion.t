@@ -38,10 +38,11 @@ offers() {
     fi
 }
 
-offers 'doctor events gpu topo vgpu' ''
+offers 'doctor events gpu topo type vgpu' ''
 offers 'vgpu' v
 offers 'list show' gpu ''
 offers 'show' vgpu s
+offers 'topo type' t
 offers '0000:01:00.0 0000:02:00.0' gpu show ''
 offers 'aaaa' vgpu show a
 offers 'list show' -o json gpu ''

@@ -152,6 +152,27 @@ static void test_vgpu(void)
     agent_close(&agent);
 }
 
+static void test_type(void)
+{
+    static const char dir[] = "/sys/devices/pci0000:00/0000:00:01.0/0000:02:00.0/"
+                              "mdev_supported_types/amdgpu-vgpu-half/";
+    g_autofree char *available = g_strconcat(dir, "available_instances", NULL);
+    g_autofree char *description = g_strconcat(dir, "description", NULL);
+    g_autofree char *device = g_strconcat(dir, "devices/" UUID, NULL);
+    struct agent agent;
+
+    agent_open(&agent, "shared");
+    file_tree_write(agent.root, available, "1\n");
+    file_tree_write(agent.root, description, "Half of it\n");
+    file_tree_link(agent.root, device, "nowhere");
+    assert_says("type list", 0, "0000:02:00.0  amdgpu-vgpu-half  1      1     Half of it", "");
+    assert_says("-o json type list", 0, "\"Available\" : 1", "");
+    agent_close(&agent);
+    agent_open(&agent, "laptop");
+    assert_says("type list", 0, "No GPU of this host is shared", "");
+    agent_close(&agent);
+}
+
 static void test_topo(void)
 {
     struct agent agent;
@@ -273,6 +294,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/bus/gpu", test_gpu);
     g_test_add_func("/bus/vgpu", test_vgpu);
+    g_test_add_func("/bus/type", test_type);
     g_test_add_func("/bus/topo", test_topo);
     g_test_add_func("/bus/errors", test_errors);
     g_test_add_func("/bus/hotplug", test_hotplug);

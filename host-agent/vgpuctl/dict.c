@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#include "dict.h"
+
+#include "text.h"
+
+char *dict_text(GVariant *dict, const char *key)
+{
+    char *text = NULL;
+
+    g_variant_lookup(dict, key, "s", &text);
+    return text;
+}
+
+char *dict_number(GVariant *dict, const char *key)
+{
+    g_autoptr(GVariant) value = g_variant_lookup_value(dict, key, NULL);
+
+    return value ? g_variant_print(value, FALSE) : NULL;
+}
+
+char *dict_bytes(GVariant *dict, const char *key)
+{
+    guint64 bytes = 0;
+
+    g_variant_lookup(dict, key, "t", &bytes);
+    return text_of_bytes(bytes);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Members of a dictionary from vgpud as cells of a table: to be freed, NULL where it has no such
+ * member.
+ */
+#ifndef VGPUCTL_DICT_H
+#define VGPUCTL_DICT_H
+
+#include <glib.h>
+
+char *dict_text(GVariant *dict, const char *key);
+
+char *dict_number(GVariant *dict, const char *key);
+
+/* As text_of_bytes(). */
+char *dict_bytes(GVariant *dict, const char *key);
+
+#endif
