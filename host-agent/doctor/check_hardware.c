@@ -22,7 +22,7 @@ void check_iommu(Examination *exam)
         finding_ok(exam, "IOMMU", "on");
     else
         finding_add(exam, FINDING_WARNING, "IOMMU",
-                    g_strdup("off: vGPUs work, but no GPU can be given to a VM whole"),
+                    g_strdup("off, so no GPU can be given to a VM whole"),
                     g_strdup("switch VT-d or AMD-Vi on in the firmware; with Intel add "
                              "intel_iommu=on to the kernel's command line"));
 }

@@ -16,7 +16,7 @@ static const struct program {
 } programs[] = {
     {"mdevctl", "mdevctl", {1, 4}},
     {"qemu-system-x86_64", "QEMU", {10, 0}},
-    {"libvirtd", "libvirt", {11, 3}},
+    {"virsh", "libvirt", {11, 3}},
 };
 
 void check_vulkan(Examination *exam)

@@ -72,14 +72,18 @@ static void vmrun_and_leave(void *env, int aflag, int next_eip_addend)
 
 static void write_cr(void *env, int reg, uint64_t value)
 {
-    /* Outside of guests, which all have VMRUN intercepted, the helper takes the lock itself. */
-    bool lock = reg == 8 && qemu.has_intercept(env, SVM_EXIT_VMRUN);
-
-    if (lock)
-        qemu.bql_lock(__FILE__, __LINE__);
+    /*
+     * Outside of guests, which all have VMRUN intercepted, the helper takes the lock itself. This
+     * call is the last thing done, so that the compiler makes a jump of it: the helper finds the
+     * instruction that faults by its own return address.
+     */
+    if (reg != 8 || !qemu.has_intercept(env, SVM_EXIT_VMRUN)) {
+        qemu.write_cr(env, reg, value);
+        return;
+    }
+    qemu.bql_lock(__FILE__, __LINE__);
     qemu.write_cr(env, reg, value);
-    if (lock)
-        qemu.bql_unlock();
+    qemu.bql_unlock();
 }
 
 /* A function that does nothing, in place of another. */

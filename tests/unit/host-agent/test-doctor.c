@@ -41,7 +41,7 @@ static char *good_host(const char *name)
         file_tree_write(root, files[i][0], files[i][1]);
     add_program(root, "mdevctl", "mdevctl 1.4.0");
     add_program(root, "qemu-system-x86_64", "QEMU emulator version 10.0.13 (Debian 1:10.0.13)");
-    add_program(root, "libvirtd", "libvirtd (libvirt) 11.3.0");
+    add_program(root, "virsh", "11.3.0");
     g_assert_true(g_setenv("PATH", path, TRUE));
     return root;
 }
