@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#include "arbiter.h"
+#include "clock.h"
+
+/* Members come back within 100 ms. */
+#define SETTLE_NS (250 * NS_PER_MS)
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *data)
+{
+    (void)source;
+    (void)usec;
+    arbiter_schedule(data);
+    return 0;
+}
+
+static void free_slice(void *slice)
+{
+    slice_free(slice);
+}
+
+void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *root, const char *gpu)
+{
+    *arbiter = (struct arbiter){.event = event, .settled = true};
+    arbiter->gpu = g_strdup(gpu);
+    arbiter->conf_dir = g_build_filename(root, "/run/vgpu/governor", gpu, NULL);
+    arbiter->slices_dir = g_build_filename(root, "/run/vgpu/slices", NULL);
+    scheduler_init(&arbiter->scheduler, clock_now());
+    arbiter->slices = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_slice);
+    sd_event_add_time(event, &arbiter->timer, CLOCK_MONOTONIC, 0, 1, on_timer, arbiter);
+    sd_event_source_set_enabled(arbiter->timer, SD_EVENT_OFF);
+}
+
+void arbiter_clear(struct arbiter *arbiter)
+{
+    g_hash_table_destroy(arbiter->slices);
+    scheduler_clear(&arbiter->scheduler);
+    sd_event_source_disable_unref(arbiter->timer);
+    sd_event_source_disable_unref(arbiter->settle_timer);
+    sd_event_source_disable_unref(arbiter->gpu_inotify);
+    sd_event_source_disable_unref(arbiter->slices_inotify);
+    sd_event_source_disable_unref(arbiter->status);
+    g_free(arbiter->gpu);
+    g_free(arbiter->conf_dir);
+    g_free(arbiter->slices_dir);
+}
+
+static void tell_members(struct slice *slice)
+{
+    for (guint i = 0; i < slice->connections->len; i++) {
+        struct connection *connection = g_ptr_array_index(slice->connections, i);
+
+        if (connection->joined && connection->member.changed) {
+            connection->member.changed = false;
+            pages_wake(&connection->pages);
+        }
+    }
+}
+
+void arbiter_schedule(struct arbiter *arbiter)
+{
+    uint64_t next = scheduler_run(&arbiter->scheduler, clock_now());
+    GHashTableIter iter;
+    void *slice;
+
+    g_hash_table_iter_init(&iter, arbiter->slices);
+    while (g_hash_table_iter_next(&iter, NULL, &slice))
+        tell_members(slice);
+    if (next == TIME_NEVER) {
+        sd_event_source_set_enabled(arbiter->timer, SD_EVENT_OFF);
+        return;
+    }
+    /* Rounded up: too early would be for nothing. */
+    sd_event_source_set_time(arbiter->timer, next / NS_PER_US + 1);
+    sd_event_source_set_enabled(arbiter->timer, SD_EVENT_ONESHOT);
+}
+
+static bool resume_one(struct slice *slice)
+{
+    for (guint i = 0; i < slice->connections->len; i++) {
+        struct connection *connection = g_ptr_array_index(slice->connections, i);
+
+        if (!connection_resume(connection)) {
+            connection_free(connection);
+            return true;
+        }
+    }
+    return false;
+}
+
+static int on_settled(sd_event_source *source, uint64_t usec, void *data)
+{
+    struct arbiter *arbiter = data;
+    GHashTableIter iter;
+    void *slice;
+
+    (void)source;
+    (void)usec;
+    arbiter->settled = true;
+    g_hash_table_iter_init(&iter, arbiter->slices);
+    while (g_hash_table_iter_next(&iter, NULL, &slice)) {
+        /* Dropping one changes the list. */
+        while (resume_one(slice))
+            ;
+    }
+    return 0;
+}
+
+void arbiter_settle(struct arbiter *arbiter)
+{
+    if (arbiter->settle_timer)
+        return;
+    if (sd_event_add_time(arbiter->event, &arbiter->settle_timer, CLOCK_MONOTONIC,
+                          (clock_now() + SETTLE_NS) / NS_PER_US, 1000, on_settled, arbiter) >= 0)
+        arbiter->settled = false;
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT
+#include "arbiter.h"
+#include "clock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+static pid_t peer_pid(int fd)
+{
+    struct ucred peer = {0};
+    socklen_t length = sizeof(peer);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+        return 0;
+    return peer.pid;
+}
+
+static int peer_pidfd(int fd)
+{
+    socklen_t length = sizeof(int);
+    int pidfd = -1;
+    pid_t pid;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0)
+        return pidfd;
+    pid = peer_pid(fd);
+    return pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+}
+
+static bool drop(const struct connection *connection, const char *why)
+{
+    g_message("slice %s: process %d is dropped: %s", connection->slice->id,
+              (int)peer_pid(connection->fd), why);
+    return false;
+}
+
+static bool reply(struct connection *connection, const struct governor_message *message,
+                  const int *fds)
+{
+    struct iovec data = {.iov_base = (void *)message, .iov_len = sizeof(*message)};
+    struct msghdr packet = {.msg_iov = &data, .msg_iovlen = 1};
+    union {
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+
+    if (fds) {
+        packet.msg_control = &control;
+        packet.msg_controllen = sizeof(control.bytes);
+        control.align.cmsg_level = SOL_SOCKET;
+        control.align.cmsg_type = SCM_RIGHTS;
+        control.align.cmsg_len = CMSG_LEN(2 * sizeof(int));
+        memcpy(CMSG_DATA(&control.align), fds, 2 * sizeof(int));
+    }
+    if (sendmsg(connection->fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(*message))
+        return true;
+    return errno == EPIPE ? false : drop(connection, "it does not read its answers");
+}
+
+static bool refuse(struct connection *connection, int error, const char *why)
+{
+    struct governor_message refused = {
+        .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_REFUSED, .value = (uint64_t)error};
+
+    reply(connection, &refused, NULL);
+    return drop(connection, why);
+}
+
+static bool join(struct connection *connection, const struct governor_message *message)
+{
+    struct slice *slice = connection->slice;
+    struct governor_message welcome = {
+        .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_WELCOME, .value = slice->number};
+    int fds[2];
+    bool sent;
+
+    if (connection->joined)
+        return drop(connection, "it joined twice");
+    if (slice->connections->len > SLICE_MAX_MEMBERS)
+        return refuse(connection, EUSERS, "the slice has as many members as it can have");
+    if (!ledger_adopt(&slice->ledger, &connection->holding, message->value, message->other))
+        return refuse(connection, EINVAL, "it says that it holds more memory than there can be");
+    connection->joined = true;
+    if (!pages_new(&connection->pages, fds)) {
+        ledger_forget(&slice->ledger, &connection->holding);
+        connection->joined = false;
+        return refuse(connection, errno, "there are no descriptors or memory for its pages");
+    }
+    connection->member.grant = connection->pages.grant;
+    connection->member.usage = connection->pages.usage;
+    scheduler_add_member(&slice->arbiter->scheduler, slice->scheduled, &connection->member,
+                         clock_now());
+    slice_publish_memory(slice);
+    /* The member finds in the page what holds for it from its first look on. */
+    arbiter_schedule(slice->arbiter);
+    sent = reply(connection, &welcome, fds);
+    close(fds[0]);
+    close(fds[1]);
+    return sent;
+}
+
+static bool reply_reserved(struct connection *connection, int error, uint64_t spilled)
+{
+    struct governor_message reserved = {.version = GOVERNOR_PROTOCOL_VERSION,
+                                        .type = GOVERNOR_RESERVED,
+                                        .value = (uint64_t)error,
+                                        .other = spilled};
+
+    if (!error)
+        slice_publish_memory(connection->slice);
+    return reply(connection, &reserved, NULL);
+}
+
+/* RESERVE and ATTACH: what can take more of the slice's memory. */
+static bool reserve(struct connection *connection, const struct governor_message *message)
+{
+    struct slice *slice = connection->slice;
+    uint64_t spilled = 0;
+    int error;
+
+    if (!slice->arbiter->settled) {
+        if (connection->has_postponed)
+            return drop(connection, "it asked for memory again before it had an answer");
+        connection->postponed = *message;
+        connection->has_postponed = true;
+        return true;
+    }
+    if (message->type == GOVERNOR_ATTACH)
+        error =
+            ledger_attach(&slice->ledger, &connection->holding, &message->object, message->value);
+    else
+        error = ledger_reserve(&slice->ledger, &connection->holding, message->value,
+                               message->other != 0, &spilled);
+    return reply_reserved(connection, error, spilled);
+}
+
+static bool share(struct connection *connection, const struct governor_message *message)
+{
+    int error = ledger_share(&connection->slice->ledger, &connection->holding, &message->object,
+                             message->value, message->other);
+
+    if (error == EINVAL)
+        return drop(connection, "it shares more memory than it holds");
+    return reply_reserved(connection, error, 0);
+}
+
+static bool detach(struct connection *connection, const struct governor_message *message)
+{
+    struct slice *slice = connection->slice;
+
+    if (!ledger_detach(&slice->ledger, &connection->holding, &message->object))
+        return drop(connection, "it gave back a shared object that it does not hold");
+    slice_publish_memory(slice);
+    return true;
+}
+
+bool connection_resume(struct connection *connection)
+{
+    if (!connection->has_postponed)
+        return true;
+    connection->has_postponed = false;
+    return reserve(connection, &connection->postponed);
+}
+
+static bool release(struct connection *connection, const struct governor_message *message)
+{
+    struct slice *slice = connection->slice;
+
+    if (!ledger_release(&slice->ledger, &connection->holding, message->value, message->other))
+        return drop(connection, "it gave back more memory than it holds");
+    slice_publish_memory(slice);
+    return true;
+}
+
+static bool set_driver(struct connection *connection, const struct governor_message *message)
+{
+    struct slice *slice = connection->slice;
+
+    if (!ledger_set_driver(&slice->ledger, &connection->holding, message->value))
+        return drop(connection, "it says that its driver has more memory than there can be");
+    slice_publish_memory(slice);
+    return true;
+}
+
+static bool of_member(struct connection *connection, const struct governor_message *message)
+{
+    scheduler_heard(&connection->member);
+    switch (message->type) {
+    case GOVERNOR_WANT:
+    case GOVERNOR_IDLE:
+        break;
+    case GOVERNOR_STALLED:
+        scheduler_stalled(&connection->member);
+        break;
+    case GOVERNOR_RESERVE:
+    case GOVERNOR_ATTACH:
+        return reserve(connection, message);
+    case GOVERNOR_RELEASE:
+        return release(connection, message);
+    case GOVERNOR_SHARE:
+        return share(connection, message);
+    case GOVERNOR_DETACH:
+        return detach(connection, message);
+    case GOVERNOR_DRIVER:
+        return set_driver(connection, message);
+    default:
+        return drop(connection, "it sent a message that is not known");
+    }
+    arbiter_schedule(connection->slice->arbiter);
+    return true;
+}
+
+bool connection_message(struct connection *connection, const void *data, size_t length)
+{
+    struct governor_message message = {0};
+
+    /* Of another version, it may be of another length too. */
+    memcpy(&message, data, MIN(length, sizeof(message)));
+    if (length >= sizeof(message.version) && message.version != GOVERNOR_PROTOCOL_VERSION)
+        return refuse(connection, EPROTONOSUPPORT, "it speaks another version of the protocol");
+    if (length != sizeof(message))
+        return drop(connection, "it sent a message of another length");
+    if (message.type == GOVERNOR_JOIN)
+        return join(connection, &message);
+    if (!connection->joined)
+        return drop(connection, "it sent a message before it joined");
+    return of_member(connection, &message);
+}
+
+static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *data)
+{
+    struct connection *connection = data;
+    struct arbiter *arbiter = connection->slice->arbiter;
+    /* One byte more shows a message that is too long. */
+    char buffer[sizeof(struct governor_message) + 1];
+    ssize_t length = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+
+    (void)source;
+    (void)revents;
+    if (length < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (length > 0 && connection_message(connection, buffer, (size_t)length))
+        return 0;
+    connection_free(connection);
+    arbiter_schedule(arbiter);
+    return 0;
+}
+
+static int on_death(sd_event_source *source, int fd, uint32_t revents, void *data)
+{
+    struct connection *connection = data;
+    struct arbiter *arbiter = connection->slice->arbiter;
+
+    (void)source;
+    (void)fd;
+    (void)revents;
+    connection_free(connection);
+    arbiter_schedule(arbiter);
+    return 0;
+}
+
+struct connection *connection_new(struct slice *slice, int fd)
+{
+    struct connection *connection = g_new0(struct connection, 1);
+    sd_event *event = slice->arbiter->event;
+
+    connection->slice = slice;
+    connection->fd = fd;
+    connection->pidfd = peer_pidfd(fd);
+    g_ptr_array_add(slice->connections, connection);
+    if (sd_event_add_io(event, &connection->io, fd, EPOLLIN, on_readable, connection) < 0 ||
+        (connection->pidfd >= 0 && sd_event_add_io(event, &connection->death, connection->pidfd,
+                                                   EPOLLIN, on_death, connection) < 0)) {
+        drop(connection, "there are no descriptors or memory to watch it");
+        connection_free(connection);
+        return NULL;
+    }
+    return connection;
+}
+
+void connection_free(struct connection *connection)
+{
+    struct slice *slice = connection->slice;
+
+    if (connection->member.slice)
+        scheduler_remove_member(&slice->arbiter->scheduler, &connection->member, clock_now());
+    g_ptr_array_remove_fast(slice->connections, connection);
+    sd_event_source_disable_unref(connection->io);
+    sd_event_source_disable_unref(connection->death);
+    close(connection->fd);
+    if (connection->pidfd >= 0)
+        close(connection->pidfd);
+    if (connection->joined) {
+        ledger_forget(&slice->ledger, &connection->holding);
+        slice_publish_memory(slice);
+    }
+    pages_free(&connection->pages);
+    g_free(connection);
+}

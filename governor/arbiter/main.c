@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#include "arbiter.h"
+
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
+
+#define EXIT_USAGE 2
+
+struct options {
+    char *root;
+    char **rest;
+    gboolean version;
+};
+
+static bool parse(struct options *options, int *argc, char ***argv, GError **error)
+{
+    const GOptionEntry entries[] = {
+        {"root", 0, 0, G_OPTION_ARG_FILENAME, &options->root, "Directory that stands for /", "DIR"},
+        {"version", 0, 0, G_OPTION_ARG_NONE, &options->version, "Print the version", NULL},
+        {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->rest, NULL, NULL},
+        {0},
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new("GPU");
+
+    g_option_context_set_summary(context, "Shares one GPU among its slices; see vgpu-arbiter(8).");
+    g_option_context_add_main_entries(context, entries, NULL);
+    if (!g_option_context_parse(context, argc, argv, error))
+        return false;
+    if (options->version)
+        return true;
+    if (options->rest && options->rest[0] && !options->rest[1] &&
+        strspn(options->rest[0], "0123456789abcdefghijklmnopqrstuvwxyzABCDEF:._-") ==
+            strlen(options->rest[0]))
+        return true;
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED,
+                "give the address of one GPU, as 0000:03:00.0");
+    return false;
+}
+
+/* Each member takes two, and there may be hundreds. */
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static int run(const struct options *options)
+{
+    struct arbiter arbiter;
+    sd_event *event = NULL;
+    sigset_t signals;
+    int ret = -1;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    raise_descriptors();
+    prctl(PR_SET_TIMERSLACK, 1);
+    if (sd_event_default(&event) < 0 || sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL) < 0 ||
+        sd_event_add_signal(event, NULL, SIGINT, NULL, NULL) < 0)
+        return EXIT_FAILURE;
+    arbiter_init(&arbiter, event, options->root ? options->root : "/", options->rest[0]);
+    if (conf_watch(&arbiter) && status_listen(&arbiter)) {
+        sd_notify(0, "READY=1");
+        ret = sd_event_loop(event);
+        sd_notify(0, "STOPPING=1");
+    }
+    arbiter_clear(&arbiter);
+    sd_event_unref(event);
+    return ret < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    struct options options = {0};
+    int status;
+
+    setlocale(LC_ALL, "");
+    if (!parse(&options, &argc, &argv, &error)) {
+        g_printerr("vgpu-arbiter: %s\n", error->message);
+        status = EXIT_USAGE;
+    } else if (options.version) {
+        printf("vgpu-arbiter %s\n", VGPU_VERSION);
+        status = EXIT_SUCCESS;
+    } else {
+        status = run(&options);
+    }
+    g_free(options.root);
+    g_strfreev(options.rest);
+    return status;
+}

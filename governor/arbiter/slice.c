@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+#include "arbiter.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Connections that have not joined yet; more are closed at once. */
+#define MAX_NOT_JOINED 64
+
+bool slice_id_valid(const char *id)
+{
+    return *id && *id != '.' && strlen(id) <= 64 &&
+           strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+               strlen(id);
+}
+
+static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *data)
+{
+    struct slice *slice = data;
+    int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    (void)source;
+    (void)revents;
+    if (peer < 0) {
+        if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+            g_message("slice %s: cannot take a connection: %s", slice->id, g_strerror(errno));
+        return 0;
+    }
+    if (slice->connections->len >= SLICE_MAX_MEMBERS + MAX_NOT_JOINED)
+        close(peer);
+    else
+        connection_new(slice, peer);
+    return 0;
+}
+
+static void set_memory(struct slice *slice, const struct slice_settings *settings)
+{
+    slice->ledger.limit = settings->vram;
+    slice->ledger.spill_limit = settings->vram ? settings->spill : 0;
+}
+
+/*
+ * Without an owner it is for whoever the directory is shown to (an engine's user is made when it starts): nobody
+ * else comes through the one above.
+ */
+static mode_t socket_mode(const struct slice_settings *settings)
+{
+    return settings->owner == SETTINGS_OWNER_NONE ? 0666 : 0600;
+}
+
+static bool listen_at(struct slice *slice, const struct slice_settings *settings)
+{
+    struct arbiter *arbiter = slice->arbiter;
+
+    if (g_file_test(slice->socket_path, G_FILE_TEST_EXISTS))
+        arbiter_settle(arbiter);
+    slice->fd = listener_new(slice->socket_path, SOCK_SEQPACKET, socket_mode(settings),
+                             settings->owner);
+    return slice->fd >= 0 &&
+           sd_event_add_io(arbiter->event, &slice->io, slice->fd, EPOLLIN, on_connect, slice) >= 0;
+}
+
+struct slice *slice_new(struct arbiter *arbiter, const char *id,
+                        const struct slice_settings *settings)
+{
+    struct slice *slice = g_new0(struct slice, 1);
+    g_autofree char *dir = g_build_filename(arbiter->slices_dir, id, NULL);
+
+    slice->arbiter = arbiter;
+    slice->id = g_strdup(id);
+    slice->number = arbiter->next_number++;
+    slice->socket_path = g_build_filename(dir, "governor.sock", NULL);
+    slice->fd = -1;
+    slice->connections = g_ptr_array_new();
+    slice->scheduled = scheduler_add_slice(&arbiter->scheduler, settings);
+    set_memory(slice, settings);
+    if (g_mkdir_with_parents(arbiter->slices_dir, 0700) < 0 ||
+        g_mkdir_with_parents(dir, 0755) < 0) {
+        g_message("%s: cannot make the slice's directory: %s", dir, g_strerror(errno));
+        slice_free(slice);
+        return NULL;
+    }
+    if (!listen_at(slice, settings)) {
+        slice_free(slice);
+        return NULL;
+    }
+    return slice;
+}
+
+void slice_free(struct slice *slice)
+{
+    while (slice->connections->len)
+        connection_free(g_ptr_array_index(slice->connections, 0));
+    g_ptr_array_free(slice->connections, TRUE);
+    scheduler_remove_slice(&slice->arbiter->scheduler, slice->scheduled);
+    sd_event_source_disable_unref(slice->io);
+    if (slice->fd >= 0)
+        close(slice->fd);
+    g_free(slice->socket_path);
+    g_free(slice->id);
+    g_free(slice);
+}
+
+/* By way of root: a file's mode is its owner's to change, and the arbiter has no right but to give files away. */
+static void give_socket(const struct slice *slice, const struct slice_settings *settings)
+{
+    uint32_t owner = settings->owner == SETTINGS_OWNER_NONE ? 0 : settings->owner;
+
+    if (chown(slice->socket_path, 0, (gid_t)-1) < 0 ||
+        chmod(slice->socket_path, socket_mode(settings)) < 0 ||
+        chown(slice->socket_path, owner, (gid_t)-1) < 0)
+        g_message("%s: cannot give the socket to its owner: %s", slice->socket_path,
+                  g_strerror(errno));
+}
+
+void slice_change(struct slice *slice, const struct slice_settings *settings)
+{
+    if (settings->owner != slice->scheduled->settings.owner)
+        give_socket(slice, settings);
+    slice->scheduled->settings = *settings;
+    set_memory(slice, settings);
+    slice_publish_memory(slice);
+}
+
+void slice_publish_memory(struct slice *slice)
+{
+    for (guint i = 0; i < slice->connections->len; i++) {
+        struct connection *connection = g_ptr_array_index(slice->connections, i);
+        struct governor_grant *grant = connection->pages.grant;
+
+        if (!grant)
+            continue;
+        atomic_store_explicit(&grant->memory_limit, slice->ledger.limit, memory_order_relaxed);
+        atomic_store_explicit(&grant->memory_used, slice->ledger.used, memory_order_relaxed);
+        atomic_store_explicit(&grant->spill_limit, slice->ledger.spill_limit, memory_order_relaxed);
+        atomic_store_explicit(&grant->spill_used, slice->ledger.spill_used, memory_order_relaxed);
+    }
+}

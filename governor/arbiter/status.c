@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+#include "arbiter.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Room for all slices, so that a reader who is slow holds up nobody. */
+#define SEND_BUFFER (1 << 20)
+
+static const char *mode_of(const struct arbiter *arbiter, const struct sched_slice *slice)
+{
+    if (!slice->members->len)
+        return "empty";
+    if (arbiter->scheduler.free == slice)
+        return "free";
+    return slice->throttled ? "throttled" : "metered";
+}
+
+static uint32_t share_of(const struct sched_slice *slice)
+{
+    struct sched_member *member;
+
+    if (!slice->members->len)
+        return 0;
+    member = g_ptr_array_index(slice->members, 0);
+    return atomic_load(&member->grant->share_ppm);
+}
+
+/* Where memory beyond the limit goes. Members of one slice have one driver: what one of them says
+ * is so for all, and without any there is no driver that pages. */
+static const char *spill_kind(const struct slice *slice)
+{
+    if (!slice->ledger.spill_limit)
+        return "none";
+    for (guint i = 0; i < slice->connections->len; i++) {
+        const struct connection *connection = g_ptr_array_index(slice->connections, i);
+
+        if (connection->joined && atomic_load(&connection->pages.usage->pages))
+            return "driver";
+    }
+    return "spill";
+}
+
+/* Names of slices and GPUs have nothing in them that JSON would want escaped. */
+static void add_slice(GString *text, const struct arbiter *arbiter, const struct slice *slice)
+{
+    const struct sched_slice *scheduled = slice->scheduled;
+    const struct ledger *ledger = &slice->ledger;
+
+    g_string_append_printf(text, "{\"id\":\"%s\",\"members\":%u,\"mode\":\"%s\",\"share_ppm\":%u,",
+                           slice->id, scheduled->members->len, mode_of(arbiter, scheduled),
+                           share_of(scheduled));
+    g_string_append_printf(text,
+                           "\"vram_used\":%" G_GUINT64_FORMAT ",\"vram_limit\":%" G_GUINT64_FORMAT
+                           ",\"vram_driver\":%" G_GUINT64_FORMAT
+                           ",\"spill_used\":%" G_GUINT64_FORMAT
+                           ",\"spill_limit\":%" G_GUINT64_FORMAT ",\"spill_kind\":\"%s\",",
+                           ledger->used, ledger->limit, ledger->driver, ledger->spill_used,
+                           ledger->spill_limit, spill_kind(slice));
+    g_string_append_printf(
+        text,
+        "\"gpu_ns\":%" G_GUINT64_FORMAT ",\"submissions\":%" G_GUINT64_FORMAT
+        ",\"waited_ns\":%" G_GUINT64_FORMAT ",\"throttled_ns\":%" G_GUINT64_FORMAT "}",
+        scheduled->gpu_ns, scheduled->submissions, scheduled->waited_ns, scheduled->throttled_ns);
+}
+
+char *status_text(struct arbiter *arbiter)
+{
+    GString *text = g_string_new(NULL);
+    GHashTableIter iter;
+    void *slice;
+    const char *between = "";
+
+    g_string_append_printf(text,
+                           "{\"gpu\":\"%s\",\"policy\":\"%s\",\"vram\":%" G_GUINT64_FORMAT
+                           ",\"settled\":%s,\"slices\":[",
+                           arbiter->gpu, gpu_policy_name(arbiter->settings.policy),
+                           arbiter->settings.vram, arbiter->settled ? "true" : "false");
+    g_hash_table_iter_init(&iter, arbiter->slices);
+    while (g_hash_table_iter_next(&iter, NULL, &slice)) {
+        g_string_append(text, between);
+        add_slice(text, arbiter, slice);
+        between = ",";
+    }
+    g_string_append(text, "]}\n");
+    return g_string_free(text, FALSE);
+}
+
+static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *data)
+{
+    struct arbiter *arbiter = data;
+    int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    g_autofree char *text = NULL;
+    int room = SEND_BUFFER;
+
+    (void)source;
+    (void)revents;
+    if (peer < 0)
+        return 0;
+    arbiter_schedule(arbiter);
+    text = status_text(arbiter);
+    setsockopt(peer, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+    if (send(peer, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        g_message("cannot answer on status.sock: %s", g_strerror(errno));
+    close(peer);
+    return 0;
+}
+
+bool status_listen(struct arbiter *arbiter)
+{
+    g_autofree char *path = g_build_filename(arbiter->conf_dir, "status.sock", NULL);
+    int fd = listener_new(path, SOCK_STREAM, 0600, SETTINGS_OWNER_NONE);
+
+    if (fd < 0)
+        return false;
+    if (sd_event_add_io(arbiter->event, &arbiter->status, fd, EPOLLIN, on_connect, arbiter) < 0)
+        return false;
+    sd_event_source_set_io_fd_own(arbiter->status, 1);
+    return true;
+}

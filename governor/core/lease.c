@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: MIT
+#include "scheduler_parts.h"
+
+/* A lease that isn't used up ends after so long, if others wait. */
+#define LEASE_MOST_NS (2 * QUANTUM_NS + GRACE_NS)
+
+static uint64_t latest(uint64_t one, uint64_t other)
+{
+    return one > other ? one : other;
+}
+
+/* All that the holder's slice has had, and is about to have. */
+static double slice_spent(const struct sched_slice *slice)
+{
+    return (double)slice->gpu_ns + (double)slice->in_flight_ns;
+}
+
+/*
+ * For how long the GPU has been at what the holder has in flight: it may have had to end somebody
+ * else's work before.
+ */
+static uint64_t holder_elapsed(const struct scheduler *scheduler, uint64_t now)
+{
+    const struct sample *sample = &scheduler->lease.holder->sample;
+    uint64_t since = latest(latest(sample->began_at_ns, sample->ended_at_ns), scheduler->ended_at);
+
+    return sample->in_flight_ns && now > since ? now - since : 0;
+}
+
+/* When what it has in flight should have ended. */
+static uint64_t expected_end(const struct scheduler *scheduler, uint64_t now)
+{
+    return now - holder_elapsed(scheduler, now) + scheduler->lease.holder->sample.in_flight_ns;
+}
+
+/* What the GPU has done of it by now. */
+static double holder_executed(const struct scheduler *scheduler, uint64_t now)
+{
+    const struct sched_member *holder = scheduler->lease.holder;
+    uint64_t elapsed = holder_elapsed(scheduler, now);
+
+    if (elapsed > holder->sample.in_flight_ns)
+        elapsed = holder->sample.in_flight_ns;
+    return (double)holder->slice->gpu_ns + (double)elapsed;
+}
+
+/*
+ * Time that the GPU was kept for the holder while others waited is its own, but for pauses that are
+ * short beside its work: who submits little and pauses long would else have the GPU for much longer
+ * than it has used it. A cap is of GPU time only.
+ */
+static void charge_pauses(struct scheduler *scheduler, uint64_t now)
+{
+    struct lease *lease = &scheduler->lease;
+    struct sched_slice *slice = lease->holder->slice;
+    double used = holder_executed(scheduler, now) - lease->contested_base;
+    double excess = (double)(now - lease->contested_at) - used - used / 4;
+
+    if (excess > 0)
+        slice->virtual_ns += excess / slice_weight(scheduler, slice);
+}
+
+/* Others wait from now on, or don't any more. */
+static void set_contested(struct scheduler *scheduler, bool contested, uint64_t now)
+{
+    struct lease *lease = &scheduler->lease;
+
+    if (contested == lease->contested)
+        return;
+    lease->contested = contested;
+    lease->contested_at = now;
+    lease->contested_base = holder_executed(scheduler, now);
+}
+
+/*
+ * What a lower class had of its own accord counts against its minimum, or it would have saved that up for the moment
+ * when a higher class comes. Only what it had by its minimum is owed.
+ */
+static void charge_floor(struct scheduler *scheduler, uint64_t now)
+{
+    struct lease *lease = &scheduler->lease;
+    double saved = budget_balance(&scheduler->floor, now);
+    double spent = slice_spent(lease->holder->slice) - lease->floor_base;
+
+    if (!lease->floor)
+        spent = CLAMP(saved, 0, spent);
+    budget_spend(&scheduler->floor, spent);
+}
+
+void lease_end(struct scheduler *scheduler, uint64_t now)
+{
+    struct lease *lease = &scheduler->lease;
+    struct sched_member *holder = lease->holder;
+
+    if (lease->contested)
+        charge_pauses(scheduler, now);
+    if (holder && modes_outranked(scheduler, holder->slice))
+        charge_floor(scheduler, now);
+    *lease = (struct lease){.state = LEASE_NONE};
+}
+
+static uint64_t quantum(struct scheduler *scheduler, struct sched_slice *slice, bool floor,
+                        uint64_t now)
+{
+    uint64_t most = modes_active(scheduler) > 1 ? QUANTUM_NS : QUANTUM_ALONE_NS;
+    double left;
+
+    if (floor)
+        return 1;
+    if (!slice->capped)
+        return most;
+    left = budget_balance(&slice->cap, now) - (double)slice->in_flight_ns;
+    if (left < 1)
+        return 1;
+    return left < (double)most ? (uint64_t)left : most;
+}
+
+static void grant_to(struct scheduler *scheduler, struct sched_member *member, bool floor,
+                     uint64_t now)
+{
+    struct sched_slice *slice = member->slice;
+    unsigned priority = slice_priority(scheduler, slice);
+    double start = slice_virtual(scheduler, slice);
+
+    if (scheduler->lease.state != LEASE_NONE)
+        lease_end(scheduler, now);
+    scheduler->lease = (struct lease){
+        .state = LEASE_OPEN,
+        .holder = member,
+        .limit_ns = sample_spent(&member->sample, now) + quantum(scheduler, slice, floor, now),
+        .granted_at = now,
+        .begun = member->sample.in_flight_ns > 0,
+        .floor = floor,
+        .floor_base = slice_spent(slice),
+    };
+    member->stalled = false;
+    /* The minimum is beside the queue, which goes on where it was. */
+    if (start > scheduler->virtual_ns[priority] && !floor)
+        scheduler->virtual_ns[priority] = start;
+    slice->served_at = now;
+    for (guint i = 0; i < slice->members->len; i++) {
+        if (MEMBER(slice, i) == member)
+            slice->turn = i + 1;
+    }
+}
+
+static bool grant_next(struct scheduler *scheduler, uint64_t now)
+{
+    struct sched_member *lower = choice_floor(scheduler, now);
+    struct sched_member *next = lower ? lower : choice_best(scheduler, NULL, now);
+
+    if (!next)
+        return false;
+    grant_to(scheduler, next, lower != NULL, now);
+    return true;
+}
+
+/* A higher class doesn't wait for the end of a lease, nor for what is in flight. */
+static bool preempt(struct scheduler *scheduler, uint64_t now)
+{
+    struct sched_slice *slice = scheduler->lease.holder->slice;
+    struct sched_member *best = choice_best(scheduler, NULL, now);
+
+    if (!best || slice_priority(scheduler, best->slice) <= slice_priority(scheduler, slice))
+        return false;
+    if (scheduler->lease.floor && scheduler->lease.state == LEASE_OPEN)
+        return false;
+    grant_to(scheduler, best, false, now);
+    return true;
+}
+
+static uint64_t grace(const struct sched_slice *slice)
+{
+    return slice_batch_part(slice, 4, GRACE_NS, GRACE_MOST_NS);
+}
+
+/* The holder does not react: it is stopped, or hangs, or its work takes far longer than it said. */
+static bool overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
+{
+    struct lease *lease = &scheduler->lease;
+    uint64_t until = since + grace(lease->holder->slice);
+
+    if (now < until) {
+        scheduler_call_at(scheduler, until);
+        return false;
+    }
+    lease->holder->silent = true;
+    lease_end(scheduler, now);
+    return true;
+}
+
+/* How long it pays to keep the GPU for the holder, which has nothing to do, rather than give it to
+ * @next. */
+static uint64_t patience(struct scheduler *scheduler, struct sched_slice *slice,
+                         const struct sched_slice *next, uint64_t now)
+{
+    unsigned own = slice_priority(scheduler, slice), other = slice_priority(scheduler, next);
+    const struct sched_slice *longer = slice->batch_ns > next->batch_ns ? slice : next;
+    uint64_t most = latest(slice_batch_part(longer, 4, PATIENCE_MIN_NS, PATIENCE_MAX_NS),
+                           slice_batch_part(longer, 8, 0, PATIENCE_LONG_NS));
+
+    if (own < other ||
+        (own == other && slice_virtual(scheduler, slice) >= slice_virtual(scheduler, next)))
+        return 0;
+    if (!caps_allow(slice, now))
+        return 0;
+    return think_patience(&slice->think, most);
+}
+
+static bool run_idle(struct scheduler *scheduler, struct sched_member *next, uint64_t now)
+{
+    struct lease *lease = &scheduler->lease;
+    struct sched_slice *slice = lease->holder->slice;
+    const struct sample *sample = &lease->holder->sample;
+    uint64_t idle_at = latest(latest(sample->ended_at_ns, sample->began_at_ns), lease->granted_at);
+    uint64_t wait;
+
+    if (next->slice != slice && !lease->floor) {
+        wait = patience(scheduler, slice, next->slice, now);
+        if (wait && now < idle_at + wait) {
+            lease->limit_ns =
+                latest(lease->limit_ns, sample->gpu_ns + quantum(scheduler, slice, false, now));
+            lease->state = LEASE_KEPT;
+            lease->idle_at = idle_at;
+            lease->kept_until = idle_at + wait;
+            return true;
+        }
+    }
+    lease_end(scheduler, now);
+    return true;
+}
+
+static void drain(struct lease *lease, uint64_t now)
+{
+    lease->state = LEASE_DRAINING;
+    lease->drained_until =
+        now + lease->holder->sample.in_flight_ns + 2 * grace(lease->holder->slice);
+}
+
+static bool run_used_up(struct scheduler *scheduler, uint64_t now)
+{
+    struct lease *lease = &scheduler->lease;
+    struct sched_member *holder = lease->holder, *next = choice_best(scheduler, NULL, now);
+
+    if (!next) {
+        if (!holder->sample.in_flight_ns)
+            lease_end(scheduler, now);
+        return false;
+    }
+    /* Before it has to ask, where it will be its turn again. */
+    if ((next == holder || patience(scheduler, holder->slice, next->slice, now)) &&
+        !choice_floor(scheduler, now)) {
+        grant_to(scheduler, holder, false, now);
+        return false;
+    }
+    drain(lease, now);
+    return true;
+}
+
+/* It may have been given out before anybody else was there. */
+static void shorten(struct lease *lease, uint64_t now)
+{
+    uint64_t most = sample_spent(&lease->holder->sample, now) + QUANTUM_NS;
+
+    if (lease->limit_ns > most)
+        lease->limit_ns = most;
+}
+
+static bool run_open(struct scheduler *scheduler, uint64_t now)
+{
+    struct lease *lease = &scheduler->lease;
+    const struct sample *sample = &lease->holder->sample;
+    struct sched_member *other;
+
+    if (preempt(scheduler, now))
+        return true;
+    lease->begun |= sample->in_flight_ns || sample->began_at_ns > lease->granted_at;
+    if (sample_spent(sample, now) >= lease->limit_ns && (sample->in_flight_ns || sample->waiting))
+        return run_used_up(scheduler, now);
+    other = choice_best(scheduler, lease->holder, now);
+    set_contested(scheduler, other != NULL, now);
+    if (!other)
+        return false;
+    if (lease->holder->stalled) {
+        lease_end(scheduler, now);
+        return true;
+    }
+    if (other->slice != lease->holder->slice)
+        shorten(lease, now);
+    if (now >= lease->contested_at + LEASE_MOST_NS)
+        return run_used_up(scheduler, now);
+    scheduler_call_at(scheduler, lease->contested_at + LEASE_MOST_NS);
+    if (sample->in_flight_ns)
+        return overrun(scheduler, expected_end(scheduler, now), now);
+    if (lease->begun && !sample->waiting)
+        return run_idle(scheduler, other, now);
+    return overrun(scheduler, latest(lease->granted_at, sample->ended_at_ns), now);
+}
+
+static bool run_kept(struct scheduler *scheduler, uint64_t now)
+{
+    struct lease *lease = &scheduler->lease;
+    const struct sample *sample = &lease->holder->sample;
+
+    if (preempt(scheduler, now))
+        return true;
+    if (sample->began_at_ns > lease->idle_at) {
+        lease->state = LEASE_OPEN;
+        return true;
+    }
+    if (now >= lease->kept_until) {
+        lease_end(scheduler, now);
+        return true;
+    }
+    scheduler_call_at(scheduler, lease->kept_until);
+    return false;
+}
+
+static bool run_draining(struct scheduler *scheduler, uint64_t now)
+{
+    struct lease *lease = &scheduler->lease;
+    uint64_t end = expected_end(scheduler, now);
+
+    if (preempt(scheduler, now))
+        return true;
+    if (!lease->holder->sample.in_flight_ns || lease->holder->stalled) {
+        lease_end(scheduler, now);
+        return true;
+    }
+    if (now + LEAD_NS < end && now < lease->drained_until) {
+        scheduler_call_at(scheduler, MIN(end - LEAD_NS, lease->drained_until));
+        return false;
+    }
+    if (now < end && now < lease->drained_until) {
+        lease_end(scheduler, now);
+        return true;
+    }
+    /* Whatever it says of when its work began. */
+    return overrun(scheduler, MIN(end, lease->drained_until - grace(lease->holder->slice)), now);
+}
+
+static bool step(struct scheduler *scheduler, uint64_t now)
+{
+    switch (scheduler->lease.state) {
+    case LEASE_NONE:
+        return grant_next(scheduler, now);
+    case LEASE_OPEN:
+        return run_open(scheduler, now);
+    case LEASE_KEPT:
+        return run_kept(scheduler, now);
+    default:
+        return run_draining(scheduler, now);
+    }
+}
+
+void lease_run(struct scheduler *scheduler, uint64_t now)
+{
+    if (scheduler->free)
+        return;
+    while (step(scheduler, now))
+        ;
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+#include "ledger.h"
+
+#include <errno.h>
+
+/* How many times one member may have one object; there is no sense in more. */
+#define MOST_TIMES 65536
+
+/* In a tree, since names are the members' choice: none makes it slow. */
+static int compare_names(const void *one, const void *other, void *data)
+{
+    const struct governor_object_name *a = one, *b = other;
+
+    (void)data;
+    if (a->inode != b->inode)
+        return a->inode < b->inode ? -1 : 1;
+    return a->device < b->device ? -1 : a->device > b->device;
+}
+
+static struct ledger_object *find(const struct ledger *ledger,
+                                  const struct governor_object_name *name)
+{
+    return ledger->objects ? g_tree_lookup(ledger->objects, name) : NULL;
+}
+
+static unsigned times(const struct holding *holding, const struct ledger_object *object)
+{
+    if (!object || !holding->objects)
+        return 0;
+    return GPOINTER_TO_UINT(g_hash_table_lookup(holding->objects, object));
+}
+
+static bool has_room(const struct ledger *ledger, const struct holding *holding,
+                     const struct ledger_object *object)
+{
+    unsigned has = times(holding, object);
+
+    if (has)
+        return has < MOST_TIMES;
+    return ledger->objects_held < LEDGER_SLICE_OBJECTS &&
+           (!holding->objects || g_hash_table_size(holding->objects) < LEDGER_MEMBER_OBJECTS);
+}
+
+static struct ledger_object *add(struct ledger *ledger, const struct governor_object_name *name,
+                                 uint64_t device, uint64_t spilled)
+{
+    struct ledger_object *object = g_new0(struct ledger_object, 1);
+
+    object->name = *name;
+    object->device = device;
+    object->spilled = spilled;
+    if (!ledger->objects)
+        ledger->objects = g_tree_new_full(compare_names, NULL, NULL, g_free);
+    g_tree_insert(ledger->objects, &object->name, object);
+    return object;
+}
+
+static void hold(struct ledger *ledger, struct holding *holding, struct ledger_object *object)
+{
+    unsigned has = times(holding, object);
+
+    if (!holding->objects)
+        holding->objects = g_hash_table_new(NULL, NULL);
+    g_hash_table_insert(holding->objects, object, GUINT_TO_POINTER(has + 1));
+    if (has)
+        return;
+    object->members++;
+    ledger->objects_held++;
+}
+
+/* A member hasn't got it any more; with the last one its charge goes. */
+static void drop(struct ledger *ledger, struct ledger_object *object)
+{
+    ledger->objects_held--;
+    if (--object->members)
+        return;
+    ledger->used -= object->device;
+    ledger->spill_used -= object->spilled;
+    g_tree_remove(ledger->objects, &object->name);
+    if (!g_tree_nnodes(ledger->objects))
+        g_clear_pointer(&ledger->objects, g_tree_unref);
+}
+
+int ledger_share(struct ledger *ledger, struct holding *holding,
+                 const struct governor_object_name *name, uint64_t bytes, uint64_t spilled)
+{
+    struct ledger_object *object = find(ledger, name);
+
+    if (!bytes)
+        return EINVAL;
+    if (!has_room(ledger, holding, object))
+        return ENOSPC;
+    if (!ledger_release(ledger, holding, bytes, spilled))
+        return EINVAL;
+    if (!object) {
+        object = add(ledger, name, bytes - spilled, spilled);
+        ledger->used += object->device;
+        ledger->spill_used += object->spilled;
+    }
+    hold(ledger, holding, object);
+    return 0;
+}
+
+int ledger_attach(struct ledger *ledger, struct holding *holding,
+                  const struct governor_object_name *name, uint64_t bytes)
+{
+    struct ledger_object *object = find(ledger, name);
+    struct holding charge = {0};
+    uint64_t spilled;
+    int error;
+
+    if (!has_room(ledger, holding, object))
+        return ENOSPC;
+    if (!object) {
+        error = ledger_reserve(ledger, &charge, bytes, false, &spilled);
+        if (error)
+            return error;
+        object = add(ledger, name, charge.device, 0);
+    }
+    hold(ledger, holding, object);
+    return 0;
+}
+
+bool ledger_detach(struct ledger *ledger, struct holding *holding,
+                   const struct governor_object_name *name)
+{
+    struct ledger_object *object = find(ledger, name);
+    unsigned has = times(holding, object);
+
+    if (!has)
+        return false;
+    if (has > 1) {
+        g_hash_table_insert(holding->objects, object, GUINT_TO_POINTER(has - 1));
+        return true;
+    }
+    g_hash_table_remove(holding->objects, object);
+    drop(ledger, object);
+    return true;
+}
+
+void ledger_detach_all(struct ledger *ledger, struct holding *holding)
+{
+    GHashTableIter iter;
+    void *object;
+
+    if (!holding->objects)
+        return;
+    g_hash_table_iter_init(&iter, holding->objects);
+    while (g_hash_table_iter_next(&iter, &object, NULL))
+        drop(ledger, object);
+    g_clear_pointer(&holding->objects, g_hash_table_unref);
+}

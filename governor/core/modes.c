@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+#include "scheduler_parts.h"
+
+guint modes_active(const struct scheduler *scheduler)
+{
+    guint count = 0;
+
+    for (guint i = 0; i < scheduler->slices->len; i++)
+        count += SLICE(scheduler, i)->active;
+    return count;
+}
+
+static uint64_t idle_after(const struct sched_slice *slice)
+{
+    return slice_batch_part(slice, 4, IDLE_AFTER_NS, IDLE_AFTER_MOST_NS);
+}
+
+static void retire_idle(struct scheduler *scheduler, uint64_t now)
+{
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        struct sched_slice *slice = SLICE(scheduler, i);
+
+        if (!slice->active)
+            continue;
+        if (now - slice->busy_at >= idle_after(slice) || !slice->members->len)
+            slice->active = false;
+        else
+            scheduler_call_at(scheduler, slice->busy_at + idle_after(slice));
+    }
+}
+
+/*
+ * What is submitted freely can't be held up. So nobody is free whom a higher class may interrupt at
+ * any time, nor one with a cap.
+ */
+static bool may_be_free(const struct scheduler *scheduler, const struct sched_slice *slice)
+{
+    return !slice->capped && !modes_outranked(scheduler, slice) && slice->members->len > 0;
+}
+
+bool modes_outranked(const struct scheduler *scheduler, const struct sched_slice *slice)
+{
+    unsigned priority = slice_priority(scheduler, slice);
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *other = SLICE(scheduler, i);
+
+        if (other->members->len && slice_priority(scheduler, other) > priority)
+            return true;
+    }
+    return false;
+}
+
+/* The one slice that is active; where none is, the one that has members. */
+static struct sched_slice *only_one(const struct scheduler *scheduler)
+{
+    bool any = modes_active(scheduler) > 0;
+    struct sched_slice *only = NULL;
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        struct sched_slice *slice = SLICE(scheduler, i);
+
+        if (any ? !slice->active : !slice->members->len)
+            continue;
+        if (only)
+            return NULL;
+        only = slice;
+    }
+    return only;
+}
+
+static void end_freedom(struct scheduler *scheduler, uint64_t now)
+{
+    struct sched_slice *slice = scheduler->free;
+
+    scheduler->free = NULL;
+    slice->active = slice->members->len > 0;
+    slice->busy_at = now;
+    if (slice->active)
+        scheduler_call_at(scheduler, now + idle_after(slice));
+}
+
+void modes_update(struct scheduler *scheduler, uint64_t now)
+{
+    struct sched_slice *only;
+
+    retire_idle(scheduler, now);
+    if (scheduler->free &&
+        (modes_active(scheduler) > 0 || !may_be_free(scheduler, scheduler->free)))
+        end_freedom(scheduler, now);
+    if (scheduler->free)
+        return;
+    only = only_one(scheduler);
+    if (!only || !may_be_free(scheduler, only))
+        return;
+    lease_end(scheduler, now);
+    only->active = false;
+    scheduler->free = only;
+}
+
+void grant_set(struct sched_member *member, _Atomic uint64_t *word, uint64_t value)
+{
+    if (atomic_load_explicit(word, memory_order_relaxed) == value)
+        return;
+    atomic_store_explicit(word, value, memory_order_release);
+    member->changed = true;
+}
+
+static void grant_set32(struct sched_member *member, _Atomic uint32_t *word, uint32_t value)
+{
+    if (atomic_load_explicit(word, memory_order_relaxed) == value)
+        return;
+    atomic_store_explicit(word, value, memory_order_release);
+    member->changed = true;
+}
+
+/* What @slice may have of the GPU if all that contend now go on, as millionths. */
+static uint32_t share_ppm(const struct scheduler *scheduler, const struct sched_slice *slice)
+{
+    double own = slice_weight(scheduler, slice), sum = own;
+    double share = 1;
+
+    if (scheduler->free != slice) {
+        for (guint i = 0; i < scheduler->slices->len; i++) {
+            const struct sched_slice *other = SLICE(scheduler, i);
+
+            if (other != slice && (other->active || other == scheduler->free))
+                sum += slice_weight(scheduler, other);
+        }
+        share = own / sum;
+    }
+    if (slice->capped && share > slice->cap.rate)
+        share = slice->cap.rate;
+    return (uint32_t)(share * 1e6);
+}
+
+static void publish(struct scheduler *scheduler, struct sched_member *member, uint32_t share,
+                    bool contention)
+{
+    struct sched_slice *slice = member->slice;
+    struct governor_grant *grant = member->grant;
+    bool free = scheduler->free == slice;
+    bool holds = scheduler->lease.holder == member && scheduler->lease.state != LEASE_DRAINING;
+
+    grant_set(member, &grant->limit_ns, holds ? scheduler->lease.limit_ns : 0);
+    grant_set(member, &grant->depth_ns, DEPTH_NS);
+    grant_set32(member, &grant->contended, contention || slice->throttled);
+    grant_set32(member, &grant->throttled, slice->throttled);
+    grant_set32(member, &grant->mode, free ? GOVERNOR_MODE_FREE : GOVERNOR_MODE_METERED);
+    /* These are read when there is no arbiter: nobody has to be woken for them. */
+    atomic_store_explicit(&grant->share_ppm, share, memory_order_relaxed);
+    atomic_store_explicit(&grant->members, slice->members->len, memory_order_relaxed);
+}
+
+void modes_publish(struct scheduler *scheduler, uint64_t now)
+{
+    bool contention = modes_active(scheduler) > 1;
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        struct sched_slice *slice = SLICE(scheduler, i);
+        uint32_t share = share_ppm(scheduler, slice);
+
+        if (slice->wanting && slice->throttled)
+            scheduler_call_at(scheduler, caps_when(slice, now));
+        for (guint j = 0; j < slice->members->len; j++)
+            publish(scheduler, MEMBER(slice, j), share, contention);
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include "sample.h"
+
+#include "clock.h"
+
+/* Most that is believed of one step of a counter of time, and of one estimate. */
+#define MOST_STEP_NS      (3600 * NS_PER_S)
+#define MOST_IN_FLIGHT_NS (10 * NS_PER_S)
+#define MOST_STEP         (1ull << 40)
+
+static uint64_t word(const _Atomic uint64_t *from)
+{
+    return atomic_load_explicit(from, memory_order_acquire);
+}
+
+static uint64_t at_most(uint64_t value, uint64_t most)
+{
+    return value < most ? value : most;
+}
+
+static uint64_t counter(const _Atomic uint64_t *from, uint64_t before, uint64_t most_step)
+{
+    uint64_t value = word(from);
+
+    return value <= before ? before : before + at_most(value - before, most_step);
+}
+
+void sample_take(struct sample *sample, const struct governor_usage *page, uint64_t now)
+{
+    /* Before gpu_ns: work that ends meanwhile is seen in both, not in neither. */
+    sample->in_flight_ns = at_most(word(&page->in_flight_ns), MOST_IN_FLIGHT_NS);
+    sample->gpu_ns = counter(&page->gpu_ns, sample->gpu_ns, MOST_STEP_NS);
+    sample->submissions = counter(&page->submissions, sample->submissions, MOST_STEP);
+    sample->waited_ns = counter(&page->waited_ns, sample->waited_ns, MOST_STEP_NS);
+    sample->throttled_ns = counter(&page->throttled_ns, sample->throttled_ns, MOST_STEP_NS);
+    sample->began_at_ns = at_most(word(&page->began_at_ns), now);
+    sample->ended_at_ns = at_most(word(&page->ended_at_ns), now);
+    sample->waiting = word(&page->waiting) != 0;
+}
+
+uint64_t sample_elapsed(const struct sample *sample, uint64_t now)
+{
+    uint64_t since =
+        sample->began_at_ns > sample->ended_at_ns ? sample->began_at_ns : sample->ended_at_ns;
+
+    return sample->in_flight_ns && now > since ? now - since : 0;
+}
+
+uint64_t sample_remaining(const struct sample *sample, uint64_t now)
+{
+    uint64_t elapsed = sample_elapsed(sample, now);
+
+    return sample->in_flight_ns > elapsed ? sample->in_flight_ns - elapsed : 0;
+}
+
+uint64_t sample_spent(const struct sample *sample, uint64_t now)
+{
+    uint64_t elapsed = at_most(sample_elapsed(sample, now), MOST_IN_FLIGHT_NS);
+
+    return sample->gpu_ns + (sample->in_flight_ns > elapsed ? sample->in_flight_ns : elapsed);
+}

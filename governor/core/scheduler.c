@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+#include "scheduler_parts.h"
+
+void scheduler_init(struct scheduler *scheduler, uint64_t now)
+{
+    *scheduler = (struct scheduler){.slices = g_ptr_array_new(), .deadline = TIME_NEVER};
+    budget_init(&scheduler->floor, FLOOR_RATE, 2 * FLOOR_SLOT_NS, now);
+}
+
+void scheduler_clear(struct scheduler *scheduler)
+{
+    g_ptr_array_free(scheduler->slices, TRUE);
+}
+
+struct sched_slice *scheduler_add_slice(struct scheduler *scheduler,
+                                        const struct slice_settings *settings)
+{
+    struct sched_slice *slice = g_new0(struct sched_slice, 1);
+
+    slice->settings = *settings;
+    slice->members = g_ptr_array_new();
+    think_init(&slice->think);
+    g_ptr_array_add(scheduler->slices, slice);
+    return slice;
+}
+
+void scheduler_remove_slice(struct scheduler *scheduler, struct sched_slice *slice)
+{
+    if (scheduler->free == slice)
+        scheduler->free = NULL;
+    g_ptr_array_remove(scheduler->slices, slice);
+    g_ptr_array_free(slice->members, TRUE);
+    g_free(slice);
+}
+
+void scheduler_add_member(struct scheduler *scheduler, struct sched_slice *slice,
+                          struct sched_member *member, uint64_t now)
+{
+    member->slice = slice;
+    sample_take(&member->sample, member->usage, now);
+    g_ptr_array_add(slice->members, member);
+    (void)scheduler;
+}
+
+static void charge(struct scheduler *scheduler, struct sched_slice *slice, uint64_t ns)
+{
+    slice->gpu_ns += ns;
+    /* What nobody else wanted is not held against it. */
+    if (scheduler->free != slice)
+        slice->virtual_ns += (double)ns / slice_weight(scheduler, slice);
+    if (slice->capped)
+        budget_spend(&slice->cap, (double)ns);
+}
+
+void scheduler_remove_member(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
+{
+    struct sched_slice *slice = member->slice;
+    uint64_t executed = sample_elapsed(&member->sample, now);
+
+    if (executed > member->sample.in_flight_ns)
+        executed = member->sample.in_flight_ns;
+    if (!member->stalled)
+        charge(scheduler, slice, executed);
+    if (scheduler->lease.holder == member)
+        lease_end(scheduler, now);
+    g_ptr_array_remove(slice->members, member);
+    member->slice = NULL;
+}
+
+void scheduler_heard(struct sched_member *member)
+{
+    member->silent = false;
+}
+
+void scheduler_stalled(struct sched_member *member)
+{
+    member->stalled = true;
+}
+
+/* Submissions that a mean is of. */
+#define RECENT_MOST 16
+
+/* Between two submissions. Nobody waits for the end of one that is long beside them. */
+static void learn_pause(struct sched_slice *slice, uint64_t ns)
+{
+    think_learn(&slice->think, ns, slice_batch_part(slice, 4, NS_PER_MS, 2 * PATIENCE_LONG_NS));
+}
+
+/* A submission and its end are seen in different looks where it is long. */
+static void learn_batch(struct sched_slice *slice, const struct sample *before,
+                        const struct sample *after)
+{
+    slice->recent_ns += (double)(after->gpu_ns - before->gpu_ns);
+    slice->recent_count += (double)(after->submissions - before->submissions);
+    if (slice->recent_count > RECENT_MOST) {
+        slice->recent_ns /= 2;
+        slice->recent_count /= 2;
+    }
+    if (after->gpu_ns != before->gpu_ns && slice->recent_count > 0)
+        slice->batch_ns = slice->recent_ns / slice->recent_count;
+}
+
+/* True where @member did anything since the last look. */
+static bool look_at(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
+{
+    struct sched_slice *slice = member->slice;
+    struct sample *sample = &member->sample;
+    struct sample before = *sample;
+    bool moved;
+
+    sample_take(sample, member->usage, now);
+    charge(scheduler, slice, sample->gpu_ns - before.gpu_ns);
+    slice->submissions += sample->submissions - before.submissions;
+    slice->waited_ns += sample->waited_ns - before.waited_ns;
+    slice->throttled_ns += sample->throttled_ns - before.throttled_ns;
+    if (scheduler->free != slice)
+        learn_batch(slice, &before, sample);
+    scheduler->ended_at = MAX(scheduler->ended_at, sample->ended_at_ns);
+    moved = sample->submissions != before.submissions || sample->gpu_ns != before.gpu_ns;
+    if (moved) {
+        member->silent = false;
+        member->stalled = false;
+    }
+    /* It went on by itself after a pause. */
+    if (sample->began_at_ns > before.began_at_ns && before.ended_at_ns &&
+        sample->began_at_ns > before.ended_at_ns && !before.in_flight_ns && !before.waiting)
+        learn_pause(slice, sample->began_at_ns - before.ended_at_ns);
+    /* It has to wait for its turn after a pause. */
+    if (sample->waiting && !before.waiting && !sample->in_flight_ns && sample->ended_at_ns)
+        learn_pause(slice, now - sample->ended_at_ns);
+    return moved;
+}
+
+/* How far behind a slice gets by one submission of another. */
+static double longest_step(const struct scheduler *scheduler)
+{
+    double longest = 0;
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *slice = SLICE(scheduler, i);
+
+        if (slice->active)
+            longest = MAX(longest, slice->batch_ns / slice_weight(scheduler, slice));
+    }
+    return longest;
+}
+
+/*
+ * Idle time doesn't save up credit: who comes back starts where the others are. A loop that comes
+ * back a little late keeps a lease of it, or what one submission of another took from it, or its
+ * share would depend on how punctual it is.
+ */
+static void arrive(struct scheduler *scheduler, struct sched_slice *slice)
+{
+    double start = scheduler->virtual_ns[slice_priority(scheduler, slice)];
+
+    if (slice->active)
+        start -= MAX(QUANTUM_NS / slice_weight(scheduler, slice), longest_step(scheduler));
+    if (slice->virtual_ns < start)
+        slice->virtual_ns = start;
+}
+
+static void look_at_slice(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now)
+{
+    bool was_busy = slice->wanting || slice->in_flight_ns;
+    bool moved = false;
+
+    slice->wanting = false;
+    slice->in_flight_ns = 0;
+    for (guint i = 0; i < slice->members->len; i++) {
+        struct sched_member *member = MEMBER(slice, i);
+
+        moved |= look_at(scheduler, member, now);
+        slice->wanting |= member->sample.waiting && !member->silent;
+        if (!member->stalled && !member->silent)
+            slice->in_flight_ns += sample_spent(&member->sample, now) - member->sample.gpu_ns;
+    }
+    budget_hold(&slice->cap, (double)slice->in_flight_ns);
+    if (!was_busy && slice->wanting)
+        arrive(scheduler, slice);
+    if (moved || slice->wanting || slice->in_flight_ns) {
+        slice->busy_at = now;
+        slice->active |= scheduler->free != slice;
+    }
+}
+
+uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now)
+{
+    scheduler->deadline = TIME_NEVER;
+    caps_update(scheduler, now);
+    for (guint i = 0; i < scheduler->slices->len; i++)
+        look_at_slice(scheduler, SLICE(scheduler, i), now);
+    modes_update(scheduler, now);
+    lease_run(scheduler, now);
+    modes_publish(scheduler, now);
+    return scheduler->deadline;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who may use the GPU when: start-time fair queueing over slices, by leases that one member at a
+ * time has while there is contention; budgets for hard caps; classes of priority with a floor for
+ * the lower ones. See docs/governor.md.
+ *
+ * Pure: it reads the members' usage pages, writes their grant pages, and is told the time. Who
+ * calls it wakes members whose grant has changed, and calls scheduler_run() after each event and at
+ * the time it returned. Not thread-safe. Times are ns of CLOCK_MONOTONIC, or of GPU time.
+ */
+#ifndef GOVERNOR_SCHEDULER_H
+#define GOVERNOR_SCHEDULER_H
+
+#include "budget.h"
+#include "sample.h"
+#include "settings.h"
+#include "think.h"
+
+#define PRIORITIES (SETTINGS_PRIORITY_MAX + 1)
+
+struct sched_slice;
+
+/**
+ * struct sched_member
+ * @usage, @grant: the caller's
+ * @changed: the grant moved; for the caller to publish and to set back
+ * @stalled: what is in flight waits for something else than the GPU
+ * @silent: did not react within the grace, and isn't counted on until it is heard of again
+ */
+struct sched_member {
+    struct sched_slice *slice;
+    const struct governor_usage *usage;
+    struct governor_grant *grant;
+    struct sample sample;
+    bool changed;
+    bool stalled;
+    bool silent;
+};
+
+/**
+ * struct sched_slice
+ * @members: of struct sched_member
+ * @virtual_ns: finish tag: GPU time by weight
+ * @cap: in force where @capped
+ * @throttled: the cap is used up, and not yet refilled by a slot
+ * @active: has work, or had some a moment ago (@busy_at)
+ * @wanting, @in_flight_ns: of its members together, at the last look
+ * @batch_ns: mean length of a submission, of the last ones: @recent_ns by @recent_count
+ * @gpu_ns, @submissions, @waited_ns, @throttled_ns: of all members that there ever were
+ * @served_at: when it had its last lease
+ */
+struct sched_slice {
+    struct slice_settings settings;
+    GPtrArray *members;
+    guint turn;
+    double virtual_ns;
+    struct budget cap;
+    bool capped;
+    bool throttled;
+    bool active;
+    bool wanting;
+    uint64_t busy_at;
+    uint64_t in_flight_ns;
+    struct think think;
+    double batch_ns;
+    double recent_ns;
+    double recent_count;
+    uint64_t gpu_ns;
+    uint64_t submissions;
+    uint64_t waited_ns;
+    uint64_t throttled_ns;
+    uint64_t served_at;
+};
+
+enum lease_state {
+    LEASE_NONE,
+    LEASE_OPEN,     /* the holder may submit */
+    LEASE_KEPT,     /* the holder has nothing to do, but is expected to have at once */
+    LEASE_DRAINING, /* used up; what the holder has in flight is waited for */
+};
+
+/**
+ * struct lease
+ * @limit_ns: as in the holder's grant
+ * @begun: the holder has submitted under it
+ * @idle_at, @kept_until: LEASE_KEPT
+ * @drained_until: LEASE_DRAINING, at the latest
+ * @contested: others wait, since @contested_at, when @contested_base had been executed
+ * @floor: for the minimum of lower classes: one submission; @floor_base: what its slice had spent
+ * before
+ */
+struct lease {
+    enum lease_state state;
+    struct sched_member *holder;
+    uint64_t limit_ns;
+    uint64_t granted_at;
+    bool begun;
+    uint64_t idle_at;
+    uint64_t kept_until;
+    uint64_t drained_until;
+    bool contested;
+    uint64_t contested_at;
+    double contested_base;
+    bool floor;
+    double floor_base;
+};
+
+/**
+ * struct scheduler
+ * @slices: of struct sched_slice
+ * @virtual_ns: start tag of the last lease, in each class
+ * @free: the slice whose members submit as they like, NULL: none
+ * @ended_at: when the last work of any member ended
+ * @floor: what lower classes get whatever happens
+ * @deadline: when to be called again
+ */
+struct scheduler {
+    enum gpu_policy policy;
+    GPtrArray *slices;
+    double virtual_ns[PRIORITIES];
+    struct sched_slice *free;
+    struct lease lease;
+    uint64_t ended_at;
+    struct budget floor;
+    uint64_t deadline;
+};
+
+void scheduler_init(struct scheduler *scheduler, uint64_t now);
+void scheduler_clear(struct scheduler *scheduler);
+
+struct sched_slice *scheduler_add_slice(struct scheduler *scheduler,
+                                        const struct slice_settings *settings);
+/* Without members. Frees @slice. */
+void scheduler_remove_slice(struct scheduler *scheduler, struct sched_slice *slice);
+
+/* @member's pages are set, the rest zero; stays the caller's. */
+void scheduler_add_member(struct scheduler *scheduler, struct sched_slice *slice,
+                          struct sched_member *member, uint64_t now);
+/* What it has in flight is charged as far as it has been executed. */
+void scheduler_remove_member(struct scheduler *scheduler, struct sched_member *member,
+                             uint64_t now);
+
+/* A message came of @member: it is alive. */
+void scheduler_heard(struct sched_member *member);
+/* What @member has in flight has not begun. */
+void scheduler_stalled(struct sched_member *member);
+
+/* Looks at all, decides, writes grants. Returns when to be called again at the latest; TIME_NEVER:
+ * no need. */
+uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* What the scheduler's files know of each other. */
+#ifndef GOVERNOR_SCHEDULER_PARTS_H
+#define GOVERNOR_SCHEDULER_PARTS_H
+
+#include "scheduler.h"
+#include "clock.h"
+
+/* A lease under contention, and without. */
+#define QUANTUM_NS       (4 * NS_PER_MS)
+#define QUANTUM_ALONE_NS (100 * NS_PER_MS)
+/* How much a member may have queued on the GPU before it has to wait. */
+#define DEPTH_NS (300 * NS_PER_US)
+/*
+ * While a holder has nothing to do, but is expected to have, the GPU is kept for it: a quarter of a
+ * submission, within the first two; an eighth, where that is longer, up to the third.
+ */
+#define PATIENCE_MIN_NS  (100 * NS_PER_US)
+#define PATIENCE_MAX_NS  (500 * NS_PER_US)
+#define PATIENCE_LONG_NS (30 * NS_PER_MS)
+/* The next holder is told this long before the last one's work ends, so that the GPU has something
+ * to do. */
+#define LEAD_NS (150 * NS_PER_US)
+/*
+ * How long a holder is waited for that doesn't begin, or whose work doesn't end when it should: a
+ * quarter of a submission, within these.
+ */
+#define GRACE_NS      (10 * NS_PER_MS)
+#define GRACE_MOST_NS (100 * NS_PER_MS)
+/* A slice without work for so long no longer contends: a quarter of a submission, within these. */
+#define IDLE_AFTER_NS      (8 * NS_PER_MS)
+#define IDLE_AFTER_MOST_NS (100 * NS_PER_MS)
+/* How deep a cap's budget is in time, and how much of it makes a lease worth while. */
+#define CAP_DEPTH_NS (100 * NS_PER_MS)
+#define CAP_SLOT_NS  (2 * NS_PER_MS)
+/* The lower classes' minimum of the GPU, handed out in slots. */
+#define FLOOR_RATE    0.05
+#define FLOOR_SLOT_NS (2 * NS_PER_MS)
+
+#define SLICE(scheduler, i) ((struct sched_slice *)g_ptr_array_index((scheduler)->slices, i))
+#define MEMBER(slice, i)    ((struct sched_member *)g_ptr_array_index((slice)->members, i))
+
+static inline double slice_weight(const struct scheduler *scheduler,
+                                  const struct sched_slice *slice)
+{
+    bool own = scheduler->policy == POLICY_SHARES;
+
+    return own ? (double)slice->settings.weight / 100 : 1;
+}
+
+static inline unsigned slice_priority(const struct scheduler *scheduler,
+                                      const struct sched_slice *slice)
+{
+    return scheduler->policy == POLICY_SHARES ? slice->settings.priority : 0;
+}
+
+/* A part of one of @slice's submissions, as far as is known, within bounds. */
+static inline uint64_t slice_batch_part(const struct sched_slice *slice, unsigned part,
+                                        uint64_t least_ns, uint64_t most_ns)
+{
+    return (uint64_t)CLAMP(slice->batch_ns / part, (double)least_ns, (double)most_ns);
+}
+
+/* GPU time by weight, with what is in flight. */
+static inline double slice_virtual(const struct scheduler *scheduler,
+                                   const struct sched_slice *slice)
+{
+    return slice->virtual_ns + (double)slice->in_flight_ns / slice_weight(scheduler, slice);
+}
+
+static inline void scheduler_call_at(struct scheduler *scheduler, uint64_t at)
+{
+    if (at < scheduler->deadline)
+        scheduler->deadline = at;
+}
+
+/* Stores a word of a grant; the member is to hear of it. */
+void grant_set(struct sched_member *member, _Atomic uint64_t *word, uint64_t value);
+
+/* caps.c: what each slice may have at most, by the policy. */
+void caps_update(struct scheduler *scheduler, uint64_t now);
+/* Whether the cap lets @slice go on. */
+bool caps_allow(struct sched_slice *slice, uint64_t now);
+/* When it will. */
+uint64_t caps_when(struct sched_slice *slice, uint64_t now);
+
+/* lease.c */
+void lease_run(struct scheduler *scheduler, uint64_t now);
+void lease_end(struct scheduler *scheduler, uint64_t now);
+
+/* choice.c: the member that is next, by priority and fairness, but for @except; NULL: nobody waits
+ * who may. */
+struct sched_member *choice_best(struct scheduler *scheduler, const struct sched_member *except,
+                                 uint64_t now);
+/* The same, but a lower class's, where its minimum is due. */
+struct sched_member *choice_floor(struct scheduler *scheduler, uint64_t now);
+
+/* modes.c: who contends, who is free; and the words of the grants that say so. */
+void modes_update(struct scheduler *scheduler, uint64_t now);
+void modes_publish(struct scheduler *scheduler, uint64_t now);
+guint modes_active(const struct scheduler *scheduler);
+/* Whether there is a member of a higher class. */
+bool modes_outranked(const struct scheduler *scheduler, const struct sched_slice *slice);
+
+#endif

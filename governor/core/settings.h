@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the agent wants of a GPU and of a slice of it, as it writes it into keyfiles. Reading is all
+ * or nothing: of a file with an error nothing is taken over.
+ */
+#ifndef GOVERNOR_SETTINGS_H
+#define GOVERNOR_SETTINGS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SETTINGS_WEIGHT_MAX   10000u
+#define SETTINGS_PRIORITY_MAX 15u
+#define SETTINGS_OWNER_NONE   UINT32_MAX
+
+enum gpu_policy {
+    POLICY_SHARES,      /* as each slice says */
+    POLICY_BEST_EFFORT, /* all the same weight, no caps, no priorities */
+    POLICY_EQUAL,       /* 1/N of the GPU, never more, N being the slices that have members */
+    POLICY_FIXED,       /* the share of the slice's type, never more */
+};
+
+/* @vram: what the GPU has, for the status; 0: not known. */
+struct gpu_settings {
+    enum gpu_policy policy;
+    uint64_t vram;
+};
+
+/**
+ * struct slice_settings
+ * @weight: 1 to 10000, 100 is usual
+ * @cap: per cent of the GPU's time, 1 to 99; 0: none. In force where @hard
+ * @priority: 0 to 15, higher goes first
+ * @vram, @spill: bytes; 0: no limit, no spilling
+ * @share_ppm: of the GPU by its type, for POLICY_FIXED; 0: none
+ * @owner: who may connect; SETTINGS_OWNER_NONE: who is shown the socket's directory
+ */
+struct slice_settings {
+    uint32_t weight;
+    uint32_t cap;
+    bool hard;
+    uint32_t priority;
+    uint64_t vram;
+    uint64_t spill;
+    uint32_t share_ppm;
+    uint32_t owner;
+};
+
+/* What is not said in @text is as by default. The error names the key and what it may be. */
+bool gpu_settings_parse(struct gpu_settings *settings, const char *text, gsize length,
+                        GError **error);
+bool slice_settings_parse(struct slice_settings *settings, const char *text, gsize length,
+                          GError **error);
+
+/* As in gpu.conf. */
+const char *gpu_policy_name(enum gpu_policy policy);
+
+#endif

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+# The governor: vgpu-arbiter, the member library that doors link, their unit tests and fuzzing. Included by the
+# top Makefile, which sets VERSION and PREFIX. A door has a fragment of its own.
+
+GOVERNOR_SRC := governor
+GOVERNOR_OUT := build/governor
+GOVERNOR_TESTS_SRC := tests/unit/governor
+GOVERNOR_INCLUDES := $(addprefix -I$(GOVERNOR_SRC)/,protocol core member arbiter)
+GOVERNOR_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
+	-Wmissing-prototypes -fno-omit-frame-pointer
+comma := ,
+GOVERNOR_PKGS := glib-2.0 libsystemd
+GOVERNOR_PKG_CFLAGS = $(shell pkg-config --cflags $(GOVERNOR_PKGS))
+GOVERNOR_PKG_LIBS = $(shell pkg-config --libs $(GOVERNOR_PKGS))
+GOVERNOR_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+GOVERNOR_HARDEN = -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(CPPFLAGS) $(CFLAGS)
+
+GOVERNOR_CORE := $(wildcard $(GOVERNOR_SRC)/core/*.c)
+GOVERNOR_ARBITER := $(wildcard $(GOVERNOR_SRC)/arbiter/*.c)
+# What is linked into programs of others: of the core only what knows nothing of GLib.
+GOVERNOR_MEMBER := $(wildcard $(GOVERNOR_SRC)/member/*.c) $(GOVERNOR_SRC)/core/budget.c
+GOVERNOR_MEMBER_LIB := $(GOVERNOR_OUT)/libgovernor-member.a
+
+governor_objects = $(patsubst %.c,$(GOVERNOR_OUT)/$(1)/%.o,$(2))
+
+.PHONY: governor install-governor fuzz-governor
+governor: $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_MEMBER_LIB)
+
+$(GOVERNOR_OUT)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(GOVERNOR_HARDEN) -fPIE $(GOVERNOR_WARN) $(GOVERNOR_INCLUDES) $(GOVERNOR_PKG_CFLAGS) \
+		-DVGPU_VERSION='"$(VERSION)"' -DG_LOG_DOMAIN='"vgpu-arbiter"' -MMD -MP -c -o $@ $<
+
+$(GOVERNOR_OUT)/pic/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(GOVERNOR_HARDEN) -fPIC -fvisibility=hidden $(GOVERNOR_WARN) $(GOVERNOR_INCLUDES) \
+		-MMD -MP -c -o $@ $<
+
+$(GOVERNOR_OUT)/test/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) -O1 $(GOVERNOR_SANITIZE) $(GOVERNOR_WARN) $(GOVERNOR_INCLUDES) -I$(GOVERNOR_TESTS_SRC) \
+		$(GOVERNOR_PKG_CFLAGS) -DVGPU_VERSION='"$(VERSION)"' -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter-test"' \
+		-MMD -MP -c -o $@ $<
+
+$(GOVERNOR_OUT)/vgpu-arbiter: $(call governor_objects,obj,$(GOVERNOR_CORE) $(GOVERNOR_ARBITER))
+	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS)
+
+$(GOVERNOR_MEMBER_LIB): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
+	rm -f $@
+	$(AR) rcs $@ $^
+
+# A unit test is a file test-NAME.c, linked with all but main(), under the sanitizers; live ones start a
+# sanitized arbiter.
+GOVERNOR_TESTS := $(patsubst $(GOVERNOR_TESTS_SRC)/test-%.c,build/unit/governor-%,\
+	$(wildcard $(GOVERNOR_TESTS_SRC)/test-*.c))
+GOVERNOR_TESTS_COMMON := $(call governor_objects,test,$(sort $(GOVERNOR_CORE) $(GOVERNOR_MEMBER) \
+	$(filter-out %/main.c,$(GOVERNOR_ARBITER)) \
+	$(filter-out $(GOVERNOR_TESTS_SRC)/test-%.c,$(wildcard $(GOVERNOR_TESTS_SRC)/*.c))))
+UNIT_TESTS += $(GOVERNOR_TESTS)
+
+$(GOVERNOR_OUT)/vgpu-arbiter-test: $(call governor_objects,test,$(GOVERNOR_CORE) $(GOVERNOR_ARBITER))
+	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS)
+
+$(GOVERNOR_TESTS): build/unit/governor-%: $(GOVERNOR_OUT)/test/$(GOVERNOR_TESTS_SRC)/test-%.o \
+		$(GOVERNOR_TESTS_COMMON) | $(GOVERNOR_OUT)/vgpu-arbiter-test
+	@mkdir -p $(@D)
+	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS) -lm
+
+# Sees what a member writes where, see kill_point.h.
+build/unit/governor-kills: private LDFLAGS += $(addprefix -Wl$(comma)--wrap=,mmap mremap send recv recvmsg \
+	connect close poll pthread_sigmask)
+
+.PHONY: check-governor
+check-governor: $(GOVERNOR_TESTS)
+	prove -v --exec '' $(GOVERNOR_TESTS)
+
+# Fuzzing of what members can send and write: part of `make fuzz`.
+GOVERNOR_FUZZ := build/fuzz/governor-messages
+GOVERNOR_FUZZ_SRCS := tests/fuzz/governor/governor-messages.c $(GOVERNOR_CORE) \
+	$(filter-out %/main.c,$(GOVERNOR_ARBITER))
+
+fuzz-build: $(GOVERNOR_FUZZ)
+fuzz: fuzz-governor
+fuzz-governor: $(GOVERNOR_FUZZ)
+	prove -v -e sh tests/fuzz/run.sh :: $(or $(SECONDS),20) $(GOVERNOR_FUZZ)
+
+$(GOVERNOR_FUZZ): $(GOVERNOR_FUZZ_SRCS) $(wildcard $(GOVERNOR_SRC)/*/*.h)
+	@mkdir -p $(@D)
+	$(or $(FUZZ_CC),clang) -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		$(GOVERNOR_WARN) $(GOVERNOR_INCLUDES) $(GOVERNOR_PKG_CFLAGS) -o $@ $(GOVERNOR_FUZZ_SRCS) \
+		$(GOVERNOR_PKG_LIBS)
+
+-include $(shell find $(GOVERNOR_OUT) -name '*.d' 2>/dev/null)
+
+install-governor: $(GOVERNOR_OUT)/vgpu-arbiter
+	install -D -m 0755 $< $(DESTDIR)$(PREFIX)/bin/vgpu-arbiter
+	$(call install_unit,$(GOVERNOR_SRC)/arbiter/vgpu-arbiter@.service,$(PREFIX)/lib/systemd/system)
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(GOVERNOR_SRC)/arbiter/vgpu-arbiter.8
+
+-include $(wildcard $(GOVERNOR_SRC)/vulkan/vulkan.mk)

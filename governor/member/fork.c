@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#include "member_state.h"
+
+#include <sched.h>
+
+/* Without memory for pages of its own a child goes by its parent's; nothing can be done about it.
+ */
+static void renew(GovernorMember *member)
+{
+    bool welcomed = member->link != LINK_NEVER;
+
+    link_forget(member);
+    if (!state_renew(member))
+        return;
+    member->link = LINK_NEVER;
+    pthread_mutex_lock(&member->link_lock);
+    link_join(member);
+    pthread_mutex_unlock(&member->link_lock);
+    if (welcomed && member->link == LINK_NEVER)
+        link_lost(member);
+    link_start(member);
+}
+
+void fork_renew(GovernorMember *member)
+{
+    uint32_t word = FORK_CHILD;
+
+    /* One thread does it; the others of the child wait. */
+    if (atomic_compare_exchange_strong(member->fork_word, &word, FORK_BUSY)) {
+        renew(member);
+        atomic_store(member->fork_word, FORK_NONE);
+        return;
+    }
+    while (atomic_load(member->fork_word) != FORK_NONE)
+        sched_yield();
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The connection to the arbiter. A thread of its own waits for its end, and then tries to get
+ * another; answers are read by who asked.
+ */
+#include "member_state.h"
+
+#include "clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* An arbiter that was there is back soon; one that never was may never come. */
+#define BACKOFF_MIN_MS   5
+#define BACKOFF_MAX_MS   50
+#define BACKOFF_NEVER_MS 2000
+#define JOIN_TIMEOUT_S 2
+#define STACK_BYTES    (256 * 1024)
+
+static int connect_to(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval timeout = {.tv_sec = JOIN_TIMEOUT_S};
+    int fd, error;
+
+    if (strlen(path) >= sizeof(address.sun_path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+        return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static void close_all(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+/* The descriptors of a packet: both or none. */
+static bool take_descriptors(struct msghdr *packet, int fds[2])
+{
+    struct cmsghdr *header = CMSG_FIRSTHDR(packet);
+    size_t count;
+
+    if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+        return false;
+    count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    memcpy(fds, CMSG_DATA(header), (count < 2 ? count : 2) * sizeof(int));
+    if (count == 2)
+        return true;
+    close_all(fds, count);
+    return false;
+}
+
+/* 0, or an errno; @fds are the caller's to close then. */
+static int receive_welcome(int fd, int fds[2])
+{
+    struct governor_message message;
+    struct iovec data = {.iov_base = &message, .iov_len = sizeof(message)};
+    union {
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    struct msghdr packet = {.msg_iov = &data,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof(control.bytes)};
+    ssize_t length = recvmsg(fd, &packet, MSG_CMSG_CLOEXEC);
+    bool has = length > 0 && take_descriptors(&packet, fds);
+
+    if (length == sizeof(message) && message.version == GOVERNOR_PROTOCOL_VERSION) {
+        if (message.type == GOVERNOR_WELCOME && has)
+            return 0;
+        if (message.type == GOVERNOR_REFUSED && !has)
+            return message.value && message.value < 4096 ? (int)message.value : EPROTO;
+    }
+    if (has)
+        close_all(fds, 2);
+    return length < 0 && errno != EAGAIN ? errno : EPROTO;
+}
+
+static void *map_page(int fd, int prot)
+{
+    void *page = mmap(NULL, PAGE_BYTES, prot, MAP_SHARED, fd, 0);
+
+    return page == MAP_FAILED ? NULL : page;
+}
+
+/* What is counted per connection starts anew; what is in flight goes on. */
+static void carry_over(GovernorMember *member, struct governor_usage *usage)
+{
+    member->gpu_ns = member->waited_ns = member->throttled_ns = 0;
+    atomic_store(&usage->in_flight_ns, member->in_flight_ns);
+    atomic_store(&usage->waiting, member->waiting);
+    atomic_store(&usage->pages, member->pages);
+    atomic_store(&usage->began_at_ns, member->began_at_ns);
+    atomic_store(&usage->ended_at_ns, member->ended_at_ns);
+}
+
+static bool take_pages(GovernorMember *member, const int fds[2])
+{
+    void *grant = map_page(fds[0], PROT_READ);
+    void *usage = map_page(fds[1], PROT_READ | PROT_WRITE);
+    bool moved = grant && usage;
+
+    pthread_mutex_lock(&member->lock);
+    if (moved) {
+        carry_over(member, usage);
+        /* Threads that wait on the old page would not hear of the new one; they look again at
+         * intervals. */
+        futex_wake(&member->grant->sequence);
+        moved = mremap(usage, PAGE_BYTES, PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
+                       member->usage) != MAP_FAILED &&
+                mremap(grant, PAGE_BYTES, PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
+                       member->grant) != MAP_FAILED;
+        /* No sequence is like that: the next to wait says so. */
+        member->wanted = atomic_load(&member->grant->sequence) - 1;
+    }
+    pthread_mutex_unlock(&member->lock);
+    if (!moved && grant)
+        munmap(grant, PAGE_BYTES);
+    if (!moved && usage)
+        munmap(usage, PAGE_BYTES);
+    return moved;
+}
+
+static ino_t inode_of(int fd)
+{
+    struct stat status;
+
+    return fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
+}
+
+/* Under the number of the old connection, so that who is about to write to it needs no lock. */
+static bool take_connection(GovernorMember *member, int fd)
+{
+    if (member->fd >= 0) {
+        if (dup3(fd, member->fd, O_CLOEXEC) < 0)
+            return false;
+        close(fd);
+    } else {
+        member->fd = fd;
+    }
+    member->fd_inode = inode_of(member->fd);
+    return true;
+}
+
+int link_join(GovernorMember *member)
+{
+    struct governor_message join = {.version = GOVERNOR_PROTOCOL_VERSION,
+                                    .type = GOVERNOR_JOIN,
+                                    .value = member->held +
+                                             objects_bytes(member, GOVERNOR_MEMORY_DEVICE),
+                                    .other = member->held_spilled +
+                                             objects_bytes(member, GOVERNOR_MEMORY_SPILL)};
+    int fd = connect_to(member->socket_path);
+    int fds[2], error;
+
+    if (fd < 0)
+        return errno;
+    if (send(fd, &join, sizeof(join), MSG_NOSIGNAL) != sizeof(join))
+        error = EPROTO;
+    else
+        error = receive_welcome(fd, fds);
+    if (!error) {
+        if (!take_pages(member, fds))
+            error = ENOMEM;
+        close_all(fds, 2);
+    }
+    if (!error && !take_connection(member, fd))
+        error = errno;
+    if (error) {
+        close(fd);
+        return error;
+    }
+    if (member->driver)
+        memory_tell_driver(member);
+    if (!objects_declare(member))
+        return EPROTO;
+    member->link = LINK_JOINED;
+    pthread_cond_broadcast(&member->link_changed);
+    return 0;
+}
+
+void link_lost(GovernorMember *member)
+{
+    const struct governor_grant *grant = member->grant;
+    uint32_t members = atomic_load(&grant->members);
+    uint64_t limit = atomic_load(&grant->memory_limit), used = atomic_load(&grant->memory_used);
+    uint64_t spill = atomic_load(&grant->spill_limit), spilled = atomic_load(&grant->spill_used);
+    double share = atomic_load(&grant->share_ppm) / 1e6;
+
+    members = members ? members : 1;
+    pthread_mutex_lock(&member->link_lock);
+    /* Each member's part of what was left: together they stay within the limit. */
+    member->orphan_room = !limit ? UINT64_MAX : used < limit ? (limit - used) / members : 0;
+    member->orphan_spill = spilled < spill ? (spill - spilled) / members : 0;
+    member->lost_at = clock_now();
+    pthread_mutex_lock(&member->lock);
+    budget_init(&member->budget, share / members, share * 20 * NS_PER_MS, clock_now());
+    member->link = LINK_ORPHAN;
+    pthread_mutex_unlock(&member->lock);
+    pthread_cond_broadcast(&member->link_changed);
+    pthread_mutex_unlock(&member->link_lock);
+    futex_wake(&member->grant->sequence);
+    turn_progress(member);
+}
+
+/* True where the thread is to end. */
+static bool stopped(GovernorMember *member, int timeout_ms)
+{
+    struct pollfd fds[] = {
+        {.fd = member->stop_fd, .events = POLLIN | POLLRDHUP},
+        {.fd = member->link == LINK_JOINED ? member->fd : -1, .events = POLLRDHUP},
+    };
+
+    poll(fds, 2, timeout_ms);
+    return fds[0].revents != 0;
+}
+
+static bool connection_ended(GovernorMember *member)
+{
+    struct pollfd fd = {.fd = member->fd, .events = POLLRDHUP};
+
+    return poll(&fd, 1, 0) > 0;
+}
+
+static int longer(int backoff, int most)
+{
+    return backoff * 2 < most ? backoff * 2 : most;
+}
+
+static void *link_thread(void *data)
+{
+    GovernorMember *member = data;
+    int backoff = BACKOFF_MIN_MS;
+
+    for (;;) {
+        bool joined = member->link == LINK_JOINED;
+
+        if (stopped(member, joined ? -1 : backoff))
+            return NULL;
+        if (joined) {
+            if (connection_ended(member))
+                link_lost(member);
+            backoff = BACKOFF_MIN_MS;
+            continue;
+        }
+        backoff = longer(backoff, member->link == LINK_NEVER ? BACKOFF_NEVER_MS : BACKOFF_MAX_MS);
+        pthread_mutex_lock(&member->link_lock);
+        link_join(member);
+        pthread_mutex_unlock(&member->link_lock);
+        turn_progress(member);
+    }
+}
+
+/* Signals are the program's own: none is delivered to this thread. */
+static int start_thread(GovernorMember *member)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    int error;
+
+    sigfillset(&all);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&member->thread, &attributes, link_thread, member);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+bool link_start(GovernorMember *member)
+{
+    member->stop_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (member->stop_fd < 0)
+        return false;
+    member->stop_inode = inode_of(member->stop_fd);
+    errno = start_thread(member);
+    if (!errno)
+        return true;
+    close(member->stop_fd);
+    member->stop_fd = -1;
+    return false;
+}
+
+void link_stop(GovernorMember *member)
+{
+    if (member->stop_fd >= 0) {
+        shutdown(member->stop_fd, SHUT_RDWR);
+        pthread_join(member->thread, NULL);
+        close(member->stop_fd);
+    }
+    if (member->fd >= 0)
+        close(member->fd);
+}
+
+void link_forget(GovernorMember *member)
+{
+    if (member->fd >= 0 && inode_of(member->fd) == member->fd_inode)
+        close(member->fd);
+    if (member->stop_fd >= 0 && inode_of(member->stop_fd) == member->stop_inode)
+        close(member->stop_fd);
+    member->fd = member->stop_fd = -1;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the member library share.
+ *
+ * Both pages stay at one address for the member's life: before it is welcomed, and in a child after
+ * fork(), they are memory of its own; a welcome puts the arbiter's over them in one step. So
+ * whoever reads them needs no lock.
+ */
+#ifndef GOVERNOR_MEMBER_STATE_H
+#define GOVERNOR_MEMBER_STATE_H
+
+#include "budget.h"
+#include "governor_protocol.h"
+#include "member.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#define PAGE_BYTES 4096
+
+/* In GovernorMember.fork_word, which reads 0 in a child. */
+enum { FORK_CHILD = 0, FORK_BUSY, FORK_NONE };
+
+enum link_state {
+    LINK_NEVER,  /* no arbiter so far: ungoverned */
+    LINK_JOINED, /* connected and welcomed */
+    LINK_ORPHAN, /* was welcomed; the arbiter is gone */
+};
+
+/**
+ * struct GovernorMember
+ * @fork_word: on a page that is wiped on fork
+ *
+ * @link_lock: over the connection, @held and @objects; taken before @lock
+ * @fd: the number stays the same from the first welcome on; -1 before
+ * @stop_fd: a socket; ends the link's thread when it is shut down
+ * @fd_inode, @stop_inode: of the two: in a child, their numbers may be of other files by now
+ * @link: changes under @link_lock; @link_changed tells
+ * @lost_at: when the arbiter was lost
+ * @held, @held_spilled: bytes charged, without those of @objects
+ * @driver: bytes that the driver has for itself
+ * @objects: that are shared, or would be if there were an arbiter that remembers them
+ * @orphan_room, @orphan_spill: of what may still be charged without an arbiter
+ *
+ * @lock: over what follows, and who writes @usage (but for submissions, which is atomic)
+ * @in_flight_ns, @in_flight: what was debited and has not ended, without what was deferred
+ * @stalled_ns, @stalled: of them, what was in flight when it was said to have stalled
+ * @stalls: how often that was; a debit of before is known by it
+ * @wanted: the grant's sequence when the arbiter was last told that it is waited for
+ * @waiting: threads that wait for a lease
+ * @pages: the driver pages device memory by itself
+ * @progress: a futex that moves when something ended or the link changed; @watchers: threads that
+ * wait on it
+ * @budget: of GPU time, without an arbiter
+ */
+struct GovernorMember {
+    struct governor_grant *grant;
+    struct governor_usage *usage;
+    _Atomic uint32_t *fork_word;
+    char *socket_path;
+
+    pthread_mutex_t link_lock;
+    pthread_cond_t link_changed;
+    pthread_t thread;
+    _Atomic int fd;
+    int stop_fd;
+    _Atomic ino_t fd_inode;
+    ino_t stop_inode;
+    _Atomic enum link_state link;
+    uint64_t lost_at;
+    uint64_t held;
+    uint64_t held_spilled;
+    uint64_t driver;
+    struct governor_object *objects;
+    uint64_t orphan_room;
+    uint64_t orphan_spill;
+
+    pthread_mutex_t lock;
+    uint64_t gpu_ns;
+    uint64_t in_flight_ns;
+    uint32_t in_flight;
+    uint32_t waiting;
+    bool pages;
+    uint64_t began_at_ns;
+    uint64_t ended_at_ns;
+    uint64_t waited_ns;
+    uint64_t throttled_ns;
+    uint64_t stalled_ns;
+    uint32_t stalled;
+    uint32_t stalls;
+    uint32_t wanted;
+    _Atomic uint32_t progress;
+    _Atomic uint32_t watchers;
+    struct budget budget;
+};
+
+/* state.c */
+bool state_init(GovernorMember *member);
+void state_clear(GovernorMember *member);
+/* In a child: locks and counts as new, pages of its own with what the arbiter said last. */
+bool state_renew(GovernorMember *member);
+
+/* link.c: joins; 0, or an errno. Under link_lock. */
+int link_join(GovernorMember *member);
+/* The thread that notices the end of the arbiter, and joins again. False: errno. */
+bool link_start(GovernorMember *member);
+void link_stop(GovernorMember *member);
+/* In a child: closes what was inherited. */
+void link_forget(GovernorMember *member);
+/* There is no arbiter: what it said last holds. */
+void link_lost(GovernorMember *member);
+/* messages.c */
+/* Never waits; a hint that finds no room is lost. */
+void link_tell(GovernorMember *member, enum governor_message_type type, uint64_t value,
+               uint64_t other);
+/* Of memory that was given back the arbiter hears now, or at the next joining. Under link_lock. */
+void link_tell_back(GovernorMember *member, const struct governor_message *message);
+/* An answer to @request; false: none came, and the connection is broken. Under link_lock. */
+bool link_ask(GovernorMember *member, const struct governor_message *request,
+              struct governor_message *answer);
+/* The connection is of no use any more: the thread sees its end. */
+void link_break(GovernorMember *member);
+
+/* object.c: names them to an arbiter that has just welcomed the member. False: as link_ask(). Under
+ * link_lock. */
+bool objects_declare(GovernorMember *member);
+/* Bytes of all of them that are of @kind. Under link_lock. */
+uint64_t objects_bytes(const GovernorMember *member, enum governor_memory kind);
+
+/* memory.c: tells what the driver has for itself. Under link_lock. */
+void memory_tell_driver(GovernorMember *member);
+
+/* memory.c, for object.c; under link_lock. */
+/* Asks until there is an answer, or no arbiter has come back in time: false. */
+bool memory_ask(GovernorMember *member, const struct governor_message *request,
+                struct governor_message *answer);
+/* Takes of what may be had without an arbiter. */
+enum governor_memory memory_take_alone(GovernorMember *member, uint64_t bytes, bool may_spill);
+/* Counts @bytes as not held any more; how many of them were. */
+uint64_t memory_uncharge(GovernorMember *member, uint64_t bytes, enum governor_memory kind);
+/* Tells the arbiter, if there is one, that @bytes that are not counted any more are free. */
+void memory_freed(GovernorMember *member, uint64_t bytes, enum governor_memory kind);
+
+/* fork.c: makes a child a member of its own. */
+void fork_renew(GovernorMember *member);
+
+static inline void fork_check(const GovernorMember *member)
+{
+    uint32_t word = atomic_load_explicit(member->fork_word, memory_order_acquire);
+
+    if (__builtin_expect(word != FORK_NONE, 0))
+        fork_renew((GovernorMember *)member);
+}
+
+/* turn.c: tells threads that wait to look again. */
+void turn_progress(GovernorMember *member);
+/*
+ * Waits for the turn of a submission. Under lock, which is let go meanwhile. True: turn_taken() is
+ * to be called when the submission has been debited, so that the arbiter never sees neither of the
+ * two.
+ */
+bool turn_wait(GovernorMember *member, uint64_t estimate_ns);
+void turn_taken(GovernorMember *member);
+
+/* futex.c: @timeout_ns: TIME_NEVER: none. Returns on a wake-up, a signal, or where @word isn't
+ * @value. */
+void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
+void futex_wake(_Atomic uint32_t *word);
+
+#endif

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Memory is charged by the arbiter alone; what it has granted is kept count of, to be declared to
+ * the next one.
+ */
+#include "member_state.h"
+
+#include "clock.h"
+
+/* An arbiter that is restarted is back within that time. */
+#define RETURN_NS (500 * NS_PER_MS)
+
+static void charge(GovernorMember *member, uint64_t bytes, enum governor_memory kind)
+{
+    if (kind == GOVERNOR_MEMORY_DEVICE)
+        member->held += bytes;
+    else if (kind == GOVERNOR_MEMORY_SPILL)
+        member->held_spilled += bytes;
+}
+
+static bool take_room(uint64_t *room, uint64_t bytes)
+{
+    if (*room == UINT64_MAX)
+        return true;
+    if (*room < bytes)
+        return false;
+    *room -= bytes;
+    return true;
+}
+
+enum governor_memory memory_take_alone(GovernorMember *member, uint64_t bytes, bool may_spill)
+{
+    if (member->link == LINK_NEVER || take_room(&member->orphan_room, bytes))
+        return GOVERNOR_MEMORY_DEVICE;
+    if (may_spill && take_room(&member->orphan_spill, bytes))
+        return GOVERNOR_MEMORY_SPILL;
+    return GOVERNOR_MEMORY_NONE;
+}
+
+static void give_alone(GovernorMember *member, uint64_t bytes, enum governor_memory kind)
+{
+    uint64_t *room = kind == GOVERNOR_MEMORY_SPILL ? &member->orphan_spill : &member->orphan_room;
+
+    if (member->link == LINK_ORPHAN && *room != UINT64_MAX)
+        *room += bytes;
+}
+
+/* False where the arbiter has been gone for too long to wait for it. */
+static bool wait_for_return(GovernorMember *member)
+{
+    uint64_t until = member->lost_at + RETURN_NS;
+    struct timespec at = {.tv_sec = (time_t)(until / NS_PER_S),
+                          .tv_nsec = (long)(until % NS_PER_S)};
+
+    return member->link == LINK_ORPHAN && clock_now() < until &&
+           pthread_cond_timedwait(&member->link_changed, &member->link_lock, &at) == 0;
+}
+
+/* The link's thread hasn't seen yet that the connection has ended. */
+static void wait_for_loss(GovernorMember *member)
+{
+    while (member->link == LINK_JOINED)
+        pthread_cond_wait(&member->link_changed, &member->link_lock);
+}
+
+bool memory_ask(GovernorMember *member, const struct governor_message *request,
+                struct governor_message *answer)
+{
+    bool answered = false;
+
+    do {
+        if (member->link != LINK_JOINED)
+            continue;
+        answered = link_ask(member, request, answer);
+        if (!answered)
+            wait_for_loss(member);
+    } while (!answered && (member->link == LINK_JOINED || wait_for_return(member)));
+    return answered;
+}
+
+enum governor_memory governor_member_reserve(GovernorMember *member, uint64_t bytes, bool may_spill)
+{
+    struct governor_message request = {.version = GOVERNOR_PROTOCOL_VERSION,
+                                       .type = GOVERNOR_RESERVE,
+                                       .value = bytes,
+                                       .other = may_spill};
+    enum governor_memory kind = GOVERNOR_MEMORY_NONE;
+    struct governor_message answer;
+
+    fork_check(member);
+    if (!bytes)
+        return GOVERNOR_MEMORY_DEVICE;
+    pthread_mutex_lock(&member->link_lock);
+    if (!memory_ask(member, &request, &answer))
+        kind = memory_take_alone(member, bytes, may_spill);
+    else if (!answer.value)
+        kind = answer.other ? GOVERNOR_MEMORY_SPILL : GOVERNOR_MEMORY_DEVICE;
+    charge(member, bytes, kind);
+    pthread_mutex_unlock(&member->link_lock);
+    return kind;
+}
+
+uint64_t memory_uncharge(GovernorMember *member, uint64_t bytes, enum governor_memory kind)
+{
+    uint64_t *held = kind == GOVERNOR_MEMORY_SPILL ? &member->held_spilled : &member->held;
+
+    if (kind == GOVERNOR_MEMORY_NONE)
+        return 0;
+    /* A child may free, or export, what its parent was charged for. */
+    bytes = bytes < *held ? bytes : *held;
+    *held -= bytes;
+    return bytes;
+}
+
+void memory_freed(GovernorMember *member, uint64_t bytes, enum governor_memory kind)
+{
+    struct governor_message release = {.version = GOVERNOR_PROTOCOL_VERSION,
+                                       .type = GOVERNOR_RELEASE,
+                                       .value = bytes,
+                                       .other = kind == GOVERNOR_MEMORY_SPILL ? bytes : 0};
+
+    if (!bytes)
+        return;
+    if (member->link == LINK_JOINED)
+        link_tell_back(member, &release);
+    else
+        give_alone(member, bytes, kind);
+}
+
+void governor_member_release(GovernorMember *member, uint64_t bytes, enum governor_memory kind)
+{
+    fork_check(member);
+    pthread_mutex_lock(&member->link_lock);
+    memory_freed(member, memory_uncharge(member, bytes, kind), kind);
+    pthread_mutex_unlock(&member->link_lock);
+}
+
+void governor_member_pages(GovernorMember *member)
+{
+    fork_check(member);
+    pthread_mutex_lock(&member->lock);
+    member->pages = true;
+    atomic_store(&member->usage->pages, 1);
+    pthread_mutex_unlock(&member->lock);
+}
+
+void memory_tell_driver(GovernorMember *member)
+{
+    struct governor_message driver = {
+        .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_DRIVER, .value = member->driver};
+
+    link_tell_back(member, &driver);
+}
+
+void governor_member_driver(GovernorMember *member, uint64_t bytes)
+{
+    fork_check(member);
+    pthread_mutex_lock(&member->link_lock);
+    if (member->driver != bytes) {
+        member->driver = bytes;
+        if (member->link == LINK_JOINED)
+            memory_tell_driver(member);
+    }
+    pthread_mutex_unlock(&member->link_lock);
+}
+
+void governor_member_memory(const GovernorMember *member, uint64_t *limit, uint64_t *used)
+{
+    fork_check(member);
+    *limit = atomic_load_explicit(&member->grant->memory_limit, memory_order_relaxed);
+    *used = atomic_load_explicit(&member->grant->memory_used, memory_order_relaxed);
+}

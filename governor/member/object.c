@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Memory that several processes of a slice may have. Each names it to the arbiter, which charges it
+ * once. What the arbiter doesn't know of (it is gone, or remembers no more) is this member's own,
+ * and named again to the next arbiter.
+ */
+#include "member_state.h"
+
+#include <errno.h>
+
+static void add(GovernorMember *member, struct governor_object *object, uint64_t bytes,
+                enum governor_memory kind)
+{
+    object->bytes = bytes;
+    object->kind = kind;
+    object->shared = false;
+    object->next = member->objects;
+    member->objects = object;
+}
+
+static bool take_out(GovernorMember *member, const struct governor_object *object)
+{
+    struct governor_object **at = &member->objects;
+
+    while (*at && *at != object)
+        at = &(*at)->next;
+    if (!*at)
+        return false;
+    *at = object->next;
+    return true;
+}
+
+/* False: the connection is broken. */
+static bool declare(GovernorMember *member, struct governor_object *object)
+{
+    struct governor_message request = {
+        .version = GOVERNOR_PROTOCOL_VERSION,
+        .type = GOVERNOR_SHARE,
+        .value = object->bytes,
+        .other = object->kind == GOVERNOR_MEMORY_SPILL ? object->bytes : 0,
+        .object = {.device = object->device, .inode = object->inode},
+    };
+    struct governor_message answer;
+
+    if (!link_ask(member, &request, &answer))
+        return false;
+    object->shared = answer.value == 0;
+    return true;
+}
+
+bool objects_declare(GovernorMember *member)
+{
+    for (struct governor_object *object = member->objects; object; object = object->next)
+        object->shared = false;
+    for (struct governor_object *object = member->objects; object; object = object->next) {
+        if (!declare(member, object))
+            return false;
+        /* It remembers no more. */
+        if (!object->shared)
+            return true;
+    }
+    return true;
+}
+
+uint64_t objects_bytes(const GovernorMember *member, enum governor_memory kind)
+{
+    uint64_t bytes = 0;
+
+    for (const struct governor_object *object = member->objects; object; object = object->next)
+        bytes += object->kind == kind ? object->bytes : 0;
+    return bytes;
+}
+
+void governor_member_export(GovernorMember *member, struct governor_object *object, uint64_t bytes,
+                            enum governor_memory kind)
+{
+    fork_check(member);
+    pthread_mutex_lock(&member->link_lock);
+    bytes = memory_uncharge(member, bytes, kind);
+    if (bytes) {
+        add(member, object, bytes, kind);
+        /* Where no answer comes, it is declared to the next arbiter. */
+        if (member->link == LINK_JOINED)
+            declare(member, object);
+    }
+    pthread_mutex_unlock(&member->link_lock);
+}
+
+/* Charged as if nobody else had it. */
+static bool reserve(GovernorMember *member, uint64_t bytes)
+{
+    struct governor_message request = {
+        .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_RESERVE, .value = bytes};
+    struct governor_message answer;
+
+    if (memory_ask(member, &request, &answer))
+        return answer.value == 0;
+    return memory_take_alone(member, bytes, false) == GOVERNOR_MEMORY_DEVICE;
+}
+
+static bool attach(GovernorMember *member, struct governor_object *object, uint64_t bytes)
+{
+    struct governor_message request = {
+        .version = GOVERNOR_PROTOCOL_VERSION,
+        .type = GOVERNOR_ATTACH,
+        .value = bytes,
+        .object = {.device = object->device, .inode = object->inode},
+    };
+    struct governor_message answer;
+    bool answered = memory_ask(member, &request, &answer);
+    bool shared = answered && answer.value == 0;
+
+    if (answered && !shared && answer.value != ENOSPC)
+        return false;
+    if (!shared && !reserve(member, bytes))
+        return false;
+    add(member, object, bytes, GOVERNOR_MEMORY_DEVICE);
+    object->shared = shared;
+    return true;
+}
+
+bool governor_member_import(GovernorMember *member, struct governor_object *object, uint64_t bytes)
+{
+    bool has;
+
+    fork_check(member);
+    pthread_mutex_lock(&member->link_lock);
+    has = attach(member, object, bytes);
+    pthread_mutex_unlock(&member->link_lock);
+    return has;
+}
+
+void governor_member_forget(GovernorMember *member, struct governor_object *object)
+{
+    struct governor_message detach = {
+        .version = GOVERNOR_PROTOCOL_VERSION,
+        .type = GOVERNOR_DETACH,
+        .object = {.device = object->device, .inode = object->inode},
+    };
+
+    fork_check(member);
+    pthread_mutex_lock(&member->link_lock);
+    /* A child has none of its parent's. */
+    if (take_out(member, object)) {
+        if (!object->shared)
+            memory_freed(member, object->bytes, object->kind);
+        else if (member->link == LINK_JOINED)
+            link_tell_back(member, &detach);
+        /* Without an arbiter: others may have it too, so there is no more room than before. */
+    }
+    pthread_mutex_unlock(&member->link_lock);
+}

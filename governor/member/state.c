@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "member_state.h"
+
+#include "clock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static void *page_new(void)
+{
+    void *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return page == MAP_FAILED ? NULL : page;
+}
+
+static void locks_init(GovernorMember *member)
+{
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&member->link_lock, NULL);
+    pthread_mutex_init(&member->lock, NULL);
+    pthread_cond_init(&member->link_changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+bool state_init(GovernorMember *member)
+{
+    locks_init(member);
+    member->fd = -1;
+    member->stop_fd = -1;
+    member->grant = page_new();
+    member->usage = page_new();
+    member->fork_word = page_new();
+    if (!member->grant || !member->usage || !member->fork_word)
+        return false;
+    if (madvise((void *)member->fork_word, PAGE_BYTES, MADV_WIPEONFORK) < 0)
+        return false;
+    atomic_store(member->fork_word, FORK_NONE);
+    return true;
+}
+
+void state_clear(GovernorMember *member)
+{
+    int error = errno;
+
+    if (member->grant)
+        munmap(member->grant, PAGE_BYTES);
+    if (member->usage)
+        munmap(member->usage, PAGE_BYTES);
+    if (member->fork_word)
+        munmap((void *)member->fork_word, PAGE_BYTES);
+    pthread_cond_destroy(&member->link_changed);
+    pthread_mutex_destroy(&member->link_lock);
+    pthread_mutex_destroy(&member->lock);
+    errno = error;
+}
+
+/* The parent's pages are shared with it: they are replaced. */
+static bool replace_page(void *page, const void *content)
+{
+    void *copy = page_new();
+
+    if (!copy)
+        return false;
+    if (content)
+        memcpy(copy, content, PAGE_BYTES);
+    return mremap(copy, PAGE_BYTES, PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, page) == page;
+}
+
+bool state_renew(GovernorMember *member)
+{
+    locks_init(member);
+    member->held = member->held_spilled = 0;
+    member->driver = 0;
+    member->objects = NULL;
+    member->gpu_ns = member->in_flight_ns = 0;
+    member->in_flight = member->waiting = 0;
+    member->began_at_ns = member->ended_at_ns = 0;
+    member->waited_ns = member->throttled_ns = 0;
+    member->stalled_ns = member->stalled = 0;
+    member->watchers = 0;
+    return replace_page(member->grant, member->grant) && replace_page(member->usage, NULL);
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#include "member_state.h"
+
+#include "clock.h"
+
+/* A debit is its estimate, and how many stalls there had been before it, modulo; an odd one was
+ * deferred. */
+#define DEFERRED     1ull
+#define STALLS_SHIFT 1
+#define STALLS_MASK  0xffu
+#define NS_SHIFT     9
+/* More is not believed. */
+#define MOST_NS (3600 * NS_PER_S)
+
+bool governor_member_is_metered(const GovernorMember *member)
+{
+    fork_check(member);
+    return atomic_load_explicit(&member->grant->mode, memory_order_relaxed) ==
+           GOVERNOR_MODE_METERED;
+}
+
+void governor_member_count(GovernorMember *member)
+{
+    fork_check(member);
+    atomic_fetch_add_explicit(&member->usage->submissions, 1, memory_order_relaxed);
+}
+
+static void store(_Atomic uint64_t *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_release);
+}
+
+static uint64_t debit_of(const GovernorMember *member, uint64_t ns, bool deferred)
+{
+    return ns << NS_SHIFT | (uint64_t)(member->stalls & STALLS_MASK) << STALLS_SHIFT |
+           (deferred ? DEFERRED : 0);
+}
+
+static void add_in_flight(GovernorMember *member, uint64_t ns)
+{
+    if (!member->in_flight++) {
+        member->began_at_ns = clock_now();
+        store(&member->usage->began_at_ns, member->began_at_ns);
+    }
+    member->in_flight_ns += ns;
+    budget_hold(&member->budget, (double)member->in_flight_ns);
+    store(&member->usage->in_flight_ns, member->in_flight_ns);
+}
+
+/* It stalled, and goes on or is given up. */
+static void take_stalled(GovernorMember *member, uint64_t ns)
+{
+    if (!member->stalled)
+        return;
+    member->stalled--;
+    member->stalled_ns -= ns < member->stalled_ns ? ns : member->stalled_ns;
+    if (!member->stalled)
+        member->stalled_ns = 0;
+}
+
+/* True where it was the last. A child may end what its parent began, and has no debit of. */
+static bool take_in_flight(GovernorMember *member, uint64_t debit)
+{
+    uint64_t ns = debit >> NS_SHIFT;
+
+    if ((debit & DEFERRED) || !member->in_flight)
+        return false;
+    if ((debit >> STALLS_SHIFT & STALLS_MASK) != (member->stalls & STALLS_MASK))
+        take_stalled(member, ns);
+    member->in_flight--;
+    member->in_flight_ns -= ns < member->in_flight_ns ? ns : member->in_flight_ns;
+    if (!member->in_flight)
+        member->in_flight_ns = member->stalled_ns = member->stalled = 0;
+    budget_hold(&member->budget, (double)member->in_flight_ns);
+    store(&member->usage->in_flight_ns, member->in_flight_ns);
+    return !member->in_flight;
+}
+
+uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, bool deferred)
+{
+    uint64_t ns = estimate_ns < MOST_NS ? estimate_ns : MOST_NS;
+    bool waited = false;
+    uint64_t debit;
+
+    ns = ns ? ns : 1;
+    fork_check(member);
+    pthread_mutex_lock(&member->lock);
+    if (!deferred) {
+        waited = turn_wait(member, ns);
+        add_in_flight(member, ns);
+        if (waited)
+            turn_taken(member);
+        store(&member->usage->waited_ns, member->waited_ns);
+        store(&member->usage->throttled_ns, member->throttled_ns);
+    }
+    debit = debit_of(member, ns, deferred);
+    pthread_mutex_unlock(&member->lock);
+    atomic_fetch_add_explicit(&member->usage->submissions, 1, memory_order_relaxed);
+    return debit;
+}
+
+/* Nothing is in flight any more, and others wait for that. */
+static void tell_idle(GovernorMember *member, bool last)
+{
+    if (last && atomic_load_explicit(&member->grant->contended, memory_order_relaxed))
+        link_tell(member, GOVERNOR_IDLE, 0, 0);
+}
+
+void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measured_ns)
+{
+    uint64_t measured = measured_ns < MOST_NS ? measured_ns : MOST_NS;
+    bool last;
+
+    fork_check(member);
+    pthread_mutex_lock(&member->lock);
+    member->gpu_ns += measured;
+    member->ended_at_ns = clock_now();
+    budget_spend(&member->budget, (double)measured);
+    /* Before it is no longer in flight: who looks in between sees it twice, not never. */
+    store(&member->usage->gpu_ns, member->gpu_ns);
+    store(&member->usage->ended_at_ns, member->ended_at_ns);
+    last = take_in_flight(member, debit);
+    turn_progress(member);
+    pthread_mutex_unlock(&member->lock);
+    tell_idle(member, last);
+}
+
+void governor_member_cancel(GovernorMember *member, uint64_t debit)
+{
+    bool last;
+
+    fork_check(member);
+    pthread_mutex_lock(&member->lock);
+    last = take_in_flight(member, debit);
+    turn_progress(member);
+    pthread_mutex_unlock(&member->lock);
+    tell_idle(member, last);
+}
+
+void governor_member_stalled(GovernorMember *member)
+{
+    bool more;
+
+    fork_check(member);
+    pthread_mutex_lock(&member->lock);
+    more = member->in_flight > member->stalled;
+    if (more) {
+        member->stalls++;
+        member->stalled = member->in_flight;
+        member->stalled_ns = member->in_flight_ns;
+    }
+    turn_progress(member);
+    pthread_mutex_unlock(&member->lock);
+    if (more)
+        link_tell(member, GOVERNOR_STALLED, 0, 0);
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+/*
+ * When a submission may be made: the lease must not be used up, and the GPU not have more to do
+ * than it needs to stay busy. Without an arbiter, a budget at the last share stands in for leases.
+ */
+#include "member_state.h"
+
+#include "clock.h"
+
+/* A wake-up that was lost, or the page of an arbiter that is gone, is noticed after so long. */
+#define LOOK_AGAIN_NS (20 * NS_PER_MS)
+/* Work that takes so much longer than was estimated is of unknown length, and only so many of it go
+ * out. */
+#define LATE_NS   (500 * NS_PER_US)
+#define MOST_LATE 2u
+/* Of short work the end is heard of late more often than it is late. */
+#define SHORT_NS   (100 * NS_PER_US)
+#define MOST_SHORT 8u
+/* Of work so short that its estimates say nothing. */
+#define MOST_IN_FLIGHT 256u
+/* What is late may wait for the very thread that is held up here: for an event that it sets from
+ * the host. */
+#define PATIENCE_NS NS_PER_S
+
+static uint64_t elapsed(const GovernorMember *member, uint64_t now)
+{
+    uint64_t since =
+        member->began_at_ns > member->ended_at_ns ? member->began_at_ns : member->ended_at_ns;
+
+    return member->in_flight && now > since ? now - since : 0;
+}
+
+static bool lease_open(const GovernorMember *member, uint64_t now)
+{
+    uint64_t running = elapsed(member, now);
+
+    if (running < member->in_flight_ns)
+        running = member->in_flight_ns;
+    return member->gpu_ns + running <
+           atomic_load_explicit(&member->grant->limit_ns, memory_order_acquire);
+}
+
+/* The oldest of @count should have ended by now. */
+static bool is_late(uint64_t in_flight_ns, uint32_t count, uint64_t running)
+{
+    uint64_t mean = in_flight_ns / count;
+
+    return running > mean + LATE_NS && count >= (mean < SHORT_NS ? MOST_SHORT : MOST_LATE);
+}
+
+/* How long until there is room in the GPU's queue for who has waited for @waited_ns; 0: now. */
+static uint64_t depth_delay(const GovernorMember *member, uint64_t waited_ns, uint64_t now)
+{
+    uint64_t depth = atomic_load_explicit(&member->grant->depth_ns, memory_order_relaxed);
+    uint64_t running = elapsed(member, now);
+    /* What has stalled is not before it: it may even be what the stalled work waits for. */
+    uint64_t in_flight_ns = member->in_flight_ns - member->stalled_ns;
+    uint32_t count = member->in_flight - member->stalled;
+
+    if (!count)
+        return 0;
+    if (in_flight_ns > running + depth)
+        return in_flight_ns - running - depth;
+    if (waited_ns >= PATIENCE_NS)
+        return 0;
+    return is_late(in_flight_ns, count, running) || count >= MOST_IN_FLIGHT ? LOOK_AGAIN_NS : 0;
+}
+
+static uint64_t budget_delay(GovernorMember *member, uint64_t now)
+{
+    double balance = budget_balance(&member->budget, now) - (double)member->in_flight_ns;
+    double wait;
+
+    if (balance > 0)
+        return 0;
+    if (member->budget.rate <= 0)
+        return LOOK_AGAIN_NS;
+    wait = -balance / member->budget.rate + 1;
+    return wait < LOOK_AGAIN_NS ? (uint64_t)wait : LOOK_AGAIN_NS;
+}
+
+void turn_progress(GovernorMember *member)
+{
+    atomic_fetch_add(&member->progress, 1);
+    if (atomic_load(&member->watchers))
+        futex_wake(&member->progress);
+}
+
+static void wait_for_progress(GovernorMember *member, uint64_t timeout_ns)
+{
+    uint32_t seen = atomic_load(&member->progress);
+
+    atomic_fetch_add(&member->watchers, 1);
+    pthread_mutex_unlock(&member->lock);
+    futex_wait(&member->progress, seen, timeout_ns < LOOK_AGAIN_NS ? timeout_ns : LOOK_AGAIN_NS);
+    pthread_mutex_lock(&member->lock);
+    atomic_fetch_sub(&member->watchers, 1);
+}
+
+/* @sequence: as it was before the grant was looked at, so that no change in between is missed. */
+static void wait_for_lease(GovernorMember *member, uint32_t sequence, uint64_t estimate_ns)
+{
+    bool tell = member->wanted != sequence;
+
+    member->wanted = sequence;
+    pthread_mutex_unlock(&member->lock);
+    if (tell)
+        link_tell(member, GOVERNOR_WANT, estimate_ns, 0);
+    futex_wait(&member->grant->sequence, sequence, LOOK_AGAIN_NS);
+    pthread_mutex_lock(&member->lock);
+    /* Nothing came: the arbiter may not have heard. */
+    if (atomic_load(&member->grant->sequence) == sequence)
+        member->wanted = sequence - 1;
+}
+
+static void set_waiting(GovernorMember *member, uint32_t count)
+{
+    member->waiting = count;
+    atomic_store_explicit(&member->usage->waiting, count, memory_order_release);
+}
+
+/* True where the submission may be made; else some time has passed. */
+static bool try_turn(GovernorMember *member, uint64_t estimate_ns, uint64_t since, uint64_t now,
+                     bool *waits)
+{
+    uint32_t sequence = atomic_load_explicit(&member->grant->sequence, memory_order_acquire);
+    bool joined = member->link == LINK_JOINED;
+    uint64_t delay;
+
+    if (atomic_load(&member->grant->mode) == GOVERNOR_MODE_FREE)
+        return true;
+    if (joined && !lease_open(member, now)) {
+        if (!*waits)
+            set_waiting(member, member->waiting + 1);
+        *waits = true;
+        wait_for_lease(member, sequence, estimate_ns);
+        return false;
+    }
+    delay = joined ? 0 : budget_delay(member, now);
+    if (!delay)
+        delay = depth_delay(member, now - since, now);
+    if (delay)
+        wait_for_progress(member, delay);
+    return !delay;
+}
+
+bool turn_wait(GovernorMember *member, uint64_t estimate_ns)
+{
+    uint64_t since = clock_now(), before = since, now;
+    bool waits = false;
+
+    for (;;) {
+        bool throttled = atomic_load_explicit(&member->grant->throttled, memory_order_relaxed);
+
+        if (try_turn(member, estimate_ns, since, before, &waits))
+            return waits;
+        now = clock_now();
+        member->waited_ns += now - before;
+        member->throttled_ns += throttled ? now - before : 0;
+        before = now;
+    }
+}
+
+void turn_taken(GovernorMember *member)
+{
+    set_waiting(member, member->waiting - 1);
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+#include "device.h"
+
+#include <stdlib.h>
+
+#include "driver_memory.h"
+#include "memory.h"
+#include "meter.h"
+#include "semaphore.h"
+#include "swapchain.h"
+
+/* Families can have more than this; queues of the rest are timed by the host's clock. */
+#define MOST_FAMILIES 32
+
+/* The loader's structure of @function in the chain, made to be changed by each layer. */
+static VkLayerDeviceCreateInfo *find_loader_info(const VkDeviceCreateInfo *info,
+                                                 VkLayerFunction function)
+{
+    for (const VkBaseInStructure *in = info->pNext; in; in = in->pNext) {
+        VkLayerDeviceCreateInfo *found = (VkLayerDeviceCreateInfo *)in;
+
+        if (in->sType == VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO && found->function == function)
+            return found;
+    }
+    return NULL;
+}
+
+static void get_queue(struct layer_device *device, const VkDeviceQueueCreateInfo *info,
+                      uint32_t index, VkQueue *queue)
+{
+    VkDeviceQueueInfo2 which = {
+        .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_INFO_2,
+        .flags = info->flags,
+        .queueFamilyIndex = info->queueFamilyIndex,
+        .queueIndex = index,
+    };
+
+    if (info->flags)
+        device->next.GetDeviceQueue2(device->handle, &which, queue);
+    else
+        device->next.GetDeviceQueue(device->handle, info->queueFamilyIndex, index, queue);
+    /* As the loader does when the application asks for it; layers below find the device by this. */
+    device->set_loader_data(device->handle, *queue);
+}
+
+/* Queues of transfer alone can't reset queries. */
+static uint32_t timestamp_bits(const VkQueueFamilyProperties *family)
+{
+    if (!(family->queueFlags & (VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT)))
+        return 0;
+    return family->timestampValidBits;
+}
+
+static double timestamp_period(const struct layer_instance *instance, VkPhysicalDevice physical)
+{
+    VkPhysicalDeviceProperties properties;
+
+    instance->next.GetPhysicalDeviceProperties(physical, &properties);
+    return (double)properties.limits.timestampPeriod;
+}
+
+static bool add_queues(struct layer_device *device, VkPhysicalDevice physical,
+                       const VkDeviceCreateInfo *info)
+{
+    double period = timestamp_period(device->instance, physical);
+    VkQueueFamilyProperties families[MOST_FAMILIES] = {0};
+    uint32_t family_count = MOST_FAMILIES;
+    uint32_t total = 0;
+
+    device->instance->next.GetPhysicalDeviceQueueFamilyProperties(physical, &family_count,
+                                                                  families);
+    for (uint32_t i = 0; i < info->queueCreateInfoCount; i++)
+        total += info->pQueueCreateInfos[i].queueCount;
+    device->queues = calloc(total ? total : 1, sizeof(*device->queues));
+    if (!device->queues)
+        return false;
+    for (uint32_t i = 0; i < info->queueCreateInfoCount; i++) {
+        const VkDeviceQueueCreateInfo *asked = &info->pQueueCreateInfos[i];
+
+        for (uint32_t j = 0; j < asked->queueCount; j++) {
+            struct layer_queue *queue = &device->queues[device->queue_count++];
+
+            queue->device = device;
+            queue->family = asked->queueFamilyIndex;
+            queue->ticks.period = period;
+            if (queue->family < family_count)
+                queue->ticks.bits = timestamp_bits(&families[queue->family]);
+            get_queue(device, asked, j, &queue->handle);
+            meter_queue_init(queue);
+        }
+    }
+    return true;
+}
+
+static void learn_device(struct layer_device *device, VkPhysicalDevice physical,
+                         const VkDeviceCreateInfo *info)
+{
+    const VkDeviceGroupDeviceCreateInfo *group =
+        chain_find(info->pNext, VK_STRUCTURE_TYPE_DEVICE_GROUP_DEVICE_CREATE_INFO);
+
+    device->instance->next.GetPhysicalDeviceMemoryProperties(physical, &device->memory);
+    device->pages = instance_has_extension(device->instance, physical,
+                                           VK_EXT_PAGEABLE_DEVICE_LOCAL_MEMORY_EXTENSION_NAME);
+    if (device->pages)
+        governor_member_pages(device->member);
+    device->physical = physical;
+    device->driver_tells = driver_memory_is_told(device->instance, physical);
+    device->physical_devices = group && group->physicalDeviceCount ? group->physicalDeviceCount : 1;
+    handle_map_init(&device->allocations);
+    handle_map_init(&device->semaphores);
+    handle_map_init(&device->swapchains);
+}
+
+/* Gives back what the application has left, and all of ours but the device itself. */
+static void forget_device(struct layer_device *device)
+{
+    for (uint32_t i = 0; i < device->queue_count; i++)
+        meter_queue_destroy(&device->queues[i]);
+    free(device->queues);
+    handle_map_destroy(&device->allocations, memory_forget, device->member);
+    handle_map_destroy(&device->semaphores, semaphore_forget, NULL);
+    handle_map_destroy(&device->swapchains, swapchain_forget, device->member);
+}
+
+static VkResult create_below(struct layer_device *device, VkPhysicalDevice physical,
+                             const VkDeviceCreateInfo *info, const VkAllocationCallbacks *allocator,
+                             VkDevice *handle)
+{
+    VkLayerDeviceCreateInfo *link = find_loader_info(info, VK_LAYER_LINK_INFO);
+    VkLayerDeviceCreateInfo *loader = find_loader_info(info, VK_LOADER_DATA_CALLBACK);
+    PFN_vkGetInstanceProcAddr get_instance;
+    PFN_vkGetDeviceProcAddr get;
+    PFN_vkCreateDevice create;
+    VkResult result;
+
+    if (!link || !loader)
+        return VK_ERROR_INITIALIZATION_FAILED;
+    get_instance = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+    get = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
+    create = (PFN_vkCreateDevice)get_instance(device->instance->handle, "vkCreateDevice");
+    if (!create)
+        return VK_ERROR_INITIALIZATION_FAILED;
+    device->set_loader_data = loader->u.pfnSetDeviceLoaderData;
+    link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+    /* With the caller's own pointer: the loader hands its object through it. */
+    result = create(physical, info, allocator, handle);
+    if (result != VK_SUCCESS)
+        return result;
+    device->handle = *handle;
+    dispatch_load_device(&device->next, device->handle, get);
+    return VK_SUCCESS;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateDevice(VkPhysicalDevice physical,
+                                                  const VkDeviceCreateInfo *info,
+                                                  const VkAllocationCallbacks *allocator,
+                                                  VkDevice *handle)
+{
+    struct layer_device *device = calloc(1, sizeof(*device));
+    VkResult result;
+
+    if (!device)
+        return VK_ERROR_OUT_OF_HOST_MEMORY;
+    device->instance = instance_of(physical);
+    device->member = device->instance->member;
+    result = create_below(device, physical, info, allocator, handle);
+    if (result != VK_SUCCESS) {
+        free(device);
+        return result;
+    }
+    device->key = dispatch_key(device->handle);
+    learn_device(device, physical, info);
+    if (!add_queues(device, physical, info) ||
+        !dispatch_map_add(&dispatch_devices, device->key, device)) {
+        forget_device(device);
+        device->next.DestroyDevice(device->handle, allocator);
+        free(device);
+        return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    driver_memory_look_now(device);
+    return VK_SUCCESS;
+}
+
+VKAPI_ATTR void VKAPI_CALL layer_DestroyDevice(VkDevice handle,
+                                               const VkAllocationCallbacks *allocator)
+{
+    struct layer_device *device;
+
+    if (!handle)
+        return;
+    device = device_of(handle);
+    dispatch_map_remove(&dispatch_devices, device->key);
+    /* The application's work has ended, but a fence of ours that was sent after it may not have
+     * been signalled. */
+    device->next.DeviceWaitIdle(handle);
+    forget_device(device);
+    device->next.DestroyDevice(handle, allocator);
+    driver_memory_look_now(device);
+    free(device);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL layer_DeviceWaitIdle(VkDevice handle)
+{
+    struct layer_device *device = device_of(handle);
+    VkResult result = device->next.DeviceWaitIdle(handle);
+
+    if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST)
+        return result;
+    for (uint32_t i = 0; i < device->queue_count; i++)
+        meter_drain(&device->queues[i]);
+    return result;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the layer knows of an instance, a device and its queues.
+ */
+#ifndef GOVERNOR_VULKAN_DEVICE_H
+#define GOVERNOR_VULKAN_DEVICE_H
+
+#include "dispatch.h"
+#include "estimate.h"
+#include "handle_map.h"
+#include "member.h"
+#include "ticks.h"
+
+struct layer_instance {
+    VkInstance handle;
+    struct instance_dispatch next;
+    GovernorMember *member;
+};
+
+struct meter_slot;
+
+/* The application orders its calls on a queue; @lock is between those and the queue's waiter
+ * thread. */
+struct layer_queue {
+    struct layer_device *device;
+    VkQueue handle;
+    uint32_t family;
+    bool binds_sparse;
+    /* Without bits, work is timed by the host's clock; then used by the waiter alone. */
+    struct ticks ticks;
+
+    pthread_mutex_t lock;
+    pthread_cond_t submitted;
+    pthread_cond_t drained;
+    struct estimates estimates;
+    struct meter_slot *first, *last; /* in flight, oldest first */
+    struct meter_slot *idle;         /* to be used again */
+    uint32_t slots;
+    uint32_t stuck;       /* in flight and not begun: they wait for something not signalled */
+    uint64_t host_end_ns; /* of the last work that ended, by CLOCK_MONOTONIC */
+    VkCommandPool commands;
+    struct slot_chunk *chunks;
+    bool waiting; /* the thread is there */
+    bool stopping;
+    pthread_t waiter;
+};
+
+struct layer_device {
+    void *key;
+    VkDevice handle;
+    struct layer_instance *instance;
+    struct device_dispatch next;
+    PFN_vkSetDeviceLoaderData set_loader_data;
+    GovernorMember *member;
+    VkPhysicalDeviceMemoryProperties memory;
+    uint32_t physical_devices;
+    VkPhysicalDevice physical; /* the first of them */
+    bool driver_tells;         /* what it has of device memory for itself */
+    bool pages;                /* the driver moves device memory to the host's and back by itself */
+    /* Since some command buffer suspends a render pass, batches are not split between command
+     * buffers. */
+    _Atomic bool suspends;
+    struct handle_map allocations;
+    struct handle_map semaphores;
+    struct handle_map swapchains;
+    uint32_t queue_count;
+    struct layer_queue *queues;
+};
+
+static inline struct layer_instance *instance_of(const void *handle)
+{
+    return dispatch_find(&dispatch_instances, handle);
+}
+
+static inline struct layer_device *device_of(const void *handle)
+{
+    return dispatch_find(&dispatch_devices, handle);
+}
+
+/* A queue of @device. */
+static inline struct layer_queue *device_queue(struct layer_device *device, VkQueue handle)
+{
+    for (uint32_t i = 0; i < device->queue_count; i++) {
+        if (device->queues[i].handle == handle)
+            return &device->queues[i];
+    }
+    return NULL;
+}
+
+/* Whether the driver, or a layer beneath, has the extension of devices: used by the application or
+ * not. */
+bool instance_has_extension(const struct layer_instance *instance, VkPhysicalDevice physical,
+                            const char *name);
+
+/* The structure of @type in a chain of pNext, or NULL. */
+const void *chain_find(const void *chain, VkStructureType type);
+
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateInstance(const VkInstanceCreateInfo *info,
+                                                    const VkAllocationCallbacks *allocator,
+                                                    VkInstance *instance);
+VKAPI_ATTR void VKAPI_CALL layer_DestroyInstance(VkInstance instance,
+                                                 const VkAllocationCallbacks *allocator);
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateDevice(VkPhysicalDevice physical,
+                                                  const VkDeviceCreateInfo *info,
+                                                  const VkAllocationCallbacks *allocator,
+                                                  VkDevice *device);
+VKAPI_ATTR void VKAPI_CALL layer_DestroyDevice(VkDevice device,
+                                               const VkAllocationCallbacks *allocator);
+VKAPI_ATTR VkResult VKAPI_CALL layer_DeviceWaitIdle(VkDevice device);
+
+#endif /* GOVERNOR_VULKAN_DEVICE_H */

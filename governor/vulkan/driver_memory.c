@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "driver_memory.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "memory.h"
+
+#define LOOK_EVERY_NS (100 * 1000 * 1000ull)
+#define VENDOR_AMD    0x1002
+
+static _Atomic uint64_t next_look_ns;
+
+/* By what Vulkan 1.0 has, since an instance may not be allowed to ask for more. */
+bool driver_memory_is_told(const struct layer_instance *instance, VkPhysicalDevice physical)
+{
+    VkPhysicalDeviceProperties properties;
+
+    instance->next.GetPhysicalDeviceProperties(physical, &properties);
+    return properties.vendorID == VENDOR_AMD && strstr(properties.deviceName, "(RADV ") &&
+           instance->next.GetPhysicalDeviceMemoryProperties2 &&
+           instance_has_extension(instance, physical, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+}
+
+/* One caller of all that come within the time. */
+static bool is_time(void)
+{
+    uint64_t due = atomic_load(&next_look_ns), now;
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    now = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+    return now >= due && atomic_compare_exchange_strong(&next_look_ns, &due, now + LOOK_EVERY_NS);
+}
+
+/* What the application has asked for; what is spilled may lie in device memory as well. */
+static uint64_t asked_for(const VkPhysicalDeviceMemoryProperties *memory)
+{
+    uint64_t bytes = memory_spilled();
+
+    for (uint32_t i = 0; i < memory->memoryHeapCount; i++)
+        bytes += memory_heap_is_local(memory, i) ? memory_heap_usage(i) : 0;
+    return bytes;
+}
+
+/* 0 where the driver says what can't be. */
+static uint64_t in_use(const VkPhysicalDeviceMemoryProperties *memory,
+                       const VkPhysicalDeviceMemoryBudgetPropertiesEXT *budget)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < memory->memoryHeapCount; i++) {
+        if (!memory_heap_is_local(memory, i))
+            continue;
+        if (budget->heapUsage[i] > memory->memoryHeaps[i].size)
+            return 0;
+        bytes += budget->heapUsage[i];
+    }
+    return bytes;
+}
+
+void driver_memory_look_now(struct layer_device *device)
+{
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 properties = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget};
+    uint64_t before, after, used;
+
+    if (!device->driver_tells)
+        return;
+    /* Allocations are counted before they are made, and freed before they are not counted: the
+     * larger of the two is what the driver may have made for others meanwhile. */
+    before = asked_for(&device->memory);
+    device->instance->next.GetPhysicalDeviceMemoryProperties2(device->physical, &properties);
+    after = asked_for(&device->memory);
+    used = in_use(&device->memory, &budget);
+    before = before > after ? before : after;
+    governor_member_driver(device->member, used > before ? used - before : 0);
+}
+
+void driver_memory_look(struct layer_device *device)
+{
+    if (device->driver_tells && is_time())
+        driver_memory_look_now(device);
+}

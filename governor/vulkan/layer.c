@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+/* The layer's door: what the loader asks for, and which commands are ours. */
+#include <string.h>
+
+#include "device.h"
+#include "memory.h"
+#include "semaphore.h"
+#include "submit.h"
+#include "swapchain.h"
+
+/* The loader has the layer's pointers to functions by this version; older ones have none. */
+#define INTERFACE_VERSION 2
+
+enum scope { SCOPE_GLOBAL, SCOPE_INSTANCE, SCOPE_DEVICE };
+
+struct command {
+    const char *name;
+    enum scope scope;
+    PFN_vkVoidFunction function;
+};
+
+VKAPI_ATTR VkResult VKAPI_CALL
+vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *interface);
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL layer_GetInstanceProcAddr(VkInstance instance,
+                                                                          const char *name);
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL layer_GetDeviceProcAddr(VkDevice device,
+                                                                        const char *name);
+
+#define COMMAND(name, scope)       {"vk" #name, scope, (PFN_vkVoidFunction)layer_##name}
+#define ALIAS(name, suffix, scope) {"vk" #name #suffix, scope, (PFN_vkVoidFunction)layer_##name}
+
+static const struct command commands[] = {
+    COMMAND(GetInstanceProcAddr, SCOPE_GLOBAL),
+    COMMAND(CreateInstance, SCOPE_GLOBAL),
+    COMMAND(DestroyInstance, SCOPE_INSTANCE),
+    COMMAND(CreateDevice, SCOPE_INSTANCE),
+    COMMAND(GetPhysicalDeviceMemoryProperties, SCOPE_INSTANCE),
+    COMMAND(GetPhysicalDeviceMemoryProperties2, SCOPE_INSTANCE),
+    ALIAS(GetPhysicalDeviceMemoryProperties2, KHR, SCOPE_INSTANCE),
+    COMMAND(GetDeviceProcAddr, SCOPE_DEVICE),
+    COMMAND(DestroyDevice, SCOPE_DEVICE),
+    COMMAND(DeviceWaitIdle, SCOPE_DEVICE),
+    COMMAND(QueueSubmit, SCOPE_DEVICE),
+    COMMAND(QueueSubmit2, SCOPE_DEVICE),
+    ALIAS(QueueSubmit2, KHR, SCOPE_DEVICE),
+    COMMAND(QueueBindSparse, SCOPE_DEVICE),
+    COMMAND(QueuePresentKHR, SCOPE_DEVICE),
+    COMMAND(QueueWaitIdle, SCOPE_DEVICE),
+    COMMAND(CmdBeginRendering, SCOPE_DEVICE),
+    ALIAS(CmdBeginRendering, KHR, SCOPE_DEVICE),
+    COMMAND(AllocateMemory, SCOPE_DEVICE),
+    COMMAND(FreeMemory, SCOPE_DEVICE),
+    COMMAND(GetMemoryFdKHR, SCOPE_DEVICE),
+    COMMAND(CreateSemaphore, SCOPE_DEVICE),
+    COMMAND(DestroySemaphore, SCOPE_DEVICE),
+    COMMAND(ImportSemaphoreFdKHR, SCOPE_DEVICE),
+    COMMAND(GetSemaphoreFdKHR, SCOPE_DEVICE),
+    COMMAND(CreateSwapchainKHR, SCOPE_DEVICE),
+    COMMAND(CreateSharedSwapchainsKHR, SCOPE_DEVICE),
+    COMMAND(DestroySwapchainKHR, SCOPE_DEVICE),
+};
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (!strcmp(commands[i].name, name))
+            return &commands[i];
+    }
+    return NULL;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL layer_GetInstanceProcAddr(VkInstance handle,
+                                                                          const char *name)
+{
+    const struct command *command = find_command(name);
+    struct layer_instance *instance;
+    PFN_vkVoidFunction below;
+
+    if (command && command->scope == SCOPE_GLOBAL)
+        return command->function;
+    if (!handle)
+        return NULL;
+    instance = instance_of(handle);
+    if (!instance)
+        return NULL;
+    below = instance->next.GetInstanceProcAddr(handle, name);
+    /* What isn't there below isn't there: a command of an extension that is not enabled, say. */
+    return command && below ? command->function : below;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL layer_GetDeviceProcAddr(VkDevice handle,
+                                                                        const char *name)
+{
+    const struct command *command = find_command(name);
+    struct layer_device *device = device_of(handle);
+    PFN_vkVoidFunction below;
+
+    if (!device)
+        return NULL;
+    below = device->next.GetDeviceProcAddr(handle, name);
+    return command && command->scope == SCOPE_DEVICE && below ? command->function : below;
+}
+
+/* Commands of physical devices that the loader doesn't know are none of ours. */
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_physical_device_proc_addr(VkInstance handle,
+                                                                              const char *name)
+{
+    struct layer_instance *instance = instance_of(handle);
+    const struct command *command = find_command(name);
+
+    if (command && command->scope == SCOPE_INSTANCE)
+        return command->function;
+    if (!instance || !instance->next.get_physical_device_proc_addr)
+        return NULL;
+    return instance->next.get_physical_device_proc_addr(handle, name);
+}
+
+__attribute__((visibility("default"))) VKAPI_ATTR VkResult VKAPI_CALL
+vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *interface)
+{
+    if (interface->sType != LAYER_NEGOTIATE_INTERFACE_STRUCT ||
+        interface->loaderLayerInterfaceVersion < INTERFACE_VERSION)
+        return VK_ERROR_INITIALIZATION_FAILED;
+    interface->loaderLayerInterfaceVersion = INTERFACE_VERSION;
+    interface->pfnGetInstanceProcAddr = layer_GetInstanceProcAddr;
+    interface->pfnGetDeviceProcAddr = layer_GetDeviceProcAddr;
+    interface->pfnGetPhysicalDeviceProcAddr = get_physical_device_proc_addr;
+    return VK_SUCCESS;
+}

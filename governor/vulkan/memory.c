@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+#include "memory.h"
+
+#include <stdlib.h>
+
+#include "driver_memory.h"
+#include "memory_object.h"
+#include "spill.h"
+
+/* A VkDeviceMemory. What it is charged moves to @object once it is shared. */
+struct allocation {
+    struct charge charge;
+    struct memory_object *object;
+};
+
+static _Atomic uint64_t heap_usage[VK_MAX_MEMORY_HEAPS];
+static _Atomic uint64_t spilled;
+
+uint64_t memory_heap_usage(uint32_t heap)
+{
+    return atomic_load(&heap_usage[heap]);
+}
+
+uint64_t memory_spilled(void)
+{
+    return atomic_load(&spilled);
+}
+
+static _Atomic uint64_t *counter_of(const struct charge *charge)
+{
+    return charge->kind == GOVERNOR_MEMORY_SPILL ? &spilled : &heap_usage[charge->heap];
+}
+
+void memory_count(const struct charge *charge)
+{
+    atomic_fetch_add(counter_of(charge), charge->bytes);
+}
+
+void memory_uncount(struct charge *charge)
+{
+    atomic_fetch_sub(counter_of(charge), charge->bytes);
+    *charge = (struct charge){0};
+}
+
+bool memory_charge(struct layer_device *device, uint64_t bytes, uint32_t heap, bool may_spill,
+                   struct charge *charge)
+{
+    enum governor_memory kind = governor_member_reserve(device->member, bytes, may_spill);
+
+    *charge = (struct charge){0};
+    if (kind == GOVERNOR_MEMORY_NONE)
+        return false;
+    *charge = (struct charge){.bytes = bytes, .kind = kind, .heap = heap};
+    memory_count(charge);
+    return true;
+}
+
+void memory_give_back(GovernorMember *member, struct charge *charge)
+{
+    if (!charge->bytes)
+        return;
+    governor_member_release(member, charge->bytes, charge->kind);
+    memory_uncount(charge);
+}
+
+/* How many physical devices get memory by this. */
+static uint32_t instances_of(const struct layer_device *device, const VkMemoryAllocateInfo *info,
+                             uint32_t heap)
+{
+    const VkMemoryAllocateFlagsInfo *flags =
+        chain_find(info->pNext, VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO);
+
+    if (flags && (flags->flags & VK_MEMORY_ALLOCATE_DEVICE_MASK_BIT))
+        return (uint32_t)__builtin_popcount(flags->deviceMask);
+    if (device->memory.memoryHeaps[heap].flags & VK_MEMORY_HEAP_MULTI_INSTANCE_BIT)
+        return device->physical_devices;
+    return 1;
+}
+
+/* What an allocation imports. @fd is -1 where it isn't a file descriptor. */
+struct import {
+    int fd;
+    bool from_host;
+};
+
+static struct import import_of(const VkMemoryAllocateInfo *info)
+{
+    const VkImportMemoryFdInfoKHR *file =
+        chain_find(info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR);
+    const VkImportMemoryHostPointerInfoEXT *host =
+        chain_find(info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
+
+    return (struct import){.fd = file && file->handleType ? file->fd : -1,
+                           .from_host = host && host->handleType};
+}
+
+/* Charges what @info asks for; changes @used, a copy of it, where it is to lie elsewhere. */
+static bool charge_allocation(struct layer_device *device, const VkMemoryAllocateInfo *info,
+                              struct allocation *allocation, VkMemoryAllocateInfo *used)
+{
+    uint32_t heap = device->memory.memoryTypes[info->memoryTypeIndex].heapIndex;
+    struct import import = import_of(info);
+    uint64_t bytes = info->allocationSize * instances_of(device, info, heap);
+
+    if (!memory_heap_is_local(&device->memory, heap) || import.from_host)
+        return true;
+    if (import.fd >= 0)
+        allocation->object = memory_object_get(import.fd);
+    if (allocation->object)
+        return memory_object_import(allocation->object, device->member, bytes, heap);
+    if (!memory_charge(device, bytes, heap, import.fd < 0, &allocation->charge))
+        return false;
+    if (allocation->charge.kind == GOVERNOR_MEMORY_SPILL)
+        used->memoryTypeIndex = spill_memory_type(device, info);
+    return true;
+}
+
+static void discharge(struct allocation *allocation, GovernorMember *member)
+{
+    memory_give_back(member, &allocation->charge);
+    memory_object_put(allocation->object, member);
+    free(allocation);
+}
+
+void memory_forget(void *record, void *data)
+{
+    discharge(record, data);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL layer_AllocateMemory(VkDevice handle,
+                                                    const VkMemoryAllocateInfo *info,
+                                                    const VkAllocationCallbacks *allocator,
+                                                    VkDeviceMemory *memory)
+{
+    struct layer_device *device = device_of(handle);
+    struct allocation *allocation = calloc(1, sizeof(*allocation));
+    VkMemoryAllocateInfo used = *info;
+    VkResult result;
+
+    if (!allocation)
+        return VK_ERROR_OUT_OF_HOST_MEMORY;
+    if (!charge_allocation(device, info, allocation, &used)) {
+        discharge(allocation, device->member);
+        return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    }
+    result = device->next.AllocateMemory(handle, &used, allocator, memory);
+    if (result != VK_SUCCESS) {
+        discharge(allocation, device->member);
+        return result;
+    }
+    if (!handle_map_add(&device->allocations, (uint64_t)*memory, allocation)) {
+        device->next.FreeMemory(handle, *memory, allocator);
+        *memory = VK_NULL_HANDLE;
+        discharge(allocation, device->member);
+        return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    driver_memory_look(device);
+    return VK_SUCCESS;
+}
+
+VKAPI_ATTR void VKAPI_CALL layer_FreeMemory(VkDevice handle, VkDeviceMemory memory,
+                                            const VkAllocationCallbacks *allocator)
+{
+    struct layer_device *device = device_of(handle);
+    struct allocation *allocation = handle_map_remove(&device->allocations, (uint64_t)memory);
+
+    device->next.FreeMemory(handle, memory, allocator);
+    if (allocation)
+        discharge(allocation, device->member);
+    driver_memory_look(device);
+}
+
+/* The first export of an allocation makes it an object. Before the application has the descriptor:
+ * who gets it may import it at once. */
+static void share(struct allocation *allocation, GovernorMember *member, int fd)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+    pthread_mutex_lock(&lock);
+    if (allocation->charge.bytes && !allocation->object) {
+        allocation->object = memory_object_get(fd);
+        if (allocation->object)
+            memory_object_export(allocation->object, member, &allocation->charge);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL layer_GetMemoryFdKHR(VkDevice handle,
+                                                    const VkMemoryGetFdInfoKHR *info, int *fd)
+{
+    struct layer_device *device = device_of(handle);
+    VkResult result = device->next.GetMemoryFdKHR(handle, info, fd);
+    struct allocation *allocation;
+
+    if (result != VK_SUCCESS)
+        return result;
+    allocation = handle_map_find(&device->allocations, (uint64_t)info->memory);
+    if (allocation)
+        share(allocation, device->member, *fd);
+    return VK_SUCCESS;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Device memory: charged to the slice before it is allocated, given back after it is freed.
+ *
+ * Charged is what lies in heaps that are DEVICE_LOCAL, once for each physical device that has an
+ * instance of it. Memory that is imported by a file descriptor is charged where its slice has not
+ * been charged for the same object already (memory_object.h). Imported host memory is not the
+ * device's. Sparse resources are charged by the memory that is bound to them. What a driver takes
+ * for itself (pipelines, descriptor pools, query pools) is charged where it tells
+ * (driver_memory.h).
+ */
+#ifndef GOVERNOR_VULKAN_MEMORY_H
+#define GOVERNOR_VULKAN_MEMORY_H
+
+#include "device.h"
+
+/* What has been charged for something; the heap is where this process's use of it is counted. */
+struct charge {
+    uint64_t bytes; /* 0: nothing */
+    enum governor_memory kind;
+    uint32_t heap;
+};
+
+/* False: beyond the limit, nothing is charged. */
+bool memory_charge(struct layer_device *device, uint64_t bytes, uint32_t heap, bool may_spill,
+                   struct charge *charge);
+void memory_give_back(GovernorMember *member, struct charge *charge);
+
+/* Counts a charge as this process's, or not any more: it becomes empty. */
+void memory_count(const struct charge *charge);
+void memory_uncount(struct charge *charge);
+
+/* What this process has been charged for in @heap, and of all, what was spilled. */
+uint64_t memory_heap_usage(uint32_t heap);
+uint64_t memory_spilled(void);
+
+static inline bool memory_heap_is_local(const VkPhysicalDeviceMemoryProperties *memory,
+                                        uint32_t heap)
+{
+    return memory->memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
+}
+
+/* For handle_map_destroy(); @data is the member. */
+void memory_forget(void *record, void *data);
+
+VKAPI_ATTR VkResult VKAPI_CALL layer_AllocateMemory(VkDevice device,
+                                                    const VkMemoryAllocateInfo *info,
+                                                    const VkAllocationCallbacks *allocator,
+                                                    VkDeviceMemory *memory);
+VKAPI_ATTR void VKAPI_CALL layer_FreeMemory(VkDevice device, VkDeviceMemory memory,
+                                            const VkAllocationCallbacks *allocator);
+VKAPI_ATTR VkResult VKAPI_CALL layer_GetMemoryFdKHR(VkDevice device,
+                                                    const VkMemoryGetFdInfoKHR *info, int *fd);
+
+VKAPI_ATTR void VKAPI_CALL layer_GetPhysicalDeviceMemoryProperties(
+    VkPhysicalDevice physical, VkPhysicalDeviceMemoryProperties *properties);
+VKAPI_ATTR void VKAPI_CALL layer_GetPhysicalDeviceMemoryProperties2(
+    VkPhysicalDevice physical, VkPhysicalDeviceMemoryProperties2 *properties);
+
+#endif /* GOVERNOR_VULKAN_MEMORY_H */

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+#include "memory_object.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* @lock: over the charge, which is asked for while it is held; @charge empty: not charged yet. */
+struct memory_object {
+    struct memory_object *next;
+    unsigned int references;
+    pthread_mutex_t lock;
+    struct governor_object named;
+    struct charge charge;
+};
+
+/* Over the list and the references. */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct memory_object *objects;
+
+/* A DMA buffer's inode has no type at all; memory files are regular ones. */
+static bool tells_objects_apart(const struct stat *file)
+{
+    return (file->st_mode & S_IFMT) == 0 || S_ISREG(file->st_mode);
+}
+
+static struct memory_object *find(const struct stat *file)
+{
+    struct memory_object *object = objects;
+
+    while (object && (object->named.device != file->st_dev || object->named.inode != file->st_ino))
+        object = object->next;
+    return object;
+}
+
+static struct memory_object *add(const struct stat *file)
+{
+    struct memory_object *object = calloc(1, sizeof(*object));
+
+    if (!object)
+        return NULL;
+    pthread_mutex_init(&object->lock, NULL);
+    object->named.device = file->st_dev;
+    object->named.inode = file->st_ino;
+    object->next = objects;
+    objects = object;
+    return object;
+}
+
+struct memory_object *memory_object_get(int fd)
+{
+    struct memory_object *object;
+    struct stat file;
+
+    if (fstat(fd, &file) < 0 || !tells_objects_apart(&file))
+        return NULL;
+    pthread_mutex_lock(&list_lock);
+    object = find(&file);
+    if (!object)
+        object = add(&file);
+    if (object)
+        object->references++;
+    pthread_mutex_unlock(&list_lock);
+    return object;
+}
+
+static void unlink_object(struct memory_object *object)
+{
+    struct memory_object **at = &objects;
+
+    while (*at != object)
+        at = &(*at)->next;
+    *at = object->next;
+}
+
+void memory_object_put(struct memory_object *object, GovernorMember *member)
+{
+    bool last;
+
+    if (!object)
+        return;
+    pthread_mutex_lock(&list_lock);
+    last = --object->references == 0;
+    if (last)
+        unlink_object(object);
+    pthread_mutex_unlock(&list_lock);
+    if (!last)
+        return;
+    if (object->charge.bytes) {
+        governor_member_forget(member, &object->named);
+        memory_uncount(&object->charge);
+    }
+    pthread_mutex_destroy(&object->lock);
+    free(object);
+}
+
+void memory_object_export(struct memory_object *object, GovernorMember *member,
+                          struct charge *charge)
+{
+    pthread_mutex_lock(&object->lock);
+    if (!object->charge.bytes) {
+        governor_member_export(member, &object->named, charge->bytes, charge->kind);
+        object->charge = *charge;
+        *charge = (struct charge){0};
+    }
+    pthread_mutex_unlock(&object->lock);
+}
+
+bool memory_object_import(struct memory_object *object, GovernorMember *member, uint64_t bytes,
+                          uint32_t heap)
+{
+    bool charged;
+
+    pthread_mutex_lock(&object->lock);
+    charged = object->charge.bytes > 0;
+    if (!charged && governor_member_import(member, &object->named, bytes)) {
+        object->charge =
+            (struct charge){.bytes = bytes, .kind = GOVERNOR_MEMORY_DEVICE, .heap = heap};
+        memory_count(&object->charge);
+        charged = true;
+    }
+    pthread_mutex_unlock(&object->lock);
+    return charged;
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "meter.h"
+
+#include <time.h>
+
+#include "slot.h"
+#include "waiter.h"
+
+uint64_t meter_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t meter_estimate(struct layer_queue *queue, uint64_t key, uint32_t commands)
+{
+    uint64_t ns;
+
+    pthread_mutex_lock(&queue->lock);
+    ns = estimate_of(&queue->estimates, key, commands);
+    pthread_mutex_unlock(&queue->lock);
+    return ns;
+}
+
+struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_work *work)
+{
+    GovernorMember *member = queue->device->member;
+    struct meter_slot *slot = slot_take(queue);
+    uint64_t estimate;
+    uint64_t debit;
+    bool behind;
+
+    pthread_mutex_lock(&queue->lock);
+    estimate = estimate_of(&queue->estimates, work->key, work->commands);
+    /* Behind work that can't begin, this can't either: who would signal may be the thread that is
+     * here. */
+    behind = queue->stuck > 0;
+    pthread_mutex_unlock(&queue->lock);
+    debit = governor_member_begin(member, estimate, work->deferred || behind);
+    if (!slot) {
+        governor_member_end(member, debit, estimate);
+        return NULL;
+    }
+    slot->work = *work;
+    slot->work.deferred = work->deferred || behind;
+    slot->work.wrap = work->wrap && slot->begin;
+    slot->debit = debit;
+    slot->estimate_ns = estimate;
+    slot->stuck = false;
+    slot->told_ns = 0;
+    return slot;
+}
+
+void meter_submitted(struct layer_queue *queue, struct meter_slot *slot)
+{
+    slot->submitted_ns = meter_now_ns();
+    if (!waiter_start(queue)) {
+        meter_abandon(queue, slot);
+        return;
+    }
+    pthread_mutex_lock(&queue->lock);
+    slot->next = NULL;
+    if (queue->last)
+        queue->last->next = slot;
+    else
+        queue->first = slot;
+    queue->last = slot;
+    if (slot->work.deferred) {
+        slot->stuck = true;
+        queue->stuck++;
+    }
+    pthread_cond_signal(&queue->submitted);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void meter_cancel(struct layer_queue *queue, struct meter_slot *slot)
+{
+    governor_member_cancel(queue->device->member, slot->debit);
+    pthread_mutex_lock(&queue->lock);
+    slot_give(queue, slot);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void meter_abandon(struct layer_queue *queue, struct meter_slot *slot)
+{
+    governor_member_end(queue->device->member, slot->debit, slot->estimate_ns);
+}
+
+void meter_drain(struct layer_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    while (queue->first)
+        pthread_cond_wait(&queue->drained, &queue->lock);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void meter_queue_init(struct layer_queue *queue)
+{
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->submitted, NULL);
+    pthread_cond_init(&queue->drained, NULL);
+}
+
+void meter_queue_destroy(struct layer_queue *queue)
+{
+    meter_drain(queue);
+    waiter_stop(queue);
+    slot_destroy_all(queue);
+    pthread_cond_destroy(&queue->drained);
+    pthread_cond_destroy(&queue->submitted);
+    pthread_mutex_destroy(&queue->lock);
+}

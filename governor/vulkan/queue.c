@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+/* What a queue does besides running command buffers, and what all kinds of submission share. */
+#include "submit.h"
+
+#include "semaphore.h"
+
+/* Estimates of binding and presenting are kept apart from those of command buffers. */
+#define KEY_BIND    0x62696e64u
+#define KEY_PRESENT 0x70726573u
+
+/*
+ * Presenting may copy an image on the queue. It also may wait for the display, which takes nothing
+ * from others and is not charged.
+ */
+#define PRESENT_MOST_NS 1000000u
+
+VkResult submit_finish(struct layer_queue *queue, struct meter_slot *slot, VkResult submitted,
+                       VkFence application)
+{
+    const struct device_dispatch *next = &queue->device->next;
+
+    if (!slot)
+        return submitted;
+    if (submitted != VK_SUCCESS) {
+        meter_cancel(queue, slot);
+        return submitted;
+    }
+    if (application && next->QueueSubmit(queue->handle, 0, NULL, slot->fence) != VK_SUCCESS)
+        meter_abandon(queue, slot);
+    else
+        meter_submitted(queue, slot);
+    return VK_SUCCESS;
+}
+
+static bool bind_waits_are_open(struct layer_device *device, const VkBindSparseInfo *bind)
+{
+    const VkTimelineSemaphoreSubmitInfo *timeline =
+        chain_find(bind->pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
+    bool has_values = timeline && timeline->waitSemaphoreValueCount >= bind->waitSemaphoreCount;
+
+    return semaphores_open(device, bind->waitSemaphoreCount, bind->pWaitSemaphores,
+                           has_values ? timeline->pWaitSemaphoreValues : NULL);
+}
+
+static void note_semaphores(struct layer_device *device, const VkBindSparseInfo *bind,
+                            bool deferred)
+{
+    const VkTimelineSemaphoreSubmitInfo *timeline =
+        chain_find(bind->pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
+    bool has_values = timeline && timeline->signalSemaphoreValueCount >= bind->signalSemaphoreCount;
+
+    for (uint32_t i = 0; i < bind->waitSemaphoreCount; i++)
+        semaphore_was_waited_for(device, bind->pWaitSemaphores[i]);
+    for (uint32_t i = 0; i < bind->signalSemaphoreCount && !deferred; i++)
+        semaphore_will_reach(device, bind->pSignalSemaphores[i],
+                             has_values ? timeline->pSignalSemaphoreValues[i] : 0);
+}
+
+static VkResult bind_metered(struct layer_queue *queue, uint32_t count,
+                             const VkBindSparseInfo *binds, VkFence fence)
+{
+    struct layer_device *device = queue->device;
+    struct meter_work work = {.key = KEY_BIND, .commands = count};
+    struct meter_slot *slot;
+    VkResult result;
+
+    for (uint32_t i = 0; i < count && !work.deferred; i++)
+        work.deferred = bind_waits_are_open(device, &binds[i]);
+    slot = meter_begin(queue, &work);
+    result = device->next.QueueBindSparse(queue->handle, count, binds, submit_fence(slot, fence));
+    for (uint32_t i = 0; i < count && result == VK_SUCCESS; i++)
+        note_semaphores(device, &binds[i], slot ? slot->work.deferred : work.deferred);
+    return submit_finish(queue, slot, result, fence);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL layer_QueueBindSparse(VkQueue handle, uint32_t count,
+                                                     const VkBindSparseInfo *binds, VkFence fence)
+{
+    struct layer_device *device = device_of(handle);
+    struct layer_queue *queue;
+
+    if (governor_member_is_metered(device->member) && count > 0) {
+        queue = device_queue(device, handle);
+        if (queue)
+            return bind_metered(queue, count, binds, fence);
+    }
+    governor_member_count(device->member);
+    return device->next.QueueBindSparse(handle, count, binds, fence);
+}
+
+static VkResult present_metered(struct layer_queue *queue, const VkPresentInfoKHR *info)
+{
+    struct layer_device *device = queue->device;
+    struct meter_work work = {
+        .key = KEY_PRESENT,
+        .commands = 1,
+        .deferred = semaphores_open(device, info->waitSemaphoreCount, info->pWaitSemaphores, NULL),
+        .most_ns = PRESENT_MOST_NS,
+    };
+    struct meter_slot *slot = meter_begin(queue, &work);
+    VkResult result = device->next.QueuePresentKHR(queue->handle, info);
+
+    for (uint32_t i = 0; i < info->waitSemaphoreCount; i++)
+        semaphore_was_waited_for(device, info->pWaitSemaphores[i]);
+    if (!slot)
+        return result;
+    /* Whatever became of the images, the queue may have worked for it. */
+    if (device->next.QueueSubmit(queue->handle, 0, NULL, slot->fence) == VK_SUCCESS)
+        meter_submitted(queue, slot);
+    else
+        meter_cancel(queue, slot);
+    return result;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL layer_QueuePresentKHR(VkQueue handle, const VkPresentInfoKHR *info)
+{
+    struct layer_device *device = device_of(handle);
+    struct layer_queue *queue;
+
+    if (governor_member_is_metered(device->member)) {
+        queue = device_queue(device, handle);
+        if (queue)
+            return present_metered(queue, info);
+    }
+    governor_member_count(device->member);
+    return device->next.QueuePresentKHR(handle, info);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL layer_QueueWaitIdle(VkQueue handle)
+{
+    struct layer_device *device = device_of(handle);
+    struct layer_queue *queue = device_queue(device, handle);
+    VkResult result = device->next.QueueWaitIdle(handle);
+
+    if (queue && (result == VK_SUCCESS || result == VK_ERROR_DEVICE_LOST))
+        meter_drain(queue);
+    return result;
+}
+
+VKAPI_ATTR void VKAPI_CALL layer_CmdBeginRendering(VkCommandBuffer commands,
+                                                   const VkRenderingInfo *info)
+{
+    struct layer_device *device = device_of(commands);
+
+    if (info->flags & (VK_RENDERING_SUSPENDING_BIT | VK_RENDERING_RESUMING_BIT))
+        atomic_store_explicit(&device->suspends, true, memory_order_relaxed);
+    device->next.CmdBeginRendering(commands, info);
+}

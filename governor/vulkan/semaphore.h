@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether what a submission waits for will come by itself: it has been signalled, or what signals
+ * it has been submitted and can run. Anything else may need this very thread to go on, so such work
+ * is not made to wait for a lease.
+ *
+ * A binary semaphore must have its signal submitted before it is waited for, except where another
+ * process signals it.
+ */
+#ifndef GOVERNOR_VULKAN_SEMAPHORE_H
+#define GOVERNOR_VULKAN_SEMAPHORE_H
+
+#include "device.h"
+
+/* @value is that of a timeline semaphore, else not looked at. */
+bool semaphore_is_open(struct layer_device *device, VkSemaphore semaphore, uint64_t value);
+
+/* True where one of the first @count is open; @values may be NULL. */
+bool semaphores_open(struct layer_device *device, uint32_t count, const VkSemaphore *semaphores,
+                     const uint64_t *values);
+
+/* Work that is not deferred and signals @value has been submitted; work that waits has been. */
+void semaphore_will_reach(struct layer_device *device, VkSemaphore semaphore, uint64_t value);
+void semaphore_was_waited_for(struct layer_device *device, VkSemaphore semaphore);
+
+/* For handle_map_destroy(). */
+void semaphore_forget(void *record, void *data);
+
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateSemaphore(VkDevice device,
+                                                     const VkSemaphoreCreateInfo *info,
+                                                     const VkAllocationCallbacks *allocator,
+                                                     VkSemaphore *semaphore);
+VKAPI_ATTR void VKAPI_CALL layer_DestroySemaphore(VkDevice device, VkSemaphore semaphore,
+                                                  const VkAllocationCallbacks *allocator);
+VKAPI_ATTR VkResult VKAPI_CALL layer_ImportSemaphoreFdKHR(VkDevice device,
+                                                          const VkImportSemaphoreFdInfoKHR *info);
+VKAPI_ATTR VkResult VKAPI_CALL layer_GetSemaphoreFdKHR(VkDevice device,
+                                                       const VkSemaphoreGetFdInfoKHR *info,
+                                                       int *fd);
+
+#endif /* GOVERNOR_VULKAN_SEMAPHORE_H */

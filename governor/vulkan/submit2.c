@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+/* vkQueueSubmit2 and vkQueueSubmit2KHR: as submit.c. */
+#include "submit.h"
+
+#include <stdlib.h>
+
+#include "semaphore.h"
+
+static bool may_split(const struct layer_queue *queue, const VkSubmitInfo2 *batch)
+{
+    return !batch->pNext && batch->commandBufferInfoCount > 1 &&
+           !atomic_load_explicit(&queue->device->suspends, memory_order_relaxed);
+}
+
+static bool may_wrap(const struct layer_queue *queue, const VkSubmitInfo2 *batch)
+{
+    return !(batch->flags & VK_SUBMIT_PROTECTED_BIT) && queue->device->physical_devices == 1 &&
+           !chain_find(batch->pNext, VK_STRUCTURE_TYPE_PERFORMANCE_QUERY_SUBMIT_INFO_KHR);
+}
+
+static uint64_t key_of(const VkSubmitInfo2 *batch)
+{
+    uint64_t key = 0;
+
+    for (uint32_t i = 0; i < batch->commandBufferInfoCount; i++)
+        key = estimate_key(key, batch->pCommandBufferInfos[i].commandBuffer);
+    return key;
+}
+
+static bool waits_are_open(struct layer_device *device, const VkSubmitInfo2 *batch)
+{
+    for (uint32_t i = 0; i < batch->waitSemaphoreInfoCount; i++) {
+        const VkSemaphoreSubmitInfo *wait = &batch->pWaitSemaphoreInfos[i];
+
+        if (semaphore_is_open(device, wait->semaphore, wait->value))
+            return true;
+    }
+    return false;
+}
+
+static VkResult submit_wrapped(struct layer_queue *queue, const struct meter_slot *slot,
+                               const VkSubmitInfo2 *batch, VkFence fence)
+{
+    VkCommandBufferSubmitInfo some[SUBMIT_INLINE_COMMANDS + 2];
+    VkCommandBufferSubmitInfo *commands = some;
+    VkCommandBufferSubmitInfo ours = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO};
+    VkSubmitInfo2 wrapped = *batch;
+    VkResult result;
+
+    if (batch->commandBufferInfoCount > SUBMIT_INLINE_COMMANDS) {
+        commands = malloc((batch->commandBufferInfoCount + 2) * sizeof(*commands));
+        if (!commands)
+            return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    ours.commandBuffer = slot->begin;
+    commands[0] = ours;
+    for (uint32_t i = 0; i < batch->commandBufferInfoCount; i++)
+        commands[i + 1] = batch->pCommandBufferInfos[i];
+    ours.commandBuffer = slot->end;
+    commands[batch->commandBufferInfoCount + 1] = ours;
+    wrapped.commandBufferInfoCount += 2;
+    wrapped.pCommandBufferInfos = commands;
+    result = queue->device->next.QueueSubmit2(queue->handle, 1, &wrapped, fence);
+    if (commands != some)
+        free(commands);
+    return result;
+}
+
+static void note_semaphores(struct layer_device *device, const VkSubmitInfo2 *piece, bool deferred)
+{
+    for (uint32_t i = 0; i < piece->waitSemaphoreInfoCount; i++)
+        semaphore_was_waited_for(device, piece->pWaitSemaphoreInfos[i].semaphore);
+    for (uint32_t i = 0; i < piece->signalSemaphoreInfoCount && !deferred; i++)
+        semaphore_will_reach(device, piece->pSignalSemaphoreInfos[i].semaphore,
+                             piece->pSignalSemaphoreInfos[i].value);
+}
+
+static VkResult submit_piece(struct layer_queue *queue, const VkSubmitInfo2 *piece, VkFence fence)
+{
+    struct layer_device *device = queue->device;
+    struct meter_work work = {
+        .key = key_of(piece),
+        .commands = piece->commandBufferInfoCount,
+        .wrap = may_wrap(queue, piece),
+        .deferred = waits_are_open(device, piece),
+    };
+    struct meter_slot *slot = NULL;
+    bool deferred = work.deferred;
+    VkResult result;
+
+    if (work.commands)
+        slot = meter_begin(queue, &work);
+    if (slot)
+        deferred = slot->work.deferred;
+    if (slot && slot->work.wrap)
+        result = submit_wrapped(queue, slot, piece, submit_fence(slot, fence));
+    else
+        result = device->next.QueueSubmit2(queue->handle, 1, piece, submit_fence(slot, fence));
+    if (result == VK_SUCCESS)
+        note_semaphores(device, piece, deferred);
+    return submit_finish(queue, slot, result, fence);
+}
+
+static VkResult submit_batch(struct layer_queue *queue, const VkSubmitInfo2 *batch, VkFence fence,
+                             bool *submitted)
+{
+    uint32_t pieces = 1;
+
+    if (may_split(queue, batch) &&
+        meter_estimate(queue, key_of(batch), batch->commandBufferInfoCount) > SUBMIT_SPLIT_NS)
+        pieces = batch->commandBufferInfoCount;
+    for (uint32_t i = 0; i < pieces; i++) {
+        VkSubmitInfo2 piece = *batch;
+        VkResult result;
+
+        if (pieces > 1) {
+            piece.commandBufferInfoCount = 1;
+            piece.pCommandBufferInfos = &batch->pCommandBufferInfos[i];
+        }
+        if (i > 0)
+            piece.waitSemaphoreInfoCount = 0;
+        if (i + 1 < pieces)
+            piece.signalSemaphoreInfoCount = 0;
+        result = submit_piece(queue, &piece, i + 1 < pieces ? VK_NULL_HANDLE : fence);
+        if (result != VK_SUCCESS)
+            return result;
+        *submitted = true;
+    }
+    return VK_SUCCESS;
+}
+
+static VkResult submit_metered(struct layer_queue *queue, uint32_t count,
+                               const VkSubmitInfo2 *submits, VkFence fence)
+{
+    bool submitted = false;
+
+    for (uint32_t i = 0; i < count; i++) {
+        VkResult result =
+            submit_batch(queue, &submits[i], i + 1 < count ? VK_NULL_HANDLE : fence, &submitted);
+
+        if (result != VK_SUCCESS)
+            return submit_failed(result, submitted);
+    }
+    return VK_SUCCESS;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL layer_QueueSubmit2(VkQueue handle, uint32_t count,
+                                                  const VkSubmitInfo2 *submits, VkFence fence)
+{
+    struct layer_device *device = device_of(handle);
+    struct layer_queue *queue;
+
+    if (governor_member_is_metered(device->member) && count > 0) {
+        queue = device_queue(device, handle);
+        if (queue)
+            return submit_metered(queue, count, submits, fence);
+    }
+    governor_member_count(device->member);
+    return device->next.QueueSubmit2(handle, count, submits, fence);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Images of swapchains: drivers allocate them by ways that don't pass here, so what they take is
+ * charged as the format's size times the extent.
+ */
+#ifndef GOVERNOR_VULKAN_SWAPCHAIN_H
+#define GOVERNOR_VULKAN_SWAPCHAIN_H
+
+#include "device.h"
+
+/* For handle_map_destroy(); @data is the member. */
+void swapchain_forget(void *record, void *data);
+
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateSwapchainKHR(VkDevice device,
+                                                        const VkSwapchainCreateInfoKHR *info,
+                                                        const VkAllocationCallbacks *allocator,
+                                                        VkSwapchainKHR *swapchain);
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateSharedSwapchainsKHR(
+    VkDevice device, uint32_t count, const VkSwapchainCreateInfoKHR *infos,
+    const VkAllocationCallbacks *allocator, VkSwapchainKHR *swapchains);
+VKAPI_ATTR void VKAPI_CALL layer_DestroySwapchainKHR(VkDevice device, VkSwapchainKHR swapchain,
+                                                     const VkAllocationCallbacks *allocator);
+
+#endif /* GOVERNOR_VULKAN_SWAPCHAIN_H */

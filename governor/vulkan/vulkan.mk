@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+# The governor's Vulkan layer: build/governor/vulkan/. Included by the top Makefile, after
+# governor.mk, whose libgovernor-member it links.
+
+VK_LAYER_SRC := governor/vulkan
+VK_LAYER_OUT := build/governor/vulkan
+VK_LAYER_NAME := VkLayer_vgpu_governor.json
+VK_LAYER_DIR = $(PREFIX)/lib/$(shell $(CC) -print-multiarch)/mdev-vgpu
+VK_LAYER_SRCS := $(wildcard $(VK_LAYER_SRC)/*.c)
+VK_LAYER_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror \
+	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -Igovernor/protocol
+# Nothing of the application's may be taken for ours, and nothing may be missing.
+VK_LAYER_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic
+
+VK_LAYER_TESTS_SRC := tests/unit/governor-vulkan
+VK_LAYER_TESTS_OUT := build/unit/governor-vulkan
+VK_LAYER_TESTS := $(patsubst $(VK_LAYER_TESTS_SRC)/test-%.c,$(VK_LAYER_TESTS_OUT)/test-%,\
+	$(wildcard $(VK_LAYER_TESTS_SRC)/test-*.c))
+VK_LAYER_SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=all
+VK_LAYER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g $(VK_LAYER_SANITIZE) -Wall -Wextra -Werror \
+	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -I$(VK_LAYER_TESTS_OUT) -I$(VK_LAYER_SRC) \
+	-I$(VK_LAYER_TESTS_SRC) -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter"' \
+	-DLIVE_LAYER_DIR='"$(CURDIR)/$(VK_LAYER_OUT)"' -DLAYER_DIR='"$(CURDIR)/$(VK_LAYER_TESTS_OUT)/layer"' \
+	-DASAN_LIBRARY='"$(shell $(CC) -print-file-name=libasan.so)"' \
+	$(shell pkg-config --cflags glib-2.0 vulkan)
+UNIT_TESTS += $(VK_LAYER_TESTS)
+
+.PHONY: vulkan-layer check-vulkan-layer install-vulkan-layer
+governor: vulkan-layer
+install-governor: install-vulkan-layer
+vulkan-layer: $(VK_LAYER_OUT)/libvgpu_governor.so $(VK_LAYER_OUT)/$(VK_LAYER_NAME)
+
+$(VK_LAYER_OUT)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(VK_LAYER_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(VK_LAYER_OUT)/libvgpu_governor.so: $(patsubst %.c,$(VK_LAYER_OUT)/obj/%.o,$(VK_LAYER_SRCS)) \
+		$(GOVERNOR_MEMBER_LIB)
+	$(CC) $(VK_LAYER_CFLAGS) $(CFLAGS) $(VK_LAYER_LDFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
+
+# In the build's folder the library is beside it. Where it is installed it has a folder of its own: it is no library to link.
+$(VK_LAYER_OUT)/$(VK_LAYER_NAME): $(VK_LAYER_SRC)/$(VK_LAYER_NAME).in
+	@mkdir -p $(@D)
+	sed 's|@LIBRARY@|./libvgpu_governor.so|' $< > $@
+
+install-vulkan-layer: $(VK_LAYER_OUT)/libvgpu_governor.so
+	install -D -m 0644 -t $(DESTDIR)$(VK_LAYER_DIR) $<
+	install -d $(DESTDIR)$(PREFIX)/share/vulkan/implicit_layer.d
+	sed 's|@LIBRARY@|$(VK_LAYER_DIR)/libvgpu_governor.so|' $(VK_LAYER_SRC)/$(VK_LAYER_NAME).in > \
+		$(DESTDIR)$(PREFIX)/share/vulkan/implicit_layer.d/$(VK_LAYER_NAME)
+
+# The layer under test: sanitized, with a member that the tests command.
+$(VK_LAYER_TESTS_OUT)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(VK_LAYER_TESTS_CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
+
+$(VK_LAYER_TESTS_OUT)/layer/libvgpu_governor.so: $(patsubst %.c,$(VK_LAYER_TESTS_OUT)/obj/%.o,\
+		$(VK_LAYER_SRCS) $(VK_LAYER_TESTS_SRC)/fake_member.c)
+	@mkdir -p $(@D)
+	$(CC) $(VK_LAYER_SANITIZE) -shared -Wl,-Bsymbolic -o $@ $^ -lpthread
+	sed 's|@LIBRARY@|./libvgpu_governor.so|' $(VK_LAYER_SRC)/$(VK_LAYER_NAME).in > $(@D)/$(VK_LAYER_NAME)
+
+$(VK_LAYER_TESTS_OUT)/spin.h: $(VK_LAYER_TESTS_SRC)/spin.comp
+	@mkdir -p $(@D)
+	glslangValidator -V --vn spin_spirv -o $@ $< >/dev/null
+
+$(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_TESTS_SRC)/gpu.o: $(VK_LAYER_TESTS_OUT)/spin.h
+
+# What knows nothing of Vulkan is tested directly.
+VK_LAYER_TESTS_COMMON := $(addprefix $(VK_LAYER_TESTS_OUT)/obj/,$(VK_LAYER_TESTS_SRC)/gpu.o \
+	$(addprefix $(VK_LAYER_TESTS_SRC)/,gpu_work.o host.o mock_driver.o registry.o) \
+	$(addprefix $(VK_LAYER_SRC)/,estimate.o handle_map.o ticks.o))
+
+$(VK_LAYER_TESTS): $(VK_LAYER_TESTS_OUT)/test-%: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_TESTS_SRC)/test-%.o \
+		$(VK_LAYER_TESTS_COMMON) | $(VK_LAYER_TESTS_OUT)/layer/libvgpu_governor.so
+	$(CC) $(VK_LAYER_SANITIZE) -o $@ $^ $(shell pkg-config --libs glib-2.0 vulkan)
+
+# Over stand-ins for a driver, the member and the layer's own counts.
+$(VK_LAYER_TESTS_OUT)/test-driver-memory: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/driver_memory.o
+
+.SECONDARY:
+
+# As it is installed.
+$(addprefix $(VK_LAYER_TESTS_OUT)/,test-live test-hard): | vulkan-layer $(GOVERNOR_OUT)/vgpu-arbiter
+
+check-vulkan-layer: $(VK_LAYER_TESTS)
+	prove -e '' $(VK_LAYER_TESTS)
+
+# Races between threads, where the sanitizer sees them: not in the driver, which is not built with it.
+.PHONY: tsan-vulkan-layer
+tsan-vulkan-layer:
+	$(MAKE) VK_LAYER_TESTS_OUT=build/tsan/vulkan VK_LAYER_SANITIZE=-fsanitize=thread build/tsan/vulkan/test-torture
+	TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions=$(CURDIR)/$(VK_LAYER_TESTS_SRC)/tsan.supp \
+		build/tsan/vulkan/test-torture
+
+-include $(shell find $(VK_LAYER_OUT) $(VK_LAYER_TESTS_OUT) -name '*.d' 2>/dev/null)

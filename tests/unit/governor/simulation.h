@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The scheduler with members and a GPU that exist only in simulated time: the GPU executes what is
+ * submitted in order, messages and wake-ups take their time, and members keep to the rules of the
+ * member library.
+ */
+#ifndef GOVERNOR_SIMULATION_H
+#define GOVERNOR_SIMULATION_H
+
+#include "clock.h"
+#include "scheduler.h"
+
+#define SIM_STEP_NS   (5 * NS_PER_US)
+#define SIM_MAX       16
+#define SIM_QUEUE_MAX 4096
+
+/**
+ * struct sim_tenant - a slice with one member
+ * @batch_ns: length of a submission; @estimate_ns: what the member takes it for, 0: it knows
+ * @batch_jitter_ns: a submission is longer or shorter by up to so much than it is taken for
+ * @think_ns: from the end of one to the next; @think_jitter_ns: plus 0 to so much
+ * @async: submits without waiting for the end of the one before, @think_ns is not of use
+ * @start_ns, @stop_ns: when it works; 0: always
+ * @period_ns: bursts: @burst submissions in each
+ * @stopped: does nothing at all (SIGSTOP), though its work on the GPU goes on
+ *
+ * @done_ns, @done: GPU time and submissions executed; @worst_ns: longest from wanting to submit to
+ * the end
+ */
+struct sim_tenant {
+    struct slice_settings settings;
+    uint64_t batch_ns;
+    uint64_t batch_jitter_ns;
+    uint64_t estimate_ns;
+    uint64_t think_ns;
+    uint64_t think_jitter_ns;
+    bool async;
+    uint64_t start_ns;
+    uint64_t stop_ns;
+    uint64_t period_ns;
+    unsigned burst;
+    bool stopped;
+
+    uint64_t done_ns;
+    uint64_t done;
+    uint64_t worst_ns;
+
+    struct governor_grant grant;
+    struct governor_usage usage;
+    struct sched_member member;
+    struct sched_slice *slice;
+    uint64_t seen_limit;
+    uint32_t seen_mode;
+    uint32_t seen_contended;
+    uint64_t sees_at;
+    uint64_t speaks_at;
+    uint64_t wants_since;
+    uint64_t next_at;
+    unsigned burst_done;
+    uint64_t in_flight;
+    bool told;
+};
+
+struct sim_job {
+    struct sim_tenant *tenant;
+    uint64_t length_ns;
+    uint64_t debit_ns;
+    uint64_t since;
+};
+
+struct simulation {
+    struct scheduler scheduler;
+    struct sim_tenant tenants[SIM_MAX];
+    unsigned count;
+    uint64_t now;
+    uint64_t call_at;
+    uint64_t busy_ns;
+    struct sim_job queue[SIM_QUEUE_MAX];
+    unsigned head, tail;
+    uint64_t job_ends;
+    uint64_t random;
+};
+
+void sim_init(struct simulation *sim, enum gpu_policy policy);
+void sim_clear(struct simulation *sim);
+
+/* A tenant that works all the time, for the test to change. */
+struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t batch_ns);
+
+/* Lets so much time pass. */
+void sim_run(struct simulation *sim, uint64_t ns);
+
+/* Forgets what was done so far. */
+void sim_reset_counts(struct simulation *sim);
+
+/* Part of all GPU time done, 0 to 1. */
+double sim_share(const struct simulation *sim, const struct sim_tenant *tenant);
+
+#endif

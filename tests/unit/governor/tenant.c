@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+#include "tenant.h"
+
+struct line *line;
+
+void tenant_open(struct live *live, const char *const *slices)
+{
+    line = line_new();
+    live_open(live, slices);
+}
+
+void tenant_close(struct live *live)
+{
+    live_close(live);
+    line_free(line);
+}
+
+void tenant_await(const _Atomic uint64_t *word, uint64_t value, unsigned seconds)
+{
+    uint64_t until = clock_now() + seconds * NS_PER_S;
+
+    while (*word < value && clock_now() < until)
+        g_usleep(1000);
+    g_assert_cmpuint(*word, >=, value);
+}
+
+GovernorMember *tenant_join(const char *socket_path, struct live_report *report)
+{
+    GovernorMember *member = governor_member_new(socket_path, true);
+
+    g_assert_nonnull(member);
+    report->ready = 1;
+    return member;
+}
+
+void tenant_done(struct live_report *report, uint64_t length)
+{
+    report->last_at = clock_now();
+    report->used_ns += length;
+    report->done++;
+}
+
+void tenant_execute(GovernorMember *member, struct live_report *report, uint64_t estimate,
+                    uint64_t length)
+{
+    bool metered = governor_member_is_metered(member);
+    uint64_t debit = 0;
+
+    if (metered)
+        debit = governor_member_begin(member, estimate, false);
+    else
+        governor_member_count(member);
+    line_await(line_submit(line, length));
+    if (metered)
+        governor_member_end(member, debit, length);
+    tenant_done(report, length);
+}
+
+void tenant_batches(struct live *live, const char *socket_path, struct live_report *report)
+{
+    GovernorMember *member = tenant_join(socket_path, report);
+
+    (void)live;
+    for (;;)
+        tenant_execute(member, report, 2 * NS_PER_MS, 2 * NS_PER_MS);
+}

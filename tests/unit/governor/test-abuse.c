@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT
+/* Members that don't keep to the protocol: they are dropped with a line in the log, and nobody else
+ * is hurt. */
+#include "governor_protocol.h"
+#include "live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static const char *const slices[] = {"a", "[slice]\nvram=1000000\n", NULL};
+
+static int raw_connect(const struct live *live)
+{
+    g_autofree char *path = live_socket(live, "a");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
+    g_assert_cmpint(connect(fd, (struct sockaddr *)&address, sizeof(address)), ==, 0);
+    return fd;
+}
+
+static void raw_send(int fd, uint32_t type, uint64_t value, uint64_t other)
+{
+    struct governor_message message = {
+        .version = GOVERNOR_PROTOCOL_VERSION, .type = type, .value = value, .other = other};
+
+    send(fd, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
+/* Of an object; the answer's errno. */
+static uint64_t raw_ask(int fd, uint32_t type, uint64_t value, uint64_t inode)
+{
+    struct governor_message message = {.version = GOVERNOR_PROTOCOL_VERSION,
+                                       .type = type,
+                                       .value = value,
+                                       .object = {.device = 1, .inode = inode}};
+
+    g_assert_cmpint(send(fd, &message, sizeof(message), MSG_NOSIGNAL), ==, sizeof(message));
+    g_assert_cmpint(recv(fd, &message, sizeof(message), 0), ==, sizeof(message));
+    g_assert_cmpuint(message.type, ==, GOVERNOR_RESERVED);
+    return message.value;
+}
+
+static void raw_detach(int fd, uint64_t inode)
+{
+    struct governor_message message = {.version = GOVERNOR_PROTOCOL_VERSION,
+                                       .type = GOVERNOR_DETACH,
+                                       .object = {.device = 1, .inode = inode}};
+
+    send(fd, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
+/* The two descriptors of a welcome. */
+static void raw_join(int fd, int fds[2])
+{
+    struct governor_message message;
+    struct iovec data = {.iov_base = &message, .iov_len = sizeof(message)};
+    union {
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct msghdr packet = {.msg_iov = &data,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof(control)};
+
+    raw_send(fd, GOVERNOR_JOIN, 0, 0);
+    g_assert_cmpint(recvmsg(fd, &packet, MSG_CMSG_CLOEXEC), ==, sizeof(message));
+    g_assert_cmpuint(message.type, ==, GOVERNOR_WELCOME);
+    memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&packet)), 2 * sizeof(int));
+}
+
+static int raw_member(const struct live *live)
+{
+    int fds[2], fd = raw_connect(live);
+
+    raw_join(fd, fds);
+    close(fds[0]);
+    close(fds[1]);
+    return fd;
+}
+
+static void assert_dropped(int fd)
+{
+    struct governor_message message;
+    ssize_t length;
+
+    while ((length = recv(fd, &message, sizeof(message), 0)) > 0)
+        ;
+    g_assert_true(length == 0 || errno == ECONNRESET);
+    close(fd);
+}
+
+typedef struct {
+    uint32_t type;
+    uint64_t value;
+    uint64_t other;
+    const char *log;
+} Abuse;
+
+static const Abuse after_join[] = {
+    {GOVERNOR_JOIN, 0, 0, "joined twice"},
+    {GOVERNOR_RELEASE, 1, 0, "more memory than it holds"},
+    {GOVERNOR_RELEASE, UINT64_MAX, UINT64_MAX, "more memory than it holds"},
+    {GOVERNOR_RELEASE, 0, 1, "more memory than it holds"},
+    {GOVERNOR_SHARE, 1, 0, "shares more memory than it holds"},
+    {GOVERNOR_SHARE, 0, 0, "shares more memory than it holds"},
+    {GOVERNOR_SHARE, 0, 1, "shares more memory than it holds"},
+    {GOVERNOR_SHARE, UINT64_MAX, UINT64_MAX, "shares more memory than it holds"},
+    {GOVERNOR_DETACH, 0, 0, "a shared object that it does not hold"},
+    {GOVERNOR_DRIVER, UINT64_MAX, 0, "more memory than there can be"},
+    {GOVERNOR_WELCOME, 0, 0, "not known"},
+    {77, 0, 0, "not known"},
+    {UINT32_MAX, 0, 0, "not known"},
+};
+
+static const Abuse before_join[] = {
+    {GOVERNOR_WANT, 0, 0, "before it joined"},
+    {GOVERNOR_RESERVE, 1, 0, "before it joined"},
+    {GOVERNOR_SHARE, 0, 0, "before it joined"},
+    {GOVERNOR_ATTACH, 1, 0, "before it joined"},
+    {GOVERNOR_DETACH, 0, 0, "before it joined"},
+    {GOVERNOR_DRIVER, 1, 0, "before it joined"},
+    {GOVERNOR_JOIN, UINT64_MAX, 0, "more memory than there can be"},
+    {GOVERNOR_JOIN, 0, 1ull << 60, "more memory than there can be"},
+};
+
+static void clear_log(const struct live *live)
+{
+    g_assert_cmpint(truncate(live->log, 0), ==, 0);
+}
+
+static void test_messages(void)
+{
+    struct live live;
+    int fd;
+
+    live_open(&live, slices);
+    for (gsize i = 0; i < G_N_ELEMENTS(after_join); i++) {
+        fd = raw_member(&live);
+        clear_log(&live);
+        raw_send(fd, after_join[i].type, after_join[i].value, after_join[i].other);
+        assert_dropped(fd);
+        live_await_log(&live, after_join[i].log);
+    }
+    for (gsize i = 0; i < G_N_ELEMENTS(before_join); i++) {
+        fd = raw_connect(&live);
+        clear_log(&live);
+        raw_send(fd, before_join[i].type, before_join[i].value, before_join[i].other);
+        assert_dropped(fd);
+        live_await_log(&live, before_join[i].log);
+    }
+    live_await(&live, "a", "members", 0);
+    live_await(&live, "a", "vram_used", 0);
+    live_close(&live);
+}
+
+static void test_lengths(void)
+{
+    struct governor_message message = {.version = GOVERNOR_PROTOCOL_VERSION + 1,
+                                       .type = GOVERNOR_JOIN};
+    const uint32_t first = 1, version = GOVERNOR_PROTOCOL_VERSION;
+    char large[4096] = {0};
+    struct live live;
+    int fd;
+
+    live_open(&live, slices);
+    fd = raw_connect(&live);
+    send(fd, &message, sizeof(message), 0);
+    g_assert_cmpint(recv(fd, &message, sizeof(message), 0), ==, sizeof(message));
+    g_assert_cmpuint(message.type, ==, GOVERNOR_REFUSED);
+    g_assert_cmpuint(message.value, ==, EPROTONOSUPPORT);
+    assert_dropped(fd);
+    live_await_log(&live, "another version");
+    /* As long as the messages of the first version were. */
+    memcpy(large, &first, sizeof(first));
+    fd = raw_connect(&live);
+    send(fd, large, 24, 0);
+    g_assert_cmpint(recv(fd, &message, sizeof(message), 0), ==, sizeof(message));
+    g_assert_cmpuint(message.value, ==, EPROTONOSUPPORT);
+    assert_dropped(fd);
+    memcpy(large, &version, sizeof(version));
+    for (size_t length = 1; length < sizeof(large); length = length * 3) {
+        fd = raw_connect(&live);
+        clear_log(&live);
+        send(fd, large, length, 0);
+        assert_dropped(fd);
+        live_await_log(&live, "another length");
+    }
+    live_close(&live);
+}
+
+/* Names are believed, but not beyond what may be remembered; what one has is no other's to give
+ * back. */
+static void test_objects(void)
+{
+    struct live live;
+    int one, other;
+
+    live_open(&live, slices);
+    one = raw_member(&live);
+    other = raw_member(&live);
+    g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, 0, 1), ==, EINVAL);
+    g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, UINT64_MAX, 1), ==, EINVAL);
+    g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, 1000001, 1), ==, ENOMEM);
+    g_assert_cmpint(live_status(&live, "a", "vram_used"), ==, 0);
+    g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, 1000, UINT64_MAX), ==, 0);
+    g_assert_cmpuint(raw_ask(other, GOVERNOR_ATTACH, UINT64_MAX, UINT64_MAX), ==, 0);
+    live_await(&live, "a", "vram_used", 1000);
+    clear_log(&live);
+    raw_detach(other, 7);
+    assert_dropped(other);
+    live_await_log(&live, "does not hold");
+    for (uint64_t i = 1; i < 2048; i++)
+        g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, 1, i), ==, 0);
+    g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, 1, 5000), ==, ENOSPC);
+    g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, 1, 5), ==, 0);
+    g_assert_cmpuint(raw_ask(one, GOVERNOR_RESERVE, 10, 0), ==, 0);
+    g_assert_cmpuint(raw_ask(one, GOVERNOR_SHARE, 10, 5000), ==, ENOSPC);
+    live_await(&live, "a", "vram_used", 1000 + 2047 + 10);
+    other = raw_member(&live);
+    clear_log(&live);
+    raw_detach(other, 5);
+    assert_dropped(other);
+    live_await_log(&live, "does not hold");
+    close(one);
+    live_await(&live, "a", "vram_used", 0);
+    live_close(&live);
+}
+
+/* Who asks and never reads is dropped before it costs anything. */
+static void test_deaf(void)
+{
+    struct live live;
+    int fds[2], fd;
+
+    live_open(&live, slices);
+    fd = raw_connect(&live);
+    raw_join(fd, fds);
+    for (int i = 0; i < 100000; i++) {
+        struct governor_message message = {
+            .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_RESERVE, .value = 1};
+
+        if (send(fd, &message, sizeof(message), MSG_NOSIGNAL) < 0)
+            break;
+    }
+    live_await(&live, "a", "members", 0);
+    live_await_log(&live, "does not read");
+    close(fd);
+    close(fds[0]);
+    close(fds[1]);
+    live_close(&live);
+}
+
+/* The grant can't be written by any way, and neither page be made smaller. */
+static void test_pages(void)
+{
+    struct live live;
+    int fds[2], fd, again;
+    void *page;
+    g_autofree char *path = NULL;
+
+    live_open(&live, slices);
+    fd = raw_connect(&live);
+    raw_join(fd, fds);
+    g_assert_true(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0) == MAP_FAILED);
+    page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fds[0], 0);
+    g_assert_true(page != MAP_FAILED);
+    g_assert_cmpint(mprotect(page, 4096, PROT_READ | PROT_WRITE), <, 0);
+    g_assert_cmpint(pwrite(fds[0], "x", 1, 0), <, 0);
+    path = g_strdup_printf("/proc/self/fd/%d", fds[0]);
+    again = open(path, O_RDWR | O_CLOEXEC);
+    g_assert_true(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0) == MAP_FAILED);
+    g_assert_cmpint(fallocate(fds[0], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), <, 0);
+    for (int i = 0; i < 2; i++) {
+        g_assert_cmpint(ftruncate(fds[i], 0), <, 0);
+        g_assert_cmpint(ftruncate(fds[i], 8192), <, 0);
+        g_assert_cmpint(fcntl(fds[i], F_ADD_SEALS, F_SEAL_WRITE), <, 0);
+    }
+    munmap(page, 4096);
+    close(again);
+    close(fds[0]);
+    close(fds[1]);
+    close(fd);
+    live_close(&live);
+}
+
+/* Anything at all in the page that it may write, and messages at any time. */
+static void test_nonsense_usage(void)
+{
+    struct live live;
+    int fds[2], fd;
+    uint64_t *page;
+
+    live_open(&live, slices);
+    live_spawn(&live, "a", live_work);
+    fd = raw_connect(&live);
+    raw_join(fd, fds);
+    page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
+    g_assert_true(page != MAP_FAILED);
+    for (int i = 0; i < 20000; i++) {
+        page[g_test_rand_int_range(0, 10)] =
+            ((uint64_t)g_test_rand_int() << 32 | (uint64_t)g_test_rand_int()) >>
+            g_test_rand_int_range(0, 64);
+        raw_send(fd, (uint32_t)g_test_rand_int_range(GOVERNOR_WANT, GOVERNOR_RESERVE), 0, 0);
+    }
+    live_reset(&live);
+    g_usleep(500000);
+    g_assert_cmpuint(live.reports[0].done, >, 20);
+    munmap(page, 4096);
+    close(fds[0]);
+    close(fds[1]);
+    close(fd);
+    live_await(&live, "a", "members", 1);
+    live_close(&live);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/governor/abuse/messages", test_messages);
+    g_test_add_func("/governor/abuse/lengths", test_lengths);
+    g_test_add_func("/governor/abuse/objects", test_objects);
+    g_test_add_func("/governor/abuse/deaf", test_deaf);
+    g_test_add_func("/governor/abuse/pages", test_pages);
+    g_test_add_func("/governor/abuse/nonsense-usage", test_nonsense_usage);
+    return g_test_run();
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT
+/* Cases that are hard on a scheduler, between processes, with a real arbiter. */
+#include "tenant.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* On a machine that does other things too. */
+#define SHARE_SLACK 0.1
+
+static void large_batches(struct live *live, const char *socket_path, struct live_report *report)
+{
+    GovernorMember *member = tenant_join(socket_path, report);
+
+    (void)live;
+    for (;;)
+        tenant_execute(member, report, 20 * NS_PER_MS, 20 * NS_PER_MS);
+}
+
+/* One that takes 2 s and said 1 ms, then short ones. */
+static void one_long(struct live *live, const char *socket_path, struct live_report *report)
+{
+    GovernorMember *member = tenant_join(socket_path, report);
+
+    (void)live;
+    tenant_execute(member, report, NS_PER_MS, 2 * NS_PER_S);
+    report->granted = clock_now();
+    for (;;)
+        tenant_execute(member, report, NS_PER_MS, NS_PER_MS);
+}
+
+/* Nothing for 8 s after one dispatch of 2 s under 20 %, less what had been saved up; others have
+ * the GPU. */
+static void test_long_dispatch(void)
+{
+    const char *const slices[] = {"a", "[slice]\ncap=20\nhard=true\n", "b", "[slice]\n", NULL};
+    struct live live;
+    uint64_t began, others;
+    double pause;
+
+    tenant_open(&live, slices);
+    live_spawn(&live, "a", one_long);
+    tenant_await(&live.reports[0].done, 1, 20);
+    live_spawn(&live, "b", tenant_batches);
+    tenant_await(&live.reports[1].done, 1, 20);
+    began = live.reports[0].granted;
+    others = live.reports[1].used_ns;
+    tenant_await(&live.reports[0].done, 2, 20);
+    pause = (double)(live.reports[0].last_at - began) / 1e9;
+    others = live.reports[1].used_ns - others;
+    g_test_message("%.2f s of nothing, the other had %.2f s", pause, (double)others / 1e9);
+    g_assert_cmpfloat(pause, >, 7.6);
+    g_assert_cmpfloat(pause, <, 8.4);
+    g_assert_cmpfloat((double)others / 1e9, >, 0.5 * pause);
+    tenant_close(&live);
+}
+
+#define TINY_NS    (20 * NS_PER_US)
+#define TINY_COUNT 100000
+#define RING       1024
+
+/* What one thread submits and another sees the end of. */
+struct pipe {
+    GovernorMember *member;
+    struct live_report *report;
+    struct {
+        uint64_t debit, end;
+    } ring[RING];
+    _Atomic uint64_t submitted, ended;
+};
+
+static void *reap(void *data)
+{
+    struct pipe *pipe = data;
+
+    for (;;) {
+        uint64_t at = pipe->ended;
+
+        while (pipe->submitted == at)
+            g_usleep(50);
+        line_await(pipe->ring[at % RING].end);
+        governor_member_end(pipe->member, pipe->ring[at % RING].debit, TINY_NS);
+        pipe->ended++;
+        tenant_done(pipe->report, TINY_NS);
+    }
+    return NULL;
+}
+
+static void tiny(struct live *live, const char *socket_path, struct live_report *report)
+{
+    static struct pipe pipe;
+
+    (void)live;
+    pipe.member = tenant_join(socket_path, report);
+    pipe.report = report;
+    g_thread_new("reap", reap, &pipe);
+    while (!report->go)
+        g_usleep(1000);
+    /* Freely until the other is there. */
+    while (!governor_member_is_metered(pipe.member)) {
+        governor_member_count(pipe.member);
+        g_usleep(1000);
+    }
+    for (uint64_t i = 0; i < TINY_COUNT; i++) {
+        pipe.ring[i % RING].debit = governor_member_begin(pipe.member, TINY_NS, false);
+        pipe.ring[i % RING].end = line_submit(line, TINY_NS);
+        pipe.submitted++;
+        while (pipe.submitted - pipe.ended >= RING)
+            g_usleep(50);
+    }
+}
+
+static void tiny_and_wait(struct live *live, const char *socket_path, struct live_report *report)
+{
+    GovernorMember *member = tenant_join(socket_path, report);
+
+    (void)live;
+    while (!report->go)
+        g_usleep(1000);
+    for (;;)
+        tenant_execute(member, report, TINY_NS, TINY_NS);
+}
+
+/* Of processor time, in seconds. */
+static double cpu_of(GPid pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/stat", (int)pid);
+    g_autofree char *text = NULL;
+    unsigned long user = 0, kernel = 0;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_assert_cmpint(sscanf(strrchr(text, ')') + 2,
+                           "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &kernel),
+                    ==, 2);
+    return (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
+}
+
+struct contest {
+    double share;   /* of the GPU's time, the first one's */
+    double rate;    /* its submissions per second */
+    double arbiter; /* processors that the arbiter takes */
+};
+
+/* @first against large batches, each half: until it has done @count. */
+static struct contest contest(LiveFunc first, uint64_t count)
+{
+    const char *const slices[] = {"a", "[slice]\n", "b", "[slice]\n", NULL};
+    struct contest result;
+    struct live live;
+    uint64_t began;
+    double cpu;
+
+    tenant_open(&live, slices);
+    live_spawn(&live, "a", first);
+    live_spawn(&live, "b", large_batches);
+    tenant_await(&live.reports[1].done, 5, 10);
+    live.reports[0].go = 1;
+    tenant_await(&live.reports[0].done, 100, 10);
+    live_reset(&live);
+    cpu = cpu_of(live.arbiter);
+    began = clock_now();
+    tenant_await(&live.reports[0].done, count, 30);
+    result.arbiter = (cpu_of(live.arbiter) - cpu) * 1e9 / (double)(clock_now() - began);
+    result.rate = (double)live.reports[0].done * 1e9 / (double)(clock_now() - began);
+    result.share = (double)live.reports[0].used_ns /
+                   (double)(live.reports[0].used_ns + live.reports[1].used_ns);
+    tenant_close(&live);
+    g_test_message("share %.3f, %.0f submissions/s, arbiter %.1f %% of a processor", result.share,
+                   result.rate, result.arbiter * 100);
+    return result;
+}
+
+/*
+ * Who submits little at a time gets no more than its share, and less only as far as it isn't there
+ * in time: of two processors that are busy it often isn't. Exact is the same in simulated time, see
+ * test-scheduler.c.
+ */
+static void test_tiny(void)
+{
+    struct contest result = contest(tiny, TINY_COUNT - 200);
+
+    g_assert_cmpfloat(result.share, <, 0.5 + SHARE_SLACK);
+    g_assert_cmpfloat(result.share, >, 0.1);
+    g_assert_cmpfloat(result.arbiter, <, 0.25);
+}
+
+static void test_tiny_and_wait(void)
+{
+    struct contest result = contest(tiny_and_wait, 2000);
+
+    g_assert_cmpfloat(result.share, <, 0.5 + SHARE_SLACK);
+    g_assert_cmpfloat(result.arbiter, <, 0.25);
+}
+
+static void assert_memory(const GovernorMember *member, uint64_t limit, uint64_t used)
+{
+    uint64_t seen_limit = 0, seen_used = 0;
+
+    governor_member_memory(member, &seen_limit, &seen_used);
+    g_assert_cmpuint(seen_limit, ==, limit);
+    g_assert_cmpuint(seen_used, ==, used);
+}
+
+/* What is in use stays; there is no more until enough has been given back, whoever decides. */
+static void test_lowered_memory(void)
+{
+    const char *const slices[] = {"a", "[slice]\nvram=1000\nspill=500\n", NULL};
+    struct live live;
+    g_autofree char *path = NULL;
+    GovernorMember *member;
+
+    live_open(&live, slices);
+    path = live_socket(&live, "a");
+    member = governor_member_new(path, true);
+    for (int i = 0; i < 10; i++)
+        g_assert_cmpint(governor_member_reserve(member, 100, false), ==, GOVERNOR_MEMORY_DEVICE);
+    g_assert_cmpint(governor_member_reserve(member, 400, true), ==, GOVERNOR_MEMORY_SPILL);
+    live_configure(&live, "a", "[slice]\nvram=500\nspill=300\n");
+    live_await(&live, "a", "vram_limit", 500);
+    assert_memory(member, 500, 1000);
+    g_assert_cmpint(governor_member_reserve(member, 1, true), ==, GOVERNOR_MEMORY_NONE);
+    governor_member_release(member, 500, GOVERNOR_MEMORY_DEVICE);
+    g_assert_cmpint(governor_member_reserve(member, 1, true), ==, GOVERNOR_MEMORY_NONE);
+    /* Another arbiter finds more in use than there may be, and grants nothing either. */
+    governor_member_release(member, 400, GOVERNOR_MEMORY_SPILL);
+    g_assert_cmpint(governor_member_reserve(member, 200, true), ==, GOVERNOR_MEMORY_SPILL);
+    live_configure(&live, "a", "[slice]\nvram=400\nspill=100\n");
+    live_await(&live, "a", "vram_limit", 400);
+    live_kill_arbiter(&live, SIGKILL);
+    live_start_arbiter(&live);
+    live_await(&live, "a", "members", 1);
+    assert_memory(member, 400, 500);
+    live_await(&live, "a", "spill_used", 200);
+    g_assert_cmpint(governor_member_reserve(member, 1, true), ==, GOVERNOR_MEMORY_NONE);
+    governor_member_release(member, 200, GOVERNOR_MEMORY_DEVICE);
+    g_assert_cmpint(governor_member_reserve(member, 100, true), ==, GOVERNOR_MEMORY_DEVICE);
+    g_assert_cmpint(governor_member_reserve(member, 1, true), ==, GOVERNOR_MEMORY_NONE);
+    live_await(&live, "a", "vram_used", 400);
+    governor_member_free(member);
+    live_await(&live, "a", "vram_used", 0);
+    live_close(&live);
+}
+
+/* A cap that is set while more than that is in flight holds from then on, and can be taken away. */
+static void test_lowered_time(void)
+{
+    const char *const slices[] = {"a", "[slice]\n", NULL};
+    struct live live;
+    double share;
+
+    tenant_open(&live, slices);
+    live_spawn(&live, "a", large_batches);
+    tenant_await(&live.reports[0].done, 5, 10);
+    live_configure(&live, "a", "[slice]\ncap=20\nhard=true\n");
+    g_usleep(400000);
+    live_reset(&live);
+    g_usleep(1000000);
+    share = (double)live.reports[0].used_ns / 1e9;
+    g_test_message("%.3f of 0.2", share);
+    g_assert_cmpfloat(share, >, 0.1);
+    g_assert_cmpfloat(share, <, 0.25);
+    live_configure(&live, "a", "[slice]\n");
+    live_reset(&live);
+    g_usleep(500000);
+    g_assert_cmpfloat((double)live.reports[0].used_ns, >, 0.4 * 0.5e9);
+    tenant_close(&live);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/governor/hard/long-dispatch", test_long_dispatch);
+    g_test_add_func("/governor/hard/tiny", test_tiny);
+    g_test_add_func("/governor/hard/tiny-and-wait", test_tiny_and_wait);
+    g_test_add_func("/governor/hard/lowered-memory", test_lowered_memory);
+    g_test_add_func("/governor/hard/lowered-time", test_lowered_time);
+    return g_test_run();
+}

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: MIT
+/* Arbiter and members as they are: processes that share, die, fork, and come back. */
+#include "live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/*
+ * On a machine that does other things too. What is reached on one that does not is measured by `make bench-governor`;
+ * here it is enough to tell shares from none, and going on from hanging.
+ */
+#define SHARE_SLACK    0.1
+#define CAP_SLACK      0.05
+#define PEERS_GO_ON_NS (1000 * NS_PER_MS)
+
+static const char *const two_slices[] = {"a", "[slice]\nweight=30\nvram=1000000\n", "b",
+                                         "[slice]\nweight=70\n", NULL};
+
+static double used_share(const struct live *live, unsigned one, unsigned other)
+{
+    double sum = (double)(live->reports[one].used_ns + live->reports[other].used_ns);
+
+    return sum > 0 ? (double)live->reports[one].used_ns / sum : 0;
+}
+
+static void test_shares(void)
+{
+    struct live live;
+    double share;
+
+    live_open(&live, two_slices);
+    live_spawn(&live, "a", live_work);
+    live_spawn(&live, "b", live_work);
+    g_usleep(500000);
+    live_reset(&live);
+    g_usleep(3000000);
+    share = used_share(&live, 0, 1);
+    g_test_message("%.4f of 0.3", share);
+    g_assert_cmpfloat(ABS(share - 0.3), <, SHARE_SLACK);
+    /* Changed while they run. */
+    live_configure(&live, "a", "[slice]\nweight=70\n");
+    live_configure(&live, "b", "[slice]\nweight=30\n");
+    g_usleep(100000);
+    live_reset(&live);
+    g_usleep(2000000);
+    share = used_share(&live, 0, 1);
+    g_test_message("%.4f of 0.7", share);
+    g_assert_cmpfloat(ABS(share - 0.7), <, SHARE_SLACK);
+    live_close(&live);
+}
+
+static void test_hard_cap(void)
+{
+    const char *const slices[] = {"a", "[slice]\ncap=20\nhard=true\n", NULL};
+    struct live live;
+    double share;
+
+    live_open(&live, slices);
+    live_spawn(&live, "a", live_work);
+    g_usleep(500000);
+    live_reset(&live);
+    g_usleep(4000000);
+    share = (double)live.reports[0].used_ns / (4.0 * NS_PER_S);
+    g_test_message("%.4f of 0.2", share);
+    g_assert_cmpfloat(ABS(share - 0.2), <, CAP_SLACK);
+    g_assert_cmpint(live_status(&live, "a", "throttled_ns"), >, (gint64)NS_PER_S);
+    live_close(&live);
+}
+
+static void hold_and_work(struct live *live, const char *socket_path, struct live_report *report)
+{
+    live_hold(live, socket_path, report);
+    live_work(live, socket_path, report);
+}
+
+/* Members die at any instant: peers go on, and nothing of theirs stays. */
+static void test_killed_members(void)
+{
+    struct live live;
+
+    live_open(&live, two_slices);
+    live_spawn(&live, "a", live_work);
+    live_spawn(&live, "b", live_work);
+    live_await_ready(&live, 0);
+    live_await_ready(&live, 1);
+    live_reset(&live);
+    for (unsigned i = 0; i < 40; i++) {
+        unsigned victim = live_spawn(&live, "a", hold_and_work);
+
+        live_await_ready(&live, victim);
+        g_usleep((gulong)g_test_rand_int_range(0, 20000));
+        live_kill(&live, victim, SIGKILL);
+    }
+    live_await(&live, "a", "members", 1);
+    live_await(&live, "a", "vram_used", 0);
+    for (unsigned i = 0; i < 2; i++) {
+        g_test_message("longest gap %.1f ms", (double)live.reports[i].longest_gap_ns / 1e6);
+        g_assert_cmpuint(live.reports[i].longest_gap_ns, <, PEERS_GO_ON_NS);
+    }
+    live_close(&live);
+}
+
+/* One that is stopped, wherever it is, delays others a little. */
+static void test_stopped_members(void)
+{
+    struct live live;
+
+    live_open(&live, two_slices);
+    live_spawn(&live, "a", live_work);
+    live_await_ready(&live, 0);
+    live_reset(&live);
+    for (unsigned i = 1; i < 15; i++) {
+        unsigned victim = live_spawn(&live, "b", live_work);
+
+        live_await_ready(&live, victim);
+        g_usleep((gulong)g_test_rand_int_range(0, 20000));
+        live_kill(&live, victim, SIGSTOP);
+        /* A lock of the test's GPU may be held by it: real ones have none. */
+        g_usleep(100000);
+        live_kill(&live, victim, SIGKILL);
+    }
+    g_test_message("longest gap %.1f ms", (double)live.reports[0].longest_gap_ns / 1e6);
+    g_assert_cmpuint(live.reports[0].longest_gap_ns, <, PEERS_GO_ON_NS);
+    live_close(&live);
+}
+
+/* The arbiter dies and comes back: members go on, and what they hold is in its books again. */
+static void test_arbiter_restart(void)
+{
+    static const int signals[] = {SIGKILL, SIGTERM, SIGKILL};
+    struct live live;
+    double share;
+
+    live_open(&live, two_slices);
+    live_spawn(&live, "a", live_hold);
+    live_spawn(&live, "a", live_work);
+    live_spawn(&live, "b", live_work);
+    for (unsigned i = 0; i < 3; i++)
+        live_await_ready(&live, i);
+    live_reset(&live);
+    for (gsize i = 0; i < G_N_ELEMENTS(signals); i++) {
+        live_kill_arbiter(&live, signals[i]);
+        g_usleep(300000);
+        live_start_arbiter(&live);
+        live_await(&live, "a", "members", 2);
+        live_await(&live, "b", "members", 1);
+        live_await(&live, "a", "vram_used", 1000);
+    }
+    g_assert_cmpuint(live.reports[1].longest_gap_ns, <, PEERS_GO_ON_NS);
+    g_assert_cmpuint(live.reports[2].longest_gap_ns, <, PEERS_GO_ON_NS);
+    g_usleep(300000);
+    live_reset(&live);
+    g_usleep(2000000);
+    share = used_share(&live, 1, 2);
+    g_test_message("%.4f of 0.3", share);
+    g_assert_cmpfloat(ABS(share - 0.3), <, SHARE_SLACK);
+    live_close(&live);
+}
+
+/* No arbiter for long: shares hold. */
+static void test_orphans(void)
+{
+    struct live live;
+    double share;
+
+    live_open(&live, two_slices);
+    live_spawn(&live, "a", live_work);
+    live_spawn(&live, "b", live_work);
+    live_await_ready(&live, 0);
+    live_await_ready(&live, 1);
+    g_usleep(500000);
+    live_kill_arbiter(&live, SIGKILL);
+    g_usleep(300000);
+    live_reset(&live);
+    g_usleep(2000000);
+    share = (double)live.reports[0].used_ns / (2.0 * NS_PER_S);
+    g_test_message("%.4f of 0.3", share);
+    g_assert_cmpfloat(ABS(share - 0.3), <, SHARE_SLACK);
+    live_start_arbiter(&live);
+    live_await(&live, "a", "members", 1);
+    live_close(&live);
+}
+
+static void grab(struct live *live, const char *socket_path, struct live_report *report)
+{
+    GovernorMember *member = governor_member_new(socket_path, true);
+
+    (void)live;
+    g_assert_nonnull(member);
+    report->ready = 1;
+    while (!report->go)
+        g_usleep(100);
+    for (int i = 0; i < 100; i++) {
+        if (governor_member_reserve(member, 300, false) == GOVERNOR_MEMORY_DEVICE)
+            report->granted += 300;
+        if (i % 5 == 4 && report->granted) {
+            governor_member_release(member, 300, GOVERNOR_MEMORY_DEVICE);
+            report->granted -= 300;
+        }
+    }
+    report->done = 1;
+}
+
+/* 64 processes ask at once for more than there is: all of it is given out, and not a byte more. */
+static void test_memory_at_once(void)
+{
+    const char *const slices[] = {"a", "[slice]\nvram=600000\n", NULL};
+    struct live live;
+    uint64_t sum = 0;
+
+    live_open(&live, slices);
+    for (unsigned i = 0; i < 64; i++)
+        live_spawn(&live, "a", grab);
+    for (unsigned i = 0; i < 64; i++)
+        live_await_ready(&live, i);
+    for (unsigned i = 0; i < 64; i++)
+        live.reports[i].go = 1;
+    for (unsigned i = 0; i < 64; i++) {
+        for (int wait = 0; wait < 2000 && !live.reports[i].done; wait++) {
+            g_assert_cmpint(live_status(&live, "a", "vram_used"), <=, 600000);
+            g_usleep(2000);
+        }
+        g_assert_cmpuint(live.reports[i].done, ==, 1);
+        sum += live.reports[i].granted;
+    }
+    g_assert_cmpuint(sum, <=, 600000);
+    g_assert_cmpuint(sum, >, 550000);
+    live_await(&live, "a", "vram_used", (gint64)sum);
+    /* Lowered below what is in use: nobody gets more. */
+    live_configure(&live, "a", "[slice]\nvram=1000\n");
+    live_await(&live, "a", "vram_limit", 1000);
+    live_spawn(&live, "a", grab);
+    live.reports[64].go = 1;
+    live_await_ready(&live, 64);
+    for (int wait = 0; wait < 2000 && !live.reports[64].done; wait++)
+        g_usleep(2000);
+    g_assert_cmpuint(live.reports[64].granted, ==, 0);
+    live_close(&live);
+}
+
+/* All memory that is left without an arbiter is divided, so that no two take the same. */
+static void reserve_alone(struct live *live, const char *socket_path, struct live_report *report)
+{
+    GovernorMember *member = governor_member_new(socket_path, true);
+
+    (void)live;
+    g_assert_nonnull(member);
+    report->ready = 1;
+    while (!report->go)
+        g_usleep(1000);
+    while (governor_member_reserve(member, 1000, false) == GOVERNOR_MEMORY_DEVICE)
+        report->granted += 1000;
+    report->done = 1;
+}
+
+static void test_memory_alone(void)
+{
+    struct live live;
+
+    live_open(&live, two_slices);
+    live_spawn(&live, "a", reserve_alone);
+    live_spawn(&live, "a", reserve_alone);
+    live_await_ready(&live, 0);
+    live_await_ready(&live, 1);
+    live_kill_arbiter(&live, SIGKILL);
+    live.reports[0].go = live.reports[1].go = 1;
+    for (int i = 0; i < 2000 && !(live.reports[0].done && live.reports[1].done); i++)
+        g_usleep(2000);
+    g_assert_cmpuint(live.reports[0].granted, ==, 500000);
+    g_assert_cmpuint(live.reports[1].granted, ==, 500000);
+    live_start_arbiter(&live);
+    live_await(&live, "a", "vram_used", 1000000);
+    live_close(&live);
+}
+
+static void fork_later(struct live *live, const char *socket_path, struct live_report *report)
+{
+    GovernorMember *member = governor_member_new(socket_path, true);
+    pid_t pid;
+
+    (void)live;
+    g_assert_cmpint(governor_member_reserve(member, 1000, false), ==, GOVERNOR_MEMORY_DEVICE);
+    pid = fork();
+    report->ready = 1;
+    while (!report->go)
+        g_usleep(1000);
+    if (pid)
+        pause();
+    /* The child: a member of its own from here on, without what its parent holds. */
+    governor_member_release(member, 1000, GOVERNOR_MEMORY_DEVICE);
+    g_assert_cmpint(governor_member_reserve(member, 500, false), ==, GOVERNOR_MEMORY_DEVICE);
+    report->granted = (uint64_t)getpid();
+    pause();
+}
+
+static void test_fork(void)
+{
+    struct live live;
+
+    live_open(&live, two_slices);
+    live_spawn(&live, "a", fork_later);
+    live_await_ready(&live, 0);
+    live_await(&live, "a", "members", 1);
+    live.reports[0].go = 1;
+    live_await(&live, "a", "members", 2);
+    live_await(&live, "a", "vram_used", 1500);
+    live_kill(&live, 0, SIGKILL);
+    live_await(&live, "a", "vram_used", 500);
+    kill((pid_t)live.reports[0].granted, SIGKILL);
+    live_await(&live, "a", "members", 0);
+    live_await(&live, "a", "vram_used", 0);
+    live_close(&live);
+}
+
+/* A child has the socket, and never calls: its parent's death is its parent's end all the same. */
+static void test_fork_outlives(void)
+{
+    struct live live;
+
+    live_open(&live, two_slices);
+    live_spawn(&live, "a", fork_later);
+    live_await_ready(&live, 0);
+    live_kill(&live, 0, SIGKILL);
+    live_await(&live, "a", "members", 0);
+    live_await(&live, "a", "vram_used", 0);
+    live.reports[0].go = 1;
+    live_await(&live, "a", "vram_used", 500);
+    kill((pid_t)live.reports[0].granted, SIGKILL);
+    live_close(&live);
+}
+
+/* Nothing of ours is left to a program that is executed. */
+static void test_exec(void)
+{
+    struct live live;
+    g_autofree char *path = NULL;
+    GovernorMember *member;
+    bool before[256];
+    unsigned ours = 0;
+
+    live_open(&live, two_slices);
+    path = live_socket(&live, "a");
+    for (int fd = 0; fd < 256; fd++)
+        before[fd] = fcntl(fd, F_GETFD) >= 0;
+    member = governor_member_new(path, true);
+    g_assert_nonnull(member);
+    for (int fd = 0; fd < 256; fd++) {
+        int flags = fcntl(fd, F_GETFD);
+
+        if (flags < 0 || before[fd])
+            continue;
+        ours++;
+        g_assert_cmpint(flags & FD_CLOEXEC, !=, 0);
+    }
+    g_assert_cmpuint(ours, ==, 2);
+    governor_member_free(member);
+    live_await(&live, "a", "members", 0);
+    live_close(&live);
+}
+
+/* Without an arbiter from the start: an error, or ungoverned until there is one. */
+static void test_not_required(void)
+{
+    struct live live;
+    g_autofree char *path = NULL;
+    GovernorMember *member;
+
+    live_open(&live, two_slices);
+    live_kill_arbiter(&live, SIGKILL);
+    path = live_socket(&live, "a");
+    g_assert_null(governor_member_new(path, true));
+    g_assert_cmpint(errno, ==, ECONNREFUSED);
+    g_assert_null(governor_member_new("/nowhere/governor.sock", true));
+    g_assert_cmpint(errno, ==, ENOENT);
+    member = governor_member_new(path, false);
+    g_assert_nonnull(member);
+    g_assert_false(governor_member_is_metered(member));
+    g_assert_cmpint(governor_member_reserve(member, 2000, false), ==, GOVERNOR_MEMORY_DEVICE);
+    live_start_arbiter(&live);
+    live_await(&live, "a", "members", 1);
+    live_await(&live, "a", "vram_used", 2000);
+    governor_member_free(member);
+    live_close(&live);
+}
+
+static void test_configuration(void)
+{
+    struct live live;
+    uint64_t since;
+
+    live_open(&live, two_slices);
+    g_assert_cmpint(live_status(&live, "c", "members"), ==, -1);
+    since = clock_now();
+    live_configure(&live, "c", "[slice]\nvram=5\n");
+    live_await(&live, "c", "vram_limit", 5);
+    g_assert_cmpuint(clock_now() - since, <, PEERS_GO_ON_NS);
+    live_configure(&live, "c", "[slice]\nvram=no\n");
+    live_await_log(&live, "c.conf: vram=no: must be a number from 0 to");
+    g_assert_cmpint(live_status(&live, "c", "vram_limit"), ==, 5);
+    live_configure(&live, NULL, "[gpu]\npolicy=nonsense\n");
+    live_await_log(&live, "policy=nonsense: must be shares, best-effort, equal or fixed");
+    live_configure(&live, "c", "[slice]\nvram=5000\n");
+    live_await(&live, "c", "vram_limit", 5000);
+    live_spawn(&live, "c", live_hold);
+    live_await_ready(&live, 0);
+    live_configure(&live, "c", NULL);
+    live_await(&live, "c", "members", -1);
+    live_close(&live);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/governor/live/shares", test_shares);
+    g_test_add_func("/governor/live/hard-cap", test_hard_cap);
+    g_test_add_func("/governor/live/killed-members", test_killed_members);
+    g_test_add_func("/governor/live/stopped-members", test_stopped_members);
+    g_test_add_func("/governor/live/arbiter-restart", test_arbiter_restart);
+    g_test_add_func("/governor/live/orphans", test_orphans);
+    g_test_add_func("/governor/live/memory-at-once", test_memory_at_once);
+    g_test_add_func("/governor/live/memory-alone", test_memory_alone);
+    g_test_add_func("/governor/live/fork", test_fork);
+    g_test_add_func("/governor/live/fork-outlives", test_fork_outlives);
+    g_test_add_func("/governor/live/exec", test_exec);
+    g_test_add_func("/governor/live/not-required", test_not_required);
+    g_test_add_func("/governor/live/configuration", test_configuration);
+    return g_test_run();
+}

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT
+/* Shares, caps and priorities, in simulated time. */
+#include "simulation.h"
+
+#define BATCH (2 * NS_PER_MS)
+
+static void assert_near(double value, double wanted, double tolerance)
+{
+    g_test_message("%.4f, wanted %.4f +- %.4f", value, wanted, tolerance);
+    g_assert_cmpfloat(value, >, wanted - tolerance);
+    g_assert_cmpfloat(value, <, wanted + tolerance);
+}
+
+/* The GPU's time that was spent on work. */
+static double busy(const struct simulation *sim, uint64_t ns)
+{
+    return (double)sim->busy_ns / (double)ns;
+}
+
+static struct simulation *sim_new(enum gpu_policy policy)
+{
+    struct simulation *sim = g_new(struct simulation, 1);
+
+    sim_init(sim, policy);
+    return sim;
+}
+
+static void sim_free(struct simulation *sim)
+{
+    sim_clear(sim);
+    g_free(sim);
+}
+
+typedef struct {
+    const char *name;
+    uint32_t weights[9];
+    bool async;
+    uint64_t batch_ns;
+    uint64_t think_ns;
+    uint64_t jitter_ns;
+    uint64_t batch_jitter_ns;
+} ShareCase;
+
+static const ShareCase share_cases[] = {
+    {"30-70-async", {30, 70}, true, BATCH, 0, 0, 0},
+    {"10-20-70-async", {10, 20, 70}, true, BATCH, 0, 0, 0},
+    {"8-equal-async", {1, 1, 1, 1, 1, 1, 1, 1}, true, BATCH, 0, 0, 0},
+    {"30-70-loop", {30, 70}, false, BATCH, 50 * NS_PER_US, 0, 0},
+    {"30-70-loop-jitter", {30, 70}, false, BATCH, 50 * NS_PER_US, 100 * NS_PER_US, 0},
+    {"10-20-70-loop", {10, 20, 70}, false, BATCH, 100 * NS_PER_US, 100 * NS_PER_US, 0},
+    {"8-equal-loop", {1, 1, 1, 1, 1, 1, 1, 1}, false, BATCH, 100 * NS_PER_US, 100 * NS_PER_US, 0},
+    {"30-70-short", {30, 70}, true, 50 * NS_PER_US, 0, 0, 0},
+    {"30-70-long", {30, 70}, true, 100 * NS_PER_MS, 0, 0, 0},
+    /* Slow ones, by a long way and not on the minute: a VM's. */
+    {"30-70-slow-loop", {30, 70}, false, 250 * NS_PER_MS, 5 * NS_PER_MS, 10 * NS_PER_MS,
+     100 * NS_PER_MS},
+    {"30-70-slow-async", {30, 70}, true, 250 * NS_PER_MS, 0, 0, 100 * NS_PER_MS},
+};
+
+static void test_shares(const void *data)
+{
+    const ShareCase *c = data;
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    uint64_t length = (c->batch_ns > 10 * BATCH ? 60 : 10) * NS_PER_S;
+    uint32_t sum = 0;
+    double alone;
+
+    for (unsigned i = 0; c->weights[i]; i++) {
+        struct sim_tenant *tenant = sim_add(sim, c->weights[i], c->batch_ns);
+
+        tenant->async = c->async;
+        tenant->think_ns = c->think_ns;
+        tenant->think_jitter_ns = c->jitter_ns;
+        tenant->batch_jitter_ns = c->batch_jitter_ns;
+        sum += c->weights[i];
+    }
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, length);
+    for (unsigned i = 0; c->weights[i]; i++)
+        assert_near(sim_share(sim, &sim->tenants[i]), (double)c->weights[i] / sum, 0.003);
+    g_test_message("busy %.4f", busy(sim, length));
+    /* Not less than one of them alone, which pauses after each. */
+    alone = (double)c->batch_ns / (double)(c->batch_ns + c->think_ns + c->jitter_ns / 2);
+    g_assert_cmpfloat(busy(sim, length), >, 0.97 * alone);
+    sim_free(sim);
+}
+
+/* One tenant, never more than its cap, in steps of any length. */
+static void check_cap(uint64_t batch_ns, bool async, uint64_t estimate_ns, double tolerance)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *tenant = sim_add(sim, 100, batch_ns);
+
+    tenant->async = async;
+    tenant->estimate_ns = estimate_ns;
+    tenant->slice->settings.cap = 20;
+    tenant->slice->settings.hard = true;
+    sim_run(sim, 11 * NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 60 * NS_PER_S);
+    assert_near(busy(sim, 60 * NS_PER_S), 0.2, tolerance);
+    sim_free(sim);
+}
+
+static void test_cap(void)
+{
+    check_cap(BATCH, true, 0, 0.002);
+    check_cap(BATCH, false, 0, 0.002);
+    check_cap(50 * NS_PER_US, false, 0, 0.002);
+    check_cap(500 * NS_PER_MS, false, 0, 0.012);
+    check_cap(500 * NS_PER_MS, true, NS_PER_MS, 0.02);
+    check_cap(2 * NS_PER_S, false, 0, 0.035);
+}
+
+/* What the capped one leaves is the other's, who has to be neither slow nor idle for it. */
+static void test_cap_beside(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *capped = sim_add(sim, 100, BATCH), *other = sim_add(sim, 100, BATCH);
+
+    capped->async = other->async = true;
+    capped->slice->settings.cap = 20;
+    capped->slice->settings.hard = true;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 20 * NS_PER_S);
+    assert_near(sim_share(sim, capped), 0.2, 0.004);
+    g_assert_cmpfloat(busy(sim, 20 * NS_PER_S), >, 0.98);
+    sim_free(sim);
+}
+
+/* A cap that isn't hard is none. */
+static void test_soft_cap(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *tenant = sim_add(sim, 100, BATCH);
+
+    tenant->async = true;
+    tenant->slice->settings.cap = 20;
+    sim_run(sim, 5 * NS_PER_S);
+    g_assert_cmpfloat(busy(sim, 5 * NS_PER_S), >, 0.98);
+    g_assert_cmpint(tenant->grant.mode, ==, GOVERNOR_MODE_FREE);
+    sim_free(sim);
+}
+
+static void test_policies(void)
+{
+    static const enum gpu_policy policies[] = {POLICY_BEST_EFFORT, POLICY_EQUAL, POLICY_FIXED};
+    static const double wanted[] = {0.5, 0.5, 0.25};
+
+    for (gsize i = 0; i < G_N_ELEMENTS(policies); i++) {
+        struct simulation *sim = sim_new(policies[i]);
+        struct sim_tenant *one = sim_add(sim, 10, BATCH), *two = sim_add(sim, 1000, BATCH);
+
+        one->async = two->async = true;
+        one->slice->settings.priority = 15;
+        one->slice->settings.share_ppm = 250000;
+        two->slice->settings.share_ppm = 500000;
+        sim_run(sim, NS_PER_S);
+        sim_reset_counts(sim);
+        sim_run(sim, 10 * NS_PER_S);
+        assert_near((double)one->done_ns / (10 * NS_PER_S), wanted[i], 0.01);
+        assert_near((double)two->done_ns / (10 * NS_PER_S), 0.5, 0.01);
+        /* Alone: the rest is taken by nobody but where it is for who is there. */
+        one->stopped = true;
+        sim_run(sim, NS_PER_S);
+        sim_reset_counts(sim);
+        sim_run(sim, 10 * NS_PER_S);
+        assert_near(busy(sim, 10 * NS_PER_S), policies[i] == POLICY_BEST_EFFORT ? 0.99 : 0.5,
+                    0.0101);
+        sim_free(sim);
+    }
+}
+
+/* Online waits for what has begun at most, and offline gets what online leaves. */
+static void test_priority(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *online = sim_add(sim, 100, NS_PER_MS), *offline = sim_add(sim, 100, BATCH);
+    uint64_t length = 20 * NS_PER_S;
+
+    online->slice->settings.priority = 8;
+    online->burst = 1;
+    online->period_ns = 13 * NS_PER_MS + 7 * NS_PER_US;
+    offline->async = true;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, length);
+    g_test_message("online worst %.3f ms, busy %.4f", (double)online->worst_ns / 1e6,
+                   busy(sim, length));
+    g_assert_cmpuint(online->worst_ns, <, NS_PER_MS + BATCH * 5 / 4);
+    assert_near((double)online->done * (double)online->period_ns / (double)length, 1, 0.01);
+    g_assert_cmpfloat((double)offline->done_ns, >,
+                      0.95 * ((double)length - (double)online->done_ns));
+    sim_free(sim);
+}
+
+/* Whatever the higher class does, each lower one gets something. */
+static void test_floor(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *high = sim_add(sim, 100, BATCH);
+    struct sim_tenant *low = sim_add(sim, 100, BATCH), *lowest = sim_add(sim, 100, BATCH);
+
+    high->async = low->async = lowest->async = true;
+    high->slice->settings.priority = 2;
+    low->slice->settings.priority = 1;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 20 * NS_PER_S);
+    assert_near(sim_share(sim, low) + sim_share(sim, lowest), 0.05, 0.005);
+    g_assert_cmpfloat(sim_share(sim, low), >, 0.02);
+    g_assert_cmpfloat(sim_share(sim, lowest), >, 0.02);
+    sim_free(sim);
+}
+
+/* Who is left alone has all of the GPU within 20 ms, and unmeasured. */
+static void test_alone_again(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *stays = sim_add(sim, 30, BATCH), *leaves = sim_add(sim, 70, BATCH);
+
+    stays->async = leaves->async = true;
+    leaves->stop_ns = NS_PER_S;
+    sim_run(sim, NS_PER_S - 10 * NS_PER_MS);
+    g_assert_cmpint(stays->grant.mode, ==, GOVERNOR_MODE_METERED);
+    sim_run(sim, 30 * NS_PER_MS);
+    g_assert_cmpint(stays->grant.mode, ==, GOVERNOR_MODE_FREE);
+    sim_reset_counts(sim);
+    sim_run(sim, NS_PER_S);
+    g_assert_cmpfloat(busy(sim, NS_PER_S), >, 0.99);
+    /* And back: the first that the other submits is enough. */
+    leaves->stop_ns = 0;
+    sim_run(sim, NS_PER_MS);
+    g_assert_cmpint(stays->grant.mode, ==, GOVERNOR_MODE_METERED);
+    sim_run(sim, 100 * NS_PER_MS);
+    sim_reset_counts(sim);
+    sim_run(sim, 4 * NS_PER_S);
+    assert_near(sim_share(sim, leaves), 0.7, 0.005);
+    sim_free(sim);
+}
+
+/* A pause earns nothing that could be used up in one go afterwards. */
+static void test_no_credit(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *steady = sim_add(sim, 50, BATCH), *returns = sim_add(sim, 50, BATCH);
+
+    steady->async = returns->async = true;
+    returns->start_ns = 5 * NS_PER_S;
+    sim_run(sim, 5 * NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 100 * NS_PER_MS);
+    assert_near(sim_share(sim, steady), 0.5, 0.05);
+    sim_free(sim);
+}
+
+static void test_changed_weight(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *one = sim_add(sim, 30, BATCH), *two = sim_add(sim, 70, BATCH);
+
+    one->async = two->async = true;
+    sim_run(sim, 3 * NS_PER_S);
+    one->slice->settings.weight = 70;
+    two->slice->settings.weight = 30;
+    sim_run(sim, 50 * NS_PER_MS);
+    sim_reset_counts(sim);
+    sim_run(sim, 50 * NS_PER_MS + NS_PER_S);
+    assert_near(sim_share(sim, one), 0.7, 0.01);
+    sim_free(sim);
+}
+
+/* Many short ones beside few long ones: each has its part of the time, and the GPU is busy but for
+ * the pauses. */
+static void test_tiny(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *tiny = sim_add(sim, 50, 20 * NS_PER_US), *big = sim_add(sim, 50, BATCH);
+
+    tiny->async = big->async = true;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 10 * NS_PER_S);
+    assert_near(sim_share(sim, tiny), 0.5, 0.01);
+    /* One at a time, with a pause as long as its work: it holds the GPU for its part of the time at
+     * most. */
+    tiny->async = false;
+    tiny->think_ns = 20 * NS_PER_US;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 10 * NS_PER_S);
+    g_test_message("tiny %.4f busy %.4f", sim_share(sim, tiny), busy(sim, 10 * NS_PER_S));
+    g_assert_cmpfloat(sim_share(sim, tiny), >, 0.2);
+    g_assert_cmpfloat((double)big->done_ns / (10 * NS_PER_S), >, 0.45);
+    sim_free(sim);
+}
+
+/* A holder that is stopped, with or without work on the GPU, holds up others for the grace only. */
+static void test_stopped(void)
+{
+    for (unsigned i = 0; i < 10; i++) {
+        struct simulation *sim = sim_new(POLICY_SHARES);
+        struct sim_tenant *stops = sim_add(sim, 50, BATCH), *other = sim_add(sim, 50, BATCH);
+
+        stops->async = i % 2;
+        other->async = true;
+        sim_run(sim, NS_PER_S + i * 700 * NS_PER_US);
+        stops->stopped = true;
+        sim_reset_counts(sim);
+        sim_run(sim, 200 * NS_PER_MS);
+        g_assert_cmpuint(other->worst_ns, <, 40 * NS_PER_MS);
+        g_assert_cmpuint(other->done_ns, >, 170 * NS_PER_MS);
+        stops->stopped = false;
+        sim_free(sim);
+    }
+}
+
+/* A lease whose holder waits for somebody else is the other's. */
+static void test_stalled(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *stalls = sim_add(sim, 50, BATCH), *other = sim_add(sim, 50, BATCH);
+
+    stalls->async = other->async = true;
+    sim_run(sim, NS_PER_S);
+    stalls->stopped = true;
+    stalls->usage.began_at_ns = sim->now;
+    stalls->usage.in_flight_ns = 100 * NS_PER_MS;
+    stalls->usage.waiting = 0;
+    sim->scheduler.lease = (struct lease){.state = LEASE_OPEN,
+                                          .holder = &stalls->member,
+                                          .limit_ns = UINT64_MAX,
+                                          .granted_at = sim->now};
+    sim_run(sim, BATCH);
+    sim_reset_counts(sim);
+    sim_run(sim, NS_PER_MS);
+    g_assert_cmpuint(other->in_flight, ==, 0);
+    scheduler_stalled(&stalls->member);
+    sim_run(sim, 10 * NS_PER_MS);
+    g_assert_cmpuint(other->done_ns, >, 6 * NS_PER_MS);
+    sim_free(sim);
+}
+
+/* Who always says that its work has just begun, or that much is in flight, doesn't keep the GPU. */
+static void test_liar(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *liar = sim_add(sim, 50, BATCH), *other = sim_add(sim, 50, BATCH);
+
+    liar->async = other->async = true;
+    sim_run(sim, NS_PER_S);
+    liar->stopped = true;
+    sim_reset_counts(sim);
+    for (unsigned i = 0; i < 1000; i++) {
+        liar->usage.ended_at_ns = UINT64_MAX;
+        liar->usage.in_flight_ns = i % 2 ? NS_PER_MS : 5 * NS_PER_MS;
+        liar->usage.waiting = 1;
+        liar->usage.submissions++;
+        scheduler_heard(&liar->member);
+        sim_run(sim, NS_PER_MS);
+    }
+    g_test_message("beside the liar: %.3f", busy(sim, NS_PER_S));
+    g_assert_cmpfloat((double)other->done_ns / NS_PER_S, >, 0.3);
+    sim_free(sim);
+}
+
+static void add_tests(void)
+{
+    g_test_add_func("/governor/scheduler/cap", test_cap);
+    g_test_add_func("/governor/scheduler/cap-beside", test_cap_beside);
+    g_test_add_func("/governor/scheduler/soft-cap", test_soft_cap);
+    g_test_add_func("/governor/scheduler/policies", test_policies);
+    g_test_add_func("/governor/scheduler/priority", test_priority);
+    g_test_add_func("/governor/scheduler/floor", test_floor);
+    g_test_add_func("/governor/scheduler/alone-again", test_alone_again);
+    g_test_add_func("/governor/scheduler/no-credit", test_no_credit);
+    g_test_add_func("/governor/scheduler/changed-weight", test_changed_weight);
+    g_test_add_func("/governor/scheduler/tiny", test_tiny);
+    g_test_add_func("/governor/scheduler/stopped", test_stopped);
+    g_test_add_func("/governor/scheduler/stalled", test_stalled);
+    g_test_add_func("/governor/scheduler/liar", test_liar);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(share_cases); i++) {
+        g_autofree char *path = g_strconcat("/governor/shares/", share_cases[i].name, NULL);
+
+        g_test_add_data_func(path, &share_cases[i], test_shares);
+    }
+    add_tests();
+    return g_test_run();
+}

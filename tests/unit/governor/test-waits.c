@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+/* Work that waits for other work: of another queue, and of another process. */
+#include "tenant.h"
+
+/* When the layer says that work has not begun, and says it again. */
+#define STALLED_NS       (3 * NS_PER_MS)
+#define STALLED_AGAIN_NS (20 * NS_PER_MS)
+
+/* As the layer's thread does for what is the oldest of its queue and has not begun. */
+struct teller {
+    GovernorMember *member;
+    _Atomic uint64_t since; /* 0: nothing waits */
+};
+
+static void *tell(void *data)
+{
+    struct teller *teller = data;
+    uint64_t first = 0, next = 0;
+
+    for (;; g_usleep(500)) {
+        uint64_t since = teller->since, now = clock_now();
+
+        if (since != first)
+            next = since + STALLED_NS;
+        first = since;
+        if (!since || now < next)
+            continue;
+        governor_member_stalled(teller->member);
+        next = now + STALLED_AGAIN_NS;
+    }
+    return NULL;
+}
+
+static void teller_start(struct teller *teller, GovernorMember *member)
+{
+    *teller = (struct teller){.member = member};
+    g_thread_new("tell", tell, teller);
+}
+
+/* It has been submitted since @teller knows of it, and waits for @word. */
+static void end_after(GovernorMember *member, uint64_t debit, const _Atomic uint64_t *word,
+                      uint64_t value)
+{
+    while (*word < value)
+        g_usleep(100);
+    line_await(line_submit(line, NS_PER_MS));
+    governor_member_end(member, debit, NS_PER_MS);
+}
+
+#define ROUNDS 60
+
+/* Of two processes: each waits for what the other does last, and both for one lease. */
+static void cycle(struct live *live, const char *socket_path, struct live_report *report)
+{
+    GovernorMember *member = tenant_join(socket_path, report);
+    bool first = report == &live->reports[0];
+    const struct live_report *other = &live->reports[first ? 1 : 0];
+    static struct teller teller;
+
+    teller_start(&teller, member);
+    while (!report->go)
+        g_usleep(1000);
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        /* The second answers to the first, the first goes on from the second's last answer. */
+        uint64_t value = first ? round - 1 : round;
+
+        uint64_t debit = governor_member_begin(member, NS_PER_MS, round % 2);
+
+        teller.since = clock_now();
+        end_after(member, debit, &other->granted, value);
+        teller.since = 0;
+        report->granted = round;
+    }
+    report->done = 1;
+}
+
+static void test_cycle(void)
+{
+    const char *const slices[] = {"a", "[slice]\n", "b", "[slice]\n", "c", "[slice]\n", NULL};
+    struct live live;
+    uint64_t began, third;
+
+    tenant_open(&live, slices);
+    live_spawn(&live, "a", cycle);
+    live_spawn(&live, "b", cycle);
+    live_spawn(&live, "c", tenant_batches);
+    tenant_await(&live.reports[2].done, 5, 10);
+    third = live.reports[2].used_ns;
+    began = clock_now();
+    live.reports[0].go = live.reports[1].go = 1;
+    tenant_await(&live.reports[0].done, 1, 20);
+    tenant_await(&live.reports[1].done, 1, 20);
+    third = live.reports[2].used_ns - third;
+    g_test_message("%d rounds in %.2f s, the third had %.2f s", ROUNDS,
+                   (double)(clock_now() - began) / 1e9, (double)third / 1e9);
+    /* While they wait for each other, the GPU is not kept for them. */
+    g_assert_cmpuint(third, >, (clock_now() - began) / 8);
+    tenant_close(&live);
+}
+
+/* One process with two queues, each a thread. */
+struct queues {
+    GovernorMember *member;
+    _Atomic uint64_t signalled;
+    _Atomic uint64_t waited_for;
+};
+
+static void *signalling_queue(void *data)
+{
+    struct queues *queues = data;
+
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        /* After the wait has been submitted, and when that has stalled. */
+        while (queues->waited_for < round)
+            g_usleep(100);
+        g_usleep(round % 3 ? 0 : 5000);
+        for (int i = 0; i < 4; i++) {
+            uint64_t debit = governor_member_begin(queues->member, NS_PER_MS, false);
+
+            line_await(line_submit(line, NS_PER_MS / 4));
+            governor_member_end(queues->member, debit, NS_PER_MS / 4);
+        }
+        queues->signalled = round;
+    }
+    return NULL;
+}
+
+static void two_queues(struct live *live, const char *socket_path, struct live_report *report)
+{
+    static struct queues queues;
+    static struct teller teller;
+    GThread *thread;
+
+    (void)live;
+    queues.member = tenant_join(socket_path, report);
+    teller_start(&teller, queues.member);
+    thread = g_thread_new("queue", signalling_queue, &queues);
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        uint64_t debits[3];
+
+        /* More than one, as what comes after it on the queue waits too. */
+        teller.since = clock_now();
+        for (int i = 0; i < 3; i++)
+            debits[i] = governor_member_begin(queues.member, NS_PER_MS, round % 2);
+        queues.waited_for = round;
+        for (int i = 0; i < 3; i++)
+            end_after(queues.member, debits[i], &queues.signalled, round);
+        teller.since = 0;
+    }
+    g_thread_join(thread);
+    report->done = 1;
+}
+
+static void test_queues(void)
+{
+    const char *const slices[] = {"a", "[slice]\n", "b", "[slice]\n", NULL};
+    struct live live;
+    uint64_t began;
+
+    tenant_open(&live, slices);
+    live_spawn(&live, "b", tenant_batches);
+    tenant_await(&live.reports[0].done, 5, 10);
+    began = clock_now();
+    live_spawn(&live, "a", two_queues);
+    tenant_await(&live.reports[1].done, 1, 30);
+    g_test_message("%d rounds in %.2f s", ROUNDS, (double)(clock_now() - began) / 1e9);
+    tenant_close(&live);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/governor/waits/cycle", test_cycle);
+    g_test_add_func("/governor/waits/queues", test_queues);
+    return g_test_run();
+}
