@@ -3,6 +3,7 @@
 
 #include "engine.h"
 #include "resource.h"
+#include "stuck.h"
 
 #include <errno.h>
 #include <virglrenderer.h>
@@ -124,6 +125,22 @@ uint32_t context_cmd_create(struct engine *engine, const struct request *request
     context->capset = capset;
     g_hash_table_insert(engine->contexts, GUINT_TO_POINTER(ctx_id), context);
     return VIRTIO_GPU_RESP_OK_NODATA;
+}
+
+void context_destroy_all(struct engine *engine)
+{
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, engine->contexts);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct context *context = value;
+
+        if (!context->lost)
+            virgl_renderer_context_destroy(context->id);
+        g_hash_table_iter_remove(&iter);
+        stuck_watch_progress();
+    }
 }
 
 uint32_t context_cmd_destroy(struct engine *engine, const struct request *request)

@@ -31,6 +31,9 @@ void context_probe_all(struct engine *engine);
 
 void context_lost(struct engine *engine, uint32_t ctx_id);
 
+/* Destroys all, one after the other: a guest may have many, and each has a process to end. */
+void context_destroy_all(struct engine *engine);
+
 /* Handlers, see control.h. */
 uint32_t context_cmd_create(struct engine *engine, const struct request *request);
 uint32_t context_cmd_destroy(struct engine *engine, const struct request *request);

@@ -5,6 +5,7 @@
 #include "context.h"
 #include "display.h"
 #include "engine.h"
+#include "image.h"
 #include "resource.h"
 #include "transfer.h"
 #include "window.h"
@@ -38,13 +39,13 @@ static const struct control_command commands[] = {
     COMMAND(RESOURCE_DETACH_BACKING, resource_detach_backing, resource_cmd_detach_backing),
     COMMAND(GET_CAPSET_INFO, get_capset_info, capset_cmd_get_info),
     COMMAND(GET_CAPSET, get_capset, capset_cmd_get),
-    COMMAND(RESOURCE_CREATE_2D, resource_create_2d, resource_cmd_create_2d),
-    COMMAND(TRANSFER_TO_HOST_2D, transfer_to_host_2d, display_cmd_transfer),
+    COMMAND(RESOURCE_CREATE_2D, resource_create_2d, image_cmd_create),
+    COMMAND(TRANSFER_TO_HOST_2D, transfer_to_host_2d, image_cmd_transfer),
     COMMAND(RESOURCE_FLUSH, resource_flush, display_cmd_flush),
     COMMAND(GET_DISPLAY_INFO, ctrl_hdr, display_cmd_get_info),
-    COMMAND(GET_EDID, cmd_get_edid, display_cmd_no_scanout),
-    COMMAND(SET_SCANOUT, set_scanout, display_cmd_no_scanout),
-    COMMAND(SET_SCANOUT_BLOB, set_scanout_blob, display_cmd_no_scanout),
+    COMMAND(GET_EDID, cmd_get_edid, display_cmd_get_edid),
+    COMMAND(SET_SCANOUT, set_scanout, display_cmd_set_scanout),
+    COMMAND(SET_SCANOUT_BLOB, set_scanout_blob, display_cmd_set_scanout_blob),
 };
 
 static uint32_t dispatch(struct engine *engine, const struct request *request)

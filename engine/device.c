@@ -148,6 +148,19 @@ static int device_unpublish(struct vgpu_transport *transport, uint64_t epoch, ui
     return device_range(transport, VGPU_ENGINE_WINDOW_UNPUBLISH, epoch, offset, size, NULL);
 }
 
+static int device_display(struct vgpu_transport *transport, struct vgpu_display *display)
+{
+    memset(display, 0, sizeof(*display));
+    display->argsz = sizeof(*display);
+    return device_ioctl(transport, VGPU_ENGINE_DISPLAY, display);
+}
+
+static int device_set_scanout(struct vgpu_transport *transport, struct vgpu_scanout *scanout)
+{
+    scanout->argsz = sizeof(*scanout);
+    return device_ioctl(transport, VGPU_ENGINE_SET_SCANOUT, scanout);
+}
+
 static int device_fail(struct vgpu_transport *transport, const char *reason)
 {
     struct vgpu_engine_fail fail = {.argsz = sizeof(fail)};
@@ -173,6 +186,8 @@ static const struct vgpu_transport_ops device_ops = {
     .unmap = device_unmap,
     .publish = device_publish,
     .unpublish = device_unpublish,
+    .display = device_display,
+    .set_scanout = device_set_scanout,
     .fail = device_fail,
 };
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The 2D commands of a device without displays. Transfers and flushes are checked and then done:
- * nobody could see what they would copy.
+/* The commands of displays. A vGPU has one display or none; without, there is nothing to be shown.
  */
 #ifndef ENGINE_DISPLAY_H
 #define ENGINE_DISPLAY_H
@@ -13,8 +11,12 @@ struct request;
 
 /* Handlers, see control.h. */
 uint32_t display_cmd_get_info(struct engine *engine, const struct request *request);
-uint32_t display_cmd_no_scanout(struct engine *engine, const struct request *request);
+uint32_t display_cmd_get_edid(struct engine *engine, const struct request *request);
+uint32_t display_cmd_set_scanout(struct engine *engine, const struct request *request);
+uint32_t display_cmd_set_scanout_blob(struct engine *engine, const struct request *request);
 uint32_t display_cmd_flush(struct engine *engine, const struct request *request);
-uint32_t display_cmd_transfer(struct engine *engine, const struct request *request);
+
+/* A command of the cursor queue, which has no answer; what is wrong with it is ignored. */
+void display_cursor_command(struct engine *engine, const struct request *request);
 
 #endif /* ENGINE_DISPLAY_H */

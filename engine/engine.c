@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "engine.h"
 
+#include "capset.h"
+#include "context.h"
 #include "control.h"
+#include "display.h"
+#include "exit_code.h"
 #include "renderer.h"
 #include "resource.h"
 
@@ -31,18 +35,49 @@ void engine_clear(struct engine *engine)
     fence_table_clear(&engine->fences);
 }
 
+static void on_ring_fence(void *engine, uint32_t ctx_id, uint32_t ring_idx, uint64_t id)
+{
+    fence_signal_ring(engine, ctx_id, ring_idx, id);
+}
+
+static void on_global_fence(void *engine, uint32_t id)
+{
+    fence_signal_global(engine, id);
+}
+
+bool engine_start_renderer(struct engine *engine, uint32_t capsets, const char *render_node,
+                           GError **error)
+{
+    static const struct renderer_events events = {on_ring_fence, on_global_fence};
+    uint32_t got = renderer_start(&events, engine, capsets, render_node, error);
+
+    if (!got)
+        return false;
+    engine->virgl = got & CAPSET_VIRGL;
+    capset_collect(engine, got);
+    if (engine->num_capsets == 0) {
+        renderer_stop();
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER,
+                    "virglrenderer offers none of the capsets asked for");
+        return false;
+    }
+    return true;
+}
+
 /*
- * virglrenderer's own reset destroys contexts and resources but neither unmaps what is mapped nor
- * gives back what guest memory was lent to it: that comes before, and our own tables after.
+ * virglrenderer's own reset destroys what there is but neither unmaps what is mapped nor gives back
+ * what guest memory was lent to it, nor shows how far it has come: that comes before, and our own
+ * tables after.
  */
 bool engine_reset(struct engine *engine)
 {
     bool ok;
 
+    scanout_reset(engine);
     resource_release_all(engine);
-    ok = renderer_reset(engine);
+    context_destroy_all(engine);
+    ok = renderer_reset();
     g_hash_table_remove_all(engine->resources);
-    g_hash_table_remove_all(engine->contexts);
     fence_forget_all(engine);
 
     /* What one large request needed shall not stay. */
@@ -110,7 +145,9 @@ static int pop_request(struct engine *engine, uint32_t queue, struct request *re
 static void process_request(struct engine *engine, const struct request *request, bool truncated)
 {
     if (request->queue == VGPU_QUEUE_CURSOR) {
-        /* Without a display there is no cursor, and cursor commands have no answer. */
+        /* Cursor commands have no answer. */
+        if (!truncated)
+            display_cursor_command(engine, request);
         g_byte_array_set_size(engine->response, 0);
         fence_push(engine, request);
     } else if (truncated) {

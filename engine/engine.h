@@ -12,6 +12,7 @@
 #define ENGINE_ENGINE_H
 
 #include "fence.h"
+#include "scanout.h"
 #include "transport.h"
 
 #include <glib.h>
@@ -49,7 +50,9 @@ struct engine {
     GHashTable *resources; /* id -> struct resource */
     GHashTable *contexts;  /* id -> struct context */
     uint64_t shm_bytes;    /* of resources that are host shared memory */
+    uint64_t image_bytes;  /* of images of 2D resources */
     struct fence_table fences;
+    struct scanout scanout;
 
     uint8_t *request_buf;
     size_t request_buf_size;
@@ -72,6 +75,13 @@ struct request {
 
 void engine_init(struct engine *engine, struct vgpu_transport *transport);
 void engine_clear(struct engine *engine);
+
+/*
+ * Starts virglrenderer with as much of @capsets (enum capset_bits) as there is, at least one, and
+ * fills in engine->capsets; @render_node as of renderer_start().
+ */
+bool engine_start_renderer(struct engine *engine, uint32_t capsets, const char *render_node,
+                           GError **error);
 
 /* Forgets everything that the guest has made; answers nothing. False: the renderer is gone. */
 bool engine_reset(struct engine *engine);

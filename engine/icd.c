@@ -77,22 +77,25 @@ static char *describe(const char *manifest, const struct icd_report *report)
     return g_strdup_printf("%s shows %u device(s), first %s", name, report->devices, report->name);
 }
 
-char *icd_choose(const struct gpu *gpu, const char *const *manifests, GError **error)
+char *icd_choose(const struct gpu *gpu, const char *const *manifests, struct icd_report *report,
+                 GError **error)
 {
     g_autoptr(GString) seen = g_string_new(NULL);
     const char *second_best = NULL;
 
     for (; *manifests; manifests++) {
-        struct icd_report report;
+        struct icd_report found;
 
-        if (!icd_probe(*manifests, &report))
+        if (!icd_probe(*manifests, &found))
             continue;
-        if (icd_matches(&report, gpu)) {
-            if (report.dma_buf)
+        if (icd_matches(&found, gpu)) {
+            if (found.dma_buf || !second_best)
+                *report = found;
+            if (found.dma_buf)
                 return g_strdup(*manifests);
             second_best = second_best ? second_best : *manifests;
         } else {
-            g_autofree char *text = describe(*manifests, &report);
+            g_autofree char *text = describe(*manifests, &found);
 
             g_string_append_printf(seen, "%s%s", seen->len ? "; " : "", text);
         }

@@ -16,6 +16,10 @@
  * @has_drm, @render_major, @render_minor: VK_EXT_physical_device_drm of the first one
  * @has_pci, @domain, @bus, @device, @function: VK_EXT_pci_bus_info of the first one
  * @dma_buf: its memory can be exported as dma-bufs
+ * @api_version: of Vulkan, as VkPhysicalDeviceProperties has it
+ * @compute_queues, @graphics_queues: of all families that can do that
+ * @timeline: it has timeline semaphores
+ * @fp16, @fp64, @int64: what its shaders can compute with
  * @name: of the first one
  */
 struct icd_report {
@@ -30,6 +34,13 @@ struct icd_report {
     uint32_t device;
     uint32_t function;
     bool dma_buf;
+    uint32_t api_version;
+    uint32_t compute_queues;
+    uint32_t graphics_queues;
+    bool timeline;
+    bool fp16;
+    bool fp64;
+    bool int64;
     char name[256];
 };
 
@@ -51,8 +62,10 @@ bool icd_probe(const char *manifest, struct icd_report *report);
 /*
  * The manifest of the driver that shows @gpu and nothing else. Where several do, one that can
  * export dma-bufs is taken before one that can't. NULL with @error set where none does.
- * To be called inside the sandbox, which is what makes the other GPUs invisible.
+ * To be called inside the sandbox, which is what makes the other GPUs invisible. @report: what that
+ * driver shows.
  */
-char *icd_choose(const struct gpu *gpu, const char *const *manifests, GError **error);
+char *icd_choose(const struct gpu *gpu, const char *const *manifests, struct icd_report *report,
+                 GError **error);
 
 #endif /* ENGINE_ICD_H */

@@ -64,7 +64,35 @@ static void describe_device(VkPhysicalDevice device, struct icd_report *report)
     report->function = pci.pciFunction;
     report->cpu = props.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     report->dma_buf = has_extension(device, VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME);
+    report->api_version = props.properties.apiVersion;
     g_strlcpy(report->name, props.properties.deviceName, sizeof(report->name));
+}
+
+static void describe_queues(VkPhysicalDevice device, struct icd_report *report)
+{
+    g_autofree VkQueueFamilyProperties *families = NULL;
+    uint32_t count = 0;
+
+    vkGetPhysicalDeviceQueueFamilyProperties(device, &count, NULL);
+    families = g_new0(VkQueueFamilyProperties, count);
+    vkGetPhysicalDeviceQueueFamilyProperties(device, &count, families);
+    for (uint32_t i = 0; i < count; i++) {
+        if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)
+            report->compute_queues += families[i].queueCount;
+        if (families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT)
+            report->graphics_queues += families[i].queueCount;
+    }
+}
+
+static void describe_features(VkPhysicalDevice device, struct icd_report *report)
+{
+    VkPhysicalDeviceFeatures features;
+
+    vkGetPhysicalDeviceFeatures(device, &features);
+    report->fp64 = features.shaderFloat64;
+    report->int64 = features.shaderInt64;
+    report->fp16 = has_extension(device, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME);
+    report->timeline = has_extension(device, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME);
 }
 
 static bool ask_driver(struct icd_report *report)
@@ -90,6 +118,8 @@ static bool ask_driver(struct icd_report *report)
         return false;
 
     describe_device(devices[0], report);
+    describe_queues(devices[0], report);
+    describe_features(devices[0], report);
     return true;
 }
 

@@ -4,15 +4,16 @@
  * only inside it is a Vulkan driver loaded for the first time.
  */
 #include "capset.h"
+#include "describe.h"
 #include "device.h"
 #include "engine.h"
 #include "exit_code.h"
 #include "gpu.h"
-#include "icd.h"
 #include "loop.h"
 #include "options.h"
 #include "renderer.h"
 #include "sandbox.h"
+#include "vulkan_driver.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -84,35 +85,21 @@ static bool attach(struct engine *engine, GError **error)
     return true;
 }
 
-static char *choose_driver(const struct options *options, const struct gpu *gpu, GError **error)
-{
-    g_auto(GStrv) manifests = NULL;
-
-    if (options->icd) {
-        const char *const only[] = {options->icd, NULL};
-
-        return icd_choose(gpu, only, error);
-    }
-    manifests = icd_list(options->sysroot, gpu->icd_hint);
-    return icd_choose(gpu, (const char *const *)manifests, error);
-}
-
 static bool start_renderer(struct engine *engine, const struct options *options, GError **error)
 {
     g_autofree char *manifest = NULL;
     struct gpu *gpu = gpu_lookup(engine->info.gpu, options->sysroot, error);
+    struct icd_report report;
     bool ok = gpu != NULL;
 
-    if (ok && !options->no_landlock)
-        ok = sandbox_enter((const char *const *)gpu->nodes, error);
     if (ok) {
-        manifest = choose_driver(options, gpu, error);
+        manifest = vulkan_driver_enter(gpu, options, &report, error);
         ok = manifest != NULL;
     }
     if (ok) {
         g_message("GPU %s: using Vulkan driver %s", gpu->name, manifest);
         g_setenv("VK_DRIVER_FILES", manifest, TRUE);
-        ok = renderer_start(engine, options->capsets, gpu->render_node, error);
+        ok = engine_start_renderer(engine, options->capsets, gpu->render_node, error);
     }
     gpu_free(gpu);
     return ok;
@@ -194,6 +181,8 @@ int main(int argc, char **argv)
         status = exit_code_of(error);
     else if (options.show_version)
         printf("vgpu-engine %s\n", VGPU_VERSION);
+    else if (options.describe)
+        status = describe_gpu(&options, &error) ? EXIT_CODE_OK : exit_code_of(error);
     else
         status = run(&options, &error);
 

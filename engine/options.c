@@ -39,6 +39,8 @@ bool options_parse(struct options *options, int argc, char **argv, GError **erro
          "Run without Landlock: the engine can then reach other GPUs", NULL},
         {"sysroot", 0, 0, G_OPTION_ARG_FILENAME, &options->sysroot,
          "Look sysfs and driver manifests up below PATH (for tests)", "PATH"},
+        {"describe", 0, 0, G_OPTION_ARG_STRING, &options->describe,
+         "Print what Vulkan shows of this GPU, and end", "GPU"},
         {"version", 'V', 0, G_OPTION_ARG_NONE, &show_version, "Print the version", NULL},
         G_OPTION_ENTRY_NULL,
     };
@@ -64,6 +66,7 @@ bool options_parse(struct options *options, int argc, char **argv, GError **erro
 
 void options_clear(struct options *options)
 {
+    g_free(options->describe);
     g_free(options->device);
     g_free(options->icd);
     g_free(options->sysroot);

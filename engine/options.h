@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct options {
+    char *describe;   /* GPU to describe; NULL: serve a vGPU */
     char *device;     /* NULL: @fd, or systemd's */
     int fd;           /* -1: systemd's */
     uint32_t capsets; /* enum capset_bits */

@@ -2,7 +2,6 @@
 #include "renderer.h"
 
 #include "capset.h"
-#include "engine.h"
 #include "exit_code.h"
 
 #include <errno.h>
@@ -14,6 +13,8 @@
 #define LOG_INTERVAL (10 * G_TIME_SPAN_SECOND)
 
 static struct {
+    const struct renderer_events *events;
+    void *cookie;
     uint32_t capsets;
     char *render_node;
     bool trying; /* something else can still be tried, so complaints don't count */
@@ -21,12 +22,12 @@ static struct {
 
 static void on_global_fence(void *cookie, uint32_t fence)
 {
-    fence_signal_global(cookie, fence);
+    renderer.events->global_fence(cookie, fence);
 }
 
 static void on_ring_fence(void *cookie, uint32_t ctx_id, uint32_t ring_idx, uint64_t fence_id)
 {
-    fence_signal_ring(cookie, ctx_id, ring_idx, fence_id);
+    renderer.events->ring_fence(cookie, ctx_id, ring_idx, fence_id);
 }
 
 /* virglrenderer closes what it gets, and asks once for each renderer that wants one. */
@@ -83,15 +84,15 @@ static int init_flags(uint32_t capsets)
     return flags;
 }
 
-static int try_init(struct engine *engine, uint32_t capsets)
+static int try_init(uint32_t capsets)
 {
-    int ret = virgl_renderer_init(engine, init_flags(capsets), &callbacks);
+    int ret = virgl_renderer_init(renderer.cookie, init_flags(capsets), &callbacks);
 
     if (ret != 0)
         return ret;
     /* OpenGL without a thread for its fences would never complete one of them. */
     if ((capsets & CAPSET_VIRGL) && virgl_renderer_get_poll_fd() < 0) {
-        virgl_renderer_cleanup(engine);
+        virgl_renderer_cleanup(renderer.cookie);
         return -ENOSYS;
     }
     return 0;
@@ -101,7 +102,7 @@ static int try_init(struct engine *engine, uint32_t capsets)
  * virglrenderer starts with all that it was asked for or not at all, so what may be missing is left
  * out step by step. Native contexts go first: Debian 13's library has none.
  */
-static int init_best(struct engine *engine, uint32_t wanted, uint32_t *got)
+static int init_best(uint32_t wanted, uint32_t *got)
 {
     static const uint32_t leave_out[] = {0, CAPSET_DRM, CAPSET_VIRGL, CAPSET_DRM | CAPSET_VIRGL};
     uint32_t sets[G_N_ELEMENTS(leave_out)];
@@ -114,15 +115,15 @@ static int init_best(struct engine *engine, uint32_t wanted, uint32_t *got)
     }
     for (size_t i = 0; i < count && ret != 0; i++) {
         renderer.trying = i + 1 < count;
-        ret = try_init(engine, sets[i]);
+        ret = try_init(sets[i]);
         *got = sets[i];
     }
     renderer.trying = false;
     return ret;
 }
 
-bool renderer_start(struct engine *engine, uint32_t capsets, const char *render_node,
-                    GError **error)
+uint32_t renderer_start(const struct renderer_events *events, void *cookie, uint32_t capsets,
+                        const char *render_node, GError **error)
 {
     uint32_t got = 0;
     int ret;
@@ -130,42 +131,35 @@ bool renderer_start(struct engine *engine, uint32_t capsets, const char *render_
     virgl_set_log_callback(on_log, NULL, NULL);
     g_free(renderer.render_node);
     renderer.render_node = g_strdup(render_node);
+    renderer.events = events;
+    renderer.cookie = cookie;
 
-    ret = init_best(engine, capsets, &got);
+    ret = init_best(capsets, &got);
     if (ret != 0) {
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER,
                     "virglrenderer does not start (%d); is virgl-server installed?", ret);
-        return false;
+        return 0;
     }
-
     renderer.capsets = got;
-    engine->virgl = got & CAPSET_VIRGL;
-    capset_collect(engine, got);
-    if (engine->num_capsets == 0) {
-        renderer_stop();
-        g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER,
-                    "virglrenderer offers none of the capsets asked for");
-        return false;
-    }
-    return true;
+    return got;
 }
 
 /*
  * With OpenGL, virgl_renderer_reset() of 1.1.0 ends the thread that waits for fences and does not
  * start another one. So there everything is started anew.
  */
-bool renderer_reset(struct engine *engine)
+bool renderer_reset(void)
 {
-    if (!engine->virgl) {
+    if (!(renderer.capsets & CAPSET_VIRGL)) {
         virgl_renderer_reset();
         return true;
     }
-    virgl_renderer_cleanup(engine);
-    return virgl_renderer_init(engine, init_flags(renderer.capsets), &callbacks) == 0;
+    virgl_renderer_cleanup(renderer.cookie);
+    return virgl_renderer_init(renderer.cookie, init_flags(renderer.capsets), &callbacks) == 0;
 }
 
 void renderer_stop(void)
 {
-    virgl_renderer_cleanup(NULL);
+    virgl_renderer_cleanup(renderer.cookie);
     g_clear_pointer(&renderer.render_node, g_free);
 }

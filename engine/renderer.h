@@ -11,18 +11,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct engine;
+/* Told of fences that are done, each with the cookie, on threads of virglrenderer's own. */
+struct renderer_events {
+    void (*ring_fence)(void *cookie, uint32_t ctx_id, uint32_t ring_idx, uint64_t id);
+    void (*global_fence)(void *cookie, uint32_t id);
+};
 
 /*
- * Starts virglrenderer with as much of @capsets (enum capset_bits) as there is, at least one, and
- * fills in engine->capsets. @render_node: path for what needs one in this process, or NULL.
+ * Starts virglrenderer with as much of @capsets (enum capset_bits) as there is, and returns what it
+ * has got; 0 with @error set where it does not start. @events must outlive the renderer.
+ * @render_node: path for what needs one in this process, or NULL.
  * The environment must be set up before: workers inherit it.
  */
-bool renderer_start(struct engine *engine, uint32_t capsets, const char *render_node,
-                    GError **error);
+uint32_t renderer_start(const struct renderer_events *events, void *cookie, uint32_t capsets,
+                        const char *render_node, GError **error);
 
 /* Destroys all contexts and resources. False: the renderer is gone. */
-bool renderer_reset(struct engine *engine);
+bool renderer_reset(void);
 
 void renderer_stop(void);
 

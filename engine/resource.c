@@ -4,6 +4,8 @@
 #include "backing.h"
 #include "context.h"
 #include "engine.h"
+#include "image.h"
+#include "scanout.h"
 #include "window.h"
 
 #include <errno.h>
@@ -21,7 +23,7 @@ struct resource *resource_find(struct engine *engine, uint32_t id)
     return g_hash_table_lookup(engine->resources, GUINT_TO_POINTER(id));
 }
 
-static uint32_t check_new_id(struct engine *engine, uint32_t id)
+uint32_t resource_check_new_id(struct engine *engine, uint32_t id)
 {
     if (id == 0 || resource_find(engine, id))
         return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
@@ -30,7 +32,7 @@ static uint32_t check_new_id(struct engine *engine, uint32_t id)
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
-static struct resource *resource_new(struct engine *engine, uint32_t id, enum resource_kind kind)
+struct resource *resource_new(struct engine *engine, uint32_t id, enum resource_kind kind)
 {
     struct resource *resource = g_new0(struct resource, 1);
 
@@ -40,7 +42,7 @@ static struct resource *resource_new(struct engine *engine, uint32_t id, enum re
     return resource;
 }
 
-static void resource_add(struct resource *resource)
+void resource_add(struct resource *resource)
 {
     g_hash_table_insert(resource->engine->resources, GUINT_TO_POINTER(resource->id), resource);
 }
@@ -50,6 +52,7 @@ void resource_free(void *data)
     struct resource *resource = data;
 
     backing_put(resource->engine, resource);
+    image_free(resource);
     if (resource->shm)
         resource->engine->shm_bytes -= resource->size;
     g_free(resource);
@@ -57,6 +60,7 @@ void resource_free(void *data)
 
 static void resource_release(struct resource *resource)
 {
+    scanout_forget(resource->engine, resource);
     window_unmap(resource->engine, resource);
     if (resource->kind != RESOURCE_2D)
         virgl_renderer_resource_detach_iov((int)resource->id, NULL, NULL);
@@ -72,28 +76,10 @@ void resource_release_all(struct engine *engine)
         resource_release(resource);
 }
 
-uint32_t resource_cmd_create_2d(struct engine *engine, const struct request *request)
-{
-    const struct virtio_gpu_resource_create_2d *cmd = (const void *)request->data;
-    uint32_t type = check_new_id(engine, cmd->resource_id);
-    struct resource *resource;
-
-    if (type != VIRTIO_GPU_RESP_OK_NODATA)
-        return type;
-    if (cmd->width == 0 || cmd->height == 0)
-        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
-
-    resource = resource_new(engine, cmd->resource_id, RESOURCE_2D);
-    resource->width = cmd->width;
-    resource->height = cmd->height;
-    resource_add(resource);
-    return VIRTIO_GPU_RESP_OK_NODATA;
-}
-
 uint32_t resource_cmd_create_3d(struct engine *engine, const struct request *request)
 {
     const struct virtio_gpu_resource_create_3d *cmd = (const void *)request->data;
-    uint32_t type = check_new_id(engine, cmd->resource_id);
+    uint32_t type = resource_check_new_id(engine, cmd->resource_id);
     struct virgl_renderer_resource_create_args args = {
         .handle = cmd->resource_id,
         .target = cmd->target,
@@ -121,7 +107,7 @@ uint32_t resource_cmd_create_3d(struct engine *engine, const struct request *req
 static uint32_t check_blob(struct engine *engine, const struct request *request)
 {
     const struct virtio_gpu_resource_create_blob *cmd = (const void *)request->data;
-    uint32_t type = check_new_id(engine, cmd->resource_id);
+    uint32_t type = resource_check_new_id(engine, cmd->resource_id);
 
     if (type != VIRTIO_GPU_RESP_OK_NODATA)
         return type;

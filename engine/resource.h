@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Resources: what the guest shares with the GPU. Blobs of the host's memory, blobs and backings of
- * guest memory, OpenGL resources, and 2D ones, which without a display are only book-keeping.
+ * guest memory, OpenGL resources, and 2D ones (image.h).
  */
 #ifndef ENGINE_RESOURCE_H
 #define ENGINE_RESOURCE_H
@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 
 struct engine;
+struct pixel_format;
 struct request;
 
 enum resource_kind {
@@ -24,10 +25,12 @@ enum resource_kind {
  * @size: bytes of a blob
  * @blob_flags: VIRTIO_GPU_BLOB_FLAG_*
  * @width, @height: of a 2D resource
+ * @image, @image_size, @format: its host's copy; NULL without a display
  * @shm: host shared memory, counted in engine->shm_bytes
  * @iov: guest memory pinned and mapped for it, at one piece; iov_base is NULL without
  * @pin_offset: the driver's name of that memory
- * @mapped: virglrenderer has it mapped, and it is in the window at @window_offset
+ * @map_users, @map_addr, @map_size: virglrenderer has it mapped; see mapping.h
+ * @mapped: it is in the window at @window_offset
  */
 struct resource {
     struct engine *engine;
@@ -37,15 +40,29 @@ struct resource {
     uint32_t blob_flags;
     uint32_t width;
     uint32_t height;
+    uint8_t *image;
+    uint64_t image_size;
+    const struct pixel_format *format;
     bool shm;
     struct iovec iov;
     uint64_t pin_offset;
+    unsigned int map_users;
+    void *map_addr;
+    uint64_t map_size;
     bool mapped;
     uint64_t window_offset;
     uint64_t window_size;
 };
 
 struct resource *resource_find(struct engine *engine, uint32_t id);
+
+/*
+ * How handlers make one: whether the guest may use @id for it, an object that is nowhere yet, and
+ * its place in engine->resources.
+ */
+uint32_t resource_check_new_id(struct engine *engine, uint32_t id);
+struct resource *resource_new(struct engine *engine, uint32_t id, enum resource_kind kind);
+void resource_add(struct resource *resource);
 
 /*
  * engine->resources is to be made with this as its destructor. It gives back the guest's memory;
@@ -57,7 +74,6 @@ void resource_free(void *resource);
 void resource_release_all(struct engine *engine);
 
 /* Handlers, see control.h. */
-uint32_t resource_cmd_create_2d(struct engine *engine, const struct request *request);
 uint32_t resource_cmd_create_3d(struct engine *engine, const struct request *request);
 uint32_t resource_cmd_create_blob(struct engine *engine, const struct request *request);
 uint32_t resource_cmd_unref(struct engine *engine, const struct request *request);

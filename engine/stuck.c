@@ -63,3 +63,9 @@ void stuck_watch_end(void)
 {
     set_timer(0, 0);
 }
+
+void stuck_watch_progress(void)
+{
+    if (watched)
+        set_timer(FIRST_LOOK_S, NEXT_LOOK_S);
+}

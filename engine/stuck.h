@@ -13,4 +13,7 @@ struct engine;
 void stuck_watch_begin(struct engine *engine);
 void stuck_watch_end(void);
 
+/* In between: one step of many is done, so what comes next has all its time. */
+void stuck_watch_progress(void);
+
 #endif /* ENGINE_STUCK_H */

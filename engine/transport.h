@@ -37,6 +37,10 @@ struct vgpu_transport_ops {
                    void *addr);
     int (*unpublish)(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset,
                      uint64_t size);
+    /* The structures' argsz need not be set. The picture is mapped with map(), at
+     * VGPU_PICTURE_OFFSET. */
+    int (*display)(struct vgpu_transport *transport, struct vgpu_display *display);
+    int (*set_scanout)(struct vgpu_transport *transport, struct vgpu_scanout *scanout);
     int (*fail)(struct vgpu_transport *transport, const char *reason);
 };
 

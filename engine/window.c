@@ -2,6 +2,7 @@
 #include "window.h"
 
 #include "engine.h"
+#include "mapping.h"
 #include "resource.h"
 
 #include <errno.h>
@@ -61,19 +62,18 @@ uint32_t window_cmd_map(struct engine *engine, const struct request *request)
     uint32_t type = check_map(engine, resource, cmd->offset);
     struct virtio_gpu_resp_map_info *response;
     uint32_t map_info = 0;
-    void *addr = NULL;
-    uint64_t size = 0;
+    uint64_t size;
 
     if (type != VIRTIO_GPU_RESP_OK_NODATA)
         return type;
-    if (virgl_renderer_resource_map(resource->id, &addr, &size) != 0)
+    if (!mapping_get(resource))
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
 
     /* An imported Vulkan allocation may be larger than the blob, whose place is all we have. */
-    size = MIN(page_round_up(size), page_round_up(resource->size));
-    type = publish(engine, resource, request->epoch, cmd->offset, addr, size);
+    size = MIN(page_round_up(resource->map_size), page_round_up(resource->size));
+    type = publish(engine, resource, request->epoch, cmd->offset, resource->map_addr, size);
     if (type != VIRTIO_GPU_RESP_OK_NODATA) {
-        virgl_renderer_resource_unmap(resource->id);
+        mapping_put(resource);
         return type;
     }
     resource->mapped = true;
@@ -95,7 +95,7 @@ void window_unmap(struct engine *engine, struct resource *resource)
 
     transport->ops->unpublish(transport, engine->epoch, resource->window_offset,
                               resource->window_size);
-    virgl_renderer_resource_unmap(resource->id);
+    mapping_put(resource);
     resource->mapped = false;
 }
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#include "describe.h"
+
+#include "sandbox.h"
+#include "vulkan_driver.h"
+
+#include <stdio.h>
+#include <vulkan/vulkan_core.h>
+
+#define GROUP "vulkan"
+
+static void set_features(GKeyFile *keyfile, const struct icd_report *report)
+{
+    const struct {
+        bool there;
+        const char *name;
+    } features[] = {
+        {report->fp16, "fp16"},
+        {report->fp64, "fp64"},
+        {report->int64, "int64"},
+        {report->timeline, "timeline-semaphores"},
+    };
+    const char *names[G_N_ELEMENTS(features)];
+    gsize count = 0;
+
+    for (gsize i = 0; i < G_N_ELEMENTS(features); i++)
+        if (features[i].there)
+            names[count++] = features[i].name;
+    g_key_file_set_string_list(keyfile, GROUP, "features", names, count);
+}
+
+char *describe_report(const char *manifest, const struct icd_report *report)
+{
+    g_autoptr(GKeyFile) keyfile = g_key_file_new();
+    g_autofree char *driver = g_path_get_basename(manifest);
+    g_autofree char *api =
+        g_strdup_printf("%u.%u.%u", VK_API_VERSION_MAJOR(report->api_version),
+                        VK_API_VERSION_MINOR(report->api_version),
+                        VK_API_VERSION_PATCH(report->api_version));
+
+    g_key_file_set_string(keyfile, GROUP, "device", report->name);
+    g_key_file_set_string(keyfile, GROUP, "driver", driver);
+    g_key_file_set_string(keyfile, GROUP, "api", api);
+    g_key_file_set_boolean(keyfile, GROUP, "exports-memory", report->dma_buf);
+    g_key_file_set_integer(keyfile, GROUP, "compute-queues", (gint)report->compute_queues);
+    g_key_file_set_integer(keyfile, GROUP, "graphics-queues", (gint)report->graphics_queues);
+    set_features(keyfile, report);
+    return g_key_file_to_data(keyfile, NULL, NULL);
+}
+
+bool describe_gpu(const struct options *options, GError **error)
+{
+    struct gpu *gpu = gpu_lookup(options->describe, options->sysroot, error);
+    g_autofree char *manifest = NULL;
+    g_autofree char *text = NULL;
+    struct icd_report report;
+
+    if (!gpu)
+        return false;
+    sandbox_clean_environment((const char *const *)options->environment);
+    manifest = vulkan_driver_enter(gpu, options, &report, error);
+    gpu_free(gpu);
+    if (!manifest)
+        return false;
+    text = describe_report(manifest, &report);
+    fputs(text, stdout);
+    return true;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What an engine would find on a GPU, for the host agent. */
+#ifndef ENGINE_DESCRIBE_H
+#define ENGINE_DESCRIBE_H
+
+#include "icd.h"
+#include "options.h"
+
+/*
+ * Prints a keyfile to standard output: group "vulkan", keys device, driver, api, exports-memory,
+ * compute-queues, graphics-queues, features. False with @error set where the GPU can't be used.
+ */
+bool describe_gpu(const struct options *options, GError **error);
+
+/* The keyfile's text. */
+char *describe_report(const char *manifest, const struct icd_report *report);
+
+#endif /* ENGINE_DESCRIBE_H */

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Blobs: memory of the GPU, or of the host where the id is 0, that the client maps. It gets a
+ * dma-buf, or a memfd that is sealed so that it can't shrink under the worker.
+ */
+#include "session.h"
+
+#include "guard_limits.h"
+#include "vtest.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <virglrenderer.h>
+
+#define BLOB_FLAGS                                                                                 \
+    (VIRGL_RENDERER_BLOB_FLAG_USE_MAPPABLE | VIRGL_RENDERER_BLOB_FLAG_USE_SHAREABLE |              \
+     VIRGL_RENDERER_BLOB_FLAG_USE_CROSS_DEVICE)
+
+struct blob {
+    uint64_t shm_bytes; /* 0: memory of the GPU, which the governor counts */
+};
+
+/*
+ * Mesa takes number 0 and a descriptor that cannot be mapped for a want of memory. So who asks for
+ * too much is told so as other programs are, and goes on.
+ */
+static bool refuse(struct session *session, const char *why)
+{
+    const uint32_t none = 0;
+    int fds[2];
+
+    if (!session->refused)
+        g_message("a client, %s, is refused memory: %s", session->name, why);
+    session->refused = true;
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return session_fail(session, "there are no descriptors left");
+    close(fds[1]);
+    return session_answer_fd(session, VTEST_RESOURCE_CREATE_BLOB, &none, 1, fds[0]);
+}
+
+/* What no client of good will asks for. */
+static const char *find_fault(const struct vtest_blob *request)
+{
+    uint64_t size = vtest_u64(request->size);
+
+    if (request->type != VIRGL_RENDERER_BLOB_MEM_HOST3D)
+        return "it asks for a blob of a kind that is not offered";
+    if (request->flags & ~BLOB_FLAGS)
+        return "it asks for a blob with unknown flags";
+    if (size == 0 || size > GUARD_MAX_BLOB_BYTES)
+        return "it asks for a blob of a size that makes no sense";
+    return NULL;
+}
+
+static const char *find_limit(const struct session *session, uint64_t shm_bytes)
+{
+    if (slots_count(&session->blobs) >= GUARD_MAX_BLOBS)
+        return "it has too many blobs";
+    if (shm_bytes > GUARD_MAX_SHM_BYTES - session->shm_bytes)
+        return "it has too much shared memory";
+    return NULL;
+}
+
+/* The descriptor for the client, or -1 with @why set. */
+static int make(uint32_t id, const struct vtest_blob *request, const char **why)
+{
+    const struct virgl_renderer_resource_create_blob_args args = {
+        .res_handle = id,
+        .ctx_id = SESSION_CONTEXT,
+        .blob_mem = request->type,
+        .blob_flags = request->flags,
+        .blob_id = vtest_u64(request->id),
+        .size = vtest_u64(request->size),
+    };
+    uint32_t type;
+    int fd;
+
+    *why = "the renderer could not make it";
+    if (virgl_renderer_resource_create_blob(&args) != 0)
+        return -1;
+    if (virgl_renderer_resource_export_blob(id, &type, &fd) == 0) {
+        if (type == VIRGL_RENDERER_BLOB_FD_TYPE_DMABUF || type == VIRGL_RENDERER_BLOB_FD_TYPE_SHM)
+            return fd;
+        close(fd);
+    }
+    *why = "this GPU's driver can't share it as a dma-buf";
+    virgl_renderer_resource_unref(id);
+    return -1;
+}
+
+bool session_create_blob(struct session *session, const uint32_t *data,
+                         uint32_t words G_GNUC_UNUSED)
+{
+    const struct vtest_blob *request = (const void *)data;
+    const char *fault = find_fault(request);
+    uint64_t shm_bytes = vtest_u64(request->id) ? 0 : vtest_u64(request->size);
+    const char *why = fault ? NULL : find_limit(session, shm_bytes);
+    struct blob *blob;
+    uint32_t id;
+    int fd;
+
+    if (fault)
+        return session_fail(session, "%s", fault);
+    if (why)
+        return refuse(session, why);
+
+    blob = g_new0(struct blob, 1);
+    id = slots_add(&session->blobs, blob);
+    fd = make(id, request, &why);
+    if (fd < 0) {
+        g_free(slots_take(&session->blobs, id));
+        return refuse(session, why);
+    }
+    blob->shm_bytes = shm_bytes;
+    session->shm_bytes += shm_bytes;
+    virgl_renderer_ctx_attach_resource((int)SESSION_CONTEXT, (int)id);
+    return session_answer_fd(session, VTEST_RESOURCE_CREATE_BLOB, &id, 1, fd);
+}
+
+bool session_unref_blob(struct session *session, const uint32_t *data, uint32_t words G_GNUC_UNUSED)
+{
+    g_autofree struct blob *blob = slots_take(&session->blobs, data[0]);
+
+    if (data[0] == 0) /* of a blob that it was refused */
+        return true;
+    if (!blob)
+        return session_fail(session, "it gives back a blob that it does not have");
+    session->shm_bytes -= blob->shm_bytes;
+    virgl_renderer_resource_unref(data[0]);
+    return true;
+}

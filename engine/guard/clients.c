@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+#include "clients.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What a session has for giving its context back. */
+#define GOING_TIME (5 * G_TIME_SPAN_SECOND)
+
+void clients_init(struct clients *clients)
+{
+    *clients = (struct clients){0};
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+static struct client *find(struct clients *clients, pid_t pid)
+{
+    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+        if (clients->table[i].pid == pid)
+            return &clients->table[i];
+    }
+    return NULL;
+}
+
+bool clients_ready(const struct clients *clients)
+{
+    bool leaving = false;
+
+    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+        if (!clients->table[i].pid)
+            return true;
+        leaving |= clients->table[i].kill_at != 0;
+    }
+    return !leaving;
+}
+
+static char *describe(struct clients *clients, int fd)
+{
+    struct ucred peer = {0};
+    socklen_t size = sizeof(peer);
+
+    clients->met++;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return g_strdup_printf("%" G_GUINT64_FORMAT, clients->met);
+    return g_strdup_printf("%" G_GUINT64_FORMAT " (process %d, user %u)", clients->met, peer.pid,
+                           peer.uid);
+}
+
+/* A connection of another client must not stay open in here when that client is dropped. */
+static void close_others(const struct clients *clients)
+{
+    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+        if (clients->table[i].pid)
+            close(clients->table[i].fd);
+    }
+}
+
+static void set_signals(void)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGCHLD};
+    sigset_t none;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(signals); i++)
+        signal(signals[i], SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static pid_t start(const struct clients *clients, int fd,
+                   int (*serve)(int fd, const char *who, const void *data), const char *who,
+                   const void *data)
+{
+    pid_t guard = getpid();
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != guard)
+        _exit(EXIT_FAILURE);
+    close_others(clients);
+    set_signals();
+    _exit(serve(fd, who, data));
+}
+
+void clients_add(struct clients *clients, int fd,
+                 int (*serve)(int fd, const char *who, const void *data), const void *data)
+{
+    struct client *place = find(clients, 0);
+    g_autofree char *who = describe(clients, fd);
+    pid_t pid;
+
+    if (!place) {
+        g_message("client %s is refused: there are %u", who, GUARD_MAX_CLIENTS);
+        close(fd);
+        return;
+    }
+    pid = start(clients, fd, serve, who, data);
+    if (pid < 0) {
+        g_message("client %s is refused: no process for it: %s", who, g_strerror(errno));
+        close(fd);
+        return;
+    }
+    *place = (struct client){.pid = pid, .fd = fd, .who = g_steal_pointer(&who)};
+}
+
+nfds_t clients_poll(const struct clients *clients, struct pollfd *fds)
+{
+    nfds_t count = 0;
+
+    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+        const struct client *client = &clients->table[i];
+
+        /* Nothing is read here: a connection that ends is told without being asked for. */
+        if (client->pid && !client->kill_at)
+            fds[count++] = (struct pollfd){.fd = client->fd};
+    }
+    return count;
+}
+
+static bool has_gone(const struct client *client, const struct pollfd *fds, nfds_t count)
+{
+    for (nfds_t i = 0; i < count; i++) {
+        if (fds[i].fd == client->fd)
+            return fds[i].revents != 0;
+    }
+    return false;
+}
+
+void clients_look(struct clients *clients, const struct pollfd *fds, nfds_t count)
+{
+    gint64 now = g_get_monotonic_time();
+
+    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+        struct client *client = &clients->table[i];
+
+        if (!client->pid)
+            continue;
+        if (!client->kill_at && has_gone(client, fds, count))
+            client->kill_at = now + GOING_TIME;
+        if (!client->kill_at || client->kill_at > now)
+            continue;
+        g_message("client %s has gone, and its renderer hangs: killed", client->who);
+        kill(client->pid, SIGKILL);
+        client->kill_at = now + GOING_TIME;
+    }
+}
+
+gint64 clients_next(const struct clients *clients)
+{
+    gint64 next = -1;
+
+    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+        const struct client *client = &clients->table[i];
+
+        if (client->pid && client->kill_at && (next < 0 || client->kill_at < next))
+            next = client->kill_at;
+    }
+    return next;
+}
+
+static void forget(struct client *client, int status)
+{
+    if (WIFSIGNALED(status) && !client->kill_at)
+        g_message("client %s is dropped: its session was killed by signal %d", client->who,
+                  WTERMSIG(status));
+    close(client->fd);
+    g_free(client->who);
+    *client = (struct client){0};
+}
+
+static void kill_left_behind(struct clients *clients)
+{
+    g_autofree char *text = NULL;
+    g_auto(GStrv) pids = NULL;
+
+    /* This program has one thread; its number is that of the process. */
+    if (!g_file_get_contents("/proc/thread-self/children", &text, NULL, NULL))
+        return;
+    pids = g_strsplit(text, " ", -1);
+    for (char **name = pids; *name; name++) {
+        pid_t pid = (pid_t)strtol(*name, NULL, 10);
+
+        if (pid > 0 && !find(clients, pid))
+            kill(pid, SIGKILL);
+    }
+}
+
+void clients_reap(struct clients *clients)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        struct client *client = find(clients, pid);
+
+        if (client)
+            forget(client, status);
+    }
+    /* Their end is another SIGCHLD; what they had below them is found then. */
+    kill_left_behind(clients);
+}

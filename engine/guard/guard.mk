@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+# vgpu-guard, the door for containers; included by engine.mk. What it has in common with the engine is linked.
+
+GUARD_SRCS := $(wildcard engine/guard/*.c)
+GUARD_COMMON := $(addprefix engine/,gpu.c icd.c icd_probe.c renderer.c sandbox.c vulkan_driver.c watchdog.c)
+GUARD_OBJS := $(patsubst %.c,build/%.o,$(GUARD_SRCS) $(GUARD_COMMON))
+GUARD_CPPFLAGS := -UG_LOG_DOMAIN -DG_LOG_DOMAIN='"vgpu-guard"' -Iengine/guard
+
+engine: build/engine/vgpu-guard
+
+build/engine/vgpu-guard: $(GUARD_OBJS)
+	$(CC) $(ENGINE_CFLAGS) $(ENGINE_LDFLAGS) -o $@ $(GUARD_OBJS) $(ENGINE_LIBS)
+
+build/engine/guard/%.o: ENGINE_CPPFLAGS += $(GUARD_CPPFLAGS)
+
+# Unit tests: a session, sanitized, between a client of the test's and a fake virglrenderer.
+GUARD_TESTS_SRC := tests/unit/guard
+GUARD_TESTS_OUT := build/unit/guard
+GUARD_TESTS := $(patsubst $(GUARD_TESTS_SRC)/test-%.c,build/unit/guard-%,$(wildcard $(GUARD_TESTS_SRC)/test-*.c))
+GUARD_SESSION := $(addprefix engine/guard/,blob.c commands.c session.c slots.c submit.c sync.c wire.c) \
+	engine/renderer.c engine/gpu.c
+GUARD_FAKES := $(ENGINE_TESTS_SRC)/fake_virgl.c $(GUARD_TESTS_SRC)/fixture.c tests/guard/vtest_client.c
+GUARD_TESTS_CPPFLAGS = $(ENGINE_CPPFLAGS) $(GUARD_CPPFLAGS) -I$(GUARD_TESTS_SRC) -Itests/guard
+GUARD_TESTS_COMMON := $(patsubst %.c,$(GUARD_TESTS_OUT)/%.o,$(GUARD_SESSION) $(GUARD_FAKES))
+UNIT_TESTS += $(GUARD_TESTS)
+
+$(GUARD_TESTS_OUT)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) $(ENGINE_TESTS_CFLAGS) -MMD -MP -c -o $@ $<
+
+build/unit/guard-%: $(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/test-%.o $(GUARD_TESTS_COMMON)
+	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_TESTS_LIBS)
+
+.SECONDARY: $(GUARD_TESTS_COMMON) \
+	$(GUARD_TESTS:build/unit/guard-%=$(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/test-%.o)
+
+# The real guard on lavapipe, with Mesa's own client and with hostile ones: tests/guard/live.t.
+GUARD_LIVE := build/guard/t-hostile build/guard/udmabuf-shim.so build/engine/vgpu-guard build/guest/vk-compute
+UNIT_TESTS += tests/guard/live.t
+UNIT_NEEDS += $(GUARD_LIVE)
+
+.PHONY: check-guard guard-programs
+# What the system tests attack it with.
+guard-programs: build/guard/t-hostile
+
+check-guard: $(GUARD_TESTS) $(GUARD_LIVE)
+	prove -v --exec '' $(GUARD_TESTS) tests/guard/live.t
+
+build/guard/t-hostile: tests/guard/t-hostile.c tests/guard/vtest_client.c engine/guard/wire.c \
+		$(wildcard tests/guard/*.h engine/guard/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) -O2 -g -o $@ $(filter %.c,$^) $(ENGINE_TESTS_LIBS)
+
+# Where there is no /dev/udmabuf, lavapipe needs it to share its memory.
+build/guard/udmabuf-shim.so: tests/rig/lib/udmabuf-shim.c
+	@mkdir -p $(@D)
+	$(CC) -shared -fPIC -O1 -o $@ $< -ldl
+
+# Fuzzing of the protocol: part of `make fuzz`.
+GUARD_FUZZ := build/fuzz/guard-vtest
+GUARD_FUZZ_SRCS := tests/fuzz/guard/guard-vtest.c $(GUARD_SESSION) $(GUARD_FAKES)
+
+.PHONY: fuzz-guard
+fuzz-build: $(GUARD_FUZZ)
+fuzz: fuzz-guard
+fuzz-guard: $(GUARD_FUZZ)
+	prove -v -e sh tests/fuzz/run.sh :: $(or $(SECONDS),20) $(GUARD_FUZZ)
+
+$(GUARD_FUZZ): $(GUARD_FUZZ_SRCS) $(wildcard engine/*.h engine/guard/*.h $(GUARD_TESTS_SRC)/*.h tests/guard/*.h)
+	@mkdir -p $(@D)
+	$(or $(FUZZ_CC),clang) $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) $(ENGINE_FUZZ_CFLAGS) -o $@ \
+		$(GUARD_FUZZ_SRCS) $(ENGINE_TESTS_LIBS)
+
+-include $(GUARD_OBJS:.o=.d) $(GUARD_TESTS_COMMON:.o=.d) $(wildcard $(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/*.d)

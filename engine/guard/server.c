@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#include "server.h"
+
+#include "capset.h"
+#include "clients.h"
+#include "exit_code.h"
+#include "renderer.h"
+#include "session.h"
+#include "watchdog.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How often a session that hears nothing looks whether its render worker lives. */
+#define IDLE_S 5
+
+static volatile sig_atomic_t terminated;
+static volatile sig_atomic_t child_died;
+static int listening = -1;
+
+static void on_signal(int signum)
+{
+    if (signum == SIGCHLD)
+        child_died = 1;
+    else
+        terminated = 1;
+}
+
+/* They are blocked but for ppoll(), and sessions take the block off (clients.c). */
+void server_setup(void)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGCHLD};
+    struct sigaction action = {.sa_handler = on_signal};
+    sigset_t set;
+
+    sigemptyset(&action.sa_mask);
+    sigemptyset(&set);
+    for (size_t i = 0; i < G_N_ELEMENTS(signals); i++) {
+        sigaction(signals[i], &action, NULL);
+        sigaddset(&set, signals[i]);
+    }
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* Contexts here are Venus' alone, and those have rings only. */
+static void no_global_fence(void *session G_GNUC_UNUSED, uint32_t id G_GNUC_UNUSED)
+{
+}
+
+/* The life of a session's process. */
+static int serve(int fd, const char *who, const void *render_node)
+{
+    static const struct renderer_events events = {session_fence_done, no_global_fence};
+    const struct timeval idle = {.tv_sec = IDLE_S};
+    g_autoptr(GError) error = NULL;
+    struct session session;
+
+    close(listening);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &idle, sizeof(idle));
+    session_init(&session, fd);
+    if (!renderer_start(&events, &session, CAPSET_VENUS, render_node, &error)) {
+        g_message("client %s is dropped: %s", who, error->message);
+        return EXIT_FAILURE;
+    }
+    if (!session_run(&session)) {
+        g_message("client %s, %s, is dropped: %s", who, session.name[0] ? session.name : "?",
+                  session.fault);
+        /* At once, and without a word more with a worker that may hang. */
+        return EXIT_FAILURE;
+    }
+    session_clear(&session);
+    renderer_stop();
+    return EXIT_SUCCESS;
+}
+
+static void take_client(struct clients *clients, const char *render_node)
+{
+    int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+
+    if (fd >= 0)
+        clients_add(clients, fd, serve, render_node);
+}
+
+/* Microseconds until there is something to do without being asked; -1: never. */
+static gint64 sleep_time(const struct clients *clients)
+{
+    gint64 next = clients_next(clients);
+    gint64 dog = watchdog_sleep();
+    gint64 left = next < 0 ? -1 : MAX(next - g_get_monotonic_time(), 0);
+
+    if (dog < 0)
+        return left;
+    return left < 0 ? dog * 1000 : MIN(left, dog * 1000);
+}
+
+static int wait_for_work(struct clients *clients, struct pollfd *fds, nfds_t *count)
+{
+    gint64 time = sleep_time(clients);
+    struct timespec limit = {.tv_sec = time / G_USEC_PER_SEC,
+                             .tv_nsec = time % G_USEC_PER_SEC * 1000};
+    sigset_t none;
+
+    sigemptyset(&none);
+    fds[0] = (struct pollfd){.fd = listening, .events = clients_ready(clients) ? POLLIN : 0};
+    *count = 1 + clients_poll(clients, fds + 1);
+    return ppoll(fds, *count, time < 0 ? NULL : &limit, &none);
+}
+
+bool server_run(int fd, const char *render_node, GError **error)
+{
+    struct pollfd fds[1 + GUARD_MAX_CLIENTS];
+    struct clients clients;
+
+    listening = fd;
+    clients_init(&clients);
+    watchdog_setup();
+    while (!terminated) {
+        nfds_t count;
+        int ready = wait_for_work(&clients, fds, &count);
+
+        if (ready < 0 && errno != EINTR) {
+            g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL, "ppoll: %s", g_strerror(errno));
+            return false;
+        }
+        watchdog_alive(g_get_monotonic_time());
+        clients_look(&clients, fds + 1, ready > 0 ? count - 1 : 0);
+        if (child_died) {
+            child_died = 0;
+            clients_reap(&clients);
+        }
+        if (ready > 0 && fds[0].revents)
+            take_client(&clients, render_node);
+    }
+    return true;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#include "session.h"
+
+#include "commands.h"
+#include "guard_limits.h"
+#include "vtest.h"
+
+#include <string.h>
+#include <unistd.h>
+#include <virglrenderer.h>
+
+/* What a session keeps for messages between two of them. */
+#define KEPT_DATA 65536u
+
+/* Nobody tells when a render worker dies, and virglrenderer's thread then spins on its closed
+ * socket. */
+#define PROBE_INTERVAL (5 * G_TIME_SPAN_SECOND)
+
+static bool on_idle(void *data)
+{
+    return session_probe(data);
+}
+
+void session_init(struct session *session, int fd)
+{
+    *session = (struct session){
+        .wire = {.fd = fd, .idle = on_idle, .data = session},
+    };
+    slots_init(&session->blobs, g_free);
+    sync_table_init(&session->syncs);
+}
+
+void session_clear(struct session *session)
+{
+    if (session->context)
+        virgl_renderer_context_destroy(SESSION_CONTEXT);
+    for (uint32_t id = 1; id <= session->blobs.items->len; id++) {
+        if (slots_find(&session->blobs, id))
+            virgl_renderer_resource_unref(id);
+    }
+    slots_clear(&session->blobs);
+    sync_table_clear(&session->syncs);
+    g_free(session->data);
+    g_free(session->fault);
+}
+
+bool session_fail(struct session *session, const char *format, ...)
+{
+    va_list args;
+
+    if (session->fault)
+        return false;
+    va_start(args, format);
+    session->fault = g_strdup_vprintf(format, args);
+    va_end(args);
+    return false;
+}
+
+bool session_answer(struct session *session, uint32_t command, const uint32_t *data, uint32_t words)
+{
+    g_autofree uint32_t *answer = g_new(uint32_t, VTEST_HEADER_WORDS + words);
+
+    answer[0] = words;
+    answer[1] = command;
+    if (words)
+        memcpy(answer + VTEST_HEADER_WORDS, data, words * sizeof(*data));
+    return wire_write(&session->wire, answer, (VTEST_HEADER_WORDS + words) * sizeof(*answer));
+}
+
+bool session_answer_fd(struct session *session, uint32_t command, const uint32_t *data,
+                       uint32_t words, int fd)
+{
+    bool ok = session_answer(session, command, data, words) && wire_write_fd(&session->wire, fd);
+
+    close(fd);
+    return ok;
+}
+
+void session_fence_done(void *data, uint32_t ctx_id G_GNUC_UNUSED, uint32_t ring_idx, uint64_t id)
+{
+    struct session *session = data;
+
+    sync_fence_done(&session->syncs, ring_idx, id);
+}
+
+/* A fence on ring 0, which a living worker signals at once. */
+bool session_probe(struct session *session)
+{
+    const struct sync_entries none = {0};
+    const char *fault = NULL;
+    uint64_t fence;
+
+    session->probed = g_get_monotonic_time();
+    if (!session->context || sync_fence_pending(&session->syncs, 0))
+        return true;
+    fence = sync_fence_begin(&session->syncs, 0, none, &fault);
+    if (!fence)
+        return session_fail(session, "%s", fault);
+    if (virgl_renderer_context_create_fence(SESSION_CONTEXT, VIRGL_RENDERER_FENCE_FLAG_MERGEABLE, 0,
+                                            fence) == 0)
+        return true;
+    sync_fence_cancel(&session->syncs, fence);
+    return session_fail(session, "its render worker has gone");
+}
+
+static bool read_data(struct session *session, size_t size)
+{
+    size_t words = (size + sizeof(uint32_t) - 1) / sizeof(uint32_t);
+
+    if (size > session->data_size || session->data_size > KEPT_DATA) {
+        g_free(session->data);
+        session->data_size = MAX(words, 64) * sizeof(uint32_t);
+        session->data = g_malloc(session->data_size);
+    }
+    if (size == 0)
+        return true;
+    switch (wire_read(&session->wire, session->data, size)) {
+    case WIRE_OK:
+        return true;
+    case WIRE_IDLE:
+        return false;
+    default:
+        return session_fail(session, "its message ends in the middle");
+    }
+}
+
+/* True with *@more false where the client has gone, as clients do. */
+static bool step(struct session *session, bool *more)
+{
+    uint32_t header[VTEST_HEADER_WORDS];
+    size_t size;
+
+    switch (wire_read(&session->wire, header, sizeof(header))) {
+    case WIRE_OK:
+        break;
+    case WIRE_END:
+        *more = false;
+        return true;
+    case WIRE_IDLE:
+        return false;
+    default:
+        return session_fail(session, "its message ends in the middle");
+    }
+    if (session->context && g_get_monotonic_time() - session->probed >= PROBE_INTERVAL &&
+        !session_probe(session))
+        return false;
+    return command_check(session, header[1], header[0], &size) && read_data(session, size) &&
+           command_run(session, header[1], session->data, size);
+}
+
+bool session_run(struct session *session)
+{
+    bool more = true;
+
+    while (more) {
+        if (step(session, &more))
+            continue;
+        /* Without a fault the client went while it was answered. */
+        return session->fault == NULL;
+    }
+    return true;
+}

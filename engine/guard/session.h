@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One client: its connection, its context, and what it has made. A process serves one; what it does
+ * in here may block, or crash, without another client's notice (clients.h).
+ *
+ * What a client sends is a stranger's. Each message is copied once, its length checked against its
+ * command before it is read, and all that it names against what the client has. The first fault
+ * ends the session.
+ */
+#ifndef GUARD_SESSION_H
+#define GUARD_SESSION_H
+
+#include "slots.h"
+#include "sync.h"
+#include "wire.h"
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A process has one context. */
+#define SESSION_CONTEXT 1u
+
+/**
+ * struct session
+ * @name: what the client calls itself, printable; "" before it has
+ * @context: it has its context
+ * @refused: it was refused memory once; the journal hears of the first time only
+ * @fault: why the session ends, one line
+ * @shm_bytes: of @blobs that are plain shared memory
+ * @probed: when the render worker was last asked whether it lives (monotonic)
+ */
+struct session {
+    struct wire wire;
+    char name[32];
+    bool context;
+    bool refused;
+    char *fault;
+    struct slots blobs;
+    uint64_t shm_bytes;
+    struct sync_table syncs;
+    gint64 probed;
+    uint32_t *data;
+    size_t data_size;
+};
+
+/* @fd stays the caller's. virglrenderer is to be started with session_fence_done() and the session.
+ */
+void session_init(struct session *session, int fd);
+
+/* Gives the context back, with all that is its. Before it virglrenderer must still be there. */
+void session_clear(struct session *session);
+
+/* Serves the client until it goes: true. False: it was dropped, and session->fault says why. */
+bool session_run(struct session *session);
+
+/* As of struct renderer_events. */
+void session_fence_done(void *session, uint32_t ctx_id, uint32_t ring_idx, uint64_t id);
+
+/* For handlers of commands. Ends the session: returns false. */
+bool session_fail(struct session *session, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/* False: the client has gone. */
+bool session_answer(struct session *session, uint32_t command, const uint32_t *data,
+                    uint32_t words);
+
+/* The same, with a descriptor; it is closed here. */
+bool session_answer_fd(struct session *session, uint32_t command, const uint32_t *data,
+                       uint32_t words, int fd);
+
+/* Handlers: @data has @words words, a number that the table of commands allows. */
+bool session_create_blob(struct session *session, const uint32_t *data, uint32_t words);
+bool session_unref_blob(struct session *session, const uint32_t *data, uint32_t words);
+bool session_submit(struct session *session, const uint32_t *data, uint32_t words);
+
+/* Asks the context's render worker for a fence. False: the worker has gone. */
+bool session_probe(struct session *session);
+
+#endif /* GUARD_SESSION_H */

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+#include "session.h"
+
+#include "vtest.h"
+
+#include <virglrenderer.h>
+
+#define BATCH_WORDS (sizeof(struct vtest_batch) / sizeof(uint32_t))
+
+static bool is_inside(uint64_t offset, uint64_t size, uint32_t words)
+{
+    return offset + size <= words;
+}
+
+static const char *find_fault(const struct vtest_batch *batch, uint32_t words)
+{
+    if (batch->flags & ~VTEST_SUBMIT_RING_IDX)
+        return "its submission has unknown flags";
+    if (!is_inside(batch->cmd_offset, batch->cmd_size, words) ||
+        !is_inside(batch->sync_offset, (uint64_t)batch->sync_count * VTEST_SYNC_ENTRY_WORDS, words))
+        return "its submission names what is not in it";
+    if ((batch->flags & VTEST_SUBMIT_RING_IDX) && batch->ring_idx >= VTEST_TIMELINES)
+        return "its submission names a ring that there is not";
+    return NULL;
+}
+
+static bool submit_fence(struct session *session, uint32_t ring_idx, struct sync_entries entries)
+{
+    const char *fault = NULL;
+    /* Pending before virglrenderer knows of it: its thread may be faster than we are. */
+    uint64_t fence = sync_fence_begin(&session->syncs, ring_idx, entries, &fault);
+    int ret;
+
+    if (!fence)
+        return session_fail(session, "%s", fault);
+    ret = virgl_renderer_context_create_fence(SESSION_CONTEXT, VIRGL_RENDERER_FENCE_FLAG_MERGEABLE,
+                                              ring_idx, fence);
+    if (ret == 0)
+        return true;
+    sync_fence_cancel(&session->syncs, fence);
+    return session_fail(session, "its render worker does not take a fence (%d)", ret);
+}
+
+static bool submit_batch(struct session *session, const struct vtest_batch *batch,
+                         const uint32_t *data)
+{
+    const struct sync_entries entries = {
+        .words = data + batch->sync_offset,
+        .count = batch->sync_count,
+    };
+    const char *fault = NULL;
+
+    /* virglrenderer does not write to the buffer; its prototype is from before const. */
+    if (batch->cmd_size &&
+        virgl_renderer_submit_cmd((void *)(data + batch->cmd_offset), (int)SESSION_CONTEXT,
+                                  (int)batch->cmd_size) != 0)
+        return session_fail(session, "its render worker does not take commands");
+    if (batch->sync_count == 0)
+        return true;
+    if (batch->flags & VTEST_SUBMIT_RING_IDX)
+        return submit_fence(session, batch->ring_idx, entries);
+    return sync_write(&session->syncs, entries, &fault) || session_fail(session, "%s", fault);
+}
+
+bool session_submit(struct session *session, const uint32_t *data, uint32_t words)
+{
+    const struct vtest_batch *batches = (const void *)(data + 1);
+    uint32_t count = data[0];
+
+    if (count > (words - 1) / BATCH_WORDS)
+        return session_fail(session, "its submission names what is not in it");
+    for (uint32_t i = 0; i < count; i++) {
+        const char *fault = find_fault(&batches[i], words);
+
+        if (fault)
+            return session_fail(session, "%s", fault);
+        if (!submit_batch(session, &batches[i], data))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+#include "scanout.h"
+
+#include "engine.h"
+#include "mapping.h"
+#include "pixels.h"
+#include "resource.h"
+
+#include <string.h>
+
+/* DRM_FORMAT_XRGB8888 */
+#define FORMAT_XRGB8888 0x34325258u
+
+/* A part of the picture; coordinates may lie outside until it is clipped. */
+struct area {
+    int64_t left, top, right, bottom;
+};
+
+/* The memory that a resource's pixels are in. */
+static const uint8_t *memory(const struct resource *resource, uint64_t *size)
+{
+    if (resource->image) {
+        *size = resource->image_size;
+        return resource->image;
+    }
+    if (resource->iov.iov_base) {
+        *size = MIN(resource->iov.iov_len, resource->size);
+        return resource->iov.iov_base;
+    }
+    *size = MIN(resource->map_size, resource->size);
+    return resource->map_addr;
+}
+
+static bool surface_fits(const struct surface *surface, uint64_t size)
+{
+    uint64_t row = (uint64_t)surface->width * PIXEL_BYTES;
+    uint64_t span = (uint64_t)surface->stride * (surface->height - 1) + row;
+
+    return surface->stride >= row && span <= size && surface->offset <= size - span;
+}
+
+static bool rect_fits(const struct surface *surface, const struct virtio_gpu_rect *rect)
+{
+    return rect->width > 0 && rect->width <= VGPU_PICTURE_MAX_WIDTH && rect->height > 0 &&
+           rect->height <= VGPU_PICTURE_MAX_HEIGHT && rect->x <= surface->width &&
+           rect->width <= surface->width - rect->x && rect->y <= surface->height &&
+           rect->height <= surface->height - rect->y;
+}
+
+static struct area clip(const struct scanout *scanout, struct area area)
+{
+    area.left = MAX(area.left, 0);
+    area.top = MAX(area.top, 0);
+    area.right = MIN(area.right, (int64_t)scanout->rect.width);
+    area.bottom = MIN(area.bottom, (int64_t)scanout->rect.height);
+    return area;
+}
+
+static uint8_t *picture_at(const struct scanout *scanout, int64_t x, int64_t y)
+{
+    return scanout->picture + (y * scanout->rect.width + x) * PIXEL_BYTES;
+}
+
+/* @area is clipped. The memory was seen to hold the surface when it was shown, and stays. */
+static void paint_source(struct scanout *scanout, const struct area *area)
+{
+    const struct surface *surface = &scanout->surface;
+    uint64_t size;
+    const uint8_t *source = memory(scanout->source, &size) + surface->offset;
+
+    source += (scanout->rect.y + (uint64_t)area->top) * surface->stride +
+              (scanout->rect.x + (uint64_t)area->left) * PIXEL_BYTES;
+    for (int64_t y = area->top; y < area->bottom; y++, source += surface->stride)
+        pixels_copy(picture_at(scanout, area->left, y), source,
+                    (uint32_t)(area->right - area->left), surface->format);
+}
+
+static struct area cursor_area(const struct cursor *cursor)
+{
+    return (struct area){cursor->x, cursor->y, (int64_t)cursor->x + cursor->width,
+                         (int64_t)cursor->y + cursor->height};
+}
+
+/* That part of the cursor which lies in @area, which is clipped. */
+static void paint_cursor(struct scanout *scanout, const struct area *area)
+{
+    const struct cursor *cursor = &scanout->cursor;
+    struct area part = cursor_area(cursor);
+
+    if (!cursor->format)
+        return;
+    part.left = MAX(part.left, area->left);
+    part.top = MAX(part.top, area->top);
+    part.right = MIN(part.right, area->right);
+    part.bottom = MIN(part.bottom, area->bottom);
+    if (part.left >= part.right)
+        return;
+    for (int64_t y = part.top; y < part.bottom; y++) {
+        const uint8_t *row =
+            cursor->image +
+            ((y - cursor->y) * cursor->width + (part.left - cursor->x)) * PIXEL_BYTES;
+
+        pixels_blend(picture_at(scanout, part.left, y), row, (uint32_t)(part.right - part.left),
+                     cursor->format);
+    }
+}
+
+static void paint(struct scanout *scanout, struct area area)
+{
+    if (!scanout->source)
+        return;
+    area = clip(scanout, area);
+    if (area.left >= area.right || area.top >= area.bottom)
+        return;
+    paint_source(scanout, &area);
+    paint_cursor(scanout, &area);
+}
+
+static bool map_picture(struct engine *engine)
+{
+    struct vgpu_transport *transport = engine->transport;
+    void *addr;
+
+    if (engine->scanout.picture)
+        return true;
+    if (transport->ops->map(transport, VGPU_PICTURE_OFFSET, VGPU_PICTURE_SIZE, &addr) < 0)
+        return false;
+    engine->scanout.picture = addr;
+    return true;
+}
+
+static uint32_t tell_driver(struct engine *engine, uint32_t width, uint32_t height)
+{
+    struct vgpu_scanout scanout = {
+        .epoch = engine->epoch,
+        .width = width,
+        .height = height,
+        .stride = width * PIXEL_BYTES,
+        .drm_format = width ? FORMAT_XRGB8888 : 0,
+    };
+
+    return engine->transport->ops->set_scanout(engine->transport, &scanout) < 0
+               ? VIRTIO_GPU_RESP_ERR_UNSPEC
+               : VIRTIO_GPU_RESP_OK_NODATA;
+}
+
+static void let_go(struct scanout *scanout)
+{
+    if (scanout->mapped)
+        mapping_put(scanout->source);
+    scanout->source = NULL;
+    scanout->mapped = false;
+}
+
+/* Finds the surface's memory, with a mapping of its own where that is the host's. */
+static uint32_t take_source(struct resource *resource, const struct surface *surface, bool *mapped)
+{
+    uint64_t size;
+
+    *mapped = resource->kind == RESOURCE_BLOB && !resource->iov.iov_base;
+    if (*mapped && !mapping_get(resource))
+        return VIRTIO_GPU_RESP_ERR_UNSPEC;
+    if (memory(resource, &size) && surface_fits(surface, size))
+        return VIRTIO_GPU_RESP_OK_NODATA;
+    if (*mapped)
+        mapping_put(resource);
+    return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+}
+
+uint32_t scanout_show(struct engine *engine, struct resource *resource,
+                      const struct surface *surface, const struct virtio_gpu_rect *rect)
+{
+    struct scanout *scanout = &engine->scanout;
+    bool resized = !scanout->source || scanout->rect.width != rect->width ||
+                   scanout->rect.height != rect->height;
+    uint32_t type;
+    bool mapped;
+
+    if (!rect_fits(surface, rect))
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+    type = take_source(resource, surface, &mapped);
+    if (type != VIRTIO_GPU_RESP_OK_NODATA)
+        return type;
+    if (!map_picture(engine))
+        type = VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
+    else if (resized)
+        type = tell_driver(engine, rect->width, rect->height);
+    if (type != VIRTIO_GPU_RESP_OK_NODATA) {
+        if (mapped)
+            mapping_put(resource);
+        return type;
+    }
+
+    let_go(scanout);
+    scanout->source = resource;
+    scanout->mapped = mapped;
+    scanout->surface = *surface;
+    scanout->rect = *rect;
+    if (resized)
+        paint(scanout, (struct area){0, 0, rect->width, rect->height});
+    return VIRTIO_GPU_RESP_OK_NODATA;
+}
+
+void scanout_off(struct engine *engine)
+{
+    if (!engine->scanout.source)
+        return;
+    let_go(&engine->scanout);
+    /* ESTALE: it is off already. */
+    tell_driver(engine, 0, 0);
+}
+
+void scanout_flush(struct engine *engine, const struct resource *resource,
+                   const struct virtio_gpu_rect *damage)
+{
+    struct scanout *scanout = &engine->scanout;
+    int64_t left = (int64_t)damage->x - scanout->rect.x;
+    int64_t top = (int64_t)damage->y - scanout->rect.y;
+
+    if (scanout->source == resource)
+        paint(scanout, (struct area){left, top, left + damage->width, top + damage->height});
+}
+
+void scanout_forget(struct engine *engine, const struct resource *resource)
+{
+    if (engine->scanout.source == resource)
+        scanout_off(engine);
+}
+
+void scanout_reset(struct engine *engine)
+{
+    struct scanout *scanout = &engine->scanout;
+    struct vgpu_transport *transport = engine->transport;
+
+    let_go(scanout);
+    if (scanout->picture)
+        transport->ops->unmap(transport, scanout->picture, VGPU_PICTURE_SIZE);
+    memset(scanout, 0, sizeof(*scanout));
+}
+
+void scanout_set_cursor(struct engine *engine, const struct resource *resource)
+{
+    struct cursor *cursor = &engine->scanout.cursor;
+    struct area before = cursor_area(cursor);
+
+    cursor->format = NULL;
+    if (resource && resource->image && resource->width <= CURSOR_SIDE &&
+        resource->height <= CURSOR_SIDE) {
+        memcpy(cursor->image, resource->image, resource->image_size);
+        cursor->format = resource->format;
+        cursor->width = resource->width;
+        cursor->height = resource->height;
+    }
+    paint(&engine->scanout, before);
+    paint(&engine->scanout, cursor_area(cursor));
+}
+
+void scanout_move_cursor(struct engine *engine, int32_t x, int32_t y)
+{
+    struct cursor *cursor = &engine->scanout.cursor;
+    struct area before = cursor_area(cursor);
+
+    cursor->x = x;
+    cursor->y = y;
+    if (!cursor->format)
+        return;
+    paint(&engine->scanout, before);
+    paint(&engine->scanout, cursor_area(cursor));
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The picture: what of which resource is shown, and copying it, with the guest's cursor on top,
+ * into the memory that the VMM looks at. The cursor is drawn here because VMMs ask for a cursor's
+ * plane only where they show dma-bufs.
+ *
+ * The picture's memory is mapped when the guest first shows something, and unmapped at its reset:
+ * the next VMM that opens the vGPU gets other memory.
+ */
+#ifndef ENGINE_SCANOUT_H
+#define ENGINE_SCANOUT_H
+
+#include <linux/virtio_gpu.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+struct pixel_format;
+struct resource;
+
+#define CURSOR_SIDE 64u
+
+/**
+ * struct surface - pixels in a resource's memory
+ * @offset: of the first one, in bytes
+ */
+struct surface {
+    uint32_t width, height, stride;
+    uint64_t offset;
+    const struct pixel_format *format;
+};
+
+/**
+ * struct cursor
+ * @image: the guest's, as it was when it said so; @format NULL: none is shown
+ * @x, @y: of its upper left corner in the picture; may lie outside
+ */
+struct cursor {
+    uint8_t image[CURSOR_SIDE * CURSOR_SIDE * 4];
+    const struct pixel_format *format;
+    uint32_t width, height;
+    int32_t x, y;
+};
+
+/**
+ * struct scanout
+ * @picture: VGPU_PICTURE_SIZE bytes, or NULL
+ * @source: what is shown, or NULL; resource->map_users counts it where @mapped
+ * @rect: the part of @surface that is shown
+ */
+struct scanout {
+    uint8_t *picture;
+    struct resource *source;
+    bool mapped;
+    struct surface surface;
+    struct virtio_gpu_rect rect;
+    struct cursor cursor;
+};
+
+/*
+ * Shows @rect of @surface of @resource from now on. Its pixels come with the next flush, but for a
+ * new size, where all of them come at once. VIRTIO_GPU_RESP_OK_NODATA or an error, and then all is
+ * as before.
+ */
+uint32_t scanout_show(struct engine *engine, struct resource *resource,
+                      const struct surface *surface, const struct virtio_gpu_rect *rect);
+
+/* Shows nothing: the VMM goes back to the firmware's picture, where it has one. */
+void scanout_off(struct engine *engine);
+
+/* @damage, in @resource's coordinates, has changed. Nothing happens where that is not shown. */
+void scanout_flush(struct engine *engine, const struct resource *resource,
+                   const struct virtio_gpu_rect *damage);
+
+/* The resource is about to go. */
+void scanout_forget(struct engine *engine, const struct resource *resource);
+
+/* The guest's reset; the driver shows nothing by then. */
+void scanout_reset(struct engine *engine);
+
+/* Takes the cursor's image of a 2D resource; NULL, or one that is too large, hides it. */
+void scanout_set_cursor(struct engine *engine, const struct resource *resource);
+void scanout_move_cursor(struct engine *engine, int32_t x, int32_t y);
+
+#endif /* ENGINE_SCANOUT_H */

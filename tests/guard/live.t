@@ -1,0 +1,204 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# The real vgpu-guard on lavapipe: Mesa's own client computes through its socket, alone, beside others, and beside
+# hostile ones; what dies takes nobody along, and leaves nothing behind. `make check-guard`, part of `make unit`.
+use strict;
+use warnings;
+use File::Temp;
+use IO::Socket::UNIX;
+use POSIX ':sys_wait_h';
+use Test::More;
+use Time::HiRes 'sleep', 'time';
+
+my $dir = File::Temp->newdir;
+my $socket = "$dir/vtest.sock";
+my $small = '--size 65536';
+my @own = -e '/dev/udmabuf' ? () : ('--setenv=LD_PRELOAD=' . `pwd` =~ s/\n//r . '/build/guard/udmabuf-shim.so');
+
+# Starts a program with its output in a file; returns it.
+sub start {
+    my ($name, $env, @command) = @_;
+    my $pid = fork // die "fork: $!\n";
+    if (!$pid) {
+        open STDOUT, '>', "$dir/$name" or die;
+        open STDERR, '>&', \*STDOUT or die;
+        @ENV{keys %$env} = values %$env;
+        exec @command or POSIX::_exit(127);
+    }
+    return { pid => $pid, log => "$dir/$name", name => $name };
+}
+
+sub output {
+    my ($program) = @_;
+    open my $file, '<', $program->{log} or return '';
+    local $/;
+    return <$file> // '';
+}
+
+# Whether $check comes true within $limit seconds.
+sub within {
+    my ($limit, $check) = @_;
+    my $until = time + $limit;
+    until ($check->()) {
+        return 0 if time > $until;
+        sleep 0.1;
+    }
+    return 1;
+}
+
+sub ended {
+    my ($program) = @_;
+    return 1 if defined $program->{status};
+    return 0 if waitpid($program->{pid}, WNOHANG) != $program->{pid};
+    $program->{status} = $?;
+    return 1;
+}
+
+sub finish {
+    my ($program, $limit) = @_;
+    return $program->{status} if within($limit, sub { ended($program) });
+    kill 'KILL', $program->{pid};
+    within(5, sub { ended($program) });
+    return -1;
+}
+
+sub compute {
+    my ($name, @options) = @_;
+    return start($name, { VN_DEBUG => 'vtest', VTEST_SOCKET_NAME => $socket,
+        VK_DRIVER_FILES => '/usr/share/vulkan/icd.d/virtio_icd.json' }, 'build/guest/vk-compute', @options);
+}
+
+# One that goes on until it is stopped, at its first result.
+sub computing {
+    my ($name) = @_;
+    my $job = compute($name, '--forever', split ' ', $small);
+    within(60, sub { output($job) =~ /^OK round 1:/m || ended($job) });
+    return $job;
+}
+
+sub rounds { return scalar(() = output($_[0]) =~ /^OK round/mg) }
+
+# It has results that it had not when this was called.
+sub goes_on {
+    my ($job) = @_;
+    my $before = rounds($job);
+    return within(30, sub { rounds($job) > $before + 1 }) && !ended($job);
+}
+
+sub stop {
+    my ($job) = @_;
+    kill 'KILL', $job->{pid};
+    return finish($job, 5);
+}
+
+# Processes below $pid: pid => command.
+sub below {
+    my ($pid) = @_;
+    my %all;
+    for my $child (split ' ', `cat /proc/$pid/task/*/children 2>/dev/null`) {
+        open my $file, '<', "/proc/$child/comm" or next;
+        chomp(my $name = <$file> // '');
+        %all = (%all, $child => $name, below($child));
+    }
+    return %all;
+}
+
+sub descriptors { return scalar(my @all = glob "/proc/$_[0]/fd/*") }
+
+# The render worker of the one session that there is: the last of the chain session, render server, worker.
+sub worker {
+    my %all = below($_[0]);
+    my ($server) = grep { $all{$_} =~ /^virgl_render/ } sort { $a <=> $b } keys %all;
+    my %workers = below($server);
+    return (keys %workers)[0];
+}
+
+sub start_guard {
+    unlink $socket, "$dir/guard";
+    my $guard = start('guard', {}, 'build/engine/vgpu-guard', '--gpu=soft:live', "--socket=$socket", '--no-landlock', @own);
+    within(60, sub { output($guard) =~ /using Vulkan driver/ && -S $socket });
+    return $guard;
+}
+
+sub nothing_left {
+    my ($guard, $descriptors) = @_;
+    my $gone = within(15, sub { !{ below($guard->{pid}) }->%* && descriptors($guard->{pid}) == $descriptors });
+    diag(join ' ', below($guard->{pid}), `ls -l /proc/$guard->{pid}/fd`) if !$gone;
+    return $gone;
+}
+
+my $guard = start_guard();
+sleep 0.5;
+my $descriptors = descriptors($guard->{pid});
+my $job = compute('one', '--rounds=5', split ' ', $small);
+is(finish($job, 100), 0, 'Mesa computes through the socket') or diag(output($job), output($guard));
+like(output($job), qr/5 rounds .* verified on Virtio-GPU Venus/, 'its results are right, and Venus\'');
+ok(nothing_left($guard, $descriptors), 'it leaves nothing behind');
+
+my @jobs = map { compute("job$_", "--seed=$_", '--rounds=3', split ' ', $small) } 1 .. 4;
+is(join(' ', map { finish($_, 100) } @jobs), '0 0 0 0', 'four compute at once');
+ok(nothing_left($guard, $descriptors), 'they leave nothing behind');
+
+$job = computing('worker-killed');
+kill 'KILL', worker($guard->{pid});
+isnt(finish($job, 60), -1, 'a client whose render worker is killed ends');
+isnt($job->{status}, 0, 'and not as if all was well');
+ok(nothing_left($guard, $descriptors), 'it leaves nothing behind');
+
+$job = computing('session-killed');
+my %below = below($guard->{pid});
+kill 'KILL', grep { $below{$_} eq 'vgpu-guard' } keys %below;
+isnt(finish($job, 60), -1, 'a client whose session is killed ends');
+isnt($job->{status}, 0, 'and not as if all was well');
+ok(nothing_left($guard, $descriptors), 'it leaves nothing behind');
+
+$job = computing('client-killed');
+stop($job);
+ok(nothing_left($guard, $descriptors), 'a client that is killed leaves nothing behind');
+
+$job = computing('worker-hangs');
+kill 'STOP', worker($guard->{pid});
+stop($job);
+ok(nothing_left($guard, $descriptors), 'nor does one whose render worker hangs');
+
+# A client that has asked for memory of a worker that hangs: its session waits for that, and does not see it go.
+sub waiting_for_worker {
+    my ($between) = @_;
+    my $client = IO::Socket::UNIX->new($socket) or die "$socket: $!\n";
+    my $blob = pack 'L<8', 6, 18, 2, 1, 4096, 0, 0, 0;
+    $client->syswrite(pack('L<2a4L<3', 4, 8, 'perl', 1, 17, 4) . $blob);
+    $client->sysread(my $answer, 12) == 12 or die "no answer\n";
+    my $worker = worker($guard->{pid});
+    kill 'STOP', $worker;
+    $between->($worker);
+    $client->syswrite($blob);
+    sleep 0.5;
+    return $client->close;
+}
+
+waiting_for_worker(sub { });
+ok(nothing_left($guard, $descriptors), 'nor does one that waits for such a worker');
+
+waiting_for_worker(sub { kill 'KILL', `ps -o ppid= -p $_[0]` =~ /(\d+)/ });
+ok(nothing_left($guard, $descriptors), 'nor does one whose worker has lost its render server, too');
+
+my $witness = computing('witness');
+my $hostile = start('hostile', { VTEST_SOCKET_NAME => $socket }, 'build/guard/t-hostile');
+is(finish($hostile, 300), 0, 'hostile clients') or diag(output($hostile));
+ok(goes_on($witness), 'another one has computed all the time');
+unlike(output($witness), qr/FAIL/, 'and was right');
+is(scalar(() = output($guard) =~ /signal/g), 1, 'of all sessions the one that was killed here ended by a signal')
+    or diag(output($guard));
+
+kill 'KILL', $guard->{pid};
+finish($guard, 5);
+isnt(finish($witness, 60), -1, 'a client whose guard is killed ends');
+isnt($witness->{status}, 0, 'and not as if all was well');
+
+$guard = start_guard();
+$job = compute('again', '--rounds=1', split ' ', $small);
+is(finish($job, 100), 0, 'the next guard serves the next client');
+kill 'TERM', $guard->{pid};
+is(finish($guard, 10), 0, 'it ends when it is told to');
+
+done_testing();
