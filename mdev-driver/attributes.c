@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * The attributes of a vGPU, /sys/bus/mdev/devices/<uuid>/vgpu/. mdevctl writes them after it has
- * created the device, so they take effect when a VMM opens it (window) or at once (all others).
+ * created the device, so they take effect when a VMM opens it (window, display) or at once (all others).
  */
 #include <linux/device.h>
 #include <linux/sysfs.h>
@@ -24,6 +24,23 @@ static int vgpu_parse(struct device *dev, const char *name, const char *buf, u64
 	return ret;
 }
 
+/* The engine acts on it; the agent, whose ledger has it, is told by udev, whoever wrote it. */
+static void vgpu_parameter_changed(struct vgpu *vgpu)
+{
+	vgpu_engine_event(vgpu, VGPU_EVENT_CONFIG, 0);
+	vgpu_device_tell(vgpu);
+}
+
+/* For what a VMM has been told of the device. */
+static int vgpu_check_closed(struct vgpu *vgpu, const char *name)
+{
+	lockdep_assert_held(&vgpu->lock);
+	if (!vgpu->open)
+		return 0;
+	dev_err(vgpu_dev(vgpu), "%s can't change while a VM has the device open\n", name);
+	return -EBUSY;
+}
+
 static ssize_t vram_bytes_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%llu\n", READ_ONCE(vgpu_from_dev(dev)->params.vram_bytes));
@@ -42,7 +59,7 @@ static ssize_t vram_bytes_store(struct device *dev, struct device_attribute *att
 	ret = vgpu_gpu_set_vram(vgpu, bytes);
 	if (ret)
 		return ret;
-	vgpu_engine_event(vgpu, VGPU_EVENT_CONFIG, 0);
+	vgpu_parameter_changed(vgpu);
 	return count;
 }
 static DEVICE_ATTR_RW(vram_bytes);
@@ -68,17 +85,14 @@ static ssize_t window_bytes_store(struct device *dev, struct device_attribute *a
 	}
 	vgpu_gpus_lock();
 	mutex_lock(&vgpu->lock);
-	if (vgpu->open) {
-		dev_err(dev, "window_bytes can't change while a VM has the device open\n");
-		ret = -EBUSY;
-	} else {
+	ret = vgpu_check_closed(vgpu, "window_bytes");
+	if (!ret)
 		WRITE_ONCE(vgpu->params.window_bytes, bytes);
-	}
 	mutex_unlock(&vgpu->lock);
 	vgpu_gpus_unlock();
 	if (ret)
 		return ret;
-	vgpu_engine_event(vgpu, VGPU_EVENT_CONFIG, 0);
+	vgpu_parameter_changed(vgpu);
 	return count;
 }
 static DEVICE_ATTR_RW(window_bytes);
@@ -99,7 +113,7 @@ static ssize_t vgpu_store_u32(struct device *dev, const char *name, u32 *param, 
 	vgpu_gpus_lock();
 	WRITE_ONCE(*param, value);
 	vgpu_gpus_unlock();
-	vgpu_engine_event(vgpu_from_dev(dev), VGPU_EVENT_CONFIG, 0);
+	vgpu_parameter_changed(vgpu_from_dev(dev));
 	return count;
 }
 
@@ -119,6 +133,39 @@ static DEVICE_ATTR_RW(_name)
 VGPU_ATTR_U32(weight, 1, 10000);
 VGPU_ATTR_U32(cap, 1, 100);
 VGPU_ATTR_U32(priority, 0, 15);
+
+static ssize_t display_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(vgpu_from_dev(dev)->params.scanouts));
+}
+
+static ssize_t display_store(struct device *dev, struct device_attribute *attr, const char *buf,
+			     size_t count)
+{
+	struct vgpu *vgpu = vgpu_from_dev(dev);
+	u64 value;
+	int ret;
+
+	ret = vgpu_parse(dev, "display", buf, &value);
+	if (ret)
+		return ret;
+	if (value > VGPU_MAX_SCANOUTS) {
+		dev_err(dev, "display must be 0 or 1, not %llu\n", value);
+		return -EINVAL;
+	}
+	vgpu_gpus_lock();
+	mutex_lock(&vgpu->lock);
+	ret = vgpu_check_closed(vgpu, "display");
+	if (!ret)
+		WRITE_ONCE(vgpu->params.scanouts, value);
+	mutex_unlock(&vgpu->lock);
+	vgpu_gpus_unlock();
+	if (ret)
+		return ret;
+	vgpu_parameter_changed(vgpu);
+	return count;
+}
+static DEVICE_ATTR_RW(display);
 
 static ssize_t state_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
@@ -182,6 +229,7 @@ static struct attribute *vgpu_attrs[] = {
 	&dev_attr_weight.attr,
 	&dev_attr_cap.attr,
 	&dev_attr_priority.attr,
+	&dev_attr_display.attr,
 	&dev_attr_state.attr,
 	&dev_attr_failure.attr,
 	&dev_attr_pinned_bytes.attr,

@@ -9,6 +9,7 @@
 #include <linux/device/class.h>
 #include <linux/eventfd.h>
 #include <linux/mm.h>
+#include <linux/shmem_fs.h>
 #include <linux/version.h>
 #include <linux/vfio.h>
 
@@ -63,6 +64,26 @@ static inline void vgpu_vm_flags_clear(struct vm_area_struct *vma, unsigned long
 #else
 #define VGPU_VFIO_REGION_INFO_OPS(fn)	.get_region_info_caps = fn,
 #endif
+
+/* Shared memory whose pages count when they are there. */
+static inline struct file *vgpu_shmem_file_setup(const char *name, loff_t size)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+	return shmem_file_setup(name, size, VM_NORESERVE);
+#else
+	return shmem_file_setup(name, size, mk_vma_flags(VMA_NORESERVE_BIT));
+#endif
+}
+
+/* What @file does on mmap(), for a VMA that was another file's. */
+static inline int vgpu_mmap_file(struct file *file, struct vm_area_struct *vma)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+	return call_mmap(file, vma);
+#else
+	return vfs_mmap(file, vma);
+#endif
+}
 
 static inline long vgpu_pin_remote(struct mm_struct *mm, unsigned long addr, unsigned long n,
 				   unsigned int flags, struct page **pages)

@@ -51,6 +51,17 @@ static long vgpu_control_remove(void __user *user)
 	return ret ?: vgpu_gpu_remove(arg.gpu);
 }
 
+static long vgpu_control_drain(void __user *user)
+{
+	struct vgpu_control_drain arg;
+	int ret;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	ret = vgpu_check_drain(&arg);
+	return ret ?: vgpu_gpu_drain(arg.gpu, arg.flags & VGPU_DRAIN_ON);
+}
+
 static long vgpu_control_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	void __user *user = (void __user *)arg;
@@ -62,6 +73,8 @@ static long vgpu_control_ioctl(struct file *file, unsigned int cmd, unsigned lon
 		return vgpu_control_gpu(user, vgpu_gpu_set_types);
 	case VGPU_CONTROL_REMOVE_GPU:
 		return vgpu_control_remove(user);
+	case VGPU_CONTROL_DRAIN_GPU:
+		return vgpu_control_drain(user);
 	default:
 		return -ENOTTY;
 	}

@@ -18,6 +18,16 @@ static unsigned int vgpu_reset_timeout_ms = 10000;
 module_param_named(reset_timeout_ms, vgpu_reset_timeout_ms, uint, 0644);
 MODULE_PARM_DESC(reset_timeout_ms, "how long a reset waits for the engine before it counts as lost");
 
+/*
+ * Tells udev's listeners that an attribute has changed which they need not poll for then. What and how is in the
+ * attributes, so the event says nothing more. Process context; under vgpu->lock or not.
+ */
+void vgpu_device_tell(struct vgpu *vgpu)
+{
+	if (!READ_ONCE(vgpu->removed))
+		kobject_uevent(&vgpu_dev(vgpu)->kobj, KOBJ_CHANGE);
+}
+
 /* Ends the epoch. The engine is told to let go of what it has; see vgpu_device_reset(). */
 static void vgpu_device_end_epoch(struct vgpu *vgpu)
 {
@@ -27,6 +37,7 @@ static void vgpu_device_end_epoch(struct vgpu *vgpu)
 	vgpu_queue_forget(vgpu);
 	vgpu_mem_release_all(vgpu);
 	vgpu_window_unpublish_all(vgpu);
+	vgpu_display_off(vgpu);
 	vgpu->lost = false;
 	if (vgpu->engine.file && vgpu->engine.used) {
 		vgpu->engine.used = false;
@@ -84,13 +95,19 @@ void vgpu_device_reset(struct vgpu *vgpu, bool wait)
 }
 
 /* The device as it is when a VMM opens it. */
-void vgpu_device_power_on(struct vgpu *vgpu)
+int vgpu_device_power_on(struct vgpu *vgpu)
 {
+	int ret = vgpu_display_open(vgpu);
+
 	lockdep_assert_held(&vgpu->lock);
+	if (ret)
+		return ret;
+	vgpu_window_open(vgpu);
 	vgpu->window_bytes_open = vgpu->params.window_bytes;
 	vgpu_pci_init(&vgpu->pci, vgpu->window_bytes_open, VGPU_PCI_SUBSYSTEM_ID);
 	vgpu_regs_init(&vgpu->regs, vgpu->params.scanouts, vgpu->engine.num_capsets);
 	vgpu->failure[0] = '\0';
+	return 0;
 }
 
 void vgpu_device_needs_reset(struct vgpu *vgpu)
@@ -173,6 +190,7 @@ void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 		vgpu_queue_answer_lost(vgpu);
 	}
 	wake_up_all(&vgpu->state_wait);
+	vgpu_device_tell(vgpu);
 }
 
 /* Goes on with what could not be done where it was noticed. */

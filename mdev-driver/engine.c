@@ -138,6 +138,7 @@ static int vgpu_engine_attach(struct vgpu *vgpu, struct file *file)
 	engine->clean = true;
 	engine->failed = false;
 	WRITE_ONCE(engine->file, file);
+	vgpu_device_tell(vgpu);
 	return 0;
 }
 
@@ -198,6 +199,7 @@ static long vgpu_ioctl_ready(struct vgpu *vgpu, void __user *user)
 	if (vgpu->open && !vgpu->regs.status)
 		vgpu->regs.num_capsets = ready.num_capsets;
 	wake_up_all(&vgpu->state_wait);
+	vgpu_device_tell(vgpu);
 	return 0;
 }
 
@@ -323,6 +325,41 @@ static long vgpu_ioctl_window(struct vgpu *vgpu, void __user *user, bool publish
 	return publish ? vgpu_window_publish(vgpu, &range) : vgpu_window_unpublish(vgpu, &range);
 }
 
+static long vgpu_ioctl_display(struct vgpu *vgpu, void __user *user)
+{
+	struct vgpu_display *display;
+	long ret = 0;
+
+	display = kzalloc(sizeof(*display), GFP_KERNEL);
+	if (!display)
+		return -ENOMEM;
+	if (copy_from_user(display, user, offsetof(struct vgpu_display, edid)))
+		ret = -EFAULT;
+	else if (display->argsz < sizeof(*display) || display->flags ||
+		 memchr_inv(display->reserved, 0, sizeof(display->reserved)))
+		ret = -EINVAL;
+	else if (!vgpu_display_there(vgpu))
+		ret = -ENODEV;
+	if (!ret) {
+		vgpu_edid_describe(&vgpu->display.edid, display);
+		if (copy_to_user(user, display, sizeof(*display)))
+			ret = -EFAULT;
+	}
+	kfree(display);
+	return ret;
+}
+
+static long vgpu_ioctl_set_scanout(struct vgpu *vgpu, void __user *user)
+{
+	struct vgpu_scanout scanout;
+
+	if (copy_from_user(&scanout, user, sizeof(scanout)))
+		return -EFAULT;
+	if (!vgpu->open || vgpu->lost || scanout.epoch != vgpu->epoch)
+		return -ESTALE;
+	return vgpu_display_set_scanout(vgpu, &scanout);
+}
+
 static long vgpu_ioctl_fail(struct vgpu *vgpu, void __user *user)
 {
 	struct vgpu_engine_fail fail;
@@ -336,6 +373,7 @@ static long vgpu_ioctl_fail(struct vgpu *vgpu, void __user *user)
 	strscpy(vgpu->failure, fail.reason, sizeof(vgpu->failure));
 	vgpu->engine.failed = true;
 	wake_up_all(&vgpu->state_wait);
+	vgpu_device_tell(vgpu);
 	return 0;
 }
 
@@ -361,6 +399,10 @@ static long vgpu_engine_call(struct vgpu *vgpu, unsigned int cmd, void __user *u
 		return vgpu_ioctl_window(vgpu, user, false);
 	case VGPU_ENGINE_FAIL:
 		return vgpu_ioctl_fail(vgpu, user);
+	case VGPU_ENGINE_DISPLAY:
+		return vgpu_ioctl_display(vgpu, user);
+	case VGPU_ENGINE_SET_SCANOUT:
+		return vgpu_ioctl_set_scanout(vgpu, user);
 	default:
 		return -ENOTTY;
 	}
@@ -443,9 +485,14 @@ static __poll_t vgpu_engine_poll(struct file *file, struct poll_table_struct *wa
 static int vgpu_engine_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct vgpu *vgpu = file->private_data;
+	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 
 	if (READ_ONCE(vgpu->engine.file) != file || READ_ONCE(vgpu->engine.mm) != current->mm)
 		return -EPERM;
+	if (offset >= VGPU_PICTURE_OFFSET && offset < VGPU_MEM_OFFSET_BASE) {
+		vma->vm_pgoff -= VGPU_PICTURE_OFFSET >> PAGE_SHIFT;
+		return vgpu_display_mmap(vgpu, vma, true);
+	}
 	return vgpu_mem_mmap(vgpu, vma);
 }
 

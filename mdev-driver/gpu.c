@@ -203,7 +203,7 @@ static int vgpu_gpu_register(struct vgpu_gpu *gpu)
 	return 0;
 }
 
-/* 0: the name is free. EBUSY: a GPU of that name has gone, but a VM still holds a vGPU of it. */
+/* 0: the name is free. EAGAIN: a GPU of that name has gone, but a VM still holds a vGPU of it. */
 static int vgpu_gpu_name_free(const char *name)
 {
 	struct vgpu_gpu *gpu;
@@ -212,12 +212,13 @@ static int vgpu_gpu_name_free(const char *name)
 	mutex_lock(&gpus_lock);
 	gpu = vgpu_gpu_find(name);
 	if (gpu)
-		ret = gpu->gone ? -EBUSY : -EEXIST;
+		ret = gpu->gone ? -EAGAIN : -EEXIST;
 	mutex_unlock(&gpus_lock);
 	return ret;
 }
 
-static int vgpu_gpu_do_add(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs)
+static int vgpu_gpu_do_add(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs,
+			   bool draining)
 {
 	struct vgpu_gpu *gpu;
 	int ret;
@@ -229,6 +230,7 @@ static int vgpu_gpu_do_add(const struct vgpu_control_gpu *arg, const struct vgpu
 	gpu = vgpu_gpu_new(arg, descs);
 	if (!gpu)
 		return -ENOMEM;
+	gpu->draining = draining;
 	gpu->dev = vgpu_gpu_device(gpu->name, gpu->soft);
 	if (IS_ERR(gpu->dev)) {
 		ret = PTR_ERR(gpu->dev);
@@ -249,7 +251,8 @@ static int vgpu_gpu_do_add(const struct vgpu_control_gpu *arg, const struct vgpu
 	return ret;
 }
 
-static int vgpu_gpu_do_remove(const char *name)
+/* @draining: what the GPU was, where it is removed only to be added anew; may be NULL. */
+static int vgpu_gpu_do_remove(const char *name, bool *draining)
 {
 	struct vgpu_gpu *gpu;
 	int ret = 0;
@@ -263,6 +266,8 @@ static int vgpu_gpu_do_remove(const char *name)
 		ret = -EBUSY;
 	else
 		gpu->gone = true;	/* no vGPU from now on */
+	if (!ret && draining)
+		*draining = gpu->draining;
 	mutex_unlock(&gpus_lock);
 	if (!ret)
 		vgpu_gpu_unregister(gpu);
@@ -274,7 +279,7 @@ int vgpu_gpu_add(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc
 	int ret;
 
 	mutex_lock(&control_lock);
-	ret = vgpu_gpu_do_add(arg, descs);
+	ret = vgpu_gpu_do_add(arg, descs, false);
 	mutex_unlock(&control_lock);
 	return ret;
 }
@@ -284,7 +289,7 @@ int vgpu_gpu_remove(const char *name)
 	int ret;
 
 	mutex_lock(&control_lock);
-	ret = vgpu_gpu_do_remove(name);
+	ret = vgpu_gpu_do_remove(name, NULL);
 	mutex_unlock(&control_lock);
 	return ret;
 }
@@ -335,6 +340,7 @@ static int vgpu_gpu_set_in_place(const struct vgpu_control_gpu *arg,
 
 int vgpu_gpu_set_types(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs)
 {
+	bool draining = false;
 	int ret;
 
 	mutex_lock(&control_lock);
@@ -343,12 +349,41 @@ int vgpu_gpu_set_types(const struct vgpu_control_gpu *arg, const struct vgpu_typ
 	mutex_unlock(&gpus_lock);
 	/* Names are fixed with the registration. */
 	if (ret == -EAGAIN) {
-		ret = vgpu_gpu_do_remove(arg->gpu);
+		ret = vgpu_gpu_do_remove(arg->gpu, &draining);
 		if (!ret)
-			ret = vgpu_gpu_do_add(arg, descs);
+			ret = vgpu_gpu_do_add(arg, descs, draining);
 	}
 	mutex_unlock(&control_lock);
 	return ret;
+}
+
+int vgpu_gpu_drain(const char *name, bool on)
+{
+	struct vgpu_gpu *gpu;
+	int ret = -ENODEV;
+
+	mutex_lock(&gpus_lock);
+	gpu = vgpu_gpu_find(name);
+	if (gpu && !gpu->gone) {
+		if (gpu->draining != on)
+			dev_info(gpu->dev, "%s\n", on ? "drained: no new vGPU, and no VM opens one" :
+						 "no longer drained");
+		gpu->draining = on;
+		ret = 0;
+	}
+	mutex_unlock(&gpus_lock);
+	return ret;
+}
+
+/* 0: a VM may open it. Under gpus_lock, so that it holds until the vGPU is marked as open. */
+int vgpu_gpu_check_open(struct vgpu *vgpu)
+{
+	lockdep_assert_held(&gpus_lock);
+	if (!vgpu->gpu->draining)
+		return 0;
+	dev_err_ratelimited(vgpu_dev(vgpu), "can't be opened: its GPU %s is drained, until 'vgpuctl gpu resume' or 'vgpu-registrar resume'\n",
+			    vgpu->gpu->name);
+	return -EBUSY;
 }
 
 /* How many more vGPUs of a type fit. Under gpus_lock. */
@@ -357,7 +392,7 @@ u32 vgpu_type_available(const struct vgpu_type *type)
 	const struct vgpu_gpu *gpu = type->gpu;
 	u64 fit = 0;
 
-	if (!gpu->gone && gpu->vram_bytes > gpu->vram_promised)
+	if (!gpu->gone && !gpu->draining && gpu->vram_bytes > gpu->vram_promised)
 		fit = div64_u64(gpu->vram_bytes - gpu->vram_promised, type->params.vram_bytes);
 	if (type->max_instances)
 		fit = min_t(u64, fit, type->max_instances - min(type->count, type->max_instances));
@@ -387,6 +422,9 @@ int vgpu_gpu_admit(struct vgpu *vgpu)
 	mutex_lock(&gpus_lock);
 	if (gpu->gone) {
 		ret = -ENODEV;
+	} else if (gpu->draining) {
+		dev_err_ratelimited(gpu->dev, "no vGPU can be made: the GPU is drained, until 'vgpuctl gpu resume' or 'vgpu-registrar resume'\n");
+		ret = -EBUSY;
 	} else if (!vgpu_type_available(type)) {
 		vgpu_log_refusal(type);
 		ret = -ENOSPC;

@@ -134,10 +134,11 @@ static ssize_t vgpu_mdev_description(struct mdev_type *core, char *buf)
 	ssize_t n;
 
 	vgpu_gpus_lock();
-	n = sysfs_emit(buf, "%s%svram=%lluM window=%lluM weight=%u cap=%u%% priority=%u\n",
+	n = sysfs_emit(buf, "%s%svram=%lluM window=%lluM weight=%u cap=%u%% priority=%u%s\n",
 		       type->description, type->description[0] ? "; " : "",
 		       type->params.vram_bytes >> 20, type->params.window_bytes >> 20,
-		       type->params.weight, type->params.cap, type->params.priority);
+		       type->params.weight, type->params.cap, type->params.priority,
+		       type->params.scanouts ? " display" : "");
 	vgpu_gpus_unlock();
 	return n;
 }

@@ -26,9 +26,25 @@ static u64 vgpu_region_size(const struct vgpu *vgpu, u32 index)
 		return VGPU_BAR_MSIX_SIZE;
 	case VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_WINDOW:
 		return vgpu->window_bytes_open;
+	case VGPU_REGION_PICTURE:
+		return vgpu_display_there(vgpu) ? VGPU_PICTURE_SIZE : 0;
+	case VGPU_REGION_EDID:
+		return vgpu_display_there(vgpu) ? VGPU_EDID_REGION_SIZE : 0;
 	default:
 		return 0;
 	}
+}
+
+static int vgpu_vfio_edid_caps(struct vfio_info_cap *caps)
+{
+	struct vfio_region_info_cap_type cap = {
+		.header.id = VFIO_REGION_INFO_CAP_TYPE,
+		.header.version = 1,
+		.type = VFIO_REGION_TYPE_GFX,
+		.subtype = VFIO_REGION_SUBTYPE_GFX_EDID,
+	};
+
+	return vfio_info_add_capability(caps, &cap.header, sizeof(cap));
 }
 
 static int vgpu_vfio_region_info(struct vfio_device *vdev, struct vfio_region_info *info,
@@ -36,7 +52,7 @@ static int vgpu_vfio_region_info(struct vfio_device *vdev, struct vfio_region_in
 {
 	struct vgpu *vgpu = vgpu_from_vdev(vdev);
 
-	if (info->index >= VFIO_PCI_NUM_REGIONS)
+	if (info->index >= VGPU_NUM_REGIONS)
 		return -EINVAL;
 	info->offset = (u64)info->index << VGPU_REGION_SHIFT;
 	info->size = vgpu_region_size(vgpu, info->index);
@@ -45,7 +61,20 @@ static int vgpu_vfio_region_info(struct vfio_device *vdev, struct vfio_region_in
 		info->flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
 	if (info->index == VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_WINDOW)
 		info->flags |= VFIO_REGION_INFO_FLAG_MMAP;
-	return 0;
+	/* A VMM has nothing to paint. */
+	if (info->index == VGPU_REGION_PICTURE && info->size)
+		info->flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_MMAP;
+	return info->index == VGPU_REGION_EDID && info->size ? vgpu_vfio_edid_caps(caps) : 0;
+}
+
+static int vgpu_vfio_check_open(struct vgpu *vgpu)
+{
+	int ret;
+
+	vgpu_gpus_lock();
+	ret = vgpu_gpu_check_open(vgpu);
+	vgpu_gpus_unlock();
+	return ret;
 }
 
 static int vgpu_vfio_open(struct vfio_device *vdev)
@@ -53,14 +82,22 @@ static int vgpu_vfio_open(struct vfio_device *vdev)
 	struct vgpu *vgpu = vgpu_from_vdev(vdev);
 	int ret;
 
-	ret = vgpu_engine_wait_ready(vgpu);
+	/* Now, so that nobody waits in vain, and again after the wait, when it counts. */
+	ret = vgpu_vfio_check_open(vgpu) ?: vgpu_engine_wait_ready(vgpu);
 	if (ret)
 		return ret;
-	mutex_lock(&vgpu->lock);
-	vgpu_device_power_on(vgpu);
-	vgpu->open = true;
-	mutex_unlock(&vgpu->lock);
-	return 0;
+	vgpu_gpus_lock();
+	ret = vgpu_gpu_check_open(vgpu);
+	if (!ret) {
+		mutex_lock(&vgpu->lock);
+		ret = vgpu_device_power_on(vgpu);
+		vgpu->open = !ret;
+		mutex_unlock(&vgpu->lock);
+	}
+	vgpu_gpus_unlock();
+	if (!ret)
+		vgpu_device_tell(vgpu);
+	return ret;
 }
 
 static void vgpu_vfio_close(struct vfio_device *vdev)
@@ -70,10 +107,12 @@ static void vgpu_vfio_close(struct vfio_device *vdev)
 	mutex_lock(&vgpu->lock);
 	vgpu_device_reset(vgpu, false);
 	vgpu_pci_reset(&vgpu->pci);
+	vgpu_display_close(vgpu);
 	vgpu->open = false;
 	mutex_unlock(&vgpu->lock);
 	vgpu_irq_release_all(vgpu);
 	flush_work(&vgpu->lost_work);
+	vgpu_device_tell(vgpu);
 }
 
 static void vgpu_region_read(struct vgpu *vgpu, u32 index, u64 offset, void *buf, size_t len)
@@ -92,8 +131,11 @@ static void vgpu_region_read(struct vgpu *vgpu, u32 index, u64 offset, void *buf
 		if (IS_ALIGNED(offset, sizeof(u64)))
 			*(u8 *)buf = VGPU_WINDOW_BLANK;
 		break;
+	case VGPU_REGION_EDID:
+		vgpu_edid_read(&vgpu->display.edid, offset, buf, len);
+		break;
 	default:
-		/* VFIO's user keeps the MSI-X table. */
+		/* VFIO's user keeps the MSI-X table, and the picture is looked at by mmap(). */
 		memset(buf, 0, len);
 	}
 	mutex_unlock(&vgpu->lock);
@@ -108,6 +150,9 @@ static void vgpu_region_write(struct vgpu *vgpu, u32 index, u64 offset, const vo
 		break;
 	case VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_REGS:
 		vgpu_device_write(vgpu, offset, buf, len);
+		break;
+	case VGPU_REGION_EDID:
+		vgpu_display_write_edid(vgpu, offset, buf, len);
 		break;
 	}
 	mutex_unlock(&vgpu->lock);
@@ -176,10 +221,15 @@ static int vgpu_vfio_mmap(struct vfio_device *vdev, struct vm_area_struct *vma)
 	struct vgpu *vgpu = vgpu_from_vdev(vdev);
 	u32 index = vma->vm_pgoff >> (VGPU_REGION_SHIFT - PAGE_SHIFT);
 
-	if (index != VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_WINDOW)
-		return -EINVAL;
 	vma->vm_pgoff &= VGPU_REGION_MASK >> PAGE_SHIFT;
-	return vgpu_window_mmap(vgpu, vma);
+	switch (index) {
+	case VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_WINDOW:
+		return vgpu_window_mmap(vgpu, vma);
+	case VGPU_REGION_PICTURE:
+		return vgpu_display_mmap(vgpu, vma, false);
+	default:
+		return -EINVAL;
+	}
 }
 
 static long vgpu_ioctl_info(void __user *arg)
@@ -192,13 +242,35 @@ static long vgpu_ioctl_info(void __user *arg)
 	if (info.argsz < minsz)
 		return -EINVAL;
 	info.flags = VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET;
-	info.num_regions = VFIO_PCI_NUM_REGIONS;
+	info.num_regions = VGPU_NUM_REGIONS;
 	info.num_irqs = VFIO_PCI_NUM_IRQS;
 	return copy_to_user(arg, &info, minsz) ? -EFAULT : 0;
 }
 
+/* Behind @info, where the caller has left room; else it is told how much. Takes @caps. */
+static int vgpu_region_put_caps(struct vfio_region_info *info, struct vfio_info_cap *caps,
+				void __user *arg)
+{
+	int ret = 0;
+
+	if (!caps->size)
+		return 0;
+	info->flags |= VFIO_REGION_INFO_FLAG_CAPS;
+	if (info->argsz < sizeof(*info) + caps->size) {
+		info->argsz = sizeof(*info) + caps->size;
+	} else {
+		vfio_info_cap_shift(caps, sizeof(*info));
+		if (copy_to_user(arg + sizeof(*info), caps->buf, caps->size))
+			ret = -EFAULT;
+		info->cap_offset = sizeof(*info);
+	}
+	kfree(caps->buf);
+	return ret;
+}
+
 static long vgpu_ioctl_region_info(struct vgpu *vgpu, void __user *arg)
 {
+	struct vfio_info_cap caps = { .buf = NULL, .size = 0 };
 	struct vfio_region_info info;
 	size_t minsz = offsetofend(struct vfio_region_info, offset);
 	int ret;
@@ -208,10 +280,29 @@ static long vgpu_ioctl_region_info(struct vgpu *vgpu, void __user *arg)
 	if (info.argsz < minsz)
 		return -EINVAL;
 	info.cap_offset = 0;
-	ret = vgpu_vfio_region_info(&vgpu->vdev, &info, NULL);
+	ret = vgpu_vfio_region_info(&vgpu->vdev, &info, &caps) ?:
+	      vgpu_region_put_caps(&info, &caps, arg);
 	if (ret)
 		return ret;
 	return copy_to_user(arg, &info, minsz) ? -EFAULT : 0;
+}
+
+static long vgpu_ioctl_query_plane(struct vgpu *vgpu, void __user *arg)
+{
+	size_t minsz = offsetofend(struct vfio_device_gfx_plane_info, region_index);
+	struct vfio_device_gfx_plane_info plane;
+	int ret;
+
+	if (copy_from_user(&plane, arg, minsz))
+		return -EFAULT;
+	if (plane.argsz < minsz)
+		return -EINVAL;
+	mutex_lock(&vgpu->lock);
+	ret = vgpu_display_query_plane(vgpu, &plane);
+	mutex_unlock(&vgpu->lock);
+	if (ret)
+		return ret;
+	return copy_to_user(arg, &plane, minsz) ? -EFAULT : 0;
 }
 
 static long vgpu_ioctl_irq_info(void __user *arg)
@@ -279,6 +370,8 @@ static long vgpu_vfio_ioctl(struct vfio_device *vdev, unsigned int cmd, unsigned
 		return vgpu_ioctl_set_irqs(vgpu, user);
 	case VFIO_DEVICE_RESET:
 		return vgpu_ioctl_reset(vgpu);
+	case VFIO_DEVICE_QUERY_GFX_PLANE:
+		return vgpu_ioctl_query_plane(vgpu, user);
 	default:
 		return -ENOTTY;
 	}

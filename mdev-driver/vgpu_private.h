@@ -26,6 +26,7 @@
 #include <linux/xarray.h>
 
 #include "compat.h"
+#include "model/edid.h"
 #include "model/pci_config.h"
 #include "model/uapi_check.h"
 #include "model/virtio_regs.h"
@@ -66,6 +67,7 @@ struct vgpu_type {
  * struct vgpu_gpu - a registered physical GPU, the mdev parent
  * @dev: the PCI device, or a virtual device of ours (@soft)
  * @vram_promised: sum over its vGPUs
+ * @draining: no vGPU is made, and no VM opens one, until that ends
  * @gone: unbound or unplugged; existing vGPUs were told to go
  * @types, @type_ptrs: must outlive the last reference to any mdev: see gpu.c
  */
@@ -75,6 +77,7 @@ struct vgpu_gpu {
 	struct device *dev;
 	char name[VGPU_GPU_NAME_LEN];
 	bool soft;
+	bool draining;
 	bool gone;
 	u64 vram_bytes;
 	u64 vram_promised;
@@ -119,12 +122,14 @@ struct vgpu_mem {
  * struct vgpu_window - what the engine shows in the host-visible window
  * @ranges: struct vgpu_range by offset, under vgpu->map_lock
  * @blanks: pages shown where nothing is published, by page index: see blank.c
+ * @opens: counts the VMMs that have opened the device; changes also take vgpu->map_lock
  */
 struct vgpu_window {
 	struct rb_root ranges;
 	u32 nranges;
 	u64 published_bytes;
 	struct xarray blanks;
+	u64 opens;
 };
 
 /*
@@ -151,6 +156,22 @@ struct vgpu_engine {
 	bool mm_gone;
 	bool clean;
 	bool used;
+};
+
+/* VFIO's regions behind those of PCI. */
+#define VGPU_REGION_PICTURE	VFIO_PCI_NUM_REGIONS
+#define VGPU_REGION_EDID	(VFIO_PCI_NUM_REGIONS + 1)
+#define VGPU_NUM_REGIONS	(VFIO_PCI_NUM_REGIONS + 2)
+
+/*
+ * struct vgpu_screen - the display of a vGPU that has one; under vgpu->lock
+ * @picture: what engine and VMM map, while a VMM has the device open; changes also take map_lock
+ * @scanout: what of it is shown; no width: nothing
+ */
+struct vgpu_screen {
+	struct file *picture;
+	struct vgpu_scanout scanout;
+	struct vgpu_edid edid;
 };
 
 /* A chain between pop and push. */
@@ -191,7 +212,8 @@ struct vgpu_stats {
  * @leaving: being removed; no VMM opens it from now on
  * @removed: told to go
  * @resetting: resets that wait for the engine
- * @params: under gpus_lock; @window_bytes_open: latched at open
+ * @params: under gpus_lock; @window_bytes_open: latched at open; params.scanouts changes only while closed,
+ *	and under vgpu->lock, too
  */
 struct vgpu {
 	struct vfio_device vdev;
@@ -224,6 +246,7 @@ struct vgpu {
 	struct vgpu_irq irq;
 	struct vgpu_mem mem;
 	struct vgpu_window window;
+	struct vgpu_screen display;
 	struct vgpu_engine engine;
 	struct work_struct lost_work;
 
@@ -255,10 +278,12 @@ void vgpu_gpus_exit(void);
 int vgpu_gpu_add(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs);
 int vgpu_gpu_remove(const char *name);
 int vgpu_gpu_set_types(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs);
+int vgpu_gpu_drain(const char *name, bool on);
 void vgpu_gpus_lock(void);
 void vgpu_gpus_unlock(void);
 int vgpu_gpu_admit(struct vgpu *vgpu);
 void vgpu_gpu_dismiss(struct vgpu *vgpu);
+int vgpu_gpu_check_open(struct vgpu *vgpu);
 int vgpu_gpu_set_vram(struct vgpu *vgpu, u64 bytes);
 u32 vgpu_type_available(const struct vgpu_type *type);
 void vgpu_gpu_put(struct vgpu_gpu *gpu);
@@ -288,12 +313,13 @@ void vgpu_irq_release_all(struct vgpu *vgpu);
 /* device.c: life of the virtual device: registers, reset, loss. Under vgpu->lock unless said. */
 void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t len);
 void vgpu_device_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len);
-void vgpu_device_power_on(struct vgpu *vgpu);
+int vgpu_device_power_on(struct vgpu *vgpu);
 void vgpu_device_reset(struct vgpu *vgpu, bool wait);
 void vgpu_device_lose(struct vgpu *vgpu, const char *reason);
 void vgpu_device_needs_reset(struct vgpu *vgpu);
 void vgpu_device_lost_work(struct work_struct *work);
 void vgpu_device_revoke(struct vgpu *vgpu);
+void vgpu_device_tell(struct vgpu *vgpu);
 
 /* queue.c: requests between guest and engine. Under vgpu->lock. */
 int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop);
@@ -314,11 +340,22 @@ int vgpu_mem_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
 
 /* window.c: the host-visible window */
 void vgpu_window_init(struct vgpu *vgpu);
+void vgpu_window_open(struct vgpu *vgpu);
 int vgpu_window_publish(struct vgpu *vgpu, const struct vgpu_window_range *arg);
 int vgpu_window_unpublish(struct vgpu *vgpu, const struct vgpu_window_range *arg);
 void vgpu_window_unpublish_all(struct vgpu *vgpu);
 void vgpu_window_keep_system_pages(struct vgpu *vgpu);
 int vgpu_window_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
+
+/* display.c: the picture and the monitor. Under vgpu->lock, but for mmap. */
+bool vgpu_display_there(const struct vgpu *vgpu);
+int vgpu_display_open(struct vgpu *vgpu);
+void vgpu_display_close(struct vgpu *vgpu);
+void vgpu_display_off(struct vgpu *vgpu);
+int vgpu_display_set_scanout(struct vgpu *vgpu, const struct vgpu_scanout *scanout);
+int vgpu_display_query_plane(struct vgpu *vgpu, struct vfio_device_gfx_plane_info *plane);
+int vgpu_display_mmap(struct vgpu *vgpu, struct vm_area_struct *vma, bool writable);
+void vgpu_display_write_edid(struct vgpu *vgpu, u64 offset, const void *buf, size_t len);
 
 /* blank.c: pages shown where there is nothing */
 struct page *vgpu_blank_find(struct vgpu *vgpu, u64 offset);

@@ -46,6 +46,7 @@ enum vgpu_range_kind {
  * @pages: of VGPU_RANGE_SHMEM: pinned so far; under map_lock
  * @dead: unpublished; under map_lock
  * @orphan: its engine is gone; what is in @pages is all there will be; under map_lock
+ * @leaving: invalidations that are taking pages out of @pages: none of them may be mapped; under map_lock
  */
 struct vgpu_range {
 	struct kref kref;
@@ -60,6 +61,17 @@ struct vgpu_range {
 	struct mmu_interval_notifier notifier;
 	bool dead;
 	bool orphan;
+	unsigned int leaving;
+};
+
+/*
+ * struct vgpu_view - a VMM's mapping of the window, and what became of it when it was split
+ * @opens: which of the VMMs that have had the device: the next one's window is not for this one to see
+ */
+struct vgpu_view {
+	refcount_t vmas;
+	struct vgpu *vgpu;
+	u64 opens;
 };
 
 /* Pages found for a fault, before they are mapped; @page where they are pinned. */
@@ -177,6 +189,7 @@ static bool vgpu_range_invalidate(struct mmu_interval_notifier *notifier,
 	if (event->event == MMU_NOTIFY_RELEASE)
 		range->orphan = true;
 	zap = !range->orphan || range->kind == VGPU_RANGE_DEVICE;
+	range->leaving += zap;
 	mutex_unlock(&vgpu->map_lock);
 	if (!zap)
 		return true;
@@ -190,9 +203,10 @@ static bool vgpu_range_invalidate(struct mmu_interval_notifier *notifier,
 	vgpu_window_zap(vgpu, range->offset + (start - range->addr), end - start);
 	lockdep_on();
 
-	/* No fault can map them again: it would see the sequence change. */
+	/* No fault has mapped them again: it saw the sequence change, or that they are leaving. */
 	mutex_lock(&vgpu->map_lock);
 	vgpu_range_unpin(range, (start - range->addr) >> PAGE_SHIFT, (end - start) >> PAGE_SHIFT);
+	range->leaving--;
 	mutex_unlock(&vgpu->map_lock);
 	return true;
 }
@@ -335,6 +349,14 @@ out:
 	return ret;
 }
 
+static bool vgpu_view_over(const struct vm_fault *vmf)
+{
+	const struct vgpu_view *view = vmf->vma->vm_private_data;
+
+	lockdep_assert_held(&view->vgpu->map_lock);
+	return view->opens != view->vgpu->window.opens;
+}
+
 static vm_fault_t vgpu_window_insert(struct vm_fault *vmf, u64 offset, unsigned long pfn)
 {
 	unsigned long addr = vmf->vma->vm_start + offset -
@@ -358,8 +380,8 @@ static bool vgpu_window_insert_blank(struct vgpu *vgpu, struct vm_fault *vmf, u6
 }
 
 /*
- * Maps what was found. -EAGAIN: the engine's memory has changed meanwhile. -ENODATA: there is nothing,
- * and a blank page is needed.
+ * Maps what was found. -EAGAIN: the engine's memory, or the VMM that has the device, has changed
+ * meanwhile. -ENODATA: there is nothing, and a blank page is needed.
  */
 static int vgpu_batch_map(struct vgpu_range *range, struct vgpu_batch *batch, struct vm_fault *vmf,
 			  u64 offset, unsigned long seq, vm_fault_t *result)
@@ -368,7 +390,7 @@ static int vgpu_batch_map(struct vgpu_range *range, struct vgpu_batch *batch, st
 	unsigned int i;
 
 	mutex_lock(&vgpu->map_lock);
-	if (range->dead || mmu_interval_read_retry(&range->notifier, seq)) {
+	if (range->dead || mmu_interval_read_retry(&range->notifier, seq) || vgpu_view_over(vmf)) {
 		mutex_unlock(&vgpu->map_lock);
 		return -EAGAIN;
 	}
@@ -419,7 +441,7 @@ static int vgpu_range_fault(struct vgpu_range *range, struct vm_fault *vmf, u64 
 
 /*
  * Where no lookup is needed: the page is known, nothing is published, or its engine is gone. -EAGAIN: look it
- * up, with a reference to @range.
+ * up, with a reference to @range. -ESTALE: the mapping is of a VMM that had the device earlier.
  */
 static int vgpu_window_fault_known(struct vgpu *vgpu, struct vm_fault *vmf, u64 offset,
 				   struct vgpu_range **found, vm_fault_t *result)
@@ -430,8 +452,13 @@ static int vgpu_window_fault_known(struct vgpu *vgpu, struct vm_fault *vmf, u64 
 
 	mutex_lock(&vgpu->map_lock);
 	vgpu->stats.window_faults++;
+	if (vgpu_view_over(vmf)) {
+		mutex_unlock(&vgpu->map_lock);
+		return -ESTALE;
+	}
 	range = vgpu_range_find(vgpu, offset);
-	if (range && range->pages)
+	/* A guest that polls its ring faults between the zap and the unpinning: it must not get that page again. */
+	if (range && range->pages && !range->leaving)
 		page = range->pages[(offset - range->offset) >> PAGE_SHIFT];
 	if (page) {
 		*result = vgpu_window_insert(vmf, offset, page_to_pfn(page));
@@ -448,7 +475,8 @@ static int vgpu_window_fault_known(struct vgpu *vgpu, struct vm_fault *vmf, u64 
 
 static vm_fault_t vgpu_window_fault(struct vm_fault *vmf)
 {
-	struct vgpu *vgpu = vmf->vma->vm_private_data;
+	struct vgpu_view *view = vmf->vma->vm_private_data;
+	struct vgpu *vgpu = view->vgpu;
 	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
 	vm_fault_t result = VM_FAULT_SIGBUS;
 	int ret = -EAGAIN;
@@ -470,16 +498,19 @@ static vm_fault_t vgpu_window_fault(struct vm_fault *vmf)
 
 static void vgpu_window_vma_open(struct vm_area_struct *vma)
 {
-	struct vgpu *vgpu = vma->vm_private_data;
+	struct vgpu_view *view = vma->vm_private_data;
 
-	get_device(&vgpu->vdev.device);
+	refcount_inc(&view->vmas);
 }
 
 static void vgpu_window_vma_close(struct vm_area_struct *vma)
 {
-	struct vgpu *vgpu = vma->vm_private_data;
+	struct vgpu_view *view = vma->vm_private_data;
 
-	vfio_put_device(&vgpu->vdev);
+	if (!refcount_dec_and_test(&view->vmas))
+		return;
+	vfio_put_device(&view->vgpu->vdev);
+	kfree(view);
 }
 
 static const struct vm_operations_struct vgpu_window_vm_ops = {
@@ -493,17 +524,24 @@ int vgpu_window_mmap(struct vgpu *vgpu, struct vm_area_struct *vma)
 {
 	u64 start = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	u64 size = vma->vm_end - vma->vm_start;
+	struct vgpu_view *view;
 
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	if (start >= vgpu->window_bytes_open || size > vgpu->window_bytes_open - start)
 		return -EINVAL;
+	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
+	if (!view)
+		return -ENOMEM;
+	refcount_set(&view->vmas, 1);
+	view->vgpu = vgpu;
+	view->opens = READ_ONCE(vgpu->window.opens);
+	get_device(&vgpu->vdev.device);
 
 	vma_set_file(vma, vgpu->window_file);
 	vgpu_vm_flags_set(vma, VM_IO | VM_MIXEDMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY);
-	vma->vm_private_data = vgpu;
+	vma->vm_private_data = view;
 	vma->vm_ops = &vgpu_window_vm_ops;
-	vgpu_window_vma_open(vma);
 	return 0;
 }
 
@@ -613,6 +651,21 @@ void vgpu_window_unpublish_all(struct vgpu *vgpu)
 	lockdep_assert_held(&vgpu->lock);
 	while ((node = rb_first(&vgpu->window.ranges)))
 		vgpu_range_remove(rb_entry(node, struct vgpu_range, node));
+	if (vgpu->window_bytes_open)
+		vgpu_blank_drop(vgpu, 0, vgpu->window_bytes_open);
+}
+
+/*
+ * For the next VMM. A mapping outlives VFIO's descriptors, so an earlier one may still have one: it sees what it has
+ * seen until now no more, and gets SIGBUS.
+ */
+void vgpu_window_open(struct vgpu *vgpu)
+{
+	lockdep_assert_held(&vgpu->lock);
+	mutex_lock(&vgpu->map_lock);
+	WRITE_ONCE(vgpu->window.opens, vgpu->window.opens + 1);
+	mutex_unlock(&vgpu->map_lock);
+	/* Blank pages that it has made since it was closed. */
 	if (vgpu->window_bytes_open)
 		vgpu_blank_drop(vgpu, 0, vgpu->window_bytes_open);
 }

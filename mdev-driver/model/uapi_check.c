@@ -101,7 +101,8 @@ static int vgpu_check_type(const struct vgpu_type_desc *desc)
 	if (!desc->weight || desc->weight > 10000 || !desc->cap || desc->cap > 100 ||
 	    desc->priority > 15)
 		return -EINVAL;
-	if (desc->scanouts || !vgpu_all_zero(desc->reserved, sizeof(desc->reserved)))
+	if (desc->scanouts > VGPU_MAX_SCANOUTS ||
+	    !vgpu_all_zero(desc->reserved, sizeof(desc->reserved)))
 		return -EINVAL;
 	return 0;
 }
@@ -123,6 +124,14 @@ int vgpu_check_gpu(const struct vgpu_control_gpu *arg)
 int vgpu_check_remove(const struct vgpu_control_remove *arg)
 {
 	if (arg->argsz < sizeof(*arg) || arg->flags ||
+	    vgpu_text_len(arg->gpu, sizeof(arg->gpu)) == sizeof(arg->gpu))
+		return -EINVAL;
+	return 0;
+}
+
+int vgpu_check_drain(const struct vgpu_control_drain *arg)
+{
+	if (arg->argsz < sizeof(*arg) || arg->flags & ~VGPU_DRAIN_ON ||
 	    vgpu_text_len(arg->gpu, sizeof(arg->gpu)) == sizeof(arg->gpu))
 		return -EINVAL;
 	return 0;
@@ -163,6 +172,25 @@ int vgpu_check_mem_entries(const struct vgpu_mem_entry *entries, u32 n, u64 *pag
 			return -ENOMEM;
 	}
 	*pages = sum;
+	return 0;
+}
+
+/* DRM_FORMAT_XRGB8888, whose header not every builder of the model has. */
+#define VGPU_FORMAT_XRGB8888	0x34325258
+
+int vgpu_check_scanout(const struct vgpu_scanout *scanout)
+{
+	if (scanout->argsz < sizeof(*scanout) || scanout->flags ||
+	    !vgpu_all_zero(scanout->reserved, sizeof(scanout->reserved)))
+		return -EINVAL;
+	if (!scanout->width)
+		return scanout->height || scanout->stride || scanout->drm_format ? -EINVAL : 0;
+	if (scanout->width > VGPU_PICTURE_MAX_WIDTH || !scanout->height ||
+	    scanout->height > VGPU_PICTURE_MAX_HEIGHT)
+		return -EINVAL;
+	/* VMMs notice a new size, but not a new stride of the same size: so there is one for each. */
+	if (scanout->stride != 4 * scanout->width || scanout->drm_format != VGPU_FORMAT_XRGB8888)
+		return -EINVAL;
 	return 0;
 }
 

@@ -23,11 +23,15 @@ bool vgpu_text_ok(const char *text, size_t size);
 /* Everything but @arg->types, which is a pointer. */
 int vgpu_check_gpu(const struct vgpu_control_gpu *arg);
 int vgpu_check_remove(const struct vgpu_control_remove *arg);
+int vgpu_check_drain(const struct vgpu_control_drain *arg);
 /* @n: elements of @descs, within what vgpu_check_gpu() allows. */
 int vgpu_check_types(const struct vgpu_type_desc *descs, u32 n);
 
 /* @pages: their sum, at most VGPU_MEM_MAX_PAGES (ENOMEM). */
 int vgpu_check_mem_entries(const struct vgpu_mem_entry *entries, u32 n, u64 *pages);
+
+/* All but the epoch. A picture that passes lies within VGPU_PICTURE_SIZE. */
+int vgpu_check_scanout(const struct vgpu_scanout *scanout);
 
 /* @window: bytes of the window; @task_size: end of the engine's addresses. */
 int vgpu_check_window_range(const struct vgpu_window_range *range, u64 window, u64 task_size);

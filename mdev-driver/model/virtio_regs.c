@@ -356,6 +356,12 @@ bool vgpu_regs_needs_reset(struct vgpu_regs *regs)
 	return first && vgpu_regs_driver_ok(regs);
 }
 
+bool vgpu_regs_display_changed(struct vgpu_regs *regs)
+{
+	regs->events_read |= VIRTIO_GPU_EVENT_DISPLAY;
+	return vgpu_regs_driver_ok(regs);
+}
+
 void vgpu_regs_raise(struct vgpu_regs *regs, bool config)
 {
 	regs->isr |= config ? ISR_CONFIG : ISR_QUEUE;

@@ -85,6 +85,9 @@ bool vgpu_regs_driver_ok(const struct vgpu_regs *regs);
 /* Sets DEVICE_NEEDS_RESET; true where the guest is to get a configuration interrupt for it. */
 bool vgpu_regs_needs_reset(struct vgpu_regs *regs);
 
+/* Sets VIRTIO_GPU_EVENT_DISPLAY; true as above. */
+bool vgpu_regs_display_changed(struct vgpu_regs *regs);
+
 /* Notes a queue interrupt or configuration change in the ISR. */
 void vgpu_regs_raise(struct vgpu_regs *regs, bool config);
 

@@ -23,9 +23,12 @@ static int fail(const Session *session, const GError *error)
 static void log_plan(const Session *session, const Plan *plan, const char *done)
 {
     g_autofree char *vram = size_format(plan->vram_bytes);
+    g_autofree char *capacity = size_format(plan->capacity_bytes);
 
-    fprintf(session->log, "GPU %s: %s: %u types on %s of memory (from %s)\n", plan->gpu, done,
-            plan->ntypes, vram, plan->vram_source);
+    fprintf(session->log, "GPU %s: %s: %u types on %s of memory (from %s)%s%s\n", plan->gpu, done,
+            plan->ntypes, vram, plan->vram_source,
+            plan->capacity_bytes != plan->vram_bytes ? ", of which may be promised: " : "",
+            plan->capacity_bytes != plan->vram_bytes ? capacity : "");
     for (guint i = 0; i < plan->left_out->len; i++)
         fprintf(session->log, "GPU %s: %s\n", plan->gpu,
                 (const char *)g_ptr_array_index(plan->left_out, i));
@@ -34,7 +37,7 @@ static void log_plan(const Session *session, const Plan *plan, const char *done)
 /* Whether @entry is one that the command is for; the others are left alone. */
 static gboolean selected(const Session *session, const GpuEntry *entry)
 {
-    return entry->shared && (!session->gpu || g_str_equal(session->gpu, entry->name));
+    return entry->mode == GPU_MODE_SHARED && (!session->gpu || g_str_equal(session->gpu, entry->name));
 }
 
 /*
@@ -144,12 +147,14 @@ static int run_update(const Session *session)
     return foreach_plan(session, update_plan);
 }
 
-static int remove_gpu(const Session *session, int fd, const char *gpu)
+typedef gboolean (*GpuFunc)(int fd, const char *root, const char *gpu, GError **error);
+
+static int do_gpu(const Session *session, int fd, const char *gpu, GpuFunc func, const char *done)
 {
     g_autoptr(GError) error = NULL;
 
-    if (control_remove(fd, session->root, gpu, &error)) {
-        fprintf(session->log, "GPU %s: removed\n", gpu);
+    if (func(fd, session->root, gpu, &error)) {
+        fprintf(session->log, "GPU %s: %s\n", gpu, done);
         return 0;
     }
     /* Where all are meant, the kernel's list has other drivers' mdev parents too. */
@@ -159,7 +164,7 @@ static int remove_gpu(const Session *session, int fd, const char *gpu)
 }
 
 /* Goes by what the kernel has, not by files, so that it works with broken files too. */
-static int run_remove(const Session *session)
+static int foreach_gpu(const Session *session, GpuFunc func, const char *done)
 {
     g_auto(GStrv) gpus = mdev_gpus(session->root);
     g_autoptr(GError) error = NULL;
@@ -169,14 +174,42 @@ static int run_remove(const Session *session)
     if (fd < 0)
         return fail(session, error);
     if (session->gpu)
-        result = remove_gpu(session, fd, session->gpu);
+        result = do_gpu(session, fd, session->gpu, func, done);
     for (guint i = 0; !session->gpu && gpus[i]; i++) {
-        int code = remove_gpu(session, fd, gpus[i]);
+        int code = do_gpu(session, fd, gpus[i], func, done);
 
         result = result ? result : code;
     }
     close(fd);
     return result;
+}
+
+static int run_remove(const Session *session)
+{
+    return foreach_gpu(session, control_remove, "removed");
+}
+
+static gboolean drain(int fd, const char *root, const char *gpu, GError **error)
+{
+    (void)root;
+    return control_drain(fd, gpu, TRUE, error);
+}
+
+static int run_drain(const Session *session)
+{
+    return foreach_gpu(session, drain,
+                       "drained: no new vGPU is made, and no VM opens one; VMs that have one go on");
+}
+
+static gboolean resume(int fd, const char *root, const char *gpu, GError **error)
+{
+    (void)root;
+    return control_drain(fd, gpu, FALSE, error);
+}
+
+static int run_resume(const Session *session)
+{
+    return foreach_gpu(session, resume, "no longer drained");
 }
 
 static void print_plan(const Session *session, const Plan *plan)
@@ -191,7 +224,7 @@ static void print_plan(const Session *session, const Plan *plan)
         const struct vgpu_type_desc *type = &plan->types[i];
         g_autofree char *size = size_format(type->vram_bytes);
         g_autofree char *window = size_format(type->window_bytes);
-        guint64 most = plan->vram_bytes / type->vram_bytes;
+        guint64 most = plan->capacity_bytes / type->vram_bytes;
 
         if (type->max_instances)
             most = MIN(most, type->max_instances);
@@ -244,6 +277,8 @@ static const Command commands[] = {
     { "add", "register GPUs that gpus.conf shares", TRUE, run_add },
     { "remove", "unregister GPUs without vGPUs", TRUE, run_remove },
     { "update", "bring memory and types of registered GPUs up to date", TRUE, run_update },
+    { "drain", "let GPUs run empty: no new vGPU, and no VM opens one", TRUE, run_drain },
+    { "resume", "end that", TRUE, run_resume },
     { "check", "read the files, say what they come to, change nothing", FALSE, run_check },
     { "list", "registered GPUs, their types and what is free", FALSE, run_list },
 };

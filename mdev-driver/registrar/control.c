@@ -73,29 +73,23 @@ static void set_busy(GError **error, const char *root, const char *gpu, const ch
                 gpu, what, *names ? names : "(they were leaving just now, try again)");
 }
 
-/* A parent already: of another driver, or still of ours, from before its driver was unbound. */
-static void set_parent_already(GError **error, const char *root, const char *gpu)
+/* mdev's core takes the one that it waits for out of sysfs: it can't be named here, the others can. */
+static void set_left_over(GError **error, const char *root, const char *gpu)
 {
     g_auto(GStrv) uuids = mdev_left_over(root, gpu);
     g_autofree char *names = g_strjoinv(" ", uuids);
 
-    if (*names)
-        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
-                    "GPU %s: it has vGPUs from before: %s; where they are ours, its driver was "
-                    "unbound while VMs held them: detach them and try again; another driver's "
-                    "(Intel GVT-g, NVIDIA vGPU) has to be turned off first",
-                    gpu, names);
-    else
-        set_refused(error, gpu,
-                    "another driver offers mediated devices on it (Intel GVT-g, NVIDIA vGPU); "
-                    "turn that off first");
+    g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
+                "GPU %s: it has vGPUs from before%s%s; its driver was unbound while VMs held them: detach "
+                "them and try again (the kernel log names the one that is waited for: dmesg)",
+                gpu, *names ? ": " : "", names);
 }
 
 static struct vgpu_control_gpu make_argument(const Plan *plan)
 {
     struct vgpu_control_gpu argument = {
         .argsz = sizeof(argument),
-        .vram_bytes = plan->vram_bytes,
+        .vram_bytes = plan->capacity_bytes,
         .ntypes = plan->ntypes,
         .type_size = sizeof(plan->types[0]),
         .types = (guint64)(guintptr)plan->types,
@@ -117,7 +111,12 @@ gboolean control_add(int fd, const char *root, const Plan *plan, gboolean *exist
         *existed = TRUE;
         return TRUE;
     case EBUSY:
-        set_parent_already(error, root, plan->gpu);
+        set_refused(error, plan->gpu,
+                    "another driver offers mediated devices on it (Intel GVT-g, NVIDIA vGPU); "
+                    "turn that off first");
+        return FALSE;
+    case EAGAIN:
+        set_left_over(error, root, plan->gpu);
         return FALSE;
     case ENODEV:
         set_refused(error, plan->gpu, "the device has just gone");
@@ -171,6 +170,29 @@ gboolean control_remove(int fd, const char *root, const char *gpu, GError **erro
         return FALSE;
     case ENODEV:
         set_not_registered(error, gpu);
+        return FALSE;
+    default:
+        set_common_error(error, gpu, errno);
+        return FALSE;
+    }
+}
+
+gboolean control_drain(int fd, const char *gpu, gboolean on, GError **error)
+{
+    struct vgpu_control_drain argument = { .argsz = sizeof(argument) };
+
+    argument.flags = on ? VGPU_DRAIN_ON : 0;
+    g_strlcpy(argument.gpu, gpu, sizeof(argument.gpu));
+    if (!control_call(fd, VGPU_CONTROL_DRAIN_GPU, &argument))
+        return TRUE;
+    switch (errno) {
+    case ENODEV:
+        set_not_registered(error, gpu);
+        return FALSE;
+    case ENOTTY:
+        set_refused(error, gpu,
+                    "/dev/vgpu-control belongs to a driver that is too old to drain a GPU; install "
+                    "the one of this version");
         return FALSE;
     default:
         set_common_error(error, gpu, errno);

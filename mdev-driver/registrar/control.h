@@ -25,6 +25,12 @@ gboolean control_update(int fd, const char *root, const Plan *plan, GError **err
 /* REGISTRAR_ERROR_ABSENT: not registered. */
 gboolean control_remove(int fd, const char *root, const char *gpu, GError **error);
 
+/*
+ * While a GPU is drained nobody can make a vGPU on it, and no VM can open one that it has. Doing it twice is no
+ * error. REGISTRAR_ERROR_ABSENT: not registered.
+ */
+gboolean control_drain(int fd, const char *gpu, gboolean on, GError **error);
+
 /* The system call itself: 0, or -1 with errno. Unit tests bring their own. */
 int control_call(int fd, unsigned long request, void *argument);
 

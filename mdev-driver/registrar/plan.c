@@ -4,6 +4,7 @@
 #include "error.h"
 #include "hardware.h"
 #include "types.h"
+#include "units.h"
 
 void plan_free(Plan *plan)
 {
@@ -24,6 +25,7 @@ static void fill_desc(struct vgpu_type_desc *desc, const GpuType *type, guint64 
     desc->cap = type->cap;
     desc->priority = type->priority;
     desc->max_instances = type->max_instances;
+    desc->scanouts = type->display;
 }
 
 static void leave_out(Plan *plan, const GpuType *type, guint64 vram_bytes)
@@ -84,6 +86,8 @@ Plan *plan_new(const char *root, const GpuEntry *entry, const GPtrArray *types, 
                               &plan->vram_source, error)) {
         return NULL;
     }
+    plan->capacity_bytes =
+        (guint64)((gdouble)plan->vram_bytes * entry->overcommit) / MIB * MIB;
     if (!add_types(plan, hardware ? hardware->ids : NULL, types, error))
         return NULL;
     return g_steal_pointer(&plan);

@@ -14,6 +14,7 @@
  * Plan - one GPU
  * @driver: of the GPU's bound driver; NULL with a soft GPU
  * @vram_source: where the number came from
+ * @capacity_bytes: what may be promised of @vram_bytes, overcommitment included
  * @left_out: sentences on types that don't fit this GPU; of char *
  */
 typedef struct {
@@ -21,6 +22,7 @@ typedef struct {
     char *driver;
     guint64 vram_bytes;
     char *vram_source;
+    guint64 capacity_bytes;
     guint ntypes;
     struct vgpu_type_desc types[VGPU_MAX_TYPES];
     GPtrArray *left_out;

@@ -24,12 +24,12 @@ check-registrar: $(REGISTRAR_OUT)/test-registrar
 
 $(REGISTRAR_OUT)/%.o: $(REGISTRAR_SRC)/%.c $(REGISTRAR_HEADERS)
 	@mkdir -p $(@D)
-	$(CC) $(REGISTRAR_CFLAGS) $(REGISTRAR_GLIB_CFLAGS) -DVGPU_VERSION='"$(VERSION)"' \
+	$(CC) $(REGISTRAR_CFLAGS) $(HARDEN_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(REGISTRAR_GLIB_CFLAGS) -DVGPU_VERSION='"$(VERSION)"' \
 		-c -o $@ $<
 
 $(REGISTRAR_OUT)/vgpu-registrar: $(patsubst %,$(REGISTRAR_OUT)/%.o, \
 		$(REGISTRAR_PARTS) control-call main)
-	$(CC) $(LDFLAGS) -o $@ $^ $(REGISTRAR_GLIB_LIBS)
+	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $^ $(REGISTRAR_GLIB_LIBS)
 
 # The tests have control_call() of their own and are built with the sanitizers throughout.
 $(REGISTRAR_OUT)/test-registrar: $(wildcard $(REGISTRAR_TESTS)/*.[ch] tests/unit/file_tree.[ch]) \
@@ -41,9 +41,9 @@ $(REGISTRAR_OUT)/test-registrar: $(wildcard $(REGISTRAR_TESTS)/*.[ch] tests/unit
 install-registrar: $(REGISTRAR_OUT)/vgpu-registrar
 	install -d -m 0755 $(DESTDIR)/etc/vgpu/types.d
 	install -D -m 0755 $< $(DESTDIR)$(PREFIX)/sbin/vgpu-registrar
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system \
-		$(REGISTRAR_SRC)/vgpu-registrar.service $(REGISTRAR_SRC)/vgpu-registrar@.service
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/udev/rules.d $(REGISTRAR_SRC)/70-vgpu-registrar.rules
+	$(call install_unit,$(REGISTRAR_SRC)/vgpu-registrar.service $(REGISTRAR_SRC)/vgpu-registrar@.service,\
+		$(PREFIX)/lib/systemd/system)
+	$(call install_unit,$(REGISTRAR_SRC)/70-vgpu-registrar.rules,$(PREFIX)/lib/udev/rules.d)
 	install -D -m 0644 $(REGISTRAR_SRC)/modules-load.conf \
 		$(DESTDIR)$(PREFIX)/lib/modules-load.d/mdev-vgpu.conf
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/vgpu/types.d mdev-driver/types.d/*.conf

@@ -15,16 +15,22 @@
 #define MAX_WEIGHT 10000
 #define MAX_CAP 100
 #define MAX_PRIORITY 15
+#define MAX_COMPUTE 100
+#define INFINITY_WORD "infinity"
 
-static const char *const type_dirs[] = { "/etc/vgpu/types.d", "/usr/lib/vgpu/types.d", NULL };
+static const char *const type_dirs[] = { "/etc/vgpu/types.d", "/usr/local/lib/vgpu/types.d",
+                                         "/usr/lib/vgpu/types.d", NULL };
 static const char *const type_keys[] = { "description", "vram", "window", "weight", "cap",
-                                         "priority", "max-instances", "gpu", NULL };
+                                         "priority", "max-instances", "gpu", "class", "compute",
+                                         "oversubscribe", "cpu", "memory", "display", NULL };
+static const char *const classes[] = { "guaranteed", "burstable", "best-effort", NULL };
 
 static void type_free(GpuType *type)
 {
     g_free(type->name);
     g_free(type->description);
     g_free(type->file);
+    g_free(type->class);
     g_strfreev(type->gpus);
     g_free(type);
 }
@@ -91,6 +97,23 @@ static gboolean read_vram(const ConfGroup *group, GpuType *type, GError **error)
     return FALSE;
 }
 
+/* Without a word of it: nothing. */
+static gboolean read_oversubscribe(const ConfGroup *group, GpuType *type, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *text = conf_string(group, "oversubscribe", &cause);
+
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (!text || g_str_equal(text, "0") || amount_parse(text, &type->oversubscribe))
+        return TRUE;
+    conf_bad_value(group, "oversubscribe", text,
+                   SIZE_RULE ", or a part of vram from 1/1024 to 1/1, such as 1/4, or 0", error);
+    return FALSE;
+}
+
 static gboolean read_window(const ConfGroup *group, GpuType *type, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -140,6 +163,58 @@ static gboolean read_gpus(const ConfGroup *group, GpuType *type, GError **error)
     return FALSE;
 }
 
+/* How firm the promise is; the host agent's affair, the driver knows nothing of it. */
+static gboolean read_class(const ConfGroup *group, GpuType *type, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+
+    type->class = conf_string(group, "class", &cause);
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (!type->class)
+        type->class = g_strdup(classes[0]);
+    if (g_strv_contains(classes, type->class))
+        return TRUE;
+    conf_bad_value(group, "class", type->class, "guaranteed, burstable or best-effort", error);
+    return FALSE;
+}
+
+/* Of the engine's processes; the host agent's affair. */
+static gboolean read_cpu(const ConfGroup *group, GpuType *type, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *text = conf_string(group, "cpu", &cause);
+
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (!text || cpu_parse(text, &type->cpu))
+        return TRUE;
+    conf_bad_value(group, "cpu", text, CPU_RULE, error);
+    return FALSE;
+}
+
+/* The same. */
+static gboolean read_memory(const ConfGroup *group, GpuType *type, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *text = conf_string(group, "memory", &cause);
+
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (text && g_str_equal(text, INFINITY_WORD))
+        type->memory = TYPE_MEMORY_INFINITY;
+    if (!text || type->memory || size_parse(text, &type->memory))
+        return TRUE;
+    conf_bad_value(group, "memory", text, SIZE_RULE ", or " INFINITY_WORD, error);
+    return FALSE;
+}
+
 static gboolean read_type(const ConfGroup *group, GpuType *type, GError **error)
 {
     if (!name_valid(group->name)) {
@@ -156,7 +231,12 @@ static gboolean read_type(const ConfGroup *group, GpuType *type, GError **error)
            conf_number(group, "weight", 1, MAX_WEIGHT, 100, &type->weight, error) &&
            conf_number(group, "cap", 1, MAX_CAP, 100, &type->cap, error) &&
            conf_number(group, "priority", 0, MAX_PRIORITY, 0, &type->priority, error) &&
-           conf_number(group, "max-instances", 0, G_MAXINT, 0, &type->max_instances, error);
+           conf_number(group, "display", 0, VGPU_MAX_SCANOUTS, 0, &type->display, error) &&
+           conf_number(group, "max-instances", 0, G_MAXINT, 0, &type->max_instances, error) &&
+           read_class(group, type, error) &&
+           conf_number(group, "compute", 1, MAX_COMPUTE, 0, &type->compute, error) &&
+           read_oversubscribe(group, type, error) && read_cpu(group, type, error) &&
+           read_memory(group, type, error);
 }
 
 static gboolean add_type(const ConfGroup *group, gpointer data, GError **error)

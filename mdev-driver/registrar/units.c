@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define MAX_DENOMINATOR 1024
+#define MAX_CPU         100000
 
 /* The digits at the start of @text; FALSE where there are none, or too many. */
 static gboolean parse_digits(const char *text, guint64 *value, const char **end)
@@ -60,6 +61,19 @@ gboolean amount_parse(const char *text, Amount *amount)
         return FALSE;
     amount->numerator = (guint)numerator;
     amount->denominator = (guint)denominator;
+    return TRUE;
+}
+
+gboolean cpu_parse(const char *text, guint *percent)
+{
+    const char *end;
+    guint64 value;
+
+    if (!parse_digits(text, &value, &end) || !g_str_equal(end, "%"))
+        return FALSE;
+    if (value < 1 || value > MAX_CPU)
+        return FALSE;
+    *percent = (guint)value;
     return TRUE;
 }
 

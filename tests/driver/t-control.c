@@ -159,7 +159,7 @@ static void spoil_priority(struct vgpu_type_desc *t)
 }
 static void spoil_scanouts(struct vgpu_type_desc *t)
 {
-    t->scanouts = 1;
+    t->scanouts = 2;
 }
 static void spoil_reserved(struct vgpu_type_desc *t)
 {

@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +23,8 @@
 #define BLOB_SIZE (4 * PAGE_BYTES)
 #define SEED      4711
 #define RANDOMS   400
+/* The engine's limit of contexts. */
+#define MOST_CONTEXTS 128
 
 typedef struct {
     Testbed *tb;
@@ -330,6 +334,26 @@ static void test_contexts(void)
     victim_free(&v);
 }
 
+/* All the contexts that a guest can have, each with a worker, and a reset in the midst of them. */
+static void test_reset_with_contexts(void)
+{
+    Victim v = victim_new(testbed_new(TESTBED_AT_VGPU));
+    unsigned made = 0;
+    gint64 begin;
+
+    for (uint32_t id = 1; id <= MOST_CONTEXTS; id++) {
+        struct virtio_gpu_ctx_create ctx = ctx_create(id);
+
+        made += accepted(command(&v, &ctx, sizeof(ctx)));
+    }
+    g_assert_cmpuint(made, ==, MOST_CONTEXTS);
+    begin = g_get_monotonic_time();
+    assert_clean(&v);
+    g_test_message("%u contexts were gone after %" G_GINT64_FORMAT " ms", made,
+                   (g_get_monotonic_time() - begin) / 1000);
+    victim_free(&v);
+}
+
 /* A ring full of fences; the guest does not look, resets, and starts anew. */
 static void test_fences(void)
 {
@@ -355,6 +379,14 @@ static void test_fences(void)
 }
 
 /* Anything, in any order, with resets in between. */
+static Testbed *display_vgpu(void)
+{
+    Testbed *tb = testbed_new(TESTBED_AT_VGPU);
+
+    assert_ok(mdev_attr_set(tb->uuid, "vgpu/display", "1"));
+    return tb;
+}
+
 static void test_random(void)
 {
     static const uint32_t types[] = {
@@ -373,9 +405,15 @@ static void test_random(void)
         VIRTIO_GPU_CMD_SUBMIT_3D,
         VIRTIO_GPU_CMD_RESOURCE_MAP_BLOB,
         VIRTIO_GPU_CMD_RESOURCE_UNMAP_BLOB,
+        VIRTIO_GPU_CMD_GET_DISPLAY_INFO,
+        VIRTIO_GPU_CMD_GET_EDID,
+        VIRTIO_GPU_CMD_TRANSFER_TO_HOST_2D,
+        VIRTIO_GPU_CMD_SET_SCANOUT,
+        VIRTIO_GPU_CMD_SET_SCANOUT_BLOB,
+        VIRTIO_GPU_CMD_RESOURCE_FLUSH,
         0xdead,
     };
-    Victim v = victim_new(testbed_new(TESTBED_AT_VGPU));
+    Victim v = victim_new(display_vgpu());
     Victim other = victim_new(testbed_new_on(TESTBED_GPU, TESTBED_TYPE, TESTBED_AT_VGPU));
     g_autoptr(GRand) rand = g_rand_new_with_seed(SEED);
 
@@ -406,6 +444,74 @@ static void test_random(void)
     victim_free(&v);
 }
 
+#define WIDTH  320u
+#define HEIGHT 200u
+
+/* From a guest's buffer to what a VMM sees: what the driver's own fake engine can't show. */
+static void test_picture(void)
+{
+    Testbed *tb = display_vgpu();
+    struct virtio_gpu_ctrl_hdr info = {.type = VIRTIO_GPU_CMD_GET_DISPLAY_INFO};
+    struct virtio_gpu_cmd_get_edid edid = {.hdr.type = VIRTIO_GPU_CMD_GET_EDID};
+    struct virtio_gpu_resource_create_2d create = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_2D,
+                                                   .resource_id = 1,
+                                                   .format = VIRTIO_GPU_FORMAT_B8G8R8X8_UNORM,
+                                                   .width = WIDTH,
+                                                   .height = HEIGHT};
+    struct {
+        struct virtio_gpu_resource_attach_backing cmd;
+        struct virtio_gpu_mem_entry entry;
+    } attach = {.cmd = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_ATTACH_BACKING,
+                        .resource_id = 1,
+                        .nr_entries = 1}};
+    struct virtio_gpu_rect all = {.width = WIDTH, .height = HEIGHT};
+    struct virtio_gpu_transfer_to_host_2d transfer = {
+        .hdr.type = VIRTIO_GPU_CMD_TRANSFER_TO_HOST_2D, .r = all, .resource_id = 1};
+    struct virtio_gpu_set_scanout show = {
+        .hdr.type = VIRTIO_GPU_CMD_SET_SCANOUT, .r = all, .resource_id = 1};
+    struct virtio_gpu_resource_flush flush = {
+        .hdr.type = VIRTIO_GPU_CMD_RESOURCE_FLUSH, .r = all, .resource_id = 1};
+    struct vfio_device_gfx_plane_info plane = {.argsz = sizeof(plane),
+                                               .flags = VFIO_GFX_PLANE_TYPE_REGION};
+    struct vfio_region_info region = {.argsz = sizeof(region)};
+    const volatile uint32_t *seen;
+    uint32_t *pixels;
+    uint64_t iova;
+    Victim v = victim_new(tb);
+
+    assert_accepted(&v, info);
+    assert_accepted(&v, edid);
+    pixels = guest_alloc(&tb->guest, 64 * PAGE_BYTES, PAGE_BYTES, &iova);
+    for (uint32_t i = 0; i < WIDTH * HEIGHT; i++)
+        pixels[i] = i * 3;
+    attach.entry = (struct virtio_gpu_mem_entry){.addr = iova, .length = 64 * PAGE_BYTES};
+    assert_accepted(&v, create);
+    assert_accepted(&v, attach);
+    assert_accepted(&v, transfer);
+    assert_accepted(&v, show);
+    assert_accepted(&v, flush);
+
+    g_assert_cmpint(ioctl(tb->dev.fd, VFIO_DEVICE_QUERY_GFX_PLANE, &plane), ==, 0);
+    g_assert_cmpuint(plane.width, ==, WIDTH);
+    g_assert_cmpuint(plane.height, ==, HEIGHT);
+    region.index = plane.region_index;
+    g_assert_cmpint(ioctl(tb->dev.fd, VFIO_DEVICE_GET_REGION_INFO, &region), ==, 0);
+    seen = mmap(NULL, plane.size, PROT_READ, MAP_SHARED, tb->dev.fd, (off_t)region.offset);
+    g_assert_true(seen != MAP_FAILED);
+    for (uint32_t y = 0; y < HEIGHT; y++)
+        for (uint32_t x = 0; x < WIDTH; x++)
+            g_assert_cmphex(seen[y * plane.stride / 4 + x] & 0xffffff, ==, (y * WIDTH + x) * 3);
+
+    start_over(&v);
+    plane.flags = VFIO_GFX_PLANE_TYPE_REGION;
+    g_assert_cmpint(ioctl(tb->dev.fd, VFIO_DEVICE_QUERY_GFX_PLANE, &plane), ==, 0);
+    g_assert_cmphex(plane.drm_format, ==, 0);
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
+    assert_works(&v);
+    munmap((void *)seen, WIDTH * HEIGHT * 4);
+    victim_free(&v);
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
@@ -413,7 +519,9 @@ int main(int argc, char **argv)
     driver_test_add_limit("/real-engine/ids", test_ids, 300);
     driver_test_add_limit("/real-engine/blobs", test_blobs, 300);
     driver_test_add_limit("/real-engine/contexts", test_contexts, 900);
+    driver_test_add_limit("/real-engine/reset-with-contexts", test_reset_with_contexts, 900);
     driver_test_add_limit("/real-engine/fences", test_fences, 300);
+    driver_test_add_limit("/real-engine/picture", test_picture, 300);
     driver_test_add_limit("/real-engine/random", test_random, 600);
     return driver_test_run();
 }

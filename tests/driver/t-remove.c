@@ -354,7 +354,7 @@ static void test_gpu_removed(void)
     g_assert_false(has_ended(remover, &status));
     g_assert_true(pci_rescan(gpu));
     /* Until the VMMs have let go its name is taken. */
-    assert_fails(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1), EBUSY);
+    assert_fails(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1), EAGAIN);
 
     testbed_close_vmm(leaves);
     g_assert_true(wait_until(has_ended(remover, &status), 30000));

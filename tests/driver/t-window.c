@@ -451,6 +451,42 @@ static void test_blank_apart(void)
     assert_window_blank(tb, 0);
 }
 
+/* A mapping outlives VFIO's descriptors; it must not outlive the VMM's turn. */
+static void test_next_vmm(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t *mine = vmm_region_mmap(&tb->dev, VFIO_PCI_BAR2_REGION_INDEX, 0, 2 * PAGE_BYTES,
+                                     PROT_READ | PROT_WRITE);
+    uint64_t addr;
+    int pipe_fd[2];
+
+    g_assert_true(mine != MAP_FAILED);
+    g_assert_cmpint(pipe(pipe_fd), ==, 0);
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, PAGE_BYTES, &addr));
+    assert_ok(peer_publish(tb->engine, 0, PAGE_BYTES, addr));
+    assert_window_pattern(tb, 0, 0);
+    g_assert_cmpint(write(pipe_fd[1], mine, 8), ==, 8);
+
+    /* Between two VMMs it is blank; what is written there is for nobody. */
+    testbed_close_vmm(tb);
+    g_assert_cmphex(((volatile uint64_t *)mine)[0], ==, VGPU_WINDOW_BLANK);
+    ((volatile uint64_t *)mine)[PAGE_BYTES / 8] = 0x5ec2e7;
+
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    assert_ok(peer_publish(tb->engine, 0, PAGE_BYTES, addr));
+    assert_window_pattern(tb, 0, 0);
+    assert_window_blank(tb, PAGE_BYTES);
+    for (unsigned page = 0; page < 2; page++) {
+        g_assert_cmpint(write(pipe_fd[1], mine + page * PAGE_BYTES / 8, 8), ==, -1);
+        g_assert_cmpint(errno, ==, EFAULT);
+    }
+    munmap(mine, PAGE_BYTES);
+    munmap(mine + PAGE_BYTES / 8, PAGE_BYTES);
+    close(pipe_fd[0]);
+    close(pipe_fd[1]);
+    assert_window_pattern(tb, 0, 0);
+}
+
 static void test_race(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -495,6 +531,7 @@ int main(int argc, char **argv)
     driver_test_add("/window/thousands", test_thousands);
     driver_test_add_limit("/window/many-ranges", test_many_ranges, 300);
     driver_test_add("/window/blank-apart", test_blank_apart);
+    driver_test_add("/window/next-vmm", test_next_vmm);
     driver_test_add("/window/race", test_race);
     return driver_test_run();
 }

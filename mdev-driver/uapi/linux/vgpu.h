@@ -32,7 +32,7 @@
 #define VGPU_REASON_LEN		128
 
 #define VGPU_MAX_TYPES		32
-#define VGPU_MAX_SCANOUTS	16
+#define VGPU_MAX_SCANOUTS	1
 
 /*
  * ---- /dev/vgpu-control ----------------------------------------------------------------------
@@ -48,7 +48,7 @@
  * @cap: most GPU time ever, in per cent of the GPU, 1 to 100
  * @priority: 0 (lowest) to 15
  * @max_instances: most vGPUs of this type on the GPU; 0: as many as the VRAM holds
- * @scanouts: displays; 0 in this version
+ * @scanouts: displays, 0 or 1
  */
 struct vgpu_type_desc {
 	char name[VGPU_TYPE_NAME_LEN];
@@ -92,10 +92,22 @@ struct vgpu_control_remove {
 	char gpu[VGPU_GPU_NAME_LEN];
 };
 
+/* struct vgpu_control_drain.flags */
+#define VGPU_DRAIN_ON		(1u << 0)	/* else: as before */
+
+/**
+ * struct vgpu_control_drain - argument of VGPU_CONTROL_DRAIN_GPU
+ */
+struct vgpu_control_drain {
+	__u32 argsz;
+	__u32 flags;
+	char gpu[VGPU_GPU_NAME_LEN];
+};
+
 /*
  * Makes the GPU an mdev parent. Its own driver stays bound.
- * EEXIST: registered already. EBUSY: an mdev parent already by another driver (GVT-g, NVIDIA vGPU), or
- * a GPU that was unbound and bound again while a VM still holds a vGPU of its former life.
+ * EEXIST: registered already. EBUSY: an mdev parent already by another driver (GVT-g, NVIDIA vGPU).
+ * EAGAIN: it was unbound and bound again, and a VM still holds a vGPU of its former life.
  * ENODEV: no such PCI device. ENXIO: the device has no driver bound, so nothing can run on it.
  * ENOTTY: not a display controller.
  */
@@ -110,6 +122,13 @@ struct vgpu_control_remove {
  * vGPU (EBUSY) and is registered anew. ENOSPC: existing vGPUs were promised more than the new VRAM.
  */
 #define VGPU_CONTROL_SET_TYPES	_IOW(VGPU_IOC_MAGIC, 0x02, struct vgpu_control_gpu)
+/*
+ * While a GPU is drained no vGPU can be made on it (EBUSY; available_instances is 0) and no VM can open
+ * one of those that it has (EBUSY), whoever asks; VMs that have one go on. Once this returns, a vGPU whose
+ * state does not say that a VM has it stays that way. Doing it twice is no error. It ends with the
+ * registration; SET_TYPES keeps it. ENODEV: not registered.
+ */
+#define VGPU_CONTROL_DRAIN_GPU	_IOW(VGPU_IOC_MAGIC, 0x03, struct vgpu_control_drain)
 
 /*
  * ---- /dev/vgpu/<uuid> -----------------------------------------------------------------------
@@ -389,7 +408,71 @@ struct vgpu_engine_fail {
 #define VGPU_ENGINE_FAIL	_IOW(VGPU_IOC_MAGIC, 0x1a, struct vgpu_engine_fail)
 
 /*
- * Kept free: 0x20-0x2f scanouts (plane, cursor, EDID), 0x30-0x3f saved state.
+ * The picture of a vGPU with a display: shared memory of the driver that the engine writes and the VMM
+ * reads, as VFIO's plane of type region. Every VMM that opens the vGPU gets a new one, blank. It is mapped
+ * with mmap() of the engine's file, MAP_SHARED, at this offset, for this size at most, while a VMM has
+ * the vGPU open (else ENODEV). Its size never changes, so whatever SET_SCANOUT says lies within.
+ */
+#define VGPU_PICTURE_OFFSET	(1ull << 43)
+#define VGPU_PICTURE_SIZE	(1ull << 25)
+#define VGPU_PICTURE_MAX_WIDTH	3840
+#define VGPU_PICTURE_MAX_HEIGHT	2160
+
+/* struct vgpu_display.state */
+#define VGPU_DISPLAY_CONNECTED	(1u << 0)	/* the VMM has not turned the monitor off */
+
+#define VGPU_EDID_MAX_SIZE	1024
+
+/**
+ * struct vgpu_display - argument of VGPU_ENGINE_DISPLAY, filled by the driver
+ * @state: VGPU_DISPLAY_*
+ * @edid_size: bytes of @edid; 0: the VMM gave none, and the engine makes one up
+ * @max_width, @max_height: the largest picture
+ */
+struct vgpu_display {
+	__u32 argsz;
+	__u32 flags;
+	__u32 state;
+	__u32 edid_size;
+	__u32 max_width;
+	__u32 max_height;
+	__u64 reserved[4];
+	__u8 edid[VGPU_EDID_MAX_SIZE];
+};
+
+/*
+ * What the VMM wants of the monitor, now. It changes it by VFIO's EDID region; the guest then gets the event
+ * VIRTIO_GPU_EVENT_DISPLAY and asks the engine. ENODEV: the vGPU has no display.
+ */
+#define VGPU_ENGINE_DISPLAY	_IOWR(VGPU_IOC_MAGIC, 0x20, struct vgpu_display)
+
+/**
+ * struct vgpu_scanout - argument of VGPU_ENGINE_SET_SCANOUT
+ * @epoch: in
+ * @width, @height: pixels, 1 to VGPU_PICTURE_MAX_*; both 0: there is no picture, and the VMM shows what
+ *	the firmware has (ramfb)
+ * @stride: bytes from a row to the next: 4 * @width; 0 without a picture
+ * @drm_format: DRM_FORMAT_XRGB8888; 0 without a picture
+ *
+ * The picture begins at the first byte of the shared memory. VMMs look at it some 30 times a second, so
+ * nothing tells them of a change, and a change of the size may be seen half done.
+ */
+struct vgpu_scanout {
+	__u32 argsz;
+	__u32 flags;
+	__u64 epoch;
+	__u32 width;
+	__u32 height;
+	__u32 stride;
+	__u32 drm_format;
+	__u64 reserved[4];
+};
+
+/* Lasts until the next one, or the guest's reset. ENODEV: no display. ESTALE: epoch over. */
+#define VGPU_ENGINE_SET_SCANOUT	_IOW(VGPU_IOC_MAGIC, 0x21, struct vgpu_scanout)
+
+/*
+ * Kept free: 0x22-0x2f more of scanouts, 0x30-0x3f saved state.
  */
 
 #endif /* _UAPI_LINUX_VGPU_H */

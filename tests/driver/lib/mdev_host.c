@@ -82,6 +82,14 @@ int mdev_gpu_remove(const char *gpu)
     return mdev_control_ioctl(VGPU_CONTROL_REMOVE_GPU, &arg);
 }
 
+int mdev_gpu_drain(const char *gpu, bool on)
+{
+    struct vgpu_control_drain arg = {.argsz = sizeof(arg), .flags = on ? VGPU_DRAIN_ON : 0};
+
+    g_strlcpy(arg.gpu, gpu, sizeof(arg.gpu));
+    return mdev_control_ioctl(VGPU_CONTROL_DRAIN_GPU, &arg);
+}
+
 static const char *parent_name(const char *gpu)
 {
     return g_str_has_prefix(gpu, SOFT_PREFIX) ? gpu + strlen(SOFT_PREFIX) : gpu;

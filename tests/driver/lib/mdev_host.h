@@ -24,6 +24,7 @@ int mdev_gpu_add(const char *gpu, uint64_t vram_bytes, const struct vgpu_type_de
 int mdev_gpu_set_types(const char *gpu, uint64_t vram_bytes, const struct vgpu_type_desc *types,
                        unsigned ntypes);
 int mdev_gpu_remove(const char *gpu);
+int mdev_gpu_drain(const char *gpu, bool on);
 
 /* An ioctl on /dev/vgpu-control as it is. */
 int mdev_control_ioctl(unsigned long request, void *arg);

@@ -272,6 +272,46 @@ static int call_mmap(EngineCtx *ctx, void *arg)
     return 0;
 }
 
+/* Half of them as they should be. Where there is no display all are refused. */
+static int call_scanout(EngineCtx *ctx, void *arg)
+{
+    Draw *draw = arg;
+    struct vgpu_scanout scanout = {
+        .argsz = sizeof(scanout),
+        .epoch = draw->choice[0] % 16 ? engine_epoch(ctx) : draw->number[0],
+        .width = draw->choice[1] % (VGPU_PICTURE_MAX_WIDTH + 16),
+        .height = draw->choice[2] % (VGPU_PICTURE_MAX_HEIGHT + 16),
+        .drm_format = 0x34325258,
+    };
+    struct vgpu_display display = {.argsz = sizeof(display)};
+
+    scanout.stride = 4 * scanout.width;
+    if (draw->choice[3] % 4 == 0)
+        scanout.stride = (uint32_t)draw->number[1];
+    else if (draw->choice[3] % 4 == 1)
+        scanout = (struct vgpu_scanout){.argsz = sizeof(scanout), .epoch = scanout.epoch};
+    engine_ioctl(ctx, VGPU_ENGINE_SET_SCANOUT, &scanout);
+    engine_ioctl(ctx, VGPU_ENGINE_DISPLAY, &display);
+    return 0;
+}
+
+/* Paints somewhere in the picture, while it has one. */
+static int call_paint(EngineCtx *ctx, void *arg)
+{
+    Draw *draw = arg;
+    uint64_t offset = draw->choice[0] % 8 ? 0 : draw->number[0] & ~(PAGE_BYTES - 1);
+    size_t size = draw->choice[1] % 4 ? VGPU_PICTURE_SIZE : (1 + draw->choice[1] % 64) * PAGE_BYTES;
+    uint8_t *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ctx->fd,
+                         (off_t)(VGPU_PICTURE_OFFSET + offset));
+
+    if (addr == MAP_FAILED)
+        return 0;
+    for (unsigned i = 0; i < 8; i++)
+        *(volatile uint32_t *)(addr + draw->choice[i] % (size / 4) * 4) = draw->choice[i];
+    munmap(addr, size);
+    return 0;
+}
+
 /* Any number, any argument. RESET_DONE and FAIL among them. */
 static int call_any(EngineCtx *ctx, void *arg)
 {
@@ -345,6 +385,14 @@ static void op_mmap(World *w)
 {
     run_in_engine(w, call_mmap);
 }
+static void op_scanout(World *w)
+{
+    run_in_engine(w, call_scanout);
+}
+static void op_paint(World *w)
+{
+    run_in_engine(w, call_paint);
+}
 static void op_any(World *w)
 {
     run_in_engine(w, call_any);
@@ -393,7 +441,7 @@ static void op_start(World *w)
 static void op_attribute(World *w)
 {
     static const char *const names[] = {"vgpu/vram_bytes", "vgpu/window_bytes", "vgpu/weight",
-                                        "vgpu/cap", "vgpu/priority"};
+                                        "vgpu/cap",        "vgpu/priority",     "vgpu/display"};
     g_autofree char *value = g_strdup_printf("%" G_GUINT64_FORMAT, odd_number(w));
     g_autofree char *state = mdev_attr(w->uuid, "vgpu/state");
     g_autofree char *failure = mdev_attr(w->uuid, "vgpu/failure");
@@ -418,6 +466,8 @@ const WorldOp world_engine_ops[] = {
     {"touch-pin", 12, op_touch_pin},
     {"unpin", 6, op_unpin},
     {"engine-mmap", 6, op_mmap},
+    {"scanout", 12, op_scanout},
+    {"paint", 8, op_paint},
     {"engine-ioctl", 16, op_any},
     {"engine-read", 8, op_read},
     {"hold", 8, op_hold},

@@ -68,7 +68,7 @@ static void op_region(World *w)
     size_t len = lengths[below(w, G_N_ELEMENTS(lengths))];
     uint64_t offset = one_in(w, 3) ? odd_number(w) : below(w, 0x4000);
     off_t pos =
-        (off_t)((uint64_t)below(w, VFIO_PCI_NUM_REGIONS + 1) << REGION_SHIFT) + (off_t)offset;
+        (off_t)((uint64_t)below(w, VFIO_PCI_NUM_REGIONS + 3) << REGION_SHIFT) + (off_t)offset;
 
     if (one_in(w, 2)) {
         random_bytes(w, buf, len);
@@ -134,7 +134,8 @@ static void op_dma_unmap(World *w)
 static void op_mmap(World *w)
 {
     unsigned slot = below(w, WORLD_MAPPINGS);
-    unsigned region = one_in(w, 4) ? below(w, VFIO_PCI_NUM_REGIONS) : VFIO_PCI_BAR2_REGION_INDEX;
+    unsigned region =
+        one_in(w, 4) ? below(w, VFIO_PCI_NUM_REGIONS + 3) : VFIO_PCI_BAR2_REGION_INDEX;
     uint64_t offset = one_in(w, 4) ? odd_number(w) & ~(PAGE_BYTES - 1)
                                    : below(w, TESTBED_WINDOW / PAGE_BYTES) * PAGE_BYTES;
     size_t size = (1 + below(w, 512)) * PAGE_BYTES;
@@ -191,6 +192,30 @@ static void op_remap(World *w)
     }
 }
 
+/* What is shown lies in the region that it names, whatever the engine has said. */
+static void op_plane(World *w)
+{
+    struct vfio_device_gfx_plane_info plane = {.argsz = sizeof(plane)};
+
+    plane.flags = one_in(w, 4) ? g_rand_int(w->rand) & 7 : VFIO_GFX_PLANE_TYPE_REGION;
+    if (ioctl(w->dev.fd, VFIO_DEVICE_QUERY_GFX_PLANE, &plane) < 0 ||
+        plane.flags != VFIO_GFX_PLANE_TYPE_REGION || !plane.drm_format)
+        return;
+    if ((uint64_t)plane.stride * plane.height > VGPU_PICTURE_SIZE ||
+        plane.stride < 4ull * plane.width || plane.region_index != VFIO_PCI_NUM_REGIONS)
+        g_error("a plane of %ux%u with %u bytes a row", plane.width, plane.height, plane.stride);
+}
+
+/* Of the monitor: off, another EDID, on; or anything. */
+static void op_edid(World *w)
+{
+    uint32_t value = one_in(w, 4) ? (uint32_t)odd_number(w) : below(w, 4);
+    off_t pos = (off_t)((VFIO_PCI_NUM_REGIONS + 1ull) << REGION_SHIFT) + 4 * (off_t)below(w, 7);
+
+    if (pwrite(w->dev.fd, &value, sizeof(value), pos) > (ssize_t)sizeof(value))
+        g_error("a write of 4 bytes wrote more");
+}
+
 static void op_reset(World *w)
 {
     vmm_device_reset(&w->dev);
@@ -211,8 +236,11 @@ static void op_ioctl(World *w)
 }
 
 const WorldOp world_vmm_ops[] = {
-    {"reopen", 2, op_reopen},    {"region", 60, op_region},    {"config", 10, op_config},
-    {"irqs", 12, op_irqs},       {"dma-map", 16, op_dma_map},  {"dma-unmap", 8, op_dma_unmap},
-    {"mmap", 12, op_mmap},       {"touch", 60, op_touch},      {"remap", 6, op_remap},
-    {"vfio-reset", 3, op_reset}, {"vfio-ioctl", 10, op_ioctl}, {NULL, 0, NULL},
+    {"reopen", 2, op_reopen},     {"region", 60, op_region},
+    {"config", 10, op_config},    {"irqs", 12, op_irqs},
+    {"dma-map", 16, op_dma_map},  {"dma-unmap", 8, op_dma_unmap},
+    {"mmap", 12, op_mmap},        {"touch", 60, op_touch},
+    {"remap", 6, op_remap},       {"vfio-reset", 3, op_reset},
+    {"vfio-ioctl", 10, op_ioctl}, {"plane", 8, op_plane},
+    {"edid", 8, op_edid},         {NULL, 0, NULL},
 };

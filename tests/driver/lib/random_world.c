@@ -95,6 +95,7 @@ World *world_new(uint32_t seed)
     World *w = g_new0(World, 1);
 
     w->rand = g_rand_new_with_seed(seed);
+    type.scanouts = below(w, 2);
     w->uuid = mdev_uuid_new();
     w->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     assert_ok(mdev_gpu_add(TESTBED_GPU, TESTBED_GPU_VRAM, &type, 1));

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * The picture of a vGPU with a display, and the monitor that a VMM shows it on.
+ *
+ * The picture is shared memory. The engine has it mapped and writes, the VMM has it mapped and reads, and nothing
+ * of it goes through the driver. Its size is that of the largest picture, so a mapping never becomes
+ * too small; pages are made when they are touched. Each VMM that opens the device gets a file of its own: a
+ * mapping outlives the VFIO file, and who keeps one shall not see the picture of the next VM.
+ */
+#include <linux/file.h>
+#include <linux/lockdep.h>
+#include <linux/shmem_fs.h>
+
+#include "vgpu_private.h"
+
+bool vgpu_display_there(const struct vgpu *vgpu)
+{
+	return vgpu->params.scanouts;
+}
+
+/* Page faults' lock, because mmap() looks at it, too. */
+static void vgpu_display_replace(struct vgpu *vgpu, struct file *picture)
+{
+	struct file *old;
+
+	mutex_lock(&vgpu->map_lock);
+	old = vgpu->display.picture;
+	vgpu->display.picture = picture;
+	mutex_unlock(&vgpu->map_lock);
+	if (old)
+		fput(old);
+}
+
+int vgpu_display_open(struct vgpu *vgpu)
+{
+	struct file *picture;
+
+	lockdep_assert_held(&vgpu->lock);
+	vgpu_edid_init(&vgpu->display.edid);
+	vgpu_display_off(vgpu);
+	if (!vgpu_display_there(vgpu))
+		return 0;
+	picture = vgpu_shmem_file_setup("vgpu-picture", VGPU_PICTURE_SIZE);
+	if (IS_ERR(picture))
+		return PTR_ERR(picture);
+	vgpu_display_replace(vgpu, picture);
+	return 0;
+}
+
+void vgpu_display_close(struct vgpu *vgpu)
+{
+	lockdep_assert_held(&vgpu->lock);
+	vgpu_display_off(vgpu);
+	vgpu_display_replace(vgpu, NULL);
+}
+
+void vgpu_display_off(struct vgpu *vgpu)
+{
+	memset(&vgpu->display.scanout, 0, sizeof(vgpu->display.scanout));
+}
+
+int vgpu_display_set_scanout(struct vgpu *vgpu, const struct vgpu_scanout *scanout)
+{
+	int ret = vgpu_check_scanout(scanout);
+
+	lockdep_assert_held(&vgpu->lock);
+	if (ret)
+		return ret;
+	if (!vgpu_display_there(vgpu))
+		return -ENODEV;
+	vgpu->display.scanout = *scanout;
+	return 0;
+}
+
+/*
+ * VFIO_DEVICE_QUERY_GFX_PLANE. Only the type region is offered: QEMU prefers dma-bufs where both are, and then does not
+ * start without OpenGL. -ENOTTY: no display.
+ */
+int vgpu_display_query_plane(struct vgpu *vgpu, struct vfio_device_gfx_plane_info *plane)
+{
+	const struct vgpu_scanout *scanout = &vgpu->display.scanout;
+
+	lockdep_assert_held(&vgpu->lock);
+	if (!vgpu_display_there(vgpu))
+		return -ENOTTY;
+	if (plane->flags == (VFIO_GFX_PLANE_TYPE_PROBE | VFIO_GFX_PLANE_TYPE_REGION))
+		return 0;
+	if (plane->flags != VFIO_GFX_PLANE_TYPE_REGION)
+		return -EINVAL;
+
+	/* No format: no picture yet; the VMM then shows the firmware's. */
+	plane->drm_format = scanout->drm_format;
+	plane->drm_format_mod = 0;
+	plane->width = scanout->width;
+	plane->height = scanout->height;
+	plane->stride = scanout->stride;
+	plane->size = scanout->stride * scanout->height;
+	plane->x_pos = 0;
+	plane->y_pos = 0;
+	plane->x_hot = 0;
+	plane->y_hot = 0;
+	plane->region_index = VGPU_REGION_PICTURE;
+	return 0;
+}
+
+/* @vma->vm_pgoff is relative to the picture already. A VMM gets it for reading only. */
+int vgpu_display_mmap(struct vgpu *vgpu, struct vm_area_struct *vma, bool writable)
+{
+	u64 start = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	u64 size = vma->vm_end - vma->vm_start;
+	struct file *picture = NULL;
+	int ret;
+
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	if (start >= VGPU_PICTURE_SIZE || size > VGPU_PICTURE_SIZE - start)
+		return -EINVAL;
+	if (!writable) {
+		if (vma->vm_flags & VM_WRITE)
+			return -EACCES;
+		vgpu_vm_flags_clear(vma, VM_MAYWRITE);
+	}
+
+	mutex_lock(&vgpu->map_lock);
+	if (vgpu->display.picture)
+		picture = get_file(vgpu->display.picture);
+	mutex_unlock(&vgpu->map_lock);
+	if (!picture)
+		return -ENODEV;
+	vgpu_vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	vma_set_file(vma, picture);
+	ret = vgpu_mmap_file(picture, vma);
+	fput(picture);
+	return ret;
+}
+
+/* The VMM's side of the monitor. */
+void vgpu_display_write_edid(struct vgpu *vgpu, u64 offset, const void *buf, size_t len)
+{
+	lockdep_assert_held(&vgpu->lock);
+	if (vgpu_edid_write(&vgpu->display.edid, offset, buf, len) &&
+	    vgpu_regs_display_changed(&vgpu->regs))
+		vgpu_irq_config(vgpu);
+}
