@@ -6,23 +6,44 @@ AGENT_SRC := host-agent
 AGENT_OUT := build/host-agent
 AGENT_TESTS := tests/unit/host-agent
 AGENT_XML := $(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.xml
-AGENT_CFLAGS := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -I$(AGENT_SRC)/inventory \
-	-I$(AGENT_SRC)/dbus -I$(AGENT_SRC)/vgpud -I$(AGENT_SRC)/doctor -Imdev-driver/registrar -I$(AGENT_OUT) \
+# What vgpud is made of besides its own folder, and what vgpuctl has of that.
+AGENT_PARTS := inventory dbus store ledger modes health metrics arbiter limits cdi
+VGPUCTL_PARTS := inventory dbus doctor
+AGENT_INCLUDES := $(addprefix -I$(AGENT_SRC)/,$(AGENT_PARTS) vgpud doctor) -Imdev-driver/registrar \
+	-Imdev-driver/uapi -Iqemu-hooks -I$(AGENT_OUT)
+AGENT_CFLAGS := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror $(AGENT_INCLUDES) \
 	-DVGPU_VERSION='"$(VERSION)"'
 # Expanded when used, so that targets that don't need them work without them.
-AGENT_PKGS := gio-unix-2.0 libpci libudev json-glib-1.0
-AGENT_PKG_CFLAGS = $(shell pkg-config --cflags $(AGENT_PKGS))
+AGENT_PKGS := gio-unix-2.0 libpci libudev json-glib-1.0 sqlite3 libmicrohttpd polkit-gobject-1
+AGENT_PKG_CFLAGS = $(shell pkg-config --cflags $(AGENT_PKGS) libxml-2.0)
 AGENT_PKG_LIBS = $(shell pkg-config --libs $(AGENT_PKGS))
+VGPUCTL_PKG_LIBS = $(shell pkg-config --libs gio-unix-2.0 libpci json-glib-1.0 libxml-2.0 libvirt)
+AGENT_TEST_PKG_LIBS = $(AGENT_PKG_LIBS) $(shell pkg-config --libs libxml-2.0)
+# How libvirt's XML is read, by the hook and by vgpuctl.
+DOMAIN_XML := $(addprefix qemu-hooks/,domain.c request_xml.c xml.c)
 AGENT_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 
-# How much memory a GPU has is found where its types are made.
-AGENT_SHARED := $(addprefix mdev-driver/registrar/,conf.c units.c hardware.c)
-AGENT_INVENTORY := $(wildcard $(AGENT_SRC)/inventory/*.c) $(AGENT_SHARED)
-AGENT_HEADERS := $(wildcard $(AGENT_SRC)/*/*.h mdev-driver/registrar/*.h)
-VGPUD_SOURCES := $(wildcard $(AGENT_SRC)/vgpud/*.c) $(AGENT_INVENTORY)
-VGPUCTL_SOURCES := $(wildcard $(AGENT_SRC)/vgpuctl/*.c $(AGENT_SRC)/doctor/*.c) $(AGENT_INVENTORY)
+# How much memory a GPU has, which are shared, and their types: as the registrar has it at boot.
+AGENT_SHARED := $(addprefix mdev-driver/registrar/,$(addsuffix .c,conf units hardware gpus types plan \
+	mdev-sysfs control))
+# What changes the host; unit tests have their own.
+AGENT_KERNEL := $(AGENT_SRC)/modes/kernel_call.c
+AGENT_CALL := mdev-driver/registrar/control-call.c
+AGENT_LIB := $(filter-out $(AGENT_KERNEL),$(foreach part,$(AGENT_PARTS),$(wildcard $(AGENT_SRC)/$(part)/*.c))) \
+	$(AGENT_SHARED)
+VGPUD_SOURCES := $(wildcard $(AGENT_SRC)/vgpud/*.c)
+VGPUCTL_SOURCES := $(wildcard $(AGENT_SRC)/vgpuctl/*.c) \
+	$(foreach part,$(VGPUCTL_PARTS),$(wildcard $(AGENT_SRC)/$(part)/*.c)) $(AGENT_SHARED) $(DOMAIN_XML)
 
-UNIT_TESTS += $(addprefix $(AGENT_OUT)/test-,inventory doctor bus) $(AGENT_TESTS)/completion.t
+# A unit test is a file test-NAME.c; it is linked with all of vgpud but main(), under the sanitizers.
+AGENT_UNIT_TESTS := $(patsubst $(AGENT_TESTS)/%.c,$(AGENT_OUT)/%,$(wildcard $(AGENT_TESTS)/test-*.c))
+AGENT_TEST_SOURCES := $(AGENT_LIB) $(DOMAIN_XML) $(wildcard $(AGENT_SRC)/doctor/*.c) \
+	$(filter-out $(AGENT_SRC)/vgpud/main.c,$(VGPUD_SOURCES)) \
+	$(filter-out $(wildcard $(AGENT_TESTS)/test-*.c),$(wildcard $(AGENT_TESTS)/*.c)) tests/unit/file_tree.c
+UNIT_TESTS += $(AGENT_UNIT_TESTS) $(AGENT_TESTS)/completion.t
+
+agent_objects = $(patsubst %.c,$(AGENT_OUT)/obj/%.o,$(1))
+agent_test_objects = $(patsubst %.c,$(AGENT_OUT)/test-obj/%.o,$(1))
 
 .PHONY: host-agent install-host-agent
 host-agent: $(AGENT_OUT)/vgpud $(AGENT_OUT)/vgpuctl
@@ -35,46 +56,48 @@ $(AGENT_OUT)/vgpu-host.c $(AGENT_OUT)/vgpu-host.h &: $(AGENT_XML)
 		--generate-c-code $(AGENT_OUT)/vgpu-host $<
 
 $(AGENT_OUT)/vgpu-host.o: $(AGENT_OUT)/vgpu-host.c
-	$(CC) -std=gnu11 -O2 -g -I. $(AGENT_PKG_CFLAGS) -c -o $@ $<
+	$(CC) -std=gnu11 -O2 -g $(HARDEN_CFLAGS) $(CPPFLAGS) $(CFLAGS) -I. $(AGENT_PKG_CFLAGS) -c -o $@ $<
 
-$(AGENT_OUT)/vgpud: $(VGPUD_SOURCES) $(AGENT_OUT)/vgpu-host.o $(AGENT_HEADERS)
-	$(CC) -O2 $(AGENT_CFLAGS) $(AGENT_PKG_CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS) $(AGENT_PKG_LIBS)
+$(AGENT_OUT)/obj/%.o: %.c $(AGENT_OUT)/vgpu-host.h
+	@mkdir -p $(@D)
+	$(CC) -O2 $(HARDEN_CFLAGS) $(AGENT_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(AGENT_PKG_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(AGENT_OUT)/vgpuctl: $(VGPUCTL_SOURCES) $(AGENT_OUT)/vgpu-host.o $(AGENT_HEADERS)
-	$(CC) -O2 $(AGENT_CFLAGS) $(AGENT_PKG_CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS) $(AGENT_PKG_LIBS)
+$(AGENT_OUT)/test-obj/%.o: %.c $(AGENT_OUT)/vgpu-host.h
+	@mkdir -p $(@D)
+	$(CC) -O1 $(AGENT_SANITIZE) $(AGENT_CFLAGS) $(AGENT_PKG_CFLAGS) -Itests/unit -I$(AGENT_TESTS) \
+		-DHOSTS='"$(CURDIR)/$(AGENT_TESTS)/hosts"' -DAGENT_OUT='"$(CURDIR)/$(AGENT_OUT)"' \
+		-DHOOK_OUT='"$(CURDIR)/$(HOOK_OUT)"' -DCONTAINER_HOOK='"$(CURDIR)/$(CONTAINER_HOOK_OUT)/vgpu-container-hook"' \
+		-MMD -MP -c -o $@ $<
 
-AGENT_TEST_PARTS := $(AGENT_TESTS)/recorded_host.c tests/unit/file_tree.c
-AGENT_TEST_HEADERS := $(wildcard $(AGENT_TESTS)/*.h tests/unit/*.h) $(AGENT_HEADERS)
-AGENT_TEST_CC = $(CC) -O1 $(AGENT_SANITIZE) $(AGENT_CFLAGS) $(AGENT_PKG_CFLAGS) -Itests/unit \
-	-I$(AGENT_TESTS) -DHOSTS='"$(CURDIR)/$(AGENT_TESTS)/hosts"' -DAGENT_OUT='"$(CURDIR)/$(AGENT_OUT)"'
+$(AGENT_OUT)/vgpud: $(call agent_objects,$(VGPUD_SOURCES) $(AGENT_LIB) $(AGENT_CALL) $(AGENT_KERNEL)) $(AGENT_OUT)/vgpu-host.o
+	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(AGENT_PKG_LIBS)
 
-$(AGENT_OUT)/test-inventory: $(AGENT_TESTS)/test-inventory.c $(AGENT_TEST_PARTS) $(AGENT_INVENTORY) \
-		$(AGENT_TEST_HEADERS)
-	@mkdir -p $(AGENT_OUT)
-	$(AGENT_TEST_CC) -o $@ $(filter %.c,$^) $(LDFLAGS) $(AGENT_PKG_LIBS)
+$(AGENT_OUT)/vgpuctl: $(call agent_objects,$(VGPUCTL_SOURCES) $(AGENT_CALL)) $(AGENT_OUT)/vgpu-host.o
+	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(VGPUCTL_PKG_LIBS)
 
-$(AGENT_OUT)/test-doctor: $(AGENT_TESTS)/test-doctor.c $(AGENT_TEST_PARTS) $(AGENT_INVENTORY) \
-		$(wildcard $(AGENT_SRC)/doctor/*.c) $(AGENT_TEST_HEADERS)
-	@mkdir -p $(AGENT_OUT)
-	$(AGENT_TEST_CC) -o $@ $(filter %.c,$^) $(LDFLAGS) $(AGENT_PKG_LIBS)
-
-# The service in the test's own process, under the sanitizers; vgpuctl as it is installed.
-$(AGENT_OUT)/test-bus: $(AGENT_TESTS)/test-bus.c $(AGENT_TEST_PARTS) $(AGENT_INVENTORY) \
-		$(addprefix $(AGENT_SRC)/vgpud/,host.c gpu_object.c lists.c) $(AGENT_OUT)/vgpu-host.o \
-		$(AGENT_TEST_HEADERS) $(AGENT_OUT)/vgpuctl
-	$(AGENT_TEST_CC) -o $@ $(filter %.c %.o,$^) $(LDFLAGS) $(AGENT_PKG_LIBS)
+# The service runs in the test's own process, under the sanitizers; vgpuctl as it is installed.
+$(AGENT_UNIT_TESTS): $(AGENT_OUT)/test-%: $(AGENT_OUT)/test-obj/$(AGENT_TESTS)/test-%.o \
+		$(call agent_test_objects,$(AGENT_TEST_SOURCES)) $(AGENT_OUT)/vgpu-host.o | $(AGENT_OUT)/vgpuctl build/qemu-hooks/vgpu-qemu-hook \
+		build/container-hooks/vgpu-container-hook
+	$(CC) $(AGENT_SANITIZE) -o $@ $^ $(LDFLAGS) $(AGENT_TEST_PKG_LIBS)
 
 $(AGENT_TESTS)/completion.t: $(AGENT_OUT)/vgpuctl
+
+-include $(shell find $(AGENT_OUT) -name '*.d' 2>/dev/null)
 
 install-host-agent: host-agent
 	install -D -m 0755 $(AGENT_OUT)/vgpud $(DESTDIR)$(PREFIX)/sbin/vgpud
 	install -D -m 0755 $(AGENT_OUT)/vgpuctl $(DESTDIR)$(PREFIX)/bin/vgpuctl
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system $(AGENT_SRC)/systemd/vgpud.service
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/dbus-1/interfaces $(AGENT_XML)
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/dbus-1/system.d $(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.conf
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/dbus-1/system-services \
+	$(call install_unit,$(AGENT_SRC)/systemd/vgpud.service $(AGENT_SRC)/systemd/vgpu-device-limits@.service,\
+		$(PREFIX)/lib/systemd/system)
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu $(AGENT_SRC)/limits/vgpu-device-limits
+	install -D -m 0644 -t $(DESTDIR)$(DBUS_DIR)/interfaces $(AGENT_XML)
+	install -D -m 0644 -t $(DESTDIR)$(DBUS_DIR)/system.d $(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.conf
+	install -D -m 0644 -t $(DESTDIR)$(DBUS_DIR)/system-services \
 		$(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.service
+	install -D -m 0644 -t $(DESTDIR)$(POLKIT_DIR) $(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.policy
 	install -D -m 0644 $(AGENT_SRC)/vgpuctl/vgpuctl.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/vgpuctl
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(AGENT_SRC)/vgpuctl/vgpuctl.1
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(AGENT_SRC)/vgpud/vgpud.8
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(AGENT_SRC)/vgpud/vgpu-schedule.conf.5

@@ -5,6 +5,8 @@
 
 #include "findings.h"
 
+#define DESCRIPTIONS "/run/vgpu/vulkan"
+
 /**
  * struct program
  * @least: the version that was seen working with ours
@@ -19,6 +21,28 @@ static const struct program {
     {"virsh", "libvirt", {11, 3}},
 };
 
+/* What the engine found when vgpud had it look (vgpu-describe@.service). */
+static void check_export(Examination *exam)
+{
+    g_auto(GStrv) gpus = host_list(exam, DESCRIPTIONS);
+
+    for (guint i = 0; gpus[i]; i++) {
+        g_autofree char *path = g_strconcat(exam->root, DESCRIPTIONS "/", gpus[i], NULL);
+        g_autoptr(GKeyFile) keyfile = g_key_file_new();
+        g_autofree char *device = NULL;
+
+        if (!g_key_file_load_from_file(keyfile, path, G_KEY_FILE_NONE, NULL))
+            continue;
+        device = g_key_file_get_string(keyfile, "vulkan", "device", NULL);
+        if (!g_key_file_get_boolean(keyfile, "vulkan", "exports-memory", NULL))
+            finding_add(exam, FINDING_WARNING, "Vulkan",
+                        g_strdup_printf("GPU %s (%s): its driver can't export memory as dma-bufs",
+                                        gpus[i], device ? device : "nameless"),
+                        g_strdup("use a driver with VK_EXT_external_memory_dma_buf; without it "
+                                 "guests' memory takes a slower way"));
+    }
+}
+
 void check_vulkan(Examination *exam)
 {
     static const char *const dirs[] = {"/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"};
@@ -30,6 +54,7 @@ void check_vulkan(Examination *exam)
         if (!drivers[0])
             continue;
         finding_ok(exam, "Vulkan", "%s", names);
+        check_export(exam);
         return;
     }
     finding_add(exam, FINDING_PROBLEM, "Vulkan", g_strdup("no Vulkan driver is installed"),

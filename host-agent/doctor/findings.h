@@ -46,5 +46,7 @@ Check check_udmabuf;
 Check check_vulkan;
 Check check_programs;
 Check check_engines;
+Check check_arbiters;
+Check check_vms;
 
 #endif

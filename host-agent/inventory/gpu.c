@@ -2,6 +2,7 @@
 #include "gpu.h"
 
 #include "hardware.h"
+#include "nvidia.h"
 #include "sysfs.h"
 
 #define PCI_CLASS_BRIDGE 0x06
@@ -48,27 +49,40 @@ static void read_group(Gpu *gpu, const char *root)
     gpu->group_in_use = g_strv_builder_end(in_use);
 }
 
-static GpuMode mode_of(const Gpu *gpu)
+static GpuMode mode_of(const char *root, const Gpu *gpu)
 {
+    g_auto(GStrv) instances = nvidia_instances(root, gpu->pci->address);
+
     if (g_strcmp0(gpu->pci->driver, "vfio-pci") == 0)
         return GPU_MODE_PASSTHROUGH;
     if (gpu->types[0])
         return GPU_MODE_SHARED;
-    return gpu->pci->vfs ? GPU_MODE_PARTITIONED : GPU_MODE_HOST;
+    return gpu->pci->vfs || instances[0] ? GPU_MODE_PARTITIONED : GPU_MODE_HOST;
 }
 
-Gpu *gpu_new(const char *root, PciDevice *pci, const char *name)
+/* As the registrar has it: what the operator says is better than what the hardware says. */
+static void read_vram(Gpu *gpu, const GpuEntry *entry)
+{
+    const char *driver = gpu->pci->driver ? gpu->pci->driver : "no driver";
+
+    if (entry && entry->vram_bytes) {
+        gpu->vram = entry->vram_bytes;
+        gpu->vram_source = g_strdup("vram= in gpus.conf");
+    } else if (!hardware_vram(gpu->pci->dir, driver, &gpu->vram, &gpu->vram_source, NULL)) {
+        gpu->vram = 0;
+    }
+}
+
+Gpu *gpu_new(const char *root, PciDevice *pci, const char *name, const GpuEntry *entry)
 {
     Gpu *gpu = g_new0(Gpu, 1);
-    const char *driver = pci->driver ? pci->driver : "no driver";
 
     gpu->pci = pci;
     gpu->name = g_strdup(name);
     gpu->drm_nodes = drm_nodes(pci->dir);
     gpu->types = mdev_types(pci->dir);
-    gpu->mode = mode_of(gpu);
-    if (!hardware_vram(pci->dir, driver, &gpu->vram, &gpu->vram_source, NULL))
-        gpu->vram = 0;
+    gpu->mode = mode_of(root, gpu);
+    read_vram(gpu, entry);
     read_group(gpu, root);
     return gpu;
 }
@@ -83,16 +97,4 @@ void gpu_free(Gpu *gpu)
     g_strfreev(gpu->group_in_use);
     g_strfreev(gpu->types);
     g_free(gpu);
-}
-
-const char *gpu_mode_name(GpuMode mode)
-{
-    static const char *const names[] = {
-        [GPU_MODE_HOST] = "host",
-        [GPU_MODE_SHARED] = "shared",
-        [GPU_MODE_PASSTHROUGH] = "passthrough",
-        [GPU_MODE_PARTITIONED] = "partitioned",
-    };
-
-    return names[mode];
 }

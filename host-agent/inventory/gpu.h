@@ -5,16 +5,8 @@
 #ifndef INVENTORY_GPU_H
 #define INVENTORY_GPU_H
 
+#include "gpus.h"
 #include "pci.h"
-
-/* What the GPU is used for now, by what the kernel has: its driver, its types, its virtual
- * functions. */
-typedef enum {
-    GPU_MODE_HOST,        /* left alone: the host's programs have it, or nobody */
-    GPU_MODE_SHARED,      /* cut into vGPUs */
-    GPU_MODE_PASSTHROUGH, /* bound to vfio-pci: a VM has it whole, or may take it */
-    GPU_MODE_PARTITIONED, /* has SR-IOV virtual functions */
-} GpuMode;
 
 /**
  * Gpu
@@ -38,13 +30,10 @@ typedef struct {
     GStrv types;
 } Gpu;
 
-/* Takes @pci. @name: to be copied. */
-Gpu *gpu_new(const char *root, PciDevice *pci, const char *name);
+/* Takes @pci. @name: to be copied. @entry: what gpus.conf says of it, or NULL. */
+Gpu *gpu_new(const char *root, PciDevice *pci, const char *name, const GpuEntry *entry);
 
 void gpu_free(Gpu *gpu);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Gpu, gpu_free)
-
-/* "host", "shared", "passthrough", "partitioned" */
-const char *gpu_mode_name(GpuMode mode);
 
 #endif

@@ -2,11 +2,14 @@
 #include "pci.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "gpus.h"
 #include "sysfs.h"
 
 #define PCI_DEVICES  "sys/bus/pci/devices"
 #define IOMMU_GROUPS "sys/kernel/iommu_groups"
+#define SOFT_DEVICES "sys/devices/virtual/vgpu-soft"
 
 /* "16.0 GT/s PCIe"; "Unknown" where the link is down. */
 static guint link_speed(const char *dir, const char *attribute)
@@ -22,6 +25,16 @@ static guint link_width(const char *dir, const char *attribute)
     gint64 width = sysfs_number(dir, attribute, 0);
 
     return width > 0 && width < 255 ? (guint)width : 0;
+}
+
+/* 8b/10b up to 5 GT/s, 128b/130b above; from 64 GT/s on (PCIe 6) in units of fixed size. */
+guint64 pci_link_bandwidth(const PciLink *link)
+{
+    guint64 bits = (guint64)link->speed * 100000000 * link->width;
+
+    if (link->speed <= 50)
+        return bits / 10;
+    return link->speed < 640 ? bits * 128 / 130 / 8 : bits / 8;
 }
 
 PciDevice *pci_device_read(const char *root, const char *address)
@@ -48,6 +61,17 @@ PciDevice *pci_device_read(const char *root, const char *address)
     device->vfs = (guint)sysfs_number(dir, "sriov_numvfs", 0);
     device->physfn = sysfs_link_name(dir, "physfn");
     device->dir = g_strdup(dir);
+    return device;
+}
+
+PciDevice *pci_device_soft(const char *root, const char *address)
+{
+    PciDevice *device = g_new0(PciDevice, 1);
+
+    device->address = g_strdup(address);
+    device->dir = g_build_filename(root[0] ? root : "/", SOFT_DEVICES,
+                                   address + strlen(GPU_SOFT_PREFIX), NULL);
+    device->numa_node = -1;
     return device;
 }
 

@@ -19,7 +19,7 @@ typedef struct {
 
 /**
  * PciDevice
- * @address: "0000:02:00.0"
+ * @address: "0000:02:00.0", or "soft:NAME": a GPU without a PCI device, whose numbers are 0
  * @dir: its place in /sys/devices without links, so that the components are its bridges
  * @class: 24 bits: class, subclass, interface
  * @driver: NULL: none is bound
@@ -45,11 +45,17 @@ typedef struct {
     char *physfn;
 } PciDevice;
 
+/* Bytes a second, one way, without the overhead of packets; 0: no link. */
+guint64 pci_link_bandwidth(const PciLink *link);
+
 /* @root: "" in production. NULL where there is no such device (any more). */
 PciDevice *pci_device_read(const char *root, const char *address);
 
 void pci_device_free(PciDevice *device);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(PciDevice, pci_device_free)
+
+/* The virtual parent that the driver makes for "soft:NAME", whether or not it is there now. */
+PciDevice *pci_device_soft(const char *root, const char *address);
 
 /* Addresses of all PCI devices, sorted. */
 GStrv pci_addresses(const char *root);

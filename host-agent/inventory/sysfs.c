@@ -1,17 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 #include "sysfs.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#define ATTRIBUTE_MAX 4097
+
+/* An attribute is a page at most, and comes in one piece. */
 char *sysfs_read(const char *dir, const char *attribute)
 {
-    g_autofree char *path = g_build_filename(dir, attribute, NULL);
-    char *text = NULL;
+    char text[ATTRIBUTE_MAX];
+    gsize length = strlen(dir);
+    int fd;
+    ssize_t got;
 
-    if (!g_file_get_contents(path, &text, NULL, NULL))
+    if (length + strlen(attribute) + 2 > sizeof(text))
         return NULL;
-    return g_strstrip(text);
+    memcpy(text, dir, length);
+    text[length] = '/';
+    strcpy(text + length + 1, attribute);
+    fd = open(text, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    got = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (got < 0)
+        return NULL;
+    text[got] = '\0';
+    return g_strdup(g_strstrip(text));
 }
 
 gint64 sysfs_number(const char *dir, const char *attribute, gint64 missing)

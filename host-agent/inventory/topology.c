@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "gpus.h"
+
 /* A device right below a port of a switch: the port, and the device itself. */
 #define BELOW_ONE_SWITCH 2u
 
@@ -27,6 +29,8 @@ Distance topology_distance(const PciDevice *a, const PciDevice *b)
 
     if (g_str_equal(a->address, b->address))
         return DISTANCE_SELF;
+    if (gpu_name_is_soft(a->address) || gpu_name_is_soft(b->address))
+        return DISTANCE_SYS;
     while (left[common] && right[common] && g_str_equal(left[common], right[common]))
         common++;
     if (common == 0)

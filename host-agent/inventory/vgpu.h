@@ -9,18 +9,21 @@
 
 /**
  * Vgpu
+ * @dir: of its attributes in sysfs
  * @gpu: the physical GPU that it is on: a PCI address, or "soft:NAME"
  * @type: its mdev type
  * @device: what its VM does with it: "closed", "open", "running" …
  * @engine: how its engine is: "ready" …
  * @failure: why its engine gave up; empty: it did not
  * @vram, @window: bytes
+ * @display: how many it has, 0 or 1
  * @requests: that its guest has made so far; with @doorbells and @interrupts since the vGPU was
  * made
  * @engine_losses: engines that died under it
  */
 typedef struct {
     char *uuid;
+    char *dir;
     char *gpu;
     char *type;
     char *device;
@@ -31,6 +34,7 @@ typedef struct {
     guint weight;
     guint cap;
     int priority;
+    guint display;
     guint64 requests;
     guint64 doorbells;
     guint64 interrupts;
@@ -39,6 +43,16 @@ typedef struct {
 
 void vgpu_free(Vgpu *vgpu);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Vgpu, vgpu_free)
+
+/* NULL where there is none of that UUID, it is not one of ours, or it goes just now. */
+Vgpu *vgpu_read(const char *root, const char *uuid);
+
+/* Reads all of it anew that can change. @dir: of its attributes; @state: as that attribute has it.
+ */
+void vgpu_update(Vgpu *vgpu, const char *dir, const char *state);
+
+/* UUIDs of all mediated devices, others' too, sorted. */
+GStrv vgpu_uuids(const char *root);
 
 /* All vGPUs of @root, of Vgpu, in the order of their UUIDs. Mediated devices of others are left
  * out. */

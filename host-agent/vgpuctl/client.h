@@ -14,11 +14,20 @@ GQuark vgpuctl_error_quark(void);
 typedef enum {
     VGPUCTL_FAILED = 1,      /* vgpud said no, or could not */
     VGPUCTL_USAGE = 2,       /* the command line */
-    VGPUCTL_NOT_FOUND = 3,   /* no such GPU or vGPU */
-    VGPUCTL_UNREACHABLE = 4, /* no vgpud on the bus */
+    VGPUCTL_NOT_FOUND = 3,      /* no such GPU, vGPU, type or tenant */
+    VGPUCTL_UNREACHABLE = 4,    /* no vgpud on the bus */
+    VGPUCTL_NOT_AUTHORIZED = 5, /* polkit said no */
+    VGPUCTL_IN_USE = 6,         /* somebody is in the way */
+    VGPUCTL_NO_ROOM = 7,        /* no GPU has room, or the tenant's quota is too small */
 } VgpuctlError;
 
+/**
+ * Client
+ * @manager: the host's own object, without its properties
+ * @objects: NULL until client_objects()
+ */
 typedef struct {
+    VgpuManager *manager;
     GDBusObjectManager *objects;
 } Client;
 
@@ -28,13 +37,16 @@ Client *client_new(GError **error);
 void client_free(Client *client);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Client, client_free)
 
-/* All GPUs, of VgpuGpu, by their addresses. */
-GPtrArray *client_gpus(const Client *client);
+/* A call that makes many vGPUs takes its time: from now on the manager is given it. */
+void client_be_patient(Client *client);
+
+/* All objects, with what they have; NULL with VGPUCTL_UNREACHABLE. Stays the client's. */
+GDBusObjectManager *client_objects(Client *client, GError **error);
+
+/* All GPUs, of VgpuGpu, by their addresses; NULL with VGPUCTL_UNREACHABLE. */
+GPtrArray *client_gpus(Client *client, GError **error);
 
 /* The GPU with that address; "0000:" may be left out. VGPUCTL_NOT_FOUND. */
-VgpuGpu *client_gpu(const Client *client, const char *address, GError **error);
-
-/* The host's own object. */
-VgpuManager *client_manager(const Client *client, GError **error);
+VgpuGpu *client_gpu(Client *client, const char *address, GError **error);
 
 #endif

@@ -18,6 +18,13 @@ char *dict_number(GVariant *dict, const char *key)
     return value ? g_variant_print(value, FALSE) : NULL;
 }
 
+char *dict_flag(GVariant *dict, const char *key)
+{
+    gboolean flag;
+
+    return g_variant_lookup(dict, key, "b", &flag) ? g_strdup(flag ? "yes" : "no") : NULL;
+}
+
 char *dict_bytes(GVariant *dict, const char *key)
 {
     guint64 bytes = 0;

@@ -12,6 +12,9 @@ char *dict_text(GVariant *dict, const char *key);
 
 char *dict_number(GVariant *dict, const char *key);
 
+/* "yes", "no". */
+char *dict_flag(GVariant *dict, const char *key);
+
 /* As text_of_bytes(). */
 char *dict_bytes(GVariant *dict, const char *key);
 

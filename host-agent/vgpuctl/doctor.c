@@ -46,7 +46,7 @@ static guint count(const GPtrArray *findings, Severity severity)
     return sum;
 }
 
-gboolean doctor_command(const Client *client, const Options *options, char **args, GError **error)
+gboolean doctor_command(Client *client, const Options *options, char **args, GError **error)
 {
     g_autoptr(GPtrArray) findings = doctor_examine(options->root);
     guint problems = count(findings, FINDING_PROBLEM);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl events: what happens to the GPUs, line by line, until it is told to end. */
+/* vgpuctl events: what happens to GPUs and vGPUs, line by line, until it is told to end. */
 #include <glib-unix.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,24 +7,39 @@
 #include "command.h"
 #include "json.h"
 
-/* One event of the GPU at @address. @changed: its properties that have new values, NULL: none. */
-static void print_json(const char *address, const char *event, GVariant *changed)
+/* Begins a line of JSON. */
+static JsonObject *begin_object(const char *event, const char *gpu)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     g_autofree char *time = g_date_time_format_iso8601(now);
-    g_autoptr(JsonNode) node = json_node_alloc();
-    g_autofree char *text = NULL;
     JsonObject *object = json_object_new();
 
     json_object_set_string_member(object, "time", time);
-    json_object_set_string_member(object, "gpu", address);
+    json_object_set_string_member(object, "gpu", gpu);
     json_object_set_string_member(object, "event", event);
-    if (changed)
-        json_object_set_member(object, "changed", json_gvariant_serialize(changed));
+    return object;
+}
+
+/* Takes @object. */
+static void print_object(JsonObject *object)
+{
+    g_autoptr(JsonNode) node = json_node_alloc();
+    g_autofree char *text = NULL;
+
     json_node_init_object(node, object);
     json_object_unref(object);
     text = json_to_string(node, FALSE);
     puts(text);
+}
+
+/* One event of the GPU at @address. @changed: its properties that have new values, NULL: none. */
+static void print_json(const char *address, const char *event, GVariant *changed)
+{
+    JsonObject *object = begin_object(event, address);
+
+    if (changed)
+        json_object_set_member(object, "changed", json_gvariant_serialize(changed));
+    print_object(object);
 }
 
 static int by_name(const void *a, const void *b)
@@ -97,21 +112,48 @@ static void changed(GDBusObjectManagerClient *manager, GDBusObjectProxy *object,
     print_event(options, G_DBUS_OBJECT(object), "changed", properties);
 }
 
+static void event_json(const char *kind, const char *gpu, const char *vgpu, const char *text)
+{
+    JsonObject *object = begin_object(kind, gpu);
+
+    json_object_set_string_member(object, "vgpu", vgpu);
+    json_object_set_string_member(object, "text", text);
+    print_object(object);
+}
+
+/* What vgpud says in words. */
+static void told(VgpuManager *manager, const char *kind, const char *gpu, const char *vgpu,
+                 const char *text, const Options *options)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_local();
+    g_autofree char *time = g_date_time_format(now, "%F %T");
+
+    (void)manager;
+    if (options->json)
+        event_json(kind, gpu, vgpu, text);
+    else
+        printf("%s  %s: %s\n", time, kind, text);
+    fflush(stdout);
+}
+
 static gboolean end(void *loop)
 {
     g_main_loop_quit(loop);
     return G_SOURCE_CONTINUE;
 }
 
-gboolean events_command(const Client *client, const Options *options, char **args, GError **error)
+gboolean events_command(Client *client, const Options *options, char **args, GError **error)
 {
     g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, FALSE);
+    GDBusObjectManager *objects = client_objects(client, error);
 
     (void)args;
-    (void)error;
-    g_signal_connect(client->objects, "object-added", G_CALLBACK(added), (void *)options);
-    g_signal_connect(client->objects, "object-removed", G_CALLBACK(removed), (void *)options);
-    g_signal_connect(client->objects, "interface-proxy-properties-changed", G_CALLBACK(changed),
+    if (!objects)
+        return FALSE;
+    g_signal_connect(client->manager, "event", G_CALLBACK(told), (void *)options);
+    g_signal_connect(objects, "object-added", G_CALLBACK(added), (void *)options);
+    g_signal_connect(objects, "object-removed", G_CALLBACK(removed), (void *)options);
+    g_signal_connect(objects, "interface-proxy-properties-changed", G_CALLBACK(changed),
                      (void *)options);
     g_unix_signal_add(SIGINT, end, loop);
     g_unix_signal_add(SIGTERM, end, loop);

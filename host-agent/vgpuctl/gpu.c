@@ -36,14 +36,15 @@ static void add_row(Table *table, VgpuGpu *gpu)
     table_add(table, g_strdup(vgpu_gpu_get_name(gpu)));
 }
 
-gboolean gpu_list_command(const Client *client, const Options *options, char **args, GError **error)
+gboolean gpu_list_command(Client *client, const Options *options, char **args, GError **error)
 {
     static const char *const heads[] = {"GPU", "MODE", "DRIVER", "VRAM", "NUMA", "GROUP", "NAME"};
-    g_autoptr(GPtrArray) gpus = client_gpus(client);
-    g_autoptr(Table) table = table_new(G_N_ELEMENTS(heads));
+    g_autoptr(GPtrArray) gpus = client_gpus(client, error);
+    g_autoptr(Table) table = table_new_with_heads(heads, G_N_ELEMENTS(heads));
 
     (void)args;
-    (void)error;
+    if (!gpus)
+        return FALSE;
     if (options->json) {
         print_json(gpus);
         return TRUE;
@@ -52,8 +53,6 @@ gboolean gpu_list_command(const Client *client, const Options *options, char **a
         puts("This host has no GPU.");
         return TRUE;
     }
-    for (guint i = 0; i < G_N_ELEMENTS(heads); i++)
-        table_add(table, g_strdup(heads[i]));
     for (guint i = 0; i < gpus->len; i++)
         add_row(table, g_ptr_array_index(gpus, i));
     table_print(table);
@@ -87,6 +86,42 @@ static char *sriov_text(VgpuGpu *gpu)
                  : NULL;
 }
 
+static char *health_text(VgpuGpu *gpu)
+{
+    g_autofree char *reasons = g_strjoinv("; ", (GStrv)vgpu_gpu_get_health_reasons(gpu));
+
+    return vgpu_gpu_get_healthy(gpu) ? g_strdup("yes") : g_strconcat("no: ", reasons, NULL);
+}
+
+/* "AMD Radeon RX 6800 (1.4.305, radeon_icd.x86_64.json)" */
+static char *vulkan_text(VgpuGpu *gpu)
+{
+    const char *device = vgpu_gpu_get_vulkan_device(gpu);
+
+    if (!*device)
+        return NULL;
+    return g_strdup_printf("%s (%s, %s%s)", device, vgpu_gpu_get_vulkan_api(gpu),
+                           vgpu_gpu_get_vulkan_driver(gpu),
+                           vgpu_gpu_get_vulkan_exports_memory(gpu) ? "" : ", can't export memory");
+}
+
+/* "shared, being switched to passthrough, draining"; "host, wanted: passthrough" */
+static char *mode_text(VgpuGpu *gpu)
+{
+    const char *mode = vgpu_gpu_get_mode(gpu);
+    const char *wanted = vgpu_gpu_get_wanted_mode(gpu);
+    const char *switching = vgpu_gpu_get_switching(gpu);
+    GString *text = g_string_new(mode);
+
+    if (*switching)
+        g_string_append_printf(text, ", being switched to %s", switching);
+    else if (*wanted && !g_str_equal(mode, wanted))
+        g_string_append_printf(text, ", wanted: %s", wanted);
+    if (vgpu_gpu_get_draining(gpu))
+        g_string_append(text, ", draining");
+    return g_string_free(text, FALSE);
+}
+
 static void add_gpu(Table *table, VgpuGpu *gpu)
 {
     gint node = vgpu_gpu_get_numa_node(gpu);
@@ -96,9 +131,12 @@ static void add_gpu(Table *table, VgpuGpu *gpu)
     add_pair(
         table, "PCI id",
         g_strdup_printf("%04x:%04x", vgpu_gpu_get_vendor_id(gpu), vgpu_gpu_get_device_id(gpu)));
-    add_pair(table, "Mode", g_strdup(vgpu_gpu_get_mode(gpu)));
+    add_pair(table, "Mode", mode_text(gpu));
+    add_pair(table, "Healthy", health_text(gpu));
     add_pair(table, "Driver", g_strdup(vgpu_gpu_get_driver(gpu)));
     add_pair(table, "VRAM", vram_text(gpu));
+    add_pair(table, "Vulkan", vulkan_text(gpu));
+    add_list(table, "Vulkan features", vgpu_gpu_get_vulkan_features(gpu));
     add_list(table, "DRM nodes", vgpu_gpu_get_drm_nodes(gpu));
     add_list(table, "vGPU types", vgpu_gpu_get_mdev_types(gpu));
     add_pair(table, "NUMA node", node >= 0 ? g_strdup_printf("%d", node) : NULL);
@@ -109,10 +147,11 @@ static void add_gpu(Table *table, VgpuGpu *gpu)
     add_pair(table, "Link at most",
              link_text(vgpu_gpu_get_link_speed_max(gpu), vgpu_gpu_get_link_width_max(gpu)));
     add_pair(table, "SR-IOV", sriov_text(gpu));
+    add_list(table, "Partitions", vgpu_gpu_get_partitions(gpu));
     add_pair(table, "Virtual function of", g_strdup(vgpu_gpu_get_physical_function(gpu)));
 }
 
-gboolean gpu_show_command(const Client *client, const Options *options, char **args, GError **error)
+gboolean gpu_show_command(Client *client, const Options *options, char **args, GError **error)
 {
     g_autoptr(VgpuGpu) gpu = client_gpu(client, args[0], error);
     g_autoptr(Table) table = table_new(2);

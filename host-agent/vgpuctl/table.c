@@ -19,6 +19,15 @@ Table *table_new(guint columns)
     return table;
 }
 
+Table *table_new_with_heads(const char *const *heads, guint columns)
+{
+    Table *table = table_new(columns);
+
+    for (guint i = 0; i < columns; i++)
+        table_add(table, g_strdup(heads[i]));
+    return table;
+}
+
 void table_free(Table *table)
 {
     g_ptr_array_unref(table->cells);
@@ -34,17 +43,23 @@ void table_add(Table *table, char *text)
     g_ptr_array_add(table->cells, text);
 }
 
-static int width_of(const Table *table, guint column)
+/* Of each column, in characters. To be freed. */
+static int *widths_of(const Table *table)
 {
-    glong width = 0;
+    int *widths = g_new0(int, table->columns);
 
-    for (guint i = column; i < table->cells->len; i += table->columns)
-        width = MAX(width, g_utf8_strlen(g_ptr_array_index(table->cells, i), -1));
-    return (int)width;
+    for (guint i = 0; i < table->cells->len; i++) {
+        int *width = &widths[i % table->columns];
+
+        *width = MAX(*width, (int)g_utf8_strlen(g_ptr_array_index(table->cells, i), -1));
+    }
+    return widths;
 }
 
 void table_print(const Table *table)
 {
+    g_autofree int *widths = widths_of(table);
+
     for (guint i = 0; i < table->cells->len; i++) {
         const char *cell = g_ptr_array_index(table->cells, i);
         guint column = i % table->columns;
@@ -52,6 +67,6 @@ void table_print(const Table *table)
         if (column + 1 == table->columns)
             printf("%s\n", cell);
         else
-            printf("%s%*s", cell, width_of(table, column) - (int)g_utf8_strlen(cell, -1) + GAP, "");
+            printf("%s%*s", cell, widths[column] - (int)g_utf8_strlen(cell, -1) + GAP, "");
     }
 }

@@ -12,6 +12,9 @@ typedef struct Table Table;
 /* @columns: as many as each row will have cells. */
 Table *table_new(guint columns);
 
+/* With a first row, of @heads. */
+Table *table_new_with_heads(const char *const *heads, guint columns);
+
 void table_free(Table *table);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Table, table_free)
 

@@ -49,14 +49,14 @@ static void print_json(char **gpus, GVariant *distances)
     json_object_unref(object);
 }
 
-gboolean topo_command(const Client *client, const Options *options, char **args, GError **error)
+gboolean topo_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autoptr(VgpuManager) manager = client_manager(client, error);
+    VgpuManager *manager = client->manager;
     g_auto(GStrv) gpus = NULL;
     g_autoptr(GVariant) distances = NULL;
 
     (void)args;
-    if (!manager || !vgpu_manager_call_get_topology_sync(manager, &gpus, &distances, NULL, error))
+    if (!vgpu_manager_call_get_topology_sync(manager, &gpus, &distances, NULL, error))
         return FALSE;
     if (options->json)
         print_json(gpus, distances);

@@ -10,10 +10,8 @@
 static void print_table(GVariant *types)
 {
     static const char *const heads[] = {"GPU", "TYPE", "THERE", "MORE", "DESCRIPTION"};
-    g_autoptr(Table) table = table_new(G_N_ELEMENTS(heads));
+    g_autoptr(Table) table = table_new_with_heads(heads, G_N_ELEMENTS(heads));
 
-    for (guint i = 0; i < G_N_ELEMENTS(heads); i++)
-        table_add(table, g_strdup(heads[i]));
     for (gsize i = 0; i < g_variant_n_children(types); i++) {
         g_autoptr(GVariant) type = g_variant_get_child_value(types, i);
 
@@ -26,14 +24,14 @@ static void print_table(GVariant *types)
     table_print(table);
 }
 
-gboolean type_list_command(const Client *client, const Options *options, char **args,
+gboolean type_list_command(Client *client, const Options *options, char **args,
                            GError **error)
 {
-    g_autoptr(VgpuManager) manager = client_manager(client, error);
+    VgpuManager *manager = client->manager;
     g_autoptr(GVariant) types = NULL;
 
     (void)args;
-    if (!manager || !vgpu_manager_call_list_types_sync(manager, &types, NULL, error))
+    if (!vgpu_manager_call_list_types_sync(manager, &types, NULL, error))
         return FALSE;
     if (options->json)
         json_print(json_gvariant_serialize(types));

@@ -8,7 +8,7 @@
 #include "gpu.h"
 #include "vgpu-host.h"
 
-/* "/org/mdev_vgpu/gpu/0000_01_00_0". To be freed. */
+/* "/org/mdev_vgpu/gpu/0000_01_00_0", "/org/mdev_vgpu/gpu/soft_NAME". To be freed. */
 char *gpu_object_path(const char *address);
 
 /* A new object with the GPU's interface, not exported yet. */

@@ -16,6 +16,7 @@ struct Hotplug {
     guint source;
     guint settle;
     void (*changed)(void *data);
+    void (*vgpu_changed)(const char *uuid, void *data);
     void *data;
 };
 
@@ -28,6 +29,15 @@ static gboolean tell(void *data)
     return G_SOURCE_REMOVE;
 }
 
+/* What happens to a vGPU changes nothing of the GPUs, which need not be read anew for that. */
+static void take(Hotplug *hotplug, struct udev_device *device)
+{
+    if (g_strcmp0(udev_device_get_subsystem(device), "mdev") == 0)
+        hotplug->vgpu_changed(udev_device_get_sysname(device), hotplug->data);
+    else if (!hotplug->settle)
+        hotplug->settle = g_timeout_add(SETTLE_MS, tell, hotplug);
+}
+
 static gboolean event_came(int fd, GIOCondition condition, void *data)
 {
     Hotplug *hotplug = data;
@@ -35,10 +45,10 @@ static gboolean event_came(int fd, GIOCondition condition, void *data)
 
     (void)fd;
     (void)condition;
-    while ((device = udev_monitor_receive_device(hotplug->monitor)))
+    while ((device = udev_monitor_receive_device(hotplug->monitor))) {
+        take(hotplug, device);
         udev_device_unref(device);
-    if (!hotplug->settle)
-        hotplug->settle = g_timeout_add(SETTLE_MS, tell, hotplug);
+    }
     return G_SOURCE_CONTINUE;
 }
 
@@ -52,12 +62,14 @@ static int subscribe(struct udev_monitor *monitor)
     return ret < 0 ? ret : udev_monitor_enable_receiving(monitor);
 }
 
-Hotplug *hotplug_new(void (*changed)(void *data), void *data, GError **error)
+Hotplug *hotplug_new(void (*changed)(void *data),
+                     void (*vgpu_changed)(const char *uuid, void *data), void *data, GError **error)
 {
     g_autoptr(Hotplug) hotplug = g_new0(Hotplug, 1);
     int ret = -ENOMEM;
 
     hotplug->changed = changed;
+    hotplug->vgpu_changed = vgpu_changed;
     hotplug->data = data;
     hotplug->udev = udev_new();
     if (hotplug->udev)

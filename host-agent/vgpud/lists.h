@@ -6,10 +6,27 @@
 #ifndef VGPUD_LISTS_H
 #define VGPUD_LISTS_H
 
-#include <glib.h>
+#include "claims.h"
+#include "slices.h"
+#include "tenants.h"
 
-/* All vGPUs of @root. */
-GVariant *list_vgpus(const char *root);
+/* All vGPUs by UUID; with @user only those of its tenants. */
+GVariant *list_vgpus(Counters *counters, const Slices *slices, const Tenants *tenants,
+                     const char *user);
+
+/* The same as ListVgpusShort has it: of type a(ssssstss). */
+GVariant *list_vgpus_short(Counters *counters, const Slices *slices, const Tenants *tenants,
+                           const char *user);
+
+/* Those of @uuids, in that order. */
+GVariant *list_vgpus_called(Counters *counters, const Slices *slices, const GStrv uuids);
+
+/* Containers' slices as ListSlices has them; with @user only those of its tenants. */
+GVariant *list_container_slices(Counters *counters, const Slices *slices, const Tenants *tenants,
+                                const Claims *claims, const char *user);
+
+/* Slices, of Slice, that are no vGPUs, or not yet. */
+GVariant *list_slices(const GPtrArray *slices);
 
 /* All types that @gpus, of Gpu, offer. */
 GVariant *list_types(const GPtrArray *gpus);

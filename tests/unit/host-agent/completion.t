@@ -9,11 +9,14 @@ cat >"$bin/vgpuctl" <<SH
 #!/bin/sh
 case "\$*" in
 'gpu list') printf 'GPU  MODE\n0000:01:00.0  shared\n0000:02:00.0  host\n' ;;
+'tenant list') printf 'TENANT  VRAM\nred  1\n' ;;
 'vgpu list') printf 'VGPU  GPU\naaaa  0000:01:00.0\n' ;;
+'slice list') printf 'SLICE  NAME\ncccc  web\n' ;;
 *) exec $here/build/host-agent/vgpuctl "\$@" ;;
 esac
 SH
-chmod +x "$bin/vgpuctl"
+printf '#!/bin/sh\nprintf "red\\nblue\\n\\n"\n' >"$bin/virsh"
+chmod +x "$bin/vgpuctl" "$bin/virsh"
 PATH=$bin:$PATH
 . "$here/host-agent/vgpuctl/vgpuctl.bash"
 
@@ -38,15 +41,29 @@ offers() {
     fi
 }
 
-offers 'doctor events gpu topo type vgpu' ''
+offers 'attach cdi detach doctor domain events gpu reload report schedule slice tenant top topo type vgpu' ''
 offers 'vgpu' v
-offers 'list show' gpu ''
-offers 'show' vgpu s
-offers 'topo type' t
+offers 'clear drain list mode resume show users' gpu ''
+offers 'create list remove set show' vgpu ''
+offers 'set show' vgpu s
+offers 'create list remove set show' slice ''
+offers 'cccc' slice remove ''
+offers '--door' slice create --do
+offers 'generate list' cdi ''
+offers '0000:01:00.0 0000:02:00.0' gpu mode ''
+offers 'passthrough partitioned' gpu mode 0000:01:00.0 p
+offers '--drain --dry-run' gpu mode --dr
+offers 'tenant top topo type' t
 offers '0000:01:00.0 0000:02:00.0' gpu show ''
 offers 'aaaa' vgpu show a
-offers 'list show' -o json gpu ''
+offers 'prepare' domain ''
+offers 'blue red' attach ''
+offers 'aaaa' detach red ''
+offers '--type' attach red --ty
+offers 'clear drain list mode resume show users' -o json gpu ''
 offers 'table json' -o ''
+offers '--gpu' vgpu create --g
+offers 'red' tenant remove ''
 offers '--output' --o
 offers '' topo ''
 offers '' gpu show 0000:01:00.0 ''

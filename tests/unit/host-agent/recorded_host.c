@@ -158,6 +158,15 @@ void recorded_host_remove(const char *root, const char *address)
     g_assert_cmpint(unlink(link), ==, 0);
 }
 
+void recorded_host_remove_vgpu(const char *root, const char *uuid)
+{
+    g_autofree char *link = g_strconcat(root, "/sys/bus/mdev/devices/", uuid, NULL);
+    g_autofree char *type = g_build_filename(link, "mdev_type", NULL);
+
+    g_assert_cmpint(unlink(type), ==, 0);
+    g_assert_cmpint(unlink(link), ==, 0);
+}
+
 char *recorded_host_new(const char *name)
 {
     g_autofree char *path = g_build_filename(HOSTS, name, NULL);
@@ -165,6 +174,8 @@ char *recorded_host_new(const char *name)
     g_auto(GStrv) lines = NULL;
     char *root = file_tree_new();
 
+    /* Two tests at a time can't have one port. */
+    file_tree_write(root, "/etc/vgpu/vgpud.conf", "[metrics]\nlisten=off\n");
     g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
     lines = g_strsplit(text, "\n", -1);
     for (guint i = 0; lines[i]; i++)

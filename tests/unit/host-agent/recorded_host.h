@@ -27,6 +27,9 @@ void recorded_host_add(const char *root, const char *line);
 void recorded_host_add_vgpu(const char *root, const char *path, const char *uuid, const char *type,
                             const char *attributes);
 
+/* Takes a vGPU away. */
+void recorded_host_remove_vgpu(const char *root, const char *uuid);
+
 /* Takes a device away, as when it is unplugged. */
 void recorded_host_remove(const char *root, const char *address);
 

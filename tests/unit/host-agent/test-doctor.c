@@ -33,6 +33,8 @@ static char *good_host(const char *name)
         {"/sys/class/misc/kvm", ""},
         {"/sys/class/misc/udmabuf", ""},
         {"/usr/share/vulkan/icd.d/radeon_icd.json", "{}\n"},
+        {"/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json", "{}\n"},
+        {"/run/vgpu/governor/0000:02:00.0/status.sock", ""},
     };
     char *root = recorded_host_new(name);
     g_autofree char *path = g_strconcat(root, "/bin", NULL);
@@ -117,6 +119,10 @@ static void test_missing(void)
         {"/sys/kernel/security/lsm", FINDING_PROBLEM, "Landlock", "lsm="},
         {"/sys/fs/cgroup/cgroup.controllers", FINDING_WARNING, "cgroups", "\"cpu\""},
         {"/usr/share/vulkan/icd.d/radeon_icd.json", FINDING_PROBLEM, "Vulkan", "install"},
+        {"/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json", FINDING_WARNING,
+         "arbiter", "layer is not installed"},
+        {"/run/vgpu/governor/0000:02:00.0/status.sock", FINDING_WARNING, "arbiter",
+         "GPU 0000:02:00.0 is shared and has no arbiter"},
         {"/bin/mdevctl", FINDING_WARNING, "mdevctl", "not installed"},
     };
 
@@ -127,6 +133,50 @@ static void test_missing(void)
         assert_one(root, cases[i].severity, cases[i].subject, cases[i].words);
         file_tree_free(root);
     }
+}
+
+/* A virsh with one VM, whose root ports have such prefetchable windows; in bus 2 there is a device. */
+static void add_vm(const char *root, const char *range1, const char *range2)
+{
+    g_autofree char *full = g_strconcat(root, "/bin/virsh", NULL);
+    g_autofree char *script = g_strdup_printf(
+        "#!/bin/sh\ncase \"$*\" in\n--version) echo 11.3.0 ;;\n'-q list --name') echo red ;;\n"
+        "*'info pci') /bin/cat <<END\n"
+        "  Bus  0, device   1, function 0:\n    PCI bridge: PCI device 1b36:000c\n      BUS 0.\n"
+        "      secondary bus 1.\n      prefetchable memory range [%s]\n"
+        "  Bus  0, device   2, function 0:\n    PCI bridge: PCI device 1b36:000c\n      BUS 0.\n"
+        "      secondary bus 2.\n      prefetchable memory range [%s]\n"
+        "  Bus  2, device   0, function 0:\n    VGA controller: PCI device 1af4:1050\n"
+        "END\n;;\nesac\n",
+        range1, range2);
+
+    file_tree_write(root, "/bin/virsh", script);
+    g_assert_cmpint(g_chmod(full, 0755), ==, 0);
+    file_tree_write(root, "/etc/vgpu/types.d/1.conf", "[type half]\nvram=1/2\nwindow=256M\n");
+}
+
+static void test_vms(void)
+{
+    char *root = good_host("shared");
+    g_autoptr(GPtrArray) findings = NULL;
+
+    add_vm(root, "0xfe000000, 0xfe1fffff", "0x380000000000, 0x3807ffffffff");
+    assert_one(root, FINDING_WARNING, "VM", "red has room for windows of 2 MiB");
+    add_vm(root, "0x380000000000, 0x3807ffffffff", "0xfff00000, 0x000fffff");
+    findings = doctor_examine(root);
+    g_assert_cmpuint(complaints(findings), ==, 0);
+    file_tree_free(root);
+}
+
+/* A driver that can't export memory is told of, once it has been asked. */
+static void test_vulkan(void)
+{
+    char *root = good_host("shared");
+
+    file_tree_write(root, "/run/vgpu/vulkan/0000:02:00.0",
+                    "[vulkan]\ndevice=Old\nexports-memory=false\n");
+    assert_one(root, FINDING_WARNING, "Vulkan", "0000:02:00.0 (Old)");
+    file_tree_free(root);
 }
 
 static void test_module(void)
@@ -201,6 +251,8 @@ int main(int argc, char **argv)
     g_test_add_func("/doctor/good", test_good);
     g_test_add_func("/doctor/missing", test_missing);
     g_test_add_func("/doctor/module", test_module);
+    g_test_add_func("/doctor/vms", test_vms);
+    g_test_add_func("/doctor/vulkan", test_vulkan);
     g_test_add_func("/doctor/secure-boot", test_secure_boot);
     g_test_add_func("/doctor/versions", test_versions);
     g_test_add_func("/doctor/groups", test_groups);

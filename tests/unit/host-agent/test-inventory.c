@@ -6,6 +6,7 @@
 #include "inventory.h"
 #include "recorded_host.h"
 #include "topology.h"
+#include "vgpu.h"
 
 #define GIB G_GUINT64_CONSTANT(0x40000000)
 
@@ -171,6 +172,54 @@ static void test_gone(void)
     host_close(&host);
 }
 
+/* A device of another class counts where gpus.conf names it; a GPU without a device is made by it. */
+static void test_named(void)
+{
+    struct host host = host_open("empty");
+    const Gpu *nic, *soft;
+
+    g_assert_cmpuint(host.gpus->len, ==, 0);
+    file_tree_write(host.root, "/etc/vgpu/gpus.conf",
+                    "[gpu soft:a-b]\nmode=shared\nvram=1G\n[gpu 0000:00:03.0]\nmode=host\nvram=2G\n");
+    file_tree_write(host.root,
+                    "/sys/devices/virtual/vgpu-soft/a-b/mdev_supported_types/vgpu-soft-half/name", "x\n");
+    g_ptr_array_unref(host.gpus);
+    host.gpus = inventory_read(host.inventory);
+    g_assert_cmpuint(host.gpus->len, ==, 2);
+    nic = gpu_at(&host, 0);
+    g_assert_cmpstr(nic->pci->address, ==, "0000:00:03.0");
+    g_assert_cmpuint(nic->vram, ==, 2 * GIB);
+    g_assert_cmpstr(nic->vram_source, ==, "vram= in gpus.conf");
+    soft = gpu_at(&host, 1);
+    g_assert_cmpstr(soft->pci->address, ==, "soft:a-b");
+    g_assert_cmpint(soft->mode, ==, GPU_MODE_SHARED);
+    g_assert_cmpuint(soft->vram, ==, GIB);
+    assert_list(soft->types, "vgpu-soft-half");
+    assert_distance(&host, 0, 1, "SYS");
+
+    /* A file that is broken now counts as it was. */
+    file_tree_write(host.root, "/etc/vgpu/gpus.conf", "[gpu soft:a-b]\nmode=shred\n");
+    g_ptr_array_unref(host.gpus);
+    g_test_expect_message(NULL, G_LOG_LEVEL_WARNING, "*mode=shred is not allowed*");
+    host.gpus = inventory_read(host.inventory);
+    g_test_assert_expected_messages();
+    g_assert_cmpuint(host.gpus->len, ==, 2);
+    host_close(&host);
+}
+
+static void test_soft_vgpu(void)
+{
+    g_autofree char *root = file_tree_new();
+    g_autoptr(GPtrArray) vgpus = NULL;
+
+    recorded_host_add_vgpu(root, "virtual/vgpu-soft/a", "u1", "vgpu-soft-half",
+                           "state=device=closed engine=ready");
+    vgpus = vgpus_read(root);
+    g_assert_cmpuint(vgpus->len, ==, 1);
+    g_assert_cmpstr(((const Vgpu *)g_ptr_array_index(vgpus, 0))->gpu, ==, "soft:a");
+    file_tree_free(g_steal_pointer(&root));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -182,5 +231,7 @@ int main(int argc, char **argv)
     g_test_add_func("/inventory/shared", test_shared);
     g_test_add_func("/inventory/empty", test_empty);
     g_test_add_func("/inventory/gone", test_gone);
+    g_test_add_func("/inventory/named", test_named);
+    g_test_add_func("/inventory/soft-vgpu", test_soft_vgpu);
     return g_test_run();
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is asked for when vGPUs are to be made, and where they may be put.
+ */
+#ifndef LEDGER_REQUEST_H
+#define LEDGER_REQUEST_H
+
+#include "slice.h"
+
+/* Where a GPU is taken from when several have room. */
+typedef enum {
+    POLICY_BINPACK, /* the fullest, so that whole GPUs stay free */
+    POLICY_SPREAD,  /* the emptiest */
+} Policy;
+
+#define REQUEST_MAX_COUNT 1024u
+
+/**
+ * Request - of one call, in the words of CreateVgpus in dbus/org.mdev_vgpu.Host1.xml
+ * @type: as "half", or whole as sysfs has it; "": none, for a container's slice of @vram
+ * @uuids: @count of them
+ * @class_given: @class is the caller's and not the type's; 0 in the numbers below means the same
+ * @numa_node: -1: any
+ * @domain: libvirt's name of the VM that they are made for; "": none
+ * @door, @name, @ephemeral: of a container's slice, of CreateSlice
+ */
+typedef struct {
+    char *type;
+    SliceDoor door;
+    char *name;
+    gboolean ephemeral;
+    guint count;
+    GStrv uuids;
+    char *tenant;
+    gboolean class_given;
+    SliceClass class;
+    guint64 vram;
+    guint64 window;
+    guint weight;
+    guint cap;
+    gboolean priority_given;
+    guint priority;
+    gboolean compute_given;
+    guint compute;
+    gboolean oversubscribe_given;
+    guint64 oversubscribe;
+    GStrv gpus;
+    GStrv not_gpus;
+    Policy policy;
+    int numa_node;
+    char *job;
+    char *replica;
+    char *domain;
+    gboolean define;
+    gboolean autostart;
+    gboolean dry_run;
+} Request;
+
+void request_free(Request *request);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Request, request_free)
+
+/*
+ * Reads @dict, of a{sv}. AGENT_ERROR_INVALID names the key, what it is, and what it may be. UUIDs that are not
+ * given are made up.
+ */
+Request *request_parse(GVariant *dict, GError **error);
+
+/* The same for one slice of a container. */
+Request *request_parse_slice(GVariant *dict, GError **error);
+
+/**
+ * Change - what SetVgpu changes; a flag for each value that is given
+ */
+typedef struct {
+    gboolean vram_given, weight_given, cap_given, priority_given, compute_given, class_given,
+        oversubscribe_given;
+    guint64 vram;
+    guint weight;
+    guint cap;
+    guint priority;
+    guint compute;
+    guint64 oversubscribe;
+    SliceClass class;
+    char *tenant; /* NULL: not given */
+    gboolean dry_run;
+} Change;
+
+void change_free(Change *change);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Change, change_free)
+
+/* As request_parse(). */
+Change *change_parse(GVariant *dict, GError **error);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A part of a GPU that is promised to somebody: a vGPU of a VM, or a container's slice.
+ */
+#ifndef LEDGER_SLICE_H
+#define LEDGER_SLICE_H
+
+#include <glib.h>
+
+/* How firm the promise is, in the words that fleets use. */
+typedef enum {
+    SLICE_GUARANTEED,  /* all of it, always */
+    SLICE_BURSTABLE,   /* its compute is a floor; it may use more, and the VRAM may be overcommitted */
+    SLICE_BEST_EFFORT, /* what is left; the first to go when memory is short */
+} SliceClass;
+
+/* How its user comes to the GPU. */
+typedef enum {
+    SLICE_DOOR_VM,      /* a vGPU, given to a VM by libvirt or by hand */
+    SLICE_DOOR_VFIO,    /* a vGPU, whose VFIO group is given to a container */
+    SLICE_DOOR_NATIVE,  /* the GPU's own nodes, and the governor's layer in the container */
+    SLICE_DOOR_GUARDED, /* no node: a socket to a vgpu-guard of its own */
+} SliceDoor;
+
+/* Where a slice is in its life, as the database has it. */
+typedef enum {
+    SLICE_READY,
+    SLICE_CREATING, /* undone at the next start where vgpud ends before it is done */
+    SLICE_CHANGING, /* finished then */
+    SLICE_REMOVING, /* finished then */
+} SliceState;
+
+/**
+ * Slice
+ * @uuid: of the vGPU, or made up for a container's slice
+ * @door: how its user comes to the GPU; by the first two it is a vGPU, which the kernel has
+ * @name: by which containers may ask for it as well as by @uuid; "": none
+ * @ephemeral: given back when its container ends
+ * @request: of the call that made it: all of one request are made, or none
+ * @gpu: address of its GPU
+ * @type: its mdev type, as sysfs has it; "": a container's slice of a size of its own
+ * @tenant: "" : nobody's
+ * @vram: bytes promised
+ * @compute: per cent of the GPU promised; 0 for best effort
+ * @oversubscribe: bytes of host memory that may stand in for GPU memory beyond @vram
+ * @job: slices of one job are put near each other; "": none
+ * @replica: slices of one replica name are kept on different GPUs; "": none
+ * @domain: name of the libvirt domain that it is made for and goes with; "": none
+ * @present: the kernel has it; always, where it is no vGPU
+ * @defined: it is in mdevctl's configuration
+ * @autostart: and started at boot
+ */
+typedef struct {
+    char *uuid;
+    SliceDoor door;
+    char *name;
+    gboolean ephemeral;
+    SliceState state;
+    char *request;
+    char *gpu;
+    char *type;
+    char *tenant;
+    SliceClass class;
+    guint64 vram;
+    guint compute;
+    guint64 oversubscribe;
+    guint weight;
+    guint cap;
+    guint priority;
+    char *job;
+    char *replica;
+    char *domain;
+    gboolean present;
+    gboolean defined;
+    gboolean autostart;
+} Slice;
+
+void slice_free(Slice *slice);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Slice, slice_free)
+
+Slice *slice_copy(const Slice *slice);
+
+/* "guaranteed", "burstable", "best-effort" */
+const char *slice_class_name(SliceClass class);
+
+/* FALSE where @name is none of these. */
+gboolean slice_class_parse(const char *name, SliceClass *class);
+
+/* "ready", "creating", "changing", "removing" */
+const char *slice_state_name(SliceState state);
+
+/* SLICE_READY where @name is none of these. */
+SliceState slice_state_parse(const char *name);
+
+/* "vm", "vfio", "native", "guarded" */
+const char *slice_door_name(SliceDoor door);
+
+/* FALSE where @name is none of these. */
+gboolean slice_door_parse(const char *name, SliceDoor *door);
+
+/* The kernel has it, mdevctl makes it; else it is in the ledger and the governor alone. */
+gboolean slice_is_vgpu(const Slice *slice);
+
+/* Asked for by the name of a door for containers. */
+gboolean slice_is_for_container(const Slice *slice);
+
+/* 1 to 63 of letters, digits, "_", "-", ".", with a letter first and no UUID: a device's name in CDI. */
+gboolean slice_name_valid(const char *name);
+
+/* Counts in the ledger: it is there, is being made, or will be there at the next boot. */
+gboolean slice_is_promised(const Slice *slice);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the processes of a vGPU's engine use of their GPU, where the GPU's driver tells: in the
+ * fdinfo of their files (the kernel's Documentation/gpu/drm-usage-stats.rst).
+ */
+#ifndef METRICS_DRM_CLIENTS_H
+#define METRICS_DRM_CLIENTS_H
+
+#include <glib.h>
+
+/**
+ * DrmUse
+ * @known: the driver tells GPU time; else @gpu_ns is 0
+ * @gpu_ns: of all engines of the GPU, since the vGPU was made and was looked at; never goes back
+ * @vram_known, @vram: bytes of the GPU's own memory now
+ */
+typedef struct {
+    gboolean known;
+    guint64 gpu_ns;
+    gboolean vram_known;
+    guint64 vram;
+} DrmUse;
+
+typedef struct DrmClients DrmClients;
+
+/* @uuid: of the vGPU, whose unit's cgroup has the processes; @gpu: address of its GPU. */
+DrmClients *drm_clients_new(const char *root, const char *uuid, const char *gpu);
+
+void drm_clients_free(DrmClients *clients);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DrmClients, drm_clients_free)
+
+/*
+ * Adds to @use what has come since the last call. Which files there are to look at is found out at
+ * most once in DRM_SCAN_US, for an engine may have thousands.
+ */
+void drm_clients_read(DrmClients *clients, DrmUse *use);
+
+#define DRM_SCAN_US (30 * G_USEC_PER_SEC)
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#include "host_metrics.h"
+
+#include <string.h>
+
+#include "exposition.h"
+#include "gpu_metrics.h"
+#include "slice_metrics.h"
+#include "vgpu_metrics.h"
+
+static void add_build(Exposition *exposition)
+{
+    g_autoptr(GString) labels = g_string_new(NULL);
+
+    exposition_label(labels, "version", VGPU_VERSION);
+    exposition_family(exposition, "vgpu_build_info", METRIC_GAUGE, "The version of vgpud.");
+    exposition_count(exposition, labels->str, 1);
+}
+
+char *host_metrics_text(const HostMetrics *host, gsize *length)
+{
+    Exposition *exposition = exposition_new();
+    g_autoptr(VgpuTable) vgpus = vgpu_table_new(host);
+
+    add_build(exposition);
+    add_gpu_metrics(exposition, host->gpus, vgpus);
+    add_vgpu_metrics(exposition, vgpus);
+    add_slice_metrics(exposition, host->slices);
+    add_tenant_metrics(exposition, vgpus);
+    return exposition_end(exposition, length);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Devices that share an IOMMU group with a GPU: they can't stay with the host while a VM has the
+ * GPU.
+ */
+#ifndef MODES_COMPANIONS_H
+#define MODES_COMPANIONS_H
+
+#include "gpu.h"
+
+/*
+ * Adds a sentence for each of them that is in use, or of which that can't be said. The GPU's own
+ * functions, as its sound, are in use where a process has them open; network cards where an
+ * interface is up; disks where they are mounted.
+ */
+void companions_add_users(GStrvBuilder *users, const char *root, const Gpu *gpu);
+
+/* Those that a switch to passthrough has moved along: bound to vfio-pci by driver_override. To be
+ * freed. */
+GStrv companions_moved(const char *root, const Gpu *gpu);
+
+/* "network interface eth0 of 0000:01:00.0 is up", or NULL. To be freed. */
+char *companion_network(const PciDevice *device);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What changes the host: writes to sysfs, and other programs. Both may take as long as a driver
+ * does, so never from the main loop. Unit tests bring their own.
+ */
+#ifndef MODES_KERNEL_CALL_H
+#define MODES_KERNEL_CALL_H
+
+#include <gio/gio.h>
+
+/* Writes @text to an attribute in one write(). The error is a sentence with the path:
+ * AGENT_ERROR_FAILED. */
+gboolean kernel_write(const char *path, const char *text, GError **error);
+
+/*
+ * Runs a program, found by PATH, and waits for it. @output: what it printed, both ways, to be
+ * freed; may be NULL. AGENT_ERROR_FAILED where it can't be started, or its exit status is not 0;
+ * with its words.
+ */
+gboolean kernel_run(const char *const *argv, char **output, GError **error);
+
+/* Opens a device node and holds it; -1 with errno. */
+int kernel_hold(const char *path);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "db.h"
+
+#include <stdarg.h>
+
+#include "agent_error.h"
+#include "schema.h"
+
+#define STATE_DIR       "var/lib/vgpu"
+#define STATE_FILE      "state.db"
+#define BUSY_TIMEOUT_MS 5000
+
+struct Db {
+    sqlite3 *sqlite;
+    char *path;
+};
+
+static gboolean fail(const Db *db, const char *what, GError **error)
+{
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "%s: %s: %s", db->path, what,
+                sqlite3_errmsg(db->sqlite));
+    return FALSE;
+}
+
+static gboolean exec(Db *db, const char *sql, GError **error)
+{
+    if (sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL) == SQLITE_OK)
+        return TRUE;
+    return fail(db, sql, error);
+}
+
+static void read_version(sqlite3_stmt *row, void *data)
+{
+    *(guint *)data = (guint)sqlite3_column_int(row, 0);
+}
+
+static gboolean upgrade(Db *db, GError **error)
+{
+    guint version = 0;
+    guint steps = 0;
+
+    while (schema_steps[steps])
+        steps++;
+    if (!db_each(db, error, read_version, &version, "PRAGMA user_version", ""))
+        return FALSE;
+    if (version > steps) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
+                    "%s is of a newer vgpud (version %u, this one knows %u); install that one, or "
+                    "move the file away to begin anew",
+                    db->path, version, steps);
+        return FALSE;
+    }
+    for (; version < steps; version++) {
+        g_autofree char *sql =
+            g_strdup_printf("BEGIN IMMEDIATE; %s PRAGMA user_version = %u; COMMIT",
+                            schema_steps[version], version + 1);
+
+        if (!exec(db, sql, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean prepare(Db *db, GError **error)
+{
+    sqlite3_busy_timeout(db->sqlite, BUSY_TIMEOUT_MS);
+    return exec(db, "PRAGMA journal_mode = WAL", error) &&
+           exec(db, "PRAGMA synchronous = FULL", error) && upgrade(db, error);
+}
+
+Db *db_open(const char *root, GError **error)
+{
+    g_autoptr(Db) db = g_new0(Db, 1);
+    g_autofree char *dir = g_build_filename(root[0] ? root : "/", STATE_DIR, NULL);
+
+    db->path = g_build_filename(dir, STATE_FILE, NULL);
+    if (g_mkdir_with_parents(dir, 0700) < 0) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "%s can't be made: %m", dir);
+        return NULL;
+    }
+    if (sqlite3_open(db->path, &db->sqlite) != SQLITE_OK) {
+        fail(db, "can't be opened", error);
+        return NULL;
+    }
+    if (!prepare(db, error)) {
+        g_prefix_error(error, "the agent's database is of no use (move it away to begin anew; the "
+                              "vGPUs that there are will be found again): ");
+        return NULL;
+    }
+    return g_steal_pointer(&db);
+}
+
+void db_free(Db *db)
+{
+    sqlite3_close(db->sqlite);
+    g_free(db->path);
+    g_free(db);
+}
+
+static int bind_one(sqlite3_stmt *statement, int at, char type, va_list *values)
+{
+    switch (type) {
+    case 's':
+        return sqlite3_bind_text(statement, at, va_arg(*values, const char *), -1,
+                                 SQLITE_TRANSIENT);
+    case 't':
+        return sqlite3_bind_int64(statement, at, (gint64)va_arg(*values, guint64));
+    case 'x':
+        return sqlite3_bind_int64(statement, at, va_arg(*values, gint64));
+    case 'u':
+        return sqlite3_bind_int64(statement, at, va_arg(*values, guint));
+    case 'd':
+        return sqlite3_bind_double(statement, at, va_arg(*values, double));
+    default:
+        return sqlite3_bind_int(statement, at, va_arg(*values, int));
+    }
+}
+
+static int bind_all(sqlite3_stmt *statement, const char *types, va_list *values)
+{
+    int ret = SQLITE_OK;
+
+    for (int i = 0; ret == SQLITE_OK && types[i]; i++)
+        ret = bind_one(statement, i + 1, types[i], values);
+    return ret;
+}
+
+static gboolean step(Db *db, GError **error, DbRowFunc func, void *data, const char *sql,
+                     const char *types, va_list *values)
+{
+    sqlite3_stmt *statement = NULL;
+    int ret = sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, NULL);
+
+    if (ret == SQLITE_OK)
+        ret = bind_all(statement, types, values);
+    if (ret == SQLITE_OK)
+        while ((ret = sqlite3_step(statement)) == SQLITE_ROW)
+            if (func)
+                func(statement, data);
+    sqlite3_finalize(statement);
+    return ret == SQLITE_DONE ? TRUE : fail(db, sql, error);
+}
+
+gboolean db_run(Db *db, GError **error, const char *sql, const char *types, ...)
+{
+    va_list values;
+    gboolean done;
+
+    va_start(values, types);
+    done = step(db, error, NULL, NULL, sql, types, &values);
+    va_end(values);
+    return done;
+}
+
+gboolean db_each(Db *db, GError **error, DbRowFunc func, void *data, const char *sql,
+                 const char *types, ...)
+{
+    va_list values;
+    gboolean done;
+
+    va_start(values, types);
+    done = step(db, error, func, data, sql, types, &values);
+    va_end(values);
+    return done;
+}
+
+gboolean db_begin(Db *db, GError **error)
+{
+    return exec(db, "BEGIN IMMEDIATE", error);
+}
+
+gboolean db_commit(Db *db, GError **error)
+{
+    return exec(db, "COMMIT", error);
+}
+
+void db_rollback(Db *db)
+{
+    exec(db, "ROLLBACK", NULL);
+}
+
+const char *db_text(sqlite3_stmt *row, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(row, column);
+
+    return text ? text : "";
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "schema.h"
+
+#include <stddef.h>
+
+/*
+ * slice.state: "creating" and "removing" are calls that a crash has cut short; they are undone and
+ * finished, respectively, at the next start. request: of the call that made it, for all or none.
+ */
+static const char first[] =
+    "CREATE TABLE tenant ("
+    " name TEXT PRIMARY KEY, vram INTEGER NOT NULL, compute INTEGER NOT NULL,"
+    " vgpus INTEGER NOT NULL, models TEXT NOT NULL, users TEXT NOT NULL) STRICT;"
+
+    "CREATE TABLE slice ("
+    " uuid TEXT PRIMARY KEY, state TEXT NOT NULL, request TEXT NOT NULL, gpu TEXT NOT NULL,"
+    " type TEXT NOT NULL, tenant TEXT NOT NULL, class TEXT NOT NULL, vram INTEGER NOT NULL,"
+    " compute INTEGER NOT NULL, weight INTEGER NOT NULL, cap INTEGER NOT NULL,"
+    " priority INTEGER NOT NULL, job TEXT NOT NULL, replica TEXT NOT NULL,"
+    " defined INTEGER NOT NULL, autostart INTEGER NOT NULL) STRICT;"
+
+    /* A switch of a GPU's mode that is being done. phase: draining, switching. */
+    "CREATE TABLE mode_switch ("
+    " gpu TEXT PRIMARY KEY, origin TEXT NOT NULL, target TEXT NOT NULL, phase TEXT NOT NULL,"
+    " partitions INTEGER NOT NULL, deadline INTEGER NOT NULL) STRICT;"
+
+    /* GPUs that an operator drains. */
+    "CREATE TABLE drain (gpu TEXT PRIMARY KEY) STRICT;"
+
+    /* What was due last of each GPU, and was seen to. due: seconds since 1970. */
+    "CREATE TABLE schedule (gpu TEXT PRIMARY KEY, due INTEGER NOT NULL) STRICT;"
+
+    /* vGPUs that were stopped for another mode of their GPU, and are started when it is shared again. */
+    "CREATE TABLE stopped (uuid TEXT PRIMARY KEY, gpu TEXT NOT NULL) STRICT;"
+
+    /* What is wrong with a GPU. held: stays until an operator clears it. */
+    "CREATE TABLE health ("
+    " gpu TEXT NOT NULL, kind TEXT NOT NULL, reason TEXT NOT NULL, since INTEGER NOT NULL,"
+    " held INTEGER NOT NULL, PRIMARY KEY (gpu, kind)) STRICT;"
+
+    /* Errors that an operator knows of: counters of the kernel in the boot of that id. */
+    "CREATE TABLE health_cleared ("
+    " gpu TEXT PRIMARY KEY, boot TEXT NOT NULL, aer_fatal INTEGER NOT NULL,"
+    " ecc INTEGER NOT NULL) STRICT;"
+
+    /* Where a best-effort slice was stopped for want of memory, and until when none is put back. */
+    "CREATE TABLE eviction ("
+    " gpu TEXT NOT NULL, tenant TEXT NOT NULL, until INTEGER NOT NULL,"
+    " PRIMARY KEY (gpu, tenant)) STRICT;"
+
+    /* What a vGPU had and used in an hour. hour: seconds since 1970, the hour's begin. */
+    "CREATE TABLE usage ("
+    " hour INTEGER NOT NULL, uuid TEXT NOT NULL, tenant TEXT NOT NULL, gpu TEXT NOT NULL,"
+    " type TEXT NOT NULL, seconds INTEGER NOT NULL, busy_seconds INTEGER NOT NULL,"
+    " vram INTEGER NOT NULL, compute INTEGER NOT NULL, peak_vram INTEGER NOT NULL,"
+    " gpu_ns INTEGER NOT NULL, requests INTEGER NOT NULL,"
+    " PRIMARY KEY (hour, uuid, tenant)) STRICT;"
+    "CREATE INDEX usage_tenant ON usage (tenant, hour);";
+
+/* Bytes of host memory beyond the VRAM. */
+static const char oversubscription[] =
+    "ALTER TABLE slice ADD COLUMN oversubscribe INTEGER NOT NULL DEFAULT 0;";
+
+/* The libvirt domain that it is made for and goes with; "": none. */
+static const char domains[] = "ALTER TABLE slice ADD COLUMN domain TEXT NOT NULL DEFAULT '';";
+
+/*
+ * Containers' slices; and which container has which. started: when its first process began, in ticks since boot, which
+ * with pid tells it from another's that has the same number later.
+ */
+static const char containers[] =
+    "ALTER TABLE slice ADD COLUMN door TEXT NOT NULL DEFAULT 'vm';"
+    "ALTER TABLE slice ADD COLUMN name TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE slice ADD COLUMN ephemeral INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE claim ("
+    " uuid TEXT PRIMARY KEY, container TEXT NOT NULL, boot TEXT NOT NULL, pid INTEGER NOT NULL,"
+    " started INTEGER NOT NULL) STRICT;";
+
+const char *const schema_steps[] = {first, oversubscription, domains, containers, NULL};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#include "call_dict.h"
+
+#include "client.h"
+#include "units.h"
+
+void call_dict_add_text(GVariantDict *dict, const char *key, const char *value)
+{
+    if (value)
+        g_variant_dict_insert(dict, key, "s", value);
+}
+
+void call_dict_add_list(GVariantDict *dict, const char *key, char **list)
+{
+    if (list)
+        g_variant_dict_insert(dict, key, "^as", list);
+}
+
+void call_dict_add_number(GVariantDict *dict, const char *key, int value)
+{
+    if (value >= 0)
+        g_variant_dict_insert(dict, key, "u", (guint)value);
+}
+
+void call_dict_add_flag(GVariantDict *dict, const char *key, gboolean value)
+{
+    if (value)
+        g_variant_dict_insert(dict, key, "b", TRUE);
+}
+
+gboolean call_dict_add_size(GVariantDict *dict, const char *key, const char *option,
+                          const char *text, gboolean zero, GError **error)
+{
+    guint64 bytes = 0;
+
+    if (!text)
+        return TRUE;
+    if (!(zero && g_str_equal(text, "0")) && !size_parse(text, &bytes)) {
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "%s can't be \"%s\": it must be %s%s",
+                    option, text, SIZE_RULE, zero ? ", or 0" : "");
+        return FALSE;
+    }
+    g_variant_dict_insert(dict, key, "t", bytes);
+    return TRUE;
+}

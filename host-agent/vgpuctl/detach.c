@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* vgpuctl detach: takes a vGPU from a VM that runs. */
+#include <stdio.h>
+
+#include "agent_error.h"
+#include "command.h"
+#include "dict.h"
+#include "domain_edit.h"
+#include "libvirt_link.h"
+#include "vgpu_options.h"
+
+/* The guest's driver goes in seconds, where it goes. */
+#define DETACH_TIMEOUT_US (60 * G_USEC_PER_SEC)
+#define POLL_US           (G_USEC_PER_SEC / 4)
+/* QEMU closes a device a moment before or after libvirt has taken it off its list. */
+#define CLOSE_TIMEOUT_US (5 * G_USEC_PER_SEC)
+
+/* -1: libvirt does not say. */
+static int has_vgpu(const VmLink *link, const char *uuid, GError **error)
+{
+    g_autoptr(Domain) domain = vm_link_domain(link, error);
+
+    return domain ? g_strv_contains((const char *const *)domain->mdevs, uuid) : -1;
+}
+
+/* The guest takes its time, and may never agree. */
+static gboolean unplug(const VmLink *link, const char *uuid, GError **error)
+{
+    gint64 end = g_get_monotonic_time() + DETACH_TIMEOUT_US;
+    g_autofree char *xml = domain_edit_hostdev(uuid);
+    int has;
+
+    if (virDomainDetachDeviceFlags(link->domain, xml, VIR_DOMAIN_AFFECT_LIVE) < 0)
+        return vm_link_set_error("libvirt does not detach it", error);
+    while ((has = has_vgpu(link, uuid, error)) == 1 && g_get_monotonic_time() < end)
+        g_usleep(POLL_US);
+    if (has == 1)
+        g_set_error(
+            error, VGPUCTL_ERROR, VGPUCTL_IN_USE,
+            "the guest of domain %s has not let go of vGPU %s within a minute; end the programs "
+            "in it that use the GPU, and try again",
+            vm_link_name(link), uuid);
+    return has == 0;
+}
+
+/* What vgpud knows of @uuid; NULL: it is no vGPU. */
+static GVariant *find_vgpu(GVariant *vgpus, const char *uuid)
+{
+    for (gsize i = 0; i < g_variant_n_children(vgpus); i++) {
+        g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);
+        g_autofree char *found = dict_text(vgpu, "Uuid");
+
+        if (g_str_equal(found, uuid))
+            return g_steal_pointer(&vgpu);
+    }
+    return NULL;
+}
+
+/* The one vGPU that the domain has; other mediated devices don't count. */
+static char *only_vgpu(const VmLink *link, GVariant *vgpus, GError **error)
+{
+    g_autoptr(Domain) domain = vm_link_domain(link, error);
+    g_autoptr(GPtrArray) found = g_ptr_array_new();
+    g_autofree char *all = NULL;
+
+    if (!domain)
+        return NULL;
+    for (char **uuid = domain->mdevs; *uuid; uuid++) {
+        g_autoptr(GVariant) vgpu = find_vgpu(vgpus, *uuid);
+
+        if (vgpu)
+            g_ptr_array_add(found, *uuid);
+    }
+    if (found->len == 1)
+        return g_strdup(g_ptr_array_index(found, 0));
+    if (found->len == 0) {
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_NOT_FOUND, "domain %s has no vGPU",
+                    vm_link_name(link));
+        return NULL;
+    }
+    g_ptr_array_add(found, NULL);
+    all = g_strjoinv(", ", (char **)found->pdata);
+    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+                "domain %s has several vGPUs; say which: %s", vm_link_name(link), all);
+    return NULL;
+}
+
+/* @name: as on the command line; NULL: the one that there is. NULL where the domain has none. */
+static char *choose(const VmLink *link, GVariant *vgpus, const char *name, GError **error)
+{
+    g_autofree char *uuid = NULL;
+    int has;
+
+    if (!name)
+        return only_vgpu(link, vgpus, error);
+    uuid = g_ascii_strdown(name, -1);
+    has = has_vgpu(link, uuid, error);
+    if (has == 0)
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_NOT_FOUND,
+                    "domain %s has no vGPU %s; \"vgpuctl vgpu list\" shows who has which",
+                    vm_link_name(link), uuid);
+    return has == 1 ? g_steal_pointer(&uuid) : NULL;
+}
+
+/* Whether it was made for this domain: others' vGPUs are only detached. */
+static gboolean is_made_for(GVariant *vgpus, const char *uuid, const char *name)
+{
+    g_autoptr(GVariant) vgpu = find_vgpu(vgpus, uuid);
+    g_autofree char *domain = vgpu ? dict_text(vgpu, "Domain") : NULL;
+
+    return g_strcmp0(domain, name) == 0;
+}
+
+static gboolean remove_vgpu(const Client *client, const char *uuid, GError **error)
+{
+    gint64 end = g_get_monotonic_time() + CLOSE_TIMEOUT_US;
+
+    for (;;) {
+        g_autoptr(GError) cause = NULL;
+
+        if (vgpu_manager_call_remove_vgpu_sync(client->manager, uuid, g_variant_new("a{sv}", NULL),
+                                               NULL, &cause))
+            return TRUE;
+        if (!g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_IN_USE) ||
+            g_get_monotonic_time() >= end) {
+            g_propagate_error(error, g_steal_pointer(&cause));
+            return FALSE;
+        }
+        g_usleep(POLL_US);
+    }
+}
+
+gboolean detach_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(VmLink) link = vm_link_open(vgpu_options_uri(), args[0], error);
+    g_autoptr(GVariant) vgpus = NULL;
+    g_autofree char *uuid = NULL;
+    gboolean made;
+
+    (void)options;
+    if (!link || !vm_link_check_running(link, "\"virsh edit\" takes a device from it", error) ||
+        !vgpu_manager_call_list_vgpus_sync(client->manager, &vgpus, NULL, error))
+        return FALSE;
+    uuid = choose(link, vgpus, args[1], error);
+    if (!uuid || !unplug(link, uuid, error))
+        return FALSE;
+    made = is_made_for(vgpus, uuid, vm_link_name(link));
+    if (made && !remove_vgpu(client, uuid, error))
+        return FALSE;
+    printf("vGPU %s is detached from domain %s%s.\n", uuid, vm_link_name(link),
+           made ? ", and removed" : "; it is there for others");
+    return TRUE;
+}

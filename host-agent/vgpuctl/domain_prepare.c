@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* vgpuctl domain prepare: a domain's definition gets a vGPU, which libvirt's hook makes when the
+ * domain starts. */
+#include <stdio.h>
+
+#include "agent_error.h"
+#include "command.h"
+#include "domain_edit.h"
+#include "libvirt_link.h"
+#include "vgpu_options.h"
+
+/*
+ * What vgpud would refuse whenever the domain starts is refused now. That there is no room now, or
+ * that the vGPU is there now, says nothing of then.
+ */
+static gboolean check_request(const Client *client, GVariant *request, GError **error)
+{
+    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(request);
+    g_autoptr(GVariant) vgpus = NULL;
+    g_autoptr(GError) cause = NULL;
+
+    g_variant_dict_insert(&dict, "DryRun", "b", TRUE);
+    if (vgpu_manager_call_create_vgpus_sync(client->manager, g_variant_dict_end(&dict), &vgpus,
+                                            NULL, &cause))
+        return TRUE;
+    if (g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_NO_ROOM) ||
+        g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_QUOTA) ||
+        g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_IN_USE)) {
+        g_dbus_error_strip_remote_error(cause);
+        g_printerr("vgpuctl: the domain could not start with it now: %s\n", cause->message);
+        return TRUE;
+    }
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}
+
+static gboolean define(const VmLink *link, const char *xml, GError **error)
+{
+    virDomainPtr defined = virDomainDefineXML(link->connection, xml);
+
+    if (!defined)
+        return vm_link_set_error("libvirt does not take the domain with a vGPU more", error);
+    virDomainFree(defined);
+    return TRUE;
+}
+
+static char *uuid_of(GVariant *request)
+{
+    g_autofree const char **uuids = NULL;
+
+    g_variant_lookup(request, "Uuids", "^a&s", &uuids);
+    return g_ascii_strdown(uuids[0], -1);
+}
+
+gboolean domain_prepare_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
+    g_autoptr(GVariant) request = NULL;
+    g_autoptr(VmLink) link = NULL;
+    g_autofree char *uuid = NULL;
+    g_autofree char *xml = NULL;
+    g_autofree char *edited = NULL;
+
+    (void)options;
+    if (!vgpu_options_for_domain(&dict, error))
+        return FALSE;
+    request = g_variant_ref_sink(g_variant_dict_end(&dict));
+    if (!check_request(client, request, error))
+        return FALSE;
+    link = vm_link_open(vgpu_options_uri(), args[0], error);
+    xml = link ? vm_link_xml(link, VIR_DOMAIN_XML_INACTIVE | VIR_DOMAIN_XML_SECURE, error) : NULL;
+    if (!xml)
+        return FALSE;
+    uuid = uuid_of(request);
+    edited = domain_edit_add(xml, uuid, request, error);
+    if (!edited || (!vgpu_options_dry_run() && !define(link, edited, error)))
+        return FALSE;
+    if (vgpu_options_dry_run())
+        fputs(edited, stdout);
+    else
+        printf("Domain %s has vGPU %s from its next start on.\n", vm_link_name(link), uuid);
+    return TRUE;
+}

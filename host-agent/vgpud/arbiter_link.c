@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "arbiter_link.h"
+
+#include "arbiter_status.h"
+#include "shares.h"
+#include "unit_call.h"
+
+struct ArbiterLink {
+    Host *host;
+    Offers *offers;
+    const Slices *slices;
+    GDBusConnection *bus;
+    GHashTable *served; /* addresses of GPUs whose arbiter was started */
+    GHashTable *homes;  /* UUID of a slice to its GPU's address */
+};
+
+static void ask_systemd(const ArbiterLink *link, const char *method, const char *gpu)
+{
+    g_autofree char *unit = g_strdup_printf("vgpu-arbiter@%s.service", gpu);
+
+    unit_call(link->bus, method, unit);
+}
+
+static void note_home(ArbiterLink *link, const Slice *slice)
+{
+    g_hash_table_insert(link->homes, g_strdup(slice->uuid), g_strdup(slice->gpu));
+}
+
+static void serve(ArbiterLink *link, const Gpu *gpu)
+{
+    const char *address = gpu->pci->address;
+    const char *root = host_root(link->host);
+    const GpuEntry *settings = offers_settings(link->offers, address);
+    const GPtrArray *slices = slices_all(link->slices);
+    g_autoptr(GError) error = NULL;
+    guint64 vram;
+
+    offers_capacity(link->offers, gpu, &vram);
+    if (!shares_sync(root, address, vram, settings ? settings->policy : GPU_POLICY_SHARES, slices,
+                     &error))
+        g_warning("the arbiter of GPU %s can't be told of its slices: %s", address,
+                  error->message);
+    for (guint i = 0; i < slices->len; i++)
+        note_home(link, g_ptr_array_index(slices, i));
+    if (g_hash_table_add(link->served, g_strdup(address)))
+        ask_systemd(link, "StartUnit", address);
+}
+
+static gboolean is_shared(const ArbiterLink *link, const char *address)
+{
+    const Gpu *gpu = host_gpu(link->host, address);
+    guint64 vram;
+
+    return gpu && offers_capacity(link->offers, gpu, &vram) > 0;
+}
+
+static gboolean leave_unshared(void *address, void *value, void *data)
+{
+    ArbiterLink *link = data;
+
+    (void)value;
+    if (is_shared(link, address))
+        return FALSE;
+    ask_systemd(link, "StopUnit", address);
+    shares_drop(host_root(link->host), address);
+    return TRUE;
+}
+
+void arbiter_link_refresh(ArbiterLink *link)
+{
+    const GPtrArray *gpus = host_gpus(link->host);
+
+    if (!link->bus)
+        return;
+    g_hash_table_foreach_remove(link->served, leave_unshared, link);
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+
+        if (is_shared(link, gpu->pci->address))
+            serve(link, gpu);
+    }
+}
+
+void arbiter_link_update(ArbiterLink *link, const char *uuid)
+{
+    const Slice *slice = slices_find(link->slices, uuid);
+    const char *home = g_hash_table_lookup(link->homes, uuid);
+    const char *root = host_root(link->host);
+    g_autoptr(GError) error = NULL;
+
+    if (slice && slice->present) {
+        if (g_hash_table_contains(link->served, slice->gpu) && !shares_put(root, slice, &error))
+            g_warning("the arbiter of GPU %s can't be told of vGPU %s: %s", slice->gpu, uuid,
+                      error->message);
+        note_home(link, slice);
+    } else if (home) {
+        shares_forget(root, home, uuid);
+        g_hash_table_remove(link->homes, uuid);
+    }
+}
+
+static void take_use(const char *uuid, const SliceUse *use, void *counters)
+{
+    counters_put_use(counters, uuid, use);
+}
+
+/* Before counters are read: what only the arbiters know. */
+static void read_uses(Counters *counters, void *data)
+{
+    const ArbiterLink *link = data;
+    GHashTableIter iter;
+    void *gpu;
+
+    g_hash_table_iter_init(&iter, link->served);
+    while (g_hash_table_iter_next(&iter, &gpu, NULL))
+        arbiter_status_read(host_root(link->host), gpu, take_use, counters);
+}
+
+ArbiterLink *arbiter_link_new(Host *host, Offers *offers, const Slices *slices)
+{
+    ArbiterLink *link = g_new0(ArbiterLink, 1);
+
+    link->host = host;
+    link->offers = offers;
+    link->slices = slices;
+    link->served = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    link->homes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    counters_set_source(host_counters(host), read_uses, link);
+    return link;
+}
+
+void arbiter_link_free(ArbiterLink *link)
+{
+    counters_set_source(host_counters(link->host), NULL, NULL);
+    g_clear_object(&link->bus);
+    g_hash_table_unref(link->served);
+    g_hash_table_unref(link->homes);
+    g_free(link);
+}
+
+void arbiter_link_start(ArbiterLink *link, GDBusConnection *bus)
+{
+    link->bus = g_object_ref(bus);
+    arbiter_link_refresh(link);
+}

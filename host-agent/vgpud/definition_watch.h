@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tells when definitions in mdevctl's configuration come, change or go.
+ */
+#ifndef VGPUD_DEFINITION_WATCH_H
+#define VGPUD_DEFINITION_WATCH_H
+
+#include <gio/gio.h>
+
+typedef struct DefinitionWatch DefinitionWatch;
+
+/* Calls @changed from the main loop with the UUID. A directory that is not there yet is waited for.
+ */
+DefinitionWatch *definition_watch_new(const char *root,
+                                      void (*changed)(const char *uuid, void *data), void *data);
+
+void definition_watch_free(DefinitionWatch *watch);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DefinitionWatch, definition_watch_free)
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * HTTP for Prometheus: GET /metrics, and nothing else.
+ */
+#ifndef VGPUD_METRICS_SERVER_H
+#define VGPUD_METRICS_SERVER_H
+
+#include <gio/gio.h>
+
+typedef struct MetricsServer MetricsServer;
+
+/* The text that is answered, of that length; to be freed by the server. */
+typedef char *MetricsFunc(void *data, gsize *length);
+
+/*
+ * @listen: "ADDRESS:PORT" or "unix:PATH", where @root stands for / in PATH. The answers are made in
+ * the main loop. AGENT_ERROR_FAILED where it can't listen there.
+ */
+MetricsServer *metrics_server_new(const char *root, const char *listen, MetricsFunc *func,
+                                  void *data, GError **error);
+
+void metrics_server_free(MetricsServer *server);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MetricsServer, metrics_server_free)
+
+#endif

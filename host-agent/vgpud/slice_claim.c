@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* ClaimSlice, ReleaseSlice: a container begins and ends with a slice. And ListSlices. */
+#include "agent_error.h"
+#include "erasure.h"
+#include "lists.h"
+#include "slice_claim.h"
+#include "vgpu_call.h"
+
+static void given_back(const GError *error, void *data)
+{
+    (void)data;
+    if (error)
+        g_warning("a slice whose container has ended can't be given back: %s; \"vgpuctl slice "
+                  "list\" shows it",
+                  error->message);
+}
+
+/* In the database first, so that a vgpud that is killed here goes on with it at its next start. */
+static void give_back_vgpu(Vgpus *vgpus, const Slice *slice)
+{
+    Slice *condemned = slice_copy(slice);
+    g_autofree char *uuid = g_strdup(slice->uuid);
+    g_autoptr(GError) error = NULL;
+
+    condemned->state = SLICE_REMOVING;
+    if (slices_put(vgpus->slices, condemned, &error))
+        erasure_run(vgpus->host, vgpus->slices, uuid, given_back, NULL);
+    else
+        given_back(error, NULL);
+}
+
+void slice_claim_end(Vgpus *vgpus, const char *uuid)
+{
+    const Slice *slice = slices_find(vgpus->slices, uuid);
+    gboolean goes = slice && slice->ephemeral && slice->state == SLICE_READY;
+
+    if (goes && slice_is_vgpu(slice))
+        give_back_vgpu(vgpus, slice);
+    else if (goes)
+        vgpu_call_drop(vgpus, slice);
+    claims_forget(vgpus->claims, uuid);
+}
+
+static void claim(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Vgpus *vgpus = data;
+    const char *name;
+    const char *container;
+    guint pid;
+    g_autoptr(GError) error = NULL;
+    const Slice *slice;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&su)", &name, &container,
+                  &pid);
+    slice = vgpu_call_container_slice(vgpus, name, &error);
+    if (!slice || !claims_take(vgpus->claims, slice, container, pid, &error)) {
+        g_dbus_method_invocation_return_gerror(invocation, error);
+        return;
+    }
+    g_message("container %s of %s has slice %s", container, caller->user, slice->uuid);
+    g_dbus_method_invocation_return_value(invocation, NULL);
+}
+
+gboolean slice_claim_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                            const char *slice, const char *container, guint pid, void *data)
+{
+    (void)interface;
+    (void)slice;
+    (void)container;
+    (void)pid;
+    vgpu_call_authorize(data, invocation, claim, claim);
+    return TRUE;
+}
+
+/* A slice that is gone, or another's by now, is released. */
+static void release(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Vgpus *vgpus = data;
+    const char *name;
+    const char *container;
+    const Slice *slice;
+
+    (void)caller;
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&s)", &name, &container);
+    slice = slices_find_called(vgpus->slices, name);
+    if (slice && claims_is_of(vgpus->claims, slice->uuid, container)) {
+        g_autofree char *uuid = g_strdup(slice->uuid);
+
+        slice_claim_end(vgpus, uuid);
+    }
+    g_dbus_method_invocation_return_value(invocation, NULL);
+}
+
+gboolean slice_release_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                              const char *slice, const char *container, void *data)
+{
+    (void)interface;
+    (void)slice;
+    (void)container;
+    vgpu_call_authorize(data, invocation, release, release);
+    return TRUE;
+}
+
+static void list(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+{
+    vgpu_manager_complete_list_slices(host_manager(vgpus->host), invocation,
+                                      list_container_slices(host_counters(vgpus->host),
+                                                            vgpus->slices, vgpus->tenants,
+                                                            vgpus->claims, user));
+}
+
+static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    (void)caller;
+    list(data, invocation, NULL);
+}
+
+static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Vgpus *vgpus = data;
+
+    if (tenants_any_has_user(vgpus->tenants, caller->user))
+        list(vgpus, invocation, caller->user);
+    else
+        authority_refuse(invocation, caller, ACTION_SEE, NULL);
+}
+
+gboolean slice_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
+{
+    (void)interface;
+    authority_ask_or(invocation, ACTION_SEE, list_all, list_own, data);
+    return TRUE;
+}

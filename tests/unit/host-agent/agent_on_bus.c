@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent_on_bus.h"
+
+#include <string.h>
+
+#include "bus_names.h"
+#include "file_tree.h"
+#include "recorded_host.h"
+
+#define VGPUCTL AGENT_OUT "/vgpuctl"
+
+static void name_acquired(GDBusConnection *bus, const char *name, void *data)
+{
+    (void)bus;
+    (void)name;
+    *(gboolean *)data = TRUE;
+}
+
+static void connect_bus(AgentOnBus *at)
+{
+    GError *error = NULL;
+
+    at->bus =
+        g_dbus_connection_new_for_address_sync(g_test_dbus_get_bus_address(at->daemon),
+                                               G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_CLIENT |
+                                                   G_DBUS_CONNECTION_FLAGS_MESSAGE_BUS_CONNECTION,
+                                               NULL, NULL, &error);
+    g_assert_no_error(error);
+}
+
+static void start(AgentOnBus *at)
+{
+    gboolean acquired = FALSE;
+    GError *error = NULL;
+
+    connect_bus(at);
+    at->agent = agent_new(at->root, &error);
+    g_assert_no_error(error);
+    agent_export(at->agent, at->bus);
+    at->owner = g_bus_own_name_on_connection(at->bus, VGPU_BUS_NAME, G_BUS_NAME_OWNER_FLAGS_NONE,
+                                             name_acquired, NULL, &acquired, NULL);
+    while (!acquired)
+        g_main_context_iteration(NULL, TRUE);
+}
+
+static void stop(AgentOnBus *at)
+{
+    g_clear_handle_id(&at->owner, g_bus_unown_name);
+    agent_free(at->agent);
+    g_dbus_connection_close_sync(at->bus, NULL, NULL);
+    g_object_unref(at->bus);
+}
+
+/* bin/ has an mdevctl that works on the tree. */
+static void use_fake_mdevctl(const char *root)
+{
+    const char *path = g_getenv("PATH");
+    g_autofree char *longer = g_strconcat(HOSTS "/../bin:", path, NULL);
+
+    if (!g_str_has_prefix(path, HOSTS))
+        g_setenv("PATH", longer, TRUE);
+    g_setenv("FAKE_ROOT", root, TRUE);
+}
+
+void agent_on_bus_open(AgentOnBus *at, const char *host)
+{
+    agent_on_bus_open_tree(at, recorded_host_new(host));
+}
+
+void agent_on_bus_open_tree(AgentOnBus *at, char *root)
+{
+    at->root = root;
+    use_fake_mdevctl(root);
+    at->daemon = g_test_dbus_new(G_TEST_DBUS_NONE);
+    g_test_dbus_up(at->daemon);
+    g_setenv("DBUS_SYSTEM_BUS_ADDRESS", g_test_dbus_get_bus_address(at->daemon), TRUE);
+    start(at);
+}
+
+void agent_on_bus_restart(AgentOnBus *at)
+{
+    stop(at);
+    start(at);
+}
+
+void agent_on_bus_close(AgentOnBus *at)
+{
+    stop(at);
+    g_test_dbus_down(at->daemon);
+    g_object_unref(at->daemon);
+    file_tree_free(at->root);
+}
+
+static void ended(GObject *process, GAsyncResult *answer, void *data)
+{
+    Said *said = data;
+    g_autoptr(GError) error = NULL;
+
+    g_subprocess_communicate_utf8_finish(G_SUBPROCESS(process), answer, &said->out, &said->err,
+                                         &error);
+    g_assert_no_error(error);
+    said->status = g_subprocess_get_exit_status(G_SUBPROCESS(process));
+}
+
+Said run_program(const char *const *argv)
+{
+    g_autoptr(GSubprocess) process =
+        g_subprocess_newv(argv,
+                          G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE, NULL);
+    Said said = {.status = -1};
+
+    g_assert_nonnull(process);
+    g_subprocess_communicate_utf8_async(process, NULL, NULL, ended, &said);
+    while (said.status < 0)
+        g_main_context_iteration(NULL, TRUE);
+    return said;
+}
+
+Said run_beside(const char *line)
+{
+    g_auto(GStrv) argv = NULL;
+
+    g_assert_true(g_shell_parse_argv(line, NULL, &argv, NULL));
+    return run_program((const char *const *)argv);
+}
+
+Said vgpuctl(const char *args)
+{
+    g_autofree char *line = g_strconcat(VGPUCTL " ", args, NULL);
+
+    return run_beside(line);
+}
+
+void said_clear(Said *said)
+{
+    g_free(said->out);
+    g_free(said->err);
+}
+
+void assert_says(const char *args, int status, const char *out, const char *err)
+{
+    Said said = vgpuctl(args);
+
+    g_test_message("vgpuctl %s: %d\n%s%s", args, said.status, said.out, said.err);
+    g_assert_cmpint(said.status, ==, status);
+    g_assert_nonnull(strstr(said.out, out));
+    g_assert_nonnull(strstr(said.err, err));
+    said_clear(&said);
+}

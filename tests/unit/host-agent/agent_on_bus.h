@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vgpud in the test's own process, under its sanitizers, on a bus of its own; and vgpuctl as it is
+ * installed.
+ */
+#ifndef TEST_AGENT_ON_BUS_H
+#define TEST_AGENT_ON_BUS_H
+
+#include "agent.h"
+
+typedef struct {
+    char *root;
+    GTestDBus *daemon;
+    GDBusConnection *bus;
+    Agent *agent;
+    guint owner;
+} AgentOnBus;
+
+/* On the recorded host of that name. */
+void agent_on_bus_open(AgentOnBus *at, const char *host);
+
+/* On a file tree that is there already; takes @root. */
+void agent_on_bus_open_tree(AgentOnBus *at, char *root);
+
+/* The agent ends and begins anew, on the same files and the same bus. */
+void agent_on_bus_restart(AgentOnBus *at);
+
+void agent_on_bus_close(AgentOnBus *at);
+
+/* What a command printed, both ways, and its exit status. */
+typedef struct {
+    char *out;
+    char *err;
+    int status;
+} Said;
+
+/* Runs a command line, as a shell takes it apart, while the agent goes on. */
+Said run_beside(const char *line);
+/* Runs a program while the agent goes on. */
+Said run_program(const char *const *argv);
+
+/* Runs vgpuctl with arguments as in a shell, while the agent goes on. */
+Said vgpuctl(const char *args);
+
+void said_clear(Said *said);
+
+/* vgpuctl ends with @status and prints something with @out in it, and @err to standard error. */
+void assert_says(const char *args, int status, const char *out, const char *err);
+
+#endif

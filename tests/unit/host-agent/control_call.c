@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* The driver's control device, as the tests of vgpud have it. */
+#include "control_call.h"
+
+#include <errno.h>
+
+#include "control.h"
+
+ControlCall *control_call_hook;
+
+int control_call(int fd, unsigned long request, void *argument)
+{
+    (void)fd;
+    if (control_call_hook)
+        return control_call_hook(request, argument);
+    errno = ENOTTY;
+    return -1;
+}

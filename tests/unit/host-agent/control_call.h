@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The driver's control device, as the tests of vgpud have it: without a hook every call is ENOTTY.
+ */
+#ifndef TEST_CONTROL_CALL_H
+#define TEST_CONTROL_CALL_H
+
+/* 0, or -1 with errno. */
+typedef int ControlCall(unsigned long request, void *argument);
+
+extern ControlCall *control_call_hook;
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "fake_systemd.h"
+
+static const char xml[] =
+    "<node><interface name='org.freedesktop.systemd1.Manager'>"
+    "<method name='StopUnit'><arg type='s' direction='in'/>"
+    "<arg type='s' direction='in'/><arg type='o' direction='out'/></method>"
+    "<method name='StartUnit'><arg type='s' direction='in'/>"
+    "<arg type='s' direction='in'/><arg type='o' direction='out'/></method>"
+    "<method name='SetUnitProperties'><arg type='s' direction='in'/>"
+    "<arg type='b' direction='in'/><arg type='a(sv)' direction='in'/></method>"
+    "<method name='RevertUnitFiles'><arg type='as' direction='in'/>"
+    "<arg type='a(sss)' direction='out'/></method>"
+    "</interface></node>";
+
+static void set_properties(FakeSystemd *systemd, GVariant *parameters,
+                           GDBusMethodInvocation *invocation)
+{
+    g_autofree char *text = g_variant_print(parameters, FALSE);
+
+    g_string_append_printf(systemd->set, "%s\n", text);
+    if (systemd->refuses)
+        g_dbus_method_invocation_return_dbus_error(invocation, "org.test.No", "no");
+    else
+        g_dbus_method_invocation_return_value(invocation, NULL);
+}
+
+static void revert(FakeSystemd *systemd, GVariant *parameters, GDBusMethodInvocation *invocation)
+{
+    g_autofree char *text = g_variant_print(parameters, FALSE);
+
+    g_string_append_printf(systemd->reverted, "%s\n", text);
+    g_dbus_method_invocation_return_value(invocation, g_variant_new("(a(sss))", NULL));
+}
+
+static void called(GDBusConnection *bus, const char *sender, const char *path,
+                   const char *interface, const char *method, GVariant *parameters,
+                   GDBusMethodInvocation *invocation, void *data)
+{
+    FakeSystemd *systemd = data;
+    const char *unit;
+
+    (void)bus;
+    (void)sender;
+    (void)path;
+    (void)interface;
+    if (g_str_equal(method, "SetUnitProperties")) {
+        set_properties(systemd, parameters, invocation);
+        return;
+    }
+    if (g_str_equal(method, "RevertUnitFiles")) {
+        revert(systemd, parameters, invocation);
+        return;
+    }
+    g_variant_get(parameters, "(&s&s)", &unit, NULL);
+    g_string_append_printf(g_str_equal(method, "StopUnit") ? systemd->stopped : systemd->started,
+                           "%s\n", unit);
+    g_dbus_method_invocation_return_value(invocation, g_variant_new("(o)", "/job/1"));
+}
+
+static void acquired(GDBusConnection *bus, const char *name, void *data)
+{
+    (void)bus;
+    (void)name;
+    *(gboolean *)data = TRUE;
+}
+
+void fake_systemd_start(FakeSystemd *systemd, GTestDBus *daemon)
+{
+    static const GDBusInterfaceVTable vtable = {.method_call = called};
+    g_autoptr(GDBusNodeInfo) info = g_dbus_node_info_new_for_xml(xml, NULL);
+    gboolean ready = FALSE;
+
+    systemd->stopped = g_string_new(NULL);
+    systemd->started = g_string_new(NULL);
+    systemd->set = g_string_new(NULL);
+    systemd->reverted = g_string_new(NULL);
+    systemd->refuses = FALSE;
+    systemd->bus =
+        g_dbus_connection_new_for_address_sync(g_test_dbus_get_bus_address(daemon),
+                                               G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_CLIENT |
+                                                   G_DBUS_CONNECTION_FLAGS_MESSAGE_BUS_CONNECTION,
+                                               NULL, NULL, NULL);
+    g_assert_nonnull(systemd->bus);
+    systemd->object =
+        g_dbus_connection_register_object(systemd->bus, "/org/freedesktop/systemd1",
+                                          info->interfaces[0], &vtable, systemd, NULL, NULL);
+    systemd->owner =
+        g_bus_own_name_on_connection(systemd->bus, "org.freedesktop.systemd1",
+                                     G_BUS_NAME_OWNER_FLAGS_NONE, acquired, NULL, &ready, NULL);
+    while (!ready)
+        g_main_context_iteration(NULL, TRUE);
+}
+
+void fake_systemd_stop(FakeSystemd *systemd)
+{
+    g_bus_unown_name(systemd->owner);
+    g_dbus_connection_unregister_object(systemd->bus, systemd->object);
+    g_dbus_connection_close_sync(systemd->bus, NULL, NULL);
+    g_object_unref(systemd->bus);
+    g_string_free(systemd->stopped, TRUE);
+    g_string_free(systemd->started, TRUE);
+    g_string_free(systemd->set, TRUE);
+    g_string_free(systemd->reverted, TRUE);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* What arbiters are told, and what they say; an arbiter that says nothing, or nonsense. */
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "arbiter_status.h"
+#include "file_tree.h"
+#include "shares.h"
+
+#define GPU   "0000:01:00.0"
+#define UUID  "c0ffee00-0000-4000-8000-000000000001"
+#define OTHER "c0ffee00-0000-4000-8000-000000000002"
+
+static Slice *slice_new(const char *uuid, guint cap)
+{
+    Slice *slice = g_new0(Slice, 1);
+
+    slice->uuid = g_strdup(uuid);
+    slice->gpu = g_strdup(GPU);
+    slice->weight = 70;
+    slice->cap = cap;
+    slice->priority = 3;
+    slice->vram = 4096;
+    slice->compute = 25;
+    slice->oversubscribe = 512;
+    slice->present = TRUE;
+    return slice;
+}
+
+static void slice_unref(void *slice)
+{
+    slice_free(slice);
+}
+
+static char *file_of(const char *root, const char *name)
+{
+    return g_build_filename(root, GOVERNOR_DIR, GPU, name, NULL);
+}
+
+static void assert_file(const char *root, const char *name, const char *text)
+{
+    g_autofree char *path = file_of(root, name);
+    g_autofree char *seen = NULL;
+
+    g_file_get_contents(path, &seen, NULL, NULL);
+    g_assert_cmpstr(seen, ==, text);
+}
+
+static void test_shares(void)
+{
+    char *root = file_tree_new();
+    g_autofree char *gone = g_build_filename(root, GOVERNOR_DIR, GPU, NULL);
+    g_autofree char *by_hand = file_of(root, "slices/by-hand.conf");
+    g_autoptr(GPtrArray) slices = g_ptr_array_new_with_free_func(slice_unref);
+    Slice *slice = slice_new(UUID, 100);
+
+    g_ptr_array_add(slices, slice);
+    g_ptr_array_add(slices, slice_new(OTHER, 20));
+    g_assert_true(shares_sync(root, GPU, 1 << 20, GPU_POLICY_EQUAL, slices, NULL));
+    assert_file(root, "gpu.conf", "[gpu]\nvram=1048576\npolicy=equal\n");
+    assert_file(root, "slices/" UUID ".conf",
+                "[slice]\nweight=70\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
+    assert_file(root, "slices/" OTHER ".conf",
+                "[slice]\nweight=70\ncap=20\nhard=true\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
+
+    slice->weight = 1;
+    g_assert_true(shares_put(root, slice, NULL));
+    assert_file(root, "slices/" UUID ".conf",
+                "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
+    /* One that the kernel has no more, whoever took it away; and one that is not vgpud's. */
+    file_tree_write(root, "/" GOVERNOR_DIR "/" GPU "/slices/by-hand.conf", "[slice]\n");
+    ((Slice *)g_ptr_array_index(slices, 1))->present = FALSE;
+    g_assert_true(shares_sync(root, GPU, 1 << 20, GPU_POLICY_EQUAL, slices, NULL));
+    assert_file(root, "slices/" OTHER ".conf", NULL);
+    assert_file(root, "slices/by-hand.conf", "[slice]\n");
+    shares_forget(root, GPU, UUID);
+    assert_file(root, "slices/" UUID ".conf", NULL);
+    g_unlink(by_hand);
+    shares_drop(root, GPU);
+    g_assert_false(g_file_test(gone, G_FILE_TEST_EXISTS));
+    file_tree_free(root);
+}
+
+/* What a file says is said again only where it is another. */
+static void test_same_file(void)
+{
+    char *root = file_tree_new();
+    g_autofree char *path = file_of(root, "slices/" UUID ".conf");
+    g_autoptr(GPtrArray) slices = g_ptr_array_new_with_free_func(slice_unref);
+    GStatBuf before, after;
+
+    g_ptr_array_add(slices, slice_new(UUID, 50));
+    g_assert_true(shares_sync(root, GPU, 1, GPU_POLICY_SHARES, slices, NULL));
+    g_assert_cmpint(g_stat(path, &before), ==, 0);
+    g_assert_true(shares_sync(root, GPU, 1, GPU_POLICY_SHARES, slices, NULL));
+    g_assert_cmpint(g_stat(path, &after), ==, 0);
+    g_assert_cmpuint(before.st_ino, ==, after.st_ino);
+    file_tree_free(root);
+}
+
+/* An arbiter that says @text to one who asks, or NULL: nothing. */
+typedef struct {
+    int listener;
+    const char *text;
+} Speaker;
+
+static void *speak(void *data)
+{
+    const Speaker *speaker = data;
+    int fd = accept(speaker->listener, NULL, NULL);
+
+    if (speaker->text)
+        g_assert_cmpint(write(fd, speaker->text, strlen(speaker->text)), >, 0);
+    else
+        g_usleep(G_USEC_PER_SEC);
+    close(fd);
+    return NULL;
+}
+
+static void see(const char *slice, const SliceUse *use, void *seen)
+{
+    g_string_append_printf(seen, "%s:%u:%" G_GUINT64_FORMAT ":%" G_GUINT64_FORMAT
+                           ":%" G_GUINT64_FORMAT ":%s ", slice,
+                           use->members, use->waited_ns, use->throttled_ns, use->spilled,
+                           use->spill_kind);
+}
+
+/* @expected: NULL: no whole answer. */
+static void assert_heard(const char *text, const char *expected)
+{
+    char *root = file_tree_new();
+    g_autofree char *dir = file_of(root, "");
+    g_autofree char *path = file_of(root, "status.sock");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    Speaker speaker = {.listener = socket(AF_UNIX, SOCK_STREAM, 0), .text = text};
+    g_autoptr(GString) seen = g_string_new(NULL);
+    GThread *thread;
+
+    g_mkdir_with_parents(dir, 0755);
+    g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
+    g_assert_cmpint(bind(speaker.listener, (struct sockaddr *)&address, sizeof(address)), ==, 0);
+    g_assert_cmpint(listen(speaker.listener, 1), ==, 0);
+    thread = g_thread_new("arbiter", speak, &speaker);
+    g_assert_cmpint(arbiter_status_read(root, GPU, see, seen), ==, expected != NULL);
+    g_assert_cmpstr(seen->str, ==, expected ? expected : "");
+    g_thread_join(thread);
+    close(speaker.listener);
+    file_tree_free(root);
+}
+
+static void test_status(void)
+{
+    char *nowhere = file_tree_new();
+
+    assert_heard("{\"slices\":[{\"id\":\"a\",\"members\":2,\"waited_ns\":5,\"throttled_ns\":7},"
+                 "{\"id\":\"b\",\"waited_ns\":-1,\"spill_used\":9,\"spill_kind\":\"driver\"}]}",
+                 "a:2:5:7:0:none b:0:0:0:9:driver ");
+    assert_heard("{\"slices\":[]}", "");
+    assert_heard("{\"slices\":[{\"id\":", NULL);
+    assert_heard("[1]", NULL);
+    assert_heard("{\"slices\":7}", NULL);
+    assert_heard("{\"slices\":[3,{}]}", "");
+    assert_heard(NULL, NULL);
+    g_assert_false(arbiter_status_read(nowhere, GPU, see, NULL));
+    file_tree_free(nowhere);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/arbiter/shares", test_shares);
+    g_test_add_func("/arbiter/same-file", test_same_file);
+    g_test_add_func("/arbiter/status", test_status);
+    return g_test_run();
+}

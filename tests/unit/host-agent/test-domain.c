@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* vgpuctl domain prepare, attach, detach: against libvirt's own test driver, which keeps nothing
+ * from one call to the next. */
+#include <gio/gio.h>
+#include <string.h>
+
+#include "agent_on_bus.h"
+#include "domain.h"
+#include "file_tree.h"
+#include "recorded_host.h"
+
+#define UUID "c0ffee00-0000-4000-8000-000000000001"
+
+static const char types[] = "[type vgpu-full]\nvram=1/1\n"
+                            "[type vgpu-half]\nvram=1/2\nweight=400\n";
+
+#define PORT(index) "<controller type='pci' index='" index "' model='pcie-root-port'/>"
+
+/* A node of the test driver with two domains, "red" that runs and "off" that does not. */
+#define NODE(devices)                                                                              \
+    "<node xmlns:test='http://libvirt.org/schemas/domain/test/1.0'>"                               \
+    "<domain type='test'><name>red</name><memory>8192</memory><os><type>hvm</type></os>"           \
+    "<devices><controller type='pci' index='0' model='pcie-root'/>" devices "</devices></domain>"  \
+    "<domain type='test' xmlns:test='http://libvirt.org/schemas/domain/test/1.0'>"                 \
+    "<test:runstate>5</test:runstate><name>off</name>"                                             \
+    "<metadata><vgpu:request xmlns:vgpu='" DOMAIN_NAMESPACE "' uuid='" UUID "' type='half'/>"      \
+    "<mine:note xmlns:mine='urn:mine'>kept</mine:note></metadata>"                                 \
+    "<memory>8192</memory><os><type>hvm</type></os><devices/></domain></node>"
+
+static void open_shared(AgentOnBus *at, const char *node)
+{
+    char *root = recorded_host_new("shared");
+    g_autofree char *uri = g_strconcat("test://", root, "/node.xml", NULL);
+
+    file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", types);
+    file_tree_write(root, "/node.xml", node);
+    g_setenv("LIBVIRT_DEFAULT_URI", uri, TRUE);
+    agent_on_bus_open_tree(at, root);
+}
+
+static gboolean made_anything(const AgentOnBus *at)
+{
+    g_autofree char *log = g_strconcat(at->root, "/mdevctl-log", NULL);
+
+    return g_file_test(log, G_FILE_TEST_EXISTS);
+}
+
+/* What is printed is a domain that has all of it, and what it had. */
+static void test_prepare(void)
+{
+    AgentOnBus at;
+    Said said;
+    g_autoptr(Domain) domain = NULL;
+    g_autoptr(GError) error = NULL;
+
+    open_shared(&at, NODE(""));
+    said = vgpuctl("domain prepare off --type half --vram 2G --tenant '' --gpu '1002:*' --dry-run");
+    g_test_message("%s%s", said.out, said.err);
+    g_assert_cmpint(said.status, ==, 0);
+    g_assert_nonnull(strstr(said.out, "kept</mine:note>"));
+    domain = domain_parse(said.out, strlen(said.out), &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(g_strv_length(domain->mdevs), ==, 1);
+    g_assert_cmpuint(domain->requests->len, ==, 2);
+    g_assert_nonnull(domain_request(domain, domain->mdevs[0]));
+    said_clear(&said);
+    assert_says("domain prepare red --type half --uuid " UUID, 0,
+                "Domain red has vGPU " UUID " from its next start", "");
+    g_assert_false(made_anything(&at));
+    agent_on_bus_close(&at);
+}
+
+static void test_prepare_refused(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at, NODE(""));
+    assert_says("domain prepare red", 2, "", "--type is missing");
+    assert_says("domain prepare red --type half --uuid 7", 2, "", "--uuid can't be \"7\"");
+    assert_says("domain prepare red --type third", 3, "", "has a type \"third\"");
+    assert_says("domain prepare red --type half --weight 0", 2, "", "Weight must be");
+    assert_says("domain prepare nobody --type half", 3, "", "libvirt has no domain nobody");
+    assert_says("domain prepare off --type half --uuid " UUID, 1, "", "has vGPU " UUID " already");
+    assert_says("domain prepare red --type half --connect test:///nowhere/x.xml", 4, "",
+                "libvirt can't be reached");
+    assert_says("vgpu create full", 0, "", "");
+    assert_says("domain prepare red --type half", 0, "from its next start on",
+                "could not start with it now");
+    agent_on_bus_close(&at);
+}
+
+/* No port, and nothing is made. */
+static void test_attach_no_port(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at, NODE(PORT("1") "<interface type='user'><mac address='52:54:00:00:00:01'/>"
+                                    "<address type='pci' domain='0x0000' bus='0x01' slot='0x00' "
+                                    "function='0x0'/></interface>"));
+    assert_says("attach red --type half", 7, "",
+                "it has 1, all in use); add \"<controller type='pci'");
+    assert_says("attach off --type half", 1, "",
+                "domain off does not run; \"vgpuctl domain prepare\"");
+    assert_says("attach red", 7, "", "free root port");
+    g_assert_false(made_anything(&at));
+    agent_on_bus_close(&at);
+}
+
+/* All but the last step, which the test driver refuses: what was made is gone again. */
+static void test_attach(void)
+{
+    AgentOnBus at;
+    g_autofree char *attach = NULL;
+
+    open_shared(&at, NODE(PORT("1")));
+    attach = g_strdup_printf("--root %s attach red --type half --uuid " UUID, at.root);
+    assert_says("attach red --type half --uuid " UUID " --dry-run", 0,
+                "would be made and attached to domain red", "");
+    assert_says("attach red --type third", 3, "", "has a type \"third\"");
+    g_assert_false(made_anything(&at));
+    assert_says(attach, 1, "", "which is removed: libvirt does not attach it: ");
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    g_assert_true(made_anything(&at));
+    agent_on_bus_close(&at);
+}
+
+/* An engine that does not come: what was made is gone again. */
+static void test_attach_undone(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at, NODE(PORT("1")));
+    assert_says("--root /nowhere attach red --type half --uuid " UUID, 1, "",
+                "domain red can't have vGPU " UUID ", which is removed: ");
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    g_assert_true(made_anything(&at));
+    agent_on_bus_close(&at);
+}
+
+static void test_detach(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at, NODE("<hostdev mode='subsystem' type='mdev' model='vfio-pci'><source>"
+                          "<address uuid='" UUID "'/></source></hostdev>"));
+    assert_says("detach red c0ffee00-0000-4000-8000-000000000002", 3, "",
+                "domain red has no vGPU c0ffee00");
+    assert_says("detach off " UUID, 1, "", "does not run");
+    assert_says("detach red " UUID, 1, "", "libvirt does not detach it: ");
+    assert_says("detach red", 3, "", "domain red has no vGPU");
+    assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
+    assert_says("detach red", 1, "", "libvirt does not detach it: ");
+    assert_says("detach", 2, "", "it is \"vgpuctl detach DOMAIN [UUID]\"");
+    assert_says("detach red " UUID " " UUID, 2, "", "it is \"vgpuctl detach DOMAIN [UUID]\"");
+    agent_on_bus_close(&at);
+}
+
+/* vGPUs that end with their VM can't be defined. */
+static void test_domain_of_request(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at, NODE(""));
+    assert_says("attach red --type half --autostart", 2, "", "--autostart");
+    agent_on_bus_close(&at);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/domain/prepare", test_prepare);
+    g_test_add_func("/domain/prepare-refused", test_prepare_refused);
+    g_test_add_func("/domain/attach-no-port", test_attach_no_port);
+    g_test_add_func("/domain/attach", test_attach);
+    g_test_add_func("/domain/attach-undone", test_attach_undone);
+    g_test_add_func("/domain/detach", test_detach);
+    g_test_add_func("/domain/options", test_domain_of_request);
+    return g_test_run();
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* The files that the operator's guide shows are taken as they stand there. */
+#include <string.h>
+
+#include "file_tree.h"
+#include "gpus.h"
+#include "timetable.h"
+#include "types.h"
+#include "vgpud_conf.h"
+
+#define INDENT "    "
+#define BEGIN  INDENT "# /etc/vgpu/"
+
+/* All that is read from /etc/vgpu, whichever file it was. */
+static void assert_taken(const char *root, const char *path)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) types = types_load(root, &error);
+    g_autoptr(GPtrArray) gpus = error ? NULL : gpus_load(root, &error);
+    g_autoptr(GPtrArray) times = error ? NULL : timetable_load(root, &error);
+    g_autoptr(VgpudConf) conf = error ? NULL : vgpud_conf_load(root, &error);
+
+    g_test_message("%s", path);
+    g_assert_no_error(error);
+    if (strstr(path, "types.d"))
+        g_assert_cmpuint(types->len, >, 0);
+    if (strstr(path, "gpus.conf"))
+        g_assert_cmpuint(gpus->len, >, 0);
+    if (strstr(path, "schedule.conf"))
+        g_assert_cmpuint(times->len, >, 0);
+}
+
+/* From @line, its first one, to the first that is not indented. Returns that. */
+static char **try_example(char **line)
+{
+    char *root = file_tree_new();
+    const char *path = *line + strlen(INDENT "# ");
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (; *line && g_str_has_prefix(*line, INDENT); line++)
+        g_string_append_printf(text, "%s\n", *line + strlen(INDENT));
+    file_tree_write(root, path, text->str);
+    assert_taken(root, path);
+    file_tree_free(root);
+    return line;
+}
+
+static void test_operator(void)
+{
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+    guint count = 0;
+
+    g_assert_true(g_file_get_contents(HOSTS "/../../../../docs/operator.md", &text, NULL, NULL));
+    lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line;) {
+        if (!g_str_has_prefix(*line, BEGIN)) {
+            line++;
+            continue;
+        }
+        line = try_example(line);
+        count++;
+    }
+    g_assert_cmpuint(count, >=, 4);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/examples/operator", test_operator);
+    return g_test_run();
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+/* What is taken for a sick GPU, for how long, and who is told. */
+#include <string.h>
+
+#include "agent_on_bus.h"
+#include "file_tree.h"
+#include "gpu_health.h"
+#include "recorded_host.h"
+#include "slice_table.h"
+
+#define PLACE  "/sys/devices/pci0000:00/0000:00:01.0/0000:02:00.0/"
+#define GPU    "0000:02:00.0"
+#define UUID   "c0ffee00-0000-4000-8000-000000000001"
+#define SECOND ((gint64)G_USEC_PER_SEC)
+#define MINUTE (60 * SECOND)
+
+static GpuReadings good_readings(void)
+{
+    return (GpuReadings){
+        .has_aer = TRUE,
+        .link_width = 16,
+        .link_width_max = 16,
+        .has_temperature = TRUE,
+        .temperature = 60000,
+        .temperature_limit = 100000,
+        .has_ecc = TRUE,
+    };
+}
+
+static void assert_found(const GpuHealth *health, HealthKind kind, const char *words)
+{
+    const char *reason = gpu_health_reason(health, kind);
+
+    g_assert_nonnull(reason);
+    g_test_message("%s: %s", health_kind_name(kind), reason);
+    g_assert_nonnull(strstr(reason, words));
+    g_assert_false(gpu_health_is_good(health));
+}
+
+static void test_good(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+    GpuReadings readings = good_readings();
+
+    gpu_health_observe(health, &readings, 0);
+    g_assert_true(gpu_health_is_good(health));
+    readings = (GpuReadings){0};
+    gpu_health_observe(health, &readings, MINUTE);
+    g_assert_true(gpu_health_is_good(health)); /* one that tells nothing */
+}
+
+static void test_fatal(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+    GpuReadings readings = good_readings();
+
+    readings.aer_fatal = 1;
+    gpu_health_observe(health, &readings, 0);
+    assert_found(health, HEALTH_AER_FATAL, "1 fatal errors");
+    readings.aer_fatal = 2;
+    gpu_health_observe(health, &readings, MINUTE);
+    assert_found(health, HEALTH_AER_FATAL, "1 fatal errors"); /* where it began */
+    gpu_health_clear(health);
+    gpu_health_set_cleared(health, 2, 0);
+    gpu_health_observe(health, &readings, 2 * MINUTE);
+    g_assert_true(gpu_health_is_good(health));
+    readings.aer_fatal = 3;
+    gpu_health_observe(health, &readings, 3 * MINUTE);
+    assert_found(health, HEALTH_AER_FATAL, "1 fatal errors");
+    g_assert_true(health_kind_is_held(HEALTH_AER_FATAL));
+}
+
+/* After a reset of the device its counters begin anew: what was cleared says nothing of them. */
+static void test_counters_begin_anew(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+    GpuReadings readings = good_readings();
+
+    gpu_health_set_cleared(health, 5, 7);
+    gpu_health_observe(health, &readings, 0);
+    g_assert_true(gpu_health_is_good(health));
+    readings.ecc_uncorrectable = 1;
+    gpu_health_observe(health, &readings, MINUTE);
+    assert_found(health, HEALTH_ECC, "1 errors in its memory");
+}
+
+static void test_nonfatal(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+    GpuReadings readings = good_readings();
+
+    readings.aer_nonfatal = 4;
+    gpu_health_observe(health, &readings, 0);
+    g_assert_true(gpu_health_is_good(health)); /* nobody knows when those were */
+    readings.aer_nonfatal = 5;
+    gpu_health_observe(health, &readings, MINUTE);
+    assert_found(health, HEALTH_AER_NONFATAL, "5 so far");
+    gpu_health_observe(health, &readings, 10 * MINUTE);
+    g_assert_false(gpu_health_is_good(health));
+    gpu_health_observe(health, &readings, 12 * MINUTE);
+    g_assert_true(gpu_health_is_good(health));
+}
+
+static void test_corrected(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+    GpuReadings readings = good_readings();
+    gint64 now = 0;
+
+    for (guint i = 0; i < 100; i++) { /* now and then one is nothing */
+        readings.aer_correctable += 2;
+        gpu_health_observe(health, &readings, now += MINUTE);
+        g_assert_true(gpu_health_is_good(health));
+    }
+    readings.aer_correctable += 500;
+    gpu_health_observe(health, &readings, now += SECOND);
+    assert_found(health, HEALTH_AER_CORRECTED, "so far corrected");
+    gpu_health_observe(health, &readings, now += 44 * MINUTE);
+    g_assert_false(gpu_health_is_good(health));
+    gpu_health_observe(health, &readings, now += 2 * MINUTE);
+    g_assert_true(gpu_health_is_good(health));
+}
+
+static void test_temperature(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+    GpuReadings readings = good_readings();
+    static const struct {
+        gint64 temperature;
+        gboolean good;
+    } steps[] = {{99000, TRUE}, {100000, FALSE}, {95000, FALSE}, {89000, TRUE}, {95000, TRUE}};
+
+    g_strlcpy(readings.sensor, "junction", sizeof(readings.sensor));
+    for (guint i = 0; i < G_N_ELEMENTS(steps); i++) {
+        readings.temperature = steps[i].temperature;
+        gpu_health_observe(health, &readings, i * MINUTE);
+        g_assert_true(gpu_health_is_good(health) == steps[i].good);
+    }
+    readings.temperature = 105000;
+    gpu_health_observe(health, &readings, 9 * MINUTE);
+    assert_found(health, HEALTH_TEMPERATURE, "105 degrees Celsius at junction");
+    g_assert_false(health_kind_is_held(HEALTH_TEMPERATURE));
+}
+
+static void test_link(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+    GpuReadings readings = good_readings();
+
+    readings.link_width = 8;
+    gpu_health_observe(health, &readings, 0);
+    assert_found(health, HEALTH_LINK, "8 lanes and could have 16");
+    readings.link_width = 16;
+    gpu_health_observe(health, &readings, MINUTE);
+    g_assert_true(gpu_health_is_good(health));
+    readings.link_width = 0; /* the link is down, or it is asleep */
+    gpu_health_observe(health, &readings, 2 * MINUTE);
+    g_assert_true(gpu_health_is_good(health));
+}
+
+static void see_engine(GpuHealth *health, guint64 losses, const char *state, const char *failure,
+                       gint64 now)
+{
+    const Vgpu vgpu = {
+        .uuid = (char *)UUID,
+        .engine = (char *)state,
+        .failure = (char *)failure,
+        .engine_losses = losses,
+    };
+
+    gpu_health_observe_engine(health, &vgpu, now);
+}
+
+static void test_crashes(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+
+    see_engine(health, 7, "ready", "", 0); /* from before vgpud was there */
+    see_engine(health, 8, "ready", "", MINUTE);
+    see_engine(health, 9, "ready", "", 6 * MINUTE);
+    see_engine(health, 10, "ready", "", 12 * MINUTE);
+    g_assert_true(gpu_health_is_good(health)); /* not so often */
+    see_engine(health, 11, "none", "the engine died", 12 * MINUTE + SECOND);
+    see_engine(health, 12, "none", "the engine died", 12 * MINUTE + 2 * SECOND);
+    assert_found(health, HEALTH_ENGINE_CRASHES, "dies again and again: the engine died");
+    see_engine(health, 12, "ready", "", 60 * MINUTE);
+    g_assert_false(gpu_health_is_good(health));
+    gpu_health_clear(health);
+    see_engine(health, 12, "ready", "", 61 * MINUTE);
+    g_assert_true(gpu_health_is_good(health));
+}
+
+static void test_failed(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+
+    see_engine(health, 0, "failed", "no Vulkan device", 0);
+    assert_found(health, HEALTH_ENGINE_FAILED, "gave up: no Vulkan device");
+    see_engine(health, 0, "ready", "", MINUTE);
+    g_assert_true(gpu_health_is_good(health));
+    see_engine(health, 0, "failed", "no Vulkan device", 2 * MINUTE);
+    gpu_health_forget_engine(health, UUID);
+    g_assert_true(gpu_health_is_good(health));
+}
+
+static void test_gone(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+    const GpuReadings readings = good_readings();
+
+    gpu_health_observe_gone(health, 0);
+    g_assert_true(gpu_health_is_good(health));
+    gpu_health_observe_gone(health, 3);
+    assert_found(health, HEALTH_GONE, "3 vGPUs");
+    gpu_health_observe(health, &readings, 0);
+    g_assert_true(gpu_health_is_good(health));
+}
+
+static void test_names(void)
+{
+    for (guint i = 0; i < HEALTH_KINDS; i++) {
+        HealthKind kind;
+
+        g_assert_true(health_kind_parse(health_kind_name((HealthKind)i), &kind));
+        g_assert_cmpint(kind, ==, i);
+    }
+    g_assert_false(health_kind_parse("cold", &(HealthKind){0}));
+}
+
+/* Files as kernel drivers have them. */
+static void write_sensors(const char *root)
+{
+    static const char *const files[][2] = {
+        {"aer_dev_fatal", "Undefined 0\nDLP 2\nTOTAL_ERR_FATAL 2\n"},
+        {"aer_dev_nonfatal", "Undefined 0\nTOTAL_ERR_NONFATAL 1\n"},
+        {"aer_dev_correctable", "RxErr 3\nTOTAL_ERR_COR 3\n"},
+        {"ras/umc_err_count", "ue: 1\nce: 4\n"},
+        {"ras/gfx_err_count", "ue: 0\nce: 2\n"},
+        {"ras/features", "feature mask: 0x1\n"},
+        {"hwmon/hwmon3/temp1_input", "71000\n"},
+        {"hwmon/hwmon3/temp1_crit", "100000\n"},
+        {"hwmon/hwmon3/temp1_label", "edge\n"},
+        {"hwmon/hwmon3/temp2_input", "90000\n"},
+        {"hwmon/hwmon3/temp2_crit", "110000\n"},
+        {"hwmon/hwmon3/temp2_label", "junction\n"},
+        {"hwmon/hwmon3/power1_average", "85000000\n"},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autofree char *path = g_strconcat(PLACE, files[i][0], NULL);
+
+        file_tree_write(root, path, files[i][1]);
+    }
+}
+
+static void test_readings(void)
+{
+    char *root = recorded_host_new("shared");
+    g_autoptr(PciDevice) pci = pci_device_read(root, GPU);
+    GpuReadings readings;
+
+    gpu_readings_read(pci, &readings);
+    g_assert_false(readings.has_aer || readings.has_ecc || readings.has_temperature);
+    g_assert_cmpuint(readings.link_width_max, ==, 16);
+    write_sensors(root);
+    gpu_readings_read(pci, &readings);
+    g_assert_cmpuint(readings.aer_fatal, ==, 2);
+    g_assert_cmpuint(readings.aer_nonfatal, ==, 1);
+    g_assert_cmpuint(readings.aer_correctable, ==, 3);
+    g_assert_cmpuint(readings.ecc_uncorrectable, ==, 1);
+    g_assert_cmpuint(readings.ecc_correctable, ==, 6);
+    g_assert_cmpint(readings.temperature, ==, 90000); /* 20 degrees from its limit; edge has 29 */
+    g_assert_cmpstr(readings.sensor, ==, "junction");
+    g_assert_cmpint(readings.power, ==, 85000000);
+    g_assert_true(gpu_readings_need_a_timer(&readings));
+    file_tree_free(root);
+}
+
+/* A card for 16 lanes in a slot that has 8. */
+static void test_narrow_slot(void)
+{
+    char *root = recorded_host_new("shared");
+    g_autoptr(PciDevice) pci = pci_device_read(root, GPU);
+    GpuReadings readings;
+
+    file_tree_write(root, "/sys/devices/pci0000:00/0000:00:01.0/max_link_width", "8\n");
+    file_tree_write(root, PLACE "current_link_width", "8\n");
+    gpu_readings_read(pci, &readings);
+    g_assert_cmpuint(readings.link_width, ==, 8);
+    g_assert_cmpuint(readings.link_width_max, ==, 8);
+    file_tree_free(root);
+}
+
+static void remember_event(GDBusConnection *bus, const char *sender, const char *path,
+                           const char *interface, const char *signal, GVariant *parameters,
+                           void *data)
+{
+    const char *kind;
+    const char *text;
+
+    (void)bus;
+    (void)sender;
+    (void)path;
+    (void)interface;
+    (void)signal;
+    g_variant_get(parameters, "(&s&s&s&s)", &kind, NULL, NULL, &text);
+    g_string_append_printf(data, "%s: %s\n", kind, text);
+}
+
+/* Until such an event has come over the bus. */
+static void wait_for(const GString *events, const char *words)
+{
+    gint64 end = g_get_monotonic_time() + 10 * SECOND;
+
+    while (!strstr(events->str, words)) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        g_main_context_iteration(NULL, FALSE);
+        g_usleep(1000);
+    }
+}
+
+/* Marked, kept over a restart, cleared. */
+static void test_on_bus(void)
+{
+    g_autoptr(GString) events = g_string_new(NULL);
+    AgentOnBus at;
+    guint subscription;
+
+    agent_on_bus_open(&at, "shared");
+    subscription =
+        g_dbus_connection_signal_subscribe(at.bus, NULL, NULL, "Event", NULL, NULL,
+                                           G_DBUS_SIGNAL_FLAGS_NONE, remember_event, events, NULL);
+    assert_says("-o json gpu show 02:00.0", 0, "\"Healthy\" : true", "");
+    write_sensors(at.root);
+    agent_refresh(at.agent);
+    wait_for(events, "health: GPU " GPU " is not healthy: 2 fatal errors");
+    wait_for(events, "errors in its memory");
+    assert_says("gpu show 02:00.0", 0, "no: 2 fatal errors", "");
+    assert_says("-o json gpu show 02:00.0", 0, "\"Healthy\" : false", "");
+    g_dbus_connection_signal_unsubscribe(at.bus, subscription);
+    file_tree_write(at.root, PLACE "aer_dev_fatal", "TOTAL_ERR_FATAL 0\n");
+    agent_on_bus_restart(&at);
+    assert_says("gpu show 02:00.0", 0, "no: 2 fatal errors", "");
+    assert_says("gpu clear 02:00.0", 0, "", "");
+    assert_says("-o json gpu show 02:00.0", 0, "\"Healthy\" : true", "");
+    agent_on_bus_restart(&at);
+    assert_says("-o json gpu show 02:00.0", 0, "\"Healthy\" : true", "");
+    assert_says("gpu clear 99:00.0", 3, "", "no GPU 99:00.0");
+    agent_on_bus_close(&at);
+}
+
+static void add_vgpu(const char *root, const char *state, const char *losses)
+{
+    g_autofree char *attributes =
+        g_strdup_printf("state=%s|failure=|vram_bytes=8589934592|window_bytes=268435456|weight=100|"
+                        "cap=100|priority=0|requests=1|doorbells=1|interrupts=1|engine_losses=%s",
+                        state, losses);
+
+    recorded_host_add_vgpu(root, "pci0000:00/0000:00:01.0/" GPU, UUID, "amdgpu-vgpu-half",
+                           attributes);
+}
+
+/* The driver tells of an engine; then of a vGPU that is no more. */
+static void test_engine_on_bus(void)
+{
+    AgentOnBus at;
+
+    agent_on_bus_open(&at, "shared");
+    add_vgpu(at.root, "device=running engine=ready", "1");
+    agent_update_vgpu(at.agent, UUID);
+    assert_says("-o json gpu show 02:00.0", 0, "\"Healthy\" : true", "");
+    file_tree_write(at.root, PLACE UUID "/vgpu/engine_losses", "4\n");
+    agent_update_vgpu(at.agent, UUID);
+    assert_says("gpu show 02:00.0", 0, "dies again and again", "");
+    assert_says("gpu clear 02:00.0", 0, "", "");
+    file_tree_write(at.root, PLACE UUID "/vgpu/state", "device=open engine=failed\n");
+    file_tree_write(at.root, PLACE UUID "/vgpu/failure", "no Vulkan device\n");
+    agent_update_vgpu(at.agent, UUID);
+    assert_says("gpu show 02:00.0", 0, "gave up: no Vulkan device", "");
+    recorded_host_remove_vgpu(at.root, UUID);
+    agent_update_vgpu(at.agent, UUID);
+    assert_says("-o json gpu show 02:00.0", 0, "\"Healthy\" : true", "");
+    agent_on_bus_close(&at);
+}
+
+/* With a vGPU on it, it is missed, and said so; back, it is good. */
+static void test_gone_on_bus(void)
+{
+    g_autoptr(GString) events = g_string_new(NULL);
+    AgentOnBus at;
+
+    agent_on_bus_open(&at, "shared");
+    g_dbus_connection_signal_subscribe(at.bus, NULL, NULL, "Event", NULL, NULL,
+                                       G_DBUS_SIGNAL_FLAGS_NONE, remember_event, events, NULL);
+    add_vgpu(at.root, "device=closed engine=ready", "0");
+    agent_refresh(at.agent);
+    recorded_host_remove(at.root, GPU);
+    agent_refresh(at.agent);
+    wait_for(events, "it is gone, and 1 vGPUs");
+    g_assert_null(strstr(events->str, "it is healthy"));
+    agent_on_bus_close(&at);
+}
+
+/* It was taken out while the host was off; a vGPU that is to be started at boot is defined on it.
+ */
+static void test_missed_at_start(void)
+{
+    AgentOnBus at;
+    Slice slice = {
+        .uuid = (char *)UUID,
+        .request = (char *)"",
+        .gpu = (char *)"0000:42:00.0",
+        .type = (char *)"amdgpu-vgpu-half",
+        .tenant = (char *)"",
+        .job = (char *)"",
+        .replica = (char *)"",
+        .domain = (char *)"",
+        .defined = TRUE,
+        .autostart = TRUE,
+    };
+
+    agent_on_bus_open(&at, "shared");
+    g_assert_true(slice_table_put(host_db(agent_host(at.agent)), &slice, NULL));
+    file_tree_write(at.root, "/etc/mdevctl.d/0000:42:00.0/" UUID,
+                    "{\"mdev_type\": \"amdgpu-vgpu-half\", \"start\": \"auto\", \"attrs\": []}\n");
+    agent_on_bus_restart(&at);
+    g_assert_false(health_is_good(agent_health(at.agent), "0000:42:00.0"));
+    agent_on_bus_close(&at);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/health/good", test_good);
+    g_test_add_func("/health/fatal", test_fatal);
+    g_test_add_func("/health/counters-begin-anew", test_counters_begin_anew);
+    g_test_add_func("/health/nonfatal", test_nonfatal);
+    g_test_add_func("/health/corrected", test_corrected);
+    g_test_add_func("/health/temperature", test_temperature);
+    g_test_add_func("/health/link", test_link);
+    g_test_add_func("/health/crashes", test_crashes);
+    g_test_add_func("/health/failed", test_failed);
+    g_test_add_func("/health/gone", test_gone);
+    g_test_add_func("/health/names", test_names);
+    g_test_add_func("/health/readings", test_readings);
+    g_test_add_func("/health/narrow-slot", test_narrow_slot);
+    g_test_add_func("/health/on-bus", test_on_bus);
+    g_test_add_func("/health/engine-on-bus", test_engine_on_bus);
+    g_test_add_func("/health/gone-on-bus", test_gone_on_bus);
+    g_test_add_func("/health/missed-at-start", test_missed_at_start);
+    return g_test_run();
+}

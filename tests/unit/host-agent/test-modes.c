@@ -1,0 +1,685 @@
+/* SPDX-License-Identifier: MIT */
+/* A GPU's modes: every switch there and back, who is in the way, and switches that were cut short.
+ */
+#include <gio/gio.h>
+#include <string.h>
+
+#include "agent_error.h"
+#include "agent_on_bus.h"
+#include "converge.h"
+#include "fake_kernel.h"
+#include "file_tree.h"
+#include "gpu_object.h"
+#include "mode_journal.h"
+#include "recorded_host.h"
+
+#define GPU         "0000:02:00.0"
+#define GPU_PATH    "pci0000:00/0000:00:01.0/0000:02:00.0"
+#define VFIO_GPU    "0000:03:00.0"
+#define UUID        "c0ffee00-0000-4000-8000-000000000001"
+#define DEFINITION  "/etc/mdevctl.d/" GPU "/" UUID
+#define VGPU_IN_USE "VM red (process 200, qemu-system-x86) has vGPU " UUID " (running)"
+/* vgpuctl's exit status where somebody is in the way. */
+#define IN_USE 6
+
+static void write_config(const char *root)
+{
+    file_tree_write(root, "/etc/vgpu/types.d/10.conf", "[type half]\nvram=1/2\n");
+    file_tree_write(root, "/etc/vgpu/gpus.conf", "[gpu " GPU "]\nmode=shared\n");
+}
+
+static void open_host(AgentOnBus *at, const char *host)
+{
+    agent_on_bus_open(at, host);
+    write_config(at->root);
+    fake_kernel_use(at->root);
+    agent_on_bus_restart(at);
+}
+
+/* A vGPU whose VM, where it has one, is process 200. */
+static void add_vgpu(const char *root, const char *device)
+{
+    g_autofree char *state = g_strdup_printf("state=device=%s engine=ready|vram_bytes=1", device);
+
+    recorded_host_add_vgpu(root, GPU_PATH, UUID, "amdgpu-vgpu-half", state);
+    file_tree_link(root, "/sys/devices/" GPU_PATH "/" UUID "/iommu_group",
+                   "../../../../../kernel/iommu_groups/77");
+    if (!g_str_equal(device, "closed"))
+        fake_process(root, 200, "qemu-system-x86", "red", NULL, "vfio/77");
+}
+
+static void set_device(const char *root, const char *device)
+{
+    g_autofree char *text = g_strdup_printf("device=%s engine=ready\n", device);
+
+    file_tree_write(root, "/sys/devices/" GPU_PATH "/" UUID "/vgpu/state", text);
+}
+
+static void assert_done(const char *expected)
+{
+    g_autofree char *done = fake_kernel_done();
+
+    if (!strstr(done, expected))
+        g_error("this was not done:\n%s\nbut this:\n%s", expected, done);
+}
+
+static void assert_not_done(const char *unexpected)
+{
+    g_autofree char *done = fake_kernel_done();
+
+    if (strstr(done, unexpected))
+        g_error("\"%s\" was done:\n%s", unexpected, done);
+}
+
+static void assert_mode(const char *root, const char *address, GpuMode mode)
+{
+    g_autoptr(Gpu) gpu = converge_look(root, address, NULL);
+
+    g_assert_nonnull(gpu);
+    g_assert_cmpstr(gpu_mode_name(gpu->mode), ==, gpu_mode_name(mode));
+}
+
+static void assert_wanted(const char *root, const char *address, const char *mode)
+{
+    g_autoptr(GPtrArray) entries = gpus_load(root, NULL);
+    const GpuEntry *entry = gpus_find(entries, address);
+
+    g_assert_cmpstr(entry ? gpu_mode_name(entry->mode) : "nothing", ==, mode);
+}
+
+static void assert_journal_empty(const AgentOnBus *at)
+{
+    g_autoptr(GPtrArray) entries = journal_read(host_db(agent_host(at->agent)));
+
+    g_assert_cmpuint(entries->len, ==, 0);
+}
+
+/* Runs the main loop until the GPU's switch is over. */
+static void wait_until_settled(const AgentOnBus *at, const char *address)
+{
+    VgpuGpu *gpu = host_gpu_interface(agent_host(at->agent), address);
+
+    g_assert_nonnull(gpu);
+    while (*vgpu_gpu_get_switching(gpu))
+        g_main_context_iteration(NULL, TRUE);
+}
+
+static void assert_there_and_back(AgentOnBus *at, const char *mode, GpuMode expected)
+{
+    g_autofree char *there = g_strdup_printf("gpu mode 02:00.0 %s", mode);
+    g_autofree char *said = g_strdup_printf("\"Mode\" : \"%s\"", mode);
+    g_autofree char *wanted = g_strdup_printf("\"WantedMode\" : \"%s\"", mode);
+
+    assert_says(there, 0, "unregistered from the vGPU driver", "");
+    assert_mode(at->root, GPU, expected);
+    assert_wanted(at->root, GPU, mode);
+    assert_says("-o json gpu show " GPU, 0, said, "");
+    assert_says("-o json gpu show " GPU, 0, wanted, "");
+    assert_says("gpu mode 02:00.0 shared", 0, "GPU " GPU " is registered with the vGPU driver", "");
+    assert_mode(at->root, GPU, GPU_MODE_SHARED);
+    assert_wanted(at->root, GPU, "shared");
+    assert_journal_empty(at);
+}
+
+static void test_there_and_back(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    assert_there_and_back(&at, "passthrough", GPU_MODE_PASSTHROUGH);
+    assert_done("drain " GPU "\n"
+                "remove " GPU "\n"
+                "run systemctl start modprobe@vfio_pci.service\n"
+                "write /sys/devices/" GPU_PATH "/driver_override vfio-pci\n"
+                "write /sys/bus/pci/drivers/amdgpu/unbind " GPU "\n"
+                "write /sys/bus/pci/drivers_probe " GPU "\n");
+    assert_done("driver_override \nwrite /sys/bus/pci/drivers/vfio-pci/unbind " GPU "\n"
+                "write /sys/bus/pci/drivers_probe " GPU "\nadd " GPU "\n");
+    assert_there_and_back(&at, "host", GPU_MODE_HOST);
+    assert_says("gpu mode " GPU " shared", 0, "GPU " GPU " is shared already", "");
+    agent_on_bus_close(&at);
+}
+
+/* A vGPU that mdevctl knows, and no VM has, is stopped, and comes back. */
+static void test_idle_vgpu(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    add_vgpu(at.root, "closed");
+    file_tree_write(at.root, DEFINITION, "{}");
+    assert_says("gpu mode " GPU " passthrough", 0, "vGPU " UUID " is stopped", "");
+    assert_done("write /sys/bus/mdev/devices/" UUID "/remove 1\nremove " GPU);
+    agent_on_bus_restart(&at);
+    assert_says("gpu mode " GPU " shared", 0, "vGPU " UUID " is started again", "");
+    assert_done("add " GPU "\nrun mdevctl start --uuid " UUID "\n");
+    assert_says("gpu users " GPU, 0, "no VM has vGPU " UUID "\n", "");
+    agent_on_bus_close(&at);
+}
+
+static void test_in_the_way(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    add_vgpu(at.root, "running");
+    fake_process(at.root, 201, "Xorg", NULL, NULL, "dri/card0");
+    fake_process(at.root, 202, "vgpu-engine", NULL,
+                 "0::/system.slice/system-vgpu\\x2dengine.slice/vgpu-engine@" UUID ".service\n",
+                 "dri/renderD128");
+    fake_process(at.root, 203, "qemu", NULL,
+                 "0::/machine.slice/machine-qemu\\x2d3\\x2dblue\\x2done.scope/libvirt/vcpu0\n",
+                 "dri/renderD128");
+    fake_process(at.root, 204, "vgpu-engine", NULL,
+                 "0::/system.slice/system-vgpu\\x2ddescribe.slice/vgpu-describe@" GPU ".service\n",
+                 "dri/renderD128");
+    file_tree_write(at.root, "/sys/devices/" GPU_PATH "/drm/card0/uevent",
+                    "MAJOR=226\nDEVNAME=dri/card0\n");
+    file_tree_write(at.root, "/sys/devices/" GPU_PATH "/drm/renderD128/uevent",
+                    "DEVNAME=dri/renderD128\n");
+    assert_says("gpu mode " GPU " passthrough", IN_USE, "", VGPU_IN_USE);
+    assert_says("gpu mode " GPU " passthrough", IN_USE, "",
+                "process 201 (Xorg) has /dev/dri/card0 of " GPU " open");
+    assert_says("gpu mode " GPU " passthrough", IN_USE, "",
+                "VM blue-one (process 203, qemu) has /dev/dri/renderD128");
+    /* An engine counts as its vGPU. */
+    Said said = vgpuctl("gpu mode " GPU " passthrough");
+    g_assert_null(strstr(said.err, "process 202"));
+    g_assert_null(strstr(said.err, "process 204"));
+    said_clear(&said);
+    /* A driver that stays bound takes nothing from the host's programs. */
+    set_device(at.root, "closed");
+    fake_process_closes(at.root, 202);
+    fake_process_closes(at.root, 204);
+    file_tree_write(at.root, DEFINITION, "{}");
+    assert_says("gpu mode " GPU " host", 0, "is stopped", "");
+    assert_mode(at.root, GPU, GPU_MODE_HOST);
+    agent_on_bus_close(&at);
+}
+
+/* Refused: everything is as before, and others get in again. */
+static void test_refused_is_undone(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    add_vgpu(at.root, "closed");
+    assert_says("gpu mode " GPU " passthrough", IN_USE, "",
+                "vGPU " UUID " has no definition, so it would be lost; define it");
+    assert_done("drain " GPU "\nresume " GPU "\n");
+    assert_not_done("remove");
+    g_assert_false(fake_kernel_drained(GPU));
+    assert_mode(at.root, GPU, GPU_MODE_SHARED);
+    assert_wanted(at.root, GPU, "shared");
+    assert_journal_empty(&at);
+    agent_on_bus_close(&at);
+}
+
+static void test_dry_run(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    add_vgpu(at.root, "running");
+    assert_says("gpu mode --dry-run " GPU " passthrough", 0,
+                "it has to wait until it is let go: " VGPU_IN_USE "\n", "");
+    assert_says("-o json gpu mode --dry-run " GPU " passthrough", 0,
+                "\"GPU " GPU " goes to vfio-pci\"", "");
+    assert_not_done(GPU);
+    assert_mode(at.root, GPU, GPU_MODE_SHARED);
+    assert_wanted(at.root, GPU, "shared");
+    agent_on_bus_close(&at);
+}
+
+static gboolean let_go(void *root)
+{
+    g_assert_true(fake_kernel_drained(GPU));
+    set_device(root, "closed");
+    fake_process_closes(root, 200);
+    return G_SOURCE_REMOVE;
+}
+
+static void test_drain(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    add_vgpu(at.root, "running");
+    file_tree_write(at.root, DEFINITION, "{}");
+    g_timeout_add(1500, let_go, at.root);
+    assert_says("gpu mode --drain --timeout 60 " GPU " passthrough", 0,
+                "GPU " GPU " waits until it is let go: " VGPU_IN_USE "\nvGPU " UUID " is stopped",
+                "");
+    assert_mode(at.root, GPU, GPU_MODE_PASSTHROUGH);
+    agent_on_bus_close(&at);
+}
+
+static void test_drain_timeout(void)
+{
+    gint64 begin = g_get_monotonic_time();
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    add_vgpu(at.root, "running");
+    assert_says("gpu mode --drain --timeout 2 " GPU " passthrough", IN_USE, "waits until",
+                "the time to wait is over: GPU " GPU
+                " can't be switched to passthrough while it is in use:\n  " VGPU_IN_USE);
+    g_assert_cmpint(g_get_monotonic_time() - begin, >=, 2 * G_USEC_PER_SEC);
+    g_assert_false(fake_kernel_drained(GPU));
+    assert_mode(at.root, GPU, GPU_MODE_SHARED);
+    assert_wanted(at.root, GPU, "shared");
+    assert_journal_empty(&at);
+    assert_says("gpu mode --timeout 2 " GPU " host", 2, "", "--timeout goes with --drain");
+    agent_on_bus_close(&at);
+}
+
+static void got_answer(GObject *bus, GAsyncResult *answer, void *data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) result =
+        g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), answer, &error);
+
+    g_assert_null(result);
+    *(char **)data = g_strdup(error->message);
+}
+
+/* The call's error. */
+static char *call(const AgentOnBus *at, const char *address, const char *mode, const char *options)
+{
+    g_autofree char *path = gpu_object_path(address);
+    char *message = NULL;
+
+    g_dbus_connection_call(at->bus, g_dbus_connection_get_unique_name(at->bus), path,
+                           "org.mdev_vgpu.Host1.Gpu", "SetMode",
+                           g_variant_new("(s@a{sv})", mode, g_variant_new_parsed(options)), NULL,
+                           G_DBUS_CALL_FLAGS_NONE, -1, NULL, got_answer, &message);
+    while (!message)
+        g_main_context_iteration(NULL, TRUE);
+    return message;
+}
+
+static void assert_call_fails(const AgentOnBus *at, const char *mode, const char *options,
+                              const char *expected)
+{
+    g_autofree char *message = call(at, GPU, mode, options);
+
+    if (!strstr(message, expected))
+        g_error("SetMode %s %s: %s", mode, options, message);
+}
+
+static void test_bad_arguments(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    assert_call_fails(&at, "", "@a{sv} {}", "there is no mode \"\"");
+    assert_call_fails(&at, "Shared", "@a{sv} {}", "there is no mode \"Shared\"");
+    assert_call_fails(&at, "host", "{'Drian': <true>}", "SetMode has no option \"Drian\"");
+    assert_call_fails(&at, "host", "{'Drain': <'yes'>}", "Drain must be a boolean");
+    assert_call_fails(&at, "host", "{'Timeout': <-1>}", "Timeout must be a uint32");
+    assert_call_fails(&at, "host", "{'Partitions': <uint32 2>}", "goes with the mode partitioned");
+    assert_call_fails(&at, "partitioned", "@a{sv} {}", "has no SR-IOV virtual functions");
+    assert_not_done("remove");
+    agent_on_bus_close(&at);
+}
+
+static void test_one_at_a_time(void)
+{
+    AgentOnBus at;
+    Said said;
+
+    open_host(&at, "shared");
+    add_vgpu(at.root, "running");
+    g_timeout_add(500, let_go, at.root);
+    file_tree_write(at.root, DEFINITION, "{}");
+    /* Two calls, of which the first waits. */
+    g_autoptr(GSubprocess) first =
+        g_subprocess_new(G_SUBPROCESS_FLAGS_STDOUT_SILENCE, NULL, AGENT_OUT "/vgpuctl", "gpu",
+                         "mode", "--drain", GPU, "host", NULL);
+    VgpuGpu *gpu = host_gpu_interface(agent_host(at.agent), GPU);
+    while (!*vgpu_gpu_get_switching(gpu))
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_true(vgpu_gpu_get_draining(gpu));
+    said = vgpuctl("gpu mode " GPU " passthrough");
+    g_assert_cmpint(said.status, ==, IN_USE);
+    g_assert_nonnull(strstr(said.err, "is being switched to host just now; wait for that"));
+    said_clear(&said);
+    wait_until_settled(&at, GPU);
+    assert_mode(at.root, GPU, GPU_MODE_HOST);
+    g_assert_false(vgpu_gpu_get_draining(gpu));
+    agent_on_bus_close(&at);
+}
+
+static void test_cancelled(void)
+{
+    AgentOnBus at;
+    VgpuGpu *gpu;
+
+    open_host(&at, "shared");
+    add_vgpu(at.root, "running");
+    g_autoptr(GSubprocess) first =
+        g_subprocess_new(G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_SILENCE,
+                         NULL, AGENT_OUT "/vgpuctl", "gpu", "mode", "--drain", GPU, "host", NULL);
+    gpu = host_gpu_interface(agent_host(at.agent), GPU);
+    while (!*vgpu_gpu_get_switching(gpu))
+        g_main_context_iteration(NULL, TRUE);
+    assert_says("gpu resume " GPU, 0, "", "");
+    wait_until_settled(&at, GPU);
+    g_assert_true(g_subprocess_wait(first, NULL, NULL));
+    g_assert_cmpint(g_subprocess_get_exit_status(first), ==, IN_USE);
+    assert_mode(at.root, GPU, GPU_MODE_SHARED);
+    g_assert_false(fake_kernel_drained(GPU));
+    assert_journal_empty(&at);
+    agent_on_bus_close(&at);
+}
+
+/* vfio-pci does not take it: back to where it was, vGPU included. */
+static void test_undone(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    add_vgpu(at.root, "closed");
+    file_tree_write(at.root, DEFINITION, "{}");
+    fake_kernel_refuse("amdgpu/unbind");
+    assert_says("gpu mode " GPU " passthrough", 1, "it did not work; it goes back to shared",
+                "refused by the test");
+    assert_mode(at.root, GPU, GPU_MODE_SHARED);
+    assert_wanted(at.root, GPU, "shared");
+    assert_done("run mdevctl start --uuid " UUID);
+    assert_journal_empty(&at);
+    agent_on_bus_close(&at);
+}
+
+/* The GPU's own sound goes along, and comes back. */
+static void test_companions(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "laptop");
+    assert_says("gpu mode 01:00.0 passthrough", 0,
+                "0000:01:00.1, of the same IOMMU group, goes to vfio-pci too", "");
+    assert_done("run systemctl start modprobe@vfio_pci.service\n");
+    assert_mode(at.root, "0000:01:00.0", GPU_MODE_PASSTHROUGH);
+    assert_done("drivers/snd_hda_intel/unbind 0000:01:00.1");
+    assert_says("gpu mode 01:00.0 host", 0, "0000:01:00.1, of the same IOMMU group, goes back", "");
+    assert_done("drivers/vfio-pci/unbind 0000:01:00.1");
+    assert_mode(at.root, "0000:01:00.0", GPU_MODE_HOST);
+    agent_on_bus_close(&at);
+}
+
+#define LAPTOP_BRIDGE "pci0000:00/0000:00:01.0/"
+
+static void test_companions_in_use(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "laptop");
+    file_tree_write(at.root,
+                    "/sys/devices/" LAPTOP_BRIDGE "0000:01:00.1/sound/card1/pcmC1D3p/uevent",
+                    "DEVNAME=snd/pcmC1D3p\n");
+    fake_process(at.root, 300, "pipewire", NULL, NULL, "snd/pcmC1D3p");
+    recorded_host_add(at.root, LAPTOP_BRIDGE "0000:01:01.0 class=0x020000 vendor=0x8086 "
+                                             "device=0x1 driver=e1000e group=2");
+    file_tree_write(at.root, "/sys/devices/" LAPTOP_BRIDGE "0000:01:01.0/net/eth7/flags",
+                    "0x1003\n");
+    recorded_host_add(at.root, LAPTOP_BRIDGE "0000:01:02.0 class=0x010802 vendor=0x8086 "
+                                             "device=0x2 driver=nvme group=2");
+    file_tree_write(at.root, "/sys/devices/" LAPTOP_BRIDGE "0000:01:02.0/nvme/nvme0/nvme0n1/uevent",
+                    "DEVNAME=nvme0n1\n");
+    file_tree_write(at.root, "/proc/mounts", "/dev/nvme0n1 / ext4 rw 0 0\n");
+    recorded_host_add(at.root, LAPTOP_BRIDGE "0000:01:03.0 class=0x0c0330 vendor=0x8086 "
+                                             "device=0x3 driver=xhci_hcd group=2");
+    agent_refresh(at.agent);
+    Said said = vgpuctl("gpu mode 01:00.0 passthrough");
+    g_assert_cmpint(said.status, ==, IN_USE);
+    g_assert_nonnull(
+        strstr(said.err, "process 300 (pipewire) has /dev/snd/pcmC1D3p of 0000:01:00.1"));
+    g_assert_nonnull(strstr(said.err, "network interface eth7 of 0000:01:01.0 is up"));
+    g_assert_nonnull(strstr(said.err, "disk nvme0n1 of 0000:01:02.0 is in use"));
+    g_assert_nonnull(strstr(said.err, "0000:01:03.0 (xhci_hcd) is in the same IOMMU group"));
+    said_clear(&said);
+    assert_not_done("unbind");
+    agent_on_bus_close(&at);
+}
+
+#define CARD "0000:65:00.0"
+
+static void test_partitions(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "sriov-card");
+    fake_process(at.root, 400, "qemu", "blue", NULL, "vfio/43");
+    file_tree_link(at.root, "/sys/devices/pci0000:64/0000:64:02.0/" CARD "/virtfn0",
+                   "../0000:65:00.1");
+    file_tree_link(at.root, "/sys/devices/pci0000:64/0000:64:02.0/" CARD "/virtfn1",
+                   "../0000:65:00.2");
+    assert_says("gpu mode " CARD " host", IN_USE, "",
+                "VM blue (process 400, qemu) has /dev/vfio/43 of 0000:65:00.2 open");
+    fake_process_closes(at.root, 400);
+    assert_says("gpu mode " CARD " host", 0, "its partitions (SR-IOV) are taken away", "");
+    assert_mode(at.root, CARD, GPU_MODE_HOST);
+    assert_says("gpu mode --partitions 32 " CARD " partitioned", 2, "",
+                "can have 31 partitions (SR-IOV), not 32");
+    assert_not_done("sriov_numvfs 32");
+    assert_says("gpu mode --partitions 4 " CARD " partitioned", 0, "by SR-IOV: 4", "");
+    assert_done("sriov_drivers_autoprobe 0\nwrite /sys/devices/pci0000:64/0000:64:02.0/" CARD
+                "/sriov_numvfs 4\n");
+    assert_says("-o json gpu show " CARD, 0, "\"0000:65:00.4\"", "");
+    assert_says("gpu mode --partitions 2 " CARD " partitioned", 0, "by SR-IOV: 2", "");
+    assert_done("sriov_numvfs 0\nwrite");
+    assert_wanted(at.root, CARD, "partitioned");
+    agent_on_bus_close(&at);
+}
+
+static void test_no_iommu(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "empty");
+    file_tree_write(at.root, "/etc/vgpu/gpus.conf", "[gpu 0000:00:03.0]\nmode=host\n");
+    agent_refresh(at.agent);
+    assert_says("gpu mode 00:03.0 passthrough", 2, "", "the host has no IOMMU, or it is off");
+    assert_wanted(at.root, "0000:00:03.0", "host");
+    g_autofree char *state = g_strconcat(at.root, GPUS_STATE, NULL);
+    g_assert_false(g_file_test(state, G_FILE_TEST_EXISTS));
+    agent_on_bus_close(&at);
+}
+
+/* Nobody may take the GPU between the look and the switch: VFIO's group is held. */
+static void test_group_is_taken(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    fake_process(at.root, 500, "qemu", "red", NULL, "vfio/6");
+    assert_says("gpu mode " VFIO_GPU " host", IN_USE, "",
+                "VM red (process 500, qemu) has /dev/vfio/6");
+    fake_process_closes(at.root, 500);
+    assert_says("gpu mode " VFIO_GPU " host", 0, "goes back to the vendor's driver", "");
+    assert_mode(at.root, VFIO_GPU, GPU_MODE_HOST);
+    agent_on_bus_close(&at);
+}
+
+static void test_operator_drain(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    assert_says("gpu drain " GPU, 0, "", "");
+    g_assert_true(fake_kernel_drained(GPU));
+    assert_says("-o json gpu show " GPU, 0, "\"Draining\" : true", "");
+    assert_says("gpu show " GPU, 0, "shared, draining\n", "");
+    /* A switch that is refused does not end it, and a restart neither. */
+    add_vgpu(at.root, "running");
+    assert_says("gpu mode " GPU " host", IN_USE, "", "can't be switched");
+    g_assert_true(fake_kernel_drained(GPU));
+    fake_kernel_use(at.root);
+    agent_on_bus_restart(&at);
+    g_assert_true(fake_kernel_drained(GPU));
+    assert_says("gpu resume " GPU, 0, "", "");
+    g_assert_false(fake_kernel_drained(GPU));
+    assert_says("-o json gpu show " GPU, 0, "\"Draining\" : false", "");
+    assert_says("gpu drain " VFIO_GPU, 2, "", "is not shared but passthrough");
+    agent_on_bus_close(&at);
+}
+
+static void no_step(const char *sentence, void *data)
+{
+    (void)sentence;
+    (void)data;
+}
+
+/* Does a switch until the power is cut; FALSE: it was done before that. */
+static gboolean cut_short(const char *root, GpuMode target, guint after)
+{
+    const Convergence want = {.root = root, .address = GPU, .target = target, .step = no_step};
+    gboolean done;
+
+    fake_kernel_cut_after(after);
+    done = converge(&want, NULL);
+    fake_kernel_cut_after(G_MAXUINT);
+    return !done;
+}
+
+/* The power is cut after each single step; at the next start the switch is finished. */
+static void assert_finished(GpuMode origin, GpuMode target)
+{
+    guint after = 0;
+    gboolean cut;
+
+    do {
+        AgentOnBus at;
+        JournalEntry entry = {
+            .gpu = (char *)GPU, .origin = origin, .target = target, .switching = TRUE};
+        const char *const uuids[] = {UUID, NULL};
+        g_autofree char *vgpu = NULL;
+        GError *error = NULL;
+
+        open_host(&at, "shared");
+        add_vgpu(at.root, "closed");
+        file_tree_write(at.root, DEFINITION, "{}");
+        g_assert_true(journal_add_stopped(host_db(agent_host(at.agent)), GPU, uuids, NULL));
+        if (origin != GPU_MODE_SHARED)
+            g_assert_false(cut_short(at.root, origin, G_MAXUINT));
+        cut = cut_short(at.root, target, after);
+        g_assert_true(journal_write(host_db(agent_host(at.agent)), &entry, &error));
+        agent_on_bus_restart(&at);
+        wait_until_settled(&at, GPU);
+        assert_mode(at.root, GPU, target);
+        assert_wanted(at.root, GPU, gpu_mode_name(target));
+        assert_journal_empty(&at);
+        g_assert_false(fake_kernel_drained(GPU));
+        vgpu = g_strconcat(at.root, "/sys/bus/mdev/devices/" UUID, NULL);
+        g_assert_cmpint(g_file_test(vgpu, G_FILE_TEST_IS_SYMLINK), ==, target == GPU_MODE_SHARED);
+        agent_on_bus_close(&at);
+        g_assert_cmpuint(after++, <, 20);
+    } while (cut);
+    g_assert_cmpuint(after, >, 1);
+}
+
+static void test_cut_short(void)
+{
+    assert_finished(GPU_MODE_SHARED, GPU_MODE_PASSTHROUGH);
+    assert_finished(GPU_MODE_PASSTHROUGH, GPU_MODE_SHARED);
+    assert_finished(GPU_MODE_SHARED, GPU_MODE_HOST);
+    assert_finished(GPU_MODE_PASSTHROUGH, GPU_MODE_HOST);
+}
+
+/* Somebody took the GPU meanwhile: back to what it was. */
+static void test_cut_short_in_use(void)
+{
+    JournalEntry entry = {.gpu = (char *)GPU,
+                          .origin = GPU_MODE_SHARED,
+                          .target = GPU_MODE_PASSTHROUGH,
+                          .switching = TRUE};
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    add_vgpu(at.root, "running");
+    g_assert_true(journal_write(host_db(agent_host(at.agent)), &entry, NULL));
+    agent_on_bus_restart(&at);
+    wait_until_settled(&at, GPU);
+    assert_mode(at.root, GPU, GPU_MODE_SHARED);
+    assert_wanted(at.root, GPU, "shared");
+    assert_journal_empty(&at);
+    g_assert_false(fake_kernel_drained(GPU));
+    assert_not_done("remove");
+    agent_on_bus_close(&at);
+}
+
+static void test_cut_while_waiting(void)
+{
+    JournalEntry entry = {.gpu = (char *)GPU, .origin = GPU_MODE_SHARED, .target = GPU_MODE_HOST};
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    add_vgpu(at.root, "running");
+    g_assert_true(journal_write(host_db(agent_host(at.agent)), &entry, NULL));
+    agent_on_bus_restart(&at);
+    assert_done("resume " GPU "\n");
+    assert_journal_empty(&at);
+    assert_mode(at.root, GPU, GPU_MODE_SHARED);
+    assert_says("-o json gpu show " GPU, 0, "\"Switching\" : \"\"", "");
+    agent_on_bus_close(&at);
+}
+
+/* What gpus.conf wants is given at the start, but nothing is taken from vfio-pci unasked. */
+static void test_reconcile(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    file_tree_write(at.root, "/etc/vgpu/gpus.conf",
+                    "[gpu " GPU "]\nmode=passthrough\n[gpu " VFIO_GPU "]\nmode=host\n");
+    agent_on_bus_restart(&at);
+    wait_until_settled(&at, GPU);
+    assert_mode(at.root, GPU, GPU_MODE_PASSTHROUGH);
+    assert_mode(at.root, VFIO_GPU, GPU_MODE_PASSTHROUGH);
+    agent_on_bus_close(&at);
+}
+
+static void test_reconcile_in_use(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    add_vgpu(at.root, "running");
+    file_tree_write(at.root, "/etc/vgpu/gpus.conf", "[gpu " GPU "]\nmode=passthrough\n");
+    agent_on_bus_restart(&at);
+    wait_until_settled(&at, GPU);
+    assert_mode(at.root, GPU, GPU_MODE_SHARED);
+    assert_says("-o json gpu show " GPU, 0, "\"WantedMode\" : \"passthrough\"", "");
+    assert_says("gpu show " GPU, 0, "shared, wanted: passthrough\n", "");
+    g_assert_false(fake_kernel_drained(GPU));
+    agent_on_bus_close(&at);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/modes/there-and-back", test_there_and_back);
+    g_test_add_func("/modes/idle-vgpu", test_idle_vgpu);
+    g_test_add_func("/modes/in-the-way", test_in_the_way);
+    g_test_add_func("/modes/refused-is-undone", test_refused_is_undone);
+    g_test_add_func("/modes/dry-run", test_dry_run);
+    g_test_add_func("/modes/drain", test_drain);
+    g_test_add_func("/modes/drain-timeout", test_drain_timeout);
+    g_test_add_func("/modes/bad-arguments", test_bad_arguments);
+    g_test_add_func("/modes/one-at-a-time", test_one_at_a_time);
+    g_test_add_func("/modes/cancelled", test_cancelled);
+    g_test_add_func("/modes/undone", test_undone);
+    g_test_add_func("/modes/companions", test_companions);
+    g_test_add_func("/modes/companions-in-use", test_companions_in_use);
+    g_test_add_func("/modes/partitions", test_partitions);
+    g_test_add_func("/modes/no-iommu", test_no_iommu);
+    g_test_add_func("/modes/group-is-taken", test_group_is_taken);
+    g_test_add_func("/modes/operator-drain", test_operator_drain);
+    g_test_add_func("/modes/cut-short", test_cut_short);
+    g_test_add_func("/modes/cut-short-in-use", test_cut_short_in_use);
+    g_test_add_func("/modes/cut-while-waiting", test_cut_while_waiting);
+    g_test_add_func("/modes/reconcile", test_reconcile);
+    g_test_add_func("/modes/reconcile-in-use", test_reconcile_in_use);
+    return g_test_run();
+}

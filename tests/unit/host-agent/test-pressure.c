@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* What is done when a GPU is short of memory, in which order, and when it ends. */
+#include <string.h>
+
+#include "agent_on_bus.h"
+#include "file_tree.h"
+#include "fake_systemd.h"
+#include "pressure.h"
+#include "pressure_watch.h"
+#include "recorded_host.h"
+#include "vgpud_conf.h"
+#include "vram_used.h"
+
+#define PLACE  "pci0000:00/0000:00:01.0/0000:02:00.0"
+#define GPU    "0000:02:00.0"
+#define BEST   "c0ffee00-0000-4000-8000-00000000000b"
+#define GIVEN  "c0ffee00-0000-4000-8000-00000000000c"
+#define USED   "/sys/devices/" PLACE "/mem_info_vram_used"
+#define SECOND ((gint64)G_USEC_PER_SEC)
+#define GRACE  (10 * SECOND)
+
+static void assert_step(Pressure *pressure, guint64 free, guint victims, gint64 at,
+                        PressureStep expected)
+{
+    g_assert_cmpint(pressure_step(pressure, free, 100, victims, at * SECOND, GRACE), ==, expected);
+}
+
+static void test_steps(void)
+{
+    Pressure pressure = {0};
+
+    assert_step(&pressure, 100, 2, 0, PRESSURE_NOTHING);
+    assert_step(&pressure, 99, 2, 1, PRESSURE_TELL);
+    assert_step(&pressure, 50, 2, 10, PRESSURE_NOTHING);
+    assert_step(&pressure, 50, 2, 11, PRESSURE_COMMAND);
+    assert_step(&pressure, 50, 2, 20, PRESSURE_NOTHING);
+    assert_step(&pressure, 50, 2, 21, PRESSURE_EVICT);
+    assert_step(&pressure, 50, 0, 31, PRESSURE_NOTHING); /* nobody is left */
+    assert_step(&pressure, 50, 1, 32, PRESSURE_TELL);    /* somebody has come */
+    assert_step(&pressure, 100, 1, 33, PRESSURE_OVER);
+    assert_step(&pressure, 100, 1, 34, PRESSURE_NOTHING);
+    g_assert_false(pressure_is_on(&pressure));
+}
+
+static void test_ends_early(void)
+{
+    Pressure pressure = {0};
+
+    assert_step(&pressure, 0, 1, 0, PRESSURE_TELL);
+    assert_step(&pressure, 100, 1, 5, PRESSURE_OVER);
+    assert_step(&pressure, 0, 1, 6, PRESSURE_TELL); /* from the beginning */
+    assert_step(&pressure, 0, 1, 16, PRESSURE_COMMAND);
+    assert_step(&pressure, 200, 1, 17, PRESSURE_OVER);
+}
+
+static void test_nobody_to_stop(void)
+{
+    Pressure pressure = {0};
+
+    assert_step(&pressure, 0, 0, 0, PRESSURE_TELL);
+    assert_step(&pressure, 0, 0, 10, PRESSURE_COMMAND);
+    assert_step(&pressure, 0, 0, 20, PRESSURE_NOTHING);
+    assert_step(&pressure, 0, 0, 1000, PRESSURE_NOTHING);
+    assert_step(&pressure, 0, 1, 1001, PRESSURE_EVICT);
+}
+
+static void test_used(void)
+{
+    char *root = recorded_host_new("shared");
+    g_autoptr(PciDevice) pci = pci_device_read(root, GPU);
+    g_autoptr(Counters) counters = counters_new(root);
+    guint64 bytes;
+
+    g_assert_false(vram_used(root, pci, counters_read(counters), &bytes));
+    file_tree_write(root, "/run/vgpu/vram-used/" GPU, "1000\n");
+    g_assert_true(vram_used(root, pci, counters_read(counters), &bytes));
+    g_assert_cmpuint(bytes, ==, 1000);
+    file_tree_write(root, USED, "2000\n"); /* a driver knows better than a file */
+    g_assert_true(vram_used(root, pci, counters_read(counters), &bytes));
+    g_assert_cmpuint(bytes, ==, 2000);
+    file_tree_free(root);
+}
+
+static VgpudConf *load_conf(const char *text, GError **error)
+{
+    char *root = file_tree_new();
+    VgpudConf *conf;
+
+    if (text)
+        file_tree_write(root, VGPUD_CONF, text);
+    conf = vgpud_conf_load(root, error);
+    file_tree_free(root);
+    return conf;
+}
+
+static void test_conf(void)
+{
+    g_autoptr(VgpudConf) none = load_conf(NULL, NULL);
+    g_autoptr(VgpudConf) all =
+        load_conf("[metrics]\nlisten=unix:/run/vgpu/metrics\n[pressure]\ngrace=3\n", NULL);
+    g_autoptr(VgpudConf) off = load_conf("[metrics]\nlisten=off\n", NULL);
+
+    g_assert_cmpstr(none->metrics_listen, ==, "127.0.0.1:9835");
+    g_assert_cmpuint(none->pressure_grace, ==, 10);
+    g_assert_cmpstr(all->metrics_listen, ==, "unix:/run/vgpu/metrics");
+    g_assert_cmpuint(all->pressure_grace, ==, 3);
+    g_assert_null(off->metrics_listen);
+}
+
+static void test_bad_conf(void)
+{
+    static const char *const cases[][2] = {
+        {"[metrics]\nlisten=9835\n", "[metrics]: listen=9835 is not allowed"},
+        {"[metrics]\nlisten=127.0.0.1:99999\n", "is not allowed"},
+        {"[metrics]\nlisten=unix:run/x\n", "unix:PATH"},
+        {"[metrics]\nport=1\n", "no key \"port\""},
+        {"[presure]\ngrace=1\n", "[presure]: there is no key \"grace\""},
+        {"[pressure]\ngrace=0\n", "from 1 to 3600"},
+        {"[pressure]\ngrace=soon\n", "from 1 to 3600"},
+        {"nonsense\n", VGPUD_CONF},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+
+        g_assert_null(load_conf(cases[i][0], &error));
+        g_test_message("%s", error->message);
+        g_assert_nonnull(strstr(error->message, cases[i][1]));
+    }
+}
+
+static void add_vgpu(const char *root, const char *uuid, const char *type)
+{
+    recorded_host_add_vgpu(root, PLACE, uuid, type,
+                           "state=device=running engine=ready|failure=|vram_bytes=4294967296|"
+                           "window_bytes=268435456|weight=100|cap=100|priority=0|requests=1|"
+                           "doorbells=1|interrupts=1|engine_losses=0");
+}
+
+/* A GPU of 16 GiB, of which 1 GiB should be free, with a best-effort vGPU and one that is
+ * guaranteed. */
+static void open_host(AgentOnBus *at, FakeSystemd *systemd)
+{
+    g_autofree char *conf = NULL;
+
+    agent_on_bus_open(at, "shared");
+    fake_systemd_start(systemd, at->daemon);
+    conf = g_strdup_printf("[gpu " GPU "]\nmode=shared\nwater-mark=1G\n"
+                           "pressure-command=/bin/sh -c 'echo $GPU $FREE $MARK $VGPUS >%s/said'\n",
+                           at->root);
+    file_tree_write(at->root, "/etc/vgpu/gpus.conf", conf);
+    file_tree_write(at->root, "/etc/vgpu/types.d/10-test.conf",
+                    "[type vgpu-full]\nvram=1/1\n"
+                    "[type vgpu-half]\nvram=4G\nclass=best-effort\n");
+    add_vgpu(at->root, BEST, "amdgpu-vgpu-half");
+    add_vgpu(at->root, GIVEN, "amdgpu-vgpu-full");
+    file_tree_write(at->root, USED, "1000000000\n");
+    agent_on_bus_restart(at);
+}
+
+static void remember_signal(GDBusConnection *bus, const char *sender, const char *path,
+                            const char *interface, const char *signal, GVariant *parameters,
+                            void *data)
+{
+    g_autofree char *text = g_variant_print(parameters, FALSE);
+
+    (void)bus;
+    (void)sender;
+    (void)path;
+    (void)interface;
+    g_string_append_printf(data, "%s %s\n", signal, text);
+}
+
+static char *wait_for_file(const char *root, const char *name)
+{
+    g_autofree char *path = g_build_filename(root, name, NULL);
+    char *text = NULL;
+
+    for (guint i = 0; i < 500 && (!g_file_get_contents(path, &text, NULL, NULL) || !*text); i++) {
+        g_clear_pointer(&text, g_free);
+        g_main_context_iteration(NULL, FALSE);
+        g_usleep(10000);
+    }
+    g_assert_nonnull(text);
+    return text;
+}
+
+/* Until such words have come over the bus. */
+static void wait_for(const GString *said, const char *words)
+{
+    gint64 end = g_get_monotonic_time() + 10 * SECOND;
+
+    while (!strstr(said->str, words)) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        g_main_context_iteration(NULL, FALSE);
+        g_usleep(1000);
+    }
+}
+
+/* Told, the command, stopped, remembered; and over. */
+static void test_on_bus(void)
+{
+    g_autoptr(GString) signals = g_string_new(NULL);
+    g_autofree char *said = NULL;
+    FakeSystemd systemd;
+    AgentOnBus at;
+    PressureWatch *watch;
+    guint subscription;
+
+    open_host(&at, &systemd);
+    watch = agent_pressure(at.agent);
+    subscription = g_dbus_connection_signal_subscribe(at.bus, NULL, "org.mdev_vgpu.Host1.Manager",
+                                                      NULL, NULL, NULL, G_DBUS_SIGNAL_FLAGS_NONE,
+                                                      remember_signal, signals, NULL);
+    pressure_watch_look(watch, 0);
+
+    file_tree_write(at.root, USED, "17000000000\n");
+    pressure_watch_look(watch, 1 * SECOND);
+    wait_for(signals, "MemoryPressure ('" GPU "', 163091968, 1073741824, ['" BEST "'])");
+    wait_for(signals, "('memory-pressure', '" GPU "'");
+    g_assert_true(g_str_has_prefix(signals->str, "MemoryPressure")); /* nothing was said before */
+    pressure_watch_look(watch, 11 * SECOND);
+    said = wait_for_file(at.root, "said");
+    g_assert_cmpstr(said, ==, GPU " 163091968 1073741824 " BEST "\n");
+    g_assert_cmpstr(systemd.stopped->str, ==, "");
+    pressure_watch_look(watch, 21 * SECOND);
+    wait_for(systemd.stopped, "\n");
+    g_assert_cmpstr(systemd.stopped->str, ==, "vgpu-engine@" BEST ".service\n");
+    wait_for(signals, "('evicted', '" GPU "', '" BEST "'");
+    assert_says("vgpu create half --gpu 0000:02:00.0", 7, "", "stopped there for want of memory");
+
+    file_tree_write(at.root, "/sys/devices/" PLACE "/" BEST "/vgpu/state",
+                    "device=lost engine=none\n");
+    file_tree_write(at.root, USED, "1000000000\n");
+    pressure_watch_look(watch, 22 * SECOND);
+    wait_for(signals, "enough free memory again");
+    g_dbus_connection_signal_unsubscribe(at.bus, subscription);
+    fake_systemd_stop(&systemd);
+    agent_on_bus_close(&at);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/pressure/steps", test_steps);
+    g_test_add_func("/pressure/ends-early", test_ends_early);
+    g_test_add_func("/pressure/nobody-to-stop", test_nobody_to_stop);
+    g_test_add_func("/pressure/used", test_used);
+    g_test_add_func("/pressure/conf", test_conf);
+    g_test_add_func("/pressure/bad-conf", test_bad_conf);
+    g_test_add_func("/pressure/on-bus", test_on_bus);
+    return g_test_run();
+}

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: MIT */
+/* libvirt's hook as libvirt runs it, with vgpud on a bus of its own, with none, and with one that
+ * does not answer. */
+#include <gio/gio.h>
+#include <gio/gunixsocketaddress.h>
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "agent_link.h"
+#include "agent_on_bus.h"
+#include "domain_watch.h"
+#include "fake_kernel.h"
+#include "file_tree.h"
+#include "recorded_host.h"
+
+#define HOOK     HOOK_OUT "/vgpu-qemu-hook"
+#define UUID     "c0ffee00-0000-4000-8000-000000000001"
+#define UUID2    "c0ffee00-0000-4000-8000-000000000002"
+#define GPU      "0000:02:00.0"
+#define GPU_PATH "pci0000:00/0000:00:01.0/0000:02:00.0"
+#define VGPU     "/sys/devices/" GPU_PATH "/" UUID
+
+#define MDEV(uuid)                                                                                 \
+    "<hostdev mode='subsystem' type='mdev' model='vfio-pci' managed='no'>"                         \
+    "<source><address uuid='" uuid "'/></source></hostdev>"
+#define REQUEST(attributes) "<vgpu:request xmlns:vgpu='urn:org.mdev_vgpu:domain:1' " attributes "/>"
+#define REQUESTS(requests)                                                                         \
+    "<vgpu:requests xmlns:vgpu='urn:org.mdev_vgpu:domain:1'>" requests "</vgpu:requests>"
+#define DOMAIN(metadata, devices)                                                                  \
+    "<domain type='kvm'><name>red</name><metadata>" metadata "</metadata><devices>" devices        \
+    "</devices></domain>"
+#define ASKED DOMAIN(REQUEST("uuid='" UUID "' type='half' vram='4G' weight='7'"), MDEV(UUID))
+#define PCI(managed)                                                                               \
+    "<hostdev mode='subsystem' type='pci' managed='" managed "'><source>"                          \
+    "<address domain='0x0000' bus='0x02' slot='0x00' function='0x0'/></source></hostdev>"
+
+#define VM_LINE   "VM:                "
+#define SECOND_US G_USEC_PER_SEC
+
+static const char types[] = "[type vgpu-full]\nvram=1/1\n"
+                            "[type vgpu-half]\nvram=1/2\nweight=400\n";
+
+static void open_shared(AgentOnBus *at)
+{
+    char *root = recorded_host_new("shared");
+
+    file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", types);
+    file_tree_write(root, "/etc/vgpu/gpus.conf", "[gpu " GPU "]\nmode=shared\n");
+    fake_kernel_use(root);
+    agent_on_bus_open_tree(at, root);
+    g_setenv("VGPU_HOOK_ROOT", at->root, TRUE);
+}
+
+/*
+ * A file, not a pipe: an operation that is nothing to the hook ends with nothing read. libvirt
+ * takes that (it ignores EPIPE), GSubprocess does not.
+ */
+static Said run_hook(const char *operation, const char *sub, const char *xml)
+{
+    g_autofree char *path = NULL;
+    const char *argv[] = {
+        "sh", "-c", "exec " HOOK " red \"$1\" \"$2\" - <\"$3\"", "sh", operation, sub, NULL, NULL};
+    int fd = g_file_open_tmp("hook-XXXXXX", &path, NULL);
+    Said said;
+
+    g_assert_cmpint(fd, >=, 0);
+    g_close(fd, NULL);
+    g_assert_true(g_file_set_contents(path, xml, -1, NULL));
+    argv[6] = path;
+    said = run_program(argv);
+    g_unlink(path);
+    return said;
+}
+
+/* It ends so, prints nothing to standard output, and @err to standard error; "": nothing at all. */
+static void assert_hook(const char *operation, const char *sub, const char *xml, int status,
+                        const char *err)
+{
+    Said said = run_hook(operation, sub, xml);
+
+    g_test_message("%s %s: %d\n%s", operation, sub, said.status, said.err);
+    g_assert_cmpint(said.status, ==, status);
+    g_assert_cmpstr(said.out, ==, "");
+    if (*err)
+        g_assert_nonnull(strstr(said.err, err));
+    else
+        g_assert_cmpstr(said.err, ==, "");
+    said_clear(&said);
+}
+
+static gboolean exists(const AgentOnBus *at, const char *path)
+{
+    g_autofree char *full = g_strconcat(at->root, path, NULL);
+
+    return g_file_test(full, G_FILE_TEST_EXISTS);
+}
+
+static void set_state(const AgentOnBus *at, const char *text)
+{
+    file_tree_write(at->root, VGPU "/vgpu/state", text);
+}
+
+/* Made at the start as it was asked for, gone at the end. */
+static void test_start_and_end(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_hook("prepare", "begin", ASKED, 0, "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Vram\" : 4294967296", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Domain\" : \"red\"", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 7", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Defined\" : false", "");
+    assert_hook("start", "begin", ASKED, 0, "");
+    assert_hook("started", "begin", ASKED, 0, "");
+    agent_on_bus_restart(&at);
+    assert_hook("stopped", "end", ASKED, 0, "");
+    g_assert_true(exists(&at, VGPU));
+    assert_hook("release", "end", ASKED, 0, "");
+    g_assert_false(exists(&at, VGPU));
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    agent_on_bus_close(&at);
+}
+
+/* All of a domain's, or none. */
+static void test_several(void)
+{
+    static const char both[] = DOMAIN(
+        REQUESTS(REQUEST("uuid='" UUID "' type='half'") REQUEST("uuid='" UUID2 "' type='half'")),
+        MDEV(UUID) MDEV(UUID2));
+    static const char too_much[] = DOMAIN(
+        REQUESTS(REQUEST("uuid='" UUID "' type='half'") REQUEST("uuid='" UUID2 "' type='full'")),
+        MDEV(UUID) MDEV(UUID2));
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_hook("prepare", "begin", both, 0, "");
+    assert_says("vgpu list", 0, UUID2, "");
+    assert_hook("release", "end", both, 0, "");
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    assert_hook("prepare", "begin", too_much, 1,
+                "domain red can't start: vGPU " UUID2
+                ", which the domain's metadata asks for, can't be made: ");
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    agent_on_bus_close(&at);
+}
+
+/* What was not made for the domain stays when it ends. */
+static void test_others_stay(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("vgpu create half --uuid " UUID2, 0, UUID2, "");
+    assert_hook("prepare", "begin", DOMAIN("", MDEV(UUID2)), 0, "");
+    assert_hook("prepare", "begin", ASKED, 0, "");
+    assert_hook("release", "end", DOMAIN("", MDEV(UUID2)), 0, "");
+    assert_says("vgpu list", 0, UUID2, "");
+    g_assert_false(exists(&at, VGPU));
+    agent_on_bus_close(&at);
+}
+
+/* One that a VM has still, or again, is not taken from it. */
+static void test_open_stays(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_hook("prepare", "begin", ASKED, 0, "");
+    set_state(&at, "device=running engine=ready\n");
+    assert_hook("release", "end", ASKED, 0, "");
+    g_assert_true(exists(&at, VGPU));
+    assert_hook("prepare", "begin", ASKED, 1, "vGPU " UUID " is open in another VM");
+    set_state(&at, "device=closed engine=ready\n");
+    assert_hook("prepare", "begin", ASKED, 0, "");
+    agent_on_bus_close(&at);
+}
+
+static void test_defined(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    file_tree_write(at.root, "/etc/mdevctl.d/" GPU "/" UUID,
+                    "{\"mdev_type\":\"amdgpu-vgpu-half\",\"start\":\"manual\",\"attrs\":[]}");
+    agent_update_vgpu(at.agent, UUID);
+    assert_hook("prepare", "begin", DOMAIN("", MDEV(UUID)), 0, "");
+    g_assert_true(exists(&at, VGPU));
+    assert_hook("release", "end", DOMAIN("", MDEV(UUID)), 0, "");
+    assert_says("vgpu list", 0, "closed", "");
+    agent_on_bus_close(&at);
+}
+
+/* Its engine is waited for; one that gave up fails the start. */
+static gboolean become_ready(void *data)
+{
+    set_state(data, "device=closed engine=ready\n");
+    return G_SOURCE_REMOVE;
+}
+
+static void test_engine(void)
+{
+    AgentOnBus at;
+    gint64 begin;
+
+    open_shared(&at);
+    assert_hook("prepare", "begin", ASKED, 0, "");
+    set_state(&at, "device=closed engine=starting\n");
+    g_timeout_add(700, become_ready, &at);
+    begin = g_get_monotonic_time();
+    assert_hook("prepare", "begin", ASKED, 0, "");
+    g_assert_cmpint(g_get_monotonic_time() - begin, >=, SECOND_US / 2);
+    set_state(&at, "device=closed engine=failed\n");
+    file_tree_write(at.root, VGPU "/vgpu/failure", "no Vulkan device\n");
+    assert_hook("prepare", "begin", ASKED, 1,
+                "the engine of vGPU " UUID " gave up: no Vulkan device");
+    agent_on_bus_close(&at);
+}
+
+/* A domain that asks for nothing of ours, and what is not ours to know, start as ever. */
+static void test_none_of_ours(void)
+{
+    static const char *const texts[] = {
+        DOMAIN("", ""),
+        DOMAIN("<other:request xmlns:other='urn:other' uuid='x'/>", ""),
+        DOMAIN("<request uuid='x' type='y'/>", ""),
+        DOMAIN("", MDEV(UUID)),
+        DOMAIN(REQUEST("uuid='" UUID "' type='half'"), ""),
+        DOMAIN(
+            "",
+            "<hostdev mode='subsystem' type='usb'><source><vendor id='0x1'/></source></hostdev>"),
+        DOMAIN("", "<hostdev mode='subsystem' type='mdev'/><hostdev/>"),
+        DOMAIN("", "<hostdev mode='subsystem' type='mdev'><source><address "
+                   "uuid='../../x'/></source></hostdev>"),
+        "<domain/>",
+    };
+    AgentOnBus at;
+
+    open_shared(&at);
+    for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
+        assert_hook("prepare", "begin", texts[i], 0, "");
+        assert_hook("release", "end", texts[i], 0, "");
+    }
+    g_assert_false(exists(&at, "/mdevctl-log"));
+    agent_on_bus_close(&at);
+}
+
+static void test_wrong(void)
+{
+    static const struct {
+        const char *xml, *err;
+    } cases[] = {
+        {"", "can't be read"},
+        {"<domain", "can't be read"},
+        {"<pool/>", "it has no <domain>"},
+        {DOMAIN(REQUEST("type='half'"), MDEV(UUID)), "uuid=\"\": it must be the UUID"},
+        {DOMAIN(REQUEST("uuid='7' type='half'"), MDEV(UUID)), "uuid=\"7\": it must be the UUID"},
+        {DOMAIN(REQUEST("uuid='" UUID "'"), MDEV(UUID)), "it must be a type"},
+        {DOMAIN(REQUEST("uuid='" UUID "' type='half' vram='many'"), MDEV(UUID)),
+         "vram=\"many\": it must be a size"},
+        {DOMAIN(REQUEST("uuid='" UUID "' type='half' weight='-1'"), MDEV(UUID)),
+         "weight=\"-1\": it must be a number"},
+        {DOMAIN(REQUEST("uuid='" UUID "' type='half' colour='red'"), MDEV(UUID)),
+         "colour=\"red\": there is no such attribute"},
+        {DOMAIN(REQUEST("uuid='" UUID "' type='third'"), MDEV(UUID)), "has a type \"third\""},
+        {DOMAIN(REQUEST("uuid='" UUID "' type='half' tenant='nobody'"), MDEV(UUID)),
+         "there is no tenant nobody"},
+    };
+    AgentOnBus at;
+
+    open_shared(&at);
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
+        assert_hook("prepare", "begin", cases[i].xml, 1, cases[i].err);
+    g_assert_false(exists(&at, "/mdevctl-log"));
+    agent_on_bus_close(&at);
+}
+
+/* What libvirt may yet come to say, and what must never fail: whatever there is to read, and with
+ * no vgpud. */
+static void test_other_operations(void)
+{
+    static const char *const operations[][2] = {
+        {"reconnect", "begin"}, {"attach", "begin"}, {"migrate", "begin"}, {"restore", "begin"},
+        {"start", "begin"},     {"stopped", "end"},  {"prepare", "end"},   {"defrost", "-"},
+    };
+    AgentOnBus at;
+
+    open_shared(&at);
+    g_setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nowhere", TRUE);
+    for (gsize i = 0; i < G_N_ELEMENTS(operations); i++) {
+        assert_hook(operations[i][0], operations[i][1], ASKED, 0, "");
+        assert_hook(operations[i][0], operations[i][1], "<domain", 0, "");
+    }
+    g_setenv("DBUS_SYSTEM_BUS_ADDRESS", g_test_dbus_get_bus_address(at.daemon), TRUE);
+    agent_on_bus_close(&at);
+}
+
+/* With vgpud not to be reached: quick, what is there passes, and what is not fails with a sentence.
+ */
+static void assert_without_agent(const AgentOnBus *at, const char *why)
+{
+    g_autofree char *sentence = g_strdup_printf("can't be made: vgpud can't be reached (%s", why);
+    gint64 begin = g_get_monotonic_time();
+
+    assert_hook("prepare", "begin", ASKED, 1, sentence);
+    g_assert_cmpint(g_get_monotonic_time() - begin, <, 3 * SECOND_US);
+    begin = g_get_monotonic_time();
+    assert_hook("release", "end", ASKED, 1, "not given back now, but by vgpud later");
+    g_assert_cmpint(g_get_monotonic_time() - begin, <, 3 * SECOND_US);
+    recorded_host_add_vgpu(at->root, GPU_PATH, UUID, "amdgpu-vgpu-half",
+                           "state=device=closed engine=ready|failure=");
+    begin = g_get_monotonic_time();
+    assert_hook("prepare", "begin", ASKED, 0, "");
+    g_assert_cmpint(g_get_monotonic_time() - begin, <, SECOND_US);
+    recorded_host_remove_vgpu(at->root, UUID);
+    file_tree_write(at->root, "/etc/mdevctl.d/" GPU "/" UUID2, "{\"mdev_type\":\"x\"}");
+    assert_hook("prepare", "begin", DOMAIN("", MDEV(UUID2)), 1,
+                "which is defined, can't be started");
+}
+
+static void test_agent_down(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    g_bus_unown_name(at.owner);
+    assert_without_agent(&at, "The name org.mdev_vgpu.Host1 was not provided");
+    g_setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nowhere", TRUE);
+    assert_without_agent(&at, "Could not connect");
+    g_setenv("DBUS_SYSTEM_BUS_ADDRESS", g_test_dbus_get_bus_address(at.daemon), TRUE);
+    at.owner = 0;
+    agent_free(at.agent);
+    g_dbus_connection_close_sync(at.bus, NULL, NULL);
+    g_object_unref(at.bus);
+    g_test_dbus_down(at.daemon);
+    g_object_unref(at.daemon);
+    file_tree_free(at.root);
+}
+
+/* A bus that takes the connection and says nothing. */
+static void test_bus_hangs(void)
+{
+    AgentOnBus at;
+    g_autofree char *path = NULL;
+    g_autofree char *address = NULL;
+    g_autoptr(GSocketAddress) socket_address = NULL;
+    g_autoptr(GSocket) socket =
+        g_socket_new(G_SOCKET_FAMILY_UNIX, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_DEFAULT, NULL);
+
+    open_shared(&at);
+    path = g_build_filename(at.root, "bus", NULL);
+    address = g_strconcat("unix:path=", path, NULL);
+    socket_address = g_unix_socket_address_new(path);
+    g_assert_true(g_socket_bind(socket, socket_address, FALSE, NULL));
+    g_assert_true(g_socket_listen(socket, NULL));
+    g_setenv("DBUS_SYSTEM_BUS_ADDRESS", address, TRUE);
+    assert_without_agent(&at, "D-Bus does not answer");
+    g_setenv("DBUS_SYSTEM_BUS_ADDRESS", g_test_dbus_get_bus_address(at.daemon), TRUE);
+    agent_on_bus_close(&at);
+}
+
+/* A vgpud that is stopped: nobody runs its main loop while the hook does. */
+static void test_agent_hangs(void)
+{
+    AgentOnBus at;
+    g_autoptr(GSubprocess) process = NULL;
+    g_autofree char *err = NULL;
+    gint64 begin = g_get_monotonic_time();
+
+    open_shared(&at);
+    process = g_subprocess_new(G_SUBPROCESS_FLAGS_STDIN_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE, NULL,
+                               HOOK, "red", "prepare", "begin", "-", NULL);
+    begin = g_get_monotonic_time();
+    g_assert_true(g_subprocess_communicate_utf8(process, ASKED, NULL, NULL, &err, NULL));
+    g_assert_cmpint(g_get_monotonic_time() - begin, <, 3 * SECOND_US);
+    g_assert_cmpint(g_get_monotonic_time() - begin, >=, AGENT_PATIENCE_MS * 900);
+    g_assert_cmpint(g_subprocess_get_exit_status(process), ==, 1);
+    g_assert_nonnull(strstr(err, "vgpud can't be reached (Timeout was reached)"));
+    agent_on_bus_close(&at);
+}
+
+/* A GPU that is shared is given whole where nobody is in the way, and where libvirt may take it. */
+static void test_pci(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_hook("prepare", "begin", DOMAIN("", PCI("no")), 1,
+                "\"vgpuctl gpu mode " GPU " passthrough\" takes it out of sharing");
+    assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
+    assert_hook("prepare", "begin", DOMAIN("", PCI("yes")), 1, "vGPU " UUID " has no definition");
+    assert_says("vgpu remove " UUID, 0, "", "");
+    assert_hook("prepare", "begin", DOMAIN("", PCI("yes")), 0, "");
+    assert_says("gpu list", 0, GPU "  passthrough", "");
+    assert_hook("prepare", "begin", DOMAIN("", PCI("no")), 0, "");
+    agent_on_bus_close(&at);
+}
+
+static void settle(void)
+{
+    for (guint i = 0; i < 50; i++) {
+        g_main_context_iteration(NULL, FALSE);
+        g_usleep(10000);
+    }
+}
+
+/* Nobody told of the VM's end: it is found out, when no process is the VM's any more and time
+ * enough has gone by. */
+static void test_lost_release(void)
+{
+    AgentOnBus at;
+    DomainWatch *watch;
+
+    open_shared(&at);
+    assert_hook("prepare", "begin", ASKED, 0, "");
+    fake_process(at.root, 300, "qemu-system-x86", "red", NULL, "null");
+    agent_on_bus_restart(&at);
+    watch = agent_domains(at.agent);
+    domain_watch_look(watch, 0);
+    domain_watch_look(watch, DOMAIN_WATCH_GRACE);
+    settle();
+    g_assert_true(exists(&at, VGPU));
+    file_tree_write(at.root, "/proc/300/cmdline", "");
+    domain_watch_look(watch, 2 * DOMAIN_WATCH_GRACE);
+    domain_watch_look(watch, 3 * DOMAIN_WATCH_GRACE - 1);
+    settle();
+    g_assert_true(exists(&at, VGPU));
+    set_state(&at, "device=open engine=ready\n");
+    domain_watch_look(watch, 3 * DOMAIN_WATCH_GRACE);
+    set_state(&at, "device=closed engine=ready\n");
+    domain_watch_look(watch, 3 * DOMAIN_WATCH_GRACE);
+    settle();
+    g_assert_true(exists(&at, VGPU));
+    domain_watch_look(watch, 4 * DOMAIN_WATCH_GRACE);
+    settle();
+    g_assert_false(exists(&at, VGPU));
+    agent_on_bus_close(&at);
+}
+
+/* The host has crashed: nothing of it is in the kernel, and nothing is left in the ledger. */
+static void test_host_crashed(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_hook("prepare", "begin", ASKED, 0, "");
+    recorded_host_remove_vgpu(at.root, UUID);
+    agent_on_bus_restart(&at);
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    agent_on_bus_close(&at);
+}
+
+/* Who has a vGPU, whoever gave it. */
+static void test_vms(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_hook("prepare", "begin", ASKED, 0, "");
+    assert_says("vgpu create half --uuid " UUID2, 0, UUID2, "");
+    assert_says("-o json vgpu list", 0, "\"Vm\" : \"red\"", "");
+    file_tree_link(at.root, "/sys/devices/" GPU_PATH "/" UUID2 "/iommu_group",
+                   "../../../../../kernel/iommu_groups/77");
+    file_tree_write(at.root, "/sys/devices/" GPU_PATH "/" UUID2 "/vgpu/state",
+                    "device=running engine=ready\n");
+    fake_process(at.root, 300, "qemu-system-x86", "blue", NULL, "vfio/77");
+    assert_says("vgpu list", 0, "-       red", "");
+    assert_says("vgpu list", 0, "blue", "");
+    assert_says("vgpu show " UUID2, 0, VM_LINE "blue", "");
+    fake_process_closes(at.root, 300);
+    fake_process(at.root, 301, "qemu-system-x86", "green", NULL, "vfio/77");
+    assert_says("vgpu list", 0, "green", "");
+    agent_on_bus_close(&at);
+}
+
+static void test_bad_domain(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_hook("prepare", "begin", "<!DOCTYPE domain [<!ENTITY a 'x'>]><domain>&a;</domain>", 1,
+                "document type");
+    agent_on_bus_close(&at);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/qemu-hook/start-and-end", test_start_and_end);
+    g_test_add_func("/qemu-hook/several", test_several);
+    g_test_add_func("/qemu-hook/others-stay", test_others_stay);
+    g_test_add_func("/qemu-hook/open-stays", test_open_stays);
+    g_test_add_func("/qemu-hook/defined", test_defined);
+    g_test_add_func("/qemu-hook/engine", test_engine);
+    g_test_add_func("/qemu-hook/none-of-ours", test_none_of_ours);
+    g_test_add_func("/qemu-hook/wrong", test_wrong);
+    g_test_add_func("/qemu-hook/document-type", test_bad_domain);
+    g_test_add_func("/qemu-hook/other-operations", test_other_operations);
+    g_test_add_func("/qemu-hook/agent-down", test_agent_down);
+    g_test_add_func("/qemu-hook/bus-hangs", test_bus_hangs);
+    g_test_add_func("/qemu-hook/agent-hangs", test_agent_hangs);
+    g_test_add_func("/qemu-hook/pci", test_pci);
+    g_test_add_func("/qemu-hook/lost-release", test_lost_release);
+    g_test_add_func("/qemu-hook/host-crashed", test_host_crashed);
+    g_test_add_func("/qemu-hook/vms", test_vms);
+    return g_test_run();
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/* What vGPUs had and used: added up by the hour, kept, reported. */
+#include <string.h>
+
+#include "agent_on_bus.h"
+#include "file_tree.h"
+#include "recorded_host.h"
+#include "usage.h"
+#include "usage_table.h"
+
+#define PLACE "pci0000:00/0000:00:01.0/0000:02:00.0"
+#define UUID  "c0ffee00-0000-4000-8000-000000000001"
+#define GIB   G_GUINT64_CONSTANT(0x40000000)
+#define HOUR  USAGE_HOUR
+/* 2026-11-21 10:00 UTC */
+#define TEN G_GINT64_CONSTANT(1795255200)
+
+static UsageSample sample(void)
+{
+    return (UsageSample){
+        .uuid = UUID,
+        .tenant = "red",
+        .gpu = "0000:02:00.0",
+        .type = "amdgpu-vgpu-half",
+        .vram = 8 * GIB,
+        .compute = 50,
+        .requests = 1000,
+        .doorbells = 1000,
+        .gpu_ns = 5000000000,
+        .cpu_us = 1000000,
+    };
+}
+
+static const UsageRow *only_row(GPtrArray *rows)
+{
+    g_assert_cmpuint(rows->len, ==, 1);
+    return g_ptr_array_index(rows, 0);
+}
+
+static void test_busy(void)
+{
+    g_autoptr(Usage) usage = usage_new();
+    g_autoptr(GPtrArray) rows = NULL;
+    UsageSample now = sample();
+    const UsageRow *row;
+
+    usage_add(usage, &now, TEN, 60); /* where the counters begin */
+    usage_add(usage, &now, TEN + 60, 60);
+    now.requests += 7;
+    usage_add(usage, &now, TEN + 120, 60);
+    now.doorbells++;
+    usage_add(usage, &now, TEN + 180, 60);
+    now.gpu_ns += 1000;
+    usage_add(usage, &now, TEN + 240, 60);
+    now.cpu_us += 500000; /* less than one per cent of a minute */
+    usage_add(usage, &now, TEN + 300, 60);
+    now.cpu_us += 700000;
+    now.vram_used = 3 * GIB;
+    usage_add(usage, &now, TEN + 360, 60);
+    now.vram_used = 1 * GIB;
+    usage_add(usage, &now, TEN + 420, 60);
+    rows = usage_take(usage);
+    row = only_row(rows);
+    g_assert_cmpint(row->hour, ==, TEN);
+    g_assert_cmpuint(row->seconds, ==, 420);
+    g_assert_cmpuint(row->busy_seconds, ==, 240);
+    g_assert_cmpuint(row->requests, ==, 7);
+    g_assert_cmpuint(row->gpu_ns, ==, 1000);
+    g_assert_cmpuint(row->peak_vram, ==, 3 * GIB);
+}
+
+/* An hour each, and one for each tenant; nothing twice. */
+static void test_rows(void)
+{
+    g_autoptr(Usage) usage = usage_new();
+    UsageSample now = sample();
+    GPtrArray *rows;
+
+    usage_add(usage, &now, TEN + HOUR - 60, 0);
+    usage_add(usage, &now, TEN + HOUR, 60); /* the last minute of that hour */
+    usage_add(usage, &now, TEN + HOUR + 60, 60);
+    now.tenant = "blue";
+    usage_add(usage, &now, TEN + HOUR + 120, 60);
+    rows = usage_take(usage);
+    g_assert_cmpuint(rows->len, ==, 3);
+    g_ptr_array_unref(rows);
+    rows = usage_take(usage);
+    g_assert_cmpuint(rows->len, ==, 0);
+    g_ptr_array_unref(rows);
+}
+
+/* The vGPU is made anew under its old name, or its engine started again. */
+static void test_counters_begin_anew(void)
+{
+    g_autoptr(Usage) usage = usage_new();
+    g_autoptr(GPtrArray) rows = NULL;
+    UsageSample now = sample();
+
+    usage_add(usage, &now, TEN, 60);
+    now.requests = 3;
+    usage_add(usage, &now, TEN + 60, 60);
+    rows = usage_take(usage);
+    g_assert_cmpuint(only_row(rows)->requests, ==, 3);
+}
+
+static void test_forget_gone(void)
+{
+    g_autoptr(Usage) usage = usage_new();
+    g_autoptr(GPtrArray) rows = NULL;
+    UsageSample now = sample();
+
+    usage_add(usage, &now, TEN, 60);
+    usage_forget_gone(usage);
+    usage_forget_gone(usage); /* no sample since */
+    now.requests += 100;
+    usage_add(usage, &now, TEN + 120, 60);
+    rows = usage_take(usage);
+    g_assert_cmpuint(rows->len, ==, 0);
+}
+
+static void add_minutes(Db *db, const char *tenant, gint64 from, guint minutes)
+{
+    g_autoptr(Usage) usage = usage_new();
+    UsageSample now = sample();
+
+    now.tenant = tenant;
+    usage_add(usage, &now, from, 0);
+    for (guint i = 1; i <= minutes; i++) {
+        g_autoptr(GPtrArray) rows = NULL;
+
+        now.requests += i % 2;
+        now.vram_used = i * GIB / 16;
+        usage_add(usage, &now, from + i * 60, 60);
+        rows = usage_take(usage); /* stored bit by bit, as when vgpud is killed and comes back */
+        g_assert_true(usage_table_add(db, rows, NULL));
+    }
+}
+
+static void test_table(void)
+{
+    char *root = file_tree_new();
+    g_autoptr(Db) db = db_open(root, NULL);
+    g_autoptr(GPtrArray) all = NULL, red = NULL, before = NULL, pruned = NULL;
+    const ReportRow *row;
+
+    add_minutes(db, "red", TEN - 30 * 60, 60); /* two hours */
+    add_minutes(db, "blue", TEN, 10);
+    all = usage_table_sum(db, "", TEN - HOUR, TEN + HOUR, NULL);
+    g_assert_cmpuint(all->len, ==, 2);
+    red = usage_table_sum(db, "red", TEN - HOUR, TEN + HOUR, NULL);
+    g_assert_cmpuint(red->len, ==, 1);
+    row = g_ptr_array_index(red, 0);
+    g_assert_cmpstr(row->tenant, ==, "red");
+    g_assert_cmpuint(row->seconds, ==, 3600);
+    g_assert_cmpuint(row->busy_seconds, ==, 1800);
+    g_assert_cmpfloat(row->vram_seconds, ==, 3600.0 * 8 * GIB);
+    g_assert_cmpfloat(row->compute_seconds, ==, 3600.0 * 50);
+    g_assert_cmpuint(row->peak_vram, ==, 60 * GIB / 16);
+    before = usage_table_sum(db, "red", TEN - HOUR, TEN, NULL);
+    g_assert_cmpuint(((const ReportRow *)g_ptr_array_index(before, 0))->seconds, ==, 1800);
+    g_assert_true(usage_table_prune(db, TEN + 365 * (gint64)86400, NULL));
+    g_assert_true(usage_table_prune(db, TEN + 367 * (gint64)86400, NULL));
+    pruned = usage_table_sum(db, "", 0, TEN + HOUR, NULL);
+    g_assert_cmpuint(pruned->len, ==, 0);
+    file_tree_free(root);
+}
+
+static void test_month(void)
+{
+    gint64 begin, end;
+
+    g_assert_true(report_month("2026-11", 0, &begin, &end));
+    g_assert_cmpint(begin, ==, 1793491200);
+    g_assert_cmpint(end - begin, ==, 30 * 86400);
+    g_assert_true(report_month("", TEN, &begin, &end));
+    g_assert_cmpint(begin, ==, 1793491200);
+    g_assert_true(report_month("2027-12", 0, &begin, &end));
+    g_assert_cmpint(end - begin, ==, 31 * 86400);
+    g_assert_false(report_month("2026-13", 0, &begin, &end));
+    g_assert_false(report_month("November", 0, &begin, &end));
+    g_assert_false(report_month("2026-1", 0, &begin, &end));
+}
+
+static void assert_advice(guint64 hours, guint64 busy, guint64 peak, const char *expected)
+{
+    const ReportSize offered[] = {{"vgpu-full", 16 * GIB},
+                                  {"vgpu-half", 8 * GIB},
+                                  {"vgpu-quarter", 4 * GIB},
+                                  {"vgpu-eighth", 2 * GIB}};
+    const ReportRow row = {
+        .seconds = hours * 3600, .busy_seconds = busy * 3600, .vram = 8 * GIB, .peak_vram = peak};
+    g_autoptr(GArray) sizes = g_array_new(FALSE, FALSE, sizeof(ReportSize));
+    g_autofree char *advice = NULL;
+
+    g_array_append_vals(sizes, offered, G_N_ELEMENTS(offered));
+    advice = report_advice(&row, sizes);
+    g_assert_cmpstr(advice, ==, expected);
+}
+
+static void test_advice(void)
+{
+    assert_advice(100, 4, 0, "idle for 96 % of its time: give it back");
+    assert_advice(100, 4, 3 * GIB, "idle for 96 % of its time: give it back");
+    assert_advice(100, 50, 3 * GIB, "peak 3 GiB of 8 GiB: vgpu-quarter would have done");
+    assert_advice(100, 50, GIB, "peak 1 GiB of 8 GiB: vgpu-eighth would have done");
+    assert_advice(100, 50, 4 * GIB, ""); /* too near */
+    assert_advice(100, 50, 0, "");       /* nobody tells */
+    assert_advice(20, 0, 0, "");         /* too short to say */
+}
+
+static void test_on_bus(void)
+{
+    AgentOnBus at;
+
+    agent_on_bus_open(&at, "shared");
+    assert_says("report", 0, "Nothing is known of that month.", "");
+    recorded_host_add_vgpu(at.root, PLACE, UUID, "amdgpu-vgpu-half",
+                           "state=device=running engine=ready|failure=|vram_bytes=8589934592|"
+                           "window_bytes=268435456|weight=100|cap=100|priority=0|requests=10|"
+                           "doorbells=1|interrupts=1|engine_losses=0");
+    agent_refresh(at.agent);
+    usage_sampler_sample(agent_usage(at.agent), 60);
+    file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/requests", "20\n");
+    usage_sampler_sample(agent_usage(at.agent), 60);
+    assert_says("-o json report", 0, "\"BusyHours\" : 0.016", "");
+    agent_on_bus_restart(&at);
+    assert_says("report", 0, UUID, "");
+    assert_says("report --tenant nobody", 0, "Nothing is known of that month.", "");
+    assert_says("report --month 1999-01", 0, "Nothing is known of that month.", "");
+    assert_says("report --month lately", 2, "", "\"lately\" is no month");
+    agent_on_bus_close(&at);
+}
+
+static void test_top(void)
+{
+    AgentOnBus at;
+
+    agent_on_bus_open(&at, "shared");
+    assert_says("top --once", 0, "This host has no vGPU.", "");
+    recorded_host_add_vgpu(at.root, PLACE, UUID, "amdgpu-vgpu-half",
+                           "state=device=running engine=ready|failure=|vram_bytes=8589934592|"
+                           "window_bytes=268435456|weight=100|cap=100|priority=0|requests=10|"
+                           "doorbells=1|interrupts=1|engine_losses=0");
+    agent_refresh(at.agent);
+    assert_says("top --once", 0, "-      -         8.0 GiB  0           0            ready", "");
+    assert_says("-o json top", 0, "\"RequestsPerSecond\" : 0", "");
+    agent_on_bus_close(&at);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/usage/busy", test_busy);
+    g_test_add_func("/usage/rows", test_rows);
+    g_test_add_func("/usage/counters-begin-anew", test_counters_begin_anew);
+    g_test_add_func("/usage/forget-gone", test_forget_gone);
+    g_test_add_func("/usage/table", test_table);
+    g_test_add_func("/usage/month", test_month);
+    g_test_add_func("/usage/advice", test_advice);
+    g_test_add_func("/usage/on-bus", test_on_bus);
+    g_test_add_func("/usage/top", test_top);
+    return g_test_run();
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/* vGPUs made, changed and removed by vgpuctl through vgpud and an mdevctl that works on a file
+ * tree. */
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent_on_bus.h"
+#include "db.h"
+#include "file_tree.h"
+#include "recorded_host.h"
+#include "slice_table.h"
+
+#define UUID  "c0ffee00-0000-4000-8000-000000000001"
+#define UUID2 "c0ffee00-0000-4000-8000-000000000002"
+#define GPU   "/sys/devices/pci0000:00/0000:00:01.0/0000:02:00.0"
+
+static const char types[] = "[type vgpu-full]\nvram=1/1\n"
+                            "[type vgpu-half]\nvram=1/2\nweight=400\n";
+
+static void open_shared(AgentOnBus *at)
+{
+    char *root = recorded_host_new("shared");
+
+    file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", types);
+    agent_on_bus_open_tree(at, root);
+}
+
+static gboolean exists(const AgentOnBus *at, const char *path)
+{
+    g_autofree char *full = g_strconcat(at->root, path, NULL);
+
+    return g_file_test(full, G_FILE_TEST_EXISTS);
+}
+
+static void assert_file(const AgentOnBus *at, const char *path, const char *text)
+{
+    g_autofree char *full = g_strconcat(at->root, path, NULL);
+    g_autofree char *found = NULL;
+
+    g_assert_true(g_file_get_contents(full, &found, NULL, NULL));
+    g_assert_cmpstr(g_strstrip(found), ==, text);
+}
+
+/* What the arbiter is told of UUID. */
+static void assert_arbiter_reads(const AgentOnBus *at, const char *text)
+{
+    g_autofree char *path =
+        g_strconcat(at->root, "/run/vgpu/governor/0000:02:00.0/slices/" UUID ".conf", NULL);
+    g_autofree char *found = NULL;
+
+    g_assert_true(g_file_get_contents(path, &found, NULL, NULL));
+    g_assert_nonnull(strstr(found, text));
+}
+
+static void let_fail(const AgentOnBus *at, const char *call)
+{
+    file_tree_write(at->root, "/mdevctl-fails", call);
+}
+
+static void test_create(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("vgpu create half --uuid " UUID " --weight 7", 0,
+                UUID "  0000:02:00.0  amdgpu-vgpu-half  closed  ready   8.0 GiB", "");
+    assert_file(&at, GPU "/" UUID "/vgpu/weight", "7");
+    assert_says("-o json gpu show 02:00.0", 0, "\"PromisedVram\" : 8581545984", "");
+    assert_says("vgpu create amdgpu-vgpu-half --define", 0, "closed", "");
+    assert_says("vgpu create half", 7, "", "0 MiB of 15.98 GiB are free");
+    assert_says("vgpu remove " UUID, 0, "", "");
+    g_assert_false(exists(&at, GPU "/" UUID));
+    assert_says("vgpu remove " UUID, 3, "", "there is no vGPU " UUID);
+    agent_on_bus_close(&at);
+}
+
+static void test_dry_run(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("vgpu create half -n 2 --dry-run", 0, "stopped", "");
+    assert_says("vgpu create half -n 3 --dry-run", 7, "", "there is room for 2 of 3");
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    g_assert_false(exists(&at, "/mdevctl-log"));
+    agent_on_bus_close(&at);
+}
+
+/* Bad input is an error that says what is right, and changes nothing. */
+static void test_bad_requests(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("vgpu create third", 3, "", "has a type \"third\"");
+    assert_says("vgpu create half --weight 0", 2, "", "Weight must be from 1 to 10000, not 0");
+    assert_says("vgpu create half --cap 101", 2, "", "Cap must be from 1 to 100");
+    assert_says("vgpu create half -n 0", 2, "", "Count must be from 1 to 1024");
+    assert_says("vgpu create half --class firm", 2, "", "guaranteed, burstable or best-effort");
+    assert_says("vgpu create half --policy best", 2, "", "binpack or spread");
+    assert_says("vgpu create half --uuid 7", 2, "", "no UUID: \"7\"");
+    assert_says("vgpu create half --uuid " UUID " --uuid " UUID, 2, "", "an entry twice");
+    assert_says("vgpu create half -n 2 --uuid " UUID, 2, "", "Uuids has 1 entries");
+    assert_says("vgpu create half --vram 3", 2, "", "--vram can't be \"3\"");
+    assert_says("vgpu create half --window 3M", 2, "", "Window must be a power of two");
+    assert_says("vgpu create half --tenant nobody", 3, "", "there is no tenant nobody");
+    assert_says("vgpu create half --tenant ../x", 2, "", "Tenant must be");
+    assert_says("vgpu create half --gpu 10de:*", 7, "", "it is not among those asked for");
+    assert_says("vgpu create", 2, "", "vgpuctl vgpu create TYPE");
+    g_assert_false(exists(&at, "/mdevctl-log"));
+    agent_on_bus_close(&at);
+}
+
+/* All or none: what was made before the failure is gone again. */
+static void test_all_or_none(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    let_fail(&at, "start 2");
+    assert_says("vgpu create half -n 2 --define --uuid " UUID " --uuid " UUID2, 1, "",
+                "told to fail at start");
+    g_assert_false(exists(&at, GPU "/" UUID));
+    g_assert_false(exists(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID));
+    g_assert_false(exists(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID2));
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    let_fail(&at, "define 1");
+    assert_says("vgpu create half --define", 1, "", "told to fail at define");
+    assert_says("-o json gpu show 02:00.0", 0, "\"PromisedVram\" : 0", "");
+    agent_on_bus_close(&at);
+}
+
+static void test_set(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
+    assert_says("vgpu set " UUID " --vram 4G --weight 9", 0, "", "");
+    assert_file(&at, GPU "/" UUID "/vgpu/vram_bytes", "4294967296");
+    assert_file(&at, GPU "/" UUID "/vgpu/weight", "9");
+    assert_says("-o json vgpu show " UUID, 0, "\"Vram\" : 4294967296", "");
+    assert_says("vgpu set " UUID " --vram 17G", 7, "", "stays as it is");
+    assert_says("-o json vgpu show " UUID, 0, "\"Oversubscribe\" : 0", "");
+    assert_arbiter_reads(&at, "spill=0\n");
+    assert_says("vgpu set " UUID " --oversubscribe 1G", 0, "", "");
+    assert_arbiter_reads(&at, "spill=1073741824\n");
+    agent_on_bus_restart(&at);
+    assert_says("-o json vgpu show " UUID, 0, "\"Oversubscribe\" : 1073741824", "");
+    let_fail(&at, "modify 1");
+    assert_says("vgpu set " UUID " --vram 2G", 1, "", "told to fail at modify");
+    assert_file(&at, GPU "/" UUID "/vgpu/vram_bytes", "4294967296");
+    assert_says("vgpu set " UUID " --cap 5 --dry-run", 0, "", "");
+    assert_file(&at, GPU "/" UUID "/vgpu/cap", "100");
+    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 9", "");
+    agent_on_bus_close(&at);
+}
+
+/* The driver refuses the second of two attributes: the first is as it was. */
+static void test_set_refused(void)
+{
+    AgentOnBus at;
+    g_autofree char *cap = NULL;
+
+    open_shared(&at);
+    assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
+    cap = g_strconcat(at.root, GPU "/" UUID "/vgpu/cap", NULL);
+    g_assert_cmpint(unlink(cap), ==, 0);
+    g_assert_cmpint(g_mkdir(cap, 0755), ==, 0);
+    assert_says("vgpu set " UUID " --weight 9 --cap 5", 1, "", "does not take cap=5");
+    assert_file(&at, GPU "/" UUID "/vgpu/weight", "400");
+    agent_on_bus_close(&at);
+}
+
+static void test_open_vgpu_stays(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
+    file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=running engine=ready\n");
+    assert_says("vgpu remove " UUID, 6, "", "is open in a VM");
+    g_assert_true(exists(&at, GPU "/" UUID));
+    agent_on_bus_close(&at);
+}
+
+static void test_tenants(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("tenant list", 0, "There is no tenant", "");
+    assert_says("tenant set red --vram 10G --vgpus 2 --model 1002:*", 0, "", "");
+    assert_says("tenant set a/b", 2, "", "can't be the name of a tenant");
+    assert_says("vgpu create half --tenant red --uuid " UUID, 0, "red", "");
+    assert_says("vgpu create half --tenant red", 7, "", "tenant red would have 15.98 GiB of VRAM");
+    assert_says("tenant list", 0, "red     8.0 GiB of 10.0 GiB  50 of any  1 of 2  1002:*", "");
+    assert_says("tenant set red --vram 4G", 7, "", "tenant red would have 7.992 GiB");
+    assert_says("tenant remove red", 6, "", "tenant red has 1 vGPUs");
+    assert_says("tenant set blue --model 10de:*", 0, "", "");
+    assert_says("vgpu create half --tenant blue", 7, "", "tenant blue may not use this model");
+    assert_says("vgpu set " UUID " --tenant blue", 0, "", "");
+    assert_says("tenant remove red", 0, "", "");
+    assert_says("tenant remove red", 3, "", "there is no tenant red");
+    agent_on_bus_restart(&at);
+    assert_says("tenant list", 0, "blue", "");
+    assert_says("vgpu list", 0, "blue", "");
+    agent_on_bus_close(&at);
+}
+
+/* What others make is found, what they remove is forgotten. */
+static void test_adopt(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    recorded_host_add_vgpu(at.root, "pci0000:00/0000:00:01.0/0000:02:00.0", UUID,
+                           "amdgpu-vgpu-half",
+                           "state=device=closed engine=ready|failure=|vram_bytes=8581545984|"
+                           "window_bytes=268435456|weight=100|cap=50|priority=1|requests=1|"
+                           "doorbells=1|interrupts=1|engine_losses=0");
+    agent_update_vgpu(at.agent, UUID);
+    assert_says("vgpu list", 0, UUID, "");
+    assert_says("vgpu create full", 7, "", "are free");
+    file_tree_write(at.root, "/etc/mdevctl.d/0000:02:00.0/" UUID2,
+                    "{\"mdev_type\":\"amdgpu-vgpu-half\",\"start\":\"auto\","
+                    "\"attrs\":[{\"vgpu/vram_bytes\":\"1048576\"}]}");
+    agent_update_vgpu(at.agent, UUID2);
+    assert_says("vgpu show " UUID2, 0, "Device:            stopped", "");
+    assert_says("-o json vgpu show " UUID2, 0, "\"Vram\" : 1048576", "");
+    file_tree_write(at.root, "/etc/mdevctl.d/0000:02:00.0/" UUID2,
+                    "{\"mdev_type\":\"amdgpu-vgpu-half\",\"start\":\"auto\","
+                    "\"attrs\":[{\"vgpu/vram_bytes\":\"2097152\"}]}");
+    agent_update_vgpu(at.agent, UUID2);
+    assert_says("-o json vgpu show " UUID2, 0, "\"Vram\" : 2097152", "");
+    assert_says("vgpu remove " UUID2, 0, "", "");
+    g_assert_false(exists(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID2));
+    assert_says("vgpu remove " UUID, 0, "", "");
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    agent_on_bus_close(&at);
+}
+
+/* Stores a slice as a crash would have left it, and starts the agent anew. */
+static void crash_with(AgentOnBus *at, SliceState state, guint weight)
+{
+    g_autoptr(Db) db = db_open(at->root, NULL);
+    g_autoptr(GPtrArray) slices = slice_table_read(db, NULL);
+    Slice *slice = g_ptr_array_index(slices, 0);
+
+    slice->state = state;
+    slice->weight = weight;
+    g_assert_true(slice_table_put(db, slice, NULL));
+}
+
+static void settle(void)
+{
+    for (guint i = 0; i < 100; i++) {
+        g_main_context_iteration(NULL, FALSE);
+        g_usleep(10000);
+    }
+}
+
+static void test_recovery(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
+    crash_with(&at, SLICE_CHANGING, 33);
+    agent_on_bus_restart(&at);
+    settle();
+    assert_file(&at, GPU "/" UUID "/vgpu/weight", "33");
+    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 33", "");
+    crash_with(&at, SLICE_REMOVING, 33);
+    file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=running engine=ready\n");
+    agent_on_bus_restart(&at);
+    settle();
+    assert_says("vgpu list", 0, "running", "");
+    file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=closed engine=ready\n");
+    crash_with(&at, SLICE_CREATING, 33);
+    agent_on_bus_restart(&at);
+    settle();
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    g_assert_false(exists(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID));
+    agent_on_bus_close(&at);
+}
+
+/* A wrong file changes nothing, at start and at reload. */
+static void test_reload(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    file_tree_write(at.root, "/etc/vgpu/types.d/10-test.conf", "[type vgpu-half]\nvram=9/8\n");
+    assert_says("reload", 2, "", "vram=9/8 is not allowed");
+    assert_says("vgpu create half --dry-run", 0, "8.0 GiB", "");
+    file_tree_write(at.root, "/etc/vgpu/types.d/10-test.conf",
+                    "[type vgpu-half]\nvram=1/4\nclass=best-effort\n");
+    file_tree_write(at.root, "/etc/vgpu/schedule.conf", "[at night]\ngpu=0000:02:00.0\ntime=25:00\n");
+    assert_says("reload", 2, "", "schedule.conf");
+    assert_says("vgpu create half --dry-run", 0, "8.0 GiB", "");
+    file_tree_write(at.root, "/etc/vgpu/schedule.conf", "");
+    assert_says("reload", 0, "", "");
+    assert_says("vgpu create half --dry-run", 0, "best-effort", "");
+    agent_on_bus_close(&at);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/vgpus/create", test_create);
+    g_test_add_func("/vgpus/dry-run", test_dry_run);
+    g_test_add_func("/vgpus/bad-requests", test_bad_requests);
+    g_test_add_func("/vgpus/all-or-none", test_all_or_none);
+    g_test_add_func("/vgpus/set", test_set);
+    g_test_add_func("/vgpus/set-refused", test_set_refused);
+    g_test_add_func("/vgpus/open", test_open_vgpu_stays);
+    g_test_add_func("/vgpus/tenants", test_tenants);
+    g_test_add_func("/vgpus/adopt", test_adopt);
+    g_test_add_func("/vgpus/recovery", test_recovery);
+    g_test_add_func("/vgpus/reload", test_reload);
+    return g_test_run();
+}
