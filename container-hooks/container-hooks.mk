@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+# vgpu-container-hook: build/container-hooks/, its installation. Included by the top Makefile after host-agent.mk, whose
+# objects it has. Its unit tests are in AGENT_TESTS, for they need vgpud.
+
+CONTAINER_HOOK_SRC := container-hooks
+CONTAINER_HOOK_OUT := build/container-hooks
+# vgpud as the other hook calls it.
+CONTAINER_HOOK_SOURCES := $(CONTAINER_HOOK_SRC)/main.c qemu-hooks/agent_link.c $(AGENT_SRC)/dbus/agent_error.c
+CONTAINER_HOOK_PKG_LIBS = $(shell pkg-config --libs gio-2.0 json-glib-1.0)
+
+.PHONY: container-hooks install-container-hooks
+container-hooks: $(CONTAINER_HOOK_OUT)/vgpu-container-hook
+
+$(CONTAINER_HOOK_OUT)/vgpu-container-hook: $(call agent_objects,$(CONTAINER_HOOK_SOURCES))
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(CONTAINER_HOOK_PKG_LIBS)
+
+install-container-hooks: container-hooks
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu $(CONTAINER_HOOK_OUT)/vgpu-container-hook
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(CONTAINER_HOOK_SRC)/vgpu-container-hook.8

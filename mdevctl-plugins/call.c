@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#include "call.h"
+
+#include <unistd.h>
+
+#define INPUT_MAX (1u << 20)
+
+gboolean call_parse(int argc, char **argv, Call *call)
+{
+    const char *root = g_getenv("MDEVCTL_ENV_ROOT");
+    const char *state = NULL;
+    int option;
+
+    *call = (Call){.root = root && !g_str_equal(root, "/") ? root : ""};
+    while ((option = getopt(argc, argv, "t:e:a:s:u:p:")) != -1) {
+        const char **value = option == 't'   ? &call->type
+                             : option == 'e' ? &call->event
+                             : option == 'a' ? &call->action
+                             : option == 's' ? &state
+                             : option == 'u' ? &call->uuid
+                             : option == 'p' ? &call->parent
+                                             : NULL;
+
+        if (!value)
+            return FALSE;
+        *value = optarg;
+    }
+    return optind == argc && call->type && call->event && call->action && call->uuid &&
+           call->parent;
+}
+
+gboolean call_is(const Call *call, const char *event, const char *action)
+{
+    return g_str_equal(call->event, event) && g_str_equal(call->action, action);
+}
+
+char *call_input(void)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    char buffer[4096];
+    ssize_t got;
+
+    while ((got = read(STDIN_FILENO, buffer, sizeof(buffer))) > 0) {
+        g_string_append_len(text, buffer, got);
+        if (text->len > INPUT_MAX)
+            return NULL;
+    }
+    return got < 0 ? NULL : g_string_free(g_steal_pointer(&text), FALSE);
+}

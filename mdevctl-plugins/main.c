@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* mdev-vgpu: mdevctl's callout for vGPUs; mdev-vgpu(8). */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bus_names.h"
+#include "call.h"
+#include "configuration.h"
+#include "live.h"
+#include "question.h"
+#include "type.h"
+
+/* What mdevctl takes an exit status for. */
+enum { STATUS_OK = 0, STATUS_REFUSED = 1, STATUS_NOT_OURS = 2 };
+
+/* mdevctl takes an event or action that is not here for an error, so all are, also those in which
+ * nothing is done. */
+static const char capabilities[] = "{\"supports\":{\"version\":2,"
+                                   "\"actions\":[\"start\",\"stop\",\"define\",\"undefine\","
+                                   "\"modify\",\"attributes\",\"capabilities\"],"
+                                   "\"events\":[\"pre\",\"post\",\"notify\",\"get\",\"live\"]}}";
+
+/* For "mdevctl list", and for a definition made of a running vGPU. */
+static gboolean print_attributes(const Call *call, GError **error)
+{
+    g_autoptr(Vgpu) vgpu = vgpu_read(call->root, call->uuid);
+    g_autofree char *list = vgpu ? configuration_list(vgpu) : NULL;
+
+    if (!list) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED,
+                    "vGPU %s is not running, so it has no attributes", call->uuid);
+        return FALSE;
+    }
+    puts(list);
+    return TRUE;
+}
+
+static gboolean read_wanted(Wanted *wanted, GError **error)
+{
+    g_autofree char *text = call_input();
+
+    return configuration_parse(text, wanted, error);
+}
+
+/* vgpud's own mdevctl is not asked about: vgpud has decided already. */
+static gboolean check(const Call *call, GError **error)
+{
+    Wanted wanted;
+
+    return g_getenv(VGPU_CHECKED_ENV) ||
+           (read_wanted(&wanted, error) && question_ask(call, call->action, &wanted, error));
+}
+
+static gboolean modify_live(const Call *call, GError **error)
+{
+    Wanted wanted;
+
+    return read_wanted(&wanted, error) && live_modify(call, &wanted, error);
+}
+
+static gboolean answer(const Call *call, GError **error)
+{
+    if (call_is(call, "get", "capabilities"))
+        return puts(capabilities) >= 0;
+    if (call_is(call, "get", "attributes"))
+        return print_attributes(call, error);
+    if (call_is(call, "live", "modify"))
+        return modify_live(call, error);
+    if (call_is(call, "pre", "define") || call_is(call, "pre", "modify") ||
+        call_is(call, "pre", "start"))
+        return check(call, error);
+    /* Nothing is against a stop, and what was done the kernel and the definition's file tell vgpud.
+     */
+    return TRUE;
+}
+
+int main(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    Call call;
+
+    if (!call_parse(argc, argv, &call)) {
+        g_printerr("mdev-vgpu is run by mdevctl: mdev-vgpu -t TYPE -e EVENT -a ACTION -s STATE -u "
+                   "UUID -p PARENT\n");
+        return STATUS_REFUSED;
+    }
+    if (!type_is_ours(&call))
+        return STATUS_NOT_OURS;
+    if (answer(&call, &error))
+        return STATUS_OK;
+    g_printerr("%s\n", error ? error->message : "failed");
+    return STATUS_REFUSED;
+}

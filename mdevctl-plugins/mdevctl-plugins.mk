@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+# mdev-vgpu: mdevctl's callout, build/mdevctl-plugins/mdev-vgpu. Its unit tests are among the agent's, for it is run there
+# against vgpud. Included by the top Makefile after host-agent.mk, whose flags and parts it takes.
+
+CALLOUT_SRC := mdevctl-plugins
+CALLOUT_OUT := build/mdevctl-plugins
+CALLOUT_WARN := -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+# mdevctl looks there and nowhere else, whatever the prefix.
+CALLOUT_DIR := /usr/lib/mdevctl/scripts.d/callouts
+# What vGPUs, types and errors are, as the agent and the registrar have them.
+CALLOUT_SOURCES := $(wildcard $(CALLOUT_SRC)/*.c) \
+	$(addprefix $(AGENT_SRC)/inventory/,vgpu.c vgpu_write.c sysfs.c) $(AGENT_SRC)/dbus/agent_error.c \
+	$(addprefix mdev-driver/registrar/,conf.c units.c types.c)
+CALLOUT_PKGS := gio-unix-2.0 json-glib-1.0
+CALLOUT_PKG_CFLAGS = $(shell pkg-config --cflags $(CALLOUT_PKGS))
+CALLOUT_PKG_LIBS = $(shell pkg-config --libs $(CALLOUT_PKGS))
+
+.PHONY: mdevctl-plugins install-mdevctl-plugins
+mdevctl-plugins: $(CALLOUT_OUT)/mdev-vgpu
+
+$(CALLOUT_OUT)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) -O2 $(HARDEN_CFLAGS) $(AGENT_CFLAGS) $(CALLOUT_WARN) $(CPPFLAGS) $(CFLAGS) $(CALLOUT_PKG_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(CALLOUT_OUT)/test-obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) -O1 $(AGENT_SANITIZE) $(AGENT_CFLAGS) $(CALLOUT_WARN) $(CALLOUT_PKG_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(CALLOUT_OUT)/mdev-vgpu: $(CALLOUT_SOURCES:%.c=$(CALLOUT_OUT)/obj/%.o)
+	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(CALLOUT_PKG_LIBS)
+
+# The same under the sanitizers; mdevctl of the tree runs it.
+$(CALLOUT_OUT)/test/mdev-vgpu: $(CALLOUT_SOURCES:%.c=$(CALLOUT_OUT)/test-obj/%.o)
+	@mkdir -p $(@D)
+	$(CC) $(AGENT_SANITIZE) -o $@ $^ $(LDFLAGS) $(CALLOUT_PKG_LIBS)
+
+$(AGENT_OUT)/test-mdevctl: | $(CALLOUT_OUT)/test/mdev-vgpu
+
+-include $(shell find $(CALLOUT_OUT) -name '*.d' 2>/dev/null)
+
+install-mdevctl-plugins: mdevctl-plugins
+	install -D -m 0755 $(CALLOUT_OUT)/mdev-vgpu $(DESTDIR)$(CALLOUT_DIR)/mdev-vgpu
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(CALLOUT_SRC)/mdev-vgpu.8

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vgpu-qemu-hook(8): what libvirt runs when a domain starts and ends, with the domain's XML as its
+ * standard input. libvirt holds the domain meanwhile, so nothing here calls libvirt. Its standard
+ * output would replace the XML of a domain that is restored or migrated: nothing is written there.
+ */
+#include <errno.h>
+#include <gio/gio.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent_link.h"
+#include "prepare.h"
+
+/* For tests: a directory that stands for /. libvirt hands on no such variable. */
+#define ROOT_VARIABLE "VGPU_HOOK_ROOT"
+
+/* All of standard input, or a little more than may be. */
+static GString *read_xml(GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    char part[65536];
+    ssize_t count = 1;
+
+    while (count && text->len <= DOMAIN_XML_MAX) {
+        count = read(STDIN_FILENO, part, sizeof(part));
+        if (count < 0 && errno != EINTR) {
+            g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno),
+                        "libvirt's XML of the domain can't be read: %s", g_strerror(errno));
+            return NULL;
+        }
+        if (count > 0)
+            g_string_append_len(text, part, count);
+    }
+    return g_steal_pointer(&text);
+}
+
+static Domain *read_domain(GError **error)
+{
+    g_autoptr(GString) xml = read_xml(error);
+
+    return xml ? domain_parse(xml->str, xml->len, error) : NULL;
+}
+
+static int prepare(const char *name)
+{
+    const char *root = g_getenv(ROOT_VARIABLE);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Domain) domain = read_domain(&error);
+
+    if (domain && prepare_domain(root ? root : "", name, domain, &error))
+        return EXIT_SUCCESS;
+    g_printerr("vgpu-qemu-hook: domain %s can't start: %s\n", name, error->message);
+    return EXIT_FAILURE;
+}
+
+/*
+ * What was made for the domain goes. vgpud is not started for that, and nothing depends on the exit
+ * status: what is left it finds by itself.
+ */
+static int release(const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Domain) domain = read_domain(NULL);
+    g_autoptr(AgentLink) link = NULL;
+
+    if (domain && !domain->mdevs[0] && !domain->requests->len)
+        return EXIT_SUCCESS;
+    link = agent_link_open(FALSE, &error);
+    if (link && agent_link_call(link, "ReleaseDomain", g_variant_new("(s)", name), &error))
+        return EXIT_SUCCESS;
+    g_printerr(
+        "vgpu-qemu-hook: vGPUs of domain %s are not given back now, but by vgpud later: %s\n", name,
+        error->message);
+    return EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && g_str_equal(argv[1], "--version")) {
+        puts("vgpu-qemu-hook " VGPU_VERSION);
+        return EXIT_SUCCESS;
+    }
+    if (argc < 4) {
+        g_printerr("vgpu-qemu-hook: libvirt runs this: vgpu-qemu-hook DOMAIN OPERATION "
+                   "SUB-OPERATION EXTRA, see vgpu-qemu-hook(8)\n");
+        return 2;
+    }
+    if (g_str_equal(argv[2], "prepare") && g_str_equal(argv[3], "begin"))
+        return prepare(argv[1]);
+    if (g_str_equal(argv[2], "release") && g_str_equal(argv[3], "end"))
+        return release(argv[1]);
+    /* At "reconnect" anything else than success would kill a VM that runs. Others are not ours to
+     * judge, either. */
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+#include "prepare.h"
+
+#include "agent_error.h"
+#include "agent_link.h"
+#include "definition.h"
+#include "pci.h"
+#include "sysfs.h"
+#include "vgpu.h"
+#include "vgpu_ready.h"
+
+/**
+ * Preparation
+ * @link: NULL until vgpud is needed
+ * @made: something was made for the domain
+ */
+typedef struct {
+    const char *root;
+    const char *name;
+    const Domain *domain;
+    AgentLink *link;
+    gboolean made;
+} Preparation;
+
+static char *mdev_dir(const Preparation *preparation, const char *uuid)
+{
+    return g_build_filename(preparation->root[0] ? preparation->root : "/", "sys/bus/mdev/devices",
+                            uuid, NULL);
+}
+
+/* vgpud, where there is one; what can't be done without it is said in front of why. */
+static AgentLink *reach(Preparation *preparation, const char *what, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+
+    if (!preparation->link)
+        preparation->link = agent_link_open(TRUE, &cause);
+    if (!preparation->link)
+        g_set_error(error, cause->domain, cause->code, "%s: %s", what, cause->message);
+    return preparation->link;
+}
+
+static gboolean make(Preparation *preparation, const DomainRequest *request, GError **error)
+{
+    g_autofree char *what = g_strdup_printf(
+        "vGPU %s, which the domain's metadata asks for, can't be made", request->uuid);
+    AgentLink *link = reach(preparation, what, error);
+    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(request->dict);
+
+    if (!link)
+        return FALSE;
+    g_variant_dict_insert(&dict, "Domain", "s", preparation->name);
+    if (!agent_link_call(link, "CreateVgpus", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
+                         error)) {
+        g_prefix_error(error, "%s: ", what);
+        return FALSE;
+    }
+    preparation->made = TRUE;
+    return TRUE;
+}
+
+/* Other vendors' definitions are none of ours: libvirt says what it thinks of them. */
+static gboolean start(Preparation *preparation, const char *uuid, GError **error)
+{
+    g_autofree char *what = g_strdup_printf("vGPU %s, which is defined, can't be started", uuid);
+    AgentLink *link = reach(preparation, what, error);
+    g_autoptr(GError) cause = NULL;
+
+    if (!link)
+        return FALSE;
+    if (agent_link_call(link, "StartVgpu",
+                        g_variant_new("(s@a{sv})", uuid, g_variant_new("a{sv}", NULL)), &cause) ||
+        g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_NOT_FOUND))
+        return TRUE;
+    g_propagate_prefixed_error(error, g_steal_pointer(&cause), "%s: ", what);
+    return FALSE;
+}
+
+/* One that another VM has would be refused by VFIO, with less to go by. */
+static gboolean check_closed(const Preparation *preparation, const char *uuid, GError **error)
+{
+    g_autoptr(Vgpu) vgpu = vgpu_read(preparation->root, uuid);
+
+    if (!vgpu || g_str_equal(vgpu->device, "closed"))
+        return TRUE;
+    g_set_error(
+        error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+        "vGPU %s is open in another VM (\"vgpuctl vgpu list\" names it); detach it there first",
+        uuid);
+    return FALSE;
+}
+
+static gboolean provide_mdev(Preparation *preparation, const char *uuid, GError **error)
+{
+    const DomainRequest *request = domain_request(preparation->domain, uuid);
+    g_autofree char *dir = mdev_dir(preparation, uuid);
+    g_autoptr(Definition) definition = NULL;
+
+    if (g_file_test(dir, G_FILE_TEST_EXISTS))
+        return check_closed(preparation, uuid, error);
+    if (request)
+        return make(preparation, request, error);
+    definition = definition_find(preparation->root, uuid);
+    return definition ? start(preparation, uuid, error) : TRUE;
+}
+
+/*
+ * A GPU that is cut into vGPUs, and not (yet) a VM's whole. Left to itself libvirt would take its
+ * driver away, and with it every vGPU of it from running VMs.
+ */
+static gboolean is_shared(const Preparation *preparation, const char *address)
+{
+    g_autoptr(PciDevice) device = pci_device_read(preparation->root, address);
+    g_auto(GStrv) types = NULL;
+    g_autofree char *dir =
+        device ? g_build_filename(device->dir, "mdev_supported_types", NULL) : NULL;
+
+    if (!device || g_strcmp0(device->driver, "vfio-pci") == 0)
+        return FALSE;
+    types = sysfs_list(dir);
+    return types[0] != NULL;
+}
+
+static gboolean provide_pci(Preparation *preparation, const DomainPci *pci, GError **error)
+{
+    g_autofree char *what = g_strdup_printf(
+        "GPU %s is shared among VMs, and this one can't have it whole", pci->address);
+    AgentLink *link;
+
+    if (!is_shared(preparation, pci->address))
+        return TRUE;
+    if (!pci->managed) {
+        g_set_error(
+            error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+            "%s; \"vgpuctl gpu mode %s passthrough\" takes it out of sharing, or managed='yes' "
+            "in its <hostdev> has that done with each start",
+            what, pci->address);
+        return FALSE;
+    }
+    link = reach(preparation, what, error);
+    if (!link)
+        return FALSE;
+    if (agent_link_call_gpu(link, pci->address, "SetMode",
+                            g_variant_new("(s@a{sv})", "passthrough", g_variant_new("a{sv}", NULL)),
+                            error))
+        return TRUE;
+    g_prefix_error(error, "%s: ", what);
+    return FALSE;
+}
+
+static gboolean provide_all(Preparation *preparation, GError **error)
+{
+    const Domain *domain = preparation->domain;
+
+    for (guint i = 0; domain->mdevs[i]; i++)
+        if (!provide_mdev(preparation, domain->mdevs[i], error))
+            return FALSE;
+    for (guint i = 0; i < domain->pci->len; i++)
+        if (!provide_pci(preparation, g_ptr_array_index(domain->pci, i), error))
+            return FALSE;
+    return TRUE;
+}
+
+/* Those of ours; all their engines together have the time of one. */
+static gboolean wait_for_engines(const Preparation *preparation, GError **error)
+{
+    gint64 end = g_get_monotonic_time() + (gint64)VGPU_READY_TIMEOUT_MS * 1000;
+
+    for (guint i = 0; preparation->domain->mdevs[i]; i++) {
+        const char *uuid = preparation->domain->mdevs[i];
+        gint64 left = (end - g_get_monotonic_time()) / 1000;
+        g_autoptr(Vgpu) vgpu = vgpu_read(preparation->root, uuid);
+
+        if (vgpu && !vgpu_wait_ready(preparation->root, uuid, (guint)MAX(left, 0), error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static void undo(const Preparation *preparation)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!agent_link_call(preparation->link, "ReleaseDomain",
+                         g_variant_new("(s)", preparation->name), &error))
+        g_printerr("vgpu-qemu-hook: what was made for domain %s is not gone again: %s\n",
+                   preparation->name, error->message);
+}
+
+gboolean prepare_domain(const char *root, const char *name, const Domain *domain, GError **error)
+{
+    Preparation preparation = {.root = root, .name = name, .domain = domain};
+    gboolean ready = provide_all(&preparation, error) && wait_for_engines(&preparation, error);
+
+    if (!ready && preparation.made)
+        undo(&preparation);
+    g_clear_pointer(&preparation.link, agent_link_free);
+    return ready;
+}
