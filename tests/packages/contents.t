@@ -1,0 +1,94 @@
+#!/usr/bin/env perl
+# SPDX-License-Identifier: MIT
+#
+# What is in the packages that `make deb` has built: nothing where it does not belong, a man page for each program, the
+# programs that units name, hardening, and nothing that lintian complains about. Runs in the rig's tree: make check-deb.
+use strict;
+use warnings;
+use Test::More;
+
+my @debs = glob 'build/deb/*.deb';
+BAIL_OUT('no packages in build/deb: make deb') if !@debs;
+
+# Where files of ours may be; all else is a mistake in an install rule.
+my $places = qr{^(?:
+    etc/vgpu/types\.d |
+    etc/libvirt/hooks/qemu\.d/50-vgpu |
+    usr/s?bin/vgpu[a-z-]* |
+    usr/lib/mdevctl/scripts\.d/callouts/mdev-vgpu |
+    usr/lib/(?:mdev-vgpu|vgpu/types\.d|modules-load\.d|systemd/system|udev/rules\.d)/[^/]+ |
+    usr/lib/[a-z0-9_]+-linux-gnu/mdev-vgpu/libvgpu_governor\.so |
+    usr/share/(?:man/man[1-8]|doc|dbus-1|polkit-1/actions|vulkan/implicit_layer\.d|bash-completion/completions)/.+ |
+    usr/src/mdev-vgpu-[0-9.]+/.+
+)$}x;
+
+my (%files, %package_of);
+for my $deb (@debs) {
+    my ($package) = $deb =~ m{([^/_]+)_[^/]+$};
+    my @list = map { s{^\./}{}r } split /\n/, `dpkg-deb --fsys-tarfile '$deb' | tar -t`;
+    # A directory is of interest where it is all that there is: types.d.
+    $files{$package} = [grep { !m{/$} || m{types\.d/$} } @list];
+    $package_of{$_} = $package for @{ $files{$package} };
+}
+
+is_deeply([sort keys %files], [qw(mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-engine vgpu-governor vgpu-host-agent vgpu-libvirt vgpu-mdevctl
+    vgpu-registrar)],
+    'these are the packages');
+
+my @astray = grep { !m{$places} } map { s{/$}{}r } grep { $_ ne 'usr/lib/vgpu/types.d/' } sort keys %package_of;
+is("@astray", '', 'no file outside the expected directories');
+
+# Programs and their manual; the same package has both.
+for my $program (grep { m{^usr/s?bin/} } sort keys %package_of) {
+    my ($name) = $program =~ m{([^/]+)$};
+    my ($page) = grep { m{^usr/share/man/man[18]/\Q$name\E\.[18]\.gz$} } sort keys %package_of;
+    is($page && $package_of{$page}, $package_of{$program}, "$name has a man page in its package");
+}
+
+system('rm -rf build/deb/unpacked') == 0 or BAIL_OUT('rm');
+for my $deb (@debs) {
+    system('dpkg-deb', '-x', $deb, 'build/deb/unpacked') == 0 or BAIL_OUT("dpkg-deb -x $deb");
+}
+
+sub slurp {
+    my ($path) = @_;
+    local $/ = undef;
+    open my $in, '<', "build/deb/unpacked/$path" or BAIL_OUT("$path: $!");
+    return <$in>;
+}
+
+for my $unit (grep { m{\.service$} && m{systemd/system/} } sort keys %package_of) {
+    my $text = slurp($unit);
+    my ($page, $section) = $text =~ /^Documentation=man:([\w.-]+)\((\d)\)/m;
+    ok($page && $package_of{"usr/share/man/man$section/$page.$section.gz"}, "$unit: its manual is in the packages");
+    my @programs = $text =~ m{^Exec\w+=/(\S+)}mg;
+    my @missing = grep { !$package_of{$_} || $package_of{$_} ne $package_of{$unit} } @programs;
+    is("@missing", '', "$unit: its programs are in its package");
+}
+
+for my $rules (grep { m{^usr/lib/udev/} } sort keys %package_of) {
+    my @missing = grep { m{/mdev-vgpu/} && !$package_of{$_} } slurp($rules) =~ m{"/(usr/\S+?)[" ]}g;
+    is("@missing", '', "$rules: its programs are in the packages");
+}
+
+my ($layer) = grep { /libvgpu_governor\.so$/ } keys %package_of;
+my ($library) = slurp('usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json') =~ /"library_path": "\/([^"]+)"/;
+is($library, $layer, 'the Vulkan layer names the library where it is');
+
+for my $elf ($layer, grep { m{^usr/s?bin/|/callouts/} } sort keys %package_of) {
+    my $seen = `readelf -W -hld build/deb/unpacked/$elf`;
+    ok($seen =~ /Type:\s+DYN/ && $seen =~ /GNU_RELRO/ && $seen =~ /BIND_NOW|Flags: NOW/, "$elf: position independent, relro, bind now");
+    unlike($seen, qr/RPATH|RUNPATH/, "$elf: no path of the build in it");
+}
+
+# The driver's package is for Debian 12, too.
+my ($dkms) = grep { m{/mdev-vgpu-dkms_} } @debs;
+my $depends = `dpkg-deb -f $dkms Depends`;
+is($depends, "dkms (>= 3.0.10)\n", "the driver's package asks for nothing that Debian 12 does not have");
+
+my $complaints = `lintian --no-cfg --allow-root --fail-on error,warning @debs 2>&1`;
+is($?, 0, 'lintian has neither an error nor a warning') or diag($complaints);
+is(scalar(grep { m{lintian/overrides} } keys %package_of), 0, 'nothing is hidden from lintian');
+
+system('rm', '-rf', 'build/deb/unpacked');
+done_testing();
