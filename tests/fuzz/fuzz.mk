@@ -24,7 +24,7 @@ fuzz: fuzz-build
 	prove -v -e sh tests/fuzz/run.sh :: $(SECONDS) $(FUZZ_PROGRAMS)
 
 fuzz-keep: fuzz-build
-	for program in $(FUZZ_PROGRAMS) $(ENGINE_FUZZ); do \
+	for program in $(FUZZ_PROGRAMS) $(ENGINE_FUZZ) $(GUARD_FUZZ) $(AGENT_FUZZ) $(GOVERNOR_FUZZ); do \
 		mkdir -p $$program.found && \
 		$$program -set_cover_merge=1 -max_len=$(FUZZ_KEPT_LEN) \
 			tests/fuzz/corpus/$$(basename $$program) $$program.found || exit 1; \
@@ -50,3 +50,5 @@ fuzz-coverage:
 		echo "$$name: $$(build/fuzz-coverage/$$name tests/fuzz/corpus/$$name $(FUZZ_OUT)/$$name.found)"; \
 	done
 	@gcov -b -n $(patsubst mdev-driver/model/%.c,build/fuzz-coverage/%.gcda,$(FUZZ_MODEL))
+
+include tests/fuzz/agent/agent-fuzz.mk

@@ -96,7 +96,7 @@ static void check_types(struct input *in)
             take_bytes(in, (u8 *)d->description, 1 + take8(in) % sizeof(d->description));
         if (how & 4)
             d->reserved[take8(in) % 7] = take8(in);
-        d->scanouts = how & 8;
+        d->scanouts = how / 8 % 4;
     }
     for (u32 i = 0; i < n; i++) {
         const struct vgpu_type_desc *d = &descs[i];
@@ -104,7 +104,7 @@ static void check_types(struct input *in)
         good &= ends_within(d->name, sizeof(d->name)) && d->name[0] && d->name[0] != '.' &&
                 !strpbrk(d->name, "/%") && ends_within(d->description, sizeof(d->description)) &&
                 d->vram_bytes && d->window_bytes >= 1ull << 20 && d->weight && d->cap <= 100 &&
-                !d->scanouts;
+                d->scanouts <= 1;
         for (u32 j = 0; good && j < i; j++)
             good &= strcmp(d->name, descs[j].name) != 0;
     }
@@ -120,6 +120,7 @@ static void check_gpu(struct input *in)
                                    .type_size = sizeof(struct vgpu_type_desc),
                                    .vram_bytes = take_number(in)};
     struct vgpu_control_remove remove = {.argsz = sizeof(remove)};
+    struct vgpu_control_drain drain = {.argsz = sizeof(drain), .flags = take8(in) % 4};
     u8 wrong = take8(in);
     bool good;
 
@@ -129,6 +130,8 @@ static void check_gpu(struct input *in)
     memcpy(remove.gpu, arg.gpu, sizeof(remove.gpu));
     good = ends_within(arg.gpu, sizeof(arg.gpu));
     INVARIANT(!vgpu_check_remove(&remove) == good);
+    memcpy(drain.gpu, arg.gpu, sizeof(drain.gpu));
+    INVARIANT(!vgpu_check_drain(&drain) == (good && drain.flags <= VGPU_DRAIN_ON));
     /* Three bits, so that most are right. */
     arg.argsz -= wrong % 8 == 1;
     arg.flags = wrong % 8 == 2;
@@ -142,6 +145,27 @@ static void check_gpu(struct input *in)
         INVARIANT(strncmp(arg.gpu, VGPU_SOFT_PREFIX, strlen(VGPU_SOFT_PREFIX)) ||
                   (!strchr(arg.gpu, '/') && arg.gpu[strlen(VGPU_SOFT_PREFIX)] != '.'));
     }
+}
+
+static void check_scanout(struct input *in)
+{
+    struct vgpu_scanout scanout = {.argsz = sizeof(scanout)};
+    u8 wrong = take8(in);
+    u64 end;
+
+    scanout.width = (u32)take_number(in);
+    scanout.height = (u32)take_number(in);
+    scanout.stride = wrong & 1 ? (u32)take_number(in) : 4 * scanout.width;
+    scanout.drm_format = wrong & 2 ? take16(in) : 0x34325258;
+    scanout.flags = wrong & 4;
+    scanout.reserved[wrong / 16 % 4] = wrong & 8;
+    if (vgpu_check_scanout(&scanout))
+        return;
+    /* What is shown lies in the picture, and what isn't is nothing at all. */
+    INVARIANT(!(wrong & 12));
+    INVARIANT(!scanout.width == !scanout.height && !scanout.width == !scanout.drm_format);
+    end = (u64)scanout.stride * scanout.height;
+    INVARIANT(end <= VGPU_PICTURE_SIZE && end == 4ull * scanout.width * scanout.height);
 }
 
 static void check_text(struct input *in)
@@ -165,7 +189,13 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
     struct input in = {data, size};
 
     while (in.left) {
-        switch (take8(&in) % 5) {
+        u8 what = take8(&in);
+
+        if (what >= 250) {
+            check_scanout(&in);
+            continue;
+        }
+        switch (what % 5) {
         case 0:
             check_range(&in);
             break;

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The files that vgpud and the registrar read: types, GPUs, mdevctl's definitions, the schedule, vgpud's own. The first byte
+ * chooses which.
+ */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "definition.h"
+#include "gpus.h"
+#include "timetable.h"
+#include "types.h"
+#include "units.h"
+#include "vgpud_conf.h"
+
+#define UUID       "c0ffee00-0000-4000-8000-000000000001"
+#define DEFINITION "/etc/mdevctl.d/0000:01:00.0/" UUID
+
+static const char *const files[] = {
+    "/etc/vgpu/types.d/10-fuzz.conf",
+    "/etc/vgpu/gpus.conf",
+    "/var/lib/vgpu/gpus.conf",
+    DEFINITION,
+    SCHEDULE_CONF,
+    VGPUD_CONF,
+};
+
+static char root[] = "/tmp/agent-files-XXXXXX";
+
+static void remove_root(void)
+{
+    g_autofree char *command = g_strconcat("rm -rf ", root, NULL);
+
+    if (system(command))
+        abort();
+}
+
+static void make_root(void)
+{
+    if (!mkdtemp(root))
+        abort();
+    atexit(remove_root);
+    for (gsize i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autofree char *path = g_strconcat(root, files[i], NULL);
+        g_autofree char *dir = g_path_get_dirname(path);
+
+        g_mkdir_with_parents(dir, 0700);
+    }
+}
+
+static void write_file(const char *file, const uint8_t *data, size_t size)
+{
+    g_autofree char *path = g_strconcat(root, file, NULL);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+        abort();
+    close(fd);
+}
+
+/* What is taken is within its bounds, and what is not comes with a sentence. */
+static void check_types(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) types = types_load(root, &error);
+
+    if (!types != !!error || (error && !*error->message))
+        abort();
+    for (guint i = 0; types && i < types->len; i++) {
+        const GpuType *type = g_ptr_array_index(types, i);
+
+        if (type->cap < 1 || type->cap > 100 || type->weight < 1 || type->compute > 100)
+            abort();
+        if (type->cpu > 100000 || (type->memory && type->memory < MIB))
+            abort();
+    }
+}
+
+static void check_gpus(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) gpus = gpus_load(root, &error);
+
+    if (!gpus != !!error || (error && !*error->message))
+        abort();
+    for (guint i = 0; gpus && i < gpus->len; i++) {
+        const GpuEntry *entry = g_ptr_array_index(gpus, i);
+
+        if (!gpu_name_valid(entry->name) || entry->overcommit < 1)
+            abort();
+    }
+}
+
+/* Whatever an entry says, it is due within a week of any time, before and after. */
+static void check_entry(const TimetableEntry *entry)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_utc(2026, 11, 21, 19, 30, 0);
+    g_autoptr(GDateTime) next = timetable_next(entry, now);
+    g_autoptr(GDateTime) last = timetable_last(entry, now);
+
+    if (g_date_time_compare(next, now) <= 0 || g_date_time_compare(last, now) > 0 ||
+        g_date_time_difference(next, last) > 7 * G_TIME_SPAN_DAY)
+        abort();
+    if (!gpu_name_valid(entry->gpu) || entry->warn > 7 * 24 * 60 * 60 ||
+        entry->timeout > 7 * 24 * 60 * 60)
+        abort();
+}
+
+static void check_schedule(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) entries = timetable_load(root, &error);
+
+    if (!entries != !!error || (error && !*error->message))
+        abort();
+    for (guint i = 0; entries && i < entries->len; i++)
+        check_entry(g_ptr_array_index(entries, i));
+}
+
+static void check_conf(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(VgpudConf) conf = vgpud_conf_load(root, &error);
+
+    if (!conf != !!error || (error && !*error->message) || (conf && !conf->pressure_grace))
+        abort();
+}
+
+static void check_definition(void)
+{
+    g_autoptr(Definition) definition = definition_find(root, UUID);
+
+    if (definition)
+        json_object_unref(definition_json(root, definition));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *file;
+
+    if (!size)
+        return 0;
+    if (root[sizeof(root) - 2] == 'X')
+        make_root();
+    file = files[data[0] % G_N_ELEMENTS(files)];
+    write_file(file, data + 1, size - 1);
+    check_types();
+    check_gpus();
+    check_schedule();
+    check_conf();
+    check_definition();
+    write_file(file, NULL, 0);
+    return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Dictionaries as anybody on the bus can send them to vgpud: an a{sv} in GVariant's text format. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "request.h"
+
+static void check_request(GVariant *dict)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Request) request = request_parse(dict, &error);
+
+    if (!request != !!error || (error && !*error->message))
+        abort();
+    if (!request)
+        return;
+    if (request->count < 1 || request->count > REQUEST_MAX_COUNT ||
+        g_strv_length(request->uuids) != request->count || !request->tenant || !request->job)
+        abort();
+}
+
+static void check_slice(GVariant *dict)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Request) request = request_parse_slice(dict, &error);
+
+    if (!request != !!error || (error && !*error->message))
+        abort();
+    if (!request)
+        return;
+    if (request->count != 1 || request->door == SLICE_DOOR_VM ||
+        (*request->name && !slice_name_valid(request->name)) ||
+        (!*request->type && (!request->vram || request->door == SLICE_DOOR_VFIO)))
+        abort();
+}
+
+static void check_change(GVariant *dict)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Change) change = change_parse(dict, &error);
+
+    if (!change != !!error || (error && !*error->message))
+        abort();
+    if (change && change->weight_given && (change->weight < 1 || change->weight > 10000))
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autoptr(GVariant) dict = g_variant_parse(G_VARIANT_TYPE_VARDICT, (const char *)data,
+                                               (const char *)data + size, NULL, NULL);
+
+    if (!dict)
+        return 0;
+    check_request(dict);
+    check_slice(dict);
+    check_change(dict);
+    return 0;
+}
