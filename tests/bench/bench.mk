@@ -5,9 +5,12 @@
 BENCH_SRC := tests/bench
 BENCH_OUT := build/bench
 
-.PHONY: bench bench-programs
+.PHONY: bench bench-agent bench-programs
 bench:
 	$(BENCH_SRC)/run
+
+bench-agent:
+	$(BENCH_SRC)/agent
 
 bench-programs: guest $(BENCH_OUT)/vk-bench
 
@@ -21,3 +24,22 @@ $(BENCH_OUT)/vk-bench.o: $(BENCH_SRC)/vk-bench.c $(BENCH_OUT)/fma.spv.h $(wildca
 
 $(BENCH_OUT)/vk-bench: $(BENCH_OUT)/vk-bench.o $(addprefix $(GUEST_OUT)/,vk-dispatch.o vk-device.o job.o)
 	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan
+
+# make bench-governor: shares of a GPU, measured by work done: first in the rig's tree, without a rig, then two VMs in it.
+LOAD_SRC := $(BENCH_SRC)/governor-load
+LOAD_OUT := $(BENCH_OUT)/governor-load
+LOAD_OBJECTS := $(patsubst $(LOAD_SRC)/%.c,$(LOAD_OUT)/%.o,$(wildcard $(LOAD_SRC)/*.c))
+
+.PHONY: bench-governor bench-governor-programs
+bench-governor:
+	$(BENCH_SRC)/governor
+	$(BENCH_SRC)/governor-vms
+
+bench-governor-programs: governor vulkan-layer guest $(LOAD_OUT)/governor-load
+
+$(LOAD_OUT)/%.o: $(LOAD_SRC)/%.c $(BENCH_OUT)/fma.spv.h $(wildcard $(LOAD_SRC)/*.h $(GUEST_SRC)/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(GUEST_CFLAGS) -Wshadow -Wstrict-prototypes -Wmissing-prototypes -I$(BENCH_OUT) -c -o $@ $<
+
+$(LOAD_OUT)/governor-load: $(LOAD_OBJECTS) $(addprefix $(GUEST_OUT)/,vk-dispatch.o vk-device.o job.o)
+	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan -lm

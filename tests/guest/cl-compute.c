@@ -30,7 +30,7 @@ struct compute {
     cl_kernel kernels[JOB_NUM_KERNELS];
     cl_mem in;
     cl_mem results[JOB_NUM_KERNELS];
-    uint32_t *host;
+    uint32_t *host[JOB_NUM_KERNELS];
 };
 
 static void check(const struct job *job, cl_int error, const char *what)
@@ -116,14 +116,14 @@ static void compute_open(struct compute *c, const struct job *job)
         c->results[i] = clCreateBuffer(c->context, CL_MEM_WRITE_ONLY, size, NULL, &error);
         check(job, error, "clCreateBuffer");
     }
-    c->host = malloc(size);
-    if (!c->host)
-        job_fail(job, "no memory for %zu bytes", size);
+    for (int i = 0; i < JOB_NUM_KERNELS; i++)
+        c->host[i] = job_alloc(job);
 }
 
 static void compute_close(struct compute *c)
 {
-    free(c->host);
+    for (int i = 0; i < JOB_NUM_KERNELS; i++)
+        free(c->host[i]);
     for (int i = 0; i < JOB_NUM_KERNELS; i++) {
         clReleaseMemObject(c->results[i]);
         clReleaseKernel(c->kernels[i]);
@@ -156,20 +156,23 @@ static void compute_round(struct compute *c, uint64_t round)
     const struct job *job = c->job;
     size_t size = buffer_bytes(job);
 
-    job_fill_input(job, round, c->host);
-    check(job, clEnqueueWriteBuffer(c->queue, c->in, CL_TRUE, 0, size, c->host, 0, NULL, NULL),
+    job_fill_input(job, round, c->host[0]);
+    check(job, clEnqueueWriteBuffer(c->queue, c->in, CL_TRUE, 0, size, c->host[0], 0, NULL,
+                                    NULL),
           "clEnqueueWriteBuffer");
     for (int i = 0; i < JOB_NUM_KERNELS; i++)
         enqueue_kernel(c, round, (enum job_kernel)i);
     check(job, clFinish(c->queue), "clFinish");
     for (int i = 0; i < JOB_NUM_KERNELS; i++) {
-        job_fill_output(job, c->host);
+        job_fill_output(job, c->host[i]);
         check(job,
-              clEnqueueReadBuffer(c->queue, c->results[i], CL_TRUE, 0, size, c->host, 0, NULL,
+              clEnqueueReadBuffer(c->queue, c->results[i], CL_TRUE, 0, size, c->host[i], 0, NULL,
                                   NULL),
               "clEnqueueReadBuffer");
-        job_verify(job, round, (enum job_kernel)i, c->host);
     }
+    /* All is read before: the GPU's memory may go at any moment, and to verify takes its time. */
+    for (int i = 0; i < JOB_NUM_KERNELS; i++)
+        job_verify(job, round, (enum job_kernel)i, c->host[i]);
     job_report_round(job, round, c->name);
 }
 

@@ -191,6 +191,15 @@ void job_fill_output(const struct job *job, uint32_t *out)
         out[i] = JOB_UNWRITTEN;
 }
 
+uint32_t *job_alloc(const struct job *job)
+{
+    uint32_t *elements = malloc(job->size * sizeof(*elements));
+
+    if (!elements)
+        job_fail(job, "no memory for %u elements", job->size);
+    return elements;
+}
+
 /* Composes x -> x * A + C with itself n times. */
 static void madd_power(uint32_t n, uint32_t *mul, uint32_t *add)
 {

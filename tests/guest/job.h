@@ -68,6 +68,9 @@ struct job_params job_params(const struct job *job, uint64_t round);
 void job_fill_input(const struct job *job, uint64_t round, uint32_t *in);
 void job_fill_output(const struct job *job, uint32_t *out);
 
+/* Room for the elements of a round, for free(); where there is none the process ends. */
+uint32_t *job_alloc(const struct job *job);
+
 /* Compares all elements; the first wrong one ends the process. */
 void job_verify(const struct job *job, uint64_t round, enum job_kernel kernel,
                 const uint32_t *out);

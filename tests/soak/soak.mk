@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
-# What takes too long for make check, in a rig of its own: every case of the kill matrix, and hundreds of
-# vGPUs made, used and removed, counting what is left. ROUNDS=N makes it shorter or longer.
+# What takes too long for make check, in rigs of its own: every case of the kill matrix, hundreds of vGPUs made, used
+# and removed, counting what is left, vgpud killed at hundreds of random moments, and the packages on a host that works.
+# ROUNDS=N and KILLS=N make it shorter or longer.
 
 ROUNDS ?= 500
+KILLS ?= 200
 
 .PHONY: soak
 soak:
-	RIG_NAME=$${RIG_NAME:-soak} VGPU_SOAK=1 VGPU_ROUNDS=$(ROUNDS) \
-		tests/system/check tests/system/90-kills.t tests/system/92-rounds.t
+	RIG_NAME=$${RIG_NAME:-soak} VGPU_SOAK=1 VGPU_ROUNDS=$(ROUNDS) VGPU_KILLS=$(KILLS) \
+		tests/system/check tests/system/92-rounds.t tests/system/95-agent-kills.t tests/system/90-kills.t
+	$(MAKE) --no-print-directory check-deb check-upgrade

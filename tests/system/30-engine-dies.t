@@ -26,7 +26,8 @@ sub kill_while {
     my ($program, $options, $how) = @_;
     my $vgpu = $blue->{vgpu};
     my $before = $vgpu->engine_pid;
-    my $job = $program->($blue, $blue->gpu_of($vgpu), "$options --timeout 60");
+    # OpenCL's first round has the compiler in it: most of a minute in a guest on a busy machine.
+    my $job = $program->($blue, $blue->gpu_of($vgpu), "$options --timeout 110");
     $job->expect(qr/^OK round 2:/m, 240);
     VGPU::Lab::host(sprintf $how, $before);
     my $begin = time;

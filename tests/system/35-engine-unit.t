@@ -101,6 +101,21 @@ point('what the guide says then brings it back', sub {
         . computes_after_rebind();
 });
 
+point('vGPUs that go while their engines start leave nothing in the place of their node', sub {
+    my $gpu = VGPU::Lab::gpu();
+    my $new = VGPU::Vgpu->new(35, $vgpu->{type} =~ s/quarter$/sixteenth/r);
+    for my $pause (map { $_ / 10 } 0 .. 9) {
+        VGPU::Lab::host("mdevctl start -u $new->{uuid} -p $gpu -t $new->{type}; sleep $pause; mdevctl stop -u $new->{uuid}");
+    }
+    VGPU::Lab::host("udevadm settle; timeout 60 sh -c 'while systemctl -q is-active $new->{unit}; do sleep 0.2; done'", timeout => 80);
+    my $left = VGPU::Lab::host('find /dev/vgpu /run/vgpu/slices -name "*' . substr($new->{uuid}, -4) . '" -ls');
+    die $left if $left =~ /\S/;
+    $new->start($gpu);
+    my $pid = $new->wait_engine;
+    $new->remove;
+    return "engine $pid";
+});
+
 point('the other guest has computed all the time', sub {
     my $seen = keeps_computing($other, 1);
     $red->run('pkill -x vk-compute', fail => 1);

@@ -6,31 +6,14 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
+use VGPU::Sandbox;
 use VGPU::Test;
 
 my @tenants = baseline();
 my @jobs = map { VGPU::Compute::vulkan($_, $_->gpu_of($_->{vgpu}), '--forever') } @tenants;
 $_->expect(qr/^OK round 1:/m, 120) for @jobs;
 
-# pid => { Uid, CapEff, ... } of every process of an engine's unit.
-sub processes {
-    my ($vgpu) = @_;
-    my $text = VGPU::Lab::host(<<"SH");
-group=/sys/fs/cgroup\$(systemctl show -P ControlGroup $vgpu->{unit})
-for pid in \$(find \$group -name cgroup.procs -exec cat {} +); do
-    echo "pid \$pid \$(tr '\\0' ' ' </proc/\$pid/cmdline)"
-    grep -E '^(Uid|Gid|Cap[A-Z][a-z]+|NoNewPrivs|Seccomp|NSpid):' /proc/\$pid/status
-done
-SH
-    my (%all, $pid);
-    for (split /\n/, $text) {
-        if (/^pid (\d+) (.*)/) { $pid = $1; $all{$pid}{command} = $2 }
-        elsif (/^(\w+):\s*(.*?)\s*$/) { $all{$pid}{$1} = $2 }
-    }
-    return \%all;
-}
-
-my @engines = map { processes($_->{vgpu}) } @tenants;
+my @engines = map { VGPU::Sandbox::processes($_->{vgpu}{unit}) } @tenants;
 
 for my $i (0, 1) {
     my $vgpu = $tenants[$i]{vgpu};
@@ -40,20 +23,7 @@ for my $i (0, 1) {
         die "@commands\n" if @commands < 3 || !grep({ /virgl_render_server/ } @commands);
         return join "\n", @commands;
     });
-    my %wanted = (
-        'no capability in any set' => sub { !grep { $_[0]{$_} =~ /[1-9a-f]/ }
-                qw(CapEff CapPrm CapInh CapBnd CapAmb) },
-        'NoNewPrivs' => sub { $_[0]{NoNewPrivs} == 1 },
-        'a seccomp filter' => sub { $_[0]{Seccomp} == 2 },
-        'not root' => sub { !grep { $_ == 0 } split ' ', "$_[0]{Uid} $_[0]{Gid}" },
-    );
-    for my $what (sort keys %wanted) {
-        point("$vgpu->{type}: all processes: $what", sub {
-            my @bad = grep { !$wanted{$what}->($all->{$_}) } sort keys %$all;
-            die map({ join(' ', $_, %{ $all->{$_} }) . "\n" } @bad) if @bad;
-            return scalar(keys %$all) . ' processes';
-        });
-    }
+    VGPU::Sandbox::confined("$vgpu->{type}: all processes", $all);
 }
 
 point('the two engines are two users', sub {
@@ -72,10 +42,7 @@ point('an engine has no other vGPU, disk or network open', sub {
 });
 
 point('systemd grades its exposure as OK', sub {
-    my $text = VGPU::Lab::host("systemd-analyze security --no-pager $tenants[0]{vgpu}{unit} | tail -n 1");
-    my ($level) = $text =~ /: ([0-9.]+)/;
-    die $text if !defined $level || $level > 3;
-    return $text;
+    return VGPU::Sandbox::graded($tenants[0]{vgpu}{unit});
 });
 
 $_->run('pkill -x vk-compute', fail => 1) for @tenants;

@@ -14,15 +14,8 @@ my @vgpus = map { $_->{vgpu} } $red, $blue;
 my $gpu = VGPU::Lab::gpu();
 my $free = VGPU::Host::ledger();
 
-# virtio-gpu, L1's driver of the GPU, warns when it is unbound while anybody, as the engines' workers, has
-# memory of it mapped, and destroys its cache of commands with some in it. That is its own affair;
-# whatever else the kernel says is ours.
 sub no_other_complaint {
-    my $own = qr/drm_mm_takedown|Call Trace/;
-    my @caches = VGPU::Lab::host('dmesg') =~ /BUG (\S+) .*Objects remaining/g;
-    $own = qr/$own|__slab_err|kmem_cache_destroy/ if @caches && !grep { $_ ne 'virtio-gpu-vbufs' } @caches;
-    my @complaints = grep { !/$own/ } split /\n/, VGPU::Lab::kernel_complaints();
-    die join("\n", "the host's kernel complains:", @complaints, '') if @complaints;
+    VGPU::Lab::no_complaint_but_virtio_gpus();
     VGPU::Lab::host('dmesg --clear');
     return;
 }

@@ -16,9 +16,9 @@ UNIT_MODEL_TESTS := $(patsubst $(UNIT_SRC)/%.c,$(UNIT_OUT)/model/%,$(wildcard $(
 UNIT_TESTS += $(UNIT_MODEL_TESTS)
 
 .PHONY: unit-build unit unit-coverage
-# A make of its own, because fragments that come later may still add to UNIT_TESTS.
+# A make of its own, because fragments that come later may still add to UNIT_TESTS, and to what those run (UNIT_NEEDS).
 unit-build:
-	@$(MAKE) --no-print-directory $(UNIT_TESTS)
+	@$(MAKE) --no-print-directory $(UNIT_TESTS) $(UNIT_NEEDS)
 
 unit: unit-build
 	prove -e '' $(UNIT_TESTS)

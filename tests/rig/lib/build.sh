@@ -4,10 +4,11 @@
 # rig build: runs a command natively in L1's Debian tree, with a kernel's headers in place.
 
 verb_build() {
-    local kernel=6.12
+    local kernel=6.12 list= layers
     while [ $# -gt 0 ]; do
         case $1 in
         --kernel) need_value "$@"; kernel=$2; shift 2 ;;
+        --with) need_value "$@"; list=$2; shift 2 ;;
         --) shift; break ;;
         -*) die_usage "build: unknown option $1" ;;
         *) break ;;
@@ -18,6 +19,11 @@ verb_build() {
     need_root
     tree_l1
     kernel_root "$kernel"
+    layers=$KERNEL_ROOT:$L1_TREE
+    if [ -n "$list" ]; then
+        tree_layer "$list"
+        layers=$KERNEL_ROOT:$TREE_LAYER:$L1_TREE
+    fi
     exec unshare --mount --propagation private \
-        bash "$RIG_DIR/lib/in-tree" "$(mount_point)" "$KERNEL_ROOT:$L1_TREE" "$REPO" /src -- "$@"
+        bash "$RIG_DIR/lib/in-tree" "$(mount_point)" "$layers" "$REPO" /src -- "$@"
 }

@@ -27,8 +27,9 @@ verb_clean() {
     keep=" l1-$L1_BASE l1-$L1_KEY l2-$L2_BASE l2-$L2_KEY "
     for kernel in $KERNELS; do keep+="kernel-$kernel-$(kernel_key "$kernel") "; done
     used=$(cat "$CACHE"/run/*/uses "$CACHE"/state/*/uses 2>/dev/null || true)
-    for dir in "$CACHE"/l1-* "$CACHE"/l2-* "$CACHE"/kernel-*; do
+    for dir in "$CACHE"/l1-* "$CACHE"/l2-* "$CACHE"/kernel-* "$CACHE"/layer-* "$CACHE"/test-*; do
         [ -d "$dir" ] || continue
+        case $(basename "$dir") in "layer-$L1_KEY-"*) continue ;; esac
         case $keep in *" $(basename "$dir") "*) continue ;; esac
         case $used in *"$(basename "$dir")"*) continue ;; esac
         say "removing $dir"

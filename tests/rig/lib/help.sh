@@ -20,7 +20,9 @@ L1
   put FILE… PLACE, get FILE… PLACE        copies to and from L1
   shell                        a shell in L1
   log                          L1's console: kernel messages, oopses
+  monitor LINE                 a line for L1's QEMU's monitor, such as 'info lapic 1'
   save LABEL                   saves L1 and its guests (not with --gpu pci)
+  reboot                       reboots L1, started with --init systemd, from its own disk
   down                         ends everything that belongs to the rig
 
 guests in L1
@@ -30,8 +32,9 @@ guests in L1
   guest NAME adopt ADDRESS     a guest that libvirt runs gets run, put and get
 
 beside
-  build [--kernel K] [--] CMD…  runs CMD natively in L1's Debian tree, in the checkout (/src), with
-                                the headers of kernel K
+  build [--kernel K] [--with LIST] [--] CMD…
+                                runs CMD natively in L1's Debian tree, in the checkout (/src), with
+                                the headers of kernel K, and the packages that the file LIST names
   apt [--guest] PACKAGE…        adds Debian packages to L1, or to the guests' image, from now on
   prepare [--kernel K]          builds or downloads all that `up` would, and starts nothing
   status                        rigs, guests and saved states

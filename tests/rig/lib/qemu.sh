@@ -28,6 +28,7 @@ qemu_args() {
     qemu_port nic 0
     QEMU_ARGS+=(-netdev user,id=net1,net=10.0.3.0/24 -device e1000e,netdev=net1,bus=nic,romfile=)
     qemu_gpu
+    qemu_sriov
     qemu_more_gpus
     [ -z "$UP_INCOMING" ] || QEMU_ARGS+=(-incoming defer)
 }
@@ -70,6 +71,13 @@ qemu_gpu() {
     else
         QEMU_ARGS+=(-display none)
     fi
+}
+
+# A device with SR-IOV: QEMU has no GPU that has it, so a network card stands in for one.
+qemu_sriov() {
+    [ "$UP_GPU" = pci ] || return 0
+    qemu_port sriov 2
+    QEMU_ARGS+=(-netdev user,id=net2,net=10.0.4.0/24,restrict=on -device igb,netdev=net2,bus=sriov,romfile=)
 }
 
 # More display functions, for scale and placement: plain virtio-gpu, which costs nothing idle.

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Saves and restores the machine behind a QMP socket.
+"""Saves and restores the machine behind a QMP socket, or asks its monitor.
 
 qmp.py SOCKET save FILE      stops it, writes its state, lets it go on
 qmp.py SOCKET restore FILE   for one that was started with -incoming defer
+qmp.py SOCKET monitor LINE   prints what the monitor answers
+qmp.py SOCKET on-reboot WHAT what it does when the guest reboots: reset, or shutdown
 """
 
 import json
@@ -46,18 +48,28 @@ class Qmp:
             time.sleep(0.05)
 
 
-def main():
-    path, verb, file = sys.argv[1:4]
-    qmp = Qmp(path)
+def save(qmp, file):
     qmp.prepare()
-    if verb == "save":
-        qmp.call("stop")
-        qmp.call("migrate", uri=f"file:{file}")
-        qmp.wait()
-    else:
-        qmp.call("migrate-incoming", uri=f"file:{file}")
-        qmp.wait()
-        qmp.call("cont")
+    qmp.call("stop")
+    qmp.call("migrate", uri=f"file:{file}")
+    qmp.wait()
 
 
-main()
+def restore(qmp, file):
+    qmp.prepare()
+    qmp.call("migrate-incoming", uri=f"file:{file}")
+    qmp.wait()
+    qmp.call("cont")
+
+
+def monitor(qmp, line):
+    print(qmp.call("human-monitor-command", **{"command-line": line}), end="")
+
+
+def on_reboot(qmp, what):
+    qmp.call("set-action", reboot=what)
+
+
+VERBS = {"save": save, "restore": restore, "monitor": monitor, "on-reboot": on_reboot}
+path, verb, argument = sys.argv[1:4]
+VERBS[verb](Qmp(path), argument)

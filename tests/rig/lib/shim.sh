@@ -22,7 +22,7 @@ shim() {
 # shims: LD_PRELOAD's value for the outer QEMU and its children.
 shims() {
     local list
-    list=$(shim svm)
+    list=$(shim svm):$(shim vring)
     if [ "$UP_GPU" = pci ] && [ ! -e /dev/udmabuf ]; then list+=:$(shim udmabuf); fi
     printf '%s\n' "$list"
 }

@@ -30,3 +30,10 @@ status_of() {
         printf '    guest %s: %s\n' "$(basename "$guest" | sed 's/^l2-//')" "$(cat "$guest/address")"
     done
 }
+
+# rig monitor LINE: what L1's QEMU answers, also when L1 no longer does.
+verb_monitor() {
+    [ $# = 1 ] || die_usage "monitor: LINE"
+    need_l1
+    in_tree_with_lib python3 /rig-lib/qmp.py "$RUN/qmp" monitor "$1"
+}

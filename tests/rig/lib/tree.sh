@@ -45,13 +45,19 @@ tree_extend() {
     rm -rf --one-file-system "$out"
     mkdir -p "$out/debs" "$out/extra"
     cp "$extra" "$out/extra/list"
-    unshare --mount --propagation private bash "$RIG_DIR/lib/in-tree" "$(mount_point)" "$base" \
-        "$out" /out "$out/debs" /var/cache/apt/archives "$out/extra" /extra "$RIG_DIR/lib" /rig-lib \
-        -- sh /rig-lib/apt-changes >"$log" 2>&1 ||
-        fail "tree build" "apt-get cannot add $(paste -sd' ' "$extra")" "$log"
+    tree_changes "$base" "$out" "$out/extra" "$log"
     # tar removes a file before it writes one of that name: the base keeps its own.
     { cp -al "$base" "$part" && tar -xf "$out/changes.tar" -C "$part"; } >>"$log" 2>&1 ||
         fail "tree build" "cannot copy $base" "$log"
     rm -f "$out/changes.tar"
     mv -T "$part" "$dir"
+}
+
+# tree_changes BASE DIR EXTRA LOG: what the packages of EXTRA/list change in BASE, as DIR/changes.tar; the packages' files
+# go to DIR/debs.
+tree_changes() {
+    unshare --mount --propagation private bash "$RIG_DIR/lib/in-tree" "$(mount_point)" "$1" \
+        "$2" /out "$2/debs" /var/cache/apt/archives "$3" /extra "$RIG_DIR/lib" /rig-lib \
+        -- sh /rig-lib/apt-changes >"$4" 2>&1 ||
+        fail "tree build" "apt-get cannot add $(paste -sd' ' "$3/list")" "$4"
 }

@@ -122,16 +122,18 @@ up_start() {
     trap 'down_run' EXIT
 }
 
-# up_wait: until L1 answers. Each way to fail has its layer.
+# up_wait [TIMES]: until L1 answers after so many boots. Each way to fail has its layer.
 up_wait() {
     local begin=$SECONDS limit=${RIG_BOOT_LIMIT:-180}
-    until grep -q 'rig: l1 is up' "$RUN/console.log"; do
+    until [ "$(boots)" -ge "${1:-1}" ]; do
         l1_alive || up_died
         [ $((SECONDS - begin)) -lt "$limit" ] ||
             up_failed "L1 boot" "no sign of life after $limit s" "$RUN/console.log"
         sleep 0.1
     done
 }
+
+boots() { grep -c 'rig: l1 is up' "$RUN/console.log" || true; }
 
 # up_connect: the connection that later commands share.
 up_connect() {
@@ -157,18 +159,42 @@ up_failed() {
     fail "$1" "$2" "$CACHE/log/$RIG_NAME-$(basename "$3")"
 }
 
+# rig reboot: L1 ends in order and boots anew from its own disk. Otherwise QEMU ends when L1 would reboot, as it does
+# when its kernel panics.
+verb_reboot() {
+    local times
+    [ $# = 0 ] || die_usage "reboot: unknown option $1"
+    need_l1
+    # shellcheck source=/dev/null
+    . "$RUN/options"
+    [ "$UP_INIT" = systemd ] || fail "L1" "only one with --init systemd can be rebooted"
+    kernel_root "$UP_KERNEL"
+    times=$(($(boots) + 1))
+    qmp on-reboot reset >"$RUN/reboot.log" 2>&1 || fail "outer QEMU" "it does not take set-action" "$RUN/reboot.log"
+    remote_run l1 systemctl reboot --no-block
+    hang_up_all
+    up_wait "$times"
+    qmp on-reboot shutdown >"$RUN/reboot.log" 2>&1 || fail "outer QEMU" "it does not take set-action" "$RUN/reboot.log"
+    up_connect
+}
+
 verb_down() {
     run_dir
     down_run
 }
 
-# down_run: ends the processes of this rig by their ids and removes its directory.
-down_run() {
-    local pid control
+hang_up_all() {
+    local control
     for control in "$RUN"/ssh-*; do
         [ -S "$control" ] || continue
         l1_ssh -O exit "$(basename "$control" | sed 's/^ssh-//')" >/dev/null 2>&1 || true
     done
+}
+
+# down_run: ends the processes of this rig by their ids and removes its directory.
+down_run() {
+    local pid
+    hang_up_all
     if pid=$(alive_pid "$RUN/pid"); then
         kill "$pid" 2>/dev/null || true
         kill -KILL "$pid" 2>/dev/null || true

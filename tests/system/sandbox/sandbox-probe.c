@@ -3,10 +3,10 @@
  * Tries from inside an engine's sandbox what must be refused there, and says what is allowed; TAP
  * on standard error, which is the journal's.
  *
- *   sandbox-probe --outside    as root, outside: every attempt must get through, or it tests
- * nothing sandbox-probe --engine     in the unit, in the engine's place: enters the sandbox as the
- * engine does virgl_render_server ...    under the render server's name: what the engine starts; it
- * forks a worker
+ *   sandbox-probe --outside      as root, outside: every attempt must get through, or it tests
+ * nothing sandbox-probe --engine       in the unit, in the engine's place: enters the sandbox as
+ * the engine does sandbox-probe --guard GPU    the same in a guard's place virgl_render_server ...
+ * under the render server's name: what both start; it forks a worker
  */
 #include "attempts.h"
 #include "device.h"
@@ -25,6 +25,7 @@
 
 #define TARGETS_FILE "/usr/local/share/sandbox-probe.targets"
 #define TIME_LIMIT_S 20
+#define ENGINE_FD    3 /* --fd of vgpu-engine@.service */
 #define BY_SIGSYS    200 /* more than any errno that matters here */
 #define BY_SIGNAL    201
 
@@ -210,18 +211,14 @@ static int probe(const struct targets *targets)
     return failed ? 1 : 0;
 }
 
-/* In the engine's place: the same device, the same way into the sandbox. */
-static int run_as_engine(struct targets *targets)
+/* The same way into the sandbox as theirs, whose place it has. */
+static int run_inside(struct targets *targets, const char *gpu_name, GError *reason)
 {
-    g_autoptr(GError) error = NULL;
-    struct vgpu_transport *transport = device_adopt(STDIN_FILENO, &error);
-    struct vgpu_engine_info info;
-    struct gpu *gpu = NULL;
+    g_autoptr(GError) error = reason;
+    struct gpu *gpu = gpu_name ? gpu_lookup(gpu_name, "", &error) : NULL;
 
-    if (transport && transport->ops->info(transport, &info) == 0)
-        gpu = gpu_lookup(info.gpu, "", &error);
     if (!gpu || !sandbox_enter((const char *const *)gpu->nodes, &error)) {
-        fprintf(stderr, "Bail out! %s\n", error ? error->message : "no vGPU");
+        fprintf(stderr, "Bail out! %s\n", error ? error->message : "no GPU");
         return 1;
     }
     sd_notify(0, "READY=1");
@@ -234,7 +231,19 @@ static int run_as_engine(struct targets *targets)
     return probe(targets);
 }
 
-/* In the render server's place: a worker is a child of it, and its engine is its parent. */
+/* An engine's GPU is that of the device that it was given. */
+static int run_as_engine(struct targets *targets)
+{
+    GError *error = NULL;
+    struct vgpu_transport *transport = device_adopt(ENGINE_FD, &error);
+    struct vgpu_engine_info info;
+    bool ok = transport && transport->ops->info(transport, &info) == 0;
+
+    return run_inside(targets, ok ? info.gpu : NULL, error);
+}
+
+/* In the render server's place: a worker is a child of it, and its engine, or session, is its
+ * parent. */
 static int run_as_server(struct targets *targets)
 {
     pid_t worker;
@@ -256,6 +265,8 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "--engine") == 0)
         return run_as_engine(&targets);
+    if (argc > 2 && strcmp(argv[1], "--guard") == 0)
+        return run_inside(&targets, argv[2], NULL);
     if (argc > 1 && strcmp(argv[1], "--outside") == 0) {
         targets.peer = targets.other_engine;
         memcpy(targets.own, targets.vgpu, sizeof(targets.own));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "fake_driver.h"
 
+#include "uapi_check.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -139,16 +141,71 @@ static int fake_unpin(struct vgpu_transport *transport, uint64_t epoch, uint64_t
     return 0;
 }
 
+static int map_picture(struct fake_driver *driver, uint64_t size, void **addr)
+{
+    g_assert_cmpuint(size, ==, VGPU_PICTURE_SIZE);
+    if (driver->picture_result)
+        return -driver->picture_result;
+    g_assert_null(driver->picture);
+    driver->picture = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    *addr = driver->picture;
+    return driver->picture == MAP_FAILED ? -ENOMEM : 0;
+}
+
+static int fake_display(struct vgpu_transport *transport, struct vgpu_display *display)
+{
+    if (!fake(transport)->info.num_scanouts)
+        return -ENODEV;
+    *display = fake(transport)->display;
+    return 0;
+}
+
+static int fake_set_scanout(struct vgpu_transport *transport, struct vgpu_scanout *scanout)
+{
+    struct fake_driver *driver = fake(transport);
+
+    if (scanout->epoch != driver->info.epoch)
+        return -ESTALE;
+    scanout->argsz = sizeof(*scanout);
+    g_assert_cmpint(vgpu_check_scanout(scanout), ==, 0);
+    g_assert_cmpuint(driver->info.num_scanouts, ==, 1);
+    if (driver->scanout_result)
+        return -driver->scanout_result;
+    driver->scanout = *scanout;
+    driver->scanouts++;
+    return 0;
+}
+
 static int fake_map(struct vgpu_transport *transport, uint64_t offset, uint64_t size, void **addr)
 {
+    if (offset == VGPU_PICTURE_OFFSET)
+        return map_picture(fake(transport), size, addr);
     g_assert_nonnull(g_hash_table_lookup(fake(transport)->pins, &offset));
     *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return *addr == MAP_FAILED ? -ENOMEM : 0;
 }
 
-static void fake_unmap(struct vgpu_transport *transport G_GNUC_UNUSED, void *addr, uint64_t size)
+static void fake_unmap(struct vgpu_transport *transport, void *addr, uint64_t size)
 {
+    if (addr == fake(transport)->picture)
+        fake(transport)->picture = NULL;
     munmap(addr, size);
+}
+
+static bool overlaps(const struct fake_driver *driver, uint64_t offset, uint64_t size)
+{
+    const struct fake_range *range;
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, driver->published);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        range = value;
+        if (offset < range->offset + range->size && range->offset < offset + size)
+            return true;
+    }
+    return false;
 }
 
 static int fake_publish(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset,
@@ -163,6 +220,9 @@ static int fake_publish(struct vgpu_transport *transport, uint64_t epoch, uint64
     g_assert_cmpuint(offset + size, <=, driver->info.window_bytes);
     if (driver->publish_result)
         return -driver->publish_result;
+    /* As the driver does: a guest may ask for one place twice. */
+    if (overlaps(driver, offset, size))
+        return -EEXIST;
 
     range = g_new0(struct fake_range, 1);
     *range = (struct fake_range){.offset = offset, .size = size, .addr = addr};
@@ -206,6 +266,8 @@ static const struct vgpu_transport_ops fake_ops = {
     .unmap = fake_unmap,
     .publish = fake_publish,
     .unpublish = fake_unpublish,
+    .display = fake_display,
+    .set_scanout = fake_set_scanout,
     .fail = fake_fail,
 };
 
@@ -224,6 +286,9 @@ void fake_driver_init(struct fake_driver *driver)
     driver->info.window_bytes = 1u << 20;
     driver->info.vram_bytes = 1u << 30;
     driver->info.num_queues = VGPU_NUM_QUEUES;
+    driver->display.state = VGPU_DISPLAY_CONNECTED;
+    driver->display.max_width = VGPU_PICTURE_MAX_WIDTH;
+    driver->display.max_height = VGPU_PICTURE_MAX_HEIGHT;
     g_mutex_init(&driver->lock);
     driver->answers = g_hash_table_new_full(NULL, NULL, NULL, answer_free);
     driver->pins = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
@@ -232,6 +297,7 @@ void fake_driver_init(struct fake_driver *driver)
 
 void fake_driver_clear(struct fake_driver *driver)
 {
+    g_assert_null(driver->picture);
     for (uint32_t i = 0; i < VGPU_NUM_QUEUES; i++)
         g_queue_clear_full(&driver->chains[i], chain_free);
     g_hash_table_destroy(driver->answers);

@@ -13,7 +13,11 @@
  * struct fake_driver
  * @pin_result, @publish_result: errno to fail with, or 0
  * @pins, @published: keyed by offset
- * @unpins, @reset_dones: counted
+ * @picture_result, @scanout_result: the same
+ * @display: what the VMM wants of the monitor; @info.num_scanouts is for the test to set
+ * @picture: as the engine has it mapped, or NULL
+ * @scanout: as the engine set it last
+ * @unpins, @reset_dones, @scanouts: counted
  */
 struct fake_driver {
     struct vgpu_transport base;
@@ -26,6 +30,12 @@ struct fake_driver {
     int pin_result;
     int publish_result;
     int reset_result;
+    int picture_result;
+    int scanout_result;
+    struct vgpu_display display;
+    uint8_t *picture;
+    struct vgpu_scanout scanout;
+    unsigned int scanouts;
     GHashTable *pins;
     GHashTable *published;
     unsigned int unpins;

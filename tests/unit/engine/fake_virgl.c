@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+#include <unistd.h>
 #include <virglrenderer.h>
 
 #define PAGE 4096u
@@ -256,6 +257,18 @@ int virgl_renderer_resource_create_blob(const struct virgl_renderer_resource_cre
     resource = add_resource(args->res_handle);
     resource->size = args->size;
     resource->iov = args->iovecs;
+    return 0;
+}
+
+int virgl_renderer_resource_export_blob(uint32_t id, uint32_t *fd_type, int *fd)
+{
+    const struct fake_resource *resource = find(id);
+
+    g_assert_nonnull(resource);
+    *fd = memfd_create("fake-blob", MFD_CLOEXEC);
+    *fd_type = fake_virgl.export_opaque ? VIRGL_RENDERER_BLOB_FD_TYPE_OPAQUE
+                                        : VIRGL_RENDERER_BLOB_FD_TYPE_DMABUF;
+    g_assert_cmpint(ftruncate(*fd, (off_t)resource->size), ==, 0);
     return 0;
 }
 

@@ -25,6 +25,7 @@ struct fake_fence {
  * @signal_at_once: fences are done in another thread before create_fence returns
  * @fences: struct fake_fence, not done yet
  * @map_misaligned: maps begin in the middle of a page
+ * @export_opaque: blobs are exported as what only Vulkan can map
  * @submitted: dwords of the last command buffer, or -1
  * @resources, @contexts: ids
  */
@@ -42,6 +43,7 @@ struct fake_virgl {
     uint64_t map_size;
     bool map_misaligned;
     bool signal_at_once;
+    bool export_opaque;
     uint32_t venus_capset_size;
     uint32_t drm_capset_size;
     GArray *fences;

@@ -16,7 +16,7 @@ void fixture_set_up(struct fixture *f, gconstpointer capsets)
     engine_init(&f->engine, &f->driver.base);
     f->engine.info = f->driver.info;
     f->engine.epoch = f->driver.info.epoch;
-    g_assert_true(renderer_start(&f->engine, wanted ? wanted : CAPSET_VENUS, NULL, &error));
+    g_assert_true(engine_start_renderer(&f->engine, wanted ? wanted : CAPSET_VENUS, NULL, &error));
     g_assert_no_error(error);
 }
 
@@ -110,6 +110,7 @@ void fixture_reset(struct fixture *f)
     f->driver.info.epoch++;
     g_hash_table_remove_all(f->driver.pins);
     g_hash_table_remove_all(f->driver.published);
+    f->driver.scanout = (struct vgpu_scanout){0};
 
     g_assert_true(loop_handle_event(&f->engine, &event, &stop, &error));
     g_assert_no_error(error);

@@ -61,8 +61,83 @@ static const uint32_t command_types[] = {
     VIRTIO_GPU_CMD_SUBMIT_3D,
     VIRTIO_GPU_CMD_RESOURCE_MAP_BLOB,
     VIRTIO_GPU_CMD_RESOURCE_UNMAP_BLOB,
+    VIRTIO_GPU_CMD_UPDATE_CURSOR,
+    VIRTIO_GPU_CMD_MOVE_CURSOR,
     0xdead,
 };
+
+static struct virtio_gpu_rect take_rect(struct input *in)
+{
+    return (struct virtio_gpu_rect){
+        .x = take8(in) & 15, .y = take8(in) & 15, .width = take8(in), .height = take8(in)};
+}
+
+static uint32_t take_format(struct input *in)
+{
+    static const uint32_t formats[] = {
+        VIRTIO_GPU_FORMAT_B8G8R8X8_UNORM,
+        VIRTIO_GPU_FORMAT_B8G8R8A8_UNORM,
+        VIRTIO_GPU_FORMAT_R8G8B8A8_UNORM,
+        7,
+    };
+
+    return formats[take8(in) % G_N_ELEMENTS(formats)];
+}
+
+/* The same for what makes a picture; @request begins with its header and holds a resource's id
+ * behind it. */
+static void make_likely_2d(struct input *in, uint8_t *request, uint32_t type, uint32_t id)
+{
+    if (type == VIRTIO_GPU_CMD_RESOURCE_CREATE_2D) {
+        struct virtio_gpu_resource_create_2d *cmd = (void *)request;
+
+        cmd->format = take_format(in);
+        cmd->width = take8(in);
+        cmd->height = take8(in);
+    } else if (type == VIRTIO_GPU_CMD_RESOURCE_ATTACH_BACKING) {
+        struct virtio_gpu_resource_attach_backing *cmd = (void *)request;
+        struct virtio_gpu_mem_entry *entry = (void *)(cmd + 1);
+
+        cmd->nr_entries = 1;
+        *entry = (struct virtio_gpu_mem_entry){.addr = 1u << 20,
+                                               .length = (take8(in) & 63) * ENGINE_PAGE_SIZE};
+    } else if (type == VIRTIO_GPU_CMD_TRANSFER_TO_HOST_2D) {
+        struct virtio_gpu_transfer_to_host_2d *cmd = (void *)request;
+
+        cmd->r = take_rect(in);
+        cmd->offset = take8(in) * 16u;
+        cmd->resource_id = id;
+    } else if (type == VIRTIO_GPU_CMD_RESOURCE_FLUSH) {
+        struct virtio_gpu_resource_flush *cmd = (void *)request;
+
+        cmd->r = take_rect(in);
+        cmd->resource_id = id;
+    } else if (type == VIRTIO_GPU_CMD_SET_SCANOUT) {
+        struct virtio_gpu_set_scanout *cmd = (void *)request;
+
+        cmd->r = take_rect(in);
+        cmd->scanout_id = 0;
+        cmd->resource_id = id;
+    } else if (type == VIRTIO_GPU_CMD_SET_SCANOUT_BLOB) {
+        struct virtio_gpu_set_scanout_blob *cmd = (void *)request;
+
+        cmd->r = take_rect(in);
+        cmd->scanout_id = 0;
+        cmd->resource_id = id;
+        cmd->width = take8(in);
+        cmd->height = take8(in);
+        cmd->format = take_format(in);
+        cmd->strides[0] = take8(in) * 4u;
+        cmd->offsets[0] = take8(in);
+    } else if (type == VIRTIO_GPU_CMD_UPDATE_CURSOR || type == VIRTIO_GPU_CMD_MOVE_CURSOR) {
+        struct virtio_gpu_update_cursor *cmd = (void *)request;
+
+        cmd->pos.scanout_id = 0;
+        cmd->pos.x = (uint32_t)(int8_t)take8(in);
+        cmd->pos.y = (uint32_t)(int8_t)take8(in);
+        cmd->resource_id = id;
+    }
+}
 
 /* Small numbers where random ones would never meet. */
 static void make_likely(struct input *in, uint8_t *request, uint32_t type)
@@ -82,6 +157,7 @@ static void make_likely(struct input *in, uint8_t *request, uint32_t type)
     if (type == VIRTIO_GPU_CMD_CTX_CREATE)
         memcpy(request + G_STRUCT_OFFSET(struct virtio_gpu_ctx_create, context_init), &capset,
                sizeof(capset));
+    make_likely_2d(in, request, type, id);
 }
 
 static void send_command(struct fixture *f, struct input *in)
@@ -92,7 +168,8 @@ static void send_command(struct fixture *f, struct input *in)
     size_t wanted = take8(in);
     size_t size = MIN(wanted, MAX_REQUEST);
     size_t room = take8(in) * 8u;
-    uint32_t queue = choice == 0x7f ? VGPU_QUEUE_CURSOR : VGPU_QUEUE_CONTROL;
+    bool cursor = type == VIRTIO_GPU_CMD_UPDATE_CURSOR || type == VIRTIO_GPU_CMD_MOVE_CURSOR;
+    uint32_t queue = choice == 0x7f || cursor ? VGPU_QUEUE_CURSOR : VGPU_QUEUE_CONTROL;
 
     take_bytes(in, request, sizeof(request));
     if (!(choice & 0x80))
@@ -113,6 +190,14 @@ static void fail_something(struct fixture *f, uint8_t what)
     f->driver.publish_result = what & 128 ? EEXIST : 0;
 }
 
+static void fail_picture(struct fixture *f, uint8_t what)
+{
+    f->driver.picture_result = what & 1 ? ENODEV : 0;
+    f->driver.scanout_result = what & 2 ? ESTALE : 0;
+    f->driver.display.state = what & 4 ? 0 : VGPU_DISPLAY_CONNECTED;
+    f->driver.display.edid_size = what & 8 ? what * 8u : 0;
+}
+
 static void step(struct fixture *f, struct input *in)
 {
     uint8_t op = take8(in);
@@ -122,6 +207,8 @@ static void step(struct fixture *f, struct input *in)
     } else if (op < 0xf0) {
         if (fake_virgl.fences->len)
             fake_virgl_signal(take8(in) % fake_virgl.fences->len);
+    } else if (op < 0xf4) {
+        fail_picture(f, take8(in));
     } else if (op < 0xf8) {
         fail_something(f, take8(in));
     } else {
@@ -149,10 +236,11 @@ int LLVMFuzzerInitialize(int *argc G_GNUC_UNUSED, char ***argv G_GNUC_UNUSED)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = {.data = data, .left = size};
+    uint8_t kind = take8(&in);
     struct fixture f;
 
-    fixture_set_up(&f, in.left && take8(&in) & 1 ? GUINT_TO_POINTER(CAPSET_VENUS | CAPSET_VIRGL)
-                                                 : NULL);
+    fixture_set_up(&f, kind & 1 ? GUINT_TO_POINTER(CAPSET_VENUS | CAPSET_VIRGL) : NULL);
+    f.driver.info.num_scanouts = f.engine.info.num_scanouts = kind >> 1 & 1;
     while (in.left)
         step(&f, &in);
     fixture_tear_down(&f, NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Which GPU, which driver, which capsets, which options, and what the sandbox leaves. */
 #include "capset.h"
+#include "describe.h"
 #include "engine.h"
 #include "exit_code.h"
 #include "fake_virgl.h"
@@ -18,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <virglrenderer.h>
+#include <vulkan/vulkan_core.h>
 
 static char *sysroot;
 
@@ -174,12 +176,30 @@ static void test_icd_none(void)
 {
     g_auto(GStrv) list = icd_list(sysroot, NULL);
     struct gpu *gpu = gpu_lookup("0000:01:00.0", sysroot, NULL);
+    struct icd_report report;
     g_autoptr(GError) error = NULL;
 
-    g_assert_null(icd_choose(gpu, (const char *const *)list, &error));
+    g_assert_null(icd_choose(gpu, (const char *const *)list, &report, &error));
     g_assert_error(error, ENGINE_ERROR, EXIT_CODE_GPU);
     g_assert_nonnull(strstr(error->message, "0000:01:00.0"));
     gpu_free(gpu);
+}
+
+static void test_describe(void)
+{
+    const struct icd_report report = {.devices = 1,
+                                      .dma_buf = true,
+                                      .api_version = VK_MAKE_API_VERSION(0, 1, 4, 305),
+                                      .compute_queues = 5,
+                                      .fp16 = true,
+                                      .timeline = true,
+                                      .name = "A [GPU] = 7"};
+    g_autofree char *text = describe_report("/usr/share/vulkan/icd.d/radeon_icd.json", &report);
+
+    g_assert_cmpstr(text, ==,
+                    "[vulkan]\ndevice=A [GPU] = 7\ndriver=radeon_icd.json\napi=1.4.305\n"
+                    "exports-memory=true\ncompute-queues=5\ngraphics-queues=0\n"
+                    "features=fp16;timeline-semaphores;\n");
 }
 
 static void test_capset_names(void)
@@ -205,18 +225,18 @@ static void test_renderer_leaves_out(void)
     fake_virgl_init();
     engine_init(&engine, NULL);
     fake_virgl.refuse_flags = VIRGL_RENDERER_DRM;
-    g_assert_true(renderer_start(&engine, CAPSET_VENUS | CAPSET_DRM, NULL, &error));
+    g_assert_true(engine_start_renderer(&engine, CAPSET_VENUS | CAPSET_DRM, NULL, &error));
     g_assert_no_error(error);
     g_assert_cmpuint(engine.num_capsets, ==, 1);
     g_assert_false(engine.virgl);
     renderer_stop();
 
-    g_assert_false(renderer_start(&engine, CAPSET_DRM, NULL, &error));
+    g_assert_false(engine_start_renderer(&engine, CAPSET_DRM, NULL, &error));
     g_assert_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER);
     g_clear_error(&error);
 
     fake_virgl.venus_capset_size = 0;
-    g_assert_false(renderer_start(&engine, CAPSET_VENUS, NULL, &error));
+    g_assert_false(engine_start_renderer(&engine, CAPSET_VENUS, NULL, &error));
     g_assert_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER);
     engine_clear(&engine);
     fake_virgl_clear();
@@ -333,6 +353,7 @@ int main(int argc, char **argv)
     g_test_add_func("/icd/matches", test_matches);
     g_test_add_func("/icd/list", test_icd_list);
     g_test_add_func("/icd/none", test_icd_none);
+    g_test_add_func("/gpu/describe", test_describe);
     g_test_add_func("/capset/names", test_capset_names);
     g_test_add_func("/renderer/leaves-out", test_renderer_leaves_out);
     g_test_add_func("/options/parse", test_options);

@@ -195,6 +195,21 @@ static void test_reset(void)
     g_assert_cmpuint(regs_rd(&r, R_NUM_CAPSETS, 4), ==, 3);
 }
 
+static void test_display_changed(void)
+{
+    setup();
+    g_assert_false(vgpu_regs_display_changed(&r)); /* nobody listens yet, but it is not forgotten */
+    g_assert_cmphex(regs_rd(&r, R_EVENTS_READ, 4), ==, 1);
+    regs_wr(&r, R_EVENTS_CLEAR, 1, 4);
+    g_assert_cmphex(regs_rd(&r, R_EVENTS_READ, 4), ==, 0);
+    regs_negotiate(&r, REQUIRED);
+    regs_wr(&r, R_STATUS, S_ACK | S_DRIVER | S_FEATURES_OK | S_DRIVER_OK, 1);
+    g_assert_true(vgpu_regs_display_changed(&r));
+    g_assert_true(vgpu_regs_display_changed(&r));
+    vgpu_regs_reset(&r);
+    g_assert_cmphex(regs_rd(&r, R_EVENTS_READ, 4), ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -207,6 +222,7 @@ int main(int argc, char **argv)
     g_test_add_func("/regs/status/all-at-once", test_all_at_once);
     g_test_add_func("/regs/status/failed", test_failed);
     g_test_add_func("/regs/status/needs-reset", test_needs_reset);
+    g_test_add_func("/regs/status/display-changed", test_display_changed);
     g_test_add_func("/regs/status/reset-effect", test_reset_effect);
     g_test_add_func("/regs/status/reset", test_reset);
     return g_test_run();

@@ -93,7 +93,8 @@ static void test_type_numbers(void)
     assert_field(-EINVAL, cap, 101);
     assert_field(-EINVAL, priority, 16);
     assert_field(-EINVAL, vram_bytes, 0);
-    assert_field(-EINVAL, scanouts, 1);
+    assert_field(0, scanouts, 1);
+    assert_field(-EINVAL, scanouts, 2);
     assert_field(0, window_bytes, 64ull << 30);
     assert_field(-EINVAL, window_bytes, 128ull << 30);
     assert_field(-EINVAL, window_bytes, MIB / 2);
@@ -149,6 +150,66 @@ static void test_gpu(void)
     g_assert_cmpint(gpu("soft:a", 1, 0), ==, -EINVAL);
 }
 
+static void test_drain(void)
+{
+    struct vgpu_control_drain arg = {.argsz = sizeof(arg), .gpu = "0000:01:00.0"};
+
+    g_assert_cmpint(vgpu_check_drain(&arg), ==, 0);
+    arg.flags = VGPU_DRAIN_ON;
+    g_assert_cmpint(vgpu_check_drain(&arg), ==, 0);
+    arg.flags = VGPU_DRAIN_ON << 1;
+    g_assert_cmpint(vgpu_check_drain(&arg), ==, -EINVAL);
+    arg.flags = 0;
+    arg.argsz--;
+    g_assert_cmpint(vgpu_check_drain(&arg), ==, -EINVAL);
+    arg.argsz += 2;
+    g_assert_cmpint(vgpu_check_drain(&arg), ==, 0);
+    memset(arg.gpu, 'a', sizeof(arg.gpu));
+    g_assert_cmpint(vgpu_check_drain(&arg), ==, -EINVAL);
+}
+
+#define XRGB 0x34325258
+
+static void assert_scanout(int expected, u32 width, u32 height, u32 stride, u32 format)
+{
+    struct vgpu_scanout scanout = {
+        .argsz = sizeof(scanout),
+        .width = width,
+        .height = height,
+        .stride = stride,
+        .drm_format = format,
+    };
+
+    g_assert_cmpint(vgpu_check_scanout(&scanout), ==, expected);
+    scanout.flags = 1;
+    g_assert_cmpint(vgpu_check_scanout(&scanout), ==, -EINVAL);
+    scanout.flags = 0;
+    scanout.reserved[3] = 1;
+    g_assert_cmpint(vgpu_check_scanout(&scanout), ==, -EINVAL);
+    scanout.reserved[3] = 0;
+    scanout.argsz--;
+    g_assert_cmpint(vgpu_check_scanout(&scanout), ==, -EINVAL);
+}
+
+static void test_scanout(void)
+{
+    assert_scanout(0, 640, 480, 2560, XRGB);
+    assert_scanout(0, 1, 1, 4, XRGB);
+    assert_scanout(0, 3840, 2160, 15360, XRGB);
+    assert_scanout(0, 0, 0, 0, 0);
+    assert_scanout(-EINVAL, 0, 1, 0, 0);
+    assert_scanout(-EINVAL, 0, 0, 4, 0);
+    assert_scanout(-EINVAL, 0, 0, 0, XRGB);
+    assert_scanout(-EINVAL, 640, 0, 2560, XRGB);
+    assert_scanout(-EINVAL, 3841, 1, 15364, XRGB);
+    assert_scanout(-EINVAL, 1, 2161, 4, XRGB);
+    assert_scanout(-EINVAL, 640, 480, 2564, XRGB);
+    assert_scanout(-EINVAL, 640, 480, 2556, XRGB);
+    assert_scanout(-EINVAL, 640, 480, 2560, 0x34324258);
+    assert_scanout(-EINVAL, 0x40000001, 1, 4, XRGB);
+    assert_scanout(-EINVAL, 1, UINT32_MAX, 4, XRGB);
+}
+
 static void test_text(void)
 {
     g_assert_true(vgpu_text_ok("", 1));
@@ -167,6 +228,8 @@ int main(int argc, char **argv)
     g_test_add_func("/uapi/type-numbers", test_type_numbers);
     g_test_add_func("/uapi/type-names", test_type_names);
     g_test_add_func("/uapi/gpu", test_gpu);
+    g_test_add_func("/uapi/drain", test_drain);
+    g_test_add_func("/uapi/scanout", test_scanout);
     g_test_add_func("/uapi/text", test_text);
     return g_test_run();
 }

@@ -39,7 +39,7 @@ static Tree *usual_tree(void)
     tree_write(tree, "/etc/vgpu/types.d/10.conf",
                "[type half]\ndescription=Half\nvram=1/2\nweight=7\ncap=50\npriority=3\n"
                "max-instances=2\nwindow=1M\n"
-               "[type small]\nvram=16M\n"
+               "[type small]\nvram=16M\ndisplay=1\n"
                "[type large]\nvram=64G\n"
                "[type intel]\nvram=16M\ngpu=8086:*\n");
     return tree;
@@ -65,6 +65,7 @@ static void test_add(void)
     g_assert_cmpuint(half->priority, ==, 3);
     g_assert_cmpuint(half->max_instances, ==, 2);
     g_assert_cmpuint(half->scanouts, ==, 0);
+    g_assert_cmpuint(fake_driver.types[1].scanouts, ==, 1);
     g_assert_cmpstr(fake_driver.types[1].name, ==, "small");
     assert_contains(tree->log, "2 types on 256 MiB of memory (from the size of its BAR 2");
     assert_contains(tree->log, "type large is left out: its 64 GiB don't fit");
@@ -93,6 +94,18 @@ static void test_vram_sources(void)
     g_assert_cmpint(tree_run(tree, "add", GPU), ==, 0);
     g_assert_cmpuint(fake_driver.gpu.vram_bytes, ==, 96 * MIB);
     assert_contains(tree->log, "from vram= in gpus.conf");
+}
+
+/* Parts are of what there is; how many fit, of what may be promised. */
+static void test_overcommit(void)
+{
+    g_autoptr(Tree) tree = usual_tree();
+
+    tree_write(tree, GPUS_CONF, "[gpu " GPU "]\nmode=shared\novercommit=1.5\n");
+    g_assert_cmpint(tree_run(tree, "add", GPU), ==, 0);
+    g_assert_cmpuint(fake_driver.gpu.vram_bytes, ==, 384 * MIB);
+    g_assert_cmpuint(fake_driver.types[0].vram_bytes, ==, 128 * MIB);
+    assert_contains(tree->log, "of which may be promised: 384 MiB");
 }
 
 static void test_vram_unknown(void)
@@ -262,12 +275,15 @@ static void test_left_over(void)
 {
     g_autoptr(Tree) tree = usual_tree();
 
+    fake_driver.fail = EAGAIN;
+    g_assert_cmpint(tree_run(tree, "add", GPU), ==, REGISTRAR_ERROR_REFUSED);
+    assert_contains(tree->log, "has vGPUs from before; its driver was unbound");
+
     tree_link(tree, "/sys/bus/mdev/devices/" UUID_B,
               "../../../devices/pci0000:00/0000:00:10.1/" GPU "/" UUID_B);
     tree_link(tree, "/sys/bus/mdev/devices/" UUID_A, "../../../devices/vgpu-removed/" UUID_A);
     tree_link(tree, "/sys/bus/mdev/devices/other",
               "../../../devices/pci0000:00/0000:00:10.2/0000:09:00.0/other");
-    fake_driver.fail = EBUSY;
     g_assert_cmpint(tree_run(tree, "add", GPU), ==, REGISTRAR_ERROR_REFUSED);
     assert_contains(tree->log, "has vGPUs from before: " UUID_A " " UUID_B ";");
 }
@@ -307,6 +323,30 @@ static void test_remove(void)
     g_assert_cmpint(tree_run(tree, "remove", NULL), ==, REGISTRAR_ERROR_REFUSED);
 }
 
+static void test_drain(void)
+{
+    g_autoptr(Tree) tree = usual_tree();
+
+    g_assert_cmpint(tree_run(tree, "drain", GPU), ==, 0);
+    g_assert_cmpuint(fake_driver.request, ==, VGPU_CONTROL_DRAIN_GPU);
+    g_assert_cmpstr(fake_driver.drained.gpu, ==, GPU);
+    g_assert_cmpuint(fake_driver.drained.flags, ==, VGPU_DRAIN_ON);
+    assert_contains(tree->log, "GPU " GPU ": drained: no new vGPU is made");
+
+    tree_mdev_type(tree, GPU, "amdgpu-half", "");
+    g_assert_cmpint(tree_run(tree, "resume", NULL), ==, 0);
+    g_assert_cmpuint(fake_driver.calls, ==, 2);
+    g_assert_cmpstr(fake_driver.drained.gpu, ==, GPU);
+    g_assert_cmpuint(fake_driver.drained.flags, ==, 0);
+
+    fake_driver.fail = ENODEV;
+    g_assert_cmpint(tree_run(tree, "drain", GPU), ==, REGISTRAR_ERROR_ABSENT);
+    assert_contains(tree->log, "not registered");
+    fake_driver.fail = ENOTTY;
+    g_assert_cmpint(tree_run(tree, "drain", GPU), ==, REGISTRAR_ERROR_REFUSED);
+    assert_contains(tree->log, "too old to drain");
+}
+
 static void test_check(void)
 {
     g_autoptr(Tree) tree = usual_tree();
@@ -340,6 +380,7 @@ void add_command_tests(void)
 {
     g_test_add_func("/add/usual", test_add);
     g_test_add_func("/add/vram-sources", test_vram_sources);
+    g_test_add_func("/add/overcommit", test_overcommit);
     g_test_add_func("/add/vram-unknown", test_vram_unknown);
     g_test_add_func("/add/soft", test_soft);
     g_test_add_func("/add/broken", test_broken);
@@ -354,6 +395,7 @@ void add_command_tests(void)
     g_test_add_func("/driver/left-over", test_left_over);
     g_test_add_func("/update", test_update);
     g_test_add_func("/remove", test_remove);
+    g_test_add_func("/drain", test_drain);
     g_test_add_func("/check", test_check);
     g_test_add_func("/list", test_list);
 }

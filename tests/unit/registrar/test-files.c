@@ -49,6 +49,20 @@ static void test_parts(void)
         g_assert_false(amount_parse(bad[i], &amount));
 }
 
+static void test_cpu(void)
+{
+    static const char *const bad[] = { "", "%", "0%", "200", "2.5%", "-1%", "100%%", "100 %",
+                                       "100001%", "99999999999999999999%" };
+    guint percent;
+
+    g_assert_true(cpu_parse("1%", &percent));
+    g_assert_cmpuint(percent, ==, 1);
+    g_assert_true(cpu_parse("100000%", &percent));
+    g_assert_cmpuint(percent, ==, 100000);
+    for (guint i = 0; i < G_N_ELEMENTS(bad); i++)
+        g_assert_false(cpu_parse(bad[i], &percent));
+}
+
 static void test_size_format(void)
 {
     static const struct {
@@ -82,6 +96,11 @@ static void test_type_defaults(void)
     g_assert_cmpuint(type->cap, ==, 100);
     g_assert_cmpuint(type->priority, ==, 0);
     g_assert_cmpuint(type->max_instances, ==, 0);
+    g_assert_cmpstr(type->class, ==, "guaranteed");
+    g_assert_cmpuint(type->compute, ==, 0);
+    g_assert_cmpuint(amount_resolve(&type->oversubscribe, 1024 * MIB), ==, 0);
+    g_assert_cmpuint(type->cpu, ==, 0);
+    g_assert_cmpuint(type->memory, ==, 0);
     g_assert_true(type_matches(type, "0000:01:00.0", "1002:73bf"));
 }
 
@@ -94,7 +113,9 @@ static void test_type_values(void)
 
     tree_write(tree, "/etc/vgpu/types.d/10-a.conf",
                "# comment\n[type full-2.x]\ndescription = Two; three \nvram=2G\nwindow=64G\n"
-               "weight=10000\ncap=1\npriority=15\nmax-instances=7\ngpu=1002:*, soft:x\n");
+               "weight=10000\ncap=1\npriority=15\ndisplay=1\nmax-instances=7\ngpu=1002:*, soft:x\n"
+               "class=best-effort\ncompute=30\noversubscribe=1/4\ncpu=250%\nmemory=4G\n"
+               "[type free]\nvram=1G\nmemory=infinity\n");
     types = types_load(tree->root, &error);
     g_assert_no_error(error);
     type = g_ptr_array_index(types, 0);
@@ -104,7 +125,15 @@ static void test_type_values(void)
     g_assert_cmpuint(type->weight, ==, 10000);
     g_assert_cmpuint(type->cap, ==, 1);
     g_assert_cmpuint(type->priority, ==, 15);
+    g_assert_cmpuint(type->display, ==, 1);
     g_assert_cmpuint(type->max_instances, ==, 7);
+    g_assert_cmpstr(type->class, ==, "best-effort");
+    g_assert_cmpuint(type->compute, ==, 30);
+    g_assert_cmpuint(amount_resolve(&type->oversubscribe, 1024 * MIB), ==, 256 * MIB);
+    g_assert_cmpuint(type->cpu, ==, 250);
+    g_assert_cmpuint(type->memory, ==, 4096 * MIB);
+    g_assert_cmpuint(((const GpuType *)g_ptr_array_index(types, 1))->memory, ==,
+                     TYPE_MEMORY_INFINITY);
     g_assert_true(type_matches(type, "0000:01:00.0", "1002:73bf"));
     g_assert_true(type_matches(type, "soft:x", NULL));
     g_assert_false(type_matches(type, "soft:y", NULL));
@@ -150,6 +179,14 @@ static void test_type_mistakes(void)
         { "[type a]\nvram=1G\npriority=16\n", "from 0 to 15" },
         { "[type a]\nvram=1G\nmax-instances=-1\n", "max-instances=-1 is not allowed" },
         { "[type a]\nvram=1G\ngpu= ; \n", "gpu=" },
+        { "[type a]\nvram=1G\nclass=best\n", "class=best is not allowed: it must be guaranteed" },
+        { "[type a]\nvram=1G\ncompute=0\n", "compute=0 is not allowed: it must be a whole number "
+                                             "from 1 to 100" },
+        { "[type a]\nvram=1G\noversubscribe=all\n", "oversubscribe=all is not allowed: it must be a "
+                                                     "size of 1M or more" },
+        { "[type a]\nvram=1G\ncpu=2\n", "cpu=2 is not allowed: it must be per cent of one" },
+        { "[type a]\nvram=1G\nmemory=\n", "memory= is not allowed" },
+        { "[type a]\nvram=1G\nmemory=50%\n", "M, G, T are powers of 1024), or infinity" },
         { "[type a]\nvram=1G\ndescription=gr\303\274n\n", "printable ASCII" },
         { "[type a]\nvram=1G\ndescription=\\\\x\\q\n", "description" },
         { "[type a]\nvram=1G\nvrma=1G\n", "unknown key \"vrma\"; allowed are: description, vram" },
@@ -214,13 +251,69 @@ static void test_gpus(void)
     g_assert_no_error(error);
     g_assert_cmpuint(gpus->len, ==, 3);
     entry = g_ptr_array_index(gpus, 0);
-    g_assert_true(entry->shared);
+    g_assert_cmpint(entry->mode, ==, GPU_MODE_SHARED);
+    g_assert_cmpfloat(entry->overcommit, ==, 1);
+    g_assert_cmpuint(entry->partitions, ==, 0);
+    g_assert_cmpuint(entry->water_mark.bytes, ==, 0);
+    g_assert_null(entry->pressure_command);
     g_assert_cmpuint(entry->vram_bytes, ==, 0);
     entry = g_ptr_array_index(gpus, 1);
-    g_assert_false(entry->shared);
+    g_assert_cmpint(entry->mode, ==, GPU_MODE_HOST);
     entry = g_ptr_array_index(gpus, 2);
     g_assert_cmpstr(entry->name, ==, "soft:cpu");
     g_assert_cmpuint(entry->vram_bytes, ==, 1024 * MIB);
+}
+
+static void test_gpu_values(void)
+{
+    g_autoptr(Tree) tree = tree_new();
+    g_autoptr(GPtrArray) gpus = NULL;
+    g_autoptr(GError) error = NULL;
+    const GpuEntry *entry;
+
+    tree_write(tree, GPUS_CONF,
+               "[gpu 0000:01:00.0]\nmode=partitioned\npartitions=4\novercommit=1.5\n"
+               "water-mark=1/8\npressure-command=/usr/bin/logger short\n");
+    gpus = gpus_load(tree->root, &error);
+    g_assert_no_error(error);
+    entry = g_ptr_array_index(gpus, 0);
+    g_assert_cmpint(entry->mode, ==, GPU_MODE_PARTITIONED);
+    g_assert_cmpuint(entry->partitions, ==, 4);
+    g_assert_cmpfloat(entry->overcommit, ==, 1.5);
+    g_assert_cmpuint(entry->water_mark.denominator, ==, 8);
+    g_assert_cmpstr(entry->pressure_command, ==, "/usr/bin/logger short");
+}
+
+/* What vgpud was told goes before the file of the operator, for that GPU, and only in its mode. */
+static void test_gpu_state(void)
+{
+    g_autoptr(Tree) tree = tree_new();
+    g_autoptr(GPtrArray) gpus = NULL;
+    g_autoptr(GError) error = NULL;
+    const GpuEntry *entry;
+
+    tree_write(tree, GPUS_CONF,
+               "[gpu 0000:01:00.0]\nmode=shared\nvram=2G\n[gpu 0000:02:00.0]\nmode=shared\n");
+    tree_write(tree, GPUS_STATE,
+               "[gpu 0000:01:00.0]\nmode=passthrough\n[gpu 0000:03:00.0]\nmode=partitioned\n"
+               "partitions=2\n[gpu soft:gone]\nmode=shared\n");
+    gpus = gpus_load(tree->root, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(gpus->len, ==, 3);
+    entry = gpus_find(gpus, "0000:01:00.0");
+    g_assert_cmpint(entry->mode, ==, GPU_MODE_PASSTHROUGH);
+    g_assert_cmpuint(entry->vram_bytes, ==, 2048 * MIB);
+    entry = gpus_find(gpus, "0000:02:00.0");
+    g_assert_cmpint(entry->mode, ==, GPU_MODE_SHARED);
+    entry = gpus_find(gpus, "0000:03:00.0");
+    g_assert_cmpint(entry->mode, ==, GPU_MODE_PARTITIONED);
+    g_assert_cmpuint(entry->partitions, ==, 2);
+    g_clear_pointer(&gpus, g_ptr_array_unref);
+
+    tree_write(tree, GPUS_STATE, "[gpu 0000:01:00.0]\nmode=shared\nvram=1G\n");
+    g_assert_null(gpus_load(tree->root, &error));
+    g_assert_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG);
+    assert_contains(error->message, GPUS_STATE);
 }
 
 static void test_gpu_mistakes(void)
@@ -233,8 +326,14 @@ static void test_gpu_mistakes(void)
         { "[gpu 0000:0A:00.0]\nmode=shared\n", "in lower case" },
         { "[gpu soft:]\nmode=shared\nvram=1G\n", "can't be the name of a GPU" },
         { "[gpu soft:a/b]\nmode=shared\nvram=1G\n", "can't be the name of a GPU" },
-        { "[gpu 0000:01:00.0]\n", "it must be shared (cut into vGPUs) or host" },
-        { "[gpu 0000:01:00.0]\nmode=passthrough\n", "mode=passthrough is not allowed" },
+        { "[gpu 0000:01:00.0]\n", "it must be host (left alone), shared (cut" },
+        { "[gpu 0000:01:00.0]\nmode=pass\n", "mode=pass is not allowed" },
+        { "[gpu soft:a]\nmode=passthrough\nvram=1G\n", "a GPU without hardware can't be passed" },
+        { "[gpu 0000:01:00.0]\nmode=shared\novercommit=0.5\n", "a number from 1 to 16" },
+        { "[gpu 0000:01:00.0]\nmode=shared\novercommit=inf\n", "overcommit=inf is not allowed" },
+        { "[gpu 0000:01:00.0]\nmode=shared\npartitions=0\n", "a whole number from 1 to 256" },
+        { "[gpu 0000:01:00.0]\nmode=shared\nwater-mark=2/1\n", "water-mark=2/1 is not allowed" },
+        { "[gpu 0000:01:00.0]\nmode=shared\npressure-command=kill\n", "with a full path" },
         { "[gpu 0000:01:00.0]\nmode=shared\nvram=1/2\n", "vram=1/2 is not allowed" },
         { "[gpu soft:a]\nmode=shared\n", "vram= is missing" },
         { "[gpu 0000:01:00.0]\nmode=shared\nweight=1\n", "allowed are: mode, vram" },
@@ -260,6 +359,7 @@ void add_file_tests(void)
 {
     g_test_add_func("/units/sizes", test_sizes);
     g_test_add_func("/units/parts", test_parts);
+    g_test_add_func("/units/cpu", test_cpu);
     g_test_add_func("/units/format", test_size_format);
     g_test_add_func("/types/defaults", test_type_defaults);
     g_test_add_func("/types/values", test_type_values);
@@ -267,5 +367,7 @@ void add_file_tests(void)
     g_test_add_func("/types/mistakes", test_type_mistakes);
     g_test_add_func("/types/twice", test_type_twice);
     g_test_add_func("/gpus/values", test_gpus);
+    g_test_add_func("/gpus/all-values", test_gpu_values);
+    g_test_add_func("/gpus/state", test_gpu_state);
     g_test_add_func("/gpus/mistakes", test_gpu_mistakes);
 }

@@ -22,6 +22,9 @@ int control_call(int fd, unsigned long request, void *argument)
 
         g_assert_cmpuint(remove->argsz, ==, sizeof(*remove));
         g_strlcpy(fake_driver.removed, remove->gpu, sizeof(fake_driver.removed));
+    } else if (request == VGPU_CONTROL_DRAIN_GPU) {
+        fake_driver.drained = *(const struct vgpu_control_drain *)argument;
+        g_assert_cmpuint(fake_driver.drained.argsz, ==, sizeof(fake_driver.drained));
     } else {
         fake_driver.gpu = *(const struct vgpu_control_gpu *)argument;
         g_assert_cmpuint(fake_driver.gpu.argsz, ==, sizeof(fake_driver.gpu));

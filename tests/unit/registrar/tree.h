@@ -42,7 +42,7 @@ int tree_run(Tree *tree, const char *command, const char *gpu);
  * FakeDriver - what control_call() got and what it answers
  * @fail: errno for every call; 0: succeed
  * @calls: calls so far
- * @request, @gpu, @types: of the last call
+ * @request, @gpu, @types, @drained: of the last call
  */
 typedef struct {
     int fail;
@@ -51,6 +51,7 @@ typedef struct {
     struct vgpu_control_gpu gpu;
     struct vgpu_type_desc types[VGPU_MAX_TYPES];
     char removed[VGPU_GPU_NAME_LEN];
+    struct vgpu_control_drain drained;
 } FakeDriver;
 
 extern FakeDriver fake_driver;

@@ -34,6 +34,7 @@ SH
 sub create {
     my ($from, $to, $engines) = @_;
     my $text = VGPU::Lab::host(<<"SH", timeout => 900);
+timeout 60 sh -c 'until [ -e /sys/class/mdev_bus/$gpu/mdev_supported_types/$many/create ]; do sleep 0.1; done' || exit 1
 for n in \$(seq $from $to); do
     uuid=\$(printf 'bec0ffee-0000-4000-8000-%012d' \$n)
     begin=\$(date +%s%N)

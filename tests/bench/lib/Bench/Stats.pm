@@ -38,4 +38,16 @@ sub summary {
     return { median => median(@sorted), low => $sorted[$k - 1], high => $sorted[-$k], n => $n };
 }
 
+# Batches of work in a stretch of time, by when each ended; of those at its borders their parts.
+sub done_between {
+    my ($ends, $from, $to) = @_;
+    my ($done, $last) = (0, 0);
+    for my $end (@$ends) {
+        my ($a, $b) = ($last > $from ? $last : $from, $end < $to ? $end : $to);
+        $done += ($b - $a) / ($end - $last) if $b > $a && $end > $last;
+        $last = $end;
+    }
+    return $done;
+}
+
 1;

@@ -50,7 +50,7 @@ sub device_name {
 # The last OK line of a program; dies where there is none.
 sub verdict {
     my ($text) = @_;
-    my @ok = grep { /^OK \w+-compute: \d+ rounds/ } split /\n/, $text;
+    my @ok = grep { /^OK [\w-]+-compute: \d+ rounds/ } split /\n/, $text;
     return $ok[-1] // die "no verified result:\n$text";
 }
 

@@ -19,6 +19,9 @@ kib() { echo "$1 $(sed -n "s/^$2:[[:space:]]*\\([0-9]*\\) kB/\\1/p" "$3")"; }
 libvirtd=$(systemctl show -P MainPID libvirtd.service)
 udevd=$(systemctl show -P MainPID systemd-udevd.service)
 qemu=$(cat /run/libvirt/qemu/$vm.pid)
+# Its idle workers, each with three files of it, end some seconds after their last event.
+udevadm settle
+timeout 30 sh -c "while pgrep -P $udevd >/dev/null; do sleep 0.3; done"
 sync
 echo 3 >/proc/sys/vm/drop_caches
 ls /sys/bus/mdev/devices | count mdevs

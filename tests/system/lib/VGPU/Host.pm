@@ -38,6 +38,17 @@ sub wait_libvirt {
     return;
 }
 
+# While $code runs there is no vgpud, and nothing starts it. Returns what $code does.
+sub without_vgpud {
+    my ($code) = @_;
+    VGPU::Lab::host('systemctl mask --runtime --now vgpud', timeout => 120);
+    my $seen = eval { $code->() };
+    my $error = $@;
+    VGPU::Lab::host('systemctl unmask --runtime vgpud && systemctl start vgpud', timeout => 120);
+    die $error if $error;
+    return $seen;
+}
+
 # Waits until the driver says that a vGPU is in the state that $pattern matches.
 sub wait_state {
     my ($vgpu, $pattern, $limit) = @_;

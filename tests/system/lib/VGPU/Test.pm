@@ -46,11 +46,22 @@ sub point {
     my $passed = ok(!$error, sprintf '%s (%.0f s)', $what, time - $begin);
     if ($error) {
         VGPU::Command::note("FAILED: $error");
-        diag($error, "log: build/system/logs/$name.log");
+        diag($error, "log: build/system/logs/$name.log", journal(time - $begin));
     } else {
         note($seen) if $seen =~ /\S/;
     }
     return $passed;
+}
+
+# What L1's units and its kernel said in the last seconds, for a failure that is not seen again.
+sub journal {
+    my ($seconds) = @_;
+    my $since = sprintf '-%ds', $seconds + 2;
+    my $text = eval {
+        VGPU::Lab::host("journalctl -q --no-pager -o short-precise --since $since"
+                . q{ | grep -E 'vgpu|virgl|kernel:|libvirtd|qemu' | tail -n 30}, fail => 1, timeout => 30);
+    };
+    return defined $text ? "L1's journal since then:\n$text" : "L1's journal can't be read: $@";
 }
 
 # The state that every test begins with, restored where another has left something else: both VMs

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+# What is measured of vgpud: GPUs without hardware, vGPUs without engines (which are not the agent's), and the agent's
+# own time, by its cgroup.
+package Bench::Agent;
+
+use strict;
+use warnings;
+
+use Bench::Stats;
+use VGPU::Lab;
+
+my $cgroup = '/sys/fs/cgroup/system.slice/vgpud.service';
+
+# GPUs of 64 GiB by gpus.conf, each cut into 64.
+sub make_gpus {
+    my ($count) = @_;
+    VGPU::Lab::host(<<"SH", timeout => 300);
+set -e
+mkdir -p /etc/vgpu/types.d /etc/udev/rules.d
+ln -sf /dev/null /etc/udev/rules.d/60-vgpu.rules
+udevadm control --reload
+printf '[type tiny]\\nvram=1/64\\ncompute=1\\n' >/etc/vgpu/types.d/90-bench.conf
+for n in \$(seq -w $count); do printf '[gpu soft:g%s]\\nmode=shared\\nvram=64G\\n' \$n; done >/etc/vgpu/gpus.conf
+modprobe mdev_vgpu
+systemctl enable --now vgpu-registrar vgpud
+vgpuctl reload
+vgpuctl gpu list | grep -c shared
+SH
+    return;
+}
+
+# CPU time in ms: of all in vgpud's cgroup, and of vgpud itself.
+sub cpu {
+    my $text = VGPU::Lab::host("sed -n 's/usage_usec //p' $cgroup/cpu.stat; cat /proc/\$(systemctl show -P MainPID vgpud)/schedstat");
+    my ($all, $ns) = split /\s+/, $text;
+    return { all => $all / 1000, vgpud => $ns / 1e6 };
+}
+
+# Makes so many vGPUs one by one: the CPU time of each.
+sub create {
+    my ($count) = @_;
+    my @took;
+    for (1 .. $count) {
+        my $before = cpu();
+        VGPU::Lab::host('vgpuctl vgpu create tiny', timeout => 120);
+        my $after = cpu();
+        push @took, { map { $_ => $after->{$_} - $before->{$_} } keys %$after };
+    }
+    return @took;
+}
+
+sub create_many {
+    my ($count) = @_;
+    while ($count > 0) {
+        my $now = $count < 62 ? $count : 62;
+        VGPU::Lab::host("vgpuctl vgpu create tiny -n $now", timeout => 900);
+        $count -= $now;
+    }
+    return;
+}
+
+sub growth {
+    my ($of, $first, $last) = @_;
+    my ($early, $late) = map { Bench::Stats::summary(map { $_->{$of} } @$_)->{median} } $first, $last;
+    return $late / $early;
+}
+
+# A list and a scrape: seconds, and CPU time in ms.
+sub questions {
+    my $before = cpu();
+    my $list = VGPU::Lab::host('t0=$(date +%s%N); vgpuctl vgpu list | wc -l >&2; echo $(( $(date +%s%N) - t0 ))', timeout => 120);
+    my $between = cpu();
+    my $scrape = VGPU::Lab::host(q{python3 -c 'import time, urllib.request; t = time.monotonic();}
+        . q{ urllib.request.urlopen("http://127.0.0.1:9835/metrics").read(); print(time.monotonic() - t)'}, timeout => 120);
+    my $after = cpu();
+    my ($ns) = $list =~ /^(\d{6,})$/m;
+    my ($seconds) = $scrape =~ /([\d.e-]+)/;
+    return (list => $ns / 1e9, scrape => $seconds,
+        'list-cpu' => $between->{vgpud} - $before->{vgpud}, 'scrape-cpu' => $after->{vgpud} - $between->{vgpud});
+}
+
+# From start to the name on the bus, which comes when everything is there.
+sub reconcile {
+    my $text = VGPU::Lab::host('systemctl stop vgpud; t0=$(date +%s%N); systemctl start vgpud; echo $(( $(date +%s%N) - t0 ))', timeout => 120);
+    my ($ns) = $text =~ /^(\d{6,})$/m;
+    return $ns / 1e9;
+}
+
+sub idle {
+    my ($seconds) = @_;
+    my $text = VGPU::Lab::host(<<"SH", timeout => $seconds + 120);
+sleep 70
+pid=\$(systemctl show -P MainPID vgpud)
+now() { awk '{print \$1}' /proc/\$pid/schedstat; awk '/ctxt_switches/ {n += \$2} END {print n}' /proc/\$pid/task/*/status; }
+now; sleep $seconds; now
+awk '/^VmRSS/ {print \$2}' /proc/\$pid/status
+SH
+    my ($ns0, $switches0, $ns1, $switches1, $rss) = split /\s+/, $text;
+    return ('idle-cpu' => ($ns1 - $ns0) / 1e6 / $seconds, 'idle-wakeups' => ($switches1 - $switches0) / $seconds, rss => $rss / 1024);
+}
+
+1;

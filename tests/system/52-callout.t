@@ -1,0 +1,154 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# mdevctl and libvirt's node devices with our callout: what vgpud's ledger and quotas refuse they say, what a vGPU has they
+# show, and one that a VM uses is changed while it computes. Without vgpud all goes on.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use JSON::PP;
+use VGPU::Host;
+use VGPU::Test;
+
+my ($red, $blue) = baseline();
+my $free = VGPU::Host::ledger();
+my $gpu = VGPU::Lab::gpu();
+my ($driver) = $red->{vgpu}{type} =~ /^(.*)-vgpu-half$/;
+my $uuid = 'ca110000-0000-4000-8000-000000000001';
+my $sixteenth = "$driver-vgpu-sixteenth";
+
+sub host { return VGPU::Lab::host(@_) }
+sub attribute { my ($id, $name) = @_; my $text = host("cat /sys/bus/mdev/devices/$id/vgpu/$name"); chomp $text; return $text }
+sub shown { my ($id) = @_; return decode_json(host("mdevctl list -u $id --dumpjson")) }
+
+# Runs it and wants that exit status; returns what it said.
+sub says {
+    my ($command, $status, $words) = @_;
+    my $text = host("$command 2>&1", fail => 1);
+    die "status $VGPU::Command::status, not $status:\n$text" if $VGPU::Command::status != $status;
+    die "it says:\n$text" if $words && $text !~ $words;
+    return $text;
+}
+
+# Changes a running vGPU by what mdevctl shows of it, with these attributes in place of those that it has.
+sub modify_live {
+    my ($id, $options, $status, $words, %new) = @_;
+    my $json = shown($id);
+    for my $attribute (@{ $json->{attrs} }) {
+        my ($name) = keys %$attribute;
+        $attribute->{$name} = "$new{$name}" if exists $new{$name};
+    }
+    my $text = encode_json($json);
+    return says("echo '$text' >/run/vgpu-live.json; mdevctl modify --live $options -u $id --jsonfile /run/vgpu-live.json", $status, $words);
+}
+
+host('systemctl start vgpud; vgpuctl vgpu list >/dev/null');
+
+point('what a running vGPU has is shown, and makes a definition that can be started', sub {
+    my $seen = host("mdevctl list -u $red->{vgpu}{uuid} --dumpjson");
+    my %has = map { %$_ } @{ decode_json($seen)->{attrs} };
+    for my $name (qw(vram_bytes window_bytes weight cap priority display)) {
+        my $value = attribute($red->{vgpu}{uuid}, $name);
+        die "$name is $value\n$seen" if ($has{"vgpu/$name"} // '') ne $value;
+    }
+    host("mdevctl start -u $uuid -p $gpu -t $sixteenth; echo 77 >/sys/bus/mdev/devices/$uuid/vgpu/weight");
+    my $before = host("mdevctl list -u $uuid --dumpjson");
+    host("mdevctl define -u $uuid && mdevctl stop -u $uuid && mdevctl start -u $uuid");
+    my $after = host("mdevctl list -u $uuid --dumpjson");
+    die "$before\n$after" if $before ne $after || $after !~ /"vgpu\/weight": "77"/;
+    host("mdevctl stop -u $uuid && mdevctl undefine -u $uuid");
+    return $after;
+});
+
+point('what there is no room for is refused with the reason, and nothing is left of it', sub {
+    my $said = says("mdevctl define --auto -u $uuid -p $gpu -t $driver-vgpu-full", 1, qr/no room for vGPU $uuid: of GPU \Q$gpu\E .* are free/);
+    my $list = host('mdevctl list --defined');
+    die $list if $list =~ /$uuid/;
+    return $said . says("mdevctl start -u $uuid -p $gpu -t $driver-vgpu-full", 1, qr/no room/);
+});
+
+point('so is what a tenant may not have', sub {
+    host("vgpuctl tenant set callout --vgpus 1 --vram 16M; mdevctl define -u $uuid -p $gpu -t $sixteenth");
+    host("mdevctl modify -u $uuid --addattr vgpu/vram_bytes --value 8388608");
+    host("timeout 30 sh -c 'until vgpuctl vgpu set $uuid --tenant callout; do sleep 0.3; done'");
+    host("mdevctl start -u $uuid && mdevctl stop -u $uuid");
+    host("mdevctl modify -u $uuid --addattr vgpu/vram_bytes --value 33554432");
+    my $said = says("mdevctl start -u $uuid", 1, qr/tenant callout would have 32 MiB/);
+    host("mdevctl undefine -u $uuid; timeout 30 sh -c 'until vgpuctl tenant remove callout; do sleep 0.3; done'");
+    return $said;
+});
+
+my $job = VGPU::Compute::vulkan($blue, $blue->gpu_of($blue->{vgpu}), '--forever');
+$job->expect(qr/^OK round 1:/m, 120);
+
+point('a vGPU is changed while its guest computes', sub {
+    my $id = $blue->{vgpu}{uuid};
+    my $before = attribute($id, 'weight');
+    modify_live($id, '', 0, undef, 'vgpu/weight' => '123');
+    die 'weight ' . attribute($id, 'weight') . "\n" if attribute($id, 'weight') != 123;
+    my $seen = host("timeout 20 sh -c 'until vgpuctl -o json vgpu show $id | grep \"Weight. : 123\"; do sleep 0.2; done'");
+    my $defined = host("mdevctl list --defined -u $id --dumpjson");
+    die $defined if $defined =~ /123/;
+    modify_live($id, '', 1, qr/together have/, 'vgpu/weight' => '5', 'vgpu/vram_bytes' => 2**40);
+    modify_live($id, '', 1, qr/window_bytes/, 'vgpu/weight' => '5', 'vgpu/window_bytes' => 2**20);
+    die "half of it was taken\n" if attribute($id, 'weight') != 123;
+    modify_live($id, '--defined', 0, undef, 'vgpu/weight' => $before);
+    $defined = host("mdevctl list --defined -u $id --dumpjson");
+    die $defined if $defined !~ /"vgpu\/weight": "$before"/;
+    return $seen . keeps_computing($job);
+});
+
+point('without vgpud, and with one that does not answer, vGPUs come up all the same', sub {
+    host('systemctl stop vgpud');
+    my $seen = says("mdevctl start -u $uuid -p $gpu -t $sixteenth", 0, qr/vgpud can't be reached/);
+    die "vgpud was started\n" if host('systemctl is-active vgpud', fail => 1) =~ /^active/;
+    host("mdevctl stop -u $uuid; systemctl start vgpud; vgpuctl vgpu list >/dev/null; systemctl kill -s STOP vgpud");
+    my $begin = time;
+    $seen .= eval { says("mdevctl start -u $uuid -p $gpu -t $sixteenth", 0, qr/vgpud does not answer/) } // $@;
+    my $took = time - $begin;
+    host("systemctl kill -s CONT vgpud; mdevctl stop -u $uuid");
+    die sprintf "it took %.0f s:\n%s", $took, $seen if $took > 20 || $seen !~ /does not answer/;
+    return $seen;
+});
+
+point('a GPU is registered, as at boot: its vGPUs are there when the registrar is done', sub {
+    my $type = 'vgpu-soft-vgpu-half';
+    host("cp /etc/vgpu/gpus.conf /run/gpus.conf.kept; printf '\\n[gpu soft:callout]\\nmode=shared\\nvram=64M\\n' >>/etc/vgpu/gpus.conf");
+    my $seen = eval {
+        host("systemctl restart vgpu-registrar && mdevctl define --auto -u $uuid -p callout -t $type", timeout => 60);
+        host("vgpu-registrar remove soft:callout && systemctl restart vgpu-registrar && mdevctl list -u $uuid", timeout => 60);
+    };
+    my $error = $@;
+    host("mdevctl stop -u $uuid; mdevctl undefine -u $uuid; vgpu-registrar remove soft:callout; mv /run/gpus.conf.kept /etc/vgpu/gpus.conf; vgpuctl reload", fail => 1);
+    die $error || "it is not there\n" if ($seen // '') !~ /$uuid callout \Q$type\E auto/;
+    return $seen;
+});
+
+point('libvirt defines, starts, updates and shows one with attributes', sub {
+    my $parent = 'pci_' . ($gpu =~ s/[:.]/_/gr);
+    my $xml = sub { my ($weight) = @_; return "<device><parent>$parent</parent><capability type=\"mdev\"><type id=\"$sixteenth\"/>"
+        . "<uuid>$uuid</uuid><attr name=\"vgpu/weight\" value=\"$weight\"/></capability></device>" };
+    my $name = 'mdev_' . ($uuid =~ s/-/_/gr) . '_' . ($gpu =~ s/[:.]/_/gr);
+    my $define = sub { my ($weight) = @_; return "echo '" . $xml->($weight) . "' >/run/vgpu-mdev.xml; virsh nodedev-define /run/vgpu-mdev.xml" };
+    my $seen = says($define->(0), 1, qr/vgpu\/weight must be/);
+    $seen .= says($define->(55), 0, qr/\Q$name\E/);
+    host("virsh nodedev-start $name");
+    die 'weight ' . attribute($uuid, 'weight') . "\n" if attribute($uuid, 'weight') != 55;
+    # Of a device that has just come libvirt shows only what it was defined with.
+    my $shown = host("virsh nodedev-dumpxml --inactive $name");
+    die $shown if $shown !~ /<attr name='vgpu\/weight' value='55'\/>/;
+    host("virsh nodedev-dumpxml --inactive $name | sed s/\\'55\\'/\\'56\\'/ >/run/vgpu-mdev.xml; virsh nodedev-update $name /run/vgpu-mdev.xml --live");
+    die 'weight ' . attribute($uuid, 'weight') . "\n" if attribute($uuid, 'weight') != 56;
+    host("virsh nodedev-destroy $name; virsh nodedev-undefine $name");
+    return $seen . $shown;
+});
+
+point('nothing of it is left, and both have computed all the time', sub {
+    $blue->run('pkill -x vk-compute', fail => 1);
+    $job->wait(60, fail => 1);
+    die $job->output if $job->output =~ /FAIL/;
+    VGPU::Host::must_be_sane($free, $red->{vgpu}, $blue->{vgpu});
+    return computes($red);
+});
+
+done_testing();

@@ -1,0 +1,320 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# Slices of a GPU for containers: a stock Debian with Mesa, the guests' own tree, computes in podman with what CDI says,
+# as root and as a user; it has its slice of the GPU and no other node, and gives all back when it is killed. Two VMs
+# compute beside it.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use JSON::PP;
+use VGPU::Host;
+use VGPU::Test;
+
+my ($red, $blue) = baseline();
+my $free = VGPU::Host::ledger();
+my $gpu = VGPU::Lab::gpu();
+my $governor = "/run/vgpu/governor/$gpu";
+my $kind = 'mdev-vgpu.org/slice';
+my $web = 'cd100000-0000-4000-8000-000000000001';
+my $db = 'cd100000-0000-4000-8000-000000000002';
+my $mib = 2**20;
+my $image = '/run/image';
+my $user = 'vgputest';
+
+sub host { return VGPU::Lab::host(@_) }
+sub ctl { return host("vgpuctl $_[0]", timeout => 120) }
+sub slice { my ($id) = @_; return (grep { $_->{Uuid} eq $id } @{ decode_json(ctl('-o json slice list')) })[0] }
+
+# Runs it and wants it to fail with such words.
+sub refused {
+    my ($command, $words) = @_;
+    my $text = host("$command 2>&1", fail => 1, timeout => 180);
+    die "it did not fail:\n$text" if $VGPU::Command::status == 0;
+    die "it says:\n$text" if $text !~ $words;
+    return $text;
+}
+
+sub soon {
+    my ($code, $why) = @_;
+    for (1 .. 100) {
+        return 1 if $code->();
+        sleep 0.2;
+    }
+    die "$why:\n" . host('vgpuctl slice list', fail => 1, timeout => 120);
+}
+
+# What the arbiter says of a slice; undef: nothing, or there is none just now.
+sub status {
+    my ($id) = @_;
+    my $socket = "$governor/status.sock" =~ s/:/\\:/gr;
+    my $text = host("socat -t 5 - 'UNIX-CONNECT:$socket'", fail => 1);
+    return if $VGPU::Command::status;
+    return (grep { $_->{id} eq $id } @{ decode_json($text)->{slices} })[0];
+}
+
+# podman's words for a container that has these devices.
+sub podman_run {
+    my ($name, @devices) = @_;
+    return "podman run --name $name --network none --log-driver none " . join(' ', map { "--device $kind=$_" } @devices)
+        . ' -v /usr/local/lib/vgpu-test:/opt:ro ';
+}
+
+my $compute = '/opt/vk-compute --device-name Venus';
+my $vulkaninfo = 'env VK_LOADER_DRIVERS_SELECT=virtio* vulkaninfo 2>/dev/null';
+
+# A command in a new container of root's, to its end.
+sub in_container {
+    my ($device, $command, %opt) = @_;
+    return host(podman_run("once-$$", $device) . "--rm --rootfs $image:O $command 2>&1", timeout => 240, %opt);
+}
+
+# One that stays, computing.
+sub computing {
+    my ($name, $device, $rootfs) = @_;
+    host(podman_run($name, $device) . "-d --rootfs $image:O $compute --forever", timeout => 120);
+    soon(sub { (status($device) // {})->{members} }, "$name does not compute");
+    return;
+}
+
+# As the user of the tenant, without the host's rights.
+sub as_user {
+    my ($command, %opt) = @_;
+    my $home = "/home/$user";
+    return host("cd $home && setpriv --reuid $user --regid $user --init-groups env -i HOME=$home USER=$user PATH=/usr/bin:/bin:/usr/sbin:/sbin "
+        . "XDG_RUNTIME_DIR=$home/run bash -c '$command'", timeout => 600, %opt);
+}
+
+point('the image: the tree of the guests, unchanged', sub {
+    host(<<"SH", timeout => 300);
+set -e
+systemctl start vgpud
+mkdir -p $image /usr/local/lib/vgpu-test
+mountpoint -q $image || mount -t ext4 -o ro,noload /dev/\$(grep -lx guest /sys/block/vd*/serial | cut -d/ -f4) $image
+mountpoint -q /var/lib/containers || { mkdir -p /var/lib/containers; mount -t tmpfs -o size=1G tmpfs /var/lib/containers; }
+SH
+    VGPU::Command::run([VGPU::Lab::rig('put', 'build/guest/vk-compute', '/usr/local/lib/vgpu-test/')]);
+    my $ours = host("find $image/ -xdev -iname '*vgpu*' -not -path '*/proc/*' | head", fail => 1);
+    die "there is something of ours in it:\n$ours" if $ours =~ /governor/;
+    return host("cat $image/etc/debian_version; ls $image/usr/share/vulkan/icd.d");
+});
+
+point('a slice is made, and is a device of CDI', sub {
+    my $said = ctl("slice create --vram 64M --door native --name web --uuid $web");
+    my $devices = ctl('cdi list');
+    die $devices if $devices !~ /^$kind=web$/m;
+    my $spec = decode_json(host('cat /var/run/cdi/mdev-vgpu.json'));
+    die encode_json($spec) if $spec->{kind} ne $kind;
+    soon(sub { status($web) }, 'the arbiter does not know it');
+    die "vram_limit\n" if status($web)->{vram_limit} != 64 * $mib;
+    return $said . host("ls -la /run/vgpu/containers/$web/slice/");
+});
+
+point('podman as root: a container computes, and has the slice meanwhile', sub {
+    my $said = in_container('web', $compute);
+    my $verdict = VGPU::Compute::verdict($said);
+    soon(sub { slice($web)->{Container} eq '' && !status($web)->{members} }, 'it has it still');
+    return $verdict;
+});
+
+point('it sees its slice as its GPU, and cannot have more', sub {
+    my $text = in_container('web', "sh -c '$vulkaninfo'");
+    my ($heap) = $text =~ /memoryHeaps\[0\]:\s+size\s+=\s+(\d+)/;
+    die "heap of " . ($heap // '?') . " bytes:\n$text" if !$heap || $heap != 64 * $mib;
+    my $said = in_container('web', "$compute --size " . 16 * $mib, fail => 1);
+    die "it got it: $said" if !$VGPU::Command::status || $said !~ /memory/i;
+    return "heap $heap\n$said";
+});
+
+point('of the host\'s nodes it has the one that was given', sub {
+    my $found = in_container('web', "find /dev -type c -o -type b");
+    my @nodes = grep { !m{^/dev/(null|zero|full|random|urandom|tty|ptmx|pts/.*|console)$} } split ' ', $found;
+    die "it has: @nodes\n" if "@nodes" !~ m{^/dev/dri/renderD\d+$};
+    my $without = host("podman run --rm --network none --rootfs $image:O find /dev -name 'render*'", timeout => 120);
+    die "without a device it has $without" if $without =~ /render/;
+    return $found;
+});
+
+point('a slice is one container\'s; one that is killed gives everything back', sub {
+    computing('web1', $web);
+    soon(sub { slice($web)->{VramUsed} }, 'it uses no memory');
+    my $seen = slice($web);
+    die encode_json($seen) if $seen->{Container} !~ /^[0-9a-f]{12}/;
+    my $said = ctl('slice list');
+    $said .= refused(podman_run('web2', 'web') . "--rm --rootfs $image:O true", qr/hook/);
+    my $log = host('journalctl -q --no-pager -t vgpu-container-hook -n 3');
+    die "the log does not say why:\n$log" if $log !~ /container [0-9a-f]+ has it/;
+    $said .= refused("vgpuctl slice remove web", qr/has slice $web/) . refused("vgpuctl gpu mode $gpu host", qr/has slice $web/);
+    host('podman kill -s KILL web1 >/dev/null && podman rm -f web1 >/dev/null', timeout => 120);
+    soon(sub { slice($web)->{Container} eq '' }, 'it has it still');
+    my $left = status($web);
+    die encode_json($left) if $left->{members} || $left->{vram_used};
+    return $said . $log;
+});
+
+# podman can't remove a container whose conmon is gone: it stays in its list.
+point('nobody tells that it has ended: vgpud sees it, when it is there again, too', sub {
+    computing('lost', $web);
+    my ($pid, $conmon) = split ' ', host(q(podman inspect -f '{{.State.Pid}} {{.State.ConmonPid}}' lost));
+    host('systemctl stop vgpud');
+    host("kill -9 $conmon $pid");
+    host('systemctl start vgpud');
+    soon(sub { slice($web)->{Container} eq '' && !status($web)->{members} }, 'it has it still');
+    return ctl('slice list');
+});
+
+point('vgpud is stopped and the arbiter killed while it computes: it goes on, and its end is quick', sub {
+    computing('web1', $web);
+    my ($took, $said) = @{ VGPU::Host::without_vgpud(sub {
+        host("systemctl kill -s KILL vgpu-arbiter\@$gpu.service");
+        soon(sub { (status($web) // {})->{members} }, 'it is not back');
+        my $begin = time;
+        host('podman rm -f -t 0 web1 >/dev/null', timeout => 120);
+        return [time - $begin, refused(podman_run('web2', 'web') . "--rm --rootfs $image:O true", qr/hook/)];
+    }) };
+    soon(sub { slice($web)->{Container} eq '' }, 'it has it still');
+    return sprintf('the end took %.1f s; ', $took) . $said;
+});
+
+point('two containers, two slices: each its own', sub {
+    ctl("slice create --vram 32M --door native --name db --uuid $db");
+    computing('web1', $web);
+    my $text = in_container('db', "sh -c '$vulkaninfo'");
+    my ($heap) = $text =~ /memoryHeaps\[0\]:\s+size\s+=\s+(\d+)/;
+    die "heap of " . ($heap // '?') . "\n" if !$heap || $heap != 32 * $mib;
+    my $said = in_container('db', $compute) . ctl('slice list');
+    my $used = status($db);
+    die encode_json($used) if $used->{vram_used};
+    host('podman rm -f -t 0 web1 >/dev/null', timeout => 120);
+    soon(sub { slice($web)->{Container} eq '' }, 'it has it still');
+    my $one = refused(podman_run('both', 'web', 'db') . "--rm --rootfs $image:O true", qr/hook/);
+    my $log = host('journalctl -q --no-pager -t vgpu-container-hook -n 1');
+    die "the log does not say why:\n$log" if $log !~ /has slice $web already/;
+    soon(sub { slice($web)->{Container} eq '' }, 'it has it still');
+    return $said . $log;
+});
+
+point('a slice is changed while its container computes', sub {
+    computing('web1', $web);
+    ctl('slice set web --cap 10 --vram 48M');
+    soon(sub { status($web)->{vram_limit} == 48 * $mib }, 'the arbiter has not heard');
+    soon(sub { status($web)->{throttled_ns} }, 'its cap does not hold it');
+    ctl('slice set web --cap 100 --vram 64M');
+    host('podman rm -f -t 0 web1 >/dev/null', timeout => 120);
+    return '';
+});
+
+point('an ephemeral slice goes with its container', sub {
+    ctl('slice remove db');
+    ctl("slice create --vram 32M --door native --ephemeral --uuid $db");
+    my $said = VGPU::Compute::verdict(in_container($db, $compute));
+    soon(sub { !slice($db) }, 'it is there still');
+    return $said . ctl('cdi list');
+});
+
+point('a vGPU\'s VFIO group is given by the door vfio', sub {
+    ctl("slice create sixteenth --door vfio --name vm --uuid $db");
+    my $group = host("basename \$(readlink /sys/bus/mdev/devices/$db/iommu_group)");
+    chomp $group;
+    my $found = in_container('vm', 'find /dev -path "/dev/vfio/*" -o -name "render*"');
+    die $found if $found !~ m{^/dev/vfio/vfio$}m || $found !~ m{^/dev/vfio/$group$}m || $found =~ /render/;
+    ctl('slice remove vm');
+    return $found;
+});
+
+# Its socket is there some moments after the slice.
+sub guarded {
+    my (@more) = @_;
+    ctl("slice create --vram 32M --door guarded --name safe --uuid $db @more");
+    host("timeout 60 sh -c 'until [ -S /run/vgpu/guard/$db/vtest.sock ]; do sleep 0.2; done'", timeout => 70);
+    return;
+}
+
+point('the door guarded: no node, and the same limits from outside', sub {
+    guarded();
+    my $found = in_container('safe', 'find /dev -path "/dev/dri*"');
+    die "it has $found" if $found =~ m{/dev/dri/};
+    my $verdict = VGPU::Compute::verdict(in_container('safe', $compute));
+    my $text = in_container('safe', "sh -c '$vulkaninfo'");
+    my ($heap) = $text =~ /memoryHeaps\[0\]:\s+size\s+=\s+(\d+)/;
+    die "heap of " . ($heap // '?') . ":\n$text" if !$heap || $heap != 32 * $mib;
+    my $said = in_container('safe', "$compute --size " . 8 * $mib, fail => 1);
+    die "it got it: $said" if !$VGPU::Command::status;
+    computing('safe1', $db);
+    host('podman kill -s KILL safe1 >/dev/null && podman rm -f safe1 >/dev/null', timeout => 120);
+    soon(sub { slice($db)->{Container} eq '' && !status($db)->{vram_used} }, 'it has it still');
+    ctl('slice remove safe');
+    soon(sub { host("systemctl is-active 'vgpu-guard\@$db.service'", fail => 1) !~ /^active/ }, 'its guard is there still');
+    return $verdict;
+});
+
+point('a user\'s podman: the image', sub {
+    host(<<"SH", timeout => 120);
+set -e
+id $user >/dev/null 2>&1 || useradd -m -s /bin/bash $user
+usermod -aG render $user
+mountpoint -q /home/$user || { mount -t tmpfs -o size=2G,mode=0700 tmpfs /home/$user; chown $user: /home/$user; }
+grep -q ^$user: /etc/subuid
+install -d -o $user -g $user -m 0700 /home/$user/run
+SH
+    # What a kernel, OpenGL and OpenCL need, and nobody reads in a container, is left out: there is little memory for the
+    # storage, and podman sums up every byte.
+    my $libraries = 'usr/lib/x86_64-linux-gnu';
+    my $without = join ' ', map { "--exclude='./$_'" } qw(boot usr/lib/modules usr/share/doc usr/share/locale var/cache),
+        map { "$libraries/lib$_*" } qw(LLVM clang gallium Rusticl z3);
+    host("tar -C $image/ --one-file-system $without -cf - . | (cd /home/$user && setpriv --reuid $user --regid $user --init-groups "
+        . "env -i HOME=/home/$user PATH=/usr/bin:/bin:/usr/sbin:/sbin XDG_RUNTIME_DIR=/home/$user/run podman import - debian-mesa) 2>&1",
+        timeout => 900);
+    return as_user('podman images');
+});
+
+sub rootless {
+    my ($device, $command, %opt) = @_;
+    return as_user("podman run --rm --network none --log-driver none --cgroups=disabled --group-add keep-groups --device $kind=$device "
+        . "-v /usr/local/lib/vgpu-test:/opt:ro localhost/debian-mesa $command 2>&1", %opt);
+}
+
+point('a user\'s podman computes with a slice of the user\'s tenant, and with no other', sub {
+    my $said = rootless('web', 'true', fail => 1);
+    die "a slice of nobody was given to a user:\n$said" if !$VGPU::Command::status;
+    ctl("tenant set cont --user $user");
+    ctl('slice set web --tenant cont');
+    $said .= VGPU::Compute::verdict(rootless('web', $compute));
+    my $text = rootless('web', qq(sh -c "$vulkaninfo"));
+    my ($heap) = $text =~ /memoryHeaps\[0\]:\s+size\s+=\s+(\d+)/;
+    die "heap of " . ($heap // '?') . ":\n$text" if !$heap || $heap != 64 * $mib;
+    soon(sub { slice($web)->{Container} eq '' && !status($web)->{members} }, 'it has it still');
+    return $said;
+});
+
+point('a user\'s podman computes through the door guarded, without the right to the node', sub {
+    host("gpasswd -d $user render");
+    guarded('--tenant cont');
+    my $verdict = VGPU::Compute::verdict(rootless('safe', $compute));
+    ctl('slice remove safe');
+    return $verdict;
+});
+
+point('others can\'t reach its socket past podman', sub {
+    my $path = "/run/vgpu/containers/$web/slice/governor.sock";
+    host("runuser -u nobody -- test -S $path", fail => 1);
+    die "nobody sees it\n" if !$VGPU::Command::status;
+    host("runuser -u nobody -- ls /run/vgpu/slices", fail => 1);
+    die "nobody sees the others\n" if !$VGPU::Command::status;
+    return as_user("ls -l $path");
+});
+
+point('after a new start of vgpud all is there; and then nothing is left', sub {
+    host('systemctl restart vgpud');
+    my $seen = ctl('slice list') . in_container('web', $compute);
+    soon(sub { slice($web)->{Container} eq '' }, 'it has it still');
+    ctl('slice remove web');
+    ctl('tenant remove cont');
+    my $left = host("ls -d /run/vgpu/containers/* /run/vgpu/slices/$web $governor/slices/$web.conf /var/run/cdi/mdev-vgpu.json 2>/dev/null", fail => 1);
+    die "left: $left" if $left =~ /\S/;
+    host("umount /home/$user; userdel -r $user; umount /var/lib/containers; umount $image", fail => 1);
+    VGPU::Host::must_be_sane($free, $red->{vgpu}, $blue->{vgpu});
+    return $seen . computes($red) . computes($blue);
+});
+
+done_testing();

@@ -1,0 +1,149 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# vgpud is killed at random moments of random operations. Guests compute on, and after each restart what is wanted,
+# the ledger, the kernel and mdevctl agree: nothing lost, nothing doubled.
+#
+#   VGPU_SEED     repeats a run; said at the beginning
+#   VGPU_KILLS    how many (8; 200 in `make soak`)
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use JSON::PP;
+use VGPU::Test;
+
+my ($red) = baseline();
+my $gpu = VGPU::Lab::gpu();
+my ($driver) = $red->{vgpu}{type} =~ /^(.*)-vgpu-half$/;
+my $kills = $ENV{VGPU_KILLS} // 8;
+my $seed = $ENV{VGPU_SEED} // time ^ $$;
+my %known;    # UUIDs that an operation may have made
+my $serial = 0;
+
+srand $seed;
+diag("VGPU_SEED=$seed");
+
+sub host { return VGPU::Lab::host(@_) }
+sub fresh { return sprintf 'dead0000-0000-4000-8000-%012d', ++$serial }
+sub any { my @all = sort keys %known; return @all ? $all[rand @all] : undef }
+
+# What is done next, as a command line. What it names is looked for afterwards.
+my @operations = (
+    sub { my $id = fresh(); $known{$id} = 1; return "vgpu create sixteenth --uuid $id" },
+    sub { my $id = fresh(); $known{$id} = 1; return "vgpu create sixteenth --define --tenant killed --uuid $id" },
+    sub { my @id = (fresh(), fresh()); @known{@id} = (1, 1); return "vgpu create sixteenth --autostart --uuid $id[0] --uuid $id[1]" },
+    sub { my $id = any() // return; return "vgpu set $id --weight " . (1 + int rand 999) . ' --priority ' . int rand 16 },
+    sub { my $id = any() // return; return "vgpu remove $id" },
+    sub { return 'tenant set killed --vgpus ' . (5 + int rand 5) },
+    sub { return "gpu drain $gpu; vgpuctl gpu resume $gpu" },
+);
+
+sub next_operation {
+    while (1) {
+        my $command = $operations[rand @operations]->();
+        return $command if $command;
+    }
+}
+
+# UUID to what each of the three has of it.
+sub as_listed { return map { $_->{Uuid} => $_ } @{ decode_json(host('vgpuctl -o json vgpu list')) } }
+
+sub in_kernel {
+    my $text = host(q{cd /sys/bus/mdev/devices && for d in *; do [ -e $d/vgpu/weight ] && }
+        . q{echo $d $(cat $d/vgpu/vram_bytes $d/vgpu/weight $d/vgpu/priority); done; true});
+    return map { my ($id, @of) = split; ($id => { Vram => $of[0], Weight => $of[1], Priority => $of[2] }) } split /\n/, $text;
+}
+
+sub in_mdevctl {
+    my $text = host('cd /etc/mdevctl.d && grep -H "" */* || true');
+    my %file;
+    $file{$1} .= "$2\n" while $text =~ m{^[^/\n]+/([0-9a-f-]{36}):(.*)$}mg;
+    return map { $_ => decode_json($file{$_}) } keys %file;
+}
+
+sub attribute_of {
+    my ($definition, $name) = @_;
+    my ($found) = map { $_->{"vgpu/$name"} // () } @{ $definition->{attrs} // [] };
+    return $found;
+}
+
+# What does not agree; empty where all does.
+sub disagreement {
+    my %list = as_listed();
+    my %kernel = in_kernel();
+    my %defined = in_mdevctl();
+    my @wrong;
+    for my $id (sort keys %{ { %list, %kernel, %defined } }) {
+        my ($l, $k, $d) = ($list{$id}, $kernel{$id}, $defined{$id});
+        push(@wrong, "$id: vgpud does not know it"), next if !$l;
+        push @wrong, "$id: vgpud has it, nobody else" if !$k && !$d;
+        push @wrong, "$id: defined " . ($d ? 'yes' : 'no') . ', vgpud says otherwise' if !!$d != !!$l->{Defined};
+        push @wrong, "$id: autostart" if $d && ($d->{start} eq 'auto') != !!$l->{Autostart};
+        for my $key ($k ? qw(Vram Weight Priority) : ()) {
+            push @wrong, "$id: $key is $l->{$key}, the kernel has $k->{$key}" if $l->{$key} != $k->{$key};
+        }
+        my $weight = $d && attribute_of($d, 'weight');
+        push @wrong, "$id: weight $l->{Weight}, mdevctl has $weight" if defined $weight && $weight != $l->{Weight};
+        push @wrong, "$id: defined and not started" if $d && !$k && $known{$id};
+    }
+    my $promised = 0;
+    $promised += $_->{Vram} for grep { $_->{Device} ne 'stopped' || $_->{Autostart} } values %list;
+    my ($seen) = grep { $_->{Address} eq $gpu } @{ decode_json(host('vgpuctl -o json gpu list')) };
+    push @wrong, "promised $seen->{PromisedVram}, and the vGPUs are $promised" if $seen->{PromisedVram} != $promised;
+    my $open = host('sqlite3 /var/lib/vgpu/state.db "SELECT uuid, state FROM slice WHERE state != \'ready\'"');
+    push @wrong, "left half done: $open" if $open =~ /\S/;
+    return join "\n", @wrong;
+}
+
+# Recovery goes on after the name is on the bus: it is waited for.
+sub agrees {
+    my $wrong;
+    for (1 .. 40) {
+        $wrong = disagreement();
+        return 1 if !$wrong;
+        sleep 0.5;
+    }
+    die "$wrong\n";
+}
+
+host('vgpuctl tenant set killed --vgpus 9');
+my $job = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever');
+$job->expect(qr/^OK round 1:/m, 120);
+
+my $failed = 0;
+for my $number (1 .. $kills) {
+    my $command = next_operation();
+    my $delay = rand 1.5;
+    $failed++ if !point(sprintf('kill %d, %.2f s into "%s"', $number, $delay, $command), sub {
+        my $running = VGPU::Lab::host_job("vgpuctl $command");
+        sleep $delay;
+        host('systemctl kill -s KILL vgpud', fail => 1);
+        $running->wait(90, fail => 1);
+        agrees();
+        host("vgpuctl gpu resume $gpu", fail => 1);
+        my %list = as_listed();
+        delete $known{$_} for grep { !$list{$_} } keys %known;
+        # The GPU is small: what is there is removed when it fills.
+        if (keys %known > 2) { host("vgpuctl vgpu remove $_") for keys %known; %known = () }
+        return scalar(keys %list) . ' vGPUs';
+    });
+    last if $failed > 3;
+}
+
+point('the guest has computed all the time', sub {
+    my $seen = keeps_computing($job, 2);
+    $job->stop;
+    $red->run('pkill -x vk-compute', fail => 1);
+    return $seen;
+});
+
+point('nothing is left of it', sub {
+    my %list = as_listed();
+    for my $id (grep { $list{$_} } keys %known) { host("vgpuctl vgpu remove $id") }
+    host('vgpuctl tenant remove killed');
+    my $left = host('mdevctl list --defined; mdevctl list');
+    die $left if $left =~ /dead0000/;
+    agrees();
+});
+
+done_testing();

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+# Screenshots of VMs: taken by virsh, kept as artefacts, and looked at pixel by pixel.
+package VGPU::Picture;
+
+use strict;
+use warnings;
+
+use Compress::Zlib qw(uncompress);
+use File::Path qw(make_path);
+use VGPU::Command;
+use VGPU::Lab;
+
+my $artefacts = 'build/system/artefacts';
+
+# A screenshot of a running VM, as build/system/artefacts/NAME.png.
+sub take {
+    my ($class, $tenant, $name) = @_;
+    my $here = "$artefacts/$name.png";
+    VGPU::Lab::host("virsh -q screenshot $tenant->{name} --file /run/$name.png", timeout => 120);
+    make_path($artefacts);
+    VGPU::Command::run([VGPU::Lab::rig('get', "/run/$name.png", $here)]);
+    open my $in, '<:raw', $here or die "$here: $!\n";
+    local $/ = undef;
+    my $png = <$in>;
+    return $class->decode($png);
+}
+
+# PNG as QEMU writes it: 8 bits, RGB, not interlaced.
+sub decode {
+    my ($class, $png) = @_;
+    die "no PNG: " . substr($png, 0, 40) . "\n" if substr($png, 0, 8) ne "\x89PNG\r\n\x1a\n";
+    my ($at, $data, $width, $height) = (8, '');
+    while ($at < length $png) {
+        my ($size, $type) = unpack 'N a4', substr $png, $at, 8;
+        my $chunk = substr $png, $at + 8, $size;
+        if ($type eq 'IHDR') {
+            ($width, $height, my @rest) = unpack 'N N C5', $chunk;
+            die "a PNG of kind @rest\n" if "@rest" ne '8 2 0 0 0';
+        }
+        $data .= $chunk if $type eq 'IDAT';
+        $at += 12 + $size;
+    }
+    my $self = bless { width => $width, height => $height }, $class;
+    $self->{rows} = unfilter(uncompress($data) // die("the PNG's data is broken\n"), 3 * $width, $height);
+    return $self;
+}
+
+# The rows of a PNG from what it has of them: each a byte that says how, and differences.
+sub unfilter {
+    my ($data, $stride, $height) = @_;
+    my @rows;
+    my @above = (0) x $stride;
+    for my $y (0 .. $height - 1) {
+        my ($kind, @row) = unpack 'C*', substr $data, $y * ($stride + 1), $stride + 1;
+        for my $i ($kind ? 0 .. $stride - 1 : ()) {
+            my ($left, $corner) = $i < 3 ? (0, 0) : ($row[$i - 3], $above[$i - 3]);
+            my $guess = $kind == 1 ? $left : $kind == 2 ? $above[$i] : $kind == 3 ? int(($left + $above[$i]) / 2)
+                : paeth($left, $above[$i], $corner);
+            $row[$i] = ($row[$i] + $guess) & 255;
+        }
+        push @rows, pack 'C*', @row;
+        @above = @row;
+    }
+    return \@rows;
+}
+
+sub paeth {
+    my ($left, $up, $corner) = @_;
+    my $sum = $left + $up - $corner;
+    my ($l, $u, $c) = map { abs($sum - $_) } $left, $up, $corner;
+    return $l <= $u && $l <= $c ? $left : $u <= $c ? $up : $corner;
+}
+
+sub size {
+    my ($self) = @_;
+    return "$self->{width}x$self->{height}";
+}
+
+# "rrggbb"
+sub pixel {
+    my ($self, $x, $y) = @_;
+    return unpack 'H6', substr $self->{rows}[$y], 3 * $x, 3;
+}
+
+# How many pixels there are of each colour, in a rectangle or in all.
+sub colours {
+    my ($self, $x, $y, $width, $height) = @_;
+    ($x, $y, $width, $height) = (0, 0, $self->{width}, $self->{height}) if !defined $x;
+    my %count;
+    for my $row (@{ $self->{rows} }[$y .. $y + $height - 1]) {
+        $count{$_}++ for unpack '(H6)*', substr $row, 3 * $x, 3 * $width;
+    }
+    return \%count;
+}
+
+1;

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+# The confinement of a unit's processes: looked at from outside, and tried from inside by sandbox-probe, which is put
+# in the place of one of them. Test points that units have in common.
+package VGPU::Sandbox;
+
+use strict;
+use warnings;
+
+use VGPU::Command;
+use VGPU::Lab;
+use VGPU::Test;
+
+our $probe = '/usr/local/bin/sandbox-probe';
+our $server = '/usr/libexec/virgl_render_server';
+
+# pid => { Uid, CapEff, ... } of every process of a unit.
+sub processes {
+    my ($unit) = @_;
+    my $text = VGPU::Lab::host(<<"SH");
+group=/sys/fs/cgroup\$(systemctl show -P ControlGroup $unit)
+for pid in \$(find \$group -name cgroup.procs -exec cat {} +); do
+    echo "pid \$pid \$(tr '\\0' ' ' </proc/\$pid/cmdline)"
+    grep -E '^(Uid|Gid|Cap[A-Z][a-z]+|NoNewPrivs|Seccomp|NSpid):' /proc/\$pid/status
+done
+SH
+    my (%all, $pid);
+    for (split /\n/, $text) {
+        if (/^pid (\d+) (.*)/) { $pid = $1; $all{$pid}{command} = $2 }
+        elsif (/^(\w+):\s*(.*?)\s*$/) { $all{$pid}{$1} = $2 }
+    }
+    return \%all;
+}
+
+# Points: what must be so of all of them.
+sub confined {
+    my ($where, $all) = @_;
+    my %wanted = (
+        'no capability in any set' => sub { !grep { $_[0]{$_} =~ /[1-9a-f]/ }
+                qw(CapEff CapPrm CapInh CapBnd CapAmb) },
+        'NoNewPrivs' => sub { $_[0]{NoNewPrivs} == 1 },
+        'a seccomp filter' => sub { $_[0]{Seccomp} == 2 },
+        'not root' => sub { !grep { $_ == 0 } split ' ', "$_[0]{Uid} $_[0]{Gid}" },
+    );
+    for my $what (sort keys %wanted) {
+        point("$where: $what", sub {
+            my @bad = grep { !$wanted{$what}->($all->{$_}) } sort keys %$all;
+            die map({ join(' ', $_, %{ $all->{$_} }) . "\n" } @bad) if @bad;
+            return scalar(keys %$all) . ' processes';
+        });
+    }
+    return;
+}
+
+# systemd's own word for it; dies where it is worse than OK.
+sub graded {
+    my ($unit) = @_;
+    my $text = VGPU::Lab::host("systemd-analyze security --no-pager $unit | tail -n 1");
+    my ($level) = $text =~ /: ([0-9.]+)/;
+    die $text if !defined $level || $level > 3;
+    return $text;
+}
+
+# The program and what it aims at: red's vGPU and engine, another GPU's node (vgem has one), blue's disk. $own: the
+# vGPU of the unit that it will be in.
+sub prepare {
+    my ($red, $blue, $own) = @_;
+    VGPU::Command::run([VGPU::Lab::rig('put', 'build/system/sandbox-probe', $probe)]);
+    return VGPU::Lab::host(<<"SH");
+set -e
+modprobe vgem
+other=\$(ls -d /sys/devices/faux/vgem/drm/renderD* /sys/devices/platform/vgem/drm/renderD* 2>/dev/null | head -n 1)
+mkdir -p /usr/local/share
+echo "/dev/vgpu/$red->{vgpu}{uuid} /dev/vgpu/$own /dev/dri/\${other##*/}" \\
+    "/var/lib/libvirt/images/blue.qcow2 \$(systemctl show -P MainPID $red->{vgpu}{unit})" \\
+    >/usr/local/share/sandbox-probe.targets
+cat /usr/local/share/sandbox-probe.targets
+SH
+}
+
+# $unit with the lines $change in a drop-in: $begin starts it, $end ends it. Waits until the program in it has spoken,
+# and returns what it said.
+sub inside {
+    my ($unit, $change, $begin, $end) = @_;
+    my $dir = "/etc/systemd/system/$unit.d";
+    VGPU::Lab::host(<<"SH");
+set -e
+mkdir -p $dir
+printf '[Service]\\nRestart=no\\n%s\\n' '$change' >$dir/probe.conf
+systemctl daemon-reload
+SH
+    my $since = VGPU::Lab::host('journalctl -n 0 --show-cursor -o cat | sed "s/^-- cursor: //"');
+    chomp $since;
+    my $journal = "journalctl -o cat -q --after-cursor='$since' -u $unit";
+    $begin->();
+    my $text = VGPU::Lab::host(<<"SH", timeout => 200);
+for try in {1..300}; do
+    ! $journal | grep -qE '^(1\\.\\.|Bail)' || break
+    sleep 0.5
+done
+$journal
+SH
+    $end->();
+    VGPU::Lab::host("rm -r $dir; systemctl daemon-reload");
+    return $text;
+}
+
+# A test point for each of the program's; what it lists beside them is shown.
+sub report {
+    my ($where, $text) = @_;
+    my $count = 0;
+    for my $line (grep { /^(?:not )?ok \d+ - / } split /\n/, $text) {
+        my ($bad, $what) = $line =~ /^(not )?ok \d+ - (.*)/;
+        $count++;
+        point("$where: $what", sub { die "$line\n" if $bad });
+    }
+    point("$where: it came to its end", sub {
+        my ($plan) = $text =~ /^1\.\.(\d+)$/m;
+        die VGPU::Command::tail($text) if !$plan || $plan != $count;
+        return join "\n", $text =~ /^# ((?:may|has) .*)$/mg;
+    });
+    return;
+}
+
+1;

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+#include "fake_member.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "member.h"
+
+/* Debits are numbered from 1; what became of each is kept, modulo. */
+#define MOST_DEBITS 65536
+
+__attribute__((visibility("default"))) struct fake_member fake_member;
+
+struct GovernorMember {
+    int unused;
+};
+
+static _Atomic bool open_debits[MOST_DEBITS];
+
+GovernorMember *governor_member_new(const char *socket_path, bool required)
+{
+    (void)socket_path;
+    if (required && getenv("FAKE_MEMBER_REFUSE")) {
+        errno = ENOENT;
+        return NULL;
+    }
+    fake_member.metered = fake_member.metered || getenv("FAKE_MEMBER_METERED");
+    if (getenv("FAKE_MEMBER_LIMIT"))
+        fake_member.limit = strtoull(getenv("FAKE_MEMBER_LIMIT"), NULL, 10);
+    fake_member.joined++;
+    return calloc(1, sizeof(GovernorMember));
+}
+
+void governor_member_free(GovernorMember *member)
+{
+    fake_member.left++;
+    free(member);
+}
+
+bool governor_member_is_metered(const GovernorMember *member)
+{
+    (void)member;
+    return fake_member.metered;
+}
+
+void governor_member_count(GovernorMember *member)
+{
+    (void)member;
+    atomic_fetch_add_explicit(&fake_member.counted, 1, memory_order_relaxed);
+}
+
+uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, bool deferred)
+{
+    uint64_t debit = ++fake_member.begun;
+
+    (void)member;
+    fake_member.last_estimate_ns = estimate_ns;
+    if (deferred)
+        fake_member.deferred++;
+    open_debits[debit % MOST_DEBITS] = true;
+    return debit;
+}
+
+static void close_debit(uint64_t debit)
+{
+    if (!atomic_exchange(&open_debits[debit % MOST_DEBITS], false))
+        fake_member.wrong++;
+}
+
+void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measured_ns)
+{
+    (void)member;
+    close_debit(debit);
+    fake_member.measured_ns += measured_ns;
+    fake_member.last_measured_ns = measured_ns;
+    fake_member.ended++;
+}
+
+void governor_member_cancel(GovernorMember *member, uint64_t debit)
+{
+    (void)member;
+    close_debit(debit);
+    fake_member.cancelled++;
+}
+
+void governor_member_stalled(GovernorMember *member)
+{
+    (void)member;
+    fake_member.stalled++;
+}
+
+/* Takes @bytes of what @limit leaves over @used. */
+static bool take(_Atomic uint64_t *used, uint64_t bytes, uint64_t limit)
+{
+    uint64_t now = atomic_load(used);
+
+    do {
+        if (limit && (now > limit || bytes > limit - now))
+            return false;
+    } while (!atomic_compare_exchange_weak(used, &now, now + bytes));
+    return true;
+}
+
+enum governor_memory governor_member_reserve(GovernorMember *member, uint64_t bytes, bool may_spill)
+{
+    (void)member;
+    fake_member.reserved++;
+    if (take(&fake_member.used, bytes, fake_member.limit))
+        return GOVERNOR_MEMORY_DEVICE;
+    if (may_spill && fake_member.spill_limit &&
+        take(&fake_member.spilled, bytes, fake_member.spill_limit))
+        return GOVERNOR_MEMORY_SPILL;
+    fake_member.refused++;
+    return GOVERNOR_MEMORY_NONE;
+}
+
+void governor_member_pages(GovernorMember *member)
+{
+    (void)member;
+    fake_member.pages++;
+}
+
+void governor_member_driver(GovernorMember *member, uint64_t bytes)
+{
+    (void)member;
+    fake_member.driver = bytes;
+    fake_member.driver_told++;
+}
+
+void governor_member_release(GovernorMember *member, uint64_t bytes, enum governor_memory kind)
+{
+    (void)member;
+    fake_member.released++;
+    if (kind == GOVERNOR_MEMORY_SPILL)
+        fake_member.spilled -= bytes;
+    else
+        fake_member.used -= bytes;
+}
+
+void governor_member_export(GovernorMember *member, struct governor_object *object, uint64_t bytes,
+                            enum governor_memory kind)
+{
+    (void)member;
+    fake_member.exported++;
+    object->bytes = bytes;
+    object->kind = kind;
+}
+
+/* Nobody else is in the slice: what this process imports, no other has. */
+bool governor_member_import(GovernorMember *member, struct governor_object *object, uint64_t bytes)
+{
+    object->bytes = bytes;
+    object->kind = governor_member_reserve(member, bytes, false);
+    if (object->kind == GOVERNOR_MEMORY_NONE)
+        return false;
+    fake_member.imported++;
+    return true;
+}
+
+void governor_member_forget(GovernorMember *member, struct governor_object *object)
+{
+    fake_member.forgotten++;
+    governor_member_release(member, object->bytes, object->kind);
+}
+
+void governor_member_memory(const GovernorMember *member, uint64_t *limit, uint64_t *used)
+{
+    (void)member;
+    *limit = fake_member.limit;
+    *used = fake_member.used;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * In place of libgovernor-member in the layer under test: grants what a test says, and remembers
+ * what the layer said. A test finds it in the layer's library, which the loader has brought in.
+ */
+#ifndef FAKE_MEMBER_H
+#define FAKE_MEMBER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FAKE_MEMBER_SYMBOL "fake_member"
+
+struct fake_member {
+    /* Set by tests. */
+    _Atomic bool metered;
+    _Atomic bool fail_to_join;
+    _Atomic uint64_t limit;
+    _Atomic uint64_t spill_limit;
+
+    /* Said by the layer. */
+    _Atomic uint64_t joined, left;
+    _Atomic uint64_t counted;
+    _Atomic uint64_t begun, deferred, ended, cancelled, stalled;
+    _Atomic uint64_t measured_ns, last_measured_ns, last_estimate_ns;
+    _Atomic uint64_t reserved, released, refused;
+    _Atomic uint64_t exported, imported, forgotten; /* objects; imported ones are reserved too */
+    _Atomic uint64_t used, spilled;
+    _Atomic uint64_t pages;
+    _Atomic uint64_t driver, driver_told;
+    _Atomic uint64_t wrong; /* debits ended twice, or that never began */
+};
+
+#endif /* FAKE_MEMBER_H */

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+#include "fixture.h"
+
+#include "guard_limits.h"
+#include "sync.h"
+
+#include <unistd.h>
+
+struct syncs {
+    struct sync_table table;
+    const char *fault;
+};
+
+static void set_up(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
+{
+    sync_table_init(&s->table);
+    s->fault = NULL;
+}
+
+static void tear_down(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
+{
+    sync_table_clear(&s->table);
+    g_assert_cmpuint(s->table.entries, ==, 0);
+}
+
+#define ENTRIES(...)                                                                               \
+    ((struct sync_entries){(const uint32_t[]){__VA_ARGS__},                                        \
+                           sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t) / 3})
+
+static uint64_t value_of(struct syncs *s, uint32_t id)
+{
+    uint64_t value = 0;
+
+    g_assert_true(sync_read(&s->table, id, &value, &s->fault));
+    return value;
+}
+
+static int wait_for(struct syncs *s, bool any, uint32_t timeout, struct sync_entries entries)
+{
+    int fd = sync_wait(&s->table, entries, any, timeout, &s->fault);
+
+    g_assert_cmpint(fd, >=, 0);
+    return fd;
+}
+
+static void test_values(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t id = sync_create(&s->table, 7ull << 32 | 1, &s->fault);
+
+    g_assert_cmpuint(value_of(s, id), ==, 7ull << 32 | 1);
+    g_assert_true(sync_write(&s->table, ENTRIES(id, 9, 0), &s->fault));
+    g_assert_cmpuint(value_of(s, id), ==, 9);
+    g_assert_true(sync_unref(&s->table, id, &s->fault));
+    g_assert_false(sync_unref(&s->table, id, &s->fault));
+    g_assert_cmpuint(sync_create(&s->table, 0, &s->fault), ==, id);
+}
+
+static void test_wait_all(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t a = sync_create(&s->table, 0, &s->fault);
+    uint32_t b = sync_create(&s->table, 0, &s->fault);
+    int fd = wait_for(s, false, UINT32_MAX, ENTRIES(a, 1, 0, b, 2, 0));
+
+    g_assert_true(sync_write(&s->table, ENTRIES(a, 1, 0), &s->fault));
+    g_assert_true(sync_write(&s->table, ENTRIES(b, 1, 0), &s->fault));
+    g_assert_false(fixture_is_ready(fd));
+    g_assert_true(sync_write(&s->table, ENTRIES(b, 3, 0), &s->fault));
+    g_assert_true(fixture_is_ready(fd));
+    close(fd);
+}
+
+static void test_wait_any(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t a = sync_create(&s->table, 0, &s->fault);
+    uint32_t b = sync_create(&s->table, 5, &s->fault);
+    int fd = wait_for(s, true, UINT32_MAX, ENTRIES(a, 1, 0, b, 6, 0));
+    int now = wait_for(s, true, 0, ENTRIES(a, 1, 0, b, 5, 0));
+    int none = wait_for(s, false, 0, (struct sync_entries){0});
+
+    g_assert_true(fixture_is_ready(now));
+    g_assert_true(fixture_is_ready(none));
+    g_assert_false(fixture_is_ready(fd));
+    g_assert_true(sync_write(&s->table, ENTRIES(a, 1, 0), &s->fault));
+    g_assert_true(fixture_is_ready(fd));
+    close(fd);
+    close(now);
+    close(none);
+}
+
+/* A number that is given back while somebody waits for it. */
+static void test_unref_waited(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t id = sync_create(&s->table, 0, &s->fault);
+    uint64_t fence = sync_fence_begin(&s->table, 1, ENTRIES(id, 4, 0), &s->fault);
+    int fd = wait_for(s, false, UINT32_MAX, ENTRIES(id, 4, 0));
+
+    g_assert_true(sync_unref(&s->table, id, &s->fault));
+    g_assert_cmpuint(sync_create(&s->table, 0, &s->fault), ==, id);
+    sync_fence_done(&s->table, 1, fence);
+    g_assert_true(fixture_is_ready(fd));
+    g_assert_cmpuint(value_of(s, id), ==, 0);
+    close(fd);
+}
+
+/* A fence stands for those before it on its ring, and for no other ring's. */
+static void test_fences(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t a = sync_create(&s->table, 0, &s->fault);
+    uint32_t b = sync_create(&s->table, 0, &s->fault);
+    uint32_t c = sync_create(&s->table, 0, &s->fault);
+    uint64_t second;
+    uint64_t third;
+
+    sync_fence_begin(&s->table, 1, ENTRIES(a, 1, 0), &s->fault);
+    sync_fence_begin(&s->table, 2, ENTRIES(b, 1, 0), &s->fault);
+    second = sync_fence_begin(&s->table, 1, ENTRIES(a, 2, 0), &s->fault);
+    third = sync_fence_begin(&s->table, 1, ENTRIES(c, 3, 0), &s->fault);
+    sync_fence_done(&s->table, 1, second);
+    g_assert_cmpuint(value_of(s, a), ==, 2);
+    g_assert_cmpuint(value_of(s, b), ==, 0);
+    g_assert_cmpuint(value_of(s, c), ==, 0);
+    sync_fence_cancel(&s->table, third);
+    g_assert_false(sync_fence_pending(&s->table, 1));
+    g_assert_true(sync_fence_pending(&s->table, 2));
+    sync_fence_done(&s->table, 1, UINT64_MAX);
+    g_assert_cmpuint(value_of(s, c), ==, 0);
+}
+
+/* Where there is no room for more, waits whose client has closed its end, or whose time is over,
+ * make some. */
+static void test_room(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t id = sync_create(&s->table, 0, &s->fault);
+    g_autofree int *fds = g_new(int, GUARD_MAX_WAITS);
+
+    for (uint32_t i = 0; i < GUARD_MAX_WAITS; i++)
+        fds[i] = wait_for(s, false, i == 1 ? 0 : UINT32_MAX, ENTRIES(id, 1, 0));
+    close(fds[1]);
+    close(fds[0]);
+    fds[0] = wait_for(s, false, UINT32_MAX, ENTRIES(id, 1, 0));
+    fds[1] = wait_for(s, false, UINT32_MAX, ENTRIES(id, 1, 0));
+    g_assert_cmpint(sync_wait(&s->table, ENTRIES(id, 1, 0), false, 0, &s->fault), ==, -1);
+    g_assert_cmpstr(s->fault, ==, "it waits for too many syncs");
+    for (uint32_t i = 0; i < GUARD_MAX_WAITS; i++)
+        close(fds[i]);
+}
+
+static void test_limits(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t id = sync_create(&s->table, 0, &s->fault);
+    g_autofree uint32_t *words = g_new0(uint32_t, (GUARD_MAX_SYNC_ENTRIES + 1) * 3);
+    struct sync_entries many = {words, GUARD_MAX_SYNC_ENTRIES + 1};
+
+    for (uint32_t i = 0; i <= GUARD_MAX_SYNC_ENTRIES; i++)
+        words[i * 3] = id;
+    g_assert_cmpuint(sync_fence_begin(&s->table, 0, many, &s->fault), ==, 0);
+    g_assert_cmpint(sync_wait(&s->table, many, false, 0, &s->fault), ==, -1);
+    g_assert_false(sync_write(&s->table, many, &s->fault));
+    many.count--;
+    g_assert_cmpuint(sync_fence_begin(&s->table, 0, many, &s->fault), !=, 0);
+    g_assert_cmpuint(sync_fence_begin(&s->table, 0, ENTRIES(id, 1, 0), &s->fault), ==, 0);
+    /* One that is wrong takes back those before it. */
+    sync_fence_done(&s->table, 0, 1);
+    words[3 * (GUARD_MAX_SYNC_ENTRIES - 1)] = id + 1;
+    g_assert_cmpuint(sync_fence_begin(&s->table, 0, many, &s->fault), ==, 0);
+    g_assert_cmpuint(s->table.entries, ==, 0);
+
+    for (uint32_t i = 1; i < GUARD_MAX_SYNCS; i++)
+        g_assert_cmpuint(sync_create(&s->table, 0, &s->fault), !=, 0);
+    g_assert_cmpuint(sync_create(&s->table, 0, &s->fault), ==, 0);
+    g_assert_cmpstr(s->fault, ==, "it has too many syncs");
+}
+
+#define sync_test(path, function) g_test_add(path, struct syncs, NULL, set_up, function, tear_down)
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    sync_test("/sync/values", test_values);
+    sync_test("/sync/wait-all", test_wait_all);
+    sync_test("/sync/wait-any", test_wait_any);
+    sync_test("/sync/unref-waited", test_unref_waited);
+    sync_test("/sync/fences", test_fences);
+    sync_test("/sync/room", test_room);
+    sync_test("/sync/limits", test_limits);
+    return g_test_run();
+}
