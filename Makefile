@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
 #   make			all programs, and the module for the running kernel
-#   make install		them (DESTDIR, PREFIX), the module as DKMS source
+#   make install		them (DESTDIR; PREFIX: /usr or /usr/local), the module as DKMS source
+#   make deb			Debian packages of all of it, in build/deb/ (root)
 #   make demo			the whole way, on a machine without a GPU (root)
 #   make check			all tests, the same (root)
 #   make soak			what takes hours: every fault, hundreds of rounds (root)
@@ -10,8 +11,19 @@
 
 VERSION := $(shell cat mdev-driver/VERSION)
 PREFIX ?= /usr
+# These two look nowhere else for what they are told.
+DBUS_DIR ?= /usr/share/dbus-1
+POLKIT_DIR ?= /usr/share/polkit-1/actions
 RIG := tests/rig/rig
 UNIT_TESTS :=
+# Of every program that is installed. CPPFLAGS, CFLAGS and LDFLAGS are a packager's, and come after.
+HARDEN_CFLAGS := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
+HARDEN_LDFLAGS := -pie -Wl,-z,relro,-z,now
+
+# $(call install_unit,FILE…,DIR): units and rules, which name programs of ours by /usr.
+install_unit = install -d -m 0755 $(DESTDIR)$(strip $(2)) && for file in $(1); do \
+	sed -E 's,/usr/(s?bin/vgpu|lib/mdev-vgpu/),$(PREFIX)/\1,g' $$file >$(DESTDIR)$(strip $(2))/$${file\#\#*/} && \
+	chmod 0644 $(DESTDIR)$(strip $(2))/$${file\#\#*/} || exit 1; done
 
 .DEFAULT_GOAL := all
 .PHONY: all install clean check check-unit check-fuzz check-module
@@ -21,16 +33,22 @@ include mdev-driver/registrar/registrar.mk
 include mdev-driver/dkms/dkms.mk
 include engine/engine.mk
 include host-agent/host-agent.mk
+include mdevctl-plugins/mdevctl-plugins.mk
+include qemu-hooks/qemu-hooks.mk
+include container-hooks/container-hooks.mk
+include governor/governor.mk
 include tests/unit/unit.mk
 include tests/driver/driver-tests.mk
 include tests/guest/guest.mk
 -include tests/system/system.mk
+include packaging/packaging.mk
 include tests/bench/bench.mk
 include tests/soak/soak.mk
 
-all: module registrar engine host-agent
+all: module registrar engine host-agent mdevctl-plugins qemu-hooks container-hooks governor
 
-install: install-dkms install-registrar install-engine install-host-agent
+install: install-dkms install-registrar install-engine install-host-agent install-mdevctl-plugins install-qemu-hooks \
+    install-container-hooks install-governor
 
 # In order of cost. Each step is a TAP run of its own; all are run, and one that fails fails the whole.
 check:
