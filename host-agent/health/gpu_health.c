@@ -45,10 +45,16 @@ struct GpuHealth {
 /**
  * Engine - of a vGPU
  * @failure: why it gave up; NULL: it did not
+ * @death: why the last one ended
+ * @works: it serves a guest now
+ * @loops: it dies again and again
  */
 typedef struct {
     Bucket losses;
     char *failure;
+    char *death;
+    gboolean works;
+    gboolean loops;
 } Engine;
 
 static void engine_free(void *data)
@@ -56,6 +62,7 @@ static void engine_free(void *data)
     Engine *engine = data;
 
     g_free(engine->failure);
+    g_free(engine->death);
     g_free(engine);
 }
 
@@ -216,56 +223,75 @@ void gpu_health_observe(GpuHealth *health, const GpuReadings *readings, gint64 n
     judge_ecc(health, readings);
 }
 
-static void judge_crashes(GpuHealth *health, Engine *engine, const Vgpu *vgpu, gint64 now)
-{
-    const char *failure = vgpu->failure ? vgpu->failure : "";
-
-    bucket_fill(&engine->losses, vgpu->engine_losses, now, CRASH_LEAK_US);
-    if (engine->losses.level <= CRASHES)
-        return;
-    find(health, HEALTH_ENGINE_CRASHES,
-         g_strdup_printf("the engine of vGPU %s dies again and again%s%s; \"journalctl -u "
-                         "vgpu-engine@%s\" says more",
-                         vgpu->uuid, failure[0] ? ": " : "", failure, vgpu->uuid));
-}
-
-static void judge_failures(GpuHealth *health)
-{
-    GHashTableIter iter;
-    void *uuid;
-    void *value;
-
-    lift(health, HEALTH_ENGINE_FAILED);
-    g_hash_table_iter_init(&iter, health->engines);
-    while (g_hash_table_iter_next(&iter, &uuid, &value)) {
-        const Engine *engine = value;
-
-        if (engine->failure)
-            find(health, HEALTH_ENGINE_FAILED,
-                 g_strdup_printf("the engine of vGPU %s gave up: %s", (const char *)uuid,
-                                 engine->failure));
-    }
-}
-
 void gpu_health_observe_engine(GpuHealth *health, const Vgpu *vgpu, gint64 now_us)
 {
+    const char *why = vgpu->failure ? vgpu->failure : "";
     Engine *engine = g_hash_table_lookup(health->engines, vgpu->uuid);
 
     if (!engine) {
         engine = g_new0(Engine, 1);
         g_hash_table_insert(health->engines, g_strdup(vgpu->uuid), engine);
     }
-    judge_crashes(health, engine, vgpu, now_us);
-    g_clear_pointer(&engine->failure, g_free);
-    if (g_str_equal(vgpu->engine, "failed"))
-        engine->failure = g_strdup(vgpu->failure ? vgpu->failure : "");
-    judge_failures(health);
+    bucket_fill(&engine->losses, vgpu->engine_losses, now_us, CRASH_LEAK_US);
+    engine->loops = engine->losses.level > CRASHES;
+    engine->works = g_str_equal(vgpu->device, "running") && g_str_equal(vgpu->engine, "ready");
+    g_set_str(&engine->death, why);
+    g_set_str(&engine->failure, g_str_equal(vgpu->engine, "failed") ? why : NULL);
 }
 
 void gpu_health_forget_engine(GpuHealth *health, const char *uuid)
 {
-    if (g_hash_table_remove(health->engines, uuid))
-        judge_failures(health);
+    g_hash_table_remove(health->engines, uuid);
+}
+
+/* One serves a guest and has not died lately: then the GPU is not what kills the others. */
+static gboolean has_witness(const GpuHealth *health)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, health->engines);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const Engine *engine = value;
+
+        if (engine->works && engine->losses.level <= 0)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static void blame_gpu(GpuHealth *health, const char *uuid, const Engine *engine)
+{
+    if (engine->loops)
+        find(health, HEALTH_ENGINE_CRASHES, gpu_health_engine_loops(health, uuid));
+    if (engine->failure)
+        find(health, HEALTH_ENGINE_FAILED,
+             g_strdup_printf("the engine of vGPU %s gave up: %s", uuid, engine->failure));
+}
+
+void gpu_health_judge_engines(GpuHealth *health)
+{
+    GHashTableIter iter;
+    void *uuid;
+    void *engine;
+
+    lift(health, HEALTH_ENGINE_FAILED);
+    if (has_witness(health))
+        return;
+    g_hash_table_iter_init(&iter, health->engines);
+    while (g_hash_table_iter_next(&iter, &uuid, &engine))
+        blame_gpu(health, uuid, engine);
+}
+
+char *gpu_health_engine_loops(const GpuHealth *health, const char *uuid)
+{
+    const Engine *engine = g_hash_table_lookup(health->engines, uuid);
+
+    if (!engine || !engine->loops)
+        return NULL;
+    return g_strdup_printf("the engine of vGPU %s dies again and again%s%s; \"journalctl -u "
+                           "vgpu-engine@%s\" says more",
+                           uuid, engine->death[0] ? ": " : "", engine->death, uuid);
 }
 
 void gpu_health_observe_gone(GpuHealth *health, guint users)

@@ -18,8 +18,8 @@ typedef enum {
     HEALTH_LINK,           /* fewer lanes than it could have */
     HEALTH_TEMPERATURE,    /* too hot */
     HEALTH_ECC,            /* held: an error in its memory that could not be corrected */
-    HEALTH_ENGINE_CRASHES, /* held: a vGPU's engine dies again and again */
-    HEALTH_ENGINE_FAILED,  /* a vGPU's engine gave up */
+    HEALTH_ENGINE_CRASHES, /* held: a vGPU's engine dies again and again, and none lives */
+    HEALTH_ENGINE_FAILED,  /* a vGPU's engine gave up, and none lives */
     HEALTH_KINDS,
 } HealthKind;
 
@@ -53,11 +53,21 @@ void gpu_health_set_cleared(GpuHealth *health, guint64 aer_fatal, guint64 ecc_un
 /* The GPU is there, and this is how it is. @now_us: any clock that only goes forward. */
 void gpu_health_observe(GpuHealth *health, const GpuReadings *readings, gint64 now_us);
 
-/* A vGPU of its is so now. */
+/* A vGPU of its is so now. Nothing is found before gpu_health_judge_engines(). */
 void gpu_health_observe_engine(GpuHealth *health, const Vgpu *vgpu, gint64 now_us);
 
 /* The vGPU is no more. */
 void gpu_health_forget_engine(GpuHealth *health, const char *uuid);
+
+/*
+ * Makes findings of what was observed. While one vGPU of the GPU serves its guest and has not lost
+ * an engine lately, what happens to others' engines is their guests' doing, and no finding: or a
+ * guest that crashes its engine could close the GPU to all.
+ */
+void gpu_health_judge_engines(GpuHealth *health);
+
+/* A sentence, whether or not it is a finding; NULL: its engine does not die again and again. */
+char *gpu_health_engine_loops(const GpuHealth *health, const char *uuid);
 
 /* It is away. @users: how many vGPUs were promised of it; 0: nobody misses it. */
 void gpu_health_observe_gone(GpuHealth *health, guint users);

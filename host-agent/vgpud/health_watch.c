@@ -13,7 +13,8 @@
 struct Health {
     Host *host;
     const Slices *slices;
-    GHashTable *gpus; /* address to Watched */
+    GHashTable *gpus;    /* address to Watched */
+    GHashTable *looping; /* UUIDs of vGPUs whose crash loop was told of */
     char *boot;
     gboolean engines_seen;
     guint timer;
@@ -210,24 +211,24 @@ static void look(Health *health)
     look_for_gone(health);
 }
 
-static void look_at_engine(Health *health, const Vgpu *vgpu)
+/* Its engine dies again and again, and its GPU is not blamed for that. */
+static void tell_of_loop(Health *health, const Vgpu *vgpu)
 {
     Watched *watched = watched_at(health, vgpu->gpu);
-    const Before before = remember(watched);
+    g_autofree char *loop = gpu_health_engine_loops(watched->health, vgpu->uuid);
+    gboolean told = g_hash_table_contains(health->looping, vgpu->uuid);
 
-    gpu_health_observe_engine(watched->health, vgpu, g_get_monotonic_time());
-    tell(health, vgpu->gpu, watched, &before);
+    if (loop && !told && !gpu_health_reason(watched->health, HEALTH_ENGINE_CRASHES)) {
+        g_hash_table_add(health->looping, g_strdup(vgpu->uuid));
+        host_event(health->host, "health", vgpu->gpu, vgpu->uuid,
+                   "%s; others on GPU %s go on, so it is not taken to be the GPU's fault", loop,
+                   vgpu->gpu);
+    } else if (!loop) {
+        g_hash_table_remove(health->looping, vgpu->uuid);
+    }
 }
 
-static void look_at_engines(Health *health)
-{
-    const GPtrArray *vgpus = counters_read(host_counters(health->host));
-
-    for (guint i = 0; i < vgpus->len; i++)
-        look_at_engine(health, ((const VgpuCounters *)g_ptr_array_index(vgpus, i))->vgpu);
-}
-
-static void forget_engine(Health *health, const char *uuid)
+static void judge_engines(Health *health)
 {
     GHashTableIter iter;
     void *gpu;
@@ -237,17 +238,43 @@ static void forget_engine(Health *health, const char *uuid)
     while (g_hash_table_iter_next(&iter, &gpu, &watched)) {
         const Before before = remember(watched);
 
-        gpu_health_forget_engine(((Watched *)watched)->health, uuid);
+        gpu_health_judge_engines(((Watched *)watched)->health);
         tell(health, gpu, watched, &before);
     }
 }
 
+/* All of them, for whether one is to blame is seen by the others. */
+static void look_at_engines(Health *health)
+{
+    const GPtrArray *vgpus = counters_read(host_counters(health->host));
+    gint64 now = g_get_monotonic_time();
+
+    for (guint i = 0; i < vgpus->len; i++) {
+        const Vgpu *vgpu = ((const VgpuCounters *)g_ptr_array_index(vgpus, i))->vgpu;
+
+        gpu_health_observe_engine(watched_at(health, vgpu->gpu)->health, vgpu, now);
+    }
+    judge_engines(health);
+    for (guint i = 0; i < vgpus->len; i++)
+        tell_of_loop(health, ((const VgpuCounters *)g_ptr_array_index(vgpus, i))->vgpu);
+}
+
+static void forget_engine(Health *health, const char *uuid)
+{
+    GHashTableIter iter;
+    void *watched;
+
+    g_hash_table_remove(health->looping, uuid);
+    g_hash_table_iter_init(&iter, health->gpus);
+    while (g_hash_table_iter_next(&iter, NULL, &watched))
+        gpu_health_forget_engine(((Watched *)watched)->health, uuid);
+    judge_engines(health);
+}
+
 void health_vgpu_changed(Health *health, const char *uuid)
 {
-    const VgpuCounters *vgpu = counters_read_one(host_counters(health->host), uuid);
-
-    if (vgpu)
-        look_at_engine(health, vgpu->vgpu);
+    if (counters_read_one(host_counters(health->host), uuid))
+        look_at_engines(health);
     else
         forget_engine(health, uuid);
 }
@@ -372,6 +399,7 @@ Health *health_new(Host *host, const Slices *slices)
     health->host = host;
     health->slices = slices;
     health->gpus = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
+    health->looping = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     health->boot = sysfs_read(proc, "boot_id");
     if (!health->boot)
         health->boot = g_strdup("");
@@ -385,6 +413,7 @@ void health_free(Health *health)
     if (health->timer)
         g_source_remove(health->timer);
     g_hash_table_unref(health->gpus);
+    g_hash_table_unref(health->looping);
     g_free(health->boot);
     g_free(health);
 }

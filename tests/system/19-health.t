@@ -36,24 +36,32 @@ sub health_when {
     die JSON::PP->new->canonical->pretty->encode($seen);
 }
 
-# The engine of blue's vGPU dies while its guest has it, and the guest takes the next one.
+# The engine of a tenant's vGPU dies while its guest has it, and the guest takes the next one.
 sub lose_engine {
-    host('kill -KILL ' . $blue->{vgpu}->engine_pid);
-    $blue->{vgpu}->wait_engine;
-    $blue->rebind($blue->{vgpu});
+    my ($tenant) = @_;
+    host('kill -KILL ' . $tenant->{vgpu}->engine_pid);
+    $tenant->{vgpu}->wait_engine;
+    $tenant->rebind($tenant->{vgpu});
     return;
 }
 
 host('systemctl start vgpud');
-my $other = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever');
-$other->expect(qr/^OK round 1:/m, 120);
 
-point('engines that die again and again: not healthy, an event, nothing new is put there', sub {
+point("a vGPU's engine dies again and again beside one that lives: an event, and the GPU stays healthy", sub {
     health_when(1);
     my $events = VGPU::Lab::host_job('vgpuctl events');
     sleep 1;
     host("systemctl reset-failed $blue->{vgpu}{unit}", fail => 1);
-    lose_engine() for 1 .. 3;
+    lose_engine($blue) for 1 .. 3;
+    $events->expect(qr/\Q$blue->{vgpu}{uuid}\E dies again and again.*not taken to be the GPU's fault/, 30);
+    $events->stop;
+    return health_when(1);
+});
+
+point('the engines of both: not healthy, an event, nothing new is put there', sub {
+    my $events = VGPU::Lab::host_job('vgpuctl events');
+    sleep 1;
+    lose_engine($red);
     my $why = health_when(0, qr/dies again and again/);
     $events->expect(qr/is not healthy/, 30);
     $events->stop;
@@ -61,6 +69,9 @@ point('engines that die again and again: not healthy, an event, nothing new is p
     die "status $VGPU::Command::status: $said" if $VGPU::Command::status != 7 || $said !~ /not healthy/;
     return "$why\n$said" . computes($blue);
 });
+
+my $other = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever');
+$other->expect(qr/^OK round 1:/m, 120);
 
 point('that stays over a restart of vgpud, until somebody who may clears it', sub {
     host('systemctl restart vgpud');

@@ -11,6 +11,7 @@
 #define PLACE  "/sys/devices/pci0000:00/0000:00:01.0/0000:02:00.0/"
 #define GPU    "0000:02:00.0"
 #define UUID   "c0ffee00-0000-4000-8000-000000000001"
+#define OTHER  "c0ffee00-0000-4000-8000-000000000002"
 #define SECOND ((gint64)G_USEC_PER_SEC)
 #define MINUTE (60 * SECOND)
 
@@ -158,17 +159,25 @@ static void test_link(void)
     g_assert_true(gpu_health_is_good(health));
 }
 
-static void see_engine(GpuHealth *health, guint64 losses, const char *state, const char *failure,
-                       gint64 now)
+static void see_engine_of(GpuHealth *health, const char *uuid, guint64 losses, const char *state,
+                          const char *failure, gint64 now)
 {
     const Vgpu vgpu = {
-        .uuid = (char *)UUID,
+        .uuid = (char *)uuid,
+        .device = "running",
         .engine = (char *)state,
         .failure = (char *)failure,
         .engine_losses = losses,
     };
 
     gpu_health_observe_engine(health, &vgpu, now);
+    gpu_health_judge_engines(health);
+}
+
+static void see_engine(GpuHealth *health, guint64 losses, const char *state, const char *failure,
+                       gint64 now)
+{
+    see_engine_of(health, UUID, losses, state, failure, now);
 }
 
 static void test_crashes(void)
@@ -190,6 +199,26 @@ static void test_crashes(void)
     g_assert_true(gpu_health_is_good(health));
 }
 
+/* As long as another's engine lives: then it is its guest that kills it, not the GPU. */
+static void test_crashes_beside_another(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+    g_autofree char *loops = NULL;
+
+    see_engine_of(health, OTHER, 0, "ready", "", 0);
+    see_engine(health, 0, "ready", "", 0);
+    see_engine(health, 9, "none", "the engine died", SECOND);
+    g_assert_true(gpu_health_is_good(health));
+    loops = gpu_health_engine_loops(health, UUID);
+    g_assert_nonnull(strstr(loops, UUID " dies again and again: the engine died"));
+    g_assert_null(gpu_health_engine_loops(health, OTHER));
+    see_engine(health, 9, "failed", "too many starts", 2 * SECOND);
+    g_assert_true(gpu_health_is_good(health));
+    see_engine_of(health, OTHER, 1, "ready", "", 3 * SECOND);
+    assert_found(health, HEALTH_ENGINE_CRASHES, UUID " dies again and again");
+    assert_found(health, HEALTH_ENGINE_FAILED, UUID " gave up: too many starts");
+}
+
 static void test_failed(void)
 {
     g_autoptr(GpuHealth) health = gpu_health_new();
@@ -200,6 +229,7 @@ static void test_failed(void)
     g_assert_true(gpu_health_is_good(health));
     see_engine(health, 0, "failed", "no Vulkan device", 2 * MINUTE);
     gpu_health_forget_engine(health, UUID);
+    gpu_health_judge_engines(health);
     g_assert_true(gpu_health_is_good(health));
 }
 
@@ -439,6 +469,7 @@ int main(int argc, char **argv)
     g_test_add_func("/health/temperature", test_temperature);
     g_test_add_func("/health/link", test_link);
     g_test_add_func("/health/crashes", test_crashes);
+    g_test_add_func("/health/crashes-beside-another", test_crashes_beside_another);
     g_test_add_func("/health/failed", test_failed);
     g_test_add_func("/health/gone", test_gone);
     g_test_add_func("/health/names", test_names);

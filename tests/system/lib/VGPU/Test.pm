@@ -68,6 +68,8 @@ sub journal {
 # up, both vGPUs there with their engines, red with the first, blue with the second.
 sub baseline {
     my $gpu = VGPU::Lab::gpu();
+    # A file that kills engines leaves a GPU behind that is not healthy, as it should.
+    VGPU::Lab::host("systemctl -q is-active vgpud && vgpuctl gpu clear $gpu", fail => 1, timeout => 60);
     my ($driver) = VGPU::Lab::host("ls /sys/bus/pci/devices/$gpu/mdev_supported_types")
         =~ /^(.*)-vgpu-half$/m;
     my @tenants;
