@@ -80,7 +80,7 @@ Section "Device"
 EndSection
 END
 start() { setsid nohup "\$@" </dev/null >>/run/desktop.log 2>&1 & }
-start Xorg :0 vt2 -config /run/xorg.conf -logfile /run/xorg.log -nolisten tcp
+start Xorg :0 vt2 -config /run/xorg.conf -logfile /run/xorg.log -nolisten tcp -noreset
 export DISPLAY=:0
 timeout 90 sh -c 'until [ -S /tmp/.X11-unix/X0 ]; do sleep 0.2; done' || { tail -n 20 /run/xorg.log; exit 1; }
 sleep 2
@@ -90,9 +90,16 @@ SH
     return;
 }
 
+# Its clients end with the server. Were they to end before it, it would begin anew, and a server that does so forgets
+# that it was told to end.
 sub stop_desktop {
-    $blue->run(q{pkill -x xterm; pkill -x twm; pkill -x Xorg; timeout 60 sh -c 'while pgrep -x Xorg >/dev/null; do sleep 0.2; done'},
-        timeout => 90);
+    $blue->run(<<'SH', timeout => 90);
+pkill -x Xorg
+timeout 60 sh -c 'while pgrep -x Xorg >/dev/null; do sleep 0.2; done' && exit
+tail -n 20 /run/xorg.log
+for task in /proc/$(pgrep -x Xorg)/task/*; do cat $task/comm $task/wchan $task/stack; done
+exit 1
+SH
     return;
 }
 
