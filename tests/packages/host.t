@@ -49,6 +49,8 @@ point('a fresh host', sub {
     die "it has something of ours:\n$found" if $found =~ /\S/;
 });
 
+my $began = time;
+
 point('apt installs the first build; vgpud runs, and both services come with the next boot', sub {
     my $said = install(1);
     die "vgpud is not active\n" if show('vgpud.service', 'ActiveState') ne 'active';
@@ -63,8 +65,10 @@ my @vgpus = map { $_->{vgpu} } $red, $blue;
 my $free = VGPU::Host::ledger();
 
 point('guests compute with it', sub {
+    my @computed = map { computes($_) } $red, $blue;
+    my $took = sprintf '%.1f minutes from apt install to guests that compute, DKMS on emulated processors included', (time - $began) / 60;
     host("mdevctl modify -u $_->{uuid} --auto") for @vgpus;
-    return join "\n", map { computes($_) } $red, $blue;
+    return join "\n", @computed, $took;
 });
 
 point("libvirt's AppArmor confines the VM, and refuses it nothing that a vGPU takes", sub {
