@@ -447,12 +447,10 @@ static void test_random(void)
 #define WIDTH  320u
 #define HEIGHT 200u
 
-/* From a guest's buffer to what a VMM sees: what the driver's own fake engine can't show. */
-static void test_picture(void)
+/* The guest shows a picture of its own memory: pixel i is 3 i. */
+static void show_picture(Victim *v)
 {
-    Testbed *tb = display_vgpu();
-    struct virtio_gpu_ctrl_hdr info = {.type = VIRTIO_GPU_CMD_GET_DISPLAY_INFO};
-    struct virtio_gpu_cmd_get_edid edid = {.hdr.type = VIRTIO_GPU_CMD_GET_EDID};
+    const struct virtio_gpu_rect all = {.width = WIDTH, .height = HEIGHT};
     struct virtio_gpu_resource_create_2d create = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_2D,
                                                    .resource_id = 1,
                                                    .format = VIRTIO_GPU_FORMAT_B8G8R8X8_UNORM,
@@ -464,51 +462,68 @@ static void test_picture(void)
     } attach = {.cmd = {.hdr.type = VIRTIO_GPU_CMD_RESOURCE_ATTACH_BACKING,
                         .resource_id = 1,
                         .nr_entries = 1}};
-    struct virtio_gpu_rect all = {.width = WIDTH, .height = HEIGHT};
     struct virtio_gpu_transfer_to_host_2d transfer = {
         .hdr.type = VIRTIO_GPU_CMD_TRANSFER_TO_HOST_2D, .r = all, .resource_id = 1};
     struct virtio_gpu_set_scanout show = {
         .hdr.type = VIRTIO_GPU_CMD_SET_SCANOUT, .r = all, .resource_id = 1};
     struct virtio_gpu_resource_flush flush = {
         .hdr.type = VIRTIO_GPU_CMD_RESOURCE_FLUSH, .r = all, .resource_id = 1};
-    struct vfio_device_gfx_plane_info plane = {.argsz = sizeof(plane),
-                                               .flags = VFIO_GFX_PLANE_TYPE_REGION};
-    struct vfio_region_info region = {.argsz = sizeof(region)};
-    const volatile uint32_t *seen;
-    uint32_t *pixels;
     uint64_t iova;
-    Victim v = victim_new(tb);
+    uint32_t *pixels = guest_alloc(&v->tb->guest, 64 * PAGE_BYTES, PAGE_BYTES, &iova);
 
-    assert_accepted(&v, info);
-    assert_accepted(&v, edid);
-    pixels = guest_alloc(&tb->guest, 64 * PAGE_BYTES, PAGE_BYTES, &iova);
     for (uint32_t i = 0; i < WIDTH * HEIGHT; i++)
         pixels[i] = i * 3;
     attach.entry = (struct virtio_gpu_mem_entry){.addr = iova, .length = 64 * PAGE_BYTES};
-    assert_accepted(&v, create);
-    assert_accepted(&v, attach);
-    assert_accepted(&v, transfer);
-    assert_accepted(&v, show);
-    assert_accepted(&v, flush);
+    assert_accepted(v, create);
+    assert_accepted(v, attach);
+    assert_accepted(v, transfer);
+    assert_accepted(v, show);
+    assert_accepted(v, flush);
+}
+
+static struct vfio_device_gfx_plane_info query_plane(const Testbed *tb)
+{
+    struct vfio_device_gfx_plane_info plane = {.argsz = sizeof(plane),
+                                               .flags = VFIO_GFX_PLANE_TYPE_REGION};
 
     g_assert_cmpint(ioctl(tb->dev.fd, VFIO_DEVICE_QUERY_GFX_PLANE, &plane), ==, 0);
+    return plane;
+}
+
+/* As a VMM sees it. */
+static void assert_picture_seen(const Testbed *tb)
+{
+    const struct vfio_device_gfx_plane_info plane = query_plane(tb);
+    struct vfio_region_info region = {.argsz = sizeof(region), .index = plane.region_index};
+    const volatile uint32_t *seen;
+
     g_assert_cmpuint(plane.width, ==, WIDTH);
     g_assert_cmpuint(plane.height, ==, HEIGHT);
-    region.index = plane.region_index;
     g_assert_cmpint(ioctl(tb->dev.fd, VFIO_DEVICE_GET_REGION_INFO, &region), ==, 0);
     seen = mmap(NULL, plane.size, PROT_READ, MAP_SHARED, tb->dev.fd, (off_t)region.offset);
     g_assert_true(seen != MAP_FAILED);
     for (uint32_t y = 0; y < HEIGHT; y++)
         for (uint32_t x = 0; x < WIDTH; x++)
             g_assert_cmphex(seen[y * plane.stride / 4 + x] & 0xffffff, ==, (y * WIDTH + x) * 3);
+    munmap((void *)seen, plane.size);
+}
 
+/* From a guest's buffer to what a VMM sees: what the driver's own fake engine can't show. */
+static void test_picture(void)
+{
+    Testbed *tb = display_vgpu();
+    struct virtio_gpu_ctrl_hdr info = {.type = VIRTIO_GPU_CMD_GET_DISPLAY_INFO};
+    struct virtio_gpu_cmd_get_edid edid = {.hdr.type = VIRTIO_GPU_CMD_GET_EDID};
+    Victim v = victim_new(tb);
+
+    assert_accepted(&v, info);
+    assert_accepted(&v, edid);
+    show_picture(&v);
+    assert_picture_seen(tb);
     start_over(&v);
-    plane.flags = VFIO_GFX_PLANE_TYPE_REGION;
-    g_assert_cmpint(ioctl(tb->dev.fd, VFIO_DEVICE_QUERY_GFX_PLANE, &plane), ==, 0);
-    g_assert_cmphex(plane.drm_format, ==, 0);
+    g_assert_cmphex(query_plane(tb).drm_format, ==, 0);
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 0);
     assert_works(&v);
-    munmap((void *)seen, WIDTH * HEIGHT * 4);
     victim_free(&v);
 }
 
