@@ -61,7 +61,7 @@ static _Noreturn void help(const struct job *job)
            "  --forever           rounds without end, a line for each\n"
            "  --fresh             open the device anew for each round\n"
            "  --seed N            makes the data of two jobs differ (default 1)\n"
-           "  --timeout N         seconds that a round may take (default 120)\n"
+           "  --timeout N         seconds that a round may take (default 240)\n"
            "  --pause N           milliseconds to rest after each round (default 0)\n\n"
            "Exit status: 0 where everything was right, else 1.\n",
            job->program);
@@ -135,7 +135,7 @@ void job_parse(struct job *job, int argc, char **argv)
         .iterations = 1024,
         .rounds = 3,
         .seed = 1,
-        .timeout = 120,
+        .timeout = 240,
     };
     while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1)
         set_option(job, opt);
