@@ -15,6 +15,7 @@ PREFIX ?= /usr
 DBUS_DIR ?= /usr/share/dbus-1
 POLKIT_DIR ?= /usr/share/polkit-1/actions
 RIG := tests/rig/rig
+JOBS ?= $(shell nproc)
 UNIT_TESTS :=
 # Of every program that is installed. CPPFLAGS, CFLAGS and LDFLAGS are a packager's, and come after.
 HARDEN_CFLAGS := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
@@ -58,7 +59,7 @@ check-unit:
 	$(RIG) build -- $(MAKE) unit check-guest
 
 check-fuzz:
-	$(RIG) build -- $(MAKE) fuzz
+	$(RIG) build -- $(MAKE) -j$(JOBS) --output-sync=target fuzz
 
 check-module:
 	prove -v tests/module.t

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What takes too long for make check, in rigs of its own: every case of the kill matrix, hundreds of vGPUs made, used
-# and removed, counting what is left, vgpud killed at hundreds of random moments, and the packages on a host that works.
+# and removed, counting what is left, vgpud killed at hundreds of random moments, the driver on Debian's own kernels, and
+# the packages on a host that works.
 # ROUNDS=N and KILLS=N make it shorter or longer.
 
 ROUNDS ?= 500
@@ -10,4 +11,5 @@ KILLS ?= 200
 soak:
 	RIG_NAME=$${RIG_NAME:-soak} VGPU_SOAK=1 VGPU_ROUNDS=$(ROUNDS) VGPU_KILLS=$(KILLS) \
 		tests/system/check tests/system/92-rounds.t tests/system/95-agent-kills.t tests/system/90-kills.t
+	$(MAKE) --no-print-directory check-driver KERNELS="6.12 6.1 7.2"
 	$(MAKE) --no-print-directory check-deb check-upgrade

@@ -18,7 +18,7 @@ UNIT_TESTS += $(UNIT_MODEL_TESTS)
 .PHONY: unit-build unit unit-coverage
 # A make of its own, because fragments that come later may still add to UNIT_TESTS, and to what those run (UNIT_NEEDS).
 unit-build:
-	@$(MAKE) --no-print-directory $(UNIT_TESTS) $(UNIT_NEEDS)
+	@$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target $(UNIT_TESTS) $(UNIT_NEEDS)
 
 unit: unit-build
 	prove -e '' $(UNIT_TESTS)

@@ -41,7 +41,7 @@ sub build {
     my $script = <<"SH";
 set -e
 kernel=\$(ls /lib/modules | head -n 1)
-make --no-print-directory KVER=\$kernel module registrar engine guest sandbox-probe guard-programs bench-governor-programs
+make --no-print-directory -j\$(nproc) --output-sync=target KVER=\$kernel module registrar engine guest sandbox-probe guard-programs bench-governor-programs
 rm -rf $stage
 make --no-print-directory -s KVER=\$kernel install DESTDIR=$stage
 install -D -m 644 build/module-\$kernel/mdev_vgpu.ko $stage/usr/lib/modules/\$kernel/updates/mdev_vgpu.ko
