@@ -17,6 +17,8 @@
  * @autostart: started when the parent appears
  * @vram: bytes, the attribute vgpu/vram_bytes; like @weight, @cap and @priority -1 where it is the
  * type's
+ * @tenant, @class: as somebody wrote them, in whatever form; NULL: the definition does not say
+ * @oversubscribe: bytes; -1: the same
  */
 typedef struct {
     char *uuid;
@@ -27,6 +29,9 @@ typedef struct {
     gint64 weight;
     gint64 cap;
     gint64 priority;
+    char *tenant;
+    char *class;
+    gint64 oversubscribe;
 } Definition;
 
 void definition_free(Definition *definition);

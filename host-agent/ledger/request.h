@@ -15,6 +15,13 @@ typedef enum {
 
 #define REQUEST_MAX_COUNT 1024u
 
+/* More than any GPU has, and little enough to be added up. */
+#define REQUEST_MAX_BYTES (G_GUINT64_CONSTANT(1) << 50)
+
+/* Words of requests that others than CreateVgpus have as well; NULL and "" are no tenant. AGENT_ERROR_INVALID. */
+gboolean request_parse_class(const char *text, SliceClass *class, GError **error);
+gboolean request_check_tenant(const char *tenant, GError **error);
+
 /**
  * Request - of one call, in the words of CreateVgpus in dbus/org.mdev_vgpu.Host1.xml
  * @type: as "half", or whole as sysfs has it; "": none, for a container's slice of @vram

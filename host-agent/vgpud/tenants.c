@@ -72,6 +72,11 @@ static gboolean set_not_found(const char *name, GError **error)
     return FALSE;
 }
 
+gboolean tenants_check(const Tenants *tenants, const char *name, GError **error)
+{
+    return tenants_find(tenants, name) || set_not_found(name, error);
+}
+
 gboolean tenants_admit(const Tenants *tenants, const char *name, const TenantUse *more,
                        GError **error)
 {
@@ -219,8 +224,8 @@ static gboolean remove_tenant(Tenants *tenants, const char *name, GError **error
 {
     TenantUse use = tenant_use(name, slices_all(tenants->slices));
 
-    if (!tenants_find(tenants, name))
-        return set_not_found(name, error);
+    if (!tenants_check(tenants, name, error))
+        return FALSE;
     if (use.vgpus) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
                     "tenant %s has %u vGPUs; remove them, or give them to another tenant, first",

@@ -23,6 +23,9 @@ void tenants_watch(Tenants *tenants, void (*func)(void *data), void *data);
 /* NULL: there is none of that name. */
 const Tenant *tenants_find(const Tenants *tenants, const char *name);
 
+/* AGENT_ERROR_NOT_FOUND where there is none of that name. */
+gboolean tenants_check(const Tenants *tenants, const char *name, GError **error);
+
 /* Whether @user belongs to the tenant. */
 gboolean tenants_has_user(const Tenants *tenants, const char *name, const char *user);
 
