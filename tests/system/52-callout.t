@@ -98,9 +98,9 @@ point('a tenant that the definition names is held to its quota, and vgpud has th
     my $defined = host("mdevctl list --defined -u $uuid --dumpjson");
     die $defined if $defined !~ /"vgpu\/tenant": "callout2"/;
     modify_live($uuid, '', 0, undef, 'vgpu/tenant' => 'callout');
-    $said .= $shows->('Tenant. : .callout"');
+    $said .= $shows->('Tenant. : .callout\b');
     host("mdevctl stop -u $uuid; mdevctl undefine -u $uuid");
-    host("timeout 30 sh -c 'until vgpuctl tenant remove callout && vgpuctl tenant remove callout2; do sleep 0.3; done'");
+    host("for t in callout callout2; do timeout 30 sh -c \"until vgpuctl tenant remove \$t; do sleep 0.3; done\"; done");
     return $said;
 });
 

@@ -288,6 +288,45 @@ static void test_written_tenant(void)
     agent_on_bus_close(&at);
 }
 
+/* Waits for vgpud to have heard of it by itself, and to show @part. @status: of vgpuctl then. */
+static void wait_for_vgpu(const char *uuid, int status, const char *part)
+{
+    g_autofree char *args = g_strdup_printf("-o json vgpu show %s", uuid);
+    gboolean heard = FALSE;
+
+    for (guint i = 0; !heard && i < 30; i++) {
+        Said said = vgpuctl(args);
+
+        heard = said.status == status && strstr(said.out, part);
+        said_clear(&said);
+        if (!heard)
+            g_usleep(100000);
+    }
+    g_assert_true(heard);
+}
+
+/* Why there is no notifier: of what mdevctl does to definitions vgpud hears without one. */
+static void test_heard_of(void)
+{
+    AgentOnBus at;
+
+    open_host(&at);
+    /* The first definition of a GPU makes a directory. */
+    assert_mdevctl("define -u " UUID " -p " GPU " -t " HALF, 0, "");
+    wait_for_vgpu(UUID, 0, "\"Autostart\" : false");
+    assert_mdevctl("modify -u " UUID " --auto", 0, "");
+    wait_for_vgpu(UUID, 0, "\"Autostart\" : true");
+    assert_mdevctl("modify -u " UUID " --manual", 0, "");
+    wait_for_vgpu(UUID, 0, "\"Autostart\" : false");
+    assert_mdevctl("define --auto -u " UUID2 " -p " GPU " -t " HALF, 0, "");
+    wait_for_vgpu(UUID2, 0, "\"Autostart\" : true");
+    assert_mdevctl("modify -u " UUID2 " --addattr vgpu/weight --value 21", 0, "");
+    wait_for_vgpu(UUID2, 0, "\"Weight\" : 21");
+    assert_mdevctl("undefine -u " UUID, 0, "");
+    wait_for_vgpu(UUID, 3, "");
+    agent_on_bus_close(&at);
+}
+
 static void test_gpu_state(void)
 {
     AgentOnBus at;
@@ -499,6 +538,7 @@ int main(int argc, char **argv)
     g_test_add_func("/mdevctl/named-tenant", test_named_tenant);
     g_test_add_func("/mdevctl/named-tenant-model", test_named_tenant_model);
     g_test_add_func("/mdevctl/written-tenant", test_written_tenant);
+    g_test_add_func("/mdevctl/heard-of", test_heard_of);
     g_test_add_func("/mdevctl/gpu-state", test_gpu_state);
     g_test_add_func("/mdevctl/round-trip", test_round_trip);
     g_test_add_func("/mdevctl/live", test_live);
