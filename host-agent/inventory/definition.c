@@ -51,6 +51,7 @@ static void read_attributes(Definition *definition, JsonObject *object)
     definition->weight = attribute(object, "vgpu/weight");
     definition->cap = attribute(object, "vgpu/cap");
     definition->priority = attribute(object, "vgpu/priority");
+    definition->display = attribute(object, "vgpu/display");
     definition->tenant = g_strdup(attribute_text(object, "vgpu/tenant"));
     definition->class = g_strdup(attribute_text(object, "vgpu/class"));
     definition->oversubscribe = attribute(object, "vgpu/oversubscribe_bytes");

@@ -17,8 +17,9 @@ static AgentError code_of(int cause)
 
 static const char *text_of(int cause)
 {
-    return cause == ENOENT ? "it has no such attribute, so the module that is loaded is an older one"
-                           : g_strerror(cause);
+    return cause == ENOENT  ? "it has no such attribute, so the module that is loaded is an older one"
+           : cause == EBUSY ? "a VM has the vGPU open"
+                            : g_strerror(cause);
 }
 
 static gboolean write_one(const char *dir, const char *name, const char *value, GError **error)

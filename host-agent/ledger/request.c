@@ -142,11 +142,12 @@ static gboolean has_size(const Request *request, GError **error)
 /* What only a vGPU has. */
 static gboolean check_no_vgpu(const Request *request, GError **error)
 {
-    if (!request->window && !request->define && !request->autostart && !request->domain)
+    if (!request->window && !request->define && !request->autostart && !request->domain &&
+        !request->display_given)
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                "Window, Define, Autostart and Domain are for vGPUs; a slice of door %s stays until it is "
-                "removed, and has no window",
+                "Window, Display, Define, Autostart and Domain are for vGPUs; a slice of door %s stays until "
+                "it is removed, and has no window",
                 slice_door_name(request->door));
     return FALSE;
 }
@@ -208,6 +209,7 @@ static Request *parse(GVariant *dict, gboolean slice, GError **error)
         {"Compute", 'u', &request->compute, &request->compute_given, 0, MAX_PER_CENT},
         {"Oversubscribe", 't', &request->oversubscribe, &request->oversubscribe_given, 0,
          REQUEST_MAX_BYTES},
+        {"Display", 'u', &request->display, &request->display_given, 0, 1},
         {"Gpus", 'a', &request->gpus, NULL, 0, 0},
         {"NotGpus", 'a', &request->not_gpus, NULL, 0, 0},
         {"Policy", 's', &policy, NULL, 0, 0},
@@ -260,6 +262,7 @@ Change *change_parse(GVariant *dict, GError **error)
         {"Compute", 'u', &change->compute, &change->compute_given, 0, MAX_PER_CENT},
         {"Oversubscribe", 't', &change->oversubscribe, &change->oversubscribe_given, 0,
          REQUEST_MAX_BYTES},
+        {"Display", 'u', &change->display, &change->display_given, 0, 1},
         {"Class", 's', &class, &change->class_given, 0, 0},
         {"Tenant", 's', &change->tenant, NULL, 0, 0},
         {"DryRun", 'b', &change->dry_run, NULL, 0, 0},

@@ -51,6 +51,8 @@ typedef struct {
     guint compute;
     gboolean oversubscribe_given;
     guint64 oversubscribe;
+    gboolean display_given;
+    guint display;
     GStrv gpus;
     GStrv not_gpus;
     Policy policy;
@@ -80,13 +82,14 @@ Request *request_parse_slice(GVariant *dict, GError **error);
  */
 typedef struct {
     gboolean vram_given, weight_given, cap_given, priority_given, compute_given, class_given,
-        oversubscribe_given;
+        oversubscribe_given, display_given;
     guint64 vram;
     guint weight;
     guint cap;
     guint priority;
     guint compute;
     guint64 oversubscribe;
+    guint display;
     SliceClass class;
     char *tenant; /* NULL: not given */
     gboolean dry_run;

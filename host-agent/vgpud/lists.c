@@ -44,6 +44,8 @@ static void add_slice(GVariantBuilder *dict, const Slice *slice)
     add_count(dict, "Weight", slice->weight);
     add_count(dict, "Cap", slice->cap);
     g_variant_builder_add(dict, "{sv}", "Priority", g_variant_new_int32((int)slice->priority));
+    if (slice->display >= 0)
+        add_count(dict, "Display", (guint)slice->display);
     add_flag(dict, "Defined", slice->defined);
     add_flag(dict, "Autostart", slice->autostart);
     if (!slice_is_for_container(slice))

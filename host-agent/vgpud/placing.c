@@ -37,6 +37,9 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     slice->priority = request->priority_given ? request->priority : offer->desc->priority;
     slice->oversubscribe =
         request->oversubscribe_given ? request->oversubscribe : offer->oversubscribe;
+    slice->display = slice_is_vgpu(slice) ? (int)(request->display_given ? request->display
+                                                                         : offer->desc->scanouts)
+                                          : -1;
     slice->job = g_strdup(request->job);
     slice->replica = g_strdup(request->replica);
     slice->domain = g_strdup(request->domain);
@@ -202,6 +205,8 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
         wanted->priority = change->priority;
     if (change->oversubscribe_given)
         wanted->oversubscribe = change->oversubscribe;
+    if (change->display_given)
+        wanted->display = (int)change->display;
     if (change->class_given)
         wanted->class = change->class;
     if (change->tenant) {

@@ -2,7 +2,7 @@
 #include "slice_attributes.h"
 
 const char *const slice_attribute_names[SLICE_ATTRIBUTES] = {
-    "vram_bytes", "weight", "cap", "priority", "tenant", "class", "oversubscribe_bytes"};
+    "vram_bytes", "weight", "cap", "priority", "tenant", "class", "oversubscribe_bytes", "display"};
 
 static void add_number(GStrvBuilder *texts, guint64 number)
 {
@@ -22,5 +22,9 @@ GStrv slice_attributes(const Slice *slice)
     g_strv_builder_add(texts, slice->tenant);
     g_strv_builder_add(texts, slice_class_name(slice->class));
     add_number(texts, slice->oversubscribe);
+    if (slice->display < 0)
+        g_strv_builder_add(texts, "");
+    else
+        add_number(texts, (guint64)slice->display);
     return g_strv_builder_end(texts);
 }

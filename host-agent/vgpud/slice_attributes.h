@@ -7,7 +7,7 @@
 
 #include "slice.h"
 
-#define SLICE_ATTRIBUTES 7
+#define SLICE_ATTRIBUTES 8
 
 /* Files in vgpu/ of the device in sysfs; mdevctl has them with "vgpu/" in front. */
 extern const char *const slice_attribute_names[SLICE_ATTRIBUTES];

@@ -193,7 +193,7 @@ static gboolean same(const Slice *a, const Slice *b)
 {
     return a->vram == b->vram && a->weight == b->weight && a->cap == b->cap &&
            a->priority == b->priority && g_str_equal(a->tenant, b->tenant) &&
-           a->class == b->class && a->oversubscribe == b->oversubscribe && a->present == b->present && a->defined == b->defined &&
+           a->display == b->display && a->class == b->class && a->oversubscribe == b->oversubscribe && a->present == b->present && a->defined == b->defined &&
            a->autostart == b->autostart;
 }
 

@@ -26,6 +26,7 @@ void takeover_vgpu(Slice *slice, const Vgpu *vgpu)
     slice->weight = vgpu->weight;
     slice->cap = vgpu->cap;
     slice->priority = (guint)MAX(vgpu->priority, 0);
+    slice->display = (int)vgpu->display;
     take_ours(slice, vgpu->tenant, vgpu->class, vgpu->oversubscribe);
 }
 
@@ -35,6 +36,7 @@ void takeover_type(Slice *slice, const Offer *offer)
     slice->weight = offer->desc->weight;
     slice->cap = offer->desc->cap;
     slice->priority = offer->desc->priority;
+    slice->display = (int)offer->desc->scanouts;
 }
 
 static guint64 or_else(gint64 value, guint64 otherwise)
@@ -48,5 +50,7 @@ void takeover_definition(Slice *slice, const Definition *definition)
     slice->weight = (guint)or_else(definition->weight, slice->weight);
     slice->cap = (guint)or_else(definition->cap, slice->cap);
     slice->priority = (guint)or_else(definition->priority, slice->priority);
+    if (definition->display >= 0)
+        slice->display = definition->display > 0;
     take_ours(slice, definition->tenant, definition->class, definition->oversubscribe);
 }

@@ -129,6 +129,9 @@ point('a vGPU is changed while its guest computes', sub {
     modify_live($id, '', 1, qr/together have/, 'vgpu/weight' => '5', 'vgpu/vram_bytes' => 2**40);
     modify_live($id, '', 1, qr/window_bytes/, 'vgpu/weight' => '5', 'vgpu/window_bytes' => 2**20);
     die "half of it was taken\n" if attribute($id, 'weight') != 123;
+    modify_live($id, '', 1, qr/a VM has the vGPU open/, 'vgpu/weight' => '5', 'vgpu/display' => 1 - attribute($id, 'display'));
+    says("vgpuctl vgpu set $id --display " . (attribute($id, 'display') ? 'off' : 'on'), 6, qr/its display can't change/);
+    die "half of it was taken\n" if attribute($id, 'weight') != 123;
     modify_live($id, '--defined', 0, undef, 'vgpu/weight' => $before);
     $defined = host("mdevctl list --defined -u $id --dumpjson");
     die $defined if $defined !~ /"vgpu\/weight": "$before"/;

@@ -196,6 +196,33 @@ static void test_kept_by_driver(void)
     agent_on_bus_close(&at);
 }
 
+static void test_display(void)
+{
+    AgentOnBus at;
+    const char *const definition = "/etc/mdevctl.d/0000:02:00.0/" UUID;
+
+    open_shared(&at);
+    assert_says("vgpu create half --define --display on --uuid " UUID, 0, UUID, "");
+    assert_file(&at, GPU "/" UUID "/vgpu/display", "1");
+    assert_says("-o json vgpu show " UUID, 0, "\"Display\" : 1", "");
+    assert_says("vgpu set " UUID " --display perhaps", 2, "", "--display can't be \"perhaps\"");
+    assert_says("vgpu set " UUID " --display 0", 0, "", "");
+    assert_file(&at, GPU "/" UUID "/vgpu/display", "0");
+    assert_in_file(&at, definition, "\"vgpu/display\":\"0\"", TRUE);
+    file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=running engine=ready\n");
+    assert_says("vgpu set " UUID " --display on --weight 9", 6, "", "its display can't change");
+    assert_says("vgpu set " UUID " --display on --dry-run", 6, "", "is open in a VM");
+    assert_file(&at, GPU "/" UUID "/vgpu/weight", "400");
+    assert_says("vgpu set " UUID " --display off --weight 9", 0, "", "");
+    file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=closed engine=ready\n");
+    assert_says("vgpu set " UUID " --display on", 0, "", "");
+    agent_on_bus_restart(&at);
+    assert_says("vgpu show " UUID, 0, "Display:           1", "");
+    assert_says("slice create --vram 1G --door native --name web", 0, "web", "");
+    assert_says("slice set web --display on", 2, "", "can't have a display");
+    agent_on_bus_close(&at);
+}
+
 /* A driver from before it had the files. */
 static void test_older_driver(void)
 {
@@ -373,6 +400,7 @@ int main(int argc, char **argv)
     g_test_add_func("/vgpus/set", test_set);
     g_test_add_func("/vgpus/set-refused", test_set_refused);
     g_test_add_func("/vgpus/kept-by-driver", test_kept_by_driver);
+    g_test_add_func("/vgpus/display", test_display);
     g_test_add_func("/vgpus/older-driver", test_older_driver);
     g_test_add_func("/vgpus/open", test_open_vgpu_stays);
     g_test_add_func("/vgpus/tenants", test_tenants);
