@@ -63,6 +63,11 @@ gboolean tenants_any_has_user(const Tenants *tenants, const char *user)
     return FALSE;
 }
 
+gboolean tenants_shows(const Tenants *tenants, const char *name, const char *user)
+{
+    return !user || tenants_has_user(tenants, name, user);
+}
+
 static gboolean set_not_found(const char *name, GError **error)
 {
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,

@@ -32,6 +32,9 @@ gboolean tenants_has_user(const Tenants *tenants, const char *name, const char *
 /* Whether @user belongs to any tenant. */
 gboolean tenants_any_has_user(const Tenants *tenants, const char *user);
 
+/* Whether @user sees slices of that tenant; NULL sees those of all. */
+gboolean tenants_shows(const Tenants *tenants, const char *name, const char *user);
+
 /*
  * Whether the tenant may have slices that come to @more beside what it has. "" is nobody, and may. A tenant that
  * there is not: AGENT_ERROR_NOT_FOUND.
