@@ -26,9 +26,10 @@ const Attribute attributes[ATTRIBUTES] = {
     [ATTRIBUTE_CAP] = {PREFIX "cap", "Cap", 'u', 1, 100, NULL, NULL},
     [ATTRIBUTE_PRIORITY] = {PREFIX "priority", "Priority", 'u', 0, 15, NULL, NULL},
     [ATTRIBUTE_DISPLAY] = {PREFIX "display", NULL, 'u', 0, 1, NULL, NULL},
-    [ATTRIBUTE_TENANT] = {PREFIX "tenant", "Tenant", 's', 0, 0, tenant_name_valid,
-                          "up to 63 letters, digits, \"_\", \"-\" and \".\", a letter or digit first "
-                          "(for none, leave it out)"},
+    [ATTRIBUTE_TENANT] =
+        {PREFIX "tenant", "Tenant", 's', 0, 0, tenant_name_valid,
+         "up to 63 letters, digits, \"_\", \"-\" and \".\", a letter or digit first "
+         "(for none, leave it out)"},
     [ATTRIBUTE_CLASS] = {PREFIX "class", "Class", 's', 0, 0, is_class,
                          "guaranteed, burstable or best-effort"},
     [ATTRIBUTE_OVERSUBSCRIBE] = {PREFIX "oversubscribe_bytes", "Oversubscribe", 't', 0, MAX_BYTES,
@@ -95,9 +96,10 @@ static gboolean check_number(const Attribute *attribute, const char *text, char 
         *value = g_strdup_printf("%" G_GUINT64_FORMAT, number);
         return TRUE;
     }
-    rule = g_strdup_printf("%s from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT,
-                           attribute->type == 't' ? "a number of bytes, without suffix," : "a number",
-                           attribute->min, attribute->max);
+    rule =
+        g_strdup_printf("%s from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT,
+                        attribute->type == 't' ? "a number of bytes, without suffix," : "a number",
+                        attribute->min, attribute->max);
     return refuse_value(attribute, rule, text, error);
 }
 

@@ -18,7 +18,8 @@ static void free_definition(void *definition)
     definition_free(definition);
 }
 
-/* mdevctl has a list of objects of one member each, and writes them one after the other. NULL: there is none. */
+/* mdevctl has a list of objects of one member each, and writes them one after the other. NULL:
+ * there is none. */
 static const char *attribute_text(JsonObject *object, const char *name)
 {
     JsonNode *node = json_object_get_member(object, "attrs");

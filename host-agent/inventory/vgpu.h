@@ -17,8 +17,8 @@
  * @failure: why its engine gave up; empty: it did not
  * @vram, @window: bytes
  * @display: how many it has, 0 or 1
- * @tenant, @class: as somebody with write access to sysfs has put them there, in whatever form; empty: nobody has, or
- * the driver is older
+ * @tenant, @class: as somebody with write access to sysfs has put them there, in whatever form;
+ * empty: nobody has, or the driver is older
  * @oversubscribe: bytes; -1: the same
  * @requests: that its guest has made so far; with @doorbells and @interrupts since the vGPU was
  * made

@@ -17,7 +17,8 @@ static AgentError code_of(int cause)
 
 static const char *text_of(int cause)
 {
-    return cause == ENOENT  ? "it has no such attribute, so the module that is loaded is an older one"
+    return cause == ENOENT
+               ? "it has no such attribute, so the module that is loaded is an older one"
            : cause == EBUSY ? "a VM has the vGPU open"
                             : g_strerror(cause);
 }

@@ -146,7 +146,8 @@ static gboolean check_no_vgpu(const Request *request, GError **error)
         !request->display_given)
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                "Window, Display, Define, Autostart and Domain are for vGPUs; a slice of door %s stays until "
+                "Window, Display, Define, Autostart and Domain are for vGPUs; a slice of door %s "
+                "stays until "
                 "it is removed, and has no window",
                 slice_door_name(request->door));
     return FALSE;
@@ -179,8 +180,7 @@ static gboolean finish(Request *request, const char *class, const char *policy, 
     if (class && !request_parse_class(class, &request->class, error))
         return FALSE;
     if (!parse_policy(policy, &request->policy, error) ||
-        !request_check_tenant(request->tenant, error) ||
-        !check_window(request->window, error))
+        !request_check_tenant(request->tenant, error) || !check_window(request->window, error))
         return FALSE;
     fill_defaults(request);
     return check_domain(request, error) && check_uuids(request, error);

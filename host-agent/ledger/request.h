@@ -18,7 +18,8 @@ typedef enum {
 /* More than any GPU has, and little enough to be added up. */
 #define REQUEST_MAX_BYTES (G_GUINT64_CONSTANT(1) << 50)
 
-/* Words of requests that others than CreateVgpus have as well; NULL and "" are no tenant. AGENT_ERROR_INVALID. */
+/* Words of requests that others than CreateVgpus have as well; NULL and "" are no tenant.
+ * AGENT_ERROR_INVALID. */
 gboolean request_parse_class(const char *text, SliceClass *class, GError **error);
 gboolean request_check_tenant(const char *tenant, GError **error);
 

@@ -57,12 +57,12 @@ gboolean slice_table_put(Db *db, const Slice *slice, GError **error)
                   " vram, compute, weight, cap, priority, job, replica, defined, autostart,"
                   " oversubscribe, domain, door, name, ephemeral, display)"
                   " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "ssssssstuuuussbbtsssbi", slice->uuid, slice_state_name(slice->state), slice->request,
-                  slice->gpu, slice->type, slice->tenant, slice_class_name(slice->class),
-                  slice->vram, slice->compute, slice->weight, slice->cap, slice->priority,
-                  slice->job, slice->replica, slice->defined, slice->autostart,
-                  slice->oversubscribe, slice->domain, slice_door_name(slice->door),
-                  slice->name, slice->ephemeral, slice->display);
+                  "ssssssstuuuussbbtsssbi", slice->uuid, slice_state_name(slice->state),
+                  slice->request, slice->gpu, slice->type, slice->tenant,
+                  slice_class_name(slice->class), slice->vram, slice->compute, slice->weight,
+                  slice->cap, slice->priority, slice->job, slice->replica, slice->defined,
+                  slice->autostart, slice->oversubscribe, slice->domain,
+                  slice_door_name(slice->door), slice->name, slice->ephemeral, slice->display);
 }
 
 gboolean slice_table_remove(Db *db, const char *uuid, GError **error)

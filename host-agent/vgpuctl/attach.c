@@ -61,9 +61,10 @@ static gboolean check_display(GVariantDict *dict, GError **error)
 
     if (!g_variant_dict_lookup(dict, "Display", "u", &display) || !display)
         return TRUE;
-    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
-                "a display can't be plugged into a VM that runs; \"vgpuctl domain prepare --display "
-                "on\" gives the domain a vGPU with one for its next start");
+    g_set_error(
+        error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+        "a display can't be plugged into a VM that runs; \"vgpuctl domain prepare --display "
+        "on\" gives the domain a vGPU with one for its next start");
     return FALSE;
 }
 

@@ -45,8 +45,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(DefinitionCheck, definition_check_clear)
 gboolean definition_check_parse(GVariant *options, DefinitionCheck *check, GError **error);
 
 /*
- * TRUE also where nothing is known of the GPU or the type. AGENT_ERROR_IN_USE, _NO_ROOM, _QUOTA, _NOT_FOUND (the
- * tenant that it names), with a sentence.
+ * TRUE also where nothing is known of the GPU or the type. AGENT_ERROR_IN_USE, _NO_ROOM, _QUOTA,
+ * _NOT_FOUND (the tenant that it names), with a sentence.
  */
 gboolean definition_check(const Host *host, Offers *offers, const Slices *slices,
                           const Tenants *tenants, const DefinitionCheck *check, GError **error);

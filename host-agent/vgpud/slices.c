@@ -192,9 +192,10 @@ void slices_forget(Slices *slices, const char *uuid)
 static gboolean same(const Slice *a, const Slice *b)
 {
     return a->vram == b->vram && a->weight == b->weight && a->cap == b->cap &&
-           a->priority == b->priority && g_str_equal(a->tenant, b->tenant) &&
-           a->display == b->display && a->class == b->class && a->oversubscribe == b->oversubscribe && a->present == b->present && a->defined == b->defined &&
-           a->autostart == b->autostart;
+           a->priority == b->priority && a->display == b->display &&
+           g_str_equal(a->tenant, b->tenant) && a->class == b->class &&
+           a->oversubscribe == b->oversubscribe && a->present == b->present &&
+           a->defined == b->defined && a->autostart == b->autostart;
 }
 
 /* One that is being changed by a call is as the call has it. */

@@ -5,8 +5,8 @@
 #include "tenant.h"
 
 /*
- * The driver and mdevctl keep these three for us. What is empty says nothing, and what somebody wrote past the
- * callout may be anything: in both cases the slice keeps what it has.
+ * The driver and mdevctl keep these three for us. What is empty says nothing, and what somebody
+ * wrote past the callout may be anything: in both cases the slice keeps what it has.
  */
 static void take_ours(Slice *slice, const char *tenant, const char *class, gint64 oversubscribe)
 {

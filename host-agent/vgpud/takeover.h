@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What others have said of a vGPU, in the driver's attributes or in mdevctl's configuration, taken into its slice.
+ * What others have said of a vGPU, in the driver's attributes or in mdevctl's configuration, taken
+ * into its slice.
  */
 #ifndef VGPUD_TAKEOVER_H
 #define VGPUD_TAKEOVER_H

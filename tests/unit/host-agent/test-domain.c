@@ -78,8 +78,8 @@ static void test_prepare_display(void)
     assert_says("domain prepare off --type half --display on --dry-run", 0,
                 " model=\"vfio-pci\" display=\"on\" ramfb=\"on\">", "");
     assert_says("domain prepare off --type half --display on --dry-run", 0, " display=\"1\"/>", "");
-    assert_says("domain prepare off --type half --display off --dry-run", 0,
-                " model=\"vfio-pci\">", "");
+    assert_says("domain prepare off --type half --display off --dry-run", 0, " model=\"vfio-pci\">",
+                "");
     assert_says("attach red --type half --display on", 2, "",
                 "a display can't be plugged into a VM that runs");
     g_assert_false(made_anything(&at));

@@ -51,10 +51,11 @@ static char *tree_new(void)
 
 static void add_vgpu(const AgentOnBus *at)
 {
-    recorded_host_add_vgpu(at->root, PATH, UUID, HALF,
-                           "state=device=running engine=ready|failure=|vram_bytes=4294967296|"
-                           "window_bytes=268435456|weight=400|cap=50|priority=1|display=1|requests=1|"
-                           "tenant=|class=|oversubscribe_bytes=|doorbells=1|interrupts=1|engine_losses=0");
+    recorded_host_add_vgpu(
+        at->root, PATH, UUID, HALF,
+        "state=device=running engine=ready|failure=|vram_bytes=4294967296|"
+        "window_bytes=268435456|weight=400|cap=50|priority=1|display=1|requests=1|"
+        "tenant=|class=|oversubscribe_bytes=|doorbells=1|interrupts=1|engine_losses=0");
     agent_update_vgpu(at->agent, UUID);
 }
 
@@ -226,7 +227,8 @@ static void test_named_tenant(void)
     assert_says("-o json vgpu show " UUID, 0, "\"Oversubscribe\" : 4096", "");
     agent_on_bus_restart(&at);
     assert_says("-o json vgpu show " UUID, 0, "\"Tenant\" : \"red\"", "");
-    /* What is not promised keeps no tenant from being removed, and is refused when it is started. */
+    /* What is not promised keeps no tenant from being removed, and is refused when it is started.
+     */
     assert_says("tenant remove red", 0, "", "");
     assert_mdevctl("start -u " UUID, 1, "there is no tenant red");
     assert_mdevctl("define -u " UUID2 " -p " GPU " -t " HALF, 0, "");
@@ -422,8 +424,8 @@ static void test_live(void)
     assert_says("-o json vgpu show " UUID, 0, "\"Tenant\" : \"red\"", "");
     modify_live(&at, "", "{\"vgpu/class\":\"burstable\"}", 0, "");
     assert_file(&at, VGPU "class", "burstable\n");
-    modify_live(&at, "--defined",
-                "{\"vgpu/weight\":\"9\"},{\"vgpu/vram_bytes\":\"4294967296\"}", 0, "");
+    modify_live(&at, "--defined", "{\"vgpu/weight\":\"9\"},{\"vgpu/vram_bytes\":\"4294967296\"}", 0,
+                "");
     assert_file(&at, VGPU "weight", "9\n");
     assert_file(&at, DEFINED, "\"vgpu/weight\": \"9\"");
     /* The driver refuses the second of two: the first is as it was. */
@@ -459,8 +461,10 @@ static void test_method(void)
     check_definition(GPU, "{'Action': <'start'>, 'Vram': <uint64 0>}", 1, "Vram must be from 1");
     check_definition(GPU, "{'Action': <'start'>, 'Cap': <uint32 101>}", 1,
                      "Cap must be from 1 to 100");
-    check_definition(GPU, "{'Action': <'start'>, 'Class': <'firm'>}", 1, "Class must be guaranteed");
-    check_definition(GPU, "{'Action': <'start'>, 'Tenant': <'../x'>}", 1, "Tenant must be up to 63");
+    check_definition(GPU, "{'Action': <'start'>, 'Class': <'firm'>}", 1,
+                     "Class must be guaranteed");
+    check_definition(GPU, "{'Action': <'start'>, 'Tenant': <'../x'>}", 1,
+                     "Tenant must be up to 63");
     check_definition(GPU, "{'Action': <'start'>, 'Tenant': <''>}", 0, "");
     check_definition("0000:77:00.0", "{'Action': <'start'>}", 0, "");
     assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
