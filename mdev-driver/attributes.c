@@ -31,14 +31,24 @@ static void vgpu_parameter_changed(struct vgpu *vgpu)
 	vgpu_device_tell(vgpu);
 }
 
-/* For what a VMM has been told of the device. */
-static int vgpu_check_closed(struct vgpu *vgpu, const char *name)
+/* For what a VMM has been told of the device: takes the locks where none has it open. */
+static int vgpu_lock_closed(struct vgpu *vgpu, const char *name)
 {
-	lockdep_assert_held(&vgpu->lock);
+	vgpu_gpus_lock();
+	mutex_lock(&vgpu->lock);
 	if (!vgpu->open)
 		return 0;
+	mutex_unlock(&vgpu->lock);
+	vgpu_gpus_unlock();
 	dev_err(vgpu_dev(vgpu), "%s can't change while a VM has the device open\n", name);
 	return -EBUSY;
+}
+
+static void vgpu_unlock_changed(struct vgpu *vgpu)
+{
+	mutex_unlock(&vgpu->lock);
+	vgpu_gpus_unlock();
+	vgpu_parameter_changed(vgpu);
 }
 
 static ssize_t vram_bytes_show(struct device *dev, struct device_attribute *attr, char *buf)
@@ -83,16 +93,11 @@ static ssize_t window_bytes_store(struct device *dev, struct device_attribute *a
 		dev_err(dev, "window_bytes must be a power of two from 1 MiB to 64 GiB, not %llu\n", bytes);
 		return -EINVAL;
 	}
-	vgpu_gpus_lock();
-	mutex_lock(&vgpu->lock);
-	ret = vgpu_check_closed(vgpu, "window_bytes");
-	if (!ret)
-		WRITE_ONCE(vgpu->params.window_bytes, bytes);
-	mutex_unlock(&vgpu->lock);
-	vgpu_gpus_unlock();
+	ret = vgpu_lock_closed(vgpu, "window_bytes");
 	if (ret)
 		return ret;
-	vgpu_parameter_changed(vgpu);
+	WRITE_ONCE(vgpu->params.window_bytes, bytes);
+	vgpu_unlock_changed(vgpu);
 	return count;
 }
 static DEVICE_ATTR_RW(window_bytes);
@@ -153,19 +158,113 @@ static ssize_t display_store(struct device *dev, struct device_attribute *attr, 
 		dev_err(dev, "display must be 0 or 1, not %llu\n", value);
 		return -EINVAL;
 	}
-	vgpu_gpus_lock();
-	mutex_lock(&vgpu->lock);
-	ret = vgpu_check_closed(vgpu, "display");
-	if (!ret)
-		WRITE_ONCE(vgpu->params.scanouts, value);
-	mutex_unlock(&vgpu->lock);
-	vgpu_gpus_unlock();
+	ret = vgpu_lock_closed(vgpu, "display");
 	if (ret)
 		return ret;
-	vgpu_parameter_changed(vgpu);
+	WRITE_ONCE(vgpu->params.scanouts, value);
+	vgpu_unlock_changed(vgpu);
 	return count;
 }
 static DEVICE_ATTR_RW(display);
+
+/* What vgpud goes by (struct vgpu_notes). An empty line says nothing, as at first. */
+static const char *const vgpu_classes[] = { "", "guaranteed", "burstable", "best-effort" };
+
+/* Little enough to be added up. */
+#define VGPU_OVERSUBSCRIBE_MAX	(1ull << 50)
+
+static ssize_t tenant_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	struct vgpu *vgpu = vgpu_from_dev(dev);
+	ssize_t n;
+
+	mutex_lock(&vgpu->lock);
+	n = sysfs_emit(buf, "%s\n", vgpu->notes.tenant);
+	mutex_unlock(&vgpu->lock);
+	return n;
+}
+
+static ssize_t tenant_store(struct device *dev, struct device_attribute *attr, const char *buf,
+			    size_t count)
+{
+	struct vgpu *vgpu = vgpu_from_dev(dev);
+	size_t len = count && buf[count - 1] == '\n' ? count - 1 : count;
+
+	if (len && !vgpu_tenant_ok(buf, len)) {
+		dev_err(dev, "tenant must be up to %d letters, digits, \"_\", \"-\" and \".\", not \"%*pE\"\n",
+			VGPU_TENANT_LEN - 1, (int)min(len, (size_t)VGPU_TENANT_LEN), buf);
+		return -EINVAL;
+	}
+	mutex_lock(&vgpu->lock);
+	memcpy(vgpu->notes.tenant, buf, len);
+	vgpu->notes.tenant[len] = '\0';
+	mutex_unlock(&vgpu->lock);
+	vgpu_device_tell(vgpu);
+	return count;
+}
+static DEVICE_ATTR_RW(tenant);
+
+static ssize_t class_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%s\n", vgpu_classes[READ_ONCE(vgpu_from_dev(dev)->notes.class)]);
+}
+
+static ssize_t class_store(struct device *dev, struct device_attribute *attr, const char *buf,
+			   size_t count)
+{
+	struct vgpu *vgpu = vgpu_from_dev(dev);
+	int class = sysfs_match_string(vgpu_classes, buf);
+
+	if (class < 0) {
+		dev_err(dev, "class must be guaranteed, burstable or best-effort, not \"%*pE\"\n",
+			(int)min(strcspn(buf, "\n"), (size_t)32), buf);
+		return class;
+	}
+	mutex_lock(&vgpu->lock);
+	WRITE_ONCE(vgpu->notes.class, class);
+	mutex_unlock(&vgpu->lock);
+	vgpu_device_tell(vgpu);
+	return count;
+}
+static DEVICE_ATTR_RW(class);
+
+static ssize_t oversubscribe_bytes_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	struct vgpu *vgpu = vgpu_from_dev(dev);
+	ssize_t n;
+
+	mutex_lock(&vgpu->lock);
+	if (vgpu->notes.oversubscribe_given)
+		n = sysfs_emit(buf, "%llu\n", vgpu->notes.oversubscribe_bytes);
+	else
+		n = sysfs_emit(buf, "\n");
+	mutex_unlock(&vgpu->lock);
+	return n;
+}
+
+static ssize_t oversubscribe_bytes_store(struct device *dev, struct device_attribute *attr,
+					 const char *buf, size_t count)
+{
+	struct vgpu *vgpu = vgpu_from_dev(dev);
+	bool given = !sysfs_streq(buf, "");
+	u64 bytes = 0;
+	int ret = given ? vgpu_parse(dev, "oversubscribe_bytes", buf, &bytes) : 0;
+
+	if (ret)
+		return ret;
+	if (bytes > VGPU_OVERSUBSCRIBE_MAX) {
+		dev_err(dev, "oversubscribe_bytes must be from 0 to %llu, not %llu\n",
+			VGPU_OVERSUBSCRIBE_MAX, bytes);
+		return -EINVAL;
+	}
+	mutex_lock(&vgpu->lock);
+	vgpu->notes.oversubscribe_given = given;
+	vgpu->notes.oversubscribe_bytes = bytes;
+	mutex_unlock(&vgpu->lock);
+	vgpu_device_tell(vgpu);
+	return count;
+}
+static DEVICE_ATTR_RW(oversubscribe_bytes);
 
 static ssize_t state_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
@@ -230,6 +329,9 @@ static struct attribute *vgpu_attrs[] = {
 	&dev_attr_cap.attr,
 	&dev_attr_priority.attr,
 	&dev_attr_display.attr,
+	&dev_attr_tenant.attr,
+	&dev_attr_class.attr,
+	&dev_attr_oversubscribe_bytes.attr,
 	&dev_attr_state.attr,
 	&dev_attr_failure.attr,
 	&dev_attr_pinned_bytes.attr,

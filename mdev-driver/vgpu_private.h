@@ -49,6 +49,18 @@ struct vgpu_params {
 };
 
 /*
+ * struct vgpu_notes - what vgpud goes by, and the driver only keeps, because mdevctl's attributes are files here
+ * @tenant: empty: nothing was said, like the first class and no @oversubscribe_given
+ * @class: index into vgpu_classes[]
+ */
+struct vgpu_notes {
+	char tenant[VGPU_TENANT_LEN];
+	int class;
+	bool oversubscribe_given;
+	u64 oversubscribe_bytes;
+};
+
+/*
  * struct vgpu_type - an mdev type
  * @core: must be first reachable by container_of() from mdev's callbacks
  * @count: vGPUs of this type
@@ -214,6 +226,7 @@ struct vgpu_stats {
  * @resetting: resets that wait for the engine
  * @params: under gpus_lock; @window_bytes_open: latched at open; params.scanouts changes only while closed,
  *	and under vgpu->lock, too
+ * @notes: under @lock
  */
 struct vgpu {
 	struct vfio_device vdev;
@@ -222,6 +235,7 @@ struct vgpu {
 	struct mdev_device *mdev;
 	struct list_head node;
 	struct vgpu_params params;
+	struct vgpu_notes notes;
 
 	struct mutex lock;
 	struct mutex map_lock;

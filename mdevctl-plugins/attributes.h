@@ -16,6 +16,9 @@ enum {
     ATTRIBUTE_CAP,
     ATTRIBUTE_PRIORITY,
     ATTRIBUTE_DISPLAY,
+    ATTRIBUTE_TENANT,
+    ATTRIBUTE_CLASS,
+    ATTRIBUTE_OVERSUBSCRIBE,
     ATTRIBUTES
 };
 
@@ -23,15 +26,18 @@ enum {
  * Attribute
  * @name: mdevctl's, "vgpu/vram_bytes"
  * @key: of CheckDefinition's options; NULL: nothing in the ledger or a quota depends on it
- * @wide: bytes (t) and not a number (u)
- * @min, @max: what the driver takes
+ * @type: of that key: u, t (bytes) or s
+ * @min, @max: what the driver takes, of numbers
+ * @valid: whether it takes it, of words; @rule: what it takes
  */
 typedef struct {
     const char *name;
     const char *key;
-    gboolean wide;
+    char type;
     guint64 min;
     guint64 max;
+    gboolean (*valid)(const char *text);
+    const char *rule;
 } Attribute;
 
 extern const Attribute attributes[ATTRIBUTES];
@@ -41,12 +47,15 @@ const char *attribute_file(const Attribute *attribute);
 
 /**
  * Wanted - what a definition says
+ * @values: as the driver shows them: numbers are decimal; NULL: it does not say
  */
 typedef struct {
     gboolean autostart;
-    gboolean given[ATTRIBUTES];
-    guint64 values[ATTRIBUTES];
+    char *values[ATTRIBUTES];
 } Wanted;
+
+void wanted_clear(Wanted *wanted);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Wanted, wanted_clear)
 
 /*
  * Takes "@name": "@text" over. FALSE, with a sentence, where mdevctl could not start a vGPU that

@@ -60,18 +60,25 @@ gboolean configuration_parse(const char *text, Wanted *wanted, GError **error)
     return read_attributes(wanted, json_node_get_object(root), error);
 }
 
-guint64 configuration_value(const Vgpu *vgpu, guint attribute)
+char *configuration_value(const Vgpu *vgpu, guint attribute)
 {
-    const guint64 values[ATTRIBUTES] = {
+    const guint64 numbers[ATTRIBUTES] = {
         [ATTRIBUTE_VRAM] = vgpu->vram,
         [ATTRIBUTE_WINDOW] = vgpu->window,
         [ATTRIBUTE_WEIGHT] = vgpu->weight,
         [ATTRIBUTE_CAP] = vgpu->cap,
         [ATTRIBUTE_PRIORITY] = (guint64)MAX(vgpu->priority, 0),
         [ATTRIBUTE_DISPLAY] = vgpu->display,
+        [ATTRIBUTE_OVERSUBSCRIBE] = (guint64)MAX(vgpu->oversubscribe, 0),
     };
 
-    return values[attribute];
+    if (attribute == ATTRIBUTE_TENANT)
+        return g_strdup(vgpu->tenant);
+    if (attribute == ATTRIBUTE_CLASS)
+        return g_strdup(vgpu->class);
+    if (attribute == ATTRIBUTE_OVERSUBSCRIBE && vgpu->oversubscribe < 0)
+        return g_strdup("");
+    return g_strdup_printf("%" G_GUINT64_FORMAT, numbers[attribute]);
 }
 
 char *configuration_list(const Vgpu *vgpu)
@@ -80,9 +87,12 @@ char *configuration_list(const Vgpu *vgpu)
     JsonArray *list = json_array_new();
 
     for (guint i = 0; i < ATTRIBUTES; i++) {
-        g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, configuration_value(vgpu, i));
-        JsonObject *object = json_object_new();
+        g_autofree char *text = configuration_value(vgpu, i);
+        JsonObject *object;
 
+        if (!*text)
+            continue;
+        object = json_object_new();
         json_object_set_string_member(object, attributes[i].name, text);
         json_array_add_object_element(list, object);
     }

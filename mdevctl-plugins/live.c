@@ -5,36 +5,51 @@
 #include "question.h"
 #include "vgpu_write.h"
 
-static gboolean fill(VgpuWrite list[ATTRIBUTES], const Vgpu *vgpu, const Wanted *wanted)
+/**
+ * Change - what is to be written; the driver has @now
+ */
+typedef struct {
+    char *now[ATTRIBUTES];
+    VgpuWrite list[ATTRIBUTES];
+    gboolean different;
+} Change;
+
+static void change_clear(Change *change)
 {
-    gboolean different = FALSE;
+    for (guint i = 0; i < ATTRIBUTES; i++)
+        g_free(change->now[i]);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Change, change_clear)
 
+static void fill(Change *change, const Vgpu *vgpu, const Wanted *wanted)
+{
     for (guint i = 0; i < ATTRIBUTES; i++) {
-        guint64 now = configuration_value(vgpu, i);
-        guint64 then = wanted->given[i] ? wanted->values[i] : now;
+        char *now = configuration_value(vgpu, i);
+        const char *then = wanted->values[i] ? wanted->values[i] : now;
 
-        list[i] = (VgpuWrite){attribute_file(&attributes[i]), now, then};
-        different = different || now != then;
+        change->now[i] = now;
+        change->list[i] = (VgpuWrite){attribute_file(&attributes[i]), now, then};
+        change->different = change->different || !g_str_equal(now, then);
     }
-    return different;
 }
 
 gboolean live_modify(const Call *call, const Wanted *wanted, GError **error)
 {
     g_autoptr(Vgpu) vgpu = vgpu_read(call->root, call->uuid);
     g_autoptr(GError) cause = NULL;
-    VgpuWrite list[ATTRIBUTES];
+    g_auto(Change) change = {0};
 
     if (!vgpu) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "vGPU %s is not running",
                     call->uuid);
         return FALSE;
     }
-    if (!fill(list, vgpu, wanted))
+    fill(&change, vgpu, wanted);
+    if (!change.different)
         return TRUE;
     if (!question_ask(call, "live", wanted, error))
         return FALSE;
-    if (vgpu_write(vgpu->dir, list, ATTRIBUTES, &cause))
+    if (vgpu_write(vgpu->dir, change.list, ATTRIBUTES, &cause))
         return TRUE;
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED,
                 "vGPU %s stays as it is: %s; the kernel log may say more (dmesg)", call->uuid,

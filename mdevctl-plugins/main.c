@@ -45,7 +45,7 @@ static gboolean read_wanted(Wanted *wanted, GError **error)
 /* vgpud's own mdevctl is not asked about: vgpud has decided already. */
 static gboolean check(const Call *call, GError **error)
 {
-    Wanted wanted;
+    g_auto(Wanted) wanted = {0};
 
     return g_getenv(VGPU_CHECKED_ENV) ||
            (read_wanted(&wanted, error) && question_ask(call, call->action, &wanted, error));
@@ -53,7 +53,7 @@ static gboolean check(const Call *call, GError **error)
 
 static gboolean modify_live(const Call *call, GError **error)
 {
-    Wanted wanted;
+    g_auto(Wanted) wanted = {0};
 
     return read_wanted(&wanted, error) && live_modify(call, &wanted, error);
 }

@@ -7,9 +7,10 @@ CALLOUT_OUT := build/mdevctl-plugins
 CALLOUT_WARN := -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 # mdevctl looks there and nowhere else, whatever the prefix.
 CALLOUT_DIR := /usr/lib/mdevctl/scripts.d/callouts
-# What vGPUs, types and errors are, as the agent and the registrar have them.
+# What vGPUs, types, tenants and errors are, as the agent and the registrar have them.
 CALLOUT_SOURCES := $(wildcard $(CALLOUT_SRC)/*.c) \
 	$(addprefix $(AGENT_SRC)/inventory/,vgpu.c vgpu_write.c sysfs.c) $(AGENT_SRC)/dbus/agent_error.c \
+	$(addprefix $(AGENT_SRC)/ledger/,slice.c tenant.c) \
 	$(addprefix mdev-driver/registrar/,conf.c units.c types.c)
 CALLOUT_PKGS := gio-unix-2.0 json-glib-1.0
 CALLOUT_PKG_CFLAGS = $(shell pkg-config --cflags $(CALLOUT_PKGS))

@@ -19,6 +19,16 @@ typedef struct {
     GError *error;
 } Question;
 
+/* Floating. */
+static GVariant *value_of(const Attribute *attribute, const char *text)
+{
+    guint64 number = g_ascii_strtoull(text, NULL, 10);
+
+    return attribute->type == 's'   ? g_variant_new_string(text)
+           : attribute->type == 't' ? g_variant_new_uint64(number)
+                                    : g_variant_new_uint32((guint32)number);
+}
+
 static GVariant *parameters_of(const Call *call, const char *action, const Wanted *wanted)
 {
     GVariantDict options;
@@ -26,14 +36,10 @@ static GVariant *parameters_of(const Call *call, const char *action, const Wante
     g_variant_dict_init(&options, NULL);
     g_variant_dict_insert(&options, "Action", "s", action);
     g_variant_dict_insert(&options, "Autostart", "b", wanted->autostart);
-    for (guint i = 0; i < ATTRIBUTES; i++) {
-        if (!wanted->given[i] || !attributes[i].key)
-            continue;
-        if (attributes[i].wide)
-            g_variant_dict_insert(&options, attributes[i].key, "t", wanted->values[i]);
-        else
-            g_variant_dict_insert(&options, attributes[i].key, "u", (guint)wanted->values[i]);
-    }
+    for (guint i = 0; i < ATTRIBUTES; i++)
+        if (wanted->values[i] && attributes[i].key)
+            g_variant_dict_insert_value(&options, attributes[i].key,
+                                        value_of(&attributes[i], wanted->values[i]));
     return g_variant_ref_sink(g_variant_new("(sss@a{sv})", call->uuid, call->parent, call->type,
                                             g_variant_dict_end(&options)));
 }

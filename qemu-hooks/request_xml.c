@@ -22,6 +22,7 @@ static const struct attribute {
     {"gpu", "Gpus", "as"},       {"not-gpu", "NotGpus", "as"},
     {"policy", "Policy", "s"},   {"numa-node", "NumaNode", "i"},
     {"job", "Job", "s"},         {"replica", "Replica", "s"},
+    {"display", "Display", "u"},
 };
 
 void domain_request_free(void *data)

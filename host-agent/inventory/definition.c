@@ -8,6 +8,8 @@ void definition_free(Definition *definition)
     g_free(definition->uuid);
     g_free(definition->parent);
     g_free(definition->type);
+    g_free(definition->tenant);
+    g_free(definition->class);
     g_free(definition);
 }
 
@@ -16,12 +18,13 @@ static void free_definition(void *definition)
     definition_free(definition);
 }
 
-/* mdevctl has a list of objects of one member each. */
-static gint64 attribute(JsonObject *object, const char *name)
+/* mdevctl has a list of objects of one member each, and writes them one after the other. NULL:
+ * there is none. */
+static const char *attribute_text(JsonObject *object, const char *name)
 {
     JsonNode *node = json_object_get_member(object, "attrs");
     JsonArray *list = node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
-    gint64 value = -1;
+    const char *found = NULL;
 
     for (guint i = 0; list && i < json_array_get_length(list); i++) {
         JsonNode *entry = json_array_get_element(list, i);
@@ -31,9 +34,16 @@ static gint64 attribute(JsonObject *object, const char *name)
             text =
                 json_object_get_string_member_with_default(json_node_get_object(entry), name, NULL);
         if (text)
-            value = g_ascii_strtoll(text, NULL, 0);
+            found = text;
     }
-    return value;
+    return found;
+}
+
+static gint64 attribute(JsonObject *object, const char *name)
+{
+    const char *text = attribute_text(object, name);
+
+    return text ? g_ascii_strtoll(text, NULL, 0) : -1;
 }
 
 static void read_attributes(Definition *definition, JsonObject *object)
@@ -42,6 +52,10 @@ static void read_attributes(Definition *definition, JsonObject *object)
     definition->weight = attribute(object, "vgpu/weight");
     definition->cap = attribute(object, "vgpu/cap");
     definition->priority = attribute(object, "vgpu/priority");
+    definition->display = attribute(object, "vgpu/display");
+    definition->tenant = g_strdup(attribute_text(object, "vgpu/tenant"));
+    definition->class = g_strdup(attribute_text(object, "vgpu/class"));
+    definition->oversubscribe = attribute(object, "vgpu/oversubscribe_bytes");
 }
 
 /* NULL: there is none, or it is no JSON object. */

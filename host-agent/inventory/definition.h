@@ -15,8 +15,10 @@
  * @parent: as mdevctl has it: a PCI address, or the name of a GPU without hardware
  * @type: mdev type
  * @autostart: started when the parent appears
- * @vram: bytes, the attribute vgpu/vram_bytes; like @weight, @cap and @priority -1 where it is the
- * type's
+ * @vram: bytes, the attribute vgpu/vram_bytes; like @weight, @cap, @priority and @display -1 where
+ * it is the type's
+ * @tenant, @class: as somebody wrote them, in whatever form; NULL: the definition does not say
+ * @oversubscribe: bytes; -1: the same
  */
 typedef struct {
     char *uuid;
@@ -27,6 +29,10 @@ typedef struct {
     gint64 weight;
     gint64 cap;
     gint64 priority;
+    gint64 display;
+    char *tenant;
+    char *class;
+    gint64 oversubscribe;
 } Definition;
 
 void definition_free(Definition *definition);

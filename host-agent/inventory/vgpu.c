@@ -27,6 +27,13 @@ static guint64 counter(const char *dir, const char *attribute)
     return (guint64)sysfs_number(dir, attribute, 0);
 }
 
+static char *text(const char *dir, const char *attribute)
+{
+    char *found = sysfs_read(dir, attribute);
+
+    return found ? found : g_strdup("");
+}
+
 /* "0000:02:00.0", or "soft:NAME". */
 static char *gpu_name_of(const char *parent)
 {
@@ -42,6 +49,8 @@ void vgpu_update(Vgpu *vgpu, const char *dir, const char *state)
     g_free(vgpu->device);
     g_free(vgpu->engine);
     g_free(vgpu->failure);
+    g_free(vgpu->tenant);
+    g_free(vgpu->class);
     vgpu->device = state_word(state, "device");
     vgpu->engine = state_word(state, "engine");
     vgpu->failure = sysfs_read(dir, "failure");
@@ -51,6 +60,9 @@ void vgpu_update(Vgpu *vgpu, const char *dir, const char *state)
     vgpu->cap = (guint)sysfs_number(dir, "cap", 0);
     vgpu->priority = (int)sysfs_number(dir, "priority", 0);
     vgpu->display = (guint)sysfs_number(dir, "display", 0);
+    vgpu->tenant = text(dir, "tenant");
+    vgpu->class = text(dir, "class");
+    vgpu->oversubscribe = sysfs_number(dir, "oversubscribe_bytes", -1);
     vgpu->requests = counter(dir, "requests");
     vgpu->doorbells = counter(dir, "doorbells");
     vgpu->interrupts = counter(dir, "interrupts");
@@ -95,6 +107,8 @@ void vgpu_free(Vgpu *vgpu)
     g_free(vgpu->device);
     g_free(vgpu->engine);
     g_free(vgpu->failure);
+    g_free(vgpu->tenant);
+    g_free(vgpu->class);
     g_free(vgpu);
 }
 

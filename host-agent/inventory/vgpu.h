@@ -17,6 +17,9 @@
  * @failure: why its engine gave up; empty: it did not
  * @vram, @window: bytes
  * @display: how many it has, 0 or 1
+ * @tenant, @class: as somebody with write access to sysfs has put them there, in whatever form;
+ * empty: nobody has, or the driver is older
+ * @oversubscribe: bytes; -1: the same
  * @requests: that its guest has made so far; with @doorbells and @interrupts since the vGPU was
  * made
  * @engine_losses: engines that died under it
@@ -35,6 +38,9 @@ typedef struct {
     guint cap;
     int priority;
     guint display;
+    char *tenant;
+    char *class;
+    gint64 oversubscribe;
     guint64 requests;
     guint64 doorbells;
     guint64 interrupts;

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent_error.h"
@@ -15,32 +15,44 @@ static AgentError code_of(int cause)
                             : AGENT_ERROR_FAILED;
 }
 
-static gboolean write_one(const char *dir, const char *name, guint64 value, GError **error)
+static const char *text_of(int cause)
+{
+    return cause == ENOENT
+               ? "it has no such attribute, so the module that is loaded is an older one"
+           : cause == EBUSY ? "a VM has the vGPU open"
+                            : g_strerror(cause);
+}
+
+static gboolean write_one(const char *dir, const char *name, const char *value, GError **error)
 {
     g_autofree char *path = g_build_filename(dir, name, NULL);
-    char text[24];
-    int length = snprintf(text, sizeof(text), "%" G_GUINT64_FORMAT "\n", value);
+    g_autofree char *line = g_strconcat(value, "\n", NULL);
+    ssize_t length = (ssize_t)strlen(line);
     int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-    ssize_t written = fd < 0 ? -1 : write(fd, text, (size_t)length);
+    ssize_t written = fd < 0 ? -1 : write(fd, line, (size_t)length);
     int cause = errno;
 
     if (fd >= 0)
         close(fd);
     if (written == length)
         return TRUE;
-    g_set_error(error, AGENT_ERROR, code_of(cause),
-                "the driver does not take %s=%" G_GUINT64_FORMAT ": %s", name, value,
-                g_strerror(cause));
+    g_set_error(error, AGENT_ERROR, code_of(cause), "the driver does not take %s=%s: %s", name,
+                value, text_of(cause));
     return FALSE;
+}
+
+static gboolean is_change(const VgpuWrite *write)
+{
+    return !g_str_equal(write->from, write->to);
 }
 
 gboolean vgpu_write(const char *dir, const VgpuWrite *list, gsize count, GError **error)
 {
     for (gsize i = 0; i < count; i++) {
-        if (list[i].from == list[i].to || write_one(dir, list[i].name, list[i].to, error))
+        if (!is_change(&list[i]) || write_one(dir, list[i].name, list[i].to, error))
             continue;
         while (i-- > 0)
-            if (list[i].from != list[i].to)
+            if (is_change(&list[i]))
                 write_one(dir, list[i].name, list[i].from, NULL);
         return FALSE;
     }

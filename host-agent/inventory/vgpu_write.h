@@ -13,8 +13,8 @@
  */
 typedef struct {
     const char *name;
-    guint64 from;
-    guint64 to;
+    const char *from;
+    const char *to;
 } VgpuWrite;
 
 /*

@@ -6,7 +6,6 @@
 #include "tenant.h"
 #include "units.h"
 
-#define MAX_VRAM     (G_GUINT64_CONSTANT(1) << 50)
 #define MAX_WINDOW   (G_GUINT64_CONSTANT(64) << 30)
 #define MAX_WEIGHT   10000
 #define MAX_PER_CENT 100
@@ -34,7 +33,7 @@ static gboolean invalid(GError **error, const char *format, const char *value)
     return FALSE;
 }
 
-static gboolean parse_class(const char *text, SliceClass *class, GError **error)
+gboolean request_parse_class(const char *text, SliceClass *class, GError **error)
 {
     if (slice_class_parse(text, class))
         return TRUE;
@@ -49,7 +48,7 @@ static gboolean parse_policy(const char *text, Policy *policy, GError **error)
     return invalid(error, "Policy must be binpack or spread", text);
 }
 
-static gboolean check_tenant(const char *tenant, GError **error)
+gboolean request_check_tenant(const char *tenant, GError **error)
 {
     if (!tenant || !*tenant || tenant_name_valid(tenant))
         return TRUE;
@@ -143,11 +142,13 @@ static gboolean has_size(const Request *request, GError **error)
 /* What only a vGPU has. */
 static gboolean check_no_vgpu(const Request *request, GError **error)
 {
-    if (!request->window && !request->define && !request->autostart && !request->domain)
+    if (!request->window && !request->define && !request->autostart && !request->domain &&
+        !request->display_given)
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                "Window, Define, Autostart and Domain are for vGPUs; a slice of door %s stays until it is "
-                "removed, and has no window",
+                "Window, Display, Define, Autostart and Domain are for vGPUs; a slice of door %s "
+                "stays until "
+                "it is removed, and has no window",
                 slice_door_name(request->door));
     return FALSE;
 }
@@ -176,10 +177,10 @@ static gboolean finish(Request *request, const char *class, const char *policy, 
     if (!has_size(request, error))
         return FALSE;
     request->class_given = class != NULL;
-    if (class && !parse_class(class, &request->class, error))
+    if (class && !request_parse_class(class, &request->class, error))
         return FALSE;
-    if (!parse_policy(policy, &request->policy, error) || !check_tenant(request->tenant, error) ||
-        !check_window(request->window, error))
+    if (!parse_policy(policy, &request->policy, error) ||
+        !request_check_tenant(request->tenant, error) || !check_window(request->window, error))
         return FALSE;
     fill_defaults(request);
     return check_domain(request, error) && check_uuids(request, error);
@@ -200,13 +201,15 @@ static Request *parse(GVariant *dict, gboolean slice, GError **error)
         {"Uuids", 'a', &request->uuids, NULL, 0, 0},
         {"Tenant", 's', &request->tenant, NULL, 0, 0},
         {"Class", 's', &class, NULL, 0, 0},
-        {"Vram", 't', &request->vram, NULL, MIB, MAX_VRAM},
+        {"Vram", 't', &request->vram, NULL, MIB, REQUEST_MAX_BYTES},
         {"Window", 't', &request->window, NULL, MIB, MAX_WINDOW},
         {"Weight", 'u', &request->weight, NULL, 1, MAX_WEIGHT},
         {"Cap", 'u', &request->cap, NULL, 1, MAX_PER_CENT},
         {"Priority", 'u', &request->priority, &request->priority_given, 0, MAX_PRIORITY},
         {"Compute", 'u', &request->compute, &request->compute_given, 0, MAX_PER_CENT},
-        {"Oversubscribe", 't', &request->oversubscribe, &request->oversubscribe_given, 0, MAX_VRAM},
+        {"Oversubscribe", 't', &request->oversubscribe, &request->oversubscribe_given, 0,
+         REQUEST_MAX_BYTES},
+        {"Display", 'u', &request->display, &request->display_given, 0, 1},
         {"Gpus", 'a', &request->gpus, NULL, 0, 0},
         {"NotGpus", 'a', &request->not_gpus, NULL, 0, 0},
         {"Policy", 's', &policy, NULL, 0, 0},
@@ -252,12 +255,14 @@ Change *change_parse(GVariant *dict, GError **error)
     g_autoptr(Change) change = g_new0(Change, 1);
     g_autofree char *class = NULL;
     const DictKey keys[] = {
-        {"Vram", 't', &change->vram, &change->vram_given, MIB, MAX_VRAM},
+        {"Vram", 't', &change->vram, &change->vram_given, MIB, REQUEST_MAX_BYTES},
         {"Weight", 'u', &change->weight, &change->weight_given, 1, MAX_WEIGHT},
         {"Cap", 'u', &change->cap, &change->cap_given, 1, MAX_PER_CENT},
         {"Priority", 'u', &change->priority, &change->priority_given, 0, MAX_PRIORITY},
         {"Compute", 'u', &change->compute, &change->compute_given, 0, MAX_PER_CENT},
-        {"Oversubscribe", 't', &change->oversubscribe, &change->oversubscribe_given, 0, MAX_VRAM},
+        {"Oversubscribe", 't', &change->oversubscribe, &change->oversubscribe_given, 0,
+         REQUEST_MAX_BYTES},
+        {"Display", 'u', &change->display, &change->display_given, 0, 1},
         {"Class", 's', &class, &change->class_given, 0, 0},
         {"Tenant", 's', &change->tenant, NULL, 0, 0},
         {"DryRun", 'b', &change->dry_run, NULL, 0, 0},
@@ -265,9 +270,9 @@ Change *change_parse(GVariant *dict, GError **error)
 
     if (!dict_read(dict, keys, G_N_ELEMENTS(keys), error))
         return NULL;
-    if (class && !parse_class(class, &change->class, error))
+    if (class && !request_parse_class(class, &change->class, error))
         return NULL;
-    if (!check_tenant(change->tenant, error))
+    if (!request_check_tenant(change->tenant, error))
         return NULL;
     return g_steal_pointer(&change);
 }

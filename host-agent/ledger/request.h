@@ -15,6 +15,14 @@ typedef enum {
 
 #define REQUEST_MAX_COUNT 1024u
 
+/* More than any GPU has, and little enough to be added up. */
+#define REQUEST_MAX_BYTES (G_GUINT64_CONSTANT(1) << 50)
+
+/* Words of requests that others than CreateVgpus have as well; NULL and "" are no tenant.
+ * AGENT_ERROR_INVALID. */
+gboolean request_parse_class(const char *text, SliceClass *class, GError **error);
+gboolean request_check_tenant(const char *tenant, GError **error);
+
 /**
  * Request - of one call, in the words of CreateVgpus in dbus/org.mdev_vgpu.Host1.xml
  * @type: as "half", or whole as sysfs has it; "": none, for a container's slice of @vram
@@ -44,6 +52,8 @@ typedef struct {
     guint compute;
     gboolean oversubscribe_given;
     guint64 oversubscribe;
+    gboolean display_given;
+    guint display;
     GStrv gpus;
     GStrv not_gpus;
     Policy policy;
@@ -73,13 +83,14 @@ Request *request_parse_slice(GVariant *dict, GError **error);
  */
 typedef struct {
     gboolean vram_given, weight_given, cap_given, priority_given, compute_given, class_given,
-        oversubscribe_given;
+        oversubscribe_given, display_given;
     guint64 vram;
     guint weight;
     guint cap;
     guint priority;
     guint compute;
     guint64 oversubscribe;
+    guint display;
     SliceClass class;
     char *tenant; /* NULL: not given */
     gboolean dry_run;

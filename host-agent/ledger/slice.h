@@ -43,6 +43,7 @@ typedef enum {
  * @vram: bytes promised
  * @compute: per cent of the GPU promised; 0 for best effort
  * @oversubscribe: bytes of host memory that may stand in for GPU memory beyond @vram
+ * @display: how many displays its vGPU has, 0 or 1; -1: not known, or no vGPU
  * @job: slices of one job are put near each other; "": none
  * @replica: slices of one replica name are kept on different GPUs; "": none
  * @domain: name of the libvirt domain that it is made for and goes with; "": none
@@ -67,6 +68,7 @@ typedef struct {
     guint weight;
     guint cap;
     guint priority;
+    int display;
     char *job;
     char *replica;
     char *domain;

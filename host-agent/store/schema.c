@@ -76,4 +76,7 @@ static const char containers[] =
     " uuid TEXT PRIMARY KEY, container TEXT NOT NULL, boot TEXT NOT NULL, pid INTEGER NOT NULL,"
     " started INTEGER NOT NULL) STRICT;";
 
-const char *const schema_steps[] = {first, oversubscription, domains, containers, NULL};
+/* How many displays; -1: not known, of what was stored before. */
+static const char displays[] = "ALTER TABLE slice ADD COLUMN display INTEGER NOT NULL DEFAULT -1;";
+
+const char *const schema_steps[] = {first, oversubscription, domains, containers, displays, NULL};

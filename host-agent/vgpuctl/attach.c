@@ -54,12 +54,26 @@ static void undo(const Client *client, const char *uuid)
         g_printerr("vgpuctl: vGPU %s was made and can't be removed: %s\n", uuid, error->message);
 }
 
+/* Firmware that shows something on it has to find it at power-on, so libvirt plugs none in. */
+static gboolean check_display(GVariantDict *dict, GError **error)
+{
+    guint display = 0;
+
+    if (!g_variant_dict_lookup(dict, "Display", "u", &display) || !display)
+        return TRUE;
+    g_set_error(
+        error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+        "a display can't be plugged into a VM that runs; \"vgpuctl domain prepare --display "
+        "on\" gives the domain a vGPU with one for its next start");
+    return FALSE;
+}
+
 static GVariant *make(Client *client, const VmLink *link, GError **error)
 {
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
     GVariant *vgpus = NULL;
 
-    if (!vgpu_options_for_domain(&dict, error))
+    if (!vgpu_options_for_domain(&dict, error) || !check_display(&dict, error))
         return NULL;
     g_variant_dict_insert(&dict, "Domain", "s", vm_link_name(link));
     client_be_patient(client);

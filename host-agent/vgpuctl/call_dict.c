@@ -28,6 +28,24 @@ void call_dict_add_flag(GVariantDict *dict, const char *key, gboolean value)
         g_variant_dict_insert(dict, key, "b", TRUE);
 }
 
+gboolean call_dict_add_switch(GVariantDict *dict, const char *key, const char *option,
+                              const char *text, GError **error)
+{
+    static const char *const words[][2] = {{"0", "off"}, {"1", "on"}};
+
+    if (!text)
+        return TRUE;
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (!g_str_equal(text, words[i][0]) && !g_str_equal(text, words[i][1]))
+            continue;
+        g_variant_dict_insert(dict, key, "u", i);
+        return TRUE;
+    }
+    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "%s can't be \"%s\": it must be on or off",
+                option, text);
+    return FALSE;
+}
+
 gboolean call_dict_add_size(GVariantDict *dict, const char *key, const char *option,
                           const char *text, gboolean zero, GError **error)
 {

@@ -19,6 +19,10 @@ void call_dict_add_number(GVariantDict *dict, const char *key, int value);
 /* Nothing where FALSE. */
 void call_dict_add_flag(GVariantDict *dict, const char *key, gboolean value);
 
+/* "off" or "0", "on" or "1"; NULL: not given. VGPUCTL_USAGE names @option. */
+gboolean call_dict_add_switch(GVariantDict *dict, const char *key, const char *option,
+                              const char *text, GError **error);
+
 /* A size as "512M"; NULL: not given; "0" where @zero allows it. VGPUCTL_USAGE names @option. */
 gboolean call_dict_add_size(GVariantDict *dict, const char *key, const char *option,
                           const char *text, gboolean zero, GError **error);

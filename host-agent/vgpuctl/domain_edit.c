@@ -22,7 +22,18 @@ static xmlNode *child_of(xmlNode *node, const char *name)
     return child ? child : xmlNewChild(node, NULL, (const xmlChar *)name, NULL);
 }
 
-static void add_hostdev(xmlNode *root, const char *uuid)
+/* Where the VM is to show it, firmware included. */
+static void add_display(xmlNode *hostdev, GVariant *request)
+{
+    guint display = 0;
+
+    if (!g_variant_lookup(request, "Display", "u", &display) || !display)
+        return;
+    xmlNewProp(hostdev, (const xmlChar *)"display", (const xmlChar *)"on");
+    xmlNewProp(hostdev, (const xmlChar *)"ramfb", (const xmlChar *)"on");
+}
+
+static void add_hostdev(xmlNode *root, const char *uuid, GVariant *request)
 {
     xmlNode *devices = child_of(root, "devices");
     xmlNode *hostdev = xmlNewChild(devices, NULL, (const xmlChar *)"hostdev", NULL);
@@ -33,6 +44,7 @@ static void add_hostdev(xmlNode *root, const char *uuid)
     xmlNewProp(hostdev, (const xmlChar *)"type", (const xmlChar *)"mdev");
     xmlNewProp(hostdev, (const xmlChar *)"managed", (const xmlChar *)"no");
     xmlNewProp(hostdev, (const xmlChar *)"model", (const xmlChar *)"vfio-pci");
+    add_display(hostdev, request);
     xmlNewProp(address, (const xmlChar *)"uuid", (const xmlChar *)uuid);
 }
 
@@ -93,7 +105,7 @@ char *domain_edit_add(const char *xml, const char *uuid, GVariant *request, GErr
     if (!check_new(xml, uuid, error))
         return NULL;
     doc = xml_parse(xml, strlen(xml), &why);
-    add_hostdev(xmlDocGetRootElement(doc), uuid);
+    add_hostdev(xmlDocGetRootElement(doc), uuid, request);
     add_request(xmlDocGetRootElement(doc), uuid, request);
     xmlDocDumpMemory(doc, &text, &length);
     edited = g_strdup((const char *)text);

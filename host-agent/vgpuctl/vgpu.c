@@ -168,6 +168,7 @@ static void print_vgpu(GVariant *vgpu)
     add_pair(table, "Weight", dict_number(vgpu, "Weight"));
     add_pair(table, "Cap", dict_number(vgpu, "Cap"));
     add_pair(table, "Priority", dict_number(vgpu, "Priority"));
+    add_pair(table, "Display", dict_number(vgpu, "Display"));
     add_pair(table, "Job", dict_text(vgpu, "Job"));
     add_pair(table, "Replica", dict_text(vgpu, "Replica"));
     add_pair(table, "Requests", dict_number(vgpu, "Requests"));

@@ -15,6 +15,7 @@ static int cap = -1;
 static int priority = -1;
 static int compute = -1;
 static char *oversubscribe;
+static char *display;
 static char **gpus;
 static char **not_gpus;
 static char *policy;
@@ -66,12 +67,15 @@ static gboolean ephemeral;
         {"replica", 0, 0, G_OPTION_ARG_STRING, &replica, "Away from other replicas of this name",  \
          "NAME"}
 
+#define DISPLAY {"display", 0, 0, G_OPTION_ARG_STRING, &display, "A display: on or off", "on|off"}
+
 #define CONNECT {"connect", 0, 0, G_OPTION_ARG_STRING, &uri, "libvirt's; qemu:///system", "URI"}
 
 const GOptionEntry vgpu_create_options[] = {
     {"count", 'n', 0, G_OPTION_ARG_INT, &count, "How many: all of them, or none", "N"},
     {"uuid", 0, 0, G_OPTION_ARG_STRING_ARRAY, &uuids, "Its UUID; once for each", "UUID"},
     PARAMETERS,
+    DISPLAY,
     PLACEMENT,
     {"define", 0, 0, G_OPTION_ARG_NONE, &define, "Keep it in mdevctl's configuration", NULL},
     {"autostart", 0, 0, G_OPTION_ARG_NONE, &autostart, "The same, and start it at boot", NULL},
@@ -80,6 +84,7 @@ const GOptionEntry vgpu_create_options[] = {
 
 const GOptionEntry vgpu_set_options[] = {
     PARAMETERS,
+    DISPLAY,
     G_OPTION_ENTRY_NULL,
 };
 
@@ -97,6 +102,7 @@ const GOptionEntry vgpu_for_domain_options[] = {
     {"type", 0, 0, G_OPTION_ARG_STRING, &type, "As \"half\"; must be given", "TYPE"},
     {"uuid", 0, 0, G_OPTION_ARG_STRING, &uuid, "Its UUID", "UUID"},
     PARAMETERS,
+    DISPLAY,
     PLACEMENT,
     CONNECT,
     G_OPTION_ENTRY_NULL,
@@ -117,7 +123,9 @@ gboolean vgpu_options_parameters(GVariantDict *dict, GError **error)
     call_dict_add_number(dict, "Compute", compute);
     call_dict_add_flag(dict, "DryRun", dry_run);
     return call_dict_add_size(dict, "Vram", "--vram", vram, FALSE, error) &&
-           call_dict_add_size(dict, "Oversubscribe", "--oversubscribe", oversubscribe, TRUE, error);
+           call_dict_add_size(dict, "Oversubscribe", "--oversubscribe", oversubscribe, TRUE,
+                              error) &&
+           call_dict_add_switch(dict, "Display", "--display", display, error);
 }
 
 gboolean vgpu_options_placement(GVariantDict *dict, GError **error)

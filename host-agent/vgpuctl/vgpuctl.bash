@@ -22,6 +22,7 @@ _vgpuctl() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} word words=()
 
     case $previous in
+    --display) mapfile -t COMPREPLY < <(compgen -W 'off on' -- "$current"); return ;;
     -o | --output) mapfile -t COMPREPLY < <(compgen -W 'table json' -- "$current"); return ;;
     esac
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do

@@ -308,12 +308,13 @@ static void refresh_watches(Agent *agent)
 void agent_export(Agent *agent, GDBusConnection *bus)
 {
     host_export(agent->host, bus);
+    /* Before all are read, so that nothing that is written in between is missed. */
+    agent->definitions =
+        definition_watch_new(inventory_root(agent->inventory), definition_changed, agent);
     slices_refresh(agent->slices);
     recovery_run(agent->host, agent->slices);
     modes_recover(agent->modes);
     schedule_start(agent->schedule);
-    agent->definitions =
-        definition_watch_new(inventory_root(agent->inventory), definition_changed, agent);
     pressure_watch_connect(agent->pressure, bus);
     refresh_watches(agent);
     door_link_start(agent->doors, bus);

@@ -2,6 +2,8 @@
 #include "alteration.h"
 
 #include "definition.h"
+#include "slice_attributes.h"
+#include "takeover.h"
 #include "vgpu.h"
 #include "vgpu_write.h"
 
@@ -28,14 +30,13 @@ static gboolean write_driver(const Alteration *alteration, const Slice *from, co
     const char *root = host_root(alteration->host);
     g_autofree char *dir =
         g_build_filename(root[0] ? root : "/", MDEV_DEVICES, to->uuid, "vgpu", NULL);
-    const VgpuWrite list[] = {
-        {"vram_bytes", from->vram, to->vram},
-        {"weight", from->weight, to->weight},
-        {"cap", from->cap, to->cap},
-        {"priority", from->priority, to->priority},
-    };
+    g_auto(GStrv) before = slice_attributes(from);
+    g_auto(GStrv) after = slice_attributes(to);
+    VgpuWrite list[SLICE_ATTRIBUTES];
 
-    return vgpu_write(dir, list, G_N_ELEMENTS(list), error);
+    for (guint i = 0; i < SLICE_ATTRIBUTES; i++)
+        list[i] = (VgpuWrite){slice_attribute_names[i], before[i], after[i]};
+    return vgpu_write(dir, list, SLICE_ATTRIBUTES, error);
 }
 
 /* From the main loop, never from within alteration_run(). */
@@ -98,12 +99,8 @@ static Slice *as_it_is(const Alteration *alteration, const Slice *known)
     Slice *slice = slice_copy(known);
 
     slice->present = vgpu != NULL;
-    if (vgpu) {
-        slice->vram = vgpu->vram;
-        slice->weight = vgpu->weight;
-        slice->cap = vgpu->cap;
-        slice->priority = (guint)MAX(vgpu->priority, 0);
-    }
+    if (vgpu)
+        takeover_vgpu(slice, vgpu);
     return slice;
 }
 

@@ -4,6 +4,7 @@
 #include "agent_error.h"
 #include "dict_read.h"
 #include "placing.h"
+#include "request.h"
 #include "units.h"
 
 static gboolean parse_action(const char *name, CheckAction *action, GError **error)
@@ -26,22 +27,34 @@ static gboolean parse_action(const char *name, CheckAction *action, GError **err
     return FALSE;
 }
 
+void definition_check_clear(DefinitionCheck *check)
+{
+    g_clear_pointer(&check->tenant, g_free);
+}
+
 /* The values themselves are the driver's to check; these bounds keep sums from overflowing. */
 gboolean definition_check_parse(GVariant *options, DefinitionCheck *check, GError **error)
 {
     g_autofree char *action = NULL;
+    g_autofree char *class = NULL;
     const DictKey keys[] = {
         {"Action", 's', &action, NULL, 0, 0},
         {"Autostart", 'b', &check->autostart, NULL, 0, 0},
-        {"Vram", 't', &check->vram, &check->vram_given, 1, G_GUINT64_CONSTANT(1) << 50},
+        {"Vram", 't', &check->vram, &check->vram_given, 1, REQUEST_MAX_BYTES},
         {"Window", 't', &check->window, NULL, 0, 0},
         {"Weight", 'u', &check->weight, &check->weight_given, 0, 0},
         {"Cap", 'u', &check->cap, &check->cap_given, 1, 100},
         {"Priority", 'u', &check->priority, &check->priority_given, 0, 0},
+        {"Tenant", 's', &check->tenant, NULL, 0, 0},
+        {"Class", 's', &class, &check->class_given, 0, 0},
+        {"Oversubscribe", 't', &check->oversubscribe, &check->oversubscribe_given, 0,
+         REQUEST_MAX_BYTES},
     };
 
     return dict_read(options, keys, G_N_ELEMENTS(keys), error) &&
-           parse_action(action, &check->action, error);
+           parse_action(action, &check->action, error) &&
+           (!class || request_parse_class(class, &check->class, error)) &&
+           request_check_tenant(check->tenant, error);
 }
 
 static Slice *slice_of_type(const DefinitionCheck *check, const Gpu *gpu, const Offer *offer)
@@ -56,7 +69,26 @@ static Slice *slice_of_type(const DefinitionCheck *check, const Gpu *gpu, const 
     slice->job = g_strdup("");
     slice->replica = g_strdup("");
     slice->class = offer->class;
+    slice->oversubscribe = offer->oversubscribe;
     return slice;
+}
+
+static gboolean names_tenant(const DefinitionCheck *check)
+{
+    return check->tenant && *check->tenant;
+}
+
+/* Where nothing is said of these, vgpud keeps what it has. */
+static void take_ours(Slice *wanted, const DefinitionCheck *check)
+{
+    if (names_tenant(check)) {
+        g_free(wanted->tenant);
+        wanted->tenant = g_strdup(check->tenant);
+    }
+    if (check->class_given)
+        wanted->class = check->class;
+    if (check->oversubscribe_given)
+        wanted->oversubscribe = check->oversubscribe;
 }
 
 static void take_values(Slice *wanted, const DefinitionCheck *check, const Offer *offer)
@@ -82,11 +114,12 @@ static Slice *slice_wanted(const Slices *slices, const Gpu *gpu, const Offer *of
     guint compute = before ? before->compute : offer->compute;
 
     take_values(wanted, check, offer);
+    take_ours(wanted, check);
     if (check->action == CHECK_START)
         wanted->present = TRUE;
     if (check->action == CHECK_DEFINE || check->action == CHECK_MODIFY)
         wanted->autostart = check->autostart;
-    if (before && before->vram != wanted->vram)
+    if (before && (before->vram != wanted->vram || before->class != wanted->class))
         compute = 0;
     wanted->compute = slices_compute(slices, gpu, wanted, compute);
     return wanted;
@@ -96,7 +129,8 @@ static Slice *slice_wanted(const Slices *slices, const Gpu *gpu, const Offer *of
 static gboolean is_more(const Slice *before, const Slice *wanted)
 {
     return !before || !slice_is_promised(before) || wanted->vram > before->vram ||
-           wanted->compute > before->compute;
+           wanted->compute > before->compute || wanted->class < before->class ||
+           !g_str_equal(wanted->tenant, before->tenant);
 }
 
 /* A vGPU that is bigger than its GPU can never start. */
@@ -144,6 +178,21 @@ static gboolean check_gpu(const Host *host, const Gpu *gpu, const Slice *before,
     return FALSE;
 }
 
+/* As when vgpuctl makes one for the tenant. That it is there was looked at before. */
+static gboolean check_tenant(const Slices *slices, const Tenants *tenants, const Gpu *gpu,
+                             const Slice *before, const Slice *wanted, GError **error)
+{
+    const Tenant *tenant = tenants_find(tenants, wanted->tenant);
+    g_autoptr(Room) room = slices_room(slices, gpu);
+
+    if (before || !tenant || tenant_may_use(tenant, room))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_QUOTA,
+                "vGPU %s can't be tenant %s's on GPU %s: the tenant may not use this model",
+                wanted->uuid, tenant->name, wanted->gpu);
+    return FALSE;
+}
+
 /* A definition that is not started by itself is promised nothing: there may be more of them than
  * there is room. */
 static gboolean check_wanted(const Host *host, Offers *offers, const Slices *slices,
@@ -156,7 +205,8 @@ static gboolean check_wanted(const Host *host, Offers *offers, const Slices *sli
     if (!offers_find(offers, gpu, check->type, &offer))
         return TRUE;
     wanted = slice_wanted(slices, gpu, &offer, before, check);
-    if (!check_size(offers, gpu, wanted, error) || !check_gpu(host, gpu, before, check, error))
+    if (!check_size(offers, gpu, wanted, error) || !check_gpu(host, gpu, before, check, error) ||
+        !check_tenant(slices, tenants, gpu, before, wanted, error))
         return FALSE;
     return !slice_is_promised(wanted) || !is_more(before, wanted) ||
            placing_admit(slices, tenants, gpu, before, wanted, error);
@@ -187,6 +237,8 @@ gboolean definition_check(const Host *host, Offers *offers, const Slices *slices
     const Slice *before = slices_find(slices, uuid);
     const Gpu *gpu = host_gpu_of_parent(host, check->parent);
 
+    if (names_tenant(check) && !tenants_check(tenants, check->tenant, error))
+        return FALSE;
     if (!gpu)
         return TRUE;
     if (before && !check_known(before, gpu, check, error))

@@ -18,7 +18,8 @@ typedef enum {
 /**
  * DefinitionCheck
  * @parent: the GPU as mdevctl calls it
- * @vram, @window: bytes; like the others below only where they are given
+ * @vram, @window, @oversubscribe: bytes; like the others below only where they are given
+ * @tenant: NULL or "": not given
  */
 typedef struct {
     const char *uuid;
@@ -26,20 +27,26 @@ typedef struct {
     const char *type;
     CheckAction action;
     gboolean autostart;
-    gboolean vram_given, weight_given, cap_given, priority_given;
+    gboolean vram_given, weight_given, cap_given, priority_given, class_given, oversubscribe_given;
     guint64 vram;
     guint64 window;
     guint weight;
     guint cap;
     guint priority;
+    char *tenant;
+    SliceClass class;
+    guint64 oversubscribe;
 } DefinitionCheck;
+
+void definition_check_clear(DefinitionCheck *check);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(DefinitionCheck, definition_check_clear)
 
 /* Reads the method's options. AGENT_ERROR_INVALID. */
 gboolean definition_check_parse(GVariant *options, DefinitionCheck *check, GError **error);
 
 /*
  * TRUE also where nothing is known of the GPU or the type. AGENT_ERROR_IN_USE, _NO_ROOM, _QUOTA,
- * with a sentence.
+ * _NOT_FOUND (the tenant that it names), with a sentence.
  */
 gboolean definition_check(const Host *host, Offers *offers, const Slices *slices,
                           const Tenants *tenants, const DefinitionCheck *check, GError **error);

@@ -44,6 +44,8 @@ static void add_slice(GVariantBuilder *dict, const Slice *slice)
     add_count(dict, "Weight", slice->weight);
     add_count(dict, "Cap", slice->cap);
     g_variant_builder_add(dict, "{sv}", "Priority", g_variant_new_int32((int)slice->priority));
+    if (slice->display >= 0)
+        add_count(dict, "Display", (guint)slice->display);
     add_flag(dict, "Defined", slice->defined);
     add_flag(dict, "Autostart", slice->autostart);
     if (!slice_is_for_container(slice))
@@ -103,14 +105,9 @@ static int by_uuid(const void *a, const void *b)
     return strcmp((*(Slice *const *)a)->uuid, (*(Slice *const *)b)->uuid);
 }
 
-static gboolean may_see(const Tenants *tenants, const Slice *slice, const char *user)
-{
-    return !user || tenants_has_user(tenants, slice->tenant, user);
-}
-
 static gboolean is_vgpu_for(const Tenants *tenants, const Slice *slice, const char *user)
 {
-    return slice_is_vgpu(slice) && may_see(tenants, slice, user);
+    return slice_is_vgpu(slice) && tenants_shows(tenants, slice->tenant, user);
 }
 
 /* All slices by UUID; of Slice, which stay @slices'. */
@@ -216,7 +213,7 @@ GVariant *list_container_slices(Counters *counters, const Slices *slices, const 
     for (guint i = 0; i < sorted->len; i++) {
         const Slice *slice = g_ptr_array_index(sorted, i);
 
-        if (slice_is_for_container(slice) && may_see(tenants, slice, user))
+        if (slice_is_for_container(slice) && tenants_shows(tenants, slice->tenant, user))
             g_variant_builder_add_value(
                 &list, dictionary_of_container_slice(counters, vgpus, claims, slice));
     }

@@ -6,6 +6,7 @@
 
 #include "agent_error.h"
 #include "gpus.h"
+#include "slice_attributes.h"
 
 #define TIMEOUT_S 60
 
@@ -114,44 +115,47 @@ void mdevctl_run(const char *const *words, const char *json, MdevctlFunc func, v
     g_subprocess_communicate_utf8_async(run->process, json, NULL, ended, run);
 }
 
-/**
- * Attribute - of a vGPU, as mdevctl knows it; value 0 of the window: the type's
- */
-typedef struct {
-    const char *name;
-    guint64 value;
-} Attribute;
+#define PREFIX "vgpu/"
 
-static JsonObject *object_of_attribute(const Attribute *attribute)
+static void append(JsonArray *list, const char *name, const char *value)
 {
-    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, attribute->value);
+    g_autofree char *attribute = g_strconcat(PREFIX, name, NULL);
     JsonObject *object = json_object_new();
 
-    json_object_set_string_member(object, attribute->name, text);
-    return object;
+    json_object_set_string_member(object, attribute, value);
+    json_array_add_object_element(list, object);
 }
 
-static gboolean is_attribute(JsonNode *node, const Attribute *attributes, gsize count)
+/* All that the slice has: what a type has may be another thing when the vGPU is started next. */
+static void append_slice(JsonArray *list, const Slice *slice)
 {
-    for (gsize i = 0; i < count; i++)
-        if (JSON_NODE_HOLDS_OBJECT(node) &&
-            json_object_has_member(json_node_get_object(node), attributes[i].name))
+    g_auto(GStrv) values = slice_attributes(slice);
+
+    for (guint i = 0; i < SLICE_ATTRIBUTES; i++)
+        if (*values[i])
+            append(list, slice_attribute_names[i], values[i]);
+}
+
+static gboolean is_of_slice(JsonNode *node)
+{
+    for (guint i = 0; JSON_NODE_HOLDS_OBJECT(node) && i < SLICE_ATTRIBUTES; i++) {
+        g_autofree char *attribute = g_strconcat(PREFIX, slice_attribute_names[i], NULL);
+
+        if (json_object_has_member(json_node_get_object(node), attribute))
             return TRUE;
+    }
     return FALSE;
 }
 
-/* @old: mdevctl's list, or NULL; what is not among @attributes stays as it is. */
-static JsonArray *merge_attributes(JsonArray *old, const Attribute *attributes, gsize count)
+/* What of a definition's list a slice has no word for. */
+static void append_others(JsonArray *list, JsonObject *definition)
 {
-    JsonArray *list = json_array_new();
+    JsonNode *node = json_object_get_member(definition, "attrs");
+    JsonArray *old = node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
 
     for (guint i = 0; old && i < json_array_get_length(old); i++)
-        if (!is_attribute(json_array_get_element(old, i), attributes, count))
+        if (!is_of_slice(json_array_get_element(old, i)))
             json_array_add_element(list, json_array_dup_element(old, i));
-    for (gsize i = 0; i < count; i++)
-        if (attributes[i].value || !g_str_has_suffix(attributes[i].name, "window_bytes"))
-            json_array_add_object_element(list, object_of_attribute(&attributes[i]));
-    return list;
 }
 
 static char *text_of(JsonObject *object)
@@ -161,37 +165,28 @@ static char *text_of(JsonObject *object)
     return json_to_string(node, FALSE);
 }
 
-/* All parameters: what a type has may be another thing when the vGPU is started next. */
 char *mdevctl_json(const MdevctlSpec *spec)
 {
-    const Attribute attributes[] = {
-        {"vgpu/vram_bytes", spec->slice->vram},   {"vgpu/window_bytes", spec->window},
-        {"vgpu/weight", spec->slice->weight},     {"vgpu/cap", spec->slice->cap},
-        {"vgpu/priority", spec->slice->priority},
-    };
+    g_autofree char *window = g_strdup_printf("%" G_GUINT64_FORMAT, spec->window);
     g_autoptr(JsonObject) object = json_object_new();
+    JsonArray *list = json_array_new();
 
+    append_slice(list, spec->slice);
+    if (spec->window)
+        append(list, "window_bytes", window);
     json_object_set_string_member(object, "mdev_type", spec->slice->type);
     json_object_set_string_member(object, "start", spec->slice->autostart ? "auto" : "manual");
-    json_object_set_array_member(object, "attrs",
-                                 merge_attributes(NULL, attributes, G_N_ELEMENTS(attributes)));
+    json_object_set_array_member(object, "attrs", list);
     return text_of(object);
 }
 
 char *mdevctl_changed_json(const char *root, const Definition *definition, const Slice *slice)
 {
-    const Attribute attributes[] = {
-        {"vgpu/vram_bytes", slice->vram},
-        {"vgpu/weight", slice->weight},
-        {"vgpu/cap", slice->cap},
-        {"vgpu/priority", slice->priority},
-    };
     g_autoptr(JsonObject) object = definition_json(root, definition);
-    JsonNode *old = json_object_get_member(object, "attrs");
-    JsonArray *list =
-        merge_attributes(old && JSON_NODE_HOLDS_ARRAY(old) ? json_node_get_array(old) : NULL,
-                         attributes, G_N_ELEMENTS(attributes));
+    JsonArray *list = json_array_new();
 
+    append_others(list, object);
+    append_slice(list, slice);
     json_object_set_array_member(object, "attrs", list);
     return text_of(object);
 }

@@ -15,6 +15,13 @@ static guint or_default(guint value, guint otherwise)
     return value ? value : otherwise;
 }
 
+static int display_of(const Slice *slice, const Offer *offer, const Request *request)
+{
+    if (!slice_is_vgpu(slice))
+        return -1;
+    return (int)(request->display_given ? request->display : offer->desc->scanouts);
+}
+
 /* What the request comes to on a GPU that has the type. */
 static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
                        const Request *request)
@@ -37,6 +44,7 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     slice->priority = request->priority_given ? request->priority : offer->desc->priority;
     slice->oversubscribe =
         request->oversubscribe_given ? request->oversubscribe : offer->oversubscribe;
+    slice->display = display_of(slice, offer, request);
     slice->job = g_strdup(request->job);
     slice->replica = g_strdup(request->replica);
     slice->domain = g_strdup(request->domain);
@@ -202,6 +210,8 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
         wanted->priority = change->priority;
     if (change->oversubscribe_given)
         wanted->oversubscribe = change->oversubscribe;
+    if (change->display_given)
+        wanted->display = (int)change->display;
     if (change->class_given)
         wanted->class = change->class;
     if (change->tenant) {

@@ -101,7 +101,7 @@ gboolean slice_release_handle(VgpuManager *interface, GDBusMethodInvocation *inv
     return TRUE;
 }
 
-static void list(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+static void list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
 {
     vgpu_manager_complete_list_slices(host_manager(vgpus->host), invocation,
                                       list_container_slices(host_counters(vgpus->host),
@@ -109,25 +109,9 @@ static void list(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const ch
                                                             vgpus->claims, user));
 }
 
-static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
-{
-    (void)caller;
-    list(data, invocation, NULL);
-}
-
-static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
-{
-    Vgpus *vgpus = data;
-
-    if (tenants_any_has_user(vgpus->tenants, caller->user))
-        list(vgpus, invocation, caller->user);
-    else
-        authority_refuse(invocation, caller, ACTION_SEE, NULL);
-}
-
 gboolean slice_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
 {
     (void)interface;
-    authority_ask_or(invocation, ACTION_SEE, list_all, list_own, data);
+    vgpu_call_list(data, invocation, list);
     return TRUE;
 }

@@ -4,6 +4,7 @@
 #include "definition.h"
 #include "mdevctl.h"
 #include "slice_table.h"
+#include "takeover.h"
 #include "vgpu.h"
 
 struct Slices {
@@ -188,33 +189,13 @@ void slices_forget(Slices *slices, const char *uuid)
     tell(slices, uuid);
 }
 
-static void take_attributes(Slice *slice, const Vgpu *vgpu)
-{
-    slice->vram = vgpu->vram;
-    slice->weight = vgpu->weight;
-    slice->cap = vgpu->cap;
-    slice->priority = (guint)MAX(vgpu->priority, 0);
-}
-
-static guint64 or_else(gint64 value, guint64 otherwise)
-{
-    return value >= 0 ? (guint64)value : otherwise;
-}
-
-/* A definition says what differs from what the slice has so far. */
-static void take_defined(Slice *slice, const Definition *definition)
-{
-    slice->vram = or_else(definition->vram, slice->vram);
-    slice->weight = (guint)or_else(definition->weight, slice->weight);
-    slice->cap = (guint)or_else(definition->cap, slice->cap);
-    slice->priority = (guint)or_else(definition->priority, slice->priority);
-}
-
 static gboolean same(const Slice *a, const Slice *b)
 {
     return a->vram == b->vram && a->weight == b->weight && a->cap == b->cap &&
-           a->priority == b->priority && a->present == b->present && a->defined == b->defined &&
-           a->autostart == b->autostart;
+           a->priority == b->priority && a->display == b->display &&
+           g_str_equal(a->tenant, b->tenant) && a->class == b->class &&
+           a->oversubscribe == b->oversubscribe && a->present == b->present &&
+           a->defined == b->defined && a->autostart == b->autostart;
 }
 
 /* One that is being changed by a call is as the call has it. */
@@ -227,24 +208,17 @@ static void merge(Slices *slices, const Slice *known, const Vgpu *vgpu,
     slice->defined = definition != NULL;
     slice->autostart = definition && definition->autostart;
     if (vgpu && slice->state == SLICE_READY)
-        take_attributes(slice, vgpu);
+        takeover_vgpu(slice, vgpu);
     else if (definition && slice->state == SLICE_READY)
-        take_defined(slice, definition);
+        takeover_definition(slice, definition);
+    if (slice->class != known->class)
+        slice->compute = slices_compute(slices, host_gpu(slices->host, slice->gpu), slice, 0);
     if (same(slice, known))
         return;
     if (slice->state == SLICE_READY)
         host_event(slices->host, "vgpu-changed", slice->gpu, slice->uuid, "vGPU %s was changed",
                    slice->uuid);
     store(slices, g_steal_pointer(&slice));
-}
-
-/* What the type has, where the definition does not say otherwise. */
-static void take_type(Slice *slice, const Offer *offer)
-{
-    slice->vram = offer->desc->vram_bytes;
-    slice->weight = offer->desc->weight;
-    slice->cap = offer->desc->cap;
-    slice->priority = offer->desc->priority;
 }
 
 /* A vGPU that was made, or defined, by somebody else: mdevctl, libvirt, a hand. */
@@ -276,10 +250,10 @@ static void adopt(Slices *slices, const char *uuid, const Vgpu *vgpu,
     slice->class = offered ? offer.class : SLICE_GUARANTEED;
     slice->oversubscribe = offer.oversubscribe;
     if (vgpu) {
-        take_attributes(slice, vgpu);
+        takeover_vgpu(slice, vgpu);
     } else {
-        take_type(slice, &offer);
-        take_defined(slice, definition);
+        takeover_type(slice, &offer);
+        takeover_definition(slice, definition);
     }
     slice->compute = gpu ? slices_compute(slices, gpu, slice, offer.compute) : 0;
     host_event(slices->host, "vgpu-created", slice->gpu, slice->uuid, "vGPU %s was %s on GPU %s",
@@ -364,6 +338,8 @@ guint slices_compute(const Slices *slices, const Gpu *gpu, const Slice *slice, g
         return 0;
     if (asked)
         return MIN(asked, slice->cap);
+    if (!gpu)
+        return slice->compute;
     offers_capacity(slices->offers, gpu, &vram);
     share = vram ? (guint)(slice->vram * 100 / vram) : 0;
     return CLAMP(share, 1, MAX(slice->cap, 1));

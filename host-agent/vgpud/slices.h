@@ -48,8 +48,9 @@ gboolean slices_put_all(Slices *slices, const GPtrArray *list, GError **error);
 void slices_forget(Slices *slices, const char *uuid);
 
 /*
- * Per cent of the GPU's compute that are promised to @slice: @asked, where that is not 0, else its part of the
- * GPU's VRAM; nothing for best effort, never more than its cap.
+ * Per cent of the GPU's compute that are promised to @slice: @asked, where that is not 0, else its
+ * part of the GPU's VRAM; nothing for best effort, never more than its cap. @gpu: NULL: it is not
+ * there, and the slice keeps what it has.
  */
 guint slices_compute(const Slices *slices, const Gpu *gpu, const Slice *slice, guint asked);
 

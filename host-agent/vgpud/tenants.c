@@ -63,6 +63,11 @@ gboolean tenants_any_has_user(const Tenants *tenants, const char *user)
     return FALSE;
 }
 
+gboolean tenants_shows(const Tenants *tenants, const char *name, const char *user)
+{
+    return !user || tenants_has_user(tenants, name, user);
+}
+
 static gboolean set_not_found(const char *name, GError **error)
 {
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
@@ -70,6 +75,11 @@ static gboolean set_not_found(const char *name, GError **error)
                 "\"vgpuctl tenant set %s\" makes it",
                 name, name);
     return FALSE;
+}
+
+gboolean tenants_check(const Tenants *tenants, const char *name, GError **error)
+{
+    return tenants_find(tenants, name) || set_not_found(name, error);
 }
 
 gboolean tenants_admit(const Tenants *tenants, const char *name, const TenantUse *more,
@@ -219,8 +229,8 @@ static gboolean remove_tenant(Tenants *tenants, const char *name, GError **error
 {
     TenantUse use = tenant_use(name, slices_all(tenants->slices));
 
-    if (!tenants_find(tenants, name))
-        return set_not_found(name, error);
+    if (!tenants_check(tenants, name, error))
+        return FALSE;
     if (use.vgpus) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
                     "tenant %s has %u vGPUs; remove them, or give them to another tenant, first",

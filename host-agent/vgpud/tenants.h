@@ -23,11 +23,17 @@ void tenants_watch(Tenants *tenants, void (*func)(void *data), void *data);
 /* NULL: there is none of that name. */
 const Tenant *tenants_find(const Tenants *tenants, const char *name);
 
+/* AGENT_ERROR_NOT_FOUND where there is none of that name. */
+gboolean tenants_check(const Tenants *tenants, const char *name, GError **error);
+
 /* Whether @user belongs to the tenant. */
 gboolean tenants_has_user(const Tenants *tenants, const char *name, const char *user);
 
 /* Whether @user belongs to any tenant. */
 gboolean tenants_any_has_user(const Tenants *tenants, const char *user);
+
+/* Whether @user sees slices of that tenant; NULL sees those of all. */
+gboolean tenants_shows(const Tenants *tenants, const char *name, const char *user);
 
 /*
  * Whether the tenant may have slices that come to @more beside what it has. "" is nobody, and may. A tenant that

@@ -80,6 +80,41 @@ void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
     authority_ask_or(invocation, ACTION_ADMINISTER, is_administrator, is_no_administrator, ask);
 }
 
+/**
+ * Listing - what is listed when polkit has answered
+ */
+typedef struct {
+    Vgpus *vgpus;
+    ListFunc list;
+} Listing;
+
+static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    g_autofree Listing *listing = data;
+
+    (void)caller;
+    listing->list(listing->vgpus, invocation, NULL);
+}
+
+static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    g_autofree Listing *listing = data;
+
+    if (tenants_any_has_user(listing->vgpus->tenants, caller->user))
+        listing->list(listing->vgpus, invocation, caller->user);
+    else
+        authority_refuse(invocation, caller, ACTION_SEE, NULL);
+}
+
+void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc list)
+{
+    Listing *listing = g_new0(Listing, 1);
+
+    listing->vgpus = vgpus;
+    listing->list = list;
+    authority_ask_or(invocation, ACTION_SEE, list_all, list_own, listing);
+}
+
 static const char *busy_word(SliceState state)
 {
     static const char *const words[] = {

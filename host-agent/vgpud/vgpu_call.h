@@ -41,6 +41,13 @@ void vgpu_call_free(VgpuCall *call);
 void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
                          AuthorizedFunc administrator, AuthorizedFunc member);
 
+/* @user: NULL: the caller sees all; else what is of tenants that this user belongs to
+ * (tenants_shows()). */
+typedef void (*ListFunc)(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user);
+
+/* Calls @list with what the caller may see, or answers that it may see nothing. */
+void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc list);
+
 /*
  * The slice of that UUID, where no other call does something with it. AGENT_ERROR_NOT_FOUND, AGENT_ERROR_IN_USE.
  */

@@ -8,7 +8,7 @@ static void check(GDBusMethodInvocation *invocation, const Caller *caller, void 
     const Vgpus *vgpus = data;
     g_autoptr(GVariant) options = NULL;
     g_autoptr(GError) error = NULL;
-    DefinitionCheck asked = {0};
+    g_auto(DefinitionCheck) asked = {0};
 
     (void)caller;
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&s&s@a{sv})",

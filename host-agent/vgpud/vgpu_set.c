@@ -2,6 +2,7 @@
 #include "agent_error.h"
 #include "alteration.h"
 #include "placing.h"
+#include "vgpu.h"
 #include "vgpu_call.h"
 
 static void changed(const GError *error, void *data)
@@ -15,6 +16,29 @@ static void changed(const GError *error, void *data)
     vgpu_call_free(call);
 }
 
+/* A VMM has been told of the display when it opened the vGPU. */
+static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Change *asked,
+                              GError **error)
+{
+    g_autoptr(Vgpu) vgpu = NULL;
+
+    if (!asked->display_given)
+        return TRUE;
+    if (!slice_is_vgpu(slice)) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "slice %s can't have a display: Display is for vGPUs", slice->uuid);
+        return FALSE;
+    }
+    vgpu = vgpu_read(host_root(vgpus->host), slice->uuid);
+    if (!vgpu || g_str_equal(vgpu->device, "closed") || vgpu->display == asked->display)
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "vGPU %s is open in a VM, so its display can't change; shut the VM down, or take "
+                "the vGPU from it, first",
+                slice->uuid);
+    return FALSE;
+}
+
 /* The slice as it would be; NULL where that can't be, or a member of its tenant may not ask for it. */
 static Slice *find_change(const Vgpus *vgpus, const Slice *slice, const Change *asked,
                           gboolean administrator, GError **error)
@@ -26,6 +50,8 @@ static Slice *find_change(const Vgpus *vgpus, const Slice *slice, const Change *
                     "only an administrator can give %s to another tenant", slice->uuid);
         return NULL;
     }
+    if (!check_display(vgpus, slice, asked, error))
+        return NULL;
     wanted = placing_change(vgpus->host, vgpus->slices, vgpus->tenants, slice, asked, error);
     if (wanted && !administrator && !vgpu_call_is_entitled(vgpus, wanted, slice, error))
         return NULL;

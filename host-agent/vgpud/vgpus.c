@@ -4,8 +4,8 @@
 #include "lists.h"
 #include "vgpu_call.h"
 
-/* Both lists are of the same vGPUs; @user: NULL: all. */
-static void list(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+/* Both lists are of the same vGPUs. */
+static void list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
 {
     const char *method = g_dbus_method_invocation_get_method_name(invocation);
     VgpuManager *manager = host_manager(vgpus->host);
@@ -19,26 +19,10 @@ static void list(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const ch
             manager, invocation, list_vgpus(counters, vgpus->slices, vgpus->tenants, user));
 }
 
-static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
-{
-    (void)caller;
-    list(data, invocation, NULL);
-}
-
-static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
-{
-    Vgpus *vgpus = data;
-
-    if (tenants_any_has_user(vgpus->tenants, caller->user))
-        list(vgpus, invocation, caller->user);
-    else
-        authority_refuse(invocation, caller, ACTION_SEE, NULL);
-}
-
 static gboolean handle_list(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
 {
     (void)interface;
-    authority_ask_or(invocation, ACTION_SEE, list_all, list_own, data);
+    vgpu_call_list(data, invocation, list);
     return TRUE;
 }
 

@@ -57,6 +57,18 @@ bool vgpu_text_ok(const char *text, size_t size)
 	return true;
 }
 
+bool vgpu_tenant_ok(const char *name, size_t len)
+{
+	size_t i;
+
+	if (!len || len >= VGPU_TENANT_LEN || !vgpu_is_alnum(name[0]))
+		return false;
+	for (i = 1; i < len; i++)
+		if (!vgpu_is_alnum(name[i]) && !vgpu_is_name_mark(name[i]))
+			return false;
+	return true;
+}
+
 bool vgpu_window_size_ok(u64 bytes)
 {
 	return bytes && !(bytes & (bytes - 1)) && bytes >= 1ull << 20 && bytes <= 64ull << 30;

@@ -20,6 +20,11 @@ bool vgpu_window_size_ok(u64 bytes);
 /* One line of printable ASCII that ends within @size. */
 bool vgpu_text_ok(const char *text, size_t size);
 
+/* Bytes of a tenant's name with its end. */
+#define VGPU_TENANT_LEN		64
+/* 1 to 63 letters, digits, "_", "." and "-", a letter or digit first; vgpud takes the same. */
+bool vgpu_tenant_ok(const char *name, size_t len);
+
 /* Everything but @arg->types, which is a pointer. */
 int vgpu_check_gpu(const struct vgpu_control_gpu *arg);
 int vgpu_check_remove(const struct vgpu_control_remove *arg);

@@ -147,6 +147,84 @@ static void test_while_open(void)
     assert_ok(set(tb, "window_bytes", "67108864"));
 }
 
+static void assert_text(Testbed *tb, const char *name, const char *expected)
+{
+    g_autofree char *path = g_strconcat("vgpu/", name, NULL);
+    g_autofree char *text = mdev_attr(tb->uuid, path);
+
+    g_assert_cmpstr(text, ==, expected);
+}
+
+/* What the driver only keeps: empty at first, read back as it was written, and emptied again. */
+static void test_kept(void)
+{
+    static const char *const good[][2] = {
+        {"tenant", "red"},
+        {"tenant", "7-Red_team.eu"},
+        {"tenant", "a23456789012345678901234567890123456789012345678901234567890123"},
+        {"class", "guaranteed"},
+        {"class", "burstable"},
+        {"class", "best-effort"},
+        {"oversubscribe_bytes", "0"},
+        {"oversubscribe_bytes", "1125899906842624"},
+    };
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
+
+    assert_text(tb, "tenant", "");
+    assert_text(tb, "class", "");
+    assert_text(tb, "oversubscribe_bytes", "");
+    for (size_t i = 0; i < G_N_ELEMENTS(good); i++) {
+        g_autofree char *line = g_strconcat(good[i][1], "\n", NULL);
+
+        assert_ok(set(tb, good[i][0], line));
+        assert_text(tb, good[i][0], good[i][1]);
+        assert_ok(set(tb, good[i][0], "\n"));
+        assert_text(tb, good[i][0], "");
+        assert_ok(set(tb, good[i][0], good[i][1]));
+        assert_text(tb, good[i][0], good[i][1]);
+    }
+}
+
+static void test_kept_bad_values(void)
+{
+    static const char *const bad[][2] = {
+        {"tenant", "-red"},
+        {"tenant", "../x"},
+        {"tenant", "two words"},
+        {"tenant", "red\n\n"},
+        {"tenant", "r\xc3\xa9"},
+        {"tenant", "a234567890123456789012345678901234567890123456789012345678901234"},
+        {"class", "Guaranteed"},
+        {"class", "best"},
+        {"class", "best-effort "},
+        {"oversubscribe_bytes", "1G"},
+        {"oversubscribe_bytes", "-1"},
+        {"oversubscribe_bytes", "1125899906842625"},
+    };
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
+
+    assert_ok(set(tb, "tenant", "red"));
+    assert_ok(set(tb, "class", "burstable"));
+    assert_ok(set(tb, "oversubscribe_bytes", "4096"));
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++)
+        assert_fails(set(tb, bad[i][0], bad[i][1]), EINVAL);
+    assert_text(tb, "tenant", "red");
+    assert_text(tb, "class", "burstable");
+    assert_text(tb, "oversubscribe_bytes", "4096");
+}
+
+static void test_kept_while_open(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+
+    assert_ok(set(tb, "tenant", "red"));
+    assert_ok(set(tb, "class", "best-effort"));
+    assert_ok(set(tb, "oversubscribe_bytes", "4096"));
+    assert_fails(set(tb, "display", "1"), EBUSY);
+    assert_text(tb, "tenant", "red");
+    assert_round_trip(tb, 1);
+}
+
 static void test_counters(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -215,6 +293,9 @@ int main(int argc, char **argv)
     driver_test_add("/attributes/bad-values", test_bad_values);
     driver_test_add("/attributes/read-only", test_read_only);
     driver_test_add("/attributes/while-open", test_while_open);
+    driver_test_add("/attributes/kept", test_kept);
+    driver_test_add("/attributes/kept-bad-values", test_kept_bad_values);
+    driver_test_add("/attributes/kept-while-open", test_kept_while_open);
     driver_test_add("/attributes/counters", test_counters);
     driver_test_add("/attributes/states", test_states);
     driver_test_add("/attributes/failure", test_failure);

@@ -47,6 +47,11 @@ static void test_parameters(void)
     assert_ok(mdev_attr_set(tb->uuid, "vgpu/weight", "250"));
     assert_ok(mdev_attr_set(tb->uuid, "vgpu/vram_bytes", "33554432"));
     g_assert_cmpuint(changes(fd, tb->uuid), ==, 2);
+    assert_ok(mdev_attr_set(tb->uuid, "vgpu/tenant", "red"));
+    assert_ok(mdev_attr_set(tb->uuid, "vgpu/class", "burstable"));
+    assert_ok(mdev_attr_set(tb->uuid, "vgpu/oversubscribe_bytes", "4096"));
+    g_assert_cmpuint(changes(fd, tb->uuid), ==, 3);
+    assert_fails(mdev_attr_set(tb->uuid, "vgpu/tenant", "-"), EINVAL);
     assert_fails(mdev_attr_set(tb->uuid, "vgpu/weight", "0"), EINVAL);
     g_assert_cmpuint(changes(fd, tb->uuid), ==, 0);
     close(fd);

@@ -64,7 +64,7 @@ SH
     return $text;
 });
 
-for my $case (['vgpu/weight', 0], ['vgpu/cap', 101], ['vgpu/window_bytes', 12345]) {
+for my $case (['vgpu/weight', 0], ['vgpu/cap', 101], ['vgpu/window_bytes', 12345], ['vgpu/tenant', '../x'], ['vgpu/class', 'firm']) {
     my ($attribute, $value) = @$case;
     (my $short = $attribute) =~ s,.*/,,;
     point("a bad value: $attribute=$value", sub {

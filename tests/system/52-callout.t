@@ -51,11 +51,12 @@ point('what a running vGPU has is shown, and makes a definition that can be star
         my $value = attribute($red->{vgpu}{uuid}, $name);
         die "$name is $value\n$seen" if ($has{"vgpu/$name"} // '') ne $value;
     }
-    host("mdevctl start -u $uuid -p $gpu -t $sixteenth; echo 77 >/sys/bus/mdev/devices/$uuid/vgpu/weight");
+    host("mdevctl start -u $uuid -p $gpu -t $sixteenth; cd /sys/bus/mdev/devices/$uuid/vgpu; echo 77 >weight; echo burstable >class; echo 4096 >oversubscribe_bytes");
     my $before = host("mdevctl list -u $uuid --dumpjson");
     host("mdevctl define -u $uuid && mdevctl stop -u $uuid && mdevctl start -u $uuid");
     my $after = host("mdevctl list -u $uuid --dumpjson");
     die "$before\n$after" if $before ne $after || $after !~ /"vgpu\/weight": "77"/;
+    die $after if $after !~ /"vgpu\/class": "burstable"/ || $after !~ /"vgpu\/oversubscribe_bytes": "4096"/ || $after =~ /vgpu\/tenant/;
     host("mdevctl stop -u $uuid && mdevctl undefine -u $uuid");
     return $after;
 });
@@ -78,6 +79,42 @@ point('so is what a tenant may not have', sub {
     return $said;
 });
 
+point('a tenant that the definition names is held to its quota, and vgpud has the vGPU down for it', sub {
+    host("vgpuctl tenant set callout --vgpus 1 --vram 16M; mdevctl define -u $uuid -p $gpu -t $sixteenth");
+    my $said = says("mdevctl modify -u $uuid --addattr vgpu/tenant --value ghost", 1, qr/there is no tenant ghost/);
+    $said .= says("mdevctl modify -u $uuid --addattr vgpu/tenant --value 'two words'", 1, qr/vgpu\/tenant must be/);
+    host("mdevctl modify -u $uuid --addattr vgpu/tenant --value callout");
+    $said .= says("mdevctl start -u $uuid", 1, qr/tenant callout would have/);
+    host("mdevctl modify -u $uuid --addattr vgpu/vram_bytes --value 8388608; mdevctl modify -u $uuid --addattr vgpu/class --value best-effort");
+    host("mdevctl start -u $uuid");
+    die attribute($uuid, 'tenant') . "\n" if attribute($uuid, 'tenant') ne 'callout' || attribute($uuid, 'class') ne 'best-effort';
+    my $shows = sub { my ($words) = @_; return host("timeout 20 sh -c 'until vgpuctl -o json vgpu show $uuid | grep \"$words\"; do sleep 0.2; done'") };
+    $said .= $shows->('Tenant. : .callout') . $shows->('Class. : .best-effort');
+    host("systemctl restart vgpud; vgpuctl vgpu list >/dev/null");
+    $said .= $shows->('Tenant. : .callout');
+    $said .= modify_live($uuid, '', 1, qr/tenant callout would have/, 'vgpu/vram_bytes' => 33554432);
+    host("vgpuctl tenant set callout2; vgpuctl vgpu set $uuid --tenant callout2");
+    die attribute($uuid, 'tenant') . "\n" if attribute($uuid, 'tenant') ne 'callout2';
+    my $defined = host("mdevctl list --defined -u $uuid --dumpjson");
+    die $defined if $defined !~ /"vgpu\/tenant": "callout2"/;
+    modify_live($uuid, '', 0, undef, 'vgpu/tenant' => 'callout');
+    $said .= $shows->('Tenant. : .callout\b');
+    host("mdevctl stop -u $uuid; mdevctl undefine -u $uuid");
+    host("for t in callout callout2; do timeout 30 sh -c \"until vgpuctl tenant remove \$t; do sleep 0.3; done\"; done");
+    return $said;
+});
+
+point('a vGPU with a tenant that is started while vgpud is down is found with it', sub {
+    host("vgpuctl tenant set callout; mdevctl define -u $uuid -p $gpu -t $sixteenth; mdevctl modify -u $uuid --addattr vgpu/tenant --value callout");
+    host('systemctl stop vgpud');
+    my $said = says("mdevctl start -u $uuid", 0, qr/vgpud can't be reached/);
+    host('systemctl start vgpud');
+    $said .= host("vgpuctl -o json vgpu show $uuid | grep Tenant");
+    host("mdevctl stop -u $uuid; mdevctl undefine -u $uuid; timeout 30 sh -c 'until vgpuctl tenant remove callout; do sleep 0.3; done'");
+    die $said if $said !~ /callout"/;
+    return $said;
+});
+
 my $job = VGPU::Compute::vulkan($blue, $blue->gpu_of($blue->{vgpu}), '--forever');
 $job->expect(qr/^OK round 1:/m, 120);
 
@@ -91,6 +128,9 @@ point('a vGPU is changed while its guest computes', sub {
     die $defined if $defined =~ /123/;
     modify_live($id, '', 1, qr/together have/, 'vgpu/weight' => '5', 'vgpu/vram_bytes' => 2**40);
     modify_live($id, '', 1, qr/window_bytes/, 'vgpu/weight' => '5', 'vgpu/window_bytes' => 2**20);
+    die "half of it was taken\n" if attribute($id, 'weight') != 123;
+    modify_live($id, '', 1, qr/a VM has the vGPU open/, 'vgpu/weight' => '5', 'vgpu/display' => 1 - attribute($id, 'display'));
+    says("vgpuctl vgpu set $id --display " . (attribute($id, 'display') ? 'off' : 'on'), 6, qr/its display can't change/);
     die "half of it was taken\n" if attribute($id, 'weight') != 123;
     modify_live($id, '--defined', 0, undef, 'vgpu/weight' => $before);
     $defined = host("mdevctl list --defined -u $id --dumpjson");

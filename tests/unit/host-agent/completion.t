@@ -63,6 +63,8 @@ offers '--type' attach red --ty
 offers 'clear drain list mode resume show users' -o json gpu ''
 offers 'table json' -o ''
 offers '--gpu' vgpu create --g
+offers '--display' vgpu set --di
+offers 'off on' vgpu create half --display ''
 offers 'red' tenant remove ''
 offers '--output' --o
 offers '' topo ''

@@ -70,6 +70,22 @@ static void test_prepare(void)
     agent_on_bus_close(&at);
 }
 
+static void test_prepare_display(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at, NODE(PORT("1")));
+    assert_says("domain prepare off --type half --display on --dry-run", 0,
+                " model=\"vfio-pci\" display=\"on\" ramfb=\"on\">", "");
+    assert_says("domain prepare off --type half --display on --dry-run", 0, " display=\"1\"/>", "");
+    assert_says("domain prepare off --type half --display off --dry-run", 0, " model=\"vfio-pci\">",
+                "");
+    assert_says("attach red --type half --display on", 2, "",
+                "a display can't be plugged into a VM that runs");
+    g_assert_false(made_anything(&at));
+    agent_on_bus_close(&at);
+}
+
 static void test_prepare_refused(void)
 {
     AgentOnBus at;
@@ -169,6 +185,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/domain/prepare", test_prepare);
+    g_test_add_func("/domain/prepare-display", test_prepare_display);
     g_test_add_func("/domain/prepare-refused", test_prepare_refused);
     g_test_add_func("/domain/attach-no-port", test_attach_no_port);
     g_test_add_func("/domain/attach", test_attach);

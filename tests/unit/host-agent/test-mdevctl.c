@@ -51,10 +51,11 @@ static char *tree_new(void)
 
 static void add_vgpu(const AgentOnBus *at)
 {
-    recorded_host_add_vgpu(at->root, PATH, UUID, HALF,
-                           "state=device=running engine=ready|failure=|vram_bytes=4294967296|"
-                           "window_bytes=268435456|weight=400|cap=50|priority=1|display=1|requests=1|"
-                           "doorbells=1|interrupts=1|engine_losses=0");
+    recorded_host_add_vgpu(
+        at->root, PATH, UUID, HALF,
+        "state=device=running engine=ready|failure=|vram_bytes=4294967296|"
+        "window_bytes=268435456|weight=400|cap=50|priority=1|display=1|requests=1|"
+        "tenant=|class=|oversubscribe_bytes=|doorbells=1|interrupts=1|engine_losses=0");
     agent_update_vgpu(at->agent, UUID);
 }
 
@@ -150,8 +151,13 @@ static void test_attributes_refused(void)
     add_attribute("vgpu/colour", "blue", "the attribute vgpu/colour: those that can be set");
     add_attribute("vram", "1", "the attribute is vgpu/vram_bytes");
     add_attribute("weight", "1", "its name begins with vgpu/");
-    add_attribute("tenant", "red", "vgpuctl vgpu set UUID --tenant");
-    add_attribute("vgpu/oversubscribe", "1", "--oversubscribe SIZE");
+    add_attribute("tenant", "red", "its name begins with vgpu/");
+    add_attribute("vgpu/tenant", "-red", "vgpu/tenant must be up to 63 letters, digits");
+    add_attribute("vgpu/tenant", "", "for none, leave it out");
+    add_attribute("vgpu/class", "firm", "must be guaranteed, burstable or best-effort, not firm");
+    add_attribute("vgpu/oversubscribe", "1", "the attribute is vgpu/oversubscribe_bytes");
+    add_attribute("vgpu/oversubscribe_bytes", "1G", "bytes, without suffix, from 0 to");
+    add_attribute("vgpu/policy", "equal", "policy= in /etc/vgpu/gpus.conf");
     add_attribute("policy", "equal", "policy= in /etc/vgpu/gpus.conf");
     add_attribute("display", "1", "its name begins with vgpu/");
     add_attribute("vgpu/display", "on", "vgpu/display must be a number from 0 to 1, not on");
@@ -197,6 +203,132 @@ static void test_quota(void)
     agent_on_bus_close(&at);
 }
 
+/* A tenant that the definition names is held to its quota as one that vgpuctl names. */
+static void test_named_tenant(void)
+{
+    AgentOnBus at;
+
+    open_host(&at);
+    assert_says("tenant set red --vram 4G --vgpus 1", 0, "", "");
+    assert_says("tenant set blue --model 10de:*", 0, "", "");
+    assert_mdevctl("define -u " UUID " -p " GPU " -t " HALF, 0, "");
+    add_attribute("vgpu/tenant", "ghost", "there is no tenant ghost");
+    assert_file(&at, DEFINED, "\"attrs\": []");
+    assert_mdevctl("modify -u " UUID " --addattr vgpu/tenant --value red", 0, "");
+    assert_mdevctl("modify -u " UUID " --auto", 1, "mdev-vgpu: tenant red would have 7.992 GiB");
+    assert_mdevctl("start -u " UUID, 1, "tenant red would have 7.992 GiB of VRAM, and may have");
+    assert_mdevctl("modify -u " UUID " --addattr vgpu/vram_bytes --value 1048576", 0, "");
+    assert_mdevctl("modify -u " UUID " --addattr vgpu/class --value best-effort", 0, "");
+    assert_mdevctl("modify -u " UUID " --addattr vgpu/oversubscribe_bytes --value 4096", 0, "");
+    assert_mdevctl("start -u " UUID, 1, "Error removing device");
+    assert_says("-o json vgpu show " UUID, 0, "\"Tenant\" : \"red\"", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Class\" : \"best-effort\"", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Compute\" : 0", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Oversubscribe\" : 4096", "");
+    agent_on_bus_restart(&at);
+    assert_says("-o json vgpu show " UUID, 0, "\"Tenant\" : \"red\"", "");
+    /* What is not promised keeps no tenant from being removed, and is refused when it is started.
+     */
+    assert_says("tenant remove red", 0, "", "");
+    assert_mdevctl("start -u " UUID, 1, "there is no tenant red");
+    assert_mdevctl("define -u " UUID2 " -p " GPU " -t " HALF, 0, "");
+    assert_mdevctl("undefine -u " UUID2, 0, "");
+    agent_on_bus_close(&at);
+}
+
+/* Models are asked where a vGPU is new, as by vgpuctl. */
+static void test_named_tenant_model(void)
+{
+    AgentOnBus at;
+    g_autofree char *file = NULL;
+    g_autofree char *line = NULL;
+
+    open_host(&at);
+    assert_says("tenant set blue --model 10de:*", 0, "", "");
+    file = put(&at, "{\"mdev_type\":\"" HALF
+                    "\",\"start\":\"manual\",\"attrs\":[{\"vgpu/tenant\":\"blue\"}]}");
+    line = g_strdup_printf("define -u " UUID " -p " GPU " --jsonfile %s", file);
+    assert_mdevctl(line, 1, "the tenant may not use this model");
+    g_assert_false(exists(&at, DEFINED));
+    agent_on_bus_close(&at);
+}
+
+static void write_vgpu(const AgentOnBus *at, const char *name, const char *value)
+{
+    g_autofree char *path = g_strconcat(VGPU, name, NULL);
+
+    file_tree_write(at->root, path, value);
+    agent_update_vgpu(at->agent, UUID);
+}
+
+/* What is written to the driver is taken over; what is nonsense, or nothing, changes nothing. */
+static void test_written_tenant(void)
+{
+    AgentOnBus at;
+
+    open_host(&at);
+    add_vgpu(&at);
+    assert_says("tenant set red --vram 4G", 0, "", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Tenant\" : \"\"", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Class\" : \"guaranteed\"", "");
+    write_vgpu(&at, "tenant", "red\n");
+    write_vgpu(&at, "class", "burstable\n");
+    write_vgpu(&at, "oversubscribe_bytes", "8192\n");
+    write_vgpu(&at, "tenant", "../x\n");
+    write_vgpu(&at, "class", "firm\n");
+    write_vgpu(&at, "oversubscribe_bytes", "9223372036854775807\n");
+    assert_says("-o json vgpu show " UUID, 0, "\"Tenant\" : \"red\"", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Class\" : \"burstable\"", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Oversubscribe\" : 8192", "");
+    write_vgpu(&at, "tenant", "\n");
+    write_vgpu(&at, "class", "\n");
+    write_vgpu(&at, "oversubscribe_bytes", "\n");
+    agent_on_bus_restart(&at);
+    assert_says("-o json vgpu show " UUID, 0, "\"Tenant\" : \"red\"", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Oversubscribe\" : 8192", "");
+    assert_says("tenant list", 0, "red     4.0 GiB of 4.0 GiB", "");
+    agent_on_bus_close(&at);
+}
+
+/* Waits for vgpud to have heard of it by itself, and to show @part. @status: of vgpuctl then. */
+static void wait_for_vgpu(const char *uuid, int status, const char *part)
+{
+    g_autofree char *args = g_strdup_printf("-o json vgpu show %s", uuid);
+    gboolean heard = FALSE;
+
+    for (guint i = 0; !heard && i < 30; i++) {
+        Said said = vgpuctl(args);
+
+        heard = said.status == status && strstr(said.out, part);
+        said_clear(&said);
+        if (!heard)
+            g_usleep(100000);
+    }
+    g_assert_true(heard);
+}
+
+/* Why there is no notifier: of what mdevctl does to definitions vgpud hears without one. */
+static void test_heard_of(void)
+{
+    AgentOnBus at;
+
+    open_host(&at);
+    /* The first definition of a GPU makes a directory. */
+    assert_mdevctl("define -u " UUID " -p " GPU " -t " HALF, 0, "");
+    wait_for_vgpu(UUID, 0, "\"Autostart\" : false");
+    assert_mdevctl("modify -u " UUID " --auto", 0, "");
+    wait_for_vgpu(UUID, 0, "\"Autostart\" : true");
+    assert_mdevctl("modify -u " UUID " --manual", 0, "");
+    wait_for_vgpu(UUID, 0, "\"Autostart\" : false");
+    assert_mdevctl("define --auto -u " UUID2 " -p " GPU " -t " HALF, 0, "");
+    wait_for_vgpu(UUID2, 0, "\"Autostart\" : true");
+    assert_mdevctl("modify -u " UUID2 " --addattr vgpu/weight --value 21", 0, "");
+    wait_for_vgpu(UUID2, 0, "\"Weight\" : 21");
+    assert_mdevctl("undefine -u " UUID, 0, "");
+    wait_for_vgpu(UUID, 3, "");
+    agent_on_bus_close(&at);
+}
+
 static void test_gpu_state(void)
 {
     AgentOnBus at;
@@ -227,11 +359,16 @@ static void test_round_trip(void)
 
     open_host(&at);
     add_vgpu(&at);
+    write_vgpu(&at, "class", "best-effort\n");
+    write_vgpu(&at, "oversubscribe_bytes", "0\n");
     running = run_beside(MDEVCTL " list -u " UUID " --dumpjson");
     g_assert_cmpint(running.status, ==, 0);
     g_assert_nonnull(strstr(running.out, "\"vgpu/vram_bytes\": \"4294967296\""));
     g_assert_nonnull(strstr(running.out, "\"vgpu/priority\": \"1\""));
     g_assert_nonnull(strstr(running.out, "\"vgpu/display\": \"1\""));
+    g_assert_nonnull(strstr(running.out, "\"vgpu/class\": \"best-effort\""));
+    g_assert_nonnull(strstr(running.out, "\"vgpu/oversubscribe_bytes\": \"0\""));
+    g_assert_null(strstr(running.out, "vgpu/tenant"));
     file = put(&at, running.out);
     assert_mdevctl("define -u " UUID, 0, "");
     defined = run_beside(MDEVCTL " list --defined -u " UUID " --dumpjson");
@@ -277,7 +414,18 @@ static void test_live(void)
     modify_live(&at, "", "{\"vgpu/weight\":\"8\"},{\"vgpu/vram_bytes\":\"17179869184\"}", 1,
                 "together have 15.98 GiB");
     assert_file(&at, VGPU "weight", "7\n");
-    modify_live(&at, "--defined", "{\"vgpu/weight\":\"9\"}", 0, "");
+    assert_says("tenant set red --vram 4G", 0, "", "");
+    modify_live(&at, "", "{\"vgpu/tenant\":\"ghost\"}", 1, "there is no tenant ghost");
+    modify_live(&at, "", "{\"vgpu/tenant\":\"red\"}", 1, "tenant red would have 8 GiB");
+    assert_file(&at, VGPU "tenant", "\n");
+    modify_live(&at, "", "{\"vgpu/tenant\":\"red\"},{\"vgpu/vram_bytes\":\"4294967296\"}", 0, "");
+    assert_file(&at, VGPU "tenant", "red\n");
+    agent_update_vgpu(at.agent, UUID);
+    assert_says("-o json vgpu show " UUID, 0, "\"Tenant\" : \"red\"", "");
+    modify_live(&at, "", "{\"vgpu/class\":\"burstable\"}", 0, "");
+    assert_file(&at, VGPU "class", "burstable\n");
+    modify_live(&at, "--defined", "{\"vgpu/weight\":\"9\"},{\"vgpu/vram_bytes\":\"4294967296\"}", 0,
+                "");
     assert_file(&at, VGPU "weight", "9\n");
     assert_file(&at, DEFINED, "\"vgpu/weight\": \"9\"");
     /* The driver refuses the second of two: the first is as it was. */
@@ -313,6 +461,11 @@ static void test_method(void)
     check_definition(GPU, "{'Action': <'start'>, 'Vram': <uint64 0>}", 1, "Vram must be from 1");
     check_definition(GPU, "{'Action': <'start'>, 'Cap': <uint32 101>}", 1,
                      "Cap must be from 1 to 100");
+    check_definition(GPU, "{'Action': <'start'>, 'Class': <'firm'>}", 1,
+                     "Class must be guaranteed");
+    check_definition(GPU, "{'Action': <'start'>, 'Tenant': <'../x'>}", 1,
+                     "Tenant must be up to 63");
+    check_definition(GPU, "{'Action': <'start'>, 'Tenant': <''>}", 0, "");
     check_definition("0000:77:00.0", "{'Action': <'start'>}", 0, "");
     assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
     check_definition("0000:03:00.0", "{'Action': <'define'>}", 1, "on GPU " GPU " already");
@@ -386,6 +539,10 @@ int main(int argc, char **argv)
     g_test_add_func("/mdevctl/attributes-refused", test_attributes_refused);
     g_test_add_func("/mdevctl/room", test_room);
     g_test_add_func("/mdevctl/quota", test_quota);
+    g_test_add_func("/mdevctl/named-tenant", test_named_tenant);
+    g_test_add_func("/mdevctl/named-tenant-model", test_named_tenant_model);
+    g_test_add_func("/mdevctl/written-tenant", test_written_tenant);
+    g_test_add_func("/mdevctl/heard-of", test_heard_of);
     g_test_add_func("/mdevctl/gpu-state", test_gpu_state);
     g_test_add_func("/mdevctl/round-trip", test_round_trip);
     g_test_add_func("/mdevctl/live", test_live);

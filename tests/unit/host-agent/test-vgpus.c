@@ -158,6 +158,89 @@ static void test_set(void)
     agent_on_bus_close(&at);
 }
 
+static void assert_in_file(const AgentOnBus *at, const char *path, const char *part, gboolean there)
+{
+    g_autofree char *full = g_strconcat(at->root, path, NULL);
+    g_autofree char *found = NULL;
+
+    g_assert_true(g_file_get_contents(full, &found, NULL, NULL));
+    g_test_message("%s: %s", path, found);
+    g_assert_true((strstr(found, part) != NULL) == there);
+}
+
+/* Whose a vGPU is, and how firm, the driver and the definition have as well. */
+static void test_kept_by_driver(void)
+{
+    AgentOnBus at;
+    const char *const definition = "/etc/mdevctl.d/0000:02:00.0/" UUID;
+
+    open_shared(&at);
+    assert_says("tenant set red", 0, "", "");
+    assert_says("tenant set blue", 0, "", "");
+    assert_says("vgpu create half --define --tenant red --uuid " UUID, 0, "red", "");
+    assert_file(&at, GPU "/" UUID "/vgpu/tenant", "red");
+    assert_file(&at, GPU "/" UUID "/vgpu/class", "guaranteed");
+    assert_file(&at, GPU "/" UUID "/vgpu/oversubscribe_bytes", "0");
+    assert_in_file(&at, definition, "\"vgpu/tenant\":\"red\"", TRUE);
+    assert_says("vgpu set " UUID " --tenant blue --class burstable --oversubscribe 1G", 0, "", "");
+    assert_file(&at, GPU "/" UUID "/vgpu/tenant", "blue");
+    assert_file(&at, GPU "/" UUID "/vgpu/class", "burstable");
+    assert_file(&at, GPU "/" UUID "/vgpu/oversubscribe_bytes", "1073741824");
+    assert_in_file(&at, definition, "\"vgpu/tenant\":\"blue\"", TRUE);
+    assert_in_file(&at, definition, "\"vgpu/class\":\"burstable\"", TRUE);
+    assert_in_file(&at, definition, "\"vgpu/oversubscribe_bytes\":\"1073741824\"", TRUE);
+    assert_says("vgpu set " UUID " --tenant ''", 0, "", "");
+    assert_file(&at, GPU "/" UUID "/vgpu/tenant", "");
+    assert_in_file(&at, definition, "vgpu/tenant", FALSE);
+    assert_says("-o json vgpu show " UUID, 0, "\"Tenant\" : \"\"", "");
+    agent_on_bus_close(&at);
+}
+
+static void test_display(void)
+{
+    AgentOnBus at;
+    const char *const definition = "/etc/mdevctl.d/0000:02:00.0/" UUID;
+
+    open_shared(&at);
+    assert_says("vgpu create half --define --display on --uuid " UUID, 0, UUID, "");
+    assert_file(&at, GPU "/" UUID "/vgpu/display", "1");
+    assert_says("-o json vgpu show " UUID, 0, "\"Display\" : 1", "");
+    assert_says("vgpu set " UUID " --display perhaps", 2, "", "--display can't be \"perhaps\"");
+    assert_says("vgpu set " UUID " --display 0", 0, "", "");
+    assert_file(&at, GPU "/" UUID "/vgpu/display", "0");
+    assert_in_file(&at, definition, "\"vgpu/display\":\"0\"", TRUE);
+    file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=running engine=ready\n");
+    assert_says("vgpu set " UUID " --display on --weight 9", 6, "", "its display can't change");
+    assert_says("vgpu set " UUID " --display on --dry-run", 6, "", "is open in a VM");
+    assert_file(&at, GPU "/" UUID "/vgpu/weight", "400");
+    assert_says("vgpu set " UUID " --display off --weight 9", 0, "", "");
+    file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=closed engine=ready\n");
+    assert_says("vgpu set " UUID " --display on", 0, "", "");
+    agent_on_bus_restart(&at);
+    assert_says("vgpu show " UUID, 0, "Display:           1", "");
+    assert_says("slice create --vram 1G --door native --name web", 0, "web", "");
+    assert_says("slice set web --display on", 2, "", "can't have a display");
+    agent_on_bus_close(&at);
+}
+
+/* A driver from before it had the files. */
+static void test_older_driver(void)
+{
+    AgentOnBus at;
+    g_autofree char *tenant = NULL;
+
+    open_shared(&at);
+    assert_says("tenant set red", 0, "", "");
+    assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
+    tenant = g_strconcat(at.root, GPU "/" UUID "/vgpu/tenant", NULL);
+    g_assert_cmpint(unlink(tenant), ==, 0);
+    assert_says("vgpu set " UUID " --tenant red --weight 9", 1, "",
+                "does not take tenant=red: it has no such attribute");
+    assert_file(&at, GPU "/" UUID "/vgpu/weight", "400");
+    assert_says("-o json vgpu show " UUID, 0, "\"Tenant\" : \"\"", "");
+    agent_on_bus_close(&at);
+}
+
 /* The driver refuses the second of two attributes: the first is as it was. */
 static void test_set_refused(void)
 {
@@ -316,6 +399,9 @@ int main(int argc, char **argv)
     g_test_add_func("/vgpus/all-or-none", test_all_or_none);
     g_test_add_func("/vgpus/set", test_set);
     g_test_add_func("/vgpus/set-refused", test_set_refused);
+    g_test_add_func("/vgpus/kept-by-driver", test_kept_by_driver);
+    g_test_add_func("/vgpus/display", test_display);
+    g_test_add_func("/vgpus/older-driver", test_older_driver);
     g_test_add_func("/vgpus/open", test_open_vgpu_stays);
     g_test_add_func("/vgpus/tenants", test_tenants);
     g_test_add_func("/vgpus/adopt", test_adopt);

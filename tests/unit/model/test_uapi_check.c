@@ -220,6 +220,30 @@ static void test_text(void)
     g_assert_false(vgpu_text_ok("\xc3\xa4", 3));
 }
 
+static gboolean tenant_ok(const char *name)
+{
+    return vgpu_tenant_ok(name, strlen(name));
+}
+
+static void test_tenant(void)
+{
+    g_autofree char *longest = g_strnfill(VGPU_TENANT_LEN - 1, 'x');
+    g_autofree char *longer = g_strnfill(VGPU_TENANT_LEN, 'x');
+
+    g_assert_true(tenant_ok("r"));
+    g_assert_true(tenant_ok("7-Red_team.eu"));
+    g_assert_true(tenant_ok(longest));
+    g_assert_false(tenant_ok(longer));
+    g_assert_false(tenant_ok(""));
+    g_assert_false(tenant_ok("-red"));
+    g_assert_false(tenant_ok(".."));
+    g_assert_false(tenant_ok("a/b"));
+    g_assert_false(tenant_ok("a b"));
+    g_assert_false(tenant_ok("red\n"));
+    g_assert_false(tenant_ok("r\xc3\xa9"));
+    g_assert_false(vgpu_tenant_ok("a\0b", 3));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -231,5 +255,6 @@ int main(int argc, char **argv)
     g_test_add_func("/uapi/drain", test_drain);
     g_test_add_func("/uapi/scanout", test_scanout);
     g_test_add_func("/uapi/text", test_text);
+    g_test_add_func("/uapi/tenant", test_tenant);
     return g_test_run();
 }
