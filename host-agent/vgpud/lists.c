@@ -5,6 +5,7 @@
 
 #include "gpu.h"
 #include "mdev_type.h"
+#include "together.h"
 #include "vgpu.h"
 
 static void add_text(GVariantBuilder *dict, const char *key, const char *text)
@@ -190,14 +191,17 @@ static void add_slice_use(GVariantBuilder *dict, const SliceUse *use)
 }
 
 static GVariant *dictionary_of_container_slice(const Counters *counters, const GPtrArray *vgpus,
-                                               const Claims *claims, const Slice *slice)
+                                               const Slices *slices, const Claims *claims,
+                                               const Slice *slice)
 {
     const SliceUse *use = counters_use(counters, slice->uuid);
+    const char *first = together_first(slices, claims, slice);
     GVariantBuilder dict;
 
     g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
     add_slice(&dict, slice);
     add_text(&dict, "Container", claims_container(claims, slice->uuid));
+    add_text(&dict, "CountedWith", first == slice->uuid ? "" : first);
     if (slice_is_vgpu(slice))
         add_vgpu(&dict, counters_find(vgpus, slice->uuid));
     else if (use)
@@ -218,7 +222,7 @@ GVariant *list_container_slices(Counters *counters, const Slices *slices, const 
 
         if (slice_is_for_container(slice) && may_see(tenants, slice, user))
             g_variant_builder_add_value(
-                &list, dictionary_of_container_slice(counters, vgpus, claims, slice));
+                &list, dictionary_of_container_slice(counters, vgpus, slices, claims, slice));
     }
     return g_variant_builder_end(&list);
 }
