@@ -43,6 +43,7 @@ typedef enum {
  * @vram: bytes promised
  * @compute: per cent of the GPU promised; 0 for best effort
  * @oversubscribe: bytes of host memory that may stand in for GPU memory beyond @vram
+ * @engines: of Engine, that it may use; 0: all
  * @job: slices of one job are put near each other; "": none
  * @replica: slices of one replica name are kept on different GPUs; "": none
  * @domain: name of the libvirt domain that it is made for and goes with; "": none
@@ -67,6 +68,7 @@ typedef struct {
     guint weight;
     guint cap;
     guint priority;
+    guint engines;
     char *job;
     char *replica;
     char *domain;

@@ -76,4 +76,7 @@ static const char containers[] =
     " uuid TEXT PRIMARY KEY, container TEXT NOT NULL, boot TEXT NOT NULL, pid INTEGER NOT NULL,"
     " started INTEGER NOT NULL) STRICT;";
 
-const char *const schema_steps[] = {first, oversubscription, domains, containers, NULL};
+/* Which of the GPU's engines it may use, as people name them. */
+static const char engines[] = "ALTER TABLE slice ADD COLUMN engines TEXT NOT NULL DEFAULT 'all';";
+
+const char *const schema_steps[] = {first, oversubscription, domains, containers, engines, NULL};

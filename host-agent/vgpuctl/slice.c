@@ -106,6 +106,7 @@ static void print_slice(GVariant *slice)
     add_pair(table, "Weight", dict_number(slice, "Weight"));
     add_pair(table, "Cap", dict_number(slice, "Cap"));
     add_pair(table, "Priority", dict_number(slice, "Priority"));
+    add_pair(table, "Engines", dict_text(slice, "Engines"));
     table_print(table);
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "engines.h"
 #include "gpu.h"
 #include "mdev_type.h"
 #include "together.h"
@@ -31,6 +32,8 @@ static void add_flag(GVariantBuilder *dict, const char *key, gboolean flag)
 /* What vgpud keeps. */
 static void add_slice(GVariantBuilder *dict, const Slice *slice)
 {
+    g_autofree char *engines = engines_format(slice->engines);
+
     add_text(dict, "Uuid", slice->uuid);
     add_text(dict, "Gpu", slice->gpu);
     add_text(dict, "Type", slice->type);
@@ -45,6 +48,7 @@ static void add_slice(GVariantBuilder *dict, const Slice *slice)
     add_count(dict, "Weight", slice->weight);
     add_count(dict, "Cap", slice->cap);
     g_variant_builder_add(dict, "{sv}", "Priority", g_variant_new_int32((int)slice->priority));
+    add_text(dict, "Engines", engines);
     add_flag(dict, "Defined", slice->defined);
     add_flag(dict, "Autostart", slice->autostart);
     if (!slice_is_for_container(slice))

@@ -37,6 +37,7 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     slice->priority = request->priority_given ? request->priority : offer->desc->priority;
     slice->oversubscribe =
         request->oversubscribe_given ? request->oversubscribe : offer->oversubscribe;
+    slice->engines = request->engines;
     slice->job = g_strdup(request->job);
     slice->replica = g_strdup(request->replica);
     slice->domain = g_strdup(request->domain);
@@ -202,6 +203,8 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
         wanted->priority = change->priority;
     if (change->oversubscribe_given)
         wanted->oversubscribe = change->oversubscribe;
+    if (change->engines_given)
+        wanted->engines = change->engines;
     if (change->class_given)
         wanted->class = change->class;
     if (change->tenant) {

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "engines.h"
+
 #define MOST_WEIGHT   10000u
 #define MOST_PER_CENT 100u
 
@@ -48,6 +50,7 @@ static void add(Slice *sum, const Slice *other)
     sum->cap = cap_of_both(sum, other);
     sum->compute = MIN(sum->compute + other->compute, MOST_PER_CENT);
     sum->priority = MIN(sum->priority, other->priority);
+    sum->engines = engines_join(sum->engines, other->engines);
 }
 
 Slice *together_share(const Slices *slices, const Claims *claims, const Slice *slice)

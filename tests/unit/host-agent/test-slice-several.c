@@ -74,6 +74,24 @@ static void test_most(void)
     agent_on_bus_close(&at);
 }
 
+/* What either may use; one that may use all of the GPU's engines may so for both. */
+static void test_engines(void)
+{
+    AgentOnBus at;
+
+    open_two(&at);
+    assert_says("slice set a --engines compute", 0, "", "");
+    assert_says("slice set b --engines encode,transfer", 0, "", "");
+    assert_hook_of(&at, UUID, "claim", WEB, 0, "");
+    assert_hook_of(&at, UUID2, "claim", WEB, 0, "");
+    assert_in_file(&at, SHARE_OF(UUID), "engines=compute,transfer,encode\n");
+    assert_says("slice set b --engines all", 0, "", "");
+    assert_not_in_file(&at, SHARE_OF(UUID), "engines=");
+    assert_hook_of(&at, UUID2, "release", WEB, 0, "");
+    assert_in_file(&at, SHARE_OF(UUID), "engines=compute\n");
+    agent_on_bus_close(&at);
+}
+
 /* Slices of two containers have nothing to do with each other. */
 static void test_two_containers(void)
 {
@@ -192,6 +210,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/slice-several/native", test_native);
     g_test_add_func("/slice-several/most", test_most);
+    g_test_add_func("/slice-several/engines", test_engines);
     g_test_add_func("/slice-several/two-containers", test_two_containers);
     g_test_add_func("/slice-several/guarded", test_guarded);
     g_test_add_func("/slice-several/half", test_half);

@@ -129,6 +129,35 @@ static void test_metrics(void)
     agent_on_bus_close(&at);
 }
 
+/* Which of the GPU's engines: kept, told to the arbiter, changed. */
+static void test_engines(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("slice create half --door native --engines graphics", 2, "", "without compute");
+    assert_says("slice create half --door native --engines compute,warp", 2, "",
+                "Engines must be \"all\", or some of");
+    assert_says("slice create half --door native --engines ''", 2, "", "Engines must be");
+    assert_says("slice create half --door native --name web --uuid " UUID, 0, UUID, "");
+    assert_not_in_file(&at, SHARE_OF(UUID), "engines=");
+    assert_says("slice show web", 0, "Engines:           all", "");
+    assert_says("slice set web --engines transfer,compute", 0, "", "");
+    assert_in_file(&at, SHARE_OF(UUID), "engines=compute,transfer\n");
+    agent_on_bus_restart(&at);
+    assert_says("slice show web", 0, "Engines:           compute,transfer", "");
+    assert_in_file(&at, SHARE_OF(UUID), "engines=compute,transfer\n");
+    assert_says("slice set web --cap 20", 0, "", "");
+    assert_in_file(&at, SHARE_OF(UUID), "engines=compute,transfer\n");
+    assert_says("slice set web --engines graphics", 2, "", "without compute");
+    assert_says("slice set web --engines graphics,compute,transfer,decode,encode", 0, "", "");
+    assert_says("slice show web", 0, "Engines:           all", "");
+    assert_says("slice remove web", 0, "", "");
+    assert_says("slice create half --door vfio --engines compute --uuid " UUID, 0, UUID, "");
+    assert_in_file(&at, SHARE_OF(UUID), "engines=compute\n");
+    agent_on_bus_close(&at);
+}
+
 static void test_names(void)
 {
     g_assert_true(slice_name_valid("web"));
@@ -148,6 +177,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slices/create", test_create);
     g_test_add_func("/slices/bad-requests", test_bad_requests);
     g_test_add_func("/slices/ledger", test_ledger);
+    g_test_add_func("/slices/engines", test_engines);
     g_test_add_func("/slices/directories", test_directories);
     g_test_add_func("/slices/metrics", test_metrics);
     return g_test_run();
