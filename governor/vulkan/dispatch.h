@@ -61,6 +61,8 @@
     X(CreateGraphicsPipelines)                                                                     \
     X(CreateRayTracingPipelinesKHR)                                                                \
     X(CreateRayTracingPipelinesNV)                                                                 \
+    X(CreateCuFunctionNVX)                                                                         \
+    X(CreateOpticalFlowSessionNV)                                                                  \
     X(CreateShadersEXT)                                                                            \
     X(CreateVideoSessionKHR)                                                                       \
     X(CreateBuffer)                                                                                \

@@ -41,6 +41,13 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateRayTracingPipelinesNV(
     VkDevice device, VkPipelineCache cache, uint32_t count,
     const VkRayTracingPipelineCreateInfoNV *infos, const VkAllocationCallbacks *allocator,
     VkPipeline *pipelines);
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateCuFunctionNVX(VkDevice device,
+                                                         const VkCuFunctionCreateInfoNVX *info,
+                                                         const VkAllocationCallbacks *allocator,
+                                                         VkCuFunctionNVX *function);
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateOpticalFlowSessionNV(
+    VkDevice device, const VkOpticalFlowSessionCreateInfoNV *info,
+    const VkAllocationCallbacks *allocator, VkOpticalFlowSessionNV *session);
 VKAPI_ATTR VkResult VKAPI_CALL layer_CreateShadersEXT(VkDevice device, uint32_t count,
                                                       const VkShaderCreateInfoEXT *infos,
                                                       const VkAllocationCallbacks *allocator,

@@ -64,6 +64,8 @@ static const struct command commands[] = {
     COMMAND(CreateGraphicsPipelines, SCOPE_DEVICE),
     COMMAND(CreateRayTracingPipelinesKHR, SCOPE_DEVICE),
     COMMAND(CreateRayTracingPipelinesNV, SCOPE_DEVICE),
+    COMMAND(CreateCuFunctionNVX, SCOPE_DEVICE),
+    COMMAND(CreateOpticalFlowSessionNV, SCOPE_DEVICE),
     COMMAND(CreateShadersEXT, SCOPE_DEVICE),
     COMMAND(CreateVideoSessionKHR, SCOPE_DEVICE),
     COMMAND(CreateSwapchainKHR, SCOPE_DEVICE),

@@ -6,13 +6,13 @@
 #include "engines.h"
 #include "governor_protocol.h"
 
-/* False: the slice may not use the @engine, which is said on standard error. */
+/* False: the slice may not use the @engine, or one of those, which is said on standard error. */
 static bool may_use(const struct layer_device *device, uint32_t engine, const char *what)
 {
-    if (governor_member_engines(device->member) & engine)
+    if ((governor_member_engines(device->member) & engine) == engine)
         return true;
     fprintf(stderr,
-            "vgpu-governor: no %s: the slice may not use that engine (\"vgpuctl slice set\" with "
+            "vgpu-governor: no %s: the slice may not use its engine (\"vgpuctl slice set\" with "
             "--engines changes that)\n",
             what);
     return false;
@@ -72,6 +72,30 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateRayTracingPipelinesNV(
         return none(pipelines, count * sizeof(*pipelines));
     return device->next.CreateRayTracingPipelinesNV(handle, cache, count, infos, allocator,
                                                     pipelines);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateCuFunctionNVX(VkDevice handle,
+                                                         const VkCuFunctionCreateInfoNVX *info,
+                                                         const VkAllocationCallbacks *allocator,
+                                                         VkCuFunctionNVX *function)
+{
+    struct layer_device *device = device_of(handle);
+
+    if (!may_use(device, GOVERNOR_ENGINE_COMPUTE, "kernel"))
+        return none(function, sizeof(*function));
+    return device->next.CreateCuFunctionNVX(handle, info, allocator, function);
+}
+
+/* It has no name of its own. */
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateOpticalFlowSessionNV(
+    VkDevice handle, const VkOpticalFlowSessionCreateInfoNV *info,
+    const VkAllocationCallbacks *allocator, VkOpticalFlowSessionNV *session)
+{
+    struct layer_device *device = device_of(handle);
+
+    if (!may_use(device, GOVERNOR_ENGINES_ALL, "optical flow for a slice without all engines"))
+        return none(session, sizeof(*session));
+    return device->next.CreateOpticalFlowSessionNV(handle, info, allocator, session);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL layer_CreateShadersEXT(VkDevice handle, uint32_t count,
