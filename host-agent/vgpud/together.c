@@ -8,12 +8,16 @@
 #define MOST_WEIGHT   10000u
 #define MOST_PER_CENT 100u
 
-/* One container has both, by the door that shows their GPU itself. */
+/*
+ * One container has both, by the door that shows their GPU itself; and one tenant: what another's user says of a
+ * container changes nothing for it.
+ */
 static gboolean are_together(const Claims *claims, const Slice *a, const Slice *b)
 {
     g_autofree char *container = NULL;
 
-    if (a->door != SLICE_DOOR_NATIVE || b->door != SLICE_DOOR_NATIVE || !g_str_equal(a->gpu, b->gpu))
+    if (a->door != SLICE_DOOR_NATIVE || b->door != SLICE_DOOR_NATIVE ||
+        !g_str_equal(a->gpu, b->gpu) || !g_str_equal(a->tenant, b->tenant))
         return FALSE;
     container = g_strdup(claims_container(claims, a->uuid));
     return container && g_strcmp0(container, claims_container(claims, b->uuid)) == 0;

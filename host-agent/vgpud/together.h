@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slices of one GPU that one container has by the door native: a program sees that GPU once, so
+ * Slices of one GPU and tenant that one container has by the door native: a program sees that GPU once, so
  * they are one share of it, as large as all of them. The arbiter knows it as the first of them, by
  * UUID, whose socket is the one that the governor's layer takes in a container that has several.
  */

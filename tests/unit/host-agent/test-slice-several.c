@@ -2,6 +2,7 @@
 /* Several slices in one container: what CDI says of each, and what the GPU's arbiter is told. */
 #include <string.h>
 
+#include "file_tree.h"
 #include "slices_kit.h"
 
 #define UUID3 "c0ffee00-0000-4000-8000-000000000003"
@@ -89,6 +90,46 @@ static void test_engines(void)
     assert_not_in_file(&at, SHARE_OF(UUID), "engines=");
     assert_hook_of(&at, UUID2, "release", WEB, 0, "");
     assert_in_file(&at, SHARE_OF(UUID), "engines=compute\n");
+    agent_on_bus_close(&at);
+}
+
+/* Each GPU has its own arbiter and its own share: nothing is added up. */
+static void test_two_gpus(void)
+{
+    AgentOnBus at;
+    char *root = shared_tree();
+
+    file_tree_write(root, "/etc/vgpu/gpus.conf", "[gpu soft:a]\nmode=shared\nvram=8G\n");
+    file_tree_write(root,
+                    "/sys/devices/virtual/vgpu-soft/a/mdev_supported_types/vgpu-soft-half/name",
+                    "x\n");
+    agent_on_bus_open_tree(&at, root);
+    process(&at, 77, 1000);
+    assert_says("slice create --vram 1G --door native --gpu soft:a --uuid " UUID, 0, "soft:a", "");
+    assert_says("slice create --vram 2G --door native --gpu " ADDRESS " --uuid " UUID2, 0, ADDRESS, "");
+    assert_hook_of(&at, UUID, "claim", WEB, 0, "");
+    assert_hook_of(&at, UUID2, "claim", WEB, 0, "");
+    assert_in_file(&at, "/run/vgpu/governor/soft:a/slices/" UUID ".conf", "vram=1073741824\n");
+    assert_in_file(&at, SHARE_OF(UUID2), "vram=2147483648\n");
+    assert_says("slice show " UUID2, 0, "Counted with:      -", "");
+    assert_in_file(&at, CDI_PATH, "\"/run/vgpu/slices/soft:a/" UUID "\"");
+    assert_in_file(&at, CDI_PATH, "\"/run/vgpu/slices/" ADDRESS "/" UUID2 "\"");
+    agent_on_bus_close(&at);
+}
+
+/* Who says of another tenant's container that it has a slice of the own tenant changes nothing for it. */
+static void test_two_tenants(void)
+{
+    AgentOnBus at;
+
+    open_two(&at);
+    assert_says("tenant set red", 0, "", "");
+    assert_says("slice set a --tenant red", 0, "", "");
+    assert_hook_of(&at, UUID2, "claim", WEB, 0, "");
+    assert_hook_of(&at, UUID, "claim", WEB, 0, "");
+    assert_apart(&at);
+    assert_says("slice set a --tenant ''", 0, "", "");
+    assert_together(&at);
     agent_on_bus_close(&at);
 }
 
@@ -211,6 +252,8 @@ int main(int argc, char **argv)
     g_test_add_func("/slice-several/native", test_native);
     g_test_add_func("/slice-several/most", test_most);
     g_test_add_func("/slice-several/engines", test_engines);
+    g_test_add_func("/slice-several/two-gpus", test_two_gpus);
+    g_test_add_func("/slice-several/two-tenants", test_two_tenants);
     g_test_add_func("/slice-several/two-containers", test_two_containers);
     g_test_add_func("/slice-several/guarded", test_guarded);
     g_test_add_func("/slice-several/half", test_half);
