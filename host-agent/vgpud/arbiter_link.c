@@ -117,15 +117,16 @@ static void put(const ArbiterLink *link, const Slice *slice)
                   error->message);
 }
 
-/* Those that may be one share with what has changed, or have been. */
-static void put_natives(const ArbiterLink *link, const char *gpu)
+/* Those in containers may be one share with what has changed, or have been. */
+static void put_claimed(const ArbiterLink *link, const char *gpu)
 {
     const GPtrArray *slices = slices_all(link->slices);
 
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
 
-        if (slice->door == SLICE_DOOR_NATIVE && g_str_equal(slice->gpu, gpu))
+        if (slice->door == SLICE_DOOR_NATIVE && g_str_equal(slice->gpu, gpu) &&
+            claims_container(link->claims, slice->uuid))
             put(link, slice);
     }
 }
@@ -145,7 +146,7 @@ void arbiter_link_update(ArbiterLink *link, const char *uuid)
         g_hash_table_remove(link->homes, uuid);
     }
     if (gpu && g_hash_table_contains(link->served, gpu) && (!slice || !slice_is_vgpu(slice)))
-        put_natives(link, gpu);
+        put_claimed(link, gpu);
 }
 
 static void take_use(const char *uuid, const SliceUse *use, void *counters)

@@ -120,6 +120,16 @@ const char *claims_container(const Claims *claims, const char *uuid)
     return claim && is_alive(claims, claim) ? claim->container : NULL;
 }
 
+gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other)
+{
+    const Claim *one = g_hash_table_lookup(claims->by_uuid, uuid);
+    const Claim *two = g_hash_table_lookup(claims->by_uuid, other);
+
+    /* Processes are looked at last: of most slices the containers are others. */
+    return one && two && g_str_equal(one->container, two->container) && is_alive(claims, one) &&
+           is_alive(claims, two);
+}
+
 gboolean claims_is_of(const Claims *claims, const char *uuid, const char *container)
 {
     const Claim *claim = g_hash_table_lookup(claims->by_uuid, uuid);

@@ -28,6 +28,9 @@ void claims_watch_changes(Claims *claims, SlicesFunc func, void *data);
 /* The container that has the slice now; NULL: none. Valid until the next call. */
 const char *claims_container(const Claims *claims, const char *uuid);
 
+/* One container has both now. */
+gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other);
+
 /* Whether it was that container's, which may have ended by now. */
 gboolean claims_is_of(const Claims *claims, const char *uuid, const char *container);
 

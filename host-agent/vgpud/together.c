@@ -14,13 +14,9 @@
  */
 static gboolean are_together(const Claims *claims, const Slice *a, const Slice *b)
 {
-    g_autofree char *container = NULL;
-
-    if (a->door != SLICE_DOOR_NATIVE || b->door != SLICE_DOOR_NATIVE ||
-        !g_str_equal(a->gpu, b->gpu) || !g_str_equal(a->tenant, b->tenant))
-        return FALSE;
-    container = g_strdup(claims_container(claims, a->uuid));
-    return container && g_strcmp0(container, claims_container(claims, b->uuid)) == 0;
+    return a->door == SLICE_DOOR_NATIVE && b->door == SLICE_DOOR_NATIVE &&
+           g_str_equal(a->gpu, b->gpu) && g_str_equal(a->tenant, b->tenant) &&
+           claims_are_of_one(claims, a->uuid, b->uuid);
 }
 
 const char *together_first(const Slices *slices, const Claims *claims, const Slice *slice)
