@@ -98,6 +98,7 @@ static bool join(struct connection *connection, const struct governor_message *m
     scheduler_add_member(&slice->arbiter->scheduler, slice->scheduled, &connection->member,
                          clock_now());
     slice_publish_memory(slice);
+    slice_publish_engines(slice);
     /* The member finds in the page what holds for it from its first look on. */
     arbiter_schedule(slice->arbiter);
     sent = reply(connection, &welcome, fds);

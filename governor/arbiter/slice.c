@@ -123,6 +123,18 @@ void slice_change(struct slice *slice, const struct slice_settings *settings)
     slice->scheduled->settings = *settings;
     set_memory(slice, settings);
     slice_publish_memory(slice);
+    slice_publish_engines(slice);
+}
+
+void slice_publish_engines(struct slice *slice)
+{
+    for (guint i = 0; i < slice->connections->len; i++) {
+        struct connection *connection = g_ptr_array_index(slice->connections, i);
+
+        if (connection->pages.grant)
+            atomic_store_explicit(&connection->pages.grant->engines,
+                                  slice->scheduled->settings.engines, memory_order_relaxed);
+    }
 }
 
 void slice_publish_memory(struct slice *slice)

@@ -43,4 +43,7 @@ void slice_change(struct slice *slice, const struct slice_settings *settings);
 /* Tells the members what the slice has of memory. */
 void slice_publish_memory(struct slice *slice);
 
+/* Tells all members which engines they may use. */
+void slice_publish_engines(struct slice *slice);
+
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "settings.h"
 
+#include "governor_protocol.h"
+
 #include <string.h>
 
 static const char *const policies[] = {
@@ -63,6 +65,42 @@ static bool read_bool(GKeyFile *file, const char *key, bool *value, GError **err
     return true;
 }
 
+static uint32_t engine_called(const char *name)
+{
+    static const struct {
+        const char *name;
+        uint32_t engine;
+    } engines[] = {
+        {"graphics", GOVERNOR_ENGINE_GRAPHICS}, {"compute", GOVERNOR_ENGINE_COMPUTE},
+        {"transfer", GOVERNOR_ENGINE_TRANSFER}, {"decode", GOVERNOR_ENGINE_DECODE},
+        {"encode", GOVERNOR_ENGINE_ENCODE},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(engines); i++) {
+        if (strcmp(engines[i].name, name) == 0)
+            return engines[i].engine;
+    }
+    return 0;
+}
+
+static bool read_engines(GKeyFile *file, uint32_t *engines, GError **error)
+{
+    g_autofree char *text = g_key_file_get_value(file, "slice", "engines", NULL);
+    g_auto(GStrv) names = g_strsplit(text ? text : "", ",", -1);
+
+    for (gsize i = 0; names[i]; i++) {
+        uint32_t engine = engine_called(names[i]);
+
+        if (!engine)
+            return bad(error, "engines", text,
+                       "some of graphics, compute, transfer, decode and encode, with commas");
+        *engines |= engine;
+    }
+    if (*engines == GOVERNOR_ENGINES_ALL)
+        *engines = 0;
+    return true;
+}
+
 static bool read_policy(GKeyFile *file, enum gpu_policy *policy, GError **error)
 {
     g_autofree char *text = g_key_file_get_value(file, "gpu", "policy", NULL);
@@ -118,6 +156,7 @@ bool slice_settings_parse(struct slice_settings *settings, const char *text, gsi
         !read_number(file, "slice", "vram", G_MAXINT64, &read.vram, error) ||
         !read_number(file, "slice", "spill", G_MAXINT64, &read.spill, error) ||
         !read_number32(file, "share", 1000000, &read.share_ppm, error) ||
+        !read_engines(file, &read.engines, error) ||
         !read_number32(file, "owner", SETTINGS_OWNER_NONE, &read.owner, error))
         return false;
     if (!read.weight)

@@ -34,6 +34,7 @@ struct gpu_settings {
  * @priority: 0 to 15, higher goes first
  * @vram, @spill: bytes; 0: no limit, no spilling
  * @share_ppm: of the GPU by its type, for POLICY_FIXED; 0: none
+ * @engines: of enum governor_engine, that it may use; 0: all
  * @owner: who may connect; SETTINGS_OWNER_NONE: who is shown the socket's directory
  */
 struct slice_settings {
@@ -44,6 +45,7 @@ struct slice_settings {
     uint64_t vram;
     uint64_t spill;
     uint32_t share_ppm;
+    uint32_t engines;
     uint32_t owner;
 };
 

@@ -13,6 +13,8 @@ static void renew(GovernorMember *member)
     if (!state_renew(member))
         return;
     member->link = LINK_NEVER;
+    if (!member->socket_path)
+        return;
     pthread_mutex_lock(&member->link_lock);
     link_join(member);
     pthread_mutex_unlock(&member->link_lock);

@@ -41,18 +41,27 @@ GovernorMember *governor_member_new(const char *socket_path, bool required)
 
     if (!member)
         return NULL;
-    member->socket_path = strdup(socket_path);
-    if (!member->socket_path || !state_init(member)) {
+    member->socket_path = socket_path ? strdup(socket_path) : NULL;
+    if ((socket_path && !member->socket_path) || !state_init(member)) {
         destroy(member);
         return NULL;
     }
-    error = start(member, required);
+    error = socket_path ? start(member, required) : 0;
     if (!error)
         return member;
     link_stop(member);
     errno = error;
     destroy(member);
     return NULL;
+}
+
+uint32_t governor_member_engines(const GovernorMember *member)
+{
+    uint32_t engines;
+
+    fork_check(member);
+    engines = atomic_load_explicit(&member->grant->engines, memory_order_relaxed);
+    return engines ? engines : GOVERNOR_ENGINES_ALL;
 }
 
 void governor_member_free(GovernorMember *member)

@@ -20,7 +20,7 @@
 typedef struct GovernorMember GovernorMember;
 
 /*
- * Joins the slice behind @socket_path. With @required, a member that can't join fails (NULL, errno
+ * Joins the slice behind @socket_path; NULL: it is of none, and never governed. With @required, a member that can't join fails (NULL, errno
  * set: ENOENT, EACCES, ECONNREFUSED, EPROTO); without, it comes back ungoverned and goes on trying.
  */
 GovernorMember *governor_member_new(const char *socket_path, bool required);
@@ -107,5 +107,8 @@ void governor_member_driver(GovernorMember *member, uint64_t bytes);
 
 /* The slice as its members see it; @limit 0: none. */
 void governor_member_memory(const GovernorMember *member, uint64_t *limit, uint64_t *used);
+
+/* Engines of the GPU that the slice may use, of enum governor_engine. */
+uint32_t governor_member_engines(const GovernorMember *member);
 
 #endif /* GOVERNOR_MEMBER_H */

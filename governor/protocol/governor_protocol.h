@@ -34,6 +34,16 @@ enum governor_mode {
     GOVERNOR_MODE_METERED = 1,
 };
 
+/* Parts of a GPU that a slice may be kept from, in governor_grant.engines. */
+enum governor_engine {
+    GOVERNOR_ENGINE_GRAPHICS = 1 << 0,
+    GOVERNOR_ENGINE_COMPUTE = 1 << 1,
+    GOVERNOR_ENGINE_TRANSFER = 1 << 2,
+    GOVERNOR_ENGINE_DECODE = 1 << 3,
+    GOVERNOR_ENGINE_ENCODE = 1 << 4,
+    GOVERNOR_ENGINES_ALL = (1 << 5) - 1,
+};
+
 /* A word for each thing the arbiter tells a member, on a page of its own. */
 struct governor_grant {
     /* The futex that members wait on; moves after a field that a submission goes by has changed. */
@@ -63,6 +73,9 @@ struct governor_grant {
      * much is. */
     _Atomic uint64_t spill_limit;
     _Atomic uint64_t spill_used;
+    /* Which engines the slice may use, of enum governor_engine; 0, as from an arbiter that knows of
+     * none: all. */
+    _Atomic uint32_t engines;
 };
 
 /* A word for each thing a member counts. */

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 
 #include "driver_memory.h"
+#include "engines.h"
 #include "memory.h"
 #include "meter.h"
+#include "physical.h"
 #include "semaphore.h"
 #include "swapchain.h"
 
@@ -117,9 +119,9 @@ static void forget_device(struct layer_device *device)
     for (uint32_t i = 0; i < device->queue_count; i++)
         meter_queue_destroy(&device->queues[i]);
     free(device->queues);
-    handle_map_destroy(&device->allocations, memory_forget, device->member);
+    handle_map_destroy(&device->allocations, memory_forget, NULL);
     handle_map_destroy(&device->semaphores, semaphore_forget, NULL);
-    handle_map_destroy(&device->swapchains, swapchain_forget, device->member);
+    handle_map_destroy(&device->swapchains, swapchain_forget, NULL);
 }
 
 static VkResult create_below(struct layer_device *device, VkPhysicalDevice physical,
@@ -162,8 +164,13 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateDevice(VkPhysicalDevice physical,
     if (!device)
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     device->instance = instance_of(physical);
-    device->member = device->instance->member;
-    result = create_below(device, physical, info, allocator, handle);
+    device->slice = physical_slice_of_device(device->instance, physical, info);
+    result = VK_ERROR_INITIALIZATION_FAILED;
+    if (device->slice) {
+        device->member = device->slice->member;
+        if (engines_allow_queues(device, physical, info))
+            result = create_below(device, physical, info, allocator, handle);
+    }
     if (result != VK_SUCCESS) {
         free(device);
         return result;

@@ -8,13 +8,15 @@
 #include "dispatch.h"
 #include "estimate.h"
 #include "handle_map.h"
-#include "member.h"
+#include "process.h"
 #include "ticks.h"
 
 struct layer_instance {
     VkInstance handle;
     struct instance_dispatch next;
-    GovernorMember *member;
+    struct layer_slice *slices; /* of the process */
+    pthread_mutex_t lock;       /* over what follows */
+    struct physical *physicals; /* whose slice is known (physical.h) */
 };
 
 struct meter_slot;
@@ -51,7 +53,8 @@ struct layer_device {
     struct layer_instance *instance;
     struct device_dispatch next;
     PFN_vkSetDeviceLoaderData set_loader_data;
-    GovernorMember *member;
+    struct layer_slice *slice;
+    GovernorMember *member; /* the slice's */
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t physical_devices;
     VkPhysicalDevice physical; /* the first of them */

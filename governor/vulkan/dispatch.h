@@ -21,7 +21,10 @@
     X(EnumerateDeviceExtensionProperties)
 
 /* Where a core name is not there, its KHR alias is. */
-#define INSTANCE_COMMANDS_KHR(X) X(GetPhysicalDeviceMemoryProperties2)
+#define INSTANCE_COMMANDS_KHR(X)                                                                   \
+    X(GetPhysicalDeviceProperties2)                                                                \
+    X(GetPhysicalDeviceQueueFamilyProperties2)                                                     \
+    X(GetPhysicalDeviceMemoryProperties2)
 
 #define DEVICE_COMMANDS(X)                                                                         \
     X(GetDeviceProcAddr)                                                                           \
@@ -54,6 +57,14 @@
     X(DestroyEvent)                                                                                \
     X(GetEventStatus)                                                                              \
     X(ResetEvent)                                                                                  \
+    X(CreateComputePipelines)                                                                      \
+    X(CreateGraphicsPipelines)                                                                     \
+    X(CreateRayTracingPipelinesKHR)                                                                \
+    X(CreateRayTracingPipelinesNV)                                                                 \
+    X(CreateCuFunctionNVX)                                                                         \
+    X(CreateOpticalFlowSessionNV)                                                                  \
+    X(CreateShadersEXT)                                                                            \
+    X(CreateVideoSessionKHR)                                                                       \
     X(CreateBuffer)                                                                                \
     X(DestroyBuffer)                                                                               \
     X(GetBufferMemoryRequirements)                                                                 \

@@ -9,8 +9,6 @@
 #define LOOK_EVERY_NS (100 * 1000 * 1000ull)
 #define VENDOR_AMD    0x1002
 
-static _Atomic uint64_t next_look_ns;
-
 /* By what Vulkan 1.0 has, since an instance may not be allowed to ask for more. */
 bool driver_memory_is_told(const struct layer_instance *instance, VkPhysicalDevice physical)
 {
@@ -23,23 +21,25 @@ bool driver_memory_is_told(const struct layer_instance *instance, VkPhysicalDevi
 }
 
 /* One caller of all that come within the time. */
-static bool is_time(void)
+static bool is_time(struct layer_slice *slice)
 {
-    uint64_t due = atomic_load(&next_look_ns), now;
+    uint64_t due = atomic_load(&slice->next_look_ns), now;
     struct timespec time;
 
     clock_gettime(CLOCK_MONOTONIC, &time);
     now = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-    return now >= due && atomic_compare_exchange_strong(&next_look_ns, &due, now + LOOK_EVERY_NS);
+    return now >= due &&
+           atomic_compare_exchange_strong(&slice->next_look_ns, &due, now + LOOK_EVERY_NS);
 }
 
 /* What the application has asked for; what is spilled may lie in device memory as well. */
-static uint64_t asked_for(const VkPhysicalDeviceMemoryProperties *memory)
+static uint64_t asked_for(const struct layer_device *device)
 {
-    uint64_t bytes = memory_spilled();
+    const VkPhysicalDeviceMemoryProperties *memory = &device->memory;
+    uint64_t bytes = memory_spilled(device->slice);
 
     for (uint32_t i = 0; i < memory->memoryHeapCount; i++)
-        bytes += memory_heap_is_local(memory, i) ? memory_heap_usage(i) : 0;
+        bytes += memory_heap_is_local(memory, i) ? memory_heap_usage(device->slice, i) : 0;
     return bytes;
 }
 
@@ -71,9 +71,9 @@ void driver_memory_look_now(struct layer_device *device)
         return;
     /* Allocations are counted before they are made, and freed before they are not counted: the
      * larger of the two is what the driver may have made for others meanwhile. */
-    before = asked_for(&device->memory);
+    before = asked_for(device);
     device->instance->next.GetPhysicalDeviceMemoryProperties2(device->physical, &properties);
-    after = asked_for(&device->memory);
+    after = asked_for(device);
     used = in_use(&device->memory, &budget);
     before = before > after ? before : after;
     governor_member_driver(device->member, used > before ? used - before : 0);
@@ -81,6 +81,6 @@ void driver_memory_look_now(struct layer_device *device)
 
 void driver_memory_look(struct layer_device *device)
 {
-    if (device->driver_tells && is_time())
+    if (device->driver_tells && is_time(device->slice))
         driver_memory_look_now(device);
 }

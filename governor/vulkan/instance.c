@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "process.h"
+#include "physical.h"
 
 const void *chain_find(const void *chain, VkStructureType type)
 {
@@ -82,24 +82,25 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_CreateInstance(const VkInstanceCreateInfo *
                                                     VkInstance *instance)
 {
     VkLayerInstanceCreateInfo *link = find_link(info);
-    GovernorMember *member;
+    struct layer_slice *slices;
     struct layer_instance *created;
     VkResult result;
 
     if (!link)
         return VK_ERROR_INITIALIZATION_FAILED;
-    member = process_member_get();
-    if (!member)
+    slices = process_slices_get();
+    if (!slices)
         return VK_ERROR_INITIALIZATION_FAILED;
     created = calloc(1, sizeof(*created));
     result = created ? create_below(link, info, allocator, instance, created)
                      : VK_ERROR_OUT_OF_HOST_MEMORY;
     if (result != VK_SUCCESS) {
         free(created);
-        process_member_put();
+        process_slices_put();
         return result;
     }
-    created->member = member;
+    created->slices = slices;
+    pthread_mutex_init(&created->lock, NULL);
     return VK_SUCCESS;
 }
 
@@ -113,6 +114,8 @@ VKAPI_ATTR void VKAPI_CALL layer_DestroyInstance(VkInstance handle,
     instance = instance_of(handle);
     dispatch_map_remove(&dispatch_instances, dispatch_key(handle));
     instance->next.DestroyInstance(handle, allocator);
+    physical_forget(instance);
+    pthread_mutex_destroy(&instance->lock);
     free(instance);
-    process_member_put();
+    process_slices_put();
 }

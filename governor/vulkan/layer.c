@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "engines.h"
 #include "memory.h"
 #include "semaphore.h"
 #include "submit.h"
@@ -35,6 +36,9 @@ static const struct command commands[] = {
     COMMAND(CreateInstance, SCOPE_GLOBAL),
     COMMAND(DestroyInstance, SCOPE_INSTANCE),
     COMMAND(CreateDevice, SCOPE_INSTANCE),
+    COMMAND(GetPhysicalDeviceQueueFamilyProperties, SCOPE_INSTANCE),
+    COMMAND(GetPhysicalDeviceQueueFamilyProperties2, SCOPE_INSTANCE),
+    ALIAS(GetPhysicalDeviceQueueFamilyProperties2, KHR, SCOPE_INSTANCE),
     COMMAND(GetPhysicalDeviceMemoryProperties, SCOPE_INSTANCE),
     COMMAND(GetPhysicalDeviceMemoryProperties2, SCOPE_INSTANCE),
     ALIAS(GetPhysicalDeviceMemoryProperties2, KHR, SCOPE_INSTANCE),
@@ -56,6 +60,14 @@ static const struct command commands[] = {
     COMMAND(DestroySemaphore, SCOPE_DEVICE),
     COMMAND(ImportSemaphoreFdKHR, SCOPE_DEVICE),
     COMMAND(GetSemaphoreFdKHR, SCOPE_DEVICE),
+    COMMAND(CreateComputePipelines, SCOPE_DEVICE),
+    COMMAND(CreateGraphicsPipelines, SCOPE_DEVICE),
+    COMMAND(CreateRayTracingPipelinesKHR, SCOPE_DEVICE),
+    COMMAND(CreateRayTracingPipelinesNV, SCOPE_DEVICE),
+    COMMAND(CreateCuFunctionNVX, SCOPE_DEVICE),
+    COMMAND(CreateOpticalFlowSessionNV, SCOPE_DEVICE),
+    COMMAND(CreateShadersEXT, SCOPE_DEVICE),
+    COMMAND(CreateVideoSessionKHR, SCOPE_DEVICE),
     COMMAND(CreateSwapchainKHR, SCOPE_DEVICE),
     COMMAND(CreateSharedSwapchainsKHR, SCOPE_DEVICE),
     COMMAND(DestroySwapchainKHR, SCOPE_DEVICE),

@@ -13,22 +13,10 @@ struct allocation {
     struct memory_object *object;
 };
 
-static _Atomic uint64_t heap_usage[VK_MAX_MEMORY_HEAPS];
-static _Atomic uint64_t spilled;
-
-uint64_t memory_heap_usage(uint32_t heap)
-{
-    return atomic_load(&heap_usage[heap]);
-}
-
-uint64_t memory_spilled(void)
-{
-    return atomic_load(&spilled);
-}
-
 static _Atomic uint64_t *counter_of(const struct charge *charge)
 {
-    return charge->kind == GOVERNOR_MEMORY_SPILL ? &spilled : &heap_usage[charge->heap];
+    return charge->kind == GOVERNOR_MEMORY_SPILL ? &charge->slice->spilled
+                                                 : &charge->slice->heap_usage[charge->heap];
 }
 
 void memory_count(const struct charge *charge)
@@ -50,16 +38,16 @@ bool memory_charge(struct layer_device *device, uint64_t bytes, uint32_t heap, b
     *charge = (struct charge){0};
     if (kind == GOVERNOR_MEMORY_NONE)
         return false;
-    *charge = (struct charge){.bytes = bytes, .kind = kind, .heap = heap};
+    *charge = (struct charge){.bytes = bytes, .slice = device->slice, .kind = kind, .heap = heap};
     memory_count(charge);
     return true;
 }
 
-void memory_give_back(GovernorMember *member, struct charge *charge)
+void memory_give_back(struct charge *charge)
 {
     if (!charge->bytes)
         return;
-    governor_member_release(member, charge->bytes, charge->kind);
+    governor_member_release(charge->slice->member, charge->bytes, charge->kind);
     memory_uncount(charge);
 }
 
@@ -105,9 +93,9 @@ static bool charge_allocation(struct layer_device *device, const VkMemoryAllocat
     if (!memory_heap_is_local(&device->memory, heap) || import.from_host)
         return true;
     if (import.fd >= 0)
-        allocation->object = memory_object_get(import.fd);
+        allocation->object = memory_object_get(import.fd, device->slice);
     if (allocation->object)
-        return memory_object_import(allocation->object, device->member, bytes, heap);
+        return memory_object_import(allocation->object, bytes, heap);
     if (!memory_charge(device, bytes, heap, import.fd < 0, &allocation->charge))
         return false;
     if (allocation->charge.kind == GOVERNOR_MEMORY_SPILL)
@@ -115,16 +103,17 @@ static bool charge_allocation(struct layer_device *device, const VkMemoryAllocat
     return true;
 }
 
-static void discharge(struct allocation *allocation, GovernorMember *member)
+static void discharge(struct allocation *allocation)
 {
-    memory_give_back(member, &allocation->charge);
-    memory_object_put(allocation->object, member);
+    memory_give_back(&allocation->charge);
+    memory_object_put(allocation->object);
     free(allocation);
 }
 
 void memory_forget(void *record, void *data)
 {
-    discharge(record, data);
+    (void)data;
+    discharge(record);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL layer_AllocateMemory(VkDevice handle,
@@ -140,18 +129,18 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_AllocateMemory(VkDevice handle,
     if (!allocation)
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     if (!charge_allocation(device, info, allocation, &used)) {
-        discharge(allocation, device->member);
+        discharge(allocation);
         return VK_ERROR_OUT_OF_DEVICE_MEMORY;
     }
     result = device->next.AllocateMemory(handle, &used, allocator, memory);
     if (result != VK_SUCCESS) {
-        discharge(allocation, device->member);
+        discharge(allocation);
         return result;
     }
     if (!handle_map_add(&device->allocations, (uint64_t)*memory, allocation)) {
         device->next.FreeMemory(handle, *memory, allocator);
         *memory = VK_NULL_HANDLE;
-        discharge(allocation, device->member);
+        discharge(allocation);
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     }
     driver_memory_look(device);
@@ -166,21 +155,21 @@ VKAPI_ATTR void VKAPI_CALL layer_FreeMemory(VkDevice handle, VkDeviceMemory memo
 
     device->next.FreeMemory(handle, memory, allocator);
     if (allocation)
-        discharge(allocation, device->member);
+        discharge(allocation);
     driver_memory_look(device);
 }
 
 /* The first export of an allocation makes it an object. Before the application has the descriptor:
  * who gets it may import it at once. */
-static void share(struct allocation *allocation, GovernorMember *member, int fd)
+static void share(struct allocation *allocation, int fd)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
     pthread_mutex_lock(&lock);
     if (allocation->charge.bytes && !allocation->object) {
-        allocation->object = memory_object_get(fd);
+        allocation->object = memory_object_get(fd, allocation->charge.slice);
         if (allocation->object)
-            memory_object_export(allocation->object, member, &allocation->charge);
+            memory_object_export(allocation->object, &allocation->charge);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -196,6 +185,6 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_GetMemoryFdKHR(VkDevice handle,
         return result;
     allocation = handle_map_find(&device->allocations, (uint64_t)info->memory);
     if (allocation)
-        share(allocation, device->member, *fd);
+        share(allocation, *fd);
     return VK_SUCCESS;
 }

@@ -17,6 +17,7 @@
 /* What has been charged for something; the heap is where this process's use of it is counted. */
 struct charge {
     uint64_t bytes; /* 0: nothing */
+    struct layer_slice *slice;
     enum governor_memory kind;
     uint32_t heap;
 };
@@ -24,15 +25,22 @@ struct charge {
 /* False: beyond the limit, nothing is charged. */
 bool memory_charge(struct layer_device *device, uint64_t bytes, uint32_t heap, bool may_spill,
                    struct charge *charge);
-void memory_give_back(GovernorMember *member, struct charge *charge);
+void memory_give_back(struct charge *charge);
 
 /* Counts a charge as this process's, or not any more: it becomes empty. */
 void memory_count(const struct charge *charge);
 void memory_uncount(struct charge *charge);
 
 /* What this process has been charged for in @heap, and of all, what was spilled. */
-uint64_t memory_heap_usage(uint32_t heap);
-uint64_t memory_spilled(void);
+static inline uint64_t memory_heap_usage(const struct layer_slice *slice, uint32_t heap)
+{
+    return atomic_load(&slice->heap_usage[heap]);
+}
+
+static inline uint64_t memory_spilled(const struct layer_slice *slice)
+{
+    return atomic_load(&slice->spilled);
+}
 
 static inline bool memory_heap_is_local(const VkPhysicalDeviceMemoryProperties *memory,
                                         uint32_t heap)
@@ -40,7 +48,7 @@ static inline bool memory_heap_is_local(const VkPhysicalDeviceMemoryProperties *
     return memory->memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
 }
 
-/* For handle_map_destroy(); @data is the member. */
+/* For handle_map_destroy(). */
 void memory_forget(void *record, void *data);
 
 VKAPI_ATTR VkResult VKAPI_CALL layer_AllocateMemory(VkDevice device,

@@ -9,6 +9,7 @@ struct memory_object {
     struct memory_object *next;
     unsigned int references;
     pthread_mutex_t lock;
+    struct layer_slice *slice;
     struct governor_object named;
     struct charge charge;
 };
@@ -23,22 +24,24 @@ static bool tells_objects_apart(const struct stat *file)
     return (file->st_mode & S_IFMT) == 0 || S_ISREG(file->st_mode);
 }
 
-static struct memory_object *find(const struct stat *file)
+static struct memory_object *find(const struct stat *file, const struct layer_slice *slice)
 {
     struct memory_object *object = objects;
 
-    while (object && (object->named.device != file->st_dev || object->named.inode != file->st_ino))
+    while (object && (object->slice != slice || object->named.device != file->st_dev ||
+                      object->named.inode != file->st_ino))
         object = object->next;
     return object;
 }
 
-static struct memory_object *add(const struct stat *file)
+static struct memory_object *add(const struct stat *file, struct layer_slice *slice)
 {
     struct memory_object *object = calloc(1, sizeof(*object));
 
     if (!object)
         return NULL;
     pthread_mutex_init(&object->lock, NULL);
+    object->slice = slice;
     object->named.device = file->st_dev;
     object->named.inode = file->st_ino;
     object->next = objects;
@@ -46,7 +49,7 @@ static struct memory_object *add(const struct stat *file)
     return object;
 }
 
-struct memory_object *memory_object_get(int fd)
+struct memory_object *memory_object_get(int fd, struct layer_slice *slice)
 {
     struct memory_object *object;
     struct stat file;
@@ -54,9 +57,9 @@ struct memory_object *memory_object_get(int fd)
     if (fstat(fd, &file) < 0 || !tells_objects_apart(&file))
         return NULL;
     pthread_mutex_lock(&list_lock);
-    object = find(&file);
+    object = find(&file, slice);
     if (!object)
-        object = add(&file);
+        object = add(&file, slice);
     if (object)
         object->references++;
     pthread_mutex_unlock(&list_lock);
@@ -72,7 +75,7 @@ static void unlink_object(struct memory_object *object)
     *at = object->next;
 }
 
-void memory_object_put(struct memory_object *object, GovernorMember *member)
+void memory_object_put(struct memory_object *object)
 {
     bool last;
 
@@ -86,35 +89,34 @@ void memory_object_put(struct memory_object *object, GovernorMember *member)
     if (!last)
         return;
     if (object->charge.bytes) {
-        governor_member_forget(member, &object->named);
+        governor_member_forget(object->slice->member, &object->named);
         memory_uncount(&object->charge);
     }
     pthread_mutex_destroy(&object->lock);
     free(object);
 }
 
-void memory_object_export(struct memory_object *object, GovernorMember *member,
-                          struct charge *charge)
+void memory_object_export(struct memory_object *object, struct charge *charge)
 {
     pthread_mutex_lock(&object->lock);
     if (!object->charge.bytes) {
-        governor_member_export(member, &object->named, charge->bytes, charge->kind);
+        governor_member_export(object->slice->member, &object->named, charge->bytes,
+                               charge->kind);
         object->charge = *charge;
         *charge = (struct charge){0};
     }
     pthread_mutex_unlock(&object->lock);
 }
 
-bool memory_object_import(struct memory_object *object, GovernorMember *member, uint64_t bytes,
-                          uint32_t heap)
+bool memory_object_import(struct memory_object *object, uint64_t bytes, uint32_t heap)
 {
     bool charged;
 
     pthread_mutex_lock(&object->lock);
     charged = object->charge.bytes > 0;
-    if (!charged && governor_member_import(member, &object->named, bytes)) {
+    if (!charged && governor_member_import(object->slice->member, &object->named, bytes)) {
         object->charge =
-            (struct charge){.bytes = bytes, .kind = GOVERNOR_MEMORY_DEVICE, .heap = heap};
+            (struct charge){.bytes = bytes, .slice = object->slice, .kind = GOVERNOR_MEMORY_DEVICE, .heap = heap};
         memory_count(&object->charge);
         charged = true;
     }

@@ -17,23 +17,21 @@
 struct memory_object;
 
 /*
- * The object behind @fd, with a reference more. NULL: it can't be told, or there is no memory. A
+ * The object behind @fd, as @slice has it, with a reference more. NULL: it can't be told, or there is no memory. A
  * new one has no charge.
  */
-struct memory_object *memory_object_get(int fd);
+struct memory_object *memory_object_get(int fd, struct layer_slice *slice);
 
 /* One reference less; with the last, its charge is given back. NULL is allowed. */
-void memory_object_put(struct memory_object *object, GovernorMember *member);
+void memory_object_put(struct memory_object *object);
 
 /*
  * Takes over @charge, which becomes empty: what was allocated has been exported. Where the object
  * has been charged already @charge is left to the caller.
  */
-void memory_object_export(struct memory_object *object, GovernorMember *member,
-                          struct charge *charge);
+void memory_object_export(struct memory_object *object, struct charge *charge);
 
 /* Charges an object that is imported, where it isn't. False: beyond the limit. */
-bool memory_object_import(struct memory_object *object, GovernorMember *member, uint64_t bytes,
-                          uint32_t heap);
+bool memory_object_import(struct memory_object *object, uint64_t bytes, uint32_t heap);
 
 #endif /* GOVERNOR_VULKAN_MEMORY_OBJECT_H */

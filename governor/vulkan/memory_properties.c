@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: MIT
 /* Heaps and budgets, as if the slice were the card. Without a limit they are the driver's. */
 #include "memory.h"
+#include "physical.h"
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-static uint64_t limit_of(const struct layer_instance *instance, uint64_t *used)
+/* Of a GPU that it may not use a process is told what there is. */
+static uint64_t limit_of(const struct layer_slice *slice, uint64_t *used)
 {
     uint64_t limit = 0;
 
-    governor_member_memory(instance->member, &limit, used);
+    if (slice)
+        governor_member_memory(slice->member, &limit, used);
     return limit;
 }
 
@@ -28,8 +31,8 @@ static void limit_heaps(VkPhysicalDeviceMemoryProperties *memory, uint64_t limit
  * all. That is what it has, and what its slice has left; never 0, never more than the heap.
  */
 static void limit_budget(const VkPhysicalDeviceMemoryProperties *memory,
-                         VkPhysicalDeviceMemoryBudgetPropertiesEXT *budget, uint64_t limit,
-                         uint64_t used)
+                         VkPhysicalDeviceMemoryBudgetPropertiesEXT *budget,
+                         const struct layer_slice *slice, uint64_t limit, uint64_t used)
 {
     uint64_t left = limit > used ? limit - used : 0;
 
@@ -38,7 +41,7 @@ static void limit_budget(const VkPhysicalDeviceMemoryProperties *memory,
 
         if (!memory_heap_is_local(memory, i))
             continue;
-        mine = memory_heap_usage(i);
+        mine = memory_heap_usage(slice, i);
         most = smaller(mine + left, memory->memoryHeaps[i].size);
         budget->heapUsage[i] = mine;
         budget->heapBudget[i] = smaller(budget->heapBudget[i], most ? most : 1);
@@ -50,7 +53,7 @@ VKAPI_ATTR void VKAPI_CALL layer_GetPhysicalDeviceMemoryProperties(
 {
     struct layer_instance *instance = instance_of(physical);
     uint64_t used = 0;
-    uint64_t limit = limit_of(instance, &used);
+    uint64_t limit = limit_of(physical_slice(instance, physical), &used);
 
     instance->next.GetPhysicalDeviceMemoryProperties(physical, properties);
     if (limit)
@@ -63,8 +66,9 @@ VKAPI_ATTR void VKAPI_CALL layer_GetPhysicalDeviceMemoryProperties2(
     struct layer_instance *instance = instance_of(physical);
     const VkPhysicalDeviceMemoryBudgetPropertiesEXT *budget = chain_find(
         properties->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
+    const struct layer_slice *slice = physical_slice(instance, physical);
     uint64_t used = 0;
-    uint64_t limit = limit_of(instance, &used);
+    uint64_t limit = limit_of(slice, &used);
 
     instance->next.GetPhysicalDeviceMemoryProperties2(physical, properties);
     if (!limit)
@@ -73,6 +77,6 @@ VKAPI_ATTR void VKAPI_CALL layer_GetPhysicalDeviceMemoryProperties2(
     if (budget) {
         /* The chain is the application's, to be written; only the search takes it as constant. */
         limit_budget(&properties->memoryProperties,
-                     (VkPhysicalDeviceMemoryBudgetPropertiesEXT *)budget, limit, used);
+                     (VkPhysicalDeviceMemoryBudgetPropertiesEXT *)budget, slice, limit, used);
     }
 }

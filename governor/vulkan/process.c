@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sockets.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-static GovernorMember *member;
+static struct layer_slice *slices;
 static unsigned int users;
 
 static void before_fork(void)
@@ -29,46 +31,115 @@ static void watch_forks(void)
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-static GovernorMember *join(void)
+bool process_slices_are_required(void)
 {
-    const char *path = getenv("VGPU_GOVERNOR_SOCKET");
     const char *required = getenv("VGPU_GOVERNOR_REQUIRED");
-    GovernorMember *joined;
 
-    if (!path || !*path)
-        path = DEFAULT_SOCKET;
-    joined = governor_member_new(path, required && !strcmp(required, "1"));
-    if (!joined) {
-        fprintf(
-            stderr,
+    return required && !strcmp(required, "1");
+}
+
+static void free_slices(struct layer_slice *list)
+{
+    while (list) {
+        struct layer_slice *next = list->next;
+
+        governor_member_free(list->member);
+        free(list->gpu);
+        free(list);
+        list = next;
+    }
+}
+
+static bool say_failed(const char *path)
+{
+    fprintf(stderr,
             "vgpu-governor: can't join the slice at %s: %s; VGPU_GOVERNOR_REQUIRED is set, so this "
             "program gets no GPU (is vgpu-arbiter running?)\n",
             path, strerror(errno));
-    }
-    return joined;
+    return false;
 }
 
-GovernorMember *process_member_get(void)
+/* At the end of @list. @path: NULL: of no slice. False: it is said. */
+static bool join(struct layer_slice **list, const char *gpu, const char *path)
 {
-    GovernorMember *got;
+    struct layer_slice *slice = calloc(1, sizeof(*slice));
+
+    if (!slice)
+        return say_failed(path ? path : "nowhere");
+    slice->gpu = gpu ? strdup(gpu) : NULL;
+    slice->member = governor_member_new(path, path && process_slices_are_required());
+    if (!slice->member || (gpu && !slice->gpu)) {
+        say_failed(path ? path : "nowhere");
+        free_slices(slice);
+        return false;
+    }
+    while (*list)
+        list = &(*list)->next;
+    *list = slice;
+    return true;
+}
+
+/* @tried: what fails is said already */
+struct joining {
+    struct layer_slice *list;
+    bool tried;
+};
+
+static bool join_one(const char *gpu, const char *path, void *data)
+{
+    struct joining *joining = data;
+
+    joining->tried = true;
+    return join(&joining->list, gpu, path);
+}
+
+/* NULL: it is said. */
+static struct layer_slice *join_of_gpus(const char *dir)
+{
+    struct joining joining = {0};
+    bool joined = sockets_each(dir, join_one, &joining);
+
+    if (!joined && !joining.tried && process_slices_are_required())
+        say_failed(dir);
+    if ((joined || !process_slices_are_required()) && join(&joining.list, "", NULL))
+        return joining.list;
+    free_slices(joining.list);
+    return NULL;
+}
+
+static struct layer_slice *join_all(void)
+{
+    const char *dir = getenv("VGPU_GOVERNOR_SLICES");
+    const char *path = getenv("VGPU_GOVERNOR_SOCKET");
+    struct layer_slice *list = NULL;
+
+    if (dir && *dir)
+        return join_of_gpus(dir);
+    join(&list, NULL, path && *path ? path : DEFAULT_SOCKET);
+    return list;
+}
+
+struct layer_slice *process_slices_get(void)
+{
+    struct layer_slice *got;
 
     pthread_once(&fork_once, watch_forks);
     pthread_mutex_lock(&lock);
-    if (!member)
-        member = join();
-    if (member)
+    if (!slices)
+        slices = join_all();
+    if (slices)
         users++;
-    got = member;
+    got = slices;
     pthread_mutex_unlock(&lock);
     return got;
 }
 
-void process_member_put(void)
+void process_slices_put(void)
 {
     pthread_mutex_lock(&lock);
     if (--users == 0) {
-        governor_member_free(member);
-        member = NULL;
+        free_slices(slices);
+        slices = NULL;
     }
     pthread_mutex_unlock(&lock);
 }

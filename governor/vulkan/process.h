@@ -1,21 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one membership of this process, shared by its instances.
+ * The slices that this process is a member of, shared by its instances.
  *
- *   VGPU_GOVERNOR_SOCKET     the slice's socket; DEFAULT_SOCKET where it isn't set
- *   VGPU_GOVERNOR_REQUIRED   1: without membership there is no instance
+ *   VGPU_GOVERNOR_SLICES     a directory with GPU/SLICE/governor.sock for each: a slice for each GPU
+ *   VGPU_GOVERNOR_SOCKET     else: one slice's socket, for whatever GPU there is; DEFAULT_SOCKET
+ *                            where it isn't set
+ *   VGPU_GOVERNOR_REQUIRED   1: without membership there is no instance, and of GPUs without a slice
+ *                            no device
  */
 #ifndef GOVERNOR_VULKAN_PROCESS_H
 #define GOVERNOR_VULKAN_PROCESS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <vulkan/vulkan.h>
 
 #include "member.h"
 
 #define DEFAULT_SOCKET "/run/vgpu/governor/governor.sock"
 
-/* Joins at first; NULL where it is required and fails, which is said on standard error. */
-GovernorMember *process_member_get(void);
+/**
+ * struct layer_slice - a membership, and what this process has by it
+ * @gpu: PCI address, or soft:NAME; "": none of these; NULL: whatever GPU there is
+ * @heap_usage, @spilled: bytes charged, by heap, and of all heaps in host memory
+ * @next_look_ns: when its driver may be asked again (driver_memory.h)
+ */
+struct layer_slice {
+    struct layer_slice *next;
+    char *gpu;
+    GovernorMember *member;
+    _Atomic uint64_t heap_usage[VK_MAX_MEMORY_HEAPS];
+    _Atomic uint64_t spilled;
+    _Atomic uint64_t next_look_ns;
+};
+
+/*
+ * All of them, joined at first: one with gpu NULL, or one for each GPU and at last one with gpu "",
+ * whose member is of no slice. NULL where it is required and fails, which is said on standard error.
+ */
+struct layer_slice *process_slices_get(void);
 
 /* For each that was got; the last one gives all back. */
-void process_member_put(void);
+void process_slices_put(void);
+
+bool process_slices_are_required(void);
 
 #endif /* GOVERNOR_VULKAN_PROCESS_H */

@@ -37,7 +37,7 @@ static bool charge_images(struct layer_device *device, const VkSwapchainCreateIn
         !memory_charge(device, bytes * images, local_heap(&device->memory), false, charge) ||
         !handle_map_add(&device->swapchains, (uint64_t)swapchain, charge)) {
         if (charge)
-            memory_give_back(device->member, charge);
+            memory_give_back(charge);
         free(charge);
         return false;
     }
@@ -46,7 +46,8 @@ static bool charge_images(struct layer_device *device, const VkSwapchainCreateIn
 
 void swapchain_forget(void *record, void *data)
 {
-    memory_give_back(data, record);
+    (void)data;
+    memory_give_back(record);
     free(record);
 }
 
@@ -57,7 +58,7 @@ static void destroy(struct layer_device *device, VkSwapchainKHR swapchain,
 
     device->next.DestroySwapchainKHR(device->handle, swapchain, allocator);
     if (charge)
-        swapchain_forget(charge, device->member);
+        swapchain_forget(charge, NULL);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL layer_CreateSharedSwapchainsKHR(

@@ -18,7 +18,7 @@ VK_LAYER_TESTS := $(patsubst $(VK_LAYER_TESTS_SRC)/test-%.c,$(VK_LAYER_TESTS_OUT
 	$(wildcard $(VK_LAYER_TESTS_SRC)/test-*.c))
 VK_LAYER_SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=all
 VK_LAYER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g $(VK_LAYER_SANITIZE) -Wall -Wextra -Werror \
-	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -I$(VK_LAYER_TESTS_OUT) -I$(VK_LAYER_SRC) \
+	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -Igovernor/protocol -I$(VK_LAYER_TESTS_OUT) -I$(VK_LAYER_SRC) \
 	-I$(VK_LAYER_TESTS_SRC) -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter"' \
 	-DLIVE_LAYER_DIR='"$(CURDIR)/$(VK_LAYER_OUT)"' -DLAYER_DIR='"$(CURDIR)/$(VK_LAYER_TESTS_OUT)/layer"' \
 	-DASAN_LIBRARY='"$(shell $(CC) -print-file-name=libasan.so)"' \
@@ -78,10 +78,15 @@ $(VK_LAYER_TESTS): $(VK_LAYER_TESTS_OUT)/test-%: $(VK_LAYER_TESTS_OUT)/obj/$(VK_
 # Over stand-ins for a driver, the member and the layer's own counts.
 $(VK_LAYER_TESTS_OUT)/test-driver-memory: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/driver_memory.o
 
+# Over stand-ins for a driver and the member.
+$(VK_LAYER_TESTS_OUT)/test-physical: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/physical.o \
+	$(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/sockets.o
+$(VK_LAYER_TESTS_OUT)/test-engines: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/engines.o
+
 .SECONDARY:
 
 # As it is installed.
-$(addprefix $(VK_LAYER_TESTS_OUT)/,test-live test-hard): | vulkan-layer $(GOVERNOR_OUT)/vgpu-arbiter
+$(addprefix $(VK_LAYER_TESTS_OUT)/,test-live test-hard test-several): | vulkan-layer $(GOVERNOR_OUT)/vgpu-arbiter
 
 check-vulkan-layer: $(VK_LAYER_TESTS)
 	prove -e '' $(VK_LAYER_TESTS)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "shares.h"
 
+#include "engines.h"
+
 #include <glib/gstdio.h>
 #include <string.h>
 
@@ -38,6 +40,8 @@ static gboolean put_text(const char *path, const char *text, GError **error)
 static char *slice_text(const Slice *slice)
 {
     gboolean capped = slice->cap > 0 && slice->cap < NO_CAP;
+    g_autofree char *names = slice->engines ? engines_format(slice->engines) : NULL;
+    g_autofree char *engines = names ? g_strdup_printf("engines=%s\n", names) : g_strdup("");
 
     return g_strdup_printf("[slice]\n"
                            "weight=%u\n"
@@ -46,10 +50,11 @@ static char *slice_text(const Slice *slice)
                            "priority=%u\n"
                            "vram=%" G_GUINT64_FORMAT "\n"
                            "spill=%" G_GUINT64_FORMAT "\n"
-                           "share=%u\n",
+                           "share=%u\n"
+                           "%s",
                            slice->weight, capped ? slice->cap : 0, capped ? "true" : "false",
                            slice->priority, slice->vram, slice->oversubscribe,
-                           slice->compute * PPM_PER_PERCENT);
+                           slice->compute * PPM_PER_PERCENT, engines);
 }
 
 static gboolean put_gpu(const char *root, const char *gpu, guint64 vram, GpuPolicy policy,

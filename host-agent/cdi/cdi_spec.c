@@ -12,8 +12,8 @@
 #define HOOK_TIMEOUT 10
 #define MANIFEST     "/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json"
 /* In the container. */
-#define SOCKET_DIR   "/run/vgpu/governor"
-#define VTEST_SOCKET "/run/vgpu/vtest.sock"
+#define SLICES_DIR   "/run/vgpu/slices"
+#define VTEST_DIR    "/run/vgpu/vtest"
 
 CdiLayer *cdi_layer_find(const char *root)
 {
@@ -112,29 +112,35 @@ static void add_mount(JsonBuilder *json, const char *from, const char *to)
     json_builder_end_object(json);
 }
 
+/* A container may have several: what is of one slice has its own path, and what all have is alike. */
 static void add_native(JsonBuilder *json, const Slice *slice, const CdiLayer *layer)
 {
     static const char *const env[] = {"VGPU_GOVERNOR=1", "VGPU_GOVERNOR_REQUIRED=1",
-                                      "VGPU_GOVERNOR_SOCKET=" SOCKET_DIR "/governor.sock", NULL};
+                                      "VGPU_GOVERNOR_SLICES=" SLICES_DIR, NULL};
     g_autofree char *dir = g_strconcat(CONTAINERS_DIR "/", slice->uuid, "/slice", NULL);
+    g_autofree char *inside = g_strconcat(SLICES_DIR "/", slice->gpu, "/", slice->uuid, NULL);
 
     add_list(json, "env", env);
     begin_list(json, "mounts");
     /* The directory, so that an arbiter that is started anew is found. */
-    add_mount(json, dir, SOCKET_DIR);
+    add_mount(json, dir, inside);
     add_mount(json, layer->library, layer->library);
     add_mount(json, layer->manifest, MANIFEST);
     json_builder_end_array(json);
 }
 
+/* Mesa takes one socket for each VkInstance. Of a variable that several devices have the last one's value stands. */
 static void add_guarded(JsonBuilder *json, const Slice *slice)
 {
-    static const char *const env[] = {"VN_DEBUG=vtest", "VTEST_SOCKET_NAME=" VTEST_SOCKET, NULL};
+    const char *name = *slice->name ? slice->name : slice->uuid;
+    g_autofree char *inside = g_strconcat(VTEST_DIR "/", name, ".sock", NULL);
+    g_autofree char *chosen = g_strconcat("VTEST_SOCKET_NAME=", inside, NULL);
     g_autofree char *socket = g_strconcat(GUARD_DIR "/", slice->uuid, "/" GUARD_SOCKET, NULL);
+    const char *const env[] = {"VN_DEBUG=vtest", chosen, NULL};
 
     add_list(json, "env", env);
     begin_list(json, "mounts");
-    add_mount(json, socket, VTEST_SOCKET);
+    add_mount(json, socket, inside);
     json_builder_end_array(json);
 }
 

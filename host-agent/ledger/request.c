@@ -3,6 +3,7 @@
 
 #include "agent_error.h"
 #include "dict_read.h"
+#include "engines.h"
 #include "tenant.h"
 #include "units.h"
 
@@ -195,6 +196,7 @@ static Request *parse(GVariant *dict, gboolean slice, GError **error)
     g_autofree char *class = NULL;
     g_autofree char *policy = NULL;
     g_autofree char *door = NULL;
+    g_autofree char *engines = NULL;
     const DictKey keys[] = {
         {"Type", 's', &request->type, NULL, 0, 0},
         {"Count", 'u', &request->count, NULL, 1, REQUEST_MAX_COUNT},
@@ -209,6 +211,7 @@ static Request *parse(GVariant *dict, gboolean slice, GError **error)
         {"Compute", 'u', &request->compute, &request->compute_given, 0, MAX_PER_CENT},
         {"Oversubscribe", 't', &request->oversubscribe, &request->oversubscribe_given, 0,
          REQUEST_MAX_BYTES},
+        {"Engines", 's', &engines, NULL, 0, 0},
         {"Display", 'u', &request->display, &request->display_given, 0, 1},
         {"Gpus", 'a', &request->gpus, NULL, 0, 0},
         {"NotGpus", 'a', &request->not_gpus, NULL, 0, 0},
@@ -229,6 +232,7 @@ static Request *parse(GVariant *dict, gboolean slice, GError **error)
     request->numa_node = -1;
     if (!dict_read(dict, keys, G_N_ELEMENTS(keys) - (slice ? 0 : SLICE_KEYS), error) ||
         (slice && !finish_slice(request, door, error)) ||
+        (engines && !engines_parse(engines, &request->engines, error)) ||
         !finish(request, class, policy, error))
         return NULL;
     return g_steal_pointer(&request);
@@ -254,6 +258,7 @@ Change *change_parse(GVariant *dict, GError **error)
 {
     g_autoptr(Change) change = g_new0(Change, 1);
     g_autofree char *class = NULL;
+    g_autofree char *engines = NULL;
     const DictKey keys[] = {
         {"Vram", 't', &change->vram, &change->vram_given, MIB, REQUEST_MAX_BYTES},
         {"Weight", 'u', &change->weight, &change->weight_given, 1, MAX_WEIGHT},
@@ -262,6 +267,7 @@ Change *change_parse(GVariant *dict, GError **error)
         {"Compute", 'u', &change->compute, &change->compute_given, 0, MAX_PER_CENT},
         {"Oversubscribe", 't', &change->oversubscribe, &change->oversubscribe_given, 0,
          REQUEST_MAX_BYTES},
+        {"Engines", 's', &engines, &change->engines_given, 0, 0},
         {"Display", 'u', &change->display, &change->display_given, 0, 1},
         {"Class", 's', &class, &change->class_given, 0, 0},
         {"Tenant", 's', &change->tenant, NULL, 0, 0},
@@ -271,6 +277,8 @@ Change *change_parse(GVariant *dict, GError **error)
     if (!dict_read(dict, keys, G_N_ELEMENTS(keys), error))
         return NULL;
     if (class && !request_parse_class(class, &change->class, error))
+        return NULL;
+    if (engines && !engines_parse(engines, &change->engines, error))
         return NULL;
     if (!request_check_tenant(change->tenant, error))
         return NULL;

@@ -28,6 +28,7 @@ gboolean request_check_tenant(const char *tenant, GError **error);
  * @type: as "half", or whole as sysfs has it; "": none, for a container's slice of @vram
  * @uuids: @count of them
  * @class_given: @class is the caller's and not the type's; 0 in the numbers below means the same
+ * @engines: of Engine, that may be used; 0: all
  * @numa_node: -1: any
  * @domain: libvirt's name of the VM that they are made for; "": none
  * @door, @name, @ephemeral: of a container's slice, of CreateSlice
@@ -54,6 +55,7 @@ typedef struct {
     guint64 oversubscribe;
     gboolean display_given;
     guint display;
+    guint engines;
     GStrv gpus;
     GStrv not_gpus;
     Policy policy;
@@ -83,7 +85,7 @@ Request *request_parse_slice(GVariant *dict, GError **error);
  */
 typedef struct {
     gboolean vram_given, weight_given, cap_given, priority_given, compute_given, class_given,
-        oversubscribe_given, display_given;
+        oversubscribe_given, display_given, engines_given;
     guint64 vram;
     guint weight;
     guint cap;
@@ -91,6 +93,7 @@ typedef struct {
     guint compute;
     guint64 oversubscribe;
     guint display;
+    guint engines;
     SliceClass class;
     char *tenant; /* NULL: not given */
     gboolean dry_run;

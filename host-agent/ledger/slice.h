@@ -44,6 +44,7 @@ typedef enum {
  * @compute: per cent of the GPU promised; 0 for best effort
  * @oversubscribe: bytes of host memory that may stand in for GPU memory beyond @vram
  * @display: how many displays its vGPU has, 0 or 1; -1: not known, or no vGPU
+ * @engines: of Engine, that it may use; 0: all
  * @job: slices of one job are put near each other; "": none
  * @replica: slices of one replica name are kept on different GPUs; "": none
  * @domain: name of the libvirt domain that it is made for and goes with; "": none
@@ -69,6 +70,7 @@ typedef struct {
     guint cap;
     guint priority;
     int display;
+    guint engines;
     char *job;
     char *replica;
     char *domain;

@@ -79,4 +79,8 @@ static const char containers[] =
 /* How many displays; -1: not known, of what was stored before. */
 static const char displays[] = "ALTER TABLE slice ADD COLUMN display INTEGER NOT NULL DEFAULT -1;";
 
-const char *const schema_steps[] = {first, oversubscription, domains, containers, displays, NULL};
+/* Which of the GPU's engines it may use, as people name them. */
+static const char engines[] = "ALTER TABLE slice ADD COLUMN engines TEXT NOT NULL DEFAULT 'all';";
+
+const char *const schema_steps[] = {first,    oversubscription, domains, containers,
+                                    displays, engines,          NULL};

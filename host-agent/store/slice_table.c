@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "slice_table.h"
 
+#include "engines.h"
+
 static void free_slice(void *slice)
 {
     slice_free(slice);
@@ -33,6 +35,7 @@ static void read_slice(sqlite3_stmt *row, void *data)
     slice->name = g_strdup(db_text(row, 19));
     slice->ephemeral = sqlite3_column_int(row, 20);
     slice->display = sqlite3_column_int(row, 21);
+    engines_parse(db_text(row, 22), &slice->engines, NULL);
     slice->present = !slice_is_vgpu(slice);
     g_ptr_array_add(data, slice);
 }
@@ -44,7 +47,7 @@ GPtrArray *slice_table_read(Db *db, GError **error)
     if (!db_each(db, error, read_slice, slices,
                  "SELECT uuid, state, request, gpu, type, tenant, class, vram, compute, weight,"
                  " cap, priority, job, replica, defined, autostart, oversubscribe, domain,"
-                 " door, name, ephemeral, display FROM slice ORDER BY uuid",
+                 " door, name, ephemeral, display, engines FROM slice ORDER BY uuid",
                  ""))
         return NULL;
     return g_steal_pointer(&slices);
@@ -52,17 +55,20 @@ GPtrArray *slice_table_read(Db *db, GError **error)
 
 gboolean slice_table_put(Db *db, const Slice *slice, GError **error)
 {
+    g_autofree char *engines = engines_format(slice->engines);
+
     return db_run(db, error,
                   "INSERT OR REPLACE INTO slice (uuid, state, request, gpu, type, tenant, class,"
                   " vram, compute, weight, cap, priority, job, replica, defined, autostart,"
-                  " oversubscribe, domain, door, name, ephemeral, display)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "ssssssstuuuussbbtsssbi", slice->uuid, slice_state_name(slice->state),
+                  " oversubscribe, domain, door, name, ephemeral, display, engines)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "ssssssstuuuussbbtsssbis", slice->uuid, slice_state_name(slice->state),
                   slice->request, slice->gpu, slice->type, slice->tenant,
                   slice_class_name(slice->class), slice->vram, slice->compute, slice->weight,
                   slice->cap, slice->priority, slice->job, slice->replica, slice->defined,
                   slice->autostart, slice->oversubscribe, slice->domain,
-                  slice_door_name(slice->door), slice->name, slice->ephemeral, slice->display);
+                  slice_door_name(slice->door), slice->name, slice->ephemeral, slice->display,
+                  engines);
 }
 
 gboolean slice_table_remove(Db *db, const char *uuid, GError **error)

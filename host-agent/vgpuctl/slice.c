@@ -96,6 +96,7 @@ static void print_slice(GVariant *slice)
     add_pair(table, "Class", dict_text(slice, "Class"));
     add_pair(table, "Tenant", dict_text(slice, "Tenant"));
     add_pair(table, "Container", dict_text(slice, "Container"));
+    add_pair(table, "Counted with", dict_text(slice, "CountedWith"));
     add_pair(table, "Ends with it", dict_flag(slice, "Ephemeral"));
     add_pair(table, "VRAM", dict_bytes(slice, "Vram"));
     add_pair(table, "Of it in use", dict_bytes(slice, "VramUsed"));
@@ -105,6 +106,7 @@ static void print_slice(GVariant *slice)
     add_pair(table, "Weight", dict_number(slice, "Weight"));
     add_pair(table, "Cap", dict_number(slice, "Cap"));
     add_pair(table, "Priority", dict_number(slice, "Priority"));
+    add_pair(table, "Engines", dict_text(slice, "Engines"));
     table_print(table);
 }
 

@@ -16,6 +16,7 @@ static int priority = -1;
 static int compute = -1;
 static char *oversubscribe;
 static char *display;
+static char *engines;
 static char **gpus;
 static char **not_gpus;
 static char *policy;
@@ -47,6 +48,13 @@ static gboolean ephemeral;
          &oversubscribe,                                                                             \
          "Host memory beyond its GPU memory, as 1G; 0: none",                                        \
          "SIZE"},                                                                                    \
+        {"engines",                                                                                  \
+         0,                                                                                          \
+         0,                                                                                          \
+         G_OPTION_ARG_STRING,                                                                        \
+         &engines,                                                                                   \
+         "Of graphics,compute,transfer,decode,encode; or all",                                       \
+         "LIST"},                                                                                    \
         {"class", 0, 0, G_OPTION_ARG_STRING, &class_name, "guaranteed, burstable or best-effort",    \
          "CLASS"},                                                                                   \
         {"tenant", 0, 0, G_OPTION_ARG_STRING, &tenant, "Whose quota it counts for", "NAME"},         \
@@ -117,6 +125,7 @@ gboolean vgpu_options_parameters(GVariantDict *dict, GError **error)
 {
     call_dict_add_text(dict, "Tenant", tenant);
     call_dict_add_text(dict, "Class", class_name);
+    call_dict_add_text(dict, "Engines", engines);
     call_dict_add_number(dict, "Weight", weight);
     call_dict_add_number(dict, "Cap", cap);
     call_dict_add_number(dict, "Priority", priority);

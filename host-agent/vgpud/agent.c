@@ -164,8 +164,10 @@ static void claim_changed(const char *uuid, void *data)
 {
     Agent *agent = data;
 
-    if (agent->exported)
-        door_link_update(agent->doors, uuid);
+    if (!agent->exported)
+        return;
+    arbiter_link_update(agent->arbiters, uuid);
+    door_link_update(agent->doors, uuid);
 }
 
 /* Who has slices of the GPU by doors that the kernel does not know of. */
@@ -194,7 +196,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     if (agent->slices)
         agent->tenants = tenants_new(agent->host, agent->slices, error);
     if (agent->tenants)
-        agent->claims = claims_new(agent->host, agent->slices, error);
+        agent->claims = claims_new(agent->host, error);
     if (!agent->claims)
         return FALSE;
     agent->vulkan = vulkan_watch_new(agent->host);
@@ -208,7 +210,8 @@ static gboolean make_modules(Agent *agent, GError **error)
     claims_watch_changes(agent->claims, claim_changed, agent);
     host_watch(agent->host, gpu_added, gpus_changed, agent);
     host_set_users(agent->host, add_users, agent);
-    agent->arbiters = arbiter_link_new(agent->host, agent->offers, agent->slices);
+    agent->arbiters =
+        arbiter_link_new(agent->host, agent->offers, agent->slices, agent->claims);
     agent->limits = limits_link_new(agent->host, agent->offers, agent->slices);
     slices_watch(agent->slices, slice_changed, agent);
     agent->domains = domain_watch_new(agent->host, agent->slices);

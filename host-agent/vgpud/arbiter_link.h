@@ -6,12 +6,14 @@
 #ifndef VGPUD_ARBITER_LINK_H
 #define VGPUD_ARBITER_LINK_H
 
+#include "claims.h"
 #include "slices.h"
 
 typedef struct ArbiterLink ArbiterLink;
 
 /* All live longer. From here on host_counters() has what the arbiters count. */
-ArbiterLink *arbiter_link_new(Host *host, Offers *offers, const Slices *slices);
+ArbiterLink *arbiter_link_new(Host *host, Offers *offers, const Slices *slices,
+                              const Claims *claims);
 
 void arbiter_link_free(ArbiterLink *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ArbiterLink, arbiter_link_free)
@@ -22,7 +24,7 @@ void arbiter_link_start(ArbiterLink *link, GDBusConnection *bus);
 /* GPUs, their settings, or slices have changed. */
 void arbiter_link_refresh(ArbiterLink *link);
 
-/* One slice has changed, come or gone. */
+/* One slice has changed, come or gone, or has got or lost its container. */
 void arbiter_link_update(ArbiterLink *link, const char *uuid);
 
 #endif

@@ -14,7 +14,6 @@
 
 struct Claims {
     Host *host;
-    const Slices *slices;
     char *boot;
     GHashTable *by_uuid; /* UUID, which is the claim's own, to Claim */
     guint timer;
@@ -69,13 +68,12 @@ static char *boot_id(const char *root)
     return id ? id : g_strdup("");
 }
 
-Claims *claims_new(Host *host, const Slices *slices, GError **error)
+Claims *claims_new(Host *host, GError **error)
 {
     Claims *claims = g_new0(Claims, 1);
     g_autoptr(GPtrArray) stored = NULL;
 
     claims->host = host;
-    claims->slices = slices;
     claims->boot = boot_id(host_root(host));
     claims->by_uuid = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_claim);
     stored = claim_table_read(host_db(host), claims->boot, error);
@@ -122,6 +120,16 @@ const char *claims_container(const Claims *claims, const char *uuid)
     return claim && is_alive(claims, claim) ? claim->container : NULL;
 }
 
+gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other)
+{
+    const Claim *one = g_hash_table_lookup(claims->by_uuid, uuid);
+    const Claim *two = g_hash_table_lookup(claims->by_uuid, other);
+
+    /* Processes are looked at last: of most slices the containers are others. */
+    return one && two && g_str_equal(one->container, two->container) && is_alive(claims, one) &&
+           is_alive(claims, two);
+}
+
 gboolean claims_is_of(const Claims *claims, const char *uuid, const char *container)
 {
     const Claim *claim = g_hash_table_lookup(claims->by_uuid, uuid);
@@ -151,35 +159,6 @@ static gboolean refuse(GError **error, const Slice *slice, const char *format, c
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE, "slice %s of GPU %s can't be had: %s",
                 slice->uuid, slice->gpu, why);
     return FALSE;
-}
-
-/* A slice by such a door is the process' one and only: it has one socket. */
-static gboolean fills_its_container(const Slice *slice)
-{
-    return slice->door == SLICE_DOOR_NATIVE || slice->door == SLICE_DOOR_GUARDED;
-}
-
-static gboolean check_alone(const Claims *claims, const Slice *slice, const char *container,
-                            GError **error)
-{
-    GHashTableIter iter;
-    void *found;
-
-    g_hash_table_iter_init(&iter, claims->by_uuid);
-    while (fills_its_container(slice) && g_hash_table_iter_next(&iter, NULL, &found)) {
-        const Claim *claim = found;
-        const Slice *other = slices_find(claims->slices, claim->uuid);
-
-        if (!other || !fills_its_container(other) || g_str_equal(claim->uuid, slice->uuid) ||
-            !g_str_equal(claim->container, container) || !is_alive(claims, claim))
-            continue;
-        return refuse(
-            error, slice,
-            "its container has slice %s already, and by the doors native and guarded a container "
-            "has one slice; make one that is as large as both, or use two containers",
-            other->uuid);
-    }
-    return TRUE;
 }
 
 /* Why nobody new gets on the GPU; NULL: somebody may. */
@@ -213,7 +192,7 @@ static gboolean check(const Claims *claims, const Slice *slice, const char *cont
         return refuse(error, slice,
                       "container %s has it; end that first, or make another slice for this one",
                       holder);
-    return check_alone(claims, slice, container, error);
+    return TRUE;
 }
 
 gboolean claims_take(Claims *claims, const Slice *slice, const char *container, guint pid,

@@ -12,8 +12,8 @@
 
 typedef struct Claims Claims;
 
-/* @host, @slices: live longer. Reads the database. */
-Claims *claims_new(Host *host, const Slices *slices, GError **error);
+/* @host: lives longer. Reads the database. */
+Claims *claims_new(Host *host, GError **error);
 
 void claims_free(Claims *claims);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Claims, claims_free)
@@ -28,6 +28,9 @@ void claims_watch_changes(Claims *claims, SlicesFunc func, void *data);
 /* The container that has the slice now; NULL: none. Valid until the next call. */
 const char *claims_container(const Claims *claims, const char *uuid);
 
+/* One container has both now. */
+gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other);
+
 /* Whether it was that container's, which may have ended by now. */
 gboolean claims_is_of(const Claims *claims, const char *uuid, const char *container);
 
@@ -39,8 +42,7 @@ char *claims_user(const Claims *claims, Counters *counters, const Slice *slice);
 
 /*
  * @container, whose first process is @pid, has the slice from now on. AGENT_ERROR_INVALID (no such
- * process, or no name), AGENT_ERROR_IN_USE (another container has it, or this one has another slice
- * already, which can't both hold by their doors).
+ * process, or no name), AGENT_ERROR_IN_USE (another container has it, or its GPU lets nobody in now).
  */
 gboolean claims_take(Claims *claims, const Slice *slice, const char *container, guint pid,
                      GError **error);

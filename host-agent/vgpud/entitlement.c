@@ -2,6 +2,7 @@
 #include "entitlement.h"
 
 #include "agent_error.h"
+#include "engines.h"
 #include "units.h"
 
 static const char *of_what(const Slice *wanted)
@@ -37,6 +38,18 @@ static gboolean refuse_oversubscription(const Slice *wanted, guint64 most, GErro
     return FALSE;
 }
 
+static gboolean refuse_engines(const Slice *wanted, const Slice *before, GError **error)
+{
+    g_autofree char *asked = engines_format(wanted->engines);
+    g_autofree char *most = engines_format(before->engines);
+
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
+                "the engines %s of the GPU are more than it may use: it has %s, and only an "
+                "administrator can give it more",
+                asked, most);
+    return FALSE;
+}
+
 gboolean entitlement_check(const Slice *wanted, const Slice *before, const Offer *offer,
                            GError **error)
 {
@@ -53,5 +66,7 @@ gboolean entitlement_check(const Slice *wanted, const Slice *before, const Offer
         return refuse(wanted, "cap", wanted->cap, cap, error);
     if (wanted->oversubscribe > oversubscribe)
         return refuse_oversubscription(wanted, oversubscribe, error);
+    if (before && engines_join(wanted->engines, before->engines) != before->engines)
+        return refuse_engines(wanted, before, error);
     return TRUE;
 }

@@ -9,7 +9,8 @@
 #include "offers.h"
 
 /*
- * @wanted has at most its type's weight and priority and at least as tight a cap, or what @before had of them.
+ * @wanted has at most its type's weight and priority and at least as tight a cap, or what @before had of them; and no more
+ * engines of the GPU than @before.
  * @before: the slice as it is; NULL: it is new. AGENT_ERROR_NOT_AUTHORIZED with what is too much.
  */
 gboolean entitlement_check(const Slice *wanted, const Slice *before, const Offer *offer,

@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "engines.h"
 #include "gpu.h"
 #include "mdev_type.h"
+#include "together.h"
 #include "vgpu.h"
 
 static void add_text(GVariantBuilder *dict, const char *key, const char *text)
@@ -30,6 +32,8 @@ static void add_flag(GVariantBuilder *dict, const char *key, gboolean flag)
 /* What vgpud keeps. */
 static void add_slice(GVariantBuilder *dict, const Slice *slice)
 {
+    g_autofree char *engines = engines_format(slice->engines);
+
     add_text(dict, "Uuid", slice->uuid);
     add_text(dict, "Gpu", slice->gpu);
     add_text(dict, "Type", slice->type);
@@ -46,6 +50,7 @@ static void add_slice(GVariantBuilder *dict, const Slice *slice)
     g_variant_builder_add(dict, "{sv}", "Priority", g_variant_new_int32((int)slice->priority));
     if (slice->display >= 0)
         add_count(dict, "Display", (guint)slice->display);
+    add_text(dict, "Engines", engines);
     add_flag(dict, "Defined", slice->defined);
     add_flag(dict, "Autostart", slice->autostart);
     if (!slice_is_for_container(slice))
@@ -187,14 +192,17 @@ static void add_slice_use(GVariantBuilder *dict, const SliceUse *use)
 }
 
 static GVariant *dictionary_of_container_slice(const Counters *counters, const GPtrArray *vgpus,
-                                               const Claims *claims, const Slice *slice)
+                                               const Slices *slices, const Claims *claims,
+                                               const Slice *slice)
 {
     const SliceUse *use = counters_use(counters, slice->uuid);
+    const char *first = together_first(slices, claims, slice);
     GVariantBuilder dict;
 
     g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
     add_slice(&dict, slice);
     add_text(&dict, "Container", claims_container(claims, slice->uuid));
+    add_text(&dict, "CountedWith", first == slice->uuid ? "" : first);
     if (slice_is_vgpu(slice))
         add_vgpu(&dict, counters_find(vgpus, slice->uuid));
     else if (use)
@@ -215,7 +223,7 @@ GVariant *list_container_slices(Counters *counters, const Slices *slices, const 
 
         if (slice_is_for_container(slice) && tenants_shows(tenants, slice->tenant, user))
             g_variant_builder_add_value(
-                &list, dictionary_of_container_slice(counters, vgpus, claims, slice));
+                &list, dictionary_of_container_slice(counters, vgpus, slices, claims, slice));
     }
     return g_variant_builder_end(&list);
 }

@@ -45,6 +45,7 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     slice->oversubscribe =
         request->oversubscribe_given ? request->oversubscribe : offer->oversubscribe;
     slice->display = display_of(slice, offer, request);
+    slice->engines = request->engines;
     slice->job = g_strdup(request->job);
     slice->replica = g_strdup(request->replica);
     slice->domain = g_strdup(request->domain);
@@ -212,6 +213,8 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
         wanted->oversubscribe = change->oversubscribe;
     if (change->display_given)
         wanted->display = (int)change->display;
+    if (change->engines_given)
+        wanted->engines = change->engines;
     if (change->class_given)
         wanted->class = change->class;
     if (change->tenant) {

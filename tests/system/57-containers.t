@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # Slices of a GPU for containers: a stock Debian with Mesa, the guests' own tree, computes in podman with what CDI says,
-# as root and as a user; it has its slice of the GPU and no other node, and gives all back when it is killed. Two VMs
-# compute beside it.
+# as root and as a user; it has its slice of the GPU and no other node, or several, and gives all back when it is killed. Two
+# VMs compute beside it.
 use strict;
 use warnings;
 use FindBin;
@@ -63,17 +63,35 @@ sub podman_run {
 my $compute = '/opt/vk-compute --device-name Venus';
 my $vulkaninfo = 'env VK_LOADER_DRIVERS_SELECT=virtio* vulkaninfo 2>/dev/null';
 
-# A command in a new container of root's, to its end.
+# A command in a new container of root's, to its end. $device: one, or a list.
 sub in_container {
     my ($device, $command, %opt) = @_;
-    return host(podman_run("once-$$", $device) . "--rm --rootfs $image:O $command 2>&1", timeout => 240, %opt);
+    return host(podman_run("once-$$", ref $device ? @$device : $device) . "--rm --rootfs $image:O $command 2>&1", timeout => 240, %opt);
 }
 
-# One that stays, computing.
+# What Vulkan says the GPU's memory is there. $before: of the command, as "env A=b".
+sub heap_in {
+    my ($device, $before) = @_;
+    my $text = in_container($device, "sh -c '" . ($before // '') . " $vulkaninfo'");
+    my ($heap) = $text =~ /memoryHeaps\[0\]:\s+size\s+=\s+(\d+)/;
+    die "no heap:\n$text" if !$heap;
+    return $heap;
+}
+
+# The queues' flags there, of all families.
+sub queues_in {
+    my ($device) = @_;
+    my $text = in_container($device, "sh -c '$vulkaninfo'");
+    my @flags = $text =~ /queueFlags\s+=\s+(.*)/g;
+    die "no queues:\n$text" if !@flags;
+    return "@flags";
+}
+
+# One that stays, computing, with the first of the devices.
 sub computing {
-    my ($name, $device, $rootfs) = @_;
-    host(podman_run($name, $device) . "-d --rootfs $image:O $compute --forever", timeout => 120);
-    soon(sub { (status($device) // {})->{members} }, "$name does not compute");
+    my ($name, @devices) = @_;
+    host(podman_run($name, @devices) . "-d --rootfs $image:O $compute --forever", timeout => 120);
+    soon(sub { (status($devices[0]) // {})->{members} }, "$name does not compute");
     return;
 }
 
@@ -187,11 +205,58 @@ point('two containers, two slices: each its own', sub {
     die encode_json($used) if $used->{vram_used};
     host('podman rm -f -t 0 web1 >/dev/null', timeout => 120);
     soon(sub { slice($web)->{Container} eq '' }, 'it has it still');
-    my $one = refused(podman_run('both', 'web', 'db') . "--rm --rootfs $image:O true", qr/hook/);
-    my $log = host('journalctl -q --no-pager -t vgpu-container-hook -n 1');
-    die "the log does not say why:\n$log" if $log !~ /has slice $web already/;
+    return $said;
+});
+
+# $web comes first, by UUID: it is both to the arbiter.
+point('two slices of one GPU in one container: one share, as large as both, for as long as it is there', sub {
+    my $heap = heap_in([qw(db web)]);
+    die "heap of $heap\n" if $heap != 96 * $mib;
+    soon(sub { status($db) && status($web)->{vram_limit} == 64 * $mib }, 'they are not apart again');
+    computing('both', $web, $db);
+    my $shown = ctl('slice list');
+    die encode_json(slice($db)) if slice($db)->{CountedWith} ne $web || slice($db)->{Container} ne slice($web)->{Container};
+    die encode_json(status($web)) if status($web)->{vram_limit} != 96 * $mib || status($db);
+    my $said = refused('vgpuctl slice remove db', qr/has slice $db/);
+    ctl('slice set db --vram 16M');
+    soon(sub { status($web)->{vram_limit} == 80 * $mib }, 'a change of the second is not told');
+    ctl('slice set db --vram 32M');
+    host('podman kill -s KILL both >/dev/null && podman rm -f both >/dev/null', timeout => 120);
+    soon(sub { !grep { slice($_)->{Container} ne '' } $web, $db }, 'it has them still');
+    soon(sub { status($db) && status($web)->{vram_limit} == 64 * $mib }, 'they are not apart again');
+    my $left = status($web);
+    die encode_json($left) if $left->{members} || $left->{vram_used};
+    return $shown . $said;
+});
+
+point('the second of two is refused: the container does not start, and the first is given back', sub {
+    computing('db1', $db);
+    my $said = refused(podman_run('both', 'web', 'db') . "--rm --rootfs $image:O true", qr/hook/);
+    my $log = host('journalctl -q --no-pager -t vgpu-container-hook -n 3');
+    die "the log does not say why:\n$log" if $log !~ /container [0-9a-f]+ has it/;
     soon(sub { slice($web)->{Container} eq '' }, 'it has it still');
+    die encode_json(status($web)) if status($web)->{vram_limit} != 64 * $mib;
+    die encode_json(slice($db)) if slice($db)->{Container} eq '' || !status($db)->{members};
+    host('podman rm -f -t 0 db1 >/dev/null', timeout => 120);
+    soon(sub { slice($db)->{Container} eq '' }, 'it has it still');
     return $said . $log;
+});
+
+point('a slice without the graphics engine: none is offered, and it computes', sub {
+    my $all = queues_in('web');
+    die "of all: $all\n" if $all !~ /GRAPHICS/ || $all !~ /COMPUTE/;
+    ctl('slice set web --engines compute,transfer');
+    my $some = queues_in('web');
+    die "of some: $some\n" if $some =~ /GRAPHICS/ || $some !~ /COMPUTE/;
+    my $verdict = VGPU::Compute::verdict(in_container('web', $compute));
+    ctl('slice set web --engines decode');
+    my $none = in_container('web', $compute, fail => 1);
+    die "it computes without an engine for it:\n$none" if !$VGPU::Command::status;
+    refused('vgpuctl slice set web --engines graphics', qr/without compute/);
+    ctl('slice set web --engines all');
+    my $again = queues_in('web');
+    die "again: $again\n" if $again ne $all;
+    return "$all\n$some\n$none$verdict";
 });
 
 point('a slice is changed while its container computes', sub {
@@ -246,6 +311,39 @@ point('the door guarded: no node, and the same limits from outside', sub {
     ctl('slice remove safe');
     soon(sub { host("systemctl is-active 'vgpu-guard\@$db.service'", fail => 1) !~ /^active/ }, 'its guard is there still');
     return $verdict;
+});
+
+# The socket that Mesa takes without being told is of the device that was named last.
+point('two slices of the door guarded in one container, and one of the door native: each is chosen by its socket', sub {
+    my $third = 'cd100000-0000-4000-8000-000000000003';
+    guarded();
+    ctl("slice create --vram 24M --door guarded --name spare --uuid $third");
+    host("timeout 60 sh -c 'until [ -S /run/vgpu/guard/$third/vtest.sock ]; do sleep 0.2; done'", timeout => 70);
+    my $both = [qw(safe spare)];
+    my $there = in_container($both, 'ls /run/vgpu/vtest');
+    die $there if join(' ', sort split ' ', $there) ne 'safe.sock spare.sock';
+    my %heap = (last => heap_in($both), safe => heap_in($both, 'VTEST_SOCKET_NAME=/run/vgpu/vtest/safe.sock'),
+        native => heap_in(['web', 'safe'], 'VN_DEBUG='), guarded => heap_in(['web', 'safe']));
+    my $said = encode_json(\%heap);
+    die "$said\n" if $heap{last} != 24 * $mib || $heap{safe} != 32 * $mib || $heap{native} != 64 * $mib || $heap{guarded} != 32 * $mib;
+    $said .= VGPU::Compute::verdict(in_container($both, $compute));
+    host(podman_run('both', @$both) . "-d --rootfs $image:O $compute --forever", timeout => 120);
+    soon(sub { status($third)->{members} }, 'it does not compute');
+    die encode_json(status($db)) if status($db)->{vram_limit} != 32 * $mib || status($third)->{vram_limit} != 24 * $mib;
+    host('podman kill -s KILL both >/dev/null && podman rm -f both >/dev/null', timeout => 120);
+    soon(sub { !grep { slice($_)->{Container} ne '' || status($_)->{vram_used} } $db, $third }, 'it has them still');
+    ctl('slice remove spare');
+    ctl('slice remove safe');
+    return $said;
+});
+
+point('the door guarded holds a slice to its engines from outside', sub {
+    guarded('--engines compute,transfer');
+    my $flags = queues_in('safe');
+    die "$flags\n" if $flags =~ /GRAPHICS/ || $flags !~ /COMPUTE/;
+    my $verdict = VGPU::Compute::verdict(in_container('safe', $compute));
+    ctl('slice remove safe');
+    return "$flags\n$verdict";
 });
 
 point('a user\'s podman: the image', sub {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "governor_protocol.h"
 #include "member.h"
 
 /* Debits are numbered from 1; what became of each is kept, modulo. */
@@ -161,6 +162,12 @@ void governor_member_forget(GovernorMember *member, struct governor_object *obje
 {
     fake_member.forgotten++;
     governor_member_release(member, object->bytes, object->kind);
+}
+
+uint32_t governor_member_engines(const GovernorMember *member)
+{
+    (void)member;
+    return fake_member.engines ? fake_member.engines : GOVERNOR_ENGINES_ALL;
 }
 
 void governor_member_memory(const GovernorMember *member, uint64_t *limit, uint64_t *used)

@@ -18,6 +18,7 @@ struct fake_member {
     _Atomic bool fail_to_join;
     _Atomic uint64_t limit;
     _Atomic uint64_t spill_limit;
+    _Atomic uint32_t engines; /* 0: all */
 
     /* Said by the layer. */
     _Atomic uint64_t joined, left;

@@ -47,11 +47,20 @@ static const struct reason not_a_way[] = {
     {"vkImportFenceFdKHR", "work does not wait for fences"},
     {"vkSignalSemaphore*", "what waits for it asks for its value"},
     {"vkWaitSemaphores*", "waits on the host"},
+    {"vkCreateVideoSessionParametersKHR", "for a session"},
+    {"vkGetPhysicalDeviceOpticalFlowImageFormatsNV", "tells, takes nothing"},
+    {"vk*ExecutionGraphPipeline*AMDX", "provisional, not in the headers as they are; see README.md"},
+    {"vkCreateCudaFunctionNV", "provisional, not in the headers as they are; see README.md"},
     {"vkAcquireNextImage*", "by the presentation engine, which is nobody's slice"},
 };
 
 /* By which objects come to be that are memory, or a place for work. */
 static const char *const ways_out[] = {"VkDeviceMemory", "VkSwapchainKHR", "*Queue*", NULL};
+
+/* And what work for an engine is recorded with. */
+static const char *const engines_out[] = {"VkPipeline",     "VkShaderEXT",        "VkVideoSession*",
+                                          "Vk*FunctionNV*", "VkOpticalFlow*",     "VkExecutionGraph*",
+                                          "VkDataGraph*Session*", NULL};
 
 /* By name, for what has none of these types. */
 static const char *const ways_by_name[] = {"vkQueue*",
@@ -91,7 +100,8 @@ static gboolean is_suspicious(const struct registry_command *command)
     if (g_strcmp0(command->first, "VkQueue") == 0 || matches(ways_by_name, command->name))
         return TRUE;
     for (guint i = 0; i < command->out->len; i++) {
-        if (matches(ways_out, command->out->pdata[i]))
+        if (matches(ways_out, command->out->pdata[i]) ||
+            matches(engines_out, command->out->pdata[i]))
             return TRUE;
     }
     return FALSE;

@@ -17,23 +17,13 @@ static struct {
     unsigned asked;
 } driver;
 
+static struct layer_slice slice;
+
 static struct {
-    uint64_t counted[3];
-    uint64_t spilled;
     uint64_t freed_meanwhile;
     uint64_t told;
     unsigned times;
 } layer;
-
-uint64_t memory_heap_usage(uint32_t heap)
-{
-    return layer.counted[heap];
-}
-
-uint64_t memory_spilled(void)
-{
-    return layer.spilled;
-}
 
 void governor_member_driver(GovernorMember *member, uint64_t bytes)
 {
@@ -66,7 +56,7 @@ static VKAPI_ATTR void VKAPI_CALL get_memory(VkPhysicalDevice physical,
     (void)physical;
     driver.asked++;
     memcpy(budget->heapUsage, driver.usage, sizeof(driver.usage));
-    layer.counted[0] -= layer.freed_meanwhile;
+    slice.heap_usage[0] -= layer.freed_meanwhile;
     layer.freed_meanwhile = 0;
 }
 
@@ -77,6 +67,7 @@ static struct layer_instance driver_instance = {
 /* Two heaps of the device and one of the host. */
 static struct layer_device device = {
     .instance = &driver_instance,
+    .slice = &slice,
     .driver_tells = true,
     .memory = {.memoryHeapCount = 3,
                .memoryHeaps = {{1024 * MIB, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT},
@@ -88,6 +79,8 @@ static void reset(void)
 {
     memset(&driver, 0, sizeof(driver));
     memset(&layer, 0, sizeof(layer));
+    memset(slice.heap_usage, 0, sizeof(slice.heap_usage));
+    slice.spilled = 0;
 }
 
 static bool is_told(uint32_t vendor, const char *name, bool has_budget)
@@ -127,14 +120,14 @@ static void test_reckoning(void)
     driver.usage[0] = 100 * MIB;
     driver.usage[1] = 500 * MIB;
     driver.usage[2] = 20 * MIB;
-    layer.counted[0] = 60 * MIB;
-    layer.counted[2] = 10 * MIB;
+    slice.heap_usage[0] = 60 * MIB;
+    slice.heap_usage[2] = 10 * MIB;
     g_assert_cmpuint(look(), ==, 50 * MIB);
     /* What is spilled may lie there too. */
-    layer.spilled = 30 * MIB;
+    slice.spilled = 30 * MIB;
     g_assert_cmpuint(look(), ==, 20 * MIB);
     /* Freed after the driver has been asked. */
-    layer.counted[0] += 15 * MIB;
+    slice.heap_usage[0] += 15 * MIB;
     layer.freed_meanwhile = 15 * MIB;
     g_assert_cmpuint(look(), ==, 5 * MIB);
     /* Less than was asked for, and more than there is. */

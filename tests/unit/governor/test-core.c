@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "ledger.h"
 #include "sample.h"
+#include "governor_protocol.h"
 #include "settings.h"
 #include "think.h"
 
@@ -278,9 +279,13 @@ static void test_settings(void)
     g_assert_true(parse_slice(&settings, "[slice]\n", &message));
     g_assert_cmpuint(settings.weight, ==, 100);
     g_assert_cmpuint(settings.owner, ==, SETTINGS_OWNER_NONE);
+    g_assert_cmpuint(settings.engines, ==, 0);
+    g_assert_true(parse_slice(
+        &settings, "[slice]\nengines=graphics,compute,transfer,decode,encode\n", &message));
+    g_assert_cmpuint(settings.engines, ==, 0);
     g_assert_true(parse_slice(&settings,
                               "[slice]\nweight=7\ncap=20\nhard=true\npriority=3\nvram=4096\n"
-                              "spill=1\nshare=250000\nowner=1000\nnot-known=1\n",
+                              "spill=1\nshare=250000\nowner=1000\nengines=encode,compute\nnot-known=1\n",
                               &message));
     g_assert_cmpuint(settings.weight, ==, 7);
     g_assert_cmpuint(settings.cap, ==, 20);
@@ -290,11 +295,12 @@ static void test_settings(void)
     g_assert_cmpuint(settings.spill, ==, 1);
     g_assert_cmpuint(settings.share_ppm, ==, 250000);
     g_assert_cmpuint(settings.owner, ==, 1000);
+    g_assert_cmpuint(settings.engines, ==, GOVERNOR_ENGINE_COMPUTE | GOVERNOR_ENGINE_ENCODE);
     before = settings;
     for (const char *const *bad =
              (const char *const[]){"", "weight=1\n", "[slice]\nweight=0\n", "[slice]\nweight=x\n",
                                    "[slice]\nweight=-1\n", "[slice]\ncap=101\n",
-                                   "[slice]\nhard=yes\n", "[slice]\npriority=16\n",
+                                   "[slice]\nhard=yes\n", "[slice]\nengines=compute,\n", "[slice]\npriority=16\n",
                                    "[slice]\nvram=99999999999999999999\n", "[gpu]\n", NULL};
          *bad; bad++) {
         g_assert_false(parse_slice(&settings, *bad, &message));

@@ -362,6 +362,37 @@ static void test_exec(void)
     live_close(&live);
 }
 
+/* Of no slice: nothing holds it, it has no thread and no descriptor, and its child neither. */
+static void test_of_none(void)
+{
+    GovernorMember *member = governor_member_new(NULL, true);
+    uint64_t limit = 1, used = 1;
+    int before = open("/dev/null", O_RDONLY | O_CLOEXEC), after, status;
+    pid_t child;
+
+    g_assert_nonnull(member);
+    close(before);
+    g_assert_false(governor_member_is_metered(member));
+    g_assert_cmpint(governor_member_reserve(member, 1ull << 40, false), ==, GOVERNOR_MEMORY_DEVICE);
+    governor_member_memory(member, &limit, &used);
+    g_assert_cmpuint(limit, ==, 0);
+    child = fork();
+    if (!child) {
+        bool free_still = governor_member_reserve(member, 1, false) == GOVERNOR_MEMORY_DEVICE;
+
+        governor_member_count(member);
+        governor_member_free(member);
+        _exit(free_still ? 0 : 1);
+    }
+    g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+    g_assert_cmpint(status, ==, 0);
+    governor_member_release(member, 1ull << 40, GOVERNOR_MEMORY_DEVICE);
+    after = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    g_assert_cmpint(after, ==, before);
+    close(after);
+    governor_member_free(member);
+}
+
 /* Without an arbiter from the start: an error, or ungoverned until there is one. */
 static void test_not_required(void)
 {
@@ -426,6 +457,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/live/fork", test_fork);
     g_test_add_func("/governor/live/fork-outlives", test_fork_outlives);
     g_test_add_func("/governor/live/exec", test_exec);
+    g_test_add_func("/governor/live/of-none", test_of_none);
     g_test_add_func("/governor/live/not-required", test_not_required);
     g_test_add_func("/governor/live/configuration", test_configuration);
     return g_test_run();

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent_error.h"
+#include "engines.h"
 #include "entitlement.h"
 #include "placement.h"
 #include "units.h"
@@ -341,6 +342,28 @@ static void test_oversubscription(void)
     g_assert_true(entitlement_check(slice, before, &offer, &error));
 }
 
+/* Who was kept from some of the GPU's engines can't take them back. */
+static void test_engines(void)
+{
+    const struct vgpu_type_desc desc = {.weight = 100, .cap = 100};
+    const Offer offer = {.id = "half", .desc = &desc};
+    g_autoptr(Slice) slice = slice_new(SLICE_BURSTABLE, 4, 25);
+    g_autoptr(Slice) before = slice_copy(slice);
+    g_autoptr(GError) error = NULL;
+
+    slice->engines = ENGINE_COMPUTE;
+    g_assert_true(entitlement_check(slice, NULL, &offer, &error));
+    g_assert_true(entitlement_check(slice, before, &offer, &error));
+    before->engines = ENGINE_COMPUTE | ENGINE_ENCODE;
+    g_assert_true(entitlement_check(slice, before, &offer, &error));
+    slice->engines = ENGINE_COMPUTE | ENGINE_DECODE;
+    g_assert_false(entitlement_check(slice, before, &offer, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED);
+    g_clear_error(&error);
+    slice->engines = 0;
+    g_assert_false(entitlement_check(slice, before, &offer, &error));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -353,5 +376,6 @@ int main(int argc, char **argv)
     g_test_add_func("/ledger/requests", test_requests);
     g_test_add_func("/ledger/entitlement", test_entitlement);
     g_test_add_func("/ledger/oversubscription", test_oversubscription);
+    g_test_add_func("/ledger/engines", test_engines);
     return g_test_run();
 }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which of the GPU's engines the slice may use, in Vulkan's words: families of queues are shown
+ * without the flags of the others, there is no device with queues of a family that has none left,
+ * and nothing is created that work for another engine would be recorded with.
+ */
+#ifndef GOVERNOR_VULKAN_ENGINES_H
+#define GOVERNOR_VULKAN_ENGINES_H
+
+#include "device.h"
+
+/* Of VkVideoCodecOperationFlagsKHR: the lower half decodes, the upper encodes. */
+#define ENGINES_DECODERS 0x0000ffffu
+#define ENGINES_ENCODERS 0xffff0000u
+
+/* What of a family's @flags may be used. 0: nothing of the family. */
+VkQueueFlags engines_allow(uint32_t engines, VkQueueFlags flags);
+
+/* Whether @info asks for queues of allowed families alone; else it is said on standard error. */
+bool engines_allow_queues(const struct layer_device *device, VkPhysicalDevice physical,
+                          const VkDeviceCreateInfo *info);
+
+VKAPI_ATTR void VKAPI_CALL layer_GetPhysicalDeviceQueueFamilyProperties(
+    VkPhysicalDevice physical, uint32_t *count, VkQueueFamilyProperties *families);
+VKAPI_ATTR void VKAPI_CALL layer_GetPhysicalDeviceQueueFamilyProperties2(
+    VkPhysicalDevice physical, uint32_t *count, VkQueueFamilyProperties2 *families);
+
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateComputePipelines(
+    VkDevice device, VkPipelineCache cache, uint32_t count,
+    const VkComputePipelineCreateInfo *infos, const VkAllocationCallbacks *allocator,
+    VkPipeline *pipelines);
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateGraphicsPipelines(
+    VkDevice device, VkPipelineCache cache, uint32_t count,
+    const VkGraphicsPipelineCreateInfo *infos, const VkAllocationCallbacks *allocator,
+    VkPipeline *pipelines);
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateRayTracingPipelinesKHR(
+    VkDevice device, VkDeferredOperationKHR operation, VkPipelineCache cache, uint32_t count,
+    const VkRayTracingPipelineCreateInfoKHR *infos, const VkAllocationCallbacks *allocator,
+    VkPipeline *pipelines);
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateRayTracingPipelinesNV(
+    VkDevice device, VkPipelineCache cache, uint32_t count,
+    const VkRayTracingPipelineCreateInfoNV *infos, const VkAllocationCallbacks *allocator,
+    VkPipeline *pipelines);
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateCuFunctionNVX(VkDevice device,
+                                                         const VkCuFunctionCreateInfoNVX *info,
+                                                         const VkAllocationCallbacks *allocator,
+                                                         VkCuFunctionNVX *function);
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateOpticalFlowSessionNV(
+    VkDevice device, const VkOpticalFlowSessionCreateInfoNV *info,
+    const VkAllocationCallbacks *allocator, VkOpticalFlowSessionNV *session);
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateShadersEXT(VkDevice device, uint32_t count,
+                                                      const VkShaderCreateInfoEXT *infos,
+                                                      const VkAllocationCallbacks *allocator,
+                                                      VkShaderEXT *shaders);
+VKAPI_ATTR VkResult VKAPI_CALL layer_CreateVideoSessionKHR(
+    VkDevice device, const VkVideoSessionCreateInfoKHR *info,
+    const VkAllocationCallbacks *allocator, VkVideoSessionKHR *session);
+
+#endif /* GOVERNOR_VULKAN_ENGINES_H */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* Which container has which slice: by the hook as a program, and where nobody tells. */
+#include <string.h>
+
+#include "fake_kernel.h"
+#include "slices_kit.h"
+
+static void test_hook(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    process(&at, 77, 1000);
+    process(&at, 78, 1001);
+    assert_hook(&at, "claim", WEB, 1, "there is no slice " UUID);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    assert_hook(&at, "claim", "{}", 1, "no container's state");
+    assert_hook(&at, "claim", "{", 1, "the container can't have slice " UUID);
+    assert_hook(&at, "claim", "{\"id\":\"gone\",\"pid\":99}", 1, "has no process 99");
+    assert_hook(&at, "claim", WEB, 0, "");
+    assert_says("slice list", 0, "web", "");
+    assert_says("gpu users 02:00.0", 0, "container web has slice " UUID, "");
+    assert_hook(&at, "claim", WEB, 0, "");
+    assert_hook(&at, "claim", DB, 1, "container web has it");
+    assert_says("slice remove " UUID, 6, "", "container web has slice");
+    agent_on_bus_restart(&at);
+    assert_says("slice remove " UUID, 6, "", "container web has slice");
+    assert_hook(&at, "release", DB, 0, "");
+    assert_says("slice show " UUID, 0, "Container:         web", "");
+    assert_hook(&at, "release", WEB, 0, "");
+    assert_says("slice show " UUID, 0, "Container:         -", "");
+    assert_hook(&at, "claim", DB, 0, "");
+    assert_says("slice remove " UUID " --force", 0, "", "");
+    assert_hook(&at, "release", DB, 0, "");
+    agent_on_bus_close(&at);
+}
+
+/* Nobody tells, as when a machine's runtime is killed; or the same number is another process by
+ * now. */
+static void test_silent_end(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    process(&at, 77, 1000);
+    assert_says("slice create half --door native --ephemeral --uuid " UUID, 0, UUID, "");
+    assert_hook(&at, "claim", WEB, 0, "");
+    agent_look_at_containers(at.agent);
+    assert_says("slice list", 0, "web", "");
+    process(&at, 77, 2000);
+    assert_says("slice show " UUID, 0, "Container:         -", "");
+    agent_look_at_containers(at.agent);
+    assert_says("slice list", 0, "no slice", "");
+    g_assert_false(exists(&at, CDI_PATH));
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    assert_hook(&at, "claim", WEB, 0, "");
+    process_ends(&at, 77);
+    agent_look_at_containers(at.agent);
+    assert_says("slice remove " UUID, 0, "", "");
+    agent_on_bus_close(&at);
+}
+
+static gboolean has_slices(void)
+{
+    Said said = vgpuctl("slice list");
+    gboolean none = strstr(said.out, "no slice") != NULL;
+
+    said_clear(&said);
+    return !none;
+}
+
+static void test_ephemeral(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    process(&at, 77, 1000);
+    assert_says("slice create half --door native --ephemeral --uuid " UUID, 0, UUID, "");
+    assert_hook(&at, "claim", WEB, 0, "");
+    assert_hook(&at, "release", WEB, 0, "");
+    assert_says("slice list", 0, "no slice", "");
+    assert_says("slice create half --door vfio --ephemeral --uuid " UUID, 0, UUID, "");
+    g_assert_false(exists(&at, "/etc/mdevctl.d/" ADDRESS "/" UUID));
+    assert_hook(&at, "claim", WEB, 0, "");
+    assert_hook(&at, "release", WEB, 0, "");
+    for (guint i = 0; has_slices(); i++)
+        g_assert_cmpuint(i, <, 1000);
+    g_assert_false(exists(&at, "/sys/bus/mdev/devices/" UUID));
+    agent_on_bus_close(&at);
+}
+
+/* A GPU that is drained, or to be something else, lets nobody in, and is not taken from who has it.
+ */
+static void test_modes(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    fake_kernel_use(at.root);
+    process(&at, 77, 1000);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    assert_says("gpu drain 02:00.0", 0, "", "");
+    assert_hook(&at, "claim", WEB, 1, "the GPU is being drained");
+    assert_says("gpu resume 02:00.0", 0, "", "");
+    assert_hook(&at, "claim", WEB, 0, "");
+    assert_says("gpu mode 02:00.0 host", 6, "", "container web has slice " UUID);
+    assert_hook(&at, "release", WEB, 0, "");
+    assert_says("gpu mode 02:00.0 host", 0, "", "");
+    assert_says("slice list", 0, UUID, "");
+    assert_says("cdi list", 0, "no device", "");
+    assert_hook(&at, "claim", WEB, 1, "the GPU is not shared now");
+    assert_says("gpu mode 02:00.0 shared", 0, "", "");
+    assert_says("cdi list", 0, UUID, "");
+    agent_on_bus_close(&at);
+}
+
+static void assert_without_agent(const AgentOnBus *at, const char *why)
+{
+    gint64 begin = g_get_monotonic_time();
+
+    assert_hook(at, "claim", WEB, 1, why);
+    assert_hook(at, "release", WEB, 0, why);
+    assert_hook(at, "release", WEB, 0, "by vgpud later");
+    g_assert_cmpint(g_get_monotonic_time() - begin, <, 3 * 3 * G_USEC_PER_SEC);
+}
+
+/* vgpud that is not there: a container doesn't start, and ends all the same. */
+static void test_no_vgpud(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    g_setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nowhere", TRUE);
+    assert_without_agent(&at, "vgpud can't be reached (Could not connect");
+    g_setenv("DBUS_SYSTEM_BUS_ADDRESS", g_test_dbus_get_bus_address(at.daemon), TRUE);
+    g_bus_unown_name(at.owner);
+    assert_without_agent(&at, "org.mdev_vgpu.Host1");
+    at.owner = 0;
+    agent_on_bus_restart(&at);
+    agent_on_bus_close(&at);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/slice-claims/hook", test_hook);
+    g_test_add_func("/slice-claims/silent-end", test_silent_end);
+    g_test_add_func("/slice-claims/ephemeral", test_ephemeral);
+    g_test_add_func("/slice-claims/modes", test_modes);
+    g_test_add_func("/slice-claims/no-vgpud", test_no_vgpud);
+    return g_test_run();
+}

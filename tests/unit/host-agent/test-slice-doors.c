@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* What containers are given by each door: CDI's specification, VFIO groups, guards. */
+#include "fake_kernel.h"
+#include "file_tree.h"
+#include "recorded_host.h"
+#include "slices_kit.h"
+
+static const char native[] = "{\n"
+                             "  \"cdiVersion\" : \"0.5.0\",\n"
+                             "  \"kind\" : \"mdev-vgpu.org/slice\",\n"
+                             "  \"devices\" : [\n"
+                             "    {\n"
+                             "      \"name\" : \"" UUID "\",\n"
+                             "      \"containerEdits\" : {\n"
+                             "        \"deviceNodes\" : [\n"
+                             "          {\n"
+                             "            \"path\" : \"/dev/dri/renderD128\",\n"
+                             "            \"permissions\" : \"rw\"\n"
+                             "          }\n"
+                             "        ],\n"
+                             "        \"env\" : [\n"
+                             "          \"VGPU_GOVERNOR=1\",\n"
+                             "          \"VGPU_GOVERNOR_REQUIRED=1\",\n"
+                             "          \"VGPU_GOVERNOR_SLICES=/run/vgpu/slices\"\n"
+                             "        ],\n"
+                             "        \"mounts\" : [\n"
+                             "          {\n"
+                             "            \"hostPath\" : \"/run/vgpu/containers/" UUID "/slice\",\n"
+                             "            \"containerPath\" : \"/run/vgpu/slices/" ADDRESS "/" UUID "\",\n"
+                             "            \"options\" : [\n"
+                             "              \"ro\",\n"
+                             "              \"nosuid\",\n"
+                             "              \"nodev\",\n"
+                             "              \"bind\"\n"
+                             "            ]\n"
+                             "          },\n"
+                             "          {\n"
+                             "            \"hostPath\" : \"" LIBRARY "\",\n"
+                             "            \"containerPath\" : \"" LIBRARY "\",\n"
+                             "            \"options\" : [\n"
+                             "              \"ro\",\n"
+                             "              \"nosuid\",\n"
+                             "              \"nodev\",\n"
+                             "              \"bind\"\n"
+                             "            ]\n"
+                             "          },\n"
+                             "          {\n"
+                             "            \"hostPath\" : "
+                             "\"/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json\",\n"
+                             "            \"containerPath\" : "
+                             "\"/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json\",\n"
+                             "            \"options\" : [\n"
+                             "              \"ro\",\n"
+                             "              \"nosuid\",\n"
+                             "              \"nodev\",\n"
+                             "              \"bind\"\n"
+                             "            ]\n"
+                             "          }\n"
+                             "        ],\n"
+                             "        \"hooks\" : [\n"
+                             "          {\n"
+                             "            \"hookName\" : \"createRuntime\",\n"
+                             "            \"path\" : \"/usr/lib/mdev-vgpu/vgpu-container-hook\",\n"
+                             "            \"args\" : [\n"
+                             "              \"vgpu-container-hook\",\n"
+                             "              \"claim\",\n"
+                             "              \"" UUID "\"\n"
+                             "            ],\n"
+                             "            \"timeout\" : 10\n"
+                             "          },\n"
+                             "          {\n"
+                             "            \"hookName\" : \"poststop\",\n"
+                             "            \"path\" : \"/usr/lib/mdev-vgpu/vgpu-container-hook\",\n"
+                             "            \"args\" : [\n"
+                             "              \"vgpu-container-hook\",\n"
+                             "              \"release\",\n"
+                             "              \"" UUID "\"\n"
+                             "            ],\n"
+                             "            \"timeout\" : 10\n"
+                             "          }\n"
+                             "        ]\n"
+                             "      }\n"
+                             "    }\n"
+                             "  ]\n"
+                             "}\n";
+
+static void test_cdi(void)
+{
+    AgentOnBus at;
+    g_autofree char *text = NULL;
+    g_autofree char *copy = NULL;
+
+    open_shared(&at);
+    assert_says("cdi list", 0, "This host has no device", "");
+    assert_says("cdi generate", 3, "", "no device for containers");
+    g_assert_false(exists(&at, CDI_PATH));
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    text = text_of(&at, CDI_PATH);
+    g_assert_cmpstr(text, ==, native);
+    assert_says("cdi generate", 0, native, "");
+    copy = g_strconcat("cdi generate --file ", at.root, "/copy.json", NULL);
+    assert_says(copy, 0, "", "");
+    assert_in_file(&at, "/copy.json", native);
+    assert_says("slice create --vram 1G --door guarded --name db --uuid " UUID2, 0, "db", "");
+    assert_says("cdi list", 0,
+                "mdev-vgpu.org/slice=" UUID "\nmdev-vgpu.org/slice=" UUID2
+                "\nmdev-vgpu.org/slice=db\n",
+                "");
+    assert_in_file(&at, CDI_PATH, "\"VN_DEBUG=vtest\"");
+    assert_in_file(&at, CDI_PATH, "\"VTEST_SOCKET_NAME=/run/vgpu/vtest/db.sock\"");
+    assert_in_file(&at, CDI_PATH, "\"/run/vgpu/guard/" UUID2 "/vtest.sock\"");
+    assert_says("slice remove " UUID, 0, "", "");
+    assert_not_in_file(&at, CDI_PATH, "native");
+    assert_not_in_file(&at, CDI_PATH, "renderD128");
+    assert_says("slice remove db", 0, "", "");
+    g_assert_false(exists(&at, CDI_PATH));
+    agent_on_bus_close(&at);
+}
+
+/* Without the governor's layer nobody is given the GPU's own node. */
+static void test_no_layer(void)
+{
+    AgentOnBus at;
+    char *root = recorded_host_new("shared");
+
+    file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", slices_types);
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice create half --door native", 0, "native", "");
+    g_assert_false(exists(&at, CDI_PATH));
+    agent_on_bus_close(&at);
+}
+
+static void test_vfio(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("slice create half --door vfio --name vm --uuid " UUID, 0, "vfio", "");
+    assert_says("vgpu list", 0, UUID, "");
+    g_assert_true(exists(&at, "/etc/mdevctl.d/" ADDRESS "/" UUID));
+    /* mdevctl as the test has it makes no group. */
+    g_assert_false(exists(&at, CDI_PATH));
+    file_tree_link(at.root, "/sys/devices/pci0000:00/0000:00:01.0/" ADDRESS "/" UUID "/iommu_group",
+                   "/sys/kernel/iommu_groups/16");
+    agent_refresh(at.agent);
+    assert_in_file(&at, CDI_PATH, "\"path\" : \"/dev/vfio/vfio\"");
+    assert_in_file(&at, CDI_PATH, "\"path\" : \"/dev/vfio/16\"");
+    assert_not_in_file(&at, CDI_PATH, "GOVERNOR");
+    agent_on_bus_restart(&at);
+    assert_says("slice list", 0, "vm    vfio", "");
+    assert_says("slice set vm --weight 7", 0, "", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 7", "");
+    assert_says("slice remove vm", 0, "", "");
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    agent_on_bus_close(&at);
+}
+
+static void test_guards(void)
+{
+    AgentOnBus at;
+    FakeSystemd systemd;
+
+    open_shared(&at);
+    fake_systemd_start(&systemd, at.daemon);
+    assert_says("slice create half --door guarded --uuid " UUID, 0, "guarded", "");
+    wait_for(systemd.started, "vgpu-guard@");
+    assert_in_file(&at, "/run/vgpu/guard/" UUID ".conf", "[slice]\ngpu=" ADDRESS "\n");
+    g_assert_cmpstr(systemd.started->str, ==, "vgpu-guard@" UUID ".service\n");
+    g_assert_true(exists(&at, "/run/vgpu/guard/" UUID));
+    g_assert_false(exists(&at, "/run/vgpu/containers/" UUID));
+    agent_on_bus_restart(&at);
+    assert_says("slice list", 0, UUID, "");
+    assert_says("slice remove " UUID, 0, "", "");
+    assert_says("slice list", 0, "no slice", "");
+    wait_for(systemd.stopped, "vgpu-guard@" UUID ".service\n");
+    assert_says("slice list", 0, "no slice", "");
+    assert_in_file(&at, "/usr/lib/mdev-vgpu/vgpu-engine-user.log", "remove " UUID " guard\n");
+    assert_in_file(&at, "/usr/lib/mdev-vgpu/vgpu-engine-user.log", "add " UUID " guard\n");
+    g_assert_false(exists(&at, "/run/vgpu/guard/" UUID ".conf"));
+    g_assert_false(exists(&at, "/run/vgpu/guard/" UUID));
+    /* What a vgpud that was killed has left. */
+    file_tree_write(at.root, "/run/vgpu/guard/" UUID2 ".conf", "[slice]\ngpu=" ADDRESS "\n");
+    file_tree_write(at.root, "/run/vgpu/containers/" UUID2 "/slice/governor.sock", "");
+    agent_on_bus_restart(&at);
+    assert_says("slice list", 0, "no slice", "");
+    wait_for(systemd.stopped, "vgpu-guard@" UUID2 ".service\n");
+    g_assert_false(exists(&at, "/run/vgpu/containers/" UUID2));
+    fake_systemd_stop(&systemd);
+    agent_on_bus_close(&at);
+}
+
+/* Guards let go of a GPU that is to be something else, and come back with it. */
+static void test_guards_and_modes(void)
+{
+    AgentOnBus at;
+    FakeSystemd systemd;
+
+    open_shared(&at);
+    fake_kernel_use(at.root);
+    fake_systemd_start(&systemd, at.daemon);
+    process(&at, 77, 1000);
+    assert_says("slice create half --door guarded --uuid " UUID, 0, "guarded", "");
+    wait_for(systemd.started, "vgpu-guard@");
+    assert_hook(&at, "claim", WEB, 0, "");
+    assert_says("gpu mode 02:00.0 host", 6, "", "container web has slice " UUID);
+    g_assert_null(strstr(systemd.stopped->str, "vgpu-guard@"));
+    assert_hook(&at, "release", WEB, 0, "");
+    assert_says("gpu mode 02:00.0 host", 0, "", "");
+    wait_for(systemd.stopped, "vgpu-guard@" UUID ".service\n");
+    g_string_truncate(systemd.started, 0);
+    assert_says("gpu mode 02:00.0 shared", 0, "", "");
+    wait_for(systemd.started, "vgpu-guard@" UUID ".service\n");
+    assert_says("cdi list", 0, UUID, "");
+    fake_systemd_stop(&systemd);
+    agent_on_bus_close(&at);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/slice-doors/cdi", test_cdi);
+    g_test_add_func("/slice-doors/no-layer", test_no_layer);
+    g_test_add_func("/slice-doors/vfio", test_vfio);
+    g_test_add_func("/slice-doors/guards", test_guards);
+    g_test_add_func("/slice-doors/guards-and-modes", test_guards_and_modes);
+    return g_test_run();
+}
