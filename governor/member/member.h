@@ -20,8 +20,9 @@
 typedef struct GovernorMember GovernorMember;
 
 /*
- * Joins the slice behind @socket_path; NULL: it is of none, and never governed. With @required, a member that can't join fails (NULL, errno
- * set: ENOENT, EACCES, ECONNREFUSED, EPROTO); without, it comes back ungoverned and goes on trying.
+ * Joins the slice behind @socket_path; NULL: it is of none, and never governed. With @required, a
+ * member that can't join fails (NULL, errno set: ENOENT, EACCES, ECONNREFUSED, EPROTO); without, it
+ * comes back ungoverned and goes on trying.
  */
 GovernorMember *governor_member_new(const char *socket_path, bool required);
 

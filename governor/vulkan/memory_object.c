@@ -116,7 +116,10 @@ bool memory_object_import(struct memory_object *object, uint64_t bytes, uint32_t
     charged = object->charge.bytes > 0;
     if (!charged && governor_member_import(object->slice->member, &object->named, bytes)) {
         object->charge =
-            (struct charge){.bytes = bytes, .slice = object->slice, .kind = GOVERNOR_MEMORY_DEVICE, .heap = heap};
+            (struct charge){.bytes = bytes,
+                            .slice = object->slice,
+                            .kind = GOVERNOR_MEMORY_DEVICE,
+                            .heap = heap};
         memory_count(&object->charge);
         charged = true;
     }
