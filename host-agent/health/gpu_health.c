@@ -303,11 +303,24 @@ void gpu_health_observe_gone(GpuHealth *health, guint users)
         lift(health, HEALTH_GONE);
 }
 
+/* Its count of losses stays known: the next one is the first that counts. */
+static void forgive(Engine *engine)
+{
+    engine->losses.level = 0;
+    engine->loops = FALSE;
+    g_clear_pointer(&engine->failure, g_free);
+}
+
 void gpu_health_clear(GpuHealth *health)
 {
+    GHashTableIter iter;
+    void *engine;
+
     for (guint i = 0; i < HEALTH_KINDS; i++)
         lift(health, (HealthKind)i);
     health->nonfatal.level = 0;
     health->corrected.level = 0;
-    g_hash_table_remove_all(health->engines);
+    g_hash_table_iter_init(&iter, health->engines);
+    while (g_hash_table_iter_next(&iter, NULL, &engine))
+        forgive(engine);
 }

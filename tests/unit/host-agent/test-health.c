@@ -197,6 +197,10 @@ static void test_crashes(void)
     gpu_health_clear(health);
     see_engine(health, 12, "ready", "", 61 * MINUTE);
     g_assert_true(gpu_health_is_good(health));
+    gpu_health_clear(health);
+    see_engine(health, 13, "ready", "", 61 * MINUTE + SECOND); /* counts, though all was forgotten */
+    see_engine(health, 15, "ready", "", 61 * MINUTE + 2 * SECOND);
+    assert_found(health, HEALTH_ENGINE_CRASHES, "dies again and again");
 }
 
 /* As long as another's engine lives: then it is its guest that kills it, not the GPU. */
