@@ -32,6 +32,29 @@ VkResult submit_finish(struct layer_queue *queue, struct meter_slot *slot, VkRes
     return VK_SUCCESS;
 }
 
+VkResult submit_batches(struct layer_queue *queue, const struct submit_kind *kind,
+                        const void *batches, uint32_t count, VkFence fence)
+{
+    bool submitted = false;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const void *batch = (const char *)batches + i * kind->size;
+        uint32_t pieces = kind->pieces(queue, batch);
+
+        for (uint32_t k = 0; k < pieces; k++) {
+            bool last = i + 1 == count && k + 1 == pieces;
+            VkResult result =
+                kind->submit(queue, batch, k, pieces, last ? fence : VK_NULL_HANDLE);
+
+            /* Its own error would mean that nothing happened, and that is no longer true. */
+            if (result != VK_SUCCESS)
+                return submitted ? VK_ERROR_DEVICE_LOST : result;
+            submitted = true;
+        }
+    }
+    return VK_SUCCESS;
+}
+
 static bool bind_waits_are_open(struct layer_device *device, const VkBindSparseInfo *bind)
 {
     const VkTimelineSemaphoreSubmitInfo *timeline =
@@ -77,15 +100,10 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_QueueBindSparse(VkQueue handle, uint32_t co
                                                      const VkBindSparseInfo *binds, VkFence fence)
 {
     struct layer_device *device = device_of(handle);
-    struct layer_queue *queue;
+    struct layer_queue *queue = submit_queue(device, handle, count);
 
-    if (governor_member_is_metered(device->member) && count > 0) {
-        queue = device_queue(device, handle);
-        if (queue)
-            return bind_metered(queue, count, binds, fence);
-    }
-    governor_member_count(device->member);
-    return device->next.QueueBindSparse(handle, count, binds, fence);
+    return queue ? bind_metered(queue, count, binds, fence)
+                 : device->next.QueueBindSparse(handle, count, binds, fence);
 }
 
 static VkResult present_metered(struct layer_queue *queue, const VkPresentInfoKHR *info)
@@ -115,15 +133,9 @@ static VkResult present_metered(struct layer_queue *queue, const VkPresentInfoKH
 VKAPI_ATTR VkResult VKAPI_CALL layer_QueuePresentKHR(VkQueue handle, const VkPresentInfoKHR *info)
 {
     struct layer_device *device = device_of(handle);
-    struct layer_queue *queue;
+    struct layer_queue *queue = submit_queue(device, handle, 1);
 
-    if (governor_member_is_metered(device->member)) {
-        queue = device_queue(device, handle);
-        if (queue)
-            return present_metered(queue, info);
-    }
-    governor_member_count(device->member);
-    return device->next.QueuePresentKHR(handle, info);
+    return queue ? present_metered(queue, info) : device->next.QueuePresentKHR(handle, info);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL layer_QueueWaitIdle(VkQueue handle)

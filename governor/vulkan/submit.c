@@ -111,68 +111,44 @@ static VkResult submit_piece(struct layer_queue *queue, const VkSubmitInfo *piec
     return submit_finish(queue, slot, result, fence);
 }
 
-static bool should_split(struct layer_queue *queue, const VkSubmitInfo *batch,
-                         const struct traits *traits)
+static uint32_t pieces_of(struct layer_queue *queue, const void *data)
 {
-    return batch->commandBufferCount > 1 && traits->split &&
-           !atomic_load_explicit(&queue->device->suspends, memory_order_relaxed) &&
-           meter_estimate(queue, key_of(batch), batch->commandBufferCount) > SUBMIT_SPLIT_NS;
-}
-
-/* @submitted: set when something went out. */
-static VkResult submit_batch(struct layer_queue *queue, const VkSubmitInfo *batch, VkFence fence,
-                             bool *submitted)
-{
+    const VkSubmitInfo *batch = data;
     struct traits traits = traits_of(batch);
-    uint32_t pieces = should_split(queue, batch, &traits) ? batch->commandBufferCount : 1;
 
-    for (uint32_t i = 0; i < pieces; i++) {
-        VkSubmitInfo piece = *batch;
-        VkResult result;
-
-        if (pieces > 1) {
-            piece.commandBufferCount = 1;
-            piece.pCommandBuffers = &batch->pCommandBuffers[i];
-        }
-        /* What is waited for holds up all that comes later; what is signalled covers all before. */
-        if (i > 0)
-            piece.waitSemaphoreCount = 0;
-        if (i + 1 < pieces)
-            piece.signalSemaphoreCount = 0;
-        result = submit_piece(queue, &piece, &traits, i + 1 < pieces ? VK_NULL_HANDLE : fence);
-        if (result != VK_SUCCESS)
-            return result;
-        *submitted = true;
-    }
-    return VK_SUCCESS;
+    if (batch->commandBufferCount > 1 && traits.split &&
+        !atomic_load_explicit(&queue->device->suspends, memory_order_relaxed) &&
+        meter_estimate(queue, key_of(batch), batch->commandBufferCount) > SUBMIT_SPLIT_NS)
+        return batch->commandBufferCount;
+    return 1;
 }
 
-static VkResult submit_metered(struct layer_queue *queue, uint32_t count,
-                               const VkSubmitInfo *submits, VkFence fence)
+static VkResult submit_one(struct layer_queue *queue, const void *data, uint32_t index,
+                           uint32_t pieces, VkFence fence)
 {
-    bool submitted = false;
+    const VkSubmitInfo *batch = data;
+    struct traits traits = traits_of(batch);
+    VkSubmitInfo piece = *batch;
 
-    for (uint32_t i = 0; i < count; i++) {
-        VkResult result =
-            submit_batch(queue, &submits[i], i + 1 < count ? VK_NULL_HANDLE : fence, &submitted);
-
-        if (result != VK_SUCCESS)
-            return submit_failed(result, submitted);
+    if (pieces > 1) {
+        piece.commandBufferCount = 1;
+        piece.pCommandBuffers = &batch->pCommandBuffers[index];
     }
-    return VK_SUCCESS;
+    /* What is waited for holds up all that comes later; what is signalled covers all before. */
+    if (index > 0)
+        piece.waitSemaphoreCount = 0;
+    if (index + 1 < pieces)
+        piece.signalSemaphoreCount = 0;
+    return submit_piece(queue, &piece, &traits, fence);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL layer_QueueSubmit(VkQueue handle, uint32_t count,
                                                  const VkSubmitInfo *submits, VkFence fence)
 {
+    static const struct submit_kind kind = {sizeof(VkSubmitInfo), pieces_of, submit_one};
     struct layer_device *device = device_of(handle);
-    struct layer_queue *queue;
+    struct layer_queue *queue = submit_queue(device, handle, count);
 
-    if (governor_member_is_metered(device->member) && count > 0) {
-        queue = device_queue(device, handle);
-        if (queue)
-            return submit_metered(queue, count, submits, fence);
-    }
-    governor_member_count(device->member);
-    return device->next.QueueSubmit(handle, count, submits, fence);
+    return queue ? submit_batches(queue, &kind, submits, count, fence)
+                 : device->next.QueueSubmit(handle, count, submits, fence);
 }

@@ -30,12 +30,34 @@ static inline VkFence submit_fence(const struct meter_slot *slot, VkFence applic
     return application || !slot ? application : slot->fence;
 }
 
-/* For a call that failed after parts of it had been submitted. */
-static inline VkResult submit_failed(VkResult result, bool parts_submitted)
+/* The queue where what it is given must be measured; NULL: it need not be, and has been counted. */
+static inline struct layer_queue *submit_queue(struct layer_device *device, VkQueue handle,
+                                               uint32_t count)
 {
-    /* An error must mean that nothing happened, and that is no longer true. */
-    return parts_submitted ? VK_ERROR_DEVICE_LOST : result;
+    struct layer_queue *queue = NULL;
+
+    if (governor_member_is_metered(device->member) && count > 0)
+        queue = device_queue(device, handle);
+    if (!queue)
+        governor_member_count(device->member);
+    return queue;
 }
+
+/**
+ * struct submit_kind - batches as one of the calls has them
+ * @size: of a batch
+ * @pieces: into how many it is split, 1: not
+ * @submit: submits piece @index of so many, with all that it waits for and signals
+ */
+struct submit_kind {
+    size_t size;
+    uint32_t (*pieces)(struct layer_queue *queue, const void *batch);
+    VkResult (*submit)(struct layer_queue *queue, const void *batch, uint32_t index,
+                       uint32_t pieces, VkFence fence);
+};
+
+VkResult submit_batches(struct layer_queue *queue, const struct submit_kind *kind,
+                        const void *batches, uint32_t count, VkFence fence);
 
 VKAPI_ATTR VkResult VKAPI_CALL layer_QueueSubmit(VkQueue queue, uint32_t count,
                                                  const VkSubmitInfo *submits, VkFence fence);

@@ -101,60 +101,40 @@ static VkResult submit_piece(struct layer_queue *queue, const VkSubmitInfo2 *pie
     return submit_finish(queue, slot, result, fence);
 }
 
-static VkResult submit_batch(struct layer_queue *queue, const VkSubmitInfo2 *batch, VkFence fence,
-                             bool *submitted)
+static uint32_t pieces_of(struct layer_queue *queue, const void *data)
 {
-    uint32_t pieces = 1;
+    const VkSubmitInfo2 *batch = data;
 
     if (may_split(queue, batch) &&
         meter_estimate(queue, key_of(batch), batch->commandBufferInfoCount) > SUBMIT_SPLIT_NS)
-        pieces = batch->commandBufferInfoCount;
-    for (uint32_t i = 0; i < pieces; i++) {
-        VkSubmitInfo2 piece = *batch;
-        VkResult result;
-
-        if (pieces > 1) {
-            piece.commandBufferInfoCount = 1;
-            piece.pCommandBufferInfos = &batch->pCommandBufferInfos[i];
-        }
-        if (i > 0)
-            piece.waitSemaphoreInfoCount = 0;
-        if (i + 1 < pieces)
-            piece.signalSemaphoreInfoCount = 0;
-        result = submit_piece(queue, &piece, i + 1 < pieces ? VK_NULL_HANDLE : fence);
-        if (result != VK_SUCCESS)
-            return result;
-        *submitted = true;
-    }
-    return VK_SUCCESS;
+        return batch->commandBufferInfoCount;
+    return 1;
 }
 
-static VkResult submit_metered(struct layer_queue *queue, uint32_t count,
-                               const VkSubmitInfo2 *submits, VkFence fence)
+static VkResult submit_one(struct layer_queue *queue, const void *data, uint32_t index,
+                           uint32_t pieces, VkFence fence)
 {
-    bool submitted = false;
+    const VkSubmitInfo2 *batch = data;
+    VkSubmitInfo2 piece = *batch;
 
-    for (uint32_t i = 0; i < count; i++) {
-        VkResult result =
-            submit_batch(queue, &submits[i], i + 1 < count ? VK_NULL_HANDLE : fence, &submitted);
-
-        if (result != VK_SUCCESS)
-            return submit_failed(result, submitted);
+    if (pieces > 1) {
+        piece.commandBufferInfoCount = 1;
+        piece.pCommandBufferInfos = &batch->pCommandBufferInfos[index];
     }
-    return VK_SUCCESS;
+    if (index > 0)
+        piece.waitSemaphoreInfoCount = 0;
+    if (index + 1 < pieces)
+        piece.signalSemaphoreInfoCount = 0;
+    return submit_piece(queue, &piece, fence);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL layer_QueueSubmit2(VkQueue handle, uint32_t count,
                                                   const VkSubmitInfo2 *submits, VkFence fence)
 {
+    static const struct submit_kind kind = {sizeof(VkSubmitInfo2), pieces_of, submit_one};
     struct layer_device *device = device_of(handle);
-    struct layer_queue *queue;
+    struct layer_queue *queue = submit_queue(device, handle, count);
 
-    if (governor_member_is_metered(device->member) && count > 0) {
-        queue = device_queue(device, handle);
-        if (queue)
-            return submit_metered(queue, count, submits, fence);
-    }
-    governor_member_count(device->member);
-    return device->next.QueueSubmit2(handle, count, submits, fence);
+    return queue ? submit_batches(queue, &kind, submits, count, fence)
+                 : device->next.QueueSubmit2(handle, count, submits, fence);
 }
