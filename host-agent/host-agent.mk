@@ -9,7 +9,9 @@ AGENT_XML := $(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.xml
 # What vgpud is made of besides its own folder, and what vgpuctl has of that.
 AGENT_PARTS := inventory dbus store ledger modes health metrics arbiter limits cdi
 VGPUCTL_PARTS := inventory dbus doctor
-AGENT_INCLUDES := $(addprefix -I$(AGENT_SRC)/,$(AGENT_PARTS) vgpud doctor) -Imdev-driver/registrar \
+# The folders of the daemon itself.
+VGPUD_PARTS := $(addprefix vgpud/,slices methods containers domains switches watches)
+AGENT_INCLUDES := $(addprefix -I$(AGENT_SRC)/,$(AGENT_PARTS) vgpud $(VGPUD_PARTS) doctor) -Imdev-driver/registrar \
 	-Imdev-driver/uapi -Iqemu-hooks -I$(AGENT_OUT)
 AGENT_CFLAGS := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror $(AGENT_INCLUDES) \
 	-DVGPU_VERSION='"$(VERSION)"'
@@ -31,7 +33,7 @@ AGENT_KERNEL := $(AGENT_SRC)/modes/kernel_call.c
 AGENT_CALL := mdev-driver/registrar/control-call.c
 AGENT_LIB := $(filter-out $(AGENT_KERNEL),$(foreach part,$(AGENT_PARTS),$(wildcard $(AGENT_SRC)/$(part)/*.c))) \
 	$(AGENT_SHARED)
-VGPUD_SOURCES := $(wildcard $(AGENT_SRC)/vgpud/*.c)
+VGPUD_SOURCES := $(foreach part,vgpud $(VGPUD_PARTS),$(wildcard $(AGENT_SRC)/$(part)/*.c))
 VGPUCTL_SOURCES := $(wildcard $(AGENT_SRC)/vgpuctl/*.c) \
 	$(foreach part,$(VGPUCTL_PARTS),$(wildcard $(AGENT_SRC)/$(part)/*.c)) $(AGENT_SHARED) $(DOMAIN_XML)
 

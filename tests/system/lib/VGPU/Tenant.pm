@@ -29,6 +29,9 @@ sub new {
     }, $class;
 }
 
+# Modules for what q35 always has and no test uses: udev would load each, and what it needs, at every boot.
+my $without = 'lpc_ich,pcspkr,iTCO_wdt,i2c_i801,i2c_smbus,psmouse,ahci,ata_generic';
+
 sub domain_xml {
     my ($self) = @_;
     my $name = $self->{name};
@@ -45,7 +48,7 @@ sub domain_xml {
     <type arch='x86_64' machine='q35'>hvm</type>
     <kernel>/srv/rig/guest/boot/rig/vmlinux</kernel>
     <initrd>/srv/rig/guest/boot/rig/initrd</initrd>
-    <cmdline>console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off no_timer_check rig.net=$self->{address}/24,10.77.0.1 rig.init=$init rig.host=$name</cmdline>
+    <cmdline>console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off no_timer_check modprobe.blacklist=$without rig.net=$self->{address}/24,10.77.0.1 rig.init=$init rig.host=$name</cmdline>
   </os>
   <features><acpi/><apic/></features>
   <cpu mode='host-passthrough'><maxphysaddr mode='emulate' bits='46'/></cpu>
