@@ -59,15 +59,9 @@ gboolean gpu_list_command(Client *client, const Options *options, char **args, G
     return TRUE;
 }
 
-static void add_pair(Table *table, const char *name, char *value)
-{
-    table_add(table, g_strconcat(name, ":", NULL));
-    table_add(table, value);
-}
-
 static void add_list(Table *table, const char *name, const char *const *list)
 {
-    add_pair(table, name, g_strjoinv(" ", (GStrv)list));
+    table_add_pair(table, name, g_strjoinv(" ", (GStrv)list));
 }
 
 static char *vram_text(VgpuGpu *gpu)
@@ -126,29 +120,30 @@ static void add_gpu(Table *table, VgpuGpu *gpu)
 {
     gint node = vgpu_gpu_get_numa_node(gpu);
 
-    add_pair(table, "GPU", g_strdup(vgpu_gpu_get_address(gpu)));
-    add_pair(table, "Name", g_strdup(vgpu_gpu_get_name(gpu)));
-    add_pair(
+    table_add_pair(table, "GPU", g_strdup(vgpu_gpu_get_address(gpu)));
+    table_add_pair(table, "Name", g_strdup(vgpu_gpu_get_name(gpu)));
+    table_add_pair(
         table, "PCI id",
         g_strdup_printf("%04x:%04x", vgpu_gpu_get_vendor_id(gpu), vgpu_gpu_get_device_id(gpu)));
-    add_pair(table, "Mode", mode_text(gpu));
-    add_pair(table, "Healthy", health_text(gpu));
-    add_pair(table, "Driver", g_strdup(vgpu_gpu_get_driver(gpu)));
-    add_pair(table, "VRAM", vram_text(gpu));
-    add_pair(table, "Vulkan", vulkan_text(gpu));
+    table_add_pair(table, "Mode", mode_text(gpu));
+    table_add_pair(table, "Healthy", health_text(gpu));
+    table_add_pair(table, "Driver", g_strdup(vgpu_gpu_get_driver(gpu)));
+    table_add_pair(table, "VRAM", vram_text(gpu));
+    table_add_pair(table, "Vulkan", vulkan_text(gpu));
     add_list(table, "Vulkan features", vgpu_gpu_get_vulkan_features(gpu));
     add_list(table, "DRM nodes", vgpu_gpu_get_drm_nodes(gpu));
     add_list(table, "vGPU types", vgpu_gpu_get_mdev_types(gpu));
-    add_pair(table, "NUMA node", node >= 0 ? g_strdup_printf("%d", node) : NULL);
-    add_pair(table, "IOMMU group", g_strdup(vgpu_gpu_get_iommu_group(gpu)));
+    table_add_pair(table, "NUMA node", node >= 0 ? g_strdup_printf("%d", node) : NULL);
+    table_add_pair(table, "IOMMU group", g_strdup(vgpu_gpu_get_iommu_group(gpu)));
     add_list(table, "In the group too", vgpu_gpu_get_iommu_group_members(gpu));
     add_list(table, "Of them in use", vgpu_gpu_get_iommu_group_in_use(gpu));
-    add_pair(table, "Link", link_text(vgpu_gpu_get_link_speed(gpu), vgpu_gpu_get_link_width(gpu)));
-    add_pair(table, "Link at most",
+    table_add_pair(table, "Link",
+                   link_text(vgpu_gpu_get_link_speed(gpu), vgpu_gpu_get_link_width(gpu)));
+    table_add_pair(table, "Link at most",
              link_text(vgpu_gpu_get_link_speed_max(gpu), vgpu_gpu_get_link_width_max(gpu)));
-    add_pair(table, "SR-IOV", sriov_text(gpu));
+    table_add_pair(table, "SR-IOV", sriov_text(gpu));
     add_list(table, "Partitions", vgpu_gpu_get_partitions(gpu));
-    add_pair(table, "Virtual function of", g_strdup(vgpu_gpu_get_physical_function(gpu)));
+    table_add_pair(table, "Virtual function of", g_strdup(vgpu_gpu_get_physical_function(gpu)));
 }
 
 gboolean gpu_show_command(Client *client, const Options *options, char **args, GError **error)

@@ -78,35 +78,29 @@ static GVariant *find(GVariant *slices, const char *asked, GError **error)
     return NULL;
 }
 
-static void add_pair(Table *table, const char *head, char *value)
-{
-    table_add(table, g_strconcat(head, ":", NULL));
-    table_add(table, value);
-}
-
 static void print_slice(GVariant *slice)
 {
     g_autoptr(Table) table = table_new(2);
 
-    add_pair(table, "Slice", dict_text(slice, "Uuid"));
-    add_pair(table, "Name", dict_text(slice, "Name"));
-    add_pair(table, "Door", dict_text(slice, "Door"));
-    add_pair(table, "GPU", dict_text(slice, "Gpu"));
-    add_pair(table, "Type", dict_text(slice, "Type"));
-    add_pair(table, "Class", dict_text(slice, "Class"));
-    add_pair(table, "Tenant", dict_text(slice, "Tenant"));
-    add_pair(table, "Container", dict_text(slice, "Container"));
-    add_pair(table, "Counted with", dict_text(slice, "CountedWith"));
-    add_pair(table, "Ends with it", dict_flag(slice, "Ephemeral"));
-    add_pair(table, "VRAM", dict_bytes(slice, "Vram"));
-    add_pair(table, "Of it in use", dict_bytes(slice, "VramUsed"));
-    add_pair(table, "Oversubscription", dict_bytes(slice, "Oversubscribe"));
-    add_pair(table, "Processes", dict_number(slice, "Members"));
-    add_pair(table, "Compute", dict_number(slice, "Compute"));
-    add_pair(table, "Weight", dict_number(slice, "Weight"));
-    add_pair(table, "Cap", dict_number(slice, "Cap"));
-    add_pair(table, "Priority", dict_number(slice, "Priority"));
-    add_pair(table, "Engines", dict_text(slice, "Engines"));
+    table_add_pair(table, "Slice", dict_text(slice, "Uuid"));
+    table_add_pair(table, "Name", dict_text(slice, "Name"));
+    table_add_pair(table, "Door", dict_text(slice, "Door"));
+    table_add_pair(table, "GPU", dict_text(slice, "Gpu"));
+    table_add_pair(table, "Type", dict_text(slice, "Type"));
+    table_add_pair(table, "Class", dict_text(slice, "Class"));
+    table_add_pair(table, "Tenant", dict_text(slice, "Tenant"));
+    table_add_pair(table, "Container", dict_text(slice, "Container"));
+    table_add_pair(table, "Counted with", dict_text(slice, "CountedWith"));
+    table_add_pair(table, "Ends with it", dict_flag(slice, "Ephemeral"));
+    table_add_pair(table, "VRAM", dict_bytes(slice, "Vram"));
+    table_add_pair(table, "Of it in use", dict_bytes(slice, "VramUsed"));
+    table_add_pair(table, "Oversubscription", dict_bytes(slice, "Oversubscribe"));
+    table_add_pair(table, "Processes", dict_number(slice, "Members"));
+    table_add_pair(table, "Compute", dict_number(slice, "Compute"));
+    table_add_pair(table, "Weight", dict_number(slice, "Weight"));
+    table_add_pair(table, "Cap", dict_number(slice, "Cap"));
+    table_add_pair(table, "Priority", dict_number(slice, "Priority"));
+    table_add_pair(table, "Engines", dict_text(slice, "Engines"));
     table_print(table);
 }
 

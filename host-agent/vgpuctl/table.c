@@ -56,6 +56,12 @@ static int *widths_of(const Table *table)
     return widths;
 }
 
+void table_add_pair(Table *table, const char *name, char *value)
+{
+    table_add(table, g_strconcat(name, ":", NULL));
+    table_add(table, value);
+}
+
 void table_print(const Table *table)
 {
     g_autofree int *widths = widths_of(table);

@@ -21,6 +21,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Table, table_free)
 /* The next cell of the row that is being filled; takes @text. NULL or empty is shown as "-". */
 void table_add(Table *table, char *text);
 
+/* A row of a table of two columns: "NAME:" and its value, which is taken likewise. */
+void table_add_pair(Table *table, const char *name, char *value);
+
 /* Writes it to standard output. The last column is not padded. */
 void table_print(const Table *table);
 

@@ -136,44 +136,39 @@ static GVariant *find(GVariant *vgpus, const char *uuid, GError **error)
     return NULL;
 }
 
-static void add_pair(Table *table, const char *name, char *value)
-{
-    table_add(table, g_strconcat(name, ":", NULL));
-    table_add(table, value);
-}
-
 static void print_vgpu(GVariant *vgpu)
 {
     g_autoptr(Table) table = table_new(2);
 
-    add_pair(table, "vGPU", dict_text(vgpu, "Uuid"));
-    add_pair(table, "GPU", dict_text(vgpu, "Gpu"));
-    add_pair(table, "Type", dict_text(vgpu, "Type"));
-    add_pair(table, "Tenant", dict_text(vgpu, "Tenant"));
-    add_pair(table, "Class", dict_text(vgpu, "Class"));
-    add_pair(table, "VM", dict_text(vgpu, "Vm"));
-    add_pair(table, "Made for VM", dict_text(vgpu, "Domain"));
-    add_pair(table, "Defined", dict_flag(vgpu, "Defined"));
-    add_pair(table, "Started at boot", dict_flag(vgpu, "Autostart"));
-    add_pair(table, "Device", dict_text(vgpu, "Device"));
-    add_pair(table, "Engine", dict_text(vgpu, "Engine"));
-    add_pair(table, "Engine gave up", dict_text(vgpu, "Failure"));
-    add_pair(table, "Engines lost", dict_number(vgpu, "EngineLosses"));
-    add_pair(table, "VRAM", dict_bytes(vgpu, "Vram"));
-    add_pair(table, "Oversubscription", dict_bytes(vgpu, "Oversubscribe"));
-    add_pair(table, "Of it in use", dict_bytes(vgpu, "Spilled"));
-    add_pair(table, "Which goes by", dict_text(vgpu, "SpillKind"));
-    add_pair(table, "Window", dict_bytes(vgpu, "Window"));
-    add_pair(table, "Compute", dict_number(vgpu, "Compute"));
-    add_pair(table, "Weight", dict_number(vgpu, "Weight"));
-    add_pair(table, "Cap", dict_number(vgpu, "Cap"));
-    add_pair(table, "Priority", dict_number(vgpu, "Priority"));
-    add_pair(table, "Display", dict_number(vgpu, "Display"));
-    add_pair(table, "Job", dict_text(vgpu, "Job"));
-    add_pair(table, "Replica", dict_text(vgpu, "Replica"));
-    add_pair(table, "Requests", dict_number(vgpu, "Requests"));
-    add_pair(table, "Doorbells", dict_number(vgpu, "Doorbells"));
-    add_pair(table, "Interrupts", dict_number(vgpu, "Interrupts"));
+    table_add_pair(table, "vGPU", dict_text(vgpu, "Uuid"));
+    table_add_pair(table, "GPU", dict_text(vgpu, "Gpu"));
+    table_add_pair(table, "Type", dict_text(vgpu, "Type"));
+    table_add_pair(table, "Tenant", dict_text(vgpu, "Tenant"));
+    table_add_pair(table, "Class", dict_text(vgpu, "Class"));
+    table_add_pair(table, "VM", dict_text(vgpu, "Vm"));
+    table_add_pair(table, "Made for VM", dict_text(vgpu, "Domain"));
+    table_add_pair(table, "Defined", dict_flag(vgpu, "Defined"));
+    table_add_pair(table, "Started at boot", dict_flag(vgpu, "Autostart"));
+    table_add_pair(table, "Device", dict_text(vgpu, "Device"));
+    table_add_pair(table, "Engine", dict_text(vgpu, "Engine"));
+    table_add_pair(table, "Engine gave up", dict_text(vgpu, "Failure"));
+    table_add_pair(table, "Engines lost", dict_number(vgpu, "EngineLosses"));
+    table_add_pair(table, "VRAM", dict_bytes(vgpu, "Vram"));
+    table_add_pair(table, "Oversubscription", dict_bytes(vgpu, "Oversubscribe"));
+    table_add_pair(table, "Of it in use", dict_bytes(vgpu, "Spilled"));
+    table_add_pair(table, "Which goes by", dict_text(vgpu, "SpillKind"));
+    table_add_pair(table, "Window", dict_bytes(vgpu, "Window"));
+    table_add_pair(table, "Compute", dict_number(vgpu, "Compute"));
+    table_add_pair(table, "Weight", dict_number(vgpu, "Weight"));
+    table_add_pair(table, "Cap", dict_number(vgpu, "Cap"));
+    table_add_pair(table, "Priority", dict_number(vgpu, "Priority"));
+    table_add_pair(table, "GPU's engines", dict_text(vgpu, "Engines"));
+    table_add_pair(table, "Display", dict_number(vgpu, "Display"));
+    table_add_pair(table, "Job", dict_text(vgpu, "Job"));
+    table_add_pair(table, "Replica", dict_text(vgpu, "Replica"));
+    table_add_pair(table, "Requests", dict_number(vgpu, "Requests"));
+    table_add_pair(table, "Doorbells", dict_number(vgpu, "Doorbells"));
+    table_add_pair(table, "Interrupts", dict_number(vgpu, "Interrupts"));
     table_print(table);
 }
 

@@ -65,6 +65,7 @@ static void test_vgpu(void)
                 UUID "  0000:02:00.0  amdgpu-vgpu-half  running  ready   8.0 GiB  guaranteed  -",
                 "");
     assert_says("vgpu show C0FFEE00-0000-4000-8000-000000000001", 0, "Engines lost:      2", "");
+    assert_says("vgpu show " UUID, 0, "GPU's engines:     all", "");
     assert_says("-o json vgpu show " UUID, 0, "\"Priority\" : 1", "");
     assert_says("-o json vgpu list", 0, "\"Requests\" : 12345", "");
     assert_says("vgpu show deadbeef", 3, "", "there is no vGPU deadbeef");
