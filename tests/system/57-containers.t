@@ -355,11 +355,13 @@ mountpoint -q /home/$user || { mount -t tmpfs -o size=2G,mode=0700 tmpfs /home/$
 grep -q ^$user: /etc/subuid
 install -d -o $user -g $user -m 0700 /home/$user/run
 SH
-    # What a kernel, OpenGL and OpenCL need, and nobody reads in a container, is left out: there is little memory for the
-    # storage, and podman sums up every byte.
+    # What a kernel, OpenGL, OpenCL and other GPUs need, and nobody reads in a container, is left out: there is little
+    # memory for the storage, and podman sums up every byte.
     my $libraries = 'usr/lib/x86_64-linux-gnu';
-    my $without = join ' ', map { "--exclude='./$_'" } qw(boot usr/lib/modules usr/share/doc usr/share/locale var/cache),
-        map { "$libraries/lib$_*" } qw(LLVM clang gallium Rusticl z3);
+    my $without = join ' ', map { "--exclude='./$_'" }
+        qw(boot usr/lib/modules usr/lib/clc usr/lib/llvm-* usr/lib/udev usr/share/doc usr/share/locale var/cache),
+        (map { "$libraries/lib$_*" } qw(LLVM clang gallium Rusticl z3)),
+        map { "$libraries/libvulkan_$_*" } qw(intel nouveau radeon lvp gfxstream);
     host("tar -C $image/ --one-file-system $without -cf - . | (cd /home/$user && setpriv --reuid $user --regid $user --init-groups "
         . "env -i HOME=/home/$user PATH=/usr/bin:/bin:/usr/sbin:/sbin XDG_RUNTIME_DIR=/home/$user/run podman import - debian-mesa) 2>&1",
         timeout => 900);
