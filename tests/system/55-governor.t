@@ -14,7 +14,7 @@ my ($red, $blue) = baseline();
 my $gpu = VGPU::Lab::gpu();
 my $governor = "/run/vgpu/governor/$gpu";
 # Long enough that the GPU, not the way to it, is what is short. Others' are begun and ended meanwhile, so the ends are cut off.
-my ($batch_ms, $seconds, $from, $to) = (250, 60, 15, 55);
+my ($batch_ms, $seconds, $from, $to) = (250, 44, 15, 41);
 my $iterations;
 
 sub host { return VGPU::Lab::host(@_) }
