@@ -73,8 +73,8 @@ static void set_contested(struct scheduler *scheduler, bool contested, uint64_t 
 }
 
 /*
- * What a lower class had of its own accord counts against its minimum, or it would have saved that up for the moment
- * when a higher class comes. Only what it had by its minimum is owed.
+ * What a lower class had of its own accord counts against its minimum, or it would have saved that
+ * up for the moment when a higher class comes. Only what it had by its minimum is owed.
  */
 static void charge_floor(struct scheduler *scheduler, uint64_t now)
 {
@@ -266,6 +266,46 @@ static void shorten(struct lease *lease, uint64_t now)
         lease->limit_ns = most;
 }
 
+static void plan_look(struct scheduler *scheduler, uint64_t at)
+{
+    scheduler->lease.looks_at = at;
+    scheduler_call_at(scheduler, at);
+}
+
+/* When the submission ends that uses the lease up, as far as is known of the holder's. */
+static uint64_t last_end(const struct scheduler *scheduler, uint64_t now)
+{
+    const struct sched_member *holder = scheduler->lease.holder;
+    const struct sample *sample = &holder->sample;
+    uint64_t running = MIN(holder_elapsed(scheduler, now), sample->in_flight_ns);
+    uint64_t spent = sample_spent(sample, now), limit = scheduler->lease.limit_ns;
+    uint64_t left = limit > spent ? limit - spent : 0;
+    uint64_t batch = latest((uint64_t)holder->slice->batch_ns, NS_PER_US);
+    /* A mean is no promise: better one too few, and another look. */
+    uint64_t count = latest((left + 3 * batch / 4) / batch, 1);
+    double pauses = (double)count * holder->slice->think.mean_ns;
+
+    return now + sample->in_flight_ns - running + count * batch +
+           (uint64_t)MIN(pauses, LEAD_NS / 2.0);
+}
+
+/*
+ * While others contend, so that the next is told before the GPU has nothing to do, and nobody needs
+ * to say that he waits as long as the holder works.
+ */
+static void look_before_end(struct scheduler *scheduler, uint64_t now)
+{
+    const struct lease *lease = &scheduler->lease;
+    bool works = lease->holder->sample.in_flight_ns || !lease->begun;
+    uint64_t end;
+
+    if (!works || lease->floor || modes_active(scheduler) < 2)
+        return;
+    end = last_end(scheduler, now);
+    if (end > now + 2 * LEAD_NS)
+        plan_look(scheduler, MIN(end - LEAD_NS, now + LEASE_MOST_NS));
+}
+
 static bool run_open(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
@@ -279,8 +319,10 @@ static bool run_open(struct scheduler *scheduler, uint64_t now)
         return run_used_up(scheduler, now);
     other = choice_best(scheduler, lease->holder, now);
     set_contested(scheduler, other != NULL, now);
-    if (!other)
+    if (!other) {
+        look_before_end(scheduler, now);
         return false;
+    }
     if (lease->holder->stalled) {
         lease_end(scheduler, now);
         return true;
@@ -290,10 +332,13 @@ static bool run_open(struct scheduler *scheduler, uint64_t now)
     if (now >= lease->contested_at + LEASE_MOST_NS)
         return run_used_up(scheduler, now);
     scheduler_call_at(scheduler, lease->contested_at + LEASE_MOST_NS);
+    look_before_end(scheduler, now);
     if (sample->in_flight_ns)
         return overrun(scheduler, expected_end(scheduler, now), now);
     if (lease->begun && !sample->waiting)
         return run_idle(scheduler, other, now);
+    /* It was held up by an estimate, which has turned out too long. */
+    lease->holder->changed = true;
     return overrun(scheduler, latest(lease->granted_at, sample->ended_at_ns), now);
 }
 
@@ -327,8 +372,8 @@ static bool run_draining(struct scheduler *scheduler, uint64_t now)
         lease_end(scheduler, now);
         return true;
     }
-    if (now + LEAD_NS < end && now < lease->drained_until) {
-        scheduler_call_at(scheduler, MIN(end - LEAD_NS, lease->drained_until));
+    if (now + LEAD_NS + LEAD_NS / 2 < end && now < lease->drained_until) {
+        plan_look(scheduler, MIN(end - LEAD_NS, lease->drained_until));
         return false;
     }
     if (now < end && now < lease->drained_until) {
@@ -353,8 +398,20 @@ static bool step(struct scheduler *scheduler, uint64_t now)
     }
 }
 
+uint64_t lease_looks_at(const struct scheduler *scheduler, const struct sched_member *member)
+{
+    const struct lease *lease = &scheduler->lease;
+
+    /* A look doesn't see who is silent, and who is above need not wait for one. */
+    if (lease->state == LEASE_NONE || member->silent ||
+        slice_priority(scheduler, member->slice) > slice_priority(scheduler, lease->holder->slice))
+        return 0;
+    return lease->looks_at;
+}
+
 void lease_run(struct scheduler *scheduler, uint64_t now)
 {
+    scheduler->lease.looks_at = 0;
     if (scheduler->free)
         return;
     while (step(scheduler, now))

@@ -98,15 +98,17 @@ void modes_update(struct scheduler *scheduler, uint64_t now)
     scheduler->free = only;
 }
 
-void grant_set(struct sched_member *member, _Atomic uint64_t *word, uint64_t value)
+/* What was lowered lets nobody go on who waits. */
+static void set_limit(struct sched_member *member, uint64_t limit_ns)
 {
-    if (atomic_load_explicit(word, memory_order_relaxed) == value)
-        return;
-    atomic_store_explicit(word, value, memory_order_release);
-    member->changed = true;
+    _Atomic uint64_t *word = &member->grant->limit_ns;
+
+    if (limit_ns > atomic_load_explicit(word, memory_order_relaxed))
+        member->changed = true;
+    atomic_store_explicit(word, limit_ns, memory_order_release);
 }
 
-static void grant_set32(struct sched_member *member, _Atomic uint32_t *word, uint32_t value)
+static void set_word(struct sched_member *member, _Atomic uint32_t *word, uint32_t value)
 {
     if (atomic_load_explicit(word, memory_order_relaxed) == value)
         return;
@@ -140,14 +142,18 @@ static void publish(struct scheduler *scheduler, struct sched_member *member, ui
     struct sched_slice *slice = member->slice;
     struct governor_grant *grant = member->grant;
     bool free = scheduler->free == slice;
-    bool holds = scheduler->lease.holder == member && scheduler->lease.state != LEASE_DRAINING;
+    bool holds = scheduler->lease.holder == member;
+    bool open = holds && scheduler->lease.state != LEASE_DRAINING;
 
-    grant_set(member, &grant->limit_ns, holds ? scheduler->lease.limit_ns : 0);
-    grant_set(member, &grant->depth_ns, DEPTH_NS);
-    grant_set32(member, &grant->contended, contention || slice->throttled);
-    grant_set32(member, &grant->throttled, slice->throttled);
-    grant_set32(member, &grant->mode, free ? GOVERNOR_MODE_FREE : GOVERNOR_MODE_METERED);
-    /* These are read when there is no arbiter: nobody has to be woken for them. */
+    atomic_store_explicit(&grant->depth_ns, DEPTH_NS, memory_order_relaxed);
+    atomic_store_explicit(&grant->contended, holds && (contention || slice->throttled),
+                          memory_order_relaxed);
+    atomic_store_explicit(&grant->looks_at_ns, lease_looks_at(scheduler, member),
+                          memory_order_release);
+    set_limit(member, open ? scheduler->lease.limit_ns : 0);
+    set_word(member, &grant->throttled, slice->throttled);
+    set_word(member, &grant->mode, free ? GOVERNOR_MODE_FREE : GOVERNOR_MODE_METERED);
+    /* These are read when there is no arbiter. */
     atomic_store_explicit(&grant->share_ppm, share, memory_order_relaxed);
     atomic_store_explicit(&grant->members, slice->members->len, memory_order_relaxed);
 }

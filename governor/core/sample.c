@@ -36,6 +36,7 @@ void sample_take(struct sample *sample, const struct governor_usage *page, uint6
     sample->began_at_ns = at_most(word(&page->began_at_ns), now);
     sample->ended_at_ns = at_most(word(&page->ended_at_ns), now);
     sample->waiting = word(&page->waiting) != 0;
+    sample->waiting_at_ns = at_most(word(&page->waiting_at_ns), now);
 }
 
 uint64_t sample_elapsed(const struct sample *sample, uint64_t now)

@@ -20,6 +20,7 @@ struct sample {
     uint64_t throttled_ns;
     uint64_t began_at_ns;
     uint64_t ended_at_ns;
+    uint64_t waiting_at_ns;
     bool waiting;
 };
 

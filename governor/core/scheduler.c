@@ -86,18 +86,27 @@ static void learn_pause(struct sched_slice *slice, uint64_t ns)
     think_learn(&slice->think, ns, slice_batch_part(slice, 4, NS_PER_MS, 2 * PATIENCE_LONG_NS));
 }
 
-/* A submission and its end are seen in different looks where it is long. */
+/* A submission and its end are seen in different looks where it is long: until then it is as long
+ * as was estimated. */
 static void learn_batch(struct sched_slice *slice, const struct sample *before,
                         const struct sample *after)
 {
-    slice->recent_ns += (double)(after->gpu_ns - before->gpu_ns);
+    slice->recent_ns += (double)(after->gpu_ns - before->gpu_ns) + (double)after->in_flight_ns -
+                        (double)before->in_flight_ns;
     slice->recent_count += (double)(after->submissions - before->submissions);
     if (slice->recent_count > RECENT_MOST) {
         slice->recent_ns /= 2;
         slice->recent_count /= 2;
     }
     if (after->gpu_ns != before->gpu_ns && slice->recent_count > 0)
-        slice->batch_ns = slice->recent_ns / slice->recent_count;
+        slice->batch_ns = MAX(slice->recent_ns, 0) / slice->recent_count;
+}
+
+static uint64_t pause_before_waiting(const struct sample *sample, uint64_t now)
+{
+    uint64_t since = sample->waiting_at_ns ? sample->waiting_at_ns : now;
+
+    return since > sample->ended_at_ns ? since - sample->ended_at_ns : 0;
 }
 
 /* True where @member did anything since the last look. */
@@ -127,7 +136,7 @@ static bool look_at(struct scheduler *scheduler, struct sched_member *member, ui
         learn_pause(slice, sample->began_at_ns - before.ended_at_ns);
     /* It has to wait for its turn after a pause. */
     if (sample->waiting && !before.waiting && !sample->in_flight_ns && sample->ended_at_ns)
-        learn_pause(slice, now - sample->ended_at_ns);
+        learn_pause(slice, pause_before_waiting(sample, now));
     return moved;
 }
 
@@ -184,9 +193,25 @@ static void look_at_slice(struct scheduler *scheduler, struct sched_slice *slice
     }
 }
 
+/*
+ * Who begins to wait from now on speaks up, or is seen in this look: a member stores that it waits,
+ * and then looks whether it is going to be seen.
+ */
+static void forget_next_look(struct scheduler *scheduler)
+{
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        struct sched_slice *slice = SLICE(scheduler, i);
+
+        for (guint j = 0; j < slice->members->len; j++)
+            atomic_store_explicit(&MEMBER(slice, j)->grant->looks_at_ns, 0, memory_order_relaxed);
+    }
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
 uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now)
 {
     scheduler->deadline = TIME_NEVER;
+    forget_next_look(scheduler);
     caps_update(scheduler, now);
     for (guint i = 0; i < scheduler->slices->len; i++)
         look_at_slice(scheduler, SLICE(scheduler, i), now);

@@ -88,6 +88,8 @@ enum lease_state {
  * @contested: others wait, since @contested_at, when @contested_base had been executed
  * @floor: for the minimum of lower classes: one submission; @floor_base: what its slice had spent
  * before
+ * @looks_at: when it is looked at again, and what others want until then makes no difference; 0:
+ * not known
  */
 struct lease {
     enum lease_state state;
@@ -103,6 +105,7 @@ struct lease {
     double contested_base;
     bool floor;
     double floor_base;
+    uint64_t looks_at;
 };
 
 /**

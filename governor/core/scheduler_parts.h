@@ -74,9 +74,6 @@ static inline void scheduler_call_at(struct scheduler *scheduler, uint64_t at)
         scheduler->deadline = at;
 }
 
-/* Stores a word of a grant; the member is to hear of it. */
-void grant_set(struct sched_member *member, _Atomic uint64_t *word, uint64_t value);
-
 /* caps.c: what each slice may have at most, by the policy. */
 void caps_update(struct scheduler *scheduler, uint64_t now);
 /* Whether the cap lets @slice go on. */
@@ -87,6 +84,8 @@ uint64_t caps_when(struct sched_slice *slice, uint64_t now);
 /* lease.c */
 void lease_run(struct scheduler *scheduler, uint64_t now);
 void lease_end(struct scheduler *scheduler, uint64_t now);
+/* Until when @member need not say that it waits; 0: it has to. */
+uint64_t lease_looks_at(const struct scheduler *scheduler, const struct sched_member *member);
 
 /* choice.c: the member that is next, by priority and fairness, but for @except; NULL: nobody waits
  * who may. */

@@ -97,12 +97,22 @@ static void wait_for_progress(GovernorMember *member, uint64_t timeout_ns)
     atomic_fetch_sub(&member->watchers, 1);
 }
 
-/* @sequence: as it was before the grant was looked at, so that no change in between is missed. */
-static void wait_for_lease(GovernorMember *member, uint32_t sequence, uint64_t estimate_ns)
+/* The arbiter looks by itself, and would do nothing before. */
+static bool is_watched(const GovernorMember *member, uint64_t now)
 {
-    bool tell = member->wanted != sequence;
+    /* The arbiter takes this back before it looks at who waits, which has been stored by now. */
+    atomic_thread_fence(memory_order_seq_cst);
+    return atomic_load_explicit(&member->grant->looks_at_ns, memory_order_acquire) > now;
+}
 
-    member->wanted = sequence;
+/* @sequence: as it was before the grant was looked at, so that no change in between is missed. */
+static void wait_for_lease(GovernorMember *member, uint32_t sequence, uint64_t estimate_ns,
+                           uint64_t now)
+{
+    bool tell = member->wanted != sequence && !is_watched(member, now);
+
+    if (tell)
+        member->wanted = sequence;
     pthread_mutex_unlock(&member->lock);
     if (tell)
         link_tell(member, GOVERNOR_WANT, estimate_ns, 0);
@@ -115,6 +125,8 @@ static void wait_for_lease(GovernorMember *member, uint32_t sequence, uint64_t e
 
 static void set_waiting(GovernorMember *member, uint32_t count)
 {
+    if (!member->waiting)
+        atomic_store_explicit(&member->usage->waiting_at_ns, clock_now(), memory_order_relaxed);
     member->waiting = count;
     atomic_store_explicit(&member->usage->waiting, count, memory_order_release);
 }
@@ -133,7 +145,7 @@ static bool try_turn(GovernorMember *member, uint64_t estimate_ns, uint64_t sinc
         if (!*waits)
             set_waiting(member, member->waiting + 1);
         *waits = true;
-        wait_for_lease(member, sequence, estimate_ns);
+        wait_for_lease(member, sequence, estimate_ns, now);
         return false;
     }
     delay = joined ? 0 : budget_delay(member, now);

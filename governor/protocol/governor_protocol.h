@@ -46,7 +46,7 @@ enum governor_engine {
 
 /* A word for each thing the arbiter tells a member, on a page of its own. */
 struct governor_grant {
-    /* The futex that members wait on; moves after a field that a submission goes by has changed. */
+    /* The futex that members wait on; moves after a change that may let a submission go on. */
     _Atomic uint32_t sequence;
     _Atomic uint32_t mode;
     /*
@@ -57,7 +57,8 @@ struct governor_grant {
     /* Metered: a submission waits while more than this is in flight, so that others need not wait
      * long. */
     _Atomic uint64_t depth_ns;
-    /* Not 0 while others wait: tell the arbiter at once when nothing is in flight any more. */
+    /* Not 0 for who has the lease while others want it: tell the arbiter at once when nothing is in
+     * flight any more. */
     _Atomic uint32_t contended;
     /* Not 0 while the slice's hard cap, and not others, is what its submissions wait for. */
     _Atomic uint32_t throttled;
@@ -76,6 +77,12 @@ struct governor_grant {
     /* Which engines the slice may use, of enum governor_engine; 0, as from an arbiter that knows of
      * none: all. */
     _Atomic uint32_t engines;
+    /*
+     * CLOCK_MONOTONIC when the arbiter looks at the usage page by itself. WANT need not be sent
+     * before, for it would change nothing. It is taken back before each look, and set anew after. 0,
+     * as from an arbiter that knows of none: it doesn't.
+     */
+    _Atomic uint64_t looks_at_ns;
 };
 
 /* A word for each thing a member counts. */
@@ -98,6 +105,9 @@ struct governor_usage {
     /* Not 0: what is spilled is left to the driver, which pages device memory by itself; 0: it is
      * allocated in host memory. */
     _Atomic uint64_t pages;
+    /* CLOCK_MONOTONIC since when threads wait; stored before @waiting. 0, as from a member that
+     * knows of none: not told. */
+    _Atomic uint64_t waiting_at_ns;
 };
 
 enum governor_message_type {

@@ -46,6 +46,7 @@ struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t bat
 
 static void schedule(struct simulation *sim)
 {
+    sim->looks++;
     sim->call_at = scheduler_run(&sim->scheduler, sim->now);
     for (unsigned i = 0; i < sim->count; i++) {
         struct sim_tenant *tenant = &sim->tenants[i];
@@ -78,6 +79,12 @@ static bool works(const struct simulation *sim, const struct sim_tenant *tenant)
            (!tenant->stop_ns || at < tenant->stop_ns || tenant->wants_since);
 }
 
+/* Who waits is woken when it is raised; that it was set back is seen at once. */
+static uint64_t limit_of(const struct sim_tenant *tenant)
+{
+    return MIN(tenant->seen_limit, tenant->grant.limit_ns);
+}
+
 /* As turn.c of the member. */
 static bool has_turn(const struct simulation *sim, const struct sim_tenant *tenant)
 {
@@ -87,7 +94,7 @@ static bool has_turn(const struct simulation *sim, const struct sim_tenant *tena
 
     if (tenant->seen_mode == GOVERNOR_MODE_FREE)
         return tenant->in_flight < 2;
-    if (tenant->usage.gpu_ns + MAX(in_flight, elapsed) >= tenant->seen_limit)
+    if (tenant->usage.gpu_ns + MAX(in_flight, elapsed) >= limit_of(tenant))
         return false;
     if (in_flight > elapsed + tenant->grant.depth_ns)
         return false;
@@ -99,7 +106,7 @@ static bool lease_used_up(const struct simulation *sim, const struct sim_tenant 
     uint64_t since = MAX(tenant->usage.began_at_ns, tenant->usage.ended_at_ns);
     uint64_t elapsed = tenant->in_flight ? sim->now - since : 0;
 
-    return tenant->usage.gpu_ns + MAX(tenant->usage.in_flight_ns, elapsed) >= tenant->seen_limit;
+    return tenant->usage.gpu_ns + MAX(tenant->usage.in_flight_ns, elapsed) >= limit_of(tenant);
 }
 
 static void submit(struct simulation *sim, struct sim_tenant *tenant)
@@ -139,9 +146,12 @@ static void act(struct simulation *sim, struct sim_tenant *tenant)
         return;
     }
     if (tenant->seen_mode == GOVERNOR_MODE_METERED && lease_used_up(sim, tenant) && !tenant->told) {
+        if (!tenant->usage.waiting)
+            tenant->usage.waiting_at_ns = sim->now;
         tenant->usage.waiting = 1;
         tenant->told = true;
-        speak(sim, tenant);
+        if (tenant->grant.looks_at_ns <= sim->now)
+            speak(sim, tenant);
     }
 }
 
@@ -159,7 +169,7 @@ static void end_job(struct simulation *sim, const struct sim_job *job)
     tenant->usage.gpu_ns += job->length_ns;
     tenant->usage.ended_at_ns = sim->now;
     tenant->usage.in_flight_ns -= job->debit_ns;
-    if (!--tenant->in_flight && tenant->seen_contended)
+    if (!--tenant->in_flight && tenant->grant.contended)
         speak(sim, tenant);
     if (!tenant->async)
         tenant->next_at = sim->now + think;
@@ -185,7 +195,6 @@ static void see(struct simulation *sim, struct sim_tenant *tenant)
     tenant->sees_at = TIME_NEVER;
     tenant->seen_limit = tenant->grant.limit_ns;
     tenant->seen_mode = tenant->grant.mode;
-    tenant->seen_contended = tenant->grant.contended;
     tenant->told = false;
 }
 
@@ -215,6 +224,7 @@ void sim_run(struct simulation *sim, uint64_t ns)
 void sim_reset_counts(struct simulation *sim)
 {
     sim->busy_ns = 0;
+    sim->looks = 0;
     for (unsigned i = 0; i < sim->count; i++) {
         sim->tenants[i].done = 0;
         sim->tenants[i].done_ns = 0;

@@ -51,7 +51,6 @@ struct sim_tenant {
     struct sched_slice *slice;
     uint64_t seen_limit;
     uint32_t seen_mode;
-    uint32_t seen_contended;
     uint64_t sees_at;
     uint64_t speaks_at;
     uint64_t wants_since;
@@ -75,6 +74,7 @@ struct simulation {
     uint64_t now;
     uint64_t call_at;
     uint64_t busy_ns;
+    uint64_t looks;
     struct sim_job queue[SIM_QUEUE_MAX];
     unsigned head, tail;
     uint64_t job_ends;

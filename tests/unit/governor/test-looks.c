@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+/* When the scheduler looks by itself, and who need not speak up before that. */
+#include "simulation.h"
+
+#define BATCH (2 * NS_PER_MS)
+
+static struct simulation *sim_contended(unsigned count, bool async)
+{
+    struct simulation *sim = g_new(struct simulation, 1);
+
+    sim_init(sim, POLICY_SHARES);
+    for (unsigned i = 0; i < count; i++) {
+        struct sim_tenant *tenant = sim_add(sim, 50, BATCH);
+
+        tenant->async = async;
+        tenant->think_ns = 50 * NS_PER_US;
+    }
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    return sim;
+}
+
+static void sim_free(struct simulation *sim)
+{
+    sim_clear(sim);
+    g_free(sim);
+}
+
+/* Each look takes a turn on a processor. With one for each message there were 1.5 for each
+ * submission of loops, 2 of pipelines. */
+static void test_few(void)
+{
+    static const unsigned counts[] = {2, 4, 8};
+
+    for (gsize i = 0; i < 2 * G_N_ELEMENTS(counts); i++) {
+        unsigned count = counts[i / 2];
+        struct simulation *sim = sim_contended(count, i % 2);
+        double looks, busy;
+
+        sim_run(sim, 2 * NS_PER_S);
+        looks = (double)sim->looks * BATCH / (2.0 * NS_PER_S);
+        busy = (double)sim->busy_ns / (2.0 * NS_PER_S);
+        g_test_message("%u %s: %.2f looks for each, busy %.4f", count,
+                       i % 2 ? "pipelines" : "loops", looks, busy);
+        g_assert_cmpfloat(looks, <, i % 2 ? 0.8 : 1.2);
+        g_assert_cmpfloat(busy, >, 0.97);
+        sim_free(sim);
+    }
+}
+
+/* The holder of the lease, at work, and one who has nothing to do. */
+static struct sim_tenant *other_than_holder(struct simulation *sim)
+{
+    g_assert_nonnull(sim->scheduler.lease.holder);
+    return sim->scheduler.lease.holder == &sim->tenants[0].member ? &sim->tenants[1]
+                                                                  : &sim->tenants[0];
+}
+
+/* Runs until there is a lease with time left. */
+static void sim_run_to_lease(struct simulation *sim)
+{
+    do
+        sim_run(sim, 100 * NS_PER_US);
+    while (sim->scheduler.lease.state != LEASE_OPEN || !sim->scheduler.lease.looks_at);
+}
+
+/* Who waits is told until when it need not say so; not who is silent, or of a higher class: a look
+ * would not see the one, and comes too late for the other. */
+static void test_who(void)
+{
+    struct simulation *sim = sim_contended(3, true);
+    struct sim_tenant *other;
+
+    sim_run_to_lease(sim);
+    other = other_than_holder(sim);
+    g_assert_cmpuint(other->grant.looks_at_ns, >, sim->now);
+    g_assert_cmpuint(other->grant.looks_at_ns, ==, sim->scheduler.lease.looks_at);
+    other->member.silent = true;
+    other->usage.waiting = 0;
+    sim->call_at = scheduler_run(&sim->scheduler, sim->now);
+    g_assert_cmpuint(other->grant.looks_at_ns, ==, 0);
+    other->member.silent = false;
+    other->slice->settings.priority = 1;
+    sim->call_at = scheduler_run(&sim->scheduler, sim->now);
+    g_assert_cmpuint(other->grant.looks_at_ns, ==, 0);
+    sim_free(sim);
+}
+
+/* Who is not alone in wanting the GPU, but has it for himself, is not looked at. */
+static void test_alone(void)
+{
+    struct simulation *sim = sim_contended(2, true);
+
+    sim->tenants[0].stop_ns = 1;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, NS_PER_S);
+    g_assert_cmpuint(sim->looks, <, 3);
+    g_assert_cmpuint(sim->tenants[1].grant.looks_at_ns, ==, 0);
+    sim_free(sim);
+}
+
+/* A submission was held back by the estimates of those before it, which turn out to be shorter: who
+ * waits sleeps on its grant, and has to be woken. */
+static void test_long_estimate(void)
+{
+    struct simulation *sim = sim_contended(2, true);
+    struct lease *lease = &sim->scheduler.lease;
+    struct sched_member *holder;
+    struct governor_usage *usage;
+
+    sim_run_to_lease(sim);
+    holder = lease->holder;
+    usage = holder == &sim->tenants[0].member ? &sim->tenants[0].usage : &sim->tenants[1].usage;
+    usage->began_at_ns = sim->now;
+    usage->in_flight_ns = 0;
+    usage->gpu_ns = lease->limit_ns - NS_PER_MS;
+    usage->ended_at_ns = sim->now + 1;
+    usage->waiting = 1;
+    other_than_holder(sim)->usage.waiting = 1;
+    holder->changed = false;
+    scheduler_run(&sim->scheduler, sim->now + 1);
+    g_assert_true(lease->holder == holder);
+    g_assert_true(holder->changed);
+    g_assert_cmpuint(holder->grant->limit_ns, >, usage->gpu_ns);
+    sim_free(sim);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/governor/looks/few", test_few);
+    g_test_add_func("/governor/looks/who", test_who);
+    g_test_add_func("/governor/looks/alone", test_alone);
+    g_test_add_func("/governor/looks/long-estimate", test_long_estimate);
+    return g_test_run();
+}
