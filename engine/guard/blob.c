@@ -6,6 +6,7 @@
 #include "session.h"
 
 #include "guard_limits.h"
+#include "keeper.h"
 #include "vtest.h"
 
 #include <fcntl.h>
@@ -16,8 +17,14 @@
     (VIRGL_RENDERER_BLOB_FLAG_USE_MAPPABLE | VIRGL_RENDERER_BLOB_FLAG_USE_SHAREABLE |              \
      VIRGL_RENDERER_BLOB_FLAG_USE_CROSS_DEVICE)
 
+/**
+ * struct blob
+ * @shm_bytes: 0: memory of the GPU, which the governor counts
+ * @kept: the keeper has it, too
+ */
 struct blob {
-    uint64_t shm_bytes; /* 0: memory of the GPU, which the governor counts */
+    uint64_t shm_bytes;
+    bool kept;
 };
 
 /*
@@ -61,8 +68,23 @@ static const char *find_limit(const struct session *session, uint64_t shm_bytes)
     return NULL;
 }
 
+/* Before the client has it: it could free the memory at once, and keep the descriptor. */
+static bool keep(struct session *session, uint32_t id, struct blob *blob, int fd, const char **why)
+{
+    bool gone;
+
+    if (session->keeper < 0)
+        return true;
+    blob->kept = keeper_keep(session->keeper, id, fd, &gone);
+    if (gone)
+        session_fail(session, "its guard's keeper has gone");
+    *why = "the slice has no room for what it is to share";
+    return blob->kept;
+}
+
 /* The descriptor for the client, or -1 with @why set. */
-static int make(uint32_t id, const struct vtest_blob *request, const char **why)
+static int make(struct session *session, uint32_t id, struct blob *blob,
+                const struct vtest_blob *request, const char **why)
 {
     const struct virgl_renderer_resource_create_blob_args args = {
         .res_handle = id,
@@ -78,12 +100,13 @@ static int make(uint32_t id, const struct vtest_blob *request, const char **why)
     *why = "the renderer could not make it";
     if (virgl_renderer_resource_create_blob(&args) != 0)
         return -1;
+    *why = "this GPU's driver can't share it as a dma-buf";
     if (virgl_renderer_resource_export_blob(id, &type, &fd) == 0) {
-        if (type == VIRGL_RENDERER_BLOB_FD_TYPE_DMABUF || type == VIRGL_RENDERER_BLOB_FD_TYPE_SHM)
+        if (type == VIRGL_RENDERER_BLOB_FD_TYPE_SHM ||
+            (type == VIRGL_RENDERER_BLOB_FD_TYPE_DMABUF && keep(session, id, blob, fd, why)))
             return fd;
         close(fd);
     }
-    *why = "this GPU's driver can't share it as a dma-buf";
     virgl_renderer_resource_unref(id);
     return -1;
 }
@@ -106,10 +129,10 @@ bool session_create_blob(struct session *session, const uint32_t *data,
 
     blob = g_new0(struct blob, 1);
     id = slots_add(&session->blobs, blob);
-    fd = make(id, request, &why);
+    fd = make(session, id, blob, request, &why);
     if (fd < 0) {
         g_free(slots_take(&session->blobs, id));
-        return refuse(session, why);
+        return session->fault ? false : refuse(session, why);
     }
     blob->shm_bytes = shm_bytes;
     session->shm_bytes += shm_bytes;
@@ -127,5 +150,7 @@ bool session_unref_blob(struct session *session, const uint32_t *data, uint32_t 
         return session_fail(session, "it gives back a blob that it does not have");
     session->shm_bytes -= blob->shm_bytes;
     virgl_renderer_resource_unref(data[0]);
+    if (blob->kept)
+        keeper_release(session->keeper, data[0]);
     return true;
 }

@@ -188,7 +188,7 @@ static void kill_left_behind(struct clients *clients)
     for (char **name = pids; *name; name++) {
         pid_t pid = (pid_t)strtol(*name, NULL, 10);
 
-        if (pid > 0 && !find(clients, pid))
+        if (pid > 0 && pid != clients->keeper && !find(clients, pid))
             kill(pid, SIGKILL);
     }
 }
@@ -203,6 +203,8 @@ void clients_reap(struct clients *clients)
 
         if (client)
             forget(client, status);
+        if (pid == clients->keeper)
+            clients->keeper = 0;
     }
     /* Their end is another SIGCHLD; what they had below them is found then. */
     kill_left_behind(clients);

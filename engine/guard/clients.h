@@ -34,7 +34,12 @@ struct client {
     char *who;
 };
 
+/**
+ * struct clients
+ * @keeper: a child that serves no client, and is left alone; 0: none, or it has ended
+ */
 struct clients {
+    pid_t keeper;
     struct client table[GUARD_MAX_CLIENTS];
     uint64_t met;
 };

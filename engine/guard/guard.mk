@@ -4,12 +4,12 @@
 GUARD_SRCS := $(wildcard engine/guard/*.c)
 GUARD_COMMON := $(addprefix engine/,gpu.c icd.c icd_probe.c renderer.c sandbox.c vulkan_driver.c watchdog.c)
 GUARD_OBJS := $(patsubst %.c,build/%.o,$(GUARD_SRCS) $(GUARD_COMMON))
-GUARD_CPPFLAGS := -UG_LOG_DOMAIN -DG_LOG_DOMAIN='"vgpu-guard"' -Iengine/guard
+GUARD_CPPFLAGS := -UG_LOG_DOMAIN -DG_LOG_DOMAIN='"vgpu-guard"' -Iengine/guard -Igovernor/member
 
 engine: build/engine/vgpu-guard
 
-build/engine/vgpu-guard: $(GUARD_OBJS)
-	$(CC) $(ENGINE_CFLAGS) $(ENGINE_LDFLAGS) -o $@ $(GUARD_OBJS) $(ENGINE_LIBS)
+build/engine/vgpu-guard: $(GUARD_OBJS) build/governor/libgovernor-member.a
+	$(CC) $(ENGINE_CFLAGS) $(ENGINE_LDFLAGS) -o $@ $^ $(ENGINE_LIBS) -lpthread
 
 build/engine/guard/%.o: ENGINE_CPPFLAGS += $(GUARD_CPPFLAGS)
 
@@ -17,7 +17,8 @@ build/engine/guard/%.o: ENGINE_CPPFLAGS += $(GUARD_CPPFLAGS)
 GUARD_TESTS_SRC := tests/unit/guard
 GUARD_TESTS_OUT := build/unit/guard
 GUARD_TESTS := $(patsubst $(GUARD_TESTS_SRC)/test-%.c,build/unit/guard-%,$(wildcard $(GUARD_TESTS_SRC)/test-*.c))
-GUARD_SESSION := $(addprefix engine/guard/,blob.c commands.c session.c slots.c submit.c sync.c wire.c) \
+GUARD_SESSION := $(addprefix engine/guard/,blob.c commands.c keeper_session.c keeper_wire.c session.c slots.c \
+	submit.c sync.c wire.c) \
 	engine/renderer.c engine/gpu.c
 GUARD_FAKES := $(ENGINE_TESTS_SRC)/fake_virgl.c $(GUARD_TESTS_SRC)/fixture.c tests/guard/vtest_client.c
 GUARD_TESTS_CPPFLAGS = $(ENGINE_CPPFLAGS) $(GUARD_CPPFLAGS) -I$(GUARD_TESTS_SRC) -Itests/guard
@@ -31,6 +32,9 @@ $(GUARD_TESTS_OUT)/%.o: %.c
 build/unit/guard-%: $(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/test-%.o $(GUARD_TESTS_COMMON)
 	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_TESTS_LIBS)
 
+# Over stand-ins for the kernel and for a member of a slice.
+build/unit/guard-keeper: $(addprefix $(GUARD_TESTS_OUT)/engine/guard/,keeper.o kept.o)
+
 .SECONDARY: $(GUARD_TESTS_COMMON) \
 	$(GUARD_TESTS:build/unit/guard-%=$(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/test-%.o)
 
@@ -41,7 +45,7 @@ UNIT_NEEDS += $(GUARD_LIVE)
 
 .PHONY: check-guard guard-programs
 # What the system tests attack it with.
-guard-programs: build/guard/t-hostile
+guard-programs: build/guard/t-hostile build/guard/t-hoard
 
 check-guard: $(GUARD_TESTS) $(GUARD_LIVE)
 	prove -v --exec '' $(GUARD_TESTS) tests/guard/live.t
@@ -50,6 +54,10 @@ build/guard/t-hostile: tests/guard/t-hostile.c tests/guard/vtest_client.c engine
 		$(wildcard tests/guard/*.h engine/guard/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) -O2 -g -o $@ $(filter %.c,$^) $(ENGINE_TESTS_LIBS)
+
+build/guard/t-hoard: tests/guard/t-hoard.c
+	@mkdir -p $(@D)
+	$(CC) $(ENGINE_WARN) -D_GNU_SOURCE -O2 -g -o $@ $< -lvulkan
 
 # Where there is no /dev/udmabuf, lavapipe needs it to share its memory.
 build/guard/udmabuf-shim.so: tests/rig/lib/udmabuf-shim.c

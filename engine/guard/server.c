@@ -4,6 +4,8 @@
 #include "capset.h"
 #include "clients.h"
 #include "exit_code.h"
+#include "keeper.h"
+#include "member.h"
 #include "renderer.h"
 #include "session.h"
 #include "watchdog.h"
@@ -21,6 +23,13 @@
 static volatile sig_atomic_t terminated;
 static volatile sig_atomic_t child_died;
 static int listening = -1;
+static struct keeper keeper;
+
+/* What a session's process is given. */
+struct serving {
+    const char *render_node;
+    int keeper;
+};
 
 static void on_signal(int signum)
 {
@@ -53,17 +62,21 @@ static void no_global_fence(void *session G_GNUC_UNUSED, uint32_t id G_GNUC_UNUS
 }
 
 /* The life of a session's process. */
-static int serve(int fd, const char *who, const void *render_node)
+static int serve(int fd, const char *who, const void *data)
 {
+    const struct serving *serving = data;
     static const struct renderer_events events = {session_fence_done, no_global_fence};
     const struct timeval idle = {.tv_sec = IDLE_S};
     g_autoptr(GError) error = NULL;
     struct session session;
 
     close(listening);
+    if (keeper.pid)
+        close(keeper.control);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &idle, sizeof(idle));
     session_init(&session, fd);
-    if (!renderer_start(&events, &session, CAPSET_VENUS, render_node, &error)) {
+    session.keeper = serving->keeper;
+    if (!renderer_start(&events, &session, CAPSET_VENUS, serving->render_node, &error)) {
         g_message("client %s is dropped: %s", who, error->message);
         return EXIT_FAILURE;
     }
@@ -81,9 +94,37 @@ static int serve(int fd, const char *who, const void *render_node)
 static void take_client(struct clients *clients, const char *render_node)
 {
     int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+    struct serving serving = {render_node, -1};
 
-    if (fd >= 0)
-        clients_add(clients, fd, serve, render_node);
+    if (fd < 0)
+        return;
+    if (keeper.pid)
+        serving.keeper = keeper_connect(&keeper);
+    if (keeper.pid && serving.keeper < 0) {
+        g_message("a client is refused: no connection to the keeper: %s", g_strerror(errno));
+        close(fd);
+        return;
+    }
+    clients_add(clients, fd, serve, &serving);
+    if (serving.keeper >= 0)
+        close(serving.keeper);
+}
+
+/* Only where memory is charged: the same question as the governor's layer asks. */
+static bool start_keeper(struct clients *clients, GError **error)
+{
+    const char *governed = g_getenv("VGPU_GOVERNOR");
+    const char *path = g_getenv("VGPU_GOVERNOR_SOCKET");
+
+    if (g_strcmp0(governed, "1") != 0)
+        return true;
+    if (!keeper_start(&keeper, path && *path ? path : GOVERNOR_DEFAULT_SOCKET)) {
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL, "cannot start the keeper: %s",
+                    g_strerror(errno));
+        return false;
+    }
+    clients->keeper = keeper.pid;
+    return true;
 }
 
 /* Microseconds until there is something to do without being asked; -1: never. */
@@ -118,6 +159,8 @@ bool server_run(int fd, const char *render_node, GError **error)
 
     listening = fd;
     clients_init(&clients);
+    if (!start_keeper(&clients, error))
+        return false;
     watchdog_setup();
     while (!terminated) {
         nfds_t count;
@@ -132,6 +175,11 @@ bool server_run(int fd, const char *render_node, GError **error)
         if (child_died) {
             child_died = 0;
             clients_reap(&clients);
+        }
+        if (keeper.pid && !clients.keeper) {
+            g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL,
+                        "the keeper has ended: what clients keep would not be charged");
+            return false;
         }
         if (ready > 0 && fds[0].revents)
             take_client(&clients, render_node);

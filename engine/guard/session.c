@@ -25,6 +25,7 @@ void session_init(struct session *session, int fd)
 {
     *session = (struct session){
         .wire = {.fd = fd, .idle = on_idle, .data = session},
+        .keeper = -1,
     };
     slots_init(&session->blobs, g_free);
     sync_table_init(&session->syncs);

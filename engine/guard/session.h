@@ -27,6 +27,7 @@
  * @context: it has its context
  * @refused: it was refused memory once; the journal hears of the first time only
  * @fault: why the session ends, one line
+ * @keeper: the connection to the keeper; -1: there is none
  * @shm_bytes: of @blobs that are plain shared memory
  * @probed: when the render worker was last asked whether it lives (monotonic)
  */
@@ -36,6 +37,7 @@ struct session {
     bool context;
     bool refused;
     char *fault;
+    int keeper;
     struct slots blobs;
     uint64_t shm_bytes;
     struct sync_table syncs;
@@ -44,7 +46,7 @@ struct session {
     size_t data_size;
 };
 
-/* @fd stays the caller's. virglrenderer is to be started with session_fence_done() and the session.
+/* @fd stays the caller's, and so does what it sets as @keeper. virglrenderer is to be started with session_fence_done() and the session.
  */
 void session_init(struct session *session, int fd);
 

@@ -13,7 +13,7 @@
 
 /* Objects that are remembered of a member, and of all members of a slice together; what two members
  * have counts twice. */
-#define LEDGER_MEMBER_OBJECTS 2048
+#define LEDGER_MEMBER_OBJECTS 4096
 #define LEDGER_SLICE_OBJECTS  16384
 
 /**

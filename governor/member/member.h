@@ -19,6 +19,9 @@
 
 typedef struct GovernorMember GovernorMember;
 
+/* Where the units of engines and guards have the socket of their slice. */
+#define GOVERNOR_DEFAULT_SOCKET "/run/vgpu/governor/governor.sock"
+
 /*
  * Joins the slice behind @socket_path; NULL: it is of none, and never governed. With @required, a
  * member that can't join fails (NULL, errno set: ENOENT, EACCES, ECONNREFUSED, EPROTO); without, it

@@ -115,7 +115,7 @@ static struct layer_slice *join_all(void)
 
     if (dir && *dir)
         return join_of_gpus(dir);
-    join(&list, NULL, path && *path ? path : DEFAULT_SOCKET);
+    join(&list, NULL, path && *path ? path : GOVERNOR_DEFAULT_SOCKET);
     return list;
 }
 

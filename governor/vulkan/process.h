@@ -3,8 +3,8 @@
  * The slices that this process is a member of, shared by its instances.
  *
  *   VGPU_GOVERNOR_SLICES     a directory with GPU/SLICE/governor.sock for each: a slice for each GPU
- *   VGPU_GOVERNOR_SOCKET     else: one slice's socket, for whatever GPU there is; DEFAULT_SOCKET
- *                            where it isn't set
+ *   VGPU_GOVERNOR_SOCKET     else: one slice's socket, for whatever GPU there is;
+ *                            GOVERNOR_DEFAULT_SOCKET where it isn't set
  *   VGPU_GOVERNOR_REQUIRED   1: without membership there is no instance, and of GPUs without a slice
  *                            no device
  */
@@ -16,8 +16,6 @@
 #include <vulkan/vulkan.h>
 
 #include "member.h"
-
-#define DEFAULT_SOCKET "/run/vgpu/governor/governor.sock"
 
 /**
  * struct layer_slice - a membership, and what this process has by it

@@ -111,7 +111,7 @@ mkdir -p $image /usr/local/lib/vgpu-test
 mountpoint -q $image || mount -t ext4 -o ro,noload /dev/\$(grep -lx guest /sys/block/vd*/serial | cut -d/ -f4) $image
 mountpoint -q /var/lib/containers || { mkdir -p /var/lib/containers; mount -t tmpfs -o size=1G tmpfs /var/lib/containers; }
 SH
-    VGPU::Command::run([VGPU::Lab::rig('put', 'build/guest/vk-compute', '/usr/local/lib/vgpu-test/')]);
+    VGPU::Command::run([VGPU::Lab::rig('put', $_, '/usr/local/lib/vgpu-test/')]) for qw(build/guest/vk-compute build/guard/t-hoard);
     my $ours = host("find $image/ -xdev -iname '*vgpu*' -not -path '*/proc/*' | head", fail => 1);
     die "there is something of ours in it:\n$ours" if $ours =~ /governor/;
     return host("cat $image/etc/debian_version; ls $image/usr/share/vulkan/icd.d");
@@ -311,6 +311,17 @@ point('the door guarded: no node, and the same limits from outside', sub {
     ctl('slice remove safe');
     soon(sub { host("systemctl is-active 'vgpu-guard\@$db.service'", fail => 1) !~ /^active/ }, 'its guard is there still');
     return $verdict;
+});
+
+# A second mapping of each allocation, which its program frees: the memory is there as long as the mapping.
+point('the door guarded: memory that a program has freed, and keeps all the same, stays charged', sub {
+    guarded();
+    my $said = in_container('safe', "sh -c 'VK_LOADER_DRIVERS_SELECT=virtio* /opt/t-hoard --most 256'");
+    my ($had) = $said =~ /^hoarded (\d+) MiB$/m;
+    die $said if !$had || $had > 32 || $said !~ /^again $had MiB$/m;
+    soon(sub { !status($db)->{vram_used} && !status($db)->{members} }, 'something is charged still');
+    ctl('slice remove safe');
+    return $said;
 });
 
 # The socket that Mesa takes without being told is of the device that was named last.

@@ -4,6 +4,7 @@
 #include "fixture.h"
 
 #include "guard_limits.h"
+#include "keeper_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -131,6 +132,69 @@ static void test_blob_opaque(struct fixture *f, gconstpointer data G_GNUC_UNUSED
     client_hello(f->client);
     client_send(f->client, VTEST_RESOURCE_CREATE_BLOB, 2, 1, BLOB_SIZE, 0, 7, 0);
     assert_refused(f);
+}
+
+/* One that says the same to each question, and to @questions of them. */
+static void keeper_says(struct fixture *f, const char *answers, gsize questions, int *other)
+{
+    int ends[2];
+
+    g_assert_no_errno(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
+    for (gsize i = 0; i < questions; i++)
+        g_assert_cmpint(send(ends[1], &answers[i], 1, 0), ==, 1);
+    f->session.keeper = ends[0];
+    *other = ends[1];
+}
+
+static void keeper_ends(struct fixture *f, int other)
+{
+    close(f->session.keeper);
+    close(other);
+}
+
+static void test_kept(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    struct keeper_packet packet;
+    int keeper, fd;
+
+    keeper_says(f, "\1", 1, &keeper);
+    client_hello(f->client);
+    client_send(f->client, VTEST_RESOURCE_CREATE_BLOB, 2, 1, BLOB_SIZE, 0, 7, 0);
+    client_send(f->client, VTEST_RESOURCE_UNREF, 1);
+    fixture_run(f);
+    g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_PACKET);
+    g_assert_cmpuint(packet.call, ==, KEEPER_KEEP);
+    g_assert_cmpuint(packet.id, ==, 1);
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_PACKET);
+    g_assert_cmpuint(packet.call, ==, KEEPER_RELEASE);
+    g_assert_cmpuint(packet.id, ==, 1);
+    g_assert_cmpint(keeper_receive(keeper, &packet, &fd), ==, KEEPER_NOTHING);
+    keeper_ends(f, keeper);
+}
+
+static void test_not_kept(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    int keeper;
+
+    keeper_says(f, "\0", 1, &keeper);
+    client_hello(f->client);
+    client_send(f->client, VTEST_RESOURCE_CREATE_BLOB, 2, 1, BLOB_SIZE, 0, 7, 0);
+    assert_refused(f);
+    keeper_ends(f, keeper);
+}
+
+static void test_keeper_gone(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    int keeper;
+
+    keeper_says(f, "", 0, &keeper);
+    shutdown(keeper, SHUT_RDWR);
+    client_hello(f->client);
+    client_send(f->client, VTEST_RESOURCE_CREATE_BLOB, 2, 1, BLOB_SIZE, 0, 7, 0);
+    fixture_run_dropped(f, "*keeper has gone");
+    keeper_ends(f, keeper);
 }
 
 static void test_shm_limit(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
@@ -355,6 +419,9 @@ int main(int argc, char **argv)
     guard_test("/session/blobs", test_blobs);
     guard_test("/session/blob-refused", test_blob_refused);
     guard_test("/session/blob-opaque", test_blob_opaque);
+    guard_test("/session/kept", test_kept);
+    guard_test("/session/not-kept", test_not_kept);
+    guard_test("/session/keeper-gone", test_keeper_gone);
     guard_test("/session/shm-limit", test_shm_limit);
     guard_test("/session/submit", test_submit);
     guard_test("/session/submit-two", test_submit_two);

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A client that frees its GPU memory, and keeps it all the same: by a second mapping of each
+ * allocation. It prints how much of it there is when the next allocation fails, or --most MiB; then
+ * it lets go of all, and prints whether as much can be had again.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vulkan/vulkan.h>
+
+#define PIECE_MIB   8u
+#define MIB         (1u << 20)
+#define MOST_PIECES 1024u
+#define GPUS        8u
+
+struct gpu {
+    VkPhysicalDevice physical;
+    VkDevice device;
+    uint32_t memory_type;
+};
+
+static void fail(const char *what, long result)
+{
+    fprintf(stderr, "t-hoard: %s failed: %ld\n", what, result);
+    exit(EXIT_FAILURE);
+}
+
+/* Memory that the CPU sees: it is what clients are given descriptors of. */
+static uint32_t visible_type(VkPhysicalDevice physical)
+{
+    VkPhysicalDeviceMemoryProperties memory;
+
+    vkGetPhysicalDeviceMemoryProperties(physical, &memory);
+    for (uint32_t i = 0; i < memory.memoryTypeCount; i++) {
+        if (memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)
+            return i;
+    }
+    fail("looking for memory that can be mapped", 0);
+    return 0;
+}
+
+static void open_gpu(struct gpu *gpu)
+{
+    static const float priority = 1;
+    const VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+                                           .apiVersion = VK_API_VERSION_1_1};
+    const VkInstanceCreateInfo instance_info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+                                                .pApplicationInfo = &application};
+    const VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                           .queueCount = 1,
+                                           .pQueuePriorities = &priority};
+    const VkDeviceCreateInfo device_info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                            .queueCreateInfoCount = 1,
+                                            .pQueueCreateInfos = &queue};
+    VkPhysicalDevice found[GPUS];
+    uint32_t count = GPUS;
+    VkInstance instance;
+    VkResult result = vkCreateInstance(&instance_info, NULL, &instance);
+
+    if (result != VK_SUCCESS)
+        fail("vkCreateInstance", result);
+    result = vkEnumeratePhysicalDevices(instance, &count, found);
+    if (result != VK_SUCCESS || count == 0)
+        fail("vkEnumeratePhysicalDevices", result);
+    gpu->physical = found[0];
+    result = vkCreateDevice(gpu->physical, &device_info, NULL, &gpu->device);
+    if (result != VK_SUCCESS)
+        fail("vkCreateDevice", result);
+    gpu->memory_type = visible_type(gpu->physical);
+}
+
+/* A mapping of a piece of memory that has been freed; NULL: there was none to be had. */
+static void *hoard_one(const struct gpu *gpu)
+{
+    const VkMemoryAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                       .allocationSize = PIECE_MIB * MIB,
+                                       .memoryTypeIndex = gpu->memory_type};
+    VkDeviceMemory memory;
+    void *map = NULL, *second = MAP_FAILED;
+
+    if (vkAllocateMemory(gpu->device, &info, NULL, &memory) != VK_SUCCESS)
+        return NULL;
+    if (vkMapMemory(gpu->device, memory, 0, VK_WHOLE_SIZE, 0, &map) == VK_SUCCESS) {
+        /* An old size of 0: the old mapping of shared memory stays. */
+        second = mremap(map, 0, PIECE_MIB * MIB, MREMAP_MAYMOVE);
+        if (second == MAP_FAILED)
+            fail("mremap", 0);
+        memset(second, 1, PIECE_MIB * MIB);
+        vkUnmapMemory(gpu->device, memory);
+    }
+    vkFreeMemory(gpu->device, memory, NULL);
+    return map ? second : NULL;
+}
+
+static unsigned hoard(const struct gpu *gpu, void **pieces, unsigned most)
+{
+    unsigned count = 0;
+
+    while (count < most && (pieces[count] = hoard_one(gpu)))
+        count++;
+    return count;
+}
+
+static void let_go(void **pieces, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        munmap(pieces[i], PIECE_MIB * MIB);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned most = argc == 3 && !strcmp(argv[1], "--most") ? (unsigned)atoi(argv[2]) : 0;
+    static void *pieces[MOST_PIECES];
+    struct gpu gpu;
+    unsigned count, again = 0;
+
+    if (most / PIECE_MIB == 0 || most / PIECE_MIB > MOST_PIECES)
+        fail("usage: t-hoard --most MIB", 0);
+    open_gpu(&gpu);
+    count = hoard(&gpu, pieces, most / PIECE_MIB);
+    printf("hoarded %u MiB\n", count * PIECE_MIB);
+    fflush(stdout);
+    let_go(pieces, count);
+    for (unsigned tries = 0; tries < 100 && again < count; tries++) {
+        usleep(100000);
+        again = hoard(&gpu, pieces, count);
+        let_go(pieces, again);
+    }
+    printf("again %u MiB\n", again * PIECE_MIB);
+    return again == count ? EXIT_SUCCESS : EXIT_FAILURE;
+}

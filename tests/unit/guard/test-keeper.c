@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT
+/* The keeper: what clients were given stays charged until nobody else has it. */
+#include "keeper.h"
+
+#include "dmabuf.h"
+#include "kept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SIZE 8192
+#define PATH "/the/socket"
+
+/* Stands for the arbiter: what is charged, and what is refused. */
+static struct {
+    _Atomic uint64_t charged;
+    _Atomic uint64_t room;
+    _Atomic int members;
+} slice;
+
+/* How many the kernel says have any buffer; 0: it says nothing. */
+static _Atomic uint64_t references;
+
+uint64_t dmabuf_references(int fd G_GNUC_UNUSED)
+{
+    return references;
+}
+
+uint64_t dmabuf_bytes(int fd)
+{
+    struct stat status;
+
+    g_assert_no_errno(fstat(fd, &status));
+    return (uint64_t)status.st_size;
+}
+
+GovernorMember *governor_member_new(const char *socket_path, bool required)
+{
+    g_assert_cmpstr(socket_path, ==, PATH);
+    g_assert_false(required);
+    slice.members++;
+    return (GovernorMember *)&slice;
+}
+
+void governor_member_free(GovernorMember *member)
+{
+    g_assert_true(member == (GovernorMember *)&slice);
+    slice.members--;
+}
+
+bool governor_member_import(GovernorMember *member, struct governor_object *object, uint64_t bytes)
+{
+    g_assert_true(member == (GovernorMember *)&slice);
+    if (bytes > slice.room)
+        return false;
+    slice.room -= bytes;
+    slice.charged += bytes;
+    object->bytes = bytes;
+    return true;
+}
+
+void governor_member_forget(GovernorMember *member G_GNUC_UNUSED, struct governor_object *object)
+{
+    slice.charged -= object->bytes;
+    slice.room += object->bytes;
+}
+
+static void set_up(struct kept_table *table, gconstpointer data G_GNUC_UNUSED)
+{
+    slice.charged = 0;
+    slice.room = 1 << 30;
+    references = 2;
+    kept_init(table);
+    table->member = governor_member_new(PATH, false);
+}
+
+static void tear_down(struct kept_table *table, gconstpointer data G_GNUC_UNUSED)
+{
+    kept_clear(table);
+    governor_member_free(table->member);
+    g_assert_cmpuint(slice.charged, ==, 0);
+}
+
+static int buffer(void)
+{
+    int fd = memfd_create("buffer", MFD_CLOEXEC);
+
+    g_assert_no_errno(ftruncate(fd, SIZE));
+    return fd;
+}
+
+static bool is_open(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void test_kept(struct kept_table *table, gconstpointer data G_GNUC_UNUSED)
+{
+    int fd = buffer();
+
+    g_assert_true(kept_add(table, 7, 1, fd));
+    g_assert_cmpuint(slice.charged, ==, SIZE);
+    /* The session has it, whoever else. */
+    references = 1;
+    g_assert_cmpuint(kept_sweep(table), ==, 0);
+    references = 2;
+    kept_release(table, 7, 1);
+    g_assert_cmpuint(kept_sweep(table), ==, 0);
+    g_assert_cmpuint(slice.charged, ==, SIZE);
+    g_assert_cmpuint(kept_released_bytes(table), ==, SIZE);
+    references = 1;
+    g_assert_cmpuint(kept_sweep(table), ==, 1);
+    g_assert_cmpuint(slice.charged, ==, 0);
+    g_assert_false(is_open(fd));
+}
+
+/* The keeper's own two are not somebody else's. */
+static void test_copies(struct kept_table *table, gconstpointer data G_GNUC_UNUSED)
+{
+    int fd = buffer();
+
+    references = 4;
+    g_assert_true(kept_add(table, 7, 1, dup(fd)));
+    g_assert_true(kept_add(table, 8, 1, fd));
+    kept_release_all(table, 7);
+    references = 3;
+    g_assert_cmpuint(kept_sweep(table), ==, 0);
+    kept_release_all(table, 8);
+    g_assert_cmpuint(kept_sweep(table), ==, 0);
+    /* Its own two, and then its own one. */
+    references = 2;
+    g_assert_cmpuint(kept_sweep(table), ==, 1);
+    references = 1;
+    g_assert_cmpuint(kept_sweep(table), ==, 1);
+}
+
+static void test_refused(struct kept_table *table, gconstpointer data G_GNUC_UNUSED)
+{
+    int fd = buffer();
+
+    slice.room = SIZE - 1;
+    g_assert_false(kept_add(table, 7, 1, fd));
+    g_assert_false(is_open(fd));
+    slice.room = 1 << 30;
+    references = 0;
+    g_assert_false(kept_add(table, 7, 1, buffer()));
+    references = 2;
+    g_assert_true(kept_add(table, 7, 1, buffer()));
+    g_assert_false(kept_add(table, 7, 1, buffer()));
+    g_assert_cmpuint(slice.charged, ==, SIZE);
+    kept_release(table, 8, 1);
+    kept_release(table, 7, 2);
+    g_assert_cmpuint(table->released, ==, 0);
+}
+
+static void test_too_many(struct kept_table *table, gconstpointer data G_GNUC_UNUSED)
+{
+    int fd = buffer();
+
+    /* One descriptor for all: the table does not look. */
+    for (uint32_t i = 0; i < KEEPER_MAX_KEPT; i++)
+        g_assert_true(kept_add(table, 7, i, fcntl(fd, F_DUPFD_CLOEXEC, 0)));
+    g_assert_false(kept_add(table, 7, KEEPER_MAX_KEPT, fcntl(fd, F_DUPFD_CLOEXEC, 0)));
+    close(fd);
+}
+
+/* The keeper's process, as a thread. */
+struct live {
+    struct keeper keeper;
+    int control;
+    GThread *thread;
+};
+
+static gpointer run(gpointer data)
+{
+    keeper_run(((struct live *)data)->control, PATH);
+    close(((struct live *)data)->control);
+    return NULL;
+}
+
+static void live_set_up(struct live *live, gconstpointer data G_GNUC_UNUSED)
+{
+    int ends[2];
+
+    slice.charged = 0;
+    slice.room = 1 << 30;
+    references = 2;
+    g_assert_no_errno(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
+    live->keeper.control = ends[0];
+    live->control = ends[1];
+    live->thread = g_thread_new("keeper", run, live);
+}
+
+static void live_tear_down(struct live *live, gconstpointer data G_GNUC_UNUSED)
+{
+    close(live->keeper.control);
+    g_thread_join(live->thread);
+    g_assert_cmpint(slice.members, ==, 0);
+    g_assert_cmpuint(slice.charged, ==, 0);
+}
+
+static void wait_for_charge(uint64_t bytes)
+{
+    for (unsigned i = 0; i < 5000 && slice.charged != bytes; i++)
+        g_usleep(1000);
+    g_assert_cmpuint(slice.charged, ==, bytes);
+}
+
+static bool keep_one(int connection, uint32_t id, bool *gone)
+{
+    int fd = buffer();
+    bool kept = keeper_keep(connection, id, fd, gone);
+
+    close(fd);
+    return kept;
+}
+
+static void test_session(struct live *live, gconstpointer data G_GNUC_UNUSED)
+{
+    int one = keeper_connect(&live->keeper), two = keeper_connect(&live->keeper);
+    bool gone;
+
+    g_assert_cmpint(slice.members, ==, 0);
+    g_assert_true(keep_one(one, 1, &gone));
+    g_assert_true(keep_one(two, 1, &gone));
+    g_assert_cmpint(slice.members, ==, 1);
+    wait_for_charge(2 * SIZE);
+    keeper_release(one, 1);
+    g_usleep(50000);
+    g_assert_cmpuint(slice.charged, ==, 2 * SIZE);
+    references = 1;
+    wait_for_charge(SIZE);
+    slice.room = 0;
+    g_assert_false(keep_one(one, 2, &gone));
+    g_assert_false(gone);
+    references = 2;
+    close(two);
+    g_usleep(50000);
+    g_assert_cmpuint(slice.charged, ==, SIZE);
+    close(one);
+    references = 1;
+    wait_for_charge(0);
+    /* Nobody is there any more: no member of the slice either. */
+    for (unsigned i = 0; i < 5000 && slice.members; i++)
+        g_usleep(1000);
+    g_assert_cmpint(slice.members, ==, 0);
+}
+
+static bool is_ended(int connection)
+{
+    struct pollfd end = {.fd = connection, .events = POLLIN};
+    char byte;
+
+    return poll(&end, 1, 5000) == 1 && recv(connection, &byte, 1, MSG_DONTWAIT) <= 0;
+}
+
+/* A session that a client has taken over. */
+static void test_hostile(struct live *live, gconstpointer data G_GNUC_UNUSED)
+{
+    static const uint32_t words[] = {99, 1, 2};
+    int good = keeper_connect(&live->keeper);
+    bool gone;
+
+    for (size_t size = 1; size <= sizeof(words); size++) {
+        int bad = keeper_connect(&live->keeper);
+
+        g_assert_cmpint(send(bad, words, size, 0), ==, (ssize_t)size);
+        g_assert_true(is_ended(bad));
+        close(bad);
+    }
+    /* Without a descriptor. */
+    g_assert_false(keeper_keep(good, 1, -1, &gone));
+    g_assert_false(gone);
+    g_assert_true(keep_one(good, 1, &gone));
+    references = 1;
+    close(good);
+    wait_for_charge(0);
+}
+
+static void test_gone(struct live *live, gconstpointer data G_GNUC_UNUSED)
+{
+    int connection = keeper_connect(&live->keeper);
+    bool gone = false;
+
+    shutdown(live->keeper.control, SHUT_RDWR);
+    g_assert_true(is_ended(connection));
+    g_assert_false(keep_one(connection, 1, &gone));
+    g_assert_true(gone);
+    close(connection);
+    g_assert_cmpint(keeper_connect(&live->keeper), ==, -1);
+}
+
+#define TABLE_TEST(name, function)                                                                 \
+    g_test_add("/guard/keeper/" name, struct kept_table, NULL, set_up, function, tear_down)
+#define LIVE_TEST(name, function)                                                                  \
+    g_test_add("/guard/keeper/" name, struct live, NULL, live_set_up, function, live_tear_down)
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    TABLE_TEST("kept", test_kept);
+    TABLE_TEST("copies", test_copies);
+    TABLE_TEST("refused", test_refused);
+    TABLE_TEST("too-many", test_too_many);
+    LIVE_TEST("session", test_session);
+    LIVE_TEST("hostile", test_hostile);
+    LIVE_TEST("gone", test_gone);
+    return g_test_run();
+}
