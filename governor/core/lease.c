@@ -282,7 +282,7 @@ static uint64_t last_end(const struct scheduler *scheduler, uint64_t now)
     uint64_t left = limit > spent ? limit - spent : 0;
     uint64_t batch = latest((uint64_t)holder->slice->batch_ns, NS_PER_US);
     /* A mean is no promise: better one too few, and another look. */
-    uint64_t count = latest((left + 3 * batch / 4) / batch, 1);
+    uint64_t count = left ? latest((left + 3 * batch / 4) / batch, 1) : 0;
     double pauses = (double)count * holder->slice->think.mean_ns;
 
     return now + sample->in_flight_ns - running + count * batch +
@@ -290,20 +290,53 @@ static uint64_t last_end(const struct scheduler *scheduler, uint64_t now)
 }
 
 /*
- * While others contend, so that the next is told before the GPU has nothing to do, and nobody needs
- * to say that he waits as long as the holder works.
+ * While others contend, so that nobody needs to say that he waits as long as the holder works. Who
+ * queues submissions has more at the end, so the next is told before it; who waits for each end has
+ * nothing then, and says so.
  */
-static void look_before_end(struct scheduler *scheduler, uint64_t now)
+static void look_at_end(struct scheduler *scheduler, uint64_t now)
 {
     const struct lease *lease = &scheduler->lease;
     bool works = lease->holder->sample.in_flight_ns || !lease->begun;
-    uint64_t end;
+    uint64_t end, at;
 
     if (!works || lease->floor || modes_active(scheduler) < 2)
         return;
     end = last_end(scheduler, now);
-    if (end > now + 2 * LEAD_NS)
-        plan_look(scheduler, MIN(end - LEAD_NS, now + LEASE_MOST_NS));
+    at = lease->holder->queues ? end - LEAD_NS : end + LEAD_NS;
+    if (at > now + LEAD_NS)
+        plan_look(scheduler, MIN(at, now + LEASE_MOST_NS));
+}
+
+/* What is in flight is the last of the lease. */
+static bool used_up(const struct lease *lease, uint64_t now)
+{
+    const struct sample *sample = &lease->holder->sample;
+
+    return sample_spent(sample, now) >= lease->limit_ns &&
+           (sample->in_flight_ns || sample->waiting);
+}
+
+/* Whether the next submission is there before the end of the one before. */
+static void learn_queues(const struct lease *lease, uint64_t now)
+{
+    struct sched_member *holder = lease->holder;
+    const struct sample *sample = &holder->sample;
+
+    if (sample->in_flight_ns && used_up(lease, now))
+        holder->queues = sample->waiting;
+    else if (!sample->in_flight_ns && lease->begun)
+        holder->queues = sample->waiting && sample->waiting_at_ns + LEAD_NS < sample->ended_at_ns;
+}
+
+/* The next is not told before the end: both would be measured while they share the GPU, and who has
+ * many leases in a row less often than who has one now and then. */
+static bool ends_first(const struct scheduler *scheduler, uint64_t now)
+{
+    const struct sched_member *holder = scheduler->lease.holder;
+
+    return holder->sample.in_flight_ns && !holder->queues &&
+           now < expected_end(scheduler, now) + LEAD_NS;
 }
 
 static bool run_open(struct scheduler *scheduler, uint64_t now)
@@ -315,12 +348,13 @@ static bool run_open(struct scheduler *scheduler, uint64_t now)
     if (preempt(scheduler, now))
         return true;
     lease->begun |= sample->in_flight_ns || sample->began_at_ns > lease->granted_at;
-    if (sample_spent(sample, now) >= lease->limit_ns && (sample->in_flight_ns || sample->waiting))
+    learn_queues(lease, now);
+    if (used_up(lease, now) && !ends_first(scheduler, now))
         return run_used_up(scheduler, now);
     other = choice_best(scheduler, lease->holder, now);
     set_contested(scheduler, other != NULL, now);
     if (!other) {
-        look_before_end(scheduler, now);
+        look_at_end(scheduler, now);
         return false;
     }
     if (lease->holder->stalled) {
@@ -332,7 +366,7 @@ static bool run_open(struct scheduler *scheduler, uint64_t now)
     if (now >= lease->contested_at + LEASE_MOST_NS)
         return run_used_up(scheduler, now);
     scheduler_call_at(scheduler, lease->contested_at + LEASE_MOST_NS);
-    look_before_end(scheduler, now);
+    look_at_end(scheduler, now);
     if (sample->in_flight_ns)
         return overrun(scheduler, expected_end(scheduler, now), now);
     if (lease->begun && !sample->waiting)
@@ -372,7 +406,7 @@ static bool run_draining(struct scheduler *scheduler, uint64_t now)
         lease_end(scheduler, now);
         return true;
     }
-    if (now + LEAD_NS + LEAD_NS / 2 < end && now < lease->drained_until) {
+    if (now + LEAD_NS < end && now < lease->drained_until) {
         plan_look(scheduler, MIN(end - LEAD_NS, lease->drained_until));
         return false;
     }

@@ -37,6 +37,7 @@ void scheduler_add_member(struct scheduler *scheduler, struct sched_slice *slice
                           struct sched_member *member, uint64_t now)
 {
     member->slice = slice;
+    member->queues = true;
     sample_take(&member->sample, member->usage, now);
     g_ptr_array_add(slice->members, member);
     (void)scheduler;

@@ -26,6 +26,7 @@ struct sched_slice;
  * @changed: the grant moved; for the caller to publish and to set back
  * @stalled: what is in flight waits for something else than the GPU
  * @silent: did not react within the grace, and isn't counted on until it is heard of again
+ * @queues: the next submission is there before the end of the one before, as far as was seen
  */
 struct sched_member {
     struct sched_slice *slice;
@@ -35,6 +36,7 @@ struct sched_member {
     bool changed;
     bool stalled;
     bool silent;
+    bool queues;
 };
 
 /**

@@ -2,6 +2,7 @@
 /* Members that don't keep to the protocol: they are dropped with a line in the log, and nobody else
  * is hurt. */
 #include "governor_protocol.h"
+#include "ledger.h"
 #include "live.h"
 
 #include <errno.h>
@@ -217,13 +218,13 @@ static void test_objects(void)
     raw_detach(other, 7);
     assert_dropped(other);
     live_await_log(&live, "does not hold");
-    for (uint64_t i = 1; i < 2048; i++)
+    for (uint64_t i = 1; i < LEDGER_MEMBER_OBJECTS; i++)
         g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, 1, i), ==, 0);
     g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, 1, 5000), ==, ENOSPC);
     g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, 1, 5), ==, 0);
     g_assert_cmpuint(raw_ask(one, GOVERNOR_RESERVE, 10, 0), ==, 0);
     g_assert_cmpuint(raw_ask(one, GOVERNOR_SHARE, 10, 5000), ==, ENOSPC);
-    live_await(&live, "a", "vram_used", 1000 + 2047 + 10);
+    live_await(&live, "a", "vram_used", 1000 + LEDGER_MEMBER_OBJECTS - 1 + 10);
     other = raw_member(&live);
     clear_log(&live);
     raw_detach(other, 5);

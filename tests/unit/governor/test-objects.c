@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Memory that processes of a slice share, and what else is in its ledger: an arbiter and members as
  * they are, which die and come back. */
+#include "ledger.h"
 #include "live.h"
 
 #include <signal.h>
@@ -175,7 +176,7 @@ static void test_export_alone(void)
     live_close(&live);
 }
 
-#define MANY 2100
+#define MANY (LEDGER_MEMBER_OBJECTS + 50)
 
 /* More objects than are remembered of one: half of them its own, half imported. */
 static void share_many(struct live *live, const char *socket_path, struct live_report *report)
@@ -212,12 +213,12 @@ static void test_export_many(void)
         live_spawn(&live, "a", share_many);
         live_await_ready(&live, i);
     }
-    g_assert_cmpint(live_status(&live, "a", "vram_used"), ==, 10 * (MANY + MANY - 2048));
+    g_assert_cmpint(live_status(&live, "a", "vram_used"), ==, 10 * (MANY + MANY - LEDGER_MEMBER_OBJECTS));
     live_kill_arbiter(&live, SIGKILL);
     live_start_arbiter(&live);
     live_await(&live, "a", "members", 2);
     /* Both name what they got last first. */
-    live_await(&live, "a", "vram_used", 10 * (MANY + MANY - 2048));
+    live_await(&live, "a", "vram_used", 10 * (MANY + MANY - LEDGER_MEMBER_OBJECTS));
     live.reports[0].go = 1;
     live_await(&live, "a", "vram_used", 10 * MANY);
     live.reports[1].go = 1;
