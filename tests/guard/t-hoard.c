@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * A client that frees its GPU memory, and keeps it all the same: by a second mapping of each
- * allocation. It prints how much of it there is when the next allocation fails, or --most MiB; then
- * it lets go of all, and prints whether as much can be had again.
+ * A client that frees its GPU memory, and keeps it all the same: by the mapping that a child
+ * process has of each allocation. It prints how much of it there is when the next allocation fails,
+ * or --most MiB; then it lets go of all, and prints whether as much can be had again.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vulkan/vulkan.h>
 
@@ -72,62 +74,75 @@ static void open_gpu(struct gpu *gpu)
     gpu->memory_type = visible_type(gpu->physical);
 }
 
-/* A mapping of a piece of memory that has been freed; NULL: there was none to be had. */
-static void *hoard_one(const struct gpu *gpu)
+/* Has whatever is mapped now. */
+static pid_t start_holder(void)
+{
+    pid_t pid = fork();
+
+    if (pid < 0)
+        fail("fork", pid);
+    while (pid == 0)
+        pause();
+    return pid;
+}
+
+/* Who has a piece of memory that has been freed; 0: there was none to be had. */
+static pid_t hoard_one(const struct gpu *gpu)
 {
     const VkMemoryAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
                                        .allocationSize = PIECE_MIB * MIB,
                                        .memoryTypeIndex = gpu->memory_type};
     VkDeviceMemory memory;
-    void *map = NULL, *second = MAP_FAILED;
+    void *map = NULL;
+    pid_t holder = 0;
 
     if (vkAllocateMemory(gpu->device, &info, NULL, &memory) != VK_SUCCESS)
-        return NULL;
+        return 0;
     if (vkMapMemory(gpu->device, memory, 0, VK_WHOLE_SIZE, 0, &map) == VK_SUCCESS) {
-        /* An old size of 0: the old mapping of shared memory stays. */
-        second = mremap(map, 0, PIECE_MIB * MIB, MREMAP_MAYMOVE);
-        if (second == MAP_FAILED)
-            fail("mremap", 0);
-        memset(second, 1, PIECE_MIB * MIB);
+        memset(map, 1, PIECE_MIB * MIB);
+        holder = start_holder();
         vkUnmapMemory(gpu->device, memory);
+        vkFreeMemory(gpu->device, memory, NULL);
     }
-    vkFreeMemory(gpu->device, memory, NULL);
-    return map ? second : NULL;
+    /* Else Venus knows only now that there was none; it takes freeing that for a fatal mistake. */
+    return holder;
 }
 
-static unsigned hoard(const struct gpu *gpu, void **pieces, unsigned most)
+static unsigned hoard(const struct gpu *gpu, pid_t *holders, unsigned most)
 {
     unsigned count = 0;
 
-    while (count < most && (pieces[count] = hoard_one(gpu)))
+    while (count < most && (holders[count] = hoard_one(gpu)))
         count++;
     return count;
 }
 
-static void let_go(void **pieces, unsigned count)
+static void let_go(const pid_t *holders, unsigned count)
 {
-    for (unsigned i = 0; i < count; i++)
-        munmap(pieces[i], PIECE_MIB * MIB);
+    for (unsigned i = 0; i < count; i++) {
+        kill(holders[i], SIGKILL);
+        waitpid(holders[i], NULL, 0);
+    }
 }
 
 int main(int argc, char **argv)
 {
     unsigned most = argc == 3 && !strcmp(argv[1], "--most") ? (unsigned)atoi(argv[2]) : 0;
-    static void *pieces[MOST_PIECES];
+    static pid_t holders[MOST_PIECES];
     struct gpu gpu;
     unsigned count, again = 0;
 
     if (most / PIECE_MIB == 0 || most / PIECE_MIB > MOST_PIECES)
         fail("usage: t-hoard --most MIB", 0);
     open_gpu(&gpu);
-    count = hoard(&gpu, pieces, most / PIECE_MIB);
+    count = hoard(&gpu, holders, most / PIECE_MIB);
     printf("hoarded %u MiB\n", count * PIECE_MIB);
     fflush(stdout);
-    let_go(pieces, count);
+    let_go(holders, count);
     for (unsigned tries = 0; tries < 100 && again < count; tries++) {
         usleep(100000);
-        again = hoard(&gpu, pieces, count);
-        let_go(pieces, again);
+        again = hoard(&gpu, holders, count);
+        let_go(holders, again);
     }
     printf("again %u MiB\n", again * PIECE_MIB);
     return again == count ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -313,7 +313,7 @@ point('the door guarded: no node, and the same limits from outside', sub {
     return $verdict;
 });
 
-# A second mapping of each allocation, which its program frees: the memory is there as long as the mapping.
+# A child has a mapping of each allocation, which its program frees: the memory is there as long as that.
 point('the door guarded: memory that a program has freed, and keeps all the same, stays charged', sub {
     guarded();
     my $said = in_container('safe', "sh -c 'VK_LOADER_DRIVERS_SELECT=virtio* /opt/t-hoard --most 256'");
