@@ -78,7 +78,7 @@ static bool keep(struct session *session, uint32_t id, struct blob *blob, int fd
     blob->kept = keeper_keep(session->keeper, id, fd, &gone);
     if (gone)
         session_fail(session, "its guard's keeper has gone");
-    *why = "the slice has no room for what it is to share";
+    *why = "the slice has no memory left for it, or its clients have as many buffers as are kept";
     return blob->kept;
 }
 

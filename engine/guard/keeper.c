@@ -124,7 +124,8 @@ static void tell(struct keeping *keeping)
 {
     if (keeping->kept.released && !keeping->told && keeping->sweep_ms >= SWEEP_MOST_MS)
         g_message("%" G_GUINT64_FORMAT " bytes of GPU memory that clients have given back are "
-                  "still open in the container: they stay charged to the slice",
+                  "still open in the container: they stay charged to the slice until the "
+                  "processes that have them end",
                   kept_released_bytes(&keeping->kept));
     if (keeping->sweep_ms >= SWEEP_MOST_MS || !keeping->kept.released)
         keeping->told = keeping->kept.released > 0;
