@@ -9,59 +9,37 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use JSON::PP;
 use VGPU::Host;
+use VGPU::Slice;
 use VGPU::Test;
 
 my ($red, $blue) = baseline();
 my $free = VGPU::Host::ledger();
 my $gpu = VGPU::Lab::gpu();
 my $governor = "/run/vgpu/governor/$gpu";
-my $kind = 'mdev-vgpu.org/slice';
+my $kind = $VGPU::Slice::kind;
 my $web = 'cd100000-0000-4000-8000-000000000001';
 my $db = 'cd100000-0000-4000-8000-000000000002';
 my $mib = 2**20;
-my $image = '/run/image';
+my $image = $VGPU::Slice::image;
+my $storage = '/var/lib/containers';
 my $user = 'vgputest';
 
 sub host { return VGPU::Lab::host(@_) }
-sub ctl { return host("vgpuctl $_[0]", timeout => 120) }
-sub slice { my ($id) = @_; return (grep { $_->{Uuid} eq $id } @{ decode_json(ctl('-o json slice list')) })[0] }
-
-# Runs it and wants it to fail with such words.
-sub refused {
-    my ($command, $words) = @_;
-    my $text = host("$command 2>&1", fail => 1, timeout => 180);
-    die "it did not fail:\n$text" if $VGPU::Command::status == 0;
-    die "it says:\n$text" if $text !~ $words;
-    return $text;
-}
-
-sub soon {
-    my ($code, $why) = @_;
-    for (1 .. 100) {
-        return 1 if $code->();
-        sleep 0.2;
-    }
-    die "$why:\n" . host('vgpuctl slice list', fail => 1, timeout => 120);
-}
-
-# What the arbiter says of a slice; undef: nothing, or there is none just now.
-sub status {
-    my ($id) = @_;
-    my $socket = "$governor/status.sock" =~ s/:/\\:/gr;
-    my $text = host("socat -t 5 - 'UNIX-CONNECT:$socket'", fail => 1);
-    return if $VGPU::Command::status;
-    return (grep { $_->{id} eq $id } @{ decode_json($text)->{slices} })[0];
-}
+sub ctl { return VGPU::Slice::ctl(@_) }
+sub slice { return VGPU::Slice::in_ledger(@_) }
+sub status { return VGPU::Slice::in_arbiter($gpu, @_) }
+sub refused { return VGPU::Slice::refused(@_) }
+sub soon { return VGPU::Slice::soon(@_) }
 
 # podman's words for a container that has these devices.
 sub podman_run {
     my ($name, @devices) = @_;
     return "podman run --name $name --network none --log-driver none " . join(' ', map { "--device $kind=$_" } @devices)
-        . ' -v /usr/local/lib/vgpu-test:/opt:ro ';
+        . " -v $VGPU::Slice::programs:/opt:ro ";
 }
 
-my $compute = '/opt/vk-compute --device-name Venus';
-my $vulkaninfo = 'env VK_LOADER_DRIVERS_SELECT=virtio* vulkaninfo 2>/dev/null';
+my $compute = $VGPU::Slice::compute;
+my $vulkaninfo = $VGPU::Slice::vulkaninfo;
 
 # A command in a new container of root's, to its end. $device: one, or a list.
 sub in_container {
@@ -72,10 +50,7 @@ sub in_container {
 # What Vulkan says the GPU's memory is there. $before: of the command, as "env A=b".
 sub heap_in {
     my ($device, $before) = @_;
-    my $text = in_container($device, "sh -c '" . ($before // '') . " $vulkaninfo'");
-    my ($heap) = $text =~ /memoryHeaps\[0\]:\s+size\s+=\s+(\d+)/;
-    die "no heap:\n$text" if !$heap;
-    return $heap;
+    return VGPU::Slice::heap(in_container($device, "sh -c '" . ($before // '') . " $vulkaninfo'"));
 }
 
 # The queues' flags there, of all families.
@@ -104,14 +79,7 @@ sub as_user {
 }
 
 point('the image: the tree of the guests, unchanged', sub {
-    host(<<"SH", timeout => 300);
-set -e
-systemctl start vgpud
-mkdir -p $image /usr/local/lib/vgpu-test
-mountpoint -q $image || mount -t ext4 -o ro,noload /dev/\$(grep -lx guest /sys/block/vd*/serial | cut -d/ -f4) $image
-mountpoint -q /var/lib/containers || { mkdir -p /var/lib/containers; mount -t tmpfs -o size=1G tmpfs /var/lib/containers; }
-SH
-    VGPU::Command::run([VGPU::Lab::rig('put', $_, '/usr/local/lib/vgpu-test/')]) for qw(build/guest/vk-compute build/guard/t-hoard);
+    VGPU::Slice::mount_image($storage);
     my $ours = host("find $image/ -xdev -iname '*vgpu*' -not -path '*/proc/*' | head", fail => 1);
     die "there is something of ours in it:\n$ours" if $ours =~ /governor/;
     return host("cat $image/etc/debian_version; ls $image/usr/share/vulkan/icd.d");
@@ -136,9 +104,8 @@ point('podman as root: a container computes, and has the slice meanwhile', sub {
 });
 
 point('it sees its slice as its GPU, and cannot have more', sub {
-    my $text = in_container('web', "sh -c '$vulkaninfo'");
-    my ($heap) = $text =~ /memoryHeaps\[0\]:\s+size\s+=\s+(\d+)/;
-    die "heap of " . ($heap // '?') . " bytes:\n$text" if !$heap || $heap != 64 * $mib;
+    my $heap = heap_in('web');
+    die "heap of $heap bytes\n" if $heap != 64 * $mib;
     my $said = in_container('web', "$compute --size " . 16 * $mib, fail => 1);
     die "it got it: $said" if !$VGPU::Command::status || $said !~ /memory/i;
     return "heap $heap\n$said";
@@ -197,9 +164,8 @@ point('vgpud is stopped and the arbiter killed while it computes: it goes on, an
 point('two containers, two slices: each its own', sub {
     ctl("slice create --vram 32M --door native --name db --uuid $db");
     computing('web1', $web);
-    my $text = in_container('db', "sh -c '$vulkaninfo'");
-    my ($heap) = $text =~ /memoryHeaps\[0\]:\s+size\s+=\s+(\d+)/;
-    die "heap of " . ($heap // '?') . "\n" if !$heap || $heap != 32 * $mib;
+    my $heap = heap_in('db');
+    die "heap of $heap\n" if $heap != 32 * $mib;
     my $said = in_container('db', $compute) . ctl('slice list');
     my $used = status($db);
     die encode_json($used) if $used->{vram_used};
@@ -300,9 +266,8 @@ point('the door guarded: no node, and the same limits from outside', sub {
     my $found = in_container('safe', 'find /dev -path "/dev/dri*"');
     die "it has $found" if $found =~ m{/dev/dri/};
     my $verdict = VGPU::Compute::verdict(in_container('safe', $compute));
-    my $text = in_container('safe', "sh -c '$vulkaninfo'");
-    my ($heap) = $text =~ /memoryHeaps\[0\]:\s+size\s+=\s+(\d+)/;
-    die "heap of " . ($heap // '?') . ":\n$text" if !$heap || $heap != 32 * $mib;
+    my $heap = heap_in('safe');
+    die "heap of $heap\n" if $heap != 32 * $mib;
     my $said = in_container('safe', "$compute --size " . 8 * $mib, fail => 1);
     die "it got it: $said" if !$VGPU::Command::status;
     computing('safe1', $db);
@@ -366,14 +331,7 @@ mountpoint -q /home/$user || { mount -t tmpfs -o size=2G,mode=0700 tmpfs /home/$
 grep -q ^$user: /etc/subuid
 install -d -o $user -g $user -m 0700 /home/$user/run
 SH
-    # What a kernel, OpenGL, OpenCL and other GPUs need, and nobody reads in a container, is left out: there is little
-    # memory for the storage, and podman sums up every byte.
-    my $libraries = 'usr/lib/x86_64-linux-gnu';
-    my $without = join ' ', map { "--exclude='./$_'" }
-        qw(boot usr/lib/modules usr/lib/clc usr/lib/llvm-* usr/lib/udev usr/share/doc usr/share/locale var/cache),
-        (map { "$libraries/lib$_*" } qw(LLVM clang gallium Rusticl z3)),
-        map { "$libraries/libvulkan_$_*" } qw(intel nouveau radeon lvp gfxstream);
-    host("tar -C $image/ --one-file-system $without -cf - . | (cd /home/$user && setpriv --reuid $user --regid $user --init-groups "
+    host(VGPU::Slice::tar() . " | (cd /home/$user && setpriv --reuid $user --regid $user --init-groups "
         . "env -i HOME=/home/$user PATH=/usr/bin:/bin:/usr/sbin:/sbin XDG_RUNTIME_DIR=/home/$user/run podman import - debian-mesa) 2>&1",
         timeout => 900);
     return as_user('podman images');
@@ -382,7 +340,7 @@ SH
 sub rootless {
     my ($device, $command, %opt) = @_;
     return as_user("podman run --rm --network none --log-driver none --cgroups=disabled --group-add keep-groups --device $kind=$device "
-        . "-v /usr/local/lib/vgpu-test:/opt:ro localhost/debian-mesa $command 2>&1", %opt);
+        . "-v $VGPU::Slice::programs:/opt:ro localhost/debian-mesa $command 2>&1", %opt);
 }
 
 point('a user\'s podman computes with a slice of the user\'s tenant, and with no other', sub {
@@ -391,9 +349,8 @@ point('a user\'s podman computes with a slice of the user\'s tenant, and with no
     ctl("tenant set cont --user $user");
     ctl('slice set web --tenant cont');
     $said .= VGPU::Compute::verdict(rootless('web', $compute));
-    my $text = rootless('web', qq(sh -c "$vulkaninfo"));
-    my ($heap) = $text =~ /memoryHeaps\[0\]:\s+size\s+=\s+(\d+)/;
-    die "heap of " . ($heap // '?') . ":\n$text" if !$heap || $heap != 64 * $mib;
+    my $heap = VGPU::Slice::heap(rootless('web', qq(sh -c "$vulkaninfo")));
+    die "heap of $heap\n" if $heap != 64 * $mib;
     soon(sub { slice($web)->{Container} eq '' && !status($web)->{members} }, 'it has it still');
     return $said;
 });
@@ -423,7 +380,8 @@ point('after a new start of vgpud all is there; and then nothing is left', sub {
     ctl('tenant remove cont');
     my $left = host("ls -d /run/vgpu/containers/* /run/vgpu/slices/$web $governor/slices/$web.conf /var/run/cdi/mdev-vgpu.json 2>/dev/null", fail => 1);
     die "left: $left" if $left =~ /\S/;
-    host("umount /home/$user; userdel -r $user; umount /var/lib/containers; umount $image", fail => 1);
+    host("umount /home/$user; userdel -r $user", fail => 1);
+    VGPU::Slice::unmount_image($storage);
     VGPU::Host::must_be_sane($free, $red->{vgpu}, $blue->{vgpu});
     return $seen . computes($red) . computes($blue);
 });

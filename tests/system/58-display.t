@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# A picture: what a VM shows whose vGPU has a display, from power-on to a desktop, as virsh takes it from QEMU. The
-# pictures are kept in build/system/artefacts/.
+# A picture: what a VM shows whose vGPU has a display, from power-on to a desktop, as virsh takes it from QEMU and as
+# viewers of VNC and SPICE get it. The pictures are kept in build/system/artefacts/.
 use strict;
 use warnings;
 use FindBin;
@@ -12,6 +12,7 @@ use VGPU::Test;
 my ($red, $blue) = baseline();
 my $uuid = $blue->{vgpu}{uuid};
 my $display = "/sys/bus/mdev/devices/$uuid/vgpu/display";
+my ($vnc, $spice) = (5921, 5922);
 
 sub host { return VGPU::Lab::host(@_) }
 
@@ -41,7 +42,8 @@ sub domain_with_display {
     my $xml = host('cat /run/blue.xml');
     $xml =~ s{<cmdline>}{<cmdline>console=tty0 } or die $xml;
     $xml =~ s{</os>}{<bootmenu enable='yes' timeout='10000'/></os>} or die $xml;
-    $xml =~ s{<video>}{<graphics type='vnc' autoport='yes'/>
+    $xml =~ s{<video>}{<graphics type='vnc' port='$vnc'/>
+    <graphics type='spice' port='$spice'/>
     <hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci' display='on' ramfb='on'>
       <source><address uuid='$uuid'/></source>
     </hostdev>
@@ -159,6 +161,14 @@ point('the text console: letters where they were written, nothing where not', su
 point('a small desktop', sub {
     start_desktop();
     return describe(picture_until('desktop', 120, \&shows_terminal));
+});
+
+point('viewers of VNC and of SPICE get the same desktop', sub {
+    my %by = (vnc => VGPU::Picture->by_vnc($vnc, 'desktop-vnc'), spice => VGPU::Picture->by_spice($spice, 'desktop-spice'));
+    for my $kind (sort keys %by) {
+        die "$kind: " . describe($by{$kind}) . "\n" if $by{$kind}->size ne '1280x800' || !shows_terminal($by{$kind});
+    }
+    return join "\n", map { "$_: " . describe($by{$_}) } sort keys %by;
 });
 
 point('another resolution is followed, and the console\'s after it', sub {

@@ -4,7 +4,7 @@
 # the ledger, the kernel and mdevctl agree: nothing lost, nothing doubled.
 #
 #   VGPU_SEED     repeats a run; said at the beginning
-#   VGPU_KILLS    how many (8; 200 in `make soak`)
+#   VGPU_KILLS    how many (20; 200 in `make soak`)
 use strict;
 use warnings;
 use FindBin;
@@ -15,7 +15,7 @@ use VGPU::Test;
 my ($red) = baseline();
 my $gpu = VGPU::Lab::gpu();
 my ($driver) = $red->{vgpu}{type} =~ /^(.*)-vgpu-half$/;
-my $kills = $ENV{VGPU_KILLS} // 8;
+my $kills = $ENV{VGPU_KILLS} // 20;
 my $seed = $ENV{VGPU_SEED} // time ^ $$;
 my %known;    # UUIDs that an operation may have made
 my $serial = 0;

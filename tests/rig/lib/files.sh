@@ -34,8 +34,10 @@ system_files() {
 l1_files() {
     install -m 755 "$RIG_DIR/l1/guest" "$1/usr/local/lib/rig/guest"
     mkdir -p "$1/srv/rig" "$1/etc/modules-load.d"
-    # Debian starts it at once; tests that want one start their own.
-    ln -s /dev/null "$1/etc/systemd/system/prometheus.service"
+    # Debian starts them at once; tests that want one start it, or their own.
+    for unit in prometheus.service docker.service docker.socket containerd.service; do
+        ln -s /dev/null "$1/etc/systemd/system/$unit"
+    done
     # libvirt looks for KVM once, when it starts.
     printf '%s\n' kvm_amd tun vhost_net >"$1/etc/modules-load.d/rig.conf"
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Screenshots of VMs: taken by virsh, kept as artefacts, and looked at pixel by pixel.
+# Screenshots of VMs: taken by virsh or a viewer, kept as artefacts, and looked at pixel by pixel.
 package VGPU::Picture;
 
 use strict;
@@ -15,14 +15,41 @@ my $artefacts = 'build/system/artefacts';
 # A screenshot of a running VM, as build/system/artefacts/NAME.png.
 sub take {
     my ($class, $tenant, $name) = @_;
-    my $here = "$artefacts/$name.png";
-    VGPU::Lab::host("virsh -q screenshot $tenant->{name} --file /run/$name.png", timeout => 120);
+    return $class->decode(fetch("virsh -q screenshot $tenant->{name} --file", "$name.png"));
+}
+
+# What a viewer of VNC at that port of L1 shows.
+sub by_vnc {
+    my ($class, $port, $name) = @_;
+    my $display = $port - 5900;
+    return $class->decode(fetch("gvnccapture --quiet 127.0.0.1:$display", "$name.png"));
+}
+
+# The same of SPICE.
+sub by_spice {
+    my ($class, $port, $name) = @_;
+    return $class->decode_ppm(fetch("spicy-screenshot --uri spice://127.0.0.1:$port --out-file", "$name.ppm"));
+}
+
+# The picture that a command in L1 writes to the file which is its last word.
+sub fetch {
+    my ($command, $file) = @_;
+    my $here = "$artefacts/$file";
+    VGPU::Lab::host("$command /run/$file", timeout => 120);
     make_path($artefacts);
-    VGPU::Command::run([VGPU::Lab::rig('get', "/run/$name.png", $here)]);
+    VGPU::Command::run([VGPU::Lab::rig('get', "/run/$file", $here)]);
     open my $in, '<:raw', $here or die "$here: $!\n";
     local $/ = undef;
-    my $png = <$in>;
-    return $class->decode($png);
+    return <$in>;
+}
+
+# PPM as spicy-screenshot writes it: 8 bits, RGB.
+sub decode_ppm {
+    my ($class, $ppm) = @_;
+    my ($head, $width, $height) = $ppm =~ /\A(P6\s(\d+)\s(\d+)\s255\s)/ or die 'no PPM: ' . substr($ppm, 0, 40) . "\n";
+    my @rows = unpack '(a' . 3 * $width . ')*', substr $ppm, length $head;
+    die "a PPM of " . @rows . " rows, not $height\n" if @rows != $height;
+    return bless { width => $width, height => $height, rows => \@rows }, $class;
 }
 
 # PNG as QEMU writes it: 8 bits, RGB, not interlaced.

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+# Slices for containers, as vgpud's ledger and the governor's arbiter have them, and the image that computes with them:
+# the guests' own tree, a stock Debian with Mesa.
+package VGPU::Slice;
+
+use strict;
+use warnings;
+
+use JSON::PP;
+use Time::HiRes qw(sleep);
+use VGPU::Command;
+use VGPU::Lab;
+
+our $kind = 'mdev-vgpu.org/slice';
+our $image = '/run/image';
+# Programs of ours that containers get as /opt.
+our $programs = '/usr/local/lib/vgpu-test';
+our $compute = '/opt/vk-compute --device-name Venus';
+our $vulkaninfo = 'env VK_LOADER_DRIVERS_SELECT=virtio* vulkaninfo 2>/dev/null';
+
+sub ctl { return VGPU::Lab::host("vgpuctl $_[0]", timeout => 120) }
+
+# One of vgpud's ledger, by UUID; undef: there is none.
+sub in_ledger {
+    my ($id) = @_;
+    return (grep { $_->{Uuid} eq $id } @{ decode_json(ctl('-o json slice list')) })[0];
+}
+
+# What the arbiter of the GPU says of it; undef: nothing, or there is none just now.
+sub in_arbiter {
+    my ($gpu, $id) = @_;
+    my $socket = "/run/vgpu/governor/$gpu/status.sock" =~ s/:/\\:/gr;
+    my $text = VGPU::Lab::host("socat -t 5 - 'UNIX-CONNECT:$socket'", fail => 1);
+    return if $VGPU::Command::status;
+    return (grep { $_->{id} eq $id } @{ decode_json($text)->{slices} })[0];
+}
+
+# Runs it and wants it to fail with such words, which it returns.
+sub refused {
+    my ($command, $words) = @_;
+    my $text = VGPU::Lab::host("$command 2>&1", fail => 1, timeout => 180);
+    die "it did not fail:\n$text" if $VGPU::Command::status == 0;
+    die "it says:\n$text" if $text !~ $words;
+    return $text;
+}
+
+# Until it is so, for what others do is heard of by events.
+sub soon {
+    my ($code, $why) = @_;
+    for (1 .. 100) {
+        return 1 if $code->();
+        sleep 0.2;
+    }
+    die "$why:\n" . VGPU::Lab::host('vgpuctl slice list', fail => 1, timeout => 120);
+}
+
+# The size of the first heap that vulkaninfo shows.
+sub heap {
+    my ($text) = @_;
+    my ($heap) = $text =~ /memoryHeaps\[0\]:\s+size\s+=\s+(\d+)/;
+    return $heap // die "no heap:\n$text";
+}
+
+# The image's tree, and @storage as file systems in memory for those who keep images there.
+sub mount_image {
+    my (@storage) = @_;
+    VGPU::Lab::host(<<"SH", timeout => 300);
+set -e
+systemctl start vgpud
+mkdir -p $image $programs
+mountpoint -q $image || mount -t ext4 -o ro,noload /dev/\$(grep -lx guest /sys/block/vd*/serial | cut -d/ -f4) $image
+for dir in @storage; do
+    mountpoint -q \$dir || { mkdir -p \$dir; mount -t tmpfs -o size=1G tmpfs \$dir; }
+done
+SH
+    VGPU::Command::run([VGPU::Lab::rig('put', $_, "$programs/")]) for qw(build/guest/vk-compute build/guard/t-hoard);
+    return;
+}
+
+sub unmount_image {
+    my (@storage) = @_;
+    VGPU::Lab::host("umount @storage $image", fail => 1);
+    return;
+}
+
+# A command that prints the image as a tar. What a kernel, OpenGL, OpenCL and other GPUs need, and nobody reads in a
+# container, is left out: there is little memory for the storage, and podman sums up every byte.
+sub tar {
+    my $libraries = 'usr/lib/x86_64-linux-gnu';
+    my $without = join ' ', map { "--exclude='./$_'" }
+        qw(boot usr/lib/modules usr/lib/clc usr/lib/llvm-* usr/lib/udev usr/share/doc usr/share/locale var/cache),
+        (map { "$libraries/lib$_*" } qw(LLVM clang gallium Rusticl z3)),
+        map { "$libraries/libvulkan_$_*" } qw(intel nouveau radeon lvp gfxstream);
+    return "tar -C $image/ --one-file-system $without -cf - .";
+}
+
+1;
