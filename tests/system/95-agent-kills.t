@@ -107,7 +107,7 @@ sub agrees {
 }
 
 host('vgpuctl tenant set killed --vgpus 9');
-my $job = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever');
+my $job = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever --pause 300');
 $job->expect(qr/^OK round 1:/m, 120);
 
 my $failed = 0;

@@ -52,35 +52,36 @@ sub decode_ppm {
     return bless { width => $width, height => $height, rows => \@rows }, $class;
 }
 
-# PNG as QEMU writes it: 8 bits, RGB, not interlaced.
+# PNG as QEMU and gvnccapture write it: 8 bits, RGB, the latter's with alpha, not interlaced.
 sub decode {
     my ($class, $png) = @_;
     die "no PNG: " . substr($png, 0, 40) . "\n" if substr($png, 0, 8) ne "\x89PNG\r\n\x1a\n";
-    my ($at, $data, $width, $height) = (8, '');
+    my ($at, $data, $width, $height, $bytes) = (8, '');
     while ($at < length $png) {
         my ($size, $type) = unpack 'N a4', substr $png, $at, 8;
         my $chunk = substr $png, $at + 8, $size;
         if ($type eq 'IHDR') {
             ($width, $height, my @rest) = unpack 'N N C5', $chunk;
-            die "a PNG of kind @rest\n" if "@rest" ne '8 2 0 0 0';
+            $bytes = { '8 2 0 0 0' => 3, '8 6 0 0 0' => 4 }->{"@rest"} // die "a PNG of kind @rest\n";
         }
         $data .= $chunk if $type eq 'IDAT';
         $at += 12 + $size;
     }
     my $self = bless { width => $width, height => $height }, $class;
-    $self->{rows} = unfilter(uncompress($data) // die("the PNG's data is broken\n"), 3 * $width, $height);
+    my $rows = unfilter(uncompress($data) // die("the PNG's data is broken\n"), $bytes, $bytes * $width, $height);
+    $self->{rows} = $bytes == 3 ? $rows : [map { join '', unpack '(a3x)*', $_ } @$rows];
     return $self;
 }
 
 # The rows of a PNG from what it has of them: each a byte that says how, and differences.
 sub unfilter {
-    my ($data, $stride, $height) = @_;
+    my ($data, $bytes, $stride, $height) = @_;
     my @rows;
     my @above = (0) x $stride;
     for my $y (0 .. $height - 1) {
         my ($kind, @row) = unpack 'C*', substr $data, $y * ($stride + 1), $stride + 1;
         for my $i ($kind ? 0 .. $stride - 1 : ()) {
-            my ($left, $corner) = $i < 3 ? (0, 0) : ($row[$i - 3], $above[$i - 3]);
+            my ($left, $corner) = $i < $bytes ? (0, 0) : ($row[$i - $bytes], $above[$i - $bytes]);
             my $guess = $kind == 1 ? $left : $kind == 2 ? $above[$i] : $kind == 3 ? int(($left + $above[$i]) / 2)
                 : paeth($left, $above[$i], $corner);
             $row[$i] = ($row[$i] + $guess) & 255;
