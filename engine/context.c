@@ -8,11 +8,17 @@
 #include <errno.h>
 #include <virglrenderer.h>
 
+/* @capset is 0 in one that virglrenderer knows nothing of. */
 struct context {
     uint32_t id;
     uint32_t capset;
     bool lost;
 };
+
+static bool has_renderer(const struct context *context)
+{
+    return context && context->capset && !context->lost;
+}
 
 static struct context *context_find(struct engine *engine, uint32_t ctx_id)
 {
@@ -21,9 +27,7 @@ static struct context *context_find(struct engine *engine, uint32_t ctx_id)
 
 bool context_alive(struct engine *engine, uint32_t ctx_id)
 {
-    const struct context *context = context_find(engine, ctx_id);
-
-    return context && !context->lost;
+    return has_renderer(context_find(engine, ctx_id));
 }
 
 /*
@@ -34,7 +38,7 @@ void context_lost(struct engine *engine, uint32_t ctx_id)
 {
     struct context *context = context_find(engine, ctx_id);
 
-    if (!context || context->lost)
+    if (!has_renderer(context))
         return;
 
     g_warning("context %u: its render worker is gone; its commands fail until the guest "
@@ -51,7 +55,7 @@ int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_i
     const struct context *context = context_find(engine, ctx_id);
     int ret;
 
-    if (!context || context->lost)
+    if (!has_renderer(context))
         return -ENOENT;
 
     ret = virgl_renderer_context_create_fence(ctx_id, VIRGL_RENDERER_FENCE_FLAG_MERGEABLE, ring_idx,
@@ -94,27 +98,39 @@ static bool capset_offered(const struct engine *engine, uint32_t capset)
     return false;
 }
 
+/*
+ * Where the guest names no capset OpenGL is meant, as before CONTEXT_INIT. Linux' driver makes such
+ * a context for whoever opens a frame buffer, and attaches that to it, though nothing will be drawn
+ * with it: without OpenGL that is all that one is good for.
+ */
+static uint32_t capset_meant(const struct engine *engine, uint32_t named)
+{
+    if (named)
+        return named;
+    return capset_offered(engine, VIRTIO_GPU_CAPSET_VIRGL2) ? VIRTIO_GPU_CAPSET_VIRGL2 : 0;
+}
+
 uint32_t context_cmd_create(struct engine *engine, const struct request *request)
 {
     const struct virtio_gpu_ctx_create *cmd = (const void *)request->data;
     uint32_t ctx_id = cmd->hdr.ctx_id;
-    uint32_t capset = cmd->context_init & VIRTIO_GPU_CONTEXT_INIT_CAPSET_ID_MASK;
+    uint32_t capset =
+        capset_meant(engine, cmd->context_init & VIRTIO_GPU_CONTEXT_INIT_CAPSET_ID_MASK);
     struct context *context;
-    int ret;
+    int ret = 0;
 
     if (ctx_id == 0 || context_find(engine, ctx_id))
         return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
     if (cmd->nlen > sizeof(cmd->debug_name) ||
         (cmd->context_init & ~VIRTIO_GPU_CONTEXT_INIT_CAPSET_ID_MASK))
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
-    if (capset == 0) /* a guest from before CONTEXT_INIT means OpenGL */
-        capset = VIRTIO_GPU_CAPSET_VIRGL2;
-    if (!capset_offered(engine, capset))
+    if (capset && !capset_offered(engine, capset))
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
     if (g_hash_table_size(engine->contexts) >= ENGINE_MAX_CONTEXTS)
         return VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
 
-    ret = virgl_renderer_context_create_with_flags(ctx_id, capset, cmd->nlen, cmd->debug_name);
+    if (capset)
+        ret = virgl_renderer_context_create_with_flags(ctx_id, capset, cmd->nlen, cmd->debug_name);
     if (ret != 0) {
         g_warning("context %u: virglrenderer could not create it (%d)", ctx_id, ret);
         return VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
@@ -136,7 +152,7 @@ void context_destroy_all(struct engine *engine)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct context *context = value;
 
-        if (!context->lost)
+        if (has_renderer(context))
             virgl_renderer_context_destroy(context->id);
         g_hash_table_iter_remove(&iter);
         stuck_watch_progress();
@@ -151,18 +167,19 @@ uint32_t context_cmd_destroy(struct engine *engine, const struct request *reques
     if (!context)
         return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
 
-    if (!context->lost)
+    if (has_renderer(context))
         virgl_renderer_context_destroy(ctx_id);
     g_hash_table_remove(engine->contexts, GUINT_TO_POINTER(ctx_id));
     fence_fail_context(engine, ctx_id);
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
-static uint32_t check_ctx_resource(struct engine *engine, const struct request *request)
+static uint32_t check_ctx_resource(struct engine *engine, const struct request *request,
+                                   const struct context *context)
 {
     const struct virtio_gpu_ctx_resource *cmd = (const void *)request->data;
 
-    if (!context_find(engine, cmd->hdr.ctx_id))
+    if (!context)
         return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
     if (!resource_find(engine, cmd->resource_id))
         return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
@@ -172,14 +189,16 @@ static uint32_t check_ctx_resource(struct engine *engine, const struct request *
 uint32_t context_cmd_attach(struct engine *engine, const struct request *request)
 {
     const struct virtio_gpu_ctx_resource *cmd = (const void *)request->data;
-    uint32_t type = check_ctx_resource(engine, request);
+    const struct context *context = context_find(engine, cmd->hdr.ctx_id);
+    uint32_t type = check_ctx_resource(engine, request, context);
 
     if (type != VIRTIO_GPU_RESP_OK_NODATA)
         return type;
-    if (!context_alive(engine, cmd->hdr.ctx_id))
+    if (context->lost)
         return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
 
-    virgl_renderer_ctx_attach_resource((int)cmd->hdr.ctx_id, (int)cmd->resource_id);
+    if (has_renderer(context))
+        virgl_renderer_ctx_attach_resource((int)cmd->hdr.ctx_id, (int)cmd->resource_id);
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
@@ -187,9 +206,10 @@ uint32_t context_cmd_attach(struct engine *engine, const struct request *request
 uint32_t context_cmd_detach(struct engine *engine, const struct request *request)
 {
     const struct virtio_gpu_ctx_resource *cmd = (const void *)request->data;
-    uint32_t type = check_ctx_resource(engine, request);
+    const struct context *context = context_find(engine, cmd->hdr.ctx_id);
+    uint32_t type = check_ctx_resource(engine, request, context);
 
-    if (type == VIRTIO_GPU_RESP_OK_NODATA && context_alive(engine, cmd->hdr.ctx_id))
+    if (type == VIRTIO_GPU_RESP_OK_NODATA && has_renderer(context))
         virgl_renderer_ctx_detach_resource((int)cmd->hdr.ctx_id, (int)cmd->resource_id);
     return type;
 }
@@ -206,6 +226,8 @@ uint32_t context_cmd_submit(struct engine *engine, const struct request *request
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
     if (cmd->size == 0) /* an execbuffer that is only there for its fence */
         return VIRTIO_GPU_RESP_OK_NODATA;
+    if (!has_renderer(context))
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
 
     /* virglrenderer does not write to the buffer; its prototype is from before const. */
     ret = virgl_renderer_submit_cmd((void *)(request->data + sizeof(*cmd)), (int)context->id,

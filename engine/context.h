@@ -2,7 +2,8 @@
 /*
  * Rendering contexts. Each Venus context is a process of its own ("worker"), forked by
  * virglrenderer's render server. One that has died is "lost": its commands fail, other contexts
- * don't notice, and the guest gets rid of it with CTX_DESTROY.
+ * don't notice, and the guest gets rid of it with CTX_DESTROY. One that names no capset, where
+ * OpenGL is not offered, has no renderer: resources come and go in it, commands fail.
  */
 #ifndef ENGINE_CONTEXT_H
 #define ENGINE_CONTEXT_H
@@ -13,12 +14,12 @@
 struct engine;
 struct request;
 
-/* Whether the context exists and is not lost. */
+/* Whether the context exists, has a renderer, and is not lost. */
 bool context_alive(struct engine *engine, uint32_t ctx_id);
 
 /*
- * 0; -ENOENT: no such context, or it is lost (it may become so here); another error of
- * virglrenderer: no such ring.
+ * 0; -ENOENT: no such context, or one without a renderer, or it is lost (it may become so here);
+ * another error of virglrenderer: no such ring.
  */
 int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_idx,
                          uint64_t fence_id);

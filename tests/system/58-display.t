@@ -182,6 +182,11 @@ point('another resolution is followed, and the console\'s after it', sub {
 
 point('it computes beside its picture', sub { return computes($blue) });
 
+point('the guest\'s kernel has nothing to complain about', sub {
+    my $said = $blue->run('dmesg --level=emerg,alert,crit,err,warn | grep -iE "virtio.?gpu|drm"', fail => 1);
+    die $said if $said =~ /\S/;
+});
+
 point('an engine that dies leaves its picture; the next one goes on after the guest\'s reset', sub {
     my $pid = $blue->{vgpu}->engine_pid;
     host("kill -9 $pid");

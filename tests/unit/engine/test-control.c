@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Dispatch, sizes, capsets, contexts: what comes back to each kind of request. */
+#include "context.h"
 #include "fixture.h"
 
 #include <errno.h>
@@ -174,7 +175,7 @@ static void test_context_create(struct fixture *f, gconstpointer data G_GNUC_UNU
     cmd.nlen = sizeof(cmd.debug_name);
     cmd.context_init = 0x100 | VIRTIO_GPU_CAPSET_VENUS;
     g_assert_cmphex(fixture_ask(f, &cmd, sizeof(cmd)), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-    cmd.context_init = 0; /* OpenGL, which isn't offered */
+    cmd.context_init = VIRTIO_GPU_CAPSET_VIRGL2; /* not offered */
     g_assert_cmphex(fixture_ask(f, &cmd, sizeof(cmd)), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
     cmd.context_init = VIRTIO_GPU_CAPSET_VENUS;
     g_assert_cmphex(fixture_ask(f, &cmd, sizeof(cmd)), ==, VIRTIO_GPU_RESP_OK_NODATA);
@@ -185,6 +186,49 @@ static void test_context_create(struct fixture *f, gconstpointer data G_GNUC_UNU
     g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 2*could not create*");
     g_assert_cmphex(fixture_ask(f, &cmd, sizeof(cmd)), ==, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
     g_test_assert_expected_messages();
+}
+
+/* As Linux makes one for a frame buffer: virglrenderer hears of nothing, or the fake one would end
+ * the test. */
+static void test_context_without_renderer(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    struct virtio_gpu_ctx_create create = {
+        .hdr = {.type = VIRTIO_GPU_CMD_CTX_CREATE, .ctx_id = 1},
+    };
+    struct virtio_gpu_resource_create_2d picture = {
+        .hdr.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_2D,
+        .resource_id = 5,
+        .format = VIRTIO_GPU_FORMAT_B8G8R8X8_UNORM,
+        .width = 16,
+        .height = 16,
+    };
+    struct virtio_gpu_ctx_resource resource = {
+        .hdr = {.type = VIRTIO_GPU_CMD_CTX_ATTACH_RESOURCE, .ctx_id = 1},
+        .resource_id = 5,
+    };
+    struct {
+        struct virtio_gpu_cmd_submit cmd;
+        uint32_t dwords[1];
+    } submit = {.cmd = {.hdr = {.type = VIRTIO_GPU_CMD_SUBMIT_3D, .ctx_id = 1}, .size = 4}};
+    struct virtio_gpu_ctx_destroy destroy = {.hdr.type = VIRTIO_GPU_CMD_CTX_DESTROY,
+                                             .hdr.ctx_id = 1};
+
+    g_assert_cmphex(fixture_ask(f, &create, sizeof(create)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(fixture_ask(f, &create, sizeof(create)), ==,
+                    VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
+    g_assert_cmphex(fixture_ask(f, &resource, sizeof(resource)), ==,
+                    VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
+    g_assert_cmphex(fixture_ask(f, &picture, sizeof(picture)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(fixture_ask(f, &resource, sizeof(resource)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(fixture_ask(f, &submit, sizeof(submit)), ==,
+                    VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    g_assert_cmphex(fixture_answer_type(f, fixture_send_fence(f, 1, 0, 77)), ==,
+                    VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
+    context_probe_all(&f->engine);
+    resource.hdr.type = VIRTIO_GPU_CMD_CTX_DETACH_RESOURCE;
+    g_assert_cmphex(fixture_ask(f, &resource, sizeof(resource)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(fixture_ask(f, &destroy, sizeof(destroy)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(fixture_ask(f, &create, sizeof(create)), ==, VIRTIO_GPU_RESP_OK_NODATA);
 }
 
 static void test_context_limit(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
@@ -290,6 +334,7 @@ int main(int argc, char **argv)
     fixture_test("/control/capsets", 0, test_capsets);
     fixture_test("/control/virgl-capsets", CAPSET_VENUS | CAPSET_VIRGL, test_virgl_capsets);
     fixture_test("/control/context-create", 0, test_context_create);
+    fixture_test("/control/context-without-renderer", 0, test_context_without_renderer);
     fixture_test("/control/context-limit", 0, test_context_limit);
     fixture_test("/control/submit-sizes", 0, test_submit_sizes);
     fixture_test("/control/lost-context", 0, test_lost_context);
