@@ -16,8 +16,11 @@
 
 /* A state is some hundred bytes, and its annotations. */
 #define MOST_STATE (1024 * 1024)
-/* Of an answer: the container waits. */
-#define ANSWER_MS 3000
+/* For an answer of vgpud, which has shown that it is there; it may have to wait for polkit, and
+ * that be started first. */
+#define CLAIM_MS 30000
+/* A container's end shall be quick. */
+#define RELEASE_MS 3000
 
 /**
  * State - of a container, as OCI's runtime specification has it
@@ -97,7 +100,7 @@ static int claim(const char *slice)
 
     if (read_state(&state, &error))
         link = agent_link_open(TRUE, &error);
-    if (link && agent_link_call_within(link, ANSWER_MS, "ClaimSlice",
+    if (link && agent_link_call_within(link, CLAIM_MS, "ClaimSlice",
                                        g_variant_new("(ssu)", slice, state.id, state.pid), &error))
         return EXIT_SUCCESS;
     say(LOG_ERR, "the container can't have slice %s: %s", slice, error->message);
@@ -113,7 +116,7 @@ static int release(const char *slice)
 
     if (read_state(&state, &error))
         link = agent_link_open(FALSE, &error);
-    if (!link || !agent_link_call_within(link, ANSWER_MS, "ReleaseSlice",
+    if (!link || !agent_link_call_within(link, RELEASE_MS, "ReleaseSlice",
                                          g_variant_new("(ss)", slice, state.id), &error))
         say(LOG_WARNING, "slice %s is not given back now, but by vgpud later: %s", slice,
             error->message);

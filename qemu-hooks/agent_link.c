@@ -35,7 +35,8 @@ static void connecting_free(Connecting *connecting)
     g_free(connecting);
 }
 
-/* A rootless container's hook is in a user namespace, where it takes itself for root; the bus knows better. */
+/* A rootless container's hook is in a user namespace, where it takes itself for root; the bus knows
+ * better. */
 static GDBusConnection *connect_system_bus(GError **error)
 {
     g_autofree char *address = g_dbus_address_get_for_bus_sync(G_BUS_TYPE_SYSTEM, NULL, error);
@@ -145,8 +146,11 @@ static gboolean call(const AgentLink *link, int milliseconds, const char *path,
     answer =
         g_dbus_connection_call_sync(link->bus, VGPU_BUS_NAME, path, interface, method, parameters,
                                     NULL, G_DBUS_CALL_FLAGS_NONE, milliseconds, NULL, error);
-    if (!answer && error)
+    if (!answer && error) {
         g_dbus_error_strip_remote_error(*error);
+        if (g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT))
+            g_prefix_error(error, "vgpud has not answered within %d s: ", milliseconds / 1000);
+    }
     return answer != NULL;
 }
 

@@ -9,11 +9,11 @@
 #define CDI_VERSION "0.5.0"
 
 #define HOOK         "/lib/mdev-vgpu/vgpu-container-hook"
-#define HOOK_TIMEOUT 10
+#define HOOK_TIMEOUT 40
 #define MANIFEST     "/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json"
 /* In the container. */
-#define SLICES_DIR   "/run/vgpu/slices"
-#define VTEST_DIR    "/run/vgpu/vtest"
+#define SLICES_DIR "/run/vgpu/slices"
+#define VTEST_DIR  "/run/vgpu/vtest"
 
 CdiLayer *cdi_layer_find(const char *root)
 {
@@ -46,8 +46,8 @@ const char *cdi_hook_find(const char *root)
 {
     g_autofree char *usual = g_strconcat(root, "/usr" HOOK, NULL);
     g_autofree char *local = g_strconcat(root, "/usr/local" HOOK, NULL);
-    gboolean is_local = !g_file_test(usual, G_FILE_TEST_EXISTS) &&
-                        g_file_test(local, G_FILE_TEST_EXISTS);
+    gboolean is_local =
+        !g_file_test(usual, G_FILE_TEST_EXISTS) && g_file_test(local, G_FILE_TEST_EXISTS);
 
     return is_local ? "/usr/local" HOOK : "/usr" HOOK;
 }
@@ -112,7 +112,8 @@ static void add_mount(JsonBuilder *json, const char *from, const char *to)
     json_builder_end_object(json);
 }
 
-/* A container may have several: what is of one slice has its own path, and what all have is alike. */
+/* A container may have several: what is of one slice has its own path, and what all have is alike.
+ */
 static void add_native(JsonBuilder *json, const Slice *slice, const CdiLayer *layer)
 {
     static const char *const env[] = {"VGPU_GOVERNOR=1", "VGPU_GOVERNOR_REQUIRED=1",
@@ -129,7 +130,8 @@ static void add_native(JsonBuilder *json, const Slice *slice, const CdiLayer *la
     json_builder_end_array(json);
 }
 
-/* Mesa takes one socket for each VkInstance. Of a variable that several devices have the last one's value stands. */
+/* Mesa takes one socket for each VkInstance. Of a variable that several devices have the last one's
+ * value stands. */
 static void add_guarded(JsonBuilder *json, const Slice *slice)
 {
     const char *name = *slice->name ? slice->name : slice->uuid;

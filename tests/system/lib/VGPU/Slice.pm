@@ -89,6 +89,7 @@ sub tar {
     my $libraries = 'usr/lib/x86_64-linux-gnu';
     my $without = join ' ', map { "--exclude='./$_'" }
         qw(boot usr/lib/modules usr/lib/clc usr/lib/llvm-* usr/lib/udev usr/share/doc usr/share/locale var/cache),
+        "$libraries/gallium-pipe",
         (map { "$libraries/lib$_*" } qw(LLVM clang gallium Rusticl z3)),
         map { "$libraries/libvulkan_$_*" } qw(intel nouveau radeon lvp gfxstream);
     return "tar -C $image/ --one-file-system $without -cf - .";
