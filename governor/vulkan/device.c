@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "driver_memory.h"
 #include "engines.h"
@@ -94,6 +95,18 @@ static bool add_queues(struct layer_device *device, VkPhysicalDevice physical,
     return true;
 }
 
+/* Where the GPU is a processor. VGPU_GOVERNOR_CLOCK=device: as on any other GPU. */
+static bool is_timed_by_host(const struct layer_instance *instance, VkPhysicalDevice physical)
+{
+    const char *clock = getenv("VGPU_GOVERNOR_CLOCK");
+    VkPhysicalDeviceProperties properties;
+
+    if (clock && !strcmp(clock, "device"))
+        return false;
+    instance->next.GetPhysicalDeviceProperties(physical, &properties);
+    return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+}
+
 static void learn_device(struct layer_device *device, VkPhysicalDevice physical,
                          const VkDeviceCreateInfo *info)
 {
@@ -105,6 +118,7 @@ static void learn_device(struct layer_device *device, VkPhysicalDevice physical,
                                            VK_EXT_PAGEABLE_DEVICE_LOCAL_MEMORY_EXTENSION_NAME);
     if (device->pages)
         governor_member_pages(device->member);
+    device->timed_by_host = is_timed_by_host(device->instance, physical);
     device->physical = physical;
     device->driver_tells = driver_memory_is_told(device->instance, physical);
     device->physical_devices = group && group->physicalDeviceCount ? group->physicalDeviceCount : 1;

@@ -60,6 +60,7 @@ struct layer_device {
     VkPhysicalDevice physical; /* the first of them */
     bool driver_tells;         /* what it has of device memory for itself */
     bool pages;                /* the driver moves device memory to the host's and back by itself */
+    bool timed_by_host;        /* its timestamps are the host's clock */
     /* Since some command buffer suspends a render pass, batches are not split between command
      * buffers. */
     _Atomic bool suspends;

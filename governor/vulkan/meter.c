@@ -24,6 +24,15 @@ uint64_t meter_estimate(struct layer_queue *queue, uint64_t key, uint32_t comman
     return ns;
 }
 
+/* By timestamps of the GPU's own. */
+static bool is_wrapped(const struct layer_queue *queue, const struct meter_slot *slot)
+{
+    const struct meter_work *work = &slot->work;
+
+    return work->wrap && slot->begin &&
+           (work->waits || work->deferred || !queue->device->timed_by_host);
+}
+
 struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_work *work)
 {
     GovernorMember *member = queue->device->member;
@@ -45,19 +54,20 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
     }
     slot->work = *work;
     slot->work.deferred = work->deferred || behind;
-    slot->work.wrap = work->wrap && slot->begin;
+    slot->work.wrap = is_wrapped(queue, slot);
     slot->debit = debit;
     slot->estimate_ns = estimate;
     slot->stuck = false;
     slot->told_ns = 0;
+    slot->submitted_ns = meter_now_ns();
     return slot;
 }
 
 void meter_submitted(struct layer_queue *queue, struct meter_slot *slot)
 {
-    slot->submitted_ns = meter_now_ns();
+    /* Nobody waits for its fence: it is not used again. */
     if (!waiter_start(queue)) {
-        meter_abandon(queue, slot);
+        governor_member_end(queue->device->member, slot->debit, slot->estimate_ns);
         return;
     }
     pthread_mutex_lock(&queue->lock);
@@ -81,11 +91,6 @@ void meter_cancel(struct layer_queue *queue, struct meter_slot *slot)
     pthread_mutex_lock(&queue->lock);
     slot_give(queue, slot);
     pthread_mutex_unlock(&queue->lock);
-}
-
-void meter_abandon(struct layer_queue *queue, struct meter_slot *slot)
-{
-    governor_member_end(queue->device->member, slot->debit, slot->estimate_ns);
 }
 
 void meter_drain(struct layer_queue *queue)

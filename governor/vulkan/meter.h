@@ -3,7 +3,9 @@
  * Work that is debited and measured: one submission of the driver's. Timestamps before and after it
  * are written by command buffers of ours that were recorded once; a fence says when they can be
  * read. Where a queue has no timestamps, or the work may not stand next to command buffers of ours,
- * the host's clock is read when the fence is seen.
+ * the host's clock is read when the fence is seen. So it is where timestamps would be of that clock
+ * too (the GPU is a processor, which would write them instead of working), unless the work waits
+ * for semaphores: who knows then when it begins.
  *
  * Used in the application's own calls on a queue, so for one queue by one thread at a time.
  */
@@ -15,6 +17,7 @@
 struct meter_work {
     uint64_t key;      /* of its command buffers, see estimate.h */
     uint32_t commands; /* how many */
+    bool waits;        /* for semaphores */
     bool deferred;     /* waits for something that has not been signalled */
     bool wrap;         /* command buffers of ours may stand next to its own */
     uint64_t most_ns;  /* not charged more than this; 0: no bound */
@@ -31,7 +34,7 @@ struct meter_slot {
     struct meter_work work;
     uint64_t debit;
     uint64_t estimate_ns;
-    uint64_t submitted_ns; /* CLOCK_MONOTONIC */
+    uint64_t submitted_ns; /* just before, CLOCK_MONOTONIC */
     bool stuck;            /* counted in the queue's stuck */
     uint64_t told_ns;      /* into its wait the member was last told that it is stalled; 0: never */
 };
@@ -45,15 +48,12 @@ uint64_t meter_estimate(struct layer_queue *queue, uint64_t key, uint32_t comman
  */
 struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_work *work);
 
-/* It was submitted with the slot's fence as the last thing. The slot belongs to the waiter from
+/* It was submitted, with the slot's fence. The slot belongs to the waiter from
  * here on. */
 void meter_submitted(struct layer_queue *queue, struct meter_slot *slot);
 
 /* It was not submitted. */
 void meter_cancel(struct layer_queue *queue, struct meter_slot *slot);
-
-/* It was submitted, but the fence was not: the estimate is charged, the slot is not used again. */
-void meter_abandon(struct layer_queue *queue, struct meter_slot *slot);
 
 /* Until all that was submitted has been accounted for. The driver must be idle. */
 void meter_drain(struct layer_queue *queue);

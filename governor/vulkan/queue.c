@@ -25,10 +25,11 @@ VkResult submit_finish(struct layer_queue *queue, struct meter_slot *slot, VkRes
         meter_cancel(queue, slot);
         return submitted;
     }
-    if (application && next->QueueSubmit(queue->handle, 0, NULL, slot->fence) != VK_SUCCESS)
-        meter_abandon(queue, slot);
-    else
-        meter_submitted(queue, slot);
+    meter_submitted(queue, slot);
+    /* After our own: the end is to be seen before the application has more to do. Who gets an error
+     * may think that nothing was submitted. */
+    if (application && next->QueueSubmit(queue->handle, 0, NULL, application) != VK_SUCCESS)
+        return VK_ERROR_DEVICE_LOST;
     return VK_SUCCESS;
 }
 

@@ -19,15 +19,15 @@
 /* Batches of so many command buffers are wrapped without an allocation. */
 #define SUBMIT_INLINE_COMMANDS 30
 
-/* What to put behind @slot's submission: the slot's own fence, unless the application's went along
- * with it. */
+/* After @slot's submission: the waiter has it from here on, and the application's fence is sent
+ * behind it. */
 VkResult submit_finish(struct layer_queue *queue, struct meter_slot *slot, VkResult submitted,
                        VkFence application);
 
 /* The fence to submit @slot's work with. */
 static inline VkFence submit_fence(const struct meter_slot *slot, VkFence application)
 {
-    return application || !slot ? application : slot->fence;
+    return slot ? slot->fence : application;
 }
 
 /* The queue where what it is given must be measured; NULL: it need not be, and has been counted. */
