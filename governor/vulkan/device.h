@@ -28,21 +28,24 @@ struct layer_queue {
     VkQueue handle;
     uint32_t family;
     bool binds_sparse;
-    /* Without bits, work is timed by the host's clock; then used by the waiter alone. */
-    struct ticks ticks;
-
     pthread_mutex_t lock;
     pthread_cond_t submitted;
     pthread_cond_t drained;
+    struct ticks ticks; /* without bits, work is timed by the host's clock */
     struct estimates estimates;
     struct meter_slot *first, *last; /* in flight, oldest first */
     struct meter_slot *idle;         /* to be used again */
     uint32_t slots;
     uint32_t stuck;       /* in flight and not begun: they wait for something not signalled */
     uint64_t host_end_ns; /* of the last work that ended, by CLOCK_MONOTONIC */
+    uint32_t visits;      /* in a row, of the application for one end each */
+    uint32_t unvisited;   /* retired by the waiter since the last one */
+    bool watched;         /* the waiter is at the oldest's fence */
+    bool left;            /* the waiter sleeps, and will look by itself */
+    uint64_t left_at_ns;  /* host_end_ns when it looked last */
     VkCommandPool commands;
     struct slot_chunk *chunks;
-    bool waiting; /* the thread is there */
+    _Atomic bool waiting; /* the thread is there */
     bool stopping;
     pthread_t waiter;
 };
@@ -60,6 +63,7 @@ struct layer_device {
     VkPhysicalDevice physical; /* the first of them */
     bool driver_tells;         /* what it has of device memory for itself */
     bool pages;                /* the driver moves device memory to the host's and back by itself */
+    bool shares_fences;        /* the application may import and export them */
     bool timed_by_host;        /* its timestamps are the host's clock */
     /* Since some command buffer suspends a render pass, batches are not split between command
      * buffers. */

@@ -51,6 +51,7 @@
     X(DestroyFence)                                                                                \
     X(ResetFences)                                                                                 \
     X(WaitForFences)                                                                               \
+    X(GetFenceStatus)                                                                              \
     X(CreateQueryPool)                                                                             \
     X(DestroyQueryPool)                                                                            \
     X(CreateEvent)                                                                                 \
@@ -85,6 +86,7 @@
     X(QueueSubmit2)                                                                                \
     X(CmdBeginRendering)                                                                           \
     X(GetSemaphoreCounterValue)                                                                    \
+    X(WaitSemaphores)                                                                              \
     X(GetBufferMemoryRequirements2)                                                                \
     X(GetImageMemoryRequirements2)
 

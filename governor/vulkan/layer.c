@@ -8,6 +8,7 @@
 #include "semaphore.h"
 #include "submit.h"
 #include "swapchain.h"
+#include "wait.h"
 
 /* The loader has the layer's pointers to functions by this version; older ones have none. */
 #define INTERFACE_VERSION 2
@@ -51,6 +52,12 @@ static const struct command commands[] = {
     COMMAND(QueueBindSparse, SCOPE_DEVICE),
     COMMAND(QueuePresentKHR, SCOPE_DEVICE),
     COMMAND(QueueWaitIdle, SCOPE_DEVICE),
+    COMMAND(WaitForFences, SCOPE_DEVICE),
+    COMMAND(GetFenceStatus, SCOPE_DEVICE),
+    COMMAND(ResetFences, SCOPE_DEVICE),
+    COMMAND(DestroyFence, SCOPE_DEVICE),
+    COMMAND(WaitSemaphores, SCOPE_DEVICE),
+    ALIAS(WaitSemaphores, KHR, SCOPE_DEVICE),
     COMMAND(CmdBeginRendering, SCOPE_DEVICE),
     ALIAS(CmdBeginRendering, KHR, SCOPE_DEVICE),
     COMMAND(AllocateMemory, SCOPE_DEVICE),

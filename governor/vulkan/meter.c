@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "retire.h"
 #include "slot.h"
 #include "waiter.h"
 
@@ -55,6 +56,8 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
     slot->work = *work;
     slot->work.deferred = work->deferred || behind;
     slot->work.wrap = is_wrapped(queue, slot);
+    slot->ends_by = retire_may_borrow(queue, slot) ? work->fence : slot->fence;
+    slot->ended = false;
     slot->debit = debit;
     slot->estimate_ns = estimate;
     slot->stuck = false;
@@ -65,6 +68,8 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
 
 void meter_submitted(struct layer_queue *queue, struct meter_slot *slot)
 {
+    bool wake;
+
     /* Nobody waits for its fence: it is not used again. */
     if (!waiter_start(queue)) {
         governor_member_end(queue->device->member, slot->debit, slot->estimate_ns);
@@ -81,8 +86,11 @@ void meter_submitted(struct layer_queue *queue, struct meter_slot *slot)
         slot->stuck = true;
         queue->stuck++;
     }
-    pthread_cond_signal(&queue->submitted);
+    wake = !queue->watched && !(queue->left && retire_is_expected(queue, queue->first));
     pthread_mutex_unlock(&queue->lock);
+    /* Not before: where it preempts who holds the lock, both have a turn for nothing. */
+    if (wake)
+        pthread_cond_signal(&queue->submitted);
 }
 
 void meter_cancel(struct layer_queue *queue, struct meter_slot *slot)
@@ -95,6 +103,7 @@ void meter_cancel(struct layer_queue *queue, struct meter_slot *slot)
 
 void meter_drain(struct layer_queue *queue)
 {
+    retire_seen(queue);
     pthread_mutex_lock(&queue->lock);
     while (queue->first)
         pthread_cond_wait(&queue->drained, &queue->lock);
@@ -103,9 +112,14 @@ void meter_drain(struct layer_queue *queue)
 
 void meter_queue_init(struct layer_queue *queue)
 {
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&queue->lock, NULL);
-    pthread_cond_init(&queue->submitted, NULL);
+    pthread_cond_init(&queue->submitted, &monotonic);
     pthread_cond_init(&queue->drained, NULL);
+    pthread_condattr_destroy(&monotonic);
 }
 
 void meter_queue_destroy(struct layer_queue *queue)

@@ -20,12 +20,15 @@ struct meter_work {
     bool waits;        /* for semaphores */
     bool deferred;     /* waits for something that has not been signalled */
     bool wrap;         /* command buffers of ours may stand next to its own */
+    VkFence fence;     /* the application's, or VK_NULL_HANDLE */
     uint64_t most_ns;  /* not charged more than this; 0: no bound */
 };
 
 struct meter_slot {
     struct meter_slot *next; /* in flight or idle */
     VkFence fence;
+    VkFence ends_by; /* what its work is submitted with: @fence or the application's own */
+    bool ended;      /* known, and @ends_by is not to be asked any more */
     /* NULL where the queue has no timestamps. */
     VkCommandBuffer begin, end;
     VkEvent begun;                  /* set by begin */
@@ -48,8 +51,7 @@ uint64_t meter_estimate(struct layer_queue *queue, uint64_t key, uint32_t comman
  */
 struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_work *work);
 
-/* It was submitted, with the slot's fence. The slot belongs to the waiter from
- * here on. */
+/* It was submitted, with the fence that it ends by. The slot belongs to the queue from here on. */
 void meter_submitted(struct layer_queue *queue, struct meter_slot *slot);
 
 /* It was not submitted. */

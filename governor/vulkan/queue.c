@@ -18,6 +18,7 @@ VkResult submit_finish(struct layer_queue *queue, struct meter_slot *slot, VkRes
                        VkFence application)
 {
     const struct device_dispatch *next = &queue->device->next;
+    bool also;
 
     if (!slot)
         return submitted;
@@ -25,10 +26,11 @@ VkResult submit_finish(struct layer_queue *queue, struct meter_slot *slot, VkRes
         meter_cancel(queue, slot);
         return submitted;
     }
+    also = application && application != slot->ends_by;
     meter_submitted(queue, slot);
     /* After our own: the end is to be seen before the application has more to do. Who gets an error
      * may think that nothing was submitted. */
-    if (application && next->QueueSubmit(queue->handle, 0, NULL, application) != VK_SUCCESS)
+    if (also && next->QueueSubmit(queue->handle, 0, NULL, application) != VK_SUCCESS)
         return VK_ERROR_DEVICE_LOST;
     return VK_SUCCESS;
 }

@@ -91,6 +91,7 @@ static VkResult submit_piece(struct layer_queue *queue, const VkSubmitInfo *piec
         .key = key_of(piece),
         .commands = piece->commandBufferCount,
         .wrap = traits->wrap,
+        .fence = fence,
         .waits = piece->waitSemaphoreCount > 0,
         .deferred = semaphores_open(device, piece->waitSemaphoreCount, piece->pWaitSemaphores,
                                     traits->wait_values),

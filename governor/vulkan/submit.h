@@ -20,14 +20,14 @@
 #define SUBMIT_INLINE_COMMANDS 30
 
 /* After @slot's submission: the waiter has it from here on, and the application's fence is sent
- * behind it. */
+ * behind it unless the work ends by that. */
 VkResult submit_finish(struct layer_queue *queue, struct meter_slot *slot, VkResult submitted,
                        VkFence application);
 
 /* The fence to submit @slot's work with. */
 static inline VkFence submit_fence(const struct meter_slot *slot, VkFence application)
 {
-    return slot ? slot->fence : application;
+    return slot ? slot->ends_by : application;
 }
 
 /* The queue where what it is given must be measured; NULL: it need not be, and has been counted. */

@@ -82,6 +82,7 @@ static VkResult submit_piece(struct layer_queue *queue, const VkSubmitInfo2 *pie
         .key = key_of(piece),
         .commands = piece->commandBufferInfoCount,
         .wrap = may_wrap(queue, piece),
+        .fence = fence,
         .waits = piece->waitSemaphoreInfoCount > 0,
         .deferred = waits_are_open(device, piece),
     };

@@ -2,10 +2,12 @@
 #include "waiter.h"
 
 #include <signal.h>
+#include <time.h>
 
-#include "slot.h"
+#include "retire.h"
 
-#define MS 1000000u
+#define MS       1000000u
+#define NS_PER_S 1000000000u
 
 /* Work that is known to wait for a semaphore, or is not, has stalled when it hasn't begun after so
  * long. */
@@ -17,6 +19,8 @@
 /* How often work that has not begun is looked at, and work that has. */
 #define LOOK_NS    (1 * MS)
 #define PATIENT_NS (1000 * MS)
+/* How often it is looked whether the application comes for its work. */
+#define LEFT_NS (40 * MS)
 
 /* Whether @slot's work is executing, as far as can be seen. */
 static bool has_begun(struct layer_queue *queue, const struct meter_slot *slot)
@@ -55,83 +59,82 @@ static uint64_t look(struct layer_queue *queue, struct meter_slot *slot, uint64_
     return LOOK_NS;
 }
 
-/* From when it could begin until its end was seen. */
-static uint64_t measure_host(struct layer_queue *queue, const struct meter_slot *slot, uint64_t now)
+/* Until @ns, or something was submitted that can't be left. Under the queue's lock. */
+static void sleep_until(struct layer_queue *queue, uint64_t ns)
 {
-    uint64_t begin = slot->submitted_ns;
+    struct timespec until = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
 
-    if (queue->host_end_ns > begin)
-        begin = queue->host_end_ns;
-    return now - begin;
+    queue->left = true;
+    pthread_cond_timedwait(&queue->submitted, &queue->lock, &until);
+    queue->left = false;
 }
 
-static uint64_t measure(struct layer_queue *queue, struct meter_slot *slot)
+/* The oldest work ends by the application's fence, which may be reset while the lock is free. */
+static void look_at_borrowed(struct layer_queue *queue)
 {
-    uint64_t now = meter_now_ns();
-    uint64_t ns = slot->work.wrap ? ticks_measure(&queue->ticks, slot->ticks[0], slot->ticks[1])
-                                  : measure_host(queue, slot, now);
+    VkResult status = retire_status(queue);
 
-    queue->host_end_ns = now;
-    return slot->work.most_ns && ns > slot->work.most_ns ? slot->work.most_ns : ns;
+    if (status == VK_NOT_READY) {
+        sleep_until(queue, meter_now_ns() + LOOK_NS);
+        return;
+    }
+    queue->unvisited++;
+    retire_oldest(queue, status);
 }
 
-/* @slot's fence is signalled, or the device is lost. */
-static void retire(struct layer_queue *queue, struct meter_slot *slot, VkResult waited)
+/* Waits for the oldest work's end. Under the queue's lock, which is free meanwhile. */
+static void watch(struct layer_queue *queue)
 {
     struct layer_device *device = queue->device;
-    uint64_t ns = waited == VK_SUCCESS ? measure(queue, slot) : 0;
-    bool reusable =
-        waited == VK_SUCCESS &&
-        device->next.ResetFences(device->handle, 1, &slot->fence) == VK_SUCCESS &&
-        (!slot->begun || device->next.ResetEvent(device->handle, slot->begun) == VK_SUCCESS);
-
-    if (waited == VK_SUCCESS)
-        governor_member_end(device->member, slot->debit, ns);
-    else
-        governor_member_cancel(device->member, slot->debit);
-    pthread_mutex_lock(&queue->lock);
-    if (waited == VK_SUCCESS)
-        estimate_learn(&queue->estimates, slot->work.key, slot->work.commands, ns);
-    if (slot->stuck)
-        queue->stuck--;
-    queue->first = slot->next;
-    if (!queue->first)
-        queue->last = NULL;
-    if (reusable)
-        slot_give(queue, slot);
-    if (!queue->first)
-        pthread_cond_broadcast(&queue->drained);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-static void wait_for(struct layer_queue *queue, struct meter_slot *slot)
-{
-    struct layer_device *device = queue->device;
+    struct meter_slot *slot = queue->first;
     uint64_t since = meter_now_ns();
     /* Not sooner than there may be something to tell: each look takes a turn on a processor. */
     uint64_t patience = slot->work.deferred ? LOOK_NS : STALLED_NS;
     VkResult result;
 
+    queue->watched = true;
+    pthread_mutex_unlock(&queue->lock);
     while ((result = device->next.WaitForFences(device->handle, 1, &slot->fence, VK_TRUE,
                                                 patience)) == VK_TIMEOUT)
         patience = look(queue, slot, meter_now_ns() - since);
-    retire(queue, slot, result);
+    pthread_mutex_lock(&queue->lock);
+    queue->watched = false;
+    queue->unvisited++;
+    retire_oldest(queue, result);
+}
+
+/* Leaves the work to the application, and looks now and then whether it comes for it: to be woken for
+ * each submission would cost as much as waiting for it. */
+static void leave(struct layer_queue *queue)
+{
+    uint64_t now = meter_now_ns();
+    bool none_since = queue->host_end_ns == queue->left_at_ns;
+
+    queue->left_at_ns = queue->host_end_ns;
+    if (queue->first && now >= retire_due_ns(queue))
+        queue->visits = 0;
+    else if (queue->first || !none_since)
+        sleep_until(queue, now + LEFT_NS);
+    else
+        pthread_cond_wait(&queue->submitted, &queue->lock);
 }
 
 static void *waiter_main(void *data)
 {
     struct layer_queue *queue = data;
-    struct meter_slot *slot;
 
-    do {
-        pthread_mutex_lock(&queue->lock);
-        while (!queue->first && !queue->stopping)
+    pthread_mutex_lock(&queue->lock);
+    while (queue->first || !queue->stopping) {
+        if (retire_is_expected(queue, queue->first))
+            leave(queue);
+        else if (!queue->first)
             pthread_cond_wait(&queue->submitted, &queue->lock);
-        slot = queue->first;
-        pthread_mutex_unlock(&queue->lock);
-        if (slot)
-            wait_for(queue, slot);
-    } while (slot);
+        else if (queue->first->ends_by != queue->first->fence)
+            look_at_borrowed(queue);
+        else
+            watch(queue);
+    }
+    pthread_mutex_unlock(&queue->lock);
     return NULL;
 }
 
@@ -144,7 +147,7 @@ bool waiter_start(struct layer_queue *queue)
     /* Signals are for the application's own threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    queue->waiting = pthread_create(&queue->waiter, NULL, waiter_main, queue) == 0;
+    atomic_store(&queue->waiting, pthread_create(&queue->waiter, NULL, waiter_main, queue) == 0);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return queue->waiting;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread for each queue with metered work: it sees work end, reads what it took, and tells the
- * member. It never uses the queue itself.
+ * A thread for each queue with metered work: it sees work end, and retires it where the application
+ * is not going to. It never uses the queue itself.
  */
 #ifndef GOVERNOR_VULKAN_WAITER_H
 #define GOVERNOR_VULKAN_WAITER_H

@@ -46,7 +46,6 @@ static const struct reason not_a_way[] = {
     {"vkTransitionImageLayout*", "by the host"},
     {"vkImportFenceFdKHR", "work does not wait for fences"},
     {"vkSignalSemaphore*", "what waits for it asks for its value"},
-    {"vkWaitSemaphores*", "waits on the host"},
     {"vkCreateVideoSessionParametersKHR", "for a session"},
     {"vkGetPhysicalDeviceOpticalFlowImageFormatsNV", "tells, takes nothing"},
     {"vk*ExecutionGraphPipeline*AMDX", "provisional, not in the headers as they are; see README.md"},

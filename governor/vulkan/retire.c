@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+#include "retire.h"
+
+#include "slot.h"
+
+/* The application is expected after so many ends in a row that it came to see one by one. */
+#define VISITS_EXPECTED 8
+/* Beyond the estimate. Once it doesn't come, a lease may be kept idle for as long. */
+#define LATE_NS 4000000u
+
+/* From when it could begin until its end was seen. */
+static uint64_t measure_host(struct layer_queue *queue, const struct meter_slot *slot, uint64_t now)
+{
+    uint64_t begin = slot->submitted_ns;
+
+    if (queue->host_end_ns > begin)
+        begin = queue->host_end_ns;
+    return now - begin;
+}
+
+static uint64_t measure(struct layer_queue *queue, struct meter_slot *slot)
+{
+    uint64_t now = meter_now_ns();
+    uint64_t ns = slot->work.wrap ? ticks_measure(&queue->ticks, slot->ticks[0], slot->ticks[1])
+                                  : measure_host(queue, slot, now);
+
+    queue->host_end_ns = now;
+    return slot->work.most_ns && ns > slot->work.most_ns ? slot->work.most_ns : ns;
+}
+
+static bool make_reusable(struct layer_device *device, struct meter_slot *slot)
+{
+    return (slot->ends_by != slot->fence ||
+            device->next.ResetFences(device->handle, 1, &slot->fence) == VK_SUCCESS) &&
+           (!slot->work.wrap ||
+            device->next.ResetEvent(device->handle, slot->begun) == VK_SUCCESS);
+}
+
+static void take_oldest(struct layer_queue *queue)
+{
+    if (queue->first->stuck)
+        queue->stuck--;
+    queue->first = queue->first->next;
+    if (queue->first)
+        return;
+    queue->last = NULL;
+    pthread_cond_broadcast(&queue->drained);
+}
+
+void retire_oldest(struct layer_queue *queue, VkResult waited)
+{
+    struct layer_device *device = queue->device;
+    struct meter_slot *slot = queue->first;
+    uint64_t ns;
+
+    if (waited != VK_SUCCESS) {
+        governor_member_cancel(device->member, slot->debit);
+        take_oldest(queue);
+        return;
+    }
+    ns = measure(queue, slot);
+    governor_member_end(device->member, slot->debit, ns);
+    estimate_learn(&queue->estimates, slot->work.key, slot->work.commands, ns);
+    take_oldest(queue);
+    if (make_reusable(device, slot))
+        slot_give(queue, slot);
+}
+
+/* What was retired by the waiter since the last visit tells whether the application comes for each. */
+static void learn_visit(struct layer_queue *queue, bool seen)
+{
+    if (queue->unvisited > 1)
+        queue->visits = 0;
+    else if ((seen || queue->unvisited) && queue->visits < VISITS_EXPECTED)
+        queue->visits++;
+    queue->unvisited = 0;
+}
+
+VkResult retire_status(const struct layer_queue *queue)
+{
+    struct layer_device *device = queue->device;
+
+    return queue->first->ended
+               ? VK_SUCCESS
+               : device->next.GetFenceStatus(device->handle, queue->first->ends_by);
+}
+
+/* Under the lock. True where there was something. */
+static bool retire_ended(struct layer_queue *queue)
+{
+    bool any = false;
+
+    while (queue->first && !queue->watched && retire_status(queue) == VK_SUCCESS) {
+        retire_oldest(queue, VK_SUCCESS);
+        any = true;
+    }
+    return any;
+}
+
+void retire_seen(struct layer_queue *queue)
+{
+    bool wake;
+
+    if (!atomic_load_explicit(&queue->waiting, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&queue->lock);
+    learn_visit(queue, retire_ended(queue));
+    wake = queue->first && !queue->watched && !retire_is_expected(queue, queue->first);
+    pthread_mutex_unlock(&queue->lock);
+    if (wake)
+        pthread_cond_signal(&queue->submitted);
+}
+
+void retire_fence(struct layer_queue *queue, VkFence fence)
+{
+    if (!atomic_load_explicit(&queue->waiting, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&queue->lock);
+    for (struct meter_slot *slot = queue->first; slot; slot = slot->next)
+        slot->ended |= slot->ends_by == fence;
+    retire_ended(queue);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+bool retire_is_expected(const struct layer_queue *queue, const struct meter_slot *slot)
+{
+    /* Whether work that waits has begun is to be looked at. */
+    return queue->visits == VISITS_EXPECTED &&
+           (!slot || (!slot->work.waits && !slot->work.deferred));
+}
+
+bool retire_may_borrow(struct layer_queue *queue, const struct meter_slot *slot)
+{
+    bool may;
+
+    pthread_mutex_lock(&queue->lock);
+    may = slot->work.fence && !queue->device->shares_fences && retire_is_expected(queue, slot);
+    pthread_mutex_unlock(&queue->lock);
+    return may;
+}
+
+uint64_t retire_due_ns(const struct layer_queue *queue)
+{
+    const struct meter_slot *slot = queue->first;
+    uint64_t begin =
+        slot->submitted_ns > queue->host_end_ns ? slot->submitted_ns : queue->host_end_ns;
+
+    return begin + slot->estimate_ns + LATE_NS;
+}
