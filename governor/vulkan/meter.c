@@ -42,6 +42,7 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
     uint64_t debit;
     bool behind;
 
+    retire_unexpected(queue->device);
     pthread_mutex_lock(&queue->lock);
     estimate = estimate_of(&queue->estimates, work->key, work->commands);
     /* Behind work that can't begin, this can't either: who would signal may be the thread that is
@@ -58,6 +59,7 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
     slot->work.wrap = is_wrapped(queue, slot);
     slot->ends_by = retire_may_borrow(queue, slot) ? work->fence : slot->fence;
     slot->ended = false;
+    slot->seen_ns = 0;
     slot->debit = debit;
     slot->estimate_ns = estimate;
     slot->stuck = false;

@@ -38,6 +38,7 @@ struct meter_slot {
     uint64_t debit;
     uint64_t estimate_ns;
     uint64_t submitted_ns; /* just before, CLOCK_MONOTONIC */
+    uint64_t seen_ns;      /* its end, by who was not to retire it; 0: by nobody */
     bool stuck;            /* counted in the queue's stuck */
     uint64_t told_ns;      /* into its wait the member was last told that it is stalled; 0: never */
 };

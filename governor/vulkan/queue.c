@@ -46,8 +46,7 @@ VkResult submit_batches(struct layer_queue *queue, const struct submit_kind *kin
 
         for (uint32_t k = 0; k < pieces; k++) {
             bool last = i + 1 == count && k + 1 == pieces;
-            VkResult result =
-                kind->submit(queue, batch, k, pieces, last ? fence : VK_NULL_HANDLE);
+            VkResult result = kind->submit(queue, batch, k, pieces, last ? fence : VK_NULL_HANDLE);
 
             /* Its own error would mean that nothing happened, and that is no longer true. */
             if (result != VK_SUCCESS)

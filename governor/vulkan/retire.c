@@ -8,23 +8,19 @@
 /* Beyond the estimate. Once it doesn't come, a lease may be kept idle for as long. */
 #define LATE_NS 4000000u
 
-/* From when it could begin until its end was seen. */
-static uint64_t measure_host(struct layer_queue *queue, const struct meter_slot *slot, uint64_t now)
+/* When it could begin, by the host's clock. */
+static uint64_t begin_of(const struct layer_queue *queue, const struct meter_slot *slot)
 {
-    uint64_t begin = slot->submitted_ns;
-
-    if (queue->host_end_ns > begin)
-        begin = queue->host_end_ns;
-    return now - begin;
+    return slot->submitted_ns > queue->host_end_ns ? slot->submitted_ns : queue->host_end_ns;
 }
 
 static uint64_t measure(struct layer_queue *queue, struct meter_slot *slot)
 {
-    uint64_t now = meter_now_ns();
+    uint64_t end = slot->seen_ns ? slot->seen_ns : meter_now_ns();
     uint64_t ns = slot->work.wrap ? ticks_measure(&queue->ticks, slot->ticks[0], slot->ticks[1])
-                                  : measure_host(queue, slot, now);
+                                  : end - begin_of(queue, slot);
 
-    queue->host_end_ns = now;
+    queue->host_end_ns = end;
     return slot->work.most_ns && ns > slot->work.most_ns ? slot->work.most_ns : ns;
 }
 
@@ -32,8 +28,7 @@ static bool make_reusable(struct layer_device *device, struct meter_slot *slot)
 {
     return (slot->ends_by != slot->fence ||
             device->next.ResetFences(device->handle, 1, &slot->fence) == VK_SUCCESS) &&
-           (!slot->work.wrap ||
-            device->next.ResetEvent(device->handle, slot->begun) == VK_SUCCESS);
+           (!slot->work.wrap || device->next.ResetEvent(device->handle, slot->begun) == VK_SUCCESS);
 }
 
 static void take_oldest(struct layer_queue *queue)
@@ -66,7 +61,8 @@ void retire_oldest(struct layer_queue *queue, VkResult waited)
         slot_give(queue, slot);
 }
 
-/* What was retired by the waiter since the last visit tells whether the application comes for each. */
+/* What was retired by the waiter since the last visit tells whether the application comes for each.
+ */
 static void learn_visit(struct layer_queue *queue, bool seen)
 {
     if (queue->unvisited > 1)
@@ -80,17 +76,22 @@ VkResult retire_status(const struct layer_queue *queue)
 {
     struct layer_device *device = queue->device;
 
-    return queue->first->ended
-               ? VK_SUCCESS
-               : device->next.GetFenceStatus(device->handle, queue->first->ends_by);
+    return queue->first->ended ? VK_SUCCESS
+                               : device->next.GetFenceStatus(device->handle, queue->first->ends_by);
 }
 
-/* Under the lock. True where there was something. */
+/* Under the lock. True where there was something. What the waiter is at is its to retire, but it
+ * may be woken later than the application. */
 static bool retire_ended(struct layer_queue *queue)
 {
     bool any = false;
 
-    while (queue->first && !queue->watched && retire_status(queue) == VK_SUCCESS) {
+    while (queue->first && retire_status(queue) == VK_SUCCESS) {
+        if (queue->watched) {
+            if (!queue->first->seen_ns)
+                queue->first->seen_ns = meter_now_ns();
+            return any;
+        }
         retire_oldest(queue, VK_SUCCESS);
         any = true;
     }
@@ -109,6 +110,28 @@ void retire_seen(struct layer_queue *queue)
     pthread_mutex_unlock(&queue->lock);
     if (wake)
         pthread_cond_signal(&queue->submitted);
+}
+
+static void expect_none(struct layer_queue *queue)
+{
+    bool wake;
+
+    if (!atomic_load_explicit(&queue->waiting, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&queue->lock);
+    retire_ended(queue);
+    wake = queue->first && !queue->watched;
+    if (queue->first)
+        queue->visits = 0;
+    pthread_mutex_unlock(&queue->lock);
+    if (wake)
+        pthread_cond_signal(&queue->submitted);
+}
+
+void retire_unexpected(struct layer_device *device)
+{
+    for (uint32_t i = 0; i < device->queue_count; i++)
+        expect_none(&device->queues[i]);
 }
 
 void retire_fence(struct layer_queue *queue, VkFence fence)
@@ -141,9 +164,5 @@ bool retire_may_borrow(struct layer_queue *queue, const struct meter_slot *slot)
 
 uint64_t retire_due_ns(const struct layer_queue *queue)
 {
-    const struct meter_slot *slot = queue->first;
-    uint64_t begin =
-        slot->submitted_ns > queue->host_end_ns ? slot->submitted_ns : queue->host_end_ns;
-
-    return begin + slot->estimate_ns + LATE_NS;
+    return begin_of(queue, queue->first) + queue->first->estimate_ns + LATE_NS;
 }

@@ -21,6 +21,10 @@ VkResult retire_status(const struct layer_queue *queue);
 /* The application has seen something end: all that has, unless the waiter is at it. */
 void retire_seen(struct layer_queue *queue);
 
+/* The application is about to submit: what is in flight yet it has not waited for, and it may be
+ * held up until that ends. */
+void retire_unexpected(struct layer_device *device);
+
 /* The application is about to reset or destroy @fence, so what it was submitted with has ended. */
 void retire_fence(struct layer_queue *queue, VkFence fence);
 

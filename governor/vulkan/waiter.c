@@ -103,8 +103,8 @@ static void watch(struct layer_queue *queue)
     retire_oldest(queue, result);
 }
 
-/* Leaves the work to the application, and looks now and then whether it comes for it: to be woken for
- * each submission would cost as much as waiting for it. */
+/* Leaves the work to the application, and looks now and then whether it comes for it: to be woken
+ * for each submission would cost as much as waiting for it. */
 static void leave(struct layer_queue *queue)
 {
     uint64_t now = meter_now_ns();

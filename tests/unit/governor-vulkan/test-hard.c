@@ -298,32 +298,39 @@ static uint32_t rounds_for(struct gpu *gpu, VkFence fence, gint64 us)
     return (uint32_t)((double)rounds * (double)us / (double)took);
 }
 
-/* Under a cap of 20 %: what follows long work comes four times as long later. */
+/* Whether what comes after work of a quarter of a second is four times as long later. */
+static bool is_followed_by_nothing(struct gpu *gpu, VkFence fence, VkCommandBuffer tiny)
+{
+    uint32_t rounds = rounds_for(gpu, fence, SECOND / 4);
+    gint64 took, ended, pause;
+
+    /* All is paid for, and something saved. */
+    g_usleep(2 * SECOND);
+    took = time_of(gpu, fence, rounds);
+    ended = g_get_monotonic_time();
+    submit(gpu, tiny, 1, fence);
+    gpu_wait_fence(gpu, fence);
+    pause = g_get_monotonic_time() - ended;
+    g_test_message("%.2f s of work, %.2f s of nothing", (double)took / SECOND,
+                   (double)pause / SECOND);
+    return took > SECOND / 16 && pause > 3 * took && pause < 5 * took;
+}
+
+/* Under a cap of 20 %. On a machine with much else to do the times may be of that. */
 static void one_long(unsigned number)
 {
     struct gpu gpu;
     VkFence fence;
     VkCommandBuffer tiny;
-    uint32_t rounds;
-    gint64 took, ended, pause;
+    bool held = false;
 
     (void)number;
     gpu_open(&gpu, NULL);
     fence = gpu_fence(&gpu);
     tiny = gpu_record(&gpu, 1);
-    rounds = rounds_for(&gpu, fence, SECOND / 4);
-    /* All is paid for, and something saved. */
-    g_usleep(SECOND / 2);
-    took = time_of(&gpu, fence, rounds);
-    ended = g_get_monotonic_time();
-    submit(&gpu, tiny, 1, fence);
-    gpu_wait_fence(&gpu, fence);
-    pause = g_get_monotonic_time() - ended;
-    g_test_message("%.2f s of work, %.2f s of nothing", (double)took / SECOND,
-                   (double)pause / SECOND);
-    g_assert_cmpint(took, >, SECOND / 16);
-    g_assert_cmpint(pause, >, 3 * took);
-    g_assert_cmpint(pause, <, 5 * took);
+    for (unsigned attempt = 0; attempt < 3 && !held; attempt++)
+        held = is_followed_by_nothing(&gpu, fence, tiny);
+    g_assert_true(held);
     vkDestroyFence(gpu.device, fence, NULL);
     gpu_check(&gpu);
     gpu_close(&gpu);
