@@ -80,6 +80,14 @@ VkResult retire_status(const struct layer_queue *queue)
                                : device->next.GetFenceStatus(device->handle, queue->first->ends_by);
 }
 
+static bool note_seen(struct meter_slot *slot)
+{
+    if (slot->seen_ns)
+        return false;
+    slot->seen_ns = meter_now_ns();
+    return true;
+}
+
 /* Under the lock. True where there was something. What the waiter is at is its to retire, but it
  * may be woken later than the application. */
 static bool retire_ended(struct layer_queue *queue)
@@ -87,11 +95,8 @@ static bool retire_ended(struct layer_queue *queue)
     bool any = false;
 
     while (queue->first && retire_status(queue) == VK_SUCCESS) {
-        if (queue->watched) {
-            if (!queue->first->seen_ns)
-                queue->first->seen_ns = meter_now_ns();
-            return any;
-        }
+        if (queue->watched)
+            return note_seen(queue->first) || any;
         retire_oldest(queue, VK_SUCCESS);
         any = true;
     }

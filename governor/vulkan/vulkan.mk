@@ -89,7 +89,7 @@ $(VK_LAYER_TESTS_OUT)/test-engines: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/en
 $(addprefix $(VK_LAYER_TESTS_OUT)/,test-live test-hard test-several): | vulkan-layer $(GOVERNOR_OUT)/vgpu-arbiter
 
 # On software Vulkan the host's clock times most work, so what is timed by the GPU's own is tested once more.
-VK_LAYER_TESTS_OF_TIME := $(addprefix $(VK_LAYER_TESTS_OUT)/test-,hard layer live semaphore submit torture)
+VK_LAYER_TESTS_OF_TIME := $(addprefix $(VK_LAYER_TESTS_OUT)/test-,hard layer live semaphore submit torture wait)
 
 check-vulkan-layer: $(VK_LAYER_TESTS)
 	prove -e '' $(VK_LAYER_TESTS)

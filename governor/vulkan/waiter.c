@@ -99,7 +99,7 @@ static void watch(struct layer_queue *queue)
         patience = look(queue, slot, meter_now_ns() - since);
     pthread_mutex_lock(&queue->lock);
     queue->watched = false;
-    queue->unvisited++;
+    queue->unvisited += !slot->seen_ns;
     retire_oldest(queue, result);
 }
 

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+/* Who sees work end: the application's own thread where it waits for each, else the layer's. */
+#include "gpu.h"
+
+#define ROUNDS 20000
+/* So many are enough for the layer to expect the next. */
+#define LOOPS 20
+/* The layer looks every 40 ms whether the application still comes. */
+#define SOON_US 500000
+
+struct loop {
+    struct gpu gpu;
+    struct fake_member *member;
+    VkCommandBuffer commands;
+    VkFence fence;
+};
+
+static void submit(struct loop *loop, VkFence fence)
+{
+    VkSubmitInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+        .commandBufferCount = 1,
+        .pCommandBuffers = &loop->commands,
+    };
+
+    VK(vkQueueSubmit(loop->gpu.queue, 1, &info, fence));
+    loop->gpu.expected += gpu_gain(ROUNDS);
+}
+
+static void await_ended(const struct loop *loop)
+{
+    gint64 until = g_get_monotonic_time() + SOON_US;
+
+    while (loop->member->ended < loop->member->begun && g_get_monotonic_time() < until)
+        g_usleep(1000);
+    g_assert_cmpuint(loop->member->ended, ==, loop->member->begun);
+}
+
+/* So often that the next is expected; and whatever was, each end is known soon. */
+static void wait_for_each(struct loop *loop)
+{
+    for (int i = 0; i < LOOPS; i++) {
+        submit(loop, loop->fence);
+        gpu_wait_fence(&loop->gpu, loop->fence);
+        await_ended(loop);
+    }
+}
+
+static void loop_open(struct loop *loop, const struct gpu_options *options)
+{
+    loop->member = gpu_open_metered(&loop->gpu, options);
+    loop->commands = gpu_record(&loop->gpu, ROUNDS);
+    loop->fence = gpu_fence(&loop->gpu);
+    wait_for_each(loop);
+}
+
+static void loop_close(struct loop *loop)
+{
+    vkDestroyFence(loop->gpu.device, loop->fence, NULL);
+    gpu_close_checked(&loop->gpu, loop->member);
+}
+
+static void test_each(void)
+{
+    struct loop loop;
+
+    loop_open(&loop, NULL);
+    for (int i = 0; i < 5; i++)
+        wait_for_each(&loop);
+    loop_close(&loop);
+}
+
+/* It doesn't come for the last one, with a fence or without, and comes again later. */
+static void test_stays_away(void)
+{
+    struct loop loop;
+
+    loop_open(&loop, NULL);
+    submit(&loop, loop.fence);
+    await_ended(&loop);
+    gpu_wait_fence(&loop.gpu, loop.fence);
+    wait_for_each(&loop);
+    submit(&loop, VK_NULL_HANDLE);
+    await_ended(&loop);
+    wait_for_each(&loop);
+    loop_close(&loop);
+}
+
+/* It does not wait before it submits again, where it might be held up for the first to end. */
+static void test_queues(void)
+{
+    struct loop loop;
+    VkFence other;
+
+    loop_open(&loop, NULL);
+    other = gpu_fence(&loop.gpu);
+    submit(&loop, loop.fence);
+    submit(&loop, other);
+    await_ended(&loop);
+    gpu_wait_fence(&loop.gpu, other);
+    gpu_wait_fence(&loop.gpu, loop.fence);
+    vkDestroyFence(loop.gpu.device, other, NULL);
+    loop_close(&loop);
+}
+
+/* With a fence that is not asked before it is used anew. */
+static void submit_and_poll(struct loop *loop, VkFence fence, uint64_t value, VkSemaphore timeline)
+{
+    VkTimelineSemaphoreSubmitInfo values = {
+        .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+        .signalSemaphoreValueCount = 1,
+        .pSignalSemaphoreValues = &value,
+    };
+    VkSubmitInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+        .pNext = &values,
+        .commandBufferCount = 1,
+        .pCommandBuffers = &loop->commands,
+        .signalSemaphoreCount = 1,
+        .pSignalSemaphores = &timeline,
+    };
+    uint64_t reached = 0;
+
+    VK(vkQueueSubmit(loop->gpu.queue, 1, &info, fence));
+    loop->gpu.expected += gpu_gain(ROUNDS);
+    while (reached < value)
+        VK(vkGetSemaphoreCounterValue(loop->gpu.device, timeline, &reached));
+    /* The driver signals the fence after the semaphore. */
+    g_usleep(500);
+}
+
+static void test_used_anew(void)
+{
+    struct loop loop;
+    VkSemaphore timeline;
+    VkFence brief;
+
+    loop_open(&loop, NULL);
+    timeline = gpu_timeline(&loop.gpu);
+    submit_and_poll(&loop, loop.fence, 1, timeline);
+    VK(vkResetFences(loop.gpu.device, 1, &loop.fence));
+    await_ended(&loop);
+    wait_for_each(&loop);
+    brief = gpu_fence(&loop.gpu);
+    submit_and_poll(&loop, brief, 2, timeline);
+    vkDestroyFence(loop.gpu.device, brief, NULL);
+    await_ended(&loop);
+    vkDestroySemaphore(loop.gpu.device, timeline, NULL);
+    loop_close(&loop);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    gpu_environment();
+    g_test_add_func("/wait/each", test_each);
+    g_test_add_func("/wait/stays-away", test_stays_away);
+    g_test_add_func("/wait/queues", test_queues);
+    g_test_add_func("/wait/used-anew", test_used_anew);
+    return g_test_run();
+}
