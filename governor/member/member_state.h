@@ -12,6 +12,7 @@
 #include "budget.h"
 #include "governor_protocol.h"
 #include "member.h"
+#include "silence.h"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -48,8 +49,7 @@ enum link_state {
  * @stalls: how often that was; a debit of before is known by it
  * @wanted: the grant's sequence when the arbiter was last told that it is waited for
  * @waiting: threads that wait for a lease
- * @comes_back: the arbiter was not told that nothing is in flight, for there will be at once
- * @tells, @next_tells: how often it is told before that is tried again, and after the next failure
+ * @silence: about having nothing in flight
  * @pages: the driver pages device memory by itself
  * @progress: a futex that moves when something ended or the link changed; @watchers: threads that
  * wait on it
@@ -82,9 +82,7 @@ struct GovernorMember {
     uint64_t in_flight_ns;
     uint32_t in_flight;
     uint32_t waiting;
-    uint32_t tells;
-    uint32_t next_tells;
-    bool comes_back;
+    struct silence silence;
     bool pages;
     uint64_t began_at_ns;
     uint64_t ended_at_ns;

@@ -79,8 +79,7 @@ bool state_renew(GovernorMember *member)
     member->gpu_ns = member->in_flight_ns = 0;
     member->in_flight = member->waiting = 0;
     member->began_at_ns = member->ended_at_ns = 0;
-    member->tells = member->next_tells = 0;
-    member->comes_back = false;
+    member->silence = (struct silence){0};
     member->waited_ns = member->throttled_ns = 0;
     member->stalled_ns = member->stalled = 0;
     member->watchers = 0;

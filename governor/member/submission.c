@@ -11,12 +11,6 @@
 #define NS_SHIFT     9
 /* More is not believed. */
 #define MOST_NS (3600 * NS_PER_S)
-/* Who comes back within so much is not worth a turn of the arbiter, which looks by itself when the
- * lease should be used up. */
-#define SHORT_PAUSE_NS (100 * NS_PER_US)
-/* After a longer one the arbiter is told so many times, at first and at most. */
-#define LEAST_TELLS 16u
-#define MOST_TELLS  1024u
 
 bool governor_member_is_metered(const GovernorMember *member)
 {
@@ -82,22 +76,6 @@ static bool take_in_flight(GovernorMember *member, uint64_t debit)
     return !member->in_flight;
 }
 
-static void learn_pause(GovernorMember *member)
-{
-    if (!member->comes_back)
-        return;
-    member->comes_back = false;
-    if (clock_now() - member->ended_at_ns <= SHORT_PAUSE_NS) {
-        member->next_tells -= member->next_tells > LEAST_TELLS;
-        return;
-    }
-    if (member->next_tells < LEAST_TELLS)
-        member->next_tells = LEAST_TELLS;
-    member->tells = member->next_tells;
-    if (member->next_tells < MOST_TELLS)
-        member->next_tells *= 2;
-}
-
 uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, bool deferred)
 {
     uint64_t ns = estimate_ns < MOST_NS ? estimate_ns : MOST_NS;
@@ -108,7 +86,8 @@ uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, boo
     fork_check(member);
     pthread_mutex_lock(&member->lock);
     if (!deferred) {
-        learn_pause(member);
+        if (!member->in_flight)
+            silence_learn(&member->silence, clock_now() - member->ended_at_ns);
         waited = turn_wait(member, ns);
         add_in_flight(member, ns);
         if (waited)
@@ -122,17 +101,11 @@ uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, boo
     return debit;
 }
 
-/* Nothing is in flight. Whether it submits again at once, and may: as far as it did so before. */
-static bool expect_back(GovernorMember *member)
+/* Under lock. Nothing is in flight: whether it goes on by itself. */
+static bool comes_back(GovernorMember *member)
 {
-    if (member->gpu_ns >= atomic_load_explicit(&member->grant->limit_ns, memory_order_relaxed))
-        return false;
-    if (member->tells) {
-        member->tells--;
-        return false;
-    }
-    member->comes_back = true;
-    return true;
+    return member->gpu_ns < atomic_load_explicit(&member->grant->limit_ns, memory_order_relaxed) &&
+           silence_keep(&member->silence);
 }
 
 /* Nothing is in flight any more, and others wait for that. */
@@ -155,7 +128,7 @@ void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measur
     /* Before it is no longer in flight: who looks in between sees it twice, not never. */
     store(&member->usage->gpu_ns, member->gpu_ns);
     store(&member->usage->ended_at_ns, member->ended_at_ns);
-    last = take_in_flight(member, debit) && !expect_back(member);
+    last = take_in_flight(member, debit) && !comes_back(member);
     turn_progress(member);
     pthread_mutex_unlock(&member->lock);
     tell_idle(member, last);

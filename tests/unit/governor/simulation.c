@@ -139,8 +139,11 @@ static void act(struct simulation *sim, struct sim_tenant *tenant)
 {
     if (!works(sim, tenant) || sim->now < tenant->next_at)
         return;
-    if (!tenant->wants_since)
+    if (!tenant->wants_since) {
         tenant->wants_since = sim->now;
+        if (!tenant->in_flight)
+            silence_learn(&tenant->silence, sim->now - tenant->usage.ended_at_ns);
+    }
     if (has_turn(sim, tenant)) {
         submit(sim, tenant);
         return;
@@ -153,6 +156,12 @@ static void act(struct simulation *sim, struct sim_tenant *tenant)
         if (tenant->grant.looks_at_ns <= sim->now)
             speak(sim, tenant);
     }
+}
+
+/* As submission.c of the member. */
+static bool comes_back(struct sim_tenant *tenant)
+{
+    return tenant->usage.gpu_ns < limit_of(tenant) && silence_keep(&tenant->silence);
 }
 
 static void end_job(struct simulation *sim, const struct sim_job *job)
@@ -169,7 +178,7 @@ static void end_job(struct simulation *sim, const struct sim_job *job)
     tenant->usage.gpu_ns += job->length_ns;
     tenant->usage.ended_at_ns = sim->now;
     tenant->usage.in_flight_ns -= job->debit_ns;
-    if (!--tenant->in_flight && tenant->grant.contended)
+    if (!--tenant->in_flight && !comes_back(tenant) && tenant->grant.contended)
         speak(sim, tenant);
     if (!tenant->async)
         tenant->next_at = sim->now + think;

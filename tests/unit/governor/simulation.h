@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "scheduler.h"
+#include "silence.h"
 
 #define SIM_STEP_NS   (5 * NS_PER_US)
 #define SIM_MAX       16
@@ -58,6 +59,7 @@ struct sim_tenant {
     unsigned burst_done;
     uint64_t in_flight;
     bool told;
+    struct silence silence;
 };
 
 struct sim_job {

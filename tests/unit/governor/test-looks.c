@@ -48,6 +48,33 @@ static void test_few(void)
     }
 }
 
+/* Who comes back at once each time is not looked at in between; who rests now and then is, after he
+ * has been waited for in vain. */
+static void test_silent(void)
+{
+    for (unsigned rests = 0; rests < 2; rests++) {
+        struct simulation *sim = sim_contended(2, false);
+        double looks, busy;
+
+        for (unsigned i = 0; i < 2; i++) {
+            sim->tenants[i].think_ns = 10 * NS_PER_US;
+            sim->tenants[i].think_jitter_ns = rests ? 2 * BATCH : 0;
+        }
+        sim_run(sim, NS_PER_S);
+        sim_reset_counts(sim);
+        sim_run(sim, 2 * NS_PER_S);
+        looks = (double)sim->looks / (double)(sim->tenants[0].done + sim->tenants[1].done);
+        busy = (double)sim->busy_ns / (2.0 * NS_PER_S);
+        g_test_message("%s: %.2f looks for each, busy %.4f", rests ? "rests" : "loops", looks,
+                       busy);
+        if (rests)
+            g_assert_cmpfloat(busy, >, 0.76);
+        else
+            g_assert_cmpfloat(looks, <, 0.7);
+        sim_free(sim);
+    }
+}
+
 /* The holder of the lease, at work, and one who has nothing to do. */
 static struct sim_tenant *other_than_holder(struct simulation *sim)
 {
@@ -130,6 +157,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/looks/few", test_few);
+    g_test_add_func("/governor/looks/silent", test_silent);
     g_test_add_func("/governor/looks/who", test_who);
     g_test_add_func("/governor/looks/alone", test_alone);
     g_test_add_func("/governor/looks/long-estimate", test_long_estimate);
