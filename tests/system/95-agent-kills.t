@@ -54,8 +54,9 @@ sub in_kernel {
     return map { my ($id, @of) = split; ($id => { Vram => $of[0], Weight => $of[1], Priority => $of[2] }) } split /\n/, $text;
 }
 
+# A definition may go while they are read: recovery is still at it.
 sub in_mdevctl {
-    my $text = host('cd /etc/mdevctl.d && grep -H "" */* || true');
+    my $text = host('cd /etc/mdevctl.d && grep -sH "" */* || true');
     my %file;
     $file{$1} .= "$2\n" while $text =~ m{^[^/\n]+/([0-9a-f-]{36}):(.*)$}mg;
     return map { $_ => decode_json($file{$_}) } keys %file;
