@@ -5,7 +5,7 @@
 
 /* The application is expected after so many ends in a row that it came to see one by one. */
 #define VISITS_EXPECTED 8
-/* Beyond the estimate. Once it doesn't come, a lease may be kept idle for as long. */
+/* Beyond the estimate; then the waiter goes to its fence when it looks next. */
 #define LATE_NS 4000000u
 
 /* When it could begin, by the host's clock. */
