@@ -115,12 +115,24 @@ static uint64_t quantum(struct scheduler *scheduler, struct sched_slice *slice, 
     return left < (double)most ? (uint64_t)left : most;
 }
 
+/* What of others is in flight, as far as is known. */
+static uint64_t others_in_flight(const struct scheduler *scheduler,
+                                 const struct sched_member *member)
+{
+    uint64_t ns = 0;
+
+    for (guint i = 0; i < scheduler->slices->len; i++)
+        ns += SLICE(scheduler, i)->in_flight_ns;
+    return ns - MIN(ns, member->sample.in_flight_ns);
+}
+
 static void grant_to(struct scheduler *scheduler, struct sched_member *member, bool floor,
                      uint64_t now)
 {
     struct sched_slice *slice = member->slice;
     unsigned priority = slice_priority(scheduler, slice);
     double start = slice_virtual(scheduler, slice);
+    uint64_t others = others_in_flight(scheduler, member);
 
     if (scheduler->lease.state != LEASE_NONE)
         lease_end(scheduler, now);
@@ -129,6 +141,7 @@ static void grant_to(struct scheduler *scheduler, struct sched_member *member, b
         .holder = member,
         .limit_ns = sample_spent(&member->sample, now) + quantum(scheduler, slice, floor, now),
         .granted_at = now,
+        .others_until = others ? now + others : 0,
         .begun = member->sample.in_flight_ns > 0,
         .floor = floor,
         .floor_base = slice_spent(slice),

@@ -150,6 +150,8 @@ static void publish(struct scheduler *scheduler, struct sched_member *member, ui
                           memory_order_relaxed);
     atomic_store_explicit(&grant->looks_at_ns, lease_looks_at(scheduler, member),
                           memory_order_release);
+    atomic_store_explicit(&grant->others_until_ns, holds ? scheduler->lease.others_until : 0,
+                          memory_order_relaxed);
     set_limit(member, open ? scheduler->lease.limit_ns : 0);
     set_word(member, &grant->throttled, slice->throttled);
     set_word(member, &grant->mode, free ? GOVERNOR_MODE_FREE : GOVERNOR_MODE_METERED);

@@ -84,6 +84,7 @@ enum lease_state {
 /**
  * struct lease
  * @limit_ns: as in the holder's grant
+ * @others_until: when others' work that was there before it should have ended; 0: there was none
  * @begun: the holder has submitted under it
  * @idle_at, @kept_until: LEASE_KEPT
  * @drained_until: LEASE_DRAINING, at the latest
@@ -98,6 +99,7 @@ struct lease {
     struct sched_member *holder;
     uint64_t limit_ns;
     uint64_t granted_at;
+    uint64_t others_until;
     bool begun;
     uint64_t idle_at;
     uint64_t kept_until;

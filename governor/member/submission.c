@@ -101,6 +101,13 @@ uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, boo
     return debit;
 }
 
+bool governor_member_is_behind(const GovernorMember *member)
+{
+    uint64_t until = atomic_load_explicit(&member->grant->others_until_ns, memory_order_relaxed);
+
+    return until && clock_now() < until;
+}
+
 /* Under lock. Nothing is in flight: whether it goes on by itself. */
 static bool comes_back(GovernorMember *member)
 {

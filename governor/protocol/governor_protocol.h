@@ -83,6 +83,11 @@ struct governor_grant {
      * as from an arbiter that knows of none: it doesn't.
      */
     _Atomic uint64_t looks_at_ns;
+    /*
+     * CLOCK_MONOTONIC until when the GPU may be at others' work that was submitted before this lease
+     * was given: what is submitted sooner does not begin at once. 0: there is none.
+     */
+    _Atomic uint64_t others_until_ns;
 };
 
 /* A word for each thing a member counts. */

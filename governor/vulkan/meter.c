@@ -31,7 +31,8 @@ static bool is_wrapped(const struct layer_queue *queue, const struct meter_slot 
     const struct meter_work *work = &slot->work;
 
     return work->wrap && slot->begin &&
-           (work->waits || work->deferred || !queue->device->timed_by_host);
+           (work->waits || work->deferred || !queue->device->timed_by_host ||
+            governor_member_is_behind(queue->device->member));
 }
 
 struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_work *work)

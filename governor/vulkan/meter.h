@@ -5,7 +5,7 @@
  * read. Where a queue has no timestamps, or the work may not stand next to command buffers of ours,
  * the host's clock is read when the fence is seen. So it is where timestamps would be of that clock
  * too (the GPU is a processor, which would write them instead of working), unless the work waits
- * for semaphores: who knows then when it begins.
+ * for semaphores or others' work: who knows then when it begins.
  *
  * Used in the application's own calls on a queue, so for one queue by one thread at a time.
  */

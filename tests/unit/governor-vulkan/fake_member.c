@@ -62,6 +62,12 @@ uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, boo
     return debit;
 }
 
+bool governor_member_is_behind(const GovernorMember *member)
+{
+    (void)member;
+    return false;
+}
+
 static void close_debit(uint64_t debit)
 {
     if (!atomic_exchange(&open_debits[debit % MOST_DEBITS], false))

@@ -52,7 +52,12 @@ static const ShareCase share_cases[] = {
     {"30-70-short", {30, 70}, true, 50 * NS_PER_US, 0, 0, 0},
     {"30-70-long", {30, 70}, true, 100 * NS_PER_MS, 0, 0, 0},
     /* Slow ones, by a long way and not on the minute: a VM's. */
-    {"30-70-slow-loop", {30, 70}, false, 250 * NS_PER_MS, 5 * NS_PER_MS, 10 * NS_PER_MS,
+    {"30-70-slow-loop",
+     {30, 70},
+     false,
+     250 * NS_PER_MS,
+     5 * NS_PER_MS,
+     10 * NS_PER_MS,
      100 * NS_PER_MS},
     {"30-70-slow-async", {30, 70}, true, 250 * NS_PER_MS, 0, 0, 100 * NS_PER_MS},
 };
@@ -193,6 +198,43 @@ static void test_priority(void)
     assert_near((double)online->done * (double)online->period_ns / (double)length, 1, 0.01);
     g_assert_cmpfloat((double)offline->done_ns, >,
                       0.95 * ((double)length - (double)online->done_ns));
+    sim_free(sim);
+}
+
+/* How many of some looks at @tenant's leases found that they began while others' work was there. */
+static guint behind_others(struct simulation *sim, const struct sim_tenant *tenant, guint *leases)
+{
+    guint behind = 0;
+
+    for (guint i = *leases = 0; i < 10000; i++) {
+        sim_run(sim, 100 * NS_PER_US);
+        if (sim->scheduler.lease.holder != &tenant->member)
+            continue;
+        ++*leases;
+        behind += tenant->grant.others_until_ns > sim->scheduler.lease.granted_at;
+    }
+    return behind;
+}
+
+/* A higher class does not wait for others' work to end, so it is told of it; loops take turns. */
+static void test_behind(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *online = sim_add(sim, 100, NS_PER_MS), *offline = sim_add(sim, 100, BATCH);
+    guint leases;
+
+    online->slice->settings.priority = 8;
+    online->burst = 1;
+    online->period_ns = 13 * NS_PER_MS + 7 * NS_PER_US;
+    offline->async = true;
+    g_assert_cmpuint(behind_others(sim, online, &leases), >, leases * 9 / 10);
+    g_assert_cmpuint(leases, >, 100);
+    online->slice->settings.priority = 0;
+    online->burst = 0;
+    offline->async = false;
+    sim_run(sim, NS_PER_S);
+    g_assert_cmpuint(behind_others(sim, online, &leases), ==, 0);
+    g_assert_cmpuint(leases, >, 100);
     sim_free(sim);
 }
 
@@ -373,6 +415,7 @@ static void add_tests(void)
     g_test_add_func("/governor/scheduler/soft-cap", test_soft_cap);
     g_test_add_func("/governor/scheduler/policies", test_policies);
     g_test_add_func("/governor/scheduler/priority", test_priority);
+    g_test_add_func("/governor/scheduler/behind", test_behind);
     g_test_add_func("/governor/scheduler/floor", test_floor);
     g_test_add_func("/governor/scheduler/alone-again", test_alone_again);
     g_test_add_func("/governor/scheduler/no-credit", test_no_credit);
