@@ -79,13 +79,13 @@ struct governor_grant {
     _Atomic uint32_t engines;
     /*
      * CLOCK_MONOTONIC when the arbiter looks at the usage page by itself. WANT need not be sent
-     * before, for it would change nothing. It is taken back before each look, and set anew after. 0,
-     * as from an arbiter that knows of none: it doesn't.
+     * before, for it would change nothing. It is taken back before each look, and set anew after.
+     * 0, as from an arbiter that knows of none: it doesn't.
      */
     _Atomic uint64_t looks_at_ns;
     /*
-     * CLOCK_MONOTONIC until when the GPU may be at others' work that was submitted before this lease
-     * was given: what is submitted sooner does not begin at once. 0: there is none.
+     * CLOCK_MONOTONIC until when the GPU may be at others' work that was submitted before this
+     * lease was given: what is submitted sooner does not begin at once. 0: there is none.
      */
     _Atomic uint64_t others_until_ns;
 };

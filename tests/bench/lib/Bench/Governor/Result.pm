@@ -18,7 +18,7 @@ our @rows = (
     ['submit-ns', 'ns', at_most(300), 'alone: processor time of a submit, beyond that without the governor'],
     ['submit-instructions', 'instructions', at_most(1500), 'alone: the same in instructions'],
     ['program-compute', '%', at_most(0.5), 'alone: more instructions of all of vk-compute'],
-    ['program-batches', '%', at_most(0.5), 'alone: more instructions of 200 batches of 2 ms'],
+    ['program-batches', '%', at_most(0.5), 'alone: more instructions of 100 batches of 2 ms'],
     ['lone', 'of without', at_least(0.98), 'one tenant alone, batches of 2 ms, submit and wait'],
     ['share-30-70', '%', at_most(2), "submit and wait, 2 ms: $error"],
     ['share-30-70-pipelined', '%', at_most(2), "four in flight, 2 ms: $error"],
