@@ -2,8 +2,10 @@
 #include "context.h"
 
 #include "engine.h"
+#include "mapping.h"
 #include "resource.h"
 #include "stuck.h"
+#include "venus_rings.h"
 
 #include <errno.h>
 #include <virglrenderer.h>
@@ -13,6 +15,7 @@ struct context {
     uint32_t id;
     uint32_t capset;
     bool lost;
+    struct venus_rings rings;
 };
 
 static bool has_renderer(const struct context *context)
@@ -71,6 +74,34 @@ int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_i
     return ret < 0 ? ret : -ret;
 }
 
+static bool ring_sleeps(struct engine *engine, const struct venus_ring *ring)
+{
+    struct resource *resource = resource_find(engine, ring->resource);
+    bool sleeps;
+
+    if (!resource || !resource->shm || !mapping_get(resource))
+        return false;
+    sleeps = venus_ring_sleeps(ring, resource->map_addr, resource->map_size);
+    mapping_put(resource);
+    return sleeps;
+}
+
+/* A worker that has gone is found out by its fence. */
+static void wake_rings(struct engine *engine, const struct context *context)
+{
+    for (uint32_t i = 0; i < context->rings.count; i++) {
+        const struct venus_ring *ring = &context->rings.rings[i];
+        uint32_t command[VENUS_NOTIFY_WORDS];
+
+        if (!ring_sleeps(engine, ring))
+            continue;
+        g_message("context %u: its render worker slept with commands in a ring, and is woken",
+                  context->id);
+        venus_ring_notify(ring, command);
+        virgl_renderer_submit_cmd(command, (int)context->id, VENUS_NOTIFY_WORDS);
+    }
+}
+
 void context_probe_all(struct engine *engine)
 {
     GHashTableIter iter;
@@ -83,6 +114,7 @@ void context_probe_all(struct engine *engine)
 
         if (context->lost || context->capset != VIRTIO_GPU_CAPSET_VENUS)
             continue;
+        wake_rings(engine, context);
         id = fence_probe_begin(engine, context->id);
         if (id && context_create_fence(engine, context->id, 0, id) != 0)
             fence_probe_cancel(engine, id);
@@ -232,8 +264,12 @@ uint32_t context_cmd_submit(struct engine *engine, const struct request *request
     /* virglrenderer does not write to the buffer; its prototype is from before const. */
     ret = virgl_renderer_submit_cmd((void *)(request->data + sizeof(*cmd)), (int)context->id,
                                     (int)(cmd->size / sizeof(uint32_t)));
-    if (ret == 0)
+    if (ret == 0) {
+        if (context->capset == VIRTIO_GPU_CAPSET_VENUS)
+            venus_rings_learn(&context->rings, (const void *)(request->data + sizeof(*cmd)),
+                              cmd->size / sizeof(uint32_t));
         return VIRTIO_GPU_RESP_OK_NODATA;
+    }
 
     if (context->capset == VIRTIO_GPU_CAPSET_VENUS) {
         context_lost(engine, context->id);

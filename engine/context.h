@@ -26,7 +26,8 @@ int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_i
 
 /*
  * Nobody tells when a worker dies, and virglrenderer's thread for its fences then spins on the
- * closed socket. To be called every few seconds: finds the dead ones out.
+ * closed socket. Nor when one sleeps for want of a wake-up, see venus_rings.h. To be called every
+ * few seconds: finds the dead ones out, and wakes the others.
  */
 void context_probe_all(struct engine *engine);
 

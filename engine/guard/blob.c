@@ -154,3 +154,13 @@ bool session_unref_blob(struct session *session, const uint32_t *data, uint32_t 
         keeper_release(session->keeper, data[0]);
     return true;
 }
+
+const void *session_map_shm(struct session *session, uint32_t id, uint64_t *size)
+{
+    const struct blob *blob = slots_find(&session->blobs, id);
+    void *memory;
+
+    if (!blob || !blob->shm_bytes || virgl_renderer_resource_map(id, &memory, size) != 0)
+        return NULL;
+    return memory;
+}

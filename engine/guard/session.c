@@ -92,6 +92,7 @@ bool session_probe(struct session *session)
     uint64_t fence;
 
     session->probed = g_get_monotonic_time();
+    session_wake_rings(session);
     if (!session->context || sync_fence_pending(&session->syncs, 0))
         return true;
     fence = sync_fence_begin(&session->syncs, 0, none, &fault);

@@ -12,6 +12,7 @@
 
 #include "slots.h"
 #include "sync.h"
+#include "venus_rings.h"
 #include "wire.h"
 
 #include <glib.h>
@@ -41,12 +42,14 @@ struct session {
     struct slots blobs;
     uint64_t shm_bytes;
     struct sync_table syncs;
+    struct venus_rings rings;
     gint64 probed;
     uint32_t *data;
     size_t data_size;
 };
 
-/* @fd stays the caller's, and so does what it sets as @keeper. virglrenderer is to be started with session_fence_done() and the session.
+/* @fd stays the caller's, and so does what it sets as @keeper. virglrenderer is to be started with
+ * session_fence_done() and the session.
  */
 void session_init(struct session *session, int fd);
 
@@ -74,6 +77,13 @@ bool session_answer_fd(struct session *session, uint32_t command, const uint32_t
 bool session_create_blob(struct session *session, const uint32_t *data, uint32_t words);
 bool session_unref_blob(struct session *session, const uint32_t *data, uint32_t words);
 bool session_submit(struct session *session, const uint32_t *data, uint32_t words);
+
+/* Wakes the render worker where it sleeps with commands in a ring, see venus_rings.h. */
+void session_wake_rings(struct session *session);
+
+/* Maps a blob that is plain shared memory; NULL: it is not one, or can't be mapped. To be unmapped.
+ */
+const void *session_map_shm(struct session *session, uint32_t id, uint64_t *size);
 
 /* Asks the context's render worker for a fence. False: the worker has gone. */
 bool session_probe(struct session *session);

@@ -41,6 +41,26 @@ static bool submit_fence(struct session *session, uint32_t ring_idx, struct sync
     return session_fail(session, "its render worker does not take a fence (%d)", ret);
 }
 
+void session_wake_rings(struct session *session)
+{
+    for (uint32_t i = 0; i < session->rings.count; i++) {
+        const struct venus_ring *ring = &session->rings.rings[i];
+        uint32_t command[VENUS_NOTIFY_WORDS];
+        uint64_t size;
+        const void *memory = session_map_shm(session, ring->resource, &size);
+        bool sleeps = memory && venus_ring_sleeps(ring, memory, size);
+
+        if (memory)
+            virgl_renderer_resource_unmap(ring->resource);
+        if (!sleeps)
+            continue;
+        g_message("the render worker of a client, %s, slept with commands in a ring, and is woken",
+                  session->name);
+        venus_ring_notify(ring, command);
+        virgl_renderer_submit_cmd(command, (int)SESSION_CONTEXT, VENUS_NOTIFY_WORDS);
+    }
+}
+
 static bool submit_batch(struct session *session, const struct vtest_batch *batch,
                          const uint32_t *data)
 {
@@ -55,6 +75,7 @@ static bool submit_batch(struct session *session, const struct vtest_batch *batc
         virgl_renderer_submit_cmd((void *)(data + batch->cmd_offset), (int)SESSION_CONTEXT,
                                   (int)batch->cmd_size) != 0)
         return session_fail(session, "its render worker does not take commands");
+    venus_rings_learn(&session->rings, data + batch->cmd_offset, batch->cmd_size);
     if (batch->sync_count == 0)
         return true;
     if (batch->flags & VTEST_SUBMIT_RING_IDX)

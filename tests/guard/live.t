@@ -182,6 +182,11 @@ ok(nothing_left($guard, $descriptors), 'nor does one that waits for such a worke
 waiting_for_worker(sub { kill 'KILL', `ps -o ppid= -p $_[0]` =~ /(\d+)/ });
 ok(nothing_left($guard, $descriptors), 'nor does one whose worker has lost its render server, too');
 
+my $asleep = start('asleep', { VTEST_SOCKET_NAME => $socket }, 'build/guard/t-asleep');
+is(finish($asleep, 60), 0, 'a render worker that sleeps with commands in its ring is woken') or diag(output($asleep));
+like(output($guard), qr/slept with commands in a ring, and is woken/, 'and that is said');
+ok(nothing_left($guard, $descriptors), 'it leaves nothing behind');
+
 my $witness = computing('witness');
 my $hostile = start('hostile', { VTEST_SOCKET_NAME => $socket }, 'build/guard/t-hostile');
 is(finish($hostile, 300), 0, 'hostile clients') or diag(output($hostile));

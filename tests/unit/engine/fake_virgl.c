@@ -217,6 +217,8 @@ int virgl_renderer_submit_cmd(void *buffer, int ctx_id, int ndw)
     for (int i = 0; i < ndw; i++)
         sum += ((const uint32_t *)buffer)[i];
     fake_virgl.submitted = ndw;
+    memcpy(fake_virgl.submitted_words, buffer,
+           sizeof(uint32_t) * (size_t)MIN(ndw, FAKE_VIRGL_WORDS));
     return fake_virgl.submit_result;
 }
 
@@ -311,6 +313,9 @@ int virgl_renderer_resource_map(uint32_t id, void **map, uint64_t *size)
     resource->map =
         mmap(NULL, resource->map_len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     g_assert_true(resource->map != MAP_FAILED);
+    if (fake_virgl.map_content)
+        memcpy(resource->map, fake_virgl.map_content,
+               fake_virgl.map_content_words * sizeof(uint32_t));
     *map = resource->map + (fake_virgl.map_misaligned ? 256 : 0);
     return 0;
 }

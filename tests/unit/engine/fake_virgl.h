@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define FAKE_VIRGL_WORDS 8
+
 struct fake_fence {
     bool global;
     uint32_t ctx_id;
@@ -26,7 +28,9 @@ struct fake_fence {
  * @fences: struct fake_fence, not done yet
  * @map_misaligned: maps begin in the middle of a page
  * @export_opaque: blobs are exported as what only Vulkan can map
+ * @map_content: what a map begins with, of @map_content_words; NULL: zeroes
  * @submitted: dwords of the last command buffer, or -1
+ * @submitted_words: the first of them
  * @resources, @contexts: ids
  */
 struct fake_virgl {
@@ -47,7 +51,10 @@ struct fake_virgl {
     uint32_t venus_capset_size;
     uint32_t drm_capset_size;
     GArray *fences;
+    const uint32_t *map_content;
+    size_t map_content_words;
     int submitted;
+    uint32_t submitted_words[FAKE_VIRGL_WORDS];
     unsigned int attached;
     unsigned int detached;
     GHashTable *resources;

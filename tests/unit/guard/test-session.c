@@ -5,6 +5,7 @@
 
 #include "guard_limits.h"
 #include "keeper_wire.h"
+#include "mesa_ring.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -310,6 +311,32 @@ static void test_probe(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpstr(f->session.fault, ==, "its render worker has gone");
 }
 
+/* A ring of Mesa's, in the client's first blob. */
+static void test_wake(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t control[MESA_RING_CONTROL_WORDS] = {[MESA_RING_TAIL] = 80, [MESA_RING_STATUS] = 1};
+    uint32_t submit[7 + G_N_ELEMENTS(mesa_create_ring)] = {1, 0, 7, G_N_ELEMENTS(mesa_create_ring),
+                                                           7};
+
+    client_hello(f->client);
+    client_send(f->client, VTEST_RESOURCE_CREATE_BLOB, 2, 1, MESA_RING_SIZE, 0, 0, 0);
+    memcpy(submit + 7, mesa_create_ring, sizeof(mesa_create_ring));
+    client_message(f->client, VTEST_SUBMIT_CMD2, submit, G_N_ELEMENTS(submit));
+    fixture_run(f);
+
+    fake_virgl.map_content = control;
+    fake_virgl.map_content_words = MESA_RING_CONTROL_WORDS;
+    g_test_expect_message(G_LOG_DOMAIN, G_LOG_LEVEL_MESSAGE, "*woken");
+    g_assert_true(session_probe(&f->session));
+    g_test_assert_expected_messages();
+    g_assert_cmpmem(fake_virgl.submitted_words, sizeof(mesa_notify_ring), mesa_notify_ring,
+                    sizeof(mesa_notify_ring));
+    fake_virgl.submitted = -1;
+    control[MESA_RING_STATUS] = 0;
+    g_assert_true(session_probe(&f->session));
+    g_assert_cmpint(fake_virgl.submitted, ==, -1);
+}
+
 #define MAX_CASE_WORDS 16
 
 static const struct bad_case {
@@ -429,6 +456,7 @@ int main(int argc, char **argv)
     guard_test("/session/end-is-an-error", test_end_is_an_error);
     guard_test("/session/worker-gone", test_worker_gone);
     guard_test("/session/probe", test_probe);
+    guard_test("/session/wake", test_wake);
     guard_test("/session/no-name", test_no_name);
     guard_test("/session/long-name", test_long_name);
     guard_test("/session/descriptors", test_descriptors);

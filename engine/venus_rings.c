@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+/* The wire format is Mesa's and virglrenderer's "venus-protocol", VK_MESA_venus_protocol. */
+#include "venus_rings.h"
+
+#include <string.h>
+
+enum venus_command {
+    VENUS_CREATE_RING = 188,
+    VENUS_DESTROY_RING = 189,
+    VENUS_NOTIFY_RING = 190,
+};
+
+/* VkRingStatusFlagsMESA */
+#define VENUS_RING_IDLE 0x1u
+
+/* VkStructureType */
+#define VENUS_RING_CREATE_INFO   1000384000u
+#define VENUS_RING_MONITOR_INFO  1000384006u
+#define VENUS_RING_PRIORITY_INFO 1000384007u
+
+/* A number that is not there reads as 0, and so does all behind it. */
+struct reader {
+    const uint32_t *words;
+    size_t left;
+    bool ended;
+};
+
+static uint32_t read_u32(struct reader *reader)
+{
+    reader->ended |= reader->left == 0;
+    if (reader->ended)
+        return 0;
+    reader->left--;
+    return *reader->words++;
+}
+
+static uint64_t read_u64(struct reader *reader)
+{
+    uint64_t low = read_u32(reader);
+
+    return low | (uint64_t)read_u32(reader) << 32;
+}
+
+/* Structures nest: the fields of each come behind the chain that begins in it. False: there is one
+ * that is not known, and so not how long it is. */
+static bool skip_chain(struct reader *reader)
+{
+    uint32_t fields = 0;
+
+    while (read_u64(reader)) {
+        uint32_t type = read_u32(reader);
+
+        if (type != VENUS_RING_MONITOR_INFO && type != VENUS_RING_PRIORITY_INFO)
+            return false;
+        fields++;
+    }
+    while (fields--)
+        read_u32(reader);
+    return true;
+}
+
+/* vkCreateRingMESA, after the ring's id. */
+static bool read_create_info(struct reader *reader, struct venus_ring *ring)
+{
+    uint64_t offset;
+
+    if (!read_u64(reader) || read_u32(reader) != VENUS_RING_CREATE_INFO || !skip_chain(reader))
+        return false;
+    read_u32(reader); /* flags */
+    ring->resource = read_u32(reader);
+    offset = read_u64(reader);
+    read_u64(reader); /* size */
+    read_u64(reader); /* idleTimeout */
+    ring->head = offset + read_u64(reader);
+    ring->tail = offset + read_u64(reader);
+    ring->status = offset + read_u64(reader);
+    return !reader->ended;
+}
+
+static void forget(struct venus_rings *rings, uint64_t id)
+{
+    for (uint32_t i = 0; i < rings->count; i++) {
+        if (rings->rings[i].id == id) {
+            rings->rings[i] = rings->rings[--rings->count];
+            return;
+        }
+    }
+}
+
+void venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size_t words)
+{
+    struct reader reader = {.words = commands, .left = words};
+    uint32_t command = read_u32(&reader);
+    struct venus_ring ring = {0};
+
+    if (command != VENUS_CREATE_RING && command != VENUS_DESTROY_RING)
+        return;
+    read_u32(&reader); /* flags */
+    ring.id = read_u64(&reader);
+    if (reader.ended)
+        return;
+    forget(rings, ring.id);
+    if (command == VENUS_CREATE_RING && rings->count < VENUS_RINGS_MAX &&
+        read_create_info(&reader, &ring))
+        rings->rings[rings->count++] = ring;
+}
+
+/* The guest and the worker write there at any time. */
+static bool load(const void *memory, uint64_t size, uint64_t offset, uint32_t *value)
+{
+    if (offset % sizeof(*value) || size < sizeof(*value) || offset > size - sizeof(*value))
+        return false;
+    *value = __atomic_load_n((const uint32_t *)((const char *)memory + offset), __ATOMIC_ACQUIRE);
+    return true;
+}
+
+bool venus_ring_sleeps(const struct venus_ring *ring, const void *memory, uint64_t size)
+{
+    uint32_t head, tail, status;
+
+    return load(memory, size, ring->status, &status) && load(memory, size, ring->head, &head) &&
+           load(memory, size, ring->tail, &tail) && (status & VENUS_RING_IDLE) && head != tail;
+}
+
+void venus_ring_notify(const struct venus_ring *ring, uint32_t command[VENUS_NOTIFY_WORDS])
+{
+    const uint32_t words[VENUS_NOTIFY_WORDS] = {
+        VENUS_NOTIFY_RING, 0, (uint32_t)ring->id, (uint32_t)(ring->id >> 32), 0, 0,
+    };
+
+    memcpy(command, words, sizeof(words));
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rings of shared memory by which a Venus context gets its commands. Its render worker sleeps
+ * where a ring has been idle for a while, having said so in the ring's status, and is woken by a
+ * command that does not go by the ring. Mesa (25.0 and others) stores the ring's tail and loads its
+ * status with no barrier in between. So now and then neither sees the other: the worker sleeps with
+ * commands in the ring, the guest's program waits for ever, and nothing else looks wrong.
+ *
+ * So whoever serves a context knows its rings, and looks at them every few seconds.
+ */
+#ifndef ENGINE_VENUS_RINGS_H
+#define ENGINE_VENUS_RINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Mesa has one, and one for each thread that makes pipelines or waits for the renderer's answer.
+ * More of them are not looked at. */
+#define VENUS_RINGS_MAX 64u
+
+/* vkNotifyRingMESA */
+#define VENUS_NOTIFY_WORDS 6u
+
+/**
+ * struct venus_ring - a ring as its guest has described it: nothing in it is checked
+ * @id: the guest's
+ * @resource: of plain shared memory, which it lies in
+ * @head, @tail, @status: byte offsets in the resource
+ */
+struct venus_ring {
+    uint64_t id;
+    uint32_t resource;
+    uint64_t head;
+    uint64_t tail;
+    uint64_t status;
+};
+
+struct venus_rings {
+    struct venus_ring rings[VENUS_RINGS_MAX];
+    uint32_t count;
+};
+
+/* Learns which rings come and go from commands (@words of them) that the worker is about to get,
+ * not by a ring. */
+void venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size_t words);
+
+/* Whether the worker sleeps though @ring has commands. @memory is the resource's, of @size bytes.
+ */
+bool venus_ring_sleeps(const struct venus_ring *ring, const void *memory, uint64_t size);
+
+/* The command that wakes it. It is harmless where the worker is awake. */
+void venus_ring_notify(const struct venus_ring *ring, uint32_t command[VENUS_NOTIFY_WORDS]);
+
+#endif /* ENGINE_VENUS_RINGS_H */

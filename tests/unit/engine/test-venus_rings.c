@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+/* A render worker that sleeps with commands in a ring is woken; nobody else is. */
+#include "fixture.h"
+
+#include "context.h"
+#include "mesa_ring.h"
+#include "venus_rings.h"
+
+#include <string.h>
+
+#define IDLE 1u
+
+static const struct venus_ring ring_at_start = {.head = 0, .tail = 0x40, .status = 0x80};
+
+static bool sleeps(uint32_t head, uint32_t tail, uint32_t status)
+{
+    uint32_t memory[MESA_RING_CONTROL_WORDS] = {0};
+
+    memory[MESA_RING_HEAD] = head;
+    memory[MESA_RING_TAIL] = tail;
+    memory[MESA_RING_STATUS] = status;
+    return venus_ring_sleeps(&ring_at_start, memory, sizeof(memory));
+}
+
+static void test_sleeps(void)
+{
+    g_assert_true(sleeps(80, 160, IDLE));
+    g_assert_true(sleeps(0xffffffb0, 0, IDLE | 4)); /* it wraps; ALIVE says nothing */
+    g_assert_false(sleeps(80, 80, IDLE));
+    g_assert_false(sleeps(80, 160, 0));
+}
+
+/* What lies outside of the resource, or in the middle of a number, is not read. */
+static void test_bounds(void)
+{
+    static const uint64_t bad[] = {2, 0x84, 0x1000, UINT64_MAX - 3, UINT64_MAX};
+    uint32_t *memory = g_new0(uint32_t, MESA_RING_CONTROL_WORDS);
+    size_t size = MESA_RING_CONTROL_WORDS * sizeof(*memory);
+
+    memory[MESA_RING_TAIL] = 1;
+    memory[MESA_RING_STATUS] = IDLE;
+    g_assert_true(venus_ring_sleeps(&ring_at_start, memory, size));
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        struct venus_ring ring = ring_at_start;
+
+        ring.tail = bad[i];
+        g_assert_false(venus_ring_sleeps(&ring, memory, size));
+    }
+    g_assert_false(venus_ring_sleeps(&ring_at_start, memory, 0));
+    g_assert_false(venus_ring_sleeps(&ring_at_start, memory, 3));
+    g_free(memory);
+}
+
+static void test_learn(void)
+{
+    struct venus_rings rings = {0};
+    uint32_t command[VENUS_NOTIFY_WORDS];
+
+    venus_rings_learn(&rings, mesa_create_ring, G_N_ELEMENTS(mesa_create_ring));
+    g_assert_cmpuint(rings.count, ==, 1);
+    g_assert_cmphex(rings.rings[0].id, ==, MESA_RING_ID);
+    g_assert_cmpuint(rings.rings[0].resource, ==, MESA_RING_RESOURCE);
+    g_assert_cmphex(rings.rings[0].head, ==, 0);
+    g_assert_cmphex(rings.rings[0].tail, ==, 0x40);
+    g_assert_cmphex(rings.rings[0].status, ==, 0x80);
+    venus_ring_notify(&rings.rings[0], command);
+    g_assert_cmpmem(command, sizeof(command), mesa_notify_ring, sizeof(mesa_notify_ring));
+
+    venus_rings_learn(&rings, mesa_notify_ring, G_N_ELEMENTS(mesa_notify_ring));
+    g_assert_cmpuint(rings.count, ==, 1);
+    venus_rings_learn(&rings, mesa_create_ring, G_N_ELEMENTS(mesa_create_ring));
+    g_assert_cmpuint(rings.count, ==, 1);
+    venus_rings_learn(&rings, mesa_destroy_ring, G_N_ELEMENTS(mesa_destroy_ring));
+    g_assert_cmpuint(rings.count, ==, 0);
+}
+
+/* Cut short anywhere, it is no ring; a chain with a stranger in it isn't either. */
+static void test_learn_bad(void)
+{
+    /* All behind status is not read. */
+    const size_t needed = G_N_ELEMENTS(mesa_create_ring) - 8;
+    uint32_t command[G_N_ELEMENTS(mesa_create_ring)];
+    struct venus_rings rings = {0};
+
+    for (size_t words = 0; words < needed; words++) {
+        g_autofree uint32_t *cut = g_memdup2(mesa_create_ring, words * sizeof(uint32_t));
+
+        venus_rings_learn(&rings, cut, words);
+        g_assert_cmpuint(rings.count, ==, 0);
+    }
+    memcpy(command, mesa_create_ring, sizeof(command));
+    command[9] = 1000384001;
+    venus_rings_learn(&rings, command, G_N_ELEMENTS(command));
+    g_assert_cmpuint(rings.count, ==, 0);
+}
+
+static void test_many(void)
+{
+    uint32_t command[G_N_ELEMENTS(mesa_create_ring)];
+    struct venus_rings rings = {0};
+
+    memcpy(command, mesa_create_ring, sizeof(command));
+    for (uint32_t id = 0; id < VENUS_RINGS_MAX + 10; id++) {
+        command[2] = id;
+        venus_rings_learn(&rings, command, G_N_ELEMENTS(command));
+    }
+    g_assert_cmpuint(rings.count, ==, VENUS_RINGS_MAX);
+}
+
+static void submit(struct fixture *f, const uint32_t *words, size_t count)
+{
+    struct virtio_gpu_cmd_submit cmd = {
+        .hdr = {.type = VIRTIO_GPU_CMD_SUBMIT_3D, .ctx_id = 1},
+        .size = (uint32_t)(count * sizeof(*words)),
+    };
+    g_autoptr(GByteArray) request = g_byte_array_new();
+
+    g_byte_array_append(request, (const void *)&cmd, sizeof(cmd));
+    g_byte_array_append(request, (const void *)words, cmd.size);
+    g_assert_cmphex(fixture_ask(f, request->data, request->len), ==, VIRTIO_GPU_RESP_OK_NODATA);
+}
+
+/* The dwords that the worker gets at the next look. */
+static int look(struct fixture *f, uint32_t tail, uint32_t status)
+{
+    uint32_t control[MESA_RING_CONTROL_WORDS] = {0};
+
+    control[MESA_RING_TAIL] = tail;
+    control[MESA_RING_STATUS] = status;
+    fake_virgl.map_content = control;
+    fake_virgl.map_content_words = MESA_RING_CONTROL_WORDS;
+    fake_virgl.submitted = -1;
+    context_probe_all(&f->engine);
+    fake_virgl.map_content = NULL;
+    return fake_virgl.submitted;
+}
+
+static void test_context(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    struct virtio_gpu_resource_create_blob shm = {
+        .hdr = {.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB, .ctx_id = 1},
+        .resource_id = MESA_RING_RESOURCE,
+        .blob_mem = VIRTIO_GPU_BLOB_MEM_HOST3D,
+        .blob_flags = VIRTIO_GPU_BLOB_FLAG_USE_MAPPABLE,
+        .size = MESA_RING_SIZE,
+    };
+
+    fixture_create_context(f, 1);
+    submit(f, mesa_create_ring, G_N_ELEMENTS(mesa_create_ring));
+    g_assert_cmpint(look(f, 80, IDLE), ==, -1); /* there is no such resource */
+    g_assert_cmphex(fixture_ask(f, &shm, sizeof(shm)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmpint(look(f, 80, 0), ==, -1);
+    g_assert_cmpint(look(f, 0, IDLE), ==, -1);
+
+    g_test_expect_message(G_LOG_DOMAIN, G_LOG_LEVEL_MESSAGE, "context 1: *woken");
+    g_assert_cmpint(look(f, 80, IDLE), ==, VENUS_NOTIFY_WORDS);
+    g_test_assert_expected_messages();
+    g_assert_cmpmem(fake_virgl.submitted_words, sizeof(mesa_notify_ring), mesa_notify_ring,
+                    sizeof(mesa_notify_ring));
+
+    submit(f, mesa_destroy_ring, G_N_ELEMENTS(mesa_destroy_ring));
+    g_assert_cmpint(look(f, 80, IDLE), ==, -1);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/venus-rings/sleeps", test_sleeps);
+    g_test_add_func("/venus-rings/bounds", test_bounds);
+    g_test_add_func("/venus-rings/learn", test_learn);
+    g_test_add_func("/venus-rings/learn-bad", test_learn_bad);
+    g_test_add_func("/venus-rings/many", test_many);
+    fixture_test("/venus-rings/context", 0, test_context);
+    return g_test_run();
+}
