@@ -32,7 +32,9 @@ system_files() {
 
 # l1_files DIR: what L1 has beside.
 l1_files() {
-    install -m 755 "$RIG_DIR/l1/guest" "$1/usr/local/lib/rig/guest"
+    install -m 755 "$RIG_DIR/l1/guest" "$RIG_DIR/l1/end-interrupts" "$1/usr/local/lib/rig/"
+    install -m 644 "$RIG_DIR/l1/rig-interrupts.service" "$1/etc/systemd/system/"
+    ln -s ../rig-interrupts.service "$1/etc/systemd/system/multi-user.target.wants/"
     mkdir -p "$1/srv/rig" "$1/etc/modules-load.d"
     # Debian starts them at once; tests that want one start it, or their own.
     for unit in prometheus.service docker.service docker.socket containerd.service; do

@@ -13,7 +13,7 @@ qemu_args() {
         -accel tcg,thread=multi,tb-size=512 -cpu max,phys-bits=46,la57=off -smp "$UP_CPUS"
         -machine q35,kernel-irqchip=split,memory-backend=ram,sata=off,smbus=off,i8042=off,vmport=off -m "$UP_MEMORY"
         -object "memory-backend-memfd,id=ram,size=$UP_MEMORY,share=on"
-        -device "intel-iommu,intremap=on,device-iotlb=on,caching-mode=on,aw-bits=48"
+        -device "intel-iommu,intremap=on,eim=on,device-iotlb=on,caching-mode=on,aw-bits=48"
         -kernel "$KERNEL_DIR/vmlinux" -initrd "$RUN/initrd" -append "$(kernel_words)"
         -serial "file:$RUN/console.log" -qmp "unix:$RUN/qmp,server=on,wait=off"
         -object rng-random,id=rng,filename=/dev/urandom -device virtio-rng-pci,rng=rng

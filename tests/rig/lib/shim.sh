@@ -23,6 +23,9 @@ shim() {
 shims() {
     local list
     list=$(shim svm):$(shim vring)
-    if [ "$UP_GPU" = pci ] && [ ! -e /dev/udmabuf ]; then list+=:$(shim udmabuf); fi
+    if [ "$UP_GPU" = pci ]; then
+        list+=:$(shim ring)
+        [ -e /dev/udmabuf ] || list+=:$(shim udmabuf)
+    fi
     printf '%s\n' "$list"
 }

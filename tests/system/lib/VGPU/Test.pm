@@ -25,7 +25,7 @@ use VGPU::Vgpu;
 our @EXPORT = qw(baseline point computes keeps_computing done_testing diag sleep time);
 
 my $name = basename($0, '.t');
-my $log;
+my @tenants;
 
 BEGIN {
     $| = 1;
@@ -46,7 +46,7 @@ sub point {
     my $passed = ok(!$error, sprintf '%s (%.0f s)', $what, time - $begin);
     if ($error) {
         VGPU::Command::note("FAILED: $error");
-        diag($error, "log: build/system/logs/$name.log", journal(time - $begin));
+        diag($error, "log: build/system/logs/$name.log\n", journal(time - $begin), suspects());
     } else {
         note($seen) if $seen =~ /\S/;
     }
@@ -64,6 +64,29 @@ sub journal {
     return defined $text ? "L1's journal since then:\n$text" : "L1's journal can't be read: $@";
 }
 
+# Who waits for what, where something is not done in time: threads of ours and of programs in the guests by what
+# they sleep in, and what the arbiters know.
+my $threads = <<'SH';
+for task in $(pgrep 'vgpu|virgl|virgl-|-compute' | sed 's,.*,/proc/&/task/*,'); do
+    echo "$(cut -d' ' -f1,3 "$task/stat" 2>/dev/null | tr '\n' ' ')$(cat "$task/comm" "$task/wchan" 2>/dev/null | tr '\n' ' ')"
+done | sort | cut -d' ' -f2- | sort | uniq -c
+SH
+
+sub suspects {
+    my @places = ([L1 => sub { VGPU::Lab::host(@_) }]);
+    for my $tenant (@tenants) {
+        push @places, [$tenant->{name} => sub { $tenant->run(@_) }];
+    }
+    my $text = '';
+    for my $place (@places) {
+        my ($where, $run) = @$place;
+        $text .= "threads in $where:\n" . (eval { $run->($threads, timeout => 20) } // $@);
+    }
+    my $arbiters = q{for socket in /run/vgpu/governor/*/status.sock; do
+        [ -S "$socket" ] && socat -T2 - "UNIX-CONNECT:$(echo "$socket" | sed 's/:/\\\\:/g')" </dev/null; done};
+    return $text . "arbiters:\n" . (eval { VGPU::Lab::host($arbiters, fail => 1, timeout => 20) } // $@);
+}
+
 # The state that every test begins with, restored where another has left something else: both VMs
 # up, both vGPUs there with their engines, red with the first, blue with the second.
 sub baseline {
@@ -72,7 +95,7 @@ sub baseline {
     VGPU::Lab::host("systemctl -q is-active vgpud && vgpuctl gpu clear $gpu", fail => 1, timeout => 60);
     my ($driver) = VGPU::Lab::host("ls /sys/bus/pci/devices/$gpu/mdev_supported_types")
         =~ /^(.*)-vgpu-half$/m;
-    my @tenants;
+    @tenants = ();
     for my $pair ([1, 'red', 'half'], [2, 'blue', 'quarter']) {
         my ($number, $who, $size) = @$pair;
         my $vgpu = VGPU::Vgpu->new($number, "$driver-vgpu-$size");
