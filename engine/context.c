@@ -10,11 +10,13 @@
 #include <errno.h>
 #include <virglrenderer.h>
 
-/* @capset is 0 in one that virglrenderer knows nothing of. */
+/* @capset is 0 in one that virglrenderer knows nothing of. @woken: it was said that its worker was.
+ */
 struct context {
     uint32_t id;
     uint32_t capset;
     bool lost;
+    bool woken;
     struct venus_rings rings;
 };
 
@@ -86,8 +88,9 @@ static bool ring_sleeps(struct engine *engine, const struct venus_ring *ring)
     return sleeps;
 }
 
-/* A worker that has gone is found out by its fence. */
-static void wake_rings(struct engine *engine, const struct context *context)
+/* Said once: a guest can make it so at every look. A worker that has gone is found out by its
+ * fence. */
+static void wake_rings(struct engine *engine, struct context *context)
 {
     for (uint32_t i = 0; i < context->rings.count; i++) {
         const struct venus_ring *ring = &context->rings.rings[i];
@@ -95,8 +98,10 @@ static void wake_rings(struct engine *engine, const struct context *context)
 
         if (!ring_sleeps(engine, ring))
             continue;
-        g_message("context %u: its render worker slept with commands in a ring, and is woken",
-                  context->id);
+        if (!context->woken)
+            g_message("context %u: its render worker slept with commands in a ring, and is woken",
+                      context->id);
+        context->woken = true;
         venus_ring_notify(ring, command);
         virgl_renderer_submit_cmd(command, (int)context->id, VENUS_NOTIFY_WORDS);
     }
@@ -109,7 +114,7 @@ void context_probe_all(struct engine *engine)
 
     g_hash_table_iter_init(&iter, engine->contexts);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct context *context = value;
+        struct context *context = value;
         uint64_t id;
 
         if (context->lost || context->capset != VIRTIO_GPU_CAPSET_VENUS)

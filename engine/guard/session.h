@@ -27,6 +27,7 @@
  * @name: what the client calls itself, printable; "" before it has
  * @context: it has its context
  * @refused: it was refused memory once; the journal hears of the first time only
+ * @woken: the same, of its render worker that slept
  * @fault: why the session ends, one line
  * @keeper: the connection to the keeper; -1: there is none
  * @shm_bytes: of @blobs that are plain shared memory
@@ -37,6 +38,7 @@ struct session {
     char name[32];
     bool context;
     bool refused;
+    bool woken;
     char *fault;
     int keeper;
     struct slots blobs;

@@ -54,8 +54,11 @@ void session_wake_rings(struct session *session)
             virgl_renderer_resource_unmap(ring->resource);
         if (!sleeps)
             continue;
-        g_message("the render worker of a client, %s, slept with commands in a ring, and is woken",
-                  session->name);
+        if (!session->woken)
+            g_message("the render worker of a client, %s, slept with commands in a ring, and is "
+                      "woken",
+                      session->name);
+        session->woken = true;
         venus_ring_notify(ring, command);
         virgl_renderer_submit_cmd(command, (int)SESSION_CONTEXT, VENUS_NOTIFY_WORDS);
     }

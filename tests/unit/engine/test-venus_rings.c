@@ -137,6 +137,8 @@ static int look(struct fixture *f, uint32_t tail, uint32_t status)
 
 static void test_context(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
+    GLogLevelFlags before =
+        g_log_set_fatal_mask(G_LOG_DOMAIN, G_LOG_LEVEL_MESSAGE | G_LOG_FATAL_MASK);
     struct virtio_gpu_resource_create_blob shm = {
         .hdr = {.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_BLOB, .ctx_id = 1},
         .resource_id = MESA_RING_RESOURCE,
@@ -157,9 +159,12 @@ static void test_context(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_test_assert_expected_messages();
     g_assert_cmpmem(fake_virgl.submitted_words, sizeof(mesa_notify_ring), mesa_notify_ring,
                     sizeof(mesa_notify_ring));
+    /* Woken again, and not said again: that would be fatal here. */
+    g_assert_cmpint(look(f, 80, IDLE), ==, VENUS_NOTIFY_WORDS);
 
     submit(f, mesa_destroy_ring, G_N_ELEMENTS(mesa_destroy_ring));
     g_assert_cmpint(look(f, 80, IDLE), ==, -1);
+    g_log_set_fatal_mask(G_LOG_DOMAIN, before);
 }
 
 int main(int argc, char **argv)

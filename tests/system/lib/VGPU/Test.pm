@@ -67,7 +67,7 @@ sub journal {
 # Who waits for what, where something is not done in time: threads of ours and of programs in the guests by what
 # they sleep in, and what the arbiters know.
 my $threads = <<'SH';
-for task in $(pgrep 'vgpu|virgl|virgl-|-compute' | sed 's,.*,/proc/&/task/*,'); do
+for task in $(pgrep 'vgpu|virgl|-compute' | sed 's,.*,/proc/&/task/*,'); do
     echo "$(cut -d' ' -f1,3 "$task/stat" 2>/dev/null | tr '\n' ' ')$(cat "$task/comm" "$task/wchan" 2>/dev/null | tr '\n' ' ')"
 done | sort | cut -d' ' -f2- | sort | uniq -c
 SH
