@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "scheduler_parts.h"
 
-/* A lease that isn't used up ends after so long, if others wait. */
-#define LEASE_MOST_NS (2 * QUANTUM_NS + GRACE_NS)
+/* If others wait, a lease ends after so long even if it isn't used up. */
+static uint64_t lease_most(const struct lease *lease)
+{
+    return 2 * lease->quantum_ns + GRACE_NS;
+}
 
 static uint64_t latest(uint64_t one, uint64_t other)
 {
@@ -99,10 +102,15 @@ void lease_end(struct scheduler *scheduler, uint64_t now)
     *lease = (struct lease){.state = LEASE_NONE};
 }
 
+uint64_t lease_quantum(const struct scheduler *scheduler, uint64_t now)
+{
+    return now - scheduler->paused_at >= STEADY_AFTER_NS ? QUANTUM_STEADY_NS : QUANTUM_NS;
+}
+
 static uint64_t quantum(struct scheduler *scheduler, struct sched_slice *slice, bool floor,
                         uint64_t now)
 {
-    uint64_t most = modes_active(scheduler) > 1 ? QUANTUM_NS : QUANTUM_ALONE_NS;
+    uint64_t most = modes_active(scheduler) > 1 ? lease_quantum(scheduler, now) : QUANTUM_ALONE_NS;
     double left;
 
     if (floor)
@@ -141,6 +149,7 @@ static void grant_to(struct scheduler *scheduler, struct sched_member *member, b
         .holder = member,
         .limit_ns = sample_spent(&member->sample, now) + quantum(scheduler, slice, floor, now),
         .granted_at = now,
+        .quantum_ns = lease_quantum(scheduler, now),
         .others_until = others ? now + others : 0,
         .begun = member->sample.in_flight_ns > 0,
         .floor = floor,
@@ -243,38 +252,14 @@ static bool run_idle(struct scheduler *scheduler, struct sched_member *next, uin
     return true;
 }
 
-static void drain(struct lease *lease, uint64_t now)
-{
-    lease->state = LEASE_DRAINING;
-    lease->drained_until =
-        now + lease->holder->sample.in_flight_ns + 2 * grace(lease->holder->slice);
-}
-
-static bool run_used_up(struct scheduler *scheduler, uint64_t now)
+/* It may have been given out before anybody else was there, or while nobody came back. */
+static void shorten(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
-    struct sched_member *holder = lease->holder, *next = choice_best(scheduler, NULL, now);
+    uint64_t most;
 
-    if (!next) {
-        if (!holder->sample.in_flight_ns)
-            lease_end(scheduler, now);
-        return false;
-    }
-    /* Before it has to ask, where it will be its turn again. */
-    if ((next == holder || patience(scheduler, holder->slice, next->slice, now)) &&
-        !choice_floor(scheduler, now)) {
-        grant_to(scheduler, holder, false, now);
-        return false;
-    }
-    drain(lease, now);
-    return true;
-}
-
-/* It may have been given out before anybody else was there. */
-static void shorten(struct lease *lease, uint64_t now)
-{
-    uint64_t most = sample_spent(&lease->holder->sample, now) + QUANTUM_NS;
-
+    lease->quantum_ns = MIN(lease->quantum_ns, lease_quantum(scheduler, now));
+    most = sample_spent(&lease->holder->sample, now) + lease->quantum_ns;
     if (lease->limit_ns > most)
         lease->limit_ns = most;
 }
@@ -318,7 +303,36 @@ static void look_at_end(struct scheduler *scheduler, uint64_t now)
     end = last_end(scheduler, now);
     at = lease->holder->queues ? end - LEAD_NS : end + LEAD_NS;
     if (at > now + LEAD_NS)
-        plan_look(scheduler, MIN(at, now + LEASE_MOST_NS));
+        plan_look(scheduler, MIN(at, now + lease_most(lease)));
+}
+
+static void drain(struct lease *lease, uint64_t now)
+{
+    lease->state = LEASE_DRAINING;
+    lease->drained_until =
+        now + lease->holder->sample.in_flight_ns + 2 * grace(lease->holder->slice);
+}
+
+static bool run_used_up(struct scheduler *scheduler, uint64_t now)
+{
+    struct lease *lease = &scheduler->lease;
+    struct sched_member *holder = lease->holder, *next = choice_best(scheduler, NULL, now);
+
+    if (!next) {
+        if (!holder->sample.in_flight_ns)
+            lease_end(scheduler, now);
+        return false;
+    }
+    /* Before it has to ask, where it will be its turn again. */
+    if ((next == holder || patience(scheduler, holder->slice, next->slice, now)) &&
+        !choice_floor(scheduler, now)) {
+        grant_to(scheduler, holder, false, now);
+        look_at_end(scheduler, now);
+        scheduler_call_at(scheduler, now + lease_most(lease));
+        return false;
+    }
+    drain(lease, now);
+    return true;
 }
 
 /* What is in flight is the last of the lease. */
@@ -375,10 +389,10 @@ static bool run_open(struct scheduler *scheduler, uint64_t now)
         return true;
     }
     if (other->slice != lease->holder->slice)
-        shorten(lease, now);
-    if (now >= lease->contested_at + LEASE_MOST_NS)
+        shorten(scheduler, now);
+    if (now >= lease->contested_at + lease_most(lease))
         return run_used_up(scheduler, now);
-    scheduler_call_at(scheduler, lease->contested_at + LEASE_MOST_NS);
+    scheduler_call_at(scheduler, lease->contested_at + lease_most(lease));
     look_at_end(scheduler, now);
     if (sample->in_flight_ns)
         return overrun(scheduler, expected_end(scheduler, now), now);
@@ -449,8 +463,10 @@ uint64_t lease_looks_at(const struct scheduler *scheduler, const struct sched_me
 {
     const struct lease *lease = &scheduler->lease;
 
-    /* A look doesn't see who is silent, and who is above need not wait for one. */
+    /* A look doesn't see who is silent, who is above need not wait for one, and who comes back need
+     * not wait for that of a long lease. */
     if (lease->state == LEASE_NONE || member->silent ||
+        (lease->quantum_ns > QUANTUM_NS && !member->slice->active) ||
         slice_priority(scheduler, member->slice) > slice_priority(scheduler, lease->holder->slice))
         return 0;
     return lease->looks_at;

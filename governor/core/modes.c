@@ -24,8 +24,6 @@ static void retire_idle(struct scheduler *scheduler, uint64_t now)
             continue;
         if (now - slice->busy_at >= idle_after(slice) || !slice->members->len)
             slice->active = false;
-        else
-            scheduler_call_at(scheduler, slice->busy_at + idle_after(slice));
     }
 }
 
@@ -76,8 +74,6 @@ static void end_freedom(struct scheduler *scheduler, uint64_t now)
     scheduler->free = NULL;
     slice->active = slice->members->len > 0;
     slice->busy_at = now;
-    if (slice->active)
-        scheduler_call_at(scheduler, now + idle_after(slice));
 }
 
 void modes_update(struct scheduler *scheduler, uint64_t now)
@@ -160,10 +156,22 @@ static void publish(struct scheduler *scheduler, struct sched_member *member, ui
     atomic_store_explicit(&grant->members, slice->members->len, memory_order_relaxed);
 }
 
+/* To see who has become idle. Who waits has not, until it is its turn. */
+static void call_when_idle(struct scheduler *scheduler)
+{
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *slice = SLICE(scheduler, i);
+
+        if (slice->active && !slice->wanting)
+            scheduler_call_at(scheduler, slice->busy_at + idle_after(slice));
+    }
+}
+
 void modes_publish(struct scheduler *scheduler, uint64_t now)
 {
     bool contention = modes_active(scheduler) > 1;
 
+    call_when_idle(scheduler);
     for (guint i = 0; i < scheduler->slices->len; i++) {
         struct sched_slice *slice = SLICE(scheduler, i);
         uint32_t share = share_ppm(scheduler, slice);

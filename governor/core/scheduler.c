@@ -82,8 +82,11 @@ void scheduler_stalled(struct sched_member *member)
 #define RECENT_MOST 16
 
 /* Between two submissions. Nobody waits for the end of one that is long beside them. */
-static void learn_pause(struct sched_slice *slice, uint64_t ns)
+static void learn_pause(struct scheduler *scheduler, struct sched_slice *slice, uint64_t ns,
+                        uint64_t now)
 {
+    if (ns > PAUSE_NS)
+        scheduler->paused_at = now;
     think_learn(&slice->think, ns, slice_batch_part(slice, 4, NS_PER_MS, 2 * PATIENCE_LONG_NS));
 }
 
@@ -134,10 +137,10 @@ static bool look_at(struct scheduler *scheduler, struct sched_member *member, ui
     /* It went on by itself after a pause. */
     if (sample->began_at_ns > before.began_at_ns && before.ended_at_ns &&
         sample->began_at_ns > before.ended_at_ns && !before.in_flight_ns && !before.waiting)
-        learn_pause(slice, sample->began_at_ns - before.ended_at_ns);
+        learn_pause(scheduler, slice, sample->began_at_ns - before.ended_at_ns, now);
     /* It has to wait for its turn after a pause. */
     if (sample->waiting && !before.waiting && !sample->in_flight_ns && sample->ended_at_ns)
-        learn_pause(slice, pause_before_waiting(sample, now));
+        learn_pause(scheduler, slice, pause_before_waiting(sample, now), now);
     return moved;
 }
 
@@ -160,14 +163,30 @@ static double longest_step(const struct scheduler *scheduler)
  * back a little late keeps a lease of it, or what one submission of another took from it, or its
  * share would depend on how punctual it is.
  */
-static void arrive(struct scheduler *scheduler, struct sched_slice *slice)
+static void arrive(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now)
 {
     double start = scheduler->virtual_ns[slice_priority(scheduler, slice)];
+    double lease_ns = (double)lease_quantum(scheduler, now);
 
     if (slice->active)
-        start -= MAX(QUANTUM_NS / slice_weight(scheduler, slice), longest_step(scheduler));
+        start -= MAX(lease_ns / slice_weight(scheduler, slice), longest_step(scheduler));
+    else
+        scheduler->paused_at = now;
     if (slice->virtual_ns < start)
         slice->virtual_ns = start;
+}
+
+/* When one of its members last did something, as far as they say. */
+static uint64_t last_moved(const struct sched_slice *slice)
+{
+    uint64_t at = slice->busy_at;
+
+    for (guint i = 0; i < slice->members->len; i++) {
+        const struct sample *sample = &MEMBER(slice, i)->sample;
+
+        at = MAX(at, MAX(sample->began_at_ns, sample->ended_at_ns));
+    }
+    return at;
 }
 
 static void look_at_slice(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now)
@@ -187,11 +206,13 @@ static void look_at_slice(struct scheduler *scheduler, struct sched_slice *slice
     }
     budget_hold(&slice->cap, (double)slice->in_flight_ns);
     if (!was_busy && slice->wanting)
-        arrive(scheduler, slice);
-    if (moved || slice->wanting || slice->in_flight_ns) {
+        arrive(scheduler, slice, now);
+    if (slice->wanting || slice->in_flight_ns)
         slice->busy_at = now;
+    else if (moved)
+        slice->busy_at = last_moved(slice);
+    if (moved || slice->busy_at == now)
         slice->active |= scheduler->free != slice;
-    }
 }
 
 /*

@@ -84,6 +84,7 @@ enum lease_state {
 /**
  * struct lease
  * @limit_ns: as in the holder's grant
+ * @quantum_ns: how much the holder may use of it where others wait
  * @others_until: when others' work that was there before it should have ended; 0: there was none
  * @begun: the holder has submitted under it
  * @idle_at, @kept_until: LEASE_KEPT
@@ -99,6 +100,7 @@ struct lease {
     struct sched_member *holder;
     uint64_t limit_ns;
     uint64_t granted_at;
+    uint64_t quantum_ns;
     uint64_t others_until;
     bool begun;
     uint64_t idle_at;
@@ -118,6 +120,7 @@ struct lease {
  * @virtual_ns: start tag of the last lease, in each class
  * @free: the slice whose members submit as they like, NULL: none
  * @ended_at: when the last work of any member ended
+ * @paused_at: when somebody was last seen to have come back from a pause
  * @floor: what lower classes get whatever happens
  * @deadline: when to be called again
  */
@@ -128,6 +131,7 @@ struct scheduler {
     struct sched_slice *free;
     struct lease lease;
     uint64_t ended_at;
+    uint64_t paused_at;
     struct budget floor;
     uint64_t deadline;
 };

@@ -6,9 +6,16 @@
 #include "scheduler.h"
 #include "clock.h"
 
-/* A lease under contention, and without. */
-#define QUANTUM_NS       (4 * NS_PER_MS)
-#define QUANTUM_ALONE_NS (100 * NS_PER_MS)
+/*
+ * A lease under contention; among those who have always had work for a while, whom nobody has to
+ * wait for and each handing over costs; and without contention.
+ */
+#define QUANTUM_NS        (4 * NS_PER_MS)
+#define QUANTUM_STEADY_NS (16 * NS_PER_MS)
+#define QUANTUM_ALONE_NS  (100 * NS_PER_MS)
+/* For so long nobody has come back from a pause of so much. */
+#define STEADY_AFTER_NS (100 * NS_PER_MS)
+#define PAUSE_NS        (4 * NS_PER_MS)
 /* How much a member may have queued on the GPU before it has to wait. */
 #define DEPTH_NS (300 * NS_PER_US)
 /*
@@ -28,7 +35,7 @@
 #define GRACE_NS      (10 * NS_PER_MS)
 #define GRACE_MOST_NS (100 * NS_PER_MS)
 /* A slice without work for so long no longer contends: a quarter of a submission, within these. */
-#define IDLE_AFTER_NS      (8 * NS_PER_MS)
+#define IDLE_AFTER_NS      (10 * NS_PER_MS)
 #define IDLE_AFTER_MOST_NS (100 * NS_PER_MS)
 /* How deep a cap's budget is in time, and how much of it makes a lease worth while. */
 #define CAP_DEPTH_NS (100 * NS_PER_MS)
@@ -84,6 +91,8 @@ uint64_t caps_when(struct sched_slice *slice, uint64_t now);
 /* lease.c */
 void lease_run(struct scheduler *scheduler, uint64_t now);
 void lease_end(struct scheduler *scheduler, uint64_t now);
+/* How long a lease is under contention. */
+uint64_t lease_quantum(const struct scheduler *scheduler, uint64_t now);
 /* Until when @member need not say that it waits; 0: it has to. */
 uint64_t lease_looks_at(const struct scheduler *scheduler, const struct sched_member *member);
 

@@ -7,8 +7,10 @@
 
 #include "clock.h"
 
-/* A wake-up that was lost, or the page of an arbiter that is gone, is noticed after so long. */
-#define LOOK_AGAIN_NS (20 * NS_PER_MS)
+/* A wake-up that was lost, or the page of an arbiter that is gone, is noticed after so long; after
+ * twice as long each time that there was nothing. */
+#define LOOK_AGAIN_NS      (20 * NS_PER_MS)
+#define LOOK_AGAIN_MOST_NS (160 * NS_PER_MS)
 /* Work that takes so much longer than was estimated is of unknown length, and only so many of it go
  * out. */
 #define LATE_NS   (500 * NS_PER_US)
@@ -105,8 +107,16 @@ static bool is_watched(const GovernorMember *member, uint64_t now)
     return atomic_load_explicit(&member->grant->looks_at_ns, memory_order_acquire) > now;
 }
 
+/* A thread that waits for its turn: since when, whether for a lease, and when it looks again. */
+struct turn {
+    uint64_t estimate_ns;
+    uint64_t since;
+    bool waits;
+    uint64_t look_again_ns;
+};
+
 /* @sequence: as it was before the grant was looked at, so that no change in between is missed. */
-static void wait_for_lease(GovernorMember *member, uint32_t sequence, uint64_t estimate_ns,
+static void wait_for_lease(GovernorMember *member, uint32_t sequence, struct turn *turn,
                            uint64_t now)
 {
     bool tell = member->wanted != sequence && !is_watched(member, now);
@@ -115,12 +125,15 @@ static void wait_for_lease(GovernorMember *member, uint32_t sequence, uint64_t e
         member->wanted = sequence;
     pthread_mutex_unlock(&member->lock);
     if (tell)
-        link_tell(member, GOVERNOR_WANT, estimate_ns, 0);
-    futex_wait(&member->grant->sequence, sequence, LOOK_AGAIN_NS);
+        link_tell(member, GOVERNOR_WANT, turn->estimate_ns, 0);
+    futex_wait(&member->grant->sequence, sequence, turn->look_again_ns);
     pthread_mutex_lock(&member->lock);
+    if (atomic_load(&member->grant->sequence) != sequence)
+        return;
     /* Nothing came: the arbiter may not have heard. */
-    if (atomic_load(&member->grant->sequence) == sequence)
-        member->wanted = sequence - 1;
+    member->wanted = sequence - 1;
+    if (turn->look_again_ns < LOOK_AGAIN_MOST_NS)
+        turn->look_again_ns *= 2;
 }
 
 static void set_waiting(GovernorMember *member, uint32_t count)
@@ -132,8 +145,7 @@ static void set_waiting(GovernorMember *member, uint32_t count)
 }
 
 /* True where the submission may be made; else some time has passed. */
-static bool try_turn(GovernorMember *member, uint64_t estimate_ns, uint64_t since, uint64_t now,
-                     bool *waits)
+static bool try_turn(GovernorMember *member, struct turn *turn, uint64_t now)
 {
     uint32_t sequence = atomic_load_explicit(&member->grant->sequence, memory_order_acquire);
     bool joined = member->link == LINK_JOINED;
@@ -142,15 +154,15 @@ static bool try_turn(GovernorMember *member, uint64_t estimate_ns, uint64_t sinc
     if (atomic_load(&member->grant->mode) == GOVERNOR_MODE_FREE)
         return true;
     if (joined && !lease_open(member, now)) {
-        if (!*waits)
+        if (!turn->waits)
             set_waiting(member, member->waiting + 1);
-        *waits = true;
-        wait_for_lease(member, sequence, estimate_ns, now);
+        turn->waits = true;
+        wait_for_lease(member, sequence, turn, now);
         return false;
     }
     delay = joined ? 0 : budget_delay(member, now);
     if (!delay)
-        delay = depth_delay(member, now - since, now);
+        delay = depth_delay(member, now - turn->since, now);
     if (delay)
         wait_for_progress(member, delay);
     return !delay;
@@ -158,14 +170,15 @@ static bool try_turn(GovernorMember *member, uint64_t estimate_ns, uint64_t sinc
 
 bool turn_wait(GovernorMember *member, uint64_t estimate_ns)
 {
-    uint64_t since = clock_now(), before = since, now;
-    bool waits = false;
+    uint64_t before = clock_now(), now;
+    struct turn turn = {
+        .estimate_ns = estimate_ns, .since = before, .look_again_ns = LOOK_AGAIN_NS};
 
     for (;;) {
         bool throttled = atomic_load_explicit(&member->grant->throttled, memory_order_relaxed);
 
-        if (try_turn(member, estimate_ns, since, before, &waits))
-            return waits;
+        if (try_turn(member, &turn, before))
+            return turn.waits;
         now = clock_now();
         member->waited_ns += now - before;
         member->throttled_ns += throttled ? now - before : 0;

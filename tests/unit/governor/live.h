@@ -24,6 +24,7 @@ struct live_report {
     _Atomic uint64_t granted;
     _Atomic uint64_t ready;
     _Atomic uint64_t go;
+    _Atomic uint64_t turns;
 };
 
 struct live {

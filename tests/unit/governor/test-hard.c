@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* On a machine that does other things too. */
@@ -18,6 +19,15 @@ static void large_batches(struct live *live, const char *socket_path, struct liv
         tenant_execute(member, report, 20 * NS_PER_MS, 20 * NS_PER_MS);
 }
 
+/* How often the thread went to sleep. */
+static uint64_t turns(void)
+{
+    struct rusage usage;
+
+    g_assert_cmpint(getrusage(RUSAGE_THREAD, &usage), ==, 0);
+    return (uint64_t)usage.ru_nvcsw;
+}
+
 /* One that takes 2 s and said 1 ms, then short ones. */
 static void one_long(struct live *live, const char *socket_path, struct live_report *report)
 {
@@ -26,6 +36,9 @@ static void one_long(struct live *live, const char *socket_path, struct live_rep
     (void)live;
     tenant_execute(member, report, NS_PER_MS, 2 * NS_PER_S);
     report->granted = clock_now();
+    report->turns = turns();
+    governor_member_cancel(member, governor_member_begin(member, NS_PER_MS, false));
+    report->turns = turns() - report->turns;
     for (;;)
         tenant_execute(member, report, NS_PER_MS, NS_PER_MS);
 }
@@ -53,6 +66,9 @@ static void test_long_dispatch(void)
     g_assert_cmpfloat(pause, >, 7.6);
     g_assert_cmpfloat(pause, <, 8.4);
     g_assert_cmpfloat((double)others / 1e9, >, 0.5 * pause);
+    g_test_message("%d looks meanwhile", (int)live.reports[0].turns);
+    g_assert_cmpuint(live.reports[0].turns, >, 10);
+    g_assert_cmpuint(live.reports[0].turns, <, 150);
     tenant_close(&live);
 }
 

@@ -298,6 +298,27 @@ static void test_no_credit(void)
     sim_free(sim);
 }
 
+/* Leases are long among those who always have work; who comes back after a pause does not wait for
+ * the end of one. */
+static void test_returns(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *returns;
+
+    for (unsigned i = 0; i < 2; i++)
+        sim_add(sim, 50, BATCH)->async = true;
+    returns = sim_add(sim, 50, BATCH);
+    returns->burst = 1;
+    returns->period_ns = 301 * NS_PER_MS;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 10 * NS_PER_S);
+    g_test_message("worst %.1f ms", (double)returns->worst_ns / NS_PER_MS);
+    g_assert_cmpuint(returns->done, >=, 33);
+    g_assert_cmpuint(returns->worst_ns, <, 12 * NS_PER_MS);
+    sim_free(sim);
+}
+
 static void test_changed_weight(void)
 {
     struct simulation *sim = sim_new(POLICY_SHARES);
@@ -419,6 +440,7 @@ static void add_tests(void)
     g_test_add_func("/governor/scheduler/floor", test_floor);
     g_test_add_func("/governor/scheduler/alone-again", test_alone_again);
     g_test_add_func("/governor/scheduler/no-credit", test_no_credit);
+    g_test_add_func("/governor/scheduler/returns", test_returns);
     g_test_add_func("/governor/scheduler/changed-weight", test_changed_weight);
     g_test_add_func("/governor/scheduler/tiny", test_tiny);
     g_test_add_func("/governor/scheduler/stopped", test_stopped);
