@@ -11,6 +11,7 @@ check-deb: deb
 	$(RIG) build --with packaging/build-packages.txt -- prove -v $(addprefix tests/packages/,make-install.t contents.t install.t)
 
 # Guests without systemd in them, as in make check-system.
-check-upgrade:
+check-upgrade: deb
 	tests/packages/in-debian-12 prove -v tests/packages/debian-12.t
+	$(RIG) build -- $(MAKE) --no-print-directory guest
 	RIG_NAME=$${RIG_NAME:-upgrade} VGPU_GUEST_INIT=$${VGPU_GUEST_INIT:-/usr/local/lib/rig/init} prove -v --timer tests/packages/host.t
