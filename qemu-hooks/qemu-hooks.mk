@@ -22,3 +22,4 @@ install-qemu-hooks: qemu-hooks
 	install -d -m 0755 $(DESTDIR)$(HOOKS_DIR)/qemu.d
 	ln -sfn $(PREFIX)/sbin/vgpu-qemu-hook $(DESTDIR)$(HOOKS_DIR)/qemu.d/50-vgpu
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(HOOK_SRC)/vgpu-qemu-hook.8
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/selinux/packages $(HOOK_SRC)/vgpu.cil

@@ -19,6 +19,7 @@ my $places = qr{^(?:
     usr/lib/(?:mdev-vgpu|vgpu/types\.d|modules-load\.d|systemd/system|udev/rules\.d)/[^/]+ |
     usr/lib/[a-z0-9_]+-linux-gnu/mdev-vgpu/libvgpu_governor\.so |
     usr/share/(?:man/man[1-8]|doc|dbus-1|polkit-1/actions|vulkan/implicit_layer\.d|bash-completion/completions)/.+ |
+    usr/share/selinux/packages/vgpu\.cil |
     usr/src/mdev-vgpu-[0-9.]+/.+
 )$}x;
 
