@@ -154,8 +154,9 @@ int guest_queue_wait(GuestQueue *q, uint32_t *len, int timeout_ms)
 
 void guest_queue_want_interrupt(GuestQueue *q, bool wanted)
 {
+    /* Half way around: the device may not yet have looked whether its last entry was wished for. */
     if (q->event_idx)
-        *used_event(q) = (uint16_t)(wanted ? q->last_used : q->last_used - 1);
+        *used_event(q) = (uint16_t)(wanted ? q->last_used : q->last_used + 0x8000);
     else
         q->avail->flags = wanted ? 0 : VRING_AVAIL_F_NO_INTERRUPT;
     barrier();
