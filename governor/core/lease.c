@@ -248,6 +248,9 @@ static bool run_idle(struct scheduler *scheduler, struct sched_member *next, uin
             return true;
         }
     }
+    /* Its work waits for something: all that it needs is its next turn soon. */
+    if (slice_spent(slice) <= lease->floor_base)
+        scheduler->paused_at = now;
     lease_end(scheduler, now);
     return true;
 }

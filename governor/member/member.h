@@ -43,8 +43,9 @@ void governor_member_count(GovernorMember *member);
  * Waits until work of about @estimate_ns may be submitted, and debits it. Returns the debit, to be
  * given to governor_member_end() when the work has ended, or _cancel() where it could not be
  * submitted.
- * @deferred: the work waits for something that has not been signalled: it is debited without a
- * wait, so that nobody waits for a lease whose holder waits for him.
+ * @deferred: the work waits for something that has not been signalled. It has to have its turn, or
+ * who lets all its work wait would have no share; but nothing is debited before it has run, and no
+ * lease is kept for it. Nor does it wait for work of its own, which may wait for what comes after.
  */
 uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, bool deferred);
 

@@ -162,7 +162,7 @@ void turn_progress(GovernorMember *member);
  * to be called when the submission has been debited, so that the arbiter never sees neither of the
  * two.
  */
-bool turn_wait(GovernorMember *member, uint64_t estimate_ns);
+bool turn_wait(GovernorMember *member, uint64_t estimate_ns, bool deferred);
 void turn_taken(GovernorMember *member);
 
 /* futex.c: @timeout_ns: TIME_NEVER: none. Returns on a wake-up, a signal, or where @word isn't

@@ -76,28 +76,47 @@ static bool take_in_flight(GovernorMember *member, uint64_t debit)
     return !member->in_flight;
 }
 
+/* Nothing is in flight any more, and others wait for that. */
+static void tell_idle(GovernorMember *member, bool last)
+{
+    if (last && atomic_load_explicit(&member->grant->contended, memory_order_relaxed))
+        link_tell(member, GOVERNOR_IDLE, 0, 0);
+}
+
+/* A turn was waited for, and nothing is in flight by it. True where nothing else is: the lease need
+ * not be kept. */
+static bool pass_turn(GovernorMember *member)
+{
+    if (member->in_flight)
+        return false;
+    store(&member->usage->began_at_ns, clock_now());
+    return true;
+}
+
 uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, bool deferred)
 {
     uint64_t ns = estimate_ns < MOST_NS ? estimate_ns : MOST_NS;
-    bool waited = false;
+    bool waited, idle = false;
     uint64_t debit;
 
     ns = ns ? ns : 1;
     fork_check(member);
     pthread_mutex_lock(&member->lock);
-    if (!deferred) {
-        if (!member->in_flight)
-            silence_learn(&member->silence, clock_now() - member->ended_at_ns);
-        waited = turn_wait(member, ns);
+    if (!deferred && !member->in_flight)
+        silence_learn(&member->silence, clock_now() - member->ended_at_ns);
+    waited = turn_wait(member, ns, deferred);
+    if (!deferred)
         add_in_flight(member, ns);
-        if (waited)
-            turn_taken(member);
-        store(&member->usage->waited_ns, member->waited_ns);
-        store(&member->usage->throttled_ns, member->throttled_ns);
-    }
+    else if (waited)
+        idle = pass_turn(member);
+    if (waited)
+        turn_taken(member);
+    store(&member->usage->waited_ns, member->waited_ns);
+    store(&member->usage->throttled_ns, member->throttled_ns);
     debit = debit_of(member, ns, deferred);
     pthread_mutex_unlock(&member->lock);
     atomic_fetch_add_explicit(&member->usage->submissions, 1, memory_order_relaxed);
+    tell_idle(member, idle);
     return debit;
 }
 
@@ -113,13 +132,6 @@ static bool comes_back(GovernorMember *member)
 {
     return member->gpu_ns < atomic_load_explicit(&member->grant->limit_ns, memory_order_relaxed) &&
            silence_keep(&member->silence);
-}
-
-/* Nothing is in flight any more, and others wait for that. */
-static void tell_idle(GovernorMember *member, bool last)
-{
-    if (last && atomic_load_explicit(&member->grant->contended, memory_order_relaxed))
-        link_tell(member, GOVERNOR_IDLE, 0, 0);
 }
 
 void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measured_ns)

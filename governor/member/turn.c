@@ -110,6 +110,7 @@ static bool is_watched(const GovernorMember *member, uint64_t now)
 /* A thread that waits for its turn: since when, whether for a lease, and when it looks again. */
 struct turn {
     uint64_t estimate_ns;
+    bool deferred;
     uint64_t since;
     bool waits;
     uint64_t look_again_ns;
@@ -161,18 +162,20 @@ static bool try_turn(GovernorMember *member, struct turn *turn, uint64_t now)
         return false;
     }
     delay = joined ? 0 : budget_delay(member, now);
-    if (!delay)
+    if (!delay && !turn->deferred)
         delay = depth_delay(member, now - turn->since, now);
     if (delay)
         wait_for_progress(member, delay);
     return !delay;
 }
 
-bool turn_wait(GovernorMember *member, uint64_t estimate_ns)
+bool turn_wait(GovernorMember *member, uint64_t estimate_ns, bool deferred)
 {
     uint64_t before = clock_now(), now;
-    struct turn turn = {
-        .estimate_ns = estimate_ns, .since = before, .look_again_ns = LOOK_AGAIN_NS};
+    struct turn turn = {.estimate_ns = estimate_ns,
+                        .deferred = deferred,
+                        .since = before,
+                        .look_again_ns = LOOK_AGAIN_NS};
 
     for (;;) {
         bool throttled = atomic_load_explicit(&member->grant->throttled, memory_order_relaxed);

@@ -63,7 +63,8 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
     slot->seen_ns = 0;
     slot->debit = debit;
     slot->estimate_ns = estimate;
-    slot->stuck = false;
+    /* What is only behind others' wait is not waited for once that has ended. */
+    slot->stuck = work->deferred;
     slot->told_ns = 0;
     slot->submitted_ns = meter_now_ns();
     return slot;
@@ -85,10 +86,7 @@ void meter_submitted(struct layer_queue *queue, struct meter_slot *slot)
     else
         queue->first = slot;
     queue->last = slot;
-    if (slot->work.deferred) {
-        slot->stuck = true;
-        queue->stuck++;
-    }
+    queue->stuck += slot->stuck;
     wake = !queue->watched && !(queue->left && retire_is_expected(queue, queue->first));
     pthread_mutex_unlock(&queue->lock);
     /* Not before: where it preempts who holds the lock, both have a turn for nothing. */

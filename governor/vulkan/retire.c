@@ -31,10 +31,15 @@ static bool make_reusable(struct layer_device *device, struct meter_slot *slot)
            (!slot->work.wrap || device->next.ResetEvent(device->handle, slot->begun) == VK_SUCCESS);
 }
 
+void retire_unstick(struct layer_queue *queue, struct meter_slot *slot)
+{
+    queue->stuck -= slot->stuck;
+    slot->stuck = false;
+}
+
 static void take_oldest(struct layer_queue *queue)
 {
-    if (queue->first->stuck)
-        queue->stuck--;
+    retire_unstick(queue, queue->first);
     queue->first = queue->first->next;
     if (queue->first)
         return;
@@ -95,8 +100,10 @@ static bool retire_ended(struct layer_queue *queue)
     bool any = false;
 
     while (queue->first && retire_status(queue) == VK_SUCCESS) {
-        if (queue->watched)
+        if (queue->watched) {
+            retire_unstick(queue, queue->first);
             return note_seen(queue->first) || any;
+        }
         retire_oldest(queue, VK_SUCCESS);
         any = true;
     }

@@ -14,6 +14,10 @@
  * queue's lock. */
 void retire_oldest(struct layer_queue *queue, VkResult waited);
 
+/* @slot's work has begun or ended, and no longer holds up what comes behind it. Under the queue's
+ * lock. */
+void retire_unstick(struct layer_queue *queue, struct meter_slot *slot);
+
 /* Of the oldest work: VK_SUCCESS where it has ended, VK_NOT_READY, or an error. Under the queue's
  * lock. */
 VkResult retire_status(const struct layer_queue *queue);

@@ -37,10 +37,7 @@ static uint64_t look(struct layer_queue *queue, struct meter_slot *slot, uint64_
 {
     if (has_begun(queue, slot)) {
         pthread_mutex_lock(&queue->lock);
-        if (slot->stuck) {
-            slot->stuck = false;
-            queue->stuck--;
-        }
+        retire_unstick(queue, slot);
         pthread_mutex_unlock(&queue->lock);
         return PATIENT_NS;
     }

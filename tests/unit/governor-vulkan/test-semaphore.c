@@ -89,6 +89,46 @@ static void test_wait_before_signal(void)
     gpu_close(&gpu);
 }
 
+#define BEHIND 40
+
+/* What comes behind a wait is deferred no longer than that lasts, though there is always more
+ * behind it. */
+static void test_behind(void)
+{
+    struct gpu gpu;
+    struct fake_member *member;
+    VkSemaphore timeline, ended;
+    VkCommandBuffer commands;
+
+    gpu_open(&gpu, NULL);
+    member = gpu_member();
+    member->metered = true;
+    timeline = gpu_timeline(&gpu);
+    ended = gpu_timeline(&gpu);
+    commands = gpu_record(&gpu, 100 * ROUNDS);
+    submit(&gpu, commands, &(struct order){.signal = ended, .signal_value = 1});
+    VK(vkDeviceWaitIdle(gpu.device));
+    submit(&gpu, commands, &(struct order){timeline, 1, ended, 2});
+    for (uint64_t i = 3; i < BEHIND; i++) {
+        VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+                                    .semaphoreCount = 1,
+                                    .pSemaphores = &ended,
+                                    .pValues = &(uint64_t){i - 1}};
+
+        submit(&gpu, commands, &(struct order){.signal = ended, .signal_value = i});
+        if (i == 3)
+            signal_from_host(&gpu, timeline, 1);
+        VK(vkWaitSemaphores(gpu.device, &wait, UINT64_MAX));
+    }
+    VK(vkDeviceWaitIdle(gpu.device));
+    g_test_message("%u of %d deferred", (unsigned)member->deferred, BEHIND);
+    g_assert_cmpuint(member->deferred, >=, 2);
+    g_assert_cmpuint(member->deferred, <, BEHIND / 4);
+    vkDestroySemaphore(gpu.device, timeline, NULL);
+    vkDestroySemaphore(gpu.device, ended, NULL);
+    gpu_close(&gpu);
+}
+
 /* Long work has not stalled, however often its slot was used before; what waits has. */
 static void test_long_is_not_stalled(void)
 {
@@ -259,6 +299,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     gpu_environment();
     g_test_add_func("/semaphore/wait-before-signal", test_wait_before_signal);
+    g_test_add_func("/semaphore/behind", test_behind);
     g_test_add_func("/semaphore/long-is-not-stalled", test_long_is_not_stalled);
     g_test_add_func("/semaphore/chain-is-not-deferred", test_chain_is_not_deferred);
     g_test_add_func("/semaphore/binary", test_binary);

@@ -167,10 +167,70 @@ static void test_queues(void)
     tenant_close(&live);
 }
 
+#define QUEUES 4
+
+/* All that it submits waits for what is signalled right after. */
+struct evader {
+    GovernorMember *member;
+    struct live_report *report;
+};
+
+static void *deferring_queue(void *data)
+{
+    struct evader *evader = data;
+
+    for (;;) {
+        uint64_t debit = governor_member_begin(evader->member, 2 * NS_PER_MS, true);
+
+        line_await(line_submit(line, 2 * NS_PER_MS));
+        governor_member_end(evader->member, debit, 2 * NS_PER_MS);
+        evader->report->used_ns += 2 * NS_PER_MS;
+        evader->report->done++;
+    }
+    return NULL;
+}
+
+static void all_deferred(struct live *live, const char *socket_path, struct live_report *report)
+{
+    static struct evader evader;
+
+    (void)live;
+    evader = (struct evader){tenant_join(socket_path, report), report};
+    for (int i = 1; i < QUEUES; i++)
+        g_thread_new("queue", deferring_queue, &evader);
+    deferring_queue(&evader);
+}
+
+/* To let work wait is no way round one's share, nor do others lose by it. */
+static void test_all_deferred(void)
+{
+    const char *const slices[] = {"a", "[slice]\n", "b", "[slice]\n", NULL};
+    struct live live;
+    double evader, other, seconds;
+    uint64_t began;
+
+    tenant_open(&live, slices);
+    live_spawn(&live, "b", tenant_batches);
+    tenant_await(&live.reports[0].done, 5, 10);
+    live_spawn(&live, "a", all_deferred);
+    tenant_await(&live.reports[1].done, 5, 10);
+    live_reset(&live);
+    began = clock_now();
+    g_usleep(3000000);
+    seconds = (double)(clock_now() - began) / 1e9;
+    other = (double)live.reports[0].used_ns / 1e9 / seconds;
+    evader = (double)live.reports[1].used_ns / 1e9 / seconds;
+    g_test_message("deferred work had %.3f of the GPU, the other %.3f", evader, other);
+    g_assert_cmpfloat(evader / (evader + other), <, 0.6);
+    g_assert_cmpfloat(evader + other, >, 0.8);
+    tenant_close(&live);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/waits/cycle", test_cycle);
     g_test_add_func("/governor/waits/queues", test_queues);
+    g_test_add_func("/governor/waits/all-deferred", test_all_deferred);
     return g_test_run();
 }
