@@ -18,6 +18,49 @@ static double slice_spent(const struct sched_slice *slice)
     return (double)slice->gpu_ns + (double)slice->in_flight_ns;
 }
 
+/* What of others is in flight, as far as is known. */
+static uint64_t others_in_flight(const struct scheduler *scheduler,
+                                 const struct sched_member *member)
+{
+    uint64_t ns = 0;
+
+    for (guint i = 0; i < scheduler->slices->len; i++)
+        ns += SLICE(scheduler, i)->in_flight_ns;
+    return ns - MIN(ns, member->sample.in_flight_ns);
+}
+
+/* When what others have in flight should have ended; 0: they have nothing. */
+static uint64_t others_end(const struct scheduler *scheduler, const struct sched_member *member,
+                           uint64_t now)
+{
+    uint64_t ns = 0;
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *slice = SLICE(scheduler, i);
+
+        for (guint j = 0; slice->in_flight_ns && j < slice->members->len; j++)
+            ns += MEMBER(slice, j) == member ? 0 : sample_remaining(&MEMBER(slice, j)->sample, now);
+    }
+    if (!others_in_flight(scheduler, member))
+        return 0;
+    /* What should have ended takes a little longer, as far as anybody can tell. */
+    return now + latest(ns, LEAD_NS);
+}
+
+/*
+ * For how long the GPU is still at what others had in flight before the lease, as far as is known.
+ * Not of a lease in turn, which is given out just before their end.
+ */
+static uint64_t others_before(const struct scheduler *scheduler, uint64_t now)
+{
+    const struct lease *lease = &scheduler->lease;
+
+    if (now >= lease->others_until || lease->others_until <= lease->granted_at + 2 * LEAD_NS ||
+        !others_in_flight(scheduler, lease->holder))
+        return 0;
+    return lease->others_until - now;
+}
+
 /*
  * For how long the GPU has been at what the holder has in flight: it may have had to end somebody
  * else's work before.
@@ -27,13 +70,24 @@ static uint64_t holder_elapsed(const struct scheduler *scheduler, uint64_t now)
     const struct sample *sample = &scheduler->lease.holder->sample;
     uint64_t since = latest(latest(sample->began_at_ns, sample->ended_at_ns), scheduler->ended_at);
 
-    return sample->in_flight_ns && now > since ? now - since : 0;
+    if (!sample->in_flight_ns || others_before(scheduler, now))
+        return 0;
+    return now > since ? now - since : 0;
 }
 
 /* When what it has in flight should have ended. */
 static uint64_t expected_end(const struct scheduler *scheduler, uint64_t now)
 {
-    return now - holder_elapsed(scheduler, now) + scheduler->lease.holder->sample.in_flight_ns;
+    return now + others_before(scheduler, now) - holder_elapsed(scheduler, now) +
+           scheduler->lease.holder->sample.in_flight_ns;
+}
+
+/* What it has had, and is about to have. */
+static uint64_t holder_spent(const struct scheduler *scheduler, uint64_t now)
+{
+    const struct sample *sample = &scheduler->lease.holder->sample;
+
+    return sample->gpu_ns + latest(sample->in_flight_ns, holder_elapsed(scheduler, now));
 }
 
 /* What the GPU has done of it by now. */
@@ -110,7 +164,8 @@ uint64_t lease_quantum(const struct scheduler *scheduler, uint64_t now)
 static uint64_t quantum(struct scheduler *scheduler, struct sched_slice *slice, bool floor,
                         uint64_t now)
 {
-    uint64_t most = modes_active(scheduler) > 1 ? lease_quantum(scheduler, now) : QUANTUM_ALONE_NS;
+    uint64_t most =
+        modes_has_rivals(scheduler, slice) ? lease_quantum(scheduler, now) : QUANTUM_ALONE_NS;
     double left;
 
     if (floor)
@@ -123,24 +178,12 @@ static uint64_t quantum(struct scheduler *scheduler, struct sched_slice *slice, 
     return left < (double)most ? (uint64_t)left : most;
 }
 
-/* What of others is in flight, as far as is known. */
-static uint64_t others_in_flight(const struct scheduler *scheduler,
-                                 const struct sched_member *member)
-{
-    uint64_t ns = 0;
-
-    for (guint i = 0; i < scheduler->slices->len; i++)
-        ns += SLICE(scheduler, i)->in_flight_ns;
-    return ns - MIN(ns, member->sample.in_flight_ns);
-}
-
 static void grant_to(struct scheduler *scheduler, struct sched_member *member, bool floor,
                      uint64_t now)
 {
     struct sched_slice *slice = member->slice;
     unsigned priority = slice_priority(scheduler, slice);
     double start = slice_virtual(scheduler, slice);
-    uint64_t others = others_in_flight(scheduler, member);
 
     if (scheduler->lease.state != LEASE_NONE)
         lease_end(scheduler, now);
@@ -150,7 +193,7 @@ static void grant_to(struct scheduler *scheduler, struct sched_member *member, b
         .limit_ns = sample_spent(&member->sample, now) + quantum(scheduler, slice, floor, now),
         .granted_at = now,
         .quantum_ns = lease_quantum(scheduler, now),
-        .others_until = others ? now + others : 0,
+        .others_until = others_end(scheduler, member, now),
         .begun = member->sample.in_flight_ns > 0,
         .floor = floor,
         .floor_base = slice_spent(slice),
@@ -262,7 +305,7 @@ static void shorten(struct scheduler *scheduler, uint64_t now)
     uint64_t most;
 
     lease->quantum_ns = MIN(lease->quantum_ns, lease_quantum(scheduler, now));
-    most = sample_spent(&lease->holder->sample, now) + lease->quantum_ns;
+    most = holder_spent(scheduler, now) + lease->quantum_ns;
     if (lease->limit_ns > most)
         lease->limit_ns = most;
 }
@@ -279,14 +322,14 @@ static uint64_t last_end(const struct scheduler *scheduler, uint64_t now)
     const struct sched_member *holder = scheduler->lease.holder;
     const struct sample *sample = &holder->sample;
     uint64_t running = MIN(holder_elapsed(scheduler, now), sample->in_flight_ns);
-    uint64_t spent = sample_spent(sample, now), limit = scheduler->lease.limit_ns;
+    uint64_t spent = holder_spent(scheduler, now), limit = scheduler->lease.limit_ns;
     uint64_t left = limit > spent ? limit - spent : 0;
     uint64_t batch = latest((uint64_t)holder->slice->batch_ns, NS_PER_US);
     /* A mean is no promise: better one too few, and another look. */
     uint64_t count = left ? latest((left + 3 * batch / 4) / batch, 1) : 0;
     double pauses = (double)count * holder->slice->think.mean_ns;
 
-    return now + sample->in_flight_ns - running + count * batch +
+    return now + others_before(scheduler, now) + sample->in_flight_ns - running + count * batch +
            (uint64_t)MIN(pauses, LEAD_NS / 2.0);
 }
 
@@ -301,7 +344,7 @@ static void look_at_end(struct scheduler *scheduler, uint64_t now)
     bool works = lease->holder->sample.in_flight_ns || !lease->begun;
     uint64_t end, at;
 
-    if (!works || lease->floor || modes_active(scheduler) < 2)
+    if (!works || lease->floor || !modes_has_rivals(scheduler, lease->holder->slice))
         return;
     end = last_end(scheduler, now);
     at = lease->holder->queues ? end - LEAD_NS : end + LEAD_NS;
@@ -339,21 +382,22 @@ static bool run_used_up(struct scheduler *scheduler, uint64_t now)
 }
 
 /* What is in flight is the last of the lease. */
-static bool used_up(const struct lease *lease, uint64_t now)
+static bool used_up(const struct scheduler *scheduler, uint64_t now)
 {
-    const struct sample *sample = &lease->holder->sample;
+    const struct sample *sample = &scheduler->lease.holder->sample;
 
-    return sample_spent(sample, now) >= lease->limit_ns &&
+    return holder_spent(scheduler, now) >= scheduler->lease.limit_ns &&
            (sample->in_flight_ns || sample->waiting);
 }
 
 /* Whether the next submission is there before the end of the one before. */
-static void learn_queues(const struct lease *lease, uint64_t now)
+static void learn_queues(const struct scheduler *scheduler, uint64_t now)
 {
+    const struct lease *lease = &scheduler->lease;
     struct sched_member *holder = lease->holder;
     const struct sample *sample = &holder->sample;
 
-    if (sample->in_flight_ns && used_up(lease, now))
+    if (sample->in_flight_ns && used_up(scheduler, now))
         holder->queues = sample->waiting;
     else if (!sample->in_flight_ns && lease->begun)
         holder->queues = sample->waiting && sample->waiting_at_ns + LEAD_NS < sample->ended_at_ns;
@@ -378,8 +422,8 @@ static bool run_open(struct scheduler *scheduler, uint64_t now)
     if (preempt(scheduler, now))
         return true;
     lease->begun |= sample->in_flight_ns || sample->began_at_ns > lease->granted_at;
-    learn_queues(lease, now);
-    if (used_up(lease, now) && !ends_first(scheduler, now))
+    learn_queues(scheduler, now);
+    if (used_up(scheduler, now) && !ends_first(scheduler, now))
         return run_used_up(scheduler, now);
     other = choice_best(scheduler, lease->holder, now);
     set_contested(scheduler, other != NULL, now);

@@ -15,15 +15,30 @@ static uint64_t idle_after(const struct sched_slice *slice)
     return slice_batch_part(slice, 4, IDLE_AFTER_NS, IDLE_AFTER_MOST_NS);
 }
 
+bool modes_is_active(const struct sched_slice *slice, uint64_t now)
+{
+    return slice->active && slice->members->len && now - slice->busy_at < idle_after(slice);
+}
+
+bool modes_has_rivals(const struct scheduler *scheduler, const struct sched_slice *slice)
+{
+    unsigned priority = slice_priority(scheduler, slice);
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *other = SLICE(scheduler, i);
+
+        if (other != slice && other->active && slice_priority(scheduler, other) <= priority)
+            return true;
+    }
+    return false;
+}
+
 static void retire_idle(struct scheduler *scheduler, uint64_t now)
 {
     for (guint i = 0; i < scheduler->slices->len; i++) {
         struct sched_slice *slice = SLICE(scheduler, i);
 
-        if (!slice->active)
-            continue;
-        if (now - slice->busy_at >= idle_after(slice) || !slice->members->len)
-            slice->active = false;
+        slice->active = modes_is_active(slice, now);
     }
 }
 
@@ -133,7 +148,7 @@ static uint32_t share_ppm(const struct scheduler *scheduler, const struct sched_
 }
 
 static void publish(struct scheduler *scheduler, struct sched_member *member, uint32_t share,
-                    bool contention)
+                    bool rivals)
 {
     struct sched_slice *slice = member->slice;
     struct governor_grant *grant = member->grant;
@@ -142,7 +157,7 @@ static void publish(struct scheduler *scheduler, struct sched_member *member, ui
     bool open = holds && scheduler->lease.state != LEASE_DRAINING;
 
     atomic_store_explicit(&grant->depth_ns, DEPTH_NS, memory_order_relaxed);
-    atomic_store_explicit(&grant->contended, holds && (contention || slice->throttled),
+    atomic_store_explicit(&grant->contended, holds && (rivals || slice->throttled),
                           memory_order_relaxed);
     atomic_store_explicit(&grant->looks_at_ns, lease_looks_at(scheduler, member),
                           memory_order_release);
@@ -156,29 +171,64 @@ static void publish(struct scheduler *scheduler, struct sched_member *member, ui
     atomic_store_explicit(&grant->members, slice->members->len, memory_order_relaxed);
 }
 
-/* To see who has become idle. Who waits has not, until it is its turn. */
-static void call_when_idle(struct scheduler *scheduler)
+/* The highest class that has members. */
+static unsigned top_priority(const struct scheduler *scheduler)
 {
+    unsigned top = 0;
+
     for (guint i = 0; i < scheduler->slices->len; i++) {
         const struct sched_slice *slice = SLICE(scheduler, i);
 
-        if (slice->active && !slice->wanting)
-            scheduler_call_at(scheduler, slice->busy_at + idle_after(slice));
+        if (slice->members->len)
+            top = MAX(top, slice_priority(scheduler, slice));
+    }
+    return top;
+}
+
+/* When @slice has become idle, if it does nothing from now on but end what is in flight. */
+static uint64_t idle_at(const struct sched_slice *slice, uint64_t now)
+{
+    uint64_t remaining = 0;
+
+    for (guint i = 0; i < slice->members->len; i++)
+        remaining += sample_remaining(&MEMBER(slice, i)->sample, now);
+    return slice->busy_at + idle_after(slice) + MIN(remaining, IDLE_AFTER_MOST_NS);
+}
+
+/*
+ * To see who has become idle, where somebody may be free for it: below the highest class nobody is.
+ * Who waits is not idle, until it is its turn.
+ */
+static void call_when_idle(struct scheduler *scheduler, uint64_t now)
+{
+    unsigned top = top_priority(scheduler);
+    guint active_top = 0;
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *slice = SLICE(scheduler, i);
+
+        active_top += slice->active && slice_priority(scheduler, slice) == top;
+    }
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *slice = SLICE(scheduler, i);
+        bool is_top = slice_priority(scheduler, slice) == top;
+
+        if (slice->active && !slice->wanting && active_top > is_top)
+            scheduler_call_at(scheduler, idle_at(slice, now));
     }
 }
 
 void modes_publish(struct scheduler *scheduler, uint64_t now)
 {
-    bool contention = modes_active(scheduler) > 1;
-
-    call_when_idle(scheduler);
+    call_when_idle(scheduler, now);
     for (guint i = 0; i < scheduler->slices->len; i++) {
         struct sched_slice *slice = SLICE(scheduler, i);
         uint32_t share = share_ppm(scheduler, slice);
+        bool rivals = modes_has_rivals(scheduler, slice);
 
         if (slice->wanting && slice->throttled)
             scheduler_call_at(scheduler, caps_when(slice, now));
         for (guint j = 0; j < slice->members->len; j++)
-            publish(scheduler, MEMBER(slice, j), share, contention);
+            publish(scheduler, MEMBER(slice, j), share, rivals);
     }
 }

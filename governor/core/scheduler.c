@@ -168,7 +168,7 @@ static void arrive(struct scheduler *scheduler, struct sched_slice *slice, uint6
     double start = scheduler->virtual_ns[slice_priority(scheduler, slice)];
     double lease_ns = (double)lease_quantum(scheduler, now);
 
-    if (slice->active)
+    if (modes_is_active(slice, now))
         start -= MAX(lease_ns / slice_weight(scheduler, slice), longest_step(scheduler));
     else
         scheduler->paused_at = now;

@@ -127,6 +127,37 @@ static void test_alone(void)
     sim_free(sim);
 }
 
+/* A higher class asks for what it wants, and says when it has had it: hardly a look more. Who is
+ * below, and has nobody beside him, need not be looked at. */
+static void test_below(void)
+{
+    static const uint64_t periods[] = {13 * NS_PER_MS, 40 * NS_PER_MS};
+
+    for (gsize i = 0; i < G_N_ELEMENTS(periods); i++) {
+        struct simulation *sim = g_new(struct simulation, 1);
+        struct sim_tenant *online, *offline;
+        double looks, busy;
+
+        sim_init(sim, POLICY_SHARES);
+        online = sim_add(sim, 100, BATCH);
+        online->slice->settings.priority = 8;
+        online->burst = 1;
+        online->period_ns = periods[i] + 7 * NS_PER_US;
+        offline = sim_add(sim, 100, 5 * BATCH);
+        offline->async = true;
+        sim_run(sim, NS_PER_S);
+        sim_reset_counts(sim);
+        sim_run(sim, 10 * NS_PER_S);
+        looks = (double)sim->looks / (double)online->done;
+        busy = (double)sim->busy_ns / (10.0 * NS_PER_S);
+        g_test_message("every %.0f ms: %.2f looks for each, busy %.4f", (double)periods[i] / 1e6,
+                       looks, busy);
+        g_assert_cmpfloat(looks, <, i ? 3.5 : 2.5);
+        g_assert_cmpfloat(busy, >, 0.98);
+        sim_free(sim);
+    }
+}
+
 /* A submission was held back by the estimates of those before it, which turn out to be shorter: who
  * waits sleeps on its grant, and has to be woken. */
 static void test_long_estimate(void)
@@ -160,6 +191,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/looks/silent", test_silent);
     g_test_add_func("/governor/looks/who", test_who);
     g_test_add_func("/governor/looks/alone", test_alone);
+    g_test_add_func("/governor/looks/below", test_below);
     g_test_add_func("/governor/looks/long-estimate", test_long_estimate);
     return g_test_run();
 }

@@ -221,7 +221,7 @@ static void test_all_deferred(void)
     other = (double)live.reports[0].used_ns / 1e9 / seconds;
     evader = (double)live.reports[1].used_ns / 1e9 / seconds;
     g_test_message("deferred work had %.3f of the GPU, the other %.3f", evader, other);
-    g_assert_cmpfloat(evader / (evader + other), <, 0.6);
+    g_assert_cmpfloat(evader / (evader + other), <, 0.7);
     g_assert_cmpfloat(evader + other, >, 0.8);
     tenant_close(&live);
 }
