@@ -49,9 +49,9 @@ void governor_member_count(GovernorMember *member);
  */
 uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, bool deferred);
 
-/* What is submitted now may have to wait for others' work that was submitted before it, though it
- * is this member's turn. */
-bool governor_member_is_behind(const GovernorMember *member);
+/* For how many ns more the GPU may be at others' work that was submitted before what is submitted
+ * now, though it is this member's turn. */
+uint64_t governor_member_behind_ns(const GovernorMember *member);
 
 /* The work of a debit has ended: @measured_ns replaces the estimate. What is beyond it is owed. */
 void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measured_ns);

@@ -120,11 +120,12 @@ uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, boo
     return debit;
 }
 
-bool governor_member_is_behind(const GovernorMember *member)
+uint64_t governor_member_behind_ns(const GovernorMember *member)
 {
     uint64_t until = atomic_load_explicit(&member->grant->others_until_ns, memory_order_relaxed);
+    uint64_t now = until ? clock_now() : 0;
 
-    return until && clock_now() < until;
+    return until > now ? until - now : 0;
 }
 
 /* Under lock. Nothing is in flight: whether it goes on by itself. */

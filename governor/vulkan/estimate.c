@@ -4,6 +4,8 @@
 /* A new measurement's weight is 1/4: four frames after a change of scene the estimate is two thirds
  * there. */
 #define NEW_WEIGHT 4
+/* Of so many submissions one is measured. */
+#define STANDS_IN 8
 
 static uint32_t size_of(uint32_t commands)
 {
@@ -37,6 +39,13 @@ uint64_t estimate_of(const struct estimates *estimates, uint64_t key, uint32_t c
     return ns ? ns : ESTIMATE_UNKNOWN_NS;
 }
 
+bool estimate_stands_in(struct estimates *estimates, uint64_t key)
+{
+    uint32_t at = place_of(key);
+
+    return estimates->known[at].key == key && ++estimates->known[at].unmeasured < STANDS_IN;
+}
+
 void estimate_learn(struct estimates *estimates, uint64_t key, uint32_t commands,
                     uint64_t measured_ns)
 {
@@ -48,5 +57,6 @@ void estimate_learn(struct estimates *estimates, uint64_t key, uint32_t commands
     else
         estimates->known[at].ns = measured_ns;
     estimates->known[at].key = key;
+    estimates->known[at].unmeasured = 0;
     *size = *size ? mean(*size, measured_ns) : measured_ns;
 }

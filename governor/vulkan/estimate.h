@@ -6,6 +6,7 @@
 #ifndef GOVERNOR_VULKAN_ESTIMATE_H
 #define GOVERNOR_VULKAN_ESTIMATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Before anything was measured. */
@@ -18,12 +19,15 @@ struct estimates {
     struct {
         uint64_t key;
         uint64_t ns;
+        uint32_t unmeasured; /* times that it stood in for a measurement since the last */
     } known[ESTIMATE_KEYS];
     /* By the power of two that the number of command buffers reaches; 0: not measured yet. */
     uint64_t by_size[ESTIMATE_SIZES];
 };
 
 uint64_t estimate_of(const struct estimates *estimates, uint64_t key, uint32_t commands);
+/* Whether work of @key need not be measured this time, for it was lately. */
+bool estimate_stands_in(struct estimates *estimates, uint64_t key);
 void estimate_learn(struct estimates *estimates, uint64_t key, uint32_t commands,
                     uint64_t measured_ns);
 

@@ -25,14 +25,28 @@ uint64_t meter_estimate(struct layer_queue *queue, uint64_t key, uint32_t comman
     return ns;
 }
 
+/* Others' work is before it, which the host's clock can't tell from it: whether what is known of it
+ * from before will do. */
+static bool needs_ticks(struct layer_queue *queue, const struct meter_slot *slot)
+{
+    bool stands_in;
+
+    if (!slot->behind_ns)
+        return false;
+    pthread_mutex_lock(&queue->lock);
+    stands_in = estimate_stands_in(&queue->estimates, slot->work.key);
+    pthread_mutex_unlock(&queue->lock);
+    return !stands_in;
+}
+
 /* By timestamps of the GPU's own. */
-static bool is_wrapped(const struct layer_queue *queue, const struct meter_slot *slot)
+static bool is_wrapped(struct layer_queue *queue, const struct meter_slot *slot)
 {
     const struct meter_work *work = &slot->work;
 
     return work->wrap && slot->begin &&
            (work->waits || work->deferred || !queue->device->timed_by_host ||
-            governor_member_is_behind(queue->device->member));
+            needs_ticks(queue, slot));
 }
 
 struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_work *work)
@@ -57,6 +71,7 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
     }
     slot->work = *work;
     slot->work.deferred = work->deferred || behind;
+    slot->behind_ns = governor_member_behind_ns(member);
     slot->work.wrap = is_wrapped(queue, slot);
     slot->ends_by = retire_may_borrow(queue, slot) ? work->fence : slot->fence;
     slot->ended = false;

@@ -5,7 +5,8 @@
  * read. Where a queue has no timestamps, or the work may not stand next to command buffers of ours,
  * the host's clock is read when the fence is seen. So it is where timestamps would be of that clock
  * too (the GPU is a processor, which would write them instead of working), unless the work waits
- * for semaphores or others' work: who knows then when it begins.
+ * for semaphores: who knows then when it begins. Where it waits for others' work, it is one in some
+ * that has them; the others are told by what is known of it, and of what it waits for.
  *
  * Used in the application's own calls on a queue, so for one queue by one thread at a time.
  */
@@ -37,6 +38,7 @@ struct meter_slot {
     struct meter_work work;
     uint64_t debit;
     uint64_t estimate_ns;
+    uint64_t behind_ns;    /* of others' work, as far as is known, when it was submitted */
     uint64_t submitted_ns; /* just before, CLOCK_MONOTONIC */
     uint64_t seen_ns;      /* its end, by who was not to retire it; 0: by nobody */
     bool stuck;            /* counted in the queue's stuck */

@@ -14,11 +14,21 @@ static uint64_t begin_of(const struct layer_queue *queue, const struct meter_slo
     return slot->submitted_ns > queue->host_end_ns ? slot->submitted_ns : queue->host_end_ns;
 }
 
+/* Of @ns some was others': what is beyond theirs, but no less than it took before. */
+static uint64_t without_others(const struct meter_slot *slot, uint64_t ns)
+{
+    uint64_t own = ns > slot->behind_ns ? ns - slot->behind_ns : 0;
+
+    if (own < slot->estimate_ns)
+        own = slot->estimate_ns;
+    return own < ns ? own : ns;
+}
+
 static uint64_t measure(struct layer_queue *queue, struct meter_slot *slot)
 {
     uint64_t end = slot->seen_ns ? slot->seen_ns : meter_now_ns();
     uint64_t ns = slot->work.wrap ? ticks_measure(&queue->ticks, slot->ticks[0], slot->ticks[1])
-                                  : end - begin_of(queue, slot);
+                                  : without_others(slot, end - begin_of(queue, slot));
 
     queue->host_end_ns = end;
     return slot->work.most_ns && ns > slot->work.most_ns ? slot->work.most_ns : ns;
@@ -60,7 +70,8 @@ void retire_oldest(struct layer_queue *queue, VkResult waited)
     }
     ns = measure(queue, slot);
     governor_member_end(device->member, slot->debit, ns);
-    estimate_learn(&queue->estimates, slot->work.key, slot->work.commands, ns);
+    if (slot->work.wrap || !slot->behind_ns)
+        estimate_learn(&queue->estimates, slot->work.key, slot->work.commands, ns);
     take_oldest(queue);
     if (make_reusable(device, slot))
         slot_give(queue, slot);

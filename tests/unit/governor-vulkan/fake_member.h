@@ -15,6 +15,7 @@
 struct fake_member {
     /* Set by tests. */
     _Atomic bool metered;
+    _Atomic uint64_t behind_ns; /* of others' work, for what is submitted now */
     _Atomic bool fail_to_join;
     _Atomic uint64_t limit;
     _Atomic uint64_t spill_limit;

@@ -44,6 +44,13 @@ static void test_estimates(void)
     g_assert_cmpuint(estimate_of(&estimates, one, 1), ==, 5000);
     estimate_learn(&estimates, one, 1, 1000);
     g_assert_cmpuint(estimate_of(&estimates, one, 1), ==, 4000);
+    /* Seven stand in for one that is measured. */
+    for (int i = 1; i < 8; i++)
+        g_assert_true(estimate_stands_in(&estimates, one));
+    g_assert_false(estimate_stands_in(&estimates, one));
+    estimate_learn(&estimates, one, 1, 4000);
+    g_assert_true(estimate_stands_in(&estimates, one));
+    g_assert_false(estimate_stands_in(&estimates, two));
     estimate_learn(&estimates, two, 5000, 77);
     g_assert_cmpuint(estimate_of(&estimates, 1, 9999), ==, 77);
 }

@@ -70,6 +70,33 @@ static void test_each(void)
     loop_close(&loop);
 }
 
+/* On a processor, what is behind others' work takes no more than it did before; now and then it is
+ * measured. */
+static void test_behind(void)
+{
+    struct loop loop;
+    unsigned no_more = 0;
+
+    loop_open(&loop, NULL);
+    loop.member->behind_ns = 3600000000000;
+    for (int i = 0; i < LOOPS; i++) {
+        submit(&loop, loop.fence);
+        /* Somebody else's share of what the host's clock says. */
+        g_usleep(20000);
+        gpu_wait_fence(&loop.gpu, loop.fence);
+        await_ended(&loop);
+        no_more += loop.member->last_measured_ns <= loop.member->last_estimate_ns;
+        g_assert_cmpuint(loop.member->last_measured_ns, <, 20000000);
+    }
+    if (g_getenv("VGPU_GOVERNOR_CLOCK"))
+        g_test_skip("always by timestamps");
+    else
+        g_assert_cmpuint(no_more, >=, LOOPS - LOOPS / 8);
+    loop.member->behind_ns = 0;
+    wait_for_each(&loop);
+    loop_close(&loop);
+}
+
 /* It doesn't come for the last one, with a fence or without, and comes again later. */
 static void test_stays_away(void)
 {
@@ -154,6 +181,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     gpu_environment();
     g_test_add_func("/wait/each", test_each);
+    g_test_add_func("/wait/behind", test_behind);
     g_test_add_func("/wait/stays-away", test_stays_away);
     g_test_add_func("/wait/queues", test_queues);
     g_test_add_func("/wait/used-anew", test_used_anew);
