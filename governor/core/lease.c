@@ -7,98 +7,10 @@ static uint64_t lease_most(const struct lease *lease)
     return 2 * lease->quantum_ns + GRACE_NS;
 }
 
-static uint64_t latest(uint64_t one, uint64_t other)
-{
-    return one > other ? one : other;
-}
-
 /* All that the holder's slice has had, and is about to have. */
 static double slice_spent(const struct sched_slice *slice)
 {
     return (double)slice->gpu_ns + (double)slice->in_flight_ns;
-}
-
-/* What of others is in flight, as far as is known. */
-static uint64_t others_in_flight(const struct scheduler *scheduler,
-                                 const struct sched_member *member)
-{
-    uint64_t ns = 0;
-
-    for (guint i = 0; i < scheduler->slices->len; i++)
-        ns += SLICE(scheduler, i)->in_flight_ns;
-    return ns - MIN(ns, member->sample.in_flight_ns);
-}
-
-/* When what others have in flight should have ended; 0: they have nothing. */
-static uint64_t others_end(const struct scheduler *scheduler, const struct sched_member *member,
-                           uint64_t now)
-{
-    uint64_t ns = 0;
-
-    for (guint i = 0; i < scheduler->slices->len; i++) {
-        const struct sched_slice *slice = SLICE(scheduler, i);
-
-        for (guint j = 0; slice->in_flight_ns && j < slice->members->len; j++)
-            ns += MEMBER(slice, j) == member ? 0 : sample_remaining(&MEMBER(slice, j)->sample, now);
-    }
-    if (!others_in_flight(scheduler, member))
-        return 0;
-    /* What should have ended takes a little longer, as far as anybody can tell. */
-    return now + latest(ns, LEAD_NS);
-}
-
-/*
- * For how long the GPU is still at what others had in flight before the lease, as far as is known.
- * Not of a lease in turn, which is given out just before their end.
- */
-static uint64_t others_before(const struct scheduler *scheduler, uint64_t now)
-{
-    const struct lease *lease = &scheduler->lease;
-
-    if (now >= lease->others_until || lease->others_until <= lease->granted_at + 2 * LEAD_NS ||
-        !others_in_flight(scheduler, lease->holder))
-        return 0;
-    return lease->others_until - now;
-}
-
-/*
- * For how long the GPU has been at what the holder has in flight: it may have had to end somebody
- * else's work before.
- */
-static uint64_t holder_elapsed(const struct scheduler *scheduler, uint64_t now)
-{
-    const struct sample *sample = &scheduler->lease.holder->sample;
-    uint64_t since = latest(latest(sample->began_at_ns, sample->ended_at_ns), scheduler->ended_at);
-
-    if (!sample->in_flight_ns || others_before(scheduler, now))
-        return 0;
-    return now > since ? now - since : 0;
-}
-
-/* When what it has in flight should have ended. */
-static uint64_t expected_end(const struct scheduler *scheduler, uint64_t now)
-{
-    return now + others_before(scheduler, now) - holder_elapsed(scheduler, now) +
-           scheduler->lease.holder->sample.in_flight_ns;
-}
-
-/* What it has had, and is about to have. */
-static uint64_t holder_spent(const struct scheduler *scheduler, uint64_t now)
-{
-    const struct sample *sample = &scheduler->lease.holder->sample;
-
-    return sample->gpu_ns + latest(sample->in_flight_ns, holder_elapsed(scheduler, now));
-}
-
-/* What the GPU has done of it by now. */
-static double holder_executed(const struct scheduler *scheduler, uint64_t now)
-{
-    const struct sched_member *holder = scheduler->lease.holder;
-    uint64_t elapsed = holder_elapsed(scheduler, now);
-
-    if (elapsed > holder->sample.in_flight_ns)
-        elapsed = holder->sample.in_flight_ns;
-    return (double)holder->slice->gpu_ns + (double)elapsed;
 }
 
 /*
@@ -193,7 +105,7 @@ static void grant_to(struct scheduler *scheduler, struct sched_member *member, b
         .limit_ns = sample_spent(&member->sample, now) + quantum(scheduler, slice, floor, now),
         .granted_at = now,
         .quantum_ns = lease_quantum(scheduler, now),
-        .others_until = others_end(scheduler, member, now),
+        .others_until = holder_others_end(scheduler, member, now),
         .begun = member->sample.in_flight_ns > 0,
         .floor = floor,
         .floor_base = slice_spent(slice),
@@ -261,8 +173,8 @@ static uint64_t patience(struct scheduler *scheduler, struct sched_slice *slice,
 {
     unsigned own = slice_priority(scheduler, slice), other = slice_priority(scheduler, next);
     const struct sched_slice *longer = slice->batch_ns > next->batch_ns ? slice : next;
-    uint64_t most = latest(slice_batch_part(longer, 4, PATIENCE_MIN_NS, PATIENCE_MAX_NS),
-                           slice_batch_part(longer, 8, 0, PATIENCE_LONG_NS));
+    uint64_t most = MAX(slice_batch_part(longer, 4, PATIENCE_MIN_NS, PATIENCE_MAX_NS),
+                        slice_batch_part(longer, 8, 0, PATIENCE_LONG_NS));
 
     if (own < other ||
         (own == other && slice_virtual(scheduler, slice) >= slice_virtual(scheduler, next)))
@@ -277,14 +189,14 @@ static bool run_idle(struct scheduler *scheduler, struct sched_member *next, uin
     struct lease *lease = &scheduler->lease;
     struct sched_slice *slice = lease->holder->slice;
     const struct sample *sample = &lease->holder->sample;
-    uint64_t idle_at = latest(latest(sample->ended_at_ns, sample->began_at_ns), lease->granted_at);
+    uint64_t idle_at = MAX(MAX(sample->ended_at_ns, sample->began_at_ns), lease->granted_at);
     uint64_t wait;
 
     if (next->slice != slice && !lease->floor) {
         wait = patience(scheduler, slice, next->slice, now);
         if (wait && now < idle_at + wait) {
             lease->limit_ns =
-                latest(lease->limit_ns, sample->gpu_ns + quantum(scheduler, slice, false, now));
+                MAX(lease->limit_ns, sample->gpu_ns + quantum(scheduler, slice, false, now));
             lease->state = LEASE_KEPT;
             lease->idle_at = idle_at;
             lease->kept_until = idle_at + wait;
@@ -316,23 +228,6 @@ static void plan_look(struct scheduler *scheduler, uint64_t at)
     scheduler_call_at(scheduler, at);
 }
 
-/* When the submission ends that uses the lease up, as far as is known of the holder's. */
-static uint64_t last_end(const struct scheduler *scheduler, uint64_t now)
-{
-    const struct sched_member *holder = scheduler->lease.holder;
-    const struct sample *sample = &holder->sample;
-    uint64_t running = MIN(holder_elapsed(scheduler, now), sample->in_flight_ns);
-    uint64_t spent = holder_spent(scheduler, now), limit = scheduler->lease.limit_ns;
-    uint64_t left = limit > spent ? limit - spent : 0;
-    uint64_t batch = latest((uint64_t)holder->slice->batch_ns, NS_PER_US);
-    /* A mean is no promise: better one too few, and another look. */
-    uint64_t count = left ? latest((left + 3 * batch / 4) / batch, 1) : 0;
-    double pauses = (double)count * holder->slice->think.mean_ns;
-
-    return now + others_before(scheduler, now) + sample->in_flight_ns - running + count * batch +
-           (uint64_t)MIN(pauses, LEAD_NS / 2.0);
-}
-
 /*
  * While others contend, so that nobody needs to say that he waits as long as the holder works. Who
  * queues submissions has more at the end, so the next is told before it; who waits for each end has
@@ -346,7 +241,7 @@ static void look_at_end(struct scheduler *scheduler, uint64_t now)
 
     if (!works || lease->floor || !modes_has_rivals(scheduler, lease->holder->slice))
         return;
-    end = last_end(scheduler, now);
+    end = holder_last_end(scheduler, now);
     at = lease->holder->queues ? end - LEAD_NS : end + LEAD_NS;
     if (at > now + LEAD_NS)
         plan_look(scheduler, MIN(at, now + lease_most(lease)));
@@ -410,7 +305,7 @@ static bool ends_first(const struct scheduler *scheduler, uint64_t now)
     const struct sched_member *holder = scheduler->lease.holder;
 
     return holder->sample.in_flight_ns && !holder->queues &&
-           now < expected_end(scheduler, now) + LEAD_NS;
+           now < holder_expected_end(scheduler, now) + LEAD_NS;
 }
 
 static bool run_open(struct scheduler *scheduler, uint64_t now)
@@ -442,12 +337,12 @@ static bool run_open(struct scheduler *scheduler, uint64_t now)
     scheduler_call_at(scheduler, lease->contested_at + lease_most(lease));
     look_at_end(scheduler, now);
     if (sample->in_flight_ns)
-        return overrun(scheduler, expected_end(scheduler, now), now);
+        return overrun(scheduler, holder_expected_end(scheduler, now), now);
     if (lease->begun && !sample->waiting)
         return run_idle(scheduler, other, now);
     /* It was held up by an estimate, which has turned out too long. */
     lease->holder->changed = true;
-    return overrun(scheduler, latest(lease->granted_at, sample->ended_at_ns), now);
+    return overrun(scheduler, MAX(lease->granted_at, sample->ended_at_ns), now);
 }
 
 static bool run_kept(struct scheduler *scheduler, uint64_t now)
@@ -472,7 +367,7 @@ static bool run_kept(struct scheduler *scheduler, uint64_t now)
 static bool run_draining(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
-    uint64_t end = expected_end(scheduler, now);
+    uint64_t end = holder_expected_end(scheduler, now);
 
     if (preempt(scheduler, now))
         return true;

@@ -88,6 +88,23 @@ bool caps_allow(struct sched_slice *slice, uint64_t now);
 /* When it will. */
 uint64_t caps_when(struct sched_slice *slice, uint64_t now);
 
+/*
+ * holder.c: of the lease's holder, as far as is known: for how long the GPU is still at what others
+ * had in flight before the lease; for how long it has been at what the holder has in flight, and
+ * when that should have ended; what the holder has had and is about to have; what of it is done.
+ */
+uint64_t holder_behind(const struct scheduler *scheduler, uint64_t now);
+uint64_t holder_elapsed(const struct scheduler *scheduler, uint64_t now);
+uint64_t holder_expected_end(const struct scheduler *scheduler, uint64_t now);
+uint64_t holder_spent(const struct scheduler *scheduler, uint64_t now);
+double holder_executed(const struct scheduler *scheduler, uint64_t now);
+/* When the submission ends that uses the lease up. */
+uint64_t holder_last_end(const struct scheduler *scheduler, uint64_t now);
+/* When what others have in flight should have ended, for who is about to have the lease; 0: they
+ * have nothing. */
+uint64_t holder_others_end(const struct scheduler *scheduler, const struct sched_member *member,
+                           uint64_t now);
+
 /* lease.c */
 void lease_run(struct scheduler *scheduler, uint64_t now);
 void lease_end(struct scheduler *scheduler, uint64_t now);

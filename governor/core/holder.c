@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+/* What the GPU has done for the lease's holder, and when it will have done what is in flight. */
+#include "scheduler_parts.h"
+
+/* What of others is in flight, as far as is known. */
+static uint64_t others_in_flight(const struct scheduler *scheduler,
+                                 const struct sched_member *member)
+{
+    uint64_t ns = 0;
+
+    for (guint i = 0; i < scheduler->slices->len; i++)
+        ns += SLICE(scheduler, i)->in_flight_ns;
+    return ns - MIN(ns, member->sample.in_flight_ns);
+}
+
+/* When what others have in flight should have ended; 0: they have nothing. */
+uint64_t holder_others_end(const struct scheduler *scheduler, const struct sched_member *member,
+                           uint64_t now)
+{
+    uint64_t ns = 0;
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *slice = SLICE(scheduler, i);
+
+        for (guint j = 0; j < slice->members->len; j++) {
+            const struct sched_member *other = MEMBER(slice, j);
+
+            if (other != member && !other->stalled && !other->silent)
+                ns += sample_remaining(&other->sample, now);
+        }
+    }
+    if (!others_in_flight(scheduler, member))
+        return 0;
+    /* What should have ended takes a little longer, as far as anybody can tell. */
+    return now + MAX(ns, LEAD_NS);
+}
+
+/*
+ * For how long the GPU is still at what others had in flight before the lease, as far as is known.
+ * Not of a lease in turn, which is given out just before their end.
+ */
+uint64_t holder_behind(const struct scheduler *scheduler, uint64_t now)
+{
+    const struct lease *lease = &scheduler->lease;
+
+    if (now >= lease->others_until || lease->others_until <= lease->granted_at + 2 * LEAD_NS ||
+        !others_in_flight(scheduler, lease->holder))
+        return 0;
+    return lease->others_until - now;
+}
+
+/*
+ * For how long the GPU has been at what the holder has in flight: it may have had to end somebody
+ * else's work before.
+ */
+uint64_t holder_elapsed(const struct scheduler *scheduler, uint64_t now)
+{
+    const struct sample *sample = &scheduler->lease.holder->sample;
+    uint64_t since = MAX(MAX(sample->began_at_ns, sample->ended_at_ns), scheduler->ended_at);
+
+    if (!sample->in_flight_ns || holder_behind(scheduler, now))
+        return 0;
+    return now > since ? now - since : 0;
+}
+
+/* When what it has in flight should have ended. */
+uint64_t holder_expected_end(const struct scheduler *scheduler, uint64_t now)
+{
+    return now + holder_behind(scheduler, now) - holder_elapsed(scheduler, now) +
+           scheduler->lease.holder->sample.in_flight_ns;
+}
+
+/* What it has had, and is about to have. */
+uint64_t holder_spent(const struct scheduler *scheduler, uint64_t now)
+{
+    const struct sample *sample = &scheduler->lease.holder->sample;
+
+    return sample->gpu_ns + MAX(sample->in_flight_ns, holder_elapsed(scheduler, now));
+}
+
+/* What the GPU has done of it by now. */
+double holder_executed(const struct scheduler *scheduler, uint64_t now)
+{
+    const struct sched_member *holder = scheduler->lease.holder;
+    uint64_t elapsed = holder_elapsed(scheduler, now);
+
+    if (elapsed > holder->sample.in_flight_ns)
+        elapsed = holder->sample.in_flight_ns;
+    return (double)holder->slice->gpu_ns + (double)elapsed;
+}
+
+/* When the submission ends that uses the lease up, as far as is known of the holder's. */
+uint64_t holder_last_end(const struct scheduler *scheduler, uint64_t now)
+{
+    const struct sched_member *holder = scheduler->lease.holder;
+    const struct sample *sample = &holder->sample;
+    uint64_t running = MIN(holder_elapsed(scheduler, now), sample->in_flight_ns);
+    uint64_t spent = holder_spent(scheduler, now), limit = scheduler->lease.limit_ns;
+    uint64_t left = limit > spent ? limit - spent : 0;
+    uint64_t batch = MAX((uint64_t)holder->slice->batch_ns, NS_PER_US);
+    /* A mean is no promise: better one too few, and another look. */
+    uint64_t count = left ? MAX((left + 3 * batch / 4) / batch, 1) : 0;
+    double pauses = (double)count * holder->slice->think.mean_ns;
+
+    return now + holder_behind(scheduler, now) + sample->in_flight_ns - running + count * batch +
+           (uint64_t)MIN(pauses, LEAD_NS / 2.0);
+}
