@@ -157,7 +157,8 @@ static void publish(struct scheduler *scheduler, struct sched_member *member, ui
     bool open = holds && scheduler->lease.state != LEASE_DRAINING;
 
     atomic_store_explicit(&grant->depth_ns, DEPTH_NS, memory_order_relaxed);
-    atomic_store_explicit(&grant->contended, holds && (rivals || slice->throttled),
+    atomic_store_explicit(&grant->contended,
+                          holds && (rivals || scheduler->lease.contested || slice->throttled),
                           memory_order_relaxed);
     atomic_store_explicit(&grant->looks_at_ns, lease_looks_at(scheduler, member),
                           memory_order_release);

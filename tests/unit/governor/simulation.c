@@ -19,12 +19,10 @@ void sim_init(struct simulation *sim, enum gpu_policy policy)
 
 void sim_clear(struct simulation *sim)
 {
-    for (unsigned i = 0; i < sim->count; i++) {
-        struct sim_tenant *tenant = &sim->tenants[i];
-
-        scheduler_remove_member(&sim->scheduler, &tenant->member, sim->now);
-        scheduler_remove_slice(&sim->scheduler, tenant->slice);
-    }
+    for (unsigned i = 0; i < sim->count; i++)
+        scheduler_remove_member(&sim->scheduler, &sim->tenants[i].member, sim->now);
+    while (sim->scheduler.slices->len)
+        scheduler_remove_slice(&sim->scheduler, g_ptr_array_index(sim->scheduler.slices, 0));
     scheduler_clear(&sim->scheduler);
 }
 
@@ -42,6 +40,14 @@ struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t bat
     tenant->member.usage = &tenant->usage;
     scheduler_add_member(&sim->scheduler, tenant->slice, &tenant->member, sim->now);
     return tenant;
+}
+
+void sim_join(struct simulation *sim, struct sim_tenant *tenant, const struct sim_tenant *other)
+{
+    scheduler_remove_member(&sim->scheduler, &tenant->member, sim->now);
+    scheduler_remove_slice(&sim->scheduler, tenant->slice);
+    tenant->slice = other->slice;
+    scheduler_add_member(&sim->scheduler, tenant->slice, &tenant->member, sim->now);
 }
 
 static void schedule(struct simulation *sim)

@@ -89,6 +89,9 @@ void sim_clear(struct simulation *sim);
 /* A tenant that works all the time, for the test to change. */
 struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t batch_ns);
 
+/* Makes @tenant another member of @other's slice. */
+void sim_join(struct simulation *sim, struct sim_tenant *tenant, const struct sim_tenant *other);
+
 /* Lets so much time pass. */
 void sim_run(struct simulation *sim, uint64_t ns);
 

@@ -201,6 +201,29 @@ static void test_priority(void)
     sim_free(sim);
 }
 
+/* Processes of one slice take turns without delay, below a higher class that has no work, too. */
+static void test_siblings(void)
+{
+    for (unsigned below = 0; below < 2; below++) {
+        struct simulation *sim = sim_new(POLICY_SHARES);
+        struct sim_tenant *one = sim_add(sim, 100, 5 * NS_PER_MS);
+        struct sim_tenant *two = sim_add(sim, 100, 5 * NS_PER_MS);
+        struct sim_tenant *other = sim_add(sim, 100, BATCH);
+
+        sim_join(sim, two, one);
+        one->think_ns = two->think_ns = 5 * NS_PER_MS;
+        other->slice->settings.priority = below ? 8 : 0;
+        other->stopped = below;
+        sim_run(sim, NS_PER_S);
+        sim_reset_counts(sim);
+        sim_run(sim, 5 * NS_PER_S);
+        g_test_message("worst %.1f and %.1f ms, busy %.4f", (double)one->worst_ns / 1e6,
+                       (double)two->worst_ns / 1e6, busy(sim, 5 * NS_PER_S));
+        g_assert_cmpfloat(busy(sim, 5 * NS_PER_S), >, 0.9);
+        sim_free(sim);
+    }
+}
+
 /* How many of some looks at @tenant's leases found that they began while others' work was there. */
 static guint behind_others(struct simulation *sim, const struct sim_tenant *tenant, guint *leases)
 {
@@ -437,6 +460,7 @@ static void add_tests(void)
     g_test_add_func("/governor/scheduler/policies", test_policies);
     g_test_add_func("/governor/scheduler/priority", test_priority);
     g_test_add_func("/governor/scheduler/behind", test_behind);
+    g_test_add_func("/governor/scheduler/siblings", test_siblings);
     g_test_add_func("/governor/scheduler/floor", test_floor);
     g_test_add_func("/governor/scheduler/alone-again", test_alone_again);
     g_test_add_func("/governor/scheduler/no-credit", test_no_credit);
