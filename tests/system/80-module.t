@@ -93,4 +93,6 @@ point('back to the version before, the same way', sub {
     return $seen . computes($red);
 });
 
+# A vGPU that is started by itself has its room kept.
+VGPU::Lab::host("mdevctl modify -u $_->{uuid} --manual") for @vgpus;
 done_testing();

@@ -87,4 +87,6 @@ gone_and_back('driver unbound', "echo $gpu >$driver/unbind",
 gone_and_back('device removed', "echo 1 >/sys/bus/pci/devices/$gpu/remove",
     'echo 1 >/sys/bus/pci/rescan; udevadm settle');
 
+# A vGPU that is started by itself has its room kept.
+VGPU::Lab::host("mdevctl modify -u $_->{uuid} --manual") for @vgpus;
 done_testing();
