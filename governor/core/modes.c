@@ -15,9 +15,9 @@ static uint64_t idle_after(const struct sched_slice *slice)
     return slice_batch_part(slice, 4, IDLE_AFTER_NS, IDLE_AFTER_MOST_NS);
 }
 
-bool modes_is_active(const struct sched_slice *slice, uint64_t now)
+bool modes_is_active(const struct sched_slice *slice, uint64_t at)
 {
-    return slice->active && slice->members->len && now - slice->busy_at < idle_after(slice);
+    return slice->active && slice->members->len && at < slice->busy_at + idle_after(slice);
 }
 
 bool modes_has_rivals(const struct scheduler *scheduler, const struct sched_slice *slice)

@@ -158,6 +158,20 @@ static double longest_step(const struct scheduler *scheduler)
     return longest;
 }
 
+/* Nobody may have looked for a while. */
+static uint64_t waits_since(const struct sched_slice *slice, uint64_t now)
+{
+    uint64_t since = now;
+
+    for (guint i = 0; i < slice->members->len; i++) {
+        const struct sample *sample = &MEMBER(slice, i)->sample;
+
+        if (sample->waiting && sample->waiting_at_ns)
+            since = MIN(since, sample->waiting_at_ns);
+    }
+    return since;
+}
+
 /*
  * Idle time doesn't save up credit: who comes back starts where the others are. A loop that comes
  * back a little late keeps a lease of it, or what one submission of another took from it, or its
@@ -168,7 +182,7 @@ static void arrive(struct scheduler *scheduler, struct sched_slice *slice, uint6
     double start = scheduler->virtual_ns[slice_priority(scheduler, slice)];
     double lease_ns = (double)lease_quantum(scheduler, now);
 
-    if (modes_is_active(slice, now))
+    if (modes_is_active(slice, waits_since(slice, now)))
         start -= MAX(lease_ns / slice_weight(scheduler, slice), longest_step(scheduler));
     else
         scheduler->paused_at = now;

@@ -126,8 +126,8 @@ void modes_publish(struct scheduler *scheduler, uint64_t now);
 guint modes_active(const struct scheduler *scheduler);
 /* Whether others have work whom @slice has to share with; who is above takes what he wants. */
 bool modes_has_rivals(const struct scheduler *scheduler, const struct sched_slice *slice);
-/* Whether @slice still counts as having work. */
-bool modes_is_active(const struct sched_slice *slice, uint64_t now);
+/* Whether @slice still counts as having work @at a time since the last look. */
+bool modes_is_active(const struct sched_slice *slice, uint64_t at);
 /* Whether there is a member of a higher class. */
 bool modes_outranked(const struct scheduler *scheduler, const struct sched_slice *slice);
 

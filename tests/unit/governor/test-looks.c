@@ -44,6 +44,8 @@ static void test_few(void)
                        i % 2 ? "pipelines" : "loops", looks, busy);
         g_assert_cmpfloat(looks, <, i % 2 ? 0.3 : 1.3);
         g_assert_cmpfloat(busy, >, 0.97);
+        /* Nobody pauses: leases are long. */
+        g_assert_cmpuint(sim->scheduler.paused_at, <, sim->now - 2 * NS_PER_S);
         sim_free(sim);
     }
 }
