@@ -47,10 +47,13 @@ static uint64_t look(struct layer_queue *queue, struct meter_slot *slot, uint64_
         slot->told_ns = waited_ns;
         governor_member_stalled(queue->device->member);
     }
-    if (!slot->stuck && waited_ns >= STUCK_NS) {
+    if (waited_ns >= STUCK_NS) {
         pthread_mutex_lock(&queue->lock);
-        slot->stuck = true;
-        queue->stuck++;
+        /* The application may have seen its end meanwhile. */
+        if (!slot->stuck && !slot->seen_ns) {
+            slot->stuck = true;
+            queue->stuck++;
+        }
         pthread_mutex_unlock(&queue->lock);
     }
     return LOOK_NS;
