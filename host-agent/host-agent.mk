@@ -47,7 +47,7 @@ AGENT_TEST_SOURCES := $(AGENT_LIB) $(DOMAIN_XML) $(wildcard $(AGENT_SRC)/doctor/
 UNIT_TESTS += $(AGENT_UNIT_TESTS) $(AGENT_TESTS)/completion.t
 
 agent_objects = $(patsubst %.c,$(AGENT_OUT)/obj/%.o,$(1))
-agent_test_objects = $(patsubst %.c,$(AGENT_OUT)/test-obj/%.o,$(1))
+agent_test_objects = $(patsubst %.c,$(AGENT_OUT)/test-lib/%.o,$(1))
 
 .PHONY: host-agent install-host-agent
 host-agent: $(AGENT_OUT)/vgpud $(AGENT_OUT)/vgpuctl
@@ -66,14 +66,14 @@ $(AGENT_OUT)/obj/%.o: %.c $(AGENT_OUT)/vgpu-host.h
 	@mkdir -p $(@D)
 	$(CC) -O2 $(HARDEN_CFLAGS) $(AGENT_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(AGENT_PKG_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(AGENT_OUT)/test-obj/%.o: %.c $(AGENT_OUT)/vgpu-host.h
+$(AGENT_OUT)/test-lib/%.o: %.c $(AGENT_OUT)/vgpu-host.h
 	@mkdir -p $(@D)
 	$(CC) -O1 -fPIC $(AGENT_SANITIZE) $(AGENT_CFLAGS) $(AGENT_PKG_CFLAGS) -Itests/unit -I$(AGENT_TESTS) \
 		-DHOSTS='"$(CURDIR)/$(AGENT_TESTS)/hosts"' -DAGENT_OUT='"$(CURDIR)/$(AGENT_OUT)"' \
 		-DHOOK_OUT='"$(CURDIR)/$(HOOK_OUT)"' -DCONTAINER_HOOK='"$(CURDIR)/$(CONTAINER_HOOK_OUT)/vgpu-container-hook"' \
 		-MMD -MP -c -o $@ $<
 
-$(AGENT_OUT)/test-obj/vgpu-host.o: $(AGENT_OUT)/vgpu-host.c
+$(AGENT_OUT)/test-lib/vgpu-host.o: $(AGENT_OUT)/vgpu-host.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O1 -g -fPIC -I. $(AGENT_PKG_CFLAGS) -c -o $@ $<
 
@@ -83,11 +83,11 @@ $(AGENT_OUT)/vgpud: $(call agent_objects,$(VGPUD_SOURCES) $(AGENT_LIB) $(AGENT_C
 $(AGENT_OUT)/vgpuctl: $(call agent_objects,$(VGPUCTL_SOURCES) $(AGENT_CALL)) $(AGENT_OUT)/vgpu-host.o
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(VGPUCTL_PKG_LIBS)
 
-$(AGENT_TEST_LIB): $(call agent_test_objects,$(AGENT_TEST_SOURCES)) $(AGENT_OUT)/test-obj/vgpu-host.o
+$(AGENT_TEST_LIB): $(call agent_test_objects,$(AGENT_TEST_SOURCES)) $(AGENT_OUT)/test-lib/vgpu-host.o
 	$(CC) $(AGENT_SANITIZE) -shared -o $@ $^ $(LDFLAGS) $(AGENT_TEST_PKG_LIBS)
 
 # The service runs in the test's own process, under the sanitizers; vgpuctl as it is installed.
-$(AGENT_UNIT_TESTS): build/%: $(AGENT_OUT)/test-obj/tests/%.o $(AGENT_TEST_LIB) | $(AGENT_OUT)/vgpuctl \
+$(AGENT_UNIT_TESTS): build/%: $(AGENT_OUT)/test-lib/tests/%.o $(AGENT_TEST_LIB) | $(AGENT_OUT)/vgpuctl \
 		build/qemu-hooks/vgpu-qemu-hook build/container-hooks/vgpu-container-hook
 	@mkdir -p $(@D)
 	$(CC) $(AGENT_SANITIZE) -Wl,-rpath,'$$ORIGIN/../../host-agent' -o $@ $^ $(LDFLAGS) $(AGENT_TEST_PKG_LIBS)
