@@ -45,6 +45,8 @@ AGENT_TEST_SOURCES := $(AGENT_LIB) $(DOMAIN_XML) $(wildcard $(AGENT_SRC)/doctor/
 	$(filter-out $(AGENT_SRC)/vgpud/main.c,$(VGPUD_SOURCES)) \
 	$(filter-out $(AGENT_TESTS)/test-%.c,$(wildcard $(AGENT_TESTS)/*.c)) tests/unit/file_tree.c
 UNIT_TESTS += $(AGENT_UNIT_TESTS) $(AGENT_TESTS)/completion.t
+# vgpud waits for an arbiter for 0.2 s.
+UNIT_ALONE += build/unit/host-agent/test-arbiter
 
 agent_objects = $(patsubst %.c,$(AGENT_OUT)/obj/%.o,$(1))
 agent_test_objects = $(patsubst %.c,$(AGENT_OUT)/test-lib/%.o,$(1))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Unit tests. tests/unit/FOLDER/test-NAME.c is built to build/unit/FOLDER/test-NAME, by the fragment of what it tests, which
-# adds it to UNIT_TESTS. Those that look at a clock are in UNIT_ALONE, too: they run after the others with nothing beside
-# them. UNIT_NEEDS is what tests run besides.
+# adds it to UNIT_TESTS; those that look at a clock to UNIT_ALONE as well. UNIT_NEEDS is what tests run besides.
 #
-#	make unit [JOBS=2]	one after the other, or so many at a time
+#	make unit [JOBS=2]	all but those of UNIT_ALONE, one after the other, or so many at a time
+#	make unit-alone		those of UNIT_ALONE; nothing else should run meanwhile
 
 UNIT_OUT := build/unit
 UNIT_SRC := tests/unit/model
@@ -14,6 +14,18 @@ UNIT_GLIB_CFLAGS = $(call once,UNIT_GLIB_CFLAGS,pkg-config --cflags glib-2.0)
 UNIT_GLIB_LIBS = $(call once,UNIT_GLIB_LIBS,pkg-config --libs glib-2.0)
 
 UNIT_MODEL_OBJS := $(patsubst mdev-driver/model/%.c,$(UNIT_OUT)/obj/model/%.o, \
+	$(wildcard mdev-driver/model/*.c))
+UNIT_MODEL_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(UNIT_SRC)/test-*.c))
+UNIT_TESTS += $(UNIT_MODEL_TESTS)
+
+.PHONY: unit unit-alone
+unit: unit-build
+	tests/prove --timer -j$(JOBS) -e '' $(filter-out $(UNIT_ALONE),$(UNIT_TESTS))
+
+unit-alone: unit-build
+	tests/prove --timer -e '' $(UNIT_ALONE)
+
+$(UNIT_OUT)/obj/model/%.o, \
 	$(wildcard mdev-driver/model/*.c))
 UNIT_MODEL_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(UNIT_SRC)/test-*.c))
 UNIT_TESTS += $(UNIT_MODEL_TESTS)
