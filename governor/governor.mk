@@ -10,8 +10,8 @@ GOVERNOR_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -Wstri
 	-Wmissing-prototypes -fno-omit-frame-pointer
 comma := ,
 GOVERNOR_PKGS := glib-2.0 libsystemd
-GOVERNOR_PKG_CFLAGS = $(shell pkg-config --cflags $(GOVERNOR_PKGS))
-GOVERNOR_PKG_LIBS = $(shell pkg-config --libs $(GOVERNOR_PKGS))
+GOVERNOR_PKG_CFLAGS = $(call once,GOVERNOR_PKG_CFLAGS,pkg-config --cflags $(GOVERNOR_PKGS))
+GOVERNOR_PKG_LIBS = $(call once,GOVERNOR_PKG_LIBS,pkg-config --libs $(GOVERNOR_PKGS))
 GOVERNOR_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 GOVERNOR_HARDEN = -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(CPPFLAGS) $(CFLAGS)
 
@@ -23,7 +23,7 @@ GOVERNOR_MEMBER_LIB := $(GOVERNOR_OUT)/libgovernor-member.a
 
 governor_objects = $(patsubst %.c,$(GOVERNOR_OUT)/$(1)/%.o,$(2))
 
-.PHONY: governor install-governor fuzz-governor
+.PHONY: governor install-governor
 governor: $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_MEMBER_LIB)
 
 $(GOVERNOR_OUT)/obj/%.o: %.c
@@ -51,8 +51,7 @@ $(GOVERNOR_MEMBER_LIB): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
 
 # A unit test is a file test-NAME.c, linked with all but main(), under the sanitizers; live ones start a
 # sanitized arbiter.
-GOVERNOR_TESTS := $(patsubst $(GOVERNOR_TESTS_SRC)/test-%.c,build/unit/governor-%,\
-	$(wildcard $(GOVERNOR_TESTS_SRC)/test-*.c))
+GOVERNOR_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(GOVERNOR_TESTS_SRC)/test-*.c))
 GOVERNOR_TESTS_COMMON := $(call governor_objects,test,$(sort $(GOVERNOR_CORE) $(GOVERNOR_MEMBER) \
 	$(filter-out %/main.c,$(GOVERNOR_ARBITER)) \
 	$(filter-out $(GOVERNOR_TESTS_SRC)/test-%.c,$(wildcard $(GOVERNOR_TESTS_SRC)/*.c))))
@@ -61,34 +60,18 @@ UNIT_TESTS += $(GOVERNOR_TESTS)
 $(GOVERNOR_OUT)/vgpu-arbiter-test: $(call governor_objects,test,$(GOVERNOR_CORE) $(GOVERNOR_ARBITER))
 	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS)
 
-$(GOVERNOR_TESTS): build/unit/governor-%: $(GOVERNOR_OUT)/test/$(GOVERNOR_TESTS_SRC)/test-%.o \
+$(GOVERNOR_TESTS): build/unit/governor/%: $(GOVERNOR_OUT)/test/$(GOVERNOR_TESTS_SRC)/%.o \
 		$(GOVERNOR_TESTS_COMMON) | $(GOVERNOR_OUT)/vgpu-arbiter-test
 	@mkdir -p $(@D)
 	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS) -lm
 
 # Sees what a member writes where, see kill_point.h.
-build/unit/governor-kills: private LDFLAGS += $(addprefix -Wl$(comma)--wrap=,mmap mremap send recv recvmsg \
+build/unit/governor/test-kills: private LDFLAGS += $(addprefix -Wl$(comma)--wrap=,mmap mremap send recv recvmsg \
 	connect close poll pthread_sigmask)
 
 .PHONY: check-governor
 check-governor: $(GOVERNOR_TESTS)
-	prove -v --exec '' $(GOVERNOR_TESTS)
-
-# Fuzzing of what members can send and write: part of `make fuzz`.
-GOVERNOR_FUZZ := build/fuzz/governor-messages
-GOVERNOR_FUZZ_SRCS := tests/fuzz/governor/governor-messages.c $(GOVERNOR_CORE) \
-	$(filter-out %/main.c,$(GOVERNOR_ARBITER))
-
-fuzz-build: $(GOVERNOR_FUZZ)
-fuzz: fuzz-governor
-fuzz-governor: $(GOVERNOR_FUZZ)
-	prove -v -e sh tests/fuzz/run.sh :: $(or $(SECONDS),20) $(GOVERNOR_FUZZ)
-
-$(GOVERNOR_FUZZ): $(GOVERNOR_FUZZ_SRCS) $(wildcard $(GOVERNOR_SRC)/*/*.h)
-	@mkdir -p $(@D)
-	$(or $(FUZZ_CC),clang) -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-		$(GOVERNOR_WARN) $(GOVERNOR_INCLUDES) $(GOVERNOR_PKG_CFLAGS) -o $@ $(GOVERNOR_FUZZ_SRCS) \
-		$(GOVERNOR_PKG_LIBS)
+	tests/prove -v --exec '' $(GOVERNOR_TESTS)
 
 -include $(shell find $(GOVERNOR_OUT) -name '*.d' 2>/dev/null)
 

@@ -5,7 +5,8 @@
 VK_LAYER_SRC := governor/vulkan
 VK_LAYER_OUT := build/governor/vulkan
 VK_LAYER_NAME := VkLayer_vgpu_governor.json
-VK_LAYER_DIR = $(PREFIX)/lib/$(shell $(CC) -print-multiarch)/mdev-vgpu
+VK_LAYER_MULTIARCH = $(call once,VK_LAYER_MULTIARCH,$(CC) -print-multiarch)
+VK_LAYER_DIR = $(PREFIX)/lib/$(VK_LAYER_MULTIARCH)/mdev-vgpu
 VK_LAYER_SRCS := $(wildcard $(VK_LAYER_SRC)/*.c)
 VK_LAYER_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror \
 	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -Igovernor/protocol
@@ -21,8 +22,11 @@ VK_LAYER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g $(VK_LAYER_SANITIZE) -Wall
 	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -Igovernor/protocol -I$(VK_LAYER_TESTS_OUT) -I$(VK_LAYER_SRC) \
 	-I$(VK_LAYER_TESTS_SRC) -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter"' \
 	-DLIVE_LAYER_DIR='"$(CURDIR)/$(VK_LAYER_OUT)"' -DLAYER_DIR='"$(CURDIR)/$(VK_LAYER_TESTS_OUT)/layer"' \
-	-DASAN_LIBRARY='"$(shell $(CC) -print-file-name=libasan.so)"' \
-	$(shell pkg-config --cflags glib-2.0 vulkan)
+	-DASAN_LIBRARY='"$(VK_LAYER_ASAN_LIBRARY)"' \
+	$(VK_LAYER_TESTS_PKG_CFLAGS)
+VK_LAYER_TESTS_PKG_CFLAGS = $(call once,VK_LAYER_TESTS_PKG_CFLAGS,pkg-config --cflags glib-2.0 vulkan)
+VK_LAYER_TESTS_PKG_LIBS = $(call once,VK_LAYER_TESTS_PKG_LIBS,pkg-config --libs glib-2.0 vulkan)
+VK_LAYER_ASAN_LIBRARY = $(call once,VK_LAYER_ASAN_LIBRARY,$(CC) -print-file-name=libasan.so)
 UNIT_TESTS += $(VK_LAYER_TESTS)
 
 .PHONY: vulkan-layer check-vulkan-layer install-vulkan-layer
@@ -73,7 +77,7 @@ VK_LAYER_TESTS_COMMON := $(addprefix $(VK_LAYER_TESTS_OUT)/obj/,$(VK_LAYER_TESTS
 
 $(VK_LAYER_TESTS): $(VK_LAYER_TESTS_OUT)/test-%: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_TESTS_SRC)/test-%.o \
 		$(VK_LAYER_TESTS_COMMON) | $(VK_LAYER_TESTS_OUT)/layer/libvgpu_governor.so
-	$(CC) $(VK_LAYER_SANITIZE) -o $@ $^ $(shell pkg-config --libs glib-2.0 vulkan)
+	$(CC) $(VK_LAYER_SANITIZE) -o $@ $^ $(VK_LAYER_TESTS_PKG_LIBS)
 
 # Over stand-ins for a driver, the member and the layer's own counts.
 $(VK_LAYER_TESTS_OUT)/test-driver-memory: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/driver_memory.o
