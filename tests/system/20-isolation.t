@@ -66,17 +66,7 @@ point("blue's engine is there for the next VM", sub {
 });
 
 point('red has never had a wrong value', sub {
-    die $work->output if !$work->running;
-    my $rounds = VGPU::Compute::rounds($work);
-    $red->run('pkill -x vk-compute', fail => 1);
-    $work->wait(60, fail => 1);
-    die $work->output if $work->output =~ /FAIL/;
-    return "$rounds rounds verified";
-});
-
-point('the kernel of the host has nothing to complain about', sub {
-    my $complaints = VGPU::Lab::kernel_complaints();
-    die $complaints if $complaints =~ /\S/;
+    return VGPU::Compute::stop_right($red, $work);
 });
 
 done_testing();

@@ -74,15 +74,7 @@ point("after the guest's driver was rebound it computes again, the third time", 
 
 point('the other guest has computed all the time', sub {
     my $seen = keeps_computing($other, 1);
-    $red->run('pkill -x vk-compute', fail => 1);
-    $other->wait(60, fail => 1);
-    die $other->output if $other->output =~ /FAIL/;
-    return $seen;
-});
-
-point('the kernel of the host has nothing to complain about', sub {
-    my $complaints = VGPU::Lab::kernel_complaints();
-    die $complaints if $complaints =~ /\S/;
+    return $seen . '; ' . VGPU::Compute::stop_right($red, $other);
 });
 
 done_testing();

@@ -66,9 +66,4 @@ point("the guest's kernel crashes, the VM is reset, and it computes", sub {
     return computes($blue);
 });
 
-point('the kernel of the host has nothing to complain about', sub {
-    my $complaints = VGPU::Lab::kernel_complaints();
-    die $complaints if $complaints =~ /\S/;
-});
-
 done_testing();

@@ -106,9 +106,4 @@ point('nothing of it is left, and red still computes', sub {
     return computes($red);
 });
 
-point('the kernel of the host has nothing to complain about', sub {
-    my $complaints = VGPU::Lab::kernel_complaints();
-    die $complaints if $complaints =~ /\S/;
-});
-
 done_testing();

@@ -132,9 +132,7 @@ point('the type says nothing any more: it is as by default, and the guest has co
     host("rm $types; vgpuctl reload");
     my $seen = join '', map { holds($_->{vgpu}{uuid}, by_default($_->{vgpu}{uuid})) } $red, $blue;
     $seen .= keeps_computing($job);
-    $blue->run('pkill -x vk-compute', fail => 1);
-    $job->wait(60, fail => 1);
-    die $job->output if $job->output =~ /FAIL/;
+    $seen .= '; ' . VGPU::Compute::stop_right($blue, $job);
     VGPU::Host::must_be_sane($free, $red->{vgpu}, $blue->{vgpu});
     return $seen;
 });
