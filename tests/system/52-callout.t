@@ -11,7 +11,7 @@ use VGPU::Host;
 use VGPU::Test;
 
 my ($red, $blue) = baseline();
-my $free = VGPU::Host::ledger();
+my $before = VGPU::Host::ledger();
 my $gpu = VGPU::Lab::gpu();
 my ($driver) = $red->{vgpu}{type} =~ /^(.*)-vgpu-half$/;
 my $uuid = 'ca110000-0000-4000-8000-000000000001';
