@@ -68,7 +68,7 @@ my %ends = (
 sub how_it_ended {
     my ($job) = @_;
     my $end = $ends{ $job->{status} // die "it has not ended: $job->{name}\n" };
-    return $end // die "it did not run: status $job->{status}\n" . VGPU::Command::tail($job->output);
+    return $end // die "neither an answer of the GPU nor a failure: status $job->{status}\n" . VGPU::Command::tail($job->output);
 }
 
 # A program whose engine is gone must fail: a call of it returns an error, or Mesa, which can't go on, aborts it. A hang is

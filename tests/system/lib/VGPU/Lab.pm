@@ -71,7 +71,7 @@ sub build {
 
 # The VMs have 3 GiB each, of which they touch a part. VGPU_GPUS: how many GPUs L1 has, of which only the first can compute.
 sub up {
-    VGPU::Command::run([rig('up', '--init', 'systemd', '--gpu', 'pci', '--gpus', $ENV{VGPU_GPUS} // 3, '--kernel', '6.12',
+    VGPU::Command::run([rig('up', '--init', 'systemd', '--gpu', 'pci', '--gpus', $ENV{VGPU_GPUS} // 1, '--kernel', '6.12',
         '--memory', '8G', '--append', $ENV{VGPU_L1_WORDS} // '')], timeout => 5400, echo => '      ');
     return;
 }
