@@ -7,7 +7,7 @@ use warnings;
 
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
-use File::Path qw(remove_tree);
+use File::Path qw(make_path remove_tree);
 use Text::ParseWords qw(shellwords);
 use VGPU::Command;
 use VGPU::KernelLog;
@@ -17,11 +17,15 @@ my $stage = 'build/system/stage';
 our $rig_name = $ENV{RIG_NAME} // 'system';
 our $guest_init = $ENV{VGPU_GUEST_INIT} // '/sbin/init';
 
+# Where logs and traces go; VGPU_LOGS is for the test of check itself.
+our $logs = $ENV{VGPU_LOGS} // 'build/system/logs';
+
 sub top { return $top }
 
+# VGPU_RIG: another program in its place, for the test of check itself.
 sub rig {
     my (@words) = @_;
-    return ("$top/tests/rig/rig", '--name', $rig_name, @words);
+    return ($ENV{VGPU_RIG} // "$top/tests/rig/rig", '--name', $rig_name, @words);
 }
 
 # The words of an ssh command that reaches L1, or a guest: asked of the rig once in each process, for the whole script
@@ -112,7 +116,8 @@ sub kernel_complaints {
 sub keep_traces {
     my ($dir) = @_;
     remove_tree($dir);
-    VGPU::Command::run([rig('logs', "$top/$dir")], timeout => 300, fail => 1);
+    make_path($dir);
+    VGPU::Command::run([rig('logs', abs_path($dir))], timeout => 300, fail => 1);
     return;
 }
 

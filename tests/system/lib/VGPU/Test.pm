@@ -32,8 +32,8 @@ my @tenants;
 BEGIN {
     $| = 1;
     chdir VGPU::Lab::top() or die "chdir: $!\n";
-    make_path('build/system/logs');
-    my $file = 'build/system/logs/' . basename($0, '.t') . '.log';
+    make_path($VGPU::Lab::logs);
+    my $file = "$VGPU::Lab::logs/" . basename($0, '.t') . '.log';
     unlink $file;
     VGPU::Command::log_to($file);
 }
@@ -48,7 +48,7 @@ sub point {
     my $passed = ok(!$error, sprintf '%s (%.0f s)', $what, time - $begin);
     if ($error) {
         VGPU::Command::note("FAILED: $error");
-        diag($error, "log: build/system/logs/$name.log\n", journal(time - $begin), suspects());
+        diag($error, "log: $VGPU::Lab::logs/$name.log\n", journal(time - $begin), suspects());
     } else {
         note($seen) if $seen =~ /\S/;
     }
