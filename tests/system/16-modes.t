@@ -44,8 +44,7 @@ point('passthrough is refused while VMs have vGPUs, which are named; they comput
     my $users = VGPU::Lab::host("vgpuctl gpu users $gpu");
     die $users if $users !~ /VM red .*VM blue/s || $users =~ /vgpu-engine/;
     keeps_computing($job, 2);
-    $job->stop;
-    $red->run('pkill -x vk-compute', fail => 1);
+    VGPU::Compute::stop_right($red, $job);
     return $said . VGPU::Whole::mode("--dry-run $gpu passthrough");
 });
 
@@ -174,12 +173,6 @@ point('by the clock: warned of, drained, switched', sub {
     VGPU::Lab::host('rm /etc/vgpu/schedule.conf && vgpuctl reload');
     VGPU::Whole::mode("$gpu shared");
     return "at second $late" . both_compute();
-});
-
-point('the kernel of the host has nothing to complain about', sub {
-    VGPU::Lab::no_complaint_but_virtio_gpus();
-    VGPU::Lab::host('dmesg --clear');
-    return '';
 });
 
 VGPU::Lab::host('rm -f /etc/vgpu/schedule.conf /var/lib/vgpu/gpus.conf');

@@ -176,10 +176,6 @@ s.sendall(b"GET /metrics HTTP/1.0\r\n\r\n"); print(b"".join(iter(lambda: s.recv(
     return $line;
 });
 
-point('the kernel of the host has nothing to complain about', sub {
-    host("systemctl stop $unit; rm -rf /run/prometheus-test");
-    my $complaints = VGPU::Lab::kernel_complaints();
-    die $complaints if $complaints =~ /\S/;
-});
+host("systemctl stop $unit; rm -rf /run/prometheus-test");
 
 done_testing();
