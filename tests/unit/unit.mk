@@ -13,31 +13,7 @@ UNIT_CFLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -fno-omit-frame-pointer $(U
 UNIT_GLIB_CFLAGS = $(call once,UNIT_GLIB_CFLAGS,pkg-config --cflags glib-2.0)
 UNIT_GLIB_LIBS = $(call once,UNIT_GLIB_LIBS,pkg-config --libs glib-2.0)
 
-UNIT_MODEL_OBJS := $(patsubst mdev-driver/model/%.c,$(UNIT_OUT)/obj/model/%.o, \
-	$(wildcard mdev-driver/model/*.c))
-UNIT_MODEL_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(UNIT_SRC)/test-*.c))
-UNIT_TESTS += $(UNIT_MODEL_TESTS)
-
-.PHONY: unit unit-alone
-unit: unit-build
-	tests/prove --timer -j$(JOBS) -e '' $(filter-out $(UNIT_ALONE),$(UNIT_TESTS))
-
-unit-alone: unit-build
-	tests/prove --timer -e '' $(UNIT_ALONE)
-
-$(UNIT_OUT)/obj/model/%.o, \
-	$(wildcard mdev-driver/model/*.c))
-UNIT_MODEL_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(UNIT_SRC)/test-*.c))
-UNIT_TESTS += $(UNIT_MODEL_TESTS)
-
-.PHONY: unit
-unit: unit-build
-	status=0; \
-	tests/prove --timer -j$(JOBS) -e '' $(filter-out $(UNIT_ALONE),$(UNIT_TESTS)) || status=1; \
-	$(if $(UNIT_ALONE),tests/prove --timer -e '' $(UNIT_ALONE) || status=1;) \
-	exit $$status
-
-$(UNIT_OUT)/obj/model/%.o: mdev-driver/model/%.c
+UNIT_MODEL_OBJS := $(patsubst mdev-driver/model/%.c,$(UNIT_OUT)/obj/model/%.o: mdev-driver/model/%.c
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_CFLAGS) -MMD -MP -c -o $@ $<
 
