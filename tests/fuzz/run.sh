@@ -13,16 +13,16 @@ corpus=$(dirname "$0")/corpus/$name
 # Inputs that take 5 to 8 s on a slow machine.
 case $name in
 agent-domain) runs=100000 ;;
-agent-files) runs=100000 ;;
-agent-requests) runs=100000 ;;
-edid) runs=100000 ;;
-engine-commands) runs=100000 ;;
-governor-messages) runs=100000 ;;
-guard-vtest) runs=100000 ;;
-pci) runs=100000 ;;
-queue) runs=100000 ;;
-regs) runs=100000 ;;
-uapi) runs=100000 ;;
+agent-files) runs=30000 ;;
+agent-requests) runs=500000 ;;
+edid) runs=60000 ;;
+engine-commands) runs=140000 ;;
+governor-messages) runs=10000 ;;
+guard-vtest) runs=60000 ;;
+pci) runs=400000 ;;
+queue) runs=350000 ;;
+regs) runs=300000 ;;
+uapi) runs=400000 ;;
 *) echo "Bail out! run.sh does not know how many inputs $name gets"; exit 1 ;;
 esac
 

@@ -13,7 +13,22 @@ UNIT_CFLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -fno-omit-frame-pointer $(U
 UNIT_GLIB_CFLAGS = $(call once,UNIT_GLIB_CFLAGS,pkg-config --cflags glib-2.0)
 UNIT_GLIB_LIBS = $(call once,UNIT_GLIB_LIBS,pkg-config --libs glib-2.0)
 
-UNIT_MODEL_OBJS := $(patsubst mdev-driver/model/%.c,$(UNIT_OUT)/obj/model/%.o: mdev-driver/model/%.c
+UNIT_MODEL_OBJS := $(patsubst mdev-driver/model/%.c,$(UNIT_OUT)/obj/model/%.o, \
+	$(wildcard mdev-driver/model/*.c))
+UNIT_MODEL_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(UNIT_SRC)/test-*.c))
+UNIT_TESTS += $(UNIT_MODEL_TESTS)
+
+# A test of GLib's that fails says "Bail out!", which prove takes for an order to run no other test either: not told on.
+UNIT_PROVE := tests/prove --timer -e tests/unit/run
+
+.PHONY: unit unit-alone
+unit: unit-build
+	$(UNIT_PROVE) -j$(JOBS) $(filter-out $(UNIT_ALONE),$(UNIT_TESTS))
+
+unit-alone: unit-build
+	$(UNIT_PROVE) $(UNIT_ALONE)
+
+$(UNIT_OUT)/obj/model/%.o: mdev-driver/model/%.c
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_CFLAGS) -MMD -MP -c -o $@ $<
 
