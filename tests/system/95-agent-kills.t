@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # vgpud is killed at random moments of random operations, the same ones in each run. Guests compute on, and after each
-# restart what is wanted, the ledger, the kernel and mdevctl agree: nothing lost, nothing doubled.
+# restart what is wanted, the ledger, the kernel and mdevctl agree: nothing lost, nothing doubled, and of several that
+# are made at once all or none.
 #
 #   VGPU_SEED     another run than the usual one (95); said at the beginning
 #   VGPU_KILLS    how many (20; 200 in `make soak`)
@@ -142,6 +143,9 @@ for my $number (1 .. $kills) {
         agrees();
         host("vgpuctl gpu resume $gpu", fail => 1);
         my %list = as_listed();
+        my @together = $command =~ /create/ ? $command =~ /--uuid (\S+)/g : ();
+        my $made = grep { $list{$_} } @together;
+        die "$made of those that were to be made together: @together\n" if $made && $made != @together;
         delete $known{$_} for grep { !$list{$_} } keys %known;
         # The GPU is small: what is there is removed when it fills.
         if (keys %known > 2) { host("vgpuctl vgpu remove $_") for keys %known; %known = () }
