@@ -3,8 +3,9 @@
 # top Makefile, which sets VERSION and PREFIX. A door has a fragment of its own.
 
 GOVERNOR_SRC := governor
-GOVERNOR_OUT := build/governor
+GOVERNOR_OUT ?= build/governor
 GOVERNOR_TESTS_SRC := tests/unit/governor
+GOVERNOR_TESTS_OUT ?= build/unit/governor
 GOVERNOR_INCLUDES := $(addprefix -I$(GOVERNOR_SRC)/,protocol core member arbiter)
 GOVERNOR_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -fno-omit-frame-pointer
@@ -12,7 +13,7 @@ comma := ,
 GOVERNOR_PKGS := glib-2.0 libsystemd
 GOVERNOR_PKG_CFLAGS = $(shell pkg-config --cflags $(GOVERNOR_PKGS))
 GOVERNOR_PKG_LIBS = $(shell pkg-config --libs $(GOVERNOR_PKGS))
-GOVERNOR_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+GOVERNOR_SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=all
 GOVERNOR_HARDEN = -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(CPPFLAGS) $(CFLAGS)
 
 GOVERNOR_CORE := $(wildcard $(GOVERNOR_SRC)/core/*.c)
@@ -51,7 +52,7 @@ $(GOVERNOR_MEMBER_LIB): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
 
 # A unit test is a file test-NAME.c, linked with all but main(), under the sanitizers; live ones start a
 # sanitized arbiter.
-GOVERNOR_TESTS := $(patsubst $(GOVERNOR_TESTS_SRC)/test-%.c,build/unit/governor-%,\
+GOVERNOR_TESTS := $(patsubst $(GOVERNOR_TESTS_SRC)/test-%.c,$(GOVERNOR_TESTS_OUT)-%,\
 	$(wildcard $(GOVERNOR_TESTS_SRC)/test-*.c))
 GOVERNOR_TESTS_COMMON := $(call governor_objects,test,$(sort $(GOVERNOR_CORE) $(GOVERNOR_MEMBER) \
 	$(filter-out %/main.c,$(GOVERNOR_ARBITER)) \
@@ -61,18 +62,27 @@ UNIT_TESTS += $(GOVERNOR_TESTS)
 $(GOVERNOR_OUT)/vgpu-arbiter-test: $(call governor_objects,test,$(GOVERNOR_CORE) $(GOVERNOR_ARBITER))
 	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS)
 
-$(GOVERNOR_TESTS): build/unit/governor-%: $(GOVERNOR_OUT)/test/$(GOVERNOR_TESTS_SRC)/test-%.o \
+$(GOVERNOR_TESTS): $(GOVERNOR_TESTS_OUT)-%: $(GOVERNOR_OUT)/test/$(GOVERNOR_TESTS_SRC)/test-%.o \
 		$(GOVERNOR_TESTS_COMMON) | $(GOVERNOR_OUT)/vgpu-arbiter-test
 	@mkdir -p $(@D)
 	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS) -lm
 
 # Sees what a member writes where, see kill_point.h.
-build/unit/governor-kills: private LDFLAGS += $(addprefix -Wl$(comma)--wrap=,mmap mremap send recv recvmsg \
+$(GOVERNOR_TESTS_OUT)-kills: private LDFLAGS += $(addprefix -Wl$(comma)--wrap=,mmap mremap send recv recvmsg \
 	connect close poll pthread_sigmask)
 
-.PHONY: check-governor
+.PHONY: check-governor tsan tsan-governor
 check-governor: $(GOVERNOR_TESTS)
-	prove -v --exec '' $(GOVERNOR_TESTS)
+	tests/prove -v --exec '' $(GOVERNOR_TESTS)
+
+# Races between a member's threads. The arbiter has one thread; in test-kills writes are seen by signals of our own. The
+# sanitizer knows no fences: those of ours are between processes, which it does not see either.
+GOVERNOR_TSAN_TESTS := $(addprefix build/tsan/governor-,live objects waits)
+tsan: tsan-governor
+tsan-governor:
+	$(MAKE) GOVERNOR_OUT=build/tsan/governor GOVERNOR_TESTS_OUT=build/tsan/governor GOVERNOR_SANITIZE='-fsanitize=thread -Wno-tsan' \
+		$(GOVERNOR_TSAN_TESTS)
+	tests/prove -e '' $(GOVERNOR_TSAN_TESTS)
 
 # Fuzzing of what members can send and write: part of `make fuzz`.
 GOVERNOR_FUZZ := build/fuzz/governor-messages
