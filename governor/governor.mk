@@ -58,6 +58,9 @@ GOVERNOR_TESTS_COMMON := $(call governor_objects,test,$(sort $(GOVERNOR_CORE) $(
 	$(filter-out %/main.c,$(GOVERNOR_ARBITER)) \
 	$(filter-out $(GOVERNOR_TESTS_SRC)/test-%.c,$(wildcard $(GOVERNOR_TESTS_SRC)/*.c))))
 UNIT_TESTS += $(GOVERNOR_TESTS)
+# Run with nothing beside: in milliseconds it is said how soon others go on after a death. The others' bounds are orders, counts,
+# and parts of a time in which all are late alike.
+UNIT_ALONE += $(GOVERNOR_TESTS_OUT)-kills
 
 $(GOVERNOR_OUT)/vgpu-arbiter-test: $(call governor_objects,test,$(GOVERNOR_CORE) $(GOVERNOR_ARBITER))
 	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS)
@@ -76,13 +79,14 @@ check-governor: $(GOVERNOR_TESTS)
 	tests/prove -v --exec '' $(GOVERNOR_TESTS)
 
 # Races between a member's threads. The arbiter has one thread; in test-kills writes are seen by signals of our own. The
-# sanitizer knows no fences: those of ours are between processes, which it does not see either.
+# sanitizer knows no fences: those of ours are between processes, which it does not see either. A member's child starts a
+# thread of its own.
 GOVERNOR_TSAN_TESTS := $(addprefix build/tsan/governor-,live objects waits)
 tsan: tsan-governor
 tsan-governor:
 	$(MAKE) GOVERNOR_OUT=build/tsan/governor GOVERNOR_TESTS_OUT=build/tsan/governor GOVERNOR_SANITIZE='-fsanitize=thread -Wno-tsan' \
 		$(GOVERNOR_TSAN_TESTS)
-	tests/prove -e '' $(GOVERNOR_TSAN_TESTS)
+	TSAN_OPTIONS=die_after_fork=0:halt_on_error=1 tests/prove -e '' $(GOVERNOR_TSAN_TESTS)
 
 # Fuzzing of what members can send and write: part of `make fuzz`.
 GOVERNOR_FUZZ := build/fuzz/governor-messages
