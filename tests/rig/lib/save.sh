@@ -55,6 +55,8 @@ up_restore() {
     # shellcheck source=/dev/null
     . "$state/options"
     up_images
+    shims_fit
+    UP_PRELOAD=$(shims)
     [ "$(state_key)" = "$(cat "$state/key")" ] ||
         fail "saved state" "'$UP_FROM' was saved with other images or hardware: save it anew"
     run_dir_make

@@ -37,7 +37,6 @@ shims_fit() {
 # shims: LD_PRELOAD's value for the outer QEMU and its children.
 shims() {
     local list
-    shims_fit
     list=$(shim vring)
     [ "$UP_ACCEL" = kvm ] || list+=:$(shim svm)
     if [ "$UP_GPU" = pci ]; then

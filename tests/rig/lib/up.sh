@@ -73,6 +73,8 @@ up_packages() {
 up_fresh() {
     up_images
     accel_choose
+    shims_fit
+    UP_PRELOAD=$(shims)
     up_prepare
     up_start
     up_wait
@@ -133,10 +135,9 @@ in_tree() {
 # up_start: the outer QEMU in a process namespace of its own: with its first process all of them
 # end, the renderers' too.
 up_start() {
-    local env preload
+    local env
     qemu_args
-    preload=$(shims)
-    env=(LD_PRELOAD="$preload")
+    env=(LD_PRELOAD="$UP_PRELOAD")
     [ "$UP_GPU" != pci ] || env+=(
         SDL_VIDEODRIVER=offscreen VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json
         LIBGL_ALWAYS_SOFTWARE=1
