@@ -21,15 +21,17 @@ guest_boot_key() {
 
 # guest_boot_make ROOT IMAGE: the kernel of ROOT with our initrd.
 guest_boot_make() {
-    local root=$1 boot=$2 dir=$2.dir version
+    local root=$1 boot=$2 dir=$2.dir version image
     [ ! -s "$boot" ] || return 0
     tree_l1
     version=$(basename "$(ls -d "$root"/usr/lib/modules/*)")
     rm -rf "$dir"
     mkdir -p "$dir/disk/boot/rig"
     outer_packages xz:xz-utils zstd:zstd
-    vmlinux_of "$root/boot/vmlinuz-$version" "$dir/disk/boot/rig/vmlinux" ||
-        fail "guest image" "no vmlinux in $root/boot/vmlinuz-$version"
+    # Debian's kernels have it in /boot, those of its backports beside their modules.
+    image=$root/boot/vmlinuz-$version
+    [ -e "$image" ] || image=$root/usr/lib/modules/$version/vmlinuz
+    vmlinux_of "$image" "$dir/disk/boot/rig/vmlinux" || fail "guest image" "no vmlinux in $image"
     system_files "$dir/files" l2
     initrd_make "$dir/disk/boot/rig/initrd" "$root" "$version" "$dir/files" \
         "$RIG_DIR/l1/initrd-init" virtio_pci virtio_blk virtio_net ext4 crc32c_generic crc32c_intel
