@@ -4,7 +4,10 @@
 #   make install		them (DESTDIR; PREFIX: /usr or /usr/local), the module as DKMS source
 #   make deb			Debian packages of all of it, in build/deb/ (root)
 #   make demo			the whole way, on a machine without a GPU (root)
-#   make check			all tests, the same (root)
+#   make check			the gate: the same tests each time (root)
+#   make check-all SHARD=1	everything but what takes hours, in two shards (root)
+#   make check-changed BASE=…	what the change since a commit asks for beyond the gate (root)
+#   make which FILE=…		the tests that a change of a file asks for
 #   make soak			what takes hours: every fault, hundreds of rounds (root)
 #
 # What runs in the rig is built in the rig's Debian 13 tree; what this machine has does not matter to it.
@@ -15,11 +18,13 @@ PREFIX ?= /usr
 DBUS_DIR ?= /usr/share/dbus-1
 POLKIT_DIR ?= /usr/share/polkit-1/actions
 RIG := tests/rig/rig
-JOBS ?= $(shell nproc)
 UNIT_TESTS :=
 # Of every program that is installed. CPPFLAGS, CFLAGS and LDFLAGS are a packager's, and come after.
 HARDEN_CFLAGS := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
 HARDEN_LDFLAGS := -pie -Wl,-z,relro,-z,now
+
+# NAME = $(call once,NAME,COMMAND): what COMMAND prints, run when NAME is first used, and once.
+once = $(eval $(1) := $(shell $(2)))$($(1))
 
 # $(call install_unit,FILE…,DIR): units and rules, which name programs of ours by /usr.
 install_unit = install -d -m 0755 $(DESTDIR)$(strip $(2)) && for file in $(1); do \
@@ -45,25 +50,29 @@ include tests/guest/guest.mk
 include packaging/packaging.mk
 include tests/bench/bench.mk
 include tests/soak/soak.mk
+include tests/tests.mk
 
 all: module registrar engine host-agent mdevctl-plugins qemu-hooks container-hooks governor
 
 install: install-dkms install-registrar install-engine install-host-agent install-mdevctl-plugins install-qemu-hooks \
     install-container-hooks install-governor
 
-# In order of cost. Each step is a TAP run of its own; all are run, and one that fails fails the whole.
+# tests/README.md says what is in them. check-unit and its like are for one layer alone.
+.PHONY: check-all check-changed which check-rig
 check:
-	tests/check
+	tests/check gate
 
-check-unit:
-	$(RIG) build -- $(MAKE) unit check-guest
+check-all:
+	tests/check all $(SHARD)
 
-check-fuzz:
-	$(RIG) build -- $(MAKE) -j$(JOBS) --output-sync=target fuzz
+check-changed:
+	tests/check changed $(or $(BASE),$(error BASE=COMMIT is missing)) $(addprefix --minutes ,$(MINUTES))
 
-check-module:
-	prove -v tests/module.t
-	$(MAKE) --no-print-directory check-dkms KERNEL=6.12
+which:
+	@tests/check which $(or $(FILE),$(error FILE=PATH is missing))
+
+check-unit check-fuzz check-module check-rig: check-%:
+	tests/check only $*
 
 clean:
 	rm -rf build

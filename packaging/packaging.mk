@@ -7,11 +7,8 @@
 deb:
 	packaging/make-deb
 
-check-deb: deb
-	$(RIG) build --with packaging/build-packages.txt -- prove -v $(addprefix tests/packages/,make-install.t contents.t install.t)
+check-deb:
+	tests/packages/check make-install contents install
 
-# Guests without systemd in them, as in make check-system.
-check-upgrade: deb
-	tests/packages/in-debian-12 prove -v tests/packages/debian-12.t
-	$(RIG) build -- $(MAKE) --no-print-directory guest
-	RIG_NAME=$${RIG_NAME:-upgrade} VGPU_GUEST_INIT=$${VGPU_GUEST_INIT:-/usr/local/lib/rig/init} prove -v --timer tests/packages/host.t
+check-upgrade:
+	tests/packages/check debian-12 host

@@ -45,6 +45,7 @@ Check check_cgroups;
 Check check_udmabuf;
 Check check_vulkan;
 Check check_programs;
+Check check_agent;
 Check check_engines;
 Check check_arbiters;
 Check check_vms;

@@ -41,12 +41,14 @@ typedef struct {
 
 /**
  * HostMetrics
+ * @started: when vgpud was started, in seconds since 1970
  * @gpus: of GpuMetrics
  * @vgpus: of VgpuCounters
  * @slices: of SliceMetrics
  * @slice: what was promised to the vGPU @uuid; NULL: nothing is known
  */
 typedef struct {
+    gint64 started;
     const GArray *gpus;
     const GPtrArray *vgpus;
     const GArray *slices;

@@ -70,26 +70,26 @@ static void test_kernel(const struct job *job, enum job_kernel kernel)
     snprintf(what, sizeof(what), "%s: what the kernel computes is right", name);
     ok(verdict(job, 5, kernel) == 0, what);
     snprintf(what, sizeof(what), "%s: the data of another round is wrong", name);
-    ok(verdict(job, 6, kernel) == 1, what);
+    ok(verdict(job, 6, kernel) == JOB_WRONG, what);
     other.seed++;
     snprintf(what, sizeof(what), "%s: the data of another job is wrong", name);
-    ok(verdict(&other, 5, kernel) == 1, what);
+    ok(verdict(&other, 5, kernel) == JOB_WRONG, what);
 
     out[SIZE - 1] ^= 1;
     snprintf(what, sizeof(what), "%s: one wrong bit in the last element is found", name);
-    ok(verdict(job, 5, kernel) == 1, what);
+    ok(verdict(job, 5, kernel) == JOB_WRONG, what);
     out[SIZE - 1] ^= 1;
 
     memset(out + 1024, 0, 4096);
     snprintf(what, sizeof(what), "%s: a page of zeros is found", name);
-    ok(verdict(job, 5, kernel) == 1, what);
+    ok(verdict(job, 5, kernel) == JOB_WRONG, what);
     compute(job, 5, kernel);
     memset(out + 1024, 0xff, 4096);
     snprintf(what, sizeof(what), "%s: a page of 0xff is found", name);
-    ok(verdict(job, 5, kernel) == 1, what);
+    ok(verdict(job, 5, kernel) == JOB_WRONG, what);
     job_fill_output(job, out);
     snprintf(what, sizeof(what), "%s: a buffer that was never written is found", name);
-    ok(verdict(job, 5, kernel) == 1, what);
+    ok(verdict(job, 5, kernel) == JOB_WRONG, what);
 }
 
 int main(void)

@@ -22,18 +22,44 @@ const char *const job_kernel_name[JOB_NUM_KERNELS] = {
 static struct timespec started;
 static char watchdog_message[160];
 
+static _Noreturn void end(const struct job *job, enum job_end how, const char *format, va_list args)
+{
+    fflush(stdout);
+    fprintf(stderr, "%s: FAIL: ", job->program);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    /* Not exit(): a driver that has lost its device may hang in its exit handlers. */
+    _exit(how);
+}
+
 void job_fail(const struct job *job, const char *format, ...)
 {
     va_list args;
 
-    fflush(stdout);
-    fprintf(stderr, "%s: FAIL: ", job->program);
     va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputc('\n', stderr);
-    /* Not exit(): a driver that has lost its device may hang in its exit handlers. */
-    _exit(1);
+    end(job, JOB_FAILED, format, args);
+}
+
+static _Noreturn void usage(const struct job *job, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static _Noreturn void usage(const struct job *job, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    end(job, JOB_USAGE, format, args);
+}
+
+static _Noreturn void wrong(const struct job *job, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static _Noreturn void wrong(const struct job *job, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    end(job, JOB_WRONG, format, args);
 }
 
 static uint64_t parse_number(const struct job *job, const char *option, const char *text,
@@ -45,8 +71,8 @@ static uint64_t parse_number(const struct job *job, const char *option, const ch
     unsigned long long value = strtoull(text, &end, 0);
 
     if (errno || end == text || *end || *text == '-' || value < min || value > max)
-        job_fail(job, "--%s: '%s' is not a number from %llu to %llu", option, text,
-                 (unsigned long long)min, (unsigned long long)max);
+        usage(job, "--%s: '%s' is not a number from %llu to %llu", option, text,
+              (unsigned long long)min, (unsigned long long)max);
     return value;
 }
 
@@ -63,7 +89,8 @@ static _Noreturn void help(const struct job *job)
            "  --seed N            makes the data of two jobs differ (default 1)\n"
            "  --timeout N         seconds that a round may take (default 240)\n"
            "  --pause N           milliseconds to rest after each round (default 0)\n\n"
-           "Exit status: 0 where everything was right, else 1.\n",
+           "Exit status: 0 if everything was right, 1 if a call failed, 2 for a wrong option,\n"
+           "3 for wrong data, 4 if a round did not end in time.\n",
            job->program);
     exit(0);
 }
@@ -94,7 +121,7 @@ static void set_option(struct job *job, int opt)
     case OPT_SIZE:
         job->size = (uint32_t)parse_number(job, "size", optarg, 256, 1u << 28);
         if (job->size & (job->size - 1))
-            job_fail(job, "--size: %u is not a power of two", job->size);
+            usage(job, "--size: %u is not a power of two", job->size);
         break;
     case OPT_ITERATIONS:
         job->iterations = (uint32_t)parse_number(job, "iterations", optarg, 1, 1u << 24);
@@ -120,7 +147,7 @@ static void set_option(struct job *job, int opt)
     case OPT_HELP:
         help(job);
     default:
-        job_fail(job, "wrong option; --help lists them");
+        usage(job, "wrong option; --help lists them");
     }
 }
 
@@ -140,7 +167,7 @@ void job_parse(struct job *job, int argc, char **argv)
     while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1)
         set_option(job, opt);
     if (optind != argc)
-        job_fail(job, "'%s' is not an option; --help lists them", argv[optind]);
+        usage(job, "'%s' is not an option; --help lists them", argv[optind]);
     setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
@@ -228,8 +255,8 @@ static _Noreturn void wrong_value(const struct job *job, uint64_t round, enum jo
         what = " (a poisoned page?)";
     else if (got == JOB_UNWRITTEN)
         what = " (never written)";
-    job_fail(job, "round %llu: %s: element %u is 0x%08x, the CPU says 0x%08x%s",
-             (unsigned long long)round + 1, job_kernel_name[kernel], i, got, expected, what);
+    wrong(job, "round %llu: %s: element %u is 0x%08x, the CPU says 0x%08x%s",
+          (unsigned long long)round + 1, job_kernel_name[kernel], i, got, expected, what);
 }
 
 void job_verify(const struct job *job, uint64_t round, enum job_kernel kernel,
@@ -257,14 +284,14 @@ static void on_alarm(int sig)
     (void)sig;
     ssize_t done = write(STDERR_FILENO, watchdog_message, strlen(watchdog_message));
     (void)done;
-    _exit(1);
+    _exit(JOB_HUNG);
 }
 
 void job_start_clock(const struct job *job)
 {
     if (!watchdog_message[0]) {
         snprintf(watchdog_message, sizeof(watchdog_message),
-                 "%s: FAIL: the round did not end within %u s\n", job->program, job->timeout);
+                 "%s: FAIL: hung: the round did not end within %u s\n", job->program, job->timeout);
         signal(SIGALRM, on_alarm);
     }
     alarm(job->timeout);

@@ -12,7 +12,8 @@
  * The expected values are pseudo-random, so a page of zeros, of 0xff, or of the round before is
  * found out at its first element.
  *
- * Everything that goes wrong ends the process with status 1 and one line on stderr.
+ * Everything that goes wrong ends the process with a status of enum job_end and one line on stderr, so that an
+ * error, wrong data and a hang can be told apart.
  */
 #ifndef GUEST_JOB_H
 #define GUEST_JOB_H
@@ -51,6 +52,13 @@ struct job_params {
     uint32_t offset;
 };
 
+enum job_end {
+    JOB_FAILED = 1, /* a call returned an error */
+    JOB_USAGE = 2,
+    JOB_WRONG = 3, /* the GPU's results are not the CPU's */
+    JOB_HUNG = 4,  /* a round did not end within its time */
+};
+
 enum job_kernel { JOB_MADD, JOB_GATHER, JOB_NUM_KERNELS };
 
 extern const char *const job_kernel_name[JOB_NUM_KERNELS];
@@ -85,6 +93,7 @@ void job_report_end(const struct job *job, const char *device);
 /* Whether there is a round @round to do. */
 bool job_continues(const struct job *job, uint64_t round);
 
+/* Ends the process with JOB_FAILED. */
 _Noreturn void job_fail(const struct job *job, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

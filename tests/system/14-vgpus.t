@@ -14,6 +14,8 @@ my $gpu = VGPU::Lab::gpu();
 my ($driver) = $red->{vgpu}{type} =~ /^(.*)-vgpu-half$/;
 my $uuid = 'a9e47000-0000-4000-8000-000000000001';
 my $nobody = 'setpriv --reuid 65534 --regid 65534 --clear-groups';
+my $work = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever --pause 1000');
+$work->expect(qr/^OK round 1:/m, 120);
 
 sub host { return VGPU::Lab::host(@_) }
 sub ctl { return host("vgpuctl $_[0]") }
@@ -56,11 +58,12 @@ point('a vGPU is made, with its engine; mdevctl and libvirt have it as well', su
     return $said;
 });
 
+my $job;
 point('it computes in a VM, and is not taken from it', sub {
     my $vgpu = bless { uuid => $uuid, type => "$driver-vgpu-eighth", unit => "vgpu-engine\@$uuid.service" }, 'VGPU::Vgpu';
     $blue->detach($blue->{vgpu});
     $blue->attach($vgpu);
-    my $job = VGPU::Compute::vulkan($blue, $blue->gpu_of($vgpu), '--forever');
+    $job = VGPU::Compute::vulkan($blue, $blue->gpu_of($vgpu), '--forever');
     $job->expect(qr/^OK round 1:/m, 120);
     my $said = says("vgpuctl vgpu remove $uuid", 6, qr/is open in a VM/);
     my $seen = keeps_computing($job, 1);
@@ -75,12 +78,12 @@ point('it is changed while it computes: driver and mdevctl have it at once', sub
     die $defined if $defined !~ /"vgpu\/weight":\s*"77"/ || $defined =~ /"33"/ || $defined !~ /134217728/;
     my $said = says("vgpuctl vgpu set $uuid --vram 2G", 7, qr/stays as it is/);
     die "vram_bytes\n" if attribute('vram_bytes') != 134217728;
-    my $job = VGPU::Compute::vulkan($blue, $blue->gpu_of({ uuid => $uuid }), '--rounds 2');
-    return $said . VGPU::Compute::verdict($job->wait(120));
+    my $second = VGPU::Compute::vulkan($blue, $blue->gpu_of({ uuid => $uuid }), '--rounds 2');
+    return $said . VGPU::Compute::verdict($second->wait(120)) . '; the first: ' . keeps_computing($job, 1);
 });
 
 point('detached, it is removed: from the driver, mdevctl, libvirt', sub {
-    $blue->run('pkill -x vk-compute', fail => 1);
+    VGPU::Compute::stop_right($blue, $job);
     $blue->detach({ uuid => $uuid });
     ctl("vgpu remove $uuid");
     my $left = host("mdevctl list --defined; mdevctl list; ls /dev/vgpu");
@@ -167,33 +170,8 @@ point('it is told as it happens', sub {
     $events->stop;
 });
 
-point('vgpud is killed in the middle of making vGPUs: none of them, or all', sub {
-    my @uuids = map { sprintf 'a9e47000-0000-4000-8000-%012d', $_ } 2 .. 5;
-    my $words = join ' ', map { "--uuid $_" } @uuids;
-    my $seen = '';
-    for my $delay (0.2, 0.6, 1.0) {
-        my $job = VGPU::Lab::host_job("vgpuctl vgpu create sixteenth --define $words");
-        sleep $delay;
-        host('systemctl kill -s KILL vgpud');
-        $job->wait(60, fail => 1);
-        soon(sub {
-            # Recovery goes on after vgpud answers again.
-            return 0 if host('sqlite3 /var/lib/vgpu/state.db "SELECT count(*) FROM slice WHERE state != \'ready\'"') != 0;
-            my $there = grep { my $v = $_; grep { $_ eq $v->{Uuid} } @uuids } vgpus();
-            $seen = "after $delay s $there; " . $seen;
-            return $there == 0 || $there == @uuids;
-        }, 'a part of them');
-        for my $id (map { $_->{Uuid} } grep { my $v = $_; grep { $_ eq $v->{Uuid} } @uuids } vgpus()) { ctl("vgpu remove $id") }
-        my $left = host('mdevctl list --defined; mdevctl list');
-        die $left if $left =~ /a9e47000/;
-    }
-    return $seen;
-});
-
-point('red has computed through it all, and the kernel has nothing to complain about', sub {
-    my $complaints = VGPU::Lab::kernel_complaints();
-    die $complaints if $complaints =~ /\S/;
-    return computes($red) . computes($blue);
+point('red has computed all the time, and blue computes', sub {
+    return VGPU::Compute::stop_right($red, $work) . '; ' . computes($blue);
 });
 
 done_testing();

@@ -6,6 +6,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
+use VGPU::Host;
 use VGPU::Test;
 use VGPU::Whole;
 
@@ -44,8 +45,7 @@ point('passthrough is refused while VMs have vGPUs, which are named; they comput
     my $users = VGPU::Lab::host("vgpuctl gpu users $gpu");
     die $users if $users !~ /VM red .*VM blue/s || $users =~ /vgpu-engine/;
     keeps_computing($job, 2);
-    $job->stop;
-    $red->run('pkill -x vk-compute', fail => 1);
+    VGPU::Compute::stop_right($red, $job);
     return $said . VGPU::Whole::mode("--dry-run $gpu passthrough");
 });
 
@@ -146,7 +146,7 @@ point('kill -9 of vgpud during switches: each is finished or undone', sub {
         my $job = VGPU::Lab::host_job("vgpuctl gpu mode $gpu $target 2>&1");
         $job->expect(qr/./, 30) if $round % 2;
         sleep(0.25 * ($round - 1));
-        VGPU::Lab::host('systemctl kill -s KILL vgpud', fail => 1);
+        VGPU::Host::kill_vgpud();
         $job->wait(60, fail => 1);
         my ($now, $end) = (undef, time + 60);
         do { sleep 0.5; $now = VGPU::Whole::show($gpu) } while $now->{Switching} && time < $end;
@@ -174,12 +174,6 @@ point('by the clock: warned of, drained, switched', sub {
     VGPU::Lab::host('rm /etc/vgpu/schedule.conf && vgpuctl reload');
     VGPU::Whole::mode("$gpu shared");
     return "at second $late" . both_compute();
-});
-
-point('the kernel of the host has nothing to complain about', sub {
-    VGPU::Lab::no_complaint_but_virtio_gpus();
-    VGPU::Lab::host('dmesg --clear');
-    return '';
 });
 
 VGPU::Lab::host('rm -f /etc/vgpu/schedule.conf /var/lib/vgpu/gpus.conf');

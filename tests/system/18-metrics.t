@@ -138,14 +138,6 @@ point('an engine that is lost raises its alert', sub {
     return $alert . computes($blue);
 });
 
-point('kill -9 of vgpud: it is back, and scraped again', sub {
-    # Prometheus goes on answering what it scraped before: what counts is a scrape from after the kill.
-    my $killed = host('systemctl kill -s KILL vgpud; date +%s.%N') + 0;
-    ask("up{job=\"vgpu\"} == 1 and timestamp(up{job=\"vgpu\"}) > $killed", sub { $_[0] =~ /=> / });
-    my $text = metrics();
-    die "no vGPU\n" if !value($text, 'vgpu_gpu_vgpus', $gpu);
-});
-
 point('what was used is reported, to those who may know', sub {
     my $seen;
     for (1 .. 90) {
@@ -176,10 +168,6 @@ s.sendall(b"GET /metrics HTTP/1.0\r\n\r\n"); print(b"".join(iter(lambda: s.recv(
     return $line;
 });
 
-point('the kernel of the host has nothing to complain about', sub {
-    host("systemctl stop $unit; rm -rf /run/prometheus-test");
-    my $complaints = VGPU::Lab::kernel_complaints();
-    die $complaints if $complaints =~ /\S/;
-});
+host("systemctl stop $unit; rm -rf /run/prometheus-test");
 
 done_testing();

@@ -118,10 +118,7 @@ point('vGPUs that go while their engines start leave nothing in the place of the
 
 point('the other guest has computed all the time', sub {
     my $seen = keeps_computing($other, 1);
-    $red->run('pkill -x vk-compute', fail => 1);
-    $other->wait(60, fail => 1);
-    die $other->output if $other->output =~ /FAIL/;
-    return $seen;
+    return $seen . '; ' . VGPU::Compute::stop_right($red, $other);
 });
 
 done_testing();

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # A guest with an IOMMU of its own: its driver maps all that the vGPU may reach, page by page and with
-# permissions, and takes it away again. The vGPU must work, and see nothing else.
+# permissions, and takes it away again. The vGPU must work, and the host must keep no page of the guest pinned after that.
 use strict;
 use warnings;
 use FindBin;
@@ -23,6 +23,16 @@ sub monitor {
     die $said if $said =~ /^Error/m;
     return;
 }
+
+# Pages of guests that the host keeps in place for devices; those of red and blue, which are idle, stay the same.
+sub pinned {
+    my $pages = VGPU::Lab::host(q{awk '$1 == "nr_foll_pin_acquired" { a = $2 } $1 == "nr_foll_pin_released" { r = $2 } }
+        . q{END { print a - r }' /proc/vmstat});
+    chomp $pages;
+    return $pages;
+}
+
+my $pinned = pinned();
 
 sub plug {
     my @before = $green->gpus;
@@ -52,10 +62,15 @@ point('a guest with a vIOMMU computes on a vGPU', sub {
     return $group . computes($green);
 });
 
-point('it computes again after its driver was bound anew, and after unplug and plug', sub {
+point('its driver goes, and its pages are let go; bound again it computes, and after unplug and plug, too', sub {
     my $gpu = $green->gpu_of($vgpu);
-    $green->run("cd /sys/bus/pci/drivers/virtio-pci && echo $gpu >unbind && sleep 1 && echo $gpu >bind", timeout => 60);
-    my $seen = computes($green);
+    my $bound = pinned();
+    $green->run("cd /sys/bus/pci/drivers/virtio-pci && echo $gpu >unbind", timeout => 60);
+    my $unbound = pinned();
+    die "$bound pages are pinned with the driver, $unbound without it, and were $pinned before there was a vGPU\n"
+        if $unbound != $pinned || $bound <= $pinned;
+    $green->run("sleep 1; cd /sys/bus/pci/drivers/virtio-pci && echo $gpu >bind", timeout => 60);
+    my $seen = "pinned pages: $bound, without the driver $unbound\n" . computes($green);
     unplug();
     plug();
     return "$seen\n" . computes($green);
@@ -64,6 +79,8 @@ point('it computes again after its driver was bound anew, and after unplug and p
 point('it ends in the middle of its work, and leaves nothing behind', sub {
     my $job = VGPU::Compute::vulkan($green, $green->gpu_of($vgpu), '--forever --timeout 30');
     $job->expect(qr/^OK round 1:/m, 120);
+    my @bad = VGPU::KernelLog::complaints('guest', $green->run(VGPU::KernelLog::unread()));
+    die "its kernel complains:\n", map { "$_\n" } @bad if @bad;
     guest('down');
     $job->stop;
     $vgpu->remove;

@@ -34,6 +34,7 @@ point('unknown type', sub {
 
 point('a GPU that is not shared', sub {
     my ($text) = refused("mdevctl start -u $uuid -p 0000:00:00.0 -t $driver-vgpu-half");
+    die $text if $text !~ /0000:00:00\.0/ || $text !~ /not shared|not registered|does not support|not found|no (?:mdev|such)/i;
     return $text;
 });
 
@@ -104,11 +105,6 @@ point('nothing of it is left, and red still computes', sub {
     my $list = VGPU::Lab::host('mdevctl list; ls /dev/vgpu');
     die $list if $list =~ /$uuid/;
     return computes($red);
-});
-
-point('the kernel of the host has nothing to complain about', sub {
-    my $complaints = VGPU::Lab::kernel_complaints();
-    die $complaints if $complaints =~ /\S/;
 });
 
 done_testing();

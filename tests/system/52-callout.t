@@ -11,7 +11,7 @@ use VGPU::Host;
 use VGPU::Test;
 
 my ($red, $blue) = baseline();
-my $free = VGPU::Host::ledger();
+my $before = VGPU::Host::ledger();
 my $gpu = VGPU::Lab::gpu();
 my ($driver) = $red->{vgpu}{type} =~ /^(.*)-vgpu-half$/;
 my $uuid = 'ca110000-0000-4000-8000-000000000001';
@@ -184,11 +184,9 @@ point('libvirt defines, starts, updates and shows one with attributes', sub {
 });
 
 point('nothing of it is left, and both have computed all the time', sub {
-    $blue->run('pkill -x vk-compute', fail => 1);
-    $job->wait(60, fail => 1);
-    die $job->output if $job->output =~ /FAIL/;
-    VGPU::Host::must_be_sane($free, $red->{vgpu}, $blue->{vgpu});
-    return computes($red);
+    my $seen = VGPU::Compute::stop_right($blue, $job);
+    VGPU::Host::must_be_sane($before, $red->{vgpu}, $blue->{vgpu});
+    return "$seen; " . computes($red);
 });
 
 done_testing();

@@ -27,11 +27,9 @@ point('unloading is refused while guests compute', sub {
 });
 
 point('drain: the vGPUs are taken from the VMs', sub {
-    $red->run('pkill -x vk-compute', fail => 1);
-    $other->wait(60, fail => 1);
-    die $other->output if $other->output =~ /FAIL/;
+    my $seen = VGPU::Compute::stop_right($red, $other);
     $_->detach($_->{vgpu}) for $red, $blue;
-    return;
+    return $seen;
 });
 
 point('unloading is refused while there is a vGPU, though no VM has it', \&unload_refused);

@@ -14,12 +14,6 @@ my @vgpus = map { $_->{vgpu} } $red, $blue;
 my $gpu = VGPU::Lab::gpu();
 my $free = VGPU::Host::ledger();
 
-sub no_other_complaint {
-    VGPU::Lab::no_complaint_but_virtio_gpus();
-    VGPU::Lab::host('dmesg --clear');
-    return;
-}
-
 # Waits until a command in L1 succeeds.
 sub until_so {
     my ($command, $limit) = @_;
@@ -73,7 +67,6 @@ sub gone_and_back {
             $vm->attach($vm->{vgpu});
         }
         my $seen = join "\n", map { computes($_) } $red, $blue;
-        no_other_complaint();
         VGPU::Host::must_be_sane($free, @vgpus);
         return $seen;
     });

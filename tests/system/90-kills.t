@@ -79,9 +79,7 @@ sub judge {
     my ($job, %dead) = @_;
     if (!$dead{engine} && !$dead{worker} && !$dead{qemu}) {
         my $seen = keeps_computing($job, 2, 120);
-        $blue->run('pkill -x vk-compute', fail => 1);
-        $job->wait(60, fail => 1);
-        return "went on: $seen";
+        return "went on: $seen; " . VGPU::Compute::stop_right($blue, $job);
     }
     if ($dead{qemu}) {
         $job->stop;
@@ -152,12 +150,7 @@ for my $case (@cases) {
 }
 
 point('red has never had a wrong value', sub {
-    die $work->output if !$work->running;
-    my $rounds = VGPU::Compute::rounds($work);
-    $red->run('pkill -x vk-compute', fail => 1);
-    $work->wait(60, fail => 1);
-    die $work->output if $work->output =~ /FAIL/;
-    return "$rounds rounds verified";
+    return VGPU::Compute::stop_right($red, $work);
 });
 
 done_testing();

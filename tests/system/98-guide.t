@@ -94,7 +94,7 @@ for my $task (tasks()) {
 point('all tasks were there, and the host is as before', sub {
     die join(', ', keys %check) . "\n" if %check;
     my $now = VGPU::Host::ledger();
-    die "there is room for $now, and was for $free\n" if $now != $free;
+    die "there is room for $now->{free}, and was for $free->{free}\n" if $now->{free} != $free->{free};
     for my $tenant ($red, $blue) {
         VGPU::Lab::host("mdevctl start -u $tenant->{vgpu}{uuid}");
         $tenant->{vgpu}->wait_engine;

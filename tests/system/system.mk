@@ -6,6 +6,8 @@
 
 include tests/system/sandbox/sandbox.mk
 
+UNIT_TESTS += tests/system/lib/judgement.t tests/system/lib/check.t
+
 demo:
 	tests/system/demo
 

@@ -6,6 +6,7 @@
 #include "vram_used.h"
 
 struct Scrape {
+    gint64 started;
     Host *host;
     Offers *offers;
     const Slices *slices;
@@ -57,6 +58,7 @@ char *scrape_text(Scrape *scrape, gsize *length)
     const GPtrArray *gpus = host_gpus(scrape->host);
     g_autoptr(GArray) metrics = g_array_new(FALSE, FALSE, sizeof(GpuMetrics));
     HostMetrics host = {
+        .started = scrape->started,
         .gpus = metrics,
         .vgpus = counters_read(host_counters(scrape->host)),
         .slice = slice_of,
@@ -83,6 +85,7 @@ Scrape *scrape_new(Host *host, Offers *offers, const Slices *slices, const Healt
 {
     Scrape *scrape = g_new0(Scrape, 1);
 
+    scrape->started = g_get_real_time() / G_USEC_PER_SEC;
     scrape->host = host;
     scrape->offers = offers;
     scrape->slices = slices;

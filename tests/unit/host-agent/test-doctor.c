@@ -44,6 +44,7 @@ static char *good_host(const char *name)
     add_program(root, "mdevctl", "mdevctl 1.4.0");
     add_program(root, "qemu-system-x86_64", "QEMU emulator version 10.0.13 (Debian 1:10.0.13)");
     add_program(root, "virsh", "11.3.0");
+    add_program(root, "systemctl", "0");
     g_assert_true(g_setenv("PATH", path, TRUE));
     return root;
 }
@@ -133,6 +134,16 @@ static void test_missing(void)
         assert_one(root, cases[i].severity, cases[i].subject, cases[i].words);
         file_tree_free(root);
     }
+}
+
+/* systemd starts vgpud again whenever it dies, so nobody would notice. */
+static void test_agent_dies(void)
+{
+    char *root = good_host("shared");
+
+    add_program(root, "systemctl", "3");
+    assert_one(root, FINDING_WARNING, "vgpud", "vgpud has died 3 times");
+    file_tree_free(root);
 }
 
 /* A virsh with one VM, whose root ports have such prefetchable windows; in bus 2 there is a device. */
@@ -250,6 +261,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/doctor/good", test_good);
     g_test_add_func("/doctor/missing", test_missing);
+    g_test_add_func("/doctor/agent-dies", test_agent_dies);
     g_test_add_func("/doctor/module", test_module);
     g_test_add_func("/doctor/vms", test_vms);
     g_test_add_func("/doctor/vulkan", test_vulkan);

@@ -33,7 +33,7 @@ sub note {
 }
 
 # Starts a command in a session of its own. Options: name (for messages), stdin (text or a file
-# handle). Output and errors go to one file.
+# handle), remote => 1 (status 255 is ssh's own: the command's is not known). Output and errors go to one file.
 sub start {
     my ($argv, %opt) = @_;
     my $out = File::Temp->new(TEMPLATE => 'vgpu-job-XXXXXX', TMPDIR => 1);
@@ -57,6 +57,7 @@ sub start {
         pid => $pid,
         out => $out,
         name => $opt{name} // join(' ', @$argv),
+        remote => $opt{remote},
         begin => time,
     }, __PACKAGE__;
     $jobs{$pid} = $self;
@@ -98,6 +99,7 @@ sub wait {
     my $end = time + $timeout;
     my $shown = 0;
     my $running = 1;
+    my $pause = 0.005;
     while ($running) {
         $running = $self->running;
         $shown = $self->show_from($shown, $opt{echo}) if defined $opt{echo};
@@ -106,9 +108,11 @@ sub wait {
             $self->stop;
             die "not done after $timeout s: $self->{name}\n" . tail($self->output);
         }
-        sleep 0.05;
+        sleep $pause;
+        $pause *= 1.5 if $pause < 0.05;
     }
     $status = $self->{status};
+    die "the connection broke: $self->{name}\n" . tail($self->output) if $self->{remote} && $status == 255;
     die "status $status: $self->{name}\n" . tail($self->output) if $status && !$opt{fail};
     return $self->output;
 }

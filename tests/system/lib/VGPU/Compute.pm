@@ -25,7 +25,7 @@ sub install {
 
 sub on_gpu {
     my ($tenant, $gpu, $command) = @_;
-    return $tenant->job("exec on-gpu $gpu $command");
+    return $tenant->job("on-gpu $gpu $command");
 }
 
 sub vulkaninfo { my ($tenant, $gpu) = @_; return on_gpu($tenant, $gpu, 'vulkaninfo --summary') }
@@ -54,17 +54,49 @@ sub verdict {
     return $ok[-1] // die "no verified result:\n$text";
 }
 
-# A program whose engine is gone must fail. It dies too where the program took wrong data for right; with
-# blank => 1 not if what it read was a blank page (1 in every 8 bytes): docs/architecture.md names that gap.
+# How a program ended, by its exit status (tests/guest/job.h). Whatever else there is, as a program that is missing or
+# on-gpu that finds no GPU, is no answer of the GPU's and none that a test may take for one.
+my %ends = (
+    0 => 'right',
+    1 => 'failed',
+    3 => 'wrong',
+    4 => 'hung',
+    128 + 6 => 'aborted',
+    128 + 15 => 'stopped',
+);
+
+sub how_it_ended {
+    my ($job) = @_;
+    my $end = $ends{ $job->{status} // die "it has not ended: $job->{name}\n" };
+    return $end // die "neither an answer of the GPU nor a failure: status $job->{status}\n" . VGPU::Command::tail($job->output);
+}
+
+# A program whose engine is gone must fail: a call of it returns an error, or Mesa, which can't go on, aborts it. A hang is
+# not that: where one is documented the test says so, with hung => 1. It dies too where the program took wrong data
+# for right; with blank => 1 not if what it read was a blank page (1 in every 8 bytes): docs/architecture.md names that gap.
 sub must_have_failed {
     my ($job, %opt) = @_;
-    my $text = $job->output;
-    my $end = VGPU::Command::tail($text);
-    die "it ended with status 0:\n$end" if !$job->{status};
-    my ($read) = $text =~ /is (0x[0-9a-f]{8}), the CPU says/;
-    return "failed with status $job->{status}" if !defined $read;
-    die "it took wrong data for right:\n$end" if !$opt{blank} || hex($read) > 1;
-    return "failed with status $job->{status}, for the results were gone";
+    my $how = how_it_ended($job);
+    my $last = (split /\n/, $job->output)[-1] // '';
+    return "$how: $last" if $how eq 'failed' || $how eq 'aborted' || $opt{hung} && $how eq 'hung';
+    my ($read) = $job->output =~ /is (0x[0-9a-f]{8}), the CPU says/;
+    return 'failed, for the results were gone' if $how eq 'wrong' && $opt{blank} && hex($read) <= 1;
+    die "it should have failed; $how:\n" . VGPU::Command::tail($job->output);
+}
+
+# Ends a program that computes forever, which must have been right until now.
+sub stop_right {
+    my ($tenant, @jobs) = @_;
+    for my $job (@jobs) {
+        die "it has ended:\n" . VGPU::Command::tail($job->output) if !$job->running;
+    }
+    $tenant->run('pkill -x vk-compute');
+    for my $job (@jobs) {
+        $job->wait(60, fail => 1);
+        my $how = how_it_ended($job);
+        die "$how:\n" . VGPU::Command::tail($job->output) if $how ne 'stopped';
+    }
+    return join ', ', map { rounds($_) . ' rounds verified' } @jobs;
 }
 
 # The number of rounds that a running program has verified so far.

@@ -7,27 +7,31 @@ use warnings;
 
 use Time::HiRes qw(sleep time);
 use VGPU::Lab;
+use VGPU::Outside;
 
-# How many more of the smallest vGPUs fit: what the driver's ledger says is free.
+# What the host has, for must_be_sane(): how many more of the smallest vGPUs fit by the driver's ledger, and how many dma-bufs
+# the kernel keeps that no process has.
 sub ledger {
     my $gpu = VGPU::Lab::gpu();
     my $free = VGPU::Lab::host(
         "cat /sys/bus/pci/devices/$gpu/mdev_supported_types/*-vgpu-sixteenth/available_instances");
     chomp $free;
-    return $free;
+    return { free => $free, kept => scalar VGPU::Outside::kept_by_the_kernel(VGPU::Outside::look()) };
 }
 
-# Dies where the host isn't as it was when the ledger said $free, with these vGPUs and no others.
+# Dies if the host isn't as it was when ledger() was asked, with these vGPUs and no others, and with nothing of vGPUs open
+# but by their engines and VMs.
 sub must_be_sane {
-    my ($free, @vgpus) = @_;
+    my ($before, @vgpus) = @_;
     my $complaints = VGPU::Lab::kernel_complaints();
     die "the host's kernel complains:\n$complaints" if $complaints =~ /\S/;
     $_->wait_engine for @vgpus;
     my $now = ledger();
-    die "the ledger has room for $now, and had for $free\n" if $now != $free;
+    die "the ledger has room for $now->{free}, and had for $before->{free}\n" if $now->{free} != $before->{free};
     my @there = sort split ' ', VGPU::Lab::host('ls /sys/bus/mdev/devices');
     my @wanted = sort map { $_->{uuid} } @vgpus;
     die "vGPUs: @there, and there should be @wanted\n" if "@there" ne "@wanted";
+    VGPU::Outside::must_be_clean($before->{kept}, @vgpus);
     return;
 }
 
@@ -35,6 +39,12 @@ sub must_be_sane {
 sub wait_libvirt {
     VGPU::Lab::host('timeout 90 sh -c "until virsh -q list >/dev/null 2>&1; do sleep 0.3; done"',
         timeout => 120);
+    return;
+}
+
+# kill -9 of vgpud, as its first death: systemd waits longer before each next start, which is not what is tested here.
+sub kill_vgpud {
+    VGPU::Lab::host('systemctl reset-failed vgpud; systemctl kill -s KILL vgpud', fail => 1);
     return;
 }
 

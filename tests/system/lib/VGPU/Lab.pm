@@ -7,62 +7,69 @@ use warnings;
 
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
+use File::Path qw(make_path remove_tree);
+use Text::ParseWords qw(shellwords);
 use VGPU::Command;
+use VGPU::KernelLog;
 
 my $top = abs_path(dirname(__FILE__) . '/../../../..');
 my $stage = 'build/system/stage';
 our $rig_name = $ENV{RIG_NAME} // 'system';
 our $guest_init = $ENV{VGPU_GUEST_INIT} // '/sbin/init';
 
+# Where logs and traces go; VGPU_LOGS is for the test of check itself.
+our $logs = $ENV{VGPU_LOGS} // 'build/system/logs';
+
 sub top { return $top }
 
+# VGPU_RIG: another program in its place, for the test of check itself.
 sub rig {
     my (@words) = @_;
-    return ("$top/tests/rig/rig", '--name', $rig_name, @words);
+    return ($ENV{VGPU_RIG} // "$top/tests/rig/rig", '--name', $rig_name, @words);
+}
+
+# The words of an ssh command that reaches L1, or a guest: asked of the rig once in each process, for the whole script
+# of the rig takes longer than most commands.
+my %ssh;
+
+sub ssh {
+    my ($guest) = @_;
+    my $words = $ssh{ $guest // '' } //= do {
+        my $said = VGPU::Command::run([rig('ssh-command', $guest // ())]);
+        [shellwords($said)];
+    };
+    return @$words;
+}
+
+# A command line of ssh's for the login shell, bash, of L1 or of a guest. That shell stays until the command has ended, and has
+# the status of one that a signal ended: ssh would end with 255 then, as it does when the connection breaks.
+sub remote_argv {
+    my ($guest, $command) = @_;
+    return [ssh($guest), "$command\nexit \$?"];
 }
 
 # A shell command in L1, run to its end: its output.
 sub host {
     my ($command, %opt) = @_;
-    return VGPU::Command::run([rig('run', '--', 'bash', '-c', $command)],
-        name => "[L1] $command", %opt);
+    return VGPU::Command::run(remote_argv(undef, $command), name => "[L1] $command", remote => 1, %opt);
 }
 
 # The same, started.
 sub host_job {
     my ($command) = @_;
-    return VGPU::Command::start([rig('run', '--', 'bash', '-c', $command)],
-        name => "[L1] $command");
+    return VGPU::Command::start(remote_argv(undef, $command), name => "[L1] $command", remote => 1);
 }
 
-# Builds what runs in the rig, in its Debian tree, and installs it into a staging directory. The
-# module goes there as it is built: DKMS would build the same again, slowly, in L1.
+# Builds what runs in the rig, in its Debian tree, and installs it into a staging directory: what make has built already
+# is taken as it is. The module goes there as it is built: DKMS would build the same again, slowly, in L1.
 sub build {
-    my $script = <<"SH";
-set -e
-kernel=\$(ls /lib/modules | head -n 1)
-make --no-print-directory -j\$(nproc) --output-sync=target KVER=\$kernel module registrar engine guest sandbox-probe guard-programs bench-governor-programs
-rm -rf $stage
-make --no-print-directory -s KVER=\$kernel install DESTDIR=$stage
-install -D -m 644 build/module-\$kernel/mdev_vgpu.ko $stage/usr/lib/modules/\$kernel/updates/mdev_vgpu.ko
-strip --strip-debug $stage/usr/lib/modules/\$kernel/updates/mdev_vgpu.ko
-# depmod is slow in L1, so its indexes are made here, over links to the kernel's modules.
-rm -rf build/system/depmod
-mkdir -p build/system/depmod/lib/modules
-cp -rs /lib/modules/\$kernel build/system/depmod/lib/modules/
-cp -r $stage/usr/lib/modules/\$kernel/updates build/system/depmod/lib/modules/\$kernel/
-depmod -b build/system/depmod \$kernel
-find build/system/depmod/lib/modules/\$kernel -maxdepth 1 -name 'modules.*' -type f -exec cp -t $stage/usr/lib/modules/\$kernel/ {} +
-modinfo -F version build/module-\$kernel/mdev_vgpu.ko | sed 's/^/mdev_vgpu.ko /'
-build/engine/vgpu-engine --version
-SH
-    return VGPU::Command::run([rig('build', '--', 'bash', '-c', $script)],
+    return VGPU::Command::run([rig('build', '--', 'tests/system/stage', $stage)],
         timeout => 5400, echo => '      ', name => '[build] make');
 }
 
-# The VMs have 3 GiB each, of which they touch a part.
+# The VMs have 3 GiB each, of which they touch a part. VGPU_GPUS: how many GPUs L1 has, of which only the first can compute.
 sub up {
-    VGPU::Command::run([rig('up', '--init', 'systemd', '--gpu', 'pci', '--kernel', '6.12',
+    VGPU::Command::run([rig('up', '--init', 'systemd', '--gpu', 'pci', '--gpus', $ENV{VGPU_GPUS} // 1, '--kernel', '6.12',
         '--memory', '8G', '--append', $ENV{VGPU_L1_WORDS} // '')], timeout => 5400, echo => '      ');
     return;
 }
@@ -94,53 +101,24 @@ SH
     return host('mdevctl types');
 }
 
-# What the kernel of L1 complains about; empty where all is well.
+# What L1's kernel has complained about since this file of tests began; empty if all is well.
 sub kernel_complaints {
-    return host(q{dmesg | grep -E 'BUG:|WARNING:|Oops|Call Trace|refcount|general protection|}
-        . q{blocked for more than|leaked' || true});
+    return join '', map { "$_\n" } VGPU::KernelLog::complaints('L1', host(VGPU::KernelLog::unread()));
 }
 
-# virtio-gpu, L1's driver of the GPU, gives memory back when the device answers, and does not wait for that when it is
-# unbound: it warns that memory managers and its cache of commands are not empty. That is its own affair; dies of
-# whatever else the kernel complains about.
-sub no_complaint_but_virtio_gpus {
-    my $own = qr/drm_mm_takedown|Call Trace/;
-    my @caches = host('dmesg') =~ /BUG (\S+) .*Objects remaining/g;
-    $own = qr/$own|__slab_err|kmem_cache_destroy/ if @caches && !grep { $_ ne 'virtio-gpu-vbufs' } @caches;
-    my @complaints = grep { !/$own/ } split /\n/, kernel_complaints();
-    die join("\n", "the host's kernel complains:", @complaints, '') if @complaints;
-    return;
-}
-
-# What the rig knows of a test that failed: L1's console, its kernel's log, and its processors as QEMU sees them.
+# Keeps what the rig knows of itself: consoles, kernel logs, QEMU's output and its monitor's answers.
 sub keep_traces {
-    my ($path) = @_;
-    my $run = VGPU::Command::run([rig('path', 'run')]);
-    chomp $run;
-    my %traces = (
-        console => ['tail', '-c', '200000', "$run/console.log"],
-        dmesg => [rig('run', '--', 'dmesg')],
-        registers => [rig('monitor', 'info registers -a')],
-        (map { ("lapic$_" => [rig('monitor', "info lapic $_")]) } 0, 1),
-    );
-    for my $kind (keys %traces) {
-        my $said = eval { VGPU::Command::run($traces{$kind}, timeout => 60, fail => 1) } // $@;
-        open my $out, '>', "$path.$kind.log" or die "$path.$kind.log: $!\n";
-        print {$out} $said;
-        close $out or die "$path.$kind.log: $!\n";
-    }
+    my ($dir) = @_;
+    remove_tree($dir);
+    make_path($dir);
+    VGPU::Command::run([rig('logs', abs_path($dir))], timeout => 300, fail => 1);
     return;
 }
 
-# What is wrong with the rig itself; undef: nothing that can be seen, or a kernel that complains, which is ours to mend.
-sub failure {
-    my $run = VGPU::Command::run([rig('path', 'run')]);
-    chomp $run;
-    my $console = VGPU::Command::run(['tail', '-c', '200000', "$run/console.log"], fail => 1);
-    return if $console =~ /BUG:|Oops|Kernel panic|general protection|KASAN/;
-    return 'a processor of L1 gets no timer interrupts' if $console =~ /Possible timer handling issue/;
-    return 'L1 does not answer' if !is_up();
-    return;
+# The fault of the rig that QEMU's monitor proves, as a sentence; undef: none.
+sub fault {
+    my $said = VGPU::Command::run([rig('fault')], timeout => 120, fail => 1);
+    return $VGPU::Command::status == 0 ? $said =~ s/\s+\z//r : undef;
 }
 
 sub down {
@@ -148,10 +126,7 @@ sub down {
     return;
 }
 
-sub is_up {
-    VGPU::Command::run([rig('run', '--', 'true')], timeout => 60, fail => 1);
-    return $VGPU::Command::status == 0;
-}
+sub is_up { return defined eval { host('true') } }
 
 # Makes `rig guest NAME run` reach a VM that libvirt has started.
 sub adopt_guest {
@@ -163,9 +138,7 @@ sub adopt_guest {
 # Ends the connection to a guest that is not there any more: it would hang for minutes.
 sub hang_up {
     my ($name) = @_;
-    my $dir = VGPU::Command::run([rig('path', 'run')]);
-    chomp $dir;
-    VGPU::Command::run(['ssh', '-F', "$dir/ssh_config", '-O', 'exit', "l2-$name"], fail => 1);
+    VGPU::Command::run([ssh($name), '-O', 'exit'], fail => 1);
     return;
 }
 

@@ -12,6 +12,7 @@ use warnings;
 
 use Time::HiRes qw(sleep time);
 use VGPU::Command;
+use VGPU::KernelLog;
 use VGPU::Lab;
 
 my %numbers = (red => 101, blue => 102);
@@ -48,7 +49,7 @@ sub domain_xml {
     <type arch='x86_64' machine='q35'>hvm</type>
     <kernel>/srv/rig/guest/boot/rig/vmlinux</kernel>
     <initrd>/srv/rig/guest/boot/rig/initrd</initrd>
-    <cmdline>console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off no_timer_check modprobe.blacklist=$without rig.net=$self->{address}/24,10.77.0.1 rig.init=$init rig.host=$name</cmdline>
+    <cmdline>console=ttyS0 loglevel=5 panic=-1 net.ifnames=0 mitigations=off no_timer_check modprobe.blacklist=$without rig.net=$self->{address}/24,10.77.0.1 rig.init=$init rig.host=$name</cmdline>
   </os>
   <features><acpi/><apic/></features>
   <cpu mode='host-passthrough'><maxphysaddr mode='emulate' bits='46'/></cpu>
@@ -96,6 +97,7 @@ SH
         VGPU::Lab::adopt_guest($name, $self->{address});
     }
     my @names = map { $_->{name} } @tenants;
+    $script .= VGPU::KernelLog::follow_consoles(map { $_->{console} } map { VGPU::Tenant->new($_) } sort keys %numbers);
     $script .= <<"SH";
 for name in @names; do virsh -q define /run/\$name.xml; done
 pids=
@@ -171,17 +173,17 @@ sub state {
 # A shell command in the guest: run to its end, or started.
 sub run {
     my ($self, $command, %opt) = @_;
-    return VGPU::Command::run($self->argv($command), name => "[$self->{name}] $command", %opt);
+    return VGPU::Command::run($self->argv($command), name => "[$self->{name}] $command", remote => 1, %opt);
 }
 
 sub job {
     my ($self, $command) = @_;
-    return VGPU::Command::start($self->argv($command), name => "[$self->{name}] $command");
+    return VGPU::Command::start($self->argv($command), name => "[$self->{name}] $command", remote => 1);
 }
 
 sub argv {
     my ($self, $command) = @_;
-    return [VGPU::Lab::rig('guest', $self->{name}, 'run', '--', 'sh', '-c', $command)];
+    return VGPU::Lab::remote_argv($self->{name}, $command);
 }
 
 sub put {

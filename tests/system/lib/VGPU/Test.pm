@@ -14,10 +14,12 @@ use warnings;
 use Exporter qw(import);
 use File::Basename qw(basename);
 use File::Path qw(make_path);
-use Test::More;
+use Test::More ();
+use Test::More import => [qw(ok diag note)];
 use Time::HiRes qw(sleep time);
 use VGPU::Command;
 use VGPU::Compute;
+use VGPU::KernelLog;
 use VGPU::Lab;
 use VGPU::Tenant;
 use VGPU::Vgpu;
@@ -30,8 +32,8 @@ my @tenants;
 BEGIN {
     $| = 1;
     chdir VGPU::Lab::top() or die "chdir: $!\n";
-    make_path('build/system/logs');
-    my $file = 'build/system/logs/' . basename($0, '.t') . '.log';
+    make_path($VGPU::Lab::logs);
+    my $file = "$VGPU::Lab::logs/" . basename($0, '.t') . '.log';
     unlink $file;
     VGPU::Command::log_to($file);
 }
@@ -46,7 +48,7 @@ sub point {
     my $passed = ok(!$error, sprintf '%s (%.0f s)', $what, time - $begin);
     if ($error) {
         VGPU::Command::note("FAILED: $error");
-        diag($error, "log: build/system/logs/$name.log\n", journal(time - $begin), suspects());
+        diag($error, "log: $VGPU::Lab::logs/$name.log\n", journal(time - $begin), suspects());
     } else {
         note($seen) if $seen =~ /\S/;
     }
@@ -113,6 +115,29 @@ sub baseline {
         $tenant->find_gpu($tenant->{vgpu}) or $tenant->attach($tenant->{vgpu});
     }
     return @tenants;
+}
+
+# What the kernels said since the file before this one, and what guests' consoles did; it is read then.
+sub kernels_are_well {
+    my @bad = map { "L1: $_" } VGPU::KernelLog::complaints('L1', VGPU::Lab::host(VGPU::KernelLog::unread()));
+    push @bad, map { "a guest's console: $_" }
+        VGPU::KernelLog::complaints('guest', VGPU::Lab::host(VGPU::KernelLog::unread_consoles()));
+    my @asked = 'L1';
+    for my $tenant (grep { $_->state eq 'running' } @tenants) {
+        push @bad, map { "$tenant->{name}: $_" }
+            VGPU::KernelLog::complaints('guest', $tenant->run(VGPU::KernelLog::unread(), timeout => 120));
+        $tenant->run(VGPU::KernelLog::mark_read());
+        push @asked, $tenant->{name};
+    }
+    VGPU::Lab::host(VGPU::KernelLog::mark_read());
+    die "these are not in tests/system/kernel-log.allow:\n", map { "$_\n" } @bad if @bad;
+    return "@asked";
+}
+
+# The last point of every file.
+sub done_testing {
+    point('no kernel has complained', \&kernels_are_well);
+    return Test::More::done_testing();
 }
 
 # Vulkan in a tenant on its own vGPU: the verdict line, or death.

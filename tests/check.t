@@ -1,0 +1,100 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# tests/check itself: what is red, which tests a file asks for, and what a plan must name.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use File::Path qw(make_path);
+use File::Temp;
+use Test::More;
+use VGPU::Check::Plan;
+use VGPU::Check::Run;
+use VGPU::Check::Step;
+use VGPU::Check::Verdict;
+
+my $dir = File::Temp->newdir;
+
+sub write_file {
+    my ($name, $text) = @_;
+    make_path("$dir/$name" =~ s{/[^/]+$}{}r);
+    open my $out, '>', "$dir/$name" or die "$name: $!\n";
+    print {$out} $text;
+    close $out or die "$name: $!\n";
+    return "$dir/$name";
+}
+
+# What is said of a step that ended so.
+sub faults {
+    my (%step) = @_;
+    my $allowed = VGPU::Check::Verdict::allowed_skips(write_file('skips', "# a comment\n6.12 t-* no moon\ntree ** .\n"));
+    return VGPU::Check::Verdict::faults({ kind => 'unit', where => '6.12', status => 0, limit => 5, %step }, $allowed);
+}
+
+sub result { my ($file, %more) = @_; return { file => $file, ok => 1, skips => [], %more } }
+
+is_deeply([faults(results => [result('t-a')])], [], 'all files green: green');
+is_deeply([faults(results => [result('t-a', ok => 0)])], ['t-a is red'], 'a red file is red, whatever the status');
+is_deeply([faults(results => [result('t-a')], files => ['t-a', 't-b'])], ['t-b was not run'], 'a file that was not run is red');
+is_deeply([faults(results => [])], ['no test file was run'], 'nothing run is red');
+is_deeply([faults(results => [result('t-a', ok => 0)], status => 75)], [], 'where the rig failed no test is to blame');
+is_deeply([faults(results => [result('t-a')], status => 2)], ['it ended with status 2'], 'a status without a red file is red');
+is_deeply([faults(results => [result('t-a')], hung => 1)], ['it was ended after 5 s'], 'a step that hangs is red');
+is_deeply([faults(results => [result('t-a', skips => [['moon', 'no moon']])])], [], 'a skip that is allowed');
+is(scalar faults(results => [result('t-a', skips => [['sun', 'no sun']])]), 1, 'a skip that is not is red');
+is(scalar faults(results => [result('x-a', skips => [['moon', 'no moon']])]), 1, 'nor is one of another file');
+is(scalar faults(where => '6.1', results => [result('t-a', skips => [['moon', 'no moon']])]), 1, 'nor one on another kernel');
+
+sub plan_of {
+    my ($plan, $map) = @_;
+    write_file('tests/plan', $plan);
+    write_file('tests/map', $map // '');
+    write_file('tests/system/10-a.t', '');
+    return VGPU::Check::Plan::read_plan("$dir");
+}
+
+sub names { return join ' ', map { $_->{name} } @_ }
+
+my $plan = plan_of("unit gate 1 5\ndriver:6.1 - 1 5\nsystem:10-a gate 2 5\n",
+    "a/** unit\na/*.c driver\ndocs/** -\ntests/system/*.t system:%\n");
+is(names($plan->gate), 'unit system:10-a', 'the gate');
+is(names($plan->shard(1)), 'unit driver:6.1', 'a shard');
+is(names($plan->asked_for('a/b/c.c')), 'unit', '** goes into folders');
+is(names($plan->asked_for('a/b.c')), 'unit driver:6.1', 'all lines that fit count');
+is(names($plan->asked_for('docs/x.md')), '', 'a file that asks for none');
+is(names($plan->asked_for('tests/system/10-a.t')), 'system:10-a', 'a test asks for itself');
+is(names($plan->asked_for('unheard/of')), 'system:10-a', 'a path that nobody knows asks for shard 2');
+ok(!eval { plan_of("unit gate 1 5\n") }, 'a test file that the plan does not name');
+like($@, qr/does not name system:10-a/, 'is an error');
+ok(!eval { plan_of("system:10-a gate 1 5\nsystem:11-b - 1 5\n") }, 'a name without a file');
+like($@, qr/names what is not there: system:11-b/, 'is one, too');
+
+# Steps as they run, with commands of this test's.
+sub run_step {
+    my ($script, %more) = @_;
+    my $step = bless { name => 'x', kind => 'unit', where => 'tree', limit => 20, tests => [], command => ['sh', '-c', $script], %more },
+        'VGPU::Check::Step';
+    my $run = bless { dir => "$dir", began => time, done => [], running => [], red => 0, rig_failed => 0, allowed => [] }, 'VGPU::Check::Run';
+    open my $kept, '>&', \*STDOUT or die;
+    open STDOUT, '>', "$dir/said" or die;
+    $run->lanes([$step]);
+    $run->summary;
+    open STDOUT, '>&', $kept or die;
+    open my $in, '<', "$dir/said" or die;
+    return ($run->status, join '', <$in>);
+}
+
+my $good = 'echo \'{"file":"t","ok":true,"points":1,"seconds":1,"skips":[]}\' >>$VGPU_RESULTS; ';
+my ($status, $said) = run_step($good);
+is($status, 0, 'a green step');
+like($said, qr/ok +1 s  x: t, 1 points/, 'says what its file came to');
+($status) = run_step("$good exit 75");
+is($status, 75, 'the rig failed');
+($status, $said) = run_step("$good echo 'not ok 3 - b'; echo '# why'; exit 1");
+is($status, 1, 'a red step');
+like($said, qr/\| not ok 3 - b\n   \| # why/, 'says why');
+($status, $said) = run_step('sleep 60', limit => 1);
+is($status, 1, 'a step past its limit is ended');
+like($said, qr/ended after 1 s/, 'and says so');
+
+done_testing();

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+# Runs steps: a list of lanes side by side, the steps of a lane one after the other. Says what each test file came to as
+# it ends, what is red and why, and at the end where the time went (times.json).
+package VGPU::Check::Run;
+
+use strict;
+use warnings;
+
+use File::Path qw(make_path remove_tree);
+use JSON::PP;
+use VGPU::Check::Step;
+use VGPU::Check::Verdict;
+
+# $dir: for logs, results and times.json; what an earlier run left in it goes.
+sub new {
+    my ($class, $dir) = @_;
+    remove_tree($dir);
+    make_path($dir);
+    return bless {
+        dir => $dir, began => time, done => [], running => [], red => 0, rig_failed => 0,
+        allowed => VGPU::Check::Verdict::allowed_skips('tests/skips'),
+    }, $class;
+}
+
+sub say_line { printf "%s\n", sprintf shift, @_; return }
+
+# @lanes: lists of steps. Runs all of them, whatever is red.
+sub lanes {
+    my ($self, @lanes) = @_;
+    my @waiting = map { [@$_] } grep { @$_ } @lanes;
+    my @now = map { undef } @waiting;
+    while (grep { defined } @now or grep { @$_ } @waiting) {
+        for my $lane (0 .. $#waiting) {
+            $now[$lane] = $self->step_begins(shift @{ $waiting[$lane] }) if !$now[$lane] && @{ $waiting[$lane] };
+            next if !$now[$lane];
+            my $ended = $now[$lane]->ended;
+            $self->tell_results($now[$lane]);
+            next if !$ended;
+            $self->step_ends($now[$lane]);
+            $now[$lane] = undef;
+        }
+        select undef, undef, undef, 0.3;
+    }
+    return;
+}
+
+sub step_begins {
+    my ($self, $step) = @_;
+    say_line('== %s: %s', $step->{name}, join ' ', @{ $step->{command} });
+    $step->begin($self->{dir});
+    push @{ $self->{running} }, $step;
+    return $step;
+}
+
+sub tell_results {
+    my ($self, $step) = @_;
+    for my $result ($step->new_results) {
+        say_line('   %-3s %5d s  %s: %s, %d points%s', $result->{ok} ? 'ok' : 'RED', $result->{seconds}, $step->{name},
+            $result->{file}, $result->{points}, @{ $result->{skips} } ? sprintf(', %d skipped', scalar @{ $result->{skips} }) : '');
+    }
+    return;
+}
+
+sub step_ends {
+    my ($self, $step) = @_;
+    my @faults = VGPU::Check::Verdict::faults($step, $self->{allowed});
+    $step->{verdict} = @faults ? 'RED' : $step->{status} ? 'RIG' : 'ok';
+    $self->{red}++ if @faults;
+    $self->{rig_failed}++ if $step->{status} == VGPU::Check::Step::RIG_FAILED;
+    say_line('== %s: %s after %d s', $step->{name}, $step->{verdict}, $step->{seconds});
+    say_line('   the rig failed, not the tests; what it left is under build/') if $step->{status} == VGPU::Check::Step::RIG_FAILED;
+    if (@faults) {
+        say_line('   %s', $_) for @faults;
+        print map { "   | $_" } VGPU::Check::Verdict::excerpt($step);
+        say_line('   all of it: %s', $step->log_file);
+    }
+    push @{ $self->{done} }, $step;
+    return;
+}
+
+sub stop { my ($self) = @_; $_->stop for @{ $self->{running} }; return }
+
+# Where the time went, by step and by file; the ten slowest files are shown.
+sub summary {
+    my ($self) = @_;
+    my $all = time - $self->{began};
+    my (@files, @steps);
+    for my $step (@{ $self->{done} }) {
+        push @steps, { step => $step->{name}, seconds => $step->{seconds}, verdict => $step->{verdict} };
+        push @files, map { { step => $step->{name}, %$_ } } @{ $step->{results} // [] };
+    }
+    my $path = "$self->{dir}/times.json";
+    open my $out, '>', $path or die "$path: $!\n";
+    print {$out} JSON::PP->new->canonical->pretty->encode({ seconds => $all, steps => \@steps, files => \@files });
+    close $out or die "$path: $!\n";
+    say_line('');
+    say_line('== summary: %d min %02d s, %d of %d steps red, the rig failed %d times', $all / 60, $all % 60, $self->{red},
+        scalar @steps, $self->{rig_failed});
+    say_line('   %-4s %5d s  %s', $_->{verdict}, $_->{seconds}, $_->{step}) for @steps;
+    say_line('   the slowest files:');
+    my @slow = sort { $b->{seconds} <=> $a->{seconds} } @files;
+    say_line('        %5d s  %s: %s', @$_{qw(seconds step file)}) for splice @slow, 0, 10;
+    return;
+}
+
+# 0: green; 75: the rig failed, and nothing else did; 1: red.
+sub status {
+    my ($self) = @_;
+    return $self->{red} ? 1 : $self->{rig_failed} ? VGPU::Check::Step::RIG_FAILED : 0;
+}
+
+1;

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+# A step is one command that runs one or more tests of the plan, in a process group of its own, with its output in
+# STEP.log and what each test file came to in STEP.jsonl, both in the run's folder.
+package VGPU::Check::Step;
+
+use strict;
+use warnings;
+
+use POSIX qw(WNOHANG setpgid);
+use JSON::PP;
+
+# What the rig's own programs and ours end with when the rig failed, and not the tests.
+use constant RIG_FAILED => 75;
+
+my @tree = qw(tests/rig/rig build --);
+my @make = (@tree, qw(make --no-print-directory));
+
+# How each step runs the tests that are named behind the colon. where: for tests/skips. limit: seconds after which it is
+# taken for hung. prove: its files are those that prove says it ran.
+my %commands = (
+    unit => sub { return (command => [@make, 'unit'], limit => 3600) },
+    'unit-device-clock' => sub { return (command => [@make, 'unit-device-clock'], limit => 1800) },
+    'unit-tsan' => sub { return (command => [@make, 'tsan'], limit => 1800) },
+    'unit-alone' => sub { return (command => [@make, 'unit-alone'], limit => 1800) },
+    check => sub { return (command => ['tests/prove', '-v', 'tests/check.t'], limit => 300) },
+    fuzz => sub { return (command => [@make, 'fuzz'], limit => 1800) },
+    rig => sub { return (command => ['tests/prove', '-v', 'tests/rig/rig.t'], limit => 1800) },
+    module => sub { return (command => ['tests/prove', '-v', 'tests/module.t', '::', @_], limit => 1800, where => $_[0]) },
+    dkms => sub { return (command => ['make', '--no-print-directory', 'check-dkms', "KERNEL=$_[0]"], limit => 1800) },
+    driver => sub { return (command => ['tests/driver/check-driver', '--kernel', @_], limit => 5400, where => $_[0]) },
+    'driver-pci' => sub {
+        return (command => ['tests/driver/check-driver', '--gpu', 'pci', '--kernel', $_[0], 't-type1-peer'], limit => 1800, where => $_[0]);
+    },
+    system => sub {
+        return (command => ['tests/system/check', map { "tests/system/$_.t" } @_], limit => 4 * 3600,
+            files => [map { "tests/system/$_.t" } @_]);
+    },
+    packages => sub { return (command => ['tests/packages/check', @_], limit => 7200) },
+);
+
+# Steps of tests, in the order of the tests; tests of one step that takes several are one.
+sub steps_of {
+    my (@tests) = @_;
+    my (@steps, %several);
+    for my $test (@tests) {
+        my ($kind, $which) = split /:/, $test->{name}, 2;
+        my $step = $kind =~ /^(system|packages)$/ ? $several{$kind} : undef;
+        if (!$step) {
+            $step = bless { name => $test->{name} =~ tr/:/-/r, kind => $kind, which => [], tests => [] }, __PACKAGE__;
+            $step->{name} = $kind if $kind =~ /^(system|packages)$/;
+            $several{$kind} = $step;
+            push @steps, $step;
+        }
+        push @{ $step->{which} }, $which // ();
+        push @{ $step->{tests} }, $test;
+    }
+    $_->settle for @steps;
+    return @steps;
+}
+
+# A step that is no test: what the tests need, built.
+sub build {
+    my $self = bless { name => 'build', kind => 'build', tests => [] }, __PACKAGE__;
+    $self->{limit} = 5400;
+    $self->{command} = [@tree, 'sh', '-c', 'exec make --no-print-directory -j$(nproc) --output-sync=target KVER=$(ls /lib/modules | head -n 1) tests-build'];
+    return $self;
+}
+
+sub settle {
+    my ($self) = @_;
+    my $make = $commands{ $self->{kind} } // die "tests/plan: no step is called $self->{kind}\n";
+    my %made = $make->(@{ $self->{which} });
+    $self->{where} = $made{where} // $self->{kind};
+    @$self{qw(command limit files)} = @made{qw(command limit files)};
+    return;
+}
+
+sub log_file { my ($self) = @_; return "$self->{dir}/$self->{name}.log" }
+sub results_file { my ($self) = @_; return "$self->{dir}/$self->{name}.jsonl" }
+
+sub begin {
+    my ($self, $dir) = @_;
+    $self->{dir} = $dir;
+    unlink $self->results_file;
+    $self->{began} = time;
+    $self->{pid} = fork // die "fork: $!\n";
+    if (!$self->{pid}) {
+        setpgid(0, 0);
+        open STDIN, '<', '/dev/null' or POSIX::_exit(126);
+        open STDOUT, '>', $self->log_file or POSIX::_exit(126);
+        open STDERR, '>&', \*STDOUT or POSIX::_exit(126);
+        $ENV{VGPU_RESULTS} = $self->results_file;
+        exec { $self->{command}[0] } @{ $self->{command} } or POSIX::_exit(127);
+    }
+    return;
+}
+
+# Whether it has ended; ends it itself once it is past its limit.
+sub ended {
+    my ($self) = @_;
+    return 1 if defined $self->{status};
+    if (waitpid($self->{pid}, WNOHANG) == $self->{pid}) {
+        $self->{status} = $? & 127 ? 128 + ($? & 127) : $? >> 8;
+        $self->{seconds} = time - $self->{began};
+        return 1;
+    }
+    if (time - $self->{began} > $self->{limit}) {
+        $self->{hung} = 1;
+        kill $self->{killed}++ ? 'KILL' : 'TERM', -$self->{pid};
+        sleep 5;
+    }
+    return 0;
+}
+
+sub stop {
+    my ($self) = @_;
+    return if !$self->{pid} || defined $self->{status};
+    kill 'TERM', -$self->{pid};
+    for (1 .. 300) {
+        return if $self->ended;
+        select undef, undef, undef, 0.1;
+    }
+    kill 'KILL', -$self->{pid};
+    return;
+}
+
+# What prove has written down since the last call.
+sub new_results {
+    my ($self) = @_;
+    open my $in, '<', $self->results_file or return;
+    seek $in, $self->{read} // 0, 0;
+    my @new;
+    while (my $line = <$in>) {
+        last if $line !~ /\n\z/;
+        $self->{read} = tell $in;
+        push @new, decode_json($line);
+    }
+    push @{ $self->{results} }, @new;
+    return @new;
+}
+
+1;

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+# What is said of a step that has ended: green, red and why, or that the rig failed and not the tests.
+package VGPU::Check::Verdict;
+
+use strict;
+use warnings;
+
+use VGPU::Check::Plan;
+use VGPU::Check::Step;
+
+# Skips that are allowed (tests/skips): where, which file, and a regex for "NAME: REASON", which may have spaces.
+sub allowed_skips {
+    my ($path) = @_;
+    open my $in, '<', $path or die "$path: $!\n";
+    my @allowed;
+    while (my $line = <$in>) {
+        next if $line !~ /^[^#\s]/;
+        chomp $line;
+        my ($where, $file, $regex) = split ' ', $line, 3;
+        die "$path:$.: WHERE FILE REGEX\n" if !defined $regex;
+        push @allowed, [map({ VGPU::Check::Plan::glob_regex($_) } $where, $file), qr/$regex/];
+    }
+    return \@allowed;
+}
+
+sub is_allowed {
+    my ($allowed, $where, $file, $text) = @_;
+    return grep { $where =~ $_->[0] && $file =~ $_->[1] && $text =~ $_->[2] } @$allowed;
+}
+
+# Skips that are not allowed, as sentences.
+sub forbidden_skips {
+    my ($step, $allowed) = @_;
+    my @faults;
+    for my $result (@{ $step->{results} // [] }) {
+        for my $skip (@{ $result->{skips} }) {
+            my $text = "$skip->[0]: $skip->[1]";
+            push @faults, "$result->{file} skipped what tests/skips does not allow: $text"
+                if !is_allowed($allowed, $step->{where}, $result->{file}, $text);
+        }
+    }
+    return @faults;
+}
+
+# Sentences, each of which makes the step red; none where it is green, or where the rig failed: what runs in the rig ends
+# with that status only if nothing else is red.
+sub faults {
+    my ($step, $allowed) = @_;
+    my @faults = forbidden_skips($step, $allowed);
+    return @faults if $step->{status} == VGPU::Check::Step::RIG_FAILED && !$step->{hung};
+    my @results = @{ $step->{results} // [] };
+    my %ran = map { $_->{file} => 1 } @results;
+    push @faults, "it was ended after $step->{limit} s" if $step->{hung};
+    push @faults, "$_->{file} is red" for grep { !$_->{ok} } @results;
+    push @faults, "$_ was not run" for grep { !$ran{$_} } @{ $step->{files} // [] };
+    push @faults, 'no test file was run' if $step->{kind} ne 'build' && !@results;
+    push @faults, "it ended with status $step->{status}" if $step->{status} && !@faults;
+    return @faults;
+}
+
+# Of the step's output what tells why it is red: the points that are, and what they say of themselves; the end where
+# there is no such point.
+sub excerpt {
+    my ($step) = @_;
+    open my $in, '<', $step->log_file or return ();
+    my (@said, @last, $follows);
+    while (my $line = <$in>) {
+        push @last, $line;
+        shift @last if @last > 40;
+        $follows = 40 if $line =~ /^\s*not ok\b/ && $line !~ /# TODO/;
+        $follows = 0 if $line !~ /^\s*(not ok|#)/;
+        next if !$follows;
+        $follows--;
+        push @said, $line;
+    }
+    @said = @last if !@said;
+    splice @said, 200 if @said > 200;
+    return @said;
+}
+
+1;

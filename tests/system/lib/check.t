@@ -1,0 +1,96 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# tests/system/check with a rig that is none: what is red stays red, nothing is run twice, what was not run is red, and only a
+# fault of the rig that is proven counts as the rig's.
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use File::Temp qw(tempdir);
+use FindBin;
+use Test::More;
+
+my $top = abs_path("$FindBin::Bin/../../..");
+my $dir = tempdir(CLEANUP => 1);
+
+sub put {
+    my ($name, $text) = @_;
+    open my $out, '>', "$dir/$name" or die "$dir/$name: $!\n";
+    print {$out} $text;
+    close $out or die "$dir/$name: $!\n";
+    chmod 0755, "$dir/$name";
+    return "$dir/$name";
+}
+
+# Verbs are written down; what L1 is asked for it answers with the address of a GPU. A file named like a verb makes that
+# verb's status.
+put('ssh', "#!/bin/sh\ncat >/dev/null\necho 0000:01:00.0 GPU\n");
+put('rig', <<"SH");
+#!/bin/sh
+shift 2
+echo "\$1" >>$dir/verbs
+case \$1 in
+ssh-command) echo $dir/ssh l1; exit ;;
+logs) mkdir -p "\$2" && echo traces >"\$2/console.log" ;;
+fault) echo "processor 1 gets no timer interrupts" ;;
+esac
+[ ! -e "$dir/status.\$1" ] || exit "\$(cat $dir/status.\$1)"
+SH
+put('green.t', "print qq(1..1\\nok 1\\n);\n");
+put('red.t', "open my \$o, '>>', '$dir/ran-red'; print {\$o} 'x'; print qq(1..1\\nnot ok 1\\n);\n");
+put('dies.t', "print qq(ok 1\\n); die qq(in the middle\\n);\n");
+put('short.t', "print qq(1..2\\nok 1\\n);\n");
+
+# Runs check on these: its status, and what it said last.
+sub check {
+    my (%status) = (%{ shift @_ });
+    my @files = map { "$dir/$_.t" } @_;
+    unlink "$dir/verbs", glob "$dir/status.*";
+    put("status.$_", $status{$_}) for keys %status;
+    local @ENV{qw(VGPU_RIG VGPU_LOGS RIG_NAME)} = ("$dir/rig", "$dir/logs", 'none');
+    delete local @ENV{qw(KEEP VGPU_RESULTS)};
+    my $said = qx{cd $top && tests/system/check @files 2>&1};
+    return ($? >> 8, (split /\n/, $said)[-1]);
+}
+
+sub verbs {
+    my ($verb) = @_;
+    open my $in, '<', "$dir/verbs" or return 0;
+    return scalar grep { $_ eq "$verb\n" } <$in>;
+}
+
+my ($status, $last) = check({ fault => 1 }, qw(green));
+is($status, 0, 'a green file');
+like($last, qr/1 files, all green/, 'is said to be green');
+
+($status, $last) = check({ fault => 1 }, qw(red green));
+is($status, 1, 'a red file and a green one');
+like($last, qr/2 files; 1 red: red\.t$/, 'the red one is named');
+is(-s "$dir/ran-red", 1, 'it was run once');
+is(verbs('up'), 2, 'the next file gets a new rig');
+ok(-s "$dir/logs/red/console.log", 'traces are kept');
+
+($status, $last) = check({ fault => 1 }, qw(dies));
+is($status, 1, 'a file that dies is red');
+($status, $last) = check({ fault => 1 }, qw(short));
+is($status, 1, 'a file that says less than it planned is red');
+($status, $last) = check({ fault => 1 }, qw(missing));
+is($status, 1, 'a file that is not there is red');
+
+($status, $last) = check({ fault => 0 }, qw(red green));
+is($status, 75, 'the rig failed in one, proven');
+like($last, qr/1 in which THE RIG FAILED: red\.t/, 'that is said');
+is(-s "$dir/ran-red", 2, 'that file was run once, too');
+($status, $last) = check({ fault => 0 }, qw(dies green));
+is($status, 75, 'the other file was run all the same');
+
+($status, $last) = check({ fault => 1, up => 1 }, qw(green red dies short));
+is($status, 1, 'a rig that does not come up');
+like($last, qr/2 red: green\.t red\.t; 2 NOT RUN: dies\.t short\.t/, 'what was not run is named');
+is(verbs('up'), 2, 'it was tried for two files');
+
+($status, $last) = check({ fault => 1, build => 1 }, qw(green));
+is($status, 1, 'a build that fails');
+like($last, qr/1 NOT RUN: green\.t/, 'and the file was not run');
+
+done_testing();
