@@ -44,7 +44,7 @@ AGENT_TEST_LIB := $(AGENT_OUT)/libvgpud-test.so
 AGENT_TEST_SOURCES := $(AGENT_LIB) $(DOMAIN_XML) $(wildcard $(AGENT_SRC)/doctor/*.c) \
 	$(filter-out $(AGENT_SRC)/vgpud/main.c,$(VGPUD_SOURCES)) \
 	$(filter-out $(AGENT_TESTS)/test-%.c,$(wildcard $(AGENT_TESTS)/*.c)) tests/unit/file_tree.c
-UNIT_TESTS += $(AGENT_UNIT_TESTS) $(AGENT_TESTS)/completion.t
+UNIT_TESTS += $(AGENT_UNIT_TESTS) $(AGENT_TESTS)/completion.t $(AGENT_TESTS)/units.t
 # vgpud waits for an arbiter for 0.2 s.
 UNIT_ALONE += build/unit/host-agent/test-arbiter
 
