@@ -49,7 +49,8 @@ setting() { sed -n "s/^$1=//p" host-agent/systemd/vgpud.service; }
 point $? 'vgpud is started again however often it has died' "StartLimitIntervalSec=$(setting StartLimitIntervalSec)"
 [[ $(setting Restart) =~ ^(on-failure|always)$ ]]
 point $? 'vgpud is started again after each death' "Restart=$(setting Restart)"
-[ "$(setting RestartSec)" -lt 25 ] && [ "$(setting RestartMaxDelaySec)" -lt 25 ]
-point $? 'its longest wait is below the 25 s for which a caller on the bus waits' "$(setting RestartMaxDelaySec)"
+longest=$(setting RestartMaxDelaySec)
+[ "${longest:-25}" -lt 25 ]
+point $? 'its longest wait is below the 25 s for which a caller on the bus waits' "RestartMaxDelaySec=$longest"
 echo "1..$count"
 exit $failed
