@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "db.h"
 
+#include <errno.h>
 #include <stdarg.h>
 
 #include "agent_error.h"
@@ -15,10 +16,24 @@ struct Db {
     char *path;
 };
 
+/* SQLite's own words for what it wants on the disk and has no room for. */
+static gboolean is_full(const Db *db)
+{
+    int code = sqlite3_extended_errcode(db->sqlite);
+
+    return code == SQLITE_FULL || code == SQLITE_IOERR_SHMSIZE ||
+           sqlite3_system_errno(db->sqlite) == ENOSPC;
+}
+
 static gboolean fail(const Db *db, const char *what, GError **error)
 {
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "%s: %s: %s", db->path, what,
-                sqlite3_errmsg(db->sqlite));
+    if (is_full(db))
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
+                    "cannot write %s: its file system is full; free some space, then try again",
+                    db->path);
+    else
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "%s: %s: %s", db->path, what,
+                    sqlite3_errmsg(db->sqlite));
     return FALSE;
 }
 
@@ -83,8 +98,11 @@ Db *db_open(const char *root, GError **error)
         return NULL;
     }
     if (!prepare(db, error)) {
-        g_prefix_error(error, "the agent's database is of no use (move it away to begin anew; the "
-                              "vGPUs that there are will be found again): ");
+        /* On a full disk there is nothing wrong with the file. */
+        if (!is_full(db))
+            g_prefix_error(error,
+                           "the agent's database is of no use (move it away to begin anew; the "
+                           "vGPUs that there are will be found again): ");
         return NULL;
     }
     return g_steal_pointer(&db);

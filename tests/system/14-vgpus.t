@@ -170,29 +170,6 @@ point('it is told as it happens', sub {
     $events->stop;
 });
 
-point('vgpud is killed in the middle of making vGPUs: none of them, or all', sub {
-    my @uuids = map { sprintf 'a9e47000-0000-4000-8000-%012d', $_ } 2 .. 5;
-    my $words = join ' ', map { "--uuid $_" } @uuids;
-    my $seen = '';
-    for my $delay (0.2, 0.6, 1.0) {
-        my $job = VGPU::Lab::host_job("vgpuctl vgpu create sixteenth --define $words");
-        sleep $delay;
-        host('systemctl kill -s KILL vgpud');
-        $job->wait(60, fail => 1);
-        soon(sub {
-            # Recovery goes on after vgpud answers again.
-            return 0 if host('sqlite3 /var/lib/vgpu/state.db "SELECT count(*) FROM slice WHERE state != \'ready\'"') != 0;
-            my $there = grep { my $v = $_; grep { $_ eq $v->{Uuid} } @uuids } vgpus();
-            $seen = "after $delay s $there; " . $seen;
-            return $there == 0 || $there == @uuids;
-        }, 'a part of them');
-        for my $id (map { $_->{Uuid} } grep { my $v = $_; grep { $_ eq $v->{Uuid} } @uuids } vgpus()) { ctl("vgpu remove $id") }
-        my $left = host('mdevctl list --defined; mdevctl list');
-        die $left if $left =~ /a9e47000/;
-    }
-    return $seen;
-});
-
 point('red has computed all the time, and blue computes', sub {
     return VGPU::Compute::stop_right($red, $work) . '; ' . computes($blue);
 });

@@ -138,14 +138,6 @@ point('an engine that is lost raises its alert', sub {
     return $alert . computes($blue);
 });
 
-point('kill -9 of vgpud: it is back, and scraped again', sub {
-    # Prometheus goes on answering what it scraped before: what counts is a scrape from after the kill.
-    my $killed = host('systemctl kill -s KILL vgpud; date +%s.%N') + 0;
-    ask("up{job=\"vgpu\"} == 1 and timestamp(up{job=\"vgpu\"}) > $killed", sub { $_[0] =~ /=> / });
-    my $text = metrics();
-    die "no vGPU\n" if !value($text, 'vgpu_gpu_vgpus', $gpu);
-});
-
 point('what was used is reported, to those who may know', sub {
     my $seen;
     for (1 .. 90) {

@@ -86,11 +86,6 @@ point('the weight of a vGPU is that of its engine, too', sub {
     return $seen . holds($id, 'cpu.weight' => qr/^$before$/, %limits);
 });
 
-point('vgpud is killed, and another begins: all is as before', sub {
-    host('systemctl kill -s KILL vgpud; systemctl restart vgpud; vgpuctl vgpu list >/dev/null');
-    return holds($red->{vgpu}{uuid}, %limits) . keeps_computing($job);
-});
-
 point('a new engine is held to the same, without vgpud as well', sub {
     host('systemctl stop vgpud');
     host("systemctl restart $red->{vgpu}{unit}", timeout => 120);

@@ -99,6 +99,7 @@ sub wait {
     my $end = time + $timeout;
     my $shown = 0;
     my $running = 1;
+    my $pause = 0.005;
     while ($running) {
         $running = $self->running;
         $shown = $self->show_from($shown, $opt{echo}) if defined $opt{echo};
@@ -107,7 +108,8 @@ sub wait {
             $self->stop;
             die "not done after $timeout s: $self->{name}\n" . tail($self->output);
         }
-        sleep 0.05;
+        sleep $pause;
+        $pause *= 1.5 if $pause < 0.05;
     }
     $status = $self->{status};
     die "the connection broke: $self->{name}\n" . tail($self->output) if $self->{remote} && $status == 255;

@@ -41,29 +41,23 @@ sub ssh {
     return @$words;
 }
 
-# A word as a remote shell reads it back.
-sub quote {
-    my ($word) = @_;
-    return q{'} . $word =~ s/'/'\\''/gr . q{'};
-}
-
-# A command line of ssh's. The shell around the command has the status of one that a signal ended: ssh itself would end with
-# 255, as it does when the connection breaks.
+# A command line of ssh's for the login shell, bash, of L1 or of a guest. That shell stays until the command has ended, and has
+# the status of one that a signal ended: ssh would end with 255 then, as it does when the connection breaks.
 sub remote_argv {
-    my ($guest, $shell, $command) = @_;
-    return [ssh($guest), "$shell " . quote($command) . '; exit $?'];
+    my ($guest, $command) = @_;
+    return [ssh($guest), "$command\nexit \$?"];
 }
 
 # A shell command in L1, run to its end: its output.
 sub host {
     my ($command, %opt) = @_;
-    return VGPU::Command::run(remote_argv(undef, 'bash -c', $command), name => "[L1] $command", remote => 1, %opt);
+    return VGPU::Command::run(remote_argv(undef, $command), name => "[L1] $command", remote => 1, %opt);
 }
 
 # The same, started.
 sub host_job {
     my ($command) = @_;
-    return VGPU::Command::start(remote_argv(undef, 'bash -c', $command), name => "[L1] $command", remote => 1);
+    return VGPU::Command::start(remote_argv(undef, $command), name => "[L1] $command", remote => 1);
 }
 
 # Builds what runs in the rig, in its Debian tree, and installs it into a staging directory: what make has built already

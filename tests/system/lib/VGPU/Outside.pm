@@ -29,8 +29,8 @@ for my $dir (glob '/proc/[0-9]*') {
         ${ $_->[1] } = <$in> // '';
         chomp ${ $_->[1] };
     }
-    $unit =~ s{.*/(?=[^/]+\.(?:service|scope|slice))|/[^/.]*$}{}g;
-    print "fd ", $unit || '-', " $comm $_\n" for sort keys %seen;
+    $unit = $unit =~ m{.*/([^/]+\.(?:service|scope|slice))} ? $1 : '-';
+    print "fd $unit $comm $_\n" for sort keys %seen;
 }
 open my $in, '<', '/sys/kernel/debug/dma_buf/bufinfo' or die "bufinfo: $!\n";
 while (<$in>) { print "buf ", $6 + 0, " ", $1 + 0, " $5\n" if /^(\d+)\t(\S+)\t(\S+)\t(\d+)\t(\S+)\t(\d+)/ }

@@ -183,7 +183,7 @@ sub job {
 
 sub argv {
     my ($self, $command) = @_;
-    return VGPU::Lab::remote_argv($self->{name}, 'sh -c', $command);
+    return VGPU::Lab::remote_argv($self->{name}, $command);
 }
 
 sub put {
