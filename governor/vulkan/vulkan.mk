@@ -92,18 +92,21 @@ $(VK_LAYER_TESTS_OUT)/test-engines: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/en
 # As it is installed.
 $(addprefix $(VK_LAYER_TESTS_OUT)/,test-live test-hard test-several): | vulkan-layer $(GOVERNOR_OUT)/vgpu-arbiter
 
+.PHONY: unit-device-clock unit-tsan tsan-vulkan-layer
+check-vulkan-layer: $(VK_LAYER_TESTS) unit-device-clock
+	tests/prove -e '' $(VK_LAYER_TESTS)
+
 # On software Vulkan the host's clock times most work, so what is timed by the GPU's own is tested once more.
 VK_LAYER_TESTS_OF_TIME := $(addprefix $(VK_LAYER_TESTS_OUT)/test-,hard layer live semaphore submit torture wait)
 
-check-vulkan-layer: $(VK_LAYER_TESTS)
-	prove -e '' $(VK_LAYER_TESTS)
-	VGPU_GOVERNOR_CLOCK=device prove -e '' $(VK_LAYER_TESTS_OF_TIME)
+unit-device-clock: $(VK_LAYER_TESTS_OF_TIME)
+	VGPU_GOVERNOR_CLOCK=device tests/prove -e '' $(VK_LAYER_TESTS_OF_TIME)
 
 # Races between threads, where the sanitizer sees them: not in the driver, which is not built with it.
-.PHONY: tsan-vulkan-layer
+unit-tsan: tsan-vulkan-layer
 tsan-vulkan-layer:
 	$(MAKE) VK_LAYER_TESTS_OUT=build/tsan/vulkan VK_LAYER_SANITIZE=-fsanitize=thread build/tsan/vulkan/test-torture
 	TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions=$(CURDIR)/$(VK_LAYER_TESTS_SRC)/tsan.supp \
-		build/tsan/vulkan/test-torture
+		tests/prove -e '' build/tsan/vulkan/test-torture
 
 -include $(shell find $(VK_LAYER_OUT) $(VK_LAYER_TESTS_OUT) -name '*.d' 2>/dev/null)
