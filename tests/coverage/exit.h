@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Put before every source that is built with counters: a process that ends by _exit() writes them down first, which
- * otherwise only exit() does. */
+/* Put before every source that is built with counters: a process that ends by _exit() writes them
+ * down first, which otherwise only exit() does. */
 #pragma once
 
 void __gcov_dump(void);
