@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #define GO_ON_NS (100 * NS_PER_MS)
-/* Of so many the shortest counts: what a death leaves behind is there each time, what the machine has
- * to do beside is not. */
+/* Of so many the shortest counts: what a death leaves behind is there each time, what the machine
+ * has to do beside is not. */
 #define MEASURED 6
 /* Peers, before the one that is killed. */
 #define PEERS 2
