@@ -117,7 +117,7 @@ sub baseline {
     return @tenants;
 }
 
-# What the kernels said since the file before this one, and what guests' consoles did; it is read then.
+# Dies if a kernel log or a guest's console has a complaint since the previous test file; marks the logs as read.
 sub kernels_are_well {
     my @bad = map { "L1: $_" } VGPU::KernelLog::complaints('L1', VGPU::Lab::host(VGPU::KernelLog::unread()));
     push @bad, map { "a guest's console: $_" }
@@ -134,7 +134,7 @@ sub kernels_are_well {
     return "@asked";
 }
 
-# The last point of every file.
+# Adds a last point to every test file.
 sub done_testing {
     point('no kernel has complained', \&kernels_are_well);
     return Test::More::done_testing();
