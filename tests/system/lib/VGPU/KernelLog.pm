@@ -27,8 +27,12 @@ my $mark = '/run/vgpu-kernel-log';
 # The same for the messages that no test file has read yet.
 sub unread { return "$read | awk -v seen=\"\$(cat $mark 2>/dev/null || echo -1)\" '\$1 > seen'" }
 
-# Marks all messages so far as read.
-sub mark_read { return "$read | tail -n 1 | cut -d' ' -f1 >$mark" }
+# Marks the messages up to the last one of $log as read.
+sub mark_read {
+    my ($log) = @_;
+    my ($last) = $log =~ /^(\d+) .*\Z/m;
+    return defined $last ? "echo $last >$mark" : 'true';
+}
 
 # A unit in L1 collects the guests' consoles in one file, because libvirt truncates a VM's console at each start.
 my $consoles = '/run/vgpu-consoles';
