@@ -124,7 +124,7 @@ sub word_of {
 # belongs to a program in L1, such as a render worker of an engine or of a guard.
 sub renderer {
     my $status = decode_json(VGPU::Command::run([VGPU::Lab::rig('status', '--json')]));
-    my ($rig) = grep { $_->{name} eq $VGPU::Lab::rig_name } @{ ref $status eq 'ARRAY' ? $status : $status->{rigs} };
+    my $rig = $status->{rigs}{$VGPU::Lab::rig_name};
     my ($contexts, $kib) = (0, 0);
     for my $pid (children($rig->{pid} // die "the rig says no pid\n")) {
         next if (word_of("/proc/$pid/comm", qr/^(\S+)/) // '') !~ /^(?:virgl_render|vkr-|venus)/;
