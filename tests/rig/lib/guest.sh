@@ -121,10 +121,9 @@ need_guest() {
 guest_run() {
     local name=$1
     shift
-    [ "${1:-}" != -- ] || shift
-    [ $# -gt 0 ] || die_usage "guest run: no command"
+    run_options "guest run" "$@"
     need_guest "$name"
-    remote_run "l2-$name" "$@"
+    remote_limited "l2-$name" "${RUN_WORDS[@]}"
 }
 
 guest_put() { need_guest "$1"; copy_put "l2-$1" "${@:2}"; }
