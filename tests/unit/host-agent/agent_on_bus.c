@@ -166,6 +166,20 @@ void said_clear(Said *said)
     g_free(said->err);
 }
 
+void iterate_until_told(const char *args, const char *out)
+{
+    gint64 end = g_get_monotonic_time() + PATIENCE_US;
+    gboolean told = FALSE;
+
+    while (!told) {
+        Said said = vgpuctl(args);
+
+        told = strstr(said.out, out) != NULL;
+        said_clear(&said);
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+    }
+}
+
 void assert_says(const char *args, int status, const char *out, const char *err)
 {
     Said said = vgpuctl(args);

@@ -408,11 +408,6 @@ static void settle(void)
 
 /* Nobody told of the VM's end: it is found out, when no process is the VM's any more and time
  * enough has gone by. */
-static gboolean is_gone(gconstpointer at)
-{
-    return !exists(at, VGPU);
-}
-
 static void test_lost_release(void)
 {
     AgentOnBus at;
@@ -439,7 +434,8 @@ static void test_lost_release(void)
     settle();
     g_assert_true(exists(&at, VGPU));
     domain_watch_look(watch, 4 * DOMAIN_WATCH_GRACE);
-    iterate_until(is_gone, &at);
+    iterate_until_told("vgpu list", "This host has no vGPU.");
+    g_assert_false(exists(&at, VGPU));
     agent_on_bus_close(&at);
 }
 
