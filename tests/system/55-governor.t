@@ -34,8 +34,8 @@ sub parts { return VGPU::Load::parts(VGPU::Load::done($from, $to, @_)) }
 sub in_guest { my ($tenant, $time) = @_; return VGPU::Load::in_guest($tenant, $iterations, $time // $seconds) }
 
 # How exactly shares hold the benchmark says. On processors that are emulated, and busy with other things, a VM is late now and then, and what it
-# is late for is another's. What is asked for differs by twice that from what there is without a governor.
-my $tolerance = 0.14;
+# is late for is another's. What is asked for differs by far more than that from what there is without a governor.
+my $tolerance = 0.18;
 
 sub described {
     my ($parts, %wanted) = @_;
@@ -62,7 +62,7 @@ sub assert_not_kept {
 
 my %first = (red => 0.2, blue => 0.8);
 my %turned = (red => 0.8, blue => 0.2);
-my %four = (red => 0.5, blue => 0.1, 'host-a' => 0.3, 'host-b' => 0.1);
+my %four = (red => 0.7, blue => 0.1, 'host-a' => 0.1, 'host-b' => 0.1);
 
 # All four at once; those of the host are in slices of their own.
 sub four_at_work {
@@ -150,8 +150,15 @@ point('the other way round while they work, and then a cap', sub {
     return assert_parts($before, %turned) . assert_parts($capped, %first);
 });
 
+# An arbiter that is started anew, as after each control, counts from nothing.
+point('what waited is counted, and shown', sub {
+    my ($vgpu) = grep { $_->{Uuid} eq of($red) } @{ decode_json(host('vgpuctl -o json vgpu list')) };
+    die "nothing waited\n" if !$vgpu->{Waited};
+    return host('vgpuctl top --once 2>&1', fail => 1);
+});
+
 point('two VMs and two programs of the host, as they were told to; without a governor not', sub {
-    my %weight = (red => 500, blue => 100, 'host-a' => 300, 'host-b' => 100);
+    my %weight = (red => 700, blue => 100, 'host-a' => 100, 'host-b' => 100);
     set($_, "--weight $weight{$_->{name}}") for $red, $blue;
     for my $slice (qw(host-a host-b)) {
         host("cd $governor && printf '[slice]\\nweight=$weight{$slice}\\n' >$slice && mv $slice slices/$slice.conf");
@@ -161,12 +168,6 @@ point('two VMs and two programs of the host, as they were told to; without a gov
     host("rm $governor/slices/host-*.conf");
     my $without = VGPU::Load::ungoverned(\&four_at_work);
     return assert_parts($parts, %four) . 'without: ' . assert_not_kept($without, \%four);
-});
-
-point('what waited is counted, and shown', sub {
-    my ($vgpu) = grep { $_->{Uuid} eq of($red) } @{ decode_json(host('vgpuctl -o json vgpu list')) };
-    die "nothing waited\n" if !$vgpu->{Waited};
-    return host('vgpuctl top --once 2>&1', fail => 1);
 });
 
 point('the arbiter is killed, and the agent stopped: shares hold, and guests compute', sub {
