@@ -18,11 +18,13 @@ PREFIX ?= /usr
 DBUS_DIR ?= /usr/share/dbus-1
 POLKIT_DIR ?= /usr/share/polkit-1/actions
 RIG := tests/rig/rig
-JOBS ?= $(shell nproc)
 UNIT_TESTS :=
 # Of every program that is installed. CPPFLAGS, CFLAGS and LDFLAGS are a packager's, and come after.
 HARDEN_CFLAGS := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
 HARDEN_LDFLAGS := -pie -Wl,-z,relro,-z,now
+
+# NAME = $(call once,NAME,COMMAND): what COMMAND prints, run when NAME is first used, and once.
+once = $(eval $(1) := $(shell $(2)))$($(1))
 
 # $(call install_unit,FILE…,DIR): units and rules, which name programs of ours by /usr.
 install_unit = install -d -m 0755 $(DESTDIR)$(strip $(2)) && for file in $(1); do \
@@ -48,6 +50,7 @@ include tests/guest/guest.mk
 include packaging/packaging.mk
 include tests/bench/bench.mk
 include tests/soak/soak.mk
+include tests/tests.mk
 
 all: module registrar engine host-agent mdevctl-plugins qemu-hooks container-hooks governor
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 # vgpu-container-hook: build/container-hooks/, its installation. Included by the top Makefile after host-agent.mk, whose
-# objects it has. Its unit tests are in AGENT_TESTS, for they need vgpud.
+# objects it has. Its unit tests are in AGENT_TESTS_DIRS, for they need vgpud.
 
 CONTAINER_HOOK_SRC := container-hooks
 CONTAINER_HOOK_OUT := build/container-hooks
 # vgpud as the other hook calls it.
 CONTAINER_HOOK_SOURCES := $(CONTAINER_HOOK_SRC)/main.c qemu-hooks/agent_link.c $(AGENT_SRC)/dbus/agent_error.c
-CONTAINER_HOOK_PKG_LIBS = $(shell pkg-config --libs gio-2.0 json-glib-1.0)
+CONTAINER_HOOK_PKG_LIBS = $(call once,CONTAINER_HOOK_PKG_LIBS,pkg-config --libs gio-2.0 json-glib-1.0)
 
 .PHONY: container-hooks install-container-hooks
 container-hooks: $(CONTAINER_HOOK_OUT)/vgpu-container-hook

@@ -3,16 +3,17 @@
 # top Makefile, which sets VERSION and PREFIX. A door has a fragment of its own.
 
 GOVERNOR_SRC := governor
-GOVERNOR_OUT := build/governor
+GOVERNOR_OUT ?= build/governor
 GOVERNOR_TESTS_SRC := tests/unit/governor
+GOVERNOR_TESTS_OUT ?= build/unit/governor
 GOVERNOR_INCLUDES := $(addprefix -I$(GOVERNOR_SRC)/,protocol core member arbiter)
 GOVERNOR_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -fno-omit-frame-pointer
 comma := ,
 GOVERNOR_PKGS := glib-2.0 libsystemd
-GOVERNOR_PKG_CFLAGS = $(shell pkg-config --cflags $(GOVERNOR_PKGS))
-GOVERNOR_PKG_LIBS = $(shell pkg-config --libs $(GOVERNOR_PKGS))
-GOVERNOR_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+GOVERNOR_PKG_CFLAGS = $(call once,GOVERNOR_PKG_CFLAGS,pkg-config --cflags $(GOVERNOR_PKGS))
+GOVERNOR_PKG_LIBS = $(call once,GOVERNOR_PKG_LIBS,pkg-config --libs $(GOVERNOR_PKGS))
+GOVERNOR_SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=all
 GOVERNOR_HARDEN = -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(CPPFLAGS) $(CFLAGS)
 
 GOVERNOR_CORE := $(wildcard $(GOVERNOR_SRC)/core/*.c)
@@ -23,7 +24,7 @@ GOVERNOR_MEMBER_LIB := $(GOVERNOR_OUT)/libgovernor-member.a
 
 governor_objects = $(patsubst %.c,$(GOVERNOR_OUT)/$(1)/%.o,$(2))
 
-.PHONY: governor install-governor fuzz-governor
+.PHONY: governor install-governor
 governor: $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_MEMBER_LIB)
 
 $(GOVERNOR_OUT)/obj/%.o: %.c
@@ -51,44 +52,40 @@ $(GOVERNOR_MEMBER_LIB): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
 
 # A unit test is a file test-NAME.c, linked with all but main(), under the sanitizers; live ones start a
 # sanitized arbiter.
-GOVERNOR_TESTS := $(patsubst $(GOVERNOR_TESTS_SRC)/test-%.c,build/unit/governor-%,\
-	$(wildcard $(GOVERNOR_TESTS_SRC)/test-*.c))
+GOVERNOR_TESTS := $(patsubst $(GOVERNOR_TESTS_SRC)/%.c,$(GOVERNOR_TESTS_OUT)/%,$(wildcard $(GOVERNOR_TESTS_SRC)/test-*.c))
 GOVERNOR_TESTS_COMMON := $(call governor_objects,test,$(sort $(GOVERNOR_CORE) $(GOVERNOR_MEMBER) \
 	$(filter-out %/main.c,$(GOVERNOR_ARBITER)) \
 	$(filter-out $(GOVERNOR_TESTS_SRC)/test-%.c,$(wildcard $(GOVERNOR_TESTS_SRC)/*.c))))
 UNIT_TESTS += $(GOVERNOR_TESTS)
+# Run with nothing beside: in milliseconds it is said how soon others go on after a death. The others' bounds are orders, counts,
+# and parts of a time in which all are late alike.
+UNIT_ALONE += $(GOVERNOR_TESTS_OUT)/test-kills
 
 $(GOVERNOR_OUT)/vgpu-arbiter-test: $(call governor_objects,test,$(GOVERNOR_CORE) $(GOVERNOR_ARBITER))
 	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS)
 
-$(GOVERNOR_TESTS): build/unit/governor-%: $(GOVERNOR_OUT)/test/$(GOVERNOR_TESTS_SRC)/test-%.o \
+$(GOVERNOR_TESTS): $(GOVERNOR_TESTS_OUT)/%: $(GOVERNOR_OUT)/test/$(GOVERNOR_TESTS_SRC)/%.o \
 		$(GOVERNOR_TESTS_COMMON) | $(GOVERNOR_OUT)/vgpu-arbiter-test
 	@mkdir -p $(@D)
 	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS) -lm
 
 # Sees what a member writes where, see kill_point.h.
-build/unit/governor-kills: private LDFLAGS += $(addprefix -Wl$(comma)--wrap=,mmap mremap send recv recvmsg \
+$(GOVERNOR_TESTS_OUT)/test-kills: private LDFLAGS += $(addprefix -Wl$(comma)--wrap=,mmap mremap send recv recvmsg \
 	connect close poll pthread_sigmask)
 
-.PHONY: check-governor
+.PHONY: check-governor tsan tsan-governor
 check-governor: $(GOVERNOR_TESTS)
-	prove -v --exec '' $(GOVERNOR_TESTS)
+	tests/prove -v --exec '' $(GOVERNOR_TESTS)
 
-# Fuzzing of what members can send and write: part of `make fuzz`.
-GOVERNOR_FUZZ := build/fuzz/governor-messages
-GOVERNOR_FUZZ_SRCS := tests/fuzz/governor/governor-messages.c $(GOVERNOR_CORE) \
-	$(filter-out %/main.c,$(GOVERNOR_ARBITER))
-
-fuzz-build: $(GOVERNOR_FUZZ)
-fuzz: fuzz-governor
-fuzz-governor: $(GOVERNOR_FUZZ)
-	prove -v -e sh tests/fuzz/run.sh :: $(or $(SECONDS),20) $(GOVERNOR_FUZZ)
-
-$(GOVERNOR_FUZZ): $(GOVERNOR_FUZZ_SRCS) $(wildcard $(GOVERNOR_SRC)/*/*.h)
-	@mkdir -p $(@D)
-	$(or $(FUZZ_CC),clang) -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-		$(GOVERNOR_WARN) $(GOVERNOR_INCLUDES) $(GOVERNOR_PKG_CFLAGS) -o $@ $(GOVERNOR_FUZZ_SRCS) \
-		$(GOVERNOR_PKG_LIBS)
+# Races between a member's threads. The arbiter has one thread; in test-kills writes are seen by signals of our own. The
+# sanitizer knows no fences: those of ours are between processes, which it does not see either. A member's child starts a
+# thread of its own.
+GOVERNOR_TSAN_TESTS := $(addprefix build/tsan/governor/test-,live objects waits)
+tsan: tsan-governor
+tsan-governor:
+	$(MAKE) GOVERNOR_OUT=build/tsan/governor GOVERNOR_TESTS_OUT=build/tsan/governor GOVERNOR_SANITIZE='-fsanitize=thread -Wno-tsan' \
+		$(GOVERNOR_TSAN_TESTS)
+	TSAN_OPTIONS=die_after_fork=0:halt_on_error=1 tests/prove -e '' $(GOVERNOR_TSAN_TESTS)
 
 -include $(shell find $(GOVERNOR_OUT) -name '*.d' 2>/dev/null)
 

@@ -15,12 +15,11 @@ AGENT_INCLUDES := $(addprefix -I$(AGENT_SRC)/,$(AGENT_PARTS) vgpud $(VGPUD_PARTS
 	-Imdev-driver/uapi -Iqemu-hooks -I$(AGENT_OUT)
 AGENT_CFLAGS := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror $(AGENT_INCLUDES) \
 	-DVGPU_VERSION='"$(VERSION)"'
-# Expanded when used, so that targets that don't need them work without them.
 AGENT_PKGS := gio-unix-2.0 libpci libudev json-glib-1.0 sqlite3 libmicrohttpd polkit-gobject-1
-AGENT_PKG_CFLAGS = $(shell pkg-config --cflags $(AGENT_PKGS) libxml-2.0)
-AGENT_PKG_LIBS = $(shell pkg-config --libs $(AGENT_PKGS))
-VGPUCTL_PKG_LIBS = $(shell pkg-config --libs gio-unix-2.0 libpci json-glib-1.0 libxml-2.0 libvirt)
-AGENT_TEST_PKG_LIBS = $(AGENT_PKG_LIBS) $(shell pkg-config --libs libxml-2.0)
+AGENT_PKG_CFLAGS = $(call once,AGENT_PKG_CFLAGS,pkg-config --cflags $(AGENT_PKGS) libxml-2.0)
+AGENT_PKG_LIBS = $(call once,AGENT_PKG_LIBS,pkg-config --libs $(AGENT_PKGS))
+VGPUCTL_PKG_LIBS = $(call once,VGPUCTL_PKG_LIBS,pkg-config --libs gio-unix-2.0 libpci json-glib-1.0 libxml-2.0 libvirt)
+AGENT_TEST_PKG_LIBS = $(call once,AGENT_TEST_PKG_LIBS,pkg-config --libs $(AGENT_PKGS) libxml-2.0)
 # How libvirt's XML is read, by the hook and by vgpuctl.
 DOMAIN_XML := $(addprefix qemu-hooks/,domain.c request_xml.c xml.c)
 AGENT_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -37,15 +36,20 @@ VGPUD_SOURCES := $(foreach part,vgpud $(VGPUD_PARTS),$(wildcard $(AGENT_SRC)/$(p
 VGPUCTL_SOURCES := $(wildcard $(AGENT_SRC)/vgpuctl/*.c) \
 	$(foreach part,$(VGPUCTL_PARTS),$(wildcard $(AGENT_SRC)/$(part)/*.c)) $(AGENT_SHARED) $(DOMAIN_XML)
 
-# A unit test is a file test-NAME.c; it is linked with all of vgpud but main(), under the sanitizers.
-AGENT_UNIT_TESTS := $(patsubst $(AGENT_TESTS)/%.c,$(AGENT_OUT)/%,$(wildcard $(AGENT_TESTS)/test-*.c))
+# A unit test is a file test-NAME.c in a folder of one of those who speak with vgpud. All of vgpud but main(), under the
+# sanitizers, is a library that each is linked with: to link it into every one of them takes longer than to compile it.
+AGENT_TESTS_DIRS := $(AGENT_TESTS) $(addprefix tests/unit/,mdevctl-plugins qemu-hooks container-hooks)
+AGENT_UNIT_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(AGENT_TESTS_DIRS:%=%/test-*.c)))
+AGENT_TEST_LIB := $(AGENT_OUT)/libvgpud-test.so
 AGENT_TEST_SOURCES := $(AGENT_LIB) $(DOMAIN_XML) $(wildcard $(AGENT_SRC)/doctor/*.c) \
 	$(filter-out $(AGENT_SRC)/vgpud/main.c,$(VGPUD_SOURCES)) \
-	$(filter-out $(wildcard $(AGENT_TESTS)/test-*.c),$(wildcard $(AGENT_TESTS)/*.c)) tests/unit/file_tree.c
+	$(filter-out $(AGENT_TESTS)/test-%.c,$(wildcard $(AGENT_TESTS)/*.c)) tests/unit/file_tree.c
 UNIT_TESTS += $(AGENT_UNIT_TESTS) $(AGENT_TESTS)/completion.t
+# vgpud waits for an arbiter for 0.2 s.
+UNIT_ALONE += build/unit/host-agent/test-arbiter
 
 agent_objects = $(patsubst %.c,$(AGENT_OUT)/obj/%.o,$(1))
-agent_test_objects = $(patsubst %.c,$(AGENT_OUT)/test-obj/%.o,$(1))
+agent_test_objects = $(patsubst %.c,$(AGENT_OUT)/test-lib/%.o,$(1))
 
 .PHONY: host-agent install-host-agent
 host-agent: $(AGENT_OUT)/vgpud $(AGENT_OUT)/vgpuctl
@@ -64,12 +68,16 @@ $(AGENT_OUT)/obj/%.o: %.c $(AGENT_OUT)/vgpu-host.h
 	@mkdir -p $(@D)
 	$(CC) -O2 $(HARDEN_CFLAGS) $(AGENT_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(AGENT_PKG_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(AGENT_OUT)/test-obj/%.o: %.c $(AGENT_OUT)/vgpu-host.h
+$(AGENT_OUT)/test-lib/%.o: %.c $(AGENT_OUT)/vgpu-host.h
 	@mkdir -p $(@D)
-	$(CC) -O1 $(AGENT_SANITIZE) $(AGENT_CFLAGS) $(AGENT_PKG_CFLAGS) -Itests/unit -I$(AGENT_TESTS) \
+	$(CC) -O1 -fPIC $(AGENT_SANITIZE) $(AGENT_CFLAGS) $(AGENT_PKG_CFLAGS) -Itests/unit -I$(AGENT_TESTS) \
 		-DHOSTS='"$(CURDIR)/$(AGENT_TESTS)/hosts"' -DAGENT_OUT='"$(CURDIR)/$(AGENT_OUT)"' \
 		-DHOOK_OUT='"$(CURDIR)/$(HOOK_OUT)"' -DCONTAINER_HOOK='"$(CURDIR)/$(CONTAINER_HOOK_OUT)/vgpu-container-hook"' \
 		-MMD -MP -c -o $@ $<
+
+$(AGENT_OUT)/test-lib/vgpu-host.o: $(AGENT_OUT)/vgpu-host.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O1 -g -fPIC -I. $(AGENT_PKG_CFLAGS) -c -o $@ $<
 
 $(AGENT_OUT)/vgpud: $(call agent_objects,$(VGPUD_SOURCES) $(AGENT_LIB) $(AGENT_CALL) $(AGENT_KERNEL)) $(AGENT_OUT)/vgpu-host.o
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(AGENT_PKG_LIBS)
@@ -77,11 +85,14 @@ $(AGENT_OUT)/vgpud: $(call agent_objects,$(VGPUD_SOURCES) $(AGENT_LIB) $(AGENT_C
 $(AGENT_OUT)/vgpuctl: $(call agent_objects,$(VGPUCTL_SOURCES) $(AGENT_CALL)) $(AGENT_OUT)/vgpu-host.o
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(VGPUCTL_PKG_LIBS)
 
+$(AGENT_TEST_LIB): $(call agent_test_objects,$(AGENT_TEST_SOURCES)) $(AGENT_OUT)/test-lib/vgpu-host.o
+	$(CC) $(AGENT_SANITIZE) -shared -o $@ $^ $(LDFLAGS) $(AGENT_TEST_PKG_LIBS)
+
 # The service runs in the test's own process, under the sanitizers; vgpuctl as it is installed.
-$(AGENT_UNIT_TESTS): $(AGENT_OUT)/test-%: $(AGENT_OUT)/test-obj/$(AGENT_TESTS)/test-%.o \
-		$(call agent_test_objects,$(AGENT_TEST_SOURCES)) $(AGENT_OUT)/vgpu-host.o | $(AGENT_OUT)/vgpuctl build/qemu-hooks/vgpu-qemu-hook \
-		build/container-hooks/vgpu-container-hook
-	$(CC) $(AGENT_SANITIZE) -o $@ $^ $(LDFLAGS) $(AGENT_TEST_PKG_LIBS)
+$(AGENT_UNIT_TESTS): build/%: $(AGENT_OUT)/test-lib/tests/%.o $(AGENT_TEST_LIB) | $(AGENT_OUT)/vgpuctl \
+		build/qemu-hooks/vgpu-qemu-hook build/container-hooks/vgpu-container-hook
+	@mkdir -p $(@D)
+	$(CC) $(AGENT_SANITIZE) -Wl,-rpath,'$$ORIGIN/../../host-agent' -o $@ $^ $(LDFLAGS) $(AGENT_TEST_PKG_LIBS)
 
 $(AGENT_TESTS)/completion.t: $(AGENT_OUT)/vgpuctl
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# mdev-vgpu: mdevctl's callout, build/mdevctl-plugins/mdev-vgpu. Its unit tests are among the agent's, for it is run there
-# against vgpud. Included by the top Makefile after host-agent.mk, whose flags and parts it takes.
+# mdev-vgpu: mdevctl's callout, build/mdevctl-plugins/mdev-vgpu. Its unit tests are in
+# AGENT_TESTS_DIRS, for it is run there against vgpud. Included by the top Makefile after host-agent.mk, whose flags and parts it takes.
 
 CALLOUT_SRC := mdevctl-plugins
 CALLOUT_OUT := build/mdevctl-plugins
@@ -13,8 +13,8 @@ CALLOUT_SOURCES := $(wildcard $(CALLOUT_SRC)/*.c) \
 	$(addprefix $(AGENT_SRC)/ledger/,slice.c tenant.c) \
 	$(addprefix mdev-driver/registrar/,conf.c units.c types.c)
 CALLOUT_PKGS := gio-unix-2.0 json-glib-1.0
-CALLOUT_PKG_CFLAGS = $(shell pkg-config --cflags $(CALLOUT_PKGS))
-CALLOUT_PKG_LIBS = $(shell pkg-config --libs $(CALLOUT_PKGS))
+CALLOUT_PKG_CFLAGS = $(call once,CALLOUT_PKG_CFLAGS,pkg-config --cflags $(CALLOUT_PKGS))
+CALLOUT_PKG_LIBS = $(call once,CALLOUT_PKG_LIBS,pkg-config --libs $(CALLOUT_PKGS))
 
 .PHONY: mdevctl-plugins install-mdevctl-plugins
 mdevctl-plugins: $(CALLOUT_OUT)/mdev-vgpu
@@ -35,7 +35,7 @@ $(CALLOUT_OUT)/test/mdev-vgpu: $(CALLOUT_SOURCES:%.c=$(CALLOUT_OUT)/test-obj/%.o
 	@mkdir -p $(@D)
 	$(CC) $(AGENT_SANITIZE) -o $@ $^ $(LDFLAGS) $(CALLOUT_PKG_LIBS)
 
-$(AGENT_OUT)/test-mdevctl: | $(CALLOUT_OUT)/test/mdev-vgpu
+build/unit/mdevctl-plugins/test-mdevctl: | $(CALLOUT_OUT)/test/mdev-vgpu
 
 -include $(shell find $(CALLOUT_OUT) -name '*.d' 2>/dev/null)
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 # vgpu-qemu-hook: build/qemu-hooks/, its installation. Included by the top Makefile after host-agent.mk, whose reading of
-# sysfs and whose objects it has. Its unit tests are in AGENT_TESTS, for they need vgpud.
+# sysfs and whose objects it has. Its unit tests are in AGENT_TESTS_DIRS, for they need vgpud.
 
 HOOK_SRC := qemu-hooks
 HOOK_OUT := build/qemu-hooks
 HOOK_SOURCES := $(wildcard $(HOOK_SRC)/*.c) $(wildcard $(AGENT_SRC)/inventory/*.c) \
 	$(AGENT_SRC)/dbus/agent_error.c $(AGENT_SHARED) $(AGENT_CALL)
-HOOK_PKG_LIBS = $(shell pkg-config --libs gio-2.0 libxml-2.0 libpci json-glib-1.0)
+HOOK_PKG_LIBS = $(call once,HOOK_PKG_LIBS,pkg-config --libs gio-2.0 libxml-2.0 libpci json-glib-1.0)
 HOOKS_DIR ?= /etc/libvirt/hooks
 
 .PHONY: qemu-hooks install-qemu-hooks

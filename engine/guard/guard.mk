@@ -16,7 +16,7 @@ build/engine/guard/%.o: ENGINE_CPPFLAGS += $(GUARD_CPPFLAGS)
 # Unit tests: a session, sanitized, between a client of the test's and a fake virglrenderer.
 GUARD_TESTS_SRC := tests/unit/guard
 GUARD_TESTS_OUT := build/unit/guard
-GUARD_TESTS := $(patsubst $(GUARD_TESTS_SRC)/test-%.c,build/unit/guard-%,$(wildcard $(GUARD_TESTS_SRC)/test-*.c))
+GUARD_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(GUARD_TESTS_SRC)/test-*.c))
 GUARD_SESSION := $(addprefix engine/guard/,blob.c commands.c keeper_session.c keeper_wire.c session.c slots.c \
 	submit.c sync.c wire.c) \
 	engine/renderer.c engine/gpu.c engine/venus_rings.c
@@ -29,18 +29,19 @@ $(GUARD_TESTS_OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) $(ENGINE_TESTS_CFLAGS) -MMD -MP -c -o $@ $<
 
-build/unit/guard-%: $(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/test-%.o $(GUARD_TESTS_COMMON)
+$(GUARD_TESTS): $(GUARD_TESTS_OUT)/%: $(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/%.o $(GUARD_TESTS_COMMON)
 	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_TESTS_LIBS)
 
 # Over stand-ins for the kernel and for a member of a slice.
-build/unit/guard-keeper: $(addprefix $(GUARD_TESTS_OUT)/engine/guard/,keeper.o kept.o)
+$(GUARD_TESTS_OUT)/test-keeper: $(addprefix $(GUARD_TESTS_OUT)/engine/guard/,keeper.o kept.o)
 
 .SECONDARY: $(GUARD_TESTS_COMMON) \
-	$(GUARD_TESTS:build/unit/guard-%=$(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/test-%.o)
+	$(GUARD_TESTS:$(GUARD_TESTS_OUT)/%=$(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/%.o)
 
 # The real guard on lavapipe, with Mesa's own client and with hostile ones: tests/guard/live.t.
 GUARD_LIVE := build/guard/t-hostile build/guard/t-asleep build/guard/udmabuf-shim.so build/engine/vgpu-guard build/guest/vk-compute
 UNIT_TESTS += tests/guard/live.t
+UNIT_ALONE += tests/guard/live.t
 UNIT_NEEDS += $(GUARD_LIVE)
 
 .PHONY: check-guard guard-programs
@@ -48,7 +49,7 @@ UNIT_NEEDS += $(GUARD_LIVE)
 guard-programs: build/guard/t-hostile build/guard/t-hoard
 
 check-guard: $(GUARD_TESTS) $(GUARD_LIVE)
-	prove -v --exec '' $(GUARD_TESTS) tests/guard/live.t
+	tests/prove -v --exec '' $(GUARD_TESTS) tests/guard/live.t
 
 build/guard/t-hostile build/guard/t-asleep: build/guard/%: tests/guard/%.c tests/guard/vtest_client.c \
 		engine/guard/wire.c $(wildcard tests/guard/*.h engine/guard/*.h)
@@ -63,20 +64,5 @@ build/guard/t-hoard: tests/guard/t-hoard.c
 build/guard/udmabuf-shim.so: tests/rig/lib/udmabuf-shim.c
 	@mkdir -p $(@D)
 	$(CC) -shared -fPIC -O1 -o $@ $< -ldl
-
-# Fuzzing of the protocol: part of `make fuzz`.
-GUARD_FUZZ := build/fuzz/guard-vtest
-GUARD_FUZZ_SRCS := tests/fuzz/guard/guard-vtest.c $(GUARD_SESSION) $(GUARD_FAKES)
-
-.PHONY: fuzz-guard
-fuzz-build: $(GUARD_FUZZ)
-fuzz: fuzz-guard
-fuzz-guard: $(GUARD_FUZZ)
-	prove -v -e sh tests/fuzz/run.sh :: $(or $(SECONDS),20) $(GUARD_FUZZ)
-
-$(GUARD_FUZZ): $(GUARD_FUZZ_SRCS) $(wildcard engine/*.h engine/guard/*.h $(GUARD_TESTS_SRC)/*.h tests/guard/*.h)
-	@mkdir -p $(@D)
-	$(or $(FUZZ_CC),clang) $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) $(ENGINE_FUZZ_CFLAGS) -o $@ \
-		$(GUARD_FUZZ_SRCS) $(ENGINE_TESTS_LIBS)
 
 -include $(GUARD_OBJS:.o=.d) $(GUARD_TESTS_COMMON:.o=.d) $(wildcard $(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/*.d)

@@ -5,7 +5,8 @@
 VK_LAYER_SRC := governor/vulkan
 VK_LAYER_OUT := build/governor/vulkan
 VK_LAYER_NAME := VkLayer_vgpu_governor.json
-VK_LAYER_DIR = $(PREFIX)/lib/$(shell $(CC) -print-multiarch)/mdev-vgpu
+VK_LAYER_MULTIARCH = $(call once,VK_LAYER_MULTIARCH,$(CC) -print-multiarch)
+VK_LAYER_DIR = $(PREFIX)/lib/$(VK_LAYER_MULTIARCH)/mdev-vgpu
 VK_LAYER_SRCS := $(wildcard $(VK_LAYER_SRC)/*.c)
 VK_LAYER_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror \
 	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -Igovernor/protocol
@@ -21,8 +22,11 @@ VK_LAYER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g $(VK_LAYER_SANITIZE) -Wall
 	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -Igovernor/protocol -I$(VK_LAYER_TESTS_OUT) -I$(VK_LAYER_SRC) \
 	-I$(VK_LAYER_TESTS_SRC) -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter"' \
 	-DLIVE_LAYER_DIR='"$(CURDIR)/$(VK_LAYER_OUT)"' -DLAYER_DIR='"$(CURDIR)/$(VK_LAYER_TESTS_OUT)/layer"' \
-	-DASAN_LIBRARY='"$(shell $(CC) -print-file-name=libasan.so)"' \
-	$(shell pkg-config --cflags glib-2.0 vulkan)
+	-DASAN_LIBRARY='"$(VK_LAYER_ASAN_LIBRARY)"' \
+	$(VK_LAYER_TESTS_PKG_CFLAGS)
+VK_LAYER_TESTS_PKG_CFLAGS = $(call once,VK_LAYER_TESTS_PKG_CFLAGS,pkg-config --cflags glib-2.0 vulkan)
+VK_LAYER_TESTS_PKG_LIBS = $(call once,VK_LAYER_TESTS_PKG_LIBS,pkg-config --libs glib-2.0 vulkan)
+VK_LAYER_ASAN_LIBRARY = $(call once,VK_LAYER_ASAN_LIBRARY,$(CC) -print-file-name=libasan.so)
 UNIT_TESTS += $(VK_LAYER_TESTS)
 
 .PHONY: vulkan-layer check-vulkan-layer install-vulkan-layer
@@ -73,7 +77,7 @@ VK_LAYER_TESTS_COMMON := $(addprefix $(VK_LAYER_TESTS_OUT)/obj/,$(VK_LAYER_TESTS
 
 $(VK_LAYER_TESTS): $(VK_LAYER_TESTS_OUT)/test-%: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_TESTS_SRC)/test-%.o \
 		$(VK_LAYER_TESTS_COMMON) | $(VK_LAYER_TESTS_OUT)/layer/libvgpu_governor.so
-	$(CC) $(VK_LAYER_SANITIZE) -o $@ $^ $(shell pkg-config --libs glib-2.0 vulkan)
+	$(CC) $(VK_LAYER_SANITIZE) -o $@ $^ $(VK_LAYER_TESTS_PKG_LIBS)
 
 # Over stand-ins for a driver, the member and the layer's own counts.
 $(VK_LAYER_TESTS_OUT)/test-driver-memory: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/driver_memory.o
@@ -88,18 +92,21 @@ $(VK_LAYER_TESTS_OUT)/test-engines: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/en
 # As it is installed.
 $(addprefix $(VK_LAYER_TESTS_OUT)/,test-live test-hard test-several): | vulkan-layer $(GOVERNOR_OUT)/vgpu-arbiter
 
+.PHONY: unit-device-clock tsan tsan-vulkan-layer
+check-vulkan-layer: $(VK_LAYER_TESTS) unit-device-clock
+	tests/prove -e '' $(VK_LAYER_TESTS)
+
 # On software Vulkan the host's clock times most work, so what is timed by the GPU's own is tested once more.
 VK_LAYER_TESTS_OF_TIME := $(addprefix $(VK_LAYER_TESTS_OUT)/test-,hard layer live semaphore submit torture wait)
 
-check-vulkan-layer: $(VK_LAYER_TESTS)
-	prove -e '' $(VK_LAYER_TESTS)
-	VGPU_GOVERNOR_CLOCK=device prove -e '' $(VK_LAYER_TESTS_OF_TIME)
+unit-device-clock: $(VK_LAYER_TESTS_OF_TIME)
+	VGPU_GOVERNOR_CLOCK=device tests/prove -e '' $(VK_LAYER_TESTS_OF_TIME)
 
 # Races between threads, where the sanitizer sees them: not in the driver, which is not built with it.
-.PHONY: tsan-vulkan-layer
+tsan: tsan-vulkan-layer
 tsan-vulkan-layer:
 	$(MAKE) VK_LAYER_TESTS_OUT=build/tsan/vulkan VK_LAYER_SANITIZE=-fsanitize=thread build/tsan/vulkan/test-torture
 	TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions=$(CURDIR)/$(VK_LAYER_TESTS_SRC)/tsan.supp \
-		build/tsan/vulkan/test-torture
+		tests/prove -e '' build/tsan/vulkan/test-torture
 
 -include $(shell find $(VK_LAYER_OUT) $(VK_LAYER_TESTS_OUT) -name '*.d' 2>/dev/null)

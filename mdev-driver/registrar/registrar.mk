@@ -4,23 +4,25 @@
 
 REGISTRAR_SRC := mdev-driver/registrar
 REGISTRAR_OUT := build/registrar
-REGISTRAR_TESTS := tests/unit/registrar
+REGISTRAR_TESTS_SRC := tests/unit/registrar
 REGISTRAR_PARTS := conf units types gpus hardware plan mdev-sysfs control commands
 REGISTRAR_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -Imdev-driver/uapi \
 	-I$(REGISTRAR_SRC)
-# Expanded when used, so that targets that don't need GLib work without it.
-REGISTRAR_GLIB_CFLAGS = $(shell pkg-config --cflags glib-2.0)
-REGISTRAR_GLIB_LIBS = $(shell pkg-config --libs glib-2.0)
+REGISTRAR_GLIB_CFLAGS = $(call once,REGISTRAR_GLIB_CFLAGS,pkg-config --cflags glib-2.0)
+REGISTRAR_GLIB_LIBS = $(call once,REGISTRAR_GLIB_LIBS,pkg-config --libs glib-2.0)
 REGISTRAR_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 REGISTRAR_HEADERS := $(wildcard $(REGISTRAR_SRC)/*.h) mdev-driver/uapi/linux/vgpu.h
 
-UNIT_TESTS += $(REGISTRAR_OUT)/test-registrar
+REGISTRAR_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(REGISTRAR_TESTS_SRC)/test-*.c))
+REGISTRAR_TESTS_COMMON := $(patsubst %.c,build/unit/registrar/obj/%.o,$(REGISTRAR_PARTS:%=$(REGISTRAR_SRC)/%.c) \
+	$(filter-out $(REGISTRAR_TESTS_SRC)/test-%,$(wildcard $(REGISTRAR_TESTS_SRC)/*.c)) tests/unit/file_tree.c)
+UNIT_TESTS += $(REGISTRAR_TESTS)
 
 .PHONY: registrar check-registrar install-registrar
 registrar: $(REGISTRAR_OUT)/vgpu-registrar
 
-check-registrar: $(REGISTRAR_OUT)/test-registrar
-	prove -v --exec '' $<
+check-registrar: $(REGISTRAR_TESTS)
+	tests/prove -v --exec '' $^
 
 $(REGISTRAR_OUT)/%.o: $(REGISTRAR_SRC)/%.c $(REGISTRAR_HEADERS)
 	@mkdir -p $(@D)
@@ -32,11 +34,15 @@ $(REGISTRAR_OUT)/vgpu-registrar: $(patsubst %,$(REGISTRAR_OUT)/%.o, \
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $^ $(REGISTRAR_GLIB_LIBS)
 
 # The tests have control_call() of their own and are built with the sanitizers throughout.
-$(REGISTRAR_OUT)/test-registrar: $(wildcard $(REGISTRAR_TESTS)/*.[ch] tests/unit/file_tree.[ch]) \
-		$(REGISTRAR_PARTS:%=$(REGISTRAR_SRC)/%.c) $(REGISTRAR_HEADERS)
+build/unit/registrar/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(REGISTRAR_CFLAGS) $(REGISTRAR_GLIB_CFLAGS) $(REGISTRAR_SANITIZE) \
-		-I$(REGISTRAR_TESTS) -Itests/unit -o $@ $(filter %.c,$^) $(LDFLAGS) $(REGISTRAR_GLIB_LIBS)
+		-I$(REGISTRAR_TESTS_SRC) -Itests/unit -MMD -MP -c -o $@ $<
+
+$(REGISTRAR_TESTS): build/unit/registrar/%: build/unit/registrar/obj/$(REGISTRAR_TESTS_SRC)/%.o $(REGISTRAR_TESTS_COMMON)
+	$(CC) $(REGISTRAR_SANITIZE) -o $@ $^ $(LDFLAGS) $(REGISTRAR_GLIB_LIBS)
+
+-include $(REGISTRAR_TESTS_COMMON:.o=.d) $(REGISTRAR_TESTS:build/unit/registrar/%=build/unit/registrar/obj/$(REGISTRAR_TESTS_SRC)/%.d)
 
 install-registrar: $(REGISTRAR_OUT)/vgpu-registrar
 	install -d -m 0755 $(DESTDIR)/etc/vgpu/types.d

@@ -15,7 +15,6 @@ DRIVER_TESTS_LIB := $(patsubst $(DRIVER_TESTS_SRC)/lib/%.c,$(DRIVER_TESTS_OUT)/l
 	$(wildcard $(DRIVER_TESTS_SRC)/lib/*.c))
 DRIVER_TESTS_PROGRAMS := $(patsubst $(DRIVER_TESTS_SRC)/%.c,$(DRIVER_TESTS_OUT)/%,\
 	$(wildcard $(DRIVER_TESTS_SRC)/t-*.c))
-DRIVER_TESTS_SCRIPTS := $(DRIVER_TESTS_OUT)/t-kernel-log $(DRIVER_TESTS_OUT)/run
 # t-real-engine has the real one.
 DRIVER_TESTS_ENGINE := $(DRIVER_TESTS_OUT)/vgpu-engine
 
@@ -24,7 +23,7 @@ DRIVER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pthre
 DRIVER_TESTS_LIBS = $(shell pkg-config --libs glib-2.0)
 
 .PHONY: driver-tests-build check-driver
-driver-tests-build: $(DRIVER_TESTS_PROGRAMS) $(DRIVER_TESTS_SCRIPTS) $(DRIVER_TESTS_ENGINE)
+driver-tests-build: $(DRIVER_TESTS_PROGRAMS) $(DRIVER_TESTS_ENGINE)
 
 $(DRIVER_TESTS_ENGINE): build/engine/vgpu-engine
 	install -D -m 755 $< $@
@@ -36,10 +35,6 @@ $(DRIVER_TESTS_OUT)/%.o: $(DRIVER_TESTS_SRC)/%.c $(wildcard $(DRIVER_TESTS_SRC)/
 
 $(DRIVER_TESTS_PROGRAMS): $(DRIVER_TESTS_OUT)/%: $(DRIVER_TESTS_OUT)/%.o $(DRIVER_TESTS_LIB)
 	$(CC) $(LDFLAGS) -pthread -o $@ $^ $(DRIVER_TESTS_LIBS)
-
-$(DRIVER_TESTS_SCRIPTS): $(DRIVER_TESTS_OUT)/%: $(DRIVER_TESTS_SRC)/%
-	@mkdir -p $(@D)
-	install -m 755 $< $@
 
 .SECONDARY: $(DRIVER_TESTS_PROGRAMS:=.o) $(DRIVER_TESTS_LIB)
 

@@ -1,54 +1,75 @@
 # SPDX-License-Identifier: MIT
-# Fuzzing of the device model with libFuzzer (clang):
+# Fuzzing with libFuzzer (clang). tests/fuzz/GROUP/NAME.c is built to build/fuzz/NAME, with what its group names here.
 #
-#	make fuzz-build
-#	make fuzz SECONDS=600	each target so long; what it finds stays in build/fuzz/
+#	make fuzz [JOBS=2]	the corpus, and then as many inputs as run.sh says, the same each time
+#	make fuzz-long SECONDS=3600	each program for so long; what it finds stays in build/fuzz/
 #	make fuzz-keep		takes what reaches new code into tests/fuzz/corpus/, as little as does it
-#	make fuzz-coverage	what the inputs in both places reach of the model, by gcov
 
 FUZZ_CC ?= clang
 FUZZ_OUT := build/fuzz
-FUZZ_CFLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -fno-omit-frame-pointer \
-	-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Imdev-driver/model
-FUZZ_PROGRAMS := $(patsubst tests/fuzz/fuzz_%.c,$(FUZZ_OUT)/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_MODEL := $(wildcard mdev-driver/model/*.c)
+# make coverage has none of them, and FUZZ_MAIN in place of libFuzzer.
+FUZZ_SANITIZE ?= -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
+FUZZ_MAIN ?=
 # Longer inputs say the same again, and the repository keeps them for ever.
 FUZZ_KEPT_LEN := 160
-# How long each program runs.
-SECONDS ?= 20
+FUZZ_GROUPS := model engine guard agent governor
 
-.PHONY: fuzz-build fuzz fuzz-keep fuzz-coverage
-fuzz-build: $(FUZZ_PROGRAMS)
+FUZZ_model_PARTS := $(wildcard mdev-driver/model/*.c)
+FUZZ_model_CFLAGS := -std=c11 -Wall -Wextra -Werror -Imdev-driver/model
+FUZZ_model_LIBS :=
+
+FUZZ_engine_PARTS := $(filter-out $(addprefix engine/,main.c icd_probe.c icd.c describe.c vulkan_driver.c),$(ENGINE_SRCS)) \
+	$(addprefix $(ENGINE_TESTS_SRC)/,fake_driver.c fake_virgl.c fixture.c) mdev-driver/model/uapi_check.c
+FUZZ_engine_CFLAGS = $(ENGINE_WARN) $(ENGINE_CPPFLAGS) -I$(ENGINE_TESTS_SRC) -Imdev-driver/model
+FUZZ_engine_LIBS = $(ENGINE_TESTS_LIBS)
+
+FUZZ_guard_PARTS := $(GUARD_SESSION) $(GUARD_FAKES)
+FUZZ_guard_CFLAGS = $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) -I$(ENGINE_TESTS_SRC) -Imdev-driver/model
+FUZZ_guard_LIBS = $(ENGINE_TESTS_LIBS)
+
+# What vgpud reads from files and from the bus, and the hooks from libvirt.
+FUZZ_agent_PARTS := $(wildcard $(AGENT_SRC)/ledger/*.c) $(addprefix $(AGENT_SRC)/,dbus/agent_error.c \
+	inventory/definition.c inventory/sysfs.c modes/timetable.c vgpud/vgpud_conf.c) \
+	$(addprefix mdev-driver/registrar/,conf.c units.c gpus.c types.c) $(DOMAIN_XML)
+FUZZ_agent_PKGS := gio-2.0 json-glib-1.0 libxml-2.0
+FUZZ_agent_PKG_CFLAGS = $(call once,FUZZ_agent_PKG_CFLAGS,pkg-config --cflags $(FUZZ_agent_PKGS))
+FUZZ_agent_CFLAGS = $(AGENT_CFLAGS) $(FUZZ_agent_PKG_CFLAGS)
+FUZZ_agent_LIBS = $(call once,FUZZ_agent_LIBS,pkg-config --libs $(FUZZ_agent_PKGS))
+
+# What members can send and write.
+FUZZ_governor_PARTS := $(GOVERNOR_CORE) $(filter-out %/main.c,$(GOVERNOR_ARBITER))
+FUZZ_governor_CFLAGS = $(GOVERNOR_WARN) $(GOVERNOR_INCLUDES) $(GOVERNOR_PKG_CFLAGS)
+FUZZ_governor_LIBS = $(GOVERNOR_PKG_LIBS)
+
+# The parts of a group are compiled once for all of its programs.
+define fuzz_group
+FUZZ_$(1)_TESTS := $(patsubst tests/fuzz/$(1)/%.c,$(FUZZ_OUT)/%,$(wildcard tests/fuzz/$(1)/*.c))
+FUZZ_TESTS += $$(FUZZ_$(1)_TESTS)
+
+$(FUZZ_OUT)/obj/$(1)/%.o: %.c
+	@mkdir -p $$(@D)
+	$$(FUZZ_CC) -O1 -g -fno-omit-frame-pointer $$(FUZZ_SANITIZE) $$(FUZZ_$(1)_CFLAGS) -MMD -MP -c -o $$@ $$<
+
+$$(FUZZ_$(1)_TESTS): $(FUZZ_OUT)/%: $(FUZZ_OUT)/obj/$(1)/tests/fuzz/$(1)/%.o \
+		$$(patsubst %.c,$(FUZZ_OUT)/obj/$(1)/%.o,$$(FUZZ_$(1)_PARTS) $$(FUZZ_MAIN))
+	$$(FUZZ_CC) $$(FUZZ_SANITIZE) -o $$@ $$^ $$(FUZZ_$(1)_LIBS)
+endef
+$(foreach group,$(FUZZ_GROUPS),$(eval $(call fuzz_group,$(group))))
+
+.PHONY: fuzz-build fuzz fuzz-long fuzz-keep
+fuzz-build: $(FUZZ_TESTS)
 
 fuzz: fuzz-build
-	prove -v -e sh tests/fuzz/run.sh :: $(SECONDS) $(FUZZ_PROGRAMS)
+	tests/prove --timer -v -j$(JOBS) -e tests/fuzz/run.sh $(FUZZ_TESTS)
+
+fuzz-long: fuzz-build
+	FUZZ_SECONDS=$(or $(SECONDS),600) tests/prove --timer -v -j$(JOBS) -e tests/fuzz/run.sh $(FUZZ_TESTS)
 
 fuzz-keep: fuzz-build
-	for program in $(FUZZ_PROGRAMS) $(ENGINE_FUZZ) $(GUARD_FUZZ) $(AGENT_FUZZ) $(GOVERNOR_FUZZ); do \
+	for program in $(FUZZ_TESTS); do \
 		mkdir -p $$program.found && \
 		$$program -set_cover_merge=1 -max_len=$(FUZZ_KEPT_LEN) \
 			tests/fuzz/corpus/$$(basename $$program) $$program.found || exit 1; \
 	done
 
-$(FUZZ_PROGRAMS): $(FUZZ_OUT)/%: tests/fuzz/fuzz_%.c $(FUZZ_MODEL) $(wildcard tests/fuzz/*.h \
-		mdev-driver/model/*.h)
-	@mkdir -p $(@D)
-	$(FUZZ_CC) $(FUZZ_CFLAGS) -o $@ $< $(FUZZ_MODEL)
-
-# The model's objects are shared by all programs, so that their counts add up.
-fuzz-coverage:
-	@rm -rf build/fuzz-coverage && mkdir -p build/fuzz-coverage
-	@for source in $(FUZZ_MODEL); do \
-		$(CC) -std=c11 -O0 -g --coverage -Imdev-driver/model -c $$source \
-			-o build/fuzz-coverage/$$(basename $$source .c).o || exit 1; \
-	done
-	@for source in tests/fuzz/fuzz_*.c; do \
-		name=$$(basename $$source .c); name=$${name#fuzz_}; \
-		$(CC) -std=c11 -O0 -g -Imdev-driver/model --coverage -o build/fuzz-coverage/$$name $$source \
-			tests/fuzz/replay.c build/fuzz-coverage/*.o || exit 1; \
-		mkdir -p $(FUZZ_OUT)/$$name.found; \
-		echo "$$name: $$(build/fuzz-coverage/$$name tests/fuzz/corpus/$$name $(FUZZ_OUT)/$$name.found)"; \
-	done
-	@gcov -b -n $(patsubst mdev-driver/model/%.c,build/fuzz-coverage/%.gcda,$(FUZZ_MODEL))
-
-include tests/fuzz/agent/agent-fuzz.mk
+-include $(shell find $(FUZZ_OUT)/obj -name '*.d' 2>/dev/null)

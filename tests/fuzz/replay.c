@@ -2,16 +2,18 @@
 /* replay DIR…: gives a fuzz target every file of these folders once, where libFuzzer is not wanted.
  */
 #include <dirent.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "input.h"
-
 #define INPUT_BYTES 65536
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+__attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 static unsigned replay_dir(const char *path)
 {
-    static u8 data[INPUT_BYTES];
+    static uint8_t data[INPUT_BYTES];
     DIR *dir = opendir(path);
     struct dirent *entry;
     unsigned n = 0;
@@ -39,6 +41,8 @@ int main(int argc, char **argv)
 {
     unsigned n = 0;
 
+    if (LLVMFuzzerInitialize)
+        LLVMFuzzerInitialize(&argc, &argv);
     for (int i = 1; i < argc; i++)
         n += replay_dir(argv[i]);
     printf("%u inputs\n", n);

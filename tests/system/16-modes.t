@@ -6,6 +6,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
+use VGPU::Host;
 use VGPU::Test;
 use VGPU::Whole;
 
@@ -145,7 +146,7 @@ point('kill -9 of vgpud during switches: each is finished or undone', sub {
         my $job = VGPU::Lab::host_job("vgpuctl gpu mode $gpu $target 2>&1");
         $job->expect(qr/./, 30) if $round % 2;
         sleep(0.25 * ($round - 1));
-        VGPU::Lab::host('systemctl kill -s KILL vgpud', fail => 1);
+        VGPU::Host::kill_vgpud();
         $job->wait(60, fail => 1);
         my ($now, $end) = (undef, time + 60);
         do { sleep 0.5; $now = VGPU::Whole::show($gpu) } while $now->{Switching} && time < $end;

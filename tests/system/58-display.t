@@ -6,6 +6,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
+use VGPU::Host;
 use VGPU::Picture;
 use VGPU::Test;
 
@@ -36,6 +37,8 @@ sub describe {
     splice @most, 4 if @most > 4;
     return $picture->size . ', ' . keys(%$colours) . ' colours, ' . join ' ', map { "$_: $colours->{$_}" } @most;
 }
+
+sub is_same { my ($one, $other) = @_; return $one->size eq $other->size && "@{ $one->{rows} }" eq "@{ $other->{rows} }" }
 
 # blue's domain with its vGPU in it from power-on; the firmware waits for a key, so that there is time to look.
 sub domain_with_display {
@@ -187,17 +190,24 @@ point('the guest\'s kernel has nothing to complain about', sub {
     die $said if $said =~ /\S/;
 });
 
+# Nothing blinks and nobody writes: until the guest's reset QEMU shows what it showed.
 point('an engine that dies leaves its picture; the next one goes on after the guest\'s reset', sub {
+    my ($width, $height) = console();
+    $blue->run(q{printf '\033c\033[?25lbefore' >/dev/tty1});
+    my $before = picture_until('before', 60, sub { $_[0]->size eq "${width}x$height" && keys %{ $_[0]->colours } > 1 });
     my $pid = $blue->{vgpu}->engine_pid;
     host("kill -9 $pid");
-    my $seen = describe(VGPU::Picture->take($blue, 'engine-dead'));
+    VGPU::Host::wait_state($blue->{vgpu}, qr/lost/);
+    sleep 2;
+    my $seen = VGPU::Picture->take($blue, 'engine-dead');
+    die 'it was ' . describe($before) . ', and is ' . describe($seen) . "\n" if !is_same($seen, $before);
     $blue->reset;
     my $firmware = picture_until('reset', 60, sub { $_[0]->size ne '1280x800' && keys %{ $_[0]->colours } > 1 });
     $blue->wait_up;
-    my ($width, $height) = console();
+    ($width, $height) = console();
     $blue->run(q{printf '\033cback' >/dev/tty1});
     picture_until('after-reset', 60, sub { $_[0]->size eq "${width}x$height" && keys %{ $_[0]->colours } > 1 });
-    return "$seen\n" . describe($firmware);
+    return describe($seen) . "\n" . describe($firmware);
 });
 
 point('without a display all is as before', sub {

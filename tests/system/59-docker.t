@@ -1,13 +1,14 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # The same slices by docker, with containerd and runc below it: by what CDI says, an image computes by the doors native
-# and guarded, is held to its slice, and gives it back when it is killed. 57-containers.t has the rest, by podman.
+# and guarded, is held to its slice, and gives it back when it is killed. 57-containers-*.t have the rest, by podman.
 # containerd's own CDI is for Kubernetes' interface, for which Debian 13 has no client; its ctr knows no CDI.
 use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use VGPU::Host;
+use VGPU::Remains;
 use VGPU::Slice;
 use VGPU::Test;
 
@@ -22,6 +23,7 @@ my @storage = qw(/var/lib/docker /var/lib/containerd);
 my @units = qw(docker.socket docker.service containerd.service);
 my $compute = $VGPU::Slice::compute;
 my $info = "sh -c '$VGPU::Slice::vulkaninfo'";
+my ($before, $with_guard);
 
 sub host { return VGPU::Lab::host(@_) }
 sub ctl { return VGPU::Slice::ctl(@_) }
@@ -29,18 +31,25 @@ sub refused { return VGPU::Slice::refused(@_) }
 sub soon { return VGPU::Slice::soon(@_) }
 sub container_of { my ($id) = @_; return VGPU::Slice::in_ledger($id)->{Container} }
 sub members { my ($id) = @_; return (VGPU::Slice::in_arbiter($gpu, $id) // {})->{members} }
-sub given_back { my ($id) = @_; return soon(sub { container_of($id) eq '' && !members($id) }, "slice $id is not given back") }
+
+# The slice is free, and nothing of its container is left that was not there when $before was taken.
+sub given_back {
+    my ($id, $seen) = @_;
+    soon(sub { container_of($id) eq '' && !members($id) }, "slice $id is not given back");
+    return VGPU::Remains::none($gpu, $seen // $with_guard);
+}
 
 # A command in a new container of docker's, with a slice. $options: docker's.
 sub docker {
     my ($slice, $options, $command) = @_;
-    return "docker run --network none --log-driver none --device $kind=$slice $options -v $VGPU::Slice::programs:/opt:ro debian-mesa $command";
+    return "docker run --network none --log-driver none --device $kind=$slice $options -v $VGPU::Slice::programs:/opt:ro $VGPU::Slice::usr debian-mesa $command";
 }
 
 sub run { my ($command) = @_; return host("$command 2>&1", timeout => 240) }
 
 point('docker runs, as Debian has it, with CDI as the guide says', sub {
     VGPU::Slice::mount_image(@storage);
+    $before = VGPU::Remains::take($gpu);
     host(<<"SH", timeout => 300);
 set -e
 mkdir -p /etc/docker
@@ -50,7 +59,9 @@ systemctl start docker
 SH
     ctl("slice create --vram 64M --door native --name web --uuid $web");
     ctl("slice create --vram 32M --door guarded --name safe --uuid $safe");
-    return host(VGPU::Slice::tar() . ' | docker import - debian-mesa', timeout => 900) . host('docker version; docker images', timeout => 120);
+    host("timeout 60 sh -c 'until [ -S /run/vgpu/guard/$safe/vtest.sock ]; do sleep 0.2; done'", timeout => 70);
+    $with_guard = VGPU::Remains::take($gpu);
+    return host(VGPU::Slice::tar() . ' | docker import - debian-mesa', timeout => 240) . host('docker version; docker images', timeout => 120);
 });
 
 point('a container computes by the door native, sees its slice as its GPU, and has no other node', sub {
@@ -64,7 +75,6 @@ point('a container computes by the door native, sees its slice as its GPU, and h
 });
 
 point('by the door guarded, without a node', sub {
-    host("timeout 60 sh -c 'until [ -S /run/vgpu/guard/$safe/vtest.sock ]; do sleep 0.2; done'", timeout => 70);
     my $verdict = VGPU::Compute::verdict(run(docker('safe', '--rm', $compute)));
     my $heap = VGPU::Slice::heap(run(docker('safe', '--rm', $info)));
     die "heap of $heap\n" if $heap != 32 * $mib;
@@ -99,8 +109,8 @@ point('nothing is left', sub {
     ctl("slice remove $_") for $web, $safe;
     host("systemctl stop @units; rm -r /etc/docker; systemctl mask @units", timeout => 120);
     VGPU::Slice::unmount_image(@storage);
-    my $left = host('ls -d /run/vgpu/containers/* /var/run/cdi/mdev-vgpu.json 2>/dev/null', fail => 1);
-    die "left: $left" if $left =~ /\S/;
+    VGPU::Slice::must_have_gone($gpu, $web, $safe);
+    VGPU::Remains::none($gpu, $before);
     VGPU::Host::must_be_sane($free, $red->{vgpu}, $blue->{vgpu});
     return computes($red) . computes($blue);
 });

@@ -11,6 +11,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use JSON::PP;
+use VGPU::Host;
 use VGPU::Test;
 
 my ($red) = baseline();
@@ -108,6 +109,24 @@ sub agrees {
     die "$wrong\n";
 }
 
+# systemd's own limit is five starts in ten seconds.
+point('vgpud that dies again and again is started again, and doctor says that it dies', sub {
+    my $deaths = 7;
+    host('systemctl reset-failed vgpud');
+    my $begin = time;
+    for (1 .. $deaths) {
+        host('systemctl kill -s KILL vgpud');
+        host('vgpuctl gpu list', timeout => 60);
+    }
+    my $took = time - $begin;
+    my $said = host('vgpuctl doctor', fail => 1, timeout => 120);
+    die $said if $said !~ /vgpud has died $deaths times/;
+    host('systemctl restart vgpud');
+    my $well = host('vgpuctl doctor', fail => 1, timeout => 120);
+    die $well if $well =~ /vgpud has died/;
+    return sprintf '%d deaths in %.0f s', $deaths, $took;
+});
+
 host('vgpuctl tenant set killed --vgpus 9');
 my $job = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever --pause 300');
 $job->expect(qr/^OK round 1:/m, 120);
@@ -119,7 +138,7 @@ for my $number (1 .. $kills) {
     $failed++ if !point(sprintf('kill %d, %.2f s into "%s"', $number, $delay, $command), sub {
         my $running = VGPU::Lab::host_job("vgpuctl $command");
         sleep $delay;
-        host('systemctl kill -s KILL vgpud', fail => 1);
+        VGPU::Host::kill_vgpud();
         $running->wait(90, fail => 1);
         agrees();
         host("vgpuctl gpu resume $gpu", fail => 1);

@@ -1,27 +1,32 @@
 # SPDX-License-Identifier: MIT
-# Unit tests: the device model in userspace under ASan and UBSan, and the programs that other fragments
-# add to UNIT_TESTS. `make unit-build`, `make unit`; `make unit-coverage` shows what they reach.
+# Unit tests. tests/unit/FOLDER/test-NAME.c is built to build/unit/FOLDER/test-NAME, by the fragment of what it tests, which
+# adds it to UNIT_TESTS; those that look at a clock to UNIT_ALONE as well. UNIT_NEEDS is what tests run besides.
+#
+#	make unit [JOBS=2]	all but those of UNIT_ALONE, one after the other, or so many at a time
+#	make unit-alone		those of UNIT_ALONE; nothing else should run meanwhile
 
-UNIT_OUT ?= build/unit
+UNIT_OUT := build/unit
 UNIT_SRC := tests/unit/model
-UNIT_SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=all
-UNIT_CFLAGS = -std=c11 -O1 -g -Wall -Wextra -Werror -fno-omit-frame-pointer $(UNIT_SANITIZE) \
+UNIT_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+UNIT_CFLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -fno-omit-frame-pointer $(UNIT_SANITIZE) \
 	-Imdev-driver/model -I$(UNIT_SRC)
-UNIT_GLIB_CFLAGS = $(shell pkg-config --cflags glib-2.0)
-UNIT_GLIB_LIBS = $(shell pkg-config --libs glib-2.0)
+UNIT_GLIB_CFLAGS = $(call once,UNIT_GLIB_CFLAGS,pkg-config --cflags glib-2.0)
+UNIT_GLIB_LIBS = $(call once,UNIT_GLIB_LIBS,pkg-config --libs glib-2.0)
 
 UNIT_MODEL_OBJS := $(patsubst mdev-driver/model/%.c,$(UNIT_OUT)/obj/model/%.o, \
 	$(wildcard mdev-driver/model/*.c))
-UNIT_MODEL_TESTS := $(patsubst $(UNIT_SRC)/%.c,$(UNIT_OUT)/model/%,$(wildcard $(UNIT_SRC)/test_*.c))
+UNIT_MODEL_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(UNIT_SRC)/test-*.c))
 UNIT_TESTS += $(UNIT_MODEL_TESTS)
 
-.PHONY: unit-build unit unit-coverage
-# A make of its own, because fragments that come later may still add to UNIT_TESTS, and to what those run (UNIT_NEEDS).
-unit-build:
-	@$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target $(UNIT_TESTS) $(UNIT_NEEDS)
+# A test of GLib's that fails says "Bail out!", which prove takes for an order to run no other test either: not told on.
+UNIT_PROVE := tests/prove --timer -e tests/unit/run
 
+.PHONY: unit unit-alone
 unit: unit-build
-	prove -e '' $(UNIT_TESTS)
+	$(UNIT_PROVE) -j$(JOBS) $(filter-out $(UNIT_ALONE),$(UNIT_TESTS))
+
+unit-alone: unit-build
+	$(UNIT_PROVE) $(UNIT_ALONE)
 
 $(UNIT_OUT)/obj/model/%.o: mdev-driver/model/%.c
 	@mkdir -p $(@D)
@@ -35,13 +40,6 @@ $(UNIT_MODEL_TESTS): $(UNIT_OUT)/model/%: $(UNIT_OUT)/obj/test/%.o $(UNIT_OUT)/o
 		$(UNIT_MODEL_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(UNIT_CFLAGS) -o $@ $^ $(UNIT_GLIB_LIBS)
-
-# Lines of the model that its own tests run, with gcov.
-unit-coverage:
-	@rm -rf build/unit-coverage
-	@$(MAKE) --no-print-directory unit UNIT_OUT=build/unit-coverage UNIT_SANITIZE=--coverage \
-		UNIT_TESTS='$(UNIT_MODEL_TESTS:$(UNIT_OUT)/%=build/unit-coverage/%)'
-	@gcov -b -n build/unit-coverage/obj/model/*.gcda
 
 -include $(wildcard $(UNIT_OUT)/obj/model/*.d $(UNIT_OUT)/obj/test/*.d)
 

@@ -5,84 +5,170 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
-/* Lines of a report that are shown after its first: enough for the stack. */
-#define CONTEXT_LINES 60
+#define TROUBLE_FILE "kernel-log.trouble"
+#define ALLOWED_FILE "kernel-log.allowed"
+/* Lines of a report after its first: enough for the stack. */
+#define REPORT_LINES 60
+/* Many reports have this line inside. */
+#define STACK "Call Trace:"
 /* Reports that are shown: the first one matters, the others often follow from it. */
 #define SHOWN_REPORTS 2
 
-/*
- * Stalls and soft lockups are not among them: on an emulated CPU of a busy machine they say nothing
- * about the driver. A test that hangs is found by its time limit.
- */
-static const char *const trouble[] = {
-    "WARNING:",
-    "BUG:",
-    "KASAN:",
-    "UBSAN:",
-    "Oops",
-    "general protection fault",
-    "refcount_t:",
-    "possible recursive locking detected",
-    "possible circular locking dependency detected",
-    "possible irq lock inversion",
-    "inconsistent lock state",
-    "suspicious RCU usage",
-    "INFO: task ",
-    "sysfs: cannot create duplicate filename",
-    "kernel BUG at",
-    "DEBUG_LOCKS_WARN_ON",
-    "ODEBUG:",
-    "new suspected memory leaks",
-};
+static GRegex *trouble;
+static GRegex *allowed;
 
-bool kernel_log_is_trouble(const char *line)
+static char *read_list(const char *name)
 {
-    if (strstr(line, "soft lockup") || strstr(line, "workqueue lockup"))
-        return false;
-    for (size_t i = 0; i < G_N_ELEMENTS(trouble); i++) {
-        if (strstr(line, trouble[i]))
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    g_autofree char *dir = g_path_get_dirname(self);
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+    char *text = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        g_error("%s is missing: without it no report would be seen", path);
+    return text;
+}
+
+/* The expression of a line of kernel-log.allowed, where it is for this kernel. */
+static const char *for_this_kernel(char *line)
+{
+    struct utsname kernel;
+    char *expression = strchr(line, ' ');
+
+    if (!expression)
+        g_error("%s: \"%s\" has no expression", ALLOWED_FILE, line);
+    *expression++ = '\0';
+    uname(&kernel);
+    return g_pattern_match_simple(line, kernel.release) ? expression : NULL;
+}
+
+/* One expression that any of the file's lines matches. */
+static GRegex *compile_list(const char *name, bool with_kernel)
+{
+    g_autofree char *text = read_list(name);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    g_autoptr(GString) all = g_string_new("(?!)");
+    GError *error = NULL;
+    GRegex *regex;
+
+    for (char **line = lines; *line; line++) {
+        const char *expression = *line;
+
+        if (!**line || **line == '#')
+            continue;
+        if (with_kernel)
+            expression = for_this_kernel(*line);
+        if (expression)
+            g_string_append_printf(all, "|(?:%s)", expression);
+    }
+    regex = g_regex_new(all->str, G_REGEX_OPTIMIZE | G_REGEX_RAW, 0, &error);
+    if (!regex)
+        g_error("%s: %s", name, error->message);
+    return regex;
+}
+
+static int open_log(void)
+{
+    int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+    if (!trouble) {
+        trouble = compile_list(TROUBLE_FILE, false);
+        allowed = compile_list(ALLOWED_FILE, true);
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+int kernel_log_open(void)
+{
+    int fd = open_log();
+
+    if (fd >= 0)
+        lseek(fd, 0, SEEK_END);
+    return fd;
+}
+
+int kernel_log_open_whole(void)
+{
+    int fd = open_log();
+
+    if (fd >= 0)
+        lseek(fd, 0, SEEK_SET);
+    return fd;
+}
+
+static GPtrArray *read_lines(int fd)
+{
+    GPtrArray *lines = g_ptr_array_new_with_free_func(g_free);
+    char record[8192];
+    ssize_t n;
+
+    while ((n = read(fd, record, sizeof(record) - 1)) > 0 || (n < 0 && errno == EPIPE)) {
+        char *text;
+
+        if (n < 0) {
+            g_ptr_array_add(lines, g_strdup("WARNING: records of the log were lost to this test"));
+            continue;
+        }
+        record[n] = '\0';
+        text = strchr(record, ';');
+        text = text ? text + 1 : record;
+        text[strcspn(text, "\n")] = '\0';
+        g_ptr_array_add(lines, g_strdup(text));
+    }
+    return lines;
+}
+
+static bool is_trouble(const GPtrArray *lines, guint i)
+{
+    return g_regex_match(trouble, lines->pdata[i], 0, NULL);
+}
+
+static guint end_of_report(const GPtrArray *lines, guint begin)
+{
+    return MIN(begin + REPORT_LINES, lines->len);
+}
+
+/* A stack in the report has a function of the driver. */
+static bool is_ours(const GPtrArray *lines, guint begin)
+{
+    for (guint i = begin; i < end_of_report(lines, begin); i++) {
+        if (strstr(lines->pdata[i], "[mdev_vgpu]"))
             return true;
     }
     return false;
 }
 
-int kernel_log_open(void)
+static bool is_allowed(const GPtrArray *lines, guint begin)
 {
-    int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    return g_regex_match(allowed, lines->pdata[begin], 0, NULL) && !is_ours(lines, begin);
+}
 
-    if (fd < 0)
-        return -errno;
-    lseek(fd, 0, SEEK_END);
-    return fd;
+static void show_report(const GPtrArray *lines, guint begin)
+{
+    for (guint i = begin; i < end_of_report(lines, begin); i++)
+        g_printerr("# kernel: %s\n", (const char *)lines->pdata[i]);
 }
 
 unsigned kernel_log_check(int fd)
 {
-    char record[8192];
-    unsigned reports = 0, context = 0;
+    g_autoptr(GPtrArray) lines = read_lines(fd);
+    unsigned reports = 0;
+    guint allowed_until = 0;
 
-    for (;;) {
-        ssize_t n = read(fd, record, sizeof(record) - 1);
-        char *text;
-
-        if (n < 0 && errno == EPIPE)
-            continue; /* records were overwritten; go on with the next */
-        if (n <= 0)
-            return reports;
-        record[n] = '\0';
-        text = strchr(record, ';');
-        text = text ? text + 1 : record;
-        text[strcspn(text, "\n")] = '\0';
-        if (kernel_log_is_trouble(text)) {
-            if (++reports <= SHOWN_REPORTS)
-                context = CONTEXT_LINES;
-        }
-        if (context) {
-            context--;
-            g_printerr("# kernel: %s\n", text);
-        }
+    for (guint i = 0; i < lines->len; i++) {
+        if (!is_trouble(lines, i))
+            continue;
+        if (is_allowed(lines, i))
+            allowed_until = end_of_report(lines, i);
+        else if (i < allowed_until && strstr(lines->pdata[i], STACK))
+            continue; /* of the report that is allowed */
+        else if (++reports <= SHOWN_REPORTS)
+            show_report(lines, i);
     }
+    return reports;
 }

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Watches the kernel's log for reports of its checkers. */
+/*
+ * Watches the kernel's log for reports of its checkers. What a report is, and which are allowed, is
+ * in the files kernel-log.trouble and kernel-log.allowed beside the program.
+ */
 #ifndef KERNEL_LOG_H
 #define KERNEL_LOG_H
 
-#include <stdbool.h>
-
-/* Opens /dev/kmsg; what was logged before does not count. Returns a descriptor or -errno. */
+/* Opens /dev/kmsg behind its last record, or at its first. Returns a descriptor or -errno. */
 int kernel_log_open(void);
+int kernel_log_open_whole(void);
 
 /*
  * Reads what was logged since the last call. Prints reports of trouble, with the lines that follow
  * them, as TAP diagnostics; returns how many there were.
  */
 unsigned kernel_log_check(int fd);
-
-/* Whether a line of the log begins such a report. */
-bool kernel_log_is_trouble(const char *line);
 
 #endif /* KERNEL_LOG_H */

@@ -18,7 +18,7 @@ verb_apt() {
     printf '%s\n' "$before" "$@" | sed '/^$/d' | sort -u >"$new"
     if [ $kind = l1 ]; then L1_EXTRA=$new; else L2_EXTRA=$new; fi
     tree_keys
-    (tree_$kind) || { rm -f "$new"; exit 125; }
+    (tree_$kind) || { rm -f "$new"; exit $RIG_FAILED; }
     mv "$new" "$extra"
     L1_EXTRA=$CACHE/extra-l1 L2_EXTRA=$CACHE/extra-l2
     if [ $kind = l1 ] && l1_alive; then apt_running; fi

@@ -4,7 +4,7 @@
 # rig build: runs a command natively in L1's Debian tree, with a kernel's headers in place.
 
 verb_build() {
-    local kernel=6.12 list= layers
+    local kernel=trixie list= layers
     while [ $# -gt 0 ]; do
         case $1 in
         --kernel) need_value "$@"; kernel=$2; shift 2 ;;
@@ -15,7 +15,7 @@ verb_build() {
         esac
     done
     [ $# -gt 0 ] || die_usage "build: no command"
-    kernel_check "$kernel"
+    kernel_name "$kernel"
     need_root
     tree_l1
     kernel_root "$kernel"
@@ -24,6 +24,7 @@ verb_build() {
         tree_layer "$list"
         layers=$KERNEL_ROOT:$TREE_LAYER:$L1_TREE
     fi
+    mkdir -p "$CACHE/ccache"
     exec unshare --mount --propagation private \
-        bash "$RIG_DIR/lib/in-tree" "$(mount_point)" "$layers" "$REPO" /src -- "$@"
+        bash "$RIG_DIR/lib/in-tree" "$(mount_point)" "$layers" "$REPO" /src "$CACHE/ccache" /ccache -- "$@"
 }

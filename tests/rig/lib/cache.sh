@@ -4,19 +4,21 @@
 # rig prepare fills the cache; rig clean takes out what no key names any more.
 
 verb_prepare() {
-    local kernel=6.12
+    local kernel=trixie
     if [ "${1:-}" = --kernel ]; then
         need_value "$@"
         kernel=$2
         shift 2
     fi
     [ $# = 0 ] || die_usage "prepare: unknown option $1"
-    kernel_check "$kernel"
+    kernel_name "$kernel"
     need_root
     l1_image
     kernel_image "$kernel"
     guest_image
     shim svm >/dev/null
+    shim vring >/dev/null
+    shim ring >/dev/null
     shim udmabuf >/dev/null
 }
 
@@ -24,10 +26,19 @@ verb_prepare() {
 verb_clean() {
     local dir keep kernel used
     need_root
+    tree_keys
+    # shellcheck disable=SC2153
     keep=" l1-$L1_BASE l1-$L1_KEY l2-$L2_BASE l2-$L2_KEY "
-    for kernel in $KERNELS; do keep+="kernel-$kernel-$(kernel_key "$kernel") "; done
+    for kernel in $KERNELS; do
+        ls -d "$CACHE/kernel-$kernel-"* >/dev/null 2>&1 || continue
+        keep+="kernel-$kernel-$(kernel_key "$kernel") "
+    done
+    if ls -d "$CACHE"/sid-* >/dev/null 2>&1; then
+        tree_key SID sid "$L2_LIST" "$CACHE/extra-none"
+        keep+="sid-$SID_KEY "
+    fi
     used=$(cat "$CACHE"/run/*/uses "$CACHE"/state/*/uses 2>/dev/null || true)
-    for dir in "$CACHE"/l1-* "$CACHE"/l2-* "$CACHE"/kernel-* "$CACHE"/layer-* "$CACHE"/test-*; do
+    for dir in "$CACHE"/l1-* "$CACHE"/l2-* "$CACHE"/sid-* "$CACHE"/kernel-* "$CACHE"/layer-* "$CACHE"/test-*; do
         [ -d "$dir" ] || continue
         case $(basename "$dir") in "layer-$L1_KEY-"*) continue ;; esac
         case $keep in *" $(basename "$dir") "*) continue ;; esac

@@ -9,6 +9,10 @@ REPO=$(readlink -f "$RIG_DIR/../..")
 # Progress for a person goes to stderr: stdout belongs to the command that is run.
 say() { printf 'rig: %s\n' "$*" >&2; }
 
+# The rig itself failed: EX_TEMPFAIL of sysexits.h, which neither podman, docker, ssh, env nor timeout
+# uses for a failure of its own.
+RIG_FAILED=75
+
 # fail LAYER TEXT [LOG]: every failure names the layer that failed and where its log is.
 fail() {
     printf 'rig: FAILED in %s: %s\n' "$1" "$2" >&2
@@ -16,7 +20,7 @@ fail() {
         [ ! -s "$3" ] || tail -n 15 "$3" | sed 's/^/rig:   | /' >&2
         printf 'rig: log: %s\n' "$3" >&2
     fi
-    exit 125
+    exit $RIG_FAILED
 }
 
 die_usage() {

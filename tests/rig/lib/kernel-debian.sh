@@ -3,38 +3,17 @@
 #
 # Debian's kernels, downloaded and unpacked beside the trees instead of installed into them.
 
-# private_apt DIR CMD…: an apt command that knows only the sources in DIR/sources.list.
-private_apt() {
-    local dir=$1 cmd=$2
-    shift 2
-    "$cmd" -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null \
-        -o Dir::Etc::preferencesparts=/dev/null -o Dir::State="$dir/state" \
-        -o Dir::State::status="$dir/status" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root \
-        "$@"
-}
-
 # debs_fetch DIR SUITE REGEX PACKAGE…: downloads into DIR/debs the packages and those of their
 # dependencies whose names match.
 debs_fetch() {
     local dir=$1 suite=$2 regex=$3 names
     shift 3
-    mkdir -p "$dir/state/lists/partial" "$dir/cache/archives/partial" "$dir/debs"
-    : >"$dir/status"
-    tree_l1
-    kernel_sources "$suite" >"$dir/sources.list"
-    private_apt "$dir" apt-get -q update
-    names=$(private_apt "$dir" apt-cache depends --recurse --no-recommends --no-suggests \
+    mkdir -p "$dir/debs"
+    index_update "$suite"
+    names=$(private_apt "$suite" apt-cache depends --recurse --no-recommends --no-suggests \
         --no-conflicts --no-breaks --no-replaces --no-enhances "$@" | grep -xE "$regex" | sort -u)
     # shellcheck disable=SC2086
-    (cd "$dir/debs" && private_apt "$dir" apt-get -q download $names)
-}
-
-# The tree's sources name the mirror that made it, also where this machine's apt knew none.
-kernel_sources() {
-    local line
-    line=$(debian_sources "$1")
-    [ -n "$line" ] || line=$(sed -n "s/ trixie main.*/ $1 main/p" "$L1_TREE/etc/apt/sources.list" | head -n 1)
-    printf '%s\n' "$line"
+    (cd "$dir/debs" && private_apt "$suite" apt-get -q download $names)
 }
 
 kernel_unpack() {

@@ -11,8 +11,16 @@ mirror_of() {
         sed -n "s/^$1|//p" | head -n 1
 }
 
-# debian_sources SUITE…: deb lines for these suites. Nothing where apt's configuration has no
-# Debian, so that mmdebstrap falls back to its own default.
+# suites_of SUITE: the suites that an installed system of SUITE takes its packages from.
+suites_of() {
+    case $1 in
+    sid | *-backports) echo "$1" ;;
+    *) echo "$1 $1-updates $1-security" ;;
+    esac
+}
+
+# debian_sources SUITE…: deb lines for these suites. Nothing if apt's configuration has no Debian,
+# so that mmdebstrap falls back to its own default.
 debian_sources() {
     local suite mirror
     for suite in "$@"; do

@@ -15,16 +15,19 @@ tree_make() {
     packages=$(package_list "$list" | paste -sd,)
     say "making the $suite tree of $(basename "$list") (about two minutes): $log"
     # Without documentation and translations the tree is a third smaller, and faster to copy.
-    debian_sources "$suite" "$suite-updates" "$suite-security" |
+    # shellcheck disable=SC2046
+    debian_sources $(suites_of "$suite") |
         mmdebstrap --mode=root --variant=apt --include="$packages" \
             --dpkgopt='path-exclude=/usr/share/man/*' \
             --dpkgopt='path-exclude=/usr/share/locale/*' \
             --dpkgopt='path-exclude=/usr/share/doc/*' \
             --dpkgopt='path-include=/usr/share/doc/*/copyright' \
             --aptopt='APT::Install-Recommends "false"' \
+            --aptopt='Acquire::Check-Valid-Until "false"' \
             --setup-hook="$TREE_NO_DAEMONS" \
             "$suite" "$part" - >"$log" 2>&1 ||
         fail "tree build" "mmdebstrap could not make $suite from $list" "$log"
+    chroot "$part" dpkg-query -W -f '${Package} ${Version}\n' >"$(dirname "$dir")/versions"
     mv -T "$part" "$dir"
 }
 

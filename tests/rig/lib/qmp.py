@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Saves and restores the machine behind a QMP socket, or asks its monitor.
 
-qmp.py SOCKET save FILE      stops it, writes its state, lets it go on
-qmp.py SOCKET restore FILE   for one that was started with -incoming defer
+qmp.py SOCKET save FILE      stops it, writes its state, starts it again
+qmp.py SOCKET restore FILE   for a QEMU that was started with -incoming defer
 qmp.py SOCKET monitor LINE   prints what the monitor answers
-qmp.py SOCKET on-reboot WHAT what it does when the guest reboots: reset, or shutdown
+qmp.py SOCKET on-reboot WHAT what QEMU does when the guest reboots: reset, or shutdown
 """
 
 import json
@@ -13,24 +13,44 @@ import socket
 import sys
 import time
 
+# A QEMU that has ended, or that hangs, must end the caller too. Saving flushes disks first.
+PATIENCE_S = {"save": 120, "restore": 120}
+PATIENCE_DEFAULT_S = 10
+
 
 class Qmp:
-    def __init__(self, path):
+    def __init__(self, path, patience=PATIENCE_DEFAULT_S):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(path)
+        self.socket.settimeout(patience)
+        try:
+            self.socket.connect(path)
+        except OSError as error:
+            sys.exit(f"cannot connect to QEMU at {path}: {error.strerror or error}")
         self.stream = self.socket.makefile("rw")
-        self.stream.readline()
+        self.read()
         self.call("qmp_capabilities")
+
+    def read(self):
+        try:
+            line = self.stream.readline()
+        except OSError:
+            sys.exit("QEMU does not answer")
+        if not line:
+            sys.exit("QEMU closed the connection")
+        return json.loads(line)
 
     def call(self, command, **arguments):
         self.stream.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         self.stream.flush()
         while True:
-            answer = json.loads(self.stream.readline())
+            answer = self.read()
             if "error" in answer:
                 sys.exit(f"{command}: {answer['error']['desc']}")
             if "return" in answer:
                 return answer["return"]
+
+    def monitor(self, line):
+        return self.call("human-monitor-command", **{"command-line": line})
 
     def prepare(self):
         # The file holds pages at fixed places: what was never touched costs nothing.
@@ -63,7 +83,7 @@ def restore(qmp, file):
 
 
 def monitor(qmp, line):
-    print(qmp.call("human-monitor-command", **{"command-line": line}), end="")
+    print(qmp.monitor(line), end="")
 
 
 def on_reboot(qmp, what):
@@ -71,5 +91,7 @@ def on_reboot(qmp, what):
 
 
 VERBS = {"save": save, "restore": restore, "monitor": monitor, "on-reboot": on_reboot}
-path, verb, argument = sys.argv[1:4]
-VERBS[verb](Qmp(path), argument)
+
+if __name__ == "__main__":
+    path, verb, argument = sys.argv[1:4]
+    VERBS[verb](Qmp(path, PATIENCE_S.get(verb, PATIENCE_DEFAULT_S)), argument)

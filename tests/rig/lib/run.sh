@@ -16,15 +16,20 @@ alive_pid() {
 # The start time in the kernel's clock ticks tells a process from a later one with its number.
 process_start() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
 
+# A QEMU that ended closes its socket at once, and frees L1's memory for a second after that.
 l1_alive() {
     run_dir
-    alive_pid "$RUN/pid" >/dev/null
+    alive_pid "$RUN/pid" >/dev/null && { [ ! -e "$RUN/connected" ] || [ -S "$RUN/qmp" ]; }
 }
 
+# A rig that runs has the tree that it was started with, whatever the mirror has by now.
 need_l1() {
     l1_alive || fail "L1" "the rig '$RIG_NAME' is not up: rig up" \
         "$([ ! -s "$RUN/console.log" ] || echo "$RUN/console.log")"
+    run_tree
 }
+
+run_tree() { L1_TREE=$(cat "$RUN/tree"); }
 
 key_once() {
     [ -s "$CACHE/ssh/key" ] && return
@@ -66,13 +71,64 @@ Host *
 EOF
 }
 
-l1_ssh() { ssh -F "$RUN/ssh_config" "$@"; }
+# With L1_SSH_LIMIT set, ssh itself is ended after so many seconds.
+L1_SSH_LIMIT=
+l1_ssh() {
+    if [ -n "$L1_SSH_LIMIT" ]; then
+        timeout --foreground -k 2 "$L1_SSH_LIMIT" ssh -F "$RUN/ssh_config" "$@"
+    else
+        ssh -F "$RUN/ssh_config" "$@"
+    fi
+}
+
+# rig ssh-command [GUEST]: what a program runs itself, with one quoted remote command appended.
+verb_ssh_command() {
+    local host=l1
+    [ $# -le 1 ] || die_usage "ssh-command: [GUEST]"
+    need_l1
+    if [ $# = 1 ]; then
+        need_guest "$1"
+        host=l2-$1
+    fi
+    printf '%s\n' "$(quote ssh -F "$RUN/ssh_config" "$host")"
+}
 
 verb_run() {
-    [ "${1:-}" != -- ] || shift
-    [ $# -gt 0 ] || die_usage "run: no command"
+    run_options run "$@"
+    set -- "${RUN_WORDS[@]}"
     need_l1
-    remote_run l1 "$@"
+    remote_limited l1 "$@"
+}
+
+# run_options VERB [--timeout S] [--] CMD…: sets RUN_LIMIT and RUN_WORDS.
+run_options() {
+    local verb=$1
+    shift
+    RUN_LIMIT=
+    if [ "${1:-}" = --timeout ]; then
+        need_value "$@"
+        [[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || die_usage "$verb: --timeout takes seconds"
+        RUN_LIMIT=$2
+        shift 2
+    fi
+    [ "${1:-}" != -- ] || shift
+    [ $# -gt 0 ] || die_usage "$verb: no command"
+    RUN_WORDS=("$@")
+}
+
+# remote_limited HOST CMD…: within RUN_LIMIT seconds, else 124 as timeout(1) has it. The command is
+# ended where it runs. A machine that no longer answers does not do that, so ssh has a limit too.
+remote_limited() {
+    local host=$1 rc=0
+    shift
+    [ -n "$RUN_LIMIT" ] || { remote_run "$host" "$@"; return; }
+    L1_SSH_LIMIT=$((RUN_LIMIT + 10))
+    remote_run "$host" timeout -k 5 "$RUN_LIMIT" "$@" || rc=$?
+    L1_SSH_LIMIT=
+    # A program that ignores SIGTERM is killed.
+    [ $rc != 137 ] || [ $((SECONDS)) -lt "$RUN_LIMIT" ] || rc=124
+    [ $rc != 124 ] || say "not done after $RUN_LIMIT s: $(quote "$@")"
+    return $rc
 }
 
 # remote_run HOST CMD…: the words reach the command as they are; its status comes back. ssh's own
@@ -82,9 +138,17 @@ remote_run() {
     shift
     l1_ssh "$host" "$(quote "$@")" || rc=$?
     if [ $rc = 255 ] && ! l1_ssh -O check "$host" 2>/dev/null; then
-        fail "$host network" "the connection to $host broke" "$RUN/console.log"
+        connection_broke "$host"
     fi
     return $rc
+}
+
+connection_broke() {
+    local words
+    words=$(last_words)
+    [ -z "$words" ] || fail "L1" "its kernel died: $words" "$RUN/console.log"
+    l1_alive || fail "L1" "it has ended" "$RUN/console.log"
+    fail "$1 network" "the connection to $1 broke" "$RUN/console.log"
 }
 
 verb_put() {
@@ -128,7 +192,7 @@ verb_path() {
     case ${1:-run} in
     run) echo "$RUN" ;;
     tree) tree_l1 && echo "$L1_TREE" ;;
-    kernel) kernel_root "${2:-6.12}" && echo "$KERNEL_ROOT" ;;
+    kernel) kernel_root "${2:-trixie}" && echo "$KERNEL_ROOT" ;;
     cache) echo "$CACHE" ;;
     *) die_usage "path: run, tree, kernel [K] or cache" ;;
     esac

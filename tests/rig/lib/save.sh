@@ -4,10 +4,16 @@
 # Saved states: a booted L1, guests included, that comes back in a second.
 
 # state_key: what a saved state stands on. Its disks' backing images are named by the same keys,
-# so they are never rebuilt under it.
+# so they are never rebuilt under it. A rig has the one that it was started with in its directory.
 state_key() {
     key_of "$L1_KEY" "$(basename "$KERNEL_DIR")" "$L2_KEY" "$(basename "$GUEST_BOOT")" \
-        "$RIG_DIR/lib/qemu.sh"
+        "$RIG_DIR/lib/qemu.sh" "$UP_ACCEL" "$UP_IMAGES"
+}
+
+# in_tree_words CMD…: in_tree_with_lib as a line for a shell, for programs that run a program.
+in_tree_words() {
+    quote unshare --mount --propagation private bash "$RIG_DIR/lib/in-tree" "$(mount_point)" \
+        "$L1_TREE" "$CACHE" "$CACHE" "$RIG_DIR/lib" /rig-lib -- "$@"
 }
 
 qmp() { in_tree_with_lib python3 /rig-lib/qmp.py "$RUN/qmp" "$@"; }
@@ -25,17 +31,13 @@ verb_save() {
     # shellcheck source=/dev/null
     . "$RUN/options"
     [ "$UP_GPU" != pci ] || fail "outer QEMU" "the GPU of --gpu pci cannot be saved: use --gpu soft or none"
-    l1_image
-    kernel_image "$UP_KERNEL"
-    guest_image
     rm -rf "$state" "$state.part"
     mkdir -p "$state.part"
     remote_run l1 sync
     qmp save "$state.part/ram" >"$log" 2>&1 || fail "outer QEMU" "the state was not saved" "$log"
     # Stopped, and its disks let go: their files are now what the saved memory believes.
     cp --sparse=always "$RUN/root.qcow2" "$RUN/kernel.qcow2" "$state.part/"
-    cp -r "$RUN/guests" "$RUN/options" "$RUN/initrd" "$RUN/uses" "$state.part/"
-    state_key >"$state.part/key"
+    cp -r "$RUN/guests" "$RUN/options" "$RUN/initrd" "$RUN/uses" "$RUN/key" "$state.part/"
     mv -T "$state.part" "$state"
     qmp_cont >>"$log" 2>&1 || fail "outer QEMU" "it does not go on after saving" "$log"
     say "saved as '$1': rig up --from $1"
@@ -52,9 +54,7 @@ up_restore() {
     [ -d "$state" ] || fail "saved state" "there is none named '$UP_FROM': rig save $UP_FROM"
     # shellcheck source=/dev/null
     . "$state/options"
-    l1_image
-    kernel_image "$UP_KERNEL"
-    guest_image
+    up_images
     [ "$(state_key)" = "$(cat "$state/key")" ] ||
         fail "saved state" "'$UP_FROM' was saved with other images or hardware: save it anew"
     run_dir_make

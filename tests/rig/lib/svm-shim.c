@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * LD_PRELOAD for the outer QEMU: mends what QEMU 10.0 does wrong for a host with KVM guests under
- * TCG's SVM. QEMU's executable exports what this needs; in other programs the library does nothing.
+ * TCG's SVM. QEMU's executable exports what this needs. A QEMU that does not, or that has it in
+ * another way, is ended: with these faults it would corrupt the guests. In other programs the
+ * library does nothing.
  *
  * 1. helper_vmrun() leaves the vector of an injected interrupt in the CPU's exception_index, though
  *    the interrupt is delivered when it returns. The next time that the CPU is only asked to leave
@@ -23,6 +25,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -107,6 +110,7 @@ static bool find(const char *name, void *symbol)
 static bool find_all(void)
 {
     return find("helper_vmrun", &qemu.vmrun) && find("helper_write_crN", &qemu.write_cr) &&
+           find("helper_info_vmrun", &qemu.vmrun_info) &&
            find("helper_info_write_crN", &qemu.write_cr_info) &&
            find("cpu_svm_has_intercept", &qemu.has_intercept) &&
            find("cpu_loop_exit_noexc", &qemu.loop_exit) && find("x86_ldl_phys", &qemu.ldl_phys) &&
@@ -116,12 +120,12 @@ static bool find_all(void)
 
 __attribute__((constructor)) static void mend(void)
 {
-    if (!find("helper_info_vmrun", &qemu.vmrun_info))
+    if (strncmp(program_invocation_short_name, "qemu-system-", 12))
         return;
     if (!find_all() || qemu.vmrun_info->func != (void *)qemu.vmrun ||
         qemu.write_cr_info->func != (void *)qemu.write_cr || make_empty(qemu.clear_ignne)) {
-        fputs("svm shim: it does not know this QEMU, whose guests' guests may crash\n", stderr);
-        return;
+        fputs("svm shim: it does not fit this QEMU, under which guests' guests would crash\n", stderr);
+        _exit(75);
     }
     qemu.vmrun_info->func = (void *)vmrun_and_leave;
     qemu.write_cr_info->func = (void *)write_cr;

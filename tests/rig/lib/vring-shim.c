@@ -14,6 +14,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,13 +64,16 @@ static int replace(unsigned char *function, const void *instead)
 
 __attribute__((constructor)) static void mend(void)
 {
-    unsigned char *slow = dlsym(RTLD_DEFAULT, "address_space_write_cached_slow");
+    unsigned char *slow;
 
-    if (!slow)
+    if (strncmp(program_invocation_short_name, "qemu-system-", 12))
         return;
+    slow = dlsym(RTLD_DEFAULT, "address_space_write_cached_slow");
     *(void **)&store_long = dlsym(RTLD_DEFAULT, "address_space_stl_le_cached_slow");
     *(void **)&store_byte = dlsym(RTLD_DEFAULT, "address_space_stb_cached_slow");
-    if (!store_long || !store_byte || replace(slow, (const void *)write_cached))
-        fputs("vring shim: it does not know this QEMU, whose GPU may write over L1's memory\n",
+    if (!slow || !store_long || !store_byte || replace(slow, (const void *)write_cached)) {
+        fputs("vring shim: it does not fit this QEMU, whose GPU would write over L1's memory\n",
               stderr);
+        _exit(75);
+    }
 }

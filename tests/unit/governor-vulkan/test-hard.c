@@ -298,8 +298,9 @@ static uint32_t rounds_for(struct gpu *gpu, VkFence fence, gint64 us)
     return (uint32_t)((double)rounds * (double)us / (double)took);
 }
 
-/* Whether what comes after work of a quarter of a second is four times as long later. */
-static bool is_followed_by_nothing(struct gpu *gpu, VkFence fence, VkCommandBuffer tiny)
+/* What comes after work of a quarter of a second is four times as long later, less what was saved
+ * up. On a machine with much else to do it may come later still; without a cap it comes at once. */
+static void check_pause(struct gpu *gpu, VkFence fence, VkCommandBuffer tiny)
 {
     uint32_t rounds = rounds_for(gpu, fence, SECOND / 4);
     gint64 took, ended, pause;
@@ -313,24 +314,22 @@ static bool is_followed_by_nothing(struct gpu *gpu, VkFence fence, VkCommandBuff
     pause = g_get_monotonic_time() - ended;
     g_test_message("%.2f s of work, %.2f s of nothing", (double)took / SECOND,
                    (double)pause / SECOND);
-    return took > SECOND / 16 && pause > 3 * took && pause < 5 * took;
+    g_assert_cmpint(took, >, SECOND / 16);
+    g_assert_cmpint(pause, >, 2 * took);
 }
 
-/* Under a cap of 20 %. On a machine with much else to do the times may be of that. */
+/* Under a cap of 20 %. */
 static void one_long(unsigned number)
 {
     struct gpu gpu;
     VkFence fence;
     VkCommandBuffer tiny;
-    bool held = false;
 
     (void)number;
     gpu_open(&gpu, NULL);
     fence = gpu_fence(&gpu);
     tiny = gpu_record(&gpu, 1);
-    for (unsigned attempt = 0; attempt < 3 && !held; attempt++)
-        held = is_followed_by_nothing(&gpu, fence, tiny);
-    g_assert_true(held);
+    check_pause(&gpu, fence, tiny);
     vkDestroyFence(gpu.device, fence, NULL);
     gpu_check(&gpu);
     gpu_close(&gpu);

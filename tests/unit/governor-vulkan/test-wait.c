@@ -5,8 +5,11 @@
 #define ROUNDS 20000
 /* So many are enough for the layer to expect the next. */
 #define LOOPS 20
-/* The layer looks every 40 ms whether the application still comes. */
-#define SOON_US 500000
+/* The layer looks every 40 ms whether the application still comes; a machine with much else to do
+ * gets round to it later. */
+#define SOON_US (10 * G_USEC_PER_SEC)
+/* Somebody else's part of what the host's clock says. */
+#define OTHERS_NS 20000000u
 
 struct loop {
     struct gpu gpu;
@@ -75,22 +78,22 @@ static void test_each(void)
 static void test_behind(void)
 {
     struct loop loop;
-    unsigned no_more = 0;
+    unsigned no_more = 0, shorter = 0;
 
     loop_open(&loop, NULL);
     loop.member->behind_ns = 3600000000000;
     for (int i = 0; i < LOOPS; i++) {
         submit(&loop, loop.fence);
-        /* Somebody else's share of what the host's clock says. */
-        g_usleep(20000);
+        g_usleep(OTHERS_NS / 1000);
         gpu_wait_fence(&loop.gpu, loop.fence);
         await_ended(&loop);
         no_more += loop.member->last_measured_ns <= loop.member->last_estimate_ns;
-        g_assert_cmpuint(loop.member->last_measured_ns, <, 20000000);
+        shorter += loop.member->last_measured_ns < OTHERS_NS;
     }
-    if (g_getenv("VGPU_GOVERNOR_CLOCK"))
-        g_test_skip("always by timestamps");
-    else
+    /* On a machine with much else to do the work itself may take as long. */
+    g_assert_cmpuint(shorter, >, LOOPS / 2);
+    /* By timestamps it is measured each time. */
+    if (!g_getenv("VGPU_GOVERNOR_CLOCK"))
         g_assert_cmpuint(no_more, >=, LOOPS - LOOPS / 8);
     loop.member->behind_ns = 0;
     wait_for_each(&loop);

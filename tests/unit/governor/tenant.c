@@ -17,10 +17,16 @@ void tenant_close(struct live *live)
 
 void tenant_await(const _Atomic uint64_t *word, uint64_t value, unsigned seconds)
 {
-    uint64_t until = clock_now() + seconds * NS_PER_S;
+    uint64_t seen = *word, changed_at = clock_now();
 
-    while (*word < value && clock_now() < until)
+    while (seen < value && clock_now() - changed_at < seconds * NS_PER_S) {
+        uint64_t now = *word;
+
+        if (now != seen)
+            changed_at = clock_now();
+        seen = now;
         g_usleep(1000);
+    }
     g_assert_cmpuint(*word, >=, value);
 }
 

@@ -16,7 +16,7 @@ extern struct line *line;
 void tenant_open(struct live *live, const char *const *slices);
 void tenant_close(struct live *live);
 
-/* Waits until @word has reached @value. */
+/* Waits until @word has reached @value; fails where it has not changed for so long. */
 void tenant_await(const _Atomic uint64_t *word, uint64_t value, unsigned seconds);
 
 /* In a process of its own, from here on. */

@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #define GO_ON_NS (100 * NS_PER_MS)
-/* The machine has other things to do now and then; what a death leaves behind is there each time.
- */
-#define TRIES 6
+/* Of so many the shortest counts: what a death leaves behind is there each time, what the machine
+ * has to do beside is not. */
+#define MEASURED 6
 /* Peers, before the one that is killed. */
 #define PEERS 2
 /* More would mean that the end is never reached. */
@@ -250,7 +250,7 @@ static long kill_at_each(struct live *live, LiveFunc function)
         uint64_t gap = UINT64_MAX;
 
         g_assert_cmpint(point, <, MOST_POINTS);
-        for (int i = 0; i < TRIES && gap > GO_ON_NS; i++) {
+        for (int i = 0; i < MEASURED && gap > GO_ON_NS; i++) {
             died = await_death(live, spawn_victim(live, function, point));
             gap = peers_go_on_after(live);
             assert_nothing_left(live);

@@ -124,6 +124,36 @@ Said run_beside(const char *line)
     return run_program((const char *const *)argv);
 }
 
+void iterate_until(gboolean (*true_now)(gconstpointer data), gconstpointer data)
+{
+    gint64 end = g_get_monotonic_time() + PATIENCE_US;
+
+    while (!true_now(data)) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        if (!g_main_context_iteration(NULL, FALSE))
+            g_usleep(1000);
+    }
+}
+
+typedef struct {
+    const GString *text;
+    const char *words;
+} Expected;
+
+static gboolean is_said(gconstpointer data)
+{
+    const Expected *expected = data;
+
+    return strstr(expected->text->str, expected->words) != NULL;
+}
+
+void iterate_until_said(const GString *text, const char *words)
+{
+    const Expected expected = {text, words};
+
+    iterate_until(is_said, &expected);
+}
+
 Said vgpuctl(const char *args)
 {
     g_autofree char *line = g_strconcat(VGPUCTL " ", args, NULL);

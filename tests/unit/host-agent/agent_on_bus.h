@@ -44,6 +44,15 @@ Said vgpuctl(const char *args);
 
 void said_clear(Said *said);
 
+/* How long that may take which will come: a machine that is busy with other things is no failure. */
+#define PATIENCE_US (60 * G_USEC_PER_SEC)
+
+/* Runs the agent until @true_now says so. */
+void iterate_until(gboolean (*true_now)(gconstpointer data), gconstpointer data);
+
+/* Runs the agent until these words are in @text. */
+void iterate_until_said(const GString *text, const char *words);
+
 /* vgpuctl ends with @status and prints something with @out in it, and @err to standard error. */
 void assert_says(const char *args, int status, const char *out, const char *err);
 

@@ -69,15 +69,6 @@ void assert_not_in_file(const AgentOnBus *at, const char *path, const char *part
     g_assert_true(!text || !strstr(text, part));
 }
 
-void wait_for(const GString *calls, const char *part)
-{
-    for (guint i = 0; !strstr(calls->str, part); i++) {
-        g_assert_cmpuint(i, <, 1000);
-        g_main_context_iteration(NULL, FALSE);
-        g_usleep(10000);
-    }
-}
-
 void process(const AgentOnBus *at, guint pid, guint started)
 {
     g_autofree char *path = g_strdup_printf("/proc/%u/stat", pid);

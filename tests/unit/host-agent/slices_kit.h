@@ -34,9 +34,6 @@ char *text_of(const AgentOnBus *at, const char *path);
 void assert_in_file(const AgentOnBus *at, const char *path, const char *part);
 void assert_not_in_file(const AgentOnBus *at, const char *path, const char *part);
 
-/* Until systemd was asked for something with @part in it. */
-void wait_for(const GString *calls, const char *part);
-
 /* A process that began at @started. */
 void process(const AgentOnBus *at, guint pid, guint started);
 

@@ -170,14 +170,30 @@ static void assert_event(GDataInputStream *stream, const char *words)
     g_assert_nonnull(strstr(line, words));
 }
 
-/* Until the command that was started listens: it has asked for all objects then. */
-static void wait_until_it_listens(AgentOnBus *at)
+/* The serial of a question for all objects, and then whether it was answered. */
+typedef struct {
+    guint asked;
+    gint answered;
+} Listener;
+
+/* Runs in a thread of the connection's. */
+static GDBusMessage *see_answer(GDBusConnection *bus, GDBusMessage *message, gboolean incoming,
+                                void *data)
 {
-    for (guint i = 0; i < 200; i++) {
-        g_main_context_iteration(NULL, FALSE);
-        g_usleep(5000);
-    }
-    agent_refresh(at->agent);
+    Listener *listener = data;
+
+    (void)bus;
+    if (incoming && g_strcmp0(g_dbus_message_get_member(message), "GetManagedObjects") == 0)
+        listener->asked = g_dbus_message_get_serial(message);
+    else if (!incoming && listener->asked &&
+             g_dbus_message_get_reply_serial(message) == listener->asked)
+        g_atomic_int_set(&listener->answered, 1);
+    return message;
+}
+
+static gboolean is_answered(gconstpointer data)
+{
+    return g_atomic_int_get(&((const Listener *)data)->answered);
 }
 
 static void test_events(void)
@@ -186,12 +202,17 @@ static void test_events(void)
     AgentOnBus at;
     GSubprocess *process;
     GDataInputStream *stream;
+    Listener listener = {0};
+    guint filter;
 
     agent_on_bus_open(&at, "empty");
+    filter = g_dbus_connection_add_filter(at.bus, see_answer, &listener, NULL);
     process = g_subprocess_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE, NULL, VGPUCTL, "events", NULL);
     g_assert_nonnull(process);
     stream = g_data_input_stream_new(g_subprocess_get_stdout_pipe(process));
-    wait_until_it_listens(&at);
+    iterate_until(is_answered, &listener);
+    g_dbus_connection_remove_filter(at.bus, filter);
+    agent_refresh(at.agent);
     recorded_host_add(at.root, gpu);
     agent_refresh(at.agent);
     assert_event(stream, "GPU 0000:00:05.0 added");

@@ -341,18 +341,6 @@ static void remember_event(GDBusConnection *bus, const char *sender, const char 
     g_string_append_printf(data, "%s: %s\n", kind, text);
 }
 
-/* Until such an event has come over the bus. */
-static void wait_for(const GString *events, const char *words)
-{
-    gint64 end = g_get_monotonic_time() + 10 * SECOND;
-
-    while (!strstr(events->str, words)) {
-        g_assert_cmpint(g_get_monotonic_time(), <, end);
-        g_main_context_iteration(NULL, FALSE);
-        g_usleep(1000);
-    }
-}
-
 /* Marked, kept over a restart, cleared. */
 static void test_on_bus(void)
 {
@@ -367,8 +355,8 @@ static void test_on_bus(void)
     assert_says("-o json gpu show 02:00.0", 0, "\"Healthy\" : true", "");
     write_sensors(at.root);
     agent_refresh(at.agent);
-    wait_for(events, "health: GPU " GPU " is not healthy: 2 fatal errors");
-    wait_for(events, "errors in its memory");
+    iterate_until_said(events, "health: GPU " GPU " is not healthy: 2 fatal errors");
+    iterate_until_said(events, "errors in its memory");
     assert_says("gpu show 02:00.0", 0, "no: 2 fatal errors", "");
     assert_says("-o json gpu show 02:00.0", 0, "\"Healthy\" : false", "");
     g_dbus_connection_signal_unsubscribe(at.bus, subscription);
@@ -430,7 +418,7 @@ static void test_gone_on_bus(void)
     agent_refresh(at.agent);
     recorded_host_remove(at.root, GPU);
     agent_refresh(at.agent);
-    wait_for(events, "it is gone, and 1 vGPUs");
+    iterate_until_said(events, "it is gone, and 1 vGPUs");
     g_assert_null(strstr(events->str, "it is healthy"));
     agent_on_bus_close(&at);
 }

@@ -66,10 +66,13 @@ static void open_host(AgentOnBus *at, FakeSystemd *systemd, const char *keys)
     agent_on_bus_restart(at);
 }
 
-/* @said: what systemd is told until all is quiet again; it is then forgotten. */
+/* @said: what systemd is told, and then nothing more for a while; it is then forgotten. */
 static void assert_told(GString *seen, const char *said)
 {
-    gint64 quiet = g_get_monotonic_time() + G_USEC_PER_SEC / 5;
+    gint64 quiet;
+
+    iterate_until_said(seen, said);
+    quiet = g_get_monotonic_time() + G_USEC_PER_SEC / 5;
 
     while (g_get_monotonic_time() < quiet) {
         if (g_main_context_iteration(NULL, FALSE))

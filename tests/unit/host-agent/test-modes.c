@@ -231,25 +231,41 @@ static void test_dry_run(void)
     agent_on_bus_close(&at);
 }
 
-static gboolean let_go(void *root)
+static void let_go(const char *root)
 {
     g_assert_true(fake_kernel_drained(GPU));
     set_device(root, "closed");
     fake_process_closes(root, 200);
-    return G_SOURCE_REMOVE;
+}
+
+/* vgpud tells who it waits for. */
+static void waits(GDBusConnection *bus, const char *sender, const char *path,
+                  const char *interface, const char *name, GVariant *parameters, void *root)
+{
+    (void)bus;
+    (void)sender;
+    (void)path;
+    (void)interface;
+    (void)name;
+    (void)parameters;
+    let_go(root);
 }
 
 static void test_drain(void)
 {
     AgentOnBus at;
+    guint subscription;
 
     open_host(&at, "shared");
     add_vgpu(at.root, "running");
     file_tree_write(at.root, DEFINITION, "{}");
-    g_timeout_add(1500, let_go, at.root);
-    assert_says("gpu mode --drain --timeout 60 " GPU " passthrough", 0,
+    subscription = g_dbus_connection_signal_subscribe(at.bus, NULL, NULL, "Event", NULL, "drain",
+                                                      G_DBUS_SIGNAL_FLAGS_NONE, waits, at.root,
+                                                      NULL);
+    assert_says("gpu mode --drain --timeout 600 " GPU " passthrough", 0,
                 "GPU " GPU " waits until it is let go: " VGPU_IN_USE "\nvGPU " UUID " is stopped",
                 "");
+    g_dbus_connection_signal_unsubscribe(at.bus, subscription);
     assert_mode(at.root, GPU, GPU_MODE_PASSTHROUGH);
     agent_on_bus_close(&at);
 }
@@ -330,7 +346,6 @@ static void test_one_at_a_time(void)
 
     open_host(&at, "shared");
     add_vgpu(at.root, "running");
-    g_timeout_add(500, let_go, at.root);
     file_tree_write(at.root, DEFINITION, "{}");
     /* Two calls, of which the first waits. */
     g_autoptr(GSubprocess) first =
@@ -344,6 +359,7 @@ static void test_one_at_a_time(void)
     g_assert_cmpint(said.status, ==, IN_USE);
     g_assert_nonnull(strstr(said.err, "is being switched to host just now; wait for that"));
     said_clear(&said);
+    let_go(at.root);
     wait_until_settled(&at, GPU);
     assert_mode(at.root, GPU, GPU_MODE_HOST);
     g_assert_false(vgpu_gpu_get_draining(gpu));

@@ -163,7 +163,7 @@ static void test_guards(void)
     open_shared(&at);
     fake_systemd_start(&systemd, at.daemon);
     assert_says("slice create half --door guarded --uuid " UUID, 0, "guarded", "");
-    wait_for(systemd.started, "vgpu-guard@");
+    iterate_until_said(systemd.started, "vgpu-guard@");
     assert_in_file(&at, "/run/vgpu/guard/" UUID ".conf", "[slice]\ngpu=" ADDRESS "\n");
     g_assert_cmpstr(systemd.started->str, ==, "vgpu-guard@" UUID ".service\n");
     g_assert_true(exists(&at, "/run/vgpu/guard/" UUID));
@@ -172,7 +172,7 @@ static void test_guards(void)
     assert_says("slice list", 0, UUID, "");
     assert_says("slice remove " UUID, 0, "", "");
     assert_says("slice list", 0, "no slice", "");
-    wait_for(systemd.stopped, "vgpu-guard@" UUID ".service\n");
+    iterate_until_said(systemd.stopped, "vgpu-guard@" UUID ".service\n");
     assert_says("slice list", 0, "no slice", "");
     assert_in_file(&at, "/usr/lib/mdev-vgpu/vgpu-engine-user.log", "remove " UUID " guard\n");
     assert_in_file(&at, "/usr/lib/mdev-vgpu/vgpu-engine-user.log", "add " UUID " guard\n");
@@ -183,7 +183,7 @@ static void test_guards(void)
     file_tree_write(at.root, "/run/vgpu/containers/" UUID2 "/slice/governor.sock", "");
     agent_on_bus_restart(&at);
     assert_says("slice list", 0, "no slice", "");
-    wait_for(systemd.stopped, "vgpu-guard@" UUID2 ".service\n");
+    iterate_until_said(systemd.stopped, "vgpu-guard@" UUID2 ".service\n");
     g_assert_false(exists(&at, "/run/vgpu/containers/" UUID2));
     fake_systemd_stop(&systemd);
     agent_on_bus_close(&at);
@@ -200,16 +200,16 @@ static void test_guards_and_modes(void)
     fake_systemd_start(&systemd, at.daemon);
     process(&at, 77, 1000);
     assert_says("slice create half --door guarded --uuid " UUID, 0, "guarded", "");
-    wait_for(systemd.started, "vgpu-guard@");
+    iterate_until_said(systemd.started, "vgpu-guard@");
     assert_hook(&at, "claim", WEB, 0, "");
     assert_says("gpu mode 02:00.0 host", 6, "", "container web has slice " UUID);
     g_assert_null(strstr(systemd.stopped->str, "vgpu-guard@"));
     assert_hook(&at, "release", WEB, 0, "");
     assert_says("gpu mode 02:00.0 host", 0, "", "");
-    wait_for(systemd.stopped, "vgpu-guard@" UUID ".service\n");
+    iterate_until_said(systemd.stopped, "vgpu-guard@" UUID ".service\n");
     g_string_truncate(systemd.started, 0);
     assert_says("gpu mode 02:00.0 shared", 0, "", "");
-    wait_for(systemd.started, "vgpu-guard@" UUID ".service\n");
+    iterate_until_said(systemd.started, "vgpu-guard@" UUID ".service\n");
     assert_says("cdi list", 0, UUID, "");
     fake_systemd_stop(&systemd);
     agent_on_bus_close(&at);

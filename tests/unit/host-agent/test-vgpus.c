@@ -345,6 +345,20 @@ static void settle(void)
     }
 }
 
+static gboolean has_new_weight(gconstpointer data)
+{
+    const AgentOnBus *at = data;
+    g_autofree char *path = g_strconcat(at->root, GPU "/" UUID "/vgpu/weight", NULL);
+    g_autofree char *text = NULL;
+
+    return g_file_get_contents(path, &text, NULL, NULL) && strstr(text, "33");
+}
+
+static gboolean has_no_definition(gconstpointer data)
+{
+    return !exists(data, "/etc/mdevctl.d/0000:02:00.0/" UUID);
+}
+
 static void test_recovery(void)
 {
     AgentOnBus at;
@@ -353,6 +367,7 @@ static void test_recovery(void)
     assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
     crash_with(&at, SLICE_CHANGING, 33);
     agent_on_bus_restart(&at);
+    iterate_until(has_new_weight, &at);
     settle();
     assert_file(&at, GPU "/" UUID "/vgpu/weight", "33");
     assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 33", "");
@@ -364,6 +379,7 @@ static void test_recovery(void)
     file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=closed engine=ready\n");
     crash_with(&at, SLICE_CREATING, 33);
     agent_on_bus_restart(&at);
+    iterate_until(has_no_definition, &at);
     settle();
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
     g_assert_false(exists(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID));

@@ -2,8 +2,6 @@
 /*
  * The commands: what the driver is told, what a person is told, and the exit codes.
  */
-#include "tests.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -376,8 +374,9 @@ static void test_list(void)
     assert_contains(tree->out, "amdgpu-half                         2     3  A test's type\n");
 }
 
-void add_command_tests(void)
+int main(int argc, char **argv)
 {
+    g_test_init(&argc, &argv, NULL);
     g_test_add_func("/add/usual", test_add);
     g_test_add_func("/add/vram-sources", test_vram_sources);
     g_test_add_func("/add/overcommit", test_overcommit);
@@ -398,4 +397,5 @@ void add_command_tests(void)
     g_test_add_func("/drain", test_drain);
     g_test_add_func("/check", test_check);
     g_test_add_func("/list", test_list);
+    return g_test_run();
 }

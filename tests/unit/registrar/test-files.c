@@ -2,8 +2,6 @@
 /*
  * Sizes, types and the list of GPUs: what is accepted, and what each mistake is told.
  */
-#include "tests.h"
-
 #include <string.h>
 
 #include "error.h"
@@ -355,8 +353,9 @@ static void test_gpu_mistakes(void)
     }
 }
 
-void add_file_tests(void)
+int main(int argc, char **argv)
 {
+    g_test_init(&argc, &argv, NULL);
     g_test_add_func("/units/sizes", test_sizes);
     g_test_add_func("/units/parts", test_parts);
     g_test_add_func("/units/cpu", test_cpu);
@@ -370,4 +369,5 @@ void add_file_tests(void)
     g_test_add_func("/gpus/all-values", test_gpu_values);
     g_test_add_func("/gpus/state", test_gpu_state);
     g_test_add_func("/gpus/mistakes", test_gpu_mistakes);
+    return g_test_run();
 }

@@ -28,25 +28,33 @@ sub is_allowed {
     return grep { $where =~ $_->[0] && $file =~ $_->[1] && $text =~ $_->[2] } @$allowed;
 }
 
-# Sentences, each of which makes the step red; none where it is green.
-sub faults {
+# Skips that are not allowed, as sentences.
+sub forbidden_skips {
     my ($step, $allowed) = @_;
-    my @results = @{ $step->{results} // [] };
     my @faults;
-    push @faults, "it was ended after $step->{limit} s" if $step->{hung};
-    push @faults, "$_->{file} is red" for grep { !$_->{ok} } @results;
-    for my $result (@results) {
+    for my $result (@{ $step->{results} // [] }) {
         for my $skip (@{ $result->{skips} }) {
             my $text = "$skip->[0]: $skip->[1]";
             push @faults, "$result->{file} skipped what tests/skips does not allow: $text"
                 if !is_allowed($allowed, $step->{where}, $result->{file}, $text);
         }
     }
+    return @faults;
+}
+
+# Sentences, each of which makes the step red; none where it is green, or where the rig failed: what runs in the rig ends
+# with that status only if nothing else is red.
+sub faults {
+    my ($step, $allowed) = @_;
+    my @faults = forbidden_skips($step, $allowed);
+    return @faults if $step->{status} == VGPU::Check::Step::RIG_FAILED && !$step->{hung};
+    my @results = @{ $step->{results} // [] };
     my %ran = map { $_->{file} => 1 } @results;
+    push @faults, "it was ended after $step->{limit} s" if $step->{hung};
+    push @faults, "$_->{file} is red" for grep { !$_->{ok} } @results;
     push @faults, "$_ was not run" for grep { !$ran{$_} } @{ $step->{files} // [] };
     push @faults, 'no test file was run' if $step->{kind} ne 'build' && !@results;
-    push @faults, "it ended with status $step->{status}"
-        if $step->{status} && $step->{status} != VGPU::Check::Step::RIG_FAILED && !@faults;
+    push @faults, "it ended with status $step->{status}" if $step->{status} && !@faults;
     return @faults;
 }
 

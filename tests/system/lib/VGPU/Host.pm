@@ -42,6 +42,12 @@ sub wait_libvirt {
     return;
 }
 
+# kill -9 of vgpud, as its first death: systemd waits longer before each next start, which is not what is tested here.
+sub kill_vgpud {
+    VGPU::Lab::host('systemctl reset-failed vgpud; systemctl kill -s KILL vgpud', fail => 1);
+    return;
+}
+
 # While $code runs there is no vgpud, and nothing starts it. Returns what $code does.
 sub without_vgpud {
     my ($code) = @_;

@@ -11,9 +11,10 @@ use lib "$FindBin::Bin/../bench/lib";
 use Bench::Stats;
 use JSON::PP;
 use VGPU::Command;
+use VGPU::Host;
 use VGPU::Lab;
 
-my $program = 'build/bench/governor-load/governor-load';
+our $program = 'build/bench/governor-load/governor-load';
 
 sub install {
     my @tenants = @_;
@@ -23,12 +24,17 @@ sub install {
     return;
 }
 
+# The JSON line that governor-load prints.
+sub report {
+    my ($text) = @_;
+    my ($line) = $text =~ /^(\{.*\})$/m or die "governor-load says nothing:\n$text";
+    return decode_json($line);
+}
+
 # How many iterations a batch has to have to take about so long.
 sub iterations {
     my ($ms) = @_;
-    my ($line) = VGPU::Lab::host("governor-load calibrate --device-name Venus --ms $ms", timeout => 120) =~ /^(\{.*\})$/m
-        or die "governor-load says nothing\n";
-    return decode_json($line)->{iterations};
+    return report(VGPU::Lab::host("governor-load calibrate --device-name Venus --ms $ms", timeout => 120))->{iterations};
 }
 
 sub command {
@@ -42,22 +48,41 @@ sub in_guest {
     return $tenant->job("exec on-gpu $gpu " . command($tenant->{name}, $iterations, $seconds));
 }
 
-# A program of the host in a slice, as a container will be.
+# A program of the host: in a slice, as a container will be, or without the governor if $governed is false.
 sub on_host {
-    my ($slice, $iterations, $seconds) = @_;
-    return VGPU::Lab::host_job("VGPU_GOVERNOR=1 VGPU_GOVERNOR_SOCKET=/run/vgpu/slices/$slice/governor.sock "
-        . command($slice, $iterations, $seconds));
+    my ($slice, $iterations, $seconds, $governed) = @_;
+    my $env = $governed ? "VGPU_GOVERNOR=1 VGPU_GOVERNOR_SOCKET=/run/vgpu/slices/$slice/governor.sock " : '';
+    return VGPU::Lab::host_job($env . command($slice, $iterations, $seconds));
 }
 
-# Batches that each of the jobs did between two moments, in seconds since its own beginning.
+# While $code runs the GPU has no arbiter, and programs that begin then are not governed. They must have ended when it
+# returns, or they would join the arbiter that is started after it. Returns what $code does.
+sub ungoverned {
+    my ($code) = @_;
+    my $gpu = VGPU::Lab::gpu();
+    my $seen = VGPU::Host::without_vgpud(sub {
+        VGPU::Lab::host("systemctl stop vgpu-arbiter\@$gpu", timeout => 60);
+        return $code->();
+    });
+    VGPU::Lab::host("timeout 60 sh -c 'until [ -S /run/vgpu/governor/$gpu/status.sock ]; do sleep 0.2; done'", timeout => 70);
+    return $seen;
+}
+
+# When each job's batches ended, in seconds since its own beginning: once the jobs are over.
+sub ends {
+    my ($limit, %jobs) = @_;
+    return { map { $_ => [map { $_ / 1e6 } @{ report($jobs{$_}->wait($limit))->{ends_us} }] } sort keys %jobs };
+}
+
+# How many batches of each ended between two moments.
+sub count {
+    my ($ends, $from, $to) = @_;
+    return { map { $_ => Bench::Stats::done_between($ends->{$_}, $from, $to) } keys %$ends };
+}
+
 sub done {
     my ($from, $to, %jobs) = @_;
-    my %done;
-    for my $name (sort keys %jobs) {
-        my ($line) = $jobs{$name}->wait(4 * $to + 120) =~ /^(\{.*\})$/m or die "$name says nothing\n";
-        $done{$name} = Bench::Stats::done_between([map { $_ / 1e6 } @{ decode_json($line)->{ends_us} }], $from, $to);
-    }
-    return \%done;
+    return count(ends(4 * $to + 120, %jobs), $from, $to);
 }
 
 # Each one's part of all that was done.

@@ -26,13 +26,20 @@ sub in_ledger {
     return (grep { $_->{Uuid} eq $id } @{ decode_json(ctl('-o json slice list')) })[0];
 }
 
-# What the arbiter of the GPU says of it; undef: nothing, or there is none just now.
+# What the arbiter of the GPU says of it; undef: it has no such slice. An arbiter that does not answer is no answer.
 sub in_arbiter {
     my ($gpu, $id) = @_;
+    my $text = ask_arbiter($gpu);
+    die "the arbiter of $gpu does not answer\n" if !defined $text;
+    return (grep { $_->{id} eq $id } @{ decode_json($text)->{slices} })[0];
+}
+
+# All that it says; undef: it does not answer.
+sub ask_arbiter {
+    my ($gpu) = @_;
     my $socket = "/run/vgpu/governor/$gpu/status.sock" =~ s/:/\\:/gr;
     my $text = VGPU::Lab::host("socat -t 5 - 'UNIX-CONNECT:$socket'", fail => 1);
-    return if $VGPU::Command::status;
-    return (grep { $_->{id} eq $id } @{ decode_json($text)->{slices} })[0];
+    return $VGPU::Command::status || $text !~ /^\{/ ? undef : $text;
 }
 
 # Runs it and wants it to fail with such words, which it returns.
@@ -73,7 +80,8 @@ for dir in @storage; do
     mountpoint -q \$dir || { mkdir -p \$dir; mount -t tmpfs -o size=1G tmpfs \$dir; }
 done
 SH
-    VGPU::Command::run([VGPU::Lab::rig('put', $_, "$programs/")]) for qw(build/guest/vk-compute build/guard/t-hoard);
+    VGPU::Command::run([VGPU::Lab::rig('put', $_, "$programs/")])
+        for qw(build/guest/vk-compute build/guard/t-hoard build/bench/governor-load/governor-load);
     return;
 }
 
@@ -83,16 +91,20 @@ sub unmount_image {
     return;
 }
 
-# A command that prints the image as a tar. What a kernel, OpenGL, OpenCL and other GPUs need, and nobody reads in a
-# container, is left out: there is little memory for the storage, and podman sums up every byte.
-sub tar {
-    my $libraries = 'usr/lib/x86_64-linux-gnu';
-    my $without = join ' ', map { "--exclude='./$_'" }
-        qw(boot usr/lib/modules usr/lib/clc usr/lib/llvm-* usr/lib/udev usr/share/doc usr/share/locale var/cache),
-        "$libraries/gallium-pipe",
-        (map { "$libraries/lib$_*" } qw(LLVM clang gallium Rusticl z3)),
-        map { "$libraries/libvulkan_$_*" } qw(intel nouveau radeon lvp gfxstream);
-    return "tar -C $image/ --one-file-system $without -cf - .";
+# A command that prints what an image store is given as a tar: the tree without /usr, which containers have mounted ($usr). To
+# store all of it takes minutes here, in which only the store's own sums of it are at work.
+our $usr = "-v $image/usr:/usr:ro";
+
+sub tar { return "tar -C $image/ --one-file-system --exclude='./usr/*' --exclude=./boot --exclude='./var/*' -cf - ." }
+
+# Nothing on the host's file systems, nor the arbiter, knows of these slices any more.
+sub must_have_gone {
+    my ($gpu, @ids) = @_;
+    my @places = map { ("/run/vgpu/slices/$_", "/run/vgpu/governor/$gpu/slices/$_.conf", "/run/vgpu/guard/$_") } @ids;
+    my $left = VGPU::Lab::host("ls -d /run/vgpu/containers/* /var/run/cdi/mdev-vgpu.json @places 2>/dev/null", fail => 1);
+    die "left: $left" if $left =~ /\S/;
+    soon(sub { !grep { in_arbiter($gpu, $_) } @ids }, 'the arbiter knows them still');
+    return;
 }
 
 1;

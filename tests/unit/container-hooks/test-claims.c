@@ -114,6 +114,7 @@ static void test_modes(void)
     agent_on_bus_close(&at);
 }
 
+/* Three calls, of which each waits for two seconds at most, and D-Bus by itself for 25. */
 static void assert_without_agent(const AgentOnBus *at, const char *why)
 {
     gint64 begin = g_get_monotonic_time();
@@ -121,7 +122,7 @@ static void assert_without_agent(const AgentOnBus *at, const char *why)
     assert_hook(at, "claim", WEB, 1, why);
     assert_hook(at, "release", WEB, 0, why);
     assert_hook(at, "release", WEB, 0, "by vgpud later");
-    g_assert_cmpint(g_get_monotonic_time() - begin, <, 3 * 3 * G_USEC_PER_SEC);
+    g_assert_cmpint(g_get_monotonic_time() - begin, <, 20 * G_USEC_PER_SEC);
 }
 
 /* vgpud that is not there: a container doesn't start, and ends all the same. */

@@ -296,7 +296,7 @@ static void wait_for_vgpu(const char *uuid, int status, const char *part)
     g_autofree char *args = g_strdup_printf("-o json vgpu show %s", uuid);
     gboolean heard = FALSE;
 
-    for (guint i = 0; !heard && i < 30; i++) {
+    for (guint i = 0; !heard && i < 600; i++) {
         Said said = vgpuctl(args);
 
         heard = said.status == status && strstr(said.out, part);
@@ -472,7 +472,8 @@ static void test_method(void)
     agent_on_bus_close(&at);
 }
 
-/* Runs mdevctl while nothing here moves, so that vgpud does not answer. */
+/* Runs mdevctl while nothing here moves, so that vgpud does not answer. The callout waits for two seconds, and D-Bus by
+ * itself for 25. */
 static void assert_alone(const char *args, const char *err)
 {
     g_autofree char *line = g_strconcat(MDEVCTL " ", args, NULL);
@@ -485,7 +486,7 @@ static void assert_alone(const char *args, const char *err)
                    (g_get_monotonic_time() - begin) / 1000, said);
     g_assert_true(g_spawn_check_wait_status(status, NULL));
     g_assert_nonnull(strstr(said, err));
-    g_assert_cmpint(g_get_monotonic_time() - begin, <, 10 * G_USEC_PER_SEC);
+    g_assert_cmpint(g_get_monotonic_time() - begin, <, 20 * G_USEC_PER_SEC);
 }
 
 /* vGPUs come and go without vgpud, which is not even started. */

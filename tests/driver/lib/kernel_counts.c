@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernel holds, by its own books. */
+#include "kernel_counts.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mdev_host.h"
+
+#define SLAB_CACHES "/sys/kernel/slab"
+/* udev's workers end when they have had nothing to do for three seconds. */
+#define SETTLE_US 4000000
+/* What is freed by RCU and by workqueues. */
+#define FREED_LATE_US 500000
+
+static char *read_file(const char *path)
+{
+    char *text = NULL;
+    GError *error = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, &error))
+        g_error("%s", error->message);
+    return text;
+}
+
+/* The number behind @name in "NAME[:] NUMBER" lines. */
+static gint64 number_of(const char *text, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (!strncmp(line, name, len) && strchr(": ", line[len]))
+            return g_ascii_strtoll(line + len + 1, NULL, 10);
+    }
+    g_error("the kernel tells no %s", name);
+}
+
+static gint64 optional_number_of(const char *text, const char *name)
+{
+    return strstr(text, name) ? number_of(text, name) : 0;
+}
+
+static gint64 entries(const char *path)
+{
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    gint64 n = 0;
+
+    while (dir && g_dir_read_name(dir))
+        n++;
+    return n;
+}
+
+/* Empty slabs, the processors' own, and what KASAN keeps in quarantine. */
+static void shrink_caches(void)
+{
+    g_autoptr(GDir) dir = g_dir_open(SLAB_CACHES, 0, NULL);
+    const char *name;
+
+    g_assert_nonnull(dir);
+    while ((name = g_dir_read_name(dir))) {
+        g_autofree char *path = g_build_filename(SLAB_CACHES, name, "shrink", NULL);
+
+        sysfs_write(path, "1");
+    }
+}
+
+static void settle(void)
+{
+    const char *const udev[] = {"udevadm", "settle", NULL};
+
+    g_spawn_sync(NULL, (char **)udev, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL,
+                 NULL);
+    g_usleep(SETTLE_US);
+    sync();
+    for (unsigned i = 0; i < 3; i++) {
+        g_assert_cmpint(sysfs_write("/proc/sys/vm/drop_caches", "3"), ==, 0);
+        g_usleep(FREED_LATE_US);
+        shrink_caches();
+    }
+    /* The processors' own counts are added up. */
+    g_assert_cmpint(sysfs_write("/proc/sys/vm/stat_refresh", "1"), ==, 0);
+}
+
+/* Fills in @slabs; returns how many pages they have in all. */
+static gint64 count_slabs(GHashTable *slabs)
+{
+    g_autofree char *text = read_file("/proc/slabinfo");
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    gint64 pages = 0;
+
+    for (char **line = lines; *line; line++) {
+        char name[64];
+        long active, objects, size, per_slab, slab_pages, active_slabs, nslabs;
+
+        if (sscanf(*line,
+                   "%63s %ld %ld %ld %ld %ld : tunables %*d %*d %*d : slabdata %ld %ld", name,
+                   &active, &objects, &size, &per_slab, &slab_pages, &active_slabs, &nslabs) != 8)
+            continue;
+        g_hash_table_insert(slabs, g_strdup(name), GINT_TO_POINTER((int)active));
+        pages += slab_pages * nslabs;
+    }
+    g_assert_cmpuint(g_hash_table_size(slabs), >, 0);
+    return pages;
+}
+
+/* Free pages that processors keep for themselves: they are in no other count. */
+static gint64 pages_of_processors(void)
+{
+    g_autofree char *text = read_file("/proc/zoneinfo");
+    gint64 pages = 0;
+
+    for (const char *at = text; (at = strstr(at, " count: ")); at++)
+        pages += g_ascii_strtoll(at + strlen(" count: "), NULL, 10);
+    return pages;
+}
+
+static gint64 count_other_pages(void)
+{
+    static const char *const known[] = {"MemFree",       "Active(anon)",   "Inactive(anon)",
+                                        "Active(file)",  "Inactive(file)", "Unevictable",
+                                        "Slab",          "KernelStack",    "PageTables",
+                                        "VmallocUsed",   "Percpu"};
+    g_autofree char *text = read_file("/proc/meminfo");
+    gint64 kib = number_of(text, "MemTotal") - optional_number_of(text, "SecPageTables");
+
+    for (size_t i = 0; i < G_N_ELEMENTS(known); i++)
+        kib -= number_of(text, known[i]);
+    return kib / 4 - pages_of_processors();
+}
+
+static gint64 count_vmalloc_areas(void)
+{
+    g_autofree char *text = read_file("/proc/vmallocinfo");
+    gint64 n = 0;
+
+    for (const char *at = text; (at = strstr(at, "[mdev_vgpu]")); at++)
+        n++;
+    return n;
+}
+
+KernelCounts *kernel_counts_take(void)
+{
+    KernelCounts *counts = g_new0(KernelCounts, 1);
+    g_autofree char *vmstat = NULL;
+
+    settle();
+    vmstat = read_file("/proc/vmstat");
+    counts->slabs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    counts->large_pages = number_of(vmstat, "nr_slab_reclaimable") +
+                          number_of(vmstat, "nr_slab_unreclaimable") - count_slabs(counts->slabs);
+    counts->shmem_pages = number_of(vmstat, "nr_shmem");
+    counts->other_pages = count_other_pages();
+    counts->vmalloc_areas = count_vmalloc_areas();
+    counts->pins =
+        number_of(vmstat, "nr_foll_pin_acquired") - number_of(vmstat, "nr_foll_pin_released");
+    counts->iommu_groups = entries("/sys/kernel/iommu_groups");
+    return counts;
+}
+
+void kernel_counts_free(KernelCounts *counts)
+{
+    g_hash_table_unref(counts->slabs);
+    g_free(counts);
+}
+
+static unsigned grown(const char *name, gint64 before, gint64 after, gint64 least)
+{
+    if (after < before + least)
+        return 0;
+    g_printerr("# grown: %s: %" G_GINT64_FORMAT ", then %" G_GINT64_FORMAT "\n", name, before,
+               after);
+    return 1;
+}
+
+unsigned kernel_counts_grown(const KernelCounts *before, const KernelCounts *after, unsigned least)
+{
+    unsigned n = grown("pinned pages", before->pins, after->pins, 1) +
+                 grown("IOMMU groups", before->iommu_groups, after->iommu_groups, 1) +
+                 grown("vmalloc areas of the driver", before->vmalloc_areas, after->vmalloc_areas, 1) +
+                 grown("pages of large kmallocs", before->large_pages, after->large_pages, least) +
+                 grown("pages of shared memory", before->shmem_pages, after->shmem_pages, least) +
+                 grown("pages that nothing else counts", before->other_pages, after->other_pages, least);
+    GHashTableIter iter;
+    gpointer name, objects;
+
+    g_hash_table_iter_init(&iter, after->slabs);
+    while (g_hash_table_iter_next(&iter, &name, &objects)) {
+        gpointer old = g_hash_table_lookup(before->slabs, name);
+
+        n += grown(name, GPOINTER_TO_INT(old), GPOINTER_TO_INT(objects), least);
+    }
+    return n;
+}

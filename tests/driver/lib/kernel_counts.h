@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the kernel holds, by its own books: objects of every slab cache, large kmallocs, vmalloc
+ * areas of the driver, shared memory, pinned pages, IOMMU groups, and pages that are in none of
+ * these. The driver's own ledger is not asked.
+ */
+#ifndef KERNEL_COUNTS_H
+#define KERNEL_COUNTS_H
+
+#include <glib.h>
+
+typedef struct {
+    GHashTable *slabs; /* cache name: objects */
+    gint64 large_pages;
+    gint64 shmem_pages;
+    gint64 other_pages;
+    gint64 vmalloc_areas;
+    gint64 pins;
+    gint64 iommu_groups;
+} KernelCounts;
+
+/* Waits for what is freed late, and gives back what the kernel only caches, so that the counts are
+ * exact. Takes some seconds. */
+KernelCounts *kernel_counts_take(void);
+void kernel_counts_free(KernelCounts *counts);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KernelCounts, kernel_counts_free)
+
+/*
+ * How many of the counts have grown: pins, IOMMU groups and vmalloc areas at all, the others, which
+ * the rest of the system moves too, by @least. Each is printed with its numbers.
+ */
+unsigned kernel_counts_grown(const KernelCounts *before, const KernelCounts *after, unsigned least);
+
+#endif /* KERNEL_COUNTS_H */

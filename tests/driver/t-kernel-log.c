@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The last of the driver tests: what the others left in the kernel. Nothing leaks, pins are all
+ * given back, the module goes, and the whole log, L1's boot included, has no report that is not
+ * allowed.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernel_log.h"
+#include "testbed.h"
+
+#define KMEMLEAK "/sys/kernel/debug/kmemleak"
+/* An object counts as leaked when it is five seconds old, and from the second scan on. */
+#define LEAK_AGE_US 6000000
+#define LIMIT_S     600
+
+static char *read_file(const char *path)
+{
+    char *text = NULL;
+
+    g_file_get_contents(path, &text, NULL, NULL);
+    return text;
+}
+
+static uint64_t vmstat(const char *name)
+{
+    g_autofree char *text = read_file("/proc/vmstat");
+    const char *at = text ? strstr(text, name) : NULL;
+
+    g_assert_nonnull(at);
+    return g_ascii_strtoull(at + strlen(name), NULL, 10);
+}
+
+static void test_pins(void)
+{
+    g_assert_cmpuint(vmstat("nr_foll_pin_acquired "), ==, vmstat("nr_foll_pin_released "));
+}
+
+/* Whatever else leaked in this kernel is not ours: ours has a function of the module. */
+static unsigned print_our_leaks(const char *report)
+{
+    g_auto(GStrv) objects = g_strsplit(report, "unreferenced object ", -1);
+    unsigned n = 0;
+
+    for (char **object = objects; *object; object++) {
+        if (!strstr(*object, "[mdev_vgpu]"))
+            continue;
+        g_printerr("# unreferenced object %s\n", *object);
+        n++;
+    }
+    return n;
+}
+
+static void test_kmemleak(void)
+{
+    g_autofree char *report = NULL;
+
+    if (access(KMEMLEAK, W_OK))
+        driver_test_skip("this kernel has no kmemleak (6.12-debug has)");
+    assert_ok(sysfs_write(KMEMLEAK, "scan"));
+    g_usleep(LEAK_AGE_US);
+    assert_ok(sysfs_write(KMEMLEAK, "scan"));
+    report = read_file(KMEMLEAK);
+    g_assert_nonnull(report);
+    g_assert_cmpuint(print_our_leaks(report), ==, 0);
+}
+
+/* Whose name is in @path once the module is gone is left over. */
+static void assert_nothing_named(const char *path)
+{
+    g_autofree char *text = read_file(path);
+    g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
+    unsigned left = 0;
+
+    g_assert_nonnull(text);
+    for (char **line = lines; *line; line++) {
+        if (!strstr(*line, "vgpu"))
+            continue;
+        g_printerr("# %s: %s\n", path, *line);
+        left++;
+    }
+    g_assert_cmpuint(left, ==, 0);
+}
+
+static void test_unload(void)
+{
+    g_assert_true(mdev_host_module_loaded());
+    g_assert_cmpint(system("rmmod mdev_vgpu"), ==, 0);
+    g_assert_cmpint(access("/dev/vgpu-control", F_OK), ==, -1);
+    g_assert_cmpint(access("/sys/class/vgpu", F_OK), ==, -1);
+    assert_nothing_named("/proc/modules");
+    assert_nothing_named("/proc/vmallocinfo");
+    assert_nothing_named("/proc/slabinfo");
+}
+
+/* lockdep turns itself off with its first report, and then sees nothing more. */
+static void test_lockdep(void)
+{
+    g_autofree char *text = read_file("/proc/lockdep_stats");
+    const char *at = text ? strstr(text, "debug_locks:") : NULL;
+
+    if (!text)
+        driver_test_skip("this kernel has no lockdep (6.12-debug has)");
+    g_assert_nonnull(at);
+    g_assert_cmpint(atoi(at + strlen("debug_locks:")), ==, 1);
+}
+
+static void test_whole_log(void)
+{
+    int fd = kernel_log_open_whole();
+
+    assert_ok(fd);
+    g_assert_cmpuint(kernel_log_check(fd), ==, 0);
+}
+
+int main(int argc, char **argv)
+{
+    driver_test_init(argc, argv);
+    driver_test_add("/kernel-log/pins-given-back", test_pins);
+    driver_test_add_limit("/kernel-log/kmemleak", test_kmemleak, LIMIT_S);
+    driver_test_add("/kernel-log/unload", test_unload);
+    driver_test_add("/kernel-log/lockdep-still-on", test_lockdep);
+    driver_test_add("/kernel-log/whole-log", test_whole_log);
+    return driver_test_run();
+}

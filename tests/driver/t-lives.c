@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whole lives of a GPU and its vGPU leave nothing in the kernel. So many lives that a leak of one
+ * object in each stands out of what the rest of the system does meanwhile.
+ */
+#include <string.h>
+
+#include "kernel_counts.h"
+#include "testbed.h"
+
+#define WARM_UP 8
+#define LIVES   64
+/* In half of the lives something is used that the other half does without. */
+#define LEAST (LIVES / 2)
+#define LIMIT_S 900
+#define SIZE    (16 * PAGE_BYTES)
+
+static void use_window(Testbed *tb)
+{
+    uint64_t addr;
+
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, SIZE, &addr));
+    assert_ok(peer_publish(tb->engine, 0, SIZE, addr));
+    assert_window_pattern(tb, PAGE_BYTES, 1);
+    assert_ok(peer_unpublish(tb->engine, 0, SIZE));
+    assert_window_blank(tb, PAGE_BYTES);
+    /* What is published at the end is the driver's to take back. */
+    assert_ok(peer_publish(tb->engine, 0, SIZE, addr));
+    assert_window_pattern(tb, 0, 0);
+}
+
+static void use_guest_memory(Testbed *tb)
+{
+    struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA + 8 * MIB, 4 * PAGE_BYTES};
+    uint64_t addr;
+
+    memset(tb->ram.mem + 8 * MIB, 0x42, 4 * PAGE_BYTES);
+    assert_ok(peer_pin(tb->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &addr));
+}
+
+static void live(unsigned n)
+{
+    Testbed *tb = testbed_new(TESTBED_AT_VGPU);
+
+    if (n % 2)
+        assert_ok(mdev_attr_set(tb->uuid, "vgpu/display", "1"));
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    assert_round_trip(tb, 1);
+    use_window(tb);
+    use_guest_memory(tb);
+    if (n % 2) {
+        engine_peer_kill(tb->engine);
+        tb->engine = NULL;
+        assert_answered_with_error(tb, 2);
+    } else {
+        guest_up(&tb->guest, GUEST_FEATURES);
+        assert_round_trip(tb, 2);
+    }
+    testbed_free(tb);
+    assert_ok(mdev_gpu_remove(TESTBED_GPU));
+}
+
+static void test_lives(void)
+{
+    g_autoptr(KernelCounts) before = NULL;
+    g_autoptr(KernelCounts) after = NULL;
+
+    for (unsigned n = 0; n < WARM_UP; n++)
+        live(n);
+    before = kernel_counts_take();
+    for (unsigned n = 0; n < LIVES; n++)
+        live(n);
+    after = kernel_counts_take();
+    g_assert_cmpuint(kernel_counts_grown(before, after, LEAST), ==, 0);
+}
+
+int main(int argc, char **argv)
+{
+    driver_test_init(argc, argv);
+    driver_test_add_limit("/lives/nothing-left", test_lives, LIMIT_S);
+    return driver_test_run();
+}

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Proves the rig's one known fault from outside: a processor of L1 without timer interrupts.
+
+fault.py live SOCKET          looks twice, a second apart, through QEMU's monitor
+fault.py sample SOCKET        prints one look, to be kept
+fault.py recorded FIRST SECOND    judges two looks that were kept
+
+Exit status 0 and a sentence if the fault is proven, 1 if it is not, or if QEMU does not answer.
+
+Under QEMU's TCG a processor now and then takes a timer interrupt and never ends it. Its local APIC
+then has the timer's vector in service and a new one pending, for good, and the processor sleeps
+with interrupts on. A kernel cannot bring this about: one that is busy in its timer interrupt is not
+halted, and one that is halted has ended the interrupt.
+"""
+
+import re
+import sys
+import time
+
+from qmp import Qmp
+
+TIMER = 0xec  # Linux' LOCAL_TIMER_VECTOR
+INTERRUPTS_ON = 1 << 9  # EFLAGS.IF
+APART_S = 1.2
+
+
+def take_sample(qmp):
+    """All processors' registers and APICs, as the monitor prints them."""
+    registers = qmp.monitor("info registers -a").replace("\r", "")
+    parts = ["== info registers -a\n" + registers]
+    for number in sorted(processors(registers)):
+        parts.append(f"== info lapic {number}\n" + qmp.monitor(f"info lapic {number}").replace("\r", ""))
+    return "\n".join(parts)
+
+
+def processors(sample):
+    """Number to (halted, interrupts on)."""
+    found = {}
+    for block in re.split(r"^CPU#", sample, flags=re.M)[1:]:
+        number = int(re.match(r"\d+", block)[0])
+        flags = re.search(r"\b[RE]FL=([0-9a-f]+)", block)
+        halted = re.search(r"\bHLT=([01])", block)
+        if flags and halted:
+            found[number] = (halted[1] == "1", bool(int(flags[1], 16) & INTERRUPTS_ON))
+    return found
+
+
+def vectors(apic, register):
+    line = re.search(rf"^{register}\s+(.*)$", apic, flags=re.M)
+    return {int(word) for word in re.findall(r"(?<![\w.])\d+", line[1])} if line else set()
+
+
+def stuck(sample):
+    """The processors that are in the state which the fault leaves."""
+    asleep = {number for number, (halted, on) in processors(sample).items() if halted and on}
+    result = set()
+    for block in re.split(r"^dumping local APIC state for CPU ", sample, flags=re.M)[1:]:
+        number = int(re.match(r"\d+", block)[0])
+        if number in asleep and TIMER in vectors(block, "ISR") and TIMER in vectors(block, "IRR"):
+            result.add(number)
+    return result
+
+
+def judge(first, second):
+    proven = stuck(first) & stuck(second)
+    if not proven:
+        return 1
+    names = ", ".join(str(number) for number in sorted(proven))
+    print(f"processor {names} of L1 gets no timer interrupts: its local APIC has vector 0x{TIMER:x} "
+          "in service and a new one pending, while it is halted with interrupts on")
+    return 0
+
+
+def live(path):
+    qmp = Qmp(path)
+    first = take_sample(qmp)
+    # The healthy case, which is nearly every one, costs no second look.
+    if not stuck(first):
+        return 1
+    time.sleep(APART_S)
+    return judge(first, take_sample(qmp))
+
+
+def sample(path):
+    print(take_sample(Qmp(path)))
+    return 0
+
+
+def recorded(first, second):
+    with open(first, encoding="utf-8") as one, open(second, encoding="utf-8") as two:
+        return judge(one.read(), two.read())
+
+
+if __name__ == "__main__":
+    sys.exit({"live": live, "sample": sample, "recorded": recorded}[sys.argv[1]](*sys.argv[2:]))

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# make tests-build [KVER=…]: all that any step of the tests runs, in one make and so as parallel as -j allows; to be
+# called inside the rig's tree. The steps after it only run. The last fragment, for it names what the others define.
+
+# How many tests run at a time; one processor is left to whatever runs beside them.
+JOBS ?= 1
+
+.PHONY: tests-build unit-build
+unit-build: $(UNIT_TESTS) $(UNIT_NEEDS)
+
+tests-build: all unit-build fuzz-build driver-tests-build guest sandbox-probe guard-programs bench-governor-programs
