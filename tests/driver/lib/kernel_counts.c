@@ -94,9 +94,9 @@ static gint64 count_slabs(GHashTable *slabs)
         char name[64];
         long active, objects, size, per_slab, slab_pages, active_slabs, nslabs;
 
-        if (sscanf(*line,
-                   "%63s %ld %ld %ld %ld %ld : tunables %*d %*d %*d : slabdata %ld %ld", name,
-                   &active, &objects, &size, &per_slab, &slab_pages, &active_slabs, &nslabs) != 8)
+        if (sscanf(*line, "%63s %ld %ld %ld %ld %ld : tunables %*d %*d %*d : slabdata %ld %ld",
+                   name, &active, &objects, &size, &per_slab, &slab_pages, &active_slabs,
+                   &nslabs) != 8)
             continue;
         g_hash_table_insert(slabs, g_strdup(name), GINT_TO_POINTER((int)active));
         pages += slab_pages * nslabs;
@@ -118,10 +118,10 @@ static gint64 pages_of_processors(void)
 
 static gint64 count_other_pages(void)
 {
-    static const char *const known[] = {"MemFree",       "Active(anon)",   "Inactive(anon)",
-                                        "Active(file)",  "Inactive(file)", "Unevictable",
-                                        "Slab",          "KernelStack",    "PageTables",
-                                        "VmallocUsed",   "Percpu"};
+    static const char *const known[] = {"MemFree",      "Active(anon)",   "Inactive(anon)",
+                                        "Active(file)", "Inactive(file)", "Unevictable",
+                                        "Slab",         "KernelStack",    "PageTables",
+                                        "VmallocUsed",  "Percpu"};
     g_autofree char *text = read_file("/proc/meminfo");
     gint64 kib = number_of(text, "MemTotal") - optional_number_of(text, "SecPageTables");
 
@@ -176,12 +176,13 @@ static unsigned grown(const char *name, gint64 before, gint64 after, gint64 leas
 
 unsigned kernel_counts_grown(const KernelCounts *before, const KernelCounts *after, unsigned least)
 {
-    unsigned n = grown("pinned pages", before->pins, after->pins, 1) +
-                 grown("IOMMU groups", before->iommu_groups, after->iommu_groups, 1) +
-                 grown("vmalloc areas of the driver", before->vmalloc_areas, after->vmalloc_areas, 1) +
-                 grown("pages of large kmallocs", before->large_pages, after->large_pages, least) +
-                 grown("pages of shared memory", before->shmem_pages, after->shmem_pages, least) +
-                 grown("pages that nothing else counts", before->other_pages, after->other_pages, least);
+    unsigned n =
+        grown("pinned pages", before->pins, after->pins, 1) +
+        grown("IOMMU groups", before->iommu_groups, after->iommu_groups, 1) +
+        grown("vmalloc areas of the driver", before->vmalloc_areas, after->vmalloc_areas, 1) +
+        grown("pages of large kmallocs", before->large_pages, after->large_pages, least) +
+        grown("pages of shared memory", before->shmem_pages, after->shmem_pages, least) +
+        grown("pages that nothing else counts", before->other_pages, after->other_pages, least);
     GHashTableIter iter;
     gpointer name, objects;
 

@@ -104,9 +104,8 @@ static void ended(GObject *process, GAsyncResult *answer, void *data)
 
 Said run_program(const char *const *argv)
 {
-    g_autoptr(GSubprocess) process =
-        g_subprocess_newv(argv,
-                          G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE, NULL);
+    g_autoptr(GSubprocess) process = g_subprocess_newv(
+        argv, G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE, NULL);
     Said said = {.status = -1};
 
     g_assert_nonnull(process);

@@ -397,7 +397,8 @@ static void test_reload(void)
     assert_says("vgpu create half --dry-run", 0, "8.0 GiB", "");
     file_tree_write(at.root, "/etc/vgpu/types.d/10-test.conf",
                     "[type vgpu-half]\nvram=1/4\nclass=best-effort\n");
-    file_tree_write(at.root, "/etc/vgpu/schedule.conf", "[at night]\ngpu=0000:02:00.0\ntime=25:00\n");
+    file_tree_write(at.root, "/etc/vgpu/schedule.conf",
+                    "[at night]\ngpu=0000:02:00.0\ntime=25:00\n");
     assert_says("reload", 2, "", "schedule.conf");
     assert_says("vgpu create half --dry-run", 0, "8.0 GiB", "");
     file_tree_write(at.root, "/etc/vgpu/schedule.conf", "");

@@ -13,7 +13,8 @@
 #include "file_tree.h"
 #include "recorded_host.h"
 
-/* The hook waits for two seconds, and D-Bus by itself for 25. The rest is for a machine that is busy. */
+/* The hook waits for two seconds, and D-Bus by itself for 25. The rest is for a machine that is
+ * busy. */
 #define IMPATIENCE_US (20 * SECOND_US)
 
 #define HOOK     HOOK_OUT "/vgpu-qemu-hook"
