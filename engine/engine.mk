@@ -20,8 +20,8 @@ ENGINE_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(ENGINE_TESTS_SRC)/test
 ENGINE_TESTS_COMMON := $(patsubst engine/%.c,$(ENGINE_TESTS_OUT)/%.o,\
 		$(filter-out engine/main.c,$(ENGINE_SRCS))) \
 	$(addprefix $(ENGINE_TESTS_OUT)/,fake_driver.o fake_virgl.o fixture.o uapi_check.o)
-ENGINE_TESTS_CFLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
-	-I$(ENGINE_TESTS_SRC) -Imdev-driver/model
+ENGINE_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+ENGINE_TESTS_CFLAGS := -O1 -g $(ENGINE_SANITIZE) -I$(ENGINE_TESTS_SRC) -Imdev-driver/model
 ENGINE_TESTS_LIBS = $(call once,ENGINE_TESTS_LIBS,pkg-config --libs $(filter-out virglrenderer,$(ENGINE_PKGS)))
 UNIT_TESTS += $(ENGINE_TESTS)
 

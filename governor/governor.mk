@@ -52,7 +52,8 @@ $(GOVERNOR_MEMBER_LIB): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
 
 # A unit test is a file test-NAME.c, linked with all but main(), under the sanitizers; live ones start a
 # sanitized arbiter.
-GOVERNOR_TESTS := $(patsubst $(GOVERNOR_TESTS_SRC)/%.c,$(GOVERNOR_TESTS_OUT)/%,$(wildcard $(GOVERNOR_TESTS_SRC)/test-*.c))
+GOVERNOR_TESTS := $(patsubst $(GOVERNOR_TESTS_SRC)/%.c,$(GOVERNOR_TESTS_OUT)/%,\
+	$(wildcard $(GOVERNOR_TESTS_SRC)/test-*.c))
 GOVERNOR_TESTS_COMMON := $(call governor_objects,test,$(sort $(GOVERNOR_CORE) $(GOVERNOR_MEMBER) \
 	$(filter-out %/main.c,$(GOVERNOR_ARBITER)) \
 	$(filter-out $(GOVERNOR_TESTS_SRC)/test-%.c,$(wildcard $(GOVERNOR_TESTS_SRC)/*.c))))
@@ -73,7 +74,7 @@ $(GOVERNOR_TESTS): $(GOVERNOR_TESTS_OUT)/%: $(GOVERNOR_OUT)/test/$(GOVERNOR_TEST
 $(GOVERNOR_TESTS_OUT)/test-kills: private LDFLAGS += $(addprefix -Wl$(comma)--wrap=,mmap mremap send recv recvmsg \
 	connect close poll pthread_sigmask)
 
-.PHONY: check-governor tsan tsan-governor
+.PHONY: check-governor unit-tsan tsan-governor
 check-governor: $(GOVERNOR_TESTS)
 	tests/prove -v --exec '' $(GOVERNOR_TESTS)
 
@@ -81,7 +82,7 @@ check-governor: $(GOVERNOR_TESTS)
 # sanitizer knows no fences: those of ours are between processes, which it does not see either. A member's child starts a
 # thread of its own.
 GOVERNOR_TSAN_TESTS := $(addprefix build/tsan/governor/test-,live objects waits)
-tsan: tsan-governor
+unit-tsan: tsan-governor
 tsan-governor:
 	$(MAKE) GOVERNOR_OUT=build/tsan/governor GOVERNOR_TESTS_OUT=build/tsan/governor GOVERNOR_SANITIZE='-fsanitize=thread -Wno-tsan' \
 		$(GOVERNOR_TSAN_TESTS)

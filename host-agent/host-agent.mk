@@ -44,7 +44,7 @@ AGENT_TEST_LIB := $(AGENT_OUT)/libvgpud-test.so
 AGENT_TEST_SOURCES := $(AGENT_LIB) $(DOMAIN_XML) $(wildcard $(AGENT_SRC)/doctor/*.c) \
 	$(filter-out $(AGENT_SRC)/vgpud/main.c,$(VGPUD_SOURCES)) \
 	$(filter-out $(AGENT_TESTS)/test-%.c,$(wildcard $(AGENT_TESTS)/*.c)) tests/unit/file_tree.c
-UNIT_TESTS += $(AGENT_UNIT_TESTS) $(AGENT_TESTS)/completion.t
+UNIT_TESTS += $(AGENT_UNIT_TESTS) $(AGENT_TESTS)/completion.t $(AGENT_TESTS)/units.t
 # vgpud waits for an arbiter for 0.2 s.
 UNIT_ALONE += build/unit/host-agent/test-arbiter
 
@@ -88,11 +88,12 @@ $(AGENT_OUT)/vgpuctl: $(call agent_objects,$(VGPUCTL_SOURCES) $(AGENT_CALL)) $(A
 $(AGENT_TEST_LIB): $(call agent_test_objects,$(AGENT_TEST_SOURCES)) $(AGENT_OUT)/test-lib/vgpu-host.o
 	$(CC) $(AGENT_SANITIZE) -shared -o $@ $^ $(LDFLAGS) $(AGENT_TEST_PKG_LIBS)
 
-# The service runs in the test's own process, under the sanitizers; vgpuctl as it is installed.
-$(AGENT_UNIT_TESTS): build/%: $(AGENT_OUT)/test-lib/tests/%.o $(AGENT_TEST_LIB) | $(AGENT_OUT)/vgpuctl \
+# The service runs in the test's own process, under the sanitizers; vgpuctl as it is installed. A library that has changed is
+# no reason to link again.
+$(AGENT_UNIT_TESTS): build/%: $(AGENT_OUT)/test-lib/tests/%.o | $(AGENT_TEST_LIB) $(AGENT_OUT)/vgpuctl \
 		build/qemu-hooks/vgpu-qemu-hook build/container-hooks/vgpu-container-hook
 	@mkdir -p $(@D)
-	$(CC) $(AGENT_SANITIZE) -Wl,-rpath,'$$ORIGIN/../../host-agent' -o $@ $^ $(LDFLAGS) $(AGENT_TEST_PKG_LIBS)
+	$(CC) $(AGENT_SANITIZE) -Wl,-rpath,'$$ORIGIN/../../host-agent' -o $@ $< $(AGENT_TEST_LIB) $(LDFLAGS) $(AGENT_TEST_PKG_LIBS)
 
 $(AGENT_TESTS)/completion.t: $(AGENT_OUT)/vgpuctl
 

@@ -92,7 +92,7 @@ $(VK_LAYER_TESTS_OUT)/test-engines: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/en
 # As it is installed.
 $(addprefix $(VK_LAYER_TESTS_OUT)/,test-live test-hard test-several): | vulkan-layer $(GOVERNOR_OUT)/vgpu-arbiter
 
-.PHONY: unit-device-clock tsan tsan-vulkan-layer
+.PHONY: unit-device-clock unit-tsan tsan-vulkan-layer
 check-vulkan-layer: $(VK_LAYER_TESTS) unit-device-clock
 	tests/prove -e '' $(VK_LAYER_TESTS)
 
@@ -103,7 +103,7 @@ unit-device-clock: $(VK_LAYER_TESTS_OF_TIME)
 	VGPU_GOVERNOR_CLOCK=device tests/prove -e '' $(VK_LAYER_TESTS_OF_TIME)
 
 # Races between threads, where the sanitizer sees them: not in the driver, which is not built with it.
-tsan: tsan-vulkan-layer
+unit-tsan: tsan-vulkan-layer
 tsan-vulkan-layer:
 	$(MAKE) VK_LAYER_TESTS_OUT=build/tsan/vulkan VK_LAYER_SANITIZE=-fsanitize=thread build/tsan/vulkan/test-torture
 	TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions=$(CURDIR)/$(VK_LAYER_TESTS_SRC)/tsan.supp \

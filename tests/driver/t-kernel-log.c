@@ -107,6 +107,66 @@ static void test_lockdep(void)
     g_assert_cmpint(atoi(at + strlen("debug_locks:")), ==, 1);
 }
 
+static unsigned count_of(const char *const *log)
+{
+    g_autoptr(GPtrArray) lines = g_ptr_array_new();
+
+    for (; *log; log++)
+        g_ptr_array_add(lines, (gpointer)*log);
+    return kernel_log_count(lines);
+}
+
+/* First lines of reports, as kernels from 6.1 on print them. */
+static void test_reports_are_known(void)
+{
+    static const char *const reports[] = {
+        "WARNING: CPU: 0 PID: 612 at drivers/gpu/drm/drm_mm.c:965 drm_mm_takedown+0x2c/0x40 [drm]",
+        "WARNING: possible circular locking dependency detected",
+        "WARNING: bad unlock balance detected!",
+        "WARNING: held lock freed!",
+        "WARNING: suspicious RCU usage",
+        "[ BUG: Invalid wait context ]",
+        "INFO: trying to register non-static key.",
+        "BUG: sleeping function called from invalid context at kernel/locking/mutex.c:585",
+        "BUG: KASAN: slab-use-after-free in vgpu_queue_pop+0x1f/0x2e0 [mdev_vgpu]",
+        "BUG kmalloc-1k (Tainted: G           OE     ): Redzone overwritten",
+        "kernel BUG at mdev-driver/queue.c:46!",
+        "Oops: general protection fault, probably for non-canonical address: 0000 [#1] PREEMPT",
+        "UBSAN: array-index-out-of-bounds in /src/window.c:12:3",
+        "refcount_t: underflow; use-after-free.",
+        "INFO: task t-queue:733 blocked for more than 120 seconds.",
+        "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
+        "rcu: \tPossible timer handling issue on cpu=1 timer-softirq=2201",
+        "watchdog: BUG: hard LOCKUP on cpu 1",
+        "irq 24: nobody cared (try booting with the \"irqpoll\" option)",
+        "NETDEV WATCHDOG: eth0 (virtio_net): transmit queue 0 timed out",
+        "sysfs: cannot create duplicate filename '/devices/virtual/vgpu/vgpu0'",
+        "ODEBUG: free active (active state 0) object: timer_list hint: delayed_work_timer_fn",
+        "DMAR: [DMA Read NO_PASID] Request device [01:00.0] fault addr 0xfffff000",
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(reports); i++) {
+        const char *log[] = {reports[i], NULL};
+
+        if (count_of(log) != 1)
+            g_error("it is not seen as a report: %s", reports[i]);
+    }
+}
+
+/* What is allowed is so in a stack of others alone, and hides nothing that comes behind it. */
+static void test_allowed_hides_nothing(void)
+{
+    static const char *const lockup = "watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [sh:1]";
+    static const char *const modules = "Modules linked in: mdev_vgpu(OE) mdev vfio";
+    const char *others[] = {lockup, modules, "Call Trace:", " smp_call_function+0x1/0x2", NULL};
+    const char *ours[] = {lockup, modules, "Call Trace:", " vgpu_pop+0x1/0x2 [mdev_vgpu]", NULL};
+    const char *behind[] = {lockup, "Call Trace:", "WARNING: CPU: 0 PID: 1 at a.c:1", NULL};
+
+    g_assert_cmpuint(count_of(others), ==, 0);
+    g_assert_cmpuint(count_of(ours), ==, 1);
+    g_assert_cmpuint(count_of(behind), ==, 1);
+}
+
 static void test_whole_log(void)
 {
     int fd = kernel_log_open_whole();
@@ -122,6 +182,8 @@ int main(int argc, char **argv)
     driver_test_add_limit("/kernel-log/kmemleak", test_kmemleak, LIMIT_S);
     driver_test_add("/kernel-log/unload", test_unload);
     driver_test_add("/kernel-log/lockdep-still-on", test_lockdep);
+    driver_test_add("/kernel-log/reports-are-known", test_reports_are_known);
+    driver_test_add("/kernel-log/allowed-hides-nothing", test_allowed_hides_nothing);
     driver_test_add("/kernel-log/whole-log", test_whole_log);
     return driver_test_run();
 }

@@ -11,7 +11,7 @@
 #define WARM_UP 8
 #define LIVES   64
 /* In half of the lives something is used that the other half does without. */
-#define LEAST (LIVES / 2)
+#define LEAST   (LIVES / 2)
 #define LIMIT_S 900
 #define SIZE    (16 * PAGE_BYTES)
 

@@ -18,11 +18,12 @@
 
 #define DEFAULT_SEED 20181
 #define DEFAULT_OPS  10000
-#define SHOWN_OPS   24
-#define LIMIT_S     1500
+#define SHOWN_OPS    24
+#define LIMIT_S      1500
 /* What waits for an engine that never answers waits for nothing. */
 #define TIMEOUT_MS 100
-/* What leaks leaks more often than this in thousands of operations; the rest of the system does not. */
+/* What leaks leaks more often than this in thousands of operations; the rest of the system does
+ * not. */
 #define LEAST_GROWTH 64
 
 static uint32_t seed = DEFAULT_SEED;

@@ -44,3 +44,5 @@ $(UNIT_MODEL_TESTS): $(UNIT_OUT)/model/%: $(UNIT_OUT)/obj/test/%.o $(UNIT_OUT)/o
 -include $(wildcard $(UNIT_OUT)/obj/model/*.d $(UNIT_OUT)/obj/test/*.d)
 
 include tests/fuzz/fuzz.mk
+
+include tests/coverage/coverage.mk

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glib.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -154,21 +153,31 @@ static void show_report(const GPtrArray *lines, guint begin)
         g_printerr("# kernel: %s\n", (const char *)lines->pdata[i]);
 }
 
-unsigned kernel_log_check(int fd)
+static unsigned scan(const GPtrArray *lines, unsigned shown)
 {
-    g_autoptr(GPtrArray) lines = read_lines(fd);
     unsigned reports = 0;
-    guint allowed_until = 0;
+    guint end = 0;
 
     for (guint i = 0; i < lines->len; i++) {
         if (!is_trouble(lines, i))
             continue;
-        if (is_allowed(lines, i))
-            allowed_until = end_of_report(lines, i);
-        else if (i < allowed_until && strstr(lines->pdata[i], STACK))
-            continue; /* of the report that is allowed */
-        else if (++reports <= SHOWN_REPORTS)
+        if (i < end && strstr(lines->pdata[i], STACK))
+            continue; /* the report's that came before */
+        end = end_of_report(lines, i);
+        if (!is_allowed(lines, i) && ++reports <= shown)
             show_report(lines, i);
     }
     return reports;
+}
+
+unsigned kernel_log_count(const GPtrArray *lines)
+{
+    return scan(lines, 0);
+}
+
+unsigned kernel_log_check(int fd)
+{
+    g_autoptr(GPtrArray) lines = read_lines(fd);
+
+    return scan(lines, SHOWN_REPORTS);
 }

@@ -6,6 +6,8 @@
 #ifndef KERNEL_LOG_H
 #define KERNEL_LOG_H
 
+#include <glib.h>
+
 /* Opens /dev/kmsg behind its last record, or at its first. Returns a descriptor or -errno. */
 int kernel_log_open(void);
 int kernel_log_open_whole(void);
@@ -15,5 +17,8 @@ int kernel_log_open_whole(void);
  * them, as TAP diagnostics; returns how many there were.
  */
 unsigned kernel_log_check(int fd);
+
+/* How many there are in lines of any log; nothing is printed. */
+unsigned kernel_log_count(const GPtrArray *lines);
 
 #endif /* KERNEL_LOG_H */

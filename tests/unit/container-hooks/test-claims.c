@@ -35,6 +35,59 @@ static void test_hook(void)
     agent_on_bus_close(&at);
 }
 
+/* What a container's annotations, or a runtime that is none, may put there. */
+static void test_states(void)
+{
+    static const char *const bad[] = {
+        "[]",
+        "null",
+        "7",
+        "{\"id\":\"\",\"pid\":77}",
+        "{\"id\":7,\"pid\":77}",
+        "{\"id\":[\"web\"],\"pid\":77}",
+        "{\"id\":null,\"pid\":77}",
+        "{\"id\":\"web\",\"pid\":-1}",
+        "{\"id\":\"web\",\"pid\":4294967373}",
+    };
+    AgentOnBus at;
+    g_autofree char *long_state = g_strnfill(2 * 1024 * 1024, ' ');
+
+    open_shared(&at);
+    process(&at, 77, 1000);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    for (guint i = 0; i < G_N_ELEMENTS(bad); i++) {
+        assert_hook(&at, "claim", bad[i], 1, "no container's state");
+        assert_hook(&at, "release", bad[i], 0, "no container's state");
+    }
+    memcpy(long_state, WEB, strlen(WEB) - 1);
+    long_state[2 * 1024 * 1024 - 1] = '}';
+    assert_hook(&at, "claim", long_state, 1, "the container can't have slice " UUID);
+    assert_hook(&at, "claim", "", 1, "the container can't have slice " UUID);
+    assert_hook(&at, "claim", "{\"id\":\"web\",\"pid\":{}}", 1, "has no process 0");
+    assert_hook(&at, "claim", "{\"id\":\"web\",\"pid\":\"77\"}", 1, "has no process 0");
+    assert_says("slice show " UUID, 0, "Container:         -", "");
+    assert_hook(&at, "claim", WEB, 0, "");
+    agent_on_bus_close(&at);
+}
+
+static void test_usage(void)
+{
+    Said said = run_beside(CONTAINER_HOOK " --version");
+
+    g_assert_cmpint(said.status, ==, 0);
+    g_assert_cmpstr(said.out, ==, "vgpu-container-hook " VGPU_VERSION "\n");
+    said_clear(&said);
+    for (guint i = 0; i < 3; i++) {
+        static const char *const lines[] = {CONTAINER_HOOK, CONTAINER_HOOK " claim",
+                                            CONTAINER_HOOK " steal " UUID};
+
+        said = run_beside(lines[i]);
+        g_assert_cmpint(said.status, ==, 2);
+        g_assert_nonnull(strstr(said.err, "claim|release SLICE"));
+        said_clear(&said);
+    }
+}
+
 /* Nobody tells, as when a machine's runtime is killed; or the same number is another process by
  * now. */
 static void test_silent_end(void)
@@ -145,6 +198,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/slice-claims/hook", test_hook);
+    g_test_add_func("/slice-claims/states", test_states);
+    g_test_add_func("/slice-claims/usage", test_usage);
     g_test_add_func("/slice-claims/silent-end", test_silent_end);
     g_test_add_func("/slice-claims/ephemeral", test_ephemeral);
     g_test_add_func("/slice-claims/modes", test_modes);

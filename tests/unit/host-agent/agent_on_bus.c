@@ -104,9 +104,8 @@ static void ended(GObject *process, GAsyncResult *answer, void *data)
 
 Said run_program(const char *const *argv)
 {
-    g_autoptr(GSubprocess) process =
-        g_subprocess_newv(argv,
-                          G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE, NULL);
+    g_autoptr(GSubprocess) process = g_subprocess_newv(
+        argv, G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE, NULL);
     Said said = {.status = -1};
 
     g_assert_nonnull(process);
@@ -165,6 +164,20 @@ void said_clear(Said *said)
 {
     g_free(said->out);
     g_free(said->err);
+}
+
+void iterate_until_told(const char *args, const char *out)
+{
+    gint64 end = g_get_monotonic_time() + PATIENCE_US;
+    gboolean told = FALSE;
+
+    while (!told) {
+        Said said = vgpuctl(args);
+
+        told = strstr(said.out, out) != NULL;
+        said_clear(&said);
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+    }
 }
 
 void assert_says(const char *args, int status, const char *out, const char *err)

@@ -50,6 +50,9 @@ void said_clear(Said *said);
 /* Runs the agent until @true_now says so. */
 void iterate_until(gboolean (*true_now)(gconstpointer data), gconstpointer data);
 
+/* Runs vgpuctl until it prints something with @out in it. */
+void iterate_until_told(const char *args, const char *out);
+
 /* Runs the agent until these words are in @text. */
 void iterate_until_said(const GString *text, const char *words);
 

@@ -239,8 +239,8 @@ static void let_go(const char *root)
 }
 
 /* vgpud tells who it waits for. */
-static void waits(GDBusConnection *bus, const char *sender, const char *path,
-                  const char *interface, const char *name, GVariant *parameters, void *root)
+static void waits(GDBusConnection *bus, const char *sender, const char *path, const char *interface,
+                  const char *name, GVariant *parameters, void *root)
 {
     (void)bus;
     (void)sender;
@@ -259,9 +259,8 @@ static void test_drain(void)
     open_host(&at, "shared");
     add_vgpu(at.root, "running");
     file_tree_write(at.root, DEFINITION, "{}");
-    subscription = g_dbus_connection_signal_subscribe(at.bus, NULL, NULL, "Event", NULL, "drain",
-                                                      G_DBUS_SIGNAL_FLAGS_NONE, waits, at.root,
-                                                      NULL);
+    subscription = g_dbus_connection_signal_subscribe(
+        at.bus, NULL, NULL, "Event", NULL, "drain", G_DBUS_SIGNAL_FLAGS_NONE, waits, at.root, NULL);
     assert_says("gpu mode --drain --timeout 600 " GPU " passthrough", 0,
                 "GPU " GPU " waits until it is let go: " VGPU_IN_USE "\nvGPU " UUID " is stopped",
                 "");

@@ -472,8 +472,8 @@ static void test_method(void)
     agent_on_bus_close(&at);
 }
 
-/* Runs mdevctl while nothing here moves, so that vgpud does not answer. The callout waits for two seconds, and D-Bus by
- * itself for 25. */
+/* Runs mdevctl while nothing here moves, so that vgpud does not answer. The callout waits for two
+ * seconds, and D-Bus by itself for 25. */
 static void assert_alone(const char *args, const char *err)
 {
     g_autofree char *line = g_strconcat(MDEVCTL " ", args, NULL);

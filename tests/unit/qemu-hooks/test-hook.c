@@ -13,7 +13,8 @@
 #include "file_tree.h"
 #include "recorded_host.h"
 
-/* The hook waits for two seconds, and D-Bus by itself for 25. The rest is for a machine that is busy. */
+/* The hook waits for two seconds, and D-Bus by itself for 25. The rest is for a machine that is
+ * busy. */
 #define IMPATIENCE_US (20 * SECOND_US)
 
 #define HOOK     HOOK_OUT "/vgpu-qemu-hook"
@@ -407,11 +408,6 @@ static void settle(void)
 
 /* Nobody told of the VM's end: it is found out, when no process is the VM's any more and time
  * enough has gone by. */
-static gboolean is_gone(gconstpointer at)
-{
-    return !exists(at, VGPU);
-}
-
 static void test_lost_release(void)
 {
     AgentOnBus at;
@@ -438,7 +434,8 @@ static void test_lost_release(void)
     settle();
     g_assert_true(exists(&at, VGPU));
     domain_watch_look(watch, 4 * DOMAIN_WATCH_GRACE);
-    iterate_until(is_gone, &at);
+    iterate_until_told("vgpu list", "This host has no vGPU.");
+    g_assert_false(exists(&at, VGPU));
     agent_on_bus_close(&at);
 }
 

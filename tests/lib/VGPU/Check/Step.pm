@@ -20,7 +20,7 @@ my @make = (@tree, qw(make --no-print-directory));
 my %commands = (
     unit => sub { return (command => [@make, 'unit'], limit => 3600) },
     'unit-device-clock' => sub { return (command => [@make, 'unit-device-clock'], limit => 1800) },
-    'unit-tsan' => sub { return (command => [@make, 'tsan'], limit => 1800) },
+    'unit-tsan' => sub { return (command => [@make, 'unit-tsan'], limit => 1800) },
     'unit-alone' => sub { return (command => [@make, 'unit-alone'], limit => 1800) },
     check => sub { return (command => ['tests/prove', '-v', 'tests/check.t'], limit => 300) },
     fuzz => sub { return (command => [@make, 'fuzz'], limit => 1800) },

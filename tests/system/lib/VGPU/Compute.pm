@@ -54,8 +54,8 @@ sub verdict {
     return $ok[-1] // die "no verified result:\n$text";
 }
 
-# How a program ended, by its exit status (tests/guest/job.h). Whatever else there is, as a program that is missing or
-# on-gpu that finds no GPU, is no answer of the GPU's and none that a test may take for one.
+# How a program ended, by its exit status (tests/guest/job.h). Any other status, such as that of a missing program or of
+# on-gpu without a GPU, says nothing about the GPU, and no test may take it for an answer.
 my %ends = (
     0 => 'right',
     1 => 'failed',
@@ -71,9 +71,9 @@ sub how_it_ended {
     return $end // die "neither an answer of the GPU nor a failure: status $job->{status}\n" . VGPU::Command::tail($job->output);
 }
 
-# A program whose engine is gone must fail: a call of it returns an error, or Mesa, which can't go on, aborts it. A hang is
-# not that: where one is documented the test says so, with hung => 1. It dies too where the program took wrong data
-# for right; with blank => 1 not if what it read was a blank page (1 in every 8 bytes): docs/architecture.md names that gap.
+# A program whose engine is gone must fail: a call returns an error, or Mesa aborts the program. A hang is red, unless the
+# test says hung => 1 because a hang is documented. Wrong data is red; with blank => 1 a blank page (1 in every 8 bytes) is
+# not: docs/architecture.md names that gap.
 sub must_have_failed {
     my ($job, %opt) = @_;
     my $how = how_it_ended($job);
@@ -84,7 +84,7 @@ sub must_have_failed {
     die "it should have failed; $how:\n" . VGPU::Command::tail($job->output);
 }
 
-# Ends a program that computes forever, which must have been right until now.
+# Stops programs that compute forever. They must be running still, and must have been right until now.
 sub stop_right {
     my ($tenant, @jobs) = @_;
     for my $job (@jobs) {

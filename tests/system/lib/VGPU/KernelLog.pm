@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# What the kernels of L1 and of the guests complain about. A test file is red for each complaint that the file
-# kernel-log.allow does not expect of it.
+# Complaints in the kernel logs of L1 and of the guests. Each one makes the running test file red, unless
+# kernel-log.allow lists it for that file.
 #
-# Each machine remembers in /run how far its log was read, so that a file answers for what came since the file before it:
-# the first one in a rig for the boot, too. Consoles have what a kernel that died said last.
+# Each machine remembers in /run how far its log was read. So a test file answers for everything since the previous
+# file, and the first file of a rig also answers for the boot. Consoles keep the last words of a kernel that died.
 package VGPU::KernelLog;
 
 use strict;
@@ -11,7 +11,7 @@ use warnings;
 
 use File::Basename qw(basename dirname);
 
-# "*ERROR*" is how DRM drivers call theirs.
+# DRM drivers mark their errors with "*ERROR*".
 my $complaint = qr/
     \bBUG\b | WARNING: | \bOops\b | Kernel\ panic | \bUBSAN\b | \bKASAN\b | \bKCSAN\b | \bKFENCE\b
     | general\ protection | Possible\ timer\ handling\ issue | refcount_t | \bleaked\b | kmemleak:\ \d
@@ -20,18 +20,21 @@ my $complaint = qr/
     | unable\ to\ handle | Bad\ page | list_(?:add|del)\ corruption | scheduling\ while\ atomic | \*ERROR\*
 /x;
 
-# Shell: the kernel's messages as "SEQUENCE MESSAGE". /dev/kmsg shows them after `dmesg --clear`, too.
+# A shell command that prints the kernel's messages as "SEQUENCE MESSAGE". /dev/kmsg is not affected by `dmesg --clear`.
 my $read = q{dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | sed -n 's/^[0-9]*,\([0-9]*\),[^;]*;/\1 /p'};
 my $mark = '/run/vgpu-kernel-log';
 
-# Those that no file has read yet.
+# The same for the messages that no test file has read yet.
 sub unread { return "$read | awk -v seen=\"\$(cat $mark 2>/dev/null || echo -1)\" '\$1 > seen'" }
 
-# From now on all that came until now is read.
-sub mark_read { return "$read | tail -n 1 | cut -d' ' -f1 >$mark" }
+# Marks the messages up to the last one of $log as read.
+sub mark_read {
+    my ($log) = @_;
+    my ($last) = $log =~ /^(\d+) .*\Z/m;
+    return defined $last ? "echo $last >$mark" : 'true';
+}
 
-# What guests' consoles said since they were last asked for: a unit of L1's follows them, for libvirt begins a new file with
-# each start of a VM.
+# A unit in L1 collects the guests' consoles in one file, because libvirt truncates a VM's console at each start.
 my $consoles = '/run/vgpu-consoles';
 
 sub follow_consoles {
@@ -45,7 +48,7 @@ sub unread_consoles {
         . "stat -c %s $consoles >$consoles.seen; }";
 }
 
-# What is expected of a file of tests, as a list of [WHERE, pattern].
+# What kernel-log.allow lists for a test file: [WHERE, pattern]…
 sub allowed {
     my ($file) = @_;
     my $list = dirname(__FILE__) . '/../../kernel-log.allow';
@@ -59,7 +62,7 @@ sub allowed {
     return @allowed;
 }
 
-# The complaints in a log of $where ("L1" or a guest's name) that are not expected of the file that runs.
+# The complaints in a log of $where ("L1" or a guest's name) that are not allowed for the running test file.
 sub complaints {
     my ($where, $log, $file) = @_;
     my @expected = map { $_->[1] } grep { $_->[0] eq ($where eq 'L1' ? 'L1' : 'guest') } allowed($file // $0);

@@ -28,8 +28,8 @@ sub rig {
     return ($ENV{VGPU_RIG} // "$top/tests/rig/rig", '--name', $rig_name, @words);
 }
 
-# The words of an ssh command that reaches L1, or a guest: asked of the rig once in each process, for the whole script
-# of the rig takes longer than most commands.
+# The words of an ssh command that reaches L1 or a guest. The rig is asked once per process, because its script takes
+# longer than most commands.
 my %ssh;
 
 sub ssh {
@@ -41,8 +41,8 @@ sub ssh {
     return @$words;
 }
 
-# A command line of ssh's for the login shell, bash, of L1 or of a guest. That shell stays until the command has ended, and has
-# the status of one that a signal ended: ssh would end with 255 then, as it does when the connection breaks.
+# An ssh command line that runs $command in the login shell (bash) of L1 or of a guest. The shell outlives the command and
+# turns death by a signal into 128 + N. Without it ssh would exit with 255, as it does when the connection breaks.
 sub remote_argv {
     my ($guest, $command) = @_;
     return [ssh($guest), "$command\nexit \$?"];
@@ -60,8 +60,8 @@ sub host_job {
     return VGPU::Command::start(remote_argv(undef, $command), name => "[L1] $command", remote => 1);
 }
 
-# Builds what runs in the rig, in its Debian tree, and installs it into a staging directory: what make has built already
-# is taken as it is. The module goes there as it is built: DKMS would build the same again, slowly, in L1.
+# Builds everything that runs in the rig, in its Debian tree, and installs it into a staging directory. Files that make has
+# built before are reused. The module is taken as built, because DKMS would build it again, slowly, in L1.
 sub build {
     return VGPU::Command::run([rig('build', '--', 'tests/system/stage', $stage)],
         timeout => 5400, echo => '      ', name => '[build] make');
@@ -101,12 +101,12 @@ SH
     return host('mdevctl types');
 }
 
-# What L1's kernel has complained about since this file of tests began; empty if all is well.
+# Complaints of L1's kernel since this test file began; empty if there are none.
 sub kernel_complaints {
     return join '', map { "$_\n" } VGPU::KernelLog::complaints('L1', host(VGPU::KernelLog::unread()));
 }
 
-# Keeps what the rig knows of itself: consoles, kernel logs, QEMU's output and its monitor's answers.
+# Keeps the rig's consoles, kernel logs, QEMU's output and its monitor's answers in $dir.
 sub keep_traces {
     my ($dir) = @_;
     remove_tree($dir);
@@ -115,7 +115,7 @@ sub keep_traces {
     return;
 }
 
-# The fault of the rig that QEMU's monitor proves, as a sentence; undef: none.
+# A sentence if QEMU's monitor proves the known fault of the rig; else undef.
 sub fault {
     my $said = VGPU::Command::run([rig('fault')], timeout => 120, fail => 1);
     return $VGPU::Command::status == 0 ? $said =~ s/\s+\z//r : undef;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The truth about what is in use, from outside of anything of ours: who has a node, a VFIO group or a dma-buf open, by /proc;
-# which dma-bufs L1's kernel has, by debugfs; and what L1's GPU has to keep, by the outer machine's render server.
+# What is in use, from sources that are not ours: /proc shows which process has a node, a VFIO group or a dma-buf open;
+# debugfs lists the dma-bufs of L1's kernel; the outer machine's render server shows the memory behind L1's GPU.
 package VGPU::Outside;
 
 use strict;
@@ -10,8 +10,8 @@ use JSON::PP;
 use Time::HiRes qw(sleep time);
 use VGPU::Lab;
 
-# In L1, by perl: a line "fd UNIT COMMAND WHAT" for each open file that matters, "buf INODE BYTES EXPORTER" for each
-# dma-buf of the kernel. A mapping holds a dma-buf as well as a descriptor does.
+# Runs in L1. Prints "fd UNIT COMMAND WHAT" for each relevant open file and "buf INODE BYTES EXPORTER" for each dma-buf.
+# A mapping keeps a dma-buf alive just as a descriptor does.
 my $look = <<'PERL';
 for my $dir (glob '/proc/[0-9]*') {
     my (%seen, $unit, $comm);
@@ -36,7 +36,7 @@ open my $in, '<', '/sys/kernel/debug/dma_buf/bufinfo' or die "bufinfo: $!\n";
 while (<$in>) { print "buf ", $6 + 0, " ", $1 + 0, " $5\n" if /^(\d+)\t(\S+)\t(\S+)\t(\d+)\t(\S+)\t(\d+)/ }
 PERL
 
-# All of it: { open => [{ unit, command, what }], buffers => { inode => { bytes, exporter } } }.
+# Returns { open => [{ unit, command, what }], buffers => { inode => { bytes, exporter } } }.
 sub look {
     my $said = VGPU::Lab::host('perl -', stdin => $look, timeout => 120);
     my %seen = (open => [], buffers => {});
@@ -52,15 +52,15 @@ sub look {
     return \%seen;
 }
 
-# dma-bufs that no process has, by descriptor or mapping: the kernel alone keeps them.
+# dma-bufs that no process has open or mapped: only the kernel keeps them.
 sub kept_by_the_kernel {
     my ($seen) = @_;
     my %had = map { $_->{what} =~ /^dmabuf:(\d+)/ ? ($1 => 1) : () } @{ $seen->{open} };
     return grep { !$had{$_} } sort keys %{ $seen->{buffers} };
 }
 
-# What is open of whom it should not be: each vGPU's node is its engine's, groups are VMs', dma-bufs are those of engines
-# and of guards. What vgpud opens to look at it closes again.
+# Open files with the wrong owner. Only its engine may have a vGPU's node open, only QEMU a VFIO group (and vgpud, for a
+# moment), only engines and guards dma-bufs.
 sub strangers {
     my ($seen, @vgpus) = @_;
     my %unit = map { ("vgpu-engine\@$_->{uuid}.service" => $_) } @vgpus;
@@ -76,8 +76,8 @@ sub strangers {
     return @wrong;
 }
 
-# Dies if anything is open that should not be, or if the kernel keeps more dma-bufs than $kept; waits, for processes end in
-# their own time.
+# Dies if a stranger has something open, or if the kernel keeps more than $kept dma-bufs on its own. Waits up to 20 s,
+# because processes take time to end.
 sub must_be_clean {
     my ($kept, @vgpus) = @_;
     my $end = time + 20;
@@ -93,7 +93,7 @@ sub must_be_clean {
     }
 }
 
-# What dma-bufs of the kernel have in all, in bytes.
+# The bytes of all dma-bufs.
 sub dma_buf_bytes {
     my $sum = 0;
     $sum += $_->{bytes} for values %{ look()->{buffers} };
@@ -120,11 +120,11 @@ sub word_of {
     return (<$in> // '') =~ $pattern ? $1 : undef;
 }
 
-# The outer render server, where L1's GPU is software: how many contexts it serves, and their own memory in KiB. Such a
-# context is one of a program in L1: a worker of an engine, or of a guard.
+# The outer render server, in which L1's software GPU runs: its number of contexts, and their memory in KiB. Each context
+# belongs to a program in L1, such as a render worker of an engine or of a guard.
 sub renderer {
     my $status = decode_json(VGPU::Command::run([VGPU::Lab::rig('status', '--json')]));
-    my ($rig) = grep { $_->{name} eq $VGPU::Lab::rig_name } @{ ref $status eq 'ARRAY' ? $status : $status->{rigs} };
+    my $rig = $status->{rigs}{$VGPU::Lab::rig_name};
     my ($contexts, $kib) = (0, 0);
     for my $pid (children($rig->{pid} // die "the rig says no pid\n")) {
         next if (word_of("/proc/$pid/comm", qr/^(\S+)/) // '') !~ /^(?:virgl_render|vkr-|venus)/;

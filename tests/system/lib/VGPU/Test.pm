@@ -117,24 +117,25 @@ sub baseline {
     return @tenants;
 }
 
-# What the kernels said since the file before this one, and what guests' consoles did; it is read then.
+# Dies if a kernel log or a guest's console has a complaint since the previous test file; marks the logs as read.
 sub kernels_are_well {
-    my @bad = map { "L1: $_" } VGPU::KernelLog::complaints('L1', VGPU::Lab::host(VGPU::KernelLog::unread()));
+    my $log = VGPU::Lab::host(VGPU::KernelLog::unread());
+    VGPU::Lab::host(VGPU::KernelLog::mark_read($log));
+    my @bad = map { "L1: $_" } VGPU::KernelLog::complaints('L1', $log);
     push @bad, map { "a guest's console: $_" }
         VGPU::KernelLog::complaints('guest', VGPU::Lab::host(VGPU::KernelLog::unread_consoles()));
     my @asked = 'L1';
     for my $tenant (grep { $_->state eq 'running' } @tenants) {
-        push @bad, map { "$tenant->{name}: $_" }
-            VGPU::KernelLog::complaints('guest', $tenant->run(VGPU::KernelLog::unread(), timeout => 120));
-        $tenant->run(VGPU::KernelLog::mark_read());
+        $log = $tenant->run(VGPU::KernelLog::unread(), timeout => 120);
+        $tenant->run(VGPU::KernelLog::mark_read($log));
+        push @bad, map { "$tenant->{name}: $_" } VGPU::KernelLog::complaints('guest', $log);
         push @asked, $tenant->{name};
     }
-    VGPU::Lab::host(VGPU::KernelLog::mark_read());
     die "these are not in tests/system/kernel-log.allow:\n", map { "$_\n" } @bad if @bad;
     return "@asked";
 }
 
-# The last point of every file.
+# Adds a last point to every test file.
 sub done_testing {
     point('no kernel has complained', \&kernels_are_well);
     return Test::More::done_testing();

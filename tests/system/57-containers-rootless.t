@@ -1,0 +1,110 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# Slices of a GPU for containers of a user, without root: podman's containers compute with slices of the user's tenant, by
+# the doors native and guarded, and with no others; other users can't get to their sockets.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use VGPU::Host;
+use VGPU::Remains;
+use VGPU::Slice;
+use VGPU::Test;
+
+my ($red, $blue) = baseline();
+my $free = VGPU::Host::ledger();
+my $gpu = VGPU::Lab::gpu();
+my $kind = $VGPU::Slice::kind;
+my $web = 'cd100000-0000-4000-8000-000000000001';
+my $safe = 'cd100000-0000-4000-8000-000000000002';
+my $mib = 2**20;
+my $compute = $VGPU::Slice::compute;
+my $user = 'vgputest';
+my $home = "/home/$user";
+my $before;
+
+sub host { return VGPU::Lab::host(@_) }
+sub ctl { return VGPU::Slice::ctl(@_) }
+sub soon { return VGPU::Slice::soon(@_) }
+
+# As the user of the tenant, without the host's rights.
+my $as_user = "setpriv --reuid $user --regid $user --init-groups env -i HOME=$home USER=$user PATH=/usr/bin:/bin:/usr/sbin:/sbin "
+    . "XDG_RUNTIME_DIR=$home/run";
+
+sub as_user {
+    my ($command, %opt) = @_;
+    return host("cd $home && $as_user bash -c '$command'", timeout => 240, %opt);
+}
+
+sub in_container {
+    my ($device, $command, %opt) = @_;
+    return as_user("podman run --rm --network none --log-driver none --cgroups=disabled --group-add keep-groups --device $kind=$device "
+        . "-v $VGPU::Slice::programs:/opt:ro $VGPU::Slice::usr localhost/debian-mesa $command 2>&1", %opt);
+}
+
+sub given_back {
+    my ($id) = @_;
+    soon(sub { VGPU::Slice::in_ledger($id)->{Container} eq '' && !VGPU::Slice::in_arbiter($gpu, $id)->{members} }, 'it has it still');
+    return VGPU::Remains::none($gpu, $before);
+}
+
+point('a user\'s podman has an image', sub {
+    VGPU::Slice::mount_image();
+    host(<<"SH", timeout => 120);
+set -e
+id $user >/dev/null 2>&1 || useradd -m -s /bin/bash $user
+usermod -aG render $user
+mountpoint -q $home || { mount -t tmpfs -o size=1G,mode=0700 tmpfs $home; chown $user: $home; }
+grep -q ^$user: /etc/subuid
+install -d -o $user -g $user -m 0700 $home/run
+SH
+    $before = VGPU::Remains::take($gpu);
+    host(VGPU::Slice::tar() . " | (cd $home && $as_user podman import - debian-mesa) 2>&1", timeout => 240);
+    return as_user('podman images');
+});
+
+point('it computes with a slice of the user\'s tenant, and with no other', sub {
+    ctl("slice create --vram 64M --door native --name web --uuid $web");
+    my $said = in_container('web', 'true', fail => 1);
+    die "a slice of nobody was given to a user:\n$said" if !$VGPU::Command::status;
+    ctl("tenant set cont --user $user");
+    ctl('slice set web --tenant cont');
+    # The hook's question is then polkit's first.
+    host('systemctl stop polkit');
+    $said .= VGPU::Compute::verdict(in_container('web', $compute));
+    my $heap = VGPU::Slice::heap(in_container('web', qq(sh -c "$VGPU::Slice::vulkaninfo")));
+    die "heap of $heap\n" if $heap != 64 * $mib;
+    return "$said\n" . given_back($web);
+});
+
+point('others can\'t reach its socket past podman', sub {
+    my $path = "/run/vgpu/containers/$web/slice/governor.sock";
+    host("test -S $path");
+    host("runuser -u nobody -- test -S $path", fail => 1);
+    die "nobody sees it\n" if !$VGPU::Command::status;
+    host("runuser -u nobody -- ls /run/vgpu/slices", fail => 1);
+    die "nobody sees the others\n" if !$VGPU::Command::status;
+    return as_user("ls -l $path");
+});
+
+point('it computes through the door guarded, without the right to the node', sub {
+    host("gpasswd -d $user render");
+    ctl("slice create --vram 32M --door guarded --name safe --uuid $safe --tenant cont");
+    host("timeout 60 sh -c 'until [ -S /run/vgpu/guard/$safe/vtest.sock ]; do sleep 0.2; done'", timeout => 70);
+    my $verdict = VGPU::Compute::verdict(in_container('safe', $compute));
+    ctl('slice remove safe');
+    return $verdict;
+});
+
+point('nothing is left', sub {
+    ctl('slice remove web');
+    ctl('tenant remove cont');
+    host("umount $home; userdel -r $user", fail => 1);
+    VGPU::Slice::unmount_image();
+    VGPU::Slice::must_have_gone($gpu, $web, $safe);
+    my $said = VGPU::Remains::none($gpu, $before);
+    VGPU::Host::must_be_sane($free, $red->{vgpu}, $blue->{vgpu});
+    return $said . computes($red) . computes($blue);
+});
+
+done_testing();

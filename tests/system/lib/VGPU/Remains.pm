@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+# What programs have of the GPU, as kernels say it, and not vgpud or the arbiter: processes of the host that have the GPU's
+# node open, the host's dma-bufs, and the memory of the render servers on the machine below, where the GPU's memory is.
+#
+#   my $before = VGPU::Remains::take($gpu);
+#   ...
+#   VGPU::Remains::none($gpu, $before);    # dies where something is left after some seconds
+package VGPU::Remains;
+
+use strict;
+use warnings;
+
+use Time::HiRes qw(sleep);
+use VGPU::Command;
+use VGPU::Lab;
+
+# Heaps of render servers that have worked are not quite what they were.
+my $slack_mib = 6;
+
+my $script = <<'SH';
+node=$(ls "/sys/bus/pci/devices/$gpu"/virtio*/drm "/sys/bus/pci/devices/$gpu/drm" 2>/dev/null | grep -m 1 '^renderD')
+for process in $(find /proc/[0-9]*/fd -lname "*/dri/$node" 2>/dev/null | cut -d/ -f3 | sort -u); do
+    echo "user $process $(cat "/proc/$process/comm" 2>/dev/null)"
+done
+sed -n 's/^Total \([0-9]*\) objects.*/buffers \1/p' /sys/kernel/debug/dma_buf/bufinfo
+SH
+
+# { users => { pid => name }, buffers => number, mib => size }
+sub take {
+    my ($gpu) = @_;
+    my $text = VGPU::Lab::host("gpu=$gpu\n$script");
+    my ($buffers) = $text =~ /^buffers (\d+)$/m or die "no bufinfo:\n$text";
+    return { users => { $text =~ /^user (\d+) (.*)$/mg }, buffers => $buffers, mib => memory() };
+}
+
+# What the render servers of the rig's own GPU have, in MiB.
+sub memory {
+    my ($qemu) = VGPU::Command::run(['pgrep', '-f', "^qemu-system-x86_64 -name rig-$VGPU::Lab::rig_name "]) =~ /^(\d+)$/m;
+    my (%parent, $sum);
+    for my $line (split /\n/, VGPU::Command::run(['ps', '-eo', 'pid=,ppid=,comm='])) {
+        my ($pid, $parent, $name) = $line =~ /^\s*(\d+)\s+(\d+)\s+(.*)/;
+        $parent{$pid} = $parent if $name =~ /^virgl/ || $pid == $qemu;
+    }
+    for my $pid (keys %parent) {
+        my $above = $pid;
+        $above = $parent{$above} while $above != $qemu && $parent{$above};
+        next if $pid == $qemu || $above != $qemu;
+        open my $status, '<', "/proc/$pid/status" or next;
+        /^Rss(?:Anon|Shmem):\s+(\d+)/ and $sum += $1 while <$status>;
+        close $status or next;
+    }
+    return int(($sum // 0) / 1024);
+}
+
+sub describe {
+    my ($seen) = @_;
+    my @users = map { "$_ $seen->{users}{$_}" } sort keys %{ $seen->{users} };
+    return "$seen->{buffers} dma-bufs, $seen->{mib} MiB in render servers, open in: " . join(', ', @users) . "\n";
+}
+
+# More processes have the GPU's node open than before, or there are more buffers, or more memory.
+sub is_more {
+    my ($seen, $before) = @_;
+    return (grep { !$before->{users}{$_} } keys %{ $seen->{users} })
+        || $seen->{buffers} > $before->{buffers} || $seen->{mib} > $before->{mib} + $slack_mib;
+}
+
+# Waits until there is no more than before.
+sub none {
+    my ($gpu, $before) = @_;
+    my $seen;
+    for (1 .. 40) {
+        $seen = take($gpu);
+        return describe($seen) if !is_more($seen, $before);
+        sleep 0.5;
+    }
+    die 'something is left: ' . describe($seen) . 'before: ' . describe($before);
+}
+
+1;

@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# The units that are shipped, as systemd reads them: no setting that it does not know, no program that is not installed.
+# And what vgpud's must have so that nothing ends it for good.
+cd "$(dirname "$0")/../../.." || exit 1
+units=(engine/systemd/*.service engine/systemd/*.socket governor/arbiter/*.service host-agent/systemd/*.service
+    mdev-driver/registrar/*.service)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+count=0
+failed=0
+
+# point RESULT NAME [WHY]
+point() {
+    count=$((count + 1))
+    [ "$1" = 0 ] && echo "ok $count - $2" && return
+    failed=1
+    echo "not ok $count - $2"
+    printf '%s\n' "${3:-}" | sed 's/^/# /'
+}
+
+# Programs have stand-ins at a place of their own, which the units name.
+mkdir -p "$dir/units"
+for program in sbin/vgpud sbin/vgpu-registrar bin/vgpu-engine bin/vgpu-guard bin/vgpu-arbiter bin/vgpuctl \
+    lib/mdev-vgpu/vgpu-engine-user lib/mdev-vgpu/vgpu-device-limits; do
+    install -D -m 755 /bin/true "$dir/usr/$program"
+done
+for unit in "${units[@]}"; do
+    sed -E "s,/usr/(s?bin/vgpu|lib/mdev-vgpu/),$dir/usr/\\1,g" "$unit" >"$dir/units/$(basename "$unit")"
+done
+
+for unit in "${units[@]}"; do
+    name=$(basename "$unit")
+    said=$(SYSTEMD_UNIT_PATH="$dir/units:" systemd-analyze verify --man=no --recursive-errors=no "$dir/units/$name" 2>&1)
+    status=$?
+    [ -z "$said" ] || status=1
+    point $status "systemd takes $unit as it is" "$said"
+done
+
+# The same check with something in it that must be told.
+printf '[Service]\nExecStart=%s/usr/sbin/vgpud\nRestrat=always\n' "$dir" >"$dir/units/wrong.service"
+said=$(SYSTEMD_UNIT_PATH="$dir/units:" systemd-analyze verify --man=no --recursive-errors=no "$dir/units/wrong.service" 2>&1)
+grep -q Restrat <<<"$said"
+point $? 'a setting that systemd does not know is told' "$said"
+
+setting() { sed -n "s/^$1=//p" host-agent/systemd/vgpud.service; }
+[ "$(setting StartLimitIntervalSec)" = 0 ]
+point $? 'vgpud is started again however often it has died' "StartLimitIntervalSec=$(setting StartLimitIntervalSec)"
+[[ $(setting Restart) =~ ^(on-failure|always)$ ]]
+point $? 'vgpud is started again after each death' "Restart=$(setting Restart)"
+longest=$(setting RestartMaxDelaySec)
+[ "${longest:-25}" -lt 25 ]
+point $? 'its longest wait is below the 25 s for which a caller on the bus waits' "RestartMaxDelaySec=$longest"
+echo "1..$count"
+exit $failed
