@@ -34,8 +34,8 @@ sub parts { return VGPU::Load::parts(VGPU::Load::done($from, $to, @_)) }
 sub in_guest { my ($tenant, $time) = @_; return VGPU::Load::in_guest($tenant, $iterations, $time // $seconds) }
 
 # How exactly shares hold the benchmark says. On processors that are emulated, and busy with other things, a VM is late now and then, and what it
-# is late for is another's. What is asked for differs by twice that from what there is without a governor.
-my $tolerance = 0.14;
+# is late for is another's. What is asked for differs by far more than that from what there is without a governor.
+my $tolerance = 0.18;
 
 sub described {
     my ($parts, %wanted) = @_;
@@ -62,7 +62,7 @@ sub assert_not_kept {
 
 my %first = (red => 0.2, blue => 0.8);
 my %turned = (red => 0.8, blue => 0.2);
-my %four = (red => 0.5, blue => 0.1, 'host-a' => 0.3, 'host-b' => 0.1);
+my %four = (red => 0.7, blue => 0.1, 'host-a' => 0.1, 'host-b' => 0.1);
 
 # All four at once; those of the host are in slices of their own.
 sub four_at_work {
@@ -90,28 +90,29 @@ sub elements { my ($bytes) = @_; return 2**int(log($bytes / 20) / log(2)) }
 # The guest's heap, and how much the GPU's memory has grown, in MiB, while a program in it has buffers of so many elements.
 sub use_memory {
     my ($elements) = @_;
-    my $pci = $red->gpu_of($red->{vgpu});
-    my $heap = VGPU::Slice::heap($red->run("on-gpu $pci vulkaninfo", timeout => 120));
+    my $pci = $blue->gpu_of($blue->{vgpu});
+    my $heap = VGPU::Slice::heap($blue->run("on-gpu $pci vulkaninfo", timeout => 120));
     my $before = VGPU::Remains::take($gpu);
-    my $job = VGPU::Compute::vulkan($red, $pci, "--size $elements --iterations 1 --forever --pause 2000");
+    my $job = VGPU::Compute::vulkan($blue, $pci, "--size $elements --iterations 1 --forever --pause 2000");
     my $works = eval { $job->expect(qr/^OK round 1:/m, 120) };
     my $grown = VGPU::Remains::memory() - $before->{mib};
     my $said = $job->output;
     $job->stop;
-    $red->run('pkill -x vk-compute; timeout 20 sh -c "while pgrep -x vk-compute; do sleep 0.2; done"');
+    $blue->run('pkill -x vk-compute; timeout 20 sh -c "while pgrep -x vk-compute; do sleep 0.2; done"');
     VGPU::Remains::none($gpu, $before);
     die "it fails, and not for want of memory:\n$said" if !$works && $said !~ /memory/i;
     return { heap => $heap, works => $works, grown => $grown };
 }
 
 point('a guest sees its slice as its GPU, and cannot have more; without a governor it could', sub {
-    my $vram = $red->{vgpu}->attribute('vram_bytes');
+    my $vram = $blue->{vgpu}->attribute('vram_bytes');
     my $fits = elements($vram);
     my $small = use_memory($fits);
     my $large = use_memory(2 * $fits);
     my $free = VGPU::Load::ungoverned(sub { return use_memory(2 * $fits) });
     my $said = encode_json([$small, $large, $free]) . "\n";
-    die $said if $small->{heap} != $vram || !$small->{works} || $small->{grown} * $mib > $vram;
+    die $said if $small->{heap} != $vram || !$small->{works};
+    die "not seen below the rig: $said" if $small->{grown} * $mib > $vram || $small->{grown} * $mib < $vram / 4;
     die $said if $large->{heap} != $vram || $large->{works};
     die "without a governor it is the same: $said" if $free->{heap} == $vram || !$free->{works} || $free->{grown} * $mib <= $vram;
     return $said . computes($red) . "\n" . computes($blue);
@@ -149,8 +150,15 @@ point('the other way round while they work, and then a cap', sub {
     return assert_parts($before, %turned) . assert_parts($capped, %first);
 });
 
+# An arbiter that is started anew, as after each control, counts from nothing.
+point('what waited is counted, and shown', sub {
+    my ($vgpu) = grep { $_->{Uuid} eq of($red) } @{ decode_json(host('vgpuctl -o json vgpu list')) };
+    die "nothing waited\n" if !$vgpu->{Waited};
+    return host('vgpuctl top --once 2>&1', fail => 1);
+});
+
 point('two VMs and two programs of the host, as they were told to; without a governor not', sub {
-    my %weight = (red => 500, blue => 100, 'host-a' => 300, 'host-b' => 100);
+    my %weight = (red => 700, blue => 100, 'host-a' => 100, 'host-b' => 100);
     set($_, "--weight $weight{$_->{name}}") for $red, $blue;
     for my $slice (qw(host-a host-b)) {
         host("cd $governor && printf '[slice]\\nweight=$weight{$slice}\\n' >$slice && mv $slice slices/$slice.conf");
@@ -160,12 +168,6 @@ point('two VMs and two programs of the host, as they were told to; without a gov
     host("rm $governor/slices/host-*.conf");
     my $without = VGPU::Load::ungoverned(\&four_at_work);
     return assert_parts($parts, %four) . 'without: ' . assert_not_kept($without, \%four);
-});
-
-point('what waited is counted, and shown', sub {
-    my ($vgpu) = grep { $_->{Uuid} eq of($red) } @{ decode_json(host('vgpuctl -o json vgpu list')) };
-    die "nothing waited\n" if !$vgpu->{Waited};
-    return host('vgpuctl top --once 2>&1', fail => 1);
 });
 
 point('the arbiter is killed, and the agent stopped: shares hold, and guests compute', sub {

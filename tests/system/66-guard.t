@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # The door for containers, vgpu-guard@, on the host itself: who gets to its socket computes without a device node, and
-# nobody else; hostile clients of it, its confinement, its end. What vgpud does for it is in 57-containers.t.
+# nobody else; hostile clients of it, its confinement, its end. What vgpud does for it is in 57-containers-guarded.t.
 use strict;
 use warnings;
 use FindBin;

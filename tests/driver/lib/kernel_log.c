@@ -156,16 +156,15 @@ static void show_report(const GPtrArray *lines, guint begin)
 static unsigned scan(const GPtrArray *lines, unsigned shown)
 {
     unsigned reports = 0;
-    guint allowed_until = 0;
+    guint end = 0;
 
     for (guint i = 0; i < lines->len; i++) {
         if (!is_trouble(lines, i))
             continue;
-        if (is_allowed(lines, i))
-            allowed_until = end_of_report(lines, i);
-        else if (i < allowed_until && strstr(lines->pdata[i], STACK))
-            continue; /* of the report that is allowed */
-        else if (++reports <= shown)
+        if (i < end && strstr(lines->pdata[i], STACK))
+            continue; /* the report's that came before */
+        end = end_of_report(lines, i);
+        if (!is_allowed(lines, i) && ++reports <= shown)
             show_report(lines, i);
     }
     return reports;

@@ -33,8 +33,12 @@ verb_clean() {
         ls -d "$CACHE/kernel-$kernel-"* >/dev/null 2>&1 || continue
         keep+="kernel-$kernel-$(kernel_key "$kernel") "
     done
+    if ls -d "$CACHE"/sid-* >/dev/null 2>&1; then
+        tree_key SID sid "$L2_LIST" "$CACHE/extra-none"
+        keep+="sid-$SID_KEY "
+    fi
     used=$(cat "$CACHE"/run/*/uses "$CACHE"/state/*/uses 2>/dev/null || true)
-    for dir in "$CACHE"/l1-* "$CACHE"/l2-* "$CACHE"/kernel-* "$CACHE"/layer-* "$CACHE"/test-*; do
+    for dir in "$CACHE"/l1-* "$CACHE"/l2-* "$CACHE"/sid-* "$CACHE"/kernel-* "$CACHE"/layer-* "$CACHE"/test-*; do
         [ -d "$dir" ] || continue
         case $(basename "$dir") in "layer-$L1_KEY-"*) continue ;; esac
         case $keep in *" $(basename "$dir") "*) continue ;; esac

@@ -41,5 +41,5 @@ l1_files() {
         ln -s /dev/null "$1/etc/systemd/system/$unit"
     done
     # libvirt looks for KVM once, when it starts.
-    printf '%s\n' kvm_amd tun vhost_net >"$1/etc/modules-load.d/rig.conf"
+    printf '%s\n' kvm_amd kvm_intel tun vhost_net >"$1/etc/modules-load.d/rig.conf"
 }

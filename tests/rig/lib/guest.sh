@@ -9,26 +9,31 @@ guest_image() {
     tree_l2
     key_once
     GUEST_IMAGE=$CACHE/l2-$L2_KEY/disk.img
-    GUEST_BOOT=$CACHE/l2-$L2_KEY/boot-$(key_of "$RIG_DIR"/l1/* "$RIG_DIR/lib/files.sh" \
-        "$RIG_DIR/lib/image.sh" "$CACHE/ssh/key.pub").img
+    GUEST_BOOT=$CACHE/l2-$L2_KEY/boot-$(guest_boot_key).img
     [ -s "$GUEST_IMAGE" ] ||
         with_lock "$CACHE/lock/l2" image_once "$L2_TREE" "$GUEST_IMAGE" 6G "$CACHE/log/image-l2.log"
-    [ -s "$GUEST_BOOT" ] || with_lock "$CACHE/lock/l2" guest_boot_make
+    [ -s "$GUEST_BOOT" ] || with_lock "$CACHE/lock/l2" guest_boot_make "$L2_TREE" "$GUEST_BOOT"
 }
 
+guest_boot_key() {
+    key_of "$RIG_DIR"/l1/* "$RIG_DIR/lib/files.sh" "$RIG_DIR/lib/image.sh" "$CACHE/ssh/key.pub"
+}
+
+# guest_boot_make ROOT IMAGE: the kernel of ROOT with our initrd.
 guest_boot_make() {
-    [ ! -s "$GUEST_BOOT" ] || return 0
-    local dir=$GUEST_BOOT.dir version
+    local root=$1 boot=$2 dir=$2.dir version
+    [ ! -s "$boot" ] || return 0
     tree_l1
-    version=$(basename "$(ls -d "$L2_TREE"/usr/lib/modules/*)")
+    version=$(basename "$(ls -d "$root"/usr/lib/modules/*)")
     rm -rf "$dir"
     mkdir -p "$dir/disk/boot/rig"
-    vmlinux_of "$L2_TREE/boot/vmlinuz-$version" "$dir/disk/boot/rig/vmlinux" ||
-        fail "guest image" "no vmlinux in $L2_TREE/boot/vmlinuz-$version"
+    outer_packages xz:xz-utils zstd:zstd
+    vmlinux_of "$root/boot/vmlinuz-$version" "$dir/disk/boot/rig/vmlinux" ||
+        fail "guest image" "no vmlinux in $root/boot/vmlinuz-$version"
     system_files "$dir/files" l2
-    initrd_make "$dir/disk/boot/rig/initrd" "$L2_TREE" "$version" "$dir/files" \
+    initrd_make "$dir/disk/boot/rig/initrd" "$root" "$version" "$dir/files" \
         "$RIG_DIR/l1/initrd-init" virtio_pci virtio_blk virtio_net ext4 crc32c_generic crc32c_intel
-    image_of "$dir/disk" "$GUEST_BOOT" 128M "$CACHE/log/image-boot.log"
+    image_of "$dir/disk" "$boot" 128M "$CACHE/log/image-boot.log"
     rm -rf "$dir"
 }
 
@@ -45,7 +50,7 @@ verb_guest() {
 }
 
 guest_up() {
-    local name=$1 memory=1G cpus=1 init=/usr/local/lib/rig/init number iommu=()
+    local name=$1 memory=1G cpus=1 init=/usr/local/lib/rig/init number more=()
     shift
     while [ $# -gt 0 ]; do
         case $1 in
@@ -60,7 +65,8 @@ guest_up() {
             esac
             shift 2
             ;;
-        --viommu) iommu=(viommu); shift ;;
+        --viommu) more+=(viommu); shift ;;
+        --image) need_value "$@"; need_image "$2"; more+=("image=$IMAGE_NAME"); shift 2 ;;
         --) shift; break ;;
         *) die_usage "guest up: unknown option $1" ;;
         esac
@@ -69,9 +75,19 @@ guest_up() {
     mkdir -p "$RUN/guests/l2-$name"
     echo "10.77.0.$number" >"$RUN/guests/l2-$name/address"
     remote_run l1 /usr/local/lib/rig/guest up "$name" "$number" "$memory" "$cpus" "$init" \
-        "${iommu[@]}" "$@" ||
+        "${more[@]}" "$@" ||
         guest_failed "$name" "QEMU in L1 did not start"
     guest_wait "$name"
+}
+
+# need_image NAME: L1 got its disks when it was started.
+need_image() {
+    image_name "$1"
+    status_options
+    case " trixie $UP_IMAGES " in
+    *" $IMAGE_NAME "*) ;;
+    *) fail "guest" "L1 was started without the image $IMAGE_NAME: rig up --image $IMAGE_NAME" ;;
+    esac
 }
 
 # guest_adopt NAME ADDRESS: a guest that someone else started in L1, as libvirt, gets the same

@@ -31,8 +31,8 @@ l1_image() {
 kernel_image() {
     kernel_root "$1"
     KERNEL_IMAGE=$KERNEL_DIR/disk.img
-    [ -s "$KERNEL_IMAGE" ] || with_lock "$CACHE/lock/kernel-$KERNEL_NAME" \
-        image_once "$KERNEL_ROOT" "$KERNEL_IMAGE" 3G "$CACHE/log/image-kernel-$KERNEL_NAME.log"
+    [ -s "$KERNEL_IMAGE" ] || with_lock "$CACHE/lock/kernel-$KERNEL_LABEL" \
+        image_once "$KERNEL_ROOT" "$KERNEL_IMAGE" 3G "$CACHE/log/image-kernel-$KERNEL_LABEL.log"
 }
 
 # module_files ROOT VERSION NAME…: the files of the modules and of what they need, in the order of

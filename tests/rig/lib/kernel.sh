@@ -13,11 +13,21 @@ kernel_name() {
     6.1) KERNEL_NAME=bookworm ;;
     6.12) KERNEL_NAME=trixie ;;
     6.12-debug) KERNEL_NAME=trixie-debug ;;
+    /*)
+        kernel_path_check "$1"
+        KERNEL_NAME=$1
+        return
+        ;;
+    */*)
+        kernel_path_check "$(readlink -f "$1")"
+        KERNEL_NAME=$(readlink -f "$1")
+        return
+        ;;
     *) KERNEL_NAME=$1 ;;
     esac
     case " $KERNELS " in
     *" $KERNEL_NAME "*) ;;
-    *) die_usage "unknown kernel $1: one of $KERNELS" ;;
+    *) die_usage "unknown kernel $1: one of $KERNELS, or a directory" ;;
     esac
 }
 
@@ -32,6 +42,9 @@ kernel_suite() {
 # kernel_key NAME: of how it is made, and of the version that the mirror offers.
 kernel_key() {
     local suite
+    case $1 in
+    /*) kernel_path_key "$1"; return ;;
+    esac
     suite=$(kernel_suite "$1")
     case $1 in
     *-debug) key_of "$RIG_DIR/lib/kernel-debug.sh" "$RIG_DIR"/kernel/* "$(offered "$suite" linux-source)" ;;
@@ -42,19 +55,22 @@ kernel_key() {
 # kernel_root KERNEL: sets KERNEL_ROOT, making it first if it is not in the cache.
 kernel_root() {
     kernel_name "$1"
-    KERNEL_DIR=$CACHE/kernel-$KERNEL_NAME-$(kernel_key "$KERNEL_NAME")
+    KERNEL_LABEL=$KERNEL_NAME
+    case $KERNEL_NAME in /*) KERNEL_LABEL=path ;; esac
+    KERNEL_DIR=$CACHE/kernel-$KERNEL_LABEL-$(kernel_key "$KERNEL_NAME")
     KERNEL_ROOT=$KERNEL_DIR/root
-    [ -d "$KERNEL_ROOT" ] || with_lock "$CACHE/lock/kernel-$KERNEL_NAME" kernel_make "$KERNEL_NAME"
+    [ -d "$KERNEL_ROOT" ] || with_lock "$CACHE/lock/kernel-$KERNEL_LABEL" kernel_make "$KERNEL_NAME"
 }
 
 kernel_make() {
     [ ! -d "$KERNEL_ROOT" ] || return 0
-    local log=$CACHE/log/kernel-$1.log
+    local log=$CACHE/log/kernel-$KERNEL_LABEL.log
     outer_packages xz:xz-utils zstd:zstd
     tree_l1
     rm -rf "$KERNEL_DIR.part"
     mkdir -p "$KERNEL_DIR.part"
     case $1 in
+    /*) kernel_path_unpack "$1" "$KERNEL_DIR.part" "$log" ;;
     *-debug) kernel_build "$1" "$KERNEL_DIR.part" "$log" ;;
     *) kernel_unpack "$1" "$KERNEL_DIR.part" "$log" ;;
     esac

@@ -3,14 +3,12 @@
 #
 # The outer QEMU's command line: L1's hardware.
 
-# L1 has 46 bits of physical addresses, so that its guests can have them too: a guest whose BARs
-# lie above what the nested page tables can reach dies at the first access.
-#
 # qemu_args: fills QEMU_ARGS from the options of `rig up` (UP_…), the images and the run directory.
 qemu_args() {
+    local disk
     QEMU_ARGS=(
         qemu-system-x86_64 -name "rig-$RIG_NAME" -nodefaults -no-user-config -no-reboot
-        -accel tcg,thread=multi,tb-size=512 -cpu max,phys-bits=46,la57=off -smp "$UP_CPUS"
+        -smp "$UP_CPUS"
         -machine q35,kernel-irqchip=split,memory-backend=ram,sata=off,smbus=off,i8042=off,vmport=off -m "$UP_MEMORY"
         -object "memory-backend-memfd,id=ram,size=$UP_MEMORY,share=on"
         -device "intel-iommu,intremap=on,eim=on,device-iotlb=on,caching-mode=on,aw-bits=48"
@@ -20,10 +18,12 @@ qemu_args() {
         -netdev "user,id=net0,hostfwd=tcp:127.0.0.1:$(cat "$RUN/port")-:22"
         -device virtio-net-pci,netdev=net0,romfile=
     )
+    accel_args
     qemu_disk root "$RUN/root.qcow2" qcow2
     qemu_disk kernel "$RUN/kernel.qcow2" qcow2
     qemu_disk guest "$GUEST_IMAGE" raw ,read-only=on
     qemu_disk guestboot "$GUEST_BOOT" raw ,read-only=on
+    for disk in "${IMAGE_DISKS[@]}"; do qemu_disk "${disk% *}" "${disk#* }" raw ,read-only=on; done
     # A physical function for vfio-pci tests, alone behind its root port.
     qemu_port nic 0
     QEMU_ARGS+=(-netdev user,id=net1,net=10.0.3.0/24 -device e1000e,netdev=net1,bus=nic,romfile=)

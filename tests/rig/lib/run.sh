@@ -16,9 +16,10 @@ alive_pid() {
 # The start time in the kernel's clock ticks tells a process from a later one with its number.
 process_start() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
 
+# A QEMU that ended closes its socket at once, and frees L1's memory for a second after that.
 l1_alive() {
     run_dir
-    alive_pid "$RUN/pid" >/dev/null
+    alive_pid "$RUN/pid" >/dev/null && { [ ! -e "$RUN/connected" ] || [ -S "$RUN/qmp" ]; }
 }
 
 # A rig that runs has the tree that it was started with, whatever the mirror has by now.
@@ -137,9 +138,17 @@ remote_run() {
     shift
     l1_ssh "$host" "$(quote "$@")" || rc=$?
     if [ $rc = 255 ] && ! l1_ssh -O check "$host" 2>/dev/null; then
-        fail "$host network" "the connection to $host broke" "$RUN/console.log"
+        connection_broke "$host"
     fi
     return $rc
+}
+
+connection_broke() {
+    local words
+    words=$(last_words)
+    [ -z "$words" ] || fail "L1" "its kernel died: $words" "$RUN/console.log"
+    l1_alive || fail "L1" "it has ended" "$RUN/console.log"
+    fail "$1 network" "the connection to $1 broke" "$RUN/console.log"
 }
 
 verb_put() {

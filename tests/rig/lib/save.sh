@@ -7,7 +7,7 @@
 # so they are never rebuilt under it. A rig has the one that it was started with in its directory.
 state_key() {
     key_of "$L1_KEY" "$(basename "$KERNEL_DIR")" "$L2_KEY" "$(basename "$GUEST_BOOT")" \
-        "$RIG_DIR/lib/qemu.sh"
+        "$RIG_DIR/lib/qemu.sh" "$UP_ACCEL" "$UP_IMAGES"
 }
 
 # in_tree_words CMD…: in_tree_with_lib as a line for a shell, for programs that run a program.
@@ -54,9 +54,7 @@ up_restore() {
     [ -d "$state" ] || fail "saved state" "there is none named '$UP_FROM': rig save $UP_FROM"
     # shellcheck source=/dev/null
     . "$state/options"
-    l1_image
-    kernel_image "$UP_KERNEL"
-    guest_image
+    up_images
     [ "$(state_key)" = "$(cat "$state/key")" ] ||
         fail "saved state" "'$UP_FROM' was saved with other images or hardware: save it anew"
     run_dir_make

@@ -38,7 +38,8 @@ shims_fit() {
 shims() {
     local list
     shims_fit
-    list=$(shim svm):$(shim vring)
+    list=$(shim vring)
+    [ "$UP_ACCEL" = kvm ] || list+=:$(shim svm)
     if [ "$UP_GPU" = pci ]; then
         list+=:$(shim ring)
         [ -e /dev/udmabuf ] || list+=:$(shim udmabuf)

@@ -29,9 +29,9 @@ status_of() {
         return
     fi
     status_options
-    printf 'rig %s: up, pid %s, ssh port %s, kernel=%s (%s) gpu=%s gpus=%s init=%s memory=%s\n' "$RIG_NAME" \
+    printf 'rig %s: up, pid %s, ssh port %s, kernel=%s (%s) gpu=%s gpus=%s init=%s memory=%s accel=%s\n' "$RIG_NAME" \
         "$(alive_pid "$RUN/pid")" "$(cat "$RUN/port")" "$(cat "$RUN/release" 2>/dev/null)" \
-        "$UP_KERNEL" "$UP_GPU" "$UP_GPUS" "$UP_INIT" "$UP_MEMORY"
+        "$UP_KERNEL" "$UP_GPU" "$UP_GPUS" "$UP_INIT" "$UP_MEMORY" "$UP_ACCEL"
     for guest in "$RUN"/guests/l2-*/; do
         [ -s "$guest/address" ] || continue
         printf '    guest %s: %s\n' "$(basename "$guest" | sed 's/^l2-//')" "$(cat "$guest/address")"
@@ -40,7 +40,7 @@ status_of() {
 
 # A rig that ended while it was made may have none yet.
 status_options() {
-    UP_KERNEL='' UP_GPU='' UP_GPUS=0 UP_INIT='' UP_MEMORY='' UP_CPUS=0
+    UP_KERNEL='' UP_GPU='' UP_GPUS=0 UP_INIT='' UP_MEMORY='' UP_CPUS=0 UP_ACCEL='' UP_ACCEL_WHY='' UP_IMAGES=''
     # shellcheck source=/dev/null
     [ ! -s "$RUN/options" ] || . "$RUN/options"
 }
@@ -75,6 +75,8 @@ json_rig() {
     printf '{"state":"%s","kernel":%s,"release":%s,"gpu":%s,"gpus":%s,"init":%s,"memory":%s,"cpus":%s' \
         "$state" "$(json "$UP_KERNEL")" "$(json "$(cat "$RUN/release" 2>/dev/null)")" "$(json "$UP_GPU")" \
         "$UP_GPUS" "$(json "$UP_INIT")" "$(json "$UP_MEMORY")" "$UP_CPUS"
+    printf ',"accel":%s,"accel_why":%s,"images":[%s]' "$(json "$UP_ACCEL")" "$(json "$UP_ACCEL_WHY")" \
+        "$(for image in trixie $UP_IMAGES; do json "$image"; done | sed 's/""/","/g')"
     if [ $state = up ]; then
         printf ',"pid":%s,"port":%s' "$(alive_pid "$RUN/pid")" "$(cat "$RUN/port")"
     else

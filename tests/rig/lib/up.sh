@@ -5,6 +5,7 @@
 
 up_options() {
     UP_KERNEL=trixie UP_GPU=pci UP_GPUS='' UP_INIT=minimal UP_MEMORY=3G UP_CPUS=2 UP_APPEND='' UP_FROM='' UP_INCOMING=''
+    UP_ACCEL=auto UP_ACCEL_WHY='' UP_PACKAGES='' UP_IMAGES=''
     while [ $# -gt 0 ]; do
         case $1 in
         --kernel) need_value "$@"; UP_KERNEL=$2 ;;
@@ -14,6 +15,9 @@ up_options() {
         --memory) need_value "$@"; UP_MEMORY=$2 ;;
         --cpus) need_value "$@"; UP_CPUS=$2 ;;
         --append) need_value "$@"; UP_APPEND=$2 ;;
+        --accel) need_value "$@"; UP_ACCEL=$2 ;;
+        --packages) need_value "$@"; UP_PACKAGES=$2 ;;
+        --image) need_value "$@"; image_name "$2"; UP_IMAGES+="$IMAGE_NAME " ;;
         --from) need_value "$@"; UP_FROM=$2 ;;
         *) die_usage "up: unknown option $1" ;;
         esac
@@ -21,6 +25,8 @@ up_options() {
     done
     kernel_name "$UP_KERNEL"
     UP_KERNEL=$KERNEL_NAME
+    case $UP_ACCEL in auto | kvm | tcg) ;; *) die_usage "up: --accel auto, kvm or tcg" ;; esac
+    [ -z "$UP_PACKAGES" ] || [ -s "$UP_PACKAGES" ] || die_usage "up: there is no list of packages $UP_PACKAGES"
     case $UP_GPU in pci | soft | none) ;; *) die_usage "up: --gpu pci, soft or none" ;; esac
     # How many PCI display functions there are in all, the GPU included.
     [ -n "$UP_GPUS" ] || { UP_GPUS=0; [ "$UP_GPU" != pci ] || UP_GPUS=1; }
@@ -44,10 +50,29 @@ verb_up() {
     exec 7>&-
 }
 
-up_fresh() {
+# up_images: all that a rig of these options stands on, made if it is not in the cache.
+up_images() {
+    [ -z "$UP_PACKAGES" ] || up_packages
     l1_image
     kernel_image "$UP_KERNEL"
     guest_image
+    images_make
+}
+
+# More packages in L1 for this start are a tree of their own, as those of `rig apt` are. The list is
+# kept under its content, for `rig up --from`.
+up_packages() {
+    local list
+    list=$CACHE/packages-$(key_of "$UP_PACKAGES" "$L1_EXTRA")
+    { cat "$L1_EXTRA" 2>/dev/null || true; package_list "$UP_PACKAGES"; } | sort -u >"$list.$$"
+    mv "$list.$$" "$list"
+    L1_EXTRA=$list
+    UP_PACKAGES=$list
+}
+
+up_fresh() {
+    up_images
+    accel_choose
     up_prepare
     up_start
     up_wait
@@ -59,13 +84,14 @@ run_dir_make() {
     outer_packages setsid:util-linux ssh:openssh-client
     rm -rf "$RUN"
     mkdir -p "$RUN/guests"
-    printf '%s\n' "$L1_IMAGE" "$KERNEL_IMAGE" "$GUEST_IMAGE" >"$RUN/uses"
+    printf '%s\n' "$L1_IMAGE" "$KERNEL_IMAGE" "$GUEST_IMAGE" "${IMAGE_DISKS[@]}" >"$RUN/uses"
     printf '%s\n' "$L1_TREE" >"$RUN/tree"
     cp "$KERNEL_DIR/version" "$RUN/release"
     state_key >"$RUN/key"
     free_port >"$RUN/port"
     ssh_config >"$RUN/ssh_config"
-    declare -p UP_KERNEL UP_GPU UP_GPUS UP_INIT UP_INIT_PATH UP_MEMORY UP_CPUS UP_APPEND |
+    declare -p UP_KERNEL UP_GPU UP_GPUS UP_INIT UP_INIT_PATH UP_MEMORY UP_CPUS UP_APPEND UP_ACCEL UP_ACCEL_WHY \
+        UP_PACKAGES UP_IMAGES |
         sed 's/^declare -- //' >"$RUN/options"
 }
 
@@ -157,8 +183,9 @@ boots() { grep -c 'rig: l1 is up' "$RUN/console.log" || true; }
 up_connect() {
     l1_ssh -f -N l1 2>"$RUN/ssh.log" </dev/null ||
         up_failed "L1 network" "ssh does not connect" "$RUN/ssh.log"
+    : >"$RUN/connected"
     trap - INT TERM EXIT
-    say "L1 '$RIG_NAME' is up: kernel $(cat "$RUN/release"), gpu $UP_GPU"
+    say "L1 '$RIG_NAME' is up: kernel $(cat "$RUN/release"), gpu $UP_GPU, $UP_ACCEL ($UP_ACCEL_WHY)"
 }
 
 up_died() {
@@ -194,6 +221,7 @@ verb_reboot() {
     [ "$UP_INIT" = systemd ] || fail "L1" "only one with --init systemd can be rebooted"
     times=$(($(boots) + 1))
     qmp on-reboot reset >"$RUN/reboot.log" 2>&1 || fail "outer QEMU" "it does not take set-action" "$RUN/reboot.log"
+    rm -f "$RUN/connected"
     remote_run l1 systemctl reboot --no-block
     hang_up_all
     up_wait "$times"

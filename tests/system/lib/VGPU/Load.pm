@@ -13,6 +13,7 @@ use JSON::PP;
 use VGPU::Command;
 use VGPU::Host;
 use VGPU::Lab;
+use VGPU::Slice;
 
 our $program = 'build/bench/governor-load/governor-load';
 
@@ -64,7 +65,7 @@ sub ungoverned {
         VGPU::Lab::host("systemctl stop vgpu-arbiter\@$gpu", timeout => 60);
         return $code->();
     });
-    VGPU::Lab::host("timeout 60 sh -c 'until [ -S /run/vgpu/governor/$gpu/status.sock ]; do sleep 0.2; done'", timeout => 70);
+    VGPU::Slice::soon(sub { VGPU::Slice::ask_arbiter($gpu) }, "the arbiter of $gpu is not back");
     return $seen;
 }
 

@@ -1,0 +1,53 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+#
+# More guest images than Debian 13's: sid (its own kernel and Mesa), and backports (Debian 13 with the
+# kernel of its backports). L1 gets their disks only when `rig up --image NAME` asks for them:
+#   sid        guest-sid (the tree), boot-sid (kernel and initrd)
+#   backports  kernel-backports (modules), boot-backports; the tree is that of `guest`
+
+IMAGES='trixie sid backports'
+SID_KEY=''
+
+# image_name NAME: sets IMAGE_NAME.
+image_name() {
+    IMAGE_NAME=${1#trixie-}
+    case " $IMAGES " in
+    *" $IMAGE_NAME "*) ;;
+    *) die_usage "unknown image $1: one of $IMAGES" ;;
+    esac
+}
+
+# images_make: what UP_IMAGES names beside trixie, as IMAGE_DISKS, "SERIAL FILE" each.
+images_make() {
+    local name
+    IMAGE_DISKS=()
+    for name in $UP_IMAGES; do
+        case $name in
+        sid) image_sid ;;
+        backports) image_backports ;;
+        esac
+    done
+}
+
+image_sid() {
+    local image boot
+    [ -n "$SID_KEY" ] || tree_key SID sid "$L2_LIST" "$CACHE/extra-none"
+    # shellcheck disable=SC2153
+    [ -d "$SID_TREE" ] || with_lock "$CACHE/lock/sid" tree_once sid "$SID_TREE" "$SID_TREE" "$L2_LIST" ''
+    image=$CACHE/sid-$SID_KEY/disk.img
+    boot=$CACHE/sid-$SID_KEY/boot-$(guest_boot_key).img
+    [ -s "$image" ] ||
+        with_lock "$CACHE/lock/sid" image_once "$SID_TREE" "$image" 6G "$CACHE/log/image-sid.log"
+    [ -s "$boot" ] || with_lock "$CACHE/lock/sid" guest_boot_make "$SID_TREE" "$boot"
+    IMAGE_DISKS+=("guest-sid $image" "boot-sid $boot")
+}
+
+# L1's own kernel is another matter: its variables stay as they are.
+image_backports() {
+    local boot KERNEL_NAME KERNEL_DIR KERNEL_ROOT KERNEL_IMAGE
+    kernel_image backports
+    boot=$KERNEL_DIR/boot-$(guest_boot_key).img
+    [ -s "$boot" ] || with_lock "$CACHE/lock/kernel-backports" guest_boot_make "$KERNEL_ROOT" "$boot"
+    IMAGE_DISKS+=("kernel-backports $KERNEL_IMAGE" "boot-backports $boot")
+}
