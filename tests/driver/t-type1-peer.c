@@ -74,7 +74,7 @@ static char *require_peer(void)
     unbind = g_build_filename(PCI_DEVICES, peer, "driver/unbind", NULL);
     override = g_build_filename(PCI_DEVICES, peer, "driver_override", NULL);
     if (access("/sys/bus/pci/drivers/vfio-pci", F_OK))
-        driver_test_skip("vfio-pci is not loaded (tests/driver/run loads it)");
+        driver_test_skip("vfio-pci is not loaded (tests/driver/prepare loads it)");
     assert_ok(sysfs_write(override, "vfio-pci"));
     sysfs_write(unbind, peer);
     assert_ok(sysfs_write("/sys/bus/pci/drivers_probe", peer));

@@ -21,7 +21,7 @@ my $mib = 2**20;
 my $compute = $VGPU::Slice::compute;
 my $user = 'vgputest';
 my $home = "/home/$user";
-my $before;
+my ($before, $image);
 
 sub host { return VGPU::Lab::host(@_) }
 sub ctl { return VGPU::Slice::ctl(@_) }
@@ -39,7 +39,7 @@ sub as_user {
 sub in_container {
     my ($device, $command, %opt) = @_;
     return as_user("podman run --rm --network none --log-driver none --cgroups=disabled --group-add keep-groups --device $kind=$device "
-        . "-v $VGPU::Slice::programs:/opt:ro $VGPU::Slice::usr localhost/debian-mesa $command 2>&1", %opt);
+        . "-v $VGPU::Slice::programs:/opt:ro --rootfs $image:O $command 2>&1", %opt);
 }
 
 sub given_back {
@@ -48,7 +48,7 @@ sub given_back {
     return VGPU::Remains::none($gpu, $before);
 }
 
-point('a user\'s podman has an image', sub {
+point('a user, who has the image\'s tree', sub {
     VGPU::Slice::mount_image();
     host(<<"SH", timeout => 120);
 set -e
@@ -59,8 +59,8 @@ grep -q ^$user: /etc/subuid
 install -d -o $user -g $user -m 0700 $home/run
 SH
     $before = VGPU::Remains::take($gpu);
-    host(VGPU::Slice::tar() . " | (cd $home && $as_user podman import - debian-mesa) 2>&1", timeout => 240);
-    return as_user('podman images');
+    $image = VGPU::Slice::mount_for($user);
+    return as_user("ls -ld $image");
 });
 
 point('it computes with a slice of the user\'s tenant, and with no other', sub {
@@ -99,7 +99,7 @@ point('it computes through the door guarded, without the right to the node', sub
 point('nothing is left', sub {
     ctl('slice remove web');
     ctl('tenant remove cont');
-    host("umount $home; userdel -r $user", fail => 1);
+    host("umount $home $image; userdel -r $user", fail => 1);
     VGPU::Slice::unmount_image();
     VGPU::Slice::must_have_gone($gpu, $web, $safe);
     my $said = VGPU::Remains::none($gpu, $before);

@@ -42,7 +42,7 @@ sub given_back {
 # A command in a new container of docker's, with a slice. $options: docker's.
 sub docker {
     my ($slice, $options, $command) = @_;
-    return "docker run --network none --log-driver none --device $kind=$slice $options -v $VGPU::Slice::programs:/opt:ro $VGPU::Slice::usr debian-mesa $command";
+    return "docker run --network none --log-driver none --device $kind=$slice $options -v $VGPU::Slice::programs:/opt:ro debian-mesa $command";
 }
 
 sub run { my ($command) = @_; return host("$command 2>&1", timeout => 240) }
@@ -61,7 +61,7 @@ SH
     ctl("slice create --vram 32M --door guarded --name safe --uuid $safe");
     host("timeout 60 sh -c 'until [ -S /run/vgpu/guard/$safe/vtest.sock ]; do sleep 0.2; done'", timeout => 70);
     $with_guard = VGPU::Remains::take($gpu);
-    return host(VGPU::Slice::tar() . ' | docker import - debian-mesa', timeout => 240) . host('docker version; docker images', timeout => 120);
+    return host(VGPU::Slice::tar() . ' | docker import - debian-mesa', timeout => 900) . host('docker version; docker images', timeout => 120);
 });
 
 point('a container computes by the door native, sees its slice as its GPU, and has no other node', sub {

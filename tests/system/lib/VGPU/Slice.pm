@@ -91,11 +91,30 @@ sub unmount_image {
     return;
 }
 
-# A command that prints what an image store is given as a tar: the tree without /usr, which containers have mounted ($usr). To
-# store all of it takes minutes here, in which only the store's own sums of it are at work.
-our $usr = "-v $image/usr:/usr:ro";
+# The image's tree as a user's own, for containers without root: its files belong to the ids that the user's containers have.
+sub mount_for {
+    my ($user) = @_;
+    VGPU::Lab::host(<<"SH", timeout => 60);
+set -e
+mkdir -p $image-$user
+first=\$(sed -n 's/^$user:\\([0-9]*\\):.*/\\1/p' /etc/subuid)
+uid=\$(id -u $user) gid=\$(id -g $user)
+mount --bind -o X-mount.idmap="u:0:\$uid:1 u:1:\$first:65535 g:0:\$gid:1 g:1:\$first:65535" $image $image-$user
+SH
+    return "$image-$user";
+}
 
-sub tar { return "tar -C $image/ --one-file-system --exclude='./usr/*' --exclude=./boot --exclude='./var/*' -cf - ." }
+# A command that prints the image as a tar. What a kernel, OpenGL, OpenCL and other GPUs need, and nobody reads in a
+# container, is left out: there is little memory for the storage, and podman sums up every byte.
+sub tar {
+    my $libraries = 'usr/lib/x86_64-linux-gnu';
+    my $without = join ' ', map { "--exclude='./$_'" }
+        qw(boot usr/lib/modules usr/lib/clc usr/lib/llvm-* usr/lib/udev usr/share/doc usr/share/locale var/cache),
+        "$libraries/gallium-pipe",
+        (map { "$libraries/lib$_*" } qw(LLVM clang gallium Rusticl z3)),
+        map { "$libraries/libvulkan_$_*" } qw(intel nouveau radeon lvp gfxstream);
+    return "tar -C $image/ --one-file-system $without -cf - .";
+}
 
 # Nothing on the host's file systems, nor the arbiter, knows of these slices any more.
 sub must_have_gone {

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+/* The main loop: how it wakes, and each way in which it ends. And transfers, which only need an
+ * answer. */
+#include "fixture.h"
+
+#include "exit_code.h"
+#include "loop.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MOST_EVENTS 4
+
+/* What the driver has to tell: events, and then this error for ever. */
+static struct {
+    struct vgpu_engine_event events[MOST_EVENTS];
+    unsigned int count;
+    unsigned int taken;
+    int error;
+} story;
+
+static struct vgpu_transport_ops ops;
+
+/* A reset of the guest's begins a new epoch. */
+static int read_story(struct vgpu_transport *transport, struct vgpu_engine_event *event)
+{
+    struct fake_driver *driver = (struct fake_driver *)transport;
+
+    if (story.taken == story.count)
+        return story.error;
+    *event = story.events[story.taken++];
+    if (event->events & VGPU_EVENT_RESET)
+        driver->info.epoch++;
+    return 0;
+}
+
+static void tell(struct fixture *f, unsigned int count, const struct vgpu_engine_event *events,
+                 int error)
+{
+    memset(&story, 0, sizeof(story));
+    memcpy(story.events, events, count * sizeof(*events));
+    story.count = count;
+    story.error = error;
+    ops = *f->driver.base.ops;
+    ops.read_event = read_story;
+    f->driver.base.ops = &ops;
+    f->driver.base.fd = eventfd(1, EFD_CLOEXEC); /* always readable */
+    g_assert_cmpint(f->driver.base.fd, >=, 0);
+    g_assert_true(loop_setup(NULL));
+}
+
+static void done(struct fixture *f)
+{
+    close(f->driver.base.fd);
+}
+
+static void assert_ends(struct fixture *f, int code, const char *why)
+{
+    g_autoptr(GError) error = NULL;
+
+    g_assert_false(loop_run(&f->engine, &error));
+    g_assert_error(error, ENGINE_ERROR, code);
+    g_test_message("%s", error->message);
+    g_assert_nonnull(strstr(error->message, why));
+    done(f);
+}
+
+/* What was in the queue before, what comes with a kick, a reset in between, and the end. */
+static void test_events(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    struct virtio_gpu_ctx_create cmd = {
+        .hdr = {.type = VIRTIO_GPU_CMD_CTX_CREATE, .ctx_id = 1},
+        .context_init = VIRTIO_GPU_CAPSET_VENUS,
+    };
+    const struct vgpu_engine_event events[] = {
+        {.events = VGPU_EVENT_KICK, .queues = 1u << VGPU_QUEUE_CONTROL, .epoch = f->engine.epoch},
+        {.events = VGPU_EVENT_CONFIG, .epoch = f->engine.epoch},
+        {.events = VGPU_EVENT_RESET, .epoch = f->engine.epoch},
+        {.events = VGPU_EVENT_REMOVED},
+    };
+    uint32_t before =
+        fake_driver_send(&f->driver, VGPU_QUEUE_CONTROL, &cmd, sizeof(cmd), ANSWER_ROOM);
+
+    tell(f, G_N_ELEMENTS(events), events, -EIO);
+    g_assert_true(loop_run(&f->engine, NULL));
+    g_assert_cmphex(fixture_answer_type(f, before), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmpuint(story.taken, ==, G_N_ELEMENTS(events));
+    g_assert_cmpuint(f->driver.reset_dones, ==, 1);
+    g_assert_cmpuint(g_hash_table_size(f->engine.contexts), ==, 0);
+    done(f);
+}
+
+static void test_driver_fails(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    tell(f, 0, story.events, -EIO);
+    assert_ends(f, EXIT_CODE_DEVICE, "cannot read events");
+    tell(f, 0, story.events, -ESTALE);
+    assert_ends(f, EXIT_CODE_LOST, "cannot read events");
+    tell(f, 0, story.events, -ENOTCONN);
+    assert_ends(f, EXIT_CODE_LOST, "cannot read events");
+}
+
+static void child_ends(struct fixture *f, int status, const char *why)
+{
+    pid_t pid;
+
+    tell(f, 0, story.events, -EAGAIN);
+    pid = fork();
+    if (pid == 0) {
+        if (status < 0)
+            kill(getpid(), -status);
+        _exit(status);
+    }
+    assert_ends(f, EXIT_CODE_RENDERER, why);
+}
+
+/* The render server is the one child of an engine. */
+static void test_child(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    child_ends(f, 3, "the render server ended with status 3");
+    child_ends(f, -SIGKILL, "the render server was killed by signal 9");
+}
+
+/* Last, for what has been told to end does not forget it. */
+static void test_told_to_end(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    tell(f, 0, story.events, -EAGAIN);
+    g_assert_cmpint(raise(SIGTERM), ==, 0);
+    g_assert_true(loop_run(&f->engine, NULL));
+    done(f);
+}
+
+static uint32_t transfer(struct fixture *f, uint32_t type, uint32_t resource_id, uint32_t ctx_id)
+{
+    struct virtio_gpu_transfer_host_3d cmd = {
+        .hdr = {.type = type, .ctx_id = ctx_id},
+        .resource_id = resource_id,
+        .box = {.w = 1, .h = 1, .d = 1},
+    };
+
+    return fixture_ask(f, &cmd, sizeof(cmd));
+}
+
+static void test_transfer(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    static const uint32_t types[] = {VIRTIO_GPU_CMD_TRANSFER_TO_HOST_3D,
+                                     VIRTIO_GPU_CMD_TRANSFER_FROM_HOST_3D};
+    struct virtio_gpu_resource_create_2d picture = {
+        .hdr.type = VIRTIO_GPU_CMD_RESOURCE_CREATE_2D,
+        .resource_id = 2,
+        .format = VIRTIO_GPU_FORMAT_B8G8R8X8_UNORM,
+        .width = 4,
+        .height = 4,
+    };
+
+    fixture_create_context(f, 1);
+    fixture_create_blob(f, 1, 1, ENGINE_PAGE_SIZE);
+    g_assert_cmphex(fixture_ask(f, &picture, sizeof(picture)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    for (size_t i = 0; i < G_N_ELEMENTS(types); i++) {
+        g_assert_cmphex(transfer(f, types[i], 1, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
+        g_assert_cmphex(transfer(f, types[i], 1, 0), ==, VIRTIO_GPU_RESP_OK_NODATA);
+        g_assert_cmphex(transfer(f, types[i], 7, 1), ==, VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
+        g_assert_cmphex(transfer(f, types[i], 1, 9), ==, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
+        g_assert_cmphex(transfer(f, types[i], 2, 1), ==, VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    fixture_test("/transfer/3d", 0, test_transfer);
+    fixture_test("/loop/events", 0, test_events);
+    fixture_test("/loop/driver-fails", 0, test_driver_fails);
+    fixture_test("/loop/child", 0, test_child);
+    fixture_test("/loop/told-to-end", 0, test_told_to_end);
+    return g_test_run();
+}
