@@ -38,7 +38,7 @@ point('detach while a program computes: it fails, it is not wrong, and the VM li
     $job->expect(qr/^OK round 2:/m, 120);
     $blue->detach($blue->{vgpu});
     $job->wait(120, fail => 1);
-    VGPU::Compute::must_have_failed($job);
+    VGPU::Compute::must_have_failed($job, unplugged => 1);
     $blue->attach($blue->{vgpu});
     return computes($blue);
 });

@@ -62,6 +62,7 @@ my %ends = (
     3 => 'wrong',
     4 => 'hung',
     128 + 6 => 'aborted',
+    128 + 7 => 'unmapped',
     128 + 15 => 'stopped',
 );
 
@@ -72,13 +73,15 @@ sub how_it_ended {
 }
 
 # A program whose engine is gone must fail: a call returns an error, or Mesa aborts the program. A hang is red, unless the
-# test says hung => 1 because a hang is documented. Wrong data is red; with blank => 1 a blank page (1 in every 8 bytes) is
+# test says hung => 1 because a hang is documented. A vGPU that is unplugged takes its memory along, so with unplugged => 1
+# SIGBUS is a failure like the others. Wrong data is red; with blank => 1 a blank page (1 in every 8 bytes) is
 # not: docs/architecture.md names that gap.
 sub must_have_failed {
     my ($job, %opt) = @_;
     my $how = how_it_ended($job);
     my $last = (split /\n/, $job->output)[-1] // '';
-    return "$how: $last" if $how eq 'failed' || $how eq 'aborted' || $opt{hung} && $how eq 'hung';
+    my %fits = (failed => 1, aborted => 1, hung => $opt{hung}, unmapped => $opt{unplugged});
+    return "$how: $last" if $fits{$how};
     my ($read) = $job->output =~ /is (0x[0-9a-f]{8}), the CPU says/;
     return 'failed, for the results were gone' if $how eq 'wrong' && $opt{blank} && hex($read) <= 1;
     die "it should have failed; $how:\n" . VGPU::Command::tail($job->output);
