@@ -10,7 +10,7 @@ install-dkms: $(MODULE_SRC)
 	tar -C mdev-driver --owner=0 --group=0 -cf - $(MODULE_SRC:mdev-driver/%=%) | tar -C $(DKMS_DIR) -xf -
 	sed 's/@VERSION@/$(VERSION)/' mdev-driver/dkms/dkms.conf.in > $(DKMS_DIR)/dkms.conf
 
-# In the rig's Debian tree; KERNEL=6.1 or 7.2 for other kernels than 6.12.
+# In the rig's Debian tree; KERNEL=6.1 or backports for other kernels than 6.12.
 .PHONY: check-dkms
 check-dkms:
 	$(RIG) build --kernel $(or $(KERNEL),6.12) -- prove -v tests/unit/registrar/dkms.t

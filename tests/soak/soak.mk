@@ -12,6 +12,6 @@ FUZZ_SECONDS ?= 1200
 soak:
 	RIG_NAME=$${RIG_NAME:-soak} VGPU_SOAK=1 VGPU_ROUNDS=$(ROUNDS) VGPU_KILLS=$(KILLS) \
 		tests/system/check tests/system/92-rounds.t tests/system/95-agent-kills.t tests/system/90-kills.t
-	$(MAKE) --no-print-directory check-driver KERNELS="6.12 6.1 7.2"
+	$(MAKE) --no-print-directory check-driver KERNELS="6.12 6.1 backports" DRIVER_FLAGS="--seed random"
 	$(MAKE) --no-print-directory check-deb check-upgrade
 	$(RIG) build -- $(MAKE) --no-print-directory -j2 fuzz-long SECONDS=$(FUZZ_SECONDS) JOBS=2

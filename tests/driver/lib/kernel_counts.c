@@ -18,9 +18,6 @@
 /* A slab that a processor allocates from counts as full, and reading the count allocates. So all
  * this runs on one processor, and the least of some samples is taken: what leaked is in each. */
 #define SAMPLES 5
-/* What else comes and goes there by itself was seen to be a hundred pages: only a leak of several
- * pages in each life stands out of this. */
-#define OTHER_PAGES_NOISE 512
 
 static char *read_file(const char *path)
 {
@@ -202,13 +199,28 @@ void kernel_counts_free(KernelCounts *counts)
     g_free(counts);
 }
 
-static unsigned grown(const char *name, gint64 before, gint64 after, gint64 least)
+/* @values: of each count, in their order. */
+static unsigned grown(const char *name, const gint64 *values, unsigned n, gint64 least)
 {
-    if (after < before + least)
-        return 0;
-    g_printerr("# grown: %s: %" G_GINT64_FORMAT ", then %" G_GINT64_FORMAT "\n", name, before,
-               after);
+    for (unsigned i = 1; i < n; i++) {
+        if (values[i] < values[i - 1] + least)
+            return 0;
+    }
+    g_printerr("# grown: %s:", name);
+    for (unsigned i = 0; i < n; i++)
+        g_printerr(" %" G_GINT64_FORMAT, values[i]);
+    g_printerr("\n");
     return 1;
+}
+
+static unsigned field_grown(const char *name, size_t field, KernelCounts *const *counts, unsigned n,
+                            gint64 least)
+{
+    gint64 values[KERNEL_COUNTS_MOST];
+
+    for (unsigned i = 0; i < n; i++)
+        values[i] = G_STRUCT_MEMBER(gint64, counts[i], field);
+    return grown(name, values, n, least);
 }
 
 /* A kernel with checkers keeps every new stack that it sees, in pages of its own. What leaks there
@@ -233,26 +245,47 @@ static bool is_of_others(const char *cache)
     return false;
 }
 
-unsigned kernel_counts_grown(const KernelCounts *before, const KernelCounts *after, unsigned least)
+static unsigned slabs_grown(KernelCounts *const *counts, unsigned n, unsigned least)
 {
-    unsigned n =
-        grown("pinned pages", before->pins, after->pins, 1) +
-        grown("IOMMU groups", before->iommu_groups, after->iommu_groups, 1) +
-        grown("vmalloc areas of the driver", before->vmalloc_areas, after->vmalloc_areas, 1) +
-        grown("pages of large kmallocs", before->large_pages, after->large_pages, least) +
-        grown("pages of shared memory", before->shmem_pages, after->shmem_pages, least);
     GHashTableIter iter;
-    gpointer name, objects;
+    gpointer name;
+    unsigned sum = 0;
 
-    if (!has_checkers())
-        n +=
-            grown("pages that nothing else counts", before->other_pages, after->other_pages, least);
-    g_hash_table_iter_init(&iter, after->slabs);
-    while (g_hash_table_iter_next(&iter, &name, &objects)) {
-        gpointer old = g_hash_table_lookup(before->slabs, name);
+    g_hash_table_iter_init(&iter, counts[n - 1]->slabs);
+    while (g_hash_table_iter_next(&iter, &name, NULL)) {
+        gint64 values[KERNEL_COUNTS_MOST];
 
+        for (unsigned i = 0; i < n; i++)
+            values[i] = GPOINTER_TO_INT(g_hash_table_lookup(counts[i]->slabs, name));
         if (!is_of_others(name))
-            n += grown(name, GPOINTER_TO_INT(old), GPOINTER_TO_INT(objects), least);
+            sum += grown(name, values, n, least);
     }
-    return n;
+    return sum;
+}
+
+unsigned kernel_counts_grown(KernelCounts *const *counts, unsigned n, unsigned least)
+{
+#define FIELD(name) G_STRUCT_OFFSET(KernelCounts, name)
+    const struct {
+        const char *name;
+        size_t field;
+        gint64 least;
+    } fields[] = {
+        {"pinned pages", FIELD(pins), 1},
+        {"IOMMU groups", FIELD(iommu_groups), 1},
+        {"vmalloc areas of the driver", FIELD(vmalloc_areas), 1},
+        {"pages of large kmallocs", FIELD(large_pages), least},
+        {"pages of shared memory", FIELD(shmem_pages), least},
+        {"pages that nothing else counts", FIELD(other_pages), least},
+    };
+#undef FIELD
+    unsigned sum = slabs_grown(counts, n, least);
+
+    g_assert_cmpuint(n, >=, 2);
+    g_assert_cmpuint(n, <=, KERNEL_COUNTS_MOST);
+    for (size_t i = 0; i < G_N_ELEMENTS(fields); i++) {
+        if (fields[i].field != G_STRUCT_OFFSET(KernelCounts, other_pages) || !has_checkers())
+            sum += field_grown(fields[i].name, fields[i].field, counts, n, fields[i].least);
+    }
+    return sum;
 }

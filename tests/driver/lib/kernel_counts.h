@@ -19,6 +19,9 @@ typedef struct {
     gint64 iommu_groups;
 } KernelCounts;
 
+/* How many counts can be held against each other. */
+#define KERNEL_COUNTS_MOST 8
+
 /* Waits for what is freed late, and gives back what the kernel only caches, so that the counts are
  * exact. Takes some seconds. */
 KernelCounts *kernel_counts_take(void);
@@ -27,9 +30,10 @@ void kernel_counts_free(KernelCounts *counts);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KernelCounts, kernel_counts_free)
 
 /*
- * How many of the counts have grown: pins, IOMMU groups and vmalloc areas at all, the others, which
- * the rest of the system moves too, by @least. Each is printed with its numbers.
+ * How many of the counts have grown from each of @counts[0..@n) to the next: pins, IOMMU groups and
+ * vmalloc areas at all, the others by @least. The rest of the system moves those, too, but a leak
+ * grows in every batch of lives, and what others do does not. Each is printed with its numbers.
  */
-unsigned kernel_counts_grown(const KernelCounts *before, const KernelCounts *after, unsigned least);
+unsigned kernel_counts_grown(KernelCounts *const *counts, unsigned n, unsigned least);
 
 #endif /* KERNEL_COUNTS_H */
