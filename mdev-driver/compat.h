@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What differs between the kernels that the module is built for (6.1, 6.12, 7.2), so that no other
+ * What differs between the kernels that the module is built for (6.1, 6.12, 7.3), so that no other
  * file asks for a version.
  */
 #ifndef VGPU_COMPAT_H
