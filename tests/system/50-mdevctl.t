@@ -34,7 +34,7 @@ point('unknown type', sub {
 
 point('a GPU that is not shared', sub {
     my ($text) = refused("mdevctl start -u $uuid -p 0000:00:00.0 -t $driver-vgpu-half");
-    die $text if $text !~ /0000:00:00\.0/ || $text !~ /not shared|not registered|does not support|not found|no (?:mdev|such)/i;
+    die $text if $text !~ /0000:00:00\.0/ || $text !~ /not shared|not registered|does not support|not found|unable to find|no (?:mdev|such)/i;
     return $text;
 });
 
