@@ -34,7 +34,7 @@ sub refused {
     my $all = everything();
     my $said = host("vgpuctl $words 2>&1", fail => 1, timeout => 180);
     die "vgpuctl $words did not fail:\n$said" if !$VGPU::Command::status;
-    die "vgpuctl $words does not say why:\n$said" if $said !~ /disk is full|no space left/i;
+    die "vgpuctl $words does not say why:\n$said" if $said !~ /file system is full/i;
     my $now = everything();
     die "vgpuctl $words failed, and changed something:\n$said\nbefore:\n$all\nnow:\n$now" if $now ne $all;
     return $said;
@@ -80,7 +80,7 @@ point('vgpud is killed and starts on a full disk: it says what it knows, or says
     host('systemctl kill -s KILL vgpud; sleep 2');
     my $said = host('vgpuctl vgpu list 2>&1', fail => 1, timeout => 180);
     my $journal = host('journalctl -q -u vgpud -o cat -n 5');
-    die "neither:\n$said$journal" if $said !~ /$there/ && "$said$journal" !~ /disk is full|no space left/i;
+    die "neither:\n$said$journal" if $said !~ /$there/ && "$said$journal" !~ /file system is full/i;
     return $said . join '; ', map { keeps_computing($_) } @jobs;
 });
 
