@@ -85,7 +85,8 @@ qemu_more_gpus() {
     local i first=0
     [ "$UP_GPU" != pci ] || first=1
     for ((i = first; i < UP_GPUS; i++)); do
-        qemu_port "gpu$i" $((i + 8))
+        # From function 0 of a slot on: Linux does not look at the others where there is none.
+        qemu_port "gpu$i" $((i - first + 8))
         QEMU_ARGS+=(-device "virtio-gpu-pci,bus=gpu$i,iommu_platform=on,ats=on,disable-legacy=on")
     done
 }
