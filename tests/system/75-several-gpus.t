@@ -3,6 +3,7 @@
 # A host with three GPUs: where vGPUs are put is what the options of vgpuctl say, by sysfs and not by vgpud's word; and a
 # GPU that goes away with its vGPUs is no matter to the others'. Only the first GPU of the rig can compute, so the vGPUs
 # of the others have no engine that lives.
+# GPUs: 3
 use strict;
 use warnings;
 use FindBin;
