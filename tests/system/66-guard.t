@@ -48,7 +48,9 @@ SH
 sub client {
     my ($user, $command) = @_;
     return VGPU::Lab::host_job("systemd-run -q --pipe --wait -p User=$user -p PrivateDevices=yes -E VN_DEBUG=vtest "
-        . "-E VTEST_SOCKET_NAME=$socket -E VK_DRIVER_FILES=/usr/share/vulkan/icd.d/virtio_icd.json $command 2>&1");
+        . "-E VTEST_SOCKET_NAME=$socket -E VK_DRIVER_FILES=/usr/share/vulkan/icd.d/virtio_icd.json $command 2>&1; "
+        # Of a program that a signal ended systemd-run says 255, which is ssh's for a broken connection.
+        . 'status=$?; [ $status != 255 ] || status=134; exit $status');
 }
 
 sub computes_there {
