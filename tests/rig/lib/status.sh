@@ -23,14 +23,17 @@ verb_status() {
 }
 
 status_of() {
-    local guest
-    if ! l1_alive; then
+    local guest pid port
+    run_dir
+    pid=$(alive_pid "$RUN/pid") || pid=''
+    port=$(cat "$RUN/port" 2>/dev/null) || port=''
+    if [ -z "$pid" ] || [ -z "$port" ]; then
         printf 'rig %s: dead%s; rig logs DIR keeps its logs\n' "$RIG_NAME" "$(last_words | sed 's/^/: /')"
         return
     fi
     status_options
     printf 'rig %s: up, pid %s, ssh port %s, kernel=%s (%s) gpu=%s gpus=%s init=%s memory=%s accel=%s\n' "$RIG_NAME" \
-        "$(alive_pid "$RUN/pid")" "$(cat "$RUN/port")" "$(cat "$RUN/release" 2>/dev/null)" \
+        "$pid" "$port" "$(cat "$RUN/release" 2>/dev/null)" \
         "$UP_KERNEL" "$UP_GPU" "$UP_GPUS" "$UP_INIT" "$UP_MEMORY" "$UP_ACCEL"
     for guest in "$RUN"/guests/l2-*/; do
         [ -s "$guest/address" ] || continue
@@ -68,9 +71,12 @@ status_json() {
 }
 
 json_rig() {
-    local state=dead guest comma=''
+    local state=dead guest comma='' pid port
     run_dir
-    ! l1_alive || state=up
+    # Asked once: the rig may be taken down meanwhile.
+    pid=$(alive_pid "$RUN/pid") || pid=''
+    port=$(cat "$RUN/port" 2>/dev/null) || port=''
+    [ -z "$pid" ] || [ -z "$port" ] || state=up
     status_options
     printf '{"state":"%s","kernel":%s,"release":%s,"gpu":%s,"gpus":%s,"init":%s,"memory":%s,"cpus":%s' \
         "$state" "$(json "$UP_KERNEL")" "$(json "$(cat "$RUN/release" 2>/dev/null)")" "$(json "$UP_GPU")" \
@@ -78,7 +84,7 @@ json_rig() {
     printf ',"accel":%s,"accel_why":%s,"images":[%s]' "$(json "$UP_ACCEL")" "$(json "$UP_ACCEL_WHY")" \
         "$(for image in trixie $UP_IMAGES; do json "$image"; done | sed 's/""/","/g')"
     if [ $state = up ]; then
-        printf ',"pid":%s,"port":%s' "$(alive_pid "$RUN/pid")" "$(cat "$RUN/port")"
+        printf ',"pid":%s,"port":%s' "$pid" "$port"
     else
         printf ',"said":%s' "$(json "$(last_words)")"
     fi
