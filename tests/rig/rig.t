@@ -89,6 +89,20 @@ subtest 'called wrongly, or with no rig' => sub {
     is((rig('fault', { name => "$name-none" }))[0], 1, 'no rig, no fault');
 };
 
+# A rig that is being made, or taken down: its process lives, and its port is not there yet, or not any more.
+subtest 'status beside half a rig' => sub {
+    local $ENV{MDEV_VGPU_CACHE} = "$scratch/cache";
+    mkdir $_ for map { "$scratch/cache$_" } '', '/run', '/run/half';
+    my ($start) = slurp("/proc/$$/stat") =~ /.*\) (.*)/s;
+    spill("$scratch/cache/run/half/pid", "$$ " . (split ' ', $start)[19] . "\n");
+    my ($status, $out) = rig('status', '--json');
+    is($status, 0, 'status --json');
+    is(eval { decode_json($out)->{rigs}{half}{state} } // $@, 'dead', 'it is dead, and that is JSON');
+    ($status, $out) = rig('status');
+    is($status, 0, 'status');
+    like($out, qr/^rig half: dead/m, 'for people, too');
+};
+
 subtest 'the fault, by recorded looks' => sub {
     my @faulty = map { "$dir/recorded/fault-$_" } 1, 2;
     my ($status, $out) = fault_by(@faulty);
