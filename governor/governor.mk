@@ -58,9 +58,9 @@ GOVERNOR_TESTS_COMMON := $(call governor_objects,test,$(sort $(GOVERNOR_CORE) $(
 	$(filter-out %/main.c,$(GOVERNOR_ARBITER)) \
 	$(filter-out $(GOVERNOR_TESTS_SRC)/test-%.c,$(wildcard $(GOVERNOR_TESTS_SRC)/*.c))))
 UNIT_TESTS += $(GOVERNOR_TESTS)
-# Run with nothing beside: in milliseconds it is said how soon others go on after a death. The others' bounds are orders, counts,
-# and parts of a time in which all are late alike.
-UNIT_ALONE += $(GOVERNOR_TESTS_OUT)/test-kills
+# Run with nothing beside: in milliseconds it is said how soon others go on after a death, and in parts of a processor what a
+# flood of messages takes. The others' bounds are orders, counts, and parts of a time in which all are late alike.
+UNIT_ALONE += $(addprefix $(GOVERNOR_TESTS_OUT)/test-,flood kills)
 
 $(GOVERNOR_OUT)/vgpu-arbiter-test: $(call governor_objects,test,$(GOVERNOR_CORE) $(GOVERNOR_ARBITER))
 	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS)
@@ -73,6 +73,9 @@ $(GOVERNOR_TESTS): $(GOVERNOR_TESTS_OUT)/%: $(GOVERNOR_OUT)/test/$(GOVERNOR_TEST
 # Sees what a member writes where, see kill_point.h.
 $(GOVERNOR_TESTS_OUT)/test-kills: private LDFLAGS += $(addprefix -Wl$(comma)--wrap=,mmap mremap send recv recvmsg \
 	connect close poll pthread_sigmask)
+
+# Members whose clock is another than the arbiter's.
+$(GOVERNOR_TESTS_OUT)/test-clock: private LDFLAGS += -Wl,--wrap=clock_gettime
 
 .PHONY: check-governor unit-tsan tsan-governor
 check-governor: $(GOVERNOR_TESTS)

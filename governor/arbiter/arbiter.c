@@ -13,6 +13,13 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *data)
     return 0;
 }
 
+static int on_look(sd_event_source *source, void *data)
+{
+    (void)source;
+    arbiter_schedule(data);
+    return 0;
+}
+
 static void free_slice(void *slice)
 {
     slice_free(slice);
@@ -28,6 +35,8 @@ void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *root, co
     arbiter->slices = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_slice);
     sd_event_add_time(event, &arbiter->timer, CLOCK_MONOTONIC, 0, 1, on_timer, arbiter);
     sd_event_source_set_enabled(arbiter->timer, SD_EVENT_OFF);
+    sd_event_add_defer(event, &arbiter->look, on_look, arbiter);
+    sd_event_source_set_enabled(arbiter->look, SD_EVENT_OFF);
 }
 
 void arbiter_clear(struct arbiter *arbiter)
@@ -35,6 +44,7 @@ void arbiter_clear(struct arbiter *arbiter)
     g_hash_table_destroy(arbiter->slices);
     scheduler_clear(&arbiter->scheduler);
     sd_event_source_disable_unref(arbiter->timer);
+    sd_event_source_disable_unref(arbiter->look);
     sd_event_source_disable_unref(arbiter->settle_timer);
     sd_event_source_disable_unref(arbiter->gpu_inotify);
     sd_event_source_disable_unref(arbiter->slices_inotify);
@@ -72,6 +82,12 @@ void arbiter_schedule(struct arbiter *arbiter)
     /* Rounded up: too early would be for nothing. */
     sd_event_source_set_time(arbiter->timer, next / NS_PER_US + 1);
     sd_event_source_set_enabled(arbiter->timer, SD_EVENT_ONESHOT);
+}
+
+/* Sources that became ready at the same time are dispatched first, as they have been for longer. */
+void arbiter_schedule_soon(struct arbiter *arbiter)
+{
+    sd_event_source_set_enabled(arbiter->look, SD_EVENT_ONESHOT);
 }
 
 static bool resume_one(struct slice *slice)

@@ -15,6 +15,8 @@
  * struct arbiter
  * @conf_dir: …/run/vgpu/governor/<gpu>; @slices_dir: …/run/vgpu/slices
  * @slices: of struct slice, by id
+ * @connections: of all slices
+ * @look: once in a turn of the event loop, however many have asked for it
  * @settled: members of an arbiter before this one have had the time to come back and say what they
  * hold
  */
@@ -27,9 +29,11 @@ struct arbiter {
     struct scheduler scheduler;
     GHashTable *slices;
     uint64_t next_number;
+    unsigned connections;
     bool settled;
     sd_event_source *settle_timer;
     sd_event_source *timer;
+    sd_event_source *look;
     sd_event_source *gpu_inotify;
     sd_event_source *slices_inotify;
     sd_event_source *status;
@@ -39,8 +43,11 @@ struct arbiter {
 void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *root, const char *gpu);
 void arbiter_clear(struct arbiter *arbiter);
 
-/* Lets the scheduler decide, tells members what changed, and sets the timer. After every event. */
+/* Lets the scheduler decide, tells members what changed, and sets the timer. */
 void arbiter_schedule(struct arbiter *arbiter);
+
+/* The same, when all that is known to have happened by now has been handled. After every event. */
+void arbiter_schedule_soon(struct arbiter *arbiter);
 
 /* A socket of an arbiter before this one was found: memory is granted when its members are back. */
 void arbiter_settle(struct arbiter *arbiter);

@@ -8,6 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Read at once, so that a member that says much takes no more turns than one that says little. */
+#define MESSAGES_IN_TURN 16
+
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
@@ -36,6 +39,7 @@ static int peer_pidfd(int fd)
 
 static bool drop(const struct connection *connection, const char *why)
 {
+    rate_limit_spend(connection->slice, RATE_DROP);
     g_message("slice %s: process %d is dropped: %s", connection->slice->id,
               (int)peer_pid(connection->fd), why);
     return false;
@@ -73,6 +77,28 @@ static bool refuse(struct connection *connection, int error, const char *why)
     return drop(connection, why);
 }
 
+/*
+ * In words of the member's own version: one whose layer was loaded before an upgrade can tell why
+ * it gets no GPU. It goes on with the share that it had, and tries again for as long as it runs.
+ */
+static bool refuse_version(struct connection *connection, uint32_t version)
+{
+    struct governor_message refused = {
+        .version = version, .type = GOVERNOR_REFUSED, .value = EPROTONOSUPPORT};
+    struct slice *slice = connection->slice;
+
+    reply(connection, &refused, NULL);
+    rate_limit_spend(slice, RATE_DROP);
+    if (!slice->told_of_version)
+        g_message(
+            "slice %s: cannot govern process %d: its layer speaks version %u of the protocol, "
+            "and this arbiter version %u. It keeps its last share. Restart it; a VM must be "
+            "shut down and started",
+            slice->id, (int)peer_pid(connection->fd), version, GOVERNOR_PROTOCOL_VERSION);
+    slice->told_of_version = true;
+    return false;
+}
+
 static bool join(struct connection *connection, const struct governor_message *message)
 {
     struct slice *slice = connection->slice;
@@ -88,6 +114,7 @@ static bool join(struct connection *connection, const struct governor_message *m
     if (!ledger_adopt(&slice->ledger, &connection->holding, message->value, message->other))
         return refuse(connection, EINVAL, "it says that it holds more memory than there can be");
     connection->joined = true;
+    rate_limit_spend(slice, RATE_CONNECT);
     if (!pages_new(&connection->pages, fds)) {
         ledger_forget(&slice->ledger, &connection->holding);
         connection->joined = false;
@@ -99,6 +126,7 @@ static bool join(struct connection *connection, const struct governor_message *m
                          clock_now());
     slice_publish_memory(slice);
     slice_publish_engines(slice);
+    welcome.other = clock_now();
     /* The member finds in the page what holds for it from its first look on. */
     arbiter_schedule(slice->arbiter);
     sent = reply(connection, &welcome, fds);
@@ -198,7 +226,7 @@ static bool of_member(struct connection *connection, const struct governor_messa
     case GOVERNOR_IDLE:
         break;
     case GOVERNOR_STALLED:
-        scheduler_stalled(&connection->member);
+        scheduler_stalled(&connection->member, clock_now());
         break;
     case GOVERNOR_RESERVE:
     case GOVERNOR_ATTACH:
@@ -214,7 +242,7 @@ static bool of_member(struct connection *connection, const struct governor_messa
     default:
         return drop(connection, "it sent a message that is not known");
     }
-    arbiter_schedule(connection->slice->arbiter);
+    arbiter_schedule_soon(connection->slice->arbiter);
     return true;
 }
 
@@ -225,7 +253,7 @@ bool connection_message(struct connection *connection, const void *data, size_t 
     /* Of another version, it may be of another length too. */
     memcpy(&message, data, MIN(length, sizeof(message)));
     if (length >= sizeof(message.version) && message.version != GOVERNOR_PROTOCOL_VERSION)
-        return refuse(connection, EPROTONOSUPPORT, "it speaks another version of the protocol");
+        return refuse_version(connection, message.version);
     if (length != sizeof(message))
         return drop(connection, "it sent a message of another length");
     if (message.type == GOVERNOR_JOIN)
@@ -235,22 +263,45 @@ bool connection_message(struct connection *connection, const void *data, size_t 
     return of_member(connection, &message);
 }
 
+/* Handles @count messages of one turn. False: the connection is to be dropped. */
+static bool handle(struct connection *connection, const struct mmsghdr *packets, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const struct iovec *data = packets[i].msg_hdr.msg_iov;
+
+        rate_limit_spend(connection->slice, RATE_MESSAGE);
+        if (!packets[i].msg_len ||
+            !connection_message(connection, data->iov_base, packets[i].msg_len))
+            return false;
+    }
+    return true;
+}
+
 static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *data)
 {
     struct connection *connection = data;
     struct arbiter *arbiter = connection->slice->arbiter;
     /* One byte more shows a message that is too long. */
-    char buffer[sizeof(struct governor_message) + 1];
-    ssize_t length = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+    char buffers[MESSAGES_IN_TURN][sizeof(struct governor_message) + 1];
+    struct iovec vectors[MESSAGES_IN_TURN];
+    struct mmsghdr packets[MESSAGES_IN_TURN] = {0};
+    int count;
 
-    (void)source;
     (void)revents;
-    if (length < 0 && (errno == EAGAIN || errno == EINTR))
+    if (!rate_limit_admits(connection->slice, source))
         return 0;
-    if (length > 0 && connection_message(connection, buffer, (size_t)length))
+    for (size_t i = 0; i < MESSAGES_IN_TURN; i++) {
+        vectors[i] = (struct iovec){.iov_base = buffers[i], .iov_len = sizeof(buffers[i])};
+        packets[i].msg_hdr.msg_iov = &vectors[i];
+        packets[i].msg_hdr.msg_iovlen = 1;
+    }
+    count = recvmmsg(fd, packets, MESSAGES_IN_TURN, MSG_DONTWAIT, NULL);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (count > 0 && handle(connection, packets, count))
         return 0;
     connection_free(connection);
-    arbiter_schedule(arbiter);
+    arbiter_schedule_soon(arbiter);
     return 0;
 }
 
@@ -263,7 +314,7 @@ static int on_death(sd_event_source *source, int fd, uint32_t revents, void *dat
     (void)fd;
     (void)revents;
     connection_free(connection);
-    arbiter_schedule(arbiter);
+    arbiter_schedule_soon(arbiter);
     return 0;
 }
 
@@ -276,6 +327,7 @@ struct connection *connection_new(struct slice *slice, int fd)
     connection->fd = fd;
     connection->pidfd = peer_pidfd(fd);
     g_ptr_array_add(slice->connections, connection);
+    slice->arbiter->connections++;
     if (sd_event_add_io(event, &connection->io, fd, EPOLLIN, on_readable, connection) < 0 ||
         (connection->pidfd >= 0 && sd_event_add_io(event, &connection->death, connection->pidfd,
                                                    EPOLLIN, on_death, connection) < 0)) {
@@ -293,6 +345,7 @@ void connection_free(struct connection *connection)
     if (connection->member.slice)
         scheduler_remove_member(&slice->arbiter->scheduler, &connection->member, clock_now());
     g_ptr_array_remove_fast(slice->connections, connection);
+    slice->arbiter->connections--;
     sd_event_source_disable_unref(connection->io);
     sd_event_source_disable_unref(connection->death);
     close(connection->fd);

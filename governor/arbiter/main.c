@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "arbiter.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
+#include <time.h>
 
 #define EXIT_USAGE 2
 
@@ -42,6 +45,14 @@ static bool parse(struct options *options, int *argc, char ***argv, GError **err
     return false;
 }
 
+/* A decision must not wait for a page that was written out, least of all when memory is short. */
+static void lock_memory(void)
+{
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) < 0)
+        g_message("cannot lock memory: %s; decisions may be late when memory is short",
+                  g_strerror(errno));
+}
+
 /* Each member takes two, and there may be hundreds. */
 static void raise_descriptors(void)
 {
@@ -51,6 +62,39 @@ static void raise_descriptors(void)
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
+}
+
+/* When it has had no pause for so long; at the hard limit, which is the unit's, the kernel kills
+ * it. */
+#define NO_PAUSE_US 1000000
+
+/* With SIGXCPU blocked, which would end it as well. */
+static void limit_real_time(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_RTTIME, &limit) < 0 || limit.rlim_cur <= NO_PAUSE_US)
+        return;
+    limit.rlim_cur = NO_PAUSE_US;
+    setrlimit(RLIMIT_RTTIME, &limit);
+}
+
+/*
+ * It has had no pause for as long as the soft limit of RLIMIT_RTTIME allows. The rate limits keep
+ * it from that, unless very many slices use up theirs: then it gives way for a moment, which is
+ * also what the kernel starts counting anew from. At the hard limit it would be killed.
+ */
+static int on_no_pause(sd_event_source *source, const struct signalfd_siginfo *info, void *data)
+{
+    const struct timespec moment = {.tv_nsec = 2000000};
+
+    (void)source;
+    (void)info;
+    (void)data;
+    g_message(
+        "busy without a pause: the members send more than it can handle, so decisions are late");
+    nanosleep(&moment, NULL);
+    return 0;
 }
 
 static int run(const struct options *options)
@@ -63,11 +107,15 @@ static int run(const struct options *options)
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGXCPU);
     sigprocmask(SIG_BLOCK, &signals, NULL);
+    limit_real_time();
     raise_descriptors();
+    lock_memory();
     prctl(PR_SET_TIMERSLACK, 1);
     if (sd_event_default(&event) < 0 || sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL) < 0 ||
-        sd_event_add_signal(event, NULL, SIGINT, NULL, NULL) < 0)
+        sd_event_add_signal(event, NULL, SIGINT, NULL, NULL) < 0 ||
+        sd_event_add_signal(event, NULL, SIGXCPU, on_no_pause, NULL) < 0)
         return EXIT_FAILURE;
     arbiter_init(&arbiter, event, options->root ? options->root : "/", options->rest[0]);
     if (conf_watch(&arbiter) && status_listen(&arbiter)) {

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -64,5 +63,5 @@ void pages_free(struct pages *pages)
 void pages_wake(struct pages *pages)
 {
     atomic_fetch_add_explicit(&pages->grant->sequence, 1, memory_order_release);
-    syscall(SYS_futex, &pages->grant->sequence, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    syscall(SYS_futex, &pages->grant->sequence, FUTEX_WAKE, 1, NULL, NULL, 0);
 }

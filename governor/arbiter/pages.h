@@ -20,7 +20,8 @@ bool pages_new(struct pages *pages, int fds[2]);
 
 void pages_free(struct pages *pages);
 
-/* Wakes who waits for a change of the grant. */
+/* Wakes one of the threads that wait for a change of the grant; it wakes the next. How many there
+ * are is up to the member, and how long it takes to wake them all. */
 void pages_wake(struct pages *pages);
 
 #endif

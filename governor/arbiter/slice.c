@@ -20,15 +20,18 @@ bool slice_id_valid(const char *id)
 static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *data)
 {
     struct slice *slice = data;
-    int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int peer;
 
-    (void)source;
     (void)revents;
+    if (!rate_limit_admits(slice, source))
+        return 0;
+    peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (peer < 0) {
         if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
             g_message("slice %s: cannot take a connection: %s", slice->id, g_strerror(errno));
         return 0;
     }
+    rate_limit_spend(slice, RATE_CONNECT);
     if (slice->connections->len >= SLICE_MAX_MEMBERS + MAX_NOT_JOINED)
         close(peer);
     else
@@ -75,6 +78,7 @@ struct slice *slice_new(struct arbiter *arbiter, const char *id,
     slice->socket_path = g_build_filename(dir, "governor.sock", NULL);
     slice->fd = -1;
     slice->connections = g_ptr_array_new();
+    rate_limit_init(&slice->limit);
     slice->scheduled = scheduler_add_slice(&arbiter->scheduler, settings);
     set_memory(slice, settings);
     if (g_mkdir_with_parents(arbiter->slices_dir, 0700) < 0 ||
@@ -97,6 +101,7 @@ void slice_free(struct slice *slice)
     g_ptr_array_free(slice->connections, TRUE);
     scheduler_remove_slice(&slice->arbiter->scheduler, slice->scheduled);
     sd_event_source_disable_unref(slice->io);
+    rate_limit_clear(&slice->limit);
     if (slice->fd >= 0)
         close(slice->fd);
     g_free(slice->socket_path);

@@ -6,6 +6,7 @@
 #define GOVERNOR_SLICE_H
 
 #include "connection.h"
+#include "rate_limit.h"
 
 /* More members than that, and the next is refused. */
 #define SLICE_MAX_MEMBERS 512
@@ -15,6 +16,8 @@
  * @number: of no meaning but to tell slices apart; goes to the members
  * @scheduled: what the scheduler knows of it
  * @connections: of struct connection
+ * @limit: of what they may have the arbiter do
+ * @told_of_version: it is in the log that one of another version came; it comes again and again
  */
 struct slice {
     struct arbiter *arbiter;
@@ -26,6 +29,8 @@ struct slice {
     struct sched_slice *scheduled;
     struct ledger ledger;
     GPtrArray *connections;
+    struct rate_limit limit;
+    bool told_of_version;
 };
 
 /* Whether @id can be the name of a slice, which is also a file's. */

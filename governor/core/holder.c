@@ -13,8 +13,16 @@ static uint64_t others_in_flight(const struct scheduler *scheduler,
     return ns - MIN(ns, member->sample.in_flight_ns);
 }
 
-/* When what others have in flight should have ended; 0: they have nothing. */
-uint64_t holder_others_end(const struct scheduler *scheduler, const struct sched_member *member,
+/* What @other has to do before @member, as far as it says. */
+static uint64_t claim(const struct sched_member *other, const struct sched_member *member,
+                      uint64_t now)
+{
+    if (other == member || other->stalled || other->silent)
+        return 0;
+    return sample_remaining(&other->sample, now);
+}
+
+uint64_t holder_others_end(struct scheduler *scheduler, const struct sched_member *member,
                            uint64_t now)
 {
     uint64_t ns = 0;
@@ -23,16 +31,78 @@ uint64_t holder_others_end(const struct scheduler *scheduler, const struct sched
         const struct sched_slice *slice = SLICE(scheduler, i);
 
         for (guint j = 0; j < slice->members->len; j++) {
-            const struct sched_member *other = MEMBER(slice, j);
+            struct sched_member *other = MEMBER(slice, j);
 
-            if (other != member && !other->stalled && !other->silent)
-                ns += sample_remaining(&other->sample, now);
+            other->claim_ns = claim(other, member, now);
+            other->claim_base = other->charged_ns;
+            ns += other->claim_ns;
         }
     }
     if (!others_in_flight(scheduler, member))
         return 0;
     /* What should have ended takes a little longer, as far as anybody can tell. */
     return now + MAX(ns, LEAD_NS);
+}
+
+/* In turn, the next has its lease a little before the end of the last one's work. */
+static bool is_in_turn(const struct lease *lease)
+{
+    return lease->others_until <= lease->granted_at + 2 * LEAD_NS;
+}
+
+void holder_note_others_end(struct scheduler *scheduler, uint64_t now)
+{
+    struct lease *lease = &scheduler->lease;
+
+    if (lease->holder && lease->others_until > now && !others_in_flight(scheduler, lease->holder))
+        lease->others_until = now;
+}
+
+static double claims(const struct scheduler *scheduler)
+{
+    double ns = 0;
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *slice = SLICE(scheduler, i);
+
+        for (guint j = 0; j < slice->members->len; j++)
+            ns += (double)MEMBER(slice, j)->claim_ns;
+    }
+    return ns;
+}
+
+/* Charges @part of what @member claimed, unless it has ended that much since and paid for it. */
+static void settle_one(struct scheduler *scheduler, struct sched_member *member, double part)
+{
+    uint64_t due = (uint64_t)((double)member->claim_ns * part);
+    uint64_t paid = member->charged_ns - member->claim_base;
+
+    member->claim_ns = 0;
+    if (due <= paid)
+        return;
+    scheduler_charge(scheduler, member, due - paid);
+    member->advance_ns += due - paid;
+}
+
+/*
+ * The holder is charged less by this time, so those are charged for it who said that they had work
+ * in flight. It is an advance: when that work ends, so much of it has been paid. If it was a lie,
+ * the lie has been paid.
+ */
+void holder_settle(struct scheduler *scheduler, uint64_t now)
+{
+    const struct lease *lease = &scheduler->lease;
+    double behind = (double)MIN(now, lease->others_until) - (double)lease->granted_at;
+    double claimed = claims(scheduler);
+
+    if (!lease->holder || is_in_turn(lease) || behind <= 0 || claimed <= 0)
+        return;
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *slice = SLICE(scheduler, i);
+
+        for (guint j = 0; j < slice->members->len; j++)
+            settle_one(scheduler, MEMBER(slice, j), MIN(behind / claimed, 1));
+    }
 }
 
 /*
@@ -43,7 +113,7 @@ uint64_t holder_behind(const struct scheduler *scheduler, uint64_t now)
 {
     const struct lease *lease = &scheduler->lease;
 
-    if (now >= lease->others_until || lease->others_until <= lease->granted_at + 2 * LEAD_NS ||
+    if (now >= lease->others_until || is_in_turn(lease) ||
         !others_in_flight(scheduler, lease->holder))
         return 0;
     return lease->others_until - now;

@@ -61,6 +61,7 @@ void lease_end(struct scheduler *scheduler, uint64_t now)
     struct lease *lease = &scheduler->lease;
     struct sched_member *holder = lease->holder;
 
+    holder_settle(scheduler, now);
     if (lease->contested)
         charge_pauses(scheduler, now);
     if (holder && modes_outranked(scheduler, holder->slice))
@@ -111,6 +112,7 @@ static void grant_to(struct scheduler *scheduler, struct sched_member *member, b
         .floor_base = slice_spent(slice),
     };
     member->stalled = false;
+    member->behind_until = scheduler->lease.others_until;
     /* The minimum is beside the queue, which goes on where it was. */
     if (start > scheduler->virtual_ns[priority] && !floor)
         scheduler->virtual_ns[priority] = start;
@@ -417,6 +419,7 @@ uint64_t lease_looks_at(const struct scheduler *scheduler, const struct sched_me
 void lease_run(struct scheduler *scheduler, uint64_t now)
 {
     scheduler->lease.looks_at = 0;
+    holder_note_others_end(scheduler, now);
     if (scheduler->free)
         return;
     while (step(scheduler, now))

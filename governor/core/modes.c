@@ -17,7 +17,7 @@ static uint64_t idle_after(const struct sched_slice *slice)
 
 bool modes_is_active(const struct sched_slice *slice, uint64_t at)
 {
-    return slice->active && slice->members->len && at < slice->busy_at + idle_after(slice);
+    return slice->active && at < slice->busy_at + idle_after(slice);
 }
 
 bool modes_has_rivals(const struct scheduler *scheduler, const struct sched_slice *slice)
@@ -43,12 +43,36 @@ static void retire_idle(struct scheduler *scheduler, uint64_t now)
 }
 
 /*
+ * Whether another slice of its class has used more than its share, by more than a lease and a
+ * submission. @slice stays metered until it has caught up: what it uses freely is not counted, so
+ * the debt would never be paid.
+ */
+static bool is_owed(const struct scheduler *scheduler, const struct sched_slice *slice,
+                    uint64_t now)
+{
+    unsigned priority = slice_priority(scheduler, slice);
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *other = SLICE(scheduler, i);
+        double lead =
+            (other->virtual_ns - scheduler->virtual_ns[priority]) * slice_weight(scheduler, other);
+
+        if (other != slice && slice_priority(scheduler, other) == priority &&
+            lead > (double)lease_quantum(scheduler, now) + other->batch_ns)
+            return true;
+    }
+    return false;
+}
+
+/*
  * What is submitted freely can't be held up. So nobody is free whom a higher class may interrupt at
  * any time, nor one with a cap.
  */
-static bool may_be_free(const struct scheduler *scheduler, const struct sched_slice *slice)
+static bool may_be_free(const struct scheduler *scheduler, const struct sched_slice *slice,
+                        uint64_t now)
 {
-    return !slice->capped && !modes_outranked(scheduler, slice) && slice->members->len > 0;
+    return !slice->capped && !modes_outranked(scheduler, slice) && slice->members->len > 0 &&
+           !is_owed(scheduler, slice, now);
 }
 
 bool modes_outranked(const struct scheduler *scheduler, const struct sched_slice *slice)
@@ -86,9 +110,13 @@ static void end_freedom(struct scheduler *scheduler, uint64_t now)
 {
     struct sched_slice *slice = scheduler->free;
 
+    double clock = scheduler->virtual_ns[slice_priority(scheduler, slice)];
+
     scheduler->free = NULL;
     slice->active = slice->members->len > 0;
     slice->busy_at = now;
+    /* What it used freely was not counted, so it is not owed any time. */
+    slice->virtual_ns = MAX(slice->virtual_ns, clock);
 }
 
 void modes_update(struct scheduler *scheduler, uint64_t now)
@@ -97,12 +125,12 @@ void modes_update(struct scheduler *scheduler, uint64_t now)
 
     retire_idle(scheduler, now);
     if (scheduler->free &&
-        (modes_active(scheduler) > 0 || !may_be_free(scheduler, scheduler->free)))
+        (modes_active(scheduler) > 0 || !may_be_free(scheduler, scheduler->free, now)))
         end_freedom(scheduler, now);
     if (scheduler->free)
         return;
     only = only_one(scheduler);
-    if (!only || !may_be_free(scheduler, only))
+    if (!only || !may_be_free(scheduler, only, now))
         return;
     lease_end(scheduler, now);
     only->active = false;

@@ -3,10 +3,9 @@
 
 #include "clock.h"
 
-/* Most that is believed of one step of a counter of time, and of one estimate. */
-#define MOST_STEP_NS      (3600 * NS_PER_S)
-#define MOST_IN_FLIGHT_NS (10 * NS_PER_S)
-#define MOST_STEP         (1ull << 40)
+/* Most that is taken over of one step of a counter: sums don't overflow. */
+#define MOST_STEP_NS (3600 * NS_PER_S)
+#define MOST_STEP    (1ull << 40)
 
 static uint64_t word(const _Atomic uint64_t *from)
 {
@@ -27,8 +26,10 @@ static uint64_t counter(const _Atomic uint64_t *from, uint64_t before, uint64_t 
 
 void sample_take(struct sample *sample, const struct governor_usage *page, uint64_t now)
 {
+    /* A member counts work, and then stores when it has ended. */
+    sample->counted_until_ns = at_most(word(&page->ended_at_ns), now);
     /* Before gpu_ns: work that ends meanwhile is seen in both, not in neither. */
-    sample->in_flight_ns = at_most(word(&page->in_flight_ns), MOST_IN_FLIGHT_NS);
+    sample->in_flight_ns = at_most(word(&page->in_flight_ns), SAMPLE_MOST_IN_FLIGHT_NS);
     sample->gpu_ns = counter(&page->gpu_ns, sample->gpu_ns, MOST_STEP_NS);
     sample->submissions = counter(&page->submissions, sample->submissions, MOST_STEP);
     sample->waited_ns = counter(&page->waited_ns, sample->waited_ns, MOST_STEP_NS);
@@ -56,7 +57,7 @@ uint64_t sample_remaining(const struct sample *sample, uint64_t now)
 
 uint64_t sample_spent(const struct sample *sample, uint64_t now)
 {
-    uint64_t elapsed = at_most(sample_elapsed(sample, now), MOST_IN_FLIGHT_NS);
+    uint64_t elapsed = at_most(sample_elapsed(sample, now), SAMPLE_MOST_IN_FLIGHT_NS);
 
     return sample->gpu_ns + (sample->in_flight_ns > elapsed ? sample->in_flight_ns : elapsed);
 }

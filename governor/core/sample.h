@@ -11,7 +11,10 @@
 
 #include <stdbool.h>
 
-/* As in struct governor_usage. */
+/* Most that is believed to be in flight. */
+#define SAMPLE_MOST_IN_FLIGHT_NS 10000000000ull
+
+/* As in struct governor_usage. @gpu_ns has all that ended by @counted_until_ns. */
 struct sample {
     uint64_t submissions;
     uint64_t gpu_ns;
@@ -20,6 +23,7 @@ struct sample {
     uint64_t throttled_ns;
     uint64_t began_at_ns;
     uint64_t ended_at_ns;
+    uint64_t counted_until_ns;
     uint64_t waiting_at_ns;
     bool waiting;
 };

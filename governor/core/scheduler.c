@@ -38,13 +38,18 @@ void scheduler_add_member(struct scheduler *scheduler, struct sched_slice *slice
 {
     member->slice = slice;
     member->queues = true;
+    /* What it has in flight already was charged when it left, or by the arbiter before this one. */
+    member->paid_until = member->behind_until = now;
     sample_take(&member->sample, member->usage, now);
     g_ptr_array_add(slice->members, member);
     (void)scheduler;
 }
 
-static void charge(struct scheduler *scheduler, struct sched_slice *slice, uint64_t ns)
+void scheduler_charge(struct scheduler *scheduler, struct sched_member *member, uint64_t ns)
 {
+    struct sched_slice *slice = member->slice;
+
+    member->charged_ns += ns;
     slice->gpu_ns += ns;
     /* What nobody else wanted is not held against it. */
     if (scheduler->free != slice)
@@ -53,19 +58,13 @@ static void charge(struct scheduler *scheduler, struct sched_slice *slice, uint6
         budget_spend(&slice->cap, (double)ns);
 }
 
-void scheduler_remove_member(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
+/* Less what was charged in advance. */
+static void charge_used(struct scheduler *scheduler, struct sched_member *member, uint64_t ns)
 {
-    struct sched_slice *slice = member->slice;
-    uint64_t executed = sample_elapsed(&member->sample, now);
+    uint64_t paid = MIN(ns, member->advance_ns);
 
-    if (executed > member->sample.in_flight_ns)
-        executed = member->sample.in_flight_ns;
-    if (!member->stalled)
-        charge(scheduler, slice, executed);
-    if (scheduler->lease.holder == member)
-        lease_end(scheduler, now);
-    g_ptr_array_remove(slice->members, member);
-    member->slice = NULL;
+    member->advance_ns -= paid;
+    scheduler_charge(scheduler, member, ns - paid);
 }
 
 void scheduler_heard(struct sched_member *member)
@@ -73,9 +72,10 @@ void scheduler_heard(struct sched_member *member)
     member->silent = false;
 }
 
-void scheduler_stalled(struct sched_member *member)
+void scheduler_stalled(struct sched_member *member, uint64_t now)
 {
     member->stalled = true;
+    member->stalled_at = now;
 }
 
 /* Submissions that a mean is of. */
@@ -93,16 +93,16 @@ static void learn_pause(struct scheduler *scheduler, struct sched_slice *slice, 
 /* A submission and its end are seen in different looks where it is long: until then it is as long
  * as was estimated. */
 static void learn_batch(struct sched_slice *slice, const struct sample *before,
-                        const struct sample *after)
+                        const struct sample *after, uint64_t used_ns)
 {
-    slice->recent_ns += (double)(after->gpu_ns - before->gpu_ns) + (double)after->in_flight_ns -
-                        (double)before->in_flight_ns;
+    slice->recent_ns +=
+        (double)used_ns + (double)after->in_flight_ns - (double)before->in_flight_ns;
     slice->recent_count += (double)(after->submissions - before->submissions);
     if (slice->recent_count > RECENT_MOST) {
         slice->recent_ns /= 2;
         slice->recent_count /= 2;
     }
-    if (after->gpu_ns != before->gpu_ns && slice->recent_count > 0)
+    if (used_ns && slice->recent_count > 0)
         slice->batch_ns = MAX(slice->recent_ns, 0) / slice->recent_count;
 }
 
@@ -113,27 +113,56 @@ static uint64_t pause_before_waiting(const struct sample *sample, uint64_t now)
     return since > sample->ended_at_ns ? since - sample->ended_at_ns : 0;
 }
 
+/* Work can end after the clock was read and before the page is. It is charged at the next look. */
+#define UNPAID_MOST_NS NS_PER_MS
+
+/*
+ * The page is the member's to write. GPU time is believed up to the time that has passed, however
+ * many queues the member adds up. Work may have begun long before the last look, so time counts
+ * from the end of the work before it. A member with nothing in flight can save up ten seconds at
+ * most.
+ */
+static uint64_t believe(struct sched_member *member, uint64_t said_ns, uint64_t now)
+{
+    const struct sample *sample = &member->sample;
+    uint64_t owed = said_ns + member->unpaid_ns;
+    uint64_t used = MIN(owed, now - MIN(now, member->paid_until));
+
+    member->unpaid_ns = MIN(owed - used, UNPAID_MOST_NS);
+    member->paid_until += used;
+    if (used)
+        member->paid_until = MAX(member->paid_until, sample->counted_until_ns);
+    if (!sample->in_flight_ns && now > SAMPLE_MOST_IN_FLIGHT_NS)
+        member->paid_until = MAX(member->paid_until, now - SAMPLE_MOST_IN_FLIGHT_NS);
+    return used;
+}
+
 /* True where @member did anything since the last look. */
 static bool look_at(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
 {
     struct sched_slice *slice = member->slice;
     struct sample *sample = &member->sample;
     struct sample before = *sample;
+    uint64_t used_ns;
     bool moved;
 
     sample_take(sample, member->usage, now);
-    charge(scheduler, slice, sample->gpu_ns - before.gpu_ns);
+    used_ns = believe(member, sample->gpu_ns - before.gpu_ns, now);
+    charge_used(scheduler, member, used_ns);
     slice->submissions += sample->submissions - before.submissions;
     slice->waited_ns += sample->waited_ns - before.waited_ns;
     slice->throttled_ns += sample->throttled_ns - before.throttled_ns;
     if (scheduler->free != slice)
-        learn_batch(slice, &before, sample);
+        learn_batch(slice, &before, sample, used_ns);
     scheduler->ended_at = MAX(scheduler->ended_at, sample->ended_at_ns);
     moved = sample->submissions != before.submissions || sample->gpu_ns != before.gpu_ns;
     if (moved) {
         member->silent = false;
         member->stalled = false;
     }
+    /* What it waited for has come. */
+    if (member->stalled && sample->began_at_ns > member->stalled_at)
+        member->stalled = false;
     /* It went on by itself after a pause. */
     if (sample->began_at_ns > before.began_at_ns && before.ended_at_ns &&
         sample->began_at_ns > before.ended_at_ns && !before.in_flight_ns && !before.waiting)
@@ -144,18 +173,30 @@ static bool look_at(struct scheduler *scheduler, struct sched_member *member, ui
     return moved;
 }
 
-/* How far behind a slice gets by one submission of another. */
-static double longest_step(const struct scheduler *scheduler)
+/* What a killed member had in flight costs the time since it began. That is what the member would
+ * have measured; its estimate may be far too low. */
+static uint64_t killed_ns(const struct sched_member *member, uint64_t now)
 {
-    double longest = 0;
+    uint64_t elapsed = sample_elapsed(&member->sample, now);
+    uint64_t behind = now > member->behind_until ? now - member->behind_until : 0;
 
-    for (guint i = 0; i < scheduler->slices->len; i++) {
-        const struct sched_slice *slice = SLICE(scheduler, i);
+    return member->stalled ? 0 : MIN(MIN(elapsed, behind), SAMPLE_MOST_IN_FLIGHT_NS);
+}
 
-        if (slice->active)
-            longest = MAX(longest, slice->batch_ns / slice_weight(scheduler, slice));
-    }
-    return longest;
+void scheduler_remove_member(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
+{
+    struct sched_slice *slice = member->slice;
+
+    /* Its page is still mapped and says what it has done since the last look. */
+    look_at(scheduler, member, now);
+    charge_used(scheduler, member, killed_ns(member, now));
+    /* Others' work may have waited for it until now, and is not late. */
+    if (member->sample.in_flight_ns)
+        scheduler->ended_at = now;
+    if (scheduler->lease.holder == member)
+        lease_end(scheduler, now);
+    g_ptr_array_remove(slice->members, member);
+    member->slice = NULL;
 }
 
 /* Nobody may have looked for a while. */
@@ -172,22 +213,93 @@ static uint64_t waits_since(const struct sched_slice *slice, uint64_t now)
     return since;
 }
 
+/* More than that is not made good to a slice that pauses. */
+#define STEP_MOST_NS (2.0 * NS_PER_S)
+
 /*
- * Idle time doesn't save up credit: who comes back starts where the others are. A loop that comes
- * back a little late keeps a lease of it, or what one submission of another took from it, or its
- * share would depend on how punctual it is.
+ * How much GPU time one submission of another has cost @slice, which is its length by their
+ * weights. There is a bound: a long submission of a slice of low weight would let @slice save up
+ * all that a third uses in its pauses.
  */
-static void arrive(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now)
+static double longest_step(const struct scheduler *scheduler, const struct sched_slice *slice)
 {
-    double start = scheduler->virtual_ns[slice_priority(scheduler, slice)];
+    double longest = 0;
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *other = SLICE(scheduler, i);
+
+        if (other->active)
+            longest = MAX(longest, other->batch_ns / slice_weight(scheduler, other));
+    }
+    return MIN(longest * slice_weight(scheduler, slice), STEP_MOST_NS);
+}
+
+/* The lowest weight among @slice and those that contend with it. It bounds how fast virtual time
+ * can pass. */
+static double least_weight(const struct scheduler *scheduler, const struct sched_slice *slice)
+{
+    double least = slice_weight(scheduler, slice);
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *other = SLICE(scheduler, i);
+
+        if (other->active && slice_priority(scheduler, other) == slice_priority(scheduler, slice))
+            least = MIN(least, slice_weight(scheduler, other));
+    }
+    return least;
+}
+
+/*
+ * The start tag of a slice that comes back from idle: where the others are. The tag of the last
+ * lease may be far ahead of them, if it was given in a short pause of theirs to a slice that has
+ * used, or claims to have used, more than its share. So nobody active is more than a lease before
+ * it.
+ */
+static double arrival(const struct scheduler *scheduler, const struct sched_slice *slice,
+                      uint64_t now)
+{
+    unsigned priority = slice_priority(scheduler, slice);
+    double start = scheduler->virtual_ns[priority];
     double lease_ns = (double)lease_quantum(scheduler, now);
 
-    if (modes_is_active(slice, waits_since(slice, now)))
-        start -= MAX(lease_ns / slice_weight(scheduler, slice), longest_step(scheduler));
-    else
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *other = SLICE(scheduler, i);
+
+        if (other != slice && other->active && slice_priority(scheduler, other) == priority)
+            start = MIN(start, other->virtual_ns + lease_ns / slice_weight(scheduler, other));
+    }
+    return start;
+}
+
+/*
+ * The start tag of a slice that comes back from a short pause. It may stay behind by one lease or
+ * by one submission of another, or its share would depend on how punctual it is. It keeps all that
+ * it was due before the pause: a pause can cost no more than virtual time can pass in it.
+ */
+static double return_of(const struct scheduler *scheduler, const struct sched_slice *slice,
+                        uint64_t since, uint64_t now)
+{
+    double start = scheduler->virtual_ns[slice_priority(scheduler, slice)];
+    double kept = MAX((double)lease_quantum(scheduler, now), longest_step(scheduler, slice));
+    double pause = since > slice->busy_at ? (double)(since - slice->busy_at) : 0;
+
+    return MIN(start - kept / slice_weight(scheduler, slice),
+               slice->virtual_ns + pause / least_weight(scheduler, slice));
+}
+
+/* Idle time doesn't save up credit. */
+static void arrive(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now)
+{
+    uint64_t since = waits_since(slice, now);
+    double start;
+
+    if (modes_is_active(slice, since)) {
+        start = return_of(scheduler, slice, since, now);
+    } else {
+        start = arrival(scheduler, slice, now);
         scheduler->paused_at = now;
-    if (slice->virtual_ns < start)
-        slice->virtual_ns = start;
+    }
+    slice->virtual_ns = MAX(slice->virtual_ns, start);
 }
 
 /* When one of its members last did something, as far as they say. */

@@ -24,7 +24,13 @@ struct sched_slice;
  * struct sched_member
  * @usage, @grant: the caller's
  * @changed: the grant moved; for the caller to publish and to set back
- * @stalled: what is in flight waits for something else than the GPU
+ * @stalled: what is in flight waits for something else than the GPU; it said so @stalled_at
+ * @paid_until: time before this has been charged, and is not believed again; @unpaid_ns: said, and
+ * not charged yet
+ * @charged_ns: in all; @advance_ns: of it, what it has not used yet, see holder_settle()
+ * @claim_ns: what it had in flight when another's lease began; @claim_base: of @charged_ns, then
+ * @behind_until: when others' work that was there before its last lease should have ended, or it
+ * joined
  * @silent: did not react within the grace, and isn't counted on until it is heard of again
  * @queues: the next submission is there before the end of the one before, as far as was seen
  */
@@ -37,6 +43,14 @@ struct sched_member {
     bool stalled;
     bool silent;
     bool queues;
+    uint64_t stalled_at;
+    uint64_t paid_until;
+    uint64_t unpaid_ns;
+    uint64_t charged_ns;
+    uint64_t advance_ns;
+    uint64_t claim_ns;
+    uint64_t claim_base;
+    uint64_t behind_until;
 };
 
 /**
@@ -147,14 +161,15 @@ void scheduler_remove_slice(struct scheduler *scheduler, struct sched_slice *sli
 /* @member's pages are set, the rest zero; stays the caller's. */
 void scheduler_add_member(struct scheduler *scheduler, struct sched_slice *slice,
                           struct sched_member *member, uint64_t now);
-/* What it has in flight is charged as far as it has been executed. */
+/* Charges what it did since the last look, and what it has in flight since that began: a process
+ * that is killed pays as much as one that waits for the end. */
 void scheduler_remove_member(struct scheduler *scheduler, struct sched_member *member,
                              uint64_t now);
 
 /* A message came of @member: it is alive. */
 void scheduler_heard(struct sched_member *member);
 /* What @member has in flight has not begun. */
-void scheduler_stalled(struct sched_member *member);
+void scheduler_stalled(struct sched_member *member, uint64_t now);
 
 /* Looks at all, decides, writes grants. Returns when to be called again at the latest; TIME_NEVER:
  * no need. */

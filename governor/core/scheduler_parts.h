@@ -98,11 +98,17 @@ uint64_t holder_elapsed(const struct scheduler *scheduler, uint64_t now);
 uint64_t holder_expected_end(const struct scheduler *scheduler, uint64_t now);
 uint64_t holder_spent(const struct scheduler *scheduler, uint64_t now);
 double holder_executed(const struct scheduler *scheduler, uint64_t now);
+/* Others' work that was there before the lease has ended, as far as is seen. */
+void holder_note_others_end(struct scheduler *scheduler, uint64_t now);
+/* The lease ends: the time for which its holder counted as behind others' work is theirs. */
+void holder_settle(struct scheduler *scheduler, uint64_t now);
+/* scheduler.c: @member has used @ns of the GPU. */
+void scheduler_charge(struct scheduler *scheduler, struct sched_member *member, uint64_t ns);
 /* When the submission ends that uses the lease up. */
 uint64_t holder_last_end(const struct scheduler *scheduler, uint64_t now);
 /* When what others have in flight should have ended, for who is about to have the lease; 0: they
- * have nothing. */
-uint64_t holder_others_end(const struct scheduler *scheduler, const struct sched_member *member,
+ * have nothing. Notes what each of them claims. */
+uint64_t holder_others_end(struct scheduler *scheduler, const struct sched_member *member,
                            uint64_t now);
 
 /* lease.c */

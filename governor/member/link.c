@@ -71,8 +71,8 @@ static bool take_descriptors(struct msghdr *packet, int fds[2])
     return false;
 }
 
-/* 0, or an errno; @fds are the caller's to close then. */
-static int receive_welcome(int fd, int fds[2])
+/* 0, or an errno; @fds are the caller's to close then. @at: of the arbiter's clock. */
+static int receive_welcome(int fd, int fds[2], uint64_t *at)
 {
     struct governor_message message;
     struct iovec data = {.iov_base = &message, .iov_len = sizeof(message)};
@@ -88,6 +88,7 @@ static int receive_welcome(int fd, int fds[2])
     bool has = length > 0 && take_descriptors(&packet, fds);
 
     if (length == sizeof(message) && message.version == GOVERNOR_PROTOCOL_VERSION) {
+        *at = message.other;
         if (message.type == GOVERNOR_WELCOME && has)
             return 0;
         if (message.type == GOVERNOR_REFUSED && !has)
@@ -95,6 +96,8 @@ static int receive_welcome(int fd, int fds[2])
     }
     if (has)
         close_all(fds, 2);
+    if (length >= (ssize_t)sizeof(message.version) && message.version != GOVERNOR_PROTOCOL_VERSION)
+        return EPROTONOSUPPORT;
     return length < 0 && errno != EAGAIN ? errno : EPROTO;
 }
 
@@ -116,7 +119,25 @@ static void carry_over(GovernorMember *member, struct governor_usage *usage)
     atomic_store(&usage->ended_at_ns, member->ended_at_ns);
 }
 
-static bool take_pages(GovernorMember *member, const int fds[2])
+/* Of the same clock, the arbiter's @at is between the question and the answer. */
+static int64_t offset_to(uint64_t asked_at, uint64_t at)
+{
+    uint64_t now = clock_now();
+
+    return at >= asked_at && at <= now ? 0 : (int64_t)(at - (asked_at + (now - asked_at) / 2));
+}
+
+/* Under lock. */
+static void set_clock(GovernorMember *member, int64_t offset)
+{
+    uint64_t moved = (uint64_t)(offset - member->clock_offset);
+
+    member->clock_offset = offset;
+    member->began_at_ns += moved;
+    member->ended_at_ns += moved;
+}
+
+static bool take_pages(GovernorMember *member, const int fds[2], int64_t clock_offset)
 {
     void *grant = map_page(fds[0], PROT_READ);
     void *usage = map_page(fds[1], PROT_READ | PROT_WRITE);
@@ -124,6 +145,7 @@ static bool take_pages(GovernorMember *member, const int fds[2])
 
     pthread_mutex_lock(&member->lock);
     if (moved) {
+        set_clock(member, clock_offset);
         carry_over(member, usage);
         /* Threads that wait on the old page would not hear of the new one; they look again at
          * intervals. */
@@ -173,6 +195,7 @@ int link_join(GovernorMember *member)
                                     .other = member->held_spilled +
                                              objects_bytes(member, GOVERNOR_MEMORY_SPILL)};
     int fd = connect_to(member->socket_path);
+    uint64_t asked_at = clock_now(), at = 0;
     int fds[2], error;
 
     if (fd < 0)
@@ -180,9 +203,9 @@ int link_join(GovernorMember *member)
     if (send(fd, &join, sizeof(join), MSG_NOSIGNAL) != sizeof(join))
         error = EPROTO;
     else
-        error = receive_welcome(fd, fds);
+        error = receive_welcome(fd, fds, &at);
     if (!error) {
-        if (!take_pages(member, fds))
+        if (!take_pages(member, fds, offset_to(asked_at, at)))
             error = ENOMEM;
         close_all(fds, 2);
     }
@@ -216,7 +239,7 @@ void link_lost(GovernorMember *member)
     member->orphan_spill = spilled < spill ? (spill - spilled) / members : 0;
     member->lost_at = clock_now();
     pthread_mutex_lock(&member->lock);
-    budget_init(&member->budget, share / members, share * 20 * NS_PER_MS, clock_now());
+    budget_init(&member->budget, share / members, share * 20 * NS_PER_MS, member_now(member));
     member->link = LINK_ORPHAN;
     pthread_mutex_unlock(&member->lock);
     pthread_cond_broadcast(&member->link_changed);

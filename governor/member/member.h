@@ -58,6 +58,13 @@ void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measur
 
 void governor_member_cancel(GovernorMember *member, uint64_t debit);
 
+/*
+ * The work of a debit was deferred or has stalled, and now it has begun: it counts as in flight from
+ * here on, so that a process that is killed before its end is charged for it. Returns the debit that
+ * stands for it from now on.
+ */
+uint64_t governor_member_begun(GovernorMember *member, uint64_t debit);
+
 /* What is in flight has not begun: it waits for a semaphore. The lease goes to who can use it. */
 void governor_member_stalled(GovernorMember *member);
 

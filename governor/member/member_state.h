@@ -10,6 +10,7 @@
 #define GOVERNOR_MEMBER_STATE_H
 
 #include "budget.h"
+#include "clock.h"
 #include "governor_protocol.h"
 #include "member.h"
 #include "silence.h"
@@ -35,6 +36,7 @@ enum link_state {
  * @link_lock: over the connection, @held and @objects; taken before @lock
  * @fd: the number stays the same from the first welcome on; -1 before
  * @stop_fd: a socket; ends the link's thread when it is shut down
+ * @clock_offset: what the arbiter's CLOCK_MONOTONIC is ahead of this process's
  * @fd_inode, @stop_inode: of the two: in a child, their numbers may be of other files by now
  * @link: changes under @link_lock; @link_changed tells
  * @lost_at: when the arbiter was lost
@@ -66,6 +68,7 @@ struct GovernorMember {
     pthread_t thread;
     _Atomic int fd;
     int stop_fd;
+    _Atomic int64_t clock_offset;
     _Atomic ino_t fd_inode;
     ino_t stop_inode;
     _Atomic enum link_state link;
@@ -155,6 +158,12 @@ static inline void fork_check(const GovernorMember *member)
         fork_renew((GovernorMember *)member);
 }
 
+/* The time by the arbiter's clock. All times on the pages are, and those that stand for them here. */
+static inline uint64_t member_now(const GovernorMember *member)
+{
+    return clock_now() + (uint64_t)atomic_load_explicit(&member->clock_offset, memory_order_relaxed);
+}
+
 /* turn.c: tells threads that wait to look again. */
 void turn_progress(GovernorMember *member);
 /*
@@ -163,11 +172,15 @@ void turn_progress(GovernorMember *member);
  * two.
  */
 bool turn_wait(GovernorMember *member, uint64_t estimate_ns, bool deferred);
-void turn_taken(GovernorMember *member);
+/* True where other threads still wait: turn_pass_on() is to be called, best without the lock. */
+bool turn_taken(GovernorMember *member);
+/* The arbiter wakes one thread, and each that has had its turn the next. */
+void turn_pass_on(GovernorMember *member);
 
 /* futex.c: @timeout_ns: TIME_NEVER: none. Returns on a wake-up, a signal, or where @word isn't
  * @value. */
 void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void futex_wake(_Atomic uint32_t *word);
+void futex_wake_one(_Atomic uint32_t *word);
 
 #endif

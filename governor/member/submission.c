@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "member_state.h"
 
-#include "clock.h"
-
 /* A debit is its estimate, and how many stalls there had been before it, modulo; an odd one was
  * deferred. */
 #define DEFERRED     1ull
@@ -39,7 +37,7 @@ static uint64_t debit_of(const GovernorMember *member, uint64_t ns, bool deferre
 static void add_in_flight(GovernorMember *member, uint64_t ns)
 {
     if (!member->in_flight++) {
-        member->began_at_ns = clock_now();
+        member->began_at_ns = member_now(member);
         store(&member->usage->began_at_ns, member->began_at_ns);
     }
     member->in_flight_ns += ns;
@@ -89,32 +87,34 @@ static bool pass_turn(GovernorMember *member)
 {
     if (member->in_flight)
         return false;
-    store(&member->usage->began_at_ns, clock_now());
+    store(&member->usage->began_at_ns, member_now(member));
     return true;
 }
 
 uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, bool deferred)
 {
     uint64_t ns = estimate_ns < MOST_NS ? estimate_ns : MOST_NS;
-    bool waited, idle = false;
+    bool waited, idle = false, others_wait = false;
     uint64_t debit;
 
     ns = ns ? ns : 1;
     fork_check(member);
     pthread_mutex_lock(&member->lock);
     if (!deferred && !member->in_flight)
-        silence_learn(&member->silence, clock_now() - member->ended_at_ns);
+        silence_learn(&member->silence, member_now(member) - member->ended_at_ns);
     waited = turn_wait(member, ns, deferred);
     if (!deferred)
         add_in_flight(member, ns);
     else if (waited)
         idle = pass_turn(member);
     if (waited)
-        turn_taken(member);
+        others_wait = turn_taken(member);
     store(&member->usage->waited_ns, member->waited_ns);
     store(&member->usage->throttled_ns, member->throttled_ns);
     debit = debit_of(member, ns, deferred);
     pthread_mutex_unlock(&member->lock);
+    if (others_wait)
+        turn_pass_on(member);
     atomic_fetch_add_explicit(&member->usage->submissions, 1, memory_order_relaxed);
     tell_idle(member, idle);
     return debit;
@@ -123,7 +123,7 @@ uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, boo
 uint64_t governor_member_behind_ns(const GovernorMember *member)
 {
     uint64_t until = atomic_load_explicit(&member->grant->others_until_ns, memory_order_relaxed);
-    uint64_t now = until ? clock_now() : 0;
+    uint64_t now = until ? member_now(member) : 0;
 
     return until > now ? until - now : 0;
 }
@@ -143,7 +143,7 @@ void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measur
     fork_check(member);
     pthread_mutex_lock(&member->lock);
     member->gpu_ns += measured;
-    member->ended_at_ns = clock_now();
+    member->ended_at_ns = member_now(member);
     budget_spend(&member->budget, (double)measured);
     /* Before it is no longer in flight: who looks in between sees it twice, not never. */
     store(&member->usage->gpu_ns, member->gpu_ns);
@@ -164,6 +164,25 @@ void governor_member_cancel(GovernorMember *member, uint64_t debit)
     turn_progress(member);
     pthread_mutex_unlock(&member->lock);
     tell_idle(member, last);
+}
+
+uint64_t governor_member_begun(GovernorMember *member, uint64_t debit)
+{
+    uint64_t ns = debit >> NS_SHIFT;
+
+    fork_check(member);
+    pthread_mutex_lock(&member->lock);
+    if (debit & DEFERRED)
+        add_in_flight(member, ns);
+    else if ((debit >> STALLS_SHIFT & STALLS_MASK) != (member->stalls & STALLS_MASK))
+        take_stalled(member, ns);
+    /* From now on it executes. */
+    member->began_at_ns = member_now(member);
+    store(&member->usage->began_at_ns, member->began_at_ns);
+    debit = debit_of(member, ns, false);
+    turn_progress(member);
+    pthread_mutex_unlock(&member->lock);
+    return debit;
 }
 
 void governor_member_stalled(GovernorMember *member)

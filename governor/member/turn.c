@@ -5,8 +5,6 @@
  */
 #include "member_state.h"
 
-#include "clock.h"
-
 /* A wake-up that was lost, or the page of an arbiter that is gone, is noticed after so long; after
  * twice as long each time that there was nothing. */
 #define LOOK_AGAIN_NS      (20 * NS_PER_MS)
@@ -107,12 +105,14 @@ static bool is_watched(const GovernorMember *member, uint64_t now)
     return atomic_load_explicit(&member->grant->looks_at_ns, memory_order_acquire) > now;
 }
 
-/* A thread that waits for its turn: since when, whether for a lease, and when it looks again. */
+/* A thread that waits for its turn: since when, whether for a lease, whether it has woken the next
+ * one already, and when it looks again. */
 struct turn {
     uint64_t estimate_ns;
     bool deferred;
     uint64_t since;
     bool waits;
+    bool passed_on;
     uint64_t look_again_ns;
 };
 
@@ -140,7 +140,7 @@ static void wait_for_lease(GovernorMember *member, uint32_t sequence, struct tur
 static void set_waiting(GovernorMember *member, uint32_t count)
 {
     if (!member->waiting)
-        atomic_store_explicit(&member->usage->waiting_at_ns, clock_now(), memory_order_relaxed);
+        atomic_store_explicit(&member->usage->waiting_at_ns, member_now(member), memory_order_relaxed);
     member->waiting = count;
     atomic_store_explicit(&member->usage->waiting, count, memory_order_release);
 }
@@ -164,6 +164,11 @@ static bool try_turn(GovernorMember *member, struct turn *turn, uint64_t now)
     delay = joined ? 0 : budget_delay(member, now);
     if (!delay && !turn->deferred)
         delay = depth_delay(member, now - turn->since, now);
+    if (delay && turn->waits && !turn->passed_on) {
+        /* Another may be let out before: what this one waits for may even wait for that. */
+        turn->passed_on = true;
+        turn_pass_on(member);
+    }
     if (delay)
         wait_for_progress(member, delay);
     return !delay;
@@ -171,7 +176,7 @@ static bool try_turn(GovernorMember *member, struct turn *turn, uint64_t now)
 
 bool turn_wait(GovernorMember *member, uint64_t estimate_ns, bool deferred)
 {
-    uint64_t before = clock_now(), now;
+    uint64_t before = member_now(member), now;
     struct turn turn = {.estimate_ns = estimate_ns,
                         .deferred = deferred,
                         .since = before,
@@ -182,14 +187,21 @@ bool turn_wait(GovernorMember *member, uint64_t estimate_ns, bool deferred)
 
         if (try_turn(member, &turn, before))
             return turn.waits;
-        now = clock_now();
+        now = member_now(member);
         member->waited_ns += now - before;
         member->throttled_ns += throttled ? now - before : 0;
         before = now;
     }
 }
 
-void turn_taken(GovernorMember *member)
+bool turn_taken(GovernorMember *member)
 {
     set_waiting(member, member->waiting - 1);
+    return member->waiting > 0;
+}
+
+/* If the lease is used up, whoever is woken by this says that it is wanted. */
+void turn_pass_on(GovernorMember *member)
+{
+    futex_wake_one(&member->grant->sequence);
 }

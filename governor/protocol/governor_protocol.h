@@ -22,8 +22,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Either side refuses another number. */
-#define GOVERNOR_PROTOCOL_VERSION 2
+/* Either side refuses another number. docs/architecture.md has what changed when. */
+#define GOVERNOR_PROTOCOL_VERSION 3
 
 /* How a member may submit work, in governor_grant.mode. */
 enum governor_mode {
@@ -46,7 +46,8 @@ enum governor_engine {
 
 /* A word for each thing the arbiter tells a member, on a page of its own. */
 struct governor_grant {
-    /* The futex that members wait on; moves after a change that may let a submission go on. */
+    /* The futex that members wait on; moves after a change that may let a submission go on. The arbiter
+     * wakes one thread, which wakes the next when it has had its turn. */
     _Atomic uint32_t sequence;
     _Atomic uint32_t mode;
     /*
@@ -141,7 +142,9 @@ enum governor_message_type {
      * was said before. Charged beyond the limit too: it is there already. value: bytes */
     GOVERNOR_DRIVER,
     /* Arbiter to member. */
-    GOVERNOR_WELCOME = 64, /* with two descriptors; value: the slice's number on this GPU */
+    /* With two descriptors. value: the slice's number on this GPU; other: CLOCK_MONOTONIC. A member in
+     * another time namespace has another clock: what it writes and reads as "at" is by the arbiter's. */
+    GOVERNOR_WELCOME = 64,
     GOVERNOR_REFUSED,      /* to JOIN, then the connection ends; value: errno */
     GOVERNOR_RESERVED, /* value: 0, or errno (ENOMEM: beyond the limit); other: bytes to be spilled
                         */

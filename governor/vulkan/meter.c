@@ -80,6 +80,7 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
     slot->estimate_ns = estimate;
     /* What is only behind others' wait is not waited for once that has ended. */
     slot->stuck = work->deferred;
+    slot->unbegun = slot->work.deferred;
     slot->told_ns = 0;
     slot->submitted_ns = meter_now_ns();
     return slot;

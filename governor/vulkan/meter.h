@@ -42,6 +42,7 @@ struct meter_slot {
     uint64_t submitted_ns; /* just before, CLOCK_MONOTONIC */
     uint64_t seen_ns;      /* its end, by who was not to retire it; 0: by nobody */
     bool stuck;            /* counted in the queue's stuck */
+    bool unbegun;          /* the member was told that it waits, and not yet that it has begun */
     uint64_t told_ns;      /* into its wait the member was last told that it is stalled; 0: never */
 };
 

@@ -14,10 +14,14 @@ static uint64_t begin_of(const struct layer_queue *queue, const struct meter_slo
     return slot->submitted_ns > queue->host_end_ns ? slot->submitted_ns : queue->host_end_ns;
 }
 
-/* Of @ns some was others': what is beyond theirs, but no less than it took before. */
-static uint64_t without_others(const struct meter_slot *slot, uint64_t ns)
+/* From @begin to @end some was others': what is beyond theirs, but no less than it took before.
+ * What is behind the slice's own work has had to wait for others' only if that ended before theirs.
+ */
+static uint64_t without_others(const struct meter_slot *slot, uint64_t begin, uint64_t end)
 {
-    uint64_t own = ns > slot->behind_ns ? ns - slot->behind_ns : 0;
+    uint64_t others_end = slot->submitted_ns + slot->behind_ns;
+    uint64_t ns = end - begin;
+    uint64_t own = others_end > begin ? end - (others_end < end ? others_end : end) : ns;
 
     if (own < slot->estimate_ns)
         own = slot->estimate_ns;
@@ -28,7 +32,7 @@ static uint64_t measure(struct layer_queue *queue, struct meter_slot *slot)
 {
     uint64_t end = slot->seen_ns ? slot->seen_ns : meter_now_ns();
     uint64_t ns = slot->work.wrap ? ticks_measure(&queue->ticks, slot->ticks[0], slot->ticks[1])
-                                  : without_others(slot, end - begin_of(queue, slot));
+                                  : without_others(slot, begin_of(queue, slot), end);
 
     queue->host_end_ns = end;
     return slot->work.most_ns && ns > slot->work.most_ns ? slot->work.most_ns : ns;

@@ -32,12 +32,22 @@ static bool has_begun(struct layer_queue *queue, const struct meter_slot *slot)
     return device->next.GetEventStatus(device->handle, slot->begun) == VK_EVENT_SET;
 }
 
+/* Under the queue's lock: whoever ends the work ends the debit that stands for it. */
+static void tell_begun(struct layer_queue *queue, struct meter_slot *slot)
+{
+    if (!slot->unbegun)
+        return;
+    slot->unbegun = false;
+    slot->debit = governor_member_begun(queue->device->member, slot->debit);
+}
+
 /* Looks at the oldest work, which has not ended @waited_ns after it became the oldest. */
 static uint64_t look(struct layer_queue *queue, struct meter_slot *slot, uint64_t waited_ns)
 {
     if (has_begun(queue, slot)) {
         pthread_mutex_lock(&queue->lock);
         retire_unstick(queue, slot);
+        tell_begun(queue, slot);
         pthread_mutex_unlock(&queue->lock);
         return PATIENT_NS;
     }
@@ -45,6 +55,7 @@ static uint64_t look(struct layer_queue *queue, struct meter_slot *slot, uint64_
                                       : slot->work.deferred ? STALLED_DEFERRED_NS
                                                             : STALLED_NS)) {
         slot->told_ns = waited_ns;
+        slot->unbegun = true;
         governor_member_stalled(queue->device->member);
     }
     if (waited_ns >= STUCK_NS) {

@@ -84,6 +84,18 @@ point('every shared GPU has its arbiter, which knows its vGPUs and what they may
     return host("cat $governor/slices/*.conf");
 });
 
+point('the arbiter has its memory locked, and gives way before the kernel would kill it', sub {
+    chomp(my $pid = host("systemctl show -P MainPID $arbiter"));
+    my ($locked) = host("cat /proc/$pid/status") =~ /^VmLck:\s*(\d+) kB/m;
+    my ($soft, $hard) = host("cat /proc/$pid/limits") =~ /^Max realtime timeout\s+(\d+)\s+(\d+)/m;
+    die "$locked kB are locked\n" if $locked < 2000;
+    die "$soft and $hard us\n" if $soft >= $hard;
+    host("kill -XCPU $pid");
+    host("timeout 20 sh -c 'until journalctl -u $arbiter --since -1min | grep -q \"busy without a pause\"; do sleep 0.5; done'");
+    die "it was killed\n" if host("systemctl show -P MainPID $arbiter") != $pid;
+    return "$locked kB locked, $soft and $hard us\n";
+});
+
 # vk-compute has five buffers of 4 bytes an element.
 sub elements { my ($bytes) = @_; return 2**int(log($bytes / 20) / log(2)) }
 

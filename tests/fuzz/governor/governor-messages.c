@@ -88,7 +88,7 @@ static void read_answers(struct peer *peer)
     }
 }
 
-static void send_message(struct peer *peer, const uint8_t *data, size_t size)
+static void send_message(struct run *run, struct peer *peer, const uint8_t *data, size_t size)
 {
     if (!peer->connection)
         return;
@@ -96,10 +96,12 @@ static void send_message(struct peer *peer, const uint8_t *data, size_t size)
         close_peer(peer);
     else
         read_answers(peer);
+    /* As when the event loop gets to it. */
+    arbiter_schedule(&run->arbiter);
 }
 
 /* Most of a message's bytes are zeros, as in most messages. */
-static void send_short(struct peer *peer, uint8_t type, uint8_t value)
+static void send_short(struct run *run, struct peer *peer, uint8_t type, uint8_t value)
 {
     struct governor_message message = {.version = GOVERNOR_PROTOCOL_VERSION,
                                        .type = type,
@@ -107,7 +109,7 @@ static void send_short(struct peer *peer, uint8_t type, uint8_t value)
                                        .other = value & 1,
                                        .object = {.inode = value & 6}};
 
-    send_message(peer, (const uint8_t *)&message, sizeof(message));
+    send_message(run, peer, (const uint8_t *)&message, sizeof(message));
 }
 
 static size_t step(struct run *run, const uint8_t *data, size_t size)
@@ -120,14 +122,14 @@ static size_t step(struct run *run, const uint8_t *data, size_t size)
     switch (data[0] / PEERS % 8) {
     case 0:
         open_peer(run, peer, run->slices[data[1] % 2]);
-        send_short(peer, GOVERNOR_JOIN, data[2]);
+        send_short(run, peer, GOVERNOR_JOIN, data[2]);
         return 3;
     case 1:
         close_peer(peer);
         return 3;
     case 2:
         length = MIN((size_t)data[1] % (sizeof(struct governor_message) + 2), size - 3);
-        send_message(peer, data + 3, length);
+        send_message(run, peer, data + 3, length);
         return 3 + length;
     case 3:
         length = MIN(sizeof(word), size - 3);
@@ -148,7 +150,7 @@ static size_t step(struct run *run, const uint8_t *data, size_t size)
         arbiter_schedule(&run->arbiter);
         return 3;
     default:
-        send_short(peer, data[1] % (GOVERNOR_DRIVER + 2), data[2]);
+        send_short(run, peer, data[1] % (GOVERNOR_DRIVER + 2), data[2]);
         return 3;
     }
 }

@@ -25,6 +25,7 @@ struct fake_member {
     _Atomic uint64_t joined, left;
     _Atomic uint64_t counted;
     _Atomic uint64_t begun, deferred, ended, cancelled, stalled;
+    _Atomic uint64_t executing; /* that were deferred or had stalled, and have begun */
     _Atomic uint64_t measured_ns, last_measured_ns, last_estimate_ns;
     _Atomic uint64_t reserved, released, refused;
     _Atomic uint64_t exported, imported, forgotten; /* objects; imported ones are reserved too */

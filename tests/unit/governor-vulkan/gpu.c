@@ -261,7 +261,10 @@ static void create_pipeline(struct gpu *gpu)
 void gpu_open(struct gpu *gpu, const struct gpu_options *options)
 {
     static const struct gpu_options plain;
-    VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+    VkCommandPoolCreateInfo pool = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+        .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+    };
 
     *gpu = (struct gpu){0};
     create_instance(gpu, options ? options : &plain);

@@ -64,6 +64,8 @@ VkCommandBuffer gpu_begin(struct gpu *gpu);
 
 /* Command buffers that run the shader for @rounds. */
 VkCommandBuffer gpu_record(struct gpu *gpu, uint32_t rounds);
+/* Something else in the same command buffer, which the layer takes for what it was. */
+void gpu_record_again(struct gpu *gpu, VkCommandBuffer commands, uint32_t rounds);
 VkCommandBuffer gpu_record_in_secondary(struct gpu *gpu, uint32_t rounds);
 
 /* What numbers[0] gains by @rounds. */

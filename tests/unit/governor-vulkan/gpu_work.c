@@ -58,6 +58,15 @@ VkCommandBuffer gpu_record(struct gpu *gpu, uint32_t rounds)
     return commands;
 }
 
+void gpu_record_again(struct gpu *gpu, VkCommandBuffer commands, uint32_t rounds)
+{
+    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+
+    VK(vkBeginCommandBuffer(commands, &begin));
+    record_spin(gpu, commands, rounds);
+    VK(vkEndCommandBuffer(commands));
+}
+
 VkCommandBuffer gpu_record_in_secondary(struct gpu *gpu, uint32_t rounds)
 {
     VkCommandBufferInheritanceInfo inherits = {

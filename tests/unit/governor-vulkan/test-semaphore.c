@@ -89,6 +89,39 @@ static void test_wait_before_signal(void)
     gpu_close(&gpu);
 }
 
+/* Work that waited and has begun is in flight before it ends: who is killed then has had it. */
+static void test_begun(void)
+{
+    struct gpu gpu;
+    struct fake_member *member;
+    VkSemaphore timeline;
+    VkCommandBuffer commands;
+    uint64_t ended, executing;
+
+    gpu_open(&gpu, NULL);
+    member = gpu_member();
+    member->metered = true;
+    timeline = gpu_timeline(&gpu);
+    commands = gpu_record(&gpu, 20000 * ROUNDS);
+    submit(&gpu, commands, &(struct order){0});
+    VK(vkDeviceWaitIdle(gpu.device));
+    /* The driver may have compiled it for so long that it was taken for stalled. */
+    executing = member->executing;
+    ended = member->ended;
+    submit(&gpu, commands, &(struct order){.wait = timeline, .wait_value = 1});
+    g_usleep(20000);
+    g_assert_cmpuint(member->executing, ==, executing);
+    signal_from_host(&gpu, timeline, 1);
+    while (member->executing == executing)
+        g_assert_cmpuint(member->ended, ==, ended);
+    VK(vkDeviceWaitIdle(gpu.device));
+    g_assert_cmpuint(member->executing, ==, executing + 1);
+    g_assert_cmpuint(member->ended, ==, ended + 1);
+    g_assert_cmpuint(member->wrong, ==, 0);
+    vkDestroySemaphore(gpu.device, timeline, NULL);
+    gpu_close(&gpu);
+}
+
 #define BEHIND 40
 
 /* What comes behind a wait is deferred no longer than that lasts, though there is always more
@@ -299,6 +332,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     gpu_environment();
     g_test_add_func("/semaphore/wait-before-signal", test_wait_before_signal);
+    g_test_add_func("/semaphore/begun", test_begun);
     g_test_add_func("/semaphore/behind", test_behind);
     g_test_add_func("/semaphore/long-is-not-stalled", test_long_is_not_stalled);
     g_test_add_func("/semaphore/chain-is-not-deferred", test_chain_is_not_deferred);

@@ -5,6 +5,9 @@
 
 #define MESSAGE_NS (30 * NS_PER_US)
 #define WAKE_NS    (50 * NS_PER_US)
+#define EXEC_NS    (500 * NS_PER_US)
+/* How often the layer's thread looks whether work that waits has begun. */
+#define BEGUN_NS NS_PER_MS
 #define START_NS   NS_PER_S
 
 void sim_init(struct simulation *sim, enum gpu_policy policy)
@@ -33,7 +36,7 @@ struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t bat
     g_assert_cmpuint(sim->count, <=, SIM_MAX);
     tenant->settings = (struct slice_settings){.weight = weight};
     tenant->batch_ns = batch_ns;
-    tenant->sees_at = tenant->speaks_at = TIME_NEVER;
+    tenant->sees_at = tenant->speaks_at = tenant->begun_at = TIME_NEVER;
     tenant->next_at = sim->now;
     tenant->slice = scheduler_add_slice(&sim->scheduler, &tenant->settings);
     tenant->member.grant = &tenant->grant;
@@ -122,6 +125,7 @@ static void submit(struct simulation *sim, struct sim_tenant *tenant)
     g_assert_cmpuint(sim->tail - sim->head, <, SIM_QUEUE_MAX);
     *job = (struct sim_job){
         .tenant = tenant,
+        .life = tenant->life,
         .length_ns = tenant->batch_ns - tenant->batch_jitter_ns +
                      random_below(sim, 2 * tenant->batch_jitter_ns),
         .debit_ns = tenant->estimate_ns ? tenant->estimate_ns : tenant->batch_ns,
@@ -134,6 +138,10 @@ static void submit(struct simulation *sim, struct sim_tenant *tenant)
     tenant->usage.waiting = 0;
     tenant->wants_since = 0;
     tenant->told = false;
+    if (tenant->stalls) {
+        scheduler_stalled(&tenant->member, sim->now);
+        speak(sim, tenant);
+    }
     tenant->burst_done++;
     tenant->next_at = tenant->async ? sim->now : TIME_NEVER;
     if (tenant->burst && tenant->burst_done % tenant->burst == 0 && tenant->async)
@@ -170,6 +178,26 @@ static bool comes_back(struct sim_tenant *tenant)
     return tenant->usage.gpu_ns < limit_of(tenant) && silence_keep(&tenant->silence);
 }
 
+/* Whoever joins finds on its page what holds for it. */
+void sim_exit(struct simulation *sim, struct sim_tenant *tenant)
+{
+    scheduler_remove_member(&sim->scheduler, &tenant->member, sim->now);
+    schedule(sim);
+    memset(&tenant->usage, 0, sizeof(tenant->usage));
+    memset(&tenant->grant, 0, sizeof(tenant->grant));
+    tenant->member = (struct sched_member){.grant = &tenant->grant, .usage = &tenant->usage};
+    tenant->silence = (struct silence){0};
+    tenant->sees_at = tenant->speaks_at = tenant->begun_at = TIME_NEVER;
+    tenant->wants_since = tenant->in_flight = 0;
+    tenant->told = false;
+    tenant->life++;
+    tenant->next_at = sim->now + EXEC_NS + tenant->think_ns;
+    scheduler_add_member(&sim->scheduler, tenant->slice, &tenant->member, sim->now);
+    schedule(sim);
+    tenant->seen_limit = tenant->grant.limit_ns;
+    tenant->seen_mode = tenant->grant.mode;
+}
+
 static void end_job(struct simulation *sim, const struct sim_job *job)
 {
     struct sim_tenant *tenant = job->tenant;
@@ -179,8 +207,13 @@ static void end_job(struct simulation *sim, const struct sim_job *job)
     tenant->done_ns += job->length_ns;
     tenant->worst_ns = MAX(tenant->worst_ns, sim->now - job->since);
     sim->busy_ns += job->length_ns;
-    if (tenant->stopped)
+    if (tenant->stopped || job->life != tenant->life)
         return;
+    if (tenant->exits_unsaid) {
+        sim_exit(sim, tenant);
+        return;
+    }
+    tenant->begun_at = TIME_NEVER;
     tenant->usage.gpu_ns += job->length_ns;
     tenant->usage.ended_at_ns = sim->now;
     tenant->usage.in_flight_ns -= job->debit_ns;
@@ -191,6 +224,15 @@ static void end_job(struct simulation *sim, const struct sim_job *job)
     if (tenant->burst && !tenant->async && tenant->burst_done % tenant->burst == 0)
         tenant->next_at = MAX(sim->now, START_NS + tenant->start_ns +
                                             tenant->burst_done / tenant->burst * tenant->period_ns);
+    if (tenant->exits_ns && tenant->usage.gpu_ns >= tenant->exits_ns && !tenant->in_flight)
+        sim_exit(sim, tenant);
+}
+
+static void begin_job(struct simulation *sim, const struct sim_job *job)
+{
+    sim->job_ends = sim->now + job->length_ns;
+    if (job->tenant->stalls && job->life == job->tenant->life)
+        job->tenant->begun_at = sim->now + BEGUN_NS;
 }
 
 static void run_gpu(struct simulation *sim)
@@ -200,7 +242,16 @@ static void run_gpu(struct simulation *sim)
         sim->job_ends = 0;
     }
     if (sim->head != sim->tail && !sim->job_ends)
-        sim->job_ends = sim->now + sim->queue[sim->head % SIM_QUEUE_MAX].length_ns;
+        begin_job(sim, &sim->queue[sim->head % SIM_QUEUE_MAX]);
+}
+
+/* As waiter.c of the layer, which sees that what had stalled has begun. */
+static void see_begun(struct simulation *sim, struct sim_tenant *tenant)
+{
+    if (sim->now < tenant->begun_at)
+        return;
+    tenant->begun_at = TIME_NEVER;
+    tenant->usage.began_at_ns = sim->now;
 }
 
 static void see(struct simulation *sim, struct sim_tenant *tenant)
@@ -224,6 +275,7 @@ void sim_run(struct simulation *sim, uint64_t ns)
             struct sim_tenant *tenant = &sim->tenants[i];
 
             see(sim, tenant);
+            see_begun(sim, tenant);
             act(sim, tenant);
             if (sim->now >= tenant->speaks_at) {
                 tenant->speaks_at = TIME_NEVER;

@@ -24,6 +24,9 @@
  * @start_ns, @stop_ns: when it works; 0: always
  * @period_ns: bursts: @burst submissions in each
  * @stopped: does nothing at all (SIGSTOP), though its work on the GPU goes on
+ * @exits_ns: the process exits when it has used so much, and another takes its place; 0: never
+ * @exits_unsaid: the process exits at the end of each submission, before it says that it has ended
+ * @stalls: says of each submission that it has not begun, and then, after a look, that it has
  *
  * @done_ns, @done: GPU time and submissions executed; @worst_ns: longest from wanting to submit to
  * the end
@@ -41,6 +44,9 @@ struct sim_tenant {
     uint64_t period_ns;
     unsigned burst;
     bool stopped;
+    uint64_t exits_ns;
+    bool exits_unsaid;
+    bool stalls;
 
     uint64_t done_ns;
     uint64_t done;
@@ -59,11 +65,14 @@ struct sim_tenant {
     unsigned burst_done;
     uint64_t in_flight;
     bool told;
+    uint64_t begun_at;
     struct silence silence;
+    unsigned life;
 };
 
 struct sim_job {
     struct sim_tenant *tenant;
+    unsigned life; /* of its tenant's processes */
     uint64_t length_ns;
     uint64_t debit_ns;
     uint64_t since;
@@ -91,6 +100,10 @@ struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t bat
 
 /* Makes @tenant another member of @other's slice. */
 void sim_join(struct simulation *sim, struct sim_tenant *tenant, const struct sim_tenant *other);
+
+/* The process of @tenant ends, and another of the same slice takes its place. What it has on the
+ * GPU is executed. */
+void sim_exit(struct simulation *sim, struct sim_tenant *tenant);
 
 /* Lets so much time pass. */
 void sim_run(struct simulation *sim, uint64_t ns);

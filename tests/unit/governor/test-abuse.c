@@ -4,34 +4,24 @@
 #include "governor_protocol.h"
 #include "ledger.h"
 #include "live.h"
+#include "raw.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 static const char *const slices[] = {"a", "[slice]\nvram=1000000\n", NULL};
 
-static int raw_connect(const struct live *live)
+static int connect_to_a(const struct live *live)
 {
     g_autofree char *path = live_socket(live, "a");
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int fd = raw_connect(path);
 
-    g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
-    g_assert_cmpint(connect(fd, (struct sockaddr *)&address, sizeof(address)), ==, 0);
+    g_assert_cmpint(fd, >=, 0);
     return fd;
-}
-
-static void raw_send(int fd, uint32_t type, uint64_t value, uint64_t other)
-{
-    struct governor_message message = {
-        .version = GOVERNOR_PROTOCOL_VERSION, .type = type, .value = value, .other = other};
-
-    send(fd, &message, sizeof(message), MSG_NOSIGNAL);
 }
 
 /* Of an object; the answer's errno. */
@@ -57,33 +47,12 @@ static void raw_detach(int fd, uint64_t inode)
     send(fd, &message, sizeof(message), MSG_NOSIGNAL);
 }
 
-/* The two descriptors of a welcome. */
-static void raw_join(int fd, int fds[2])
+static int member_of_a(const struct live *live)
 {
-    struct governor_message message;
-    struct iovec data = {.iov_base = &message, .iov_len = sizeof(message)};
-    union {
-        char bytes[CMSG_SPACE(2 * sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct msghdr packet = {.msg_iov = &data,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof(control)};
+    g_autofree char *path = live_socket(live, "a");
+    int fd = raw_member(path);
 
-    raw_send(fd, GOVERNOR_JOIN, 0, 0);
-    g_assert_cmpint(recvmsg(fd, &packet, MSG_CMSG_CLOEXEC), ==, sizeof(message));
-    g_assert_cmpuint(message.type, ==, GOVERNOR_WELCOME);
-    memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&packet)), 2 * sizeof(int));
-}
-
-static int raw_member(const struct live *live)
-{
-    int fds[2], fd = raw_connect(live);
-
-    raw_join(fd, fds);
-    close(fds[0]);
-    close(fds[1]);
+    g_assert_cmpint(fd, >=, 0);
     return fd;
 }
 
@@ -144,16 +113,16 @@ static void test_messages(void)
 
     live_open(&live, slices);
     for (gsize i = 0; i < G_N_ELEMENTS(after_join); i++) {
-        fd = raw_member(&live);
+        fd = member_of_a(&live);
         clear_log(&live);
-        raw_send(fd, after_join[i].type, after_join[i].value, after_join[i].other);
+        raw_send(fd, after_join[i].type, after_join[i].value, after_join[i].other, 0);
         assert_dropped(fd);
         live_await_log(&live, after_join[i].log);
     }
     for (gsize i = 0; i < G_N_ELEMENTS(before_join); i++) {
-        fd = raw_connect(&live);
+        fd = connect_to_a(&live);
         clear_log(&live);
-        raw_send(fd, before_join[i].type, before_join[i].value, before_join[i].other);
+        raw_send(fd, before_join[i].type, before_join[i].value, before_join[i].other, 0);
         assert_dropped(fd);
         live_await_log(&live, before_join[i].log);
     }
@@ -172,23 +141,25 @@ static void test_lengths(void)
     int fd;
 
     live_open(&live, slices);
-    fd = raw_connect(&live);
+    fd = connect_to_a(&live);
     send(fd, &message, sizeof(message), 0);
     g_assert_cmpint(recv(fd, &message, sizeof(message), 0), ==, sizeof(message));
     g_assert_cmpuint(message.type, ==, GOVERNOR_REFUSED);
     g_assert_cmpuint(message.value, ==, EPROTONOSUPPORT);
     assert_dropped(fd);
-    live_await_log(&live, "another version");
+    /* In a version that it understands. */
+    g_assert_cmpuint(message.version, ==, GOVERNOR_PROTOCOL_VERSION + 1);
+    live_await_log(&live, "Restart it; a VM must be shut down and started");
     /* As long as the messages of the first version were. */
     memcpy(large, &first, sizeof(first));
-    fd = raw_connect(&live);
+    fd = connect_to_a(&live);
     send(fd, large, 24, 0);
     g_assert_cmpint(recv(fd, &message, sizeof(message), 0), ==, sizeof(message));
     g_assert_cmpuint(message.value, ==, EPROTONOSUPPORT);
     assert_dropped(fd);
     memcpy(large, &version, sizeof(version));
     for (size_t length = 1; length < sizeof(large); length = length * 3) {
-        fd = raw_connect(&live);
+        fd = connect_to_a(&live);
         clear_log(&live);
         send(fd, large, length, 0);
         assert_dropped(fd);
@@ -205,8 +176,8 @@ static void test_objects(void)
     int one, other;
 
     live_open(&live, slices);
-    one = raw_member(&live);
-    other = raw_member(&live);
+    one = member_of_a(&live);
+    other = member_of_a(&live);
     g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, 0, 1), ==, EINVAL);
     g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, UINT64_MAX, 1), ==, EINVAL);
     g_assert_cmpuint(raw_ask(one, GOVERNOR_ATTACH, 1000001, 1), ==, ENOMEM);
@@ -225,7 +196,7 @@ static void test_objects(void)
     g_assert_cmpuint(raw_ask(one, GOVERNOR_RESERVE, 10, 0), ==, 0);
     g_assert_cmpuint(raw_ask(one, GOVERNOR_SHARE, 10, 5000), ==, ENOSPC);
     live_await(&live, "a", "vram_used", 1000 + LEDGER_MEMBER_OBJECTS - 1 + 10);
-    other = raw_member(&live);
+    other = member_of_a(&live);
     clear_log(&live);
     raw_detach(other, 5);
     assert_dropped(other);
@@ -242,8 +213,8 @@ static void test_deaf(void)
     int fds[2], fd;
 
     live_open(&live, slices);
-    fd = raw_connect(&live);
-    raw_join(fd, fds);
+    fd = connect_to_a(&live);
+    g_assert_true(raw_join(fd, fds));
     for (int i = 0; i < 100000; i++) {
         struct governor_message message = {
             .version = GOVERNOR_PROTOCOL_VERSION, .type = GOVERNOR_RESERVE, .value = 1};
@@ -268,8 +239,8 @@ static void test_pages(void)
     g_autofree char *path = NULL;
 
     live_open(&live, slices);
-    fd = raw_connect(&live);
-    raw_join(fd, fds);
+    fd = connect_to_a(&live);
+    g_assert_true(raw_join(fd, fds));
     g_assert_true(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0) == MAP_FAILED);
     page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fds[0], 0);
     g_assert_true(page != MAP_FAILED);
@@ -301,15 +272,15 @@ static void test_nonsense_usage(void)
 
     live_open(&live, slices);
     live_spawn(&live, "a", live_work);
-    fd = raw_connect(&live);
-    raw_join(fd, fds);
+    fd = connect_to_a(&live);
+    g_assert_true(raw_join(fd, fds));
     page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
     g_assert_true(page != MAP_FAILED);
     for (int i = 0; i < 20000; i++) {
         page[g_test_rand_int_range(0, 10)] =
             ((uint64_t)g_test_rand_int() << 32 | (uint64_t)g_test_rand_int()) >>
             g_test_rand_int_range(0, 64);
-        raw_send(fd, (uint32_t)g_test_rand_int_range(GOVERNOR_WANT, GOVERNOR_RESERVE), 0, 0);
+        raw_send(fd, (uint32_t)g_test_rand_int_range(GOVERNOR_WANT, GOVERNOR_RESERVE), 0, 0, 0);
     }
     live_reset(&live);
     g_usleep(500000);

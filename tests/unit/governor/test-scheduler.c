@@ -423,7 +423,7 @@ static void test_stalled(void)
     sim_reset_counts(sim);
     sim_run(sim, NS_PER_MS);
     g_assert_cmpuint(other->in_flight, ==, 0);
-    scheduler_stalled(&stalls->member);
+    scheduler_stalled(&stalls->member, sim->now);
     sim_run(sim, 10 * NS_PER_MS);
     g_assert_cmpuint(other->done_ns, >, 6 * NS_PER_MS);
     sim_free(sim);

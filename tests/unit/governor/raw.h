@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* A member without the member library: it says what it likes, when it likes. */
+#ifndef GOVERNOR_RAW_H
+#define GOVERNOR_RAW_H
+
+#include "governor_protocol.h"
+
+#include <stdbool.h>
+
+/* To the socket at @path; -1: refused. */
+int raw_connect(const char *path);
+
+/* @flags: of send(). */
+bool raw_send(int fd, uint32_t type, uint64_t value, uint64_t other, int flags);
+
+/* Joins; the two descriptors of the welcome. False: no welcome. */
+bool raw_join(int fd, int fds[2]);
+
+/* A member that has not taken its pages; -1: none. */
+int raw_member(const char *path);
+
+#endif

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Tenants that exit early, kill their own work, or lie, in simulated time. What they gain is
+ * measured in work that the GPU has done for them, beside a neighbour who keeps to the rules.
+ */
+#include "simulation.h"
+
+#define BATCH (2 * NS_PER_MS)
+
+static struct simulation *sim_new(void)
+{
+    struct simulation *sim = g_new(struct simulation, 1);
+
+    sim_init(sim, POLICY_SHARES);
+    return sim;
+}
+
+static void sim_free(struct simulation *sim)
+{
+    sim_clear(sim);
+    g_free(sim);
+}
+
+/* How a slice's processes try to be charged less than they use. */
+typedef struct {
+    const char *name;
+    uint64_t batch_ns;
+    uint64_t estimate_ns;
+    uint64_t exits_ns;
+    bool exits_unsaid;
+    bool stalls;
+    uint64_t rest_ns;
+} Evasion;
+
+static const Evasion evasions[] = {
+    /* Ended and said, but after the last look. */
+    {"short-programs", NS_PER_MS, 0, 3 * NS_PER_MS, false, false, 0},
+    {"one-submission", 3 * NS_PER_MS, 0, 1, false, false, 0},
+    /* Not long enough to owe much, and then away until others are alone. */
+    {"rested", 3 * NS_PER_MS, 0, 12 * NS_PER_MS, false, false, 11 * NS_PER_MS},
+    /* Killed when the result is there, and taken for what a new command buffer is taken for. */
+    {"killed", 20 * NS_PER_MS, 100 * NS_PER_US, 0, true, false, 0},
+    {"killed-long", 500 * NS_PER_MS, 100 * NS_PER_US, 0, true, false, 0},
+    /* Until others are alone, and not measured. */
+    {"killed-rested", 500 * NS_PER_MS, 100 * NS_PER_US, 0, true, false, 20 * NS_PER_MS},
+    /* The same, behind a semaphore that is signalled as soon as it is said to have stalled. */
+    {"killed-stalled", 20 * NS_PER_MS, 100 * NS_PER_US, 0, true, true, 0},
+};
+
+static struct sim_tenant *add_evader(struct simulation *sim, const Evasion *evasion)
+{
+    struct sim_tenant *evader = sim_add(sim, 20, evasion->batch_ns);
+
+    evader->estimate_ns = evasion->estimate_ns;
+    evader->exits_ns = evasion->exits_ns;
+    evader->exits_unsaid = evasion->exits_unsaid;
+    evader->stalls = evasion->stalls;
+    evader->think_ns = evasion->rest_ns;
+    return evader;
+}
+
+/* Beside one who always wants the GPU it has its share of what is done, which is a fifth. */
+static void test_share(const void *data)
+{
+    const Evasion *evasion = data;
+    struct simulation *sim = sim_new();
+    struct sim_tenant *evader = add_evader(sim, evasion);
+    struct sim_tenant *other = sim_add(sim, 80, BATCH);
+
+    other->async = true;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 30 * NS_PER_S);
+    g_test_message("%.4f of the GPU, %d submissions, charged %.3f s of %.3f s",
+                   sim_share(sim, evader), (int)evader->done, (double)evader->slice->gpu_ns / 1e9,
+                   (double)evader->done_ns / 1e9);
+    g_assert_cmpuint(evader->done, >, 5);
+    g_assert_cmpfloat(sim_share(sim, evader), >, 0.1);
+    g_assert_cmpfloat(sim_share(sim, evader), <, 0.21);
+    sim_free(sim);
+}
+
+/* Nor has it more than its hard cap, with nobody beside it. */
+static void test_cap(const void *data)
+{
+    const Evasion *evasion = data;
+    struct simulation *sim = sim_new();
+    struct sim_tenant *evader = add_evader(sim, evasion);
+    double part;
+
+    evader->slice->settings.cap = 20;
+    evader->slice->settings.hard = true;
+    sim_run(sim, 11 * NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 60 * NS_PER_S);
+    part = (double)evader->done_ns / (60.0 * NS_PER_S);
+    g_test_message("%.4f of the time, %d submissions", part, (int)evader->done);
+    g_assert_cmpuint(evader->done, >, 5);
+    g_assert_cmpfloat(part, <, 0.215);
+    sim_free(sim);
+}
+
+/* A debt is to those of the same class. It keeps them metered until it is paid, and no others. */
+static void test_debt(void)
+{
+    for (unsigned above = 0; above < 2; above++) {
+        struct simulation *sim = sim_new();
+        struct sim_tenant *evader = sim_add(sim, 50, 500 * NS_PER_MS);
+        struct sim_tenant *other = sim_add(sim, 50, BATCH);
+
+        other->async = true;
+        other->slice->settings.priority = above ? 8 : 0;
+        evader->estimate_ns = 100 * NS_PER_US;
+        evader->exits_unsaid = true;
+        sim_run(sim, NS_PER_S);
+        while (!evader->in_flight)
+            sim_run(sim, NS_PER_MS);
+        evader->think_ns = 3600 * NS_PER_S;
+        while (evader->in_flight)
+            sim_run(sim, NS_PER_MS);
+        sim_run(sim, 100 * NS_PER_MS);
+        g_assert_cmpint(other->grant.mode, ==, above ? GOVERNOR_MODE_FREE : GOVERNOR_MODE_METERED);
+        sim_run(sim, NS_PER_S);
+        g_assert_cmpint(other->grant.mode, ==, GOVERNOR_MODE_FREE);
+        sim_free(sim);
+    }
+}
+
+/* Claims of GPU time, in each millisecond of @ns. */
+static void lie(struct simulation *sim, struct sim_tenant *liar, uint64_t ns, uint64_t claim_ns)
+{
+    liar->stopped = true;
+    for (uint64_t i = 0; i < ns; i += NS_PER_MS) {
+        bool holds = liar->grant.limit_ns > 0;
+
+        liar->usage.gpu_ns += claim_ns;
+        liar->usage.submissions += holds;
+        if (holds)
+            liar->usage.began_at_ns = liar->usage.ended_at_ns = sim->now;
+        liar->usage.waiting = !holds;
+        scheduler_heard(&liar->member);
+        sim_run(sim, NS_PER_MS);
+    }
+}
+
+/* One who pauses for a few ms now and then, and one who comes back now and then for little. */
+static void add_two(struct simulation *sim, struct sim_tenant **busy, struct sim_tenant **visitor)
+{
+    *busy = sim_add(sim, 100, BATCH);
+    (*busy)->async = true;
+    (*busy)->burst = 780;
+    (*busy)->period_ns = 1600 * NS_PER_MS;
+    *visitor = sim_add(sim, 100, NS_PER_MS);
+    (*visitor)->burst = 1;
+    (*visitor)->period_ns = 53 * NS_PER_MS;
+}
+
+static double visits(struct simulation *sim, struct sim_tenant *visitor)
+{
+    double wanted = 10.0 * NS_PER_S / (double)visitor->period_ns;
+
+    g_test_message("%d visits of %.0f, the worst took %.1f ms", (int)visitor->done, wanted,
+                   (double)visitor->worst_ns / 1e6);
+    (void)sim;
+    return (double)visitor->done / wanted;
+}
+
+/* A third slice of the lowest weight claims hours of use, and gets a lease in the pauses of the
+ * first. That must not move the clock by which the visitor comes back. */
+static void test_poison(void)
+{
+    struct simulation *sim = sim_new();
+    struct sim_tenant *liar = sim_add(sim, 1, BATCH), *busy, *visitor;
+
+    add_two(sim, &busy, &visitor);
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    lie(sim, liar, 10 * NS_PER_S, 3600 * NS_PER_S);
+    g_assert_cmpfloat(visits(sim, visitor), >, 0.95);
+    g_assert_cmpuint(visitor->worst_ns, <, 30 * NS_PER_MS);
+    sim_free(sim);
+}
+
+/* Whatever the member claims, its slice's account has no more than the time that has passed. */
+static void test_claims(void)
+{
+    struct simulation *sim = sim_new();
+    struct sim_tenant *liar = sim_add(sim, 50, BATCH), *other = sim_add(sim, 50, BATCH);
+
+    other->async = true;
+    sim_run(sim, NS_PER_S);
+    lie(sim, liar, 2 * NS_PER_S, 3600 * NS_PER_S);
+    g_test_message("%.3f s", (double)liar->slice->gpu_ns / 1e9);
+    g_assert_cmpuint(liar->slice->gpu_ns, >, NS_PER_S);
+    g_assert_cmpuint(liar->slice->gpu_ns, <=, 3 * NS_PER_S);
+    sim_free(sim);
+}
+
+/* The same without a lie: submissions that are long for the slice's weight move its virtual time as
+ * far. The visitor waits for one of them at most. */
+static void test_light(void)
+{
+    struct simulation *sim = sim_new();
+    struct sim_tenant *light = sim_add(sim, 1, 60 * NS_PER_MS), *busy, *visitor;
+
+    light->async = true;
+    add_two(sim, &busy, &visitor);
+    busy->burst = 770;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 10 * NS_PER_S);
+    g_assert_cmpfloat(visits(sim, visitor), >, 0.95);
+    g_assert_cmpuint(visitor->worst_ns, <, 100 * NS_PER_MS);
+    sim_free(sim);
+}
+
+/* A slice that does next to nothing, but never pauses long enough to be idle, must not save up what
+ * others use meanwhile. Long submissions of a third slice of low weight let it do so. */
+static void test_saved_up(void)
+{
+    struct simulation *sim = sim_new();
+    struct sim_tenant *light = sim_add(sim, 1, 200 * NS_PER_MS);
+    struct sim_tenant *saver = sim_add(sim, 100, SIM_STEP_NS), *other = sim_add(sim, 100, BATCH);
+
+    light->async = other->async = true;
+    saver->think_ns = 8 * NS_PER_MS;
+    sim_run(sim, 20 * NS_PER_S);
+    saver->think_ns = 0;
+    saver->batch_ns = BATCH;
+    saver->async = true;
+    sim_reset_counts(sim);
+    sim_run(sim, 10 * NS_PER_S);
+    g_test_message("%.3f of the GPU, the other %.3f", sim_share(sim, saver), sim_share(sim, other));
+    g_assert_cmpfloat(sim_share(sim, other), >, 0.38);
+    sim_free(sim);
+}
+
+/* For how long in 10 s @member could take its own work for others', because @other's was before it.
+ */
+static uint64_t behind_ns(struct simulation *sim, const struct sim_tenant *tenant)
+{
+    const uint64_t step = 50 * NS_PER_US;
+    uint64_t behind = 0;
+
+    for (uint64_t i = 0; i < 10 * NS_PER_S; i += step) {
+        sim_run(sim, step);
+        if (sim->scheduler.lease.holder == &tenant->member)
+            behind += tenant->grant.others_until_ns > sim->now ? step : 0;
+    }
+    return behind;
+}
+
+static struct sim_tenant *add_online(struct simulation *sim)
+{
+    struct sim_tenant *online = sim_add(sim, 100, 5 * NS_PER_MS);
+
+    online->slice->settings.priority = 8;
+    online->burst = 1;
+    online->period_ns = 13 * NS_PER_MS + 7 * NS_PER_US;
+    return online;
+}
+
+/* An accomplice says that its work is before that of another, which is charged less for it. What
+ * the one is not charged, the other is. */
+static void test_accomplice(void)
+{
+    struct simulation *sim = sim_new();
+    struct sim_tenant *online = add_online(sim), *liar = sim_add(sim, 100, BATCH);
+    uint64_t behind;
+
+    liar->stopped = true;
+    liar->usage.in_flight_ns = UINT64_MAX;
+    liar->usage.began_at_ns = liar->usage.ended_at_ns = UINT64_MAX;
+    behind = behind_ns(sim, online);
+    g_test_message("behind for %.3f s, the accomplice is charged %.3f s", (double)behind / 1e9,
+                   (double)liar->slice->gpu_ns / 1e9);
+    g_assert_cmpuint(behind, >, NS_PER_S);
+    g_assert_cmpuint(liar->slice->gpu_ns, >, behind - behind / 20);
+    sim_free(sim);
+}
+
+/* One whose work is there as it says is charged for that, and not twice. */
+static void test_no_accomplice(void)
+{
+    struct simulation *sim = sim_new();
+    struct sim_tenant *online = add_online(sim), *offline = sim_add(sim, 100, 3 * BATCH);
+    uint64_t behind;
+
+    offline->async = true;
+    offline->batch_jitter_ns = BATCH;
+    behind = behind_ns(sim, online);
+    g_test_message("behind for %.3f s, the other is charged %.3f s for %.3f s",
+                   (double)behind / 1e9, (double)offline->slice->gpu_ns / 1e9,
+                   (double)offline->done_ns / 1e9);
+    g_assert_cmpuint(behind, >, NS_PER_S / 10);
+    g_assert_cmpuint(offline->slice->gpu_ns, <, offline->done_ns + 50 * NS_PER_MS);
+    sim_free(sim);
+}
+
+static void add_evasions(const char *group, void (*test)(const void *))
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(evasions); i++) {
+        g_autofree char *path =
+            g_strdup_printf("/governor/adversary/%s/%s", group, evasions[i].name);
+
+        g_test_add_data_func(path, &evasions[i], test);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    add_evasions("share", test_share);
+    add_evasions("cap", test_cap);
+    g_test_add_func("/governor/adversary/debt", test_debt);
+    g_test_add_func("/governor/adversary/clock/poison", test_poison);
+    g_test_add_func("/governor/adversary/clock/claims", test_claims);
+    g_test_add_func("/governor/adversary/clock/light", test_light);
+    g_test_add_func("/governor/adversary/clock/saved-up", test_saved_up);
+    g_test_add_func("/governor/adversary/behind/accomplice", test_accomplice);
+    g_test_add_func("/governor/adversary/behind/honest", test_no_accomplice);
+    return g_test_run();
+}
