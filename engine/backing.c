@@ -2,7 +2,6 @@
 #include "backing.h"
 
 #include "engine.h"
-#include "resource.h"
 
 #include <errno.h>
 
@@ -40,8 +39,8 @@ static uint32_t response_of_errno(int ret)
                           : VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
 }
 
-uint32_t backing_get(struct engine *engine, struct resource *resource,
-                     const struct request *request, size_t cmd_size, uint32_t nr_entries)
+uint32_t backing_get(struct engine *engine, struct backing *backing, const struct request *request,
+                     size_t cmd_size, uint32_t nr_entries)
 {
     struct vgpu_transport *transport = engine->transport;
     const struct virtio_gpu_mem_entry *guest = (const void *)(request->data + cmd_size);
@@ -57,31 +56,31 @@ uint32_t backing_get(struct engine *engine, struct resource *resource,
     if (!entries)
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
 
-    ret = transport->ops->pin(transport, request->epoch, entries, count, &size,
-                              &resource->pin_offset);
+    ret =
+        transport->ops->pin(transport, request->epoch, entries, count, &size, &backing->pin_offset);
     if (ret < 0)
         return response_of_errno(ret);
 
-    ret = transport->ops->map(transport, resource->pin_offset, size, &addr);
+    ret = transport->ops->map(transport, backing->pin_offset, size, &addr);
     if (ret < 0) {
-        transport->ops->unpin(transport, request->epoch, resource->pin_offset);
+        transport->ops->unpin(transport, request->epoch, backing->pin_offset);
         return response_of_errno(ret);
     }
-    resource->iov.iov_base = addr;
-    resource->iov.iov_len = size;
+    backing->iov.iov_base = addr;
+    backing->iov.iov_len = size;
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
-void backing_put(struct engine *engine, struct resource *resource)
+void backing_put(struct engine *engine, struct backing *backing)
 {
     struct vgpu_transport *transport = engine->transport;
 
-    if (!resource->iov.iov_base)
+    if (!backing->iov.iov_base)
         return;
 
-    transport->ops->unmap(transport, resource->iov.iov_base, resource->iov.iov_len);
+    transport->ops->unmap(transport, backing->iov.iov_base, backing->iov.iov_len);
     /* ESTALE: the driver has taken it back by itself. */
-    transport->ops->unpin(transport, engine->epoch, resource->pin_offset);
-    resource->iov.iov_base = NULL;
-    resource->iov.iov_len = 0;
+    transport->ops->unpin(transport, engine->epoch, backing->pin_offset);
+    backing->iov.iov_base = NULL;
+    backing->iov.iov_len = 0;
 }

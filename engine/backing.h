@@ -5,19 +5,29 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 struct engine;
 struct request;
-struct resource;
+
+/**
+ * struct backing
+ * @iov: guest memory pinned and mapped, at one piece; iov_base is NULL without
+ * @pin_offset: the driver's name of that memory
+ */
+struct backing {
+    struct iovec iov;
+    uint64_t pin_offset;
+};
 
 /*
  * Takes @nr_entries entries that follow the first @cmd_size bytes of the request and fills
- * resource->iov. Returns VIRTIO_GPU_RESP_OK_NODATA or an error response.
+ * @backing. Returns VIRTIO_GPU_RESP_OK_NODATA or an error response.
  */
-uint32_t backing_get(struct engine *engine, struct resource *resource,
-                     const struct request *request, size_t cmd_size, uint32_t nr_entries);
+uint32_t backing_get(struct engine *engine, struct backing *backing, const struct request *request,
+                     size_t cmd_size, uint32_t nr_entries);
 
 /* The reverse; does nothing without a backing. */
-void backing_put(struct engine *engine, struct resource *resource);
+void backing_put(struct engine *engine, struct backing *backing);
 
 #endif /* ENGINE_BACKING_H */

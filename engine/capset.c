@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "capset.h"
 
+#include "answer.h"
 #include "engine.h"
 
 #include <string.h>
@@ -85,7 +86,7 @@ uint32_t capset_cmd_get_info(struct engine *engine, const struct request *reques
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
 
     capset = &engine->capsets[cmd->capset_index];
-    response = engine_response(engine, sizeof(*response));
+    response = answer_begin(engine, sizeof(*response));
     response->capset_id = capset->id;
     response->capset_max_version = capset->max_version;
     response->capset_max_size = capset->max_size;
@@ -102,7 +103,7 @@ uint32_t capset_cmd_get(struct engine *engine, const struct request *request)
 
         if (capset->id != cmd->capset_id || cmd->capset_version > capset->max_version)
             continue;
-        response = engine_response(engine, sizeof(*response) + capset->max_size);
+        response = answer_begin(engine, sizeof(*response) + capset->max_size);
         virgl_renderer_fill_caps(capset->id, cmd->capset_version, response->capset_data);
         return VIRTIO_GPU_RESP_OK_CAPSET;
     }

@@ -2,65 +2,57 @@
 #include "context.h"
 
 #include "engine.h"
-#include "mapping.h"
 #include "resource.h"
 #include "stuck.h"
-#include "venus_rings.h"
 
 #include <errno.h>
 #include <virglrenderer.h>
 
-/* @capset is 0 in one that virglrenderer knows nothing of. @woken: it was said that its worker was.
- */
-struct context {
-    uint32_t id;
-    uint32_t capset;
-    bool lost;
-    bool woken;
-    struct venus_rings rings;
-};
-
-static bool has_renderer(const struct context *context)
+bool context_has_renderer(const struct context *context)
 {
     return context && context->capset && !context->lost;
 }
 
-static struct context *context_find(struct engine *engine, uint32_t ctx_id)
+struct context *context_find(struct engine *engine, uint32_t ctx_id)
 {
     return g_hash_table_lookup(engine->contexts, GUINT_TO_POINTER(ctx_id));
 }
 
 bool context_alive(struct engine *engine, uint32_t ctx_id)
 {
-    return has_renderer(context_find(engine, ctx_id));
+    return context_has_renderer(context_find(engine, ctx_id));
 }
 
 /*
  * virglrenderer's context goes at once: its thread for fences would spin on the closed socket of a
  * dead worker.
  */
-void context_lost(struct engine *engine, uint32_t ctx_id)
+void context_end(struct engine *engine, struct context *context)
 {
-    struct context *context = context_find(engine, ctx_id);
-
-    if (!has_renderer(context))
+    if (!context_has_renderer(context))
         return;
+    context->lost = true;
+    virgl_renderer_context_destroy(context->id);
+    fence_fail_context(&engine->fences, context->id);
+}
 
+void context_lost(struct engine *engine, struct context *context)
+{
+    if (!context_has_renderer(context))
+        return;
     g_warning("context %u: its render worker is gone; its commands fail until the guest "
               "destroys it",
-              ctx_id);
-    context->lost = true;
-    virgl_renderer_context_destroy(ctx_id);
-    fence_fail_context(engine, ctx_id);
+              context->id);
+    context_end(engine, context);
 }
 
 int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_idx,
                          uint64_t fence_id)
 {
-    const struct context *context = context_find(engine, ctx_id);
+    struct context *context = context_find(engine, ctx_id);
     int ret;
 
-    if (!has_renderer(context))
+    if (!context_has_renderer(context))
         return -ENOENT;
 
     ret = virgl_renderer_context_create_fence(ctx_id, VIRGL_RENDERER_FENCE_FLAG_MERGEABLE, ring_idx,
@@ -70,60 +62,10 @@ int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_i
 
     /* A proxy context refuses a ring with EINVAL and says -1 where its worker can't be reached. */
     if (context->capset == VIRTIO_GPU_CAPSET_VENUS && ret == -1) {
-        context_lost(engine, ctx_id);
+        context_lost(engine, context);
         return -ENOENT;
     }
     return ret < 0 ? ret : -ret;
-}
-
-static bool ring_sleeps(struct engine *engine, const struct venus_ring *ring)
-{
-    struct resource *resource = resource_find(engine, ring->resource);
-    bool sleeps;
-
-    if (!resource || !resource->shm || !mapping_get(resource))
-        return false;
-    sleeps = venus_ring_sleeps(ring, resource->map_addr, resource->map_size);
-    mapping_put(resource);
-    return sleeps;
-}
-
-/* Said once: a guest can make it so at every look. A worker that has gone is found out by its
- * fence. */
-static void wake_rings(struct engine *engine, struct context *context)
-{
-    for (uint32_t i = 0; i < context->rings.count; i++) {
-        const struct venus_ring *ring = &context->rings.rings[i];
-        uint32_t command[VENUS_NOTIFY_WORDS];
-
-        if (!ring_sleeps(engine, ring))
-            continue;
-        if (!context->woken)
-            g_message("context %u: its render worker slept with commands in a ring, and is woken",
-                      context->id);
-        context->woken = true;
-        venus_ring_notify(ring, command);
-        virgl_renderer_submit_cmd(command, (int)context->id, VENUS_NOTIFY_WORDS);
-    }
-}
-
-void context_probe_all(struct engine *engine)
-{
-    GHashTableIter iter;
-    void *value;
-
-    g_hash_table_iter_init(&iter, engine->contexts);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        struct context *context = value;
-        uint64_t id;
-
-        if (context->lost || context->capset != VIRTIO_GPU_CAPSET_VENUS)
-            continue;
-        wake_rings(engine, context);
-        id = fence_probe_begin(engine, context->id);
-        if (id && context_create_fence(engine, context->id, 0, id) != 0)
-            fence_probe_cancel(engine, id);
-    }
 }
 
 static bool capset_offered(const struct engine *engine, uint32_t capset)
@@ -189,7 +131,7 @@ void context_destroy_all(struct engine *engine)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct context *context = value;
 
-        if (has_renderer(context))
+        if (context_has_renderer(context))
             virgl_renderer_context_destroy(context->id);
         g_hash_table_iter_remove(&iter);
         stuck_watch_progress();
@@ -204,10 +146,10 @@ uint32_t context_cmd_destroy(struct engine *engine, const struct request *reques
     if (!context)
         return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
 
-    if (has_renderer(context))
+    if (context_has_renderer(context))
         virgl_renderer_context_destroy(ctx_id);
     g_hash_table_remove(engine->contexts, GUINT_TO_POINTER(ctx_id));
-    fence_fail_context(engine, ctx_id);
+    fence_fail_context(&engine->fences, ctx_id);
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
@@ -234,7 +176,7 @@ uint32_t context_cmd_attach(struct engine *engine, const struct request *request
     if (context->lost)
         return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
 
-    if (has_renderer(context))
+    if (context_has_renderer(context))
         virgl_renderer_ctx_attach_resource((int)cmd->hdr.ctx_id, (int)cmd->resource_id);
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
@@ -246,39 +188,7 @@ uint32_t context_cmd_detach(struct engine *engine, const struct request *request
     const struct context *context = context_find(engine, cmd->hdr.ctx_id);
     uint32_t type = check_ctx_resource(engine, request, context);
 
-    if (type == VIRTIO_GPU_RESP_OK_NODATA && has_renderer(context))
+    if (type == VIRTIO_GPU_RESP_OK_NODATA && context_has_renderer(context))
         virgl_renderer_ctx_detach_resource((int)cmd->hdr.ctx_id, (int)cmd->resource_id);
     return type;
-}
-
-uint32_t context_cmd_submit(struct engine *engine, const struct request *request)
-{
-    const struct virtio_gpu_cmd_submit *cmd = (const void *)request->data;
-    struct context *context = context_find(engine, cmd->hdr.ctx_id);
-    int ret;
-
-    if (!context || context->lost)
-        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
-    if (cmd->size > request->size - sizeof(*cmd) || cmd->size % sizeof(uint32_t))
-        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
-    if (cmd->size == 0) /* an execbuffer that is only there for its fence */
-        return VIRTIO_GPU_RESP_OK_NODATA;
-    if (!has_renderer(context))
-        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
-
-    /* virglrenderer does not write to the buffer; its prototype is from before const. */
-    ret = virgl_renderer_submit_cmd((void *)(request->data + sizeof(*cmd)), (int)context->id,
-                                    (int)(cmd->size / sizeof(uint32_t)));
-    if (ret == 0) {
-        if (context->capset == VIRTIO_GPU_CAPSET_VENUS)
-            venus_rings_learn(&context->rings, (const void *)(request->data + sizeof(*cmd)),
-                              cmd->size / sizeof(uint32_t));
-        return VIRTIO_GPU_RESP_OK_NODATA;
-    }
-
-    if (context->capset == VIRTIO_GPU_CAPSET_VENUS) {
-        context_lost(engine, context->id);
-        return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
-    }
-    return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
 }

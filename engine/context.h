@@ -8,11 +8,39 @@
 #ifndef ENGINE_CONTEXT_H
 #define ENGINE_CONTEXT_H
 
+#include "venus_rings.h"
+
+#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct engine;
 struct request;
+
+/**
+ * struct context
+ * @capset: 0 in one that virglrenderer knows nothing of
+ * @woken: the journal has heard that its worker was woken
+ * @barrier: the fence that the worker has to reach before it is sent more (hold.h); 0: none
+ * @held_since: monotonic
+ * @probe: the fence that the worker was last asked for, to see that it lives
+ */
+struct context {
+    uint32_t id;
+    uint32_t capset;
+    bool lost;
+    bool woken;
+    struct venus_rings rings;
+    uint64_t barrier;
+    gint64 held_since;
+    uint64_t probe;
+};
+
+/* NULL: there is none. */
+struct context *context_find(struct engine *engine, uint32_t ctx_id);
+
+/* Whether it is there, has a renderer, and is not lost. */
+bool context_has_renderer(const struct context *context);
 
 /* Whether the context exists, has a renderer, and is not lost. */
 bool context_alive(struct engine *engine, uint32_t ctx_id);
@@ -24,14 +52,9 @@ bool context_alive(struct engine *engine, uint32_t ctx_id);
 int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_idx,
                          uint64_t fence_id);
 
-/*
- * Nobody tells when a worker dies, and virglrenderer's thread for its fences then spins on the
- * closed socket. Nor when one sleeps for want of a wake-up, see venus_rings.h. To be called every
- * few seconds: finds the dead ones out, and wakes the others.
- */
-void context_probe_all(struct engine *engine);
-
-void context_lost(struct engine *engine, uint32_t ctx_id);
+/* Ends its render worker: from here on its commands fail. The second says so in the journal. */
+void context_end(struct engine *engine, struct context *context);
+void context_lost(struct engine *engine, struct context *context);
 
 /* Destroys all, one after the other: a guest may have many, and each has a process to end. */
 void context_destroy_all(struct engine *engine);
@@ -41,6 +64,5 @@ uint32_t context_cmd_create(struct engine *engine, const struct request *request
 uint32_t context_cmd_destroy(struct engine *engine, const struct request *request);
 uint32_t context_cmd_attach(struct engine *engine, const struct request *request);
 uint32_t context_cmd_detach(struct engine *engine, const struct request *request);
-uint32_t context_cmd_submit(struct engine *engine, const struct request *request);
 
 #endif /* ENGINE_CONTEXT_H */

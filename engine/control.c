@@ -1,66 +1,100 @@
 // SPDX-License-Identifier: MIT
 #include "control.h"
 
+#include "answer.h"
 #include "capset.h"
 #include "context.h"
 #include "display.h"
 #include "engine.h"
 #include "image.h"
-#include "resource.h"
+#include "resource_commands.h"
+#include "submit.h"
 #include "transfer.h"
 #include "window.h"
 
+#include <string.h>
+
+/**
+ * struct control_command
+ * @size: of the fixed part; a request of less is refused
+ * @resource: where in it the id of a resource is; 0: nowhere
+ */
 struct control_command {
     uint32_t type;
-    uint32_t size; /* of the fixed part; a request of less is refused */
+    uint32_t size;
+    uint32_t resource;
     uint32_t (*handle)(struct engine *engine, const struct request *request);
 };
 
 #define COMMAND(NAME, struct_name, handler)                                                        \
     {                                                                                              \
-        VIRTIO_GPU_CMD_##NAME, sizeof(struct virtio_gpu_##struct_name), handler                    \
+        VIRTIO_GPU_CMD_##NAME, sizeof(struct virtio_gpu_##struct_name), 0, handler                 \
+    }
+#define COMMAND_OF_RESOURCE(NAME, struct_name, handler)                                            \
+    {                                                                                              \
+        VIRTIO_GPU_CMD_##NAME, sizeof(struct virtio_gpu_##struct_name),                            \
+            offsetof(struct virtio_gpu_##struct_name, resource_id), handler                        \
     }
 
 /* The frequent ones first. */
 static const struct control_command commands[] = {
-    COMMAND(SUBMIT_3D, cmd_submit, context_cmd_submit),
-    COMMAND(RESOURCE_CREATE_BLOB, resource_create_blob, resource_cmd_create_blob),
-    COMMAND(RESOURCE_MAP_BLOB, resource_map_blob, window_cmd_map),
-    COMMAND(RESOURCE_UNMAP_BLOB, resource_unmap_blob, window_cmd_unmap),
-    COMMAND(RESOURCE_UNREF, resource_unref, resource_cmd_unref),
-    COMMAND(CTX_ATTACH_RESOURCE, ctx_resource, context_cmd_attach),
-    COMMAND(CTX_DETACH_RESOURCE, ctx_resource, context_cmd_detach),
-    COMMAND(TRANSFER_TO_HOST_3D, transfer_host_3d, transfer_cmd_to_host_3d),
-    COMMAND(TRANSFER_FROM_HOST_3D, transfer_host_3d, transfer_cmd_from_host_3d),
+    COMMAND(SUBMIT_3D, cmd_submit, submit_cmd),
+    COMMAND_OF_RESOURCE(RESOURCE_CREATE_BLOB, resource_create_blob, resource_cmd_create_blob),
+    COMMAND_OF_RESOURCE(RESOURCE_MAP_BLOB, resource_map_blob, window_cmd_map),
+    COMMAND_OF_RESOURCE(RESOURCE_UNMAP_BLOB, resource_unmap_blob, window_cmd_unmap),
+    COMMAND_OF_RESOURCE(RESOURCE_UNREF, resource_unref, resource_cmd_unref),
+    COMMAND_OF_RESOURCE(CTX_ATTACH_RESOURCE, ctx_resource, context_cmd_attach),
+    COMMAND_OF_RESOURCE(CTX_DETACH_RESOURCE, ctx_resource, context_cmd_detach),
+    COMMAND_OF_RESOURCE(TRANSFER_TO_HOST_3D, transfer_host_3d, transfer_cmd_to_host_3d),
+    COMMAND_OF_RESOURCE(TRANSFER_FROM_HOST_3D, transfer_host_3d, transfer_cmd_from_host_3d),
     COMMAND(CTX_CREATE, ctx_create, context_cmd_create),
     COMMAND(CTX_DESTROY, ctx_destroy, context_cmd_destroy),
-    COMMAND(RESOURCE_CREATE_3D, resource_create_3d, resource_cmd_create_3d),
-    COMMAND(RESOURCE_ATTACH_BACKING, resource_attach_backing, resource_cmd_attach_backing),
-    COMMAND(RESOURCE_DETACH_BACKING, resource_detach_backing, resource_cmd_detach_backing),
+    COMMAND_OF_RESOURCE(RESOURCE_CREATE_3D, resource_create_3d, resource_cmd_create_3d),
+    COMMAND_OF_RESOURCE(RESOURCE_ATTACH_BACKING, resource_attach_backing,
+                        resource_cmd_attach_backing),
+    COMMAND_OF_RESOURCE(RESOURCE_DETACH_BACKING, resource_detach_backing,
+                        resource_cmd_detach_backing),
     COMMAND(GET_CAPSET_INFO, get_capset_info, capset_cmd_get_info),
     COMMAND(GET_CAPSET, get_capset, capset_cmd_get),
-    COMMAND(RESOURCE_CREATE_2D, resource_create_2d, image_cmd_create),
-    COMMAND(TRANSFER_TO_HOST_2D, transfer_to_host_2d, image_cmd_transfer),
-    COMMAND(RESOURCE_FLUSH, resource_flush, display_cmd_flush),
+    COMMAND_OF_RESOURCE(RESOURCE_CREATE_2D, resource_create_2d, image_cmd_create),
+    COMMAND_OF_RESOURCE(TRANSFER_TO_HOST_2D, transfer_to_host_2d, image_cmd_transfer),
+    COMMAND_OF_RESOURCE(RESOURCE_FLUSH, resource_flush, display_cmd_flush),
     COMMAND(GET_DISPLAY_INFO, ctrl_hdr, display_cmd_get_info),
     COMMAND(GET_EDID, cmd_get_edid, display_cmd_get_edid),
-    COMMAND(SET_SCANOUT, set_scanout, display_cmd_set_scanout),
-    COMMAND(SET_SCANOUT_BLOB, set_scanout_blob, display_cmd_set_scanout_blob),
+    COMMAND_OF_RESOURCE(SET_SCANOUT, set_scanout, display_cmd_set_scanout),
+    COMMAND_OF_RESOURCE(SET_SCANOUT_BLOB, set_scanout_blob, display_cmd_set_scanout_blob),
 };
+
+static const struct control_command *find_command(const struct request *request)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++) {
+        if (commands[i].type == request->hdr.type)
+            return &commands[i];
+    }
+    return NULL;
+}
+
+uint32_t control_resource_of(const struct request *request)
+{
+    const struct control_command *command = find_command(request);
+    uint32_t id = 0;
+
+    if (command && command->resource && request->size >= command->size)
+        memcpy(&id, request->data + command->resource, sizeof(id));
+    return id;
+}
 
 static uint32_t dispatch(struct engine *engine, const struct request *request)
 {
+    const struct control_command *command = find_command(request);
+
     if (request->size < sizeof(request->hdr))
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
-
-    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++) {
-        if (commands[i].type != request->hdr.type)
-            continue;
-        if (request->size < commands[i].size)
-            return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
-        return commands[i].handle(engine, request);
-    }
-    return VIRTIO_GPU_RESP_ERR_UNSPEC;
+    if (!command)
+        return VIRTIO_GPU_RESP_ERR_UNSPEC;
+    if (request->size < command->size)
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+    return command->handle(engine, request);
 }
 
 static void respond(struct engine *engine, const struct request *request, uint32_t type)
@@ -69,7 +103,7 @@ static void respond(struct engine *engine, const struct request *request, uint32
     struct virtio_gpu_ctrl_hdr *response;
 
     if (type >= VIRTIO_GPU_RESP_ERR_UNSPEC)
-        engine_response(engine, sizeof(*response));
+        answer_begin(engine, sizeof(*response));
 
     response = (struct virtio_gpu_ctrl_hdr *)engine->response->data;
     response->type = type;
@@ -79,12 +113,12 @@ static void respond(struct engine *engine, const struct request *request, uint32
         response->ctx_id = request->hdr.ctx_id;
         response->ring_idx = request->hdr.ring_idx;
     }
-    fence_respond(engine, request);
+    answer_send(engine, request);
 }
 
 void control_process(struct engine *engine, const struct request *request)
 {
-    engine_response(engine, sizeof(struct virtio_gpu_ctrl_hdr));
+    answer_begin(engine, sizeof(struct virtio_gpu_ctrl_hdr));
     respond(engine, request, dispatch(engine, request));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Dispatch of control commands. A handler gets a request of at least its command's declared size
- * and returns the response's type; an OK other than NODATA comes with engine_response(). Fences and
+ * and returns the response's type; an OK other than NODATA comes with answer_begin(). Fences and
  * the push are the dispatcher's.
  */
 #ifndef ENGINE_CONTROL_H
@@ -17,5 +17,8 @@ void control_process(struct engine *engine, const struct request *request);
 
 /* Answers a request with an error without looking at it. */
 void control_reject(struct engine *engine, const struct request *request, uint32_t type);
+
+/* The id of the resource that a request is about; 0: of none. */
+uint32_t control_resource_of(const struct request *request);
 
 #endif /* ENGINE_CONTROL_H */

@@ -33,10 +33,9 @@ char *describe_report(const char *manifest, const struct icd_report *report)
 {
     g_autoptr(GKeyFile) keyfile = g_key_file_new();
     g_autofree char *driver = g_path_get_basename(manifest);
-    g_autofree char *api =
-        g_strdup_printf("%u.%u.%u", VK_API_VERSION_MAJOR(report->api_version),
-                        VK_API_VERSION_MINOR(report->api_version),
-                        VK_API_VERSION_PATCH(report->api_version));
+    g_autofree char *api = g_strdup_printf("%u.%u.%u", VK_API_VERSION_MAJOR(report->api_version),
+                                           VK_API_VERSION_MINOR(report->api_version),
+                                           VK_API_VERSION_PATCH(report->api_version));
 
     g_key_file_set_string(keyfile, GROUP, "device", report->name);
     g_key_file_set_string(keyfile, GROUP, "driver", driver);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "display.h"
 
-#include "monitor.h"
+#include "answer.h"
 #include "engine.h"
 #include "image.h"
+#include "monitor.h"
 #include "pixels.h"
 #include "resource.h"
 #include "scanout.h"
@@ -20,7 +21,7 @@ static bool read_display(struct engine *engine, struct vgpu_display *display)
 
 uint32_t display_cmd_get_info(struct engine *engine, const struct request *request G_GNUC_UNUSED)
 {
-    struct virtio_gpu_resp_display_info *response = engine_response(engine, sizeof(*response));
+    struct virtio_gpu_resp_display_info *response = answer_begin(engine, sizeof(*response));
     struct vgpu_display display;
     uint32_t width, height;
 
@@ -45,7 +46,7 @@ uint32_t display_cmd_get_edid(struct engine *engine, const struct request *reque
         return VIRTIO_GPU_RESP_ERR_INVALID_SCANOUT_ID;
     if (!read_display(engine, &display))
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
-    response = engine_response(engine, sizeof(*response));
+    response = answer_begin(engine, sizeof(*response));
     if (display.edid_size) {
         memcpy(response->edid, display.edid, display.edid_size);
         response->size = display.edid_size;

@@ -3,14 +3,13 @@
 
 #include "capset.h"
 #include "context.h"
-#include "control.h"
-#include "display.h"
 #include "exit_code.h"
 #include "renderer.h"
 #include "resource.h"
+#include "resource_commands.h"
 
-#include <errno.h>
 #include <string.h>
+#include <virglrenderer.h>
 
 #define FIRST_REQUEST_BUF 65536u
 
@@ -23,7 +22,8 @@ void engine_init(struct engine *engine, struct vgpu_transport *transport)
     engine->request_buf_size = FIRST_REQUEST_BUF;
     engine->request_buf = g_malloc(engine->request_buf_size);
     engine->response = g_byte_array_new();
-    fence_table_init(&engine->fences);
+    fence_table_init(&engine->fences, transport);
+    parking_init(&engine->parking);
 }
 
 void engine_clear(struct engine *engine)
@@ -33,16 +33,32 @@ void engine_clear(struct engine *engine)
     g_free(engine->request_buf);
     g_byte_array_unref(engine->response);
     fence_table_clear(&engine->fences);
+    parking_clear(&engine->parking);
 }
 
-static void on_ring_fence(void *engine, uint32_t ctx_id, uint32_t ring_idx, uint64_t id)
+static void on_ring_fence(void *data, uint32_t ctx_id, uint32_t ring_idx, uint64_t id)
 {
-    fence_signal_ring(engine, ctx_id, ring_idx, id);
+    struct engine *engine = data;
+
+    fence_signal_ring(&engine->fences, ctx_id, ring_idx, id);
 }
 
-static void on_global_fence(void *engine, uint32_t id)
+static void on_global_fence(void *data, uint32_t id)
 {
-    fence_signal_global(engine, id);
+    struct engine *engine = data;
+
+    fence_signal_global(&engine->fences, id);
+}
+
+/* The governor's layer is in render workers, and only Venus runs there. */
+static void say_what_is_not_governed(const struct engine *engine)
+{
+    for (uint32_t i = 0; i < engine->num_capsets; i++) {
+        if (engine->capsets[i].id != VIRTIO_GPU_CAPSET_VENUS)
+            g_message("%s contexts run in the engine, without the governor: the vGPU's shares of "
+                      "the GPU's time and memory do not bind them",
+                      capset_name(engine->capsets[i].id));
+    }
 }
 
 bool engine_start_renderer(struct engine *engine, uint32_t capsets, const char *render_node,
@@ -61,6 +77,7 @@ bool engine_start_renderer(struct engine *engine, uint32_t capsets, const char *
                     "virglrenderer offers none of the capsets asked for");
         return false;
     }
+    say_what_is_not_governed(engine);
     return true;
 }
 
@@ -78,7 +95,8 @@ bool engine_reset(struct engine *engine)
     context_destroy_all(engine);
     ok = renderer_reset();
     g_hash_table_remove_all(engine->resources);
-    fence_forget_all(engine);
+    fence_forget_all(&engine->fences);
+    parking_clear(&engine->parking);
 
     /* What one large request needed shall not stay. */
     if (engine->request_buf_size > FIRST_REQUEST_BUF) {
@@ -87,95 +105,4 @@ bool engine_reset(struct engine *engine)
         engine->request_buf = g_malloc(engine->request_buf_size);
     }
     return ok;
-}
-
-void *engine_response(struct engine *engine, size_t size)
-{
-    g_byte_array_set_size(engine->response, (guint)size);
-    memset(engine->response->data, 0, size);
-    return engine->response->data;
-}
-
-static void grow_request_buf(struct engine *engine, uint64_t size)
-{
-    g_free(engine->request_buf);
-    engine->request_buf_size = size;
-    engine->request_buf = g_malloc(size);
-}
-
-/* 0, or the negative errno of pop. @truncated: the request is larger than we take. */
-static int pop_request(struct engine *engine, uint32_t queue, struct request *request,
-                       bool *truncated)
-{
-    struct vgpu_transport *transport = engine->transport;
-    struct vgpu_queue_pop pop = {
-        .epoch = engine->epoch,
-        .flags = engine->polling && queue == VGPU_QUEUE_CONTROL ? VGPU_POP_POLL : 0,
-        .queue = queue,
-        .buf = (uintptr_t)engine->request_buf,
-        .buf_size = engine->request_buf_size,
-    };
-    int ret = transport->ops->pop(transport, &pop);
-
-    if (ret == -EMSGSIZE) {
-        if (pop.request_size > ENGINE_MAX_REQUEST)
-            pop.flags |= VGPU_POP_TRUNCATE;
-        else if (pop.request_size > engine->request_buf_size)
-            grow_request_buf(engine, pop.request_size);
-        pop.buf = (uintptr_t)engine->request_buf;
-        pop.buf_size = engine->request_buf_size;
-        ret = transport->ops->pop(transport, &pop);
-    }
-    if (ret < 0)
-        return ret;
-
-    *truncated = pop.request_size > engine->request_buf_size;
-    memset(request, 0, sizeof(*request));
-    request->data = engine->request_buf;
-    request->size = MIN(pop.request_size, engine->request_buf_size);
-    request->response_size = pop.response_size;
-    request->epoch = engine->epoch;
-    request->queue = queue;
-    request->token = pop.token;
-    if (request->size >= sizeof(request->hdr))
-        memcpy(&request->hdr, request->data, sizeof(request->hdr));
-    return 0;
-}
-
-static void process_request(struct engine *engine, const struct request *request, bool truncated)
-{
-    if (request->queue == VGPU_QUEUE_CURSOR) {
-        /* Cursor commands have no answer. */
-        if (!truncated)
-            display_cursor_command(engine, request);
-        g_byte_array_set_size(engine->response, 0);
-        fence_push(engine, request);
-    } else if (truncated) {
-        control_reject(engine, request, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
-    } else {
-        control_process(engine, request);
-    }
-}
-
-int engine_run_queue(struct engine *engine, uint32_t queue, unsigned int budget)
-{
-    for (unsigned int i = 0; i < budget; i++) {
-        struct request request;
-        bool truncated = false;
-        int ret = pop_request(engine, queue, &request, &truncated);
-
-        if (ret == -EAGAIN)
-            return 0;
-        if (ret == -ESTALE || ret == -EPROTO || ret == -ENOTCONN)
-            return ret;
-        /*
-         * EMSGSIZE again: the guest has changed the chain in between. ENOMEM, EFAULT: this chain
-         * has failed. There may be others, of which no kick will tell.
-         */
-        if (ret < 0)
-            continue;
-        engine->requests++;
-        process_request(engine, &request, truncated);
-    }
-    return 1;
 }

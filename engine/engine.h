@@ -4,19 +4,17 @@
  *
  * Threads. Everything runs on the main thread, with one exception: virglrenderer reports fences on
  * threads of its own, and those only touch engine->fences (its lock) and transport push().
- *
- * Guest input. A request is a copy that the guest can't change any more, but everything in it is
- * the guest's choice. What a handler doesn't check goes nowhere.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
 #include "fence.h"
+#include "parking.h"
+#include "request.h"
 #include "scanout.h"
 #include "transport.h"
 
 #include <glib.h>
-#include <linux/virtio_gpu.h>
 #include <stdbool.h>
 
 #if G_BYTE_ORDER != G_LITTLE_ENDIAN
@@ -52,6 +50,7 @@ struct engine {
     uint64_t shm_bytes;    /* of resources that are host shared memory */
     uint64_t image_bytes;  /* of images of 2D resources */
     struct fence_table fences;
+    struct parking parking;
     struct scanout scanout;
 
     uint8_t *request_buf;
@@ -60,17 +59,6 @@ struct engine {
 
     uint64_t requests; /* handled so far */
     bool polling;      /* the control queue is looked at without doorbells; see poller.h */
-};
-
-/* A command of the guest: a private copy. */
-struct request {
-    const uint8_t *data;
-    size_t size;
-    size_t response_size; /* the guest's room for the answer */
-    uint64_t epoch;
-    uint32_t queue;
-    uint32_t token;
-    struct virtio_gpu_ctrl_hdr hdr; /* zero-filled where the request is shorter */
 };
 
 void engine_init(struct engine *engine, struct vgpu_transport *transport);
@@ -85,17 +73,5 @@ bool engine_start_renderer(struct engine *engine, uint32_t capsets, const char *
 
 /* Forgets everything that the guest has made; answers nothing. False: the renderer is gone. */
 bool engine_reset(struct engine *engine);
-
-/*
- * Handles at most @budget chains of a queue. 1: there may be more; 0: it is empty; negative errno:
- * ESTALE, EPROTO and ENOTCONN as of pop, all mean to wait for the next event.
- */
-int engine_run_queue(struct engine *engine, uint32_t queue, unsigned int budget);
-
-/*
- * For handlers: makes engine->response @size zeroed bytes, beginning with the header that the
- * dispatcher fills in. Valid until the next call.
- */
-void *engine_response(struct engine *engine, size_t size);
 
 #endif /* ENGINE_ENGINE_H */

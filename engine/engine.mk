@@ -54,10 +54,18 @@ $(ENGINE_TESTS_OUT)/uapi_check.o: mdev-driver/model/uapi_check.c
 $(ENGINE_TESTS): %: %.o $(ENGINE_TESTS_COMMON)
 	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_TESTS_LIBS)
 
-.SECONDARY: $(ENGINE_TESTS_COMMON) $(ENGINE_TESTS:%=%.o)
+# The engine over the real virglrenderer, on lavapipe. Alone, for it waits for real processes.
+ENGINE_LIVE := $(ENGINE_TESTS_OUT)/live-parking
+UNIT_TESTS += $(ENGINE_LIVE)
+UNIT_ALONE += $(ENGINE_LIVE)
 
-check-engine: $(ENGINE_TESTS)
-	tests/prove -v --exec '' $(ENGINE_TESTS)
+$(ENGINE_LIVE): %: %.o $(filter-out %/fake_virgl.o %/fixture.o,$(ENGINE_TESTS_COMMON))
+	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_LIBS)
+
+.SECONDARY: $(ENGINE_TESTS_COMMON) $(ENGINE_TESTS:%=%.o) $(ENGINE_LIVE:%=%.o)
+
+check-engine: $(ENGINE_TESTS) $(ENGINE_LIVE)
+	tests/prove -v --exec '' $(ENGINE_TESTS) $(ENGINE_LIVE)
 
 install-engine: build/engine/vgpu-engine build/engine/vgpu-guard
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin $^

@@ -14,6 +14,7 @@ enum exit_code {
     EXIT_CODE_RENDERER = 5, /* virglrenderer doesn't start, or has died */
     EXIT_CODE_SANDBOX = 6,  /* the sandbox can't be built */
     EXIT_CODE_LOST = 7,     /* the driver gave this engine up; systemd starts the next */
+    EXIT_CODE_NODE = 8,     /* a device node of the GPU isn't there yet; systemd tries again */
 };
 
 #define ENGINE_ERROR (engine_error_quark())

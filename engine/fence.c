@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: MIT
 #include "fence.h"
 
-#include "context.h"
-#include "engine.h"
+#include "request.h"
+#include "transport.h"
 
-#include <errno.h>
 #include <string.h>
-#include <virglrenderer.h>
+#include <unistd.h>
 
 /* ring_idx of fences on the global timeline; real ones have 8 bits. */
 #define FENCE_GLOBAL UINT32_MAX
 
-/* queue of fences that no chain waits for. */
-#define FENCE_PROBE UINT32_MAX
+/* queue of the engine's own fences, which no chain waits for. */
+#define FENCE_OWN UINT32_MAX
 
+/**
+ * struct fence
+ * @id: virglrenderer's; an error shares that of the fence before it
+ * @wake: the main thread is told when it is done
+ */
 struct fence {
     uint64_t id;
     uint64_t epoch;
@@ -21,15 +25,20 @@ struct fence {
     uint32_t ring_idx;
     uint32_t queue;
     uint32_t token;
+    bool wake;
     size_t size;
     uint8_t response[];
 };
 
-void fence_table_init(struct fence_table *table)
+void fence_table_init(struct fence_table *table, struct vgpu_transport *transport)
 {
+    table->transport = transport;
     g_mutex_init(&table->lock);
     g_queue_init(&table->pending);
     table->last_id = 0;
+    table->own = 0;
+    table->released = 0;
+    table->wake_fd = -1;
 }
 
 void fence_table_clear(struct fence_table *table)
@@ -38,33 +47,25 @@ void fence_table_clear(struct fence_table *table)
     g_mutex_clear(&table->lock);
 }
 
-static size_t answer_size(const struct engine *engine, const struct request *request)
+static size_t answer_size(const struct request *request, const GByteArray *response)
 {
-    return MIN(engine->response->len, request->response_size);
+    return MIN(response->len, request->response_size);
 }
 
-void fence_push(struct engine *engine, const struct request *request)
+void fence_push(struct fence_table *table, const struct request *request,
+                const GByteArray *response)
 {
-    struct vgpu_transport *transport = engine->transport;
+    struct vgpu_transport *transport = table->transport;
 
     /* ESTALE: the guest has reset the device; nobody waits for the answer. */
-    transport->ops->push(transport, request->epoch, request->queue, request->token,
-                         engine->response->data, answer_size(engine, request));
+    transport->ops->push(transport, request->epoch, request->queue, request->token, response->data,
+                         answer_size(request, response));
 }
 
-static void fence_push_entry(struct engine *engine, const struct fence *fence)
+static struct fence *fence_new(const struct request *request, const GByteArray *response,
+                               uint64_t id)
 {
-    struct vgpu_transport *transport = engine->transport;
-
-    if (fence->queue == FENCE_PROBE)
-        return;
-    transport->ops->push(transport, fence->epoch, fence->queue, fence->token, fence->response,
-                         fence->size);
-}
-
-static struct fence *fence_new(struct engine *engine, const struct request *request, uint64_t id)
-{
-    size_t size = answer_size(engine, request);
+    size_t size = answer_size(request, response);
     struct fence *fence = g_malloc0(sizeof(*fence) + size);
     bool ring = request->hdr.flags & VIRTIO_GPU_FLAG_INFO_RING_IDX;
 
@@ -75,7 +76,7 @@ static struct fence *fence_new(struct engine *engine, const struct request *requ
     fence->queue = request->queue;
     fence->token = request->token;
     fence->size = size;
-    memcpy(fence->response, engine->response->data, size);
+    memcpy(fence->response, response->data, size);
     return fence;
 }
 
@@ -98,49 +99,70 @@ static GList *find_last(struct fence_table *table, uint32_t ctx_id, uint32_t rin
     return NULL;
 }
 
+static void wake_main_thread(struct fence_table *table)
+{
+    uint64_t one = 1;
+
+    g_atomic_int_set(&table->released, 1);
+    if (table->wake_fd >= 0 && write(table->wake_fd, &one, sizeof(one)) < 0) {
+        /* EAGAIN: it is awake already. */
+    }
+}
+
 /*
  * Pushed under the lock, so that answers of a timeline can't overtake each other. push() does not
  * block on anything that could wait for us.
  */
-static void signal_timeline(struct engine *engine, uint32_t ctx_id, uint32_t ring_idx, uint64_t id)
+static void complete(struct fence_table *table, GList *link)
 {
-    struct fence_table *table = &engine->fences;
+    struct vgpu_transport *transport = table->transport;
+    struct fence *fence = link->data;
+
+    if (fence->queue == FENCE_OWN)
+        table->own--;
+    else
+        transport->ops->push(transport, fence->epoch, fence->queue, fence->token, fence->response,
+                             fence->size);
+    if (fence->wake)
+        wake_main_thread(table);
+    g_queue_delete_link(&table->pending, link);
+    g_free(fence);
+}
+
+static void signal_timeline(struct fence_table *table, uint32_t ctx_id, uint32_t ring_idx,
+                            uint64_t id)
+{
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
     GList *last = find_last(table, ctx_id, ring_idx, id);
     GList *link = last ? table->pending.head : NULL;
 
     while (link) {
         GList *next = link == last ? NULL : link->next;
-        struct fence *fence = link->data;
 
-        if (same_timeline(fence, ctx_id, ring_idx)) {
-            fence_push_entry(engine, fence);
-            g_queue_delete_link(&table->pending, link);
-            g_free(fence);
-        }
+        if (same_timeline(link->data, ctx_id, ring_idx))
+            complete(table, link);
         link = next;
     }
 }
 
-void fence_signal_ring(struct engine *engine, uint32_t ctx_id, uint32_t ring_idx, uint64_t id)
+void fence_signal_ring(struct fence_table *table, uint32_t ctx_id, uint32_t ring_idx, uint64_t id)
 {
-    signal_timeline(engine, ctx_id, ring_idx, id);
+    signal_timeline(table, ctx_id, ring_idx, id);
 }
 
-void fence_signal_global(struct engine *engine, uint32_t id)
+void fence_signal_global(struct fence_table *table, uint32_t id)
 {
-    signal_timeline(engine, 0, FENCE_GLOBAL, id);
+    signal_timeline(table, 0, FENCE_GLOBAL, id);
 }
 
-static void set_response_type(uint8_t *response, size_t size, uint32_t type)
+static void set_type(struct fence *fence, uint32_t type)
 {
-    if (size >= sizeof(type))
-        memcpy(response, &type, sizeof(type));
+    if (fence->size >= sizeof(type))
+        memcpy(fence->response, &type, sizeof(type));
 }
 
-void fence_fail_context(struct engine *engine, uint32_t ctx_id)
+void fence_fail_context(struct fence_table *table, uint32_t ctx_id)
 {
-    struct fence_table *table = &engine->fences;
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
     GList *next;
 
@@ -150,28 +172,22 @@ void fence_fail_context(struct engine *engine, uint32_t ctx_id)
         next = link->next;
         if (fence->ring_idx == FENCE_GLOBAL || fence->ctx_id != ctx_id)
             continue;
-        set_response_type(fence->response, fence->size, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
-        fence_push_entry(engine, fence);
-        g_queue_delete_link(&table->pending, link);
-        g_free(fence);
+        set_type(fence, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
+        complete(table, link);
     }
 }
 
-void fence_forget_all(struct engine *engine)
+void fence_forget_all(struct fence_table *table)
 {
-    struct fence_table *table = &engine->fences;
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
 
     g_queue_clear_full(&table->pending, g_free);
+    table->own = 0;
 }
 
-/*
- * Linux signals all earlier fences of a timeline with a later one. So an error, which needs no GPU,
- * still has to wait for what is pending before it: it shares the last fence's id.
- */
-static bool queue_behind_pending(struct engine *engine, const struct request *request)
+bool fence_queue_behind(struct fence_table *table, const struct request *request,
+                        const GByteArray *response)
 {
-    struct fence_table *table = &engine->fences;
     bool ring = request->hdr.flags & VIRTIO_GPU_FLAG_INFO_RING_IDX;
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
     GList *last = find_last(table, ring ? request->hdr.ctx_id : 0,
@@ -180,7 +196,7 @@ static bool queue_behind_pending(struct engine *engine, const struct request *re
     if (!last)
         return false;
     g_queue_push_tail(&table->pending,
-                      fence_new(engine, request, ((const struct fence *)last->data)->id));
+                      fence_new(request, response, ((const struct fence *)last->data)->id));
     return true;
 }
 
@@ -193,91 +209,93 @@ static uint64_t next_id(struct fence_table *table)
     return table->last_id;
 }
 
-static uint64_t add_pending(struct engine *engine, const struct request *request)
+uint64_t fence_add(struct fence_table *table, const struct request *request,
+                   const GByteArray *response)
 {
-    struct fence_table *table = &engine->fences;
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
     uint64_t id = next_id(table);
 
-    g_queue_push_tail(&table->pending, fence_new(engine, request, id));
+    g_queue_push_tail(&table->pending, fence_new(request, response, id));
     return id;
 }
 
-/* virglrenderer would not take the fence. True if it is still there and has been taken back. */
-static bool remove_pending(struct engine *engine, uint64_t id)
+/* The newest with that id. */
+static GList *find_id(struct fence_table *table, uint64_t id)
 {
-    struct fence_table *table = &engine->fences;
-    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
-
     for (GList *link = table->pending.tail; link; link = link->prev) {
-        if (((const struct fence *)link->data)->id == id) {
-            g_free(link->data);
-            g_queue_delete_link(&table->pending, link);
-            return true;
-        }
+        if (((const struct fence *)link->data)->id == id)
+            return link;
     }
-    return false;
+    return NULL;
 }
 
-uint64_t fence_probe_begin(struct engine *engine, uint32_t ctx_id)
+bool fence_take_back(struct fence_table *table, uint64_t id)
 {
-    struct fence_table *table = &engine->fences;
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
+    GList *link = find_id(table, id);
     struct fence *fence;
 
-    if (find_last(table, ctx_id, 0, 0))
-        return 0;
-    fence = g_new0(struct fence, 1);
+    if (!link)
+        return false;
+    fence = link->data;
+    if (fence->queue == FENCE_OWN)
+        table->own--;
+    g_queue_delete_link(&table->pending, link);
+    g_free(fence);
+    return true;
+}
+
+static uint64_t add_own(struct fence_table *table, uint32_t ctx_id)
+{
+    struct fence *fence = g_new0(struct fence, 1);
+
     fence->id = next_id(table);
     fence->ctx_id = ctx_id;
-    fence->queue = FENCE_PROBE;
+    fence->queue = FENCE_OWN;
     g_queue_push_tail(&table->pending, fence);
+    table->own++;
     return fence->id;
 }
 
-void fence_probe_cancel(struct engine *engine, uint64_t id)
+uint64_t fence_add_own(struct fence_table *table, uint32_t ctx_id)
 {
-    remove_pending(engine, id);
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
+
+    return add_own(table, ctx_id);
 }
 
-static void respond_error(struct engine *engine, const struct request *request)
+uint64_t fence_probe(struct fence_table *table, uint32_t ctx_id, bool *is_new)
 {
-    if (!queue_behind_pending(engine, request))
-        fence_push(engine, request);
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
+    const GList *last = find_last(table, ctx_id, 0, 0);
+
+    *is_new = !last;
+    return last ? ((const struct fence *)last->data)->id : add_own(table, ctx_id);
 }
 
-void fence_respond(struct engine *engine, const struct request *request)
+bool fence_is_pending(struct fence_table *table, uint64_t id)
 {
-    const struct virtio_gpu_ctrl_hdr *response = (const void *)engine->response->data;
-    uint32_t flags = request->hdr.flags;
-    uint64_t id;
-    int ret;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
 
-    if (!(flags & VIRTIO_GPU_FLAG_FENCE)) {
-        fence_push(engine, request);
-        return;
-    }
-    if (response->type >= VIRTIO_GPU_RESP_ERR_UNSPEC) {
-        respond_error(engine, request);
-        return;
-    }
-    if (!(flags & VIRTIO_GPU_FLAG_INFO_RING_IDX) && !engine->virgl) {
-        /* Nothing but OpenGL runs on the global timeline: what has been carried out is done. */
-        fence_push(engine, request);
-        return;
-    }
+    return find_id(table, id) != NULL;
+}
 
-    /* Pending before virglrenderer knows of it: its thread may be faster than we are. */
-    id = add_pending(engine, request);
-    if (flags & VIRTIO_GPU_FLAG_INFO_RING_IDX)
-        ret = context_create_fence(engine, request->hdr.ctx_id, request->hdr.ring_idx, id);
-    else
-        ret = virgl_renderer_create_fence((int)(uint32_t)id, request->hdr.ctx_id);
+bool fence_wake_when_done(struct fence_table *table, uint64_t id)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
+    GList *link = find_id(table, id);
 
-    if (ret != 0 && remove_pending(engine, id)) {
-        set_response_type(engine->response->data, engine->response->len,
-                          ret == -ENOENT ? VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID
-                                         : VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
-        respond_error(engine, request);
-    }
+    if (link)
+        ((struct fence *)link->data)->wake = true;
+    return link != NULL;
+}
+
+bool fence_released(struct fence_table *table)
+{
+    return g_atomic_int_get(&table->released);
+}
+
+void fence_take_released(struct fence_table *table)
+{
+    g_atomic_int_set(&table->released, 0);
 }

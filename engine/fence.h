@@ -15,47 +15,69 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct engine;
 struct request;
+struct vgpu_transport;
 
+/**
+ * struct fence_table
+ * @pending: struct fence, oldest first
+ * @own: how many of @pending are the engine's own
+ * @released: see fence_released()
+ * @wake_fd: an eventfd that the main thread sleeps on; -1: it doesn't
+ */
 struct fence_table {
+    struct vgpu_transport *transport;
     GMutex lock;
-    GQueue pending; /* struct fence, oldest first */
+    GQueue pending;
     uint64_t last_id;
+    guint own;
+    gint released;
+    int wake_fd;
 };
 
-void fence_table_init(struct fence_table *table);
+void fence_table_init(struct fence_table *table, struct vgpu_transport *transport);
 void fence_table_clear(struct fence_table *table);
 
-/*
- * Answers a request that has been carried out, now or when its fence is done. The answer is
- * engine->response with a complete header. Always ends in exactly one push, unless the epoch ends
- * before.
- */
-void fence_respond(struct engine *engine, const struct request *request);
-
 /* The answer now, whatever is pending; cut to the guest's room. */
-void fence_push(struct engine *engine, const struct request *request);
+void fence_push(struct fence_table *table, const struct request *request,
+                const GByteArray *response);
+
+/* The answer when the fence is done whose id, for virglrenderer, this returns. */
+uint64_t fence_add(struct fence_table *table, const struct request *request,
+                   const GByteArray *response);
+
+/* virglrenderer would not take the fence. True if it is still there and has been taken back. */
+bool fence_take_back(struct fence_table *table, uint64_t id);
+
+/* The answer together with the last one that is pending on its timeline. False: none is. */
+bool fence_queue_behind(struct fence_table *table, const struct request *request,
+                        const GByteArray *response);
 
 /* From virglrenderer, on any thread. Completes the fence and all earlier ones of its timeline. */
-void fence_signal_ring(struct engine *engine, uint32_t ctx_id, uint32_t ring_idx, uint64_t id);
-void fence_signal_global(struct engine *engine, uint32_t id);
+void fence_signal_ring(struct fence_table *table, uint32_t ctx_id, uint32_t ring_idx, uint64_t id);
+void fence_signal_global(struct fence_table *table, uint32_t id);
 
 /*
  * Completes what a context leaves behind, with an error: its work will never be done. To be called
  * after virglrenderer has let go of the context.
  */
-void fence_fail_context(struct engine *engine, uint32_t ctx_id);
+void fence_fail_context(struct fence_table *table, uint32_t ctx_id);
 
 /*
- * A fence of the engine's own on a context's ring 0, which a living worker signals at once. Returns
- * its id, for virglrenderer, or 0 where something is pending on that ring, an earlier probe
- * perhaps.
+ * A fence of the engine's own on a context's ring 0, which a worker signals when it reaches it.
+ * Both return its id. fence_probe() makes one (@is_new) only if none is pending on that ring.
  */
-uint64_t fence_probe_begin(struct engine *engine, uint32_t ctx_id);
-void fence_probe_cancel(struct engine *engine, uint64_t id);
+uint64_t fence_add_own(struct fence_table *table, uint32_t ctx_id);
+uint64_t fence_probe(struct fence_table *table, uint32_t ctx_id, bool *is_new);
+
+bool fence_is_pending(struct fence_table *table, uint64_t id);
+
+/* False: it is done already. Otherwise its end wakes the main thread and sets fence_released(). */
+bool fence_wake_when_done(struct fence_table *table, uint64_t id);
+bool fence_released(struct fence_table *table);
+void fence_take_released(struct fence_table *table);
 
 /* Forgets all without an answer: the epoch is over. */
-void fence_forget_all(struct engine *engine);
+void fence_forget_all(struct fence_table *table);
 
 #endif /* ENGINE_FENCE_H */

@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* NVIDIA's for CUDA. Vulkan uses it if it is there. */
+#define OPTIONAL_NODE "/dev/nvidia-uvm"
+
+#define NODE_INTERVAL (100 * G_TIME_SPAN_MILLISECOND)
+
 G_DEFINE_QUARK(vgpu_engine_error, engine_error)
 
 void gpu_free(struct gpu *gpu)
@@ -113,8 +118,8 @@ static void add_nvidia_nodes(const struct gpu *gpu, const char *sysroot, GStrvBu
         return;
 
     g_strv_builder_take(nodes, g_strdup_printf("/dev/nvidia%u", number));
-    g_strv_builder_add_many(nodes, "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
-                            "/dev/nvidia-modeset", NULL);
+    /* Not -uvm-tools, which is for profilers, nor -modeset, which is for displays. */
+    g_strv_builder_add_many(nodes, "/dev/nvidiactl", OPTIONAL_NODE, NULL);
 }
 
 static bool lookup_pci(struct gpu *gpu, const char *sysroot, GError **error)
@@ -164,4 +169,44 @@ struct gpu *gpu_lookup(const char *name, const char *sysroot, GError **error)
         return NULL;
     }
     return gpu;
+}
+
+static bool has_node(const char *sysroot, const char *node)
+{
+    g_autofree char *path = g_strconcat(sysroot, node, NULL);
+
+    return g_file_test(path, G_FILE_TEST_EXISTS);
+}
+
+/* NULL: all are there that have to be. */
+static const char *find_missing(const struct gpu *gpu, const char *sysroot)
+{
+    for (char **node = gpu->nodes; *node; node++) {
+        if (strcmp(*node, OPTIONAL_NODE) != 0 && !has_node(sysroot, *node))
+            return *node;
+    }
+    return NULL;
+}
+
+bool gpu_wait_for_nodes(const struct gpu *gpu, const char *sysroot, gint64 timeout, GError **error)
+{
+    gint64 until = g_get_monotonic_time() + timeout;
+    const char *missing;
+
+    if (gpu->soft) /* without /dev/udmabuf it shares no memory, but computes */
+        return true;
+    while ((missing = find_missing(gpu, sysroot)) && g_get_monotonic_time() < until)
+        g_usleep(NODE_INTERVAL);
+    if (missing) {
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_NODE,
+                    "GPU %s: %s is not there; its driver or, for NVIDIA, nvidia-persistenced or "
+                    "nvidia-modprobe makes it",
+                    gpu->name, missing);
+        return false;
+    }
+    if (g_strv_contains((const char *const *)gpu->nodes, OPTIONAL_NODE) &&
+        !has_node(sysroot, OPTIONAL_NODE))
+        g_message("GPU %s: " OPTIONAL_NODE " is not there; if it comes later, it is not used",
+                  gpu->name);
+    return true;
 }

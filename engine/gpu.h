@@ -40,6 +40,13 @@ struct gpu {
  */
 struct gpu *gpu_lookup(const char *name, const char *sysroot, GError **error);
 
+/*
+ * Waits up to @timeout microseconds until the GPU's nodes are there: some are made by a program and
+ * not by the kernel, and after the sandbox has closed a new one can't be used. False with @error
+ * set: one that it can't do without is not.
+ */
+bool gpu_wait_for_nodes(const struct gpu *gpu, const char *sysroot, gint64 timeout, GError **error);
+
 void gpu_free(struct gpu *gpu);
 
 #endif /* ENGINE_GPU_H */

@@ -24,13 +24,6 @@ static uint32_t image_new(struct engine *engine, struct resource *resource, uint
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
-void image_free(struct resource *resource)
-{
-    resource->engine->image_bytes -= resource->image_size;
-    resource->image_size = 0;
-    g_clear_pointer(&resource->image, g_free);
-}
-
 uint32_t image_cmd_create(struct engine *engine, const struct request *request)
 {
     const struct virtio_gpu_resource_create_2d *cmd = (const void *)request->data;
@@ -65,7 +58,7 @@ bool image_has_rect(const struct resource *resource, const struct virtio_gpu_rec
 static bool copy_rows(struct resource *resource, const struct virtio_gpu_rect *rect,
                       uint64_t offset)
 {
-    const uint8_t *source = resource->iov.iov_base;
+    const uint8_t *source = resource->backing.iov.iov_base;
     uint64_t stride = (uint64_t)resource->width * PIXEL_BYTES;
     uint64_t bytes = (uint64_t)rect->width * PIXEL_BYTES, span;
     uint8_t *image = resource->image;
@@ -73,7 +66,7 @@ static bool copy_rows(struct resource *resource, const struct virtio_gpu_rect *r
     if (rect->width == 0 || rect->height == 0)
         return true;
     span = (rect->height - 1) * stride + bytes;
-    if (span > resource->iov.iov_len || offset > resource->iov.iov_len - span)
+    if (span > resource->backing.iov.iov_len || offset > resource->backing.iov.iov_len - span)
         return false;
 
     image += rect->y * stride + (uint64_t)rect->x * PIXEL_BYTES;
@@ -92,7 +85,7 @@ uint32_t image_cmd_transfer(struct engine *engine, const struct request *request
         return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
     if (resource->kind == RESOURCE_2D && !image_has_rect(resource, &cmd->r))
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
-    if (!resource->iov.iov_base)
+    if (!resource->backing.iov.iov_base)
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
     if (resource->image && !copy_rows(resource, &cmd->r, cmd->offset))
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;

@@ -21,9 +21,6 @@ struct virtio_gpu_rect;
 
 bool image_has_rect(const struct resource *resource, const struct virtio_gpu_rect *rect);
 
-/* Gives the image back; does nothing without one. */
-void image_free(struct resource *resource);
-
 /* Handlers, see control.h. */
 uint32_t image_cmd_create(struct engine *engine, const struct request *request);
 uint32_t image_cmd_transfer(struct engine *engine, const struct request *request);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "loop.h"
 
-#include "context.h"
 #include "engine.h"
 #include "exit_code.h"
 #include "poller.h"
+#include "queue.h"
 #include "stuck.h"
+#include "watch.h"
 #include "watchdog.h"
 
 #include <errno.h>
@@ -152,7 +153,7 @@ static uint32_t run_queues(struct engine *engine, uint32_t queues)
     uint32_t more = 0;
 
     for (uint32_t queue = 0; queue < VGPU_NUM_QUEUES; queue++) {
-        if ((queues & (1u << queue)) && engine_run_queue(engine, queue, QUEUE_BUDGET) > 0)
+        if ((queues & (1u << queue)) && queue_run(engine, queue, QUEUE_BUDGET) > 0)
             more |= 1u << queue;
     }
     return more;
@@ -197,7 +198,7 @@ static int probe_contexts(struct engine *engine, gint64 *last)
     }
     if (now - *last >= PROBE_INTERVAL_MS) {
         *last = now;
-        context_probe_all(engine);
+        watch_contexts(engine);
     }
     return (int)(*last + PROBE_INTERVAL_MS - now);
 }
@@ -243,6 +244,8 @@ static gint64 work(struct engine *engine, struct poller *poller, gint64 *last_pr
 
     /* As long as it looks by itself, the guest need not ring. */
     engine->polling = poller_interval(poller, g_get_monotonic_time()) >= 0;
+    if (fence_released(&engine->fences))
+        *queues |= 1u << VGPU_QUEUE_CONTROL;
     *queues = run_queues(engine, *queues);
     if (engine->requests != handled)
         poller_seen(poller, g_get_monotonic_time());
@@ -264,6 +267,7 @@ bool loop_run(struct engine *engine, GError **error)
     bool stop = false;
 
     watchdog_setup();
+    engine->fences.wake_fd = wakeup_fd;
     while (!stop) {
         gint64 timeout;
         bool event = false;

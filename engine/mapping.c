@@ -23,3 +23,18 @@ void mapping_put(struct resource *resource)
     resource->map_addr = NULL;
     resource->map_size = 0;
 }
+
+const void *mapping_get_shm(struct engine *engine, uint32_t resource_id, uint64_t *size)
+{
+    struct resource *resource = resource_find(engine, resource_id);
+
+    if (!resource || !resource->shm || !mapping_get(resource))
+        return NULL;
+    *size = resource->map_size;
+    return resource->map_addr;
+}
+
+void mapping_put_shm(struct engine *engine, uint32_t resource_id)
+{
+    mapping_put(resource_find(engine, resource_id));
+}

@@ -7,7 +7,9 @@
 #define ENGINE_MAPPING_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+struct engine;
 struct resource;
 
 /* Fills in resource->map_addr and map_size. False: it can't be mapped. */
@@ -15,5 +17,12 @@ bool mapping_get(struct resource *resource);
 
 /* Once for each mapping_get() that was true. */
 void mapping_put(struct resource *resource);
+
+/*
+ * Plain shared memory, which rings lie in. NULL: there is no such resource, or it is none. As long
+ * as the guest has it in its window, as it has its rings, this makes no system call.
+ */
+const void *mapping_get_shm(struct engine *engine, uint32_t resource_id, uint64_t *size);
+void mapping_put_shm(struct engine *engine, uint32_t resource_id);
 
 #endif /* ENGINE_MAPPING_H */

@@ -30,7 +30,7 @@ bool options_parse(struct options *options, int argc, char **argv, GError **erro
          "PATH"},
         {"fd", 'f', 0, G_OPTION_ARG_INT, &options->fd, "The vGPU as an open file", "N"},
         {"capsets", 'c', 0, G_OPTION_ARG_STRING, &capsets,
-         "Contexts to offer, of venus, drm, virgl (default: venus,drm)", "LIST"},
+         "Contexts to offer, of venus, drm, virgl (default: venus)", "LIST"},
         {"icd", 0, 0, G_OPTION_ARG_FILENAME, &options->icd,
          "Manifest of the Vulkan driver to use; it must show this GPU alone", "PATH"},
         {"setenv", 'E', 0, G_OPTION_ARG_STRING_ARRAY, &options->environment,
@@ -61,7 +61,7 @@ bool options_parse(struct options *options, int argc, char **argv, GError **erro
     options->show_version = show_version;
     if (!options->sysroot)
         options->sysroot = g_strdup("");
-    return check_options(options, args, capsets ? capsets : "venus,drm", error);
+    return check_options(options, args, capsets ? capsets : "venus", error);
 }
 
 void options_clear(struct options *options)

@@ -6,13 +6,13 @@
 #ifndef ENGINE_RESOURCE_H
 #define ENGINE_RESOURCE_H
 
+#include "backing.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 struct engine;
 struct pixel_format;
-struct request;
 
 enum resource_kind {
     RESOURCE_2D,
@@ -27,8 +27,7 @@ enum resource_kind {
  * @width, @height: of a 2D resource
  * @image, @image_size, @format: its host's copy; NULL without a display
  * @shm: host shared memory, counted in engine->shm_bytes
- * @iov: guest memory pinned and mapped for it, at one piece; iov_base is NULL without
- * @pin_offset: the driver's name of that memory
+ * @backing: guest memory lent to it
  * @map_users, @map_addr, @map_size: virglrenderer has it mapped; see mapping.h
  * @mapped: it is in the window at @window_offset
  */
@@ -44,8 +43,7 @@ struct resource {
     uint64_t image_size;
     const struct pixel_format *format;
     bool shm;
-    struct iovec iov;
-    uint64_t pin_offset;
+    struct backing backing;
     unsigned int map_users;
     void *map_addr;
     uint64_t map_size;
@@ -69,15 +67,5 @@ void resource_add(struct resource *resource);
  * virglrenderer must have let go before.
  */
 void resource_free(void *resource);
-
-/* Takes all resources out of the window and off guest memory, as a reset needs it. */
-void resource_release_all(struct engine *engine);
-
-/* Handlers, see control.h. */
-uint32_t resource_cmd_create_3d(struct engine *engine, const struct request *request);
-uint32_t resource_cmd_create_blob(struct engine *engine, const struct request *request);
-uint32_t resource_cmd_unref(struct engine *engine, const struct request *request);
-uint32_t resource_cmd_attach_backing(struct engine *engine, const struct request *request);
-uint32_t resource_cmd_detach_backing(struct engine *engine, const struct request *request);
 
 #endif /* ENGINE_RESOURCE_H */

@@ -23,9 +23,9 @@ static const uint8_t *memory(const struct resource *resource, uint64_t *size)
         *size = resource->image_size;
         return resource->image;
     }
-    if (resource->iov.iov_base) {
-        *size = MIN(resource->iov.iov_len, resource->size);
-        return resource->iov.iov_base;
+    if (resource->backing.iov.iov_base) {
+        *size = MIN(resource->backing.iov.iov_len, resource->size);
+        return resource->backing.iov.iov_base;
     }
     *size = MIN(resource->map_size, resource->size);
     return resource->map_addr;
@@ -157,7 +157,7 @@ static uint32_t take_source(struct resource *resource, const struct surface *sur
 {
     uint64_t size;
 
-    *mapped = resource->kind == RESOURCE_BLOB && !resource->iov.iov_base;
+    *mapped = resource->kind == RESOURCE_BLOB && !resource->backing.iov.iov_base;
     if (*mapped && !mapping_get(resource))
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
     if (memory(resource, &size) && surface_fits(surface, size))

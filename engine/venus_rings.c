@@ -8,7 +8,15 @@ enum venus_command {
     VENUS_CREATE_RING = 188,
     VENUS_DESTROY_RING = 189,
     VENUS_NOTIFY_RING = 190,
+    VENUS_WRITE_RING_EXTRA = 191,
+    VENUS_SUBMIT_VIRTQUEUE_SEQNO = 251,
+    VENUS_WAIT_RING_SEQNO = 253,
 };
+
+/* Words of whole commands, and of what is not read of vkCreateRingMESA. */
+#define SEQNO_WORDS       6u
+#define EXTRA_WORDS       7u
+#define CREATE_REST_WORDS 8u
 
 /* VkRingStatusFlagsMESA */
 #define VENUS_RING_IDLE 0x1u
@@ -105,6 +113,45 @@ void venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size
         rings->rings[rings->count++] = ring;
 }
 
+static const struct venus_ring *find(const struct venus_rings *rings, uint64_t id)
+{
+    for (uint32_t i = 0; i < rings->count; i++) {
+        if (rings->rings[i].id == id)
+            return &rings->rings[i];
+    }
+    return NULL;
+}
+
+/* One command alone, as Mesa sends them: with another behind it, nobody knows. */
+enum venus_pace venus_rings_pace(const struct venus_rings *rings, const uint32_t *commands,
+                                 size_t words, const struct venus_ring **ring, uint32_t *seqno)
+{
+    struct reader reader = {.words = commands, .left = words};
+    uint32_t command = read_u32(&reader);
+    struct venus_ring created;
+    uint64_t id;
+
+    read_u32(&reader); /* flags */
+    id = read_u64(&reader);
+    switch (command) {
+    case VENUS_CREATE_RING:
+        return read_create_info(&reader, &created) && reader.left == CREATE_REST_WORDS
+                   ? VENUS_AT_ONCE
+                   : VENUS_MAY_TAKE_TIME;
+    case VENUS_NOTIFY_RING:
+    case VENUS_SUBMIT_VIRTQUEUE_SEQNO:
+        return words == SEQNO_WORDS ? VENUS_AT_ONCE : VENUS_MAY_TAKE_TIME;
+    case VENUS_WRITE_RING_EXTRA:
+        return words == EXTRA_WORDS ? VENUS_AT_ONCE : VENUS_MAY_TAKE_TIME;
+    case VENUS_WAIT_RING_SEQNO:
+        *ring = find(rings, id);
+        *seqno = read_u32(&reader);
+        return *ring && words == SEQNO_WORDS ? VENUS_WAITS_FOR_RING : VENUS_MAY_TAKE_TIME;
+    default:
+        return VENUS_MAY_TAKE_TIME;
+    }
+}
+
 /* The guest and the worker write there at any time. */
 static bool load(const void *memory, uint64_t size, uint64_t offset, uint32_t *value)
 {
@@ -122,11 +169,42 @@ bool venus_ring_sleeps(const struct venus_ring *ring, const void *memory, uint64
            load(memory, size, ring->tail, &tail) && (status & VENUS_RING_IDLE) && head != tail;
 }
 
-void venus_ring_notify(const struct venus_ring *ring, uint32_t command[VENUS_NOTIFY_WORDS])
+/* As virglrenderer compares them: they wrap. */
+bool venus_ring_has_come_to(const struct venus_ring *ring, uint32_t seqno, const void *memory,
+                            uint64_t size)
 {
-    const uint32_t words[VENUS_NOTIFY_WORDS] = {
-        VENUS_NOTIFY_RING, 0, (uint32_t)ring->id, (uint32_t)(ring->id >> 32), 0, 0,
-    };
+    uint32_t head;
 
-    memcpy(command, words, sizeof(words));
+    return load(memory, size, ring->head, &head) && head - seqno <= INT32_MAX;
+}
+
+static bool sleeps(const struct venus_ring *ring, const struct venus_ring_access *access,
+                   void *data)
+{
+    uint64_t size;
+    const void *memory = access->map(data, ring->resource, &size);
+    bool is = memory && venus_ring_sleeps(ring, memory, size);
+
+    if (memory)
+        access->unmap(data, ring->resource);
+    return is;
+}
+
+bool venus_rings_wake(const struct venus_rings *rings, const struct venus_ring_access *access,
+                      void *data)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < rings->count; i++) {
+        const struct venus_ring *ring = &rings->rings[i];
+        uint32_t notify[VENUS_NOTIFY_WORDS] = {
+            VENUS_NOTIFY_RING, 0, (uint32_t)ring->id, (uint32_t)(ring->id >> 32), 0, 0,
+        };
+
+        if (!sleeps(ring, access, data))
+            continue;
+        access->send(data, notify, VENUS_NOTIFY_WORDS);
+        any = true;
+    }
+    return any;
 }

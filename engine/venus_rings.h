@@ -22,6 +22,13 @@
 /* vkNotifyRingMESA */
 #define VENUS_NOTIFY_WORDS 6u
 
+/* How a worker takes a message, before it comes to the next one. */
+enum venus_pace {
+    VENUS_AT_ONCE,
+    VENUS_WAITS_FOR_RING,
+    VENUS_MAY_TAKE_TIME,
+};
+
 /**
  * struct venus_ring - a ring as its guest has described it: nothing in it is checked
  * @id: the guest's
@@ -45,11 +52,35 @@ struct venus_rings {
  * not by a ring. */
 void venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size_t words);
 
+/*
+ * How a worker takes such commands. VENUS_WAITS_FOR_RING: until @ring's head has come to @seqno.
+ * What is not known may take any time.
+ */
+enum venus_pace venus_rings_pace(const struct venus_rings *rings, const uint32_t *commands,
+                                 size_t words, const struct venus_ring **ring, uint32_t *seqno);
+
 /* Whether the worker sleeps though @ring has commands. @memory is the resource's, of @size bytes.
  */
 bool venus_ring_sleeps(const struct venus_ring *ring, const void *memory, uint64_t size);
 
-/* The command that wakes it. It is harmless where the worker is awake. */
-void venus_ring_notify(const struct venus_ring *ring, uint32_t command[VENUS_NOTIFY_WORDS]);
+/* Whether the worker has carried out @ring's commands up to @seqno, as it is counted by Venus. */
+bool venus_ring_has_come_to(const struct venus_ring *ring, uint32_t seqno, const void *memory,
+                            uint64_t size);
+
+/**
+ * struct venus_ring_access - how whoever serves a context gets at its rings
+ * @map: a resource of plain shared memory, NULL if it is none; @unmap: once for each
+ * @send: commands to the worker that do not go by a ring
+ */
+struct venus_ring_access {
+    const void *(*map)(void *data, uint32_t resource, uint64_t *size);
+    void (*unmap)(void *data, uint32_t resource);
+    void (*send)(void *data, uint32_t *commands, uint32_t words);
+};
+
+/* Wakes the worker for each ring that it sleeps over; it does no harm if it is awake by then. True:
+ * there was one. */
+bool venus_rings_wake(const struct venus_rings *rings, const struct venus_ring_access *access,
+                      void *data);
 
 #endif /* ENGINE_VENUS_RINGS_H */

@@ -3,11 +3,16 @@
 
 #include "sandbox.h"
 
-char *vulkan_driver_enter(const struct gpu *gpu, const struct options *options, struct icd_report *report,
-                   GError **error)
+/* At boot a GPU comes before the program that makes its nodes. */
+#define NODE_TIMEOUT (30 * G_TIME_SPAN_SECOND)
+
+char *vulkan_driver_enter(const struct gpu *gpu, const struct options *options,
+                          struct icd_report *report, GError **error)
 {
     g_auto(GStrv) manifests = NULL;
 
+    if (!gpu_wait_for_nodes(gpu, options->sysroot, NODE_TIMEOUT, error))
+        return NULL;
     if (!options->no_landlock && !sandbox_enter((const char *const *)gpu->nodes, error))
         return NULL;
     if (options->icd) {

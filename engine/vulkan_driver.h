@@ -11,7 +11,7 @@
  * Closes the sandbox around @gpu, unless the options say otherwise, and returns the manifest of its
  * driver; @report is what that shows. NULL with @error set.
  */
-char *vulkan_driver_enter(const struct gpu *gpu, const struct options *options, struct icd_report *report,
-                   GError **error);
+char *vulkan_driver_enter(const struct gpu *gpu, const struct options *options,
+                          struct icd_report *report, GError **error);
 
 #endif /* ENGINE_VULKAN_DRIVER_H */

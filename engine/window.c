@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "window.h"
 
+#include "answer.h"
 #include "engine.h"
 #include "mapping.h"
 #include "resource.h"
@@ -19,7 +20,7 @@ static uint32_t check_map(struct engine *engine, const struct resource *resource
 
     if (!resource)
         return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
-    if (resource->kind != RESOURCE_BLOB || resource->mapped || resource->iov.iov_base ||
+    if (resource->kind != RESOURCE_BLOB || resource->mapped || resource->backing.iov.iov_base ||
         !(resource->blob_flags & VIRTIO_GPU_BLOB_FLAG_USE_MAPPABLE))
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
     if (offset % ENGINE_PAGE_SIZE || offset > window ||
@@ -81,7 +82,7 @@ uint32_t window_cmd_map(struct engine *engine, const struct request *request)
     resource->window_size = size;
 
     virgl_renderer_resource_get_map_info(resource->id, &map_info);
-    response = engine_response(engine, sizeof(*response));
+    response = answer_begin(engine, sizeof(*response));
     response->map_info = map_info & VIRTIO_GPU_MAP_CACHE_MASK;
     return VIRTIO_GPU_RESP_OK_MAP_INFO;
 }

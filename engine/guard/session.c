@@ -16,9 +16,17 @@
  * socket. */
 #define PROBE_INTERVAL (5 * G_TIME_SPAN_SECOND)
 
+/* Less than what a socket waits for, so that each time that it does is one. */
+#define IDLE_INTERVAL (4 * G_TIME_SPAN_SECOND)
+
+/* A client can bring this about as often as it sends a byte. */
 static bool on_idle(void *data)
 {
-    return session_probe(data);
+    struct session *session = data;
+
+    if (g_get_monotonic_time() - session->probed < IDLE_INTERVAL)
+        return true;
+    return session_probe(session);
 }
 
 void session_init(struct session *session, int fd)

@@ -41,27 +41,31 @@ static bool submit_fence(struct session *session, uint32_t ring_idx, struct sync
     return session_fail(session, "its render worker does not take a fence (%d)", ret);
 }
 
+static const void *map_ring(void *session, uint32_t resource, uint64_t *size)
+{
+    return session_map_shm(session, resource, size);
+}
+
+static void unmap_ring(void *session G_GNUC_UNUSED, uint32_t resource)
+{
+    virgl_renderer_resource_unmap(resource);
+}
+
+static void send_commands(void *session G_GNUC_UNUSED, uint32_t *commands, uint32_t words)
+{
+    virgl_renderer_submit_cmd(commands, (int)SESSION_CONTEXT, (int)words);
+}
+
 void session_wake_rings(struct session *session)
 {
-    for (uint32_t i = 0; i < session->rings.count; i++) {
-        const struct venus_ring *ring = &session->rings.rings[i];
-        uint32_t command[VENUS_NOTIFY_WORDS];
-        uint64_t size;
-        const void *memory = session_map_shm(session, ring->resource, &size);
-        bool sleeps = memory && venus_ring_sleeps(ring, memory, size);
+    static const struct venus_ring_access access = {map_ring, unmap_ring, send_commands};
 
-        if (memory)
-            virgl_renderer_resource_unmap(ring->resource);
-        if (!sleeps)
-            continue;
-        if (!session->woken)
-            g_message("the render worker of a client, %s, slept with commands in a ring, and is "
-                      "woken",
-                      session->name);
-        session->woken = true;
-        venus_ring_notify(ring, command);
-        virgl_renderer_submit_cmd(command, (int)SESSION_CONTEXT, VENUS_NOTIFY_WORDS);
-    }
+    if (!venus_rings_wake(&session->rings, &access, session))
+        return;
+    if (!session->woken)
+        g_message("the render worker of a client, %s, slept with commands in a ring, and is woken",
+                  session->name);
+    session->woken = true;
 }
 
 static bool submit_batch(struct session *session, const struct vtest_batch *batch,

@@ -6,6 +6,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
+static bool may_go_on(struct wire *wire)
+{
+    return !wire->idle || wire->idle(wire->data);
+}
+
 /* Bytes, at least one; 0: the peer has gone; -1: idle() ends it. */
 static ssize_t receive(struct wire *wire, struct iovec *iov, size_t count, int flags)
 {
@@ -16,7 +21,7 @@ static ssize_t receive(struct wire *wire, struct iovec *iov, size_t count, int f
 
         if (ret >= 0)
             return ret;
-        if (errno == EAGAIN && (!wire->idle || wire->idle(wire->data)))
+        if (errno == EAGAIN && may_go_on(wire))
             continue;
         if (errno == EAGAIN)
             return -1;
@@ -51,6 +56,9 @@ enum wire_result wire_read(struct wire *wire, void *data, size_t size)
             return gone(ret, done > 0);
         done += (size_t)ret - wire->held;
         wire->held = false;
+        /* MSG_WAITALL, and yet there is more to come: a client that trickles. */
+        if (done < size - 1 && !may_go_on(wire))
+            return WIRE_IDLE;
     }
     ret = receive(wire, &last, 1, MSG_PEEK);
     if (ret <= 0)

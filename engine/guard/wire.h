@@ -17,8 +17,8 @@
  * struct wire
  * @fd: the socket; not owned
  * @held: one byte is left in it that has been read
- * @idle: called when nothing came for the socket's SO_RCVTIMEO; false ends the connection. May be
- * NULL
+ * @idle: called when less came than was waited for within the socket's SO_RCVTIMEO, or nothing;
+ * false ends the connection. May be NULL
  */
 struct wire {
     int fd;

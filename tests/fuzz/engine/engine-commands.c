@@ -5,6 +5,7 @@
  * that it does not survive (the fake one asserts), and a reset leaves nothing behind.
  */
 #include "fixture.h"
+#include "queue.h"
 
 #include <errno.h>
 #include <string.h>
@@ -175,7 +176,7 @@ static void send_command(struct fixture *f, struct input *in)
     if (!(choice & 0x80))
         make_likely(in, request, type);
     fake_driver_send(&f->driver, queue, request, size, room);
-    engine_run_queue(&f->engine, queue, 4);
+    queue_run(&f->engine, queue, 4);
 }
 
 static void fail_something(struct fixture *f, uint8_t what)
@@ -219,7 +220,8 @@ static void step(struct fixture *f, struct input *in)
         g_assert_cmpuint(g_hash_table_size(fake_virgl.resources), ==, 0);
     }
     g_assert_cmpuint(fake_driver_waiting(&f->driver), ==,
-                     g_queue_get_length(&f->engine.fences.pending));
+                     g_queue_get_length(&f->engine.fences.pending) - f->engine.fences.own +
+                         g_queue_get_length(&f->engine.parking.requests));
 }
 
 static void drop_log(const char *domain G_GNUC_UNUSED, GLogLevelFlags level G_GNUC_UNUSED,

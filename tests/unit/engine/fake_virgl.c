@@ -254,8 +254,10 @@ int virgl_renderer_resource_create_blob(const struct virgl_renderer_resource_cre
     if (args->blob_mem != VIRTIO_GPU_BLOB_MEM_HOST3D &&
         (args->num_iovs == 0 || args->iovecs[0].iov_len < args->size))
         return -EINVAL;
-    if (args->blob_mem != VIRTIO_GPU_BLOB_MEM_GUEST)
+    if (args->blob_mem != VIRTIO_GPU_BLOB_MEM_GUEST) {
         assert_context(args->ctx_id);
+        g_assert_cmpuint(args->ctx_id, !=, fake_virgl.busy_context);
+    }
     resource = add_resource(args->res_handle);
     resource->size = args->size;
     resource->iov = args->iovecs;

@@ -29,6 +29,8 @@ struct fake_fence {
  * @map_misaligned: maps begin in the middle of a page
  * @export_opaque: blobs are exported as what only Vulkan can map
  * @map_content: what a map begins with, of @map_content_words; NULL: zeroes
+ * @busy_context: its worker has not come to the end of what it was sent: whatever waits for an
+ * answer of it would hang
  * @submitted: dwords of the last command buffer, or -1
  * @submitted_words: the first of them
  * @resources, @contexts: ids
@@ -53,6 +55,7 @@ struct fake_virgl {
     GArray *fences;
     const uint32_t *map_content;
     size_t map_content_words;
+    uint32_t busy_context;
     int submitted;
     uint32_t submitted_words[FAKE_VIRGL_WORDS];
     unsigned int attached;

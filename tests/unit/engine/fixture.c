@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "loop.h"
+#include "queue.h"
 #include "renderer.h"
 
 #include <string.h>
@@ -33,7 +34,7 @@ uint32_t fixture_send(struct fixture *f, const void *request, size_t size)
 {
     uint32_t token = fake_driver_send(&f->driver, VGPU_QUEUE_CONTROL, request, size, ANSWER_ROOM);
 
-    g_assert_cmpint(engine_run_queue(&f->engine, VGPU_QUEUE_CONTROL, 16), ==, 0);
+    g_assert_cmpint(queue_run(&f->engine, VGPU_QUEUE_CONTROL, 16), ==, 0);
     return token;
 }
 

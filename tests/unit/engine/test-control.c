@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* Dispatch, sizes, capsets, contexts: what comes back to each kind of request. */
-#include "context.h"
+#include "watch.h"
 #include "fixture.h"
+#include "queue.h"
 
 #include <errno.h>
 #include <string.h>
@@ -64,6 +65,7 @@ static void test_large_request(struct fixture *f, gconstpointer data G_GNUC_UNUS
         .size = 1u << 20,
     };
 
+    fake_virgl.signal_at_once = true; /* the worker comes to all of it */
     fixture_create_context(f, 1);
     memcpy(buf, &cmd, sizeof(cmd));
     g_assert_cmphex(fixture_ask(f, buf, size), ==, VIRTIO_GPU_RESP_OK_NODATA);
@@ -89,7 +91,7 @@ static void test_little_room(struct fixture *f, gconstpointer data G_GNUC_UNUSED
         uint32_t token =
             fake_driver_send(&f->driver, VGPU_QUEUE_CONTROL, &hdr, sizeof(hdr), rooms[i]);
 
-        engine_run_queue(&f->engine, VGPU_QUEUE_CONTROL, 4);
+        queue_run(&f->engine, VGPU_QUEUE_CONTROL, 4);
         g_assert_nonnull(fake_driver_answer(&f->driver, token));
         g_assert_cmpuint(fake_driver_answer(&f->driver, token)->len, ==, rooms[i]);
     }
@@ -100,7 +102,7 @@ static void test_cursor_queue(struct fixture *f, gconstpointer data G_GNUC_UNUSE
     struct virtio_gpu_update_cursor cmd = {.hdr = {.type = VIRTIO_GPU_CMD_MOVE_CURSOR}};
     uint32_t token = fake_driver_send(&f->driver, VGPU_QUEUE_CURSOR, &cmd, sizeof(cmd), 0);
 
-    g_assert_cmpint(engine_run_queue(&f->engine, VGPU_QUEUE_CURSOR, 4), ==, 0);
+    g_assert_cmpint(queue_run(&f->engine, VGPU_QUEUE_CURSOR, 4), ==, 0);
     g_assert_cmpuint(fake_driver_answer(&f->driver, token)->len, ==, 0);
 }
 
@@ -110,9 +112,9 @@ static void test_budget(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 
     for (int i = 0; i < 5; i++)
         fake_driver_send(&f->driver, VGPU_QUEUE_CONTROL, &hdr, sizeof(hdr), ANSWER_ROOM);
-    g_assert_cmpint(engine_run_queue(&f->engine, VGPU_QUEUE_CONTROL, 4), ==, 1);
+    g_assert_cmpint(queue_run(&f->engine, VGPU_QUEUE_CONTROL, 4), ==, 1);
     g_assert_cmpuint(fake_driver_waiting(&f->driver), ==, 1);
-    g_assert_cmpint(engine_run_queue(&f->engine, VGPU_QUEUE_CONTROL, 4), ==, 0);
+    g_assert_cmpint(queue_run(&f->engine, VGPU_QUEUE_CONTROL, 4), ==, 0);
     g_assert_cmpuint(fake_driver_waiting(&f->driver), ==, 0);
 }
 
@@ -224,7 +226,7 @@ static void test_context_without_renderer(struct fixture *f, gconstpointer data 
                     VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
     g_assert_cmphex(fixture_answer_type(f, fixture_send_fence(f, 1, 0, 77)), ==,
                     VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
-    context_probe_all(&f->engine);
+    watch_contexts(&f->engine);
     resource.hdr.type = VIRTIO_GPU_CMD_CTX_DETACH_RESOURCE;
     g_assert_cmphex(fixture_ask(f, &resource, sizeof(resource)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmphex(fixture_ask(f, &destroy, sizeof(destroy)), ==, VIRTIO_GPU_RESP_OK_NODATA);

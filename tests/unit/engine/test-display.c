@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Displays: the monitor, 2D resources and their images, the picture, the cursor. */
 #include "fixture.h"
+#include "queue.h"
 
 #include "display.h"
 #include "monitor.h"
@@ -103,7 +104,7 @@ static struct virtio_gpu_rect rect(uint32_t x, uint32_t y, uint32_t width, uint3
 
 static uint32_t *guest_pixels(struct fixture *f, uint32_t id)
 {
-    return resource_find(&f->engine, id)->iov.iov_base;
+    return resource_find(&f->engine, id)->backing.iov.iov_base;
 }
 
 /* Without the byte that means nothing. */
@@ -328,7 +329,7 @@ static void send_cursor(struct fixture *f, uint32_t type, uint32_t id, int32_t x
     };
     uint32_t token = fake_driver_send(&f->driver, VGPU_QUEUE_CURSOR, &cmd, sizeof(cmd), 0);
 
-    g_assert_cmpint(engine_run_queue(&f->engine, VGPU_QUEUE_CURSOR, 4), ==, 0);
+    g_assert_cmpint(queue_run(&f->engine, VGPU_QUEUE_CURSOR, 4), ==, 0);
     g_assert_cmpuint(fake_driver_answer(&f->driver, token)->len, ==, 0);
 }
 
@@ -388,7 +389,7 @@ static void test_cursor_early(struct fixture *f, gconstpointer data G_GNUC_UNUSE
     send_cursor(f, VIRTIO_GPU_CMD_UPDATE_CURSOR, 1, 0, 0);
     send_cursor(f, VIRTIO_GPU_CMD_MOVE_CURSOR, 1, 0, 0);
     token = fake_driver_send(&f->driver, VGPU_QUEUE_CURSOR, &shorter, sizeof(shorter), 0);
-    g_assert_cmpint(engine_run_queue(&f->engine, VGPU_QUEUE_CURSOR, 4), ==, 0);
+    g_assert_cmpint(queue_run(&f->engine, VGPU_QUEUE_CURSOR, 4), ==, 0);
     g_assert_nonnull(fake_driver_answer(&f->driver, token));
 }
 

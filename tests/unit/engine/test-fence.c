@@ -2,7 +2,7 @@
 /* Each chain is answered once, when its fence is done and not before. */
 #include "fixture.h"
 
-#include "context.h"
+#include "watch.h"
 
 #include <string.h>
 
@@ -213,24 +213,24 @@ static void test_probe(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     uint32_t token;
 
     fixture_create_context(f, 1);
-    context_probe_all(&f->engine);
-    context_probe_all(&f->engine);
+    watch_contexts(&f->engine);
+    watch_contexts(&f->engine);
     g_assert_cmpuint(fake_virgl.fences->len, ==, 1);
     fake_virgl_signal(0);
     g_assert_cmpuint(g_queue_get_length(&f->engine.fences.pending), ==, 0);
 
     token = fixture_send_fence(f, 1, 0, 3);
-    context_probe_all(&f->engine);
+    watch_contexts(&f->engine);
     g_assert_cmpuint(fake_virgl.fences->len, ==, 1);
     fake_virgl_signal(0);
     g_assert_nonnull(fake_driver_answer(&f->driver, token));
 
     fake_virgl.fence_result = -1;
     g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker is gone*");
-    context_probe_all(&f->engine);
+    watch_contexts(&f->engine);
     g_test_assert_expected_messages();
     g_assert_cmpuint(g_hash_table_size(fake_virgl.contexts), ==, 0);
-    context_probe_all(&f->engine);
+    watch_contexts(&f->engine);
     g_assert_cmpuint(g_queue_get_length(&f->engine.fences.pending), ==, 0);
 }
 
@@ -239,7 +239,7 @@ static void *signal_all(void *data)
     struct fixture *f = data;
 
     for (uint64_t id = 1; id <= 1000; id++)
-        fence_signal_ring(&f->engine, 1, 1, id);
+        fence_signal_ring(&f->engine.fences, 1, 1, id);
     return NULL;
 }
 

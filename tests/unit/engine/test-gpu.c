@@ -103,6 +103,48 @@ static void test_nvidia(void)
     g_assert_true(g_strv_contains((const char *const *)gpu->nodes, "/dev/dri/renderD128"));
     g_assert_true(g_strv_contains((const char *const *)gpu->nodes, "/dev/nvidia3"));
     g_assert_true(g_strv_contains((const char *const *)gpu->nodes, "/dev/nvidiactl"));
+    g_assert_true(g_strv_contains((const char *const *)gpu->nodes, "/dev/nvidia-uvm"));
+    /* Debuggers' and displays': a render worker has no use for them. */
+    g_assert_false(g_strv_contains((const char *const *)gpu->nodes, "/dev/nvidia-uvm-tools"));
+    g_assert_false(g_strv_contains((const char *const *)gpu->nodes, "/dev/nvidia-modeset"));
+    gpu_free(gpu);
+}
+
+static void *make_node(void *path)
+{
+    g_usleep(50000);
+    make_file(path, "");
+    return NULL;
+}
+
+/* The sandbox closes over the nodes that there are, and NVIDIA's are made late, by a program. */
+static void test_nodes_that_come_late(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct gpu *gpu = gpu_lookup("0000:02:00.0", sysroot, NULL);
+    GThread *thread;
+
+    g_assert_false(gpu_wait_for_nodes(gpu, sysroot, 0, &error));
+    g_assert_error(error, ENGINE_ERROR, EXIT_CODE_NODE);
+    g_assert_nonnull(strstr(error->message, "/dev/dri/renderD128"));
+    g_clear_error(&error);
+    make_file("/dev/dri/renderD128", "");
+    make_file("/dev/nvidia3", "");
+    g_assert_false(gpu_wait_for_nodes(gpu, sysroot, 0, &error));
+    g_assert_nonnull(strstr(error->message, "/dev/nvidiactl"));
+    g_clear_error(&error);
+
+    thread = g_thread_new("node", make_node, (void *)"/dev/nvidiactl");
+    /* Vulkan works without the last one. */
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_MESSAGE, "*/dev/nvidia-uvm*");
+    g_assert_true(gpu_wait_for_nodes(gpu, sysroot, 60 * G_TIME_SPAN_SECOND, &error));
+    g_test_assert_expected_messages();
+    g_assert_no_error(error);
+    g_thread_join(thread);
+    gpu_free(gpu);
+
+    gpu = gpu_lookup("soft:cpu", sysroot, NULL);
+    g_assert_true(gpu_wait_for_nodes(gpu, sysroot, 0, &error));
     gpu_free(gpu);
 }
 
@@ -216,6 +258,23 @@ static void test_capset_names(void)
     g_assert_nonnull(error);
 }
 
+/* What escapes the governor is said, if the library has it. */
+static void test_native_is_said(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct engine engine;
+
+    fake_virgl_init();
+    engine_init(&engine, NULL);
+    fake_virgl.drm_capset_size = 100;
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_MESSAGE, "*drm*shares*");
+    g_assert_true(engine_start_renderer(&engine, CAPSET_VENUS | CAPSET_DRM, NULL, &error));
+    g_test_assert_expected_messages();
+    renderer_stop();
+    engine_clear(&engine);
+    fake_virgl_clear();
+}
+
 /* virglrenderer without native contexts refuses to start with them; the engine starts without. */
 static void test_renderer_leaves_out(void)
 {
@@ -245,6 +304,7 @@ static void test_renderer_leaves_out(void)
 static void test_options(void)
 {
     char *good[] = {"vgpu-engine", "--device", "/dev/vgpu/x", "--capsets=venus", "-E", "A=b", NULL};
+    char *nothing[] = {"vgpu-engine", NULL};
     char *both[] = {"vgpu-engine", "--device", "/dev/vgpu/x", "--fd", "3", NULL};
     char *rest[] = {"vgpu-engine", "surplus", NULL};
     char *wrong[] = {"vgpu-engine", "--capsets", "vulkan", NULL};
@@ -256,6 +316,11 @@ static void test_options(void)
     g_assert_cmphex(options.capsets, ==, CAPSET_VENUS);
     g_assert_cmpint(options.fd, ==, -1);
     g_assert_cmpstr(options.environment[0], ==, "A=b");
+    options_clear(&options);
+
+    /* A native context's work is submitted where no governor's layer is: only who asks has one. */
+    g_assert_true(options_parse(&options, 1, nothing, &error));
+    g_assert_cmphex(options.capsets, ==, CAPSET_VENUS);
     options_clear(&options);
 
     char **const bad[] = {both, rest, wrong};
@@ -348,6 +413,7 @@ int main(int argc, char **argv)
     make_sysfs();
     g_test_add_func("/gpu/virtio", test_virtio);
     g_test_add_func("/gpu/nvidia", test_nvidia);
+    g_test_add_func("/gpu/nodes-that-come-late", test_nodes_that_come_late);
     g_test_add_func("/gpu/soft", test_soft);
     g_test_add_func("/gpu/none", test_no_gpu);
     g_test_add_func("/icd/matches", test_matches);
@@ -356,6 +422,7 @@ int main(int argc, char **argv)
     g_test_add_func("/gpu/describe", test_describe);
     g_test_add_func("/capset/names", test_capset_names);
     g_test_add_func("/renderer/leaves-out", test_renderer_leaves_out);
+    g_test_add_func("/renderer/native-is-said", test_native_is_said);
     g_test_add_func("/options/parse", test_options);
     g_test_add_func("/sandbox/environment", test_environment);
     g_test_add_func("/sandbox/landlock", test_sandbox);

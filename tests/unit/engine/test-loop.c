@@ -125,6 +125,51 @@ static void test_child(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     child_ends(f, -SIGKILL, "the render server was killed by signal 9");
 }
 
+/* The worker comes to the end of what it was sent, and when what was parked is answered, the vGPU
+ * goes. */
+static void *release(void *data)
+{
+    struct fixture *f = data;
+    uint64_t one = 1;
+
+    while (g_atomic_int_get(&f->engine.fences.wake_fd) < 0)
+        g_usleep(1000);
+    g_usleep(20000); /* likely asleep by now */
+    fake_virgl_signal(0);
+    for (int i = 0; i < 20000 && fake_driver_waiting(&f->driver); i++)
+        g_usleep(1000);
+    g_assert_cmpint(write(f->driver.base.fd, &one, sizeof(one)), ==, sizeof(one));
+    return NULL;
+}
+
+/* What is parked goes on without any event of the driver's. */
+static void test_released(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    const struct vgpu_engine_event removed = {.events = VGPU_EVENT_REMOVED};
+    struct {
+        struct virtio_gpu_cmd_submit cmd;
+        uint32_t words[2];
+    } submit = {.cmd = {.hdr = {.type = VIRTIO_GPU_CMD_SUBMIT_3D, .ctx_id = 1},
+                        .size = sizeof(submit.words)}};
+    GThread *thread;
+    uint64_t count;
+    uint32_t parked;
+
+    fixture_create_context(f, 1);
+    fixture_send(f, &submit, sizeof(submit));
+    submit.cmd.size = 0;
+    parked = fixture_send(f, &submit, sizeof(submit.cmd));
+    g_assert_cmphex(fixture_answer_type(f, parked), ==, 0);
+    tell(f, 1, &removed, -EAGAIN);
+    g_assert_cmpint(read(f->driver.base.fd, &count, sizeof(count)), ==, sizeof(count));
+    f->engine.fences.wake_fd = -1;
+    thread = g_thread_new("worker", release, f);
+    g_assert_true(loop_run(&f->engine, NULL));
+    g_thread_join(thread);
+    g_assert_cmphex(fixture_answer_type(f, parked), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    done(f);
+}
+
 /* Last, for what has been told to end does not forget it. */
 static void test_told_to_end(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
@@ -176,6 +221,7 @@ int main(int argc, char **argv)
     fixture_test("/loop/events", 0, test_events);
     fixture_test("/loop/driver-fails", 0, test_driver_fails);
     fixture_test("/loop/child", 0, test_child);
+    fixture_test("/loop/released", 0, test_released);
     fixture_test("/loop/told-to-end", 0, test_told_to_end);
     return g_test_run();
 }

@@ -4,6 +4,7 @@
 
 #include "exit_code.h"
 #include "loop.h"
+#include "queue.h"
 #include "resource.h"
 #include "stuck.h"
 
@@ -100,7 +101,7 @@ static void test_limit(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
         uint32_t token =
             fake_driver_send(&f->driver, VGPU_QUEUE_CONTROL, &cmd, sizeof(cmd), ANSWER_ROOM);
 
-        engine_run_queue(&f->engine, VGPU_QUEUE_CONTROL, 1);
+        queue_run(&f->engine, VGPU_QUEUE_CONTROL, 1);
         g_assert_cmphex(fixture_answer_type(f, token), ==, VIRTIO_GPU_RESP_OK_NODATA);
     }
     g_assert_cmphex(fixture_ask(f, &cmd, sizeof(cmd)), ==, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
@@ -177,7 +178,7 @@ static void test_backing(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     fake_virgl.attach_iov_result = 0;
 
     g_assert_cmphex(fixture_ask(f, &attach, sizeof(attach)), ==, VIRTIO_GPU_RESP_OK_NODATA);
-    g_assert_cmpuint(resource_find(&f->engine, 4)->iov.iov_len, ==, 4 * PAGE);
+    g_assert_cmpuint(resource_find(&f->engine, 4)->backing.iov.iov_len, ==, 4 * PAGE);
     g_assert_cmphex(fixture_ask(f, &attach, sizeof(attach)), ==,
                     VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER);
     g_assert_cmphex(fixture_ask(f, &detach, sizeof(detach)), ==, VIRTIO_GPU_RESP_OK_NODATA);
@@ -262,6 +263,24 @@ static void test_shm_limit(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     fake_virgl.blob_result = -1;
     g_assert_cmphex(fixture_ask(f, &cmd, sizeof(cmd)), ==, VIRTIO_GPU_RESP_ERR_UNSPEC);
     g_assert_cmpuint(f->engine.shm_bytes, ==, f->driver.info.window_bytes);
+}
+
+/* It is the same memory of the host if guest memory is lent to it, too. */
+static void test_shm_limit_with_backing(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    struct blob_request blob = guest_blob(1, f->driver.info.window_bytes);
+
+    fixture_create_context(f, 1);
+    blob.cmd.hdr.ctx_id = 1;
+    blob.cmd.blob_mem = VIRTIO_GPU_BLOB_MEM_HOST3D_GUEST;
+    g_assert_cmphex(fixture_ask(f, &blob, sizeof(blob)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmpuint(f->engine.shm_bytes, ==, f->driver.info.window_bytes);
+    blob.cmd.resource_id = 2;
+    g_assert_cmphex(fixture_ask(f, &blob, sizeof(blob)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    blob.cmd.resource_id = 3;
+    g_assert_cmphex(fixture_ask(f, &blob, sizeof(blob)), ==, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
+    blob.cmd.blob_id = 7; /* memory of the GPU, which others count */
+    g_assert_cmphex(fixture_ask(f, &blob, sizeof(blob)), ==, VIRTIO_GPU_RESP_OK_NODATA);
 }
 
 static void test_map(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
@@ -361,7 +380,7 @@ static void test_late_fence(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     fixture_create_context(f, 1);
     fixture_send_fence(f, 1, 1, 1);
     fixture_reset(f);
-    fence_signal_ring(&f->engine, 1, 1, 1);
+    fence_signal_ring(&f->engine.fences, 1, 1, 1);
     g_assert_cmpuint(fake_driver_waiting(&f->driver), ==, 1);
 }
 
@@ -374,11 +393,11 @@ static void test_stale(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 
     fake_driver_send(&f->driver, VGPU_QUEUE_CONTROL, &hdr, sizeof(hdr), ANSWER_ROOM);
     f->driver.info.epoch++;
-    g_assert_cmpint(engine_run_queue(&f->engine, VGPU_QUEUE_CONTROL, 4), ==, -ESTALE);
+    g_assert_cmpint(queue_run(&f->engine, VGPU_QUEUE_CONTROL, 4), ==, -ESTALE);
     /* Nothing was used, so there is no event of the reset, only the next kick. */
     kick.epoch = f->driver.info.epoch;
     g_assert_true(loop_handle_event(&f->engine, &kick, &stop, &error));
-    g_assert_cmpint(engine_run_queue(&f->engine, VGPU_QUEUE_CONTROL, 4), ==, 0);
+    g_assert_cmpint(queue_run(&f->engine, VGPU_QUEUE_CONTROL, 4), ==, 0);
 }
 
 static void test_removed(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
@@ -438,6 +457,7 @@ int main(int argc, char **argv)
     fixture_test("/resource/2d", 0, test_2d);
     fixture_test("/resource/attach-detach", 0, test_attach_detach);
     fixture_test("/resource/shm-limit", 0, test_shm_limit);
+    fixture_test("/resource/shm-limit-with-backing", 0, test_shm_limit_with_backing);
     fixture_test("/window/map", 0, test_map);
     fixture_test("/window/errors", 0, test_map_errors);
     fixture_test("/reset/all", 0, test_reset);

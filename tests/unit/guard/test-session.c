@@ -311,6 +311,30 @@ static void test_probe(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpstr(f->session.fault, ==, "its render worker has gone");
 }
 
+static bool count_idle(void *data)
+{
+    ++*(int *)data;
+    return true;
+}
+
+/* Who sends a message bit by bit is looked after meanwhile. Bytes come one by one here because each
+ * has a descriptor of its own. */
+static void test_trickle(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    static const uint32_t header[] = {64, VTEST_SUBMIT_CMD2};
+    struct wire wire = {.fd = f->client};
+    int idle = 0;
+
+    client_hello(f->client);
+    client_write(f->client, header, sizeof(header));
+    f->session.wire.idle = count_idle;
+    f->session.wire.data = &idle;
+    for (int i = 0; i < 5; i++)
+        g_assert_true(wire_write_fd(&wire, f->client));
+    fixture_run_dropped(f, "*ends in the middle");
+    g_assert_cmpint(idle, >=, 3);
+}
+
 /* A ring of Mesa's, in the client's first blob. */
 static void test_wake(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
@@ -347,7 +371,9 @@ static const struct bad_case {
     uint32_t count;
 } bad_cases[] = {
 #define BAD(name, fault, context, ...)                                                             \
-    {name, fault, context, {__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)}
+    {                                                                                              \
+        name, fault, context, {__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)  \
+    }
     BAD("unknown-command", "*command 99, which*", true, 0, 99),
     BAD("unused-command", "*command 2, which*", true, 10, 2),
     BAD("huge-command", "*command 4294967295, which*", true, 0, UINT32_MAX),
@@ -456,6 +482,7 @@ int main(int argc, char **argv)
     guard_test("/session/end-is-an-error", test_end_is_an_error);
     guard_test("/session/worker-gone", test_worker_gone);
     guard_test("/session/probe", test_probe);
+    guard_test("/session/trickle", test_trickle);
     guard_test("/session/wake", test_wake);
     guard_test("/session/no-name", test_no_name);
     guard_test("/session/long-name", test_long_name);

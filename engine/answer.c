@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "answer.h"
+
+#include "context.h"
+#include "engine.h"
+
+#include <errno.h>
+#include <string.h>
+#include <virglrenderer.h>
+
+void *answer_begin(struct engine *engine, size_t size)
+{
+    g_byte_array_set_size(engine->response, (guint)size);
+    memset(engine->response->data, 0, size);
+    return engine->response->data;
+}
+
+/*
+ * Linux signals all earlier fences of a timeline with a later one. So an error, which needs no GPU,
+ * still has to wait for what is pending before it.
+ */
+static void send_error(struct engine *engine, const struct request *request)
+{
+    if (!fence_queue_behind(&engine->fences, request, engine->response))
+        fence_push(&engine->fences, request, engine->response);
+}
+
+static int create_fence(struct engine *engine, const struct request *request, uint64_t id)
+{
+    if (request->hdr.flags & VIRTIO_GPU_FLAG_INFO_RING_IDX)
+        return context_create_fence(engine, request->hdr.ctx_id, request->hdr.ring_idx, id);
+    return virgl_renderer_create_fence((int)(uint32_t)id, request->hdr.ctx_id);
+}
+
+void answer_send(struct engine *engine, const struct request *request)
+{
+    struct virtio_gpu_ctrl_hdr *response = (void *)engine->response->data;
+    uint32_t flags = request->hdr.flags;
+    uint64_t id;
+    int ret;
+
+    if (!(flags & VIRTIO_GPU_FLAG_FENCE)) {
+        fence_push(&engine->fences, request, engine->response);
+        return;
+    }
+    if (response->type >= VIRTIO_GPU_RESP_ERR_UNSPEC) {
+        send_error(engine, request);
+        return;
+    }
+    if (!(flags & VIRTIO_GPU_FLAG_INFO_RING_IDX) && !engine->virgl) {
+        /* Nothing but OpenGL runs on the global timeline: what has been carried out is done. */
+        fence_push(&engine->fences, request, engine->response);
+        return;
+    }
+
+    /* Pending before virglrenderer knows of it: its thread may be faster than we are. */
+    id = fence_add(&engine->fences, request, engine->response);
+    ret = create_fence(engine, request, id);
+    if (ret != 0 && fence_take_back(&engine->fences, id)) {
+        response->type = ret == -ENOENT ? VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID
+                                        : VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+        send_error(engine, request);
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+#include "parking.h"
+
+#include "context.h"
+#include "control.h"
+#include "engine.h"
+#include "hold.h"
+
+#include <string.h>
+
+/* Mesa sends some tens of bytes besides its rings, and the control queue has 256 chains. */
+#define MAX_BYTES (64ull << 20)
+
+/**
+ * struct parked
+ * @resource: that it is about; 0: none
+ * @data: the request's
+ */
+struct parked {
+    struct request request;
+    uint32_t resource;
+    bool truncated;
+    uint64_t data[];
+};
+
+void parking_init(struct parking *parking)
+{
+    g_queue_init(&parking->requests);
+    parking->bytes = 0;
+}
+
+void parking_clear(struct parking *parking)
+{
+    g_queue_clear_full(&parking->requests, g_free);
+    parking->bytes = 0;
+}
+
+static bool is_held(struct engine *engine, uint32_t ctx_id)
+{
+    struct context *context = context_find(engine, ctx_id);
+
+    return context && hold_is_on(engine, context);
+}
+
+static bool is_on_global_timeline(const struct request *request)
+{
+    return (request->hdr.flags & VIRTIO_GPU_FLAG_FENCE) &&
+           !(request->hdr.flags & VIRTIO_GPU_FLAG_INFO_RING_IDX);
+}
+
+static bool has_to_follow(const struct request *request, uint32_t resource,
+                          const struct parked *earlier)
+{
+    uint32_t ctx_id = request->hdr.ctx_id;
+
+    return (ctx_id && ctx_id == earlier->request.hdr.ctx_id) ||
+           (resource && resource == earlier->resource) ||
+           (is_on_global_timeline(request) && is_on_global_timeline(&earlier->request));
+}
+
+/* @until: only what is parked before it counts; NULL: all. */
+static bool has_to_wait(struct engine *engine, const struct request *request, uint32_t resource,
+                        const GList *until)
+{
+    if (is_held(engine, request->hdr.ctx_id))
+        return true;
+    for (const GList *link = engine->parking.requests.head; link != until; link = link->next) {
+        if (has_to_follow(request, resource, link->data))
+            return true;
+    }
+    return false;
+}
+
+static void park(struct parking *parking, const struct request *request, uint32_t resource,
+                 bool truncated)
+{
+    size_t size = truncated ? sizeof(request->hdr) : request->size;
+    struct parked *parked = g_malloc(sizeof(*parked) + size);
+
+    parked->request = *request;
+    parked->request.size = size;
+    parked->request.data = (const uint8_t *)parked->data;
+    parked->resource = resource;
+    parked->truncated = truncated;
+    if (size)
+        memcpy(parked->data, request->data, size);
+    g_queue_push_tail(&parking->requests, parked);
+    parking->bytes += size;
+}
+
+/* Its parked commands are of no use any more: they fail, each in its turn. */
+static void end_if_held(struct engine *engine, uint32_t ctx_id)
+{
+    if (!is_held(engine, ctx_id))
+        return;
+    context_end(engine, context_find(engine, ctx_id));
+    parking_run(engine);
+}
+
+static uint64_t bytes_of(const struct parking *parking, uint32_t ctx_id)
+{
+    uint64_t bytes = 0;
+
+    for (const GList *link = parking->requests.head; link; link = link->next) {
+        const struct parked *parked = link->data;
+
+        if (parked->request.hdr.ctx_id == ctx_id)
+            bytes += parked->request.size;
+    }
+    return bytes;
+}
+
+/* Only a hostile program sends this much to a held context. Ends the one with the most. */
+static void end_largest(struct engine *engine)
+{
+    const struct context *largest = NULL;
+    GHashTableIter iter;
+    uint64_t most = 0;
+    void *value;
+
+    g_hash_table_iter_init(&iter, engine->contexts);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct context *context = value;
+        uint64_t bytes = bytes_of(&engine->parking, context->id);
+
+        if (bytes > most && is_held(engine, context->id)) {
+            largest = context;
+            most = bytes;
+        }
+    }
+    if (!largest)
+        return;
+    g_warning("context %u: its render worker is held up, and %" G_GUINT64_FORMAT
+              " bytes of commands wait for it: it is ended",
+              largest->id, most);
+    end_if_held(engine, largest->id);
+}
+
+bool parking_take(struct engine *engine, const struct request *request, bool truncated)
+{
+    struct parking *parking = &engine->parking;
+    uint32_t resource;
+
+    if (request->hdr.type == VIRTIO_GPU_CMD_CTX_DESTROY)
+        end_if_held(engine, request->hdr.ctx_id);
+    resource = parking->requests.length ? control_resource_of(request) : 0;
+    if (!has_to_wait(engine, request, resource, NULL))
+        return false;
+    park(parking, request, control_resource_of(request), truncated);
+    if (parking->bytes > MAX_BYTES)
+        end_largest(engine);
+    return true;
+}
+
+static void carry_out(struct engine *engine, const struct parked *parked)
+{
+    if (parked->truncated)
+        control_reject(engine, &parked->request, VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY);
+    else
+        control_process(engine, &parked->request);
+}
+
+void parking_run(struct engine *engine)
+{
+    struct parking *parking = &engine->parking;
+    GList *next;
+
+    fence_take_released(&engine->fences);
+    for (GList *link = parking->requests.head; link; link = next) {
+        struct parked *parked = link->data;
+
+        next = link->next;
+        if (has_to_wait(engine, &parked->request, parked->resource, link))
+            continue;
+        g_queue_delete_link(&parking->requests, link);
+        parking->bytes -= parked->request.size;
+        carry_out(engine, parked);
+        g_free(parked);
+    }
+}

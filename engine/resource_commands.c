@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+#include "resource_commands.h"
+
+#include "backing.h"
+#include "context.h"
+#include "engine.h"
+#include "resource.h"
+#include "scanout.h"
+#include "window.h"
+
+#include <errno.h>
+#include <virglrenderer.h>
+
+#define BLOB_FLAGS                                                                                 \
+    (VIRTIO_GPU_BLOB_FLAG_USE_MAPPABLE | VIRTIO_GPU_BLOB_FLAG_USE_SHAREABLE |                      \
+     VIRTIO_GPU_BLOB_FLAG_USE_CROSS_DEVICE)
+
+/* Sizes above are nonsense, and would overflow when rounded to pages. */
+#define BLOB_MAX_SIZE (1ull << 46)
+
+static void resource_release(struct resource *resource)
+{
+    scanout_forget(resource->engine, resource);
+    window_unmap(resource->engine, resource);
+    if (resource->kind != RESOURCE_2D)
+        virgl_renderer_resource_detach_iov((int)resource->id, NULL, NULL);
+}
+
+void resource_release_all(struct engine *engine)
+{
+    GHashTableIter iter;
+    void *resource;
+
+    g_hash_table_iter_init(&iter, engine->resources);
+    while (g_hash_table_iter_next(&iter, NULL, &resource))
+        resource_release(resource);
+}
+
+uint32_t resource_cmd_create_3d(struct engine *engine, const struct request *request)
+{
+    const struct virtio_gpu_resource_create_3d *cmd = (const void *)request->data;
+    uint32_t type = resource_check_new_id(engine, cmd->resource_id);
+    struct virgl_renderer_resource_create_args args = {
+        .handle = cmd->resource_id,
+        .target = cmd->target,
+        .format = cmd->format,
+        .bind = cmd->bind,
+        .width = cmd->width,
+        .height = cmd->height,
+        .depth = cmd->depth,
+        .array_size = cmd->array_size,
+        .last_level = cmd->last_level,
+        .nr_samples = cmd->nr_samples,
+        .flags = cmd->flags,
+    };
+
+    if (type != VIRTIO_GPU_RESP_OK_NODATA)
+        return type;
+    /* With native contexts alone virglrenderer would call into an OpenGL that isn't there. */
+    if (!engine->virgl || virgl_renderer_resource_create(&args, NULL, 0) != 0)
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+
+    resource_add(resource_new(engine, cmd->resource_id, RESOURCE_3D));
+    return VIRTIO_GPU_RESP_OK_NODATA;
+}
+
+static uint32_t check_blob(struct engine *engine, const struct request *request)
+{
+    const struct virtio_gpu_resource_create_blob *cmd = (const void *)request->data;
+    uint32_t type = resource_check_new_id(engine, cmd->resource_id);
+
+    if (type != VIRTIO_GPU_RESP_OK_NODATA)
+        return type;
+    if (cmd->size == 0 || cmd->size > BLOB_MAX_SIZE || (cmd->blob_flags & ~BLOB_FLAGS))
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+
+    switch (cmd->blob_mem) {
+    case VIRTIO_GPU_BLOB_MEM_GUEST:
+        return cmd->nr_entries ? VIRTIO_GPU_RESP_OK_NODATA : VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+    case VIRTIO_GPU_BLOB_MEM_HOST3D:
+        if (cmd->nr_entries)
+            return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+        break;
+    case VIRTIO_GPU_BLOB_MEM_HOST3D_GUEST:
+        if (cmd->nr_entries == 0)
+            return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+        break;
+    default:
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+    }
+    return context_alive(engine, cmd->hdr.ctx_id) ? VIRTIO_GPU_RESP_OK_NODATA
+                                                  : VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
+}
+
+/*
+ * Blob id 0 asks for plain shared memory, which nothing else accounts for. It is of use only in the
+ * window; the factor leaves room for blobs that are not mapped yet.
+ */
+static bool account_shm(struct engine *engine, struct resource *resource)
+{
+    uint64_t limit = 2 * engine->info.window_bytes;
+
+    if (resource->size > limit || engine->shm_bytes > limit - resource->size)
+        return false;
+    resource->shm = true;
+    engine->shm_bytes += resource->size;
+    return true;
+}
+
+static uint32_t create_blob(const struct virtio_gpu_resource_create_blob *cmd,
+                            const struct resource *resource)
+{
+    struct virgl_renderer_resource_create_blob_args args = {
+        .res_handle = cmd->resource_id,
+        .ctx_id = cmd->hdr.ctx_id,
+        .blob_mem = cmd->blob_mem,
+        .blob_flags = cmd->blob_flags,
+        .blob_id = cmd->blob_id,
+        .size = cmd->size,
+        .iovecs = resource->backing.iov.iov_base ? &resource->backing.iov : NULL,
+        .num_iovs = resource->backing.iov.iov_base ? 1 : 0,
+    };
+    int ret = virgl_renderer_resource_create_blob(&args);
+
+    if (ret == 0)
+        return VIRTIO_GPU_RESP_OK_NODATA;
+    return ret == -ENOMEM ? VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY : VIRTIO_GPU_RESP_ERR_UNSPEC;
+}
+
+uint32_t resource_cmd_create_blob(struct engine *engine, const struct request *request)
+{
+    const struct virtio_gpu_resource_create_blob *cmd = (const void *)request->data;
+    uint32_t type = check_blob(engine, request);
+    struct resource *resource;
+
+    if (type != VIRTIO_GPU_RESP_OK_NODATA)
+        return type;
+
+    resource = resource_new(engine, cmd->resource_id, RESOURCE_BLOB);
+    resource->size = cmd->size;
+    resource->blob_flags = cmd->blob_flags;
+
+    if (cmd->blob_mem != VIRTIO_GPU_BLOB_MEM_GUEST && cmd->blob_id == 0 &&
+        !account_shm(engine, resource))
+        type = VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
+    if (type == VIRTIO_GPU_RESP_OK_NODATA && cmd->nr_entries)
+        type = backing_get(engine, &resource->backing, request, sizeof(*cmd), cmd->nr_entries);
+    if (type == VIRTIO_GPU_RESP_OK_NODATA)
+        type = create_blob(cmd, resource);
+
+    if (type != VIRTIO_GPU_RESP_OK_NODATA) {
+        resource_free(resource);
+        return type;
+    }
+    resource_add(resource);
+    return VIRTIO_GPU_RESP_OK_NODATA;
+}
+
+uint32_t resource_cmd_unref(struct engine *engine, const struct request *request)
+{
+    const struct virtio_gpu_resource_unref *cmd = (const void *)request->data;
+    struct resource *resource = resource_find(engine, cmd->resource_id);
+
+    if (!resource)
+        return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
+
+    resource_release(resource);
+    if (resource->kind != RESOURCE_2D)
+        virgl_renderer_resource_unref(resource->id);
+    g_hash_table_remove(engine->resources, GUINT_TO_POINTER(cmd->resource_id));
+    return VIRTIO_GPU_RESP_OK_NODATA;
+}
+
+uint32_t resource_cmd_attach_backing(struct engine *engine, const struct request *request)
+{
+    const struct virtio_gpu_resource_attach_backing *cmd = (const void *)request->data;
+    struct resource *resource = resource_find(engine, cmd->resource_id);
+    uint32_t type;
+
+    if (!resource)
+        return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
+    if (resource->kind == RESOURCE_BLOB || resource->backing.iov.iov_base || cmd->nr_entries == 0)
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+
+    type = backing_get(engine, &resource->backing, request, sizeof(*cmd), cmd->nr_entries);
+    if (type != VIRTIO_GPU_RESP_OK_NODATA || resource->kind == RESOURCE_2D)
+        return type;
+
+    if (virgl_renderer_resource_attach_iov((int)resource->id, &resource->backing.iov, 1) != 0) {
+        backing_put(engine, &resource->backing);
+        return VIRTIO_GPU_RESP_ERR_UNSPEC;
+    }
+    return VIRTIO_GPU_RESP_OK_NODATA;
+}
+
+uint32_t resource_cmd_detach_backing(struct engine *engine, const struct request *request)
+{
+    const struct virtio_gpu_resource_detach_backing *cmd = (const void *)request->data;
+    struct resource *resource = resource_find(engine, cmd->resource_id);
+
+    if (!resource)
+        return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
+    /* Guest memory is all that a blob of guest memory consists of. */
+    if (resource->kind == RESOURCE_BLOB || !resource->backing.iov.iov_base)
+        return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
+
+    if (resource->kind == RESOURCE_3D)
+        virgl_renderer_resource_detach_iov((int)resource->id, NULL, NULL);
+    backing_put(engine, &resource->backing);
+    return VIRTIO_GPU_RESP_OK_NODATA;
+}

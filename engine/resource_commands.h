@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* The guest's commands about resources. */
+#ifndef ENGINE_RESOURCE_COMMANDS_H
+#define ENGINE_RESOURCE_COMMANDS_H
+
+#include <stdint.h>
+
+struct engine;
+struct request;
+
+/* Takes all resources out of the window and off guest memory, as a reset needs it. */
+void resource_release_all(struct engine *engine);
+
+/* Handlers, see control.h. */
+uint32_t resource_cmd_create_3d(struct engine *engine, const struct request *request);
+uint32_t resource_cmd_create_blob(struct engine *engine, const struct request *request);
+uint32_t resource_cmd_unref(struct engine *engine, const struct request *request);
+uint32_t resource_cmd_attach_backing(struct engine *engine, const struct request *request);
+uint32_t resource_cmd_detach_backing(struct engine *engine, const struct request *request);
+
+#endif /* ENGINE_RESOURCE_COMMANDS_H */

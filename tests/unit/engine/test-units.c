@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What the systemd units of engine, guard and describer leave to an owned process, and the order of
+ * the engine's modules.
+ */
+#include <glib.h>
+#include <string.h>
+
+static const char *const units[] = {
+    "engine/systemd/vgpu-engine@.service",
+    "engine/systemd/vgpu-guard@.service",
+    "engine/systemd/vgpu-describe@.service",
+};
+
+static char *read_file(const char *path)
+{
+    g_autoptr(GError) error = NULL;
+    char *text = NULL;
+
+    g_file_get_contents(path, &text, NULL, &error);
+    g_assert_no_error(error);
+    return text;
+}
+
+/* Of the first @count units. */
+static void assert_lines(size_t count, const char *const *lines, gboolean there)
+{
+    for (size_t i = 0; i < count; i++) {
+        g_autofree char *text = read_file(units[i]);
+        g_auto(GStrv) all = g_strsplit(text, "\n", -1);
+
+        for (const char *const *line = lines; *line; line++) {
+            if (g_strv_contains((const char *const *)all, *line) != there)
+                g_error("%s: %s \"%s\"", units[i], there ? "no" : "has", *line);
+        }
+    }
+}
+
+/* Sockets that anybody may connect to are in /run and, of many daemons, below /var. Landlock says
+ * nothing of connecting. */
+static void test_sockets(void)
+{
+    static const char *const lines[] = {
+        "InaccessiblePaths=-/var -/srv -/mnt -/media",
+        NULL,
+    };
+
+    assert_lines(3, lines, TRUE);
+}
+
+static void test_nvidia(void)
+{
+    static const char *const wanted[] = {"After=nvidia-persistenced.service", NULL};
+    static const char *const unwanted[] = {"DeviceAllow=char-nvidia-modeset rw", NULL};
+
+    assert_lines(3, wanted, TRUE);
+    assert_lines(3, unwanted, FALSE);
+}
+
+/* Of those that have render workers. */
+static void test_timer_slack(void)
+{
+    static const char *const lines[] = {"TimerSlackNSec=1", NULL};
+
+    assert_lines(2, lines, TRUE);
+}
+
+/* Each may use those after it (docs/architecture.md). */
+static const char *const modules[] = {
+    "main",    "loop",     "engine",    "queue",
+    "watch",   "parking",  "control",   "resource_commands",
+    "submit",  "transfer", "display",   "image",
+    "window",  "scanout",  "capset",    "answer",
+    "hold",    "context",  "mapping",   "resource",
+    "backing", "fence",    "transport",
+};
+
+static void assert_uses_none_before(size_t module)
+{
+    g_autofree char *path = g_strdup_printf("engine/%s.c", modules[module]);
+    g_autofree char *text = NULL;
+
+    if (!g_file_test(path, G_FILE_TEST_EXISTS)) /* a header alone */
+        return;
+    text = read_file(path);
+    for (size_t i = 0; i < module; i++) {
+        g_autofree char *include = g_strdup_printf("#include \"%s.h\"", modules[i]);
+
+        if (strcmp(modules[i], "engine") != 0 && strstr(text, include))
+            g_error("%s uses %s, which comes before it", path, modules[i]);
+    }
+}
+
+static void test_modules(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(modules); i++)
+        assert_uses_none_before(i);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/units/sockets", test_sockets);
+    g_test_add_func("/units/nvidia", test_nvidia);
+    g_test_add_func("/units/timer-slack", test_timer_slack);
+    g_test_add_func("/modules/order", test_modules);
+    return g_test_run();
+}
