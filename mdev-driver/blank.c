@@ -7,11 +7,15 @@
  * timeline semaphore would have reached every value. Not one page for all: what a program writes into a
  * buffer that is gone would be read in a slot of another. Not SIGBUS: that stops the VM.
  * They are made when touched, count as memory of the VMM, and go with the epoch or when something
- * is published there.
+ * is published there. A guest may touch all of its window, so there are VGPU_BLANK_MAX of them at most: then one is
+ * taken away from another offset, where a new one is made when that is touched again.
  */
 #include <linux/xarray.h>
 
 #include "vgpu_private.h"
+
+/* 16 MiB: more than what programs have mapped when an engine dies, as a rule. */
+#define VGPU_BLANK_MAX	4096
 
 /* The blank page of @offset, or NULL: then vgpu_blank_prepare() it. */
 struct page *vgpu_blank_find(struct vgpu *vgpu, u64 offset)
@@ -20,19 +24,53 @@ struct page *vgpu_blank_find(struct vgpu *vgpu, u64 offset)
 	return xa_load(&vgpu->window.blanks, offset >> PAGE_SHIFT);
 }
 
+/* A page that is mapped nowhere any more, if there may not be one more; else NULL. In the order of offsets, round and round. */
+static struct page *vgpu_blank_recycle(struct vgpu *vgpu)
+{
+	unsigned long *index = &vgpu->window.blank_next;
+	struct page *page = NULL;
+	loff_t offset;
+
+	mutex_lock(&vgpu->map_lock);
+	if (vgpu->window.nblanks >= VGPU_BLANK_MAX) {
+		page = xa_find(&vgpu->window.blanks, index, ULONG_MAX, XA_PRESENT);
+		if (!page) {
+			*index = 0;
+			page = xa_find(&vgpu->window.blanks, index, ULONG_MAX, XA_PRESENT);
+		}
+		offset = (loff_t)*index << PAGE_SHIFT;
+		xa_erase(&vgpu->window.blanks, (*index)++);
+		vgpu->window.nblanks--;
+	}
+	mutex_unlock(&vgpu->map_lock);
+	if (page)
+		unmap_mapping_range(vgpu->inode->i_mapping, offset, PAGE_SIZE, 1);
+	return page;
+}
+
 /* Allocates, so not under map_lock. */
 int vgpu_blank_prepare(struct vgpu *vgpu, u64 offset)
 {
-	struct page *page = alloc_page(GFP_KERNEL_ACCOUNT);
+	struct page *page = vgpu_blank_recycle(vgpu) ?: alloc_page(GFP_KERNEL_ACCOUNT);
+	struct xarray *blanks = &vgpu->window.blanks;
+	unsigned long index = offset >> PAGE_SHIFT;
+	bool used = false;
 	int ret;
 
 	if (!page)
 		return -ENOMEM;
 	memset64(page_address(page), VGPU_WINDOW_BLANK, PAGE_SIZE / sizeof(u64));
-	ret = xa_insert(&vgpu->window.blanks, offset >> PAGE_SHIFT, page, GFP_KERNEL_ACCOUNT);
-	if (ret)
+
+	ret = xa_reserve(blanks, index, GFP_KERNEL_ACCOUNT);
+	mutex_lock(&vgpu->map_lock);
+	/* Somebody else may have been faster, or have taken what was reserved: the fault looks again. */
+	if (!ret && !xa_load(blanks, index))
+		used = !xa_is_err(xa_store(blanks, index, page, GFP_NOWAIT | __GFP_NOWARN));
+	vgpu->window.nblanks += used;
+	mutex_unlock(&vgpu->map_lock);
+	if (!used)
 		__free_page(page);
-	return ret == -EBUSY ? 0 : ret;
+	return ret;
 }
 
 /* Takes the blank pages of a stretch away from the guest, with all else that is mapped there. */
@@ -46,6 +84,7 @@ void vgpu_blank_drop(struct vgpu *vgpu, u64 offset, u64 size)
 	mutex_lock(&vgpu->map_lock);
 	xa_for_each_range(&vgpu->window.blanks, index, page, first, last) {
 		xa_erase(&vgpu->window.blanks, index);
+		vgpu->window.nblanks--;
 		list_add(&page->lru, &pages);
 	}
 	mutex_unlock(&vgpu->map_lock);

@@ -20,12 +20,28 @@ MODULE_PARM_DESC(reset_timeout_ms, "how long a reset waits for the engine before
 
 /*
  * Tells udev's listeners that an attribute has changed which they need not poll for then. What and how is in the
- * attributes, so the event says nothing more. Process context; under vgpu->lock or not.
+ * attributes, so the event says nothing more, and one event a second can stand for all those that are too many. Process
+ * context; under vgpu->lock or not.
  */
 void vgpu_device_tell(struct vgpu *vgpu)
 {
-	if (!READ_ONCE(vgpu->removed))
+	if (READ_ONCE(vgpu->removed))
+		return;
+	if (__ratelimit(&vgpu->tell_limit))
 		kobject_uevent(&vgpu_dev(vgpu)->kobj, KOBJ_CHANGE);
+	else
+		schedule_delayed_work(&vgpu->tell_work, HZ);
+}
+
+/* vgpu->lock keeps the vGPU from being removed meanwhile. */
+void vgpu_device_tell_work(struct work_struct *work)
+{
+	struct vgpu *vgpu = container_of(to_delayed_work(work), struct vgpu, tell_work);
+
+	mutex_lock(&vgpu->lock);
+	if (!vgpu->removed)
+		kobject_uevent(&vgpu_dev(vgpu)->kobj, KOBJ_CHANGE);
+	mutex_unlock(&vgpu->lock);
 }
 
 /* Ends the epoch. The engine is told to let go of what it has; see vgpu_device_reset(). */
@@ -35,7 +51,7 @@ static void vgpu_device_end_epoch(struct vgpu *vgpu)
 
 	lockdep_assert_held(&vgpu->lock);
 	vgpu_queue_forget(vgpu);
-	vgpu_mem_release_all(vgpu);
+	vgpu_mem_end_epoch(vgpu);
 	vgpu_window_unpublish_all(vgpu);
 	vgpu_display_off(vgpu);
 	vgpu->lost = false;
@@ -121,7 +137,7 @@ void vgpu_device_needs_reset(struct vgpu *vgpu)
 static void vgpu_device_driver_ok(struct vgpu *vgpu)
 {
 	if (!vgpu->engine.ready || !vgpu->engine.clean) {
-		dev_warn(vgpu_dev(vgpu), "no engine is running; the guest gets errors until it resets the device\n");
+		vgpu_log(vgpu, warn, "no engine is running; the guest gets errors until it resets the device\n");
 		vgpu->lost = true;
 		vgpu_device_needs_reset(vgpu);
 		return;
@@ -130,6 +146,27 @@ static void vgpu_device_driver_ok(struct vgpu *vgpu)
 	/* It works again. */
 	vgpu->failure[0] = '\0';
 	vgpu_engine_event(vgpu, VGPU_EVENT_KICK, BIT(VGPU_NUM_QUEUES) - 1);
+}
+
+/*
+ * The guest has turned bus mastering off: from now on its memory may be another kernel's (kexec), so nothing of this life
+ * may reach it, even if the next kernel turns bus mastering on before it resets the device.
+ */
+static void vgpu_device_stop(struct vgpu *vgpu)
+{
+	vgpu_regs_stop(&vgpu->regs);
+	vgpu_queue_forget(vgpu);
+	vgpu_mem_release_all(vgpu);
+}
+
+void vgpu_device_config_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t len)
+{
+	bool master = vgpu_pci_bus_master(&vgpu->pci);
+
+	lockdep_assert_held(&vgpu->lock);
+	vgpu_pci_write(&vgpu->pci, offset, buf, len);
+	if (master && !vgpu_pci_bus_master(&vgpu->pci))
+		vgpu_device_stop(vgpu);
 }
 
 static void vgpu_device_kick(struct vgpu *vgpu, u32 queue)
@@ -183,7 +220,7 @@ void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 	vgpu_window_keep_system_pages(vgpu);
 	vgpu_mem_release_all(vgpu);
 	if (in_use && vgpu->open) {
-		dev_warn(vgpu_dev(vgpu), "%s; the guest gets errors until it resets the device\n", reason);
+		vgpu_log(vgpu, warn, "%s; the guest gets errors until it resets the device\n", reason);
 		vgpu->stats.engine_losses++;
 		vgpu->lost = true;
 		vgpu_device_needs_reset(vgpu);

@@ -15,6 +15,12 @@
 
 #define VGPU_MAX_NODES	1024
 
+/* struct vgpu_engine_file - an open /dev/vgpu/<uuid>; @attached: once for each, under vgpu->lock */
+struct vgpu_engine_file {
+	struct vgpu *vgpu;
+	bool attached;
+};
+
 static unsigned int vgpu_engine_timeout_ms = 30000;
 module_param_named(engine_timeout_ms, vgpu_engine_timeout_ms, uint, 0644);
 MODULE_PARM_DESC(engine_timeout_ms, "how long opening a vGPU waits for its engine");
@@ -75,15 +81,22 @@ int vgpu_engine_wait_ready(struct vgpu *vgpu)
 	if (READ_ONCE(vgpu->leaving))
 		return -ENODEV;
 	if (READ_ONCE(vgpu->engine.failed)) {
-		dev_err(vgpu_dev(vgpu), "can't be opened: its engine failed: %s\n", vgpu->failure);
+		vgpu_log(vgpu, err, "can't be opened: its engine failed: %s\n", vgpu->failure);
 		return -EIO;
 	}
 	if (!left) {
-		dev_err(vgpu_dev(vgpu), "can't be opened: no engine became ready in %u ms; see 'systemctl status vgpu-engine@%s'\n",
-			vgpu_engine_timeout_ms, dev_name(vgpu_dev(vgpu)));
+		vgpu_log(vgpu, err, "can't be opened: no engine became ready in %u ms; see 'systemctl status vgpu-engine@%s'\n",
+			 vgpu_engine_timeout_ms, dev_name(vgpu_dev(vgpu)));
 		return -ETIMEDOUT;
 	}
 	return 0;
+}
+
+static struct vgpu *vgpu_from_file(const struct file *file)
+{
+	const struct vgpu_engine_file *opened = file->private_data;
+
+	return opened->vgpu;
 }
 
 static void vgpu_engine_mm_release(struct mmu_notifier *notifier, struct mm_struct *mm)
@@ -116,13 +129,14 @@ void vgpu_engine_detach(struct vgpu *vgpu)
 
 static int vgpu_engine_attach(struct vgpu *vgpu, struct file *file)
 {
+	struct vgpu_engine_file *opened = file->private_data;
 	struct vgpu_engine *engine = &vgpu->engine;
 	int ret;
 
 	lockdep_assert_held(&vgpu->lock);
 	if (vgpu->removed)
 		return -ENODEV;
-	if (engine->file)
+	if (engine->file || opened->attached)
 		return -EBUSY;
 
 	engine->mm_gone = false;
@@ -137,6 +151,7 @@ static int vgpu_engine_attach(struct vgpu *vgpu, struct file *file)
 	engine->used = false;
 	engine->clean = true;
 	engine->failed = false;
+	opened->attached = true;
 	WRITE_ONCE(engine->file, file);
 	vgpu_device_tell(vgpu);
 	return 0;
@@ -368,7 +383,7 @@ static long vgpu_ioctl_fail(struct vgpu *vgpu, void __user *user)
 		return -EFAULT;
 	if (fail.argsz < sizeof(fail) || fail.flags || !vgpu_text_ok(fail.reason, sizeof(fail.reason)))
 		return -EINVAL;
-	dev_err(vgpu_dev(vgpu), "its engine gave up: %s\n", fail.reason);
+	vgpu_log(vgpu, err, "its engine gave up: %s\n", fail.reason);
 	vgpu_device_lose(vgpu, fail.reason);
 	strscpy(vgpu->failure, fail.reason, sizeof(vgpu->failure));
 	vgpu->engine.failed = true;
@@ -410,7 +425,7 @@ static long vgpu_engine_call(struct vgpu *vgpu, unsigned int cmd, void __user *u
 
 static long vgpu_engine_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
-	struct vgpu *vgpu = file->private_data;
+	struct vgpu *vgpu = vgpu_from_file(file);
 	void __user *user = (void __user *)arg;
 	long ret;
 
@@ -437,7 +452,7 @@ static bool vgpu_engine_has_event(struct vgpu *vgpu, struct file *file)
 
 static ssize_t vgpu_engine_read(struct file *file, char __user *user, size_t count, loff_t *ppos)
 {
-	struct vgpu *vgpu = file->private_data;
+	struct vgpu *vgpu = vgpu_from_file(file);
 	struct vgpu_engine *engine = &vgpu->engine;
 	struct vgpu_engine_event event = {};
 	int ret = 0;
@@ -469,7 +484,7 @@ static ssize_t vgpu_engine_read(struct file *file, char __user *user, size_t cou
 
 static __poll_t vgpu_engine_poll(struct file *file, struct poll_table_struct *wait)
 {
-	struct vgpu *vgpu = file->private_data;
+	struct vgpu *vgpu = vgpu_from_file(file);
 	__poll_t mask = 0;
 
 	poll_wait(file, &vgpu->engine.wait, wait);
@@ -484,7 +499,7 @@ static __poll_t vgpu_engine_poll(struct file *file, struct poll_table_struct *wa
 
 static int vgpu_engine_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	struct vgpu *vgpu = file->private_data;
+	struct vgpu *vgpu = vgpu_from_file(file);
 	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 
 	if (READ_ONCE(vgpu->engine.file) != file || READ_ONCE(vgpu->engine.mm) != current->mm)
@@ -498,16 +513,22 @@ static int vgpu_engine_mmap(struct file *file, struct vm_area_struct *vma)
 
 static int vgpu_engine_open(struct inode *inode, struct file *file)
 {
+	struct vgpu_engine_file *opened = kzalloc(sizeof(*opened), GFP_KERNEL_ACCOUNT);
 	struct vgpu *vgpu;
 
+	if (!opened)
+		return -ENOMEM;
 	mutex_lock(&vgpu_engine_idr_lock);
 	vgpu = idr_find(&vgpu_engine_idr, iminor(inode));
 	if (vgpu)
 		get_device(&vgpu->vdev.device);
 	mutex_unlock(&vgpu_engine_idr_lock);
-	if (!vgpu)
+	if (!vgpu) {
+		kfree(opened);
 		return -ENODEV;
-	file->private_data = vgpu;
+	}
+	opened->vgpu = vgpu;
+	file->private_data = opened;
 	/* So that what this file maps can be taken away: see anon_inode.c. */
 	file->f_mapping = vgpu->inode->i_mapping;
 	return nonseekable_open(inode, file);
@@ -515,13 +536,14 @@ static int vgpu_engine_open(struct inode *inode, struct file *file)
 
 static int vgpu_engine_release(struct inode *inode, struct file *file)
 {
-	struct vgpu *vgpu = file->private_data;
+	struct vgpu *vgpu = vgpu_from_file(file);
 
 	mutex_lock(&vgpu->lock);
 	if (vgpu->engine.file == file)
 		vgpu_device_lose(vgpu, "the engine went away");
 	mutex_unlock(&vgpu->lock);
 	flush_work(&vgpu->lost_work);
+	kfree(file->private_data);
 	vfio_put_device(&vgpu->vdev);
 	return 0;
 }

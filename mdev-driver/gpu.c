@@ -381,8 +381,8 @@ int vgpu_gpu_check_open(struct vgpu *vgpu)
 	lockdep_assert_held(&gpus_lock);
 	if (!vgpu->gpu->draining)
 		return 0;
-	dev_err_ratelimited(vgpu_dev(vgpu), "can't be opened: its GPU %s is drained, until 'vgpuctl gpu resume' or 'vgpu-registrar resume'\n",
-			    vgpu->gpu->name);
+	vgpu_log(vgpu, err, "can't be opened: its GPU %s is drained, until 'vgpuctl gpu resume' or 'vgpu-registrar resume'\n",
+		 vgpu->gpu->name);
 	return -EBUSY;
 }
 

@@ -302,6 +302,32 @@ void vgpu_mem_release_all(struct vgpu *vgpu)
 	mutex_unlock(&vgpu->mem.lock);
 }
 
+static void vgpu_mem_fill_blank(struct page *page)
+{
+	memset(page_address(page), 0xff, PAGE_SIZE);
+}
+
+/*
+ * All of the epoch goes, and what the engine has written where there was nothing, too: the next epoch may be another VM's.
+ * What is still mapped sees another page from now on.
+ */
+void vgpu_mem_end_epoch(struct vgpu *vgpu)
+{
+	struct vgpu_mem *mem = &vgpu->mem;
+
+	lockdep_assert_held(&vgpu->lock);
+	vgpu_mem_release_all(vgpu);
+	if (mem->epoch_offset == mem->next_offset)
+		return;
+	mutex_lock(&vgpu->map_lock);
+	mem->epoch_offset = mem->next_offset;
+	mutex_unlock(&vgpu->map_lock);
+	unmap_mapping_range(vgpu->inode->i_mapping, VGPU_MEM_OFFSET_BASE,
+			    mem->next_offset - VGPU_MEM_OFFSET_BASE, 1);
+	vgpu_mem_fill_blank(mem->blank);
+	vgpu_mem_fill_blank(mem->stale);
+}
+
 static int vgpu_mem_pin_pages(struct vgpu *vgpu, struct vgpu_mem_object *object)
 {
 	int prot = IOMMU_READ | (object->writable ? IOMMU_WRITE : 0);
@@ -362,6 +388,8 @@ int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_pin *arg, const struct vgpu_
 	ret = vgpu_check_mem_entries(entries, arg->nentries, &npages);
 	if (ret)
 		return ret;
+	if (!vgpu_pci_bus_master(&vgpu->pci))
+		return -EFAULT;
 	if (npages > limit || vgpu->mem.pinned_pages > limit - npages)
 		return -ENOMEM;
 	object = vgpu_mem_object_new(arg, entries, npages);
@@ -416,7 +444,7 @@ static vm_fault_t vgpu_mem_fault(struct vm_fault *vmf)
 	if (object)
 		page = object->pages[(offset - object->offset) >> PAGE_SHIFT];
 	if (!page || ((unsigned long)page & 1))
-		page = vgpu->mem.blank;
+		page = offset < vgpu->mem.epoch_offset ? vgpu->mem.stale : vgpu->mem.blank;
 	noreclaim = memalloc_noreclaim_save();
 	ret = vmf_insert_pfn(vmf->vma, vmf->address, page_to_pfn(page));
 	memalloc_noreclaim_restore(noreclaim);
@@ -463,14 +491,22 @@ int vgpu_mem_init(struct vgpu *vgpu)
 	mutex_init(&vgpu->mem.lock);
 	INIT_LIST_HEAD(&vgpu->mem.objects);
 	vgpu->mem.next_offset = VGPU_MEM_OFFSET_BASE;
+	vgpu->mem.epoch_offset = VGPU_MEM_OFFSET_BASE;
 	vgpu->mem.blank = alloc_page(GFP_KERNEL_ACCOUNT);
-	if (!vgpu->mem.blank)
+	vgpu->mem.stale = alloc_page(GFP_KERNEL_ACCOUNT);
+	if (!vgpu->mem.blank || !vgpu->mem.stale) {
+		vgpu_mem_fini(vgpu);
 		return -ENOMEM;
-	memset(page_address(vgpu->mem.blank), 0xff, PAGE_SIZE);
+	}
+	vgpu_mem_fill_blank(vgpu->mem.blank);
+	vgpu_mem_fill_blank(vgpu->mem.stale);
 	return 0;
 }
 
 void vgpu_mem_fini(struct vgpu *vgpu)
 {
-	__free_page(vgpu->mem.blank);
+	if (vgpu->mem.blank)
+		__free_page(vgpu->mem.blank);
+	if (vgpu->mem.stale)
+		__free_page(vgpu->mem.stale);
 }

@@ -19,6 +19,12 @@ void vgpu_uuid_bytes(const struct vgpu *vgpu, u8 out[VGPU_UUID_LEN])
 		export_uuid(out, &uuid);
 }
 
+/* What one vGPU may log, and how often it may tell of itself. */
+#define VGPU_LOG_INTERVAL	(10 * HZ)
+#define VGPU_LOG_BURST		10
+#define VGPU_TELL_INTERVAL	HZ
+#define VGPU_TELL_BURST		10
+
 int vgpu_object_init(struct vgpu *vgpu)
 {
 	int ret = -ENOMEM;
@@ -29,6 +35,10 @@ int vgpu_object_init(struct vgpu *vgpu)
 	init_waitqueue_head(&vgpu->state_wait);
 	INIT_LIST_HEAD(&vgpu->node);
 	INIT_WORK(&vgpu->lost_work, vgpu_device_lost_work);
+	INIT_DELAYED_WORK(&vgpu->tell_work, vgpu_device_tell_work);
+	ratelimit_state_init(&vgpu->log_limit, VGPU_LOG_INTERVAL, VGPU_LOG_BURST);
+	ratelimit_state_init(&vgpu->tell_limit, VGPU_TELL_INTERVAL, VGPU_TELL_BURST);
+	ratelimit_set_flags(&vgpu->tell_limit, RATELIMIT_MSG_ON_RELEASE);
 	vgpu_window_init(vgpu);
 	vgpu_engine_init(vgpu);
 
@@ -56,6 +66,7 @@ err_free:
 
 void vgpu_object_fini(struct vgpu *vgpu)
 {
+	cancel_delayed_work_sync(&vgpu->tell_work);
 	if (vgpu->window_bytes_open)
 		vgpu_blank_drop(vgpu, 0, vgpu->window_bytes_open);
 	vgpu_anon_inode_free(vgpu);
@@ -115,6 +126,7 @@ static void vgpu_mdev_remove(struct mdev_device *mdev)
 	vgpu_device_revoke(vgpu);
 	vgpu_engine_node_remove(vgpu);
 	vgpu_gpu_dismiss(vgpu);
+	cancel_delayed_work_sync(&vgpu->tell_work);
 	vfio_put_device(&vgpu->vdev);
 }
 

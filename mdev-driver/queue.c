@@ -34,7 +34,7 @@ static void vgpu_queue_interrupt(struct vgpu *vgpu, u32 q)
 
 static int vgpu_queue_broken(struct vgpu *vgpu, u32 q, int ret)
 {
-	dev_warn_ratelimited(vgpu_dev(vgpu), "the guest broke queue %u; it must reset the device\n", q);
+	vgpu_log(vgpu, warn, "the guest broke queue %u; it must reset the device\n", q);
 	vgpu_device_needs_reset(vgpu);
 	return ret;
 }

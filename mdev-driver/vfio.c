@@ -146,7 +146,7 @@ static void vgpu_region_write(struct vgpu *vgpu, u32 index, u64 offset, const vo
 	mutex_lock(&vgpu->lock);
 	switch (index) {
 	case VFIO_PCI_CONFIG_REGION_INDEX:
-		vgpu_pci_write(&vgpu->pci, offset, buf, len);
+		vgpu_device_config_write(vgpu, offset, buf, len);
 		break;
 	case VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_REGS:
 		vgpu_device_write(vgpu, offset, buf, len);

@@ -19,6 +19,7 @@
 #include <linux/mdev.h>
 #include <linux/mmu_notifier.h>
 #include <linux/mutex.h>
+#include <linux/ratelimit.h>
 #include <linux/rbtree.h>
 #include <linux/vfio.h>
 #include <linux/wait.h>
@@ -118,7 +119,9 @@ struct vgpu_cached_page {
  * @cache: pages of rings and small requests
  * @objects: results of MEM_PIN; changes also take vgpu->map_lock
  * @pinned_pages: of objects
- * @blank: 0xff bytes, which the engine sees where the VM has taken memory away
+ * @epoch_offset: of the present epoch's first object
+ * @blank: 0xff bytes, which the engine sees where the VM has taken memory away, or what it has written there since
+ * @stale: the same for mappings of earlier epochs
  */
 struct vgpu_mem {
 	struct mutex lock;
@@ -127,13 +130,16 @@ struct vgpu_mem {
 	struct list_head objects;
 	u64 next_offset;
 	u64 pinned_pages;
+	u64 epoch_offset;
 	struct page *blank;
+	struct page *stale;
 };
 
 /*
  * struct vgpu_window - what the engine shows in the host-visible window
  * @ranges: struct vgpu_range by offset, under vgpu->map_lock
- * @blanks: pages shown where nothing is published, by page index: see blank.c
+ * @blanks: pages shown where nothing is published, by page index: see blank.c; under vgpu->map_lock
+ * @nblanks, @blank_next: how many, and where the one to take for another place is looked for
  * @opens: counts the VMMs that have opened the device; changes also take vgpu->map_lock
  */
 struct vgpu_window {
@@ -141,6 +147,8 @@ struct vgpu_window {
 	u32 nranges;
 	u64 published_bytes;
 	struct xarray blanks;
+	u32 nblanks;
+	unsigned long blank_next;
 	u64 opens;
 };
 
@@ -227,6 +235,8 @@ struct vgpu_stats {
  * @params: under gpus_lock; @window_bytes_open: latched at open; params.scanouts changes only while closed,
  *	and under vgpu->lock, too
  * @notes: under @lock
+ * @log_limit: of what a guest, a VMM or an engine can make the driver log, for each vGPU, so that none drowns another's
+ * @tell_limit, @tell_work: see vgpu_device_tell()
  */
 struct vgpu {
 	struct vfio_device vdev;
@@ -263,6 +273,9 @@ struct vgpu {
 	struct vgpu_screen display;
 	struct vgpu_engine engine;
 	struct work_struct lost_work;
+	struct ratelimit_state log_limit;
+	struct ratelimit_state tell_limit;
+	struct delayed_work tell_work;
 
 	struct inode *inode;
 	struct file *window_file;
@@ -281,6 +294,13 @@ static inline struct device *vgpu_dev(struct vgpu *vgpu)
 {
 	return mdev_dev(vgpu->mdev);
 }
+
+/* For what a guest, a VMM or an engine can cause. */
+#define vgpu_log(vgpu, level, fmt, ...)						\
+do {										\
+	if (__ratelimit(&(vgpu)->log_limit))					\
+		dev_##level(vgpu_dev(vgpu), fmt, ##__VA_ARGS__);		\
+} while (0)
 
 /* control.c: /dev/vgpu-control */
 int vgpu_control_init(void);
@@ -327,6 +347,7 @@ void vgpu_irq_release_all(struct vgpu *vgpu);
 /* device.c: life of the virtual device: registers, reset, loss. Under vgpu->lock unless said. */
 void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t len);
 void vgpu_device_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len);
+void vgpu_device_config_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t len);
 int vgpu_device_power_on(struct vgpu *vgpu);
 void vgpu_device_reset(struct vgpu *vgpu, bool wait);
 void vgpu_device_lose(struct vgpu *vgpu, const char *reason);
@@ -334,6 +355,7 @@ void vgpu_device_needs_reset(struct vgpu *vgpu);
 void vgpu_device_lost_work(struct work_struct *work);
 void vgpu_device_revoke(struct vgpu *vgpu);
 void vgpu_device_tell(struct vgpu *vgpu);
+void vgpu_device_tell_work(struct work_struct *work);
 
 /* queue.c: requests between guest and engine. Under vgpu->lock. */
 int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop);
@@ -350,6 +372,7 @@ int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_pin *arg, const struct vgpu_
 int vgpu_mem_unpin(struct vgpu *vgpu, u64 offset);
 void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length);
 void vgpu_mem_release_all(struct vgpu *vgpu);
+void vgpu_mem_end_epoch(struct vgpu *vgpu);
 int vgpu_mem_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
 
 /* window.c: the host-visible window */

@@ -42,6 +42,8 @@ enum vgpu_range_kind {
 
 /*
  * struct vgpu_range - a published range
+ * @mm: the engine's address space, mmgrab()ed: a fault holds the range alone, and the notifier gives its own reference
+ *	back when it is removed
  * @file: what the engine had mapped there when it published
  * @pages: of VGPU_RANGE_SHMEM: pinned so far; under map_lock
  * @dead: unpublished; under map_lock
@@ -56,6 +58,7 @@ struct vgpu_range {
 	u64 size;
 	unsigned long addr;
 	enum vgpu_range_kind kind;
+	struct mm_struct *mm;
 	struct file *file;
 	struct page **pages;
 	struct mmu_interval_notifier notifier;
@@ -132,6 +135,7 @@ static void vgpu_range_free(struct kref *kref)
 {
 	struct vgpu_range *range = container_of(kref, struct vgpu_range, kref);
 
+	mmdrop(range->mm);
 	fput(range->file);
 	kvfree(range->pages);
 	kfree(range);
@@ -309,7 +313,7 @@ static void vgpu_batch_around(struct vgpu_batch *batch, const struct vgpu_range 
  */
 static int vgpu_range_lookup(struct vgpu_range *range, struct vgpu_batch *batch, u64 offset)
 {
-	struct mm_struct *mm = range->notifier.mm;
+	struct mm_struct *mm = range->mm;
 	unsigned int want = batch->count;
 	struct vm_area_struct *vma;
 	unsigned long addr;
@@ -590,8 +594,11 @@ static struct vgpu_range *vgpu_range_new(struct vgpu *vgpu, const struct vgpu_wi
 	if (!ret)
 		ret = mmu_interval_notifier_insert(&range->notifier, current->mm, range->addr,
 						   range->size, &vgpu_range_notifier_ops);
-	if (!ret)
+	if (!ret) {
+		range->mm = current->mm;
+		mmgrab(range->mm);
 		return range;
+	}
 
 	fput(range->file);
 	kvfree(range->pages);

@@ -13,4 +13,4 @@ install-dkms: $(MODULE_SRC)
 # In the rig's Debian tree; KERNEL=6.1 or backports for other kernels than 6.12.
 .PHONY: check-dkms
 check-dkms:
-	$(RIG) build --kernel $(or $(KERNEL),6.12) -- prove -v tests/unit/registrar/dkms.t
+	$(RIG) build --kernel $(or $(KERNEL),6.12) -- tests/prove -v tests/unit/registrar/dkms.t

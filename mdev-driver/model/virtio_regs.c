@@ -348,6 +348,15 @@ bool vgpu_regs_driver_ok(const struct vgpu_regs *regs)
 	return regs->status & VIRTIO_CONFIG_S_DRIVER_OK;
 }
 
+void vgpu_regs_stop(struct vgpu_regs *regs)
+{
+	unsigned int i;
+
+	regs->status &= ~VIRTIO_CONFIG_S_DRIVER_OK;
+	for (i = 0; i < VGPU_REGS_NUM_QUEUES; i++)
+		memset(regs->vq[i].inflight, 0, sizeof(regs->vq[i].inflight));
+}
+
 bool vgpu_regs_needs_reset(struct vgpu_regs *regs)
 {
 	bool first = !(regs->status & VIRTIO_CONFIG_S_NEEDS_RESET);

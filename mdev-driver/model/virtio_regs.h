@@ -82,6 +82,12 @@ u32 vgpu_regs_write(struct vgpu_regs *regs, u64 offset, const void *buf, size_t 
 
 bool vgpu_regs_driver_ok(const struct vgpu_regs *regs);
 
+/*
+ * Bus mastering was turned off: DRIVER_OK goes, as in QEMU's devices, and what was in flight is forgotten. The
+ * driver resets the device next; if it sets DRIVER_OK instead, the queues go on where they stood.
+ */
+void vgpu_regs_stop(struct vgpu_regs *regs);
+
 /* Sets DEVICE_NEEDS_RESET; true where the guest is to get a configuration interrupt for it. */
 bool vgpu_regs_needs_reset(struct vgpu_regs *regs);
 

@@ -4,8 +4,8 @@
 #   make driver-tests-build		build/driver-tests/, to be called inside the tree
 #   make check-driver [KERNELS="6.12-debug 6.1"] [TESTS="t-queue t-reset"] [DRIVER_FLAGS="--jobs 2 --seed random"]
 #
-# One kernel after the other. KERNEL= of the command line or the environment names a single one. Exit status 1: red on
-# one of them; 75: the rig failed, and no kernel was red.
+# One kernel after the other. KERNEL= of the command line or the environment names a single one. make ends with 2 whatever
+# was wrong: what it was is said above, and tests/driver/check-driver itself ends with 75 if the rig failed.
 
 DRIVER_TESTS_SRC := tests/driver
 DRIVER_TESTS_OUT := build/driver-tests

@@ -467,6 +467,53 @@ static void test_amid_requests(void)
     }
 }
 
+#define FAULTS_SIZE (512 * PAGE_BYTES)
+
+typedef struct {
+    volatile uint32_t *window;
+    atomic_bool stop;
+} Toucher;
+
+/* A page of each stretch that one fault maps, so that nearly each access is a fault that looks the page up. */
+static void *touch_all(void *data)
+{
+    Toucher *toucher = data;
+    uint32_t sum = 0;
+
+    for (uint64_t at = 0; !atomic_load(&toucher->stop); at = (at + 16 * PAGE_BYTES) % FAULTS_SIZE)
+        sum += toucher->window[at / 4];
+    return (void *)(uintptr_t)sum;
+}
+
+/*
+ * One processor of the VM is in the middle of a fault when the engine dies and another processor resets the device: the
+ * fault may be the last that knows the engine's address space.
+ */
+static void test_fault_meanwhile(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    Toucher toucher = {.window = (volatile uint32_t *)testbed_window(tb)};
+    uint64_t addr;
+
+    for (unsigned round = 0; round < 3; round++) {
+        GThread *thread;
+
+        assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, FAULTS_SIZE, &addr));
+        assert_ok(peer_publish(tb->engine, 0, FAULTS_SIZE, addr));
+        atomic_store(&toucher.stop, false);
+        thread = g_thread_new("guest", touch_all, &toucher);
+        g_usleep(500 * round);
+        kill_engine(tb);
+        guest_reset(&tb->guest);
+        g_usleep(10000);
+        atomic_store(&toucher.stop, true);
+        g_thread_join(thread);
+        tb->engine = engine_peer_start(tb->uuid, 0);
+        guest_up(&tb->guest, GUEST_FEATURES);
+        assert_round_trip(tb, round + 1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
@@ -486,5 +533,6 @@ int main(int argc, char **argv)
     driver_test_add("/engine-death/attach-rules", test_attach_rules);
     driver_test_add("/engine-death/under-load", test_under_load);
     driver_test_add("/engine-death/amid-requests", test_amid_requests);
+    driver_test_add_limit("/engine-death/fault-meanwhile", test_fault_meanwhile, 300);
     return driver_test_run();
 }

@@ -389,6 +389,34 @@ static void test_reset_takes_all(void)
     assert_fails(peer_unpin(tb->engine, offset), ENOENT);
 }
 
+/*
+ * What an engine writes where a VM has taken its memory away is not for the next VM, nor for the next life of this one: neither by
+ * a new mapping, nor when it is written by an old one.
+ */
+static void test_blank_of_next(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t offset, old, next;
+
+    for (unsigned round = 0; round < 4; round++) {
+        assert_ok(pin(tb, AREA, PAGE_BYTES, VGPU_MEM_WRITE, &offset, &old));
+        assert_ok(peer_unpin(tb->engine, offset));
+        assert_blank(tb, old, PAGE_BYTES);
+        assert_ok(peer_poke(tb->engine, old, "a secret of the first VM", 24));
+        if (round % 2) {
+            guest_up(&tb->guest, GUEST_FEATURES);
+        } else {
+            testbed_close_vmm(tb);
+            testbed_advance(tb, TESTBED_AT_GUEST);
+        }
+        assert_ok(pin(tb, AREA, PAGE_BYTES, VGPU_MEM_WRITE, &offset, &next));
+        assert_ok(peer_unpin(tb->engine, offset));
+        assert_blank(tb, next, PAGE_BYTES);
+        assert_ok(peer_poke(tb->engine, old, "written late, by the old mapping", 32));
+        assert_blank(tb, next, PAGE_BYTES);
+    }
+}
+
 /* Several hundred objects at once, freed in another order. */
 static void test_many(void)
 {
@@ -421,6 +449,7 @@ int main(int argc, char **argv)
     driver_test_add("/memory/accounting", test_accounting);
     driver_test_add("/memory/memlock-limit", test_memlock_limit);
     driver_test_add("/memory/reset-takes-all", test_reset_takes_all);
+    driver_test_add("/memory/blank-of-next", test_blank_of_next);
     driver_test_add("/memory/many", test_many);
     return driver_test_run();
 }

@@ -85,6 +85,7 @@ static void test_same_vm(void)
 
     assert_ok(group);
     assert_ok(vmm_device_open(&dev, group, b->uuid));
+    vmm_config_write(&dev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER, 2);
     assert_ok(peer_pin(a->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &in_a));
     assert_ok(peer_pin(b->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &in_b));
     assert_ok(peer_poke(a->engine, in_a, "four", 4));

@@ -451,6 +451,50 @@ static void test_blank_apart(void)
     assert_window_blank(tb, 0);
 }
 
+static uint64_t available_kb(void)
+{
+    g_autofree char *text = NULL;
+
+    g_assert_true(g_file_get_contents("/proc/meminfo", &text, NULL, NULL));
+    return g_ascii_strtoull(strstr(text, "MemAvailable:") + strlen("MemAvailable:"), NULL, 10);
+}
+
+#define WIDE (256 * MIB)
+
+/* A guest that looks at all of a window where nothing is published costs the host a bounded amount of memory. */
+static void test_blank_bounded(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
+    volatile uint64_t *window;
+    uint64_t before, after;
+    unsigned kept = 0;
+
+    assert_ok(mdev_attr_set(tb->uuid, "vgpu/window_bytes", "268435456"));
+    testbed_advance(tb, TESTBED_AT_GUEST);
+    window = vmm_region_mmap(&tb->dev, VFIO_PCI_BAR2_REGION_INDEX, 0, WIDE, PROT_READ | PROT_WRITE);
+    g_assert_true(window != MAP_FAILED);
+    before = available_kb();
+    for (uint64_t at = 0; at < WIDE / 8; at += PAGE_BYTES / 8) {
+        g_assert_cmphex(window[at], ==, VGPU_WINDOW_BLANK);
+        window[at] = 0x5ec2e70000000000 | at;
+    }
+    after = available_kb();
+    g_test_message("blank pages took %" G_GINT64_FORMAT " KiB",
+                   (gint64)before - (gint64)after);
+    g_assert_cmpint((gint64)before - (gint64)after, <, 64 * 1024);
+    /* What was written may be gone, but it never shows at another place. */
+    for (uint64_t at = 0; at < WIDE / 8; at += PAGE_BYTES / 8) {
+        uint64_t seen = window[at];
+
+        if (seen != VGPU_WINDOW_BLANK)
+            g_assert_cmphex(seen, ==, 0x5ec2e70000000000 | at);
+        kept += seen != VGPU_WINDOW_BLANK;
+        g_assert_cmphex(window[at + 1], ==, VGPU_WINDOW_BLANK);
+    }
+    g_test_message("%u of %u pages kept what was written", kept, (unsigned)(WIDE / PAGE_BYTES));
+    munmap((void *)window, WIDE);
+}
+
 /* A mapping outlives VFIO's descriptors; it must not outlive the VMM's turn. */
 static void test_next_vmm(void)
 {
@@ -531,6 +575,7 @@ int main(int argc, char **argv)
     driver_test_add("/window/thousands", test_thousands);
     driver_test_add_limit("/window/many-ranges", test_many_ranges, 300);
     driver_test_add("/window/blank-apart", test_blank_apart);
+    driver_test_add("/window/blank-bounded", test_blank_bounded);
     driver_test_add("/window/next-vmm", test_next_vmm);
     driver_test_add("/window/race", test_race);
     return driver_test_run();

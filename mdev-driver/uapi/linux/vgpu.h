@@ -192,7 +192,8 @@ struct vgpu_engine_info {
 
 /*
  * Makes the calling process the engine: from now on ioctls and mmap from another address space
- * (a forked child) fail with EPERM. EBUSY: attached already. ENODEV: the vGPU is going away.
+ * (a forked child) fail with EPERM. Once for each open file: an engine that was lost opens the node again.
+ * EBUSY: attached already, or this file was. ENODEV: the vGPU is going away.
  */
 #define VGPU_ENGINE_ATTACH	_IO(VGPU_IOC_MAGIC, 0x11)
 
@@ -302,8 +303,8 @@ struct vgpu_queue_push {
 
 /*
  * Writes the response, puts the chain on the used ring and interrupts the guest where it asked for
- * that. ENOENT: no such chain in flight. ESTALE: epoch over. A chain whose writable part can no longer
- * be reached is used with length 0.
+ * that. ENOENT: no such chain in flight, or not any more, because the guest turned bus mastering off.
+ * ESTALE: epoch over. A chain whose writable part can no longer be reached is used with length 0.
  */
 #define VGPU_ENGINE_QUEUE_PUSH	_IOW(VGPU_IOC_MAGIC, 0x15, struct vgpu_queue_push)
 
@@ -343,7 +344,8 @@ struct vgpu_mem_pin {
 
 /*
  * ENOMEM: the VMM's limit of locked memory, or the vGPU's limit of pinned memory (its VRAM).
- * EFAULT: a range is not in the VM's IOMMU mappings, or not writable where that was asked for.
+ * EFAULT: a range is not in the VM's IOMMU mappings, or not writable if that was asked for, or the guest has turned
+ * bus mastering off. That takes away what is pinned, too.
  */
 #define VGPU_ENGINE_MEM_PIN	_IOWR(VGPU_IOC_MAGIC, 0x16, struct vgpu_mem_pin)
 

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an engine or a guest does in a loop must not fill the host's log, nor keep udev busy. Nor may the last thing that
+ * happened be kept from those who listen.
+ */
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "testbed.h"
+
+#define BROKEN_LIVES 10
+#define FLOOD_MS   3000
+#define MOST_LINES 40
+#define MOST_TOLD  80
+
+typedef struct {
+    int log;
+    int events;
+    char *uuid;
+} Listener;
+
+static Listener listener_new(const Testbed *tb)
+{
+    struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = 1};
+    int most = 16 * 1024 * 1024;
+    Listener listener = {
+        .log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC),
+        .events = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT),
+        .uuid = g_strdup(tb->uuid),
+    };
+
+    g_assert_cmpint(listener.log, >=, 0);
+    g_assert_cmpint(lseek(listener.log, 0, SEEK_END), >=, 0);
+    g_assert_cmpint(listener.events, >=, 0);
+    setsockopt(listener.events, SOL_SOCKET, SO_RCVBUFFORCE, &most, sizeof(most));
+    g_assert_cmpint(bind(listener.events, (struct sockaddr *)&address, sizeof(address)), ==, 0);
+    return listener;
+}
+
+static unsigned take_events(Listener *listener)
+{
+    g_autofree char *end = g_strconcat("/", listener->uuid, NULL);
+    char text[8192];
+    unsigned count = 0;
+    ssize_t length;
+
+    while ((length = recv(listener->events, text, sizeof(text) - 1, 0)) > 0) {
+        text[length] = '\0';
+        count += g_str_has_prefix(text, "change@") && g_str_has_suffix(text, end);
+    }
+    g_assert_cmpint(errno, ==, EAGAIN);
+    return count;
+}
+
+static void listener_check(Listener *listener)
+{
+    char text[8192];
+    unsigned lines = 0, told = take_events(listener);
+    ssize_t length;
+
+    while ((length = read(listener->log, text, sizeof(text) - 1)) > 0) {
+        text[length] = '\0';
+        lines += strstr(text, listener->uuid) != NULL;
+    }
+    g_test_message("%u lines in the log, %u events", lines, told);
+    g_assert_cmpuint(lines, <=, MOST_LINES);
+    g_assert_cmpuint(told, <=, MOST_TOLD);
+}
+
+static void listener_free(Listener *listener)
+{
+    close(listener->log);
+    close(listener->events);
+    g_free(listener->uuid);
+}
+
+static int open_node(const char *uuid)
+{
+    g_autofree char *node = g_build_filename("/dev/vgpu", uuid, NULL);
+
+    return open(node, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+}
+
+/* One engine's life, with a reason for its end. */
+static void attach_and_fail(int fd)
+{
+    struct vgpu_engine_ready ready = {.argsz = sizeof(ready), .num_capsets = 1};
+    struct vgpu_engine_fail fail = {.argsz = sizeof(fail), .reason = "I can't go on"};
+
+    if (ioctl(fd, VGPU_ENGINE_ATTACH))
+        return;
+    g_assert_cmpint(ioctl(fd, VGPU_ENGINE_READY, &ready), ==, 0);
+    g_assert_cmpint(ioctl(fd, VGPU_ENGINE_FAIL, &fail), ==, 0);
+}
+
+static void test_engine_fails(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
+    Listener listener = listener_new(tb);
+    int64_t end = now_ms() + FLOOD_MS;
+    int fd = open_node(tb->uuid);
+    unsigned lives;
+
+    g_assert_cmpint(fd, >=, 0);
+    attach_and_fail(fd);
+    for (lives = 0; now_ms() < end; lives++) {
+        int other = open_node(tb->uuid);
+
+        /* A file is good for one life. */
+        g_assert_cmpint(ioctl(fd, VGPU_ENGINE_ATTACH), ==, -1);
+        g_assert_cmpint(errno, ==, EBUSY);
+        attach_and_fail(other);
+        close(other);
+    }
+    close(fd);
+    g_test_message("%u lives of an engine", lives);
+    g_assert_cmpuint(lives, >, 20);
+    listener_check(&listener);
+
+    /* The end of the flood is told, though late. */
+    g_usleep(1500000);
+    take_events(&listener);
+    testbed_advance(tb, TESTBED_AT_ENGINE);
+    g_assert_true(wait_until(take_events(&listener) > 0, 5000));
+    listener_free(&listener);
+}
+
+/* Without an engine each start of the guest's driver is worth a line; with one, each reset of a queue that it broke. */
+static void test_guest_resets(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    Listener listener = listener_new(tb);
+    int64_t end = now_ms() + FLOOD_MS;
+    unsigned lives;
+
+    for (lives = 0; now_ms() < end; lives++) {
+        if (lives == BROKEN_LIVES) {
+            engine_peer_kill(tb->engine);
+            tb->engine = NULL;
+            assert_ok(mdev_set_reset_timeout_ms(10));
+        }
+        tb->guest.ram_used = 0;
+        guest_up(&tb->guest, GUEST_FEATURES);
+        tb->guest.queue[0].avail->idx += 1000;
+        guest_queue_kick_always(&tb->guest.queue[0]);
+        if (lives < BROKEN_LIVES)
+            g_assert_true(wait_until(guest_status(&tb->guest) & VIRTIO_CONFIG_S_NEEDS_RESET, 5000));
+    }
+    g_test_message("%u starts of the guest's driver", lives);
+    g_assert_cmpuint(lives, >, 20);
+    listener_check(&listener);
+    listener_free(&listener);
+}
+
+int main(int argc, char **argv)
+{
+    driver_test_init(argc, argv);
+    driver_test_add("/floods/engine-fails", test_engine_fails);
+    driver_test_add("/floods/guest-resets", test_guest_resets);
+    return driver_test_run();
+}
