@@ -56,9 +56,9 @@ GStrv host_list(const Examination *exam, const char *path)
 GPtrArray *doctor_examine(const char *root)
 {
     static Check *const checks[] = {
-        check_module,  check_agent,    check_engines, check_arbiters, check_vulkan,
-        check_udmabuf, check_lsm,      check_kvm,     check_iommu,    check_groups,
-        check_cgroups, check_programs, check_vms,
+        check_module,     check_agent,   check_engines,  check_arbiters, check_vulkan,
+        check_udmabuf,    check_lsm,     check_kvm,      check_iommu,    check_groups,
+        check_kvm_window, check_cgroups, check_programs, check_vms,
     };
     Examination exam = {
         .root = root,

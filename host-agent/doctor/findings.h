@@ -39,6 +39,7 @@ typedef void Check(Examination *exam);
 Check check_iommu;
 Check check_groups;
 Check check_kvm;
+Check check_kvm_window;
 Check check_module;
 Check check_lsm;
 Check check_cgroups;

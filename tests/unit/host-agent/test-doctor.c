@@ -32,6 +32,8 @@ static char *good_host(const char *name)
         {"/sys/class/iommu/dmar0/uevent", ""},
         {"/sys/class/misc/kvm", ""},
         {"/sys/class/misc/udmabuf", ""},
+        {"/proc/sys/kernel/osrelease", "6.13.0-amd64\n"},
+        {"/sys/module/kvm_amd/parameters/nested", "1\n"},
         {"/usr/share/vulkan/icd.d/radeon_icd.json", "{}\n"},
         {"/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json", "{}\n"},
         {"/run/vgpu/governor/0000:02:00.0/status.sock", ""},
@@ -146,7 +148,8 @@ static void test_agent_dies(void)
     file_tree_free(root);
 }
 
-/* A virsh with one VM, whose root ports have such prefetchable windows; in bus 2 there is a device. */
+/* A virsh with one VM, whose root ports have such prefetchable windows; in bus 2 there is a device.
+ */
 static void add_vm(const char *root, const char *range1, const char *range2)
 {
     g_autofree char *full = g_strconcat(root, "/bin/virsh", NULL);
@@ -246,6 +249,29 @@ static void test_groups(void)
     file_tree_free(root);
 }
 
+/* What KVM before 6.13 can't do: pages of a driver's blocks, and revoking from nested guests. */
+static void test_old_kernel(void)
+{
+    char *root = good_host("shared");
+
+    file_tree_write(root, "/proc/sys/kernel/osrelease", "6.12.117+deb13-amd64\n");
+    file_tree_write(root, "/sys/module/kvm_amd/parameters/nested", "0\n");
+    assert_one(root, FINDING_PROBLEM, "host kernel", "GPU 0000:02:00.0");
+    assert_one(root, FINDING_PROBLEM, "host kernel", "trixie-backports");
+    file_tree_free(root);
+
+    root = good_host("empty");
+    remove_file(root, "/sys/module/kvm_amd/parameters/nested");
+    file_tree_write(root, "/proc/sys/kernel/osrelease", "5.10.0\n");
+    assert_one(root, FINDING_WARNING, "GPU", "no GPU");
+    file_tree_write(root, "/sys/module/kvm_intel/parameters/nested", "Y\n");
+    g_autoptr(GPtrArray) findings = doctor_examine(root);
+    g_assert_cmpuint(complaints(findings), ==, 2);
+    g_assert_nonnull(
+        strstr(complaint(findings, "host kernel")->advice, "options kvm_intel nested=0"));
+    file_tree_free(root);
+}
+
 static void test_engine(void)
 {
     char *root = good_host("shared");
@@ -268,6 +294,7 @@ int main(int argc, char **argv)
     g_test_add_func("/doctor/secure-boot", test_secure_boot);
     g_test_add_func("/doctor/versions", test_versions);
     g_test_add_func("/doctor/groups", test_groups);
+    g_test_add_func("/doctor/old-kernel", test_old_kernel);
     g_test_add_func("/doctor/engine", test_engine);
     return g_test_run();
 }

@@ -212,6 +212,7 @@ static void test_host(void)
     agent_refresh(at.agent);
     text = scrape_text(agent_scrape(at.agent), &length);
     g_assert_cmpuint(length, ==, strlen(text));
+    g_assert_nonnull(strstr(text, "\nvgpu_agent_start_time_seconds "));
     assert_sample(text, "vgpu_build_info{version=\"" VGPU_VERSION "\"} 1");
     assert_sample(text, "vgpu_gpu_vram_bytes{gpu=\"" GPU "\"} 17163091968");
     assert_sample(text, "vgpu_gpu_vram_used_bytes{gpu=\"" GPU "\"} 1000000");
