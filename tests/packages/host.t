@@ -1,8 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The Debian packages on a fresh host: installed by apt, sharing the GPU, upgraded while a guest computes, not removed from
-# under it, there after a reboot, and purged without a trace. It ends the rig that it finds and brings up one that has
-# nothing of ours; DKMS builds the module in it, which takes long on emulated processors: make check-upgrade.
+# The Debian packages on a fresh host: those of the first release (0.1.0) installed by apt, sharing the GPU, upgraded to
+# this checkout's while a guest computes, not removed from under it, there after a reboot, also into a new kernel, and
+# purged without a trace. It ends the rig that it finds and brings up one that has nothing of ours; DKMS builds the module
+# in it, which takes long on emulated processors: make check-upgrade.
 use strict;
 use warnings;
 use FindBin;
@@ -14,17 +15,18 @@ my $packages = 'mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-engine vgpu-governor
     . 'vgpu-mdevctl vgpu-registrar';
 my $apt = 'DEBIAN_FRONTEND=noninteractive apt-get -q -y';
 my $dkms_takes = 1800;
+my $first_release = '03e6d35';
 
 sub host { return VGPU::Lab::host(@_) }
 sub show { my ($unit, $property) = @_; my $value = host("systemctl show -P $property '$unit'"); chomp $value; return $value }
 sub versions { return host("dpkg-query -W -f '\${Package} \${Version} \${db:Status-Status}\\n' $packages") }
 
-# The checkout's packages, under the version of this build.
+# The packages of a commit, or of the checkout, under a version that grows with $number.
 sub build {
-    my ($number) = @_;
-    my $script = 'set -e; DEB_VERSION=$(cat mdev-driver/VERSION)+$0 packaging/make-deb; rm -rf $1; mkdir -p $1; '
+    my ($number, $commit) = @_;
+    my $script = 'set -e; DEB_VERSION=$(cat mdev-driver/VERSION)+$0 packaging/make-deb $2; rm -rf $1; mkdir -p $1; '
         . 'cp build/deb/*.deb $1';
-    return VGPU::Command::run(['bash', '-c', $script, $number, "build/system/debs/$number"], timeout => 3600);
+    return VGPU::Command::run(['bash', '-c', $script, $number, "build/system/debs/$number", $commit // ''], timeout => 3600);
 }
 
 sub install {
@@ -39,7 +41,7 @@ sub install {
 sub program { my ($pid) = @_; my $path = host("readlink /proc/$pid/exe"); chomp $path; return $path }
 sub arbiter { return 'vgpu-arbiter@' . VGPU::Lab::gpu() . '.service' }
 
-point('two builds of the packages', sub { return build(1) . build(2) });
+point('the packages of 0.1.0 and of this checkout', sub { return build(1, $first_release) . build(2) });
 
 point('a fresh host', sub {
     VGPU::Lab::down();
@@ -51,7 +53,7 @@ point('a fresh host', sub {
 
 my $began = time;
 
-point('apt installs the first build; vgpud runs, and both services come with the next boot', sub {
+point('apt installs 0.1.0; vgpud runs, and both services come with the next boot', sub {
     my $said = install(1);
     die "vgpud is not active\n" if show('vgpud.service', 'ActiveState') ne 'active';
     host('systemctl is-enabled vgpud.service vgpu-registrar.service');
@@ -83,7 +85,7 @@ my $job = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever');
 $job->expect(qr/^OK round 1:/m, 120);
 my %before = (engine => $red->{vgpu}->engine_pid, vgpud => show('vgpud.service', 'MainPID'), arbiter => show(arbiter(), 'MainPID'));
 
-point('upgraded to the second build while a guest computes: its engine is the same, vgpud and the arbiter are new', sub {
+point('upgraded to this checkout while a guest computes: its engine is the same, vgpud and the arbiter are new', sub {
     my $said = install(2);
     $said .= keeps_computing($job);
     my %now = (engine => $red->{vgpu}->engine_pid, vgpud => show('vgpud.service', 'MainPID'), arbiter => show(arbiter(), 'MainPID'));
@@ -112,14 +114,38 @@ point('what a VM uses is not removed: apt says which vGPU', sub {
     return $said . keeps_computing($job);
 });
 
+# The vGPUs, VMs and programs are there as they were.
+sub all_computes {
+    $_->wait_engine(180) for @vgpus;
+    ($red, $blue) = baseline();
+    VGPU::Host::must_be_sane($free, @vgpus);
+    return join "\n", host('uname -r; uptime'), map { computes($_) } $red, $blue;
+}
+
 point('after a reboot the GPU is shared, the vGPUs are there with their engines, and guests compute', sub {
     VGPU::Compute::stop_right($red, $job);
     $_->destroy for $red, $blue;
     VGPU::Command::run([VGPU::Lab::rig('reboot')], timeout => 900);
-    $_->wait_engine(180) for @vgpus;
-    ($red, $blue) = baseline();
-    VGPU::Host::must_be_sane($free, @vgpus);
-    return join "\n", host('uptime'), map { computes($_) } $red, $blue;
+    return all_computes();
+});
+
+point("a newer kernel is installed by dpkg: DKMS builds the module for it", sub {
+    VGPU::Command::run([VGPU::Lab::rig('prepare', '--kernel', 'backports', '--debs', 'build/system/new-kernel')], timeout => 1800);
+    VGPU::Command::run([VGPU::Lab::rig('put', 'build/system/new-kernel/debs', '/root/new-kernel')], timeout => 300);
+    my $said = host("$apt install --no-install-recommends /root/new-kernel/*.deb 2>&1 && rm -r /root/new-kernel", timeout => $dkms_takes);
+    my $status = host('dkms status');
+    my $running = host('uname -r') =~ s/\s+\z//r;
+    my @built = $status =~ m{^mdev-vgpu/\S+, (\S+), x86_64: installed}mg;
+    die "$said$status" if @built != 2 || !grep { $_ ne $running } @built;
+    return $status;
+});
+
+point('rebooted into it, the vGPUs are there and guests compute', sub {
+    my $before = host('uname -r');
+    $_->destroy for $red, $blue;
+    VGPU::Command::run([VGPU::Lab::rig('reboot', '--kernel', 'backports')], timeout => 900);
+    die "the kernel is $before" if host('uname -r') eq $before;
+    return all_computes();
 });
 
 point('purged: nothing is left but what the operator wrote', sub {
