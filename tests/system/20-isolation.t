@@ -45,6 +45,7 @@ point('red is right while blue asks for more memory than its vGPU has: it is tol
     # What a context takes beside its memory: code, stacks, lavapipe's own.
     my $limit = $vram / 1024 + 2 * 98304;
     die sprintf "the outer render server grew by %d MiB, and the vGPU has %d\n", $most / 1024, $vram / 2**20 if $most > $limit;
+    die "nothing of blue's work was seen in the outer render server: $most KiB\n" if $most < 1024;
     return sprintf '%s of red; blue: %s; the outer render server grew by %d MiB', $seen,
         ($jobs[0]->output =~ s/.*\n(?=.)//sr =~ s/\n//r), $most / 1024;
 });

@@ -3,7 +3,7 @@
 # A host with three GPUs: where vGPUs are put is what the options of vgpuctl say, by sysfs and not by vgpud's word; and a
 # GPU that goes away with its vGPUs is no matter to the others'. Only the first GPU of the rig can compute, so the vGPUs
 # of the others have no engine that lives.
-# GPUs: 3
+# Rig: --gpus 3
 use strict;
 use warnings;
 use FindBin;
@@ -15,7 +15,7 @@ use VGPU::Whole;
 
 my ($red, $blue) = baseline();
 my ($gpu, @more) = VGPU::Lab::host('lspci -Dn -d 1af4:1050') =~ /^(\S+)/mg;
-die "this rig has no second and third GPU (VGPU_GPUS)\n" if @more < 2;
+die "this rig has no second and third GPU (rig up --gpus 3)\n" if @more < 2;
 @more = @more[0, 1];
 my $before = VGPU::Host::ledger();
 my ($no_room) = (7);

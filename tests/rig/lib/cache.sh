@@ -4,15 +4,18 @@
 # rig prepare fills the cache; rig clean takes out what no key names any more.
 
 verb_prepare() {
-    local kernel=trixie
-    if [ "${1:-}" = --kernel ]; then
-        need_value "$@"
-        kernel=$2
+    local kernel=trixie debs=
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --kernel) need_value "$@"; kernel=$2 ;;
+        --debs) need_value "$@"; debs=$2 ;;
+        *) die_usage "prepare: unknown option $1" ;;
+        esac
         shift 2
-    fi
-    [ $# = 0 ] || die_usage "prepare: unknown option $1"
+    done
     kernel_name "$kernel"
     need_root
+    [ -z "$debs" ] || kernel_debs "$kernel" "$debs"
     l1_image
     kernel_image "$kernel"
     guest_image
@@ -37,8 +40,12 @@ verb_clean() {
         tree_key SID sid "$L2_LIST" "$CACHE/extra-none"
         keep+="sid-$SID_KEY "
     fi
+    if ls -d "$CACHE"/cloud-* >/dev/null 2>&1; then
+        tree_key CLOUD trixie "$CLOUD_LIST" "$CACHE/extra-none"
+        keep+="cloud-$CLOUD_KEY "
+    fi
     used=$(cat "$CACHE"/run/*/uses "$CACHE"/state/*/uses 2>/dev/null || true)
-    for dir in "$CACHE"/l1-* "$CACHE"/l2-* "$CACHE"/sid-* "$CACHE"/kernel-* "$CACHE"/layer-* "$CACHE"/test-*; do
+    for dir in "$CACHE"/l1-* "$CACHE"/l2-* "$CACHE"/sid-* "$CACHE"/cloud-* "$CACHE"/kernel-* "$CACHE"/layer-* "$CACHE"/test-*; do
         [ -d "$dir" ] || continue
         case $(basename "$dir") in "layer-$L1_KEY-"*) continue ;; esac
         case $keep in *" $(basename "$dir") "*) continue ;; esac

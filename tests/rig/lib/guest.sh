@@ -85,6 +85,7 @@ guest_up() {
 # need_image NAME: L1 got its disks when it was started.
 need_image() {
     image_name "$1"
+    [ "$IMAGE_NAME" != cloud ] || die_usage "guest up: the image cloud boots by firmware: give it to libvirt"
     status_options
     case " trixie $UP_IMAGES " in
     *" $IMAGE_NAME "*) ;;

@@ -18,7 +18,7 @@ L1
      [--gpus N]                 (1)        PCI display functions in all, each alone in its group
      [--init minimal|systemd]   (minimal)  a shell in seconds; or a host as operators have it
      [--packages FILE]                     more Debian packages for this start
-     [--image sid|backports]               one more image for guests; repeatable
+     [--image sid|backports|cloud]         one more image for guests; repeatable
      [--memory 3G] [--cpus 2] [--append KERNEL-WORDS]
   up --from LABEL               restores a saved L1 with its guests
   run [--timeout S] [--] CMD…   runs CMD in L1 as root; 124 if it is not done after S seconds
@@ -26,7 +26,8 @@ L1
   ssh-command [GUEST]           prints the ssh command to which a quoted remote command is appended
   shell                         a shell in L1
   save LABEL                    saves L1 and its guests (not with --gpu pci)
-  reboot                        reboots L1, started with --init systemd, from its own disk
+  reboot [--kernel KERNEL]      reboots L1, started with --init systemd, from its own disk; into
+                                another kernel if that is installed there
   down                          ends everything that belongs to the rig, and removes its logs
 
 guests in L1
@@ -50,7 +51,9 @@ beside
                                 the headers of kernel K, the packages that the file LIST names, and
                                 ccache in front of every compiler
   apt [--guest] PACKAGE…        adds Debian packages to L1, or to the guests' image, from now on
-  prepare [--kernel K]          builds or downloads all that `up` would, and starts nothing
+  prepare [--kernel K] [--debs DIR]
+                                builds or downloads all that `up` would, and starts nothing;
+                                DIR/debs gets the packages of Debian's kernel K
   clean                         removes from the cache what this version of the rig does not use
   path run|tree|cache|kernel [K]           prints where things are
 

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 #
 # More guest images than Debian 13's: sid (its own kernel and Mesa), and backports (Debian 13 with the
-# kernel of its backports). L1 gets their disks only when `rig up --image NAME` asks for them:
+# kernel of its backports), cloud (Debian 13 that boots by itself, for VMs that libvirt starts). L1 gets their disks only
+# when `rig up --image NAME` asks for them:
 #   sid        guest-sid (the tree), boot-sid (kernel and initrd)
 #   backports  kernel-backports (modules), boot-backports; the tree is that of `guest`
+#   cloud      cloud (lib/cloud.sh), the only one that can be written
 
-IMAGES='trixie sid backports'
+IMAGES='trixie sid backports cloud'
 SID_KEY=''
 
 # image_name NAME: sets IMAGE_NAME.
@@ -26,6 +28,7 @@ images_make() {
         case $name in
         sid) image_sid ;;
         backports) image_backports ;;
+        cloud) image_cloud ;;
         esac
     done
 }

@@ -16,13 +16,24 @@ debs_fetch() {
     (cd "$dir/debs" && private_apt "$suite" apt-get -q download $names)
 }
 
+# kernel_fetch KERNEL DIR LOG: the packages of a kernel and of its headers, into DIR/debs.
+kernel_fetch() {
+    debs_fetch "$2" "$(kernel_suite "$1")" 'linux-(image|headers|kbuild|binary|modules|base)-[0-9].*' \
+        linux-image-amd64 linux-headers-amd64 >"$3" 2>&1 ||
+        fail "kernel download" "Debian's packages of kernel $1" "$3"
+}
+
+# kernel_debs KERNEL DIR: the same for who installs them in L1.
+kernel_debs() {
+    case $1 in /* | *-debug) die_usage "prepare --debs: $1 is none of Debian's kernels" ;; esac
+    mkdir -p "$2"
+    kernel_fetch "$1" "$(readlink -f "$2")" "$CACHE/log/kernel-debs.log"
+}
+
 kernel_unpack() {
     local kernel=$1 dir=$2 log=$3 deb
     say "unpacking Debian's kernel $kernel and its headers: $log"
-    debs_fetch "$dir/apt" "$(kernel_suite "$kernel")" \
-        'linux-(image|headers|kbuild|binary|modules|base)-[0-9].*' \
-        linux-image-amd64 linux-headers-amd64 >"$log" 2>&1 ||
-        fail "kernel download" "Debian's packages of kernel $kernel" "$log"
+    kernel_fetch "$kernel" "$dir/apt" "$log"
     mkdir "$dir/root"
     for deb in "$dir"/apt/debs/*.deb; do
         dpkg-deb -x "$deb" "$dir/root" >>"$log" 2>&1 || fail "kernel unpack" "$deb" "$log"

@@ -24,6 +24,7 @@ qemu_args() {
     qemu_disk guest "$GUEST_IMAGE" raw ,read-only=on
     qemu_disk guestboot "$GUEST_BOOT" raw ,read-only=on
     for disk in "${IMAGE_DISKS[@]}"; do qemu_disk "${disk% *}" "${disk#* }" raw ,read-only=on; done
+    [ -z "$CLOUD_IMAGE" ] || qemu_disk cloud "$RUN/cloud.qcow2" qcow2
     # A physical function for vfio-pci tests, alone behind its root port.
     qemu_port nic 0
     QEMU_ARGS+=(-netdev user,id=net1,net=10.0.3.0/24 -device e1000e,netdev=net1,bus=nic,romfile=)
@@ -85,7 +86,7 @@ qemu_more_gpus() {
     local i first=0
     [ "$UP_GPU" != pci ] || first=1
     for ((i = first; i < UP_GPUS; i++)); do
-        # From function 0 of a slot on: Linux does not look at the others where there is none.
+        # They start at function 0 of a slot: without it Linux does not look for the others.
         qemu_port "gpu$i" $((i - first + 8))
         QEMU_ARGS+=(-device "virtio-gpu-pci,bus=gpu$i,iommu_platform=on,ats=on,disable-legacy=on")
     done

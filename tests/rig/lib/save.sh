@@ -31,6 +31,7 @@ verb_save() {
     # shellcheck source=/dev/null
     . "$RUN/options"
     [ "$UP_GPU" != pci ] || fail "outer QEMU" "the GPU of --gpu pci cannot be saved: use --gpu soft or none"
+    case " $UP_IMAGES" in *' cloud '*) fail "saved state" "the disk of the image cloud is not kept: start without it" ;; esac
     rm -rf "$state" "$state.part"
     mkdir -p "$state.part"
     remote_run l1 sync

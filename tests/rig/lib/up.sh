@@ -86,12 +86,16 @@ run_dir_make() {
     outer_packages setsid:util-linux ssh:openssh-client
     rm -rf "$RUN"
     mkdir -p "$RUN/guests"
-    printf '%s\n' "$L1_IMAGE" "$KERNEL_IMAGE" "$GUEST_IMAGE" "${IMAGE_DISKS[@]}" >"$RUN/uses"
+    printf '%s\n' "$L1_IMAGE" "$KERNEL_IMAGE" "$GUEST_IMAGE" "${IMAGE_DISKS[@]}" "$CLOUD_IMAGE" >"$RUN/uses"
     printf '%s\n' "$L1_TREE" >"$RUN/tree"
     cp "$KERNEL_DIR/version" "$RUN/release"
     state_key >"$RUN/key"
     free_port >"$RUN/port"
     ssh_config >"$RUN/ssh_config"
+    options_keep
+}
+
+options_keep() {
     declare -p UP_KERNEL UP_GPU UP_GPUS UP_INIT UP_INIT_PATH UP_MEMORY UP_CPUS UP_APPEND UP_ACCEL UP_ACCEL_WHY \
         UP_PACKAGES UP_IMAGES |
         sed 's/^declare -- //' >"$RUN/options"
@@ -108,6 +112,11 @@ up_prepare() {
     run_dir_make
     overlay_of "$L1_IMAGE" raw "$RUN/root.qcow2"
     overlay_of "$KERNEL_IMAGE" raw "$RUN/kernel.qcow2"
+    [ -z "$CLOUD_IMAGE" ] || overlay_of "$CLOUD_IMAGE" raw "$RUN/cloud.qcow2"
+    up_initrd
+}
+
+up_initrd() {
     system_files "$RUN/files" l1
     l1_files "$RUN/files"
     warm_files "$RUN/files"
@@ -161,7 +170,7 @@ up_pid() {
 
 # up_wait [TIMES]: until L1 answers after so many boots. Each way to fail has its layer.
 up_wait() {
-    local begin=$SECONDS limit=${RIG_BOOT_LIMIT:-180}
+    local begin=$SECONDS limit=${RIG_BOOT_LIMIT:-360}
     until [ "$(boots)" -ge "${1:-1}" ]; do
         l1_alive || up_died
         [ $((SECONDS - begin)) -lt "$limit" ] || up_silent "$limit"
@@ -209,25 +218,6 @@ up_failed() {
     logs_to "$dir"
     down_run
     fail "$1" "$2" "$dir/$(basename "$3")"
-}
-
-# rig reboot: L1 ends in order and boots anew from its own disk. Otherwise QEMU ends when L1 would reboot, as it does
-# when its kernel panics.
-verb_reboot() {
-    local times
-    [ $# = 0 ] || die_usage "reboot: unknown option $1"
-    need_l1
-    # shellcheck source=/dev/null
-    . "$RUN/options"
-    [ "$UP_INIT" = systemd ] || fail "L1" "only one with --init systemd can be rebooted"
-    times=$(($(boots) + 1))
-    qmp on-reboot reset >"$RUN/reboot.log" 2>&1 || fail "outer QEMU" "it does not take set-action" "$RUN/reboot.log"
-    rm -f "$RUN/connected"
-    remote_run l1 systemctl reboot --no-block
-    hang_up_all
-    up_wait "$times"
-    qmp on-reboot shutdown >"$RUN/reboot.log" 2>&1 || fail "outer QEMU" "it does not take set-action" "$RUN/reboot.log"
-    up_connect
 }
 
 verb_down() {

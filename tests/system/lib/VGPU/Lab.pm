@@ -67,10 +67,10 @@ sub build {
         timeout => 5400, echo => '      ', name => '[build] make');
 }
 
-# The VMs have 3 GiB each, of which they touch a part. VGPU_GPUS: how many GPUs L1 has, of which only the first can compute.
+# The VMs have 3 GiB each, of which they touch a part. VGPU_RIG_OPTIONS: more options of `rig up`.
 sub up {
-    VGPU::Command::run([rig('up', '--init', 'systemd', '--gpu', 'pci', '--gpus', $ENV{VGPU_GPUS} // 1, '--kernel', '6.12',
-        '--memory', '8G', '--append', $ENV{VGPU_L1_WORDS} // '')], timeout => 5400, echo => '      ');
+    VGPU::Command::run([rig('up', '--init', 'systemd', '--gpu', 'pci', '--kernel', '6.12', '--memory', '8G',
+        '--append', $ENV{VGPU_L1_WORDS} // '', split ' ', $ENV{VGPU_RIG_OPTIONS} // '')], timeout => 5400, echo => '      ');
     return;
 }
 

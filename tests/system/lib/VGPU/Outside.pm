@@ -121,18 +121,19 @@ sub word_of {
 }
 
 # The outer render server, in which L1's software GPU runs: its number of contexts, and their memory in KiB. Each context
-# belongs to a program in L1, such as a render worker of an engine or of a guard.
+# is a worker process of it (virgl-4-gpu_ren) and belongs to a program in L1, such as a render worker of an engine or of a
+# guard.
 sub renderer {
     my $status = decode_json(VGPU::Command::run([VGPU::Lab::rig('status', '--json')]));
     my $rig = $status->{rigs}{$VGPU::Lab::rig_name};
-    my ($contexts, $kib) = (0, 0);
+    my ($servers, $contexts, $kib) = (0, 0, 0);
     for my $pid (children($rig->{pid} // die "the rig says no pid\n")) {
-        next if (word_of("/proc/$pid/comm", qr/^(\S+)/) // '') !~ /^(?:virgl_render|vkr-|venus)/;
-        $contexts++;
+        my $name = word_of("/proc/$pid/comm", qr/^(virgl\S*)/) // next;
+        if ($name =~ /^virgl-\d/) { $contexts++ } else { $servers++ }
         $kib += word_of("/proc/$pid/smaps_rollup", qr/^Private_Dirty:\s+(\d+) kB/m) // 0;
         $kib += word_of("/proc/$pid/smaps_rollup", qr/^Shared_Dirty:\s+(\d+) kB/m) // 0;
     }
-    die "no render server below process $rig->{pid}\n" if !$contexts;
+    die "no render server below process $rig->{pid}\n" if !$servers;
     return { contexts => $contexts, kib => $kib };
 }
 

@@ -4,15 +4,15 @@
 #
 #   my $before = VGPU::Remains::take($gpu);
 #   ...
-#   VGPU::Remains::none($gpu, $before);    # dies where something is left after some seconds
+#   VGPU::Remains::none($gpu, $before);    # dies if something is left after some seconds
 package VGPU::Remains;
 
 use strict;
 use warnings;
 
 use Time::HiRes qw(sleep);
-use VGPU::Command;
 use VGPU::Lab;
+use VGPU::Outside;
 
 # Heaps of render servers that have worked are not quite what they were.
 my $slack_mib = 6;
@@ -34,23 +34,7 @@ sub take {
 }
 
 # What the render servers of the rig's own GPU have, in MiB.
-sub memory {
-    my ($qemu) = VGPU::Command::run(['pgrep', '-f', "^qemu-system-x86_64 -name rig-$VGPU::Lab::rig_name "]) =~ /^(\d+)$/m;
-    my (%parent, $sum);
-    for my $line (split /\n/, VGPU::Command::run(['ps', '-eo', 'pid=,ppid=,comm='])) {
-        my ($pid, $parent, $name) = $line =~ /^\s*(\d+)\s+(\d+)\s+(.*)/;
-        $parent{$pid} = $parent if $name =~ /^virgl/ || $pid == $qemu;
-    }
-    for my $pid (keys %parent) {
-        my $above = $pid;
-        $above = $parent{$above} while $above != $qemu && $parent{$above};
-        next if $pid == $qemu || $above != $qemu;
-        open my $status, '<', "/proc/$pid/status" or next;
-        /^Rss(?:Anon|Shmem):\s+(\d+)/ and $sum += $1 while <$status>;
-        close $status or next;
-    }
-    return int(($sum // 0) / 1024);
-}
+sub memory { return int(VGPU::Outside::renderer()->{kib} / 1024) }
 
 sub describe {
     my ($seen) = @_;

@@ -71,7 +71,7 @@ modprobe vgem
 other=\$(ls -d /sys/devices/faux/vgem/drm/renderD* /sys/devices/platform/vgem/drm/renderD* 2>/dev/null | head -n 1)
 mkdir -p /usr/local/share
 echo "/dev/vgpu/$red->{vgpu}{uuid} /dev/vgpu/$own /dev/dri/\${other##*/}" \\
-    "/var/lib/libvirt/images/blue.qcow2 \$(systemctl show -P MainPID $red->{vgpu}{unit})" \\
+    "/var/lib/libvirt/images/blue-root.qcow2 \$(systemctl show -P MainPID $red->{vgpu}{unit})" \\
     >/usr/local/share/sandbox-probe.targets
 cat /usr/local/share/sandbox-probe.targets
 SH

@@ -18,11 +18,13 @@ use VGPU::Lab;
 my %numbers = (red => 101, blue => 102);
 my $images = '/var/lib/libvirt/images';
 
+# $image: one of the rig's guest images; Debian 13 if none is named.
 sub new {
-    my ($class, $name) = @_;
+    my ($class, $name, $image) = @_;
     my $number = $numbers{$name} // die "no tenant is called $name\n";
     return bless {
         name => $name,
+        image => $image // 'trixie',
         number => $number,
         address => "10.77.0.$number",
         console => "/var/log/libvirt/qemu/$name-console.log",
@@ -33,12 +35,35 @@ sub new {
 # Modules for what q35 always has and no test uses: udev would load each, and what it needs, at every boot.
 my $without = 'lpc_ich,pcspkr,iTCO_wdt,i2c_i801,i2c_smbus,psmouse,ahci,ata_generic';
 
+# Debian 13 with another kernel has that kernel's modules on a disk of their own.
+sub has_kernel_disk { my ($self) = @_; return $self->{image} eq 'backports' }
+
+# An overlay over a disk of L1.
+sub disk_xml {
+    my ($self, $serial, $target) = @_;
+    my $place = uc $serial;
+    return <<"XML";
+    <disk type='file' device='disk'>
+      <driver name='qemu' type='qcow2' cache='unsafe'/>
+      <source file='$images/$self->{name}-$serial.qcow2'/>
+      <backingStore type='block'>
+        <format type='raw'/>
+        <source dev='$place'/>
+        <backingStore/>
+      </backingStore>
+      <target dev='$target' bus='virtio'/>
+      <serial>$serial</serial>
+    </disk>
+XML
+}
+
 sub domain_xml {
     my ($self) = @_;
     my $name = $self->{name};
     my $init = $VGPU::Lab::guest_init;
     my $mac = sprintf '52:54:00:77:00:%02x', $self->{number};
     my $ports = join "\n", map { "    <controller type='pci' index='$_' model='pcie-root-port'/>" } 1 .. 10;
+    my $disks = $self->disk_xml('root', 'vda') . ($self->has_kernel_disk ? $self->disk_xml('kernel', 'vdb') : '');
     return <<"XML";
 <domain type='kvm'>
   <name>$name</name>
@@ -47,8 +72,8 @@ sub domain_xml {
   <vcpu>1</vcpu>
   <os>
     <type arch='x86_64' machine='q35'>hvm</type>
-    <kernel>/srv/rig/guest/boot/rig/vmlinux</kernel>
-    <initrd>/srv/rig/guest/boot/rig/initrd</initrd>
+    <kernel>BOOT/boot/rig/vmlinux</kernel>
+    <initrd>BOOT/boot/rig/initrd</initrd>
     <cmdline>console=ttyS0 loglevel=5 panic=-1 net.ifnames=0 mitigations=off no_timer_check modprobe.blacklist=$without rig.net=$self->{address}/24,10.77.0.1 rig.init=$init rig.host=$name</cmdline>
   </os>
   <features><acpi/><apic/></features>
@@ -57,17 +82,7 @@ sub domain_xml {
     <controller type='usb' model='none'/>
     <controller type='pci' index='0' model='pcie-root'/>
 $ports
-    <disk type='file' device='disk'>
-      <driver name='qemu' type='qcow2' cache='unsafe'/>
-      <source file='$images/$name.qcow2'/>
-      <backingStore type='block'>
-        <format type='raw'/>
-        <source dev='IMAGE'/>
-        <backingStore/>
-      </backingStore>
-      <target dev='vda' bus='virtio'/>
-      <serial>root</serial>
-    </disk>
+$disks
     <interface type='bridge'>
       <source bridge='rigbr0'/>
       <mac address='$mac'/>
@@ -85,14 +100,16 @@ XML
 # Defines the domains and starts them, side by side; does not wait until they are up.
 sub start {
     my (@tenants) = @_;
-    my $script = "set -e\n/usr/local/lib/rig/guest prepare\n"
-        . "image=/dev/\$(grep -lx guest /sys/block/vd*/serial | cut -d/ -f4)\n";
+    my $script = "set -e\n";
     for my $self (@tenants) {
         my $name = $self->{name};
         $script .= <<"SH" . $self->domain_xml . "XML\n";
+disks=\$(/usr/local/lib/rig/guest disks $self->{image})
+eval "\$disks"
 rm -f $self->{console}
-qemu-img create -q -f qcow2 -F raw -b \$image $images/$name.qcow2
-sed "s,IMAGE,\$image," >/run/$name.xml <<'XML'
+qemu-img create -q -f qcow2 -F raw -b \$root $images/$name-root.qcow2
+[ -z "\$kernel" ] || qemu-img create -q -f qcow2 -F raw -b \$kernel $images/$name-kernel.qcow2
+sed "s,ROOT,\$root,; s,KERNEL,\$kernel,; s,BOOT,\$boot," >/run/$name.xml <<'XML'
 SH
         VGPU::Lab::adopt_guest($name, $self->{address});
     }

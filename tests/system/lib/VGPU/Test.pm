@@ -90,8 +90,10 @@ sub suspects {
 }
 
 # The state that every test begins with, restored where another has left something else: both VMs
-# up, both vGPUs there with their engines, red with the first, blue with the second.
+# up, both vGPUs there with their engines, red with the first, blue with the second. %images: other guest images than Debian
+# 13's, as red => 'sid', for VMs that are not up.
 sub baseline {
+    my (%images) = @_;
     my $gpu = VGPU::Lab::gpu();
     # A file that kills engines leaves a GPU behind that is not healthy, as it should.
     VGPU::Lab::host("systemctl -q is-active vgpud && vgpuctl gpu clear $gpu", fail => 1, timeout => 60);
@@ -103,7 +105,7 @@ sub baseline {
         my $vgpu = VGPU::Vgpu->new($number, "$driver-vgpu-$size");
         $vgpu->start($gpu) if !$vgpu->exists;
         $vgpu->wait_engine;
-        my $tenant = VGPU::Tenant->new($who);
+        my $tenant = VGPU::Tenant->new($who, $images{$who});
         $tenant->{vgpu} = $vgpu;
         push @tenants, $tenant;
     }
