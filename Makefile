@@ -8,6 +8,7 @@
 #   make check-all SHARD=1	everything but what takes hours, in two shards (root)
 #   make check-changed BASE=…	what the change since a commit asks for beyond the gate (root)
 #   make which FILE=…		the tests that a change of a file asks for
+#   make conformance		programs of others judge what VMs and containers get (root)
 #   make soak			what takes hours: every fault, hundreds of rounds (root)
 #
 # What runs in the rig is built in the rig's Debian 13 tree; what this machine has does not matter to it.
@@ -49,6 +50,7 @@ include tests/guest/guest.mk
 -include tests/system/system.mk
 include packaging/packaging.mk
 include tests/bench/bench.mk
+include tests/conformance/conformance.mk
 include tests/soak/soak.mk
 include tests/tests.mk
 

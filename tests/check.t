@@ -56,14 +56,16 @@ sub plan_of {
 sub names { return join ' ', map { $_->{name} } @_ }
 
 my $plan = plan_of("unit gate 1 5\ndriver:6.1 - 1 5\nsystem:10-a gate 2 5\n",
-    "a/** unit\na/*.c driver\ndocs/** -\ntests/system/*.t system:%\n");
+    "a/** unit\na/*.c driver\ndocs/** -\ntests/system/*.t system:%\n"
+    . "otherwise b/** shard:1\notherwise ** shard:2\n");
 is(names($plan->gate), 'unit system:10-a', 'the gate');
 is(names($plan->shard(1)), 'unit driver:6.1', 'a shard');
 is(names($plan->asked_for('a/b/c.c')), 'unit', '** goes into folders');
 is(names($plan->asked_for('a/b.c')), 'unit driver:6.1', 'all lines that fit count');
 is(names($plan->asked_for('docs/x.md')), '', 'a file that asks for none');
 is(names($plan->asked_for('tests/system/10-a.t')), 'system:10-a', 'a test asks for itself');
-is(names($plan->asked_for('unheard/of')), 'system:10-a', 'a path that nobody knows asks for shard 2');
+is(names($plan->asked_for('unheard/of')), 'system:10-a', 'a path that no line fits asks for a shard');
+is(names($plan->asked_for('b/of')), 'unit driver:6.1', 'the first that fits');
 ok(!eval { plan_of("unit gate 1 5\n") }, 'a test file that the plan does not name');
 like($@, qr/does not name system:10-a/, 'is an error');
 ok(!eval { plan_of("system:10-a gate 1 5\nsystem:11-b - 1 5\n") }, 'a name without a file');
@@ -96,5 +98,12 @@ like($said, qr/\| not ok 3 - b\n   \| # why/, 'says why');
 ($status, $said) = run_step('sleep 60', limit => 1);
 is($status, 1, 'a step past its limit is ended');
 like($said, qr/ended after 1 s/, 'and says so');
+
+# What used to leave tests out, and to call that green.
+for my $gone (qw(STEPS CHECK_MINUTES)) {
+    my $said = `$gone=0 $FindBin::Bin/check gate 2>&1`;
+    isnt($?, 0, "$gone is refused");
+    like($said, qr/$gone is not known any more/, 'in words');
+}
 
 done_testing();

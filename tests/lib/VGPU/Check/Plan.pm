@@ -70,13 +70,17 @@ sub glob_regex {
 # Names of the tests that a change of these files asks for, in the plan's order.
 sub asked_for {
     my ($self, @files) = @_;
-    my @map = map { my ($glob, @names) = @$_; [glob_regex($glob), @names] } table("$self->{top}/tests/map");
+    my (@map, @otherwise);
+    for my $row (table("$self->{top}/tests/map")) {
+        my ($list, @row) = $row->[0] eq 'otherwise' ? (\@otherwise, @$row[1 .. $#$row]) : (\@map, @$row);
+        push @$list, [glob_regex(shift @row), @row];
+    }
     my %wanted;
     for my $file (@files) {
         my @matching = grep { $file =~ $_->[0] } @map;
+        @matching = (grep { $file =~ $_->[0] } @otherwise)[0] // die "tests/map says nothing of $file\n" if !@matching;
         my ($base) = $file =~ m{([^/]+?)(?:\.[^./]*)?$};
         my @names = map { s/%/$base/r } map { @$_[1 .. $#$_] } @matching;
-        @names = ('shard:2') if !@matching;
         $wanted{ $_->{name} } = 1 for map { $self->named($_) } grep { $_ ne '-' } @names;
     }
     return grep { $wanted{ $_->{name} } } @{ $self->{tests} };

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Runs steps: a list of lanes side by side, the steps of a lane one after the other. Says what each test file came to as
-# it ends, what is red and why, and at the end where the time went (times.json).
+# Runs steps: lanes side by side, the steps of a lane one after the other. Prints each test file's result as it ends, the
+# reasons for what is red, and at the end the times (times.json).
 package VGPU::Check::Run;
 
 use strict;

@@ -15,8 +15,8 @@ use constant RIG_FAILED => 75;
 my @tree = qw(tests/rig/rig build --);
 my @make = (@tree, qw(make --no-print-directory));
 
-# How each step runs the tests that are named behind the colon. where: for tests/skips. limit: seconds after which it is
-# taken for hung. prove: its files are those that prove says it ran.
+# How each step runs the tests that are named after the colon. command: what is run. limit: after so many seconds it has
+# hung. where: what tests/skips calls it; by default the step's kind. files: those that must have run.
 my %commands = (
     unit => sub { return (command => [@make, 'unit'], limit => 3600) },
     'unit-device-clock' => sub { return (command => [@make, 'unit-device-clock'], limit => 1800) },

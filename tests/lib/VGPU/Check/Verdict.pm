@@ -42,8 +42,8 @@ sub forbidden_skips {
     return @faults;
 }
 
-# Sentences, each of which makes the step red; none where it is green, or where the rig failed: what runs in the rig ends
-# with that status only if nothing else is red.
+# Sentences, each of which makes the step red. None if it is green, or if the rig failed: what runs in the rig ends with
+# that status only if nothing else is red.
 sub faults {
     my ($step, $allowed) = @_;
     my @faults = forbidden_skips($step, $allowed);
@@ -58,8 +58,8 @@ sub faults {
     return @faults;
 }
 
-# Of the step's output what tells why it is red: the points that are, and what they say of themselves; the end where
-# there is no such point.
+# The lines of the step's output that say why it is red: its red points with their comments. If it has none, the last
+# lines.
 sub excerpt {
     my ($step) = @_;
     open my $in, '<', $step->log_file or return ();
