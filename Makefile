@@ -8,6 +8,7 @@
 #   make check-all SHARD=1	everything but what takes hours, in two shards (root)
 #   make check-changed BASE=…	what the change since a commit asks for beyond the gate (root)
 #   make which FILE=…		the tests that a change of a file asks for
+#   make card			what the GPU of this machine can, natively; what is built here is used
 #   make conformance		programs of others judge what VMs and containers get (root)
 #   make soak			what takes hours: every fault, hundreds of rounds (root)
 #
@@ -50,14 +51,15 @@ include tests/guest/guest.mk
 -include tests/system/system.mk
 include packaging/packaging.mk
 include tests/bench/bench.mk
+include card/card.mk
 include tests/conformance/conformance.mk
 include tests/soak/soak.mk
 include tests/tests.mk
 
-all: module registrar engine host-agent mdevctl-plugins qemu-hooks container-hooks governor
+all: module registrar engine host-agent mdevctl-plugins qemu-hooks container-hooks governor card-programs
 
 install: install-dkms install-registrar install-engine install-host-agent install-mdevctl-plugins install-qemu-hooks \
-    install-container-hooks install-governor
+    install-container-hooks install-governor install-card
 
 # tests/README.md says what is in them. check-unit and its like are for one layer alone.
 .PHONY: check-all check-changed which check-rig

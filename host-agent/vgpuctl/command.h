@@ -56,6 +56,7 @@ Command report_command;
 Command events_command;
 Command reload_command;
 Command doctor_command;
+extern const GOptionEntry doctor_options[];
 
 /* Options of single commands, which write to variables of the command's file. */
 extern const GOptionEntry gpu_mode_options[];

@@ -2,7 +2,9 @@
 /* vgpuctl doctor: what is amiss on this host, and what to do. Needs no vgpud. */
 #include "doctor.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "json.h"
@@ -46,13 +48,37 @@ static guint count(const GPtrArray *findings, Severity severity)
     return sum;
 }
 
+static gboolean with_card;
+
+const GOptionEntry doctor_options[] = {
+    {"card", 0, 0, G_OPTION_ARG_NONE, &with_card,
+     "measure the GPU, too: what it can, and what of it is shared (vgpu-card)", NULL},
+    {0},
+};
+
+/* vgpu-card(1) has all that is found here on its page. Returns only where it can't be run. */
+static gboolean become_card(const Options *options, GError **error)
+{
+    static char *const as_page[] = {"vgpu-card", NULL};
+    static char *const as_json[] = {"vgpu-card", "--json", "-", NULL};
+
+    execvp("vgpu-card", options->json ? as_json : as_page);
+    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED, "vgpu-card: %s; it is in the package vgpu-card",
+                g_strerror(errno));
+    return FALSE;
+}
+
 gboolean doctor_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autoptr(GPtrArray) findings = doctor_examine(options->root);
-    guint problems = count(findings, FINDING_PROBLEM);
+    g_autoptr(GPtrArray) findings = NULL;
+    guint problems;
 
     (void)client;
     (void)args;
+    if (with_card)
+        return become_card(options, error);
+    findings = doctor_examine(options->root);
+    problems = count(findings, FINDING_PROBLEM);
     if (options->json)
         print_json(findings);
     else

@@ -81,7 +81,7 @@ static const struct verb {
      report_options},
     {"reload", NULL, NULL, 0, FALSE, "read /etc/vgpu anew", reload_command, NULL},
     {"doctor", NULL, NULL, 0, TRUE, "what is amiss on this host, and what to do", doctor_command,
-     NULL},
+     doctor_options},
 };
 
 static char *words_of(const struct verb *verb)

@@ -27,6 +27,8 @@
 #define BLOCK_BYTES      (64u << 20)
 #define PAGE_BYTES       4096u
 #define BURST            100u
+#define HOARD_BLOCK      (16u << 20)
+#define HOARD_BLOCKS     64u
 #define SECOND           1e9
 
 struct bench {
@@ -293,6 +295,33 @@ static void run_context(struct bench *b, const struct row *row)
     print_end();
 }
 
+static uint32_t device_local_type(const struct bench *b)
+{
+    for (uint32_t i = 0; i < b->dev.memory.memoryTypeCount; i++)
+        if (b->dev.memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
+            return i;
+    job_fail(&b->job, "%s has no memory of its own", b->dev.name);
+}
+
+/* MiB of the device's memory that a program is given, in blocks, before it is refused: what a limit lets it have. */
+static void run_memory(struct bench *b, const struct row *row)
+{
+    VkMemoryAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                 .allocationSize = HOARD_BLOCK,
+                                 .memoryTypeIndex = device_local_type(b)};
+    VkDeviceMemory blocks[HOARD_BLOCKS];
+    uint32_t count = 0;
+
+    while (count < HOARD_BLOCKS &&
+           vkAllocateMemory(b->dev.device, &info, NULL, &blocks[count]) == VK_SUCCESS)
+        count++;
+    print_begin(row);
+    print_sample(0, (double)count * (HOARD_BLOCK >> 20));
+    print_end();
+    while (count)
+        vkFreeMemory(b->dev.device, blocks[--count], NULL);
+}
+
 static const struct row rows[] = {
     {"calibrate", "iterations", run_calibrate, 1},
     {"open", "us", run_open, 1},
@@ -304,6 +333,7 @@ static const struct row rows[] = {
     {"upload", "MiB/s", run_upload, 3},
     {"download", "MiB/s", run_download, 3},
     {"context", "ms", run_context, 2},
+    {"memory", "MiB", run_memory, 1},
 };
 
 static const struct row *find_row(const struct job *job, const char *name)

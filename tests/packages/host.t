@@ -11,7 +11,7 @@ use lib "$FindBin::Bin/../system/lib";
 use VGPU::Host;
 use VGPU::Test;
 
-my $packages = 'mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-engine vgpu-governor vgpu-host-agent vgpu-libvirt '
+my $packages = 'mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-libvirt '
     . 'vgpu-mdevctl vgpu-registrar';
 my $apt = 'DEBIAN_FRONTEND=noninteractive apt-get -q -y';
 my $dkms_takes = 1800;
@@ -19,7 +19,13 @@ my $first_release = '03e6d35';
 
 sub host { return VGPU::Lab::host(@_) }
 sub show { my ($unit, $property) = @_; my $value = host("systemctl show -P $property '$unit'"); chomp $value; return $value }
-sub versions { return host("dpkg-query -W -f '\${Package} \${Version} \${db:Status-Status}\\n' $packages") }
+
+# The first release had no vgpu-card.
+sub versions {
+    my ($number) = @_;
+    my $there = $number > 1 ? $packages : $packages =~ s/vgpu-card //r;
+    return host("dpkg-query -W -f '\${Package} \${Version} \${db:Status-Status}\\n' $there");
+}
 
 # The packages of a commit, or of the checkout, under a version that grows with $number.
 sub build {
@@ -32,9 +38,9 @@ sub build {
 sub install {
     my ($number) = @_;
     my $said = host("$apt install --no-install-recommends /root/debs/$number/*.deb", timeout => $dkms_takes);
-    my @wrong = grep { !/\+$number installed$/ } split /\n/, versions();
+    my @wrong = grep { !/\+$number installed$/ } split /\n/, versions($number);
     die "@wrong\n$said" if @wrong;
-    return versions();
+    return versions($number);
 }
 
 # The program that a process runs: "(deleted)" follows where the file was replaced since.

@@ -6,7 +6,7 @@
 
 set -u
 number=0
-packages='mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-engine vgpu-governor vgpu-host-agent vgpu-libvirt vgpu-mdevctl vgpu-registrar'
+packages='mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-libvirt vgpu-mdevctl vgpu-registrar'
 kernel=$(find /lib/modules -mindepth 2 -maxdepth 2 -name build | head -n 1 | cut -d/ -f4)
 work=$(mktemp -d)
 export DEBIAN_FRONTEND=noninteractive
