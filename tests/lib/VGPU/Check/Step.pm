@@ -35,6 +35,10 @@ my %commands = (
         return (command => ['tests/system/check', map { "tests/system/$_.t" } @_], limit => 4 * 3600,
             files => [map { "tests/system/$_.t" } @_]);
     },
+    guests => sub {
+        my @files = map { "tests/system/$_.t" } qw(10-attach 30-engine-dies);
+        return (command => ['tests/system/check', '--kernel', $_[0], @files], limit => 3 * 3600, where => $_[0], files => \@files);
+    },
     packages => sub { return (command => ['tests/packages/check', @_], limit => 7200) },
 );
 

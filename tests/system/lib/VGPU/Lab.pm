@@ -15,6 +15,8 @@ use VGPU::KernelLog;
 my $top = abs_path(dirname(__FILE__) . '/../../../..');
 my $stage = 'build/system/stage';
 our $rig_name = $ENV{RIG_NAME} // 'system';
+# The kernel of L1.
+our $kernel = $ENV{VGPU_L1_KERNEL} // '6.12';
 our $guest_init = $ENV{VGPU_GUEST_INIT} // '/sbin/init';
 
 # Where logs and traces go; VGPU_LOGS is for the test of check itself.
@@ -63,13 +65,13 @@ sub host_job {
 # Builds everything that runs in the rig, in its Debian tree, and installs it into a staging directory. Files that make has
 # built before are reused. The module is taken as built, because DKMS would build it again, slowly, in L1.
 sub build {
-    return VGPU::Command::run([rig('build', '--', 'tests/system/stage', $stage)],
+    return VGPU::Command::run([rig('build', '--kernel', $kernel, '--', 'tests/system/stage', $stage)],
         timeout => 5400, echo => '      ', name => '[build] make');
 }
 
 # The VMs have 3 GiB each, of which they touch a part. VGPU_RIG_OPTIONS: more options of `rig up`.
 sub up {
-    VGPU::Command::run([rig('up', '--init', 'systemd', '--gpu', 'pci', '--kernel', '6.12', '--memory', '8G',
+    VGPU::Command::run([rig('up', '--init', 'systemd', '--gpu', 'pci', '--kernel', $kernel, '--memory', '8G',
         '--append', $ENV{VGPU_L1_WORDS} // '', split ' ', $ENV{VGPU_RIG_OPTIONS} // '')], timeout => 5400, echo => '      ');
     return;
 }
