@@ -25,7 +25,7 @@ verb_status() {
 status_of() {
     local guest pid port
     run_dir
-    pid=$(alive_pid "$RUN/pid") || pid=''
+    pid=$(l1_alive && alive_pid "$RUN/pid") || pid=''
     port=$(cat "$RUN/port" 2>/dev/null) || port=''
     if [ -z "$pid" ] || [ -z "$port" ]; then
         printf 'rig %s: dead%s; rig logs DIR keeps its logs\n' "$RIG_NAME" "$(last_words | sed 's/^/: /')"
@@ -74,7 +74,7 @@ json_rig() {
     local state=dead guest comma='' pid port
     run_dir
     # Asked once: the rig may be taken down meanwhile.
-    pid=$(alive_pid "$RUN/pid") || pid=''
+    pid=$(l1_alive && alive_pid "$RUN/pid") || pid=''
     port=$(cat "$RUN/port" 2>/dev/null) || port=''
     [ -z "$pid" ] || [ -z "$port" ] || state=up
     status_options
