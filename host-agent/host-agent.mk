@@ -25,7 +25,7 @@ DOMAIN_XML := $(addprefix qemu-hooks/,domain.c request_xml.c xml.c)
 AGENT_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 
 # How much memory a GPU has, which are shared, and their types: as the registrar has it at boot.
-AGENT_SHARED := $(addprefix mdev-driver/registrar/,$(addsuffix .c,conf units hardware gpus types plan \
+AGENT_SHARED := $(addprefix mdev-driver/registrar/,$(addsuffix .c,conf units hardware host-kernel gpus types plan \
 	mdev-sysfs control))
 # What changes the host; unit tests have their own.
 AGENT_KERNEL := $(AGENT_SRC)/modes/kernel_call.c

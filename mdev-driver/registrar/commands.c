@@ -6,6 +6,7 @@
 #include "control.h"
 #include "error.h"
 #include "gpus.h"
+#include "host-kernel.h"
 #include "mdev-sysfs.h"
 #include "plan.h"
 #include "types.h"
@@ -20,6 +21,19 @@ static int fail(const Session *session, const GError *error)
     return error->domain == REGISTRAR_ERROR ? error->code : REGISTRAR_ERROR_REFUSED;
 }
 
+/* The driver does as it is told: containers, and guests that map no such memory, work all the same.
+ */
+static void log_host_kernel(const Session *session, const Plan *plan)
+{
+    g_autofree char *release = host_kernel_release(session->root);
+
+    if (host_kernel_refuses(release, plan->driver))
+        fprintf(session->log,
+                "GPU %s: KVM of Linux %s refuses memory of %s, and a VM that maps it "
+                "stops; " HOST_KERNEL_NEWER "\n",
+                plan->gpu, release, plan->driver);
+}
+
 static void log_plan(const Session *session, const Plan *plan, const char *done)
 {
     g_autofree char *vram = size_format(plan->vram_bytes);
@@ -32,12 +46,14 @@ static void log_plan(const Session *session, const Plan *plan, const char *done)
     for (guint i = 0; i < plan->left_out->len; i++)
         fprintf(session->log, "GPU %s: %s\n", plan->gpu,
                 (const char *)g_ptr_array_index(plan->left_out, i));
+    log_host_kernel(session, plan);
 }
 
 /* Whether @entry is one that the command is for; the others are left alone. */
 static gboolean selected(const Session *session, const GpuEntry *entry)
 {
-    return entry->mode == GPU_MODE_SHARED && (!session->gpu || g_str_equal(session->gpu, entry->name));
+    return entry->mode == GPU_MODE_SHARED &&
+           (!session->gpu || g_str_equal(session->gpu, entry->name));
 }
 
 /*
@@ -197,8 +213,9 @@ static gboolean drain(int fd, const char *root, const char *gpu, GError **error)
 
 static int run_drain(const Session *session)
 {
-    return foreach_gpu(session, drain,
-                       "drained: no new vGPU is made, and no VM opens one; VMs that have one go on");
+    return foreach_gpu(
+        session, drain,
+        "drained: no new vGPU is made, and no VM opens one; VMs that have one go on");
 }
 
 static gboolean resume(int fd, const char *root, const char *gpu, GError **error)
@@ -274,13 +291,13 @@ static int run_list(const Session *session)
 }
 
 static const Command commands[] = {
-    { "add", "register GPUs that gpus.conf shares", TRUE, run_add },
-    { "remove", "unregister GPUs without vGPUs", TRUE, run_remove },
-    { "update", "bring memory and types of registered GPUs up to date", TRUE, run_update },
-    { "drain", "let GPUs run empty: no new vGPU, and no VM opens one", TRUE, run_drain },
-    { "resume", "end that", TRUE, run_resume },
-    { "check", "read the files, say what they come to, change nothing", FALSE, run_check },
-    { "list", "registered GPUs, their types and what is free", FALSE, run_list },
+    {"add", "register GPUs that gpus.conf shares", TRUE, run_add},
+    {"remove", "unregister GPUs without vGPUs", TRUE, run_remove},
+    {"update", "bring memory and types of registered GPUs up to date", TRUE, run_update},
+    {"drain", "let GPUs run empty: no new vGPU, and no VM opens one", TRUE, run_drain},
+    {"resume", "end that", TRUE, run_resume},
+    {"check", "read the files, say what they come to, change nothing", FALSE, run_check},
+    {"list", "registered GPUs, their types and what is free", FALSE, run_list},
 };
 
 const Command *command_find(const char *name)

@@ -5,7 +5,7 @@
 REGISTRAR_SRC := mdev-driver/registrar
 REGISTRAR_OUT := build/registrar
 REGISTRAR_TESTS_SRC := tests/unit/registrar
-REGISTRAR_PARTS := conf units types gpus hardware plan mdev-sysfs control commands
+REGISTRAR_PARTS := conf units types gpus hardware host-kernel plan mdev-sysfs control commands
 REGISTRAR_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -Imdev-driver/uapi \
 	-I$(REGISTRAR_SRC)
 REGISTRAR_GLIB_CFLAGS = $(call once,REGISTRAR_GLIB_CFLAGS,pkg-config --cflags glib-2.0)

@@ -69,6 +69,23 @@ static void test_add(void)
     assert_contains(tree->log, "type large is left out: its 64 GiB don't fit");
 }
 
+/* Its VMs would stop: it is registered, and said. */
+static void test_host_kernel(void)
+{
+    static const struct {
+        const char *release;
+        gboolean told;
+    } kernels[] = {{"6.1.0-41-amd64", TRUE}, {"6.12.96+deb13-amd64", TRUE}, {"6.13.0", FALSE}, {"7.3.1", FALSE}};
+
+    for (guint i = 0; i < G_N_ELEMENTS(kernels); i++) {
+        g_autoptr(Tree) tree = usual_tree();
+
+        tree_write(tree, "/proc/sys/kernel/osrelease", kernels[i].release);
+        g_assert_cmpint(tree_run(tree, "add", GPU), ==, 0);
+        g_assert_cmpint(strstr(tree->log, "trixie-backports") != NULL, ==, kernels[i].told);
+    }
+}
+
 /* The vendor driver's own count is better than the BAR; gpus.conf is better than both. */
 static void test_vram_sources(void)
 {
@@ -378,6 +395,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/add/usual", test_add);
+    g_test_add_func("/add/host-kernel", test_host_kernel);
     g_test_add_func("/add/vram-sources", test_vram_sources);
     g_test_add_func("/add/overcommit", test_overcommit);
     g_test_add_func("/add/vram-unknown", test_vram_unknown);
