@@ -24,7 +24,7 @@ void card_failed(Card *card, const char *what, GError *error)
 {
     JsonObject *object = json_object_new();
 
-    card_say("%s could not be measured: %s", what, error->message);
+    card_say("%s: %s", what, error->message);
     json_object_set_string_member(object, "what", what);
     json_object_set_string_member(object, "why", error->message);
     json_array_add_object_element(card_list(card, "failed"), object);
