@@ -9,6 +9,10 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use VGPU::Test;
 
+# Newer Mesa waits for fences of the guest's kernel, which are never signalled once their device is unplugged
+# (docs/upstream.md, 10). Mesa 25 looks at memory, and notices.
+my %waits_for_kernel = (red => 1);
+
 $_->destroy for map { VGPU::Tenant->new($_) } qw(red blue);
 my ($red, $blue) = baseline(red => 'sid', blue => 'backports');
 
@@ -44,7 +48,7 @@ for my $vm ($red, $blue) {
         $job->expect(qr/^OK round 2:/m, 120);
         $vm->detach($vm->{vgpu});
         $job->wait(120, fail => 1);
-        my $how = VGPU::Compute::must_have_failed($job, unplugged => 1);
+        my $how = VGPU::Compute::must_have_failed($job, unplugged => 1, hung => $waits_for_kernel{$name});
         $vm->attach($vm->{vgpu});
         return "$how; " . computes($vm);
     });
