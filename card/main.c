@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define ABILITIES "abilities"
+#define TRY       "try"
 /* A driver that is loaded for the first time, on a slow machine. */
 #define ABILITIES_LIMIT_S 60
 
@@ -41,16 +42,35 @@ static const GOptionEntry entries[] = {
     {0},
 };
 
-/* The sheet's beginning: what `vgpu-card abilities` prints. */
-static JsonObject *ask_driver(GError **error)
+/* vgpu-card itself, as another process; what it prints, to be freed. */
+static char *run_self(const char *verb, const char *word, const char *next, GError **error)
 {
     g_autofree char *self = g_file_read_link("/proc/self/exe", error);
     g_auto(GStrv) env = g_get_environ();
-    const char *argv[] = {self, ABILITIES, options.gpu, NULL};
+    const char *argv[] = {self, verb, word, next, NULL};
     const ProgramSpec spec = {argv, (const char *const *)env, ABILITIES_LIMIT_S, -1};
-    g_autofree char *text = self ? program_run(&spec, error) : NULL;
+
+    return self ? program_run(&spec, error) : NULL;
+}
+
+/* The sheet's beginning. */
+static JsonObject *ask_driver(GError **error)
+{
+    g_autofree char *text = run_self(ABILITIES, options.gpu, NULL, error);
 
     return text ? object_of(text, error) : NULL;
+}
+
+static void try_sharing(Card *card)
+{
+    for (guint i = 0; i < NUM_SHARING_TRIES; i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *number = g_strdup_printf("%u", i);
+        g_autofree char *text = run_self(TRY, number, options.gpu, &error);
+
+        ability_add(card_list(card, "abilities"), sharing_tries[i].name, text != NULL,
+                    text ? "tried" : error->message, sharing_tries[i].use);
+    }
 }
 
 /* The last processor of those that this process may run on. */
@@ -141,6 +161,7 @@ static gboolean run(GError **error)
     look_at_gpu(&card);
     if (!machine_describe(&card, error))
         return FALSE;
+    try_sharing(&card);
     speed_measure(&card);
     shares_measure(&card);
     ask_doctor(&card);
@@ -175,6 +196,8 @@ int main(int argc, char **argv)
     /* In a process of its own, see vulkan.h. */
     if (argc > 1 && g_str_equal(argv[1], ABILITIES))
         return vulkan_main(argv[2]);
+    if (argc > 2 && g_str_equal(argv[1], TRY))
+        return sharing_main((guint)g_ascii_strtoull(argv[2], NULL, 10), argv[3]);
     /* A program that has ended is told of by its own words. */
     signal(SIGPIPE, SIG_IGN);
     if (!parse(&argc, &argv, &error)) {

@@ -33,8 +33,8 @@ gboolean gpu_has(const Gpu *gpu, const char *extension);
 /* Name, driver, address, heaps, queues. */
 JsonObject *gpu_describe(const Gpu *gpu);
 
-/* Adds to @list what of shared memory the driver promises, and what of it was tried. */
-void gpu_try_sharing(const Gpu *gpu, JsonArray *list);
+/* Adds to @list what the driver promises of memory that is shared. */
+void gpu_ask_sharing(const Gpu *gpu, JsonArray *list);
 
 /* Adds to @list whether it has the extensions that matter. */
 void gpu_ask_abilities(const Gpu *gpu, JsonArray *list);
@@ -43,7 +43,24 @@ void gpu_ask_abilities(const Gpu *gpu, JsonArray *list);
 void ability_add(JsonArray *list, const char *name, gboolean has, const char *text,
                  const char *use);
 
-/* For the process of its own: prints all of it; its exit status. */
+/* For the process of its own: prints what the driver says; its exit status. */
 int vulkan_main(const char *wanted);
+
+/**
+ * SharingTry - something that is done with memory as a descriptor, and not just asked for
+ * @name: what must go well
+ * @use: what needs it
+ */
+typedef struct {
+    const char *name;
+    const char *use;
+} SharingTry;
+
+#define NUM_SHARING_TRIES 3
+
+extern const SharingTry sharing_tries[NUM_SHARING_TRIES];
+
+/* One of them, in another process of its own: its exit status, and on standard error why not. */
+int sharing_main(guint number, const char *wanted);
 
 #endif

@@ -233,7 +233,7 @@ int vulkan_main(const char *wanted)
         return 1;
     }
     json_object_set_object_member(sheet, "gpu", gpu_describe(&gpu));
-    gpu_try_sharing(&gpu, list);
+    gpu_ask_sharing(&gpu, list);
     gpu_ask_abilities(&gpu, list);
     json_node_init_object(node, sheet);
     text = json_to_string(node, FALSE);

@@ -107,22 +107,33 @@ static const char *compare_maps(const Gpu *gpu, VkDeviceMemory memory, int fd)
     return wrong;
 }
 
-static void try_map(const Gpu *gpu, JsonArray *list, const char *name, VkMemoryPropertyFlags flags,
-                    const char *use)
+/* NULL: it can be done; else what can't. */
+static const char *try_map(const Gpu *gpu, VkMemoryPropertyFlags flags)
 {
     VkDeviceMemory memory;
     int fd = export_memory(gpu, find_type(gpu, flags),
                            VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT, &memory);
-    const char *wrong = fd < 0 ? "it is not exported" : compare_maps(gpu, memory, fd);
+    const char *wrong;
 
-    ability_add(list, name, wrong == NULL, wrong ? wrong : "tried", use);
     if (fd < 0)
-        return;
+        return "it is not exported";
+    wrong = compare_maps(gpu, memory, fd);
     close(fd);
     vkFreeMemory(gpu->device, memory, NULL);
+    return wrong;
 }
 
-static void try_import(const Gpu *gpu, JsonArray *list)
+static const char *try_map_host(const Gpu *gpu)
+{
+    return try_map(gpu, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT);
+}
+
+static const char *try_map_device(const Gpu *gpu)
+{
+    return try_map(gpu, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+}
+
+static const char *try_import(const Gpu *gpu)
 {
     const VkExternalMemoryHandleTypeFlagBits type = VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT;
     int memory_type = find_type(gpu, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT);
@@ -134,17 +145,45 @@ static void try_import(const Gpu *gpu, JsonArray *list)
                                  .pNext = &import,
                                  .allocationSize = SIZE,
                                  .memoryTypeIndex = (uint32_t)memory_type};
-    gboolean imported = fd >= 0 && vkAllocateMemory(gpu->device, &info, NULL, &other) == VK_SUCCESS;
+    const char *wrong = NULL;
 
-    ability_add(list, "a dma-buf of its own is imported", imported, "tried",
-                "memory that programs of a guest share");
-    /* The driver has the descriptor where it took it. */
-    if (imported)
+    if (fd < 0)
+        return "it is not exported";
+    if (vkAllocateMemory(gpu->device, &info, NULL, &other) == VK_SUCCESS) {
+        /* The driver has taken the descriptor. */
         vkFreeMemory(gpu->device, other, NULL);
-    else if (fd >= 0)
+    } else {
+        wrong = "it is refused";
         close(fd);
-    if (fd >= 0)
-        vkFreeMemory(gpu->device, memory, NULL);
+    }
+    vkFreeMemory(gpu->device, memory, NULL);
+    return wrong;
+}
+
+/* In the order of sharing_tries. */
+static const char *(*const tries[])(const Gpu *gpu) = {try_map_host, try_map_device, try_import};
+
+const SharingTry sharing_tries[NUM_SHARING_TRIES] = {
+    {"host-visible dma-buf, mapped by the CPU", "memory that guests map"},
+    {"device-local dma-buf, mapped by the CPU", "guests that map VRAM"},
+    {"a dma-buf of its own is imported", "memory that programs of a guest share"},
+};
+
+int sharing_main(guint number, const char *wanted)
+{
+    g_autoptr(GError) error = NULL;
+    const char *wrong;
+    Gpu gpu;
+
+    if (number >= NUM_SHARING_TRIES || !gpu_open(&gpu, wanted, &error)) {
+        g_printerr("%s\n", error ? error->message : "no such try");
+        return 1;
+    }
+    wrong = tries[number](&gpu);
+    if (wrong)
+        g_printerr("%s\n", wrong);
+    gpu_close(&gpu);
+    return wrong != NULL;
 }
 
 static void ask_sync_file(const Gpu *gpu, JsonArray *list)
@@ -162,17 +201,11 @@ static void ask_sync_file(const Gpu *gpu, JsonArray *list)
                 NULL, "fences that others wait for; displays");
 }
 
-void gpu_try_sharing(const Gpu *gpu, JsonArray *list)
+void gpu_ask_sharing(const Gpu *gpu, JsonArray *list)
 {
     ask(gpu, list, VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT, "memory as dma-buf",
         "VMs, guarded containers");
     ask(gpu, list, VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT, "memory as opaque descriptor",
         "memory that programs of a guest share");
-    try_map(gpu, list, "host-visible dma-buf, mapped by the CPU",
-            VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT, "memory that guests map");
-    try_map(gpu, list, "device-local dma-buf, mapped by the CPU",
-            VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
-            "guests that map VRAM");
-    try_import(gpu, list);
     ask_sync_file(gpu, list);
 }

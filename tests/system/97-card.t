@@ -26,8 +26,8 @@ baseline();
 
 point('a user measures the card, and leaves nothing', sub {
     my $before = host($traces);
-    my $text = host("$user vgpu-card --rounds 1 --json - 2>/dev/null", timeout => 1200);
-    $sheet = decode_json($text);
+    my $text = host("$user vgpu-card --rounds 1 --json - 2>&1", timeout => 1200);
+    $sheet = decode_json($text =~ s/^vgpu-card: .*\n//mgr);
     my $after = host($traces);
     die "before:\n$before\nafter:\n$after" if $after ne $before;
     return $text;
