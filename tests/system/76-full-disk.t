@@ -46,6 +46,8 @@ $_->expect(qr/^OK round 1:/m, 120) for @jobs;
 point('the database is on a small file system of its own, and all works', sub {
     host(<<"SH", timeout => 120);
 set -e
+# It may be the first that asks for vgpud here: then there is no database yet.
+systemctl start vgpud
 systemctl stop vgpud
 mkdir -p /run/vgpu-state.kept
 cp -a $state/. /run/vgpu-state.kept/
