@@ -19,7 +19,8 @@ enum venus_command {
 #define CREATE_REST_WORDS 8u
 
 /* VkRingStatusFlagsMESA */
-#define VENUS_RING_IDLE 0x1u
+#define VENUS_RING_IDLE  0x1u
+#define VENUS_RING_FATAL 0x2u
 
 /* VkStructureType */
 #define VENUS_RING_CREATE_INFO   1000384000u
@@ -152,10 +153,16 @@ enum venus_pace venus_rings_pace(const struct venus_rings *rings, const uint32_t
     }
 }
 
+static bool is_inside(uint64_t size, uint64_t offset)
+{
+    return offset % sizeof(uint32_t) == 0 && size >= sizeof(uint32_t) &&
+           offset <= size - sizeof(uint32_t);
+}
+
 /* The guest and the worker write there at any time. */
 static bool load(const void *memory, uint64_t size, uint64_t offset, uint32_t *value)
 {
-    if (offset % sizeof(*value) || size < sizeof(*value) || offset > size - sizeof(*value))
+    if (!is_inside(size, offset))
         return false;
     *value = __atomic_load_n((const uint32_t *)((const char *)memory + offset), __ATOMIC_ACQUIRE);
     return true;
@@ -207,4 +214,26 @@ bool venus_rings_wake(const struct venus_rings *rings, const struct venus_ring_a
         any = true;
     }
     return any;
+}
+
+static void fail(const struct venus_ring *ring, void *memory, uint64_t size)
+{
+    if (is_inside(size, ring->status))
+        __atomic_fetch_or((uint32_t *)((char *)memory + ring->status), VENUS_RING_FATAL,
+                          __ATOMIC_SEQ_CST);
+}
+
+void venus_rings_fail(const struct venus_rings *rings, const struct venus_ring_access *access,
+                      void *data)
+{
+    for (uint32_t i = 0; i < rings->count; i++) {
+        const struct venus_ring *ring = &rings->rings[i];
+        uint64_t size;
+        void *memory = access->map(data, ring->resource, &size);
+
+        if (!memory)
+            continue;
+        fail(ring, memory, size);
+        access->unmap(data, ring->resource);
+    }
 }
