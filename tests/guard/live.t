@@ -182,6 +182,13 @@ ok(nothing_left($guard, $descriptors), 'nor does one that waits for such a worke
 waiting_for_worker(sub { kill 'KILL', `ps -o ppid= -p $_[0]` =~ /(\d+)/ });
 ok(nothing_left($guard, $descriptors), 'nor does one whose worker has lost its render server, too');
 
+# Its fence is behind work that never comes to an end.
+my $lost = start('lost', { VTEST_SOCKET_NAME => $socket }, 'build/guard/t-worker-dies');
+ok(within(20, sub { output($lost) =~ /^pending$/m || ended($lost) }), 'a client waits for a fence');
+kill 'KILL', worker($guard->{pid});
+is(finish($lost, 60), 0, 'when its render worker is killed, the wait hangs up, and its ring says why') or diag(output($lost));
+ok(nothing_left($guard, $descriptors), 'it leaves nothing behind');
+
 my $asleep = start('asleep', { VTEST_SOCKET_NAME => $socket }, 'build/guard/t-asleep');
 is(finish($asleep, 60), 0, 'a render worker that sleeps with commands in its ring is woken') or diag(output($asleep));
 like(output($guard), qr/slept with commands in a ring, and is woken/, 'and that is said');
