@@ -39,9 +39,9 @@ $(GUARD_TESTS_OUT)/test-keeper: $(addprefix $(GUARD_TESTS_OUT)/engine/guard/,kee
 	$(GUARD_TESTS:$(GUARD_TESTS_OUT)/%=$(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/%.o)
 
 # The real guard on lavapipe, with Mesa's own client and with hostile ones: tests/guard/live.t.
-GUARD_LIVE := build/guard/t-hostile build/guard/t-asleep build/guard/t-worker-dies build/guard/udmabuf-shim.so build/engine/vgpu-guard build/guest/vk-compute
-UNIT_TESTS += tests/guard/live.t
-UNIT_ALONE += tests/guard/live.t
+GUARD_LIVE := build/guard/t-hostile build/guard/t-asleep build/guard/t-worker-dies build/guard/udmabuf-shim.so build/engine/vgpu-guard build/guest/vk-compute build/guest/vk-waits
+UNIT_TESTS += tests/guard/live.t tests/guard/kills.t
+UNIT_ALONE += tests/guard/live.t tests/guard/kills.t
 UNIT_NEEDS += $(GUARD_LIVE)
 
 .PHONY: check-guard guard-programs
@@ -49,7 +49,7 @@ UNIT_NEEDS += $(GUARD_LIVE)
 guard-programs: build/guard/t-hostile build/guard/t-hoard
 
 check-guard: $(GUARD_TESTS) $(GUARD_LIVE)
-	tests/prove -v --exec '' $(GUARD_TESTS) tests/guard/live.t
+	tests/prove -v --exec '' $(GUARD_TESTS) tests/guard/live.t tests/guard/kills.t
 
 build/guard/t-hostile build/guard/t-asleep build/guard/t-worker-dies: build/guard/%: tests/guard/%.c tests/guard/vtest_client.c \
 		engine/guard/wire.c $(wildcard tests/guard/*.h engine/guard/*.h)
