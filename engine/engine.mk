@@ -62,6 +62,12 @@ UNIT_ALONE += $(ENGINE_LIVE)
 $(ENGINE_LIVE): %: %.o $(ENGINE_TESTS_OUT)/live.o $(filter-out %/fake_virgl.o %/fixture.o,$(ENGINE_TESTS_COMMON))
 	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_LIBS)
 
+# Counts for docs/performance.md.
+.PHONY: engine-counts
+engine-counts: $(ENGINE_TESTS_OUT)/count-turns
+$(ENGINE_TESTS_OUT)/count-turns: %: %.o $(ENGINE_TESTS_COMMON)
+	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_TESTS_LIBS)
+
 .SECONDARY: $(ENGINE_TESTS_COMMON) $(ENGINE_TESTS:%=%.o) $(ENGINE_LIVE:%=%.o) $(ENGINE_TESTS_OUT)/live.o
 
 check-engine: $(ENGINE_TESTS) $(ENGINE_LIVE)
