@@ -53,6 +53,12 @@ struct venus_rings {
 void venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size_t words);
 
 /*
+ * To be called before the worker gets such commands: its ring is to sleep later than Mesa asks for.
+ * Each ring that sleeps has to be woken, which costs the guest a doorbell, and can be lost.
+ */
+void venus_rings_patch(uint32_t *commands, size_t words);
+
+/*
  * How a worker takes such commands. VENUS_WAITS_FOR_RING: until @ring's head has come to @seqno.
  * What is not known may take any time.
  */

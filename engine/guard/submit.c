@@ -80,14 +80,14 @@ static bool submit_batch(struct session *session, const struct vtest_batch *batc
         .words = data + batch->sync_offset,
         .count = batch->sync_count,
     };
+    uint32_t *commands = (uint32_t *)data + batch->cmd_offset; /* in the session's own copy */
     const char *fault = NULL;
 
-    /* virglrenderer does not write to the buffer; its prototype is from before const. */
+    venus_rings_patch(commands, batch->cmd_size);
     if (batch->cmd_size &&
-        virgl_renderer_submit_cmd((void *)(data + batch->cmd_offset), (int)SESSION_CONTEXT,
-                                  (int)batch->cmd_size) != 0)
+        virgl_renderer_submit_cmd(commands, (int)SESSION_CONTEXT, (int)batch->cmd_size) != 0)
         return session_fail(session, "its render worker does not take commands");
-    venus_rings_learn(&session->rings, data + batch->cmd_offset, batch->cmd_size);
+    venus_rings_learn(&session->rings, commands, batch->cmd_size);
     if (batch->sync_count == 0)
         return true;
     if (batch->flags & VTEST_SUBMIT_RING_IDX)

@@ -116,9 +116,11 @@ sub descriptors { return scalar(my @all = glob "/proc/$_[0]/fd/*") }
 # The render worker of the one session that there is: the last of the chain session, render server, worker.
 sub worker {
     my %all = below($_[0]);
-    my ($server) = grep { $all{$_} =~ /^virgl_render/ } sort { $a <=> $b } keys %all;
-    my %workers = below($server);
-    return (keys %workers)[0];
+    for my $server (grep { $all{$_} =~ /^virgl_render/ } keys %all) {
+        my %workers = below($server);
+        return (keys %workers)[0] if %workers;
+    }
+    return undef;
 }
 
 sub start_guard {

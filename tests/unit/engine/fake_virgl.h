@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FAKE_VIRGL_WORDS 8
+#define FAKE_VIRGL_WORDS 40
 
 /* The connection to a worker: the first file that virglrenderer opens for a context. */
 struct fake_worker {

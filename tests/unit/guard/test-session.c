@@ -387,6 +387,7 @@ static void test_wake(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     memcpy(submit + 7, mesa_create_ring, sizeof(mesa_create_ring));
     client_message(f->client, VTEST_SUBMIT_CMD2, submit, G_N_ELEMENTS(submit));
     fixture_run(f);
+    g_assert_cmpuint(fake_virgl.submitted_words[MESA_RING_IDLE_TIMEOUT], ==, 20000000);
 
     fake_virgl.map_content = control;
     fake_virgl.map_content_words = MESA_RING_CONTROL_WORDS;
