@@ -3,7 +3,9 @@
 
 #include "engine.h"
 #include "resource.h"
+#include "rings.h"
 #include "stuck.h"
+#include "worker.h"
 
 #include <errno.h>
 #include <virglrenderer.h>
@@ -23,6 +25,13 @@ bool context_alive(struct engine *engine, uint32_t ctx_id)
     return context_has_renderer(context_find(engine, ctx_id));
 }
 
+/* In this order: virglrenderer ends the worker, and fences that it then reports don't count. */
+static void end_worker(struct engine *engine, const struct context *context)
+{
+    lifelines_remove(&engine->lifelines, context->id);
+    virgl_renderer_context_destroy(context->id);
+}
+
 /*
  * virglrenderer's context goes at once: its thread for fences would spin on the closed socket of a
  * dead worker.
@@ -31,9 +40,29 @@ void context_end(struct engine *engine, struct context *context)
 {
     if (!context_has_renderer(context))
         return;
+    rings_fail(engine, &context->rings);
     context->lost = true;
-    virgl_renderer_context_destroy(context->id);
+    context->lost_since = g_get_monotonic_time();
+    end_worker(engine, context);
+    context->withholds = true;
+    if (!fence_withhold(&engine->fences, context->id))
+        context_give_answers(engine, context);
+}
+
+void context_give_answers(struct engine *engine, struct context *context)
+{
+    context->withholds = false;
     fence_fail_context(&engine->fences, context->id);
+}
+
+void context_fail_all_rings(struct engine *engine)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, engine->contexts);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        rings_fail(engine, &((const struct context *)value)->rings);
 }
 
 void context_lost(struct engine *engine, struct context *context)
@@ -96,6 +125,7 @@ uint32_t context_cmd_create(struct engine *engine, const struct request *request
     uint32_t capset =
         capset_meant(engine, cmd->context_init & VIRTIO_GPU_CONTEXT_INIT_CAPSET_ID_MASK);
     struct context *context;
+    int connection = -1;
     int ret = 0;
 
     if (ctx_id == 0 || context_find(engine, ctx_id))
@@ -108,7 +138,9 @@ uint32_t context_cmd_create(struct engine *engine, const struct request *request
     if (g_hash_table_size(engine->contexts) >= ENGINE_MAX_CONTEXTS)
         return VIRTIO_GPU_RESP_ERR_OUT_OF_MEMORY;
 
-    if (capset)
+    if (capset == VIRTIO_GPU_CAPSET_VENUS)
+        ret = worker_create_context(ctx_id, capset, cmd->nlen, cmd->debug_name, &connection);
+    else if (capset)
         ret = virgl_renderer_context_create_with_flags(ctx_id, capset, cmd->nlen, cmd->debug_name);
     if (ret != 0) {
         g_warning("context %u: virglrenderer could not create it (%d)", ctx_id, ret);
@@ -119,6 +151,8 @@ uint32_t context_cmd_create(struct engine *engine, const struct request *request
     context->id = ctx_id;
     context->capset = capset;
     g_hash_table_insert(engine->contexts, GUINT_TO_POINTER(ctx_id), context);
+    if (capset)
+        lifelines_add(&engine->lifelines, ctx_id, connection);
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
@@ -132,7 +166,7 @@ void context_destroy_all(struct engine *engine)
         const struct context *context = value;
 
         if (context_has_renderer(context))
-            virgl_renderer_context_destroy(context->id);
+            end_worker(engine, context);
         g_hash_table_iter_remove(&iter);
         stuck_watch_progress();
     }
@@ -147,7 +181,7 @@ uint32_t context_cmd_destroy(struct engine *engine, const struct request *reques
         return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
 
     if (context_has_renderer(context))
-        virgl_renderer_context_destroy(ctx_id);
+        end_worker(engine, context);
     g_hash_table_remove(engine->contexts, GUINT_TO_POINTER(ctx_id));
     fence_fail_context(&engine->fences, ctx_id);
     return VIRTIO_GPU_RESP_OK_NODATA;

@@ -24,6 +24,8 @@ struct request;
  * @barrier: the fence that the worker has to reach before it is sent more (hold.h); 0: none
  * @held_since: monotonic
  * @probe: the fence that the worker was last asked for, to see that it lives
+ * @lost_since: monotonic
+ * @withholds: fenced answers of the lost context are kept back (fence.h)
  */
 struct context {
     uint32_t id;
@@ -34,6 +36,8 @@ struct context {
     uint64_t barrier;
     gint64 held_since;
     uint64_t probe;
+    gint64 lost_since;
+    bool withholds;
 };
 
 /* NULL: there is none. */
@@ -52,9 +56,16 @@ bool context_alive(struct engine *engine, uint32_t ctx_id);
 int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_idx,
                          uint64_t fence_id);
 
-/* Ends its render worker: from here on its commands fail. The second says so in the journal. */
+/*
+ * Ends its render worker: its rings say so, its commands fail, and its fences wait until the guest
+ * destroys it, or context_give_answers(). context_lost() says so in the journal.
+ */
 void context_end(struct engine *engine, struct context *context);
 void context_lost(struct engine *engine, struct context *context);
+void context_give_answers(struct engine *engine, struct context *context);
+
+/* The engine ends: the rings of all contexts say so. */
+void context_fail_all_rings(struct engine *engine);
 
 /* Destroys all, one after the other: a guest may have many, and each has a process to end. */
 void context_destroy_all(struct engine *engine);

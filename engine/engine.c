@@ -23,6 +23,7 @@ void engine_init(struct engine *engine, struct vgpu_transport *transport)
     engine->request_buf = g_malloc(engine->request_buf_size);
     engine->response = g_byte_array_new();
     fence_table_init(&engine->fences, transport);
+    lifelines_init(&engine->lifelines);
     parking_init(&engine->parking);
 }
 
@@ -33,6 +34,7 @@ void engine_clear(struct engine *engine)
     g_free(engine->request_buf);
     g_byte_array_unref(engine->response);
     fence_table_clear(&engine->fences);
+    lifelines_clear(&engine->lifelines);
     parking_clear(&engine->parking);
 }
 
@@ -40,7 +42,9 @@ static void on_ring_fence(void *data, uint32_t ctx_id, uint32_t ring_idx, uint64
 {
     struct engine *engine = data;
 
-    fence_signal_ring(&engine->fences, ctx_id, ring_idx, id);
+    /* Of a dead worker all fences are reported; watch_lost() sees to it. */
+    if (!lifelines_is_cut(&engine->lifelines, ctx_id))
+        fence_signal_ring(&engine->fences, ctx_id, ring_idx, id);
 }
 
 static void on_global_fence(void *data, uint32_t id)

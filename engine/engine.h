@@ -3,12 +3,14 @@
  * State of one engine: one vGPU, one virglrenderer.
  *
  * Threads. Everything runs on the main thread, with one exception: virglrenderer reports fences on
- * threads of its own, and those only touch engine->fences (its lock) and transport push().
+ * threads of its own, and those only touch engine->fences and engine->lifelines (each has a lock)
+ * and transport push().
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
 #include "fence.h"
+#include "lifelines.h"
 #include "parking.h"
 #include "request.h"
 #include "scanout.h"
@@ -50,6 +52,7 @@ struct engine {
     uint64_t shm_bytes;    /* of resources that are host shared memory */
     uint64_t image_bytes;  /* of images of 2D resources */
     struct fence_table fences;
+    struct lifelines lifelines;
     struct parking parking;
     struct scanout scanout;
 

@@ -55,14 +55,20 @@ $(ENGINE_TESTS): %: %.o $(ENGINE_TESTS_COMMON)
 	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_TESTS_LIBS)
 
 # The engine over the real virglrenderer, on lavapipe. Alone, for it waits for real processes.
-ENGINE_LIVE := $(ENGINE_TESTS_OUT)/live-parking
+ENGINE_LIVE := $(addprefix $(ENGINE_TESTS_OUT)/,live-lost live-parking)
 UNIT_TESTS += $(ENGINE_LIVE)
 UNIT_ALONE += $(ENGINE_LIVE)
 
-$(ENGINE_LIVE): %: %.o $(filter-out %/fake_virgl.o %/fixture.o,$(ENGINE_TESTS_COMMON))
+$(ENGINE_LIVE): %: %.o $(ENGINE_TESTS_OUT)/live.o $(filter-out %/fake_virgl.o %/fixture.o,$(ENGINE_TESTS_COMMON))
 	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_LIBS)
 
-.SECONDARY: $(ENGINE_TESTS_COMMON) $(ENGINE_TESTS:%=%.o) $(ENGINE_LIVE:%=%.o)
+# Counts for docs/performance.md.
+.PHONY: engine-counts
+engine-counts: $(ENGINE_TESTS_OUT)/count-turns
+$(ENGINE_TESTS_OUT)/count-turns: %: %.o $(ENGINE_TESTS_COMMON)
+	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_TESTS_LIBS)
+
+.SECONDARY: $(ENGINE_TESTS_COMMON) $(ENGINE_TESTS:%=%.o) $(ENGINE_LIVE:%=%.o) $(ENGINE_TESTS_OUT)/live.o
 
 check-engine: $(ENGINE_TESTS) $(ENGINE_LIVE)
 	tests/prove -v --exec '' $(ENGINE_TESTS) $(ENGINE_LIVE)

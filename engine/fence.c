@@ -17,6 +17,7 @@
  * struct fence
  * @id: virglrenderer's; an error shares that of the fence before it
  * @wake: the main thread is told when it is done
+ * @withheld: only fence_fail_context() ends it
  */
 struct fence {
     uint64_t id;
@@ -26,6 +27,7 @@ struct fence {
     uint32_t queue;
     uint32_t token;
     bool wake;
+    bool withheld;
     size_t size;
     uint8_t response[];
 };
@@ -37,6 +39,7 @@ void fence_table_init(struct fence_table *table, struct vgpu_transport *transpor
     g_queue_init(&table->pending);
     table->last_id = 0;
     table->own = 0;
+    table->withheld = 0;
     table->released = 0;
     table->wake_fd = -1;
 }
@@ -109,6 +112,16 @@ static void wake_main_thread(struct fence_table *table)
     }
 }
 
+static void drop(struct fence_table *table, GList *link)
+{
+    struct fence *fence = link->data;
+
+    table->own -= fence->queue == FENCE_OWN;
+    table->withheld -= fence->withheld;
+    g_queue_delete_link(&table->pending, link);
+    g_free(fence);
+}
+
 /*
  * Pushed under the lock, so that answers of a timeline can't overtake each other. push() does not
  * block on anything that could wait for us.
@@ -118,15 +131,12 @@ static void complete(struct fence_table *table, GList *link)
     struct vgpu_transport *transport = table->transport;
     struct fence *fence = link->data;
 
-    if (fence->queue == FENCE_OWN)
-        table->own--;
-    else
+    if (fence->queue != FENCE_OWN)
         transport->ops->push(transport, fence->epoch, fence->queue, fence->token, fence->response,
                              fence->size);
     if (fence->wake)
         wake_main_thread(table);
-    g_queue_delete_link(&table->pending, link);
-    g_free(fence);
+    drop(table, link);
 }
 
 static void signal_timeline(struct fence_table *table, uint32_t ctx_id, uint32_t ring_idx,
@@ -161,6 +171,11 @@ static void set_type(struct fence *fence, uint32_t type)
         memcpy(fence->response, &type, sizeof(type));
 }
 
+static bool is_of_context(const struct fence *fence, uint32_t ctx_id)
+{
+    return fence->ring_idx != FENCE_GLOBAL && fence->ctx_id == ctx_id;
+}
+
 void fence_fail_context(struct fence_table *table, uint32_t ctx_id)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
@@ -170,11 +185,33 @@ void fence_fail_context(struct fence_table *table, uint32_t ctx_id)
         struct fence *fence = link->data;
 
         next = link->next;
-        if (fence->ring_idx == FENCE_GLOBAL || fence->ctx_id != ctx_id)
+        if (!is_of_context(fence, ctx_id))
             continue;
         set_type(fence, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
         complete(table, link);
     }
+}
+
+bool fence_withhold(struct fence_table *table, uint32_t ctx_id)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
+    GList *next;
+
+    for (GList *link = table->pending.head; link; link = next) {
+        struct fence *fence = link->data;
+
+        next = link->next;
+        if (!is_of_context(fence, ctx_id))
+            continue;
+        if (fence->queue == FENCE_OWN) {
+            complete(table, link);
+            continue;
+        }
+        set_type(fence, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
+        fence->withheld = true;
+        table->withheld++;
+    }
+    return table->withheld <= FENCE_MAX_WITHHELD;
 }
 
 void fence_forget_all(struct fence_table *table)
@@ -183,6 +220,7 @@ void fence_forget_all(struct fence_table *table)
 
     g_queue_clear_full(&table->pending, g_free);
     table->own = 0;
+    table->withheld = 0;
 }
 
 bool fence_queue_behind(struct fence_table *table, const struct request *request,
@@ -219,6 +257,21 @@ uint64_t fence_add(struct fence_table *table, const struct request *request,
     return id;
 }
 
+bool fence_add_withheld(struct fence_table *table, const struct request *request,
+                        const GByteArray *response)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
+    struct fence *fence;
+
+    if (table->withheld >= FENCE_MAX_WITHHELD)
+        return false;
+    fence = fence_new(request, response, next_id(table));
+    fence->withheld = true;
+    table->withheld++;
+    g_queue_push_tail(&table->pending, fence);
+    return true;
+}
+
 /* The newest with that id. */
 static GList *find_id(struct fence_table *table, uint64_t id)
 {
@@ -233,16 +286,10 @@ bool fence_take_back(struct fence_table *table, uint64_t id)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&table->lock);
     GList *link = find_id(table, id);
-    struct fence *fence;
 
-    if (!link)
-        return false;
-    fence = link->data;
-    if (fence->queue == FENCE_OWN)
-        table->own--;
-    g_queue_delete_link(&table->pending, link);
-    g_free(fence);
-    return true;
+    if (link)
+        drop(table, link);
+    return link != NULL;
 }
 
 static uint64_t add_own(struct fence_table *table, uint32_t ctx_id)

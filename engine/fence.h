@@ -15,6 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Answers that are withheld at most: half of what the guest's control queue holds. */
+#define FENCE_MAX_WITHHELD 128u
+
 struct request;
 struct vgpu_transport;
 
@@ -22,6 +25,7 @@ struct vgpu_transport;
  * struct fence_table
  * @pending: struct fence, oldest first
  * @own: how many of @pending are the engine's own
+ * @withheld: how many of them are, see fence_withhold()
  * @released: see fence_released()
  * @wake_fd: an eventfd that the main thread sleeps on; -1: it doesn't
  */
@@ -31,6 +35,7 @@ struct fence_table {
     GQueue pending;
     uint64_t last_id;
     guint own;
+    guint withheld;
     gint released;
     int wake_fd;
 };
@@ -62,6 +67,15 @@ void fence_signal_global(struct fence_table *table, uint32_t id);
  * after virglrenderer has let go of the context.
  */
 void fence_fail_context(struct fence_table *table, uint32_t ctx_id);
+
+/*
+ * A guest takes any answer for the end of the work: Linux signals its fence without a look at the
+ * type. So the answers of a context whose worker is lost, which fence_withhold() makes errors, are
+ * kept until fence_fail_context(). False: there are FENCE_MAX_WITHHELD already.
+ */
+bool fence_withhold(struct fence_table *table, uint32_t ctx_id);
+bool fence_add_withheld(struct fence_table *table, const struct request *request,
+                        const GByteArray *response);
 
 /*
  * A fence of the engine's own on a context's ring 0, which a worker signals when it reaches it.

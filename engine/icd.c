@@ -77,11 +77,18 @@ static char *describe(const char *manifest, const struct icd_report *report)
     return g_strdup_printf("%s shows %u device(s), first %s", name, report->devices, report->name);
 }
 
+#define BEST_RANK 2
+
+static int rank(const struct icd_report *report)
+{
+    return report->dma_buf ? BEST_RANK : report->opaque_fd;
+}
+
 char *icd_choose(const struct gpu *gpu, const char *const *manifests, struct icd_report *report,
                  GError **error)
 {
     g_autoptr(GString) seen = g_string_new(NULL);
-    const char *second_best = NULL;
+    const char *best = NULL;
 
     for (; *manifests; manifests++) {
         struct icd_report found;
@@ -89,19 +96,20 @@ char *icd_choose(const struct gpu *gpu, const char *const *manifests, struct icd
         if (!icd_probe(*manifests, &found))
             continue;
         if (icd_matches(&found, gpu)) {
-            if (found.dma_buf || !second_best)
+            if (!best || rank(&found) > rank(report)) {
+                best = *manifests;
                 *report = found;
-            if (found.dma_buf)
-                return g_strdup(*manifests);
-            second_best = second_best ? second_best : *manifests;
+            }
+            if (rank(report) == BEST_RANK)
+                break;
         } else {
             g_autofree char *text = describe(*manifests, &found);
 
             g_string_append_printf(seen, "%s%s", seen->len ? "; " : "", text);
         }
     }
-    if (second_best)
-        return g_strdup(second_best);
+    if (best)
+        return g_strdup(best);
 
     g_set_error(error, ENGINE_ERROR, EXIT_CODE_GPU,
                 "GPU %s: no installed Vulkan driver shows exactly this GPU (%s)", gpu->name,

@@ -15,7 +15,7 @@
  * @cpu: the first one is the CPU
  * @has_drm, @render_major, @render_minor: VK_EXT_physical_device_drm of the first one
  * @has_pci, @domain, @bus, @device, @function: VK_EXT_pci_bus_info of the first one
- * @dma_buf: its memory can be exported as dma-bufs
+ * @dma_buf, @opaque_fd: its memory can be exported as such, asked as virglrenderer's workers ask
  * @api_version: of Vulkan, as VkPhysicalDeviceProperties has it
  * @compute_queues, @graphics_queues: of all families that can do that
  * @timeline: it has timeline semaphores
@@ -34,6 +34,7 @@ struct icd_report {
     uint32_t device;
     uint32_t function;
     bool dma_buf;
+    bool opaque_fd;
     uint32_t api_version;
     uint32_t compute_queues;
     uint32_t graphics_queues;
@@ -60,10 +61,10 @@ GStrv icd_list(const char *sysroot, const char *hint);
 bool icd_probe(const char *manifest, struct icd_report *report);
 
 /*
- * The manifest of the driver that shows @gpu and nothing else. Where several do, one that can
- * export dma-bufs is taken before one that can't. NULL with @error set where none does.
- * To be called inside the sandbox, which is what makes the other GPUs invisible. @report: what that
- * driver shows.
+ * The manifest of the driver that shows @gpu and nothing else. If several do, one that exports
+ * dma-bufs is preferred, then one that exports opaque descriptors. NULL with @error set where none
+ * does. To be called inside the sandbox, which is what makes the other GPUs invisible. @report:
+ * what that driver shows.
  */
 char *icd_choose(const struct gpu *gpu, const char *const *manifests, struct icd_report *report,
                  GError **error);

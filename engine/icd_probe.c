@@ -31,6 +31,31 @@ static bool has_extension(VkPhysicalDevice device, const char *name)
     return false;
 }
 
+/*
+ * As a render worker asks before it allocates memory that the guest can map
+ * (vkr_physical_device.c). The extension alone says nothing: a driver may have it to import, or for
+ * images only. Without an answer that is yes a worker goes by GBM, or the guest maps nothing.
+ */
+static bool exports(VkPhysicalDevice device, const char *extension,
+                    VkExternalMemoryHandleTypeFlagBits type)
+{
+    const VkPhysicalDeviceExternalBufferInfo info = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
+        .usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT,
+        .handleType = type,
+    };
+    VkExternalBufferProperties buffer = {
+        .sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES,
+    };
+    const VkExternalMemoryProperties *memory = &buffer.externalMemoryProperties;
+
+    if (!has_extension(device, extension))
+        return false;
+    vkGetPhysicalDeviceExternalBufferProperties(device, &info, &buffer);
+    return (memory->externalMemoryFeatures & VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT) &&
+           (memory->exportFromImportedHandleTypes & type);
+}
+
 static void describe_device(VkPhysicalDevice device, struct icd_report *report)
 {
     VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {
@@ -63,7 +88,10 @@ static void describe_device(VkPhysicalDevice device, struct icd_report *report)
     report->device = pci.pciDevice;
     report->function = pci.pciFunction;
     report->cpu = props.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    report->dma_buf = has_extension(device, VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME);
+    report->dma_buf = exports(device, VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME,
+                              VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT);
+    report->opaque_fd = exports(device, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME,
+                                VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT);
     report->api_version = props.properties.apiVersion;
     g_strlcpy(report->name, props.properties.deviceName, sizeof(report->name));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "loop.h"
 
+#include "context.h"
 #include "engine.h"
 #include "exit_code.h"
 #include "poller.h"
@@ -159,8 +160,18 @@ static uint32_t run_queues(struct engine *engine, uint32_t queues)
     return more;
 }
 
+/**
+ * struct woken - by what
+ * @event: the driver has one
+ * @lost: a context has lost its render worker
+ */
+struct woken {
+    bool event;
+    bool lost;
+};
+
 /* @timeout in microseconds; -1: until something happens. */
-static bool wait_for_work(struct engine *engine, gint64 timeout, bool *event, bool *stop,
+static bool wait_for_work(struct engine *engine, gint64 timeout, struct woken *woken, bool *stop,
                           GError **error)
 {
     struct timespec limit = {.tv_sec = timeout / G_USEC_PER_SEC,
@@ -168,6 +179,7 @@ static bool wait_for_work(struct engine *engine, gint64 timeout, bool *event, bo
     struct pollfd fds[] = {
         {.fd = engine->transport->fd, .events = POLLIN},
         {.fd = wakeup_fd, .events = POLLIN},
+        {.fd = engine->lifelines.fd, .events = POLLIN},
     };
     uint64_t count;
     int ready = ppoll(fds, G_N_ELEMENTS(fds), timeout < 0 ? NULL : &limit, NULL);
@@ -178,10 +190,11 @@ static bool wait_for_work(struct engine *engine, gint64 timeout, bool *event, bo
     }
     if (ready <= 0)
         return !child_died || check_children(error);
-    *event = fds[0].revents != 0;
+    woken->event = fds[0].revents != 0;
     if ((fds[1].revents & POLLIN) && read(wakeup_fd, &count, sizeof(count)) < 0) {
         /* EAGAIN: another thread was faster. */
     }
+    woken->lost = fds[2].revents != 0;
     if (terminated || ((fds[0].revents & POLLHUP) && !(fds[0].revents & POLLIN)))
         *stop = true;
     return !child_died || check_children(error);
@@ -259,28 +272,31 @@ static gint64 work(struct engine *engine, struct poller *poller, gint64 *last_pr
     return earlier(probe, MAX(poller_interval(poller, g_get_monotonic_time()), 0));
 }
 
-bool loop_run(struct engine *engine, GError **error)
+static bool run(struct engine *engine, GError **error)
 {
     struct poller poller = {0};
     gint64 last_probe = 0;
     uint32_t queues = (1u << VGPU_NUM_QUEUES) - 1; /* the guest may have been there before us */
+    struct woken woken = {0};
     bool stop = false;
 
     watchdog_setup();
     engine->fences.wake_fd = wakeup_fd;
     while (!stop) {
         gint64 timeout;
-        bool event = false;
         bool ok;
 
         stuck_watch_begin(engine);
+        if (woken.lost)
+            watch_lost(engine);
         timeout = work(engine, &poller, &last_probe, &queues);
         stuck_watch_end();
 
-        if (!wait_for_work(engine, timeout, &event, &stop, error))
+        woken = (struct woken){0};
+        if (!wait_for_work(engine, timeout, &woken, &stop, error))
             return false;
         watchdog_alive(g_get_monotonic_time());
-        if (stop || !event)
+        if (stop || !woken.event)
             continue;
 
         stuck_watch_begin(engine);
@@ -290,4 +306,14 @@ bool loop_run(struct engine *engine, GError **error)
             return false;
     }
     return true;
+}
+
+/* Without the engine the driver answers all that is pending. By then the guest's rings say what
+ * that means. */
+bool loop_run(struct engine *engine, GError **error)
+{
+    bool ok = run(engine, error);
+
+    context_fail_all_rings(engine);
+    return ok;
 }

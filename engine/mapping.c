@@ -24,7 +24,7 @@ void mapping_put(struct resource *resource)
     resource->map_size = 0;
 }
 
-const void *mapping_get_shm(struct engine *engine, uint32_t resource_id, uint64_t *size)
+void *mapping_get_shm(struct engine *engine, uint32_t resource_id, uint64_t *size)
 {
     struct resource *resource = resource_find(engine, resource_id);
 

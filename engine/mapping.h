@@ -22,7 +22,7 @@ void mapping_put(struct resource *resource);
  * Plain shared memory, which rings lie in. NULL: there is no such resource, or it is none. As long
  * as the guest has it in its window, as it has its rings, this makes no system call.
  */
-const void *mapping_get_shm(struct engine *engine, uint32_t resource_id, uint64_t *size);
+void *mapping_get_shm(struct engine *engine, uint32_t resource_id, uint64_t *size);
 void mapping_put_shm(struct engine *engine, uint32_t resource_id);
 
 #endif /* ENGINE_MAPPING_H */

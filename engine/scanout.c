@@ -5,11 +5,15 @@
 #include "mapping.h"
 #include "pixels.h"
 #include "resource.h"
+#include "stream.h"
 
 #include <string.h>
 
 /* DRM_FORMAT_XRGB8888 */
 #define FORMAT_XRGB8888 0x34325258u
+
+/* Pixels that are read from a card at a time. */
+#define PART_PIXELS 1024u
 
 /* A part of the picture; coordinates may lie outside until it is clipped. */
 struct area {
@@ -61,6 +65,22 @@ static uint8_t *picture_at(const struct scanout *scanout, int64_t x, int64_t y)
     return scanout->picture + (y * scanout->rect.width + x) * PIXEL_BYTES;
 }
 
+/* Memory of the host may be a card's. */
+static void copy_mapped(uint8_t *picture, const uint8_t *source, uint32_t count,
+                        const struct pixel_format *format)
+{
+    uint8_t part[PART_PIXELS * PIXEL_BYTES];
+    uint32_t pixels;
+
+    for (; count > 0; count -= pixels) {
+        pixels = MIN(count, PART_PIXELS);
+        stream_copy(part, source, pixels * PIXEL_BYTES);
+        pixels_copy(picture, part, pixels, format);
+        picture += pixels * PIXEL_BYTES;
+        source += pixels * PIXEL_BYTES;
+    }
+}
+
 /* @area is clipped. The memory was seen to hold the surface when it was shown, and stays. */
 static void paint_source(struct scanout *scanout, const struct area *area)
 {
@@ -71,8 +91,9 @@ static void paint_source(struct scanout *scanout, const struct area *area)
     source += (scanout->rect.y + (uint64_t)area->top) * surface->stride +
               (scanout->rect.x + (uint64_t)area->left) * PIXEL_BYTES;
     for (int64_t y = area->top; y < area->bottom; y++, source += surface->stride)
-        pixels_copy(picture_at(scanout, area->left, y), source,
-                    (uint32_t)(area->right - area->left), surface->format);
+        (scanout->mapped ? copy_mapped : pixels_copy)(picture_at(scanout, area->left, y), source,
+                                                      (uint32_t)(area->right - area->left),
+                                                      surface->format);
 }
 
 static struct area cursor_area(const struct cursor *cursor)

@@ -11,10 +11,17 @@
 #include <unistd.h>
 
 /* Well below the 10 s after which the driver gives up by itself. */
-#define FIRST_LOOK_S 5
-#define NEXT_LOOK_S  2
+#define FIRST_LOOK (5 * G_TIME_SPAN_SECOND)
+#define NEXT_LOOK  (2 * G_TIME_SPAN_SECOND)
 
 static struct engine *watched;
+
+/*
+ * Since when the main thread has been at what may hang; 0: it is not. The loop writes this at every
+ * turn, and sets the timer only if it does not run: a timer that finds nothing is not set again.
+ */
+static gint64 busy_since;
+static bool timer_runs;
 
 static void say(const char *text)
 {
@@ -23,49 +30,76 @@ static void say(const char *text)
     }
 }
 
-/* In a signal handler, over whatever the main thread is in: system calls only. */
-static void look(int signum G_GNUC_UNUSED)
+static void look(void)
 {
-    int saved = errno;
     struct vgpu_engine_info info;
 
-    if (watched->transport->ops->info(watched->transport, &info) == 0) {
-        if (info.state & VGPU_STATE_REMOVED)
-            _exit(EXIT_CODE_OK);
-        if (info.epoch != watched->epoch) {
-            say("vgpu-engine: the renderer hangs while the guest resets the device; giving up\n");
-            _exit(EXIT_CODE_LOST);
-        }
+    if (watched->transport->ops->info(watched->transport, &info) != 0)
+        return;
+    if (info.state & VGPU_STATE_REMOVED)
+        _exit(EXIT_CODE_OK);
+    if (info.epoch != watched->epoch) {
+        say("vgpu-engine: the renderer hangs while the guest resets the device; giving up\n");
+        _exit(EXIT_CODE_LOST);
+    }
+}
+
+static void start_timer(gint64 delay)
+{
+    struct itimerval timer = {
+        .it_value = {.tv_sec = delay / G_USEC_PER_SEC, .tv_usec = delay % G_USEC_PER_SEC}};
+
+    __atomic_store_n(&timer_runs, true, __ATOMIC_SEQ_CST);
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/*
+ * In a signal handler, over whatever the main thread is in, and maybe on another one: system calls
+ * only. The timer is said to have ended before the look at what the main thread is at, which says
+ * what it is at before it looks at the timer: so one of the two starts it.
+ */
+static void on_timer(int signum G_GNUC_UNUSED)
+{
+    int saved = errno;
+    gint64 since, left;
+
+    __atomic_store_n(&timer_runs, false, __ATOMIC_SEQ_CST);
+    since = __atomic_load_n(&busy_since, __ATOMIC_SEQ_CST);
+    if (since) {
+        left = since + FIRST_LOOK - g_get_monotonic_time();
+        if (left <= 0)
+            look();
+        start_timer(left > 0 ? left : NEXT_LOOK);
     }
     errno = saved;
 }
 
-static void set_timer(time_t first, time_t next)
+static void busy(gint64 since)
 {
-    struct itimerval timer = {.it_value.tv_sec = first, .it_interval.tv_sec = next};
-
-    setitimer(ITIMER_REAL, &timer, NULL);
+    __atomic_store_n(&busy_since, since, __ATOMIC_SEQ_CST);
 }
 
 void stuck_watch_begin(struct engine *engine)
 {
     if (!watched) {
-        struct sigaction action = {.sa_handler = look, .sa_flags = SA_RESTART};
+        struct sigaction action = {.sa_handler = on_timer, .sa_flags = SA_RESTART};
 
         sigemptyset(&action.sa_mask);
-        watched = engine;
         sigaction(SIGALRM, &action, NULL);
     }
-    set_timer(FIRST_LOOK_S, NEXT_LOOK_S);
+    watched = engine;
+    busy(g_get_monotonic_time());
+    if (!__atomic_load_n(&timer_runs, __ATOMIC_SEQ_CST))
+        start_timer(FIRST_LOOK);
 }
 
 void stuck_watch_end(void)
 {
-    set_timer(0, 0);
+    busy(0);
 }
 
 void stuck_watch_progress(void)
 {
-    if (watched)
-        set_timer(FIRST_LOOK_S, NEXT_LOOK_S);
+    if (__atomic_load_n(&busy_since, __ATOMIC_SEQ_CST))
+        busy(g_get_monotonic_time());
 }

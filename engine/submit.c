@@ -11,7 +11,7 @@ uint32_t submit_cmd(struct engine *engine, const struct request *request)
 {
     const struct virtio_gpu_cmd_submit *cmd = (const void *)request->data;
     struct context *context = context_find(engine, cmd->hdr.ctx_id);
-    const uint32_t *commands = (const void *)(cmd + 1);
+    uint32_t *commands = (void *)(request->data + sizeof(*cmd)); /* a copy of the engine's own */
     size_t words = cmd->size / sizeof(*commands);
     int ret;
 
@@ -24,8 +24,9 @@ uint32_t submit_cmd(struct engine *engine, const struct request *request)
     if (!context_has_renderer(context))
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
 
-    /* virglrenderer does not write to the buffer; its prototype is from before const. */
-    ret = virgl_renderer_submit_cmd((void *)commands, (int)context->id, (int)words);
+    if (context->capset == VIRTIO_GPU_CAPSET_VENUS)
+        venus_rings_patch(commands, words);
+    ret = virgl_renderer_submit_cmd(commands, (int)context->id, (int)words);
     if (context->capset != VIRTIO_GPU_CAPSET_VENUS)
         return ret == 0 ? VIRTIO_GPU_RESP_OK_NODATA : VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
     if (ret != 0) {

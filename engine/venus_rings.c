@@ -18,8 +18,12 @@ enum venus_command {
 #define EXTRA_WORDS       7u
 #define CREATE_REST_WORDS 8u
 
+/* Nanoseconds after which a worker sleeps over its ring. Mesa says 1 ms. */
+#define IDLE_TIMEOUT 20000000u
+
 /* VkRingStatusFlagsMESA */
-#define VENUS_RING_IDLE 0x1u
+#define VENUS_RING_IDLE  0x1u
+#define VENUS_RING_FATAL 0x2u
 
 /* VkStructureType */
 #define VENUS_RING_CREATE_INFO   1000384000u
@@ -67,9 +71,16 @@ static bool skip_chain(struct reader *reader)
     return true;
 }
 
+/* What of vkCreateRingMESA is of use; @idle_timeout: how many words are left where that begins. */
+struct create_info {
+    struct venus_ring ring;
+    size_t idle_timeout;
+};
+
 /* vkCreateRingMESA, after the ring's id. */
-static bool read_create_info(struct reader *reader, struct venus_ring *ring)
+static bool read_create_info(struct reader *reader, struct create_info *info)
 {
+    struct venus_ring *ring = &info->ring;
     uint64_t offset;
 
     if (!read_u64(reader) || read_u32(reader) != VENUS_RING_CREATE_INFO || !skip_chain(reader))
@@ -78,6 +89,7 @@ static bool read_create_info(struct reader *reader, struct venus_ring *ring)
     ring->resource = read_u32(reader);
     offset = read_u64(reader);
     read_u64(reader); /* size */
+    info->idle_timeout = reader->left;
     read_u64(reader); /* idleTimeout */
     ring->head = offset + read_u64(reader);
     ring->tail = offset + read_u64(reader);
@@ -99,18 +111,34 @@ void venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size
 {
     struct reader reader = {.words = commands, .left = words};
     uint32_t command = read_u32(&reader);
-    struct venus_ring ring = {0};
+    struct create_info info = {0};
 
     if (command != VENUS_CREATE_RING && command != VENUS_DESTROY_RING)
         return;
     read_u32(&reader); /* flags */
-    ring.id = read_u64(&reader);
+    info.ring.id = read_u64(&reader);
     if (reader.ended)
         return;
-    forget(rings, ring.id);
+    forget(rings, info.ring.id);
     if (command == VENUS_CREATE_RING && rings->count < VENUS_RINGS_MAX &&
-        read_create_info(&reader, &ring))
-        rings->rings[rings->count++] = ring;
+        read_create_info(&reader, &info))
+        rings->rings[rings->count++] = info.ring;
+}
+
+void venus_rings_patch(uint32_t *commands, size_t words)
+{
+    struct reader reader = {.words = commands, .left = words};
+    uint32_t command = read_u32(&reader);
+    struct create_info info = {0};
+    uint32_t *timeout;
+
+    read_u32(&reader); /* flags */
+    read_u64(&reader); /* the ring's id */
+    if (command != VENUS_CREATE_RING || !read_create_info(&reader, &info))
+        return;
+    timeout = commands + words - info.idle_timeout;
+    if (timeout[1] == 0 && timeout[0] < IDLE_TIMEOUT)
+        timeout[0] = IDLE_TIMEOUT;
 }
 
 static const struct venus_ring *find(const struct venus_rings *rings, uint64_t id)
@@ -128,7 +156,7 @@ enum venus_pace venus_rings_pace(const struct venus_rings *rings, const uint32_t
 {
     struct reader reader = {.words = commands, .left = words};
     uint32_t command = read_u32(&reader);
-    struct venus_ring created;
+    struct create_info created;
     uint64_t id;
 
     read_u32(&reader); /* flags */
@@ -152,10 +180,16 @@ enum venus_pace venus_rings_pace(const struct venus_rings *rings, const uint32_t
     }
 }
 
+static bool is_inside(uint64_t size, uint64_t offset)
+{
+    return offset % sizeof(uint32_t) == 0 && size >= sizeof(uint32_t) &&
+           offset <= size - sizeof(uint32_t);
+}
+
 /* The guest and the worker write there at any time. */
 static bool load(const void *memory, uint64_t size, uint64_t offset, uint32_t *value)
 {
-    if (offset % sizeof(*value) || size < sizeof(*value) || offset > size - sizeof(*value))
+    if (!is_inside(size, offset))
         return false;
     *value = __atomic_load_n((const uint32_t *)((const char *)memory + offset), __ATOMIC_ACQUIRE);
     return true;
@@ -207,4 +241,26 @@ bool venus_rings_wake(const struct venus_rings *rings, const struct venus_ring_a
         any = true;
     }
     return any;
+}
+
+static void fail(const struct venus_ring *ring, void *memory, uint64_t size)
+{
+    if (is_inside(size, ring->status))
+        __atomic_fetch_or((uint32_t *)((char *)memory + ring->status), VENUS_RING_FATAL,
+                          __ATOMIC_SEQ_CST);
+}
+
+void venus_rings_fail(const struct venus_rings *rings, const struct venus_ring_access *access,
+                      void *data)
+{
+    for (uint32_t i = 0; i < rings->count; i++) {
+        const struct venus_ring *ring = &rings->rings[i];
+        uint64_t size;
+        void *memory = access->map(data, ring->resource, &size);
+
+        if (!memory)
+            continue;
+        fail(ring, memory, size);
+        access->unmap(data, ring->resource);
+    }
 }

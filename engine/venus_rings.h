@@ -53,6 +53,12 @@ struct venus_rings {
 void venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size_t words);
 
 /*
+ * To be called before the worker gets such commands: its ring is to sleep later than Mesa asks for.
+ * Each ring that sleeps has to be woken, which costs the guest a doorbell, and can be lost.
+ */
+void venus_rings_patch(uint32_t *commands, size_t words);
+
+/*
  * How a worker takes such commands. VENUS_WAITS_FOR_RING: until @ring's head has come to @seqno.
  * What is not known may take any time.
  */
@@ -73,7 +79,7 @@ bool venus_ring_has_come_to(const struct venus_ring *ring, uint32_t seqno, const
  * @send: commands to the worker that do not go by a ring
  */
 struct venus_ring_access {
-    const void *(*map)(void *data, uint32_t resource, uint64_t *size);
+    void *(*map)(void *data, uint32_t resource, uint64_t *size);
     void (*unmap)(void *data, uint32_t resource);
     void (*send)(void *data, uint32_t *commands, uint32_t words);
 };
@@ -81,6 +87,11 @@ struct venus_ring_access {
 /* Wakes the worker for each ring that it sleeps over; it does no harm if it is awake by then. True:
  * there was one. */
 bool venus_rings_wake(const struct venus_rings *rings, const struct venus_ring_access *access,
+                      void *data);
+
+/* The worker is lost: says so in the status of each ring, where Mesa looks before it submits more
+ * and while it waits. */
+void venus_rings_fail(const struct venus_rings *rings, const struct venus_ring_access *access,
                       void *data);
 
 #endif /* ENGINE_VENUS_RINGS_H */

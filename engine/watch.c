@@ -4,46 +4,17 @@
 #include "context.h"
 #include "engine.h"
 #include "hold.h"
-#include "mapping.h"
-
-#include <virglrenderer.h>
+#include "rings.h"
 
 #define PATIENCE_MIN 10
 
-struct served {
-    struct engine *engine;
-    uint32_t ctx_id;
-};
-
-static const void *map_ring(void *data, uint32_t resource, uint64_t *size)
-{
-    const struct served *served = data;
-
-    return mapping_get_shm(served->engine, resource, size);
-}
-
-static void unmap_ring(void *data, uint32_t resource)
-{
-    const struct served *served = data;
-
-    mapping_put_shm(served->engine, resource);
-}
-
-/* A worker that has gone is found out by its fence. */
-static void send(void *data, uint32_t *commands, uint32_t words)
-{
-    const struct served *served = data;
-
-    virgl_renderer_submit_cmd(commands, (int)served->ctx_id, (int)words);
-}
+/* Less than the two minutes after which Linux complains of a task that waits for a fence. */
+#define WITHHELD_FOR (60 * G_TIME_SPAN_SECOND)
 
 /* Said once: a guest can make it so at every look. */
 static void wake_rings(struct engine *engine, struct context *context)
 {
-    static const struct venus_ring_access access = {map_ring, unmap_ring, send};
-    struct served served = {engine, context->id};
-
-    if (!venus_rings_wake(&context->rings, &access, &served))
+    if (!rings_wake(engine, context->id, &context->rings))
         return;
     if (!context->woken)
         g_message("context %u: its render worker slept with commands in a ring, and is woken",
@@ -71,8 +42,18 @@ static void probe(struct engine *engine, struct context *context)
         fence_take_back(&engine->fences, id);
 }
 
+static void give_answers_in_time(struct engine *engine, struct context *context)
+{
+    if (context->withholds && g_get_monotonic_time() - context->lost_since >= WITHHELD_FOR)
+        context_give_answers(engine, context);
+}
+
 static void look_at(struct engine *engine, struct context *context)
 {
+    if (context->lost) {
+        give_answers_in_time(engine, context);
+        return;
+    }
     hold_unless_reached(engine, context, context->probe);
     context->probe = 0;
     if (hold_is_on(engine, context)) {
@@ -92,7 +73,17 @@ void watch_contexts(struct engine *engine)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct context *context = value;
 
-        if (!context->lost && context->capset == VIRTIO_GPU_CAPSET_VENUS)
+        if (context->capset == VIRTIO_GPU_CAPSET_VENUS)
             look_at(engine, context);
+    }
+}
+
+void watch_lost(struct engine *engine)
+{
+    uint32_t ctx_id;
+
+    while ((ctx_id = lifelines_next_cut(&engine->lifelines))) {
+        lifelines_remove(&engine->lifelines, ctx_id);
+        context_lost(engine, context_find(engine, ctx_id));
     }
 }

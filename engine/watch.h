@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks of render workers, every few seconds: nothing reports these faults. */
+/* Faults of render workers. */
 #ifndef ENGINE_WATCH_H
 #define ENGINE_WATCH_H
 
 struct engine;
 
+/* Ends each context whose worker has gone. To be called when engine->lifelines.fd is readable. */
+void watch_lost(struct engine *engine);
+
 /*
- * Checks the worker of each Venus context:
- * - One that is dead is found by its fence. virglrenderer's thread would spin on its closed socket.
+ * Every few seconds, for nothing reports these faults. Checks the worker of each Venus context:
  * - One that sleeps over commands in a ring (venus_rings.h) is woken.
  * - One that does not reach its probe is held (hold.h), and ended after ten minutes: a program that
  *   waits for an answer cannot be killed in the guest.
+ * - The fences of one that was lost a minute ago are answered: a compositor may wait for them, and
+ *   cannot be killed, either.
  */
 void watch_contexts(struct engine *engine);
 

@@ -155,7 +155,7 @@ bool session_unref_blob(struct session *session, const uint32_t *data, uint32_t 
     return true;
 }
 
-const void *session_map_shm(struct session *session, uint32_t id, uint64_t *size)
+void *session_map_shm(struct session *session, uint32_t id, uint64_t *size)
 {
     const struct blob *blob = slots_find(&session->blobs, id);
     void *memory;

@@ -4,6 +4,7 @@
 #include "guard_limits.h"
 #include "session.h"
 #include "vtest.h"
+#include "worker.h"
 
 #include <linux/virtio_gpu.h>
 #include <string.h>
@@ -93,11 +94,12 @@ static bool context_init(struct session *session, const uint32_t *data,
     if (data[0] != VIRTIO_GPU_CAPSET_VENUS)
         return session_fail(session, "it asks for contexts of kind %u; only Venus is offered",
                             data[0]);
-    ret = virgl_renderer_context_create_with_flags(SESSION_CONTEXT, VIRTIO_GPU_CAPSET_VENUS,
-                                                   (uint32_t)strlen(session->name), session->name);
+    ret = worker_create_context(SESSION_CONTEXT, VIRTIO_GPU_CAPSET_VENUS,
+                                (uint32_t)strlen(session->name), session->name, &session->worker);
     if (ret != 0)
         return session_fail(session, "virglrenderer could not create its context (%d)", ret);
     session->context = true;
+    session_watch_worker(session);
     session->probed = g_get_monotonic_time();
     return true;
 }

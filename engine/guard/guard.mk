@@ -2,7 +2,7 @@
 # vgpu-guard, the door for containers; included by engine.mk. What it has in common with the engine is linked.
 
 GUARD_SRCS := $(wildcard engine/guard/*.c)
-GUARD_COMMON := $(addprefix engine/,gpu.c icd.c icd_probe.c renderer.c sandbox.c venus_rings.c vulkan_driver.c watchdog.c)
+GUARD_COMMON := $(addprefix engine/,gpu.c icd.c icd_probe.c renderer.c sandbox.c venus_rings.c vulkan_driver.c watchdog.c worker.c)
 GUARD_OBJS := $(patsubst %.c,build/%.o,$(GUARD_SRCS) $(GUARD_COMMON))
 GUARD_CPPFLAGS := -UG_LOG_DOMAIN -DG_LOG_DOMAIN='"vgpu-guard"' -Iengine/guard -Igovernor/member
 
@@ -19,7 +19,7 @@ GUARD_TESTS_OUT := build/unit/guard
 GUARD_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(GUARD_TESTS_SRC)/test-*.c))
 GUARD_SESSION := $(addprefix engine/guard/,blob.c commands.c keeper_session.c keeper_wire.c session.c slots.c \
 	submit.c sync.c wire.c) \
-	engine/renderer.c engine/gpu.c engine/venus_rings.c
+	engine/renderer.c engine/gpu.c engine/venus_rings.c engine/worker.c
 GUARD_FAKES := $(ENGINE_TESTS_SRC)/fake_virgl.c $(GUARD_TESTS_SRC)/fixture.c tests/guard/vtest_client.c
 GUARD_TESTS_CPPFLAGS = $(ENGINE_CPPFLAGS) $(GUARD_CPPFLAGS) -I$(GUARD_TESTS_SRC) -Itests/guard
 GUARD_TESTS_COMMON := $(patsubst %.c,$(GUARD_TESTS_OUT)/%.o,$(GUARD_SESSION) $(GUARD_FAKES))
@@ -39,9 +39,9 @@ $(GUARD_TESTS_OUT)/test-keeper: $(addprefix $(GUARD_TESTS_OUT)/engine/guard/,kee
 	$(GUARD_TESTS:$(GUARD_TESTS_OUT)/%=$(GUARD_TESTS_OUT)/$(GUARD_TESTS_SRC)/%.o)
 
 # The real guard on lavapipe, with Mesa's own client and with hostile ones: tests/guard/live.t.
-GUARD_LIVE := build/guard/t-hostile build/guard/t-asleep build/guard/udmabuf-shim.so build/engine/vgpu-guard build/guest/vk-compute
-UNIT_TESTS += tests/guard/live.t
-UNIT_ALONE += tests/guard/live.t
+GUARD_LIVE := build/guard/t-hostile build/guard/t-asleep build/guard/t-worker-dies build/guard/udmabuf-shim.so build/engine/vgpu-guard build/guest/vk-compute build/guest/vk-waits
+UNIT_TESTS += tests/guard/live.t tests/guard/kills.t
+UNIT_ALONE += tests/guard/live.t tests/guard/kills.t
 UNIT_NEEDS += $(GUARD_LIVE)
 
 .PHONY: check-guard guard-programs
@@ -49,9 +49,9 @@ UNIT_NEEDS += $(GUARD_LIVE)
 guard-programs: build/guard/t-hostile build/guard/t-hoard
 
 check-guard: $(GUARD_TESTS) $(GUARD_LIVE)
-	tests/prove -v --exec '' $(GUARD_TESTS) tests/guard/live.t
+	tests/prove -v --exec '' $(GUARD_TESTS) tests/guard/live.t tests/guard/kills.t
 
-build/guard/t-hostile build/guard/t-asleep: build/guard/%: tests/guard/%.c tests/guard/vtest_client.c \
+build/guard/t-hostile build/guard/t-asleep build/guard/t-worker-dies: build/guard/%: tests/guard/%.c tests/guard/vtest_client.c \
 		engine/guard/wire.c $(wildcard tests/guard/*.h engine/guard/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) -I$(ENGINE_TESTS_SRC) -O2 -g -o $@ $(filter %.c,$^) $(ENGINE_TESTS_LIBS)

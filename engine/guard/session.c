@@ -4,16 +4,19 @@
 #include "commands.h"
 #include "guard_limits.h"
 #include "vtest.h"
+#include "worker.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <virglrenderer.h>
 
 /* What a session keeps for messages between two of them. */
 #define KEPT_DATA 65536u
 
-/* Nobody tells when a render worker dies, and virglrenderer's thread then spins on its closed
- * socket. */
+/* A ring whose worker sleeps (venus_rings.h) is looked for so often. */
 #define PROBE_INTERVAL (5 * G_TIME_SPAN_SECOND)
 
 /* Less than what a socket waits for, so that each time that it does is one. */
@@ -34,15 +37,44 @@ void session_init(struct session *session, int fd)
     *session = (struct session){
         .wire = {.fd = fd, .idle = on_idle, .data = session},
         .keeper = -1,
+        .worker = -1,
     };
     slots_init(&session->blobs, g_free);
     sync_table_init(&session->syncs);
+}
+
+/* The thread of the session is somewhere in wire_read(), or soon will be. */
+static void *watch_worker(void *data)
+{
+    const struct session *session = data;
+    struct pollfd end = {.fd = session->worker};
+
+    while (poll(&end, 1, -1) < 0 && errno == EINTR)
+        ;
+    shutdown(session->wire.fd, SHUT_RD);
+    return NULL;
+}
+
+void session_watch_worker(struct session *session)
+{
+    if (session->worker >= 0)
+        session->watch = g_thread_new("watch-worker", watch_worker, session);
+}
+
+static void unwatch_worker(struct session *session)
+{
+    if (session->worker < 0)
+        return;
+    shutdown(session->worker, SHUT_RDWR);
+    g_thread_join(session->watch);
+    close(session->worker);
 }
 
 void session_clear(struct session *session)
 {
     if (session->context)
         virgl_renderer_context_destroy(SESSION_CONTEXT);
+    unwatch_worker(session);
     for (uint32_t id = 1; id <= session->blobs.items->len; id++) {
         if (slots_find(&session->blobs, id))
             virgl_renderer_resource_unref(id);
@@ -89,7 +121,9 @@ void session_fence_done(void *data, uint32_t ctx_id G_GNUC_UNUSED, uint32_t ring
 {
     struct session *session = data;
 
-    sync_fence_done(&session->syncs, ring_idx, id);
+    /* Of a dead worker all fences are reported. */
+    if (!worker_is_gone(session->worker))
+        sync_fence_done(&session->syncs, ring_idx, id);
 }
 
 /* A fence on ring 0, which a living worker signals at once. */
@@ -158,7 +192,7 @@ static bool step(struct session *session, bool *more)
            command_run(session, header[1], session->data, size);
 }
 
-bool session_run(struct session *session)
+static bool serve(struct session *session)
 {
     bool more = true;
 
@@ -169,4 +203,16 @@ bool session_run(struct session *session)
         return session->fault == NULL;
     }
     return true;
+}
+
+/* The rings come first: what the client waits for hangs up when this process ends. */
+bool session_run(struct session *session)
+{
+    bool ok = serve(session);
+
+    if (worker_is_gone(session->worker))
+        ok = session_fail(session, "its render worker has gone");
+    if (!ok)
+        session_fail_rings(session);
+    return ok;
 }

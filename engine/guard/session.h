@@ -31,6 +31,8 @@
  * @fault: why the session ends, one line
  * @keeper: the connection to the keeper; -1: there is none
  * @shm_bytes: of @blobs that are plain shared memory
+ * @worker: the connection of the context's render worker (worker.h); -1: there is none
+ * @watch: a thread that ends the client's messages when the worker has gone
  * @probed: when the render worker was last asked whether it lives (monotonic)
  */
 struct session {
@@ -45,6 +47,8 @@ struct session {
     uint64_t shm_bytes;
     struct sync_table syncs;
     struct venus_rings rings;
+    int worker;
+    GThread *watch;
     gint64 probed;
     uint32_t *data;
     size_t data_size;
@@ -80,12 +84,17 @@ bool session_create_blob(struct session *session, const uint32_t *data, uint32_t
 bool session_unref_blob(struct session *session, const uint32_t *data, uint32_t words);
 bool session_submit(struct session *session, const uint32_t *data, uint32_t words);
 
-/* Wakes the render worker where it sleeps with commands in a ring, see venus_rings.h. */
+/* Wakes the render worker where it sleeps with commands in a ring; says in all rings that it is
+ * lost. See venus_rings.h. */
 void session_wake_rings(struct session *session);
+void session_fail_rings(struct session *session);
+
+/* From here on the session ends when its context's render worker, session->worker, does. */
+void session_watch_worker(struct session *session);
 
 /* Maps a blob that is plain shared memory; NULL: it is not one, or can't be mapped. To be unmapped.
  */
-const void *session_map_shm(struct session *session, uint32_t id, uint64_t *size);
+void *session_map_shm(struct session *session, uint32_t id, uint64_t *size);
 
 /* Asks the context's render worker for a fence. False: the worker has gone. */
 bool session_probe(struct session *session);

@@ -41,7 +41,7 @@ static bool submit_fence(struct session *session, uint32_t ring_idx, struct sync
     return session_fail(session, "its render worker does not take a fence (%d)", ret);
 }
 
-static const void *map_ring(void *session, uint32_t resource, uint64_t *size)
+static void *map_ring(void *session, uint32_t resource, uint64_t *size)
 {
     return session_map_shm(session, resource, size);
 }
@@ -56,11 +56,16 @@ static void send_commands(void *session G_GNUC_UNUSED, uint32_t *commands, uint3
     virgl_renderer_submit_cmd(commands, (int)SESSION_CONTEXT, (int)words);
 }
 
+static const struct venus_ring_access ring_access = {map_ring, unmap_ring, send_commands};
+
+void session_fail_rings(struct session *session)
+{
+    venus_rings_fail(&session->rings, &ring_access, session);
+}
+
 void session_wake_rings(struct session *session)
 {
-    static const struct venus_ring_access access = {map_ring, unmap_ring, send_commands};
-
-    if (!venus_rings_wake(&session->rings, &access, session))
+    if (!venus_rings_wake(&session->rings, &ring_access, session))
         return;
     if (!session->woken)
         g_message("the render worker of a client, %s, slept with commands in a ring, and is woken",
@@ -75,14 +80,14 @@ static bool submit_batch(struct session *session, const struct vtest_batch *batc
         .words = data + batch->sync_offset,
         .count = batch->sync_count,
     };
+    uint32_t *commands = (uint32_t *)data + batch->cmd_offset; /* in the session's own copy */
     const char *fault = NULL;
 
-    /* virglrenderer does not write to the buffer; its prototype is from before const. */
+    venus_rings_patch(commands, batch->cmd_size);
     if (batch->cmd_size &&
-        virgl_renderer_submit_cmd((void *)(data + batch->cmd_offset), (int)SESSION_CONTEXT,
-                                  (int)batch->cmd_size) != 0)
+        virgl_renderer_submit_cmd(commands, (int)SESSION_CONTEXT, (int)batch->cmd_size) != 0)
         return session_fail(session, "its render worker does not take commands");
-    venus_rings_learn(&session->rings, data + batch->cmd_offset, batch->cmd_size);
+    venus_rings_learn(&session->rings, commands, batch->cmd_size);
     if (batch->sync_count == 0)
         return true;
     if (batch->flags & VTEST_SUBMIT_RING_IDX)

@@ -4,128 +4,12 @@
 # hostile ones; what dies takes nobody along, and leaves nothing behind. `make check-guard`, part of `make unit`.
 use strict;
 use warnings;
-use File::Temp;
+use FindBin;
+use lib $FindBin::Bin;
+use GuardLive;
 use IO::Socket::UNIX;
-use POSIX ':sys_wait_h';
 use Test::More;
-use Time::HiRes 'sleep', 'time';
-
-my $dir = File::Temp->newdir;
-my $socket = "$dir/vtest.sock";
-my $small = '--size 65536';
-my @own = -e '/dev/udmabuf' ? () : ('--setenv=LD_PRELOAD=' . `pwd` =~ s/\n//r . '/build/guard/udmabuf-shim.so');
-
-# Starts a program with its output in a file; returns it.
-sub start {
-    my ($name, $env, @command) = @_;
-    my $pid = fork // die "fork: $!\n";
-    if (!$pid) {
-        open STDOUT, '>', "$dir/$name" or die;
-        open STDERR, '>&', \*STDOUT or die;
-        @ENV{keys %$env} = values %$env;
-        exec @command or POSIX::_exit(127);
-    }
-    return { pid => $pid, log => "$dir/$name", name => $name };
-}
-
-sub output {
-    my ($program) = @_;
-    open my $file, '<', $program->{log} or return '';
-    local $/;
-    return <$file> // '';
-}
-
-# Whether $check comes true within $limit seconds.
-sub within {
-    my ($limit, $check) = @_;
-    my $until = time + $limit;
-    until ($check->()) {
-        return 0 if time > $until;
-        sleep 0.1;
-    }
-    return 1;
-}
-
-sub ended {
-    my ($program) = @_;
-    return 1 if defined $program->{status};
-    return 0 if waitpid($program->{pid}, WNOHANG) != $program->{pid};
-    $program->{status} = $?;
-    return 1;
-}
-
-sub finish {
-    my ($program, $limit) = @_;
-    return $program->{status} if within($limit, sub { ended($program) });
-    kill 'KILL', $program->{pid};
-    within(5, sub { ended($program) });
-    return -1;
-}
-
-sub compute {
-    my ($name, @options) = @_;
-    return start($name, { VN_DEBUG => 'vtest', VTEST_SOCKET_NAME => $socket,
-        VK_DRIVER_FILES => '/usr/share/vulkan/icd.d/virtio_icd.json' }, 'build/guest/vk-compute', @options);
-}
-
-# One that goes on until it is stopped, at its first result.
-sub computing {
-    my ($name) = @_;
-    my $job = compute($name, '--forever', split ' ', $small);
-    within(60, sub { output($job) =~ /^OK round 1:/m || ended($job) });
-    return $job;
-}
-
-sub rounds { return scalar(() = output($_[0]) =~ /^OK round/mg) }
-
-# It has results that it had not when this was called.
-sub goes_on {
-    my ($job) = @_;
-    my $before = rounds($job);
-    return within(30, sub { rounds($job) > $before + 1 }) && !ended($job);
-}
-
-sub stop {
-    my ($job) = @_;
-    kill 'KILL', $job->{pid};
-    return finish($job, 5);
-}
-
-# Processes below $pid: pid => command.
-sub below {
-    my ($pid) = @_;
-    my %all;
-    for my $child (split ' ', `cat /proc/$pid/task/*/children 2>/dev/null`) {
-        open my $file, '<', "/proc/$child/comm" or next;
-        chomp(my $name = <$file> // '');
-        %all = (%all, $child => $name, below($child));
-    }
-    return %all;
-}
-
-sub descriptors { return scalar(my @all = glob "/proc/$_[0]/fd/*") }
-
-# The render worker of the one session that there is: the last of the chain session, render server, worker.
-sub worker {
-    my %all = below($_[0]);
-    my ($server) = grep { $all{$_} =~ /^virgl_render/ } sort { $a <=> $b } keys %all;
-    my %workers = below($server);
-    return (keys %workers)[0];
-}
-
-sub start_guard {
-    unlink $socket, "$dir/guard";
-    my $guard = start('guard', {}, 'build/engine/vgpu-guard', '--gpu=soft:live', "--socket=$socket", '--no-landlock', @own);
-    within(60, sub { output($guard) =~ /using Vulkan driver/ && -S $socket });
-    return $guard;
-}
-
-sub nothing_left {
-    my ($guard, $descriptors) = @_;
-    my $gone = within(15, sub { !{ below($guard->{pid}) }->%* && descriptors($guard->{pid}) == $descriptors });
-    diag(join ' ', below($guard->{pid}), `ls -l /proc/$guard->{pid}/fd`) if !$gone;
-    return $gone;
-}
+use Time::HiRes 'sleep';
 
 my $guard = start_guard();
 sleep 0.5;
@@ -181,6 +65,13 @@ ok(nothing_left($guard, $descriptors), 'nor does one that waits for such a worke
 
 waiting_for_worker(sub { kill 'KILL', `ps -o ppid= -p $_[0]` =~ /(\d+)/ });
 ok(nothing_left($guard, $descriptors), 'nor does one whose worker has lost its render server, too');
+
+# Its fence is behind work that never comes to an end.
+my $lost = start('lost', { VTEST_SOCKET_NAME => $socket }, 'build/guard/t-worker-dies');
+ok(within(20, sub { output($lost) =~ /^pending$/m || ended($lost) }), 'a client waits for a fence');
+kill 'KILL', worker($guard->{pid});
+is(finish($lost, 60), 0, 'when its render worker is killed, the wait hangs up, and its ring says why') or diag(output($lost));
+ok(nothing_left($guard, $descriptors), 'it leaves nothing behind');
 
 my $asleep = start('asleep', { VTEST_SOCKET_NAME => $socket }, 'build/guard/t-asleep');
 is(finish($asleep, 60), 0, 'a render worker that sleeps with commands in its ring is woken') or diag(output($asleep));

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# The programs that compute in guests: build/guest/vk-compute and build/guest/cl-compute.
+# The programs that compute in guests: build/guest/vk-compute, vk-waits and cl-compute.
 # They are plain C with the Vulkan loader and the OpenCL loader, nothing else.
 
 GUEST_SRC := tests/guest
 GUEST_OUT := build/guest
-GUEST_PROGRAMS := $(GUEST_OUT)/vk-compute $(GUEST_OUT)/cl-compute
+GUEST_PROGRAMS := $(addprefix $(GUEST_OUT)/,vk-compute vk-waits cl-compute)
 GUEST_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -I$(GUEST_SRC) -I$(GUEST_OUT)
 
 # That their check of the data finds what it must find; needs no GPU.
@@ -30,6 +30,9 @@ $(GUEST_OUT)/vk-compute.o: $(GUEST_OUT)/madd.spv.h $(GUEST_OUT)/gather.spv.h
 $(GUEST_OUT)/cl-compute.o: $(GUEST_OUT)/kernels.cl.h
 
 $(GUEST_OUT)/vk-compute: $(addprefix $(GUEST_OUT)/,vk-compute.o vk-dispatch.o vk-device.o job.o)
+	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan
+
+$(GUEST_OUT)/vk-waits: $(addprefix $(GUEST_OUT)/,vk-waits.o vk-device.o job.o)
 	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan
 
 $(GUEST_OUT)/cl-compute: $(addprefix $(GUEST_OUT)/,cl-compute.o job.o)

@@ -6,6 +6,7 @@
 
 #define MAX_DEVICES 16
 #define MAX_FAMILIES 16
+#define MAX_EXTENSIONS 512
 
 static const char *result_name(VkResult result)
 {
@@ -94,7 +95,8 @@ static void choose_queue_family(struct vk_device *dev)
     job_fail(dev->job, "%s has no queue for compute", dev->name);
 }
 
-static void create_device(struct vk_device *dev)
+static void create_device(struct vk_device *dev, const char *const *extensions, uint32_t count,
+                          const void *features)
 {
     float priority = 1.0f;
     VkDeviceQueueCreateInfo queue = {
@@ -105,6 +107,9 @@ static void create_device(struct vk_device *dev)
     };
     VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+        .pNext = features,
+        .enabledExtensionCount = count,
+        .ppEnabledExtensionNames = extensions,
         .queueCreateInfoCount = 1,
         .pQueueCreateInfos = &queue,
     };
@@ -114,13 +119,35 @@ static void create_device(struct vk_device *dev)
     vkGetPhysicalDeviceMemoryProperties(dev->gpu, &dev->memory);
 }
 
-void vk_device_open(struct vk_device *dev, const struct job *job)
+void vk_device_open_with(struct vk_device *dev, const struct job *job,
+                         const char *const *extensions, uint32_t count, const void *features)
 {
     *dev = (struct vk_device){ .job = job };
     create_instance(dev);
     choose_gpu(dev);
     choose_queue_family(dev);
-    create_device(dev);
+    create_device(dev, extensions, count, features);
+}
+
+void vk_device_open(struct vk_device *dev, const struct job *job)
+{
+    vk_device_open_with(dev, job, NULL, 0, NULL);
+}
+
+bool vk_device_offers(const struct job *job, const char *extension)
+{
+    VkExtensionProperties list[MAX_EXTENSIONS];
+    uint32_t count = MAX_EXTENSIONS;
+    struct vk_device dev = { .job = job };
+    bool found = false;
+
+    create_instance(&dev);
+    choose_gpu(&dev);
+    vkEnumerateDeviceExtensionProperties(dev.gpu, NULL, &count, list);
+    for (uint32_t i = 0; i < count; i++)
+        found |= strcmp(list[i].extensionName, extension) == 0;
+    vkDestroyInstance(dev.instance, NULL);
+    return found;
 }
 
 void vk_device_close(struct vk_device *dev)

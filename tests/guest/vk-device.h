@@ -38,6 +38,14 @@ struct vk_buffer {
 enum vk_place { VK_PLACE_DEVICE, VK_PLACE_HOST };
 
 void vk_device_open(struct vk_device *dev, const struct job *job);
+
+/* The same, with extensions that there must be, and their features for VkDeviceCreateInfo. */
+void vk_device_open_with(struct vk_device *dev, const struct job *job,
+                         const char *const *extensions, uint32_t count, const void *features);
+
+/* Whether the first device that the job takes has it; before the device is opened. */
+bool vk_device_offers(const struct job *job, const char *extension);
+
 void vk_device_close(struct vk_device *dev);
 
 void vk_buffer_create(const struct vk_device *dev, VkDeviceSize size, enum vk_place place,

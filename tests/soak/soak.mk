@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 # What takes too long for make check, in rigs of its own: every case of the kill matrix, hundreds of vGPUs made, used
-# and removed, counting what is left, vgpud killed at hundreds of random moments, the driver on Debian's own kernels, and
+# and removed, counting what is left, vgpud killed at hundreds of random moments, render workers at a hundred, the driver on Debian's own kernels, and
 # the packages on a host that works.
-# ROUNDS=N, KILLS=N and FUZZ_SECONDS=N (for each fuzzer) make it shorter or longer.
+# ROUNDS=N, KILLS=N, WORKER_KILLS=N and FUZZ_SECONDS=N (for each fuzzer) make it shorter or longer.
 
 ROUNDS ?= 500
 KILLS ?= 200
+WORKER_KILLS ?= 100
 FUZZ_SECONDS ?= 1200
 
 .PHONY: soak
@@ -14,4 +15,6 @@ soak:
 		tests/system/check tests/system/92-rounds.t tests/system/95-agent-kills.t tests/system/90-kills.t
 	$(MAKE) --no-print-directory check-driver KERNELS="6.12 6.1 backports" DRIVER_FLAGS="--seed random"
 	$(MAKE) --no-print-directory check-deb check-upgrade
+	$(RIG) build -- $(MAKE) --no-print-directory -j2 unit-build
+	$(RIG) build -- env KILLS=$(WORKER_KILLS) tests/prove -v -e '' build/unit/engine/live-lost tests/guard/kills.t
 	$(RIG) build -- $(MAKE) --no-print-directory -j2 fuzz-long SECONDS=$(FUZZ_SECONDS) JOBS=2

@@ -5,6 +5,7 @@
 #include <linux/virtio_gpu.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <virglrenderer.h>
@@ -32,12 +33,33 @@ static void resource_free(void *data)
     g_free(resource);
 }
 
+static void worker_free(void *data)
+{
+    struct fake_worker *worker = data;
+
+    close(worker->connection);
+    if (worker->worker >= 0)
+        close(worker->worker);
+    g_free(worker);
+}
+
+static void worker_start(uint32_t ctx_id)
+{
+    struct fake_worker *worker = g_new(struct fake_worker, 1);
+    int fds[2];
+
+    g_assert_no_errno(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds));
+    worker->connection = fds[0];
+    worker->worker = fds[1];
+    g_assert_true(g_hash_table_insert(fake_virgl.contexts, GUINT_TO_POINTER(ctx_id), worker));
+}
+
 void fake_virgl_init(void)
 {
     memset(&fake_virgl, 0, sizeof(fake_virgl));
     fake_virgl.fences = g_array_new(FALSE, FALSE, sizeof(struct fake_fence));
     fake_virgl.resources = g_hash_table_new_full(NULL, NULL, NULL, resource_free);
-    fake_virgl.contexts = g_hash_table_new(NULL, NULL);
+    fake_virgl.contexts = g_hash_table_new_full(NULL, NULL, NULL, worker_free);
     fake_virgl.venus_capset_size = 160;
     fake_virgl.submitted = -1;
 }
@@ -83,6 +105,22 @@ void fake_virgl_signal(guint index)
 
     g_array_remove_index(fake_virgl.fences, index);
     signal_fence(fence);
+}
+
+void fake_virgl_kill_worker(uint32_t ctx_id)
+{
+    struct fake_worker *worker = g_hash_table_lookup(fake_virgl.contexts, GUINT_TO_POINTER(ctx_id));
+
+    close(worker->worker);
+    worker->worker = -1;
+    for (guint i = 0; i < fake_virgl.fences->len;) {
+        const struct fake_fence *fence = &g_array_index(fake_virgl.fences, struct fake_fence, i);
+
+        if (!fence->global && fence->ctx_id == ctx_id)
+            fake_virgl_signal(i);
+        else
+            i++;
+    }
 }
 
 static void *signal_thread(void *data)
@@ -178,7 +216,7 @@ int virgl_renderer_context_create_with_flags(uint32_t id, uint32_t flags G_GNUC_
     for (uint32_t i = 0; i < nlen; i++) /* ASan sees whether that much is there */
         sum += name[i];
     g_assert_cmpuint(id, !=, 0);
-    g_assert_true(g_hash_table_add(fake_virgl.contexts, GUINT_TO_POINTER(id)));
+    worker_start(id);
     return 0;
 }
 

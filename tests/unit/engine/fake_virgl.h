@@ -10,7 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FAKE_VIRGL_WORDS 8
+#define FAKE_VIRGL_WORDS 40
+
+/* The connection to a worker: the first file that virglrenderer opens for a context. */
+struct fake_worker {
+    int connection;
+    int worker; /* its end; -1: it is dead */
+};
 
 struct fake_fence {
     bool global;
@@ -33,7 +39,8 @@ struct fake_fence {
  * answer of it would hang
  * @submitted: dwords of the last command buffer, or -1
  * @submitted_words: the first of them
- * @resources, @contexts: ids
+ * @resources: ids
+ * @contexts: id -> struct fake_worker
  */
 struct fake_virgl {
     int flags;
@@ -71,5 +78,8 @@ void fake_virgl_clear(void);
 
 /* The GPU is done with the @index-th pending fence. */
 void fake_virgl_signal(guint index);
+
+/* A context's worker dies, and all its fences are reported as done. */
+void fake_virgl_kill_worker(uint32_t ctx_id);
 
 #endif /* FAKE_VIRGL_H */

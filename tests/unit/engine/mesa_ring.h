@@ -34,6 +34,9 @@ static const uint32_t mesa_create_ring[] = {
     4,          0,
 };
 
+/* Which of its dwords is the time. */
+#define MESA_RING_IDLE_TIMEOUT 19
+
 static const uint32_t mesa_destroy_ring[] = {189, 0, 0x2c03ff80, 0x55a1};
 
 static const uint32_t mesa_notify_ring[] = {190, 0, 0x2c03ff80, 0x55a1, 0, 0};

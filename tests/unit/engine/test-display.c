@@ -436,6 +436,28 @@ static void test_host_blob(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(f->driver.scanout.width, ==, 0);
 }
 
+/* The host's memory is read in parts, wherever a row begins. */
+static void test_wide_blob(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    const uint32_t width = 2100, stride = 8404;
+    uint8_t *row;
+
+    fixture_create_context(f, 1);
+    fixture_create_blob(f, 1, 1, 128 * 1024);
+    g_assert_cmphex(show_blob(f, 1, width, 8, stride, 12), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    for (uint32_t y = 0; y < 8; y++) {
+        row = (uint8_t *)resource_find(&f->engine, 1)->map_addr + 12 + y * stride;
+        for (uint32_t x = 0; x < width; x++)
+            ((uint32_t *)(void *)row)[x] = y << 16 | x;
+    }
+    g_assert_cmphex(flush(f, 1, rect(1, 0, width - 1, 8)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+    g_assert_cmphex(picture(f, 0, 3), ==, 0);
+    for (uint32_t y = 0; y < 8; y++) {
+        for (uint32_t x = 1; x < width; x++)
+            g_assert_cmphex(picture(f, x, y), ==, y << 16 | x);
+    }
+}
+
 static void test_hostile_blob(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     const uint32_t refused = VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
@@ -556,6 +578,7 @@ int main(int argc, char **argv)
     display_test("cursor", test_cursor);
     display_test("cursor-early", test_cursor_early);
     display_test("host-blob", test_host_blob);
+    display_test("wide-blob", test_wide_blob);
     display_test("hostile-blob", test_hostile_blob);
     display_test("monitor", test_monitor);
     display_test("hostile-monitor", test_hostile_monitor);

@@ -98,6 +98,15 @@ static void test_invalid_ring(struct fixture *f, gconstpointer data G_GNUC_UNUSE
     g_assert_cmphex(hdr.fence_id, ==, 9);
 }
 
+static void destroy_context(struct fixture *f, uint32_t ctx_id)
+{
+    struct virtio_gpu_ctx_destroy cmd = {
+        .hdr = {.type = VIRTIO_GPU_CMD_CTX_DESTROY, .ctx_id = ctx_id},
+    };
+
+    g_assert_cmphex(fixture_ask(f, &cmd, sizeof(cmd)), ==, VIRTIO_GPU_RESP_OK_NODATA);
+}
+
 /* Where the worker is gone when the fence is made, the context is lost. */
 static void test_dead_worker(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
@@ -109,6 +118,8 @@ static void test_dead_worker(struct fixture *f, gconstpointer data G_GNUC_UNUSED
     g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker is gone*");
     second = fixture_send_fence(f, 1, 1, 2);
     g_test_assert_expected_messages();
+    g_assert_null(fake_driver_answer(&f->driver, second));
+    destroy_context(f, 1);
     g_assert_cmphex(answer_header(f, first).type, ==, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
     g_assert_cmphex(answer_header(f, second).type, ==, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
     g_assert_cmpuint(fake_virgl.fences->len, ==, 0);

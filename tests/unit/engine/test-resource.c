@@ -2,17 +2,12 @@
 /* Resources, guest memory, the window, and what a reset leaves behind. */
 #include "fixture.h"
 
-#include "exit_code.h"
 #include "loop.h"
 #include "queue.h"
 #include "resource.h"
-#include "stuck.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define PAGE ENGINE_PAGE_SIZE
 
@@ -410,32 +405,6 @@ static void test_removed(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_true(stop);
 }
 
-/* Hanging is the guest's affair until it resets the device or the vGPU goes. */
-static void run_stuck(struct fixture *f, uint32_t state, uint64_t epochs, int expected)
-{
-    int status = -1;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        stuck_watch_begin(&f->engine);
-        raise(SIGALRM);
-        f->driver.info.state = state;
-        f->driver.info.epoch += epochs;
-        raise(SIGALRM);
-        _exit(42);
-    }
-    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
-    g_assert_true(WIFEXITED(status));
-    g_assert_cmpint(WEXITSTATUS(status), ==, expected);
-}
-
-static void test_stuck(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
-{
-    run_stuck(f, 0, 0, 42);
-    run_stuck(f, 0, 1, EXIT_CODE_LOST);
-    run_stuck(f, VGPU_STATE_REMOVED, 0, EXIT_CODE_OK);
-}
-
 static void test_too_late(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     struct vgpu_engine_event event = {.events = VGPU_EVENT_RESET, .epoch = f->engine.epoch};
@@ -465,7 +434,6 @@ int main(int argc, char **argv)
     fixture_test("/reset/late-fence", 0, test_late_fence);
     fixture_test("/reset/stale", 0, test_stale);
     fixture_test("/reset/removed", 0, test_removed);
-    fixture_test("/reset/stuck", 0, test_stuck);
     fixture_test("/reset/too-late", 0, test_too_late);
     return g_test_run();
 }

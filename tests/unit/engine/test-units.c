@@ -67,12 +67,13 @@ static void test_timer_slack(void)
 
 /* Each may use those after it (docs/architecture.md). */
 static const char *const modules[] = {
-    "main",    "loop",     "engine",    "queue",
-    "watch",   "parking",  "control",   "resource_commands",
-    "submit",  "transfer", "display",   "image",
-    "window",  "scanout",  "capset",    "answer",
-    "hold",    "context",  "mapping",   "resource",
-    "backing", "fence",    "transport",
+    "main",     "loop",      "engine",  "queue",
+    "watch",    "parking",   "control", "resource_commands",
+    "submit",   "transfer",  "display", "image",
+    "window",   "scanout",   "capset",  "answer",
+    "hold",     "context",   "rings",   "mapping",
+    "resource", "backing",   "fence",   "lifelines",
+    "worker",   "transport",
 };
 
 static void assert_uses_none_before(size_t module)

@@ -104,6 +104,42 @@ static void test_many(void)
     g_assert_cmpuint(rings.count, ==, VENUS_RINGS_MAX);
 }
 
+static void assert_patched(uint32_t timeout, size_t words, uint32_t expected)
+{
+    uint32_t command[G_N_ELEMENTS(mesa_create_ring)];
+    uint32_t before[G_N_ELEMENTS(mesa_create_ring)];
+
+    memcpy(command, mesa_create_ring, sizeof(command));
+    command[MESA_RING_IDLE_TIMEOUT] = timeout;
+    memcpy(before, command, sizeof(before));
+    venus_rings_patch(command, words);
+    g_assert_cmpuint(command[MESA_RING_IDLE_TIMEOUT], ==, expected);
+    command[MESA_RING_IDLE_TIMEOUT] = timeout;
+    g_assert_cmpmem(command, sizeof(command), before, sizeof(before));
+}
+
+/* A ring sleeps later than Mesa asks for; nothing else is changed, and nothing but whole commands.
+ */
+static void test_patch(void)
+{
+    const size_t all = G_N_ELEMENTS(mesa_create_ring);
+    uint32_t other[G_N_ELEMENTS(mesa_create_ring)];
+
+    assert_patched(1000000, all, 20000000);
+    assert_patched(0, all, 20000000);
+    assert_patched(30000000, all, 30000000);
+    for (size_t words = 0; words < MESA_RING_IDLE_TIMEOUT + 8; words++)
+        assert_patched(1000000, words, 1000000);
+    memcpy(other, mesa_create_ring, sizeof(other));
+    other[0] = mesa_destroy_ring[0];
+    venus_rings_patch(other, all);
+    g_assert_cmpuint(other[MESA_RING_IDLE_TIMEOUT], ==, 1000000);
+    other[0] = mesa_create_ring[0];
+    other[MESA_RING_IDLE_TIMEOUT + 1] = 1; /* 4 s and more */
+    venus_rings_patch(other, all);
+    g_assert_cmpuint(other[MESA_RING_IDLE_TIMEOUT], ==, 1000000);
+}
+
 static void submit(struct fixture *f, const uint32_t *words, size_t count)
 {
     struct virtio_gpu_cmd_submit cmd = {
@@ -148,6 +184,7 @@ static void test_context(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 
     fixture_create_context(f, 1);
     submit(f, mesa_create_ring, G_N_ELEMENTS(mesa_create_ring));
+    g_assert_cmpuint(fake_virgl.submitted_words[MESA_RING_IDLE_TIMEOUT], ==, 20000000);
     g_assert_cmpint(look(f, 80, IDLE), ==, -1); /* there is no such resource */
     g_assert_cmphex(fixture_ask(f, &shm, sizeof(shm)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpint(look(f, 80, 0), ==, -1);
@@ -174,6 +211,7 @@ int main(int argc, char **argv)
     g_test_add_func("/venus-rings/learn", test_learn);
     g_test_add_func("/venus-rings/learn-bad", test_learn_bad);
     g_test_add_func("/venus-rings/many", test_many);
+    g_test_add_func("/venus-rings/patch", test_patch);
     fixture_test("/venus-rings/context", 0, test_context);
     return g_test_run();
 }

@@ -273,6 +273,46 @@ static void test_wait_lost(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     close(fd);
 }
 
+/* virglrenderer reports the fences of a dead worker as done. */
+static void test_worker_dies(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t answer;
+    int fd;
+
+    client_hello(f->client);
+    client_send(f->client, VTEST_SYNC_CREATE, 0, 0);
+    client_send(f->client, VTEST_SYNC_WAIT, 0, UINT32_MAX, 1, 5, 0);
+    client_send(f->client, VTEST_SUBMIT_CMD2, 1, VTEST_SUBMIT_RING_IDX, 0, 0, 7, 1, 3, 1, 5, 0);
+    fixture_run(f);
+    client_answer(f->client, VTEST_SYNC_CREATE, &answer, 1);
+    client_answer(f->client, VTEST_SYNC_WAIT, NULL, 0);
+    fd = client_answer_fd(f->client);
+    fake_virgl_kill_worker(SESSION_CONTEXT);
+    g_assert_false(fixture_is_ready(fd));
+    fixture_run_dropped(f, "its render worker has gone");
+    close(fd);
+}
+
+static void *run_session(void *session)
+{
+    return GINT_TO_POINTER(session_run(session));
+}
+
+/* A session that waits for its client hears of it at once. */
+static void test_worker_dies_unasked(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    GThread *thread;
+    uint32_t answer;
+
+    client_hello(f->client);
+    client_send(f->client, VTEST_SYNC_CREATE, 0, 0);
+    thread = g_thread_new("session", run_session, &f->session);
+    client_answer(f->client, VTEST_SYNC_CREATE, &answer, 1);
+    fake_virgl_kill_worker(SESSION_CONTEXT);
+    g_assert_false(GPOINTER_TO_INT(g_thread_join(thread)));
+    g_assert_cmpstr(f->session.fault, ==, "its render worker has gone");
+}
+
 /* A client that waits for its answer is told by an error, and not by an end, that nobody will give
  * it. */
 static void test_end_is_an_error(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
@@ -347,6 +387,7 @@ static void test_wake(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     memcpy(submit + 7, mesa_create_ring, sizeof(mesa_create_ring));
     client_message(f->client, VTEST_SUBMIT_CMD2, submit, G_N_ELEMENTS(submit));
     fixture_run(f);
+    g_assert_cmpuint(fake_virgl.submitted_words[MESA_RING_IDLE_TIMEOUT], ==, 20000000);
 
     fake_virgl.map_content = control;
     fake_virgl.map_content_words = MESA_RING_CONTROL_WORDS;
@@ -481,6 +522,8 @@ int main(int argc, char **argv)
     guard_test("/session/wait-lost", test_wait_lost);
     guard_test("/session/end-is-an-error", test_end_is_an_error);
     guard_test("/session/worker-gone", test_worker_gone);
+    guard_test("/session/worker-dies", test_worker_dies);
+    guard_test("/session/worker-dies-unasked", test_worker_dies_unasked);
     guard_test("/session/probe", test_probe);
     guard_test("/session/trickle", test_trickle);
     guard_test("/session/wake", test_wake);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#include "lifelines.h"
+
+#include "worker.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+static void close_connection(void *data)
+{
+    int connection = GPOINTER_TO_INT(data);
+
+    if (connection >= 0)
+        close(connection);
+}
+
+void lifelines_init(struct lifelines *lines)
+{
+    g_mutex_init(&lines->lock);
+    lines->connections = g_hash_table_new_full(NULL, NULL, NULL, close_connection);
+    lines->fd = epoll_create1(EPOLL_CLOEXEC);
+}
+
+void lifelines_clear(struct lifelines *lines)
+{
+    g_hash_table_destroy(lines->connections);
+    g_mutex_clear(&lines->lock);
+    if (lines->fd >= 0)
+        close(lines->fd);
+}
+
+/* Its end is told of without being asked for. */
+void lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&lines->lock);
+    struct epoll_event end = {.data.u32 = ctx_id};
+
+    g_hash_table_insert(lines->connections, GUINT_TO_POINTER(ctx_id), GINT_TO_POINTER(connection));
+    if (connection >= 0)
+        epoll_ctl(lines->fd, EPOLL_CTL_ADD, connection, &end);
+}
+
+/* virglrenderer has the same connection open, so that to close this one would not end its events.
+ */
+void lifelines_remove(struct lifelines *lines, uint32_t ctx_id)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&lines->lock);
+    void *connection;
+
+    if (!g_hash_table_lookup_extended(lines->connections, GUINT_TO_POINTER(ctx_id), NULL,
+                                      &connection))
+        return;
+    if (GPOINTER_TO_INT(connection) >= 0)
+        epoll_ctl(lines->fd, EPOLL_CTL_DEL, GPOINTER_TO_INT(connection), NULL);
+    g_hash_table_remove(lines->connections, GUINT_TO_POINTER(ctx_id));
+}
+
+bool lifelines_is_cut(struct lifelines *lines, uint32_t ctx_id)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&lines->lock);
+    void *connection;
+
+    return !g_hash_table_lookup_extended(lines->connections, GUINT_TO_POINTER(ctx_id), NULL,
+                                         &connection) ||
+           worker_is_gone(GPOINTER_TO_INT(connection));
+}
+
+uint32_t lifelines_next_cut(struct lifelines *lines)
+{
+    struct epoll_event end;
+
+    return epoll_wait(lines->fd, &end, 1, 0) == 1 ? end.data.u32 : 0;
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#include "rings.h"
+
+#include "mapping.h"
+#include "venus_rings.h"
+
+#include <virglrenderer.h>
+
+struct served {
+    struct engine *engine;
+    uint32_t ctx_id;
+};
+
+static void *map(void *data, uint32_t resource, uint64_t *size)
+{
+    const struct served *served = data;
+
+    return mapping_get_shm(served->engine, resource, size);
+}
+
+static void unmap(void *data, uint32_t resource)
+{
+    const struct served *served = data;
+
+    mapping_put_shm(served->engine, resource);
+}
+
+/* A worker that has gone is found out by its connection. */
+static void send(void *data, uint32_t *commands, uint32_t words)
+{
+    const struct served *served = data;
+
+    virgl_renderer_submit_cmd(commands, (int)served->ctx_id, (int)words);
+}
+
+static const struct venus_ring_access access = {map, unmap, send};
+
+bool rings_wake(struct engine *engine, uint32_t ctx_id, const struct venus_rings *rings)
+{
+    struct served served = {engine, ctx_id};
+
+    return venus_rings_wake(rings, &access, &served);
+}
+
+void rings_fail(struct engine *engine, const struct venus_rings *rings)
+{
+    struct served served = {engine, 0};
+
+    venus_rings_fail(rings, &access, &served);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* The rings of a context (venus_rings.h), in the memory of its guest's resources. */
+#ifndef ENGINE_RINGS_H
+#define ENGINE_RINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+struct venus_rings;
+
+/* Wakes the context's worker for each ring that it sleeps over. True: there was one. */
+bool rings_wake(struct engine *engine, uint32_t ctx_id, const struct venus_rings *rings);
+
+/* Says in each ring that its worker is lost: Mesa ends a program that sees that. */
+void rings_fail(struct engine *engine, const struct venus_rings *rings);
+
+#endif /* ENGINE_RINGS_H */

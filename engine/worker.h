@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether a context's render worker is still there.
+ *
+ * When a worker has closed its end of the context's connection, virglrenderer reports all of the
+ * context's fences as done, though their work never will be. So whoever serves a context keeps a
+ * duplicate of its own end and looks at that before it believes a fence: the duplicate hangs up no
+ * later than virglrenderer's own. A pidfd would be too late: a process closes its files before it
+ * counts as dead, and a worker that gives up closes its connection first and ends afterwards.
+ */
+#ifndef ENGINE_WORKER_H
+#define ENGINE_WORKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * As virgl_renderer_context_create_with_flags(), of a Venus context. @connection: the duplicate,
+ * which is the caller's; -1: not found, which is logged. No other thread may open files meanwhile.
+ */
+int worker_create_context(uint32_t ctx_id, uint32_t capset, uint32_t nlen, const char *name,
+                          int *connection);
+
+/* Whether the worker has closed its end; from any thread. False for -1. */
+bool worker_is_gone(int connection);
+
+#endif /* ENGINE_WORKER_H */

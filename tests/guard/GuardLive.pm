@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+# The real vgpu-guard on lavapipe, its processes, and clients of it.
+package GuardLive;
+use strict;
+use warnings;
+use Exporter 'import';
+use File::Temp;
+use POSIX ':sys_wait_h';
+use Test::More;
+use Time::HiRes 'sleep', 'time';
+
+our @EXPORT = qw($dir $socket $small start output within ended finish client compute computing rounds goes_on stop below
+    descriptors worker start_guard nothing_left);
+
+our $dir = File::Temp->newdir;
+our $socket = "$dir/vtest.sock";
+our $small = '--size 65536';
+my @own = -e '/dev/udmabuf' ? () : ('--setenv=LD_PRELOAD=' . `pwd` =~ s/\n//r . '/build/guard/udmabuf-shim.so');
+
+# Starts a program with its output in a file; returns it.
+sub start {
+    my ($name, $env, @command) = @_;
+    my $pid = fork // die "fork: $!\n";
+    if (!$pid) {
+        open STDOUT, '>', "$dir/$name" or die;
+        open STDERR, '>&', \*STDOUT or die;
+        @ENV{keys %$env} = values %$env;
+        exec @command or POSIX::_exit(127);
+    }
+    return { pid => $pid, log => "$dir/$name", name => $name };
+}
+
+sub output {
+    my ($program) = @_;
+    open my $file, '<', $program->{log} or return '';
+    local $/;
+    return <$file> // '';
+}
+
+# Whether $check comes true within $limit seconds.
+sub within {
+    my ($limit, $check) = @_;
+    my $until = time + $limit;
+    until ($check->()) {
+        return 0 if time > $until;
+        sleep 0.1;
+    }
+    return 1;
+}
+
+sub ended {
+    my ($program) = @_;
+    return 1 if defined $program->{status};
+    return 0 if waitpid($program->{pid}, WNOHANG) != $program->{pid};
+    $program->{status} = $?;
+    return 1;
+}
+
+sub finish {
+    my ($program, $limit) = @_;
+    return $program->{status} if within($limit, sub { ended($program) });
+    kill 'KILL', $program->{pid};
+    within(5, sub { ended($program) });
+    return -1;
+}
+
+# One of Mesa's own clients: a program of tests/guest.
+sub client {
+    my ($name, $env, @command) = @_;
+    return start($name, { %$env, VN_DEBUG => 'vtest', VTEST_SOCKET_NAME => $socket,
+        VK_DRIVER_FILES => '/usr/share/vulkan/icd.d/virtio_icd.json' }, @command);
+}
+
+sub compute {
+    my ($name, @options) = @_;
+    return client($name, {}, 'build/guest/vk-compute', @options);
+}
+
+# One that goes on until it is stopped, at its first result.
+sub computing {
+    my ($name) = @_;
+    my $job = compute($name, '--forever', split ' ', $small);
+    within(60, sub { output($job) =~ /^OK round 1:/m || ended($job) });
+    return $job;
+}
+
+sub rounds { return scalar(() = output($_[0]) =~ /^OK round/mg) }
+
+# It has results that it had not when this was called.
+sub goes_on {
+    my ($job) = @_;
+    my $before = rounds($job);
+    return within(30, sub { rounds($job) > $before + 1 }) && !ended($job);
+}
+
+sub stop {
+    my ($job) = @_;
+    kill 'KILL', $job->{pid};
+    return finish($job, 5);
+}
+
+# Processes below $pid: pid => command.
+sub below {
+    my ($pid) = @_;
+    my %all;
+    for my $child (split ' ', `cat /proc/$pid/task/*/children 2>/dev/null`) {
+        open my $file, '<', "/proc/$child/comm" or next;
+        chomp(my $name = <$file> // '');
+        %all = (%all, $child => $name, below($child));
+    }
+    return %all;
+}
+
+sub descriptors { return scalar(my @all = glob "/proc/$_[0]/fd/*") }
+
+# The render worker of the one session that there is: the last of the chain session, render server, worker.
+sub worker {
+    my %all = below($_[0]);
+    for my $server (grep { $all{$_} =~ /^virgl_render/ } keys %all) {
+        my %workers = below($server);
+        return (keys %workers)[0] if %workers;
+    }
+    return undef;
+}
+
+sub start_guard {
+    unlink $socket, "$dir/guard";
+    my $guard = start('guard', {}, 'build/engine/vgpu-guard', '--gpu=soft:live', "--socket=$socket", '--no-landlock', @own);
+    within(60, sub { output($guard) =~ /using Vulkan driver/ && -S $socket });
+    return $guard;
+}
+
+sub nothing_left {
+    my ($guard, $descriptors) = @_;
+    my $gone = within(15, sub { !{ below($guard->{pid}) }->%* && descriptors($guard->{pid}) == $descriptors });
+    diag(join ' ', below($guard->{pid}), `ls -l /proc/$guard->{pid}/fd`) if !$gone;
+    return $gone;
+}
+
+1;
