@@ -30,7 +30,9 @@ static void run(const struct program *program, const char *socket_path, struct l
     GovernorMember *member = governor_member_new(socket_path, true);
     uint64_t debit, end;
 
-    g_assert_nonnull(member);
+    /* The test is over, and the arbiter has gone. Before that, who does no work makes it red. */
+    if (!member)
+        _exit(1);
     debit = governor_member_begin(member, program->estimate_ns, program->deferred);
     end = line_submit(line, program->length_ns);
     /* The layer's thread sees within 1 ms that what was deferred has begun. */
