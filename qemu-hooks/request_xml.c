@@ -22,8 +22,11 @@ static const struct attribute {
     {"gpu", "Gpus", "as"},       {"not-gpu", "NotGpus", "as"},
     {"policy", "Policy", "s"},   {"numa-node", "NumaNode", "i"},
     {"job", "Job", "s"},         {"replica", "Replica", "s"},
-    {"display", "Display", "u"},
+    {"engines", "Engines", "s"}, {"display", "Display", "u"},
 };
+
+/* Keys that are no attributes: the UUID is one of its own, and a trial is of now. */
+static const char *const others[] = {"Uuids", "DryRun", NULL};
 
 void domain_request_free(void *data)
 {
@@ -83,6 +86,14 @@ static const struct attribute *find(const char *name)
         if (g_str_equal(attributes[i].name, name))
             return &attributes[i];
     return NULL;
+}
+
+static gboolean is_key(const char *key)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(attributes); i++)
+        if (g_str_equal(attributes[i].key, key))
+            return TRUE;
+    return FALSE;
 }
 
 static gboolean add(GVariantDict *dict, const char *name, const char *text, GError **error)
@@ -151,8 +162,32 @@ static char *text_of(GVariant *value)
     return g_variant_print(value, FALSE);
 }
 
-void request_to_xml(GVariant *dict, xmlNode *node)
+/* What could not be written would be another request when the domain starts. */
+static gboolean check_keys(GVariant *dict, GError **error)
 {
+    GVariantIter iter;
+    GVariant *value;
+    const char *key;
+
+    g_variant_iter_init(&iter, dict);
+    while (g_variant_iter_next(&iter, "{&sv}", &key, &value)) {
+        g_variant_unref(value);
+        if (is_key(key) || g_strv_contains(others, key))
+            continue;
+        g_set_error(
+            error, DOMAIN_ERROR, DOMAIN_ERROR_REQUEST,
+            "%s can't be written into a domain's XML; leave it out, or change the vGPU when "
+            "the domain runs (\"vgpuctl vgpu set\")",
+            key);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean request_to_xml(GVariant *dict, xmlNode *node, GError **error)
+{
+    if (!check_keys(dict, error))
+        return FALSE;
     for (gsize i = 0; i < G_N_ELEMENTS(attributes); i++) {
         g_autoptr(GVariant) value = g_variant_lookup_value(dict, attributes[i].key, NULL);
         g_autofree char *text = value ? text_of(value) : NULL;
@@ -160,4 +195,5 @@ void request_to_xml(GVariant *dict, xmlNode *node)
         if (text)
             xmlNewProp(node, (const xmlChar *)attributes[i].name, (const xmlChar *)text);
     }
+    return TRUE;
 }

@@ -110,13 +110,30 @@ GPtrArray *definitions_read(const char *root)
         g_auto(GStrv) uuids = sysfs_list(parent_dir);
 
         for (guint k = 0; uuids[k]; k++) {
-            Definition *definition = definition_read(root, parents[i], uuids[k]);
+            /* Editors and packages leave copies beside them, as UUID.orig. */
+            Definition *definition = g_uuid_string_is_valid(uuids[k])
+                                         ? definition_read(root, parents[i], uuids[k])
+                                         : NULL;
 
             if (definition)
                 g_ptr_array_add(definitions, definition);
         }
     }
     return definitions;
+}
+
+gboolean definition_exists(const char *root, const char *uuid)
+{
+    g_autofree char *dir = g_build_filename(root[0] ? root : "/", DEFINITIONS_DIR, NULL);
+    g_auto(GStrv) parents = sysfs_list(dir);
+    gboolean exists = FALSE;
+
+    for (guint i = 0; !exists && parents[i]; i++) {
+        g_autofree char *path = g_build_filename(dir, parents[i], uuid, NULL);
+
+        exists = g_file_test(path, G_FILE_TEST_EXISTS);
+    }
+    return exists;
 }
 
 Definition *definition_find(const char *root, const char *uuid)

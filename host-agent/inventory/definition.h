@@ -44,6 +44,9 @@ GPtrArray *definitions_read(const char *root);
 /* That of @uuid, whatever its parent; NULL: there is none. */
 Definition *definition_find(const char *root, const char *uuid);
 
+/* There is a file for @uuid below any parent, whatever is in it. */
+gboolean definition_exists(const char *root, const char *uuid);
+
 /* NULL: there is none. */
 Definition *definition_read(const char *root, const char *parent, const char *uuid);
 

@@ -41,6 +41,14 @@ gboolean request_parse_class(const char *text, SliceClass *class, GError **error
     return invalid(error, "Class must be guaranteed, burstable or best-effort", text);
 }
 
+gboolean request_is_printable(const char *text)
+{
+    for (const char *at = text; *at; at = g_utf8_next_char(at))
+        if (g_unichar_iscntrl(g_utf8_get_char(at)))
+            return FALSE;
+    return TRUE;
+}
+
 static gboolean parse_policy(const char *text, Policy *policy, GError **error)
 {
     *policy = g_strcmp0(text, "spread") == 0 ? POLICY_SPREAD : POLICY_BINPACK;
@@ -55,6 +63,15 @@ gboolean request_check_tenant(const char *tenant, GError **error)
         return TRUE;
     return invalid(error, "Tenant must be up to 63 letters, digits, \"_\", \"-\" and \".\"",
                    tenant);
+}
+
+/* It is shown on terminals and written to logs. */
+static gboolean check_word(const char *key, const char *text, GError **error)
+{
+    if (request_is_printable(text))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "%s can't have control characters", key);
+    return FALSE;
 }
 
 /* What is given back with its VM can't be what stays. */
@@ -184,7 +201,8 @@ static gboolean finish(Request *request, const char *class, const char *policy, 
         !request_check_tenant(request->tenant, error) || !check_window(request->window, error))
         return FALSE;
     fill_defaults(request);
-    return check_domain(request, error) && check_uuids(request, error);
+    return check_word("Job", request->job, error) &&
+           check_word("Replica", request->replica, error) && check_domain(request, error) && check_uuids(request, error);
 }
 
 /* How many keys of CreateSlice come last, which CreateVgpus has not. */

@@ -23,6 +23,9 @@ typedef enum {
 gboolean request_parse_class(const char *text, SliceClass *class, GError **error);
 gboolean request_check_tenant(const char *tenant, GError **error);
 
+/* @text, valid UTF-8, has no control characters: it can be shown as it is. */
+gboolean request_is_printable(const char *text);
+
 /**
  * Request - of one call, in the words of CreateVgpus in dbus/org.mdev_vgpu.Host1.xml
  * @type: as "half", or whole as sysfs has it; "": none, for a container's slice of @vram

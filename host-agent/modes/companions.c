@@ -33,14 +33,44 @@ char *companion_network(const PciDevice *device)
     return NULL;
 }
 
-/* The word @name in a line of /proc/mounts or /proc/swaps. */
-static gboolean is_named(const char *root, const char *file, const char *name)
+/* All of a file below /proc, which may be longer than an attribute of sysfs; "" if it can't be
+ * read. */
+static char *proc_text(const char *root, const char *file)
 {
-    g_autofree char *dir = g_build_filename(root[0] ? root : "/", "proc", NULL);
-    g_autofree char *text = sysfs_read(dir, file);
-    g_autofree char *node = g_strconcat("/dev/", name, " ", NULL);
+    g_autofree char *path = g_build_filename(root[0] ? root : "/", "proc", file, NULL);
+    char *text = NULL;
 
-    return text && strstr(text, node);
+    return g_file_get_contents(path, &text, NULL, NULL) ? text : g_strdup("");
+}
+
+/* A line of proc_pid_mountinfo(5): "36 35 259:1 / /home rw shared:1 - ext4 /dev/nvme0n1p1 rw". */
+static gboolean mounts(const char *line, const char *node, const char *number)
+{
+    g_auto(GStrv) words = g_strsplit(line, " ", 4);
+    const char *type = strstr(line, " - ");
+    const char *source = type ? strchr(type + strlen(" - "), ' ') : NULL;
+
+    return (number && g_strv_length(words) == 4 && g_str_equal(words[2], number)) ||
+           (source && g_str_has_prefix(source + 1, node));
+}
+
+/* By the mounts of the host: vgpud's own namespace has none below /home. */
+static gboolean is_mounted(const char *root, const char *node, const char *number)
+{
+    g_autofree char *text = proc_text(root, "1/mountinfo");
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+
+    for (guint i = 0; lines[i]; i++)
+        if (mounts(lines[i], node, number))
+            return TRUE;
+    return FALSE;
+}
+
+static gboolean is_swap(const char *root, const char *node)
+{
+    g_autofree char *text = proc_text(root, "swaps");
+
+    return strstr(text, node) != NULL;
 }
 
 static gboolean is_held(const char *dir)
@@ -59,8 +89,10 @@ static char *busy_disk(const char *root, const PciDevice *device)
     for (guint i = 0; nodes[i]; i++) {
         g_autofree char *dir =
             g_build_filename(root[0] ? root : "/", "sys/class/block", nodes[i], NULL);
+        g_autofree char *number = sysfs_read(dir, "dev");
+        g_autofree char *node = g_strdup_printf("/dev/%s ", nodes[i]);
 
-        if (is_named(root, "mounts", nodes[i]) || is_named(root, "swaps", nodes[i]) || is_held(dir))
+        if (is_mounted(root, node, number) || is_swap(root, node) || is_held(dir))
             return g_strdup_printf("disk %s of %s is in use", nodes[i], device->address);
     }
     return NULL;
@@ -77,6 +109,13 @@ static char *open_node(const char *root, const PciDevice *device)
                  : NULL;
 }
 
+static char *may_be_in_use(const PciDevice *device)
+{
+    return g_strdup_printf("%s (%s) is in the same IOMMU group, and may be in use; unbind its "
+                           "driver yourself if it is not",
+                           device->address, device->driver);
+}
+
 static char *use_of(const char *root, const Gpu *gpu, const PciDevice *device)
 {
     char *use = open_node(root, device);
@@ -87,13 +126,12 @@ static char *use_of(const char *root, const Gpu *gpu, const PciDevice *device)
     case PCI_CLASS_NETWORK:
         return companion_network(device);
     case PCI_CLASS_STORAGE:
-        return busy_disk(root, device);
+        /* ZFS, and the second device of a btrfs, can't be seen: that a disk is unused, a person
+         * must say. */
+        use = busy_disk(root, device);
+        return use ? use : may_be_in_use(device);
     default:
-        if (same_slot(device->address, gpu->pci->address))
-            return NULL;
-        return g_strdup_printf("%s (%s) is in the same IOMMU group, and may be in use; unbind its "
-                               "driver yourself if it is not",
-                               device->address, device->driver);
+        return same_slot(device->address, gpu->pci->address) ? NULL : may_be_in_use(device);
     }
 }
 

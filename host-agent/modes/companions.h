@@ -10,8 +10,8 @@
 
 /*
  * Adds a sentence for each of them that is in use, or of which that can't be said. The GPU's own
- * functions, as its sound, are in use where a process has them open; network cards where an
- * interface is up; disks where they are mounted.
+ * functions, such as its sound, are in use if a process has them open; network cards if an
+ * interface is up. Disks always may be in use.
  */
 void companions_add_users(GStrvBuilder *users, const char *root, const Gpu *gpu);
 

@@ -8,9 +8,11 @@
 #include "sysfs.h"
 #include "vm_name.h"
 
-#define ENGINE_UNIT   "vgpu-engine@"
-#define DESCRIBE_UNIT "/vgpu-describe@"
-#define GUARD_UNIT    "/vgpu-guard@"
+/* Units of the system, which only root can start: those of users and containers are elsewhere. */
+#define UNITS         "0::/system.slice/system-vgpu\\x2d"
+#define ENGINE_UNIT   UNITS "engine.slice/vgpu-engine@"
+#define DESCRIBE_UNIT UNITS "describe.slice/vgpu-describe@"
+#define GUARD_UNIT    UNITS "guard.slice/vgpu-guard@"
 
 static void holder_free(void *data)
 {
@@ -22,13 +24,19 @@ static void holder_free(void *data)
     g_free(holder);
 }
 
-static char *engine_of(const char *cgroup)
+/* The instance of a unit whose line of /proc/PID/cgroup begins with @begin; NULL: it is no such unit. */
+static char *instance_of(const char *cgroup, const char *begin)
 {
-    const char *unit = strstr(cgroup, ENGINE_UNIT);
-    const char *end = unit ? strstr(unit, ".service") : NULL;
+    g_auto(GStrv) lines = g_strsplit(cgroup ? cgroup : "", "\n", -1);
 
-    unit = unit ? unit + strlen(ENGINE_UNIT) : NULL;
-    return end ? g_strndup(unit, (gsize)(end - unit)) : NULL;
+    for (guint i = 0; lines[i]; i++) {
+        const char *name = lines[i] + strlen(begin);
+        const char *end = g_str_has_prefix(lines[i], begin) ? strstr(name, ".service") : NULL;
+
+        if (end)
+            return g_strndup(name, (gsize)(end - name));
+    }
+    return NULL;
 }
 
 static Holder *holder_new(const char *dir, guint pid, const char *node)
@@ -37,12 +45,13 @@ static Holder *holder_new(const char *dir, guint pid, const char *node)
     g_autofree char *cgroup = sysfs_read(dir, "cgroup");
     g_autofree char *comm = sysfs_read(dir, "comm");
     g_autofree char *vm = vm_name_of_process(dir, cgroup);
+    g_autofree char *describe = instance_of(cgroup, DESCRIBE_UNIT);
+    g_autofree char *guard = instance_of(cgroup, GUARD_UNIT);
 
     holder->pid = pid;
     holder->node = g_strdup(node);
-    holder->engine = cgroup ? engine_of(cgroup) : NULL;
-    holder->own = holder->engine || (cgroup && (strstr(cgroup, DESCRIBE_UNIT) ||
-                                                strstr(cgroup, GUARD_UNIT)));
+    holder->engine = instance_of(cgroup, ENGINE_UNIT);
+    holder->own = holder->engine || describe || guard;
     holder->who = vm ? g_strdup_printf("VM %s (process %u, %s)", vm, pid, comm ? comm : "?")
                      : g_strdup_printf("process %u (%s)", pid, comm ? comm : "?");
     return holder;

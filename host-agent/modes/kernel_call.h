@@ -13,11 +13,12 @@
 gboolean kernel_write(const char *path, const char *text, GError **error);
 
 /*
- * Runs a program, found by PATH, and waits for it. @output: what it printed, both ways, to be
- * freed; may be NULL. AGENT_ERROR_FAILED where it can't be started, or its exit status is not 0;
- * with its words.
+ * Runs a program, found by PATH, and waits for it, for two minutes at most. @output: what it
+ * printed, both ways, to be freed; may be NULL. AGENT_ERROR_FAILED if it can't be started, if its
+ * exit status is not 0 (with its words), or if it was killed because it did not end.
  */
 gboolean kernel_run(const char *const *argv, char **output, GError **error);
+gboolean kernel_run_within(guint seconds, const char *const *argv, char **output, GError **error);
 
 /* Opens a device node and holds it; -1 with errno. */
 int kernel_hold(const char *path);

@@ -40,6 +40,12 @@ static gboolean write_number(const Gpu *gpu, const char *attribute, guint number
     return kernel_write(path, text, error);
 }
 
+/* As the kernel has it at first: functions that somebody else makes get the host's drivers. */
+static gboolean probe_again(const Gpu *gpu, GError **error)
+{
+    return write_number(gpu, "sriov_drivers_autoprobe", 1, error);
+}
+
 /*
  * The number can only be changed by way of 0. The host's drivers do not get the functions: they are
  * for VMs, which get them from vfio-pci (libvirt does that by itself).
@@ -53,14 +59,19 @@ static gboolean make(const char *root, const Gpu *gpu, guint count, GError **err
         return TRUE;
     if (gpu->pci->vfs && !write_number(gpu, "sriov_numvfs", 0, error))
         return FALSE;
-    return write_number(gpu, "sriov_drivers_autoprobe", 0, error) &&
-           write_number(gpu, "sriov_numvfs", wanted, error);
+    if (!write_number(gpu, "sriov_drivers_autoprobe", 0, error))
+        return FALSE;
+    if (write_number(gpu, "sriov_numvfs", wanted, error))
+        return TRUE;
+    probe_again(gpu, NULL);
+    return FALSE;
 }
 
 static gboolean take_away(const char *root, const Gpu *gpu, GError **error)
 {
     (void)root;
-    return !gpu->pci->vfs || write_number(gpu, "sriov_numvfs", 0, error);
+    return !gpu->pci->vfs ||
+           (write_number(gpu, "sriov_numvfs", 0, error) && probe_again(gpu, error));
 }
 
 const Partitioner partitioner_sriov = {

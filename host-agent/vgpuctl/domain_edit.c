@@ -73,13 +73,13 @@ static xmlNode *requests_of(xmlNode *metadata)
     return xmlAddChild(metadata, requests);
 }
 
-static void add_request(xmlNode *root, const char *uuid, GVariant *dict)
+static gboolean add_request(xmlNode *root, const char *uuid, GVariant *dict, GError **error)
 {
     xmlNode *requests = requests_of(child_of(root, "metadata"));
     xmlNode *request = xmlNewChild(requests, requests->ns, (const xmlChar *)"request", NULL);
 
     xmlNewProp(request, (const xmlChar *)"uuid", (const xmlChar *)uuid);
-    request_to_xml(dict, request);
+    return request_to_xml(dict, request, error);
 }
 
 static gboolean check_new(const char *xml, const char *uuid, GError **error)
@@ -106,7 +106,8 @@ char *domain_edit_add(const char *xml, const char *uuid, GVariant *request, GErr
         return NULL;
     doc = xml_parse(xml, strlen(xml), &why);
     add_hostdev(xmlDocGetRootElement(doc), uuid, request);
-    add_request(xmlDocGetRootElement(doc), uuid, request);
+    if (!add_request(xmlDocGetRootElement(doc), uuid, request, error))
+        return NULL;
     xmlDocDumpMemory(doc, &text, &length);
     edited = g_strdup((const char *)text);
     xmlFree(text);

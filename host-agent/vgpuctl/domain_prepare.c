@@ -60,6 +60,8 @@ gboolean domain_prepare_command(Client *client, const Options *options, char **a
     g_autofree char *uuid = NULL;
     g_autofree char *xml = NULL;
     g_autofree char *edited = NULL;
+    /* What is stored keeps its passwords; what is printed has none. */
+    guint flags = VIR_DOMAIN_XML_INACTIVE | (vgpu_options_dry_run() ? 0 : VIR_DOMAIN_XML_SECURE);
 
     (void)options;
     if (!vgpu_options_for_domain(&dict, error))
@@ -68,7 +70,7 @@ gboolean domain_prepare_command(Client *client, const Options *options, char **a
     if (!check_request(client, request, error))
         return FALSE;
     link = vm_link_open(vgpu_options_uri(), args[0], error);
-    xml = link ? vm_link_xml(link, VIR_DOMAIN_XML_INACTIVE | VIR_DOMAIN_XML_SECURE, error) : NULL;
+    xml = link ? vm_link_xml(link, flags, error) : NULL;
     if (!xml)
         return FALSE;
     uuid = uuid_of(request);

@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "json.h"
+#include "text.h"
 
 /* Begins a line of JSON. */
 static JsonObject *begin_object(const char *event, const char *gpu)
@@ -127,12 +128,13 @@ static void told(VgpuManager *manager, const char *kind, const char *gpu, const 
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_local();
     g_autofree char *time = g_date_time_format(now, "%F %T");
+    g_autofree char *shown = text_printable(g_strdup(text));
 
     (void)manager;
     if (options->json)
         event_json(kind, gpu, vgpu, text);
     else
-        printf("%s  %s: %s\n", time, kind, text);
+        printf("%s  %s: %s\n", time, kind, shown);
     fflush(stdout);
 }
 

@@ -7,6 +7,7 @@
 
 #include "agent_error.h"
 #include "command.h"
+#include "text.h"
 
 /**
  * struct verb - a command of the command line
@@ -191,8 +192,11 @@ static int exit_code(const GError *error)
 
 static int report(GError *error)
 {
+    g_autofree char *shown = NULL;
+
     g_dbus_error_strip_remote_error(error);
-    g_printerr("vgpuctl: %s\n", error->message);
+    shown = text_printable(g_strdup(error->message));
+    g_printerr("vgpuctl: %s\n", shown);
     if (g_error_matches(error, VGPUCTL_ERROR, VGPUCTL_USAGE))
         g_printerr("See vgpuctl --help.\n");
     return exit_code(error);

@@ -5,6 +5,7 @@
 #include "call_dict.h"
 #include "command.h"
 #include "json.h"
+#include "text.h"
 
 static gboolean drain;
 static int timeout = -1;
@@ -37,7 +38,7 @@ static void print_step(VgpuGpu *gpu, const char *step, void *data)
     (void)gpu;
     if (call->quiet)
         return;
-    puts(step);
+    text_puts(step);
     fflush(stdout);
 }
 
@@ -90,7 +91,7 @@ static void print_list(GVariant *answer, const Options *options, const char *non
         return;
     }
     for (guint i = 0; sentences[i]; i++)
-        puts(sentences[i]);
+        text_puts(sentences[i]);
     if (!sentences[0] && none)
         puts(none);
 }

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "text.h"
+
 #define GAP 2
 
 struct Table {
@@ -40,7 +42,7 @@ void table_add(Table *table, char *text)
         g_free(text);
         text = g_strdup("-");
     }
-    g_ptr_array_add(table->cells, text);
+    g_ptr_array_add(table->cells, g_strdelimit(text_printable(text), "\n", ' '));
 }
 
 /* Of each column, in characters. To be freed. */

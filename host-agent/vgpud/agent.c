@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent.h"
 
+#include <unistd.h>
+
 #include "arbiter_link.h"
 #include "authority.h"
 #include "cdi_link.h"
@@ -8,6 +10,7 @@
 #include "definition_watch.h"
 #include "domain_watch.h"
 #include "door_link.h"
+#include "instance.h"
 #include "limits_link.h"
 #include "modes.h"
 #include "offers.h"
@@ -20,7 +23,12 @@
 #include "vgpus.h"
 #include "vulkan_watch.h"
 
+/**
+ * struct Agent
+ * @lock: keeps a second vgpud out; -1: not yet
+ */
 struct Agent {
+    int lock;
     Inventory *inventory;
     Db *db;
     Host *host;
@@ -56,17 +64,30 @@ static gboolean reload(Agent *agent, GError **error)
     return TRUE;
 }
 
+/* A port that another program has is no reason to leave a host without its agent. */
+static void offer_metrics(Agent *agent, const char *listen)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!scrape_listen(agent->scrape, listen, &error))
+        g_message("%s", error->message);
+}
+
 static void reload_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Agent *agent = data;
     g_autoptr(GError) error = NULL;
+    g_autoptr(VgpudConf) conf = vgpud_conf_load(inventory_root(agent->inventory), &error);
 
     (void)caller;
-    if (!reload(agent, &error)) {
+    if (!conf || !reload(agent, &error)) {
         g_dbus_method_invocation_return_gerror(invocation, error);
         return;
     }
+    pressure_watch_set_grace(agent->pressure, conf->pressure_grace);
+    offer_metrics(agent, conf->metrics_listen);
     host_refresh(agent->host);
+    slices_refresh(agent->slices);
     modes_reload(agent->modes);
     arbiter_link_refresh(agent->arbiters);
     limits_link_refresh(agent->limits);
@@ -80,15 +101,6 @@ static gboolean handle_reload(VgpuManager *interface, GDBusMethodInvocation *inv
     (void)interface;
     authority_ask(invocation, ACTION_ADMINISTER, reload_authorized, data);
     return TRUE;
-}
-
-/* A port that another program has is no reason to leave a host without its agent. */
-static void offer_metrics(Agent *agent, const char *listen)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (listen && !scrape_listen(agent->scrape, listen, &error))
-        g_message("%s", error->message);
 }
 
 /* What watches the GPUs and their users. */
@@ -227,7 +239,8 @@ Agent *agent_new(const char *root, GError **error)
     g_autoptr(GError) cause = NULL;
 
     agent->inventory = inventory_new(root);
-    agent->db = db_open(root, error);
+    agent->lock = instance_lock(root, error);
+    agent->db = agent->lock >= 0 ? db_open(root, error) : NULL;
     if (!agent->db || !make_modules(agent, error))
         return NULL;
     if (!reload(agent, &cause))
@@ -259,6 +272,8 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->host, host_free);
     g_clear_pointer(&agent->db, db_free);
     inventory_free(agent->inventory);
+    if (agent->lock >= 0)
+        close(agent->lock);
     g_free(agent);
 }
 

@@ -10,6 +10,8 @@
 /* A GPU that comes or changes its driver gives some tens of events within this time. */
 #define SETTLE_MS 200
 
+#define RECEIVE_BYTES (16 * 1024 * 1024)
+
 struct Hotplug {
     struct udev *udev;
     struct udev_monitor *monitor;
@@ -29,13 +31,19 @@ static gboolean tell(void *data)
     return G_SOURCE_REMOVE;
 }
 
+static void refresh_soon(Hotplug *hotplug)
+{
+    if (!hotplug->settle)
+        hotplug->settle = g_timeout_add(SETTLE_MS, tell, hotplug);
+}
+
 /* What happens to a vGPU changes nothing of the GPUs, which need not be read anew for that. */
 static void take(Hotplug *hotplug, struct udev_device *device)
 {
     if (g_strcmp0(udev_device_get_subsystem(device), "mdev") == 0)
         hotplug->vgpu_changed(udev_device_get_sysname(device), hotplug->data);
-    else if (!hotplug->settle)
-        hotplug->settle = g_timeout_add(SETTLE_MS, tell, hotplug);
+    else
+        refresh_soon(hotplug);
 }
 
 static gboolean event_came(int fd, GIOCondition condition, void *data)
@@ -45,9 +53,16 @@ static gboolean event_came(int fd, GIOCondition condition, void *data)
 
     (void)fd;
     (void)condition;
+    errno = 0;
     while ((device = udev_monitor_receive_device(hotplug->monitor))) {
         take(hotplug, device);
         udev_device_unref(device);
+        errno = 0;
+    }
+    /* Events came faster than they were read: what was lost may be of anything. */
+    if (errno == ENOBUFS) {
+        g_message("events of udev were lost; all GPUs and vGPUs are read again");
+        refresh_soon(hotplug);
     }
     return G_SOURCE_CONTINUE;
 }
@@ -59,6 +74,8 @@ static int subscribe(struct udev_monitor *monitor)
 
     for (guint i = 0; ret >= 0 && i < G_N_ELEMENTS(subsystems); i++)
         ret = udev_monitor_filter_add_match_subsystem_devtype(monitor, subsystems[i], NULL);
+    /* As much as the kernel allows (net.core.rmem_max): a thousand vGPUs may come at once. */
+    udev_monitor_set_receive_buffer_size(monitor, RECEIVE_BYTES);
     return ret < 0 ? ret : udev_monitor_enable_receiving(monitor);
 }
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "claims.h"
 
+#include <fcntl.h>
+#include <linux/nsfs.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "agent_error.h"
 #include "claim_table.h"
+#include "request.h"
 #include "sysfs.h"
 
 #define PERIOD_S 5
@@ -181,9 +186,10 @@ static gboolean check(const Claims *claims, const Slice *slice, const char *cont
     const char *why = closed(claims, slice);
 
     if (!*container || strlen(container) > CLAIM_MAX_CONTAINER ||
-        !g_utf8_validate(container, -1, NULL)) {
+        !g_utf8_validate(container, -1, NULL) || !request_is_printable(container)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                    "the container's id must have 1 to %d characters", CLAIM_MAX_CONTAINER);
+                    "the container's id must have 1 to %d characters, and no control characters",
+                    CLAIM_MAX_CONTAINER);
         return FALSE;
     }
     if (why)
@@ -195,8 +201,55 @@ static gboolean check(const Claims *claims, const Slice *slice, const char *cont
     return TRUE;
 }
 
+/* The real user of a process; its directory in /proc is root's where it can't be dumped. */
+static gboolean runs_as(const char *root, guint pid, guint32 user)
+{
+    static const char key[] = "Uid:";
+    g_autofree char *dir = g_strdup_printf("%s/proc/%u", root, pid);
+    g_autofree char *text = sysfs_read(dir, "status");
+    const char *line = text ? strstr(text, key) : NULL;
+
+    return line && g_ascii_strtoull(line + strlen(key), NULL, 10) == user;
+}
+
+/* Root of a rootless container may be any of the user's subordinate ids; the namespace was made by
+ * the user. */
+static gboolean is_in_namespace_of(const char *root, guint pid, guint32 user)
+{
+    g_autofree char *path = g_strdup_printf("%s/proc/%u/ns/user", root, pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    uid_t owner;
+    gboolean own = fd >= 0 && ioctl(fd, NS_GET_OWNER_UID, &owner) == 0 && owner == user;
+
+    if (fd >= 0)
+        close(fd);
+    return own;
+}
+
+/* A claim ends with its process: with somebody else's it would outlive its container. */
+static gboolean check_process(const Claims *claims, const Claim *claim, const guint32 *user,
+                              GError **error)
+{
+    const char *root = host_root(claims->host);
+    gboolean own =
+        !user || runs_as(root, claim->pid, *user) || is_in_namespace_of(root, claim->pid, *user);
+
+    /* What was looked at is still that process. */
+    if (!claim->started || !is_alive(claims, claim))
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "container %s has no process %u on this host", claim->container, claim->pid);
+    else if (!own)
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "process %u is not of user %u, so it can't be that of container %s; run the "
+                    "container as that user, or have root's runtime run it",
+                    claim->pid, *user, claim->container);
+    else
+        return TRUE;
+    return FALSE;
+}
+
 gboolean claims_take(Claims *claims, const Slice *slice, const char *container, guint pid,
-                     GError **error)
+                     const guint32 *user, GError **error)
 {
     g_autoptr(Claim) claim = g_new0(Claim, 1);
 
@@ -204,13 +257,8 @@ gboolean claims_take(Claims *claims, const Slice *slice, const char *container, 
     claim->container = g_strdup(container);
     claim->pid = pid;
     claim->started = process_started(host_root(claims->host), pid);
-    if (!check(claims, slice, container, error))
+    if (!check(claims, slice, container, error) || !check_process(claims, claim, user, error))
         return FALSE;
-    if (!claim->started) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                    "container %s has no process %u on this host", container, pid);
-        return FALSE;
-    }
     if (!claim_table_put(host_db(claims->host), claims->boot, claim, error))
         return FALSE;
     put_in(claims, g_steal_pointer(&claim));

@@ -43,9 +43,10 @@ char *claims_user(const Claims *claims, Counters *counters, const Slice *slice);
 /*
  * @container, whose first process is @pid, has the slice from now on. AGENT_ERROR_INVALID (no such
  * process, or no name), AGENT_ERROR_IN_USE (another container has it, or its GPU lets nobody in now).
+ * @user: who says so, where the process must be theirs; NULL: anybody's will do.
  */
 gboolean claims_take(Claims *claims, const Slice *slice, const char *container, guint pid,
-                     GError **error);
+                     const guint32 *user, GError **error);
 
 /* Nobody has it any more. */
 void claims_forget(Claims *claims, const char *uuid);

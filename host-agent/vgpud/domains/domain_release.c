@@ -24,18 +24,11 @@ static gboolean go_on(void *data);
 static void ended(const GError *error, void *data)
 {
     Release *release = data;
-    const char *uuid = release->uuids[release->at];
-    const Slice *left = slices_find(release->slices, uuid);
 
     if (error && !release->error)
         release->error = g_error_copy(error);
-    if (error && left) {
-        Slice *spared = slice_copy(left);
-
-        spared->state = SLICE_READY;
-        slices_put(release->slices, spared, NULL);
-        slices_update(release->slices, uuid);
-    }
+    if (error)
+        slices_settle(release->slices, release->uuids[release->at]);
     release->at++;
     go_on(release);
 }

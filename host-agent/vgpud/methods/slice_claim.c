@@ -6,13 +6,22 @@
 #include "slice_claim.h"
 #include "vgpu_call.h"
 
+static void warn(const char *uuid, const GError *error)
+{
+    g_warning("slice %s, whose container has ended, could not be given back: %s; remove it with "
+              "\"vgpuctl slice remove %s\"",
+              uuid, error->message, uuid);
+}
+
 static void given_back(const GError *error, void *data)
 {
-    (void)data;
-    if (error)
-        g_warning("a slice whose container has ended can't be given back: %s; \"vgpuctl slice "
-                  "list\" shows it",
-                  error->message);
+    VgpuCall *call = data;
+
+    if (error) {
+        warn(call->uuids[0], error);
+        slices_settle(call->vgpus->slices, call->uuids[0]);
+    }
+    vgpu_call_free(call);
 }
 
 /* In the database first, so that a vgpud that is killed here goes on with it at its next start. */
@@ -24,9 +33,10 @@ static void give_back_vgpu(Vgpus *vgpus, const Slice *slice)
 
     condemned->state = SLICE_REMOVING;
     if (slices_put(vgpus->slices, condemned, &error))
-        erasure_run(vgpus->host, vgpus->slices, uuid, given_back, NULL);
+        erasure_run(vgpus->host, vgpus->slices, uuid, given_back,
+                    vgpu_call_new(vgpus, NULL, (char *[]){uuid, NULL}));
     else
-        given_back(error, NULL);
+        warn(uuid, error);
 }
 
 void slice_claim_end(Vgpus *vgpus, const char *uuid)
@@ -41,9 +51,9 @@ void slice_claim_end(Vgpus *vgpus, const char *uuid)
     claims_forget(vgpus->claims, uuid);
 }
 
-static void claim(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+static void claim(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
+                  const guint32 *user)
 {
-    Vgpus *vgpus = data;
     const char *name;
     const char *container;
     guint pid;
@@ -53,12 +63,22 @@ static void claim(GDBusMethodInvocation *invocation, const Caller *caller, void 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&su)", &name, &container,
                   &pid);
     slice = vgpu_call_container_slice(vgpus, name, &error);
-    if (!slice || !claims_take(vgpus->claims, slice, container, pid, &error)) {
+    if (!slice || !claims_take(vgpus->claims, slice, container, pid, user, &error)) {
         g_dbus_method_invocation_return_gerror(invocation, error);
         return;
     }
     g_message("container %s of %s has slice %s", container, caller->user, slice->uuid);
     g_dbus_method_invocation_return_value(invocation, NULL);
+}
+
+static void claim_any(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    claim(invocation, caller, data, NULL);
+}
+
+static void claim_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    claim(invocation, caller, data, &caller->uid);
 }
 
 gboolean slice_claim_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
@@ -68,7 +88,7 @@ gboolean slice_claim_handle(VgpuManager *interface, GDBusMethodInvocation *invoc
     (void)slice;
     (void)container;
     (void)pid;
-    vgpu_call_authorize(data, invocation, claim, claim);
+    vgpu_call_authorize(data, invocation, claim_any, claim_own);
     return TRUE;
 }
 

@@ -165,13 +165,11 @@ gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const Slice *wanted, const Sl
     const Gpu *gpu = host_gpu(vgpus->host, wanted->gpu);
     struct vgpu_type_desc desc;
     Offer offer;
-    gboolean known;
+    gboolean known =
+        gpu && (*wanted->type ? offers_find(vgpus->offers, gpu, wanted->type, &offer)
+                              : offers_of_size(vgpus->offers, gpu, wanted->vram, &desc, &offer));
 
-    if (!gpu)
-        return TRUE;
-    known = *wanted->type ? offers_find(vgpus->offers, gpu, wanted->type, &offer)
-                          : offers_of_size(vgpus->offers, gpu, wanted->vram, &desc, &offer);
-    return !known || entitlement_check(wanted, before, &offer, error);
+    return entitlement_check(wanted, before, known ? &offer : NULL, error);
 }
 
 const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **error)

@@ -5,27 +5,12 @@
 #include "vgpu.h"
 #include "vgpu_call.h"
 
-/* It could not be removed: what is left of it is a vGPU as before. */
-static void spare(const Vgpus *vgpus, const char *uuid)
-{
-    const Slice *slice = slices_find(vgpus->slices, uuid);
-    Slice *spared = slice ? slice_copy(slice) : NULL;
-    g_autoptr(GError) error = NULL;
-
-    if (!spared)
-        return;
-    spared->state = SLICE_READY;
-    if (!slices_put(vgpus->slices, spared, &error))
-        g_warning("vGPU %s: %s", uuid, error->message);
-    slices_update(vgpus->slices, uuid);
-}
-
 static void removed(const GError *error, void *data)
 {
     VgpuCall *call = data;
 
     if (error) {
-        spare(call->vgpus, call->uuids[0]);
+        slices_settle(call->vgpus->slices, call->uuids[0]);
         g_dbus_method_invocation_return_gerror(call->invocation, error);
     } else {
         claims_forget(call->vgpus->claims, call->uuids[0]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent_error.h"
+#include "definition_check.h"
 #include "dict_read.h"
 #include "mdevctl.h"
 #include "vgpu.h"
@@ -9,12 +10,26 @@ static void started(const GError *error, void *data)
 {
     VgpuCall *call = data;
 
-    slices_update(call->vgpus->slices, call->uuids[0]);
+    slices_settle(call->vgpus->slices, call->uuids[0]);
     if (error)
         g_dbus_method_invocation_return_gerror(call->invocation, error);
     else
         vgpu_manager_complete_start_vgpu(host_manager(call->vgpus->host), call->invocation);
     vgpu_call_free(call);
+}
+
+/* mdevctl's callout leaves to us whether there is room. What is stored keeps others from it
+ * meanwhile. */
+static gboolean reserve(Vgpus *vgpus, const Slice *slice, GError **error)
+{
+    Slice *starting;
+
+    if (!definition_check_start(vgpus->host, vgpus->slices, vgpus->tenants, slice, error))
+        return FALSE;
+    starting = slice_copy(slice);
+    starting->state = SLICE_CHANGING;
+    starting->present = TRUE;
+    return slices_put(vgpus->slices, starting, error);
 }
 
 static void start(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -23,11 +38,12 @@ static void start(GDBusMethodInvocation *invocation, const Caller *caller, void 
     g_autoptr(GVariant) dict = NULL;
     g_autoptr(GError) error = NULL;
     g_autoptr(Vgpu) vgpu = NULL;
-    const char *uuid;
+    g_autofree char *uuid = NULL;
+    const char *asked;
     const Slice *slice;
 
-    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &uuid, &dict);
-    slice = dict_read(dict, NULL, 0, &error) ? vgpu_call_slice(vgpus, uuid, &error) : NULL;
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &asked, &dict);
+    slice = dict_read(dict, NULL, 0, &error) ? vgpu_call_slice(vgpus, asked, &error) : NULL;
     if (!slice) {
         g_dbus_method_invocation_return_gerror(invocation, error);
         return;
@@ -37,9 +53,14 @@ static void start(GDBusMethodInvocation *invocation, const Caller *caller, void 
         vgpu_manager_complete_start_vgpu(host_manager(vgpus->host), invocation);
         return;
     }
-    g_message("vGPU %s is started by %s", slice->uuid, caller->user);
-    mdevctl_run((const char *[]){"start", "--uuid", slice->uuid, NULL}, NULL, started,
-                vgpu_call_new(vgpus, invocation, (char *[]){slice->uuid, NULL}));
+    uuid = g_strdup(slice->uuid);
+    if (!reserve(vgpus, slice, &error)) {
+        g_dbus_method_invocation_return_gerror(invocation, error);
+        return;
+    }
+    g_message("vGPU %s is started by %s", uuid, caller->user);
+    mdevctl_run((const char *[]){"start", "--uuid", uuid, NULL}, NULL, started,
+                vgpu_call_new(vgpus, invocation, (char *[]){uuid, NULL}));
 }
 
 gboolean vgpu_start_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,

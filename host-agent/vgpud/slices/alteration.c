@@ -78,7 +78,8 @@ static void modified(const GError *error, void *data)
 static void modify_definition(Alteration *alteration)
 {
     g_autoptr(Definition) definition =
-        definition_find(host_root(alteration->host), alteration->wanted->uuid);
+        definition_read(host_root(alteration->host), mdevctl_parent(alteration->wanted->gpu),
+                        alteration->wanted->uuid);
     g_autofree char *json = NULL;
 
     if (!definition) {

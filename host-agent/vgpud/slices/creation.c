@@ -35,10 +35,14 @@ static void undone(const GError *error, void *data)
 {
     Creation *creation = data;
 
-    if (error)
-        g_warning("what was made of a request that failed could not be removed: %s; "
-                  "\"vgpuctl vgpu list\" shows it",
-                  error->message);
+    const Slice *slice = g_ptr_array_index(creation->list, creation->at);
+
+    if (error) {
+        g_warning("vGPU %s of a request that failed could not be removed: %s; remove it with "
+                  "\"vgpuctl vgpu remove %s\"",
+                  slice->uuid, error->message, slice->uuid);
+        slices_settle(creation->slices, slice->uuid);
+    }
     creation->at++;
     undo_next(creation);
 }

@@ -248,3 +248,16 @@ gboolean definition_check(const Host *host, Offers *offers, const Slices *slices
         return TRUE;
     return check_wanted(host, offers, slices, tenants, gpu, before, check, error);
 }
+
+gboolean definition_check_start(const Host *host, const Slices *slices, const Tenants *tenants,
+                                const Slice *slice, GError **error)
+{
+    const DefinitionCheck check = {.uuid = slice->uuid, .action = CHECK_START};
+    const Gpu *gpu = host_gpu(host, slice->gpu);
+    g_autoptr(Slice) wanted = slice_copy(slice);
+
+    wanted->present = TRUE;
+    return !gpu || (check_gpu(host, gpu, slice, &check, error) &&
+                    (slice_is_promised(slice) ||
+                     placing_admit(slices, tenants, gpu, slice, wanted, error)));
+}

@@ -50,14 +50,26 @@ static gboolean refuse_engines(const Slice *wanted, const Slice *before, GError 
     return FALSE;
 }
 
+static gboolean refuse_unknown(const Slice *wanted, GError **error)
+{
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
+                "GPU %s offers no type \"%s\" now, so only an administrator can ask for it; "
+                "\"vgpuctl type list\" shows the types",
+                wanted->gpu, wanted->type);
+    return FALSE;
+}
+
 gboolean entitlement_check(const Slice *wanted, const Slice *before, const Offer *offer,
                            GError **error)
 {
-    guint weight = MAX(offer->desc->weight, before ? before->weight : 0);
-    guint priority = MAX(offer->desc->priority, before ? before->priority : 0);
-    guint64 oversubscribe = MAX(offer->oversubscribe, before ? before->oversubscribe : 0);
-    guint cap = MAX(looseness(offer->desc->cap), before ? looseness(before->cap) : 0);
+    guint weight = MAX(offer ? offer->desc->weight : 0, before ? before->weight : 0);
+    guint priority = MAX(offer ? offer->desc->priority : 0, before ? before->priority : 0);
+    guint64 oversubscribe =
+        MAX(offer ? offer->oversubscribe : 0, before ? before->oversubscribe : 0);
+    guint cap = MAX(offer ? looseness(offer->desc->cap) : 0, before ? looseness(before->cap) : 0);
 
+    if (!offer && !before)
+        return refuse_unknown(wanted, error);
     if (wanted->weight > weight)
         return refuse(wanted, "weight", wanted->weight, weight, error);
     if (wanted->priority > priority)

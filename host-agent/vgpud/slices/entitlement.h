@@ -11,7 +11,7 @@
 /*
  * @wanted has at most its type's weight and priority and at least as tight a cap, or what @before had of them; and no more
  * engines of the GPU than @before.
- * @before: the slice as it is; NULL: it is new. AGENT_ERROR_NOT_AUTHORIZED with what is too much.
+ * @before: the slice as it is; NULL: it is new. @offer: NULL: the type is not known, and has nothing. AGENT_ERROR_NOT_AUTHORIZED with what is too much.
  */
 gboolean entitlement_check(const Slice *wanted, const Slice *before, const Offer *offer,
                            GError **error);

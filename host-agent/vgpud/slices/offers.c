@@ -10,6 +10,9 @@
 
 /* Of a whole GPU, as types.d/10-default.conf has it. */
 #define WHOLE_WEIGHT 800u
+/* What sysfs has in place of a driver's name for a GPU without hardware. */
+#define SOFT_DRIVER "vgpu-soft"
+#define TYPE_PREFIX "vgpu-"
 
 struct Offers {
     char *root;
@@ -99,21 +102,40 @@ static const Plan *plan_of(Offers *offers, const Gpu *gpu)
     return plan;
 }
 
-/* "half" is what comes last in "amdgpu-vgpu-half". */
-static gboolean is_called(const char *id, const char *type)
+/* "vgpu-half" of "amdgpu-vgpu-half": sysfs puts the name of the GPU's driver in front. NULL: the type is none of ours. */
+static const char *name_of(const Gpu *gpu, const char *id)
 {
-    gsize length = strlen(id);
-    gsize tail = strlen(type);
+    const char *driver = gpu_name_is_soft(gpu->pci->address) ? SOFT_DRIVER : gpu->pci->driver;
+    gsize length = driver ? strlen(driver) : 0;
 
-    return g_str_equal(id, type) ||
-           (length > tail && id[length - tail - 1] == '-' && g_str_has_suffix(id, type));
+    return length && g_str_has_prefix(id, driver) && id[length] == '-' ? id + length + 1 : NULL;
 }
 
-/* sysfs puts the name of the GPU's driver in front of the type's. */
-static const struct vgpu_type_desc *find_desc(const Plan *plan, const char *id)
+/* How a person may write a type, from the clearest to the shortest. */
+typedef enum {
+    CALLED_WHOLLY, /* "amdgpu-vgpu-half" */
+    CALLED_BY_NAME, /* "vgpu-half" */
+    CALLED_BRIEFLY, /* "half" */
+    CALLS,
+} Call;
+
+static gboolean is_called(const char *id, const char *name, const char *type, Call call)
+{
+    switch (call) {
+    case CALLED_WHOLLY:
+        return g_str_equal(id, type);
+    case CALLED_BY_NAME:
+        return g_str_equal(name, type);
+    default:
+        return g_str_has_prefix(name, TYPE_PREFIX) &&
+               g_str_equal(name + strlen(TYPE_PREFIX), type);
+    }
+}
+
+static const struct vgpu_type_desc *find_desc(const Plan *plan, const char *name)
 {
     for (guint i = 0; i < plan->ntypes; i++)
-        if (is_called(id, plan->types[i].name))
+        if (g_str_equal(plan->types[i].name, name))
             return &plan->types[i];
     return NULL;
 }
@@ -129,12 +151,13 @@ static const GpuType *find_type(const Offers *offers, const char *name)
     return NULL;
 }
 
-static gboolean fill(const Offers *offers, const Plan *plan, const char *id, Offer *offer)
+static gboolean fill(const Offers *offers, const Plan *plan, const char *id, const char *name,
+                     Offer *offer)
 {
     const GpuType *type;
 
     offer->id = id;
-    offer->desc = find_desc(plan, id);
+    offer->desc = find_desc(plan, name);
     type = offer->desc ? find_type(offers, offer->desc->name) : NULL;
     if (!type)
         return FALSE;
@@ -149,9 +172,15 @@ gboolean offers_find(Offers *offers, const Gpu *gpu, const char *type, Offer *of
 {
     const Plan *plan = plan_of(offers, gpu);
 
-    for (guint i = 0; plan && gpu->types[i]; i++)
-        if (is_called(gpu->types[i], type) && fill(offers, plan, gpu->types[i], offer))
-            return TRUE;
+    for (Call call = CALLED_WHOLLY; plan && call < CALLS; call++) {
+        for (guint i = 0; gpu->types[i]; i++) {
+            const char *id = gpu->types[i];
+            const char *name = name_of(gpu, id);
+
+            if (name && is_called(id, name, type, call) && fill(offers, plan, id, name, offer))
+                return TRUE;
+        }
+    }
     return FALSE;
 }
 

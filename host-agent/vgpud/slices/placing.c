@@ -2,6 +2,7 @@
 #include "placing.h"
 
 #include "agent_error.h"
+#include "definition.h"
 #include "placement.h"
 #include "topology.h"
 
@@ -137,6 +138,30 @@ static guint distance(const char *gpu, const char *other, void *data)
     return from && to ? topology_distance(from->pci, to->pci) : DISTANCE_SYS;
 }
 
+/* A mediated device or a definition of any driver has it. */
+static gboolean is_used(const Host *host, const char *uuid)
+{
+    const char *root = host_root(host);
+    g_autofree char *device =
+        g_build_filename(root[0] ? root : "/", "sys/bus/mdev/devices", uuid, NULL);
+
+    return g_file_test(device, G_FILE_TEST_IS_SYMLINK) || definition_exists(root, uuid);
+}
+
+static gboolean check_unused(const Host *host, const Request *request, GError **error)
+{
+    for (guint i = 0; i < request->count; i++) {
+        if (!is_used(host, request->uuids[i]))
+            continue;
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                    "the UUID %s is in use already (\"mdevctl list\" and \"mdevctl list --defined\" show by "
+                    "what); choose another one, or leave it out",
+                    request->uuids[i]);
+        return FALSE;
+    }
+    return TRUE;
+}
+
 static gboolean check_new(const Slices *slices, const Request *request, GError **error)
 {
     for (guint i = 0; i < request->count; i++) {
@@ -182,7 +207,7 @@ GPtrArray *placing_find(const Host *host, Offers *offers, const Slices *slices,
         .data = (void *)host,
     };
 
-    if (!check_new(slices, request, error) ||
+    if (!check_new(slices, request, error) || !check_unused(host, request, error) ||
         !tenants_admit(tenants, request->tenant, &nothing, error))
         return NULL;
     candidates = all_candidates(host, offers, slices, request, error);

@@ -204,7 +204,8 @@ static void merge(Slices *slices, const Slice *known, const Vgpu *vgpu,
 {
     g_autoptr(Slice) slice = slice_copy(known);
 
-    slice->present = vgpu != NULL;
+    /* One that is just being started is promised what it will have. */
+    slice->present = vgpu || (known->present && known->state == SLICE_CHANGING);
     slice->defined = definition != NULL;
     slice->autostart = definition && definition->autostart;
     if (vgpu && slice->state == SLICE_READY)
@@ -285,6 +286,19 @@ void slices_update(Slices *slices, const char *uuid)
     g_autoptr(Definition) definition = definition_find(host_root(slices->host), uuid);
 
     reconcile(slices, uuid, counters_read_one(host_counters(slices->host), uuid), definition);
+}
+
+void slices_settle(Slices *slices, const char *uuid)
+{
+    const Slice *slice = slices_find(slices, uuid);
+    Slice *settled;
+
+    if (!slice)
+        return;
+    settled = slice_copy(slice);
+    settled->state = SLICE_READY;
+    store(slices, settled);
+    slices_update(slices, uuid);
 }
 
 /* The UUIDs of all that there are anywhere. */

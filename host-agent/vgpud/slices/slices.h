@@ -44,6 +44,12 @@ gboolean slices_put(Slices *slices, Slice *slice, GError **error);
 /* Several at once: all or none. @list: of Slice, copied. */
 gboolean slices_put_all(Slices *slices, const GPtrArray *list, GError **error);
 
+/*
+ * Nobody does anything with it any more, whether that was done or failed: from now on it is as the kernel and mdevctl
+ * have it. @uuid: not the slice's own.
+ */
+void slices_settle(Slices *slices, const char *uuid);
+
 /* Forgets one. */
 void slices_forget(Slices *slices, const char *uuid);
 

@@ -122,9 +122,20 @@ static void resume(const ModeSwitch *change)
     set_drain(change, journal_drained(host_db(change->host), change->entry.gpu));
 }
 
+void mode_switch_forget_started(const Host *host, const char *address)
+{
+    const char *root = host_root(host);
+    g_autoptr(Gpu) gpu = converge_look(root, address, NULL);
+    g_auto(GStrv) uuids = gpu ? users_vgpus(root, gpu) : NULL;
+
+    for (guint i = 0; uuids && uuids[i]; i++)
+        journal_forget_stopped(host_db(host), uuids[i]);
+}
+
 /* Nothing was done: as before, but for the drain. */
 static void give_up(ModeSwitch *change, const GError *error)
 {
+    mode_switch_forget_started(change->host, change->entry.gpu);
     resume(change);
     journal_end(host_db(change->host), change->entry.gpu);
     end(change, error);
@@ -136,24 +147,13 @@ static gboolean enter_phase(ModeSwitch *change, gboolean switching, GError **err
     return journal_write(host_db(change->host), &change->entry, error);
 }
 
-/* One that could not be started is tried again when the GPU is shared the next time. */
-static void forget_started(const ModeSwitch *change)
-{
-    const char *root = host_root(change->host);
-    g_autoptr(Gpu) gpu = converge_look(root, change->entry.gpu, NULL);
-    g_auto(GStrv) uuids = gpu ? users_vgpus(root, gpu) : NULL;
-
-    for (guint i = 0; uuids && uuids[i]; i++)
-        journal_forget_stopped(host_db(change->host), uuids[i]);
-}
-
 static void finish(ModeSwitch *change)
 {
     Db *db = host_db(change->host);
 
     /* It may have been registered all the time, and drained for the switch. */
     if (change->entry.target == GPU_MODE_SHARED) {
-        forget_started(change);
+        mode_switch_forget_started(change->host, change->entry.gpu);
         resume(change);
     } else {
         journal_set_drained(db, change->entry.gpu, FALSE, NULL);

@@ -63,4 +63,11 @@ GpuMode mode_switch_target(const ModeSwitch *change);
 /* It only says what would be done. */
 gboolean mode_switch_is_dry(const ModeSwitch *change);
 
+/*
+ * vGPUs of the GPU that are there need not be started again: whoever stops one from now on means
+ * it. One that could not be started stays noted, and is tried again when the GPU is shared the next
+ * time.
+ */
+void mode_switch_forget_started(const Host *host, const char *address);
+
 #endif

@@ -112,6 +112,14 @@ gboolean modes_set(Modes *modes, const SwitchRequest *request, ModeSetFunc func,
     return TRUE;
 }
 
+void modes_cancel(Modes *modes, const char *address)
+{
+    ModeSwitch *change = g_hash_table_lookup(modes->changes, address);
+
+    if (change)
+        mode_switch_cancel(change);
+}
+
 /* The GPU that a method was called on; NULL where it has just gone. */
 static const Gpu *gpu_of_call(const Modes *modes, GDBusMethodInvocation *invocation)
 {
@@ -472,6 +480,7 @@ static void forget(const Modes *modes, const JournalEntry *entry)
     if (!journal_drained(host_db(modes->host), entry->gpu) &&
         !share_drain(host_root(modes->host), entry->gpu, FALSE, &error))
         g_warning("%s", error->message);
+    mode_switch_forget_started(modes->host, entry->gpu);
     journal_end(host_db(modes->host), entry->gpu);
     host_event(modes->host, "mode", entry->gpu, NULL,
                "GPU %s stays %s: the switch to %s still waited when vgpud ended", entry->gpu,

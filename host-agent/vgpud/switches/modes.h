@@ -37,4 +37,8 @@ typedef void (*ModeSetFunc)(const char *const *steps, const GError *error, void 
 gboolean modes_set(Modes *modes, const SwitchRequest *request, ModeSetFunc func, void *data,
                    GError **error);
 
+/* Ends a switch of the GPU that still waits for its users: all is as before then. Not one that has
+ * begun. */
+void modes_cancel(Modes *modes, const char *address);
+
 #endif

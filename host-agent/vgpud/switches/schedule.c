@@ -29,16 +29,29 @@ struct Schedule {
     gboolean started;
 };
 
-/* @schedule: NULL: it is gone. */
+/* While the GPU is being switched to something else: nothing tells when that is over. */
+#define TRY_AGAIN_S 1
+
+/**
+ * Due - an entry whose time has come
+ * @schedule: NULL: it is gone
+ * @again: a timer, while it waits for another switch of the GPU to end
+ */
 typedef struct {
     Schedule *schedule;
     char *name;
     char *gpu;
     gint64 when;
+    GpuMode mode;
+    guint partitions;
+    gboolean drain;
+    guint timeout;
+    guint again;
 } Due;
 
 static void due_free(Due *due)
 {
+    g_clear_handle_id(&due->again, g_source_remove);
     g_free(due->name);
     g_free(due->gpu);
     g_free(due);
@@ -107,25 +120,65 @@ static void switched(const char *const *steps, const GError *error, void *data)
     due_free(due);
 }
 
+static gboolean begin(void *data)
+{
+    Due *due = data;
+    const SwitchRequest request = {.address = due->gpu,
+                                   .target = due->mode,
+                                   .partitions = due->partitions,
+                                   .drain = due->drain,
+                                   .timeout = due->timeout};
+    g_autoptr(GError) error = NULL;
+
+    if (modes_set(due->schedule->modes, &request, switched, due, &error)) {
+        due->again = 0;
+    } else if (g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE)) {
+        if (!due->again)
+            g_message("schedule %s: %s; it comes after that", due->name, error->message);
+        due->again = g_timeout_add_seconds(TRY_AGAIN_S, begin, due);
+    } else {
+        due->again = 0;
+        switched(NULL, error, due);
+    }
+    return G_SOURCE_REMOVE;
+}
+
+/* Whatever the schedule still wanted of the GPU, from now on it wants something else. */
+static void supersede(Schedule *schedule, const TimetableEntry *entry)
+{
+    for (guint i = schedule->pending->len; i > 0; i--) {
+        Due *due = g_ptr_array_index(schedule->pending, i - 1);
+
+        if (!g_str_equal(due->gpu, entry->gpu))
+            continue;
+        host_event(schedule->host, "mode", due->gpu, NULL,
+                   "schedule %s: it is too late for it: %s is due now", due->name, entry->name);
+        if (due->again) {
+            g_ptr_array_remove_index(schedule->pending, i - 1);
+            due_free(due);
+        } else {
+            modes_cancel(schedule->modes, due->gpu);
+        }
+    }
+}
+
 static void apply(Schedule *schedule, const TimetableEntry *entry, gint64 when)
 {
-    const SwitchRequest request = {.address = entry->gpu,
-                                   .target = entry->mode,
-                                   .partitions = entry->partitions,
-                                   .drain = entry->drain,
-                                   .timeout = entry->timeout};
-    g_autoptr(GError) error = NULL;
     Due *due = g_new0(Due, 1);
 
+    supersede(schedule, entry);
     due->schedule = schedule;
     due->name = g_strdup(entry->name);
     due->gpu = g_strdup(entry->gpu);
     due->when = when;
+    due->mode = entry->mode;
+    due->partitions = entry->partitions;
+    due->drain = entry->drain;
+    due->timeout = entry->timeout;
     g_ptr_array_add(schedule->pending, due);
     g_message("schedule %s: GPU %s becomes %s", entry->name, entry->gpu,
               gpu_mode_name(entry->mode));
-    if (!modes_set(schedule->modes, &request, switched, due, &error))
-        switched(NULL, error, due);
+    begin(due);
 }
 
 /* The entry of @gpu that was due last, in (@after, @at]; NULL: none was. */
@@ -364,8 +417,14 @@ Schedule *schedule_new(Host *host, Modes *modes)
 
 void schedule_free(Schedule *schedule)
 {
-    for (guint i = 0; i < schedule->pending->len; i++)
-        ((Due *)g_ptr_array_index(schedule->pending, i))->schedule = NULL;
+    for (guint i = 0; i < schedule->pending->len; i++) {
+        Due *due = g_ptr_array_index(schedule->pending, i);
+
+        due->schedule = NULL;
+        /* Nobody else has one that has not begun. */
+        if (due->again)
+            due_free(due);
+    }
     g_ptr_array_unref(schedule->pending);
     g_ptr_array_unref(schedule->entries);
     if (schedule->source)

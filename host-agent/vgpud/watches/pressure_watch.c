@@ -264,6 +264,11 @@ void pressure_watch_connect(PressureWatch *watch, GDBusConnection *bus)
     g_set_object(&watch->bus, bus);
 }
 
+void pressure_watch_set_grace(PressureWatch *watch, guint grace)
+{
+    watch->grace_us = grace * (gint64)G_USEC_PER_SEC;
+}
+
 PressureWatch *pressure_watch_new(Host *host, Offers *offers, const Slices *slices, guint grace)
 {
     PressureWatch *watch = g_new0(PressureWatch, 1);
@@ -271,7 +276,7 @@ PressureWatch *pressure_watch_new(Host *host, Offers *offers, const Slices *slic
     watch->host = host;
     watch->offers = offers;
     watch->slices = slices;
-    watch->grace_us = grace * (gint64)G_USEC_PER_SEC;
+    pressure_watch_set_grace(watch, grace);
     watch->gpus = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return watch;
 }

@@ -13,6 +13,8 @@ typedef struct PressureWatch PressureWatch;
 /* @grace: seconds between two steps. All of them live longer. */
 PressureWatch *pressure_watch_new(Host *host, Offers *offers, const Slices *slices, guint grace);
 
+void pressure_watch_set_grace(PressureWatch *watch, guint grace);
+
 void pressure_watch_free(PressureWatch *watch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(PressureWatch, pressure_watch_free)
 

@@ -14,6 +14,7 @@ struct Scrape {
     const PressureWatch *pressure;
     const Claims *claims;
     MetricsServer *server;
+    char *listen;
 };
 
 static const Slice *slice_of(const char *uuid, void *data)
@@ -97,12 +98,19 @@ Scrape *scrape_new(Host *host, Offers *offers, const Slices *slices, const Healt
 
 gboolean scrape_listen(Scrape *scrape, const char *listen, GError **error)
 {
-    scrape->server = metrics_server_new(host_root(scrape->host), listen, answer, scrape, error);
-    return scrape->server != NULL;
+    if (scrape->server && g_strcmp0(scrape->listen, listen) == 0)
+        return TRUE;
+    g_clear_pointer(&scrape->server, metrics_server_free);
+    g_free(scrape->listen);
+    scrape->listen = g_strdup(listen);
+    if (listen)
+        scrape->server = metrics_server_new(host_root(scrape->host), listen, answer, scrape, error);
+    return !listen || scrape->server;
 }
 
 void scrape_free(Scrape *scrape)
 {
     g_clear_pointer(&scrape->server, metrics_server_free);
+    g_free(scrape->listen);
     g_free(scrape);
 }

@@ -18,7 +18,7 @@ Scrape *scrape_new(Host *host, Offers *offers, const Slices *slices, const Healt
 void scrape_free(Scrape *scrape);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Scrape, scrape_free)
 
-/* As metrics_server_new(). */
+/* As metrics_server_new(), in place of where it listened before. NULL: nowhere. */
 gboolean scrape_listen(Scrape *scrape, const char *listen, GError **error);
 
 /* What is answered; to be freed. */

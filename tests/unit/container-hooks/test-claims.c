@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Which container has which slice: by the hook as a program, and where nobody tells. */
 #include <string.h>
+#include <unistd.h>
 
 #include "fake_kernel.h"
+#include "file_tree.h"
 #include "slices_kit.h"
 
 static void test_hook(void)
@@ -142,6 +144,94 @@ static void test_ephemeral(void)
     agent_on_bus_close(&at);
 }
 
+/* mdevctl was called, and has ended some time ago. */
+static gboolean is_tried(gconstpointer data)
+{
+    g_autofree char *left = text_of(data, "/mdevctl-fails");
+
+    g_usleep(10000);
+    return strstr(left, "stop 0") != NULL;
+}
+
+/* As soon as vgpud has heard of mdevctl's end. */
+static gboolean is_removed(gconstpointer data)
+{
+    Said said = vgpuctl("slice remove " UUID);
+    gboolean removed = said.status == 0;
+
+    (void)data;
+    said_clear(&said);
+    return removed;
+}
+
+/* What can't be given back now can be removed later. */
+static void test_not_given_back(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    process(&at, 77, 1000);
+    assert_says("slice create half --door vfio --ephemeral --uuid " UUID, 0, UUID, "");
+    assert_hook(&at, "claim", WEB, 0, "");
+    file_tree_write(at.root, "/mdevctl-fails", "stop 1");
+    /* vgpud warns of that. */
+    g_log_set_always_fatal(G_LOG_LEVEL_ERROR);
+    assert_hook(&at, "release", WEB, 0, "");
+    iterate_until(is_tried, &at);
+    iterate_until(is_removed, NULL);
+    g_log_set_always_fatal(G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_WARNING);
+    assert_says("slice list", 0, "no slice", "");
+    agent_on_bus_close(&at);
+}
+
+static void assert_taken(const AgentOnBus *at, guint pid, guint32 user, gboolean taken)
+{
+    g_autoptr(Claims) claims = claims_new(agent_host(at->agent), NULL);
+    Slice slice = {.uuid = (char *)UUID, .gpu = (char *)ADDRESS, .door = SLICE_DOOR_NATIVE};
+    g_autoptr(GError) error = NULL;
+
+    g_assert_cmpint(claims_take(claims, &slice, "web", pid, &user, &error), ==, taken);
+    if (!taken)
+        g_assert_nonnull(strstr(error->message, "is not of user"));
+    claims_forget(claims, UUID);
+}
+
+/* A member of a tenant can't claim a slice for init, which never ends, or for another user's
+ * process. */
+static void test_owner(void)
+{
+    AgentOnBus at;
+    g_autofree char *own = g_strdup_printf("/proc/%d/ns/user", getpid());
+
+    open_shared(&at);
+    process(&at, 1, 10);
+    process(&at, 77, 1000);
+    file_tree_write(at.root, "/proc/1/status", "Name:\tsystemd\nUid:\t0\t0\t0\t0\n");
+    file_tree_write(at.root, "/proc/77/status", "Name:\tsh\nUid:\t1000\t0\t0\t0\n");
+    assert_taken(&at, 77, 1000, TRUE);
+    assert_taken(&at, 77, 1001, FALSE);
+    assert_taken(&at, 1, 1000, FALSE);
+    /* The namespace that this test is in was made by root. */
+    file_tree_link(at.root, "/proc/77/ns/user", own);
+    assert_taken(&at, 77, 0, TRUE);
+    assert_taken(&at, 77, 1001, FALSE);
+    agent_on_bus_close(&at);
+}
+
+/* What goes to terminals and logs is no place for control characters. */
+static void test_bad_name(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    process(&at, 77, 1000);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    assert_hook(&at, "claim", "{\"id\":\"web\\u001b[2J\",\"pid\":77}", 1,
+                "the container's id must have");
+    assert_hook(&at, "claim", "{\"id\":\"web\\nb\",\"pid\":77}", 1, "the container's id must have");
+    agent_on_bus_close(&at);
+}
+
 /* A GPU that is drained, or to be something else, lets nobody in, and is not taken from who has it.
  */
 static void test_modes(void)
@@ -202,6 +292,9 @@ int main(int argc, char **argv)
     g_test_add_func("/slice-claims/usage", test_usage);
     g_test_add_func("/slice-claims/silent-end", test_silent_end);
     g_test_add_func("/slice-claims/ephemeral", test_ephemeral);
+    g_test_add_func("/slice-claims/not-given-back", test_not_given_back);
+    g_test_add_func("/slice-claims/owner", test_owner);
+    g_test_add_func("/slice-claims/bad-name", test_bad_name);
     g_test_add_func("/slice-claims/modes", test_modes);
     g_test_add_func("/slice-claims/no-vgpud", test_no_vgpud);
     return g_test_run();

@@ -230,6 +230,22 @@ static void test_events(void)
     agent_on_bus_close(&at);
 }
 
+/* A second vgpud on the same host must not finish what the first is doing. */
+static void test_second(void)
+{
+    AgentOnBus at;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Agent) second = NULL;
+
+    agent_on_bus_open(&at, "shared");
+    second = agent_new(at.root, &error);
+    g_assert_null(second);
+    g_test_message("%s", error->message);
+    g_assert_nonnull(strstr(error->message, "another vgpud"));
+    agent_on_bus_restart(&at);
+    agent_on_bus_close(&at);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -242,5 +258,6 @@ int main(int argc, char **argv)
     g_test_add_func("/bus/hotplug", test_hotplug);
     g_test_add_func("/bus/events", test_events);
     g_test_add_func("/bus/no-agent", test_no_agent);
+    g_test_add_func("/bus/second", test_second);
     return g_test_run();
 }

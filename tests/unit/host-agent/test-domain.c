@@ -86,6 +86,53 @@ static void test_prepare_display(void)
     agent_on_bus_close(&at);
 }
 
+/* Each option is in the request that the hook will read. */
+static void test_prepare_all_options(void)
+{
+    static const char *const words[] = {
+        "type=\"half\"",       "vram=\"1073741824\"", "window=\"268435456\"",
+        "weight=\"7\"",        "cap=\"50\"",          "priority=\"1\"",
+        "compute=\"20\"",      "class=\"burstable\"", "oversubscribe=\"1048576\"",
+        "engines=\"compute\"", "gpu=\"1002:*\"",      "not-gpu=\"10de:*\"",
+        "policy=\"spread\"",   "job=\"train\"",       "replica=\"web\"",
+        "display=\"1\"",
+    };
+    AgentOnBus at;
+    Said said;
+    g_autoptr(Domain) domain = NULL;
+
+    open_shared(&at, NODE(""));
+    said = vgpuctl("domain prepare red --dry-run --type half --vram 1G --window 256M --weight 7 "
+                   "--cap 50 --priority 1 --compute 20 --class burstable --oversubscribe 1M "
+                   "--engines compute --gpu '1002:*' --not-gpu '10de:*' --policy spread "
+                   "--job train --replica web --display on");
+    g_test_message("%s%s", said.out, said.err);
+    g_assert_cmpint(said.status, ==, 0);
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++)
+        if (!strstr(said.out, words[i]))
+            g_error("%s is not in %s", words[i], said.out);
+    domain = domain_parse(said.out, strlen(said.out), NULL);
+    g_assert_nonnull(domain);
+    said_clear(&said);
+    agent_on_bus_close(&at);
+}
+
+/* What is printed may be kept in a terminal's log. */
+static void test_prepare_secret(void)
+{
+    AgentOnBus at;
+    Said said;
+
+    open_shared(&at, NODE("<graphics type='vnc' port='-1' passwd='s3cret'/>"));
+    said = vgpuctl("domain prepare red --type half --dry-run");
+    g_test_message("%s%s", said.out, said.err);
+    g_assert_cmpint(said.status, ==, 0);
+    g_assert_nonnull(strstr(said.out, "<graphics"));
+    g_assert_null(strstr(said.out, "s3cret"));
+    said_clear(&said);
+    agent_on_bus_close(&at);
+}
+
 static void test_prepare_refused(void)
 {
     AgentOnBus at;
@@ -186,6 +233,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/domain/prepare", test_prepare);
     g_test_add_func("/domain/prepare-display", test_prepare_display);
+    g_test_add_func("/domain/prepare-all-options", test_prepare_all_options);
+    g_test_add_func("/domain/prepare-secret", test_prepare_secret);
     g_test_add_func("/domain/prepare-refused", test_prepare_refused);
     g_test_add_func("/domain/attach-no-port", test_attach_no_port);
     g_test_add_func("/domain/attach", test_attach);

@@ -286,6 +286,10 @@ static void test_requests(void)
     assert_invalid("{'Type': <'half'>, 'Uuids': <['x']>}", "no UUID");
     assert_invalid("{'Type': <'half'>, 'Domain': <'red'>, 'Autostart': <true>}",
                    "Define and Autostart can't be set for Domain");
+    assert_invalid("{'Type': <'half'>, 'Job': <'a\\u001b[2J'>}",
+                   "Job can't have control characters");
+    assert_invalid("{'Type': <'half'>, 'Replica': <'a\\nb'>}",
+                   "Replica can't have control characters");
 }
 
 /* A member's vGPU of a type with weight 100, cap 50 and priority 4. */
@@ -321,6 +325,22 @@ static void test_entitlement(void)
     before->priority = 9;
     assert_entitled(500, 0, 9, before, TRUE);
     assert_entitled(501, 0, 9, before, FALSE);
+}
+
+/* It is not known what the type has: no more than the vGPU has. */
+static void test_entitlement_unknown(void)
+{
+    g_autoptr(Slice) slice = slice_new(SLICE_BURSTABLE, 4, 25);
+    g_autoptr(Slice) before = slice_copy(slice);
+    g_autoptr(GError) error = NULL;
+
+    g_assert_true(entitlement_check(slice, before, NULL, &error));
+    slice->weight = before->weight + 1;
+    g_assert_false(entitlement_check(slice, before, NULL, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED);
+    g_clear_error(&error);
+    g_assert_false(entitlement_check(slice, NULL, NULL, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED);
 }
 
 /* The host's memory, too, is everybody's. */
@@ -375,6 +395,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ledger/neighbours", test_neighbours);
     g_test_add_func("/ledger/requests", test_requests);
     g_test_add_func("/ledger/entitlement", test_entitlement);
+    g_test_add_func("/ledger/entitlement-unknown", test_entitlement_unknown);
     g_test_add_func("/ledger/oversubscription", test_oversubscription);
     g_test_add_func("/ledger/engines", test_engines);
     return g_test_run();

@@ -3,6 +3,7 @@
  */
 #include <gio/gio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent_error.h"
 #include "agent_on_bus.h"
@@ -194,6 +195,31 @@ static void test_in_the_way(void)
     file_tree_write(at.root, DEFINITION, "{}");
     assert_says("gpu mode " GPU " host", 0, "is stopped", "");
     assert_mode(at.root, GPU, GPU_MODE_HOST);
+    agent_on_bus_close(&at);
+}
+
+/* Anybody can call a unit of the own systemd, or a cgroup in a container, as an engine's is called.
+ */
+static void test_own_name(void)
+{
+    static const char *const cgroups[] = {
+        "0::/user.slice/user-1000.slice/user@1000.service/app.slice/vgpu-engine@" UUID ".service\n",
+        "0::/system.slice/docker-1.scope/system.slice/system-vgpu\\x2dengine.slice/"
+        "vgpu-engine@" UUID ".service\n",
+        "0::/user.slice/user-1000.slice/user@1000.service/app.slice/vgpu-guard@x.service\n",
+    };
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    file_tree_write(at.root, "/sys/devices/" GPU_PATH "/drm/renderD128/uevent",
+                    "DEVNAME=dri/renderD128\n");
+    for (guint i = 0; i < G_N_ELEMENTS(cgroups); i++)
+        fake_process(at.root, 600 + i, "trainer", NULL, cgroups[i], "dri/renderD128");
+    for (guint i = 0; i < G_N_ELEMENTS(cgroups); i++) {
+        g_autofree char *expected = g_strdup_printf("process %u (trainer) has", 600 + i);
+
+        assert_says("gpu mode " GPU " passthrough", IN_USE, "", expected);
+    }
     agent_on_bus_close(&at);
 }
 
@@ -406,58 +432,6 @@ static void test_undone(void)
     agent_on_bus_close(&at);
 }
 
-/* The GPU's own sound goes along, and comes back. */
-static void test_companions(void)
-{
-    AgentOnBus at;
-
-    open_host(&at, "laptop");
-    assert_says("gpu mode 01:00.0 passthrough", 0,
-                "0000:01:00.1, of the same IOMMU group, goes to vfio-pci too", "");
-    assert_done("run systemctl start modprobe@vfio_pci.service\n");
-    assert_mode(at.root, "0000:01:00.0", GPU_MODE_PASSTHROUGH);
-    assert_done("drivers/snd_hda_intel/unbind 0000:01:00.1");
-    assert_says("gpu mode 01:00.0 host", 0, "0000:01:00.1, of the same IOMMU group, goes back", "");
-    assert_done("drivers/vfio-pci/unbind 0000:01:00.1");
-    assert_mode(at.root, "0000:01:00.0", GPU_MODE_HOST);
-    agent_on_bus_close(&at);
-}
-
-#define LAPTOP_BRIDGE "pci0000:00/0000:00:01.0/"
-
-static void test_companions_in_use(void)
-{
-    AgentOnBus at;
-
-    open_host(&at, "laptop");
-    file_tree_write(at.root,
-                    "/sys/devices/" LAPTOP_BRIDGE "0000:01:00.1/sound/card1/pcmC1D3p/uevent",
-                    "DEVNAME=snd/pcmC1D3p\n");
-    fake_process(at.root, 300, "pipewire", NULL, NULL, "snd/pcmC1D3p");
-    recorded_host_add(at.root, LAPTOP_BRIDGE "0000:01:01.0 class=0x020000 vendor=0x8086 "
-                                             "device=0x1 driver=e1000e group=2");
-    file_tree_write(at.root, "/sys/devices/" LAPTOP_BRIDGE "0000:01:01.0/net/eth7/flags",
-                    "0x1003\n");
-    recorded_host_add(at.root, LAPTOP_BRIDGE "0000:01:02.0 class=0x010802 vendor=0x8086 "
-                                             "device=0x2 driver=nvme group=2");
-    file_tree_write(at.root, "/sys/devices/" LAPTOP_BRIDGE "0000:01:02.0/nvme/nvme0/nvme0n1/uevent",
-                    "DEVNAME=nvme0n1\n");
-    file_tree_write(at.root, "/proc/mounts", "/dev/nvme0n1 / ext4 rw 0 0\n");
-    recorded_host_add(at.root, LAPTOP_BRIDGE "0000:01:03.0 class=0x0c0330 vendor=0x8086 "
-                                             "device=0x3 driver=xhci_hcd group=2");
-    agent_refresh(at.agent);
-    Said said = vgpuctl("gpu mode 01:00.0 passthrough");
-    g_assert_cmpint(said.status, ==, IN_USE);
-    g_assert_nonnull(
-        strstr(said.err, "process 300 (pipewire) has /dev/snd/pcmC1D3p of 0000:01:00.1"));
-    g_assert_nonnull(strstr(said.err, "network interface eth7 of 0000:01:01.0 is up"));
-    g_assert_nonnull(strstr(said.err, "disk nvme0n1 of 0000:01:02.0 is in use"));
-    g_assert_nonnull(strstr(said.err, "0000:01:03.0 (xhci_hcd) is in the same IOMMU group"));
-    said_clear(&said);
-    assert_not_done("unbind");
-    agent_on_bus_close(&at);
-}
-
 #define CARD "0000:65:00.0"
 
 static void test_partitions(void)
@@ -485,6 +459,23 @@ static void test_partitions(void)
     assert_says("gpu mode --partitions 2 " CARD " partitioned", 0, "by SR-IOV: 2", "");
     assert_done("sriov_numvfs 0\nwrite");
     assert_wanted(at.root, CARD, "partitioned");
+    agent_on_bus_close(&at);
+}
+
+/* Functions that are made later, by others, get the host's drivers again. */
+static void test_autoprobe(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "sriov-card");
+    assert_says("gpu mode --partitions 4 " CARD " partitioned", 0, "by SR-IOV: 4", "");
+    assert_says("gpu mode " CARD " host", 0, "are taken away", "");
+    assert_done("sriov_numvfs 0\nwrite /sys/devices/pci0000:64/0000:64:02.0/" CARD
+                "/sriov_drivers_autoprobe 1\n");
+    fake_kernel_refuse("/sriov_numvfs");
+    assert_says("gpu mode --partitions 4 " CARD " partitioned", 1, "", "refused by the test");
+    assert_done("sriov_drivers_autoprobe 0\nwrite /sys/devices/pci0000:64/0000:64:02.0/" CARD
+                "/sriov_drivers_autoprobe 1\n");
     agent_on_bus_close(&at);
 }
 
@@ -640,6 +631,34 @@ static void test_cut_while_waiting(void)
     agent_on_bus_close(&at);
 }
 
+static void stop_by_hand(const char *root)
+{
+    g_autofree char *link = g_strconcat(root, "/sys/bus/mdev/devices/" UUID, NULL);
+
+    g_assert_cmpint(unlink(link), ==, 0);
+}
+
+/* A switch that came to nothing, and was cut short while it waited again. What is stopped after
+ * that stays so. */
+static void test_stopped_after_cut(void)
+{
+    JournalEntry entry = {.gpu = (char *)GPU, .origin = GPU_MODE_SHARED, .target = GPU_MODE_HOST};
+    const char *const uuids[] = {UUID, NULL};
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    add_vgpu(at.root, "closed");
+    file_tree_write(at.root, DEFINITION, "{}");
+    g_assert_true(journal_write(host_db(agent_host(at.agent)), &entry, NULL));
+    g_assert_true(journal_add_stopped(host_db(agent_host(at.agent)), GPU, uuids, NULL));
+    agent_on_bus_restart(&at);
+    stop_by_hand(at.root);
+    assert_says("gpu mode " GPU " host", 0, "is unregistered", "");
+    assert_says("gpu mode " GPU " shared", 0, "is registered", "");
+    assert_not_done("mdevctl start");
+    agent_on_bus_close(&at);
+}
+
 /* What gpus.conf wants is given at the start, but nothing is taken from vfio-pci unasked. */
 static void test_reconcile(void)
 {
@@ -677,6 +696,7 @@ int main(int argc, char **argv)
     g_test_add_func("/modes/there-and-back", test_there_and_back);
     g_test_add_func("/modes/idle-vgpu", test_idle_vgpu);
     g_test_add_func("/modes/in-the-way", test_in_the_way);
+    g_test_add_func("/modes/own-name", test_own_name);
     g_test_add_func("/modes/refused-is-undone", test_refused_is_undone);
     g_test_add_func("/modes/dry-run", test_dry_run);
     g_test_add_func("/modes/drain", test_drain);
@@ -685,15 +705,15 @@ int main(int argc, char **argv)
     g_test_add_func("/modes/one-at-a-time", test_one_at_a_time);
     g_test_add_func("/modes/cancelled", test_cancelled);
     g_test_add_func("/modes/undone", test_undone);
-    g_test_add_func("/modes/companions", test_companions);
-    g_test_add_func("/modes/companions-in-use", test_companions_in_use);
     g_test_add_func("/modes/partitions", test_partitions);
+    g_test_add_func("/modes/autoprobe", test_autoprobe);
     g_test_add_func("/modes/no-iommu", test_no_iommu);
     g_test_add_func("/modes/group-is-taken", test_group_is_taken);
     g_test_add_func("/modes/operator-drain", test_operator_drain);
     g_test_add_func("/modes/cut-short", test_cut_short);
     g_test_add_func("/modes/cut-short-in-use", test_cut_short_in_use);
     g_test_add_func("/modes/cut-while-waiting", test_cut_while_waiting);
+    g_test_add_func("/modes/stopped-after-cut", test_stopped_after_cut);
     g_test_add_func("/modes/reconcile", test_reconcile);
     g_test_add_func("/modes/reconcile-in-use", test_reconcile_in_use);
     return g_test_run();

@@ -233,6 +233,26 @@ static void test_due(void)
     agent_on_bus_close(&host);
 }
 
+static gboolean is_passthrough(gconstpointer data)
+{
+    return g_str_equal(mode_of(data), "passthrough");
+}
+
+/* Another switch of the GPU is being done when an entry is due: it comes after that. */
+static void test_due_meanwhile(void)
+{
+    AgentOnBus host;
+
+    open_host(&host);
+    write_schedule(host.root, "passthrough", -1);
+    file_tree_write(host.root, "/etc/vgpu/gpus.conf", "[gpu " GPU "]\nmode=host\n");
+    agent_on_bus_restart(&host);
+    g_assert_cmpstr(vgpu_gpu_get_switching(host_gpu_interface(agent_host(host.agent), GPU)), ==,
+                    "host");
+    iterate_until(is_passthrough, &host);
+    agent_on_bus_close(&host);
+}
+
 static void test_broken(void)
 {
     AgentOnBus host;
@@ -252,6 +272,7 @@ int main(int argc, char **argv)
     g_test_add_func("/schedule/values", test_values);
     g_test_add_func("/schedule/mistakes", test_mistakes);
     g_test_add_func("/schedule/missed", test_missed);
+    g_test_add_func("/schedule/due-meanwhile", test_due_meanwhile);
     g_test_add_func("/schedule/broken", test_broken);
     if (g_test_slow())
         g_test_add_func("/schedule/due", test_due);

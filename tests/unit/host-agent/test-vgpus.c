@@ -6,11 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent_error.h"
 #include "agent_on_bus.h"
+#include "bus_names.h"
 #include "db.h"
+#include "fake_kernel.h"
 #include "file_tree.h"
 #include "recorded_host.h"
 #include "slice_table.h"
+#include "vgpu_call.h"
 
 #define UUID  "c0ffee00-0000-4000-8000-000000000001"
 #define UUID2 "c0ffee00-0000-4000-8000-000000000002"
@@ -269,6 +273,139 @@ static void test_open_vgpu_stays(void)
     agent_on_bus_close(&at);
 }
 
+static void got_answer(GObject *bus, GAsyncResult *answer, void *data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) result =
+        g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), answer, &error);
+
+    *(char **)data = g_strdup(result ? "" : error->message);
+}
+
+/* StartVgpu, which hooks call. @expected: a part of the error; "": there is none. */
+static void assert_start(const AgentOnBus *at, const char *uuid, const char *expected)
+{
+    g_autofree char *message = NULL;
+
+    g_dbus_connection_call(at->bus, g_dbus_connection_get_unique_name(at->bus), VGPU_MANAGER_PATH,
+                           VGPU_MANAGER_INTERFACE, "StartVgpu",
+                           g_variant_new("(s@a{sv})", uuid, g_variant_new("a{sv}", NULL)), NULL,
+                           G_DBUS_CALL_FLAGS_NONE, -1, NULL, got_answer, &message);
+    while (!message)
+        g_main_context_iteration(NULL, TRUE);
+    g_test_message("start of %s: %s", uuid, message);
+    if (*expected)
+        g_assert_nonnull(strstr(message, expected));
+    else
+        g_assert_cmpstr(message, ==, "");
+}
+
+static void define(const AgentOnBus *at, const char *uuid)
+{
+    g_autofree char *path = g_strconcat("/etc/mdevctl.d/0000:02:00.0/", uuid, NULL);
+
+    file_tree_write(at->root, path,
+                    "{\"mdev_type\":\"amdgpu-vgpu-half\",\"start\":\"manual\",\"attrs\":["
+                    "{\"vgpu/vram_bytes\":\"8581545984\"},{\"vgpu/tenant\":\"red\"}]}");
+    agent_update_vgpu(at->agent, uuid);
+}
+
+/* A definition is promised nothing: its vGPU gets memory when it is started, if there is any. */
+static void test_start(void)
+{
+    static const char third[] = "c0ffee00-0000-4000-8000-000000000003";
+    AgentOnBus at;
+    g_autofree char *create = g_strdup_printf("vgpu create half --uuid %s", third);
+    g_autofree char *drop = g_strdup_printf("vgpu remove %s", third);
+
+    open_shared(&at);
+    assert_says("tenant set red --vram 10G", 0, "", "");
+    define(&at, UUID);
+    define(&at, UUID2);
+    assert_says("vgpu list", 0, UUID2, "");
+    assert_start(&at, UUID, "");
+    assert_start(&at, UUID, "");
+    assert_start(&at, UUID2, "tenant red would have 15.98 GiB of VRAM");
+    assert_says("tenant set red --vram 0", 0, "", "");
+    assert_says(create, 0, "closed", "");
+    assert_start(&at, UUID2, "there is no room for vGPU " UUID2);
+    assert_says(drop, 0, "", "");
+    assert_says("gpu drain 02:00.0", 0, "", "");
+    assert_start(&at, UUID2, "is being drained");
+    assert_says("gpu resume 02:00.0", 0, "", "");
+    let_fail(&at, "start 1");
+    assert_start(&at, UUID2, "told to fail at start");
+    assert_start(&at, UUID2, "");
+    assert_says("-o json vgpu show " UUID2, 0, "\"Device\" : \"closed\"", "");
+    agent_on_bus_close(&at);
+}
+
+/* What could not be taken away again is a vGPU as others are. */
+static void test_stuck(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    let_fail(&at, "start 2\nstop 1\n");
+    /* vgpud warns of that. */
+    g_log_set_always_fatal(G_LOG_LEVEL_ERROR);
+    assert_says("vgpu create half -n 2 --uuid " UUID " --uuid " UUID2, 1, "",
+                "told to fail at start");
+    g_log_set_always_fatal(G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_WARNING);
+    assert_says("vgpu list", 0, UUID, "");
+    assert_says("vgpu remove " UUID, 0, "", "");
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    agent_on_bus_close(&at);
+}
+
+/* vgpud has looked at the vGPU's state, and stored that it shall go. */
+static gboolean is_condemned(const char *root)
+{
+    g_autoptr(Db) db = db_open(root, NULL);
+    g_autoptr(GPtrArray) slices = slice_table_read(db, NULL);
+    const Slice *slice = g_ptr_array_index(slices, 0);
+
+    return slice->state == SLICE_REMOVING;
+}
+
+static gboolean opens(void *root)
+{
+    if (!is_condemned(root))
+        return G_SOURCE_CONTINUE;
+    file_tree_write(root, GPU "/" UUID "/vgpu/state", "device=running engine=ready\n");
+    return G_SOURCE_REMOVE;
+}
+
+static gboolean closes(void *root)
+{
+    if (!is_condemned(root))
+        return G_SOURCE_CONTINUE;
+    fake_process_closes(root, 200);
+    return G_SOURCE_REMOVE;
+}
+
+/* A VM opens the vGPU after the look at its state: only VFIO's group can't be had twice. */
+static void test_remove_while_opened(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    fake_kernel_use(at.root);
+    assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
+    file_tree_link(at.root, GPU "/" UUID "/iommu_group", "../../../../../kernel/iommu_groups/77");
+    fake_process(at.root, 200, "qemu-system-x86", "red", NULL, "vfio/77");
+    g_timeout_add(20, opens, at.root);
+    assert_says("vgpu remove " UUID, 6, "", "a VM has just opened vGPU " UUID);
+    g_assert_true(exists(&at, GPU "/" UUID));
+    assert_says("vgpu list", 0, UUID, "");
+    /* One that has closed it needs some time for its memory. */
+    file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=closed engine=ready\n");
+    g_timeout_add(20, closes, at.root);
+    assert_says("vgpu remove " UUID, 0, "", "");
+    g_assert_false(exists(&at, GPU "/" UUID));
+    agent_on_bus_close(&at);
+}
+
 static void test_tenants(void)
 {
     AgentOnBus at;
@@ -290,6 +427,29 @@ static void test_tenants(void)
     agent_on_bus_restart(&at);
     assert_says("tenant list", 0, "blue", "");
     assert_says("vgpu list", 0, "blue", "");
+    agent_on_bus_close(&at);
+}
+
+/* A type has its own name, and not that of one whose name ends alike. */
+static void test_type_names(void)
+{
+    AgentOnBus at;
+    char *root = recorded_host_new("shared");
+
+    file_tree_write(root, GPU "/mdev_supported_types/amdgpu-gold-half/uevent", "");
+    file_tree_write(root, "/etc/vgpu/types.d/10-test.conf",
+                    "[type half]\nvram=1/8\n[type gold-half]\nvram=1/4\n"
+                    "[type vgpu-half]\nvram=1/2\n[type vgpu-full]\nvram=1/1\n");
+    agent_on_bus_open_tree(&at, root);
+    assert_says("vgpu create half --dry-run", 0, "amdgpu-vgpu-half  stopped  none    8.0 GiB", "");
+    assert_says("vgpu create vgpu-half --dry-run", 0, "amdgpu-vgpu-half", "");
+    assert_says("vgpu create amdgpu-vgpu-half --dry-run", 0, "8.0 GiB", "");
+    assert_says("vgpu create gold-half --dry-run", 0, "4.0 GiB", "");
+    assert_says("vgpu create full --dry-run", 0, "amdgpu-vgpu-full", "");
+    file_tree_write(at.root, GPU "/mdev_supported_types/amdgpu-half/uevent", "");
+    agent_refresh(at.agent);
+    assert_says("vgpu create half --dry-run", 0, "amdgpu-half", "");
+    assert_says("vgpu create gold --dry-run", 3, "", "has a type \"gold\"");
     agent_on_bus_close(&at);
 }
 
@@ -325,6 +485,51 @@ static void test_adopt(void)
     agent_on_bus_close(&at);
 }
 
+/* What editors and packages leave beside a definition is none. */
+static void test_copy_of_definition(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    file_tree_write(at.root, "/etc/mdevctl.d/0000:02:00.0/" UUID ".orig",
+                    "{\"mdev_type\":\"amdgpu-vgpu-half\",\"start\":\"auto\",\"attrs\":[]}");
+    agent_on_bus_restart(&at);
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    agent_on_bus_close(&at);
+}
+
+#define FOREIGN "/etc/mdevctl.d/0000:00:02.0/" UUID
+
+/* Another driver's: neither taken for a new one, nor touched when a request that failed is undone.
+ */
+static void test_foreign_uuid(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    file_tree_write(at.root, FOREIGN, "{\"mdev_type\":\"i915-GVTg_V5_4\",\"start\":\"auto\"}");
+    let_fail(&at, "start 1");
+    assert_says("vgpu create half --uuid " UUID, 6, "", UUID " is in use already");
+    g_assert_true(exists(&at, FOREIGN));
+    file_tree_link(at.root, "/sys/bus/mdev/devices/" UUID2, "../../../devices/other/" UUID2);
+    assert_says("vgpu create half --uuid " UUID2, 6, "", UUID2 " is in use already");
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    agent_on_bus_close(&at);
+}
+
+/* One that came later under the same UUID, below another parent. */
+static void test_foreign_definition_stays(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
+    file_tree_write(at.root, FOREIGN, "{\"mdev_type\":\"i915-GVTg_V5_4\",\"start\":\"auto\"}");
+    assert_says("vgpu remove " UUID, 0, "", "");
+    g_assert_true(exists(&at, FOREIGN));
+    agent_on_bus_close(&at);
+}
+
 /* Stores a slice as a crash would have left it, and starts the agent anew. */
 static void crash_with(AgentOnBus *at, SliceState state, guint weight)
 {
@@ -334,6 +539,17 @@ static void crash_with(AgentOnBus *at, SliceState state, guint weight)
 
     slice->state = state;
     slice->weight = weight;
+    g_assert_true(slice_table_put(db, slice, NULL));
+}
+
+static void set_job(const AgentOnBus *at, const char *job)
+{
+    g_autoptr(Db) db = db_open(at->root, NULL);
+    g_autoptr(GPtrArray) slices = slice_table_read(db, NULL);
+    Slice *slice = g_ptr_array_index(slices, 0);
+
+    g_free(slice->job);
+    slice->job = g_strdup(job);
     g_assert_true(slice_table_put(db, slice, NULL));
 }
 
@@ -406,6 +622,81 @@ static void test_reload(void)
     agent_on_bus_close(&at);
 }
 
+/* vgpud's own settings are read again, too. */
+static void test_reload_settings(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    file_tree_write(at.root, "/etc/vgpu/vgpud.conf", "[metrics]\nlisten=nowhere\n");
+    assert_says("reload", 2, "", "listen=nowhere is not allowed");
+    file_tree_write(at.root, "/run/vgpu/x", "");
+    file_tree_write(at.root, "/etc/vgpu/vgpud.conf", "[metrics]\nlisten=unix:/run/vgpu/metrics\n");
+    assert_says("reload", 0, "", "");
+    g_assert_true(exists(&at, "/run/vgpu/metrics"));
+    assert_says("reload", 0, "", "");
+    g_assert_true(exists(&at, "/run/vgpu/metrics"));
+    file_tree_write(at.root, "/etc/vgpu/vgpud.conf", "[metrics]\nlisten=off\n");
+    assert_says("reload", 0, "", "");
+    g_assert_false(exists(&at, "/run/vgpu/metrics"));
+    agent_on_bus_close(&at);
+}
+
+/* An event may have been lost: the operator's word finds everything. */
+static void test_reload_slices(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    recorded_host_add_vgpu(at.root, "pci0000:00/0000:00:01.0/0000:02:00.0", UUID,
+                           "amdgpu-vgpu-half",
+                           "state=device=closed engine=ready|failure=|vram_bytes=8581545984");
+    assert_says("reload", 0, "", "");
+    assert_says("vgpu list", 0, UUID, "");
+    recorded_host_remove_vgpu(at.root, UUID);
+    assert_says("reload", 0, "", "");
+    assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    agent_on_bus_close(&at);
+}
+
+/* Whatever is in the database, the terminal is not told what to do. */
+static void test_printable(void)
+{
+    AgentOnBus at;
+    Said said;
+
+    open_shared(&at);
+    assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
+    set_job(&at, "a\033[2Jb\302\233c");
+    agent_on_bus_restart(&at);
+    said = vgpuctl("vgpu show " UUID);
+    g_test_message("%s", said.out);
+    g_assert_nonnull(strstr(said.out, "a?[2Jb?c"));
+    g_assert_null(strchr(said.out, '\033'));
+    said_clear(&said);
+    agent_on_bus_close(&at);
+}
+
+/* A GPU that has gone offers nothing that a member might have. */
+static void test_member_of_gone_gpu(void)
+{
+    char *root = recorded_host_new("empty");
+    Inventory *inventory = inventory_new(root);
+    Db *db = db_open(root, NULL);
+    Host *host = host_new(inventory, db);
+    const Vgpus vgpus = {.host = host};
+    Slice wanted = {.gpu = (char *)"0000:99:00.0", .type = (char *)"vgpu-half", .weight = 10000};
+    g_autoptr(GError) error = NULL;
+
+    g_assert_false(vgpu_call_is_entitled(&vgpus, &wanted, NULL, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED);
+    g_assert_false(vgpu_call_is_entitled(&vgpus, &wanted, &(Slice){.weight = 9}, NULL));
+    host_free(host);
+    db_free(db);
+    inventory_free(inventory);
+    file_tree_free(root);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -419,9 +710,20 @@ int main(int argc, char **argv)
     g_test_add_func("/vgpus/display", test_display);
     g_test_add_func("/vgpus/older-driver", test_older_driver);
     g_test_add_func("/vgpus/open", test_open_vgpu_stays);
+    g_test_add_func("/vgpus/start", test_start);
+    g_test_add_func("/vgpus/stuck", test_stuck);
+    g_test_add_func("/vgpus/remove-while-opened", test_remove_while_opened);
     g_test_add_func("/vgpus/tenants", test_tenants);
+    g_test_add_func("/vgpus/type-names", test_type_names);
     g_test_add_func("/vgpus/adopt", test_adopt);
+    g_test_add_func("/vgpus/copy-of-definition", test_copy_of_definition);
+    g_test_add_func("/vgpus/foreign-uuid", test_foreign_uuid);
+    g_test_add_func("/vgpus/foreign-definition-stays", test_foreign_definition_stays);
     g_test_add_func("/vgpus/recovery", test_recovery);
     g_test_add_func("/vgpus/reload", test_reload);
+    g_test_add_func("/vgpus/reload-settings", test_reload_settings);
+    g_test_add_func("/vgpus/reload-slices", test_reload_slices);
+    g_test_add_func("/vgpus/printable", test_printable);
+    g_test_add_func("/vgpus/member-of-gone-gpu", test_member_of_gone_gpu);
     return g_test_run();
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "domain.h"
+#include "request_xml.h"
 
 #define UUID  "c0ffee00-0000-4000-8000-000000000001"
 #define UUID2 "C0FFEE00-0000-4000-8000-00000000000A"
@@ -160,6 +161,26 @@ static void test_broken(void)
     assert_refused("<domain/><domain/>", strlen("<domain/><domain/>"), "in line 1");
 }
 
+/* What is written is all of it, or nothing. */
+static void test_written(void)
+{
+    g_autoptr(GVariant) good = g_variant_ref_sink(g_variant_new_parsed(
+        "{'Type': <'half'>, 'Engines': <'compute'>, 'Uuids': <['" UUID "']>, 'DryRun': <true>}"));
+    g_autoptr(GVariant) bad =
+        g_variant_ref_sink(g_variant_new_parsed("{'Type': <'half'>, 'Autostart': <true>}"));
+    xmlNode *node = xmlNewNode(NULL, (const xmlChar *)"request");
+    g_autoptr(GError) error = NULL;
+
+    g_assert_false(request_to_xml(bad, node, &error));
+    g_assert_error(error, DOMAIN_ERROR, DOMAIN_ERROR_REQUEST);
+    g_assert_nonnull(strstr(error->message, "Autostart can't be written"));
+    g_assert_null(node->properties);
+    g_assert_true(request_to_xml(good, node, NULL));
+    g_assert_nonnull(xmlHasProp(node, (const xmlChar *)"engines"));
+    g_assert_null(xmlHasProp(node, (const xmlChar *)"uuid"));
+    xmlFreeNode(node);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -170,5 +191,6 @@ int main(int argc, char **argv)
     g_test_add_func("/domain-xml/includes", test_includes);
     g_test_add_func("/domain-xml/large", test_large);
     g_test_add_func("/domain-xml/broken", test_broken);
+    g_test_add_func("/domain-xml/written", test_written);
     return g_test_run();
 }
