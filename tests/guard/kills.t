@@ -12,6 +12,8 @@ use Time::HiRes 'sleep';
 
 my $kills = $ENV{KILLS} // 4;
 my $wrong = 3; # JOB_WRONG of tests/guest/job.h
+# The same moments each time.
+srand 1;
 
 # Mesa looks into memory of the GPU's for the end of work, or asks its render worker.
 my @ways = ({}, { VN_PERF => 'no_fence_feedback,no_semaphore_feedback,no_event_feedback' });
