@@ -212,10 +212,10 @@ static gboolean check_wanted(const Host *host, Offers *offers, const Slices *sli
            placing_admit(slices, tenants, gpu, before, wanted, error);
 }
 
-static gboolean check_known(const Slice *before, const Gpu *gpu, const DefinitionCheck *check,
-                            GError **error)
+static gboolean check_known(const Slices *slices, const Slice *before, const Gpu *gpu,
+                            const DefinitionCheck *check, GError **error)
 {
-    if (before->state != SLICE_READY) {
+    if (slices_are_busy(slices, before->uuid)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
                     "vgpud is just doing something with vGPU %s; try again when that is done",
                     check->uuid);
@@ -241,7 +241,7 @@ gboolean definition_check(const Host *host, Offers *offers, const Slices *slices
         return FALSE;
     if (!gpu)
         return TRUE;
-    if (before && !check_known(before, gpu, check, error))
+    if (before && !check_known(slices, before, gpu, check, error))
         return FALSE;
     /* That it is there already, mdevctl says better. */
     if (before && before->present && check->action == CHECK_START)

@@ -32,7 +32,7 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     slice->door = request->door;
     slice->name = g_strdup(request->name);
     slice->ephemeral = request->ephemeral;
-    slice->state = slice_is_vgpu(slice) ? SLICE_CREATING : SLICE_READY;
+    slice->reserved = slice_is_vgpu(slice);
     slice->present = !slice_is_vgpu(slice);
     slice->request = g_strdup(request->uuids[0]);
     slice->gpu = g_strdup(gpu->pci->address);

@@ -10,7 +10,7 @@
 #include "host-agent/model/request.h"
 
 /*
- * The slices that the request comes to, with their GPUs, in state SLICE_CREATING where they are vGPUs; of Slice. Nothing is stored.
+ * The slices that the request comes to, with their GPUs; of Slice, reserved if they are vGPUs. Nothing is stored.
  * AGENT_ERROR_NOT_FOUND, _NO_ROOM, _QUOTA, _IN_USE (a UUID that there is already).
  */
 GPtrArray *placing_find(const Host *host, Offers *offers, const Slices *slices,

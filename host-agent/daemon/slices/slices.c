@@ -10,6 +10,7 @@
 struct Slices {
     Host *host;
     Offers *offers;
+    const Operations *operations;
     GPtrArray *list;    /* of Slice */
     GHashTable *by_uuid; /* of the list's */
     GHashTable *sums;   /* GPU's address to Room, of which only what is promised is used */
@@ -84,13 +85,14 @@ static void put_in(Slices *slices, Slice *slice)
     tell(slices, slice->uuid);
 }
 
-Slices *slices_new(Host *host, Offers *offers, GError **error)
+Slices *slices_new(Host *host, Offers *offers, const Operations *operations, GError **error)
 {
     Slices *slices = g_new0(Slices, 1);
     g_autoptr(GPtrArray) stored = slice_table_read(host_db(host), error);
 
     slices->host = host;
     slices->offers = offers;
+    slices->operations = operations;
     slices->list = g_ptr_array_new_with_free_func(free_slice);
     slices->by_uuid = g_hash_table_new(g_str_hash, g_str_equal);
     slices->sums = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_room);
@@ -198,25 +200,30 @@ static gboolean same(const Slice *a, const Slice *b)
            a->defined == b->defined && a->autostart == b->autostart;
 }
 
-/* One that is being changed by a call is as the call has it. */
+gboolean slices_are_busy(const Slices *slices, const char *uuid)
+{
+    return operations_doing(slices->operations, uuid) != NULL;
+}
+
+/* One that an operation works on is as the operation has it. */
 static void merge(Slices *slices, const Slice *known, const Vgpu *vgpu,
                   const Definition *definition)
 {
     g_autoptr(Slice) slice = slice_copy(known);
+    gboolean ready = !slices_are_busy(slices, known->uuid);
 
-    /* One that is just being started is promised what it will have. */
-    slice->present = vgpu || (known->present && known->state == SLICE_CHANGING);
+    slice->present = vgpu != NULL;
     slice->defined = definition != NULL;
     slice->autostart = definition && definition->autostart;
-    if (vgpu && slice->state == SLICE_READY)
+    if (vgpu && ready)
         takeover_vgpu(slice, vgpu);
-    else if (definition && slice->state == SLICE_READY)
+    else if (definition && ready)
         takeover_definition(slice, definition);
     if (slice->class != known->class)
         slice->compute = slices_compute(slices, host_gpu(slices->host, slice->gpu), slice, 0);
     if (same(slice, known))
         return;
-    if (slice->state == SLICE_READY)
+    if (ready)
         host_event(slices->host, "vgpu-changed", slice->gpu, slice->uuid, "vGPU %s was changed",
                    slice->uuid);
     store(slices, g_steal_pointer(&slice));
@@ -267,16 +274,17 @@ static void reconcile(Slices *slices, const char *uuid, const VgpuCounters *coun
 {
     const Vgpu *vgpu = counters ? counters->vgpu : NULL;
     const Slice *known = slices_find(slices, uuid);
+    gboolean ready = !slices_are_busy(slices, uuid);
 
     /* What the kernel does not know of. */
     if (known && !slice_is_vgpu(known))
         return;
-    if (known && known->state == SLICE_READY && !vgpu && !definition) {
+    if (known && ready && !vgpu && !definition) {
         host_event(slices->host, "vgpu-removed", known->gpu, uuid, "vGPU %s was removed", uuid);
         slices_forget(slices, uuid);
     } else if (known) {
         merge(slices, known, vgpu, definition);
-    } else if (vgpu || definition) {
+    } else if (ready && (vgpu || definition)) {
         adopt(slices, uuid, vgpu, definition);
     }
 }
@@ -288,16 +296,46 @@ void slices_update(Slices *slices, const char *uuid)
     reconcile(slices, uuid, counters_read_one(host_counters(slices->host), uuid), definition);
 }
 
+/* What is not in the database. */
+static void mark(Slices *slices, const char *uuid, gboolean reserved, gboolean leaving)
+{
+    const Slice *known = slices_find(slices, uuid);
+    Slice *slice;
+
+    if (!known || (known->reserved == reserved && known->leaving == leaving))
+        return;
+    slice = slice_copy(known);
+    slice->reserved = reserved;
+    slice->leaving = leaving;
+    put_in(slices, slice);
+}
+
+void slices_set_reserved(Slices *slices, const char *uuid)
+{
+    mark(slices, uuid, TRUE, FALSE);
+}
+
+void slices_set_leaving(Slices *slices, const char *uuid)
+{
+    mark(slices, uuid, FALSE, TRUE);
+}
+
+/* That it came, or went, is the operation's to tell. */
 void slices_settle(Slices *slices, const char *uuid)
 {
-    const Slice *slice = slices_find(slices, uuid);
-    Slice *settled;
+    const Slice *known = slices_find(slices, uuid);
 
-    if (!slice)
-        return;
-    settled = slice_copy(slice);
-    settled->state = SLICE_READY;
-    store(slices, settled);
+    if (known && slice_is_vgpu(known)) {
+        g_autoptr(Vgpu) vgpu = vgpu_read(host_root(slices->host), uuid);
+        Slice *slice = slice_copy(known);
+
+        slice->reserved = FALSE;
+        slice->leaving = FALSE;
+        slice->present = vgpu != NULL;
+        put_in(slices, slice);
+    } else if (known) {
+        mark(slices, uuid, FALSE, FALSE);
+    }
     slices_update(slices, uuid);
 }
 

@@ -3,9 +3,9 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "agent_error.h"
-#include "file_tree.h"
-#include "host-agent/daemon/operation.h"
+#include "lib/agent_error.h"
+#include "tests/unit/file_tree.h"
+#include "host-agent/daemon/operations/operation.h"
 #include "host-agent/store/operation_table.h"
 #include "host-agent/store/schema.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/operation.h"
+#include "host-agent/daemon/operations/operation.h"
 
-#include "agent_error.h"
+#include "lib/agent_error.h"
 #include "host-agent/store/operation_table.h"
 
 /* mdevctl is a process each, and the host has other things to do. */
@@ -475,10 +475,14 @@ gboolean operations_start(Operations *operations, const OperationRequest *reques
     Operation *operation;
 
     if (!check_free(operations, request, error) || !erase_ended(operations, error) ||
-        !operation_table_begin(operations->db, row, error))
+        !operation_table_begin(operations->db, row, error)) {
+        if (request->free_kept)
+            request->free_kept(request->kept);
         return FALSE;
+    }
     operation = operation_new(operations, request->kind, g_steal_pointer(&row), details);
     operation->background = request->background;
+    operation_keep(operation, request->kept, request->free_kept);
     operation->progress = request->progress;
     operation->done = request->done;
     operation->data = request->data;
@@ -541,6 +545,7 @@ static void load(Operations *operations, OperationRow *row)
         operation_row_free(row);
         return;
     }
+    g_message("%s was left half done (%s): going on", row->objects[0], kind->doing);
     operation = operation_new(operations, kind, row, details);
     operation->background = TRUE;
     operation->replayed = TRUE;

@@ -92,7 +92,7 @@ void operations_resume(Operations *operations);
 /* @error: NULL: all of it is done; else all is as before, as far as that could be had. */
 typedef void (*OperationDone)(const GError *error, void *data);
 
-/* @step: the name of the one that begins, the @at-th of @total. Goes back: FALSE in @forward. */
+/* A step begins, or is about to be undone (operation_step() and its like say which). */
 typedef void (*OperationProgress)(const Operation *operation, void *data);
 
 /**
@@ -102,6 +102,7 @@ typedef void (*OperationProgress)(const Operation *operation, void *data);
  * @caller: who asks, for people to read; NULL: vgpud itself
  * @waits: in the queues until its objects are free; else AGENT_ERROR_IN_USE if one of them is not
  * @background: nobody waits for it: only a few of these are done at once
+ * @kept: operation_kept() from the beginning, freed by @free_kept; taken, also where it fails
  * @progress: may be NULL, as may @done
  */
 typedef struct {
@@ -111,6 +112,8 @@ typedef struct {
     const char *caller;
     gboolean waits;
     gboolean background;
+    void *kept;
+    GDestroyNotify free_kept;
     OperationProgress progress;
     OperationDone done;
     void *data;
