@@ -3,6 +3,7 @@
 #include "host-agent/daemon/methods/lists.h"
 #include "host-agent/daemon/methods/slice_claim.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
+#include "host-agent/daemon/slices/placing.h"
 #include "lib/agent_error.h"
 
 static void given_back(const GError *error, void *data)
@@ -51,7 +52,10 @@ static void claim(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&su)", &name, &container,
                   &pid);
     slice = vgpu_call_container_slice(vgpus, name, &error);
-    if (!slice || !claims_take(vgpus->claims, slice, container, pid, user, &error)) {
+    if (!slice ||
+        !placing_admit(vgpus->host, vgpus->slices, vgpus->tenants, ADMISSION_CLAIM, slice, slice,
+                       &error) ||
+        !claims_take(vgpus->claims, slice, container, pid, user, &error)) {
         g_dbus_method_invocation_return_gerror(invocation, error);
         return;
     }

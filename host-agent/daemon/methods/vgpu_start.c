@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/vgpu_call.h"
-#include "host-agent/daemon/slices/definition_check.h"
+#include "host-agent/daemon/slices/placing.h"
 #include "host-agent/model/dict_read.h"
 #include "lib/agent_error.h"
 #include "lib/vgpu.h"
@@ -20,6 +20,15 @@ static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller 
         vgpu_call_refuse(call, error);
 }
 
+static gboolean may_start(const Vgpus *vgpus, const Slice *slice, GError **error)
+{
+    g_autoptr(Slice) wanted = slice_copy(slice);
+
+    wanted->present = TRUE;
+    return placing_admit(vgpus->host, vgpus->slices, vgpus->tenants, ADMISSION_START, slice, wanted,
+                         error);
+}
+
 static void start(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Vgpus *vgpus = data;
@@ -34,8 +43,7 @@ static void start(GDBusMethodInvocation *invocation, const Caller *caller, void 
     vgpu = slice ? vgpu_read(host_root(vgpus->host), slice->uuid) : NULL;
     if (vgpu)
         vgpu_manager_complete_start_vgpu(host_manager(vgpus->host), invocation);
-    else if (slice && definition_check_start(vgpus->host, vgpus->slices, vgpus->tenants, slice,
-                                             &error))
+    else if (slice && may_start(vgpus, slice, &error))
         begin(vgpus, invocation, caller, slice->uuid);
     else
         g_dbus_method_invocation_return_gerror(invocation, error);

@@ -2,6 +2,7 @@
 #include "host-agent/daemon/slices/placing.h"
 
 #include "host-agent/model/placement.h"
+#include "host-agent/daemon/modes/converge.h"
 #include "lib/agent_error.h"
 #include "lib/definition.h"
 #include "lib/topology.h"
@@ -93,10 +94,8 @@ static Candidate *candidate_of(const Host *host, Offers *offers, const Slices *s
 
     if (find_offer(offers, gpu, request, &desc, &offer))
         candidate->slice = slice_of(slices, gpu, &offer, request);
-    if (candidate->slice && !candidate->room->blocked &&
-        is_evicted(host, gpu->pci->address, candidate->slice))
-        candidate->room->blocked = g_strdup("best-effort vGPUs of this tenant were stopped there "
-                                            "for want of memory; wait some minutes");
+    candidate->room->evicted =
+        candidate->slice && is_evicted(host, gpu->pci->address, candidate->slice);
     return candidate;
 }
 
@@ -254,49 +253,50 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
     return wanted;
 }
 
-static gboolean check_room(const Slices *slices, const Gpu *gpu, const Slice *before,
-                           const Slice *wanted, GError **error)
+/* The driver registers a GPU, and starts its vGPUs, before vgpud hears of it. */
+static void look_again(const Host *host, Room *room)
 {
-    g_autoptr(Room) room = slices_room(slices, gpu);
-    gboolean counted = before && slice_is_promised(before);
-    g_autofree char *why = NULL;
+    g_autoptr(Gpu) gpu = converge_look(host_root(host), room->gpu, NULL);
 
-    if (counted)
-        room_subtract(room, before);
-    why = room_refusal(room, wanted);
-    if (!why)
-        return TRUE;
-    if (counted)
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                    "vGPU %s can't be changed so, and stays as it is: without it, of GPU %s %s",
-                    wanted->uuid, wanted->gpu, why);
-    else
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                    "there is no room for vGPU %s: of GPU %s %s", wanted->uuid, wanted->gpu, why);
-    return FALSE;
+    if (gpu && gpu->mode == GPU_MODE_SHARED)
+        g_clear_pointer(&room->mode, g_free);
 }
 
-static gboolean check_tenant(const Tenants *tenants, const Slice *before, const Slice *wanted,
-                             GError **error)
+/* Of what is promised to nobody nothing is asked. */
+static gboolean find_tenant(const Tenants *tenants, const Slice *before, const Slice *wanted,
+                            const Tenant **tenant, GError **error)
 {
-    gboolean same = before && g_str_equal(before->tenant, wanted->tenant) &&
-                    slice_is_promised(before);
-    TenantUse more = {wanted->vram, wanted->compute, 1};
+    gboolean same = before && slice_is_promised(before) &&
+                    g_str_equal(before->tenant, wanted->tenant);
 
-    if (same) {
-        /* Unsigned arithmetic: what is added to is at least what is taken. */
-        more.vram -= before->vram;
-        more.compute -= before->compute;
-        more.vgpus = 0;
+    *tenant = *wanted->tenant ? tenants_find(tenants, wanted->tenant) : NULL;
+    return *tenant || !*wanted->tenant || same || !slice_is_promised(wanted) ||
+           tenants_check(tenants, wanted->tenant, error);
+}
+
+gboolean placing_admit(const Host *host, const Slices *slices, const Tenants *tenants,
+                       AdmissionWay way, const Slice *before, const Slice *wanted, GError **error)
+{
+    const Gpu *gpu = host_gpu(host, wanted->gpu);
+    AdmissionRequest request = {.way = way, .before = before, .wanted = wanted};
+    g_autoptr(Room) room = NULL;
+
+    if (!gpu) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                    "GPU %s of %s %s is not there now", wanted->gpu,
+                    slice_is_vgpu(wanted) ? "vGPU" : "slice", wanted->uuid);
+        return FALSE;
     }
-    return tenants_admit(tenants, wanted->tenant, &more, error);
-}
-
-gboolean placing_admit(const Slices *slices, const Tenants *tenants, const Gpu *gpu,
-                       const Slice *before, const Slice *wanted, GError **error)
-{
-    return check_room(slices, gpu, before, wanted, error) &&
-           check_tenant(tenants, before, wanted, error);
+    if (!find_tenant(tenants, before, wanted, &request.tenant, error))
+        return FALSE;
+    room = slices_room(slices, gpu);
+    room->evicted = is_evicted(host, room->gpu, wanted);
+    if (room->mode && way == ADMISSION_START)
+        look_again(host, room);
+    request.room = room;
+    if (request.tenant)
+        request.use = tenant_use(request.tenant->name, slices_all(slices));
+    return admission_check(&request, error);
 }
 
 Slice *placing_change(const Host *host, const Slices *slices, const Tenants *tenants,
@@ -305,14 +305,8 @@ Slice *placing_change(const Host *host, const Slices *slices, const Tenants *ten
     const Gpu *gpu = host_gpu(host, slice->gpu);
     g_autoptr(Slice) wanted = NULL;
 
-    if (!gpu) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                    "GPU %s of vGPU %s is not there, so the vGPU can't be changed now", slice->gpu,
-                    slice->uuid);
-        return NULL;
-    }
     wanted = changed(slices, gpu, slice, change);
-    if (!placing_admit(slices, tenants, gpu, slice, wanted, error))
+    if (!placing_admit(host, slices, tenants, ADMISSION_CHANGE, slice, wanted, error))
         return NULL;
     return g_steal_pointer(&wanted);
 }

@@ -397,27 +397,24 @@ guint slices_compute(const Slices *slices, const Gpu *gpu, const Slice *slice, g
     return CLAMP(share, 1, MAX(slice->cap, 1));
 }
 
-/* Why nothing new is put on the GPU; NULL: it may be. */
-static char *blocked(const Slices *slices, const Gpu *gpu)
+static char *or_null(const char *text)
+{
+    return text && *text ? g_strdup(text) : NULL;
+}
+
+static void read_state(const Slices *slices, const Gpu *gpu, Room *room)
 {
     VgpuGpu *interface = host_gpu_interface(slices->host, gpu->pci->address);
 
+    room->gone = !interface;
     if (gpu->mode != GPU_MODE_SHARED)
-        return g_strdup_printf("it is in mode %s", gpu_mode_name(gpu->mode));
+        room->mode = g_strdup(gpu_mode_name(gpu->mode));
     if (!interface)
-        return g_strdup("it has just gone");
-    if (vgpu_gpu_get_switching(interface) && *vgpu_gpu_get_switching(interface))
-        return g_strdup_printf("it is being switched to mode %s",
-                               vgpu_gpu_get_switching(interface));
-    if (vgpu_gpu_get_draining(interface))
-        return g_strdup("it is being drained");
-    if (!vgpu_gpu_get_healthy(interface)) {
-        g_autofree char *reasons =
-            g_strjoinv(", ", (GStrv)vgpu_gpu_get_health_reasons(interface));
-
-        return g_strdup_printf("it is not healthy (%s)", reasons);
-    }
-    return NULL;
+        return;
+    room->switching = or_null(vgpu_gpu_get_switching(interface));
+    room->draining = vgpu_gpu_get_draining(interface);
+    if (!vgpu_gpu_get_healthy(interface))
+        room->unhealthy = g_strjoinv(", ", (GStrv)vgpu_gpu_get_health_reasons(interface));
 }
 
 Room *slices_room(const Slices *slices, const Gpu *gpu)
@@ -429,7 +426,7 @@ Room *slices_room(const Slices *slices, const Gpu *gpu)
     room->ids = g_strdup_printf("%04x:%04x", gpu->pci->vendor, gpu->pci->device);
     room->name = g_strdup(gpu->name);
     room->numa_node = gpu->pci->numa_node;
-    room->blocked = blocked(slices, gpu);
+    read_state(slices, gpu, room);
     room->capacity = offers_capacity(slices->offers, gpu, &room->vram);
     room->promised_vram = sums->promised_vram;
     room->guaranteed_vram = sums->guaranteed_vram;
