@@ -43,7 +43,7 @@ static char *gate_refusal(const AdmissionRequest *request, const char *subject)
     if (room->gone)
         return g_strdup_printf("%s has just gone", subject);
     if (room->mode)
-        return g_strdup_printf("%s is in mode %s", subject, room->mode);
+        return g_strdup_printf("%s is not shared now, but in mode %s", subject, room->mode);
     if (room->switching)
         return g_strdup_printf("%s is being switched to mode %s", subject, room->switching);
     if (room->draining)
