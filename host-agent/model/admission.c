@@ -10,7 +10,7 @@
  * @health: of the GPU; and whether best effort was stopped there not long ago
  * @promised: also if the slice is promised already
  * @model: the tenant's models, if the slice is new
- * @size: whether it is bigger than its GPU, before anything else
+ * @size: whether it is bigger than its GPU, promised or not
  * @always: ledger and quota count though nothing is promised
  */
 typedef struct {
@@ -194,7 +194,7 @@ static gboolean check_quota(const AdmissionRequest *request, GError **error)
 
 gboolean admission_check(const AdmissionRequest *request, GError **error)
 {
-    if (!check_size(request, error) || !check_gpu(request, error) || !check_model(request, error))
+    if (!check_gpu(request, error) || !check_size(request, error) || !check_model(request, error))
         return FALSE;
     if ((!slice_is_promised(request->wanted) && !rules[request->way].always) || !is_more(request))
         return TRUE;

@@ -2,7 +2,6 @@
 #include "host-agent/daemon/slices/placing.h"
 
 #include "host-agent/model/placement.h"
-#include "host-agent/daemon/modes/converge.h"
 #include "lib/agent_error.h"
 #include "lib/definition.h"
 #include "lib/topology.h"
@@ -253,15 +252,6 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
     return wanted;
 }
 
-/* The driver registers a GPU, and starts its vGPUs, before vgpud hears of it. */
-static void look_again(const Host *host, Room *room)
-{
-    g_autoptr(Gpu) gpu = converge_look(host_root(host), room->gpu, NULL);
-
-    if (gpu && gpu->mode == GPU_MODE_SHARED)
-        g_clear_pointer(&room->mode, g_free);
-}
-
 /* Of what is promised to nobody nothing is asked. */
 static gboolean find_tenant(const Tenants *tenants, const Slice *before, const Slice *wanted,
                             const Tenant **tenant, GError **error)
@@ -291,8 +281,6 @@ gboolean placing_admit(const Host *host, const Slices *slices, const Tenants *te
         return FALSE;
     room = slices_room(slices, gpu);
     room->evicted = is_evicted(host, room->gpu, wanted);
-    if (room->mode && way == ADMISSION_START)
-        look_again(host, room);
     request.room = room;
     if (request.tenant)
         request.use = tenant_use(request.tenant->name, slices_all(slices));
