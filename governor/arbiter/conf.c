@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The files of the agent. A file that can't be read or says nonsense leaves what was there before.
+ * The agent's files. A file that cannot be read or has an error leaves the previous settings in
+ * force.
  */
 #include "arbiter.h"
 
@@ -40,8 +41,10 @@ static void load_gpu(struct arbiter *arbiter)
     arbiter->scheduler.policy = arbiter->settings.policy;
 }
 
-/* The socket goes too. When the arbiter ends it stays, to tell the next one that there were
- * members. */
+/*
+ * The socket is removed, too. When the arbiter ends it stays, to tell the next one that there were
+ * members.
+ */
 static void remove_slice(struct arbiter *arbiter, const char *id)
 {
     struct slice *slice = g_hash_table_lookup(arbiter->slices, id);
@@ -105,7 +108,7 @@ static void load_all(struct arbiter *arbiter)
     while (dir && (name = g_dir_read_name(dir)))
         load_name(arbiter, name);
     ids = g_hash_table_get_keys(arbiter->slices);
-    /* Of those whose file went away unnoticed, that is the end. */
+    /* This ends slices whose file was removed unnoticed. */
     for (GList *id = ids; id; id = id->next)
         load_slice(arbiter, id->data);
 }

@@ -17,8 +17,10 @@ static int listener_error(int fd, const char *path, const char *what)
     return -1;
 }
 
-/* Bound under another name and renamed, so that nobody finds it before it listens and has its
- * mode and owner. */
+/*
+ * Bound under another name and renamed, so that nobody finds it before it listens and has its mode
+ * and owner.
+ */
 int listener_new(const char *path, int type, mode_t mode, uint32_t owner)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -24,7 +24,7 @@ static bool bad(GError **error, const char *key, const char *value, const char *
     return false;
 }
 
-/* False only on an error: a key that isn't there leaves @number alone. */
+/* False only on an error: a missing key leaves @number unchanged. */
 static bool read_number(GKeyFile *file, const char *group, const char *key, uint64_t max,
                         uint64_t *number, GError **error)
 {
