@@ -21,7 +21,7 @@ static bool read_file(const char *path, char **text, gsize *length)
     if (g_file_get_contents(path, text, length, &error))
         return true;
     if (!g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT))
-        g_message("%s; the settings from before stay", error->message);
+        g_message("%s; the previous settings stay", error->message);
     return false;
 }
 
@@ -35,7 +35,7 @@ static void load_gpu(struct arbiter *arbiter)
     if (!read_file(path, &text, &length))
         return;
     if (!gpu_settings_parse(&arbiter->settings, text, length, &error)) {
-        g_message("%s: %s; the settings from before stay", path, error->message);
+        g_message("%s: %s; the previous settings stay", path, error->message);
         return;
     }
     arbiter->scheduler.policy = arbiter->settings.policy;
@@ -72,7 +72,7 @@ static void load_slice(struct arbiter *arbiter, const char *id)
         return;
     if (!slice_settings_parse(&settings, text, length, &error)) {
         g_message("%s: %s; %s", path, error->message,
-                  slice ? "the settings from before stay" : "there is no such slice until it is");
+                  slice ? "the previous settings stay" : "the slice does not exist until it is corrected");
         return;
     }
     if (slice) {
@@ -94,7 +94,7 @@ static void load_name(struct arbiter *arbiter, const char *name)
     if (slice_id_valid(id))
         load_slice(arbiter, id);
     else
-        g_message("%s: no slice can have that name", name);
+        g_message("%s: not a valid name of a slice", name);
 }
 
 static void load_all(struct arbiter *arbiter)

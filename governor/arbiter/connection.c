@@ -113,9 +113,9 @@ static bool join(struct connection *connection, const struct governor_message *m
     if (connection->joined)
         return drop(connection, "it joined twice");
     if (slice->connections->len > SLICE_MAX_MEMBERS)
-        return refuse(connection, EUSERS, "the slice has as many members as it can have");
+        return refuse(connection, EUSERS, "the slice has the maximum number of members");
     if (!ledger_adopt(&slice->ledger, &connection->holding, message->value, message->other))
-        return refuse(connection, EINVAL, "it says that it holds more memory than there can be");
+        return refuse(connection, EINVAL, "it declares an impossible amount of memory");
     connection->joined = true;
     rate_limit_spend(slice, RATE_CONNECT);
     if (!pages_new(&connection->pages, fds)) {
@@ -159,7 +159,7 @@ static bool reserve(struct connection *connection, const struct governor_message
 
     if (!slice->arbiter->settled) {
         if (connection->has_postponed)
-            return drop(connection, "it asked for memory again before it had an answer");
+            return drop(connection, "it requested memory again before it had an answer");
         connection->postponed = *message;
         connection->has_postponed = true;
         return true;
@@ -188,7 +188,7 @@ static bool detach(struct connection *connection, const struct governor_message 
     struct slice *slice = connection->slice;
 
     if (!ledger_detach(&slice->ledger, &connection->holding, &message->object))
-        return drop(connection, "it gave back a shared object that it does not hold");
+        return drop(connection, "it returned a shared object that it does not hold");
     slice_publish_memory(slice);
     return true;
 }
@@ -206,7 +206,7 @@ static bool release(struct connection *connection, const struct governor_message
     struct slice *slice = connection->slice;
 
     if (!ledger_release(&slice->ledger, &connection->holding, message->value, message->other))
-        return drop(connection, "it gave back more memory than it holds");
+        return drop(connection, "it returned more memory than it holds");
     slice_publish_memory(slice);
     return true;
 }
@@ -216,7 +216,7 @@ static bool set_driver(struct connection *connection, const struct governor_mess
     struct slice *slice = connection->slice;
 
     if (!ledger_set_driver(&slice->ledger, &connection->holding, message->value))
-        return drop(connection, "it says that its driver has more memory than there can be");
+        return drop(connection, "it declares an impossible amount of memory of its driver");
     slice_publish_memory(slice);
     return true;
 }
@@ -243,7 +243,7 @@ static bool of_member(struct connection *connection, const struct governor_messa
     case GOVERNOR_DRIVER:
         return set_driver(connection, message);
     default:
-        return drop(connection, "it sent a message that is not known");
+        return drop(connection, "it sent an unknown message");
     }
     arbiter_schedule_soon(connection->slice->arbiter);
     return true;
@@ -258,7 +258,7 @@ bool connection_message(struct connection *connection, const void *data, size_t 
     if (length >= sizeof(message.version) && message.version != GOVERNOR_PROTOCOL_VERSION)
         return refuse_version(connection, message.version);
     if (length != sizeof(message))
-        return drop(connection, "it sent a message of another length");
+        return drop(connection, "it sent a message of a wrong length");
     if (message.type == GOVERNOR_JOIN)
         return join(connection, &message);
     if (!connection->joined)

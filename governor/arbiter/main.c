@@ -23,7 +23,7 @@ struct options {
 static bool parse(struct options *options, int *argc, char ***argv, GError **error)
 {
     const GOptionEntry entries[] = {
-        {"root", 0, 0, G_OPTION_ARG_FILENAME, &options->root, "Directory that stands for /", "DIR"},
+        {"root", 0, 0, G_OPTION_ARG_FILENAME, &options->root, "Directory that replaces /", "DIR"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &options->version, "Print the version", NULL},
         {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->rest, NULL, NULL},
         {0},
@@ -41,7 +41,7 @@ static bool parse(struct options *options, int *argc, char ***argv, GError **err
             strlen(options->rest[0]))
         return true;
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED,
-                "give the address of one GPU, as 0000:03:00.0");
+                "usage: vgpu-arbiter [--root DIR] GPU, such as 0000:03:00.0");
     return false;
 }
 

@@ -28,7 +28,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *d
     peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (peer < 0) {
         if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
-            g_message("slice %s: cannot take a connection: %s", slice->id, g_strerror(errno));
+            g_message("slice %s: cannot accept a connection: %s", slice->id, g_strerror(errno));
         return 0;
     }
     rate_limit_spend(slice, RATE_CONNECT);
