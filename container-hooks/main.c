@@ -16,14 +16,16 @@
 
 /* A state is some hundred bytes, and its annotations. */
 #define MOST_STATE (1024 * 1024)
-/* For an answer of vgpud, which has shown that it is there; it may have to wait for polkit, and
- * that be started first. */
+/*
+ * For an answer of vgpud, which is known to run. It may have to wait for polkit, which may have to
+ * be started first.
+ */
 #define CLAIM_MS 30000
-/* A container's end shall be quick. */
+/* A container's end must be quick. */
 #define RELEASE_MS 3000
 
 /**
- * State - of a container, as OCI's runtime specification has it
+ * State - of a container, in OCI's runtime specification
  * @id: unique for its runtime on this host
  * @pid: of its first process; 0: it has none any more
  */
@@ -80,7 +82,7 @@ static gboolean read_state(State *state, GError **error)
     return TRUE;
 }
 
-/* On standard error, which some runtimes throw away, and in the system's log. */
+/* On standard error, which some runtimes discard, and in the system's log. */
 static void say(int priority, const char *format, const char *slice, const char *why)
 {
     g_autofree char *text = g_strdup_printf(format, slice, why);
@@ -91,7 +93,7 @@ static void say(int priority, const char *format, const char *slice, const char 
     closelog();
 }
 
-/* The container doesn't start where this fails: nobody would know that it has the slice. */
+/* If this fails the container does not start: otherwise nobody would know that it has the slice. */
 static int claim(const char *slice)
 {
     g_auto(State) state = {0};
@@ -107,7 +109,7 @@ static int claim(const char *slice)
     return EXIT_FAILURE;
 }
 
-/* vgpud is not started for that: that the container has ended it sees by itself. */
+/* vgpud is not started for this: it notices the container's end by itself. */
 static int release(const char *slice)
 {
     g_auto(State) state = {0};

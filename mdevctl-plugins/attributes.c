@@ -9,7 +9,7 @@
 #define PREFIX     "vgpu/"
 #define MIN_WINDOW (G_GUINT64_CONSTANT(1) << 20)
 #define MAX_WINDOW (G_GUINT64_CONSTANT(1) << 36)
-/* More than any GPU has, and little enough to be added up. */
+/* More than any GPU has, and small enough to be added up. */
 #define MAX_BYTES (G_GUINT64_CONSTANT(1) << 50)
 
 static gboolean is_class(const char *text)
@@ -36,7 +36,7 @@ const Attribute attributes[ATTRIBUTES] = {
                                  NULL, NULL},
 };
 
-/* What people look for under another name, or in the wrong place. */
+/* Names that people try in place of the right ones. */
 static const struct {
     const char *name;
     const char *advice;

@@ -9,7 +9,7 @@ static gboolean is_text(JsonNode *node)
     return JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING;
 }
 
-/* mdevctl has a list of objects of one member each; it lets nothing else through. */
+/* mdevctl uses a list of objects of one member each, and accepts nothing else. */
 static gboolean read_entry(Wanted *wanted, JsonNode *entry, GError **error)
 {
     JsonObject *object = JSON_NODE_HOLDS_OBJECT(entry) ? json_node_get_object(entry) : NULL;

@@ -5,9 +5,7 @@
 #include "question.h"
 #include "vgpu_write.h"
 
-/**
- * Change - what is to be written; the driver has @now
- */
+/* Change - a value to be written; the driver has @now */
 typedef struct {
     char *now[ATTRIBUTES];
     VgpuWrite list[ATTRIBUTES];

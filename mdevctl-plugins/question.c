@@ -9,7 +9,7 @@
 #define TIMEOUT_MS 2000
 
 /**
- * Question - one that waits for its answer
+ * Question - a call that waits for its answer
  * @over: answered, or too late
  */
 typedef struct {
@@ -78,7 +78,7 @@ static gboolean too_late(void *data)
     return G_SOURCE_CONTINUE;
 }
 
-/* vgpud has looked at it, and says no; all else is that it could not be asked. */
+/* vgpud has checked it and refuses. Other errors mean that it could not be asked. */
 static gboolean is_refusal(const GError *error)
 {
     return error && error->domain == AGENT_ERROR &&
@@ -103,7 +103,7 @@ gboolean question_ask(const Call *call, const char *action, const Wanted *wanted
     guint timer = g_timeout_add(TIMEOUT_MS, too_late, &question);
     gboolean refused;
 
-    /* Registers the errors, so that they come as they were sent. */
+    /* Registers the errors, so that they arrive with their own codes. */
     (void)AGENT_ERROR;
     g_bus_get(G_BUS_TYPE_SYSTEM, question.cancellable, got_bus, &question);
     while (!question.over)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpu-qemu-hook(8): what libvirt runs when a domain starts and ends, with the domain's XML as its
- * standard input. libvirt holds the domain meanwhile, so nothing here calls libvirt. Its standard
+ * vgpu-qemu-hook(8): libvirt runs it when a domain starts and ends, with the domain's XML on
+ * standard input. libvirt locks the domain meanwhile, so nothing here calls libvirt. Standard
  * output would replace the XML of a domain that is restored or migrated: nothing is written there.
  */
 #include <errno.h>
@@ -14,10 +14,10 @@
 #include "agent_link.h"
 #include "prepare.h"
 
-/* For tests: a directory that stands for /. libvirt hands on no such variable. */
+/* For tests: a directory that replaces /. libvirt passes no such variable on. */
 #define ROOT_VARIABLE "VGPU_HOOK_ROOT"
 
-/* All of standard input, or a little more than may be. */
+/* All of standard input, or a little more than the limit. */
 static GString *read_xml(GError **error)
 {
     g_autoptr(GString) text = g_string_new(NULL);
@@ -57,8 +57,8 @@ static int prepare(const char *name)
 }
 
 /*
- * What was made for the domain goes. vgpud is not started for that, and nothing depends on the exit
- * status: what is left it finds by itself.
+ * Removes what was made for the domain. vgpud is not started for that, and nothing depends on the
+ * exit status: vgpud finds what is left by itself.
  */
 static int release(const char *name)
 {
@@ -92,7 +92,9 @@ int main(int argc, char **argv)
         return prepare(argv[1]);
     if (g_str_equal(argv[2], "release") && g_str_equal(argv[3], "end"))
         return release(argv[1]);
-    /* At "reconnect" anything else than success would kill a VM that runs. Others are not ours to
-     * judge, either. */
+    /*
+     * At "reconnect" anything but success would kill a running VM. Other operations are not ours to
+     * judge, either.
+     */
     return EXIT_SUCCESS;
 }

@@ -28,7 +28,7 @@ static char *mdev_dir(const Preparation *preparation, const char *uuid)
                             uuid, NULL);
 }
 
-/* vgpud, where there is one; what can't be done without it is said in front of why. */
+/* vgpud, if it runs; an error begins with what cannot be done without it. */
 static AgentLink *reach(Preparation *preparation, const char *what, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -59,7 +59,7 @@ static gboolean make(Preparation *preparation, const DomainRequest *request, GEr
     return TRUE;
 }
 
-/* Other vendors' definitions are none of ours: libvirt says what it thinks of them. */
+/* Other vendors' definitions are left alone: libvirt reports their errors. */
 static gboolean start(Preparation *preparation, const char *uuid, GError **error)
 {
     g_autofree char *what = g_strdup_printf("vGPU %s, which is defined, can't be started", uuid);
@@ -76,7 +76,7 @@ static gboolean start(Preparation *preparation, const char *uuid, GError **error
     return FALSE;
 }
 
-/* One that another VM has would be refused by VFIO, with less to go by. */
+/* VFIO would refuse one that another VM has, with a less helpful message. */
 static gboolean check_closed(const Preparation *preparation, const char *uuid, GError **error)
 {
     g_autoptr(Vgpu) vgpu = vgpu_read(preparation->root, uuid);
@@ -105,8 +105,8 @@ static gboolean provide_mdev(Preparation *preparation, const char *uuid, GError 
 }
 
 /*
- * A GPU that is cut into vGPUs, and not (yet) a VM's whole. Left to itself libvirt would take its
- * driver away, and with it every vGPU of it from running VMs.
+ * A GPU that is divided into vGPUs, and not (yet) one VM's as a whole. Without the hook libvirt
+ * would unbind its driver, and take all of its vGPUs from running VMs.
  */
 static gboolean is_shared(const Preparation *preparation, const char *address)
 {
@@ -161,7 +161,7 @@ static gboolean provide_all(Preparation *preparation, GError **error)
     return TRUE;
 }
 
-/* Those of ours; all their engines together have the time of one. */
+/* Our vGPUs; all their engines together have the time limit of one. */
 static gboolean wait_for_engines(const Preparation *preparation, GError **error)
 {
     gint64 end = g_get_monotonic_time() + (gint64)VGPU_READY_TIMEOUT_MS * 1000;
