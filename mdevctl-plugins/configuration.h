@@ -6,8 +6,8 @@
 #ifndef CALLOUT_CONFIGURATION_H
 #define CALLOUT_CONFIGURATION_H
 
-#include "attributes.h"
-#include "vgpu.h"
+#include "lib/vgpu.h"
+#include "mdevctl-plugins/attributes.h"
 
 /*
  * FALSE, with a message, if @text is not a configuration, or not one that a vGPU can have. @wanted:

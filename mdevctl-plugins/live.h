@@ -3,8 +3,8 @@
 #ifndef CALLOUT_LIVE_H
 #define CALLOUT_LIVE_H
 
-#include "attributes.h"
-#include "call.h"
+#include "mdevctl-plugins/attributes.h"
+#include "mdevctl-plugins/call.h"
 
 /*
  * Writes the values of @wanted that the vGPU does not have yet, all or none, after asking vgpud.

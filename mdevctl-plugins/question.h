@@ -3,8 +3,8 @@
 #ifndef CALLOUT_QUESTION_H
 #define CALLOUT_QUESTION_H
 
-#include "attributes.h"
-#include "call.h"
+#include "mdevctl-plugins/attributes.h"
+#include "mdevctl-plugins/call.h"
 
 /*
  * FALSE, with vgpud's message, only if vgpud refuses. If it is not running, or does not answer for

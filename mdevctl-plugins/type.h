@@ -6,7 +6,7 @@
 #ifndef CALLOUT_TYPE_H
 #define CALLOUT_TYPE_H
 
-#include "call.h"
+#include "mdevctl-plugins/call.h"
 
 /*
  * The call is about an existing vGPU, or a type whose name, without the GPU's driver in front, is

@@ -3,7 +3,7 @@
 #ifndef QEMU_HOOKS_PREPARE_H
 #define QEMU_HOOKS_PREPARE_H
 
-#include "domain.h"
+#include "lib/domain.h"
 
 /*
  * @root: "" in production. @name: libvirt's name of the domain. After a failure, what was made is
