@@ -73,8 +73,8 @@ static gboolean read_state(State *state, GError **error)
     pid = object ? json_object_get_int_member_with_default(object, "pid", 0) : 0;
     if (!id || !*id || pid < 0 || pid > G_MAXINT32) {
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                    "the runtime's standard input is no container's state: it has no id, or a pid "
-                    "that can't be");
+                    "the runtime's standard input is not a container's state: no id, or an invalid "
+                    "pid");
         return FALSE;
     }
     state->id = g_strdup(id);
@@ -105,7 +105,7 @@ static int claim(const char *slice)
     if (link && agent_link_call_within(link, CLAIM_MS, "ClaimSlice",
                                        g_variant_new("(ssu)", slice, state.id, state.pid), &error))
         return EXIT_SUCCESS;
-    say(LOG_ERR, "the container can't have slice %s: %s", slice, error->message);
+    say(LOG_ERR, "cannot give the container slice %s: %s", slice, error->message);
     return EXIT_FAILURE;
 }
 
@@ -120,7 +120,7 @@ static int release(const char *slice)
         link = agent_link_open(FALSE, &error);
     if (!link || !agent_link_call_within(link, RELEASE_MS, "ReleaseSlice",
                                          g_variant_new("(ss)", slice, state.id), &error))
-        say(LOG_WARNING, "slice %s is not given back now, but by vgpud later: %s", slice,
+        say(LOG_WARNING, "cannot give back slice %s now, vgpud will do it later: %s", slice,
             error->message);
     return EXIT_SUCCESS;
 }
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
     if (argc == 3 && g_str_equal(argv[1], "release"))
         return release(argv[2]);
     g_printerr(
-        "vgpu-container-hook: containers' runtimes run this: vgpu-container-hook claim|release "
+        "vgpu-container-hook: usage, by container runtimes: vgpu-container-hook claim|release "
         "SLICE, see vgpu-container-hook(8)\n");
     return 2;
 }

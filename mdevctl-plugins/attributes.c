@@ -43,14 +43,14 @@ static const struct {
 } elsewhere[] = {
     {"vram", "the attribute is vgpu/vram_bytes, in bytes"},
     {"window", "the attribute is vgpu/window_bytes, in bytes"},
-    {"policy", "it is the GPU's and not a vGPU's: policy= in /etc/vgpu/gpus.conf"},
+    {"policy", "it belongs to the GPU: policy= in /etc/vgpu/gpus.conf"},
     {"oversubscribe", "the attribute is vgpu/oversubscribe_bytes, in bytes"},
 };
 
 static gboolean refuse(GError **error, const char *name, const char *why)
 {
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                "a definition can't have the attribute %s: %s", name, why);
+                "a definition cannot have the attribute %s: %s", name, why);
     return FALSE;
 }
 

@@ -50,7 +50,7 @@ gboolean live_modify(const Call *call, const Wanted *wanted, GError **error)
     if (vgpu_write(vgpu->dir, change.list, ATTRIBUTES, &cause))
         return TRUE;
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED,
-                "vGPU %s stays as it is: %s; the kernel log may say more (dmesg)", call->uuid,
+                "cannot change vGPU %s: %s; the kernel log may say more (dmesg)", call->uuid,
                 cause->message);
     return FALSE;
 }

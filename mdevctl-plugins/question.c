@@ -90,7 +90,7 @@ static void say_unasked(const GError *error)
     gboolean slow = g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED) ||
                     g_error_matches(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
 
-    g_printerr("ledger and quotas were not asked, for vgpud %s; the driver's own limits hold\n",
+    g_printerr("ledger and quotas were not checked: vgpud %s; the driver's own limits apply\n",
                slow ? "does not answer" : "can't be reached (\"systemctl status vgpud\" says why)");
 }
 

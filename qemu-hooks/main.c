@@ -28,7 +28,7 @@ static GString *read_xml(GError **error)
         count = read(STDIN_FILENO, part, sizeof(part));
         if (count < 0 && errno != EINTR) {
             g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno),
-                        "libvirt's XML of the domain can't be read: %s", g_strerror(errno));
+                        "cannot read libvirt's XML of the domain: %s", g_strerror(errno));
             return NULL;
         }
         if (count > 0)
@@ -52,7 +52,7 @@ static int prepare(const char *name)
 
     if (domain && prepare_domain(root ? root : "", name, domain, &error))
         return EXIT_SUCCESS;
-    g_printerr("vgpu-qemu-hook: domain %s can't start: %s\n", name, error->message);
+    g_printerr("vgpu-qemu-hook: cannot start domain %s: %s\n", name, error->message);
     return EXIT_FAILURE;
 }
 
@@ -72,7 +72,7 @@ static int release(const char *name)
     if (link && agent_link_call(link, "ReleaseDomain", g_variant_new("(s)", name), &error))
         return EXIT_SUCCESS;
     g_printerr(
-        "vgpu-qemu-hook: vGPUs of domain %s are not given back now, but by vgpud later: %s\n", name,
+        "vgpu-qemu-hook: cannot remove the vGPUs of domain %s now, vgpud will do it later: %s\n", name,
         error->message);
     return EXIT_FAILURE;
 }
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     }
     if (argc < 4) {
-        g_printerr("vgpu-qemu-hook: libvirt runs this: vgpu-qemu-hook DOMAIN OPERATION "
+        g_printerr("vgpu-qemu-hook: usage, by libvirt: vgpu-qemu-hook DOMAIN OPERATION "
                    "SUB-OPERATION EXTRA, see vgpu-qemu-hook(8)\n");
         return 2;
     }

@@ -43,7 +43,7 @@ static AgentLink *reach(Preparation *preparation, const char *what, GError **err
 static gboolean make(Preparation *preparation, const DomainRequest *request, GError **error)
 {
     g_autofree char *what = g_strdup_printf(
-        "vGPU %s, which the domain's metadata asks for, can't be made", request->uuid);
+        "cannot make vGPU %s, which the domain's metadata requests", request->uuid);
     AgentLink *link = reach(preparation, what, error);
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(request->dict);
 
@@ -62,7 +62,7 @@ static gboolean make(Preparation *preparation, const DomainRequest *request, GEr
 /* Other vendors' definitions are left alone: libvirt reports their errors. */
 static gboolean start(Preparation *preparation, const char *uuid, GError **error)
 {
-    g_autofree char *what = g_strdup_printf("vGPU %s, which is defined, can't be started", uuid);
+    g_autofree char *what = g_strdup_printf("cannot start vGPU %s, which is defined", uuid);
     AgentLink *link = reach(preparation, what, error);
     g_autoptr(GError) cause = NULL;
 
@@ -124,7 +124,7 @@ static gboolean is_shared(const Preparation *preparation, const char *address)
 static gboolean provide_pci(Preparation *preparation, const DomainPci *pci, GError **error)
 {
     g_autofree char *what = g_strdup_printf(
-        "GPU %s is shared among VMs, and this one can't have it whole", pci->address);
+        "cannot pass GPU %s through: it is shared", pci->address);
     AgentLink *link;
 
     if (!is_shared(preparation, pci->address))
@@ -132,8 +132,8 @@ static gboolean provide_pci(Preparation *preparation, const DomainPci *pci, GErr
     if (!pci->managed) {
         g_set_error(
             error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-            "%s; \"vgpuctl gpu mode %s passthrough\" takes it out of sharing, or managed='yes' "
-            "in its <hostdev> has that done with each start",
+            "%s; run \"vgpuctl gpu mode %s passthrough\" first, or set managed='yes' in its "
+            "<hostdev>",
             what, pci->address);
         return FALSE;
     }
@@ -183,7 +183,7 @@ static void undo(const Preparation *preparation)
 
     if (!agent_link_call(preparation->link, "ReleaseDomain",
                          g_variant_new("(s)", preparation->name), &error))
-        g_printerr("vgpu-qemu-hook: what was made for domain %s is not gone again: %s\n",
+        g_printerr("vgpu-qemu-hook: cannot remove what was made for domain %s: %s\n",
                    preparation->name, error->message);
 }
 
