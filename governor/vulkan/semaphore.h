@@ -15,7 +15,7 @@
 /* @value is that of a timeline semaphore; otherwise it is ignored. */
 bool semaphore_is_open(struct layer_device *device, VkSemaphore semaphore, uint64_t value);
 
-/* True where one of the first @count is open; @values may be NULL. */
+/* True if one of the first @count is open; @values may be NULL. */
 bool semaphores_open(struct layer_device *device, uint32_t count, const VkSemaphore *semaphores,
                      const uint64_t *values);
 
