@@ -42,8 +42,8 @@ static AgentLink *reach(Preparation *preparation, const char *what, GError **err
 
 static gboolean make(Preparation *preparation, const DomainRequest *request, GError **error)
 {
-    g_autofree char *what = g_strdup_printf(
-        "cannot make vGPU %s, which the domain's metadata requests", request->uuid);
+    g_autofree char *what =
+        g_strdup_printf("cannot make vGPU %s, which the domain's metadata requests", request->uuid);
     AgentLink *link = reach(preparation, what, error);
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(request->dict);
 
@@ -123,8 +123,8 @@ static gboolean is_shared(const Preparation *preparation, const char *address)
 
 static gboolean provide_pci(Preparation *preparation, const DomainPci *pci, GError **error)
 {
-    g_autofree char *what = g_strdup_printf(
-        "cannot pass GPU %s through: it is shared", pci->address);
+    g_autofree char *what =
+        g_strdup_printf("cannot pass GPU %s through: it is shared", pci->address);
     AgentLink *link;
 
     if (!is_shared(preparation, pci->address))
