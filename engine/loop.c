@@ -108,8 +108,7 @@ static bool handle_reset(struct engine *engine, uint64_t epoch, GError **error)
     int ret;
 
     if (!engine_reset(engine)) {
-        g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER,
-                    "virglrenderer failed after a reset");
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER, "virglrenderer failed after a reset");
         return false;
     }
     ret = transport->ops->reset_done(transport, epoch);

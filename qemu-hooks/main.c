@@ -72,8 +72,8 @@ static int release(const char *name)
     if (link && agent_client_call(link, "ReleaseDomain", g_variant_new("(s)", name), &error))
         return EXIT_SUCCESS;
     g_printerr(
-        "vgpu-qemu-hook: cannot remove the vGPUs of domain %s now, vgpud will do it later: %s\n", name,
-        error->message);
+        "vgpu-qemu-hook: cannot remove the vGPUs of domain %s now, vgpud will do it later: %s\n",
+        name, error->message);
     return EXIT_FAILURE;
 }
 

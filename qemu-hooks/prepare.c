@@ -37,8 +37,8 @@ static AgentClient *reach(Preparation *preparation, const char *what, GError **e
 
 static gboolean make(Preparation *preparation, const DomainRequest *request, GError **error)
 {
-    g_autofree char *what = g_strdup_printf(
-        "cannot make vGPU %s, which the domain's metadata requests", request->uuid);
+    g_autofree char *what =
+        g_strdup_printf("cannot make vGPU %s, which the domain's metadata requests", request->uuid);
     AgentClient *link = reach(preparation, what, error);
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(request->dict);
 
@@ -118,8 +118,8 @@ static gboolean is_shared(const Preparation *preparation, const char *address)
 
 static gboolean provide_pci(Preparation *preparation, const DomainPci *pci, GError **error)
 {
-    g_autofree char *what = g_strdup_printf(
-        "cannot pass GPU %s through: it is shared", pci->address);
+    g_autofree char *what =
+        g_strdup_printf("cannot pass GPU %s through: it is shared", pci->address);
     AgentClient *link;
 
     if (!is_shared(preparation, pci->address))

@@ -72,7 +72,7 @@ static void load_slice(struct arbiter *arbiter, const char *id)
         return;
     if (!slice_settings_parse(&settings, text, length, &error)) {
         g_message("%s: %s; %s", path, error->message,
-                  slice ? "the previous settings stay" : "the slice does not exist until it is corrected");
+                  slice ? "the previous settings stay" : "the slice does not exist until then");
         return;
     }
     if (slice) {

@@ -93,7 +93,7 @@ static bool read_engines(GKeyFile *file, uint32_t *engines, GError **error)
 
         if (!engine)
             return bad(error, "engines", text,
-                       "a list of graphics, compute, transfer, decode and encode, separated by commas");
+                       "a list of graphics, compute, transfer, decode, encode, with commas");
         *engines |= engine;
     }
     if (*engines == GOVERNOR_ENGINES_ALL)

@@ -36,7 +36,7 @@ struct layer_queue {
     struct meter_slot *first, *last; /* in flight, oldest first */
     struct meter_slot *idle;         /* kept for reuse */
     uint32_t slots;
-    uint32_t stuck;       /* in flight and not begun: they wait for something that is not signalled */
+    uint32_t stuck;       /* in flight and not begun: they wait for a signal */
     uint64_t host_end_ns; /* of the last ended work, by CLOCK_MONOTONIC */
     uint32_t visits;      /* waits in a row in which the application came for one end each */
     uint32_t unvisited;   /* retired by the waiter since the last one */
@@ -62,7 +62,7 @@ struct layer_device {
     uint32_t physical_devices;
     VkPhysicalDevice physical; /* the first of them */
     bool driver_tells;         /* the driver's own device memory */
-    bool pages;                /* the driver moves device memory to host memory and back by itself */
+    bool pages;                /* the driver pages device memory by itself */
     bool shares_fences;        /* the application may import and export them */
     bool timed_by_host;        /* its timestamps are the host's clock */
     /*

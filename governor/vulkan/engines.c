@@ -115,7 +115,8 @@ bool engines_allow_queues(const struct layer_device *device, VkPhysicalDevice ph
         allowed = family < count && engines_allow(engines, families[family].queueFlags);
         if (!allowed)
             fprintf(stderr,
-                    "vgpu-governor: cannot create a device with queues of family %u: the slice may not use its "
+                    "vgpu-governor: cannot create a device with queues of family %u: the slice may "
+                    "not use its "
                     "engines (\"vgpuctl slice set\" with --engines changes that)\n",
                     family);
     }
