@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who gets vgpud's signals: a bus with the policy that is installed, a sender of vgpud's name, and a listener, which is
- * this program again as root or as nobody. Needs root.
+ * Who gets vgpud's signals: a bus with the policy that is installed, a sender of vgpud's name, and
+ * a listener, which is this program again as root or as nobody. Needs root.
  */
 #include <gio/gio.h>
 #include <glib/gstdio.h>
@@ -122,9 +122,9 @@ static int listen_at(const char *address)
     g_dbus_connection_signal_subscribe(bus, VGPU_BUS_NAME, NULL, NULL, NULL, NULL,
                                        G_DBUS_SIGNAL_FLAGS_NONE, heard, loop, NULL);
     /* The rule is at the bus when this is answered. */
-    g_variant_unref(g_dbus_connection_call_sync(bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                                                "org.freedesktop.DBus", "GetId", NULL, NULL,
-                                                G_DBUS_CALL_FLAGS_NONE, -1, NULL, NULL));
+    g_variant_unref(g_dbus_connection_call_sync(
+        bus, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "GetId", NULL,
+        NULL, G_DBUS_CALL_FLAGS_NONE, -1, NULL, NULL));
     puts("listening");
     fflush(stdout);
     g_main_loop_run(loop);
