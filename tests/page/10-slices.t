@@ -46,7 +46,7 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
         let sentence = "";
 
         try {
-            host.call("CreateVgpus", "{'Type': <'half'>, 'Gpus': <['0000:02:00.0']>}");
+            host.call("CreateVgpus", "{'Type': <'amdgpu-vgpu-half'>, 'Gpus': <['0000:02:00.0']>}");
         } catch (error) {
             sentence = /Error\.NoRoom: (.*)/.exec(error.stderr)[1];
         }

@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent.h"
-#include "bus_names.h"
-#include "fake_kernel.h"
-#include "file_tree.h"
-#include "recorded_host.h"
+#include "host-agent/daemon/agent.h"
+#include "lib/bus_names.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/fake_kernel.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 static const char types[] = "[type vgpu-full]\nvram=1/1\nweight=800\n"
                             "[type vgpu-half]\nvram=1/2\nweight=400\n"

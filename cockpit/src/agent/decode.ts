@@ -117,6 +117,11 @@ export function decodeScheduleEntry(dict: Dict): ScheduleEntry {
     };
 }
 
+/** vgpud 0.1 says 0 of a shared GPU as well; then it is the GPU's memory, without overcommitment. */
+function capacity(proxy: CockpitProxy): number {
+    return (proxy.Capacity || (proxy.Mode === "shared" ? proxy.Vram : 0)) as number;
+}
+
 /** A GPU's object on the bus: its properties have no variants around them. */
 export function decodeGpu(proxy: CockpitProxy): Gpu {
     return {
@@ -129,7 +134,7 @@ export function decodeGpu(proxy: CockpitProxy): Gpu {
         switching: proxy.Switching as Mode | "",
         draining: proxy.Draining as boolean,
         vram: proxy.Vram as number,
-        capacity: proxy.Capacity as number,
+        capacity: capacity(proxy),
         promisedVram: proxy.PromisedVram as number,
         promisedCompute: proxy.PromisedCompute as number,
         healthy: proxy.Healthy as boolean,

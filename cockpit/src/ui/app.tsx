@@ -87,17 +87,17 @@ export function App() {
     const tab = tabs.find(([key]) => key === path[0])?.[0] ?? "overview";
 
     if (link === "away")
-        return <Page className="no-masthead-sidebar"><PageSection><Away /></PageSection></Page>;
+        return <Page className="vgpu-page"><PageSection><Away /></PageSection></Page>;
     if (!loaded)
         return (
-            <Page className="no-masthead-sidebar">
+            <Page className="vgpu-page">
                 <PageSection>
                     <EmptyState titleText="Asking vgpud" headingLevel="h1" icon={Spinner} />
                 </PageSection>
             </Page>
         );
     return (
-        <Page className="no-masthead-sidebar">
+        <Page className="vgpu-page">
             <PageSection type="tabs" hasBodyWrapper={false}>
                 <Tabs activeKey={tab} onSelect={(_event, key) => cockpit.location.go([String(key)])} usePageInsets
                       aria-label="GPUs of this host" role="region">

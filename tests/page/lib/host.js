@@ -130,7 +130,7 @@ class Host {
     /** A method of vgpud's, asked for beside the page. `args` are in GVariant's text format. */
     call(method, ...args) {
         return execFileSync("gdbus", ["call", "--system", "-d", "org.mdev_vgpu.Host1", "-o", "/org/mdev_vgpu/manager",
-            "-m", `org.mdev_vgpu.Host1.Manager.${method}`, ...args], { env: { ...process.env, ...this.env } }).toString();
+            "-m", `org.mdev_vgpu.Host1.Manager.${method}`, ...args], { env: { ...process.env, ...this.env }, encoding: "utf8", stdio: "pipe" });
     }
 
     /** Runs SQL in vgpud's database, which must not be running. */
