@@ -19,13 +19,11 @@ interface CockpitProxy {
 }
 
 type ProxyHandler = (event: Event, proxy: CockpitProxy) => void;
-type SignalHandler = (event: Event, proxy: CockpitProxy, name: string, args: unknown[]) => void;
 
 interface CockpitProxies {
     [path: string]: unknown;
     wait(callback: () => void): void;
     addEventListener(name: "added" | "changed" | "removed", handler: ProxyHandler): void;
-    addEventListener(name: "signal", handler: SignalHandler): void;
 }
 
 interface CockpitDBusClient {

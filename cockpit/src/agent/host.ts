@@ -167,6 +167,8 @@ export class Host {
         this.client = client;
         client.subscribe({ member: "Event", path: "/org/mdev_vgpu/manager" }, (_path, _iface, _signal, args) =>
             this.happened(args as [string, string, string, string]));
+        client.subscribe({ interface: GPU_INTERFACE, member: "Progress" }, (path, _iface, _signal, args) =>
+            this.progressed(path, args[0] as string));
         proxies.wait(() => {
             readGpus();
             if (client === this.client)
@@ -175,10 +177,6 @@ export class Host {
         });
         for (const name of ["added", "changed", "removed"] as const)
             proxies.addEventListener(name, readGpus);
-        proxies.addEventListener("signal", (_event, proxy, name, args) => {
-            if (name === "Progress")
-                this.progressed(proxy, args[0] as string);
-        });
     }
 
     private away() {
@@ -199,8 +197,11 @@ export class Host {
     }
 
     /** A step of a switch, whoever asked for it. */
-    private progressed(proxy: CockpitProxy, step: string) {
-        const gpu = decodeGpu(proxy);
+    private progressed(path: string, step: string) {
+        const gpu = this.state.gpus.find(one => one.path === path);
+
+        if (!gpu)
+            return;
         const before = this.state.switches[gpu.address];
         const steps = before && !before.done ? before.steps : [];
         const target = before && !before.done ? before.target : gpu.switching || gpu.wantedMode;

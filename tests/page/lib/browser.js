@@ -49,7 +49,7 @@ class Browser {
 
     async shot(name, options = {}) {
         fs.mkdirSync(SHOTS, { recursive: true });
-        await this.page.screenshot({ path: path.join(SHOTS, `${name}.png`), animations: "disabled", ...options });
+        await this.page.screenshot({ path: path.join(SHOTS, `${name}.png`), ...options });
     }
 
     async close() {

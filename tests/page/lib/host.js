@@ -135,7 +135,7 @@ class Host {
 
     /** Runs SQL in vgpud's database, which must not be running. */
     sql(text) {
-        execFileSync("sqlite3", [path.join(this.tree, "var/lib/vgpu/vgpud.db"), text]);
+        execFileSync("sqlite3", [path.join(this.tree, "var/lib/vgpu/state.db"), text]);
     }
 
     async stop() {
