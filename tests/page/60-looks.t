@@ -7,6 +7,7 @@
 "use strict";
 
 const assert = require("node:assert");
+const fs = require("node:fs");
 const path = require("node:path");
 
 const { startArbiter } = require("./lib/arbiter.js");
@@ -16,6 +17,8 @@ const { vmOpens } = require("./lib/vm.js");
 
 const GIB = 1024 ** 3;
 const GPU = "0000:02:00.0";
+/* Evaluated, for Cockpit's content security policy lets no script in. */
+const AXE = fs.readFileSync(path.join(TOP, "cockpit/node_modules/axe-core/axe.min.js"), "utf8");
 const TABS = ["overview", "slices", "use", "history", "tenants", "events"];
 
 /** A host with something of all that the page can show. */
@@ -68,8 +71,8 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
     const ready = {
         overview: page.locator(`[data-gpu='${GPU}'] .vgpu-bar`),
         slices: page.getByRole("row", { name: /frontend/ }),
-        use: page.getByRole("row", { name: /frontend web \d+ %/ }),
-        history: page.getByRole("button", { name: /^\d{4}-\d\d: \d/ }),
+        use: page.getByRole("row", { name: /frontend .* web \d+ %/ }),
+        history: page.getByRole("button", { name: / \d{4}-\d\d$/ }),
         tenants: page.getByRole("row", { name: /^research/ }),
         events: page.getByRole("heading", { name: "Nothing has happened yet" }),
     };
@@ -81,7 +84,10 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
     await page.goto(host.url());
     for (const tab of TABS) {
         await point(`${tab}: axe finds nothing, nothing is cut off, light and dark, wide and narrow`, async () => {
+            const faults = [];
+
             await page.goto(host.url(tab));
+            await page.reload();
             await see(ready[tab]);
             if (tab === "use")
                 await page.waitForTimeout(30000);
@@ -89,13 +95,13 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
                 await browser.resize(size);
                 for (const style of ["light", "dark"]) {
                     await browser.setStyle(style);
-                    await browser.shot(`${tab}-${size}-${style}`, { fullPage: size === "narrow" });
-                    await noBarrier(page);
+                    await browser.shot(`${tab}-${size}-${style}`);
+                    faults.push(...await barriers(page), ...await cutOff(page));
                 }
-                await nothingCutOff(page);
             }
             await browser.resize("wide");
             await browser.setStyle("light");
+            assert.deepStrictEqual(faults, []);
         });
     }
     await point("dialogs are whole on a phone, and axe finds nothing in them", async () => {
@@ -106,19 +112,19 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
         await page.getByRole("button", { name: "Make a slice" }).click();
         await dialog.getByRole("button", { name: "Limits and shares" }).click();
         await browser.shot("create-wide-light");
-        await noBarrier(page);
+        assert.deepStrictEqual(await barriers(page), []);
         await browser.resize("narrow");
         await browser.setStyle("dark");
         await browser.shot("create-narrow-dark");
-        await noBarrier(page);
-        await nothingCutOff(page);
+        assert.deepStrictEqual(await barriers(page), []);
+        assert.deepStrictEqual(await cutOff(page), []);
         await page.keyboard.press("Escape");
         await gone(dialog);
         await browser.resize("wide");
         await page.goto(host.url());
         await choose(GPU, "Switch mode…");
         await browser.shot("mode-wide-dark");
-        await noBarrier(page);
+        assert.deepStrictEqual(await barriers(page), []);
         await page.keyboard.press("Escape");
         await browser.setStyle("light");
     });
@@ -148,21 +154,19 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
     });
 });
 
-/** axe's rules for WCAG 2.1 AA. */
-async function noBarrier(page) {
-    await page.addScriptTag({ path: path.join(TOP, "cockpit/node_modules/axe-core/axe.min.js") });
+/** What breaks axe's rules for WCAG 2.1 AA. */
+async function barriers(page) {
+    await page.evaluate(AXE);
     const found = await page.evaluate(() => window.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
 
-    assert.deepStrictEqual(found.violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]), []);
+    return found.violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
 }
 
-/** No part of the page is wider than the window. */
-async function nothingCutOff(page) {
-    const wide = await page.evaluate(() => [...document.querySelectorAll("body *")].filter(element => {
+/** Parts of the page that reach beyond the window. */
+function cutOff(page) {
+    return page.evaluate(() => [...document.querySelectorAll("body *")].filter(element => {
         const { left, right, width } = element.getBoundingClientRect();
 
         return width && (right > window.innerWidth + 1 || left < -1) && !element.closest(".pf-v6-c-tabs, .pf-v6-screen-reader");
     }).map(element => element.outerHTML.slice(0, 200)));
-
-    assert.deepStrictEqual(wide, []);
 }

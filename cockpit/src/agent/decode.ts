@@ -25,6 +25,7 @@ function common(dict: Dict) {
         weight: number(dict, "Weight"),
         cap: number(dict, "Cap"),
         priority: number(dict, "Priority"),
+        members: known(dict, "Members"),
         vramUsed: known(dict, "VramUsed"),
         spilled: known(dict, "Spilled"),
         gpuTime: known(dict, "GpuTime"),

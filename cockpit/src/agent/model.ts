@@ -47,6 +47,8 @@ export interface Slice {
     engine: string;
     failure: string;
     container: string;
+    /** Processes that use the GPU by it. null: nobody tells. */
+    members: number | null;
     /** libvirt's name of the VM that has it, or the name of its process. */
     vm: string;
     defined: boolean;

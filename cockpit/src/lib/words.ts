@@ -39,7 +39,9 @@ export function sliceKind(slice: Slice): string {
 export function sliceUser(slice: Slice): string {
     if (slice.vm)
         return `VM ${slice.vm}`;
-    return slice.container ? `container ${slice.container}` : "";
+    if (slice.container)
+        return `container ${slice.container}`;
+    return slice.members ? count(slice.members, "process", "processes") : "";
 }
 
 /** A type's name without the driver's name in front: "half" of "amdgpu-vgpu-half". */

@@ -12,7 +12,7 @@ import { formatBytes } from "../lib/bytes";
 import { tenantColor, tenantLabel } from "../lib/tenants";
 import { typeName } from "../lib/words";
 import { Refusal } from "./dialog";
-import { BarPlot } from "./plot";
+import { type Bar, BarPlot, Legend } from "./plot";
 import { type Column, Table } from "./table";
 
 const MONTHS = 6;
@@ -50,13 +50,13 @@ const columns: Column<ReportRow>[] = [
     { title: "Type", cell: row => typeName(row.type) },
     { title: "Hours", cell: row => hours(row.hours) },
     { title: "Busy", cell: row => row.hours ? `${Math.round(100 * row.busyHours / row.hours)} %` : "" },
-    { title: "GPU hours", cell: row => row.gpuSeconds ? hours(row.gpuSeconds / 3600) : "not known" },
+    { title: "GPU time", cell: row => row.gpuSeconds ? `${hours(row.gpuSeconds / 3600)} h` : "not known" },
     { title: "Peak memory", cell: row => row.peakVram ? `${formatBytes(row.peakVram)} of ${formatBytes(row.vram)}`
         : "not known" },
     { title: "Advice", cell: row => row.advice },
 ];
 
-function barsOf(months: readonly Month[], read: (row: ReportRow) => number, tenants: readonly string[]) {
+function barsOf(months: readonly Month[], read: (row: ReportRow) => number, tenants: readonly string[]): Bar[] {
     return months.map(({ name, rows }) => ({
         name,
         parts: [...new Set(rows.map(row => row.tenant))].sort().map(tenant => ({
@@ -65,6 +65,12 @@ function barsOf(months: readonly Month[], read: (row: ReportRow) => number, tena
             value: rows.filter(row => row.tenant === tenant).reduce((sum, row) => sum + read(row), 0),
         })),
     }));
+}
+
+function legendOf(months: readonly Month[], tenants: readonly string[]) {
+    const all = new Set(months.flatMap(({ rows }) => rows.map(row => row.tenant)));
+
+    return [...all].sort().map(tenant => ({ name: tenantLabel(tenant), color: tenantColor(tenant, tenants) }));
 }
 
 export function History() {
@@ -96,6 +102,7 @@ export function History() {
                     <>
                         <BarPlot label={measures[measure].label} words={hours} chosen={chosen} choose={setChosen}
                                  bars={barsOf(months, measures[measure].read, tenants)} />
+                        <Legend entries={legendOf(months, tenants)} />
                         <h3 className="vgpu-month">{chosen}</h3>
                         <Table label={`Report of ${chosen}`} columns={columns} rowKey={row => `${row.uuid} ${row.tenant}`}
                                rows={months.find(({ name }) => name === chosen)?.rows ?? []}

@@ -10,10 +10,11 @@ import type { Sample } from "../agent/samples";
 import { formatBytes } from "../lib/bytes";
 import { tenantColor, tenantLabel } from "../lib/tenants";
 import { gpuName, sliceName, sliceUser } from "../lib/words";
-import { LinePlot, type Series } from "./plot";
+import { Legend, LinePlot, type Series } from "./plot";
 import { type Column, Table } from "./table";
 
-const SPAN_MS = 10 * 60 * 1000;
+const LEAST_SPAN_MS = 2 * 60 * 1000;
+const MOST_SPAN_MS = 10 * 60 * 1000;
 
 /** Slices of a tenant as one line: the sum of those that are known at that moment. */
 function tenantSeries(slices: readonly Slice[], tenants: readonly string[], read: (sample: Sample) => number | null) {
@@ -70,8 +71,11 @@ function GpuUse({ gpu, slices, tenants }: { gpu: Gpu; slices: readonly Slice[]; 
     const time = tenantSeries(slices, tenants, sample => sample.gpu);
     const memory = tenantSeries(slices, tenants, sample => sample.vramUsed);
     const timeWords = `GPU time: ${known(nowOf(time), percent)}`;
-    const memoryWords = `Memory in use: ${known(nowOf(memory), formatBytes)} of ${formatBytes(gpu.vram)}`;
+    const memoryWords = `Memory in use: ${known(nowOf(memory), bytes =>
+        `${formatBytes(bytes)} of ${formatBytes(gpu.vram)}`)}`;
     const end = Date.now();
+    const begin = Math.min(end, ...slices.map(({ uuid }) => host.samples.of(uuid)[0]?.at ?? end));
+    const span = Math.min(Math.max(end - begin, LEAST_SPAN_MS), MOST_SPAN_MS);
 
     return (
         <Card component="section" data-gpu={gpu.address}>
@@ -83,19 +87,15 @@ function GpuUse({ gpu, slices, tenants }: { gpu: Gpu; slices: readonly Slice[]; 
                 <div className="vgpu-plots">
                     <figure>
                         <figcaption>{timeWords}</figcaption>
-                        <LinePlot label={timeWords} series={time} top={1} words={percent} span={SPAN_MS} end={end} />
+                        <LinePlot label={timeWords} series={time} top={1} words={percent} span={span} end={end} />
                     </figure>
                     <figure>
                         <figcaption>{memoryWords}</figcaption>
-                        <LinePlot label={memoryWords} series={memory} top={gpu.vram} words={formatBytes} span={SPAN_MS}
+                        <LinePlot label={memoryWords} series={memory} top={gpu.vram} words={formatBytes} span={span}
                                   end={end} />
                     </figure>
                 </div>
-                <ul className="vgpu-legend">
-                    {time.map(({ name, color }) => (
-                        <li key={name}><span className="vgpu-swatch" style={{ backgroundColor: color }} />{name}</li>
-                    ))}
-                </ul>
+                <Legend entries={time} />
                 <Table label={`Use of ${gpu.address}`} columns={columns} rows={slices} rowKey={({ uuid }) => uuid}
                        empty={null} />
             </CardBody>

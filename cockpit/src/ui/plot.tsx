@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /** Two plain plots in SVG: lines over the last minutes, and stacked bars. */
 
+/** Which colour is what. */
+export function Legend({ entries }: { entries: readonly { name: string; color: string }[] }) {
+    return (
+        <ul className="vgpu-legend">
+            {entries.map(({ name, color }) => (
+                <li key={name}><span className="vgpu-swatch" style={{ backgroundColor: color }} />{name}</li>
+            ))}
+        </ul>
+    );
+}
+
 /** A line of a plot. null: not known at that moment. */
 export interface Series {
     name: string;
@@ -84,7 +95,7 @@ export function BarPlot({ label, bars, words, chosen, choose }: BarsProps) {
         <div className="vgpu-bars" role="group" aria-label={label}>
             {bars.map(bar => (
                 <button key={bar.name} type="button" className="vgpu-bars-bar" aria-pressed={bar.name === chosen}
-                        aria-label={`${bar.name}: ${words(sum(bar))}`} onClick={() => choose(bar.name)}>
+                        onClick={() => choose(bar.name)}>
                     <span className="vgpu-bars-value">{words(sum(bar))}</span>
                     <span className="vgpu-bars-stack">
                         {bar.parts.map(({ name, color, value }) => (

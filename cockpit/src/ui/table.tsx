@@ -29,7 +29,7 @@ export function Table<Row>({ label, columns, rows, rowKey, empty }: TableProps<R
             <thead className="pf-v6-c-table__thead">
                 <tr className="pf-v6-c-table__tr">
                     {columns.map(({ title, actions }) => (
-                        <th key={title} className="pf-v6-c-table__th" scope="col">
+                        <th key={title} className="pf-v6-c-table__th pf-m-wrap" scope="col">
                             {actions ? <span className="pf-v6-screen-reader">{title}</span> : title}
                         </th>
                     ))}
@@ -41,7 +41,7 @@ export function Table<Row>({ label, columns, rows, rowKey, empty }: TableProps<R
                         {columns.map(({ title, cell, actions }) => (
                             <td key={title} className={`pf-v6-c-table__td${actions ? " pf-v6-c-table__action" : ""}`}
                                 data-label={actions ? undefined : title}>
-                                {cell(row)}
+                                {actions ? cell(row) : <div>{cell(row)}</div>}
                             </td>
                         ))}
                     </tr>

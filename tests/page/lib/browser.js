@@ -45,6 +45,8 @@ class Browser {
             localStorage.setItem("shell:style", chosen);
             window.dispatchEvent(new CustomEvent("cockpit-style"));
         }, style);
+        /* PatternFly fades colours. */
+        await this.page.waitForTimeout(400);
     }
 
     async shot(name, options = {}) {
