@@ -4,8 +4,8 @@
  * which mdevctl writes when it starts the vGPU, and whose being there it insists on. So no other
  * attribute can be in a definition.
  */
-#ifndef CALLOUT_ATTRIBUTES_H
-#define CALLOUT_ATTRIBUTES_H
+#ifndef MDEVCTL_PLUGINS_ATTRIBUTES_H
+#define MDEVCTL_PLUGINS_ATTRIBUTES_H
 
 #include <glib.h>
 

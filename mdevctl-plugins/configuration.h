@@ -3,8 +3,8 @@
  * A device's configuration as mdevctl gives it to callouts, and lists of attributes as it takes
  * them.
  */
-#ifndef CALLOUT_CONFIGURATION_H
-#define CALLOUT_CONFIGURATION_H
+#ifndef MDEVCTL_PLUGINS_CONFIGURATION_H
+#define MDEVCTL_PLUGINS_CONFIGURATION_H
 
 #include "lib/vgpu.h"
 #include "mdevctl-plugins/attributes.h"

@@ -2,8 +2,8 @@
 /*
  * "mdevctl modify --live": a vGPU that is running, and may be in use, is changed at once.
  */
-#ifndef CALLOUT_LIVE_H
-#define CALLOUT_LIVE_H
+#ifndef MDEVCTL_PLUGINS_LIVE_H
+#define MDEVCTL_PLUGINS_LIVE_H
 
 #include "mdevctl-plugins/attributes.h"
 #include "mdevctl-plugins/call.h"

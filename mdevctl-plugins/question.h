@@ -2,8 +2,8 @@
 /*
  * vgpud asked, over D-Bus, whether it has anything against what mdevctl is about to do.
  */
-#ifndef CALLOUT_QUESTION_H
-#define CALLOUT_QUESTION_H
+#ifndef MDEVCTL_PLUGINS_QUESTION_H
+#define MDEVCTL_PLUGINS_QUESTION_H
 
 #include "mdevctl-plugins/attributes.h"
 #include "mdevctl-plugins/call.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/model/admission.h"
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/units.h"
 
 /**

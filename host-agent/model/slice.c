@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/model/slice.h"
 
+#include "lib/bus.h"
+
 static const char *const class_names[] = {
     [SLICE_GUARANTEED] = "guaranteed",
     [SLICE_BURSTABLE] = "burstable",
     [SLICE_BEST_EFFORT] = "best-effort",
 };
 
-static const char *const door_names[] = {
-    [SLICE_DOOR_VM] = "vm",
-    [SLICE_DOOR_VFIO] = "vfio",
-    [SLICE_DOOR_NATIVE] = "native",
-    [SLICE_DOOR_GUARDED] = "guarded",
+static const char *const transport_names[] = {
+    [SLICE_TRANSPORT_VM] = "vm",
+    [SLICE_TRANSPORT_VFIO] = "vfio",
+    [SLICE_TRANSPORT_NATIVE] = "native",
+    [SLICE_TRANSPORT_GUARDED] = "guarded",
 };
 
 void slice_free(Slice *slice)
@@ -26,6 +28,31 @@ void slice_free(Slice *slice)
     g_free(slice->replica);
     g_free(slice->domain);
     g_free(slice);
+}
+
+Slice *slice_new(const char *uuid, const char *gpu, const char *type)
+{
+    Slice *slice = g_new0(Slice, 1);
+
+    slice->uuid = g_strdup(uuid);
+    slice->name = g_strdup("");
+    slice->request = g_strdup("");
+    slice->gpu = g_strdup(gpu);
+    slice->type = g_strdup(type);
+    slice->tenant = g_strdup("");
+    slice->job = g_strdup("");
+    slice->replica = g_strdup("");
+    slice->domain = g_strdup("");
+    slice->display = -1;
+    return slice;
+}
+
+void slice_set_text(char **where, const char *text)
+{
+    char *copy = g_strdup(text);
+
+    g_free(*where);
+    *where = copy;
 }
 
 Slice *slice_copy(const Slice *slice)
@@ -50,7 +77,7 @@ GVariant *slice_to_dict(const Slice *slice)
 
     g_variant_dict_init(&dict, NULL);
     g_variant_dict_insert(&dict, "uuid", "s", slice->uuid);
-    g_variant_dict_insert(&dict, "door", "s", slice_door_name(slice->door));
+    g_variant_dict_insert(&dict, "door", "s", slice_transport_name(slice->transport));
     g_variant_dict_insert(&dict, "name", "s", slice->name);
     g_variant_dict_insert(&dict, "ephemeral", "b", slice->ephemeral);
     g_variant_dict_insert(&dict, "request", "s", slice->request);
@@ -74,28 +101,33 @@ GVariant *slice_to_dict(const Slice *slice)
     return g_variant_dict_end(&dict);
 }
 
-static char *text_in(GVariant *dict, const char *key)
+static void read_text(GVariant *dict, const char *key, char **text)
 {
-    char *text = NULL;
+    const char *value;
 
-    return g_variant_lookup(dict, key, "s", &text) ? text : g_strdup("");
+    if (g_variant_lookup(dict, key, "&s", &value))
+        slice_set_text(text, value);
 }
 
 Slice *slice_from_dict(GVariant *dict)
 {
-    Slice *slice = g_new0(Slice, 1);
-    g_autofree char *door = text_in(dict, "door");
-    g_autofree char *class = text_in(dict, "class");
+    Slice *slice = slice_new("", "", "");
+    const char *door, *class;
 
-    slice->uuid = text_in(dict, "uuid");
-    slice_door_parse(door, &slice->door);
-    slice->name = text_in(dict, "name");
+    if (g_variant_lookup(dict, "door", "&s", &door))
+        slice_transport_parse(door, &slice->transport);
+    if (g_variant_lookup(dict, "class", "&s", &class))
+        slice_class_parse(class, &slice->class);
+    read_text(dict, "uuid", &slice->uuid);
+    read_text(dict, "name", &slice->name);
+    read_text(dict, "request", &slice->request);
+    read_text(dict, "gpu", &slice->gpu);
+    read_text(dict, "type", &slice->type);
+    read_text(dict, "tenant", &slice->tenant);
+    read_text(dict, "job", &slice->job);
+    read_text(dict, "replica", &slice->replica);
+    read_text(dict, "domain", &slice->domain);
     g_variant_lookup(dict, "ephemeral", "b", &slice->ephemeral);
-    slice->request = text_in(dict, "request");
-    slice->gpu = text_in(dict, "gpu");
-    slice->type = text_in(dict, "type");
-    slice->tenant = text_in(dict, "tenant");
-    slice_class_parse(class, &slice->class);
     g_variant_lookup(dict, "vram", "t", &slice->vram);
     g_variant_lookup(dict, "compute", "u", &slice->compute);
     g_variant_lookup(dict, "oversubscribe", "t", &slice->oversubscribe);
@@ -104,9 +136,6 @@ Slice *slice_from_dict(GVariant *dict)
     g_variant_lookup(dict, "priority", "u", &slice->priority);
     g_variant_lookup(dict, "display", "i", &slice->display);
     g_variant_lookup(dict, "engines", "u", &slice->engines);
-    slice->job = text_in(dict, "job");
-    slice->replica = text_in(dict, "replica");
-    slice->domain = text_in(dict, "domain");
     g_variant_lookup(dict, "defined", "b", &slice->defined);
     g_variant_lookup(dict, "autostart", "b", &slice->autostart);
     slice->present = !slice_is_vgpu(slice);
@@ -129,16 +158,16 @@ gboolean slice_class_parse(const char *name, SliceClass *class)
     return FALSE;
 }
 
-const char *slice_door_name(SliceDoor door)
+const char *slice_transport_name(SliceTransport transport)
 {
-    return door_names[door];
+    return transport_names[transport];
 }
 
-gboolean slice_door_parse(const char *name, SliceDoor *door)
+gboolean slice_transport_parse(const char *name, SliceTransport *transport)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(door_names); i++) {
-        if (g_str_equal(door_names[i], name)) {
-            *door = (SliceDoor)i;
+    for (guint i = 0; i < G_N_ELEMENTS(transport_names); i++) {
+        if (g_str_equal(transport_names[i], name)) {
+            *transport = (SliceTransport)i;
             return TRUE;
         }
     }
@@ -147,12 +176,12 @@ gboolean slice_door_parse(const char *name, SliceDoor *door)
 
 gboolean slice_is_vgpu(const Slice *slice)
 {
-    return slice->door == SLICE_DOOR_VM || slice->door == SLICE_DOOR_VFIO;
+    return slice->transport == SLICE_TRANSPORT_VM || slice->transport == SLICE_TRANSPORT_VFIO;
 }
 
 gboolean slice_is_for_container(const Slice *slice)
 {
-    return slice->door != SLICE_DOOR_VM;
+    return slice->transport != SLICE_TRANSPORT_VM;
 }
 
 gboolean slice_name_valid(const char *name)
@@ -165,4 +194,74 @@ gboolean slice_name_valid(const char *name)
 gboolean slice_is_promised(const Slice *slice)
 {
     return slice->present || slice->autostart || slice->reserved;
+}
+
+#define ALL "all"
+
+static const struct {
+    const char *name;
+    Engine engine;
+} kinds[] = {
+    {"graphics", ENGINE_GRAPHICS}, {"compute", ENGINE_COMPUTE}, {"transfer", ENGINE_TRANSFER},
+    {"decode", ENGINE_DECODE},     {"encode", ENGINE_ENCODE},
+};
+
+char *engines_format(guint engines)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (engines & kinds[i].engine)
+            g_string_append_printf(text, "%s%s", text->len ? "," : "", kinds[i].name);
+    return g_strdup(text->len ? text->str : ALL);
+}
+
+static guint engine_called(const char *name)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (g_str_equal(kinds[i].name, name))
+            return kinds[i].engine;
+    return 0;
+}
+
+/* 0, as well, where there are all. */
+static guint or_all(guint engines)
+{
+    return engines == (1u << G_N_ELEMENTS(kinds)) - 1 ? 0 : engines;
+}
+
+gboolean engines_parse(const char *text, guint *engines, GError **error)
+{
+    g_auto(GStrv) names = g_strsplit(text, ",", -1);
+    guint wanted = 0;
+
+    *engines = 0;
+    if (g_str_equal(text, ALL))
+        return TRUE;
+    for (guint i = 0; !i || names[i]; i++) {
+        guint engine = names[i] ? engine_called(names[i]) : 0;
+
+        if (!engine) {
+            g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                        "Engines must be \"all\", or some of graphics, compute, transfer, decode and "
+                        "encode with commas, not \"%s\"",
+                        text);
+            return FALSE;
+        }
+        wanted |= engine;
+    }
+    if ((wanted & ENGINE_GRAPHICS) && !(wanted & ENGINE_COMPUTE)) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "Engines can't have graphics without compute (\"%s\"): Vulkan promises "
+                    "programs a queue with both",
+                    text);
+        return FALSE;
+    }
+    *engines = or_all(wanted);
+    return TRUE;
+}
+
+guint engines_join(guint a, guint b)
+{
+    return a && b ? or_all(a | b) : 0;
 }

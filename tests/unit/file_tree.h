@@ -2,8 +2,8 @@
 /*
  * A temporary directory that stands for /. Paths in it begin with a slash.
  */
-#ifndef TEST_FILE_TREE_H
-#define TEST_FILE_TREE_H
+#ifndef TESTS_UNIT_FILE_TREE_H
+#define TESTS_UNIT_FILE_TREE_H
 
 #include <glib.h>
 

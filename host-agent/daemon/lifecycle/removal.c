@@ -5,9 +5,9 @@
 #include "host-agent/daemon/lifecycle/lifecycle.h"
 #include "host-agent/daemon/modes/kernel_call.h"
 #include "host-agent/daemon/slices/mdevctl.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/definition.h"
-#include "lib/sysfs.h"
+#include "lib/mdev.h"
 #include "lib/vgpu.h"
 
 /* How long a VM may take to let the group go, after it has closed the vGPU. */
@@ -40,11 +40,7 @@ static void hold_free(void *data)
 /* FALSE with errno. Without a node no VM can open the vGPU. */
 static gboolean open_group(Hold *hold, const char *root)
 {
-    g_autofree char *dir =
-        g_build_filename(root[0] ? root : "/", "sys/bus/mdev/devices", hold->uuid, NULL);
-    g_autofree char *group = sysfs_link_name(dir, "iommu_group");
-    g_autofree char *path =
-        group ? g_build_filename(root[0] ? root : "/", "dev/vfio", group, NULL) : NULL;
+    g_autofree char *path = mdev_node(root, hold->uuid);
 
     hold->group = path ? kernel_hold(path) : -1;
     return !path || hold->group >= 0 || errno == ENOENT || errno == ENODEV || errno == ENXIO;

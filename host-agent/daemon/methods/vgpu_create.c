@@ -2,7 +2,7 @@
 #include "host-agent/daemon/methods/lists.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/placing.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 static gboolean is_for_slice(GDBusMethodInvocation *invocation)
 {
@@ -71,7 +71,7 @@ static void store_slice(Vgpus *vgpus, GDBusMethodInvocation *invocation, const C
     }
     host_event(vgpus->host, "slice-created", slice->gpu, slice->uuid,
                "slice %s of GPU %s was made for containers, door %s, by %s", slice->uuid, slice->gpu,
-               slice_door_name(slice->door), caller->user);
+               slice_transport_name(slice->transport), caller->user);
     answer(vgpus, invocation, list_slices(slices));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/model/dict_read.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/vgpu.h"
 
 /* A vGPU that a VM has open is never taken from it. */

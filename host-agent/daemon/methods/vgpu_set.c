@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/placing.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/vgpu.h"
 
 /* A VMM has been told of the display when it opened the vGPU. */

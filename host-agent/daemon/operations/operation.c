@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/operations/operation.h"
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "host-agent/store/operation_table.h"
 
 /* mdevctl is a process each, and the host has other things to do. */

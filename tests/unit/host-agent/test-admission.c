@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "host-agent/model/admission.h"
-#include "lib/agent_error.h"
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_kernel.h"
 #include "tests/unit/host-agent/slices_kit.h"

@@ -3,7 +3,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "host-agent/daemon/operations/operation.h"
 #include "host-agent/store/operation_table.h"
