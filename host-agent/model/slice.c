@@ -101,34 +101,33 @@ GVariant *slice_to_dict(const Slice *slice)
     return g_variant_dict_end(&dict);
 }
 
-static char *text_in(GVariant *dict, const char *key)
+static void read_text(GVariant *dict, const char *key, char **text)
 {
-    char *text = NULL;
+    const char *value;
 
-    return g_variant_lookup(dict, key, "s", &text) ? text : g_strdup("");
-}
-
-static void take_text(GVariant *dict, const char *key, char **where)
-{
-    g_free(*where);
-    *where = text_in(dict, key);
+    if (g_variant_lookup(dict, key, "&s", &value))
+        slice_set_text(text, value);
 }
 
 Slice *slice_from_dict(GVariant *dict)
 {
     Slice *slice = slice_new("", "", "");
-    g_autofree char *door = text_in(dict, "door");
-    g_autofree char *class = text_in(dict, "class");
+    const char *door, *class;
 
-    take_text(dict, "uuid", &slice->uuid);
-    slice_transport_parse(door, &slice->transport);
-    take_text(dict, "name", &slice->name);
+    if (g_variant_lookup(dict, "door", "&s", &door))
+        slice_transport_parse(door, &slice->transport);
+    if (g_variant_lookup(dict, "class", "&s", &class))
+        slice_class_parse(class, &slice->class);
+    read_text(dict, "uuid", &slice->uuid);
+    read_text(dict, "name", &slice->name);
+    read_text(dict, "request", &slice->request);
+    read_text(dict, "gpu", &slice->gpu);
+    read_text(dict, "type", &slice->type);
+    read_text(dict, "tenant", &slice->tenant);
+    read_text(dict, "job", &slice->job);
+    read_text(dict, "replica", &slice->replica);
+    read_text(dict, "domain", &slice->domain);
     g_variant_lookup(dict, "ephemeral", "b", &slice->ephemeral);
-    take_text(dict, "request", &slice->request);
-    take_text(dict, "gpu", &slice->gpu);
-    take_text(dict, "type", &slice->type);
-    take_text(dict, "tenant", &slice->tenant);
-    slice_class_parse(class, &slice->class);
     g_variant_lookup(dict, "vram", "t", &slice->vram);
     g_variant_lookup(dict, "compute", "u", &slice->compute);
     g_variant_lookup(dict, "oversubscribe", "t", &slice->oversubscribe);
@@ -137,9 +136,6 @@ Slice *slice_from_dict(GVariant *dict)
     g_variant_lookup(dict, "priority", "u", &slice->priority);
     g_variant_lookup(dict, "display", "i", &slice->display);
     g_variant_lookup(dict, "engines", "u", &slice->engines);
-    take_text(dict, "job", &slice->job);
-    take_text(dict, "replica", &slice->replica);
-    take_text(dict, "domain", &slice->domain);
     g_variant_lookup(dict, "defined", "b", &slice->defined);
     g_variant_lookup(dict, "autostart", "b", &slice->autostart);
     slice->present = !slice_is_vgpu(slice);

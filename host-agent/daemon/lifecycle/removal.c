@@ -8,7 +8,6 @@
 #include "lib/bus.h"
 #include "lib/definition.h"
 #include "lib/mdev.h"
-#include "lib/sysfs.h"
 #include "lib/vgpu.h"
 
 /* How long a VM may take to let the group go, after it has closed the vGPU. */

@@ -7,7 +7,6 @@
 
 #include "host-agent/model/admission.h"
 #include "lib/bus.h"
-#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_kernel.h"
 #include "tests/unit/host-agent/slices_kit.h"
