@@ -23,7 +23,7 @@ typedef struct {
     gboolean made;
 } Preparation;
 
-/* vgpud, where there is one; what can't be done without it is said in front of why. */
+/* vgpud, if it runs; an error begins with what cannot be done without it. */
 static AgentClient *reach(Preparation *preparation, const char *what, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -37,8 +37,8 @@ static AgentClient *reach(Preparation *preparation, const char *what, GError **e
 
 static gboolean make(Preparation *preparation, const DomainRequest *request, GError **error)
 {
-    g_autofree char *what = g_strdup_printf(
-        "vGPU %s, which the domain's metadata asks for, can't be made", request->uuid);
+    g_autofree char *what =
+        g_strdup_printf("cannot make vGPU %s, which the domain's metadata requests", request->uuid);
     AgentClient *link = reach(preparation, what, error);
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(request->dict);
 
@@ -54,10 +54,10 @@ static gboolean make(Preparation *preparation, const DomainRequest *request, GEr
     return TRUE;
 }
 
-/* Other vendors' definitions are none of ours: libvirt says what it thinks of them. */
+/* Other vendors' definitions are left alone: libvirt reports their errors. */
 static gboolean start(Preparation *preparation, const char *uuid, GError **error)
 {
-    g_autofree char *what = g_strdup_printf("vGPU %s, which is defined, can't be started", uuid);
+    g_autofree char *what = g_strdup_printf("cannot start vGPU %s, which is defined", uuid);
     AgentClient *link = reach(preparation, what, error);
     g_autoptr(GError) cause = NULL;
 
@@ -71,7 +71,7 @@ static gboolean start(Preparation *preparation, const char *uuid, GError **error
     return FALSE;
 }
 
-/* One that another VM has would be refused by VFIO, with less to go by. */
+/* VFIO would refuse one that another VM has, with a less helpful message. */
 static gboolean check_closed(const Preparation *preparation, const char *uuid, GError **error)
 {
     g_autoptr(Vgpu) vgpu = vgpu_read(preparation->root, uuid);
@@ -100,8 +100,8 @@ static gboolean provide_mdev(Preparation *preparation, const char *uuid, GError 
 }
 
 /*
- * A GPU that is cut into vGPUs, and not (yet) a VM's whole. Left to itself libvirt would take its
- * driver away, and with it every vGPU of it from running VMs.
+ * A GPU that is divided into vGPUs, and not (yet) one VM's as a whole. Without the hook libvirt
+ * would unbind its driver, and take all of its vGPUs from running VMs.
  */
 static gboolean is_shared(const Preparation *preparation, const char *address)
 {
@@ -118,8 +118,8 @@ static gboolean is_shared(const Preparation *preparation, const char *address)
 
 static gboolean provide_pci(Preparation *preparation, const DomainPci *pci, GError **error)
 {
-    g_autofree char *what = g_strdup_printf(
-        "GPU %s is shared among VMs, and this one can't have it whole", pci->address);
+    g_autofree char *what =
+        g_strdup_printf("cannot pass GPU %s through: it is shared", pci->address);
     AgentClient *link;
 
     if (!is_shared(preparation, pci->address))
@@ -127,8 +127,8 @@ static gboolean provide_pci(Preparation *preparation, const DomainPci *pci, GErr
     if (!pci->managed) {
         g_set_error(
             error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-            "%s; \"vgpuctl gpu mode %s passthrough\" takes it out of sharing, or managed='yes' "
-            "in its <hostdev> has that done with each start",
+            "%s; run \"vgpuctl gpu mode %s passthrough\" first, or set managed='yes' in its "
+            "<hostdev>",
             what, pci->address);
         return FALSE;
     }
@@ -156,7 +156,7 @@ static gboolean provide_all(Preparation *preparation, GError **error)
     return TRUE;
 }
 
-/* Those of ours; all their engines together have the time of one. */
+/* Our vGPUs; all their engines together have the time limit of one. */
 static gboolean wait_for_engines(const Preparation *preparation, GError **error)
 {
     gint64 end = g_get_monotonic_time() + (gint64)VGPU_READY_TIMEOUT_MS * 1000;
@@ -178,7 +178,7 @@ static void undo(const Preparation *preparation)
 
     if (!agent_client_call(preparation->link, "ReleaseDomain",
                          g_variant_new("(s)", preparation->name), &error))
-        g_printerr("vgpu-qemu-hook: what was made for domain %s is not gone again: %s\n",
+        g_printerr("vgpu-qemu-hook: cannot remove what was made for domain %s: %s\n",
                    preparation->name, error->message);
 }
 

@@ -18,15 +18,48 @@
 #define SMALLEST_PROFILE "19"
 #define MOST_INSTANCES   7
 
+/*
+ * vgpud's own sandbox has none of NVIDIA's nodes, and not the capability that a GPU asks for to be cut. systemd runs the
+ * program outside of it, with those nodes and that capability alone.
+ */
+static const char *const outside[] = {
+    "systemd-run",
+    "--quiet",
+    "--collect",
+    "--wait",
+    "--pipe",
+    "--property=DevicePolicy=closed",
+    "--property=DeviceAllow=char-nvidia* rw",
+    "--property=CapabilityBoundingSet=CAP_SYS_ADMIN CAP_DAC_OVERRIDE CAP_MKNOD",
+    "--property=ProtectSystem=strict",
+    "--property=ProtectHome=yes",
+    "--property=PrivateNetwork=yes",
+    "--",
+    NVIDIA_SMI,
+};
+
+/* @words: of its command line, up to NULL. */
+static gboolean smi(const char *const *words, char **output, GError **error)
+{
+    g_autoptr(GPtrArray) argv = g_ptr_array_new();
+
+    for (gsize i = 0; i < G_N_ELEMENTS(outside); i++)
+        g_ptr_array_add(argv, (char *)outside[i]);
+    for (gsize i = 0; words[i]; i++)
+        g_ptr_array_add(argv, (char *)words[i]);
+    g_ptr_array_add(argv, NULL);
+    return kernel_run((const char *const *)argv->pdata, output, error);
+}
+
 /* What it says to one question about one GPU; NULL: nothing. */
 static char *ask(const Gpu *gpu, const char *query)
 {
     g_autofree char *id = g_strconcat("--id=", gpu->pci->address, NULL);
     g_autofree char *what = g_strconcat("--query-gpu=", query, NULL);
-    const char *const argv[] = {NVIDIA_SMI, id, what, "--format=csv,noheader", NULL};
+    const char *const words[] = {id, what, "--format=csv,noheader", NULL};
     char *output = NULL;
 
-    return kernel_run(argv, &output, NULL) ? g_strstrip(output) : NULL;
+    return smi(words, &output, NULL) ? g_strstrip(output) : NULL;
 }
 
 static gboolean mig_can(const char *root, const Gpu *gpu)
@@ -55,16 +88,16 @@ static guint mig_most(const Gpu *gpu)
 
 static gboolean mig(const Gpu *gpu, const char *option, const char *value, GError **error)
 {
-    const char *const argv[] = {NVIDIA_SMI, "mig", "-i", gpu->pci->address, option, value, NULL};
+    const char *const words[] = {"mig", "-i", gpu->pci->address, option, value, NULL};
 
-    return kernel_run(argv, NULL, error);
+    return smi(words, NULL, error);
 }
 
 static gboolean set_mode(const Gpu *gpu, const char *mode, GError **error)
 {
-    const char *const argv[] = {NVIDIA_SMI, "-i", gpu->pci->address, "-mig", mode, NULL};
+    const char *const words[] = {"-i", gpu->pci->address, "-mig", mode, NULL};
 
-    return kernel_run(argv, NULL, error);
+    return smi(words, NULL, error);
 }
 
 static gboolean mig_take_away(const char *root, const Gpu *gpu, GError **error)
@@ -91,10 +124,10 @@ static gboolean mig_make(const char *root, const Gpu *gpu, guint count, GError *
     if (!set_mode(gpu, "1", error))
         return FALSE;
     /* -C makes the compute instances too. */
-    const char *const argv[] = {NVIDIA_SMI, "mig",         "-i", gpu->pci->address,
-                                "-cgi",     profiles->str, "-C", NULL};
+    const char *const words[] = {"mig",         "-i", gpu->pci->address, "-cgi",
+                                 profiles->str, "-C", NULL};
 
-    return kernel_run(argv, NULL, error);
+    return smi(words, NULL, error);
 }
 
 const Partitioner partitioner_mig = {
