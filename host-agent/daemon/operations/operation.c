@@ -399,6 +399,9 @@ void operation_step_done(Operation *operation, GError *error)
         operation_free(operation);
         return;
     }
+    if (error && operation->row->undoing)
+        g_message("%s of %s: the step \"%s\" can't be undone: %s", operation->kind->what,
+                  operation_object(operation, 0), operation->row->step, error->message);
     if (error)
         fail(operation, error);
     advance(operation);
