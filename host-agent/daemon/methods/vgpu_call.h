@@ -18,6 +18,7 @@ struct Vgpus {
     const Tenants *tenants;
     Claims *claims;
     Vms *vms;
+    GCancellable *freed;
 };
 
 /**
