@@ -8,13 +8,13 @@
 #include "host-agent/daemon/health/vulkan_watch.h"
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/instance.h"
+#include "host-agent/daemon/lifecycle/lifecycle.h"
 #include "host-agent/daemon/methods/slice_claim.h"
 #include "host-agent/daemon/methods/vgpus.h"
 #include "host-agent/daemon/modes/modes.h"
 #include "host-agent/daemon/modes/schedule.h"
 #include "host-agent/daemon/slices/definition_watch.h"
 #include "host-agent/daemon/slices/offers.h"
-#include "host-agent/daemon/slices/recovery.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"
 #include "host-agent/daemon/sync/arbiter_sync.h"
@@ -31,6 +31,8 @@ struct Agent {
     int lock;
     Inventory *inventory;
     Db *db;
+    Operations *operations;
+    Lifecycle life;
     Host *host;
     Offers *offers;
     Slices *slices;
@@ -204,16 +206,20 @@ static gboolean make_modules(Agent *agent, GError **error)
 {
     agent->host = host_new(agent->inventory, agent->db);
     agent->offers = offers_new(inventory_root(agent->inventory));
-    agent->slices = slices_new(agent->host, agent->offers, error);
+    agent->operations = operations_new(agent->db, lifecycle_kinds, NULL);
+    agent->slices = slices_new(agent->host, agent->offers, agent->operations, error);
     if (agent->slices)
         agent->tenants = tenants_new(agent->host, agent->slices, error);
     if (agent->tenants)
         agent->claims = claims_new(agent->host, error);
     if (!agent->claims)
         return FALSE;
+    agent->life = (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations};
+    operations_set_world(agent->operations, &agent->life);
+    if (!operations_load(agent->operations, error))
+        return FALSE;
     agent->vulkan = vulkan_watch_new(agent->host);
-    agent->vgpus = vgpus_new(agent->host, agent->offers, agent->slices, agent->tenants,
-                             agent->claims);
+    agent->vgpus = vgpus_new(&agent->life, agent->offers, agent->tenants);
     claims_watch(agent->claims, container_ended, agent);
     agent->doors =
         transport_sync_new(agent->host, agent->slices, agent->tenants, agent->claims);
@@ -226,7 +232,7 @@ static gboolean make_modules(Agent *agent, GError **error)
         arbiter_sync_new(agent->host, agent->offers, agent->slices, agent->claims);
     agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices);
     slices_watch(agent->slices, slice_changed, agent);
-    agent->domains = domain_watch_new(agent->host, agent->slices);
+    agent->domains = domain_watch_new(&agent->life);
     agent->modes = modes_new(agent->host);
     agent->schedule = schedule_new(agent->host, agent->modes);
     g_signal_connect(host_manager(agent->host), "handle-reload", G_CALLBACK(handle_reload), agent);
@@ -265,6 +271,7 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->cdi, cdi_sync_free);
     g_clear_pointer(&agent->doors, transport_sync_free);
     g_clear_pointer(&agent->vgpus, vgpus_free);
+    g_clear_pointer(&agent->operations, operations_free);
     g_clear_pointer(&agent->claims, claims_free);
     g_clear_pointer(&agent->tenants, tenants_free);
     g_clear_pointer(&agent->slices, slices_free);
@@ -307,6 +314,11 @@ Scrape *agent_scrape(const Agent *agent)
     return agent->scrape;
 }
 
+Operations *agent_operations(const Agent *agent)
+{
+    return agent->operations;
+}
+
 void agent_look_at_containers(Agent *agent)
 {
     claims_look(agent->claims);
@@ -330,7 +342,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     agent->definitions =
         definition_watch_new(inventory_root(agent->inventory), definition_changed, agent);
     slices_refresh(agent->slices);
-    recovery_run(agent->host, agent->slices);
+    operations_resume(agent->operations);
     modes_recover(agent->modes);
     schedule_start(agent->schedule);
     pressure_watch_connect(agent->pressure, bus);

@@ -168,24 +168,10 @@ static gboolean refuse(GError **error, const Slice *slice, const char *format, c
     return FALSE;
 }
 
-/* Why nobody new gets on the GPU; NULL: somebody may. */
-static const char *closed(const Claims *claims, const Slice *slice)
-{
-    const Gpu *gpu = host_gpu(claims->host, slice->gpu);
-    VgpuGpu *interface = host_gpu_interface(claims->host, slice->gpu);
-
-    if (!gpu || !interface || gpu->mode != GPU_MODE_SHARED)
-        return "the GPU is not shared now";
-    if (vgpu_gpu_get_switching(interface) && *vgpu_gpu_get_switching(interface))
-        return "the GPU is being switched to another mode";
-    return vgpu_gpu_get_draining(interface) ? "the GPU is being drained" : NULL;
-}
-
 static gboolean check(const Claims *claims, const Slice *slice, const char *container,
                       GError **error)
 {
     const char *holder = claims_container(claims, slice->uuid);
-    const char *why = closed(claims, slice);
 
     if (!*container || strlen(container) > CLAIM_MAX_CONTAINER ||
         !g_utf8_validate(container, -1, NULL) || !request_is_printable(container)) {
@@ -194,8 +180,6 @@ static gboolean check(const Claims *claims, const Slice *slice, const char *cont
                     CLAIM_MAX_CONTAINER);
         return FALSE;
     }
-    if (why)
-        return refuse(error, slice, "%s", why);
     if (holder && !g_str_equal(holder, container))
         return refuse(error, slice,
                       "container %s has it; end that first, or make another slice for this one",

@@ -42,7 +42,8 @@ char *claims_user(const Claims *claims, Counters *counters, const Slice *slice);
 
 /*
  * @container, whose first process is @pid, has the slice from now on. AGENT_ERROR_INVALID (no such
- * process, or no name), AGENT_ERROR_IN_USE (another container has it, or its GPU lets nobody in now).
+ * process, or no name), AGENT_ERROR_IN_USE (another container has it). Whether its GPU takes
+ * anybody now is asked before (placing_admit()).
  * @user: who says so, where the process must be theirs; NULL: anybody's will do.
  */
 gboolean claims_take(Claims *claims, const Slice *slice, const char *container, guint pid,

@@ -29,6 +29,9 @@ gboolean slice_dirs_make(const char *root, const char *uuid, const uid_t *uids, 
 gboolean slice_dirs_make_guard(const char *root, const char *uuid, const uid_t *uids, guint count,
                                GError **error);
 
+/* There are some of either door. */
+gboolean slice_dirs_exist(const char *root, const char *uuid);
+
 /* Of both doors, with the sockets. What is not there is passed over. */
 void slice_dirs_remove(const char *root, const char *uuid);
 

@@ -35,7 +35,7 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     slice->transport = request->transport;
     slice_set_text(&slice->name, request->name);
     slice->ephemeral = request->ephemeral;
-    slice->state = slice_is_vgpu(slice) ? SLICE_CREATING : SLICE_READY;
+    slice->reserved = slice_is_vgpu(slice);
     slice->present = !slice_is_vgpu(slice);
     slice_set_text(&slice->request, request->uuids[0]);
     slice_set_text(&slice->tenant, request->tenant);
@@ -83,10 +83,8 @@ static Candidate *candidate_of(const Host *host, Offers *offers, const Slices *s
 
     if (find_offer(offers, gpu, request, &desc, &offer))
         candidate->slice = slice_of(slices, gpu, &offer, request);
-    if (candidate->slice && !candidate->room->blocked &&
-        is_evicted(host, gpu->pci->address, candidate->slice))
-        candidate->room->blocked = g_strdup("best-effort vGPUs of this tenant were stopped there "
-                                            "for want of memory; wait some minutes");
+    candidate->room->evicted =
+        candidate->slice && is_evicted(host, gpu->pci->address, candidate->slice);
     return candidate;
 }
 
@@ -108,7 +106,8 @@ static GPtrArray *all_candidates(const Host *host, Offers *offers, const Slices 
         return g_steal_pointer(&candidates);
     if (!*request->type) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                    "no GPU of this host is shared; \"vgpuctl gpu list\" shows them, and \"vgpuctl gpu mode GPU "
+                    "no GPU of this host is shared; \"vgpuctl gpu list\" shows them, and \"vgpuctl "
+                    "gpu mode GPU "
                     "shared\" shares one");
         return NULL;
     }
@@ -143,7 +142,8 @@ static gboolean check_unused(const Host *host, const Request *request, GError **
         if (!is_used(host, request->uuids[i]))
             continue;
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                    "the UUID %s is in use already (\"mdevctl list\" and \"mdevctl list --defined\" show by "
+                    "the UUID %s is in use already (\"mdevctl list\" and \"mdevctl list "
+                    "--defined\" show by "
                     "what); choose another one, or leave it out",
                     request->uuids[i]);
         return FALSE;
@@ -168,8 +168,8 @@ static gboolean check_new(const Slices *slices, const Request *request, GError *
     return FALSE;
 }
 
-static gboolean check_quota(const Tenants *tenants, const Request *request,
-                            const GPtrArray *chosen, GError **error)
+static gboolean check_quota(const Tenants *tenants, const Request *request, const GPtrArray *chosen,
+                            GError **error)
 {
     TenantUse more = {0};
 
@@ -243,49 +243,38 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
     return wanted;
 }
 
-static gboolean check_room(const Slices *slices, const Gpu *gpu, const Slice *before,
-                           const Slice *wanted, GError **error)
+/* Of what is promised to nobody nothing is asked. */
+static gboolean find_tenant(const Tenants *tenants, const Slice *before, const Slice *wanted,
+                            const Tenant **tenant, GError **error)
 {
-    g_autoptr(Room) room = slices_room(slices, gpu);
-    gboolean counted = before && slice_is_promised(before);
-    g_autofree char *why = NULL;
+    gboolean same =
+        before && slice_is_promised(before) && g_str_equal(before->tenant, wanted->tenant);
 
-    if (counted)
-        room_subtract(room, before);
-    why = room_refusal(room, wanted);
-    if (!why)
-        return TRUE;
-    if (counted)
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                    "vGPU %s can't be changed so, and stays as it is: without it, of GPU %s %s",
-                    wanted->uuid, wanted->gpu, why);
-    else
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                    "there is no room for vGPU %s: of GPU %s %s", wanted->uuid, wanted->gpu, why);
-    return FALSE;
+    *tenant = *wanted->tenant ? tenants_find(tenants, wanted->tenant) : NULL;
+    return *tenant || !*wanted->tenant || same || !slice_is_promised(wanted) ||
+           tenants_check(tenants, wanted->tenant, error);
 }
 
-static gboolean check_tenant(const Tenants *tenants, const Slice *before, const Slice *wanted,
-                             GError **error)
+gboolean placing_admit(const Host *host, const Slices *slices, const Tenants *tenants,
+                       AdmissionWay way, const Slice *before, const Slice *wanted, GError **error)
 {
-    gboolean same = before && g_str_equal(before->tenant, wanted->tenant) &&
-                    slice_is_promised(before);
-    TenantUse more = {wanted->vram, wanted->compute, 1};
+    const Gpu *gpu = host_gpu(host, wanted->gpu);
+    AdmissionRequest request = {.way = way, .before = before, .wanted = wanted};
+    g_autoptr(Room) room = NULL;
 
-    if (same) {
-        /* Unsigned arithmetic: what is added to is at least what is taken. */
-        more.vram -= before->vram;
-        more.compute -= before->compute;
-        more.vgpus = 0;
+    if (!gpu) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND, "GPU %s of %s %s is not there now",
+                    wanted->gpu, slice_is_vgpu(wanted) ? "vGPU" : "slice", wanted->uuid);
+        return FALSE;
     }
-    return tenants_admit(tenants, wanted->tenant, &more, error);
-}
-
-gboolean placing_admit(const Slices *slices, const Tenants *tenants, const Gpu *gpu,
-                       const Slice *before, const Slice *wanted, GError **error)
-{
-    return check_room(slices, gpu, before, wanted, error) &&
-           check_tenant(tenants, before, wanted, error);
+    if (!find_tenant(tenants, before, wanted, &request.tenant, error))
+        return FALSE;
+    room = slices_room(slices, gpu);
+    room->evicted = is_evicted(host, room->gpu, wanted);
+    request.room = room;
+    if (request.tenant)
+        request.use = tenant_use(request.tenant->name, slices_all(slices));
+    return admission_check(&request, error);
 }
 
 Slice *placing_change(const Host *host, const Slices *slices, const Tenants *tenants,
@@ -294,14 +283,8 @@ Slice *placing_change(const Host *host, const Slices *slices, const Tenants *ten
     const Gpu *gpu = host_gpu(host, slice->gpu);
     g_autoptr(Slice) wanted = NULL;
 
-    if (!gpu) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                    "GPU %s of vGPU %s is not there, so the vGPU can't be changed now", slice->gpu,
-                    slice->uuid);
-        return NULL;
-    }
     wanted = changed(slices, gpu, slice, change);
-    if (!placing_admit(slices, tenants, gpu, slice, wanted, error))
+    if (!placing_admit(host, slices, tenants, ADMISSION_CHANGE, slice, wanted, error))
         return NULL;
     return g_steal_pointer(&wanted);
 }
