@@ -325,6 +325,7 @@ static void refresh_watches(Agent *agent)
 
 void agent_export(Agent *agent, GDBusConnection *bus)
 {
+    modes_share_without_driver(agent->modes);
     host_export(agent->host, bus);
     /* Before all are read, so that nothing that is written in between is missed. */
     agent->definitions =

@@ -2,6 +2,7 @@
 #include "definition_check.h"
 
 #include "agent_error.h"
+#include "containers_only.h"
 #include "dict_read.h"
 #include "placing.h"
 #include "request.h"
@@ -160,6 +161,13 @@ static gboolean check_gpu(const Host *host, const Gpu *gpu, const Slice *before,
     const char *switching = interface ? vgpu_gpu_get_switching(interface) : NULL;
     g_autofree char *reasons = NULL;
 
+    if (check->action == CHECK_START && gpu->containers_only) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
+                    "cannot start vGPU %s on GPU %s: " CONTAINERS_ONLY_WHY
+                    "; " CONTAINERS_ONLY_ADVICE,
+                    check->uuid, gpu->pci->address);
+        return FALSE;
+    }
     if (!interface || check->action != CHECK_START || (switching && *switching))
         return TRUE;
     if (vgpu_gpu_get_draining(interface)) {
