@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "doctor.h"
+#include "host-agent/doctor/doctor.h"
 
-#include "findings.h"
-#include "sysfs.h"
+#include "host-agent/doctor/findings.h"
+#include "lib/sysfs.h"
 
 #define MODULES_LOAD "lib/modules-load.d/mdev-vgpu.conf"
 

@@ -3,10 +3,10 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "fake_kernel.h"
-#include "file_tree.h"
-#include "recorded_host.h"
-#include "slices_kit.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/fake_kernel.h"
+#include "tests/unit/host-agent/recorded_host.h"
+#include "tests/unit/host-agent/slices_kit.h"
 
 #define SHARED  "/run/vgpu/shared/" ADDRESS
 #define MISSING "mdev_vgpu is not loaded"
