@@ -178,6 +178,7 @@ static void claim_changed(const char *uuid, void *data)
 
     if (!agent->exported)
         return;
+    door_link_prepare(agent->doors, uuid);
     arbiter_link_update(agent->arbiters, uuid);
     door_link_update(agent->doors, uuid);
 }

@@ -82,5 +82,13 @@ static const char displays[] = "ALTER TABLE slice ADD COLUMN display INTEGER NOT
 /* Which of the GPU's engines it may use, as people name them. */
 static const char engines[] = "ALTER TABLE slice ADD COLUMN engines TEXT NOT NULL DEFAULT 'all';";
 
+/*
+ * Of a program that vgpuctl has started: its user, -1 for a container; and its scope of systemd, whose processes have
+ * the slice, too.
+ */
+static const char programs[] =
+    "ALTER TABLE claim ADD COLUMN user INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE claim ADD COLUMN cgroup TEXT NOT NULL DEFAULT '';";
+
 const char *const schema_steps[] = {first,    oversubscription, domains, containers,
-                                    displays, engines,          NULL};
+                                    displays, engines,          programs, NULL};

@@ -20,11 +20,12 @@ struct DoorLink {
     GHashTable *guarded; /* UUIDs whose guard was started */
 };
 
-/* Those of its tenant's users that the host knows. */
+/* Those of its tenant's users that the host knows, and whose program has it. */
 static GArray *uids_of(const DoorLink *link, const Slice *slice)
 {
     const Tenant *tenant = tenants_find(link->tenants, slice->tenant);
     GArray *uids = g_array_new(FALSE, FALSE, sizeof(uid_t));
+    guint32 owner;
 
     for (guint i = 0; tenant && tenant->users && tenant->users[i]; i++) {
         const struct passwd *user = getpwnam(tenant->users[i]);
@@ -32,6 +33,8 @@ static GArray *uids_of(const DoorLink *link, const Slice *slice)
         if (user)
             g_array_append_val(uids, user->pw_uid);
     }
+    if (claims_program_user(link->claims, slice->uuid, &owner))
+        g_array_append_val(uids, owner);
     return uids;
 }
 
