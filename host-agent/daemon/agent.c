@@ -145,7 +145,7 @@ static void container_ended(const char *uuid, void *data)
 {
     Agent *agent = data;
 
-    g_message("the container that had slice %s has ended without a word", uuid);
+    g_message("what had slice %s has ended, and nobody has told", uuid);
     slice_claim_end(agent->vgpus, uuid);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "host-agent/daemon/containers/claim_process.h"
+#include "lib/bus_names.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
@@ -125,8 +126,8 @@ static Said call_run(const char *request)
     const char *const argv[] = {"gdbus",
                                 "call",
                                 "--system",
-                                "--dest=org.mdev_vgpu.Host1",
-                                "--object-path=/org/mdev_vgpu/Host1/manager",
+                                "--dest=" VGPU_BUS_NAME,
+                                "--object-path=" VGPU_MANAGER_PATH,
                                 "--method=org.mdev_vgpu.Host1.Manager.RunSlice",
                                 request,
                                 "/usr/bin/train",
@@ -189,8 +190,8 @@ int main(int argc, char **argv)
     g_test_add_func("/run/process", test_process);
     g_test_add_func("/run/scope", test_scope);
     g_test_add_func("/run/alive", test_alive);
-    g_test_add_func("/run/watch", test_watch);
     g_test_add_func("/run/call", test_call);
     g_test_add_func("/run/refused", test_refused);
+    g_test_add_func("/run/watch", test_watch);
     return g_test_run();
 }
