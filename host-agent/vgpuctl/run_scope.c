@@ -135,7 +135,8 @@ gboolean run_scope_enter(const char *uuid, GError **error)
 
     if (!is_in_unit())
         return FALSE;
-    bus = g_bus_get_sync(geteuid() ? G_BUS_TYPE_SESSION : G_BUS_TYPE_SYSTEM, NULL, error);
+    /* A user who has not logged in has no manager, as in a job of cron. */
+    bus = g_bus_get_sync(geteuid() ? G_BUS_TYPE_SESSION : G_BUS_TYPE_SYSTEM, NULL, NULL);
     if (!bus)
         return FALSE;
     job.loop = g_main_loop_new(NULL, FALSE);
