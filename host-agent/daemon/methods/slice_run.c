@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* RunSlice: a program of the host gets a slice of its own, and gives it back when it ends. */
 #include "host-agent/daemon/containers/cdi_spec.h"
-#include "host-agent/daemon/containers/slice_dirs.h"
+#include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/methods/lists.h"
+#include "host-agent/daemon/methods/slice_claim.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/placing.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 /**
  * Run - a call while the bus is asked which process it came from
@@ -38,7 +39,7 @@ static Request *read_request(GVariant *asked, GError **error)
                     "native and goes with the program");
         return NULL;
     }
-    g_variant_dict_insert(&dict, "Door", "s", slice_door_name(SLICE_DOOR_NATIVE));
+    g_variant_dict_insert(&dict, "Door", "s", slice_transport_name(SLICE_TRANSPORT_NATIVE));
     g_variant_dict_insert(&dict, "Ephemeral", "b", TRUE);
     whole = g_variant_ref_sink(g_variant_dict_end(&dict));
     return request_parse_slice(whole, error);
@@ -97,7 +98,7 @@ static const Slice *make(const Run *run, const Request *request, const char *pro
                run->user);
     if (give(run, uuid, program, pid, error))
         return slices_find(vgpus->slices, uuid);
-    vgpu_call_drop(vgpus, slices_find(vgpus->slices, uuid));
+    slice_claim_end(vgpus, uuid);
     return NULL;
 }
 

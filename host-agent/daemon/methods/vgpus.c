@@ -26,18 +26,18 @@ static gboolean handle_list(VgpuManager *interface, GDBusMethodInvocation *invoc
     return TRUE;
 }
 
-Vgpus *vgpus_new(Host *host, Offers *offers, Slices *slices, const Tenants *tenants,
-                 Claims *claims)
+Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
 {
     Vgpus *vgpus = g_new0(Vgpus, 1);
-    VgpuManager *manager = host_manager(host);
+    VgpuManager *manager = host_manager(life->host);
 
-    vgpus->host = host;
+    vgpus->host = life->host;
+    vgpus->life = life;
     vgpus->offers = offers;
-    vgpus->slices = slices;
+    vgpus->slices = life->slices;
     vgpus->tenants = tenants;
-    vgpus->claims = claims;
-    vgpus->vms = vms_new(host_root(host));
+    vgpus->claims = life->claims;
+    vgpus->vms = vms_new(host_root(life->host));
     g_signal_connect(manager, "handle-list-vgpus", G_CALLBACK(handle_list), vgpus);
     g_signal_connect(manager, "handle-list-vgpus-short", G_CALLBACK(handle_list), vgpus);
     g_signal_connect(manager, "handle-create-vgpus", G_CALLBACK(vgpu_create_handle), vgpus);

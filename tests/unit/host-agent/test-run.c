@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "host-agent/daemon/containers/claim_process.h"
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
