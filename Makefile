@@ -49,6 +49,7 @@ include governor/governor.mk
 include tests/unit/unit.mk
 include tests/driver/driver-tests.mk
 include tests/guest/guest.mk
+include tests/run/run.mk
 -include tests/system/system.mk
 include packaging/packaging.mk
 include tests/bench/bench.mk

@@ -107,6 +107,8 @@ static char *mode_text(VgpuGpu *gpu)
     const char *switching = vgpu_gpu_get_switching(gpu);
     GString *text = g_string_new(mode);
 
+    if (vgpu_gpu_get_containers_only(gpu))
+        g_string_append(text, " with containers and jobs only (mdev_vgpu is not loaded)");
     if (*switching)
         g_string_append_printf(text, ", being switched to %s", switching);
     else if (*wanted && !g_str_equal(mode, wanted))

@@ -12,7 +12,8 @@
 /**
  * struct verb - a command of the command line
  * @verb: NULL: the noun stands alone
- * @args: names of its arguments, for the help text, the last in brackets where it may be left out; NULL: none
+ * @args: names of its arguments, for the help text, the last in brackets where it may be left out, or with dots where
+ * there may be more; NULL: none
  * @count: how many
  * @alone: needs no vgpud
  * @options: of this command only; NULL: none
@@ -55,6 +56,8 @@ static const struct verb {
      vgpu_set_options},
     {"slice", "remove", "SLICE", 1, FALSE, "end a slice that no container has",
      slice_remove_command, slice_remove_options},
+    {"run", NULL, "-- PROGRAM...", 1, TRUE, "run a program in a slice of its own", run_command,
+     run_options},
     {"cdi", "list", NULL, 0, FALSE, "what containers can ask for by --device", cdi_list_command,
      NULL},
     {"cdi", "generate", NULL, 0, FALSE, "print the CDI specification of these devices",
@@ -136,9 +139,11 @@ static const struct verb *guess_verb(char **argv)
     return find_verb(words[0], words[1]);
 }
 
-/* An argument in brackets may be left out: then it is NULL. */
+/* An argument in brackets may be left out: then it is NULL. After dots there may be more. */
 static gboolean is_count(const struct verb *verb, guint count)
 {
+    if (verb->args && g_str_has_suffix(verb->args, "..."))
+        return count >= verb->count;
     return count == verb->count ||
            (verb->args && strchr(verb->args, '[') && count + 1 == verb->count);
 }

@@ -38,6 +38,7 @@ gboolean type_list_command(Client *client, const Options *options, char **args,
     else if (g_variant_n_children(types))
         print_table(types);
     else
-        puts("No GPU of this host is shared; /etc/vgpu/gpus.conf says which are to be.");
+        puts("No GPU of this host is shared with VMs. /etc/vgpu/gpus.conf says which are to be, "
+             "and the kernel module mdev_vgpu must be loaded.");
     return TRUE;
 }

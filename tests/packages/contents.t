@@ -87,6 +87,24 @@ my ($dkms) = grep { m{/mdev-vgpu-dkms_} } @debs;
 my $depends = `dpkg-deb -f $dkms Depends`;
 is($depends, "dkms (>= 3.0.10)\n", "the driver's package asks for nothing that Debian 12 does not have");
 
+# What hosts without VMs install, and all that comes with it, what is only recommended as well.
+my %fields = map { my ($package) = m{([^/_]+)_[^/]+$}; $package => scalar `dpkg-deb -f '$_' Depends Pre-Depends Recommends` } @debs;
+my @wanted = qw(vgpu-host-agent vgpu-governor vgpu-engine);
+my %for_containers;
+while (my $package = shift @wanted) {
+    next if $for_containers{$package}++ || !$fields{$package};
+    push @wanted, $fields{$package} =~ /(?:^|[,|:])\s*([a-z0-9][a-z0-9.+-]+)/mg;
+}
+is(join(' ', sort grep { $fields{$_} } keys %for_containers), 'vgpu-engine vgpu-governor vgpu-host-agent',
+    'a host without VMs needs three packages');
+my @of_vms = grep { /^(?:dkms|mdevctl|qemu.*|libvirt.*)$/ } sort keys %for_containers;
+is("@of_vms", '', 'which ask for nothing of VMs');
+my $apt = 'apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances';
+my %all = map { $_ => 1 } map { s/^\s+//r } grep { /^\w/ } split /\n/,
+    `$apt @{[ grep { !$fields{$_} } keys %for_containers ]} 2>/dev/null`;
+cmp_ok(scalar(keys %all), '>', 20, 'apt knows what those need in turn');
+is(join(' ', grep { /^(?:dkms|mdevctl|qemu-system.*|libvirt.*)$/ } sort keys %all), '', 'and there is nothing of VMs in that');
+
 my $complaints = `lintian --no-cfg --allow-root --fail-on error,warning @debs 2>&1`;
 is($?, 0, 'lintian has neither an error nor a warning') or diag($complaints);
 is(scalar(grep { m{lintian/overrides} } keys %package_of), 0, 'nothing is hidden from lintian');

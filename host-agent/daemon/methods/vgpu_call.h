@@ -90,6 +90,8 @@ gboolean vgpu_check_handle(VgpuManager *interface, GDBusMethodInvocation *invoca
 gboolean vgpu_start_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                            const char *uuid, GVariant *options, void *data);
 gboolean vgpu_vms_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
+gboolean slice_run_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                          GVariant *request, const char *program, void *data);
 gboolean slice_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
 gboolean slice_claim_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                             const char *slice, const char *container, guint pid, void *data);

@@ -43,6 +43,7 @@ Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
     g_signal_connect(manager, "handle-list-vgpus-short", G_CALLBACK(handle_list), vgpus);
     g_signal_connect(manager, "handle-create-vgpus", G_CALLBACK(vgpu_create_handle), vgpus);
     g_signal_connect(manager, "handle-create-slice", G_CALLBACK(vgpu_create_handle), vgpus);
+    g_signal_connect(manager, "handle-run-slice", G_CALLBACK(slice_run_handle), vgpus);
     g_signal_connect(manager, "handle-set-slice", G_CALLBACK(vgpu_set_handle), vgpus);
     g_signal_connect(manager, "handle-remove-slice", G_CALLBACK(vgpu_remove_handle), vgpus);
     g_signal_connect(manager, "handle-list-slices", G_CALLBACK(slice_list_handle), vgpus);

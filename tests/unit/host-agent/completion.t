@@ -41,7 +41,7 @@ offers() {
     fi
 }
 
-offers 'attach cdi detach doctor domain events gpu reload report schedule slice tenant top topo type vgpu' ''
+offers 'attach cdi detach doctor domain events gpu reload report run schedule slice tenant top topo type vgpu' ''
 offers 'vgpu' v
 offers 'clear drain list mode resume show users' gpu ''
 offers 'create list remove set show' vgpu ''
