@@ -98,11 +98,11 @@ static int claim(const char *slice)
 {
     g_auto(State) state = {0};
     g_autoptr(GError) error = NULL;
-    g_autoptr(AgentLink) link = NULL;
+    g_autoptr(AgentClient) link = NULL;
 
     if (read_state(&state, &error))
-        link = agent_link_open(TRUE, &error);
-    if (link && agent_link_call_within(link, CLAIM_MS, "ClaimSlice",
+        link = agent_client_open(TRUE, &error);
+    if (link && agent_client_call_within(link, CLAIM_MS, "ClaimSlice",
                                        g_variant_new("(ssu)", slice, state.id, state.pid), &error))
         return EXIT_SUCCESS;
     say(LOG_ERR, "cannot give the container slice %s: %s", slice, error->message);
@@ -114,11 +114,11 @@ static int release(const char *slice)
 {
     g_auto(State) state = {0};
     g_autoptr(GError) error = NULL;
-    g_autoptr(AgentLink) link = NULL;
+    g_autoptr(AgentClient) link = NULL;
 
     if (read_state(&state, &error))
-        link = agent_link_open(FALSE, &error);
-    if (!link || !agent_link_call_within(link, RELEASE_MS, "ReleaseSlice",
+        link = agent_client_open(FALSE, &error);
+    if (!link || !agent_client_call_within(link, RELEASE_MS, "ReleaseSlice",
                                          g_variant_new("(ss)", slice, state.id), &error))
         say(LOG_WARNING, "cannot give back slice %s now, vgpud will do it later: %s", slice,
             error->message);

@@ -4,8 +4,8 @@
  * mdevctl writes them when it starts the vGPU, and fails if one is missing. So no other attribute
  * can be in a definition.
  */
-#ifndef CALLOUT_ATTRIBUTES_H
-#define CALLOUT_ATTRIBUTES_H
+#ifndef MDEVCTL_PLUGINS_ATTRIBUTES_H
+#define MDEVCTL_PLUGINS_ATTRIBUTES_H
 
 #include <glib.h>
 

@@ -3,8 +3,8 @@
  * mdevctl's call: "-t TYPE -e EVENT -a ACTION -s STATE -u UUID -p PARENT", and JSON on standard
  * input with some events (mdevctl(8), "INVOKING EXTERNAL SCRIPTS").
  */
-#ifndef CALLOUT_CALL_H
-#define CALLOUT_CALL_H
+#ifndef MDEVCTL_PLUGINS_CALL_H
+#define MDEVCTL_PLUGINS_CALL_H
 
 #include <glib.h>
 

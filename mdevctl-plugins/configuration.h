@@ -3,8 +3,8 @@
  * A device's configuration as mdevctl passes it to callouts, and lists of attributes in the form
  * that it accepts.
  */
-#ifndef CALLOUT_CONFIGURATION_H
-#define CALLOUT_CONFIGURATION_H
+#ifndef MDEVCTL_PLUGINS_CONFIGURATION_H
+#define MDEVCTL_PLUGINS_CONFIGURATION_H
 
 #include "lib/vgpu.h"
 #include "mdevctl-plugins/attributes.h"

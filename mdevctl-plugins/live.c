@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "mdevctl-plugins/live.h"
 
-#include "lib/vgpu_write.h"
+#include "lib/vgpu.h"
 #include "mdevctl-plugins/configuration.h"
 #include "mdevctl-plugins/question.h"
 

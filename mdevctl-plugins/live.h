@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* "mdevctl modify --live": changes a running vGPU, which may be in use, at once. */
-#ifndef CALLOUT_LIVE_H
-#define CALLOUT_LIVE_H
+#ifndef MDEVCTL_PLUGINS_LIVE_H
+#define MDEVCTL_PLUGINS_LIVE_H
 
 #include "mdevctl-plugins/attributes.h"
 #include "mdevctl-plugins/call.h"

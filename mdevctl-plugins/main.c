@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 #include "mdevctl-plugins/call.h"
 #include "mdevctl-plugins/configuration.h"
 #include "mdevctl-plugins/live.h"

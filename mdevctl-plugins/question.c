@@ -3,8 +3,7 @@
 
 #include <gio/gio.h>
 
-#include "lib/agent_error.h"
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 
 #define TIMEOUT_MS 2000
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Asks vgpud, over D-Bus, whether it refuses what mdevctl is about to do. */
-#ifndef CALLOUT_QUESTION_H
-#define CALLOUT_QUESTION_H
+#ifndef MDEVCTL_PLUGINS_QUESTION_H
+#define MDEVCTL_PLUGINS_QUESTION_H
 
 #include "mdevctl-plugins/attributes.h"
 #include "mdevctl-plugins/call.h"

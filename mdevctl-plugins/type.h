@@ -3,8 +3,8 @@
  * Decides which types of mediated devices are vGPUs of ours. Other vendors' drivers have mdev
  * types, too, and mdevctl asks about those as often.
  */
-#ifndef CALLOUT_TYPE_H
-#define CALLOUT_TYPE_H
+#ifndef MDEVCTL_PLUGINS_TYPE_H
+#define MDEVCTL_PLUGINS_TYPE_H
 
 #include "mdevctl-plugins/call.h"
 

@@ -64,12 +64,12 @@ static int release(const char *name)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Domain) domain = read_domain(NULL);
-    g_autoptr(AgentLink) link = NULL;
+    g_autoptr(AgentClient) link = NULL;
 
     if (domain && !domain->mdevs[0] && !domain->requests->len)
         return EXIT_SUCCESS;
-    link = agent_link_open(FALSE, &error);
-    if (link && agent_link_call(link, "ReleaseDomain", g_variant_new("(s)", name), &error))
+    link = agent_client_open(FALSE, &error);
+    if (link && agent_client_call(link, "ReleaseDomain", g_variant_new("(s)", name), &error))
         return EXIT_SUCCESS;
     g_printerr(
         "vgpu-qemu-hook: cannot remove the vGPUs of domain %s now, vgpud will do it later: %s\n",

@@ -2,12 +2,13 @@
 #include "qemu-hooks/prepare.h"
 
 #include "lib/agent_client.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/definition.h"
+#include "lib/mdev.h"
 #include "lib/pci.h"
+#include "lib/root.h"
 #include "lib/sysfs.h"
 #include "lib/vgpu.h"
-#include "lib/vgpu_ready.h"
 
 /**
  * Preparation
@@ -18,23 +19,17 @@ typedef struct {
     const char *root;
     const char *name;
     const Domain *domain;
-    AgentLink *link;
+    AgentClient *link;
     gboolean made;
 } Preparation;
 
-static char *mdev_dir(const Preparation *preparation, const char *uuid)
-{
-    return g_build_filename(preparation->root[0] ? preparation->root : "/", "sys/bus/mdev/devices",
-                            uuid, NULL);
-}
-
 /* vgpud, if it runs; an error begins with what cannot be done without it. */
-static AgentLink *reach(Preparation *preparation, const char *what, GError **error)
+static AgentClient *reach(Preparation *preparation, const char *what, GError **error)
 {
     g_autoptr(GError) cause = NULL;
 
     if (!preparation->link)
-        preparation->link = agent_link_open(TRUE, &cause);
+        preparation->link = agent_client_open(TRUE, &cause);
     if (!preparation->link)
         g_set_error(error, cause->domain, cause->code, "%s: %s", what, cause->message);
     return preparation->link;
@@ -44,13 +39,13 @@ static gboolean make(Preparation *preparation, const DomainRequest *request, GEr
 {
     g_autofree char *what =
         g_strdup_printf("cannot make vGPU %s, which the domain's metadata requests", request->uuid);
-    AgentLink *link = reach(preparation, what, error);
+    AgentClient *link = reach(preparation, what, error);
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(request->dict);
 
     if (!link)
         return FALSE;
     g_variant_dict_insert(&dict, "Domain", "s", preparation->name);
-    if (!agent_link_call(link, "CreateVgpus", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
+    if (!agent_client_call(link, "CreateVgpus", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
                          error)) {
         g_prefix_error(error, "%s: ", what);
         return FALSE;
@@ -63,12 +58,12 @@ static gboolean make(Preparation *preparation, const DomainRequest *request, GEr
 static gboolean start(Preparation *preparation, const char *uuid, GError **error)
 {
     g_autofree char *what = g_strdup_printf("cannot start vGPU %s, which is defined", uuid);
-    AgentLink *link = reach(preparation, what, error);
+    AgentClient *link = reach(preparation, what, error);
     g_autoptr(GError) cause = NULL;
 
     if (!link)
         return FALSE;
-    if (agent_link_call(link, "StartVgpu",
+    if (agent_client_call(link, "StartVgpu",
                         g_variant_new("(s@a{sv})", uuid, g_variant_new("a{sv}", NULL)), &cause) ||
         g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_NOT_FOUND))
         return TRUE;
@@ -93,7 +88,7 @@ static gboolean check_closed(const Preparation *preparation, const char *uuid, G
 static gboolean provide_mdev(Preparation *preparation, const char *uuid, GError **error)
 {
     const DomainRequest *request = domain_request(preparation->domain, uuid);
-    g_autofree char *dir = mdev_dir(preparation, uuid);
+    g_autofree char *dir = mdev_path(preparation->root, uuid);
     g_autoptr(Definition) definition = NULL;
 
     if (g_file_test(dir, G_FILE_TEST_EXISTS))
@@ -125,7 +120,7 @@ static gboolean provide_pci(Preparation *preparation, const DomainPci *pci, GErr
 {
     g_autofree char *what =
         g_strdup_printf("cannot pass GPU %s through: it is shared", pci->address);
-    AgentLink *link;
+    AgentClient *link;
 
     if (!is_shared(preparation, pci->address))
         return TRUE;
@@ -140,7 +135,7 @@ static gboolean provide_pci(Preparation *preparation, const DomainPci *pci, GErr
     link = reach(preparation, what, error);
     if (!link)
         return FALSE;
-    if (agent_link_call_gpu(link, pci->address, "SetMode",
+    if (agent_client_call_gpu(link, pci->address, "SetMode",
                             g_variant_new("(s@a{sv})", "passthrough", g_variant_new("a{sv}", NULL)),
                             error))
         return TRUE;
@@ -181,7 +176,7 @@ static void undo(const Preparation *preparation)
 {
     g_autoptr(GError) error = NULL;
 
-    if (!agent_link_call(preparation->link, "ReleaseDomain",
+    if (!agent_client_call(preparation->link, "ReleaseDomain",
                          g_variant_new("(s)", preparation->name), &error))
         g_printerr("vgpu-qemu-hook: cannot remove what was made for domain %s: %s\n",
                    preparation->name, error->message);
@@ -194,6 +189,6 @@ gboolean prepare_domain(const char *root, const char *name, const Domain *domain
 
     if (!ready && preparation.made)
         undo(&preparation);
-    g_clear_pointer(&preparation.link, agent_link_free);
+    g_clear_pointer(&preparation.link, agent_client_free);
     return ready;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A temporary directory that replaces /. Paths in it begin with a slash. */
-#ifndef TEST_FILE_TREE_H
-#define TEST_FILE_TREE_H
+#ifndef TESTS_UNIT_FILE_TREE_H
+#define TESTS_UNIT_FILE_TREE_H
 
 #include <glib.h>
 

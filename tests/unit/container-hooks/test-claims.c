@@ -187,7 +187,7 @@ static void test_not_given_back(void)
 static void assert_taken(const AgentOnBus *at, guint pid, guint32 user, gboolean taken)
 {
     g_autoptr(Claims) claims = claims_new(agent_host(at->agent), NULL);
-    Slice slice = {.uuid = (char *)UUID, .gpu = (char *)ADDRESS, .door = SLICE_DOOR_NATIVE};
+    Slice slice = {.uuid = (char *)UUID, .gpu = (char *)ADDRESS, .transport = SLICE_TRANSPORT_NATIVE};
     g_autoptr(GError) error = NULL;
 
     g_assert_cmpint(claims_take(claims, &slice, "web", pid, &user, &error), ==, taken);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* Dispatch, sizes, capsets, contexts: what comes back to each kind of request. */
-#include "watch.h"
 #include "fixture.h"
 #include "queue.h"
+#include "watch.h"
 
 #include <errno.h>
 #include <string.h>

@@ -35,10 +35,11 @@ sub computes {
     return VGPU::Compute::verdict(in_container($device, $VGPU::Slice::compute));
 }
 
-# True if it computes on this many elements for each of its five buffers; false if it is refused the memory.
+# True if it computes on this many elements for each of its five buffers; false if it is refused the memory. Mesa has to wait
+# for the answer, or a refusal may abort the program (docs/upstream.md, 11).
 sub has_memory_for {
     my ($device, $elements, $before) = @_;
-    my $said = in_container($device, ($before // '') . " $VGPU::Slice::compute --size $elements --iterations 1 --rounds 1", fail => 1);
+    my $said = in_container($device, "env VN_PERF=no_async_mem_alloc " . ($before // '') . " $VGPU::Slice::compute --size $elements --iterations 1 --rounds 1", fail => 1);
     return 1 if !$VGPU::Command::status;
     die "it failed, and not for want of memory:\n$said" if $said !~ /memory/i;
     return 0;
