@@ -28,17 +28,10 @@ FUZZ_guard_PARTS := $(GUARD_SESSION) $(GUARD_FAKES)
 FUZZ_guard_CFLAGS = $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) -I$(ENGINE_TESTS_SRC) -Imdev-driver/model
 FUZZ_guard_LIBS = $(ENGINE_TESTS_LIBS)
 
-<<<<<<< HEAD
 # vgpud's input from files and from the bus, and the hooks' from libvirt.
-FUZZ_agent_PARTS := $(addprefix $(AGENT_SRC)/,$(addprefix model/,dict_read.c engines.c placement.c request.c \
-	room.c slice.c tenant.c timetable.c) daemon/vgpud_conf.c) $(addprefix $(LIB_SRC)/,agent_error.c definition.c sysfs.c conf.c \
-	units.c gpus.c types.c domain.c request_xml.c xml.c)
-=======
-# What vgpud reads from files and from the bus, and the hooks from libvirt.
 FUZZ_agent_PARTS := $(addprefix $(AGENT_SRC)/,$(addprefix model/,dict_read.c placement.c request.c \
 	room.c slice.c tenant.c timetable.c) daemon/vgpud_conf.c) $(addprefix $(LIB_SRC)/,bus.c root.c definition.c sysfs.c conf.c \
 	units.c gpus.c types.c domain.c xml.c)
->>>>>>> house
 FUZZ_agent_PKGS := gio-2.0 json-glib-1.0 libxml-2.0
 FUZZ_agent_PKG_CFLAGS = $(call once,FUZZ_agent_PKG_CFLAGS,pkg-config --cflags $(FUZZ_agent_PKGS))
 FUZZ_agent_CFLAGS = $(AGENT_CFLAGS) $(FUZZ_agent_PKG_CFLAGS)
