@@ -25,9 +25,11 @@ function Quota({ label, used, quota, words }: {
     if (!quota)
         return <>{words(used)}, no limit</>;
     return (
-        <Progress aria-label={label} value={Math.min(100 * used / quota, 100)} size={ProgressSize.sm}
-                  measureLocation="top" label={`${words(used)} of ${words(quota)}`}
-                  valueText={`${words(used)} of ${words(quota)}`} {...(used >= quota ? { variant: "warning" } : {})} />
+        <>
+            {words(used)} of {words(quota)}
+            <Progress aria-label={label} value={Math.min(100 * used / quota, 100)} size={ProgressSize.sm}
+                      measureLocation="none" valueText={`${words(used)} of ${words(quota)}`} />
+        </>
     );
 }
 
