@@ -9,7 +9,7 @@ import { useState } from "react";
 
 import { host, useHost } from "../agent/host";
 import type { Tenant } from "../agent/model";
-import { formatBytes } from "../lib/bytes";
+import { formatBytes, percent } from "../lib/units";
 import { tenantColor } from "../lib/tenants";
 import { ActionMenu } from "./action-menu";
 import { Dialog } from "./dialog";
@@ -34,8 +34,6 @@ function Quota({ label, used, quota, words }: {
 }
 
 function columns(names: readonly string[], open: (open: Open) => void): Column<Tenant>[] {
-    const percent = (number: number) => `${number} %`;
-
     return [
         {
             title: "Name",
