@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 #   make			all programs, and the module for the running kernel
+#   make cockpit		the page of Cockpit, by npm's packages; make install-cockpit
 #   make install		them (DESTDIR; PREFIX: /usr or /usr/local), the module as DKMS source
 #   make deb			Debian packages of all of it, in build/deb/ (root)
 #   make demo			a GPU shared by two VMs, on a machine without a GPU (root)
@@ -43,6 +44,7 @@ include mdev-driver/dkms/dkms.mk
 include engine/engine.mk
 include host-agent/host-agent.mk
 include mdevctl-plugins/mdevctl-plugins.mk
+include cockpit/cockpit.mk
 include qemu-hooks/qemu-hooks.mk
 include container-hooks/container-hooks.mk
 include governor/governor.mk

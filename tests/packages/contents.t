@@ -20,6 +20,8 @@ my $places = qr{^(?:
     usr/lib/[a-z0-9_]+-linux-gnu/mdev-vgpu/libvgpu_governor\.so |
     usr/share/(?:man/man[1-8]|doc|dbus-1|polkit-1/actions|vulkan/implicit_layer\.d|bash-completion/completions)/.+ |
     usr/share/selinux/packages/vgpu\.cil |
+    usr/share/cockpit/mdev-vgpu/[^/]+ |
+    usr/share/metainfo/org\.mdev_vgpu\.cockpit\.metainfo\.xml |
     usr/src/mdev-vgpu-[0-9.]+/.+
 )$}x;
 
@@ -32,7 +34,7 @@ for my $deb (@debs) {
     $package_of{$_} = $package for @{ $files{$package} };
 }
 
-is_deeply([sort keys %files], [qw(mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-libvirt vgpu-mdevctl
+is_deeply([sort keys %files], [qw(cockpit-mdev-vgpu mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-libvirt vgpu-mdevctl
     vgpu-registrar)],
     'these are the packages');
 

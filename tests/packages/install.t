@@ -37,7 +37,7 @@ system_is() {
 later() {
     local deb tree=$work/deb
     mkdir -p "$work/later"
-    for deb in build/deb/*.deb; do
+    for deb in build/deb/{mdev,vgpu}-*.deb; do
         rm -rf "$tree"
         dpkg-deb -R "$deb" "$tree"
         sed -i "/^Version:/s/.*/Version: $2/; /^Depends:/s/= $1)/= $2)/g; /^Depends:/s/>= $1)/>= $2)/g" "$tree/DEBIAN/control"
@@ -84,7 +84,8 @@ rm -f /etc/dpkg/dpkg.cfg.d/*
 version=$(dpkg-deb -f build/deb/mdev-vgpu_*.deb Version)
 other=$version.1
 later "$version" "$other"
-first=$(find "$PWD/build/deb" -maxdepth 1 -name '*.deb')
+# The page needs Cockpit, which this tree does not have.
+first=$(find "$PWD/build/deb" -maxdepth 1 -name '*.deb' ! -name 'cockpit-*')
 system_is >"$work/before"
 
 echo "TAP version 13"
