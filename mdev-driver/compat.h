@@ -142,8 +142,8 @@ static inline int vgpu_pte_is_there(pte_t *pte, unsigned long addr, void *data)
 }
 
 /*
- * Sees to it that the fault's page table is there, so that nothing is allocated for it under map_lock, where reclaim is
- * out of the question and the kernel's reserves would be used.
+ * Makes the fault's page table, if there is none. Later, under map_lock, it would be allocated without reclaim, from the
+ * kernel's reserves.
  */
 static inline int vgpu_prepare_pte(struct vm_fault *vmf)
 {

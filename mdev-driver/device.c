@@ -18,7 +18,7 @@ static unsigned int vgpu_reset_timeout_ms = 10000;
 module_param_named(reset_timeout_ms, vgpu_reset_timeout_ms, uint, 0644);
 MODULE_PARM_DESC(reset_timeout_ms, "how long a reset waits for the engine before it counts as lost");
 
-/* How long the guest's processor itself waits. */
+/* How long the guest's write itself waits. */
 #define VGPU_RESET_PATIENCE_MS	50
 
 /*
@@ -71,7 +71,7 @@ static bool vgpu_device_let_go(const struct vgpu *vgpu)
 	return !vgpu->engine.file || vgpu->engine.clean;
 }
 
-/* Whether a reset need not wait any longer: the engine has let go, and where one was lost, the next one is ready. */
+/* Whether a reset can end: the engine has let go, and if one was lost, the next one is ready. */
 static bool vgpu_device_settled(const struct vgpu *vgpu)
 {
 	bool wanted = vgpu->reset_wants_engine && !vgpu->removed && !vgpu->engine.failed;
@@ -89,7 +89,7 @@ static void vgpu_device_end_reset(struct vgpu *vgpu)
 	wake_up_all(&vgpu->state_wait);
 }
 
-/* The engine, or what is known of it, has changed: who waits for that looks again. */
+/* To be called when the engine's state has changed: ends a reset that waits for it, and wakes all others. */
 void vgpu_device_settle(struct vgpu *vgpu)
 {
 	lockdep_assert_held(&vgpu->lock);
@@ -98,7 +98,7 @@ void vgpu_device_settle(struct vgpu *vgpu)
 	wake_up_all(&vgpu->state_wait);
 }
 
-/* A reset has waited long enough. */
+/* The time limit of a reset. */
 void vgpu_device_reset_work(struct work_struct *work)
 {
 	struct vgpu *vgpu = container_of(to_delayed_work(work), struct vgpu, reset_work);
@@ -114,9 +114,9 @@ void vgpu_device_reset_work(struct work_struct *work)
 }
 
 /*
- * Begins a reset. It is done when the engine has let go of the epoch, and where the last one was lost, when the next one is
- * ready, so that the guest's driver finds one, and in any case after a while. Until then the status is not 0 (virtio 1.2,
- * 4.1.4.3.1), and what is written to the registers is void.
+ * Begins a reset. It ends when the engine has let go of the epoch. If the last engine was lost, it ends when the next one is
+ * ready, so that the guest's driver finds one. There is a time limit for both. Until then the status does not read as 0 (virtio
+ * 1.2, 4.1.4.3.1), and writes to the registers do nothing.
  */
 static void vgpu_device_begin_reset(struct vgpu *vgpu)
 {
@@ -142,7 +142,7 @@ static void vgpu_device_wait_reset(struct vgpu *vgpu, unsigned long timeout)
 	mutex_lock(&vgpu->lock);
 }
 
-/* VFIO_DEVICE_RESET: the VMM has no other way of knowing when it is done. */
+/* VFIO_DEVICE_RESET waits for the end: the VMM has no other way to know of it. */
 void vgpu_device_reset(struct vgpu *vgpu)
 {
 	vgpu_device_begin_reset(vgpu);
@@ -150,8 +150,8 @@ void vgpu_device_reset(struct vgpu *vgpu)
 }
 
 /*
- * The guest wrote 0 to the status. Its driver looks whether that is done, and a processor of a VM that is held here holds the
- * whole VMM. Firmware (edk2) does not look; an engine has let go before this wait is over, as a rule.
+ * The guest wrote 0 to the status. QEMU is stopped while this write lasts, and Linux reads the status until it is 0, so this
+ * returns early. edk2 does not read it; an engine usually lets go within this time.
  */
 static void vgpu_device_guest_reset(struct vgpu *vgpu)
 {
@@ -259,7 +259,7 @@ void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t le
 	u32 effects, q;
 
 	lockdep_assert_held(&vgpu->lock);
-	/* The guest is to wait until its reset is done; what it does meanwhile is void. */
+	/* The guest must wait for the end of its reset. */
 	if (vgpu->resetting)
 		return;
 
@@ -319,8 +319,8 @@ void vgpu_device_lost_work(struct work_struct *work)
 }
 
 /*
- * The GPU or the mdev goes away: all are asked to leave, and nothing new is shown. Waits for nobody, so that the end of one
- * GPU waits for no engine; vgpu_device_revoke_work() does the rest.
+ * The GPU or the mdev goes away: asks VMM and engine to leave, and refuses to publish from now on. Waits for nobody;
+ * vgpu_device_revoke_work() does the rest.
  */
 void vgpu_device_revoke(struct vgpu *vgpu)
 {
@@ -333,7 +333,7 @@ void vgpu_device_revoke(struct vgpu *vgpu)
 	queue_work(system_unbound_wq, &vgpu->revoke_work);
 }
 
-/* What the engine has published goes. Memory of the GPU itself is gone already: its driver has taken it from the engine. */
+/* Empties the window. The GPU's own memory has gone from it with the GPU's driver, by the notifiers of window.c. */
 void vgpu_device_revoke_work(struct work_struct *work)
 {
 	struct vgpu *vgpu = container_of(work, struct vgpu, revoke_work);

@@ -2,8 +2,8 @@
 /*
  * The ioctls of /dev/vgpu/<uuid> (uapi/linux/vgpu.h).
  *
- * An engine can let any access to its memory take for ever. So each call copies its argument first, does its work under
- * vgpu->lock, and copies the result when it has dropped the lock.
+ * An engine can make any access to its memory last for ever. So each call copies its argument first, works under vgpu->lock,
+ * and copies the result after it has dropped the lock.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -111,7 +111,7 @@ static long vgpu_ioctl_attach(struct file *file)
 	struct vgpu_engine_mm *attached;
 	int ret;
 
-	/* Now, so that a flood costs nothing, and again when it counts. */
+	/* Checked here so that a refused call is cheap, and again below, where it counts. */
 	mutex_lock(&vgpu->lock);
 	ret = vgpu_engine_may_attach(vgpu, file->private_data);
 	mutex_unlock(&vgpu->lock);
@@ -523,7 +523,7 @@ long vgpu_engine_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return vgpu_ioctl_engine_info(vgpu_from_file(file), user);
 	if (cmd == VGPU_ENGINE_ATTACH)
 		return vgpu_ioctl_attach(file);
-	/* Who is not the engine is told so, whatever he asks; it counts once more when the call has its argument. */
+	/* Refuse a stranger before his argument is looked at. Each call checks again when it has copied it. */
 	ret = vgpu_engine_enter(file);
 	if (ret)
 		return ret;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The address space of an engine: its end is the engine's, whoever else still holds the file.
+ * The address space of an engine. The engine ends with it, even if another process still holds the file.
  *
- * Taking leave of it (mmu_notifier_unregister()) waits for every notifier of the machine that is at work, so it is done
- * later, by a work item, and an engine that follows has an object of its own.
+ * mmu_notifier_unregister() waits for all notifiers of the machine that are at work. So a work item calls it, and the next
+ * engine has an object of its own.
  */
 #include <linux/mmu_notifier.h>
 #include <linux/sched/mm.h>

@@ -192,8 +192,8 @@ static struct vgpu_gpu *vgpu_gpu_new(const struct vgpu_control_gpu *arg,
 }
 
 /*
- * With the lock of the device held, but not gpus_lock: mdev's core makes attributes here whose readers take it. A GPU that goes
- * away meanwhile is in the list, so it is marked, and unregistered here as soon as it can be.
+ * Under the device's lock, but not under gpus_lock: mdev's core makes attributes here whose readers take that. A GPU that goes
+ * away meanwhile is found in the list and marked, and is unregistered as soon as it is registered.
  */
 static int vgpu_gpu_register(struct vgpu_gpu *gpu)
 {
@@ -541,7 +541,7 @@ static void vgpu_gpu_leaves_sysfs(struct vgpu_gpu *gpu)
 
 	lockdep_assert_held(&gpus_lock);
 	list_for_each_entry(vgpu, &gpu->vgpus, node) {
-		/* Nobody tells udev of it from then on, by a path that changes meanwhile. */
+		/* When this is done, no event to udev is under way, with a path that changes now. */
 		flush_work(&vgpu->revoke_work);
 		ret = kobject_move(&vgpu_dev(vgpu)->kobj, &vgpu_removed->kobj);
 		if (ret)

@@ -47,10 +47,10 @@ static void vgpu_cache_drop(struct vgpu *vgpu, struct vgpu_cached_page *slot)
 /*
  * struct vgpu_unmap - guest memory that the VM takes away right now: nothing of it is pinned until its call has ended
  *
- * type1 tells one device after the other, with its lock dropped, then looks again; where something was pinned meanwhile it
- * tells them anew, and after ten times it calls BUG(). Two vGPUs of one VM could do that to it, each while the other is
- * told. Nobody says when the call is over, but what a task gives back by fput() is released when that task returns to user
- * space: so each of these is such a file.
+ * type1 drops its lock and tells one device after the other, then it checks the range. If something was pinned meanwhile, it
+ * starts over, and after ten times it calls BUG(). Two vGPUs of one VM could cause that: each pins while type1 tells the
+ * other. VFIO does not say when its call has ended. But the kernel releases a file that a task has given up by fput() when
+ * that task returns to user space, so each of these is such a file.
  */
 struct vgpu_unmap {
 	struct list_head node;
@@ -59,7 +59,7 @@ struct vgpu_unmap {
 	u64 last;
 };
 
-/* More than any VM takes for one call. */
+/* Longer than any VMM needs for one call. */
 #define VGPU_UNMAP_PATIENCE	HZ
 
 static int vgpu_unmap_release(struct inode *inode, struct file *file)
@@ -81,7 +81,7 @@ static const struct file_operations vgpu_unmap_fops = {
 	.release = vgpu_unmap_release,
 };
 
-/* To be given back by fput() when its pages are. NULL: out of memory; then nothing is held up. */
+/* The caller gives it up by fput() when the pages are unpinned. NULL: out of memory; then no pin is delayed. */
 static struct file *vgpu_unmap_new(struct vgpu *vgpu, u64 iova, u64 last)
 {
 	struct vgpu_unmap *unmap = kzalloc(sizeof(*unmap), GFP_KERNEL);
@@ -125,7 +125,7 @@ static bool vgpu_mem_unmapped(struct vgpu_mem *mem, u64 iova, u64 size)
 	return over;
 }
 
-/* Whether [iova, iova + size) may be pinned. Drops mem.lock where it has to wait. */
+/* Whether [iova, iova + size) may be pinned. Drops mem.lock if it has to wait. */
 static bool vgpu_mem_may_pin(struct vgpu_mem *mem, u64 iova, u64 size)
 {
 	if (likely(list_empty(&mem->unmaps)) || !vgpu_mem_unmapping(mem, iova, size))
@@ -199,7 +199,7 @@ static bool vgpu_cache_fill(struct vgpu *vgpu, struct vgpu_cached_page *slot, u6
 	return true;
 }
 
-/* The pinned page at @iova, or NULL where the VM has not mapped it for that. May drop mem.lock, and take it again, before. */
+/* The pinned page at @iova, or NULL if the VM has not mapped it for that. May drop mem.lock and take it again. */
 static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova, bool write)
 {
 	struct vgpu_mem *mem = &vgpu->mem;
@@ -459,8 +459,8 @@ static struct vgpu_mem_object *vgpu_mem_object_new(const struct vgpu_mem_pin *ar
 }
 
 /*
- * Makes an object for what @arg and @entries say, with nothing pinned yet. 0: then vgpu_mem_pin() it, without vgpu->lock, or
- * whoever pins gigabytes keeps all others from the device.
+ * Makes an object for @arg and @entries, with nothing pinned yet. If this returns 0, call vgpu_mem_pin() without vgpu->lock:
+ * pinning gigabytes under it would block the whole device.
  */
 int vgpu_mem_prepare(struct vgpu *vgpu, const struct vgpu_mem_pin *arg,
 		     const struct vgpu_mem_entry *entries, struct vgpu_mem_object **result)
@@ -500,7 +500,7 @@ int vgpu_mem_prepare(struct vgpu *vgpu, const struct vgpu_mem_pin *arg,
 	return 0;
 }
 
-/* Pins @n pages, page @first of the object. @pages: room for them, so that no fault sees one of a pin that fails. */
+/* Pins @n pages, from page @first of the object. @pages has room for them: no fault may see a page if the pin fails. */
 static int vgpu_mem_pin_some(struct vgpu *vgpu, struct vgpu_mem_object *object, u64 first, u64 iova,
 			     int n, struct page **pages)
 {
@@ -530,7 +530,7 @@ static int vgpu_mem_pin_some(struct vgpu *vgpu, struct vgpu_mem_object *object, 
 	return ret;
 }
 
-/* The number of pages pinned is @done. */
+/* @done: out, the number of pages pinned, also on failure. */
 static int vgpu_mem_pin_all(struct vgpu *vgpu, struct vgpu_mem_object *object, struct page **pages, u64 *done)
 {
 	u32 e;
@@ -557,8 +557,8 @@ static int vgpu_mem_pin_all(struct vgpu *vgpu, struct vgpu_mem_object *object, s
 }
 
 /*
- * Pins what vgpu_mem_prepare() has made, a piece at a time, so that a VM that unmaps need not wait long. If this fails nothing
- * is left of it. ESTALE: its epoch has ended meanwhile.
+ * Pins the object's pages, a piece at a time, so that a VM that unmaps memory does not wait long. Frees the object if it fails.
+ * ESTALE: the epoch has ended meanwhile.
  */
 int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_object *object, struct vgpu_mem_pin *arg)
 {

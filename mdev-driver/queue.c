@@ -109,8 +109,8 @@ static int vgpu_queue_keep(struct vgpu *vgpu, struct vgpu_queue_pop *pop,
 }
 
 /*
- * 0: the chain is in flight, and @request, to be freed in any case, is for @pop->buf. As vgpu->bounce may be in it, that is
- * under vgpu->pop_lock; but vgpu->lock is not needed, and not held, while the engine gets it.
+ * 0: the chain is in flight, and the caller copies @request to @pop->buf, under vgpu->pop_lock, which protects the bounce
+ * buffer, but not under vgpu->lock. @request must be freed in any case.
  */
 int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop, struct vgpu_request *request)
 {

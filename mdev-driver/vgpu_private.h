@@ -8,8 +8,8 @@
  *	vgpu->pop_lock  >  vgpu->lock
  *	mmap_lock (VMM or engine)  >  vgpu->map_lock
  *
- * vgpu->lock is held over nothing that an engine or its GPU can drag out: no copy to or from userspace, no engine's
- * mmap_lock, no end of a notifier, no pinning of much. Registers of the guest wait for it.
+ * vgpu->lock is not held during anything that an engine or its GPU can delay: copies to and from userspace, an engine's
+ * mmap_lock, the removal of a notifier, a large pin. The guest's registers wait for it.
  * vgpu->map_lock is what page faults take. It is held over no allocation that may reclaim, no copy
  * to or from userspace and no pinning. vgpu->lock is never taken under an mmap_lock.
  * vgpu->params_lock is a leaf.
@@ -335,8 +335,8 @@ static inline struct device *vgpu_dev(struct vgpu *vgpu)
 }
 
 /*
- * wait_event_killable_timeout() that does not keep a machine from going to sleep. @freezable: TASK_FREEZABLE, or _UNSAFE where
- * locks are held.
+ * wait_event_killable_timeout() that does not keep the machine from suspending. @freezable: TASK_FREEZABLE, or
+ * TASK_FREEZABLE_UNSAFE if locks are held.
  */
 #define vgpu_wait_timeout(wq_head, condition, freezable, timeout)		\
 ({										\

@@ -103,8 +103,8 @@ static void vgpu_range_unpin(struct vgpu_range *range, u64 first, u64 count)
 }
 
 /*
- * Nobody can reach it any more. Removing a notifier waits for invalidations, and so for whatever the engine has put into
- * their way: no lock is held for that.
+ * For a range that nobody can reach any more. Removing a notifier waits for invalidations, which an engine can delay, so no
+ * lock may be held.
  */
 static void vgpu_range_reap(struct vgpu_range *range)
 {
@@ -193,7 +193,7 @@ static const struct mmu_interval_notifier_ops vgpu_range_notifier_ops = {
 	.invalidate = vgpu_range_invalidate,
 };
 
-/* Whether it may be shown to a guest as it is mapped now, whatever it is of. */
+/* Whether a guest may see it as it is mapped now; what it maps is another question. */
 static bool vgpu_vma_fit(const struct vm_area_struct *vma)
 {
 	const unsigned long need = VM_SHARED | VM_READ | VM_WRITE;
@@ -224,7 +224,7 @@ static int vgpu_classify(struct vgpu *vgpu, struct vm_area_struct *vma)
 	return -EACCES;
 }
 
-/* What the file is was found out when it was published, and the range keeps it. */
+/* The kind of the file was checked when it was published, and the range holds the file. */
 struct vm_area_struct *vgpu_range_vma(struct vgpu_range *range, struct mm_struct *mm,
 				      unsigned long addr, unsigned long size)
 {
@@ -262,8 +262,8 @@ static int vgpu_range_inspect(struct vgpu_range *range)
 }
 
 /*
- * Makes a range of what the caller has mapped at @arg->addr, and shows it to nobody yet. It waits for the caller's address
- * space, so no lock is held.
+ * Makes a range of the caller's memory at @arg->addr; vgpu_window_publish() then shows it. Waits for the caller's mmap_lock,
+ * so no lock may be held.
  */
 struct vgpu_range *vgpu_range_new(struct vgpu *vgpu, const struct vgpu_window_range *arg)
 {

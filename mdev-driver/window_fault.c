@@ -2,10 +2,10 @@
 /*
  * Faults in a VMM's mapping of the window.
  *
- * What is known is mapped at once. For the rest the engine's address space has to be asked, which takes as long as the
- * engine or its GPU likes. The VMM's mmap_lock would be held all that time, and with it every thread of the VMM that maps
- * memory, and every reader of its /proc. So it is dropped first (VM_FAULT_RETRY), what was found is noted, and the fault
- * comes again and finds the note. No address space's lock is ever taken inside another's.
+ * A page that is known is mapped at once. Any other is looked up in the engine's address space, and the engine or its GPU
+ * can make that take long. The VMM's mmap_lock must not be held meanwhile: it would stop each thread of the VMM that maps
+ * memory, and each reader of its /proc. So the fault drops it, notes what it has found, and returns VM_FAULT_RETRY; the next
+ * fault finds the note. The mmap_locks of two address spaces are never nested.
  */
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -22,7 +22,7 @@
 #define VGPU_FAULT_AROUND_DEVICE	512
 #define VGPU_FAULT_AROUND_SHMEM		16
 
-/* Notes at once: one for each processor of a VM that faults, as a rule; who has lost his looks again. */
+/* Most notes at once. The oldest is dropped for a new one; its fault then looks again. */
 #define VGPU_FOUND_MAX	16
 
 /*
@@ -36,8 +36,8 @@ struct vgpu_view {
 };
 
 /*
- * struct vgpu_found - what a look into the engine's address space has found
- * @seq: of the range's notifier: it is good only as long as the engine's memory has not changed
+ * struct vgpu_found - a note: what was found in the engine's address space
+ * @seq: of the range's notifier: the note is valid until the engine's memory changes
  * @offset: of the first page, in the window
  * @count: 0: the engine has nothing there
  * @page: of VGPU_RANGE_SHMEM, pinned, until the range has them
@@ -136,7 +136,7 @@ static void vgpu_found_follow(struct vgpu_found *found, struct vm_area_struct *v
 	found->count = i;
 }
 
-/* Fills in what the engine has of @found->count pages. With nothing but references held. */
+/* Looks up @found->count pages; fewer may be found. No lock is held. */
 static int vgpu_found_look(struct vgpu_found *found, struct mm_struct *mm)
 {
 	struct vgpu_range *range = found->range;
@@ -179,13 +179,13 @@ static int vgpu_found_look_around(struct vgpu_found *found, u64 offset)
 			ret = vgpu_found_look(found, mm);
 		}
 	}
-	/* The end of an address space is not this processor's work. */
+	/* If this is the last reference, the address space ends; that is not this thread's work. */
 	mmput_async(mm);
 	trace_vgpu_window_fault(range->vgpu->minor, offset, found->count);
 	return ret;
 }
 
-/* Pages of shared memory become the range's, anything else a note. Takes @found. */
+/* Gives pages of shared memory to the range; keeps anything else as a note. Takes @found. */
 static void vgpu_found_keep(struct vgpu_found *found)
 {
 	struct vgpu_range *range = found->range;
@@ -196,7 +196,7 @@ static void vgpu_found_keep(struct vgpu_found *found)
 
 	mutex_lock(&vgpu->map_lock);
 	if (range->dead || mmu_interval_read_retry(&range->notifier, found->seq)) {
-		/* Looked up in vain. */
+		/* Out of date already: the fault will look again. */
 	} else if (range->pages && found->count) {
 		struct page **slot = &range->pages[(found->offset - range->offset) >> PAGE_SHIFT];
 
@@ -352,14 +352,14 @@ static int vgpu_window_map_known(struct vgpu *vgpu, struct vm_fault *vmf, u64 of
 	return ret;
 }
 
-/* Drops the VMM's mmap_lock: @vmf->vma may be gone when this returns. Takes the reference to @range. */
+/* Drops the VMM's mmap_lock, so @vmf->vma may be gone when this returns. Takes the reference to @range. */
 static vm_fault_t vgpu_window_look_up(struct vm_fault *vmf, struct vgpu_range *range, u64 offset)
 {
 	struct vgpu *vgpu = range->vgpu;
 	struct vgpu_found *found = NULL;
 	u64 start, end;
 
-	/* Who can't wait gets nothing. Neither KVM nor a VMM's own access is such. */
+	/* KVM and a VMM's own access can wait; nobody else uses the window. */
 	if (!(vmf->flags & FAULT_FLAG_ALLOW_RETRY) || (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)) {
 		vgpu_range_put(range);
 		return vmf->flags & FAULT_FLAG_ALLOW_RETRY ? VM_FAULT_RETRY : VM_FAULT_SIGBUS;
@@ -374,7 +374,7 @@ static vm_fault_t vgpu_window_look_up(struct vm_fault *vmf, struct vgpu_range *r
 	found->offset = start;
 	found->count = (end - start) >> PAGE_SHIFT;
 
-	/* The VMA holds the vGPU no longer. */
+	/* From here on the VMA does not hold the vGPU. */
 	get_device(&vgpu->vdev.device);
 	mmap_read_unlock(vmf->vma->vm_mm);
 	if (vgpu_found_look_around(found, offset))

@@ -356,6 +356,39 @@ static void test_vmm_killed(void)
     assert_round_trip(tb, 1);
 }
 
+static void *vfio_reset_thread(void *data)
+{
+    ResetThread *reset = data;
+
+    vmm_device_reset(&reset->tb->dev);
+    atomic_store(&reset->done, 1);
+    return NULL;
+}
+
+/* A VMM that waits for an engine must not keep the machine from going to sleep. */
+static void test_machine_sleeps(void)
+{
+    g_autoptr(Testbed) tb = NULL;
+    ResetThread reset = {0};
+    int ret;
+
+    if (access("/sys/kernel/debug/kmemleak", F_OK) || access("/sys/power/pm_test", W_OK))
+        driver_test_skip("it takes long: only on the debug kernel");
+    /* Longer than the kernel waits for tasks that do not freeze. */
+    assert_ok(mdev_set_reset_timeout_ms(60000));
+    tb = testbed_new(TESTBED_AT_GUEST);
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_RESET);
+    reset.tb = tb;
+    g_assert_cmpint(pthread_create(&reset.thread, NULL, vfio_reset_thread, &reset), ==, 0);
+    g_assert_true(wait_until(atomic_load(&tb->engine->state->resets) > 0, GUEST_TIMEOUT_MS));
+    assert_ok(sysfs_write("/sys/power/pm_test", "freezer"));
+    ret = sysfs_write("/sys/power/state", "freeze");
+    assert_ok(sysfs_write("/sys/power/pm_test", "none"));
+    assert_ok(ret);
+    assert_ok(peer_reset_done(tb->engine, atomic_load(&tb->engine->state->reset_epoch)));
+    join_reset(&reset);
+}
+
 static void test_vfio_reset(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -427,6 +460,7 @@ int main(int argc, char **argv)
     driver_test_add("/reset/engine-dies-meanwhile", test_engine_dies_meanwhile);
     driver_test_add("/reset/vmm-killed-meanwhile", test_vmm_killed_meanwhile);
     driver_test_add("/reset/vmm-killed", test_vmm_killed);
+    driver_test_add("/reset/machine-sleeps", test_machine_sleeps);
     driver_test_add("/reset/vfio-reset", test_vfio_reset);
     driver_test_add("/reset/storm", test_storm);
     driver_test_add("/reset/unused", test_unused);

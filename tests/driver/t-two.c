@@ -168,7 +168,7 @@ static void test_windows_apart(void)
 #define STORM_IOVA   0x80000000ull
 #define STORM_PAGES  64ull
 #define STORM_PINS   16
-#define STORM_ROUNDS 100
+#define STORM_ROUNDS 50
 
 static int32_t pin_storm_range(EngineCtx *ctx, uint64_t epoch, uint64_t *offset)
 {
