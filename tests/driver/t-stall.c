@@ -145,7 +145,7 @@ static void test_window_of_memfd(void)
 static void test_window_of_dma_buf(void)
 {
     if (access("/dev/udmabuf", F_OK))
-        driver_test_skip("no /dev/udmabuf");
+        driver_test_skip("this kernel has no /dev/udmabuf");
     window_fault_waits(MEMORY_UDMABUF);
 }
 
