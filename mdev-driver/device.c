@@ -18,8 +18,8 @@ static unsigned int vgpu_reset_timeout_ms = 10000;
 module_param_named(reset_timeout_ms, vgpu_reset_timeout_ms, uint, 0644);
 MODULE_PARM_DESC(reset_timeout_ms, "how long a reset waits for the engine before it counts as lost");
 
-/* How long the guest's write itself waits. */
-#define VGPU_RESET_PATIENCE_MS	50
+/* How long a write of the guest waits for the end of a reset. */
+#define VGPU_RESET_PATIENCE_MS	100
 
 /*
  * Tells udev's listeners that an attribute has changed which they need not poll for then. What and how is in the
@@ -151,7 +151,7 @@ void vgpu_device_reset(struct vgpu *vgpu)
 
 /*
  * The guest wrote 0 to the status. QEMU is stopped while this write lasts, and Linux reads the status until it is 0, so this
- * returns early. edk2 does not read it; an engine usually lets go within this time.
+ * returns early. edk2 does not read it, but an engine usually lets go within this time, and edk2's next writes wait, too.
  */
 static void vgpu_device_guest_reset(struct vgpu *vgpu)
 {
@@ -259,7 +259,8 @@ void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t le
 	u32 effects, q;
 
 	lockdep_assert_held(&vgpu->lock);
-	/* The guest must wait for the end of its reset. */
+	/* A driver that does not wait for the end of its reset is slowed down until it is there. */
+	vgpu_device_wait_reset(vgpu, msecs_to_jiffies(VGPU_RESET_PATIENCE_MS));
 	if (vgpu->resetting)
 		return;
 
@@ -298,7 +299,8 @@ void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 		vgpu_log(vgpu, warn, "%s; the guest gets errors until it resets the device\n", reason);
 		vgpu->stats.engine_losses++;
 		vgpu->lost = true;
-		vgpu_device_needs_reset(vgpu);
+		if (!vgpu->resetting)
+			vgpu_device_needs_reset(vgpu);
 		vgpu_queue_answer_lost(vgpu);
 	}
 	vgpu_device_settle(vgpu);
