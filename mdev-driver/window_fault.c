@@ -7,6 +7,9 @@
  * memory, and each reader of its /proc. So the fault drops it, notes what it has found, and returns VM_FAULT_RETRY; the next
  * fault finds the note. The mmap_locks of two address spaces are never nested.
  */
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -27,10 +30,12 @@
 
 /*
  * struct vgpu_view - a VMM's mapping of the window, and what became of it when it was split
+ * @file: its release gives the vGPU back, which is too much work under an mmap_lock
  * @opens: which of the VMMs that have had the device: the next one's window is not for this one to see
  */
 struct vgpu_view {
 	refcount_t vmas;
+	struct file *file;
 	struct vgpu *vgpu;
 	u64 opens;
 };
@@ -420,11 +425,23 @@ static void vgpu_window_vma_close(struct vm_area_struct *vma)
 {
 	struct vgpu_view *view = vma->vm_private_data;
 
-	if (!refcount_dec_and_test(&view->vmas))
-		return;
+	if (refcount_dec_and_test(&view->vmas))
+		fput(view->file);
+}
+
+static int vgpu_view_release(struct inode *inode, struct file *file)
+{
+	struct vgpu_view *view = file->private_data;
+
 	vfio_put_device(&view->vgpu->vdev);
 	kfree(view);
+	return 0;
 }
+
+static const struct file_operations vgpu_view_fops = {
+	.owner = THIS_MODULE,
+	.release = vgpu_view_release,
+};
 
 /* Without map_pages, so that a fault comes under the mmap_lock, never under a VMA's own lock alone. */
 static const struct vm_operations_struct vgpu_window_vm_ops = {
@@ -439,6 +456,7 @@ int vgpu_window_mmap(struct vgpu *vgpu, struct vm_area_struct *vma)
 	u64 start = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	u64 size = vma->vm_end - vma->vm_start;
 	struct vgpu_view *view;
+	int ret;
 
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
@@ -447,6 +465,12 @@ int vgpu_window_mmap(struct vgpu *vgpu, struct vm_area_struct *vma)
 	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
 	if (!view)
 		return -ENOMEM;
+	view->file = anon_inode_getfile("[vgpu-view]", &vgpu_view_fops, view, 0);
+	if (IS_ERR(view->file)) {
+		ret = PTR_ERR(view->file);
+		kfree(view);
+		return ret;
+	}
 	refcount_set(&view->vmas, 1);
 	view->vgpu = vgpu;
 	view->opens = READ_ONCE(vgpu->window.opens);
