@@ -33,11 +33,6 @@ typedef struct {
     void *data;
 } Asked;
 
-static GpuEntry *wanted_entry(const GPtrArray *entries, const char *address)
-{
-    return entries ? gpus_find(entries, address) : NULL;
-}
-
 static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry)
 {
     VgpuGpu *interface = host_gpu_interface(modes->host, gpu->pci->address);
@@ -56,12 +51,12 @@ static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry)
 static void show(const Modes *modes)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
-    g_autoptr(GPtrArray) entries = gpus_load(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) entries = host_wanted(modes->host);
 
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
 
-        show_gpu(modes, gpu, wanted_entry(entries, gpu->pci->address));
+        show_gpu(modes, gpu, gpus_find(entries, gpu->pci->address));
     }
 }
 
@@ -379,12 +374,12 @@ static gboolean should_give(const char *root, const Gpu *gpu, const GpuEntry *en
 static void reconcile(Modes *modes, gboolean thorough)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
-    g_autoptr(GPtrArray) entries = gpus_load(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) entries = host_wanted(modes->host);
     g_autoptr(GPtrArray) requests = g_ptr_array_new();
 
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
-        const GpuEntry *entry = wanted_entry(entries, gpu->pci->address);
+        const GpuEntry *entry = gpus_find(entries, gpu->pci->address);
 
         if (entry && !g_hash_table_contains(modes->changes, entry->name) &&
             should_give(host_root(modes->host), gpu, entry, thorough))
