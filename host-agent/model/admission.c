@@ -30,8 +30,7 @@ static const Rule rules[ADMISSION_WAYS] = {
 /* A switch to sharing starts the vGPUs that were stopped for another mode. */
 static gboolean comes_back(const AdmissionRequest *request)
 {
-    return request->way == ADMISSION_START &&
-           g_strcmp0(request->room->switching, "shared") == 0;
+    return request->way == ADMISSION_START && g_strcmp0(request->room->switching, "shared") == 0;
 }
 
 /* No vGPU can be there, however the GPU is. */

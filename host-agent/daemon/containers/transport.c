@@ -169,6 +169,14 @@ gboolean slice_dirs_make_guard(const char *root, const char *uuid, const uid_t *
     return let_through(dir, uids, count, error);
 }
 
+gboolean slice_dirs_exist(const char *root, const char *uuid)
+{
+    g_autofree char *native = path_of(root, uuid, "");
+    g_autofree char *guarded = root_path(root, GUARD_DIR "/", uuid, NULL);
+
+    return g_file_test(native, G_FILE_TEST_IS_DIR) || g_file_test(guarded, G_FILE_TEST_IS_DIR);
+}
+
 void slice_dirs_remove(const char *root, const char *uuid)
 {
     g_autofree char *link = root_path(root, SLICES_DIR "/", uuid, NULL);

@@ -38,6 +38,9 @@ char *slice_dirs_of_program(const char *root, const char *uuid);
 gboolean slice_dirs_make_guard(const char *root, const char *uuid, const uid_t *uids, guint count,
                                GError **error);
 
+/* There are some of either door. */
+gboolean slice_dirs_exist(const char *root, const char *uuid);
+
 /* Of both doors, with the sockets. What is not there is passed over. */
 void slice_dirs_remove(const char *root, const char *uuid);
 

@@ -38,6 +38,7 @@ Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
     vgpus->tenants = tenants;
     vgpus->claims = life->claims;
     vgpus->vms = vms_new(host_root(life->host));
+    vgpus->freed = g_cancellable_new();
     g_signal_connect(manager, "handle-list-vgpus", G_CALLBACK(handle_list), vgpus);
     g_signal_connect(manager, "handle-list-vgpus-short", G_CALLBACK(handle_list), vgpus);
     g_signal_connect(manager, "handle-create-vgpus", G_CALLBACK(vgpu_create_handle), vgpus);
@@ -54,12 +55,17 @@ Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
     g_signal_connect(manager, "handle-start-vgpu", G_CALLBACK(vgpu_start_handle), vgpus);
     g_signal_connect(manager, "handle-list-vms", G_CALLBACK(vgpu_vms_handle), vgpus);
     g_signal_connect(manager, "handle-release-domain", G_CALLBACK(domain_release_handle), vgpus);
+    g_signal_connect(manager, "handle-list-operations", G_CALLBACK(operations_list_handle), vgpus);
+    g_signal_connect(manager, "handle-cancel-operation", G_CALLBACK(operation_cancel_handle),
+                     vgpus);
     return vgpus;
 }
 
 void vgpus_free(Vgpus *vgpus)
 {
     g_signal_handlers_disconnect_by_data(host_manager(vgpus->host), vgpus);
-    vms_free(vgpus->vms);
+    g_cancellable_cancel(vgpus->freed);
+    g_object_unref(vgpus->freed);
+    vms_unref(vgpus->vms);
     g_free(vgpus);
 }

@@ -168,7 +168,8 @@ static gboolean check_unused(const Host *host, const Request *request, GError **
         if (!is_used(host, request->uuids[i]))
             continue;
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                    "the UUID %s is in use already (\"mdevctl list\" and \"mdevctl list --defined\" show by "
+                    "the UUID %s is in use already (\"mdevctl list\" and \"mdevctl list "
+                    "--defined\" show by "
                     "what); choose another one, or leave it out",
                     request->uuids[i]);
         return FALSE;
@@ -193,8 +194,8 @@ static gboolean check_new(const Slices *slices, const Request *request, GError *
     return FALSE;
 }
 
-static gboolean check_quota(const Tenants *tenants, const Request *request,
-                            const GPtrArray *chosen, GError **error)
+static gboolean check_quota(const Tenants *tenants, const Request *request, const GPtrArray *chosen,
+                            GError **error)
 {
     TenantUse more = {0};
 
@@ -272,8 +273,8 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
 static gboolean find_tenant(const Tenants *tenants, const Slice *before, const Slice *wanted,
                             const Tenant **tenant, GError **error)
 {
-    gboolean same = before && slice_is_promised(before) &&
-                    g_str_equal(before->tenant, wanted->tenant);
+    gboolean same =
+        before && slice_is_promised(before) && g_str_equal(before->tenant, wanted->tenant);
 
     *tenant = *wanted->tenant ? tenants_find(tenants, wanted->tenant) : NULL;
     return *tenant || !*wanted->tenant || same || !slice_is_promised(wanted) ||
@@ -288,9 +289,8 @@ gboolean placing_admit(const Host *host, const Slices *slices, const Tenants *te
     g_autoptr(Room) room = NULL;
 
     if (!gpu) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                    "GPU %s of %s %s is not there now", wanted->gpu,
-                    slice_is_vgpu(wanted) ? "vGPU" : "slice", wanted->uuid);
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND, "GPU %s of %s %s is not there now",
+                    wanted->gpu, slice_is_vgpu(wanted) ? "vGPU" : "slice", wanted->uuid);
         return FALSE;
     }
     if (!find_tenant(tenants, before, wanted, &request.tenant, error))
