@@ -1,8 +1,8 @@
 #!/usr/bin/env perl
 # SPDX-License-Identifier: MIT
 #
-# What is in the packages that `make deb` has built: nothing where it does not belong, a man page for each program, the
-# programs that units name, hardening, and nothing that lintian complains about. Runs in the rig's tree: make check-deb.
+# The content of the packages that `make deb` has built: nothing in a wrong place, a man page for each program, the
+# programs that units name, hardening, and no complaint of lintian. Runs in the rig's tree: make check-deb.
 use strict;
 use warnings;
 use Test::More;
@@ -10,7 +10,7 @@ use Test::More;
 my @debs = glob 'build/deb/*.deb';
 BAIL_OUT('no packages in build/deb: make deb') if !@debs;
 
-# Where files of ours may be; all else is a mistake in an install rule.
+# Where our files may be; all else is a mistake in an install rule.
 my $places = qr{^(?:
     etc/vgpu/types\.d |
     etc/libvirt/hooks/qemu\.d/50-vgpu |
@@ -20,6 +20,8 @@ my $places = qr{^(?:
     usr/lib/[a-z0-9_]+-linux-gnu/mdev-vgpu/libvgpu_governor\.so |
     usr/share/(?:man/man[1-8]|doc|dbus-1|polkit-1/actions|vulkan/implicit_layer\.d|bash-completion/completions)/.+ |
     usr/share/selinux/packages/vgpu\.cil |
+    usr/share/cockpit/mdev-vgpu/[^/]+ |
+    usr/share/metainfo/org\.mdev_vgpu\.cockpit\.metainfo\.xml |
     usr/src/mdev-vgpu-[0-9.]+/.+
 )$}x;
 
@@ -27,12 +29,12 @@ my (%files, %package_of);
 for my $deb (@debs) {
     my ($package) = $deb =~ m{([^/_]+)_[^/]+$};
     my @list = map { s{^\./}{}r } split /\n/, `dpkg-deb --fsys-tarfile '$deb' | tar -t`;
-    # A directory is of interest where it is all that there is: types.d.
+    # A directory counts if it is the only content: types.d.
     $files{$package} = [grep { !m{/$} || m{types\.d/$} } @list];
     $package_of{$_} = $package for @{ $files{$package} };
 }
 
-is_deeply([sort keys %files], [qw(mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-libvirt vgpu-mdevctl
+is_deeply([sort keys %files], [qw(cockpit-mdev-vgpu mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-libvirt vgpu-mdevctl
     vgpu-registrar)],
     'these are the packages');
 
