@@ -144,9 +144,10 @@ static void enter_scope(const char *uuid)
     g_autoptr(GError) error = NULL;
 
     if (!no_scope && !run_scope_enter(uuid, &error) && error)
-        g_printerr("vgpuctl: the program has no scope of its own (%s): its slice is given back when "
-                   "it has ended and no child of it uses the GPU\n",
-                   error->message);
+        g_printerr(
+            "vgpuctl: the program has no scope of its own (%s): its slice is given back when "
+            "it has ended and no child of it uses the GPU\n",
+            error->message);
 }
 
 gboolean run_command(Client *unused, const Options *options, char **args, GError **error)

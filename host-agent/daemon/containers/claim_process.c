@@ -39,8 +39,7 @@ guint64 claim_process_started(const char *root, guint pid)
     g_auto(GStrv) fields = after ? g_strsplit(after + 1, " ", -1) : NULL;
 
     /* Before the first of them there is a blank. */
-    if (!fields || g_strv_length(fields) <= FIELD_STARTED + 1 ||
-        has_ended(fields[FIELD_STATE + 1]))
+    if (!fields || g_strv_length(fields) <= FIELD_STARTED + 1 || has_ended(fields[FIELD_STATE + 1]))
         return 0;
     return g_ascii_strtoull(fields[FIELD_STARTED + 1], NULL, 10);
 }
