@@ -13,12 +13,12 @@ VGPUCTL_PARTS := inventory dbus doctor
 VGPUD_PARTS := $(addprefix vgpud/,slices methods containers domains switches watches)
 AGENT_INCLUDES := $(addprefix -I$(AGENT_SRC)/,$(AGENT_PARTS) vgpud $(VGPUD_PARTS) doctor) -Imdev-driver/registrar \
 	-Imdev-driver/uapi -Iqemu-hooks -I$(AGENT_OUT)
-AGENT_CFLAGS := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror $(AGENT_INCLUDES) \
+AGENT_CFLAGS := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -I. $(AGENT_INCLUDES) \
 	-DVGPU_VERSION='"$(VERSION)"'
 AGENT_PKGS := gio-unix-2.0 libpci libudev json-glib-1.0 sqlite3 libmicrohttpd polkit-gobject-1
-AGENT_PKG_CFLAGS = $(call once,AGENT_PKG_CFLAGS,pkg-config --cflags $(AGENT_PKGS) libxml-2.0)
+AGENT_PKG_CFLAGS = $(call once,AGENT_PKG_CFLAGS,pkg-config --cflags $(AGENT_PKGS) libxml-2.0 smartcols)
 AGENT_PKG_LIBS = $(call once,AGENT_PKG_LIBS,pkg-config --libs $(AGENT_PKGS))
-VGPUCTL_PKG_LIBS = $(call once,VGPUCTL_PKG_LIBS,pkg-config --libs gio-unix-2.0 libpci json-glib-1.0 libxml-2.0 libvirt)
+VGPUCTL_PKG_LIBS = $(call once,VGPUCTL_PKG_LIBS,pkg-config --libs gio-unix-2.0 libpci json-glib-1.0 libxml-2.0 libvirt smartcols)
 AGENT_TEST_PKG_LIBS = $(call once,AGENT_TEST_PKG_LIBS,pkg-config --libs $(AGENT_PKGS) libxml-2.0)
 # How libvirt's XML is read, by the hook and by vgpuctl.
 DOMAIN_XML := $(addprefix qemu-hooks/,domain.c request_xml.c xml.c)
