@@ -2,7 +2,7 @@
 #include "host-agent/vgpuctl/call_dict.h"
 
 #include "host-agent/vgpuctl/client.h"
-#include "units.h"
+#include "lib/units.h"
 
 void call_dict_add_text(GVariantDict *dict, const char *key, const char *value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl doctor: checks this host, and says what to do. Needs no vgpud. */
-#include "doctor.h"
+#include "host-agent/doctor/doctor.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "host-agent/vgpuctl/client.h"
-#include "domain.h"
-#include "request_xml.h"
-#include "xml.h"
+#include "lib/domain.h"
+#include "lib/request_xml.h"
+#include "lib/xml.h"
 
 char *domain_edit_hostdev(const char *uuid)
 {

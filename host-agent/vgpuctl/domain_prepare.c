@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl domain prepare: a domain's definition gets a vGPU, which libvirt's hook creates when the domain
  * starts. */
-#include "agent_error.h"
+#include "lib/agent_error.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/domain_edit.h"
 #include "host-agent/vgpuctl/libvirt_link.h"
