@@ -9,7 +9,6 @@
 
 static const Column columns[] = {
     {"VGPU", "Uuid", dict_text, 0},
-    {"NAME", "Name", dict_text, 0},
     {"GPU", "Gpu", dict_text, 0},
     {"TYPE", "Type", dict_text, 0},
     {"DEVICE", "Device", dict_text, COLUMN_STATE},
@@ -24,6 +23,7 @@ static const Column columns[] = {
     {"BOOT", "Autostart", dict_flag, COLUMN_WIDE},
     {"TENANT", "Tenant", dict_text, 0},
     {"VM", "Vm", dict_text, 0},
+    {"NAME", "Name", dict_text, 0},
 };
 
 static const Column lines[] = {

@@ -49,7 +49,7 @@ typedef void (*ListFunc)(Vgpus *vgpus, GDBusMethodInvocation *invocation, const 
 void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc list);
 
 /*
- * The slice of that UUID, where no other call does something with it. AGENT_ERROR_NOT_FOUND, AGENT_ERROR_IN_USE.
+ * The vGPU of that UUID or name, where no other call does something with it. AGENT_ERROR_NOT_FOUND, AGENT_ERROR_IN_USE.
  */
 const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **error);
 
@@ -78,6 +78,8 @@ gboolean vgpu_check_handle(VgpuManager *interface, GDBusMethodInvocation *invoca
                            GVariant *options, void *data);
 gboolean vgpu_start_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                            const char *uuid, GVariant *options, void *data);
+gboolean vgpu_names_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
+gboolean type_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
 gboolean vgpu_vms_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
 gboolean slice_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
 gboolean slice_claim_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,

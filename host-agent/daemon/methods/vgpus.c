@@ -51,6 +51,8 @@ Vgpus *vgpus_new(Host *host, Offers *offers, Slices *slices, const Tenants *tena
     g_signal_connect(manager, "handle-remove-vgpu", G_CALLBACK(vgpu_remove_handle), vgpus);
     g_signal_connect(manager, "handle-check-definition", G_CALLBACK(vgpu_check_handle), vgpus);
     g_signal_connect(manager, "handle-start-vgpu", G_CALLBACK(vgpu_start_handle), vgpus);
+    g_signal_connect(manager, "handle-list-names", G_CALLBACK(vgpu_names_handle), vgpus);
+    g_signal_connect(manager, "handle-list-types", G_CALLBACK(type_list_handle), vgpus);
     g_signal_connect(manager, "handle-list-vms", G_CALLBACK(vgpu_vms_handle), vgpus);
     g_signal_connect(manager, "handle-release-domain", G_CALLBACK(domain_release_handle), vgpus);
     return vgpus;

@@ -63,6 +63,17 @@ gboolean tenants_any_has_user(const Tenants *tenants, const char *user)
     return FALSE;
 }
 
+gboolean tenants_user_may_use(const Tenants *tenants, const char *user, const Room *room)
+{
+    for (guint i = 0; i < tenants->list->len; i++) {
+        const Tenant *tenant = g_ptr_array_index(tenants->list, i);
+
+        if (tenants_has_user(tenants, tenant->name, user) && tenant_may_use(tenant, room))
+            return TRUE;
+    }
+    return FALSE;
+}
+
 gboolean tenants_shows(const Tenants *tenants, const char *name, const char *user)
 {
     return !user || tenants_has_user(tenants, name, user);
@@ -117,24 +128,41 @@ static GVariant *dictionary_of(const Tenants *tenants, const Tenant *tenant)
     return g_variant_dict_end(&dict);
 }
 
-static void list_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+/* @user: NULL: sees all. */
+static void list(const Tenants *tenants, GDBusMethodInvocation *invocation, const char *user)
 {
-    const Tenants *tenants = data;
     GVariantBuilder list;
 
-    (void)caller;
     g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
-    for (guint i = 0; i < tenants->list->len; i++)
-        g_variant_builder_add_value(&list,
-                                    dictionary_of(tenants, g_ptr_array_index(tenants->list, i)));
+    for (guint i = 0; i < tenants->list->len; i++) {
+        const Tenant *tenant = g_ptr_array_index(tenants->list, i);
+
+        if (tenants_shows(tenants, tenant->name, user))
+            g_variant_builder_add_value(&list, dictionary_of(tenants, tenant));
+    }
     vgpu_manager_complete_list_tenants(host_manager(tenants->host), invocation,
                                        g_variant_builder_end(&list));
+}
+
+static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    (void)caller;
+    list(data, invocation, NULL);
+}
+
+/* Who may use a tenant may see what it may have, and has. */
+static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    if (tenants_any_has_user(data, caller->user))
+        list(data, invocation, caller->user);
+    else
+        authority_ask(invocation, ACTION_SEE, list_all, data);
 }
 
 static gboolean handle_list(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
 {
     (void)interface;
-    authority_ask(invocation, ACTION_SEE, list_authorized, data);
+    authority_ask_or(invocation, ACTION_SEE, list_all, list_own, data);
     return TRUE;
 }
 
