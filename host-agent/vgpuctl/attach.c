@@ -18,7 +18,7 @@ static gboolean check_port(const VmLink *link, GError **error)
     if (!domain->pcie || domain->free_ports)
         return TRUE;
     g_set_error(error, VGPUCTL_ERROR, VGPUCTL_NO_ROOM,
-                "cannot attach a vGPU to domain %s: all of its %u root ports are in use; add "
+                "cannot attach a vGPU to domain %s: it has no free root port (%u in use); add "
                 "\"<controller type='pci' model='pcie-root-port'/>\" to its <devices> by \"virsh "
                 "edit %s\", once for each vGPU, then shut it down and start it",
                 vm_link_name(link), domain->ports, vm_link_name(link));

@@ -41,9 +41,10 @@
     "    elif [[ $verbs ]] && ((${#words[@]} == 1)); then\n"                                       \
     "        word=$verbs\n"                                                                        \
     "    else\n"                                                                                   \
+    "        word=${args##* }\n"                                                                   \
     "        args=($args)\n"                                                                       \
     "        kind=${args[${#words[@]} - first]-}\n"                                                \
-    "        [[ ! $kind && ${args[-1]-} == *... ]] && kind=${args[-1]}\n"                          \
+    "        [[ ! $kind && $word == *... ]] && kind=$word\n"                                       \
     "        word=$(_vgpuctl_words \"${kind%%...}\")\n"                                            \
     "    fi\n"                                                                                     \
     "    mapfile -t COMPREPLY < <(compgen -W \"$word\" -- \"$current\")\n"                         \

@@ -26,7 +26,8 @@
     "# The command is this one: NOUN [VERB].\n"                                                    \
     "function __vgpuctl_is\n"                                                                      \
     "    set -l given (__vgpuctl_given)\n"                                                         \
-    "    test (count $given) -ge (count $argv); and test \"$given[1..(count $argv)]\" = \"$argv\"\n" \
+    "    set -l last (count $argv)\n"                                                              \
+    "    test (count $given) -ge $last; and test \"$given[1..$last]\" = \"$argv\"\n"               \
     "end\n"                                                                                        \
     "\n"                                                                                           \
     "# The same, and the word at the cursor is its argument AT: AT NOUN [VERB].\n"                 \

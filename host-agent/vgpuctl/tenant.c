@@ -61,9 +61,9 @@ static const Column columns[] = {
     {"VRAM", "Vram", bytes_part, 0},
     {"COMPUTE %", "Compute", number_part, 0},
     {"VGPUS", "Vgpus", number_part, 0},
-    {"SET BY", "Source", dict_text, 0},
     {"MODELS", "Models", words_text, 0},
     {"USERS", "Users", words_text, COLUMN_WRAP},
+    {"SET BY", "Source", dict_text, COLUMN_STATE},
 };
 
 static const Column lines[] = {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/vgpuctl/yaml.h"
 
+#include <string.h>
+
 #define INDENT 2
 
 static void add_node(GString *text, JsonNode *node, guint depth);
@@ -41,7 +43,7 @@ static void add_member(GString *text, const char *name, JsonNode *node, guint de
 /* @begun: the first line's indentation is there. */
 static void add_object(GString *text, JsonObject *object, guint depth, gboolean begun)
 {
-    g_autoptr(GList) names = json_object_get_members(object);
+    g_autoptr(GList) names = g_list_sort(json_object_get_members(object), (GCompareFunc)strcmp);
 
     for (GList *at = names; at; at = at->next) {
         if (at != names || !begun)
@@ -53,13 +55,15 @@ static void add_object(GString *text, JsonObject *object, guint depth, gboolean 
 static void add_entry(GString *text, JsonNode *node, guint depth)
 {
     indent(text, depth);
-    g_string_append(text, "- ");
+    g_string_append_c(text, '-');
     if (JSON_NODE_HOLDS_OBJECT(node) && is_block(node)) {
+        g_string_append_c(text, ' ');
         add_object(text, json_node_get_object(node), depth + 1, TRUE);
     } else if (is_block(node)) {
         g_string_append_c(text, '\n');
         add_node(text, node, depth + 1);
     } else {
+        g_string_append_c(text, ' ');
         add_scalar(text, node);
         g_string_append_c(text, '\n');
     }

@@ -43,7 +43,7 @@ static void test_bad_requests(void)
     AgentOnBus at;
 
     open_shared(&at);
-    assert_says("slice create half", 2, "", "--door is missing");
+    assert_says("slice create half", 2, "", "--door is required");
     assert_says("slice create half --door back", 2, "", "Door must be native, guarded or vfio");
     assert_says("slice create half --door vm", 2, "", "Door must be native, guarded or vfio");
     assert_says("slice create --door native", 2, "", "Type, or Vram, is missing");
@@ -54,7 +54,7 @@ static void test_bad_requests(void)
     assert_says("slice create third --door native", 3, "", "has a type \"third\"");
     assert_says("slice create half --door native --name web", 0, "web", "");
     assert_says("slice create half --door native --name web", 6, "",
-                "there is a slice web already");
+                "the name web is taken");
     assert_says("slice set web --vram 17G", 7, "", "stays as it is");
     agent_on_bus_close(&at);
 }
