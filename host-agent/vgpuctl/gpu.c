@@ -126,7 +126,7 @@ static const Column columns[] = {
     {"PROMISED", "PromisedVram", promised_text, COLUMN_WIDE},
     {"VGPUS", "Vgpus", dict_number, COLUMN_WIDE},
     {"HEALTHY", "Healthy", health_text, COLUMN_WIDE | COLUMN_STATE},
-    {"NAME", "Name", dict_text, COLUMN_WRAP},
+    {"NAME", "Name", dict_text, COLUMN_LONG},
 };
 
 static const Column lines[] = {

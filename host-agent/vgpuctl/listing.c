@@ -24,8 +24,9 @@ static SmartTable *table_new(const Options *options, gboolean heads)
 
 static void add_column(SmartTable *table, const Options *options, const char *head, guint flags)
 {
+    gboolean cut = flags & COLUMN_LONG && options->format != FORMAT_WIDE;
     struct libscols_column *column =
-        scols_table_new_column(table, head, 0, flags & COLUMN_WRAP ? SCOLS_FL_WRAP : 0);
+        scols_table_new_column(table, head, 0, cut ? SCOLS_FL_TRUNC : 0);
 
     if (options->colour)
         scols_cell_set_color(scols_column_get_header(column), "bold");
@@ -118,7 +119,7 @@ static void print_lines(const Options *options, const Listing *listing, GVariant
     g_autoptr(SmartTable) table = table_new(options, FALSE);
 
     add_column(table, options, "NAME", 0);
-    add_column(table, options, "VALUE", COLUMN_WRAP);
+    add_column(table, options, "VALUE", 0);
     for (guint i = 0; i < listing->lines_count; i++) {
         const Column *column = &listing->lines[i];
         struct libscols_line *line = scols_table_new_line(table, NULL);

@@ -10,7 +10,7 @@
 
 enum {
     COLUMN_WIDE = 1 << 0,  /* in wide tables only */
-    COLUMN_WRAP = 1 << 1,  /* has sentences: broken into lines if the terminal is too narrow */
+    COLUMN_LONG = 1 << 1,  /* cut off at the end of a terminal's line, unless the table is wide */
     COLUMN_STATE = 1 << 2, /* a word that has a colour */
 };
 

@@ -50,7 +50,7 @@ static char *left_text(const Step *step, gint64 now)
     }
     if (!step->limit_at)
         return NULL;
-    left = duration(step->limit_at - now);
+    left = duration(step->limit_at - now + G_USEC_PER_SEC - 1);
     return g_strdup_printf("at most %s left", left);
 }
 

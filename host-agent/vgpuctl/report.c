@@ -66,7 +66,7 @@ static const Column columns[] = {
     {"BUSY %", "BusyHours", busy_share, 0},
     {"GPU HOURS", "GpuSeconds", gpu_hours, 0},
     {"PEAK VRAM", "PeakVram", peak, 0},
-    {"ADVICE", "Advice", dict_text, COLUMN_WRAP},
+    {"ADVICE", "Advice", dict_text, 0},
 };
 
 static const Listing listing = {

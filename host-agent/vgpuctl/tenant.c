@@ -62,7 +62,7 @@ static const Column columns[] = {
     {"COMPUTE %", "Compute", number_part, 0},
     {"VGPUS", "Vgpus", number_part, 0},
     {"MODELS", "Models", words_text, 0},
-    {"USERS", "Users", words_text, COLUMN_WRAP},
+    {"USERS", "Users", words_text, COLUMN_LONG},
     {"SET BY", "Source", dict_text, COLUMN_STATE},
 };
 

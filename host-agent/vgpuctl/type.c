@@ -13,7 +13,7 @@ static const Column columns[] = {
     {"VRAM", "Vram", dict_bytes, COLUMN_WIDE},
     {"CLASS", "Class", dict_text, COLUMN_WIDE},
     {"COMPUTE", "Compute", dict_limit, COLUMN_WIDE},
-    {"DESCRIPTION", "Description", dict_text, COLUMN_WRAP},
+    {"DESCRIPTION", "Description", dict_text, COLUMN_LONG},
 };
 
 static const Column lines[] = {

@@ -37,6 +37,12 @@ static void told(GDBusConnection *bus, const char *sender, const char *path, con
     *(gboolean *)changed = TRUE;
 }
 
+static guint subscribe(GDBusConnection *bus, gboolean *changed)
+{
+    return g_dbus_connection_signal_subscribe(bus, VGPU_BUS_NAME, NULL, NULL, NULL, NULL,
+                                              G_DBUS_SIGNAL_FLAGS_NONE, told, changed, NULL);
+}
+
 static gboolean look_again(void *changed)
 {
     *(gboolean *)changed = TRUE;
@@ -54,12 +60,11 @@ static void print(const Options *options, const char *text)
 gboolean watch_run(const Command *command, Client *client, const Options *options, char **args,
                    GError **error)
 {
-    GDBusConnection *bus = g_dbus_proxy_get_connection(G_DBUS_PROXY(client->manager));
+    GDBusConnection *bus =
+        client ? g_dbus_proxy_get_connection(G_DBUS_PROXY(client->manager)) : NULL;
     gboolean changed = FALSE;
     char *last = NULL;
-    guint subscription =
-        g_dbus_connection_signal_subscribe(bus, VGPU_BUS_NAME, NULL, NULL, NULL, NULL,
-                                           G_DBUS_SIGNAL_FLAGS_NONE, told, &changed, NULL);
+    guint subscription = bus ? subscribe(bus, &changed) : 0;
     guint timer = g_timeout_add(INTERVAL_MS, look_again, &changed);
 
     for (;;) {
@@ -80,6 +85,7 @@ gboolean watch_run(const Command *command, Client *client, const Options *option
     }
     free(last);
     g_source_remove(timer);
-    g_dbus_connection_signal_unsubscribe(bus, subscription);
+    if (bus)
+        g_dbus_connection_signal_unsubscribe(bus, subscription);
     return FALSE;
 }

@@ -5,6 +5,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include "host-agent/daemon/host/audit.h"
 #include "lib/agent_error.h"
 
 typedef struct {
@@ -42,6 +43,12 @@ static void refuse(const Question *question, const char *why)
         authority_refuse(question->invocation, &question->caller, question->action, why);
 }
 
+static void allow(const Question *question)
+{
+    audit_begin(question->invocation, &question->caller);
+    question->func(question->invocation, &question->caller, question->data);
+}
+
 static void polkit_answered(GObject *authority, GAsyncResult *answer, void *data)
 {
     g_autoptr(Question) question = data;
@@ -50,7 +57,7 @@ static void polkit_answered(GObject *authority, GAsyncResult *answer, void *data
         POLKIT_AUTHORITY(authority), answer, &error);
 
     if (result && polkit_authorization_result_get_is_authorized(result))
-        question->func(question->invocation, &question->caller, question->data);
+        allow(question);
     else
         refuse(question, error ? error->message : NULL);
 }
@@ -108,7 +115,7 @@ static void got_uid(GObject *bus, GAsyncResult *answer, void *data)
     g_free(question->caller.user);
     question->caller.user = name_of(question->caller.uid);
     if (question->caller.uid == geteuid()) {
-        question->func(question->invocation, &question->caller, question->data);
+        allow(question);
         return;
     }
     polkit_authority_get_async(NULL, got_polkit, g_steal_pointer(&question));
