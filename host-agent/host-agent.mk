@@ -111,4 +111,4 @@ install-host-agent: host-agent
 	install -D -m 0644 $(AGENT_OUT)/vgpuctl.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/vgpuctl.fish
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(AGENT_SRC)/vgpuctl/vgpuctl.1
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(AGENT_SRC)/daemon/vgpud.8
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(AGENT_SRC)/daemon/vgpu-schedule.conf.5
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(addprefix $(AGENT_SRC)/daemon/,vgpu-schedule.conf.5 vgpu-tenants.conf.5)

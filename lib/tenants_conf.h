@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tenants as /etc/vgpu/tenants.d/ declares them (vgpu-types.conf(5)).
+ * Tenants as /etc/vgpu/tenants.d/ declares them (vgpu-tenants.conf(5)).
  */
 #ifndef LIB_TENANTS_CONF_H
 #define LIB_TENANTS_CONF_H
