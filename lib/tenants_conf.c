@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "lib/conf.h"
-#include "lib/error.h"
 #include "lib/units.h"
 
 #define NO_LIMIT     "0"

@@ -40,7 +40,7 @@ static char *slice_state(const AuditWorld *world, char **name)
     text = g_string_new(NULL);
     add(text, "Gpu", slice->gpu);
     add(text, "Type", slice->type);
-    add(text, "Door", slice_door_name(slice->door));
+    add(text, "Door", slice_transport_name(slice->transport));
     add(text, "Name", slice->name);
     add(text, "Tenant", slice->tenant);
     add(text, "Class", slice_class_name(slice->class));

@@ -3,7 +3,7 @@
 
 #include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/model/dict_read.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 GPtrArray *config_tenants(const char *root, GError **error)
 {

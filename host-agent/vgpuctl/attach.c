@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl attach: a vGPU for a running VM, in one step. */
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/dict.h"
 #include "host-agent/vgpuctl/domain_edit.h"
 #include "host-agent/vgpuctl/libvirt_link.h"
 #include "host-agent/vgpuctl/vgpu.h"
 #include "host-agent/vgpuctl/vgpu_options.h"
-#include "lib/vgpu_ready.h"
+#include "lib/vgpu.h"
 
 static gboolean check_port(const VmLink *link, GError **error)
 {

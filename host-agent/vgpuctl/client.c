@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 #include "host-agent/vgpuctl/polkit_agent.h"
 #include "host-agent/vgpuctl/progress.h"
 

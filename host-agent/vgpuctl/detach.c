@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl detach: takes a vGPU from a running VM. */
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/dict.h"
 #include "host-agent/vgpuctl/domain_edit.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl domain prepare: a domain's definition gets a vGPU, which libvirt's hook creates when the domain
  * starts. */
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/domain_edit.h"
 #include "host-agent/vgpuctl/libvirt_link.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "host-agent/vgpuctl/each.h"
 #include "host-agent/vgpuctl/everywhere.h"
 #include "host-agent/vgpuctl/help.h"

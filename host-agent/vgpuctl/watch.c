@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 
 /* What changes without a signal of vgpud's, as counters do, is seen after this. */
 #define INTERVAL_MS 2000

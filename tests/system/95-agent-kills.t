@@ -93,7 +93,7 @@ sub disagreement {
     $promised += $_->{Vram} for grep { $_->{Device} ne 'stopped' || $_->{Autostart} } values %list;
     my ($seen) = grep { $_->{Address} eq $gpu } @{ decode_json(host('vgpuctl -o json gpu list')) };
     push @wrong, "promised $seen->{PromisedVram}, and the vGPUs are $promised" if $seen->{PromisedVram} != $promised;
-    my $open = host('sqlite3 /var/lib/vgpu/state.db "SELECT uuid, state FROM slice WHERE state != \'ready\'"');
+    my $open = host('sqlite3 /var/lib/vgpu/state.db "SELECT kind, objects, step FROM operation"');
     push @wrong, "left half done: $open" if $open =~ /\S/;
     return join "\n", @wrong;
 }

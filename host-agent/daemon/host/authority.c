@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "host-agent/daemon/host/audit.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 typedef struct {
     GDBusMethodInvocation *invocation;

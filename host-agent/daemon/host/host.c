@@ -3,8 +3,8 @@
 
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/host/gpu_object.h"
-#include "lib/bus_names.h"
-#include "lib/topology.h"
+#include "lib/bus.h"
+#include "lib/pci.h"
 
 typedef struct {
     void (*added)(VgpuGpu *gpu, void *data);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ListTypes: what vGPUs come in, on the GPUs that the caller may have one on. */
 #include "host-agent/daemon/methods/vgpu_call.h"
-#include "lib/mdev_type.h"
+#include "lib/mdev.h"
 
 static void add(GVariantBuilder *dict, const char *key, GVariant *value)
 {
@@ -32,9 +32,9 @@ static GVariant *dictionary_of(const Vgpus *vgpus, const Gpu *gpu, const MdevTyp
     g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
     add(&dict, "Id", g_variant_new_string(type->id));
     add(&dict, "Gpu", g_variant_new_string(type->gpu));
-    add(&dict, "Description", g_variant_new_string(type->description ? type->description : ""));
+    add(&dict, "Description", g_variant_new_string(type->description));
     add(&dict, "Available", g_variant_new_uint32(type->available));
-    add(&dict, "Instances", g_variant_new_uint32(type->instances));
+    add(&dict, "Instances", g_variant_new_uint32(g_strv_length(type->uuids)));
     if (offers_find(vgpus->offers, gpu, type->id, &offer))
         add_offer(&dict, &offer);
     return g_variant_builder_end(&dict);
@@ -42,7 +42,7 @@ static GVariant *dictionary_of(const Vgpus *vgpus, const Gpu *gpu, const MdevTyp
 
 static void add_types(const Vgpus *vgpus, const Gpu *gpu, GVariantBuilder *list)
 {
-    g_autoptr(GPtrArray) types = mdev_types_read(gpu->pci->address, gpu->pci->dir);
+    g_autoptr(GPtrArray) types = mdev_types_of_device(gpu->pci->address, gpu->pci->dir);
 
     for (guint i = 0; i < types->len; i++)
         g_variant_builder_add_value(list, dictionary_of(vgpus, gpu, g_ptr_array_index(types, i)));

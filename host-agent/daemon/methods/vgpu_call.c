@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/vgpu_call.h"
 
-#include "host-agent/daemon/slices/entitlement.h"
-#include "lib/agent_error.h"
+#include "host-agent/model/offer.h"
+#include "lib/bus.h"
 
 /**
  * Ask - who goes on when polkit has answered
@@ -27,6 +27,29 @@ void vgpu_call_free(VgpuCall *call)
 {
     g_strfreev(call->uuids);
     g_free(call);
+}
+
+void vgpu_call_ask(VgpuCall *call, const Caller *caller, OperationRequest *request)
+{
+    request->caller = caller->user;
+    request->data = call;
+}
+
+void vgpu_call_ended(const GError *error, void *data)
+{
+    VgpuCall *call = data;
+
+    if (error)
+        g_dbus_method_invocation_return_gerror(call->invocation, error);
+    else
+        g_dbus_method_invocation_return_value(call->invocation, NULL);
+    vgpu_call_free(call);
+}
+
+void vgpu_call_refuse(VgpuCall *call, GError *error)
+{
+    g_dbus_method_invocation_take_error(call->invocation, error);
+    vgpu_call_free(call);
 }
 
 /* The tenant that a call is about: of the request, or of the vGPU that there is. */
@@ -118,26 +141,16 @@ void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc li
     authority_ask_or(invocation, ACTION_SEE, list_all, list_own, listing);
 }
 
-static const char *busy_word(SliceState state)
+/* @slice, if no operation works on it. */
+static const Slice *if_free(const Vgpus *vgpus, const Slice *slice, GError **error)
 {
-    static const char *const words[] = {
-        [SLICE_READY] = "ready",
-        [SLICE_CREATING] = "being made",
-        [SLICE_CHANGING] = "being changed",
-        [SLICE_REMOVING] = "being removed",
-    };
+    const char *doing = operations_doing(vgpus->life->operations, slice->uuid);
 
-    return words[state];
-}
-
-/* @slice, where nobody does something with it. */
-static const Slice *if_ready(const Slice *slice, GError **error)
-{
-    if (slice->state == SLICE_READY)
+    if (!doing)
         return slice;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
                 "%s %s is just %s; try again when that is done",
-                slice_is_vgpu(slice) ? "vGPU" : "slice", slice->uuid, busy_word(slice->state));
+                slice_is_vgpu(slice) ? "vGPU" : "slice", slice->uuid, doing);
     return NULL;
 }
 
@@ -146,20 +159,10 @@ const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, GEr
     const Slice *slice = slices_find_called(vgpus->slices, name);
 
     if (slice && slice_is_for_container(slice))
-        return if_ready(slice, error);
+        return if_free(vgpus, slice, error);
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
                 "there is no slice %s; \"vgpuctl slice list\" shows those that there are", name);
     return NULL;
-}
-
-void vgpu_call_drop(Vgpus *vgpus, const Slice *slice)
-{
-    g_autofree char *uuid = g_strdup(slice->uuid);
-
-    host_event(vgpus->host, "slice-removed", slice->gpu, uuid, "slice %s of GPU %s was removed",
-               uuid, slice->gpu);
-    slices_forget(vgpus->slices, uuid);
-    claims_forget(vgpus->claims, uuid);
 }
 
 gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const Slice *wanted, const Slice *before,
@@ -184,5 +187,5 @@ const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **erro
                     "there is no vGPU %s; \"vgpuctl vgpu list\" shows those that there are", uuid);
         return NULL;
     }
-    return if_ready(slice, error);
+    return if_free(vgpus, slice, error);
 }

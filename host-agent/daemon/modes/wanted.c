@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/modes/wanted.h"
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
+#include "lib/root.h"
 
 static void add_group(GString *text, const char *name, GpuMode mode, guint partitions)
 {
@@ -19,16 +20,9 @@ static gboolean fail(const GError *cause, GError **error)
 
 static gboolean store(const char *root, const GString *text, GError **error)
 {
-    g_autofree char *path = g_strconcat(root, GPUS_STATE, NULL);
-    g_autofree char *dir = g_path_get_dirname(path);
     g_autoptr(GError) cause = NULL;
 
-    g_mkdir_with_parents(dir, 0700);
-    if (g_file_set_contents_full(path, text->str, (gssize)text->len,
-                                 G_FILE_SET_CONTENTS_CONSISTENT | G_FILE_SET_CONTENTS_DURABLE, 0644,
-                                 &cause))
-        return TRUE;
-    return fail(cause, error);
+    return root_write(root, GPUS_STATE, text->str, 0644, &cause) || fail(cause, error);
 }
 
 static GString *text_new(void)

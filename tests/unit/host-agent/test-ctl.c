@@ -3,7 +3,7 @@
 #include <gio/gio.h>
 #include <string.h>
 
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/recorded_host.h"
@@ -56,6 +56,28 @@ static void test_names(void)
     assert_says("vgpu set www --name ''", 0, "", "");
     assert_says("vgpu show www", 3, "", "there is no vGPU www");
     assert_says("vgpu remove db", 0, "", "");
+    agent_on_bus_close(&at);
+}
+
+static void test_start_stop(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("vgpu create half --define --name web --uuid " UUID, 0, "closed", "");
+    assert_says("vgpu create half --uuid " UUID2, 0, "closed", "");
+    assert_says("vgpu stop web", 0, "", "");
+    assert_says("vgpu list --state stopped -o name", 0, UUID "\n", "");
+    assert_says("vgpu stop web", 0, "", "");
+    assert_says("vgpu start web", 0, "", "");
+    assert_says("vgpu show web", 0, "Device:                 closed\n", "");
+    assert_says("vgpu stop web " UUID2, 1, "", "cannot stop vGPU " UUID2 ": it has no definition");
+    assert_says("vgpu list --state stopped -o name", 0, UUID "\n", "");
+    assert_says("vgpu start web", 0, "", "");
+    file_tree_write(at.root, "/sys/devices/pci0000:00/0000:00:01.0/" GPU "/" UUID "/vgpu/state",
+                    "device=running engine=ready\n");
+    assert_says("vgpu stop web", 6, "", "it is open in a VM");
+    assert_says("vgpu stop ghost", 3, "", "there is no vGPU ghost");
     agent_on_bus_close(&at);
 }
 
@@ -310,6 +332,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/ctl/names", test_names);
+    g_test_add_func("/ctl/start-stop", test_start_stop);
     g_test_add_func("/ctl/several", test_several);
     g_test_add_func("/ctl/filters", test_filters);
     g_test_add_func("/ctl/formats", test_formats);
