@@ -100,7 +100,7 @@ install-host-agent: host-agent
 	install -D -m 0755 $(AGENT_OUT)/vgpuctl $(DESTDIR)$(PREFIX)/bin/vgpuctl
 	$(call install_unit,$(AGENT_SRC)/systemd/vgpud.service $(AGENT_SRC)/systemd/vgpu-device-limits@.service,\
 		$(PREFIX)/lib/systemd/system)
-	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu $(AGENT_SRC)/daemon/limits/vgpu-device-limits
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu $(AGENT_SRC)/daemon/engines/vgpu-device-limits
 	install -D -m 0644 -t $(DESTDIR)$(DBUS_DIR)/interfaces $(AGENT_XML)
 	install -D -m 0644 -t $(DESTDIR)$(DBUS_DIR)/system.d $(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.conf
 	install -D -m 0644 -t $(DESTDIR)$(DBUS_DIR)/system-services \

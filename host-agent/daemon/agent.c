@@ -360,6 +360,11 @@ Scrape *agent_scrape(const Agent *agent)
     return agent->scrape;
 }
 
+Operations *agent_operations(const Agent *agent)
+{
+    return agent->operations;
+}
+
 void agent_look_at_containers(Agent *agent)
 {
     claims_look(agent->claims);

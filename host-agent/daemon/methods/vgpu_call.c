@@ -32,6 +32,7 @@ void vgpu_call_free(VgpuCall *call)
 void vgpu_call_ask(VgpuCall *call, const Caller *caller, OperationRequest *request)
 {
     request->caller = caller->user;
+    request->progress = vgpu_call_progress;
     request->data = call;
 }
 

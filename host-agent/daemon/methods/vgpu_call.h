@@ -35,8 +35,11 @@ VgpuCall *vgpu_call_new(Vgpus *vgpus, GDBusMethodInvocation *invocation, const G
 
 void vgpu_call_free(VgpuCall *call);
 
-/* @request: an operation whose end answers @invocation; @data of its callbacks is a VgpuCall. */
+/* @request: an operation whose end answers the call; its callbacks have the VgpuCall as data. */
 void vgpu_call_ask(VgpuCall *call, const Caller *caller, OperationRequest *request);
+
+/* Tells the caller of each step, by the signal Progress. @call: a VgpuCall. */
+void vgpu_call_progress(const Operation *operation, void *call);
 
 /* The end of an operation whose method answers with nothing. */
 void vgpu_call_ended(const GError *error, void *call);
@@ -95,6 +98,10 @@ gboolean slice_claim_handle(VgpuManager *interface, GDBusMethodInvocation *invoc
                             const char *slice, const char *container, guint pid, void *data);
 gboolean slice_release_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                               const char *slice, const char *container, void *data);
+gboolean operations_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                                void *data);
+gboolean operation_cancel_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                                 guint64 id, void *data);
 gboolean domain_release_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                                const char *domain, void *data);
 

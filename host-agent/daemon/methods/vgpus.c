@@ -56,6 +56,9 @@ Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
     g_signal_connect(manager, "handle-list-types", G_CALLBACK(type_list_handle), vgpus);
     g_signal_connect(manager, "handle-list-vms", G_CALLBACK(vgpu_vms_handle), vgpus);
     g_signal_connect(manager, "handle-release-domain", G_CALLBACK(domain_release_handle), vgpus);
+    g_signal_connect(manager, "handle-list-operations", G_CALLBACK(operations_list_handle), vgpus);
+    g_signal_connect(manager, "handle-cancel-operation", G_CALLBACK(operation_cancel_handle),
+                     vgpus);
     return vgpus;
 }
 
