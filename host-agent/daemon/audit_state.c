@@ -2,7 +2,7 @@
 #include "host-agent/daemon/audit_state.h"
 
 #include "host-agent/daemon/host/gpu_object.h"
-#include "host-agent/model/engines.h"
+#include "host-agent/model/slice.h"
 #include "lib/audit.h"
 
 static void add(GString *text, const char *key, const char *value)

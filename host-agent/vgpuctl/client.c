@@ -55,6 +55,15 @@ static void answered(GObject *object, GAsyncResult *result, void *data)
     g_main_loop_quit(call->loop);
 }
 
+/* vgpud tells who asked how far it is. */
+static void step_begins(VgpuManager *manager, guint64 id, const char *kind,
+                        const char *const *objects, const char *step, guint at, guint total,
+                        gboolean undoing, void *data)
+{
+    (void)manager, (void)id, (void)kind, (void)objects, (void)step, (void)undoing, (void)data;
+    progress_parts(at, total);
+}
+
 static gboolean is_unknown(const GError *error)
 {
     return g_error_matches(error, G_DBUS_ERROR, G_DBUS_ERROR_UNKNOWN_METHOD) ||
@@ -109,7 +118,13 @@ GVariant *client_call_object(GDBusProxy *object, const char *method, GVariant *a
 GVariant *client_call(const Client *client, const char *method, GVariant *arguments,
                       const char *what, GError **error)
 {
-    return client_call_object(G_DBUS_PROXY(client->manager), method, arguments, what, 0, error);
+    gulong handler = what ? g_signal_connect(client->manager, "progress", G_CALLBACK(step_begins), NULL) : 0;
+    GVariant *answer =
+        client_call_object(G_DBUS_PROXY(client->manager), method, arguments, what, 0, error);
+
+    if (handler)
+        g_signal_handler_disconnect(client->manager, handler);
+    return answer;
 }
 
 GVariant *client_get(const Client *client, const char *method, GVariant *arguments,

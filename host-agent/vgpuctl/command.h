@@ -87,6 +87,8 @@ CommandFunc report_command;
 CommandFunc events_command;
 CommandFunc reload_command;
 CommandFunc doctor_command;
+CommandFunc operation_list_command;
+CommandFunc operation_cancel_command;
 CommandFunc config_export_command;
 CommandFunc config_diff_command;
 CommandFunc config_apply_command;

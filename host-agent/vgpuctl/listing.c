@@ -89,10 +89,14 @@ static void print_table(const Options *options, const Listing *listing, GVariant
 
 static void print_name(const Options *options, const Listing *listing, GVariant *object)
 {
-    const char *name = "";
+    g_autoptr(GVariant) name = g_variant_lookup_value(object, listing->name, NULL);
+    g_autofree char *text = NULL;
 
-    if (g_variant_lookup(object, listing->name, "&s", &name))
-        output_line(options, "%s", name);
+    if (!name)
+        return;
+    text = g_variant_is_of_type(name, G_VARIANT_TYPE_STRING) ? g_variant_dup_string(name, NULL)
+                                                             : g_variant_print(name, FALSE);
+    output_line(options, "%s", text);
 }
 
 void listing_print(const Options *options, const Listing *listing, GVariant *objects)

@@ -148,6 +148,9 @@ static void test_formats(void)
                   UUID "  " GPU "  amdgpu-vgpu-half  closed  ready  8.0 GiB  burstable  -  -  web\n");
     assert_prints("slice list --no-headers", "");
     assert_prints("cdi list -o yaml", "[]\n");
+    assert_says("operation list", 0, "Nothing is being done.", "");
+    assert_says("operation cancel x", 2, "", "\"x\" is not the number of an operation");
+    assert_says("operation cancel 99", 3, "", "99");
     agent_on_bus_close(&at);
 }
 
@@ -306,7 +309,7 @@ static void test_prompt(void)
         "vgpu list",        "vgpu list -o wide", "vgpu create half --define --name web",
         "vgpu set web --weight 3", "vgpu start web", "vgpu stop web", "vgpu show web",
         "vgpu remove web",  "slice create half --door native --name s", "slice list",
-        "slice set s --weight 4", "slice remove s", "cdi list", "cdi generate", "type list",
+        "slice set s --weight 4", "slice remove s", "cdi list", "operation list", "operation cancel 9", "config diff", "cdi generate", "type list",
         "tenant set red",   "tenant list", "tenant remove red", "schedule list", "topo", "report",
         "reload",           "gpu users 02:00.0", "gpu drain 02:00.0", "gpu resume 02:00.0",
         "gpu clear 02:00.0", "gpu mode --dry-run 02:00.0 host", "top --once",
