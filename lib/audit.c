@@ -18,8 +18,8 @@ static void add_change(GString *text, const char *key, gsize length, const char 
 {
     if (g_strcmp0(from, to) == 0)
         return;
-    g_string_append_printf(text, "%s%.*s %s -> %s", text->len ? AUDIT_BETWEEN : "", (int)length, key,
-                           from && *from ? from : "-", to && *to ? to : "-");
+    g_string_append_printf(text, "%s%.*s %s -> %s", text->len ? AUDIT_BETWEEN : "", (int)length,
+                           key, from && *from ? from : "-", to && *to ? to : "-");
 }
 
 char *audit_difference(const char *before, const char *after)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes in the journal: vgpud writes an entry for each, with these fields, and vgpuctl reads them.
+ * Changes in the journal: vgpud writes an entry for each, with these fields, and vgpuctl reads
+ * them.
  *
  * The state of an object is a text "Key=value; Key=value"; "" is one that does not exist.
  */

@@ -25,7 +25,8 @@ typedef struct {
     char **users;
 } TenantEntry;
 
-/* All that are declared, in the order of files and groups; of TenantEntry. One bad value fails all. */
+/* All that are declared, in the order of files and groups; of TenantEntry. One bad value fails all.
+ */
 GPtrArray *tenants_conf_load(const char *root, GError **error);
 
 /* The entry with that name, NULL: there is none. Stays @entries'. */

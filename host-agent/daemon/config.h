@@ -12,8 +12,9 @@
 GPtrArray *config_tenants(const char *root, GError **error);
 
 /*
- * Forgets what commands have set that /etc/vgpu declares; or, by the option DryRun, finds out what that would change.
- * Returns a sentence for each change; NULL with @error: nothing was changed. The files are not read again by that.
+ * Forgets what commands have set that /etc/vgpu declares; or, by the option DryRun, finds out what
+ * that would change. Returns a sentence for each change; NULL with @error: nothing was changed. The
+ * files are not read again by that.
  */
 GStrv config_apply(Host *host, Tenants *tenants, GVariant *options, gboolean *dry_run,
                    GError **error);

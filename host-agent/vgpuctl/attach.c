@@ -46,9 +46,9 @@ static gboolean plug(const VmLink *link, const char *uuid, const Options *option
 static void undo(const Client *client, const char *uuid)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(GVariant) answer = client_call(client, "RemoveVgpu",
-                                             g_variant_new("(sa{sv})", uuid, NULL),
-                                             "removing the vGPU again", &error);
+    g_autoptr(GVariant) answer =
+        client_call(client, "RemoveVgpu", g_variant_new("(sa{sv})", uuid, NULL),
+                    "removing the vGPU again", &error);
 
     if (!answer)
         g_printerr("vgpuctl: cannot remove the new vGPU %s: %s\n", uuid, error->message);
@@ -86,8 +86,8 @@ gboolean attach_command(Client *client, const Options *options, char **args, GEr
     g_autofree char *uuid = NULL;
 
     if (!link ||
-        !vm_link_check_running(
-            link, "\"vgpuctl domain prepare\" gives it a vGPU at its next start", error) ||
+        !vm_link_check_running(link, "\"vgpuctl domain prepare\" gives it a vGPU at its next start",
+                               error) ||
         !check_port(link, error))
         return FALSE;
     vgpus = make(client, link, error);
@@ -95,9 +95,8 @@ gboolean attach_command(Client *client, const Options *options, char **args, GEr
         return FALSE;
     uuid = made_uuid(vgpus);
     if (!vgpu_options_dry_run() && !plug(link, uuid, options, error)) {
-        g_prefix_error(
-            error, "cannot attach vGPU %s to domain %s, so it is removed again: ", uuid,
-            vm_link_name(link));
+        g_prefix_error(error, "cannot attach vGPU %s to domain %s, so it is removed again: ", uuid,
+                       vm_link_name(link));
         undo(client, uuid);
         return FALSE;
     }

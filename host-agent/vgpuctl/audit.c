@@ -34,10 +34,14 @@ static char *time_text(GVariant *change, const char *key)
 }
 
 static const Column columns[] = {
-    {"TIME", "Time", time_text, 0},        {"USER", "User", dict_text, 0},
-    {"METHOD", "Method", dict_text, 0},    {"OBJECT", "Object", dict_text, 0},
-    {"RESULT", "Result", dict_text, COLUMN_STATE}, {"BEFORE", "Before", dict_text, COLUMN_WIDE},
-    {"AFTER", "After", dict_text, COLUMN_WIDE},    {"CHANGE", "Change", dict_text, 0},
+    {"TIME", "Time", time_text, 0},
+    {"USER", "User", dict_text, 0},
+    {"METHOD", "Method", dict_text, 0},
+    {"OBJECT", "Object", dict_text, 0},
+    {"RESULT", "Result", dict_text, COLUMN_STATE},
+    {"BEFORE", "Before", dict_text, COLUMN_WIDE},
+    {"AFTER", "After", dict_text, COLUMN_WIDE},
+    {"CHANGE", "Change", dict_text, 0},
 };
 
 static const Listing listing = {

@@ -47,7 +47,7 @@ gboolean call_dict_add_switch(GVariantDict *dict, const char *key, const char *o
 }
 
 gboolean call_dict_add_size(GVariantDict *dict, const char *key, const char *option,
-                          const char *text, gboolean zero, GError **error)
+                            const char *text, gboolean zero, GError **error)
 {
     guint64 bytes = 0;
 

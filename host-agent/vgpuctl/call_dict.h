@@ -25,6 +25,6 @@ gboolean call_dict_add_switch(GVariantDict *dict, const char *key, const char *o
 
 /* A size as "512M"; NULL: not given; "0" if @zero allows it. VGPUCTL_USAGE names @option. */
 gboolean call_dict_add_size(GVariantDict *dict, const char *key, const char *option,
-                          const char *text, gboolean zero, GError **error);
+                            const char *text, gboolean zero, GError **error);
 
 #endif

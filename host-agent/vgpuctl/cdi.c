@@ -5,8 +5,7 @@
 static char *output_file;
 
 const GOptionEntry cdi_generate_options[] = {
-    {"file", 'f', 0, G_OPTION_ARG_FILENAME, &output_file, "Write it to FILE",
-     "FILE"},
+    {"file", 'f', 0, G_OPTION_ARG_FILENAME, &output_file, "Write it to FILE", "FILE"},
     G_OPTION_ENTRY_NULL,
 };
 
@@ -52,8 +51,9 @@ gboolean cdi_list_command(Client *client, const Options *options, char **args, G
         return TRUE;
     }
     if (!names[0])
-        output_line(options,
-                    "This host has no device for containers; \"vgpuctl slice create\" creates one.");
+        output_line(
+            options,
+            "This host has no device for containers; \"vgpuctl slice create\" creates one.");
     for (guint i = 0; names[i]; i++)
         output_line(options, "%s", names[i]);
     return TRUE;

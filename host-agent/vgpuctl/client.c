@@ -85,10 +85,11 @@ static void set_error(GError *cause, const char *method, GError **error)
         set_unreachable(cause, error);
         g_error_free(cause);
     } else if (is_unknown(cause)) {
-        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED,
-                    "this vgpud has no method %s; vgpud and vgpuctl must have the same version. After an "
-                    "upgrade, \"systemctl restart vgpud\"",
-                    method);
+        g_set_error(
+            error, VGPUCTL_ERROR, VGPUCTL_FAILED,
+            "this vgpud has no method %s; vgpud and vgpuctl must have the same version. After an "
+            "upgrade, \"systemctl restart vgpud\"",
+            method);
         g_error_free(cause);
     } else {
         g_propagate_error(error, cause);
@@ -118,7 +119,8 @@ GVariant *client_call_object(GDBusProxy *object, const char *method, GVariant *a
 GVariant *client_call(const Client *client, const char *method, GVariant *arguments,
                       const char *what, GError **error)
 {
-    gulong handler = what ? g_signal_connect(client->manager, "progress", G_CALLBACK(step_begins), NULL) : 0;
+    gulong handler =
+        what ? g_signal_connect(client->manager, "progress", G_CALLBACK(step_begins), NULL) : 0;
     GVariant *answer =
         client_call_object(G_DBUS_PROXY(client->manager), method, arguments, what, 0, error);
 
@@ -181,9 +183,8 @@ GPtrArray *client_gpus(Client *client, GError **error)
 
 gboolean client_address_is(const char *full, const char *short_name)
 {
-    return g_str_equal(full, short_name) ||
-           (g_str_has_prefix(full, PCI_DOMAIN) &&
-            g_str_equal(full + strlen(PCI_DOMAIN), short_name));
+    return g_str_equal(full, short_name) || (g_str_has_prefix(full, PCI_DOMAIN) &&
+                                             g_str_equal(full + strlen(PCI_DOMAIN), short_name));
 }
 
 VgpuGpu *client_gpu(Client *client, const char *address, GError **error)

@@ -42,13 +42,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Client, client_free)
  * @arguments: a tuple, floating, consumed; NULL: none
  * @what: for a progress line, as "removing vGPU red"; NULL: it takes no time
  *
- * polkit may ask the user for a password meanwhile, and the main loop runs. There is no limit but vgpud's own.
- * Returns the answer, a tuple; NULL with @error.
+ * polkit may ask the user for a password meanwhile, and the main loop runs. There is no limit but
+ * vgpud's own. Returns the answer, a tuple; NULL with @error.
  */
 GVariant *client_call(const Client *client, const char *method, GVariant *arguments,
                       const char *what, GError **error);
 
-/* The same for a method of one object, for as long as @limit seconds as the progress line has it. */
+/* The same for a method of one object, for as long as @limit seconds as the progress line has it.
+ */
 GVariant *client_call_object(GDBusProxy *object, const char *method, GVariant *arguments,
                              const char *what, guint limit, GError **error);
 

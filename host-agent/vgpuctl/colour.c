@@ -8,8 +8,8 @@ static const struct {
     const char *begin;
     const char *colour;
 } states[] = {
-    {"running", "green"}, {"ready", "green"},    {"shared", "green"},    {"yes", "green"},
-    {"ok", "green"},      {"declared", "green"}, {"problem", "red"},     {"failed", "red"},
+    {"running", "green"}, {"ready", "green"},    {"shared", "green"},     {"yes", "green"},
+    {"ok", "green"},      {"declared", "green"}, {"problem", "red"},      {"failed", "red"},
     {"lost", "red"},      {"no:", "red"},        {"stopped", "darkgray"}, {"none", "darkgray"},
     {"warning", "brown"}, {"starting", "brown"}, {"by command", "brown"},
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The colours of states: green for what works, yellow for what waits, red for what needs an operator.
+ * The colours of states: green for what works, yellow for what waits, red for what needs an
+ * operator.
  */
 #ifndef VGPUCTL_COLOUR_H
 #define VGPUCTL_COLOUR_H

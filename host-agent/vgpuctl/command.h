@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands of vgpuctl: what each does, and the one table of them that the command line, the help and
- * the shells' completions are made from.
+ * The commands of vgpuctl: what each does, and the one table of them that the command line, the
+ * help and the shells' completions are made from.
  */
 #ifndef VGPUCTL_COMMAND_H
 #define VGPUCTL_COMMAND_H
@@ -11,21 +11,21 @@
 #include "host-agent/vgpuctl/client.h"
 #include "host-agent/vgpuctl/output.h"
 
-/* Prints to @options->out and returns TRUE, or sets @error. @client: NULL for COMMAND_ALONE. @args: what
- * follows the verb, NULL terminated. */
+/* Prints to @options->out and returns TRUE, or sets @error. @client: NULL for COMMAND_ALONE. @args:
+ * what follows the verb, NULL terminated. */
 typedef gboolean CommandFunc(Client *client, const Options *options, char **args, GError **error);
 
 enum {
-    COMMAND_ALONE = 1 << 0, /* needs no vgpud */
-    COMMAND_LISTS = 1 << 1, /* prints objects: has --no-headers and --watch */
+    COMMAND_ALONE = 1 << 0,  /* needs no vgpud */
+    COMMAND_LISTS = 1 << 1,  /* prints objects: has --no-headers and --watch */
     COMMAND_HIDDEN = 1 << 2, /* for the completions' use */
 };
 
 /**
  * Command
  * @verb: NULL: the noun stands alone
- * @args: names of its arguments; one in brackets may be left out, one that ends with "..." may be given
- *        several times; NULL: none. word_kinds in words.h says what each name stands for.
+ * @args: names of its arguments; one in brackets may be left out, one that ends with "..." may be
+ * given several times; NULL: none. word_kinds in words.h says what each name stands for.
  * @options: of this command only; NULL: none
  */
 typedef struct {

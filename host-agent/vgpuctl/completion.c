@@ -73,8 +73,7 @@ gboolean completion_is_first(const Command *command)
 
 gboolean completion_is_last(const Command *command)
 {
-    return command + 1 == commands + commands_count ||
-           !g_str_equal(command[1].noun, command->noun);
+    return command + 1 == commands + commands_count || !g_str_equal(command[1].noun, command->noun);
 }
 
 gboolean completion_command(Client *client, const Options *options, char **args, GError **error)
@@ -82,8 +81,7 @@ gboolean completion_command(Client *client, const Options *options, char **args,
     static const struct {
         const char *shell;
         char *(*script)(void);
-    } shells[] = {
-        {"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}};
+    } shells[] = {{"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}};
 
     (void)client;
     for (guint i = 0; i < G_N_ELEMENTS(shells); i++) {

@@ -15,8 +15,8 @@ void completion_each_option(const Command *command, CompletionFunc func, GString
 /* Its value is another word of the command line. */
 gboolean completion_has_value(const GOptionEntry *option);
 
-/* All options of all commands that have a value, as "-o" and "--output", once each, with @between. To be
- * freed. */
+/* All options of all commands that have a value, as "-o" and "--output", once each, with @between.
+ * To be freed. */
 char *completion_value_options(const char *between);
 
 /* @command is the first, or the last, of those with its noun. */

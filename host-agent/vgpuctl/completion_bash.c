@@ -6,7 +6,8 @@
     "# bash completion for vgpuctl(1): made by \"vgpuctl completion bash\".\n"                     \
     "\n"
 
-/* The command line is read from COMP_LINE: bash takes the colons of PCI addresses for ends of words. */
+/* The command line is read from COMP_LINE: bash takes the colons of PCI addresses for ends of
+ * words. */
 #define BODY                                                                                       \
     "_vgpuctl() {\n"                                                                               \
     "    local current= previous= word skip= nouns opts= values= args= first=2 kind=\n"            \
@@ -18,7 +19,7 @@
     "    fi\n"                                                                                     \
     "    previous=${typed[-1]}\n"                                                                  \
     "    if [[ $current == --*=* ]]; then\n"                                                       \
-    "        previous=${current%%%%=*} current=${current#*=}\n"                                      \
+    "        previous=${current%%%%=*} current=${current#*=}\n"                                    \
     "    fi\n"                                                                                     \
     "    for word in \"${typed[@]:1}\"; do\n"                                                      \
     "        if [[ $skip ]]; then skip=; continue; fi\n"                                           \
@@ -132,8 +133,8 @@ static void add_words(GString *text)
         if (kind->fixed)
             g_string_append_printf(text, "    '%s') echo %s ;;\n", kind->name, kind->fixed);
         else
-            g_string_append_printf(text, "    %s) vgpuctl complete %s 2>/dev/null ;;\n",
-                                   kind->name, kind->name);
+            g_string_append_printf(text, "    %s) vgpuctl complete %s 2>/dev/null ;;\n", kind->name,
+                                   kind->name);
     }
     g_string_append(text, "    esac\n}\n\n");
 }
@@ -146,8 +147,9 @@ char *completion_bash(void)
     add_words(text);
     g_string_append(text, "_vgpuctl_command() {\n");
     add_nouns(text);
-    g_string_append(text, "    opts=' --help --output --version' values=' --output=FORMAT -o=FORMAT'\n"
-                          "    case \"${words[0]-} ${words[1]-}\" in\n");
+    g_string_append(text,
+                    "    opts=' --help --output --version' values=' --output=FORMAT -o=FORMAT'\n"
+                    "    case \"${words[0]-} ${words[1]-}\" in\n");
     for (guint i = 0; i < commands_count; i++)
         if (!(commands[i].flags & COMMAND_HIDDEN))
             add_command(text, &commands[i]);

@@ -32,12 +32,14 @@
     "\n"                                                                                           \
     "# The same, and the word at the cursor is its argument AT: AT NOUN [VERB].\n"                 \
     "function __vgpuctl_arg\n"                                                                     \
-    "    __vgpuctl_is $argv[2..-1]; and test (count (__vgpuctl_given)) -eq (math (count $argv) - 1 + $argv[1])\n" \
+    "    __vgpuctl_is $argv[2..-1]; and test (count (__vgpuctl_given)) -eq (math (count $argv) - " \
+    "1 + $argv[1])\n"                                                                              \
     "end\n"                                                                                        \
     "\n"                                                                                           \
     "# The same for the last argument, which may be given several times.\n"                        \
     "function __vgpuctl_args\n"                                                                    \
-    "    __vgpuctl_is $argv[2..-1]; and test (count (__vgpuctl_given)) -ge (math (count $argv) - 1 + $argv[1])\n" \
+    "    __vgpuctl_is $argv[2..-1]; and test (count (__vgpuctl_given)) -ge (math (count $argv) - " \
+    "1 + $argv[1])\n"                                                                              \
     "end\n"                                                                                        \
     "\n"                                                                                           \
     "complete -c vgpuctl -f\n"
@@ -87,8 +89,8 @@ static void add_args(GString *text, const Command *command)
 
     for (guint i = 0; args[i]; i++) {
         g_autofree char *offer = offer_of(word_kind_find(args[i]));
-        g_autofree char *condition = g_strdup_printf(
-            "__vgpuctl_arg%s %u", g_str_has_suffix(args[i], "...") ? "s" : "", i);
+        g_autofree char *condition =
+            g_strdup_printf("__vgpuctl_arg%s %u", g_str_has_suffix(args[i], "...") ? "s" : "", i);
 
         if (!offer)
             continue;
@@ -101,9 +103,9 @@ static void add_args(GString *text, const Command *command)
 static void add_words_of(GString *text, const Command *command)
 {
     if (completion_is_first(command)) {
-        g_string_append_printf(text,
-                               "complete -c vgpuctl -n 'test (count (__vgpuctl_given)) -eq 0' -a %s",
-                               command->noun);
+        g_string_append_printf(
+            text, "complete -c vgpuctl -n 'test (count (__vgpuctl_given)) -eq 0' -a %s",
+            command->noun);
         if (!command->verb)
             add_quoted(text, "-d", command->help);
         g_string_append_c(text, '\n');

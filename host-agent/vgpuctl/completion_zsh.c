@@ -79,7 +79,8 @@ static void add_command(GString *text, const Command *command)
     if (command->verb)
         g_string_append_printf(text, "    ('%s %s')\n        opts=(", command->noun, command->verb);
     else
-        g_string_append_printf(text, "    ('%s '*)\n        first=1\n        opts=(", command->noun);
+        g_string_append_printf(text, "    ('%s '*)\n        first=1\n        opts=(",
+                               command->noun);
     completion_each_option(command, add_option, text);
     g_string_append(text, " )\n        values=(");
     completion_each_option(command, add_value, text);

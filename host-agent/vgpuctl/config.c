@@ -82,7 +82,8 @@ gboolean config_diff_command(Client *client, const Options *options, char **args
     if (!count)
         return TRUE;
     g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED,
-                "%" G_GSIZE_FORMAT " setting%s from /etc/vgpu; \"vgpuctl config export\" writes out what was set "
+                "%" G_GSIZE_FORMAT
+                " setting%s from /etc/vgpu; \"vgpuctl config export\" writes out what was set "
                 "by command, \"vgpuctl config apply\" goes back to what is declared",
                 count, count == 1 ? " differs" : "s differ");
     return FALSE;

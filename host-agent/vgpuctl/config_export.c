@@ -9,7 +9,8 @@
 
 #define TENANTS_SUBDIR "tenants.d"
 
-/* What gpus.conf has now, comments included, with the modes that were set by command. NULL with @error. */
+/* What gpus.conf has now, comments included, with the modes that were set by command. NULL with
+ * @error. */
 static char *gpus_text(const ConfigState *state, const char *root, GError **error)
 {
     g_autoptr(GKeyFile) file = g_key_file_new();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpuctl database backup, restore: vgpud's database, for root. A backup is taken while vgpud works; for a restore it
- * must not run.
+ * vgpuctl database backup, restore: vgpud's database, for root. A backup is taken while vgpud
+ * works; for a restore it must not run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -127,9 +127,10 @@ static int lock_out_vgpud(const char *root, GError **error)
     if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
         return lock;
     if (lock >= 0 && errno == EWOULDBLOCK)
-        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_IN_USE,
-                    "cannot restore the database while vgpud runs; \"systemctl stop vgpud\", restore, then "
-                    "\"systemctl start vgpud\"");
+        g_set_error(
+            error, VGPUCTL_ERROR, VGPUCTL_IN_USE,
+            "cannot restore the database while vgpud runs; \"systemctl stop vgpud\", restore, then "
+            "\"systemctl start vgpud\"");
     else
         set_error("lock", path, g_strerror(errno), error);
     if (lock >= 0)

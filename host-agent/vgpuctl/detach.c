@@ -11,7 +11,7 @@
 
 /* A guest's driver releases the device within seconds, if it does at all. */
 #define DETACH_TIMEOUT_S 60
-#define POLL_US           (G_USEC_PER_SEC / 4)
+#define POLL_US          (G_USEC_PER_SEC / 4)
 /* QEMU closes a device shortly before or after libvirt has removed it from its list. */
 #define CLOSE_TIMEOUT_US (5 * G_USEC_PER_SEC)
 

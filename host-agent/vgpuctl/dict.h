@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Members of a dictionary from vgpud as cells of a table: to be freed, NULL if it has no such member.
+ * Members of a dictionary from vgpud as cells of a table: to be freed, NULL if it has no such
+ * member.
  */
 #ifndef VGPUCTL_DICT_H
 #define VGPUCTL_DICT_H

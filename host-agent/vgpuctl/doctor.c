@@ -62,8 +62,8 @@ static gboolean become_card(const Options *options, GError **error)
     static char *const as_json[] = {"vgpu-card", "--json", "-", NULL};
 
     execvp("vgpu-card", options->format == FORMAT_JSON ? as_json : as_page);
-    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED, "cannot run vgpu-card: %s; install the package vgpu-card",
-                g_strerror(errno));
+    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED,
+                "cannot run vgpu-card: %s; install the package vgpu-card", g_strerror(errno));
     return FALSE;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl domain prepare: a domain's definition gets a vGPU, which libvirt's hook creates when the domain
- * starts. */
+/* vgpuctl domain prepare: a domain's definition gets a vGPU, which libvirt's hook creates when the
+ * domain starts. */
 #include "lib/bus.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/domain_edit.h"
@@ -8,8 +8,8 @@
 #include "host-agent/vgpuctl/vgpu_options.h"
 
 /*
- * Refuses what vgpud would refuse at every start of the domain. A lack of room is no such reason: there may
- * be room then. Neither is a vGPU of that UUID.
+ * Refuses what vgpud would refuse at every start of the domain. A lack of room is no such reason:
+ * there may be room then. Neither is a vGPU of that UUID.
  */
 static gboolean check_request(const Client *client, GVariant *request, GError **error)
 {
@@ -78,6 +78,7 @@ gboolean domain_prepare_command(Client *client, const Options *options, char **a
     if (vgpu_options_dry_run())
         fputs(edited, options->out);
     else
-        output_line(options, "Domain %s will have vGPU %s at every start.", vm_link_name(link), uuid);
+        output_line(options, "Domain %s will have vGPU %s at every start.", vm_link_name(link),
+                    uuid);
     return TRUE;
 }

@@ -47,7 +47,7 @@ gboolean each_name(Client *client, char **names, const char *doing, EachFunc fun
     progress_end();
     if (!first)
         return TRUE;
-    g_set_error(error, first->domain, first->code, "%u of %u failed, see above; the others are done",
-                failed, all);
+    g_set_error(error, first->domain, first->code,
+                "%u of %u failed, see above; the others are done", failed, all);
     return FALSE;
 }

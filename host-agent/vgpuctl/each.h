@@ -14,8 +14,8 @@ typedef gboolean (*EachFunc)(Client *client, const char *name, void *data, GErro
  * each_name() - does something to each of @names
  * @doing: for the progress line, as "removing vGPU"
  *
- * With several names each failure is printed as it comes, and @error says how many there were, with the code
- * of the first.
+ * With several names each failure is printed as it comes, and @error says how many there were, with
+ * the code of the first.
  */
 gboolean each_name(Client *client, char **names, const char *doing, EachFunc func, void *data,
                    GError **error);

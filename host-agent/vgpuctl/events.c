@@ -158,7 +158,8 @@ gboolean events_command(Client *client, const Options *options, char **args, GEr
     if (!objects)
         return FALSE;
     if (geteuid() != 0)
-        g_printerr("The bus gives what vgpud says of vGPUs, tenants and users to root only; this shows changes of GPUs.\n");
+        g_printerr("The bus gives what vgpud says of vGPUs, tenants and users to root only; this "
+                   "shows changes of GPUs.\n");
     g_signal_connect(client->manager, "event", G_CALLBACK(told), (void *)options);
     g_signal_connect(objects, "object-added", G_CALLBACK(added), (void *)options);
     g_signal_connect(objects, "object-removed", G_CALLBACK(removed), (void *)options);

@@ -15,14 +15,22 @@ static char **types;
 static char **states;
 
 #define GPU_OPTION                                                                                 \
-    {"gpu", 0, 0, G_OPTION_ARG_STRING_ARRAY, &gpus, "Only of this GPU; may be a pattern", "GPU"}
+    {                                                                                              \
+        "gpu", 0, 0, G_OPTION_ARG_STRING_ARRAY, &gpus, "Only of this GPU; may be a pattern", "GPU" \
+    }
 #define TENANT_OPTION                                                                              \
-    {"tenant", 0, 0, G_OPTION_ARG_STRING_ARRAY, &tenants, "Only of this tenant; '': of none",     \
-     "TENANT"}
+    {                                                                                              \
+        "tenant", 0, 0, G_OPTION_ARG_STRING_ARRAY, &tenants, "Only of this tenant; '': of none",   \
+            "TENANT"                                                                               \
+    }
 #define TYPE_OPTION                                                                                \
-    {"type", 0, 0, G_OPTION_ARG_STRING_ARRAY, &types, "Only of this type", "TYPE"}
+    {                                                                                              \
+        "type", 0, 0, G_OPTION_ARG_STRING_ARRAY, &types, "Only of this type", "TYPE"               \
+    }
 #define STATE_OPTION(words)                                                                        \
-    {"state", 0, 0, G_OPTION_ARG_STRING_ARRAY, &states, "Only in this state: " words, "STATE"}
+    {                                                                                              \
+        "state", 0, 0, G_OPTION_ARG_STRING_ARRAY, &states, "Only in this state: " words, "STATE"   \
+    }
 
 const GOptionEntry gpu_list_options[] = {
     GPU_OPTION,
@@ -39,11 +47,7 @@ const GOptionEntry vgpu_list_options[] = {
 };
 
 const GOptionEntry slice_list_options[] = {
-    GPU_OPTION,
-    TENANT_OPTION,
-    TYPE_OPTION,
-    STATE_OPTION("used, free"),
-    G_OPTION_ENTRY_NULL,
+    GPU_OPTION, TENANT_OPTION, TYPE_OPTION, STATE_OPTION("used, free"), G_OPTION_ENTRY_NULL,
 };
 
 const GOptionEntry type_list_options[] = {
@@ -113,8 +117,8 @@ static gboolean check_states(const Filter *filter, GError **error)
     for (char **at = states; filter->words && at && *at; at++) {
         if (g_strv_contains(filter->words, *at))
             continue;
-        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "--state cannot be \"%s\": it must be one of %s",
-                    *at, all);
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+                    "--state cannot be \"%s\": it must be one of %s", *at, all);
         return FALSE;
     }
     return TRUE;

@@ -21,8 +21,8 @@ typedef struct {
     const char *const *words;
 } Filter;
 
-/* The objects, of aa{sv}, that fit all options; several values of an option are alternatives. Takes @objects.
- * NULL with VGPUCTL_USAGE for a state that there is not. */
+/* The objects, of aa{sv}, that fit all options; several values of an option are alternatives. Takes
+ * @objects. NULL with VGPUCTL_USAGE for a state that there is not. */
 GVariant *filter_apply(GVariant *objects, const Filter *filter, GError **error);
 
 /* The object is in the state that @asked names. */

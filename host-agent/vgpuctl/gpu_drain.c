@@ -96,10 +96,11 @@ static gboolean set_too_late(GPtrArray *users, char **gpus, GError **error)
 
     g_ptr_array_add(users, NULL);
     all = g_strjoinv(", ", (char **)users->pdata);
-    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_IN_USE,
-                "after %d seconds still in use: %s; no new work is put on GPU %s until \"vgpuctl gpu "
-                "resume %s\"",
-                timeout, all, names, names);
+    g_set_error(
+        error, VGPUCTL_ERROR, VGPUCTL_IN_USE,
+        "after %d seconds still in use: %s; no new work is put on GPU %s until \"vgpuctl gpu "
+        "resume %s\"",
+        timeout, all, names, names);
     return FALSE;
 }
 

@@ -47,11 +47,9 @@ static GVariant *switch_mode(VgpuGpu *gpu, const char *mode, const Options *opti
 {
     g_autofree char *what =
         g_strdup_printf("switching GPU %s to %s", vgpu_gpu_get_address(gpu), mode);
-    gulong handler =
-        g_signal_connect(gpu, "progress", G_CALLBACK(print_step), (void *)options);
-    GVariant *answer =
-        client_call_object(G_DBUS_PROXY(gpu), "SetMode", mode_arguments(mode), what,
-                           timeout > 0 ? (guint)timeout : 0, error);
+    gulong handler = g_signal_connect(gpu, "progress", G_CALLBACK(print_step), (void *)options);
+    GVariant *answer = client_call_object(G_DBUS_PROXY(gpu), "SetMode", mode_arguments(mode), what,
+                                          timeout > 0 ? (guint)timeout : 0, error);
 
     g_signal_handler_disconnect(gpu, handler);
     return answer;
@@ -119,8 +117,8 @@ static gboolean list_users(Client *client, const char *name, void *data, GError 
     g_autoptr(GVariant) list = NULL;
 
     if (gpu)
-        answer = client_call_object(G_DBUS_PROXY(gpu), "ListUsers", NULL, "looking for users", 0,
-                                    error);
+        answer =
+            client_call_object(G_DBUS_PROXY(gpu), "ListUsers", NULL, "looking for users", 0, error);
     if (!answer)
         return FALSE;
     list = g_variant_get_child_value(answer, 0);

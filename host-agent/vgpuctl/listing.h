@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects as D-Bus has them, dictionaries, printed: many as a table with a line for each, one as a table
- * with a line for each member.
+ * Objects as D-Bus has them, dictionaries, printed: many as a table with a line for each, one as a
+ * table with a line for each member.
  */
 #ifndef VGPUCTL_LISTING_H
 #define VGPUCTL_LISTING_H

@@ -33,8 +33,9 @@ static gboolean set_unknown(char **args, GError **error)
     if (!args[0])
         g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "no command");
     else if (verbs)
-        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "no command \"%s%s%s\"; usage: vgpuctl %s %s",
-                    args[0], args[1] ? " " : "", args[1] ? args[1] : "", args[0], verbs);
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+                    "no command \"%s%s%s\"; usage: vgpuctl %s %s", args[0], args[1] ? " " : "",
+                    args[1] ? args[1] : "", args[0], verbs);
     else
         g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "no command \"%s\"", args[0]);
     return FALSE;

@@ -46,8 +46,8 @@ static char *id_text(GVariant *operation, const char *key)
 }
 
 static const Column columns[] = {
-    {"ID", "Id", id_text, 0},         {"KIND", "Kind", dict_text, 0},
-    {"STEP", "Step", step_text, 0},   {"BEGUN", "Begun", time_text, 0},
+    {"ID", "Id", id_text, 0},           {"KIND", "Kind", dict_text, 0},
+    {"STEP", "Step", step_text, 0},     {"BEGUN", "Begun", time_text, 0},
     {"CALLER", "Caller", dict_text, 0}, {"OBJECTS", "Objects", objects_text, COLUMN_LONG},
 };
 
@@ -58,8 +58,7 @@ static const Listing listing = {
     .none = "Nothing is being done.",
 };
 
-gboolean operation_list_command(Client *client, const Options *options, char **args,
-                                GError **error)
+gboolean operation_list_command(Client *client, const Options *options, char **args, GError **error)
 {
     g_autoptr(GVariant) operations = client_get(client, "ListOperations", NULL, NULL, error);
 
@@ -77,9 +76,10 @@ static gboolean cancel(Client *client, const char *name, void *data, GError **er
 
     (void)data;
     if (!g_ascii_string_to_unsigned(name, 10, 1, G_MAXUINT64, &id, NULL)) {
-        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
-                    "\"%s\" is not the number of an operation; \"vgpuctl operation list\" shows them",
-                    name);
+        g_set_error(
+            error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+            "\"%s\" is not the number of an operation; \"vgpuctl operation list\" shows them",
+            name);
         return FALSE;
     }
     answer = client_call(client, "CancelOperation", g_variant_new("(t)", id), "cancelling", error);

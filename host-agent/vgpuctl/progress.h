@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A line on a terminal's standard error about what takes longer than two seconds: what it is, how long it
- * has taken, and how long it can still take. If standard error is no terminal there is none.
+ * A line on a terminal's standard error about what takes longer than two seconds: what it is, how
+ * long it has taken, and how long it can still take. If standard error is no terminal there is
+ * none.
  */
 #ifndef VGPUCTL_PROGRESS_H
 #define VGPUCTL_PROGRESS_H

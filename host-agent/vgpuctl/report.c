@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl report: what tenants were promised in a month, what they used, and what would have been enough. */
+/* vgpuctl report: what tenants were promised in a month, what they used, and what would have been
+ * enough. */
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/dict.h"
 #include "host-agent/vgpuctl/listing.h"
@@ -78,9 +79,9 @@ static const Listing listing = {
 
 gboolean report_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autoptr(GVariant) slices =
-        client_get(client, "Report", g_variant_new("(ss)", tenant ? tenant : "", month ? month : ""),
-                   "reading the report", error);
+    g_autoptr(GVariant) slices = client_get(
+        client, "Report", g_variant_new("(ss)", tenant ? tenant : "", month ? month : ""),
+        "reading the report", error);
 
     (void)args;
     if (!slices)

@@ -30,8 +30,8 @@ static char *limit_text(GVariant *entry, const char *key)
 }
 
 static const Column columns[] = {
-    {"SCHEDULE", "Name", dict_text, 0},    {"GPU", "Gpu", dict_text, 0},
-    {"MODE", "Mode", dict_text, 0},        {"NEXT", "Next", time_text, 0},
+    {"SCHEDULE", "Name", dict_text, 0},   {"GPU", "Gpu", dict_text, 0},
+    {"MODE", "Mode", dict_text, 0},       {"NEXT", "Next", time_text, 0},
     {"WARNING", "Warn", minutes_text, 0}, {"WAIT", "Timeout", limit_text, 0},
 };
 
@@ -55,8 +55,7 @@ gboolean schedule_list_command(Client *client, const Options *options, char **ar
 
 gboolean reload_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autoptr(GVariant) answer =
-        client_call(client, "Reload", NULL, "reading /etc/vgpu", error);
+    g_autoptr(GVariant) answer = client_call(client, "Reload", NULL, "reading /etc/vgpu", error);
 
     (void)options;
     (void)args;

@@ -136,8 +136,8 @@ gboolean slice_create_command(Client *client, const Options *options, char **arg
 static gboolean remove_slice(Client *client, const char *name, void *data, GError **error)
 {
     g_autofree char *what = g_strdup_printf("removing slice %s", name);
-    g_autoptr(GVariant) answer = client_call(
-        client, "RemoveSlice", g_variant_new("(s@a{sv})", name, data), what, error);
+    g_autoptr(GVariant) answer =
+        client_call(client, "RemoveSlice", g_variant_new("(s@a{sv})", name, data), what, error);
 
     return answer != NULL;
 }

@@ -67,12 +67,9 @@ static const Column columns[] = {
 };
 
 static const Column lines[] = {
-    {"Tenant", "Name", dict_text, 0},
-    {"VRAM", "Vram", bytes_part, 0},
-    {"Compute %", "Compute", number_part, 0},
-    {"vGPUs and slices", "Vgpus", number_part, 0},
-    {"GPU models", "Models", words_text, 0},
-    {"Users", "Users", words_text, 0},
+    {"Tenant", "Name", dict_text, 0},         {"VRAM", "Vram", bytes_part, 0},
+    {"Compute %", "Compute", number_part, 0}, {"vGPUs and slices", "Vgpus", number_part, 0},
+    {"GPU models", "Models", words_text, 0},  {"Users", "Users", words_text, 0},
     {"Set by", "Source", dict_text, 0},
 };
 
@@ -120,9 +117,9 @@ gboolean tenant_set_command(Client *client, const Options *options, char **args,
     call_dict_add_flag(&dict, "DryRun", dry_run);
     if (!call_dict_add_size(&dict, "Vram", "--vram", vram, TRUE, error))
         return FALSE;
-    answer = client_call(client, "SetTenant",
-                         g_variant_new("(s@a{sv})", args[0], g_variant_dict_end(&dict)), NULL,
-                         error);
+    answer =
+        client_call(client, "SetTenant",
+                    g_variant_new("(s@a{sv})", args[0], g_variant_dict_end(&dict)), NULL, error);
     return answer != NULL;
 }
 
@@ -135,8 +132,7 @@ static gboolean remove_tenant(Client *client, const char *name, void *data, GErr
     return answer != NULL;
 }
 
-gboolean tenant_remove_command(Client *client, const Options *options, char **args,
-                               GError **error)
+gboolean tenant_remove_command(Client *client, const Options *options, char **args, GError **error)
 {
     (void)options;
     return each_name(client, args, "removing tenants", remove_tenant, NULL, error);

@@ -60,6 +60,6 @@ gboolean type_show_command(Client *client, const Options *options, char **args, 
 {
     g_autoptr(GVariant) types = client_get(client, "ListTypes", NULL, "listing types", error);
 
-    return types && objects_show(options, &listing, types, args, object_is_type, "type",
-                                 "type list", error);
+    return types &&
+           objects_show(options, &listing, types, args, object_is_type, "type", "type list", error);
 }

@@ -70,7 +70,7 @@ const Listing vgpu_listing = {
 };
 
 static const char *const state_keys[] = {"Device", "Engine", NULL};
-static const char *const states[] = {"running", "open",  "closed",   "stopped", "lost", "removed",
+static const char *const states[] = {"running", "open",   "closed",   "stopped", "lost", "removed",
                                      "ready",   "failed", "starting", "none",    NULL};
 static const Filter filter = {"Gpu", "Tenant", "Type", state_keys, states};
 

@@ -173,7 +173,8 @@ gboolean vgpu_options_for_domain(GVariantDict *dict, GError **error)
         return FALSE;
     }
     if (!g_uuid_string_is_valid(chosen)) {
-        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "--uuid cannot be \"%s\": it must be a UUID", chosen);
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+                    "--uuid cannot be \"%s\": it must be a UUID", chosen);
         return FALSE;
     }
     g_variant_dict_insert(dict, "Type", "s", type);

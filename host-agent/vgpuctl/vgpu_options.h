@@ -17,7 +17,8 @@ gboolean vgpu_options_placement(GVariantDict *dict, GError **error);
 /* What CreateSlice takes besides Type. */
 gboolean vgpu_options_for_slice(GVariantDict *dict, GError **error);
 
-/* All for one vGPU of a VM: these, Type by --type, and one entry in Uuids, made up if --uuid is not given. */
+/* All for one vGPU of a VM: these, Type by --type, and one entry in Uuids, made up if --uuid is not
+ * given. */
 gboolean vgpu_options_for_domain(GVariantDict *dict, GError **error);
 
 /* Where libvirt is: --connect, LIBVIRT_DEFAULT_URI, or the system's QEMU. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names on this host are read from files that everybody may read: a shell's completion must not wait for
- * vgpud or libvirt, nor start them, nor ask for a password.
+ * Names on this host are read from files that everybody may read: a shell's completion must not
+ * wait for vgpud or libvirt, nor start them, nor ask for a password.
  */
 #include "host-agent/vgpuctl/words.h"
 
@@ -75,8 +75,7 @@ static void find_types(const char *root, GStrvBuilder *words)
     g_auto(GStrv) parents = names_below(root, PARENTS);
 
     for (char **at = parents; *at; at++) {
-        g_autofree char *dir =
-            g_strconcat(root, PARENTS "/", *at, "/mdev_supported_types", NULL);
+        g_autofree char *dir = g_strconcat(root, PARENTS "/", *at, "/mdev_supported_types", NULL);
         g_auto(GStrv) types = names_in(dir);
 
         g_strv_builder_addv(words, (const char **)types);

@@ -7,7 +7,8 @@
 
 #include <json-glib/json-glib.h>
 
-/* A document in block style, members in the order of their names, strings in double quotes. To be freed. */
+/* A document in block style, members in the order of their names, strings in double quotes. To be
+ * freed. */
 char *yaml_of_json(JsonNode *node);
 
 #endif

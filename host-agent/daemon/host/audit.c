@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An answer is seen where it leaves for the bus, by a filter in a thread of the connection's; all else is done by the
- * main loop. So methods need not know of the audit, and answer as they like.
+ * An answer is seen where it leaves for the bus, by a filter in a thread of the connection's; all
+ * else is done by the main loop. So methods need not know of the audit, and answer as they like.
  */
 #include "host-agent/daemon/host/audit.h"
 
@@ -20,13 +20,13 @@ static const struct {
     AuditKind kind;
     gboolean creates;
 } methods[] = {
-    {"CreateVgpus", AUDIT_SLICE, TRUE},  {"CreateSlice", AUDIT_SLICE, TRUE},
-    {"SetVgpu", AUDIT_SLICE, FALSE},     {"SetSlice", AUDIT_SLICE, FALSE},
-    {"StartVgpu", AUDIT_SLICE, FALSE},   {"StopVgpu", AUDIT_SLICE, FALSE},
-    {"RemoveVgpu", AUDIT_SLICE, FALSE},  {"RemoveSlice", AUDIT_SLICE, FALSE},
-    {"SetTenant", AUDIT_TENANT, FALSE},  {"RemoveTenant", AUDIT_TENANT, FALSE},
-    {"SetMode", AUDIT_GPU, FALSE},       {"Drain", AUDIT_GPU, FALSE},
-    {"ClearHealth", AUDIT_GPU, FALSE},   {"Reload", AUDIT_CONFIG, FALSE},
+    {"CreateVgpus", AUDIT_SLICE, TRUE},   {"CreateSlice", AUDIT_SLICE, TRUE},
+    {"SetVgpu", AUDIT_SLICE, FALSE},      {"SetSlice", AUDIT_SLICE, FALSE},
+    {"StartVgpu", AUDIT_SLICE, FALSE},    {"StopVgpu", AUDIT_SLICE, FALSE},
+    {"RemoveVgpu", AUDIT_SLICE, FALSE},   {"RemoveSlice", AUDIT_SLICE, FALSE},
+    {"SetTenant", AUDIT_TENANT, FALSE},   {"RemoveTenant", AUDIT_TENANT, FALSE},
+    {"SetMode", AUDIT_GPU, FALSE},        {"Drain", AUDIT_GPU, FALSE},
+    {"ClearHealth", AUDIT_GPU, FALSE},    {"Reload", AUDIT_CONFIG, FALSE},
     {"ApplyConfig", AUDIT_CONFIG, FALSE},
 };
 
@@ -112,8 +112,8 @@ static void write_entry(const Entry *entry, const char *object, const char *befo
     g_autoptr(GStrvBuilder) fields = g_strv_builder_new();
     g_auto(GStrv) list = NULL;
 
-    g_strv_builder_take(fields, g_strdup_printf("MESSAGE=%s: %s %s by %s%s%s", method, object, result,
-                                                entry->user, *change ? ": " : "", change));
+    g_strv_builder_take(fields, g_strdup_printf("MESSAGE=%s: %s %s by %s%s%s", method, object,
+                                                result, entry->user, *change ? ": " : "", change));
     g_strv_builder_add(fields, "MESSAGE_ID=" AUDIT_MESSAGE_ID);
     g_strv_builder_add(fields, "PRIORITY=5");
     g_strv_builder_take(fields, g_strconcat(AUDIT_METHOD "=", method, NULL));
@@ -151,9 +151,8 @@ static void write_created(const Entry *entry, GVariant *dict)
 static void write_all_created(const Entry *entry)
 {
     GVariant *body = g_dbus_message_get_body(entry->answer);
-    g_autoptr(GVariant) first = body && g_variant_n_children(body)
-                                    ? g_variant_get_child_value(body, 0)
-                                    : NULL;
+    g_autoptr(GVariant) first =
+        body && g_variant_n_children(body) ? g_variant_get_child_value(body, 0) : NULL;
 
     if (!first)
         return;
@@ -161,8 +160,9 @@ static void write_all_created(const Entry *entry)
         write_created(entry, first);
         return;
     }
-    for (gsize i = 0; g_variant_is_of_type(first, G_VARIANT_TYPE("aa{sv}")) &&
-                      i < g_variant_n_children(first); i++) {
+    for (gsize i = 0;
+         g_variant_is_of_type(first, G_VARIANT_TYPE("aa{sv}")) && i < g_variant_n_children(first);
+         i++) {
         g_autoptr(GVariant) dict = g_variant_get_child_value(first, i);
 
         write_created(entry, dict);
@@ -182,9 +182,9 @@ static gboolean finish(void *data)
         return G_SOURCE_REMOVE;
     }
     after = state_of(kind, &entry->object);
-    if (kind == AUDIT_CONFIG ? g_dbus_message_get_message_type(entry->answer) ==
-                                   G_DBUS_MESSAGE_TYPE_METHOD_RETURN
-                             : !g_str_equal(entry->before, after))
+    if (kind == AUDIT_CONFIG
+            ? g_dbus_message_get_message_type(entry->answer) == G_DBUS_MESSAGE_TYPE_METHOD_RETURN
+            : !g_str_equal(entry->before, after))
         write_entry(entry, entry->object, entry->before, after);
     return G_SOURCE_REMOVE;
 }
@@ -257,8 +257,8 @@ static void add(GDBusMethodInvocation *invocation, const Caller *caller, guint m
     entry->user = g_strdup(caller->user);
     entry->uid = caller->uid;
     entry->object = object_of(invocation, methods[method].kind);
-    entry->before = methods[method].creates ? g_strdup("")
-                                            : state_of(methods[method].kind, &entry->object);
+    entry->before =
+        methods[method].creates ? g_strdup("") : state_of(methods[method].kind, &entry->object);
     watch(g_dbus_method_invocation_get_connection(invocation));
     g_mutex_lock(&lock);
     if (!pending)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The audit: who changed what by which method, from what to what, in the journal (lib/audit.h has the fields).
- * Calls that change nothing leave no entry.
+ * The audit: who changed what by which method, from what to what, in the journal (lib/audit.h has
+ * the fields). Calls that change nothing leave no entry.
  */
 #ifndef VGPUD_AUDIT_H
 #define VGPUD_AUDIT_H
@@ -23,7 +23,8 @@ typedef char *(*AuditDescribe)(AuditKind kind, char **name, void *data);
 /* NULL: nothing is audited any more. */
 void audit_set_describe(AuditDescribe func, void *data);
 
-/* The caller may do what @invocation asks for, and it is about to be done. Called for every method. */
+/* The caller may do what @invocation asks for, and it is about to be done. Called for every method.
+ */
 void audit_begin(GDBusMethodInvocation *invocation, const Caller *caller);
 
 /* Takes an entry, "FIELD=value" each. For tests; NULL: the journal. */

@@ -23,16 +23,18 @@ static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller 
 static gboolean may_stop(const Slice *slice, const Vgpu *vgpu, GError **error)
 {
     if (!slice->defined) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
-                    "cannot stop vGPU %s: it has no definition, so it would be lost; define it first "
-                    "(\"mdevctl define --uuid=%s\"), or remove it (\"vgpuctl vgpu remove %s\")",
-                    slice->uuid, slice->uuid, slice->uuid);
+        g_set_error(
+            error, AGENT_ERROR, AGENT_ERROR_FAILED,
+            "cannot stop vGPU %s: it has no definition, so it would be lost; define it first "
+            "(\"mdevctl define --uuid=%s\"), or remove it (\"vgpuctl vgpu remove %s\")",
+            slice->uuid, slice->uuid, slice->uuid);
         return FALSE;
     }
     if (g_str_equal(vgpu->device, "closed"))
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                "cannot stop vGPU %s: it is open in a VM; detach it from the VM, or shut the VM down, first "
+                "cannot stop vGPU %s: it is open in a VM; detach it from the VM, or shut the VM "
+                "down, first "
                 "(\"vgpuctl gpu users %s\" names the VM)",
                 slice->uuid, slice->gpu);
     return FALSE;

@@ -27,8 +27,9 @@ static gboolean store(const char *root, const GString *text, GError **error)
 
 static GString *text_new(void)
 {
-    return g_string_new("# The modes that GPUs were given with \"vgpuctl gpu mode\". Written by vgpud; see "
-                        "vgpu-types.conf(5).\n");
+    return g_string_new(
+        "# The modes that GPUs were given with \"vgpuctl gpu mode\". Written by vgpud; see "
+        "vgpu-types.conf(5).\n");
 }
 
 gboolean wanted_set(const char *root, const char *address, GpuMode mode, guint partitions,
@@ -70,10 +71,10 @@ const char *wanted_source(const GPtrArray *declared, const GPtrArray *set, const
 static void tell(const GpuEntry *from, const GpuEntry *to, GStrvBuilder *changes)
 {
     if (!is_same(from, to))
-        g_strv_builder_take(changes,
-                            g_strdup_printf("GPU %s: mode %s as " GPUS_CONF " declares it, not %s as set by command",
-                                            to->name, gpu_mode_name(to->mode),
-                                            gpu_mode_name(from->mode)));
+        g_strv_builder_take(changes, g_strdup_printf("GPU %s: mode %s as " GPUS_CONF
+                                                     " declares it, not %s as set by command",
+                                                     to->name, gpu_mode_name(to->mode),
+                                                     gpu_mode_name(from->mode)));
 }
 
 gboolean wanted_apply(const char *root, gboolean dry_run, GStrvBuilder *changes, GError **error)

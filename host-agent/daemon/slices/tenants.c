@@ -9,9 +9,9 @@
 struct Tenants {
     Host *host;
     const Slices *slices;
-    GPtrArray *declared; /* of TenantEntry */
+    GPtrArray *declared;   /* of TenantEntry */
     GPtrArray *by_command; /* of Tenant, by name: what the database has */
-    GPtrArray *list; /* of Tenant, by name: what is in force */
+    GPtrArray *list;       /* of Tenant, by name: what is in force */
     void (*changed)(void *data);
     void *changed_data;
 };
@@ -273,12 +273,9 @@ static gboolean set_tenant(Tenants *tenants, const char *name, GVariant *quotas,
     gboolean dry_run = FALSE;
     TenantUse use;
     const DictKey keys[] = {
-        {"Vram", 't', &tenant->vram, NULL, 0, 0},
-        {"Compute", 'u', &tenant->compute, NULL, 0, 0},
-        {"Vgpus", 'u', &tenant->vgpus, NULL, 0, 0},
-        {"Models", 'a', &tenant->models, NULL, 0, 0},
-        {"Users", 'a', &tenant->users, NULL, 0, 0},
-        {"DryRun", 'b', &dry_run, NULL, 0, 0},
+        {"Vram", 't', &tenant->vram, NULL, 0, 0},   {"Compute", 'u', &tenant->compute, NULL, 0, 0},
+        {"Vgpus", 'u', &tenant->vgpus, NULL, 0, 0}, {"Models", 'a', &tenant->models, NULL, 0, 0},
+        {"Users", 'a', &tenant->users, NULL, 0, 0}, {"DryRun", 'b', &dry_run, NULL, 0, 0},
     };
 
     if (!tenant_name_valid(name)) {
@@ -294,8 +291,8 @@ static gboolean set_tenant(Tenants *tenants, const char *name, GVariant *quotas,
     use = tenant_use(name, slices_all(tenants->slices));
     if (!tenant_admit(tenant, &use, error))
         return FALSE;
-    return dry_run || (tenant_table_put(host_db(tenants->host), tenant, error) &&
-                       read_list(tenants, error));
+    return dry_run ||
+           (tenant_table_put(host_db(tenants->host), tenant, error) && read_list(tenants, error));
 }
 
 static void set_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -335,7 +332,8 @@ static gboolean remove_tenant(Tenants *tenants, const char *name, GError **error
         return FALSE;
     if (declared) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                    "cannot remove tenant %s: it is declared in %s; remove it there, then \"vgpuctl reload\"",
+                    "cannot remove tenant %s: it is declared in %s; remove it there, then "
+                    "\"vgpuctl reload\"",
                     name, declared->file);
         return FALSE;
     }
@@ -405,8 +403,9 @@ gboolean tenants_apply(Tenants *tenants, const GPtrArray *entries, gboolean dry_
             return FALSE;
         g_ptr_array_add(undone, g_strdup(tenant->name));
         if (differs(tenant, entry))
-            g_strv_builder_take(changes, g_strdup_printf("tenant %s: as %s declares it, not as set by command",
-                                                         tenant->name, entry->file));
+            g_strv_builder_take(
+                changes, g_strdup_printf("tenant %s: as %s declares it, not as set by command",
+                                         tenant->name, entry->file));
     }
     for (guint i = 0; !dry_run && i < undone->len; i++)
         if (!tenant_table_remove(host_db(tenants->host), g_ptr_array_index(undone, i), error))

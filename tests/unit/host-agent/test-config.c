@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What /etc/vgpu declares against what was set by command, the audit of changes, and copies of the database. */
+/* What /etc/vgpu declares against what was set by command, the audit of changes, and copies of the
+ * database. */
 #include <gio/gio.h>
 #include <glib/gstdio.h>
 #include <string.h>
@@ -43,7 +44,8 @@ static void test_declared(void)
     AgentOnBus at;
 
     open_declared(&at);
-    assert_says("tenant list", 0, "red     0 of 8.0 GiB  0 of 150   0 of any  1002:*  alice bob  declared", "");
+    assert_says("tenant list", 0,
+                "red     0 of 8.0 GiB  0 of 150   0 of any  1002:*  alice bob  declared", "");
     assert_says("tenant show blue", 0, "vGPUs and slices:  0 of 3\n", "");
     assert_says("gpu show 02:00.0", 0, "Mode set by:          declared\n", "");
     assert_says("config diff", 0, "", "");
@@ -105,9 +107,12 @@ static void test_mode(void)
 
     open_declared(&at);
     assert_says("gpu mode 02:00.0 host", 0, "", "");
-    assert_says("gpu show 02:00.0", 0, "Mode set by:          by command, declared otherwise\n", "");
+    assert_says("gpu show 02:00.0", 0, "Mode set by:          by command, declared otherwise\n",
+                "");
     assert_says("config diff", 1,
-                "GPU " GPU ": mode shared as /etc/vgpu/gpus.conf declares it, not host as set by command\n", "");
+                "GPU " GPU
+                ": mode shared as /etc/vgpu/gpus.conf declares it, not host as set by command\n",
+                "");
     assert_says("config apply", 0, "GPU " GPU ": mode shared", "");
     state = text_of(&at, "/var/lib/vgpu/gpus.conf");
     g_assert_null(strstr(state, GPU));
@@ -116,7 +121,8 @@ static void test_mode(void)
     agent_on_bus_close(&at);
 }
 
-/* What is exported declares what there is: applied, it changes nothing, and nothing is by command any more. */
+/* What is exported declares what there is: applied, it changes nothing, and nothing is by command
+ * any more. */
 static void test_export(void)
 {
     AgentOnBus at;
@@ -166,7 +172,8 @@ static void test_audit(void)
     assert_says("vgpu set " UUID " --weight 3", 3, "", "");
     g_assert_cmpstr(all->str, ==, "");
     assert_says("vgpu create half --name web --uuid " UUID, 0, "", "");
-    iterate_until_said(all, AUDIT_METHOD "=CreateVgpus\n" AUDIT_OBJECT "=" UUID "\n" AUDIT_USER "=");
+    iterate_until_said(all,
+                       AUDIT_METHOD "=CreateVgpus\n" AUDIT_OBJECT "=" UUID "\n" AUDIT_USER "=");
     iterate_until_said(all, AUDIT_BEFORE "=\n" AUDIT_AFTER "=Gpu=" GPU "; Type=amdgpu-vgpu-half; ");
     assert_says("vgpu set web --weight 7", 0, "", "");
     iterate_until_said(all, "MESSAGE=SetVgpu: " UUID " ok by ");
@@ -193,7 +200,8 @@ static void test_audit_command(void)
     open_declared(&at);
     assert_says("audit", 0, "alice  SetVgpu       " UUID "  ok      Weight 400 -> 7\n", "");
     assert_says("audit", 0, "bob    RemoveTenant  red", "");
-    assert_says("audit -o json --user alice --since -2h -n 5", 0, "\"After\" : \"Weight=7; Cap=100\"", "");
+    assert_says("audit -o json --user alice --since -2h -n 5", 0,
+                "\"After\" : \"Weight=7; Cap=100\"", "");
     asked = text_of(&at, "/journalctl-asked");
     g_assert_nonnull(strstr(asked, "MESSAGE_ID=" AUDIT_MESSAGE_ID "\n"));
     g_assert_nonnull(strstr(asked, "--since=-2h " AUDIT_USER "=alice --lines=5\n"));
@@ -205,10 +213,8 @@ static void test_audit_command(void)
 static void test_difference(void)
 {
     static const char *const cases[][3] = {
-        {"", "A=1", "created"},
-        {"A=1", "", "removed"},
-        {"A=1; B=2", "A=1; B=2", ""},
-        {"A=1; B=2; AB=3", "A=5; B=2; AB=4", "A 1 -> 5; AB 3 -> 4"},
+        {"", "A=1", "created"},       {"A=1", "", "removed"},
+        {"A=1; B=2", "A=1; B=2", ""}, {"A=1; B=2; AB=3", "A=5; B=2; AB=4", "A 1 -> 5; AB 3 -> 4"},
         {"A=", "A=x", "A - -> x"},
     };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How vgpuctl lists, shows, filters, prints and waits; against a vgpud on a bus of the test's own. */
+/* How vgpuctl lists, shows, filters, prints and waits; against a vgpud on a bus of the test's own.
+ */
 #include <gio/gio.h>
 #include <string.h>
 
@@ -121,7 +122,8 @@ static void test_filters(void)
     assert_prints("vgpu list -o name --gpu '0000:0[3-9]*'", "");
     assert_prints("vgpu list -o name --state running --state ready", UUID "\n" UUID2 "\n");
     assert_prints("vgpu list -o json --state lost", "[]\n");
-    assert_says("vgpu list --state gone", 2, "", "--state cannot be \"gone\": it must be one of running");
+    assert_says("vgpu list --state gone", 2, "",
+                "--state cannot be \"gone\": it must be one of running");
     assert_prints("gpu list -o name --state shared", GPU "\n");
     assert_prints("gpu list -o name --state passthrough", "0000:03:00.0\n");
     assert_prints("gpu list -o name --state draining", "");
@@ -144,8 +146,8 @@ static void test_formats(void)
     assert_says("vgpu show web -o yaml", 0, "Weight: 400\n", "");
     assert_says("gpu show 02:00.0 -o yaml", 0, "MdevTypes:\n  - \"amdgpu-vgpu-full\"\n", "");
     assert_says("topo -o yaml", 0, "distances:\n  -\n    - \"X\"\n", "");
-    assert_prints("vgpu list --no-headers",
-                  UUID "  " GPU "  amdgpu-vgpu-half  closed  ready  8.0 GiB  burstable  -  -  web\n");
+    assert_prints("vgpu list --no-headers", UUID
+                  "  " GPU "  amdgpu-vgpu-half  closed  ready  8.0 GiB  burstable  -  -  web\n");
     assert_prints("slice list --no-headers", "");
     assert_prints("cdi list -o yaml", "[]\n");
     assert_says("operation list", 0, "Nothing is being done.", "");
@@ -277,8 +279,8 @@ static void test_watch(void)
     agent_on_bus_close(&at);
 }
 
-/* Calls of the interfaces of ours, and those that polkit must not ask people for. Runs in a thread of the
- * connection's. */
+/* Calls of the interfaces of ours, and those that polkit must not ask people for. Runs in a thread
+ * of the connection's. */
 typedef struct {
     gint calls;
     gint silent;
@@ -306,13 +308,37 @@ static GDBusMessage *count_calls(GDBusConnection *bus, GDBusMessage *message, gb
 static void test_prompt(void)
 {
     static const char *const lines[] = {
-        "vgpu list",        "vgpu list -o wide", "vgpu create half --define --name web",
-        "vgpu set web --weight 3", "vgpu start web", "vgpu stop web", "vgpu show web",
-        "vgpu remove web",  "slice create half --door native --name s", "slice list",
-        "slice set s --weight 4", "slice remove s", "cdi list", "operation list", "operation cancel 9", "config diff", "cdi generate", "type list",
-        "tenant set red",   "tenant list", "tenant remove red", "schedule list", "topo", "report",
-        "reload",           "gpu users 02:00.0", "gpu drain 02:00.0", "gpu resume 02:00.0",
-        "gpu clear 02:00.0", "gpu mode --dry-run 02:00.0 host", "top --once",
+        "vgpu list",
+        "vgpu list -o wide",
+        "vgpu create half --define --name web",
+        "vgpu set web --weight 3",
+        "vgpu start web",
+        "vgpu stop web",
+        "vgpu show web",
+        "vgpu remove web",
+        "slice create half --door native --name s",
+        "slice list",
+        "slice set s --weight 4",
+        "slice remove s",
+        "cdi list",
+        "operation list",
+        "operation cancel 9",
+        "config diff",
+        "cdi generate",
+        "type list",
+        "tenant set red",
+        "tenant list",
+        "tenant remove red",
+        "schedule list",
+        "topo",
+        "report",
+        "reload",
+        "gpu users 02:00.0",
+        "gpu drain 02:00.0",
+        "gpu resume 02:00.0",
+        "gpu clear 02:00.0",
+        "gpu mode --dry-run 02:00.0 host",
+        "top --once",
     };
     AgentOnBus at;
     Calls calls = {0};
