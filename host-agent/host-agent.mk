@@ -18,7 +18,7 @@ AGENT_CFLAGS := $(LIB_CFLAGS) -I$(AGENT_OUT) -DVGPU_VERSION='"$(VERSION)"'
 AGENT_PKGS := gio-unix-2.0 libpci libudev json-glib-1.0 sqlite3 libmicrohttpd polkit-gobject-1 libsystemd
 AGENT_PKG_CFLAGS = $(call once,AGENT_PKG_CFLAGS,pkg-config --cflags $(AGENT_PKGS) libxml-2.0 smartcols)
 AGENT_PKG_LIBS = $(call once,AGENT_PKG_LIBS,pkg-config --libs $(AGENT_PKGS))
-VGPUCTL_PKG_LIBS = $(call once,VGPUCTL_PKG_LIBS,pkg-config --libs gio-unix-2.0 libpci json-glib-1.0 libxml-2.0 libvirt smartcols sqlite3)
+VGPUCTL_PKG_LIBS = $(call once,VGPUCTL_PKG_LIBS,pkg-config --libs gio-unix-2.0 libpci json-glib-1.0 libxml-2.0 smartcols sqlite3)
 AGENT_TEST_PKG_LIBS = $(call once,AGENT_TEST_PKG_LIBS,pkg-config --libs $(AGENT_PKGS) libxml-2.0)
 AGENT_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 

@@ -188,7 +188,7 @@ static void container_ended(const char *uuid, void *data)
 {
     Agent *agent = data;
 
-    g_message("the container that had slice %s has ended without a word", uuid);
+    g_message("what had slice %s has ended, and nobody has told", uuid);
     slice_claim_end(agent->vgpus, uuid);
 }
 
@@ -221,6 +221,7 @@ static void claim_changed(const char *uuid, void *data)
 
     if (!agent->exported)
         return;
+    transport_sync_prepare(agent->doors, uuid);
     arbiter_sync_update(agent->arbiters, uuid);
     transport_sync_update(agent->doors, uuid);
 }
@@ -383,6 +384,7 @@ static void refresh_watches(Agent *agent)
 
 void agent_export(Agent *agent, GDBusConnection *bus)
 {
+    modes_share_without_driver(agent->modes);
     host_export(agent->host, bus);
     /* Before all are read, so that nothing that is written in between is missed. */
     agent->definitions =

@@ -58,12 +58,12 @@ gboolean slice_table_put(Db *db, const Slice *slice, GError **error)
                   " vram, compute, weight, cap, priority, job, replica, defined, autostart,"
                   " oversubscribe, domain, door, name, ephemeral, display, engines)"
                   " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "sssssstuuuussbbtsssbis", slice->uuid, slice->request, slice->gpu, slice->type, slice->tenant,
-                  slice_class_name(slice->class), slice->vram, slice->compute, slice->weight,
-                  slice->cap, slice->priority, slice->job, slice->replica, slice->defined,
-                  slice->autostart, slice->oversubscribe, slice->domain,
-                  slice_transport_name(slice->transport), slice->name, slice->ephemeral, slice->display,
-                  engines);
+                  "sssssstuuuussbbtsssbis", slice->uuid, slice->request, slice->gpu, slice->type,
+                  slice->tenant, slice_class_name(slice->class), slice->vram, slice->compute,
+                  slice->weight, slice->cap, slice->priority, slice->job, slice->replica,
+                  slice->defined, slice->autostart, slice->oversubscribe, slice->domain,
+                  slice_transport_name(slice->transport), slice->name, slice->ephemeral,
+                  slice->display, engines);
 }
 
 gboolean slice_table_remove(Db *db, const char *uuid, GError **error)

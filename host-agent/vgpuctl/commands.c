@@ -37,6 +37,8 @@ const Command commands[] = {
      vgpu_set_options},
     {"slice", "remove", "SLICE...", 0, "remove slices that no container uses", slice_remove_command,
      slice_remove_options},
+    {"run", NULL, "-- PROGRAM...", ALONE, "run a program in a slice of its own", run_command,
+     run_options},
     {"cdi", "list", NULL, 0, "list what containers can ask for by --device", cdi_list_command,
      NULL},
     {"cdi", "generate", NULL, 0, "print the CDI specification of these devices",
@@ -117,10 +119,12 @@ gboolean command_takes(const Command *command, guint count)
 {
     g_auto(GStrv) args = g_strsplit(command->args ? command->args : "", " ", -1);
     guint most = g_strv_length(args);
-    guint least = most;
+    guint least;
 
     if (!command->args)
         return count == 0;
+    /* It is no argument, but ends the options. */
+    least = most - g_str_equal(args[0], "--");
     if (*args[most - 1] == '[')
         least--;
     if (g_str_has_suffix(args[most - 1], "..."))

@@ -85,13 +85,17 @@ static char *mode_text(GVariant *gpu, const char *key)
 {
     const char *mode = "", *wanted = "", *switching = "";
     gboolean draining = FALSE;
+    gboolean containers_only = FALSE;
     g_autoptr(GString) text = NULL;
 
     g_variant_lookup(gpu, key, "&s", &mode);
     g_variant_lookup(gpu, "WantedMode", "&s", &wanted);
     g_variant_lookup(gpu, "Switching", "&s", &switching);
     g_variant_lookup(gpu, "Draining", "b", &draining);
+    g_variant_lookup(gpu, "ContainersOnly", "b", &containers_only);
     text = g_string_new(mode);
+    if (containers_only)
+        g_string_append(text, " with containers and jobs only (mdev_vgpu is not loaded)");
     if (*switching)
         g_string_append_printf(text, ", switching to %s", switching);
     else if (*wanted && !g_str_equal(mode, wanted))

@@ -39,7 +39,8 @@ static const Listing listing = {
     .lines = lines,
     .lines_count = G_N_ELEMENTS(lines),
     .name = "Id",
-    .none = "No GPU of this host is shared. /etc/vgpu/gpus.conf lists the GPUs to share.",
+    .none = "No GPU of this host is shared with VMs. /etc/vgpu/gpus.conf lists the GPUs to share, and the "
+            "kernel module mdev_vgpu must be loaded.",
 };
 
 gboolean type_list_command(Client *client, const Options *options, char **args, GError **error)

@@ -2,7 +2,7 @@
 /** Who has what of a GPU's memory, as a bar: slices by tenant, what is free, what is oversubscribed. */
 
 import type { Gpu, Slice } from "../agent/model";
-import { formatBytes } from "../lib/bytes";
+import { formatBytes } from "../lib/units";
 import { tenantColor, tenantLabel } from "../lib/tenants";
 import { sliceName, sliceUser } from "../lib/words";
 

@@ -8,7 +8,7 @@ import { useState } from "react";
 
 import { host, useHost } from "../agent/host";
 import type { Gpu, ScheduleEntry } from "../agent/model";
-import { formatBytes } from "../lib/bytes";
+import { formatBytes, percent } from "../lib/units";
 import { count, gpuName, modeHelp, modeWords } from "../lib/words";
 import { type Action, ActionMenu } from "./action-menu";
 import { Refusal } from "./dialog";
@@ -49,7 +49,7 @@ function Facts({ gpu, slices }: { gpu: Gpu; slices: number }) {
     return (
         <p className="vgpu-facts">
             {link}, {formatBytes(gpu.promisedVram)} of {formatBytes(gpu.capacity)} of memory
-            and {gpu.promisedCompute} % of compute promised
+            and {percent(gpu.promisedCompute)} of compute promised
         </p>
     );
 }

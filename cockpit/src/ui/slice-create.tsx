@@ -52,12 +52,12 @@ function requestOf(values: Values, keep: boolean): Request {
 }
 
 function typeOptions(types: readonly SliceType[], gpu: string) {
-    const names = new Map<string, number>();
+    const names = new Map<string, string>();
 
     for (const type of types)
         if (!gpu || type.gpu === gpu)
-            names.set(type.id, (names.get(type.id) ?? 0) + type.available);
-    return [...names].map(([id, room]) => [id, `${typeName(id)} (room for ${room})`] as const);
+            names.set(type.id, type.description);
+    return [...names].map(([id, text]) => [id, text ? `${typeName(id)}: ${text}` : typeName(id)] as const);
 }
 
 function More({ values, set }: { values: Values; set: (key: keyof Values) => (value: string) => void }) {

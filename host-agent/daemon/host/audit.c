@@ -21,6 +21,7 @@ static const struct {
     gboolean creates;
 } methods[] = {
     {"CreateVgpus", AUDIT_SLICE, TRUE},   {"CreateSlice", AUDIT_SLICE, TRUE},
+    {"RunSlice", AUDIT_SLICE, TRUE},
     {"SetVgpu", AUDIT_SLICE, FALSE},      {"SetSlice", AUDIT_SLICE, FALSE},
     {"StartVgpu", AUDIT_SLICE, FALSE},    {"StopVgpu", AUDIT_SLICE, FALSE},
     {"RemoveVgpu", AUDIT_SLICE, FALSE},   {"RemoveSlice", AUDIT_SLICE, FALSE},

@@ -2,11 +2,11 @@
 #include "host-agent/daemon/host/authority.h"
 
 #include <polkit/polkit.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include "host-agent/daemon/host/audit.h"
 #include "lib/bus.h"
+#include "lib/user.h"
 
 typedef struct {
     GDBusMethodInvocation *invocation;
@@ -93,16 +93,40 @@ static void got_polkit(GObject *source, GAsyncResult *answer, void *data)
     g_steal_pointer(&question);
 }
 
-static char *name_of(guint32 uid)
+static void ask_polkit(Question *question)
 {
-    const struct passwd *entry = getpwuid(uid);
+    if (question->caller.uid == geteuid()) {
+        allow(question);
+        question_free(question);
+        return;
+    }
+    polkit_authority_get_async(NULL, got_polkit, question);
+}
 
-    return entry ? g_strdup(entry->pw_name) : g_strdup_printf("%u", uid);
+/* Names may be a directory server's, which may take its time. */
+static void look_up(GTask *task, void *source, void *data, GCancellable *cancellable)
+{
+    const guint32 *uid = data;
+
+    (void)source;
+    (void)cancellable;
+    g_task_return_pointer(task, user_name(*uid), g_free);
+}
+
+static void got_name(GObject *source, GAsyncResult *answer, void *data)
+{
+    Question *question = data;
+
+    (void)source;
+    g_free(question->caller.user);
+    question->caller.user = g_task_propagate_pointer(G_TASK(answer), NULL);
+    ask_polkit(question);
 }
 
 static void got_uid(GObject *bus, GAsyncResult *answer, void *data)
 {
     g_autoptr(Question) question = data;
+    g_autoptr(GTask) task = NULL;
     g_autoptr(GVariant) result =
         g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), answer, NULL);
 
@@ -112,13 +136,10 @@ static void got_uid(GObject *bus, GAsyncResult *answer, void *data)
         return;
     }
     g_variant_get(result, "(u)", &question->caller.uid);
-    g_free(question->caller.user);
-    question->caller.user = name_of(question->caller.uid);
-    if (question->caller.uid == geteuid()) {
-        allow(question);
-        return;
-    }
-    polkit_authority_get_async(NULL, got_polkit, g_steal_pointer(&question));
+    task = g_task_new(NULL, NULL, got_name, question);
+    g_task_set_task_data(task, g_memdup2(&question->caller.uid, sizeof(guint32)), g_free);
+    g_task_run_in_thread(task, look_up);
+    g_steal_pointer(&question);
 }
 
 void authority_ask(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc func,

@@ -6,8 +6,8 @@
 #include "lib/mdev.h"
 #include "lib/vgpu.h"
 
-#define BEFORE       "before"
-#define WANTED       "wanted"
+#define BEFORE "before"
+#define WANTED "wanted"
 
 /**
  * Alteration

@@ -81,8 +81,9 @@ static void run_define(Operation *operation, guint item)
     const Creation *creation = operation_kept(operation);
     const Slice *slice = slice_of(operation, item);
     g_autofree char *json = mdevctl_json(&(MdevctlSpec){slice, creation->window});
-    const char *words[] = {"define",     "--uuid",     slice->uuid, "--parent", mdevctl_parent(slice->gpu),
-                           "--jsonfile", "/dev/stdin", NULL};
+    const char *words[] = {
+        "define",     "--uuid",     slice->uuid, "--parent", mdevctl_parent(slice->gpu),
+        "--jsonfile", "/dev/stdin", NULL};
 
     mdevctl_run(words, json, operation_cancellable(operation), operation_step_ended, operation);
 }

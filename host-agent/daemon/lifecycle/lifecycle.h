@@ -37,8 +37,8 @@ extern const OperationKind shutdown_kind;
 extern const OperationKind *const lifecycle_kinds[];
 
 /*
- * @list: of Slice, all vGPUs and reserved, taken. @window: bytes; 0: the types'. @request: its kind,
- * objects, details and what it keeps are filled in here.
+ * @list: of Slice, all vGPUs and reserved, taken. @window: bytes; 0: the types'. @request: its
+ * kind, objects, details and what it keeps are filled in here.
  */
 gboolean creation_start(const Lifecycle *life, GPtrArray *list, guint64 window,
                         OperationRequest *request, GError **error);

@@ -18,6 +18,7 @@ struct Vgpus {
     const Tenants *tenants;
     Claims *claims;
     Vms *vms;
+    GCancellable *freed;
 };
 
 /**
@@ -93,6 +94,8 @@ gboolean vgpu_start_handle(VgpuManager *interface, GDBusMethodInvocation *invoca
 gboolean vgpu_names_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
 gboolean type_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
 gboolean vgpu_vms_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
+gboolean slice_run_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                          GVariant *request, const char *program, void *data);
 gboolean slice_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
 gboolean slice_claim_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                             const char *slice, const char *container, guint pid, void *data);

@@ -48,10 +48,10 @@ static gboolean are_entitled(const Vgpus *vgpus, const GPtrArray *slices, GError
 
 /* The slices, where they are to be. */
 static GPtrArray *place(Vgpus *vgpus, const Request *request, gboolean administrator,
-                          GError **error)
+                        GError **error)
 {
-    g_autoptr(GPtrArray) slices = placing_find(vgpus->host, vgpus->offers, vgpus->slices,
-                                               vgpus->tenants, request, error);
+    g_autoptr(GPtrArray) slices =
+        placing_find(vgpus->host, vgpus->offers, vgpus->slices, vgpus->tenants, request, error);
 
     if (slices && !administrator && !are_entitled(vgpus, slices, error))
         return NULL;
@@ -70,8 +70,8 @@ static void store_slice(Vgpus *vgpus, GDBusMethodInvocation *invocation, const C
         return;
     }
     host_event(vgpus->host, "slice-created", slice->gpu, slice->uuid,
-               "slice %s of GPU %s was made for containers, door %s, by %s", slice->uuid, slice->gpu,
-               slice_transport_name(slice->transport), caller->user);
+               "slice %s of GPU %s was made for containers, door %s, by %s", slice->uuid,
+               slice->gpu, slice_transport_name(slice->transport), caller->user);
     answer(vgpus, invocation, list_slices(slices));
 }
 
@@ -99,8 +99,8 @@ static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
     g_autoptr(GPtrArray) slices = NULL;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(@a{sv})", &dict);
-    request = is_for_slice(invocation) ? request_parse_slice(dict, &error)
-                                       : request_parse(dict, &error);
+    request =
+        is_for_slice(invocation) ? request_parse_slice(dict, &error) : request_parse(dict, &error);
     slices = request ? place(vgpus, request, administrator, &error) : NULL;
     if (!slices)
         g_dbus_method_invocation_return_gerror(invocation, error);

@@ -27,7 +27,8 @@ static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Chan
     return FALSE;
 }
 
-/* The slice as it would be; NULL where that can't be, or a member of its tenant may not ask for it. */
+/* The slice as it would be; NULL where that can't be, or a member of its tenant may not ask for it.
+ */
 static Slice *find_change(const Vgpus *vgpus, const Slice *slice, const Change *asked,
                           gboolean administrator, GError **error)
 {

@@ -25,8 +25,13 @@ static gboolean may_start(const Vgpus *vgpus, const Slice *slice, GError **error
     g_autoptr(Slice) wanted = slice_copy(slice);
 
     wanted->present = TRUE;
-    return placing_admit(vgpus->host, vgpus->slices, vgpus->tenants, ADMISSION_START, slice, wanted,
-                         error);
+    if (placing_admit(vgpus->host, vgpus->slices, vgpus->tenants, ADMISSION_START, slice, wanted,
+                      error))
+        return TRUE;
+    /* Its GPU or its tenant. libvirt's hook would take that for another driver's vGPU. */
+    if (error && g_error_matches(*error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND))
+        (*error)->code = AGENT_ERROR_FAILED;
+    return FALSE;
 }
 
 static void start(GDBusMethodInvocation *invocation, const Caller *caller, void *data)

@@ -38,10 +38,12 @@ Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
     vgpus->tenants = tenants;
     vgpus->claims = life->claims;
     vgpus->vms = vms_new(host_root(life->host));
+    vgpus->freed = g_cancellable_new();
     g_signal_connect(manager, "handle-list-vgpus", G_CALLBACK(handle_list), vgpus);
     g_signal_connect(manager, "handle-list-vgpus-short", G_CALLBACK(handle_list), vgpus);
     g_signal_connect(manager, "handle-create-vgpus", G_CALLBACK(vgpu_create_handle), vgpus);
     g_signal_connect(manager, "handle-create-slice", G_CALLBACK(vgpu_create_handle), vgpus);
+    g_signal_connect(manager, "handle-run-slice", G_CALLBACK(slice_run_handle), vgpus);
     g_signal_connect(manager, "handle-set-slice", G_CALLBACK(vgpu_set_handle), vgpus);
     g_signal_connect(manager, "handle-remove-slice", G_CALLBACK(vgpu_remove_handle), vgpus);
     g_signal_connect(manager, "handle-list-slices", G_CALLBACK(slice_list_handle), vgpus);
@@ -65,6 +67,8 @@ Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
 void vgpus_free(Vgpus *vgpus)
 {
     g_signal_handlers_disconnect_by_data(host_manager(vgpus->host), vgpus);
-    vms_free(vgpus->vms);
+    g_cancellable_cancel(vgpus->freed);
+    g_object_unref(vgpus->freed);
+    vms_unref(vgpus->vms);
     g_free(vgpus);
 }

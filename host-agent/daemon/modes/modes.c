@@ -3,6 +3,7 @@
 
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/host/gpu_object.h"
+#include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/daemon/modes/mode_work.h"
 #include "host-agent/daemon/modes/partitions.h"
 #include "host-agent/daemon/modes/share.h"
@@ -10,6 +11,7 @@
 #include "host-agent/model/dict_read.h"
 #include "host-agent/store/mode_journal.h"
 #include "lib/bus.h"
+#include "lib/containers_only.h"
 
 /**
  * struct Modes
@@ -355,19 +357,26 @@ static void set_unasked(Modes *modes, const SwitchRequest *request)
     }
 }
 
+/* A shared GPU whose driver comes is the registrar's, which does nothing without the module. */
+static gboolean is_ours(const char *root, const GpuEntry *entry)
+{
+    return entry->mode > GPU_MODE_SHARED ||
+           (entry->mode == GPU_MODE_SHARED && !share_has_driver(root));
+}
+
 /*
  * Whether a wanted mode is given without anybody asking for it. Never taken from vfio-pci: libvirt
- * binds a GPU to it for a VM that is just starting, and nobody has it open yet. A shared GPU whose
- * driver comes is the registrar's.
+ * binds a GPU to it for a VM that is just starting, and nobody has it open yet.
  */
-static gboolean should_give(const Gpu *gpu, const GpuEntry *entry, gboolean thorough)
+static gboolean should_give(const char *root, const Gpu *gpu, const GpuEntry *entry,
+                            gboolean thorough)
 {
     if (mode_switch_is_there(gpu, entry->mode, entry->partitions) ||
         gpu->mode == GPU_MODE_PASSTHROUGH)
         return FALSE;
     if (thorough)
         return TRUE;
-    return gpu->mode == GPU_MODE_HOST && gpu->pci->driver && entry->mode > GPU_MODE_SHARED;
+    return gpu->mode == GPU_MODE_HOST && gpu->pci->driver && is_ours(root, entry);
 }
 
 /* @thorough: at the start, or where an operator says that files have changed; else something came
@@ -383,7 +392,7 @@ static void reconcile(Modes *modes, gboolean thorough)
         const GpuEntry *entry = wanted_entry(entries, gpu->pci->address);
 
         if (entry && !g_hash_table_contains(modes->changes, entry->name) &&
-            should_give(gpu, entry, thorough))
+            should_give(host_root(modes->host), gpu, entry, thorough))
             g_ptr_array_add(requests, (void *)entry);
     }
     for (guint i = 0; i < requests->len; i++) {
@@ -411,12 +420,31 @@ static void drain_again(const Modes *modes)
     }
 }
 
+/* The module was loaded after GPUs had been shared without it. Who has a slice keeps it. */
+static void register_again(const Modes *modes)
+{
+    const GPtrArray *gpus = host_gpus(modes->host);
+    const char *root = host_root(modes->host);
+
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+        g_autoptr(GError) error = NULL;
+
+        if (gpu->types[0])
+            containers_only_clear(root, gpu->pci->address);
+        else if (gpu->containers_only && share_has_driver(root) &&
+                 !share_register(root, gpu->pci->address, &error))
+            g_warning("%s", error->message);
+    }
+}
+
 static void changed(void *data)
 {
     Modes *modes = data;
 
     if (!modes->recovered)
         return;
+    register_again(modes);
     drain_again(modes);
     show(modes);
     reconcile(modes, FALSE);
@@ -442,6 +470,37 @@ void modes_free(Modes *modes)
     g_hash_table_unref(modes->changes);
     g_hash_table_unref(modes->refused);
     g_free(modes);
+}
+
+/* A switch that was cut short is gone on with by itself. */
+static gboolean is_free_for_containers(const GPtrArray *switches, const Gpu *gpu)
+{
+    for (guint i = 0; i < switches->len; i++)
+        if (g_str_equal(((const JournalEntry *)g_ptr_array_index(switches, i))->gpu,
+                        gpu->pci->address))
+            return FALSE;
+    return gpu->mode == GPU_MODE_HOST && (gpu->pci->driver || gpu_name_is_soft(gpu->pci->address));
+}
+
+void modes_share_without_driver(const Modes *modes)
+{
+    const char *root = host_root(modes->host);
+    g_autoptr(GPtrArray) entries = gpus_load(root, NULL);
+    g_autoptr(GPtrArray) switches = journal_read(host_db(modes->host));
+
+    if (share_has_driver(root))
+        return;
+    for (guint i = 0; entries && i < entries->len; i++) {
+        const GpuEntry *entry = g_ptr_array_index(entries, i);
+        g_autoptr(Gpu) gpu = NULL;
+
+        if (entry->mode != GPU_MODE_SHARED)
+            continue;
+        gpu = reconcile_look(root, entry->name, NULL);
+        /* Why one can't be shared is said by reconcile(), which tries it again. */
+        if (gpu && is_free_for_containers(switches, gpu))
+            share_register(root, entry->name, NULL);
+    }
 }
 
 /* It had not begun: nothing but the drain is to be undone. */

@@ -17,6 +17,7 @@ typedef struct {
  * @all: of Operation, the oldest first
  * @queues: object to GQueue of Operation; the first one has it
  * @ended: of guint64: rows of the journal that could not be deleted
+ * @in_background: how many of these run
  * @timer: of the host's clock
  */
 struct Operations {
@@ -27,6 +28,7 @@ struct Operations {
     GQueue all;
     GHashTable *queues;
     GArray *ended;
+    guint in_background;
     guint timer;
     gboolean dispatching;
 };
@@ -193,25 +195,13 @@ static void dequeue(Operation *operation)
     }
 }
 
-static guint in_background(const Operations *operations)
-{
-    guint count = 0;
-
-    for (GList *at = operations->all.head; at; at = at->next) {
-        const Operation *operation = at->data;
-
-        count += operation->running && operation->background;
-    }
-    return count;
-}
-
 /* It has all of its objects. */
 static gboolean may_run(const Operation *operation)
 {
     const GStrv objects = operation->row->objects;
 
     if (operation->running ||
-        (operation->background && in_background(operation->operations) >= MOST_IN_BACKGROUND))
+        (operation->background && operation->operations->in_background >= MOST_IN_BACKGROUND))
         return FALSE;
     for (guint i = 0; objects[i]; i++)
         if (g_queue_peek_head(queue_of(operation->operations, objects[i])) != operation)
@@ -334,6 +324,7 @@ static void end(Operation *operation)
     g_autoptr(GError) error = NULL;
 
     dequeue(operation);
+    operations->in_background -= operation->running && operation->background;
     set_wake(operations);
     if (operation->row->id && !operation_table_end(operations->db, operation->row->id, &error)) {
         g_warning("%s", error->message);
@@ -366,6 +357,7 @@ static void begin(Operation *operation)
     guint64 time = (guint64)operation->kind->step_time * operation->steps->len;
 
     operation->running = TRUE;
+    operations->in_background += operation->background;
     if (time)
         operation->deadline =
             operations->clock.now(operations->clock.data) + (gint64)time * G_USEC_PER_SEC;
@@ -407,6 +399,9 @@ void operation_step_done(Operation *operation, GError *error)
         operation_free(operation);
         return;
     }
+    if (error && operation->row->undoing)
+        g_message("%s of %s: the step \"%s\" can't be undone: %s", operation->kind->what,
+                  operation_object(operation, 0), operation->row->step, error->message);
     if (error)
         fail(operation, error);
     advance(operation);
@@ -522,9 +517,9 @@ static void replay(Operation *operation)
     guint begun = steps_begun(operation);
 
     if (operation->kind->replay == OPERATION_UNDO || operation->row->undoing)
-        operation->error = g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED,
-                                       "vgpud ended while %s was %s", operation_object(operation, 0),
-                                       operation->kind->doing);
+        operation->error =
+            g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED, "vgpud ended while %s was %s",
+                        operation_object(operation, 0), operation->kind->doing);
     operation->at = operation->error || !begun ? begun : begun - 1;
     operation->final = operation->at > 0 && !operation->error &&
                        g_array_index(operation->steps, Planned, operation->at - 1).step->final;

@@ -4,6 +4,7 @@
 #include "host-agent/model/placement.h"
 #include "host-agent/store/gpu_table.h"
 #include "lib/bus.h"
+#include "lib/containers_only.h"
 #include "lib/definition.h"
 #include "lib/mdev.h"
 #include "lib/pci.h"
@@ -66,10 +67,18 @@ static gboolean is_evicted(const Host *host, const char *gpu, const Slice *slice
                                 g_get_real_time() / G_USEC_PER_SEC);
 }
 
+static gboolean is_for_vgpu(const Request *request)
+{
+    return request->transport == SLICE_TRANSPORT_VM ||
+           request->transport == SLICE_TRANSPORT_VFIO;
+}
+
 /* What the GPU has of the kind that is asked for: a type, or just so many bytes. */
 static gboolean find_offer(Offers *offers, const Gpu *gpu, const Request *request,
                            struct vgpu_type_desc *desc, Offer *offer)
 {
+    if (gpu->containers_only && is_for_vgpu(request))
+        return FALSE;
     return *request->type ? offers_find(offers, gpu, request->type, offer)
                           : offers_of_size(offers, gpu, request->vram, desc, offer);
 }
@@ -88,6 +97,33 @@ static Candidate *candidate_of(const Host *host, Offers *offers, const Slices *s
     return candidate;
 }
 
+static gboolean any_for_containers_only(const Host *host)
+{
+    const GPtrArray *gpus = host_gpus(host);
+
+    for (guint i = 0; i < gpus->len; i++)
+        if (((const Gpu *)g_ptr_array_index(gpus, i))->containers_only)
+            return TRUE;
+    return FALSE;
+}
+
+/* No GPU has what is asked for, however empty it is. */
+static void set_no_offer(const Host *host, const Request *request, GError **error)
+{
+    if (is_for_vgpu(request) && any_for_containers_only(host))
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                    "cannot make a vGPU: " CONTAINERS_ONLY_WHY "; " CONTAINERS_ONLY_ADVICE);
+    else if (!*request->type)
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                    "no GPU of this host is shared; \"vgpuctl gpu list\" shows them, and "
+                    "\"vgpuctl gpu mode GPU shared\" shares one");
+    else
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                    "no GPU of this host has a type \"%s\"; \"vgpuctl type list\" shows the "
+                    "types that there are",
+                    request->type);
+}
+
 static GPtrArray *all_candidates(const Host *host, Offers *offers, const Slices *slices,
                                  const Request *request, GError **error)
 {
@@ -104,16 +140,7 @@ static GPtrArray *all_candidates(const Host *host, Offers *offers, const Slices 
     }
     if (known)
         return g_steal_pointer(&candidates);
-    if (!*request->type) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                    "no GPU of this host is shared; \"vgpuctl gpu list\" shows them, and \"vgpuctl gpu mode GPU "
-                    "shared\" shares one");
-        return NULL;
-    }
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                "no GPU of this host has a type \"%s\"; \"vgpuctl type list\" shows the types that "
-                "there are",
-                request->type);
+    set_no_offer(host, request, error);
     return NULL;
 }
 
@@ -141,7 +168,8 @@ static gboolean check_unused(const Host *host, const Request *request, GError **
         if (!is_used(host, request->uuids[i]))
             continue;
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                    "the UUID %s is in use already (\"mdevctl list\" and \"mdevctl list --defined\" show by "
+                    "the UUID %s is in use already (\"mdevctl list\" and \"mdevctl list "
+                    "--defined\" show by "
                     "what); choose another one, or leave it out",
                     request->uuids[i]);
         return FALSE;
@@ -181,8 +209,8 @@ static gboolean check_name(const Slices *slices, const Slice *slice, const Chang
     return FALSE;
 }
 
-static gboolean check_quota(const Tenants *tenants, const Request *request,
-                            const GPtrArray *chosen, GError **error)
+static gboolean check_quota(const Tenants *tenants, const Request *request, const GPtrArray *chosen,
+                            GError **error)
 {
     TenantUse more = {0};
 
@@ -264,8 +292,8 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
 static gboolean find_tenant(const Tenants *tenants, const Slice *before, const Slice *wanted,
                             const Tenant **tenant, GError **error)
 {
-    gboolean same = before && slice_is_promised(before) &&
-                    g_str_equal(before->tenant, wanted->tenant);
+    gboolean same =
+        before && slice_is_promised(before) && g_str_equal(before->tenant, wanted->tenant);
 
     *tenant = *wanted->tenant ? tenants_find(tenants, wanted->tenant) : NULL;
     return *tenant || !*wanted->tenant || same || !slice_is_promised(wanted) ||
@@ -280,9 +308,8 @@ gboolean placing_admit(const Host *host, const Slices *slices, const Tenants *te
     g_autoptr(Room) room = NULL;
 
     if (!gpu) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                    "GPU %s of %s %s is not there now", wanted->gpu,
-                    slice_is_vgpu(wanted) ? "vGPU" : "slice", wanted->uuid);
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND, "GPU %s of %s %s is not there now",
+                    wanted->gpu, slice_is_vgpu(wanted) ? "vGPU" : "slice", wanted->uuid);
         return FALSE;
     }
     if (!find_tenant(tenants, before, wanted, &request.tenant, error))

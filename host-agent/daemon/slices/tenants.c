@@ -145,6 +145,19 @@ gboolean tenants_user_may_use(const Tenants *tenants, const char *user, const Ro
     return FALSE;
 }
 
+GStrv tenants_users(const Tenants *tenants)
+{
+    g_autoptr(GStrvBuilder) users = g_strv_builder_new();
+
+    for (guint i = 0; i < tenants->list->len; i++) {
+        const Tenant *tenant = g_ptr_array_index(tenants->list, i);
+
+        if (tenant->users)
+            g_strv_builder_addv(users, (const char **)tenant->users);
+    }
+    return g_strv_builder_end(users);
+}
+
 gboolean tenants_shows(const Tenants *tenants, const char *name, const char *user)
 {
     return !user || tenants_has_user(tenants, name, user);

@@ -46,6 +46,9 @@ gboolean tenants_any_has_user(const Tenants *tenants, const char *user);
 /* @user belongs to a tenant that may have slices on that GPU. */
 gboolean tenants_user_may_use(const Tenants *tenants, const char *user, const Room *room);
 
+/* Users of all tenants; to be freed. */
+GStrv tenants_users(const Tenants *tenants);
+
 /* Whether @user sees slices of that tenant; NULL sees those of all. */
 gboolean tenants_shows(const Tenants *tenants, const char *name, const char *user);
 

@@ -13,9 +13,15 @@ const PACKAGE = "/usr/share/cockpit/mdev-vgpu";
 /** The page is hidden on hosts that do not have this file. */
 const ACTIVATION = "/usr/share/dbus-1/system-services/org.mdev_vgpu.Host1.service";
 
-/** Starts a program, and waits until a line of its output fits `ready`. */
+/** Starts a program that ends with this one, however that ends. */
+function start(command, args, env, output) {
+    return spawn("setpriv", ["--pdeathsig", "TERM", command, ...args],
+        { env: { ...process.env, ...env }, stdio: ["ignore", output, output] });
+}
+
+/** Starts a program, and waits until its output fits `ready`. */
 function startUntil(command, args, env, ready) {
-    const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
+    const child = start(command, args, env, "pipe");
     let text = "";
 
     return new Promise((resolve, reject) => {
@@ -110,8 +116,8 @@ class Host {
         this.port = await freePort();
         const args = ["--no-tls", "--address", "127.0.0.1", "--port", String(this.port),
             "--local-session=/usr/bin/cockpit-bridge"];
-        const child = spawn("/usr/lib/cockpit/cockpit-ws", args,
-            { env: { ...process.env, ...this.env }, stdio: ["ignore", "inherit", "inherit"] });
+        const log = fs.openSync(path.join(this.dir, "cockpit.log"), "a");
+        const child = start("/usr/lib/cockpit/cockpit-ws", args, this.env, log);
 
         this.children.push(child);
         await listens(this.port, child);

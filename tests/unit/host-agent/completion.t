@@ -50,7 +50,7 @@ in_bash() {
     is "bash: '$2'" "$1" "${COMPREPLY[*]}"
 }
 
-in_bash 'gpu vgpu slice cdi domain attach detach type tenant schedule operation config database topo events audit top report reload doctor completion' \
+in_bash 'gpu vgpu slice run cdi domain attach detach type tenant schedule operation config database topo events audit top report reload doctor completion' \
     'vgpuctl '
 in_bash 'vgpu' 'vgpuctl v'
 in_bash 'list show mode drain resume users clear' 'vgpuctl gpu '

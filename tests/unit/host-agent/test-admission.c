@@ -37,11 +37,23 @@ static const char *const words[REASONS] = {
 };
 
 /* In the order of Reason: whether the way is refused. */
-#define ALL        {TRUE, TRUE, TRUE, TRUE, TRUE, TRUE}
-#define PROMISES   {TRUE, TRUE, FALSE, FALSE, FALSE, FALSE}
-#define GPU_STATES {FALSE, FALSE, TRUE, TRUE, TRUE, TRUE}
+#define ALL                                                                                        \
+    {                                                                                              \
+        TRUE, TRUE, TRUE, TRUE, TRUE, TRUE                                                         \
+    }
+#define PROMISES                                                                                   \
+    {                                                                                              \
+        TRUE, TRUE, FALSE, FALSE, FALSE, FALSE                                                     \
+    }
+#define GPU_STATES                                                                                 \
+    {                                                                                              \
+        FALSE, FALSE, TRUE, TRUE, TRUE, TRUE                                                       \
+    }
 /* A GPU that is not shared is no parent of anything: mdevctl itself can start nothing there. */
-#define SHARED     {TRUE, TRUE, TRUE, TRUE, FALSE, TRUE}
+#define SHARED                                                                                     \
+    {                                                                                              \
+        TRUE, TRUE, TRUE, TRUE, FALSE, TRUE                                                        \
+    }
 
 /**
  * Way
@@ -90,10 +102,10 @@ static void nothing(const AgentOnBus *at)
 
 static char *call(const char *method, const char *arguments)
 {
-    g_autofree char *line = g_strdup_printf(
-        "gdbus call --system --dest " VGPU_BUS_NAME " --object-path " VGPU_MANAGER_PATH
-        " --method " VGPU_MANAGER_INTERFACE ".%s %s",
-        method, arguments);
+    g_autofree char *line = g_strdup_printf("gdbus call --system --dest " VGPU_BUS_NAME
+                                            " --object-path " VGPU_MANAGER_PATH
+                                            " --method " VGPU_MANAGER_INTERFACE ".%s %s",
+                                            method, arguments);
 
     return said_by(run_beside(line));
 }
@@ -108,8 +120,8 @@ static char *start(const AgentOnBus *at)
 static char *callout_start(const AgentOnBus *at)
 {
     (void)at;
-    return call("CheckDefinition", UUID2 " " ADDRESS " " HALF
-                                         " \"{'Action': <'start'>, 'Tenant': <'red'>}\"");
+    return call("CheckDefinition",
+                UUID2 " " ADDRESS " " HALF " \"{'Action': <'start'>, 'Tenant': <'red'>}\"");
 }
 
 static char *callout_define(const AgentOnBus *at)
@@ -149,8 +161,7 @@ static void small_slice(const AgentOnBus *at)
 static char *claim(const AgentOnBus *at)
 {
     g_autofree char *input = g_strconcat(at->root, "/state.json", NULL);
-    g_autofree char *line =
-        g_strdup_printf("sh -c '" CONTAINER_HOOK " claim " UUID " <%s'", input);
+    g_autofree char *line = g_strdup_printf("sh -c '" CONTAINER_HOOK " claim " UUID " <%s'", input);
 
     file_tree_write(at->root, "/state.json", WEB);
     return said_by(run_beside(line));
@@ -233,13 +244,28 @@ static void test_way(gconstpointer way)
         look(way, (Reason)reason);
 }
 
+/* A tenant that is gone: not taken for a vGPU that is none of ours. */
+static void test_no_tenant(void)
+{
+    AgentOnBus at;
+    g_autofree char *said = NULL;
+
+    open_shared(&at);
+    assert_says("tenant set red", 0, "", "");
+    define(&at);
+    assert_says("tenant remove red", 0, "", "");
+    said = libvirt_starts(&at);
+    g_test_message("%s", said);
+    g_assert_nonnull(strstr(said, "there is no tenant red"));
+    agent_on_bus_close(&at);
+}
+
 /* The rules themselves, without a host. */
 static gboolean admits(AdmissionWay way, const Room *room, const Slice *before, const Slice *wanted,
                        AgentError code)
 {
     g_autoptr(GError) error = NULL;
-    const AdmissionRequest request = {
-        .way = way, .room = room, .before = before, .wanted = wanted};
+    const AdmissionRequest request = {.way = way, .room = room, .before = before, .wanted = wanted};
     gboolean admitted = admission_check(&request, &error);
 
     if (!admitted)
@@ -267,7 +293,8 @@ static void test_rules(void)
     back.draining = TRUE;
     back.switching = (char *)"shared";
     sick.unhealthy = (char *)"hot";
-    FOR (way) {
+    FOR(way)
+    {
         g_assert_true(admits(way, &open, NULL, &slice, 0));
         g_assert_false(admits(way, &full, NULL, &slice, AGENT_ERROR_NO_ROOM));
         g_assert_true(admits(way, &full, &small, &slice, 0));
@@ -290,6 +317,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/admission/rules", test_rules);
+    g_test_add_func("/admission/no-tenant", test_no_tenant);
     for (guint i = 0; i < G_N_ELEMENTS(ways); i++) {
         g_autofree char *path = g_strdup_printf("/admission/%s", ways[i].name);
 

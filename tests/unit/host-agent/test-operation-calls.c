@@ -38,8 +38,7 @@ static void call(const Asker *asker, const char *method, GVariant *arguments,
 static void got_list(GObject *bus, GAsyncResult *result, void *data)
 {
     Asker *asker = data;
-    g_autoptr(GVariant) list =
-        g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), result, NULL);
+    g_autoptr(GVariant) list = g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), result, NULL);
 
     g_assert_nonnull(list);
     asker->listed = g_variant_print(list, FALSE);
@@ -103,9 +102,9 @@ static void answered(GObject *bus, GAsyncResult *result, void *data)
 
 static void create(Asker *asker)
 {
-    guint subscription = g_dbus_connection_signal_subscribe(
-        asker->at->bus, NULL, VGPU_MANAGER_INTERFACE, "Progress", NULL, NULL,
-        G_DBUS_SIGNAL_FLAGS_NONE, told, asker, NULL);
+    guint subscription =
+        g_dbus_connection_signal_subscribe(asker->at->bus, NULL, VGPU_MANAGER_INTERFACE, "Progress",
+                                           NULL, NULL, G_DBUS_SIGNAL_FLAGS_NONE, told, asker, NULL);
 
     asker->steps = g_string_new("");
     call(asker, "CreateVgpus",

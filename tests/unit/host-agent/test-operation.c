@@ -306,7 +306,8 @@ static void test_fail(void)
     }
 }
 
-/* What can't be undone does not keep the rest from it, and the first error is the one that is told. */
+/* What can't be undone does not keep the rest from it, and the first error is the one that is told.
+ */
 static void test_undo_fails(void)
 {
     Bench *bench = bench_new();
@@ -332,22 +333,24 @@ static void test_deadline(void)
     g_assert_cmpint(bench->wake, ==, begun + 20 * G_USEC_PER_SEC);
     bench->now = bench->wake - 1;
     operations_expire(bench->operations);
-    g_assert_false(g_cancellable_is_cancelled(
-        operation_cancellable(g_ptr_array_index(bench->held, 0))));
+    g_assert_false(
+        g_cancellable_is_cancelled(operation_cancellable(g_ptr_array_index(bench->held, 0))));
     bench->now = bench->wake;
     operations_expire(bench->operations);
-    g_assert_true(g_cancellable_is_cancelled(
-        operation_cancellable(g_ptr_array_index(bench->held, 0))));
+    g_assert_true(
+        g_cancellable_is_cancelled(operation_cancellable(g_ptr_array_index(bench->held, 0))));
     assert_log(bench, "+a0 +b0 ", "");
     g_assert_cmpint(bench->wake, ==, 0);
     let_go(bench);
-    assert_log(bench, "+a0 +b0 -b0 -a0 +a0 +b0 ",
-               "the making of x did not end in 20 seconds, and is undone; it was at the step \"b\"; "
-               "ok; ");
+    assert_log(
+        bench, "+a0 +b0 -b0 -a0 +a0 +b0 ",
+        "the making of x did not end in 20 seconds, and is undone; it was at the step \"b\"; "
+        "ok; ");
     bench_free(bench);
 }
 
-/* From a final step on neither time nor anybody's word turns it back; only its own failure ends it. */
+/* From a final step on neither time nor anybody's word turns it back; only its own failure ends it.
+ */
 static void test_final(void)
 {
     Bench *bench = bench_new();
@@ -518,15 +521,16 @@ static void test_upgrade(void)
     for (guint i = 0; i < 6; i++)
         g_assert_cmpint(sqlite3_exec(old, schema_steps[i], NULL, NULL, NULL), ==, SQLITE_OK);
     g_assert_cmpint(
-        sqlite3_exec(old,
-                     "INSERT INTO slice (uuid, state, request, gpu, type, tenant, class, vram,"
-                     " compute, weight, cap, priority, job, replica, defined, autostart) VALUES"
-                     " ('u1', 'ready', '', 'g', 't', '', 'guaranteed', 1, 1, 1, 1, 1, '', '', 0, 0),"
-                     " ('u2', 'creating', '', 'g', 't', '', 'guaranteed', 1, 1, 1, 1, 1, '', '', 0, 0),"
-                     " ('u3', 'changing', '', 'g', 't', '', 'guaranteed', 1, 1, 1, 1, 1, '', '', 0, 0),"
-                     " ('u4', 'removing', '', 'g', 't', '', 'guaranteed', 1, 1, 1, 1, 1, '', '', 0, 0);"
-                     "PRAGMA user_version = 6",
-                     NULL, NULL, NULL),
+        sqlite3_exec(
+            old,
+            "INSERT INTO slice (uuid, state, request, gpu, type, tenant, class, vram,"
+            " compute, weight, cap, priority, job, replica, defined, autostart) VALUES"
+            " ('u1', 'ready', '', 'g', 't', '', 'guaranteed', 1, 1, 1, 1, 1, '', '', 0, 0),"
+            " ('u2', 'creating', '', 'g', 't', '', 'guaranteed', 1, 1, 1, 1, 1, '', '', 0, 0),"
+            " ('u3', 'changing', '', 'g', 't', '', 'guaranteed', 1, 1, 1, 1, 1, '', '', 0, 0),"
+            " ('u4', 'removing', '', 'g', 't', '', 'guaranteed', 1, 1, 1, 1, 1, '', '', 0, 0);"
+            "PRAGMA user_version = 6",
+            NULL, NULL, NULL),
         ==, SQLITE_OK);
     sqlite3_close(old);
     db = db_open(root, NULL);
