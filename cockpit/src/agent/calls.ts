@@ -9,6 +9,7 @@ import type { Mode } from "./model";
 const MANAGER = "/org/mdev_vgpu/manager";
 const MANAGER_INTERFACE = "org.mdev_vgpu.Host1.Manager";
 const GPU_INTERFACE = "org.mdev_vgpu.Host1.Gpu";
+const NOT_AUTHORIZED = "org.mdev_vgpu.Host1.Error.NotAuthorized";
 
 /** The D-Bus types of the keys that requests may have. */
 const keyTypes = {
@@ -54,16 +55,27 @@ export class Calls {
             a.uuid.localeCompare(b.uuid));
     }
 
+    /** Nothing, for a user who may not see all of the host. */
+    private async listIfAllowed<Item>(method: string, decode: (dict: Dict) => Item): Promise<Item[]> {
+        try {
+            return await this.list(method, decode);
+        } catch (refusal) {
+            if ((refusal as Error).name === NOT_AUTHORIZED)
+                return [];
+            throw refusal;
+        }
+    }
+
     listTypes() {
-        return this.list("ListTypes", decodeType);
+        return this.listIfAllowed("ListTypes", decodeType);
     }
 
     listTenants() {
-        return this.list("ListTenants", decodeTenant);
+        return this.listIfAllowed("ListTenants", decodeTenant);
     }
 
     listSchedule() {
-        return this.list("ListSchedule", decodeScheduleEntry);
+        return this.listIfAllowed("ListSchedule", decodeScheduleEntry);
     }
 
     /** @param month - "2026-11" */
