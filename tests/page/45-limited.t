@@ -15,7 +15,8 @@ pageTest(async ({ host, browser, page, point, see, gone }) => {
         await page.goto(host.url());
         await see(page.getByText("Limited access"));
         await see(page.getByText("turn on administrative access"));
-        await see(page.locator("[data-gpu='0000:02:00.0']"));
+        await see(page.getByRole("img", { name: "Memory of 0000:02:00.0: others 4.0 GiB, free 12.0 GiB" }));
+        assert.strictEqual(await page.getByText("may not do this").count(), 0);
         await browser.shot("limited");
     });
     await point("slices of others are not shown", async () => {

@@ -37,14 +37,25 @@ export class Calls {
         return (await this.client.call(MANAGER, MANAGER_INTERFACE, method, args, { type }))[0];
     }
 
+    /** What a method lists. For a user who may not see all of the host, nothing. */
+    private async ifAllowed(method: string): Promise<unknown> {
+        try {
+            return await this.manager(method, "", []);
+        } catch (refusal) {
+            if ((refusal as Error).name === NOT_AUTHORIZED)
+                return [];
+            throw refusal;
+        }
+    }
+
     private async list<Item>(method: string, decode: (dict: Dict) => Item): Promise<Item[]> {
-        return (await this.manager(method, "", []) as Dict[]).map(decode);
+        return (await this.ifAllowed(method) as Dict[]).map(decode);
     }
 
     /** vGPUs and slices, each once, sorted by GPU, tenant and UUID. */
     async listSlices() {
         const [vgpus, slices, vms] = await Promise.all([
-            this.manager("ListVgpus", "", []), this.manager("ListSlices", "", []), this.manager("ListVms", "", []),
+            this.ifAllowed("ListVgpus"), this.ifAllowed("ListSlices"), this.ifAllowed("ListVms"),
         ]);
         const all = new Map((vgpus as Dict[]).map(dict => decodeVgpu(dict, vms as Record<string, string>))
                 .map(vgpu => [vgpu.uuid, vgpu]));
@@ -55,27 +66,16 @@ export class Calls {
             a.uuid.localeCompare(b.uuid));
     }
 
-    /** Nothing, for a user who may not see all of the host. */
-    private async listIfAllowed<Item>(method: string, decode: (dict: Dict) => Item): Promise<Item[]> {
-        try {
-            return await this.list(method, decode);
-        } catch (refusal) {
-            if ((refusal as Error).name === NOT_AUTHORIZED)
-                return [];
-            throw refusal;
-        }
-    }
-
     listTypes() {
-        return this.listIfAllowed("ListTypes", decodeType);
+        return this.list("ListTypes", decodeType);
     }
 
     listTenants() {
-        return this.listIfAllowed("ListTenants", decodeTenant);
+        return this.list("ListTenants", decodeTenant);
     }
 
     listSchedule() {
-        return this.listIfAllowed("ListSchedule", decodeScheduleEntry);
+        return this.list("ListSchedule", decodeScheduleEntry);
     }
 
     /** @param month - "2026-11" */
