@@ -18,7 +18,7 @@ my $places = qr{^(?:
     usr/lib/mdevctl/scripts\.d/callouts/mdev-vgpu |
     usr/lib/(?:mdev-vgpu|vgpu/types\.d|modules-load\.d|systemd/system|udev/rules\.d)/[^/]+ |
     usr/lib/[a-z0-9_]+-linux-gnu/mdev-vgpu/libvgpu_governor\.so |
-    usr/share/(?:man/man[1-8]|doc|dbus-1|polkit-1/actions|vulkan/implicit_layer\.d|bash-completion/completions)/.+ |
+    usr/share/(?:man/man[1-8]|doc|dbus-1|polkit-1/actions|vulkan/implicit_layer\.d|bash-completion/completions|zsh/vendor-completions|fish/vendor_completions\.d)/.+ |
     usr/share/selinux/packages/vgpu\.cil |
     usr/share/cockpit/mdev-vgpu/[^/]+ |
     usr/share/metainfo/org\.mdev_vgpu\.cockpit\.metainfo\.xml |

@@ -7,6 +7,7 @@
 #include "host-agent/daemon/modes/mode_work.h"
 #include "host-agent/daemon/modes/partitions.h"
 #include "host-agent/daemon/modes/share.h"
+#include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/model/dict_read.h"
 #include "host-agent/store/mode_journal.h"
 #include "lib/bus.h"
@@ -33,12 +34,7 @@ typedef struct {
     void *data;
 } Asked;
 
-static GpuEntry *wanted_entry(const GPtrArray *entries, const char *address)
-{
-    return entries ? gpus_find(entries, address) : NULL;
-}
-
-static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry)
+static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry, const char *source)
 {
     VgpuGpu *interface = host_gpu_interface(modes->host, gpu->pci->address);
     const ModeSwitch *change = g_hash_table_lookup(modes->changes, gpu->pci->address);
@@ -47,6 +43,7 @@ static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry)
     if (!interface)
         return;
     vgpu_gpu_set_wanted_mode(interface, gpu_mode_name(entry ? entry->mode : gpu->mode));
+    vgpu_gpu_set_mode_source(interface, source);
     vgpu_gpu_set_switching(interface, change ? gpu_mode_name(mode_switch_target(change)) : "");
     vgpu_gpu_set_draining(interface,
                           change || journal_drained(host_db(modes->host), gpu->pci->address));
@@ -56,12 +53,15 @@ static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry)
 static void show(const Modes *modes)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
-    g_autoptr(GPtrArray) entries = gpus_load(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) entries = host_wanted(modes->host);
+    g_autoptr(GPtrArray) declared = gpus_load_conf(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) set = gpus_load_state(host_root(modes->host), NULL);
 
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
 
-        show_gpu(modes, gpu, wanted_entry(entries, gpu->pci->address));
+        show_gpu(modes, gpu, gpus_find(entries, gpu->pci->address),
+                 wanted_source(declared, set, gpu->pci->address));
     }
 }
 
@@ -379,12 +379,12 @@ static gboolean should_give(const char *root, const Gpu *gpu, const GpuEntry *en
 static void reconcile(Modes *modes, gboolean thorough)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
-    g_autoptr(GPtrArray) entries = gpus_load(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) entries = host_wanted(modes->host);
     g_autoptr(GPtrArray) requests = g_ptr_array_new();
 
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
-        const GpuEntry *entry = wanted_entry(entries, gpu->pci->address);
+        const GpuEntry *entry = gpus_find(entries, gpu->pci->address);
 
         if (entry && !g_hash_table_contains(modes->changes, entry->name) &&
             should_give(host_root(modes->host), gpu, entry, thorough))
@@ -542,5 +542,6 @@ void modes_recover(Modes *modes)
 
 void modes_reload(Modes *modes)
 {
+    show(modes);
     reconcile(modes, TRUE);
 }
