@@ -33,11 +33,12 @@ point('a program of root\'s is in a scope of the system\'s manager, and its slic
 });
 
 point('a child that goes on keeps it, over a restart of vgpud, too', sub {
-    host('vgpuctl run --vram 16M -- sh -c "sleep 20 >/dev/null 2>&1 &"', timeout => 120);
+    host('vgpuctl run --vram 16M -- sh -c "sleep 1000 >/dev/null 2>&1 &"', timeout => 120);
     my $before = slices();
     host('systemctl restart vgpud', timeout => 120);
     my $after = slices();
     die "it is gone:\n$before$after" if $before !~ $slice || $after !~ $slice;
+    host('systemctl stop "vgpu-run-*.scope"', timeout => 120);
     given_back();
     return $before;
 });
