@@ -3,6 +3,8 @@
 
 #include <gio/gio.h>
 #include <glib-unix.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define AGENT "pkttyagent"
@@ -16,6 +18,13 @@ static void wait_for_agent(int ready)
         ;
 }
 
+/* It does not end by itself. */
+static void end_with_parent(void *data)
+{
+    (void)data;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
 void polkit_agent_start(void)
 {
     static GSubprocess *agent;
@@ -27,6 +36,7 @@ void polkit_agent_start(void)
         !g_unix_open_pipe(pipe, FD_CLOEXEC, NULL))
         return;
     launcher = g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDIN_INHERIT);
+    g_subprocess_launcher_set_child_setup(launcher, end_with_parent, NULL, NULL);
     notify = g_strdup_printf("%d", pipe[1]);
     g_subprocess_launcher_take_fd(launcher, pipe[1], pipe[1]);
     agent = g_subprocess_launcher_spawn(launcher, NULL, AGENT, "--notify-fd", notify, "--fallback",
