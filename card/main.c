@@ -12,7 +12,7 @@
 
 #define ABILITIES "abilities"
 #define TRY       "try"
-/* A driver that is loaded for the first time, on a slow machine. */
+/* Enough for loading a driver for the first time, on a slow machine. */
 #define ABILITIES_LIMIT_S 60
 
 /* The command line. */
@@ -32,17 +32,17 @@ static const GOptionEntry entries[] = {
     {"rounds", 'r', 0, G_OPTION_ARG_INT, &options.rounds, "how often each speed is measured (3)",
      "N"},
     {"json", 'j', 0, G_OPTION_ARG_FILENAME, &options.json,
-     "write all as JSON there; -: instead of the page", "FILE"},
-    {"page", 'p', 0, G_OPTION_ARG_FILENAME, &options.page, "write the page there, too", "FILE"},
+     "write all results as JSON to FILE; -: print them instead of the page", "FILE"},
+    {"page", 'p', 0, G_OPTION_ARG_FILENAME, &options.page, "write the page to FILE, too", "FILE"},
     {"build", 0, 0, G_OPTION_ARG_FILENAME, &options.build,
-     "use what is built in DIR, not what is installed", "DIR"},
+     "use the programs built in DIR instead of the installed ones", "DIR"},
     {"guard-env", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.guard_env,
      "a variable for vgpu-guard's renderer", "NAME=VALUE"},
     {"version", 'V', 0, G_OPTION_ARG_NONE, &options.version, "print the version", NULL},
     {0},
 };
 
-/* vgpu-card itself, as another process; what it prints, to be freed. */
+/* vgpu-card itself, as another process; its output, to be freed. */
 static char *run_self(const char *verb, const char *word, const char *next, GError **error)
 {
     g_autofree char *self = g_file_read_link("/proc/self/exe", error);
@@ -111,12 +111,12 @@ static void look_at_gpu(Card *card)
     card->processor = card->software ? last_processor() : -1;
 }
 
-/* What vgpuctl doctor says of the host; it needs no vgpud. */
+/* vgpuctl doctor's findings for the host; it needs no vgpud. */
 static void ask_doctor(Card *card)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *path = card_tool(card, TOOL_DOCTOR, &error);
-    /* It ends with 1 where there are problems, and says them all the same. */
+    /* It exits with 1 if there are problems, and prints them anyway. */
     const char *argv[] = {"/bin/sh", "-c", "\"$0\" doctor -o json || :", path, NULL};
     g_auto(GStrv) env = g_get_environ();
     const ProgramSpec spec = {argv, (const char *const *)env, ABILITIES_LIMIT_S, -1};
@@ -176,14 +176,14 @@ static gboolean parse(int *argc, char ***argv, GError **error)
     g_option_context_add_main_entries(context, entries, NULL);
     g_option_context_set_summary(
         context,
-        "What a GPU and its Vulkan driver can, and what mdev-vgpu makes of it, measured on the "
-        "host itself.\nNeeds neither root nor the kernel module, changes nothing, and "
-        "takes some minutes, in which the GPU\nshould have nothing else to do.");
+        "Measures a GPU and its Vulkan driver, and mdev-vgpu on it, on the host itself.\n"
+        "Needs neither root nor the kernel module, and changes nothing. Takes some minutes,\n"
+        "during which nothing else should use the GPU.");
     if (!g_option_context_parse(context, argc, argv, error))
         return FALSE;
     if (*argc > 1 || options.rounds < 1) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "%s",
-                    *argc > 1 ? "no words are expected" : "--rounds must be 1 or more");
+                    *argc > 1 ? "unexpected argument" : "--rounds must be 1 or more");
         return FALSE;
     }
     return TRUE;
@@ -198,7 +198,7 @@ int main(int argc, char **argv)
         return vulkan_main(argv[2]);
     if (argc > 2 && g_str_equal(argv[1], TRY))
         return sharing_main((guint)g_ascii_strtoull(argv[2], NULL, 10), argv[3]);
-    /* A program that has ended is told of by its own words. */
+    /* A failed program is reported with its own message. */
     signal(SIGPIPE, SIG_IGN);
     if (!parse(&argc, &argv, &error)) {
         g_printerr("vgpu-card: %s\n", error->message);

@@ -3,24 +3,26 @@
 
 #include <unistd.h>
 
+#include "host-agent/daemon/audit_state.h"
+#include "host-agent/daemon/config.h"
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/domains/domain_watch.h"
 #include "host-agent/daemon/health/vulkan_watch.h"
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/instance.h"
+#include "host-agent/daemon/lifecycle/lifecycle.h"
 #include "host-agent/daemon/methods/slice_claim.h"
 #include "host-agent/daemon/methods/vgpus.h"
 #include "host-agent/daemon/modes/modes.h"
 #include "host-agent/daemon/modes/schedule.h"
 #include "host-agent/daemon/slices/definition_watch.h"
 #include "host-agent/daemon/slices/offers.h"
-#include "host-agent/daemon/slices/recovery.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"
-#include "host-agent/daemon/sync/arbiter_link.h"
-#include "host-agent/daemon/sync/cdi_link.h"
-#include "host-agent/daemon/sync/door_link.h"
-#include "host-agent/daemon/sync/limits_link.h"
+#include "host-agent/daemon/sync/arbiter_sync.h"
+#include "host-agent/daemon/sync/cdi_sync.h"
+#include "host-agent/daemon/sync/limits_sync.h"
+#include "host-agent/daemon/sync/transport_sync.h"
 #include "host-agent/daemon/vgpud_conf.h"
 
 /**
@@ -31,16 +33,18 @@ struct Agent {
     int lock;
     Inventory *inventory;
     Db *db;
+    Operations *operations;
+    Lifecycle life;
     Host *host;
     Offers *offers;
     Slices *slices;
     Tenants *tenants;
     Claims *claims;
-    DoorLink *doors;
-    CdiLink *cdi;
+    TransportSync *doors;
+    CdiSync *cdi;
     Vgpus *vgpus;
-    ArbiterLink *arbiters;
-    LimitsLink *limits;
+    ArbiterSync *arbiters;
+    LimitsSync *limits;
     Health *health;
     Modes *modes;
     Schedule *schedule;
@@ -50,6 +54,7 @@ struct Agent {
     UsageSampler *usage;
     Scrape *scrape;
     VulkanWatch *vulkan;
+    AuditWorld audit;
     gboolean exported;
 };
 
@@ -57,9 +62,11 @@ struct Agent {
 static gboolean reload(Agent *agent, GError **error)
 {
     g_autoptr(Offers) offers = offers_new(inventory_root(agent->inventory));
+    g_autoptr(GPtrArray) declared = config_tenants(inventory_root(agent->inventory), error);
 
-    if (!offers_reload(offers, error) || !schedule_reload(agent->schedule, error))
+    if (!declared || !offers_reload(offers, error) || !schedule_reload(agent->schedule, error))
         return FALSE;
+    tenants_declare(agent->tenants, g_steal_pointer(&declared));
     offers_take(agent->offers, g_steal_pointer(&offers));
     return TRUE;
 }
@@ -73,27 +80,63 @@ static void offer_metrics(Agent *agent, const char *listen)
         g_message("%s", error->message);
 }
 
-static void reload_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+static gboolean reload_all(Agent *agent, GError **error)
 {
-    Agent *agent = data;
-    g_autoptr(GError) error = NULL;
-    g_autoptr(VgpudConf) conf = vgpud_conf_load(inventory_root(agent->inventory), &error);
+    g_autoptr(VgpudConf) conf = vgpud_conf_load(inventory_root(agent->inventory), error);
 
-    (void)caller;
-    if (!conf || !reload(agent, &error)) {
-        g_dbus_method_invocation_return_gerror(invocation, error);
-        return;
-    }
+    if (!conf || !reload(agent, error))
+        return FALSE;
     pressure_watch_set_grace(agent->pressure, conf->pressure_grace);
     offer_metrics(agent, conf->metrics_listen);
     host_refresh(agent->host);
     slices_refresh(agent->slices);
     modes_reload(agent->modes);
-    arbiter_link_refresh(agent->arbiters);
-    limits_link_refresh(agent->limits);
-    cdi_link_refresh(agent->cdi);
+    arbiter_sync_refresh(agent->arbiters);
+    limits_sync_refresh(agent->limits);
+    cdi_sync_refresh(agent->cdi);
     pressure_watch_refresh(agent->pressure);
-    vgpu_manager_complete_reload(host_manager(agent->host), invocation);
+    return TRUE;
+}
+
+static void reload_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Agent *agent = data;
+    g_autoptr(GError) error = NULL;
+
+    (void)caller;
+    if (reload_all(agent, &error))
+        vgpu_manager_complete_reload(host_manager(agent->host), invocation);
+    else
+        g_dbus_method_invocation_return_gerror(invocation, error);
+}
+
+static void apply_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Agent *agent = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) options = NULL;
+    g_auto(GStrv) changes = NULL;
+    gboolean dry_run = FALSE;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(@a{sv})", &options);
+    changes = config_apply(agent->host, agent->tenants, options, &dry_run, &error);
+    if (!changes || (!dry_run && !reload_all(agent, &error))) {
+        g_dbus_method_invocation_return_gerror(invocation, error);
+        return;
+    }
+    if (!dry_run)
+        g_message("%s applied /etc/vgpu", caller->user);
+    vgpu_manager_complete_apply_config(host_manager(agent->host), invocation,
+                                       (const char *const *)changes);
+}
+
+static gboolean handle_apply(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                             GVariant *options, void *data)
+{
+    (void)interface;
+    (void)options;
+    authority_ask(invocation, ACTION_ADMINISTER, apply_authorized, data);
+    return TRUE;
 }
 
 static gboolean handle_reload(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
@@ -125,11 +168,11 @@ static void slice_changed(const char *uuid, void *data)
 {
     Agent *agent = data;
 
-    door_link_prepare(agent->doors, uuid);
-    arbiter_link_update(agent->arbiters, uuid);
-    limits_link_update(agent->limits, uuid);
-    door_link_update(agent->doors, uuid);
-    cdi_link_update(agent->cdi, uuid);
+    transport_sync_prepare(agent->doors, uuid);
+    arbiter_sync_update(agent->arbiters, uuid);
+    limits_sync_update(agent->limits, uuid);
+    transport_sync_update(agent->doors, uuid);
+    cdi_sync_update(agent->cdi, uuid);
     if (agent->exported)
         usage_sampler_refresh(agent->usage);
 }
@@ -138,14 +181,14 @@ static void tenants_changed(void *data)
 {
     Agent *agent = data;
 
-    door_link_refresh(agent->doors);
+    transport_sync_refresh(agent->doors);
 }
 
 static void container_ended(const char *uuid, void *data)
 {
     Agent *agent = data;
 
-    g_message("the container that had slice %s has ended without a word", uuid);
+    g_message("what had slice %s has ended, and nobody has told", uuid);
     slice_claim_end(agent->vgpus, uuid);
 }
 
@@ -156,8 +199,8 @@ static void gpus_changed(void *data)
 
     if (!agent->exported)
         return;
-    door_link_refresh(agent->doors);
-    cdi_link_refresh(agent->cdi);
+    transport_sync_refresh(agent->doors);
+    cdi_sync_refresh(agent->cdi);
 }
 
 static void switching_changed(GObject *gpu, GParamSpec *property, void *data)
@@ -178,8 +221,9 @@ static void claim_changed(const char *uuid, void *data)
 
     if (!agent->exported)
         return;
-    arbiter_link_update(agent->arbiters, uuid);
-    door_link_update(agent->doors, uuid);
+    transport_sync_prepare(agent->doors, uuid);
+    arbiter_sync_update(agent->arbiters, uuid);
+    transport_sync_update(agent->doors, uuid);
 }
 
 /* Who has slices of the GPU by doors that the kernel does not know of. */
@@ -204,32 +248,39 @@ static gboolean make_modules(Agent *agent, GError **error)
 {
     agent->host = host_new(agent->inventory, agent->db);
     agent->offers = offers_new(inventory_root(agent->inventory));
-    agent->slices = slices_new(agent->host, agent->offers, error);
+    agent->operations = operations_new(agent->db, lifecycle_kinds, NULL);
+    agent->slices = slices_new(agent->host, agent->offers, agent->operations, error);
     if (agent->slices)
         agent->tenants = tenants_new(agent->host, agent->slices, error);
     if (agent->tenants)
         agent->claims = claims_new(agent->host, error);
     if (!agent->claims)
         return FALSE;
+    agent->life = (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations};
+    operations_set_world(agent->operations, &agent->life);
+    if (!operations_load(agent->operations, error))
+        return FALSE;
     agent->vulkan = vulkan_watch_new(agent->host);
-    agent->vgpus = vgpus_new(agent->host, agent->offers, agent->slices, agent->tenants,
-                             agent->claims);
+    agent->vgpus = vgpus_new(&agent->life, agent->offers, agent->tenants);
     claims_watch(agent->claims, container_ended, agent);
     agent->doors =
-        door_link_new(agent->host, agent->slices, agent->tenants, agent->claims);
-    agent->cdi = cdi_link_new(agent->host, agent->slices);
+        transport_sync_new(agent->host, agent->slices, agent->tenants, agent->claims);
+    agent->cdi = cdi_sync_new(agent->host, agent->slices);
     tenants_watch(agent->tenants, tenants_changed, agent);
     claims_watch_changes(agent->claims, claim_changed, agent);
     host_watch(agent->host, gpu_added, gpus_changed, agent);
     host_set_users(agent->host, add_users, agent);
     agent->arbiters =
-        arbiter_link_new(agent->host, agent->offers, agent->slices, agent->claims);
-    agent->limits = limits_link_new(agent->host, agent->offers, agent->slices);
+        arbiter_sync_new(agent->host, agent->offers, agent->slices, agent->claims);
+    agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices);
     slices_watch(agent->slices, slice_changed, agent);
-    agent->domains = domain_watch_new(agent->host, agent->slices);
+    agent->domains = domain_watch_new(&agent->life);
     agent->modes = modes_new(agent->host);
     agent->schedule = schedule_new(agent->host, agent->modes);
+    agent->audit = (AuditWorld){agent->host, agent->slices, agent->tenants};
+    audit_set_describe(audit_state, &agent->audit);
     g_signal_connect(host_manager(agent->host), "handle-reload", G_CALLBACK(handle_reload), agent);
+    g_signal_connect(host_manager(agent->host), "handle-apply-config", G_CALLBACK(handle_apply), agent);
     return make_watches(agent, error);
 }
 
@@ -251,6 +302,8 @@ Agent *agent_new(const char *root, GError **error)
 
 void agent_free(Agent *agent)
 {
+    if (agent->audit.host)
+        audit_set_describe(NULL, NULL);
     g_clear_pointer(&agent->schedule, schedule_free);
     g_clear_pointer(&agent->modes, modes_free);
     g_clear_pointer(&agent->definitions, definition_watch_free);
@@ -260,11 +313,12 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->usage, usage_sampler_free);
     g_clear_pointer(&agent->pressure, pressure_watch_free);
     g_clear_pointer(&agent->health, health_free);
-    g_clear_pointer(&agent->limits, limits_link_free);
-    g_clear_pointer(&agent->arbiters, arbiter_link_free);
-    g_clear_pointer(&agent->cdi, cdi_link_free);
-    g_clear_pointer(&agent->doors, door_link_free);
+    g_clear_pointer(&agent->limits, limits_sync_free);
+    g_clear_pointer(&agent->arbiters, arbiter_sync_free);
+    g_clear_pointer(&agent->cdi, cdi_sync_free);
+    g_clear_pointer(&agent->doors, transport_sync_free);
     g_clear_pointer(&agent->vgpus, vgpus_free);
+    g_clear_pointer(&agent->operations, operations_free);
     g_clear_pointer(&agent->claims, claims_free);
     g_clear_pointer(&agent->tenants, tenants_free);
     g_clear_pointer(&agent->slices, slices_free);
@@ -307,6 +361,11 @@ Scrape *agent_scrape(const Agent *agent)
     return agent->scrape;
 }
 
+Operations *agent_operations(const Agent *agent)
+{
+    return agent->operations;
+}
+
 void agent_look_at_containers(Agent *agent)
 {
     claims_look(agent->claims);
@@ -325,20 +384,21 @@ static void refresh_watches(Agent *agent)
 
 void agent_export(Agent *agent, GDBusConnection *bus)
 {
+    modes_share_without_driver(agent->modes);
     host_export(agent->host, bus);
     /* Before all are read, so that nothing that is written in between is missed. */
     agent->definitions =
         definition_watch_new(inventory_root(agent->inventory), definition_changed, agent);
     slices_refresh(agent->slices);
-    recovery_run(agent->host, agent->slices);
+    operations_resume(agent->operations);
     modes_recover(agent->modes);
     schedule_start(agent->schedule);
     pressure_watch_connect(agent->pressure, bus);
     refresh_watches(agent);
-    door_link_start(agent->doors, bus);
-    arbiter_link_start(agent->arbiters, bus);
-    cdi_link_start(agent->cdi);
-    limits_link_start(agent->limits, bus);
+    transport_sync_start(agent->doors, bus);
+    arbiter_sync_start(agent->arbiters, bus);
+    cdi_sync_start(agent->cdi);
+    limits_sync_start(agent->limits, bus);
     vulkan_watch_start(agent->vulkan, bus);
     agent->exported = TRUE;
 }
@@ -349,8 +409,8 @@ void agent_refresh(Agent *agent)
         return;
     host_refresh(agent->host);
     slices_refresh(agent->slices);
-    arbiter_link_refresh(agent->arbiters);
-    limits_link_refresh(agent->limits);
+    arbiter_sync_refresh(agent->arbiters);
+    limits_sync_refresh(agent->limits);
     refresh_watches(agent);
 }
 
@@ -359,8 +419,8 @@ void agent_update_vgpu(Agent *agent, const char *uuid)
     if (!agent->exported)
         return;
     slices_update(agent->slices, uuid);
-    arbiter_link_update(agent->arbiters, uuid);
-    limits_link_update(agent->limits, uuid);
+    arbiter_sync_update(agent->arbiters, uuid);
+    limits_sync_update(agent->limits, uuid);
     health_vgpu_changed(agent->health, uuid);
     refresh_watches(agent);
 }

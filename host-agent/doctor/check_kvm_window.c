@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* KVM before Linux 6.13, and what it does to a vGPU's window (host-kernel.h). */
 #include "host-agent/doctor/findings.h"
-#include "lib/host_kernel.h"
-#include "lib/inventory.h"
+#include "lib/gpu.h"
+#include "lib/hardware.h"
 
 /* The module of KVM that lets VMs have VMs of their own; NULL: none does. */
 static const char *nesting(const Examination *exam)
@@ -42,6 +42,8 @@ void check_kvm_window(Examination *exam)
     g_autofree char *release = host_kernel_release(exam->root);
     const char *module = nesting(exam);
 
+    if (!exam->for_vms)
+        return;
     if (!host_kernel_is_old(release)) {
         finding_ok(exam, "host kernel", "Linux %s", release ? release : "of an unknown version");
         return;

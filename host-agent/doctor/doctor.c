@@ -2,7 +2,10 @@
 #include "host-agent/doctor/doctor.h"
 
 #include "host-agent/doctor/findings.h"
+#include "lib/root.h"
 #include "lib/sysfs.h"
+
+#define MODULES_LOAD "lib/modules-load.d/mdev-vgpu.conf"
 
 static void free_finding(void *data)
 {
@@ -25,6 +28,12 @@ void finding_add(Examination *exam, Severity severity, const char *subject, char
     g_ptr_array_add(exam->findings, finding);
 }
 
+void finding_add_for_vms(Examination *exam, Severity severity, const char *subject, char *text,
+                         char *advice)
+{
+    finding_add(exam, exam->for_vms ? severity : FINDING_INFO, subject, text, advice);
+}
+
 void finding_ok(Examination *exam, const char *subject, const char *format, ...)
 {
     va_list args;
@@ -36,21 +45,32 @@ void finding_ok(Examination *exam, const char *subject, const char *format, ...)
 
 gboolean host_has(const Examination *exam, const char *path)
 {
-    g_autofree char *full = g_strconcat(exam->root, path, NULL);
+    g_autofree char *full = root_path(exam->root, path, NULL);
 
     return g_file_test(full, G_FILE_TEST_EXISTS);
 }
 
 char *host_read(const Examination *exam, const char *path)
 {
-    return sysfs_read(exam->root[0] ? exam->root : "/", path);
+    g_autofree char *full = root_path(exam->root, path, NULL);
+    g_autofree char *dir = g_path_get_dirname(full);
+    g_autofree char *name = g_path_get_basename(full);
+
+    return sysfs_read(dir, name);
 }
 
 GStrv host_list(const Examination *exam, const char *path)
 {
-    g_autofree char *full = g_strconcat(exam->root, path, NULL);
+    g_autofree char *full = root_path(exam->root, path, NULL);
 
     return sysfs_list(full);
+}
+
+/* What comes with the module, or a module that is loaded without it. */
+static gboolean is_for_vms(const Examination *exam)
+{
+    return host_has(exam, "/sys/module/mdev_vgpu") || host_has(exam, "/usr/" MODULES_LOAD) ||
+           host_has(exam, "/usr/local/" MODULES_LOAD);
 }
 
 GPtrArray *doctor_examine(const char *root)
@@ -65,6 +85,7 @@ GPtrArray *doctor_examine(const char *root)
         .findings = g_ptr_array_new_with_free_func(free_finding),
     };
 
+    exam.for_vms = is_for_vms(&exam);
     for (guint i = 0; i < G_N_ELEMENTS(checks); i++)
         checks[i](&exam);
     return exam.findings;
@@ -74,6 +95,7 @@ const char *severity_name(Severity severity)
 {
     static const char *const names[] = {
         [FINDING_OK] = "ok",
+        [FINDING_INFO] = "info",
         [FINDING_WARNING] = "warning",
         [FINDING_PROBLEM] = "problem",
     };

@@ -2,8 +2,8 @@
 /*
  * What is asked for when vGPUs are to be made, and where they may be put.
  */
-#ifndef LEDGER_REQUEST_H
-#define LEDGER_REQUEST_H
+#ifndef MODEL_REQUEST_H
+#define MODEL_REQUEST_H
 
 #include "host-agent/model/slice.h"
 
@@ -34,11 +34,12 @@ gboolean request_is_printable(const char *text);
  * @engines: of Engine, that may be used; 0: all
  * @numa_node: -1: any
  * @domain: libvirt's name of the VM that they are made for; "": none
- * @door, @name, @ephemeral: of a container's slice, of CreateSlice
+ * @name: for commands, and for containers; "": none
+ * @door, @ephemeral: of a container's slice, of CreateSlice
  */
 typedef struct {
     char *type;
-    SliceDoor door;
+    SliceTransport transport;
     char *name;
     gboolean ephemeral;
     guint count;
@@ -99,6 +100,7 @@ typedef struct {
     guint engines;
     SliceClass class;
     char *tenant; /* NULL: not given */
+    char *name;   /* NULL: not given; "": none */
     gboolean dry_run;
 } Change;
 

@@ -2,8 +2,8 @@
 /*
  * A part of a GPU that is promised to somebody: a vGPU of a VM, or a container's slice.
  */
-#ifndef LEDGER_SLICE_H
-#define LEDGER_SLICE_H
+#ifndef MODEL_SLICE_H
+#define MODEL_SLICE_H
 
 #include <glib.h>
 
@@ -16,25 +16,17 @@ typedef enum {
 
 /* How its user comes to the GPU. */
 typedef enum {
-    SLICE_DOOR_VM,      /* a vGPU, given to a VM by libvirt or by hand */
-    SLICE_DOOR_VFIO,    /* a vGPU, whose VFIO group is given to a container */
-    SLICE_DOOR_NATIVE,  /* the GPU's own nodes, and the governor's layer in the container */
-    SLICE_DOOR_GUARDED, /* no node: a socket to a vgpu-guard of its own */
-} SliceDoor;
-
-/* Where a slice is in its life, as the database has it. */
-typedef enum {
-    SLICE_READY,
-    SLICE_CREATING, /* undone at the next start where vgpud ends before it is done */
-    SLICE_CHANGING, /* finished then */
-    SLICE_REMOVING, /* finished then */
-} SliceState;
+    SLICE_TRANSPORT_VM,      /* a vGPU, given to a VM by libvirt or by hand */
+    SLICE_TRANSPORT_VFIO,    /* a vGPU, whose VFIO group is given to a container */
+    SLICE_TRANSPORT_NATIVE,  /* the GPU's own nodes, and the governor's layer in the container */
+    SLICE_TRANSPORT_GUARDED, /* no node: a socket to a vgpu-guard of its own */
+} SliceTransport;
 
 /**
  * Slice
  * @uuid: of the vGPU, or made up for a container's slice
- * @door: how its user comes to the GPU; by the first two it is a vGPU, which the kernel has
- * @name: by which containers may ask for it as well as by @uuid; "": none
+ * @transport: the door by which its user comes to the GPU; by the first two it is a vGPU, which the kernel has
+ * @name: by which commands and containers may ask for it as well as by @uuid; "": none
  * @ephemeral: given back when its container ends
  * @request: of the call that made it: all of one request are made, or none
  * @gpu: address of its GPU
@@ -51,13 +43,14 @@ typedef enum {
  * @present: the kernel has it; always, where it is no vGPU
  * @defined: it is in mdevctl's configuration
  * @autostart: and started at boot
+ * @reserved: room is kept for it while it is being made or started
+ * @leaving: it is being removed: nobody new gets it
  */
 typedef struct {
     char *uuid;
-    SliceDoor door;
+    SliceTransport transport;
     char *name;
     gboolean ephemeral;
-    SliceState state;
     char *request;
     char *gpu;
     char *type;
@@ -77,12 +70,30 @@ typedef struct {
     gboolean present;
     gboolean defined;
     gboolean autostart;
+    gboolean reserved;
+    gboolean leaving;
 } Slice;
 
 void slice_free(Slice *slice);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Slice, slice_free)
 
+/*
+ * Of the door vm, of no tenant, with nothing promised; every text is there, "" if there is nothing to
+ * say. @uuid may be NULL, to be set later. All are copied.
+ */
+Slice *slice_new(const char *uuid, const char *gpu, const char *type);
+
+/* Sets a text of a slice, which is freed first; @text is copied. */
+void slice_set_text(char **where, const char *text);
+
 Slice *slice_copy(const Slice *slice);
+
+/*
+ * As a{sv}, to be kept and read again, by another version as well: what is promised, and to whom;
+ * not what the kernel has (@present, @reserved, @leaving). Floating.
+ */
+GVariant *slice_to_dict(const Slice *slice);
+Slice *slice_from_dict(GVariant *dict);
 
 /* "guaranteed", "burstable", "best-effort" */
 const char *slice_class_name(SliceClass class);
@@ -90,17 +101,11 @@ const char *slice_class_name(SliceClass class);
 /* FALSE where @name is none of these. */
 gboolean slice_class_parse(const char *name, SliceClass *class);
 
-/* "ready", "creating", "changing", "removing" */
-const char *slice_state_name(SliceState state);
-
-/* SLICE_READY where @name is none of these. */
-SliceState slice_state_parse(const char *name);
-
 /* "vm", "vfio", "native", "guarded" */
-const char *slice_door_name(SliceDoor door);
+const char *slice_transport_name(SliceTransport transport);
 
 /* FALSE where @name is none of these. */
-gboolean slice_door_parse(const char *name, SliceDoor *door);
+gboolean slice_transport_parse(const char *name, SliceTransport *transport);
 
 /* The kernel has it, mdevctl makes it; else it is in the ledger and the governor alone. */
 gboolean slice_is_vgpu(const Slice *slice);
@@ -113,5 +118,29 @@ gboolean slice_name_valid(const char *name);
 
 /* Counts in the ledger: it is there, is being made, or will be there at the next boot. */
 gboolean slice_is_promised(const Slice *slice);
+
+/*
+ * Which of a GPU's engines a slice may use, as people and the arbiter's files name them.
+ */
+/* Bits; 0: all of them. */
+typedef enum {
+    ENGINE_GRAPHICS = 1 << 0,
+    ENGINE_COMPUTE = 1 << 1,
+    ENGINE_TRANSFER = 1 << 2,
+    ENGINE_DECODE = 1 << 3,
+    ENGINE_ENCODE = 1 << 4,
+} Engine;
+
+/* "compute,transfer"; "all". To be freed. */
+char *engines_format(guint engines);
+
+/*
+ * Reads the same, in any order; AGENT_ERROR_INVALID says what it may be. Graphics without compute is
+ * refused: Vulkan promises programs a queue with both where there is one with graphics.
+ */
+gboolean engines_parse(const char *text, guint *engines, GError **error);
+
+/* What somebody may use who has both. */
+guint engines_join(guint a, guint b);
 
 #endif

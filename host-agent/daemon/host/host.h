@@ -3,15 +3,15 @@
  * The host on D-Bus: its GPUs, kept as they are in the kernel. What vgpud does with them is in modules of their own
  * (slices, modes, health, usage), which find here what they share.
  */
-#ifndef VGPUD_HOST_H
-#define VGPUD_HOST_H
+#ifndef VGPUD_HOST_HOST_H
+#define VGPUD_HOST_HOST_H
 
 #include <gio/gio.h>
 
-#include "host-agent/daemon/readings/counters.h"
+#include "host-agent/daemon/engines/counters.h"
 #include "host-agent/model/slice.h"
 #include "host-agent/store/db.h"
-#include "lib/inventory.h"
+#include "lib/gpu.h"
 #include "vgpu-host.h"
 
 typedef struct Host Host;
@@ -65,6 +65,9 @@ void host_set_users(Host *host, HostUsersFunc func, void *data);
 
 /* @users and those; to be freed. */
 GStrv host_with_users(const Host *host, const char *gpu, const GStrv users);
+
+/* What gpus.conf says of its GPUs, as inventory_entries() has it. */
+GPtrArray *host_wanted(const Host *host);
 
 /* The signal Event, and a line in the log. @gpu, @vgpu: NULL: none. */
 void host_event(Host *host, const char *kind, const char *gpu, const char *vgpu,

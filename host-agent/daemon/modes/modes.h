@@ -4,8 +4,8 @@
  * them. Sees to it that each GPU that gpus.conf names has the mode that is wanted, as far as nobody
  * is in the way.
  */
-#ifndef VGPUD_MODES_H
-#define VGPUD_MODES_H
+#ifndef VGPUD_MODES_MODES_H
+#define VGPUD_MODES_MODES_H
 
 #include "host-agent/daemon/modes/mode_switch.h"
 
@@ -16,6 +16,12 @@ Modes *modes_new(Host *host);
 /* As if vgpud were killed: what is being switched is found in the database at the next start. */
 void modes_free(Modes *modes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Modes, modes_free)
+
+/*
+ * Where the kernel module is not loaded: shares the GPUs that are wanted so with containers, before
+ * the host is read first.
+ */
+void modes_share_without_driver(const Modes *modes);
 
 /*
  * Finishes or undoes what was cut short when vgpud ended, then gives GPUs the modes that are

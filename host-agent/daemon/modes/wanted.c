@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/modes/wanted.h"
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
+#include "lib/root.h"
 
 static void add_group(GString *text, const char *name, GpuMode mode, guint partitions)
 {
@@ -17,14 +18,24 @@ static gboolean fail(const GError *cause, GError **error)
     return FALSE;
 }
 
+static gboolean store(const char *root, const GString *text, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+
+    return root_write(root, GPUS_STATE, text->str, 0644, &cause) || fail(cause, error);
+}
+
+static GString *text_new(void)
+{
+    return g_string_new(
+        "# The modes that GPUs were given with \"vgpuctl gpu mode\". Written by vgpud; see "
+        "vgpu-types.conf(5).\n");
+}
+
 gboolean wanted_set(const char *root, const char *address, GpuMode mode, guint partitions,
                     GError **error)
 {
-    g_autoptr(GString) text = g_string_new(
-        "# The modes that GPUs were given with \"vgpuctl gpu mode\". Written by vgpud; see "
-        "vgpu-types.conf(5).\n");
-    g_autofree char *path = g_strconcat(root, GPUS_STATE, NULL);
-    g_autofree char *dir = g_path_get_dirname(path);
+    g_autoptr(GString) text = text_new();
     g_autoptr(GError) cause = NULL;
     g_autoptr(GPtrArray) entries = gpus_load_state(root, &cause);
 
@@ -37,10 +48,52 @@ gboolean wanted_set(const char *root, const char *address, GpuMode mode, guint p
             add_group(text, entry->name, entry->mode, entry->partitions);
     }
     add_group(text, address, mode, partitions);
-    g_mkdir_with_parents(dir, 0700);
-    if (!g_file_set_contents_full(path, text->str, (gssize)text->len,
-                                  G_FILE_SET_CONTENTS_CONSISTENT | G_FILE_SET_CONTENTS_DURABLE,
-                                  0644, &cause))
+    return store(root, text, error);
+}
+
+static gboolean is_same(const GpuEntry *entry, const GpuEntry *other)
+{
+    return entry->mode == other->mode && entry->partitions == other->partitions;
+}
+
+const char *wanted_source(const GPtrArray *declared, const GPtrArray *set, const char *address)
+{
+    const GpuEntry *entry = declared ? gpus_find(declared, address) : NULL;
+    const GpuEntry *by_command = set ? gpus_find(set, address) : NULL;
+
+    if (!by_command)
+        return entry ? "declared" : "";
+    if (!entry)
+        return "by command";
+    return is_same(entry, by_command) ? "declared" : "by command, declared otherwise";
+}
+
+static void tell(const GpuEntry *from, const GpuEntry *to, GStrvBuilder *changes)
+{
+    if (!is_same(from, to))
+        g_strv_builder_take(changes, g_strdup_printf("GPU %s: mode %s as " GPUS_CONF
+                                                     " declares it, not %s as set by command",
+                                                     to->name, gpu_mode_name(to->mode),
+                                                     gpu_mode_name(from->mode)));
+}
+
+gboolean wanted_apply(const char *root, gboolean dry_run, GStrvBuilder *changes, GError **error)
+{
+    g_autoptr(GString) text = text_new();
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(GPtrArray) declared = gpus_load_conf(root, &cause);
+    g_autoptr(GPtrArray) set = declared ? gpus_load_state(root, &cause) : NULL;
+
+    if (!set)
         return fail(cause, error);
-    return TRUE;
+    for (guint i = 0; i < set->len; i++) {
+        const GpuEntry *entry = g_ptr_array_index(set, i);
+        const GpuEntry *other = gpus_find(declared, entry->name);
+
+        if (other)
+            tell(entry, other, changes);
+        else
+            add_group(text, entry->name, entry->mode, entry->partitions);
+    }
+    return dry_run || !set->len || store(root, text, error);
 }

@@ -2,8 +2,8 @@
 /*
  * What mdevctl is about to do with a vGPU, held against ledger, quota and the state of the GPU.
  */
-#ifndef VGPUD_DEFINITION_CHECK_H
-#define VGPUD_DEFINITION_CHECK_H
+#ifndef VGPUD_SLICES_DEFINITION_CHECK_H
+#define VGPUD_SLICES_DEFINITION_CHECK_H
 
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"
@@ -50,9 +50,5 @@ gboolean definition_check_parse(GVariant *options, DefinitionCheck *check, GErro
  */
 gboolean definition_check(const Host *host, Offers *offers, const Slices *slices,
                           const Tenants *tenants, const DefinitionCheck *check, GError **error);
-
-/* The same for a vGPU that is defined, and that vgpud itself is about to start as it is defined. */
-gboolean definition_check_start(const Host *host, const Slices *slices, const Tenants *tenants,
-                                const Slice *slice, GError **error);
 
 #endif

@@ -4,8 +4,7 @@
 #include <json-glib/json-glib.h>
 #include <string.h>
 
-#include "host-agent/daemon/slices/slice_attributes.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/gpus.h"
 
 #define TIMEOUT_S 60
@@ -13,6 +12,8 @@
 typedef struct {
     char *line;
     GSubprocess *process;
+    GCancellable *cancellable;
+    gulong cancelled;
     guint timeout;
     gboolean timed_out;
     MdevctlFunc func;
@@ -23,6 +24,8 @@ static void run_free(Run *run)
 {
     if (run->timeout)
         g_source_remove(run->timeout);
+    g_cancellable_disconnect(run->cancellable, run->cancelled);
+    g_clear_object(&run->cancellable);
     g_clear_object(&run->process);
     g_free(run->line);
     g_free(run);
@@ -36,6 +39,13 @@ static gboolean too_long(void *data)
     run->timed_out = TRUE;
     g_subprocess_force_exit(run->process);
     return G_SOURCE_REMOVE;
+}
+
+/* Its end is waited for: until then it may still do something. */
+static void kill_process(GCancellable *cancellable, void *process)
+{
+    (void)cancellable;
+    g_subprocess_force_exit(process);
 }
 
 /* mdevctl writes "Error: " and a cause or two in lines of their own. */
@@ -90,7 +100,8 @@ static gboolean tell_not_started(void *data)
     return G_SOURCE_REMOVE;
 }
 
-void mdevctl_run(const char *const *words, const char *json, MdevctlFunc func, void *data)
+void mdevctl_run(const char *const *words, const char *json, GCancellable *cancellable,
+                 MdevctlFunc func, void *data)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
     Run *run = g_new0(Run, 1);
@@ -112,6 +123,11 @@ void mdevctl_run(const char *const *words, const char *json, MdevctlFunc func, v
         return;
     }
     run->timeout = g_timeout_add_seconds(TIMEOUT_S, too_long, run);
+    if (cancellable) {
+        run->cancellable = g_object_ref(cancellable);
+        run->cancelled = g_cancellable_connect(cancellable, G_CALLBACK(kill_process),
+                                               g_object_ref(run->process), g_object_unref);
+    }
     g_subprocess_communicate_utf8_async(run->process, json, NULL, ended, run);
 }
 
@@ -194,4 +210,32 @@ char *mdevctl_changed_json(const char *root, const Definition *definition, const
 const char *mdevctl_parent(const char *gpu)
 {
     return gpu_name_is_soft(gpu) ? gpu + strlen(GPU_SOFT_PREFIX) : gpu;
+}
+
+const char *const slice_attribute_names[SLICE_ATTRIBUTES] = {
+    "vram_bytes", "weight", "cap", "priority", "tenant", "class", "oversubscribe_bytes", "display"};
+
+static void add_number(GStrvBuilder *texts, guint64 number)
+{
+    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, number);
+
+    g_strv_builder_add(texts, text);
+}
+
+GStrv slice_attributes(const Slice *slice)
+{
+    g_autoptr(GStrvBuilder) texts = g_strv_builder_new();
+
+    add_number(texts, slice->vram);
+    add_number(texts, slice->weight);
+    add_number(texts, slice->cap);
+    add_number(texts, slice->priority);
+    g_strv_builder_add(texts, slice->tenant);
+    g_strv_builder_add(texts, slice_class_name(slice->class));
+    add_number(texts, slice->oversubscribe);
+    if (slice->display < 0)
+        g_strv_builder_add(texts, "");
+    else
+        add_number(texts, (guint64)slice->display);
+    return g_strv_builder_end(texts);
 }

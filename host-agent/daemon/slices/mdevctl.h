@@ -3,8 +3,8 @@
  * mdevctl(8), through which all vGPUs are made, changed and removed, so that its configuration, its callouts
  * and libvirt see the same as with a person at the keyboard.
  */
-#ifndef VGPUD_MDEVCTL_H
-#define VGPUD_MDEVCTL_H
+#ifndef VGPUD_SLICES_MDEVCTL_H
+#define VGPUD_SLICES_MDEVCTL_H
 
 #include <gio/gio.h>
 
@@ -17,9 +17,10 @@ typedef void (*MdevctlFunc)(const GError *error, void *data);
 /*
  * Runs "mdevctl WORDS…" with @json, where there is any, as the file /dev/stdin, and calls @func from the main
  * loop when it has ended. AGENT_ERROR_FAILED with what mdevctl said. One that does not end in a minute is
- * killed.
+ * killed, and so is one whose @cancellable (NULL: it has none) is cancelled.
  */
-void mdevctl_run(const char *const *words, const char *json, MdevctlFunc func, void *data);
+void mdevctl_run(const char *const *words, const char *json, GCancellable *cancellable,
+                 MdevctlFunc func, void *data);
 
 /**
  * MdevctlSpec - a vGPU in mdevctl's terms
@@ -41,5 +42,16 @@ char *mdevctl_changed_json(const char *root, const Definition *definition, const
 
 /* The GPU's name among mdev parents. Part of @gpu. */
 const char *mdevctl_parent(const char *gpu);
+
+/*
+ * What of a slice are attributes of its vGPU, in the driver and in mdevctl's configuration.
+ */
+#define SLICE_ATTRIBUTES 8
+
+/* Files in vgpu/ of the device in sysfs; mdevctl has them with "vgpu/" in front. */
+extern const char *const slice_attribute_names[SLICE_ATTRIBUTES];
+
+/* Their values, in that order; "": the slice does not say. */
+GStrv slice_attributes(const Slice *slice);
 
 #endif

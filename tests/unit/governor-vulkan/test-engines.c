@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* Engines that a slice may not use are not offered, and can't be worked with. */
+/* Engines that a slice may not use are not offered, and cannot be used. */
 #include <string.h>
 
 #include "engines.h"
-#include "gpu.h"
 #include "governor_protocol.h"
+#include "gpu.h"
 #include "physical.h"
 
 #define GRAPHICS VK_QUEUE_GRAPHICS_BIT

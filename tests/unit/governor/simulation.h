@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheduler with members and a GPU that exist only in simulated time: the GPU executes what is
- * submitted in order, messages and wake-ups take their time, and members keep to the rules of the
- * member library.
+ * The scheduler with members and a GPU that exist only in simulated time: the GPU executes
+ * submissions in order, messages and wake-ups take time, and members follow the rules of the member
+ * library.
  */
 #ifndef GOVERNOR_SIMULATION_H
 #define GOVERNOR_SIMULATION_H
@@ -17,19 +17,19 @@
 
 /**
  * struct sim_tenant - a slice with one member
- * @batch_ns: length of a submission; @estimate_ns: what the member takes it for, 0: it knows
- * @batch_jitter_ns: a submission is longer or shorter by up to so much than it is taken for
- * @think_ns: from the end of one to the next; @think_jitter_ns: plus 0 to so much
- * @async: submits without waiting for the end of the one before, @think_ns is not of use
+ * @batch_ns: length of a submission; @estimate_ns: the member's estimate of it, 0: exact
+ * @batch_jitter_ns: a submission's length differs from the estimate by up to this much
+ * @think_ns: from the end of one to the next; @think_jitter_ns: plus 0 to this much
+ * @async: submits without waiting for the end of the previous one, @think_ns is unused
  * @start_ns, @stop_ns: when it works; 0: always
  * @period_ns: bursts: @burst submissions in each
- * @stopped: does nothing at all (SIGSTOP), though its work on the GPU goes on
- * @exits_ns: the process exits when it has used so much, and another takes its place; 0: never
- * @exits_unsaid: the process exits at the end of each submission, before it says that it has ended
- * @stalls: says of each submission that it has not begun, and then, after a look, that it has
+ * @stopped: does nothing at all (SIGSTOP), though its work on the GPU continues
+ * @exits_ns: the process exits when it has used this much, and another replaces it; 0: never
+ * @exits_unsaid: the process exits at the end of each submission, before it reports the end
+ * @stalls: reports of each submission that it has not begun, and then, after a look, that it has
  *
- * @done_ns, @done: GPU time and submissions executed; @worst_ns: longest from wanting to submit to
- * the end
+ * @done_ns, @done: GPU time and submissions executed; @worst_ns: longest time from the wish to
+ * submit to the end
  */
 struct sim_tenant {
     struct slice_settings settings;
@@ -101,14 +101,16 @@ struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t bat
 /* Makes @tenant another member of @other's slice. */
 void sim_join(struct simulation *sim, struct sim_tenant *tenant, const struct sim_tenant *other);
 
-/* The process of @tenant ends, and another of the same slice takes its place. What it has on the
- * GPU is executed. */
+/*
+ * The process of @tenant ends, and another of the same slice replaces it. Its work on the GPU is
+ * executed.
+ */
 void sim_exit(struct simulation *sim, struct sim_tenant *tenant);
 
-/* Lets so much time pass. */
+/* Advances the time by this much. */
 void sim_run(struct simulation *sim, uint64_t ns);
 
-/* Forgets what was done so far. */
+/* Discards the results so far. */
 void sim_reset_counts(struct simulation *sim);
 
 /* Part of all GPU time done, 0 to 1. */

@@ -3,8 +3,8 @@
  * vgpud in the test's own process, under its sanitizers, on a bus of its own; and vgpuctl as it is
  * installed.
  */
-#ifndef TEST_AGENT_ON_BUS_H
-#define TEST_AGENT_ON_BUS_H
+#ifndef TESTS_UNIT_AGENT_ON_BUS_H
+#define TESTS_UNIT_AGENT_ON_BUS_H
 
 #include "host-agent/daemon/agent.h"
 
@@ -24,6 +24,10 @@ void agent_on_bus_open_tree(AgentOnBus *at, char *root);
 
 /* The agent ends and begins anew, on the same files and the same bus. */
 void agent_on_bus_restart(AgentOnBus *at);
+
+/* The same in two parts; in between the bus is without an agent. */
+void agent_on_bus_stop(AgentOnBus *at);
+void agent_on_bus_start(AgentOnBus *at);
 
 void agent_on_bus_close(AgentOnBus *at);
 
