@@ -6,7 +6,7 @@
 #define MANAGER VGPU_BUS_NAME ".Manager"
 #define GPU     VGPU_BUS_NAME ".Gpu"
 
-/* mdevctl is given a minute, and a GPU's driver may take as long to let go. */
+/* mdevctl is given a minute, and a GPU's driver may take as long to detach. */
 #define CALL_TIMEOUT_MS 90000
 
 struct AgentClient {
@@ -14,7 +14,7 @@ struct AgentClient {
 };
 
 /**
- * Connecting - what a thread does, for a bus that does not answer can't be told to be quick
+ * Connecting - the work of a thread, because a call to a bus that does not answer has no timeout
  */
 typedef struct {
     GMutex mutex;
@@ -34,8 +34,10 @@ static void connecting_free(Connecting *connecting)
     g_free(connecting);
 }
 
-/* A rootless container's hook is in a user namespace, where it takes itself for root; the bus knows
- * better. */
+/*
+ * A rootless container's hook is in a user namespace and appears to itself as root; the bus knows
+ * the real user.
+ */
 static GDBusConnection *connect_system_bus(GError **error)
 {
     g_autofree char *address = g_dbus_address_get_for_bus_sync(G_BUS_TYPE_SYSTEM, NULL, error);
@@ -66,7 +68,7 @@ static void *connect_bus(void *data)
     return NULL;
 }
 
-/* Until @end; the connection, or NULL. */
+/* Waits until @end; the connection, or NULL. */
 static GDBusConnection *wait_for(Connecting *connecting, gint64 end, GError **error)
 {
     GDBusConnection *bus = NULL;
@@ -98,7 +100,7 @@ static GDBusConnection *bus_until(gint64 end, GError **error)
     return wait_for(connecting, end, error);
 }
 
-/* Its version, which nobody is asked for the right to see, and which its main loop answers. */
+/* Its version: reading it needs no right, and its main loop answers. */
 static gboolean answers(GDBusConnection *bus, gboolean start, gint64 end, GError **error)
 {
     int left = (int)((end - g_get_monotonic_time()) / 1000);
@@ -140,7 +142,7 @@ static gboolean call(const AgentClient *link, int milliseconds, const char *path
 {
     g_autoptr(GVariant) answer = NULL;
 
-    /* So that vgpud's errors come as what they are. */
+    /* Makes vgpud's errors arrive with their own codes. */
     (void)AGENT_ERROR;
     answer =
         g_dbus_connection_call_sync(link->bus, VGPU_BUS_NAME, path, interface, method, parameters,

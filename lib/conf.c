@@ -19,7 +19,7 @@ void conf_bad_value(const ConfGroup *group, const char *key, const char *value,
 
 /*
  * GKeyFile silently merges groups and lets the last of two equal keys win. Both are mistakes here,
- * so they are looked for in the text, which also gives a line number.
+ * so the text is searched for them, which also gives a line number.
  */
 static gboolean check_line(GHashTable *seen, char **group, const char *file, guint number,
                            const char *line, GError **error)

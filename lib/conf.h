@@ -2,9 +2,9 @@
 /*
  * Keyfiles in which every group is "[WORD NAME]" and only known keys are allowed.
  *
- * Strict on purpose: a key that was misspelt and silently ignored would cut a GPU in another way
- * than its operator wrote. Errors are REGISTRAR_ERROR_CONFIG and name file, group, key and what
- * is allowed.
+ * Strict on purpose: a misspelt key that is silently ignored would divide a GPU in another way than
+ * its operator wrote. Errors are REGISTRAR_ERROR_CONFIG and name file, group, key and the allowed
+ * values.
  */
 #ifndef LIB_CONF_H
 #define LIB_CONF_H
@@ -12,7 +12,7 @@
 #include <glib.h>
 
 /**
- * ConfGroup - one group of a loaded file, where values are read from
+ * ConfGroup - one group of a loaded file, to read values from
  * @name: the NAME of "[WORD NAME]"
  */
 typedef struct {
@@ -27,7 +27,7 @@ typedef gboolean (*ConfGroupFunc)(const ConfGroup *group, gpointer data, GError 
 
 /*
  * Reads @file, checks all of it, then calls @func for each group.
- * @keys: NULL-terminated, the keys that are allowed.
+ * @keys: the allowed keys, NULL-terminated.
  */
 gboolean conf_foreach(const char *file, const char *word, const char *const *keys,
                       ConfGroupFunc func, gpointer data, GError **error);
@@ -38,14 +38,14 @@ gboolean conf_foreach(const char *file, const char *word, const char *const *key
  */
 GPtrArray *conf_list(const char *root, const char *const *dirs, GError **error);
 
-/* The value of @key, without its surrounding blanks; NULL without @error where it is not there. */
+/* The value of @key, without its surrounding blanks; NULL without @error if it is missing. */
 char *conf_string(const ConfGroup *group, const char *key, GError **error);
 
 /* Like conf_string() for a whole number from @min to @max. */
 gboolean conf_number(const ConfGroup *group, const char *key, guint min, guint max,
                      guint otherwise, guint *value, GError **error);
 
-/* Sets the error that names file, group, key, the value found and what is @allowed. */
+/* Sets the error that names file, group, key, the value found and the @allowed ones. */
 void conf_bad_value(const ConfGroup *group, const char *key, const char *value,
                     const char *allowed, GError **error);
 
@@ -57,7 +57,7 @@ void conf_bad_value(const ConfGroup *group, const char *key, const char *value,
 GQuark registrar_error_quark(void);
 
 typedef enum {
-    REGISTRAR_ERROR_REFUSED = 1,    /* the driver, the GPU or the system said no */
+    REGISTRAR_ERROR_REFUSED = 1,    /* the driver, the GPU or the system refused */
     REGISTRAR_ERROR_USAGE = 2,      /* the command line */
     REGISTRAR_ERROR_NOT_SHARED = 3, /* gpus.conf does not share this GPU: nothing done */
     REGISTRAR_ERROR_CONFIG = 4,     /* a file is broken: nothing done */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPUs that are shared without the kernel module mdev_vgpu: with containers and jobs, and not with
- * VMs. The kernel knows nothing of it, so a file for each of them in /run says so until the next
+ * GPUs that are shared without the kernel module mdev_vgpu: with containers and jobs, but not with
+ * VMs. The kernel does not record this, so a file for each of them in /run does until the next
  * boot.
  */
 #ifndef LIB_CONTAINERS_ONLY_H

@@ -34,7 +34,7 @@ static void set_refused(GError **error, const char *gpu, const char *sentence)
     g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED, "GPU %s: %s", gpu, sentence);
 }
 
-/* What is not special to one call. */
+/* The errors that are the same for all calls. */
 static void set_common_error(GError **error, const char *gpu, int code)
 {
     switch (code) {
@@ -62,7 +62,7 @@ static void set_common_error(GError **error, const char *gpu, int code)
     }
 }
 
-/* The vGPUs that stand in the way, named. */
+/* The vGPUs that are in use, named. */
 static void set_busy(GError **error, const char *root, const char *gpu, const char *what)
 {
     g_auto(GStrv) uuids = mdev_uuids(root, gpu);
@@ -74,7 +74,10 @@ static void set_busy(GError **error, const char *root, const char *gpu, const ch
                 gpu, what, *names ? names : "(they were leaving just now, try again)");
 }
 
-/* mdev's core takes the one that it waits for out of sysfs: it can't be named here, the others can. */
+/*
+ * mdev's core removes from sysfs the vGPU that it waits for: that one cannot be named, the others
+ * can.
+ */
 static void set_left_over(GError **error, const char *root, const char *gpu)
 {
     g_auto(GStrv) uuids = mdev_left_over(root, gpu);

@@ -19,8 +19,7 @@ static void free_definition(void *definition)
     definition_free(definition);
 }
 
-/* mdevctl has a list of objects of one member each, and writes them one after the other. NULL:
- * there is none. */
+/* mdevctl has a list of objects with one member each, and writes them in order. NULL: none. */
 static const char *attribute_text(JsonObject *object, const char *name)
 {
     JsonNode *node = json_object_get_member(object, "attrs");
@@ -59,7 +58,7 @@ static void read_attributes(Definition *definition, JsonObject *object)
     definition->oversubscribe = attribute(object, "vgpu/oversubscribe_bytes");
 }
 
-/* NULL: there is none, or it is no JSON object. */
+/* NULL: no file, or no JSON object. */
 static JsonObject *load(const char *root, const char *parent, const char *uuid)
 {
     g_autofree char *path =
@@ -67,7 +66,7 @@ static JsonObject *load(const char *root, const char *parent, const char *uuid)
     g_autoptr(JsonParser) parser = json_parser_new();
     JsonNode *root_node;
 
-    /* Without a root: mdevctl has made the file and not yet written it. */
+    /* No root: mdevctl has created the file but not yet written it. */
     if (!json_parser_load_from_file(parser, path, NULL) ||
         !(root_node = json_parser_get_root(parser)) || !JSON_NODE_HOLDS_OBJECT(root_node))
         return NULL;
@@ -111,7 +110,7 @@ GPtrArray *definitions_read(const char *root)
         g_auto(GStrv) uuids = sysfs_list(parent_dir);
 
         for (guint k = 0; uuids[k]; k++) {
-            /* Editors and packages leave copies beside them, as UUID.orig. */
+            /* Editors and packages leave copies in the same folder, such as UUID.orig. */
             Definition *definition = g_uuid_string_is_valid(uuids[k])
                                          ? definition_read(root, parents[i], uuids[k])
                                          : NULL;

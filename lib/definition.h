@@ -12,12 +12,12 @@
 
 /**
  * Definition
- * @parent: as mdevctl has it: a PCI address, or the name of a GPU without hardware
+ * @parent: in mdevctl's form: a PCI address, or the name of a GPU without hardware
  * @type: mdev type
  * @autostart: started when the parent appears
- * @vram: bytes, the attribute vgpu/vram_bytes; like @weight, @cap, @priority and @display -1 where
- * it is the type's
- * @tenant, @class: as somebody wrote them, in whatever form; NULL: the definition does not say
+ * @vram: bytes, the attribute vgpu/vram_bytes; -1, here and in @weight, @cap, @priority and
+ * @display: the type's value
+ * @tenant, @class: as written by anybody, in any form; NULL: not in the definition
  * @oversubscribe: bytes; -1: the same
  */
 typedef struct {
@@ -38,19 +38,19 @@ typedef struct {
 void definition_free(Definition *definition);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Definition, definition_free)
 
-/* All that there are; of Definition. What is not mdevctl's JSON is left out. */
+/* All definitions, of Definition. Files that are not mdevctl's JSON are left out. */
 GPtrArray *definitions_read(const char *root);
 
-/* That of @uuid, whatever its parent; NULL: there is none. */
+/* The definition of @uuid, whatever its parent; NULL: none. */
 Definition *definition_find(const char *root, const char *uuid);
 
-/* There is a file for @uuid below any parent, whatever is in it. */
+/* There is a file for @uuid below any parent, whatever its content. */
 gboolean definition_exists(const char *root, const char *uuid);
 
-/* NULL: there is none. */
+/* NULL: none. */
 Definition *definition_read(const char *root, const char *parent, const char *uuid);
 
-/* All of its JSON, to be unreferenced; empty where it is gone or is none. */
+/* All of its JSON, to be unreferenced; empty if the file is gone or is not JSON. */
 JsonObject *definition_json(const char *root, const Definition *definition);
 
 #endif

@@ -33,7 +33,7 @@ const DomainRequest *domain_request(const Domain *domain, const char *uuid)
     return NULL;
 }
 
-/* libvirt writes them as 0x01, and takes 1 as well. */
+/* libvirt writes them as 0x01, and accepts 1 as well. */
 static guint number(xmlNode *node, const char *name)
 {
     g_autofree char *text = xml_attribute(node, name);
@@ -188,7 +188,7 @@ static const struct attribute {
     {"engines", "Engines", "s"}, {"display", "Display", "u"},
 };
 
-/* Keys that are no attributes: the UUID is one of its own, and a trial is of now. */
+/* Keys without an attribute: the UUID has its own, and a trial concerns the present only. */
 static const char *const others[] = {"Uuids", "DryRun", NULL};
 
 void domain_request_free(void *data)
@@ -225,7 +225,7 @@ static GVariant *number_of(const char *text, const char *type)
                         : g_variant_new_int32((gint32)number);
 }
 
-/* Floating; NULL: @text is not what the attribute may be. */
+/* Floating; NULL: @text is not a valid value of the attribute. */
 static GVariant *value_of(const struct attribute *attribute, const char *text)
 {
     g_auto(GStrv) list = NULL;
@@ -325,7 +325,7 @@ static char *text_of(GVariant *value)
     return g_variant_print(value, FALSE);
 }
 
-/* What could not be written would be another request when the domain starts. */
+/* An attribute that could not be written would make a different request when the domain starts. */
 static gboolean check_keys(GVariant *dict, GError **error)
 {
     GVariantIter iter;

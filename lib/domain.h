@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a libvirt domain's XML says of vGPUs and GPUs: the hook reads it, and vgpuctl. The XML is a
- * stranger's: a document type (and so every entity) is refused, nothing is fetched.
+ * What a libvirt domain's XML says of vGPUs and GPUs, for the hook and vgpuctl. The XML is
+ * untrusted: a document type (and so every entity) is refused, nothing is fetched.
  *
  *   <metadata>
  *     <vgpu:requests xmlns:vgpu='urn:org.mdev_vgpu:domain:1'>
@@ -20,21 +20,21 @@
 
 #define DOMAIN_NAMESPACE "urn:org.mdev_vgpu:domain:1"
 
-/* What an XML may have in bytes; libvirt's have some thousand. */
+/* Limit of an XML in bytes; libvirt's have some thousand. */
 #define DOMAIN_XML_MAX (16 * 1024 * 1024)
 
 #define DOMAIN_ERROR domain_error_quark()
 GQuark domain_error_quark(void);
 
 typedef enum {
-    DOMAIN_ERROR_XML,     /* it is not well-formed, or no domain's */
+    DOMAIN_ERROR_XML,     /* the XML is not well-formed, or not a domain's */
     DOMAIN_ERROR_REQUEST, /* a request for a vGPU is wrong */
 } DomainError;
 
 /**
- * DomainRequest - a vGPU that is to be made
- * @uuid: in small letters
- * @dict: the request as CreateVgpus has it (a{sv}), Uuids included
+ * DomainRequest - a request for a vGPU
+ * @uuid: in lower case
+ * @dict: the request in CreateVgpus's form (a{sv}), Uuids included
  */
 typedef struct {
     char *uuid;
@@ -42,9 +42,9 @@ typedef struct {
 } DomainRequest;
 
 /**
- * DomainPci - a PCI device of the host that the domain has whole
+ * DomainPci - a PCI device of the host that is assigned to the domain as a whole
  * @address: as "0000:01:00.0"
- * @managed: libvirt may take it from its driver
+ * @managed: libvirt may detach it from its driver
  */
 typedef struct {
     char *address;
@@ -53,12 +53,12 @@ typedef struct {
 
 /**
  * Domain
- * @mdevs: UUIDs of mediated devices, in small letters, whoever's
+ * @mdevs: UUIDs of mediated devices, in lower case, ours or not
  * @requests: of DomainRequest
  * @pci: of DomainPci
- * @pcie: it has PCI Express, where a device that is plugged in needs a port
+ * @pcie: it has PCI Express, where a hot-plugged device needs a port
  * @ports: root ports that a PCI Express device can be plugged into
- * @free_ports: those of them that have none
+ * @free_ports: the empty ones of them
  */
 typedef struct {
     GStrv mdevs;
@@ -75,18 +75,20 @@ Domain *domain_parse(const char *xml, gsize length, GError **error);
 void domain_free(Domain *domain);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Domain, domain_free)
 
-/* The request for @uuid; NULL: there is none. */
+/* The request for @uuid; NULL: none. */
 const DomainRequest *domain_request(const Domain *domain, const char *uuid);
 
 /*
  * <vgpu:request …/> in a domain's metadata: its attributes are the options of "vgpuctl vgpu
  * create".
  */
-/* DOMAIN_ERROR_REQUEST names the attribute, what it is, and what it may be. */
+/* DOMAIN_ERROR_REQUEST names the attribute, its value, and the allowed values. */
 DomainRequest *request_of_xml(xmlNode *node, GError **error);
 
-/* Sets the element's attributes to what a request for CreateVgpus, of a{sv}, says.
- * DOMAIN_ERROR_REQUEST: it has a key for which there is no attribute; nothing is set then. */
+/*
+ * Sets the element's attributes from a request for CreateVgpus, of a{sv}. DOMAIN_ERROR_REQUEST: it
+ * has a key without an attribute; then nothing is set.
+ */
 gboolean request_to_xml(GVariant *dict, xmlNode *node, GError **error);
 
 /* For a GPtrArray of them. */

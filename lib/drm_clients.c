@@ -7,7 +7,7 @@
 #include "lib/sysfs.h"
 #include "lib/systemd.h"
 
-/* An open file of the GPU's, as its driver tells them apart: copies of one are the same. */
+/* An open file of the GPU, by its driver's client id: duplicates of one have the same id. */
 typedef struct {
     guint64 gpu_ns;
     guint round;
@@ -92,7 +92,7 @@ static guint64 bytes_of(const char *value)
 
 /**
  * Info - one fdinfo
- * @resident: drivers that tell it also tell "drm-memory-vram", which is the same by an older name
+ * @resident: drivers that report it also report "drm-memory-vram", its older name
  */
 typedef struct {
     const char *gpu;
@@ -124,7 +124,7 @@ static void read_pair(Info *info, const char *key, const char *value)
     }
 }
 
-/* What points into @text stays valid as long as it does. */
+/* Pointers into @text are valid as long as it is. */
 static Info parse(char *text)
 {
     Info info = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the processes of a vGPU's engine use of their GPU, where the GPU's driver tells: in the
- * fdinfo of their files (the kernel's Documentation/gpu/drm-usage-stats.rst).
+ * How much of their GPU the processes of a vGPU's engine use, if the GPU's driver reports it: in
+ * the fdinfo of their files (the kernel's Documentation/gpu/drm-usage-stats.rst).
  */
 #ifndef LIB_DRM_CLIENTS_H
 #define LIB_DRM_CLIENTS_H
@@ -10,8 +10,8 @@
 
 /**
  * DrmUse
- * @known: the driver tells GPU time; else @gpu_ns is 0
- * @gpu_ns: of all engines of the GPU, since the vGPU was made and was looked at; never goes back
+ * @known: the driver reports GPU time; else @gpu_ns is 0
+ * @gpu_ns: of all engines of the GPU, since the first look at the vGPU; never decreases
  * @vram_known, @vram: bytes of the GPU's own memory now
  */
 typedef struct {
@@ -30,8 +30,8 @@ void drm_clients_free(DrmClients *clients);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DrmClients, drm_clients_free)
 
 /*
- * Adds to @use what has come since the last call. Which files there are to look at is found out at
- * most once in DRM_SCAN_US, for an engine may have thousands.
+ * Adds to @use what has accumulated since the last call. The set of files is searched at most once
+ * in DRM_SCAN_US, because an engine may have thousands.
  */
 void drm_clients_read(DrmClients *clients, DrmUse *use);
 

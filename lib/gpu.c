@@ -24,7 +24,7 @@ static GStrv types_of(const char *dir)
     return sysfs_list(types);
 }
 
-/* Bridges are in the group for good and stay with their own driver: VFIO lets them. */
+/* Bridges stay in the group with their own driver: VFIO allows them. */
 static gboolean must_be_freed(const PciDevice *device)
 {
     return device->driver && !g_str_equal(device->driver, "vfio-pci") &&
@@ -52,7 +52,7 @@ static void read_group(Gpu *gpu, const char *root)
     gpu->group_in_use = g_strv_builder_end(in_use);
 }
 
-/* Without a driver nothing can run on it, whatever is wanted. */
+/* Without a driver nothing can run on it, whatever the desired mode. */
 static gboolean is_for_containers(const char *root, const PciDevice *pci)
 {
     return (pci->driver || gpu_name_is_soft(pci->address)) &&
@@ -72,7 +72,7 @@ static GpuMode mode_of(const char *root, const Gpu *gpu)
     return is_for_containers(root, gpu->pci) ? GPU_MODE_SHARED : GPU_MODE_HOST;
 }
 
-/* As the registrar has it: what the operator says is better than what the hardware says. */
+/* The registrar's order: the operator's entry has precedence over the hardware's. */
 static void read_vram(Gpu *gpu, const GpuEntry *entry)
 {
     const char *driver = gpu->pci->driver ? gpu->pci->driver : "no driver";
@@ -118,8 +118,8 @@ void gpu_free(Gpu *gpu)
 
 /**
  * struct Inventory
- * @entries: of GpuEntry: gpus.conf when it was last right
- * @complaint: what is wrong with it now, so that it is said once; NULL: nothing
+ * @entries: of GpuEntry: the last valid gpus.conf
+ * @complaint: what is wrong with it now, so that it is reported once; NULL: nothing
  */
 struct Inventory {
     char *root;
@@ -128,8 +128,10 @@ struct Inventory {
     char *complaint;
 };
 
-/* What libpci has to say about its files is not the operator's affair: without them numbers are
- * shown. */
+/*
+ * libpci's messages about its files are of no use to the operator: without the files, numbers are
+ * shown.
+ */
 static void say_nothing(char *format, ...)
 {
     (void)format;
@@ -142,8 +144,8 @@ Inventory *inventory_new(const char *root)
     inventory->root = g_strdup(root);
     inventory->entries = g_ptr_array_new();
     /*
-     * Only for its names, so without pci_init(), which ends the process where there is no PCI, and
-     * would have set these two.
+     * Only for its names, so without pci_init(), which would set these two but ends the process on
+     * a host without PCI.
      */
     inventory->names = pci_alloc();
     inventory->names->warning = say_nothing;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A physical GPU: one view of it whoever made it.
- */
+/* A physical GPU: one view of it, whatever its vendor. */
 #ifndef LIB_GPU_H
 #define LIB_GPU_H
 
@@ -10,12 +8,12 @@
 
 /**
  * Gpu
- * @name: vendor and device as pci.ids has them
+ * @name: vendor and device from pci.ids
  * @vram: bytes; 0: not known
- * @vram_source: where that number is from, NULL where there is none
+ * @vram_source: the source of that number; NULL: none
  * @drm_nodes: "card0", "renderD128"
  * @group: addresses of the other devices in its IOMMU group, which must move with it
- * @group_in_use: those of them that have a driver which is neither vfio-pci nor a bridge's
+ * @group_in_use: those of them whose driver is neither vfio-pci nor a bridge's
  * @types: mdev types that it offers
  * @containers_only: it is shared without the kernel module (containers_only.h)
  */
@@ -32,7 +30,7 @@ typedef struct {
     gboolean containers_only;
 } Gpu;
 
-/* Takes @pci. @name: to be copied. @entry: what gpus.conf says of it, or NULL. */
+/* Takes @pci. @name: to be copied. @entry: its entry in gpus.conf, or NULL. */
 Gpu *gpu_new(const char *root, PciDevice *pci, const char *name, const GpuEntry *entry);
 
 void gpu_free(Gpu *gpu);
@@ -43,7 +41,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Gpu, gpu_free)
  */
 typedef struct Inventory Inventory;
 
-/* @root: "" in production, else a directory that stands for /. */
+/* @root: "" in production, else a directory that replaces /. */
 Inventory *inventory_new(const char *root);
 
 void inventory_free(Inventory *inventory);
@@ -52,9 +50,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Inventory, inventory_free)
 const char *inventory_root(const Inventory *inventory);
 
 /*
- * Reads all of it anew; of Gpu, in the order of their addresses. GPUs are what says so of itself,
- * and what gpus.conf names: PCI devices of any class, and "soft:NAME". Where that file is broken it
- * counts as it was before.
+ * Reads everything again; of Gpu, in the order of their addresses. GPUs are the devices of a
+ * display class, and those that gpus.conf names: PCI devices of any class, and "soft:NAME". While
+ * that file is broken, its last valid content counts.
  */
 GPtrArray *inventory_read(Inventory *inventory);
 

@@ -104,7 +104,7 @@ static gboolean read_mode(const ConfGroup *group, GpuEntry *entry, GError **erro
     return TRUE;
 }
 
-/* Not g_ascii_strtod() alone: "inf", "0x2" and "1e1" are no numbers that people mean. */
+/* Not g_ascii_strtod() alone: "inf", "0x2" and "1e1" are not intended numbers. */
 static gboolean overcommit_parse(const char *text, gdouble *value)
 {
     *value = g_ascii_strtod(text, NULL);
@@ -202,7 +202,7 @@ static gboolean read_vram(const ConfGroup *group, GpuEntry *entry, GError **erro
     return TRUE;
 }
 
-/* A new entry with what both files have. */
+/* A new entry that combines both files. */
 static GpuEntry *read_entry(const ConfGroup *group, GError **error)
 {
     g_autoptr(GpuEntry) entry = g_new0(GpuEntry, 1);
@@ -298,7 +298,10 @@ GPtrArray *gpus_load(const char *root, GError **error)
             entry->mode = state->mode;
             entry->partitions = state->partitions;
         } else if (!gpu_name_is_soft(state->name)) {
-            /* A soft GPU is made of its vram=, so one that GPUS_CONF has no more is no more. */
+            /*
+             * A soft GPU is defined by its vram=, so it does not exist without an entry in
+             * GPUS_CONF.
+             */
             g_ptr_array_add(entries, copy_state(state));
         }
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is wanted of each GPU: /etc/vgpu/gpus.conf, and what vgpud was told since, /var/lib/vgpu/gpus.conf.
+ * The desired state of each GPU: /etc/vgpu/gpus.conf, and later orders to vgpud,
+ * /var/lib/vgpu/gpus.conf.
  */
 #ifndef LIB_GPUS_H
 #define LIB_GPUS_H
@@ -10,7 +11,7 @@
 #include "lib/units.h"
 
 #define GPUS_CONF "/etc/vgpu/gpus.conf"
-/* Only modes and partitions; for its GPUs it goes before GPUS_CONF. Written by vgpud. */
+/* Only modes and partitions; it has precedence over GPUS_CONF for its GPUs. Written by vgpud. */
 #define GPUS_STATE "/var/lib/vgpu/gpus.conf"
 #define GPU_SOFT_PREFIX "soft:"
 
@@ -20,28 +21,31 @@
 
 /* What a GPU is used for. */
 typedef enum {
-    GPU_MODE_HOST,        /* left alone: the host's programs have it, or nobody */
-    GPU_MODE_SHARED,      /* cut into vGPUs */
-    GPU_MODE_PASSTHROUGH, /* bound to vfio-pci: a VM has it whole, or may take it */
-    GPU_MODE_PARTITIONED, /* has SR-IOV virtual functions, or partitions of its vendor's kind */
+    GPU_MODE_HOST,        /* left to the host's programs */
+    GPU_MODE_SHARED,      /* divided into vGPUs */
+    GPU_MODE_PASSTHROUGH, /* bound to vfio-pci: for one VM, as a whole */
+    GPU_MODE_PARTITIONED, /* has SR-IOV virtual functions, or its vendor's kind of partitions */
 } GpuMode;
 
-/* How the time of a shared GPU is divided, in the words that operators know from vendors (vgpu-arbiter(8)). */
+/*
+ * How the time of a shared GPU is divided, in the words that operators know from vendors
+ * (vgpu-arbiter(8)).
+ */
 typedef enum {
     GPU_POLICY_SHARES,      /* by each vGPU's weight, cap and priority */
-    GPU_POLICY_BEST_EFFORT, /* alike among those that have work */
-    GPU_POLICY_EQUAL,       /* alike among all that there are, and never more */
-    GPU_POLICY_FIXED,       /* by each vGPU's type, and never more */
+    GPU_POLICY_BEST_EFFORT, /* equally among those that have work */
+    GPU_POLICY_EQUAL,       /* equally among all vGPUs, never more */
+    GPU_POLICY_FIXED,       /* by each vGPU's type, never more */
 } GpuPolicy;
 
 /**
  * GpuEntry - a [gpu NAME] group
- * @vram_bytes: 0: to be asked of the hardware
+ * @vram_bytes: 0: read from the hardware
  * @overcommit: how often its memory may be promised; 1: once
- * @partitions: how many are wanted; 0: as many as it can have
+ * @partitions: desired number; 0: as many as it can have
  * @policy: how its time is divided
- * @water_mark: free memory that there should be; all 0: nothing was said
- * @pressure_command: what is run where there is less; NULL: nothing
+ * @water_mark: desired free memory; all 0: not given
+ * @pressure_command: run if less is free; NULL: none
  */
 typedef struct {
     char *name;
@@ -63,12 +67,12 @@ const char *gpu_mode_name(GpuMode mode);
 /* "shares", "best-effort", "equal", "fixed" */
 const char *gpu_policy_name(GpuPolicy policy);
 
-/* FALSE where @name is none of these. */
+/* FALSE if @name is none of these. */
 gboolean gpu_mode_parse(const char *name, GpuMode *mode);
 
 /*
- * Of GpuEntry, in the order of GPUS_CONF with the modes that GPUS_STATE has for them, then what only
- * GPUS_STATE names; empty where there are no such files.
+ * Of GpuEntry, in the order of GPUS_CONF with the modes of GPUS_STATE, then the GPUs that only
+ * GPUS_STATE names; empty if there are no such files.
  */
 GPtrArray *gpus_load(const char *root, GError **error);
 
@@ -76,7 +80,7 @@ GPtrArray *gpus_load(const char *root, GError **error);
 GPtrArray *gpus_load_conf(const char *root, GError **error);
 GPtrArray *gpus_load_state(const char *root, GError **error);
 
-/* The entry with that name, NULL where there is none. Stays @entries'. */
+/* The entry with that name; NULL: none. @entries keeps it. */
 GpuEntry *gpus_find(const GPtrArray *entries, const char *name);
 
 #endif

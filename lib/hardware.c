@@ -86,7 +86,7 @@ Hardware *hardware_find(const char *root, const char *address, GError **error)
     return g_steal_pointer(&hardware);
 }
 
-/* Sum over the files that match; some drivers have a number per tile. */
+/* Sum over the matching files; some drivers have a number per tile. */
 static guint64 sum_files(const char *dir, const char *pattern)
 {
     g_autofree char *full = g_build_filename(dir, pattern, NULL);
@@ -131,7 +131,7 @@ gboolean hardware_vram(const char *dir, const char *driver, guint64 *bytes, char
     static const char *const files[] = {
         "mem_info_vram_total",            /* amdgpu */
         "tile*/physical_vram_size_bytes", /* xe */
-        "drm/card*/lmem_total_bytes",     /* i915 as Intel packages it */
+        "drm/card*/lmem_total_bytes",     /* i915 in Intel's packages */
     };
     guint bar = 0;
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What sysfs says about a physical GPU.
- */
+/* A physical GPU in sysfs. */
 #ifndef LIB_HARDWARE_H
 #define LIB_HARDWARE_H
 
@@ -9,7 +7,7 @@
 
 /**
  * Hardware - a PCI display device
- * @driver: name of the driver that is bound to it
+ * @driver: name of the bound driver
  * @ids: "vendor:device", four hex digits each
  */
 typedef struct {
@@ -23,25 +21,25 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Hardware, hardware_free)
 
 /*
  * @address: a PCI address. REGISTRAR_ERROR_ABSENT: no such device, or no driver bound to it;
- * REGISTRAR_ERROR_REFUSED: not a GPU, or one that is given away whole.
+ * REGISTRAR_ERROR_REFUSED: not a GPU, or one that is assigned as a whole.
  */
 Hardware *hardware_find(const char *root, const char *address, GError **error);
 
 /*
- * The memory of the GPU at @dir in sysfs, which has @driver, and in @source where the number came
- * from. The best source there is: the vendor driver's own count, else the largest prefetchable BAR.
+ * The memory of the GPU at @dir in sysfs, which has @driver, and in @source the origin of that
+ * number. The best source is used: the vendor driver's own count, else the largest prefetchable
+ * BAR.
  */
 gboolean hardware_vram(const char *dir, const char *driver, guint64 *bytes, char **source,
                        GError **error);
 
 /*
- * What NVIDIA's driver says in /proc/driver/nvidia of its GPUs. Written from its documentation, not
- * tried on the hardware.
+ * GPUs in NVIDIA's /proc/driver/nvidia. Written from its documentation, not tried on the hardware.
  */
-/* The number in /dev/nvidiaN of the GPU at @address; -1: it is not one of that driver's. */
+/* The number in /dev/nvidiaN of the GPU at @address; -1: it does not have that driver. */
 int nvidia_minor(const char *root, const char *address);
 
-/* Its MIG instances, as "gi1"; empty where there are none. To be freed. */
+/* Its MIG instances, as "gi1"; empty if there are none. To be freed. */
 GStrv nvidia_instances(const char *root, const char *address);
 
 /*
@@ -55,10 +53,10 @@ GStrv nvidia_instances(const char *root, const char *address);
     "install Linux 6.13 or newer; Debian 13 has one in its backports: apt install -t "             \
     "trixie-backports linux-image-amd64 linux-headers-amd64"
 
-/* Of the host below @root, as uname -r has it; NULL: unknown. To be freed. */
+/* Of the host below @root, in the form of uname -r; NULL: unknown. To be freed. */
 char *host_kernel_release(const char *root);
 
-/* It is older than 6.13. NULL, or what can't be told, is not. */
+/* It is older than 6.13. NULL, or a release that cannot be parsed, is not. */
 gboolean host_kernel_is_old(const char *release);
 
 /* Its KVM refuses memory of a GPU that has @driver (NULL: none): the driver allocates blocks, by

@@ -11,7 +11,7 @@
 #define MDEV_BUS     "sys/class/mdev_bus"
 #define MDEV_DEVICES "sys/bus/mdev/devices"
 #define SOFT_CLASS   "vgpu-soft"
-/* Where the driver keeps vGPUs of a GPU that has left sysfs before they could. */
+/* Where the driver keeps the vGPUs of a GPU that left sysfs before they did. */
 #define REMOVED_PARENT "vgpu-removed"
 
 char *mdev_dir(const char *root)
@@ -82,7 +82,7 @@ GPtrArray *mdev_types_of_device(const char *gpu, const char *dir)
     return list;
 }
 
-/* As the kernel has it: a GPU without hardware is below a class of its own there, by its bare name. */
+/* The kernel's name: a GPU without hardware is below its own class there, by its bare name. */
 static const char *parent_of(const char *gpu)
 {
     return gpu_name_is_soft(gpu) ? gpu + strlen(GPU_SOFT_PREFIX) : gpu;

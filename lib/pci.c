@@ -22,7 +22,7 @@ static guint link_speed(const char *dir, const char *attribute)
     return text ? (guint)(g_ascii_strtod(text, NULL) * 10 + 0.5) : 0;
 }
 
-/* The kernel says 255 where it does not know. */
+/* The kernel says 255 if it does not know. */
 static guint link_width(const char *dir, const char *attribute)
 {
     gint64 width = sysfs_number(dir, attribute, 0);
@@ -103,10 +103,10 @@ GStrv pci_group_members(const char *root, const char *iommu_group)
     return sysfs_list(dir);
 }
 
-/* A device right below a port of a switch: the port, and the device itself. */
+/* A device directly below a port of a switch: the port, and the device itself. */
 #define BELOW_ONE_SWITCH 2u
 
-/* The components of its place in /sys/devices from the host bridge ("pci0000:00") on. */
+/* The components of its path in /sys/devices, from the host bridge ("pci0000:00") on. */
 static GStrv bridges_of(const PciDevice *device)
 {
     const char *host_bridge = strstr(device->dir, "/devices/");
@@ -166,7 +166,7 @@ static char *devname(const char *dir)
     return NULL;
 }
 
-/* A vGPU, or another PCI device behind a bridge: they answer for themselves. */
+/* A vGPU, or another PCI device behind a bridge: they have nodes of their own. */
 static gboolean is_other_device(const char *name)
 {
     return g_uuid_string_is_valid(name) || gpu_name_valid(name);

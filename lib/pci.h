@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A PCI function as sysfs has it (Documentation/ABI/testing/sysfs-bus-pci).
- */
+/* A PCI function in sysfs (Documentation/ABI/testing/sysfs-bus-pci). */
 #ifndef LIB_PCI_H
 #define LIB_PCI_H
 
@@ -20,14 +18,14 @@ typedef struct {
 /**
  * PciDevice
  * @address: "0000:02:00.0", or "soft:NAME": a GPU without a PCI device, whose numbers are 0
- * @dir: its place in /sys/devices without links, so that the components are its bridges
+ * @dir: its path in /sys/devices without links, so that the components are its bridges
  * @class: 24 bits: class, subclass, interface
  * @driver: NULL: none is bound
- * @iommu_group: NULL: the host has no IOMMU, or it is off
+ * @iommu_group: NULL: the host has no IOMMU, or it is disabled
  * @numa_node: -1: not known
- * @total_vfs: SR-IOV virtual functions that it can have
- * @vfs: those that it has
- * @physfn: address of the function whose virtual function it is, or NULL
+ * @total_vfs: maximum of SR-IOV virtual functions
+ * @vfs: current number of them
+ * @physfn: address of its physical function if it is a virtual function, or NULL
  */
 typedef struct {
     char *address;
@@ -48,13 +46,13 @@ typedef struct {
 /* Bytes a second, one way, without the overhead of packets; 0: no link. */
 guint64 pci_link_bandwidth(const PciLink *link);
 
-/* @root: "" in production. NULL where there is no such device (any more). */
+/* @root: "" in production. NULL if there is no such device (any more). */
 PciDevice *pci_device_read(const char *root, const char *address);
 
 void pci_device_free(PciDevice *device);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(PciDevice, pci_device_free)
 
-/* The virtual parent that the driver makes for "soft:NAME", whether or not it is there now. */
+/* The virtual parent that the driver makes for "soft:NAME", whether it exists now or not. */
 PciDevice *pci_device_soft(const char *root, const char *address);
 
 /* Addresses of all PCI devices, sorted. */
@@ -63,10 +61,7 @@ GStrv pci_addresses(const char *root);
 /* Addresses of all devices in an IOMMU group, sorted. */
 GStrv pci_group_members(const char *root, const char *iommu_group);
 
-/*
- * How far two PCI devices are from each other, in the words that `nvidia-smi topo` taught
- * operators.
- */
+/* The distance of two PCI devices, in the words of `nvidia-smi topo`, which operators know. */
 /* From near to far. */
 typedef enum {
     DISTANCE_SELF, /* X: the same device */
@@ -74,7 +69,7 @@ typedef enum {
     DISTANCE_PXB,  /* several PCIe switches, no host bridge */
     DISTANCE_PHB,  /* a PCIe host bridge, typically the CPU */
     DISTANCE_NODE, /* host bridges of one NUMA node */
-    DISTANCE_SYS,  /* the interconnect between NUMA nodes, or it is not known */
+    DISTANCE_SYS,  /* the interconnect between NUMA nodes, or not known */
 } Distance;
 
 Distance topology_distance(const PciDevice *a, const PciDevice *b);
@@ -82,16 +77,14 @@ Distance topology_distance(const PciDevice *a, const PciDevice *b);
 /* "X", "PIX" … */
 const char *distance_name(Distance distance);
 
+/* Device nodes by which programs use a device. */
 /*
- * Device nodes by which programs have a device.
- */
-/*
- * Nodes of a PCI device, as "dri/renderD128", "vfio/16", "snd/pcmC1D3p": what its driver made below
- * it, and VFIO's where it is bound to that. Not those of its vGPUs. To be freed.
+ * Nodes of a PCI device, as "dri/renderD128", "vfio/16", "snd/pcmC1D3p": those that its driver made
+ * below it, and VFIO's if it is bound to that. Not those of its vGPUs. To be freed.
  */
 GStrv nodes_of_device(const char *root, const PciDevice *device);
 
-/* VFIO's node of a vGPU's IOMMU group; empty where it has none. To be freed. */
+/* The VFIO node of a vGPU's IOMMU group; empty if it has none. To be freed. */
 GStrv nodes_of_vgpu(const char *root, const char *uuid);
 
 #endif

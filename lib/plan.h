@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What would be told to the driver about one GPU: types with numbers in place of parts.
- */
+/* What would be registered with the driver for one GPU: types with numbers in place of parts. */
 #ifndef LIB_PLAN_H
 #define LIB_PLAN_H
 
@@ -12,10 +10,10 @@
 
 /**
  * Plan - one GPU
- * @driver: of the GPU's bound driver; NULL with a soft GPU
- * @vram_source: where the number came from
- * @capacity_bytes: what may be promised of @vram_bytes, overcommitment included
- * @left_out: sentences on types that don't fit this GPU; of char *
+ * @driver: of the GPU's bound driver; NULL for a soft GPU
+ * @vram_source: the origin of that number
+ * @capacity_bytes: promisable part of @vram_bytes, overcommitment included
+ * @left_out: sentences about types that do not fit this GPU; of char *
  */
 typedef struct {
     char *gpu;
@@ -32,8 +30,8 @@ void plan_free(Plan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
 
 /*
- * @types: of GpuType. Errors of hardware_find() and hardware_vram(); REGISTRAR_ERROR_CONFIG where
- * the GPU would have no type at all, or more than the driver takes.
+ * @types: of GpuType. Errors of hardware_find() and hardware_vram(); REGISTRAR_ERROR_CONFIG if the
+ * GPU would have no type at all, or more than the driver accepts.
  */
 Plan *plan_new(const char *root, const GpuEntry *entry, const GPtrArray *types, GError **error);
 

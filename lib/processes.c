@@ -12,8 +12,8 @@
 /**
  * Holding - a process that has a vGPU's node open
  * @file: as /proc/123/fd/17
- * @target: what that link says
- * @name: of the VM; NULL: the process is none's
+ * @target: the target of that link
+ * @name: of the VM; NULL: the process belongs to no VM
  */
 typedef struct {
     char *file;
@@ -28,7 +28,7 @@ struct Vms {
 };
 
 /**
- * Wanted - nodes that are looked for
+ * Wanted - nodes to look for
  * @by_name: "vfio/16" to UUID
  * @by_number: device number to UUID: a process in another mount namespace has other names
  */
@@ -127,7 +127,7 @@ static void look_at_process(Vms *vms, const Wanted *wanted, const char *dir)
         char *name = uuid ? vm_name_of_process(dir, cgroup) : NULL;
         Holding *holding;
 
-        /* An engine has its vGPU's node, too, and is no VM. */
+        /* An engine has its vGPU's node open, too, and is no VM. */
         if (!name)
             continue;
         holding = g_new0(Holding, 1);
@@ -151,7 +151,7 @@ static void look_everywhere(Vms *vms, const Wanted *wanted)
     }
 }
 
-/* Forgets those that nobody asks for any more. */
+/* Forgets those that are no longer requested. */
 static void keep_only(Vms *vms, const char *const *uuids)
 {
     GHashTable *kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, holding_free);
@@ -167,7 +167,7 @@ static void keep_only(Vms *vms, const char *const *uuids)
     vms->holdings = kept;
 }
 
-/* Of those that have a VM. */
+/* The vGPUs that a VM uses. */
 static GHashTable *names_of(const Vms *vms)
 {
     GHashTable *names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -206,7 +206,7 @@ GHashTable *vms_look(Vms *vms, const char *const *uuids)
     return names;
 }
 
-/* Units of the system, which only root can start: those of users and containers are elsewhere. */
+/* System units, which only root can start; units of users and containers are elsewhere. */
 #define UNITS         "0::/system.slice/system-vgpu\\x2d"
 #define ENGINE_UNIT   UNITS "engine.slice/vgpu-engine@"
 #define DESCRIBE_UNIT UNITS "describe.slice/vgpu-describe@"
@@ -222,7 +222,7 @@ static void holder_free(void *data)
     g_free(holder);
 }
 
-/* The instance of a unit whose line of /proc/PID/cgroup begins with @begin; NULL: it is no such unit. */
+/* The instance of a unit whose line of /proc/PID/cgroup begins with @begin; NULL: no such unit. */
 static char *instance_of(const char *cgroup, const char *begin)
 {
     g_auto(GStrv) lines = g_strsplit(cgroup ? cgroup : "", "\n", -1);
@@ -255,10 +255,7 @@ static Holder *holder_new(const char *dir, guint pid, const char *node)
     return holder;
 }
 
-/*
- * The node that an open file is, by its name; or, where a container has given it another one, by
- * its number.
- */
+/* The node that an open file is, by its name or, if a container has renamed it, by its number. */
 static const char *node_of_file(const char *root, const char *path, const char *const *nodes)
 {
     g_autofree char *target = g_file_read_link(path, NULL);
@@ -332,7 +329,7 @@ static char *name_of_argument(const char *value)
     return parts[0] && !strchr(parts[0], '=') ? g_strdup(parts[0]) : NULL;
 }
 
-/* A VMM's own word for its VM. */
+/* A VMM's own name for its VM. */
 static char *name_by_command_line(const char *dir)
 {
     g_autofree char *path = g_build_filename(dir, "cmdline", NULL);
@@ -342,7 +339,7 @@ static char *name_by_command_line(const char *dir)
 
     if (!g_file_get_contents(path, &text, &length, NULL))
         return NULL;
-    /* There is a NUL behind the last one too. */
+    /* There is a NUL after the last one, too. */
     for (const char *word = text; word < text + length; word += strlen(word) + 1) {
         if (next)
             return name_of_argument(word);
@@ -369,7 +366,7 @@ static char *unit_unescape(const char *name)
     return g_string_free(text, FALSE);
 }
 
-/* ".../machine-qemu\x2d1\x2dred.scope/...", as systemd-machined has it. */
+/* ".../machine-qemu\x2d1\x2dred.scope/...", systemd-machined's form. */
 static char *name_by_cgroup(const char *cgroup)
 {
     g_autoptr(GRegex) regex =

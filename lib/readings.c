@@ -40,7 +40,7 @@ static void read_ras(const char *device, GpuReadings *readings)
             read_ras_block(dir, names[i], readings);
 }
 
-/* Where the range begins in which the sensor's chip is in danger. */
+/* The start of the range in which the sensor's chip is in danger. */
 static gint64 limit_of(const char *dir, const char *sensor)
 {
     static const char *const limits[] = {"_crit", "_emergency", "_max"};
@@ -110,7 +110,7 @@ static void read_hwmon(const char *device, GpuReadings *readings)
     }
 }
 
-/* The kernel says 0 or 255 where it does not know. */
+/* The kernel says 0 or 255 if it does not know. */
 static guint width(const char *dir, const char *attribute)
 {
     gint64 lanes = sysfs_number(dir, attribute, 0);
@@ -118,7 +118,7 @@ static guint width(const char *dir, const char *attribute)
     return lanes > 0 && lanes < 255 ? (guint)lanes : 0;
 }
 
-/* The GPU's most, or its slot's where that is less: a card may stand there on purpose. */
+/* The GPU's maximum, or its slot's if that is less: a card may be in such a slot on purpose. */
 static guint possible_width(const char *dir)
 {
     g_autofree char *port = g_path_get_dirname(dir);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a GPU is, as sysfs has it: its link's errors, its sensors, the errors of its memory. What a
- * GPU or its driver does not tell is left out.
+ * The condition of a GPU in sysfs: its link's errors, its sensors, the errors of its memory.
+ * Readings that a GPU or its driver does not provide are left out.
  */
 #ifndef LIB_READINGS_H
 #define LIB_READINGS_H
@@ -13,11 +13,10 @@
 /**
  * GpuReadings
  * @aer_fatal, @aer_nonfatal, @aer_correctable: PCI Express errors since the device was found
- * @link_width, @link_width_max: lanes now, and that the GPU in its slot could have; 0: there is no
- * link
+ * @link_width, @link_width_max: lanes now, and the maximum of the GPU in its slot; 0: no link
  * @temperature: of the sensor that is nearest to its limit, 1/1000 degree Celsius
- * @temperature_limit: where that sensor's critical range begins; 0: it does not say
- * @sensor: that sensor's name, "edge"; "": it has none
+ * @temperature_limit: start of that sensor's critical range; 0: not known
+ * @sensor: that sensor's name, "edge"; "": none
  * @power: microwatts
  * @ecc_uncorrectable, @ecc_correctable: of the GPU's memories, since the driver was loaded
  */
@@ -42,7 +41,7 @@ typedef struct {
 /* Reads all of it now. */
 void gpu_readings_read(const PciDevice *pci, GpuReadings *readings);
 
-/* There is something that changes without an event, so that it must be looked at now and then. */
+/* The GPU has readings that change without an event, so it must be polled. */
 gboolean gpu_readings_need_a_timer(const GpuReadings *readings);
 
 #endif

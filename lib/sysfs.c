@@ -8,7 +8,7 @@
 
 #define ATTRIBUTE_MAX 4097
 
-/* An attribute is a page at most, and comes in one piece. */
+/* An attribute is one page at most, and one read returns it. */
 char *sysfs_read(const char *dir, const char *attribute)
 {
     char text[ATTRIBUTE_MAX];

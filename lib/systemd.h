@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The unit of a vGPU's engine, as systemd and the kernel's cgroups have it.
- */
+/* The unit of a vGPU's engine, in systemd and the kernel's cgroups. */
 #ifndef LIB_SYSTEMD_H
 #define LIB_SYSTEMD_H
 
@@ -14,16 +12,14 @@ char *engine_unit_name(const char *uuid);
 /* Its cgroup's directory below @root. To be freed. */
 char *engine_unit_cgroup(const char *root, const char *uuid);
 
-/* CPU time that its processes have used, microseconds; 0: none, or it is not running. */
+/* CPU time that its processes have used, microseconds; 0: none, or it does not run. */
 guint64 engine_unit_cpu_us(const char *root, const char *uuid);
 
-/* Their process ids; empty where it is not running. */
+/* Their process ids; empty if it does not run. */
 GStrv engine_unit_processes(const char *root, const char *uuid);
 
-/*
- * systemd's units, started and stopped without waiting for it.
- */
-/* @method: StartUnit, StopUnit. Where systemd says no the log has it. */
+/* Starts and stops systemd's units without waiting. */
+/* @method: StartUnit, StopUnit. If systemd refuses, that is logged. */
 void unit_call(GDBusConnection *bus, const char *method, const char *unit);
 
 #endif

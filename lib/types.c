@@ -38,7 +38,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(GpuType, type_free)
 
 G_STATIC_ASSERT(VGPU_TYPE_DESC_LEN == 128); /* the error message below says so */
 
-/* What the driver takes; it becomes a directory's name. */
+/* The driver's limit; it becomes a directory's name. */
 static gboolean name_valid(const char *name)
 {
     if (!g_ascii_islower(name[0]) && !g_ascii_isdigit(name[0]))
@@ -47,7 +47,7 @@ static gboolean name_valid(const char *name)
            strlen(name) < VGPU_TYPE_NAME_LEN;
 }
 
-/* Printable ASCII only: the kernel shows it as it is. */
+/* Printable ASCII only: the kernel shows it unchanged. */
 static gboolean description_valid(const char *text)
 {
     for (const char *c = text; *c; c++) {
@@ -96,7 +96,7 @@ static gboolean read_vram(const ConfGroup *group, GpuType *type, GError **error)
     return FALSE;
 }
 
-/* Without a word of it: nothing. */
+/* Empty: nothing. */
 static gboolean read_oversubscribe(const ConfGroup *group, GpuType *type, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -162,7 +162,7 @@ static gboolean read_gpus(const ConfGroup *group, GpuType *type, GError **error)
     return FALSE;
 }
 
-/* How firm the promise is; the host agent's affair, the driver knows nothing of it. */
+/* How firm the promise is; for the host agent, not for the driver. */
 static gboolean read_class(const ConfGroup *group, GpuType *type, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -180,7 +180,7 @@ static gboolean read_class(const ConfGroup *group, GpuType *type, GError **error
     return FALSE;
 }
 
-/* Of the engine's processes; the host agent's affair. */
+/* Of the engine's processes; for the host agent. */
 static gboolean read_cpu(const ConfGroup *group, GpuType *type, GError **error)
 {
     g_autoptr(GError) cause = NULL;

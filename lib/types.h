@@ -17,10 +17,12 @@
  * @gpus: fnmatch() patterns of the GPUs that offer it; NULL: all
  * @class: how firm the promise is: "guaranteed", "burstable" or "best-effort"; for the host agent
  * @display: 1: its vGPUs have a display
- * @compute: per cent of the GPU that is promised, 1 to 100; 0: nothing was said; for the host agent
- * @oversubscribe: host memory that may stand in for GPU memory beyond @vram, parts are of @vram; for the host agent
- * @cpu: processor time of the engine, per cent of one; 0: nothing was said; for the host agent
- * @memory: host memory of the engine in bytes; 0: nothing was said; TYPE_MEMORY_INFINITY: no limit; for the host agent
+ * @compute: promised per cent of the GPU, 1 to 100; 0: not given; for the host agent
+ * @oversubscribe: host memory that may replace GPU memory beyond @vram, parts are of @vram; for the
+ * host agent
+ * @cpu: processor time of the engine, per cent of one; 0: not given; for the host agent
+ * @memory: host memory of the engine in bytes; 0: not given; TYPE_MEMORY_INFINITY: no limit; for
+ * the host agent
  */
 typedef struct {
     char *name;
@@ -41,7 +43,7 @@ typedef struct {
     guint64 memory;
 } GpuType;
 
-/* All types, in the order of files and groups; of GpuType. One bad value fails all. */
+/* All types, in the order of files and groups; of GpuType. One invalid value fails all. */
 GPtrArray *types_load(const char *root, GError **error);
 
 /* Whether GPU @name ("0000:01:00.0", "soft:a") with @ids ("1002:73bf" or NULL) offers @type. */

@@ -6,7 +6,7 @@
 #define MAX_DENOMINATOR 1024
 #define MAX_CPU         100000
 
-/* The digits at the start of @text; FALSE where there are none, or too many. */
+/* The digits at the start of @text; FALSE if there are none, or too many. */
 static gboolean parse_digits(const char *text, guint64 *value, const char **end)
 {
     if (!g_ascii_isdigit(text[0]))
@@ -83,7 +83,7 @@ guint64 amount_resolve(const Amount *amount, guint64 whole)
 
     if (!amount->denominator)
         return amount->bytes;
-    /* Divided first, so that the product can't overflow; the rest is added exactly. */
+    /* Divided first, so that the product cannot overflow; the rest is added exactly. */
     part = whole / amount->denominator * amount->numerator +
            whole % amount->denominator * amount->numerator / amount->denominator;
     return part / MIB * MIB;

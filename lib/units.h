@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Amounts of memory as people write them: "512M", "1G", "1/4".
- */
+/* Amounts of memory as people write them: "512M", "1G", "1/4". */
 #ifndef LIB_UNITS_H
 #define LIB_UNITS_H
 
@@ -11,7 +9,7 @@
 
 /**
  * Amount - bytes, or a part of something that is known later
- * @bytes: used where @denominator is 0
+ * @bytes: used if @denominator is 0
  */
 typedef struct {
     guint64 bytes;
@@ -25,16 +23,16 @@ typedef struct {
 
 #define CPU_RULE    "per cent of one processor from 1% to 100000%, such as 250%"
 
-/* FALSE where @text is not SIZE_RULE. */
+/* FALSE if @text is not SIZE_RULE. */
 gboolean size_parse(const char *text, guint64 *bytes);
 
-/* FALSE where @text is not AMOUNT_RULE. */
+/* FALSE if @text is not AMOUNT_RULE. */
 gboolean amount_parse(const char *text, Amount *amount);
 
-/* FALSE where @text is not CPU_RULE. */
+/* FALSE if @text is not CPU_RULE. */
 gboolean cpu_parse(const char *text, guint *percent);
 
-/* Bytes of @amount where the whole is @whole; parts are rounded down to full MiB, so may be 0. */
+/* Bytes of @amount of @whole; parts are rounded down to full MiB, so may be 0. */
 guint64 amount_resolve(const Amount *amount, guint64 whole);
 
 /* "256 MiB", "1.5 GiB"; the caller frees. */

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <pwd.h>
 
-/* More than an entry has: names, a home, a shell. */
+/* More than an entry needs: names, a home, a shell. */
 #define ENTRY_MAX (64u << 10)
 
 char *user_name(uid_t uid)

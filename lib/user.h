@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Users of the host, by whatever source it has for them (nsswitch.conf(5)). A directory server may take long to
- * answer, so neither is for a main loop.
+ * Users of the host, from all of its sources (nsswitch.conf(5)). A directory server may take long
+ * to answer, so neither function is for a main loop.
  */
 #ifndef LIB_USER_H
 #define LIB_USER_H

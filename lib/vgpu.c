@@ -74,7 +74,10 @@ void vgpu_update(Vgpu *vgpu, const char *dir, const char *state)
     vgpu->engine_losses = counter(dir, "engine_losses");
 }
 
-/* Its place in /sys/devices, by the one link that leads there: of a thousand, each system call counts. */
+/*
+ * Its path in /sys/devices, from the one link that leads there: with a thousand vGPUs, each system
+ * call counts.
+ */
 static char *device_of(const char *root, const char *uuid)
 {
     g_autofree char *devices = mdev_dir(root);
@@ -138,7 +141,7 @@ GPtrArray *vgpus_read(const char *root)
 
 #define PERIOD_US 50000
 
-/* TRUE: it is known how it ended; @error is set where that was badly. */
+/* TRUE: the result is known; @error is set if it is a failure. */
 static gboolean has_ended(const Vgpu *vgpu, const char *uuid, GError **error)
 {
     if (!vgpu)

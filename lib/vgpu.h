@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A vGPU as the driver shows it in sysfs, below its mdev device.
- */
+/* A vGPU in sysfs, below its mdev device. */
 #ifndef LIB_VGPU_H
 #define LIB_VGPU_H
 
@@ -11,18 +9,17 @@
 /**
  * Vgpu
  * @dir: of its attributes in sysfs
- * @gpu: the physical GPU that it is on: a PCI address, or "soft:NAME"
+ * @gpu: its physical GPU: a PCI address, or "soft:NAME"
  * @type: its mdev type
- * @device: what its VM does with it: "closed", "open", "running" …
- * @engine: how its engine is: "ready" …
+ * @device: state of the device for its VM: "closed", "open", "running" …
+ * @engine: state of its engine: "ready" …
  * @failure: why its engine gave up; empty: it did not
  * @vram, @window: bytes
- * @display: how many it has, 0 or 1
- * @tenant, @class: as somebody with write access to sysfs has put them there, in whatever form;
- * empty: nobody has, or the driver is older
+ * @display: number of displays, 0 or 1
+ * @tenant, @class: as written by anybody with write access to sysfs, in any form; empty: not
+ * written, or an older driver
  * @oversubscribe: bytes; -1: the same
- * @requests: that its guest has made so far; with @doorbells and @interrupts since the vGPU was
- * made
+ * @requests: of its guest so far; with @doorbells and @interrupts since the vGPU was made
  * @engine_losses: engines that died under it
  */
 typedef struct {
@@ -51,36 +48,35 @@ typedef struct {
 void vgpu_free(Vgpu *vgpu);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Vgpu, vgpu_free)
 
-/* NULL where there is none of that UUID, it is not one of ours, or it goes just now. */
+/* NULL if no vGPU has that UUID, it is not one of ours, or it is just being removed. */
 Vgpu *vgpu_read(const char *root, const char *uuid);
 
-/* Reads all of it anew that can change. @dir: of its attributes; @state: as that attribute has it.
- */
+/* Reads again all that can change. @dir: of its attributes; @state: content of that attribute. */
 void vgpu_update(Vgpu *vgpu, const char *dir, const char *state);
 
-/* All vGPUs of @root, of Vgpu, in the order of their UUIDs. Mediated devices of others are left
- * out. */
+/*
+ * All vGPUs of @root, of Vgpu, in the order of their UUIDs. Other drivers' mediated devices are
+ * left out.
+ */
 GPtrArray *vgpus_read(const char *root);
 
+/* Waiting for a vGPU's engine, by sysfs alone: vgpud need not run. */
 /*
- * Waiting for a vGPU's engine, by sysfs alone: vgpud need not be there.
+ * Engines that start while the host is busy take some seconds; the driver waits as long when a VM
+ * opens a vGPU.
  */
-/* Engines that are started when the host is busy take some seconds; the driver waits as long when a
- * VM opens one. */
 #define VGPU_READY_TIMEOUT_MS 30000
 
 /*
  * Blocks until the engine of vGPU @uuid is ready, or @timeout_ms milliseconds are over.
- * G_IO_ERROR_NOT_FOUND: it is gone; G_IO_ERROR_FAILED: the engine gave up; G_IO_ERROR_TIMED_OUT.
- * The messages say what to do.
+ * G_IO_ERROR_NOT_FOUND: the vGPU is gone; G_IO_ERROR_FAILED: the engine gave up;
+ * G_IO_ERROR_TIMED_OUT. The messages say what to do.
  */
 gboolean vgpu_wait_ready(const char *root, const char *uuid, guint timeout_ms, GError **error);
 
-/*
- * Parameters of a vGPU, changed in sysfs while it runs.
- */
+/* Parameters of a running vGPU, changed in sysfs. */
 /**
- * VgpuWrite - a parameter; written only where @from and @to differ
+ * VgpuWrite - a parameter; written only if @from and @to differ
  * @name: of the attribute, as "vram_bytes"
  */
 typedef struct {
@@ -90,8 +86,8 @@ typedef struct {
 } VgpuWrite;
 
 /*
- * All of @list, or none: at one that the driver refuses those before it are put back. @dir: of the
- * attributes (Vgpu). AGENT_ERROR_NO_ROOM, AGENT_ERROR_IN_USE, AGENT_ERROR_FAILED.
+ * Writes all of @list, or none: if the driver refuses one, the earlier ones are restored. @dir: of
+ * the attributes (Vgpu). AGENT_ERROR_NO_ROOM, AGENT_ERROR_IN_USE, AGENT_ERROR_FAILED.
  */
 gboolean vgpu_write(const char *dir, const VgpuWrite *list, gsize count, GError **error);
 

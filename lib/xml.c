@@ -4,7 +4,7 @@
 #include <libxml/parser.h>
 #include <libxml/parserInternals.h>
 
-/* What entities do can't begin: reading ends where a document type does. */
+/* Entities cannot do harm: reading ends at a document type. */
 static void refuse_document_type(void *data, const xmlChar *name, const xmlChar *external,
                                  const xmlChar *system)
 {

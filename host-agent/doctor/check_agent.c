@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether vgpud stays up. systemd knows; without systemd there is nothing to say. */
+/* Whether vgpud keeps running. Without systemd this cannot be checked. */
 #include <stdlib.h>
 
 #include "host-agent/doctor/findings.h"
 
 #define UNIT "vgpud.service"
 
-/* Deaths since somebody last started the unit by hand, or since the last boot. */
+/* Deaths since somebody last started the unit, or since the last boot. */
 static gboolean deaths(guint *count)
 {
     g_autofree char *systemctl = g_find_program_in_path("systemctl");

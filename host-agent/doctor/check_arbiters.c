@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether anybody sees to it that vGPUs keep to their shares. */
+/* Whether arbiters enforce the vGPUs' shares. */
 #include "host-agent/doctor/findings.h"
 #include "lib/gpu.h"
 

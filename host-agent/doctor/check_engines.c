@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How the vGPUs that there are do. */
+/* The state of the existing vGPUs. */
 #include "host-agent/doctor/findings.h"
 #include "lib/mdev.h"
 #include "lib/sysfs.h"

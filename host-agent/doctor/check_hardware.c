@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the machine must have: KVM, an IOMMU with sane groups. */
+/* Requirements of the machine: KVM, an IOMMU with sane groups. */
 #include "host-agent/doctor/findings.h"
 #include "lib/gpu.h"
 
 void check_kvm(Examination *exam)
 {
-    /* Not /dev/kvm: containers have device nodes without a driver behind. */
+    /* Not /dev/kvm: containers have device nodes without a driver. */
     if (host_has(exam, "/sys/class/misc/kvm"))
         finding_ok(exam, "KVM", "on");
     else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel must have: our module, Landlock, controllers, udmabuf. */
+/* Requirements of the kernel: our module, Landlock, controllers, udmabuf. */
 #include <string.h>
 
 #include "host-agent/doctor/findings.h"

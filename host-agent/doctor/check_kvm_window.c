@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* KVM before Linux 6.13, and what it does to a vGPU's window (host-kernel.h). */
+/* KVM before Linux 6.13, and its effect on a vGPU's window (host-kernel.h). */
 #include "host-agent/doctor/findings.h"
 #include "lib/gpu.h"
 #include "lib/hardware.h"
 
-/* The module of KVM that lets VMs have VMs of their own; NULL: none does. */
+/* The KVM module that allows nested VMs; NULL: none does. */
 static const char *nesting(const Examination *exam)
 {
     static const char *const modules[] = {"kvm_amd", "kvm_intel"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What must be installed: a Vulkan driver, and VM tools that know mediated devices. */
+/* Required programs: a Vulkan driver, and VM tools that support mediated devices. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static const struct program {
     {"virsh", "libvirt", {11, 3}},
 };
 
-/* What the engine found when vgpud had it look (vgpu-describe@.service). */
+/* The result of the engine's look at the GPU, which vgpud starts (vgpu-describe@.service). */
 static void check_export(Examination *exam)
 {
     g_auto(GStrv) gpus = host_list(exam, DESCRIPTIONS);
@@ -62,7 +62,7 @@ void check_vulkan(Examination *exam)
                 g_strdup("install the GPU's own, or mesa-vulkan-drivers"));
 }
 
-/* The first number with a dot in what a program says of its version. */
+/* The first number with a dot in a program's version output. */
 static gboolean parse_version(const char *text, guint version[2])
 {
     for (const char *at = text; *at; at++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Room for a vGPU's window behind the root ports of running VMs. Firmware gives it when a VM starts, and a window that does
- * not fit leaves the guest without GPU memory, with little to see of the cause.
+ * Room for a vGPU's window behind the root ports of running VMs. Firmware allocates it when a VM
+ * starts. A window that does not fit leaves the guest without GPU memory, and the cause is hard to
+ * see.
  */
 #include <string.h>
 
@@ -19,7 +20,7 @@ typedef struct {
     guint64 window;
 } Ports;
 
-/* What a program prints; NULL where it fails. To be freed. */
+/* A program's output; NULL if it fails. To be freed. */
 static char *output_of(const char *const *argv)
 {
     g_autofree char *out = NULL;
@@ -39,7 +40,7 @@ static gboolean has_device(const char *info, guint bus)
     return strstr(info, line) != NULL;
 }
 
-/* The bytes of "prefetchable memory range [0x…, 0x…]"; a range that ends before it begins is none. */
+/* The bytes of "prefetchable memory range [0x…, 0x…]"; 0 for a range that ends before it begins. */
 static guint64 range_of(const char *bridge)
 {
     static const char words[] = " prefetchable memory range [";
@@ -79,7 +80,7 @@ static Ports ports_of(const char *info)
     return ports;
 }
 
-/* Of the smallest window among the types; 0: there are none. */
+/* Of the smallest window among the types; 0: no types. */
 static guint64 least_window(const char *root)
 {
     g_autoptr(GPtrArray) types = types_load(root, NULL);

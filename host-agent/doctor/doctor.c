@@ -66,7 +66,7 @@ GStrv host_list(const Examination *exam, const char *path)
     return sysfs_list(full);
 }
 
-/* What comes with the module, or a module that is loaded without it. */
+/* Parts that the module needs, or a module that is loaded without them. */
 static gboolean is_for_vms(const Examination *exam)
 {
     return host_has(exam, "/sys/module/mdev_vgpu") || host_has(exam, "/usr/" MODULES_LOAD) ||

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Looks a host over as an expert would, and says what is amiss and what to do about it. Changes
- * nothing.
- */
+/* Checks a host as an expert would, and reports each fault with advice. Changes nothing. */
 #ifndef DOCTOR_DOCTOR_H
 #define DOCTOR_DOCTOR_H
 
@@ -10,16 +7,16 @@
 
 typedef enum {
     FINDING_OK,
-    FINDING_INFO,    /* what this host can't do and was not set up to do */
+    FINDING_INFO,    /* this host cannot do it and was not set up for it */
     FINDING_WARNING, /* something will not work, or not well */
     FINDING_PROBLEM, /* vGPUs do not work */
 } Severity;
 
 /**
  * Finding
- * @subject: what was looked at, in a word or two
- * @text: what was seen, a sentence without its full stop
- * @advice: what to do; NULL where nothing is to be done
+ * @subject: what was checked, in a word or two
+ * @text: the result, a sentence without its full stop
+ * @advice: what to do; NULL: nothing
  */
 typedef struct {
     Severity severity;
@@ -28,8 +25,10 @@ typedef struct {
     char *advice;
 } Finding;
 
-/* @root: "" in production, else a directory that stands for /. Of Finding; programs are found by
- * PATH. */
+/*
+ * @root: "" in production, else a directory that replaces /. Of Finding; programs are found by
+ * PATH.
+ */
 GPtrArray *doctor_examine(const char *root);
 
 /* "ok", "info", "warning", "problem" */

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the doctor's checks share.
- */
+/* Shared by the doctor's checks. */
 #ifndef DOCTOR_FINDINGS_H
 #define DOCTOR_FINDINGS_H
 
 #include "host-agent/doctor/doctor.h"
 
 /**
- * Examination - one that is under way
- * @root: what stands for /
+ * Examination - one run of the checks
+ * @root: replaces /
  * @for_vms: the kernel module is installed; else the host shares its GPUs with containers only
  * @findings: of Finding
  */
@@ -19,7 +17,7 @@ typedef struct {
     GPtrArray *findings;
 } Examination;
 
-/* All is well with @subject. @format: what was seen. */
+/* @subject has no fault. @format: the result. */
 void finding_ok(Examination *exam, const char *subject, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
@@ -27,17 +25,17 @@ void finding_ok(Examination *exam, const char *subject, const char *format, ...)
 void finding_add(Examination *exam, Severity severity, const char *subject, char *text,
                  char *advice);
 
-/* The same of what only VMs need: FINDING_INFO on a host that is for containers only. */
+/* The same for what only VMs need: FINDING_INFO on a host for containers only. */
 void finding_add_for_vms(Examination *exam, Severity severity, const char *subject, char *text,
                          char *advice);
 
-/* A file or directory of the host is there. @path begins with a slash. */
+/* A file or directory of the host exists. @path begins with a slash. */
 gboolean host_has(const Examination *exam, const char *path);
 
-/* A file's text without white space around it; NULL where there is none. To be freed. */
+/* A file's text without white space around it; NULL: none. To be freed. */
 char *host_read(const Examination *exam, const char *path);
 
-/* Names of a directory's entries, sorted; empty where there is none. */
+/* Names of a directory's entries, sorted; empty if it does not exist. */
 GStrv host_list(const Examination *exam, const char *path);
 
 /* One check each. */

@@ -6,13 +6,13 @@
 #include "lib/units.h"
 
 /**
- * Rule - what a way in is asked about besides the ledger and the quota
+ * Rule - the checks of an entry path besides the ledger and the quota
  * @gate: the GPU's mode, a switch of it, a drain
- * @health: of the GPU; and whether best effort was stopped there not long ago
+ * @health: of the GPU; and whether best effort was stopped there recently
  * @promised: also if the slice is promised already
  * @model: the tenant's models, if the slice is new
  * @size: whether it is bigger than its GPU, promised or not
- * @always: ledger and quota count though nothing is promised
+ * @always: ledger and quota count even if nothing is promised
  */
 typedef struct {
     gboolean gate, health, promised, model, size, always;
@@ -27,19 +27,19 @@ static const Rule rules[ADMISSION_WAYS] = {
     [ADMISSION_CLAIM] = {.gate = TRUE, .health = TRUE, .promised = TRUE},
 };
 
-/* A switch to sharing starts the vGPUs that were stopped for another mode. */
+/* A switch to sharing starts the vGPUs that another mode had stopped. */
 static gboolean comes_back(const AdmissionRequest *request)
 {
     return request->way == ADMISSION_START && g_strcmp0(request->room->switching, "shared") == 0;
 }
 
-/* No vGPU can be there, however the GPU is. */
+/* No vGPU can exist there, whatever the GPU's state. */
 static gboolean is_without_driver(const AdmissionRequest *request)
 {
     return request->room->containers_only && request->wanted && slice_is_vgpu(request->wanted);
 }
 
-/* Why the GPU takes nothing; NULL: it does. @subject: "it". */
+/* Why the GPU accepts nothing; NULL: it does. @subject: "it". */
 static char *gate_refusal(const AdmissionRequest *request, const char *subject)
 {
     const Room *room = request->room;

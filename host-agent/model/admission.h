@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whether a slice may be on a GPU: the GPU's mode, drains and health, its room, the tenant's models
- * and quota. Every way in asks here: D-Bus, mdevctl's callout, libvirt's hook, containers' hook,
- * boot. Pure: all that counts is in the request.
+ * and quota. Every entry path asks here: D-Bus, mdevctl's callout, libvirt's hook, containers'
+ * hook, boot. Pure: the request has all of the input.
  */
 #ifndef MODEL_ADMISSION_H
 #define MODEL_ADMISSION_H
@@ -10,12 +10,12 @@
 #include "host-agent/model/room.h"
 #include "host-agent/model/tenant.h"
 
-/* What is about to be done with the slice. */
+/* The operation that is about to be done with the slice. */
 typedef enum {
     ADMISSION_CREATE, /* CreateVgpus, CreateSlice: vgpuctl, libvirt's hook */
     ADMISSION_CHANGE, /* SetVgpu, SetSlice */
     ADMISSION_LIVE,   /* mdevctl modify --live */
-    ADMISSION_DEFINE, /* mdevctl define and modify: room only if it is started at boot */
+    ADMISSION_DEFINE, /* mdevctl define and modify: needs room only if it is started at boot */
     ADMISSION_START,  /* StartVgpu, mdevctl start: vgpuctl, libvirt's hook, boot */
     ADMISSION_CLAIM,  /* ClaimSlice: a container begins */
 } AdmissionWay;
@@ -25,10 +25,10 @@ typedef enum {
 /**
  * AdmissionRequest
  * @room: of the GPU
- * @tenant: of @wanted; NULL: nobody
- * @use: what the tenant has, with @before if that is the tenant's
+ * @tenant: of @wanted; NULL: none
+ * @use: the tenant's usage, including @before if that is the tenant's
  * @before: the slice as it is; NULL: it is new
- * @wanted: as it would be; NULL: not known yet, and only GPU and models are asked about
+ * @wanted: the slice as it would be; NULL: not known yet, and only GPU and models are checked
  */
 typedef struct {
     AdmissionWay way;
@@ -40,14 +40,14 @@ typedef struct {
 } AdmissionRequest;
 
 /*
- * AGENT_ERROR_IN_USE (the GPU takes nothing now), AGENT_ERROR_NO_ROOM, AGENT_ERROR_QUOTA, with a
- * sentence. What was promised already is not refused because promises have become too many.
+ * AGENT_ERROR_IN_USE (the GPU accepts nothing now), AGENT_ERROR_NO_ROOM, AGENT_ERROR_QUOTA, with a
+ * sentence. A slice that is promised already is not refused because of too many promises.
  */
 gboolean admission_check(const AdmissionRequest *request, GError **error);
 
 /*
  * The same without the quota, for a list of GPUs: the end of a sentence, as "it is being drained";
- * NULL: nothing is against it. To be freed.
+ * NULL: admitted. To be freed.
  */
 char *admission_refusal(const AdmissionRequest *request);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strict reading of a dictionary (a{sv}) that came over the bus: a key that is not known, is there twice or is of
- * another type is an error, since what was silently ignored would be done differently from what was asked.
+ * Strict reading of a dictionary (a{sv}) from the bus. An unknown key, a duplicate key or another
+ * type is an error: if it were silently ignored, the result would differ from the request.
  */
 #ifndef MODEL_DICT_READ_H
 #define MODEL_DICT_READ_H
@@ -9,10 +9,10 @@
 #include <glib.h>
 
 /**
- * DictKey - a key that is allowed
+ * DictKey - an allowed key
  * @type: s, t, u, i, b, or a for "as"
- * @value: where to: char *, guint64, guint, int, gboolean, GStrv
- * @given: set to TRUE where the key is there; NULL: not asked for
+ * @value: destination: char *, guint64, guint, int, gboolean, GStrv
+ * @given: set to TRUE if the key is present; NULL: not needed
  * @min, @max: for t and u; both 0: any
  */
 typedef struct {
@@ -24,7 +24,7 @@ typedef struct {
     guint64 max;
 } DictKey;
 
-/* Strings and lists are copied, for the caller to free. AGENT_ERROR_INVALID. */
+/* Strings and lists are copied; the caller frees them. AGENT_ERROR_INVALID. */
 gboolean dict_read(GVariant *dict, const DictKey *keys, gsize count, GError **error);
 
 #endif

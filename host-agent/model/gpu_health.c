@@ -3,19 +3,19 @@
 
 #define MINUTE_US (60 * (gint64)G_USEC_PER_SEC)
 
-/* Single uncorrected errors happen; the finding goes when there was none for this long. */
+/* Single uncorrected errors happen; the finding is cleared after this time without one. */
 #define NONFATAL_LEAK_US (10 * MINUTE_US)
 
-/* A link that corrects this many at once, or more than ten a minute for long, is a bad one. */
+/* A link that corrects this many at once, or more than ten a minute for long, is bad. */
 #define CORRECTED_LEAK_US (MINUTE_US / 10)
 #define CORRECTED_MANY    100
 #define CORRECTED_FEW     50
 
-/* Three engines of one vGPU within three minutes: more than two are in the bucket then. */
+/* Three engines of one vGPU within three minutes: then the bucket holds more than two. */
 #define CRASH_LEAK_US (3 * MINUTE_US)
 #define CRASHES       2
 
-/* It must have cooled by this before it is good again, 1/1000 degree. */
+/* It must have cooled by this much before the finding ends, 1/1000 degree. */
 #define COOLED 10000
 
 static const struct {
@@ -47,7 +47,7 @@ struct GpuHealth {
  * @failure: why it gave up; NULL: it did not
  * @death: why the last one ended
  * @works: it serves a guest now
- * @loops: it dies again and again
+ * @loops: it dies repeatedly
  */
 typedef struct {
     Bucket losses;
@@ -116,7 +116,7 @@ gboolean gpu_health_is_good(const GpuHealth *health)
     return TRUE;
 }
 
-/* Takes @reason. One that is held keeps its first reason, which is where the trouble began. */
+/* Takes @reason. A held finding keeps its first reason, which names the original cause. */
 static void find(GpuHealth *health, HealthKind kind, char *reason)
 {
     if (kinds[kind].held && health->reasons[kind]) {
@@ -143,7 +143,7 @@ void gpu_health_set_cleared(GpuHealth *health, guint64 aer_fatal, guint64 ecc_un
     health->cleared_ecc = ecc_uncorrectable;
 }
 
-/* A counter below what was cleared has begun anew, with the device or the host. */
+/* A counter below the cleared value has restarted, with the device or the host. */
 static gboolean has_grown(guint64 counter, guint64 *cleared)
 {
     if (counter < *cleared)
@@ -176,7 +176,7 @@ static void judge_aer(GpuHealth *health, const GpuReadings *readings, gint64 now
         lift(health, HEALTH_AER_CORRECTED);
 }
 
-/* Only the width: the speed falls with the load, to save power. */
+/* Only the width: the speed drops when idle, to save power. */
 static void judge_link(GpuHealth *health, const GpuReadings *readings)
 {
     if (readings->link_width && readings->link_width < readings->link_width_max)
@@ -244,7 +244,7 @@ void gpu_health_forget_engine(GpuHealth *health, const char *uuid)
     g_hash_table_remove(health->engines, uuid);
 }
 
-/* One serves a guest and has not died lately: then the GPU is not what kills the others. */
+/* One engine serves a guest and has not died recently: then the GPU does not kill the others. */
 static gboolean has_witness(const GpuHealth *health)
 {
     GHashTableIter iter;
@@ -303,7 +303,7 @@ void gpu_health_observe_gone(GpuHealth *health, guint users)
         lift(health, HEALTH_GONE);
 }
 
-/* Its count of losses stays known: the next one is the first that counts. */
+/* Its count of losses stays known: the next loss is the first that counts. */
 static void forgive(Engine *engine)
 {
     engine->losses.level = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is wrong with a GPU: rules that make findings of readings. It reads nothing and knows no
- * clock, so that tests can have any.
+ * What is wrong with a GPU: rules that turn readings into findings. It reads nothing and has no
+ * clock, so that tests can supply both.
  */
 #ifndef MODEL_GPU_HEALTH_H
 #define MODEL_GPU_HEALTH_H
@@ -12,14 +12,14 @@
 #include "lib/vgpu.h"
 
 typedef enum {
-    HEALTH_GONE,           /* it was there, somebody has a part of it, and it is away */
+    HEALTH_GONE,           /* it was present, slices were promised of it, and it is missing */
     HEALTH_AER_FATAL,      /* held: a fatal error on its link */
-    HEALTH_AER_NONFATAL,   /* an error on its link that was not corrected */
-    HEALTH_AER_CORRECTED,  /* many errors on its link that were corrected */
-    HEALTH_LINK,           /* fewer lanes than it could have */
+    HEALTH_AER_NONFATAL,   /* an uncorrected error on its link */
+    HEALTH_AER_CORRECTED,  /* many corrected errors on its link */
+    HEALTH_LINK,           /* fewer lanes than possible */
     HEALTH_TEMPERATURE,    /* too hot */
-    HEALTH_ECC,            /* held: an error in its memory that could not be corrected */
-    HEALTH_ENGINE_CRASHES, /* held: a vGPU's engine dies again and again, and none lives */
+    HEALTH_ECC,            /* held: an uncorrectable error in its memory */
+    HEALTH_ENGINE_CRASHES, /* held: a vGPU's engine dies repeatedly, and none lives */
     HEALTH_ENGINE_FAILED,  /* a vGPU's engine gave up, and none lives */
     HEALTH_KINDS,
 } HealthKind;
@@ -27,7 +27,7 @@ typedef enum {
 /* "aer-fatal" */
 const char *health_kind_name(HealthKind kind);
 
-/* FALSE where @name is none of these. */
+/* FALSE if @name is none of these. */
 gboolean health_kind_parse(const char *name, HealthKind *kind);
 
 /* Findings of this kind stay until an operator clears them. */
@@ -40,51 +40,51 @@ GpuHealth *gpu_health_new(void);
 void gpu_health_free(GpuHealth *health);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(GpuHealth, gpu_health_free)
 
-/* The sentence; NULL: there is no such finding. */
+/* The sentence; NULL: no such finding. */
 const char *gpu_health_reason(const GpuHealth *health, HealthKind kind);
 
 gboolean gpu_health_is_good(const GpuHealth *health);
 
-/* A finding that was kept over a restart of vgpud. */
+/* A finding that was stored before a restart of vgpud. */
 void gpu_health_restore(GpuHealth *health, HealthKind kind, const char *reason);
 
-/* Errors up to these counts are known to an operator, who has cleared them. */
+/* An operator has acknowledged errors up to these counts, by clearing them. */
 void gpu_health_set_cleared(GpuHealth *health, guint64 aer_fatal, guint64 ecc_uncorrectable);
 
-/* The GPU is there, and this is how it is. @now_us: any clock that only goes forward. */
+/* The GPU is present, with these readings. @now_us: any monotonic clock. */
 void gpu_health_observe(GpuHealth *health, const GpuReadings *readings, gint64 now_us);
 
-/* A vGPU of its is so now. Nothing is found before gpu_health_judge_engines(). */
+/* A vGPU of the GPU has this state now. Findings are made by gpu_health_judge_engines() only. */
 void gpu_health_observe_engine(GpuHealth *health, const Vgpu *vgpu, gint64 now_us);
 
-/* The vGPU is no more. */
+/* The vGPU was removed. */
 void gpu_health_forget_engine(GpuHealth *health, const char *uuid);
 
 /*
- * Makes findings of what was observed. While one vGPU of the GPU serves its guest and has not lost
- * an engine lately, what happens to others' engines is their guests' doing, and no finding: or a
- * guest that crashes its engine could close the GPU to all.
+ * Makes findings from the observations. While one vGPU of the GPU serves its guest and has not lost
+ * an engine recently, guests cause the deaths of others' engines, and there is no finding.
+ * Otherwise a guest that crashes its engine could close the GPU to all.
  */
 void gpu_health_judge_engines(GpuHealth *health);
 
-/* A sentence, whether or not it is a finding; NULL: its engine does not die again and again. */
+/* A sentence, whether or not it is a finding; NULL: its engine does not die repeatedly. */
 char *gpu_health_engine_loops(const GpuHealth *health, const char *uuid);
 
-/* It is away. @users: how many vGPUs were promised of it; 0: nobody misses it. */
+/* It is missing. @users: number of vGPUs promised of it; 0: that is no finding. */
 void gpu_health_observe_gone(GpuHealth *health, guint users);
 
-/* An operator says that it is good: all is forgotten. What still is so is found again. */
+/*
+ * An operator declares it healthy: all findings are dropped. Those that still hold are found again.
+ */
 void gpu_health_clear(GpuHealth *health);
 
-/*
- * How fast something happens: a bucket that fills by one for each time, and leaks.
- */
+/* The rate of an event: a bucket to which each event adds one, and which leaks. */
 /**
  * Bucket - zeroed: empty
- * @level: what is in it
- * @at: when that was so, microseconds
- * @seen: the counter that was added last
- * @known: there was one
+ * @level: its content
+ * @at: the time of @level, microseconds
+ * @seen: the last counter
+ * @known: @seen is valid
  */
 typedef struct {
     double level;
@@ -94,9 +94,9 @@ typedef struct {
 } Bucket;
 
 /*
- * Adds what @counter has grown by since the last call, after it has leaked one in each @leak_us
- * since. The first call adds nothing: it is not known when that was. A counter that has fallen has
- * begun anew.
+ * Leaks one in each @leak_us since the last call, then adds the growth of @counter since that call.
+ * The first call adds nothing, because the time of that growth is unknown. A counter that has
+ * decreased has restarted.
  */
 void bucket_fill(Bucket *bucket, guint64 counter, gint64 now_us, gint64 leak_us);
 

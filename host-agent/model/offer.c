@@ -85,8 +85,8 @@ gboolean entitlement_check(const Slice *wanted, const Slice *before, const Offer
 }
 
 /*
- * The driver and mdevctl keep these three for us. What is empty says nothing, and what somebody
- * wrote past the callout may be anything: in both cases the slice keeps what it has.
+ * The driver and mdevctl store these three for us. An empty value means nothing, and a value that
+ * was written without the callout may be anything: in both cases the slice keeps its value.
  */
 static void take_ours(Slice *slice, const char *tenant, const char *class, gint64 oversubscribe)
 {

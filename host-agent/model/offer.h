@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a GPU offers as a type, and what follows from it for a slice: what it has if nobody says
- * otherwise, and what a member of a tenant may ask for without an administrator. Quotas bound VRAM, compute and number;
- * weight, priority and cap, which are at the cost of the neighbours on the GPU, are bounded by the type.
+ * What a GPU offers as a type, and what follows for a slice: its defaults, and what a member of a
+ * tenant may request without an administrator. Quotas bound VRAM, compute and number. Weight,
+ * priority and cap are at the cost of the neighbours on the GPU, so the type bounds them.
  */
 #ifndef MODEL_OFFER_H
 #define MODEL_OFFER_H
@@ -15,9 +15,9 @@
 
 /**
  * Offer - a type on a GPU
- * @id: as sysfs has it
+ * @id: the name in sysfs
  * @oversubscribe: bytes of host memory beyond the VRAM
- * @cpu, @memory: of the engine, as the type has them (GpuType)
+ * @cpu, @memory: of the engine, from the type (GpuType)
  */
 typedef struct {
     const char *id;
@@ -30,25 +30,26 @@ typedef struct {
 } Offer;
 
 /*
- * @wanted has at most its type's weight and priority and at least as tight a cap, or what @before had of them; and no more
- * engines of the GPU than @before.
- * @before: the slice as it is; NULL: it is new. @offer: NULL: the type is not known, and has nothing. AGENT_ERROR_NOT_AUTHORIZED with what is too much.
+ * @wanted has at most its type's weight and priority and at least as tight a cap, or those of
+ * @before; and no more engines of the GPU than @before.
+ * @before: the slice as it is; NULL: it is new. @offer: NULL: the type is unknown, and offers
+ * nothing. AGENT_ERROR_NOT_AUTHORIZED names the value that is too high.
  */
 gboolean entitlement_check(const Slice *wanted, const Slice *before, const Offer *offer,
                            GError **error);
 
 /*
- * A slice of somebody else's making is adopted: what others have said of a vGPU, in the driver's
- * attributes or in mdevctl's configuration, is taken into it.
+ * A slice that was not made by vgpud is adopted: it takes the vGPU's values from the driver's
+ * attributes or from mdevctl's configuration.
  */
 
-/* As the driver has it. */
+/* The driver's values. */
 void adopt_vgpu(Slice *slice, const Vgpu *vgpu);
 
-/* What the type has, where nobody says otherwise. */
+/* The type's values, as defaults. */
 void adopt_type(Slice *slice, const Offer *offer);
 
-/* What the definition says; all else stays. */
+/* The definition's values; the rest is unchanged. */
 void adopt_definition(Slice *slice, const Definition *definition);
 
 #endif

@@ -26,9 +26,9 @@ void candidate_free(Candidate *candidate)
 
 /**
  * Score - how well a GPU suits; compared member by member, smaller is better
- * @far_node: it is on another NUMA node than asked for
- * @distance: to the GPUs that the same job has, all together
- * @fill: what of it is promised, or is not, as the policy has it
+ * @far_node: it is on another NUMA node than requested
+ * @distance: sum of distances to the GPUs of the same job
+ * @fill: the promised or the free part of it, by the policy
  */
 typedef struct {
     gboolean far_node;
@@ -58,7 +58,9 @@ static gboolean has_replica(const GPtrArray *slices, const char *gpu, const char
     return FALSE;
 }
 
-/* NULL: the slice may go there; else why not. @chosen: of this request, so far. */
+/*
+ * NULL: the slice may go there; else why not. @chosen: the slices placed for this request so far.
+ */
 static char *refusal(const Placement *placement, const Request *request,
                      const Candidate *candidate, const GPtrArray *chosen)
 {
@@ -121,8 +123,8 @@ static gboolean is_better(const Score *a, const Score *b)
 }
 
 /*
- * The best GPU for one more slice. To take the best for each in turn finds a place for all wherever there is one:
- * a GPU has the same number of places whatever is put on others.
+ * The best GPU for one more slice. Choosing the best for each in turn places all of them whenever
+ * that is possible: a GPU's number of places does not depend on the other GPUs.
  */
 static Candidate *best(const Placement *placement, const Request *request, const GPtrArray *chosen)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * On which GPUs vGPUs are put. Pure: everything that it goes by is in its arguments.
- */
+/* Chooses GPUs for vGPUs. Pure: the arguments have all of the input. */
 #ifndef MODEL_PLACEMENT_H
 #define MODEL_PLACEMENT_H
 
@@ -10,8 +8,8 @@
 #include "host-agent/model/tenant.h"
 
 /**
- * Candidate - a GPU, and what the slice would be there: a type's size depends on the GPU's
- * @slice: without UUID; NULL where the GPU has no such type
+ * Candidate - a GPU, and the slice as it would be there: a type's size depends on the GPU's
+ * @slice: without UUID; NULL if the GPU has no such type
  */
 typedef struct {
     Room *room;
@@ -22,14 +20,14 @@ Candidate *candidate_new(Room *room, Slice *slice);
 void candidate_free(Candidate *candidate);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Candidate, candidate_free)
 
-/* How far two GPUs are from each other; smaller is nearer. */
+/* The distance of two GPUs; smaller is nearer. */
 typedef guint (*DistanceFunc)(const char *gpu, const char *other, void *data);
 
 /**
- * Placement - what is gone by besides the request
- * @candidates: of Candidate; their rooms are filled as slices are put there
+ * Placement - the input besides the request
+ * @candidates: of Candidate; their rooms are filled as slices are placed
  * @slices: of Slice, all of the host: for jobs and replicas
- * @tenant: NULL: nobody's
+ * @tenant: NULL: none
  */
 typedef struct {
     const GPtrArray *candidates;
@@ -40,8 +38,8 @@ typedef struct {
 } Placement;
 
 /*
- * A slice for each of the request's UUIDs, in their order; of Slice. All or none: where not all have room,
- * AGENT_ERROR_NO_ROOM, whose message says of each GPU why not.
+ * A slice for each of the request's UUIDs, in their order; of Slice. All or none: if not all fit,
+ * AGENT_ERROR_NO_ROOM, whose message gives the reason for each GPU.
  */
 GPtrArray *placement_find(const Placement *placement, const Request *request, GError **error);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is done when a GPU has less free memory than its water mark: best-effort tenants are told,
- * then the operator's command runs, then their vGPUs are stopped. It knows no clock and does
- * nothing itself.
+ * The steps if a GPU has less free memory than its water mark: best-effort tenants are told, then
+ * the operator's command runs, then their vGPUs are stopped. It has no clock and no side effects.
  */
 #ifndef MODEL_PRESSURE_H
 #define MODEL_PRESSURE_H
@@ -10,17 +9,17 @@
 #include <glib.h>
 
 typedef enum {
-    PRESSURE_NOTHING, /* there is nothing to do now */
+    PRESSURE_NOTHING, /* no step now */
     PRESSURE_TELL,
     PRESSURE_COMMAND,
     PRESSURE_EVICT, /* stop the best-effort vGPUs */
-    PRESSURE_OVER,  /* tell that there is enough again */
+    PRESSURE_OVER,  /* tell that enough is free again */
 } PressureStep;
 
 /**
- * Pressure - of one GPU; zeroed: there is enough
- * @last: the last step that was taken; PRESSURE_NOTHING: there is enough
- * @since: when that was, microseconds
+ * Pressure - of one GPU; zeroed: enough is free
+ * @last: the last step; PRESSURE_NOTHING: enough is free
+ * @since: the time of that step, microseconds
  */
 typedef struct {
     PressureStep last;
@@ -28,14 +27,14 @@ typedef struct {
 } Pressure;
 
 /*
- * What is to be done now that @free bytes are free and @mark should be. @victims: how many
- * best-effort vGPUs could be stopped. Between steps is @grace_us. After PRESSURE_EVICT, where that
- * was not enough, it begins with PRESSURE_TELL again as soon as there is somebody to stop.
+ * The next step if @free bytes are free and @mark are desired. @victims: number of best-effort
+ * vGPUs that can be stopped. @grace_us is the time between steps. If PRESSURE_EVICT was not enough,
+ * it restarts with PRESSURE_TELL as soon as there is a vGPU to stop.
  */
 PressureStep pressure_step(Pressure *pressure, guint64 free, guint64 mark, guint victims,
                            gint64 now_us, gint64 grace_us);
 
-/* Something is being done, or has been done and was not enough. */
+/* Steps are being taken, or have been taken and were not enough. */
 gboolean pressure_is_on(const Pressure *pressure);
 
 #endif

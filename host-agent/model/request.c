@@ -74,7 +74,7 @@ static gboolean check_word(const char *key, const char *text, GError **error)
     return FALSE;
 }
 
-/* What is given back with its VM can't be what stays. */
+/* A slice that is removed with its VM cannot be persistent. */
 static gboolean check_domain(const Request *request, GError **error)
 {
     if (!request->domain[0] || !request->define)
@@ -144,7 +144,7 @@ static void fill_defaults(Request *request)
         request->define = TRUE;
 }
 
-/* A vGPU has a type, since the kernel wants one. */
+/* A vGPU has a type, because the kernel requires one. */
 static gboolean has_size(const Request *request, GError **error)
 {
     gboolean vgpu = request->transport == SLICE_TRANSPORT_VM || request->transport == SLICE_TRANSPORT_VFIO;
@@ -157,7 +157,7 @@ static gboolean has_size(const Request *request, GError **error)
     return FALSE;
 }
 
-/* What only a vGPU has. */
+/* Keys of vGPUs only. */
 static gboolean check_no_vgpu(const Request *request, GError **error)
 {
     if (!request->window && !request->define && !request->autostart && !request->domain &&
@@ -171,7 +171,7 @@ static gboolean check_no_vgpu(const Request *request, GError **error)
     return FALSE;
 }
 
-/* Of a container's slice. One of door vfio comes back at boot as the others do. */
+/* Keys of a container's slice. One with transport vfio is restored at boot like the others. */
 static gboolean finish_slice(Request *request, const char *door, GError **error)
 {
     if (!door || !slice_transport_parse(door, &request->transport) || request->transport == SLICE_TRANSPORT_VM)
@@ -219,7 +219,7 @@ static gboolean finish(Request *request, const char *class, const char *policy, 
            check_word("Replica", request->replica, error) && check_domain(request, error) && check_uuids(request, error);
 }
 
-/* How many keys of CreateSlice come last, which CreateVgpus has not. */
+/* Number of the last keys of CreateSlice, which CreateVgpus does not have. */
 #define SLICE_KEYS 2
 
 static Request *parse(GVariant *dict, gboolean slice, GError **error)

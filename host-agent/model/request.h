@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What is asked for when vGPUs are to be made, and where they may be put.
- */
+/* A request for vGPUs, and where they may be placed. */
 #ifndef MODEL_REQUEST_H
 #define MODEL_REQUEST_H
 
 #include "host-agent/model/slice.h"
 
-/* Where a GPU is taken from when several have room. */
+/* Which GPU is chosen if several have room. */
 typedef enum {
     POLICY_BINPACK, /* the fullest, so that whole GPUs stay free */
     POLICY_SPREAD,  /* the emptiest */
@@ -15,23 +13,25 @@ typedef enum {
 
 #define REQUEST_MAX_COUNT 1024u
 
-/* More than any GPU has, and little enough to be added up. */
+/* More than any GPU has, and small enough to be summed. */
 #define REQUEST_MAX_BYTES (G_GUINT64_CONSTANT(1) << 50)
 
-/* Words of requests that others than CreateVgpus have as well; NULL and "" are no tenant.
- * AGENT_ERROR_INVALID. */
+/*
+ * Words of requests that other calls than CreateVgpus have as well; NULL and "" are no tenant.
+ * AGENT_ERROR_INVALID.
+ */
 gboolean request_parse_class(const char *text, SliceClass *class, GError **error);
 gboolean request_check_tenant(const char *tenant, GError **error);
 
-/* @text, valid UTF-8, has no control characters: it can be shown as it is. */
+/* @text, valid UTF-8, has no control characters: it can be printed as it is. */
 gboolean request_is_printable(const char *text);
 
 /**
  * Request - of one call, in the words of CreateVgpus in dbus/org.mdev_vgpu.Host1.xml
- * @type: as "half", or whole as sysfs has it; "": none, for a container's slice of @vram
+ * @type: as "half", or its full name in sysfs; "": none, for a container's slice of @vram
  * @uuids: @count of them
  * @class_given: @class is the caller's and not the type's; 0 in the numbers below means the same
- * @engines: of Engine, that may be used; 0: all
+ * @engines: of Engine, allowed ones; 0: all
  * @numa_node: -1: any
  * @domain: libvirt's name of the VM that they are made for; "": none
  * @name: for commands, and for containers; "": none
@@ -76,16 +76,16 @@ void request_free(Request *request);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Request, request_free)
 
 /*
- * Reads @dict, of a{sv}. AGENT_ERROR_INVALID names the key, what it is, and what it may be. UUIDs that are not
- * given are made up.
+ * Reads @dict, of a{sv}. AGENT_ERROR_INVALID names the key, its value, and the allowed values.
+ * Missing UUIDs are generated.
  */
 Request *request_parse(GVariant *dict, GError **error);
 
-/* The same for one slice of a container. */
+/* The same for one container's slice. */
 Request *request_parse_slice(GVariant *dict, GError **error);
 
 /**
- * Change - what SetVgpu changes; a flag for each value that is given
+ * Change - the changes of SetVgpu; a flag for each value that is given
  */
 typedef struct {
     gboolean vram_given, weight_given, cap_given, priority_given, compute_given, class_given,

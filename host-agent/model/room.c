@@ -49,7 +49,7 @@ static guint64 rest(guint64 whole, guint64 used)
     return used < whole ? whole - used : 0;
 }
 
-/* The factor of overcommitment holds for compute as for memory. */
+/* The overcommit factor applies to compute as to memory. */
 static guint compute_capacity(const Room *room)
 {
     if (!room->vram)

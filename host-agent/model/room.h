@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a GPU has, and what of it is promised. The rules of the ledger:
+ * A GPU's resources, and the promised part of them. The rules of the ledger:
  *
  *   VRAM of all slices                <= capacity (the GPU's VRAM times its overcommit factor)
  *   VRAM of guaranteed slices         <= the GPU's VRAM
  *   compute of all slices             <= 100 % times the overcommit factor
  *   compute of guaranteed slices      <= 100 %
  *
- * The driver holds the first of them whoever creates vGPUs; the others are the agent's.
+ * The driver enforces the first, whoever creates vGPUs; the agent enforces the others.
  */
 #ifndef MODEL_ROOM_H
 #define MODEL_ROOM_H
@@ -17,18 +17,18 @@
 #define ROOM_WHOLE_COMPUTE 100u
 
 /**
- * Room - a GPU as the ledger sees it
+ * Room - a GPU in the ledger
  * @gpu: address
- * @ids: "1002:73bf"; "" where it has none
- * @name: as people know it
+ * @ids: "1002:73bf"; "" if it has none
+ * @name: for people
  * @numa_node: -1: not known
- * @gone: it was there a moment ago
- * @mode: that it has; NULL: it is shared
+ * @gone: it has just been removed
+ * @mode: its mode; NULL: it is shared
  * @switching: the mode that it is being switched to; NULL: none
- * @unhealthy: why it is; NULL: it is not
+ * @unhealthy: the reason; NULL: it is healthy
  * @containers_only: it has no vGPUs, because the kernel module is not loaded
- * @evicted: best-effort slices of the tenant that asks were stopped there not long ago
- * @vram: bytes it has
+ * @evicted: best-effort slices of the requesting tenant were stopped there recently
+ * @vram: its bytes
  * @capacity: bytes that may be promised
  */
 typedef struct {
@@ -58,7 +58,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Room, room_free)
 /* Adds one slice. */
 void room_add(Room *room, const Slice *slice);
 
-/* Takes one that was counted out again. */
+/* Removes a slice that was added. */
 void room_subtract(Room *room, const Slice *slice);
 
 /* NULL: @slice fits; else why not, as "4.0 GiB of 16.0 GiB are free". To be freed. */

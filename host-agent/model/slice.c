@@ -224,7 +224,7 @@ static guint engine_called(const char *name)
     return 0;
 }
 
-/* 0, as well, where there are all. */
+/* 0, as well, if it is all of them. */
 static guint or_all(guint engines)
 {
     return engines == (1u << G_N_ELEMENTS(kinds)) - 1 ? 0 : engines;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A part of a GPU that is promised to somebody: a vGPU of a VM, or a container's slice.
- */
+/* A part of a GPU that is promised: a vGPU of a VM, or a container's slice. */
 #ifndef MODEL_SLICE_H
 #define MODEL_SLICE_H
 
@@ -11,40 +9,41 @@
 typedef enum {
     SLICE_GUARANTEED,  /* all of it, always */
     SLICE_BURSTABLE,   /* its compute is a floor; it may use more, and the VRAM may be overcommitted */
-    SLICE_BEST_EFFORT, /* what is left; the first to go when memory is short */
+    SLICE_BEST_EFFORT, /* uses what is left; the first to be stopped when memory is short */
 } SliceClass;
 
-/* How its user comes to the GPU. */
+/* How the slice's user accesses the GPU. */
 typedef enum {
-    SLICE_TRANSPORT_VM,      /* a vGPU, given to a VM by libvirt or by hand */
-    SLICE_TRANSPORT_VFIO,    /* a vGPU, whose VFIO group is given to a container */
+    SLICE_TRANSPORT_VM,      /* a vGPU, assigned to a VM by libvirt or directly */
+    SLICE_TRANSPORT_VFIO,    /* a vGPU, whose VFIO group is passed to a container */
     SLICE_TRANSPORT_NATIVE,  /* the GPU's own nodes, and the governor's layer in the container */
-    SLICE_TRANSPORT_GUARDED, /* no node: a socket to a vgpu-guard of its own */
+    SLICE_TRANSPORT_GUARDED, /* no node: a socket to its own vgpu-guard */
 } SliceTransport;
 
 /**
  * Slice
- * @uuid: of the vGPU, or made up for a container's slice
- * @transport: the door by which its user comes to the GPU; by the first two it is a vGPU, which the kernel has
- * @name: by which commands and containers may ask for it as well as by @uuid; "": none
- * @ephemeral: given back when its container ends
- * @request: of the call that made it: all of one request are made, or none
+ * @uuid: of the vGPU, or generated for a container's slice
+ * @transport: how its user accesses the GPU; with the first two it is a vGPU, which the kernel
+ * knows
+ * @name: commands and containers may request it by this as well as by @uuid; "": none
+ * @ephemeral: removed when its container ends
+ * @request: of the call that made it: all slices of one request are made, or none
  * @gpu: address of its GPU
- * @type: its mdev type, as sysfs has it; "": a container's slice of a size of its own
- * @tenant: "" : nobody's
+ * @type: its mdev type, the name in sysfs; "": a container's slice of its own size
+ * @tenant: "": none
  * @vram: bytes promised
  * @compute: per cent of the GPU promised; 0 for best effort
- * @oversubscribe: bytes of host memory that may stand in for GPU memory beyond @vram
- * @display: how many displays its vGPU has, 0 or 1; -1: not known, or no vGPU
- * @engines: of Engine, that it may use; 0: all
- * @job: slices of one job are put near each other; "": none
+ * @oversubscribe: bytes of host memory that may replace GPU memory beyond @vram
+ * @display: number of its vGPU's displays, 0 or 1; -1: not known, or no vGPU
+ * @engines: of Engine, allowed ones; 0: all
+ * @job: slices of one job are placed near each other; "": none
  * @replica: slices of one replica name are kept on different GPUs; "": none
- * @domain: name of the libvirt domain that it is made for and goes with; "": none
- * @present: the kernel has it; always, where it is no vGPU
+ * @domain: name of the libvirt domain that it is made for and removed with; "": none
+ * @present: the kernel has it; always, if it is no vGPU
  * @defined: it is in mdevctl's configuration
- * @autostart: and started at boot
+ * @autostart: it is started at boot, too
  * @reserved: room is kept for it while it is being made or started
- * @leaving: it is being removed: nobody new gets it
+ * @leaving: it is being removed: it accepts no new user
  */
 typedef struct {
     char *uuid;
@@ -78,19 +77,19 @@ void slice_free(Slice *slice);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Slice, slice_free)
 
 /*
- * Of the door vm, of no tenant, with nothing promised; every text is there, "" if there is nothing to
- * say. @uuid may be NULL, to be set later. All are copied.
+ * With transport vm, of no tenant, with nothing promised; every text is set, "" if empty. @uuid may
+ * be NULL, to be set later. All are copied.
  */
 Slice *slice_new(const char *uuid, const char *gpu, const char *type);
 
-/* Sets a text of a slice, which is freed first; @text is copied. */
+/* Sets a text of a slice and frees the old one; @text is copied. */
 void slice_set_text(char **where, const char *text);
 
 Slice *slice_copy(const Slice *slice);
 
 /*
- * As a{sv}, to be kept and read again, by another version as well: what is promised, and to whom;
- * not what the kernel has (@present, @reserved, @leaving). Floating.
+ * As a{sv}, to be stored and read again, by another version as well: the promises, and their
+ * tenant; not the kernel's state (@present, @reserved, @leaving). Floating.
  */
 GVariant *slice_to_dict(const Slice *slice);
 Slice *slice_from_dict(GVariant *dict);
@@ -98,29 +97,29 @@ Slice *slice_from_dict(GVariant *dict);
 /* "guaranteed", "burstable", "best-effort" */
 const char *slice_class_name(SliceClass class);
 
-/* FALSE where @name is none of these. */
+/* FALSE if @name is none of these. */
 gboolean slice_class_parse(const char *name, SliceClass *class);
 
 /* "vm", "vfio", "native", "guarded" */
 const char *slice_transport_name(SliceTransport transport);
 
-/* FALSE where @name is none of these. */
+/* FALSE if @name is none of these. */
 gboolean slice_transport_parse(const char *name, SliceTransport *transport);
 
-/* The kernel has it, mdevctl makes it; else it is in the ledger and the governor alone. */
+/* It is in the kernel, made by mdevctl; else it is in the ledger and the governor only. */
 gboolean slice_is_vgpu(const Slice *slice);
 
-/* Asked for by the name of a door for containers. */
+/* It was requested with a transport for containers. */
 gboolean slice_is_for_container(const Slice *slice);
 
 /* 1 to 63 of letters, digits, "_", "-", ".", with a letter first and no UUID: a device's name in CDI. */
 gboolean slice_name_valid(const char *name);
 
-/* Counts in the ledger: it is there, is being made, or will be there at the next boot. */
+/* Counts in the ledger: it exists, is being made, or will be started at the next boot. */
 gboolean slice_is_promised(const Slice *slice);
 
 /*
- * Which of a GPU's engines a slice may use, as people and the arbiter's files name them.
+ * Which of a GPU's engines a slice may use, by the names that people and the arbiter's files use.
  */
 /* Bits; 0: all of them. */
 typedef enum {
@@ -135,12 +134,12 @@ typedef enum {
 char *engines_format(guint engines);
 
 /*
- * Reads the same, in any order; AGENT_ERROR_INVALID says what it may be. Graphics without compute is
- * refused: Vulkan promises programs a queue with both where there is one with graphics.
+ * Reads the same, in any order; AGENT_ERROR_INVALID lists the allowed values. Graphics without
+ * compute is refused: Vulkan guarantees programs a queue with both if there is one with graphics.
  */
 gboolean engines_parse(const char *text, guint *engines, GError **error);
 
-/* What somebody may use who has both. */
+/* What a user with both may use. */
 guint engines_join(guint a, guint b);
 
 #endif

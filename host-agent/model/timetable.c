@@ -36,7 +36,7 @@ static gboolean parse_day(const char *text, guint *day)
     return FALSE;
 }
 
-/* "Fri-Mon" goes over the week's end. */
+/* "Fri-Mon" wraps around the end of the week. */
 static gboolean parse_range(const char *text, guint *days)
 {
     g_auto(GStrv) ends = g_strsplit(text, "-", 2);
@@ -102,7 +102,7 @@ static gboolean parse_yes(const char *text, guint *yes)
     return *yes || g_str_equal(text, "no");
 }
 
-/* A value that @parse takes; @value keeps what it has where the key is not there. */
+/* A value that @parse accepts; @value is unchanged if the key is missing. */
 static gboolean read_value(const ConfGroup *group, const char *key,
                            gboolean (*parse)(const char *text, guint *value), const char *rule,
                            gboolean required, guint *value, GError **error)
@@ -208,10 +208,10 @@ GPtrArray *timetable_load(const char *root, GError **error)
     return g_steal_pointer(&entries);
 }
 
-/* The time on @at's day and @offset days from there; NULL: it is not due on that day. */
+/* The time on @at's day plus @offset days; NULL: it is not due on that day. */
 static GDateTime *on_day(const TimetableEntry *entry, GDateTime *at, int offset)
 {
-    /* From noon, so that a day of 23 or 25 hours does not make it another day. */
+    /* From noon, so that a day of 23 or 25 hours does not change the day. */
     g_autoptr(GDateTime) noon =
         g_date_time_new(g_date_time_get_timezone(at), g_date_time_get_year(at),
                         g_date_time_get_month(at), g_date_time_get_day_of_month(at), 12, 0, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * /etc/vgpu/schedule.conf: modes by the clock, and when each is due. Times are local, so that
- * "22:00" is that also after daylight saving time has begun or ended.
+ * "22:00" stays 22:00 when daylight saving time begins or ends.
  */
 #ifndef MODEL_TIMETABLE_H
 #define MODEL_TIMETABLE_H
@@ -15,7 +15,7 @@
  * @minute: of the day
  * @days: bit 0: Monday
  * @warn: seconds before, when users are warned
- * @timeout: seconds to wait for who has the GPU; 0: for ever
+ * @timeout: seconds to wait for the GPU's users; 0: for ever
  * @drain: wait at all
  */
 typedef struct {
@@ -30,17 +30,16 @@ typedef struct {
     gboolean drain;
 } TimetableEntry;
 
-/* Of TimetableEntry, in the order of the file; empty where there is none. REGISTRAR_ERROR_CONFIG.
- */
+/* Of TimetableEntry, in the order of the file; empty if there is none. REGISTRAR_ERROR_CONFIG. */
 GPtrArray *timetable_load(const char *root, GError **error);
 
 /*
  * The first time after @after when it is due, in @after's time zone. A time that the clock skips
- * comes when it has skipped it; one that comes twice counts once. To be unreferenced.
+ * comes right after the skip; one that occurs twice counts once. To be unreferenced.
  */
 GDateTime *timetable_next(const TimetableEntry *entry, GDateTime *after);
 
-/* The last time when it was due, @at at the latest. To be unreferenced. */
+/* The last time when it was due, not after @at. To be unreferenced. */
 GDateTime *timetable_last(const TimetableEntry *entry, GDateTime *at);
 
 #endif

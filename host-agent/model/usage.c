@@ -5,10 +5,10 @@
 
 #include "lib/units.h"
 
-/* Microseconds of CPU time in a second that are taken for idle: timers, housekeeping. */
+/* Microseconds of CPU time in a second that count as idle: timers, housekeeping. */
 #define IDLE_CPU_US 10000
 
-/* Where the counters of a vGPU stood. */
+/* A vGPU's counters at the last sample. */
 typedef struct {
     guint64 requests;
     guint64 doorbells;
@@ -68,7 +68,7 @@ static UsageRow *row_of(Usage *usage, const UsageSample *sample, gint64 hour)
     return row;
 }
 
-/* A counter that has fallen has begun anew: the vGPU was made again, its engine started again. */
+/* A counter that has decreased has restarted: the vGPU was made again, or its engine was. */
 static guint64 moved(guint64 now, guint64 *last)
 {
     guint64 by = now < *last ? now : now - *last;
@@ -138,11 +138,11 @@ GPtrArray *usage_take(Usage *usage)
     return rows;
 }
 
-/* Before that a vGPU is not called idle. */
+/* Before this time a vGPU is not called idle. */
 #define LONG_ENOUGH_S (24 * (guint64)3600)
-/* Less busy than this: it should be given back. */
+/* Below this, it should be given back. */
 #define IDLE_SHARE 0.05
-/* A smaller type must have this much more than the peak. */
+/* A smaller type must exceed the peak by this factor. */
 #define ROOM_FACTOR 1.1
 
 void report_row_free(void *data)
@@ -156,7 +156,7 @@ void report_row_free(void *data)
     g_free(row);
 }
 
-/* The smallest type that would have done; NULL: none that is smaller than what it had. */
+/* The smallest type that would have been enough; NULL: none is smaller than the present one. */
 static const ReportSize *smaller(const ReportRow *row, const GArray *sizes)
 {
     double enough = (double)row->peak_vram * ROOM_FACTOR;

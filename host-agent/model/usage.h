@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What each vGPU had and used, added up by the hour. It knows no clock and stores nothing.
- */
+/* Each vGPU's promises and usage, summed by the hour. It has no clock and stores nothing. */
 #ifndef MODEL_USAGE_H
 #define MODEL_USAGE_H
 
@@ -11,10 +9,10 @@
 
 /**
  * UsageSample - a vGPU at one moment
- * @tenant: "": nobody's
+ * @tenant: "": none
  * @vram, @compute: promised: bytes, per cent of the GPU
  * @requests, @doorbells, @gpu_ns, @cpu_us: counters of the vGPU and its engine so far; they may
- * begin anew
+ * restart
  * @vram_used: bytes now; 0: not known
  */
 typedef struct {
@@ -33,9 +31,9 @@ typedef struct {
 
 /**
  * UsageRow - a vGPU in an hour, or in the part of it that was not taken yet
- * @hour: seconds since 1970 at its begin
- * @seconds: that it was promised
- * @busy_seconds: of them those in which it was used
+ * @hour: its start, seconds since 1970
+ * @seconds: promised time
+ * @busy_seconds: busy part of it
  */
 typedef struct {
     gint64 hour;
@@ -60,28 +58,25 @@ void usage_free(Usage *usage);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Usage, usage_free)
 
 /*
- * The vGPU was promised in the @seconds until @now (seconds since 1970). It was busy in them where
- * a counter moved, or its engine had more than 1 % of a CPU. The first sample of a vGPU only says
- * where counters begin.
+ * The vGPU was promised in the @seconds until @now (seconds since 1970). It was busy in them if a
+ * counter moved, or if its engine used more than 1 % of a CPU. The first sample of a vGPU only sets
+ * the counters' start.
  */
 void usage_add(Usage *usage, const UsageSample *sample, gint64 now, guint seconds);
 
-/* Forgets where the counters of vGPUs stood that had no sample since the last call of this. */
+/* Forgets the counters of vGPUs without a sample since the last call of this. */
 void usage_forget_gone(Usage *usage);
 
-/* What was added since the last call, of UsageRow; the caller's. */
+/* The rows added since the last call, of UsageRow; owned by the caller. */
 GPtrArray *usage_take(Usage *usage);
 
-/*
- * What an operator is told of a vGPU's month: what was promised, what was used, and what to do
- * about it.
- */
+/* The report of a vGPU's month: promises, usage, and advice. */
 /**
  * ReportRow - a vGPU
  * @vram_seconds: bytes times seconds
  * @compute_seconds: per cent of the GPU times seconds
- * @vram: bytes promised, at most
- * @peak_vram: bytes used, at most; 0: not known
+ * @vram: maximum of bytes promised
+ * @peak_vram: maximum of bytes used; 0: not known
  * @gpu_ns: 0: none, or not known
  */
 typedef struct {
@@ -107,11 +102,13 @@ typedef struct {
     guint64 vram;
 } ReportSize;
 
-/* A sentence, or "": there is nothing to say, or too little is known. @sizes: of ReportSize. To be
- * freed. */
+/*
+ * A sentence, or "" if there is no advice or too little is known. @sizes: of ReportSize. To be
+ * freed.
+ */
 char *report_advice(const ReportRow *row, const GArray *sizes);
 
-/* "2026-11", in UTC; "": the month of @now. FALSE: it is no month. */
+/* "2026-11", in UTC; "": the month of @now. FALSE: not a month. */
 gboolean report_month(const char *month, gint64 now, gint64 *begin, gint64 *end);
 
 #endif

@@ -17,7 +17,7 @@ struct Db {
     char *path;
 };
 
-/* SQLite's own words for what it wants on the disk and has no room for. */
+/* SQLite's own errors if it needs disk space and there is none. */
 static gboolean is_full(const Db *db)
 {
     int code = sqlite3_extended_errcode(db->sqlite);
@@ -99,7 +99,7 @@ Db *db_open(const char *root, GError **error)
         return NULL;
     }
     if (!prepare(db, error)) {
-        /* On a full disk there is nothing wrong with the file. */
+        /* On a full disk the file is not damaged. */
         if (!is_full(db))
             g_prefix_error(error,
                            "the agent's database is of no use (move it away to begin anew; the "

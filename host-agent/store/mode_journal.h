@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What has to survive kill -9 and power loss of a switch of a GPU's mode.
- */
+/* The state of a mode switch that must survive kill -9 and power loss. */
 #ifndef STORE_MODE_JOURNAL_H
 #define STORE_MODE_JOURNAL_H
 
@@ -9,9 +7,9 @@
 #include "lib/gpus.h"
 
 /**
- * JournalEntry - a switch that was not ended
+ * JournalEntry - a switch that has not ended
  * @origin: the mode before it
- * @switching: something may have been done already; else it was still waiting for who is in the way
+ * @switching: steps may have been done already; else it was still waiting for the GPU's users
  */
 typedef struct {
     char *gpu;
@@ -21,16 +19,16 @@ typedef struct {
     guint partitions;
 } JournalEntry;
 
-/* Of JournalEntry. Errors are logged, and leave it empty. */
+/* Of JournalEntry. Errors are logged, and give an empty list. */
 GPtrArray *journal_read(Db *db);
 
 /* Begins a switch, or changes its phase. */
 gboolean journal_write(Db *db, const JournalEntry *entry, GError **error);
 
-/* It has ended. Errors are logged: at the next start it would be found done already. */
+/* It has ended. Errors are logged: the next start would find it done already. */
 void journal_end(Db *db, const char *gpu);
 
-/* vGPUs that are to be started when the GPU is shared again. */
+/* vGPUs to be started when the GPU is shared again. */
 gboolean journal_add_stopped(Db *db, const char *gpu, const char *const *uuids, GError **error);
 GStrv journal_stopped(Db *db, const char *gpu);
 void journal_forget_stopped(Db *db, const char *uuid);

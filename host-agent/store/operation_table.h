@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The journal of operations: what is being done, and how far it has come. A row is there from
- * before the first step until after the last one, so a row at the start of vgpud is an operation
- * that was cut short.
+ * The journal of operations and of their progress. A row exists from before the first step until
+ * after the last one, so a row at the start of vgpud is an interrupted operation.
  */
 #ifndef STORE_OPERATION_TABLE_H
 #define STORE_OPERATION_TABLE_H
@@ -13,12 +12,12 @@
  * OperationRow
  * @id: set by operation_table_begin()
  * @kind: name of its kind
- * @objects: UUIDs of slices and addresses of GPUs that it is about
- * @data: what its steps need besides, as its kind wrote it; "": nothing
+ * @objects: UUIDs of its slices and addresses of its GPUs
+ * @data: further input of its steps, in its kind's format; "": none
  * @caller: who asked for it, for people to read; "": vgpud itself
  * @begun: seconds since 1970
  * @step, @item: the step that was begun last; "": none
- * @undoing: it goes back
+ * @undoing: it is being rolled back
  */
 typedef struct {
     guint64 id;
@@ -42,12 +41,12 @@ GPtrArray *operation_table_read(Db *db, GError **error);
 gboolean operation_table_begin(Db *db, OperationRow *row, GError **error);
 
 /*
- * A step of the row is about to be done, or undone. This survives kill -9, and power loss only
- * together with what is written next: after power loss no vGPU is left to be undone.
+ * A step of the row is about to be run, or undone. This survives kill -9, and power loss only
+ * together with the next write: after power loss no vGPU is left to be undone.
  */
 gboolean operation_table_mark(Db *db, const OperationRow *row, GError **error);
 
-/* As operation_table_begin(). A row that is not there is no error. */
+/* As operation_table_begin(). A missing row is no error. */
 gboolean operation_table_end(Db *db, guint64 id, GError **error);
 
 #endif

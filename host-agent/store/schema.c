@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 /*
- * slice.state: what is being done with it; "ready": nothing. request: of the call that made it, for
- * all or none.
+ * slice.state: the operation on it; "ready": none. request: of the call that made it, for all or
+ * none.
  */
 static const char first[] =
     "CREATE TABLE tenant ("
@@ -19,7 +19,7 @@ static const char first[] =
     " priority INTEGER NOT NULL, job TEXT NOT NULL, replica TEXT NOT NULL,"
     " defined INTEGER NOT NULL, autostart INTEGER NOT NULL) STRICT;"
 
-    /* A switch of a GPU's mode that is being done. phase: draining, switching. */
+    /* A mode switch of a GPU that is under way. phase: draining, switching. */
     "CREATE TABLE mode_switch ("
     " gpu TEXT PRIMARY KEY, origin TEXT NOT NULL, target TEXT NOT NULL, phase TEXT NOT NULL,"
     " partitions INTEGER NOT NULL, deadline INTEGER NOT NULL) STRICT;"
@@ -27,28 +27,33 @@ static const char first[] =
     /* GPUs that an operator drains. */
     "CREATE TABLE drain (gpu TEXT PRIMARY KEY) STRICT;"
 
-    /* What was due last of each GPU, and was seen to. due: seconds since 1970. */
+    /* What was due last for each GPU, and was handled. due: seconds since 1970. */
     "CREATE TABLE schedule (gpu TEXT PRIMARY KEY, due INTEGER NOT NULL) STRICT;"
 
-    /* vGPUs that were stopped for another mode of their GPU, and are started when it is shared again. */
+    /*
+     * vGPUs that were stopped for another mode of their GPU, to be started when it is shared again.
+     */
     "CREATE TABLE stopped (uuid TEXT PRIMARY KEY, gpu TEXT NOT NULL) STRICT;"
 
-    /* What is wrong with a GPU. held: stays until an operator clears it. */
+    /* A GPU's findings. held: stays until an operator clears it. */
     "CREATE TABLE health ("
     " gpu TEXT NOT NULL, kind TEXT NOT NULL, reason TEXT NOT NULL, since INTEGER NOT NULL,"
     " held INTEGER NOT NULL, PRIMARY KEY (gpu, kind)) STRICT;"
 
-    /* Errors that an operator knows of: counters of the kernel in the boot of that id. */
+    /* Errors that an operator has acknowledged: counters of the kernel in the boot of that id. */
     "CREATE TABLE health_cleared ("
     " gpu TEXT PRIMARY KEY, boot TEXT NOT NULL, aer_fatal INTEGER NOT NULL,"
     " ecc INTEGER NOT NULL) STRICT;"
 
-    /* Where a best-effort slice was stopped for want of memory, and until when none is put back. */
+    /*
+     * Where a best-effort slice was stopped because memory was short, and until when none is placed
+     * again.
+     */
     "CREATE TABLE eviction ("
     " gpu TEXT NOT NULL, tenant TEXT NOT NULL, until INTEGER NOT NULL,"
     " PRIMARY KEY (gpu, tenant)) STRICT;"
 
-    /* What a vGPU had and used in an hour. hour: seconds since 1970, the hour's begin. */
+    /* A vGPU's promises and usage in an hour. hour: seconds since 1970, the hour's start. */
     "CREATE TABLE usage ("
     " hour INTEGER NOT NULL, uuid TEXT NOT NULL, tenant TEXT NOT NULL, gpu TEXT NOT NULL,"
     " type TEXT NOT NULL, seconds INTEGER NOT NULL, busy_seconds INTEGER NOT NULL,"
@@ -61,12 +66,12 @@ static const char first[] =
 static const char oversubscription[] =
     "ALTER TABLE slice ADD COLUMN oversubscribe INTEGER NOT NULL DEFAULT 0;";
 
-/* The libvirt domain that it is made for and goes with; "": none. */
+/* The libvirt domain that it is made for and removed with; "": none. */
 static const char domains[] = "ALTER TABLE slice ADD COLUMN domain TEXT NOT NULL DEFAULT '';";
 
 /*
- * Containers' slices; and which container has which. started: when its first process began, in ticks since boot, which
- * with pid tells it from another's that has the same number later.
+ * Containers' slices, and which container uses which. started: when its first process began, in
+ * ticks since boot. With pid, it identifies the process even if another gets the same number later.
  */
 static const char containers[] =
     "ALTER TABLE slice ADD COLUMN door TEXT NOT NULL DEFAULT 'vm';"
@@ -76,15 +81,15 @@ static const char containers[] =
     " uuid TEXT PRIMARY KEY, container TEXT NOT NULL, boot TEXT NOT NULL, pid INTEGER NOT NULL,"
     " started INTEGER NOT NULL) STRICT;";
 
-/* How many displays; -1: not known, of what was stored before. */
+/* Number of displays; -1: not known, for slices that were stored before this version. */
 static const char displays[] = "ALTER TABLE slice ADD COLUMN display INTEGER NOT NULL DEFAULT -1;";
 
-/* Which of the GPU's engines it may use, as people name them. */
+/* Which of the GPU's engines it may use, by name. */
 static const char engines[] = "ALTER TABLE slice ADD COLUMN engines TEXT NOT NULL DEFAULT 'all';";
 
 /*
- * The journal of operations (operation_table.h) says what is being done, and slices no longer do.
- * What was cut short is undone or finished as before: kinds "create", "change" and "remove".
+ * The journal of operations (operation_table.h) records running operations, and slices no longer
+ * do. Interrupted ones are undone or finished as before: kinds "create", "change" and "remove".
  */
 static const char operations[] =
     "CREATE TABLE operation ("
@@ -98,8 +103,8 @@ static const char operations[] =
     "ALTER TABLE slice DROP COLUMN state;";
 
 /*
- * Of a program that vgpuctl has started: its user, -1 for a container; and its scope of systemd, whose processes have
- * the slice, too.
+ * Of a program that vgpuctl has started: its user, -1 for a container; and its systemd scope, whose
+ * processes use the slice, too.
  */
 static const char programs[] =
     "ALTER TABLE claim ADD COLUMN user INTEGER NOT NULL DEFAULT -1;"

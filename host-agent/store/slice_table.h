@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slices as the database keeps them. Whether one is present, defined or started at boot is the
- * kernel's and mdevctl's to say; what is kept of that is what it was last.
+ * Slices in the database. The kernel and mdevctl determine whether one is present, defined or
+ * started at boot; the database keeps the last known values.
  */
 #ifndef STORE_SLICE_TABLE_H
 #define STORE_SLICE_TABLE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/store/tenant_table.h"
 
-/* Between the entries of a list: it is in no name of a user or a model. */
+/* Separates the entries of a list: no name of a user or a model contains it. */
 #define SEPARATOR "\n"
 
 static void free_tenant(void *tenant)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tenants as the database keeps them.
- */
+/* Tenants in the database. */
 #ifndef STORE_TENANT_TABLE_H
 #define STORE_TENANT_TABLE_H
 
