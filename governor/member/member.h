@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that uses a GPU, as a member of a slice: what a door (the Vulkan layer; a CUDA shim
- * later) calls. Knows nothing of any API for GPUs.
+ * A process that uses a GPU, as a member of a slice: what a door (the Vulkan layer,
+ * the CUDA door) calls. Knows nothing of any API for GPUs.
  *
  * Thread-safe. Nothing here writes to standard output or error, changes signals, or leaves a
  * descriptor to a program that is executed. After fork() the child is a member of its own from its
@@ -17,6 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What libvgpu-member.so.1 offers; all else is hidden. */
+#pragma GCC visibility push(default)
+
 typedef struct GovernorMember GovernorMember;
 
 /* Where the units of engines and guards have the socket of their slice. */
@@ -31,6 +34,13 @@ GovernorMember *governor_member_new(const char *socket_path, bool required);
 
 /* Gives all back. No other thread may be in a call with @member. */
 void governor_member_free(GovernorMember *member);
+
+/*
+ * The member of this process in the slice behind @socket_path, whichever of its doors asks: made at
+ * first, as governor_member_new() does. Each that is got is to be put; the last one frees it.
+ */
+GovernorMember *governor_member_get(const char *socket_path, bool required);
+void governor_member_put(GovernorMember *member);
 
 /* True where submissions must be measured now. One atomic load; callers ask before each submission.
  */
@@ -126,5 +136,7 @@ void governor_member_memory(const GovernorMember *member, uint64_t *limit, uint6
 
 /* Engines of the GPU that the slice may use, of enum governor_engine. */
 uint32_t governor_member_engines(const GovernorMember *member);
+
+#pragma GCC visibility pop
 
 #endif /* GOVERNOR_MEMBER_H */
