@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Contexts. With one, the driver takes some hundred MiB for itself, which are charged when it has them; a context
+ * that does not fit goes again. What a program has in a context ends with it.
+ */
+#include "gpu.h"
+#include "own.h"
+#include "ranges.h"
+#include "real.h"
+
+/* A slice that is required and can't be had, or that is full. */
+static CUresult refusal(const struct gpu *gpu)
+{
+    return gpu->member ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_SYSTEM_NOT_READY;
+}
+
+static CUresult created(CUresult result, CUcontext *pctx, CUdevice dev)
+{
+    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
+
+    if (!gpu || own_settle(gpu))
+        return result;
+    DRIVER(cuCtxDestroy_v2, *pctx);
+    own_settle(gpu);
+    *pctx = NULL;
+    return refusal(gpu);
+}
+
+CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    return created(DRIVER(cuCtxCreate, pctx, flags, dev), pctx, dev);
+}
+
+CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    return created(DRIVER(cuCtxCreate_v2, pctx, flags, dev), pctx, dev);
+}
+
+CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
+                        unsigned int flags, CUdevice dev)
+{
+    return created(DRIVER(cuCtxCreate_v3, pctx, paramsArray, numParams, flags, dev), pctx, dev);
+}
+
+CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
+                        CUdevice dev)
+{
+    return created(DRIVER(cuCtxCreate_v4, pctx, ctxCreateParams, flags, dev), pctx, dev);
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+    CUresult result = DRIVER(cuDevicePrimaryCtxRetain, pctx, dev);
+    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
+
+    if (!gpu)
+        return result;
+    if (own_settle(gpu)) {
+        gpu->primary = *pctx;
+        return result;
+    }
+    DRIVER(cuDevicePrimaryCtxRelease_v2, dev);
+    own_settle(gpu);
+    *pctx = NULL;
+    return refusal(gpu);
+}
+
+static void give_all(struct ranges *ranges, CUcontext context)
+{
+    struct charge charge;
+
+    while (ranges_take_of(ranges, context, &charge))
+        charge_give(&charge);
+}
+
+static void settle_each(struct gpu *gpu, void *data)
+{
+    (void)data;
+    own_settle(gpu);
+}
+
+/* All that was in it is free. */
+static void ended(CUcontext context)
+{
+    if (context) {
+        give_all(&ranges_pointers, context);
+        give_all(&ranges_arrays, context);
+        give_all(&ranges_externals, context);
+    }
+    gpu_each(settle_each, NULL);
+}
+
+static CUresult destroyed(CUresult result, CUcontext context)
+{
+    if (result == CUDA_SUCCESS && !real_depth)
+        ended(context);
+    return result;
+}
+
+CUresult cuCtxDestroy(CUcontext ctx)
+{
+    return destroyed(DRIVER(cuCtxDestroy, ctx), ctx);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+    return destroyed(DRIVER(cuCtxDestroy_v2, ctx), ctx);
+}
+
+/* It may have other users. */
+CUresult cuCtxDetach(CUcontext ctx)
+{
+    return destroyed(DRIVER(cuCtxDetach, ctx), NULL);
+}
+
+/* The last user's release ends it, and so does a reset. */
+static CUresult released(CUresult result, CUdevice dev)
+{
+    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
+    unsigned int flags;
+    int active = 1;
+
+    if (gpu && DRIVER(cuDevicePrimaryCtxGetState, dev, &flags, &active) == CUDA_SUCCESS && !active)
+        ended(gpu->primary);
+    return result;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+    return released(DRIVER(cuDevicePrimaryCtxRelease, dev), dev);
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+    return released(DRIVER(cuDevicePrimaryCtxRelease_v2, dev), dev);
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice dev)
+{
+    return released(DRIVER(cuDevicePrimaryCtxReset, dev), dev);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+    return released(DRIVER(cuDevicePrimaryCtxReset_v2, dev), dev);
+}
+
+/* Stacks and heaps of kernels grow by it. */
+CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    CUresult result = DRIVER(cuCtxSetLimit, limit, value);
+    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_current() : NULL;
+
+    if (gpu)
+        own_settle(gpu);
+    return result;
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+/* How much memory there is, as the slice has it: what Vulkan's budget and NVML say, too. */
+#include <limits.h>
+
+#include "gpu.h"
+#include "real.h"
+#include "view.h"
+
+CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+    CUresult result = DRIVER(cuMemGetInfo_v2, free, total);
+    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_current() : NULL;
+    struct view view;
+
+    if (!gpu || !view_of(gpu->member, total ? *total : UINT64_MAX, free ? *free : 0, &view))
+        return result;
+    if (free)
+        *free = view.free;
+    if (total)
+        *total = view.total;
+    return result;
+}
+
+CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
+{
+    CUresult result = DRIVER(cuMemGetInfo, free, total);
+    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_current() : NULL;
+    struct view view;
+
+    if (!gpu || !view_of(gpu->member, total ? *total : UINT_MAX, free ? *free : 0, &view))
+        return result;
+    if (free)
+        *free = (unsigned int)view.free;
+    if (total)
+        *total = view.total < UINT_MAX ? (unsigned int)view.total : UINT_MAX;
+    return result;
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+    CUresult result = DRIVER(cuDeviceTotalMem_v2, bytes, dev);
+    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
+    struct view view;
+
+    if (gpu && view_of(gpu->member, *bytes, 0, &view))
+        *bytes = view.total;
+    return result;
+}
+
+CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
+{
+    CUresult result = DRIVER(cuDeviceTotalMem, bytes, dev);
+    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
+    struct view view;
+
+    if (gpu && view_of(gpu->member, *bytes, 0, &view))
+        *bytes = (unsigned int)view.total;
+    return result;
+}
