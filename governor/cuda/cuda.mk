@@ -80,3 +80,5 @@ install-cuda-door: cuda-door
 	ln -sf libnvidia-ml.so.1 $(DESTDIR)$(CUDA_DIR)/libnvidia-ml.so
 
 -include $(shell find $(CUDA_OUT) -name '*.d' 2>/dev/null)
+
+include tests/cuda/cuda-tests.mk

@@ -21,18 +21,26 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
     return result;
 }
 
+/* 32 bits can't say how much a card of today has: the driver is asked in the new way. */
+static unsigned int narrow(uint64_t bytes)
+{
+    return bytes < UINT_MAX ? (unsigned int)bytes : UINT_MAX;
+}
+
 CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 {
     CUresult result = DRIVER(cuMemGetInfo, free, total);
     struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_current() : NULL;
+    size_t card_free, card_total;
     struct view view;
 
-    if (!gpu || !view_of(gpu->member, total ? *total : UINT_MAX, free ? *free : 0, &view))
+    if (!gpu || DRIVER(cuMemGetInfo_v2, &card_free, &card_total) != CUDA_SUCCESS ||
+        !view_of(gpu->member, card_total, card_free, &view))
         return result;
     if (free)
-        *free = (unsigned int)view.free;
+        *free = narrow(view.free);
     if (total)
-        *total = view.total < UINT_MAX ? (unsigned int)view.total : UINT_MAX;
+        *total = narrow(view.total);
     return result;
 }
 
@@ -52,8 +60,10 @@ CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
     CUresult result = DRIVER(cuDeviceTotalMem, bytes, dev);
     struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
     struct view view;
+    size_t card;
 
-    if (gpu && view_of(gpu->member, *bytes, 0, &view))
-        *bytes = (unsigned int)view.total;
+    if (gpu && DRIVER(cuDeviceTotalMem_v2, &card, dev) == CUDA_SUCCESS &&
+        view_of(gpu->member, card, 0, &view))
+        *bytes = narrow(view.total);
     return result;
 }

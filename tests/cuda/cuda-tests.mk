@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+# make check-cuda: the CUDA door over a fake card (tests/fake-cuda), natively. Included by governor/cuda/cuda.mk.
+# build/cuda-test/real has the fake driver; san and plain have the door over it, sanitized and as it is installed.
+
+CUDA_TEST := build/cuda-test
+CUDA_TEST_SRC := tests/cuda
+CUDA_FAKE_SRC := tests/fake-cuda
+CUDA_TEST_REAL := $(CURDIR)/$(CUDA_TEST)/real
+CUDA_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+CUDA_SAN_CFLAGS := $(CUDA_WARN) -O1 -fPIC -fvisibility=hidden -fno-omit-frame-pointer $(CUDA_SANITIZE)
+CUDA_FAKE_CFLAGS := $(filter-out -Wmissing-prototypes -Wstrict-prototypes,$(CUDA_WARN)) -O1 -fPIC
+
+$(eval $(call cuda_library,$(CUDA_TEST)/san,$(CUDA_TEST_REAL),$(CURDIR)/$(GOVERNOR_OUT),$(CUDA_SAN_CFLAGS)))
+$(eval $(call cuda_library,$(CUDA_TEST)/plain,$(CUDA_TEST_REAL),$(CURDIR)/$(GOVERNOR_OUT),$(CUDA_CFLAGS)))
+
+$(CUDA_TEST)/fake/%.o: $(CUDA_FAKE_SRC)/%.c $(CUDA_OUT)/cuda/made
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_FAKE_CFLAGS) -I$(CUDA_FAKE_SRC) -I$(CUDA_SRC)/abi -I$(CUDA_OUT)/cuda -MMD -MP -c -o $@ $<
+
+# As a driver may be: not linked -Bsymbolic.
+$(CUDA_TEST)/real/libcuda.so.1: $(patsubst $(CUDA_FAKE_SRC)/%.c,$(CUDA_TEST)/fake/%.o,\
+		$(filter-out %/nvml.c,$(wildcard $(CUDA_FAKE_SRC)/*.c)))
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $^ -lpthread
+
+$(CUDA_TEST)/real/libnvidia-ml.so.1: $(CUDA_TEST)/fake/nvml.o $(CUDA_TEST)/fake/card.o
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $^ -lpthread
+
+CUDA_DOORS := $(foreach kind,san plain,$(CUDA_TEST)/$(kind)/libcuda.so.1 $(CUDA_TEST)/$(kind)/libnvidia-ml.so.1) \
+	$(CUDA_TEST)/real/libcuda.so.1 $(CUDA_TEST)/real/libnvidia-ml.so.1
+
+CUDA_TEST_CFLAGS = -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -O1 $(CUDA_SANITIZE) $(CUDA_INCLUDES) \
+	-I$(CUDA_OUT)/cuda -I$(CUDA_TEST) -I$(CUDA_TEST_SRC) -I$(CUDA_FAKE_SRC) -I$(GOVERNOR_TESTS_SRC) -Igovernor/core \
+	$(GOVERNOR_PKG_CFLAGS) -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter"' -DREAL_DIR='"$(CUDA_TEST_REAL)"' \
+	-DDOOR_DIR='"$(CURDIR)/$(CUDA_TEST)/san"' -DLAYER='"$(CURDIR)/$(GOVERNOR_OUT)/vulkan/libvgpu_governor.so"'
+
+# What passes, without what headers of the tests declare.
+$(CUDA_TEST)/undeclared.inc: $(CUDA_OUT)/cuda/made $(CUDA_TEST_SRC)/kit.h
+	@mkdir -p $(@D)
+	sed -n 's/.*[ *]\(cu[A-Z]\w*\)(.*/C(\1,/p' $(CUDA_TEST_SRC)/kit.h | grep -vwFf - $(CUDA_OUT)/cuda/calls.inc >$@
+
+$(CUDA_TEST)/obj/%.o: %.c $(CUDA_TEST)/undeclared.inc
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_TEST_CFLAGS) -MMD -MP -c -o $@ $<
+
+CUDA_TESTS := $(patsubst $(CUDA_TEST_SRC)/%.c,$(CUDA_TEST)/%,$(wildcard $(CUDA_TEST_SRC)/test-*.c))
+CUDA_TESTS_COMMON := $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/kit.o $(GOVERNOR_TESTS_SRC)/live.o)
+
+$(CUDA_TESTS): $(CUDA_TEST)/%: $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/%.o $(CUDA_TESTS_COMMON) $(CUDA_DOORS) \
+		$(GOVERNOR_OUT)/vgpu-arbiter
+	@$(CC) $(CUDA_SANITIZE) -o $@ $(filter %.o,$^) -L$(CUDA_TEST)/san -Wl,--no-as-needed -l:libcuda.so.1 \
+		-l:libnvidia-ml.so.1 $(GOVERNOR_MEMBER_SHARED) -Wl,--allow-shlib-undefined \
+		-Wl,-rpath,$(CURDIR)/$(CUDA_TEST)/san:$(CURDIR)/$(GOVERNOR_OUT) $(GOVERNOR_PKG_LIBS) -ldl -lpthread
+
+.SECONDARY:
+.PHONY: check-cuda cuda-tests
+cuda-tests: $(CUDA_TESTS)
+check-cuda: cuda-tests
+	tests/prove --timer -e '' $(CUDA_TESTS)
+
+-include $(shell find $(CUDA_TEST) -name '*.d' 2>/dev/null)
