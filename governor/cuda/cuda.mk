@@ -18,7 +18,6 @@ CUDA_SRCS := $(filter-out %/gen-stubs.c,$(CUDA_SRCS))
 CUDA_NVML_SRCS := $(wildcard $(CUDA_SRC)/nvml/*.c) $(addprefix $(CUDA_SRC)/,entries.c real.c slices.c view.c)
 CUDA_NAMES := $(addprefix tests/cuda/names/,cudarc.txt hipify.txt nvcuda.txt)
 CUDA_NVML_NAMES := tests/cuda/names/nvml.txt
-CUDA_MADE := stubs.S wrappers.h entries.inc calls.inc
 
 .PHONY: cuda-door install-cuda-door
 governor: cuda-door
@@ -33,7 +32,7 @@ $(CUDA_OUT)/gen-stubs: $(CUDA_SRC)/gen-stubs.c
 $(CUDA_OUT)/cuda/made: $(CUDA_OUT)/gen-stubs $(CUDA_SRC)/entry_points.def $(CUDA_SRC)/argument_types.def $(CUDA_NAMES)
 	@mkdir -p $(@D)
 	$< $(filter %.def,$^) $(addprefix --names ,$(CUDA_NAMES)) --stubs $(@D)/stubs.S --header $(@D)/wrappers.h \
-		--entries $(@D)/entries.inc --calls $(@D)/calls.inc
+		--entries $(@D)/entries.inc --prototypes $(@D)/prototypes.inc --calls $(@D)/calls.inc
 	@touch $@
 
 $(CUDA_OUT)/nvml/made: $(CUDA_OUT)/gen-stubs $(CUDA_SRC)/nvml/nvml_entry_points.def \

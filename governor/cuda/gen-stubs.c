@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * gen-stubs TABLE TYPES [--result TYPE] [--abi HEADER] [--names|--stubs|--header|--entries|--calls FILE]...
+ * gen-stubs TABLE TYPES [--result TYPE] [--abi HEADER] [--names|--stubs|--header|--entries|--prototypes|--calls FILE]...
  *
  * Reads a table as entry_points.def is, checks it, and writes what is made of it when the door is built:
  *   stubs    assembly: a jump for each name that passes, the slots, and what fills a slot
  *   header   C: indices, types of the functions that are wrapped
  *   entries  C: the table itself
+ *   prototypes  C: types of all functions that have a signature, for tests
  *   calls    C: a line for each entry with its arguments, for tests
  * Each --names FILE has names, one a line, first word; one that the table lacks is an error.
  */
@@ -390,6 +391,21 @@ static void write_header(const char *path, const char *result, const char *abi)
     fclose(file);
 }
 
+/* For tests: of each that has a signature. */
+static void write_prototypes(const char *path, const char *result)
+{
+    FILE *file = open_file(path, "w");
+
+    for (unsigned int i = 0; i < entries_count; i++) {
+        if (!has_signature(&entries[i]))
+            continue;
+        fprintf(file, "typedef %s %s_prototype(", result, entries[i].name);
+        write_prototype(file, &entries[i]);
+        fputs(");\n", file);
+    }
+    fclose(file);
+}
+
 static void write_entries(const char *path)
 {
     FILE *file = open_file(path, "w");
@@ -439,7 +455,7 @@ int main(int argc, char **argv)
     const char *result = "CUresult", *abi = "cuda_abi.h";
 
     if (argc < 3)
-        fail("usage: gen-stubs TABLE TYPES [--result TYPE] [--names|--stubs|--header|--entries|--calls FILE]...");
+        fail("usage: gen-stubs TABLE TYPES [--result TYPE] [--names|--stubs|--header|--entries|--prototypes|--calls FILE]...");
     read_table(argv[2], "T(", parse_type);
     read_table(argv[1], "E(", parse_entry);
     for (int i = 3; i + 1 < argc; i += 2) {
@@ -455,6 +471,8 @@ int main(int argc, char **argv)
             write_header(argv[i + 1], result, abi);
         else if (!strcmp(argv[i], "--entries"))
             write_entries(argv[i + 1]);
+        else if (!strcmp(argv[i], "--prototypes"))
+            write_prototypes(argv[i + 1], result);
         else if (!strcmp(argv[i], "--calls"))
             write_calls(argv[i + 1]);
         else

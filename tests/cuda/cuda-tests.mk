@@ -17,11 +17,11 @@ $(CUDA_TEST)/fake/%.o: $(CUDA_FAKE_SRC)/%.c $(CUDA_OUT)/cuda/made
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_FAKE_CFLAGS) -I$(CUDA_FAKE_SRC) -I$(CUDA_SRC)/abi -I$(CUDA_OUT)/cuda -MMD -MP -c -o $@ $<
 
-# As a driver may be: not linked -Bsymbolic.
+# Its own calls are its own, but where memory.c says otherwise.
 $(CUDA_TEST)/real/libcuda.so.1: $(patsubst $(CUDA_FAKE_SRC)/%.c,$(CUDA_TEST)/fake/%.o,\
 		$(filter-out %/nvml.c,$(wildcard $(CUDA_FAKE_SRC)/*.c)))
 	@mkdir -p $(@D)
-	$(CC) -shared -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $^ -lpthread
+	$(CC) -shared -Wl,-z,defs -Wl,-Bsymbolic -Wl,-soname,$(@F) -o $@ $^ -lpthread
 
 $(CUDA_TEST)/real/libnvidia-ml.so.1: $(CUDA_TEST)/fake/nvml.o $(CUDA_TEST)/fake/card.o
 	@mkdir -p $(@D)
@@ -33,30 +33,62 @@ CUDA_DOORS := $(foreach kind,san plain,$(CUDA_TEST)/$(kind)/libcuda.so.1 $(CUDA_
 CUDA_TEST_CFLAGS = -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -O1 $(CUDA_SANITIZE) $(CUDA_INCLUDES) \
 	-I$(CUDA_OUT)/cuda -I$(CUDA_TEST) -I$(CUDA_TEST_SRC) -I$(CUDA_FAKE_SRC) -I$(GOVERNOR_TESTS_SRC) -Igovernor/core \
 	$(GOVERNOR_PKG_CFLAGS) -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter"' -DREAL_DIR='"$(CUDA_TEST_REAL)"' \
-	-DDOOR_DIR='"$(CURDIR)/$(CUDA_TEST)/san"' -DLAYER='"$(CURDIR)/$(GOVERNOR_OUT)/vulkan/libvgpu_governor.so"'
+	-DPLAIN_DIR='"$(CURDIR)/$(CUDA_TEST)/plain"' -DCLIENTS_DIR='"$(CURDIR)/$(CUDA_TEST)"' -DLAYER='"$(CURDIR)/$(GOVERNOR_OUT)/vulkan/libvgpu_governor.so"'
 
 # What passes, without what headers of the tests declare.
 $(CUDA_TEST)/undeclared.inc: $(CUDA_OUT)/cuda/made $(CUDA_TEST_SRC)/kit.h
 	@mkdir -p $(@D)
 	sed -n 's/.*[ *]\(cu[A-Z]\w*\)(.*/C(\1,/p' $(CUDA_TEST_SRC)/kit.h | grep -vwFf - $(CUDA_OUT)/cuda/calls.inc >$@
 
+# What Debian's libffmpeg-nvenc-dev declares of the same functions: its loader says which type is which symbol's. The name
+# cuModuleGetGlobal is of a 32-bit form, which that loader takes for the later one.
+FFNVCODEC := /usr/include/ffnvcodec
+$(CUDA_TEST)/shared-symbols.inc: $(CUDA_OUT)/cuda/made $(CUDA_TEST_SRC)/cuda-tests.mk
+	@mkdir -p $(@D)
+	sed -n 's/.*LOAD_SYMBOL[A-Z_]*(.*, *\(tcu[A-Z]\w*\), *"\(cu\w*\)").*/ \2_prototype( \1/p' $(FFNVCODEC)/dynlink_loader.h | \
+		grep -vw cuModuleGetGlobal_prototype >$(@D)/their-symbols
+	cut -d' ' -f2 $(@D)/their-symbols | sed 's/^/ /' | grep -Ff - $(CUDA_OUT)/cuda/prototypes.inc >$(@D)/shared-prototypes.inc
+	sed 's/.* \(\w*_prototype(\).*/ \1 /' $(@D)/shared-prototypes.inc | grep -Ff - $(@D)/their-symbols | \
+		sed 's/ \(.*\)_prototype( \(.*\)/S(\1, \2)/' >$@
+
+$(CUDA_TEST)/obj/tests/cuda/abi_theirs.o: $(CUDA_TEST)/shared-symbols.inc
+
 $(CUDA_TEST)/obj/%.o: %.c $(CUDA_TEST)/undeclared.inc
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_TEST_CFLAGS) -MMD -MP -c -o $@ $<
 
 CUDA_TESTS := $(patsubst $(CUDA_TEST_SRC)/%.c,$(CUDA_TEST)/%,$(wildcard $(CUDA_TEST_SRC)/test-*.c))
+CUDA_UNIT_TESTS := $(addprefix $(CUDA_TEST)/test-,abi ranges)
 CUDA_TESTS_COMMON := $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/kit.o $(GOVERNOR_TESTS_SRC)/live.o)
 
-$(CUDA_TESTS): $(CUDA_TEST)/%: $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/%.o $(CUDA_TESTS_COMMON) $(CUDA_DOORS) \
+$(filter-out $(CUDA_UNIT_TESTS),$(CUDA_TESTS)): $(CUDA_TEST)/%: $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/%.o $(CUDA_TESTS_COMMON) $(CUDA_DOORS) \
 		$(GOVERNOR_OUT)/vgpu-arbiter
 	@$(CC) $(CUDA_SANITIZE) -o $@ $(filter %.o,$^) -L$(CUDA_TEST)/san -Wl,--no-as-needed -l:libcuda.so.1 \
 		-l:libnvidia-ml.so.1 $(GOVERNOR_MEMBER_SHARED) -Wl,--allow-shlib-undefined \
 		-Wl,-rpath,$(CURDIR)/$(CUDA_TEST)/san:$(CURDIR)/$(GOVERNOR_OUT) $(GOVERNOR_PKG_LIBS) -ldl -lpthread
 
+# Of the door only what knows nothing of a driver.
+$(CUDA_TEST)/test-ranges: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-ranges.o $(CUDA_SRC)/memory/ranges.o \
+		$(CUDA_SRC)/memory/mappings.o)
+	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS) -lpthread
+
+$(CUDA_TEST)/test-abi: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-abi.o abi_ours.o abi_theirs.o)
+	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS)
+
+# A program of others'; what it is linked with has nothing of ours.
+$(CUDA_TEST)/client-ffnvcodec: $(CUDA_TEST_SRC)/client-ffnvcodec.c
+	@mkdir -p $(@D)
+	$(CC) -O1 -g -o $@ $< -ldl
+
+$(CUDA_TEST)/test-clients: | $(CUDA_TEST)/client-ffnvcodec $(CUDA_TEST)/plain/libcuda.so
+$(CUDA_TEST)/plain/libcuda.so: $(CUDA_TEST)/plain/libcuda.so.1
+	ln -sf libcuda.so.1 $@
+
 .SECONDARY:
 .PHONY: check-cuda cuda-tests
-cuda-tests: $(CUDA_TESTS)
+cuda-tests: $(CUDA_TESTS) cuda-door vulkan-layer
 check-cuda: cuda-tests
+	tests/prove --timer $(CUDA_TEST_SRC)/libraries.t
 	tests/prove --timer -e '' $(CUDA_TESTS)
 
 -include $(shell find $(CUDA_TEST) -name '*.d' 2>/dev/null)

@@ -2,6 +2,7 @@
 /* Memory by address, and arrays. An address that is free is the next to be given out, as a driver may do it. */
 #include "fake.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +167,15 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytes, unsigned int flags)
     return allocate(bytes, dptr);
 }
 
-/* By way of its own export, which a driver that isn't linked -Bsymbolic calls through the door. */
+/* As a driver that isn't linked -Bsymbolic calls its own exports: through the door. */
+static CUresult alloc_by_export(CUdeviceptr *dptr, size_t bytes)
+{
+    CUresult (*function)(CUdeviceptr *, size_t) = NULL;
+
+    *(void **)&function = dlsym(RTLD_DEFAULT, "cuMemAlloc_v2");
+    return (function ? function : cuMemAlloc_v2)(dptr, bytes);
+}
+
 CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height,
                             unsigned int element)
 {
@@ -175,7 +184,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size
     if (!dptr || !pitch || !width || !height)
         return CUDA_ERROR_INVALID_VALUE;
     *pitch = (width + 1023) / 1024 * 1024;
-    return cuMemAlloc_v2(dptr, *pitch * height);
+    return alloc_by_export(dptr, *pitch * height);
 }
 
 CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pitch, unsigned int width,
