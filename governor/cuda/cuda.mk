@@ -42,16 +42,17 @@ $(CUDA_OUT)/nvml/made: $(CUDA_OUT)/gen-stubs $(CUDA_SRC)/nvml/nvml_entry_points.
 		--stubs $(@D)/stubs.S --header $(@D)/wrappers.h --entries $(@D)/entries.inc --calls $(@D)/calls.inc
 	@touch $@
 
-# $(call cuda_library,FOLDER,REAL_DIR,RPATH,CFLAGS): the two libraries in FOLDER, over a driver in REAL_DIR.
+# $(call cuda_library,FOLDER,REAL_DIR,DOOR_DIR,RPATH,CFLAGS): the two libraries in FOLDER, which is DOOR_DIR where they are
+# used, over a driver in REAL_DIR.
 define cuda_library
 $(1)/cuda/%.o: %.c $(CUDA_OUT)/cuda/made
 	@mkdir -p $$(@D)
-	$$(CC) $(4) -I$(CUDA_OUT)/cuda $(CUDA_INCLUDES) -DVGPU_REAL_DIR='"$(2)"' -DVGPU_REAL_LIBRARY='"libcuda.so.1"' \
+	$$(CC) $(5) -DVGPU_DOOR_DIR='"$(3)"' -I$(CUDA_OUT)/cuda $(CUDA_INCLUDES) -DVGPU_REAL_DIR='"$(2)"' -DVGPU_REAL_LIBRARY='"libcuda.so.1"' \
 		-DVGPU_MISSING=CUDA_ERROR_NOT_FOUND $$(CPPFLAGS) $$(CFLAGS) -MMD -MP -c -o $$@ $$<
 
 $(1)/nvml/%.o: %.c $(CUDA_OUT)/nvml/made
 	@mkdir -p $$(@D)
-	$$(CC) $(4) -I$(CUDA_OUT)/nvml $(CUDA_INCLUDES) -DVGPU_REAL_DIR='"$(2)"' -DVGPU_REAL_LIBRARY='"libnvidia-ml.so.1"' \
+	$$(CC) $(5) -DVGPU_DOOR_DIR='"$(3)"' -I$(CUDA_OUT)/nvml $(CUDA_INCLUDES) -DVGPU_REAL_DIR='"$(2)"' -DVGPU_REAL_LIBRARY='"libnvidia-ml.so.1"' \
 		-DVGPU_MISSING=NVML_ERROR_FUNCTION_NOT_FOUND $$(CPPFLAGS) $$(CFLAGS) -MMD -MP -c -o $$@ $$<
 
 $(1)/cuda/stubs.o $(1)/nvml/stubs.o: $(1)/%/stubs.o: $(CUDA_OUT)/%/made
@@ -64,14 +65,14 @@ $(1)/needed/%: | $(CUDA_OUT)/gen-stubs
 	$$(CC) -shared -nostdlib -Wl,-soname,$(2)/$$* -x c -o $$@ /dev/null
 
 $(1)/libcuda.so.1: $(addprefix $(1)/cuda/,$(CUDA_SRCS:.c=.o) stubs.o) $(1)/needed/libcuda.so.1 $(GOVERNOR_MEMBER_SHARED)
-	$$(CC) $(4) $$(CFLAGS) $(CUDA_LDFLAGS) -Wl,-soname,$$(@F) -Wl,-rpath,$(3) $$(LDFLAGS) -o $$@ $$^ -lpthread
+	$$(CC) $(5) $$(CFLAGS) $(CUDA_LDFLAGS) -Wl,-soname,$$(@F) -Wl,-rpath,$(4) $$(LDFLAGS) -o $$@ $$^ -lpthread
 
 $(1)/libnvidia-ml.so.1: $(addprefix $(1)/nvml/,$(CUDA_NVML_SRCS:.c=.o) stubs.o) $(1)/needed/libnvidia-ml.so.1 \
 		$(GOVERNOR_MEMBER_SHARED)
-	$$(CC) $(4) $$(CFLAGS) $(CUDA_LDFLAGS) -Wl,-soname,$$(@F) -Wl,-rpath,$(3) $$(LDFLAGS) -o $$@ $$^ -lpthread
+	$$(CC) $(5) $$(CFLAGS) $(CUDA_LDFLAGS) -Wl,-soname,$$(@F) -Wl,-rpath,$(4) $$(LDFLAGS) -o $$@ $$^ -lpthread
 endef
 
-$(eval $(call cuda_library,$(CUDA_OUT),$(CUDA_REAL_DIR),$(GOVERNOR_LIBRARIES),$(CUDA_CFLAGS)))
+$(eval $(call cuda_library,$(CUDA_OUT),$(CUDA_REAL_DIR),$(CUDA_DIR),$(GOVERNOR_LIBRARIES),$(CUDA_CFLAGS)))
 
 install-cuda-door: cuda-door
 	install -D -m 0644 -t $(DESTDIR)$(CUDA_DIR) $(CUDA_OUT)/libcuda.so.1 $(CUDA_OUT)/libnvidia-ml.so.1

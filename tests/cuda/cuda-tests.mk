@@ -10,8 +10,8 @@ CUDA_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 CUDA_SAN_CFLAGS := $(CUDA_WARN) -O1 -fPIC -fvisibility=hidden -fno-omit-frame-pointer $(CUDA_SANITIZE)
 CUDA_FAKE_CFLAGS := $(filter-out -Wmissing-prototypes -Wstrict-prototypes,$(CUDA_WARN)) -O1 -fPIC
 
-$(eval $(call cuda_library,$(CUDA_TEST)/san,$(CUDA_TEST_REAL),$(CURDIR)/$(GOVERNOR_OUT),$(CUDA_SAN_CFLAGS)))
-$(eval $(call cuda_library,$(CUDA_TEST)/plain,$(CUDA_TEST_REAL),$(CURDIR)/$(GOVERNOR_OUT),$(CUDA_CFLAGS)))
+$(eval $(call cuda_library,$(CUDA_TEST)/san,$(CUDA_TEST_REAL),$(CURDIR)/$(CUDA_TEST)/san,$(CURDIR)/$(GOVERNOR_OUT),$(CUDA_SAN_CFLAGS)))
+$(eval $(call cuda_library,$(CUDA_TEST)/plain,$(CUDA_TEST_REAL),$(CURDIR)/$(CUDA_TEST)/plain,$(CURDIR)/$(GOVERNOR_OUT),$(CUDA_CFLAGS)))
 
 $(CUDA_TEST)/fake/%.o: $(CUDA_FAKE_SRC)/%.c $(CUDA_OUT)/cuda/made
 	@mkdir -p $(@D)

@@ -9,7 +9,7 @@
 #include "nvml_abi.h"
 #include "real.h"
 
-#define NVML_PATH     VGPU_REAL_DIR "/libnvidia-ml.so.1"
+#define NVML_NAME     "/libnvidia-ml.so.1"
 #define PROCESSES_MAX 4096
 
 static struct {
@@ -21,10 +21,20 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool usable;
 
-/* Kept open: the driver's library is in use as long as the process is. */
+/*
+ * The door's NVML, which needs the driver's: the loader finds libraries that it has by their names, in the order in which they
+ * came, and a program that opens libnvidia-ml.so.1 later must not be given the driver's. Kept open.
+ */
+static void *open_library(void)
+{
+    return dlopen(VGPU_DOOR_DIR NVML_NAME, RTLD_NOW | RTLD_LOCAL)
+               ? dlopen(VGPU_REAL_DIR NVML_NAME, RTLD_NOW | RTLD_NOLOAD)
+               : NULL;
+}
+
 static void open_nvml(void)
 {
-    void *library = dlopen(NVML_PATH, RTLD_NOW | RTLD_LOCAL);
+    void *library = open_library();
 
     if (!library)
         return;
