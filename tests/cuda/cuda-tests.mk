@@ -91,4 +91,11 @@ check-cuda: cuda-tests
 	tests/prove --timer $(CUDA_TEST_SRC)/libraries.t
 	tests/prove --timer -e '' $(CUDA_TESTS)
 
+# Races between a program's threads. The fake driver is not built with it, and not looked at.
+.PHONY: unit-tsan tsan-cuda
+unit-tsan: tsan-cuda
+tsan-cuda:
+	$(MAKE) CUDA_TEST=build/tsan/cuda CUDA_SANITIZE='-fsanitize=thread -Wno-tsan' build/tsan/cuda/test-threads
+	TSAN_OPTIONS=die_after_fork=0:halt_on_error=1:ignore_noninstrumented_modules=1 tests/prove -e '' build/tsan/cuda/test-threads
+
 -include $(shell find $(CUDA_TEST) -name '*.d' 2>/dev/null)
