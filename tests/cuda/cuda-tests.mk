@@ -21,7 +21,7 @@ $(CUDA_TEST)/fake/%.o: $(CUDA_FAKE_SRC)/%.c $(CUDA_OUT)/cuda/made
 $(CUDA_TEST)/real/libcuda.so.1: $(patsubst $(CUDA_FAKE_SRC)/%.c,$(CUDA_TEST)/fake/%.o,\
 		$(filter-out %/nvml.c,$(wildcard $(CUDA_FAKE_SRC)/*.c)))
 	@mkdir -p $(@D)
-	$(CC) -shared -Wl,-z,defs -Wl,-Bsymbolic -Wl,-soname,$(@F) -o $@ $^ -lpthread
+	$(CC) -shared -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,-soname,$(@F) -o $@ $^ -lpthread
 
 $(CUDA_TEST)/real/libnvidia-ml.so.1: $(CUDA_TEST)/fake/nvml.o $(CUDA_TEST)/fake/card.o
 	@mkdir -p $(@D)

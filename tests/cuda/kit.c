@@ -55,6 +55,7 @@ void kit_close(void)
     g_unsetenv("VGPU_GOVERNOR_REQUIRED");
     g_unsetenv("FAKE_CUDA_HIDDEN");
     g_unsetenv("FAKE_CUDA_UNEXPORTED");
+    g_unsetenv("FAKE_CUDA_LATER");
     g_unsetenv("FAKE_CUDA_SMALL_STEPS");
 }
 

@@ -42,6 +42,22 @@ static void test_forms(void)
     kit_close();
 }
 
+/* What a version means is the driver's to say: the table is not asked where its answer is known. */
+static void drivers_word(void)
+{
+    kit_context();
+    g_assert_true(got("cuCtxCreate", 12080, 0) == (void *)cuCtxCreate_v3);
+    g_assert_true(got("cuCtxCreate", 13000, 0) == (void *)cuCtxCreate_v4);
+}
+
+static void test_drivers_word(void)
+{
+    kit_open(LIMIT);
+    g_setenv("FAKE_CUDA_LATER", "1", TRUE);
+    kit_run(drivers_word);
+    kit_close();
+}
+
 static void unknown(void)
 {
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
@@ -126,6 +142,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/getproc/forms", test_forms);
+    g_test_add_func("/getproc/drivers-word", test_drivers_word);
     g_test_add_func("/getproc/unknown", test_unknown);
     g_test_add_func("/getproc/unknown-ungoverned", test_unknown_ungoverned);
     g_test_add_func("/getproc/unexported", test_unexported);

@@ -63,6 +63,24 @@ static void test_alloc(void)
     in_slice(LIMIT, alloc);
 }
 
+/* A driver that allocates by its own export: more than half of the slice is not asked for twice. */
+static void by_itself(void)
+{
+    CUdeviceptr dptr;
+    size_t pitch;
+
+    kit_context();
+    ok(cuMemAllocPitch_v2(&dptr, &pitch, 1024, 40 * 1024, 4));
+    both(40 * MIB);
+    ok(cuMemFree_v2(dptr));
+    both(0);
+}
+
+static void test_by_itself(void)
+{
+    in_slice(LIMIT, by_itself);
+}
+
 static void old_names(void)
 {
     CUdeviceptr_v1 a, b, never;
@@ -318,6 +336,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/memory/alloc", test_alloc);
+    g_test_add_func("/memory/by-itself", test_by_itself);
     g_test_add_func("/memory/old-names", test_old_names);
     g_test_add_func("/memory/refused", test_refused);
     g_test_add_func("/memory/free-is-the-drivers-first", test_free_is_the_drivers_first);

@@ -18,6 +18,12 @@ static CUresult unexported_alloc(CUdeviceptr *dptr, size_t bytes)
     return fake_alloc(bytes, dptr);
 }
 
+/* With FAKE_CUDA_LATER the driver has another mind than the table of when a form came. */
+static int since_of(const struct fake_call *call)
+{
+    return getenv("FAKE_CUDA_LATER") && call->since == 12050 ? 13000 : call->since;
+}
+
 static void *look(const char *symbol, int version, int per_thread)
 {
     const struct fake_call *best = NULL;
@@ -25,7 +31,7 @@ static void *look(const char *symbol, int version, int per_thread)
     if (!strcmp(symbol, "cuMemAlloc") && version >= 3020 && getenv("FAKE_CUDA_UNEXPORTED"))
         return (void *)unexported_alloc;
     for (const struct fake_call *call = fake_calls; call->name; call++) {
-        if (strcmp(call->base, symbol) || call->since > version)
+        if (strcmp(call->base, symbol) || since_of(call) > version)
             continue;
         if (is_per_thread(call->name) && !per_thread)
             continue;
