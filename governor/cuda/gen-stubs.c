@@ -216,6 +216,8 @@ static void check_kind(const struct entry *entry)
         i++;
     if (!kinds[i])
         fail("%s is of the unknown kind %s", entry->name, entry->kind);
+    if (is_kind(entry, "leave") != !strcmp(entry->class, "DEBUG"))
+        fail("%s: what is for debuggers, and nothing else, is left to the driver", entry->name);
 }
 
 static void parse_entry(char *line)
