@@ -37,6 +37,7 @@ install_unit = install -d -m 0755 $(DESTDIR)$(strip $(2)) && for file in $(1); d
 .PHONY: all install clean check check-unit check-fuzz check-module
 
 include mdev-driver/module.mk
+include lib/lib.mk
 include mdev-driver/registrar/registrar.mk
 include mdev-driver/dkms/dkms.mk
 include engine/engine.mk

@@ -4,14 +4,13 @@
 
 CONTAINER_HOOK_SRC := container-hooks
 CONTAINER_HOOK_OUT := build/container-hooks
-# vgpud as the other hook calls it.
-CONTAINER_HOOK_SOURCES := $(CONTAINER_HOOK_SRC)/main.c qemu-hooks/agent_link.c $(AGENT_SRC)/dbus/agent_error.c
+CONTAINER_HOOK_SOURCES := $(CONTAINER_HOOK_SRC)/main.c
 CONTAINER_HOOK_PKG_LIBS = $(call once,CONTAINER_HOOK_PKG_LIBS,pkg-config --libs gio-2.0 json-glib-1.0)
 
 .PHONY: container-hooks install-container-hooks
 container-hooks: $(CONTAINER_HOOK_OUT)/vgpu-container-hook
 
-$(CONTAINER_HOOK_OUT)/vgpu-container-hook: $(call agent_objects,$(CONTAINER_HOOK_SOURCES))
+$(CONTAINER_HOOK_OUT)/vgpu-container-hook: $(call agent_objects,$(CONTAINER_HOOK_SOURCES)) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(CONTAINER_HOOK_PKG_LIBS)
 

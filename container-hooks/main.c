@@ -2,7 +2,7 @@
 /*
  * vgpu-container-hook(8): what a container's runtime runs when a container with a slice is made and
  * when it has ended, with the container's state as its standard input. CDI's specification names
- * it; see cdi/cdi_spec.c.
+ * it; see daemon/containers/cdi_spec.c.
  */
 #include <errno.h>
 #include <gio/gio.h>
@@ -12,7 +12,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "agent_link.h"
+#include "lib/agent_client.h"
 
 /* A state is some hundred bytes, and its annotations. */
 #define MOST_STATE (1024 * 1024)

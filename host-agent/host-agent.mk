@@ -6,43 +6,32 @@ AGENT_SRC := host-agent
 AGENT_OUT := build/host-agent
 AGENT_TESTS := tests/unit/host-agent
 AGENT_XML := $(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.xml
-# What vgpud is made of besides its own folder, and what vgpuctl has of that.
-AGENT_PARTS := inventory dbus store ledger modes health metrics arbiter limits cdi
-VGPUCTL_PARTS := inventory dbus doctor
-# The folders of the daemon itself.
-VGPUD_PARTS := $(addprefix vgpud/,slices methods containers domains switches watches)
-AGENT_INCLUDES := $(addprefix -I$(AGENT_SRC)/,$(AGENT_PARTS) vgpud $(VGPUD_PARTS) doctor) -Imdev-driver/registrar \
-	-Imdev-driver/uapi -Iqemu-hooks -I$(AGENT_OUT)
-AGENT_CFLAGS := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror $(AGENT_INCLUDES) \
-	-DVGPU_VERSION='"$(VERSION)"'
+# Each may use those before it, and vgpuctl those of lib/ alone (tests/unit/host-agent/test-layers.c holds this).
+AGENT_MODEL := $(wildcard $(AGENT_SRC)/model/*.c)
+AGENT_STORE := $(wildcard $(AGENT_SRC)/store/*.c)
+AGENT_DAEMON := $(wildcard $(AGENT_SRC)/daemon/*.c $(AGENT_SRC)/daemon/*/*.c)
+AGENT_DOCTOR := $(wildcard $(AGENT_SRC)/doctor/*.c)
+# What changes the host; unit tests have their own.
+AGENT_KERNEL := $(AGENT_SRC)/daemon/modes/kernel_call.c
+# The folder that has code made from the interface.
+AGENT_CFLAGS := $(LIB_CFLAGS) -I$(AGENT_OUT) -DVGPU_VERSION='"$(VERSION)"'
 AGENT_PKGS := gio-unix-2.0 libpci libudev json-glib-1.0 sqlite3 libmicrohttpd polkit-gobject-1
 AGENT_PKG_CFLAGS = $(call once,AGENT_PKG_CFLAGS,pkg-config --cflags $(AGENT_PKGS) libxml-2.0)
 AGENT_PKG_LIBS = $(call once,AGENT_PKG_LIBS,pkg-config --libs $(AGENT_PKGS))
 VGPUCTL_PKG_LIBS = $(call once,VGPUCTL_PKG_LIBS,pkg-config --libs gio-unix-2.0 libpci json-glib-1.0 libxml-2.0 libvirt)
 AGENT_TEST_PKG_LIBS = $(call once,AGENT_TEST_PKG_LIBS,pkg-config --libs $(AGENT_PKGS) libxml-2.0)
-# How libvirt's XML is read, by the hook and by vgpuctl.
-DOMAIN_XML := $(addprefix qemu-hooks/,domain.c request_xml.c xml.c)
 AGENT_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 
-# How much memory a GPU has, which are shared, and their types: as the registrar has it at boot.
-AGENT_SHARED := $(addprefix mdev-driver/registrar/,$(addsuffix .c,conf units hardware host-kernel gpus types plan \
-	mdev-sysfs control))
-# What changes the host; unit tests have their own.
-AGENT_KERNEL := $(AGENT_SRC)/modes/kernel_call.c
-AGENT_CALL := mdev-driver/registrar/control-call.c
-AGENT_LIB := $(filter-out $(AGENT_KERNEL),$(foreach part,$(AGENT_PARTS),$(wildcard $(AGENT_SRC)/$(part)/*.c))) \
-	$(AGENT_SHARED)
-VGPUD_SOURCES := $(foreach part,vgpud $(VGPUD_PARTS),$(wildcard $(AGENT_SRC)/$(part)/*.c))
-VGPUCTL_SOURCES := $(wildcard $(AGENT_SRC)/vgpuctl/*.c) \
-	$(foreach part,$(VGPUCTL_PARTS),$(wildcard $(AGENT_SRC)/$(part)/*.c)) $(AGENT_SHARED) $(DOMAIN_XML)
+VGPUD_SOURCES := $(AGENT_DAEMON) $(AGENT_STORE) $(AGENT_MODEL)
+VGPUCTL_SOURCES := $(wildcard $(AGENT_SRC)/vgpuctl/*.c) $(AGENT_DOCTOR)
 
 # A unit test is a file test-NAME.c in a folder of one of those who speak with vgpud. All of vgpud but main(), under the
 # sanitizers, is a library that each is linked with: to link it into every one of them takes longer than to compile it.
 AGENT_TESTS_DIRS := $(AGENT_TESTS) $(addprefix tests/unit/,mdevctl-plugins qemu-hooks container-hooks)
 AGENT_UNIT_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(AGENT_TESTS_DIRS:%=%/test-*.c)))
 AGENT_TEST_LIB := $(AGENT_OUT)/libvgpud-test.so
-AGENT_TEST_SOURCES := $(AGENT_LIB) $(DOMAIN_XML) $(wildcard $(AGENT_SRC)/doctor/*.c) \
-	$(filter-out $(AGENT_SRC)/vgpud/main.c,$(VGPUD_SOURCES)) \
+AGENT_TEST_SOURCES := $(filter-out $(LIB_CALL),$(LIB_SOURCES)) $(AGENT_DOCTOR) \
+	$(filter-out $(AGENT_SRC)/daemon/main.c $(AGENT_KERNEL),$(VGPUD_SOURCES)) \
 	$(filter-out $(AGENT_TESTS)/test-%.c,$(wildcard $(AGENT_TESTS)/*.c)) tests/unit/file_tree.c
 UNIT_TESTS += $(AGENT_UNIT_TESTS) $(AGENT_TESTS)/completion.t $(AGENT_TESTS)/units.t
 # vgpud waits for an arbiter for 0.2 s.
@@ -70,7 +59,7 @@ $(AGENT_OUT)/obj/%.o: %.c $(AGENT_OUT)/vgpu-host.h
 
 $(AGENT_OUT)/test-lib/%.o: %.c $(AGENT_OUT)/vgpu-host.h
 	@mkdir -p $(@D)
-	$(CC) -O1 -fPIC $(AGENT_SANITIZE) $(AGENT_CFLAGS) $(AGENT_PKG_CFLAGS) -Itests/unit -I$(AGENT_TESTS) \
+	$(CC) -O1 -fPIC $(AGENT_SANITIZE) $(AGENT_CFLAGS) $(AGENT_PKG_CFLAGS) \
 		-DHOSTS='"$(CURDIR)/$(AGENT_TESTS)/hosts"' -DAGENT_OUT='"$(CURDIR)/$(AGENT_OUT)"' \
 		-DHOOK_OUT='"$(CURDIR)/$(HOOK_OUT)"' -DCONTAINER_HOOK='"$(CURDIR)/$(CONTAINER_HOOK_OUT)/vgpu-container-hook"' \
 		-MMD -MP -c -o $@ $<
@@ -79,10 +68,10 @@ $(AGENT_OUT)/test-lib/vgpu-host.o: $(AGENT_OUT)/vgpu-host.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O1 -g -fPIC -I. $(AGENT_PKG_CFLAGS) -c -o $@ $<
 
-$(AGENT_OUT)/vgpud: $(call agent_objects,$(VGPUD_SOURCES) $(AGENT_LIB) $(AGENT_CALL) $(AGENT_KERNEL)) $(AGENT_OUT)/vgpu-host.o
+$(AGENT_OUT)/vgpud: $(call agent_objects,$(VGPUD_SOURCES)) $(AGENT_OUT)/vgpu-host.o $(LIB)
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(AGENT_PKG_LIBS)
 
-$(AGENT_OUT)/vgpuctl: $(call agent_objects,$(VGPUCTL_SOURCES) $(AGENT_CALL)) $(AGENT_OUT)/vgpu-host.o
+$(AGENT_OUT)/vgpuctl: $(call agent_objects,$(VGPUCTL_SOURCES)) $(AGENT_OUT)/vgpu-host.o $(LIB)
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(VGPUCTL_PKG_LIBS)
 
 $(AGENT_TEST_LIB): $(call agent_test_objects,$(AGENT_TEST_SOURCES)) $(AGENT_OUT)/test-lib/vgpu-host.o
@@ -104,7 +93,7 @@ install-host-agent: host-agent
 	install -D -m 0755 $(AGENT_OUT)/vgpuctl $(DESTDIR)$(PREFIX)/bin/vgpuctl
 	$(call install_unit,$(AGENT_SRC)/systemd/vgpud.service $(AGENT_SRC)/systemd/vgpu-device-limits@.service,\
 		$(PREFIX)/lib/systemd/system)
-	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu $(AGENT_SRC)/limits/vgpu-device-limits
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu $(AGENT_SRC)/daemon/limits/vgpu-device-limits
 	install -D -m 0644 -t $(DESTDIR)$(DBUS_DIR)/interfaces $(AGENT_XML)
 	install -D -m 0644 -t $(DESTDIR)$(DBUS_DIR)/system.d $(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.conf
 	install -D -m 0644 -t $(DESTDIR)$(DBUS_DIR)/system-services \
@@ -113,5 +102,5 @@ install-host-agent: host-agent
 	install -D -m 0644 $(AGENT_SRC)/vgpuctl/vgpuctl.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/vgpuctl
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(AGENT_SRC)/vgpuctl/vgpuctl.1
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(AGENT_SRC)/vgpud/vgpud.8
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(AGENT_SRC)/vgpud/vgpu-schedule.conf.5
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(AGENT_SRC)/daemon/vgpud.8
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(AGENT_SRC)/daemon/vgpu-schedule.conf.5

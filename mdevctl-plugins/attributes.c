@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "attributes.h"
+#include "mdevctl-plugins/attributes.h"
 
 #include <string.h>
 
-#include "slice.h"
-#include "tenant.h"
+#include "host-agent/model/slice.h"
+#include "host-agent/model/tenant.h"
 
 #define PREFIX     "vgpu/"
 #define MIN_WINDOW (G_GUINT64_CONSTANT(1) << 20)

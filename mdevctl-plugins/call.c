@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "call.h"
+#include "mdevctl-plugins/call.h"
 
 #include <unistd.h>
 

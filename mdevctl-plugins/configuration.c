@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "configuration.h"
+#include "mdevctl-plugins/configuration.h"
 
 #include <json-glib/json-glib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
 #ifndef CALLOUT_CONFIGURATION_H
 #define CALLOUT_CONFIGURATION_H
 
-#include "attributes.h"
-#include "vgpu.h"
+#include "lib/vgpu.h"
+#include "mdevctl-plugins/attributes.h"
 
 /* FALSE, with a sentence, where @text is no configuration, or one that no vGPU can have. @wanted:
  * to be cleared in any case. */

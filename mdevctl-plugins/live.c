@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "live.h"
+#include "mdevctl-plugins/live.h"
 
-#include "configuration.h"
-#include "question.h"
-#include "vgpu_write.h"
+#include "lib/vgpu_write.h"
+#include "mdevctl-plugins/configuration.h"
+#include "mdevctl-plugins/question.h"
 
 /**
  * Change - what is to be written; the driver has @now

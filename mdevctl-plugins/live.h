@@ -5,8 +5,8 @@
 #ifndef CALLOUT_LIVE_H
 #define CALLOUT_LIVE_H
 
-#include "attributes.h"
-#include "call.h"
+#include "mdevctl-plugins/attributes.h"
+#include "mdevctl-plugins/call.h"
 
 /*
  * Writes what @wanted gives and the vGPU does not have yet, all or none, after vgpud was asked;

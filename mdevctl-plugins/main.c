@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bus_names.h"
-#include "call.h"
-#include "configuration.h"
-#include "live.h"
-#include "question.h"
-#include "type.h"
+#include "lib/bus_names.h"
+#include "mdevctl-plugins/call.h"
+#include "mdevctl-plugins/configuration.h"
+#include "mdevctl-plugins/live.h"
+#include "mdevctl-plugins/question.h"
+#include "mdevctl-plugins/type.h"
 
 /* What mdevctl takes an exit status for. */
 enum { STATUS_OK = 0, STATUS_REFUSED = 1, STATUS_NOT_OURS = 2 };

@@ -7,11 +7,10 @@ CALLOUT_OUT := build/mdevctl-plugins
 CALLOUT_WARN := -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 # mdevctl looks there and nowhere else, whatever the prefix.
 CALLOUT_DIR := /usr/lib/mdevctl/scripts.d/callouts
-# What vGPUs, types, tenants and errors are, as the agent and the registrar have them.
-CALLOUT_SOURCES := $(wildcard $(CALLOUT_SRC)/*.c) \
-	$(addprefix $(AGENT_SRC)/inventory/,vgpu.c vgpu_write.c sysfs.c) $(AGENT_SRC)/dbus/agent_error.c \
-	$(addprefix $(AGENT_SRC)/ledger/,slice.c tenant.c) \
-	$(addprefix mdev-driver/registrar/,conf.c units.c types.c)
+CALLOUT_SOURCES := $(wildcard $(CALLOUT_SRC)/*.c)
+# What it takes of model/ and lib/: what vGPUs, types, tenants and errors are, as the agent and the registrar have them.
+CALLOUT_MODEL := $(addprefix $(AGENT_SRC)/model/,slice.c tenant.c)
+CALLOUT_LIB := $(addprefix $(LIB_SRC)/,vgpu.c vgpu_write.c sysfs.c agent_error.c conf.c units.c types.c)
 CALLOUT_PKGS := gio-unix-2.0 json-glib-1.0
 CALLOUT_PKG_CFLAGS = $(call once,CALLOUT_PKG_CFLAGS,pkg-config --cflags $(CALLOUT_PKGS))
 CALLOUT_PKG_LIBS = $(call once,CALLOUT_PKG_LIBS,pkg-config --libs $(CALLOUT_PKGS))
@@ -27,11 +26,11 @@ $(CALLOUT_OUT)/test-obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) -O1 $(AGENT_SANITIZE) $(AGENT_CFLAGS) $(CALLOUT_WARN) $(CALLOUT_PKG_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(CALLOUT_OUT)/mdev-vgpu: $(CALLOUT_SOURCES:%.c=$(CALLOUT_OUT)/obj/%.o)
+$(CALLOUT_OUT)/mdev-vgpu: $(patsubst %.c,$(CALLOUT_OUT)/obj/%.o,$(CALLOUT_SOURCES) $(CALLOUT_MODEL)) $(LIB)
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(CALLOUT_PKG_LIBS)
 
 # The same under the sanitizers; mdevctl of the tree runs it.
-$(CALLOUT_OUT)/test/mdev-vgpu: $(CALLOUT_SOURCES:%.c=$(CALLOUT_OUT)/test-obj/%.o)
+$(CALLOUT_OUT)/test/mdev-vgpu: $(patsubst %.c,$(CALLOUT_OUT)/test-obj/%.o,$(CALLOUT_SOURCES) $(CALLOUT_MODEL) $(CALLOUT_LIB))
 	@mkdir -p $(@D)
 	$(CC) $(AGENT_SANITIZE) -o $@ $^ $(LDFLAGS) $(CALLOUT_PKG_LIBS)
 

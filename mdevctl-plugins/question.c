@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "question.h"
+#include "mdevctl-plugins/question.h"
 
 #include <gio/gio.h>
 
-#include "agent_error.h"
-#include "bus_names.h"
+#include "lib/agent_error.h"
+#include "lib/bus_names.h"
 
 #define TIMEOUT_MS 2000
 

@@ -5,8 +5,8 @@
 #ifndef CALLOUT_QUESTION_H
 #define CALLOUT_QUESTION_H
 
-#include "attributes.h"
-#include "call.h"
+#include "mdevctl-plugins/attributes.h"
+#include "mdevctl-plugins/call.h"
 
 /*
  * FALSE, with vgpud's sentence, only where it says no. Where it isn't there, or says nothing for

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "type.h"
+#include "mdevctl-plugins/type.h"
 
 #include <string.h>
 
-#include "types.h"
-#include "vgpu.h"
+#include "lib/types.h"
+#include "lib/vgpu.h"
 
 static gboolean is_vgpu(const Call *call)
 {

@@ -6,7 +6,7 @@
 #ifndef CALLOUT_TYPE_H
 #define CALLOUT_TYPE_H
 
-#include "call.h"
+#include "mdevctl-plugins/call.h"
 
 /*
  * The call is about a vGPU that there is, or a type whose name, less the GPU's driver in front, is

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent_link.h"
-#include "prepare.h"
+#include "lib/agent_client.h"
+#include "qemu-hooks/prepare.h"
 
 /* For tests: a directory that stands for /. libvirt hands on no such variable. */
 #define ROOT_VARIABLE "VGPU_HOOK_ROOT"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "prepare.h"
+#include "qemu-hooks/prepare.h"
 
-#include "agent_error.h"
-#include "agent_link.h"
-#include "definition.h"
-#include "pci.h"
-#include "sysfs.h"
-#include "vgpu.h"
-#include "vgpu_ready.h"
+#include "lib/agent_client.h"
+#include "lib/agent_error.h"
+#include "lib/definition.h"
+#include "lib/pci.h"
+#include "lib/sysfs.h"
+#include "lib/vgpu.h"
+#include "lib/vgpu_ready.h"
 
 /**
  * Preparation

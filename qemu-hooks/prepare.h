@@ -5,7 +5,7 @@
 #ifndef QEMU_HOOKS_PREPARE_H
 #define QEMU_HOOKS_PREPARE_H
 
-#include "domain.h"
+#include "lib/domain.h"
 
 /* @root: "" in production. @name: libvirt's of the domain. What was made is gone again where it
  * fails. */

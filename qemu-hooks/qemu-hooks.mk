@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: MIT
-# vgpu-qemu-hook: build/qemu-hooks/, its installation. Included by the top Makefile after host-agent.mk, whose reading of
-# sysfs and whose objects it has. Its unit tests are in AGENT_TESTS_DIRS, for they need vgpud.
+# vgpu-qemu-hook: build/qemu-hooks/, its installation. Included by the top Makefile after host-agent.mk, whose objects
+# it has. Its unit tests are in AGENT_TESTS_DIRS, for they need vgpud.
 
 HOOK_SRC := qemu-hooks
 HOOK_OUT := build/qemu-hooks
-HOOK_SOURCES := $(wildcard $(HOOK_SRC)/*.c) $(wildcard $(AGENT_SRC)/inventory/*.c) \
-	$(AGENT_SRC)/dbus/agent_error.c $(AGENT_SHARED) $(AGENT_CALL)
+HOOK_SOURCES := $(wildcard $(HOOK_SRC)/*.c)
 HOOK_PKG_LIBS = $(call once,HOOK_PKG_LIBS,pkg-config --libs gio-2.0 libxml-2.0 libpci json-glib-1.0)
 HOOKS_DIR ?= /etc/libvirt/hooks
 
 .PHONY: qemu-hooks install-qemu-hooks
 qemu-hooks: $(HOOK_OUT)/vgpu-qemu-hook
 
-$(HOOK_OUT)/vgpu-qemu-hook: $(call agent_objects,$(HOOK_SOURCES))
+$(HOOK_OUT)/vgpu-qemu-hook: $(call agent_objects,$(HOOK_SOURCES)) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(HOOK_PKG_LIBS)
 

@@ -56,12 +56,13 @@ sub plan_of {
 sub names { return join ' ', map { $_->{name} } @_ }
 
 my $plan = plan_of("unit gate 1 5\ndriver:6.1 - 1 5\nsystem:10-a gate 2 5\n",
-    "a/** unit\na/*.c driver\ndocs/** -\ntests/system/*.t system:%\n"
+    "a/** unit\na/*.[ch] driver\ndocs/** -\ntests/system/*.t system:%\n"
     . "otherwise b/** shard:1\notherwise ** shard:2\n");
 is(names($plan->gate), 'unit system:10-a', 'the gate');
 is(names($plan->shard(1)), 'unit driver:6.1', 'a shard');
 is(names($plan->asked_for('a/b/c.c')), 'unit', '** goes into folders');
 is(names($plan->asked_for('a/b.c')), 'unit driver:6.1', 'all lines that fit count');
+is(names($plan->asked_for('a/b.o')), 'unit', 'one of some letters');
 is(names($plan->asked_for('docs/x.md')), '', 'a file that asks for none');
 is(names($plan->asked_for('tests/system/10-a.t')), 'system:10-a', 'a test asks for itself');
 is(names($plan->asked_for('unheard/of')), 'system:10-a', 'a path that no line fits asks for a shard');

@@ -2,7 +2,7 @@
 /* Whether vgpud stays up. systemd knows; without systemd there is nothing to say. */
 #include <stdlib.h>
 
-#include "findings.h"
+#include "host-agent/doctor/findings.h"
 
 #define UNIT "vgpud.service"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How the vGPUs that there are do. */
-#include "findings.h"
+#include "host-agent/doctor/findings.h"
 
 #define MDEVS "/sys/bus/mdev/devices"
 

@@ -2,7 +2,7 @@
 /* What the kernel must have: our module, Landlock, controllers, udmabuf. */
 #include <string.h>
 
-#include "findings.h"
+#include "host-agent/doctor/findings.h"
 
 #define SECURE_BOOT      "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 #define SECURE_BOOT_SIZE 5 /* 4 bytes of attributes, and the value */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "findings.h"
+#include "host-agent/doctor/findings.h"
 
 #define DESCRIPTIONS "/run/vgpu/vulkan"
 

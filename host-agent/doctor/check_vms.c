@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "findings.h"
-#include "types.h"
-#include "units.h"
+#include "host-agent/doctor/findings.h"
+#include "lib/types.h"
+#include "lib/units.h"
 
 /**
  * Ports - the free root ports of a VM

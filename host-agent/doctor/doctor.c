@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "doctor.h"
+#include "host-agent/doctor/doctor.h"
 
-#include "findings.h"
-#include "sysfs.h"
+#include "host-agent/doctor/findings.h"
+#include "lib/sysfs.h"
 
 static void free_finding(void *data)
 {

@@ -5,7 +5,7 @@
 #ifndef DOCTOR_FINDINGS_H
 #define DOCTOR_FINDINGS_H
 
-#include "doctor.h"
+#include "host-agent/doctor/doctor.h"
 
 /**
  * Examination - one that is under way

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "claim_table.h"
+#include "host-agent/store/claim_table.h"
 
 void claim_free(Claim *claim)
 {

@@ -5,7 +5,7 @@
 #ifndef STORE_CLAIM_TABLE_H
 #define STORE_CLAIM_TABLE_H
 
-#include "db.h"
+#include "host-agent/store/db.h"
 
 /**
  * Claim

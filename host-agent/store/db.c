@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "db.h"
+#include "host-agent/store/db.h"
 
 #include <errno.h>
 #include <stdarg.h>
 
-#include "agent_error.h"
-#include "schema.h"
+#include "host-agent/store/schema.h"
+#include "lib/agent_error.h"
 
 #define STATE_DIR       "var/lib/vgpu"
 #define STATE_FILE      "state.db"

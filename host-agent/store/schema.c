@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "schema.h"
+#include "host-agent/store/schema.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "slice_table.h"
+#include "host-agent/store/slice_table.h"
 
-#include "engines.h"
+#include "host-agent/model/engines.h"
 
 static void free_slice(void *slice)
 {

@@ -6,8 +6,8 @@
 #ifndef STORE_SLICE_TABLE_H
 #define STORE_SLICE_TABLE_H
 
-#include "db.h"
-#include "slice.h"
+#include "host-agent/model/slice.h"
+#include "host-agent/store/db.h"
 
 /* All of them, of Slice; NULL with @error. */
 GPtrArray *slice_table_read(Db *db, GError **error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tenant_table.h"
+#include "host-agent/store/tenant_table.h"
 
 /* Between the entries of a list: it is in no name of a user or a model. */
 #define SEPARATOR "\n"

@@ -5,8 +5,8 @@
 #ifndef STORE_TENANT_TABLE_H
 #define STORE_TENANT_TABLE_H
 
-#include "db.h"
-#include "tenant.h"
+#include "host-agent/model/tenant.h"
+#include "host-agent/store/db.h"
 
 /* All of them, of Tenant, by name; NULL with @error. */
 GPtrArray *tenant_table_read(Db *db, GError **error);

@@ -2,14 +2,14 @@
 /* vgpuctl attach: a vGPU for a VM that runs, in one step. */
 #include <stdio.h>
 
-#include "agent_error.h"
-#include "command.h"
-#include "dict.h"
-#include "domain_edit.h"
-#include "libvirt_link.h"
-#include "vgpu_list.h"
-#include "vgpu_options.h"
-#include "vgpu_ready.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/dict.h"
+#include "host-agent/vgpuctl/domain_edit.h"
+#include "host-agent/vgpuctl/libvirt_link.h"
+#include "host-agent/vgpuctl/vgpu_list.h"
+#include "host-agent/vgpuctl/vgpu_options.h"
+#include "lib/agent_error.h"
+#include "lib/vgpu_ready.h"
 
 static gboolean check_port(const VmLink *link, GError **error)
 {

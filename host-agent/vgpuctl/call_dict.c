@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "call_dict.h"
+#include "host-agent/vgpuctl/call_dict.h"
 
-#include "client.h"
-#include "units.h"
+#include "host-agent/vgpuctl/client.h"
+#include "lib/units.h"
 
 void call_dict_add_text(GVariantDict *dict, const char *key, const char *value)
 {

@@ -5,9 +5,9 @@
 
 #include <json-glib/json-glib.h>
 
-#include "command.h"
-#include "json.h"
-#include "table.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/json.h"
+#include "host-agent/vgpuctl/table.h"
 
 static char *output_file;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "client.h"
+#include "host-agent/vgpuctl/client.h"
 
 #include <string.h>
 
-#include "bus_names.h"
+#include "lib/bus_names.h"
 
 #define PATIENCE_MS (10 * 60 * 1000)
 

@@ -8,7 +8,7 @@
 
 #include <glib.h>
 
-#include "client.h"
+#include "host-agent/vgpuctl/client.h"
 
 /**
  * Options

@@ -2,12 +2,12 @@
 /* vgpuctl detach: takes a vGPU from a VM that runs. */
 #include <stdio.h>
 
-#include "agent_error.h"
-#include "command.h"
-#include "dict.h"
-#include "domain_edit.h"
-#include "libvirt_link.h"
-#include "vgpu_options.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/dict.h"
+#include "host-agent/vgpuctl/domain_edit.h"
+#include "host-agent/vgpuctl/libvirt_link.h"
+#include "host-agent/vgpuctl/vgpu_options.h"
+#include "lib/agent_error.h"
 
 /* The guest's driver goes in seconds, where it goes. */
 #define DETACH_TIMEOUT_US (60 * G_USEC_PER_SEC)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "dict.h"
+#include "host-agent/vgpuctl/dict.h"
 
-#include "text.h"
+#include "host-agent/vgpuctl/text.h"
 
 char *dict_text(GVariant *dict, const char *key)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl doctor: what is amiss on this host, and what to do. Needs no vgpud. */
-#include "doctor.h"
+#include "host-agent/doctor/doctor.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "command.h"
-#include "json.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/json.h"
 
 static void print_text(const GPtrArray *findings)
 {

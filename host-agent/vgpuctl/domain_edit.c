@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "domain_edit.h"
+#include "host-agent/vgpuctl/domain_edit.h"
 
 #include <string.h>
 
-#include "client.h"
-#include "domain.h"
-#include "request_xml.h"
-#include "xml.h"
+#include "host-agent/vgpuctl/client.h"
+#include "lib/domain.h"
+#include "lib/request_xml.h"
+#include "lib/xml.h"
 
 char *domain_edit_hostdev(const char *uuid)
 {

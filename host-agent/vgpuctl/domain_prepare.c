@@ -3,11 +3,11 @@
  * domain starts. */
 #include <stdio.h>
 
-#include "agent_error.h"
-#include "command.h"
-#include "domain_edit.h"
-#include "libvirt_link.h"
-#include "vgpu_options.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/domain_edit.h"
+#include "host-agent/vgpuctl/libvirt_link.h"
+#include "host-agent/vgpuctl/vgpu_options.h"
+#include "lib/agent_error.h"
 
 /*
  * What vgpud would refuse whenever the domain starts is refused now. That there is no room now, or

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "command.h"
-#include "json.h"
-#include "text.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/json.h"
+#include "host-agent/vgpuctl/text.h"
 
 /* Begins a line of JSON. */
 static JsonObject *begin_object(const char *event, const char *gpu)

@@ -2,10 +2,10 @@
 /* vgpuctl gpu: physical GPUs. */
 #include <stdio.h>
 
-#include "command.h"
-#include "json.h"
-#include "table.h"
-#include "text.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/json.h"
+#include "host-agent/vgpuctl/table.h"
+#include "host-agent/vgpuctl/text.h"
 
 /* "16.0 GT/s x16" */
 static char *link_text(guint speed, guint width)

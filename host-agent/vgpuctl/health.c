@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl gpu clear: an operator says that a GPU is good. */
-#include "command.h"
+#include "host-agent/vgpuctl/command.h"
 
 gboolean gpu_clear_command(Client *client, const Options *options, char **args,
                            GError **error)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "json.h"
+#include "host-agent/vgpuctl/json.h"
 
 #include <stdio.h>
 #include <string.h>

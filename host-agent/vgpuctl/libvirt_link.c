@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "libvirt_link.h"
+#include "host-agent/vgpuctl/libvirt_link.h"
 
 #include <libvirt/virterror.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
+#include "host-agent/vgpuctl/client.h"
 
 /* libvirt's messages are in our errors; by itself it would print them as well. */
 static void be_quiet(void *data, virErrorPtr error)

@@ -8,7 +8,7 @@
 #include <glib.h>
 #include <libvirt/libvirt.h>
 
-#include "domain.h"
+#include "lib/domain.h"
 
 /**
  * VmLink - a domain, with the connection that it needs

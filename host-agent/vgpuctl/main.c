@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent_error.h"
-#include "command.h"
-#include "text.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/text.h"
+#include "lib/agent_error.h"
 
 /**
  * struct verb - a command of the command line

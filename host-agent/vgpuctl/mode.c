@@ -2,10 +2,10 @@
 /* vgpuctl gpu mode, drain, resume, users: what a whole GPU is used for. */
 #include <stdio.h>
 
-#include "call_dict.h"
-#include "command.h"
-#include "json.h"
-#include "text.h"
+#include "host-agent/vgpuctl/call_dict.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/json.h"
+#include "host-agent/vgpuctl/text.h"
 
 static gboolean drain;
 static int timeout = -1;

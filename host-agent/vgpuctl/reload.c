@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl reload: /etc/vgpu is read anew. */
-#include "command.h"
+#include "host-agent/vgpuctl/command.h"
 
 gboolean reload_command(Client *client, const Options *options, char **args, GError **error)
 {

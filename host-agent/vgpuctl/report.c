@@ -3,10 +3,10 @@
  */
 #include <stdio.h>
 
-#include "command.h"
-#include "dict.h"
-#include "json.h"
-#include "table.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/dict.h"
+#include "host-agent/vgpuctl/json.h"
+#include "host-agent/vgpuctl/table.h"
 
 static char *tenant;
 static char *month;

@@ -2,10 +2,10 @@
 /* vgpuctl schedule: modes by the clock. */
 #include <stdio.h>
 
-#include "command.h"
-#include "dict.h"
-#include "json.h"
-#include "table.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/dict.h"
+#include "host-agent/vgpuctl/json.h"
+#include "host-agent/vgpuctl/table.h"
 
 static char *time_text(GVariant *entry)
 {

@@ -2,12 +2,12 @@
 /* vgpuctl slice: parts of GPUs for containers. */
 #include <stdio.h>
 
-#include "call_dict.h"
-#include "command.h"
-#include "dict.h"
-#include "json.h"
-#include "table.h"
-#include "vgpu_options.h"
+#include "host-agent/vgpuctl/call_dict.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/dict.h"
+#include "host-agent/vgpuctl/json.h"
+#include "host-agent/vgpuctl/table.h"
+#include "host-agent/vgpuctl/vgpu_options.h"
 
 static gboolean force;
 static gboolean only_say;

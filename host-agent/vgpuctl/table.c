@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "table.h"
+#include "host-agent/vgpuctl/table.h"
 
 #include <stdio.h>
 
-#include "text.h"
+#include "host-agent/vgpuctl/text.h"
 
 #define GAP 2
 

@@ -2,12 +2,12 @@
 /* vgpuctl tenant: who may have how much. */
 #include <stdio.h>
 
-#include "command.h"
-#include "dict.h"
-#include "json.h"
-#include "call_dict.h"
-#include "table.h"
-#include "text.h"
+#include "host-agent/vgpuctl/call_dict.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/dict.h"
+#include "host-agent/vgpuctl/json.h"
+#include "host-agent/vgpuctl/table.h"
+#include "host-agent/vgpuctl/text.h"
 
 static char *vram;
 static int compute = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "text.h"
+#include "host-agent/vgpuctl/text.h"
 
 #include <stdio.h>
 

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "command.h"
-#include "dict.h"
-#include "json.h"
-#include "table.h"
-#include "text.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/dict.h"
+#include "host-agent/vgpuctl/json.h"
+#include "host-agent/vgpuctl/table.h"
+#include "host-agent/vgpuctl/text.h"
 
 #define SECOND_US G_USEC_PER_SEC
 #define NS        1e9

@@ -2,9 +2,9 @@
 /* vgpuctl topo: which GPUs are near each other. */
 #include <stdio.h>
 
-#include "command.h"
-#include "json.h"
-#include "table.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/json.h"
+#include "host-agent/vgpuctl/table.h"
 
 static const char legend[] = "\n"
                              "  X     the GPU itself\n"

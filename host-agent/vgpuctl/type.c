@@ -2,10 +2,10 @@
 /* vgpuctl type: what vGPUs come in. */
 #include <stdio.h>
 
-#include "command.h"
-#include "dict.h"
-#include "json.h"
-#include "table.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/dict.h"
+#include "host-agent/vgpuctl/json.h"
+#include "host-agent/vgpuctl/table.h"
 
 static void print_table(GVariant *types)
 {

@@ -2,12 +2,12 @@
 /* vgpuctl vgpu: vGPUs, whoever made them. */
 #include <stdio.h>
 
-#include "command.h"
-#include "dict.h"
-#include "json.h"
-#include "table.h"
-#include "text.h"
-#include "vgpu_list.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/dict.h"
+#include "host-agent/vgpuctl/json.h"
+#include "host-agent/vgpuctl/table.h"
+#include "host-agent/vgpuctl/text.h"
+#include "host-agent/vgpuctl/vgpu_list.h"
 
 #define NO_VGPU "This host has no vGPU."
 

@@ -2,10 +2,10 @@
 /* vgpuctl vgpu create, set, remove. */
 #include <stdio.h>
 
-#include "call_dict.h"
-#include "command.h"
-#include "vgpu_list.h"
-#include "vgpu_options.h"
+#include "host-agent/vgpuctl/call_dict.h"
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/vgpu_list.h"
+#include "host-agent/vgpuctl/vgpu_options.h"
 
 static gboolean only_say;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "vgpu_options.h"
+#include "host-agent/vgpuctl/vgpu_options.h"
 
-#include "call_dict.h"
-#include "command.h"
+#include "host-agent/vgpuctl/call_dict.h"
+#include "host-agent/vgpuctl/command.h"
 
 static int count = -1;
 static char **uuids;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "commands.h"
+#include "mdev-driver/registrar/commands.h"
 
 #include <unistd.h>
 
-#include "control.h"
-#include "error.h"
-#include "gpus.h"
-#include "host-kernel.h"
-#include "mdev-sysfs.h"
-#include "plan.h"
-#include "types.h"
-#include "units.h"
+#include "lib/control.h"
+#include "lib/error.h"
+#include "lib/gpus.h"
+#include "lib/host_kernel.h"
+#include "lib/mdev_sysfs.h"
+#include "lib/plan.h"
+#include "lib/types.h"
+#include "lib/units.h"
 
 /* Does one GPU and returns its exit code; the command ends with the first one that is not 0. */
 typedef int (*PlanFunc)(const Session *session, int fd, const Plan *plan);

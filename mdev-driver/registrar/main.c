@@ -7,9 +7,9 @@
 
 #include <glib.h>
 
-#include "commands.h"
-#include "error.h"
-#include "gpus.h"
+#include "lib/error.h"
+#include "lib/gpus.h"
+#include "mdev-driver/registrar/commands.h"
 
 typedef struct {
     char *root;

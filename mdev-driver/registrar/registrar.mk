@@ -5,16 +5,15 @@
 REGISTRAR_SRC := mdev-driver/registrar
 REGISTRAR_OUT := build/registrar
 REGISTRAR_TESTS_SRC := tests/unit/registrar
-REGISTRAR_PARTS := conf units types gpus hardware host-kernel plan mdev-sysfs control commands
-REGISTRAR_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -Imdev-driver/uapi \
-	-I$(REGISTRAR_SRC)
+REGISTRAR_SOURCES := $(REGISTRAR_SRC)/commands.c
+# What it takes of lib/, for its tests, which are built with the sanitizers.
+REGISTRAR_LIB := $(addprefix $(LIB_SRC)/,$(addsuffix .c,conf units types gpus hardware host_kernel plan mdev_sysfs control))
 REGISTRAR_GLIB_CFLAGS = $(call once,REGISTRAR_GLIB_CFLAGS,pkg-config --cflags glib-2.0)
 REGISTRAR_GLIB_LIBS = $(call once,REGISTRAR_GLIB_LIBS,pkg-config --libs glib-2.0)
 REGISTRAR_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
-REGISTRAR_HEADERS := $(wildcard $(REGISTRAR_SRC)/*.h) mdev-driver/uapi/linux/vgpu.h
 
 REGISTRAR_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(REGISTRAR_TESTS_SRC)/test-*.c))
-REGISTRAR_TESTS_COMMON := $(patsubst %.c,build/unit/registrar/obj/%.o,$(REGISTRAR_PARTS:%=$(REGISTRAR_SRC)/%.c) \
+REGISTRAR_TESTS_COMMON := $(patsubst %.c,build/unit/registrar/obj/%.o,$(REGISTRAR_SOURCES) $(REGISTRAR_LIB) \
 	$(filter-out $(REGISTRAR_TESTS_SRC)/test-%,$(wildcard $(REGISTRAR_TESTS_SRC)/*.c)) tests/unit/file_tree.c)
 UNIT_TESTS += $(REGISTRAR_TESTS)
 
@@ -24,24 +23,23 @@ registrar: $(REGISTRAR_OUT)/vgpu-registrar
 check-registrar: $(REGISTRAR_TESTS)
 	tests/prove -v --exec '' $^
 
-$(REGISTRAR_OUT)/%.o: $(REGISTRAR_SRC)/%.c $(REGISTRAR_HEADERS)
+$(REGISTRAR_OUT)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(REGISTRAR_CFLAGS) $(HARDEN_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(REGISTRAR_GLIB_CFLAGS) -DVGPU_VERSION='"$(VERSION)"' \
-		-c -o $@ $<
+	$(CC) -O2 $(LIB_CFLAGS) $(HARDEN_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(REGISTRAR_GLIB_CFLAGS) -DVGPU_VERSION='"$(VERSION)"' \
+		-MMD -MP -c -o $@ $<
 
-$(REGISTRAR_OUT)/vgpu-registrar: $(patsubst %,$(REGISTRAR_OUT)/%.o, \
-		$(REGISTRAR_PARTS) control-call main)
+$(REGISTRAR_OUT)/vgpu-registrar: $(patsubst %.c,$(REGISTRAR_OUT)/obj/%.o,$(REGISTRAR_SOURCES) $(REGISTRAR_SRC)/main.c) $(LIB)
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $^ $(REGISTRAR_GLIB_LIBS)
 
 # The tests have control_call() of their own and are built with the sanitizers throughout.
 build/unit/registrar/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(REGISTRAR_CFLAGS) $(REGISTRAR_GLIB_CFLAGS) $(REGISTRAR_SANITIZE) \
-		-I$(REGISTRAR_TESTS_SRC) -Itests/unit -MMD -MP -c -o $@ $<
+	$(CC) -O2 $(LIB_CFLAGS) $(REGISTRAR_GLIB_CFLAGS) $(REGISTRAR_SANITIZE) -MMD -MP -c -o $@ $<
 
 $(REGISTRAR_TESTS): build/unit/registrar/%: build/unit/registrar/obj/$(REGISTRAR_TESTS_SRC)/%.o $(REGISTRAR_TESTS_COMMON)
 	$(CC) $(REGISTRAR_SANITIZE) -o $@ $^ $(LDFLAGS) $(REGISTRAR_GLIB_LIBS)
 
+-include $(wildcard $(REGISTRAR_OUT)/obj/$(REGISTRAR_SRC)/*.d)
 -include $(REGISTRAR_TESTS_COMMON:.o=.d) $(REGISTRAR_TESTS:build/unit/registrar/%=build/unit/registrar/obj/$(REGISTRAR_TESTS_SRC)/%.d)
 
 install-registrar: $(REGISTRAR_OUT)/vgpu-registrar

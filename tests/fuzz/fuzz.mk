@@ -28,9 +28,9 @@ FUZZ_guard_CFLAGS = $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) -I$(ENGINE_TESTS_SRC)
 FUZZ_guard_LIBS = $(ENGINE_TESTS_LIBS)
 
 # What vgpud reads from files and from the bus, and the hooks from libvirt.
-FUZZ_agent_PARTS := $(wildcard $(AGENT_SRC)/ledger/*.c) $(addprefix $(AGENT_SRC)/,dbus/agent_error.c \
-	inventory/definition.c inventory/sysfs.c modes/timetable.c vgpud/vgpud_conf.c) \
-	$(addprefix mdev-driver/registrar/,conf.c units.c gpus.c types.c) $(DOMAIN_XML)
+FUZZ_agent_PARTS := $(addprefix $(AGENT_SRC)/,$(addprefix model/,dict_read.c engines.c placement.c request.c \
+	room.c slice.c tenant.c timetable.c) daemon/vgpud_conf.c) $(addprefix $(LIB_SRC)/,agent_error.c definition.c sysfs.c conf.c \
+	units.c gpus.c types.c domain.c request_xml.c xml.c)
 FUZZ_agent_PKGS := gio-2.0 json-glib-1.0 libxml-2.0
 FUZZ_agent_PKG_CFLAGS = $(call once,FUZZ_agent_PKG_CFLAGS,pkg-config --cflags $(FUZZ_agent_PKGS))
 FUZZ_agent_CFLAGS = $(AGENT_CFLAGS) $(FUZZ_agent_PKG_CFLAGS)

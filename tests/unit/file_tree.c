@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "file_tree.h"
+#include "tests/unit/file_tree.h"
 
 #include <ftw.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "domain.h"
-#include "request.h"
+#include "host-agent/model/request.h"
+#include "lib/domain.h"
 
 static void check_request(const DomainRequest *request)
 {

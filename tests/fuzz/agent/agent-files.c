@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "definition.h"
-#include "gpus.h"
-#include "timetable.h"
-#include "types.h"
-#include "units.h"
-#include "vgpud_conf.h"
+#include "host-agent/daemon/vgpud_conf.h"
+#include "host-agent/model/timetable.h"
+#include "lib/definition.h"
+#include "lib/gpus.h"
+#include "lib/types.h"
+#include "lib/units.h"
 
 #define UUID       "c0ffee00-0000-4000-8000-000000000001"
 #define DEFINITION "/etc/mdevctl.d/0000:01:00.0/" UUID

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "request.h"
+#include "host-agent/model/request.h"
 
 static void check_request(GVariant *dict)
 {

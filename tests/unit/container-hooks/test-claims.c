@@ -3,9 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fake_kernel.h"
-#include "file_tree.h"
-#include "slices_kit.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/fake_kernel.h"
+#include "tests/unit/host-agent/slices_kit.h"
 
 static void test_hook(void)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent_on_bus.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
 
 #include <string.h>
 
-#include "bus_names.h"
-#include "file_tree.h"
-#include "recorded_host.h"
+#include "lib/bus_names.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #define VGPUCTL AGENT_OUT "/vgpuctl"
 

@@ -6,7 +6,7 @@
 #ifndef TEST_AGENT_ON_BUS_H
 #define TEST_AGENT_ON_BUS_H
 
-#include "agent.h"
+#include "host-agent/daemon/agent.h"
 
 typedef struct {
     char *root;

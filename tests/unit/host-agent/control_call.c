@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The driver's control device, as the tests of vgpud have it. */
-#include "control_call.h"
+#include "tests/unit/host-agent/control_call.h"
 
 #include <errno.h>
 
-#include "control.h"
+#include "lib/control.h"
 
 ControlCall *control_call_hook;
 

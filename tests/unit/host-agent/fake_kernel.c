@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fake_kernel.h"
+#include "tests/unit/host-agent/fake_kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent_error.h"
-#include "control_call.h"
-#include "file_tree.h"
-#include "kernel_call.h"
-#include "recorded_host.h"
-#include "sysfs.h"
+#include "host-agent/daemon/modes/kernel_call.h"
+#include "lib/agent_error.h"
+#include "lib/sysfs.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/control_call.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #define NODE_FD "7"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fake_systemd.h"
+#include "tests/unit/host-agent/fake_systemd.h"
 
 static const char xml[] =
     "<node><interface name='org.freedesktop.systemd1.Manager'>"

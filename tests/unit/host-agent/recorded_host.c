@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "recorded_host.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "file_tree.h"
+#include "tests/unit/file_tree.h"
 
 /* A device that is being written: its directory in the tree. */
 struct device {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "slices_kit.h"
+#include "tests/unit/host-agent/slices_kit.h"
 
 #include <glib/gstdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "file_tree.h"
-#include "recorded_host.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 const char slices_types[] = "[type vgpu-full]\nvram=1/1\n"
                             "[type vgpu-half]\nvram=1/2\nweight=400\n";

@@ -3,8 +3,8 @@
 #ifndef TEST_SLICES_KIT_H
 #define TEST_SLICES_KIT_H
 
-#include "agent_on_bus.h"
-#include "fake_systemd.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/fake_systemd.h"
 
 #define UUID     "c0ffee00-0000-4000-8000-000000000001"
 #define UUID2    "c0ffee00-0000-4000-8000-000000000002"

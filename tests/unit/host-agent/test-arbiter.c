@@ -6,9 +6,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "arbiter_status.h"
-#include "file_tree.h"
-#include "shares.h"
+#include "host-agent/daemon/arbiters/arbiter_status.h"
+#include "host-agent/daemon/arbiters/shares.h"
+#include "tests/unit/file_tree.h"
 
 #define GPU   "0000:01:00.0"
 #define UUID  "c0ffee00-0000-4000-8000-000000000001"

@@ -4,9 +4,9 @@
 #include <signal.h>
 #include <string.h>
 
-#include "agent_on_bus.h"
-#include "file_tree.h"
-#include "recorded_host.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #define VGPUCTL AGENT_OUT "/vgpuctl"
 

@@ -3,11 +3,11 @@
 #include <gio/gio.h>
 #include <string.h>
 
-#include "agent_on_bus.h"
-#include "converge.h"
-#include "fake_kernel.h"
-#include "file_tree.h"
-#include "recorded_host.h"
+#include "host-agent/daemon/modes/converge.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/fake_kernel.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 /* vgpuctl's exit status where somebody is in the way. */
 #define IN_USE 6

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "doctor.h"
-#include "file_tree.h"
-#include "recorded_host.h"
+#include "host-agent/doctor/doctor.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #define SECURE_BOOT "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 

@@ -4,10 +4,10 @@
 #include <gio/gio.h>
 #include <string.h>
 
-#include "agent_on_bus.h"
-#include "domain.h"
-#include "file_tree.h"
-#include "recorded_host.h"
+#include "lib/domain.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #define UUID "c0ffee00-0000-4000-8000-000000000001"
 

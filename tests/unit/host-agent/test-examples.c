@@ -2,11 +2,11 @@
 /* The files that the operator's guide shows are taken as they stand there. */
 #include <string.h>
 
-#include "file_tree.h"
-#include "gpus.h"
-#include "timetable.h"
-#include "types.h"
-#include "vgpud_conf.h"
+#include "host-agent/daemon/vgpud_conf.h"
+#include "host-agent/model/timetable.h"
+#include "lib/gpus.h"
+#include "lib/types.h"
+#include "tests/unit/file_tree.h"
 
 #define INDENT "    "
 #define BEGIN  INDENT "# /etc/vgpu/"

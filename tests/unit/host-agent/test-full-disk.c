@@ -7,9 +7,9 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include "agent_error.h"
-#include "db.h"
-#include "file_tree.h"
+#include "host-agent/store/db.h"
+#include "lib/agent_error.h"
+#include "tests/unit/file_tree.h"
 
 typedef struct {
     char *root;

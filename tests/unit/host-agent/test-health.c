@@ -2,11 +2,11 @@
 /* What is taken for a sick GPU, for how long, and who is told. */
 #include <string.h>
 
-#include "agent_on_bus.h"
-#include "file_tree.h"
-#include "gpu_health.h"
-#include "recorded_host.h"
-#include "slice_table.h"
+#include "host-agent/model/gpu_health.h"
+#include "host-agent/store/slice_table.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #define PLACE  "/sys/devices/pci0000:00/0000:00:01.0/0000:02:00.0/"
 #define GPU    "0000:02:00.0"

@@ -6,7 +6,7 @@
 #include <libudev.h>
 #include <unistd.h>
 
-#include "hotplug.h"
+#include "host-agent/daemon/host/hotplug.h"
 
 static int pipes[2];
 static guint changes;

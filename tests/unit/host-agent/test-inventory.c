@@ -2,11 +2,11 @@
 /* What the agent makes of hosts that were recorded. */
 #include <string.h>
 
-#include "file_tree.h"
-#include "inventory.h"
-#include "recorded_host.h"
-#include "topology.h"
-#include "vgpu.h"
+#include "lib/inventory.h"
+#include "lib/topology.h"
+#include "lib/vgpu.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #define GIB G_GUINT64_CONSTANT(0x40000000)
 

@@ -2,14 +2,14 @@
 /* Programs that change the host: what becomes of one that fails, and of one that does not end. */
 #include <string.h>
 
-#include "agent_error.h"
+#include "lib/agent_error.h"
 
 /* The other tests' library has a kernel of its own. */
 #define kernel_write      real_kernel_write
 #define kernel_hold       real_kernel_hold
 #define kernel_run        real_kernel_run
 #define kernel_run_within real_kernel_run_within
-#include "../../../host-agent/modes/kernel_call.c"
+#include "host-agent/daemon/modes/kernel_call.c"
 
 static const char *const sleeper[] = {"sh", "-c", "echo busy; sleep 600 & sleep 600", NULL};
 

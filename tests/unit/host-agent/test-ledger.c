@@ -2,11 +2,11 @@
 /* The ledger's rules, quotas, and where slices are put. */
 #include <string.h>
 
-#include "agent_error.h"
-#include "engines.h"
-#include "entitlement.h"
-#include "placement.h"
-#include "units.h"
+#include "host-agent/daemon/slices/entitlement.h"
+#include "host-agent/model/engines.h"
+#include "host-agent/model/placement.h"
+#include "lib/agent_error.h"
+#include "lib/units.h"
 
 #define GIB (G_GUINT64_CONSTANT(1) << 30)
 

@@ -4,13 +4,13 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "agent_on_bus.h"
-#include "device_limits.h"
-#include "engine_limits.h"
-#include "fake_systemd.h"
-#include "file_tree.h"
-#include "recorded_host.h"
-#include "types.h"
+#include "host-agent/daemon/limits/device_limits.h"
+#include "host-agent/daemon/limits/engine_limits.h"
+#include "lib/types.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/fake_systemd.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #define PLACE   "pci0000:00/0000:00:01.0/0000:02:00.0"
 #define GPU     "0000:02:00.0"
@@ -24,7 +24,7 @@
 #define ENGINES CGROUPS "/system.slice/system-vgpu\\x2dengine.slice"
 #define ENGINE  ENGINES "/" UNIT
 #define GIB     (G_GUINT64_CONSTANT(1) << 30)
-#define TELLER  HOSTS "/../../../../host-agent/limits/vgpu-device-limits"
+#define TELLER  HOSTS "/../../../../host-agent/daemon/limits/vgpu-device-limits"
 
 #define NO_LIMIT "<uint64 18446744073709551615>"
 #define SET(cpu, weight, memory)                                                                   \

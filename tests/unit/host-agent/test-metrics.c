@@ -4,11 +4,11 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "agent_on_bus.h"
-#include "exposition.h"
-#include "file_tree.h"
-#include "metrics_server.h"
-#include "recorded_host.h"
+#include "host-agent/daemon/metrics/exposition.h"
+#include "host-agent/daemon/metrics/metrics_server.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #define PLACE "pci0000:00/0000:00:01.0/0000:02:00.0"
 #define GPU   "0000:02:00.0"

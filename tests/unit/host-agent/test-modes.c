@@ -5,14 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent_error.h"
-#include "agent_on_bus.h"
-#include "converge.h"
-#include "fake_kernel.h"
-#include "file_tree.h"
-#include "gpu_object.h"
-#include "mode_journal.h"
-#include "recorded_host.h"
+#include "host-agent/daemon/host/gpu_object.h"
+#include "host-agent/daemon/modes/converge.h"
+#include "host-agent/store/mode_journal.h"
+#include "lib/agent_error.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/fake_kernel.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #define GPU         "0000:02:00.0"
 #define GPU_PATH    "pci0000:00/0000:00:01.0/0000:02:00.0"

@@ -2,14 +2,14 @@
 /* What is done when a GPU is short of memory, in which order, and when it ends. */
 #include <string.h>
 
-#include "agent_on_bus.h"
-#include "file_tree.h"
-#include "fake_systemd.h"
-#include "pressure.h"
-#include "pressure_watch.h"
-#include "recorded_host.h"
-#include "vgpud_conf.h"
-#include "vram_used.h"
+#include "host-agent/daemon/health/pressure_watch.h"
+#include "host-agent/daemon/readings/vram_used.h"
+#include "host-agent/daemon/vgpud_conf.h"
+#include "host-agent/model/pressure.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/fake_systemd.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #define PLACE  "pci0000:00/0000:00:01.0/0000:02:00.0"
 #define GPU    "0000:02:00.0"

@@ -3,11 +3,11 @@
 #include <gio/gio.h>
 #include <string.h>
 
-#include "agent_on_bus.h"
-#include "error.h"
-#include "fake_kernel.h"
-#include "file_tree.h"
-#include "timetable.h"
+#include "host-agent/model/timetable.h"
+#include "lib/error.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/fake_kernel.h"
 
 #define GPU  "0000:02:00.0"
 #define ZONE "Europe/Berlin"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What containers are given by each door: CDI's specification, VFIO groups, guards. */
-#include "fake_kernel.h"
-#include "file_tree.h"
-#include "recorded_host.h"
-#include "slices_kit.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/fake_kernel.h"
+#include "tests/unit/host-agent/recorded_host.h"
+#include "tests/unit/host-agent/slices_kit.h"
 
 static const char native[] = "{\n"
                              "  \"cdiVersion\" : \"0.5.0\",\n"

@@ -2,8 +2,8 @@
 /* Several slices in one container: what CDI says of each, and what the GPU's arbiter is told. */
 #include <string.h>
 
-#include "file_tree.h"
-#include "slices_kit.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/slices_kit.h"
 
 #define UUID3 "c0ffee00-0000-4000-8000-000000000003"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "slices_kit.h"
+#include "tests/unit/host-agent/slices_kit.h"
 
 static void test_create(void)
 {

@@ -2,11 +2,11 @@
 /* What vGPUs had and used: added up by the hour, kept, reported. */
 #include <string.h>
 
-#include "agent_on_bus.h"
-#include "file_tree.h"
-#include "recorded_host.h"
-#include "usage.h"
-#include "usage_table.h"
+#include "host-agent/model/usage.h"
+#include "host-agent/store/usage_table.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #define PLACE "pci0000:00/0000:00:01.0/0000:02:00.0"
 #define UUID  "c0ffee00-0000-4000-8000-000000000001"

@@ -6,15 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent_error.h"
-#include "agent_on_bus.h"
-#include "bus_names.h"
-#include "db.h"
-#include "fake_kernel.h"
-#include "file_tree.h"
-#include "recorded_host.h"
-#include "slice_table.h"
-#include "vgpu_call.h"
+#include "host-agent/daemon/methods/vgpu_call.h"
+#include "host-agent/store/db.h"
+#include "host-agent/store/slice_table.h"
+#include "lib/agent_error.h"
+#include "lib/bus_names.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/fake_kernel.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #define UUID  "c0ffee00-0000-4000-8000-000000000001"
 #define UUID2 "c0ffee00-0000-4000-8000-000000000002"

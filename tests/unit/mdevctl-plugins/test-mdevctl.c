@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent_on_bus.h"
-#include "bus_names.h"
-#include "file_tree.h"
-#include "recorded_host.h"
+#include "lib/bus_names.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 #define CALLOUT AGENT_OUT "/../mdevctl-plugins/test/mdev-vgpu"
 #define MDEVCTL "/usr/bin/mdevctl"

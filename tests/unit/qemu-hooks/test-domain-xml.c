@@ -2,8 +2,8 @@
 /* What is read of a libvirt domain's XML, and what is not followed. */
 #include <string.h>
 
-#include "domain.h"
-#include "request_xml.h"
+#include "lib/domain.h"
+#include "lib/request_xml.h"
 
 #define UUID  "c0ffee00-0000-4000-8000-000000000001"
 #define UUID2 "C0FFEE00-0000-4000-8000-00000000000A"

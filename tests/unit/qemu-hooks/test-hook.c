@@ -6,12 +6,12 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "agent_link.h"
-#include "agent_on_bus.h"
-#include "domain_watch.h"
-#include "fake_kernel.h"
-#include "file_tree.h"
-#include "recorded_host.h"
+#include "host-agent/daemon/domains/domain_watch.h"
+#include "lib/agent_client.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/fake_kernel.h"
+#include "tests/unit/host-agent/recorded_host.h"
 
 /* The hook waits for two seconds, and D-Bus by itself for 25. The rest is for a machine that is
  * busy. */

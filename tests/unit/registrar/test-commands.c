@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "error.h"
-#include "gpus.h"
-#include "tree.h"
-#include "units.h"
+#include "lib/error.h"
+#include "lib/gpus.h"
+#include "lib/units.h"
+#include "tests/unit/registrar/tree.h"
 
 #define GPU "0000:01:00.0"
 #define PCI_DIR "/sys/bus/pci/devices/" GPU

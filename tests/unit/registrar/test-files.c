@@ -4,11 +4,11 @@
  */
 #include <string.h>
 
-#include "error.h"
-#include "gpus.h"
-#include "tree.h"
-#include "types.h"
-#include "units.h"
+#include "lib/error.h"
+#include "lib/gpus.h"
+#include "lib/types.h"
+#include "lib/units.h"
+#include "tests/unit/registrar/tree.h"
 
 static void test_sizes(void)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "tree.h"
+#include "tests/unit/registrar/tree.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands.h"
-#include "control.h"
-#include "file_tree.h"
+#include "lib/control.h"
+#include "mdev-driver/registrar/commands.h"
+#include "tests/unit/file_tree.h"
 
 FakeDriver fake_driver;
 

@@ -59,11 +59,11 @@ sub named {
     return @found;
 }
 
-# * is anything within a folder, ** anything at all.
+# * is anything within a folder, ** anything at all, [ch] one of these letters.
 sub glob_regex {
     my ($glob) = @_;
     my %meaning = ('**' => '.*', '*' => '[^/]*');
-    my $regex = join '', map { $meaning{$_} // quotemeta } split /(\*\*|\*)/, $glob;
+    my $regex = join '', map { $meaning{$_} // (/^\[\w+\]$/ ? $_ : quotemeta) } split /(\*\*|\*|\[\w+\])/, $glob;
     return qr/^$regex$/;
 }
 

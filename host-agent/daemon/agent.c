@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/agent.h"
+
+#include <unistd.h>
+
+#include "host-agent/daemon/containers/claims.h"
+#include "host-agent/daemon/domains/domain_watch.h"
+#include "host-agent/daemon/health/vulkan_watch.h"
+#include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/instance.h"
+#include "host-agent/daemon/methods/slice_claim.h"
+#include "host-agent/daemon/methods/vgpus.h"
+#include "host-agent/daemon/modes/modes.h"
+#include "host-agent/daemon/modes/schedule.h"
+#include "host-agent/daemon/slices/definition_watch.h"
+#include "host-agent/daemon/slices/offers.h"
+#include "host-agent/daemon/slices/recovery.h"
+#include "host-agent/daemon/slices/slices.h"
+#include "host-agent/daemon/slices/tenants.h"
+#include "host-agent/daemon/sync/arbiter_link.h"
+#include "host-agent/daemon/sync/cdi_link.h"
+#include "host-agent/daemon/sync/door_link.h"
+#include "host-agent/daemon/sync/limits_link.h"
+#include "host-agent/daemon/vgpud_conf.h"
+
+/**
+ * struct Agent
+ * @lock: keeps a second vgpud out; -1: not yet
+ */
+struct Agent {
+    int lock;
+    Inventory *inventory;
+    Db *db;
+    Host *host;
+    Offers *offers;
+    Slices *slices;
+    Tenants *tenants;
+    Claims *claims;
+    DoorLink *doors;
+    CdiLink *cdi;
+    Vgpus *vgpus;
+    ArbiterLink *arbiters;
+    LimitsLink *limits;
+    Health *health;
+    Modes *modes;
+    Schedule *schedule;
+    DefinitionWatch *definitions;
+    DomainWatch *domains;
+    PressureWatch *pressure;
+    UsageSampler *usage;
+    Scrape *scrape;
+    VulkanWatch *vulkan;
+    gboolean exported;
+};
+
+/* A file that is wrong, whichever, leaves what was read before; at the start that is nothing. */
+static gboolean reload(Agent *agent, GError **error)
+{
+    g_autoptr(Offers) offers = offers_new(inventory_root(agent->inventory));
+
+    if (!offers_reload(offers, error) || !schedule_reload(agent->schedule, error))
+        return FALSE;
+    offers_take(agent->offers, g_steal_pointer(&offers));
+    return TRUE;
+}
+
+/* A port that another program has is no reason to leave a host without its agent. */
+static void offer_metrics(Agent *agent, const char *listen)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!scrape_listen(agent->scrape, listen, &error))
+        g_message("%s", error->message);
+}
+
+static void reload_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Agent *agent = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(VgpudConf) conf = vgpud_conf_load(inventory_root(agent->inventory), &error);
+
+    (void)caller;
+    if (!conf || !reload(agent, &error)) {
+        g_dbus_method_invocation_return_gerror(invocation, error);
+        return;
+    }
+    pressure_watch_set_grace(agent->pressure, conf->pressure_grace);
+    offer_metrics(agent, conf->metrics_listen);
+    host_refresh(agent->host);
+    slices_refresh(agent->slices);
+    modes_reload(agent->modes);
+    arbiter_link_refresh(agent->arbiters);
+    limits_link_refresh(agent->limits);
+    cdi_link_refresh(agent->cdi);
+    pressure_watch_refresh(agent->pressure);
+    vgpu_manager_complete_reload(host_manager(agent->host), invocation);
+}
+
+static gboolean handle_reload(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
+{
+    (void)interface;
+    authority_ask(invocation, ACTION_ADMINISTER, reload_authorized, data);
+    return TRUE;
+}
+
+/* What watches the GPUs and their users. */
+static gboolean make_watches(Agent *agent, GError **error)
+{
+    g_autoptr(VgpudConf) conf = vgpud_conf_load(inventory_root(agent->inventory), error);
+
+    if (!conf)
+        return FALSE;
+    agent->health = health_new(agent->host, agent->slices);
+    agent->pressure =
+        pressure_watch_new(agent->host, agent->offers, agent->slices, conf->pressure_grace);
+    agent->usage =
+        usage_sampler_new(agent->host, agent->offers, agent->slices, agent->tenants);
+    agent->scrape = scrape_new(agent->host, agent->offers, agent->slices, agent->health,
+                               agent->pressure, agent->claims);
+    offer_metrics(agent, conf->metrics_listen);
+    return TRUE;
+}
+
+static void slice_changed(const char *uuid, void *data)
+{
+    Agent *agent = data;
+
+    door_link_prepare(agent->doors, uuid);
+    arbiter_link_update(agent->arbiters, uuid);
+    limits_link_update(agent->limits, uuid);
+    door_link_update(agent->doors, uuid);
+    cdi_link_update(agent->cdi, uuid);
+    if (agent->exported)
+        usage_sampler_refresh(agent->usage);
+}
+
+static void tenants_changed(void *data)
+{
+    Agent *agent = data;
+
+    door_link_refresh(agent->doors);
+}
+
+static void container_ended(const char *uuid, void *data)
+{
+    Agent *agent = data;
+
+    g_message("the container that had slice %s has ended without a word", uuid);
+    slice_claim_end(agent->vgpus, uuid);
+}
+
+/* GPUs are not what they were: what is shared of them is. */
+static void gpus_changed(void *data)
+{
+    Agent *agent = data;
+
+    if (!agent->exported)
+        return;
+    door_link_refresh(agent->doors);
+    cdi_link_refresh(agent->cdi);
+}
+
+static void switching_changed(GObject *gpu, GParamSpec *property, void *data)
+{
+    (void)gpu;
+    (void)property;
+    gpus_changed(data);
+}
+
+static void gpu_added(VgpuGpu *gpu, void *data)
+{
+    g_signal_connect(gpu, "notify::switching", G_CALLBACK(switching_changed), data);
+}
+
+static void claim_changed(const char *uuid, void *data)
+{
+    Agent *agent = data;
+
+    if (!agent->exported)
+        return;
+    arbiter_link_update(agent->arbiters, uuid);
+    door_link_update(agent->doors, uuid);
+}
+
+/* Who has slices of the GPU by doors that the kernel does not know of. */
+static void add_users(const char *gpu, GStrvBuilder *users, void *data)
+{
+    Agent *agent = data;
+    const GPtrArray *slices = slices_all(agent->slices);
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+        g_autofree char *user = NULL;
+
+        if (slice_is_vgpu(slice) || !g_str_equal(slice->gpu, gpu))
+            continue;
+        user = claims_user(agent->claims, host_counters(agent->host), slice);
+        if (user)
+            g_strv_builder_take(users, g_strdup_printf("%s has slice %s", user, slice->uuid));
+    }
+}
+
+static gboolean make_modules(Agent *agent, GError **error)
+{
+    agent->host = host_new(agent->inventory, agent->db);
+    agent->offers = offers_new(inventory_root(agent->inventory));
+    agent->slices = slices_new(agent->host, agent->offers, error);
+    if (agent->slices)
+        agent->tenants = tenants_new(agent->host, agent->slices, error);
+    if (agent->tenants)
+        agent->claims = claims_new(agent->host, error);
+    if (!agent->claims)
+        return FALSE;
+    agent->vulkan = vulkan_watch_new(agent->host);
+    agent->vgpus = vgpus_new(agent->host, agent->offers, agent->slices, agent->tenants,
+                             agent->claims);
+    claims_watch(agent->claims, container_ended, agent);
+    agent->doors =
+        door_link_new(agent->host, agent->slices, agent->tenants, agent->claims);
+    agent->cdi = cdi_link_new(agent->host, agent->slices);
+    tenants_watch(agent->tenants, tenants_changed, agent);
+    claims_watch_changes(agent->claims, claim_changed, agent);
+    host_watch(agent->host, gpu_added, gpus_changed, agent);
+    host_set_users(agent->host, add_users, agent);
+    agent->arbiters =
+        arbiter_link_new(agent->host, agent->offers, agent->slices, agent->claims);
+    agent->limits = limits_link_new(agent->host, agent->offers, agent->slices);
+    slices_watch(agent->slices, slice_changed, agent);
+    agent->domains = domain_watch_new(agent->host, agent->slices);
+    agent->modes = modes_new(agent->host);
+    agent->schedule = schedule_new(agent->host, agent->modes);
+    g_signal_connect(host_manager(agent->host), "handle-reload", G_CALLBACK(handle_reload), agent);
+    return make_watches(agent, error);
+}
+
+Agent *agent_new(const char *root, GError **error)
+{
+    g_autoptr(Agent) agent = g_new0(Agent, 1);
+    g_autoptr(GError) cause = NULL;
+
+    agent->inventory = inventory_new(root);
+    agent->lock = instance_lock(root, error);
+    agent->db = agent->lock >= 0 ? db_open(root, error) : NULL;
+    if (!agent->db || !make_modules(agent, error))
+        return NULL;
+    if (!reload(agent, &cause))
+        g_warning("%s; until that is mended no vGPU can be made (\"vgpuctl reload\")",
+                  cause->message);
+    return g_steal_pointer(&agent);
+}
+
+void agent_free(Agent *agent)
+{
+    g_clear_pointer(&agent->schedule, schedule_free);
+    g_clear_pointer(&agent->modes, modes_free);
+    g_clear_pointer(&agent->definitions, definition_watch_free);
+    g_clear_pointer(&agent->domains, domain_watch_free);
+    g_clear_pointer(&agent->vulkan, vulkan_watch_free);
+    g_clear_pointer(&agent->scrape, scrape_free);
+    g_clear_pointer(&agent->usage, usage_sampler_free);
+    g_clear_pointer(&agent->pressure, pressure_watch_free);
+    g_clear_pointer(&agent->health, health_free);
+    g_clear_pointer(&agent->limits, limits_link_free);
+    g_clear_pointer(&agent->arbiters, arbiter_link_free);
+    g_clear_pointer(&agent->cdi, cdi_link_free);
+    g_clear_pointer(&agent->doors, door_link_free);
+    g_clear_pointer(&agent->vgpus, vgpus_free);
+    g_clear_pointer(&agent->claims, claims_free);
+    g_clear_pointer(&agent->tenants, tenants_free);
+    g_clear_pointer(&agent->slices, slices_free);
+    g_clear_pointer(&agent->offers, offers_free);
+    g_clear_pointer(&agent->host, host_free);
+    g_clear_pointer(&agent->db, db_free);
+    inventory_free(agent->inventory);
+    if (agent->lock >= 0)
+        close(agent->lock);
+    g_free(agent);
+}
+
+Host *agent_host(const Agent *agent)
+{
+    return agent->host;
+}
+
+Health *agent_health(const Agent *agent)
+{
+    return agent->health;
+}
+
+DomainWatch *agent_domains(const Agent *agent)
+{
+    return agent->domains;
+}
+
+PressureWatch *agent_pressure(const Agent *agent)
+{
+    return agent->pressure;
+}
+
+UsageSampler *agent_usage(const Agent *agent)
+{
+    return agent->usage;
+}
+
+Scrape *agent_scrape(const Agent *agent)
+{
+    return agent->scrape;
+}
+
+void agent_look_at_containers(Agent *agent)
+{
+    claims_look(agent->claims);
+}
+
+static void definition_changed(const char *uuid, void *data)
+{
+    agent_update_vgpu(data, uuid);
+}
+
+static void refresh_watches(Agent *agent)
+{
+    pressure_watch_refresh(agent->pressure);
+    usage_sampler_refresh(agent->usage);
+}
+
+void agent_export(Agent *agent, GDBusConnection *bus)
+{
+    host_export(agent->host, bus);
+    /* Before all are read, so that nothing that is written in between is missed. */
+    agent->definitions =
+        definition_watch_new(inventory_root(agent->inventory), definition_changed, agent);
+    slices_refresh(agent->slices);
+    recovery_run(agent->host, agent->slices);
+    modes_recover(agent->modes);
+    schedule_start(agent->schedule);
+    pressure_watch_connect(agent->pressure, bus);
+    refresh_watches(agent);
+    door_link_start(agent->doors, bus);
+    arbiter_link_start(agent->arbiters, bus);
+    cdi_link_start(agent->cdi);
+    limits_link_start(agent->limits, bus);
+    vulkan_watch_start(agent->vulkan, bus);
+    agent->exported = TRUE;
+}
+
+void agent_refresh(Agent *agent)
+{
+    if (!agent->exported)
+        return;
+    host_refresh(agent->host);
+    slices_refresh(agent->slices);
+    arbiter_link_refresh(agent->arbiters);
+    limits_link_refresh(agent->limits);
+    refresh_watches(agent);
+}
+
+void agent_update_vgpu(Agent *agent, const char *uuid)
+{
+    if (!agent->exported)
+        return;
+    slices_update(agent->slices, uuid);
+    arbiter_link_update(agent->arbiters, uuid);
+    limits_link_update(agent->limits, uuid);
+    health_vgpu_changed(agent->health, uuid);
+    refresh_watches(agent);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vgpud without its surroundings: the host on the bus, and the modules that do something with it.
+ */
+#ifndef VGPUD_AGENT_H
+#define VGPUD_AGENT_H
+
+#include "host-agent/daemon/domains/domain_watch.h"
+#include "host-agent/daemon/health/health_watch.h"
+#include "host-agent/daemon/health/pressure_watch.h"
+#include "host-agent/daemon/host/host.h"
+#include "host-agent/daemon/metrics/scrape.h"
+#include "host-agent/daemon/metrics/usage_sampler.h"
+
+typedef struct Agent Agent;
+
+/* @root: "" in production, else a directory that stands for /. */
+Agent *agent_new(const char *root, GError **error);
+
+void agent_free(Agent *agent);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Agent, agent_free)
+
+Host *agent_host(const Agent *agent);
+
+/* For tests, which have a clock of their own. */
+Health *agent_health(const Agent *agent);
+DomainWatch *agent_domains(const Agent *agent);
+PressureWatch *agent_pressure(const Agent *agent);
+UsageSampler *agent_usage(const Agent *agent);
+Scrape *agent_scrape(const Agent *agent);
+
+/* For tests, which don't wait: looks whether containers with slices have ended. */
+void agent_look_at_containers(Agent *agent);
+
+/* Finishes or undoes what was cut short when vgpud ended, then shows the host on @bus. */
+void agent_export(Agent *agent, GDBusConnection *bus);
+
+/* GPUs and vGPUs may have come, changed or gone. Nothing before agent_export(). */
+void agent_refresh(Agent *agent);
+
+/* The same for one vGPU, or its definition. */
+void agent_update_vgpu(Agent *agent, const char *uuid);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/containers/cdi_spec.h"
+
+#include <json-glib/json-glib.h>
+
+#include "host-agent/daemon/containers/slice_dirs.h"
+
+/* The first that has names which begin with a digit, as UUIDs do; docker 25 knows 0.6.0. */
+#define CDI_VERSION "0.5.0"
+
+#define HOOK         "/lib/mdev-vgpu/vgpu-container-hook"
+#define HOOK_TIMEOUT 40
+#define MANIFEST     "/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json"
+/* In the container. */
+#define SLICES_DIR "/run/vgpu/slices"
+#define VTEST_DIR  "/run/vgpu/vtest"
+
+CdiLayer *cdi_layer_find(const char *root)
+{
+    static const char *const places[] = {MANIFEST, "/usr/local/share/vulkan/implicit_layer.d/"
+                                                   "VkLayer_vgpu_governor.json"};
+
+    for (guint i = 0; i < G_N_ELEMENTS(places); i++) {
+        g_autofree char *path = g_strconcat(root, places[i], NULL);
+        g_autoptr(JsonParser) parser = json_parser_new();
+        g_autoptr(JsonNode) found = NULL;
+        JsonArray *list;
+        CdiLayer *layer;
+
+        if (!json_parser_load_from_file(parser, path, NULL))
+            continue;
+        found = json_path_query("$.layer.library_path", json_parser_get_root(parser), NULL);
+        list = found && JSON_NODE_HOLDS_ARRAY(found) ? json_node_get_array(found) : NULL;
+        if (!list || json_array_get_length(list) != 1 ||
+            !g_path_is_absolute(json_array_get_string_element(list, 0)))
+            continue;
+        layer = g_new0(CdiLayer, 1);
+        layer->manifest = g_strdup(places[i]);
+        layer->library = g_strdup(json_array_get_string_element(list, 0));
+        return layer;
+    }
+    return NULL;
+}
+
+const char *cdi_hook_find(const char *root)
+{
+    g_autofree char *usual = g_strconcat(root, "/usr" HOOK, NULL);
+    g_autofree char *local = g_strconcat(root, "/usr/local" HOOK, NULL);
+    gboolean is_local =
+        !g_file_test(usual, G_FILE_TEST_EXISTS) && g_file_test(local, G_FILE_TEST_EXISTS);
+
+    return is_local ? "/usr/local" HOOK : "/usr" HOOK;
+}
+
+void cdi_layer_free(CdiLayer *layer)
+{
+    g_free(layer->manifest);
+    g_free(layer->library);
+    g_free(layer);
+}
+
+static void add_text(JsonBuilder *json, const char *name, const char *text)
+{
+    json_builder_set_member_name(json, name);
+    json_builder_add_string_value(json, text);
+}
+
+static void begin_list(JsonBuilder *json, const char *name)
+{
+    json_builder_set_member_name(json, name);
+    json_builder_begin_array(json);
+}
+
+static void add_list(JsonBuilder *json, const char *name, const char *const *texts)
+{
+    begin_list(json, name);
+    for (guint i = 0; texts[i]; i++)
+        json_builder_add_string_value(json, texts[i]);
+    json_builder_end_array(json);
+}
+
+static void add_node(JsonBuilder *json, const char *node)
+{
+    g_autofree char *path = g_strconcat("/dev/", node, NULL);
+
+    json_builder_begin_object(json);
+    add_text(json, "path", path);
+    /* Not m: no other node is to be made there. */
+    add_text(json, "permissions", "rw");
+    json_builder_end_object(json);
+}
+
+static void add_nodes(JsonBuilder *json, const CdiDevice *device)
+{
+    if (!device->node)
+        return;
+    begin_list(json, "deviceNodes");
+    if (device->slice->door == SLICE_DOOR_VFIO)
+        add_node(json, "vfio/vfio");
+    add_node(json, device->node);
+    json_builder_end_array(json);
+}
+
+static void add_mount(JsonBuilder *json, const char *from, const char *to)
+{
+    static const char *const options[] = {"ro", "nosuid", "nodev", "bind", NULL};
+
+    json_builder_begin_object(json);
+    add_text(json, "hostPath", from);
+    add_text(json, "containerPath", to);
+    add_list(json, "options", options);
+    json_builder_end_object(json);
+}
+
+/* A container may have several: what is of one slice has its own path, and what all have is alike.
+ */
+static void add_native(JsonBuilder *json, const Slice *slice, const CdiLayer *layer)
+{
+    static const char *const env[] = {"VGPU_GOVERNOR=1", "VGPU_GOVERNOR_REQUIRED=1",
+                                      "VGPU_GOVERNOR_SLICES=" SLICES_DIR, NULL};
+    g_autofree char *dir = g_strconcat(CONTAINERS_DIR "/", slice->uuid, "/slice", NULL);
+    g_autofree char *inside = g_strconcat(SLICES_DIR "/", slice->gpu, "/", slice->uuid, NULL);
+    g_autofree char *folder = g_path_get_dirname(layer->library);
+    g_autofree char *member = g_build_filename(folder, "libvgpu-member.so.1", NULL);
+
+    add_list(json, "env", env);
+    begin_list(json, "mounts");
+    /* The directory, so that an arbiter that is started anew is found. */
+    add_mount(json, dir, inside);
+    add_mount(json, layer->library, layer->library);
+    add_mount(json, member, member);
+    add_mount(json, layer->manifest, MANIFEST);
+    json_builder_end_array(json);
+}
+
+/* Mesa takes one socket for each VkInstance. Of a variable that several devices have the last one's
+ * value stands. */
+static void add_guarded(JsonBuilder *json, const Slice *slice)
+{
+    const char *name = *slice->name ? slice->name : slice->uuid;
+    g_autofree char *inside = g_strconcat(VTEST_DIR "/", name, ".sock", NULL);
+    g_autofree char *chosen = g_strconcat("VTEST_SOCKET_NAME=", inside, NULL);
+    g_autofree char *socket = g_strconcat(GUARD_DIR "/", slice->uuid, "/" GUARD_SOCKET, NULL);
+    const char *const env[] = {"VN_DEBUG=vtest", chosen, NULL};
+
+    add_list(json, "env", env);
+    begin_list(json, "mounts");
+    add_mount(json, socket, inside);
+    json_builder_end_array(json);
+}
+
+static void add_hook(JsonBuilder *json, const char *hook, const char *name, const char *verb,
+                     const char *uuid)
+{
+    const char *const args[] = {"vgpu-container-hook", verb, uuid, NULL};
+
+    json_builder_begin_object(json);
+    add_text(json, "hookName", name);
+    add_text(json, "path", hook);
+    add_list(json, "args", args);
+    json_builder_set_member_name(json, "timeout");
+    json_builder_add_int_value(json, HOOK_TIMEOUT);
+    json_builder_end_object(json);
+}
+
+static void add_device(JsonBuilder *json, const char *name, const CdiDevice *device,
+                       const CdiLayer *layer, const char *hook)
+{
+    const Slice *slice = device->slice;
+
+    json_builder_begin_object(json);
+    add_text(json, "name", name);
+    json_builder_set_member_name(json, "containerEdits");
+    json_builder_begin_object(json);
+    add_nodes(json, device);
+    if (slice->door == SLICE_DOOR_NATIVE)
+        add_native(json, slice, layer);
+    else if (slice->door == SLICE_DOOR_GUARDED)
+        add_guarded(json, slice);
+    begin_list(json, "hooks");
+    add_hook(json, hook, "createRuntime", "claim", slice->uuid);
+    add_hook(json, hook, "poststop", "release", slice->uuid);
+    json_builder_end_array(json);
+    json_builder_end_object(json);
+    json_builder_end_object(json);
+}
+
+static guint add_devices(JsonBuilder *json, const GPtrArray *devices, const CdiLayer *layer,
+                         const char *hook)
+{
+    guint count = 0;
+
+    begin_list(json, "devices");
+    for (guint i = 0; i < devices->len; i++) {
+        const CdiDevice *device = g_ptr_array_index(devices, i);
+
+        if (device->slice->door == SLICE_DOOR_NATIVE && !layer)
+            continue;
+        add_device(json, device->slice->uuid, device, layer, hook);
+        if (*device->slice->name)
+            add_device(json, device->slice->name, device, layer, hook);
+        count++;
+    }
+    json_builder_end_array(json);
+    return count;
+}
+
+char *cdi_spec(const GPtrArray *devices, const CdiLayer *layer, const char *hook)
+{
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    g_autoptr(JsonNode) root = NULL;
+    g_autofree char *text = NULL;
+
+    json_builder_begin_object(json);
+    add_text(json, "cdiVersion", CDI_VERSION);
+    add_text(json, "kind", CDI_KIND);
+    if (!add_devices(json, devices, layer, hook))
+        return NULL;
+    json_builder_end_object(json);
+    root = json_builder_get_root(json);
+    text = json_to_string(root, TRUE);
+    return g_strconcat(text, "\n", NULL);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/containers/claims.h"
+
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "host-agent/model/request.h"
+#include "host-agent/store/claim_table.h"
+#include "lib/agent_error.h"
+#include "lib/sysfs.h"
+
+#define PERIOD_S 5
+/* Of /proc/PID/stat after the name, which may have anything in it: the state is the first. */
+#define FIELD_STARTED 19
+
+struct Claims {
+    Host *host;
+    char *boot;
+    GHashTable *by_uuid; /* UUID, which is the claim's own, to Claim */
+    guint timer;
+    void (*ended)(const char *uuid, void *data);
+    void *ended_data;
+    SlicesFunc changed;
+    void *changed_data;
+};
+
+/* When the process began, in ticks since boot; 0: there is none. */
+static guint64 process_started(const char *root, guint pid)
+{
+    g_autofree char *dir = g_strdup_printf("%s/proc/%u", root, pid);
+    g_autofree char *text = sysfs_read(dir, "stat");
+    const char *after = text ? strrchr(text, ')') : NULL;
+    g_auto(GStrv) fields = after ? g_strsplit(after + 1, " ", -1) : NULL;
+
+    /* Before the first of them there is a blank. */
+    if (!fields || g_strv_length(fields) <= FIELD_STARTED + 1)
+        return 0;
+    return g_ascii_strtoull(fields[FIELD_STARTED + 1], NULL, 10);
+}
+
+static gboolean is_alive(const Claims *claims, const Claim *claim)
+{
+    return process_started(host_root(claims->host), claim->pid) == claim->started;
+}
+
+static void free_claim(void *claim)
+{
+    claim_free(claim);
+}
+
+static gboolean look(void *data)
+{
+    claims_look(data);
+    return G_SOURCE_CONTINUE;
+}
+
+static void put_in(Claims *claims, Claim *claim)
+{
+    g_hash_table_replace(claims->by_uuid, claim->uuid, claim);
+    if (!claims->timer)
+        claims->timer = g_timeout_add_seconds(PERIOD_S, look, claims);
+}
+
+static char *boot_id(const char *root)
+{
+    g_autofree char *dir = g_build_filename(root[0] ? root : "/", "proc/sys/kernel/random", NULL);
+    char *id = sysfs_read(dir, "boot_id");
+
+    return id ? id : g_strdup("");
+}
+
+Claims *claims_new(Host *host, GError **error)
+{
+    Claims *claims = g_new0(Claims, 1);
+    g_autoptr(GPtrArray) stored = NULL;
+
+    claims->host = host;
+    claims->boot = boot_id(host_root(host));
+    claims->by_uuid = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_claim);
+    stored = claim_table_read(host_db(host), claims->boot, error);
+    if (!stored) {
+        claims_free(claims);
+        return NULL;
+    }
+    g_ptr_array_set_free_func(stored, NULL);
+    for (guint i = 0; i < stored->len; i++)
+        put_in(claims, g_ptr_array_index(stored, i));
+    return claims;
+}
+
+void claims_free(Claims *claims)
+{
+    g_clear_handle_id(&claims->timer, g_source_remove);
+    g_hash_table_unref(claims->by_uuid);
+    g_free(claims->boot);
+    g_free(claims);
+}
+
+void claims_watch(Claims *claims, void (*ended)(const char *uuid, void *data), void *data)
+{
+    claims->ended = ended;
+    claims->ended_data = data;
+}
+
+void claims_watch_changes(Claims *claims, SlicesFunc func, void *data)
+{
+    claims->changed = func;
+    claims->changed_data = data;
+}
+
+static void tell(const Claims *claims, const char *uuid)
+{
+    if (claims->changed)
+        claims->changed(uuid, claims->changed_data);
+}
+
+const char *claims_container(const Claims *claims, const char *uuid)
+{
+    const Claim *claim = g_hash_table_lookup(claims->by_uuid, uuid);
+
+    return claim && is_alive(claims, claim) ? claim->container : NULL;
+}
+
+gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other)
+{
+    const Claim *one = g_hash_table_lookup(claims->by_uuid, uuid);
+    const Claim *two = g_hash_table_lookup(claims->by_uuid, other);
+
+    /* Processes are looked at last: of most slices the containers are others. */
+    return one && two && g_str_equal(one->container, two->container) && is_alive(claims, one) &&
+           is_alive(claims, two);
+}
+
+gboolean claims_is_of(const Claims *claims, const char *uuid, const char *container)
+{
+    const Claim *claim = g_hash_table_lookup(claims->by_uuid, uuid);
+
+    return claim && g_str_equal(claim->container, container);
+}
+
+char *claims_user(const Claims *claims, Counters *counters, const Slice *slice)
+{
+    const char *container = claims_container(claims, slice->uuid);
+    const SliceUse *use;
+
+    if (container)
+        return g_strdup_printf("container %s", container);
+    /* A vGPU's are its engine, which is nobody's container; a guard's are its own. */
+    if (slice->door != SLICE_DOOR_NATIVE)
+        return NULL;
+    counters_read(counters);
+    use = counters_use(counters, slice->uuid);
+    return use && use->members ? g_strdup_printf("%u processes", use->members) : NULL;
+}
+
+static gboolean refuse(GError **error, const Slice *slice, const char *format, const char *other)
+{
+    g_autofree char *why = g_strdup_printf(format, other);
+
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE, "slice %s of GPU %s can't be had: %s",
+                slice->uuid, slice->gpu, why);
+    return FALSE;
+}
+
+/* Why nobody new gets on the GPU; NULL: somebody may. */
+static const char *closed(const Claims *claims, const Slice *slice)
+{
+    const Gpu *gpu = host_gpu(claims->host, slice->gpu);
+    VgpuGpu *interface = host_gpu_interface(claims->host, slice->gpu);
+
+    if (!gpu || !interface || gpu->mode != GPU_MODE_SHARED)
+        return "the GPU is not shared now";
+    if (vgpu_gpu_get_switching(interface) && *vgpu_gpu_get_switching(interface))
+        return "the GPU is being switched to another mode";
+    return vgpu_gpu_get_draining(interface) ? "the GPU is being drained" : NULL;
+}
+
+static gboolean check(const Claims *claims, const Slice *slice, const char *container,
+                      GError **error)
+{
+    const char *holder = claims_container(claims, slice->uuid);
+    const char *why = closed(claims, slice);
+
+    if (!*container || strlen(container) > CLAIM_MAX_CONTAINER ||
+        !g_utf8_validate(container, -1, NULL) || !request_is_printable(container)) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "the container's id must have 1 to %d characters, and no control characters",
+                    CLAIM_MAX_CONTAINER);
+        return FALSE;
+    }
+    if (why)
+        return refuse(error, slice, "%s", why);
+    if (holder && !g_str_equal(holder, container))
+        return refuse(error, slice,
+                      "container %s has it; end that first, or make another slice for this one",
+                      holder);
+    return TRUE;
+}
+
+/* The real user of a process; its directory in /proc is root's where it can't be dumped. */
+static gboolean runs_as(const char *root, guint pid, guint32 user)
+{
+    static const char key[] = "Uid:";
+    g_autofree char *dir = g_strdup_printf("%s/proc/%u", root, pid);
+    g_autofree char *text = sysfs_read(dir, "status");
+    const char *line = text ? strstr(text, key) : NULL;
+
+    return line && g_ascii_strtoull(line + strlen(key), NULL, 10) == user;
+}
+
+/* Root of a rootless container may be any of the user's subordinate ids; the namespace was made by
+ * the user. */
+static gboolean is_in_namespace_of(const char *root, guint pid, guint32 user)
+{
+    g_autofree char *path = g_strdup_printf("%s/proc/%u/ns/user", root, pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    uid_t owner;
+    gboolean own = fd >= 0 && ioctl(fd, NS_GET_OWNER_UID, &owner) == 0 && owner == user;
+
+    if (fd >= 0)
+        close(fd);
+    return own;
+}
+
+/* A claim ends with its process: with somebody else's it would outlive its container. */
+static gboolean check_process(const Claims *claims, const Claim *claim, const guint32 *user,
+                              GError **error)
+{
+    const char *root = host_root(claims->host);
+    gboolean own =
+        !user || runs_as(root, claim->pid, *user) || is_in_namespace_of(root, claim->pid, *user);
+
+    /* What was looked at is still that process. */
+    if (!claim->started || !is_alive(claims, claim))
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "container %s has no process %u on this host", claim->container, claim->pid);
+    else if (!own)
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "process %u is not of user %u, so it can't be that of container %s; run the "
+                    "container as that user, or have root's runtime run it",
+                    claim->pid, *user, claim->container);
+    else
+        return TRUE;
+    return FALSE;
+}
+
+gboolean claims_take(Claims *claims, const Slice *slice, const char *container, guint pid,
+                     const guint32 *user, GError **error)
+{
+    g_autoptr(Claim) claim = g_new0(Claim, 1);
+
+    claim->uuid = g_strdup(slice->uuid);
+    claim->container = g_strdup(container);
+    claim->pid = pid;
+    claim->started = process_started(host_root(claims->host), pid);
+    if (!check(claims, slice, container, error) || !check_process(claims, claim, user, error))
+        return FALSE;
+    if (!claim_table_put(host_db(claims->host), claims->boot, claim, error))
+        return FALSE;
+    put_in(claims, g_steal_pointer(&claim));
+    tell(claims, slice->uuid);
+    return TRUE;
+}
+
+void claims_forget(Claims *claims, const char *uuid)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!g_hash_table_remove(claims->by_uuid, uuid))
+        return;
+    if (!claim_table_remove(host_db(claims->host), uuid, &error))
+        g_warning("slice %s: %s", uuid, error->message);
+    if (!g_hash_table_size(claims->by_uuid))
+        g_clear_handle_id(&claims->timer, g_source_remove);
+    tell(claims, uuid);
+}
+
+void claims_look(Claims *claims)
+{
+    g_autoptr(GStrvBuilder) over = g_strv_builder_new();
+    g_auto(GStrv) uuids = NULL;
+    GHashTableIter iter;
+    void *claim;
+
+    g_hash_table_iter_init(&iter, claims->by_uuid);
+    while (g_hash_table_iter_next(&iter, NULL, &claim))
+        if (!is_alive(claims, claim))
+            g_strv_builder_add(over, ((Claim *)claim)->uuid);
+    uuids = g_strv_builder_end(over);
+    for (guint i = 0; uuids[i]; i++) {
+        if (claims->ended)
+            claims->ended(uuids[i], claims->ended_data);
+        claims_forget(claims, uuids[i]);
+    }
+}

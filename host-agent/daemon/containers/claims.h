@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which container has which slice. A runtime tells by container-hooks/ when a container begins and
+ * ends; an end that nobody tells of is seen by the container's first process.
+ */
+#ifndef VGPUD_CLAIMS_H
+#define VGPUD_CLAIMS_H
+
+#include "host-agent/daemon/slices/slices.h"
+
+#define CLAIM_MAX_CONTAINER 255
+
+typedef struct Claims Claims;
+
+/* @host: lives longer. Reads the database. */
+Claims *claims_new(Host *host, GError **error);
+
+void claims_free(Claims *claims);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Claims, claims_free)
+
+/* @func is called with the UUID of a slice whose container has ended without a word; it may forget
+ * the claim. */
+void claims_watch(Claims *claims, void (*ended)(const char *uuid, void *data), void *data);
+
+/* @func is called when a slice has got a container, or lost it. */
+void claims_watch_changes(Claims *claims, SlicesFunc func, void *data);
+
+/* The container that has the slice now; NULL: none. Valid until the next call. */
+const char *claims_container(const Claims *claims, const char *uuid);
+
+/* One container has both now. */
+gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other);
+
+/* Whether it was that container's, which may have ended by now. */
+gboolean claims_is_of(const Claims *claims, const char *uuid, const char *container);
+
+/*
+ * Who uses the slice, as "container web" or "2 processes", also where no runtime has told; NULL:
+ * nobody. To be freed.
+ */
+char *claims_user(const Claims *claims, Counters *counters, const Slice *slice);
+
+/*
+ * @container, whose first process is @pid, has the slice from now on. AGENT_ERROR_INVALID (no such
+ * process, or no name), AGENT_ERROR_IN_USE (another container has it, or its GPU lets nobody in now).
+ * @user: who says so, where the process must be theirs; NULL: anybody's will do.
+ */
+gboolean claims_take(Claims *claims, const Slice *slice, const char *container, guint pid,
+                     const guint32 *user, GError **error);
+
+/* Nobody has it any more. */
+void claims_forget(Claims *claims, const char *uuid);
+
+/* For tests, which don't wait. Looks whether containers have ended. */
+void claims_look(Claims *claims);
+
+#endif

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/health/health_watch.h"
+
+#include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/host/gpu_object.h"
+#include "host-agent/model/gpu_health.h"
+#include "lib/agent_error.h"
+#include "lib/sysfs.h"
+
+/* For what changes without an event: sensors, corrected errors. */
+#define LOOK_SECONDS 30
+
+struct Health {
+    Host *host;
+    const Slices *slices;
+    GHashTable *gpus;    /* address to Watched */
+    GHashTable *looping; /* UUIDs of vGPUs whose crash loop was told of */
+    char *boot;
+    gboolean engines_seen;
+    guint timer;
+};
+
+/**
+ * Watched - a GPU that is there, or was
+ * @readings: the last
+ */
+typedef struct {
+    GpuHealth *health;
+    GpuReadings readings;
+} Watched;
+
+static void watched_free(void *data)
+{
+    Watched *watched = data;
+
+    gpu_health_free(watched->health);
+    g_free(watched);
+}
+
+static Watched *watched_at(Health *health, const char *gpu)
+{
+    Watched *watched = g_hash_table_lookup(health->gpus, gpu);
+
+    if (!watched) {
+        watched = g_new0(Watched, 1);
+        watched->health = gpu_health_new();
+        g_hash_table_insert(health->gpus, g_strdup(gpu), watched);
+    }
+    return watched;
+}
+
+static void log_error(GError *error)
+{
+    g_message("%s", error->message);
+    g_error_free(error);
+}
+
+static void store(Health *health, const char *gpu, HealthKind kind, const char *reason)
+{
+    Db *db = host_db(health->host);
+    const char *name = health_kind_name(kind);
+    GError *error = NULL;
+
+    if (reason)
+        db_run(db, &error, "INSERT OR REPLACE INTO health VALUES (?, ?, ?, ?, ?)", "sssxb", gpu,
+               name, reason, g_get_real_time() / G_USEC_PER_SEC, health_kind_is_held(kind));
+    else
+        db_run(db, &error, "DELETE FROM health WHERE gpu = ? AND kind = ?", "ss", gpu, name);
+    if (error)
+        log_error(error);
+}
+
+/* What was found, as it was before an observation. */
+typedef struct {
+    gboolean found[HEALTH_KINDS];
+} Before;
+
+static Before remember(const Watched *watched)
+{
+    Before before;
+
+    for (guint i = 0; i < HEALTH_KINDS; i++)
+        before.found[i] = gpu_health_reason(watched->health, (HealthKind)i) != NULL;
+    return before;
+}
+
+static void show(const Health *health, const char *gpu, const Watched *watched)
+{
+    VgpuGpu *interface = host_gpu_interface(health->host, gpu);
+    g_autoptr(GStrvBuilder) reasons = g_strv_builder_new();
+    g_auto(GStrv) list = NULL;
+
+    if (!interface)
+        return;
+    for (guint i = 0; i < HEALTH_KINDS; i++) {
+        const char *reason = gpu_health_reason(watched->health, (HealthKind)i);
+
+        if (reason)
+            g_strv_builder_add(reasons, reason);
+    }
+    list = g_strv_builder_end(reasons);
+    vgpu_gpu_set_healthy(interface, gpu_health_is_good(watched->health));
+    vgpu_gpu_set_health_reasons(interface, (const char *const *)list);
+}
+
+/* Tells what is new since then. */
+static void tell(Health *health, const char *gpu, const Watched *watched, const Before *before)
+{
+    gboolean is_there = host_gpu(health->host, gpu) != NULL;
+    gboolean good = gpu_health_is_good(watched->health);
+
+    for (guint i = 0; i < HEALTH_KINDS; i++) {
+        const char *reason = gpu_health_reason(watched->health, (HealthKind)i);
+
+        if (!reason == !before->found[i])
+            continue;
+        store(health, gpu, (HealthKind)i, reason);
+        if (reason)
+            host_event(health->host, "health", gpu, NULL,
+                       "GPU %s is not healthy: %s; nothing new is put on it%s", gpu, reason,
+                       health_kind_is_held((HealthKind)i) ? " until \"vgpuctl gpu clear\"" : "");
+        else
+            host_event(health->host, "health", gpu, NULL, "GPU %s: no more \"%s\"%s", gpu,
+                       health_kind_name((HealthKind)i), is_there && good ? "; it is healthy" : "");
+    }
+    show(health, gpu, watched);
+}
+
+static void look_at(Health *health, const Gpu *gpu, gint64 now)
+{
+    const char *address = gpu->pci->address;
+    Watched *watched = watched_at(health, address);
+    const Before before = remember(watched);
+
+    gpu_readings_read(gpu->pci, &watched->readings);
+    gpu_health_observe(watched->health, &watched->readings, now);
+    tell(health, address, watched, &before);
+}
+
+/* How many have a part of it, or will have. */
+static guint users_of(const Health *health, const char *gpu)
+{
+    const GPtrArray *slices = slices_all(health->slices);
+    guint users = 0;
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        users += slice_is_promised(slice) && g_str_equal(slice->gpu, gpu);
+    }
+    return users;
+}
+
+/* GPUs that somebody has a part of and that vgpud has never seen. */
+static void miss(Health *health)
+{
+    const GPtrArray *slices = slices_all(health->slices);
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (slice_is_promised(slice) && !host_gpu(health->host, slice->gpu))
+            watched_at(health, slice->gpu);
+    }
+}
+
+static void look_for_gone(Health *health)
+{
+    GHashTableIter iter;
+    void *gpu;
+    void *watched;
+
+    miss(health);
+    g_hash_table_iter_init(&iter, health->gpus);
+    while (g_hash_table_iter_next(&iter, &gpu, &watched)) {
+        const Before before = remember(watched);
+
+        if (host_gpu(health->host, gpu))
+            continue;
+        gpu_health_observe_gone(((Watched *)watched)->health, users_of(health, gpu));
+        tell(health, gpu, watched, &before);
+    }
+}
+
+static gboolean look_again(void *data);
+
+static void arm(Health *health)
+{
+    gboolean needed = FALSE;
+    GHashTableIter iter;
+    void *watched;
+
+    g_hash_table_iter_init(&iter, health->gpus);
+    while (g_hash_table_iter_next(&iter, NULL, &watched))
+        needed |= gpu_readings_need_a_timer(&((Watched *)watched)->readings);
+    if (needed && !health->timer)
+        health->timer = g_timeout_add_seconds(LOOK_SECONDS, look_again, health);
+    if (!needed && health->timer) {
+        g_source_remove(health->timer);
+        health->timer = 0;
+    }
+}
+
+static void look(Health *health)
+{
+    const GPtrArray *gpus = host_gpus(health->host);
+    gint64 now = g_get_monotonic_time();
+
+    for (guint i = 0; i < gpus->len; i++)
+        look_at(health, g_ptr_array_index(gpus, i), now);
+    look_for_gone(health);
+}
+
+/* Its engine dies again and again, and its GPU is not blamed for that. */
+static void tell_of_loop(Health *health, const Vgpu *vgpu)
+{
+    Watched *watched = watched_at(health, vgpu->gpu);
+    g_autofree char *loop = gpu_health_engine_loops(watched->health, vgpu->uuid);
+    gboolean told = g_hash_table_contains(health->looping, vgpu->uuid);
+
+    if (loop && !told && !gpu_health_reason(watched->health, HEALTH_ENGINE_CRASHES)) {
+        g_hash_table_add(health->looping, g_strdup(vgpu->uuid));
+        host_event(health->host, "health", vgpu->gpu, vgpu->uuid,
+                   "%s; others on GPU %s go on, so it is not taken to be the GPU's fault", loop,
+                   vgpu->gpu);
+    } else if (!loop) {
+        g_hash_table_remove(health->looping, vgpu->uuid);
+    }
+}
+
+static void judge_engines(Health *health)
+{
+    GHashTableIter iter;
+    void *gpu;
+    void *watched;
+
+    g_hash_table_iter_init(&iter, health->gpus);
+    while (g_hash_table_iter_next(&iter, &gpu, &watched)) {
+        const Before before = remember(watched);
+
+        gpu_health_judge_engines(((Watched *)watched)->health);
+        tell(health, gpu, watched, &before);
+    }
+}
+
+/* All of them, for whether one is to blame is seen by the others. */
+static void look_at_engines(Health *health)
+{
+    const GPtrArray *vgpus = counters_read(host_counters(health->host));
+    gint64 now = g_get_monotonic_time();
+
+    for (guint i = 0; i < vgpus->len; i++) {
+        const Vgpu *vgpu = ((const VgpuCounters *)g_ptr_array_index(vgpus, i))->vgpu;
+
+        gpu_health_observe_engine(watched_at(health, vgpu->gpu)->health, vgpu, now);
+    }
+    judge_engines(health);
+    for (guint i = 0; i < vgpus->len; i++)
+        tell_of_loop(health, ((const VgpuCounters *)g_ptr_array_index(vgpus, i))->vgpu);
+}
+
+static void forget_engine(Health *health, const char *uuid)
+{
+    GHashTableIter iter;
+    void *watched;
+
+    g_hash_table_remove(health->looping, uuid);
+    g_hash_table_iter_init(&iter, health->gpus);
+    while (g_hash_table_iter_next(&iter, NULL, &watched))
+        gpu_health_forget_engine(((Watched *)watched)->health, uuid);
+    judge_engines(health);
+}
+
+void health_vgpu_changed(Health *health, const char *uuid)
+{
+    if (counters_read_one(host_counters(health->host), uuid))
+        look_at_engines(health);
+    else
+        forget_engine(health, uuid);
+}
+
+static gboolean look_again(void *data)
+{
+    look(data);
+    return G_SOURCE_CONTINUE;
+}
+
+static void host_changed(void *data)
+{
+    Health *health = data;
+
+    /* From then on the driver tells of each vGPU that changes. */
+    if (!health->engines_seen)
+        look_at_engines(health);
+    health->engines_seen = TRUE;
+    look(health);
+    arm(health);
+}
+
+static const char *address_of(const Health *health, const char *path)
+{
+    const GPtrArray *gpus = host_gpus(health->host);
+
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+        g_autofree char *its = gpu_object_path(gpu->pci->address);
+
+        if (g_str_equal(its, path))
+            return gpu->pci->address;
+    }
+    return NULL;
+}
+
+static gboolean store_cleared(Health *health, const char *gpu, const Watched *watched,
+                              GError **error)
+{
+    Db *db = host_db(health->host);
+
+    return db_run(db, error, "DELETE FROM health WHERE gpu = ?", "s", gpu) &&
+           db_run(db, error, "INSERT OR REPLACE INTO health_cleared VALUES (?, ?, ?, ?)", "sstt",
+                  gpu, health->boot, watched->readings.aer_fatal,
+                  watched->readings.ecc_uncorrectable);
+}
+
+static void clear(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Health *health = data;
+    const char *gpu = address_of(health, g_dbus_method_invocation_get_object_path(invocation));
+    Watched *watched = gpu ? watched_at(health, gpu) : NULL;
+    GError *error = NULL;
+
+    if (!watched) {
+        g_dbus_method_invocation_return_error(invocation, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                                              "the GPU has just gone away");
+        return;
+    }
+    gpu_readings_read(host_gpu(health->host, gpu)->pci, &watched->readings);
+    if (!store_cleared(health, gpu, watched, &error)) {
+        g_dbus_method_invocation_take_error(invocation, error);
+        return;
+    }
+    gpu_health_clear(watched->health);
+    gpu_health_set_cleared(watched->health, watched->readings.aer_fatal,
+                           watched->readings.ecc_uncorrectable);
+    host_event(health->host, "health", gpu, NULL, "GPU %s was declared healthy by %s", gpu,
+               caller->user);
+    look(health);
+    g_dbus_method_invocation_return_value(invocation, NULL);
+}
+
+static gboolean handle_clear(VgpuGpu *interface, GDBusMethodInvocation *invocation, void *data)
+{
+    (void)interface;
+    authority_ask(invocation, ACTION_ADMINISTER, clear, data);
+    return TRUE;
+}
+
+static void gpu_added(VgpuGpu *interface, void *data)
+{
+    vgpu_gpu_set_healthy(interface, TRUE);
+    g_signal_connect(interface, "handle-clear-health", G_CALLBACK(handle_clear), data);
+}
+
+static void load_finding(sqlite3_stmt *row, void *data)
+{
+    HealthKind kind;
+
+    if (health_kind_parse(db_text(row, 1), &kind))
+        gpu_health_restore(watched_at(data, db_text(row, 0))->health, kind, db_text(row, 2));
+}
+
+static void load_cleared(sqlite3_stmt *row, void *data)
+{
+    gpu_health_set_cleared(watched_at(data, db_text(row, 0))->health,
+                           (guint64)sqlite3_column_int64(row, 1),
+                           (guint64)sqlite3_column_int64(row, 2));
+}
+
+/* Only what an operator has to clear: all else is found again where it still is so. */
+static void load(Health *health)
+{
+    Db *db = host_db(health->host);
+    GError *error = NULL;
+
+    if (!db_run(db, &error, "DELETE FROM health WHERE NOT held", "") ||
+        !db_each(db, &error, load_finding, health, "SELECT gpu, kind, reason FROM health", "") ||
+        !db_each(db, &error, load_cleared, health,
+                 "SELECT gpu, aer_fatal, ecc FROM health_cleared WHERE boot = ?", "s",
+                 health->boot))
+        log_error(error);
+}
+
+Health *health_new(Host *host, const Slices *slices)
+{
+    Health *health = g_new0(Health, 1);
+    const char *root = host_root(host);
+    g_autofree char *proc = g_build_filename(root[0] ? root : "/", "proc/sys/kernel/random", NULL);
+
+    health->host = host;
+    health->slices = slices;
+    health->gpus = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
+    health->looping = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    health->boot = sysfs_read(proc, "boot_id");
+    if (!health->boot)
+        health->boot = g_strdup("");
+    load(health);
+    host_watch(host, gpu_added, host_changed, health);
+    return health;
+}
+
+void health_free(Health *health)
+{
+    if (health->timer)
+        g_source_remove(health->timer);
+    g_hash_table_unref(health->gpus);
+    g_hash_table_unref(health->looping);
+    g_free(health->boot);
+    g_free(health);
+}
+
+gboolean health_is_good(const Health *health, const char *gpu)
+{
+    const Watched *watched = g_hash_table_lookup(health->gpus, gpu);
+
+    return !watched || gpu_health_is_good(watched->health);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/health/pressure_watch.h"
+
+#include "host-agent/daemon/health/pressure_command.h"
+#include "host-agent/daemon/readings/vram_used.h"
+#include "host-agent/model/pressure.h"
+#include "lib/engine_unit.h"
+#include "lib/units.h"
+
+/* No driver tells when memory becomes scarce. */
+#define LOOK_SECONDS 2
+/* How long best-effort vGPUs of the tenant are not put back on the GPU. */
+#define EVICTED_S (10 * 60)
+
+#define SYSTEMD_NAME    "org.freedesktop.systemd1"
+#define SYSTEMD_PATH    "/org/freedesktop/systemd1"
+#define SYSTEMD_MANAGER SYSTEMD_NAME ".Manager"
+
+struct PressureWatch {
+    Host *host;
+    Offers *offers;
+    const Slices *slices;
+    gint64 grace_us;
+    GDBusConnection *bus;
+    GHashTable *gpus; /* address to Pressure */
+    guint timer;
+};
+
+/* A GPU that has less free memory than it should. */
+typedef struct {
+    const Gpu *gpu;
+    guint64 free;
+    guint64 mark;
+    GPtrArray *victims; /* of Slice */
+} Want;
+
+guint64 pressure_watch_mark(const PressureWatch *watch, const Gpu *gpu)
+{
+    const GpuEntry *settings = offers_settings(watch->offers, gpu->pci->address);
+    guint64 vram;
+
+    if (!settings)
+        return 0;
+    offers_capacity(watch->offers, gpu, &vram);
+    return amount_resolve(&settings->water_mark, vram);
+}
+
+/* Best effort, on the GPU, with an engine that can be stopped. */
+static gboolean is_victim(const PressureWatch *watch, const Slice *slice, const char *gpu)
+{
+    const VgpuCounters *vgpu;
+
+    if (slice->class != SLICE_BEST_EFFORT || !slice->present || !g_str_equal(slice->gpu, gpu))
+        return FALSE;
+    vgpu = counters_read_one(host_counters(watch->host), slice->uuid);
+    return vgpu && (g_str_equal(vgpu->vgpu->engine, "ready") ||
+                    g_str_equal(vgpu->vgpu->engine, "starting"));
+}
+
+static GPtrArray *victims_on(const PressureWatch *watch, const char *gpu)
+{
+    const GPtrArray *slices = slices_all(watch->slices);
+    GPtrArray *victims = g_ptr_array_new();
+
+    for (guint i = 0; i < slices->len; i++)
+        if (is_victim(watch, g_ptr_array_index(slices, i), gpu))
+            g_ptr_array_add(victims, g_ptr_array_index(slices, i));
+    return victims;
+}
+
+/* Their UUIDs, which stay the slices'. */
+static char **uuids_of(const Want *want)
+{
+    char **uuids = g_new0(char *, want->victims->len + 1);
+
+    for (guint i = 0; i < want->victims->len; i++)
+        uuids[i] = ((const Slice *)g_ptr_array_index(want->victims, i))->uuid;
+    return uuids;
+}
+
+static void tell(const PressureWatch *watch, const Want *want)
+{
+    const char *gpu = want->gpu->pci->address;
+    g_autofree char **uuids = uuids_of(want);
+    g_autofree char *free = size_format(want->free);
+    g_autofree char *mark = size_format(want->mark);
+
+    vgpu_manager_emit_memory_pressure(host_manager(watch->host), gpu, want->free, want->mark,
+                                      (const char *const *)uuids);
+    host_event(watch->host, "memory-pressure", gpu, NULL,
+               "GPU %s has %s of free memory and should have %s; its best-effort vGPUs (%u) are "
+               "stopped next",
+               gpu, free, mark, want->victims->len);
+}
+
+static void run_command(const PressureWatch *watch, const Want *want)
+{
+    const char *gpu = want->gpu->pci->address;
+    const GpuEntry *settings = offers_settings(watch->offers, gpu);
+    g_autofree char **uuids = uuids_of(want);
+
+    if (settings && settings->pressure_command)
+        pressure_command_run(settings->pressure_command, gpu, want->free, want->mark, uuids);
+}
+
+static void stopped(GObject *bus, GAsyncResult *answer, void *data)
+{
+    g_autofree char *unit = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) job = g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), answer, &error);
+
+    if (!job)
+        g_message("%s can't be stopped, though its GPU is short of memory: %s", unit,
+                  error->message);
+}
+
+static void stop_engine(const PressureWatch *watch, const char *uuid)
+{
+    char *unit = engine_unit_name(uuid);
+
+    g_dbus_connection_call(watch->bus, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER, "StopUnit",
+                           g_variant_new("(ss)", unit, "replace"), NULL, G_DBUS_CALL_FLAGS_NONE, -1,
+                           NULL, stopped, unit);
+}
+
+static void remember(const PressureWatch *watch, const char *gpu, const char *tenant)
+{
+    Db *db = host_db(watch->host);
+    gint64 now = g_get_real_time() / G_USEC_PER_SEC;
+    g_autoptr(GError) error = NULL;
+
+    if (!db_run(db, &error, "DELETE FROM eviction WHERE until <= ?", "x", now) ||
+        !db_run(db, &error, "INSERT OR REPLACE INTO eviction VALUES (?, ?, ?)", "ssx", gpu, tenant,
+                now + EVICTED_S))
+        g_message("%s", error->message);
+}
+
+static void evict(const PressureWatch *watch, const Want *want)
+{
+    const char *gpu = want->gpu->pci->address;
+    g_autofree char *mark = size_format(want->mark);
+
+    for (guint i = 0; i < want->victims->len; i++) {
+        const Slice *slice = g_ptr_array_index(want->victims, i);
+
+        remember(watch, gpu, slice->tenant);
+        stop_engine(watch, slice->uuid);
+        host_event(watch->host, "evicted", gpu, slice->uuid,
+                   "the engine of vGPU %s (best effort) was stopped, because GPU %s should have %s "
+                   "of free memory; \"systemctl start vgpu-engine@%s\" starts it again",
+                   slice->uuid, gpu, mark, slice->uuid);
+    }
+}
+
+static void take_step(const PressureWatch *watch, PressureStep step, const Want *want)
+{
+    switch (step) {
+    case PRESSURE_TELL:
+        tell(watch, want);
+        break;
+    case PRESSURE_COMMAND:
+        run_command(watch, want);
+        break;
+    case PRESSURE_EVICT:
+        evict(watch, want);
+        break;
+    case PRESSURE_OVER:
+        host_event(watch->host, "memory-pressure", want->gpu->pci->address, NULL,
+                   "GPU %s has enough free memory again", want->gpu->pci->address);
+        break;
+    case PRESSURE_NOTHING:
+        break;
+    }
+}
+
+static Pressure *pressure_of(const PressureWatch *watch, const char *gpu)
+{
+    Pressure *pressure = g_hash_table_lookup(watch->gpus, gpu);
+
+    if (!pressure) {
+        pressure = g_new0(Pressure, 1);
+        g_hash_table_insert(watch->gpus, g_strdup(gpu), pressure);
+    }
+    return pressure;
+}
+
+static void look_at(const PressureWatch *watch, const Gpu *gpu, gint64 now_us)
+{
+    Pressure *pressure = pressure_of(watch, gpu->pci->address);
+    Want want = {.gpu = gpu, .mark = pressure_watch_mark(watch, gpu)};
+    g_autoptr(GPtrArray) victims = NULL;
+    guint64 vram;
+    guint64 used;
+
+    offers_capacity(watch->offers, gpu, &vram);
+    if (!vram_used(host_root(watch->host), gpu->pci, counters_read(host_counters(watch->host)),
+                   &used))
+        return;
+    want.free = used < vram ? vram - used : 0;
+    victims = want.free < want.mark ? victims_on(watch, gpu->pci->address) : g_ptr_array_new();
+    want.victims = victims;
+    take_step(watch,
+              pressure_step(pressure, want.free, want.mark, victims->len, now_us, watch->grace_us),
+              &want);
+}
+
+void pressure_watch_look(PressureWatch *watch, gint64 now_us)
+{
+    const GPtrArray *gpus = host_gpus(watch->host);
+
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+
+        if (pressure_watch_mark(watch, gpu))
+            look_at(watch, gpu, now_us);
+    }
+}
+
+static gboolean tick(void *data)
+{
+    pressure_watch_look(data, g_get_monotonic_time());
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean has_vgpus(const PressureWatch *watch, const char *gpu)
+{
+    const GPtrArray *slices = slices_all(watch->slices);
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (slice->present && slice_is_vgpu(slice) && g_str_equal(slice->gpu, gpu))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* A GPU with a mark has vGPUs: nobody else is stopped, so nobody else is looked after. */
+static gboolean is_needed(const PressureWatch *watch)
+{
+    const GPtrArray *gpus = host_gpus(watch->host);
+
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+
+        if (pressure_watch_mark(watch, gpu) && has_vgpus(watch, gpu->pci->address))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+void pressure_watch_refresh(PressureWatch *watch)
+{
+    gboolean needed = watch->bus && is_needed(watch);
+
+    if (needed && !watch->timer)
+        watch->timer = g_timeout_add_seconds(LOOK_SECONDS, tick, watch);
+    if (!needed)
+        g_clear_handle_id(&watch->timer, g_source_remove);
+}
+
+void pressure_watch_connect(PressureWatch *watch, GDBusConnection *bus)
+{
+    g_set_object(&watch->bus, bus);
+}
+
+void pressure_watch_set_grace(PressureWatch *watch, guint grace)
+{
+    watch->grace_us = grace * (gint64)G_USEC_PER_SEC;
+}
+
+PressureWatch *pressure_watch_new(Host *host, Offers *offers, const Slices *slices, guint grace)
+{
+    PressureWatch *watch = g_new0(PressureWatch, 1);
+
+    watch->host = host;
+    watch->offers = offers;
+    watch->slices = slices;
+    pressure_watch_set_grace(watch, grace);
+    watch->gpus = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    return watch;
+}
+
+void pressure_watch_free(PressureWatch *watch)
+{
+    g_clear_handle_id(&watch->timer, g_source_remove);
+    g_hash_table_unref(watch->gpus);
+    g_clear_object(&watch->bus);
+    g_free(watch);
+}

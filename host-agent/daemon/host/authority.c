@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/host/authority.h"
+
+#include <polkit/polkit.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include "lib/agent_error.h"
+
+typedef struct {
+    GDBusMethodInvocation *invocation;
+    const char *action;
+    AuthorizedFunc func;
+    AuthorizedFunc otherwise;
+    void *data;
+    Caller caller;
+} Question;
+
+static void question_free(Question *question)
+{
+    g_object_unref(question->invocation);
+    g_free(question->caller.user);
+    g_free(question);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Question, question_free)
+
+void authority_refuse(GDBusMethodInvocation *invocation, const Caller *caller, const char *action,
+                      const char *why)
+{
+    g_dbus_method_invocation_return_error(
+        invocation, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
+        "user %s may not do this%s%s; it needs the right \"%s\", which an administrator gives "
+        "by a rule of polkit",
+        caller->user, why ? ": " : "", why ? why : "", action);
+}
+
+static void refuse(const Question *question, const char *why)
+{
+    if (question->otherwise)
+        question->otherwise(question->invocation, &question->caller, question->data);
+    else
+        authority_refuse(question->invocation, &question->caller, question->action, why);
+}
+
+static void polkit_answered(GObject *authority, GAsyncResult *answer, void *data)
+{
+    g_autoptr(Question) question = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(PolkitAuthorizationResult) result = polkit_authority_check_authorization_finish(
+        POLKIT_AUTHORITY(authority), answer, &error);
+
+    if (result && polkit_authorization_result_get_is_authorized(result))
+        question->func(question->invocation, &question->caller, question->data);
+    else
+        refuse(question, error ? error->message : NULL);
+}
+
+static PolkitCheckAuthorizationFlags flags_of(GDBusMethodInvocation *invocation)
+{
+    GDBusMessage *message = g_dbus_method_invocation_get_message(invocation);
+    gboolean interactive = g_dbus_message_get_flags(message) &
+                           G_DBUS_MESSAGE_FLAGS_ALLOW_INTERACTIVE_AUTHORIZATION;
+
+    return interactive ? POLKIT_CHECK_AUTHORIZATION_FLAGS_ALLOW_USER_INTERACTION
+                       : POLKIT_CHECK_AUTHORIZATION_FLAGS_NONE;
+}
+
+static void got_polkit(GObject *source, GAsyncResult *answer, void *data)
+{
+    g_autoptr(Question) question = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(PolkitAuthority) authority = polkit_authority_get_finish(answer, &error);
+    g_autoptr(PolkitSubject) subject = NULL;
+
+    (void)source;
+    if (!authority) {
+        refuse(question, error->message);
+        return;
+    }
+    subject = polkit_system_bus_name_new(g_dbus_method_invocation_get_sender(question->invocation));
+    polkit_authority_check_authorization(authority, subject, question->action, NULL,
+                                         flags_of(question->invocation), NULL, polkit_answered,
+                                         question);
+    g_steal_pointer(&question);
+}
+
+static char *name_of(guint32 uid)
+{
+    const struct passwd *entry = getpwuid(uid);
+
+    return entry ? g_strdup(entry->pw_name) : g_strdup_printf("%u", uid);
+}
+
+static void got_uid(GObject *bus, GAsyncResult *answer, void *data)
+{
+    g_autoptr(Question) question = data;
+    g_autoptr(GVariant) result =
+        g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), answer, NULL);
+
+    /* A caller that is gone needs no answer, and gets none. */
+    if (!result) {
+        refuse(question, "it has left the bus");
+        return;
+    }
+    g_variant_get(result, "(u)", &question->caller.uid);
+    g_free(question->caller.user);
+    question->caller.user = name_of(question->caller.uid);
+    if (question->caller.uid == geteuid()) {
+        question->func(question->invocation, &question->caller, question->data);
+        return;
+    }
+    polkit_authority_get_async(NULL, got_polkit, g_steal_pointer(&question));
+}
+
+void authority_ask(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc func,
+                   void *data)
+{
+    authority_ask_or(invocation, action, func, NULL, data);
+}
+
+void authority_ask_or(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc func,
+                      AuthorizedFunc otherwise, void *data)
+{
+    Question *question = g_new0(Question, 1);
+
+    question->invocation = g_object_ref(invocation);
+    question->action = action;
+    question->func = func;
+    question->otherwise = otherwise;
+    question->data = data;
+    question->caller.uid = (guint32)-1;
+    question->caller.user = g_strdup("(unknown)");
+    g_dbus_connection_call(g_dbus_method_invocation_get_connection(invocation),
+                           "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                           "GetConnectionUnixUser",
+                           g_variant_new("(s)", g_dbus_method_invocation_get_sender(invocation)),
+                           G_VARIANT_TYPE("(u)"), G_DBUS_CALL_FLAGS_NONE, -1, NULL, got_uid,
+                           question);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* vgpud(8): the host agent. The data path goes on whatever happens to it. */
+#include <gio/gio.h>
+#include <glib-unix.h>
+#include <locale.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "host-agent/daemon/agent.h"
+#include "host-agent/daemon/host/hotplug.h"
+#include "host-agent/daemon/readings/counters.h"
+#include "lib/bus_names.h"
+
+#define TRIM_BYTES (128 * 1024)
+
+/**
+ * Daemon
+ * @root: what stands for /; NULL in production
+ * @status: exit status
+ */
+typedef struct {
+    GMainLoop *loop;
+    char *root;
+    Agent *agent;
+    Hotplug *hotplug;
+    int status;
+} Daemon;
+
+static void refresh(void *data)
+{
+    const Daemon *daemon = data;
+
+    agent_refresh(daemon->agent);
+}
+
+static void vgpu_changed(const char *uuid, void *data)
+{
+    const Daemon *daemon = data;
+
+    agent_update_vgpu(daemon->agent, uuid);
+}
+
+static void bus_acquired(GDBusConnection *bus, const char *name, void *data)
+{
+    const Daemon *daemon = data;
+
+    (void)name;
+    agent_export(daemon->agent, bus);
+}
+
+static void name_lost(GDBusConnection *bus, const char *name, void *data)
+{
+    Daemon *daemon = data;
+
+    if (!bus)
+        g_printerr("vgpud: there is no D-Bus to be reached on; is dbus.service running?\n");
+    else
+        g_printerr("vgpud: the name %s on D-Bus belongs to somebody else, or this user may not "
+                   "have it; is another vgpud running?\n",
+                   name);
+    daemon->status = EXIT_FAILURE;
+    g_main_loop_quit(daemon->loop);
+}
+
+static gboolean end(void *data)
+{
+    const Daemon *daemon = data;
+
+    g_main_loop_quit(daemon->loop);
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean start(Daemon *daemon)
+{
+    g_autoptr(GError) error = NULL;
+
+    daemon->agent = agent_new(daemon->root ? daemon->root : "", &error);
+    if (daemon->agent)
+        daemon->hotplug = hotplug_new(refresh, vgpu_changed, daemon, &error);
+    if (!daemon->hotplug) {
+        g_printerr("vgpud: %s\n", error->message);
+        return FALSE;
+    }
+    counters_watched(host_counters(agent_host(daemon->agent)));
+    return TRUE;
+}
+
+static void stop(Daemon *daemon)
+{
+    g_clear_pointer(&daemon->hotplug, hotplug_free);
+    g_clear_pointer(&daemon->agent, agent_free);
+    g_main_loop_unref(daemon->loop);
+    g_free(daemon->root);
+}
+
+static int serve(Daemon *daemon)
+{
+    guint owner = g_bus_own_name(G_BUS_TYPE_SYSTEM, VGPU_BUS_NAME, G_BUS_NAME_OWNER_FLAGS_NONE,
+                                 bus_acquired, NULL, name_lost, daemon, NULL);
+
+    g_unix_signal_add(SIGTERM, end, daemon);
+    g_unix_signal_add(SIGINT, end, daemon);
+    g_main_loop_run(daemon->loop);
+    g_bus_unown_name(owner);
+    return daemon->status;
+}
+
+/* Answers of a thousand vGPUs come and go: what they took shall not stay with the threads that sent them. */
+static void give_memory_back(void)
+{
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_TRIM_THRESHOLD, TRIM_BYTES);
+    mallopt(M_MMAP_THRESHOLD, TRIM_BYTES);
+}
+
+int main(int argc, char **argv)
+{
+    Daemon daemon = {0};
+    gboolean version = FALSE;
+    const GOptionEntry entries[] = {
+        {"root", 0, 0, G_OPTION_ARG_FILENAME, &daemon.root, "Use DIR in place of /, for tests",
+         "DIR"},
+        {"version", 0, 0, G_OPTION_ARG_NONE, &version, "Print the version and end", NULL},
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new("- the host agent for vGPUs");
+    g_autoptr(GError) error = NULL;
+    int status = EXIT_FAILURE;
+
+    setlocale(LC_ALL, "");
+    g_setenv(VGPU_CHECKED_ENV, "1", TRUE);
+    give_memory_back();
+    g_option_context_add_main_entries(context, entries, NULL);
+    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+        g_printerr("vgpud: %s (see vgpud --help)\n", error->message);
+        return 2;
+    }
+    if (version) {
+        puts("vgpud " VGPU_VERSION);
+        return EXIT_SUCCESS;
+    }
+    daemon.loop = g_main_loop_new(NULL, FALSE);
+    if (start(&daemon))
+        status = serve(&daemon);
+    stop(&daemon);
+    return status;
+}

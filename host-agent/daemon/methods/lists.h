@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the manager's methods return: a dictionary for each thing, as
+ * dbus/org.mdev_vgpu.Host1.xml describes them. Floating, of type aa{sv}.
+ */
+#ifndef VGPUD_LISTS_H
+#define VGPUD_LISTS_H
+
+#include "host-agent/daemon/containers/claims.h"
+#include "host-agent/daemon/slices/slices.h"
+#include "host-agent/daemon/slices/tenants.h"
+
+/* All vGPUs by UUID; with @user only those of its tenants. */
+GVariant *list_vgpus(Counters *counters, const Slices *slices, const Tenants *tenants,
+                     const char *user);
+
+/* The same as ListVgpusShort has it: of type a(ssssstss). */
+GVariant *list_vgpus_short(Counters *counters, const Slices *slices, const Tenants *tenants,
+                           const char *user);
+
+/* Those of @uuids, in that order. */
+GVariant *list_vgpus_called(Counters *counters, const Slices *slices, const GStrv uuids);
+
+/* Containers' slices as ListSlices has them; with @user only those of its tenants. */
+GVariant *list_container_slices(Counters *counters, const Slices *slices, const Tenants *tenants,
+                                const Claims *claims, const char *user);
+
+/* Slices, of Slice, that are no vGPUs, or not yet. */
+GVariant *list_slices(const GPtrArray *slices);
+
+#endif

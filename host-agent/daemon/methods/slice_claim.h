@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of a container that had a slice.
+ */
+#ifndef VGPUD_SLICE_CLAIM_H
+#define VGPUD_SLICE_CLAIM_H
+
+#include "host-agent/daemon/methods/vgpus.h"
+
+/* Its container has ended: nobody has it, and one that is ephemeral goes. */
+void slice_claim_end(Vgpus *vgpus, const char *uuid);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/methods/vgpu_call.h"
+
+#include "host-agent/daemon/slices/entitlement.h"
+#include "lib/agent_error.h"
+
+/**
+ * Ask - who goes on when polkit has answered
+ */
+typedef struct {
+    Vgpus *vgpus;
+    AuthorizedFunc administrator;
+    AuthorizedFunc member;
+} Ask;
+
+VgpuCall *vgpu_call_new(Vgpus *vgpus, GDBusMethodInvocation *invocation, const GStrv uuids)
+{
+    VgpuCall *call = g_new0(VgpuCall, 1);
+
+    call->vgpus = vgpus;
+    call->invocation = invocation;
+    call->uuids = g_strdupv(uuids);
+    return call;
+}
+
+void vgpu_call_free(VgpuCall *call)
+{
+    g_strfreev(call->uuids);
+    g_free(call);
+}
+
+/* The tenant that a call is about: of the request, or of the vGPU that there is. */
+static char *tenant_of(const Vgpus *vgpus, GDBusMethodInvocation *invocation)
+{
+    GVariant *parameters = g_dbus_method_invocation_get_parameters(invocation);
+    g_autoptr(GVariant) first = g_variant_get_child_value(parameters, 0);
+    const Slice *slice;
+    char *tenant = NULL;
+
+    if (g_variant_is_of_type(first, G_VARIANT_TYPE_VARDICT)) {
+        g_variant_lookup(first, "Tenant", "s", &tenant);
+        return tenant;
+    }
+    slice = slices_find_called(vgpus->slices, g_variant_get_string(first, NULL));
+    return slice ? g_strdup(slice->tenant) : NULL;
+}
+
+static gboolean is_own(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+{
+    g_autofree char *tenant = tenant_of(vgpus, invocation);
+
+    return tenant && tenants_has_user(vgpus->tenants, tenant, user);
+}
+
+static void is_administrator(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    g_autofree Ask *ask = data;
+
+    ask->administrator(invocation, caller, ask->vgpus);
+}
+
+static void is_no_administrator(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    g_autofree Ask *ask = data;
+
+    if (is_own(ask->vgpus, invocation, caller->user))
+        authority_ask(invocation, ACTION_USE_OWN_TENANT, ask->member, ask->vgpus);
+    else
+        authority_refuse(invocation, caller, ACTION_ADMINISTER, NULL);
+}
+
+void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
+                         AuthorizedFunc administrator, AuthorizedFunc member)
+{
+    Ask *ask = g_new0(Ask, 1);
+
+    ask->vgpus = vgpus;
+    ask->administrator = administrator;
+    ask->member = member;
+    authority_ask_or(invocation, ACTION_ADMINISTER, is_administrator, is_no_administrator, ask);
+}
+
+/**
+ * Listing - what is listed when polkit has answered
+ */
+typedef struct {
+    Vgpus *vgpus;
+    ListFunc list;
+} Listing;
+
+static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    g_autofree Listing *listing = data;
+
+    (void)caller;
+    listing->list(listing->vgpus, invocation, NULL);
+}
+
+static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    g_autofree Listing *listing = data;
+
+    if (tenants_any_has_user(listing->vgpus->tenants, caller->user))
+        listing->list(listing->vgpus, invocation, caller->user);
+    else
+        authority_refuse(invocation, caller, ACTION_SEE, NULL);
+}
+
+void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc list)
+{
+    Listing *listing = g_new0(Listing, 1);
+
+    listing->vgpus = vgpus;
+    listing->list = list;
+    authority_ask_or(invocation, ACTION_SEE, list_all, list_own, listing);
+}
+
+static const char *busy_word(SliceState state)
+{
+    static const char *const words[] = {
+        [SLICE_READY] = "ready",
+        [SLICE_CREATING] = "being made",
+        [SLICE_CHANGING] = "being changed",
+        [SLICE_REMOVING] = "being removed",
+    };
+
+    return words[state];
+}
+
+/* @slice, where nobody does something with it. */
+static const Slice *if_ready(const Slice *slice, GError **error)
+{
+    if (slice->state == SLICE_READY)
+        return slice;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "%s %s is just %s; try again when that is done",
+                slice_is_vgpu(slice) ? "vGPU" : "slice", slice->uuid, busy_word(slice->state));
+    return NULL;
+}
+
+const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, GError **error)
+{
+    const Slice *slice = slices_find_called(vgpus->slices, name);
+
+    if (slice && slice_is_for_container(slice))
+        return if_ready(slice, error);
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                "there is no slice %s; \"vgpuctl slice list\" shows those that there are", name);
+    return NULL;
+}
+
+void vgpu_call_drop(Vgpus *vgpus, const Slice *slice)
+{
+    g_autofree char *uuid = g_strdup(slice->uuid);
+
+    host_event(vgpus->host, "slice-removed", slice->gpu, uuid, "slice %s of GPU %s was removed",
+               uuid, slice->gpu);
+    slices_forget(vgpus->slices, uuid);
+    claims_forget(vgpus->claims, uuid);
+}
+
+gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const Slice *wanted, const Slice *before,
+                               GError **error)
+{
+    const Gpu *gpu = host_gpu(vgpus->host, wanted->gpu);
+    struct vgpu_type_desc desc;
+    Offer offer;
+    gboolean known =
+        gpu && (*wanted->type ? offers_find(vgpus->offers, gpu, wanted->type, &offer)
+                              : offers_of_size(vgpus->offers, gpu, wanted->vram, &desc, &offer));
+
+    return entitlement_check(wanted, before, known ? &offer : NULL, error);
+}
+
+const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **error)
+{
+    g_autofree char *lower = g_ascii_strdown(uuid, -1);
+    const Slice *slice = slices_find(vgpus->slices, lower);
+
+    if (!slice || !slice_is_vgpu(slice)) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                    "there is no vGPU %s; \"vgpuctl vgpu list\" shows those that there are", uuid);
+        return NULL;
+    }
+    return if_ready(slice, error);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the methods for vGPUs share.
+ */
+#ifndef VGPUD_VGPU_CALL_H
+#define VGPUD_VGPU_CALL_H
+
+#include "host-agent/daemon/containers/claims.h"
+#include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/methods/vgpus.h"
+#include "lib/vms.h"
+
+struct Vgpus {
+    Host *host;
+    Offers *offers;
+    Slices *slices;
+    const Tenants *tenants;
+    Claims *claims;
+    Vms *vms;
+};
+
+/**
+ * VgpuCall - a method that answers later
+ * @uuids: of the vGPUs that it is about
+ */
+typedef struct {
+    Vgpus *vgpus;
+    GDBusMethodInvocation *invocation;
+    GStrv uuids;
+} VgpuCall;
+
+/* @uuids: copied. */
+VgpuCall *vgpu_call_new(Vgpus *vgpus, GDBusMethodInvocation *invocation, const GStrv uuids);
+
+void vgpu_call_free(VgpuCall *call);
+
+/*
+ * Goes on with @administrator where the caller may administer, with @member where the vGPU, or the request, is of
+ * a tenant of the caller's; else answers that it may not. Both have the Vgpus as data.
+ */
+void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
+                         AuthorizedFunc administrator, AuthorizedFunc member);
+
+/* @user: NULL: the caller sees all; else what is of tenants that this user belongs to
+ * (tenants_shows()). */
+typedef void (*ListFunc)(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user);
+
+/* Calls @list with what the caller may see, or answers that it may see nothing. */
+void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc list);
+
+/*
+ * The slice of that UUID, where no other call does something with it. AGENT_ERROR_NOT_FOUND, AGENT_ERROR_IN_USE.
+ */
+const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **error);
+
+/* The same for a container's slice, by UUID or name. */
+const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, GError **error);
+
+/* Ends a slice that is no vGPU, and tells who did it: what has it goes on without. */
+void vgpu_call_drop(Vgpus *vgpus, const Slice *slice);
+
+/* A member of its tenant may ask for @wanted in place of @before; NULL: it is new (entitlement_check()). */
+gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const Slice *wanted, const Slice *before,
+                               GError **error);
+
+/*
+ * The methods, in files of their own. Signals of VgpuManager with a Vgpus as data; create, set and remove are
+ * those of vGPUs and of containers' slices.
+ */
+gboolean vgpu_create_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                            GVariant *request, void *data);
+gboolean vgpu_set_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                         const char *uuid, GVariant *changes, void *data);
+gboolean vgpu_remove_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                            const char *uuid, GVariant *options, void *data);
+gboolean vgpu_check_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                           const char *uuid, const char *parent, const char *type,
+                           GVariant *options, void *data);
+gboolean vgpu_start_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                           const char *uuid, GVariant *options, void *data);
+gboolean vgpu_vms_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
+gboolean slice_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
+gboolean slice_claim_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                            const char *slice, const char *container, guint pid, void *data);
+gboolean slice_release_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                              const char *slice, const char *container, void *data);
+gboolean domain_release_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                               const char *domain, void *data);
+
+#endif

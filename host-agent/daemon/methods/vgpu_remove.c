@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/methods/vgpu_call.h"
+#include "host-agent/daemon/slices/erasure.h"
+#include "host-agent/model/dict_read.h"
+#include "lib/agent_error.h"
+#include "lib/vgpu.h"
+
+static void removed(const GError *error, void *data)
+{
+    VgpuCall *call = data;
+
+    if (error) {
+        slices_settle(call->vgpus->slices, call->uuids[0]);
+        g_dbus_method_invocation_return_gerror(call->invocation, error);
+    } else {
+        claims_forget(call->vgpus->claims, call->uuids[0]);
+        g_dbus_method_invocation_return_value(call->invocation, NULL);
+    }
+    vgpu_call_free(call);
+}
+
+/* A vGPU that a VM has open is never taken from it. */
+static gboolean check_closed(const Vgpus *vgpus, const char *uuid, GError **error)
+{
+    g_autoptr(Vgpu) vgpu = vgpu_read(host_root(vgpus->host), uuid);
+
+    if (!vgpu || g_str_equal(vgpu->device, "closed"))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "vGPU %s on GPU %s is open in a VM; detach it from the VM, or shut the VM down, "
+                "first (\"vgpuctl gpu users %s\" names it)",
+                uuid, vgpu->gpu, vgpu->gpu);
+    return FALSE;
+}
+
+/* Neither is one taken from a container; that the governor alone knows of, by force. */
+static gboolean check_unused(const Vgpus *vgpus, const Slice *slice, GError **error)
+{
+    g_autofree char *user = claims_user(vgpus->claims, host_counters(vgpus->host), slice);
+
+    if (!user)
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "%s has slice %s of GPU %s; end it first. With --force the slice goes, and what has it goes "
+                "on without limits that hold",
+                user, slice->uuid, slice->gpu);
+    return FALSE;
+}
+
+/* Stores that it shall go. */
+static gboolean condemn(Vgpus *vgpus, const Slice *slice, GError **error)
+{
+    Slice *condemned = slice_copy(slice);
+
+    condemned->state = SLICE_REMOVING;
+    return slices_put(vgpus->slices, condemned, error);
+}
+
+typedef struct {
+    gboolean dry_run;
+    gboolean force;
+} Options;
+
+/* There is no force for vGPUs. */
+static gboolean read_options(GVariant *dict, gboolean slice, Options *options, GError **error)
+{
+    const DictKey keys[] = {
+        {"DryRun", 'b', &options->dry_run, NULL, 0, 0},
+        {"Force", 'b', &options->force, NULL, 0, 0},
+    };
+
+    return dict_read(dict, keys, slice ? 2 : 1, error);
+}
+
+static gboolean is_for_slice(GDBusMethodInvocation *invocation)
+{
+    return g_str_equal(g_dbus_method_invocation_get_method_name(invocation), "RemoveSlice");
+}
+
+/* The slice that is to go, where it may; NULL with @error. */
+static const Slice *find_unused(const Vgpus *vgpus, gboolean slices, const char *name,
+                                const Options *options, GError **error)
+{
+    const Slice *slice = slices ? vgpu_call_container_slice(vgpus, name, error)
+                                : vgpu_call_slice(vgpus, name, error);
+    gboolean spared = slice && !slice_is_vgpu(slice) && options->force;
+
+    if (!slice || !check_closed(vgpus, slice->uuid, error) ||
+        (!spared && !check_unused(vgpus, slice, error)))
+        return NULL;
+    return slice;
+}
+
+static void remove_vgpu(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Vgpus *vgpus = data;
+    gboolean slices = is_for_slice(invocation);
+    const char *name;
+    g_autoptr(GVariant) dict = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *uuid = NULL;
+    Options options = {0};
+    const Slice *slice = NULL;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &name, &dict);
+    if (read_options(dict, slices, &options, &error))
+        slice = find_unused(vgpus, slices, name, &options, &error);
+    uuid = slice ? g_strdup(slice->uuid) : NULL;
+    if (!slice || (!options.dry_run && slice_is_vgpu(slice) && !condemn(vgpus, slice, &error))) {
+        g_dbus_method_invocation_return_gerror(invocation, error);
+        return;
+    }
+    if (options.dry_run) {
+        g_dbus_method_invocation_return_value(invocation, NULL);
+        return;
+    }
+    g_message("%s is removed by %s", uuid, caller->user);
+    slice = slices_find(vgpus->slices, uuid);
+    if (slice_is_vgpu(slice)) {
+        erasure_run(vgpus->host, vgpus->slices, uuid, removed,
+                    vgpu_call_new(vgpus, invocation, (char *[]){uuid, NULL}));
+        return;
+    }
+    vgpu_call_drop(vgpus, slice);
+    g_dbus_method_invocation_return_value(invocation, NULL);
+}
+
+gboolean vgpu_remove_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                            const char *uuid, GVariant *options, void *data)
+{
+    (void)interface;
+    (void)uuid;
+    (void)options;
+    vgpu_call_authorize(data, invocation, remove_vgpu, remove_vgpu);
+    return TRUE;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/metrics/gpu_metrics.h"
+
+/* A value of a GPU. FALSE: it is not known. */
+typedef gboolean GpuValue(const GpuMetrics *gpu, const Share *share, double *value);
+
+static gboolean vram(const GpuMetrics *gpu, const Share *share, double *value)
+{
+    (void)share;
+    *value = (double)gpu->vram;
+    return gpu->vram != 0;
+}
+
+static gboolean capacity(const GpuMetrics *gpu, const Share *share, double *value)
+{
+    (void)share;
+    *value = (double)gpu->capacity;
+    return gpu->capacity != 0;
+}
+
+static gboolean vram_used(const GpuMetrics *gpu, const Share *share, double *value)
+{
+    (void)share;
+    *value = (double)gpu->vram_used;
+    return gpu->vram_used_known;
+}
+
+static gboolean vram_mark(const GpuMetrics *gpu, const Share *share, double *value)
+{
+    (void)share;
+    *value = (double)gpu->mark;
+    return gpu->mark != 0;
+}
+
+static gboolean vram_promised(const GpuMetrics *gpu, const Share *share, double *value)
+{
+    (void)gpu;
+    *value = (double)share->vram;
+    return TRUE;
+}
+
+static gboolean compute_promised(const GpuMetrics *gpu, const Share *share, double *value)
+{
+    (void)gpu;
+    *value = share->compute / 100.0;
+    return TRUE;
+}
+
+static gboolean vgpus(const GpuMetrics *gpu, const Share *share, double *value)
+{
+    (void)gpu;
+    *value = share->vgpus;
+    return TRUE;
+}
+
+static gboolean healthy(const GpuMetrics *gpu, const Share *share, double *value)
+{
+    (void)share;
+    *value = gpu->healthy;
+    return TRUE;
+}
+
+static gboolean temperature(const GpuMetrics *gpu, const Share *share, double *value)
+{
+    (void)share;
+    *value = gpu->readings.temperature / 1000.0;
+    return gpu->readings.has_temperature;
+}
+
+static gboolean power(const GpuMetrics *gpu, const Share *share, double *value)
+{
+    (void)share;
+    *value = (double)gpu->readings.power / 1e6;
+    return gpu->readings.has_power;
+}
+
+static gboolean link_width(const GpuMetrics *gpu, const Share *share, double *value)
+{
+    (void)share;
+    *value = gpu->readings.link_width;
+    return gpu->readings.link_width_max != 0;
+}
+
+static gboolean link_width_max(const GpuMetrics *gpu, const Share *share, double *value)
+{
+    (void)share;
+    *value = gpu->readings.link_width_max;
+    return gpu->readings.link_width_max != 0;
+}
+
+static const struct {
+    const char *name;
+    const char *help;
+    GpuValue *value;
+} gauges[] = {
+    {"vgpu_gpu_vram_bytes", "Memory of the GPU.", vram},
+    {"vgpu_gpu_vram_used_bytes", "Memory in use, by whomever, where somebody tells.", vram_used},
+    {"vgpu_gpu_vram_capacity_bytes", "Memory that may be promised to vGPUs.", capacity},
+    {"vgpu_gpu_vram_promised_bytes", "Memory promised to vGPUs.", vram_promised},
+    {"vgpu_gpu_vram_mark_bytes", "Memory that should be free.", vram_mark},
+    {"vgpu_gpu_compute_promised_ratio", "Part of the GPU's compute promised to vGPUs.",
+     compute_promised},
+    {"vgpu_gpu_vgpus", "vGPUs on the GPU.", vgpus},
+    {"vgpu_gpu_healthy", "0: something is wrong with it, and no new work is put on it.", healthy},
+    {"vgpu_gpu_temperature_celsius", "Temperature of the GPU's hottest sensor.", temperature},
+    {"vgpu_gpu_power_watts", "Power that the GPU draws.", power},
+    {"vgpu_gpu_link_width_lanes", "Lanes of the PCI Express link.", link_width},
+    {"vgpu_gpu_link_width_max_lanes", "Lanes that the PCI Express link could have.",
+     link_width_max},
+};
+
+static void add_gauges(Exposition *exposition, const GArray *gpus, const VgpuTable *table,
+                       GPtrArray *labels)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(gauges); i++) {
+        exposition_family(exposition, gauges[i].name, METRIC_GAUGE, gauges[i].help);
+        for (guint k = 0; k < gpus->len; k++) {
+            const GpuMetrics *gpu = &g_array_index(gpus, GpuMetrics, k);
+            const Share share = vgpu_table_of_gpu(table, gpu->gpu->pci->address);
+            double value;
+
+            if (gauges[i].value(gpu, &share, &value))
+                exposition_number(exposition, g_ptr_array_index(labels, k), value);
+        }
+    }
+}
+
+static void add_kind(Exposition *exposition, const char *labels, const char *label,
+                     const char *kind, guint64 value)
+{
+    g_autoptr(GString) text = g_string_new(labels);
+
+    exposition_label(text, label, kind);
+    exposition_count(exposition, text->str, value);
+}
+
+static void add_errors(Exposition *exposition, const GArray *gpus, GPtrArray *labels)
+{
+    exposition_family(exposition, "vgpu_gpu_aer_errors_total", METRIC_COUNTER,
+                      "Errors on the PCI Express link that the GPU has reported.");
+    for (guint i = 0; i < gpus->len; i++) {
+        const GpuReadings *readings = &g_array_index(gpus, GpuMetrics, i).readings;
+        const char *at = g_ptr_array_index(labels, i);
+
+        if (!readings->has_aer)
+            continue;
+        add_kind(exposition, at, "severity", "fatal", readings->aer_fatal);
+        add_kind(exposition, at, "severity", "nonfatal", readings->aer_nonfatal);
+        add_kind(exposition, at, "severity", "correctable", readings->aer_correctable);
+    }
+    exposition_family(exposition, "vgpu_gpu_ecc_errors_total", METRIC_COUNTER,
+                      "Errors in the GPU's memories that ECC has found.");
+    for (guint i = 0; i < gpus->len; i++) {
+        const GpuReadings *readings = &g_array_index(gpus, GpuMetrics, i).readings;
+        const char *at = g_ptr_array_index(labels, i);
+
+        if (!readings->has_ecc)
+            continue;
+        add_kind(exposition, at, "kind", "uncorrectable", readings->ecc_uncorrectable);
+        add_kind(exposition, at, "kind", "correctable", readings->ecc_correctable);
+    }
+}
+
+static void add_info(Exposition *exposition, const GArray *gpus, GPtrArray *labels)
+{
+    exposition_family(exposition, "vgpu_gpu_info", METRIC_GAUGE, "What the GPU is.");
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_array_index(gpus, GpuMetrics, i).gpu;
+        g_autoptr(GString) text = g_string_new(g_ptr_array_index(labels, i));
+
+        exposition_label(text, "name", gpu->name);
+        exposition_label(text, "driver", gpu->pci->driver ? gpu->pci->driver : "");
+        exposition_label(text, "mode", gpu_mode_name(gpu->mode));
+        exposition_count(exposition, text->str, 1);
+    }
+}
+
+void add_gpu_metrics(Exposition *exposition, const GArray *gpus, const VgpuTable *vgpus)
+{
+    g_autoptr(GPtrArray) labels = g_ptr_array_new_with_free_func(g_free);
+
+    for (guint i = 0; i < gpus->len; i++) {
+        GString *text = g_string_new(NULL);
+
+        exposition_label(text, "gpu", g_array_index(gpus, GpuMetrics, i).gpu->pci->address);
+        g_ptr_array_add(labels, g_string_free(text, FALSE));
+    }
+    add_info(exposition, gpus, labels);
+    add_gauges(exposition, gpus, vgpus, labels);
+    add_errors(exposition, gpus, labels);
+}

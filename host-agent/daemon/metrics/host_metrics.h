@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All that Prometheus gets to know of a host.
+ */
+#ifndef METRICS_HOST_METRICS_H
+#define METRICS_HOST_METRICS_H
+
+#include "host-agent/daemon/readings/counters.h"
+#include "host-agent/model/slice.h"
+#include "lib/gpu.h"
+#include "lib/readings.h"
+
+/**
+ * GpuMetrics - a GPU and what is known of it
+ * @vram: bytes that it has; 0: not known
+ * @capacity: bytes that may be promised, overcommitment included; 0: it is not shared
+ * @vram_used_known, @vram_used: bytes in use now, by whomever
+ * @mark: free bytes that should be kept; 0: none
+ */
+typedef struct {
+    const Gpu *gpu;
+    GpuReadings readings;
+    guint64 vram;
+    guint64 capacity;
+    gboolean vram_used_known;
+    guint64 vram_used;
+    guint64 mark;
+    gboolean healthy;
+} GpuMetrics;
+
+/**
+ * SliceMetrics - a container's slice that is no vGPU
+ * @use: NULL: its GPU's arbiter does not tell
+ * @container: that has it now; NULL: none
+ */
+typedef struct {
+    const Slice *slice;
+    const SliceUse *use;
+    const char *container;
+} SliceMetrics;
+
+/**
+ * HostMetrics
+ * @started: when vgpud was started, in seconds since 1970
+ * @gpus: of GpuMetrics
+ * @vgpus: of VgpuCounters
+ * @slices: of SliceMetrics
+ * @slice: what was promised to the vGPU @uuid; NULL: nothing is known
+ */
+typedef struct {
+    gint64 started;
+    const GArray *gpus;
+    const GPtrArray *vgpus;
+    const GArray *slices;
+    const Slice *(*slice)(const char *uuid, void *data);
+    void *data;
+} HostMetrics;
+
+/* The text, to be freed. */
+char *host_metrics_text(const HostMetrics *host, gsize *length);
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/metrics/usage_sampler.h"
+
+#include "host-agent/daemon/host/authority.h"
+#include "host-agent/model/usage.h"
+#include "host-agent/store/usage_table.h"
+#include "lib/agent_error.h"
+#include "lib/engine_unit.h"
+
+#define SAMPLE_S 60
+/* vgpud that is killed loses no more than was sampled since. */
+#define STORE_S (5 * SAMPLE_S)
+/* A host that slept did not use its GPUs. */
+#define LONGEST_S (2 * SAMPLE_S)
+#define DAY_S     (24 * USAGE_HOUR)
+#define GIB       1073741824.0
+#define HOUR_S    3600.0
+
+/**
+ * UsageSampler
+ * @sampled: when, of the clock that only goes forward
+ * @stored, @pruned: when, seconds since 1970
+ */
+struct UsageSampler {
+    Host *host;
+    Offers *offers;
+    const Slices *slices;
+    const Tenants *tenants;
+    Usage *usage;
+    guint timer;
+    gint64 sampled;
+    gint64 stored;
+    gint64 pruned;
+};
+
+static gint64 now_s(void)
+{
+    return g_get_real_time() / G_USEC_PER_SEC;
+}
+
+static void complain(GError *error)
+{
+    g_message("what was used can't be stored: %s", error->message);
+    g_error_free(error);
+}
+
+static void store(UsageSampler *sampler)
+{
+    g_autoptr(GPtrArray) rows = usage_take(sampler->usage);
+    Db *db = host_db(sampler->host);
+    gint64 now = now_s();
+    GError *error = NULL;
+
+    sampler->stored = now;
+    if (rows->len && !usage_table_add(db, rows, &error)) {
+        complain(error);
+        return;
+    }
+    if (now - sampler->pruned < DAY_S)
+        return;
+    sampler->pruned = now;
+    if (!usage_table_prune(db, now, &error))
+        complain(error);
+}
+
+/* Of a slice that is no vGPU: its door stands for the type that it may not have. */
+static void sample_container(const UsageSampler *sampler, const Slice *slice, UsageSample *sample)
+{
+    const SliceUse *use = counters_use(host_counters(sampler->host), slice->uuid);
+
+    if (!*slice->type)
+        sample->type = slice_door_name(slice->door);
+    if (!use)
+        return;
+    sample->requests = use->submissions;
+    sample->gpu_ns = use->gpu_ns;
+    sample->vram_used = use->vram_used;
+}
+
+static void sample_slice(UsageSampler *sampler, const Slice *slice, const VgpuCounters *vgpu,
+                         gint64 now, guint seconds)
+{
+    UsageSample sample = {
+        .uuid = slice->uuid,
+        .tenant = slice->tenant,
+        .gpu = slice->gpu,
+        .type = slice->type,
+        .vram = slice->vram,
+        .compute = slice->compute,
+    };
+
+    if (vgpu) {
+        sample.requests = vgpu->vgpu->requests;
+        sample.doorbells = vgpu->vgpu->doorbells;
+        sample.gpu_ns = vgpu->drm.gpu_ns;
+        sample.vram_used = vgpu->drm.vram;
+        if (!g_str_equal(vgpu->vgpu->device, "closed"))
+            sample.cpu_us = engine_unit_cpu_us(host_root(sampler->host), slice->uuid);
+    }
+    if (!slice_is_vgpu(slice))
+        sample_container(sampler, slice, &sample);
+    usage_add(sampler->usage, &sample, now, seconds);
+}
+
+void usage_sampler_sample(UsageSampler *sampler, guint seconds)
+{
+    const GPtrArray *slices = slices_all(sampler->slices);
+    const GPtrArray *vgpus = counters_read(host_counters(sampler->host));
+    gint64 now = now_s();
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (slice_is_promised(slice))
+            sample_slice(sampler, slice, counters_find(vgpus, slice->uuid), now, seconds);
+    }
+    usage_forget_gone(sampler->usage);
+    sampler->sampled = g_get_monotonic_time();
+    if (now - sampler->stored >= STORE_S || now / USAGE_HOUR != sampler->stored / USAGE_HOUR)
+        store(sampler);
+}
+
+static guint seconds_since(gint64 monotonic)
+{
+    gint64 us = g_get_monotonic_time() - monotonic;
+
+    return (guint)MIN((us + G_USEC_PER_SEC / 2) / G_USEC_PER_SEC, LONGEST_S);
+}
+
+static gboolean tick(void *data)
+{
+    UsageSampler *sampler = data;
+
+    usage_sampler_sample(sampler, seconds_since(sampler->sampled));
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean has_slices(const UsageSampler *sampler)
+{
+    const GPtrArray *slices = slices_all(sampler->slices);
+
+    for (guint i = 0; i < slices->len; i++)
+        if (slice_is_promised(g_ptr_array_index(slices, i)))
+            return TRUE;
+    return FALSE;
+}
+
+void usage_sampler_refresh(UsageSampler *sampler)
+{
+    gboolean needed = has_slices(sampler);
+
+    if (needed && !sampler->timer) {
+        usage_sampler_sample(sampler, 0);
+        sampler->timer = g_timeout_add_seconds(SAMPLE_S, tick, sampler);
+    }
+    if (!needed && sampler->timer) {
+        g_clear_handle_id(&sampler->timer, g_source_remove);
+        store(sampler);
+    }
+}
+
+/* What the GPU offers now; the names are the GPU's. */
+static GArray *sizes_of(const UsageSampler *sampler, const char *address)
+{
+    const Gpu *gpu = host_gpu(sampler->host, address);
+    GArray *sizes = g_array_new(FALSE, FALSE, sizeof(ReportSize));
+
+    for (guint i = 0; gpu && gpu->types[i]; i++) {
+        Offer offer;
+        ReportSize size = {.name = gpu->types[i]};
+
+        if (!offers_find(sampler->offers, gpu, gpu->types[i], &offer))
+            continue;
+        size.vram = offer.desc->vram_bytes;
+        g_array_append_val(sizes, size);
+    }
+    return sizes;
+}
+
+static void add_text(GVariantBuilder *dict, const char *key, const char *text)
+{
+    g_variant_builder_add(dict, "{sv}", key, g_variant_new_string(text));
+}
+
+static void add_number(GVariantBuilder *dict, const char *key, double number)
+{
+    g_variant_builder_add(dict, "{sv}", key, g_variant_new_double(number));
+}
+
+static GVariant *dictionary_of(const UsageSampler *sampler, const ReportRow *row)
+{
+    g_autoptr(GArray) sizes = sizes_of(sampler, row->gpu);
+    g_autofree char *advice = report_advice(row, sizes);
+    GVariantBuilder dict;
+
+    g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
+    add_text(&dict, "Tenant", row->tenant);
+    add_text(&dict, "Uuid", row->uuid);
+    add_text(&dict, "Type", row->type);
+    add_text(&dict, "Gpu", row->gpu);
+    add_number(&dict, "Hours", (double)row->seconds / HOUR_S);
+    add_number(&dict, "VramHours", row->vram_seconds / GIB / HOUR_S);
+    add_number(&dict, "ComputeHours", row->compute_seconds / 100 / HOUR_S);
+    add_number(&dict, "BusyHours", (double)row->busy_seconds / HOUR_S);
+    g_variant_builder_add(&dict, "{sv}", "Vram", g_variant_new_uint64(row->vram));
+    g_variant_builder_add(&dict, "{sv}", "PeakVram", g_variant_new_uint64(row->peak_vram));
+    add_number(&dict, "GpuSeconds", (double)row->gpu_ns / 1e9);
+    add_text(&dict, "Advice", advice);
+    return g_variant_builder_end(&dict);
+}
+
+static GVariant *report(UsageSampler *sampler, const char *tenant, const char *month,
+                        GError **error)
+{
+    g_autoptr(GPtrArray) rows = NULL;
+    GVariantBuilder list;
+    gint64 begin;
+    gint64 end;
+
+    if (!report_month(month, now_s(), &begin, &end)) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "\"%s\" is no month; write it as 2026-11", month);
+        return NULL;
+    }
+    store(sampler);
+    rows = usage_table_sum(host_db(sampler->host), tenant, begin, end, error);
+    if (!rows)
+        return NULL;
+    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
+    for (guint i = 0; i < rows->len; i++)
+        g_variant_builder_add_value(&list, dictionary_of(sampler, g_ptr_array_index(rows, i)));
+    return g_variant_builder_end(&list);
+}
+
+static void answer(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    UsageSampler *sampler = data;
+    const char *tenant;
+    const char *month;
+    GError *error = NULL;
+    GVariant *slices;
+
+    (void)caller;
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&s)", &tenant, &month);
+    slices = report(sampler, tenant, month, &error);
+    if (slices)
+        vgpu_manager_complete_report(host_manager(sampler->host), invocation, slices);
+    else
+        g_dbus_method_invocation_take_error(invocation, error);
+}
+
+/* One's own tenant's report is everybody's. */
+static void answer_member(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    UsageSampler *sampler = data;
+    const char *tenant;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&s)", &tenant, NULL);
+    if (tenants_has_user(sampler->tenants, tenant, caller->user))
+        authority_ask(invocation, ACTION_USE_OWN_TENANT, answer, sampler);
+    else
+        authority_refuse(invocation, caller, ACTION_SEE, NULL);
+}
+
+static gboolean handle_report(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                              const char *tenant, const char *month, void *data)
+{
+    (void)interface;
+    (void)tenant;
+    (void)month;
+    authority_ask_or(invocation, ACTION_SEE, answer, answer_member, data);
+    return TRUE;
+}
+
+UsageSampler *usage_sampler_new(Host *host, Offers *offers, const Slices *slices,
+                                const Tenants *tenants)
+{
+    UsageSampler *sampler = g_new0(UsageSampler, 1);
+
+    sampler->host = host;
+    sampler->offers = offers;
+    sampler->slices = slices;
+    sampler->tenants = tenants;
+    sampler->usage = usage_new();
+    sampler->stored = now_s();
+    g_signal_connect(host_manager(host), "handle-report", G_CALLBACK(handle_report), sampler);
+    return sampler;
+}
+
+void usage_sampler_free(UsageSampler *sampler)
+{
+    g_signal_handlers_disconnect_by_data(host_manager(sampler->host), sampler);
+    if (sampler->timer) {
+        g_source_remove(sampler->timer);
+        usage_sampler_sample(sampler, seconds_since(sampler->sampled));
+    }
+    store(sampler);
+    usage_free(sampler->usage);
+    g_free(sampler);
+}

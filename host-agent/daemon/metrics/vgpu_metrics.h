@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Metrics of vGPUs, and what of them and of containers' slices is added up by GPU and by tenant.
+ */
+#ifndef METRICS_VGPU_METRICS_H
+#define METRICS_VGPU_METRICS_H
+
+#include "host-agent/daemon/metrics/exposition.h"
+#include "host-agent/daemon/metrics/host_metrics.h"
+
+/**
+ * Share - what is promised to somebody, or of something
+ */
+typedef struct {
+    guint vgpus;
+    guint64 vram;
+    guint compute;
+} Share;
+
+typedef struct VgpuTable VgpuTable;
+
+/* @host: lives longer. */
+VgpuTable *vgpu_table_new(const HostMetrics *host);
+
+void vgpu_table_free(VgpuTable *table);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(VgpuTable, vgpu_table_free)
+
+/* What is promised of the GPU at @address. */
+Share vgpu_table_of_gpu(const VgpuTable *table, const char *address);
+
+void add_vgpu_metrics(Exposition *exposition, const VgpuTable *table);
+void add_tenant_metrics(Exposition *exposition, const VgpuTable *table);
+
+#endif

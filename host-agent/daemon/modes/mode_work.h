@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The slow part of modes, in threads: looking at who has a GPU (all of /proc), and switching it
+ * (drivers take their time). The callbacks come from the main loop.
+ */
+#ifndef VGPUD_MODE_WORK_H
+#define VGPUD_MODE_WORK_H
+
+#include <gio/gio.h>
+
+#include "lib/gpus.h"
+
+/* @users: sentences; NULL with @error. Both are the caller's only until it returns. */
+typedef void (*UsersFunc)(GStrv users, const GError *error, void *data);
+
+/* Everybody who has the GPU. */
+void mode_work_list(const char *root, const char *address, UsersFunc func, void *data);
+
+/* Who is in the way of the mode @target. AGENT_ERROR_INVALID: the GPU can't have it anyway. */
+void mode_work_in_the_way(const char *root, const char *address, GpuMode target, guint partitions,
+                          UsersFunc func, void *data);
+
+typedef void (*StepFunc)(const char *sentence, void *data);
+/* @error: NULL: done. */
+typedef void (*ConvergedFunc)(const GError *error, void *data);
+
+/**
+ * ModeWork - a switch (converge.h)
+ * @start: copied
+ * @step: called for each step as it is begun, before @done
+ */
+typedef struct {
+    const char *root;
+    const char *address;
+    GpuMode target;
+    guint partitions;
+    const char *const *start;
+    gboolean dry_run;
+    StepFunc step;
+    ConvergedFunc done;
+    void *data;
+} ModeWork;
+
+void mode_work_converge(const ModeWork *work);
+
+#endif

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/modes/modes.h"
+
+#include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/host/gpu_object.h"
+#include "host-agent/daemon/modes/mode_work.h"
+#include "host-agent/daemon/modes/partitioner.h"
+#include "host-agent/daemon/modes/share.h"
+#include "host-agent/store/mode_journal.h"
+#include "lib/agent_error.h"
+
+/**
+ * struct Modes
+ * @recovered: before that nothing is done by itself
+ * @changes: address to ModeSwitch: those that are being done
+ * @refused: address to the last reason why a wanted mode could not be given, so that it is said
+ * once
+ */
+struct Modes {
+    Host *host;
+    gboolean recovered;
+    GHashTable *changes;
+    GHashTable *refused;
+};
+
+/* Who asked for a switch from inside. */
+typedef struct {
+    Modes *modes;
+    ModeSetFunc func;
+    void *data;
+} Asked;
+
+static GpuEntry *wanted_entry(const GPtrArray *entries, const char *address)
+{
+    return entries ? gpus_find(entries, address) : NULL;
+}
+
+static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry)
+{
+    VgpuGpu *interface = host_gpu_interface(modes->host, gpu->pci->address);
+    const ModeSwitch *change = g_hash_table_lookup(modes->changes, gpu->pci->address);
+    g_auto(GStrv) partitions = partitioner_list(host_root(modes->host), gpu);
+
+    if (!interface)
+        return;
+    vgpu_gpu_set_wanted_mode(interface, gpu_mode_name(entry ? entry->mode : gpu->mode));
+    vgpu_gpu_set_switching(interface, change ? gpu_mode_name(mode_switch_target(change)) : "");
+    vgpu_gpu_set_draining(interface,
+                          change || journal_drained(host_db(modes->host), gpu->pci->address));
+    vgpu_gpu_set_partitions(interface, (const char *const *)partitions);
+}
+
+static void show(const Modes *modes)
+{
+    const GPtrArray *gpus = host_gpus(modes->host);
+    g_autoptr(GPtrArray) entries = gpus_load(host_root(modes->host), NULL);
+
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+
+        show_gpu(modes, gpu, wanted_entry(entries, gpu->pci->address));
+    }
+}
+
+static void ended(ModeSwitch *change, const char *const *steps, const GError *error, void *data)
+{
+    g_autofree Asked *asked = data;
+    Modes *modes = asked->modes;
+
+    if (!mode_switch_is_dry(change)) {
+        g_hash_table_remove(modes->changes, mode_switch_gpu(change));
+        show(modes);
+    }
+    asked->func(steps, error, asked->data);
+}
+
+static gboolean may_begin(const Modes *modes, const SwitchRequest *request, GError **error)
+{
+    const ModeSwitch *change = g_hash_table_lookup(modes->changes, request->address);
+
+    if (!host_gpu(modes->host, request->address)) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND, "this host has no GPU %s",
+                    request->address);
+        return FALSE;
+    }
+    if (change) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                    "GPU %s is being switched to %s just now; wait for that", request->address,
+                    gpu_mode_name(mode_switch_target(change)));
+        return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean modes_set(Modes *modes, const SwitchRequest *request, ModeSetFunc func, void *data,
+                   GError **error)
+{
+    ModeSwitch *change;
+    Asked *asked;
+
+    if (!may_begin(modes, request, error))
+        return FALSE;
+    asked = g_new0(Asked, 1);
+    asked->modes = modes;
+    asked->func = func;
+    asked->data = data;
+    change = mode_switch_start(modes->host, request, ended, asked);
+    if (!request->dry_run) {
+        g_hash_table_insert(modes->changes, g_strdup(request->address), change);
+        show(modes);
+    }
+    return TRUE;
+}
+
+void modes_cancel(Modes *modes, const char *address)
+{
+    ModeSwitch *change = g_hash_table_lookup(modes->changes, address);
+
+    if (change)
+        mode_switch_cancel(change);
+}
+
+/* The GPU that a method was called on; NULL where it has just gone. */
+static const Gpu *gpu_of_call(const Modes *modes, GDBusMethodInvocation *invocation)
+{
+    const char *called = g_dbus_method_invocation_get_object_path(invocation);
+    const GPtrArray *gpus = host_gpus(modes->host);
+
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+        g_autofree char *path = gpu_object_path(gpu->pci->address);
+
+        if (g_str_equal(path, called))
+            return gpu;
+    }
+    g_dbus_method_invocation_return_error(invocation, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                                          "the GPU has just gone");
+    return NULL;
+}
+
+static gboolean read_flag(const char *key, GVariant *value, gboolean *flag, GError **error)
+{
+    if (g_variant_is_of_type(value, G_VARIANT_TYPE_BOOLEAN)) {
+        *flag = g_variant_get_boolean(value);
+        return TRUE;
+    }
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "the option %s must be a boolean", key);
+    return FALSE;
+}
+
+static gboolean read_number(const char *key, GVariant *value, guint *number, GError **error)
+{
+    if (g_variant_is_of_type(value, G_VARIANT_TYPE_UINT32)) {
+        *number = g_variant_get_uint32(value);
+        return TRUE;
+    }
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "the option %s must be a uint32", key);
+    return FALSE;
+}
+
+static gboolean read_option(const char *key, GVariant *value, SwitchRequest *request,
+                            GError **error)
+{
+    if (g_str_equal(key, "Drain"))
+        return read_flag(key, value, &request->drain, error);
+    if (g_str_equal(key, "DryRun"))
+        return read_flag(key, value, &request->dry_run, error);
+    if (g_str_equal(key, "Timeout"))
+        return read_number(key, value, &request->timeout, error);
+    if (g_str_equal(key, "Partitions"))
+        return read_number(key, value, &request->partitions, error);
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                "SetMode has no option \"%s\"; it has Drain, Timeout, Partitions and DryRun", key);
+    return FALSE;
+}
+
+/* The arguments of SetMode, which come from anybody. */
+static gboolean read_request(GVariant *arguments, SwitchRequest *request, GError **error)
+{
+    g_autoptr(GVariantIter) options = NULL;
+    const char *mode, *key;
+    GVariant *value;
+    gboolean good = TRUE;
+
+    g_variant_get(arguments, "(&sa{sv})", &mode, &options);
+    if (!gpu_mode_parse(mode, &request->target)) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "there is no mode \"%s\"; it can be host, shared, passthrough or partitioned",
+                    mode);
+        return FALSE;
+    }
+    while (good && g_variant_iter_next(options, "{&sv}", &key, &value)) {
+        good = read_option(key, value, request, error);
+        g_variant_unref(value);
+    }
+    if (good && request->partitions && request->target != GPU_MODE_PARTITIONED) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "a number of partitions goes with the mode partitioned only, not with %s",
+                    mode);
+        return FALSE;
+    }
+    return good;
+}
+
+static void answer_set_mode(const char *const *steps, const GError *error, void *data)
+{
+    GDBusMethodInvocation *invocation = data;
+
+    if (error)
+        g_dbus_method_invocation_return_gerror(invocation, error);
+    else
+        g_dbus_method_invocation_return_value(invocation, g_variant_new("(^as)", steps));
+}
+
+static void set_mode_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Modes *modes = data;
+    const Gpu *gpu = gpu_of_call(modes, invocation);
+    SwitchRequest request = {0};
+    GError *error = NULL;
+
+    if (!gpu)
+        return;
+    request.address = gpu->pci->address;
+    if (read_request(g_dbus_method_invocation_get_parameters(invocation), &request, &error)) {
+        if (!request.dry_run)
+            g_message("%s wants GPU %s to be %s", caller->user, gpu->pci->address,
+                      gpu_mode_name(request.target));
+        if (modes_set(modes, &request, answer_set_mode, invocation, &error))
+            return;
+    }
+    g_dbus_method_invocation_take_error(invocation, error);
+}
+
+static gboolean handle_set_mode(VgpuGpu *gpu, GDBusMethodInvocation *invocation, const char *mode,
+                                GVariant *options, void *data)
+{
+    (void)gpu;
+    (void)mode;
+    (void)options;
+    authority_ask(invocation, ACTION_ADMINISTER, set_mode_allowed, data);
+    return TRUE;
+}
+
+/* A question who has a GPU, while a thread looks. */
+typedef struct {
+    const Host *host;
+    char *gpu;
+    GDBusMethodInvocation *invocation;
+} UsersAsked;
+
+static void answer_users(GStrv users, const GError *error, void *data)
+{
+    UsersAsked *asked = data;
+    g_auto(GStrv) all = error ? NULL : host_with_users(asked->host, asked->gpu, users);
+
+    if (error)
+        g_dbus_method_invocation_return_gerror(asked->invocation, error);
+    else
+        g_dbus_method_invocation_return_value(asked->invocation, g_variant_new("(^as)", all));
+    g_free(asked->gpu);
+    g_free(asked);
+}
+
+static void list_users_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const Modes *modes = data;
+    const Gpu *gpu = gpu_of_call(modes, invocation);
+
+    UsersAsked *asked;
+
+    (void)caller;
+    if (!gpu)
+        return;
+    asked = g_new0(UsersAsked, 1);
+    asked->host = modes->host;
+    asked->gpu = g_strdup(gpu->pci->address);
+    asked->invocation = invocation;
+    mode_work_list(host_root(modes->host), gpu->pci->address, answer_users, asked);
+}
+
+static gboolean handle_list_users(VgpuGpu *gpu, GDBusMethodInvocation *invocation, void *data)
+{
+    (void)gpu;
+    authority_ask(invocation, ACTION_SEE, list_users_allowed, data);
+    return TRUE;
+}
+
+/* Stored first: what an operator drains stays so, though vgpud or the GPU's driver come and go. */
+static gboolean drain(const Modes *modes, const Gpu *gpu, gboolean on, GError **error)
+{
+    const char *address = gpu->pci->address;
+    ModeSwitch *change = g_hash_table_lookup(modes->changes, address);
+
+    /* Whoever asked for it may be gone, and it may wait for ever. */
+    if (change && !on && mode_switch_cancel(change))
+        return TRUE;
+    if (change) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                    "GPU %s is being switched just now; wait for that", address);
+        return FALSE;
+    }
+    if (on && gpu->mode != GPU_MODE_SHARED) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "GPU %s is not shared but %s: only a shared one can be drained", address,
+                    gpu_mode_name(gpu->mode));
+        return FALSE;
+    }
+    return journal_set_drained(host_db(modes->host), address, on, error) &&
+           share_drain(host_root(modes->host), address, on, error);
+}
+
+static void drain_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const Modes *modes = data;
+    const Gpu *gpu = gpu_of_call(modes, invocation);
+    GError *error = NULL;
+    gboolean on;
+
+    if (!gpu)
+        return;
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(b)", &on);
+    if (!drain(modes, gpu, on, &error)) {
+        g_dbus_method_invocation_take_error(invocation, error);
+        return;
+    }
+    show(modes);
+    host_event(modes->host, "drain", gpu->pci->address, NULL, "GPU %s is %s by %s",
+               gpu->pci->address, on ? "drained" : "no longer drained", caller->user);
+    g_dbus_method_invocation_return_value(invocation, NULL);
+}
+
+static gboolean handle_drain(VgpuGpu *gpu, GDBusMethodInvocation *invocation, gboolean on,
+                             void *data)
+{
+    (void)gpu;
+    (void)on;
+    authority_ask(invocation, ACTION_ADMINISTER, drain_allowed, data);
+    return TRUE;
+}
+
+static void gpu_added(VgpuGpu *gpu, void *data)
+{
+    g_signal_connect(gpu, "handle-set-mode", G_CALLBACK(handle_set_mode), data);
+    g_signal_connect(gpu, "handle-list-users", G_CALLBACK(handle_list_users), data);
+    g_signal_connect(gpu, "handle-drain", G_CALLBACK(handle_drain), data);
+}
+
+/* A switch that nobody asked for just now; for whom nobody waits. */
+typedef struct {
+    Modes *modes;
+    char *address;
+} Unasked;
+
+static void unasked_ended(const char *const *steps, const GError *error, void *data)
+{
+    Unasked *unasked = data;
+    Modes *modes = unasked->modes;
+    const char *said = g_hash_table_lookup(modes->refused, unasked->address);
+
+    (void)steps;
+    if (!error)
+        g_hash_table_remove(modes->refused, unasked->address);
+    else if (g_strcmp0(said, error->message) != 0) {
+        host_event(modes->host, "mode", unasked->address, NULL, "%s", error->message);
+        g_hash_table_insert(modes->refused, g_strdup(unasked->address), g_strdup(error->message));
+    }
+    g_free(unasked->address);
+    g_free(unasked);
+}
+
+static void set_unasked(Modes *modes, const SwitchRequest *request)
+{
+    g_autoptr(GError) error = NULL;
+    Unasked *unasked = g_new0(Unasked, 1);
+
+    unasked->modes = modes;
+    unasked->address = g_strdup(request->address);
+    if (!modes_set(modes, request, unasked_ended, unasked, &error)) {
+        g_message("%s", error->message);
+        g_free(unasked->address);
+        g_free(unasked);
+    }
+}
+
+/*
+ * Whether a wanted mode is given without anybody asking for it. Never taken from vfio-pci: libvirt
+ * binds a GPU to it for a VM that is just starting, and nobody has it open yet. A shared GPU whose
+ * driver comes is the registrar's.
+ */
+static gboolean should_give(const Gpu *gpu, const GpuEntry *entry, gboolean thorough)
+{
+    if (mode_switch_is_there(gpu, entry->mode, entry->partitions) ||
+        gpu->mode == GPU_MODE_PASSTHROUGH)
+        return FALSE;
+    if (thorough)
+        return TRUE;
+    return gpu->mode == GPU_MODE_HOST && gpu->pci->driver && entry->mode > GPU_MODE_SHARED;
+}
+
+/* @thorough: at the start, or where an operator says that files have changed; else something came
+ * or went. */
+static void reconcile(Modes *modes, gboolean thorough)
+{
+    const GPtrArray *gpus = host_gpus(modes->host);
+    g_autoptr(GPtrArray) entries = gpus_load(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) requests = g_ptr_array_new();
+
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+        const GpuEntry *entry = wanted_entry(entries, gpu->pci->address);
+
+        if (entry && !g_hash_table_contains(modes->changes, entry->name) &&
+            should_give(gpu, entry, thorough))
+            g_ptr_array_add(requests, (void *)entry);
+    }
+    for (guint i = 0; i < requests->len; i++) {
+        const GpuEntry *entry = g_ptr_array_index(requests, i);
+        const SwitchRequest request = {
+            .address = entry->name, .target = entry->mode, .partitions = entry->partitions};
+
+        set_unasked(modes, &request);
+    }
+}
+
+/* A GPU that an operator drains may have been registered anew. */
+static void drain_again(const Modes *modes)
+{
+    const GPtrArray *gpus = host_gpus(modes->host);
+
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+        g_autoptr(GError) error = NULL;
+
+        if (gpu->mode == GPU_MODE_SHARED &&
+            journal_drained(host_db(modes->host), gpu->pci->address) &&
+            !share_drain(host_root(modes->host), gpu->pci->address, TRUE, &error))
+            g_warning("%s", error->message);
+    }
+}
+
+static void changed(void *data)
+{
+    Modes *modes = data;
+
+    if (!modes->recovered)
+        return;
+    drain_again(modes);
+    show(modes);
+    reconcile(modes, FALSE);
+}
+
+Modes *modes_new(Host *host)
+{
+    Modes *modes = g_new0(Modes, 1);
+
+    modes->host = host;
+    modes->changes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    modes->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    host_watch(host, gpu_added, changed, modes);
+    return modes;
+}
+
+void modes_free(Modes *modes)
+{
+    g_autoptr(GList) changes = g_hash_table_get_values(modes->changes);
+
+    for (GList *at = changes; at; at = at->next)
+        mode_switch_abandon(at->data);
+    g_hash_table_unref(modes->changes);
+    g_hash_table_unref(modes->refused);
+    g_free(modes);
+}
+
+/* It had not begun: nothing but the drain is to be undone. */
+static void forget(const Modes *modes, const JournalEntry *entry)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!journal_drained(host_db(modes->host), entry->gpu) &&
+        !share_drain(host_root(modes->host), entry->gpu, FALSE, &error))
+        g_warning("%s", error->message);
+    mode_switch_forget_started(modes->host, entry->gpu);
+    journal_end(host_db(modes->host), entry->gpu);
+    host_event(modes->host, "mode", entry->gpu, NULL,
+               "GPU %s stays %s: the switch to %s still waited when vgpud ended", entry->gpu,
+               gpu_mode_name(entry->origin), gpu_mode_name(entry->target));
+}
+
+void modes_recover(Modes *modes)
+{
+    g_autoptr(GPtrArray) entries = journal_read(host_db(modes->host));
+
+    for (guint i = 0; i < entries->len; i++) {
+        const JournalEntry *entry = g_ptr_array_index(entries, i);
+        const SwitchRequest request = {.address = entry->gpu,
+                                       .target = entry->target,
+                                       .partitions = entry->partitions,
+                                       .resumed = TRUE,
+                                       .origin = entry->origin};
+
+        if (!entry->switching) {
+            forget(modes, entry);
+        } else if (host_gpu(modes->host, entry->gpu)) {
+            host_event(modes->host, "mode", entry->gpu, NULL,
+                       "GPU %s: the switch to %s was cut short when vgpud ended", entry->gpu,
+                       gpu_mode_name(entry->target));
+            set_unasked(modes, &request);
+        }
+    }
+    modes->recovered = TRUE;
+    drain_again(modes);
+    show(modes);
+    reconcile(modes, TRUE);
+}
+
+void modes_reload(Modes *modes)
+{
+    reconcile(modes, TRUE);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/modes/share.h"
+
+#include <unistd.h>
+
+#include "host-agent/daemon/modes/kernel_call.h"
+#include "lib/agent_error.h"
+#include "lib/control.h"
+#include "lib/error.h"
+#include "lib/types.h"
+
+#define MDEV_DEVICES "sys/bus/mdev/devices"
+
+/* The registrar's codes are those of a program; its sentences are good here too. */
+static gboolean fail(GError *cause, GError **error)
+{
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "%s", cause->message);
+    g_error_free(cause);
+    return FALSE;
+}
+
+static Plan *plan_of(const char *root, const char *address, GError **error)
+{
+    g_autoptr(GPtrArray) types = types_load(root, error);
+    g_autoptr(GPtrArray) entries = types ? gpus_load(root, error) : NULL;
+    GpuEntry *entry = entries ? gpus_find(entries, address) : NULL;
+    GpuEntry unnamed = {.name = (char *)address, .overcommit = 1};
+
+    return entries ? plan_new(root, entry ? entry : &unnamed, types, error) : NULL;
+}
+
+gboolean share_register(const char *root, const char *address, GError **error)
+{
+    GError *cause = NULL;
+    Plan *plan = plan_of(root, address, &cause);
+    gboolean existed, done;
+    int fd;
+
+    if (!plan)
+        return fail(cause, error);
+    fd = control_open(root, &cause);
+    done = fd >= 0 && control_add(fd, root, plan, &existed, &cause);
+    if (fd >= 0)
+        close(fd);
+    plan_free(plan);
+    return done || fail(cause, error);
+}
+
+/* Not there: the driver is not loaded, or does not have the GPU. */
+static gboolean is_absent(const GError *cause)
+{
+    return g_error_matches(cause, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT) ||
+           g_error_matches(cause, REGISTRAR_ERROR, REGISTRAR_ERROR_NO_DRIVER);
+}
+
+static gboolean done_or_absent(int fd, gboolean done, GError *cause, GError **error)
+{
+    if (fd >= 0)
+        close(fd);
+    if (done)
+        return TRUE;
+    if (!is_absent(cause))
+        return fail(cause, error);
+    g_error_free(cause);
+    return TRUE;
+}
+
+gboolean share_unregister(const char *root, const char *address, GError **error)
+{
+    GError *cause = NULL;
+    int fd = control_open(root, &cause);
+    gboolean done = fd >= 0 && control_remove(fd, root, address, &cause);
+
+    return done_or_absent(fd, done, cause, error);
+}
+
+gboolean share_drain(const char *root, const char *address, gboolean on, GError **error)
+{
+    GError *cause = NULL;
+    int fd = control_open(root, &cause);
+    gboolean done = fd >= 0 && control_drain(fd, address, on, &cause);
+
+    return done_or_absent(fd, done, cause, error);
+}
+
+static char *vgpu_path(const char *root, const char *uuid)
+{
+    return g_build_filename(root[0] ? root : "/", MDEV_DEVICES, uuid, NULL);
+}
+
+gboolean share_stop_vgpu(const char *root, const char *uuid, GError **error)
+{
+    g_autofree char *dir = vgpu_path(root, uuid);
+    g_autofree char *path = g_build_filename(dir, "remove", NULL);
+
+    /* Somebody else may have been quicker. */
+    return kernel_write(path, "1", error) ||
+           (!g_file_test(dir, G_FILE_TEST_EXISTS) && (g_clear_error(error), TRUE));
+}
+
+gboolean share_start_vgpu(const char *root, const char *uuid, GError **error)
+{
+    const char *const argv[] = {"mdevctl", "start", "--uuid", uuid, NULL};
+    g_autofree char *dir = vgpu_path(root, uuid);
+    g_autoptr(GError) cause = NULL;
+
+    if (g_file_test(dir, G_FILE_TEST_EXISTS) || kernel_run(argv, NULL, &cause))
+        return TRUE;
+    /* udev starts those with automatic start when the GPU is registered, at the same time. */
+    if (g_file_test(dir, G_FILE_TEST_EXISTS))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The modes that vgpud was told to give its GPUs: /var/lib/vgpu/gpus.conf, which the registrar
+ * reads too.
+ */
+#ifndef MODES_WANTED_H
+#define MODES_WANTED_H
+
+#include "lib/gpus.h"
+
+/* Stores the mode for good: when it returns, power loss does not undo it. Others stay as they are.
+ */
+gboolean wanted_set(const char *root, const char *address, GpuMode mode, guint partitions,
+                    GError **error);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mdevctl(8), through which all vGPUs are made, changed and removed, so that its configuration, its callouts
+ * and libvirt see the same as with a person at the keyboard.
+ */
+#ifndef VGPUD_MDEVCTL_H
+#define VGPUD_MDEVCTL_H
+
+#include <gio/gio.h>
+
+#include "host-agent/model/slice.h"
+#include "lib/definition.h"
+
+/* @error: NULL: it is done. */
+typedef void (*MdevctlFunc)(const GError *error, void *data);
+
+/*
+ * Runs "mdevctl WORDS…" with @json, where there is any, as the file /dev/stdin, and calls @func from the main
+ * loop when it has ended. AGENT_ERROR_FAILED with what mdevctl said. One that does not end in a minute is
+ * killed.
+ */
+void mdevctl_run(const char *const *words, const char *json, MdevctlFunc func, void *data);
+
+/**
+ * MdevctlSpec - a vGPU in mdevctl's terms
+ * @window: bytes; 0: the type's
+ */
+typedef struct {
+    const Slice *slice;
+    guint64 window;
+} MdevctlSpec;
+
+/* Its JSON (mdevctl(8), "jsonfile"): type, start mode, attributes. To be freed. */
+char *mdevctl_json(const MdevctlSpec *spec);
+
+/*
+ * The JSON of @definition as it is in mdevctl's configuration below @root, with the parameters of @slice in place of
+ * those that it has, and all else as it was. To be freed.
+ */
+char *mdevctl_changed_json(const char *root, const Definition *definition, const Slice *slice);
+
+/* The GPU's name among mdev parents. Part of @gpu. */
+const char *mdevctl_parent(const char *gpu);
+
+#endif

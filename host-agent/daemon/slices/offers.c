@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/slices/offers.h"
+
+#include <string.h>
+
+#include "lib/agent_error.h"
+#include "lib/gpus.h"
+#include "lib/plan.h"
+#include "lib/types.h"
+
+/* Of a whole GPU, as types.d/10-default.conf has it. */
+#define WHOLE_WEIGHT 800u
+/* What sysfs has in place of a driver's name for a GPU without hardware. */
+#define SOFT_DRIVER "vgpu-soft"
+#define TYPE_PREFIX "vgpu-"
+
+struct Offers {
+    char *root;
+    GPtrArray *types;   /* of GpuType */
+    GPtrArray *entries; /* of GpuEntry */
+    GHashTable *plans;  /* address to Plan, made when first asked for */
+};
+
+static void free_plan(void *plan)
+{
+    if (plan)
+        plan_free(plan);
+}
+
+Offers *offers_new(const char *root)
+{
+    Offers *offers = g_new0(Offers, 1);
+
+    offers->root = g_strdup(root);
+    offers->types = g_ptr_array_new();
+    offers->entries = g_ptr_array_new();
+    offers->plans = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_plan);
+    return offers;
+}
+
+void offers_free(Offers *offers)
+{
+    g_ptr_array_unref(offers->types);
+    g_ptr_array_unref(offers->entries);
+    g_hash_table_unref(offers->plans);
+    g_free(offers->root);
+    g_free(offers);
+}
+
+gboolean offers_reload(Offers *offers, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(GPtrArray) types = types_load(offers->root, &cause);
+    g_autoptr(GPtrArray) entries = types ? gpus_load(offers->root, &cause) : NULL;
+
+    if (!entries) {
+        g_set_error_literal(error, AGENT_ERROR, AGENT_ERROR_INVALID, cause->message);
+        return FALSE;
+    }
+    g_ptr_array_unref(offers->types);
+    g_ptr_array_unref(offers->entries);
+    offers->types = g_steal_pointer(&types);
+    offers->entries = g_steal_pointer(&entries);
+    g_hash_table_remove_all(offers->plans);
+    return TRUE;
+}
+
+void offers_take(Offers *offers, Offers *from)
+{
+    const Offers old = *offers;
+
+    *offers = *from;
+    *from = old;
+    offers_free(from);
+}
+
+/* A GPU that the driver was told of by other means than the file is taken as one without settings. */
+static Plan *make_plan(const Offers *offers, const char *name)
+{
+    const GpuEntry *entry = gpus_find(offers->entries, name);
+    g_autoptr(GError) error = NULL;
+    GpuEntry bare = {.name = (char *)name, .mode = GPU_MODE_SHARED, .overcommit = 1};
+    Plan *plan = plan_new(offers->root, entry ? entry : &bare, offers->types, &error);
+
+    if (!plan)
+        g_message("the types of GPU %s are not known: %s", name, error->message);
+    return plan;
+}
+
+static const Plan *plan_of(Offers *offers, const Gpu *gpu)
+{
+    const char *address = gpu->pci->address;
+    void *plan = NULL;
+
+    if (gpu->mode != GPU_MODE_SHARED)
+        return NULL;
+    /* One that can't be made is kept as NULL, so that it is complained of once. */
+    if (!g_hash_table_lookup_extended(offers->plans, address, NULL, &plan)) {
+        plan = make_plan(offers, address);
+        g_hash_table_insert(offers->plans, g_strdup(address), plan);
+    }
+    return plan;
+}
+
+/* "vgpu-half" of "amdgpu-vgpu-half": sysfs puts the name of the GPU's driver in front. NULL: the type is none of ours. */
+static const char *name_of(const Gpu *gpu, const char *id)
+{
+    const char *driver = gpu_name_is_soft(gpu->pci->address) ? SOFT_DRIVER : gpu->pci->driver;
+    gsize length = driver ? strlen(driver) : 0;
+
+    return length && g_str_has_prefix(id, driver) && id[length] == '-' ? id + length + 1 : NULL;
+}
+
+/* How a person may write a type, from the clearest to the shortest. */
+typedef enum {
+    CALLED_WHOLLY, /* "amdgpu-vgpu-half" */
+    CALLED_BY_NAME, /* "vgpu-half" */
+    CALLED_BRIEFLY, /* "half" */
+    CALLS,
+} Call;
+
+static gboolean is_called(const char *id, const char *name, const char *type, Call call)
+{
+    switch (call) {
+    case CALLED_WHOLLY:
+        return g_str_equal(id, type);
+    case CALLED_BY_NAME:
+        return g_str_equal(name, type);
+    default:
+        return g_str_has_prefix(name, TYPE_PREFIX) &&
+               g_str_equal(name + strlen(TYPE_PREFIX), type);
+    }
+}
+
+static const struct vgpu_type_desc *find_desc(const Plan *plan, const char *name)
+{
+    for (guint i = 0; i < plan->ntypes; i++)
+        if (g_str_equal(plan->types[i].name, name))
+            return &plan->types[i];
+    return NULL;
+}
+
+static const GpuType *find_type(const Offers *offers, const char *name)
+{
+    for (guint i = 0; i < offers->types->len; i++) {
+        const GpuType *type = g_ptr_array_index(offers->types, i);
+
+        if (g_str_equal(type->name, name))
+            return type;
+    }
+    return NULL;
+}
+
+static gboolean fill(const Offers *offers, const Plan *plan, const char *id, const char *name,
+                     Offer *offer)
+{
+    const GpuType *type;
+
+    offer->id = id;
+    offer->desc = find_desc(plan, name);
+    type = offer->desc ? find_type(offers, offer->desc->name) : NULL;
+    if (!type)
+        return FALSE;
+    offer->compute = type->compute;
+    offer->oversubscribe = amount_resolve(&type->oversubscribe, offer->desc->vram_bytes);
+    offer->cpu = type->cpu;
+    offer->memory = type->memory;
+    return slice_class_parse(type->class, &offer->class);
+}
+
+gboolean offers_find(Offers *offers, const Gpu *gpu, const char *type, Offer *offer)
+{
+    const Plan *plan = plan_of(offers, gpu);
+
+    for (Call call = CALLED_WHOLLY; plan && call < CALLS; call++) {
+        for (guint i = 0; gpu->types[i]; i++) {
+            const char *id = gpu->types[i];
+            const char *name = name_of(gpu, id);
+
+            if (name && is_called(id, name, type, call) && fill(offers, plan, id, name, offer))
+                return TRUE;
+        }
+    }
+    return FALSE;
+}
+
+gboolean offers_of_size(Offers *offers, const Gpu *gpu, guint64 vram, struct vgpu_type_desc *desc,
+                        Offer *offer)
+{
+    const Plan *plan = plan_of(offers, gpu);
+
+    if (!plan)
+        return FALSE;
+    *desc = (struct vgpu_type_desc){.vram_bytes = vram, .cap = 100};
+    desc->weight = (guint32)CLAMP(vram * WHOLE_WEIGHT / MAX(plan->vram_bytes, 1), 1, WHOLE_WEIGHT);
+    *offer = (Offer){.id = "", .desc = desc, .class = SLICE_GUARANTEED};
+    return TRUE;
+}
+
+guint64 offers_capacity(Offers *offers, const Gpu *gpu, guint64 *vram)
+{
+    const Plan *plan = plan_of(offers, gpu);
+
+    *vram = plan ? plan->vram_bytes : gpu->vram;
+    return plan ? plan->capacity_bytes : 0;
+}
+
+const GpuEntry *offers_settings(const Offers *offers, const char *gpu)
+{
+    return gpus_find(offers->entries, gpu);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What GPUs offer: their types with numbers, and how much may be promised; from /etc/vgpu, as the
+ * registrar tells the driver.
+ */
+#ifndef VGPUD_OFFERS_H
+#define VGPUD_OFFERS_H
+
+#include <linux/vgpu.h>
+
+#include "host-agent/model/slice.h"
+#include "lib/gpu.h"
+#include "lib/gpus.h"
+
+typedef struct Offers Offers;
+
+/**
+ * Offer - a type on a GPU
+ * @id: as sysfs has it
+ * @oversubscribe: bytes of host memory beyond the VRAM
+ * @cpu, @memory: of the engine, as the type has them (GpuType)
+ */
+typedef struct {
+    const char *id;
+    const struct vgpu_type_desc *desc;
+    SliceClass class;
+    guint compute;
+    guint64 oversubscribe;
+    guint cpu;
+    guint64 memory;
+} Offer;
+
+/* Nothing is offered before offers_reload(). */
+Offers *offers_new(const char *root);
+
+void offers_free(Offers *offers);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Offers, offers_free)
+
+/* Reads the files anew. Where one is wrong everything stays as it was: AGENT_ERROR_INVALID. */
+gboolean offers_reload(Offers *offers, GError **error);
+
+/* Takes over what @from has read; frees @from. */
+void offers_take(Offers *offers, Offers *from);
+
+/*
+ * The GPU's type @type: "half", "vgpu-half" or whole. FALSE: it has none, or is not shared.
+ */
+gboolean offers_find(Offers *offers, const Gpu *gpu, const char *type, Offer *offer);
+
+/*
+ * A slice of @vram bytes without a type, for a container: weight by its part of the GPU, as the installed types have it,
+ * no cap. @desc: to be filled, and pointed to by @offer. FALSE: the GPU is not shared.
+ */
+gboolean offers_of_size(Offers *offers, const Gpu *gpu, guint64 vram, struct vgpu_type_desc *desc,
+                        Offer *offer);
+
+/* Bytes that may be promised on the GPU; 0: it is not shared. @vram: those it has. */
+guint64 offers_capacity(Offers *offers, const Gpu *gpu, guint64 *vram);
+
+/* What gpus.conf says of the GPU; NULL: nothing. Until the next offers_reload(). */
+const GpuEntry *offers_settings(const Offers *offers, const char *gpu);
+
+#endif

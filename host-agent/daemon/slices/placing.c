@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/slices/placing.h"
+
+#include "host-agent/model/placement.h"
+#include "lib/agent_error.h"
+#include "lib/definition.h"
+#include "lib/topology.h"
+
+static void free_candidate(void *candidate)
+{
+    candidate_free(candidate);
+}
+
+static guint or_default(guint value, guint otherwise)
+{
+    return value ? value : otherwise;
+}
+
+static int display_of(const Slice *slice, const Offer *offer, const Request *request)
+{
+    if (!slice_is_vgpu(slice))
+        return -1;
+    return (int)(request->display_given ? request->display : offer->desc->scanouts);
+}
+
+/* What the request comes to on a GPU that has the type. */
+static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
+                       const Request *request)
+{
+    Slice *slice = g_new0(Slice, 1);
+
+    slice->door = request->door;
+    slice->name = g_strdup(request->name);
+    slice->ephemeral = request->ephemeral;
+    slice->state = slice_is_vgpu(slice) ? SLICE_CREATING : SLICE_READY;
+    slice->present = !slice_is_vgpu(slice);
+    slice->request = g_strdup(request->uuids[0]);
+    slice->gpu = g_strdup(gpu->pci->address);
+    slice->type = g_strdup(offer->id);
+    slice->tenant = g_strdup(request->tenant);
+    slice->class = request->class_given ? request->class : offer->class;
+    slice->vram = request->vram ? request->vram : offer->desc->vram_bytes;
+    slice->weight = or_default(request->weight, offer->desc->weight);
+    slice->cap = or_default(request->cap, offer->desc->cap);
+    slice->priority = request->priority_given ? request->priority : offer->desc->priority;
+    slice->oversubscribe =
+        request->oversubscribe_given ? request->oversubscribe : offer->oversubscribe;
+    slice->display = display_of(slice, offer, request);
+    slice->engines = request->engines;
+    slice->job = g_strdup(request->job);
+    slice->replica = g_strdup(request->replica);
+    slice->domain = g_strdup(request->domain);
+    slice->defined = request->define;
+    slice->autostart = request->autostart;
+    slice->compute = slices_compute(slices, gpu, slice,
+                                    request->compute_given ? request->compute : offer->compute);
+    return slice;
+}
+
+static void mark(sqlite3_stmt *row, void *data)
+{
+    (void)row;
+    *(gboolean *)data = TRUE;
+}
+
+/* Best effort was stopped there for want of memory not long ago. */
+static gboolean is_evicted(const Host *host, const char *gpu, const Slice *slice)
+{
+    gboolean found = FALSE;
+
+    if (slice->class != SLICE_BEST_EFFORT)
+        return FALSE;
+    db_each(host_db(host), NULL, mark, &found,
+            "SELECT 1 FROM eviction WHERE gpu = ? AND tenant = ? AND until > ?", "ssx", gpu,
+            slice->tenant, g_get_real_time() / G_USEC_PER_SEC);
+    return found;
+}
+
+/* What the GPU has of the kind that is asked for: a type, or just so many bytes. */
+static gboolean find_offer(Offers *offers, const Gpu *gpu, const Request *request,
+                           struct vgpu_type_desc *desc, Offer *offer)
+{
+    return *request->type ? offers_find(offers, gpu, request->type, offer)
+                          : offers_of_size(offers, gpu, request->vram, desc, offer);
+}
+
+static Candidate *candidate_of(const Host *host, Offers *offers, const Slices *slices,
+                               const Gpu *gpu, const Request *request)
+{
+    Candidate *candidate = candidate_new(slices_room(slices, gpu), NULL);
+    struct vgpu_type_desc desc;
+    Offer offer;
+
+    if (find_offer(offers, gpu, request, &desc, &offer))
+        candidate->slice = slice_of(slices, gpu, &offer, request);
+    if (candidate->slice && !candidate->room->blocked &&
+        is_evicted(host, gpu->pci->address, candidate->slice))
+        candidate->room->blocked = g_strdup("best-effort vGPUs of this tenant were stopped there "
+                                            "for want of memory; wait some minutes");
+    return candidate;
+}
+
+static GPtrArray *all_candidates(const Host *host, Offers *offers, const Slices *slices,
+                                 const Request *request, GError **error)
+{
+    g_autoptr(GPtrArray) candidates = g_ptr_array_new_with_free_func(free_candidate);
+    const GPtrArray *gpus = host_gpus(host);
+    gboolean known = FALSE;
+
+    for (guint i = 0; i < gpus->len; i++) {
+        Candidate *candidate =
+            candidate_of(host, offers, slices, g_ptr_array_index(gpus, i), request);
+
+        known = known || candidate->slice;
+        g_ptr_array_add(candidates, candidate);
+    }
+    if (known)
+        return g_steal_pointer(&candidates);
+    if (!*request->type) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                    "no GPU of this host is shared; \"vgpuctl gpu list\" shows them, and \"vgpuctl gpu mode GPU "
+                    "shared\" shares one");
+        return NULL;
+    }
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                "no GPU of this host has a type \"%s\"; \"vgpuctl type list\" shows the types that "
+                "there are",
+                request->type);
+    return NULL;
+}
+
+static guint distance(const char *gpu, const char *other, void *data)
+{
+    const Host *host = data;
+    const Gpu *from = host_gpu(host, gpu);
+    const Gpu *to = host_gpu(host, other);
+
+    return from && to ? topology_distance(from->pci, to->pci) : DISTANCE_SYS;
+}
+
+/* A mediated device or a definition of any driver has it. */
+static gboolean is_used(const Host *host, const char *uuid)
+{
+    const char *root = host_root(host);
+    g_autofree char *device =
+        g_build_filename(root[0] ? root : "/", "sys/bus/mdev/devices", uuid, NULL);
+
+    return g_file_test(device, G_FILE_TEST_IS_SYMLINK) || definition_exists(root, uuid);
+}
+
+static gboolean check_unused(const Host *host, const Request *request, GError **error)
+{
+    for (guint i = 0; i < request->count; i++) {
+        if (!is_used(host, request->uuids[i]))
+            continue;
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                    "the UUID %s is in use already (\"mdevctl list\" and \"mdevctl list --defined\" show by "
+                    "what); choose another one, or leave it out",
+                    request->uuids[i]);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean check_new(const Slices *slices, const Request *request, GError **error)
+{
+    for (guint i = 0; i < request->count; i++) {
+        if (!slices_find(slices, request->uuids[i]))
+            continue;
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                    "there is a vGPU %s already; choose another UUID, or leave it out",
+                    request->uuids[i]);
+        return FALSE;
+    }
+    if (!*request->name || !slices_find_called(slices, request->name))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "there is a slice %s already; choose another name, or leave it out", request->name);
+    return FALSE;
+}
+
+static gboolean check_quota(const Tenants *tenants, const Request *request,
+                            const GPtrArray *chosen, GError **error)
+{
+    TenantUse more = {0};
+
+    for (guint i = 0; i < chosen->len; i++) {
+        const Slice *slice = g_ptr_array_index(chosen, i);
+
+        more.vram += slice->vram;
+        more.compute += slice->compute;
+        more.vgpus++;
+    }
+    return tenants_admit(tenants, request->tenant, &more, error);
+}
+
+GPtrArray *placing_find(const Host *host, Offers *offers, const Slices *slices,
+                        const Tenants *tenants, const Request *request, GError **error)
+{
+    g_autoptr(GPtrArray) candidates = NULL;
+    g_autoptr(GPtrArray) chosen = NULL;
+    const TenantUse nothing = {0};
+    Placement placement = {
+        .slices = slices_all(slices),
+        .tenant = tenants_find(tenants, request->tenant),
+        .distance = distance,
+        .data = (void *)host,
+    };
+
+    if (!check_new(slices, request, error) || !check_unused(host, request, error) ||
+        !tenants_admit(tenants, request->tenant, &nothing, error))
+        return NULL;
+    candidates = all_candidates(host, offers, slices, request, error);
+    if (!candidates)
+        return NULL;
+    placement.candidates = candidates;
+    chosen = placement_find(&placement, request, error);
+    if (!chosen || !check_quota(tenants, request, chosen, error))
+        return NULL;
+    return g_steal_pointer(&chosen);
+}
+
+static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
+                      const Change *change)
+{
+    Slice *wanted = slice_copy(slice);
+    gboolean resized = change->vram_given || change->class_given;
+
+    if (change->vram_given)
+        wanted->vram = change->vram;
+    if (change->weight_given)
+        wanted->weight = change->weight;
+    if (change->cap_given)
+        wanted->cap = change->cap;
+    if (change->priority_given)
+        wanted->priority = change->priority;
+    if (change->oversubscribe_given)
+        wanted->oversubscribe = change->oversubscribe;
+    if (change->display_given)
+        wanted->display = (int)change->display;
+    if (change->engines_given)
+        wanted->engines = change->engines;
+    if (change->class_given)
+        wanted->class = change->class;
+    if (change->tenant) {
+        g_free(wanted->tenant);
+        wanted->tenant = g_strdup(change->tenant);
+    }
+    if (change->compute_given || resized || change->cap_given)
+        wanted->compute = slices_compute(slices, gpu, wanted,
+                                         change->compute_given ? change->compute
+                                         : resized             ? 0
+                                                               : wanted->compute);
+    return wanted;
+}
+
+static gboolean check_room(const Slices *slices, const Gpu *gpu, const Slice *before,
+                           const Slice *wanted, GError **error)
+{
+    g_autoptr(Room) room = slices_room(slices, gpu);
+    gboolean counted = before && slice_is_promised(before);
+    g_autofree char *why = NULL;
+
+    if (counted)
+        room_subtract(room, before);
+    why = room_refusal(room, wanted);
+    if (!why)
+        return TRUE;
+    if (counted)
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
+                    "vGPU %s can't be changed so, and stays as it is: without it, of GPU %s %s",
+                    wanted->uuid, wanted->gpu, why);
+    else
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
+                    "there is no room for vGPU %s: of GPU %s %s", wanted->uuid, wanted->gpu, why);
+    return FALSE;
+}
+
+static gboolean check_tenant(const Tenants *tenants, const Slice *before, const Slice *wanted,
+                             GError **error)
+{
+    gboolean same = before && g_str_equal(before->tenant, wanted->tenant) &&
+                    slice_is_promised(before);
+    TenantUse more = {wanted->vram, wanted->compute, 1};
+
+    if (same) {
+        /* Unsigned arithmetic: what is added to is at least what is taken. */
+        more.vram -= before->vram;
+        more.compute -= before->compute;
+        more.vgpus = 0;
+    }
+    return tenants_admit(tenants, wanted->tenant, &more, error);
+}
+
+gboolean placing_admit(const Slices *slices, const Tenants *tenants, const Gpu *gpu,
+                       const Slice *before, const Slice *wanted, GError **error)
+{
+    return check_room(slices, gpu, before, wanted, error) &&
+           check_tenant(tenants, before, wanted, error);
+}
+
+Slice *placing_change(const Host *host, const Slices *slices, const Tenants *tenants,
+                      const Slice *slice, const Change *change, GError **error)
+{
+    const Gpu *gpu = host_gpu(host, slice->gpu);
+    g_autoptr(Slice) wanted = NULL;
+
+    if (!gpu) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                    "GPU %s of vGPU %s is not there, so the vGPU can't be changed now", slice->gpu,
+                    slice->uuid);
+        return NULL;
+    }
+    wanted = changed(slices, gpu, slice, change);
+    if (!placing_admit(slices, tenants, gpu, slice, wanted, error))
+        return NULL;
+    return g_steal_pointer(&wanted);
+}

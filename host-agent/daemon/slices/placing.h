@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests held against the host as it is: ledger, quotas, health, drains, evictions.
+ */
+#ifndef VGPUD_PLACING_H
+#define VGPUD_PLACING_H
+
+#include "host-agent/daemon/slices/slices.h"
+#include "host-agent/daemon/slices/tenants.h"
+#include "host-agent/model/request.h"
+
+/*
+ * The slices that the request comes to, with their GPUs, in state SLICE_CREATING where they are vGPUs; of Slice. Nothing is stored.
+ * AGENT_ERROR_NOT_FOUND, _NO_ROOM, _QUOTA, _IN_USE (a UUID that there is already).
+ */
+GPtrArray *placing_find(const Host *host, Offers *offers, const Slices *slices,
+                        const Tenants *tenants, const Request *request, GError **error);
+
+/* The slice as it would be with @change; NULL where ledger or quota are against it. */
+Slice *placing_change(const Host *host, const Slices *slices, const Tenants *tenants,
+                      const Slice *slice, const Change *change, GError **error);
+
+/*
+ * Whether ledger and quota have room for @wanted on @gpu in place of @before (NULL: nothing). AGENT_ERROR_NO_ROOM,
+ * _QUOTA, _NOT_FOUND (its tenant).
+ */
+gboolean placing_admit(const Slices *slices, const Tenants *tenants, const Gpu *gpu,
+                       const Slice *before, const Slice *wanted, GError **error);
+
+#endif

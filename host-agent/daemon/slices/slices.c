@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/slices/slices.h"
+
+#include "host-agent/daemon/slices/mdevctl.h"
+#include "host-agent/daemon/slices/takeover.h"
+#include "host-agent/store/slice_table.h"
+#include "lib/definition.h"
+#include "lib/vgpu.h"
+
+struct Slices {
+    Host *host;
+    Offers *offers;
+    GPtrArray *list;    /* of Slice */
+    GHashTable *by_uuid; /* of the list's */
+    GHashTable *sums;   /* GPU's address to Room, of which only what is promised is used */
+    SlicesFunc changed;
+    void *changed_data;
+};
+
+static void free_slice(void *slice)
+{
+    slice_free(slice);
+}
+
+static void free_room(void *room)
+{
+    room_free(room);
+}
+
+static Room *sums_of(const Slices *slices, const char *gpu)
+{
+    Room *room = g_hash_table_lookup(slices->sums, gpu);
+
+    if (!room) {
+        room = g_new0(Room, 1);
+        g_hash_table_insert(slices->sums, g_strdup(gpu), room);
+    }
+    return room;
+}
+
+static void show_sums(const Slices *slices, const char *gpu)
+{
+    VgpuGpu *interface = host_gpu_interface(slices->host, gpu);
+    const Room *room = sums_of(slices, gpu);
+
+    if (!interface)
+        return;
+    vgpu_gpu_set_promised_vram(interface, room->promised_vram);
+    vgpu_gpu_set_promised_compute(interface, room->promised_compute);
+    vgpu_gpu_set_vgpus(interface, room->count);
+}
+
+/* Out of the list and the sums; the slice is freed. */
+static void take_out(Slices *slices, const char *uuid)
+{
+    Slice *slice = g_hash_table_lookup(slices->by_uuid, uuid);
+    g_autofree char *gpu = NULL;
+
+    if (!slice)
+        return;
+    gpu = g_strdup(slice->gpu);
+    if (slice_is_promised(slice))
+        room_subtract(sums_of(slices, gpu), slice);
+    g_hash_table_remove(slices->by_uuid, uuid);
+    g_ptr_array_remove(slices->list, slice);
+    show_sums(slices, gpu);
+}
+
+static void tell(Slices *slices, const char *uuid)
+{
+    if (slices->changed)
+        slices->changed(uuid, slices->changed_data);
+}
+
+/* Takes @slice. */
+static void put_in(Slices *slices, Slice *slice)
+{
+    take_out(slices, slice->uuid);
+    g_ptr_array_add(slices->list, slice);
+    g_hash_table_insert(slices->by_uuid, slice->uuid, slice);
+    if (slice_is_promised(slice))
+        room_add(sums_of(slices, slice->gpu), slice);
+    show_sums(slices, slice->gpu);
+    tell(slices, slice->uuid);
+}
+
+Slices *slices_new(Host *host, Offers *offers, GError **error)
+{
+    Slices *slices = g_new0(Slices, 1);
+    g_autoptr(GPtrArray) stored = slice_table_read(host_db(host), error);
+
+    slices->host = host;
+    slices->offers = offers;
+    slices->list = g_ptr_array_new_with_free_func(free_slice);
+    slices->by_uuid = g_hash_table_new(g_str_hash, g_str_equal);
+    slices->sums = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_room);
+    if (!stored) {
+        slices_free(slices);
+        return NULL;
+    }
+    for (guint i = 0; i < stored->len; i++)
+        put_in(slices, slice_copy(g_ptr_array_index(stored, i)));
+    return slices;
+}
+
+void slices_free(Slices *slices)
+{
+    g_hash_table_unref(slices->by_uuid);
+    g_hash_table_unref(slices->sums);
+    g_ptr_array_unref(slices->list);
+    g_free(slices);
+}
+
+void slices_watch(Slices *slices, SlicesFunc func, void *data)
+{
+    slices->changed = func;
+    slices->changed_data = data;
+}
+
+const GPtrArray *slices_all(const Slices *slices)
+{
+    return slices->list;
+}
+
+const Slice *slices_find(const Slices *slices, const char *uuid)
+{
+    return g_hash_table_lookup(slices->by_uuid, uuid);
+}
+
+const Slice *slices_find_called(const Slices *slices, const char *name)
+{
+    g_autofree char *lower = g_ascii_strdown(name, -1);
+    const Slice *found = slices_find(slices, lower);
+
+    for (guint i = 0; !found && *name && i < slices->list->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices->list, i);
+
+        if (g_str_equal(slice->name, name))
+            found = slice;
+    }
+    return found;
+}
+
+gboolean slices_put(Slices *slices, Slice *slice, GError **error)
+{
+    if (!slice_table_put(host_db(slices->host), slice, error)) {
+        slice_free(slice);
+        return FALSE;
+    }
+    put_in(slices, slice);
+    return TRUE;
+}
+
+gboolean slices_put_all(Slices *slices, const GPtrArray *list, GError **error)
+{
+    Db *db = host_db(slices->host);
+    gboolean stored = db_begin(db, error);
+
+    if (!stored)
+        return FALSE;
+    for (guint i = 0; stored && i < list->len; i++)
+        stored = slice_table_put(db, g_ptr_array_index(list, i), error);
+    if (!stored || !db_commit(db, error)) {
+        db_rollback(db);
+        return FALSE;
+    }
+    for (guint i = 0; i < list->len; i++)
+        put_in(slices, slice_copy(g_ptr_array_index(list, i)));
+    return TRUE;
+}
+
+/* What can't be written now is written at the next start, as the kernel will still be so then. */
+static void store(Slices *slices, Slice *slice)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!slice_table_put(host_db(slices->host), slice, &error))
+        g_warning("vGPU %s: %s", slice->uuid, error->message);
+    put_in(slices, slice);
+}
+
+void slices_forget(Slices *slices, const char *uuid)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!slice_table_remove(host_db(slices->host), uuid, &error))
+        g_warning("vGPU %s: %s", uuid, error->message);
+    take_out(slices, uuid);
+    tell(slices, uuid);
+}
+
+static gboolean same(const Slice *a, const Slice *b)
+{
+    return a->vram == b->vram && a->weight == b->weight && a->cap == b->cap &&
+           a->priority == b->priority && a->display == b->display &&
+           g_str_equal(a->tenant, b->tenant) && a->class == b->class &&
+           a->oversubscribe == b->oversubscribe && a->present == b->present &&
+           a->defined == b->defined && a->autostart == b->autostart;
+}
+
+/* One that is being changed by a call is as the call has it. */
+static void merge(Slices *slices, const Slice *known, const Vgpu *vgpu,
+                  const Definition *definition)
+{
+    g_autoptr(Slice) slice = slice_copy(known);
+
+    /* One that is just being started is promised what it will have. */
+    slice->present = vgpu || (known->present && known->state == SLICE_CHANGING);
+    slice->defined = definition != NULL;
+    slice->autostart = definition && definition->autostart;
+    if (vgpu && slice->state == SLICE_READY)
+        takeover_vgpu(slice, vgpu);
+    else if (definition && slice->state == SLICE_READY)
+        takeover_definition(slice, definition);
+    if (slice->class != known->class)
+        slice->compute = slices_compute(slices, host_gpu(slices->host, slice->gpu), slice, 0);
+    if (same(slice, known))
+        return;
+    if (slice->state == SLICE_READY)
+        host_event(slices->host, "vgpu-changed", slice->gpu, slice->uuid, "vGPU %s was changed",
+                   slice->uuid);
+    store(slices, g_steal_pointer(&slice));
+}
+
+/* A vGPU that was made, or defined, by somebody else: mdevctl, libvirt, a hand. */
+static void adopt(Slices *slices, const char *uuid, const Vgpu *vgpu,
+                  const Definition *definition)
+{
+    const Gpu *gpu = vgpu ? host_gpu(slices->host, vgpu->gpu)
+                          : host_gpu_of_parent(slices->host, definition->parent);
+    const char *type = vgpu ? vgpu->type : definition->type;
+    Offer offer = {0};
+    gboolean offered = gpu && offers_find(slices->offers, gpu, type, &offer);
+    g_autoptr(Slice) slice = g_new0(Slice, 1);
+
+    /* Without a vGPU nothing says that it is one of ours. */
+    if (!vgpu && !offered)
+        return;
+    slice->uuid = g_strdup(uuid);
+    slice->name = g_strdup("");
+    slice->request = g_strdup("");
+    slice->gpu = g_strdup(vgpu ? vgpu->gpu : gpu->pci->address);
+    slice->type = g_strdup(type ? type : "");
+    slice->tenant = g_strdup("");
+    slice->job = g_strdup("");
+    slice->replica = g_strdup("");
+    slice->domain = g_strdup("");
+    slice->present = vgpu != NULL;
+    slice->defined = definition != NULL;
+    slice->autostart = definition && definition->autostart;
+    slice->class = offered ? offer.class : SLICE_GUARANTEED;
+    slice->oversubscribe = offer.oversubscribe;
+    if (vgpu) {
+        takeover_vgpu(slice, vgpu);
+    } else {
+        takeover_type(slice, &offer);
+        takeover_definition(slice, definition);
+    }
+    slice->compute = gpu ? slices_compute(slices, gpu, slice, offer.compute) : 0;
+    host_event(slices->host, "vgpu-created", slice->gpu, slice->uuid, "vGPU %s was %s on GPU %s",
+               slice->uuid, vgpu ? "made" : "defined", slice->gpu);
+    store(slices, g_steal_pointer(&slice));
+}
+
+static void reconcile(Slices *slices, const char *uuid, const VgpuCounters *counters,
+                      const Definition *definition)
+{
+    const Vgpu *vgpu = counters ? counters->vgpu : NULL;
+    const Slice *known = slices_find(slices, uuid);
+
+    /* What the kernel does not know of. */
+    if (known && !slice_is_vgpu(known))
+        return;
+    if (known && known->state == SLICE_READY && !vgpu && !definition) {
+        host_event(slices->host, "vgpu-removed", known->gpu, uuid, "vGPU %s was removed", uuid);
+        slices_forget(slices, uuid);
+    } else if (known) {
+        merge(slices, known, vgpu, definition);
+    } else if (vgpu || definition) {
+        adopt(slices, uuid, vgpu, definition);
+    }
+}
+
+void slices_update(Slices *slices, const char *uuid)
+{
+    g_autoptr(Definition) definition = definition_find(host_root(slices->host), uuid);
+
+    reconcile(slices, uuid, counters_read_one(host_counters(slices->host), uuid), definition);
+}
+
+void slices_settle(Slices *slices, const char *uuid)
+{
+    const Slice *slice = slices_find(slices, uuid);
+    Slice *settled;
+
+    if (!slice)
+        return;
+    settled = slice_copy(slice);
+    settled->state = SLICE_READY;
+    store(slices, settled);
+    slices_update(slices, uuid);
+}
+
+/* The UUIDs of all that there are anywhere. */
+static GHashTable *all_uuids(const Slices *slices, GHashTable *definitions)
+{
+    GHashTable *uuids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_auto(GStrv) present = vgpu_uuids(host_root(slices->host));
+    GHashTableIter iter;
+    void *uuid;
+
+    for (guint i = 0; present[i]; i++)
+        g_hash_table_add(uuids, g_strdup(present[i]));
+    for (guint i = 0; i < slices->list->len; i++)
+        g_hash_table_add(uuids, g_strdup(((Slice *)g_ptr_array_index(slices->list, i))->uuid));
+    g_hash_table_iter_init(&iter, definitions);
+    while (g_hash_table_iter_next(&iter, &uuid, NULL))
+        g_hash_table_add(uuids, g_strdup(uuid));
+    return uuids;
+}
+
+/* In one transaction: a thousand of their own would take as long as a thousand writes to disk. */
+void slices_refresh(Slices *slices)
+{
+    g_autoptr(GPtrArray) definitions = definitions_read(host_root(slices->host));
+    g_autoptr(GHashTable) defined = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) uuids = NULL;
+    const GPtrArray *vgpus = counters_read(host_counters(slices->host));
+    GHashTableIter iter;
+    void *uuid;
+    gboolean begun = db_begin(host_db(slices->host), NULL);
+
+    for (guint i = 0; i < definitions->len; i++) {
+        Definition *definition = g_ptr_array_index(definitions, i);
+
+        g_hash_table_insert(defined, definition->uuid, definition);
+    }
+    uuids = all_uuids(slices, defined);
+    g_hash_table_iter_init(&iter, uuids);
+    while (g_hash_table_iter_next(&iter, &uuid, NULL))
+        reconcile(slices, uuid, counters_find(vgpus, uuid), g_hash_table_lookup(defined, uuid));
+    if (begun && !db_commit(host_db(slices->host), NULL))
+        db_rollback(host_db(slices->host));
+}
+
+guint slices_compute(const Slices *slices, const Gpu *gpu, const Slice *slice, guint asked)
+{
+    guint64 vram;
+    guint share;
+
+    if (slice->class == SLICE_BEST_EFFORT)
+        return 0;
+    if (asked)
+        return MIN(asked, slice->cap);
+    if (!gpu)
+        return slice->compute;
+    offers_capacity(slices->offers, gpu, &vram);
+    share = vram ? (guint)(slice->vram * 100 / vram) : 0;
+    return CLAMP(share, 1, MAX(slice->cap, 1));
+}
+
+/* Why nothing new is put on the GPU; NULL: it may be. */
+static char *blocked(const Slices *slices, const Gpu *gpu)
+{
+    VgpuGpu *interface = host_gpu_interface(slices->host, gpu->pci->address);
+
+    if (gpu->mode != GPU_MODE_SHARED)
+        return g_strdup_printf("it is in mode %s", gpu_mode_name(gpu->mode));
+    if (!interface)
+        return g_strdup("it has just gone");
+    if (vgpu_gpu_get_switching(interface) && *vgpu_gpu_get_switching(interface))
+        return g_strdup_printf("it is being switched to mode %s",
+                               vgpu_gpu_get_switching(interface));
+    if (vgpu_gpu_get_draining(interface))
+        return g_strdup("it is being drained");
+    if (!vgpu_gpu_get_healthy(interface)) {
+        g_autofree char *reasons =
+            g_strjoinv(", ", (GStrv)vgpu_gpu_get_health_reasons(interface));
+
+        return g_strdup_printf("it is not healthy (%s)", reasons);
+    }
+    return NULL;
+}
+
+Room *slices_room(const Slices *slices, const Gpu *gpu)
+{
+    const Room *sums = sums_of(slices, gpu->pci->address);
+    Room *room = g_new0(Room, 1);
+
+    room->gpu = g_strdup(gpu->pci->address);
+    room->ids = g_strdup_printf("%04x:%04x", gpu->pci->vendor, gpu->pci->device);
+    room->name = g_strdup(gpu->name);
+    room->numa_node = gpu->pci->numa_node;
+    room->blocked = blocked(slices, gpu);
+    room->capacity = offers_capacity(slices->offers, gpu, &room->vram);
+    room->promised_vram = sums->promised_vram;
+    room->guaranteed_vram = sums->guaranteed_vram;
+    room->promised_compute = sums->promised_compute;
+    room->guaranteed_compute = sums->guaranteed_compute;
+    room->count = sums->count;
+    return room;
+}

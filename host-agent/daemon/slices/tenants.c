@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/slices/tenants.h"
+
+#include "host-agent/daemon/host/authority.h"
+#include "host-agent/model/dict_read.h"
+#include "host-agent/store/tenant_table.h"
+#include "lib/agent_error.h"
+
+struct Tenants {
+    Host *host;
+    const Slices *slices;
+    GPtrArray *list; /* of Tenant, by name */
+    void (*changed)(void *data);
+    void *changed_data;
+};
+
+/* Of the list, and of the database. */
+static gboolean read_list(Tenants *tenants, GError **error)
+{
+    GPtrArray *list = tenant_table_read(host_db(tenants->host), error);
+
+    if (!list)
+        return FALSE;
+    g_clear_pointer(&tenants->list, g_ptr_array_unref);
+    tenants->list = list;
+    if (tenants->changed)
+        tenants->changed(tenants->changed_data);
+    return TRUE;
+}
+
+void tenants_watch(Tenants *tenants, void (*func)(void *data), void *data)
+{
+    tenants->changed = func;
+    tenants->changed_data = data;
+}
+
+const Tenant *tenants_find(const Tenants *tenants, const char *name)
+{
+    for (guint i = 0; i < tenants->list->len; i++) {
+        const Tenant *tenant = g_ptr_array_index(tenants->list, i);
+
+        if (g_str_equal(tenant->name, name))
+            return tenant;
+    }
+    return NULL;
+}
+
+gboolean tenants_has_user(const Tenants *tenants, const char *name, const char *user)
+{
+    const Tenant *tenant = tenants_find(tenants, name);
+
+    return tenant && g_strv_contains((const char *const *)tenant->users, user);
+}
+
+gboolean tenants_any_has_user(const Tenants *tenants, const char *user)
+{
+    for (guint i = 0; i < tenants->list->len; i++) {
+        const Tenant *tenant = g_ptr_array_index(tenants->list, i);
+
+        if (tenants_has_user(tenants, tenant->name, user))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+gboolean tenants_shows(const Tenants *tenants, const char *name, const char *user)
+{
+    return !user || tenants_has_user(tenants, name, user);
+}
+
+static gboolean set_not_found(const char *name, GError **error)
+{
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                "there is no tenant %s; \"vgpuctl tenant list\" shows those that there are, and "
+                "\"vgpuctl tenant set %s\" makes it",
+                name, name);
+    return FALSE;
+}
+
+gboolean tenants_check(const Tenants *tenants, const char *name, GError **error)
+{
+    return tenants_find(tenants, name) || set_not_found(name, error);
+}
+
+gboolean tenants_admit(const Tenants *tenants, const char *name, const TenantUse *more,
+                       GError **error)
+{
+    const Tenant *tenant = tenants_find(tenants, name);
+    TenantUse use;
+
+    if (!*name)
+        return TRUE;
+    if (!tenant)
+        return set_not_found(name, error);
+    use = tenant_use(name, slices_all(tenants->slices));
+    use.vram += more->vram;
+    use.compute += more->compute;
+    use.vgpus += more->vgpus;
+    return tenant_admit(tenant, &use, error);
+}
+
+static GVariant *dictionary_of(const Tenants *tenants, const Tenant *tenant)
+{
+    const TenantUse use = tenant_use(tenant->name, slices_all(tenants->slices));
+    GVariantDict dict;
+
+    g_variant_dict_init(&dict, NULL);
+    g_variant_dict_insert(&dict, "Name", "s", tenant->name);
+    g_variant_dict_insert(&dict, "Vram", "t", tenant->vram);
+    g_variant_dict_insert(&dict, "Compute", "u", tenant->compute);
+    g_variant_dict_insert(&dict, "Vgpus", "u", tenant->vgpus);
+    g_variant_dict_insert(&dict, "Models", "^as", tenant->models);
+    g_variant_dict_insert(&dict, "Users", "^as", tenant->users);
+    g_variant_dict_insert(&dict, "UsedVram", "t", use.vram);
+    g_variant_dict_insert(&dict, "UsedCompute", "u", use.compute);
+    g_variant_dict_insert(&dict, "UsedVgpus", "u", use.vgpus);
+    return g_variant_dict_end(&dict);
+}
+
+static void list_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const Tenants *tenants = data;
+    GVariantBuilder list;
+
+    (void)caller;
+    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
+    for (guint i = 0; i < tenants->list->len; i++)
+        g_variant_builder_add_value(&list,
+                                    dictionary_of(tenants, g_ptr_array_index(tenants->list, i)));
+    vgpu_manager_complete_list_tenants(host_manager(tenants->host), invocation,
+                                       g_variant_builder_end(&list));
+}
+
+static gboolean handle_list(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
+{
+    (void)interface;
+    authority_ask(invocation, ACTION_SEE, list_authorized, data);
+    return TRUE;
+}
+
+/* The tenant as it is, or a new one without limits. */
+static Tenant *begin_with(const Tenants *tenants, const char *name)
+{
+    const Tenant *known = tenants_find(tenants, name);
+    Tenant *tenant = g_new0(Tenant, 1);
+
+    tenant->name = g_strdup(name);
+    tenant->models = known ? g_strdupv(known->models) : g_new0(char *, 1);
+    tenant->users = known ? g_strdupv(known->users) : g_new0(char *, 1);
+    if (known) {
+        tenant->vram = known->vram;
+        tenant->compute = known->compute;
+        tenant->vgpus = known->vgpus;
+    }
+    return tenant;
+}
+
+static gboolean check_list(const char *key, const GStrv list, GError **error)
+{
+    for (guint i = 0; list[i]; i++) {
+        if (*list[i] && !strpbrk(list[i], "\n\r"))
+            continue;
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "%s has an entry that is empty or has a line break", key);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean set_tenant(Tenants *tenants, const char *name, GVariant *quotas, GError **error)
+{
+    g_autoptr(Tenant) tenant = begin_with(tenants, name);
+    gboolean dry_run = FALSE;
+    TenantUse use;
+    const DictKey keys[] = {
+        {"Vram", 't', &tenant->vram, NULL, 0, 0},
+        {"Compute", 'u', &tenant->compute, NULL, 0, 0},
+        {"Vgpus", 'u', &tenant->vgpus, NULL, 0, 0},
+        {"Models", 'a', &tenant->models, NULL, 0, 0},
+        {"Users", 'a', &tenant->users, NULL, 0, 0},
+        {"DryRun", 'b', &dry_run, NULL, 0, 0},
+    };
+
+    if (!tenant_name_valid(name)) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "\"%s\" can't be the name of a tenant: it must be up to 63 letters, digits, "
+                    "\"_\", \"-\" and \".\"",
+                    name);
+        return FALSE;
+    }
+    if (!dict_read(quotas, keys, G_N_ELEMENTS(keys), error) ||
+        !check_list("Models", tenant->models, error) || !check_list("Users", tenant->users, error))
+        return FALSE;
+    use = tenant_use(name, slices_all(tenants->slices));
+    if (!tenant_admit(tenant, &use, error))
+        return FALSE;
+    return dry_run || (tenant_table_put(host_db(tenants->host), tenant, error) &&
+                       read_list(tenants, error));
+}
+
+static void set_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Tenants *tenants = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) quotas = NULL;
+    const char *name;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &name,
+                  &quotas);
+    if (!set_tenant(tenants, name, quotas, &error)) {
+        g_dbus_method_invocation_return_gerror(invocation, error);
+        return;
+    }
+    g_message("tenant %s was set by %s", name, caller->user);
+    vgpu_manager_complete_set_tenant(host_manager(tenants->host), invocation);
+}
+
+static gboolean handle_set(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                           const char *name, GVariant *quotas, void *data)
+{
+    (void)interface;
+    (void)name;
+    (void)quotas;
+    authority_ask(invocation, ACTION_ADMINISTER, set_authorized, data);
+    return TRUE;
+}
+
+static gboolean remove_tenant(Tenants *tenants, const char *name, GError **error)
+{
+    TenantUse use = tenant_use(name, slices_all(tenants->slices));
+
+    if (!tenants_check(tenants, name, error))
+        return FALSE;
+    if (use.vgpus) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                    "tenant %s has %u vGPUs; remove them, or give them to another tenant, first",
+                    name, use.vgpus);
+        return FALSE;
+    }
+    return tenant_table_remove(host_db(tenants->host), name, error) && read_list(tenants, error);
+}
+
+static void remove_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Tenants *tenants = data;
+    g_autoptr(GError) error = NULL;
+    const char *name;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s)", &name);
+    if (!remove_tenant(tenants, name, &error)) {
+        g_dbus_method_invocation_return_gerror(invocation, error);
+        return;
+    }
+    g_message("tenant %s was removed by %s", name, caller->user);
+    vgpu_manager_complete_remove_tenant(host_manager(tenants->host), invocation);
+}
+
+static gboolean handle_remove(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                              const char *name, void *data)
+{
+    (void)interface;
+    (void)name;
+    authority_ask(invocation, ACTION_ADMINISTER, remove_authorized, data);
+    return TRUE;
+}
+
+Tenants *tenants_new(Host *host, const Slices *slices, GError **error)
+{
+    Tenants *tenants = g_new0(Tenants, 1);
+    VgpuManager *manager = host_manager(host);
+
+    tenants->host = host;
+    tenants->slices = slices;
+    if (!read_list(tenants, error)) {
+        tenants_free(tenants);
+        return NULL;
+    }
+    g_signal_connect(manager, "handle-list-tenants", G_CALLBACK(handle_list), tenants);
+    g_signal_connect(manager, "handle-set-tenant", G_CALLBACK(handle_set), tenants);
+    g_signal_connect(manager, "handle-remove-tenant", G_CALLBACK(handle_remove), tenants);
+    return tenants;
+}
+
+void tenants_free(Tenants *tenants)
+{
+    g_signal_handlers_disconnect_by_data(host_manager(tenants->host), tenants);
+    g_clear_pointer(&tenants->list, g_ptr_array_unref);
+    g_free(tenants);
+}

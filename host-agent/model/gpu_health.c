@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/model/gpu_health.h"
+
+#define MINUTE_US (60 * (gint64)G_USEC_PER_SEC)
+
+/* Single uncorrected errors happen; the finding goes when there was none for this long. */
+#define NONFATAL_LEAK_US (10 * MINUTE_US)
+
+/* A link that corrects this many at once, or more than ten a minute for long, is a bad one. */
+#define CORRECTED_LEAK_US (MINUTE_US / 10)
+#define CORRECTED_MANY    100
+#define CORRECTED_FEW     50
+
+/* Three engines of one vGPU within three minutes: more than two are in the bucket then. */
+#define CRASH_LEAK_US (3 * MINUTE_US)
+#define CRASHES       2
+
+/* It must have cooled by this before it is good again, 1/1000 degree. */
+#define COOLED 10000
+
+static const struct {
+    const char *name;
+    gboolean held;
+} kinds[HEALTH_KINDS] = {
+    [HEALTH_GONE] = {"gone", FALSE},
+    [HEALTH_AER_FATAL] = {"aer-fatal", TRUE},
+    [HEALTH_AER_NONFATAL] = {"aer-nonfatal", FALSE},
+    [HEALTH_AER_CORRECTED] = {"aer-corrected", FALSE},
+    [HEALTH_LINK] = {"link", FALSE},
+    [HEALTH_TEMPERATURE] = {"temperature", FALSE},
+    [HEALTH_ECC] = {"ecc", TRUE},
+    [HEALTH_ENGINE_CRASHES] = {"engine-crashes", TRUE},
+    [HEALTH_ENGINE_FAILED] = {"engine-failed", FALSE},
+};
+
+struct GpuHealth {
+    char *reasons[HEALTH_KINDS];
+    guint64 cleared_fatal;
+    guint64 cleared_ecc;
+    Bucket nonfatal;
+    Bucket corrected;
+    GHashTable *engines; /* UUID to Engine */
+};
+
+/**
+ * Engine - of a vGPU
+ * @failure: why it gave up; NULL: it did not
+ * @death: why the last one ended
+ * @works: it serves a guest now
+ * @loops: it dies again and again
+ */
+typedef struct {
+    Bucket losses;
+    char *failure;
+    char *death;
+    gboolean works;
+    gboolean loops;
+} Engine;
+
+static void engine_free(void *data)
+{
+    Engine *engine = data;
+
+    g_free(engine->failure);
+    g_free(engine->death);
+    g_free(engine);
+}
+
+const char *health_kind_name(HealthKind kind)
+{
+    return kinds[kind].name;
+}
+
+gboolean health_kind_parse(const char *name, HealthKind *kind)
+{
+    for (guint i = 0; i < HEALTH_KINDS; i++) {
+        if (g_str_equal(kinds[i].name, name)) {
+            *kind = (HealthKind)i;
+            return TRUE;
+        }
+    }
+    return FALSE;
+}
+
+gboolean health_kind_is_held(HealthKind kind)
+{
+    return kinds[kind].held;
+}
+
+GpuHealth *gpu_health_new(void)
+{
+    GpuHealth *health = g_new0(GpuHealth, 1);
+
+    health->engines = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, engine_free);
+    return health;
+}
+
+void gpu_health_free(GpuHealth *health)
+{
+    for (guint i = 0; i < HEALTH_KINDS; i++)
+        g_free(health->reasons[i]);
+    g_hash_table_unref(health->engines);
+    g_free(health);
+}
+
+const char *gpu_health_reason(const GpuHealth *health, HealthKind kind)
+{
+    return health->reasons[kind];
+}
+
+gboolean gpu_health_is_good(const GpuHealth *health)
+{
+    for (guint i = 0; i < HEALTH_KINDS; i++)
+        if (health->reasons[i])
+            return FALSE;
+    return TRUE;
+}
+
+/* Takes @reason. One that is held keeps its first reason, which is where the trouble began. */
+static void find(GpuHealth *health, HealthKind kind, char *reason)
+{
+    if (kinds[kind].held && health->reasons[kind]) {
+        g_free(reason);
+        return;
+    }
+    g_free(health->reasons[kind]);
+    health->reasons[kind] = reason;
+}
+
+static void lift(GpuHealth *health, HealthKind kind)
+{
+    g_clear_pointer(&health->reasons[kind], g_free);
+}
+
+void gpu_health_restore(GpuHealth *health, HealthKind kind, const char *reason)
+{
+    find(health, kind, g_strdup(reason));
+}
+
+void gpu_health_set_cleared(GpuHealth *health, guint64 aer_fatal, guint64 ecc_uncorrectable)
+{
+    health->cleared_fatal = aer_fatal;
+    health->cleared_ecc = ecc_uncorrectable;
+}
+
+/* A counter below what was cleared has begun anew, with the device or the host. */
+static gboolean has_grown(guint64 counter, guint64 *cleared)
+{
+    if (counter < *cleared)
+        *cleared = 0;
+    return counter > *cleared;
+}
+
+static void judge_aer(GpuHealth *health, const GpuReadings *readings, gint64 now)
+{
+    if (has_grown(readings->aer_fatal, &health->cleared_fatal))
+        find(health, HEALTH_AER_FATAL,
+             g_strdup_printf("%" G_GUINT64_FORMAT " fatal errors on its PCI Express link (AER); "
+                             "the kernel's log has more",
+                             readings->aer_fatal - health->cleared_fatal));
+    bucket_fill(&health->nonfatal, readings->aer_nonfatal, now, NONFATAL_LEAK_US);
+    if (health->nonfatal.level > 0)
+        find(health, HEALTH_AER_NONFATAL,
+             g_strdup_printf(
+                 "errors on its PCI Express link that were not corrected (AER), %" G_GUINT64_FORMAT
+                 " so far",
+                 readings->aer_nonfatal));
+    else
+        lift(health, HEALTH_AER_NONFATAL);
+    bucket_fill(&health->corrected, readings->aer_correctable, now, CORRECTED_LEAK_US);
+    if (health->corrected.level >= CORRECTED_MANY)
+        find(health, HEALTH_AER_CORRECTED,
+             g_strdup("many errors on its PCI Express link, so far corrected (AER): a bad slot, "
+                      "riser or cable"));
+    else if (health->corrected.level < CORRECTED_FEW)
+        lift(health, HEALTH_AER_CORRECTED);
+}
+
+/* Only the width: the speed falls with the load, to save power. */
+static void judge_link(GpuHealth *health, const GpuReadings *readings)
+{
+    if (readings->link_width && readings->link_width < readings->link_width_max)
+        find(health, HEALTH_LINK,
+             g_strdup_printf("its PCI Express link has %u lanes and could have %u: a bad slot, "
+                             "riser or seat",
+                             readings->link_width, readings->link_width_max));
+    else
+        lift(health, HEALTH_LINK);
+}
+
+static void judge_temperature(GpuHealth *health, const GpuReadings *readings)
+{
+    gint64 limit = readings->temperature_limit;
+
+    if (!readings->has_temperature || !limit)
+        return lift(health, HEALTH_TEMPERATURE);
+    if (readings->temperature >= limit)
+        find(health, HEALTH_TEMPERATURE,
+             g_strdup_printf("%" G_GINT64_FORMAT
+                             " degrees Celsius%s%s, critical from %" G_GINT64_FORMAT
+                             " on: look at its fans and its air",
+                             readings->temperature / 1000, readings->sensor[0] ? " at " : "",
+                             readings->sensor, limit / 1000));
+    else if (readings->temperature < limit - COOLED)
+        lift(health, HEALTH_TEMPERATURE);
+}
+
+static void judge_ecc(GpuHealth *health, const GpuReadings *readings)
+{
+    if (has_grown(readings->ecc_uncorrectable, &health->cleared_ecc))
+        find(health, HEALTH_ECC,
+             g_strdup_printf("%" G_GUINT64_FORMAT " errors in its memory that ECC could not "
+                             "correct; data of its users may be wrong",
+                             readings->ecc_uncorrectable - health->cleared_ecc));
+}
+
+void gpu_health_observe(GpuHealth *health, const GpuReadings *readings, gint64 now_us)
+{
+    lift(health, HEALTH_GONE);
+    judge_aer(health, readings, now_us);
+    judge_link(health, readings);
+    judge_temperature(health, readings);
+    judge_ecc(health, readings);
+}
+
+void gpu_health_observe_engine(GpuHealth *health, const Vgpu *vgpu, gint64 now_us)
+{
+    const char *why = vgpu->failure ? vgpu->failure : "";
+    Engine *engine = g_hash_table_lookup(health->engines, vgpu->uuid);
+
+    if (!engine) {
+        engine = g_new0(Engine, 1);
+        g_hash_table_insert(health->engines, g_strdup(vgpu->uuid), engine);
+    }
+    bucket_fill(&engine->losses, vgpu->engine_losses, now_us, CRASH_LEAK_US);
+    engine->loops = engine->losses.level > CRASHES;
+    engine->works = g_str_equal(vgpu->device, "running") && g_str_equal(vgpu->engine, "ready");
+    g_set_str(&engine->death, why);
+    g_set_str(&engine->failure, g_str_equal(vgpu->engine, "failed") ? why : NULL);
+}
+
+void gpu_health_forget_engine(GpuHealth *health, const char *uuid)
+{
+    g_hash_table_remove(health->engines, uuid);
+}
+
+/* One serves a guest and has not died lately: then the GPU is not what kills the others. */
+static gboolean has_witness(const GpuHealth *health)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, health->engines);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const Engine *engine = value;
+
+        if (engine->works && engine->losses.level <= 0)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static void blame_gpu(GpuHealth *health, const char *uuid, const Engine *engine)
+{
+    if (engine->loops)
+        find(health, HEALTH_ENGINE_CRASHES, gpu_health_engine_loops(health, uuid));
+    if (engine->failure)
+        find(health, HEALTH_ENGINE_FAILED,
+             g_strdup_printf("the engine of vGPU %s gave up: %s", uuid, engine->failure));
+}
+
+void gpu_health_judge_engines(GpuHealth *health)
+{
+    GHashTableIter iter;
+    void *uuid;
+    void *engine;
+
+    lift(health, HEALTH_ENGINE_FAILED);
+    if (has_witness(health))
+        return;
+    g_hash_table_iter_init(&iter, health->engines);
+    while (g_hash_table_iter_next(&iter, &uuid, &engine))
+        blame_gpu(health, uuid, engine);
+}
+
+char *gpu_health_engine_loops(const GpuHealth *health, const char *uuid)
+{
+    const Engine *engine = g_hash_table_lookup(health->engines, uuid);
+
+    if (!engine || !engine->loops)
+        return NULL;
+    return g_strdup_printf("the engine of vGPU %s dies again and again%s%s; \"journalctl -u "
+                           "vgpu-engine@%s\" says more",
+                           uuid, engine->death[0] ? ": " : "", engine->death, uuid);
+}
+
+void gpu_health_observe_gone(GpuHealth *health, guint users)
+{
+    if (users)
+        find(health, HEALTH_GONE,
+             g_strdup_printf("it is gone, and %u vGPUs are promised of it", users));
+    else
+        lift(health, HEALTH_GONE);
+}
+
+/* Its count of losses stays known: the next one is the first that counts. */
+static void forgive(Engine *engine)
+{
+    engine->losses.level = 0;
+    engine->loops = FALSE;
+    g_clear_pointer(&engine->failure, g_free);
+}
+
+void gpu_health_clear(GpuHealth *health)
+{
+    GHashTableIter iter;
+    void *engine;
+
+    for (guint i = 0; i < HEALTH_KINDS; i++)
+        lift(health, (HealthKind)i);
+    health->nonfatal.level = 0;
+    health->corrected.level = 0;
+    g_hash_table_iter_init(&iter, health->engines);
+    while (g_hash_table_iter_next(&iter, NULL, &engine))
+        forgive(engine);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/model/request.h"
+
+#include "host-agent/model/dict_read.h"
+#include "host-agent/model/engines.h"
+#include "host-agent/model/tenant.h"
+#include "lib/agent_error.h"
+#include "lib/units.h"
+
+#define MAX_WINDOW   (G_GUINT64_CONSTANT(64) << 30)
+#define MAX_WEIGHT   10000
+#define MAX_PER_CENT 100
+#define MAX_PRIORITY 15
+
+void request_free(Request *request)
+{
+    g_free(request->type);
+    g_free(request->name);
+    g_strfreev(request->uuids);
+    g_free(request->tenant);
+    g_strfreev(request->gpus);
+    g_strfreev(request->not_gpus);
+    g_free(request->job);
+    g_free(request->replica);
+    g_free(request->domain);
+    g_free(request);
+}
+
+static gboolean invalid(GError **error, const char *format, const char *value)
+{
+    g_autofree char *message = g_strdup_printf("%s: \"%s\"", format, value);
+
+    g_set_error_literal(error, AGENT_ERROR, AGENT_ERROR_INVALID, message);
+    return FALSE;
+}
+
+gboolean request_parse_class(const char *text, SliceClass *class, GError **error)
+{
+    if (slice_class_parse(text, class))
+        return TRUE;
+    return invalid(error, "Class must be guaranteed, burstable or best-effort", text);
+}
+
+gboolean request_is_printable(const char *text)
+{
+    for (const char *at = text; *at; at = g_utf8_next_char(at))
+        if (g_unichar_iscntrl(g_utf8_get_char(at)))
+            return FALSE;
+    return TRUE;
+}
+
+static gboolean parse_policy(const char *text, Policy *policy, GError **error)
+{
+    *policy = g_strcmp0(text, "spread") == 0 ? POLICY_SPREAD : POLICY_BINPACK;
+    if (!text || g_str_equal(text, "spread") || g_str_equal(text, "binpack"))
+        return TRUE;
+    return invalid(error, "Policy must be binpack or spread", text);
+}
+
+gboolean request_check_tenant(const char *tenant, GError **error)
+{
+    if (!tenant || !*tenant || tenant_name_valid(tenant))
+        return TRUE;
+    return invalid(error, "Tenant must be up to 63 letters, digits, \"_\", \"-\" and \".\"",
+                   tenant);
+}
+
+/* It is shown on terminals and written to logs. */
+static gboolean check_word(const char *key, const char *text, GError **error)
+{
+    if (request_is_printable(text))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "%s can't have control characters", key);
+    return FALSE;
+}
+
+/* What is given back with its VM can't be what stays. */
+static gboolean check_domain(const Request *request, GError **error)
+{
+    if (!request->domain[0] || !request->define)
+        return TRUE;
+    return invalid(error, "vGPUs of a domain end with it, so Define and Autostart can't be set for Domain",
+                   request->domain);
+}
+
+static gboolean check_window(guint64 window, GError **error)
+{
+    if ((window & (window - 1)) == 0)
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                "Window must be a power of two, not %" G_GUINT64_FORMAT, window);
+    return FALSE;
+}
+
+static gboolean check_uuids(const Request *request, GError **error)
+{
+    if (g_strv_length(request->uuids) != request->count) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "Uuids has %u entries, and %u vGPUs are asked for",
+                    g_strv_length(request->uuids), request->count);
+        return FALSE;
+    }
+    for (guint i = 0; request->uuids[i]; i++) {
+        if (!g_uuid_string_is_valid(request->uuids[i]))
+            return invalid(error, "Uuids has an entry that is no UUID", request->uuids[i]);
+        for (char *at = request->uuids[i]; *at; at++)
+            *at = g_ascii_tolower(*at);
+        for (guint k = 0; k < i; k++)
+            if (g_str_equal(request->uuids[k], request->uuids[i]))
+                return invalid(error, "Uuids has an entry twice", request->uuids[i]);
+    }
+    return TRUE;
+}
+
+static void make_up_uuids(Request *request)
+{
+    g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
+
+    for (guint i = 0; i < request->count; i++) {
+        g_autofree char *uuid = g_uuid_string_random();
+
+        g_strv_builder_add(uuids, uuid);
+    }
+    request->uuids = g_strv_builder_end(uuids);
+}
+
+static void fill_defaults(Request *request)
+{
+    if (!request->type)
+        request->type = g_strdup("");
+    if (!request->name)
+        request->name = g_strdup("");
+    if (!request->tenant)
+        request->tenant = g_strdup("");
+    if (!request->job)
+        request->job = g_strdup("");
+    if (!request->replica)
+        request->replica = g_strdup("");
+    if (!request->domain)
+        request->domain = g_strdup("");
+    if (!request->uuids)
+        make_up_uuids(request);
+    if (request->autostart)
+        request->define = TRUE;
+}
+
+/* A vGPU has a type, since the kernel wants one. */
+static gboolean has_size(const Request *request, GError **error)
+{
+    gboolean vgpu = request->door == SLICE_DOOR_VM || request->door == SLICE_DOOR_VFIO;
+
+    if ((request->type && *request->type) || (!vgpu && request->vram))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                "Type%s is missing; \"vgpuctl type list\" shows the types that there are",
+                vgpu ? "" : ", or Vram,");
+    return FALSE;
+}
+
+/* What only a vGPU has. */
+static gboolean check_no_vgpu(const Request *request, GError **error)
+{
+    if (!request->window && !request->define && !request->autostart && !request->domain &&
+        !request->display_given)
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                "Window, Display, Define, Autostart and Domain are for vGPUs; a slice of door %s "
+                "stays until "
+                "it is removed, and has no window",
+                slice_door_name(request->door));
+    return FALSE;
+}
+
+/* Of a container's slice. One of door vfio comes back at boot as the others do. */
+static gboolean finish_slice(Request *request, const char *door, GError **error)
+{
+    if (!door || !slice_door_parse(door, &request->door) || request->door == SLICE_DOOR_VM)
+        return invalid(error, "Door must be native, guarded or vfio", door ? door : "");
+    if (request->name && *request->name && !slice_name_valid(request->name))
+        return invalid(error,
+                       "Name must be up to 63 letters, digits, \"_\", \"-\" and \".\", a letter first, and "
+                       "no UUID",
+                       request->name);
+    if (request->count != 1)
+        return invalid(error, "Count must be 1 for a slice", "more");
+    if (request->door != SLICE_DOOR_VFIO)
+        return check_no_vgpu(request, error);
+    if (!request->ephemeral)
+        request->autostart = TRUE;
+    return TRUE;
+}
+
+static gboolean finish(Request *request, const char *class, const char *policy, GError **error)
+{
+    if (!has_size(request, error))
+        return FALSE;
+    request->class_given = class != NULL;
+    if (class && !request_parse_class(class, &request->class, error))
+        return FALSE;
+    if (!parse_policy(policy, &request->policy, error) ||
+        !request_check_tenant(request->tenant, error) || !check_window(request->window, error))
+        return FALSE;
+    fill_defaults(request);
+    return check_word("Job", request->job, error) &&
+           check_word("Replica", request->replica, error) && check_domain(request, error) && check_uuids(request, error);
+}
+
+/* How many keys of CreateSlice come last, which CreateVgpus has not. */
+#define SLICE_KEYS 3
+
+static Request *parse(GVariant *dict, gboolean slice, GError **error)
+{
+    g_autoptr(Request) request = g_new0(Request, 1);
+    g_autofree char *class = NULL;
+    g_autofree char *policy = NULL;
+    g_autofree char *door = NULL;
+    g_autofree char *engines = NULL;
+    const DictKey keys[] = {
+        {"Type", 's', &request->type, NULL, 0, 0},
+        {"Count", 'u', &request->count, NULL, 1, REQUEST_MAX_COUNT},
+        {"Uuids", 'a', &request->uuids, NULL, 0, 0},
+        {"Tenant", 's', &request->tenant, NULL, 0, 0},
+        {"Class", 's', &class, NULL, 0, 0},
+        {"Vram", 't', &request->vram, NULL, MIB, REQUEST_MAX_BYTES},
+        {"Window", 't', &request->window, NULL, MIB, MAX_WINDOW},
+        {"Weight", 'u', &request->weight, NULL, 1, MAX_WEIGHT},
+        {"Cap", 'u', &request->cap, NULL, 1, MAX_PER_CENT},
+        {"Priority", 'u', &request->priority, &request->priority_given, 0, MAX_PRIORITY},
+        {"Compute", 'u', &request->compute, &request->compute_given, 0, MAX_PER_CENT},
+        {"Oversubscribe", 't', &request->oversubscribe, &request->oversubscribe_given, 0,
+         REQUEST_MAX_BYTES},
+        {"Engines", 's', &engines, NULL, 0, 0},
+        {"Display", 'u', &request->display, &request->display_given, 0, 1},
+        {"Gpus", 'a', &request->gpus, NULL, 0, 0},
+        {"NotGpus", 'a', &request->not_gpus, NULL, 0, 0},
+        {"Policy", 's', &policy, NULL, 0, 0},
+        {"NumaNode", 'i', &request->numa_node, NULL, 0, 0},
+        {"Job", 's', &request->job, NULL, 0, 0},
+        {"Replica", 's', &request->replica, NULL, 0, 0},
+        {"Domain", 's', &request->domain, NULL, 0, 0},
+        {"Define", 'b', &request->define, NULL, 0, 0},
+        {"Autostart", 'b', &request->autostart, NULL, 0, 0},
+        {"DryRun", 'b', &request->dry_run, NULL, 0, 0},
+        {"Door", 's', &door, NULL, 0, 0},
+        {"Name", 's', &request->name, NULL, 0, 0},
+        {"Ephemeral", 'b', &request->ephemeral, NULL, 0, 0},
+    };
+
+    request->count = 1;
+    request->numa_node = -1;
+    if (!dict_read(dict, keys, G_N_ELEMENTS(keys) - (slice ? 0 : SLICE_KEYS), error) ||
+        (slice && !finish_slice(request, door, error)) ||
+        (engines && !engines_parse(engines, &request->engines, error)) ||
+        !finish(request, class, policy, error))
+        return NULL;
+    return g_steal_pointer(&request);
+}
+
+Request *request_parse(GVariant *dict, GError **error)
+{
+    return parse(dict, FALSE, error);
+}
+
+Request *request_parse_slice(GVariant *dict, GError **error)
+{
+    return parse(dict, TRUE, error);
+}
+
+void change_free(Change *change)
+{
+    g_free(change->tenant);
+    g_free(change);
+}
+
+Change *change_parse(GVariant *dict, GError **error)
+{
+    g_autoptr(Change) change = g_new0(Change, 1);
+    g_autofree char *class = NULL;
+    g_autofree char *engines = NULL;
+    const DictKey keys[] = {
+        {"Vram", 't', &change->vram, &change->vram_given, MIB, REQUEST_MAX_BYTES},
+        {"Weight", 'u', &change->weight, &change->weight_given, 1, MAX_WEIGHT},
+        {"Cap", 'u', &change->cap, &change->cap_given, 1, MAX_PER_CENT},
+        {"Priority", 'u', &change->priority, &change->priority_given, 0, MAX_PRIORITY},
+        {"Compute", 'u', &change->compute, &change->compute_given, 0, MAX_PER_CENT},
+        {"Oversubscribe", 't', &change->oversubscribe, &change->oversubscribe_given, 0,
+         REQUEST_MAX_BYTES},
+        {"Engines", 's', &engines, &change->engines_given, 0, 0},
+        {"Display", 'u', &change->display, &change->display_given, 0, 1},
+        {"Class", 's', &class, &change->class_given, 0, 0},
+        {"Tenant", 's', &change->tenant, NULL, 0, 0},
+        {"DryRun", 'b', &change->dry_run, NULL, 0, 0},
+    };
+
+    if (!dict_read(dict, keys, G_N_ELEMENTS(keys), error))
+        return NULL;
+    if (class && !request_parse_class(class, &change->class, error))
+        return NULL;
+    if (engines && !engines_parse(engines, &change->engines, error))
+        return NULL;
+    if (!request_check_tenant(change->tenant, error))
+        return NULL;
+    return g_steal_pointer(&change);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is asked for when vGPUs are to be made, and where they may be put.
+ */
+#ifndef LEDGER_REQUEST_H
+#define LEDGER_REQUEST_H
+
+#include "host-agent/model/slice.h"
+
+/* Where a GPU is taken from when several have room. */
+typedef enum {
+    POLICY_BINPACK, /* the fullest, so that whole GPUs stay free */
+    POLICY_SPREAD,  /* the emptiest */
+} Policy;
+
+#define REQUEST_MAX_COUNT 1024u
+
+/* More than any GPU has, and little enough to be added up. */
+#define REQUEST_MAX_BYTES (G_GUINT64_CONSTANT(1) << 50)
+
+/* Words of requests that others than CreateVgpus have as well; NULL and "" are no tenant.
+ * AGENT_ERROR_INVALID. */
+gboolean request_parse_class(const char *text, SliceClass *class, GError **error);
+gboolean request_check_tenant(const char *tenant, GError **error);
+
+/* @text, valid UTF-8, has no control characters: it can be shown as it is. */
+gboolean request_is_printable(const char *text);
+
+/**
+ * Request - of one call, in the words of CreateVgpus in dbus/org.mdev_vgpu.Host1.xml
+ * @type: as "half", or whole as sysfs has it; "": none, for a container's slice of @vram
+ * @uuids: @count of them
+ * @class_given: @class is the caller's and not the type's; 0 in the numbers below means the same
+ * @engines: of Engine, that may be used; 0: all
+ * @numa_node: -1: any
+ * @domain: libvirt's name of the VM that they are made for; "": none
+ * @door, @name, @ephemeral: of a container's slice, of CreateSlice
+ */
+typedef struct {
+    char *type;
+    SliceDoor door;
+    char *name;
+    gboolean ephemeral;
+    guint count;
+    GStrv uuids;
+    char *tenant;
+    gboolean class_given;
+    SliceClass class;
+    guint64 vram;
+    guint64 window;
+    guint weight;
+    guint cap;
+    gboolean priority_given;
+    guint priority;
+    gboolean compute_given;
+    guint compute;
+    gboolean oversubscribe_given;
+    guint64 oversubscribe;
+    gboolean display_given;
+    guint display;
+    guint engines;
+    GStrv gpus;
+    GStrv not_gpus;
+    Policy policy;
+    int numa_node;
+    char *job;
+    char *replica;
+    char *domain;
+    gboolean define;
+    gboolean autostart;
+    gboolean dry_run;
+} Request;
+
+void request_free(Request *request);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Request, request_free)
+
+/*
+ * Reads @dict, of a{sv}. AGENT_ERROR_INVALID names the key, what it is, and what it may be. UUIDs that are not
+ * given are made up.
+ */
+Request *request_parse(GVariant *dict, GError **error);
+
+/* The same for one slice of a container. */
+Request *request_parse_slice(GVariant *dict, GError **error);
+
+/**
+ * Change - what SetVgpu changes; a flag for each value that is given
+ */
+typedef struct {
+    gboolean vram_given, weight_given, cap_given, priority_given, compute_given, class_given,
+        oversubscribe_given, display_given, engines_given;
+    guint64 vram;
+    guint weight;
+    guint cap;
+    guint priority;
+    guint compute;
+    guint64 oversubscribe;
+    guint display;
+    guint engines;
+    SliceClass class;
+    char *tenant; /* NULL: not given */
+    gboolean dry_run;
+} Change;
+
+void change_free(Change *change);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Change, change_free)
+
+/* As request_parse(). */
+Change *change_parse(GVariant *dict, GError **error);
+
+#endif

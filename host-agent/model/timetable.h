@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * /etc/vgpu/schedule.conf: modes by the clock, and when each is due. Times are local, so that
+ * "22:00" is that also after daylight saving time has begun or ended.
+ */
+#ifndef MODES_TIMETABLE_H
+#define MODES_TIMETABLE_H
+
+#include "lib/gpus.h"
+
+#define SCHEDULE_CONF "/etc/vgpu/schedule.conf"
+
+/**
+ * TimetableEntry - an [at NAME] group
+ * @minute: of the day
+ * @days: bit 0: Monday
+ * @warn: seconds before, when users are warned
+ * @timeout: seconds to wait for who has the GPU; 0: for ever
+ * @drain: wait at all
+ */
+typedef struct {
+    char *name;
+    char *gpu;
+    GpuMode mode;
+    guint partitions;
+    guint minute;
+    guint days;
+    guint warn;
+    guint timeout;
+    gboolean drain;
+} TimetableEntry;
+
+/* Of TimetableEntry, in the order of the file; empty where there is none. REGISTRAR_ERROR_CONFIG.
+ */
+GPtrArray *timetable_load(const char *root, GError **error);
+
+/*
+ * The first time after @after when it is due, in @after's time zone. A time that the clock skips
+ * comes when it has skipped it; one that comes twice counts once. To be unreferenced.
+ */
+GDateTime *timetable_next(const TimetableEntry *entry, GDateTime *after);
+
+/* The last time when it was due, @at at the latest. To be unreferenced. */
+GDateTime *timetable_last(const TimetableEntry *entry, GDateTime *at);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/store/mode_journal.h"
+
+#define DRAINING  "draining"
+#define SWITCHING "switching"
+
+static void entry_free(void *data)
+{
+    JournalEntry *entry = data;
+
+    g_free(entry->gpu);
+    g_free(entry);
+}
+
+static void add_entry(sqlite3_stmt *row, void *data)
+{
+    JournalEntry *entry = g_new0(JournalEntry, 1);
+
+    entry->gpu = g_strdup(db_text(row, 0));
+    entry->switching = g_str_equal(db_text(row, 3), SWITCHING);
+    entry->partitions = (guint)sqlite3_column_int(row, 4);
+    if (gpu_mode_parse(db_text(row, 1), &entry->origin) &&
+        gpu_mode_parse(db_text(row, 2), &entry->target))
+        g_ptr_array_add(data, entry);
+    else
+        entry_free(entry);
+}
+
+GPtrArray *journal_read(Db *db)
+{
+    GPtrArray *entries = g_ptr_array_new_with_free_func(entry_free);
+    g_autoptr(GError) error = NULL;
+
+    if (!db_each(db, &error, add_entry, entries,
+                 "SELECT gpu, origin, target, phase, partitions FROM mode_switch ORDER BY gpu", ""))
+        g_warning("%s", error->message);
+    return entries;
+}
+
+gboolean journal_write(Db *db, const JournalEntry *entry, GError **error)
+{
+    return db_run(db, error, "INSERT OR REPLACE INTO mode_switch VALUES (?, ?, ?, ?, ?, 0)",
+                  "ssssu", entry->gpu, gpu_mode_name(entry->origin), gpu_mode_name(entry->target),
+                  entry->switching ? SWITCHING : DRAINING, entry->partitions);
+}
+
+static void run_or_log(Db *db, const char *sql, const char *key)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!db_run(db, &error, sql, "s", key))
+        g_warning("%s", error->message);
+}
+
+void journal_end(Db *db, const char *gpu)
+{
+    run_or_log(db, "DELETE FROM mode_switch WHERE gpu = ?", gpu);
+}
+
+gboolean journal_add_stopped(Db *db, const char *gpu, const char *const *uuids, GError **error)
+{
+    for (guint i = 0; uuids[i]; i++)
+        if (!db_run(db, error, "INSERT OR REPLACE INTO stopped VALUES (?, ?)", "ss", uuids[i], gpu))
+            return FALSE;
+    return TRUE;
+}
+
+static void add_text(sqlite3_stmt *row, void *data)
+{
+    g_strv_builder_add(data, db_text(row, 0));
+}
+
+GStrv journal_stopped(Db *db, const char *gpu)
+{
+    g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
+    g_autoptr(GError) error = NULL;
+
+    if (!db_each(db, &error, add_text, uuids,
+                 "SELECT uuid FROM stopped WHERE gpu = ? ORDER BY uuid", "s", gpu))
+        g_warning("%s", error->message);
+    return g_strv_builder_end(uuids);
+}
+
+void journal_forget_stopped(Db *db, const char *uuid)
+{
+    run_or_log(db, "DELETE FROM stopped WHERE uuid = ?", uuid);
+}
+
+static void set_true(sqlite3_stmt *row, void *data)
+{
+    (void)row;
+    *(gboolean *)data = TRUE;
+}
+
+gboolean journal_drained(Db *db, const char *gpu)
+{
+    g_autoptr(GError) error = NULL;
+    gboolean drained = FALSE;
+
+    if (!db_each(db, &error, set_true, &drained, "SELECT 1 FROM drain WHERE gpu = ?", "s", gpu))
+        g_warning("%s", error->message);
+    return drained;
+}
+
+gboolean journal_set_drained(Db *db, const char *gpu, gboolean drained, GError **error)
+{
+    return db_run(db, error,
+                  drained ? "INSERT OR REPLACE INTO drain VALUES (?)"
+                          : "DELETE FROM drain WHERE gpu = ?",
+                  "s", gpu);
+}

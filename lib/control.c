@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "lib/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "lib/error.h"
+#include "lib/mdev_sysfs.h"
+
+#define CONTROL_NODE "/dev/vgpu-control"
+
+int control_open(const char *root, GError **error)
+{
+    g_autofree char *path = g_strconcat(root, CONTROL_NODE, NULL);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    if (fd >= 0)
+        return fd;
+    if (errno == ENOENT || errno == ENXIO || errno == ENODEV)
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_NO_DRIVER,
+                    "%s: not there, so the driver is not loaded; modprobe mdev_vgpu", path);
+    else if (errno == EACCES || errno == EPERM)
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
+                    "%s: %s; run this as root", path, g_strerror(errno));
+    else
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED, "%s: %s", path,
+                    g_strerror(errno));
+    return -1;
+}
+
+static void set_refused(GError **error, const char *gpu, const char *sentence)
+{
+    g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED, "GPU %s: %s", gpu, sentence);
+}
+
+/* What is not special to one call. */
+static void set_common_error(GError **error, const char *gpu, int code)
+{
+    switch (code) {
+    case EINVAL:
+        set_refused(error, gpu,
+                    "the driver does not accept these values; the kernel log says which "
+                    "(dmesg), or driver and vgpu-registrar are of different versions");
+        break;
+    case ENOTTY:
+        set_refused(error, gpu,
+                    "not a display controller to the driver, or /dev/vgpu-control belongs to a "
+                    "driver that is too old");
+        break;
+    case ENXIO:
+        set_refused(error, gpu, "no driver is bound to it; load the vendor's driver");
+        break;
+    case EACCES:
+    case EPERM:
+        set_refused(error, gpu, "not allowed; run this as root");
+        break;
+    default:
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
+                    "GPU %s: the driver failed: %s; the kernel log may say more (dmesg)", gpu,
+                    g_strerror(code));
+    }
+}
+
+/* The vGPUs that stand in the way, named. */
+static void set_busy(GError **error, const char *root, const char *gpu, const char *what)
+{
+    g_auto(GStrv) uuids = mdev_uuids(root, gpu);
+    g_autofree char *names = g_strjoinv(" ", uuids);
+
+    g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
+                "GPU %s: %s while it has vGPUs: %s; detach each from its VM, then "
+                "mdevctl stop --uuid=UUID",
+                gpu, what, *names ? names : "(they were leaving just now, try again)");
+}
+
+/* mdev's core takes the one that it waits for out of sysfs: it can't be named here, the others can. */
+static void set_left_over(GError **error, const char *root, const char *gpu)
+{
+    g_auto(GStrv) uuids = mdev_left_over(root, gpu);
+    g_autofree char *names = g_strjoinv(" ", uuids);
+
+    g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
+                "GPU %s: it has vGPUs from before%s%s; its driver was unbound while VMs held them: detach "
+                "them and try again (the kernel log names the one that is waited for: dmesg)",
+                gpu, *names ? ": " : "", names);
+}
+
+static struct vgpu_control_gpu make_argument(const Plan *plan)
+{
+    struct vgpu_control_gpu argument = {
+        .argsz = sizeof(argument),
+        .vram_bytes = plan->capacity_bytes,
+        .ntypes = plan->ntypes,
+        .type_size = sizeof(plan->types[0]),
+        .types = (guint64)(guintptr)plan->types,
+    };
+
+    g_strlcpy(argument.gpu, plan->gpu, sizeof(argument.gpu));
+    return argument;
+}
+
+gboolean control_add(int fd, const char *root, const Plan *plan, gboolean *existed, GError **error)
+{
+    struct vgpu_control_gpu argument = make_argument(plan);
+
+    *existed = FALSE;
+    if (!control_call(fd, VGPU_CONTROL_ADD_GPU, &argument))
+        return TRUE;
+    switch (errno) {
+    case EEXIST:
+        *existed = TRUE;
+        return TRUE;
+    case EBUSY:
+        set_refused(error, plan->gpu,
+                    "another driver offers mediated devices on it (Intel GVT-g, NVIDIA vGPU); "
+                    "turn that off first");
+        return FALSE;
+    case EAGAIN:
+        set_left_over(error, root, plan->gpu);
+        return FALSE;
+    case ENODEV:
+        set_refused(error, plan->gpu, "the device has just gone");
+        return FALSE;
+    default:
+        set_common_error(error, plan->gpu, errno);
+        return FALSE;
+    }
+}
+
+static void set_not_registered(GError **error, const char *gpu)
+{
+    g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT,
+                "GPU %s: not registered; vgpu-registrar list shows which are", gpu);
+}
+
+gboolean control_update(int fd, const char *root, const Plan *plan, GError **error)
+{
+    struct vgpu_control_gpu argument = make_argument(plan);
+
+    if (!control_call(fd, VGPU_CONTROL_SET_TYPES, &argument))
+        return TRUE;
+    switch (errno) {
+    case EBUSY:
+        set_busy(error, root, plan->gpu, "types can't be added or taken away");
+        return FALSE;
+    case ENOSPC:
+        set_refused(error, plan->gpu,
+                    "its vGPUs were promised more memory than the new vram=; stop some of them "
+                    "or leave vram= larger");
+        return FALSE;
+    case ENODEV:
+        set_not_registered(error, plan->gpu);
+        return FALSE;
+    default:
+        set_common_error(error, plan->gpu, errno);
+        return FALSE;
+    }
+}
+
+gboolean control_remove(int fd, const char *root, const char *gpu, GError **error)
+{
+    struct vgpu_control_remove argument = { .argsz = sizeof(argument) };
+
+    g_strlcpy(argument.gpu, gpu, sizeof(argument.gpu));
+    if (!control_call(fd, VGPU_CONTROL_REMOVE_GPU, &argument))
+        return TRUE;
+    switch (errno) {
+    case EBUSY:
+        set_busy(error, root, gpu, "it can't be removed");
+        return FALSE;
+    case ENODEV:
+        set_not_registered(error, gpu);
+        return FALSE;
+    default:
+        set_common_error(error, gpu, errno);
+        return FALSE;
+    }
+}
+
+gboolean control_drain(int fd, const char *gpu, gboolean on, GError **error)
+{
+    struct vgpu_control_drain argument = { .argsz = sizeof(argument) };
+
+    argument.flags = on ? VGPU_DRAIN_ON : 0;
+    g_strlcpy(argument.gpu, gpu, sizeof(argument.gpu));
+    if (!control_call(fd, VGPU_CONTROL_DRAIN_GPU, &argument))
+        return TRUE;
+    switch (errno) {
+    case ENODEV:
+        set_not_registered(error, gpu);
+        return FALSE;
+    case ENOTTY:
+        set_refused(error, gpu,
+                    "/dev/vgpu-control belongs to a driver that is too old to drain a GPU; install "
+                    "the one of this version");
+        return FALSE;
+    default:
+        set_common_error(error, gpu, errno);
+        return FALSE;
+    }
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "lib/drm_clients.h"
+
+#include <string.h>
+
+#include "lib/engine_unit.h"
+#include "lib/sysfs.h"
+
+/* An open file of the GPU's, as its driver tells them apart: copies of one are the same. */
+typedef struct {
+    guint64 gpu_ns;
+    guint round;
+} Client;
+
+struct DrmClients {
+    char *root;
+    char *uuid;
+    char *gpu;
+    GPtrArray *paths;    /* of the fdinfo of the GPU's files */
+    GHashTable *clients; /* id to Client */
+    gint64 scanned;
+    guint round;
+};
+
+DrmClients *drm_clients_new(const char *root, const char *uuid, const char *gpu)
+{
+    DrmClients *clients = g_new0(DrmClients, 1);
+
+    clients->root = g_strdup(root);
+    clients->uuid = g_strdup(uuid);
+    clients->gpu = g_strdup(gpu);
+    clients->paths = g_ptr_array_new_with_free_func(g_free);
+    clients->clients = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    return clients;
+}
+
+void drm_clients_free(DrmClients *clients)
+{
+    g_hash_table_unref(clients->clients);
+    g_ptr_array_unref(clients->paths);
+    g_free(clients->root);
+    g_free(clients->uuid);
+    g_free(clients->gpu);
+    g_free(clients);
+}
+
+static void scan_process(DrmClients *clients, const char *process)
+{
+    g_autofree char *dir =
+        g_build_filename(clients->root[0] ? clients->root : "/", "proc", process, NULL);
+    g_autofree char *files = g_build_filename(dir, "fd", NULL);
+    g_auto(GStrv) names = sysfs_list(files);
+
+    for (guint i = 0; names[i]; i++) {
+        g_autofree char *link = g_build_filename(files, names[i], NULL);
+        g_autofree char *target = g_file_read_link(link, NULL);
+
+        if (target && g_str_has_prefix(target, "/dev/dri/"))
+            g_ptr_array_add(clients->paths, g_build_filename(dir, "fdinfo", names[i], NULL));
+    }
+}
+
+static void scan(DrmClients *clients)
+{
+    gint64 now = g_get_monotonic_time();
+    g_auto(GStrv) processes = NULL;
+
+    if (clients->scanned && now - clients->scanned < DRM_SCAN_US)
+        return;
+    clients->scanned = now;
+    processes = engine_unit_processes(clients->root, clients->uuid);
+    g_ptr_array_set_size(clients->paths, 0);
+    for (guint i = 0; processes[i] && processes[i][0]; i++)
+        scan_process(clients, processes[i]);
+}
+
+/* "12 KiB" */
+static guint64 bytes_of(const char *value)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB"};
+    char *unit;
+    guint64 bytes = g_ascii_strtoull(value, &unit, 10);
+
+    while (*unit == ' ')
+        unit++;
+    for (guint i = 0; i < G_N_ELEMENTS(units); i++)
+        if (g_str_equal(unit, units[i]))
+            return bytes << (10 * (i + 1));
+    return bytes;
+}
+
+/**
+ * Info - one fdinfo
+ * @resident: drivers that tell it also tell "drm-memory-vram", which is the same by an older name
+ */
+typedef struct {
+    const char *gpu;
+    const char *client;
+    gboolean has_ns;
+    guint64 ns;
+    gboolean has_vram;
+    guint64 memory;
+    guint64 resident;
+} Info;
+
+static void read_pair(Info *info, const char *key, const char *value)
+{
+    if (g_str_equal(key, "drm-pdev")) {
+        info->gpu = value;
+    } else if (g_str_equal(key, "drm-client-id")) {
+        info->client = value;
+    } else if (g_str_has_prefix(key, "drm-resident-vram") ||
+               g_str_has_prefix(key, "drm-resident-local")) {
+        info->has_vram = TRUE;
+        info->resident += bytes_of(value);
+    } else if (g_str_equal(key, "drm-memory-vram")) {
+        info->has_vram = TRUE;
+        info->memory += bytes_of(value);
+    } else if (g_str_has_prefix(key, "drm-engine-") &&
+               !g_str_has_prefix(key, "drm-engine-capacity-")) {
+        info->has_ns = TRUE;
+        info->ns += g_ascii_strtoull(value, NULL, 10);
+    }
+}
+
+/* What points into @text stays valid as long as it does. */
+static Info parse(char *text)
+{
+    Info info = {0};
+
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        char *colon = strchr(line, ':');
+
+        if (!colon || !g_str_has_prefix(line, "drm-"))
+            continue;
+        *colon = '\0';
+        read_pair(&info, line, g_strstrip(colon + 1));
+    }
+    return info;
+}
+
+static void count(DrmClients *clients, const Info *info, DrmUse *use)
+{
+    Client *client;
+
+    if (!info->client || g_strcmp0(info->gpu, clients->gpu) != 0)
+        return;
+    client = g_hash_table_lookup(clients->clients, info->client);
+    if (!client) {
+        client = g_new0(Client, 1);
+        g_hash_table_insert(clients->clients, g_strdup(info->client), client);
+    }
+    if (client->round == clients->round)
+        return;
+    client->round = clients->round;
+    use->known |= info->has_ns;
+    if (info->ns > client->gpu_ns) {
+        use->gpu_ns += info->ns - client->gpu_ns;
+        client->gpu_ns = info->ns;
+    }
+    use->vram_known |= info->has_vram;
+    use->vram += info->resident ? info->resident : info->memory;
+}
+
+static gboolean is_closed(void *id, void *value, void *data)
+{
+    (void)id;
+    return ((const Client *)value)->round != ((const DrmClients *)data)->round;
+}
+
+void drm_clients_read(DrmClients *clients, DrmUse *use)
+{
+    scan(clients);
+    clients->round++;
+    use->vram = 0;
+    for (guint i = 0; i < clients->paths->len; i++) {
+        g_autofree char *text = NULL;
+        Info info;
+
+        if (!g_file_get_contents(g_ptr_array_index(clients->paths, i), &text, NULL, NULL))
+            continue;
+        info = parse(text);
+        count(clients, &info, use);
+    }
+    g_hash_table_foreach_remove(clients->clients, is_closed, clients);
+}

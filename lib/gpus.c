@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include "lib/gpus.h"
+
+#include <linux/vgpu.h>
+#include <string.h>
+
+#include "lib/conf.h"
+#include "lib/error.h"
+#include "lib/units.h"
+
+#define MAX_OVERCOMMIT 16
+#define OVERCOMMIT_RULE "a number from 1 to 16, such as 1.5"
+#define MAX_PARTITIONS 256
+
+static const char *const conf_keys[] = { "mode",   "vram",       "overcommit",       "partitions",
+                                         "policy", "water-mark", "pressure-command", NULL };
+static const char *const state_keys[] = { "mode", "partitions", NULL };
+static const char *const mode_names[] = {
+    [GPU_MODE_HOST] = "host",
+    [GPU_MODE_SHARED] = "shared",
+    [GPU_MODE_PASSTHROUGH] = "passthrough",
+    [GPU_MODE_PARTITIONED] = "partitioned",
+};
+
+static const char *const policy_names[] = {
+    [GPU_POLICY_SHARES] = "shares",
+    [GPU_POLICY_BEST_EFFORT] = "best-effort",
+    [GPU_POLICY_EQUAL] = "equal",
+    [GPU_POLICY_FIXED] = "fixed",
+};
+
+static void entry_free(GpuEntry *entry)
+{
+    g_free(entry->name);
+    g_free(entry->pressure_command);
+    g_free(entry);
+}
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(GpuEntry, entry_free)
+
+gboolean gpu_name_is_soft(const char *name)
+{
+    return g_str_has_prefix(name, GPU_SOFT_PREFIX);
+}
+
+static gboolean soft_name_valid(const char *name)
+{
+    return g_ascii_isalnum(name[0]) && strlen(name) + strlen(GPU_SOFT_PREFIX) < VGPU_GPU_NAME_LEN &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == strlen(name);
+}
+
+gboolean gpu_name_valid(const char *name)
+{
+    if (gpu_name_is_soft(name))
+        return soft_name_valid(name + strlen(GPU_SOFT_PREFIX));
+    return g_regex_match_simple("^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\\.[0-7]$", name,
+                                G_REGEX_DOLLAR_ENDONLY, 0);
+}
+
+const char *gpu_policy_name(GpuPolicy policy)
+{
+    return policy_names[policy];
+}
+
+const char *gpu_mode_name(GpuMode mode)
+{
+    return mode_names[mode];
+}
+
+gboolean gpu_mode_parse(const char *name, GpuMode *mode)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(mode_names); i++) {
+        if (g_str_equal(mode_names[i], name)) {
+            *mode = (GpuMode)i;
+            return TRUE;
+        }
+    }
+    return FALSE;
+}
+
+static gboolean read_mode(const ConfGroup *group, GpuEntry *entry, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *text = conf_string(group, "mode", &cause);
+
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (!text || !gpu_mode_parse(text, &entry->mode)) {
+        conf_bad_value(group, "mode", text ? text : "",
+                       "host (left alone), shared (cut into vGPUs), passthrough (whole, for one VM) "
+                       "or partitioned (SR-IOV)",
+                       error);
+        return FALSE;
+    }
+    if (gpu_name_is_soft(entry->name) && entry->mode > GPU_MODE_SHARED) {
+        conf_bad_value(group, "mode", text,
+                       "host or shared: a GPU without hardware can't be passed through or "
+                       "partitioned",
+                       error);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+/* Not g_ascii_strtod() alone: "inf", "0x2" and "1e1" are no numbers that people mean. */
+static gboolean overcommit_parse(const char *text, gdouble *value)
+{
+    *value = g_ascii_strtod(text, NULL);
+    return g_regex_match_simple("^[0-9]+(\\.[0-9]+)?$", text, G_REGEX_DOLLAR_ENDONLY, 0) &&
+           *value >= 1 && *value <= MAX_OVERCOMMIT;
+}
+
+static gboolean read_overcommit(const ConfGroup *group, GpuEntry *entry, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *text = conf_string(group, "overcommit", &cause);
+
+    entry->overcommit = 1;
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (!text || overcommit_parse(text, &entry->overcommit))
+        return TRUE;
+    conf_bad_value(group, "overcommit", text, OVERCOMMIT_RULE, error);
+    return FALSE;
+}
+
+static gboolean read_water_mark(const ConfGroup *group, GpuEntry *entry, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *text = conf_string(group, "water-mark", &cause);
+
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (!text || amount_parse(text, &entry->water_mark))
+        return TRUE;
+    conf_bad_value(group, "water-mark", text, AMOUNT_RULE, error);
+    return FALSE;
+}
+
+static gboolean read_policy(const ConfGroup *group, GpuEntry *entry, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *text = conf_string(group, "policy", &cause);
+
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    for (guint i = 0; text && i < G_N_ELEMENTS(policy_names); i++) {
+        if (!g_str_equal(text, policy_names[i]))
+            continue;
+        entry->policy = (GpuPolicy)i;
+        return TRUE;
+    }
+    if (text)
+        conf_bad_value(group, "policy", text, "shares, best-effort, equal or fixed", error);
+    return !text;
+}
+
+static gboolean read_command(const ConfGroup *group, GpuEntry *entry, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+
+    entry->pressure_command = conf_string(group, "pressure-command", &cause);
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (!entry->pressure_command || entry->pressure_command[0] == '/')
+        return TRUE;
+    conf_bad_value(group, "pressure-command", entry->pressure_command,
+                   "a command line that begins with a full path", error);
+    return FALSE;
+}
+
+static gboolean read_vram(const ConfGroup *group, GpuEntry *entry, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *text = conf_string(group, "vram", &cause);
+
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (text && !size_parse(text, &entry->vram_bytes)) {
+        conf_bad_value(group, "vram", text, SIZE_RULE, error);
+        return FALSE;
+    }
+    if (!text && gpu_name_is_soft(entry->name)) {
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG,
+                    "%s: [%s]: vram= is missing; a GPU without hardware can't be asked for its "
+                    "memory, so it must be %s",
+                    group->file, group->group, SIZE_RULE);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+/* A new entry with what both files have. */
+static GpuEntry *read_entry(const ConfGroup *group, GError **error)
+{
+    g_autoptr(GpuEntry) entry = g_new0(GpuEntry, 1);
+
+    if (!gpu_name_valid(group->name)) {
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG,
+                    "%s: [%s]: \"%s\" can't be the name of a GPU: it must be %s", group->file,
+                    group->group, group->name, GPU_NAME_RULE);
+        return NULL;
+    }
+    entry->name = g_strdup(group->name);
+    entry->overcommit = 1;
+    if (!read_mode(group, entry, error) ||
+        !conf_number(group, "partitions", 1, MAX_PARTITIONS, 0, &entry->partitions, error))
+        return NULL;
+    return g_steal_pointer(&entry);
+}
+
+static gboolean add_state(const ConfGroup *group, gpointer entries, GError **error)
+{
+    GpuEntry *entry = read_entry(group, error);
+
+    if (entry)
+        g_ptr_array_add(entries, entry);
+    return entry != NULL;
+}
+
+static gboolean add_conf(const ConfGroup *group, gpointer entries, GError **error)
+{
+    g_autoptr(GpuEntry) entry = read_entry(group, error);
+
+    if (!entry || !read_vram(group, entry, error) || !read_overcommit(group, entry, error) ||
+        !read_policy(group, entry, error) || !read_water_mark(group, entry, error) ||
+        !read_command(group, entry, error))
+        return FALSE;
+    g_ptr_array_add(entries, g_steal_pointer(&entry));
+    return TRUE;
+}
+
+static GPtrArray *load(const char *root, const char *path, const char *const *keys,
+                       ConfGroupFunc add, GError **error)
+{
+    g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func((GDestroyNotify)entry_free);
+    g_autofree char *file = g_strconcat(root, path, NULL);
+
+    if (g_file_test(file, G_FILE_TEST_EXISTS) &&
+        !conf_foreach(file, "gpu", keys, add, entries, error))
+        return NULL;
+    return g_steal_pointer(&entries);
+}
+
+GPtrArray *gpus_load_conf(const char *root, GError **error)
+{
+    return load(root, GPUS_CONF, conf_keys, add_conf, error);
+}
+
+GPtrArray *gpus_load_state(const char *root, GError **error)
+{
+    return load(root, GPUS_STATE, state_keys, add_state, error);
+}
+
+GpuEntry *gpus_find(const GPtrArray *entries, const char *name)
+{
+    for (guint i = 0; i < entries->len; i++) {
+        GpuEntry *entry = g_ptr_array_index(entries, i);
+
+        if (g_str_equal(entry->name, name))
+            return entry;
+    }
+    return NULL;
+}
+
+static GpuEntry *copy_state(const GpuEntry *state)
+{
+    GpuEntry *entry = g_memdup2(state, sizeof(*state));
+
+    entry->name = g_strdup(state->name);
+    return entry;
+}
+
+GPtrArray *gpus_load(const char *root, GError **error)
+{
+    g_autoptr(GPtrArray) entries = gpus_load_conf(root, error);
+    g_autoptr(GPtrArray) states = entries ? gpus_load_state(root, error) : NULL;
+
+    if (!states)
+        return NULL;
+    for (guint i = 0; i < states->len; i++) {
+        const GpuEntry *state = g_ptr_array_index(states, i);
+        GpuEntry *entry = gpus_find(entries, state->name);
+
+        if (entry) {
+            entry->mode = state->mode;
+            entry->partitions = state->partitions;
+        } else if (!gpu_name_is_soft(state->name)) {
+            /* A soft GPU is made of its vram=, so one that GPUS_CONF has no more is no more. */
+            g_ptr_array_add(entries, copy_state(state));
+        }
+    }
+    return g_steal_pointer(&entries);
+}

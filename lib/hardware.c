@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "lib/hardware.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/error.h"
+#include "lib/units.h"
+
+#define PCI_BARS          6
+#define PCI_CLASS_DISPLAY 0x03
+#define RESOURCE_MEM      0x00000200u
+#define RESOURCE_PREFETCH 0x00002000u
+
+void hardware_free(Hardware *hardware)
+{
+    g_free(hardware->dir);
+    g_free(hardware->driver);
+    g_free(hardware->ids);
+    g_free(hardware);
+}
+
+static char *read_attribute(const char *dir, const char *name)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+    char *text = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return NULL;
+    return g_strstrip(text);
+}
+
+static guint64 read_hex(const char *dir, const char *name)
+{
+    g_autofree char *text = read_attribute(dir, name);
+
+    return text ? g_ascii_strtoull(text, NULL, 16) : 0;
+}
+
+static char *bound_driver(const char *dir)
+{
+    g_autofree char *path = g_build_filename(dir, "driver", NULL);
+    g_autofree char *target = g_file_read_link(path, NULL);
+
+    return target ? g_path_get_basename(target) : NULL;
+}
+
+Hardware *hardware_find(const char *root, const char *address, GError **error)
+{
+    g_autoptr(Hardware) hardware = g_new0(Hardware, 1);
+    guint class;
+
+    hardware->dir = g_strdup_printf("%s/sys/bus/pci/devices/%s", root, address);
+    if (!g_file_test(hardware->dir, G_FILE_TEST_IS_DIR)) {
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT,
+                    "GPU %s: there is no such PCI device; lspci -D lists what there is", address);
+        return NULL;
+    }
+    class = (guint)read_hex(hardware->dir, "class");
+    if (class >> 16 != PCI_CLASS_DISPLAY) {
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
+                    "GPU %s: not a display controller (PCI class %06x); correct its address in %s",
+                    address, class, "gpus.conf");
+        return NULL;
+    }
+    hardware->driver = bound_driver(hardware->dir);
+    if (!hardware->driver) {
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT,
+                    "GPU %s: no driver is bound to it, so nothing can run on it; load the "
+                    "vendor's driver",
+                    address);
+        return NULL;
+    }
+    if (g_str_equal(hardware->driver, "vfio-pci")) {
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
+                    "GPU %s: bound to vfio-pci, so a VM has it whole; bind the vendor's driver "
+                    "to share it",
+                    address);
+        return NULL;
+    }
+    hardware->ids = g_strdup_printf("%04x:%04x", (guint)read_hex(hardware->dir, "vendor"),
+                                    (guint)read_hex(hardware->dir, "device"));
+    return g_steal_pointer(&hardware);
+}
+
+/* Sum over the files that match; some drivers have a number per tile. */
+static guint64 sum_files(const char *dir, const char *pattern)
+{
+    g_autofree char *full = g_build_filename(dir, pattern, NULL);
+    guint64 sum = 0;
+    glob_t found;
+
+    if (glob(full, GLOB_NOSORT, NULL, &found))
+        return 0;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        g_autofree char *text = NULL;
+
+        if (g_file_get_contents(found.gl_pathv[i], &text, NULL, NULL))
+            sum += g_ascii_strtoull(text, NULL, 0);
+    }
+    globfree(&found);
+    return sum;
+}
+
+/* "resource" has a line "start end flags" for each BAR first, then for other things. */
+static guint64 largest_prefetchable_bar(const char *dir, guint *bar)
+{
+    g_autofree char *text = read_attribute(dir, "resource");
+    g_auto(GStrv) lines = text ? g_strsplit(text, "\n", -1) : NULL;
+    guint64 largest = 0;
+
+    for (guint i = 0; lines && lines[i] && i < PCI_BARS; i++) {
+        unsigned long long start, end, flags;
+
+        if (sscanf(lines[i], "%llx %llx %llx", &start, &end, &flags) != 3 || end <= start)
+            continue;
+        if (!(flags & RESOURCE_MEM) || !(flags & RESOURCE_PREFETCH) || end - start < largest)
+            continue;
+        largest = end - start + 1;
+        *bar = i;
+    }
+    return largest;
+}
+
+gboolean hardware_vram(const char *dir, const char *driver, guint64 *bytes, char **source,
+                       GError **error)
+{
+    static const char *const files[] = {
+        "mem_info_vram_total",            /* amdgpu */
+        "tile*/physical_vram_size_bytes", /* xe */
+        "drm/card*/lmem_total_bytes",     /* i915 as Intel packages it */
+    };
+    guint bar = 0;
+
+    for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
+        *bytes = sum_files(dir, files[i]);
+        if (*bytes >= MIB) {
+            *source = g_strdup_printf("%s's %s", driver, files[i]);
+            return TRUE;
+        }
+    }
+    *bytes = largest_prefetchable_bar(dir, &bar);
+    if (*bytes >= MIB) {
+        *source = g_strdup_printf("the size of its BAR %u; where that is not all of its memory, "
+                                  "set vram= in gpus.conf",
+                                  bar);
+        return TRUE;
+    }
+    g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
+                "GPU %s: neither its driver (%s) nor a prefetchable BAR tells how much memory it "
+                "has; set vram= in gpus.conf",
+                strrchr(dir, '/') + 1, driver);
+    return FALSE;
+}

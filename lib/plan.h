@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What would be told to the driver about one GPU: types with numbers in place of parts.
+ */
+#ifndef REGISTRAR_PLAN_H
+#define REGISTRAR_PLAN_H
+
+#include <glib.h>
+#include <linux/vgpu.h>
+
+#include "lib/gpus.h"
+
+/**
+ * Plan - one GPU
+ * @driver: of the GPU's bound driver; NULL with a soft GPU
+ * @vram_source: where the number came from
+ * @capacity_bytes: what may be promised of @vram_bytes, overcommitment included
+ * @left_out: sentences on types that don't fit this GPU; of char *
+ */
+typedef struct {
+    char *gpu;
+    char *driver;
+    guint64 vram_bytes;
+    char *vram_source;
+    guint64 capacity_bytes;
+    guint ntypes;
+    struct vgpu_type_desc types[VGPU_MAX_TYPES];
+    GPtrArray *left_out;
+} Plan;
+
+void plan_free(Plan *plan);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
+
+/*
+ * @types: of GpuType. Errors of hardware_find() and hardware_vram(); REGISTRAR_ERROR_CONFIG where
+ * the GPU would have no type at all, or more than the driver takes.
+ */
+Plan *plan_new(const char *root, const GpuEntry *entry, const GPtrArray *types, GError **error);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "lib/readings.h"
+
+#include <string.h>
+
+#include "lib/sysfs.h"
+
+/* aer_dev_*: "NAME COUNT" lines; the last one is the sum, "TOTAL_ERR_FATAL 3". */
+static gboolean read_aer(const char *dir, const char *attribute, guint64 *count)
+{
+    g_autofree char *text = sysfs_read(dir, attribute);
+    const char *total = text ? strstr(text, "TOTAL_ERR_") : NULL;
+    const char *blank = total ? strchr(total, ' ') : NULL;
+
+    *count = blank ? g_ascii_strtoull(blank, NULL, 10) : 0;
+    return blank != NULL;
+}
+
+/* amdgpu's ras/BLOCK_err_count: "ue: 0", "ce: 2". */
+static void read_ras_block(const char *dir, const char *name, GpuReadings *readings)
+{
+    g_autofree char *text = sysfs_read(dir, name);
+    const char *uncorrectable = text ? strstr(text, "ue:") : NULL;
+    const char *correctable = text ? strstr(text, "ce:") : NULL;
+
+    if (!uncorrectable || !correctable)
+        return;
+    readings->has_ecc = TRUE;
+    readings->ecc_uncorrectable += g_ascii_strtoull(uncorrectable + 3, NULL, 10);
+    readings->ecc_correctable += g_ascii_strtoull(correctable + 3, NULL, 10);
+}
+
+static void read_ras(const char *device, GpuReadings *readings)
+{
+    g_autofree char *dir = g_build_filename(device, "ras", NULL);
+    g_auto(GStrv) names = sysfs_list(dir);
+
+    for (guint i = 0; names[i]; i++)
+        if (g_str_has_suffix(names[i], "_err_count"))
+            read_ras_block(dir, names[i], readings);
+}
+
+/* Where the range begins in which the sensor's chip is in danger. */
+static gint64 limit_of(const char *dir, const char *sensor)
+{
+    static const char *const limits[] = {"_crit", "_emergency", "_max"};
+
+    for (guint i = 0; i < G_N_ELEMENTS(limits); i++) {
+        g_autofree char *name = g_strconcat(sensor, limits[i], NULL);
+        gint64 limit = sysfs_number(dir, name, 0);
+
+        if (limit > 0)
+            return limit;
+    }
+    return 0;
+}
+
+/* The one of two that is nearer to its limit; without limits, the hotter. */
+static gboolean is_worse(gint64 temperature, gint64 limit, const GpuReadings *than)
+{
+    if (!than->has_temperature || (limit && !than->temperature_limit))
+        return TRUE;
+    if (!limit)
+        return !than->temperature_limit && temperature > than->temperature;
+    return temperature - limit > than->temperature - than->temperature_limit;
+}
+
+static void read_temperature(const char *dir, const char *input, GpuReadings *readings)
+{
+    g_autofree char *sensor = g_strndup(input, strlen(input) - strlen("_input"));
+    g_autofree char *label_name = g_strconcat(sensor, "_label", NULL);
+    g_autofree char *label = NULL;
+    gint64 temperature = sysfs_number(dir, input, G_MININT64);
+    gint64 limit = limit_of(dir, sensor);
+
+    if (temperature == G_MININT64 || !is_worse(temperature, limit, readings))
+        return;
+    label = sysfs_read(dir, label_name);
+    readings->has_temperature = TRUE;
+    readings->temperature = temperature;
+    readings->temperature_limit = limit;
+    g_strlcpy(readings->sensor, label ? label : "", sizeof(readings->sensor));
+}
+
+static void read_sensors(const char *dir, GpuReadings *readings)
+{
+    g_auto(GStrv) names = sysfs_list(dir);
+    gint64 power = sysfs_number(dir, "power1_average", -1);
+
+    for (guint i = 0; names[i]; i++)
+        if (g_str_has_prefix(names[i], "temp") && g_str_has_suffix(names[i], "_input"))
+            read_temperature(dir, names[i], readings);
+    if (power < 0)
+        power = sysfs_number(dir, "power1_input", -1);
+    if (power >= 0) {
+        readings->has_power = TRUE;
+        readings->power = power;
+    }
+}
+
+static void read_hwmon(const char *device, GpuReadings *readings)
+{
+    g_autofree char *dir = g_build_filename(device, "hwmon", NULL);
+    g_auto(GStrv) names = sysfs_list(dir);
+
+    for (guint i = 0; names[i]; i++) {
+        g_autofree char *sensors = g_build_filename(dir, names[i], NULL);
+
+        read_sensors(sensors, readings);
+    }
+}
+
+/* The kernel says 0 or 255 where it does not know. */
+static guint width(const char *dir, const char *attribute)
+{
+    gint64 lanes = sysfs_number(dir, attribute, 0);
+
+    return lanes > 0 && lanes < 255 ? (guint)lanes : 0;
+}
+
+/* The GPU's most, or its slot's where that is less: a card may stand there on purpose. */
+static guint possible_width(const char *dir)
+{
+    g_autofree char *port = g_path_get_dirname(dir);
+    guint card = width(dir, "max_link_width");
+    guint slot = width(port, "max_link_width");
+
+    return slot ? MIN(card, slot) : card;
+}
+
+void gpu_readings_read(const PciDevice *pci, GpuReadings *readings)
+{
+    *readings = (GpuReadings){0};
+    readings->has_aer = read_aer(pci->dir, "aer_dev_fatal", &readings->aer_fatal);
+    read_aer(pci->dir, "aer_dev_nonfatal", &readings->aer_nonfatal);
+    read_aer(pci->dir, "aer_dev_correctable", &readings->aer_correctable);
+    readings->link_width = width(pci->dir, "current_link_width");
+    readings->link_width_max = possible_width(pci->dir);
+    read_ras(pci->dir, readings);
+    read_hwmon(pci->dir, readings);
+}
+
+gboolean gpu_readings_need_a_timer(const GpuReadings *readings)
+{
+    return readings->has_aer || readings->has_ecc || readings->has_temperature ||
+           readings->link_width_max;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a GPU is, as sysfs has it: its link's errors, its sensors, the errors of its memory. What a
+ * GPU or its driver does not tell is left out.
+ */
+#ifndef HEALTH_READINGS_H
+#define HEALTH_READINGS_H
+
+#include <glib.h>
+
+#include "lib/pci.h"
+
+/**
+ * GpuReadings
+ * @aer_fatal, @aer_nonfatal, @aer_correctable: PCI Express errors since the device was found
+ * @link_width, @link_width_max: lanes now, and that the GPU in its slot could have; 0: there is no
+ * link
+ * @temperature: of the sensor that is nearest to its limit, 1/1000 degree Celsius
+ * @temperature_limit: where that sensor's critical range begins; 0: it does not say
+ * @sensor: that sensor's name, "edge"; "": it has none
+ * @power: microwatts
+ * @ecc_uncorrectable, @ecc_correctable: of the GPU's memories, since the driver was loaded
+ */
+typedef struct {
+    gboolean has_aer;
+    guint64 aer_fatal;
+    guint64 aer_nonfatal;
+    guint64 aer_correctable;
+    guint link_width;
+    guint link_width_max;
+    gboolean has_temperature;
+    gint64 temperature;
+    gint64 temperature_limit;
+    char sensor[32];
+    gboolean has_power;
+    gint64 power;
+    gboolean has_ecc;
+    guint64 ecc_uncorrectable;
+    guint64 ecc_correctable;
+} GpuReadings;
+
+/* Reads all of it now. */
+void gpu_readings_read(const PciDevice *pci, GpuReadings *readings);
+
+/* There is something that changes without an event, so that it must be looked at now and then. */
+gboolean gpu_readings_need_a_timer(const GpuReadings *readings);
+
+#endif

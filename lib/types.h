@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Types of vGPUs as /etc/vgpu/types.d/ describes them (vgpu-types.conf(5)).
+ */
+#ifndef REGISTRAR_TYPES_H
+#define REGISTRAR_TYPES_H
+
+#include <glib.h>
+
+#include "lib/units.h"
+
+#define TYPE_MEMORY_INFINITY G_MAXUINT64
+
+/**
+ * GpuType - a [type NAME] group
+ * @file: where it was read from
+ * @gpus: fnmatch() patterns of the GPUs that offer it; NULL: all
+ * @class: how firm the promise is: "guaranteed", "burstable" or "best-effort"; for the host agent
+ * @display: 1: its vGPUs have a display
+ * @compute: per cent of the GPU that is promised, 1 to 100; 0: nothing was said; for the host agent
+ * @oversubscribe: host memory that may stand in for GPU memory beyond @vram, parts are of @vram; for the host agent
+ * @cpu: processor time of the engine, per cent of one; 0: nothing was said; for the host agent
+ * @memory: host memory of the engine in bytes; 0: nothing was said; TYPE_MEMORY_INFINITY: no limit; for the host agent
+ */
+typedef struct {
+    char *name;
+    char *description;
+    char *file;
+    Amount vram;
+    guint64 window_bytes;
+    guint weight;
+    guint cap;
+    guint priority;
+    guint display;
+    guint max_instances;
+    char **gpus;
+    char *class;
+    guint compute;
+    Amount oversubscribe;
+    guint cpu;
+    guint64 memory;
+} GpuType;
+
+/* All types, in the order of files and groups; of GpuType. One bad value fails all. */
+GPtrArray *types_load(const char *root, GError **error);
+
+/* Whether GPU @name ("0000:01:00.0", "soft:a") with @ids ("1002:73bf" or NULL) offers @type. */
+gboolean type_matches(const GpuType *type, const char *name, const char *ids);
+
+#endif

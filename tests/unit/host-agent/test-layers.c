@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The order of the folders: a file includes headers of its own folder, and of folders that its own
+ * may use, by their whole path. Run in the repository's root.
+ */
+#include <glib.h>
+#include <string.h>
+
+/* A folder that is not named here belongs to the nearest one above it that is. */
+typedef struct {
+    const char *folder;
+    const char *uses[9]; /* up to NULL */
+} Layer;
+
+#define LIB   "lib"
+#define MODEL "host-agent/model"
+#define STORE "host-agent/store"
+#define D     "host-agent/daemon/"
+
+static const Layer layers[] = {
+    {LIB, {NULL}},
+    {"mdev-driver/registrar", {LIB}},
+    {"qemu-hooks", {LIB}},
+    {"container-hooks", {LIB}},
+    {"mdevctl-plugins", {LIB, MODEL}},
+    {MODEL, {LIB}},
+    {STORE, {LIB, MODEL}},
+    {"host-agent/doctor", {LIB}},
+    {"host-agent/vgpuctl", {LIB, "host-agent/doctor"}},
+    {"host-agent/daemon", {LIB, MODEL, STORE, "host-agent/daemon"}},
+};
+
+/* In the daemon each may use those before it. */
+static const char *const rooms[] = {
+    D "arbiters",   D "limits", D "readings", D "host",    D "modes",  D "slices",
+    D "containers", D "sync",   D "methods",  D "domains", D "health", D "metrics",
+};
+
+static gboolean is_below(const char *path, const char *folder)
+{
+    gsize length = strlen(folder);
+
+    return g_str_has_prefix(path, folder) && path[length] == '/';
+}
+
+static const Layer *layer_of(const char *path)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(layers); i++)
+        if (is_below(path, layers[i].folder))
+            return &layers[i];
+    return NULL;
+}
+
+/* The daemon's own files, beside its rooms, may use all of them: as the last one. */
+static gsize room_of(const char *path)
+{
+    gsize i = 0;
+
+    while (i < G_N_ELEMENTS(rooms) && !is_below(path, rooms[i]))
+        i++;
+    return i;
+}
+
+static gboolean may_use(const char *path, const char *include)
+{
+    const Layer *from = layer_of(path), *to = layer_of(include);
+
+    if (!to)
+        return FALSE;
+    if (from != to)
+        return g_strv_contains(from->uses, to->folder);
+    return !is_below(path, "host-agent/daemon") || room_of(include) <= room_of(path);
+}
+
+static void look_at_line(const char *path, const char *line)
+{
+    g_auto(GStrv) parts = NULL;
+
+    if (!g_str_has_prefix(line, "#include \""))
+        return;
+    parts = g_strsplit(line, "\"", 3);
+    if (g_str_equal(parts[1], "vgpu-host.h")) /* made from the interface on D-Bus */
+        return;
+    if (!may_use(path, parts[1]))
+        g_error("%s may not include \"%s\"", path, parts[1]);
+}
+
+static guint look_at_file(const char *path)
+{
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+
+    if (!g_str_has_suffix(path, ".c") && !g_str_has_suffix(path, ".h"))
+        return 0;
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        g_error("%s can't be read", path);
+    lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line; line++)
+        look_at_line(path, *line);
+    return 1;
+}
+
+/* Files below @path. */
+static guint look_below(const char *path)
+{
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    guint files = 0;
+
+    g_assert_nonnull(dir);
+    for (const char *name; (name = g_dir_read_name(dir));) {
+        g_autofree char *child = g_build_filename(path, name, NULL);
+
+        files += g_file_test(child, G_FILE_TEST_IS_DIR) ? look_below(child) : look_at_file(child);
+    }
+    return files;
+}
+
+static void test_layers(void)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(layers); i++)
+        g_assert_cmpuint(look_below(layers[i].folder), >, 0);
+}
+
+/* What would be wrong is found. */
+static void test_upward(void)
+{
+    g_assert_false(may_use("lib/pci.c", "host-agent/model/slice.h"));
+    g_assert_false(may_use("host-agent/model/room.c", "host-agent/store/db.h"));
+    g_assert_false(may_use("host-agent/vgpuctl/gpu.c", "host-agent/daemon/host/host.h"));
+    g_assert_false(may_use(D "host/host.c", D "methods/lists.h"));
+    g_assert_false(may_use(D "host/host.c", "host.h"));
+    g_assert_true(may_use(D "agent.c", D "metrics/scrape.h"));
+    g_assert_true(may_use(D "slices/slices.c", STORE "/db.h"));
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/layers/upward", test_upward);
+    g_test_add_func("/layers/order", test_layers);
+    return g_test_run();
+}
