@@ -54,6 +54,7 @@ include packaging/packaging.mk
 include tests/bench/bench.mk
 include card/card.mk
 include tests/conformance/conformance.mk
+include tests/page/page.mk
 include tests/soak/soak.mk
 include tests/tests.mk
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# vgpu-card: what a GPU can, measured on the host (vgpu-card.1). It runs the benchmark's own programs. Included by the top
-# Makefile, after tests/bench/bench.mk.
+# vgpu-card measures what a GPU can do, on the host (vgpu-card.1). It runs the benchmark's own programs. Included by the
+# top Makefile, after tests/bench/bench.mk.
 
 CARD_SRC := card
 CARD_OUT := build/card
@@ -10,10 +10,10 @@ CARD_PKG_CFLAGS = $(call once,CARD_PKG_CFLAGS,pkg-config --cflags $(CARD_PKGS))
 CARD_PKG_LIBS = $(call once,CARD_PKG_LIBS,pkg-config --libs $(CARD_PKGS))
 CARD_CFLAGS = -std=c11 -D_GNU_SOURCE -O2 -g $(HARDEN_CFLAGS) -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -DVGPU_VERSION='"$(VERSION)"' $(CPPFLAGS) $(CFLAGS) $(CARD_PKG_CFLAGS)
-# What it runs.
+# The programs that it runs.
 CARD_TOOLS := $(BENCH_OUT)/vk-bench $(LOAD_OUT)/governor-load $(GUEST_OUT)/vk-compute
 
-# All but main(), under the sanitizers.
+# Everything except main(), under the sanitizers.
 CARD_TESTS_SRC := tests/unit/card
 CARD_TESTS_OUT := build/unit/card
 CARD_TESTS := $(patsubst $(CARD_TESTS_SRC)/%.c,$(CARD_TESTS_OUT)/%,$(wildcard $(CARD_TESTS_SRC)/test-*.c))
@@ -38,7 +38,7 @@ $(CARD_TESTS): $(CARD_TESTS_OUT)/%: $(CARD_TESTS_OUT)/obj/$(CARD_TESTS_SRC)/%.o 
 		$(patsubst %.c,$(CARD_TESTS_OUT)/obj/%.o,$(filter-out $(CARD_SRC)/main.c,$(wildcard $(CARD_SRC)/*.c)))
 	$(CC) $(CARD_SANITIZE) -o $@ $^ $(CARD_PKG_LIBS) -lm
 
-# On this machine, with what is built here: on a GPU host, and not in the rig. CARD: more options.
+# On this machine, with the programs built here: on a GPU host, and not in the rig. CARD: more options.
 card: card-programs engine governor host-agent
 	$(CARD_OUT)/vgpu-card --build build --json build/card.json --page build/card.md $(CARD)
 

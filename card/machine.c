@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The host, as a bug report would have it. */
+/* The host, as in a bug report. */
 #include "card.h"
 
 #include <gio/gio.h>
@@ -7,7 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* The value of the first line that begins with @key, of files like /proc/cpuinfo and os-release. */
+/* The value of the first line that begins with @key, in files like /proc/cpuinfo and os-release. */
 static char *value_in(const char *path, const char *key, char separator)
 {
     g_autofree char *text = NULL;

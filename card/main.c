@@ -12,7 +12,7 @@
 
 #define ABILITIES "abilities"
 #define TRY       "try"
-/* A driver that is loaded for the first time, on a slow machine. */
+/* Enough for loading a driver for the first time, on a slow machine. */
 #define ABILITIES_LIMIT_S 60
 
 /* The command line. */
@@ -42,7 +42,7 @@ static const GOptionEntry entries[] = {
     {0},
 };
 
-/* vgpu-card itself, as another process; what it prints, to be freed. */
+/* vgpu-card itself, as another process; its output, to be freed. */
 static char *run_self(const char *verb, const char *word, const char *next, GError **error)
 {
     g_autofree char *self = g_file_read_link("/proc/self/exe", error);
@@ -111,12 +111,12 @@ static void look_at_gpu(Card *card)
     card->processor = card->software ? last_processor() : -1;
 }
 
-/* What vgpuctl doctor says of the host; it needs no vgpud. */
+/* vgpuctl doctor's findings for the host; it needs no vgpud. */
 static void ask_doctor(Card *card)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *path = card_tool(card, TOOL_DOCTOR, &error);
-    /* It ends with 1 where there are problems, and says them all the same. */
+    /* It exits with 1 if there are problems, and prints them anyway. */
     const char *argv[] = {"/bin/sh", "-c", "\"$0\" doctor -o json || :", path, NULL};
     g_auto(GStrv) env = g_get_environ();
     const ProgramSpec spec = {argv, (const char *const *)env, ABILITIES_LIMIT_S, -1};
@@ -198,7 +198,7 @@ int main(int argc, char **argv)
         return vulkan_main(argv[2]);
     if (argc > 2 && g_str_equal(argv[1], TRY))
         return sharing_main((guint)g_ascii_strtoull(argv[2], NULL, 10), argv[3]);
-    /* A program that has ended is told of by its own words. */
+    /* A failed program is reported with its own message. */
     signal(SIGPIPE, SIG_IGN);
     if (!parse(&argc, &argv, &error)) {
         g_printerr("vgpu-card: %s\n", error->message);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Medians, and what they are of. */
+/* Medians and their values. */
 #ifndef CARD_NUMBERS_H
 #define CARD_NUMBERS_H
 
 #include <json-glib/json-glib.h>
 
-/* Sorts @values; 0 < @q < 1. NAN where there are none. */
+/* Sorts @values; 0 < @q < 1. NAN if there are none. */
 double quantile(GArray *values, double q);
 
 /* {"median", "low", "high"} of @values (double), which are sorted. */
 JsonObject *summary_of(GArray *values);
 
-/* The JSON object that @text is. */
+/* @text as a JSON object. */
 JsonObject *object_of(const char *text, GError **error);
 
 #endif

@@ -19,7 +19,7 @@ static void heading(GString *page, const char *text)
     g_string_append_printf(page, "\n## %s\n\n", text);
 }
 
-/* Calls @one for each object of a list; nothing where there is no such list. */
+/* Calls @one for each object of a list; does nothing if there is no such list. */
 static void each(JsonObject *sheet, const char *name,
                  void (*one)(GString *page, JsonObject *object), GString *page)
 {

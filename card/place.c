@@ -9,7 +9,7 @@
 #define LOOK_MS       10
 /* Longer than any measurement. */
 #define SERVICE_LIMIT_S 3600
-/* One that takes longer hangs. */
+/* A place that takes longer hangs. */
 #define PROGRAM_LIMIT_S 120
 #define VENUS           "Virtio-GPU Venus"
 
@@ -164,7 +164,7 @@ static gboolean start_guard(Place *place, GError **error)
     g_ptr_array_add(argv, g_strdup(path));
     g_ptr_array_add(argv, g_strconcat("--gpu=", place->card->address, NULL));
     g_ptr_array_add(argv, g_strconcat("--socket=", place->door, NULL));
-    /* There is nobody to be kept out. */
+    /* There is nobody to exclude. */
     g_ptr_array_add(argv, g_strdup("--no-landlock"));
     add_guard_env(argv, layer);
     add_guard_env(argv, place->card->guard_env);
@@ -190,7 +190,7 @@ Place *place_open(const Card *card, PlaceKind kind, const Slice *slices, guint c
     return g_steal_pointer(&place);
 }
 
-/* What the arbiter and the guard made goes with them; what is left is ours. */
+/* Files of the arbiter and the guard are removed with them; the rest is ours. */
 static void remove_tree(const char *path)
 {
     g_autoptr(GDir) dir =
@@ -267,7 +267,7 @@ Program *place_start(const Place *place, guint slice, Tool tool, const char *con
     return program_start(&spec, error);
 }
 
-/* What a program behind the guard was refused, the guard knows better. */
+/* The guard knows better why a program behind it was refused. */
 static void add_words_of_guard(const Place *place, GError **error)
 {
     g_autofree char *words = place->guard ? program_last_words(place->guard) : NULL;

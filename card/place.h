@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The three ways of a program to the GPU: past us, through the governor's layer as in a container
- * of the native door, and through vgpu-guard's socket as in a container of the guarded one.
+ * The three ways of a program to the GPU: directly, through the governor's layer as in a container
+ * with the native door, and through vgpu-guard's socket as in a container with the guarded door.
  */
 #ifndef CARD_PLACE_H
 #define CARD_PLACE_H
@@ -25,8 +25,8 @@ typedef struct {
 typedef struct Place Place;
 
 /*
- * @slices: of an arbiter that is started for this place alone, @count of them; none for
- * PLACE_NATIVE. vgpu-guard is for the first.
+ * @slices: of an arbiter that is started only for this place, @count of them; none for
+ * PLACE_NATIVE. vgpu-guard serves the first.
  */
 Place *place_open(const Card *card, PlaceKind kind, const Slice *slices, guint count,
                   GError **error);
@@ -35,14 +35,13 @@ Place *place_open(const Card *card, PlaceKind kind, const Slice *slices, guint c
 void place_free(Place *place);
 
 /*
- * A program in slice @slice of the place (0 for PLACE_NATIVE), on its GPU. @args: NULL-terminated,
- * behind its name and
- * --device-name.
+ * Starts a program in slice @slice of the place (0 for PLACE_NATIVE), on its GPU. @args:
+ * NULL-terminated, after its name and --device-name.
  */
 Program *place_start(const Place *place, guint slice, Tool tool, const char *const *args,
                      GError **error);
 
-/* The same to its end: its output, to be freed. */
+/* The same until its end: its output, to be freed. */
 char *place_run(const Place *place, guint slice, Tool tool, const char *const *args,
                 GError **error);
 

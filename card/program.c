@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* A program that is told to end has so long. */
+/* Time for a program to end when it is told to. */
 #define PATIENCE_MS 3000
 #define LOOK_MS     20
 
@@ -24,7 +24,7 @@ static void in_child(void *data)
     int processor = GPOINTER_TO_INT(data);
     cpu_set_t set;
 
-    /* A group of its own, so that what it starts can be ended with it. */
+    /* A group of its own, so that its children can be ended with it. */
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (processor < 0)
@@ -34,7 +34,7 @@ static void in_child(void *data)
     sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* timeout(1) ends it with its children; in the foreground, since the group is ours. */
+/* timeout(1) ends it with its children; in the foreground, because the group is ours. */
 static GStrv with_limit(const ProgramSpec *spec)
 {
     g_autoptr(GStrvBuilder) argv = g_strv_builder_new();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that measure: started, listened to, and always ended. */
+/* Programs that measure: started, read, and always ended. */
 #ifndef CARD_PROGRAM_H
 #define CARD_PROGRAM_H
 
@@ -8,7 +8,7 @@
 typedef struct Program Program;
 
 /**
- * ProgramSpec - how a program is to run
+ * ProgramSpec - how to run a program
  * @argv: NULL-terminated; the first is its path
  * @env: all of its environment
  * @limit_s: after that many seconds it is ended, and has failed
@@ -24,19 +24,19 @@ typedef struct {
 /* @error names the program. */
 Program *program_start(const ProgramSpec *spec, GError **error);
 
-/* The next line of its output, to be freed. NULL where it has ended. */
+/* The next line of its output, to be freed. NULL if it has ended. */
 char *program_line(Program *program, GError **error);
 
 /* Writes to its standard input. */
 gboolean program_tell(Program *program, const char *text, GError **error);
 
-/* Waits for its end. Returns what is left of its output, to be freed; NULL where it failed. */
+/* Waits for its end. Returns the rest of its output, to be freed; NULL if it failed. */
 char *program_finish(Program *program, GError **error);
 
-/* The last line that it wrote to standard error, to be freed: what went wrong, mostly. */
+/* The last line that it wrote to standard error, to be freed: usually the reason of its failure. */
 char *program_last_words(const Program *program);
 
-/* Ends it and what it started, if it has not ended, and frees it. NULL is allowed. */
+/* Ends it and its children, if it has not ended, and frees it. NULL is allowed. */
 void program_free(Program *program);
 
 /* From start to end. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether shares, caps and limits of memory hold on this GPU, counted in work that was done, each
- * beside the same without a governor: what holds there too says nothing. And what a submit costs
- * who is alone.
+ * Whether shares, caps and memory limits hold on this GPU, measured by finished work, each compared
+ * with the same run without a governor: a result that holds there, too, proves nothing. Also the
+ * cost of a submission of a lone program.
  */
 #include "card.h"
 #include "numbers.h"
@@ -13,7 +13,7 @@
 #define TENANTS  2
 #define BATCH_MS "2"
 #define SECONDS  "6"
-/* Begin of a run that is not counted: first contention, first estimates. */
+/* The start of a run, which is not counted: first contention, first estimates. */
 #define SETTLE_S    1.0
 #define END_S       6.0
 #define START_IN_NS (50 * G_TIME_SPAN_MILLISECOND * 1000)
@@ -51,7 +51,7 @@ static gboolean finish_tenant(Program *tenant, double *rate, GError **error)
     return TRUE;
 }
 
-/* @count tenants that begin at one time, each in the slice of its number; their rates. */
+/* @count tenants that begin at the same time, each in the slice of its number; their rates. */
 static gboolean run_tenants(const Place *place, guint count, const char *iterations, double *rates,
                             GError **error)
 {
@@ -79,7 +79,7 @@ static gboolean run_tenants(const Place *place, guint count, const char *iterati
     return ok;
 }
 
-/* What @slices did in the place that @kind says; a place is made for each run. */
+/* Results of @slices in a place of @kind; a place is made for each run. */
 static gboolean run_slices(Card *card, PlaceKind kind, const Slice *slices, guint count,
                            const char *iterations, double *rates, GError **error)
 {
@@ -114,8 +114,10 @@ static gboolean measure_share(Card *card, const char *iterations, GError **error
     return TRUE;
 }
 
-/* The same work natively, before and after: where it differs much, something else used the GPU or
- * the processors. */
+/*
+ * The same work natively, before and after: if they differ much, something else used the GPU or the
+ * processors.
+ */
 static void check_rest(Card *card, double before, double after)
 {
     double part = MIN(before, after) / MAX(before, after);
@@ -145,7 +147,7 @@ static gboolean measure_cap(Card *card, const char *iterations, GError **error)
     return TRUE;
 }
 
-/* MiB that a program is given in a slice, in steps of 16. */
+/* MiB that a program can allocate in a slice, in steps of 16. */
 static double memory_given(Card *card, PlaceKind kind, GError **error)
 {
     const char *const args[] = {"memory", NULL};

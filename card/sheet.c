@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How the parts add to the sheet, and what is told meanwhile. */
+/* How the parts add to the sheet, and progress messages. */
 #include "card.h"
 
 void card_say(const char *format, ...)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The rows of docs/performance.md that need no VM, in the three places in turn, so that a machine
- * that becomes slower does so for all of them; and whether what is computed there is right.
+ * that becomes slower does so for all of them; and whether the results there are right.
  */
 #include "card.h"
 #include "numbers.h"
 #include "place.h"
 
-/* One slice, which may have all. */
+/* One slice, without limits. */
 static const Slice alone = {"alone", "weight=100"};
 
-/* Rows as vk-bench has them, in its order. */
+/* Rows in vk-bench's names and order. */
 static const char *const rows[] = {"heavy",       "dispatch-2ms", "tiny",     "burst",
                                    "first-touch", "upload",       "download", "context"};
 
@@ -18,7 +18,7 @@ static const char *const rows[] = {"heavy",       "dispatch-2ms", "tiny",     "b
 
 /**
  * Speeds
- * @places: NULL where one can't be had
+ * @places: NULL if one is not available
  * @light: vk-bench's option that gives all places the same work
  * @medians: of each round, by row
  * @units: of the rows, once they are known
@@ -42,7 +42,7 @@ static void open_places(Speeds *speeds)
     }
 }
 
-/* Programs of others' kind: each element of what the GPU computed is looked at. */
+/* Ordinary programs: each element of the GPU's results is checked. */
 static void check_results(Speeds *speeds)
 {
     const char *const args[] = {"--rounds", "3", "--size", "65536", NULL};

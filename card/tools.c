@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the programs are that measure, and those that are measured. */
+/* The paths of the measuring and the measured programs. */
 #include "card.h"
 
 #include <gio/gio.h>

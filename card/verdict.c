@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From all that was found: which of the doors can be used on this GPU, and the line for the
- * README's table. */
+/* From all results: which doors can be used on this GPU, and the line for the README's table. */
 #include "card.h"
 
 #include <gio/gio.h>
@@ -18,7 +17,7 @@ static gboolean ability(Card *card, const char *name)
     return FALSE;
 }
 
-/* What was computed at @place was right; @why: else, what was not. */
+/* The results at @place were right; otherwise @why says what was not. */
 static gboolean computes(Card *card, const char *place, const char **why)
 {
     JsonArray *list = card_list(card, "correct");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Vulkan says of a GPU, found out in a process of its own, since a driver may crash:
+ * Vulkan's description of a GPU, read in a process of its own, because a driver may crash:
  * `vgpu-card abilities` prints it as one JSON object.
  */
 #ifndef CARD_VULKAN_H
@@ -10,7 +10,7 @@
 #include <vulkan/vulkan.h>
 
 /**
- * Gpu - a GPU, and a device on it with all extensions that are asked for here and that it has
+ * Gpu - a GPU, and a device on it with all of the extensions used here that it has
  * @extensions: of the device, of VkExtensionProperties
  * @family: a queue family that computes
  */
@@ -33,22 +33,22 @@ gboolean gpu_has(const Gpu *gpu, const char *extension);
 /* Name, driver, address, heaps, queues. */
 JsonObject *gpu_describe(const Gpu *gpu);
 
-/* Adds to @list what the driver promises of memory that is shared. */
+/* Adds to @list the driver's statements about shared memory. */
 void gpu_ask_sharing(const Gpu *gpu, JsonArray *list);
 
-/* Adds to @list whether it has the extensions that matter. */
+/* Adds to @list whether it has the important extensions. */
 void gpu_ask_abilities(const Gpu *gpu, JsonArray *list);
 
-/* @text: what was seen, or NULL. @use: what needs it. */
+/* @text: the observation, or NULL. @use: what needs it. */
 void ability_add(JsonArray *list, const char *name, gboolean has, const char *text,
                  const char *use);
 
-/* For the process of its own: prints what the driver says; its exit status. */
+/* For the process of its own: prints the driver's description; returns its exit status. */
 int vulkan_main(const char *wanted);
 
 /**
- * SharingTry - something that is done with memory as a descriptor, and not just asked for
- * @name: what must go well
+ * SharingTry - a use of memory as a descriptor that is tried, not only queried
+ * @name: what must succeed
  * @use: what needs it
  */
 typedef struct {
@@ -60,7 +60,10 @@ typedef struct {
 
 extern const SharingTry sharing_tries[NUM_SHARING_TRIES];
 
-/* One of them, in another process of its own: its exit status, and on standard error why not. */
+/*
+ * One of them, in another process of its own: its exit status; the reason of a failure is on
+ * standard error.
+ */
 int sharing_main(guint number, const char *wanted);
 
 #endif

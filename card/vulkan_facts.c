@@ -25,8 +25,10 @@ static const char *type_name(VkPhysicalDeviceType type)
     }
 }
 
-/* Bytes of a heap that the CPU sees, which may be less than all (a BAR of 256 MiB): only the driver
- * knows, by types. */
+/*
+ * Bytes of a heap that the CPU can access, which may be less than all (a BAR of 256 MiB). Only the
+ * driver knows, by memory types.
+ */
 static gboolean host_visible(const Gpu *gpu, guint heap)
 {
     for (guint i = 0; i < gpu->memory.memoryTypeCount; i++) {
@@ -97,7 +99,7 @@ static void describe_driver(const Gpu *gpu, JsonObject *object)
     json_object_set_string_member(object, "api", api);
 }
 
-/* The kernel's driver of a PCI device; "" where there is none. */
+/* The kernel's driver of a PCI device; "" if there is none. */
 static char *kernel_driver(const char *address)
 {
     g_autofree char *path = g_strdup_printf("/sys/bus/pci/devices/%s/driver", address);
@@ -115,8 +117,8 @@ static void set_address(JsonObject *object, const char *address)
 }
 
 /*
- * The PCI device that a render node is of, or is on: virtio-gpu's hangs below a virtio device.
- * NULL: of none. To be freed.
+ * The PCI device of a render node, or the one below it: virtio-gpu's node is on a virtio device.
+ * NULL: none. To be freed.
  */
 static char *address_of_node(gint64 major, gint64 minor)
 {

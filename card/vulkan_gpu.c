@@ -4,7 +4,7 @@
 #include <gio/gio.h>
 #include <string.h>
 
-/* Of the device, where it has them: for what is tried. */
+/* Of the device, if it has them: for the tries. */
 static const char *const wanted_extensions[] = {
     VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME,    VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME,
     VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME, VK_KHR_EXTERNAL_FENCE_FD_EXTENSION_NAME,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory as a descriptor: what a vGPU's window and the guarded door are made of. What the driver
- * promises is asked for as virglrenderer asks; what it then does is tried.
+ * Memory as a descriptor, which a vGPU's window and the guarded door are based on. The driver is
+ * queried as virglrenderer does it; then the use is tried.
  */
 #include "vulkan.h"
 
@@ -44,7 +44,7 @@ static void ask(const Gpu *gpu, JsonArray *list, VkExternalMemoryHandleTypeFlagB
     ability_add(list, name, (features & VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT) != 0, text, use);
 }
 
-/* A type of memory with @flags; -1: none. */
+/* A memory type with @flags; -1: none. */
 static int find_type(const Gpu *gpu, VkMemoryPropertyFlags flags)
 {
     for (guint i = 0; i < gpu->memory.memoryTypeCount; i++) {
@@ -86,7 +86,9 @@ static void sync_cpu(int fd, guint64 flags)
     ioctl(fd, DMA_BUF_IOCTL_SYNC, &sync);
 }
 
-/* Written through the descriptor, read through Vulkan's mapping. NULL: right; else what was wrong.
+/*
+ * Written through the descriptor, read through Vulkan's mapping. NULL: right; otherwise what was
+ * wrong.
  */
 static const char *compare_maps(const Gpu *gpu, VkDeviceMemory memory, int fd)
 {
@@ -107,7 +109,7 @@ static const char *compare_maps(const Gpu *gpu, VkDeviceMemory memory, int fd)
     return wrong;
 }
 
-/* NULL: it can be done; else what can't. */
+/* NULL: it works; otherwise what does not. */
 static const char *try_map(const Gpu *gpu, VkMemoryPropertyFlags flags)
 {
     VkDeviceMemory memory;
@@ -150,7 +152,7 @@ static const char *try_import(const Gpu *gpu)
     if (fd < 0)
         return "it is not exported";
     if (vkAllocateMemory(gpu->device, &info, NULL, &other) == VK_SUCCESS) {
-        /* The driver has taken the descriptor. */
+        /* The driver has taken ownership of the descriptor. */
         vkFreeMemory(gpu->device, other, NULL);
     } else {
         wrong = "it is refused";

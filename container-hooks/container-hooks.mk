@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # vgpu-container-hook: build/container-hooks/, its installation. Included by the top Makefile after host-agent.mk, whose
-# objects it has. Its unit tests are in AGENT_TESTS_DIRS, for they need vgpud.
+# objects it uses. Its unit tests are in AGENT_TESTS_DIRS, because they need vgpud.
 
 CONTAINER_HOOK_SRC := container-hooks
 CONTAINER_HOOK_OUT := build/container-hooks

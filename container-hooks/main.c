@@ -16,14 +16,16 @@
 
 /* A state is some hundred bytes, and its annotations. */
 #define MOST_STATE (1024 * 1024)
-/* For an answer of vgpud, which has shown that it is there; it may have to wait for polkit, and
- * that be started first. */
+/*
+ * For an answer of vgpud, which is known to run. It may have to wait for polkit, which may have to
+ * be started first.
+ */
 #define CLAIM_MS 30000
-/* A container's end shall be quick. */
+/* A container's end must be quick. */
 #define RELEASE_MS 3000
 
 /**
- * State - of a container, as OCI's runtime specification has it
+ * State - of a container, in OCI's runtime specification
  * @id: unique for its runtime on this host
  * @pid: of its first process; 0: it has none any more
  */
@@ -71,8 +73,8 @@ static gboolean read_state(State *state, GError **error)
     pid = object ? json_object_get_int_member_with_default(object, "pid", 0) : 0;
     if (!id || !*id || pid < 0 || pid > G_MAXINT32) {
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                    "the runtime's standard input is no container's state: it has no id, or a pid "
-                    "that can't be");
+                    "the runtime's standard input is not a container's state: no id, or an invalid "
+                    "pid");
         return FALSE;
     }
     state->id = g_strdup(id);
@@ -80,7 +82,7 @@ static gboolean read_state(State *state, GError **error)
     return TRUE;
 }
 
-/* On standard error, which some runtimes throw away, and in the system's log. */
+/* On standard error, which some runtimes discard, and in the system's log. */
 static void say(int priority, const char *format, const char *slice, const char *why)
 {
     g_autofree char *text = g_strdup_printf(format, slice, why);
@@ -91,34 +93,34 @@ static void say(int priority, const char *format, const char *slice, const char 
     closelog();
 }
 
-/* The container doesn't start where this fails: nobody would know that it has the slice. */
+/* If this fails the container does not start: otherwise nobody would know that it has the slice. */
 static int claim(const char *slice)
 {
     g_auto(State) state = {0};
     g_autoptr(GError) error = NULL;
-    g_autoptr(AgentLink) link = NULL;
+    g_autoptr(AgentClient) link = NULL;
 
     if (read_state(&state, &error))
-        link = agent_link_open(TRUE, &error);
-    if (link && agent_link_call_within(link, CLAIM_MS, "ClaimSlice",
+        link = agent_client_open(TRUE, &error);
+    if (link && agent_client_call_within(link, CLAIM_MS, "ClaimSlice",
                                        g_variant_new("(ssu)", slice, state.id, state.pid), &error))
         return EXIT_SUCCESS;
-    say(LOG_ERR, "the container can't have slice %s: %s", slice, error->message);
+    say(LOG_ERR, "cannot give the container slice %s: %s", slice, error->message);
     return EXIT_FAILURE;
 }
 
-/* vgpud is not started for that: that the container has ended it sees by itself. */
+/* vgpud is not started for this: it notices the container's end by itself. */
 static int release(const char *slice)
 {
     g_auto(State) state = {0};
     g_autoptr(GError) error = NULL;
-    g_autoptr(AgentLink) link = NULL;
+    g_autoptr(AgentClient) link = NULL;
 
     if (read_state(&state, &error))
-        link = agent_link_open(FALSE, &error);
-    if (!link || !agent_link_call_within(link, RELEASE_MS, "ReleaseSlice",
+        link = agent_client_open(FALSE, &error);
+    if (!link || !agent_client_call_within(link, RELEASE_MS, "ReleaseSlice",
                                          g_variant_new("(ss)", slice, state.id), &error))
-        say(LOG_WARNING, "slice %s is not given back now, but by vgpud later: %s", slice,
+        say(LOG_WARNING, "cannot give back slice %s now, vgpud will do it later: %s", slice,
             error->message);
     return EXIT_SUCCESS;
 }
@@ -134,7 +136,7 @@ int main(int argc, char **argv)
     if (argc == 3 && g_str_equal(argv[1], "release"))
         return release(argv[2]);
     g_printerr(
-        "vgpu-container-hook: containers' runtimes run this: vgpu-container-hook claim|release "
+        "vgpu-container-hook: usage, by container runtimes: vgpu-container-hook claim|release "
         "SLICE, see vgpu-container-hook(8)\n");
     return 2;
 }

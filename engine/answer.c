@@ -15,7 +15,7 @@ void *answer_begin(struct engine *engine, size_t size)
     return engine->response->data;
 }
 
-/* With more than there is room for, the guest gets them all. */
+/* If there are more than there is room for, the guest gets them all. */
 static bool is_withheld(struct engine *engine, const struct request *request)
 {
     struct context *context = context_find(engine, request->hdr.ctx_id);
@@ -30,7 +30,7 @@ static bool is_withheld(struct engine *engine, const struct request *request)
 
 /*
  * Linux signals all earlier fences of a timeline with a later one. So an error, which needs no GPU,
- * still has to wait for what is pending before it.
+ * still has to wait for the requests pending before it.
  */
 static void send_error(struct engine *engine, const struct request *request)
 {
@@ -63,12 +63,12 @@ void answer_send(struct engine *engine, const struct request *request)
         return;
     }
     if (!(flags & VIRTIO_GPU_FLAG_INFO_RING_IDX) && !engine->virgl) {
-        /* Nothing but OpenGL runs on the global timeline: what has been carried out is done. */
+        /* Only OpenGL runs on the global timeline: executed commands are done. */
         fence_push(&engine->fences, request, engine->response);
         return;
     }
 
-    /* Pending before virglrenderer knows of it: its thread may be faster than we are. */
+    /* Added before virglrenderer knows of it: its thread may be faster than this one. */
     id = fence_add(&engine->fences, request, engine->response);
     ret = create_fence(engine, request, id);
     if (ret != 0 && fence_take_back(&engine->fences, id)) {

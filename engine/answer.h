@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers to requests: made by handlers, sent when carried out, or when their fence is done. */
+/*
+ * Answers to requests: made by handlers, sent when the request is executed, or when its fence is
+ * done.
+ */
 #ifndef ENGINE_ANSWER_H
 #define ENGINE_ANSWER_H
 

@@ -6,8 +6,8 @@
 #include <errno.h>
 
 /*
- * The guest's list as the driver wants it, neighbours joined. NULL where an entry is not made of
- * whole pages: they could not lie one after the other.
+ * The guest's list in the driver's form, with neighbours joined. NULL if an entry is not made of
+ * whole pages: such entries cannot be contiguous.
  */
 static struct vgpu_mem_entry *parse_entries(const struct virtio_gpu_mem_entry *guest,
                                             uint32_t count, uint32_t *joined)

@@ -12,7 +12,7 @@ struct request;
 
 /**
  * struct backing
- * @iov: guest memory pinned and mapped, at one piece; iov_base is NULL without
+ * @iov: guest memory pinned and mapped, in one piece; iov_base is NULL if there is none
  * @pin_offset: the driver's name of that memory
  */
 struct backing {
@@ -21,7 +21,7 @@ struct backing {
 };
 
 /*
- * Takes @nr_entries entries that follow the first @cmd_size bytes of the request and fills
+ * Reads @nr_entries entries that follow the first @cmd_size bytes of the request and fills
  * @backing. Returns VIRTIO_GPU_RESP_OK_NODATA or an error response.
  */
 uint32_t backing_get(struct engine *engine, struct backing *backing, const struct request *request,

@@ -12,7 +12,7 @@
 #define VIRTIO_GPU_CAPSET_DRM 6
 #endif
 
-/* "virgl" stands for two, of which guests choose one. */
+/* "virgl" means two capsets, of which guests choose one. */
 static const struct {
     const char *name;
     const char *shown;

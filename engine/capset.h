@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Capability sets: which kinds of context the guest can have, and what each can do. */
+/* Capability sets: the kinds of context that the guest can have, and their abilities. */
 #ifndef ENGINE_CAPSET_H
 #define ENGINE_CAPSET_H
 
@@ -9,22 +9,22 @@
 struct engine;
 struct request;
 
-/* Bits of a set of capsets, as asked for with --capsets. */
+/* Bits of a set of capsets, as requested with --capsets. */
 enum capset_bits {
     CAPSET_VENUS = 1 << 0,
     CAPSET_DRM = 1 << 1,
     CAPSET_VIRGL = 1 << 2,
 };
 
-/* "venus,drm,virgl". 0 with @error set where a name is unknown or none is given. */
+/* "venus,drm,virgl". 0 with @error set if a name is unknown or none is given. */
 uint32_t capset_parse(const char *list, GError **error);
 
-/* For people. */
+/* For messages. */
 const char *capset_name(uint32_t id);
 
 /*
- * Fills engine->capsets with what virglrenderer has of @wanted, in the order in which the guest
- * counts them. Needs virglrenderer initialised.
+ * Fills engine->capsets with those of @wanted that virglrenderer has, in the order in which the
+ * guest counts them. Requires an initialised virglrenderer.
  */
 void capset_collect(struct engine *engine, uint32_t wanted);
 

@@ -25,7 +25,7 @@ bool context_alive(struct engine *engine, uint32_t ctx_id)
     return context_has_renderer(context_find(engine, ctx_id));
 }
 
-/* In this order: virglrenderer ends the worker, and fences that it then reports don't count. */
+/* In this order: virglrenderer ends the worker, and the fences that it then reports are ignored. */
 static void end_worker(struct engine *engine, const struct context *context)
 {
     lifelines_remove(&engine->lifelines, context->id);
@@ -33,8 +33,8 @@ static void end_worker(struct engine *engine, const struct context *context)
 }
 
 /*
- * virglrenderer's context goes at once: its thread for fences would spin on the closed socket of a
- * dead worker.
+ * virglrenderer's context is destroyed at once: its fence thread would spin on the closed socket of
+ * a dead worker.
  */
 void context_end(struct engine *engine, struct context *context)
 {
@@ -69,7 +69,7 @@ void context_lost(struct engine *engine, struct context *context)
 {
     if (!context_has_renderer(context))
         return;
-    g_warning("context %u: its render worker is gone; its commands fail until the guest "
+    g_warning("context %u: its render worker has ended; its commands fail until the guest "
               "destroys it",
               context->id);
     context_end(engine, context);
@@ -89,7 +89,7 @@ int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_i
     if (ret == 0)
         return 0;
 
-    /* A proxy context refuses a ring with EINVAL and says -1 where its worker can't be reached. */
+    /* A proxy context refuses a ring with EINVAL and returns -1 if its worker cannot be reached. */
     if (context->capset == VIRTIO_GPU_CAPSET_VENUS && ret == -1) {
         context_lost(engine, context);
         return -ENOENT;
@@ -107,9 +107,9 @@ static bool capset_offered(const struct engine *engine, uint32_t capset)
 }
 
 /*
- * Where the guest names no capset OpenGL is meant, as before CONTEXT_INIT. Linux' driver makes such
- * a context for whoever opens a frame buffer, and attaches that to it, though nothing will be drawn
- * with it: without OpenGL that is all that one is good for.
+ * If the guest names no capset it means OpenGL, as before CONTEXT_INIT. Linux' driver makes such a
+ * context for every program that opens a frame buffer, and attaches the buffer to it, even if
+ * nothing will be drawn with it. Without OpenGL the context serves only for that.
  */
 static uint32_t capset_meant(const struct engine *engine, uint32_t named)
 {
@@ -215,7 +215,7 @@ uint32_t context_cmd_attach(struct engine *engine, const struct request *request
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
-/* Detaching from a lost context has nothing left to do, and is what a guest does on its way out. */
+/* Detaching from a lost context has nothing left to do. Guests do it while they exit. */
 uint32_t context_cmd_detach(struct engine *engine, const struct request *request)
 {
     const struct virtio_gpu_ctx_resource *cmd = (const void *)request->data;

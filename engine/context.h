@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rendering contexts. Each Venus context is a process of its own ("worker"), forked by
- * virglrenderer's render server. One that has died is "lost": its commands fail, other contexts
- * don't notice, and the guest gets rid of it with CTX_DESTROY. One that names no capset, where
- * OpenGL is not offered, has no renderer: resources come and go in it, commands fail.
+ * virglrenderer's render server. A context whose worker has died is "lost": its commands fail,
+ * other contexts do not notice, and the guest removes it with CTX_DESTROY. A context that names no
+ * capset, if OpenGL is not offered, has no renderer: resources can be attached to it, commands
+ * fail.
  */
 #ifndef ENGINE_CONTEXT_H
 #define ENGINE_CONTEXT_H
@@ -19,13 +20,13 @@ struct request;
 
 /**
  * struct context
- * @capset: 0 in one that virglrenderer knows nothing of
- * @woken: the journal has heard that its worker was woken
- * @barrier: the fence that the worker has to reach before it is sent more (hold.h); 0: none
+ * @capset: 0 if virglrenderer does not know the context
+ * @woken: the journal already says that its worker was woken
+ * @barrier: the fence that the worker must reach before it is sent more (hold.h); 0: none
  * @held_since: monotonic
- * @probe: the fence that the worker was last asked for, to see that it lives
+ * @probe: the last fence that was sent to the worker to check that it lives
  * @lost_since: monotonic
- * @withholds: fenced answers of the lost context are kept back (fence.h)
+ * @withholds: fenced answers of the lost context are withheld (fence.h)
  */
 struct context {
     uint32_t id;
@@ -43,7 +44,7 @@ struct context {
 /* NULL: there is none. */
 struct context *context_find(struct engine *engine, uint32_t ctx_id);
 
-/* Whether it is there, has a renderer, and is not lost. */
+/* Whether the context exists, has a renderer, and is not lost. */
 bool context_has_renderer(const struct context *context);
 
 /* Whether the context exists, has a renderer, and is not lost. */
@@ -58,7 +59,7 @@ int context_create_fence(struct engine *engine, uint32_t ctx_id, uint32_t ring_i
 
 /*
  * Ends its render worker: its rings say so, its commands fail, and its fences wait until the guest
- * destroys it, or context_give_answers(). context_lost() says so in the journal.
+ * destroys it, or until context_give_answers(). context_lost() writes it to the journal.
  */
 void context_end(struct engine *engine, struct context *context);
 void context_lost(struct engine *engine, struct context *context);
@@ -67,7 +68,7 @@ void context_give_answers(struct engine *engine, struct context *context);
 /* The engine ends: the rings of all contexts say so. */
 void context_fail_all_rings(struct engine *engine);
 
-/* Destroys all, one after the other: a guest may have many, and each has a process to end. */
+/* Destroys all, one after the other: a guest may have many, and for each a process must end. */
 void context_destroy_all(struct engine *engine);
 
 /* Handlers, see control.h. */

@@ -16,8 +16,8 @@
 
 /**
  * struct control_command
- * @size: of the fixed part; a request of less is refused
- * @resource: where in it the id of a resource is; 0: nowhere
+ * @size: of the fixed part; a shorter request is refused
+ * @resource: offset of a resource's id in it; 0: none
  */
 struct control_command {
     uint32_t type;
@@ -36,7 +36,7 @@ struct control_command {
             offsetof(struct virtio_gpu_##struct_name, resource_id), handler                        \
     }
 
-/* The frequent ones first. */
+/* Frequent ones first. */
 static const struct control_command commands[] = {
     COMMAND(SUBMIT_3D, cmd_submit, submit_cmd),
     COMMAND_OF_RESOURCE(RESOURCE_CREATE_BLOB, resource_create_blob, resource_cmd_create_blob),

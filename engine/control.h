@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Dispatch of control commands. A handler gets a request of at least its command's declared size
- * and returns the response's type; an OK other than NODATA comes with answer_begin(). Fences and
- * the push are the dispatcher's.
+ * and returns the response's type; an OK other than NODATA comes with answer_begin(). The
+ * dispatcher handles fences and the push.
  */
 #ifndef ENGINE_CONTROL_H
 #define ENGINE_CONTROL_H
@@ -12,13 +12,13 @@
 struct engine;
 struct request;
 
-/* Carries out a request and answers it, now or when its fence is done. */
+/* Executes a request and answers it, now or when its fence is done. */
 void control_process(struct engine *engine, const struct request *request);
 
-/* Answers a request with an error without looking at it. */
+/* Answers a request with an error without executing it. */
 void control_reject(struct engine *engine, const struct request *request, uint32_t type);
 
-/* The id of the resource that a request is about; 0: of none. */
+/* The id of the resource that a request names; 0: none. */
 uint32_t control_resource_of(const struct request *request);
 
 #endif /* ENGINE_CONTROL_H */

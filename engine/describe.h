@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an engine would find on a GPU, for the host agent. */
+/* The abilities of a GPU in an engine, for the host agent. */
 #ifndef ENGINE_DESCRIBE_H
 #define ENGINE_DESCRIBE_H
 
@@ -8,7 +8,7 @@
 
 /*
  * Prints a keyfile to standard output: group "vulkan", keys device, driver, api, exports-memory,
- * compute-queues, graphics-queues, features. False with @error set where the GPU can't be used.
+ * compute-queues, graphics-queues, features. False with @error set if the GPU cannot be used.
  */
 bool describe_gpu(const struct options *options, GError **error);
 

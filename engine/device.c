@@ -165,7 +165,7 @@ static int device_fail(struct vgpu_transport *transport, const char *reason)
 {
     struct vgpu_engine_fail fail = {.argsz = sizeof(fail)};
 
-    /* The driver wants one line of printable ASCII. */
+    /* The driver accepts one line of printable ASCII. */
     for (size_t i = 0; i + 1 < sizeof(fail.reason) && reason[i]; i++)
         fail.reason[i] = g_ascii_isprint(reason[i]) ? reason[i] : '?';
 
@@ -193,7 +193,7 @@ static const struct vgpu_transport_ops device_ops = {
 
 /*
  * systemd can name the instance's node only for standard input and output, one open file for both.
- * It moves away from there: workers inherit 0 to 2, and libraries print to 1.
+ * It is moved away from there, because workers inherit 0 to 2, and libraries print to 1.
  */
 static int move_from_standard(int fd, GError **error)
 {

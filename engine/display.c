@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* What the VMM wants of the monitor, now. False: there is no display. */
+/* The VMM's current settings of the monitor. False: there is no display. */
 static bool read_display(struct engine *engine, struct vgpu_display *display)
 {
     return engine->info.num_scanouts > 0 &&

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands of displays. A vGPU has one display or none; without, there is nothing to be shown.
- */
+/* Commands of displays. A vGPU has one display or none; without one there is nothing to show. */
 #ifndef ENGINE_DISPLAY_H
 #define ENGINE_DISPLAY_H
 
@@ -16,7 +15,7 @@ uint32_t display_cmd_set_scanout(struct engine *engine, const struct request *re
 uint32_t display_cmd_set_scanout_blob(struct engine *engine, const struct request *request);
 uint32_t display_cmd_flush(struct engine *engine, const struct request *request);
 
-/* A command of the cursor queue, which has no answer; what is wrong with it is ignored. */
+/* A command of the cursor queue. It has no answer; errors in it are ignored. */
 void display_cursor_command(struct engine *engine, const struct request *request);
 
 #endif /* ENGINE_DISPLAY_H */

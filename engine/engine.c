@@ -42,7 +42,7 @@ static void on_ring_fence(void *data, uint32_t ctx_id, uint32_t ring_idx, uint64
 {
     struct engine *engine = data;
 
-    /* Of a dead worker all fences are reported; watch_lost() sees to it. */
+    /* All fences of a dead worker are reported as done; watch_lost() handles it. */
     if (!lifelines_is_cut(&engine->lifelines, ctx_id))
         fence_signal_ring(&engine->fences, ctx_id, ring_idx, id);
 }
@@ -78,7 +78,7 @@ bool engine_start_renderer(struct engine *engine, uint32_t capsets, const char *
     if (engine->num_capsets == 0) {
         renderer_stop();
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER,
-                    "virglrenderer offers none of the capsets asked for");
+                    "virglrenderer offers none of the requested capsets");
         return false;
     }
     say_what_is_not_governed(engine);
@@ -86,9 +86,9 @@ bool engine_start_renderer(struct engine *engine, uint32_t capsets, const char *
 }
 
 /*
- * virglrenderer's own reset destroys what there is but neither unmaps what is mapped nor gives back
- * what guest memory was lent to it, nor shows how far it has come: that comes before, and our own
- * tables after.
+ * virglrenderer's own reset destroys its objects. But it does not unmap mapped resources, does not
+ * return guest memory, and does not show its progress. So that is done before it, and our own
+ * tables after it.
  */
 bool engine_reset(struct engine *engine)
 {
@@ -102,7 +102,7 @@ bool engine_reset(struct engine *engine)
     fence_forget_all(&engine->fences);
     parking_clear(&engine->parking);
 
-    /* What one large request needed shall not stay. */
+    /* Memory for one large request must not stay allocated. */
     if (engine->request_buf_size > FIRST_REQUEST_BUF) {
         g_free(engine->request_buf);
         engine->request_buf_size = FIRST_REQUEST_BUF;

@@ -23,7 +23,7 @@
 #error "virtio and virglrenderer structures are used in place, which needs a little-endian host"
 #endif
 
-/* Bounds of what one guest can make the engine hold. */
+/* Limits of what one guest can make the engine hold. */
 #define ENGINE_MAX_RESOURCES   65536u
 #define ENGINE_MAX_CONTEXTS    128u /* each is a process; Debian's render server stops at 256 */
 #define ENGINE_MAX_REQUEST     (16u << 20)
@@ -61,20 +61,20 @@ struct engine {
     GByteArray *response;
 
     uint64_t requests; /* handled so far */
-    bool polling;      /* the control queue is looked at without doorbells; see poller.h */
+    bool polling;      /* the control queue is polled without doorbells; see poller.h */
 };
 
 void engine_init(struct engine *engine, struct vgpu_transport *transport);
 void engine_clear(struct engine *engine);
 
 /*
- * Starts virglrenderer with as much of @capsets (enum capset_bits) as there is, at least one, and
+ * Starts virglrenderer with the available part of @capsets (enum capset_bits), at least one, and
  * fills in engine->capsets; @render_node as of renderer_start().
  */
 bool engine_start_renderer(struct engine *engine, uint32_t capsets, const char *render_node,
                            GError **error);
 
-/* Forgets everything that the guest has made; answers nothing. False: the renderer is gone. */
+/* Forgets everything that the guest has made; answers nothing. False: the renderer has ended. */
 bool engine_reset(struct engine *engine);
 
 #endif /* ENGINE_ENGINE_H */

@@ -46,7 +46,7 @@ $(ENGINE_TESTS_OUT)/%.o: $(ENGINE_TESTS_SRC)/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ENGINE_WARN) $(ENGINE_TESTS_CFLAGS) $(ENGINE_CPPFLAGS) -MMD -MP -c -o $@ $<
 
-# What the driver itself refuses, the fake one refuses, too.
+# The fake driver refuses what the driver itself refuses.
 $(ENGINE_TESTS_OUT)/uapi_check.o: mdev-driver/model/uapi_check.c
 	@mkdir -p $(@D)
 	$(CC) $(ENGINE_TESTS_CFLAGS) -std=c11 -MMD -MP -c -o $@ $<
@@ -54,7 +54,8 @@ $(ENGINE_TESTS_OUT)/uapi_check.o: mdev-driver/model/uapi_check.c
 $(ENGINE_TESTS): %: %.o $(ENGINE_TESTS_COMMON)
 	$(CC) $(ENGINE_TESTS_CFLAGS) -o $@ $^ $(ENGINE_TESTS_LIBS)
 
-# The engine over the real virglrenderer, on lavapipe. Alone, for it waits for real processes.
+# The engine over the real virglrenderer, on lavapipe. Run alone, because it waits for real
+# processes.
 ENGINE_LIVE := $(addprefix $(ENGINE_TESTS_OUT)/,live-lost live-parking)
 UNIT_TESTS += $(ENGINE_LIVE)
 UNIT_ALONE += $(ENGINE_LIVE)

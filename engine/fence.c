@@ -16,7 +16,7 @@
 /**
  * struct fence
  * @id: virglrenderer's; an error shares that of the fence before it
- * @wake: the main thread is told when it is done
+ * @wake: the main thread is woken when it is done
  * @withheld: only fence_fail_context() ends it
  */
 struct fence {
@@ -123,8 +123,8 @@ static void drop(struct fence_table *table, GList *link)
 }
 
 /*
- * Pushed under the lock, so that answers of a timeline can't overtake each other. push() does not
- * block on anything that could wait for us.
+ * Pushed under the lock, so that answers of a timeline cannot overtake each other. push() never
+ * blocks on a thread that could wait for this one.
  */
 static void complete(struct fence_table *table, GList *link)
 {

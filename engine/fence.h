@@ -4,8 +4,8 @@
  * before it on its timeline is done. A timeline is a ring of a context
  * (VIRTIO_GPU_FLAG_INFO_RING_IDX) or the one global timeline.
  *
- * virglrenderer is given numbers of our own as fence ids, never the guest's, so a guest can't
- * confuse one fence with another.
+ * virglrenderer gets our own numbers as fence ids, never the guest's, so a guest cannot confuse one
+ * fence with another.
  */
 #ifndef ENGINE_FENCE_H
 #define ENGINE_FENCE_H
@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Answers that are withheld at most: half of what the guest's control queue holds. */
+/* Limit of withheld answers: half of the guest's control queue. */
 #define FENCE_MAX_WITHHELD 128u
 
 struct request;
@@ -27,7 +27,7 @@ struct vgpu_transport;
  * @own: how many of @pending are the engine's own
  * @withheld: how many of them are, see fence_withhold()
  * @released: see fence_released()
- * @wake_fd: an eventfd that the main thread sleeps on; -1: it doesn't
+ * @wake_fd: an eventfd that the main thread sleeps on; -1: none
  */
 struct fence_table {
     struct vgpu_transport *transport;
@@ -43,18 +43,18 @@ struct fence_table {
 void fence_table_init(struct fence_table *table, struct vgpu_transport *transport);
 void fence_table_clear(struct fence_table *table);
 
-/* The answer now, whatever is pending; cut to the guest's room. */
+/* Answers now, whatever is pending; cut to the guest's room. */
 void fence_push(struct fence_table *table, const struct request *request,
                 const GByteArray *response);
 
-/* The answer when the fence is done whose id, for virglrenderer, this returns. */
+/* Answers when the fence with the returned id (for virglrenderer) is done. */
 uint64_t fence_add(struct fence_table *table, const struct request *request,
                    const GByteArray *response);
 
-/* virglrenderer would not take the fence. True if it is still there and has been taken back. */
+/* virglrenderer did not accept the fence. True if it is still there and has been removed. */
 bool fence_take_back(struct fence_table *table, uint64_t id);
 
-/* The answer together with the last one that is pending on its timeline. False: none is. */
+/* Answers together with the last pending answer of its timeline. False: none is pending. */
 bool fence_queue_behind(struct fence_table *table, const struct request *request,
                         const GByteArray *response);
 
@@ -64,14 +64,14 @@ void fence_signal_global(struct fence_table *table, uint32_t id);
 
 /*
  * Completes what a context leaves behind, with an error: its work will never be done. To be called
- * after virglrenderer has let go of the context.
+ * after virglrenderer has released the context.
  */
 void fence_fail_context(struct fence_table *table, uint32_t ctx_id);
 
 /*
- * A guest takes any answer for the end of the work: Linux signals its fence without a look at the
- * type. So the answers of a context whose worker is lost, which fence_withhold() makes errors, are
- * kept until fence_fail_context(). False: there are FENCE_MAX_WITHHELD already.
+ * A guest takes any answer for the end of the work: Linux signals its fence without checking the
+ * type. So the answers of a context whose worker is lost, which fence_withhold() turns into errors,
+ * are withheld until fence_fail_context(). False: there are FENCE_MAX_WITHHELD already.
  */
 bool fence_withhold(struct fence_table *table, uint32_t ctx_id);
 bool fence_add_withheld(struct fence_table *table, const struct request *request,

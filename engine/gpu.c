@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NVIDIA's for CUDA. Vulkan uses it if it is there. */
+/* NVIDIA's for CUDA. Vulkan uses it if it exists. */
 #define OPTIONAL_NODE "/dev/nvidia-uvm"
 
 #define NODE_INTERVAL (100 * G_TIME_SPAN_MILLISECOND)
@@ -45,8 +45,8 @@ static char *read_line(const char *path)
 }
 
 /*
- * Whether a DRM device is the PCI device's own or of a device on it: virtio-gpu's hangs below a
- * virtio device.
+ * Whether a DRM device belongs to the PCI device itself or to a device on it: virtio-gpu's is below
+ * a virtio device.
  */
 static bool belongs_to(const char *drm_path, const char *pci_path)
 {
@@ -102,7 +102,7 @@ static const char *icd_hint_of(const char *pci_path)
     return NULL;
 }
 
-/* NVIDIA's driver talks through nodes of its own; the render node alone won't do. */
+/* NVIDIA's driver uses nodes of its own; the render node alone is not enough. */
 static void add_nvidia_nodes(const struct gpu *gpu, const char *sysroot, GStrvBuilder *nodes)
 {
     g_autofree char *path =
@@ -178,7 +178,7 @@ static bool has_node(const char *sysroot, const char *node)
     return g_file_test(path, G_FILE_TEST_EXISTS);
 }
 
-/* NULL: all are there that have to be. */
+/* NULL: all required ones exist. */
 static const char *find_missing(const struct gpu *gpu, const char *sysroot)
 {
     for (char **node = gpu->nodes; *node; node++) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The physical GPU of a vGPU, as sysfs knows it: which device nodes are its, and how a Vulkan
- * device is recognised as it.
+ * The physical GPU of a vGPU, from sysfs: its device nodes, and how to recognise its Vulkan device.
  */
 #ifndef ENGINE_GPU_H
 #define ENGINE_GPU_H
@@ -13,11 +12,11 @@
 /**
  * struct gpu
  * @name: as the driver gave it
- * @soft: no PCI device; the CPU's Vulkan driver is meant
+ * @soft: no PCI device; it means the CPU's Vulkan driver
  * @domain, @bus, @device, @function: PCI address
  * @render_node: "/dev/dri/renderD128", or NULL
  * @render_major, @render_minor: its device number
- * @icd_hint: part of the name of the Vulkan driver that is likely to be its, or NULL
+ * @icd_hint: part of the name of its likely Vulkan driver, or NULL
  * @nodes: all device nodes that the GPU's user-space drivers need, NULL terminated
  */
 struct gpu {
@@ -35,15 +34,15 @@ struct gpu {
 };
 
 /*
- * Looks @name up ("0000:01:00.0" or "soft:<name>") under @sysroot, "" in production. NULL with
- * @error set where there is no such GPU or nothing to render with.
+ * Looks up @name ("0000:01:00.0" or "soft:<name>") under @sysroot, "" in production. NULL with
+ * @error set if there is no such GPU or nothing to render with.
  */
 struct gpu *gpu_lookup(const char *name, const char *sysroot, GError **error);
 
 /*
- * Waits up to @timeout microseconds until the GPU's nodes are there: some are made by a program and
- * not by the kernel, and after the sandbox has closed a new one can't be used. False with @error
- * set: one that it can't do without is not.
+ * Waits up to @timeout microseconds until the GPU's nodes exist. A program, not the kernel, makes
+ * some of them, and a new one cannot be used after the sandbox has closed. False with @error set: a
+ * required one is missing.
  */
 bool gpu_wait_for_nodes(const struct gpu *gpu, const char *sysroot, gint64 timeout, GError **error);
 

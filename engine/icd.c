@@ -26,7 +26,7 @@ static void add_dir(GPtrArray *manifests, const char *path)
         qsort(manifests->pdata + first, manifests->len - first, sizeof(void *), compare_names);
 }
 
-/* Keeps the order otherwise. */
+/* The order is otherwise unchanged. */
 static void move_to_front(GPtrArray *manifests, const char *hint)
 {
     guint front = 0;

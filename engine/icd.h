@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which installed Vulkan driver ("ICD") drives a GPU. */
+/* The installed Vulkan driver ("ICD") of a GPU. */
 #ifndef ENGINE_ICD_H
 #define ENGINE_ICD_H
 
@@ -11,15 +11,15 @@
 
 /**
  * struct icd_report - what a Vulkan driver shows when it is alone
- * @devices: how many physical devices
+ * @devices: number of physical devices
  * @cpu: the first one is the CPU
  * @has_drm, @render_major, @render_minor: VK_EXT_physical_device_drm of the first one
  * @has_pci, @domain, @bus, @device, @function: VK_EXT_pci_bus_info of the first one
- * @dma_buf, @opaque_fd: its memory can be exported as such, asked as virglrenderer's workers ask
- * @api_version: of Vulkan, as VkPhysicalDeviceProperties has it
- * @compute_queues, @graphics_queues: of all families that can do that
+ * @dma_buf, @opaque_fd: its memory can be exported as such, by the query of virglrenderer's workers
+ * @api_version: of Vulkan, as in VkPhysicalDeviceProperties
+ * @compute_queues, @graphics_queues: of all families with that ability
  * @timeline: it has timeline semaphores
- * @fp16, @fp64, @int64: what its shaders can compute with
+ * @fp16, @fp64, @int64: types that its shaders can compute with
  * @name: of the first one
  */
 struct icd_report {
@@ -55,15 +55,15 @@ bool icd_matches(const struct icd_report *report, const struct gpu *gpu);
 GStrv icd_list(const char *sysroot, const char *hint);
 
 /*
- * Loads a driver in a child process that it can't outlive, and asks it. False where it crashes,
- * hangs, or has no device; that is no error, most drivers have no device.
+ * Loads a driver in a child process and asks it. The child cannot outlive this process. False if
+ * the driver crashes, hangs, or has no device; that is no error, most drivers have no device.
  */
 bool icd_probe(const char *manifest, struct icd_report *report);
 
 /*
- * The manifest of the driver that shows @gpu and nothing else. If several do, one that exports
- * dma-bufs is preferred, then one that exports opaque descriptors. NULL with @error set where none
- * does. To be called inside the sandbox, which is what makes the other GPUs invisible. @report:
+ * The manifest of the driver that shows @gpu and nothing else. If there are several, one that
+ * exports dma-bufs is preferred, then one that exports opaque descriptors. NULL with @error set if
+ * there is none. To be called inside the sandbox, which makes the other GPUs invisible. @report:
  * what that driver shows.
  */
 char *icd_choose(const struct gpu *gpu, const char *const *manifests, struct icd_report *report,

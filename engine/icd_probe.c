@@ -32,9 +32,9 @@ static bool has_extension(VkPhysicalDevice device, const char *name)
 }
 
 /*
- * As a render worker asks before it allocates memory that the guest can map
- * (vkr_physical_device.c). The extension alone says nothing: a driver may have it to import, or for
- * images only. Without an answer that is yes a worker goes by GBM, or the guest maps nothing.
+ * The query of a render worker before it allocates memory that the guest can map
+ * (vkr_physical_device.c). The extension alone is not enough: a driver may have it for imports or
+ * images only. Without a positive answer a worker uses GBM, or the guest maps nothing.
  */
 static bool exports(VkPhysicalDevice device, const char *extension,
                     VkExternalMemoryHandleTypeFlagBits type)
@@ -159,7 +159,7 @@ G_NORETURN static void child_main(const char *manifest, int fd)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     g_setenv("VK_DRIVER_FILES", manifest, TRUE);
 
-    /* _exit: a driver's destructors are not ours to run in a forked child. */
+    /* _exit: a forked child must not run a driver's destructors. */
     if (!ask_driver(&report) || write(fd, &report, sizeof(report)) != (ssize_t)sizeof(report))
         _exit(1);
     _exit(0);
@@ -174,7 +174,7 @@ static bool read_report(int fd, struct icd_report *report)
         ret = poll(&poll_fd, 1, PROBE_TIMEOUT_MS);
     } while (ret < 0 && errno == EINTR);
 
-    /* Shorter than PIPE_BUF, so it comes in one piece. */
+    /* Shorter than PIPE_BUF, so it arrives in one piece. */
     return ret == 1 && read(fd, report, sizeof(*report)) == (ssize_t)sizeof(*report);
 }
 

@@ -54,7 +54,7 @@ bool image_has_rect(const struct resource *resource, const struct virtio_gpu_rec
            rect->y <= resource->height && rect->height <= resource->height - rect->y;
 }
 
-/* Rows lie in guest memory as far from each other as in the image; @offset is the first one's. */
+/* Rows have the same distance in guest memory as in the image; @offset is the first one's. */
 static bool copy_rows(struct resource *resource, const struct virtio_gpu_rect *rect,
                       uint64_t offset)
 {

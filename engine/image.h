@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 2D resources. Where the vGPU has a display, each has an image: the host's copy, which
- * TRANSFER_TO_HOST_2D fills from guest memory and the picture is made of. Without a display nobody
- * could see it, and they are book-keeping.
+ * 2D resources. If the vGPU has a display, each has an image: the host's copy, which
+ * TRANSFER_TO_HOST_2D fills from guest memory and which the picture is made from. Without a display
+ * nobody could see it, and only the records exist.
  */
 #ifndef ENGINE_IMAGE_H
 #define ENGINE_IMAGE_H

@@ -29,7 +29,7 @@ void lifelines_clear(struct lifelines *lines)
         close(lines->fd);
 }
 
-/* Its end is told of without being asked for. */
+/* Its end is reported without being requested. */
 void lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&lines->lock);
@@ -40,8 +40,7 @@ void lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection)
         epoll_ctl(lines->fd, EPOLL_CTL_ADD, connection, &end);
 }
 
-/* virglrenderer has the same connection open, so that to close this one would not end its events.
- */
+/* virglrenderer has the same connection open, so closing this one would not end its events. */
 void lifelines_remove(struct lifelines *lines, uint32_t ctx_id)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&lines->lock);

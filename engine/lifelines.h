@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connections of all contexts to their render workers (worker.h): which context a fence of
- * virglrenderer's can be believed of, and which has lost its worker.
+ * The connections of all contexts to their render workers (worker.h): they show for which contexts
+ * virglrenderer's fences can be believed, and which have lost their worker.
  */
 #ifndef ENGINE_LIFELINES_H
 #define ENGINE_LIFELINES_H
@@ -13,7 +13,7 @@
 /**
  * struct lifelines
  * @connections: context -> its connection, -1 for one that has no worker
- * @fd: readable when lifelines_next_cut() has one; -1: that can't be had, and it never has
+ * @fd: readable when lifelines_next_cut() has one; -1: not available, and it never has
  */
 struct lifelines {
     GMutex lock;
@@ -24,11 +24,11 @@ struct lifelines {
 void lifelines_init(struct lifelines *lines);
 void lifelines_clear(struct lifelines *lines);
 
-/* @connection is taken over. */
+/* Takes ownership of @connection. */
 void lifelines_add(struct lifelines *lines, uint32_t ctx_id, int connection);
 void lifelines_remove(struct lifelines *lines, uint32_t ctx_id);
 
-/* From any thread: the context has lost its worker, or is not there any more. */
+/* From any thread: the context has lost its worker, or does not exist any more. */
 bool lifelines_is_cut(struct lifelines *lines, uint32_t ctx_id);
 
 /* A context that has lost its worker and has not been removed; 0: there is none. */

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Commands per queue before events are looked at again: a reset must not wait for a flood. */
+/* Commands per queue before events are read again: a reset must not wait for a flood. */
 #define QUEUE_BUDGET 16
 
 #define PROBE_INTERVAL_MS 5000
@@ -44,8 +44,8 @@ static void on_signal(int signum)
 }
 
 /*
- * Handlers and not a signalfd: that one wants signals blocked, and the render server would inherit
- * the mask and not end on SIGTERM.
+ * Handlers and not a signalfd: that one requires blocked signals, and the render server would
+ * inherit the mask and ignore SIGTERM.
  */
 bool loop_setup(GError **error)
 {
@@ -64,7 +64,7 @@ bool loop_setup(GError **error)
     return true;
 }
 
-/* The one child of ours is the render server; without it no context works and none can be made. */
+/* The only child is the render server; without it no context works and none can be made. */
 static bool check_children(GError **error)
 {
     int status;
@@ -108,20 +108,19 @@ static bool handle_reset(struct engine *engine, uint64_t epoch, GError **error)
     int ret;
 
     if (!engine_reset(engine)) {
-        g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER,
-                    "virglrenderer did not come back from a reset");
+        g_set_error(error, ENGINE_ERROR, EXIT_CODE_RENDERER, "virglrenderer failed after a reset");
         return false;
     }
     ret = transport->ops->reset_done(transport, epoch);
     if (ret < 0) {
         g_set_error(error, ENGINE_ERROR, exit_code_of_errno(ret),
-                    "the driver did not take the reset: %s", g_strerror(-ret));
+                    "the driver did not accept the reset: %s", g_strerror(-ret));
         return false;
     }
     return refresh_info(engine, error);
 }
 
-/* CONFIG may change limits at any time, but the epoch of our objects only comes from a reset. */
+/* CONFIG may change limits at any time, but only a reset changes the epoch of our objects. */
 static bool handle_config(struct engine *engine, GError **error)
 {
     uint64_t epoch = engine->epoch;
@@ -142,13 +141,13 @@ bool loop_handle_event(struct engine *engine, const struct vgpu_engine_event *ev
         return false;
     if ((event->events & VGPU_EVENT_CONFIG) && !handle_config(engine, error))
         return false;
-    /* A reset before the guest used the device makes a new epoch of which there was no event. */
+    /* A reset before the guest used the device makes a new epoch without an event. */
     if ((event->events & VGPU_EVENT_KICK) && event->epoch > engine->epoch)
         return refresh_info(engine, error);
     return true;
 }
 
-/* Bit per queue that has more. */
+/* A bit for each queue that has more. */
 static uint32_t run_queues(struct engine *engine, uint32_t queues)
 {
     uint32_t more = 0;
@@ -161,7 +160,7 @@ static uint32_t run_queues(struct engine *engine, uint32_t queues)
 }
 
 /**
- * struct woken - by what
+ * struct woken - the reasons
  * @event: the driver has one
  * @lost: a context has lost its render worker
  */
@@ -200,7 +199,7 @@ static bool wait_for_work(struct engine *engine, gint64 timeout, struct woken *w
     return !child_died || check_children(error);
 }
 
-/* Looks after contexts when it is time; returns how long poll() may sleep until then. */
+/* Checks contexts when it is time; returns how long poll() may sleep until then. */
 static int probe_contexts(struct engine *engine, gint64 *last)
 {
     gint64 now = g_get_monotonic_time() / 1000;
@@ -223,7 +222,7 @@ static gint64 earlier(gint64 a, gint64 b)
     return MIN(a, b);
 }
 
-/* One event, if there is one. Sets @queues to those that may have something now. */
+/* Handles one event, if there is one. Sets @queues to those that may have requests now. */
 static bool take_event(struct engine *engine, uint32_t *queues, bool *stop, GError **error)
 {
     struct vgpu_transport *transport = engine->transport;
@@ -248,14 +247,14 @@ static gint64 usec(int ms)
     return ms < 0 ? -1 : (gint64)ms * 1000;
 }
 
-/* Carries out what is there. Returns how long to sleep; sets @queues to what to look at then. */
+/* Executes pending requests. Returns how long to sleep; sets @queues to those to read then. */
 static gint64 work(struct engine *engine, struct poller *poller, gint64 *last_probe,
                    uint32_t *queues)
 {
     uint64_t handled = engine->requests;
     gint64 probe;
 
-    /* As long as it looks by itself, the guest need not ring. */
+    /* While the engine polls, the guest need not ring. */
     engine->polling = poller_interval(poller, g_get_monotonic_time()) >= 0;
     if (fence_released(&engine->fences))
         *queues |= 1u << VGPU_QUEUE_CONTROL;
@@ -276,7 +275,8 @@ static bool run(struct engine *engine, GError **error)
 {
     struct poller poller = {0};
     gint64 last_probe = 0;
-    uint32_t queues = (1u << VGPU_NUM_QUEUES) - 1; /* the guest may have been there before us */
+    uint32_t queues = (1u << VGPU_NUM_QUEUES) - 1; /* the guest may have been there before this
+                                                    * engine */
     struct woken woken = {0};
     bool stop = false;
 
@@ -308,8 +308,10 @@ static bool run(struct engine *engine, GError **error)
     return true;
 }
 
-/* Without the engine the driver answers all that is pending. By then the guest's rings say what
- * that means. */
+/*
+ * Without the engine the driver answers all pending requests. By then the guest's rings say what
+ * that means.
+ */
 bool loop_run(struct engine *engine, GError **error)
 {
     bool ok = run(engine, error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The life of an engine between READY and its end. */
+/* The life of an engine from READY to its end. */
 #ifndef ENGINE_LOOP_H
 #define ENGINE_LOOP_H
 
@@ -9,16 +9,16 @@
 
 struct engine;
 
-/* Signals that end the loop or tell of dead children. To be called before any thread starts. */
+/* Signals that end the loop or report dead children. To be called before any thread starts. */
 bool loop_setup(GError **error);
 
 /*
- * Serves the device until it goes away or SIGTERM: true. False with @error set where the engine
- * can't go on; the code is the exit code.
+ * Serves the device until it is removed or SIGTERM arrives: true. False with @error set if the
+ * engine cannot continue; the code is the exit code.
  */
 bool loop_run(struct engine *engine, GError **error);
 
-/* For tests: carries out one event. Sets @stop where the engine is to end. */
+/* For tests: handles one event. Sets @stop if the engine must end. */
 bool loop_handle_event(struct engine *engine, const struct vgpu_engine_event *event, bool *stop,
                        GError **error);
 

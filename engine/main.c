@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The order matters: the GPU is looked up while all of sysfs is there, then the sandbox closes, and
- * only inside it is a Vulkan driver loaded for the first time.
+ * The order matters: the GPU is looked up while all of sysfs is visible, then the sandbox closes,
+ * and only inside it is a Vulkan driver loaded for the first time.
  */
 #include "capset.h"
 #include "describe.h"
@@ -120,7 +120,7 @@ static bool become_ready(struct engine *engine, GError **error)
     int ret = transport->ops->ready(transport, engine->num_capsets);
 
     if (ret < 0)
-        return device_error(error, "the driver does not take this engine", ret);
+        return device_error(error, "the driver does not accept this engine", ret);
     log_capsets(engine);
     sd_notifyf(0, "READY=1\nSTATUS=vGPU of type %.*s on %s", VGPU_TYPE_NAME_LEN, engine->info.type,
                engine->info.gpu);
@@ -137,7 +137,7 @@ static bool serve(struct engine *engine, const struct options *options, GError *
     ok = start_renderer(engine, options, error) && become_ready(engine, error) &&
          loop_run(engine, error);
     sd_notify(0, "STOPPING=1");
-    /* A VMM that waits for us hears the reason now and not by running into its time limit. */
+    /* A waiting VMM gets the reason now, instead of running into its time limit. */
     if (!ok)
         engine->transport->ops->fail(engine->transport, (*error)->message);
     return ok;

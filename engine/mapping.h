@@ -12,15 +12,15 @@
 struct engine;
 struct resource;
 
-/* Fills in resource->map_addr and map_size. False: it can't be mapped. */
+/* Fills in resource->map_addr and map_size. False: it cannot be mapped. */
 bool mapping_get(struct resource *resource);
 
-/* Once for each mapping_get() that was true. */
+/* Once for each mapping_get() that returned true. */
 void mapping_put(struct resource *resource);
 
 /*
- * Plain shared memory, which rings lie in. NULL: there is no such resource, or it is none. As long
- * as the guest has it in its window, as it has its rings, this makes no system call.
+ * Plain shared memory, which contains rings. NULL: there is no such resource, or it is another
+ * kind. While the guest has it in its window, as it has its rings, this makes no system call.
  */
 void *mapping_get_shm(struct engine *engine, uint32_t resource_id, uint64_t *size);
 void mapping_put_shm(struct engine *engine, uint32_t resource_id);

@@ -4,7 +4,7 @@
 #include <glib.h>
 #include <string.h>
 
-/* Places in the first block of an EDID 1.4. */
+/* Offsets in the first block of an EDID 1.4. */
 enum {
     VENDOR = 8,
     VERSION = 18,
@@ -23,7 +23,7 @@ enum {
 #define RATE       60u /* Hz */
 #define DPI        96u
 
-/* Blanking as CVT has it for flat panels. */
+/* Blanking as in CVT for flat panels. */
 #define H_FRONT 48u
 #define H_SYNC  32u
 #define H_BLANK 160u
@@ -73,7 +73,7 @@ static void put_detailed(uint8_t *at, uint32_t width, uint32_t height)
     at[17] = 0x18; /* digital, separate sync */
 }
 
-/* Descriptors that are no modes: a type, and what the type says. */
+/* Descriptors that are not modes: a type, and its content. */
 static void put_descriptor(uint8_t *at, uint8_t type, const void *data, size_t size)
 {
     at[3] = type;
@@ -94,7 +94,7 @@ void monitor_edid(uint8_t edid[MONITOR_EDID_SIZE], uint32_t width, uint32_t heig
     static const uint8_t vendor[] = {0x58, 0xf5}; /* "VGU", five bits a letter */
     /* 1024x768, 800x600 and 640x480 at 60 Hz */
     static const uint8_t established[] = {0x21, 0x08, 0x00};
-    /* sRGB's, as others write them */
+    /* sRGB's, in the usual values */
     static const uint8_t chromaticity[] = {0xee, 0x91, 0xa3, 0x54, 0x4c,
                                            0x99, 0x26, 0x0f, 0x50, 0x54};
     /* 50 to 125 Hz, 30 to 160 kHz, 600 MHz at most */

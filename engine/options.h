@@ -18,7 +18,7 @@ struct options {
     bool show_version;
 };
 
-/* False with @error set where the command line makes no sense. --help ends the process. */
+/* False with @error set if the command line is wrong. --help ends the process. */
 bool options_parse(struct options *options, int argc, char **argv, GError **error);
 
 void options_clear(struct options *options);

@@ -13,7 +13,7 @@
 
 /**
  * struct parked
- * @resource: that it is about; 0: none
+ * @resource: that it names; 0: none
  * @data: the request's
  */
 struct parked {
@@ -88,7 +88,7 @@ static void park(struct parking *parking, const struct request *request, uint32_
     parking->bytes += size;
 }
 
-/* Its parked commands are of no use any more: they fail, each in its turn. */
+/* Its parked commands are useless now: they fail, each in its turn. */
 static void end_if_held(struct engine *engine, uint32_t ctx_id)
 {
     if (!is_held(engine, ctx_id))

@@ -3,7 +3,7 @@
  * Commands that wait, so that others need not. A command is parked if its context is held (hold.h),
  * or if it must stay behind a parked one: of the same context, of the same resource, which one
  * program may make and another use, or if both are fenced on the global timeline. All others are
- * carried out at once, so answers come out of order, as virtio allows.
+ * executed at once, so answers come out of order, as virtio allows.
  */
 #ifndef ENGINE_PARKING_H
 #define ENGINE_PARKING_H
@@ -29,12 +29,12 @@ void parking_init(struct parking *parking);
 void parking_clear(struct parking *parking);
 
 /*
- * Keeps a copy of the request if it has to wait. False: it is to be carried out now. @truncated: it
- * is to be refused, in its turn.
+ * Keeps a copy of the request if it has to wait. False: execute it now. @truncated: it is to be
+ * refused, in its turn.
  */
 bool parking_take(struct engine *engine, const struct request *request, bool truncated);
 
-/* Carries out what need not wait any more. To be called when fence_released(). */
+/* Executes what need not wait any more. To be called when fence_released(). */
 void parking_run(struct engine *engine);
 
 #endif /* ENGINE_PARKING_H */

@@ -5,7 +5,7 @@
 #include <linux/virtio_gpu.h>
 #include <string.h>
 
-/* The order of bytes in the picture. */
+/* The byte order of the picture. */
 enum { BLUE, GREEN, RED, UNUSED };
 
 static const struct {

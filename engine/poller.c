@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "poller.h"
 
-/* Requests that come more seldom than this are not worth a look. */
+/* Requests that are rarer than this are not worth polling for. */
 #define MAX_GAP 10000
 
 /* A pause of this many gaps is the end of a burst. */
 #define PATIENCE 4
 
-/* Looks per gap, and their bounds: a sleep is never shorter than what a doorbell would cost. */
+/* Polls per gap, and their bounds: a sleep is never shorter than the cost of a doorbell. */
 #define LOOKS_PER_GAP 4
 #define MIN_INTERVAL  50
 #define MAX_INTERVAL  1000

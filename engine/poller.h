@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether the engine looks at the queues by itself for a while after a request, and how often. As
- * long as it does, the guest need not ring: a doorbell costs an exit of the guest and a call of the
- * VMM, a look one system call.
+ * Decides whether the engine polls the queues for a while after a request, and how often. While it
+ * does, the guest need not ring. A doorbell costs an exit of the guest and a call of the VMM; a
+ * poll costs one system call.
  *
- * It adapts: the time between looks is a part of the usual time between requests, and where those
- * come seldom there are no looks at all, so that an idle or nearly idle vGPU never wakes up for
- * nothing. All times are microseconds of one monotonic clock.
+ * It adapts: the time between polls is a part of the usual time between requests, and if those are
+ * rare there are no polls at all, so that an idle or nearly idle vGPU never wakes up for nothing.
+ * All times are microseconds of one monotonic clock.
  */
 #ifndef ENGINE_POLLER_H
 #define ENGINE_POLLER_H
@@ -27,7 +27,7 @@ struct poller {
 /* Requests were seen at @now. */
 void poller_seen(struct poller *poller, gint64 now);
 
-/* How long to sleep before the next look; -1: no more looks, the guest has to ring. */
+/* How long to sleep before the next poll; -1: no more polls, the guest has to ring. */
 gint64 poller_interval(const struct poller *poller, gint64 now);
 
 #endif /* ENGINE_POLLER_H */

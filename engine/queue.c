@@ -16,7 +16,7 @@ static void grow_request_buf(struct engine *engine, uint64_t size)
     engine->request_buf = g_malloc(size);
 }
 
-/* 0, or the negative errno of pop. @truncated: the request is larger than we take. */
+/* 0, or the negative errno of pop. @truncated: the request is larger than the limit. */
 static int pop_request(struct engine *engine, uint32_t queue, struct request *request,
                        bool *truncated)
 {
@@ -88,7 +88,7 @@ int queue_run(struct engine *engine, uint32_t queue, unsigned int budget)
             return ret;
         /*
          * EMSGSIZE again: the guest has changed the chain in between. ENOMEM, EFAULT: this chain
-         * has failed. There may be others, of which no kick will tell.
+         * has failed. There may be others that no kick will announce.
          */
         if (ret < 0)
             continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Chains of the guest: taken from the driver and handed to the handlers. */
+/* Chains of the guest: taken from the driver and passed to the handlers. */
 #ifndef ENGINE_QUEUE_H
 #define ENGINE_QUEUE_H
 

@@ -17,7 +17,7 @@ static struct {
     void *cookie;
     uint32_t capsets;
     char *render_node;
-    bool trying; /* something else can still be tried, so complaints don't count */
+    bool trying; /* another attempt is possible, so its complaints are ignored */
 } renderer;
 
 static void on_global_fence(void *cookie, uint32_t fence)
@@ -43,7 +43,7 @@ static struct virgl_renderer_callbacks callbacks = {
     .get_drm_fd = get_drm_fd,
 };
 
-/* A guest can make virglrenderer complain as fast as it likes; the journal is not the guest's. */
+/* A guest can make virglrenderer complain without limit; it must not fill the journal. */
 static void on_log(enum virgl_log_level_flags level, const char *message,
                    void *user_data G_GNUC_UNUSED)
 {
@@ -90,7 +90,7 @@ static int try_init(uint32_t capsets)
 
     if (ret != 0)
         return ret;
-    /* OpenGL without a thread for its fences would never complete one of them. */
+    /* Without a thread for its fences, OpenGL would never complete one of them. */
     if ((capsets & CAPSET_VIRGL) && virgl_renderer_get_poll_fd() < 0) {
         virgl_renderer_cleanup(renderer.cookie);
         return -ENOSYS;
@@ -99,8 +99,8 @@ static int try_init(uint32_t capsets)
 }
 
 /*
- * virglrenderer starts with all that it was asked for or not at all, so what may be missing is left
- * out step by step. Native contexts go first: Debian 13's library has none.
+ * virglrenderer starts with everything requested or not at all, so what may be missing is left out
+ * step by step. Native contexts go first: Debian 13's library has none.
  */
 static int init_best(uint32_t wanted, uint32_t *got)
 {
@@ -146,7 +146,7 @@ uint32_t renderer_start(const struct renderer_events *events, void *cookie, uint
 
 /*
  * With OpenGL, virgl_renderer_reset() of 1.1.0 ends the thread that waits for fences and does not
- * start another one. So there everything is started anew.
+ * start another one. So everything is restarted.
  */
 bool renderer_reset(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A command of the guest: a private copy, which the guest can't change any more. Everything in it
- * is the guest's choice: what a handler doesn't check goes nowhere.
+ * A command of the guest: a private copy, which the guest cannot change any more. Everything in it
+ * is the guest's choice: a handler must check each value before it uses it.
  */
 #ifndef ENGINE_REQUEST_H
 #define ENGINE_REQUEST_H

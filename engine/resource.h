@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resources: what the guest shares with the GPU. Blobs of the host's memory, blobs and backings of
- * guest memory, OpenGL resources, and 2D ones (image.h).
+ * Resources: what the guest shares with the GPU. Blobs of host memory, blobs and backings of guest
+ * memory, OpenGL resources, and 2D resources (image.h).
  */
 #ifndef ENGINE_RESOURCE_H
 #define ENGINE_RESOURCE_H
@@ -27,7 +27,7 @@ enum resource_kind {
  * @width, @height: of a 2D resource
  * @image, @image_size, @format: its host's copy; NULL without a display
  * @shm: host shared memory, counted in engine->shm_bytes
- * @backing: guest memory lent to it
+ * @backing: guest memory behind it
  * @map_users, @map_addr, @map_size: virglrenderer has it mapped; see mapping.h
  * @mapped: it is in the window at @window_offset
  */
@@ -55,16 +55,16 @@ struct resource {
 struct resource *resource_find(struct engine *engine, uint32_t id);
 
 /*
- * How handlers make one: whether the guest may use @id for it, an object that is nowhere yet, and
- * its place in engine->resources.
+ * How handlers make one: whether the guest may use @id for it, a new object, and its insertion into
+ * engine->resources.
  */
 uint32_t resource_check_new_id(struct engine *engine, uint32_t id);
 struct resource *resource_new(struct engine *engine, uint32_t id, enum resource_kind kind);
 void resource_add(struct resource *resource);
 
 /*
- * engine->resources is to be made with this as its destructor. It gives back the guest's memory;
- * virglrenderer must have let go before.
+ * The destructor for engine->resources. It returns the guest's memory; virglrenderer must have
+ * released it before.
  */
 void resource_free(void *resource);
 

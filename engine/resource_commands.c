@@ -15,7 +15,7 @@
     (VIRTIO_GPU_BLOB_FLAG_USE_MAPPABLE | VIRTIO_GPU_BLOB_FLAG_USE_SHAREABLE |                      \
      VIRTIO_GPU_BLOB_FLAG_USE_CROSS_DEVICE)
 
-/* Sizes above are nonsense, and would overflow when rounded to pages. */
+/* Larger sizes make no sense, and would overflow when rounded to pages. */
 #define BLOB_MAX_SIZE (1ull << 46)
 
 static void resource_release(struct resource *resource)
@@ -56,7 +56,7 @@ uint32_t resource_cmd_create_3d(struct engine *engine, const struct request *req
 
     if (type != VIRTIO_GPU_RESP_OK_NODATA)
         return type;
-    /* With native contexts alone virglrenderer would call into an OpenGL that isn't there. */
+    /* With native contexts alone virglrenderer would call into an OpenGL that does not exist. */
     if (!engine->virgl || virgl_renderer_resource_create(&args, NULL, 0) != 0)
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
 
@@ -93,7 +93,7 @@ static uint32_t check_blob(struct engine *engine, const struct request *request)
 }
 
 /*
- * Blob id 0 asks for plain shared memory, which nothing else accounts for. It is of use only in the
+ * Blob id 0 requests plain shared memory, which nothing else counts. It is useful only in the
  * window; the factor leaves room for blobs that are not mapped yet.
  */
 static bool account_shm(struct engine *engine, struct resource *resource)
@@ -200,7 +200,7 @@ uint32_t resource_cmd_detach_backing(struct engine *engine, const struct request
 
     if (!resource)
         return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
-    /* Guest memory is all that a blob of guest memory consists of. */
+    /* A blob of guest memory consists only of guest memory. */
     if (resource->kind == RESOURCE_BLOB || !resource->backing.iov.iov_base)
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
 

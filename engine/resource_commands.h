@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The guest's commands about resources. */
+/* The guest's commands for resources. */
 #ifndef ENGINE_RESOURCE_COMMANDS_H
 #define ENGINE_RESOURCE_COMMANDS_H
 
@@ -8,7 +8,7 @@
 struct engine;
 struct request;
 
-/* Takes all resources out of the window and off guest memory, as a reset needs it. */
+/* Removes all resources from the window and from guest memory, as a reset requires. */
 void resource_release_all(struct engine *engine);
 
 /* Handlers, see control.h. */

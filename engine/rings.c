@@ -25,7 +25,7 @@ static void unmap(void *data, uint32_t resource)
     mapping_put_shm(served->engine, resource);
 }
 
-/* A worker that has gone is found out by its connection. */
+/* A worker that has ended is noticed by its connection. */
 static void send(void *data, uint32_t *commands, uint32_t words)
 {
     const struct served *served = data;

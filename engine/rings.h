@@ -12,7 +12,7 @@ struct venus_rings;
 /* Wakes the context's worker for each ring that it sleeps over. True: there was one. */
 bool rings_wake(struct engine *engine, uint32_t ctx_id, const struct venus_rings *rings);
 
-/* Says in each ring that its worker is lost: Mesa ends a program that sees that. */
+/* Marks the worker as lost in each ring: Mesa ends a program that sees that. */
 void rings_fail(struct engine *engine, const struct venus_rings *rings);
 
 #endif /* ENGINE_RINGS_H */

@@ -19,7 +19,7 @@
 #define ACCESS_DEVICE                                                                              \
     (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_IOCTL_DEV)
 
-/* All of ABI 5: what a newer kernel knows beyond that stays as it is. */
+/* All of ABI 5; rights that only newer kernels know are not restricted. */
 #define ACCESS_ALL (LANDLOCK_ACCESS_FS_IOCTL_DEV * 2 - 1)
 
 /* Allowed on a file; the others are for directories and Landlock refuses them here. */
@@ -33,11 +33,11 @@ struct sandbox_path {
 };
 
 static const struct sandbox_path system_paths[] = {
-    /* Libraries are mapped, which takes no more than reading. */
+    /* Libraries are mapped, which requires only reading. */
     {"/usr", ACCESS_READ},
     {"/lib", ACCESS_READ},
     {"/lib64", ACCESS_READ},
-    /* The one program that is run, where distributions have it. */
+    /* The only program that is run, at the distributions' paths. */
     {"/usr/libexec/virgl_render_server", ACCESS_PROGRAM},
     {"/usr/lib/virgl_render_server", ACCESS_PROGRAM},
     {"/etc/ld.so.cache", ACCESS_READ},
@@ -47,7 +47,7 @@ static const struct sandbox_path system_paths[] = {
     {"/etc/drirc", ACCESS_READ},
     {"/etc/localtime", ACCESS_READ},
     {"/etc/OpenCL", ACCESS_READ},
-    /* How libdrm and the drivers find out what a device node is. */
+    /* By these, libdrm and the drivers identify a device node. */
     {"/sys", ACCESS_READ},
     /* Of this process, the CPUs, and NVIDIA's parameters. The unit hides other processes. */
     {"/proc", ACCESS_READ},
@@ -57,7 +57,7 @@ static const struct sandbox_path system_paths[] = {
     {"/dev/urandom", LANDLOCK_ACCESS_FS_READ_FILE},
 };
 
-/* What renderers, loaders and systemd's protocol have a use for. */
+/* What renderers, loaders and systemd's protocol use. */
 static const char *const kept_variables[] = {
     "PATH", "LANG", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", NULL,
 };
@@ -66,7 +66,9 @@ static const char *const set_variables[][2] = {
     /* A cache on disk would outlive the tenant, and its files would be the next one's input. */
     {"MESA_SHADER_CACHE_DISABLE", "true"},
     {"__GL_SHADER_DISK_CACHE", "0"},
-    /* Mesa's layer that orders devices by taste: there is one, and it has been chosen. */
+    /*
+     * Mesa's layer that orders devices by preference: there is one device, and it has been chosen.
+     */
     {"NODEVICE_SELECT", "1"},
     /*
      * Mesa's drivers leave thread-local destructors behind, which run when a worker's ring thread
@@ -116,7 +118,7 @@ static bool add_path(int ruleset, const char *path, uint64_t access, GError **er
     rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
     if (rule.parent_fd < 0) {
         if (errno == ENOENT || errno == EACCES || errno == ENOTDIR)
-            return true; /* what is not there needs no permission */
+            return true; /* a missing path needs no permission */
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_SANDBOX, "cannot open %s: %s", path,
                     g_strerror(errno));
         return false;
@@ -144,7 +146,7 @@ static int find_loader(struct dl_phdr_info *info, size_t size G_GNUC_UNUSED, voi
     return 1; /* the first object is this program */
 }
 
-/* Without its loader the render server can't be run. It is the one that has loaded this program. */
+/* Without its loader the render server cannot be run. It is the loader of this program. */
 static bool add_loader(int ruleset, uint64_t handled, GError **error)
 {
     const char *loader = NULL;
@@ -170,7 +172,7 @@ static bool add_paths(int ruleset, uint64_t handled, const char *const *nodes, G
 
 static bool restrict_self(int ruleset, GError **error)
 {
-    /* Not dumpable: workers have the same user, and shall not see into this process by /proc. */
+    /* Not dumpable: workers have the same user, and must not read this process through /proc. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
         syscall(SYS_landlock_restrict_self, ruleset, 0) == 0)
         return true;
@@ -200,7 +202,7 @@ bool sandbox_enter(const char *const *nodes, GError **error)
     if (abi >= 6)
         attr.scoped = LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | LANDLOCK_SCOPE_SIGNAL;
 
-    /* Older kernels take a longer structure as long as what they don't know is zero. */
+    /* Older kernels accept a longer structure if the part unknown to them is zero. */
     ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
     if (ruleset < 0) {
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_SANDBOX, "cannot make a Landlock ruleset: %s",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What this process and the render workers may reach: with Landlock, the vGPU's own GPU and nothing
- * of another one. The systemd unit has narrowed the rest before.
+ * Limits what this process and the render workers may reach: with Landlock, the vGPU's own GPU and
+ * nothing of another one. The systemd unit has restricted the rest before.
  */
 #ifndef ENGINE_SANDBOX_H
 #define ENGINE_SANDBOX_H
@@ -9,12 +9,13 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* Leaves only what the renderer has a use for in the environment, and adds NAME=VALUE of @extra. */
+/* Keeps only what the renderer needs in the environment, and adds NAME=VALUE of @extra. */
 void sandbox_clean_environment(const char *const *extra);
 
 /*
  * From here on only system libraries and configuration can be read, and only @nodes (NULL
- * terminated; missing ones are left out) be used. False with @error set where the kernel can't.
+ * terminated; missing ones are skipped) be used. False with @error set if the kernel does not
+ * support it.
  */
 bool sandbox_enter(const char *const *nodes, GError **error);
 

@@ -15,12 +15,12 @@
 /* Pixels that are read from a card at a time. */
 #define PART_PIXELS 1024u
 
-/* A part of the picture; coordinates may lie outside until it is clipped. */
+/* A part of the picture; coordinates may be outside until it is clipped. */
 struct area {
     int64_t left, top, right, bottom;
 };
 
-/* The memory that a resource's pixels are in. */
+/* The memory of a resource's pixels. */
 static const uint8_t *memory(const struct resource *resource, uint64_t *size)
 {
     if (resource->image) {
@@ -65,7 +65,7 @@ static uint8_t *picture_at(const struct scanout *scanout, int64_t x, int64_t y)
     return scanout->picture + (y * scanout->rect.width + x) * PIXEL_BYTES;
 }
 
-/* Memory of the host may be a card's. */
+/* The host's memory may be a card's. */
 static void copy_mapped(uint8_t *picture, const uint8_t *source, uint32_t count,
                         const struct pixel_format *format)
 {
@@ -81,7 +81,7 @@ static void copy_mapped(uint8_t *picture, const uint8_t *source, uint32_t count,
     }
 }
 
-/* @area is clipped. The memory was seen to hold the surface when it was shown, and stays. */
+/* @area is clipped. The memory was checked to hold the surface when it was shown, and stays. */
 static void paint_source(struct scanout *scanout, const struct area *area)
 {
     const struct surface *surface = &scanout->surface;
@@ -102,7 +102,7 @@ static struct area cursor_area(const struct cursor *cursor)
                          (int64_t)cursor->y + cursor->height};
 }
 
-/* That part of the cursor which lies in @area, which is clipped. */
+/* The part of the cursor in @area, which is clipped. */
 static void paint_cursor(struct scanout *scanout, const struct area *area)
 {
     const struct cursor *cursor = &scanout->cursor;
@@ -173,7 +173,7 @@ static void let_go(struct scanout *scanout)
     scanout->mapped = false;
 }
 
-/* Finds the surface's memory, with a mapping of its own where that is the host's. */
+/* Finds the surface's memory, with a mapping of its own if it is the host's. */
 static uint32_t take_source(struct resource *resource, const struct surface *surface, bool *mapped)
 {
     uint64_t size;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The picture: what of which resource is shown, and copying it, with the guest's cursor on top,
- * into the memory that the VMM looks at. The cursor is drawn here because VMMs ask for a cursor's
- * plane only where they show dma-bufs.
+ * The picture: which part of which resource is shown, and copying it, with the guest's cursor on
+ * top, into the memory that the VMM reads. The cursor is drawn here because VMMs query a cursor's
+ * plane only if they show dma-bufs.
  *
  * The picture's memory is mapped when the guest first shows something, and unmapped at its reset:
  * the next VMM that opens the vGPU gets other memory.
@@ -32,8 +32,8 @@ struct surface {
 
 /**
  * struct cursor
- * @image: the guest's, as it was when it said so; @format NULL: none is shown
- * @x, @y: of its upper left corner in the picture; may lie outside
+ * @image: the guest's image at the time of its command; @format NULL: none is shown
+ * @x, @y: of its upper left corner in the picture; may be outside
  */
 struct cursor {
     uint8_t image[CURSOR_SIDE * CURSOR_SIDE * 4];
@@ -45,7 +45,7 @@ struct cursor {
 /**
  * struct scanout
  * @picture: VGPU_PICTURE_SIZE bytes, or NULL
- * @source: what is shown, or NULL; resource->map_users counts it where @mapped
+ * @source: what is shown, or NULL; resource->map_users counts it if @mapped
  * @rect: the part of @surface that is shown
  */
 struct scanout {
@@ -58,21 +58,20 @@ struct scanout {
 };
 
 /*
- * Shows @rect of @surface of @resource from now on. Its pixels come with the next flush, but for a
- * new size, where all of them come at once. VIRTIO_GPU_RESP_OK_NODATA or an error, and then all is
- * as before.
+ * Shows @rect of @surface of @resource from now on. Its pixels are copied at the next flush, or at
+ * once if the size changes. VIRTIO_GPU_RESP_OK_NODATA, or an error that changes nothing.
  */
 uint32_t scanout_show(struct engine *engine, struct resource *resource,
                       const struct surface *surface, const struct virtio_gpu_rect *rect);
 
-/* Shows nothing: the VMM goes back to the firmware's picture, where it has one. */
+/* Shows nothing: the VMM returns to the firmware's picture, if it has one. */
 void scanout_off(struct engine *engine);
 
-/* @damage, in @resource's coordinates, has changed. Nothing happens where that is not shown. */
+/* @damage, in @resource's coordinates, has changed. Does nothing if that part is not shown. */
 void scanout_flush(struct engine *engine, const struct resource *resource,
                    const struct virtio_gpu_rect *damage);
 
-/* The resource is about to go. */
+/* The resource is about to be destroyed. */
 void scanout_forget(struct engine *engine, const struct resource *resource);
 
 /* The guest's reset; the driver shows nothing by then. */

@@ -18,7 +18,7 @@ __attribute__((target("sse4.1"))) static void copy_blocks(uint8_t *dest, const u
     /* What an earlier streaming load has fetched may be old. */
     _mm_mfence();
     for (; blocks > 0; blocks--, dest += BLOCK, source += BLOCK) {
-        /* The load does not write, but its prototype is older than const. */
+        /* The load does not write, but its prototype predates const. */
         __m128i block = _mm_stream_load_si128((__m128i *)(uintptr_t)source);
 
         _mm_storeu_si128((__m128i *)dest, block);

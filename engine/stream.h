@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading memory that is not cached. A blob that is shown may lie in a card's VRAM, mapped
- * write-combined: there each plain load goes over the bus by itself, while streaming loads fetch 64
- * bytes at a time. From cached memory it reads as memcpy() does.
+ * Reading memory that is not cached. A displayed blob may be in a card's VRAM, mapped
+ * write-combined. There each plain load is a bus access, while streaming loads fetch 64 bytes at a
+ * time. Cached memory is read as by memcpy().
  */
 #ifndef ENGINE_STREAM_H
 #define ENGINE_STREAM_H
 
 #include <stddef.h>
 
-/* As memcpy(). A processor without streaming loads (SSE4.1) uses just that. */
+/* As memcpy(). Processors without streaming loads (SSE4.1) use memcpy(). */
 void stream_copy(void *dest, const void *source, size_t size);
 
 #endif /* ENGINE_STREAM_H */

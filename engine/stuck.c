@@ -17,8 +17,9 @@
 static struct engine *watched;
 
 /*
- * Since when the main thread has been at what may hang; 0: it is not. The loop writes this at every
- * turn, and sets the timer only if it does not run: a timer that finds nothing is not set again.
+ * Since when the main thread has been in a call that may hang; 0: it is not. The loop writes this
+ * at every turn, and sets the timer only if it does not run. A timer that finds nothing is not set
+ * again.
  */
 static gint64 busy_since;
 static bool timer_runs;
@@ -54,9 +55,9 @@ static void start_timer(gint64 delay)
 }
 
 /*
- * In a signal handler, over whatever the main thread is in, and maybe on another one: system calls
- * only. The timer is said to have ended before the look at what the main thread is at, which says
- * what it is at before it looks at the timer: so one of the two starts it.
+ * Runs in a signal handler, whatever the main thread does, and maybe on another thread: system
+ * calls only. The timer is marked as ended before the main thread's state is read; the main thread
+ * stores its state before it reads the mark. So one of the two starts the timer.
  */
 static void on_timer(int signum G_GNUC_UNUSED)
 {

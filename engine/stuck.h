@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker that hangs, which its guest can bring about, hangs the main thread as soon as that waits
- * for an answer of it. That is the guest's own affair until it resets the device or the vGPU is
+ * A guest can make a worker hang. A hanging worker hangs the main thread as soon as that waits for
+ * its answer. That concerns only the guest itself, until it resets the device or the vGPU is
  * removed: then this process ends, and the next engine serves the device.
  */
 #ifndef ENGINE_STUCK_H
@@ -9,11 +9,11 @@
 
 struct engine;
 
-/* Before and after what may hang. Not to be nested. Uses SIGALRM. */
+/* Before and after a call that may hang. Not to be nested. Uses SIGALRM. */
 void stuck_watch_begin(struct engine *engine);
 void stuck_watch_end(void);
 
-/* In between: one step of many is done, so what comes next has all its time. */
+/* In between: one step of many is done, so the next one has the full time. */
 void stuck_watch_progress(void);
 
 #endif /* ENGINE_STUCK_H */

@@ -19,7 +19,7 @@ uint32_t submit_cmd(struct engine *engine, const struct request *request)
         return VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID;
     if (cmd->size > request->size - sizeof(*cmd) || cmd->size % sizeof(uint32_t))
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
-    if (cmd->size == 0) /* an execbuffer that is only there for its fence */
+    if (cmd->size == 0) /* an execbuffer that exists only for its fence */
         return VIRTIO_GPU_RESP_OK_NODATA;
     if (!context_has_renderer(context))
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands for a context's renderer that do not come by a ring. */
+/* Commands for a context's renderer that do not come through a ring. */
 #ifndef ENGINE_SUBMIT_H
 #define ENGINE_SUBMIT_H
 

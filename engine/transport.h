@@ -30,7 +30,7 @@ struct vgpu_transport_ops {
                const struct vgpu_mem_entry *entries, uint32_t nentries, uint64_t *size,
                uint64_t *offset);
     int (*unpin)(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset);
-    /* Maps what pin() named; to be undone with unmap(). */
+    /* Maps what pin() named; unmap() reverses it. */
     int (*map)(struct vgpu_transport *transport, uint64_t offset, uint64_t size, void **addr);
     void (*unmap)(struct vgpu_transport *transport, void *addr, uint64_t size);
     int (*publish)(struct vgpu_transport *transport, uint64_t epoch, uint64_t offset, uint64_t size,

@@ -13,12 +13,12 @@ enum venus_command {
     VENUS_WAIT_RING_SEQNO = 253,
 };
 
-/* Words of whole commands, and of what is not read of vkCreateRingMESA. */
+/* Words of whole commands, and of the skipped part of vkCreateRingMESA. */
 #define SEQNO_WORDS       6u
 #define EXTRA_WORDS       7u
 #define CREATE_REST_WORDS 8u
 
-/* Nanoseconds after which a worker sleeps over its ring. Mesa says 1 ms. */
+/* Nanoseconds after which a worker sleeps over its ring. Mesa's value is 1 ms. */
 #define IDLE_TIMEOUT 20000000u
 
 /* VkRingStatusFlagsMESA */
@@ -30,7 +30,7 @@ enum venus_command {
 #define VENUS_RING_MONITOR_INFO  1000384006u
 #define VENUS_RING_PRIORITY_INFO 1000384007u
 
-/* A number that is not there reads as 0, and so does all behind it. */
+/* A missing number reads as 0, and so does everything behind it. */
 struct reader {
     const uint32_t *words;
     size_t left;
@@ -53,8 +53,10 @@ static uint64_t read_u64(struct reader *reader)
     return low | (uint64_t)read_u32(reader) << 32;
 }
 
-/* Structures nest: the fields of each come behind the chain that begins in it. False: there is one
- * that is not known, and so not how long it is. */
+/*
+ * Structures nest: the fields of each come behind the chain that begins in it. False: one is
+ * unknown, and so is its length.
+ */
 static bool skip_chain(struct reader *reader)
 {
     uint32_t fields = 0;
@@ -71,7 +73,7 @@ static bool skip_chain(struct reader *reader)
     return true;
 }
 
-/* What of vkCreateRingMESA is of use; @idle_timeout: how many words are left where that begins. */
+/* The used part of vkCreateRingMESA; @idle_timeout: how many words are left where that begins. */
 struct create_info {
     struct venus_ring ring;
     size_t idle_timeout;
@@ -150,7 +152,7 @@ static const struct venus_ring *find(const struct venus_rings *rings, uint64_t i
     return NULL;
 }
 
-/* One command alone, as Mesa sends them: with another behind it, nobody knows. */
+/* A single command, as Mesa sends them. If another follows, the effect is unknown. */
 enum venus_pace venus_rings_pace(const struct venus_rings *rings, const uint32_t *commands,
                                  size_t words, const struct venus_ring **ring, uint32_t *seqno)
 {

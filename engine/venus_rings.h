@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rings of shared memory by which a Venus context gets its commands. Its render worker sleeps
- * where a ring has been idle for a while, having said so in the ring's status, and is woken by a
- * command that does not go by the ring. Mesa (25.0 and others) stores the ring's tail and loads its
- * status with no barrier in between. So now and then neither sees the other: the worker sleeps with
- * commands in the ring, the guest's program waits for ever, and nothing else looks wrong.
+ * The rings of shared memory through which a Venus context gets its commands. If a ring has been
+ * idle for a while, its render worker stores that in the ring's status and sleeps. A command
+ * outside the ring wakes it. Mesa (25.0 and others) stores the ring's tail and loads its status
+ * with no barrier in between, so sometimes neither side sees the other: the worker sleeps with
+ * commands in the ring, the guest's program waits forever, and nothing else looks wrong.
  *
- * So whoever serves a context knows its rings, and looks at them every few seconds.
+ * So the engine and the guard track a context's rings, and check them every few seconds.
  */
 #ifndef ENGINE_VENUS_RINGS_H
 #define ENGINE_VENUS_RINGS_H
@@ -15,14 +15,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Mesa has one, and one for each thread that makes pipelines or waits for the renderer's answer.
- * More of them are not looked at. */
+/*
+ * Mesa has one, and one for each thread that makes pipelines or waits for the renderer's answer.
+ * Further rings are not checked.
+ */
 #define VENUS_RINGS_MAX 64u
 
 /* vkNotifyRingMESA */
 #define VENUS_NOTIFY_WORDS 6u
 
-/* How a worker takes a message, before it comes to the next one. */
+/* How a worker treats a message before the next one. */
 enum venus_pace {
     VENUS_AT_ONCE,
     VENUS_WAITS_FOR_RING,
@@ -32,7 +34,7 @@ enum venus_pace {
 /**
  * struct venus_ring - a ring as its guest has described it: nothing in it is checked
  * @id: the guest's
- * @resource: of plain shared memory, which it lies in
+ * @resource: plain shared memory that contains it
  * @head, @tail, @status: byte offsets in the resource
  */
 struct venus_ring {
@@ -48,35 +50,38 @@ struct venus_rings {
     uint32_t count;
 };
 
-/* Learns which rings come and go from commands (@words of them) that the worker is about to get,
- * not by a ring. */
+/*
+ * Learns which rings are created and destroyed from commands (@words of them) that the worker is
+ * about to get outside a ring.
+ */
 void venus_rings_learn(struct venus_rings *rings, const uint32_t *commands, size_t words);
 
 /*
- * To be called before the worker gets such commands: its ring is to sleep later than Mesa asks for.
- * Each ring that sleeps has to be woken, which costs the guest a doorbell, and can be lost.
+ * To be called before the worker gets such commands: makes its ring sleep later than Mesa requests.
+ * Each sleeping ring must be woken, which costs the guest a doorbell, and can be lost.
  */
 void venus_rings_patch(uint32_t *commands, size_t words);
 
 /*
- * How a worker takes such commands. VENUS_WAITS_FOR_RING: until @ring's head has come to @seqno.
- * What is not known may take any time.
+ * How a worker treats such commands. VENUS_WAITS_FOR_RING: it waits until @ring's head has reached
+ * @seqno. Unknown commands may take any time.
  */
 enum venus_pace venus_rings_pace(const struct venus_rings *rings, const uint32_t *commands,
                                  size_t words, const struct venus_ring **ring, uint32_t *seqno);
 
-/* Whether the worker sleeps though @ring has commands. @memory is the resource's, of @size bytes.
+/*
+ * Whether the worker sleeps although @ring has commands. @memory is the resource's, of @size bytes.
  */
 bool venus_ring_sleeps(const struct venus_ring *ring, const void *memory, uint64_t size);
 
-/* Whether the worker has carried out @ring's commands up to @seqno, as it is counted by Venus. */
+/* Whether the worker has executed @ring's commands up to @seqno, as Venus counts them. */
 bool venus_ring_has_come_to(const struct venus_ring *ring, uint32_t seqno, const void *memory,
                             uint64_t size);
 
 /**
- * struct venus_ring_access - how whoever serves a context gets at its rings
- * @map: a resource of plain shared memory, NULL if it is none; @unmap: once for each
- * @send: commands to the worker that do not go by a ring
+ * struct venus_ring_access - how the engine or the guard accesses a context's rings
+ * @map: a resource of plain shared memory, NULL if it is another kind; @unmap: once for each
+ * @send: commands to the worker outside a ring
  */
 struct venus_ring_access {
     void *(*map)(void *data, uint32_t resource, uint64_t *size);
@@ -84,13 +89,17 @@ struct venus_ring_access {
     void (*send)(void *data, uint32_t *commands, uint32_t words);
 };
 
-/* Wakes the worker for each ring that it sleeps over; it does no harm if it is awake by then. True:
- * there was one. */
+/*
+ * Wakes the worker for each ring that it sleeps over; harmless if it is awake by then. True: there
+ * was one.
+ */
 bool venus_rings_wake(const struct venus_rings *rings, const struct venus_ring_access *access,
                       void *data);
 
-/* The worker is lost: says so in the status of each ring, where Mesa looks before it submits more
- * and while it waits. */
+/*
+ * Marks the worker as lost in the status of each ring. Mesa reads it before it submits more and
+ * while it waits.
+ */
 void venus_rings_fail(const struct venus_rings *rings, const struct venus_ring_access *access,
                       void *data);
 

@@ -3,7 +3,7 @@
 
 #include "sandbox.h"
 
-/* At boot a GPU comes before the program that makes its nodes. */
+/* At boot a GPU appears before the program that makes its nodes. */
 #define NODE_TIMEOUT (30 * G_TIME_SPAN_SECOND)
 
 char *vulkan_driver_enter(const struct gpu *gpu, const struct options *options,

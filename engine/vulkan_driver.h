@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The way to a GPU's Vulkan driver: into the sandbox, then the driver that shows this GPU alone. */
+/*
+ * Finds a GPU's Vulkan driver: first closes the sandbox, then selects the driver that shows only
+ * this GPU.
+ */
 #ifndef ENGINE_VULKAN_DRIVER_H
 #define ENGINE_VULKAN_DRIVER_H
 
@@ -9,7 +12,7 @@
 
 /*
  * Closes the sandbox around @gpu, unless the options say otherwise, and returns the manifest of its
- * driver; @report is what that shows. NULL with @error set.
+ * driver; @report is what that shows. NULL with @error set on failure.
  */
 char *vulkan_driver_enter(const struct gpu *gpu, const struct options *options,
                           struct icd_report *report, GError **error);

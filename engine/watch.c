@@ -8,10 +8,10 @@
 
 #define PATIENCE_MIN 10
 
-/* Less than the two minutes after which Linux complains of a task that waits for a fence. */
+/* Less than the two minutes after which Linux complains about a task that waits for a fence. */
 #define WITHHELD_FOR (60 * G_TIME_SPAN_SECOND)
 
-/* Said once: a guest can make it so at every look. */
+/* Logged once: a guest can cause it at every check. */
 static void wake_rings(struct engine *engine, struct context *context)
 {
     if (!rings_wake(engine, context->id, &context->rings))

@@ -5,11 +5,12 @@
 
 struct engine;
 
-/* Ends each context whose worker has gone. To be called when engine->lifelines.fd is readable. */
+/* Ends each context whose worker has ended. To be called when engine->lifelines.fd is readable. */
 void watch_lost(struct engine *engine);
 
 /*
- * Every few seconds, for nothing reports these faults. Checks the worker of each Venus context:
+ * Called every few seconds, because nothing reports these faults. Checks the worker of each Venus
+ * context:
  * - One that sleeps over commands in a ring (venus_rings.h) is woken.
  * - One that does not reach its probe is held (hold.h), and ended after ten minutes: a program that
  *   waits for an answer cannot be killed in the guest.

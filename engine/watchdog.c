@@ -3,7 +3,7 @@
 
 #include <systemd/sd-daemon.h>
 
-/* What systemd was told to wait for; 0: there is no watchdog. */
+/* systemd's timeout; 0: there is no watchdog. */
 static uint64_t period;
 static gint64 last_told;
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * systemd's watchdog. Telling it is a message that wakes up PID 1, so it is told as seldom as it
- * allows, not at every turn of the loop.
+ * systemd's watchdog. A notification wakes up PID 1, so it is sent as rarely as allowed, not at
+ * every turn of the loop.
  */
 #ifndef ENGINE_WATCHDOG_H
 #define ENGINE_WATCHDOG_H
 
 #include <glib.h>
 
-/* Looks whether systemd wants one at all (WATCHDOG_USEC). */
+/* Checks whether systemd wants notifications at all (WATCHDOG_USEC). */
 void watchdog_setup(void);
 
 /* The engine is alive at @now (monotonic, microseconds). Cheap. */

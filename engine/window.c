@@ -37,7 +37,7 @@ static uint32_t publish(struct engine *engine, struct resource *resource, uint64
 
     if ((uintptr_t)addr % ENGINE_PAGE_SIZE) {
         g_warning("resource %u: the Vulkan driver's mapping does not begin on a page, "
-                  "so the guest can't have it",
+                  "so it cannot be shown to the guest",
                   resource->id);
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
     }
@@ -70,7 +70,10 @@ uint32_t window_cmd_map(struct engine *engine, const struct request *request)
     if (!mapping_get(resource))
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
 
-    /* An imported Vulkan allocation may be larger than the blob, whose place is all we have. */
+    /*
+     * An imported Vulkan allocation may be larger than the blob, and only the blob's range is
+     * reserved.
+     */
     size = MIN(page_round_up(resource->map_size), page_round_up(resource->size));
     type = publish(engine, resource, request->epoch, cmd->offset, resource->map_addr, size);
     if (type != VIRTIO_GPU_RESP_OK_NODATA) {
@@ -107,7 +110,7 @@ uint32_t window_cmd_unmap(struct engine *engine, const struct request *request)
 
     if (!resource)
         return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
-    /* Linux unmaps what it failed to map, too; there is nothing to tell it then. */
+    /* Linux unmaps it even if its mapping failed; there is nothing to tell it then. */
     window_unmap(engine, resource);
     return VIRTIO_GPU_RESP_OK_NODATA;
 }

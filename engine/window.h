@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The host-visible window: memory of the host's Vulkan driver that the guest sees through a BAR.
- * virglrenderer maps it into this process, the driver shows our mapping to the guest.
+ * virglrenderer maps it into this process, and the driver shows our mapping to the guest.
  */
 #ifndef ENGINE_WINDOW_H
 #define ENGINE_WINDOW_H
@@ -13,8 +13,8 @@ struct request;
 struct resource;
 
 /*
- * Out of the window first, then out of this process: in between the guest would see whatever comes
- * to that address next. Does nothing for a resource that isn't mapped.
+ * First out of the window, then out of this process: otherwise the guest would briefly see whatever
+ * is mapped at that address next. Does nothing for a resource that is not mapped.
  */
 void window_unmap(struct engine *engine, struct resource *resource);
 

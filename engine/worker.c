@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <virglrenderer.h>
 
-/* The number that the next file gets; -1: none can be opened. */
+/* The number that the next opened file gets; -1: none can be opened. */
 static int next_number(void)
 {
     int fd = eventfd(0, EFD_CLOEXEC);
@@ -19,7 +19,7 @@ static int next_number(void)
     return fd;
 }
 
-/* Nothing but the protocol of the render server uses sockets of this type. */
+/* Only the protocol of the render server uses sockets of this type. */
 static bool is_connection(int fd)
 {
     int type = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a context's render worker is still there.
+ * Whether a context's render worker still exists.
  *
  * When a worker has closed its end of the context's connection, virglrenderer reports all of the
- * context's fences as done, though their work never will be. So whoever serves a context keeps a
- * duplicate of its own end and looks at that before it believes a fence: the duplicate hangs up no
+ * context's fences as done, though their work never will be. So the engine and the guard keep a
+ * duplicate of their own end and check it before they believe a fence: the duplicate hangs up no
  * later than virglrenderer's own. A pidfd would be too late: a process closes its files before it
  * counts as dead, and a worker that gives up closes its connection first and ends afterwards.
  */
@@ -16,7 +16,7 @@
 
 /*
  * As virgl_renderer_context_create_with_flags(), of a Venus context. @connection: the duplicate,
- * which is the caller's; -1: not found, which is logged. No other thread may open files meanwhile.
+ * owned by the caller; -1: not found, which is logged. No other thread may open files meanwhile.
  */
 int worker_create_context(uint32_t ctx_id, uint32_t capset, uint32_t nlen, const char *name,
                           int *connection);

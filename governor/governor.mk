@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The governor: vgpu-arbiter, the member library that doors link, their unit tests and fuzzing. Included by the
-# top Makefile, which sets VERSION and PREFIX. A door has a fragment of its own.
+# The governor: vgpu-arbiter, the member library that doors link, their unit tests and fuzzing. Included by the top
+# Makefile, which sets VERSION and PREFIX. A door has a fragment of its own.
 
 GOVERNOR_SRC := governor
 GOVERNOR_OUT ?= build/governor
@@ -18,7 +18,7 @@ GOVERNOR_HARDEN = -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(CPPFLAGS) $
 
 GOVERNOR_CORE := $(wildcard $(GOVERNOR_SRC)/core/*.c)
 GOVERNOR_ARBITER := $(wildcard $(GOVERNOR_SRC)/arbiter/*.c)
-# What is linked into programs of others: of the core only what knows nothing of GLib.
+# Linked into other programs: only the parts of the core without GLib.
 GOVERNOR_MEMBER := $(wildcard $(GOVERNOR_SRC)/member/*.c) $(addprefix $(GOVERNOR_SRC)/core/,budget.c silence.c)
 GOVERNOR_MEMBER_LIB := $(GOVERNOR_OUT)/libgovernor-member.a
 # The same for doors: however many a process has, it loads this once, and so is one member.
@@ -57,7 +57,7 @@ $(GOVERNOR_MEMBER_LIB): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
 $(GOVERNOR_MEMBER_SHARED): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
 	$(CC) $(CFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic $(LDFLAGS) -o $@ $^ -lpthread
 
-# A unit test is a file test-NAME.c, linked with all but main(), under the sanitizers; live ones start a
+# A unit test is a file test-NAME.c, linked with everything except main(), under the sanitizers; live ones start a
 # sanitized arbiter.
 GOVERNOR_TESTS := $(patsubst $(GOVERNOR_TESTS_SRC)/%.c,$(GOVERNOR_TESTS_OUT)/%,\
 	$(wildcard $(GOVERNOR_TESTS_SRC)/test-*.c))
@@ -65,8 +65,9 @@ GOVERNOR_TESTS_COMMON := $(call governor_objects,test,$(sort $(GOVERNOR_CORE) $(
 	$(filter-out %/main.c,$(GOVERNOR_ARBITER)) \
 	$(filter-out $(GOVERNOR_TESTS_SRC)/test-%.c,$(wildcard $(GOVERNOR_TESTS_SRC)/*.c))))
 UNIT_TESTS += $(GOVERNOR_TESTS)
-# Run with nothing beside: in milliseconds it is said how soon others go on after a death, and in parts of a processor what a
-# flood of messages takes. The others' bounds are orders, counts, and parts of a time in which all are late alike.
+# Run with nothing beside. Some bounds are milliseconds until others continue after a death, and parts of a processor
+# for a flood of messages. The bounds of the other tests are orders, counts, and fractions of a time in which all are
+# late alike.
 UNIT_ALONE += $(addprefix $(GOVERNOR_TESTS_OUT)/test-,flood kills)
 
 $(GOVERNOR_OUT)/vgpu-arbiter-test: $(call governor_objects,test,$(GOVERNOR_CORE) $(GOVERNOR_ARBITER))
@@ -77,20 +78,20 @@ $(GOVERNOR_TESTS): $(GOVERNOR_TESTS_OUT)/%: $(GOVERNOR_OUT)/test/$(GOVERNOR_TEST
 	@mkdir -p $(@D)
 	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS) -lm
 
-# Sees what a member writes where, see kill_point.h.
+# Sees a member's writes, see kill_point.h.
 $(GOVERNOR_TESTS_OUT)/test-kills: private LDFLAGS += $(addprefix -Wl$(comma)--wrap=,mmap mremap send recv recvmsg \
 	connect close poll pthread_sigmask)
 
-# Members whose clock is another than the arbiter's.
+# Members with another clock than the arbiter's.
 $(GOVERNOR_TESTS_OUT)/test-clock: private LDFLAGS += -Wl,--wrap=clock_gettime
 
 .PHONY: check-governor unit-tsan tsan-governor
 check-governor: $(GOVERNOR_TESTS)
 	tests/prove -v --exec '' $(GOVERNOR_TESTS)
 
-# Races between a member's threads. The arbiter has one thread; in test-kills writes are seen by signals of our own. The
-# sanitizer knows no fences: those of ours are between processes, which it does not see either. A member's child starts a
-# thread of its own.
+# Races between a member's threads. The arbiter has one thread; test-kills sees writes by signals of its own. The
+# sanitizer knows no fences: ours are between processes, which it does not see either. A member's child starts a thread
+# of its own.
 GOVERNOR_TSAN_TESTS := $(addprefix build/tsan/governor/test-,live objects waits)
 unit-tsan: tsan-governor
 tsan-governor:

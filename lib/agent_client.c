@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/agent_client.h"
 
-#include "lib/agent_error.h"
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 
 #define MANAGER VGPU_BUS_NAME ".Manager"
 #define GPU     VGPU_BUS_NAME ".Gpu"
@@ -10,7 +9,7 @@
 /* mdevctl is given a minute, and a GPU's driver may take as long to let go. */
 #define CALL_TIMEOUT_MS 90000
 
-struct AgentLink {
+struct AgentClient {
     GDBusConnection *bus;
 };
 
@@ -112,10 +111,10 @@ static gboolean answers(GDBusConnection *bus, gboolean start, gint64 end, GError
     return answer != NULL;
 }
 
-AgentLink *agent_link_open(gboolean start, GError **error)
+AgentClient *agent_client_open(gboolean start, GError **error)
 {
     gint64 end = g_get_monotonic_time() + AGENT_PATIENCE_MS * 1000;
-    g_autoptr(AgentLink) link = g_new0(AgentLink, 1);
+    g_autoptr(AgentClient) link = g_new0(AgentClient, 1);
     g_autoptr(GError) cause = NULL;
 
     link->bus = bus_until(end, &cause);
@@ -129,13 +128,13 @@ AgentLink *agent_link_open(gboolean start, GError **error)
     return NULL;
 }
 
-void agent_link_free(AgentLink *link)
+void agent_client_free(AgentClient *link)
 {
     g_clear_object(&link->bus);
     g_free(link);
 }
 
-static gboolean call(const AgentLink *link, int milliseconds, const char *path,
+static gboolean call(const AgentClient *link, int milliseconds, const char *path,
                      const char *interface, const char *method, GVariant *parameters,
                      GError **error)
 {
@@ -154,18 +153,18 @@ static gboolean call(const AgentLink *link, int milliseconds, const char *path,
     return answer != NULL;
 }
 
-gboolean agent_link_call(AgentLink *link, const char *method, GVariant *parameters, GError **error)
+gboolean agent_client_call(AgentClient *link, const char *method, GVariant *parameters, GError **error)
 {
-    return agent_link_call_within(link, CALL_TIMEOUT_MS, method, parameters, error);
+    return agent_client_call_within(link, CALL_TIMEOUT_MS, method, parameters, error);
 }
 
-gboolean agent_link_call_within(AgentLink *link, int milliseconds, const char *method,
+gboolean agent_client_call_within(AgentClient *link, int milliseconds, const char *method,
                                 GVariant *parameters, GError **error)
 {
     return call(link, milliseconds, VGPU_MANAGER_PATH, MANAGER, method, parameters, error);
 }
 
-gboolean agent_link_call_gpu(AgentLink *link, const char *address, const char *method,
+gboolean agent_client_call_gpu(AgentClient *link, const char *address, const char *method,
                              GVariant *parameters, GError **error)
 {
     g_autofree char *name = g_strdelimit(g_strdup(address), ":.", '_');

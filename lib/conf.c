@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lib/error.h"
+#include "lib/root.h"
 
 #define CONF_SUFFIX ".conf"
 
@@ -158,7 +158,7 @@ GPtrArray *conf_list(const char *root, const char *const *dirs, GError **error)
     g_autoptr(GList) sorted = NULL;
 
     for (guint i = 0; dirs[i]; i++) {
-        g_autofree char *path = g_strconcat(root, dirs[i], NULL);
+        g_autofree char *path = root_path(root, dirs[i], NULL);
 
         if (!list_dir(path, names, error))
             return NULL;

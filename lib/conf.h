@@ -6,8 +6,8 @@
  * than its operator wrote. Errors are REGISTRAR_ERROR_CONFIG and name file, group, key and what
  * is allowed.
  */
-#ifndef REGISTRAR_CONF_H
-#define REGISTRAR_CONF_H
+#ifndef LIB_CONF_H
+#define LIB_CONF_H
 
 #include <glib.h>
 
@@ -48,5 +48,21 @@ gboolean conf_number(const ConfGroup *group, const char *key, guint min, guint m
 /* Sets the error that names file, group, key, the value found and what is @allowed. */
 void conf_bad_value(const ConfGroup *group, const char *key, const char *value,
                     const char *allowed, GError **error);
+
+/*
+ * The one error domain of vgpu-registrar. Its codes are the program's exit codes, as the man page
+ * lists them.
+ */
+#define REGISTRAR_ERROR registrar_error_quark()
+GQuark registrar_error_quark(void);
+
+typedef enum {
+    REGISTRAR_ERROR_REFUSED = 1,    /* the driver, the GPU or the system said no */
+    REGISTRAR_ERROR_USAGE = 2,      /* the command line */
+    REGISTRAR_ERROR_NOT_SHARED = 3, /* gpus.conf does not share this GPU: nothing done */
+    REGISTRAR_ERROR_CONFIG = 4,     /* a file is broken: nothing done */
+    REGISTRAR_ERROR_NO_DRIVER = 5,  /* mdev_vgpu is not loaded */
+    REGISTRAR_ERROR_ABSENT = 6,     /* no such GPU, or no driver is bound to it yet */
+} RegistrarError;
 
 #endif

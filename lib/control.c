@@ -4,14 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "lib/error.h"
-#include "lib/mdev_sysfs.h"
+#include "lib/conf.h"
+#include "lib/mdev.h"
+#include "lib/root.h"
 
 #define CONTROL_NODE "/dev/vgpu-control"
 
 int control_open(const char *root, GError **error)
 {
-    g_autofree char *path = g_strconcat(root, CONTROL_NODE, NULL);
+    g_autofree char *path = root_path(root, CONTROL_NODE, NULL);
     int fd = open(path, O_RDWR | O_CLOEXEC);
 
     if (fd >= 0)

@@ -2,8 +2,8 @@
 /*
  * /dev/vgpu-control. Every errno becomes a sentence that a person can act on.
  */
-#ifndef REGISTRAR_CONTROL_H
-#define REGISTRAR_CONTROL_H
+#ifndef LIB_CONTROL_H
+#define LIB_CONTROL_H
 
 #include <glib.h>
 

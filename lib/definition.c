@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/definition.h"
 
+#include "lib/root.h"
 #include "lib/sysfs.h"
 
 void definition_free(Definition *definition)
@@ -62,7 +63,7 @@ static void read_attributes(Definition *definition, JsonObject *object)
 static JsonObject *load(const char *root, const char *parent, const char *uuid)
 {
     g_autofree char *path =
-        g_build_filename(root[0] ? root : "/", DEFINITIONS_DIR, parent, uuid, NULL);
+        root_path(root, DEFINITIONS_DIR, parent, uuid, NULL);
     g_autoptr(JsonParser) parser = json_parser_new();
     JsonNode *root_node;
 
@@ -101,7 +102,7 @@ JsonObject *definition_json(const char *root, const Definition *definition)
 
 GPtrArray *definitions_read(const char *root)
 {
-    g_autofree char *dir = g_build_filename(root[0] ? root : "/", DEFINITIONS_DIR, NULL);
+    g_autofree char *dir = root_path(root, DEFINITIONS_DIR, NULL);
     g_auto(GStrv) parents = sysfs_list(dir);
     GPtrArray *definitions = g_ptr_array_new_with_free_func(free_definition);
 
@@ -124,7 +125,7 @@ GPtrArray *definitions_read(const char *root)
 
 gboolean definition_exists(const char *root, const char *uuid)
 {
-    g_autofree char *dir = g_build_filename(root[0] ? root : "/", DEFINITIONS_DIR, NULL);
+    g_autofree char *dir = root_path(root, DEFINITIONS_DIR, NULL);
     g_auto(GStrv) parents = sysfs_list(dir);
     gboolean exists = FALSE;
 
@@ -138,7 +139,7 @@ gboolean definition_exists(const char *root, const char *uuid)
 
 Definition *definition_find(const char *root, const char *uuid)
 {
-    g_autofree char *dir = g_build_filename(root[0] ? root : "/", DEFINITIONS_DIR, NULL);
+    g_autofree char *dir = root_path(root, DEFINITIONS_DIR, NULL);
     g_auto(GStrv) parents = sysfs_list(dir);
     Definition *definition = NULL;
 

@@ -3,8 +3,8 @@
  * Definitions of mediated devices in mdevctl's configuration, /etc/mdevctl.d/PARENT/UUID
  * (mdevctl(8)).
  */
-#ifndef INVENTORY_DEFINITION_H
-#define INVENTORY_DEFINITION_H
+#ifndef LIB_DEFINITION_H
+#define LIB_DEFINITION_H
 
 #include <json-glib/json-glib.h>
 

@@ -12,10 +12,11 @@
  * libvirt keeps one element of a namespace in <metadata>, so several requests need the element
  * around them; a single <vgpu:request> may stand alone.
  */
-#ifndef QEMU_HOOKS_DOMAIN_H
-#define QEMU_HOOKS_DOMAIN_H
+#ifndef LIB_DOMAIN_H
+#define LIB_DOMAIN_H
 
 #include <gio/gio.h>
+#include <libxml/tree.h>
 
 #define DOMAIN_NAMESPACE "urn:org.mdev_vgpu:domain:1"
 
@@ -76,5 +77,19 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Domain, domain_free)
 
 /* The request for @uuid; NULL: there is none. */
 const DomainRequest *domain_request(const Domain *domain, const char *uuid);
+
+/*
+ * <vgpu:request …/> in a domain's metadata: its attributes are the options of "vgpuctl vgpu
+ * create".
+ */
+/* DOMAIN_ERROR_REQUEST names the attribute, what it is, and what it may be. */
+DomainRequest *request_of_xml(xmlNode *node, GError **error);
+
+/* Sets the element's attributes to what a request for CreateVgpus, of a{sv}, says.
+ * DOMAIN_ERROR_REQUEST: it has a key for which there is no attribute; nothing is set then. */
+gboolean request_to_xml(GVariant *dict, xmlNode *node, GError **error);
+
+/* For a GPtrArray of them. */
+void domain_request_free(void *request);
 
 #endif

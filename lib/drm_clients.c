@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-#include "lib/engine_unit.h"
+#include "lib/root.h"
 #include "lib/sysfs.h"
+#include "lib/systemd.h"
 
 /* An open file of the GPU's, as its driver tells them apart: copies of one are the same. */
 typedef struct {
@@ -47,7 +48,7 @@ void drm_clients_free(DrmClients *clients)
 static void scan_process(DrmClients *clients, const char *process)
 {
     g_autofree char *dir =
-        g_build_filename(clients->root[0] ? clients->root : "/", "proc", process, NULL);
+        root_path(clients->root, "proc", process, NULL);
     g_autofree char *files = g_build_filename(dir, "fd", NULL);
     g_auto(GStrv) names = sysfs_list(files);
 

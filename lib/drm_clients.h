@@ -3,8 +3,8 @@
  * What the processes of a vGPU's engine use of their GPU, where the GPU's driver tells: in the
  * fdinfo of their files (the kernel's Documentation/gpu/drm-usage-stats.rst).
  */
-#ifndef METRICS_DRM_CLIENTS_H
-#define METRICS_DRM_CLIENTS_H
+#ifndef LIB_DRM_CLIENTS_H
+#define LIB_DRM_CLIENTS_H
 
 #include <glib.h>
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/gpu.h"
 
+#include <pci/pci.h>
+#include <string.h>
+
 #include "lib/hardware.h"
-#include "lib/nvidia.h"
 #include "lib/sysfs.h"
 
 #define PCI_CLASS_BRIDGE 0x06
@@ -14,7 +16,7 @@ static GStrv drm_nodes(const char *dir)
     return sysfs_list(drm);
 }
 
-static GStrv mdev_types(const char *dir)
+static GStrv types_of(const char *dir)
 {
     g_autofree char *types = g_build_filename(dir, "mdev_supported_types", NULL);
 
@@ -80,7 +82,7 @@ Gpu *gpu_new(const char *root, PciDevice *pci, const char *name, const GpuEntry 
     gpu->pci = pci;
     gpu->name = g_strdup(name);
     gpu->drm_nodes = drm_nodes(pci->dir);
-    gpu->types = mdev_types(pci->dir);
+    gpu->types = types_of(pci->dir);
     gpu->mode = mode_of(root, gpu);
     read_vram(gpu, entry);
     read_group(gpu, root);
@@ -97,4 +99,139 @@ void gpu_free(Gpu *gpu)
     g_strfreev(gpu->group_in_use);
     g_strfreev(gpu->types);
     g_free(gpu);
+}
+
+#define PCI_CLASS_DISPLAY     0x03
+#define PCI_CLASS_ACCELERATOR 0x12
+#define NAME_LENGTH           256
+
+/**
+ * struct Inventory
+ * @entries: of GpuEntry: gpus.conf when it was last right
+ */
+struct Inventory {
+    char *root;
+    struct pci_access *names;
+    GPtrArray *entries;
+};
+
+/* What libpci has to say about its files is not the operator's affair: without them numbers are
+ * shown. */
+static void say_nothing(char *format, ...)
+{
+    (void)format;
+}
+
+Inventory *inventory_new(const char *root)
+{
+    Inventory *inventory = g_new0(Inventory, 1);
+
+    inventory->root = g_strdup(root);
+    inventory->entries = g_ptr_array_new();
+    /*
+     * Only for its names, so without pci_init(), which ends the process where there is no PCI, and
+     * would have set these two.
+     */
+    inventory->names = pci_alloc();
+    inventory->names->warning = say_nothing;
+    inventory->names->debug = say_nothing;
+    return inventory;
+}
+
+void inventory_free(Inventory *inventory)
+{
+    pci_cleanup(inventory->names);
+    g_ptr_array_unref(inventory->entries);
+    g_free(inventory->root);
+    g_free(inventory);
+}
+
+const char *inventory_root(const Inventory *inventory)
+{
+    return inventory->root;
+}
+
+/* Data-centre GPUs without a display call themselves 3D controllers or accelerators. */
+static gboolean is_gpu(const PciDevice *device)
+{
+    guint base = device->class >> 16;
+
+    return base == PCI_CLASS_DISPLAY || base == PCI_CLASS_ACCELERATOR;
+}
+
+static char *name_of(const Inventory *inventory, const PciDevice *device)
+{
+    char name[NAME_LENGTH];
+
+    return g_strdup(pci_lookup_name(inventory->names, name, sizeof(name),
+                                    PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE, (int)device->vendor,
+                                    (int)device->device));
+}
+
+static void free_gpu(void *gpu)
+{
+    gpu_free(gpu);
+}
+
+static void read_entries(Inventory *inventory)
+{
+    g_autoptr(GError) error = NULL;
+    GPtrArray *entries = gpus_load(inventory->root, &error);
+
+    if (!entries) {
+        g_warning("%s", error->message);
+        return;
+    }
+    g_ptr_array_unref(inventory->entries);
+    inventory->entries = entries;
+}
+
+static void add_pci_gpus(const Inventory *inventory, GPtrArray *gpus)
+{
+    g_auto(GStrv) addresses = pci_addresses(inventory->root);
+
+    for (guint i = 0; addresses[i]; i++) {
+        PciDevice *device = pci_device_read(inventory->root, addresses[i]);
+        const GpuEntry *entry = gpus_find(inventory->entries, addresses[i]);
+        g_autofree char *name = NULL;
+
+        if (!device)
+            continue;
+        if (!entry && !is_gpu(device)) {
+            pci_device_free(device);
+            continue;
+        }
+        name = name_of(inventory, device);
+        g_ptr_array_add(gpus, gpu_new(inventory->root, device, name, entry));
+    }
+}
+
+static void add_soft_gpus(const Inventory *inventory, GPtrArray *gpus)
+{
+    for (guint i = 0; i < inventory->entries->len; i++) {
+        const GpuEntry *entry = g_ptr_array_index(inventory->entries, i);
+
+        if (gpu_name_is_soft(entry->name))
+            g_ptr_array_add(gpus,
+                            gpu_new(inventory->root, pci_device_soft(inventory->root, entry->name),
+                                    "GPU without a PCI device", entry));
+    }
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const Gpu *left = *(const Gpu *const *)a, *right = *(const Gpu *const *)b;
+
+    return strcmp(left->pci->address, right->pci->address);
+}
+
+GPtrArray *inventory_read(Inventory *inventory)
+{
+    GPtrArray *gpus = g_ptr_array_new_with_free_func(free_gpu);
+
+    read_entries(inventory);
+    add_pci_gpus(inventory, gpus);
+    add_soft_gpus(inventory, gpus);
+    g_ptr_array_sort(gpus, by_address);
+    return gpus;
 }

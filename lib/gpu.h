@@ -2,8 +2,8 @@
 /*
  * A physical GPU: one view of it whoever made it.
  */
-#ifndef INVENTORY_GPU_H
-#define INVENTORY_GPU_H
+#ifndef LIB_GPU_H
+#define LIB_GPU_H
 
 #include "lib/gpus.h"
 #include "lib/pci.h"
@@ -35,5 +35,25 @@ Gpu *gpu_new(const char *root, PciDevice *pci, const char *name, const GpuEntry 
 
 void gpu_free(Gpu *gpu);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Gpu, gpu_free)
+
+/*
+ * All physical GPUs of the host.
+ */
+typedef struct Inventory Inventory;
+
+/* @root: "" in production, else a directory that stands for /. */
+Inventory *inventory_new(const char *root);
+
+void inventory_free(Inventory *inventory);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Inventory, inventory_free)
+
+const char *inventory_root(const Inventory *inventory);
+
+/*
+ * Reads all of it anew; of Gpu, in the order of their addresses. GPUs are what says so of itself,
+ * and what gpus.conf names: PCI devices of any class, and "soft:NAME". Where that file is broken it
+ * counts as it was before.
+ */
+GPtrArray *inventory_read(Inventory *inventory);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/conf.h"
-#include "lib/error.h"
+#include "lib/root.h"
 #include "lib/units.h"
 
 #define MAX_OVERCOMMIT 16
@@ -246,7 +246,7 @@ static GPtrArray *load(const char *root, const char *path, const char *const *ke
                        ConfGroupFunc add, GError **error)
 {
     g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func((GDestroyNotify)entry_free);
-    g_autofree char *file = g_strconcat(root, path, NULL);
+    g_autofree char *file = root_path(root, path, NULL);
 
     if (g_file_test(file, G_FILE_TEST_EXISTS) &&
         !conf_foreach(file, "gpu", keys, add, entries, error))

@@ -2,8 +2,8 @@
 /*
  * What is wanted of each GPU: /etc/vgpu/gpus.conf, and what vgpud was told since, /var/lib/vgpu/gpus.conf.
  */
-#ifndef REGISTRAR_GPUS_H
-#define REGISTRAR_GPUS_H
+#ifndef LIB_GPUS_H
+#define LIB_GPUS_H
 
 #include <glib.h>
 

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/error.h"
+#include "lib/conf.h"
+#include "lib/root.h"
+#include "lib/sysfs.h"
 #include "lib/units.h"
 
 #define PCI_BARS          6
@@ -152,4 +154,55 @@ gboolean hardware_vram(const char *dir, const char *driver, guint64 *bytes, char
                 "has; set vram= in gpus.conf",
                 strrchr(dir, '/') + 1, driver);
     return FALSE;
+}
+
+#define NVIDIA "proc/driver/nvidia"
+#define MINOR  "Device Minor:"
+
+int nvidia_minor(const char *root, const char *address)
+{
+    g_autofree char *dir = root_path(root, NVIDIA, "gpus", address, NULL);
+    g_autofree char *text = sysfs_read(dir, "information");
+    const char *minor = text ? strstr(text, MINOR) : NULL;
+
+    return minor ? (int)g_ascii_strtoll(minor + strlen(MINOR), NULL, 10) : -1;
+}
+
+GStrv nvidia_instances(const char *root, const char *address)
+{
+    int minor = nvidia_minor(root, address);
+    g_autofree char *dir = g_strdup_printf("%s/" NVIDIA "/capabilities/gpu%d/mig", root, minor);
+    g_auto(GStrv) names = sysfs_list(dir);
+    g_autoptr(GStrvBuilder) instances = g_strv_builder_new();
+
+    for (guint i = 0; minor >= 0 && names[i]; i++)
+        if (g_str_has_prefix(names[i], "gi"))
+            g_strv_builder_add(instances, names[i]);
+    return g_strv_builder_end(instances);
+}
+
+char *host_kernel_release(const char *root)
+{
+    g_autofree char *path =
+        root_path(root, "proc/sys/kernel/osrelease", NULL);
+    char *text = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return NULL;
+    return g_strstrip(text);
+}
+
+gboolean host_kernel_is_old(const char *release)
+{
+    unsigned major, minor;
+
+    return release && sscanf(release, "%u.%u", &major, &minor) == 2 &&
+           (major < 6 || (major == 6 && minor < 13));
+}
+
+gboolean host_kernel_refuses(const char *release, const char *driver)
+{
+    static const char *const drivers[] = {"amdgpu", "i915", "nouveau", "radeon", "xe", NULL};
+
+    return driver && host_kernel_is_old(release) && g_strv_contains(drivers, driver);
 }

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "lib/gpus.h"
+#include "lib/hardware.h"
+#include "lib/mdev.h"
+#include "lib/root.h"
 #include "lib/sysfs.h"
 
 #define PCI_DEVICES  "sys/bus/pci/devices"
@@ -39,7 +42,7 @@ guint64 pci_link_bandwidth(const PciLink *link)
 
 PciDevice *pci_device_read(const char *root, const char *address)
 {
-    g_autofree char *link = g_build_filename(root[0] ? root : "/", PCI_DEVICES, address, NULL);
+    g_autofree char *link = root_path(root, PCI_DEVICES, address, NULL);
     g_autofree char *dir = realpath(link, NULL);
     PciDevice *device;
 
@@ -69,7 +72,7 @@ PciDevice *pci_device_soft(const char *root, const char *address)
     PciDevice *device = g_new0(PciDevice, 1);
 
     device->address = g_strdup(address);
-    device->dir = g_build_filename(root[0] ? root : "/", SOFT_DEVICES,
+    device->dir = root_path(root, SOFT_DEVICES,
                                    address + strlen(GPU_SOFT_PREFIX), NULL);
     device->numa_node = -1;
     return device;
@@ -87,7 +90,7 @@ void pci_device_free(PciDevice *device)
 
 GStrv pci_addresses(const char *root)
 {
-    g_autofree char *dir = g_build_filename(root[0] ? root : "/", PCI_DEVICES, NULL);
+    g_autofree char *dir = root_path(root, PCI_DEVICES, NULL);
 
     return sysfs_list(dir);
 }
@@ -95,7 +98,118 @@ GStrv pci_addresses(const char *root)
 GStrv pci_group_members(const char *root, const char *iommu_group)
 {
     g_autofree char *dir =
-        g_build_filename(root[0] ? root : "/", IOMMU_GROUPS, iommu_group, "devices", NULL);
+        root_path(root, IOMMU_GROUPS, iommu_group, "devices", NULL);
 
     return sysfs_list(dir);
+}
+
+/* A device right below a port of a switch: the port, and the device itself. */
+#define BELOW_ONE_SWITCH 2u
+
+/* The components of its place in /sys/devices from the host bridge ("pci0000:00") on. */
+static GStrv bridges_of(const PciDevice *device)
+{
+    const char *host_bridge = strstr(device->dir, "/devices/");
+
+    return g_strsplit(host_bridge ? host_bridge + strlen("/devices/") : device->dir, "/", -1);
+}
+
+static Distance between_host_bridges(const PciDevice *a, const PciDevice *b)
+{
+    return a->numa_node >= 0 && a->numa_node == b->numa_node ? DISTANCE_NODE : DISTANCE_SYS;
+}
+
+Distance topology_distance(const PciDevice *a, const PciDevice *b)
+{
+    g_auto(GStrv) left = bridges_of(a);
+    g_auto(GStrv) right = bridges_of(b);
+    guint common = 0;
+
+    if (g_str_equal(a->address, b->address))
+        return DISTANCE_SELF;
+    if (gpu_name_is_soft(a->address) || gpu_name_is_soft(b->address))
+        return DISTANCE_SYS;
+    while (left[common] && right[common] && g_str_equal(left[common], right[common]))
+        common++;
+    if (common == 0)
+        return between_host_bridges(a, b);
+    if (common == 1)
+        return DISTANCE_PHB;
+    if (g_strv_length(left) - common <= BELOW_ONE_SWITCH &&
+        g_strv_length(right) - common <= BELOW_ONE_SWITCH)
+        return DISTANCE_PIX;
+    return DISTANCE_PXB;
+}
+
+const char *distance_name(Distance distance)
+{
+    static const char *const names[] = {
+        [DISTANCE_SELF] = "X",  [DISTANCE_PIX] = "PIX",   [DISTANCE_PXB] = "PXB",
+        [DISTANCE_PHB] = "PHB", [DISTANCE_NODE] = "NODE", [DISTANCE_SYS] = "SYS",
+    };
+
+    return names[distance];
+}
+
+/* sysfs is not deeper than that below a function:
+ * DEVICE/virtioN/drm/card0/card0-HDMI-A-1/i2c-4/i2c-dev/i2c-4 */
+#define MAX_DEPTH 8
+
+static char *devname(const char *dir)
+{
+    g_autofree char *text = sysfs_read(dir, "uevent");
+    g_auto(GStrv) lines = text ? g_strsplit(text, "\n", -1) : NULL;
+
+    for (guint i = 0; lines && lines[i]; i++)
+        if (g_str_has_prefix(lines[i], "DEVNAME="))
+            return g_strdup(lines[i] + strlen("DEVNAME="));
+    return NULL;
+}
+
+/* A vGPU, or another PCI device behind a bridge: they answer for themselves. */
+static gboolean is_other_device(const char *name)
+{
+    return g_uuid_string_is_valid(name) || gpu_name_valid(name);
+}
+
+static void walk(GStrvBuilder *nodes, const char *dir, guint depth)
+{
+    g_auto(GStrv) names = sysfs_list(dir);
+    char *node = devname(dir);
+
+    if (node)
+        g_strv_builder_take(nodes, node);
+    for (guint i = 0; depth < MAX_DEPTH && names[i]; i++) {
+        g_autofree char *path = g_build_filename(dir, names[i], NULL);
+
+        if (!is_other_device(names[i]) && !g_file_test(path, G_FILE_TEST_IS_SYMLINK) &&
+            g_file_test(path, G_FILE_TEST_IS_DIR))
+            walk(nodes, path, depth + 1);
+    }
+}
+
+GStrv nodes_of_device(const char *root, const PciDevice *device)
+{
+    g_autoptr(GStrvBuilder) nodes = g_strv_builder_new();
+    int minor = nvidia_minor(root, device->address);
+
+    walk(nodes, device->dir, 0);
+    /* NVIDIA's are not in sysfs. */
+    if (minor >= 0)
+        g_strv_builder_take(nodes, g_strdup_printf("nvidia%d", minor));
+    if (g_strcmp0(device->driver, "vfio-pci") == 0 && device->iommu_group)
+        g_strv_builder_take(nodes, g_build_filename("vfio", device->iommu_group, NULL));
+    return g_strv_builder_end(nodes);
+}
+
+GStrv nodes_of_vgpu(const char *root, const char *uuid)
+{
+    g_autoptr(GStrvBuilder) nodes = g_strv_builder_new();
+    g_autofree char *dir = mdev_path(root, uuid);
+    g_autofree char *group = mdev_group(root, uuid);
+
+    if (group)
+        g_strv_builder_take(nodes, g_build_filename("vfio", group, NULL));
+    walk(nodes, dir, 0);
+    return g_strv_builder_end(nodes);
 }

@@ -2,8 +2,8 @@
 /*
  * A PCI function as sysfs has it (Documentation/ABI/testing/sysfs-bus-pci).
  */
-#ifndef INVENTORY_PCI_H
-#define INVENTORY_PCI_H
+#ifndef LIB_PCI_H
+#define LIB_PCI_H
 
 #include <glib.h>
 
@@ -62,5 +62,36 @@ GStrv pci_addresses(const char *root);
 
 /* Addresses of all devices in an IOMMU group, sorted. */
 GStrv pci_group_members(const char *root, const char *iommu_group);
+
+/*
+ * How far two PCI devices are from each other, in the words that `nvidia-smi topo` taught
+ * operators.
+ */
+/* From near to far. */
+typedef enum {
+    DISTANCE_SELF, /* X: the same device */
+    DISTANCE_PIX,  /* at most one PCIe switch between them */
+    DISTANCE_PXB,  /* several PCIe switches, no host bridge */
+    DISTANCE_PHB,  /* a PCIe host bridge, typically the CPU */
+    DISTANCE_NODE, /* host bridges of one NUMA node */
+    DISTANCE_SYS,  /* the interconnect between NUMA nodes, or it is not known */
+} Distance;
+
+Distance topology_distance(const PciDevice *a, const PciDevice *b);
+
+/* "X", "PIX" … */
+const char *distance_name(Distance distance);
+
+/*
+ * Device nodes by which programs have a device.
+ */
+/*
+ * Nodes of a PCI device, as "dri/renderD128", "vfio/16", "snd/pcmC1D3p": what its driver made below
+ * it, and VFIO's where it is bound to that. Not those of its vGPUs. To be freed.
+ */
+GStrv nodes_of_device(const char *root, const PciDevice *device);
+
+/* VFIO's node of a vGPU's IOMMU group; empty where it has none. To be freed. */
+GStrv nodes_of_vgpu(const char *root, const char *uuid);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/plan.h"
 
-#include "lib/error.h"
+#include "lib/conf.h"
 #include "lib/hardware.h"
 #include "lib/types.h"
 #include "lib/units.h"

@@ -2,8 +2,8 @@
 /*
  * What would be told to the driver about one GPU: types with numbers in place of parts.
  */
-#ifndef REGISTRAR_PLAN_H
-#define REGISTRAR_PLAN_H
+#ifndef LIB_PLAN_H
+#define LIB_PLAN_H
 
 #include <glib.h>
 #include <linux/vgpu.h>

@@ -3,8 +3,8 @@
  * How a GPU is, as sysfs has it: its link's errors, its sensors, the errors of its memory. What a
  * GPU or its driver does not tell is left out.
  */
-#ifndef HEALTH_READINGS_H
-#define HEALTH_READINGS_H
+#ifndef LIB_READINGS_H
+#define LIB_READINGS_H
 
 #include <glib.h>
 

@@ -3,8 +3,8 @@
  * Reading sysfs. Attributes come and go with their devices: what is not there is NULL, 0 or
  * "unknown", and not an error.
  */
-#ifndef INVENTORY_SYSFS_H
-#define INVENTORY_SYSFS_H
+#ifndef LIB_SYSFS_H
+#define LIB_SYSFS_H
 
 #include <glib.h>
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "lib/conf.h"
-#include "lib/error.h"
 
 #define DEFAULT_WINDOW (256 * MIB)
 #define MIN_WINDOW MIB

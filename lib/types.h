@@ -2,8 +2,8 @@
 /*
  * Types of vGPUs as /etc/vgpu/types.d/ describes them (vgpu-types.conf(5)).
  */
-#ifndef REGISTRAR_TYPES_H
-#define REGISTRAR_TYPES_H
+#ifndef LIB_TYPES_H
+#define LIB_TYPES_H
 
 #include <glib.h>
 

@@ -2,8 +2,8 @@
 /*
  * Amounts of memory as people write them: "512M", "1G", "1/4".
  */
-#ifndef REGISTRAR_UNITS_H
-#define REGISTRAR_UNITS_H
+#ifndef LIB_UNITS_H
+#define LIB_UNITS_H
 
 #include <glib.h>
 

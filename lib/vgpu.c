@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/vgpu.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "lib/bus.h"
 #include "lib/gpus.h"
+#include "lib/mdev.h"
+#include "lib/root.h"
 #include "lib/sysfs.h"
 
-#define MDEV_DEVICES "sys/bus/mdev/devices"
 #define SOFT_CLASS   "/vgpu-soft"
 
 /* "device=running engine=ready": the word after "@key=". */
@@ -72,7 +77,7 @@ void vgpu_update(Vgpu *vgpu, const char *dir, const char *state)
 /* Its place in /sys/devices, by the one link that leads there: of a thousand, each system call counts. */
 static char *device_of(const char *root, const char *uuid)
 {
-    g_autofree char *devices = g_build_filename(root[0] ? root : "/", MDEV_DEVICES, NULL);
+    g_autofree char *devices = mdev_dir(root);
     g_autofree char *link = g_build_filename(devices, uuid, NULL);
     g_autofree char *target = g_file_read_link(link, NULL);
 
@@ -117,16 +122,9 @@ static void free_vgpu(void *data)
     vgpu_free(data);
 }
 
-GStrv vgpu_uuids(const char *root)
-{
-    g_autofree char *dir = g_build_filename(root[0] ? root : "/", MDEV_DEVICES, NULL);
-
-    return sysfs_list(dir);
-}
-
 GPtrArray *vgpus_read(const char *root)
 {
-    g_auto(GStrv) uuids = vgpu_uuids(root);
+    g_auto(GStrv) uuids = mdev_list(root);
     GPtrArray *vgpus = g_ptr_array_new_with_free_func(free_vgpu);
 
     for (guint i = 0; uuids[i]; i++) {
@@ -136,4 +134,98 @@ GPtrArray *vgpus_read(const char *root)
             g_ptr_array_add(vgpus, vgpu);
     }
     return vgpus;
+}
+
+#define PERIOD_US 50000
+
+/* TRUE: it is known how it ended; @error is set where that was badly. */
+static gboolean has_ended(const Vgpu *vgpu, const char *uuid, GError **error)
+{
+    if (!vgpu)
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                    "vGPU %s has gone while its engine was waited for", uuid);
+    else if (g_str_equal(vgpu->engine, "failed"))
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                    "the engine of vGPU %s gave up: %s; \"journalctl -u vgpu-engine@%s\" has more",
+                    uuid, vgpu->failure && *vgpu->failure ? vgpu->failure : "it does not say why",
+                    uuid);
+    else
+        return g_str_equal(vgpu->engine, "ready");
+    return TRUE;
+}
+
+gboolean vgpu_wait_ready(const char *root, const char *uuid, guint timeout_ms, GError **error)
+{
+    gint64 end = g_get_monotonic_time() + (gint64)timeout_ms * 1000;
+
+    for (;;) {
+        g_autoptr(Vgpu) vgpu = vgpu_read(root, uuid);
+        g_autoptr(GError) failure = NULL;
+
+        if (has_ended(vgpu, uuid, &failure)) {
+            if (!failure)
+                return TRUE;
+            g_propagate_error(error, g_steal_pointer(&failure));
+            return FALSE;
+        }
+        if (g_get_monotonic_time() >= end) {
+            g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+                        "the engine of vGPU %s is not ready after %u s; \"systemctl status "
+                        "vgpu-engine@%s\" says why",
+                        uuid, timeout_ms / 1000, uuid);
+            return FALSE;
+        }
+        g_usleep(PERIOD_US);
+    }
+}
+
+static AgentError code_of(int cause)
+{
+    return cause == ENOSPC  ? AGENT_ERROR_NO_ROOM
+           : cause == EBUSY ? AGENT_ERROR_IN_USE
+                            : AGENT_ERROR_FAILED;
+}
+
+static const char *text_of(int cause)
+{
+    return cause == ENOENT
+               ? "it has no such attribute, so the module that is loaded is an older one"
+           : cause == EBUSY ? "a VM has the vGPU open"
+                            : g_strerror(cause);
+}
+
+static gboolean write_one(const char *dir, const char *name, const char *value, GError **error)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+    g_autofree char *line = g_strconcat(value, "\n", NULL);
+    ssize_t length = (ssize_t)strlen(line);
+    int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    ssize_t written = fd < 0 ? -1 : write(fd, line, (size_t)length);
+    int cause = errno;
+
+    if (fd >= 0)
+        close(fd);
+    if (written == length)
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, code_of(cause), "the driver does not take %s=%s: %s", name,
+                value, text_of(cause));
+    return FALSE;
+}
+
+static gboolean is_change(const VgpuWrite *write)
+{
+    return !g_str_equal(write->from, write->to);
+}
+
+gboolean vgpu_write(const char *dir, const VgpuWrite *list, gsize count, GError **error)
+{
+    for (gsize i = 0; i < count; i++) {
+        if (!is_change(&list[i]) || write_one(dir, list[i].name, list[i].to, error))
+            continue;
+        while (i-- > 0)
+            if (is_change(&list[i]))
+                write_one(dir, list[i].name, list[i].from, NULL);
+        return FALSE;
+    }
+    return TRUE;
 }

@@ -2,9 +2,10 @@
 /*
  * A vGPU as the driver shows it in sysfs, below its mdev device.
  */
-#ifndef INVENTORY_VGPU_H
-#define INVENTORY_VGPU_H
+#ifndef LIB_VGPU_H
+#define LIB_VGPU_H
 
+#include <gio/gio.h>
 #include <glib.h>
 
 /**
@@ -57,11 +58,41 @@ Vgpu *vgpu_read(const char *root, const char *uuid);
  */
 void vgpu_update(Vgpu *vgpu, const char *dir, const char *state);
 
-/* UUIDs of all mediated devices, others' too, sorted. */
-GStrv vgpu_uuids(const char *root);
-
 /* All vGPUs of @root, of Vgpu, in the order of their UUIDs. Mediated devices of others are left
  * out. */
 GPtrArray *vgpus_read(const char *root);
+
+/*
+ * Waiting for a vGPU's engine, by sysfs alone: vgpud need not be there.
+ */
+/* Engines that are started when the host is busy take some seconds; the driver waits as long when a
+ * VM opens one. */
+#define VGPU_READY_TIMEOUT_MS 30000
+
+/*
+ * Blocks until the engine of vGPU @uuid is ready, or @timeout_ms milliseconds are over.
+ * G_IO_ERROR_NOT_FOUND: it is gone; G_IO_ERROR_FAILED: the engine gave up; G_IO_ERROR_TIMED_OUT.
+ * The messages say what to do.
+ */
+gboolean vgpu_wait_ready(const char *root, const char *uuid, guint timeout_ms, GError **error);
+
+/*
+ * Parameters of a vGPU, changed in sysfs while it runs.
+ */
+/**
+ * VgpuWrite - a parameter; written only where @from and @to differ
+ * @name: of the attribute, as "vram_bytes"
+ */
+typedef struct {
+    const char *name;
+    const char *from;
+    const char *to;
+} VgpuWrite;
+
+/*
+ * All of @list, or none: at one that the driver refuses those before it are put back. @dir: of the
+ * attributes (Vgpu). AGENT_ERROR_NO_ROOM, AGENT_ERROR_IN_USE, AGENT_ERROR_FAILED.
+ */
+gboolean vgpu_write(const char *dir, const VgpuWrite *list, gsize count, GError **error);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Reading XML that strangers wrote, with libxml2.
  */
-#ifndef QEMU_HOOKS_XML_H
-#define QEMU_HOOKS_XML_H
+#ifndef LIB_XML_H
+#define LIB_XML_H
 
 #include <glib.h>
 #include <libxml/tree.h>

@@ -9,7 +9,7 @@
 #define PREFIX     "vgpu/"
 #define MIN_WINDOW (G_GUINT64_CONSTANT(1) << 20)
 #define MAX_WINDOW (G_GUINT64_CONSTANT(1) << 36)
-/* More than any GPU has, and little enough to be added up. */
+/* More than any GPU has, and small enough to be added up. */
 #define MAX_BYTES (G_GUINT64_CONSTANT(1) << 50)
 
 static gboolean is_class(const char *text)
@@ -36,21 +36,21 @@ const Attribute attributes[ATTRIBUTES] = {
                                  NULL, NULL},
 };
 
-/* What people look for under another name, or in the wrong place. */
+/* Names that people try in place of the right ones. */
 static const struct {
     const char *name;
     const char *advice;
 } elsewhere[] = {
     {"vram", "the attribute is vgpu/vram_bytes, in bytes"},
     {"window", "the attribute is vgpu/window_bytes, in bytes"},
-    {"policy", "it is the GPU's and not a vGPU's: policy= in /etc/vgpu/gpus.conf"},
+    {"policy", "it belongs to the GPU: policy= in /etc/vgpu/gpus.conf"},
     {"oversubscribe", "the attribute is vgpu/oversubscribe_bytes, in bytes"},
 };
 
 static gboolean refuse(GError **error, const char *name, const char *why)
 {
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                "a definition can't have the attribute %s: %s", name, why);
+                "a definition cannot have the attribute %s: %s", name, why);
     return FALSE;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attributes of a vGPU as mdevctl has them: names of files below the device's directory in sysfs,
- * which mdevctl writes when it starts the vGPU, and whose being there it insists on. So no other
- * attribute can be in a definition.
+ * Attributes of a vGPU in mdevctl's terms: names of files below the device's directory in sysfs.
+ * mdevctl writes them when it starts the vGPU, and fails if one is missing. So no other attribute
+ * can be in a definition.
  */
-#ifndef CALLOUT_ATTRIBUTES_H
-#define CALLOUT_ATTRIBUTES_H
+#ifndef MDEVCTL_PLUGINS_ATTRIBUTES_H
+#define MDEVCTL_PLUGINS_ATTRIBUTES_H
 
 #include <glib.h>
 
@@ -25,10 +25,10 @@ enum {
 /**
  * Attribute
  * @name: mdevctl's, "vgpu/vram_bytes"
- * @key: of CheckDefinition's options; NULL: nothing in the ledger or a quota depends on it
+ * @key: of CheckDefinition's options; NULL: neither the ledger nor a quota depends on it
  * @type: of that key: u, t (bytes) or s
- * @min, @max: what the driver takes, of numbers
- * @valid: whether it takes it, of words; @rule: what it takes
+ * @min, @max: the driver's range, for numbers
+ * @valid: whether the driver accepts it, for words; @rule: what it accepts
  */
 typedef struct {
     const char *name;
@@ -46,8 +46,8 @@ extern const Attribute attributes[ATTRIBUTES];
 const char *attribute_file(const Attribute *attribute);
 
 /**
- * Wanted - what a definition says
- * @values: as the driver shows them: numbers are decimal; NULL: it does not say
+ * Wanted - the values of a definition
+ * @values: as the driver shows them: numbers are decimal; NULL: not in the definition
  */
 typedef struct {
     gboolean autostart;
@@ -58,8 +58,8 @@ void wanted_clear(Wanted *wanted);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Wanted, wanted_clear)
 
 /*
- * Takes "@name": "@text" over. FALSE, with a sentence, where mdevctl could not start a vGPU that
- * has it. Attributes of sysfs outside vgpu/, as power/control, are taken for right. Domain:
+ * Stores "@name": "@text". FALSE, with a message, if mdevctl could not start a vGPU that has it.
+ * Attributes of sysfs outside vgpu/, such as power/control, are accepted unchecked. Domain:
  * G_OPTION_ERROR.
  */
 gboolean attribute_read(Wanted *wanted, const char *name, const char *text, GError **error);

@@ -9,7 +9,7 @@ static gboolean is_text(JsonNode *node)
     return JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING;
 }
 
-/* mdevctl has a list of objects of one member each; it lets nothing else through. */
+/* mdevctl uses a list of objects of one member each, and accepts nothing else. */
 static gboolean read_entry(Wanted *wanted, JsonNode *entry, GError **error)
 {
     JsonObject *object = JSON_NODE_HOLDS_OBJECT(entry) ? json_node_get_object(entry) : NULL;
@@ -52,7 +52,7 @@ gboolean configuration_parse(const char *text, Wanted *wanted, GError **error)
     if (!text || !json_parser_load_from_data(parser, text, -1, NULL) ||
         !(root = json_parser_get_root(parser)) || !JSON_NODE_HOLDS_OBJECT(root)) {
         g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                            "what mdevctl says of the vGPU is no JSON object");
+                            "mdevctl's description of the vGPU is not a JSON object");
         return FALSE;
     }
     start = json_object_get_member(json_node_get_object(root), "start");

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "mdevctl-plugins/live.h"
 
-#include "lib/vgpu_write.h"
+#include "lib/vgpu.h"
 #include "mdevctl-plugins/configuration.h"
 #include "mdevctl-plugins/question.h"
 
-/**
- * Change - what is to be written; the driver has @now
- */
+/* Change - a value to be written; the driver has @now */
 typedef struct {
     char *now[ATTRIBUTES];
     VgpuWrite list[ATTRIBUTES];
@@ -52,7 +50,7 @@ gboolean live_modify(const Call *call, const Wanted *wanted, GError **error)
     if (vgpu_write(vgpu->dir, change.list, ATTRIBUTES, &cause))
         return TRUE;
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED,
-                "vGPU %s stays as it is: %s; the kernel log may say more (dmesg)", call->uuid,
+                "cannot change vGPU %s: %s; the kernel log may say more (dmesg)", call->uuid,
                 cause->message);
     return FALSE;
 }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * "mdevctl modify --live": a vGPU that is running, and may be in use, is changed at once.
- */
-#ifndef CALLOUT_LIVE_H
-#define CALLOUT_LIVE_H
+/* "mdevctl modify --live": changes a running vGPU, which may be in use, at once. */
+#ifndef MDEVCTL_PLUGINS_LIVE_H
+#define MDEVCTL_PLUGINS_LIVE_H
 
 #include "mdevctl-plugins/attributes.h"
 #include "mdevctl-plugins/call.h"
 
 /*
- * Writes what @wanted gives and the vGPU does not have yet, all or none, after vgpud was asked;
- * what it does not give stays as it is. FALSE with a sentence. vgpud hears of it from the driver.
+ * Writes the values of @wanted that the vGPU does not have yet, all or none, after asking vgpud.
+ * Other values stay as they are. FALSE with a message. vgpud learns of it from the driver.
  */
 gboolean live_modify(const Call *call, const Wanted *wanted, GError **error);
 

@@ -3,24 +3,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 #include "mdevctl-plugins/call.h"
 #include "mdevctl-plugins/configuration.h"
 #include "mdevctl-plugins/live.h"
 #include "mdevctl-plugins/question.h"
 #include "mdevctl-plugins/type.h"
 
-/* What mdevctl takes an exit status for. */
+/* The meaning of exit statuses for mdevctl. */
 enum { STATUS_OK = 0, STATUS_REFUSED = 1, STATUS_NOT_OURS = 2 };
 
-/* mdevctl takes an event or action that is not here for an error, so all are, also those in which
- * nothing is done. */
+/*
+ * For mdevctl a missing event or action is an error, so all are listed, also those in which nothing
+ * is done.
+ */
 static const char capabilities[] = "{\"supports\":{\"version\":2,"
                                    "\"actions\":[\"start\",\"stop\",\"define\",\"undefine\","
                                    "\"modify\",\"attributes\",\"capabilities\"],"
                                    "\"events\":[\"pre\",\"post\",\"notify\",\"get\",\"live\"]}}";
 
-/* For "mdevctl list", and for a definition made of a running vGPU. */
+/* For "mdevctl list", and for a definition that is made from a running vGPU. */
 static gboolean print_attributes(const Call *call, GError **error)
 {
     g_autoptr(Vgpu) vgpu = vgpu_read(call->root, call->uuid);
@@ -42,7 +44,7 @@ static gboolean read_wanted(Wanted *wanted, GError **error)
     return configuration_parse(text, wanted, error);
 }
 
-/* vgpud's own mdevctl is not asked about: vgpud has decided already. */
+/* vgpud is not asked about its own mdevctl: it has decided already. */
 static gboolean check(const Call *call, GError **error)
 {
     g_auto(Wanted) wanted = {0};
@@ -69,8 +71,7 @@ static gboolean answer(const Call *call, GError **error)
     if (call_is(call, "pre", "define") || call_is(call, "pre", "modify") ||
         call_is(call, "pre", "start"))
         return check(call, error);
-    /* Nothing is against a stop, and what was done the kernel and the definition's file tell vgpud.
-     */
+    /* Nothing prevents a stop. The kernel and the definition's file tell vgpud about it. */
     return TRUE;
 }
 

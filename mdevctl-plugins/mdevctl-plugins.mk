@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-# mdev-vgpu: mdevctl's callout, build/mdevctl-plugins/mdev-vgpu. Its unit tests are in
-# AGENT_TESTS_DIRS, for it is run there against vgpud. Included by the top Makefile after host-agent.mk, whose flags and parts it takes.
+# mdev-vgpu, mdevctl's callout: build/mdevctl-plugins/mdev-vgpu. Its unit tests are in AGENT_TESTS_DIRS, because they
+# run it against vgpud. Included by the top Makefile after host-agent.mk, whose flags and parts it uses.
 
 CALLOUT_SRC := mdevctl-plugins
 CALLOUT_OUT := build/mdevctl-plugins
 CALLOUT_WARN := -Wshadow -Wstrict-prototypes -Wmissing-prototypes
-# mdevctl looks there and nowhere else, whatever the prefix.
+# mdevctl looks only there, whatever the prefix.
 CALLOUT_DIR := /usr/lib/mdevctl/scripts.d/callouts
 CALLOUT_SOURCES := $(wildcard $(CALLOUT_SRC)/*.c)
-# What it takes of model/ and lib/: what vGPUs, types, tenants and errors are, as the agent and the registrar have them.
+# The parts that it uses of model/ and lib/: vGPUs, types, tenants and errors, as in the agent and the registrar.
 CALLOUT_MODEL := $(addprefix $(AGENT_SRC)/model/,slice.c tenant.c)
-CALLOUT_LIB := $(addprefix $(LIB_SRC)/,vgpu.c vgpu_write.c sysfs.c agent_error.c conf.c units.c types.c)
+CALLOUT_LIB := $(addprefix $(LIB_SRC)/,vgpu.c mdev.c gpus.c root.c sysfs.c bus.c conf.c units.c types.c)
 CALLOUT_PKGS := gio-unix-2.0 json-glib-1.0
 CALLOUT_PKG_CFLAGS = $(call once,CALLOUT_PKG_CFLAGS,pkg-config --cflags $(CALLOUT_PKGS))
 CALLOUT_PKG_LIBS = $(call once,CALLOUT_PKG_LIBS,pkg-config --libs $(CALLOUT_PKGS))
@@ -29,7 +29,7 @@ $(CALLOUT_OUT)/test-obj/%.o: %.c
 $(CALLOUT_OUT)/mdev-vgpu: $(patsubst %.c,$(CALLOUT_OUT)/obj/%.o,$(CALLOUT_SOURCES) $(CALLOUT_MODEL)) $(LIB)
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(CALLOUT_PKG_LIBS)
 
-# The same under the sanitizers; mdevctl of the tree runs it.
+# The same under the sanitizers; the tree's mdevctl runs it.
 $(CALLOUT_OUT)/test/mdev-vgpu: $(patsubst %.c,$(CALLOUT_OUT)/test-obj/%.o,$(CALLOUT_SOURCES) $(CALLOUT_MODEL) $(CALLOUT_LIB))
 	@mkdir -p $(@D)
 	$(CC) $(AGENT_SANITIZE) -o $@ $^ $(LDFLAGS) $(CALLOUT_PKG_LIBS)

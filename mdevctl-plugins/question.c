@@ -3,13 +3,12 @@
 
 #include <gio/gio.h>
 
-#include "lib/agent_error.h"
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 
 #define TIMEOUT_MS 2000
 
 /**
- * Question - one that waits for its answer
+ * Question - a call that waits for its answer
  * @over: answered, or too late
  */
 typedef struct {
@@ -78,7 +77,7 @@ static gboolean too_late(void *data)
     return G_SOURCE_CONTINUE;
 }
 
-/* vgpud has looked at it, and says no; all else is that it could not be asked. */
+/* vgpud has checked it and refuses. Other errors mean that it could not be asked. */
 static gboolean is_refusal(const GError *error)
 {
     return error && error->domain == AGENT_ERROR &&
@@ -90,7 +89,7 @@ static void say_unasked(const GError *error)
     gboolean slow = g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED) ||
                     g_error_matches(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
 
-    g_printerr("ledger and quotas were not asked, for vgpud %s; the driver's own limits hold\n",
+    g_printerr("ledger and quotas were not checked: vgpud %s; the driver's own limits apply\n",
                slow ? "does not answer" : "can't be reached (\"systemctl status vgpud\" says why)");
 }
 
@@ -103,7 +102,7 @@ gboolean question_ask(const Call *call, const char *action, const Wanted *wanted
     guint timer = g_timeout_add(TIMEOUT_MS, too_late, &question);
     gboolean refused;
 
-    /* Registers the errors, so that they come as they were sent. */
+    /* Registers the errors, so that they arrive with their own codes. */
     (void)AGENT_ERROR;
     g_bus_get(G_BUS_TYPE_SYSTEM, question.cancellable, got_bus, &question);
     while (!question.over)

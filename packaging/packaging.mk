@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# make deb: Debian packages, made in the rig's Debian 13 tree (README.md here). make check-deb: what is in them, and that
-# they install, upgrade and purge, in throwaway trees. make check-upgrade: the same on a host in the rig that works,
-# and the driver's on Debian 12; part of make soak. DEB_VERSION: another version than that of the checkout.
+# make deb: builds Debian packages in the rig's Debian 13 tree (README.md here). make check-deb: checks their contents,
+# and that they install, upgrade and purge, in throwaway trees. make check-upgrade: the same on a working host in the
+# rig, and the driver's package on Debian 12; part of make soak. DEB_VERSION: another version than that of the checkout.
 
 .PHONY: deb check-deb check-upgrade
 deb:

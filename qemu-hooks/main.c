@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpu-qemu-hook(8): what libvirt runs when a domain starts and ends, with the domain's XML as its
- * standard input. libvirt holds the domain meanwhile, so nothing here calls libvirt. Its standard
+ * vgpu-qemu-hook(8): libvirt runs it when a domain starts and ends, with the domain's XML on
+ * standard input. libvirt locks the domain meanwhile, so nothing here calls libvirt. Standard
  * output would replace the XML of a domain that is restored or migrated: nothing is written there.
  */
 #include <errno.h>
@@ -14,10 +14,10 @@
 #include "lib/agent_client.h"
 #include "qemu-hooks/prepare.h"
 
-/* For tests: a directory that stands for /. libvirt hands on no such variable. */
+/* For tests: a directory that replaces /. libvirt passes no such variable on. */
 #define ROOT_VARIABLE "VGPU_HOOK_ROOT"
 
-/* All of standard input, or a little more than may be. */
+/* All of standard input, or a little more than the limit. */
 static GString *read_xml(GError **error)
 {
     g_autoptr(GString) text = g_string_new(NULL);
@@ -28,7 +28,7 @@ static GString *read_xml(GError **error)
         count = read(STDIN_FILENO, part, sizeof(part));
         if (count < 0 && errno != EINTR) {
             g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno),
-                        "libvirt's XML of the domain can't be read: %s", g_strerror(errno));
+                        "cannot read libvirt's XML of the domain: %s", g_strerror(errno));
             return NULL;
         }
         if (count > 0)
@@ -52,28 +52,28 @@ static int prepare(const char *name)
 
     if (domain && prepare_domain(root ? root : "", name, domain, &error))
         return EXIT_SUCCESS;
-    g_printerr("vgpu-qemu-hook: domain %s can't start: %s\n", name, error->message);
+    g_printerr("vgpu-qemu-hook: cannot start domain %s: %s\n", name, error->message);
     return EXIT_FAILURE;
 }
 
 /*
- * What was made for the domain goes. vgpud is not started for that, and nothing depends on the exit
- * status: what is left it finds by itself.
+ * Removes what was made for the domain. vgpud is not started for that, and nothing depends on the
+ * exit status: vgpud finds what is left by itself.
  */
 static int release(const char *name)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Domain) domain = read_domain(NULL);
-    g_autoptr(AgentLink) link = NULL;
+    g_autoptr(AgentClient) link = NULL;
 
     if (domain && !domain->mdevs[0] && !domain->requests->len)
         return EXIT_SUCCESS;
-    link = agent_link_open(FALSE, &error);
-    if (link && agent_link_call(link, "ReleaseDomain", g_variant_new("(s)", name), &error))
+    link = agent_client_open(FALSE, &error);
+    if (link && agent_client_call(link, "ReleaseDomain", g_variant_new("(s)", name), &error))
         return EXIT_SUCCESS;
     g_printerr(
-        "vgpu-qemu-hook: vGPUs of domain %s are not given back now, but by vgpud later: %s\n", name,
-        error->message);
+        "vgpu-qemu-hook: cannot remove the vGPUs of domain %s now, vgpud will do it later: %s\n",
+        name, error->message);
     return EXIT_FAILURE;
 }
 
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     }
     if (argc < 4) {
-        g_printerr("vgpu-qemu-hook: libvirt runs this: vgpu-qemu-hook DOMAIN OPERATION "
+        g_printerr("vgpu-qemu-hook: usage, by libvirt: vgpu-qemu-hook DOMAIN OPERATION "
                    "SUB-OPERATION EXTRA, see vgpu-qemu-hook(8)\n");
         return 2;
     }
@@ -92,7 +92,9 @@ int main(int argc, char **argv)
         return prepare(argv[1]);
     if (g_str_equal(argv[2], "release") && g_str_equal(argv[3], "end"))
         return release(argv[1]);
-    /* At "reconnect" anything else than success would kill a VM that runs. Others are not ours to
-     * judge, either. */
+    /*
+     * At "reconnect" anything but success would kill a running VM. Other operations are not ours to
+     * judge, either.
+     */
     return EXIT_SUCCESS;
 }

@@ -2,12 +2,13 @@
 #include "qemu-hooks/prepare.h"
 
 #include "lib/agent_client.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/definition.h"
+#include "lib/mdev.h"
 #include "lib/pci.h"
+#include "lib/root.h"
 #include "lib/sysfs.h"
 #include "lib/vgpu.h"
-#include "lib/vgpu_ready.h"
 
 /**
  * Preparation
@@ -18,23 +19,17 @@ typedef struct {
     const char *root;
     const char *name;
     const Domain *domain;
-    AgentLink *link;
+    AgentClient *link;
     gboolean made;
 } Preparation;
 
-static char *mdev_dir(const Preparation *preparation, const char *uuid)
-{
-    return g_build_filename(preparation->root[0] ? preparation->root : "/", "sys/bus/mdev/devices",
-                            uuid, NULL);
-}
-
-/* vgpud, where there is one; what can't be done without it is said in front of why. */
-static AgentLink *reach(Preparation *preparation, const char *what, GError **error)
+/* vgpud, if it runs; an error begins with what cannot be done without it. */
+static AgentClient *reach(Preparation *preparation, const char *what, GError **error)
 {
     g_autoptr(GError) cause = NULL;
 
     if (!preparation->link)
-        preparation->link = agent_link_open(TRUE, &cause);
+        preparation->link = agent_client_open(TRUE, &cause);
     if (!preparation->link)
         g_set_error(error, cause->domain, cause->code, "%s: %s", what, cause->message);
     return preparation->link;
@@ -42,15 +37,15 @@ static AgentLink *reach(Preparation *preparation, const char *what, GError **err
 
 static gboolean make(Preparation *preparation, const DomainRequest *request, GError **error)
 {
-    g_autofree char *what = g_strdup_printf(
-        "vGPU %s, which the domain's metadata asks for, can't be made", request->uuid);
-    AgentLink *link = reach(preparation, what, error);
+    g_autofree char *what =
+        g_strdup_printf("cannot make vGPU %s, which the domain's metadata requests", request->uuid);
+    AgentClient *link = reach(preparation, what, error);
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(request->dict);
 
     if (!link)
         return FALSE;
     g_variant_dict_insert(&dict, "Domain", "s", preparation->name);
-    if (!agent_link_call(link, "CreateVgpus", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
+    if (!agent_client_call(link, "CreateVgpus", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
                          error)) {
         g_prefix_error(error, "%s: ", what);
         return FALSE;
@@ -59,16 +54,16 @@ static gboolean make(Preparation *preparation, const DomainRequest *request, GEr
     return TRUE;
 }
 
-/* Other vendors' definitions are none of ours: libvirt says what it thinks of them. */
+/* Other vendors' definitions are left alone: libvirt reports their errors. */
 static gboolean start(Preparation *preparation, const char *uuid, GError **error)
 {
-    g_autofree char *what = g_strdup_printf("vGPU %s, which is defined, can't be started", uuid);
-    AgentLink *link = reach(preparation, what, error);
+    g_autofree char *what = g_strdup_printf("cannot start vGPU %s, which is defined", uuid);
+    AgentClient *link = reach(preparation, what, error);
     g_autoptr(GError) cause = NULL;
 
     if (!link)
         return FALSE;
-    if (agent_link_call(link, "StartVgpu",
+    if (agent_client_call(link, "StartVgpu",
                         g_variant_new("(s@a{sv})", uuid, g_variant_new("a{sv}", NULL)), &cause) ||
         g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_NOT_FOUND))
         return TRUE;
@@ -76,7 +71,7 @@ static gboolean start(Preparation *preparation, const char *uuid, GError **error
     return FALSE;
 }
 
-/* One that another VM has would be refused by VFIO, with less to go by. */
+/* VFIO would refuse one that another VM has, with a less helpful message. */
 static gboolean check_closed(const Preparation *preparation, const char *uuid, GError **error)
 {
     g_autoptr(Vgpu) vgpu = vgpu_read(preparation->root, uuid);
@@ -93,7 +88,7 @@ static gboolean check_closed(const Preparation *preparation, const char *uuid, G
 static gboolean provide_mdev(Preparation *preparation, const char *uuid, GError **error)
 {
     const DomainRequest *request = domain_request(preparation->domain, uuid);
-    g_autofree char *dir = mdev_dir(preparation, uuid);
+    g_autofree char *dir = mdev_path(preparation->root, uuid);
     g_autoptr(Definition) definition = NULL;
 
     if (g_file_test(dir, G_FILE_TEST_EXISTS))
@@ -105,8 +100,8 @@ static gboolean provide_mdev(Preparation *preparation, const char *uuid, GError 
 }
 
 /*
- * A GPU that is cut into vGPUs, and not (yet) a VM's whole. Left to itself libvirt would take its
- * driver away, and with it every vGPU of it from running VMs.
+ * A GPU that is divided into vGPUs, and not (yet) one VM's as a whole. Without the hook libvirt
+ * would unbind its driver, and take all of its vGPUs from running VMs.
  */
 static gboolean is_shared(const Preparation *preparation, const char *address)
 {
@@ -123,24 +118,24 @@ static gboolean is_shared(const Preparation *preparation, const char *address)
 
 static gboolean provide_pci(Preparation *preparation, const DomainPci *pci, GError **error)
 {
-    g_autofree char *what = g_strdup_printf(
-        "GPU %s is shared among VMs, and this one can't have it whole", pci->address);
-    AgentLink *link;
+    g_autofree char *what =
+        g_strdup_printf("cannot pass GPU %s through: it is shared", pci->address);
+    AgentClient *link;
 
     if (!is_shared(preparation, pci->address))
         return TRUE;
     if (!pci->managed) {
         g_set_error(
             error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-            "%s; \"vgpuctl gpu mode %s passthrough\" takes it out of sharing, or managed='yes' "
-            "in its <hostdev> has that done with each start",
+            "%s; run \"vgpuctl gpu mode %s passthrough\" first, or set managed='yes' in its "
+            "<hostdev>",
             what, pci->address);
         return FALSE;
     }
     link = reach(preparation, what, error);
     if (!link)
         return FALSE;
-    if (agent_link_call_gpu(link, pci->address, "SetMode",
+    if (agent_client_call_gpu(link, pci->address, "SetMode",
                             g_variant_new("(s@a{sv})", "passthrough", g_variant_new("a{sv}", NULL)),
                             error))
         return TRUE;
@@ -161,7 +156,7 @@ static gboolean provide_all(Preparation *preparation, GError **error)
     return TRUE;
 }
 
-/* Those of ours; all their engines together have the time of one. */
+/* Our vGPUs; all their engines together have the time limit of one. */
 static gboolean wait_for_engines(const Preparation *preparation, GError **error)
 {
     gint64 end = g_get_monotonic_time() + (gint64)VGPU_READY_TIMEOUT_MS * 1000;
@@ -181,9 +176,9 @@ static void undo(const Preparation *preparation)
 {
     g_autoptr(GError) error = NULL;
 
-    if (!agent_link_call(preparation->link, "ReleaseDomain",
+    if (!agent_client_call(preparation->link, "ReleaseDomain",
                          g_variant_new("(s)", preparation->name), &error))
-        g_printerr("vgpu-qemu-hook: what was made for domain %s is not gone again: %s\n",
+        g_printerr("vgpu-qemu-hook: cannot remove what was made for domain %s: %s\n",
                    preparation->name, error->message);
 }
 
@@ -194,6 +189,6 @@ gboolean prepare_domain(const char *root, const char *name, const Domain *domain
 
     if (!ready && preparation.made)
         undo(&preparation);
-    g_clear_pointer(&preparation.link, agent_link_free);
+    g_clear_pointer(&preparation.link, agent_client_free);
     return ready;
 }

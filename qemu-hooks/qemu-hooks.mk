@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # vgpu-qemu-hook: build/qemu-hooks/, its installation. Included by the top Makefile after host-agent.mk, whose objects
-# it has. Its unit tests are in AGENT_TESTS_DIRS, for they need vgpud.
+# it uses. Its unit tests are in AGENT_TESTS_DIRS, because they need vgpud.
 
 HOOK_SRC := qemu-hooks
 HOOK_OUT := build/qemu-hooks
@@ -15,7 +15,7 @@ $(HOOK_OUT)/vgpu-qemu-hook: $(call agent_objects,$(HOOK_SOURCES)) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(HOOK_PKG_LIBS)
 
-# AppArmor's profile of libvirtd lets it run what is in /usr/sbin.
+# AppArmor's profile of libvirtd allows it to run programs in /usr/sbin.
 install-qemu-hooks: qemu-hooks
 	install -D -m 0755 $(HOOK_OUT)/vgpu-qemu-hook $(DESTDIR)$(PREFIX)/sbin/vgpu-qemu-hook
 	install -d -m 0755 $(DESTDIR)$(HOOKS_DIR)/qemu.d

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# tests/check itself: what is red, which tests a file asks for, and what a plan must name.
+# tests/check itself: what makes a run red, which tests a file requires, and what a plan must name.
 use strict;
 use warnings;
 use FindBin;
@@ -24,7 +24,7 @@ sub write_file {
     return "$dir/$name";
 }
 
-# What is said of a step that ended so.
+# The verdict on a step that ended so.
 sub faults {
     my (%step) = @_;
     my $allowed = VGPU::Check::Verdict::allowed_skips(write_file('skips', "# a comment\n6.12 t-* no moon\ntree ** .\n"));
@@ -72,7 +72,7 @@ like($@, qr/does not name system:10-a/, 'is an error');
 ok(!eval { plan_of("system:10-a gate 1 5\nsystem:11-b - 1 5\n") }, 'a name without a file');
 like($@, qr/names what is not there: system:11-b/, 'is one, too');
 
-# Steps as they run, with commands of this test's.
+# Steps as they run, with this test's own commands.
 sub run_step {
     my ($script, %more) = @_;
     my $step = bless { name => 'x', kind => 'unit', where => 'tree', limit => 20, tests => [], command => ['sh', '-c', $script], %more },
@@ -100,7 +100,7 @@ like($said, qr/\| not ok 3 - b\n   \| # why/, 'says why');
 is($status, 1, 'a step past its limit is ended');
 like($said, qr/ended after 1 s/, 'and says so');
 
-# What used to leave tests out, and to call that green.
+# Faults that once left tests out, while the run still counted as green.
 for my $gone (qw(STEPS CHECK_MINUTES)) {
     my $said = `$gone=0 $FindBin::Bin/check gate 2>&1`;
     isnt($?, 0, "$gone is refused");

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-# make tests-build [KVER=…]: all that any step of the tests runs, in one make and so as parallel as -j allows; to be
-# called inside the rig's tree. The steps after it only run. The last fragment, for it names what the others define.
+# make tests-build [KVER=…]: builds all that any step of the tests runs, in one make and so as parallel as -j
+# allows; to be called inside the rig's tree. The steps after it only run. This is the last fragment, because it
+# uses names of the others.
 
-# How many tests run at a time; one processor is left to whatever runs beside them.
+# How many tests run at a time; one processor is left for other work.
 JOBS ?= 1
 
 .PHONY: tests-build unit-build

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Blobs: memory of the GPU, or of the host where the id is 0, that the client maps. It gets a
- * dma-buf, or a memfd that is sealed so that it can't shrink under the worker.
+ * Blobs: memory of the GPU, or of the host if the id is 0, that the client maps. It gets a dma-buf,
+ * or a memfd that is sealed so that it cannot shrink under the worker.
  */
 #include "session.h"
 
@@ -28,8 +28,8 @@ struct blob {
 };
 
 /*
- * Mesa takes number 0 and a descriptor that cannot be mapped for a want of memory. So who asks for
- * too much is told so as other programs are, and goes on.
+ * Mesa takes number 0 and a descriptor that cannot be mapped for out of memory. So a client that
+ * requests too much gets the usual error, and continues.
  */
 static bool refuse(struct session *session, const char *why)
 {
@@ -45,17 +45,17 @@ static bool refuse(struct session *session, const char *why)
     return session_answer_fd(session, VTEST_RESOURCE_CREATE_BLOB, &none, 1, fds[0]);
 }
 
-/* What no client of good will asks for. */
+/* No benign client requests this. */
 static const char *find_fault(const struct vtest_blob *request)
 {
     uint64_t size = vtest_u64(request->size);
 
     if (request->type != VIRGL_RENDERER_BLOB_MEM_HOST3D)
-        return "it asks for a blob of a kind that is not offered";
+        return "it requests a blob of a kind that is not offered";
     if (request->flags & ~BLOB_FLAGS)
-        return "it asks for a blob with unknown flags";
+        return "it requests a blob with unknown flags";
     if (size == 0 || size > GUARD_MAX_BLOB_BYTES)
-        return "it asks for a blob of a size that makes no sense";
+        return "it requests a blob of an impossible size";
     return NULL;
 }
 
@@ -77,8 +77,8 @@ static bool keep(struct session *session, uint32_t id, struct blob *blob, int fd
         return true;
     blob->kept = keeper_keep(session->keeper, id, fd, &gone);
     if (gone)
-        session_fail(session, "its guard's keeper has gone");
-    *why = "the slice has no memory left for it, or its clients have as many buffers as are kept";
+        session_fail(session, "the guard's keeper has ended");
+    *why = "the slice has no memory left for it, or its clients have the maximum number of buffers";
     return blob->kept;
 }
 
@@ -100,7 +100,7 @@ static int make(struct session *session, uint32_t id, struct blob *blob,
     *why = "the renderer could not make it";
     if (virgl_renderer_resource_create_blob(&args) != 0)
         return -1;
-    *why = "this GPU's driver can't share it as a dma-buf";
+    *why = "this GPU's driver cannot share it as a dma-buf";
     if (virgl_renderer_resource_export_blob(id, &type, &fd) == 0) {
         if (type == VIRGL_RENDERER_BLOB_FD_TYPE_SHM ||
             (type == VIRGL_RENDERER_BLOB_FD_TYPE_DMABUF && keep(session, id, blob, fd, why)))
@@ -147,7 +147,7 @@ bool session_unref_blob(struct session *session, const uint32_t *data, uint32_t 
     if (data[0] == 0) /* of a blob that it was refused */
         return true;
     if (!blob)
-        return session_fail(session, "it gives back a blob that it does not have");
+        return session_fail(session, "it returns a blob that it does not have");
     session->shm_bytes -= blob->shm_bytes;
     virgl_renderer_resource_unref(data[0]);
     if (blob->kept)

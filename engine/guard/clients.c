@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a session has for giving its context back. */
+/* Time for a session to release its context. */
 #define GOING_TIME (5 * G_TIME_SPAN_SECOND)
 
 void clients_init(struct clients *clients)
@@ -118,7 +118,7 @@ nfds_t clients_poll(const struct clients *clients, struct pollfd *fds)
     for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
         const struct client *client = &clients->table[i];
 
-        /* Nothing is read here: a connection that ends is told without being asked for. */
+        /* Nothing is read here: the end of a connection is reported without being requested. */
         if (client->pid && !client->kill_at)
             fds[count++] = (struct pollfd){.fd = client->fd};
     }
@@ -147,7 +147,7 @@ void clients_look(struct clients *clients, const struct pollfd *fds, nfds_t coun
             client->kill_at = now + GOING_TIME;
         if (!client->kill_at || client->kill_at > now)
             continue;
-        g_message("client %s has gone, and its renderer hangs: killed", client->who);
+        g_message("client %s has disconnected, but its renderer hangs: killed", client->who);
         kill(client->pid, SIGKILL);
         client->kill_at = now + GOING_TIME;
     }
@@ -206,6 +206,6 @@ void clients_reap(struct clients *clients)
         if (pid == clients->keeper)
             clients->keeper = 0;
     }
-    /* Their end is another SIGCHLD; what they had below them is found then. */
+    /* Their end is another SIGCHLD; processes below them are found then. */
     kill_left_behind(clients);
 }

@@ -22,7 +22,7 @@ static bool fail(struct session *session, const char *fault)
     return session_fail(session, "%s", fault);
 }
 
-/* The name goes to the journal: one word, nothing that a terminal would obey. */
+/* The name is written to the journal: one word, without control characters. */
 static bool create_renderer(struct session *session, const void *data, size_t size)
 {
     const char *name = data;
@@ -47,7 +47,7 @@ static bool busy_wait(struct session *session, const uint32_t *data, uint32_t wo
     const uint32_t idle = 0;
 
     if (data[0] != 0)
-        return fail(session, "it asks for OpenGL's resources, which are not offered");
+        return fail(session, "it requests OpenGL's resources, which are not offered");
     return session_answer(session, VTEST_RESOURCE_BUSY_WAIT, &idle, 1);
 }
 
@@ -92,7 +92,7 @@ static bool context_init(struct session *session, const uint32_t *data,
     if (session->context)
         return fail(session, "it has a context already");
     if (data[0] != VIRTIO_GPU_CAPSET_VENUS)
-        return session_fail(session, "it asks for contexts of kind %u; only Venus is offered",
+        return session_fail(session, "it requests contexts of kind %u; only Venus is offered",
                             data[0]);
     ret = worker_create_context(SESSION_CONTEXT, VIRTIO_GPU_CAPSET_VENUS,
                                 (uint32_t)strlen(session->name), session->name, &session->worker);
@@ -160,7 +160,7 @@ static bool do_sync_wait(struct session *session, const uint32_t *data, uint32_t
                    : fail(session, fault);
 }
 
-/* What it must have done before. */
+/* The command that must have come before. */
 enum stage { STAGE_NAMED, STAGE_CONTEXT };
 
 static const struct command {
@@ -202,9 +202,9 @@ bool command_check(struct session *session, uint32_t id, uint32_t length, size_t
     if (id == VTEST_CREATE_RENDERER)
         return check_name(session, length, size);
     if (!session->name[0])
-        return session_fail(session, "it begins with command %u and not with its name", id);
+        return session_fail(session, "it begins with command %u instead of its name", id);
     if (!command || !command->run)
-        return session_fail(session, "it sends command %u, which there is not", id);
+        return session_fail(session, "it sends command %u, which is unknown", id);
     if (length < command->min_words || length > command->max_words)
         return session_fail(session, "it sends command %u with %u words", id, length);
     if (command->stage == STAGE_CONTEXT && !session->context)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands of the protocol: which there are, when, how long, and what is done. */
+/* The protocol's commands: when each is allowed, its length, and its handler. */
 #ifndef GUARD_COMMANDS_H
 #define GUARD_COMMANDS_H
 
@@ -15,7 +15,7 @@ struct session;
  */
 bool command_check(struct session *session, uint32_t command, uint32_t length, size_t *size);
 
-/* Carries it out. False: the session has failed, or the client has gone. */
+/* Executes it. False: the session has failed, or the client has disconnected. */
 bool command_run(struct session *session, uint32_t command, const uint32_t *data, size_t size);
 
 #endif /* GUARD_COMMANDS_H */

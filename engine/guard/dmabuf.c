@@ -5,7 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As in the kernel's dma_buf_show_fdinfo(), which does not count the one that reading takes. */
+/*
+ * As in the kernel's dma_buf_show_fdinfo(), which does not count the reference that reading takes.
+ */
 #define COUNT "\ncount:\t"
 
 uint64_t dmabuf_references(int fd)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * vgpu-guard: the GPU side of a slice that a container has as a socket. A program of its own, and
- * not vgpu-engine with an option: it needs no driver of ours, and profiles and units tell the two
- * apart by name.
+ * vgpu-guard: the GPU side of a slice that a container uses through a socket. It is a program of
+ * its own, and not an option of vgpu-engine: it needs no driver of ours, and profiles and units
+ * tell the two apart by name.
  *
  * The order matters, as in vgpu-engine: the GPU is looked up and the socket made while all of the
- * system is there, then the sandbox closes, and only inside it is a Vulkan driver loaded for the
+ * system is visible, then the sandbox closes, and only inside it is a Vulkan driver loaded for the
  * first time.
  */
 #include "exit_code.h"
@@ -49,24 +49,24 @@ static bool parse(struct settings *settings, int *argc, char ***argv, GError **e
     gboolean show_version = FALSE;
     const GOptionEntry entries[] = {
         {"config", 'c', 0, G_OPTION_ARG_FILENAME, &settings->config,
-         "Which GPU it is: a key file with [slice] gpu=ADDRESS", "PATH"},
+         "The GPU, by a key file with [slice] gpu=ADDRESS", "PATH"},
         {"gpu", 'g', 0, G_OPTION_ARG_STRING, &settings->gpu, "The same, without a file", "ADDRESS"},
         {"socket", 's', 0, G_OPTION_ARG_FILENAME, &settings->socket,
-         "Where to listen, instead of on systemd's socket", "PATH"},
+         "Listen on this path instead of systemd's socket", "PATH"},
         {"icd", 0, 0, G_OPTION_ARG_FILENAME, &settings->common.icd,
-         "Manifest of the Vulkan driver to use; it must show this GPU alone", "PATH"},
+         "Manifest of the Vulkan driver to use; it must show only this GPU", "PATH"},
         {"setenv", 'E', 0, G_OPTION_ARG_STRING_ARRAY, &settings->common.environment,
          "Environment of the renderer, which is otherwise empty", "NAME=VALUE"},
         {"no-landlock", 0, 0, G_OPTION_ARG_NONE, &no_landlock,
          "Run without Landlock: the guard can then reach other GPUs", NULL},
         {"sysroot", 0, 0, G_OPTION_ARG_FILENAME, &settings->common.sysroot,
-         "Look sysfs and driver manifests up below PATH (for tests)", "PATH"},
+         "Look up sysfs and driver manifests below PATH (for tests)", "PATH"},
         {"version", 'V', 0, G_OPTION_ARG_NONE, &show_version, "Print the version", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
 
-    g_option_context_set_summary(context, "The GPU side of one slice that containers have as a "
+    g_option_context_set_summary(context, "The GPU side of one slice that containers use through a "
                                           "socket; normally started by systemd as "
                                           "vgpu-guard@UUID.service.");
     g_option_context_add_main_entries(context, entries, NULL);
@@ -99,12 +99,12 @@ static bool read_config(struct settings *settings, GError **error)
         settings->gpu = g_key_file_get_string(file, GROUP, "gpu", &reason);
     if (settings->gpu)
         return true;
-    g_set_error(error, ENGINE_ERROR, EXIT_CODE_USAGE, "%s: %s; it is to be [" GROUP "] gpu=ADDRESS",
+    g_set_error(error, ENGINE_ERROR, EXIT_CODE_USAGE, "%s: %s; it must be [" GROUP "] gpu=ADDRESS",
                 settings->config, reason->message);
     return false;
 }
 
-/* Anybody who can reach the path may connect: who that is, its directory says. */
+/* Everybody who can reach the path may connect; its directory decides who can. */
 static int listen_at(const char *path, GError **error)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

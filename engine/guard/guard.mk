@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# vgpu-guard, the door for containers; included by engine.mk. What it has in common with the engine is linked.
+# vgpu-guard, the door for containers; included by engine.mk. It links the parts that it shares with the
+# engine.
 
 GUARD_SRCS := $(wildcard engine/guard/*.c)
 GUARD_COMMON := $(addprefix engine/,gpu.c icd.c icd_probe.c renderer.c sandbox.c venus_rings.c vulkan_driver.c watchdog.c worker.c)
@@ -45,7 +46,7 @@ UNIT_ALONE += tests/guard/live.t tests/guard/kills.t
 UNIT_NEEDS += $(GUARD_LIVE)
 
 .PHONY: check-guard guard-programs
-# What the system tests attack it with.
+# The system tests attack it with this.
 guard-programs: build/guard/t-hostile build/guard/t-hoard
 
 check-guard: $(GUARD_TESTS) $(GUARD_LIVE)
@@ -60,7 +61,7 @@ build/guard/t-hoard: tests/guard/t-hoard.c
 	@mkdir -p $(@D)
 	$(CC) $(ENGINE_WARN) -D_GNU_SOURCE -O2 -g -o $@ $< -lvulkan
 
-# Where there is no /dev/udmabuf, lavapipe needs it to share its memory.
+# If there is no /dev/udmabuf, lavapipe needs this to share its memory.
 build/guard/udmabuf-shim.so: tests/rig/lib/udmabuf-shim.c
 	@mkdir -p $(@D)
 	$(CC) -shared -fPIC -O1 -o $@ $< -ldl

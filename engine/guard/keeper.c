@@ -17,15 +17,15 @@
 #define SWEEP_FIRST_MS 1
 #define SWEEP_MOST_MS  1000
 
-/* The one descriptor of the process' own. */
+/* The only descriptor of the process' own. */
 #define CONTROL (STDERR_FILENO + 1)
 
 /**
  * struct keeping
  * @socket_path: of the slice
  * @connections: of struct pollfd: the guard's first, then sessions'
- * @sweep_ms: from one look at what was given up to the next; @sweep_at: when that is (monotonic)
- * @told: the journal has heard that clients keep memory
+ * @sweep_ms: time between two checks of released buffers; @sweep_at: the next one (monotonic)
+ * @told: the journal already says that clients keep memory
  */
 struct keeping {
     const char *socket_path;
@@ -49,8 +49,7 @@ static void watch(struct keeping *keeping, int fd)
     g_array_append_val(keeping->connections, connection);
 }
 
-/* A member from the first on: a slice with members that do nothing is still one that others reckon
- * with. */
+/* A member from the start: a slice with idle members still counts for others. */
 static bool join(struct keeping *keeping)
 {
     if (!keeping->kept.member)
@@ -71,7 +70,7 @@ static bool keep(struct keeping *keeping, int connection, uint32_t id, int fd)
     return send(connection, &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-/* False: the session is not to be listened to any more. */
+/* False: the session must not be listened to any more. */
 static bool take_packet(struct keeping *keeping, int connection)
 {
     struct keeper_packet packet;
@@ -91,7 +90,7 @@ static bool take_packet(struct keeping *keeping, int connection)
         close(fd);
     if (packet.call != KEEPER_RELEASE)
         return false;
-    /* Who gives up one thing after the other must not have all of it looked at each time. */
+    /* If one buffer after the other is released, not all of them must be checked each time. */
     if (!keeping->kept.released)
         sweep_soon(keeping);
     kept_release(&keeping->kept, connection, packet.id);
@@ -123,7 +122,7 @@ static void forget_session(struct keeping *keeping, guint index)
 static void tell(struct keeping *keeping)
 {
     if (keeping->kept.released && !keeping->told && keeping->sweep_ms >= SWEEP_MOST_MS)
-        g_message("%" G_GUINT64_FORMAT " bytes of GPU memory that clients have given back are "
+        g_message("%" G_GUINT64_FORMAT " bytes of GPU memory that clients have freed are "
                   "still open in the container: they stay charged to the slice until the "
                   "processes that have them end",
                   kept_released_bytes(&keeping->kept));
@@ -159,7 +158,7 @@ static bool turn(struct keeping *keeping)
 
     if (poll(connections, count, sleep_time(keeping)) < 0 && errno != EINTR)
         return false;
-    /* From the last: what is taken out is replaced by one that had its turn. */
+    /* From the last: a removed entry is replaced by one that had its turn. */
     for (guint i = count; i-- > 1;) {
         connections = (struct pollfd *)keeping->connections->data;
         if (connections[i].revents && !take_packet(keeping, connections[i].fd))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keeper: a process of the guard that has each DMA buffer that a client was given, for as long
- * as anybody else has it. It is a member of the slice, so that the memory stays charged: a client
- * can free memory in its render worker and keep the descriptor, or hand it on.
+ * The keeper: a process of the guard that holds each DMA buffer that a client was given, for as
+ * long as anybody else holds it. It is a member of the slice, so that the memory stays charged: a
+ * client can free memory in its render worker and keep the descriptor, or pass it on.
  *
- * Sessions tell it what they give to their clients, and when they give it up themselves; the end of
- * a session gives up all that was its. From then on the kernel's count of references says when
- * nobody else has it.
+ * Sessions tell it what they give to their clients, and when they release it themselves; the end of
+ * a session releases all of its buffers. From then on the kernel's reference count shows when
+ * nobody else holds it.
  */
 #ifndef GUARD_KEEPER_H
 #define GUARD_KEEPER_H
@@ -19,8 +19,8 @@
 #define KEEPER_MAX_KEPT 4096u
 
 /**
- * struct keeper - as the guard has it
- * @pid: 0: there is none, for nothing is governed
+ * struct keeper - in the guard
+ * @pid: 0: there is none, because nothing is governed
  * @control: to give it connections of sessions
  */
 struct keeper {
@@ -28,20 +28,20 @@ struct keeper {
     int control;
 };
 
-/* Starts it, as a member of the slice behind @socket_path; NULL: of none. False: errno. */
+/* Starts it, as a member of the slice behind @socket_path; NULL: no slice. False: errno. */
 bool keeper_start(struct keeper *keeper, const char *socket_path);
 
-/* A session's connection to it, or -1: it has gone (errno). */
+/* A session's connection to it, or -1: it has ended (errno). */
 int keeper_connect(const struct keeper *keeper);
 
 /*
- * In a session: the keeper has @fd's memory from now on, as number @id. Before the client has it.
- * False with @gone: there is no keeper any more; without: the slice's memory does not allow it, or
+ * In a session: the keeper holds @fd's memory from now on, as number @id. Called before the client
+ * has it. False with @gone: the keeper has ended; without: the slice's memory does not allow it, or
  * there are too many.
  */
 bool keeper_keep(int connection, uint32_t id, int fd, bool *gone);
 
-/* In a session: it has given up what is number @id. */
+/* In a session: it has released number @id. */
 void keeper_release(int connection, uint32_t id);
 
 /* The life of the keeper's process: until @control's other end is closed. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What a session says to the keeper. */
+/* A session's messages to the keeper. */
 #include "keeper.h"
 
 #include "keeper_wire.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What sessions and the keeper send each other: packets, some with a descriptor. */
+/* Messages between sessions and the keeper: packets, some with a descriptor. */
 #ifndef GUARD_KEEPER_WIRE_H
 #define GUARD_KEEPER_WIRE_H
 
@@ -8,7 +8,7 @@
 
 enum keeper_call {
     KEEPER_CONNECT, /* the guard, with a session's connection */
-    KEEPER_KEEP,    /* a session, with a DMA buffer; answered by a byte: not 0, it is kept */
+    KEEPER_KEEP,    /* a session, with a DMA buffer; answered by a byte: nonzero, it is kept */
     KEEPER_RELEASE,
 };
 
@@ -19,10 +19,13 @@ struct keeper_packet {
 
 enum keeper_received { KEEPER_PACKET, KEEPER_NOTHING, KEEPER_END };
 
-/* @fd: -1: none; stays the caller's. */
+/* @fd: -1: none; the caller keeps it. */
 bool keeper_send(int connection, const struct keeper_packet *packet, int fd);
 
-/* Doesn't wait. @fd: -1: none came; else the caller's. A packet of another form is an end. */
+/*
+ * Does not wait. @fd: -1: none came; otherwise the caller owns it. A malformed packet counts as an
+ * end.
+ */
 enum keeper_received keeper_receive(int connection, struct keeper_packet *packet, int *fd);
 
 #endif /* GUARD_KEEPER_WIRE_H */

@@ -9,7 +9,7 @@
 
 /**
  * struct kept
- * @owner: connection of the session that has it; -1: given up
+ * @owner: connection of the session that holds it; -1: released
  * @key: in by_owner
  * @object: as the arbiter knows it
  */
@@ -49,7 +49,7 @@ static void set_copies(struct kept_table *table, const struct kept *kept, guint 
         g_hash_table_remove(table->copies, &kept->object.inode);
 }
 
-/* Out of all but the array. */
+/* Removes it from everything but the array. */
 static void drop(struct kept_table *table, struct kept *kept)
 {
     set_copies(table, kept, copies_of(table, kept) - 1);
@@ -67,7 +67,7 @@ void kept_clear(struct kept_table *table)
     g_hash_table_unref(table->copies);
 }
 
-/* What is no DMA buffer has no references that could be counted. */
+/* Only a DMA buffer has references that can be counted. */
 static bool describe(struct kept *kept, int fd, uint64_t *bytes)
 {
     struct stat status;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DMA buffers that clients were given: each charged to the slice until nobody but the keeper has
- * it.
+ * DMA buffers that clients were given: each is charged to the slice until only the keeper holds it.
  */
 #ifndef GUARD_KEPT_H
 #define GUARD_KEPT_H
@@ -15,10 +14,10 @@
 /**
  * struct kept_table
  * @member: of the slice; the caller's, set before the first is added
- * @buffers: of struct kept; @by_owner: those that a session has not given up, by its connection and
+ * @buffers: of struct kept; @by_owner: those that a session has not released, by its connection and
  * number
  * @copies: by inode: how many of @buffers are of one
- * @released: how many have been given up
+ * @released: how many have been released
  */
 struct kept_table {
     GovernorMember *member;
@@ -31,18 +30,23 @@ struct kept_table {
 void kept_init(struct kept_table *table);
 void kept_clear(struct kept_table *table);
 
-/* Takes @fd. False: it is closed: there are too many, the slice has no room, @id is @owner's
- * already, or that can't be told of @fd what has to be. */
+/*
+ * Takes ownership of @fd. False, and it is closed: there are too many, the slice has no room, @id
+ * is @owner's already, or the kernel does not report what is needed about @fd.
+ */
 bool kept_add(struct kept_table *table, int owner, uint32_t id, int fd);
 
-/* @owner has given up @id; without one: all that are its. */
+/* @owner has released @id; without one: all of its buffers. */
 void kept_release(struct kept_table *table, int owner, uint32_t id);
 void kept_release_all(struct kept_table *table, int owner);
 
-/* Gives back what was given up and nobody else has. Returns how many those were. */
+/*
+ * Returns the memory of buffers that were released and that nobody else holds. Returns how many
+ * those were.
+ */
 guint kept_sweep(struct kept_table *table);
 
-/* Bytes that have been given up, and that somebody else has. */
+/* Bytes that have been released, and that somebody else holds. */
 uint64_t kept_released_bytes(const struct kept_table *table);
 
 #endif /* GUARD_KEPT_H */

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How often a session that hears nothing looks whether its render worker lives. */
+/* How often a session that receives nothing checks whether its render worker lives. */
 #define IDLE_S 5
 
 static volatile sig_atomic_t terminated;
@@ -39,7 +39,7 @@ static void on_signal(int signum)
         terminated = 1;
 }
 
-/* They are blocked but for ppoll(), and sessions take the block off (clients.c). */
+/* They are blocked except in ppoll(), and sessions unblock them (clients.c). */
 void server_setup(void)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGCHLD};
@@ -56,7 +56,7 @@ void server_setup(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* Contexts here are Venus' alone, and those have rings only. */
+/* Contexts here are Venus only, and those have only rings. */
 static void no_global_fence(void *session G_GNUC_UNUSED, uint32_t id G_GNUC_UNUSED)
 {
 }
@@ -83,7 +83,7 @@ static int serve(int fd, const char *who, const void *data)
     if (!session_run(&session)) {
         g_message("client %s, %s, is dropped: %s", who, session.name[0] ? session.name : "?",
                   session.fault);
-        /* At once, and without a word more with a worker that may hang. */
+        /* At once, and without another word to a worker that may hang. */
         return EXIT_FAILURE;
     }
     session_clear(&session);
@@ -110,7 +110,7 @@ static void take_client(struct clients *clients, const char *render_node)
         close(serving.keeper);
 }
 
-/* Only where memory is charged: the same question as the governor's layer asks. */
+/* Only if memory is charged: the same condition as in the governor's layer. */
 static bool start_keeper(struct clients *clients, GError **error)
 {
     const char *governed = g_getenv("VGPU_GOVERNOR");
@@ -127,7 +127,7 @@ static bool start_keeper(struct clients *clients, GError **error)
     return true;
 }
 
-/* Microseconds until there is something to do without being asked; -1: never. */
+/* Microseconds until there is something to do without a request; -1: never. */
 static gint64 sleep_time(const struct clients *clients)
 {
     gint64 next = clients_next(clients);

@@ -13,16 +13,16 @@
 #include <unistd.h>
 #include <virglrenderer.h>
 
-/* What a session keeps for messages between two of them. */
+/* Memory that a session keeps between two messages. */
 #define KEPT_DATA 65536u
 
-/* A ring whose worker sleeps (venus_rings.h) is looked for so often. */
+/* How often rings whose worker sleeps (venus_rings.h) are checked. */
 #define PROBE_INTERVAL (5 * G_TIME_SPAN_SECOND)
 
-/* Less than what a socket waits for, so that each time that it does is one. */
+/* Less than the socket's timeout, so that each timeout is one check. */
 #define IDLE_INTERVAL (4 * G_TIME_SPAN_SECOND)
 
-/* A client can bring this about as often as it sends a byte. */
+/* A client can cause this as often as it sends a byte. */
 static bool on_idle(void *data)
 {
     struct session *session = data;
@@ -43,7 +43,7 @@ void session_init(struct session *session, int fd)
     sync_table_init(&session->syncs);
 }
 
-/* The thread of the session is somewhere in wire_read(), or soon will be. */
+/* The session's thread is somewhere in wire_read(), or soon will be. */
 static void *watch_worker(void *data)
 {
     const struct session *session = data;
@@ -121,7 +121,7 @@ void session_fence_done(void *data, uint32_t ctx_id G_GNUC_UNUSED, uint32_t ring
 {
     struct session *session = data;
 
-    /* Of a dead worker all fences are reported. */
+    /* All fences of a dead worker are reported as done. */
     if (!worker_is_gone(session->worker))
         sync_fence_done(&session->syncs, ring_idx, id);
 }
@@ -144,7 +144,7 @@ bool session_probe(struct session *session)
                                             fence) == 0)
         return true;
     sync_fence_cancel(&session->syncs, fence);
-    return session_fail(session, "its render worker has gone");
+    return session_fail(session, "its render worker has ended");
 }
 
 static bool read_data(struct session *session, size_t size)
@@ -168,7 +168,7 @@ static bool read_data(struct session *session, size_t size)
     }
 }
 
-/* True with *@more false where the client has gone, as clients do. */
+/* True with *@more false if the client has disconnected in an orderly way. */
 static bool step(struct session *session, bool *more)
 {
     uint32_t header[VTEST_HEADER_WORDS];
@@ -199,7 +199,7 @@ static bool serve(struct session *session)
     while (more) {
         if (step(session, &more))
             continue;
-        /* Without a fault the client went while it was answered. */
+        /* Without a fault the client disconnected while it was answered. */
         return session->fault == NULL;
     }
     return true;
@@ -211,7 +211,7 @@ bool session_run(struct session *session)
     bool ok = serve(session);
 
     if (worker_is_gone(session->worker))
-        ok = session_fail(session, "its render worker has gone");
+        ok = session_fail(session, "its render worker has ended");
     if (!ok)
         session_fail_rings(session);
     return ok;

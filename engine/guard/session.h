@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One client: its connection, its context, and what it has made. A process serves one; what it does
- * in here may block, or crash, without another client's notice (clients.h).
+ * One client: its connection, its context, and its objects. A process serves one client; what it
+ * does in here may block or crash without another client's notice (clients.h).
  *
- * What a client sends is a stranger's. Each message is copied once, its length checked against its
- * command before it is read, and all that it names against what the client has. The first fault
- * ends the session.
+ * Everything that a client sends is untrusted. Each message is copied once, its length is checked
+ * against its command before it is read, and all that it names against the client's objects. The
+ * first fault ends the session.
  */
 #ifndef GUARD_SESSION_H
 #define GUARD_SESSION_H
@@ -26,13 +26,13 @@
  * struct session
  * @name: what the client calls itself, printable; "" before it has
  * @context: it has its context
- * @refused: it was refused memory once; the journal hears of the first time only
+ * @refused: it was refused memory once; only the first time is logged
  * @woken: the same, of its render worker that slept
  * @fault: why the session ends, one line
  * @keeper: the connection to the keeper; -1: there is none
  * @shm_bytes: of @blobs that are plain shared memory
  * @worker: the connection of the context's render worker (worker.h); -1: there is none
- * @watch: a thread that ends the client's messages when the worker has gone
+ * @watch: a thread that ends the client's messages when the worker has ended
  * @probed: when the render worker was last asked whether it lives (monotonic)
  */
 struct session {
@@ -54,15 +54,18 @@ struct session {
     size_t data_size;
 };
 
-/* @fd stays the caller's, and so does what it sets as @keeper. virglrenderer is to be started with
+/*
+ * The caller keeps @fd, and what it sets as @keeper. virglrenderer must be started with
  * session_fence_done() and the session.
  */
 void session_init(struct session *session, int fd);
 
-/* Gives the context back, with all that is its. Before it virglrenderer must still be there. */
+/* Releases the context with all of its objects. virglrenderer must still be there. */
 void session_clear(struct session *session);
 
-/* Serves the client until it goes: true. False: it was dropped, and session->fault says why. */
+/*
+ * Serves the client until it disconnects: true. False: it was dropped, and session->fault says why.
+ */
 bool session_run(struct session *session);
 
 /* As of struct renderer_events. */
@@ -71,7 +74,7 @@ void session_fence_done(void *session, uint32_t ctx_id, uint32_t ring_idx, uint6
 /* For handlers of commands. Ends the session: returns false. */
 bool session_fail(struct session *session, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
-/* False: the client has gone. */
+/* False: the client has disconnected. */
 bool session_answer(struct session *session, uint32_t command, const uint32_t *data,
                     uint32_t words);
 
@@ -84,19 +87,23 @@ bool session_create_blob(struct session *session, const uint32_t *data, uint32_t
 bool session_unref_blob(struct session *session, const uint32_t *data, uint32_t words);
 bool session_submit(struct session *session, const uint32_t *data, uint32_t words);
 
-/* Wakes the render worker where it sleeps with commands in a ring; says in all rings that it is
- * lost. See venus_rings.h. */
+/*
+ * Wakes the render worker if it sleeps with commands in a ring; marks it as lost in all rings. See
+ * venus_rings.h.
+ */
 void session_wake_rings(struct session *session);
 void session_fail_rings(struct session *session);
 
-/* From here on the session ends when its context's render worker, session->worker, does. */
+/* From here on the session ends when its context's render worker, session->worker, ends. */
 void session_watch_worker(struct session *session);
 
-/* Maps a blob that is plain shared memory; NULL: it is not one, or can't be mapped. To be unmapped.
+/*
+ * Maps a blob that is plain shared memory; NULL: it is another kind, or cannot be mapped. To be
+ * unmapped.
  */
 void *session_map_shm(struct session *session, uint32_t id, uint64_t *size);
 
-/* Asks the context's render worker for a fence. False: the worker has gone. */
+/* Asks the context's render worker for a fence. False: the worker has ended. */
 bool session_probe(struct session *session);
 
 #endif /* GUARD_SESSION_H */

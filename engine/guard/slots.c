@@ -9,7 +9,7 @@ void slots_init(struct slots *slots, GDestroyNotify destroy)
 
 void slots_clear(struct slots *slots)
 {
-    /* Free numbers are no objects; GLib would hand them to the destructor. */
+    /* Free numbers are not objects; GLib would pass them to the destructor. */
     for (guint i = slots->items->len; i-- > 0;) {
         if (!slots->items->pdata[i])
             g_ptr_array_steal_index_fast(slots->items, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbered objects. Numbers begin with 1 and are used again, for clients keep tables by them. */
+/* Numbered objects. Numbers begin with 1 and are reused, because clients index tables by them. */
 #ifndef GUARD_SLOTS_H
 #define GUARD_SLOTS_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct slots {
-    GPtrArray *items; /* NULL where a number is free */
+    GPtrArray *items; /* NULL if a number is free */
     GArray *free;
 };
 
@@ -20,10 +20,10 @@ uint32_t slots_count(const struct slots *slots);
 
 uint32_t slots_add(struct slots *slots, void *item);
 
-/* NULL: there is none of that number. */
+/* NULL: there is none with that number. */
 void *slots_find(const struct slots *slots, uint32_t id);
 
-/* Frees the number; the object is the caller's. */
+/* Frees the number; the caller owns the object. */
 void *slots_take(struct slots *slots, uint32_t id);
 
 #endif /* GUARD_SLOTS_H */

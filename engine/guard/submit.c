@@ -18,16 +18,16 @@ static const char *find_fault(const struct vtest_batch *batch, uint32_t words)
         return "its submission has unknown flags";
     if (!is_inside(batch->cmd_offset, batch->cmd_size, words) ||
         !is_inside(batch->sync_offset, (uint64_t)batch->sync_count * VTEST_SYNC_ENTRY_WORDS, words))
-        return "its submission names what is not in it";
+        return "its submission names data outside of it";
     if ((batch->flags & VTEST_SUBMIT_RING_IDX) && batch->ring_idx >= VTEST_TIMELINES)
-        return "its submission names a ring that there is not";
+        return "its submission names an unknown ring";
     return NULL;
 }
 
 static bool submit_fence(struct session *session, uint32_t ring_idx, struct sync_entries entries)
 {
     const char *fault = NULL;
-    /* Pending before virglrenderer knows of it: its thread may be faster than we are. */
+    /* Added before virglrenderer knows of it: its thread may be faster than this one. */
     uint64_t fence = sync_fence_begin(&session->syncs, ring_idx, entries, &fault);
     int ret;
 
@@ -101,7 +101,7 @@ bool session_submit(struct session *session, const uint32_t *data, uint32_t word
     uint32_t count = data[0];
 
     if (count > (words - 1) / BATCH_WORDS)
-        return session_fail(session, "its submission names what is not in it");
+        return session_fail(session, "its submission names data outside of it");
     for (uint32_t i = 0; i < count; i++) {
         const char *fault = find_fault(&batches[i], words);
 

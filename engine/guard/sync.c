@@ -225,7 +225,7 @@ static gint64 time_after(uint32_t timeout)
     return timeout > G_MAXINT32 ? G_MAXINT64 : g_get_monotonic_time() + (gint64)timeout * 1000;
 }
 
-/* Waits that are over are looked for only where there is no room: it costs a call for each. */
+/* Waits that are over are searched only if there is no room: it costs a call for each. */
 static bool has_room(struct sync_table *table, uint32_t count, const char **fault)
 {
     for (int try = 0; try < 2; try++) {
@@ -278,7 +278,7 @@ uint64_t sync_fence_begin(struct sync_table *table, uint32_t ring_idx, struct sy
 
     /* One more, so that fences without syncs count, too. */
     if (table->fences.length >= GUARD_MAX_SYNC_ENTRIES) {
-        *fault = "it has too many fences that are not done";
+        *fault = "it has too many pending fences";
         return 0;
     }
     fence = g_malloc(sizeof(*fence) + entries.count * sizeof(fence->targets[0]));

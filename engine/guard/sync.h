@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client's syncs: counters that it, and fences of its context, move, and that it waits for.
+ * A client's syncs: counters that the client, and fences of its context, advance, and that the
+ * client waits for.
  *
  * Fences are reported on a thread of virglrenderer's; everything here takes the table's lock.
- * Functions that can be asked for nonsense set @fault to what is wrong: one line, static.
+ * Functions that can get invalid arguments set @fault to the error: one line, static.
  */
 #ifndef GUARD_SYNC_H
 #define GUARD_SYNC_H
@@ -21,7 +22,7 @@ struct sync_table {
     uint32_t entries; /* syncs that waits and fences name */
 };
 
-/* Syncs and the values they are to have, as the protocol has them: three words each. */
+/* Syncs and their target values, in the protocol's form: three words each. */
 struct sync_entries {
     const uint32_t *words;
     uint32_t count;
@@ -30,35 +31,35 @@ struct sync_entries {
 void sync_table_init(struct sync_table *table);
 void sync_table_clear(struct sync_table *table);
 
-/* 0 with @fault set where there are too many. */
+/* 0 with @fault set if there are too many. */
 uint32_t sync_create(struct sync_table *table, uint64_t value, const char **fault);
 bool sync_unref(struct sync_table *table, uint32_t id, const char **fault);
 bool sync_read(struct sync_table *table, uint32_t id, uint64_t *value, const char **fault);
 
-/* Sets all to their values at once, whatever they were, and wakes who waits for that. */
+/* Sets all to their values at once, whatever they were, and wakes the waits for them. */
 bool sync_write(struct sync_table *table, struct sync_entries entries, const char **fault);
 
 /*
- * Returns the read end of a pipe, which is the caller's: it has data as soon as all of the syncs,
- * or with @any one of them, have come to their values, and hangs up without data where this process
- * ends before. Mesa takes that for a lost device. After @timeout ms nobody looks any more; more
- * than INT32_MAX: for ever. -1 with @fault set.
+ * Returns the read end of a pipe, owned by the caller. It has data as soon as all of the syncs, or
+ * with @any one of them, have reached their values, and hangs up without data if this process ends
+ * before. Mesa takes that for a lost device. After @timeout ms nobody reads any more; more than
+ * INT32_MAX: forever. -1 with @fault set.
  */
 int sync_wait(struct sync_table *table, struct sync_entries entries, bool any, uint32_t timeout,
               const char **fault);
 
 /*
- * A fence that moves syncs when it is done. Returns its number, for virglrenderer, with which it is
- * to be cancelled where virglrenderer does not take it; 0 with @fault set.
+ * A fence that advances syncs when it is done. Returns its number for virglrenderer, by which it
+ * must be cancelled if virglrenderer does not accept it; 0 with @fault set.
  */
 uint64_t sync_fence_begin(struct sync_table *table, uint32_t ring_idx, struct sync_entries entries,
                           const char **fault);
 void sync_fence_cancel(struct sync_table *table, uint64_t fence);
 
-/* Virglrenderer has done @fence, and so all before it on that ring. From any thread. */
+/* virglrenderer has finished @fence, and so all before it on that ring. From any thread. */
 void sync_fence_done(struct sync_table *table, uint32_t ring_idx, uint64_t fence);
 
-/* Whether a fence on that ring is not done yet. */
+/* Whether a fence on that ring is still pending. */
 bool sync_fence_pending(struct sync_table *table, uint32_t ring_idx);
 
 #endif /* GUARD_SYNC_H */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The vtest protocol, version 3, as Mesa's Venus speaks it: what of virglrenderer's
- * vtest/vtest_protocol.h that client uses. A message is two words, length and command, and so many
- * words of data; so is an answer. A descriptor follows its answer as SCM_RIGHTS of one byte more.
+ * The vtest protocol, version 3, as Mesa's Venus speaks it: the part of virglrenderer's
+ * vtest/vtest_protocol.h that this client uses. A message is two words, length and command, and
+ * that many words of data; so is an answer. A descriptor follows its answer as SCM_RIGHTS of one
+ * byte more.
  *
- * The protocol has no errors: a client that is refused something sees its connection end, or, where
- * it asked for memory, gets a descriptor that cannot be mapped.
+ * The protocol has no errors: a client that is refused something sees its connection end, or, if it
+ * requested memory, gets a descriptor that cannot be mapped.
  */
 #ifndef GUARD_VTEST_H
 #define GUARD_VTEST_H
@@ -50,8 +51,10 @@ struct vtest_blob {
     uint32_t id[2];
 };
 
-/* VTEST_SUBMIT_CMD2 is a count, so many of these, commands and sync entries; offsets and sizes in
- * words. */
+/*
+ * VTEST_SUBMIT_CMD2 is a count, that many of these, commands and sync entries; offsets and sizes in
+ * words.
+ */
 struct vtest_batch {
     uint32_t flags;
     uint32_t cmd_offset;

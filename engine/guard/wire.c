@@ -11,7 +11,7 @@ static bool may_go_on(struct wire *wire)
     return !wire->idle || wire->idle(wire->data);
 }
 
-/* Bytes, at least one; 0: the peer has gone; -1: idle() ends it. */
+/* Bytes, at least one; 0: the peer has disconnected; -1: idle() ends it. */
 static ssize_t receive(struct wire *wire, struct iovec *iov, size_t count, int flags)
 {
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
@@ -56,7 +56,7 @@ enum wire_result wire_read(struct wire *wire, void *data, size_t size)
             return gone(ret, done > 0);
         done += (size_t)ret - wire->held;
         wire->held = false;
-        /* MSG_WAITALL, and yet there is more to come: a client that trickles. */
+        /* MSG_WAITALL, and yet there is more to come: a client that sends slowly. */
         if (done < size - 1 && !may_go_on(wire))
             return WIRE_IDLE;
     }

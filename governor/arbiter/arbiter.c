@@ -2,7 +2,7 @@
 #include "arbiter.h"
 #include "clock.h"
 
-/* Members come back within 100 ms. */
+/* Members reconnect within 100 ms. */
 #define SETTLE_NS (250 * NS_PER_MS)
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *data)
@@ -79,12 +79,14 @@ void arbiter_schedule(struct arbiter *arbiter)
         sd_event_source_set_enabled(arbiter->timer, SD_EVENT_OFF);
         return;
     }
-    /* Rounded up: too early would be for nothing. */
+    /* Rounded up: too early would be useless. */
     sd_event_source_set_time(arbiter->timer, next / NS_PER_US + 1);
     sd_event_source_set_enabled(arbiter->timer, SD_EVENT_ONESHOT);
 }
 
-/* Sources that became ready at the same time are dispatched first, as they have been for longer. */
+/*
+ * Sources that became ready at the same time are dispatched first, because they have waited longer.
+ */
 void arbiter_schedule_soon(struct arbiter *arbiter)
 {
     sd_event_source_set_enabled(arbiter->look, SD_EVENT_ONESHOT);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The arbiter of one physical GPU. One thread, one event loop; no state that outlives it.
- */
+/* The arbiter of one physical GPU. One thread, one event loop, no persistent state. */
 #ifndef GOVERNOR_ARBITER_H
 #define GOVERNOR_ARBITER_H
 
@@ -17,8 +15,7 @@
  * @slices: of struct slice, by id
  * @connections: of all slices
  * @look: once in a turn of the event loop, however many have asked for it
- * @settled: members of an arbiter before this one have had the time to come back and say what they
- * hold
+ * @settled: members of a previous arbiter have had the time to reconnect and declare what they hold
  */
 struct arbiter {
     sd_event *event;
@@ -39,28 +36,33 @@ struct arbiter {
     sd_event_source *status;
 };
 
-/* @root stands for /. */
+/* @root replaces /. */
 void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *root, const char *gpu);
 void arbiter_clear(struct arbiter *arbiter);
 
-/* Lets the scheduler decide, tells members what changed, and sets the timer. */
+/* Runs the scheduler, tells members what changed, and sets the timer. */
 void arbiter_schedule(struct arbiter *arbiter);
 
-/* The same, when all that is known to have happened by now has been handled. After every event. */
+/*
+ * The same, after everything that has happened by now is handled. To be called after every event.
+ */
 void arbiter_schedule_soon(struct arbiter *arbiter);
 
-/* A socket of an arbiter before this one was found: memory is granted when its members are back. */
+/* The socket of a previous arbiter was found: memory is granted when its members are back. */
 void arbiter_settle(struct arbiter *arbiter);
 
-/* conf.c: makes the directories, reads the files, and follows their changes. False: logged. */
+/*
+ * conf.c: makes the directories, reads the files, and follows their changes. Logs and returns false
+ * on failure.
+ */
 bool conf_watch(struct arbiter *arbiter);
 
-/* status.c: answers who connects to status.sock. False: logged. */
+/* status.c: answers clients of status.sock. Logs and returns false on failure. */
 bool status_listen(struct arbiter *arbiter);
 /* The answer. */
 char *status_text(struct arbiter *arbiter);
 
-/* listener.c: a socket at @path, replaced if it is there; -1: logged. */
+/* listener.c: a socket at @path; an existing one is replaced. Logs and returns -1 on failure. */
 int listener_new(const char *path, int type, mode_t mode, uint32_t owner);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The files of the agent. A file that can't be read or says nonsense leaves what was there before.
+ * The agent's files. A file that cannot be read or has an error leaves the previous settings in
+ * force.
  */
 #include "arbiter.h"
 
@@ -20,7 +21,7 @@ static bool read_file(const char *path, char **text, gsize *length)
     if (g_file_get_contents(path, text, length, &error))
         return true;
     if (!g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT))
-        g_message("%s; the settings from before stay", error->message);
+        g_message("%s; the previous settings stay", error->message);
     return false;
 }
 
@@ -34,14 +35,16 @@ static void load_gpu(struct arbiter *arbiter)
     if (!read_file(path, &text, &length))
         return;
     if (!gpu_settings_parse(&arbiter->settings, text, length, &error)) {
-        g_message("%s: %s; the settings from before stay", path, error->message);
+        g_message("%s: %s; the previous settings stay", path, error->message);
         return;
     }
     arbiter->scheduler.policy = arbiter->settings.policy;
 }
 
-/* The socket goes too. When the arbiter ends it stays, to tell the next one that there were
- * members. */
+/*
+ * The socket is removed, too. When the arbiter ends it stays, to tell the next one that there were
+ * members.
+ */
 static void remove_slice(struct arbiter *arbiter, const char *id)
 {
     struct slice *slice = g_hash_table_lookup(arbiter->slices, id);
@@ -69,7 +72,7 @@ static void load_slice(struct arbiter *arbiter, const char *id)
         return;
     if (!slice_settings_parse(&settings, text, length, &error)) {
         g_message("%s: %s; %s", path, error->message,
-                  slice ? "the settings from before stay" : "there is no such slice until it is");
+                  slice ? "the previous settings stay" : "the slice does not exist until then");
         return;
     }
     if (slice) {
@@ -91,7 +94,7 @@ static void load_name(struct arbiter *arbiter, const char *name)
     if (slice_id_valid(id))
         load_slice(arbiter, id);
     else
-        g_message("%s: no slice can have that name", name);
+        g_message("%s: not a valid name of a slice", name);
 }
 
 static void load_all(struct arbiter *arbiter)
@@ -105,7 +108,7 @@ static void load_all(struct arbiter *arbiter)
     while (dir && (name = g_dir_read_name(dir)))
         load_name(arbiter, name);
     ids = g_hash_table_get_keys(arbiter->slices);
-    /* Of those whose file went away unnoticed, that is the end. */
+    /* This ends slices whose file was removed unnoticed. */
     for (GList *id = ids; id; id = id->next)
         load_slice(arbiter, id->data);
 }

@@ -8,7 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Read at once, so that a member that says much takes no more turns than one that says little. */
+/*
+ * Messages that are read at once, so that a member that sends many takes no more turns than one
+ * that sends few.
+ */
 #define MESSAGES_IN_TURN 16
 
 #ifndef SO_PEERPIDFD
@@ -78,8 +81,8 @@ static bool refuse(struct connection *connection, int error, const char *why)
 }
 
 /*
- * In words of the member's own version: one whose layer was loaded before an upgrade can tell why
- * it gets no GPU. It goes on with the share that it had, and tries again for as long as it runs.
+ * In the member's own version, so that a layer that was loaded before an upgrade can say why it
+ * gets no GPU. It keeps its share, and retries for as long as it runs.
  */
 static bool refuse_version(struct connection *connection, uint32_t version)
 {
@@ -110,9 +113,9 @@ static bool join(struct connection *connection, const struct governor_message *m
     if (connection->joined)
         return drop(connection, "it joined twice");
     if (slice->connections->len > SLICE_MAX_MEMBERS)
-        return refuse(connection, EUSERS, "the slice has as many members as it can have");
+        return refuse(connection, EUSERS, "the slice has the maximum number of members");
     if (!ledger_adopt(&slice->ledger, &connection->holding, message->value, message->other))
-        return refuse(connection, EINVAL, "it says that it holds more memory than there can be");
+        return refuse(connection, EINVAL, "it declares an impossible amount of memory");
     connection->joined = true;
     rate_limit_spend(slice, RATE_CONNECT);
     if (!pages_new(&connection->pages, fds)) {
@@ -127,7 +130,7 @@ static bool join(struct connection *connection, const struct governor_message *m
     slice_publish_memory(slice);
     slice_publish_engines(slice);
     welcome.other = clock_now();
-    /* The member finds in the page what holds for it from its first look on. */
+    /* The member finds its settings in the page from its first look on. */
     arbiter_schedule(slice->arbiter);
     sent = reply(connection, &welcome, fds);
     close(fds[0]);
@@ -147,7 +150,7 @@ static bool reply_reserved(struct connection *connection, int error, uint64_t sp
     return reply(connection, &reserved, NULL);
 }
 
-/* RESERVE and ATTACH: what can take more of the slice's memory. */
+/* RESERVE and ATTACH: they can take more of the slice's memory. */
 static bool reserve(struct connection *connection, const struct governor_message *message)
 {
     struct slice *slice = connection->slice;
@@ -156,7 +159,7 @@ static bool reserve(struct connection *connection, const struct governor_message
 
     if (!slice->arbiter->settled) {
         if (connection->has_postponed)
-            return drop(connection, "it asked for memory again before it had an answer");
+            return drop(connection, "it requested memory again before it had an answer");
         connection->postponed = *message;
         connection->has_postponed = true;
         return true;
@@ -185,7 +188,7 @@ static bool detach(struct connection *connection, const struct governor_message 
     struct slice *slice = connection->slice;
 
     if (!ledger_detach(&slice->ledger, &connection->holding, &message->object))
-        return drop(connection, "it gave back a shared object that it does not hold");
+        return drop(connection, "it returned a shared object that it does not hold");
     slice_publish_memory(slice);
     return true;
 }
@@ -203,7 +206,7 @@ static bool release(struct connection *connection, const struct governor_message
     struct slice *slice = connection->slice;
 
     if (!ledger_release(&slice->ledger, &connection->holding, message->value, message->other))
-        return drop(connection, "it gave back more memory than it holds");
+        return drop(connection, "it returned more memory than it holds");
     slice_publish_memory(slice);
     return true;
 }
@@ -213,7 +216,7 @@ static bool set_driver(struct connection *connection, const struct governor_mess
     struct slice *slice = connection->slice;
 
     if (!ledger_set_driver(&slice->ledger, &connection->holding, message->value))
-        return drop(connection, "it says that its driver has more memory than there can be");
+        return drop(connection, "it declares an impossible amount of memory of its driver");
     slice_publish_memory(slice);
     return true;
 }
@@ -240,7 +243,7 @@ static bool of_member(struct connection *connection, const struct governor_messa
     case GOVERNOR_DRIVER:
         return set_driver(connection, message);
     default:
-        return drop(connection, "it sent a message that is not known");
+        return drop(connection, "it sent an unknown message");
     }
     arbiter_schedule_soon(connection->slice->arbiter);
     return true;
@@ -250,12 +253,12 @@ bool connection_message(struct connection *connection, const void *data, size_t 
 {
     struct governor_message message = {0};
 
-    /* Of another version, it may be of another length too. */
+    /* A message of another version may have another length, too. */
     memcpy(&message, data, MIN(length, sizeof(message)));
     if (length >= sizeof(message.version) && message.version != GOVERNOR_PROTOCOL_VERSION)
         return refuse_version(connection, message.version);
     if (length != sizeof(message))
-        return drop(connection, "it sent a message of another length");
+        return drop(connection, "it sent a message of a wrong length");
     if (message.type == GOVERNOR_JOIN)
         return join(connection, &message);
     if (!connection->joined)
@@ -263,7 +266,7 @@ bool connection_message(struct connection *connection, const void *data, size_t 
     return of_member(connection, &message);
 }
 
-/* Handles @count messages of one turn. False: the connection is to be dropped. */
+/* Handles @count messages of one turn. False: drop the connection. */
 static bool handle(struct connection *connection, const struct mmsghdr *packets, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -281,7 +284,7 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
 {
     struct connection *connection = data;
     struct arbiter *arbiter = connection->slice->arbiter;
-    /* One byte more shows a message that is too long. */
+    /* One extra byte reveals a message that is too long. */
     char buffers[MESSAGES_IN_TURN][sizeof(struct governor_message) + 1];
     struct iovec vectors[MESSAGES_IN_TURN];
     struct mmsghdr packets[MESSAGES_IN_TURN] = {0};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The connection of a member. Its end, for whatever reason, gives back all that the member had.
- */
+/* A member's connection. Its end, for any reason, returns all that the member held. */
 #ifndef GOVERNOR_CONNECTION_H
 #define GOVERNOR_CONNECTION_H
 
@@ -16,9 +14,9 @@ struct slice;
 
 /**
  * struct connection
- * @pidfd: tells of its death even where a child has inherited the socket; -1: the kernel didn't say
- * @joined: has been welcomed; @member, @pages and @holding are of use
- * @postponed: a RESERVE or ATTACH that came before all who hold memory had the time to say so
+ * @pidfd: reports its death even if a child has inherited the socket; -1: the kernel did not say
+ * @joined: has been welcomed; @member, @pages and @holding are valid
+ * @postponed: a RESERVE or ATTACH that came before all holders of memory had the time to declare it
  */
 struct connection {
     struct slice *slice;
@@ -34,19 +32,22 @@ struct connection {
     struct holding holding;
 };
 
-/* Takes @fd over. NULL, and @fd is closed: no memory or descriptors, which is logged. */
+/*
+ * Takes ownership of @fd. NULL, and @fd is closed, if there is no memory or descriptor; that is
+ * logged.
+ */
 struct connection *connection_new(struct slice *slice, int fd);
 
-/* Closes it, and takes it out of its slice. */
+/* Closes it, and removes it from its slice. */
 void connection_free(struct connection *connection);
 
 /*
- * Does what a message of @length bytes at @data says. False: the member is to be dropped; the
- * reason has been logged.
+ * Executes the message of @length bytes at @data. False: drop the member; the reason has been
+ * logged.
  */
 bool connection_message(struct connection *connection, const void *data, size_t length);
 
-/* All who hold memory have said so: what was postponed is done. False as above. */
+/* All holders of memory have declared it: executes what was postponed. False as above. */
 bool connection_resume(struct connection *connection);
 
 #endif

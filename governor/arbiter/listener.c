@@ -17,8 +17,10 @@ static int listener_error(int fd, const char *path, const char *what)
     return -1;
 }
 
-/* Bound under another name and renamed, so that nobody finds it before it listens and has its
- * mode and owner. */
+/*
+ * Bound under another name and renamed, so that nobody finds it before it listens and has its mode
+ * and owner.
+ */
 int listener_new(const char *path, int type, mode_t mode, uint32_t owner)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -27,7 +29,7 @@ int listener_new(const char *path, int type, mode_t mode, uint32_t owner)
 
     if (strlen(made) >= sizeof(address.sun_path)) {
         errno = ENAMETOOLONG;
-        return listener_error(-1, path, "no socket can have such a path");
+        return listener_error(-1, path, "the path is too long for a socket");
     }
     memcpy(address.sun_path, made, strlen(made) + 1);
     fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -40,6 +42,6 @@ int listener_new(const char *path, int type, mode_t mode, uint32_t owner)
         (owner != SETTINGS_OWNER_NONE && chown(made, owner, (gid_t)-1) < 0))
         return listener_error(fd, path, "cannot give the socket to its owner");
     if (rename(made, path) < 0)
-        return listener_error(fd, path, "cannot put the socket there");
+        return listener_error(fd, path, "cannot rename the socket");
     return fd;
 }

@@ -23,7 +23,7 @@ struct options {
 static bool parse(struct options *options, int *argc, char ***argv, GError **error)
 {
     const GOptionEntry entries[] = {
-        {"root", 0, 0, G_OPTION_ARG_FILENAME, &options->root, "Directory that stands for /", "DIR"},
+        {"root", 0, 0, G_OPTION_ARG_FILENAME, &options->root, "Directory that replaces /", "DIR"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &options->version, "Print the version", NULL},
         {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->rest, NULL, NULL},
         {0},
@@ -41,11 +41,11 @@ static bool parse(struct options *options, int *argc, char ***argv, GError **err
             strlen(options->rest[0]))
         return true;
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED,
-                "give the address of one GPU, as 0000:03:00.0");
+                "usage: vgpu-arbiter [--root DIR] GPU, such as 0000:03:00.0");
     return false;
 }
 
-/* A decision must not wait for a page that was written out, least of all when memory is short. */
+/* A decision must not wait for a page that was swapped out, least of all when memory is short. */
 static void lock_memory(void)
 {
     if (mlockall(MCL_CURRENT | MCL_FUTURE) < 0)
@@ -64,11 +64,13 @@ static void raise_descriptors(void)
     }
 }
 
-/* When it has had no pause for so long; at the hard limit, which is the unit's, the kernel kills
- * it. */
+/*
+ * The signal comes after this time without a pause. At the hard limit, which the unit sets, the
+ * kernel kills the arbiter.
+ */
 #define NO_PAUSE_US 1000000
 
-/* With SIGXCPU blocked, which would end it as well. */
+/* SIGXCPU is blocked, because it would end the arbiter as well. */
 static void limit_real_time(void)
 {
     struct rlimit limit;
@@ -80,9 +82,9 @@ static void limit_real_time(void)
 }
 
 /*
- * It has had no pause for as long as the soft limit of RLIMIT_RTTIME allows. The rate limits keep
- * it from that, unless very many slices use up theirs: then it gives way for a moment, which is
- * also what the kernel starts counting anew from. At the hard limit it would be killed.
+ * The arbiter has had no pause for as long as the soft limit of RLIMIT_RTTIME allows. The rate
+ * limits prevent that, unless very many slices use up theirs. Then it yields for a moment, which
+ * also restarts the kernel's count. At the hard limit it would be killed.
  */
 static int on_no_pause(sd_event_source *source, const struct signalfd_siginfo *info, void *data)
 {

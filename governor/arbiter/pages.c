@@ -12,7 +12,7 @@
 
 #define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* Mapped with @prot first: seals hold for mappings that come later. */
+/* Mapped with @prot first: seals apply to later mappings. */
 static void *page_new(const char *name, int prot, int seals, int *fd)
 {
     void *page = MAP_FAILED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two pages of a member, as memfds. The member can neither write its grant, nor change the size
- * of either under the arbiter's feet.
+ * The two pages of a member, as memfds. The member cannot write its grant, and cannot change the
+ * size of either.
  */
 #ifndef GOVERNOR_PAGES_H
 #define GOVERNOR_PAGES_H
@@ -15,13 +15,15 @@ struct pages {
     const struct governor_usage *usage;
 };
 
-/* Makes and maps both. @fds: for the member; the caller's to close. False: errno. */
+/* Makes and maps both. @fds are for the member; the caller closes them. False: errno. */
 bool pages_new(struct pages *pages, int fds[2]);
 
 void pages_free(struct pages *pages);
 
-/* Wakes one of the threads that wait for a change of the grant; it wakes the next. How many there
- * are is up to the member, and how long it takes to wake them all. */
+/*
+ * Wakes one of the threads that wait for a change of the grant; it wakes the next. The member
+ * decides how many there are, and so how long it takes to wake them all.
+ */
 void pages_wake(struct pages *pages);
 
 #endif

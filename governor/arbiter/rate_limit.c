@@ -4,14 +4,14 @@
 
 /*
  * A loop that pauses after each submission sends two or three messages for it, so this is some
- * thousand submissions a second. Pipelines and loops without pauses send next to none. It is a
- * tenth of a processor, as long as there are few members.
+ * thousand submissions a second. Pipelines and loops without pauses send next to none. With few
+ * members it is a tenth of a processor.
  */
 #define TOKENS_PER_S 20000.0
 #define MOST_TOKENS  1000.0
-/* Sockets are turned on again when so many are there. */
+/* Sockets are read again at this number of tokens. */
 #define REFILL_TOKENS 200.0
-/* With so many members in all, a look takes twice as long as with one. */
+/* With this many members in all, a look takes twice as long as with one. */
 #define MEMBERS_OF_PRICE 64
 
 void rate_limit_init(struct rate_limit *limit)
@@ -42,7 +42,7 @@ static int on_refill(sd_event_source *source, uint64_t usec, void *data)
     (void)source;
     (void)usec;
     rate_limit_clear(&slice->limit);
-    /* To turn off many sockets has cost more than is there yet. */
+    /* Disabling many sockets has cost more than is there yet. */
     if (budget_balance(&slice->limit.tokens, now) < REFILL_TOKENS && set_refill(slice, now))
         return 0;
     sd_event_source_set_enabled(slice->io, SD_EVENT_ON);
@@ -67,7 +67,7 @@ bool rate_limit_admits(struct slice *slice, sd_event_source *source)
 {
     uint64_t now = clock_now();
 
-    /* After a restart all members come back at once, and must be back before memory is granted. */
+    /* After a restart all members reconnect at once, and must be back before memory is granted. */
     if (!slice->arbiter->settled)
         return true;
     if (!slice->limit.refill && budget_balance(&slice->limit.tokens, now) > 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much of the arbiter's time the members of one slice may take: a token bucket. When it is
- * empty, the sockets of the slice are not read until it has filled up a little. What is sent
- * meanwhile waits in the sockets, and its senders wait when these are full. Other slices have
- * buckets of their own.
+ * Limits how much of the arbiter's time the members of one slice may take, by a token bucket. When
+ * it is empty, the slice's sockets are not read until it has refilled a little. Messages wait in
+ * the sockets meanwhile, and their senders wait when these are full. Other slices have buckets of
+ * their own.
  */
 #ifndef GOVERNOR_RATE_LIMIT_H
 #define GOVERNOR_RATE_LIMIT_H
@@ -16,14 +16,14 @@
 struct arbiter;
 struct slice;
 
-/* What is paid for: a message, a connection with its pidfd or its pages, a line in the log. */
+/* Tokens pay for a message, a connection with its pidfd or its pages, and a line in the log. */
 #define RATE_MESSAGE 1
 #define RATE_CONNECT 8
 #define RATE_DROP    50
 
 /**
  * struct rate_limit - of a slice
- * @tokens: may be overdrawn by what is handled in one turn
+ * @tokens: one turn may overdraw them
  * @refill: set while sockets are not read
  */
 struct rate_limit {
@@ -34,11 +34,13 @@ struct rate_limit {
 void rate_limit_init(struct rate_limit *limit);
 void rate_limit_clear(struct rate_limit *limit);
 
-/* Pays for something that members of @slice had done. The price goes up with the number of members:
- * the arbiter looks at all of them. */
+/*
+ * Pays for something that members of @slice caused. The price rises with the number of members,
+ * because the arbiter looks at all of them.
+ */
 void rate_limit_spend(struct slice *slice, unsigned tokens);
 
-/* False: @source, a socket of @slice, is not to be read now; it is turned off until it may be. */
+/* False: @source, a socket of @slice, is not to be read now; it is disabled until it may be. */
 bool rate_limit_admits(struct slice *slice, sd_event_source *source);
 
 #endif

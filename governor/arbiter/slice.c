@@ -28,7 +28,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *d
     peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (peer < 0) {
         if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
-            g_message("slice %s: cannot take a connection: %s", slice->id, g_strerror(errno));
+            g_message("slice %s: cannot accept a connection: %s", slice->id, g_strerror(errno));
         return 0;
     }
     rate_limit_spend(slice, RATE_CONNECT);
@@ -46,8 +46,8 @@ static void set_memory(struct slice *slice, const struct slice_settings *setting
 }
 
 /*
- * Without an owner it is for whoever the directory is shown to (an engine's user is made when it starts): nobody
- * else comes through the one above.
+ * Without an owner it is for everybody who sees the directory (an engine's user is made when the
+ * engine starts): nobody else can enter the directory above.
  */
 static mode_t socket_mode(const struct slice_settings *settings)
 {
@@ -109,7 +109,10 @@ void slice_free(struct slice *slice)
     g_free(slice);
 }
 
-/* By way of root: a file's mode is its owner's to change, and the arbiter has no right but to give files away. */
+/*
+ * With root as an intermediate owner: only its owner can change a file's mode, and the arbiter's
+ * only privilege is to give files away.
+ */
 static void give_socket(const struct slice *slice, const struct slice_settings *settings)
 {
     uint32_t owner = settings->owner == SETTINGS_OWNER_NONE ? 0 : settings->owner;

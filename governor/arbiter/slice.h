@@ -8,16 +8,17 @@
 #include "connection.h"
 #include "rate_limit.h"
 
-/* More members than that, and the next is refused. */
+/* Limit of members; the next one is refused. */
 #define SLICE_MAX_MEMBERS 512
 
 /**
  * struct slice
- * @number: of no meaning but to tell slices apart; goes to the members
- * @scheduled: what the scheduler knows of it
+ * @number: only tells slices apart; is sent to the members
+ * @scheduled: the scheduler's state of it
  * @connections: of struct connection
- * @limit: of what they may have the arbiter do
- * @told_of_version: it is in the log that one of another version came; it comes again and again
+ * @limit: of the work that they may cause the arbiter
+ * @told_of_version: the log already has that a member of another version tried to join; it retries
+ * again and again
  */
 struct slice {
     struct arbiter *arbiter;
@@ -33,10 +34,10 @@ struct slice {
     bool told_of_version;
 };
 
-/* Whether @id can be the name of a slice, which is also a file's. */
+/* Whether @id is a valid name of a slice, which is also a file name. */
 bool slice_id_valid(const char *id);
 
-/* With its socket; NULL: the reason is logged. */
+/* With its socket. Logs and returns NULL on failure. */
 struct slice *slice_new(struct arbiter *arbiter, const char *id,
                         const struct slice_settings *settings);
 
@@ -45,7 +46,7 @@ void slice_free(struct slice *slice);
 
 void slice_change(struct slice *slice, const struct slice_settings *settings);
 
-/* Tells the members what the slice has of memory. */
+/* Tells the members the slice's memory numbers. */
 void slice_publish_memory(struct slice *slice);
 
 /* Tells all members which engines they may use. */

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Room for all slices, so that a reader who is slow holds up nobody. */
+/* Room for all slices, so that a slow reader blocks nobody. */
 #define SEND_BUFFER (1 << 20)
 
 static const char *mode_of(const struct arbiter *arbiter, const struct sched_slice *slice)
@@ -28,8 +28,10 @@ static uint32_t share_of(const struct sched_slice *slice)
     return atomic_load(&member->grant->share_ppm);
 }
 
-/* Where memory beyond the limit goes. Members of one slice have one driver: what one of them says
- * is so for all, and without any there is no driver that pages. */
+/*
+ * Where memory beyond the limit goes. Members of one slice have one driver, so one member's
+ * statement holds for all. Without members there is no driver that pages.
+ */
 static const char *spill_kind(const struct slice *slice)
 {
     if (!slice->ledger.spill_limit)
@@ -43,7 +45,7 @@ static const char *spill_kind(const struct slice *slice)
     return "spill";
 }
 
-/* Names of slices and GPUs have nothing in them that JSON would want escaped. */
+/* Names of slices and GPUs need no escaping in JSON. */
 static void add_slice(GString *text, const struct arbiter *arbiter, const struct slice *slice)
 {
     const struct sched_slice *scheduled = slice->scheduled;

@@ -3,7 +3,7 @@
 
 #include "clock.h"
 
-/* Longer than anybody waits. */
+/* Longer than any wait. */
 #define MOST_NS 1e17
 
 void budget_init(struct budget *budget, double rate, double depth_ns, uint64_t now)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A budget of constant bandwidth: GPU time that comes in at a rate, up to a depth, and may be
- * overdrawn. What is overdrawn is owed, so work that is longer than the budget is deep keeps to the
- * rate too.
+ * A constant-bandwidth budget: GPU time is added at a rate, up to a depth, and may be overdrawn.
+ * The overdraft is owed, so work that is longer than the depth keeps to the rate, too.
  */
 #ifndef GOVERNOR_BUDGET_H
 #define GOVERNOR_BUDGET_H
@@ -12,9 +11,9 @@
 /**
  * struct budget
  * @rate: GPU time per time, 0 to 1
- * @depth_ns: most that is saved up
- * @balance_ns: at @at_ns
- * @held_ns: to be spent by work that goes on: what comes in meanwhile pays for it, and isn't saved up
+ * @depth_ns: maximum that can accumulate
+ * @balance_ns: the balance at @at_ns
+ * @held_ns: reserved for running work: added time pays for it and does not accumulate
  */
 struct budget {
     double rate;
@@ -27,18 +26,18 @@ struct budget {
 /* Starts with a full budget. */
 void budget_init(struct budget *budget, double rate, double depth_ns, uint64_t now);
 
-/* Another rate from now on; what is owed stays. */
+/* Sets another rate from now on; the debt stays. */
 void budget_set(struct budget *budget, double rate, double depth_ns, uint64_t now);
 
 void budget_spend(struct budget *budget, double ns);
 
-/* Work that will spend @ns in all goes on from now on. */
+/* Running work will spend @ns in all. */
 void budget_hold(struct budget *budget, double ns);
 
-/* What there is at @now; below 0: owed. */
+/* The balance at @now; below 0: debt. */
 double budget_balance(struct budget *budget, uint64_t now);
 
-/* When the balance will be @ns if nothing is spent; TIME_NEVER where it never will. */
+/* When the balance will be @ns if nothing is spent; TIME_NEVER if never. */
 uint64_t budget_when(struct budget *budget, double ns, uint64_t now);
 
 #endif

@@ -45,7 +45,7 @@ struct sched_member *choice_best(struct scheduler *scheduler, const struct sched
     return best ? next_member(best, except) : NULL;
 }
 
-/* Of the lower classes the one that has waited longest, so that the lowest has its turn too. */
+/* The one of the lower classes that has waited longest, so that the lowest has its turn, too. */
 struct sched_member *choice_floor(struct scheduler *scheduler, uint64_t now)
 {
     struct sched_slice *best = best_slice(scheduler, NULL, now);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* What the GPU has done for the lease's holder, and when it will have done what is in flight. */
+/*
+ * What the GPU has executed for the lease's holder, and when it will have executed the rest in
+ * flight.
+ */
 #include "scheduler_parts.h"
 
-/* What of others is in flight, as far as is known. */
+/* Others' work in flight, as far as known. */
 static uint64_t others_in_flight(const struct scheduler *scheduler,
                                  const struct sched_member *member)
 {
@@ -13,7 +16,7 @@ static uint64_t others_in_flight(const struct scheduler *scheduler,
     return ns - MIN(ns, member->sample.in_flight_ns);
 }
 
-/* What @other has to do before @member, as far as it says. */
+/* The work of @other before that of @member, by its own statement. */
 static uint64_t claim(const struct sched_member *other, const struct sched_member *member,
                       uint64_t now)
 {
@@ -40,11 +43,11 @@ uint64_t holder_others_end(struct scheduler *scheduler, const struct sched_membe
     }
     if (!others_in_flight(scheduler, member))
         return 0;
-    /* What should have ended takes a little longer, as far as anybody can tell. */
+    /* Overdue work is assumed to take a little longer. */
     return now + MAX(ns, LEAD_NS);
 }
 
-/* In turn, the next has its lease a little before the end of the last one's work. */
+/* Within a pipeline, the next lease is given a little before the end of the last one's work. */
 static bool is_in_turn(const struct lease *lease)
 {
     return lease->others_until <= lease->granted_at + 2 * LEAD_NS;
@@ -71,7 +74,7 @@ static double claims(const struct scheduler *scheduler)
     return ns;
 }
 
-/* Charges @part of what @member claimed, unless it has ended that much since and paid for it. */
+/* Charges @part of @member's claim, unless it has ended that much since and paid for it. */
 static void settle_one(struct scheduler *scheduler, struct sched_member *member, double part)
 {
     uint64_t due = (uint64_t)((double)member->claim_ns * part);
@@ -85,9 +88,9 @@ static void settle_one(struct scheduler *scheduler, struct sched_member *member,
 }
 
 /*
- * The holder is charged less by this time, so those are charged for it who said that they had work
- * in flight. It is an advance: when that work ends, so much of it has been paid. If it was a lie,
- * the lie has been paid.
+ * The holder is charged less by this time, so the members that reported work in flight are charged
+ * for it. It is an advance: when that work ends, so much of it is paid. If the report was a lie,
+ * the lie is paid for.
  */
 void holder_settle(struct scheduler *scheduler, uint64_t now)
 {
@@ -106,8 +109,8 @@ void holder_settle(struct scheduler *scheduler, uint64_t now)
 }
 
 /*
- * For how long the GPU is still at what others had in flight before the lease, as far as is known.
- * Not of a lease in turn, which is given out just before their end.
+ * How long the GPU will still run work that others had in flight before the lease, as far as known.
+ * Not for a lease in a pipeline, which is given just before the end of that work.
  */
 uint64_t holder_behind(const struct scheduler *scheduler, uint64_t now)
 {
@@ -120,8 +123,7 @@ uint64_t holder_behind(const struct scheduler *scheduler, uint64_t now)
 }
 
 /*
- * For how long the GPU has been at what the holder has in flight: it may have had to end somebody
- * else's work before.
+ * How long the GPU has run the holder's work in flight: it may have had to end others' work before.
  */
 uint64_t holder_elapsed(const struct scheduler *scheduler, uint64_t now)
 {
@@ -133,14 +135,14 @@ uint64_t holder_elapsed(const struct scheduler *scheduler, uint64_t now)
     return now > since ? now - since : 0;
 }
 
-/* When what it has in flight should have ended. */
+/* When the holder's work in flight should have ended. */
 uint64_t holder_expected_end(const struct scheduler *scheduler, uint64_t now)
 {
     return now + holder_behind(scheduler, now) - holder_elapsed(scheduler, now) +
            scheduler->lease.holder->sample.in_flight_ns;
 }
 
-/* What it has had, and is about to have. */
+/* What the holder has used and is about to use. */
 uint64_t holder_spent(const struct scheduler *scheduler, uint64_t now)
 {
     const struct sample *sample = &scheduler->lease.holder->sample;
@@ -148,7 +150,7 @@ uint64_t holder_spent(const struct scheduler *scheduler, uint64_t now)
     return sample->gpu_ns + MAX(sample->in_flight_ns, holder_elapsed(scheduler, now));
 }
 
-/* What the GPU has done of it by now. */
+/* What the GPU has executed of it by now. */
 double holder_executed(const struct scheduler *scheduler, uint64_t now)
 {
     const struct sched_member *holder = scheduler->lease.holder;
@@ -159,7 +161,7 @@ double holder_executed(const struct scheduler *scheduler, uint64_t now)
     return (double)holder->slice->gpu_ns + (double)elapsed;
 }
 
-/* When the submission ends that uses the lease up, as far as is known of the holder's. */
+/* When the submission that uses up the lease ends, as far as is known. */
 uint64_t holder_last_end(const struct scheduler *scheduler, uint64_t now)
 {
     const struct sched_member *holder = scheduler->lease.holder;
@@ -168,7 +170,7 @@ uint64_t holder_last_end(const struct scheduler *scheduler, uint64_t now)
     uint64_t spent = holder_spent(scheduler, now), limit = scheduler->lease.limit_ns;
     uint64_t left = limit > spent ? limit - spent : 0;
     uint64_t batch = MAX((uint64_t)holder->slice->batch_ns, NS_PER_US);
-    /* A mean is no promise: better one too few, and another look. */
+    /* A mean is no guarantee: better one too few, and another look. */
     uint64_t count = left ? MAX((left + 3 * batch / 4) / batch, 1) : 0;
     double pauses = (double)count * holder->slice->think.mean_ns;
 

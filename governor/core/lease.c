@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
 #include "scheduler_parts.h"
 
-/* If others wait, a lease ends after so long even if it isn't used up. */
+/* If others wait, a lease ends after this time even if it is not used up. */
 static uint64_t lease_most(const struct lease *lease)
 {
     return 2 * lease->quantum_ns + GRACE_NS;
 }
 
-/* All that the holder's slice has had, and is about to have. */
+/* All that the holder's slice has used and is about to use. */
 static double slice_spent(const struct sched_slice *slice)
 {
     return (double)slice->gpu_ns + (double)slice->in_flight_ns;
 }
 
 /*
- * Time that the GPU was kept for the holder while others waited is its own, but for pauses that are
- * short beside its work: who submits little and pauses long would else have the GPU for much longer
- * than it has used it. A cap is of GPU time only.
+ * The holder is charged for time that the GPU was kept for it while others waited, except for
+ * pauses that are short beside its work. Otherwise a slice that submits little and pauses long
+ * would hold the GPU for much longer than it uses it. A cap counts GPU time only.
  */
 static void charge_pauses(struct scheduler *scheduler, uint64_t now)
 {
@@ -29,7 +29,7 @@ static void charge_pauses(struct scheduler *scheduler, uint64_t now)
         slice->virtual_ns += excess / slice_weight(scheduler, slice);
 }
 
-/* Others wait from now on, or don't any more. */
+/* Others wait from now on, or do not any more. */
 static void set_contested(struct scheduler *scheduler, bool contested, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
@@ -42,8 +42,8 @@ static void set_contested(struct scheduler *scheduler, bool contested, uint64_t 
 }
 
 /*
- * What a lower class had of its own accord counts against its minimum, or it would have saved that
- * up for the moment when a higher class comes. Only what it had by its minimum is owed.
+ * What a lower class had by others' choice counts against its minimum. Otherwise it could save that
+ * up until a higher class comes. Only what it had by its minimum is owed.
  */
 static void charge_floor(struct scheduler *scheduler, uint64_t now)
 {
@@ -113,7 +113,7 @@ static void grant_to(struct scheduler *scheduler, struct sched_member *member, b
     };
     member->stalled = false;
     member->behind_until = scheduler->lease.others_until;
-    /* The minimum is beside the queue, which goes on where it was. */
+    /* The minimum is outside the queue, which continues where it was. */
     if (start > scheduler->virtual_ns[priority] && !floor)
         scheduler->virtual_ns[priority] = start;
     slice->served_at = now;
@@ -134,7 +134,7 @@ static bool grant_next(struct scheduler *scheduler, uint64_t now)
     return true;
 }
 
-/* A higher class doesn't wait for the end of a lease, nor for what is in flight. */
+/* A higher class does not wait for the end of a lease or for work in flight. */
 static bool preempt(struct scheduler *scheduler, uint64_t now)
 {
     struct sched_slice *slice = scheduler->lease.holder->slice;
@@ -153,7 +153,7 @@ static uint64_t grace(const struct sched_slice *slice)
     return slice_batch_part(slice, 4, GRACE_NS, GRACE_MOST_NS);
 }
 
-/* The holder does not react: it is stopped, or hangs, or its work takes far longer than it said. */
+/* The holder does not react: it is stopped or hangs, or its work takes far longer than it said. */
 static bool overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
@@ -168,8 +168,10 @@ static bool overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
     return true;
 }
 
-/* How long it pays to keep the GPU for the holder, which has nothing to do, rather than give it to
- * @next. */
+/*
+ * How long it pays to keep the GPU for the holder, which has nothing to do, instead of giving it to
+ * @next.
+ */
 static uint64_t patience(struct scheduler *scheduler, struct sched_slice *slice,
                          const struct sched_slice *next, uint64_t now)
 {
@@ -205,14 +207,14 @@ static bool run_idle(struct scheduler *scheduler, struct sched_member *next, uin
             return true;
         }
     }
-    /* Its work waits for something: all that it needs is its next turn soon. */
+    /* Its work waits for something: it only needs its next turn soon. */
     if (slice_spent(slice) <= lease->floor_base)
         scheduler->paused_at = now;
     lease_end(scheduler, now);
     return true;
 }
 
-/* It may have been given out before anybody else was there, or while nobody came back. */
+/* It may have been given before anybody else was there, or while nobody returned. */
 static void shorten(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
@@ -231,9 +233,9 @@ static void plan_look(struct scheduler *scheduler, uint64_t at)
 }
 
 /*
- * While others contend, so that nobody needs to say that he waits as long as the holder works. Who
- * queues submissions has more at the end, so the next is told before it; who waits for each end has
- * nothing then, and says so.
+ * While others contend, nobody needs to report that it waits as long as the holder works. A holder
+ * that queues submissions has more at the end, so the next is told before it. A holder that waits
+ * for each end has nothing in flight then, and reports that.
  */
 static void look_at_end(struct scheduler *scheduler, uint64_t now)
 {
@@ -266,7 +268,7 @@ static bool run_used_up(struct scheduler *scheduler, uint64_t now)
             lease_end(scheduler, now);
         return false;
     }
-    /* Before it has to ask, where it will be its turn again. */
+    /* Before it has to ask, if its turn is next. */
     if ((next == holder || patience(scheduler, holder->slice, next->slice, now)) &&
         !choice_floor(scheduler, now)) {
         grant_to(scheduler, holder, false, now);
@@ -278,7 +280,7 @@ static bool run_used_up(struct scheduler *scheduler, uint64_t now)
     return true;
 }
 
-/* What is in flight is the last of the lease. */
+/* The work in flight is the last of the lease. */
 static bool used_up(const struct scheduler *scheduler, uint64_t now)
 {
     const struct sample *sample = &scheduler->lease.holder->sample;
@@ -287,7 +289,7 @@ static bool used_up(const struct scheduler *scheduler, uint64_t now)
            (sample->in_flight_ns || sample->waiting);
 }
 
-/* Whether the next submission is there before the end of the one before. */
+/* Whether the next submission is there before the end of the previous one. */
 static void learn_queues(const struct scheduler *scheduler, uint64_t now)
 {
     const struct lease *lease = &scheduler->lease;
@@ -300,8 +302,10 @@ static void learn_queues(const struct scheduler *scheduler, uint64_t now)
         holder->queues = sample->waiting && sample->waiting_at_ns + LEAD_NS < sample->ended_at_ns;
 }
 
-/* The next is not told before the end: both would be measured while they share the GPU, and who has
- * many leases in a row less often than who has one now and then. */
+/*
+ * The next is not told before the end. Otherwise both would be measured while they share the GPU,
+ * and that would favour a slice with many leases in a row.
+ */
 static bool ends_first(const struct scheduler *scheduler, uint64_t now)
 {
     const struct sched_member *holder = scheduler->lease.holder;
@@ -342,7 +346,7 @@ static bool run_open(struct scheduler *scheduler, uint64_t now)
         return overrun(scheduler, holder_expected_end(scheduler, now), now);
     if (lease->begun && !sample->waiting)
         return run_idle(scheduler, other, now);
-    /* It was held up by an estimate, which has turned out too long. */
+    /* It was held up by an estimate that has turned out too long. */
     lease->holder->changed = true;
     return overrun(scheduler, MAX(lease->granted_at, sample->ended_at_ns), now);
 }
@@ -385,7 +389,7 @@ static bool run_draining(struct scheduler *scheduler, uint64_t now)
         lease_end(scheduler, now);
         return true;
     }
-    /* Whatever it says of when its work began. */
+    /* Whatever it reports about the start of its work. */
     return overrun(scheduler, MIN(end, lease->drained_until - grace(lease->holder->slice)), now);
 }
 
@@ -407,8 +411,10 @@ uint64_t lease_looks_at(const struct scheduler *scheduler, const struct sched_me
 {
     const struct lease *lease = &scheduler->lease;
 
-    /* A look doesn't see who is silent, who is above need not wait for one, and who comes back need
-     * not wait for that of a long lease. */
+    /*
+     * A look does not notice a silent member. A higher class need not wait for a look. A member
+     * that returns need not wait for the look of a long lease.
+     */
     if (lease->state == LEASE_NONE || member->silent ||
         (lease->quantum_ns > QUANTUM_NS && !member->slice->active) ||
         slice_priority(scheduler, member->slice) > slice_priority(scheduler, lease->holder->slice))

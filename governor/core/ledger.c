@@ -3,8 +3,10 @@
 
 #include <errno.h>
 
-/* What a member may say in one number, and what a slice may have in all, by whatever its members
- * say: sums don't overflow. */
+/*
+ * Limits of one number of a member, and of a slice's sum, whatever its members send: sums do not
+ * overflow.
+ */
 #define MOST        (1ull << 52)
 #define MOST_IN_ALL (1ull << 62)
 

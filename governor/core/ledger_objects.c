@@ -3,10 +3,10 @@
 
 #include <errno.h>
 
-/* How many times one member may have one object; there is no sense in more. */
+/* How many times one member may hold one object; more makes no sense. */
 #define MOST_TIMES 65536
 
-/* In a tree, since names are the members' choice: none makes it slow. */
+/* A tree, because members choose the names: none can make it slow. */
 static int compare_names(const void *one, const void *other, void *data)
 {
     const struct governor_object_name *a = one, *b = other;
@@ -68,7 +68,7 @@ static void hold(struct ledger *ledger, struct holding *holding, struct ledger_o
     ledger->objects_held++;
 }
 
-/* A member hasn't got it any more; with the last one its charge goes. */
+/* A member does not hold it any more; with the last one its charge ends. */
 static void drop(struct ledger *ledger, struct ledger_object *object)
 {
     ledger->objects_held--;

@@ -43,9 +43,9 @@ static void retire_idle(struct scheduler *scheduler, uint64_t now)
 }
 
 /*
- * Whether another slice of its class has used more than its share, by more than a lease and a
- * submission. @slice stays metered until it has caught up: what it uses freely is not counted, so
- * the debt would never be paid.
+ * Whether another slice of its class has exceeded its share by more than a lease and a submission.
+ * @slice stays metered until it has caught up: free use is not counted, so the debt would never be
+ * paid.
  */
 static bool is_owed(const struct scheduler *scheduler, const struct sched_slice *slice,
                     uint64_t now)
@@ -65,8 +65,8 @@ static bool is_owed(const struct scheduler *scheduler, const struct sched_slice 
 }
 
 /*
- * What is submitted freely can't be held up. So nobody is free whom a higher class may interrupt at
- * any time, nor one with a cap.
+ * Free submissions cannot be held up. So a slice is not free if a higher class may interrupt it at
+ * any time, or if it has a cap.
  */
 static bool may_be_free(const struct scheduler *scheduler, const struct sched_slice *slice,
                         uint64_t now)
@@ -88,7 +88,7 @@ bool modes_outranked(const struct scheduler *scheduler, const struct sched_slice
     return false;
 }
 
-/* The one slice that is active; where none is, the one that has members. */
+/* The only active slice; if none is active, the only one that has members. */
 static struct sched_slice *only_one(const struct scheduler *scheduler)
 {
     bool any = modes_active(scheduler) > 0;
@@ -115,7 +115,7 @@ static void end_freedom(struct scheduler *scheduler, uint64_t now)
     scheduler->free = NULL;
     slice->active = slice->members->len > 0;
     slice->busy_at = now;
-    /* What it used freely was not counted, so it is not owed any time. */
+    /* Its free use was not counted, so no time is owed to it. */
     slice->virtual_ns = MAX(slice->virtual_ns, clock);
 }
 
@@ -137,7 +137,7 @@ void modes_update(struct scheduler *scheduler, uint64_t now)
     scheduler->free = only;
 }
 
-/* What was lowered lets nobody go on who waits. */
+/* A lowered limit lets no waiting thread go on. */
 static void set_limit(struct sched_member *member, uint64_t limit_ns)
 {
     _Atomic uint64_t *word = &member->grant->limit_ns;
@@ -155,7 +155,7 @@ static void set_word(struct sched_member *member, _Atomic uint32_t *word, uint32
     member->changed = true;
 }
 
-/* What @slice may have of the GPU if all that contend now go on, as millionths. */
+/* What @slice may have of the GPU if all that contend now continue, in millionths. */
 static uint32_t share_ppm(const struct scheduler *scheduler, const struct sched_slice *slice)
 {
     double own = slice_weight(scheduler, slice), sum = own;
@@ -195,7 +195,7 @@ static void publish(struct scheduler *scheduler, struct sched_member *member, ui
     set_limit(member, open ? scheduler->lease.limit_ns : 0);
     set_word(member, &grant->throttled, slice->throttled);
     set_word(member, &grant->mode, free ? GOVERNOR_MODE_FREE : GOVERNOR_MODE_METERED);
-    /* These are read when there is no arbiter. */
+    /* Members read these when there is no arbiter. */
     atomic_store_explicit(&grant->share_ppm, share, memory_order_relaxed);
     atomic_store_explicit(&grant->members, slice->members->len, memory_order_relaxed);
 }
@@ -214,7 +214,7 @@ static unsigned top_priority(const struct scheduler *scheduler)
     return top;
 }
 
-/* When @slice has become idle, if it does nothing from now on but end what is in flight. */
+/* When @slice becomes idle, if it only ends its work in flight from now on. */
 static uint64_t idle_at(const struct sched_slice *slice, uint64_t now)
 {
     uint64_t remaining = 0;
@@ -225,8 +225,8 @@ static uint64_t idle_at(const struct sched_slice *slice, uint64_t now)
 }
 
 /*
- * To see who has become idle, where somebody may be free for it: below the highest class nobody is.
- * Who waits is not idle, until it is its turn.
+ * Needed to notice who has become idle, if another could be free for it: below the highest class
+ * nobody is. A slice that waits is not idle until its turn comes.
  */
 static void call_when_idle(struct scheduler *scheduler, uint64_t now)
 {

@@ -3,7 +3,7 @@
 
 #include "clock.h"
 
-/* Most that is taken over of one step of a counter: sums don't overflow. */
+/* Maximum of one step of a counter: sums do not overflow. */
 #define MOST_STEP_NS (3600 * NS_PER_S)
 #define MOST_STEP    (1ull << 40)
 
@@ -26,9 +26,9 @@ static uint64_t counter(const _Atomic uint64_t *from, uint64_t before, uint64_t 
 
 void sample_take(struct sample *sample, const struct governor_usage *page, uint64_t now)
 {
-    /* A member counts work, and then stores when it has ended. */
+    /* A member counts work, and then stores the time of its end. */
     sample->counted_until_ns = at_most(word(&page->ended_at_ns), now);
-    /* Before gpu_ns: work that ends meanwhile is seen in both, not in neither. */
+    /* Read before gpu_ns: work that ends meanwhile is seen in both, not in neither. */
     sample->in_flight_ns = at_most(word(&page->in_flight_ns), SAMPLE_MOST_IN_FLIGHT_NS);
     sample->gpu_ns = counter(&page->gpu_ns, sample->gpu_ns, MOST_STEP_NS);
     sample->submissions = counter(&page->submissions, sample->submissions, MOST_STEP);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a member says on its page, taken once and made plausible: the page is the member's to write,
- * and may change or lie at any time. Counters never go back, and nothing is so big that sums of it
- * overflow.
+ * A member's statements on its page, read once and made plausible. The member may write its page at
+ * any time, and may lie. Counters never go back, and nothing is so big that sums overflow.
  */
 #ifndef GOVERNOR_SAMPLE_H
 #define GOVERNOR_SAMPLE_H
@@ -11,10 +10,10 @@
 
 #include <stdbool.h>
 
-/* Most that is believed to be in flight. */
+/* Maximum that is believed to be in flight. */
 #define SAMPLE_MOST_IN_FLIGHT_NS 10000000000ull
 
-/* As in struct governor_usage. @gpu_ns has all that ended by @counted_until_ns. */
+/* As in struct governor_usage. @gpu_ns contains all work that ended by @counted_until_ns. */
 struct sample {
     uint64_t submissions;
     uint64_t gpu_ns;
@@ -28,17 +27,16 @@ struct sample {
     bool waiting;
 };
 
-/* Takes @page into @sample, which has the one before, or zeros. */
+/* Reads @page into @sample, which has the last sample, or zeros. */
 void sample_take(struct sample *sample, const struct governor_usage *page, uint64_t now);
 
-/* For how long what is in flight has been executing. */
+/* How long the work in flight has been executing. */
 uint64_t sample_elapsed(const struct sample *sample, uint64_t now);
 
-/* How much of what is in flight is still to come, as far as was estimated. */
+/* How much of the work in flight is still to come, by the estimate. */
 uint64_t sample_remaining(const struct sample *sample, uint64_t now);
 
-/* All that has been used, with what is in flight: as estimated, or as long as it has taken already.
- */
+/* All use including work in flight: by the estimate, or by the time that it has taken already. */
 uint64_t sample_spent(const struct sample *sample, uint64_t now);
 
 #endif

@@ -38,7 +38,7 @@ void scheduler_add_member(struct scheduler *scheduler, struct sched_slice *slice
 {
     member->slice = slice;
     member->queues = true;
-    /* What it has in flight already was charged when it left, or by the arbiter before this one. */
+    /* Its work in flight was charged when it left, or by the arbiter before this one. */
     member->paid_until = member->behind_until = now;
     sample_take(&member->sample, member->usage, now);
     g_ptr_array_add(slice->members, member);
@@ -51,14 +51,14 @@ void scheduler_charge(struct scheduler *scheduler, struct sched_member *member, 
 
     member->charged_ns += ns;
     slice->gpu_ns += ns;
-    /* What nobody else wanted is not held against it. */
+    /* Use of what nobody else wanted is not charged. */
     if (scheduler->free != slice)
         slice->virtual_ns += (double)ns / slice_weight(scheduler, slice);
     if (slice->capped)
         budget_spend(&slice->cap, (double)ns);
 }
 
-/* Less what was charged in advance. */
+/* Minus what was charged in advance. */
 static void charge_used(struct scheduler *scheduler, struct sched_member *member, uint64_t ns)
 {
     uint64_t paid = MIN(ns, member->advance_ns);
@@ -78,10 +78,10 @@ void scheduler_stalled(struct sched_member *member, uint64_t now)
     member->stalled_at = now;
 }
 
-/* Submissions that a mean is of. */
+/* How many submissions the mean includes. */
 #define RECENT_MOST 16
 
-/* Between two submissions. Nobody waits for the end of one that is long beside them. */
+/* A pause between two submissions. Nobody waits for the end of one that is long beside them. */
 static void learn_pause(struct scheduler *scheduler, struct sched_slice *slice, uint64_t ns,
                         uint64_t now)
 {
@@ -90,8 +90,10 @@ static void learn_pause(struct scheduler *scheduler, struct sched_slice *slice, 
     think_learn(&slice->think, ns, slice_batch_part(slice, 4, NS_PER_MS, 2 * PATIENCE_LONG_NS));
 }
 
-/* A submission and its end are seen in different looks where it is long: until then it is as long
- * as was estimated. */
+/*
+ * If a submission is long, its start and its end are seen in different looks: until then its length
+ * is the estimate.
+ */
 static void learn_batch(struct sched_slice *slice, const struct sample *before,
                         const struct sample *after, uint64_t used_ns)
 {
@@ -117,7 +119,7 @@ static uint64_t pause_before_waiting(const struct sample *sample, uint64_t now)
 #define UNPAID_MOST_NS NS_PER_MS
 
 /*
- * The page is the member's to write. GPU time is believed up to the time that has passed, however
+ * The member can write anything to its page. GPU time is believed up to the elapsed time, however
  * many queues the member adds up. Work may have begun long before the last look, so time counts
  * from the end of the work before it. A member with nothing in flight can save up ten seconds at
  * most.
@@ -137,7 +139,7 @@ static uint64_t believe(struct sched_member *member, uint64_t said_ns, uint64_t 
     return used;
 }
 
-/* True where @member did anything since the last look. */
+/* True if @member did anything since the last look. */
 static bool look_at(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
 {
     struct sched_slice *slice = member->slice;
@@ -160,10 +162,10 @@ static bool look_at(struct scheduler *scheduler, struct sched_member *member, ui
         member->silent = false;
         member->stalled = false;
     }
-    /* What it waited for has come. */
+    /* The event that it waited for has come. */
     if (member->stalled && sample->began_at_ns > member->stalled_at)
         member->stalled = false;
-    /* It went on by itself after a pause. */
+    /* It continued by itself after a pause. */
     if (sample->began_at_ns > before.began_at_ns && before.ended_at_ns &&
         sample->began_at_ns > before.ended_at_ns && !before.in_flight_ns && !before.waiting)
         learn_pause(scheduler, slice, sample->began_at_ns - before.ended_at_ns, now);
@@ -173,8 +175,10 @@ static bool look_at(struct scheduler *scheduler, struct sched_member *member, ui
     return moved;
 }
 
-/* What a killed member had in flight costs the time since it began. That is what the member would
- * have measured; its estimate may be far too low. */
+/*
+ * A killed member's work in flight costs the time since it began. That is what the member would
+ * have measured; its estimate may be far too low.
+ */
 static uint64_t killed_ns(const struct sched_member *member, uint64_t now)
 {
     uint64_t elapsed = sample_elapsed(&member->sample, now);
@@ -187,7 +191,7 @@ void scheduler_remove_member(struct scheduler *scheduler, struct sched_member *m
 {
     struct sched_slice *slice = member->slice;
 
-    /* Its page is still mapped and says what it has done since the last look. */
+    /* Its page is still mapped and has its work since the last look. */
     look_at(scheduler, member, now);
     charge_used(scheduler, member, killed_ns(member, now));
     /* Others' work may have waited for it until now, and is not late. */
@@ -199,7 +203,7 @@ void scheduler_remove_member(struct scheduler *scheduler, struct sched_member *m
     member->slice = NULL;
 }
 
-/* Nobody may have looked for a while. */
+/* There may have been no look for a while. */
 static uint64_t waits_since(const struct sched_slice *slice, uint64_t now)
 {
     uint64_t since = now;
@@ -213,13 +217,13 @@ static uint64_t waits_since(const struct sched_slice *slice, uint64_t now)
     return since;
 }
 
-/* More than that is not made good to a slice that pauses. */
+/* A slice that pauses is not compensated for more than that. */
 #define STEP_MOST_NS (2.0 * NS_PER_S)
 
 /*
- * How much GPU time one submission of another has cost @slice, which is its length by their
- * weights. There is a bound: a long submission of a slice of low weight would let @slice save up
- * all that a third uses in its pauses.
+ * How much GPU time one submission of another has cost @slice: its length by their weights. It is
+ * bounded: otherwise a long submission of a slice of low weight would let @slice save up all that a
+ * third slice uses in its pauses.
  */
 static double longest_step(const struct scheduler *scheduler, const struct sched_slice *slice)
 {
@@ -234,8 +238,7 @@ static double longest_step(const struct scheduler *scheduler, const struct sched
     return MIN(longest * slice_weight(scheduler, slice), STEP_MOST_NS);
 }
 
-/* The lowest weight among @slice and those that contend with it. It bounds how fast virtual time
- * can pass. */
+/* The lowest weight among @slice and its contenders. It bounds how fast virtual time can pass. */
 static double least_weight(const struct scheduler *scheduler, const struct sched_slice *slice)
 {
     double least = slice_weight(scheduler, slice);
@@ -250,9 +253,9 @@ static double least_weight(const struct scheduler *scheduler, const struct sched
 }
 
 /*
- * The start tag of a slice that comes back from idle: where the others are. The tag of the last
- * lease may be far ahead of them, if it was given in a short pause of theirs to a slice that has
- * used, or claims to have used, more than its share. So nobody active is more than a lease before
+ * The start tag of a slice that returns from idle: that of the others. The tag of the last lease
+ * may be far ahead of them, if it was given in a short pause of theirs to a slice that has
+ * exceeded, or claims to have exceeded, its share. So no active slice is more than a lease before
  * it.
  */
 static double arrival(const struct scheduler *scheduler, const struct sched_slice *slice,
@@ -272,9 +275,9 @@ static double arrival(const struct scheduler *scheduler, const struct sched_slic
 }
 
 /*
- * The start tag of a slice that comes back from a short pause. It may stay behind by one lease or
- * by one submission of another, or its share would depend on how punctual it is. It keeps all that
- * it was due before the pause: a pause can cost no more than virtual time can pass in it.
+ * The start tag of a slice that returns from a short pause. It may stay behind by one lease or by
+ * one submission of another; otherwise its share would depend on how punctual it is. It keeps its
+ * claim from before the pause: a pause can cost no more than virtual time can pass in it.
  */
 static double return_of(const struct scheduler *scheduler, const struct sched_slice *slice,
                         uint64_t since, uint64_t now)
@@ -287,7 +290,7 @@ static double return_of(const struct scheduler *scheduler, const struct sched_sl
                slice->virtual_ns + pause / least_weight(scheduler, slice));
 }
 
-/* Idle time doesn't save up credit. */
+/* Idle time does not earn credit. */
 static void arrive(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now)
 {
     uint64_t since = waits_since(slice, now);
@@ -302,7 +305,7 @@ static void arrive(struct scheduler *scheduler, struct sched_slice *slice, uint6
     slice->virtual_ns = MAX(slice->virtual_ns, start);
 }
 
-/* When one of its members last did something, as far as they say. */
+/* When one of its members last did something, by their own statements. */
 static uint64_t last_moved(const struct sched_slice *slice)
 {
     uint64_t at = slice->busy_at;
@@ -342,8 +345,8 @@ static void look_at_slice(struct scheduler *scheduler, struct sched_slice *slice
 }
 
 /*
- * Who begins to wait from now on speaks up, or is seen in this look: a member stores that it waits,
- * and then looks whether it is going to be seen.
+ * A member that begins to wait from now on sends a message, or is seen in this look: a member
+ * stores that it waits, and then checks whether it is going to be seen.
  */
 static void forget_next_look(struct scheduler *scheduler)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who may use the GPU when: start-time fair queueing over slices, by leases that one member at a
- * time has while there is contention; budgets for hard caps; classes of priority with a floor for
- * the lower ones. See docs/governor.md.
+ * Decides who may use the GPU: start-time fair queueing over slices, by leases that one member at a
+ * time has under contention; budgets for hard caps; priority classes with a minimum for the lower
+ * ones. See docs/governor.md.
  *
- * Pure: it reads the members' usage pages, writes their grant pages, and is told the time. Who
- * calls it wakes members whose grant has changed, and calls scheduler_run() after each event and at
+ * Pure: it reads the members' usage pages, writes their grant pages, and is told the time. The
+ * caller wakes members whose grant has changed, and calls scheduler_run() after each event and at
  * the time it returned. Not thread-safe. Times are ns of CLOCK_MONOTONIC, or of GPU time.
  */
 #ifndef GOVERNOR_SCHEDULER_H
@@ -22,17 +22,16 @@ struct sched_slice;
 
 /**
  * struct sched_member
- * @usage, @grant: the caller's
- * @changed: the grant moved; for the caller to publish and to set back
- * @stalled: what is in flight waits for something else than the GPU; it said so @stalled_at
- * @paid_until: time before this has been charged, and is not believed again; @unpaid_ns: said, and
+ * @usage, @grant: owned by the caller
+ * @changed: the grant changed; the caller publishes it and resets this
+ * @stalled: its work in flight waits for something other than the GPU; it said so @stalled_at
+ * @paid_until: time before this is charged, and is not believed again; @unpaid_ns: reported, and
  * not charged yet
- * @charged_ns: in all; @advance_ns: of it, what it has not used yet, see holder_settle()
- * @claim_ns: what it had in flight when another's lease began; @claim_base: of @charged_ns, then
- * @behind_until: when others' work that was there before its last lease should have ended, or it
- * joined
- * @silent: did not react within the grace, and isn't counted on until it is heard of again
- * @queues: the next submission is there before the end of the one before, as far as was seen
+ * @charged_ns: in all; @advance_ns: the part that it has not used yet, see holder_settle()
+ * @claim_ns: its work in flight when another's lease began; @claim_base: @charged_ns at that time
+ * @behind_until: when others' work from before its last lease should have ended, or when it joined
+ * @silent: did not react within the grace time, and is ignored until it sends something
+ * @queues: the next submission is there before the end of the previous one, as far as seen
  */
 struct sched_member {
     struct sched_slice *slice;
@@ -57,12 +56,12 @@ struct sched_member {
  * struct sched_slice
  * @members: of struct sched_member
  * @virtual_ns: finish tag: GPU time by weight
- * @cap: in force where @capped
+ * @cap: applies if @capped
  * @throttled: the cap is used up, and not yet refilled by a slot
  * @active: has work, or had some a moment ago (@busy_at)
  * @wanting, @in_flight_ns: of its members together, at the last look
- * @batch_ns: mean length of a submission, of the last ones: @recent_ns by @recent_count
- * @gpu_ns, @submissions, @waited_ns, @throttled_ns: of all members that there ever were
+ * @batch_ns: mean length of the last submissions: @recent_ns by @recent_count
+ * @gpu_ns, @submissions, @waited_ns, @throttled_ns: of all members, past ones included
  * @served_at: when it had its last lease
  */
 struct sched_slice {
@@ -91,23 +90,22 @@ struct sched_slice {
 enum lease_state {
     LEASE_NONE,
     LEASE_OPEN,     /* the holder may submit */
-    LEASE_KEPT,     /* the holder has nothing to do, but is expected to have at once */
-    LEASE_DRAINING, /* used up; what the holder has in flight is waited for */
+    LEASE_KEPT,     /* the holder has nothing to do, but is expected to have work at once */
+    LEASE_DRAINING, /* used up; waits for the holder's work in flight */
 };
 
 /**
  * struct lease
  * @limit_ns: as in the holder's grant
- * @quantum_ns: how much the holder may use of it where others wait
- * @others_until: when others' work that was there before it should have ended; 0: there was none
+ * @quantum_ns: how much of it the holder may use if others wait
+ * @others_until: when others' work from before it should have ended; 0: there was none
  * @begun: the holder has submitted under it
  * @idle_at, @kept_until: LEASE_KEPT
  * @drained_until: LEASE_DRAINING, at the latest
  * @contested: others wait, since @contested_at, when @contested_base had been executed
  * @floor: for the minimum of lower classes: one submission; @floor_base: what its slice had spent
  * before
- * @looks_at: when it is looked at again, and what others want until then makes no difference; 0:
- * not known
+ * @looks_at: time of the next look, until which others' requests make no difference; 0: unknown
  */
 struct lease {
     enum lease_state state;
@@ -132,10 +130,10 @@ struct lease {
  * struct scheduler
  * @slices: of struct sched_slice
  * @virtual_ns: start tag of the last lease, in each class
- * @free: the slice whose members submit as they like, NULL: none
+ * @free: the slice whose members submit without limit, NULL: none
  * @ended_at: when the last work of any member ended
- * @paused_at: when somebody was last seen to have come back from a pause
- * @floor: what lower classes get whatever happens
+ * @paused_at: when somebody was last seen to return from a pause
+ * @floor: the guaranteed minimum of lower classes
  * @deadline: when to be called again
  */
 struct scheduler {
@@ -158,21 +156,25 @@ struct sched_slice *scheduler_add_slice(struct scheduler *scheduler,
 /* Without members. Frees @slice. */
 void scheduler_remove_slice(struct scheduler *scheduler, struct sched_slice *slice);
 
-/* @member's pages are set, the rest zero; stays the caller's. */
+/* @member's pages are set, the rest is zero. The caller keeps ownership. */
 void scheduler_add_member(struct scheduler *scheduler, struct sched_slice *slice,
                           struct sched_member *member, uint64_t now);
-/* Charges what it did since the last look, and what it has in flight since that began: a process
- * that is killed pays as much as one that waits for the end. */
+/*
+ * Charges its work since the last look, and its work in flight since that began: a process that is
+ * killed pays as much as one that waits for the end.
+ */
 void scheduler_remove_member(struct scheduler *scheduler, struct sched_member *member,
                              uint64_t now);
 
-/* A message came of @member: it is alive. */
+/* A message of @member arrived: it is alive. */
 void scheduler_heard(struct sched_member *member);
-/* What @member has in flight has not begun. */
+/* @member's work in flight has not begun. */
 void scheduler_stalled(struct sched_member *member, uint64_t now);
 
-/* Looks at all, decides, writes grants. Returns when to be called again at the latest; TIME_NEVER:
- * no need. */
+/*
+ * Looks at all members, decides, writes grants. Returns when to be called again at the latest;
+ * TIME_NEVER: not needed.
+ */
 uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the scheduler's files know of each other. */
+/* Declarations that the scheduler's files share. */
 #ifndef GOVERNOR_SCHEDULER_PARTS_H
 #define GOVERNOR_SCHEDULER_PARTS_H
 
@@ -7,40 +7,45 @@
 #include "clock.h"
 
 /*
- * A lease under contention; among those who have always had work for a while, whom nobody has to
- * wait for and each handing over costs; and without contention.
+ * A lease under contention; among slices that have always had work for a while, which nobody has to
+ * wait for and for which each handover costs; and without contention.
  */
 #define QUANTUM_NS        (4 * NS_PER_MS)
 #define QUANTUM_STEADY_NS (16 * NS_PER_MS)
 #define QUANTUM_ALONE_NS  (100 * NS_PER_MS)
-/* For so long nobody has come back from a pause of so much. */
+/* Nobody has returned from such a pause for this time. */
 #define STEADY_AFTER_NS (100 * NS_PER_MS)
 #define PAUSE_NS        (4 * NS_PER_MS)
-/* How much a member may have queued on the GPU before it has to wait. */
+/* How much a member may queue on the GPU before it has to wait. */
 #define DEPTH_NS (300 * NS_PER_US)
 /*
- * While a holder has nothing to do, but is expected to have, the GPU is kept for it: a quarter of a
- * submission, within the first two; an eighth, where that is longer, up to the third.
+ * While a holder has nothing to do but is expected to have, the GPU is kept for it: a quarter of a
+ * submission, within the first two values; an eighth, if that is longer, up to the third.
  */
 #define PATIENCE_MIN_NS  (100 * NS_PER_US)
 #define PATIENCE_MAX_NS  (500 * NS_PER_US)
 #define PATIENCE_LONG_NS (30 * NS_PER_MS)
-/* The next holder is told this long before the last one's work ends, so that the GPU has something
- * to do. */
+/*
+ * The next holder is told this long before the end of the last one's work, so that the GPU stays
+ * busy.
+ */
 #define LEAD_NS (150 * NS_PER_US)
 /*
- * How long a holder is waited for that doesn't begin, or whose work doesn't end when it should: a
- * quarter of a submission, within these.
+ * How long to wait for a holder that does not begin, or whose work does not end in time: a quarter
+ * of a submission, within these values.
  */
 #define GRACE_NS      (10 * NS_PER_MS)
 #define GRACE_MOST_NS (100 * NS_PER_MS)
-/* A slice without work for so long no longer contends: a quarter of a submission, within these. */
+/*
+ * A slice without work for this time no longer contends: a quarter of a submission, within these
+ * values.
+ */
 #define IDLE_AFTER_NS      (10 * NS_PER_MS)
 #define IDLE_AFTER_MOST_NS (100 * NS_PER_MS)
-/* How deep a cap's budget is in time, and how much of it makes a lease worth while. */
+/* The depth of a cap's budget in time, and the part of it that makes a lease worthwhile. */
 #define CAP_DEPTH_NS (100 * NS_PER_MS)
 #define CAP_SLOT_NS  (2 * NS_PER_MS)
-/* The lower classes' minimum of the GPU, handed out in slots. */
+/* The lower classes' minimum of the GPU, given in slots. */
 #define FLOOR_RATE    0.05
 #define FLOOR_SLOT_NS (2 * NS_PER_MS)
 
@@ -61,14 +66,14 @@ static inline unsigned slice_priority(const struct scheduler *scheduler,
     return scheduler->policy == POLICY_SHARES ? slice->settings.priority : 0;
 }
 
-/* A part of one of @slice's submissions, as far as is known, within bounds. */
+/* A part of one of @slice's submissions, as far as known, within bounds. */
 static inline uint64_t slice_batch_part(const struct sched_slice *slice, unsigned part,
                                         uint64_t least_ns, uint64_t most_ns)
 {
     return (uint64_t)CLAMP(slice->batch_ns / part, (double)least_ns, (double)most_ns);
 }
 
-/* GPU time by weight, with what is in flight. */
+/* GPU time by weight, including work in flight. */
 static inline double slice_virtual(const struct scheduler *scheduler,
                                    const struct sched_slice *slice)
 {
@@ -81,7 +86,7 @@ static inline void scheduler_call_at(struct scheduler *scheduler, uint64_t at)
         scheduler->deadline = at;
 }
 
-/* caps.c: what each slice may have at most, by the policy. */
+/* caps.c: each slice's maximum, by the policy. */
 void caps_update(struct scheduler *scheduler, uint64_t now);
 /* Whether the cap lets @slice go on. */
 bool caps_allow(struct sched_slice *slice, uint64_t now);
@@ -89,25 +94,30 @@ bool caps_allow(struct sched_slice *slice, uint64_t now);
 uint64_t caps_when(struct sched_slice *slice, uint64_t now);
 
 /*
- * holder.c: of the lease's holder, as far as is known: for how long the GPU is still at what others
- * had in flight before the lease; for how long it has been at what the holder has in flight, and
- * when that should have ended; what the holder has had and is about to have; what of it is done.
+ * holder.c: about the lease's holder, as far as known: how long the GPU will still run what others
+ * had in flight before the lease; how long it has run the holder's work in flight, and when that
+ * should have ended; what the holder has used and is about to use; what of it is done.
  */
 uint64_t holder_behind(const struct scheduler *scheduler, uint64_t now);
 uint64_t holder_elapsed(const struct scheduler *scheduler, uint64_t now);
 uint64_t holder_expected_end(const struct scheduler *scheduler, uint64_t now);
 uint64_t holder_spent(const struct scheduler *scheduler, uint64_t now);
 double holder_executed(const struct scheduler *scheduler, uint64_t now);
-/* Others' work that was there before the lease has ended, as far as is seen. */
+/* Others' work from before the lease has ended, as far as seen. */
 void holder_note_others_end(struct scheduler *scheduler, uint64_t now);
-/* The lease ends: the time for which its holder counted as behind others' work is theirs. */
+/*
+ * The lease ends: others are charged for the time for which its holder counted as behind their
+ * work.
+ */
 void holder_settle(struct scheduler *scheduler, uint64_t now);
 /* scheduler.c: @member has used @ns of the GPU. */
 void scheduler_charge(struct scheduler *scheduler, struct sched_member *member, uint64_t ns);
 /* When the submission ends that uses the lease up. */
 uint64_t holder_last_end(const struct scheduler *scheduler, uint64_t now);
-/* When what others have in flight should have ended, for who is about to have the lease; 0: they
- * have nothing. Notes what each of them claims. */
+/*
+ * When others' work in flight should have ended, for the next holder; 0: they have none. Records
+ * what each of them claims.
+ */
 uint64_t holder_others_end(struct scheduler *scheduler, const struct sched_member *member,
                            uint64_t now);
 
@@ -116,21 +126,25 @@ void lease_run(struct scheduler *scheduler, uint64_t now);
 void lease_end(struct scheduler *scheduler, uint64_t now);
 /* How long a lease is under contention. */
 uint64_t lease_quantum(const struct scheduler *scheduler, uint64_t now);
-/* Until when @member need not say that it waits; 0: it has to. */
+/* Until when @member need not report that it waits; 0: it has to. */
 uint64_t lease_looks_at(const struct scheduler *scheduler, const struct sched_member *member);
 
-/* choice.c: the member that is next, by priority and fairness, but for @except; NULL: nobody waits
- * who may. */
+/*
+ * choice.c: the next member by priority and fairness, except @except; NULL: nobody that may go
+ * waits.
+ */
 struct sched_member *choice_best(struct scheduler *scheduler, const struct sched_member *except,
                                  uint64_t now);
-/* The same, but a lower class's, where its minimum is due. */
+/* The same for a lower class, if its minimum is due. */
 struct sched_member *choice_floor(struct scheduler *scheduler, uint64_t now);
 
-/* modes.c: who contends, who is free; and the words of the grants that say so. */
+/* modes.c: who contends, who is free, and the corresponding words of the grants. */
 void modes_update(struct scheduler *scheduler, uint64_t now);
 void modes_publish(struct scheduler *scheduler, uint64_t now);
 guint modes_active(const struct scheduler *scheduler);
-/* Whether others have work whom @slice has to share with; who is above takes what he wants. */
+/*
+ * Whether others have work that @slice must share the GPU with; a higher class takes what it wants.
+ */
 bool modes_has_rivals(const struct scheduler *scheduler, const struct sched_slice *slice);
 /* Whether @slice still counts as having work @at a time since the last look. */
 bool modes_is_active(const struct sched_slice *slice, uint64_t at);

@@ -24,7 +24,7 @@ static bool bad(GError **error, const char *key, const char *value, const char *
     return false;
 }
 
-/* False only on an error: a key that isn't there leaves @number alone. */
+/* False only on an error: a missing key leaves @number unchanged. */
 static bool read_number(GKeyFile *file, const char *group, const char *key, uint64_t max,
                         uint64_t *number, GError **error)
 {
@@ -93,7 +93,7 @@ static bool read_engines(GKeyFile *file, uint32_t *engines, GError **error)
 
         if (!engine)
             return bad(error, "engines", text,
-                       "some of graphics, compute, transfer, decode and encode, with commas");
+                       "a list of graphics, compute, transfer, decode, encode, with commas");
         *engines |= engine;
     }
     if (*engines == GOVERNOR_ENGINES_ALL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the agent wants of a GPU and of a slice of it, as it writes it into keyfiles. Reading is all
- * or nothing: of a file with an error nothing is taken over.
+ * The agent's settings of a GPU and of a slice of it, from keyfiles. Reading is all or nothing: a
+ * file with an error changes nothing.
  */
 #ifndef GOVERNOR_SETTINGS_H
 #define GOVERNOR_SETTINGS_H
@@ -15,13 +15,13 @@
 #define SETTINGS_OWNER_NONE   UINT32_MAX
 
 enum gpu_policy {
-    POLICY_SHARES,      /* as each slice says */
-    POLICY_BEST_EFFORT, /* all the same weight, no caps, no priorities */
+    POLICY_SHARES,      /* by each slice's settings */
+    POLICY_BEST_EFFORT, /* equal weights, no caps, no priorities */
     POLICY_EQUAL,       /* 1/N of the GPU, never more, N being the slices that have members */
     POLICY_FIXED,       /* the share of the slice's type, never more */
 };
 
-/* @vram: what the GPU has, for the status; 0: not known. */
+/* @vram: the GPU's memory, for the status; 0: unknown. */
 struct gpu_settings {
     enum gpu_policy policy;
     uint64_t vram;
@@ -30,12 +30,12 @@ struct gpu_settings {
 /**
  * struct slice_settings
  * @weight: 1 to 10000, 100 is usual
- * @cap: per cent of the GPU's time, 1 to 99; 0: none. In force where @hard
+ * @cap: per cent of the GPU's time, 1 to 99; 0: none. Applies if @hard
  * @priority: 0 to 15, higher goes first
  * @vram, @spill: bytes; 0: no limit, no spilling
  * @share_ppm: of the GPU by its type, for POLICY_FIXED; 0: none
- * @engines: of enum governor_engine, that it may use; 0: all
- * @owner: who may connect; SETTINGS_OWNER_NONE: who is shown the socket's directory
+ * @engines: allowed ones, of enum governor_engine; 0: all
+ * @owner: who may connect; SETTINGS_OWNER_NONE: everybody who sees the socket's directory
  */
 struct slice_settings {
     uint32_t weight;
@@ -49,7 +49,7 @@ struct slice_settings {
     uint32_t owner;
 };
 
-/* What is not said in @text is as by default. The error names the key and what it may be. */
+/* Missing keys have their defaults. The error names the key and its allowed values. */
 bool gpu_settings_parse(struct gpu_settings *settings, const char *text, gsize length,
                         GError **error);
 bool slice_settings_parse(struct slice_settings *settings, const char *text, gsize length,

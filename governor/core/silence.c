@@ -3,8 +3,10 @@
 
 #include "clock.h"
 
-/* What a turn of the arbiter and a message take, where processors are few. In a longer pause
- * others' work is worth it. */
+/*
+ * The cost of a turn of the arbiter and of a message if processors are scarce. In a longer pause,
+ * others' work is worth it.
+ */
 #define SHORT_PAUSE_NS (40 * NS_PER_US)
 
 #define LEAST_SPEAKS 16u

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a member that has nothing in flight, and may submit without asking, keeps silent about
- * it: where it always submits again at once, each message would take a turn of the arbiter for
- * nothing. The arbiter looks by itself when the lease should be used up, which bounds what a wrong
- * guess costs.
+ * Decides whether a member that has nothing in flight, and may submit without asking, sends no
+ * message about it. If it always submits again at once, each message would cost the arbiter a turn
+ * for nothing. The arbiter looks by itself when the lease should be used up, which bounds the cost
+ * of a wrong guess.
  */
 #ifndef GOVERNOR_SILENCE_H
 #define GOVERNOR_SILENCE_H
@@ -14,11 +14,11 @@
 /* All zero at first. */
 struct silence {
     bool kept;
-    uint32_t speaks;      /* so often before it is kept again */
+    uint32_t speaks;      /* messages before it is silent again */
     uint32_t next_speaks; /* after the next failure */
 };
 
-/* Nothing is in flight: true where nobody is to be told. */
+/* Nothing is in flight. Returns true if no message is to be sent. */
 bool silence_keep(struct silence *silence);
 
 /* The next submission comes @pause_ns later. */

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 
 #define FIRST_NS (50 * NS_PER_US)
-/* Less often than this, it doesn't pay to expect a short one: two to a burst are enough. */
+/* If short pauses are rarer than this, it does not pay to expect one: two to a burst are enough. */
 #define LEAST_SHORT 0.25
-/* The message that tells of it, and the look at it. */
+/* The message that reports it, and the look at it. */
 #define SLACK_NS (30 * NS_PER_US)
 
 void think_init(struct think *think)

@@ -3,8 +3,7 @@
 
 #include <sched.h>
 
-/* Without memory for pages of its own a child goes by its parent's; nothing can be done about it.
- */
+/* Without memory for its own pages a child uses its parent's; nothing can be done about it. */
 static void renew(GovernorMember *member)
 {
     bool welcomed = member->link != LINK_NEVER;

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Not private: the arbiter wakes too, from its own mapping. */
+/* Not private, because the arbiter also wakes it, from its own mapping. */
 void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
 {
     struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / NS_PER_S),

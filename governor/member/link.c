@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The connection to the arbiter. A thread of its own waits for its end, and then tries to get
- * another; answers are read by who asked.
+ * The connection to the arbiter. A thread waits for its end, and then tries to reconnect. Whoever
+ * sends a request reads the answer.
  */
 #include "member_state.h"
 
@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* An arbiter that was there is back soon; one that never was may never come. */
+/* An arbiter that was there is back soon; one that never was there may never come. */
 #define BACKOFF_MIN_MS   5
 #define BACKOFF_MAX_MS   50
 #define BACKOFF_NEVER_MS 2000
@@ -71,7 +71,7 @@ static bool take_descriptors(struct msghdr *packet, int fds[2])
     return false;
 }
 
-/* 0, or an errno; @fds are the caller's to close then. @at: of the arbiter's clock. */
+/* 0, or an errno; the caller closes @fds. @at: of the arbiter's clock. */
 static int receive_welcome(int fd, int fds[2], uint64_t *at)
 {
     struct governor_message message;
@@ -108,7 +108,7 @@ static void *map_page(int fd, int prot)
     return page == MAP_FAILED ? NULL : page;
 }
 
-/* What is counted per connection starts anew; what is in flight goes on. */
+/* Counters per connection start again; work in flight stays. */
 static void carry_over(GovernorMember *member, struct governor_usage *usage)
 {
     member->gpu_ns = member->waited_ns = member->throttled_ns = 0;
@@ -119,7 +119,7 @@ static void carry_over(GovernorMember *member, struct governor_usage *usage)
     atomic_store(&usage->ended_at_ns, member->ended_at_ns);
 }
 
-/* Of the same clock, the arbiter's @at is between the question and the answer. */
+/* On the same clock, the arbiter's @at is between the request and the answer. */
 static int64_t offset_to(uint64_t asked_at, uint64_t at)
 {
     uint64_t now = clock_now();
@@ -147,14 +147,16 @@ static bool take_pages(GovernorMember *member, const int fds[2], int64_t clock_o
     if (moved) {
         set_clock(member, clock_offset);
         carry_over(member, usage);
-        /* Threads that wait on the old page would not hear of the new one; they look again at
-         * intervals. */
+        /*
+         * Threads that wait on the old page are not woken through the new one; they look at
+         * intervals.
+         */
         futex_wake(&member->grant->sequence);
         moved = mremap(usage, PAGE_BYTES, PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
                        member->usage) != MAP_FAILED &&
                 mremap(grant, PAGE_BYTES, PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
                        member->grant) != MAP_FAILED;
-        /* No sequence is like that: the next to wait says so. */
+        /* No sequence has this value: the next thread that waits reports it. */
         member->wanted = atomic_load(&member->grant->sequence) - 1;
     }
     pthread_mutex_unlock(&member->lock);
@@ -172,7 +174,10 @@ static ino_t inode_of(int fd)
     return fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
 }
 
-/* Under the number of the old connection, so that who is about to write to it needs no lock. */
+/*
+ * It keeps the old connection's number, so that a thread that is about to write to it needs no
+ * lock.
+ */
 static bool take_connection(GovernorMember *member, int fd)
 {
     if (member->fd >= 0) {
@@ -248,7 +253,7 @@ void link_lost(GovernorMember *member)
     turn_progress(member);
 }
 
-/* True where the thread is to end. */
+/* True if the thread must end. */
 static bool stopped(GovernorMember *member, int timeout_ms)
 {
     struct pollfd fds[] = {
@@ -296,7 +301,7 @@ static void *link_thread(void *data)
     }
 }
 
-/* Signals are the program's own: none is delivered to this thread. */
+/* Signals belong to the program: none is delivered to this thread. */
 static int start_thread(GovernorMember *member)
 {
     pthread_attr_t attributes;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the member library share.
+ * State that the files of the member library share.
  *
- * Both pages stay at one address for the member's life: before it is welcomed, and in a child after
- * fork(), they are memory of its own; a welcome puts the arbiter's over them in one step. So
- * whoever reads them needs no lock.
+ * Both pages stay at one address for the member's life. Before it is welcomed, and in a child after
+ * fork(), they are its own memory; a welcome replaces them with the arbiter's in one step. So
+ * reading them needs no lock.
  */
 #ifndef GOVERNOR_MEMBER_STATE_H
 #define GOVERNOR_MEMBER_STATE_H
@@ -34,26 +34,26 @@ enum link_state {
  * @fork_word: on a page that is wiped on fork
  *
  * @link_lock: over the connection, @held and @objects; taken before @lock
- * @fd: the number stays the same from the first welcome on; -1 before
- * @stop_fd: a socket; ends the link's thread when it is shut down
- * @clock_offset: what the arbiter's CLOCK_MONOTONIC is ahead of this process's
+ * @fd: keeps its number from the first welcome on; -1 before
+ * @stop_fd: a socket; shutting it down ends the link's thread
+ * @clock_offset: how far the arbiter's CLOCK_MONOTONIC is ahead of this process's
  * @fd_inode, @stop_inode: of the two: in a child, their numbers may be of other files by now
- * @link: changes under @link_lock; @link_changed tells
+ * @link: changes under @link_lock; @link_changed signals it
  * @lost_at: when the arbiter was lost
  * @held, @held_spilled: bytes charged, without those of @objects
- * @driver: bytes that the driver has for itself
- * @objects: that are shared, or would be if there were an arbiter that remembers them
- * @orphan_room, @orphan_spill: of what may still be charged without an arbiter
+ * @driver: bytes that the driver uses for itself
+ * @objects: shared ones, and those that an arbiter with room would share
+ * @orphan_room, @orphan_spill: the rest of what may be charged without an arbiter
  *
- * @lock: over what follows, and who writes @usage (but for submissions, which is atomic)
- * @in_flight_ns, @in_flight: what was debited and has not ended, without what was deferred
- * @stalled_ns, @stalled: of them, what was in flight when it was said to have stalled
- * @stalls: how often that was; a debit of before is known by it
- * @wanted: the grant's sequence when the arbiter was last told that it is waited for
+ * @lock: over what follows, and over writing @usage (except submissions, which is atomic)
+ * @in_flight_ns, @in_flight: debited and not ended, without deferred work
+ * @stalled_ns, @stalled: the part of them that was in flight at the last stall
+ * @stalls: number of stalls; identifies a debit from before
+ * @wanted: the grant's sequence when the arbiter was last told that a lease is wanted
  * @waiting: threads that wait for a lease
- * @silence: about having nothing in flight
+ * @silence: whether to report that nothing is in flight
  * @pages: the driver pages device memory by itself
- * @progress: a futex that moves when something ended or the link changed; @watchers: threads that
+ * @progress: a futex that changes when something ended or the link changed; @watchers: threads that
  * wait on it
  * @budget: of GPU time, without an arbiter
  */
@@ -103,46 +103,51 @@ struct GovernorMember {
 /* state.c */
 bool state_init(GovernorMember *member);
 void state_clear(GovernorMember *member);
-/* In a child: locks and counts as new, pages of its own with what the arbiter said last. */
+/* In a child: new locks and counters, and pages of its own with the arbiter's last content. */
 bool state_renew(GovernorMember *member);
 
 /* link.c: joins; 0, or an errno. Under link_lock. */
 int link_join(GovernorMember *member);
-/* The thread that notices the end of the arbiter, and joins again. False: errno. */
+/* The thread that notices the end of the arbiter, and rejoins. False: errno. */
 bool link_start(GovernorMember *member);
 void link_stop(GovernorMember *member);
 /* In a child: closes what was inherited. */
 void link_forget(GovernorMember *member);
-/* There is no arbiter: what it said last holds. */
+/* There is no arbiter: its last values apply. */
 void link_lost(GovernorMember *member);
 /* messages.c */
 /* Never waits; a hint that finds no room is lost. */
 void link_tell(GovernorMember *member, enum governor_message_type type, uint64_t value,
                uint64_t other);
-/* Of memory that was given back the arbiter hears now, or at the next joining. Under link_lock. */
+/* Returned memory is reported to the arbiter now, or at the next join. Under link_lock. */
 void link_tell_back(GovernorMember *member, const struct governor_message *message);
-/* An answer to @request; false: none came, and the connection is broken. Under link_lock. */
+/*
+ * Waits for the answer to @request. False: none came, and the connection is broken. Under
+ * link_lock.
+ */
 bool link_ask(GovernorMember *member, const struct governor_message *request,
               struct governor_message *answer);
-/* The connection is of no use any more: the thread sees its end. */
+/* The connection is unusable: the thread sees its end. */
 void link_break(GovernorMember *member);
 
-/* object.c: names them to an arbiter that has just welcomed the member. False: as link_ask(). Under
- * link_lock. */
+/*
+ * object.c: declares them to an arbiter that has just welcomed the member. False: as link_ask().
+ * Under link_lock.
+ */
 bool objects_declare(GovernorMember *member);
-/* Bytes of all of them that are of @kind. Under link_lock. */
+/* Bytes of all objects that are of @kind. Under link_lock. */
 uint64_t objects_bytes(const GovernorMember *member, enum governor_memory kind);
 
-/* memory.c: tells what the driver has for itself. Under link_lock. */
+/* memory.c: reports the driver's own memory. Under link_lock. */
 void memory_tell_driver(GovernorMember *member);
 
 /* memory.c, for object.c; under link_lock. */
-/* Asks until there is an answer, or no arbiter has come back in time: false. */
+/* Asks until there is an answer. False: no arbiter has returned in time. */
 bool memory_ask(GovernorMember *member, const struct governor_message *request,
                 struct governor_message *answer);
-/* Takes of what may be had without an arbiter. */
+/* Takes from what may be charged without an arbiter. */
 enum governor_memory memory_take_alone(GovernorMember *member, uint64_t bytes, bool may_spill);
-/* Counts @bytes as not held any more; how many of them were. */
+/* Counts @bytes as not held any more; returns how many of them were. */
 uint64_t memory_uncharge(GovernorMember *member, uint64_t bytes, enum governor_memory kind);
 /* Tells the arbiter, if there is one, that @bytes that are not counted any more are free. */
 void memory_freed(GovernorMember *member, uint64_t bytes, enum governor_memory kind);
@@ -158,7 +163,7 @@ static inline void fork_check(const GovernorMember *member)
         fork_renew((GovernorMember *)member);
 }
 
-/* The time by the arbiter's clock. All times on the pages are, and those that stand for them here. */
+/* The time by the arbiter's clock, which all times on the pages and their copies here use. */
 static inline uint64_t member_now(const GovernorMember *member)
 {
     return clock_now() + (uint64_t)atomic_load_explicit(&member->clock_offset, memory_order_relaxed);
@@ -167,18 +172,20 @@ static inline uint64_t member_now(const GovernorMember *member)
 /* turn.c: tells threads that wait to look again. */
 void turn_progress(GovernorMember *member);
 /*
- * Waits for the turn of a submission. Under lock, which is let go meanwhile. True: turn_taken() is
- * to be called when the submission has been debited, so that the arbiter never sees neither of the
+ * Waits for the turn of a submission. Under lock, which is released meanwhile. True: turn_taken()
+ * is to be called when the submission has been debited, so that the arbiter always sees one of the
  * two.
  */
 bool turn_wait(GovernorMember *member, uint64_t estimate_ns, bool deferred);
-/* True where other threads still wait: turn_pass_on() is to be called, best without the lock. */
+/* True if other threads still wait: turn_pass_on() is to be called, best without the lock. */
 bool turn_taken(GovernorMember *member);
-/* The arbiter wakes one thread, and each that has had its turn the next. */
+/* The arbiter wakes one thread, and each thread wakes the next after its turn. */
 void turn_pass_on(GovernorMember *member);
 
-/* futex.c: @timeout_ns: TIME_NEVER: none. Returns on a wake-up, a signal, or where @word isn't
- * @value. */
+/*
+ * futex.c: @timeout_ns: TIME_NEVER: none. Returns on a wake-up, a signal, or if @word is not
+ * @value.
+ */
 void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void futex_wake(_Atomic uint32_t *word);
 void futex_wake_one(_Atomic uint32_t *word);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory is charged by the arbiter alone; what it has granted is kept count of, to be declared to
- * the next one.
+ * Only the arbiter charges memory. The member counts what was granted, to declare it to the next
+ * arbiter.
  */
 #include "member_state.h"
 
 #include "clock.h"
 
-/* An arbiter that is restarted is back within that time. */
+/* A restarted arbiter is back within that time. */
 #define RETURN_NS (500 * NS_PER_MS)
 
 static void charge(GovernorMember *member, uint64_t bytes, enum governor_memory kind)
@@ -45,7 +45,7 @@ static void give_alone(GovernorMember *member, uint64_t bytes, enum governor_mem
         *room += bytes;
 }
 
-/* False where the arbiter has been gone for too long to wait for it. */
+/* False if the arbiter has been gone for too long to wait for it. */
 static bool wait_for_return(GovernorMember *member)
 {
     uint64_t until = member->lost_at + RETURN_NS;
@@ -56,7 +56,7 @@ static bool wait_for_return(GovernorMember *member)
            pthread_cond_timedwait(&member->link_changed, &member->link_lock, &at) == 0;
 }
 
-/* The link's thread hasn't seen yet that the connection has ended. */
+/* The link's thread has not yet seen the end of the connection. */
 static void wait_for_loss(GovernorMember *member)
 {
     while (member->link == LINK_JOINED)

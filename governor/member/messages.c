@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What goes over the connection once the member is welcomed. */
+/* Messages over the connection after the welcome. */
 #include "member_state.h"
 
 #include "clock.h"
@@ -26,8 +26,10 @@ void link_tell_back(GovernorMember *member, const struct governor_message *messa
         link_break(member);
 }
 
-/* True where a whole answer came. Else the connection is of no use: an answer that comes late would
- * be taken for the next one's. */
+/*
+ * True if a whole answer came. Otherwise the connection is unusable: a late answer would be taken
+ * for the next one's.
+ */
 static bool receive_answer(GovernorMember *member, struct governor_message *answer)
 {
     uint64_t until = clock_now() + ANSWER_NS, now;

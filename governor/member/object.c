@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory that several processes of a slice may have. Each names it to the arbiter, which charges it
- * once. What the arbiter doesn't know of (it is gone, or remembers no more) is this member's own,
- * and named again to the next arbiter.
+ * Memory that several processes of a slice may hold. Each declares it to the arbiter, which charges
+ * it once. What the arbiter does not know (it is gone, or can remember no more) is this member's
+ * own, and is declared again to the next arbiter.
  */
 #include "member_state.h"
 
@@ -55,7 +55,7 @@ bool objects_declare(GovernorMember *member)
     for (struct governor_object *object = member->objects; object; object = object->next) {
         if (!declare(member, object))
             return false;
-        /* It remembers no more. */
+        /* It can remember no more. */
         if (!object->shared)
             return true;
     }
@@ -79,14 +79,14 @@ void governor_member_export(GovernorMember *member, struct governor_object *obje
     bytes = memory_uncharge(member, bytes, kind);
     if (bytes) {
         add(member, object, bytes, kind);
-        /* Where no answer comes, it is declared to the next arbiter. */
+        /* If no answer comes, it is declared to the next arbiter. */
         if (member->link == LINK_JOINED)
             declare(member, object);
     }
     pthread_mutex_unlock(&member->link_lock);
 }
 
-/* Charged as if nobody else had it. */
+/* Charged as if nobody else held it. */
 static bool reserve(GovernorMember *member, uint64_t bytes)
 {
     struct governor_message request = {
@@ -140,13 +140,13 @@ void governor_member_forget(GovernorMember *member, struct governor_object *obje
 
     fork_check(member);
     pthread_mutex_lock(&member->link_lock);
-    /* A child has none of its parent's. */
+    /* A child holds none of its parent's. */
     if (take_out(member, object)) {
         if (!object->shared)
             memory_freed(member, object->bytes, object->kind);
         else if (member->link == LINK_JOINED)
             link_tell_back(member, &detach);
-        /* Without an arbiter: others may have it too, so there is no more room than before. */
+        /* Without an arbiter others may hold it, too, so there is no more room than before. */
     }
     pthread_mutex_unlock(&member->link_lock);
 }

@@ -13,7 +13,7 @@ static int is_name(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* In the order of bytes, whatever the program's locale is. */
+/* By byte order, whatever the program's locale is. */
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);

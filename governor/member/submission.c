@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "member_state.h"
 
-/* A debit is its estimate, and how many stalls there had been before it, modulo; an odd one was
- * deferred. */
+/*
+ * A debit is its estimate, and the number of stalls before it, modulo; an odd number was deferred.
+ */
 #define DEFERRED     1ull
 #define STALLS_SHIFT 1
 #define STALLS_MASK  0xffu
@@ -45,7 +46,7 @@ static void add_in_flight(GovernorMember *member, uint64_t ns)
     store(&member->usage->in_flight_ns, member->in_flight_ns);
 }
 
-/* It stalled, and goes on or is given up. */
+/* It stalled, and now continues or is given up. */
 static void take_stalled(GovernorMember *member, uint64_t ns)
 {
     if (!member->stalled)
@@ -56,7 +57,7 @@ static void take_stalled(GovernorMember *member, uint64_t ns)
         member->stalled_ns = 0;
 }
 
-/* True where it was the last. A child may end what its parent began, and has no debit of. */
+/* True if it was the last. A child may end what its parent began, and has no debit for it. */
 static bool take_in_flight(GovernorMember *member, uint64_t debit)
 {
     uint64_t ns = debit >> NS_SHIFT;
@@ -81,8 +82,10 @@ static void tell_idle(GovernorMember *member, bool last)
         link_tell(member, GOVERNOR_IDLE, 0, 0);
 }
 
-/* A turn was waited for, and nothing is in flight by it. True where nothing else is: the lease need
- * not be kept. */
+/*
+ * A turn was waited for, and nothing is in flight for it. True if nothing else is: the lease need
+ * not be kept.
+ */
 static bool pass_turn(GovernorMember *member)
 {
     if (member->in_flight)
@@ -128,7 +131,7 @@ uint64_t governor_member_behind_ns(const GovernorMember *member)
     return until > now ? until - now : 0;
 }
 
-/* Under lock. Nothing is in flight: whether it goes on by itself. */
+/* Under lock. Nothing is in flight: records whether the member continues by itself. */
 static bool comes_back(GovernorMember *member)
 {
     return member->gpu_ns < atomic_load_explicit(&member->grant->limit_ns, memory_order_relaxed) &&
@@ -145,7 +148,7 @@ void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measur
     member->gpu_ns += measured;
     member->ended_at_ns = member_now(member);
     budget_spend(&member->budget, (double)measured);
-    /* Before it is no longer in flight: who looks in between sees it twice, not never. */
+    /* Stored before it is no longer in flight: a look in between sees it twice, not never. */
     store(&member->usage->gpu_ns, member->gpu_ns);
     store(&member->usage->ended_at_ns, member->ended_at_ns);
     last = take_in_flight(member, debit) && !comes_back(member);
@@ -176,7 +179,7 @@ uint64_t governor_member_begun(GovernorMember *member, uint64_t debit)
         add_in_flight(member, ns);
     else if ((debit >> STALLS_SHIFT & STALLS_MASK) != (member->stalls & STALLS_MASK))
         take_stalled(member, ns);
-    /* From now on it executes. */
+    /* It executes from now on. */
     member->began_at_ns = member_now(member);
     store(&member->usage->began_at_ns, member->began_at_ns);
     debit = debit_of(member, ns, false);

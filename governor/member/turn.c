@@ -1,25 +1,32 @@
 // SPDX-License-Identifier: MIT
 /*
- * When a submission may be made: the lease must not be used up, and the GPU not have more to do
- * than it needs to stay busy. Without an arbiter, a budget at the last share stands in for leases.
+ * Decides when a submission may be made: the lease must not be used up, and the GPU must not have
+ * more work than it needs to stay busy. Without an arbiter, a budget at the last share replaces
+ * leases.
  */
 #include "member_state.h"
 
-/* A wake-up that was lost, or the page of an arbiter that is gone, is noticed after so long; after
- * twice as long each time that there was nothing. */
+/*
+ * A lost wake-up, or the page of an arbiter that is gone, is noticed after this time; the time
+ * doubles whenever there was nothing.
+ */
 #define LOOK_AGAIN_NS      (20 * NS_PER_MS)
 #define LOOK_AGAIN_MOST_NS (160 * NS_PER_MS)
-/* Work that takes so much longer than was estimated is of unknown length, and only so many of it go
- * out. */
+/*
+ * Work that takes this much longer than estimated is of unknown length, and only this many
+ * submissions of it go out.
+ */
 #define LATE_NS   (500 * NS_PER_US)
 #define MOST_LATE 2u
-/* Of short work the end is heard of late more often than it is late. */
+/* The end of short work is more often reported late than it is late. */
 #define SHORT_NS   (100 * NS_PER_US)
 #define MOST_SHORT 8u
-/* Of work so short that its estimates say nothing. */
+/* The estimates of work this short say nothing. */
 #define MOST_IN_FLIGHT 256u
-/* What is late may wait for the very thread that is held up here: for an event that it sets from
- * the host. */
+/*
+ * Late work may wait for the very thread that is blocked here: for an event that it sets from the
+ * host.
+ */
 #define PATIENCE_NS NS_PER_S
 
 static uint64_t elapsed(const GovernorMember *member, uint64_t now)
@@ -40,7 +47,7 @@ static bool lease_open(const GovernorMember *member, uint64_t now)
            atomic_load_explicit(&member->grant->limit_ns, memory_order_acquire);
 }
 
-/* The oldest of @count should have ended by now. */
+/* The oldest of @count submissions should have ended by now. */
 static bool is_late(uint64_t in_flight_ns, uint32_t count, uint64_t running)
 {
     uint64_t mean = in_flight_ns / count;
@@ -48,12 +55,15 @@ static bool is_late(uint64_t in_flight_ns, uint32_t count, uint64_t running)
     return running > mean + LATE_NS && count >= (mean < SHORT_NS ? MOST_SHORT : MOST_LATE);
 }
 
-/* How long until there is room in the GPU's queue for who has waited for @waited_ns; 0: now. */
+/*
+ * How long until there is room in the GPU's queue for a thread that has waited for @waited_ns; 0:
+ * now.
+ */
 static uint64_t depth_delay(const GovernorMember *member, uint64_t waited_ns, uint64_t now)
 {
     uint64_t depth = atomic_load_explicit(&member->grant->depth_ns, memory_order_relaxed);
     uint64_t running = elapsed(member, now);
-    /* What has stalled is not before it: it may even be what the stalled work waits for. */
+    /* Stalled work is not before it: it may even be what the stalled work waits for. */
     uint64_t in_flight_ns = member->in_flight_ns - member->stalled_ns;
     uint32_t count = member->in_flight - member->stalled;
 
@@ -100,13 +110,18 @@ static void wait_for_progress(GovernorMember *member, uint64_t timeout_ns)
 /* The arbiter looks by itself, and would do nothing before. */
 static bool is_watched(const GovernorMember *member, uint64_t now)
 {
-    /* The arbiter takes this back before it looks at who waits, which has been stored by now. */
+    /*
+     * The arbiter clears this before it looks at the waiting threads, and this thread's wait is
+     * stored by now.
+     */
     atomic_thread_fence(memory_order_seq_cst);
     return atomic_load_explicit(&member->grant->looks_at_ns, memory_order_acquire) > now;
 }
 
-/* A thread that waits for its turn: since when, whether for a lease, whether it has woken the next
- * one already, and when it looks again. */
+/*
+ * A thread that waits for its turn: since when, whether for a lease, whether it has already woken
+ * the next, and when it looks again.
+ */
 struct turn {
     uint64_t estimate_ns;
     bool deferred;
@@ -116,7 +131,7 @@ struct turn {
     uint64_t look_again_ns;
 };
 
-/* @sequence: as it was before the grant was looked at, so that no change in between is missed. */
+/* @sequence: the value before the grant was read, so that no change in between is missed. */
 static void wait_for_lease(GovernorMember *member, uint32_t sequence, struct turn *turn,
                            uint64_t now)
 {
@@ -131,7 +146,7 @@ static void wait_for_lease(GovernorMember *member, uint32_t sequence, struct tur
     pthread_mutex_lock(&member->lock);
     if (atomic_load(&member->grant->sequence) != sequence)
         return;
-    /* Nothing came: the arbiter may not have heard. */
+    /* Nothing came: the arbiter may not have received it. */
     member->wanted = sequence - 1;
     if (turn->look_again_ns < LOOK_AGAIN_MOST_NS)
         turn->look_again_ns *= 2;
@@ -145,7 +160,7 @@ static void set_waiting(GovernorMember *member, uint32_t count)
     atomic_store_explicit(&member->usage->waiting, count, memory_order_release);
 }
 
-/* True where the submission may be made; else some time has passed. */
+/* True if the submission may be made; otherwise some time has passed. */
 static bool try_turn(GovernorMember *member, struct turn *turn, uint64_t now)
 {
     uint32_t sequence = atomic_load_explicit(&member->grant->sequence, memory_order_acquire);
@@ -165,7 +180,7 @@ static bool try_turn(GovernorMember *member, struct turn *turn, uint64_t now)
     if (!delay && !turn->deferred)
         delay = depth_delay(member, now - turn->since, now);
     if (delay && turn->waits && !turn->passed_on) {
-        /* Another may be let out before: what this one waits for may even wait for that. */
+        /* Another may go first: what this one waits for may even wait for that. */
         turn->passed_on = true;
         turn_pass_on(member);
     }
@@ -200,7 +215,7 @@ bool turn_taken(GovernorMember *member)
     return member->waiting > 0;
 }
 
-/* If the lease is used up, whoever is woken by this says that it is wanted. */
+/* If the lease is used up, the thread that this wakes reports that it is wanted. */
 void turn_pass_on(GovernorMember *member)
 {
     futex_wake_one(&member->grant->sequence);

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between a process that uses a GPU (a member of a slice) and the arbiter of that GPU.
+ * The protocol between a process that uses a GPU (a member of a slice) and the GPU's arbiter.
  *
- * A member connects to the socket of its slice: which socket it can reach is what says which slice
- * it is of. On a SOCK_SEQPACKET connection it sends GOVERNOR_JOIN and gets GOVERNOR_WELCOME with
- * two memfds:
+ * A member connects to the socket of its slice: the socket identifies the slice. On a
+ * SOCK_SEQPACKET connection it sends GOVERNOR_JOIN and gets GOVERNOR_WELCOME with two memfds:
  *
- *   [0] struct governor_grant   written by the arbiter only; the member's mapping can't be made
- * writable [1] struct governor_usage   written by this member only; read by the arbiter
+ *   [0] struct governor_grant   written by the arbiter only; the member cannot map it writable
+ *   [1] struct governor_usage   written by this member only; read by the arbiter
  *
- * Nothing in either page is a lock. Every field is read and written as one atomic word, counters
- * only grow, and a member that dies between any two writes has said nothing that has to be taken
- * back: the end of its connection gives back all that was promised to it.
+ * Neither page has a lock. Every field is read and written as one atomic word, and counters only
+ * grow. If a member dies between two writes, nothing has to be repaired: the end of its connection
+ * returns all that was promised to it.
  *
- * Times are nanoseconds of GPU time, or of CLOCK_MONOTONIC where "at" is in the name. Sizes are
- * bytes.
+ * Times are nanoseconds of GPU time, or of CLOCK_MONOTONIC if "at" is in the name. Sizes are bytes.
  */
 #ifndef GOVERNOR_PROTOCOL_H
 #define GOVERNOR_PROTOCOL_H
@@ -22,19 +20,21 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Either side refuses another number. docs/architecture.md has what changed when. */
+/* Either side refuses another number. docs/architecture.md lists the changes. */
 #define GOVERNOR_PROTOCOL_VERSION 3
 
 /* How a member may submit work, in governor_grant.mode. */
 enum governor_mode {
-    /* As it likes, unmeasured: nobody else wants the GPU, and the slice has no hard cap. */
+    /* Unmeasured and without limit: nobody else wants the GPU, and the slice has no hard cap. */
     GOVERNOR_MODE_FREE = 0,
-    /* Each submission is measured, and made while governor_usage's debit is below
-       governor_grant.limit_ns. */
+    /*
+     * Each submission is measured, and is allowed while governor_usage's debit is below
+     * governor_grant.limit_ns.
+     */
     GOVERNOR_MODE_METERED = 1,
 };
 
-/* Parts of a GPU that a slice may be kept from, in governor_grant.engines. */
+/* Parts of a GPU that a slice may be barred from, in governor_grant.engines. */
 enum governor_engine {
     GOVERNOR_ENGINE_GRAPHICS = 1 << 0,
     GOVERNOR_ENGINE_COMPUTE = 1 << 1,
@@ -44,117 +44,145 @@ enum governor_engine {
     GOVERNOR_ENGINES_ALL = (1 << 5) - 1,
 };
 
-/* A word for each thing the arbiter tells a member, on a page of its own. */
+/* What the arbiter tells a member: one word each, on a page of its own. */
 struct governor_grant {
-    /* The futex that members wait on; moves after a change that may let a submission go on. The arbiter
-     * wakes one thread, which wakes the next when it has had its turn. */
+    /*
+     * The futex that members wait on. It changes after a change that may let a submission go on.
+     * The arbiter wakes one thread, which wakes the next after its turn.
+     */
     _Atomic uint32_t sequence;
     _Atomic uint32_t mode;
     /*
-     * Metered: submissions are made while gpu_ns + in_flight_ns < limit_ns. It is raised to grant a
-     * lease, and set back to take one away; work that was submitted before goes on.
+     * Metered: submissions are allowed while gpu_ns + in_flight_ns < limit_ns. Raising it grants a
+     * lease, lowering it revokes the lease. Work that was submitted before is not affected.
      */
     _Atomic uint64_t limit_ns;
-    /* Metered: a submission waits while more than this is in flight, so that others need not wait
-     * long. */
+    /*
+     * Metered: a submission waits while more than this is in flight, so that others do not wait
+     * long.
+     */
     _Atomic uint64_t depth_ns;
-    /* Not 0 for who has the lease while others want it: tell the arbiter at once when nothing is in
-     * flight any more. */
+    /*
+     * Nonzero for the lease's holder while others want it: tell the arbiter at once when nothing is
+     * in flight any more.
+     */
     _Atomic uint32_t contended;
-    /* Not 0 while the slice's hard cap, and not others, is what its submissions wait for. */
+    /* Nonzero while submissions wait for the slice's hard cap, and not for others. */
     _Atomic uint32_t throttled;
-    /* How many members the slice has: without an arbiter they divide what is left of it. */
+    /*
+     * The number of the slice's members. Without an arbiter they divide what is left of the memory.
+     */
     _Atomic uint32_t members;
-    /* Share of the GPU in millionths that holds while there is no arbiter: what it was entitled to
-     * at last. */
+    /*
+     * The share of the GPU, in millionths, that applies without an arbiter: the slice's last
+     * entitlement.
+     */
     _Atomic uint32_t share_ppm;
-    /* The slice's hard limit of device memory, 0: none; and what all its members have of it now. */
+    /* The slice's hard limit of device memory, 0: none; and what all its members use of it now. */
     _Atomic uint64_t memory_limit;
     _Atomic uint64_t memory_used;
-    /* How much more may be spilled into host memory when the limit is reached, 0: none; and how
-     * much is. */
+    /*
+     * How much more may be spilled into host memory at the limit, 0: none; and how much is spilled.
+     */
     _Atomic uint64_t spill_limit;
     _Atomic uint64_t spill_used;
-    /* Which engines the slice may use, of enum governor_engine; 0, as from an arbiter that knows of
-     * none: all. */
+    /*
+     * The engines that the slice may use, of enum governor_engine. 0: all; an older arbiter sends
+     * 0.
+     */
     _Atomic uint32_t engines;
     /*
      * CLOCK_MONOTONIC when the arbiter looks at the usage page by itself. WANT need not be sent
-     * before, for it would change nothing. It is taken back before each look, and set anew after.
-     * 0, as from an arbiter that knows of none: it doesn't.
+     * before that, because it would change nothing. The arbiter clears the time before each look
+     * and sets it again after. 0: the arbiter does not look by itself; an older arbiter sends 0.
      */
     _Atomic uint64_t looks_at_ns;
     /*
-     * CLOCK_MONOTONIC until when the GPU may be at others' work that was submitted before this
-     * lease was given: what is submitted sooner does not begin at once. 0: there is none.
+     * CLOCK_MONOTONIC until when the GPU may run others' work that was submitted before this lease
+     * was given. Work that is submitted sooner does not begin at once. 0: there is no such work.
      */
     _Atomic uint64_t others_until_ns;
 };
 
-/* A word for each thing a member counts. */
+/* What a member counts: one word each. */
 struct governor_usage {
     /* Submissions, measured or not. */
     _Atomic uint64_t submissions;
-    /* Measured GPU time of all that has ended. */
+    /* Measured GPU time of all work that has ended. */
     _Atomic uint64_t gpu_ns;
-    /* Estimated GPU time of what was submitted and has not ended. */
+    /* Estimated GPU time of the work in flight. */
     _Atomic uint64_t in_flight_ns;
-    /* Wall-clock time that submissions have waited for their turn, and of it, for a hard cap. */
+    /*
+     * Wall-clock time that submissions have waited for their turn, and the part that was for a hard
+     * cap.
+     */
     _Atomic uint64_t waited_ns;
     _Atomic uint64_t throttled_ns;
-    /* CLOCK_MONOTONIC of the last submission that found nothing in flight, and of the end of the
-     * last work measured. */
+    /*
+     * CLOCK_MONOTONIC of the last submission that found nothing in flight, and of the end of the
+     * last measured work.
+     */
     _Atomic uint64_t began_at_ns;
     _Atomic uint64_t ended_at_ns;
     /* Threads that wait for limit_ns. */
     _Atomic uint64_t waiting;
-    /* Not 0: what is spilled is left to the driver, which pages device memory by itself; 0: it is
-     * allocated in host memory. */
+    /*
+     * Nonzero: spilled memory is left to the driver, which pages device memory by itself. 0: it is
+     * allocated in host memory.
+     */
     _Atomic uint64_t pages;
-    /* CLOCK_MONOTONIC since when threads wait; stored before @waiting. 0, as from a member that
-     * knows of none: not told. */
+    /*
+     * CLOCK_MONOTONIC since when threads wait; stored before @waiting. 0: unknown; an older member
+     * sends 0.
+     */
     _Atomic uint64_t waiting_at_ns;
 };
 
 enum governor_message_type {
     /*
-     * Member to arbiter; each struct governor_message. WANT and IDLE say only that the usage page
-     * is worth a look, so that one which comes late does no harm.
+     * Member to arbiter; each is a struct governor_message. WANT and IDLE only say that the arbiter
+     * should look at the usage page, so a late one does no harm.
      */
-    GOVERNOR_JOIN = 1, /* value: bytes of device memory held already; other: bytes spilled */
+    GOVERNOR_JOIN = 1, /* value: bytes of device memory already held; other: bytes spilled */
     GOVERNOR_WANT,     /* a submission waits for limit_ns; value: its estimated GPU time */
     GOVERNOR_IDLE,     /* nothing is in flight any more */
-    GOVERNOR_STALLED,  /* what is in flight waits for something that has not been signalled */
-    GOVERNOR_RESERVE,  /* value: bytes of device memory; other: not 0, may be spilled; answered */
-    GOVERNOR_RELEASE,  /* value: bytes given back; other: of them, spilled ones */
+    GOVERNOR_STALLED,  /* work in flight waits for something that has not been signalled */
+    GOVERNOR_RESERVE,  /* value: bytes of device memory; other: nonzero if it may be spilled;
+                        * answered */
+    GOVERNOR_RELEASE,  /* value: bytes returned; other: the spilled part of them */
     /*
-     * Objects are memory that several members of a slice may have. The slice is charged for one
-     * once, as long as any of its members has it; a member may have it several times. SHARE is for
-     * an export, and after JOIN for each object that is held: what the member was charged becomes
-     * the object's, or is given back where the object has been charged already. ATTACH is for an
-     * import: charges the object where the slice hasn't got it. Both are answered; ENOSPC: the
-     * arbiter remembers no more objects of the member or of its slice, and nothing has changed.
+     * Objects are memory that several members of a slice may hold. The slice is charged once for an
+     * object, as long as any of its members holds it; a member may hold it several times. SHARE is
+     * for an export, and after JOIN for each object that is held: what the member was charged
+     * becomes the object's charge, or is returned if the object is charged already. ATTACH is for
+     * an import: it charges the object if the slice does not hold it. Both are answered. ENOSPC:
+     * the arbiter can remember no more objects of the member or of its slice, and nothing has
+     * changed.
      */
-    GOVERNOR_SHARE,  /* value: bytes; other: of them, spilled ones */
+    GOVERNOR_SHARE,  /* value: bytes; other: the spilled part of them */
     GOVERNOR_ATTACH, /* value: bytes */
-    GOVERNOR_DETACH, /* has it one time less */
-    /* What the GPU's driver has of device memory for itself in this process now, in place of what
-     * was said before. Charged beyond the limit too: it is there already. value: bytes */
+    GOVERNOR_DETACH, /* holds it one time less */
+    /*
+     * The device memory that the GPU's driver uses for itself in this process now; replaces the
+     * last value. It is charged even beyond the limit, because it exists already. value: bytes
+     */
     GOVERNOR_DRIVER,
     /* Arbiter to member. */
-    /* With two descriptors. value: the slice's number on this GPU; other: CLOCK_MONOTONIC. A member in
-     * another time namespace has another clock: what it writes and reads as "at" is by the arbiter's. */
+    /*
+     * With two descriptors. value: the slice's number on this GPU; other: CLOCK_MONOTONIC. A member
+     * in another time namespace has another clock: its times in "at" fields are by the arbiter's
+     * clock.
+     */
     GOVERNOR_WELCOME = 64,
-    GOVERNOR_REFUSED,      /* to JOIN, then the connection ends; value: errno */
-    GOVERNOR_RESERVED, /* value: 0, or errno (ENOMEM: beyond the limit); other: bytes to be spilled
-                        */
+    GOVERNOR_REFUSED,      /* answer to JOIN, then the connection ends; value: errno */
+    GOVERNOR_RESERVED, /* value: 0, or errno (ENOMEM: beyond the limit); other: bytes to spill */
 };
 
 /*
- * Tells objects apart: st_dev and st_ino of their file descriptors. It is believed as the sizes
- * are: a member that gives two objects one name, or names one that it hasn't got, is charged less
- * than it has, as is one that never asks. It is its own slice's ledger that is wrong then, no
- * other's: each slice has names of its own.
+ * Identifies an object: st_dev and st_ino of its file descriptors. Names are believed, like sizes.
+ * A member that gives two objects one name, or names one that it does not hold, is charged too
+ * little, like one that never asks. That makes only its own slice's ledger wrong: each slice has
+ * names of its own.
  */
 struct governor_object_name {
     uint64_t device;

@@ -12,10 +12,10 @@
 #include "semaphore.h"
 #include "swapchain.h"
 
-/* Families can have more than this; queues of the rest are timed by the host's clock. */
+/* Families can have more than this; the host's clock times the queues of the rest. */
 #define MOST_FAMILIES 32
 
-/* The loader's structure of @function in the chain, made to be changed by each layer. */
+/* The loader's structure of @function in the chain, which each layer is expected to change. */
 static VkLayerDeviceCreateInfo *find_loader_info(const VkDeviceCreateInfo *info,
                                                  VkLayerFunction function)
 {
@@ -42,11 +42,11 @@ static void get_queue(struct layer_device *device, const VkDeviceQueueCreateInfo
         device->next.GetDeviceQueue2(device->handle, &which, queue);
     else
         device->next.GetDeviceQueue(device->handle, info->queueFamilyIndex, index, queue);
-    /* As the loader does when the application asks for it; layers below find the device by this. */
+    /* As the loader does if the application asks for it; layers below find the device by this. */
     device->set_loader_data(device->handle, *queue);
 }
 
-/* Queues of transfer alone can't reset queries. */
+/* Transfer-only queues cannot reset queries. */
 static uint32_t timestamp_bits(const VkQueueFamilyProperties *family)
 {
     if (!(family->queueFlags & (VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT)))
@@ -95,7 +95,7 @@ static bool add_queues(struct layer_device *device, VkPhysicalDevice physical,
     return true;
 }
 
-/* Where the GPU is a processor. VGPU_GOVERNOR_CLOCK=device: as on any other GPU. */
+/* True if the GPU is a processor. VGPU_GOVERNOR_CLOCK=device: as on any other GPU. */
 static bool is_timed_by_host(const struct layer_instance *instance, VkPhysicalDevice physical)
 {
     const char *clock = getenv("VGPU_GOVERNOR_CLOCK");
@@ -137,7 +137,7 @@ static void learn_device(struct layer_device *device, VkPhysicalDevice physical,
     handle_map_init(&device->swapchains);
 }
 
-/* Gives back what the application has left, and all of ours but the device itself. */
+/* Releases what the application has left, and all of ours except the device itself. */
 static void forget_device(struct layer_device *device)
 {
     for (uint32_t i = 0; i < device->queue_count; i++)
@@ -168,7 +168,7 @@ static VkResult create_below(struct layer_device *device, VkPhysicalDevice physi
         return VK_ERROR_INITIALIZATION_FAILED;
     device->set_loader_data = loader->u.pfnSetDeviceLoaderData;
     link->u.pLayerInfo = link->u.pLayerInfo->pNext;
-    /* With the caller's own pointer: the loader hands its object through it. */
+    /* With the caller's own pointer: the loader passes its object through it. */
     result = create(physical, info, allocator, handle);
     if (result != VK_SUCCESS)
         return result;
@@ -221,8 +221,10 @@ VKAPI_ATTR void VKAPI_CALL layer_DestroyDevice(VkDevice handle,
         return;
     device = device_of(handle);
     dispatch_map_remove(&dispatch_devices, device->key);
-    /* The application's work has ended, but a fence of ours that was sent after it may not have
-     * been signalled. */
+    /*
+     * The application's work has ended, but a fence of ours that was sent after it may not have
+     * been signalled.
+     */
     device->next.DeviceWaitIdle(handle);
     forget_device(device);
     device->next.DestroyDevice(handle, allocator);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the layer knows of an instance, a device and its queues.
- */
+/* The layer's state of an instance, a device and its queues. */
 #ifndef GOVERNOR_VULKAN_DEVICE_H
 #define GOVERNOR_VULKAN_DEVICE_H
 
@@ -16,13 +14,15 @@ struct layer_instance {
     struct instance_dispatch next;
     struct layer_slice *slices; /* of the process */
     pthread_mutex_t lock;       /* over what follows */
-    struct physical *physicals; /* whose slice is known (physical.h) */
+    struct physical *physicals; /* physical devices whose slice is known (physical.h) */
 };
 
 struct meter_slot;
 
-/* The application orders its calls on a queue; @lock is between those and the queue's waiter
- * thread. */
+/*
+ * The application orders its calls on a queue; @lock is between those and the queue's waiter
+ * thread.
+ */
 struct layer_queue {
     struct layer_device *device;
     VkQueue handle;
@@ -31,21 +31,21 @@ struct layer_queue {
     pthread_mutex_t lock;
     pthread_cond_t submitted;
     pthread_cond_t drained;
-    struct ticks ticks; /* without bits, work is timed by the host's clock */
+    struct ticks ticks; /* 0 bits: the host's clock times the work */
     struct estimates estimates;
     struct meter_slot *first, *last; /* in flight, oldest first */
-    struct meter_slot *idle;         /* to be used again */
+    struct meter_slot *idle;         /* kept for reuse */
     uint32_t slots;
-    uint32_t stuck;       /* in flight and not begun: they wait for something not signalled */
-    uint64_t host_end_ns; /* of the last work that ended, by CLOCK_MONOTONIC */
-    uint32_t visits;      /* in a row, of the application for one end each */
+    uint32_t stuck;       /* in flight and not begun: they wait for a signal */
+    uint64_t host_end_ns; /* of the last ended work, by CLOCK_MONOTONIC */
+    uint32_t visits;      /* waits in a row in which the application came for one end each */
     uint32_t unvisited;   /* retired by the waiter since the last one */
-    bool watched;         /* the waiter is at the oldest's fence */
+    bool watched;         /* the waiter waits for the oldest's fence */
     bool left;            /* the waiter sleeps, and will look by itself */
-    uint64_t left_at_ns;  /* host_end_ns when it looked last */
+    uint64_t left_at_ns;  /* host_end_ns at its last look */
     VkCommandPool commands;
     struct slot_chunk *chunks;
-    _Atomic bool waiting; /* the thread is there */
+    _Atomic bool waiting; /* the thread exists */
     bool stopping;
     pthread_t waiter;
 };
@@ -61,12 +61,14 @@ struct layer_device {
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t physical_devices;
     VkPhysicalDevice physical; /* the first of them */
-    bool driver_tells;         /* what it has of device memory for itself */
-    bool pages;                /* the driver moves device memory to the host's and back by itself */
+    bool driver_tells;         /* the driver's own device memory */
+    bool pages;                /* the driver pages device memory by itself */
     bool shares_fences;        /* the application may import and export them */
     bool timed_by_host;        /* its timestamps are the host's clock */
-    /* Since some command buffer suspends a render pass, batches are not split between command
-     * buffers. */
+    /*
+     * Since some command buffer suspends a render pass, batches are not split between command
+     * buffers.
+     */
     _Atomic bool suspends;
     struct handle_map allocations;
     struct handle_map semaphores;
@@ -95,8 +97,10 @@ static inline struct layer_queue *device_queue(struct layer_device *device, VkQu
     return NULL;
 }
 
-/* Whether the driver, or a layer beneath, has the extension of devices: used by the application or
- * not. */
+/*
+ * Whether the driver, or a layer below, has the device extension, whether the application uses it
+ * or not.
+ */
 bool instance_has_extension(const struct layer_instance *instance, VkPhysicalDevice physical,
                             const char *name);
 

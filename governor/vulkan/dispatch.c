@@ -9,7 +9,7 @@ struct dispatch_map dispatch_devices;
 /* Serializes changes of both maps. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
-/* In the place of a key that was removed: what comes after it is still found. */
+/* A removed key's place: entries after it must still be found. */
 static char removed;
 
 #define LOAD(name) next->name = (PFN_vk##name)get(owner, "vk" #name);

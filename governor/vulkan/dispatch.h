@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands of the next layer or driver that this layer calls, and how objects of ours are found
- * from handles: dispatchable handles begin with a pointer that the loader gives to one instance or
- * one device.
+ * The commands of the next layer or driver that this layer calls, and the map from handles to
+ * objects of ours. Dispatchable handles begin with a pointer that the loader gives to one instance
+ * or one device.
  */
 #ifndef GOVERNOR_VULKAN_DISPATCH_H
 #define GOVERNOR_VULKAN_DISPATCH_H
@@ -20,7 +20,7 @@
     X(GetPhysicalDeviceMemoryProperties)                                                           \
     X(EnumerateDeviceExtensionProperties)
 
-/* Where a core name is not there, its KHR alias is. */
+/* If a core name is missing, its KHR alias is used. */
 #define INSTANCE_COMMANDS_KHR(X)                                                                   \
     X(GetPhysicalDeviceProperties2)                                                                \
     X(GetPhysicalDeviceQueueFamilyProperties2)                                                     \
@@ -94,8 +94,10 @@
 
 struct instance_dispatch {
     PFN_vkGetInstanceProcAddr GetInstanceProcAddr;
-    /* Not of the API: finds commands for physical devices that the loader does not know. May be
-     * NULL. */
+    /*
+     * Not part of the API: finds commands for physical devices that the loader does not know. May
+     * be NULL.
+     */
     PFN_vkGetInstanceProcAddr get_physical_device_proc_addr;
     INSTANCE_COMMANDS(DECLARE_COMMAND)
     INSTANCE_COMMANDS_KHR(DECLARE_COMMAND)
@@ -114,8 +116,8 @@ void dispatch_load_device(struct device_dispatch *next, VkDevice device,
                           PFN_vkGetDeviceProcAddr get);
 
 /*
- * From a loader's pointer to an object of ours. Looking up takes no lock and may happen while
- * others add and remove; that nobody uses a handle while it is destroyed is the application's duty.
+ * From a loader's pointer to an object of ours. A look-up takes no lock and may happen while others
+ * add and remove. The application must ensure that nobody uses a handle while it is destroyed.
  */
 #define DISPATCH_MAP_SLOTS 256
 
@@ -129,7 +131,7 @@ struct dispatch_map {
 extern struct dispatch_map dispatch_instances;
 extern struct dispatch_map dispatch_devices;
 
-/* False where all slots are taken. */
+/* False if all slots are taken. */
 bool dispatch_map_add(struct dispatch_map *map, void *key, void *value);
 void dispatch_map_remove(struct dispatch_map *map, void *key);
 
@@ -143,7 +145,7 @@ static inline uint32_t dispatch_hash(const void *key)
     return (uint32_t)(((uintptr_t)key >> 4) * 0x9E3779B97F4A7C15u >> 56) % DISPATCH_MAP_SLOTS;
 }
 
-/* NULL where there is none. */
+/* NULL if there is none. */
 static inline void *dispatch_find(struct dispatch_map *map, const void *handle)
 {
     void *key = dispatch_key(handle);

@@ -9,7 +9,7 @@
 #define LOOK_EVERY_NS (100 * 1000 * 1000ull)
 #define VENDOR_AMD    0x1002
 
-/* By what Vulkan 1.0 has, since an instance may not be allowed to ask for more. */
+/* By Vulkan 1.0's commands, because an instance may not be allowed more. */
 bool driver_memory_is_told(const struct layer_instance *instance, VkPhysicalDevice physical)
 {
     VkPhysicalDeviceProperties properties;
@@ -20,7 +20,7 @@ bool driver_memory_is_told(const struct layer_instance *instance, VkPhysicalDevi
            instance_has_extension(instance, physical, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
 }
 
-/* One caller of all that come within the time. */
+/* One caller of all that come within this time. */
 static bool is_time(struct layer_slice *slice)
 {
     uint64_t due = atomic_load(&slice->next_look_ns), now;
@@ -32,7 +32,7 @@ static bool is_time(struct layer_slice *slice)
            atomic_compare_exchange_strong(&slice->next_look_ns, &due, now + LOOK_EVERY_NS);
 }
 
-/* What the application has asked for; what is spilled may lie in device memory as well. */
+/* What the application has requested; spilled memory may be in device memory as well. */
 static uint64_t asked_for(const struct layer_device *device)
 {
     const VkPhysicalDeviceMemoryProperties *memory = &device->memory;
@@ -43,7 +43,7 @@ static uint64_t asked_for(const struct layer_device *device)
     return bytes;
 }
 
-/* 0 where the driver says what can't be. */
+/* 0 if the driver reports the impossible. */
 static uint64_t in_use(const VkPhysicalDeviceMemoryProperties *memory,
                        const VkPhysicalDeviceMemoryBudgetPropertiesEXT *budget)
 {
@@ -69,8 +69,10 @@ void driver_memory_look_now(struct layer_device *device)
 
     if (!device->driver_tells)
         return;
-    /* Allocations are counted before they are made, and freed before they are not counted: the
-     * larger of the two is what the driver may have made for others meanwhile. */
+    /*
+     * Allocations are counted before they are made, and uncounted after they are freed: the larger
+     * of the two is what the driver may have made for others meanwhile.
+     */
     before = asked_for(device);
     device->instance->next.GetPhysicalDeviceMemoryProperties2(device->physical, &properties);
     after = asked_for(device);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Families of queues, and devices with them. */
+/* Queue families, and devices with queues of them. */
 #include "engines.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "governor_protocol.h"
 #include "physical.h"
 
-/* Flags that are of an engine's work; those that have no engine here are for slices with all. */
+/* Flags of an engine's work; those without an engine here are for slices with all engines. */
 static const struct {
     uint32_t engine;
     VkQueueFlags flag;
@@ -28,7 +28,7 @@ VkQueueFlags engines_allow(uint32_t engines, VkQueueFlags flags)
 
     if (engines == GOVERNOR_ENGINES_ALL)
         return flags;
-    /* These can copy, said or not. */
+    /* These can copy, whether they say so or not. */
     if (flags & (VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT))
         flags |= VK_QUEUE_TRANSFER_BIT;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -83,7 +83,7 @@ VKAPI_ATTR void VKAPI_CALL layer_GetPhysicalDeviceQueueFamilyProperties2(
     }
 }
 
-/* To be freed; NULL: there is no memory. */
+/* To be freed; NULL: no memory. */
 static VkQueueFamilyProperties *families_of(const struct layer_instance *instance,
                                             VkPhysicalDevice physical, uint32_t *count)
 {
@@ -115,7 +115,8 @@ bool engines_allow_queues(const struct layer_device *device, VkPhysicalDevice ph
         allowed = family < count && engines_allow(engines, families[family].queueFlags);
         if (!allowed)
             fprintf(stderr,
-                    "vgpu-governor: no device with queues of family %u: the slice may not use its "
+                    "vgpu-governor: cannot create a device with queues of family %u: the slice may "
+                    "not use its "
                     "engines (\"vgpuctl slice set\" with --engines changes that)\n",
                     family);
     }

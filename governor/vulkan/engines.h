@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which of the GPU's engines the slice may use, in Vulkan's words: families of queues are shown
- * without the flags of the others, there is no device with queues of a family that has none left,
- * and nothing is created that work for another engine would be recorded with.
+ * The GPU's engines that the slice may use, in Vulkan's terms. Queue families are shown without the
+ * flags of the others. There is no device with queues of a family that has no flags left. Nothing
+ * is created that work for another engine would be recorded with.
  */
 #ifndef GOVERNOR_VULKAN_ENGINES_H
 #define GOVERNOR_VULKAN_ENGINES_H
 
 #include "device.h"
 
-/* Of VkVideoCodecOperationFlagsKHR: the lower half decodes, the upper encodes. */
+/* Of VkVideoCodecOperationFlagsKHR: the lower half decodes, the upper half encodes. */
 #define ENGINES_DECODERS 0x0000ffffu
 #define ENGINES_ENCODERS 0xffff0000u
 
-/* What of a family's @flags may be used. 0: nothing of the family. */
+/* The part of a family's @flags that may be used. 0: nothing of the family. */
 VkQueueFlags engines_allow(uint32_t engines, VkQueueFlags flags);
 
-/* Whether @info asks for queues of allowed families alone; else it is said on standard error. */
+/* Whether @info requests only queues of allowed families; otherwise standard error says so. */
 bool engines_allow_queues(const struct layer_device *device, VkPhysicalDevice physical,
                           const VkDeviceCreateInfo *info);
 

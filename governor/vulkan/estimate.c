@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "estimate.h"
 
-/* A new measurement's weight is 1/4: four frames after a change of scene the estimate is two thirds
- * there. */
+/*
+ * A new measurement's weight is 1/4: four frames after a change of scene the estimate has moved two
+ * thirds of the way.
+ */
 #define NEW_WEIGHT 4
-/* Of so many submissions one is measured. */
+/* One of this many submissions is measured. */
 #define STANDS_IN 8
 
 static uint32_t size_of(uint32_t commands)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long work on a queue will take, from what was measured before: of the same command buffers if
- * they were submitted before, else of submissions with about as many. Nanoseconds; not thread-safe.
+ * How long work on a queue will take, from earlier measurements: of the same command buffers if
+ * they were submitted before, otherwise of submissions with about as many. Nanoseconds; not
+ * thread-safe.
  */
 #ifndef GOVERNOR_VULKAN_ESTIMATE_H
 #define GOVERNOR_VULKAN_ESTIMATE_H
@@ -9,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Before anything was measured. */
+/* Before the first measurement. */
 #define ESTIMATE_UNKNOWN_NS 100000u
 
 #define ESTIMATE_KEYS  256
@@ -19,14 +20,14 @@ struct estimates {
     struct {
         uint64_t key;
         uint64_t ns;
-        uint32_t unmeasured; /* times that it stood in for a measurement since the last */
+        uint32_t unmeasured; /* how often it replaced a measurement since the last one */
     } known[ESTIMATE_KEYS];
-    /* By the power of two that the number of command buffers reaches; 0: not measured yet. */
+    /* By the power of two of the number of command buffers; 0: not measured yet. */
     uint64_t by_size[ESTIMATE_SIZES];
 };
 
 uint64_t estimate_of(const struct estimates *estimates, uint64_t key, uint32_t commands);
-/* Whether work of @key need not be measured this time, for it was lately. */
+/* Whether work of @key need not be measured this time, because it was measured recently. */
 bool estimate_stands_in(struct estimates *estimates, uint64_t key);
 void estimate_learn(struct estimates *estimates, uint64_t key, uint32_t commands,
                     uint64_t measured_ns);

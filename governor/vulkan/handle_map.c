@@ -81,7 +81,7 @@ void *handle_map_find(struct handle_map *map, uint64_t handle)
     return record;
 }
 
-/* Moves back what is found only by way of the hole at @hole. */
+/* Moves back entries that are found only through the hole at @hole. */
 static void close_hole(struct handle_map *map, size_t hole)
 {
     size_t mask = map->size - 1;

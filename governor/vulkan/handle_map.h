@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From handles that are not dispatchable (memory, semaphores, swapchains) to records of ours.
- * Thread-safe; the map doesn't own the records.
+ * Thread-safe; the map does not own the records.
  */
 #ifndef GOVERNOR_VULKAN_HANDLE_MAP_H
 #define GOVERNOR_VULKAN_HANDLE_MAP_H
@@ -18,7 +18,7 @@ struct handle_entry {
 
 struct handle_map {
     pthread_mutex_t lock;
-    struct handle_entry *entries; /* open addressing; a power of two of them */
+    struct handle_entry *entries; /* open addressing; the number of entries is a power of two */
     size_t size;
     size_t used;
 };
@@ -29,7 +29,7 @@ void handle_map_init(struct handle_map *map);
 void handle_map_destroy(struct handle_map *map, void (*forget)(void *record, void *data),
                         void *data);
 
-/* False where there is no memory. */
+/* False if there is no memory. */
 bool handle_map_add(struct handle_map *map, uint64_t handle, void *record);
 
 /* The record, or NULL. */

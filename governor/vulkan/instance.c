@@ -37,11 +37,11 @@ bool instance_has_extension(const struct layer_instance *instance, VkPhysicalDev
     return found;
 }
 
-/* What the loader put in the chain to say who comes next. */
+/* The loader's entry in the chain that names the next layer. */
 static VkLayerInstanceCreateInfo *find_link(const VkInstanceCreateInfo *info)
 {
     for (const VkBaseInStructure *in = info->pNext; in; in = in->pNext) {
-        /* The loader's structure, made to be changed by each layer. */
+        /* The loader's structure, which each layer is expected to change. */
         VkLayerInstanceCreateInfo *found = (VkLayerInstanceCreateInfo *)in;
 
         if (in->sType == VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO &&
@@ -64,7 +64,7 @@ static VkResult create_below(VkLayerInstanceCreateInfo *link, const VkInstanceCr
     if (!create)
         return VK_ERROR_INITIALIZATION_FAILED;
     link->u.pLayerInfo = link->u.pLayerInfo->pNext;
-    /* With the caller's own pointer: the loader hands its object through it. */
+    /* With the caller's own pointer: the loader passes its object through it. */
     result = create(info, allocator, instance);
     if (result != VK_SUCCESS)
         return result;

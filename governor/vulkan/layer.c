@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The layer's door: what the loader asks for, and which commands are ours. */
+/* The layer's entry points for the loader, and the list of commands that it intercepts. */
 #include <string.h>
 
 #include "device.h"
@@ -10,7 +10,7 @@
 #include "swapchain.h"
 #include "wait.h"
 
-/* The loader has the layer's pointers to functions by this version; older ones have none. */
+/* From this version on the loader gets the layer's function pointers; older ones have none. */
 #define INTERFACE_VERSION 2
 
 enum scope { SCOPE_GLOBAL, SCOPE_INSTANCE, SCOPE_DEVICE };
@@ -104,7 +104,10 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL layer_GetInstanceProcAddr(VkInst
     if (!instance)
         return NULL;
     below = instance->next.GetInstanceProcAddr(handle, name);
-    /* What isn't there below isn't there: a command of an extension that is not enabled, say. */
+    /*
+     * A command that is missing below is missing here, too: for example one of an extension that is
+     * not enabled.
+     */
     return command && below ? command->function : below;
 }
 
@@ -121,7 +124,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL layer_GetDeviceProcAddr(VkDevice
     return command && command->scope == SCOPE_DEVICE && below ? command->function : below;
 }
 
-/* Commands of physical devices that the loader doesn't know are none of ours. */
+/* The layer intercepts no commands of physical devices that the loader does not know. */
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_physical_device_proc_addr(VkInstance handle,
                                                                               const char *name)
 {

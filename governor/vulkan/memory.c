@@ -7,7 +7,7 @@
 #include "memory_object.h"
 #include "spill.h"
 
-/* A VkDeviceMemory. What it is charged moves to @object once it is shared. */
+/* A VkDeviceMemory. Its charge moves to @object once it is shared. */
 struct allocation {
     struct charge charge;
     struct memory_object *object;
@@ -65,7 +65,7 @@ static uint32_t instances_of(const struct layer_device *device, const VkMemoryAl
     return 1;
 }
 
-/* What an allocation imports. @fd is -1 where it isn't a file descriptor. */
+/* The import of an allocation. @fd is -1 if it is not a file descriptor. */
 struct import {
     int fd;
     bool from_host;
@@ -82,7 +82,7 @@ static struct import import_of(const VkMemoryAllocateInfo *info)
                            .from_host = host && host->handleType};
 }
 
-/* Charges what @info asks for; changes @used, a copy of it, where it is to lie elsewhere. */
+/* Charges what @info requests; changes @used, a copy of it, if it is to be elsewhere. */
 static bool charge_allocation(struct layer_device *device, const VkMemoryAllocateInfo *info,
                               struct allocation *allocation, VkMemoryAllocateInfo *used)
 {
@@ -159,8 +159,10 @@ VKAPI_ATTR void VKAPI_CALL layer_FreeMemory(VkDevice handle, VkDeviceMemory memo
     driver_memory_look(device);
 }
 
-/* The first export of an allocation makes it an object. Before the application has the descriptor:
- * who gets it may import it at once. */
+/*
+ * The first export of an allocation makes it an object. This happens before the application has the
+ * descriptor, because its receiver may import it at once.
+ */
 static void share(struct allocation *allocation, int fd)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device memory: charged to the slice before it is allocated, given back after it is freed.
+ * Device memory: charged to the slice before it is allocated, returned after it is freed.
  *
- * Charged is what lies in heaps that are DEVICE_LOCAL, once for each physical device that has an
- * instance of it. Memory that is imported by a file descriptor is charged where its slice has not
- * been charged for the same object already (memory_object.h). Imported host memory is not the
- * device's. Sparse resources are charged by the memory that is bound to them. What a driver takes
- * for itself (pipelines, descriptor pools, query pools) is charged where it tells
- * (driver_memory.h).
+ * Memory in DEVICE_LOCAL heaps is charged, once for each physical device that has an instance of
+ * it. Memory that is imported by a file descriptor is charged if its slice has not been charged for
+ * the same object already (memory_object.h). Imported host memory is not the device's. Sparse
+ * resources are charged by the memory that is bound to them. What a driver uses for itself
+ * (pipelines, descriptor pools, query pools) is charged if the driver reports it (driver_memory.h).
  */
 #ifndef GOVERNOR_VULKAN_MEMORY_H
 #define GOVERNOR_VULKAN_MEMORY_H
 
 #include "device.h"
 
-/* What has been charged for something; the heap is where this process's use of it is counted. */
+/* A charge; the heap is where this process's use of it is counted. */
 struct charge {
     uint64_t bytes; /* 0: nothing */
     struct layer_slice *slice;
@@ -31,7 +30,7 @@ void memory_give_back(struct charge *charge);
 void memory_count(const struct charge *charge);
 void memory_uncount(struct charge *charge);
 
-/* What this process has been charged for in @heap, and of all, what was spilled. */
+/* This process's charge in @heap, and the spilled part of all heaps. */
 static inline uint64_t memory_heap_usage(const struct layer_slice *slice, uint32_t heap)
 {
     return atomic_load(&slice->heap_usage[heap]);

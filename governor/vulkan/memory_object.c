@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* @lock: over the charge, which is asked for while it is held; @charge empty: not charged yet. */
+/* @lock: over the charge, held during the request; @charge empty: not charged yet. */
 struct memory_object {
     struct memory_object *next;
     unsigned int references;
@@ -18,7 +18,7 @@ struct memory_object {
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct memory_object *objects;
 
-/* A DMA buffer's inode has no type at all; memory files are regular ones. */
+/* A DMA buffer's inode has no type at all; memory files are regular files. */
 static bool tells_objects_apart(const struct stat *file)
 {
     return (file->st_mode & S_IFMT) == 0 || S_ISREG(file->st_mode);

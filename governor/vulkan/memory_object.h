@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that has been exported or imported, by what its file descriptors stand for: the same
+ * Memory that has been exported or imported, identified by its file descriptor's inode. The same
  * object is charged once in a slice, however many of its processes have it and how often, as long
- * as any VkDeviceMemory of it is left. Here it is counted once per process; the arbiter counts
+ * as any VkDeviceMemory of it is left. It is counted here once per process; the arbiter counts
  * processes.
  *
- * Only descriptors whose inode is the object's own tell objects apart: DMA buffers and memory
- * files. Those of a device file (some drivers' opaque descriptors) all look the same and are
- * charged each. Thread-safe.
+ * Only descriptors with an inode of the object's own identify it: DMA buffers and memory files.
+ * Those of a device file (some drivers' opaque descriptors) all look the same and are charged each.
+ * Thread-safe.
  */
 #ifndef GOVERNOR_VULKAN_MEMORY_OBJECT_H
 #define GOVERNOR_VULKAN_MEMORY_OBJECT_H
@@ -17,21 +17,21 @@
 struct memory_object;
 
 /*
- * The object behind @fd, as @slice has it, with a reference more. NULL: it can't be told, or there is no memory. A
- * new one has no charge.
+ * The object behind @fd in @slice, with an additional reference. NULL: it cannot be identified, or
+ * there is no memory. A new one has no charge.
  */
 struct memory_object *memory_object_get(int fd, struct layer_slice *slice);
 
-/* One reference less; with the last, its charge is given back. NULL is allowed. */
+/* Drops a reference; the last one returns its charge. NULL is allowed. */
 void memory_object_put(struct memory_object *object);
 
 /*
- * Takes over @charge, which becomes empty: what was allocated has been exported. Where the object
- * has been charged already @charge is left to the caller.
+ * Takes over @charge, which becomes empty: an allocation has been exported. If the object has been
+ * charged already, the caller keeps @charge.
  */
 void memory_object_export(struct memory_object *object, struct charge *charge);
 
-/* Charges an object that is imported, where it isn't. False: beyond the limit. */
+/* Charges an imported object, if it is not charged yet. False: beyond the limit. */
 bool memory_object_import(struct memory_object *object, uint64_t bytes, uint32_t heap);
 
 #endif /* GOVERNOR_VULKAN_MEMORY_OBJECT_H */

@@ -8,7 +8,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Of a GPU that it may not use a process is told what there is. */
+/* For a GPU that it may not use, a process gets the driver's values. */
 static uint64_t limit_of(const struct layer_slice *slice, uint64_t *used)
 {
     uint64_t limit = 0;
@@ -27,8 +27,8 @@ static void limit_heaps(VkPhysicalDeviceMemoryProperties *memory, uint64_t limit
 }
 
 /*
- * As VK_EXT_memory_budget has it: the usage is this process's, the budget what it could have in
- * all. That is what it has, and what its slice has left; never 0, never more than the heap.
+ * As VK_EXT_memory_budget defines it: usage is this process's, budget is what it could have in all.
+ * That is what it has plus what its slice has left; never 0, never more than the heap.
  */
 static void limit_budget(const VkPhysicalDeviceMemoryProperties *memory,
                          VkPhysicalDeviceMemoryBudgetPropertiesEXT *budget,
@@ -75,7 +75,10 @@ VKAPI_ATTR void VKAPI_CALL layer_GetPhysicalDeviceMemoryProperties2(
         return;
     limit_heaps(&properties->memoryProperties, limit);
     if (budget) {
-        /* The chain is the application's, to be written; only the search takes it as constant. */
+        /*
+         * The chain is the application's and is to be written; only the search takes it as
+         * constant.
+         */
         limit_budget(&properties->memoryProperties,
                      (VkPhysicalDeviceMemoryBudgetPropertiesEXT *)budget, slice, limit, used);
     }

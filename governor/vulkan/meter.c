@@ -25,8 +25,10 @@ uint64_t meter_estimate(struct layer_queue *queue, uint64_t key, uint32_t comman
     return ns;
 }
 
-/* Others' work is before it, which the host's clock can't tell from it: whether what is known of it
- * from before will do. */
+/*
+ * Others' work is before it, and the host's clock cannot separate the two. Returns whether the
+ * earlier measurements of it are enough.
+ */
 static bool needs_ticks(struct layer_queue *queue, const struct meter_slot *slot)
 {
     bool stands_in;
@@ -39,7 +41,7 @@ static bool needs_ticks(struct layer_queue *queue, const struct meter_slot *slot
     return !stands_in;
 }
 
-/* By timestamps of the GPU's own. */
+/* By the GPU's own timestamps. */
 static bool is_wrapped(struct layer_queue *queue, const struct meter_slot *slot)
 {
     const struct meter_work *work = &slot->work;
@@ -60,8 +62,10 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
     retire_unexpected(queue->device);
     pthread_mutex_lock(&queue->lock);
     estimate = estimate_of(&queue->estimates, work->key, work->commands);
-    /* Behind work that can't begin, this can't either: who would signal may be the thread that is
-     * here. */
+    /*
+     * This cannot begin behind work that cannot begin: the thread that would signal may be this
+     * one.
+     */
     behind = queue->stuck > 0;
     pthread_mutex_unlock(&queue->lock);
     debit = governor_member_begin(member, estimate, work->deferred || behind);
@@ -78,7 +82,7 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
     slot->seen_ns = 0;
     slot->debit = debit;
     slot->estimate_ns = estimate;
-    /* What is only behind others' wait is not waited for once that has ended. */
+    /* Work that is only behind others' waits is not waited for once those have ended. */
     slot->stuck = work->deferred;
     slot->unbegun = slot->work.deferred;
     slot->told_ns = 0;
@@ -90,7 +94,7 @@ void meter_submitted(struct layer_queue *queue, struct meter_slot *slot)
 {
     bool wake;
 
-    /* Nobody waits for its fence: it is not used again. */
+    /* Nobody waits for its fence: it is not reused. */
     if (!waiter_start(queue)) {
         governor_member_end(queue->device->member, slot->debit, slot->estimate_ns);
         return;
@@ -105,7 +109,7 @@ void meter_submitted(struct layer_queue *queue, struct meter_slot *slot)
     queue->stuck += slot->stuck;
     wake = !queue->watched && !(queue->left && retire_is_expected(queue, queue->first));
     pthread_mutex_unlock(&queue->lock);
-    /* Not before: where it preempts who holds the lock, both have a turn for nothing. */
+    /* Not earlier: if the waiter preempts the lock's holder, both have a turn for nothing. */
     if (wake)
         pthread_cond_signal(&queue->submitted);
 }

@@ -9,7 +9,7 @@
 
 #define SOFT "soft:"
 
-/* One that was looked at. */
+/* A physical device that was looked at. */
 struct physical {
     struct physical *next;
     VkPhysicalDevice handle;
@@ -30,7 +30,7 @@ static struct layer_slice *soft_one(struct layer_slice *slices)
     return slices;
 }
 
-/* The one that has a PCI address, if there is one. */
+/* The slice with a PCI address, if there is exactly one. */
 static struct layer_slice *only_hard_one(struct layer_slice *slices)
 {
     struct layer_slice *found = NULL;
@@ -61,7 +61,7 @@ struct layer_slice *physical_choose(struct layer_slice *slices, const struct phy
     return soft ? soft : called(slices, "");
 }
 
-/* Chains what the driver knows of; the rest stays as it is. */
+/* Chains the structures that the driver knows; the rest stays unchanged. */
 static void ask(const struct layer_instance *instance, VkPhysicalDevice physical,
                 VkPhysicalDevicePCIBusInfoPropertiesEXT *pci, VkPhysicalDeviceDrmPropertiesEXT *drm,
                 VkPhysicalDeviceDriverProperties *driver)
@@ -103,7 +103,7 @@ static struct physical_place place_of(const struct layer_instance *instance,
 
     instance->next.GetPhysicalDeviceProperties(physical, &properties);
     place.is_cpu = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    /* Not there for an instance of Vulkan 1.0 without the extension. */
+    /* Missing for an instance of Vulkan 1.0 without the extension. */
     if (instance->next.GetPhysicalDeviceProperties2)
         ask(instance, physical, &pci, &drm, &driver);
     place.is_socket =
@@ -162,7 +162,7 @@ static void say_refused(const struct layer_instance *instance, VkPhysicalDevice 
     VkPhysicalDeviceProperties properties;
 
     instance->next.GetPhysicalDeviceProperties(physical, &properties);
-    fprintf(stderr, "vgpu-governor: no device of \"%s\": %s\n", properties.deviceName, why);
+    fprintf(stderr, "vgpu-governor: cannot create a device of \"%s\": %s\n", properties.deviceName, why);
 }
 
 struct layer_slice *physical_slice_of_device(struct layer_instance *instance,
@@ -175,7 +175,7 @@ struct layer_slice *physical_slice_of_device(struct layer_instance *instance,
 
     if (!slice) {
         say_refused(instance, physical,
-                    "this program has slices of GPUs, and none of this one; a slice of it is to be "
+                    "this program has slices of other GPUs, but none of this GPU; a slice of it must be "
                     "given to the container, too");
         return NULL;
     }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-/* What work for an engine is recorded with. */
+/* Objects that work for an engine is recorded with. */
 #include <stdio.h>
 #include <string.h>
 
 #include "engines.h"
 #include "governor_protocol.h"
 
-/* False: the slice may not use the @engine, or one of those, which is said on standard error. */
+/* False: the slice may not use the @engine, or one of those; standard error says so. */
 static bool may_use(const struct layer_device *device, uint32_t engine, const char *what)
 {
     if ((governor_member_engines(device->member) & engine) == engine)
         return true;
     fprintf(stderr,
-            "vgpu-governor: no %s: the slice may not use its engine (\"vgpuctl slice set\" with "
+            "vgpu-governor: cannot create a %s: the slice may not use its engine (\"vgpuctl slice set\" with "
             "--engines changes that)\n",
             what);
     return false;

@@ -24,8 +24,10 @@ static void after_fork(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* A child may create instances of its own: it must not find the lock held by a thread that it
- * doesn't have. */
+/*
+ * A child may create instances of its own: it must not find the lock held by a thread that it does
+ * not have.
+ */
 static void watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork, after_fork);
@@ -52,14 +54,15 @@ static void free_slices(struct layer_slice *list)
 
 static bool say_failed(const char *path)
 {
-    fprintf(stderr,
-            "vgpu-governor: can't join the slice at %s: %s; VGPU_GOVERNOR_REQUIRED is set, so this "
-            "program gets no GPU (is vgpu-arbiter running?)\n",
-            path, strerror(errno));
+    fprintf(
+        stderr,
+        "vgpu-governor: cannot join the slice at %s: %s; VGPU_GOVERNOR_REQUIRED is set, so this "
+        "program gets no GPU (is vgpu-arbiter running?)\n",
+        path, strerror(errno));
     return false;
 }
 
-/* At the end of @list. @path: NULL: of no slice. False: it is said. */
+/* At the end of @list. @path: NULL: no slice. False: an error was printed. */
 static bool join(struct layer_slice **list, const char *gpu, const char *path)
 {
     struct layer_slice *slice = calloc(1, sizeof(*slice));
@@ -79,7 +82,7 @@ static bool join(struct layer_slice **list, const char *gpu, const char *path)
     return true;
 }
 
-/* @tried: what fails is said already */
+/* @tried: failures have been printed already */
 struct joining {
     struct layer_slice *list;
     bool tried;
@@ -93,7 +96,7 @@ static bool join_one(const char *gpu, const char *path, void *data)
     return join(&joining->list, gpu, path);
 }
 
-/* NULL: it is said. */
+/* NULL: an error was printed. */
 static struct layer_slice *join_of_gpus(const char *dir)
 {
     struct joining joining = {0};

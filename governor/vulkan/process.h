@@ -3,10 +3,10 @@
  * The slices that this process is a member of, shared by its instances.
  *
  *   VGPU_GOVERNOR_SLICES     a directory with GPU/SLICE/governor.sock for each: a slice for each GPU
- *   VGPU_GOVERNOR_SOCKET     else: one slice's socket, for whatever GPU there is;
- *                            GOVERNOR_DEFAULT_SOCKET where it isn't set
- *   VGPU_GOVERNOR_REQUIRED   1: without membership there is no instance, and of GPUs without a slice
- *                            no device
+ *   VGPU_GOVERNOR_SOCKET     otherwise: one slice's socket, for any GPU;
+ *                            GOVERNOR_DEFAULT_SOCKET if it is not set
+ *   VGPU_GOVERNOR_REQUIRED   1: without membership there is no instance, and no device of a GPU
+ *                            without a slice
  */
 #ifndef GOVERNOR_VULKAN_PROCESS_H
 #define GOVERNOR_VULKAN_PROCESS_H
@@ -18,8 +18,8 @@
 #include "member.h"
 
 /**
- * struct layer_slice - a membership, and what this process has by it
- * @gpu: PCI address, or soft:NAME; "": none of these; NULL: whatever GPU there is
+ * struct layer_slice - a membership, and what this process holds by it
+ * @gpu: PCI address, or soft:NAME; "": none of these; NULL: any GPU
  * @heap_usage, @spilled: bytes charged, by heap, and of all heaps in host memory
  * @next_look_ns: when its driver may be asked again (driver_memory.h)
  */
@@ -33,12 +33,13 @@ struct layer_slice {
 };
 
 /*
- * All of them, joined at first: one with gpu NULL, or one for each GPU and at last one with gpu "",
- * whose member is of no slice. NULL where it is required and fails, which is said on standard error.
+ * All of them, joined on the first call: one with gpu NULL, or one for each GPU and at last one
+ * with gpu "", whose member has no slice. NULL if membership is required and fails; standard error
+ * says so.
  */
 struct layer_slice *process_slices_get(void);
 
-/* For each that was got; the last one gives all back. */
+/* To be called for each successful get; the last one leaves the slices. */
 void process_slices_put(void);
 
 bool process_slices_are_required(void);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* What a queue does besides running command buffers, and what all kinds of submission share. */
+/* Other work of a queue than command buffers, and what all kinds of submission share. */
 #include "submit.h"
 
 #include "semaphore.h"
 
-/* Estimates of binding and presenting are kept apart from those of command buffers. */
+/* Estimates of binding and presenting are separate from those of command buffers. */
 #define KEY_BIND    0x62696e64u
 #define KEY_PRESENT 0x70726573u
 
 /*
- * Presenting may copy an image on the queue. It also may wait for the display, which takes nothing
+ * Presenting may copy an image on the queue. It may also wait for the display, which takes nothing
  * from others and is not charged.
  */
 #define PRESENT_MOST_NS 1000000u
@@ -28,8 +28,10 @@ VkResult submit_finish(struct layer_queue *queue, struct meter_slot *slot, VkRes
     }
     also = application && application != slot->ends_by;
     meter_submitted(queue, slot);
-    /* After our own: the end is to be seen before the application has more to do. Who gets an error
-     * may think that nothing was submitted. */
+    /*
+     * After our own fence: the end must be seen before the application has more to do. After an
+     * error the application may assume that nothing was submitted.
+     */
     if (also && next->QueueSubmit(queue->handle, 0, NULL, application) != VK_SUCCESS)
         return VK_ERROR_DEVICE_LOST;
     return VK_SUCCESS;
@@ -48,7 +50,7 @@ VkResult submit_batches(struct layer_queue *queue, const struct submit_kind *kin
             bool last = i + 1 == count && k + 1 == pieces;
             VkResult result = kind->submit(queue, batch, k, pieces, last ? fence : VK_NULL_HANDLE);
 
-            /* Its own error would mean that nothing happened, and that is no longer true. */
+            /* Its own error would mean that nothing happened, which is no longer true. */
             if (result != VK_SUCCESS)
                 return submitted ? VK_ERROR_DEVICE_LOST : result;
             submitted = true;
@@ -124,7 +126,7 @@ static VkResult present_metered(struct layer_queue *queue, const VkPresentInfoKH
         semaphore_was_waited_for(device, info->pWaitSemaphores[i]);
     if (!slot)
         return result;
-    /* Whatever became of the images, the queue may have worked for it. */
+    /* Whatever the result for the images, the queue may have worked for it. */
     if (device->next.QueueSubmit(queue->handle, 0, NULL, slot->fence) == VK_SUCCESS)
         meter_submitted(queue, slot);
     else

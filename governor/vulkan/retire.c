@@ -3,9 +3,9 @@
 
 #include "slot.h"
 
-/* The application is expected after so many ends in a row that it came to see one by one. */
+/* After this many ends in a row that the application came for one by one, it is expected again. */
 #define VISITS_EXPECTED 8
-/* Beyond the estimate; then the waiter goes to its fence when it looks next. */
+/* Beyond the estimate; then the waiter takes the fence at its next look. */
 #define LATE_NS 4000000u
 
 /* When it could begin, by the host's clock. */
@@ -14,8 +14,10 @@ static uint64_t begin_of(const struct layer_queue *queue, const struct meter_slo
     return slot->submitted_ns > queue->host_end_ns ? slot->submitted_ns : queue->host_end_ns;
 }
 
-/* From @begin to @end some was others': what is beyond theirs, but no less than it took before.
- * What is behind the slice's own work has had to wait for others' only if that ended before theirs.
+/*
+ * From @begin to @end, part of the time was others': the charge is what is beyond theirs, but no
+ * less than it took before. Work behind the slice's own work had to wait for others' only if that
+ * ended before theirs.
  */
 static uint64_t without_others(const struct meter_slot *slot, uint64_t begin, uint64_t end)
 {
@@ -81,7 +83,9 @@ void retire_oldest(struct layer_queue *queue, VkResult waited)
         slot_give(queue, slot);
 }
 
-/* What was retired by the waiter since the last visit tells whether the application comes for each.
+/*
+ * The number of slots that the waiter retired since the last visit shows whether the application
+ * comes for each.
  */
 static void learn_visit(struct layer_queue *queue, bool seen)
 {
@@ -108,8 +112,10 @@ static bool note_seen(struct meter_slot *slot)
     return true;
 }
 
-/* Under the lock. True where there was something. What the waiter is at is its to retire, but it
- * may be woken later than the application. */
+/*
+ * Under the lock. True if there was something. The waiter retires the one that it waits for, but it
+ * may be woken later than the application.
+ */
 static bool retire_ended(struct layer_queue *queue)
 {
     bool any = false;
@@ -174,7 +180,7 @@ void retire_fence(struct layer_queue *queue, VkFence fence)
 
 bool retire_is_expected(const struct layer_queue *queue, const struct meter_slot *slot)
 {
-    /* Whether work that waits has begun is to be looked at. */
+    /* Whether to check if waiting work has begun. */
     return queue->visits == VISITS_EXPECTED &&
            (!slot || (!slot->work.waits && !slot->work.deferred));
 }

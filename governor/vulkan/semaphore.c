@@ -7,7 +7,10 @@ struct semaphore {
     bool timeline;
     /* Others may signal it: it was imported or exported. */
     _Atomic bool shared;
-    /* What it reaches by work that has been submitted; binary: 1 until that has been waited for. */
+    /*
+     * The value that it reaches by work that has been submitted; binary: 1 until that has been
+     * waited for.
+     */
     _Atomic uint64_t coming;
 };
 
@@ -137,7 +140,7 @@ VKAPI_ATTR VkResult VKAPI_CALL layer_GetSemaphoreFdKHR(VkDevice handle,
     struct layer_device *device = device_of(handle);
     VkResult result = device->next.GetSemaphoreFdKHR(handle, info, fd);
 
-    /* A sync file is a copy of what is pending: nobody can signal the semaphore by it. */
+    /* A sync file is a copy of what is pending: it cannot signal the semaphore. */
     if (result == VK_SUCCESS && info->handleType != VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT)
         share(device, info->semaphore);
     return result;

@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether what a submission waits for will come by itself: it has been signalled, or what signals
- * it has been submitted and can run. Anything else may need this very thread to go on, so such work
- * is not made to wait for a lease.
+ * Whether what a submission waits for will come by itself: it has been signalled, or the work that
+ * signals it has been submitted and can run. Anything else may need this very thread to continue,
+ * so such work is not made to wait for a lease.
  *
- * A binary semaphore must have its signal submitted before it is waited for, except where another
- * process signals it.
+ * The signal of a binary semaphore must be submitted before the wait, unless another process
+ * signals it.
  */
 #ifndef GOVERNOR_VULKAN_SEMAPHORE_H
 #define GOVERNOR_VULKAN_SEMAPHORE_H
 
 #include "device.h"
 
-/* @value is that of a timeline semaphore, else not looked at. */
+/* @value is that of a timeline semaphore; otherwise it is ignored. */
 bool semaphore_is_open(struct layer_device *device, VkSemaphore semaphore, uint64_t value);
 
-/* True where one of the first @count is open; @values may be NULL. */
+/* True if one of the first @count is open; @values may be NULL. */
 bool semaphores_open(struct layer_device *device, uint32_t count, const VkSemaphore *semaphores,
                      const uint64_t *values);
 
-/* Work that is not deferred and signals @value has been submitted; work that waits has been. */
+/*
+ * Work that is not deferred and signals @value has been submitted; work that waits for it has been
+ * submitted.
+ */
 void semaphore_will_reach(struct layer_device *device, VkSemaphore semaphore, uint64_t value);
 void semaphore_was_waited_for(struct layer_device *device, VkSemaphore semaphore);
 

@@ -5,12 +5,12 @@
 
 #include "results.h"
 
-/* More in flight than this, and the rest goes unmeasured. */
+/* Limit of work in flight; the rest goes unmeasured. */
 #define MOST_SLOTS 4096
 
 /*
- * Both timestamps at the bottom of the pipe: the first is written when what came before has ended,
- * so that no time is counted twice.
+ * Both timestamps are at the bottom of the pipe: the first is written when the work before has
+ * ended, so that no time is counted twice.
  */
 static bool record_begin(struct layer_queue *queue, const struct slot_chunk *chunk, uint32_t index)
 {
@@ -71,7 +71,7 @@ static bool create_commands(struct layer_queue *queue)
            VK_SUCCESS;
 }
 
-/* What @index's slot needs to be timed by the GPU. */
+/* What @index's slot needs for the GPU's timestamps. */
 static bool prepare_slot(struct layer_queue *queue, struct slot_chunk *chunk, uint32_t index,
                          const VkCommandBuffer *buffers, const uint64_t *words)
 {
@@ -151,7 +151,7 @@ static struct slot_chunk *chunk_create(struct layer_queue *queue)
         return NULL;
     if (add_fences(queue->device, chunk) && (!queue->ticks.bits || add_timestamps(queue, chunk)))
         return chunk;
-    /* Command buffers go with the queue's pool. */
+    /* Command buffers are freed with the queue's pool. */
     chunk_destroy(queue->device, chunk);
     return NULL;
 }

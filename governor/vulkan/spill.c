@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "spill.h"
 
-/* How the application may use memory; where it lies is what changes. */
+/* How the application may use memory; only its location may change. */
 #define USES                                                                                       \
     (VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT |                  \
      VK_MEMORY_PROPERTY_HOST_CACHED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT)
 
-/* The types that the resource of a dedicated allocation can be bound to. */
+/* The memory types that the resource of a dedicated allocation can be bound to. */
 static uint32_t accepted_types(struct layer_device *device,
                                const VkMemoryDedicatedAllocateInfo *dedicated)
 {
@@ -31,7 +31,7 @@ uint32_t spill_memory_type(struct layer_device *device, const VkMemoryAllocateIn
     VkMemoryPropertyFlags uses = types[info->memoryTypeIndex].propertyFlags & USES;
     uint32_t accepted;
 
-    /* Others know an exported object by the type that it has. */
+    /* Other processes identify an exported object by its memory type, too. */
     if (device->pages || !dedicated ||
         chain_find(info->pNext, VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO))
         return info->memoryTypeIndex;

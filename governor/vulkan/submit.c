@@ -28,7 +28,9 @@ static struct traits traits_of(const VkSubmitInfo *batch)
             continue;
         }
         traits.split = false;
-        /* Has an entry per command buffer; ours are not protected; ours are in no pass of a query.
+        /*
+         * It has an entry per command buffer; ours are not protected; ours are in no pass of a
+         * query.
          */
         if (in->sType == VK_STRUCTURE_TYPE_DEVICE_GROUP_SUBMIT_INFO ||
             in->sType == VK_STRUCTURE_TYPE_PROTECTED_SUBMIT_INFO ||
@@ -82,7 +84,7 @@ static void note_semaphores(struct layer_device *device, const VkSubmitInfo *pie
                              traits->signal_values ? traits->signal_values[i] : 0);
 }
 
-/* One batch, or a part of one, with all that it waits for and signals. */
+/* One batch, or a part of one, with all its waits and signals. */
 static VkResult submit_piece(struct layer_queue *queue, const VkSubmitInfo *piece,
                              const struct traits *traits, VkFence fence)
 {
@@ -136,7 +138,7 @@ static VkResult submit_one(struct layer_queue *queue, const void *data, uint32_t
         piece.commandBufferCount = 1;
         piece.pCommandBuffers = &batch->pCommandBuffers[index];
     }
-    /* What is waited for holds up all that comes later; what is signalled covers all before. */
+    /* The waits hold up all that comes later; the signals cover all before. */
     if (index > 0)
         piece.waitSemaphoreCount = 0;
     if (index + 1 < pieces)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ways to give work to a queue. Where the slice is free, a submission costs a look-up, an
- * atomic load and a counter. Where it is metered, each is taken apart at its batches, and long
- * batches at their command buffers, so that others need not wait for all of it; order, semaphores
- * and fences stay what they were.
+ * The ways to submit work to a queue. If the slice is free, a submission costs a look-up, an atomic
+ * load and a counter. If it is metered, each submission is split at its batches, and long batches
+ * at their command buffers, so that others need not wait for all of it. Order, semaphores and
+ * fences stay the same.
  *
  * Secondary command buffers and commands generated on the device run inside primary ones and are
  * measured with them.
@@ -16,21 +16,23 @@
 /* A batch that is expected to take longer is split between its command buffers. */
 #define SUBMIT_SPLIT_NS 1000000u
 
-/* Batches of so many command buffers are wrapped without an allocation. */
+/* Batches of up to this many command buffers are wrapped without an allocation. */
 #define SUBMIT_INLINE_COMMANDS 30
 
-/* After @slot's submission: the waiter has it from here on, and the application's fence is sent
- * behind it unless the work ends by that. */
+/*
+ * After @slot's submission: the waiter owns it from here on, and the application's fence is
+ * submitted behind it unless the work ends by that fence.
+ */
 VkResult submit_finish(struct layer_queue *queue, struct meter_slot *slot, VkResult submitted,
                        VkFence application);
 
-/* The fence to submit @slot's work with. */
+/* The fence of the submission of @slot's work. */
 static inline VkFence submit_fence(const struct meter_slot *slot, VkFence application)
 {
     return slot ? slot->ends_by : application;
 }
 
-/* The queue where what it is given must be measured; NULL: it need not be, and has been counted. */
+/* The queue, if its work must be measured. NULL: it need not be, and has been counted. */
 static inline struct layer_queue *submit_queue(struct layer_device *device, VkQueue handle,
                                                uint32_t count)
 {
@@ -44,10 +46,10 @@ static inline struct layer_queue *submit_queue(struct layer_device *device, VkQu
 }
 
 /**
- * struct submit_kind - batches as one of the calls has them
+ * struct submit_kind - batches in the form of one of the calls
  * @size: of a batch
- * @pieces: into how many it is split, 1: not
- * @submit: submits piece @index of so many, with all that it waits for and signals
+ * @pieces: number of pieces that it is split into, 1: not split
+ * @submit: submits piece @index of that many, with all its waits and signals
  */
 struct submit_kind {
     size_t size;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* vkQueueSubmit2 and vkQueueSubmit2KHR: as submit.c. */
+/* vkQueueSubmit2 and vkQueueSubmit2KHR, like submit.c. */
 #include "submit.h"
 
 #include <stdlib.h>

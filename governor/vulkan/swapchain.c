@@ -23,7 +23,7 @@ static uint32_t local_heap(const VkPhysicalDeviceMemoryProperties *memory)
     return 0;
 }
 
-/* Charges the images of @swapchain; false where they are beyond the limit. */
+/* Charges the images of @swapchain; false if they exceed the limit. */
 static bool charge_images(struct layer_device *device, const VkSwapchainCreateInfoKHR *info,
                           VkSwapchainKHR swapchain)
 {

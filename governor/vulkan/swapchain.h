@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images of swapchains: drivers allocate them by ways that don't pass here, so what they take is
- * charged as the format's size times the extent.
+ * Images of swapchains. Drivers allocate them in ways that the layer does not see, so the charge is
+ * the format's size times the extent.
  */
 #ifndef GOVERNOR_VULKAN_SWAPCHAIN_H
 #define GOVERNOR_VULKAN_SWAPCHAIN_H

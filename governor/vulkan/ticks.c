@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "ticks.h"
 
-/* From @from to @to, which may be before it. Shifted to the top of the word, so that a counter that
- * went round is right. */
+/*
+ * From @from to @to, which may be earlier. Shifted to the top of the word, so that a counter that
+ * wrapped is right.
+ */
 static int64_t distance(const struct ticks *ticks, uint64_t from, uint64_t to)
 {
     uint32_t unused = 64 - ticks->bits;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * From a queue's timestamps to the time that its work took. Not thread-safe.
- */
+/* From a queue's timestamps to the time that its work took. Not thread-safe. */
 #ifndef GOVERNOR_VULKAN_TICKS_H
 #define GOVERNOR_VULKAN_TICKS_H
 
@@ -9,15 +7,15 @@
 #include <stdint.h>
 
 struct ticks {
-    uint32_t bits; /* of a timestamp that count: the rest is zero, and the counter goes round */
+    uint32_t bits; /* valid bits of a timestamp: the rest is zero, and the counter wraps */
     double period; /* nanoseconds of a tick */
     bool has_ended;
-    uint64_t end; /* of the work that ended last */
+    uint64_t end; /* of the last ended work */
 };
 
 /*
- * Nanoseconds that work between @begin and @end has had to itself: what overlaps with the work that
- * ended before it has been counted there.
+ * Nanoseconds that work between @begin and @end had to itself: its overlap with the work that ended
+ * before it has been counted there.
  */
 uint64_t ticks_measure(struct ticks *ticks, uint64_t begin, uint64_t end);
 

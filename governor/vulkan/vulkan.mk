@@ -10,7 +10,7 @@ VK_LAYER_SRCS := $(wildcard $(VK_LAYER_SRC)/*.c)
 # Without -fno-plt each call of the member library would be a jump longer.
 VK_LAYER_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -fno-plt -fvisibility=hidden -Wall -Wextra -Werror \
 	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -Igovernor/protocol
-# Nothing of the application's may be taken for ours, and nothing may be missing.
+# No symbol may be taken from the application, and none may be missing.
 VK_LAYER_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic '-Wl,-rpath,$$ORIGIN'
 
 VK_LAYER_TESTS_SRC := tests/unit/governor-vulkan
@@ -43,7 +43,8 @@ $(VK_LAYER_OUT)/libvgpu_governor.so: $(patsubst %.c,$(VK_LAYER_OUT)/obj/%.o,$(VK
 	ln -sf ../$(notdir $(GOVERNOR_MEMBER_SHARED)) $(@D)/
 	$(CC) $(VK_LAYER_CFLAGS) $(CFLAGS) $(VK_LAYER_LDFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
 
-# In the build's folder the library is beside it. Where it is installed it has a folder of its own: it is no library to link.
+# In the build's folder the library is beside it. The installed one is in a folder of its own, because programs must not
+# link it.
 $(VK_LAYER_OUT)/$(VK_LAYER_NAME): $(VK_LAYER_SRC)/$(VK_LAYER_NAME).in
 	@mkdir -p $(@D)
 	sed 's|@LIBRARY@|./libvgpu_governor.so|' $< > $@
@@ -71,7 +72,7 @@ $(VK_LAYER_TESTS_OUT)/spin.h: $(VK_LAYER_TESTS_SRC)/spin.comp
 
 $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_TESTS_SRC)/gpu.o: $(VK_LAYER_TESTS_OUT)/spin.h
 
-# What knows nothing of Vulkan is tested directly.
+# Parts without Vulkan are tested directly.
 VK_LAYER_TESTS_COMMON := $(addprefix $(VK_LAYER_TESTS_OUT)/obj/,$(VK_LAYER_TESTS_SRC)/gpu.o \
 	$(addprefix $(VK_LAYER_TESTS_SRC)/,gpu_work.o host.o mock_driver.o registry.o) \
 	$(addprefix $(VK_LAYER_SRC)/,estimate.o handle_map.o ticks.o))
@@ -90,20 +91,20 @@ $(VK_LAYER_TESTS_OUT)/test-engines: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/en
 
 .SECONDARY:
 
-# As it is installed.
+# The installed layer.
 $(addprefix $(VK_LAYER_TESTS_OUT)/,test-live test-hard test-several): | vulkan-layer $(GOVERNOR_OUT)/vgpu-arbiter
 
 .PHONY: unit-device-clock unit-tsan tsan-vulkan-layer
 check-vulkan-layer: $(VK_LAYER_TESTS) unit-device-clock
 	tests/prove -e '' $(VK_LAYER_TESTS)
 
-# On software Vulkan the host's clock times most work, so what is timed by the GPU's own is tested once more.
+# On software Vulkan the host's clock times most work, so tests of the GPU's own timestamps run a second time.
 VK_LAYER_TESTS_OF_TIME := $(addprefix $(VK_LAYER_TESTS_OUT)/test-,hard layer live semaphore submit torture wait)
 
 unit-device-clock: $(VK_LAYER_TESTS_OF_TIME)
 	VGPU_GOVERNOR_CLOCK=device tests/prove -e '' $(VK_LAYER_TESTS_OF_TIME)
 
-# Races between threads, where the sanitizer sees them: not in the driver, which is not built with it.
+# Races between threads that the sanitizer sees: not in the driver, which is not built with it.
 unit-tsan: tsan-vulkan-layer
 tsan-vulkan-layer:
 	$(MAKE) VK_LAYER_TESTS_OUT=build/tsan/vulkan VK_LAYER_SANITIZE=-fsanitize=thread build/tsan/vulkan/test-torture

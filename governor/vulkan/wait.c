@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* How an application learns that work has ended, and what it does with fences then. That a queue is
- * idle: queue.c. */
+/*
+ * How an application learns that work has ended, and what it then does with fences. For an idle
+ * queue see queue.c.
+ */
 #include "wait.h"
 
 #include "retire.h"

@@ -9,17 +9,21 @@
 #define MS       1000000u
 #define NS_PER_S 1000000000u
 
-/* Work that is known to wait for a semaphore, or is not, has stalled when it hasn't begun after so
- * long. */
+/*
+ * Work that is known to wait for a semaphore, or that is not, has stalled if it has not begun after
+ * this time.
+ */
 #define STALLED_DEFERRED_NS (1 * MS)
 #define STALLED_NS          (3 * MS)
-/* Then what comes behind it must not be held up either, see meter_begin(). And as often it is said
- * again: what was submitted since may wait for the same. */
+/*
+ * After this time, work behind it must not be held up either, see meter_begin(). It is reported
+ * again at the same interval, because what was submitted since may wait for the same.
+ */
 #define STUCK_NS (20 * MS)
-/* How often work that has not begun is looked at, and work that has. */
+/* How often to look at work that has not begun, and at work that has. */
 #define LOOK_NS    (1 * MS)
 #define PATIENT_NS (1000 * MS)
-/* How often it is looked whether the application comes for its work. */
+/* How often to check whether the application comes for its work. */
 #define LEFT_NS (40 * MS)
 
 /* Whether @slot's work is executing, as far as can be seen. */
@@ -32,7 +36,7 @@ static bool has_begun(struct layer_queue *queue, const struct meter_slot *slot)
     return device->next.GetEventStatus(device->handle, slot->begun) == VK_EVENT_SET;
 }
 
-/* Under the queue's lock: whoever ends the work ends the debit that stands for it. */
+/* Under the queue's lock: whoever ends the work ends the debit that replaced the first. */
 static void tell_begun(struct layer_queue *queue, struct meter_slot *slot)
 {
     if (!slot->unbegun)
@@ -70,7 +74,7 @@ static uint64_t look(struct layer_queue *queue, struct meter_slot *slot, uint64_
     return LOOK_NS;
 }
 
-/* Until @ns, or something was submitted that can't be left. Under the queue's lock. */
+/* Until @ns, or until something was submitted that cannot be left. Under the queue's lock. */
 static void sleep_until(struct layer_queue *queue, uint64_t ns)
 {
     struct timespec until = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
@@ -93,13 +97,13 @@ static void look_at_borrowed(struct layer_queue *queue)
     retire_oldest(queue, status);
 }
 
-/* Waits for the oldest work's end. Under the queue's lock, which is free meanwhile. */
+/* Waits for the oldest work's end. Under the queue's lock, which is released meanwhile. */
 static void watch(struct layer_queue *queue)
 {
     struct layer_device *device = queue->device;
     struct meter_slot *slot = queue->first;
     uint64_t since = meter_now_ns();
-    /* Not sooner than there may be something to tell: each look takes a turn on a processor. */
+    /* Not sooner than there may be something to report: each look takes a turn on a processor. */
     uint64_t patience = slot->work.deferred ? LOOK_NS : STALLED_NS;
     VkResult result;
 
@@ -114,8 +118,10 @@ static void watch(struct layer_queue *queue)
     retire_oldest(queue, result);
 }
 
-/* Leaves the work to the application, and looks now and then whether it comes for it: to be woken
- * for each submission would cost as much as waiting for it. */
+/*
+ * Leaves the work to the application, and checks now and then whether it comes for it. Waking for
+ * each submission would cost as much as waiting for it.
+ */
 static void leave(struct layer_queue *queue)
 {
     uint64_t now = meter_now_ns();
@@ -155,7 +161,7 @@ bool waiter_start(struct layer_queue *queue)
 
     if (queue->waiting)
         return true;
-    /* Signals are for the application's own threads. */
+    /* Signals belong to the application's own threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     atomic_store(&queue->waiting, pthread_create(&queue->waiter, NULL, waiter_main, queue) == 0);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread for each queue with metered work: it sees work end, and retires it where the application
- * is not going to. It never uses the queue itself.
+ * A thread for each queue with metered work. It sees work end, and retires it if the application
+ * will not. It never uses the queue itself.
  */
 #ifndef GOVERNOR_VULKAN_WAITER_H
 #define GOVERNOR_VULKAN_WAITER_H
 
 #include "meter.h"
 
-/* Where it is not there yet. False: there can be no thread. */
+/* Starts it if it does not exist. False: a thread cannot be started. */
 bool waiter_start(struct layer_queue *queue);
 
 /* Nothing may be in flight. */

@@ -17,10 +17,10 @@
 #include "host-agent/daemon/slices/recovery.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"
-#include "host-agent/daemon/sync/arbiter_link.h"
-#include "host-agent/daemon/sync/cdi_link.h"
-#include "host-agent/daemon/sync/door_link.h"
-#include "host-agent/daemon/sync/limits_link.h"
+#include "host-agent/daemon/sync/arbiter_sync.h"
+#include "host-agent/daemon/sync/cdi_sync.h"
+#include "host-agent/daemon/sync/limits_sync.h"
+#include "host-agent/daemon/sync/transport_sync.h"
 #include "host-agent/daemon/vgpud_conf.h"
 
 /**
@@ -36,11 +36,11 @@ struct Agent {
     Slices *slices;
     Tenants *tenants;
     Claims *claims;
-    DoorLink *doors;
-    CdiLink *cdi;
+    TransportSync *doors;
+    CdiSync *cdi;
     Vgpus *vgpus;
-    ArbiterLink *arbiters;
-    LimitsLink *limits;
+    ArbiterSync *arbiters;
+    LimitsSync *limits;
     Health *health;
     Modes *modes;
     Schedule *schedule;
@@ -89,9 +89,9 @@ static void reload_authorized(GDBusMethodInvocation *invocation, const Caller *c
     host_refresh(agent->host);
     slices_refresh(agent->slices);
     modes_reload(agent->modes);
-    arbiter_link_refresh(agent->arbiters);
-    limits_link_refresh(agent->limits);
-    cdi_link_refresh(agent->cdi);
+    arbiter_sync_refresh(agent->arbiters);
+    limits_sync_refresh(agent->limits);
+    cdi_sync_refresh(agent->cdi);
     pressure_watch_refresh(agent->pressure);
     vgpu_manager_complete_reload(host_manager(agent->host), invocation);
 }
@@ -125,11 +125,11 @@ static void slice_changed(const char *uuid, void *data)
 {
     Agent *agent = data;
 
-    door_link_prepare(agent->doors, uuid);
-    arbiter_link_update(agent->arbiters, uuid);
-    limits_link_update(agent->limits, uuid);
-    door_link_update(agent->doors, uuid);
-    cdi_link_update(agent->cdi, uuid);
+    transport_sync_prepare(agent->doors, uuid);
+    arbiter_sync_update(agent->arbiters, uuid);
+    limits_sync_update(agent->limits, uuid);
+    transport_sync_update(agent->doors, uuid);
+    cdi_sync_update(agent->cdi, uuid);
     if (agent->exported)
         usage_sampler_refresh(agent->usage);
 }
@@ -138,7 +138,7 @@ static void tenants_changed(void *data)
 {
     Agent *agent = data;
 
-    door_link_refresh(agent->doors);
+    transport_sync_refresh(agent->doors);
 }
 
 static void container_ended(const char *uuid, void *data)
@@ -156,8 +156,8 @@ static void gpus_changed(void *data)
 
     if (!agent->exported)
         return;
-    door_link_refresh(agent->doors);
-    cdi_link_refresh(agent->cdi);
+    transport_sync_refresh(agent->doors);
+    cdi_sync_refresh(agent->cdi);
 }
 
 static void switching_changed(GObject *gpu, GParamSpec *property, void *data)
@@ -178,8 +178,8 @@ static void claim_changed(const char *uuid, void *data)
 
     if (!agent->exported)
         return;
-    arbiter_link_update(agent->arbiters, uuid);
-    door_link_update(agent->doors, uuid);
+    arbiter_sync_update(agent->arbiters, uuid);
+    transport_sync_update(agent->doors, uuid);
 }
 
 /* Who has slices of the GPU by doors that the kernel does not know of. */
@@ -216,15 +216,15 @@ static gboolean make_modules(Agent *agent, GError **error)
                              agent->claims);
     claims_watch(agent->claims, container_ended, agent);
     agent->doors =
-        door_link_new(agent->host, agent->slices, agent->tenants, agent->claims);
-    agent->cdi = cdi_link_new(agent->host, agent->slices);
+        transport_sync_new(agent->host, agent->slices, agent->tenants, agent->claims);
+    agent->cdi = cdi_sync_new(agent->host, agent->slices);
     tenants_watch(agent->tenants, tenants_changed, agent);
     claims_watch_changes(agent->claims, claim_changed, agent);
     host_watch(agent->host, gpu_added, gpus_changed, agent);
     host_set_users(agent->host, add_users, agent);
     agent->arbiters =
-        arbiter_link_new(agent->host, agent->offers, agent->slices, agent->claims);
-    agent->limits = limits_link_new(agent->host, agent->offers, agent->slices);
+        arbiter_sync_new(agent->host, agent->offers, agent->slices, agent->claims);
+    agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices);
     slices_watch(agent->slices, slice_changed, agent);
     agent->domains = domain_watch_new(agent->host, agent->slices);
     agent->modes = modes_new(agent->host);
@@ -260,10 +260,10 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->usage, usage_sampler_free);
     g_clear_pointer(&agent->pressure, pressure_watch_free);
     g_clear_pointer(&agent->health, health_free);
-    g_clear_pointer(&agent->limits, limits_link_free);
-    g_clear_pointer(&agent->arbiters, arbiter_link_free);
-    g_clear_pointer(&agent->cdi, cdi_link_free);
-    g_clear_pointer(&agent->doors, door_link_free);
+    g_clear_pointer(&agent->limits, limits_sync_free);
+    g_clear_pointer(&agent->arbiters, arbiter_sync_free);
+    g_clear_pointer(&agent->cdi, cdi_sync_free);
+    g_clear_pointer(&agent->doors, transport_sync_free);
     g_clear_pointer(&agent->vgpus, vgpus_free);
     g_clear_pointer(&agent->claims, claims_free);
     g_clear_pointer(&agent->tenants, tenants_free);
@@ -335,10 +335,10 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     schedule_start(agent->schedule);
     pressure_watch_connect(agent->pressure, bus);
     refresh_watches(agent);
-    door_link_start(agent->doors, bus);
-    arbiter_link_start(agent->arbiters, bus);
-    cdi_link_start(agent->cdi);
-    limits_link_start(agent->limits, bus);
+    transport_sync_start(agent->doors, bus);
+    arbiter_sync_start(agent->arbiters, bus);
+    cdi_sync_start(agent->cdi);
+    limits_sync_start(agent->limits, bus);
     vulkan_watch_start(agent->vulkan, bus);
     agent->exported = TRUE;
 }
@@ -349,8 +349,8 @@ void agent_refresh(Agent *agent)
         return;
     host_refresh(agent->host);
     slices_refresh(agent->slices);
-    arbiter_link_refresh(agent->arbiters);
-    limits_link_refresh(agent->limits);
+    arbiter_sync_refresh(agent->arbiters);
+    limits_sync_refresh(agent->limits);
     refresh_watches(agent);
 }
 
@@ -359,8 +359,8 @@ void agent_update_vgpu(Agent *agent, const char *uuid)
     if (!agent->exported)
         return;
     slices_update(agent->slices, uuid);
-    arbiter_link_update(agent->arbiters, uuid);
-    limits_link_update(agent->limits, uuid);
+    arbiter_sync_update(agent->arbiters, uuid);
+    limits_sync_update(agent->limits, uuid);
     health_vgpu_changed(agent->health, uuid);
     refresh_watches(agent);
 }

@@ -6,7 +6,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
+#include "lib/root.h"
 
 #define LOCK_DIR  "run/vgpu"
 #define LOCK_FILE "vgpud.lock"
@@ -27,7 +28,7 @@ static int fail(const char *path, int code, GError **error)
 
 int instance_lock(const char *root, GError **error)
 {
-    g_autofree char *dir = g_build_filename(root[0] ? root : "/", LOCK_DIR, NULL);
+    g_autofree char *dir = root_path(root, LOCK_DIR, NULL);
     g_autofree char *path = g_build_filename(dir, LOCK_FILE, NULL);
     int fd, code;
 

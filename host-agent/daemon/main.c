@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "host-agent/daemon/agent.h"
+#include "host-agent/daemon/engines/counters.h"
 #include "host-agent/daemon/host/hotplug.h"
-#include "host-agent/daemon/readings/counters.h"
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 
 #define TRIM_BYTES (128 * 1024)
 

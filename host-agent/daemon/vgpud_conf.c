@@ -4,7 +4,8 @@
 #include <gio/gio.h>
 #include <string.h>
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
+#include "lib/root.h"
 
 #define METRICS_LISTEN "127.0.0.1:9835"
 #define PRESSURE_GRACE 10
@@ -83,7 +84,7 @@ VgpudConf *vgpud_conf_load(const char *root, GError **error)
 {
     g_autoptr(VgpudConf) conf = g_new0(VgpudConf, 1);
     g_autoptr(GKeyFile) file = g_key_file_new();
-    g_autofree char *path = g_strconcat(root, VGPUD_CONF, NULL);
+    g_autofree char *path = root_path(root, VGPUD_CONF, NULL);
     g_autoptr(GError) cause = NULL;
     g_auto(GStrv) groups = NULL;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether anybody sees to it that vGPUs keep to their shares. */
 #include "host-agent/doctor/findings.h"
-#include "lib/inventory.h"
+#include "lib/gpu.h"
 
 #define GOVERNOR "/run/vgpu/governor/"
 #define LAYER    "share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* How the vGPUs that there are do. */
 #include "host-agent/doctor/findings.h"
-
-#define MDEVS "/sys/bus/mdev/devices"
+#include "lib/mdev.h"
+#include "lib/sysfs.h"
 
 static void check_engine(Examination *exam, const char *uuid)
 {
-    g_autofree char *path = g_strconcat(MDEVS "/", uuid, "/vgpu/failure", NULL);
-    g_autofree char *failure = host_read(exam, path);
+    g_autofree char *device = mdev_path(exam->root, uuid);
+    g_autofree char *failure = sysfs_read(device, "vgpu/failure");
 
     if (failure && *failure)
         finding_add(exam, FINDING_PROBLEM, "engine",
@@ -21,7 +21,7 @@ static void check_engine(Examination *exam, const char *uuid)
 
 void check_engines(Examination *exam)
 {
-    g_auto(GStrv) uuids = host_list(exam, MDEVS);
+    g_auto(GStrv) uuids = mdev_list(exam->root);
 
     for (guint i = 0; uuids[i]; i++)
         check_engine(exam, uuids[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the machine must have: KVM, an IOMMU with sane groups. */
 #include "host-agent/doctor/findings.h"
-#include "lib/inventory.h"
+#include "lib/gpu.h"
 
 void check_kvm(Examination *exam)
 {

@@ -3,13 +3,14 @@
 #include <string.h>
 
 #include "host-agent/doctor/findings.h"
+#include "lib/root.h"
 
 #define SECURE_BOOT      "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 #define SECURE_BOOT_SIZE 5 /* 4 bytes of attributes, and the value */
 
 static gboolean secure_boot(const Examination *exam)
 {
-    g_autofree char *path = g_strconcat(exam->root, SECURE_BOOT, NULL);
+    g_autofree char *path = root_path(exam->root, SECURE_BOOT, NULL);
     g_autofree char *bytes = NULL;
     gsize size = 0;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* KVM before Linux 6.13, and what it does to a vGPU's window (host-kernel.h). */
 #include "host-agent/doctor/findings.h"
-#include "lib/host_kernel.h"
-#include "lib/inventory.h"
+#include "lib/gpu.h"
+#include "lib/hardware.h"
 
 /* The module of KVM that lets VMs have VMs of their own; NULL: none does. */
 static const char *nesting(const Examination *exam)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host-agent/doctor/findings.h"
+#include "lib/root.h"
 
 #define DESCRIPTIONS "/run/vgpu/vulkan"
 
@@ -27,7 +28,7 @@ static void check_export(Examination *exam)
     g_auto(GStrv) gpus = host_list(exam, DESCRIPTIONS);
 
     for (guint i = 0; gpus[i]; i++) {
-        g_autofree char *path = g_strconcat(exam->root, DESCRIPTIONS "/", gpus[i], NULL);
+        g_autofree char *path = root_path(exam->root, DESCRIPTIONS "/", gpus[i], NULL);
         g_autoptr(GKeyFile) keyfile = g_key_file_new();
         g_autofree char *device = NULL;
 

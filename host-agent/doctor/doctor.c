@@ -2,6 +2,7 @@
 #include "host-agent/doctor/doctor.h"
 
 #include "host-agent/doctor/findings.h"
+#include "lib/root.h"
 #include "lib/sysfs.h"
 
 static void free_finding(void *data)
@@ -36,19 +37,23 @@ void finding_ok(Examination *exam, const char *subject, const char *format, ...)
 
 gboolean host_has(const Examination *exam, const char *path)
 {
-    g_autofree char *full = g_strconcat(exam->root, path, NULL);
+    g_autofree char *full = root_path(exam->root, path, NULL);
 
     return g_file_test(full, G_FILE_TEST_EXISTS);
 }
 
 char *host_read(const Examination *exam, const char *path)
 {
-    return sysfs_read(exam->root[0] ? exam->root : "/", path);
+    g_autofree char *full = root_path(exam->root, path, NULL);
+    g_autofree char *dir = g_path_get_dirname(full);
+    g_autofree char *name = g_path_get_basename(full);
+
+    return sysfs_read(dir, name);
 }
 
 GStrv host_list(const Examination *exam, const char *path)
 {
-    g_autofree char *full = g_strconcat(exam->root, path, NULL);
+    g_autofree char *full = root_path(exam->root, path, NULL);
 
     return sysfs_list(full);
 }

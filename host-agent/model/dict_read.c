@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/model/dict_read.h"
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 #define MAX_TEXT 255
 #define MAX_LIST 1024
@@ -35,6 +35,17 @@ static const char *type_string(char type)
 static gboolean bad(GError **error, const char *key, const char *why)
 {
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "%s %s", key, why);
+    return FALSE;
+}
+
+static gboolean unknown(GError **error, const DictKey *keys, gsize count, const char *name)
+{
+    g_autoptr(GString) known = g_string_new(NULL);
+
+    for (gsize i = 0; i < count; i++)
+        g_string_append_printf(known, "%s%s", i ? ", " : "", keys[i].key);
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                "%s is no key that is known here; these are: %s", name, known->str);
     return FALSE;
 }
 
@@ -99,8 +110,6 @@ static gboolean read_entry(const DictKey *key, const char *name, GVariant *value
 {
     g_autofree char *why = NULL;
 
-    if (!key)
-        return bad(error, name, "is no key that is known here");
     if (g_variant_is_of_type(value, G_VARIANT_TYPE(type_string(key->type))))
         return read_value(key, value, error);
     why = g_strdup_printf("must be of the D-Bus type \"%s\", not \"%s\"", type_string(key->type),
@@ -112,6 +121,7 @@ gboolean dict_read(GVariant *dict, const DictKey *keys, gsize count, GError **er
 {
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     GVariantIter iter;
+    const DictKey *key;
     const char *name;
     GVariant *value;
 
@@ -121,7 +131,10 @@ gboolean dict_read(GVariant *dict, const DictKey *keys, gsize count, GError **er
 
         if (!g_hash_table_add(seen, g_strdup(name)))
             return bad(error, name, "is there twice");
-        if (!read_entry(find(keys, count, name), name, owned, error))
+        key = find(keys, count, name);
+        if (!key)
+            return unknown(error, keys, count, name);
+        if (!read_entry(key, name, owned, error))
             return FALSE;
     }
     return TRUE;

@@ -3,8 +3,8 @@
  * Strict reading of a dictionary (a{sv}) that came over the bus: a key that is not known, is there twice or is of
  * another type is an error, since what was silently ignored would be done differently from what was asked.
  */
-#ifndef LEDGER_DICT_READ_H
-#define LEDGER_DICT_READ_H
+#ifndef MODEL_DICT_READ_H
+#define MODEL_DICT_READ_H
 
 #include <glib.h>
 

@@ -3,10 +3,11 @@
  * What is wrong with a GPU: rules that make findings of readings. It reads nothing and knows no
  * clock, so that tests can have any.
  */
-#ifndef HEALTH_GPU_HEALTH_H
-#define HEALTH_GPU_HEALTH_H
+#ifndef MODEL_GPU_HEALTH_H
+#define MODEL_GPU_HEALTH_H
 
-#include "host-agent/model/bucket.h"
+#include <glib.h>
+
 #include "lib/readings.h"
 #include "lib/vgpu.h"
 
@@ -74,5 +75,29 @@ void gpu_health_observe_gone(GpuHealth *health, guint users);
 
 /* An operator says that it is good: all is forgotten. What still is so is found again. */
 void gpu_health_clear(GpuHealth *health);
+
+/*
+ * How fast something happens: a bucket that fills by one for each time, and leaks.
+ */
+/**
+ * Bucket - zeroed: empty
+ * @level: what is in it
+ * @at: when that was so, microseconds
+ * @seen: the counter that was added last
+ * @known: there was one
+ */
+typedef struct {
+    double level;
+    gint64 at;
+    guint64 seen;
+    gboolean known;
+} Bucket;
+
+/*
+ * Adds what @counter has grown by since the last call, after it has leaked one in each @leak_us
+ * since. The first call adds nothing: it is not known when that was. A counter that has fallen has
+ * begun anew.
+ */
+void bucket_fill(Bucket *bucket, guint64 counter, gint64 now_us, gint64 leak_us);
 
 #endif

@@ -4,7 +4,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/units.h"
 
 Candidate *candidate_new(Room *room, Slice *slice)
@@ -157,7 +157,7 @@ static void explain(const Placement *placement, const Request *request, const GP
     }
     if (!placement->candidates->len)
         g_string_append(reasons, "; this host has no GPU");
-    if (request->door == SLICE_DOOR_VM || request->door == SLICE_DOOR_VFIO)
+    if (request->transport == SLICE_TRANSPORT_VM || request->transport == SLICE_TRANSPORT_VFIO)
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
                     "there is room for %u of %u vGPUs of type %s, so none was made%s", chosen->len,
                     request->count, request->type, reasons->str);

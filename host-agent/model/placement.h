@@ -2,8 +2,8 @@
 /*
  * On which GPUs vGPUs are put. Pure: everything that it goes by is in its arguments.
  */
-#ifndef LEDGER_PLACEMENT_H
-#define LEDGER_PLACEMENT_H
+#ifndef MODEL_PLACEMENT_H
+#define MODEL_PLACEMENT_H
 
 #include "host-agent/model/request.h"
 #include "host-agent/model/room.h"

@@ -4,8 +4,8 @@
  * then the operator's command runs, then their vGPUs are stopped. It knows no clock and does
  * nothing itself.
  */
-#ifndef HEALTH_PRESSURE_H
-#define HEALTH_PRESSURE_H
+#ifndef MODEL_PRESSURE_H
+#define MODEL_PRESSURE_H
 
 #include <glib.h>
 

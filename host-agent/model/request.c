@@ -2,9 +2,9 @@
 #include "host-agent/model/request.h"
 
 #include "host-agent/model/dict_read.h"
-#include "host-agent/model/engines.h"
+#include "host-agent/model/slice.h"
 #include "host-agent/model/tenant.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/units.h"
 
 #define MAX_WINDOW   (G_GUINT64_CONSTANT(64) << 30)
@@ -147,7 +147,7 @@ static void fill_defaults(Request *request)
 /* A vGPU has a type, since the kernel wants one. */
 static gboolean has_size(const Request *request, GError **error)
 {
-    gboolean vgpu = request->door == SLICE_DOOR_VM || request->door == SLICE_DOOR_VFIO;
+    gboolean vgpu = request->transport == SLICE_TRANSPORT_VM || request->transport == SLICE_TRANSPORT_VFIO;
 
     if ((request->type && *request->type) || (!vgpu && request->vram))
         return TRUE;
@@ -167,14 +167,14 @@ static gboolean check_no_vgpu(const Request *request, GError **error)
                 "Window, Display, Define, Autostart and Domain are for vGPUs; a slice of door %s "
                 "stays until "
                 "it is removed, and has no window",
-                slice_door_name(request->door));
+                slice_transport_name(request->transport));
     return FALSE;
 }
 
 /* Of a container's slice. One of door vfio comes back at boot as the others do. */
 static gboolean finish_slice(Request *request, const char *door, GError **error)
 {
-    if (!door || !slice_door_parse(door, &request->door) || request->door == SLICE_DOOR_VM)
+    if (!door || !slice_transport_parse(door, &request->transport) || request->transport == SLICE_TRANSPORT_VM)
         return invalid(error, "Door must be native, guarded or vfio", door ? door : "");
     if (request->name && *request->name && !slice_name_valid(request->name))
         return invalid(error,
@@ -183,7 +183,7 @@ static gboolean finish_slice(Request *request, const char *door, GError **error)
                        request->name);
     if (request->count != 1)
         return invalid(error, "Count must be 1 for a slice", "more");
-    if (request->door != SLICE_DOOR_VFIO)
+    if (request->transport != SLICE_TRANSPORT_VFIO)
         return check_no_vgpu(request, error);
     if (!request->ephemeral)
         request->autostart = TRUE;

@@ -2,8 +2,8 @@
 /*
  * What is asked for when vGPUs are to be made, and where they may be put.
  */
-#ifndef LEDGER_REQUEST_H
-#define LEDGER_REQUEST_H
+#ifndef MODEL_REQUEST_H
+#define MODEL_REQUEST_H
 
 #include "host-agent/model/slice.h"
 
@@ -38,7 +38,7 @@ gboolean request_is_printable(const char *text);
  */
 typedef struct {
     char *type;
-    SliceDoor door;
+    SliceTransport transport;
     char *name;
     gboolean ephemeral;
     guint count;

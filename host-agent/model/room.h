@@ -9,8 +9,8 @@
  *
  * The driver holds the first of them whoever creates vGPUs; the others are the agent's.
  */
-#ifndef LEDGER_ROOM_H
-#define LEDGER_ROOM_H
+#ifndef MODEL_ROOM_H
+#define MODEL_ROOM_H
 
 #include "host-agent/model/slice.h"
 

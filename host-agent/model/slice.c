@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/model/slice.h"
 
+#include "lib/bus.h"
+
 static const char *const class_names[] = {
     [SLICE_GUARANTEED] = "guaranteed",
     [SLICE_BURSTABLE] = "burstable",
     [SLICE_BEST_EFFORT] = "best-effort",
 };
 
-static const char *const door_names[] = {
-    [SLICE_DOOR_VM] = "vm",
-    [SLICE_DOOR_VFIO] = "vfio",
-    [SLICE_DOOR_NATIVE] = "native",
-    [SLICE_DOOR_GUARDED] = "guarded",
+static const char *const transport_names[] = {
+    [SLICE_TRANSPORT_VM] = "vm",
+    [SLICE_TRANSPORT_VFIO] = "vfio",
+    [SLICE_TRANSPORT_NATIVE] = "native",
+    [SLICE_TRANSPORT_GUARDED] = "guarded",
 };
 
 static const char *const state_names[] = {
@@ -33,6 +35,31 @@ void slice_free(Slice *slice)
     g_free(slice->replica);
     g_free(slice->domain);
     g_free(slice);
+}
+
+Slice *slice_new(const char *uuid, const char *gpu, const char *type)
+{
+    Slice *slice = g_new0(Slice, 1);
+
+    slice->uuid = g_strdup(uuid);
+    slice->name = g_strdup("");
+    slice->request = g_strdup("");
+    slice->gpu = g_strdup(gpu);
+    slice->type = g_strdup(type);
+    slice->tenant = g_strdup("");
+    slice->job = g_strdup("");
+    slice->replica = g_strdup("");
+    slice->domain = g_strdup("");
+    slice->display = -1;
+    return slice;
+}
+
+void slice_set_text(char **where, const char *text)
+{
+    char *copy = g_strdup(text);
+
+    g_free(*where);
+    *where = copy;
 }
 
 Slice *slice_copy(const Slice *slice)
@@ -80,16 +107,16 @@ SliceState slice_state_parse(const char *name)
     return SLICE_READY;
 }
 
-const char *slice_door_name(SliceDoor door)
+const char *slice_transport_name(SliceTransport transport)
 {
-    return door_names[door];
+    return transport_names[transport];
 }
 
-gboolean slice_door_parse(const char *name, SliceDoor *door)
+gboolean slice_transport_parse(const char *name, SliceTransport *transport)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(door_names); i++) {
-        if (g_str_equal(door_names[i], name)) {
-            *door = (SliceDoor)i;
+    for (guint i = 0; i < G_N_ELEMENTS(transport_names); i++) {
+        if (g_str_equal(transport_names[i], name)) {
+            *transport = (SliceTransport)i;
             return TRUE;
         }
     }
@@ -98,12 +125,12 @@ gboolean slice_door_parse(const char *name, SliceDoor *door)
 
 gboolean slice_is_vgpu(const Slice *slice)
 {
-    return slice->door == SLICE_DOOR_VM || slice->door == SLICE_DOOR_VFIO;
+    return slice->transport == SLICE_TRANSPORT_VM || slice->transport == SLICE_TRANSPORT_VFIO;
 }
 
 gboolean slice_is_for_container(const Slice *slice)
 {
-    return slice->door != SLICE_DOOR_VM;
+    return slice->transport != SLICE_TRANSPORT_VM;
 }
 
 gboolean slice_name_valid(const char *name)
@@ -116,4 +143,74 @@ gboolean slice_name_valid(const char *name)
 gboolean slice_is_promised(const Slice *slice)
 {
     return slice->present || slice->autostart || slice->state == SLICE_CREATING;
+}
+
+#define ALL "all"
+
+static const struct {
+    const char *name;
+    Engine engine;
+} kinds[] = {
+    {"graphics", ENGINE_GRAPHICS}, {"compute", ENGINE_COMPUTE}, {"transfer", ENGINE_TRANSFER},
+    {"decode", ENGINE_DECODE},     {"encode", ENGINE_ENCODE},
+};
+
+char *engines_format(guint engines)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (engines & kinds[i].engine)
+            g_string_append_printf(text, "%s%s", text->len ? "," : "", kinds[i].name);
+    return g_strdup(text->len ? text->str : ALL);
+}
+
+static guint engine_called(const char *name)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (g_str_equal(kinds[i].name, name))
+            return kinds[i].engine;
+    return 0;
+}
+
+/* 0, as well, where there are all. */
+static guint or_all(guint engines)
+{
+    return engines == (1u << G_N_ELEMENTS(kinds)) - 1 ? 0 : engines;
+}
+
+gboolean engines_parse(const char *text, guint *engines, GError **error)
+{
+    g_auto(GStrv) names = g_strsplit(text, ",", -1);
+    guint wanted = 0;
+
+    *engines = 0;
+    if (g_str_equal(text, ALL))
+        return TRUE;
+    for (guint i = 0; !i || names[i]; i++) {
+        guint engine = names[i] ? engine_called(names[i]) : 0;
+
+        if (!engine) {
+            g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                        "Engines must be \"all\", or some of graphics, compute, transfer, decode and "
+                        "encode with commas, not \"%s\"",
+                        text);
+            return FALSE;
+        }
+        wanted |= engine;
+    }
+    if ((wanted & ENGINE_GRAPHICS) && !(wanted & ENGINE_COMPUTE)) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "Engines can't have graphics without compute (\"%s\"): Vulkan promises "
+                    "programs a queue with both",
+                    text);
+        return FALSE;
+    }
+    *engines = or_all(wanted);
+    return TRUE;
+}
+
+guint engines_join(guint a, guint b)
+{
+    return a && b ? or_all(a | b) : 0;
 }

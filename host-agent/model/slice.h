@@ -2,8 +2,8 @@
 /*
  * A part of a GPU that is promised to somebody: a vGPU of a VM, or a container's slice.
  */
-#ifndef LEDGER_SLICE_H
-#define LEDGER_SLICE_H
+#ifndef MODEL_SLICE_H
+#define MODEL_SLICE_H
 
 #include <glib.h>
 
@@ -16,11 +16,11 @@ typedef enum {
 
 /* How its user comes to the GPU. */
 typedef enum {
-    SLICE_DOOR_VM,      /* a vGPU, given to a VM by libvirt or by hand */
-    SLICE_DOOR_VFIO,    /* a vGPU, whose VFIO group is given to a container */
-    SLICE_DOOR_NATIVE,  /* the GPU's own nodes, and the governor's layer in the container */
-    SLICE_DOOR_GUARDED, /* no node: a socket to a vgpu-guard of its own */
-} SliceDoor;
+    SLICE_TRANSPORT_VM,      /* a vGPU, given to a VM by libvirt or by hand */
+    SLICE_TRANSPORT_VFIO,    /* a vGPU, whose VFIO group is given to a container */
+    SLICE_TRANSPORT_NATIVE,  /* the GPU's own nodes, and the governor's layer in the container */
+    SLICE_TRANSPORT_GUARDED, /* no node: a socket to a vgpu-guard of its own */
+} SliceTransport;
 
 /* Where a slice is in its life, as the database has it. */
 typedef enum {
@@ -33,7 +33,7 @@ typedef enum {
 /**
  * Slice
  * @uuid: of the vGPU, or made up for a container's slice
- * @door: how its user comes to the GPU; by the first two it is a vGPU, which the kernel has
+ * @transport: the door by which its user comes to the GPU; by the first two it is a vGPU, which the kernel has
  * @name: by which containers may ask for it as well as by @uuid; "": none
  * @ephemeral: given back when its container ends
  * @request: of the call that made it: all of one request are made, or none
@@ -54,7 +54,7 @@ typedef enum {
  */
 typedef struct {
     char *uuid;
-    SliceDoor door;
+    SliceTransport transport;
     char *name;
     gboolean ephemeral;
     SliceState state;
@@ -82,6 +82,15 @@ typedef struct {
 void slice_free(Slice *slice);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Slice, slice_free)
 
+/*
+ * Of the door vm, of no tenant, with nothing promised; every text is there, "" if there is nothing to
+ * say. @uuid may be NULL, to be set later. All are copied.
+ */
+Slice *slice_new(const char *uuid, const char *gpu, const char *type);
+
+/* Sets a text of a slice, which is freed first; @text is copied. */
+void slice_set_text(char **where, const char *text);
+
 Slice *slice_copy(const Slice *slice);
 
 /* "guaranteed", "burstable", "best-effort" */
@@ -97,10 +106,10 @@ const char *slice_state_name(SliceState state);
 SliceState slice_state_parse(const char *name);
 
 /* "vm", "vfio", "native", "guarded" */
-const char *slice_door_name(SliceDoor door);
+const char *slice_transport_name(SliceTransport transport);
 
 /* FALSE where @name is none of these. */
-gboolean slice_door_parse(const char *name, SliceDoor *door);
+gboolean slice_transport_parse(const char *name, SliceTransport *transport);
 
 /* The kernel has it, mdevctl makes it; else it is in the ledger and the governor alone. */
 gboolean slice_is_vgpu(const Slice *slice);
@@ -113,5 +122,29 @@ gboolean slice_name_valid(const char *name);
 
 /* Counts in the ledger: it is there, is being made, or will be there at the next boot. */
 gboolean slice_is_promised(const Slice *slice);
+
+/*
+ * Which of a GPU's engines a slice may use, as people and the arbiter's files name them.
+ */
+/* Bits; 0: all of them. */
+typedef enum {
+    ENGINE_GRAPHICS = 1 << 0,
+    ENGINE_COMPUTE = 1 << 1,
+    ENGINE_TRANSFER = 1 << 2,
+    ENGINE_DECODE = 1 << 3,
+    ENGINE_ENCODE = 1 << 4,
+} Engine;
+
+/* "compute,transfer"; "all". To be freed. */
+char *engines_format(guint engines);
+
+/*
+ * Reads the same, in any order; AGENT_ERROR_INVALID says what it may be. Graphics without compute is
+ * refused: Vulkan promises programs a queue with both where there is one with graphics.
+ */
+gboolean engines_parse(const char *text, guint *engines, GError **error);
+
+/* What somebody may use who has both. */
+guint engines_join(guint a, guint b);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <fnmatch.h>
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/units.h"
 
 void tenant_free(Tenant *tenant)

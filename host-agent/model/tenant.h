@@ -2,8 +2,8 @@
 /*
  * Tenants, and what they may have.
  */
-#ifndef LEDGER_TENANT_H
-#define LEDGER_TENANT_H
+#ifndef MODEL_TENANT_H
+#define MODEL_TENANT_H
 
 #include "host-agent/model/room.h"
 

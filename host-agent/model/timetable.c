@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/conf.h"
-#include "lib/error.h"
+#include "lib/root.h"
 
 #define DAYS_A_WEEK     7
 #define EVERY_DAY       0x7f
@@ -200,7 +200,7 @@ static gboolean add_entry(const ConfGroup *group, gpointer data, GError **error)
 GPtrArray *timetable_load(const char *root, GError **error)
 {
     g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func((GDestroyNotify)entry_free);
-    g_autofree char *file = g_strconcat(root, SCHEDULE_CONF, NULL);
+    g_autofree char *file = root_path(root, SCHEDULE_CONF, NULL);
 
     if (g_file_test(file, G_FILE_TEST_EXISTS) &&
         !conf_foreach(file, "at", keys, add_entry, entries, error))

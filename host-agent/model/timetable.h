@@ -3,8 +3,8 @@
  * /etc/vgpu/schedule.conf: modes by the clock, and when each is due. Times are local, so that
  * "22:00" is that also after daylight saving time has begun or ended.
  */
-#ifndef MODES_TIMETABLE_H
-#define MODES_TIMETABLE_H
+#ifndef MODEL_TIMETABLE_H
+#define MODEL_TIMETABLE_H
 
 #include "lib/gpus.h"
 

@@ -5,7 +5,8 @@
 #include <stdarg.h>
 
 #include "host-agent/store/schema.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
+#include "lib/root.h"
 
 #define STATE_DIR       "var/lib/vgpu"
 #define STATE_FILE      "state.db"
@@ -86,7 +87,7 @@ static gboolean prepare(Db *db, GError **error)
 Db *db_open(const char *root, GError **error)
 {
     g_autoptr(Db) db = g_new0(Db, 1);
-    g_autofree char *dir = g_build_filename(root[0] ? root : "/", STATE_DIR, NULL);
+    g_autofree char *dir = root_path(root, STATE_DIR, NULL);
 
     db->path = g_build_filename(dir, STATE_FILE, NULL);
     if (g_mkdir_with_parents(dir, 0700) < 0) {

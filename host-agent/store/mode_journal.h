@@ -2,8 +2,8 @@
 /*
  * What has to survive kill -9 and power loss of a switch of a GPU's mode.
  */
-#ifndef VGPUD_MODE_JOURNAL_H
-#define VGPUD_MODE_JOURNAL_H
+#ifndef STORE_MODE_JOURNAL_H
+#define STORE_MODE_JOURNAL_H
 
 #include "host-agent/store/db.h"
 #include "lib/gpus.h"

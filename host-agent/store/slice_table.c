@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/store/slice_table.h"
 
-#include "host-agent/model/engines.h"
+#include "host-agent/model/slice.h"
 
 static void free_slice(void *slice)
 {
@@ -10,14 +10,11 @@ static void free_slice(void *slice)
 
 static void read_slice(sqlite3_stmt *row, void *data)
 {
-    Slice *slice = g_new0(Slice, 1);
+    Slice *slice = slice_new(db_text(row, 0), db_text(row, 3), db_text(row, 4));
 
-    slice->uuid = g_strdup(db_text(row, 0));
     slice->state = slice_state_parse(db_text(row, 1));
-    slice->request = g_strdup(db_text(row, 2));
-    slice->gpu = g_strdup(db_text(row, 3));
-    slice->type = g_strdup(db_text(row, 4));
-    slice->tenant = g_strdup(db_text(row, 5));
+    slice_set_text(&slice->request, db_text(row, 2));
+    slice_set_text(&slice->tenant, db_text(row, 5));
     if (!slice_class_parse(db_text(row, 6), &slice->class))
         slice->class = SLICE_BEST_EFFORT;
     slice->vram = (guint64)sqlite3_column_int64(row, 7);
@@ -25,14 +22,14 @@ static void read_slice(sqlite3_stmt *row, void *data)
     slice->weight = (guint)sqlite3_column_int(row, 9);
     slice->cap = (guint)sqlite3_column_int(row, 10);
     slice->priority = (guint)sqlite3_column_int(row, 11);
-    slice->job = g_strdup(db_text(row, 12));
-    slice->replica = g_strdup(db_text(row, 13));
+    slice_set_text(&slice->job, db_text(row, 12));
+    slice_set_text(&slice->replica, db_text(row, 13));
     slice->defined = sqlite3_column_int(row, 14);
     slice->autostart = sqlite3_column_int(row, 15);
     slice->oversubscribe = (guint64)sqlite3_column_int64(row, 16);
-    slice->domain = g_strdup(db_text(row, 17));
-    slice_door_parse(db_text(row, 18), &slice->door);
-    slice->name = g_strdup(db_text(row, 19));
+    slice_set_text(&slice->domain, db_text(row, 17));
+    slice_transport_parse(db_text(row, 18), &slice->transport);
+    slice_set_text(&slice->name, db_text(row, 19));
     slice->ephemeral = sqlite3_column_int(row, 20);
     slice->display = sqlite3_column_int(row, 21);
     engines_parse(db_text(row, 22), &slice->engines, NULL);
@@ -67,7 +64,7 @@ gboolean slice_table_put(Db *db, const Slice *slice, GError **error)
                   slice_class_name(slice->class), slice->vram, slice->compute, slice->weight,
                   slice->cap, slice->priority, slice->job, slice->replica, slice->defined,
                   slice->autostart, slice->oversubscribe, slice->domain,
-                  slice_door_name(slice->door), slice->name, slice->ephemeral, slice->display,
+                  slice_transport_name(slice->transport), slice->name, slice->ephemeral, slice->display,
                   engines);
 }
 

@@ -2,10 +2,10 @@
 /*
  * Usage in the database, for a year, and what a month of it comes to.
  */
-#ifndef METRICS_USAGE_TABLE_H
-#define METRICS_USAGE_TABLE_H
+#ifndef STORE_USAGE_TABLE_H
+#define STORE_USAGE_TABLE_H
 
-#include "host-agent/model/report.h"
+#include "host-agent/model/usage.h"
 #include "host-agent/store/db.h"
 
 /* Adds @rows, of UsageRow, to what the database has of their hours: all, or none. */

@@ -8,8 +8,8 @@
 #include "host-agent/vgpuctl/libvirt_link.h"
 #include "host-agent/vgpuctl/vgpu_list.h"
 #include "host-agent/vgpuctl/vgpu_options.h"
-#include "lib/agent_error.h"
-#include "lib/vgpu_ready.h"
+#include "lib/bus.h"
+#include "lib/vgpu.h"
 
 static gboolean check_port(const VmLink *link, GError **error)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 
 #define PATIENCE_MS (10 * 60 * 1000)
 

@@ -7,7 +7,7 @@
 #include "host-agent/vgpuctl/domain_edit.h"
 #include "host-agent/vgpuctl/libvirt_link.h"
 #include "host-agent/vgpuctl/vgpu_options.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 /* The guest's driver goes in seconds, where it goes. */
 #define DETACH_TIMEOUT_US (60 * G_USEC_PER_SEC)

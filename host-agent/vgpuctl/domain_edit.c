@@ -5,7 +5,6 @@
 
 #include "host-agent/vgpuctl/client.h"
 #include "lib/domain.h"
-#include "lib/request_xml.h"
 #include "lib/xml.h"
 
 char *domain_edit_hostdev(const char *uuid)

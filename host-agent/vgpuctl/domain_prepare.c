@@ -7,7 +7,7 @@
 #include "host-agent/vgpuctl/domain_edit.h"
 #include "host-agent/vgpuctl/libvirt_link.h"
 #include "host-agent/vgpuctl/vgpu_options.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 /*
  * What vgpud would refuse whenever the domain starts is refused now. That there is no room now, or

@@ -3,6 +3,7 @@
 #include <glib-unix.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/json.h"
@@ -152,6 +153,8 @@ gboolean events_command(Client *client, const Options *options, char **args, GEr
     (void)args;
     if (!objects)
         return FALSE;
+    if (geteuid() != 0)
+        g_printerr("The bus gives what vgpud says of vGPUs, tenants and users to root only; this shows changes of GPUs.\n");
     g_signal_connect(client->manager, "event", G_CALLBACK(told), (void *)options);
     g_signal_connect(objects, "object-added", G_CALLBACK(added), (void *)options);
     g_signal_connect(objects, "object-removed", G_CALLBACK(removed), (void *)options);

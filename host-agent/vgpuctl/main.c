@@ -7,7 +7,7 @@
 
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/text.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 /**
  * struct verb - a command of the command line

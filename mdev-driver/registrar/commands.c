@@ -3,11 +3,11 @@
 
 #include <unistd.h>
 
+#include "lib/conf.h"
 #include "lib/control.h"
-#include "lib/error.h"
 #include "lib/gpus.h"
-#include "lib/host_kernel.h"
-#include "lib/mdev_sysfs.h"
+#include "lib/hardware.h"
+#include "lib/mdev.h"
 #include "lib/plan.h"
 #include "lib/types.h"
 #include "lib/units.h"
@@ -281,7 +281,7 @@ static int run_list(const Session *session)
         for (guint j = 0; j < types->len; j++) {
             const MdevType *type = g_ptr_array_index(types, j);
 
-            fprintf(session->out, "  %-31s %5u %5u  %s\n", type->name, g_strv_length(type->uuids),
+            fprintf(session->out, "  %-31s %5u %5u  %s\n", type->id, g_strv_length(type->uuids),
                     type->available, type->description);
         }
     }

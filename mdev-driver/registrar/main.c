@@ -7,7 +7,7 @@
 
 #include <glib.h>
 
-#include "lib/error.h"
+#include "lib/conf.h"
 #include "lib/gpus.h"
 #include "mdev-driver/registrar/commands.h"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# make bench: this vGPU beside its peers, in the rig (README.md here). Never part of `make check`: it
-# measures, and times are not what decides about right and wrong.
+# make bench: this vGPU beside its alternatives, in the rig (README.md here). Never part of `make check`: it measures,
+# and times do not decide about right and wrong.
 
 BENCH_SRC := tests/bench
 BENCH_OUT := build/bench
@@ -25,7 +25,8 @@ $(BENCH_OUT)/vk-bench.o: $(BENCH_SRC)/vk-bench.c $(BENCH_OUT)/fma.spv.h $(wildca
 $(BENCH_OUT)/vk-bench: $(BENCH_OUT)/vk-bench.o $(addprefix $(GUEST_OUT)/,vk-dispatch.o vk-device.o job.o)
 	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan
 
-# make bench-governor: shares of a GPU, measured by work done: first in the rig's tree, without a rig, then two VMs in it.
+# make bench-governor: shares of a GPU, measured by finished work: first in the rig's tree, without a rig, then two VMs
+# in it.
 LOAD_SRC := $(BENCH_SRC)/governor-load
 LOAD_OUT := $(BENCH_OUT)/governor-load
 LOAD_OBJECTS := $(patsubst $(LOAD_SRC)/%.c,$(LOAD_OUT)/%.o,$(wildcard $(LOAD_SRC)/*.c))

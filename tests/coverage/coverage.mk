@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# make coverage [LOWEST=20]: which lines of ours the unit tests, the guard's live tests and the fuzzers' kept inputs reach: a
-# table by folder, and the files of which they reach least. In the rig's tree.
+# make coverage [LOWEST=20]: which of our lines the unit tests, the guard's live tests and the fuzzers' kept inputs
+# cover: a table by folder, and the files with the lowest coverage. In the rig's tree.
 
 LOWEST ?= 20
 
@@ -8,6 +8,6 @@ LOWEST ?= 20
 coverage:
 	$(RIG) build -- tests/coverage/run $(LOWEST)
 
-# For run: fuzzers that were built with replay.c in libFuzzer's place.
+# For run: fuzzers that were built with replay.c instead of libFuzzer.
 fuzz-replay: $(FUZZ_TESTS)
 	for program in $^; do $$program tests/fuzz/corpus/$$(basename $$program) || exit 1; done

@@ -17,7 +17,7 @@ DRIVER_TESTS_LIB := $(patsubst $(DRIVER_TESTS_SRC)/lib/%.c,$(DRIVER_TESTS_OUT)/l
 	$(wildcard $(DRIVER_TESTS_SRC)/lib/*.c))
 DRIVER_TESTS_PROGRAMS := $(patsubst $(DRIVER_TESTS_SRC)/%.c,$(DRIVER_TESTS_OUT)/%,\
 	$(wildcard $(DRIVER_TESTS_SRC)/t-*.c))
-# t-real-engine has the real one.
+# t-real-engine uses the real one.
 DRIVER_TESTS_ENGINE := $(DRIVER_TESTS_OUT)/vgpu-engine
 
 DRIVER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pthread \

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Fuzzing with libFuzzer (clang). tests/fuzz/GROUP/NAME.c is built to build/fuzz/NAME, with what its group names here.
+# Fuzzing with libFuzzer (clang). tests/fuzz/GROUP/NAME.c is built to build/fuzz/NAME, with the parts that its group
+# names here.
 #
 #	make fuzz [JOBS=2]	the corpus, and then as many inputs as run.sh says, the same each time
 #	make fuzz-long SECONDS=3600	each program for so long; what it finds stays in build/fuzz/
@@ -7,10 +8,10 @@
 
 FUZZ_CC ?= clang
 FUZZ_OUT := build/fuzz
-# make coverage has none of them, and FUZZ_MAIN in place of libFuzzer.
+# make coverage sets none of them, and FUZZ_MAIN instead of libFuzzer.
 FUZZ_SANITIZE ?= -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZ_MAIN ?=
-# Longer inputs say the same again, and the repository keeps them for ever.
+# Longer inputs add nothing, and the repository keeps them forever.
 FUZZ_KEPT_LEN := 160
 FUZZ_GROUPS := model engine guard agent governor
 
@@ -27,16 +28,16 @@ FUZZ_guard_PARTS := $(GUARD_SESSION) $(GUARD_FAKES)
 FUZZ_guard_CFLAGS = $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) -I$(ENGINE_TESTS_SRC) -Imdev-driver/model
 FUZZ_guard_LIBS = $(ENGINE_TESTS_LIBS)
 
-# What vgpud reads from files and from the bus, and the hooks from libvirt.
-FUZZ_agent_PARTS := $(addprefix $(AGENT_SRC)/,$(addprefix model/,dict_read.c engines.c placement.c request.c \
-	room.c slice.c tenant.c timetable.c) daemon/vgpud_conf.c) $(addprefix $(LIB_SRC)/,agent_error.c definition.c sysfs.c conf.c \
-	units.c gpus.c types.c domain.c request_xml.c xml.c)
+# vgpud's input from files and from the bus, and the hooks' from libvirt.
+FUZZ_agent_PARTS := $(addprefix $(AGENT_SRC)/,$(addprefix model/,dict_read.c placement.c request.c \
+	room.c slice.c tenant.c timetable.c) daemon/vgpud_conf.c) $(addprefix $(LIB_SRC)/,bus.c root.c definition.c sysfs.c conf.c \
+	units.c gpus.c types.c domain.c xml.c)
 FUZZ_agent_PKGS := gio-2.0 json-glib-1.0 libxml-2.0
 FUZZ_agent_PKG_CFLAGS = $(call once,FUZZ_agent_PKG_CFLAGS,pkg-config --cflags $(FUZZ_agent_PKGS))
 FUZZ_agent_CFLAGS = $(AGENT_CFLAGS) $(FUZZ_agent_PKG_CFLAGS)
 FUZZ_agent_LIBS = $(call once,FUZZ_agent_LIBS,pkg-config --libs $(FUZZ_agent_PKGS))
 
-# What members can send and write.
+# Members' messages and pages.
 FUZZ_governor_PARTS := $(GOVERNOR_CORE) $(filter-out %/main.c,$(GOVERNOR_ARBITER))
 FUZZ_governor_CFLAGS = $(GOVERNOR_WARN) $(GOVERNOR_INCLUDES) $(GOVERNOR_PKG_CFLAGS)
 FUZZ_governor_LIBS = $(GOVERNOR_PKG_LIBS)

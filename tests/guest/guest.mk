@@ -7,7 +7,7 @@ GUEST_OUT := build/guest
 GUEST_PROGRAMS := $(addprefix $(GUEST_OUT)/,vk-compute vk-waits cl-compute)
 GUEST_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -I$(GUEST_SRC) -I$(GUEST_OUT)
 
-# That their check of the data finds what it must find; needs no GPU.
+# Checks that their check of the data finds errors; needs no GPU.
 UNIT_TESTS += $(GUEST_OUT)/job-test
 
 .PHONY: guest

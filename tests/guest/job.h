@@ -45,7 +45,7 @@ struct job {
     bool fresh;
 };
 
-/* What the kernels are told; the layout is that of the shaders' push constants. */
+/* The kernels' parameters; the layout is that of the shaders' push constants. */
 struct job_params {
     uint32_t size;
     uint32_t iterations;
@@ -66,24 +66,24 @@ extern const char *const job_kernel_name[JOB_NUM_KERNELS];
 /* Reads the command line; --help and errors end the process. */
 void job_parse(struct job *job, int argc, char **argv);
 
-/* Whether @name is the device that was asked for. */
+/* Whether @name is the requested device. */
 bool job_wants_device(const struct job *job, const char *name);
 
 /* The parameters of round @round, counted from 0. */
 struct job_params job_params(const struct job *job, uint64_t round);
 
-/* Fills @in with the data of the round, and @out with what no kernel leaves there. */
+/* Fills @in with the data of the round, and @out with values that no kernel produces. */
 void job_fill_input(const struct job *job, uint64_t round, uint32_t *in);
 void job_fill_output(const struct job *job, uint32_t *out);
 
-/* Room for the elements of a round, for free(); where there is none the process ends. */
+/* Memory for the elements of a round, for free(); if there is none the process ends. */
 uint32_t *job_alloc(const struct job *job);
 
 /* Compares all elements; the first wrong one ends the process. */
 void job_verify(const struct job *job, uint64_t round, enum job_kernel kernel,
                 const uint32_t *out);
 
-/* Starts the clock of a round; where it runs out, the process ends. */
+/* Starts the clock of a round; if it runs out, the process ends. */
 void job_start_clock(const struct job *job);
 
 /* One line for a verified round, and the last one for the whole job. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Vulkan device with one queue, and buffers on it. Everything that fails ends the process with a
- * message (job_fail()).
+ * A Vulkan device with one queue, and buffers on it. Every failure ends the process with a message
+ * (job_fail()).
  */
 #ifndef GUEST_VK_DEVICE_H
 #define GUEST_VK_DEVICE_H
@@ -11,7 +11,7 @@
 #include <vulkan/vulkan.h>
 
 /**
- * struct vk_device - the device that the job asked for
+ * struct vk_device - the requested device
  * @name: as the driver gives it
  */
 struct vk_device {
@@ -27,7 +27,7 @@ struct vk_device {
 
 /**
  * struct vk_buffer - a storage buffer with memory of its own
- * @map: its content, NULL where the CPU can't see it
+ * @map: its content, NULL if the CPU cannot access it
  */
 struct vk_buffer {
     VkBuffer buffer;
@@ -39,11 +39,11 @@ enum vk_place { VK_PLACE_DEVICE, VK_PLACE_HOST };
 
 void vk_device_open(struct vk_device *dev, const struct job *job);
 
-/* The same, with extensions that there must be, and their features for VkDeviceCreateInfo. */
+/* The same, with required extensions, and their features for VkDeviceCreateInfo. */
 void vk_device_open_with(struct vk_device *dev, const struct job *job,
                          const char *const *extensions, uint32_t count, const void *features);
 
-/* Whether the first device that the job takes has it; before the device is opened. */
+/* Whether the first device that the job accepts has it; called before the device is opened. */
 bool vk_device_offers(const struct job *job, const char *extension);
 
 void vk_device_close(struct vk_device *dev);

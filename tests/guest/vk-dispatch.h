@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What it takes to dispatch compute shaders on a Vulkan device: the layout that they share, a
- * command buffer and a fence; then one kernel for each shader. Everything that fails ends the
- * process with a message (job_fail()).
+ * What is needed to dispatch compute shaders on a Vulkan device: the layout that they share, a
+ * command buffer and a fence; then one kernel for each shader. Every failure ends the process with
+ * a message (job_fail()).
  */
 #ifndef GUEST_VK_DISPATCH_H
 #define GUEST_VK_DISPATCH_H
@@ -12,9 +12,9 @@
 #define VK_DISPATCH_MAX_BUFFERS 2u
 
 /**
- * struct vk_dispatch - what kernels share
+ * struct vk_dispatch - shared by all kernels
  * @buffers: storage buffers of every kernel, bindings 0 and up
- * @cmd: one primary command buffer, which may be recorded again and again
+ * @cmd: one primary command buffer, which may be recorded repeatedly
  */
 struct vk_dispatch {
     uint32_t buffers;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# What takes too long for make check, in rigs of its own: every case of the kill matrix, hundreds of vGPUs made, used
-# and removed, counting what is left, vgpud killed at hundreds of random moments, render workers at a hundred, the driver on Debian's own kernels, and
-# the packages on a host that works.
-# ROUNDS=N, KILLS=N, WORKER_KILLS=N and FUZZ_SECONDS=N (for each fuzzer) make it shorter or longer.
+# Tests that take too long for make check, in rigs of their own: every case of the kill matrix, hundreds of vGPUs made,
+# used and removed while counting what is left, vgpud killed at hundreds of random moments, render workers at a hundred,
+# the driver on Debian's own kernels, and the packages on a working host. ROUNDS=N, KILLS=N, WORKER_KILLS=N and
+# FUZZ_SECONDS=N (for each fuzzer) make it shorter or longer.
 
 ROUNDS ?= 500
 KILLS ?= 200

@@ -120,7 +120,7 @@ point('its QEMU is killed: the vGPU is given back, and others stay', sub {
 
 point('virsh start says why not: vgpud is down, stopped, has no room', sub {
     my $said = VGPU::Host::without_vgpud(sub {
-        return refused('virsh start blue', qr/Hook script.*domain blue can't start: vGPU $uuid.*vgpud can't be reached/s);
+        return refused('virsh start blue', qr/Hook script.*cannot start domain blue: cannot make vGPU $uuid.*vgpud can't be reached/s);
     });
     host('systemctl kill -s STOP vgpud');
     $said .= refused('virsh start blue', qr/vgpud can't be reached \(Timeout/);

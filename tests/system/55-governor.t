@@ -105,7 +105,8 @@ sub use_memory {
     my $pci = $blue->gpu_of($blue->{vgpu});
     my $heap = VGPU::Slice::heap($blue->run("on-gpu $pci vulkaninfo", timeout => 120));
     my $before = VGPU::Remains::take($gpu);
-    my $job = VGPU::Compute::vulkan($blue, $pci, "--size $elements --iterations 1 --forever --pause 2000");
+    # Mesa has to wait for the answer, or a refusal may abort the program (docs/upstream.md, 11).
+    my $job = $blue->job("VN_PERF=no_async_mem_alloc on-gpu $pci vk-compute --device-name Venus --size $elements --iterations 1 --forever --pause 2000");
     my $works = eval { $job->expect(qr/^OK round 1:/m, 120) };
     my $grown = VGPU::Remains::memory() - $before->{mib};
     my $said = $job->output;

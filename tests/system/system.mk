@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Whole guests in the rig: what a person sees (demo) and what must hold (check-system). Both build what
-# they need by themselves, in the rig's Debian tree.
+# Whole guests in the rig: the demo, and the tests (check-system). Both build what they need by
+# themselves, in the rig's Debian tree.
 
 .PHONY: demo check-system
 

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A temporary directory that stands for /. Paths in it begin with a slash.
- */
-#ifndef TEST_FILE_TREE_H
-#define TEST_FILE_TREE_H
+/* A temporary directory that replaces /. Paths in it begin with a slash. */
+#ifndef TESTS_UNIT_FILE_TREE_H
+#define TESTS_UNIT_FILE_TREE_H
 
 #include <glib.h>
 
 /* The directory's path. */
 char *file_tree_new(void);
 
-/* Removes it with all in it, and frees @root. */
+/* Removes it with its content, and frees @root. */
 void file_tree_free(char *root);
 
 /* Writes a file, with its directories. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Unit tests. tests/unit/FOLDER/test-NAME.c is built to build/unit/FOLDER/test-NAME, by the fragment of what it tests, which
-# adds it to UNIT_TESTS; those that look at a clock to UNIT_ALONE as well. UNIT_NEEDS is what tests run besides.
+# Unit tests. tests/unit/FOLDER/test-NAME.c is built to build/unit/FOLDER/test-NAME, by the fragment of the tested code,
+# which adds it to UNIT_TESTS, and tests that read a clock to UNIT_ALONE as well. UNIT_NEEDS is what tests run besides.
 #
 #	make unit [JOBS=2]	all but those of UNIT_ALONE, one after the other, or so many at a time
 #	make unit-alone		those of UNIT_ALONE; nothing else should run meanwhile
@@ -18,7 +18,7 @@ UNIT_MODEL_OBJS := $(patsubst mdev-driver/model/%.c,$(UNIT_OUT)/obj/model/%.o, \
 UNIT_MODEL_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(UNIT_SRC)/test-*.c))
 UNIT_TESTS += $(UNIT_MODEL_TESTS)
 
-# A test of GLib's that fails says "Bail out!", which prove takes for an order to run no other test either: not told on.
+# A failed GLib test says "Bail out!", which prove takes for an order to run no other test: that line is filtered.
 UNIT_PROVE := tests/prove --timer -e tests/unit/run
 
 .PHONY: unit unit-alone

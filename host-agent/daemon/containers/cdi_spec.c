@@ -3,7 +3,8 @@
 
 #include <json-glib/json-glib.h>
 
-#include "host-agent/daemon/containers/slice_dirs.h"
+#include "host-agent/daemon/containers/transport.h"
+#include "lib/root.h"
 
 /* The first that has names which begin with a digit, as UUIDs do; docker 25 knows 0.6.0. */
 #define CDI_VERSION "0.5.0"
@@ -21,7 +22,7 @@ CdiLayer *cdi_layer_find(const char *root)
                                                    "VkLayer_vgpu_governor.json"};
 
     for (guint i = 0; i < G_N_ELEMENTS(places); i++) {
-        g_autofree char *path = g_strconcat(root, places[i], NULL);
+        g_autofree char *path = root_path(root, places[i], NULL);
         g_autoptr(JsonParser) parser = json_parser_new();
         g_autoptr(JsonNode) found = NULL;
         JsonArray *list;
@@ -44,8 +45,8 @@ CdiLayer *cdi_layer_find(const char *root)
 
 const char *cdi_hook_find(const char *root)
 {
-    g_autofree char *usual = g_strconcat(root, "/usr" HOOK, NULL);
-    g_autofree char *local = g_strconcat(root, "/usr/local" HOOK, NULL);
+    g_autofree char *usual = root_path(root, "/usr" HOOK, NULL);
+    g_autofree char *local = root_path(root, "/usr/local" HOOK, NULL);
     gboolean is_local =
         !g_file_test(usual, G_FILE_TEST_EXISTS) && g_file_test(local, G_FILE_TEST_EXISTS);
 
@@ -95,7 +96,7 @@ static void add_nodes(JsonBuilder *json, const CdiDevice *device)
     if (!device->node)
         return;
     begin_list(json, "deviceNodes");
-    if (device->slice->door == SLICE_DOOR_VFIO)
+    if (device->slice->transport == SLICE_TRANSPORT_VFIO)
         add_node(json, "vfio/vfio");
     add_node(json, device->node);
     json_builder_end_array(json);
@@ -173,9 +174,9 @@ static void add_device(JsonBuilder *json, const char *name, const CdiDevice *dev
     json_builder_set_member_name(json, "containerEdits");
     json_builder_begin_object(json);
     add_nodes(json, device);
-    if (slice->door == SLICE_DOOR_NATIVE)
+    if (slice->transport == SLICE_TRANSPORT_NATIVE)
         add_native(json, slice, layer);
-    else if (slice->door == SLICE_DOOR_GUARDED)
+    else if (slice->transport == SLICE_TRANSPORT_GUARDED)
         add_guarded(json, slice);
     begin_list(json, "hooks");
     add_hook(json, hook, "createRuntime", "claim", slice->uuid);
@@ -194,7 +195,7 @@ static guint add_devices(JsonBuilder *json, const GPtrArray *devices, const CdiL
     for (guint i = 0; i < devices->len; i++) {
         const CdiDevice *device = g_ptr_array_index(devices, i);
 
-        if (device->slice->door == SLICE_DOOR_NATIVE && !layer)
+        if (device->slice->transport == SLICE_TRANSPORT_NATIVE && !layer)
             continue;
         add_device(json, device->slice->uuid, device, layer, hook);
         if (*device->slice->name)

@@ -3,8 +3,8 @@
  * Containers' devices as CDI (Container Device Interface) describes them to podman, docker,
  * containerd and cri-o: what a runtime adds to a container for each, in JSON.
  */
-#ifndef CDI_SPEC_H
-#define CDI_SPEC_H
+#ifndef VGPUD_CONTAINERS_CDI_SPEC_H
+#define VGPUD_CONTAINERS_CDI_SPEC_H
 
 #include "host-agent/model/slice.h"
 

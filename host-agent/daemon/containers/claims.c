@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "host-agent/model/request.h"
+#include "host-agent/model/slice.h"
 #include "host-agent/store/claim_table.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
+#include "lib/root.h"
 #include "lib/sysfs.h"
 
 #define PERIOD_S 5
@@ -67,7 +69,7 @@ static void put_in(Claims *claims, Claim *claim)
 
 static char *boot_id(const char *root)
 {
-    g_autofree char *dir = g_build_filename(root[0] ? root : "/", "proc/sys/kernel/random", NULL);
+    g_autofree char *dir = root_path(root, "proc/sys/kernel/random", NULL);
     char *id = sysfs_read(dir, "boot_id");
 
     return id ? id : g_strdup("");
@@ -150,7 +152,7 @@ char *claims_user(const Claims *claims, Counters *counters, const Slice *slice)
     if (container)
         return g_strdup_printf("container %s", container);
     /* A vGPU's are its engine, which is nobody's container; a guard's are its own. */
-    if (slice->door != SLICE_DOOR_NATIVE)
+    if (slice->transport != SLICE_TRANSPORT_NATIVE)
         return NULL;
     counters_read(counters);
     use = counters_use(counters, slice->uuid);
@@ -296,4 +298,69 @@ void claims_look(Claims *claims)
             claims->ended(uuids[i], claims->ended_data);
         claims_forget(claims, uuids[i]);
     }
+}
+
+#define MOST_WEIGHT   10000u
+#define MOST_PER_CENT 100u
+
+/*
+ * One container has both, by the door that shows their GPU itself; and one tenant: what another's user says of a
+ * container changes nothing for it.
+ */
+static gboolean are_together(const Claims *claims, const Slice *a, const Slice *b)
+{
+    return a->transport == SLICE_TRANSPORT_NATIVE && b->transport == SLICE_TRANSPORT_NATIVE &&
+           g_str_equal(a->gpu, b->gpu) && g_str_equal(a->tenant, b->tenant) &&
+           claims_are_of_one(claims, a->uuid, b->uuid);
+}
+
+const char *share_group_first(const Slices *slices, const Claims *claims, const Slice *slice)
+{
+    const GPtrArray *all = slices_all(slices);
+    const char *first = slice->uuid;
+
+    if (slice->transport != SLICE_TRANSPORT_NATIVE)
+        return first;
+    for (guint i = 0; i < all->len; i++) {
+        const Slice *other = g_ptr_array_index(all, i);
+
+        if (strcmp(other->uuid, first) < 0 && are_together(claims, slice, other))
+            first = other->uuid;
+    }
+    return first;
+}
+
+/* 0 and 100 are no cap. */
+static guint cap_of_both(const Slice *a, const Slice *b)
+{
+    return a->cap && b->cap ? MIN(a->cap + b->cap, MOST_PER_CENT) : MOST_PER_CENT;
+}
+
+/* Nobody gets by a second slice what neither was promised: the lower priority holds for both. */
+static void add(Slice *sum, const Slice *other)
+{
+    sum->vram += other->vram;
+    sum->oversubscribe += other->oversubscribe;
+    sum->weight = MIN(sum->weight + other->weight, MOST_WEIGHT);
+    sum->cap = cap_of_both(sum, other);
+    sum->compute = MIN(sum->compute + other->compute, MOST_PER_CENT);
+    sum->priority = MIN(sum->priority, other->priority);
+    sum->engines = engines_join(sum->engines, other->engines);
+}
+
+Slice *share_group_share(const Slices *slices, const Claims *claims, const Slice *slice)
+{
+    const GPtrArray *all = slices_all(slices);
+    Slice *sum;
+
+    if (share_group_first(slices, claims, slice) != slice->uuid)
+        return NULL;
+    sum = slice_copy(slice);
+    for (guint i = 0; slice->transport == SLICE_TRANSPORT_NATIVE && i < all->len; i++) {
+        const Slice *other = g_ptr_array_index(all, i);
+
+        if (other != slice && are_together(claims, slice, other))
+            add(sum, other);
+    }
+    return sum;
 }

@@ -3,8 +3,8 @@
  * Which container has which slice. A runtime tells by container-hooks/ when a container begins and
  * ends; an end that nobody tells of is seen by the container's first process.
  */
-#ifndef VGPUD_CLAIMS_H
-#define VGPUD_CLAIMS_H
+#ifndef VGPUD_CONTAINERS_CLAIMS_H
+#define VGPUD_CONTAINERS_CLAIMS_H
 
 #include "host-agent/daemon/slices/slices.h"
 
@@ -53,5 +53,16 @@ void claims_forget(Claims *claims, const char *uuid);
 
 /* For tests, which don't wait. Looks whether containers have ended. */
 void claims_look(Claims *claims);
+
+/*
+ * Slices of one GPU and tenant that one container has by the door native: a program sees that GPU once, so
+ * they are one share of it, as large as all of them. The arbiter knows it as the first of them, by
+ * UUID, whose socket is the one that the governor's layer takes in a container that has several.
+ */
+/* UUID of the slice that stands for it: its own, where it is alone. Valid as long as that slice. */
+const char *share_group_first(const Slices *slices, const Claims *claims, const Slice *slice);
+
+/* As its arbiter is to know it, to be freed; NULL: not at all, another stands for it. */
+Slice *share_group_share(const Slices *slices, const Claims *claims, const Slice *slice);
 
 #endif

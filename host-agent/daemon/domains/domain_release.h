@@ -2,8 +2,8 @@
 /*
  * vGPUs that were made for a VM are given back when it has ended.
  */
-#ifndef VGPUD_DOMAIN_RELEASE_H
-#define VGPUD_DOMAIN_RELEASE_H
+#ifndef VGPUD_DOMAINS_DOMAIN_RELEASE_H
+#define VGPUD_DOMAINS_DOMAIN_RELEASE_H
 
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/daemon/slices/slices.h"

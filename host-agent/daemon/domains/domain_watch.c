@@ -2,8 +2,8 @@
 #include "host-agent/daemon/domains/domain_watch.h"
 
 #include "host-agent/daemon/domains/domain_release.h"
+#include "lib/processes.h"
 #include "lib/vgpu.h"
-#include "lib/vm_name.h"
 
 #define PERIOD_S 30
 

@@ -4,8 +4,8 @@
  * vgpud was down. They are given back when for minutes no process has been that VM's, and nobody
  * has had them open.
  */
-#ifndef VGPUD_DOMAIN_WATCH_H
-#define VGPUD_DOMAIN_WATCH_H
+#ifndef VGPUD_DOMAINS_DOMAIN_WATCH_H
+#define VGPUD_DOMAINS_DOMAIN_WATCH_H
 
 #include "host-agent/daemon/slices/slices.h"
 

@@ -4,7 +4,9 @@
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/host/gpu_object.h"
 #include "host-agent/model/gpu_health.h"
-#include "lib/agent_error.h"
+#include "host-agent/store/gpu_table.h"
+#include "lib/bus.h"
+#include "lib/root.h"
 #include "lib/sysfs.h"
 
 /* For what changes without an event: sensors, corrected errors. */
@@ -58,14 +60,12 @@ static void log_error(GError *error)
 static void store(Health *health, const char *gpu, HealthKind kind, const char *reason)
 {
     Db *db = host_db(health->host);
-    const char *name = health_kind_name(kind);
     GError *error = NULL;
 
     if (reason)
-        db_run(db, &error, "INSERT OR REPLACE INTO health VALUES (?, ?, ?, ?, ?)", "sssxb", gpu,
-               name, reason, g_get_real_time() / G_USEC_PER_SEC, health_kind_is_held(kind));
+        gpu_table_add_finding(db, gpu, kind, reason, g_get_real_time() / G_USEC_PER_SEC, &error);
     else
-        db_run(db, &error, "DELETE FROM health WHERE gpu = ? AND kind = ?", "ss", gpu, name);
+        gpu_table_end_finding(db, gpu, kind, &error);
     if (error)
         log_error(error);
 }
@@ -311,17 +311,6 @@ static const char *address_of(const Health *health, const char *path)
     return NULL;
 }
 
-static gboolean store_cleared(Health *health, const char *gpu, const Watched *watched,
-                              GError **error)
-{
-    Db *db = host_db(health->host);
-
-    return db_run(db, error, "DELETE FROM health WHERE gpu = ?", "s", gpu) &&
-           db_run(db, error, "INSERT OR REPLACE INTO health_cleared VALUES (?, ?, ?, ?)", "sstt",
-                  gpu, health->boot, watched->readings.aer_fatal,
-                  watched->readings.ecc_uncorrectable);
-}
-
 static void clear(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Health *health = data;
@@ -335,7 +324,8 @@ static void clear(GDBusMethodInvocation *invocation, const Caller *caller, void 
         return;
     }
     gpu_readings_read(host_gpu(health->host, gpu)->pci, &watched->readings);
-    if (!store_cleared(health, gpu, watched, &error)) {
+    if (!gpu_table_clear(host_db(health->host), gpu, health->boot, watched->readings.aer_fatal,
+                         watched->readings.ecc_uncorrectable, &error)) {
         g_dbus_method_invocation_take_error(invocation, error);
         return;
     }
@@ -361,32 +351,23 @@ static void gpu_added(VgpuGpu *interface, void *data)
     g_signal_connect(interface, "handle-clear-health", G_CALLBACK(handle_clear), data);
 }
 
-static void load_finding(sqlite3_stmt *row, void *data)
+static void load_finding(const char *gpu, HealthKind kind, const char *reason, void *data)
 {
-    HealthKind kind;
-
-    if (health_kind_parse(db_text(row, 1), &kind))
-        gpu_health_restore(watched_at(data, db_text(row, 0))->health, kind, db_text(row, 2));
+    gpu_health_restore(watched_at(data, gpu)->health, kind, reason);
 }
 
-static void load_cleared(sqlite3_stmt *row, void *data)
+static void load_cleared(const char *gpu, guint64 aer_fatal, guint64 ecc, void *data)
 {
-    gpu_health_set_cleared(watched_at(data, db_text(row, 0))->health,
-                           (guint64)sqlite3_column_int64(row, 1),
-                           (guint64)sqlite3_column_int64(row, 2));
+    gpu_health_set_cleared(watched_at(data, gpu)->health, aer_fatal, ecc);
 }
 
 /* Only what an operator has to clear: all else is found again where it still is so. */
 static void load(Health *health)
 {
-    Db *db = host_db(health->host);
     GError *error = NULL;
 
-    if (!db_run(db, &error, "DELETE FROM health WHERE NOT held", "") ||
-        !db_each(db, &error, load_finding, health, "SELECT gpu, kind, reason FROM health", "") ||
-        !db_each(db, &error, load_cleared, health,
-                 "SELECT gpu, aer_fatal, ecc FROM health_cleared WHERE boot = ?", "s",
-                 health->boot))
+    if (!gpu_table_load(host_db(health->host), health->boot, load_finding, load_cleared, health,
+                        &error))
         log_error(error);
 }
 
@@ -394,7 +375,7 @@ Health *health_new(Host *host, const Slices *slices)
 {
     Health *health = g_new0(Health, 1);
     const char *root = host_root(host);
-    g_autofree char *proc = g_build_filename(root[0] ? root : "/", "proc/sys/kernel/random", NULL);
+    g_autofree char *proc = root_path(root, "proc/sys/kernel/random", NULL);
 
     health->host = host;
     health->slices = slices;

@@ -3,8 +3,10 @@
  * Keeps free memory on GPUs that have a water mark (water-mark= in gpus.conf), at the cost of
  * best-effort vGPUs.
  */
-#ifndef VGPUD_PRESSURE_WATCH_H
-#define VGPUD_PRESSURE_WATCH_H
+#ifndef VGPUD_HEALTH_PRESSURE_WATCH_H
+#define VGPUD_HEALTH_PRESSURE_WATCH_H
+
+#include <glib.h>
 
 #include "host-agent/daemon/slices/slices.h"
 
@@ -29,5 +31,18 @@ void pressure_watch_look(PressureWatch *watch, gint64 now_us);
 
 /* Bytes that should be free on the GPU; 0: nobody said. */
 guint64 pressure_watch_mark(const PressureWatch *watch, const Gpu *gpu);
+
+/*
+ * The operator's command against a want of memory (pressure-command= in gpus.conf).
+ */
+/*
+ * Starts @command, with GPU (an address), FREE and MARK (bytes) and VGPUS (UUIDs of those that are
+ * stopped next, separated by blanks) in its environment. One that takes longer than
+ * PRESSURE_COMMAND_S is killed. How it ended is in the log.
+ */
+void pressure_command_run(const char *command, const char *gpu, guint64 free, guint64 mark,
+                          char *const *vgpus);
+
+#define PRESSURE_COMMAND_S 60
 
 #endif

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "lib/root.h"
+
 #define VULKAN_DIR "run/vgpu/vulkan"
 #define GROUP      "vulkan"
 
@@ -122,7 +124,7 @@ VulkanWatch *vulkan_watch_new(Host *host)
     const char *root = host_root(host);
 
     watch->host = host;
-    watch->dir = g_build_filename(root[0] ? root : "/", VULKAN_DIR, NULL);
+    watch->dir = root_path(root, VULKAN_DIR, NULL);
     watch->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     host_watch(host, NULL, changed, watch);
     return watch;

@@ -3,8 +3,8 @@
  * What Vulkan shows of the GPUs. A Vulkan driver is loaded by vgpu-describe@GPU.service, in a sandbox of its own, which
  * leaves what it finds in /run/vgpu/vulkan/GPU.
  */
-#ifndef VGPUD_VULKAN_WATCH_H
-#define VGPUD_VULKAN_WATCH_H
+#ifndef VGPUD_HEALTH_VULKAN_WATCH_H
+#define VGPUD_HEALTH_VULKAN_WATCH_H
 
 #include "host-agent/daemon/host/host.h"
 

@@ -5,7 +5,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 typedef struct {
     GDBusMethodInvocation *invocation;

@@ -2,8 +2,8 @@
 /*
  * Who may do what: polkit's answer (dbus/org.mdev_vgpu.Host1.policy has the actions).
  */
-#ifndef VGPUD_AUTHORITY_H
-#define VGPUD_AUTHORITY_H
+#ifndef VGPUD_HOST_AUTHORITY_H
+#define VGPUD_HOST_AUTHORITY_H
 
 #include <gio/gio.h>
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 
 /* "soft_NAME" with all that is not a letter or digit in hexadecimal, so that no two are the same.
  */

@@ -2,8 +2,8 @@
 /*
  * A GPU on D-Bus.
  */
-#ifndef VGPUD_GPU_OBJECT_H
-#define VGPUD_GPU_OBJECT_H
+#ifndef VGPUD_HOST_GPU_OBJECT_H
+#define VGPUD_HOST_GPU_OBJECT_H
 
 #include "lib/gpu.h"
 #include "vgpu-host.h"

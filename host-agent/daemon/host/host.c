@@ -3,9 +3,9 @@
 
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/host/gpu_object.h"
-#include "lib/bus_names.h"
-#include "lib/mdev_type.h"
-#include "lib/topology.h"
+#include "lib/bus.h"
+#include "lib/mdev.h"
+#include "lib/pci.h"
 
 typedef struct {
     void (*added)(VgpuGpu *gpu, void *data);
@@ -74,10 +74,9 @@ static GVariant *dictionary_of_type(const MdevType *type)
     g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
     g_variant_builder_add(&dict, "{sv}", "Id", g_variant_new_string(type->id));
     g_variant_builder_add(&dict, "{sv}", "Gpu", g_variant_new_string(type->gpu));
-    g_variant_builder_add(&dict, "{sv}", "Description",
-                          g_variant_new_string(type->description ? type->description : ""));
+    g_variant_builder_add(&dict, "{sv}", "Description", g_variant_new_string(type->description));
     g_variant_builder_add(&dict, "{sv}", "Available", g_variant_new_uint32(type->available));
-    g_variant_builder_add(&dict, "{sv}", "Instances", g_variant_new_uint32(type->instances));
+    g_variant_builder_add(&dict, "{sv}", "Instances", g_variant_new_uint32(g_strv_length(type->uuids)));
     return g_variant_builder_end(&dict);
 }
 
@@ -89,7 +88,7 @@ static GVariant *list_types(const GPtrArray *gpus)
     g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
     for (guint i = 0; i < gpus->len; i++) {
         const PciDevice *pci = ((const Gpu *)g_ptr_array_index(gpus, i))->pci;
-        g_autoptr(GPtrArray) types = mdev_types_read(pci->address, pci->dir);
+        g_autoptr(GPtrArray) types = mdev_types_of_device(pci->address, pci->dir);
 
         for (guint k = 0; k < types->len; k++)
             g_variant_builder_add_value(&list, dictionary_of_type(g_ptr_array_index(types, k)));

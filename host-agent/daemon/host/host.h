@@ -3,15 +3,15 @@
  * The host on D-Bus: its GPUs, kept as they are in the kernel. What vgpud does with them is in modules of their own
  * (slices, modes, health, usage), which find here what they share.
  */
-#ifndef VGPUD_HOST_H
-#define VGPUD_HOST_H
+#ifndef VGPUD_HOST_HOST_H
+#define VGPUD_HOST_HOST_H
 
 #include <gio/gio.h>
 
-#include "host-agent/daemon/readings/counters.h"
+#include "host-agent/daemon/engines/counters.h"
 #include "host-agent/model/slice.h"
 #include "host-agent/store/db.h"
-#include "lib/inventory.h"
+#include "lib/gpu.h"
 #include "vgpu-host.h"
 
 typedef struct Host Host;

@@ -2,8 +2,8 @@
 /*
  * Tells when GPUs, their drivers or what is made of them may have changed, by udev's events.
  */
-#ifndef VGPUD_HOTPLUG_H
-#define VGPUD_HOTPLUG_H
+#ifndef VGPUD_HOST_HOTPLUG_H
+#define VGPUD_HOST_HOTPLUG_H
 
 #include <glib.h>
 

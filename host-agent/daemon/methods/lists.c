@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "host-agent/daemon/containers/together.h"
-#include "host-agent/model/engines.h"
+#include "host-agent/daemon/containers/claims.h"
+#include "host-agent/model/slice.h"
 #include "lib/gpu.h"
 #include "lib/vgpu.h"
 
@@ -54,7 +54,7 @@ static void add_slice(GVariantBuilder *dict, const Slice *slice)
     add_flag(dict, "Autostart", slice->autostart);
     if (!slice_is_for_container(slice))
         return;
-    add_text(dict, "Door", slice_door_name(slice->door));
+    add_text(dict, "Door", slice_transport_name(slice->transport));
     add_text(dict, "Name", slice->name);
     add_flag(dict, "Ephemeral", slice->ephemeral);
 }
@@ -195,7 +195,7 @@ static GVariant *dictionary_of_container_slice(const Counters *counters, const G
                                                const Slice *slice)
 {
     const SliceUse *use = counters_use(counters, slice->uuid);
-    const char *first = together_first(slices, claims, slice);
+    const char *first = share_group_first(slices, claims, slice);
     GVariantBuilder dict;
 
     g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);

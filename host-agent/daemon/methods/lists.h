@@ -3,8 +3,8 @@
  * What the manager's methods return: a dictionary for each thing, as
  * dbus/org.mdev_vgpu.Host1.xml describes them. Floating, of type aa{sv}.
  */
-#ifndef VGPUD_LISTS_H
-#define VGPUD_LISTS_H
+#ifndef VGPUD_METHODS_LISTS_H
+#define VGPUD_METHODS_LISTS_H
 
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/slices/slices.h"

@@ -4,7 +4,7 @@
 #include "host-agent/daemon/methods/slice_claim.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/erasure.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 static void warn(const char *uuid, const GError *error)
 {

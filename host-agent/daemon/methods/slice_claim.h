@@ -2,8 +2,8 @@
 /*
  * The end of a container that had a slice.
  */
-#ifndef VGPUD_SLICE_CLAIM_H
-#define VGPUD_SLICE_CLAIM_H
+#ifndef VGPUD_METHODS_SLICE_CLAIM_H
+#define VGPUD_METHODS_SLICE_CLAIM_H
 
 #include "host-agent/daemon/methods/vgpus.h"
 

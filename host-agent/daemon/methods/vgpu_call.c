@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/vgpu_call.h"
 
-#include "host-agent/daemon/slices/entitlement.h"
-#include "lib/agent_error.h"
+#include "host-agent/model/offer.h"
+#include "lib/bus.h"
 
 /**
  * Ask - who goes on when polkit has answered

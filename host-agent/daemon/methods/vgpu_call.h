@@ -2,13 +2,13 @@
 /*
  * What the methods for vGPUs share.
  */
-#ifndef VGPUD_VGPU_CALL_H
-#define VGPUD_VGPU_CALL_H
+#ifndef VGPUD_METHODS_VGPU_CALL_H
+#define VGPUD_METHODS_VGPU_CALL_H
 
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/methods/vgpus.h"
-#include "lib/vms.h"
+#include "lib/processes.h"
 
 struct Vgpus {
     Host *host;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/definition_check.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 static void check(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {

@@ -3,7 +3,7 @@
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/creation.h"
 #include "host-agent/daemon/slices/placing.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 static gboolean is_for_slice(GDBusMethodInvocation *invocation)
 {
@@ -66,7 +66,7 @@ static void tell_made(const Vgpus *vgpus, const Slice *slice, const Caller *call
 {
     host_event(vgpus->host, "slice-created", slice->gpu, slice->uuid,
                "slice %s of GPU %s was made for containers, door %s, by %s", slice->uuid, slice->gpu,
-               slice_door_name(slice->door), caller->user);
+               slice_transport_name(slice->transport), caller->user);
 }
 
 static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,

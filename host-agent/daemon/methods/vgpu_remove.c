@@ -2,7 +2,7 @@
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/erasure.h"
 #include "host-agent/model/dict_read.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/vgpu.h"
 
 static void removed(const GError *error, void *data)

@@ -2,7 +2,7 @@
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/alteration.h"
 #include "host-agent/daemon/slices/placing.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/vgpu.h"
 
 static void changed(const GError *error, void *data)

@@ -3,7 +3,7 @@
 #include "host-agent/daemon/slices/definition_check.h"
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/model/dict_read.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/vgpu.h"
 
 static void started(const GError *error, void *data)

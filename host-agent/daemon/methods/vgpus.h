@@ -2,8 +2,8 @@
 /*
  * The manager's methods for vGPUs and containers' slices: list, create, set, remove, check, claim.
  */
-#ifndef VGPUD_VGPUS_H
-#define VGPUD_VGPUS_H
+#ifndef VGPUD_METHODS_VGPUS_H
+#define VGPUD_METHODS_VGPUS_H
 
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/slices/slices.h"

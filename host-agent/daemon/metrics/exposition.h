@@ -3,8 +3,8 @@
  * Text in the format that Prometheus reads (its text exposition format, version 0.0.4). A family is
  * begun, then all its samples are added.
  */
-#ifndef METRICS_EXPOSITION_H
-#define METRICS_EXPOSITION_H
+#ifndef VGPUD_METRICS_EXPOSITION_H
+#define VGPUD_METRICS_EXPOSITION_H
 
 #include <glib.h>
 

@@ -2,10 +2,10 @@
 /*
  * All that Prometheus gets to know of a host.
  */
-#ifndef METRICS_HOST_METRICS_H
-#define METRICS_HOST_METRICS_H
+#ifndef VGPUD_METRICS_HOST_METRICS_H
+#define VGPUD_METRICS_HOST_METRICS_H
 
-#include "host-agent/daemon/readings/counters.h"
+#include "host-agent/daemon/engines/counters.h"
 #include "host-agent/model/slice.h"
 #include "lib/gpu.h"
 #include "lib/readings.h"
@@ -55,8 +55,5 @@ typedef struct {
     const Slice *(*slice)(const char *uuid, void *data);
     void *data;
 } HostMetrics;
-
-/* The text, to be freed. */
-char *host_metrics_text(const HostMetrics *host, gsize *length);
 
 #endif

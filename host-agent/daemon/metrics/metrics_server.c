@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
+#include "lib/root.h"
 
 #define UNIX_PREFIX     "unix:"
 #define CONTENT_TYPE    "text/plain; version=0.0.4; charset=utf-8"
@@ -103,7 +104,7 @@ static GSocketAddress *unix_address(MetricsServer *server, const char *root, con
 {
     g_autofree char *dir = NULL;
 
-    server->path = g_strconcat(root, path, NULL);
+    server->path = root_path(root, path, NULL);
     dir = g_path_get_dirname(server->path);
     g_mkdir_with_parents(dir, 0755);
     g_unlink(server->path);

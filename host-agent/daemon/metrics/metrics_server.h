@@ -2,8 +2,8 @@
 /*
  * HTTP for Prometheus: GET /metrics, and nothing else.
  */
-#ifndef VGPUD_METRICS_SERVER_H
-#define VGPUD_METRICS_SERVER_H
+#ifndef VGPUD_METRICS_METRICS_SERVER_H
+#define VGPUD_METRICS_METRICS_SERVER_H
 
 #include <gio/gio.h>
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/metrics/scrape.h"
 
+#include "host-agent/daemon/engines/counters.h"
+#include "host-agent/daemon/metrics/exposition.h"
+#include "host-agent/daemon/metrics/gpu_metrics.h"
 #include "host-agent/daemon/metrics/host_metrics.h"
 #include "host-agent/daemon/metrics/metrics_server.h"
-#include "host-agent/daemon/readings/vram_used.h"
+#include "host-agent/daemon/metrics/slice_metrics.h"
+#include "host-agent/daemon/metrics/vgpu_metrics.h"
 
 struct Scrape {
     gint64 started;
@@ -31,7 +35,7 @@ static GpuMetrics gpu_metrics(const Scrape *scrape, const Gpu *gpu, const GPtrAr
     gpu_readings_read(gpu->pci, &metrics.readings);
     metrics.capacity = offers_capacity(scrape->offers, gpu, &metrics.vram);
     metrics.vram_used_known =
-        vram_used(host_root(scrape->host), gpu->pci, vgpus, &metrics.vram_used);
+        gpu_vram_used(host_root(scrape->host), gpu->pci, vgpus, &metrics.vram_used);
     metrics.mark = pressure_watch_mark(scrape->pressure, gpu);
     metrics.healthy = health_is_good(scrape->health, gpu->pci->address);
     return metrics;
@@ -54,6 +58,31 @@ static GArray *slice_metrics(const Scrape *scrape)
     return list;
 }
 
+static void add_agent(Exposition *exposition, const HostMetrics *host)
+{
+    g_autoptr(GString) labels = g_string_new(NULL);
+
+    exposition_label(labels, "version", VGPU_VERSION);
+    exposition_family(exposition, "vgpu_build_info", METRIC_GAUGE, "The version of vgpud.");
+    exposition_count(exposition, labels->str, 1);
+    exposition_family(exposition, "vgpu_agent_start_time_seconds", METRIC_GAUGE,
+                      "When vgpud was started, in seconds since 1970.");
+    exposition_count(exposition, "", (guint64)host->started);
+}
+
+static char *text_of(const HostMetrics *host, gsize *length)
+{
+    Exposition *exposition = exposition_new();
+    g_autoptr(VgpuTable) vgpus = vgpu_table_new(host);
+
+    add_agent(exposition, host);
+    add_gpu_metrics(exposition, host->gpus, vgpus);
+    add_vgpu_metrics(exposition, vgpus);
+    add_slice_metrics(exposition, host->slices);
+    add_tenant_metrics(exposition, vgpus);
+    return exposition_end(exposition, length);
+}
+
 char *scrape_text(Scrape *scrape, gsize *length)
 {
     const GPtrArray *gpus = host_gpus(scrape->host);
@@ -73,7 +102,7 @@ char *scrape_text(Scrape *scrape, gsize *length)
 
         g_array_append_val(metrics, gpu);
     }
-    return host_metrics_text(&host, length);
+    return text_of(&host, length);
 }
 
 static char *answer(void *data, gsize *length)

@@ -2,8 +2,8 @@
 /*
  * Answers Prometheus with what the agent's modules know.
  */
-#ifndef VGPUD_SCRAPE_H
-#define VGPUD_SCRAPE_H
+#ifndef VGPUD_METRICS_SCRAPE_H
+#define VGPUD_METRICS_SCRAPE_H
 
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/health/health_watch.h"

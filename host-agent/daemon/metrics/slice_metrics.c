@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/metrics/slice_metrics.h"
+#include "host-agent/daemon/metrics/gpu_metrics.h"
 
 #define NS_PER_SECOND 1e9
 
@@ -24,7 +24,7 @@ static void add_info(Exposition *exposition, const GArray *slices)
         g_autoptr(GString) labels = g_string_new(text);
 
         exposition_label(labels, "name", slice->name);
-        exposition_label(labels, "door", slice_door_name(slice->door));
+        exposition_label(labels, "door", slice_transport_name(slice->transport));
         exposition_label(labels, "class", slice_class_name(slice->class));
         exposition_label(labels, "container", metrics->container ? metrics->container : "");
         exposition_count(exposition, labels->str, 1);

@@ -4,8 +4,8 @@
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/model/usage.h"
 #include "host-agent/store/usage_table.h"
-#include "lib/agent_error.h"
-#include "lib/engine_unit.h"
+#include "lib/bus.h"
+#include "lib/systemd.h"
 
 #define SAMPLE_S 60
 /* vgpud that is killed loses no more than was sampled since. */
@@ -69,7 +69,7 @@ static void sample_container(const UsageSampler *sampler, const Slice *slice, Us
     const SliceUse *use = counters_use(host_counters(sampler->host), slice->uuid);
 
     if (!*slice->type)
-        sample->type = slice_door_name(slice->door);
+        sample->type = slice_transport_name(slice->transport);
     if (!use)
         return;
     sample->requests = use->submissions;

@@ -3,8 +3,8 @@
  * Takes down what each slice has and uses, once a minute while there are slices, and answers the
  * manager's Report.
  */
-#ifndef VGPUD_USAGE_SAMPLER_H
-#define VGPUD_USAGE_SAMPLER_H
+#ifndef VGPUD_METRICS_USAGE_SAMPLER_H
+#define VGPUD_METRICS_USAGE_SAMPLER_H
 
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"

@@ -2,8 +2,8 @@
 /*
  * Metrics of vGPUs, and what of them and of containers' slices is added up by GPU and by tenant.
  */
-#ifndef METRICS_VGPU_METRICS_H
-#define METRICS_VGPU_METRICS_H
+#ifndef VGPUD_METRICS_VGPU_METRICS_H
+#define VGPUD_METRICS_VGPU_METRICS_H
 
 #include "host-agent/daemon/metrics/exposition.h"
 #include "host-agent/daemon/metrics/host_metrics.h"

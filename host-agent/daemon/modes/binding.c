@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/modes/binding.h"
 
+#include <net/if.h>
+#include <string.h>
+
 #include "host-agent/daemon/modes/kernel_call.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/pci.h"
+#include "lib/processes.h"
+#include "lib/root.h"
+#include "lib/sysfs.h"
 
 #define VFIO_PCI "vfio-pci"
 #define BUS      "sys/bus/pci"
 
 static gboolean write_bus(const char *root, const char *name, const char *text, GError **error)
 {
-    g_autofree char *path = g_build_filename(root[0] ? root : "/", BUS, name, NULL);
+    g_autofree char *path = root_path(root, BUS, name, NULL);
 
     return kernel_write(path, text, error);
 }
@@ -97,7 +103,7 @@ gboolean binding_give_back(const char *root, const char *address, GError **error
 gboolean binding_load_vfio(const char *root, GError **error)
 {
     static const char *const start[] = {"systemctl", "start", "modprobe@vfio_pci.service", NULL};
-    g_autofree char *path = g_build_filename(root[0] ? root : "/", BUS, "drivers", VFIO_PCI, NULL);
+    g_autofree char *path = root_path(root, BUS, "drivers", VFIO_PCI, NULL);
 
     if (g_file_test(path, G_FILE_TEST_IS_DIR))
         return TRUE;
@@ -108,4 +114,156 @@ gboolean binding_load_vfio(const char *root, GError **error)
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
                 "the kernel has no vfio-pci; is the module installed (modprobe vfio-pci)?");
     return FALSE;
+}
+
+#define PCI_CLASS_STORAGE 0x01
+#define PCI_CLASS_NETWORK 0x02
+
+/* "0000:01:00.1" and "0000:01:00.0" are functions of one card. */
+static gboolean same_slot(const char *a, const char *b)
+{
+    const char *function = strrchr(a, '.');
+
+    return function && strncmp(a, b, (gsize)(function - a + 1)) == 0;
+}
+
+char *companion_network(const PciDevice *device)
+{
+    g_autofree char *net = g_build_filename(device->dir, "net", NULL);
+    g_auto(GStrv) names = sysfs_list(net);
+
+    for (guint i = 0; names[i]; i++) {
+        g_autofree char *dir = g_build_filename(net, names[i], NULL);
+
+        if (sysfs_number(dir, "flags", IFF_UP) & IFF_UP)
+            return g_strdup_printf("network interface %s of %s is up", names[i], device->address);
+    }
+    return NULL;
+}
+
+/* All of a file below /proc, which may be longer than an attribute of sysfs; "" if it can't be
+ * read. */
+static char *proc_text(const char *root, const char *file)
+{
+    g_autofree char *path = root_path(root, "proc", file, NULL);
+    char *text = NULL;
+
+    return g_file_get_contents(path, &text, NULL, NULL) ? text : g_strdup("");
+}
+
+/* A line of proc_pid_mountinfo(5): "36 35 259:1 / /home rw shared:1 - ext4 /dev/nvme0n1p1 rw". */
+static gboolean mounts(const char *line, const char *node, const char *number)
+{
+    g_auto(GStrv) words = g_strsplit(line, " ", 4);
+    const char *type = strstr(line, " - ");
+    const char *source = type ? strchr(type + strlen(" - "), ' ') : NULL;
+
+    return (number && g_strv_length(words) == 4 && g_str_equal(words[2], number)) ||
+           (source && g_str_has_prefix(source + 1, node));
+}
+
+/* By the mounts of the host: vgpud's own namespace has none below /home. */
+static gboolean is_mounted(const char *root, const char *node, const char *number)
+{
+    g_autofree char *text = proc_text(root, "1/mountinfo");
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+
+    for (guint i = 0; lines[i]; i++)
+        if (mounts(lines[i], node, number))
+            return TRUE;
+    return FALSE;
+}
+
+static gboolean is_swap(const char *root, const char *node)
+{
+    g_autofree char *text = proc_text(root, "swaps");
+
+    return strstr(text, node) != NULL;
+}
+
+static gboolean is_held(const char *dir)
+{
+    g_autofree char *holders = g_build_filename(dir, "holders", NULL);
+    g_auto(GStrv) names = sysfs_list(holders);
+
+    return names[0] != NULL;
+}
+
+/* A disk or a partition that is mounted, swapped to, or a part of something else (LVM, RAID). */
+static char *busy_disk(const char *root, const PciDevice *device)
+{
+    g_auto(GStrv) nodes = nodes_of_device(root, device);
+
+    for (guint i = 0; nodes[i]; i++) {
+        g_autofree char *dir =
+            root_path(root, "sys/class/block", nodes[i], NULL);
+        g_autofree char *number = sysfs_read(dir, "dev");
+        g_autofree char *node = g_strdup_printf("/dev/%s ", nodes[i]);
+
+        if (is_mounted(root, node, number) || is_swap(root, node) || is_held(dir))
+            return g_strdup_printf("disk %s of %s is in use", nodes[i], device->address);
+    }
+    return NULL;
+}
+
+static char *open_node(const char *root, const PciDevice *device)
+{
+    g_auto(GStrv) nodes = nodes_of_device(root, device);
+    g_autoptr(GPtrArray) holders = holders_find(root, (const char *const *)nodes);
+    const Holder *first = holders->len ? g_ptr_array_index(holders, 0) : NULL;
+
+    return first ? g_strdup_printf("%s has /dev/%s of %s open", first->who, first->node,
+                                   device->address)
+                 : NULL;
+}
+
+static char *may_be_in_use(const PciDevice *device)
+{
+    return g_strdup_printf("%s (%s) is in the same IOMMU group, and may be in use; unbind its "
+                           "driver yourself if it is not",
+                           device->address, device->driver);
+}
+
+static char *use_of(const char *root, const Gpu *gpu, const PciDevice *device)
+{
+    char *use = open_node(root, device);
+
+    if (use)
+        return use;
+    switch (device->class >> 16) {
+    case PCI_CLASS_NETWORK:
+        return companion_network(device);
+    case PCI_CLASS_STORAGE:
+        /* ZFS, and the second device of a btrfs, can't be seen: that a disk is unused, a person
+         * must say. */
+        use = busy_disk(root, device);
+        return use ? use : may_be_in_use(device);
+    default:
+        return same_slot(device->address, gpu->pci->address) ? NULL : may_be_in_use(device);
+    }
+}
+
+void companions_add_users(GStrvBuilder *users, const char *root, const Gpu *gpu)
+{
+    for (guint i = 0; gpu->group_in_use[i]; i++) {
+        g_autoptr(PciDevice) device = pci_device_read(root, gpu->group_in_use[i]);
+        char *use = device ? use_of(root, gpu, device) : NULL;
+
+        if (use)
+            g_strv_builder_take(users, use);
+    }
+}
+
+GStrv companions_moved(const char *root, const Gpu *gpu)
+{
+    g_autoptr(GStrvBuilder) moved = g_strv_builder_new();
+
+    for (guint i = 0; gpu->group[i]; i++) {
+        g_autoptr(PciDevice) device = pci_device_read(root, gpu->group[i]);
+        g_autofree char *override = device ? sysfs_read(device->dir, "driver_override") : NULL;
+
+        if (g_strcmp0(override, "vfio-pci") == 0)
+            g_strv_builder_add(moved, device->address);
+    }
+    return g_strv_builder_end(moved);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 /* Drivers of a big card take tens of seconds. */
 #define RUN_SECONDS 120

@@ -3,8 +3,8 @@
  * What changes the host: writes to sysfs, and other programs. Both may take as long as a driver
  * does, so never from the main loop. Unit tests bring their own.
  */
-#ifndef MODES_KERNEL_CALL_H
-#define MODES_KERNEL_CALL_H
+#ifndef VGPUD_MODES_KERNEL_CALL_H
+#define VGPUD_MODES_KERNEL_CALL_H
 
 #include <gio/gio.h>
 

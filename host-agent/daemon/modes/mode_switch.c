@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/modes/mode_switch.h"
 
-#include "host-agent/daemon/modes/converge.h"
 #include "host-agent/daemon/modes/mode_work.h"
+#include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/daemon/modes/share.h"
 #include "host-agent/daemon/modes/users.h"
 #include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/store/mode_journal.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 /* Nothing tells when a process closes a device node, so it is looked for while somebody is waited
  * for. */
@@ -125,7 +125,7 @@ static void resume(const ModeSwitch *change)
 void mode_switch_forget_started(const Host *host, const char *address)
 {
     const char *root = host_root(host);
-    g_autoptr(Gpu) gpu = converge_look(root, address, NULL);
+    g_autoptr(Gpu) gpu = reconcile_look(root, address, NULL);
     g_auto(GStrv) uuids = gpu ? users_vgpus(root, gpu) : NULL;
 
     for (guint i = 0; uuids && uuids[i]; i++)
@@ -191,7 +191,7 @@ static void work(ModeSwitch *change, gboolean dry_run)
     /* It may be registered, and drained since the switch began, and its vGPUs are to be started. */
     if (change->entry.target == GPU_MODE_SHARED && !dry_run)
         set_drain(change, FALSE);
-    mode_work_converge(&job);
+    mode_work_reconcile(&job);
 }
 
 /* The way back. The journal has had the phase from before, and now it has the other target. */
@@ -251,7 +251,7 @@ static void converged(const GError *error, void *data)
 static gboolean note_vgpus(const ModeSwitch *change, GError **error)
 {
     const char *root = host_root(change->host);
-    g_autoptr(Gpu) gpu = converge_look(root, change->entry.gpu, error);
+    g_autoptr(Gpu) gpu = reconcile_look(root, change->entry.gpu, error);
     g_auto(GStrv) uuids = gpu ? users_vgpus(root, gpu) : NULL;
 
     return uuids && journal_add_stopped(host_db(change->host), change->entry.gpu,
@@ -335,7 +335,7 @@ static void in_the_way(ModeSwitch *change, GStrv users)
         look_later(change);
         return;
     }
-    converge_set_in_use(&error, change->entry.gpu, change->entry.target,
+    reconcile_set_in_use(&error, change->entry.gpu, change->entry.target,
                         (const char *const *)users);
     if (change->drain)
         g_prefix_error(&error, "the time to wait is over: ");

@@ -4,8 +4,8 @@
  * the way is waited for, the mode is stored and made, or all is as before. Each phase is in the
  * database first.
  */
-#ifndef VGPUD_MODE_SWITCH_H
-#define VGPUD_MODE_SWITCH_H
+#ifndef VGPUD_MODES_MODE_SWITCH_H
+#define VGPUD_MODES_MODE_SWITCH_H
 
 #include "host-agent/daemon/host/host.h"
 #include "lib/gpus.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/modes/mode_work.h"
 
-#include "host-agent/daemon/modes/converge.h"
+#include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/daemon/modes/users.h"
 
 /* What a thread has of its own: nothing that the main loop changes. */
@@ -15,7 +15,7 @@ typedef struct {
     gboolean all_users;
     UsersFunc users;
     StepFunc step;
-    ConvergedFunc done;
+    ReconciledFunc done;
     void *data;
 } Job;
 
@@ -33,12 +33,12 @@ static void look(GTask *task, void *source, void *data, GCancellable *cancellabl
 {
     const Job *job = data;
     GError *error = NULL;
-    g_autoptr(Gpu) gpu = converge_look(job->root, job->address, &error);
+    g_autoptr(Gpu) gpu = reconcile_look(job->root, job->address, &error);
 
     (void)source;
     (void)cancellable;
     if (!gpu || (!job->all_users &&
-                 !converge_possible(job->root, gpu, job->target, job->partitions, &error)))
+                 !reconcile_possible(job->root, gpu, job->target, job->partitions, &error)))
         g_task_return_error(task, error);
     else
         g_task_return_pointer(task,
@@ -127,11 +127,11 @@ static void send_step(const char *sentence, void *data)
     g_source_attach(source, NULL);
 }
 
-static void do_converge(GTask *task, void *source, void *data, GCancellable *cancellable)
+static void do_reconcile(GTask *task, void *source, void *data, GCancellable *cancellable)
 {
     Job *job = data;
     GError *error = NULL;
-    const Convergence want = {
+    const Reconciliation want = {
         .root = job->root,
         .address = job->address,
         .target = job->target,
@@ -160,7 +160,7 @@ static void converged(GObject *source, GAsyncResult *result, void *data)
     job->done(error, data);
 }
 
-void mode_work_converge(const ModeWork *work)
+void mode_work_reconcile(const ModeWork *work)
 {
     g_autoptr(GTask) task = g_task_new(NULL, NULL, converged, work->data);
     Job *job = g_new0(Job, 1);
@@ -175,5 +175,5 @@ void mode_work_converge(const ModeWork *work)
     job->done = work->done;
     job->data = work->data;
     g_task_set_task_data(task, job, job_free);
-    g_task_run_in_thread(task, do_converge);
+    g_task_run_in_thread(task, do_reconcile);
 }

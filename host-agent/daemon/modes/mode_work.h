@@ -3,8 +3,8 @@
  * The slow part of modes, in threads: looking at who has a GPU (all of /proc), and switching it
  * (drivers take their time). The callbacks come from the main loop.
  */
-#ifndef VGPUD_MODE_WORK_H
-#define VGPUD_MODE_WORK_H
+#ifndef VGPUD_MODES_MODE_WORK_H
+#define VGPUD_MODES_MODE_WORK_H
 
 #include <gio/gio.h>
 
@@ -22,7 +22,7 @@ void mode_work_in_the_way(const char *root, const char *address, GpuMode target,
 
 typedef void (*StepFunc)(const char *sentence, void *data);
 /* @error: NULL: done. */
-typedef void (*ConvergedFunc)(const GError *error, void *data);
+typedef void (*ReconciledFunc)(const GError *error, void *data);
 
 /**
  * ModeWork - a switch (converge.h)
@@ -37,10 +37,10 @@ typedef struct {
     const char *const *start;
     gboolean dry_run;
     StepFunc step;
-    ConvergedFunc done;
+    ReconciledFunc done;
     void *data;
 } ModeWork;
 
-void mode_work_converge(const ModeWork *work);
+void mode_work_reconcile(const ModeWork *work);
 
 #endif

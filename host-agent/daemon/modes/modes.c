@@ -4,10 +4,11 @@
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/host/gpu_object.h"
 #include "host-agent/daemon/modes/mode_work.h"
-#include "host-agent/daemon/modes/partitioner.h"
+#include "host-agent/daemon/modes/partitions.h"
 #include "host-agent/daemon/modes/share.h"
+#include "host-agent/model/dict_read.h"
 #include "host-agent/store/mode_journal.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 /**
  * struct Modes
@@ -138,68 +139,34 @@ static const Gpu *gpu_of_call(const Modes *modes, GDBusMethodInvocation *invocat
     return NULL;
 }
 
-static gboolean read_flag(const char *key, GVariant *value, gboolean *flag, GError **error)
-{
-    if (g_variant_is_of_type(value, G_VARIANT_TYPE_BOOLEAN)) {
-        *flag = g_variant_get_boolean(value);
-        return TRUE;
-    }
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "the option %s must be a boolean", key);
-    return FALSE;
-}
-
-static gboolean read_number(const char *key, GVariant *value, guint *number, GError **error)
-{
-    if (g_variant_is_of_type(value, G_VARIANT_TYPE_UINT32)) {
-        *number = g_variant_get_uint32(value);
-        return TRUE;
-    }
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "the option %s must be a uint32", key);
-    return FALSE;
-}
-
-static gboolean read_option(const char *key, GVariant *value, SwitchRequest *request,
-                            GError **error)
-{
-    if (g_str_equal(key, "Drain"))
-        return read_flag(key, value, &request->drain, error);
-    if (g_str_equal(key, "DryRun"))
-        return read_flag(key, value, &request->dry_run, error);
-    if (g_str_equal(key, "Timeout"))
-        return read_number(key, value, &request->timeout, error);
-    if (g_str_equal(key, "Partitions"))
-        return read_number(key, value, &request->partitions, error);
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                "SetMode has no option \"%s\"; it has Drain, Timeout, Partitions and DryRun", key);
-    return FALSE;
-}
-
 /* The arguments of SetMode, which come from anybody. */
 static gboolean read_request(GVariant *arguments, SwitchRequest *request, GError **error)
 {
-    g_autoptr(GVariantIter) options = NULL;
-    const char *mode, *key;
-    GVariant *value;
-    gboolean good = TRUE;
+    g_autoptr(GVariant) options = NULL;
+    const char *mode;
+    const DictKey keys[] = {
+        {.key = "Drain", .type = 'b', .value = &request->drain},
+        {.key = "Timeout", .type = 'u', .value = &request->timeout},
+        {.key = "Partitions", .type = 'u', .value = &request->partitions},
+        {.key = "DryRun", .type = 'b', .value = &request->dry_run},
+    };
 
-    g_variant_get(arguments, "(&sa{sv})", &mode, &options);
+    g_variant_get(arguments, "(&s@a{sv})", &mode, &options);
     if (!gpu_mode_parse(mode, &request->target)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
                     "there is no mode \"%s\"; it can be host, shared, passthrough or partitioned",
                     mode);
         return FALSE;
     }
-    while (good && g_variant_iter_next(options, "{&sv}", &key, &value)) {
-        good = read_option(key, value, request, error);
-        g_variant_unref(value);
-    }
-    if (good && request->partitions && request->target != GPU_MODE_PARTITIONED) {
+    if (!dict_read(options, keys, G_N_ELEMENTS(keys), error))
+        return FALSE;
+    if (request->partitions && request->target != GPU_MODE_PARTITIONED) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
                     "a number of partitions goes with the mode partitioned only, not with %s",
                     mode);
         return FALSE;
     }
-    return good;
+    return TRUE;
 }
 
 static void answer_set_mode(const char *const *steps, const GError *error, void *data)

@@ -4,8 +4,8 @@
  * them. Sees to it that each GPU that gpus.conf names has the mode that is wanted, as far as nobody
  * is in the way.
  */
-#ifndef VGPUD_MODES_H
-#define VGPUD_MODES_H
+#ifndef VGPUD_MODES_MODES_H
+#define VGPUD_MODES_MODES_H
 
 #include "host-agent/daemon/modes/mode_switch.h"
 

@@ -9,7 +9,8 @@
 
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/model/timetable.h"
-#include "lib/agent_error.h"
+#include "host-agent/store/gpu_table.h"
+#include "lib/bus.h"
 
 /**
  * struct Schedule
@@ -83,25 +84,8 @@ static void remember(const Schedule *schedule, const char *gpu, gint64 when)
 {
     g_autoptr(GError) error = NULL;
 
-    if (!db_run(host_db(schedule->host), &error, "INSERT OR REPLACE INTO schedule VALUES (?, ?)",
-                "sx", gpu, when))
+    if (!gpu_table_set_due(host_db(schedule->host), gpu, when, &error))
         g_warning("%s", error->message);
-}
-
-static void read_time(sqlite3_stmt *row, void *data)
-{
-    *(gint64 *)data = sqlite3_column_int64(row, 0);
-}
-
-static gint64 remembered(const Schedule *schedule, const char *gpu)
-{
-    g_autoptr(GError) error = NULL;
-    gint64 when = 0;
-
-    if (!db_each(host_db(schedule->host), &error, read_time, &when,
-                 "SELECT due FROM schedule WHERE gpu = ?", "s", gpu))
-        g_warning("%s", error->message);
-    return when;
 }
 
 static void switched(const char *const *steps, const GError *error, void *data)
@@ -310,7 +294,7 @@ static void apply_missed(Schedule *schedule, gint64 at)
         if (!is_first_of_gpu(schedule, i))
             continue;
         last = last_due(schedule, entry->gpu, 0, at, &when);
-        if (last && when != remembered(schedule, entry->gpu))
+        if (last && when != gpu_table_due(host_db(schedule->host), entry->gpu))
             apply(schedule, last, when);
     }
 }

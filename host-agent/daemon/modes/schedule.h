@@ -3,8 +3,8 @@
  * Modes by the clock: warns, then switches by SetMode's own way. One timer, armed for what comes
  * next.
  */
-#ifndef VGPUD_SCHEDULE_H
-#define VGPUD_SCHEDULE_H
+#ifndef VGPUD_MODES_SCHEDULE_H
+#define VGPUD_MODES_SCHEDULE_H
 
 #include "host-agent/daemon/modes/modes.h"
 

@@ -4,12 +4,13 @@
 #include <unistd.h>
 
 #include "host-agent/daemon/modes/kernel_call.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
+#include "lib/conf.h"
 #include "lib/control.h"
-#include "lib/error.h"
+#include "lib/mdev.h"
+#include "lib/root.h"
 #include "lib/types.h"
 
-#define MDEV_DEVICES "sys/bus/mdev/devices"
 
 /* The registrar's codes are those of a program; its sentences are good here too. */
 static gboolean fail(GError *cause, GError **error)
@@ -83,14 +84,9 @@ gboolean share_drain(const char *root, const char *address, gboolean on, GError 
     return done_or_absent(fd, done, cause, error);
 }
 
-static char *vgpu_path(const char *root, const char *uuid)
-{
-    return g_build_filename(root[0] ? root : "/", MDEV_DEVICES, uuid, NULL);
-}
-
 gboolean share_stop_vgpu(const char *root, const char *uuid, GError **error)
 {
-    g_autofree char *dir = vgpu_path(root, uuid);
+    g_autofree char *dir = mdev_path(root, uuid);
     g_autofree char *path = g_build_filename(dir, "remove", NULL);
 
     /* Somebody else may have been quicker. */
@@ -101,7 +97,7 @@ gboolean share_stop_vgpu(const char *root, const char *uuid, GError **error)
 gboolean share_start_vgpu(const char *root, const char *uuid, GError **error)
 {
     const char *const argv[] = {"mdevctl", "start", "--uuid", uuid, NULL};
-    g_autofree char *dir = vgpu_path(root, uuid);
+    g_autofree char *dir = mdev_path(root, uuid);
     g_autoptr(GError) cause = NULL;
 
     if (g_file_test(dir, G_FILE_TEST_EXISTS) || kernel_run(argv, NULL, &cause))

@@ -2,8 +2,8 @@
 /*
  * A shared GPU at the vGPU driver, and its vGPUs at mdevctl. These calls block.
  */
-#ifndef MODES_SHARE_H
-#define MODES_SHARE_H
+#ifndef VGPUD_MODES_SHARE_H
+#define VGPUD_MODES_SHARE_H
 
 #include <glib.h>
 

@@ -3,10 +3,11 @@
 
 #include <string.h>
 
-#include "host-agent/daemon/modes/companions.h"
-#include "host-agent/daemon/modes/partitioner.h"
-#include "lib/holders.h"
-#include "lib/nodes.h"
+#include "host-agent/daemon/modes/binding.h"
+#include "host-agent/daemon/modes/partitions.h"
+#include "lib/pci.h"
+#include "lib/processes.h"
+#include "lib/root.h"
 #include "lib/vgpu.h"
 
 #define MDEVCTL_DIR "etc/mdevctl.d"
@@ -17,7 +18,7 @@ static gboolean is_defined(const char *root, const Vgpu *vgpu)
     const char *parent =
         gpu_name_is_soft(vgpu->gpu) ? vgpu->gpu + strlen(GPU_SOFT_PREFIX) : vgpu->gpu;
     g_autofree char *path =
-        g_build_filename(root[0] ? root : "/", MDEVCTL_DIR, parent, vgpu->uuid, NULL);
+        root_path(root, MDEVCTL_DIR, parent, vgpu->uuid, NULL);
 
     return g_file_test(path, G_FILE_TEST_EXISTS);
 }

@@ -3,8 +3,8 @@
  * Who has a GPU, and who is in the way of another mode of it. Sentences, for people. May read all
  * of /proc.
  */
-#ifndef MODES_USERS_H
-#define MODES_USERS_H
+#ifndef VGPUD_MODES_USERS_H
+#define VGPUD_MODES_USERS_H
 
 #include "lib/gpu.h"
 

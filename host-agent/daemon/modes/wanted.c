@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/modes/wanted.h"
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
+#include "lib/root.h"
 
 static void add_group(GString *text, const char *name, GpuMode mode, guint partitions)
 {
@@ -23,8 +24,6 @@ gboolean wanted_set(const char *root, const char *address, GpuMode mode, guint p
     g_autoptr(GString) text = g_string_new(
         "# The modes that GPUs were given with \"vgpuctl gpu mode\". Written by vgpud; see "
         "vgpu-types.conf(5).\n");
-    g_autofree char *path = g_strconcat(root, GPUS_STATE, NULL);
-    g_autofree char *dir = g_path_get_dirname(path);
     g_autoptr(GError) cause = NULL;
     g_autoptr(GPtrArray) entries = gpus_load_state(root, &cause);
 
@@ -37,10 +36,5 @@ gboolean wanted_set(const char *root, const char *address, GpuMode mode, guint p
             add_group(text, entry->name, entry->mode, entry->partitions);
     }
     add_group(text, address, mode, partitions);
-    g_mkdir_with_parents(dir, 0700);
-    if (!g_file_set_contents_full(path, text->str, (gssize)text->len,
-                                  G_FILE_SET_CONTENTS_CONSISTENT | G_FILE_SET_CONTENTS_DURABLE,
-                                  0644, &cause))
-        return fail(cause, error);
-    return TRUE;
+    return root_write(root, GPUS_STATE, text->str, 0644, &cause) || fail(cause, error);
 }

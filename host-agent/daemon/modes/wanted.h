@@ -3,8 +3,8 @@
  * The modes that vgpud was told to give its GPUs: /var/lib/vgpu/gpus.conf, which the registrar
  * reads too.
  */
-#ifndef MODES_WANTED_H
-#define MODES_WANTED_H
+#ifndef VGPUD_MODES_WANTED_H
+#define VGPUD_MODES_WANTED_H
 
 #include "lib/gpus.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/slices/alteration.h"
 
-#include "host-agent/daemon/slices/slice_attributes.h"
-#include "host-agent/daemon/slices/takeover.h"
+#include "host-agent/daemon/slices/mdevctl.h"
+#include "host-agent/model/offer.h"
 #include "lib/definition.h"
+#include "lib/mdev.h"
+#include "lib/root.h"
 #include "lib/vgpu.h"
-#include "lib/vgpu_write.h"
 
-#define MDEV_DEVICES "sys/bus/mdev/devices"
 
 /**
  * Alteration
@@ -27,9 +27,8 @@ typedef struct {
 static gboolean write_driver(const Alteration *alteration, const Slice *from, const Slice *to,
                              GError **error)
 {
-    const char *root = host_root(alteration->host);
-    g_autofree char *dir =
-        g_build_filename(root[0] ? root : "/", MDEV_DEVICES, to->uuid, "vgpu", NULL);
+    g_autofree char *device = mdev_path(host_root(alteration->host), to->uuid);
+    g_autofree char *dir = g_build_filename(device, "vgpu", NULL);
     g_auto(GStrv) before = slice_attributes(from);
     g_auto(GStrv) after = slice_attributes(to);
     VgpuWrite list[SLICE_ATTRIBUTES];
@@ -101,7 +100,7 @@ static Slice *as_it_is(const Alteration *alteration, const Slice *known)
 
     slice->present = vgpu != NULL;
     if (vgpu)
-        takeover_vgpu(slice, vgpu);
+        adopt_vgpu(slice, vgpu);
     return slice;
 }
 

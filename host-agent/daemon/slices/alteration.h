@@ -2,8 +2,8 @@
 /*
  * A vGPU's parameters being changed: in the database, the driver and mdevctl's configuration, or in none.
  */
-#ifndef VGPUD_ALTERATION_H
-#define VGPUD_ALTERATION_H
+#ifndef VGPUD_SLICES_ALTERATION_H
+#define VGPUD_SLICES_ALTERATION_H
 
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/daemon/slices/slices.h"

@@ -2,7 +2,7 @@
 #include "host-agent/daemon/slices/creation.h"
 
 #include "host-agent/daemon/slices/erasure.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 /**
  * Creation

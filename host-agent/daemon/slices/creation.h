@@ -2,8 +2,8 @@
 /*
  * vGPUs being made: all of a request, or none.
  */
-#ifndef VGPUD_CREATION_H
-#define VGPUD_CREATION_H
+#ifndef VGPUD_SLICES_CREATION_H
+#define VGPUD_SLICES_CREATION_H
 
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/daemon/slices/slices.h"

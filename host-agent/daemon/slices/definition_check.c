@@ -4,7 +4,7 @@
 #include "host-agent/daemon/slices/placing.h"
 #include "host-agent/model/dict_read.h"
 #include "host-agent/model/request.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/units.h"
 
 static gboolean parse_action(const char *name, CheckAction *action, GError **error)
@@ -59,15 +59,9 @@ gboolean definition_check_parse(GVariant *options, DefinitionCheck *check, GErro
 
 static Slice *slice_of_type(const DefinitionCheck *check, const Gpu *gpu, const Offer *offer)
 {
-    Slice *slice = g_new0(Slice, 1);
+    g_autofree char *uuid = g_ascii_strdown(check->uuid, -1);
+    Slice *slice = slice_new(uuid, gpu->pci->address, offer->id);
 
-    slice->uuid = g_ascii_strdown(check->uuid, -1);
-    slice->request = g_strdup("");
-    slice->gpu = g_strdup(gpu->pci->address);
-    slice->type = g_strdup(offer->id);
-    slice->tenant = g_strdup("");
-    slice->job = g_strdup("");
-    slice->replica = g_strdup("");
     slice->class = offer->class;
     slice->oversubscribe = offer->oversubscribe;
     return slice;
@@ -81,10 +75,8 @@ static gboolean names_tenant(const DefinitionCheck *check)
 /* Where nothing is said of these, vgpud keeps what it has. */
 static void take_ours(Slice *wanted, const DefinitionCheck *check)
 {
-    if (names_tenant(check)) {
-        g_free(wanted->tenant);
-        wanted->tenant = g_strdup(check->tenant);
-    }
+    if (names_tenant(check))
+        slice_set_text(&wanted->tenant, check->tenant);
     if (check->class_given)
         wanted->class = check->class;
     if (check->oversubscribe_given)

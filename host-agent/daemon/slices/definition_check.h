@@ -2,8 +2,8 @@
 /*
  * What mdevctl is about to do with a vGPU, held against ledger, quota and the state of the GPU.
  */
-#ifndef VGPUD_DEFINITION_CHECK_H
-#define VGPUD_DEFINITION_CHECK_H
+#ifndef VGPUD_SLICES_DEFINITION_CHECK_H
+#define VGPUD_SLICES_DEFINITION_CHECK_H
 
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"

@@ -2,6 +2,7 @@
 #include "host-agent/daemon/slices/definition_watch.h"
 
 #include "lib/definition.h"
+#include "lib/root.h"
 #include "lib/sysfs.h"
 
 struct DefinitionWatch {
@@ -81,7 +82,7 @@ DefinitionWatch *definition_watch_new(const char *root,
     DefinitionWatch *watch = g_new0(DefinitionWatch, 1);
     g_auto(GStrv) parents = NULL;
 
-    watch->dir = g_build_filename(root[0] ? root : "/", DEFINITIONS_DIR, NULL);
+    watch->dir = root_path(root, DEFINITIONS_DIR, NULL);
     watch->monitors = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_object_unref);
     watch->changed = changed;
     watch->data = data;

@@ -2,8 +2,8 @@
 /*
  * Tells when definitions in mdevctl's configuration come, change or go.
  */
-#ifndef VGPUD_DEFINITION_WATCH_H
-#define VGPUD_DEFINITION_WATCH_H
+#ifndef VGPUD_SLICES_DEFINITION_WATCH_H
+#define VGPUD_SLICES_DEFINITION_WATCH_H
 
 #include <gio/gio.h>
 

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include "host-agent/daemon/modes/kernel_call.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/definition.h"
+#include "lib/mdev.h"
+#include "lib/root.h"
 #include "lib/sysfs.h"
 #include "lib/vgpu.h"
 
@@ -81,12 +83,7 @@ static void stop(Erasure *erasure)
 /* FALSE with errno. Without a node no VM can open the vGPU. */
 static gboolean hold_group(Erasure *erasure)
 {
-    const char *root = host_root(erasure->host);
-    g_autofree char *dir =
-        g_build_filename(root[0] ? root : "/", "sys/bus/mdev/devices", erasure->uuid, NULL);
-    g_autofree char *group = sysfs_link_name(dir, "iommu_group");
-    g_autofree char *path =
-        group ? g_build_filename(root[0] ? root : "/", "dev/vfio", group, NULL) : NULL;
+    g_autofree char *path = mdev_node(host_root(erasure->host), erasure->uuid);
 
     erasure->group = path ? kernel_hold(path) : -1;
     return !path || erasure->group >= 0 || errno == ENOENT || errno == ENODEV || errno == ENXIO;

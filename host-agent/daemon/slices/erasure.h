@@ -2,8 +2,8 @@
 /*
  * A vGPU's end: stopped where the kernel has it, then its definition, then its slice.
  */
-#ifndef VGPUD_ERASURE_H
-#define VGPUD_ERASURE_H
+#ifndef VGPUD_SLICES_ERASURE_H
+#define VGPUD_SLICES_ERASURE_H
 
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/daemon/slices/slices.h"

@@ -4,8 +4,7 @@
 #include <json-glib/json-glib.h>
 #include <string.h>
 
-#include "host-agent/daemon/slices/slice_attributes.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/gpus.h"
 
 #define TIMEOUT_S 60
@@ -194,4 +193,32 @@ char *mdevctl_changed_json(const char *root, const Definition *definition, const
 const char *mdevctl_parent(const char *gpu)
 {
     return gpu_name_is_soft(gpu) ? gpu + strlen(GPU_SOFT_PREFIX) : gpu;
+}
+
+const char *const slice_attribute_names[SLICE_ATTRIBUTES] = {
+    "vram_bytes", "weight", "cap", "priority", "tenant", "class", "oversubscribe_bytes", "display"};
+
+static void add_number(GStrvBuilder *texts, guint64 number)
+{
+    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, number);
+
+    g_strv_builder_add(texts, text);
+}
+
+GStrv slice_attributes(const Slice *slice)
+{
+    g_autoptr(GStrvBuilder) texts = g_strv_builder_new();
+
+    add_number(texts, slice->vram);
+    add_number(texts, slice->weight);
+    add_number(texts, slice->cap);
+    add_number(texts, slice->priority);
+    g_strv_builder_add(texts, slice->tenant);
+    g_strv_builder_add(texts, slice_class_name(slice->class));
+    add_number(texts, slice->oversubscribe);
+    if (slice->display < 0)
+        g_strv_builder_add(texts, "");
+    else
+        add_number(texts, (guint64)slice->display);
+    return g_strv_builder_end(texts);
 }

@@ -3,8 +3,8 @@
  * mdevctl(8), through which all vGPUs are made, changed and removed, so that its configuration, its callouts
  * and libvirt see the same as with a person at the keyboard.
  */
-#ifndef VGPUD_MDEVCTL_H
-#define VGPUD_MDEVCTL_H
+#ifndef VGPUD_SLICES_MDEVCTL_H
+#define VGPUD_SLICES_MDEVCTL_H
 
 #include <gio/gio.h>
 
@@ -41,5 +41,16 @@ char *mdevctl_changed_json(const char *root, const Definition *definition, const
 
 /* The GPU's name among mdev parents. Part of @gpu. */
 const char *mdevctl_parent(const char *gpu);
+
+/*
+ * What of a slice are attributes of its vGPU, in the driver and in mdevctl's configuration.
+ */
+#define SLICE_ATTRIBUTES 8
+
+/* Files in vgpu/ of the device in sysfs; mdevctl has them with "vgpu/" in front. */
+extern const char *const slice_attribute_names[SLICE_ATTRIBUTES];
+
+/* Their values, in that order; "": the slice does not say. */
+GStrv slice_attributes(const Slice *slice);
 
 #endif

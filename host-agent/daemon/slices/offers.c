@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/gpus.h"
 #include "lib/plan.h"
 #include "lib/types.h"

@@ -3,32 +3,14 @@
  * What GPUs offer: their types with numbers, and how much may be promised; from /etc/vgpu, as the
  * registrar tells the driver.
  */
-#ifndef VGPUD_OFFERS_H
-#define VGPUD_OFFERS_H
+#ifndef VGPUD_SLICES_OFFERS_H
+#define VGPUD_SLICES_OFFERS_H
 
-#include <linux/vgpu.h>
-
-#include "host-agent/model/slice.h"
+#include "host-agent/model/offer.h"
 #include "lib/gpu.h"
 #include "lib/gpus.h"
 
 typedef struct Offers Offers;
-
-/**
- * Offer - a type on a GPU
- * @id: as sysfs has it
- * @oversubscribe: bytes of host memory beyond the VRAM
- * @cpu, @memory: of the engine, as the type has them (GpuType)
- */
-typedef struct {
-    const char *id;
-    const struct vgpu_type_desc *desc;
-    SliceClass class;
-    guint compute;
-    guint64 oversubscribe;
-    guint cpu;
-    guint64 memory;
-} Offer;
 
 /* Nothing is offered before offers_reload(). */
 Offers *offers_new(const char *root);

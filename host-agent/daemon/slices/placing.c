@@ -2,9 +2,12 @@
 #include "host-agent/daemon/slices/placing.h"
 
 #include "host-agent/model/placement.h"
-#include "lib/agent_error.h"
+#include "host-agent/store/gpu_table.h"
+#include "lib/bus.h"
 #include "lib/definition.h"
-#include "lib/topology.h"
+#include "lib/mdev.h"
+#include "lib/pci.h"
+#include "lib/root.h"
 
 static void free_candidate(void *candidate)
 {
@@ -27,17 +30,15 @@ static int display_of(const Slice *slice, const Offer *offer, const Request *req
 static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
                        const Request *request)
 {
-    Slice *slice = g_new0(Slice, 1);
+    Slice *slice = slice_new(NULL, gpu->pci->address, offer->id);
 
-    slice->door = request->door;
-    slice->name = g_strdup(request->name);
+    slice->transport = request->transport;
+    slice_set_text(&slice->name, request->name);
     slice->ephemeral = request->ephemeral;
     slice->state = slice_is_vgpu(slice) ? SLICE_CREATING : SLICE_READY;
     slice->present = !slice_is_vgpu(slice);
-    slice->request = g_strdup(request->uuids[0]);
-    slice->gpu = g_strdup(gpu->pci->address);
-    slice->type = g_strdup(offer->id);
-    slice->tenant = g_strdup(request->tenant);
+    slice_set_text(&slice->request, request->uuids[0]);
+    slice_set_text(&slice->tenant, request->tenant);
     slice->class = request->class_given ? request->class : offer->class;
     slice->vram = request->vram ? request->vram : offer->desc->vram_bytes;
     slice->weight = or_default(request->weight, offer->desc->weight);
@@ -47,9 +48,9 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
         request->oversubscribe_given ? request->oversubscribe : offer->oversubscribe;
     slice->display = display_of(slice, offer, request);
     slice->engines = request->engines;
-    slice->job = g_strdup(request->job);
-    slice->replica = g_strdup(request->replica);
-    slice->domain = g_strdup(request->domain);
+    slice_set_text(&slice->job, request->job);
+    slice_set_text(&slice->replica, request->replica);
+    slice_set_text(&slice->domain, request->domain);
     slice->defined = request->define;
     slice->autostart = request->autostart;
     slice->compute = slices_compute(slices, gpu, slice,
@@ -57,23 +58,12 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     return slice;
 }
 
-static void mark(sqlite3_stmt *row, void *data)
-{
-    (void)row;
-    *(gboolean *)data = TRUE;
-}
-
 /* Best effort was stopped there for want of memory not long ago. */
 static gboolean is_evicted(const Host *host, const char *gpu, const Slice *slice)
 {
-    gboolean found = FALSE;
-
-    if (slice->class != SLICE_BEST_EFFORT)
-        return FALSE;
-    db_each(host_db(host), NULL, mark, &found,
-            "SELECT 1 FROM eviction WHERE gpu = ? AND tenant = ? AND until > ?", "ssx", gpu,
-            slice->tenant, g_get_real_time() / G_USEC_PER_SEC);
-    return found;
+    return slice->class == SLICE_BEST_EFFORT &&
+           gpu_table_is_evicted(host_db(host), gpu, slice->tenant,
+                                g_get_real_time() / G_USEC_PER_SEC);
 }
 
 /* What the GPU has of the kind that is asked for: a type, or just so many bytes. */
@@ -142,8 +132,7 @@ static guint distance(const char *gpu, const char *other, void *data)
 static gboolean is_used(const Host *host, const char *uuid)
 {
     const char *root = host_root(host);
-    g_autofree char *device =
-        g_build_filename(root[0] ? root : "/", "sys/bus/mdev/devices", uuid, NULL);
+    g_autofree char *device = mdev_path(root, uuid);
 
     return g_file_test(device, G_FILE_TEST_IS_SYMLINK) || definition_exists(root, uuid);
 }

@@ -2,8 +2,8 @@
 /*
  * Requests held against the host as it is: ledger, quotas, health, drains, evictions.
  */
-#ifndef VGPUD_PLACING_H
-#define VGPUD_PLACING_H
+#ifndef VGPUD_SLICES_PLACING_H
+#define VGPUD_SLICES_PLACING_H
 
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"

@@ -3,8 +3,8 @@
  * After a crash: goes on with what was cut short, one slice after the other. What was being made is removed, what was
  * being removed goes, what was being changed is changed. A vGPU that a VM has taken in between stays.
  */
-#ifndef VGPUD_RECOVERY_H
-#define VGPUD_RECOVERY_H
+#ifndef VGPUD_SLICES_RECOVERY_H
+#define VGPUD_SLICES_RECOVERY_H
 
 #include "host-agent/daemon/slices/slices.h"
 

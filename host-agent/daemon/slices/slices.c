@@ -2,9 +2,10 @@
 #include "host-agent/daemon/slices/slices.h"
 
 #include "host-agent/daemon/slices/mdevctl.h"
-#include "host-agent/daemon/slices/takeover.h"
+#include "host-agent/model/offer.h"
 #include "host-agent/store/slice_table.h"
 #include "lib/definition.h"
+#include "lib/mdev.h"
 #include "lib/vgpu.h"
 
 struct Slices {
@@ -209,9 +210,9 @@ static void merge(Slices *slices, const Slice *known, const Vgpu *vgpu,
     slice->defined = definition != NULL;
     slice->autostart = definition && definition->autostart;
     if (vgpu && slice->state == SLICE_READY)
-        takeover_vgpu(slice, vgpu);
+        adopt_vgpu(slice, vgpu);
     else if (definition && slice->state == SLICE_READY)
-        takeover_definition(slice, definition);
+        adopt_definition(slice, definition);
     if (slice->class != known->class)
         slice->compute = slices_compute(slices, host_gpu(slices->host, slice->gpu), slice, 0);
     if (same(slice, known))
@@ -231,30 +232,22 @@ static void adopt(Slices *slices, const char *uuid, const Vgpu *vgpu,
     const char *type = vgpu ? vgpu->type : definition->type;
     Offer offer = {0};
     gboolean offered = gpu && offers_find(slices->offers, gpu, type, &offer);
-    g_autoptr(Slice) slice = g_new0(Slice, 1);
+    g_autoptr(Slice) slice = NULL;
 
     /* Without a vGPU nothing says that it is one of ours. */
     if (!vgpu && !offered)
         return;
-    slice->uuid = g_strdup(uuid);
-    slice->name = g_strdup("");
-    slice->request = g_strdup("");
-    slice->gpu = g_strdup(vgpu ? vgpu->gpu : gpu->pci->address);
-    slice->type = g_strdup(type ? type : "");
-    slice->tenant = g_strdup("");
-    slice->job = g_strdup("");
-    slice->replica = g_strdup("");
-    slice->domain = g_strdup("");
+    slice = slice_new(uuid, vgpu ? vgpu->gpu : gpu->pci->address, type ? type : "");
     slice->present = vgpu != NULL;
     slice->defined = definition != NULL;
     slice->autostart = definition && definition->autostart;
     slice->class = offered ? offer.class : SLICE_GUARANTEED;
     slice->oversubscribe = offer.oversubscribe;
     if (vgpu) {
-        takeover_vgpu(slice, vgpu);
+        adopt_vgpu(slice, vgpu);
     } else {
-        takeover_type(slice, &offer);
-        takeover_definition(slice, definition);
+        adopt_type(slice, &offer);
+        adopt_definition(slice, definition);
     }
     slice->compute = gpu ? slices_compute(slices, gpu, slice, offer.compute) : 0;
     host_event(slices->host, "vgpu-created", slice->gpu, slice->uuid, "vGPU %s was %s on GPU %s",
@@ -305,7 +298,7 @@ void slices_settle(Slices *slices, const char *uuid)
 static GHashTable *all_uuids(const Slices *slices, GHashTable *definitions)
 {
     GHashTable *uuids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_auto(GStrv) present = vgpu_uuids(host_root(slices->host));
+    g_auto(GStrv) present = mdev_list(host_root(slices->host));
     GHashTableIter iter;
     void *uuid;
 

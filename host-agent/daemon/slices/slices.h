@@ -3,8 +3,8 @@
  * All slices of the host: what the database wants, held against what the kernel and mdevctl have. Where they
  * differ the kernel is right; what others made is taken over, what others removed is forgotten.
  */
-#ifndef VGPUD_SLICES_H
-#define VGPUD_SLICES_H
+#ifndef VGPUD_SLICES_SLICES_H
+#define VGPUD_SLICES_SLICES_H
 
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/slices/offers.h"

@@ -4,7 +4,7 @@
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/model/dict_read.h"
 #include "host-agent/store/tenant_table.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 struct Tenants {
     Host *host;

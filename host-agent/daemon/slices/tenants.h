@@ -2,8 +2,8 @@
 /*
  * The tenants of the host, and the manager's methods for them.
  */
-#ifndef VGPUD_TENANTS_H
-#define VGPUD_TENANTS_H
+#ifndef VGPUD_SLICES_TENANTS_H
+#define VGPUD_SLICES_TENANTS_H
 
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/slices/slices.h"

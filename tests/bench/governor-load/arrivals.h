@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When requests of an online load come in: a Poisson process of bursts, whose rate may follow a daily curve. The same
- * seed gives the same arrivals, so that runs with and without a governor get the same requests.
+ * The arrival times of an online load's requests: a Poisson process of bursts, whose rate may
+ * follow a daily curve. The same seed gives the same arrivals, so that runs with and without a
+ * governor get the same requests.
  */
 #ifndef GOVERNOR_LOAD_ARRIVALS_H
 #define GOVERNOR_LOAD_ARRIVALS_H
@@ -10,9 +11,9 @@
 
 /**
  * struct arrivals
- * @rate: requests per second, at the top of the curve where there is one
- * @burst: requests that come at once
- * @day_s: seconds that a day takes; 0: the rate is always the same
+ * @rate: requests per second, at the top of the curve if there is one
+ * @burst: requests that arrive together
+ * @day_s: seconds of a day; 0: constant rate
  * @seed: never 0
  * @next_ns: the next arrival, from the start of the load
  * @left: requests of the burst at next_ns that have not been taken
@@ -26,10 +27,10 @@ struct arrivals {
     uint32_t left;
 };
 
-/* After the first four have been set. */
+/* To be called after the first four have been set. */
 void arrivals_start(struct arrivals *arrivals);
 
-/* When the next request comes, and go on to the one after it. */
+/* Returns when the next request arrives, and advances to the one after it. */
 uint64_t arrivals_take(struct arrivals *arrivals);
 
 #endif /* GOVERNOR_LOAD_ARRIVALS_H */

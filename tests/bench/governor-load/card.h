@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batches of fixed work on a Vulkan device: one dispatch of a loop of multiply-adds, always the same number of
- * them, so that what has been done can be counted without asking anyone. Everything that fails ends the process
- * with a message (job_fail()).
+ * Batches of fixed work on a Vulkan device: one dispatch of a loop with a constant number of
+ * multiply-adds, so that finished work can be counted without asking anyone. Every failure ends the
+ * process with a message (job_fail()).
  */
 #ifndef GOVERNOR_LOAD_CARD_H
 #define GOVERNOR_LOAD_CARD_H
@@ -12,8 +12,8 @@
 #define CARD_MAX_DEPTH 256u
 
 /**
- * struct card - the device, and a ring of fences for what is in flight on its one queue
- * @depth: most batches in flight, CARD_MAX_DEPTH at most
+ * struct card - the device, and a ring of fences for the work in flight on its one queue
+ * @depth: maximum of batches in flight, CARD_MAX_DEPTH at most
  */
 struct card {
     struct job job;
@@ -29,16 +29,19 @@ struct card {
 void card_open(struct card *card, const char *program, const char *device_name, uint32_t depth);
 void card_close(struct card *card);
 
-/* What a batch is from now on. Nothing may be in flight. */
+/* Sets the work of a batch from now on. Nothing may be in flight. */
 void card_set_work(struct card *card, uint32_t iterations);
 
-/* Submits a batch; @slot, below depth, has nothing in flight. It may block where a governor makes it wait. */
+/*
+ * Submits a batch; @slot, below depth, has nothing in flight. It may block if a governor makes it
+ * wait.
+ */
 void card_submit(struct card *card, uint32_t slot);
 
-/* Submits a batch of which nobody is told that it ended. */
+/* Submits a batch whose end nobody is told. */
 void card_submit_silent(struct card *card);
 
-/* Waits for the batch of @slot until @timeout_ns; false where that passes first. */
+/* Waits for the batch of @slot until @timeout_ns; false if that passes first. */
 bool card_wait(struct card *card, uint32_t slot, uint64_t timeout_ns);
 
 #endif /* GOVERNOR_LOAD_CARD_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nanoseconds of the clocks that a load goes by. */
+/* Nanoseconds of the clocks that a load uses. */
 #ifndef GOVERNOR_LOAD_CLOCK_H
 #define GOVERNOR_LOAD_CLOCK_H
 

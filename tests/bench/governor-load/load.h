@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The ways of a load to make batches, each until its time is over. */
+/* The ways in which a load makes batches, each until its time is over. */
 #ifndef GOVERNOR_LOAD_LOAD_H
 #define GOVERNOR_LOAD_LOAD_H
 
@@ -10,13 +10,13 @@
 /**
  * struct load - the command line
  * @iterations: of the kernel of a batch
- * @milliseconds: for calibrate: what a batch is to take
+ * @milliseconds: for calibrate: the intended length of a batch
  * @seconds: after which no batch is begun
  * @batches: after which none is begun; 0: any number
  * @depth: batches in flight
  * @think_us: rest between the end of a batch and the next one
- * @on_ms, @off_ms: works so long, then rests so long, again and again; 0: works always
- * @wait: for the start that standard input says
+ * @on_ms, @off_ms: works and rests alternately; 0: works always
+ * @wait: waits for the start on standard input
  */
 struct load {
     const char *program;
@@ -36,7 +36,7 @@ struct load {
     uint64_t deadline_ns;
 };
 
-/* Ends the process with a message where the words make no sense. */
+/* Ends the process with a message if the command line is wrong. */
 void load_parse(struct load *load, int argc, char **argv);
 
 /* Always load->depth batches in flight: 1 is submit and wait. */
@@ -48,7 +48,7 @@ void load_online(const struct load *load, struct card *card, struct record *reco
 /* Prints the iterations that take load->milliseconds. */
 void load_calibrate(const struct load *load, struct card *card);
 
-/* Prints the processor time of the submitting thread for a submit of next to nothing. */
+/* Prints the processor time of the submitting thread for a nearly empty submission. */
 void load_submit_cost(const struct load *load, struct card *card);
 
 #endif /* GOVERNOR_LOAD_LOAD_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a load has done, batch by batch, and one line of JSON of it. */
+/* A load's results, batch by batch, and one line of JSON of them. */
 #ifndef GOVERNOR_LOAD_RECORD_H
 #define GOVERNOR_LOAD_RECORD_H
 
@@ -11,7 +11,7 @@
  * @start_ns: CLOCK_MONOTONIC of the start, from which all times count
  * @ends: when each batch was seen to have ended
  * @latencies: of each from its arrival, or its submission, to that
- * @deadline_ns: a latency that is longer is a miss; 0: none is
+ * @deadline_ns: a longer latency is a miss; 0: none is
  */
 struct record {
     uint64_t start_ns;
@@ -25,7 +25,7 @@ struct record {
 
 void record_add(struct record *record, uint64_t end_ns, uint64_t latency_ns);
 
-/* Prints and empties it; @cpu_ns: what the process has used. Times are in microseconds. */
+/* Prints and empties it; @cpu_ns: the process's use. Times are in microseconds. */
 void record_print(struct record *record, const char *name, uint32_t iterations, uint64_t cpu_ns);
 
 #endif /* GOVERNOR_LOAD_RECORD_H */

@@ -28,9 +28,9 @@ static void check_slice(GVariant *dict)
         abort();
     if (!request)
         return;
-    if (request->count != 1 || request->door == SLICE_DOOR_VM ||
+    if (request->count != 1 || request->transport == SLICE_TRANSPORT_VM ||
         (*request->name && !slice_name_valid(request->name)) ||
-        (!*request->type && (!request->vram || request->door == SLICE_DOOR_VFIO)))
+        (!*request->type && (!request->vram || request->transport == SLICE_TRANSPORT_VFIO)))
         abort();
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# prove's own output for a console, with what each test file came to written down besides (see
+# prove's own output for a console, which also records each test file's result (see
 # App::Prove::Plugin::VGPUResults).
 package VGPU::ResultsFormatter;
 
@@ -13,7 +13,7 @@ sub open_test {
     return VGPU::ResultsFormatter::Session->new($test, $parser, $self->SUPER::open_test($test, $parser));
 }
 
-# Stands in front of the session that prints.
+# Wraps the session that prints.
 package VGPU::ResultsFormatter::Session;
 
 use Fcntl qw(:flock);

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# tests/system/check with a rig that is none: what is red stays red, nothing is run twice, what was not run is red, and only a
-# fault of the rig that is proven counts as the rig's.
+# tests/system/check with a fake rig: red stays red, nothing is run twice, a file that was not run is red, and only a
+# proven fault of the rig counts as the rig's.
 use strict;
 use warnings;
 use Cwd qw(abs_path);
@@ -22,8 +22,8 @@ sub put {
     return "$dir/$name";
 }
 
-# Verbs are written down; what L1 is asked for it answers with the address of a GPU. A file named like a verb makes that
-# verb's status.
+# Verbs are recorded; L1's answer to every question is the address of a GPU. A file named like a verb makes that verb's
+# status.
 put('ssh', "#!/bin/sh\ncat >/dev/null\necho 0000:01:00.0 GPU\n");
 put('rig', <<"SH");
 #!/bin/sh
@@ -41,7 +41,7 @@ put('red.t', "open my \$o, '>>', '$dir/ran-red'; print {\$o} 'x'; print qq(1..1\
 put('dies.t', "print qq(ok 1\\n); die qq(in the middle\\n);\n");
 put('short.t', "print qq(1..2\\nok 1\\n);\n");
 
-# Runs check on these: its status, and what it said last.
+# Runs check on these: its status, and the end of its output.
 sub check {
     my (%status) = (%{ shift @_ });
     my @files = map { "$dir/$_.t" } @_;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# What the system tests take for a failure of a program, and for a complaint of a kernel: needs no rig.
+# What the system tests count as a failure of a program, and as a complaint of a kernel: needs no rig.
 use strict;
 use warnings;
 use FindBin;
@@ -11,7 +11,7 @@ use VGPU::KernelLog;
 
 VGPU::Command::log_to('/dev/null');
 
-# A program that said these words and ended with that status, as ssh has it.
+# A program with this output and status, as through ssh.
 sub ended {
     my ($status, $words) = @_;
     my $job = VGPU::Command::start(['sh', '-c', "echo '$words'; exit $status"], remote => 1);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What 65-sandbox-inside.t runs in the engine's place: linked with the engine's own way into the sandbox.
+# 65-sandbox-inside.t runs this in the engine's place: it is linked with the engine's own sandbox code.
 
 SANDBOX_PROBE := build/system/sandbox-probe
 SANDBOX_PROBE_SRCS := $(wildcard tests/system/sandbox/*.c)

@@ -16,8 +16,8 @@ static void test_hook(void)
     process(&at, 78, 1001);
     assert_hook(&at, "claim", WEB, 1, "there is no slice " UUID);
     assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
-    assert_hook(&at, "claim", "{}", 1, "no container's state");
-    assert_hook(&at, "claim", "{", 1, "the container can't have slice " UUID);
+    assert_hook(&at, "claim", "{}", 1, "not a container's state");
+    assert_hook(&at, "claim", "{", 1, "cannot give the container slice " UUID);
     assert_hook(&at, "claim", "{\"id\":\"gone\",\"pid\":99}", 1, "has no process 99");
     assert_hook(&at, "claim", WEB, 0, "");
     assert_says("slice list", 0, "web", "");
@@ -58,13 +58,13 @@ static void test_states(void)
     process(&at, 77, 1000);
     assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
     for (guint i = 0; i < G_N_ELEMENTS(bad); i++) {
-        assert_hook(&at, "claim", bad[i], 1, "no container's state");
-        assert_hook(&at, "release", bad[i], 0, "no container's state");
+        assert_hook(&at, "claim", bad[i], 1, "not a container's state");
+        assert_hook(&at, "release", bad[i], 0, "not a container's state");
     }
     memcpy(long_state, WEB, strlen(WEB) - 1);
     long_state[2 * 1024 * 1024 - 1] = '}';
-    assert_hook(&at, "claim", long_state, 1, "the container can't have slice " UUID);
-    assert_hook(&at, "claim", "", 1, "the container can't have slice " UUID);
+    assert_hook(&at, "claim", long_state, 1, "cannot give the container slice " UUID);
+    assert_hook(&at, "claim", "", 1, "cannot give the container slice " UUID);
     assert_hook(&at, "claim", "{\"id\":\"web\",\"pid\":{}}", 1, "has no process 0");
     assert_hook(&at, "claim", "{\"id\":\"web\",\"pid\":\"77\"}", 1, "has no process 0");
     assert_says("slice show " UUID, 0, "Container:         -", "");
@@ -187,7 +187,7 @@ static void test_not_given_back(void)
 static void assert_taken(const AgentOnBus *at, guint pid, guint32 user, gboolean taken)
 {
     g_autoptr(Claims) claims = claims_new(agent_host(at->agent), NULL);
-    Slice slice = {.uuid = (char *)UUID, .gpu = (char *)ADDRESS, .door = SLICE_DOOR_NATIVE};
+    Slice slice = {.uuid = (char *)UUID, .gpu = (char *)ADDRESS, .transport = SLICE_TRANSPORT_NATIVE};
     g_autoptr(GError) error = NULL;
 
     g_assert_cmpint(claims_take(claims, &slice, "web", pid, &user, &error), ==, taken);
@@ -264,7 +264,7 @@ static void assert_without_agent(const AgentOnBus *at, const char *why)
 
     assert_hook(at, "claim", WEB, 1, why);
     assert_hook(at, "release", WEB, 0, why);
-    assert_hook(at, "release", WEB, 0, "by vgpud later");
+    assert_hook(at, "release", WEB, 0, "vgpud will do it later");
     g_assert_cmpint(g_get_monotonic_time() - begin, <, 20 * G_USEC_PER_SEC);
 }
 

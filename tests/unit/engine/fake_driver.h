@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A driver to test the engine against: chains are put in by hand, answers are kept, guest memory is
- * plain memory. Everything that the uapi forbids (a second push, an unpublish of what isn't
- * published …) is an assertion.
+ * A driver to test the engine against: the test adds chains, answers are kept, guest memory is
+ * plain memory. Everything that the uapi forbids (a second push, an unpublish of something
+ * unpublished …) is an assertion.
  */
 #ifndef FAKE_DRIVER_H
 #define FAKE_DRIVER_H
@@ -14,10 +14,10 @@
  * @pin_result, @publish_result: errno to fail with, or 0
  * @pins, @published: keyed by offset
  * @picture_result, @scanout_result: the same
- * @display: what the VMM wants of the monitor; @info.num_scanouts is for the test to set
- * @picture: as the engine has it mapped, or NULL
- * @scanout: as the engine set it last
- * @unpins, @reset_dones, @scanouts: counted
+ * @display: the VMM's settings of the monitor; the test sets @info.num_scanouts
+ * @picture: the engine's mapping, or NULL
+ * @scanout: the engine's last setting
+ * @unpins, @reset_dones, @scanouts: counters
  */
 struct fake_driver {
     struct vgpu_transport base;
@@ -60,7 +60,7 @@ uint32_t fake_driver_send(struct fake_driver *driver, uint32_t queue, const void
 /* The answer to a chain, owned by the driver; NULL while there is none. */
 const GByteArray *fake_driver_answer(struct fake_driver *driver, uint32_t token);
 
-/* Chains that were popped or not, and not answered. */
+/* Chains without an answer, popped or not. */
 unsigned int fake_driver_waiting(struct fake_driver *driver);
 
 #endif /* FAKE_DRIVER_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * virglrenderer as the engine sees it, without a GPU: linked in the library's place. It keeps what
- * it was given, fails where it is told to, and asserts what the real one only assumes.
+ * virglrenderer for the engine, without a GPU: linked instead of the library. It records its
+ * arguments, fails when told to, and asserts what the real one only assumes.
  */
 #ifndef FAKE_VIRGL_H
 #define FAKE_VIRGL_H
@@ -27,16 +27,15 @@ struct fake_fence {
 
 /**
  * struct fake_virgl
- * @flags: that it was initialised with
+ * @flags: of its initialisation
  * @refuse_flags: initialisation fails with any of these
  * @..._result: what the call returns
  * @signal_at_once: fences are done in another thread before create_fence returns
- * @fences: struct fake_fence, not done yet
+ * @fences: struct fake_fence, still pending
  * @map_misaligned: maps begin in the middle of a page
- * @export_opaque: blobs are exported as what only Vulkan can map
- * @map_content: what a map begins with, of @map_content_words; NULL: zeroes
- * @busy_context: its worker has not come to the end of what it was sent: whatever waits for an
- * answer of it would hang
+ * @export_opaque: blobs are exported in a form that only Vulkan can map
+ * @map_content: the beginning of a map, of @map_content_words; NULL: zeroes
+ * @busy_context: its worker has not finished its messages: whatever waits for its answer would hang
  * @submitted: dwords of the last command buffer, or -1
  * @submitted_words: the first of them
  * @resources: ids
@@ -76,7 +75,7 @@ extern struct fake_virgl fake_virgl;
 void fake_virgl_init(void);
 void fake_virgl_clear(void);
 
-/* The GPU is done with the @index-th pending fence. */
+/* The GPU has finished the @index-th pending fence. */
 void fake_virgl_signal(guint index);
 
 /* A context's worker dies, and all its fences are reported as done. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An engine between a fake driver and a fake virglrenderer, and short ways to talk to it. */
+/* An engine between a fake driver and a fake virglrenderer, and helpers to talk to it. */
 #ifndef ENGINE_FIXTURE_H
 #define ENGINE_FIXTURE_H
 

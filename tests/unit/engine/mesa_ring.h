@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A ring as Mesa 25.0 makes it: what it was seen to send. */
+/* A ring as Mesa 25.0 makes it, from a recording. */
 #ifndef MESA_RING_H
 #define MESA_RING_H
 
@@ -24,7 +24,7 @@ static const uint32_t mesa_create_ring[] = {
     0,          MESA_RING_RESOURCE,
     0,          0,
     0x200c4,    0,
-    1000000,    0, /* idle for so many ns */
+    1000000,    0, /* idle for this many ns */
     0,          0,
     0x40,       0,
     0x80,       0, /* head, tail, status */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* Dispatch, sizes, capsets, contexts: what comes back to each kind of request. */
-#include "watch.h"
 #include "fixture.h"
 #include "queue.h"
+#include "watch.h"
 
 #include <errno.h>
 #include <string.h>
@@ -293,7 +293,7 @@ static void test_lost_context(struct fixture *f, gconstpointer data G_GNUC_UNUSE
     g_assert_cmphex(fixture_answer_type(f, fence), ==, 0);
 
     fake_virgl.submit_result = -1;
-    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker is gone*");
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker has ended*");
     g_assert_cmphex(fixture_ask(f, &buf, sizeof(buf)), ==, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
     g_test_assert_expected_messages();
     g_assert_cmphex(fixture_answer_type(f, fence), ==, 0);

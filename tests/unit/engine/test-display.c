@@ -4,8 +4,8 @@
 #include "queue.h"
 
 #include "display.h"
-#include "monitor.h"
 #include "image.h"
+#include "monitor.h"
 #include "resource.h"
 
 #include <errno.h>

@@ -115,7 +115,7 @@ static void test_dead_worker(struct fixture *f, gconstpointer data G_GNUC_UNUSED
     fixture_create_context(f, 1);
     first = fixture_send_fence(f, 1, 1, 1);
     fake_virgl.fence_result = -1;
-    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker is gone*");
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker has ended*");
     second = fixture_send_fence(f, 1, 1, 2);
     g_test_assert_expected_messages();
     g_assert_null(fake_driver_answer(&f->driver, second));
@@ -237,7 +237,7 @@ static void test_probe(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_nonnull(fake_driver_answer(&f->driver, token));
 
     fake_virgl.fence_result = -1;
-    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker is gone*");
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker has ended*");
     watch_contexts(&f->engine);
     g_test_assert_expected_messages();
     g_assert_cmpuint(g_hash_table_size(fake_virgl.contexts), ==, 0);

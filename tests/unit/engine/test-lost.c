@@ -63,7 +63,7 @@ static void assert_answer(struct fixture *f, uint32_t token, uint32_t type)
 
 static void lose(struct fixture *f)
 {
-    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker is gone*");
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker has ended*");
     fake_virgl_kill_worker(LOST);
     watch_lost(&f->engine);
     g_test_assert_expected_messages();
@@ -85,7 +85,7 @@ static void test_fences(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     make_context_with_ring(f);
     before = fixture_send_fence(f, LOST, RING, 1);
     others = fixture_send_fence(f, OTHER, RING, 2);
-    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker is gone*");
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker has ended*");
     fake_virgl_kill_worker(LOST);
     assert_answer(f, before, 0);
     g_assert_cmphex(ring_status(f), ==, 0);
@@ -224,7 +224,7 @@ static void test_loop(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     f->driver.base.ops = &ops;
     f->driver.base.fd = eventfd(0, EFD_CLOEXEC);
     g_assert_true(loop_setup(NULL));
-    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker is gone*");
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker has ended*");
     thread = g_thread_new("killer", kill_and_end, f);
     g_assert_false(loop_run(&f->engine, &error));
     g_thread_join(thread);

@@ -295,7 +295,7 @@ static void test_worker_dies(struct fixture *f, gconstpointer data G_GNUC_UNUSED
     notify = send_words(f, HELD, 0, mesa_notify_ring, G_N_ELEMENTS(mesa_notify_ring));
     blob = send_blob(f, HELD, 10);
     fake_virgl.submit_result = -1;
-    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "context 1: *is gone*");
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "context 1: *has ended*");
     let_go(f); /* as virglrenderer has it of a dead worker's fences */
     g_test_assert_expected_messages();
     g_assert_cmphex(fixture_answer_type(f, notify), ==, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);

@@ -2,9 +2,9 @@
 /* A render worker that sleeps with commands in a ring is woken; nobody else is. */
 #include "fixture.h"
 
-#include "watch.h"
 #include "mesa_ring.h"
 #include "venus_rings.h"
+#include "watch.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of libgovernor-member in the layer under test: grants what a test says, and remembers
- * what the layer said. A test finds it in the layer's library, which the loader has brought in.
+ * Replaces libgovernor-member in the layer under test: grants what a test says, and records the
+ * layer's calls. A test finds it in the layer's library, which the loader has loaded.
  */
 #ifndef FAKE_MEMBER_H
 #define FAKE_MEMBER_H
@@ -21,7 +21,7 @@ struct fake_member {
     _Atomic uint64_t spill_limit;
     _Atomic uint32_t engines; /* 0: all */
 
-    /* Said by the layer. */
+    /* Recorded from the layer. */
     _Atomic uint64_t joined, left;
     _Atomic uint64_t counted;
     _Atomic uint64_t begun, deferred, ended, cancelled, stalled;

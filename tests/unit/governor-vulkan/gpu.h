@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program that uses Vulkan, for tests: an instance and a device on software Vulkan with the
- * layer, and work whose results are checked. Everything that fails ends the test.
+ * layer, and work whose results are checked. Every failure ends the test.
  */
 #ifndef GPU_H
 #define GPU_H
@@ -43,28 +43,28 @@ struct gpu {
     VkDebugUtilsMessengerEXT messenger;
 };
 
-/* Sets where the layer and the driver are; before anything else in main(). */
+/* Sets the paths of the layer and the driver; before anything else in main(). */
 void gpu_environment(void);
 
 void gpu_open(struct gpu *gpu, const struct gpu_options *options);
 void gpu_close(struct gpu *gpu);
 
-/* A device whose submissions are metered; and its end: all that was begun has ended once. */
+/* A device whose submissions are metered; and its end: every begun debit has ended once. */
 struct fake_member *gpu_open_metered(struct gpu *gpu, const struct gpu_options *options);
 void gpu_close_checked(struct gpu *gpu, struct fake_member *member);
 
-/* The layer's other half; NULL where the layer was not loaded. */
+/* The layer's other half; NULL if the layer was not loaded. */
 struct fake_member *gpu_member(void);
 
 /* Whether the layer's code is what @function calls first. */
 gboolean gpu_is_of_layer(PFN_vkVoidFunction function);
 
-/* A command buffer that is being recorded, to be submitted as often as one likes. */
+/* A command buffer that is being recorded, for any number of submissions. */
 VkCommandBuffer gpu_begin(struct gpu *gpu);
 
 /* Command buffers that run the shader for @rounds. */
 VkCommandBuffer gpu_record(struct gpu *gpu, uint32_t rounds);
-/* Something else in the same command buffer, which the layer takes for what it was. */
+/* Other work in the same command buffer, which the layer takes for the earlier one. */
 void gpu_record_again(struct gpu *gpu, VkCommandBuffer commands, uint32_t rounds);
 VkCommandBuffer gpu_record_in_secondary(struct gpu *gpu, uint32_t rounds);
 

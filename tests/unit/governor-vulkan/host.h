@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A real arbiter with slices, and the layer as it is installed. Everything that fails ends the
- * test. */
+/* A real arbiter with slices, and the installed layer. Every failure ends the test. */
 #ifndef HOST_H
 #define HOST_H
 
@@ -11,7 +10,7 @@ struct host {
     GPid arbiter;
 };
 
-/* @slices: names and contents of files by turns, to NULL. Before Vulkan is used. */
+/* @slices: names and contents of files in turn, to NULL. Before Vulkan is used. */
 void host_up(struct host *host, const char *const *slices);
 void host_down(struct host *host);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A driver that has every command there is, and does nothing but succeed; the layer is on top of it
- * without a loader. Software Vulkan has one queue and few extensions.
+ * A driver that has every command and always succeeds without doing anything; the layer is on top
+ * of it without a loader. Software Vulkan has one queue and few extensions.
  */
 #ifndef MOCK_DRIVER_H
 #define MOCK_DRIVER_H
@@ -27,7 +27,7 @@ void mock_close(struct mock_driver *mock);
 /* @index: below MOCK_FAMILIES that of the family; then the protected one. */
 VkQueue mock_queue(guint index);
 
-/* How often the driver was called for what has no code of its own. */
+/* How often the driver was called for commands without code of their own. */
 guint mock_calls(void);
 
 #endif /* MOCK_DRIVER_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Vulkan consists of, by the registry that comes with its headers: it is newer whenever they
- * are. What there is on other platforms alone, or not in this API, is left out.
+ * Vulkan's commands and types, by the registry that comes with its headers, so it is as new as they
+ * are. Commands of other platforms only, or of another API, are left out.
  */
 #ifndef REGISTRY_H
 #define REGISTRY_H
@@ -10,12 +10,12 @@
 
 #define REGISTRY_FILE "/usr/share/vulkan/registry/vk.xml"
 
-/* @alias: the name that means the same, or NULL; then the rest is not there. */
+/* @alias: the name that means the same, or NULL; then the rest is empty. */
 struct registry_command {
     char *name;
     char *alias;
     char *first;    /* type of the first parameter */
-    GPtrArray *out; /* types that it gives back by pointers */
+    GPtrArray *out; /* types that it returns by pointers */
 };
 
 struct registry_struct {
@@ -29,7 +29,7 @@ struct registry {
     GHashTable *structs;
 };
 
-/* Ends the test where there is none. */
+/* Ends the test if there is none. */
 struct registry *registry_read(void);
 void registry_free(struct registry *registry);
 

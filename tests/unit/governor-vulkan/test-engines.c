@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "engines.h"
-#include "gpu.h"
 #include "governor_protocol.h"
+#include "gpu.h"
 #include "physical.h"
 
 #define GRAPHICS VK_QUEUE_GRAPHICS_BIT

@@ -156,7 +156,7 @@ static void test_required(void)
     }
     g_test_trap_subprocess(NULL, 0, G_TEST_SUBPROCESS_DEFAULT);
     g_test_trap_assert_passed();
-    g_test_trap_assert_stderr("*vgpu-governor: can't join the slice at *: No such file*");
+    g_test_trap_assert_stderr("*vgpu-governor: cannot join the slice at *: No such file*");
 }
 
 /* One membership, however many instances; nothing is left when the last goes. */

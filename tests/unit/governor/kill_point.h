@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ends this process by SIGKILL at a chosen point, counted from 0: just before a write to the page
- * that it has been given to watch, or where kill_point() is called. The page is kept unwritable, so
- * that no write to it goes unseen; each is then made as a single step.
+ * Ends this process by SIGKILL at a chosen point, counted from 0: just before a write to the
+ * watched page, or at a call of kill_point(). The page is write-protected, so that no write to it
+ * is missed; each is then made as a single step.
  */
 #ifndef GOVERNOR_KILL_POINT_H
 #define GOVERNOR_KILL_POINT_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False where the processor cannot be made to take a single step from here. */
+/* False if the processor cannot execute a single step from here. */
 bool kill_point_supported(void);
 
 #define KILL_POINT_NEVER (-1)
@@ -20,7 +20,7 @@ void kill_point_arm(long number);
 
 void kill_point(void);
 
-/* @page can't be written now; it may move. NULL: none. */
+/* Write-protects @page; it may move. NULL: none. */
 void kill_point_watch(void *page, size_t bytes);
 void *kill_point_watched(void);
 

@@ -15,7 +15,7 @@
 
 #define LIVE_MAX 80
 
-/* What a member process tells the test, in memory that both have. */
+/* A member process's report to the test, in shared memory. */
 struct live_report {
     _Atomic uint64_t used_ns;
     _Atomic uint64_t done;
@@ -39,9 +39,9 @@ struct live {
 
 typedef void (*LiveFunc)(struct live *live, const char *socket_path, struct live_report *report);
 
-/* Starts an arbiter with @slices: names and contents of files by turns, to NULL. */
+/* Starts an arbiter with @slices: names and contents of files in turn, to NULL. */
 void live_open(struct live *live, const char *const *slices);
-/* Kills all that is left, and removes the files. */
+/* Kills all remaining processes, and removes the files. */
 void live_close(struct live *live);
 
 void live_start_arbiter(struct live *live);
@@ -51,28 +51,30 @@ void live_kill_arbiter(struct live *live, int signal);
 void live_configure(struct live *live, const char *slice, const char *content);
 char *live_socket(const struct live *live, const char *slice);
 
-/* @function in a process of its own, which is killed when it returns. Its number among the reports.
+/*
+ * Runs @function in a process of its own, which is killed when it returns. Returns its number among
+ * the reports.
  */
 unsigned live_spawn(struct live *live, const char *slice, LiveFunc function);
 void live_kill(struct live *live, unsigned member, int signal);
 
-/* What the status has of @slice under @key; -1: no such slice. */
+/* The value of @slice's @key in the status; -1: no such slice. */
 gint64 live_status(const struct live *live, const char *slice, const char *key);
-/* The same of a text, to be freed; NULL: no such slice. */
+/* The same for a text, to be freed; NULL: no such slice. */
 char *live_status_text(const struct live *live, const char *slice, const char *key);
-/* Waits for that, 2 s at most. */
+/* Waits for that value, 2 s at most. */
 void live_await(const struct live *live, const char *slice, const char *key, gint64 value);
-/* Waits until a member says that it is. */
+/* Waits until a member reports it. */
 void live_await_ready(const struct live *live, unsigned member);
 /* Waits for a line in the arbiter's log. */
 void live_await_log(const struct live *live, const char *text);
 
 /* Joins, and submits 2 ms after 2 ms until it is killed. */
 void live_work(struct live *live, const char *socket_path, struct live_report *report);
-/* Forgets what has been reported. */
+/* Discards the reports so far. */
 void live_reset(struct live *live);
 
-/* Of a process: joins, and has 1,000 bytes of its slice's memory. */
+/* For a process: joins, and allocates 1,000 bytes of its slice's memory. */
 void live_hold(struct live *live, const char *socket_path, struct live_report *report);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A member without the member library: it says what it likes, when it likes. */
+/* A member without the member library: it sends what it likes, when it likes. */
 #ifndef GOVERNOR_RAW_H
 #define GOVERNOR_RAW_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheduler with members and a GPU that exist only in simulated time: the GPU executes what is
- * submitted in order, messages and wake-ups take their time, and members keep to the rules of the
- * member library.
+ * The scheduler with members and a GPU that exist only in simulated time: the GPU executes
+ * submissions in order, messages and wake-ups take time, and members follow the rules of the member
+ * library.
  */
 #ifndef GOVERNOR_SIMULATION_H
 #define GOVERNOR_SIMULATION_H
@@ -101,14 +101,16 @@ struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t bat
 /* Makes @tenant another member of @other's slice. */
 void sim_join(struct simulation *sim, struct sim_tenant *tenant, const struct sim_tenant *other);
 
-/* The process of @tenant ends, and another of the same slice takes its place. What it has on the
- * GPU is executed. */
+/*
+ * The process of @tenant ends, and another of the same slice replaces it. Its work on the GPU is
+ * executed.
+ */
 void sim_exit(struct simulation *sim, struct sim_tenant *tenant);
 
-/* Lets so much time pass. */
+/* Advances the time by this much. */
 void sim_run(struct simulation *sim, uint64_t ns);
 
-/* Forgets what was done so far. */
+/* Discards the results so far. */
 void sim_reset_counts(struct simulation *sim);
 
 /* Part of all GPU time done, 0 to 1. */

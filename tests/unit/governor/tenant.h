@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What processes do on one line (line.h) as members of slices, and how a test follows them.
- * Everything that fails ends the test.
+ * Processes that are members of slices on one line (line.h), and how a test follows them. Every
+ * failure ends the test.
  */
 #ifndef GOVERNOR_TENANT_H
 #define GOVERNOR_TENANT_H
@@ -9,20 +9,20 @@
 #include "line.h"
 #include "live.h"
 
-/* That of the test that is open. */
+/* That of the open test. */
 extern struct line *line;
 
 /* live_open() with a line, and its end. */
 void tenant_open(struct live *live, const char *const *slices);
 void tenant_close(struct live *live);
 
-/* Waits until @word has reached @value; fails where it has not changed for so long. */
+/* Waits until @word has reached @value; fails if it has not changed for this long. */
 void tenant_await(const _Atomic uint64_t *word, uint64_t value, unsigned seconds);
 
 /* In a process of its own, from here on. */
 GovernorMember *tenant_join(const char *socket_path, struct live_report *report);
 void tenant_done(struct live_report *report, uint64_t length);
-/* Submits, waits, and says how long it took. */
+/* Submits, waits, and reports the duration. */
 void tenant_execute(GovernorMember *member, struct live_report *report, uint64_t estimate,
                     uint64_t length);
 

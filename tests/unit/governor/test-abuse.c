@@ -84,10 +84,10 @@ static const Abuse after_join[] = {
     {GOVERNOR_SHARE, 0, 1, "shares more memory than it holds"},
     {GOVERNOR_SHARE, UINT64_MAX, UINT64_MAX, "shares more memory than it holds"},
     {GOVERNOR_DETACH, 0, 0, "a shared object that it does not hold"},
-    {GOVERNOR_DRIVER, UINT64_MAX, 0, "more memory than there can be"},
-    {GOVERNOR_WELCOME, 0, 0, "not known"},
-    {77, 0, 0, "not known"},
-    {UINT32_MAX, 0, 0, "not known"},
+    {GOVERNOR_DRIVER, UINT64_MAX, 0, "an impossible amount of memory"},
+    {GOVERNOR_WELCOME, 0, 0, "an unknown message"},
+    {77, 0, 0, "an unknown message"},
+    {UINT32_MAX, 0, 0, "an unknown message"},
 };
 
 static const Abuse before_join[] = {
@@ -97,8 +97,8 @@ static const Abuse before_join[] = {
     {GOVERNOR_ATTACH, 1, 0, "before it joined"},
     {GOVERNOR_DETACH, 0, 0, "before it joined"},
     {GOVERNOR_DRIVER, 1, 0, "before it joined"},
-    {GOVERNOR_JOIN, UINT64_MAX, 0, "more memory than there can be"},
-    {GOVERNOR_JOIN, 0, 1ull << 60, "more memory than there can be"},
+    {GOVERNOR_JOIN, UINT64_MAX, 0, "an impossible amount of memory"},
+    {GOVERNOR_JOIN, 0, 1ull << 60, "an impossible amount of memory"},
 };
 
 static void clear_log(const struct live *live)
@@ -163,7 +163,7 @@ static void test_lengths(void)
         clear_log(&live);
         send(fd, large, length, 0);
         assert_dropped(fd);
-        live_await_log(&live, "another length");
+        live_await_log(&live, "wrong length");
     }
     live_close(&live);
 }

@@ -3,9 +3,9 @@
  * of a page. */
 #include "budget.h"
 #include "clock.h"
+#include "governor_protocol.h"
 #include "ledger.h"
 #include "sample.h"
-#include "governor_protocol.h"
 #include "settings.h"
 #include "think.h"
 

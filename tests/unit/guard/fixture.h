@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session of vgpu-guard between a client that the test plays and a fake virglrenderer. The test
- * writes all that the client says, lets the session run until that is read, and reads what came
- * back.
+ * writes all of the client's data, lets the session run until that is read, and reads the answers.
  */
 #ifndef GUARD_FIXTURE_H
 #define GUARD_FIXTURE_H
@@ -20,13 +19,13 @@ struct fixture {
 void fixture_set_up(struct fixture *f, gconstpointer data);
 void fixture_tear_down(struct fixture *f, gconstpointer data);
 
-/* The client says no more. Asserts that the session ends without a fault. */
+/* The client sends no more. Asserts that the session ends without a fault. */
 void fixture_run(struct fixture *f);
 
-/* The same; asserts that it is dropped for what matches @pattern. */
+/* The same; asserts that it is dropped with a fault that matches @pattern. */
 void fixture_run_dropped(struct fixture *f, const char *pattern);
 
-/* Whether a descriptor of a wait is ready, and whether it has hung up without. */
+/* Whether a wait's descriptor is ready, and whether it has hung up without data. */
 bool fixture_is_ready(int fd);
 bool fixture_is_lost(int fd);
 

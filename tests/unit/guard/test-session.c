@@ -194,7 +194,7 @@ static void test_keeper_gone(struct fixture *f, gconstpointer data G_GNUC_UNUSED
     shutdown(keeper, SHUT_RDWR);
     client_hello(f->client);
     client_send(f->client, VTEST_RESOURCE_CREATE_BLOB, 2, 1, BLOB_SIZE, 0, 7, 0);
-    fixture_run_dropped(f, "*keeper has gone");
+    fixture_run_dropped(f, "*keeper has ended");
     keeper_ends(f, keeper);
 }
 
@@ -289,7 +289,7 @@ static void test_worker_dies(struct fixture *f, gconstpointer data G_GNUC_UNUSED
     fd = client_answer_fd(f->client);
     fake_virgl_kill_worker(SESSION_CONTEXT);
     g_assert_false(fixture_is_ready(fd));
-    fixture_run_dropped(f, "its render worker has gone");
+    fixture_run_dropped(f, "its render worker has ended");
     close(fd);
 }
 
@@ -310,7 +310,7 @@ static void test_worker_dies_unasked(struct fixture *f, gconstpointer data G_GNU
     client_answer(f->client, VTEST_SYNC_CREATE, &answer, 1);
     fake_virgl_kill_worker(SESSION_CONTEXT);
     g_assert_false(GPOINTER_TO_INT(g_thread_join(thread)));
-    g_assert_cmpstr(f->session.fault, ==, "its render worker has gone");
+    g_assert_cmpstr(f->session.fault, ==, "its render worker has ended");
 }
 
 /* A client that waits for its answer is told by an error, and not by an end, that nobody will give
@@ -348,7 +348,7 @@ static void test_probe(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     fake_virgl_signal(0);
     fake_virgl.fence_result = -1;
     g_assert_false(session_probe(&f->session));
-    g_assert_cmpstr(f->session.fault, ==, "its render worker has gone");
+    g_assert_cmpstr(f->session.fault, ==, "its render worker has ended");
 }
 
 static bool count_idle(void *data)
@@ -432,8 +432,8 @@ static const struct bad_case {
     BAD("no-data", "*ends in the middle", true, 2, VTEST_SYNC_CREATE),
     BAD("blob-guest", "*kind that is not offered", true, 6, 18, 1, 1, 4096, 0, 0, 0),
     BAD("blob-flags", "*unknown flags", true, 6, 18, 2, 8, 4096, 0, 0, 0),
-    BAD("blob-empty", "*makes no sense", true, 6, 18, 2, 1, 0, 0, 0, 0),
-    BAD("blob-huge", "*makes no sense", true, 6, 18, 2, 1, 0, 0xffffffff, 1, 0),
+    BAD("blob-empty", "*an impossible size", true, 6, 18, 2, 1, 0, 0, 0, 0),
+    BAD("blob-huge", "*an impossible size", true, 6, 18, 2, 1, 0, 0xffffffff, 1, 0),
     BAD("unref-unknown", "*blob that it does not have", true, 1, VTEST_RESOURCE_UNREF, 1),
     BAD("sync-unref", "*sync that it does not have", true, 1, VTEST_SYNC_UNREF, 1),
     BAD("sync-read", "*sync that it does not have", true, 1, VTEST_SYNC_READ, 0),
@@ -441,15 +441,15 @@ static const struct bad_case {
     BAD("sync-wait", "*sync that it does not have", true, 5, VTEST_SYNC_WAIT, 0, 0, 1, 0, 0),
     BAD("sync-wait-form", "*wrong form", true, 4, VTEST_SYNC_WAIT, 0, 0, 1, 0),
     BAD("sync-wait-flags", "*wrong form", true, 2, VTEST_SYNC_WAIT, 2, 0),
-    BAD("batches", "*what is not in it", true, 2, VTEST_SUBMIT_CMD2, 1, 0),
-    BAD("batch-cut", "*what is not in it", true, 6, VTEST_SUBMIT_CMD2, 1, 0, 0, 0, 0, 0),
-    BAD("batches-huge", "*what is not in it", true, 1, VTEST_SUBMIT_CMD2, UINT32_MAX),
-    BAD("batch-command", "*what is not in it", true, 7, 24, 1, 0, 7, 1, 0, 0, 0),
-    BAD("batch-wraps", "*what is not in it", true, 7, 24, 1, 0, UINT32_MAX, 1, 0, 0, 0),
-    BAD("batch-syncs", "*what is not in it", true, 7, 24, 1, 0, 0, 0, 5, 1, 0),
-    BAD("batch-many-syncs", "*what is not in it", true, 7, 24, 1, 0, 0, 0, 0, 0x55555556, 0),
+    BAD("batches", "*data outside of it", true, 2, VTEST_SUBMIT_CMD2, 1, 0),
+    BAD("batch-cut", "*data outside of it", true, 6, VTEST_SUBMIT_CMD2, 1, 0, 0, 0, 0, 0),
+    BAD("batches-huge", "*data outside of it", true, 1, VTEST_SUBMIT_CMD2, UINT32_MAX),
+    BAD("batch-command", "*data outside of it", true, 7, 24, 1, 0, 7, 1, 0, 0, 0),
+    BAD("batch-wraps", "*data outside of it", true, 7, 24, 1, 0, UINT32_MAX, 1, 0, 0, 0),
+    BAD("batch-syncs", "*data outside of it", true, 7, 24, 1, 0, 0, 0, 5, 1, 0),
+    BAD("batch-many-syncs", "*data outside of it", true, 7, 24, 1, 0, 0, 0, 0, 0x55555556, 0),
     BAD("batch-flags", "*unknown flags", true, 7, 24, 1, 2, 0, 0, 0, 0, 0),
-    BAD("batch-ring", "*ring that there is not", true, 7, 24, 1, 1, 0, 0, 0, 0, 64),
+    BAD("batch-ring", "*an unknown ring", true, 7, 24, 1, 1, 0, 0, 0, 0, 64),
 #undef BAD
 };
 
@@ -471,7 +471,7 @@ static void test_bad(gconstpointer data)
 static void test_no_name(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     client_send(f->client, VTEST_PING_PROTOCOL_VERSION);
-    fixture_run_dropped(f, "it begins with command 10 and not with its name");
+    fixture_run_dropped(f, "it begins with command 10 instead of its name");
 }
 
 static void test_long_name(struct fixture *f, gconstpointer data G_GNUC_UNUSED)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/recorded_host.h"
 

@@ -3,8 +3,8 @@
  * vgpud in the test's own process, under its sanitizers, on a bus of its own; and vgpuctl as it is
  * installed.
  */
-#ifndef TEST_AGENT_ON_BUS_H
-#define TEST_AGENT_ON_BUS_H
+#ifndef TESTS_UNIT_AGENT_ON_BUS_H
+#define TESTS_UNIT_AGENT_ON_BUS_H
 
 #include "host-agent/daemon/agent.h"
 

@@ -2,8 +2,8 @@
 /*
  * The driver's control device, as the tests of vgpud have it: without a hook every call is ENOTTY.
  */
-#ifndef TEST_CONTROL_CALL_H
-#define TEST_CONTROL_CALL_H
+#ifndef TESTS_UNIT_CONTROL_CALL_H
+#define TESTS_UNIT_CONTROL_CALL_H
 
 /* 0, or -1 with errno. */
 typedef int ControlCall(unsigned long request, void *argument);

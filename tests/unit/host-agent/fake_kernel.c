@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "host-agent/daemon/modes/kernel_call.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "lib/sysfs.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/control_call.h"

@@ -3,8 +3,8 @@
  * The kernel's side of a recorded host: what its attributes do when they are written, the vGPU
  * driver's control device, mdevctl and systemctl. And processes that have device nodes open.
  */
-#ifndef TEST_FAKE_KERNEL_H
-#define TEST_FAKE_KERNEL_H
+#ifndef TESTS_UNIT_FAKE_KERNEL_H
+#define TESTS_UNIT_FAKE_KERNEL_H
 
 #include <glib.h>
 

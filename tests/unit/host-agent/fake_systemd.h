@@ -2,8 +2,8 @@
 /*
  * What vgpud asks of systemd on the bus, written down and not done.
  */
-#ifndef TEST_FAKE_SYSTEMD_H
-#define TEST_FAKE_SYSTEMD_H
+#ifndef TESTS_UNIT_FAKE_SYSTEMD_H
+#define TESTS_UNIT_FAKE_SYSTEMD_H
 
 #include <gio/gio.h>
 

@@ -8,8 +8,8 @@
  * link ("CURRENT SPEED/WIDTH,MAX SPEED/WIDTH"), vram, bar, drm, types, totalvfs, vfs, physfn. Lists
  * have "," in them. Lines that begin with "#" say what the host is.
  */
-#ifndef TEST_RECORDED_HOST_H
-#define TEST_RECORDED_HOST_H
+#ifndef TESTS_UNIT_RECORDED_HOST_H
+#define TESTS_UNIT_RECORDED_HOST_H
 
 #include <glib.h>
 

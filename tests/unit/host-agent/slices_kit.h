@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A host with one shared GPU and the governor's layer, containers' slices on it, and the hook as a program. */
-#ifndef TEST_SLICES_KIT_H
-#define TEST_SLICES_KIT_H
+#ifndef TESTS_UNIT_SLICES_KIT_H
+#define TESTS_UNIT_SLICES_KIT_H
 
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/fake_systemd.h"

@@ -6,15 +6,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "host-agent/daemon/arbiters/arbiter_status.h"
-#include "host-agent/daemon/arbiters/shares.h"
+#include "host-agent/daemon/engines/arbiter.h"
 #include "tests/unit/file_tree.h"
 
 #define GPU   "0000:01:00.0"
 #define UUID  "c0ffee00-0000-4000-8000-000000000001"
 #define OTHER "c0ffee00-0000-4000-8000-000000000002"
 
-static Slice *slice_new(const char *uuid, guint cap)
+static Slice *make_slice(const char *uuid, guint cap)
 {
     Slice *slice = g_new0(Slice, 1);
 
@@ -55,10 +54,10 @@ static void test_shares(void)
     g_autofree char *gone = g_build_filename(root, GOVERNOR_DIR, GPU, NULL);
     g_autofree char *by_hand = file_of(root, "slices/by-hand.conf");
     g_autoptr(GPtrArray) slices = g_ptr_array_new_with_free_func(slice_unref);
-    Slice *slice = slice_new(UUID, 100);
+    Slice *slice = make_slice(UUID, 100);
 
     g_ptr_array_add(slices, slice);
-    g_ptr_array_add(slices, slice_new(OTHER, 20));
+    g_ptr_array_add(slices, make_slice(OTHER, 20));
     g_assert_true(shares_sync(root, GPU, 1 << 20, GPU_POLICY_EQUAL, slices, NULL));
     assert_file(root, "gpu.conf", "[gpu]\nvram=1048576\npolicy=equal\n");
     assert_file(root, "slices/" UUID ".conf",
@@ -92,7 +91,7 @@ static void test_same_file(void)
     g_autoptr(GPtrArray) slices = g_ptr_array_new_with_free_func(slice_unref);
     GStatBuf before, after;
 
-    g_ptr_array_add(slices, slice_new(UUID, 50));
+    g_ptr_array_add(slices, make_slice(UUID, 50));
     g_assert_true(shares_sync(root, GPU, 1, GPU_POLICY_SHARES, slices, NULL));
     g_assert_cmpint(g_stat(path, &before), ==, 0);
     g_assert_true(shares_sync(root, GPU, 1, GPU_POLICY_SHARES, slices, NULL));

@@ -3,7 +3,7 @@
 #include <gio/gio.h>
 #include <string.h>
 
-#include "host-agent/daemon/modes/converge.h"
+#include "host-agent/daemon/modes/reconcile.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/fake_kernel.h"
@@ -37,7 +37,7 @@ static void assert_not_done(const char *unexpected)
 
 static void assert_mode(const char *root, const char *address, GpuMode mode)
 {
-    g_autoptr(Gpu) gpu = converge_look(root, address, NULL);
+    g_autoptr(Gpu) gpu = reconcile_look(root, address, NULL);
 
     g_assert_nonnull(gpu);
     g_assert_cmpstr(gpu_mode_name(gpu->mode), ==, gpu_mode_name(mode));

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "host-agent/store/db.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 
 typedef struct {

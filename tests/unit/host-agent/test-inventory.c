@@ -2,8 +2,8 @@
 /* What the agent makes of hosts that were recorded. */
 #include <string.h>
 
-#include "lib/inventory.h"
-#include "lib/topology.h"
+#include "lib/gpu.h"
+#include "lib/pci.h"
 #include "lib/vgpu.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/recorded_host.h"

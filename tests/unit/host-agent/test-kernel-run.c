@@ -2,7 +2,7 @@
 /* Programs that change the host: what becomes of one that fails, and of one that does not end. */
 #include <string.h>
 
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 
 /* The other tests' library has a kernel of its own. */
 #define kernel_write      real_kernel_write

@@ -32,8 +32,8 @@ static const Layer layers[] = {
 
 /* In the daemon each may use those before it. */
 static const char *const rooms[] = {
-    D "arbiters",   D "limits", D "readings", D "host",    D "modes",  D "slices",
-    D "containers", D "sync",   D "methods",  D "domains", D "health", D "metrics",
+    D "engines", D "host",    D "modes",   D "slices", D "containers",
+    D "sync",    D "methods", D "domains", D "health", D "metrics",
 };
 
 static gboolean is_below(const char *path, const char *folder)
@@ -72,10 +72,20 @@ static gboolean may_use(const char *path, const char *include)
     return !is_below(path, "host-agent/daemon") || room_of(include) <= room_of(path);
 }
 
+/* SQL is in one folder, and so is how the host's paths begin. */
+static void look_for_words(const char *path, const char *line)
+{
+    if (!is_below(path, STORE) && (strstr(line, "db_run(") || strstr(line, "db_each(")))
+        g_error("%s has SQL, which belongs into " STORE, path);
+    if (strstr(line, "root[0]") && !g_str_equal(path, "lib/root.c"))
+        g_error("%s makes a path of the host by itself; root_path() does", path);
+}
+
 static void look_at_line(const char *path, const char *line)
 {
     g_auto(GStrv) parts = NULL;
 
+    look_for_words(path, line);
     if (!g_str_has_prefix(line, "#include \""))
         return;
     parts = g_strsplit(line, "\"", 3);

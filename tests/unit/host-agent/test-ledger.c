@@ -2,10 +2,10 @@
 /* The ledger's rules, quotas, and where slices are put. */
 #include <string.h>
 
-#include "host-agent/daemon/slices/entitlement.h"
-#include "host-agent/model/engines.h"
+#include "host-agent/model/offer.h"
 #include "host-agent/model/placement.h"
-#include "lib/agent_error.h"
+#include "host-agent/model/slice.h"
+#include "lib/bus.h"
 #include "lib/units.h"
 
 #define GIB (G_GUINT64_CONSTANT(1) << 30)
@@ -23,7 +23,7 @@ static Room *room_new(const char *gpu, int node)
     return room;
 }
 
-static Slice *slice_new(SliceClass class, guint64 gib, guint compute)
+static Slice *make_slice(SliceClass class, guint64 gib, guint compute)
 {
     Slice *slice = g_new0(Slice, 1);
 
@@ -46,7 +46,7 @@ static Slice *slice_new(SliceClass class, guint64 gib, guint compute)
 static void assert_refusal(const Room *room, SliceClass class, guint64 gib, guint compute,
                            const char *words)
 {
-    g_autoptr(Slice) slice = slice_new(class, gib, compute);
+    g_autoptr(Slice) slice = make_slice(class, gib, compute);
     g_autofree char *why = room_refusal(room, slice);
 
     g_test_message("%s", why ? why : "it fits");
@@ -58,7 +58,7 @@ static void assert_refusal(const Room *room, SliceClass class, guint64 gib, guin
 
 static void promise(Room *room, SliceClass class, guint64 gib, guint compute)
 {
-    g_autoptr(Slice) slice = slice_new(class, gib, compute);
+    g_autoptr(Slice) slice = make_slice(class, gib, compute);
 
     room_add(room, slice);
 }
@@ -80,7 +80,7 @@ static void test_room(void)
 static void test_overcommit(void)
 {
     g_autoptr(Room) room = room_new("a", 0);
-    g_autoptr(Slice) first = slice_new(SLICE_GUARANTEED, 12, 50);
+    g_autoptr(Slice) first = make_slice(SLICE_GUARANTEED, 12, 50);
 
     room->capacity = 24 * GIB;
     room_add(room, first);
@@ -138,7 +138,7 @@ static void board_open(Board *board)
     board->slices = g_ptr_array_new_with_free_func(free_slice);
     for (guint i = 0; i < 4; i++) {
         char name[] = {(char)('a' + i), 0};
-        Slice *slice = slice_new(SLICE_GUARANTEED, 8, 50);
+        Slice *slice = make_slice(SLICE_GUARANTEED, 8, 50);
 
         g_free(slice->gpu);
         slice->gpu = g_strdup(name);
@@ -241,7 +241,7 @@ static void test_neighbours(void)
     g_autofree char *replica = NULL;
 
     board_open(&board);
-    known = slice_new(SLICE_GUARANTEED, 8, 50);
+    known = make_slice(SLICE_GUARANTEED, 8, 50);
     g_free(known->gpu);
     known->gpu = g_strdup("c");
     g_free(known->job);
@@ -253,7 +253,7 @@ static void test_neighbours(void)
     g_assert_cmpstr(job, ==, "ccd");
     board_close(&board);
     board_open(&board);
-    g_ptr_array_add(board.slices, slice_new(SLICE_GUARANTEED, 8, 50));
+    g_ptr_array_add(board.slices, make_slice(SLICE_GUARANTEED, 8, 50));
     g_free(((Slice *)g_ptr_array_index(board.slices, 0))->gpu);
     ((Slice *)g_ptr_array_index(board.slices, 0))->gpu = g_strdup("a");
     g_free(((Slice *)g_ptr_array_index(board.slices, 0))->replica);
@@ -298,7 +298,7 @@ static void assert_entitled(guint weight, guint cap, guint priority, const Slice
 {
     const struct vgpu_type_desc desc = {.weight = 100, .cap = 50, .priority = 4};
     const Offer offer = {.id = "half", .desc = &desc};
-    g_autoptr(Slice) slice = slice_new(SLICE_BURSTABLE, 4, 25);
+    g_autoptr(Slice) slice = make_slice(SLICE_BURSTABLE, 4, 25);
     g_autoptr(GError) error = NULL;
 
     slice->weight = weight;
@@ -311,7 +311,7 @@ static void assert_entitled(guint weight, guint cap, guint priority, const Slice
 
 static void test_entitlement(void)
 {
-    g_autoptr(Slice) before = slice_new(SLICE_BURSTABLE, 4, 25);
+    g_autoptr(Slice) before = make_slice(SLICE_BURSTABLE, 4, 25);
 
     assert_entitled(100, 50, 4, NULL, TRUE);
     assert_entitled(1, 10, 0, NULL, TRUE);
@@ -330,7 +330,7 @@ static void test_entitlement(void)
 /* It is not known what the type has: no more than the vGPU has. */
 static void test_entitlement_unknown(void)
 {
-    g_autoptr(Slice) slice = slice_new(SLICE_BURSTABLE, 4, 25);
+    g_autoptr(Slice) slice = make_slice(SLICE_BURSTABLE, 4, 25);
     g_autoptr(Slice) before = slice_copy(slice);
     g_autoptr(GError) error = NULL;
 
@@ -348,7 +348,7 @@ static void test_oversubscription(void)
 {
     const struct vgpu_type_desc desc = {.weight = 100, .cap = 100};
     const Offer offer = {.id = "half", .desc = &desc, .oversubscribe = MIB};
-    g_autoptr(Slice) slice = slice_new(SLICE_BURSTABLE, 4, 25);
+    g_autoptr(Slice) slice = make_slice(SLICE_BURSTABLE, 4, 25);
     g_autoptr(Slice) before = slice_copy(slice);
     g_autoptr(GError) error = NULL;
 
@@ -367,7 +367,7 @@ static void test_engines(void)
 {
     const struct vgpu_type_desc desc = {.weight = 100, .cap = 100};
     const Offer offer = {.id = "half", .desc = &desc};
-    g_autoptr(Slice) slice = slice_new(SLICE_BURSTABLE, 4, 25);
+    g_autoptr(Slice) slice = make_slice(SLICE_BURSTABLE, 4, 25);
     g_autoptr(Slice) before = slice_copy(slice);
     g_autoptr(GError) error = NULL;
 

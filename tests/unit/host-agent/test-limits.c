@@ -4,8 +4,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "host-agent/daemon/limits/device_limits.h"
-#include "host-agent/daemon/limits/engine_limits.h"
+#include "host-agent/daemon/engines/limits.h"
 #include "lib/types.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
@@ -24,7 +23,7 @@
 #define ENGINES CGROUPS "/system.slice/system-vgpu\\x2dengine.slice"
 #define ENGINE  ENGINES "/" UNIT
 #define GIB     (G_GUINT64_CONSTANT(1) << 30)
-#define TELLER  HOSTS "/../../../../host-agent/daemon/limits/vgpu-device-limits"
+#define TELLER  HOSTS "/../../../../host-agent/daemon/engines/vgpu-device-limits"
 
 #define NO_LIMIT "<uint64 18446744073709551615>"
 #define SET(cpu, weight, memory)                                                                   \

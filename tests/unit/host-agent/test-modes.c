@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "host-agent/daemon/host/gpu_object.h"
-#include "host-agent/daemon/modes/converge.h"
+#include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/store/mode_journal.h"
-#include "lib/agent_error.h"
+#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/fake_kernel.h"
@@ -74,7 +74,7 @@ static void assert_not_done(const char *unexpected)
 
 static void assert_mode(const char *root, const char *address, GpuMode mode)
 {
-    g_autoptr(Gpu) gpu = converge_look(root, address, NULL);
+    g_autoptr(Gpu) gpu = reconcile_look(root, address, NULL);
 
     g_assert_nonnull(gpu);
     g_assert_cmpstr(gpu_mode_name(gpu->mode), ==, gpu_mode_name(mode));
@@ -355,9 +355,10 @@ static void test_bad_arguments(void)
     open_host(&at, "shared");
     assert_call_fails(&at, "", "@a{sv} {}", "there is no mode \"\"");
     assert_call_fails(&at, "Shared", "@a{sv} {}", "there is no mode \"Shared\"");
-    assert_call_fails(&at, "host", "{'Drian': <true>}", "SetMode has no option \"Drian\"");
-    assert_call_fails(&at, "host", "{'Drain': <'yes'>}", "Drain must be a boolean");
-    assert_call_fails(&at, "host", "{'Timeout': <-1>}", "Timeout must be a uint32");
+    assert_call_fails(&at, "host", "{'Drian': <true>}",
+                      "Drian is no key that is known here; these are: Drain, ");
+    assert_call_fails(&at, "host", "{'Drain': <'yes'>}", "Drain must be of the D-Bus type \"b\"");
+    assert_call_fails(&at, "host", "{'Timeout': <-1>}", "Timeout must be of the D-Bus type \"u\"");
     assert_call_fails(&at, "host", "{'Partitions': <uint32 2>}", "goes with the mode partitioned");
     assert_call_fails(&at, "partitioned", "@a{sv} {}", "has no SR-IOV virtual functions");
     assert_not_done("remove");
@@ -540,7 +541,7 @@ static void no_step(const char *sentence, void *data)
 /* Does a switch until the power is cut; FALSE: it was done before that. */
 static gboolean cut_short(const char *root, GpuMode target, guint after)
 {
-    const Convergence want = {.root = root, .address = GPU, .target = target, .step = no_step};
+    const Reconciliation want = {.root = root, .address = GPU, .target = target, .step = no_step};
     gboolean done;
 
     fake_kernel_cut_after(after);

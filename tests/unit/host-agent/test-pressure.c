@@ -2,8 +2,8 @@
 /* What is done when a GPU is short of memory, in which order, and when it ends. */
 #include <string.h>
 
+#include "host-agent/daemon/engines/counters.h"
 #include "host-agent/daemon/health/pressure_watch.h"
-#include "host-agent/daemon/readings/vram_used.h"
 #include "host-agent/daemon/vgpud_conf.h"
 #include "host-agent/model/pressure.h"
 #include "tests/unit/file_tree.h"
@@ -71,12 +71,12 @@ static void test_used(void)
     g_autoptr(Counters) counters = counters_new(root);
     guint64 bytes;
 
-    g_assert_false(vram_used(root, pci, counters_read(counters), &bytes));
+    g_assert_false(gpu_vram_used(root, pci, counters_read(counters), &bytes));
     file_tree_write(root, "/run/vgpu/vram-used/" GPU, "1000\n");
-    g_assert_true(vram_used(root, pci, counters_read(counters), &bytes));
+    g_assert_true(gpu_vram_used(root, pci, counters_read(counters), &bytes));
     g_assert_cmpuint(bytes, ==, 1000);
     file_tree_write(root, USED, "2000\n"); /* a driver knows better than a file */
-    g_assert_true(vram_used(root, pci, counters_read(counters), &bytes));
+    g_assert_true(gpu_vram_used(root, pci, counters_read(counters), &bytes));
     g_assert_cmpuint(bytes, ==, 2000);
     file_tree_free(root);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "host-agent/model/timetable.h"
-#include "lib/error.h"
+#include "lib/conf.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/fake_kernel.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/recorded_host.h"
@@ -433,7 +433,7 @@ static void test_live(void)
     g_assert_cmpint(unlink(cap), ==, 0);
     g_assert_cmpint(g_mkdir(cap, 0755), ==, 0);
     modify_live(&at, "", "{\"vgpu/weight\":\"10\"},{\"vgpu/cap\":\"5\"}", 1,
-                "stays as it is: the driver does not take cap=5");
+                ": the driver does not take cap=5");
     assert_file(&at, VGPU "weight", "9\n");
     agent_on_bus_close(&at);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A guest for the queue tests: bounded memory at an address far from 0, and a driver that fills a
- * split ring in it by hand, so that it can also fill it wrongly.
+ * split ring in it directly, so that it can also fill it wrongly.
  *
  * Numbers here are the specification's (virtio 1.2, 2.7), not the model's constants.
  */
@@ -26,7 +26,7 @@
 
 typedef struct fake_guest fake_guest;
 
-/* Called after an access was carried out: the other CPUs of the guest, so to say. */
+/* Called after an access: plays the other CPUs of the guest. */
 typedef void (*fake_guest_hook)(fake_guest *g, u64 iova, size_t len);
 
 struct fake_guest {
@@ -34,7 +34,7 @@ struct fake_guest {
     u8 *nread; /* how often each byte was read by the device */
     u16 size;
     u16 avail_idx;
-    u64 fail_start, fail_end; /* range that can't be reached */
+    u64 fail_start, fail_end; /* range that cannot be accessed */
     guint reads, writes;
     fake_guest_hook on_read, on_write;
     void *hook_data;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Registers as a guest's driver names them: offsets of virtio 1.2, 4.1.4.3, written out, so that a
- * wrong constant in the model is seen.
+ * Registers by a guest driver's names: offsets of virtio 1.2, 4.1.4.3, written out, so that a wrong
+ * constant in the model is noticed.
  */
 #pragma once
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "lib/domain.h"
-#include "lib/request_xml.h"
 
 #define UUID  "c0ffee00-0000-4000-8000-000000000001"
 #define UUID2 "C0FFEE00-0000-4000-8000-00000000000A"

@@ -143,8 +143,8 @@ static void test_several(void)
     assert_hook("release", "end", both, 0, "");
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
     assert_hook("prepare", "begin", too_much, 1,
-                "domain red can't start: vGPU " UUID2
-                ", which the domain's metadata asks for, can't be made: ");
+                "cannot start domain red: cannot make vGPU " UUID2
+                ", which the domain's metadata requests: ");
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
     agent_on_bus_close(&at);
 }
@@ -303,13 +303,13 @@ static void test_other_operations(void)
  */
 static void assert_without_agent(const AgentOnBus *at, const char *why)
 {
-    g_autofree char *sentence = g_strdup_printf("can't be made: vgpud can't be reached (%s", why);
+    g_autofree char *sentence = g_strdup_printf("requests: vgpud can't be reached (%s", why);
     gint64 begin = g_get_monotonic_time();
 
     assert_hook("prepare", "begin", ASKED, 1, sentence);
     g_assert_cmpint(g_get_monotonic_time() - begin, <, IMPATIENCE_US);
     begin = g_get_monotonic_time();
-    assert_hook("release", "end", ASKED, 1, "not given back now, but by vgpud later");
+    assert_hook("release", "end", ASKED, 1, "now, vgpud will do it later");
     g_assert_cmpint(g_get_monotonic_time() - begin, <, IMPATIENCE_US);
     recorded_host_add_vgpu(at->root, GPU_PATH, UUID, "amdgpu-vgpu-half",
                            "state=device=closed engine=ready|failure=");
@@ -317,7 +317,7 @@ static void assert_without_agent(const AgentOnBus *at, const char *why)
     recorded_host_remove_vgpu(at->root, UUID);
     file_tree_write(at->root, "/etc/mdevctl.d/" GPU "/" UUID2, "{\"mdev_type\":\"x\"}");
     assert_hook("prepare", "begin", DOMAIN("", MDEV(UUID2)), 1,
-                "which is defined, can't be started");
+                "cannot start vGPU " UUID2 ", which is defined");
 }
 
 static void test_agent_down(void)
@@ -388,7 +388,7 @@ static void test_pci(void)
 
     open_shared(&at);
     assert_hook("prepare", "begin", DOMAIN("", PCI("no")), 1,
-                "\"vgpuctl gpu mode " GPU " passthrough\" takes it out of sharing");
+                "\"vgpuctl gpu mode " GPU " passthrough\" first");
     assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
     assert_hook("prepare", "begin", DOMAIN("", PCI("yes")), 1, "vGPU " UUID " has no definition");
     assert_says("vgpu remove " UUID, 0, "", "");

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/error.h"
+#include "lib/conf.h"
 #include "lib/gpus.h"
 #include "lib/units.h"
 #include "tests/unit/registrar/tree.h"

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "lib/error.h"
+#include "lib/conf.h"
 #include "lib/gpus.h"
 #include "lib/types.h"
 #include "lib/units.h"

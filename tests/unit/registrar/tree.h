@@ -2,8 +2,8 @@
 /*
  * A small file tree to run vgpu-registrar's commands in, and a driver that remembers its calls.
  */
-#ifndef TEST_TREE_H
-#define TEST_TREE_H
+#ifndef TESTS_UNIT_REGISTRAR_TREE_H
+#define TESTS_UNIT_REGISTRAR_TREE_H
 
 #include <glib.h>
 #include <linux/vgpu.h>

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: MIT
-# Which tests there are, which of them are the gate, which shard of check-all has them (tests/plan), and which of them
-# a change of a file asks for (tests/map).
+# The list of tests, which of them are the gate, which shard of check-all runs them (tests/plan), and which of them a
+# change of a file requires (tests/map).
 #
-# A test's name is STEP or STEP:WHICH, as unit, driver:6.12 or system:10-attach.
+# A test's name is STEP or STEP:WHICH, such as unit, driver:6.12 or system:10-attach.
 package VGPU::Check::Plan;
 
 use strict;
 use warnings;
 
-# Lines of a file as lists of words; comments and empty lines are left out.
+# Lines of a file as lists of words; comments and empty lines are skipped.
 sub table {
     my ($path) = @_;
     open my $in, '<', $path or die "$path: $!\n";
     return map { s/#.*//r =~ /\S/ ? [split ' ', s/#.*//r] : () } <$in>;
 }
 
-# Reads the plan, and dies if it does not name just the test files that there are.
+# Reads the plan, and dies if it does not name exactly the existing test files.
 sub read_plan {
     my ($top) = @_;
     my $self = bless { tests => [], by_name => {}, top => $top }, __PACKAGE__;
@@ -44,13 +44,13 @@ sub must_fit {
 
 sub gate { my ($self) = @_; return grep { $_->{gate} } @{ $self->{tests} } }
 
-# One shard; without a number all of them.
+# One shard; without a number, all of them.
 sub shard {
     my ($self, $number) = @_;
     return grep { !$number || $_->{shard} == $number } @{ $self->{tests} };
 }
 
-# A test, or those whose names begin so: "driver" is all of driver's.
+# A test, or all whose names begin so: "driver" is all of driver's.
 sub named {
     my ($self, $name) = @_;
     my @found = grep { $_->{name} eq $name || $_->{name} =~ /^\Q$name\E:/ } @{ $self->{tests} };
@@ -67,7 +67,7 @@ sub glob_regex {
     return qr/^$regex$/;
 }
 
-# Names of the tests that a change of these files asks for, in the plan's order.
+# Names of the tests that a change of these files requires, in the plan's order.
 sub asked_for {
     my ($self, @files) = @_;
     my (@map, @otherwise);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Runs steps: lanes side by side, the steps of a lane one after the other. Prints each test file's result as it ends, the
-# reasons for what is red, and at the end the times (times.json).
+# Runs steps: lanes side by side, the steps of a lane one after the other. Prints each test file's result as it ends,
+# the reasons for red results, and at the end the times (times.json).
 package VGPU::Check::Run;
 
 use strict;
@@ -11,7 +11,7 @@ use JSON::PP;
 use VGPU::Check::Step;
 use VGPU::Check::Verdict;
 
-# $dir: for logs, results and times.json; what an earlier run left in it goes.
+# $dir: for logs, results and times.json; files of an earlier run are removed.
 sub new {
     my ($class, $dir) = @_;
     remove_tree($dir);
@@ -24,7 +24,7 @@ sub new {
 
 sub say_line { printf "%s\n", sprintf shift, @_; return }
 
-# @lanes: lists of steps. Runs all of them, whatever is red.
+# @lanes: lists of steps. Runs all of them, even if some are red.
 sub lanes {
     my ($self, @lanes) = @_;
     my @waiting = map { [@$_] } grep { @$_ } @lanes;
@@ -103,7 +103,7 @@ sub summary {
     return;
 }
 
-# 0: green; 75: the rig failed, and nothing else did; 1: red.
+# 0: green; 75: only the rig failed; 1: red.
 sub status {
     my ($self) = @_;
     return $self->{red} ? 1 : $self->{rig_failed} ? VGPU::Check::Step::RIG_FAILED : 0;

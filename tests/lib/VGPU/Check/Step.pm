@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# A step is one command that runs one or more tests of the plan, in a process group of its own, with its output in
-# STEP.log and what each test file came to in STEP.jsonl, both in the run's folder.
+# A step is one command that runs one or more tests of the plan, in a process group of its own. Its output is in
+# STEP.log and each test file's result in STEP.jsonl, both in the run's folder.
 package VGPU::Check::Step;
 
 use strict;
@@ -9,14 +9,14 @@ use warnings;
 use POSIX qw(WNOHANG setpgid);
 use JSON::PP;
 
-# What the rig's own programs and ours end with when the rig failed, and not the tests.
+# The exit status of the rig's own programs and ours if the rig failed, and not the tests.
 use constant RIG_FAILED => 75;
 
 my @tree = qw(tests/rig/rig build --);
 my @make = (@tree, qw(make --no-print-directory));
 
-# How each step runs the tests that are named after the colon. command: what is run. limit: after so many seconds it has
-# hung. where: what tests/skips calls it; by default the step's kind. files: those that must have run.
+# How each step runs the tests that are named after the colon. command: the command. limit: after this many seconds it
+# counts as hung. where: its name in tests/skips; by default the step's kind. files: those that must have run.
 my %commands = (
     unit => sub { return (command => [@make, 'unit'], limit => 3600) },
     'unit-device-clock' => sub { return (command => [@make, 'unit-device-clock'], limit => 1800) },
@@ -43,7 +43,7 @@ my %commands = (
     packages => sub { return (command => ['tests/packages/check', @_], limit => 7200) },
 );
 
-# Steps of tests, in the order of the tests; tests of one step that takes several are one.
+# Steps of tests, in the order of the tests; the tests of one step that can run several are one.
 sub steps_of {
     my (@tests) = @_;
     my (@steps, %several);
@@ -63,7 +63,7 @@ sub steps_of {
     return @steps;
 }
 
-# A step that is no test: what the tests need, built.
+# A step that is not a test: it builds what the tests need.
 sub build {
     my $self = bless { name => 'build', kind => 'build', tests => [] }, __PACKAGE__;
     $self->{limit} = 5400;
@@ -100,7 +100,7 @@ sub begin {
     return;
 }
 
-# Whether it has ended; ends it itself once it is past its limit.
+# Whether it has ended; ends it once it exceeds its limit.
 sub ended {
     my ($self) = @_;
     return 1 if defined $self->{status};
@@ -129,7 +129,7 @@ sub stop {
     return;
 }
 
-# What prove has written down since the last call.
+# prove's results since the last call.
 sub new_results {
     my ($self) = @_;
     open my $in, '<', $self->results_file or return;

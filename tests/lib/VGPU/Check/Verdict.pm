@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What is said of a step that has ended: green, red and why, or that the rig failed and not the tests.
+# The verdict on an ended step: green, red with reasons, or that the rig failed and not the tests.
 package VGPU::Check::Verdict;
 
 use strict;
@@ -8,7 +8,7 @@ use warnings;
 use VGPU::Check::Plan;
 use VGPU::Check::Step;
 
-# Skips that are allowed (tests/skips): where, which file, and a regex for "NAME: REASON", which may have spaces.
+# Allowed skips (tests/skips): where, which file, and a regex for "NAME: REASON", which may have spaces.
 sub allowed_skips {
     my ($path) = @_;
     open my $in, '<', $path or die "$path: $!\n";
@@ -42,7 +42,7 @@ sub forbidden_skips {
     return @faults;
 }
 
-# Sentences, each of which makes the step red. None if it is green, or if the rig failed: what runs in the rig ends with
+# Sentences, each of which makes the step red. None if it is green, or if the rig failed: programs in the rig exit with
 # that status only if nothing else is red.
 sub faults {
     my ($step, $allowed) = @_;
@@ -58,8 +58,8 @@ sub faults {
     return @faults;
 }
 
-# The lines of the step's output that say why it is red: its red points with their comments. If it has none, the last
-# lines.
+# The lines of the step's output that explain why it is red: its red points with their comments. If it has none, the
+# last lines.
 sub excerpt {
     my ($step) = @_;
     open my $in, '<', $step->log_file or return ();

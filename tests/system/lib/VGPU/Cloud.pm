@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# A VM as an operator makes it with virt-install, from a disk that boots by itself: OVMF, grub, cloud-init, and all the
-# devices that virt-install gives by default. Its rig has the image `cloud`, whose disk is the VM's.
+# A VM as an operator makes it with virt-install, from a disk that boots by itself: OVMF, grub, cloud-init, and all of
+# virt-install's default devices. Its rig has the image `cloud`, whose disk is the VM's.
 package VGPU::Cloud;
 
 use strict;
@@ -37,7 +37,7 @@ virsh dumpxml $name | grep -E 'machine=|<loader|<video|<model type|<memballoon|u
 SH
 }
 
-# Waits until it has got an address and lets us in; returns how long that took.
+# Waits until it has an address and accepts logins; returns how long that took.
 sub wait_up {
     my ($self, $limit) = @_;
     my $begin = time;
@@ -66,7 +66,7 @@ sub boot_id {
     return $id;
 }
 
-# Runs $code, which makes the VM boot anew, and waits for that.
+# Runs $code, which reboots the VM, and waits for the new boot.
 sub boots_anew {
     my ($self, $code, $limit) = @_;
     my $before = $self->boot_id;
@@ -83,13 +83,13 @@ sub boots_anew {
     return sprintf 'up again after %.0f s', time - $begin;
 }
 
-# Its GPUs but that of its display.
+# Its GPUs except that of its display.
 sub vgpus {
     my ($self) = @_;
     return grep { $_ ne $self->{display} } $self->gpus;
 }
 
-# Removes the VM with all that is its.
+# Removes the VM with all of its files.
 sub remove {
     my ($self) = @_;
     my $name = $self->{name};

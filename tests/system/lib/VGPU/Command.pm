@@ -64,8 +64,8 @@ sub start {
     return $self;
 }
 
-# Runs a command to its end and returns what it printed. Options: those of start(), timeout in
-# seconds, fail => 1 where any status will do ($VGPU::Command::status has it).
+# Runs a command to its end and returns its output. Options: those of start(), timeout in seconds, fail => 1 if
+# any status is accepted ($VGPU::Command::status has it).
 our $status;
 
 sub run {
@@ -93,7 +93,7 @@ sub running {
     return 0;
 }
 
-# Waits for the end; returns the output. With echo => PREFIX it is shown line by line as it comes.
+# Waits for the end; returns the output. With echo => PREFIX each line is shown as it comes.
 sub wait {
     my ($self, $timeout, %opt) = @_;
     my $end = time + $timeout;
@@ -117,7 +117,7 @@ sub wait {
     return $self->output;
 }
 
-# Prints the whole lines of the output from byte $shown on; returns how far that was.
+# Prints the whole lines of the output from byte $shown on; returns the new position.
 sub show_from {
     my ($self, $shown, $prefix) = @_;
     my $new = substr $self->output, $shown;
@@ -153,7 +153,7 @@ sub stop {
     return;
 }
 
-# What is still running when the program ends is stopped.
+# Commands that still run when the program ends are stopped.
 sub stop_all { $_->stop for values %jobs; return }
 
 sub tail {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Programs that use a vGPU in a guest. Each function takes the tenant and the vGPU's PCI address in
-# the guest, and returns a job (VGPU::Command) that is under way: so two guests compute at once.
+# Programs that use a vGPU in a guest. Each function takes the tenant and the vGPU's PCI address in the guest, and
+# returns a running job (VGPU::Command), so that two guests compute at once.
 package VGPU::Compute;
 
 use strict;
@@ -11,14 +11,14 @@ use VGPU::Lab;
 
 my $guest_programs = 'build/guest';
 
-# Puts the programs into the guest, where they are not there yet.
+# Copies the programs into the guest, if they are not there yet.
 sub install {
     my ($tenant) = @_;
     my $top = VGPU::Lab::top();
     return if $tenant->run('test ! -x /usr/local/bin/on-gpu || echo there') =~ /there/;
     $tenant->put("$top/$guest_programs/vk-compute", "$top/$guest_programs/cl-compute",
         "$top/tests/guest/on-gpu", '/usr/local/bin/');
-    # A reset of the VM loses what is not on its disk yet.
+    # A reset of the VM loses data that is not on its disk yet.
     $tenant->run('sync', timeout => 120);
     return;
 }
@@ -47,7 +47,7 @@ sub device_name {
     return $name // die "vulkaninfo names no device:\n$text";
 }
 
-# The last OK line of a program; dies where there is none.
+# The last OK line of a program; dies if there is none.
 sub verdict {
     my ($text) = @_;
     my @ok = grep { /^OK [\w-]+-compute: \d+ rounds/ } split /\n/, $text;
@@ -72,10 +72,10 @@ sub how_it_ended {
     return $end // die "neither an answer of the GPU nor a failure: status $job->{status}\n" . VGPU::Command::tail($job->output);
 }
 
-# A program whose engine is gone must fail: a call returns an error, or Mesa aborts the program. A hang is red, unless the
-# test says hung => 1 because a hang is documented. A vGPU that is unplugged takes its memory along, so with unplugged => 1
-# SIGBUS is a failure like the others. Wrong data is red; with blank => 1 a blank page (1 in every 8 bytes) is
-# not: docs/architecture.md names that gap.
+# A program whose engine has ended must fail: a call returns an error, or Mesa aborts the program. A hang is red, unless
+# the test says hung => 1 because a hang is documented. A vGPU that is unplugged takes its memory with it, so with
+# unplugged => 1 SIGBUS is a failure like the others. Wrong data is red; with blank => 1 a blank page (1 in every 8
+# bytes) is not: docs/architecture.md names that gap.
 sub must_have_failed {
     my ($job, %opt) = @_;
     my $how = how_it_ended($job);
@@ -87,7 +87,7 @@ sub must_have_failed {
     die "it should have failed; $how:\n" . VGPU::Command::tail($job->output);
 }
 
-# Stops programs that compute forever. They must be running still, and must have been right until now.
+# Stops programs that compute forever. They must still run, and must have been right until now.
 sub stop_right {
     my ($tenant, @jobs) = @_;
     for my $job (@jobs) {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# What could be left behind on the GPU host when vGPUs come and go, counted.
+# Counts what could be left behind on the GPU host when vGPUs are made and removed.
 #
 #   my $before = VGPU::Count::take('blue');
 #   ...
-#   VGPU::Count::compare($before, VGPU::Count::take('blue'), $rounds);    # dies where something was left
+#   VGPU::Count::compare($before, VGPU::Count::take('blue'), $rounds);    # dies if something was left
 package VGPU::Count;
 
 use strict;
@@ -12,7 +12,7 @@ use warnings;
 use VGPU::Lab;
 use VGPU::Outside;
 
-# Name and number, a line each. What is named with a unit is a size and may move a little.
+# Name and number, a line each. A name with a unit is a size and may change a little.
 my $script = <<'SH';
 count() { echo "$1 $(wc -l)"; }
 fds() { ls /proc/"$2"/fd 2>/dev/null | count "$1"; }
@@ -64,15 +64,16 @@ sub take {
         my ($name, $number) = $line =~ /^(\S+) (\d+)$/ or die "not counted: $line\n";
         $count{$name} = $number;
     }
-    # A process that is not there has no files, and a kernel without debugfs no dma-bufs: then there is nothing to compare.
+    # A process that does not exist has no files, and a kernel without debugfs no dma-bufs: then there is nothing to
+    # compare.
     my @missing = grep { !$count{$_} } qw(dma-bufs qemu-files systemd-files udevd-files);
     die "not counted: @missing\n" if @missing;
     my $outer = VGPU::Outside::renderer();
     return { %count, 'outer-contexts' => $outer->{contexts}, 'outer-renderer-KiB' => $outer->{kib} };
 }
 
-# How much a size may have grown: caches fill and heaps are never quite full. More than that a round is a
-# leak, whatever it is a leak of.
+# How much a size may have grown: caches fill and heaps are never quite full. More per round is a leak, of whatever
+# kind.
 my $slack_kib = 4096;
 my $slack_kib_round = 8;
 

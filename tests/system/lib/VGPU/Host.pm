@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What must be so on the GPU host whatever happened: asked after every fault.
+# Conditions that must hold on the GPU host whatever happened: checked after every fault.
 package VGPU::Host;
 
 use strict;
@@ -9,8 +9,8 @@ use Time::HiRes qw(sleep time);
 use VGPU::Lab;
 use VGPU::Outside;
 
-# What the host has, for must_be_sane(): how many more of the smallest vGPUs fit by the driver's ledger, and how many dma-bufs
-# the kernel keeps that no process has.
+# The host's state for must_be_sane(): how many more of the smallest vGPUs fit by the driver's ledger, and how many
+# dma-bufs the kernel keeps that no process has.
 sub ledger {
     my $gpu = VGPU::Lab::gpu();
     my $free = VGPU::Lab::host(
@@ -19,8 +19,8 @@ sub ledger {
     return { free => $free, kept => scalar VGPU::Outside::kept_by_the_kernel(VGPU::Outside::look()) };
 }
 
-# Dies if the host isn't as it was when ledger() was asked, with these vGPUs and no others, and with nothing of vGPUs open
-# but by their engines and VMs.
+# Dies if the host has changed since ledger() was called: it must have these vGPUs and no others, and only engines and
+# VMs may have files of vGPUs open.
 sub must_be_sane {
     my ($before, @vgpus) = @_;
     my $complaints = VGPU::Lab::kernel_complaints();
@@ -35,20 +35,20 @@ sub must_be_sane {
     return;
 }
 
-# libvirt answers: systemd has started it again, or its socket does.
+# libvirt answers: systemd has restarted it, or its socket does.
 sub wait_libvirt {
     VGPU::Lab::host('timeout 90 sh -c "until virsh -q list >/dev/null 2>&1; do sleep 0.3; done"',
         timeout => 120);
     return;
 }
 
-# kill -9 of vgpud, as its first death: systemd waits longer before each next start, which is not what is tested here.
+# kill -9 of vgpud, as its first death: systemd waits longer before each next start, which is not tested here.
 sub kill_vgpud {
     VGPU::Lab::host('systemctl reset-failed vgpud; systemctl kill -s KILL vgpud', fail => 1);
     return;
 }
 
-# While $code runs there is no vgpud, and nothing starts it. Returns what $code does.
+# While $code runs vgpud is down, and nothing starts it. Returns $code's result.
 sub without_vgpud {
     my ($code) = @_;
     VGPU::Lab::host('systemctl mask --runtime --now vgpud', timeout => 120);
@@ -59,7 +59,7 @@ sub without_vgpud {
     return $seen;
 }
 
-# Waits until the driver says that a vGPU is in the state that $pattern matches.
+# Waits until the driver reports a state of the vGPU that $pattern matches.
 sub wait_state {
     my ($vgpu, $pattern, $limit) = @_;
     my $end = time + ($limit // 60);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# kill -9 in the middle: something is under way in L1, and when the driver shows that it has come to a
-# certain point, the victims die, all by one kill.
+# kill -9 in the middle: an operation runs in L1, and when the driver shows that it has reached a certain
+# point, the victims die, all by one kill.
 package VGPU::Kill;
 
 use strict;
@@ -8,7 +8,7 @@ use warnings;
 
 use VGPU::Lab;
 
-# Which processes a victim is, in L1's shell. The render server is the engine's child, and the workers, one
+# The processes of a victim, in L1's shell. The render server is the engine's child, and the workers, one
 # for each context of the guest, are the server's.
 my %pids = (
     engine => '$(systemctl show -P MainPID $unit)',

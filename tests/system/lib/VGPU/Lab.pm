@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The virtual GPU host (L1) with everything of ours installed in it.
+# The virtual GPU host (L1) with all of our programs installed.
 package VGPU::Lab;
 
 use strict;
@@ -24,7 +24,7 @@ our $logs = $ENV{VGPU_LOGS} // 'build/system/logs';
 
 sub top { return $top }
 
-# VGPU_RIG: another program in its place, for the test of check itself.
+# VGPU_RIG: another program instead of the rig, for the test of check itself.
 sub rig {
     my (@words) = @_;
     return ($ENV{VGPU_RIG} // "$top/tests/rig/rig", '--name', $rig_name, @words);
@@ -91,7 +91,7 @@ sub gpu {
     return $gpu // die "L1 has no GPU\n";
 }
 
-# Says that this GPU is shared, and lets the registrar do it as at boot. Returns `mdevctl types`.
+# Shares this GPU, and lets the registrar register it as at boot. Returns `mdevctl types`.
 sub share {
     my ($gpu, $vram) = @_;
     host(<<"SH", timeout => 120);
@@ -137,7 +137,7 @@ sub adopt_guest {
     return;
 }
 
-# Ends the connection to a guest that is not there any more: it would hang for minutes.
+# Ends the connection to a guest that does not exist any more: it would hang for minutes.
 sub hang_up {
     my ($name) = @_;
     VGPU::Command::run([ssh($name), '-O', 'exit'], fail => 1);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Tenants that do batches of fixed work (tests/bench/governor-load), in guests and beside them on the host: who does how
-# much of all that is done.
+# Tenants that run batches of fixed work (tests/bench/governor-load), in guests and beside them on the host: how much of
+# the finished work is each one's.
 package VGPU::Load;
 
 use strict;
@@ -32,7 +32,7 @@ sub report {
     return decode_json($line);
 }
 
-# How many iterations a batch has to have to take about so long.
+# How many iterations a batch needs to take about this long.
 sub iterations {
     my ($ms) = @_;
     return report(VGPU::Lab::host("governor-load calibrate --device-name Venus --ms $ms", timeout => 120))->{iterations};
@@ -49,7 +49,7 @@ sub in_guest {
     return $tenant->job("exec on-gpu $gpu " . command($tenant->{name}, $iterations, $seconds));
 }
 
-# A program of the host: in a slice, as a container will be, or without the governor if $governed is false.
+# A program of the host: in a slice, like a container, or without the governor if $governed is false.
 sub on_host {
     my ($slice, $iterations, $seconds, $governed) = @_;
     my $env = $governed ? "VGPU_GOVERNOR=1 VGPU_GOVERNOR_SOCKET=/run/vgpu/slices/$slice/governor.sock " : '';
@@ -75,7 +75,7 @@ sub ends {
     return { map { $_ => [map { $_ / 1e6 } @{ report($jobs{$_}->wait($limit))->{ends_us} }] } sort keys %jobs };
 }
 
-# How many batches of each ended between two moments.
+# How many batches of each ended between two times.
 sub count {
     my ($ends, $from, $to) = @_;
     return { map { $_ => Bench::Stats::done_between($ends->{$_}, $from, $to) } keys %$ends };
@@ -86,7 +86,7 @@ sub done {
     return count(ends(4 * $to + 120, %jobs), $from, $to);
 }
 
-# Each one's part of all that was done.
+# Each one's part of all finished work.
 sub parts {
     my ($done) = @_;
     my $all = 0;

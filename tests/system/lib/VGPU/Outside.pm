@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What is in use, from sources that are not ours: /proc shows which process has a node, a VFIO group or a dma-buf open;
+# What is in use, from independent sources: /proc shows which process has a node, a VFIO group or a dma-buf open;
 # debugfs lists the dma-bufs of L1's kernel; the outer machine's render server shows the memory behind L1's GPU.
 package VGPU::Outside;
 

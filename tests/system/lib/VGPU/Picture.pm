@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Screenshots of VMs: taken by virsh or a viewer, kept as artefacts, and looked at pixel by pixel.
+# Screenshots of VMs: taken by virsh or a viewer, kept as artefacts, and checked pixel by pixel.
 package VGPU::Picture;
 
 use strict;
@@ -18,20 +18,20 @@ sub take {
     return $class->decode(fetch("virsh -q screenshot $tenant->{name} --file", "$name.png"));
 }
 
-# What a viewer of VNC at that port of L1 shows.
+# The picture in a VNC viewer at that port of L1.
 sub by_vnc {
     my ($class, $port, $name) = @_;
     my $display = $port - 5900;
     return $class->decode(fetch("gvnccapture --quiet 127.0.0.1:$display", "$name.png"));
 }
 
-# The same of SPICE.
+# The same for SPICE.
 sub by_spice {
     my ($class, $port, $name) = @_;
     return $class->decode_ppm(fetch("spicy-screenshot --uri spice://127.0.0.1:$port --out-file", "$name.ppm"));
 }
 
-# The picture that a command in L1 writes to the file which is its last word.
+# The picture that a command in L1 writes to the file that is its last word.
 sub fetch {
     my ($command, $file) = @_;
     my $here = "$artefacts/$file";
@@ -73,7 +73,7 @@ sub decode {
     return $self;
 }
 
-# The rows of a PNG from what it has of them: each a byte that says how, and differences.
+# The rows of a PNG from their encoded form: each has a byte for the filter, and differences.
 sub unfilter {
     my ($data, $bytes, $stride, $height) = @_;
     my @rows;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Containers of podman's that have slices, by CDI: the guests' own tree, run as root.
+# podman's containers with slices, by CDI: the guests' own tree, run as root.
 package VGPU::Podman;
 
 use strict;
@@ -12,14 +12,14 @@ use VGPU::Slice;
 
 my $image = $VGPU::Slice::image;
 
-# podman's words for a container that has these devices.
+# podman's arguments for a container with these devices.
 sub words {
     my ($name, @devices) = @_;
     return "podman run --name $name --network none --log-driver none "
         . join(' ', map { "--device $VGPU::Slice::kind=$_" } @devices) . " -v $VGPU::Slice::programs:/opt:ro ";
 }
 
-# The same, to its end, with a command that does nothing: what must be refused.
+# The same, to its end, with a command that does nothing: for containers that must be refused.
 sub idle { my (@devices) = @_; return words("idle-$$", @devices) . "--rm --rootfs $image:O true" }
 
 # A command in a new container, to its end. $device: one, or a list.
@@ -35,17 +35,18 @@ sub computes {
     return VGPU::Compute::verdict(in_container($device, $VGPU::Slice::compute));
 }
 
-# It computes on so many elements for each of its five buffers: true; false where it is refused the memory.
+# True if it computes on this many elements for each of its five buffers; false if it is refused the memory. Mesa has to wait
+# for the answer, or a refusal may abort the program (docs/upstream.md, 11).
 sub has_memory_for {
     my ($device, $elements, $before) = @_;
-    my $said = in_container($device, ($before // '') . " $VGPU::Slice::compute --size $elements --iterations 1 --rounds 1", fail => 1);
+    my $said = in_container($device, "env VN_PERF=no_async_mem_alloc " . ($before // '') . " $VGPU::Slice::compute --size $elements --iterations 1 --rounds 1", fail => 1);
     return 1 if !$VGPU::Command::status;
     die "it failed, and not for want of memory:\n$said" if $said !~ /memory/i;
     return 0;
 }
 
-# What a container has: heap (in bytes), queues (flags of all families), nodes (devices that are the host's).
-# $before: of vulkaninfo, as "env A=b". A container takes long to start here, so all is asked in one.
+# What a container sees: heap (in bytes), queues (flags of all families), nodes (devices of the host).
+# $before: of vulkaninfo, such as "env A=b". A container starts slowly here, so one run collects all.
 sub look {
     my ($device, $before) = @_;
     my $text = in_container($device, "sh -c '" . ($before // '') . " $VGPU::Slice::vulkaninfo; find /dev -type c -o -type b'");
@@ -57,7 +58,8 @@ sub look {
 
 sub heap { return look(@_)->{heap} }
 
-# One that stays, computing, with the first of the devices; $id is the slice that it is counted in.
+# A container that keeps computing, with the first of the devices; $id is the slice that its use is counted
+# with.
 sub computing {
     my ($name, $id, @devices) = @_;
     my $gpu = VGPU::Lab::gpu();

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
-# What programs have of the GPU, as kernels say it, and not vgpud or the arbiter: processes of the host that have the GPU's
-# node open, the host's dma-bufs, and the memory of the render servers on the machine below, where the GPU's memory is.
+# What programs hold of the GPU, by the kernels' statements, not vgpud's or the arbiter's: processes of the host that
+# have the
+# GPU's node open, the host's dma-bufs, and the memory of the render servers on the machine below, where the GPU's
+# memory is.
 #
 #   my $before = VGPU::Remains::take($gpu);
 #   ...
@@ -14,7 +16,7 @@ use Time::HiRes qw(sleep);
 use VGPU::Lab;
 use VGPU::Outside;
 
-# Heaps of render servers that have worked are not quite what they were.
+# Heaps of render servers that have worked do not return to exactly their earlier size.
 my $slack_mib = 6;
 
 my $script = <<'SH';
@@ -33,7 +35,7 @@ sub take {
     return { users => { $text =~ /^user (\d+) (.*)$/mg }, buffers => $buffers, mib => memory() };
 }
 
-# What the render servers of the rig's own GPU have, in MiB.
+# The memory of the rig's own GPU's render servers, in MiB.
 sub memory { return int(VGPU::Outside::renderer()->{kib} / 1024) }
 
 sub describe {

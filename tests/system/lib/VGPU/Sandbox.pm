@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The confinement of a unit's processes: looked at from outside, and tried from inside by sandbox-probe, which is put
-# in the place of one of them. Test points that units have in common.
+# The confinement of a unit's processes: checked from outside, and tried from inside by sandbox-probe, which takes the
+# place of one of them. Test points that units share.
 package VGPU::Sandbox;
 
 use strict;
@@ -31,7 +31,7 @@ SH
     return \%all;
 }
 
-# Points: what must be so of all of them.
+# Points: conditions for all of them.
 sub confined {
     my ($where, $all) = @_;
     my %wanted = (
@@ -51,7 +51,7 @@ sub confined {
     return;
 }
 
-# systemd's own word for it; dies where it is worse than OK.
+# systemd's own rating; dies if it is worse than OK.
 sub graded {
     my ($unit) = @_;
     my $text = VGPU::Lab::host("systemd-analyze security --no-pager $unit | tail -n 1");
@@ -60,8 +60,8 @@ sub graded {
     return $text;
 }
 
-# The program and what it aims at: red's vGPU and engine, another GPU's node (vgem has one), blue's disk. $own: the
-# vGPU of the unit that it will be in.
+# The program and its targets: red's vGPU and engine, another GPU's node (vgem has one), blue's disk. $own: the vGPU
+# of its unit.
 sub prepare {
     my ($red, $blue, $own) = @_;
     VGPU::Command::run([VGPU::Lab::rig('put', 'build/system/sandbox-probe', $probe)]);
@@ -77,8 +77,8 @@ cat /usr/local/share/sandbox-probe.targets
 SH
 }
 
-# $unit with the lines $change in a drop-in: $begin starts it, $end ends it. Waits until the program in it has spoken,
-# and returns what it said.
+# $unit with the lines $change in a drop-in: $begin starts it, $end ends it. Waits for the program's output in it, and
+# returns that.
 sub inside {
     my ($unit, $change, $begin, $end) = @_;
     my $dir = "/etc/systemd/system/$unit.d";
@@ -104,7 +104,7 @@ SH
     return $text;
 }
 
-# A test point for each of the program's; what it lists beside them is shown.
+# A test point for each of the program's; other lines of it are shown.
 sub report {
     my ($where, $text) = @_;
     my $count = 0;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Slices for containers, as vgpud's ledger and the governor's arbiter have them, and the image that computes with them:
-# the guests' own tree, a stock Debian with Mesa.
+# Slices for containers, in vgpud's ledger and in the governor's arbiter, and the image that computes with them: the
+# guests' own tree, a stock Debian with Mesa.
 package VGPU::Slice;
 
 use strict;
@@ -13,20 +13,20 @@ use VGPU::Lab;
 
 our $kind = 'mdev-vgpu.org/slice';
 our $image = '/run/image';
-# Programs of ours that containers get as /opt.
+# Our programs that containers get as /opt.
 our $programs = '/usr/local/lib/vgpu-test';
 our $compute = '/opt/vk-compute --device-name Venus';
 our $vulkaninfo = 'env VK_LOADER_DRIVERS_SELECT=virtio* vulkaninfo 2>/dev/null';
 
 sub ctl { return VGPU::Lab::host("vgpuctl $_[0]", timeout => 120) }
 
-# One of vgpud's ledger, by UUID; undef: there is none.
+# A slice of vgpud's ledger, by UUID; undef: there is none.
 sub in_ledger {
     my ($id) = @_;
     return (grep { $_->{Uuid} eq $id } @{ decode_json(ctl('-o json slice list')) })[0];
 }
 
-# What the arbiter of the GPU says of it; undef: it has no such slice. An arbiter that does not answer is no answer.
+# The arbiter's status of it; undef: it has no such slice. An arbiter that does not answer is no answer.
 sub in_arbiter {
     my ($gpu, $id) = @_;
     my $text = ask_arbiter($gpu);
@@ -34,7 +34,7 @@ sub in_arbiter {
     return (grep { $_->{id} eq $id } @{ decode_json($text)->{slices} })[0];
 }
 
-# All that it says; undef: it does not answer.
+# Its whole status; undef: it does not answer.
 sub ask_arbiter {
     my ($gpu) = @_;
     my $socket = "/run/vgpu/governor/$gpu/status.sock" =~ s/:/\\:/gr;
@@ -42,7 +42,7 @@ sub ask_arbiter {
     return $VGPU::Command::status || $text !~ /^\{/ ? undef : $text;
 }
 
-# Runs it and wants it to fail with such words, which it returns.
+# Runs it and expects it to fail with such words, which it returns.
 sub refused {
     my ($command, $words) = @_;
     my $text = VGPU::Lab::host("$command 2>&1", fail => 1, timeout => 180);
@@ -51,7 +51,7 @@ sub refused {
     return $text;
 }
 
-# Until it is so, for what others do is heard of by events.
+# Waits for a condition, because vgpud learns of others' changes by events.
 sub soon {
     my ($code, $why) = @_;
     for (1 .. 100) {
@@ -68,7 +68,7 @@ sub heap {
     return $heap // die "no heap:\n$text";
 }
 
-# The image's tree, and @storage as file systems in memory for those who keep images there.
+# The image's tree, and @storage as file systems in memory for programs that keep images there.
 sub mount_image {
     my (@storage) = @_;
     VGPU::Lab::host(<<"SH", timeout => 300);
@@ -91,7 +91,8 @@ sub unmount_image {
     return;
 }
 
-# The image's tree as a user's own, for containers without root: its files belong to the ids that the user's containers have.
+# The image's tree as a user's own, for containers without root: its files belong to the ids that the user's containers
+# have.
 sub mount_for {
     my ($user) = @_;
     VGPU::Lab::host(<<"SH", timeout => 60);
@@ -104,8 +105,8 @@ SH
     return "$image-$user";
 }
 
-# A command that prints the image as a tar. What a kernel, OpenGL, OpenCL and other GPUs need, and nobody reads in a
-# container, is left out: there is little memory for the storage, and podman sums up every byte.
+# A command that prints the image as a tar. Files for kernels, OpenGL, OpenCL and other GPUs, which no container reads,
+# are left out: there is little memory for the storage, and podman sums up every byte.
 sub tar {
     my $libraries = 'usr/lib/x86_64-linux-gnu';
     my $without = join ' ', map { "--exclude='./$_'" }
@@ -116,7 +117,7 @@ sub tar {
     return "tar -C $image/ --one-file-system $without -cf - .";
 }
 
-# Nothing on the host's file systems, nor the arbiter, knows of these slices any more.
+# Neither the host's file systems nor the arbiter know these slices any more.
 sub must_have_gone {
     my ($gpu, @ids) = @_;
     my @places = map { ("/run/vgpu/slices/$_", "/run/vgpu/governor/$gpu/slices/$_.conf", "/run/vgpu/guard/$_") } @ids;

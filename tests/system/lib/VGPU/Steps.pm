@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Named steps: each is announced, timed, logged to a file of its own, and ends up in the table and in
-# report.json together with what was seen.
+# Named steps: each is announced, timed, logged to a file of its own, and listed in the table and in
+# report.json together with its result.
 package VGPU::Steps;
 
 use strict;
@@ -19,7 +19,7 @@ sub new {
     return bless { dir => $dir, steps => [], begin => time }, $class;
 }
 
-# Runs $code, which returns what it saw (one line or more) or dies.
+# Runs $code, which returns its result (one line or more) or dies.
 sub step {
     my ($self, $name, $code) = @_;
     my $number = 1 + @{ $self->{steps} };
@@ -49,7 +49,7 @@ sub step {
     return;
 }
 
-# The table for a person and report.json; true where everything went well.
+# The table for a person and report.json; true if everything succeeded.
 sub finish {
     my ($self) = @_;
     my $ok = !$self->{failed} && @{ $self->{steps} };

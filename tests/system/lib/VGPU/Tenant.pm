@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# Tenants' VMs in L1: libvirt domains with the stock qemu.conf, under KVM, with the rig's guest image
-# (stock Debian kernel and Mesa). What a guest runs goes through `rig guest`.
+# Tenants' VMs in L1: libvirt domains with the stock qemu.conf, under KVM, with the rig's guest image (stock
+# Debian kernel and Mesa). Commands in a guest go through `rig guest`.
 #
-# Room for the vGPU's window behind a hotplugged root port is firmware's to give. SeaBIOS gives
-# 32 GiB per port where the VM has memory above 4 GiB and 46 address bits. OVMF would too, but in
-# the rig its interrupt handler, which writes CR8, runs into an assertion of the outer QEMU's TCG.
+# The firmware decides the room for the vGPU's window behind a hotplugged root port. SeaBIOS gives 32 GiB
+# per port if the VM has memory above 4 GiB and 46 address bits. OVMF would, too, but in the rig its
+# interrupt handler, which writes CR8, runs into an assertion of the outer QEMU's TCG.
 package VGPU::Tenant;
 
 use strict;
@@ -32,7 +32,8 @@ sub new {
     }, $class;
 }
 
-# Modules for what q35 always has and no test uses: udev would load each, and what it needs, at every boot.
+# Modules for hardware that q35 always has and no test uses: udev would load each, and its dependencies, at
+# every boot.
 my $without = 'lpc_ich,pcspkr,iTCO_wdt,i2c_i801,i2c_smbus,psmouse,ahci,ata_generic';
 
 # Debian 13 with another kernel has that kernel's modules on a disk of their own.
@@ -125,8 +126,8 @@ SH
     return;
 }
 
-# Waits until the guest runs commands; returns its kernel's version. The guest says on its console that
-# it is up, each time it boots.
+# Waits until the guest runs commands; returns its kernel's version. The guest says on its console that it
+# is up, each time it boots.
 sub wait_up {
     my ($self, $timeout) = @_;
     my $limit = $timeout // 300;
@@ -140,8 +141,7 @@ SH
     return $kernel;
 }
 
-# Runs $code, which makes the guest boot anew. What was connected to it is cut off; wait_up() then
-# waits for the new boot.
+# Runs $code, which reboots the guest. Connections to it are cut; wait_up() then waits for the new boot.
 sub boots_by {
     my ($self, $code) = @_;
     my $boots = VGPU::Lab::host("grep -c 'rig: .* is up' $self->{console}", fail => 1);
@@ -158,8 +158,8 @@ sub reset {
     return;
 }
 
-# What ends the guest from inside, once that it begins has come through. The connection goes then, and the
-# hang-up must not kill the shell before it comes to the command.
+# A command that ends the guest from inside, after it has confirmed its start. The connection ends then, and
+# the hang-up must not kill the shell before it reaches the command.
 sub ends_by {
     my ($self, $command) = @_;
     $self->boots_by(sub { $self->job("trap '' HUP PIPE; sync; echo now; sleep 1; $command")->expect(qr/now/, 60) });
@@ -220,8 +220,8 @@ sub hostdev_xml {
 XML
 }
 
-# Hands a vGPU to the running VM and waits until the guest's driver has made a render node of it.
-# Returns the device's PCI address in the guest.
+# Attaches a vGPU to the running VM and waits until the guest's driver has made a render node of it. Returns
+# the device's PCI address in the guest.
 sub attach {
     my ($self, $vgpu) = @_;
     my @before = $self->gpus;
@@ -231,7 +231,7 @@ sub attach {
     return $self->{gpu}{ $vgpu->{uuid} } = $new;
 }
 
-# Takes it back and waits until the guest has let go.
+# Detaches it and waits until the guest has released it.
 sub detach {
     my ($self, $vgpu) = @_;
     my $gpu = delete $self->{gpu}{ $vgpu->{uuid} };
@@ -245,15 +245,15 @@ sub detach {
     die "$self->{name}: 90 s after detach-device the guest still has the vGPU\n";
 }
 
-# Whether libvirt says that the VM has it.
+# Whether the VM has it, by libvirt.
 sub has {
     my ($self, $vgpu) = @_;
     VGPU::Lab::host("virsh dumpxml $self->{name} | grep -q $vgpu->{uuid}", fail => 1);
     return $VGPU::Command::status == 0;
 }
 
-# Binds the guest's driver anew to the one vGPU that the VM has; what its engine has lost is forgotten then.
-# A driver whose probe failed when the engine died is bound for the first time.
+# Rebinds the guest's driver to the only vGPU of the VM; what its engine has lost is forgotten then. A
+# driver whose probe failed when the engine died is bound for the first time.
 sub rebind {
     my ($self, $vgpu) = @_;
     $self->run(<<'SH', timeout => 120);
@@ -269,7 +269,7 @@ SH
     return $self->find_gpu($vgpu);
 }
 
-# The address in the guest of a vGPU that the VM has already, as after a boot; undef where it has not.
+# The address in the guest of a vGPU that the VM has already, as after a boot; undef if it has none.
 sub find_gpu {
     my ($self, $vgpu) = @_;
     return if !$self->has($vgpu);

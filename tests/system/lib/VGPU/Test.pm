@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What the *.t files share: a lab that `check` has brought up (or any rig that is up with KEEP=1), two
+# What the *.t files share: a lab that `check` has started (or any rig that is up with KEEP=1), two
 # VMs with a vGPU each, and test points that log.
 #
 #   use VGPU::Test;
@@ -38,7 +38,7 @@ BEGIN {
     VGPU::Command::log_to($file);
 }
 
-# One test point. $code dies where it isn't so; what it returns is shown beside.
+# One test point. $code dies if it fails; its result is shown beside.
 sub point {
     my ($what, $code) = @_;
     VGPU::Command::note("== $what");
@@ -55,7 +55,7 @@ sub point {
     return $passed;
 }
 
-# What L1's units and its kernel said in the last seconds, for a failure that is not seen again.
+# Messages of L1's units and its kernel in the last seconds, for a failure that does not repeat.
 sub journal {
     my ($seconds) = @_;
     my $since = sprintf '-%ds', $seconds + 2;
@@ -66,8 +66,7 @@ sub journal {
     return defined $text ? "L1's journal since then:\n$text" : "L1's journal can't be read: $@";
 }
 
-# Who waits for what, where something is not done in time: threads of ours and of programs in the guests by what
-# they sleep in, and what the arbiters know.
+# For timeouts: what each of our threads, and of programs in the guests, sleeps in, and the arbiters' state.
 my $threads = <<'SH';
 for task in $(pgrep 'vgpu|virgl|-compute' | sed 's,.*,/proc/&/task/*,'); do
     echo "$(cut -d' ' -f1,3 "$task/stat" 2>/dev/null | tr '\n' ' ')$(cat "$task/comm" "$task/wchan" 2>/dev/null | tr '\n' ' ')"
@@ -89,13 +88,13 @@ sub suspects {
     return $text . "arbiters:\n" . (eval { VGPU::Lab::host($arbiters, fail => 1, timeout => 20) } // $@);
 }
 
-# The state that every test begins with, restored where another has left something else: both VMs
-# up, both vGPUs there with their engines, red with the first, blue with the second. %images: other guest images than Debian
-# 13's, as red => 'sid', for VMs that are not up.
+# The state that every test begins with, restored if another test has changed it: both VMs up, both vGPUs there with
+# their engines, red with the first, blue with the second. %images: other guest images than Debian 13's, such as red =>
+# 'sid', for VMs that are not up.
 sub baseline {
     my (%images) = @_;
     my $gpu = VGPU::Lab::gpu();
-    # A file that kills engines leaves a GPU behind that is not healthy, as it should.
+    # A file that kills engines leaves an unhealthy GPU behind, as it should.
     VGPU::Lab::host("systemctl -q is-active vgpud && vgpuctl gpu clear $gpu", fail => 1, timeout => 60);
     my ($driver) = VGPU::Lab::host("ls /sys/bus/pci/devices/$gpu/mdev_supported_types")
         =~ /^(.*)-vgpu-half$/m;

@@ -14,7 +14,7 @@ sub new {
     return bless { uuid => $uuid, type => $type, unit => "vgpu-engine\@$uuid.service" }, $class;
 }
 
-# Defines it on the GPU, persistently, and starts it. Returns what mdevctl lists.
+# Defines it on the GPU, persistently, and starts it. Returns mdevctl's listing.
 sub start {
     my ($self, $gpu) = @_;
     return VGPU::Lab::host(<<"SH");
@@ -25,7 +25,7 @@ mdevctl list -u $self->{uuid}
 SH
 }
 
-# Stops and undefines it. Its node and its engine go by udev and systemd: waits for them, too.
+# Stops and undefines it. udev and systemd remove its node and its engine: waits for them, too.
 sub remove {
     my ($self) = @_;
     VGPU::Lab::host(<<"SH", timeout => 120);
@@ -64,7 +64,7 @@ sub engine_pid {
     return $pid;
 }
 
-# What /sys says of it.
+# Its attributes in /sys.
 sub attribute {
     my ($self, $name) = @_;
     my $text = VGPU::Lab::host("cat /sys/bus/mdev/devices/$self->{uuid}/vgpu/$name");

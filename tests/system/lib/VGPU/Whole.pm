@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Whole GPUs: their modes as vgpuctl says them, and PCI devices handed to a tenant's VM.
+# Whole GPUs: their modes by vgpuctl, and PCI devices that are attached to a tenant's VM.
 package VGPU::Whole;
 
 use strict;
@@ -10,13 +10,13 @@ use Time::HiRes qw(sleep time);
 use VGPU::Command;
 use VGPU::Lab;
 
-# All that vgpuctl says of a GPU.
+# vgpuctl's description of a GPU.
 sub show {
     my ($gpu) = @_;
     return decode_json(VGPU::Lab::host("vgpuctl -o json gpu show $gpu", timeout => 90));
 }
 
-# Waits until the GPU has that mode, and nothing is being switched.
+# Waits until the GPU has that mode, and no switch is under way.
 sub until_mode {
     my ($gpu, $mode, $limit) = @_;
     my $end = time + ($limit // 60);
@@ -29,7 +29,7 @@ sub until_mode {
     die "GPU $gpu is $seen->{Mode}, switching to '$seen->{Switching}', and should be $mode\n";
 }
 
-# `vgpuctl gpu mode` with these words: dies where its exit status is not $status. Returns what it said.
+# `vgpuctl gpu mode` with these words: dies if its exit status is not $status. Returns its output.
 sub mode {
     my ($words, %opt) = @_;
     my $said = VGPU::Lab::host("vgpuctl gpu mode $words 2>&1", timeout => $opt{timeout} // 120, fail => 1);
@@ -55,7 +55,7 @@ sub plug {
     return;
 }
 
-# Until the guest has let go.
+# Until the guest has released it.
 sub unplug {
     my ($tenant, $address, $managed) = @_;
     VGPU::Lab::host("virsh detach-device $tenant->{name} /dev/stdin --live",

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/** Style sheets are imported for esbuild to bundle them. */
+declare module "*.css";

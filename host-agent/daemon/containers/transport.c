@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/containers/transport.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "lib/root.h"
+#include "lib/sysfs.h"
+#include "lib/systemd.h"
+
+#define SLICES_DIR "/run/vgpu/slices"
+#define ACL_XATTR  "system.posix_acl_access"
+
+static char *path_of(const char *root, const char *uuid, const char *below)
+{
+    return root_path(root, CONTAINERS_DIR "/", uuid, below, NULL);
+}
+
+static gboolean failed(const char *path, const char *what, GError **error)
+{
+    int code = errno;
+
+    g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code), "%s can't be %s: %s", path,
+                what, g_strerror(code));
+    return FALSE;
+}
+
+static void add_entry(GArray *acl, guint16 tag, guint16 perm, guint32 id)
+{
+    struct posix_acl_xattr_entry entry = {
+        .e_tag = GUINT16_TO_LE(tag), .e_perm = GUINT16_TO_LE(perm), .e_id = GUINT32_TO_LE(id)};
+
+    g_array_append_vals(acl, &entry, sizeof(entry));
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uid_t one = *(const uid_t *)a;
+    uid_t other = *(const uid_t *)b;
+
+    return one < other ? -1 : one > other;
+}
+
+/* As acl(5) wants it: in the order of tags, and of users' numbers. */
+static GArray *acl_for(const uid_t *uids, guint count)
+{
+    const struct posix_acl_xattr_header header = {GUINT32_TO_LE(POSIX_ACL_XATTR_VERSION)};
+    g_autofree uid_t *sorted = g_memdup2(uids, count * sizeof(*uids));
+    GArray *acl = g_array_new(FALSE, FALSE, 1);
+
+    if (count)
+        qsort(sorted, count, sizeof(*sorted), by_number);
+    g_array_append_vals(acl, &header, sizeof(header));
+    add_entry(acl, ACL_USER_OBJ, ACL_READ | ACL_WRITE | ACL_EXECUTE, (guint32)ACL_UNDEFINED_ID);
+    for (guint i = 0; i < count; i++)
+        if (!i || sorted[i] != sorted[i - 1])
+            add_entry(acl, ACL_USER, ACL_EXECUTE, sorted[i]);
+    add_entry(acl, ACL_GROUP_OBJ, 0, (guint32)ACL_UNDEFINED_ID);
+    add_entry(acl, ACL_MASK, ACL_EXECUTE, (guint32)ACL_UNDEFINED_ID);
+    add_entry(acl, ACL_OTHER, 0, (guint32)ACL_UNDEFINED_ID);
+    return acl;
+}
+
+/* Without users the mode says all, on file systems without ACLs as well. */
+static gboolean let_through(const char *path, const uid_t *uids, guint count, GError **error)
+{
+    g_autoptr(GArray) acl = NULL;
+
+    if (!count) {
+        removexattr(path, ACL_XATTR);
+        return chmod(path, 0700) == 0 || failed(path, "closed", error);
+    }
+    acl = acl_for(uids, count);
+    return setxattr(path, ACL_XATTR, acl->data, acl->len, 0) == 0 ||
+           failed(path, "opened to the users of its tenant", error);
+}
+
+static gboolean make_link(const char *root, const char *uuid, GError **error)
+{
+    g_autofree char *dir = root_path(root, SLICES_DIR, NULL);
+    g_autofree char *link = g_build_filename(dir, uuid, NULL);
+    g_autofree char *target = g_strconcat("../containers/", uuid, "/slice", NULL);
+
+    g_mkdir_with_parents(dir, 0700);
+    if (g_file_test(link, G_FILE_TEST_IS_SYMLINK) || symlink(target, link) == 0)
+        return TRUE;
+    return failed(link, "made", error);
+}
+
+gboolean slice_dirs_make(const char *root, const char *uuid, const uid_t *uids, guint count,
+                         GError **error)
+{
+    g_autofree char *parent = path_of(root, "", "");
+    g_autofree char *outer = path_of(root, uuid, "");
+    g_autofree char *inner = path_of(root, uuid, "/slice");
+
+    if (g_mkdir_with_parents(parent, 0755) < 0 || (g_mkdir(outer, 0700) < 0 && errno != EEXIST))
+        return failed(outer, "made", error);
+    if (g_mkdir(inner, 0755) < 0 && errno != EEXIST)
+        return failed(inner, "made", error);
+    /* Whatever the umask is. */
+    if (chmod(inner, 0755) < 0)
+        return failed(inner, "opened", error);
+    return let_through(outer, uids, count, error) && make_link(root, uuid, error);
+}
+
+gboolean slice_dirs_make_guard(const char *root, const char *uuid, const uid_t *uids, guint count,
+                               GError **error)
+{
+    g_autofree char *parent = root_path(root, GUARD_DIR, NULL);
+    g_autofree char *dir = g_build_filename(parent, uuid, NULL);
+
+    if (g_mkdir_with_parents(parent, 0755) < 0 || (g_mkdir(dir, 0700) < 0 && errno != EEXIST))
+        return failed(dir, "made", error);
+    return let_through(dir, uids, count, error);
+}
+
+void slice_dirs_remove(const char *root, const char *uuid)
+{
+    g_autofree char *link = root_path(root, SLICES_DIR "/", uuid, NULL);
+    g_autofree char *socket = path_of(root, uuid, "/slice/governor.sock");
+    g_autofree char *inner = path_of(root, uuid, "/slice");
+    g_autofree char *outer = path_of(root, uuid, "");
+    g_autofree char *guard = root_path(root, GUARD_DIR "/", uuid, NULL);
+    g_autofree char *guard_socket = g_build_filename(guard, GUARD_SOCKET, NULL);
+
+    g_unlink(guard_socket);
+    g_rmdir(guard);
+    g_unlink(link);
+    g_unlink(socket);
+    g_rmdir(inner);
+    g_rmdir(outer);
+}
+
+GStrv slice_dirs_list(const char *root)
+{
+    g_autofree char *dir = root_path(root, CONTAINERS_DIR, NULL);
+
+    return sysfs_list(dir);
+}
+
+#define USER_PROGRAM "/usr/lib/mdev-vgpu/vgpu-engine-user"
+
+typedef struct {
+    char *uuid;
+    gboolean start;
+} Step;
+
+/**
+ * GuardUnits
+ * @steps: of Step; the first is being done
+ */
+struct GuardUnits {
+    char *program;
+    GDBusConnection *bus;
+    GCancellable *end;
+    GQueue steps;
+};
+
+static void step_free(void *data)
+{
+    Step *step = data;
+
+    g_free(step->uuid);
+    g_free(step);
+}
+
+static void ask_systemd(const GuardUnits *units, const char *method, const char *uuid)
+{
+    g_autofree char *unit = g_strconcat("vgpu-guard@", uuid, ".service", NULL);
+
+    unit_call(units->bus, method, unit);
+}
+
+static void do_first(GuardUnits *units);
+
+static void finish_first(GuardUnits *units, const GError *error)
+{
+    Step *step = g_queue_pop_head(&units->steps);
+
+    if (error && step->start)
+        g_warning("slice %s has no guard, and containers that ask for it can't start: %s: %s; it "
+                  "is in the package "
+                  "vgpu-engine",
+                  step->uuid, USER_PROGRAM, error->message);
+    if (!error && step->start)
+        ask_systemd(units, "StartUnit", step->uuid);
+    step_free(step);
+    do_first(units);
+}
+
+/* Where it was cancelled @units are gone. */
+static void ended(GObject *process, GAsyncResult *result, void *data)
+{
+    g_autoptr(GError) error = NULL;
+
+    g_subprocess_wait_check_finish(G_SUBPROCESS(process), result, &error);
+    if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+        finish_first(data, error);
+}
+
+static void do_first(GuardUnits *units)
+{
+    const Step *step = g_queue_peek_head(&units->steps);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GSubprocess) process = NULL;
+
+    if (!step)
+        return;
+    if (!step->start)
+        ask_systemd(units, "StopUnit", step->uuid);
+    process = g_subprocess_new(G_SUBPROCESS_FLAGS_NONE, &error, units->program,
+                               step->start ? "add" : "remove", step->uuid, "guard", NULL);
+    if (process)
+        g_subprocess_wait_check_async(process, units->end, ended, units);
+    else
+        finish_first(units, error);
+}
+
+static void add(GuardUnits *units, const char *uuid, gboolean start)
+{
+    Step *step = g_new0(Step, 1);
+
+    step->uuid = g_strdup(uuid);
+    step->start = start;
+    g_queue_push_tail(&units->steps, step);
+    if (units->steps.length == 1)
+        do_first(units);
+}
+
+void guard_units_start(GuardUnits *units, const char *uuid)
+{
+    add(units, uuid, TRUE);
+}
+
+void guard_units_stop(GuardUnits *units, const char *uuid)
+{
+    add(units, uuid, FALSE);
+}
+
+GuardUnits *guard_units_new(const char *root, GDBusConnection *bus)
+{
+    GuardUnits *units = g_new0(GuardUnits, 1);
+
+    units->program = root_path(root, USER_PROGRAM, NULL);
+    units->bus = g_object_ref(bus);
+    units->end = g_cancellable_new();
+    g_queue_init(&units->steps);
+    return units;
+}
+
+void guard_units_free(GuardUnits *units)
+{
+    g_cancellable_cancel(units->end);
+    g_object_unref(units->end);
+    g_queue_clear_full(&units->steps, step_free);
+    g_object_unref(units->bus);
+    g_free(units->program);
+    g_free(units);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/engines/arbiter.h"
+
+#include <glib/gstdio.h>
+#include <json-glib/json-glib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "host-agent/model/slice.h"
+#include "lib/root.h"
+
+#define SUFFIX          ".conf"
+#define PPM_PER_PERCENT 10000
+#define NO_CAP          100
+
+static char *gpu_dir(const char *root, const char *gpu)
+{
+    return root_path(root, GOVERNOR_DIR, gpu, NULL);
+}
+
+static char *slices_dir(const char *root, const char *gpu)
+{
+    return root_path(root, GOVERNOR_DIR, gpu, "slices", NULL);
+}
+
+static char *slice_path(const char *root, const char *gpu, const char *uuid)
+{
+    g_autofree char *dir = slices_dir(root, gpu);
+
+    return g_strdup_printf("%s/%s" SUFFIX, dir, uuid);
+}
+
+static gboolean put_text(const char *path, const char *text, GError **error)
+{
+    g_autofree char *before = NULL;
+
+    if (g_file_get_contents(path, &before, NULL, NULL) && g_str_equal(before, text))
+        return TRUE;
+    /* In /run: what a crash of the machine would lose is made anew. */
+    return g_file_set_contents_full(path, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, error);
+}
+
+static char *slice_text(const Slice *slice)
+{
+    gboolean capped = slice->cap > 0 && slice->cap < NO_CAP;
+    g_autofree char *names = slice->engines ? engines_format(slice->engines) : NULL;
+    g_autofree char *engines = names ? g_strdup_printf("engines=%s\n", names) : g_strdup("");
+
+    return g_strdup_printf("[slice]\n"
+                           "weight=%u\n"
+                           "cap=%u\n"
+                           "hard=%s\n"
+                           "priority=%u\n"
+                           "vram=%" G_GUINT64_FORMAT "\n"
+                           "spill=%" G_GUINT64_FORMAT "\n"
+                           "share=%u\n"
+                           "%s",
+                           slice->weight, capped ? slice->cap : 0, capped ? "true" : "false",
+                           slice->priority, slice->vram, slice->oversubscribe,
+                           slice->compute * PPM_PER_PERCENT, engines);
+}
+
+static gboolean put_gpu(const char *root, const char *gpu, guint64 vram, GpuPolicy policy,
+                        GError **error)
+{
+    g_autofree char *dir = gpu_dir(root, gpu);
+    g_autofree char *path = g_build_filename(dir, "gpu" SUFFIX, NULL);
+    g_autofree char *text = g_strdup_printf("[gpu]\nvram=%" G_GUINT64_FORMAT "\npolicy=%s\n", vram,
+                                            gpu_policy_name(policy));
+
+    return put_text(path, text, error);
+}
+
+gboolean shares_put(const char *root, const Slice *slice, GError **error)
+{
+    g_autofree char *path = slice_path(root, slice->gpu, slice->uuid);
+    g_autofree char *text = slice_text(slice);
+
+    return put_text(path, text, error);
+}
+
+void shares_forget(const char *root, const char *gpu, const char *uuid)
+{
+    g_autofree char *path = slice_path(root, gpu, uuid);
+
+    g_unlink(path);
+}
+
+/* "UUID.conf": a vGPU's; what has other names is not vgpud's. */
+static gboolean is_vgpus(const char *name)
+{
+    g_autofree char *uuid = g_str_has_suffix(name, SUFFIX)
+                                ? g_strndup(name, strlen(name) - strlen(SUFFIX))
+                                : NULL;
+
+    return uuid && g_uuid_string_is_valid(uuid);
+}
+
+/* Takes away the files of vGPUs that are not in @wanted, a set of file names. */
+static void sweep(const char *dir, GHashTable *wanted)
+{
+    GDir *names = g_dir_open(dir, 0, NULL);
+    const char *name;
+
+    while (names && (name = g_dir_read_name(names))) {
+        g_autofree char *path = g_build_filename(dir, name, NULL);
+
+        if (is_vgpus(name) && (!wanted || !g_hash_table_contains(wanted, name)))
+            g_unlink(path);
+    }
+    g_clear_pointer(&names, g_dir_close);
+}
+
+gboolean shares_sync(const char *root, const char *gpu, guint64 vram, GpuPolicy policy,
+                     const GPtrArray *slices, GError **error)
+{
+    g_autofree char *dir = slices_dir(root, gpu);
+    g_autoptr(GHashTable) wanted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    gboolean ok;
+
+    g_mkdir_with_parents(dir, 0755);
+    ok = put_gpu(root, gpu, vram, policy, error);
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (!slice->present || !g_str_equal(slice->gpu, gpu))
+            continue;
+        g_hash_table_add(wanted, g_strconcat(slice->uuid, SUFFIX, NULL));
+        ok = shares_put(root, slice, ok ? error : NULL) && ok;
+    }
+    sweep(dir, wanted);
+    return ok;
+}
+
+void shares_drop(const char *root, const char *gpu)
+{
+    g_autofree char *slices = slices_dir(root, gpu);
+    g_autofree char *dir = gpu_dir(root, gpu);
+    g_autofree char *path = g_build_filename(dir, "gpu" SUFFIX, NULL);
+
+    sweep(slices, NULL);
+    g_unlink(path);
+    g_rmdir(slices);
+    g_rmdir(dir);
+}
+
+#define WAIT_US   (200 * 1000)
+#define MOST_TEXT (4 * 1024 * 1024)
+
+static int connect_to(const char *root, const char *gpu)
+{
+    const struct timeval limit = {.tv_usec = WAIT_US};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    g_autofree char *path =
+        root_path(root, GOVERNOR_DIR, gpu, "status.sock", NULL);
+    int fd;
+
+    if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) >=
+        sizeof(address.sun_path))
+        return -1;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* All that is said to the end; NULL where that does not come in time. */
+static GString *read_all(int fd)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    gint64 end = g_get_monotonic_time() + WAIT_US;
+    char buf[4096];
+    ssize_t n;
+
+    while ((n = read(fd, buf, sizeof(buf))) > 0) {
+        g_string_append_len(text, buf, n);
+        if (text->len > MOST_TEXT || g_get_monotonic_time() > end)
+            return NULL;
+    }
+    return n == 0 ? g_steal_pointer(&text) : NULL;
+}
+
+static guint64 number(JsonObject *object, const char *name)
+{
+    gint64 value = json_object_get_int_member_with_default(object, name, 0);
+
+    return value > 0 ? (guint64)value : 0;
+}
+
+static void tell_one(JsonNode *node, SliceUseFunc func, void *data)
+{
+    JsonObject *object = JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+    const char *id =
+        object ? json_object_get_string_member_with_default(object, "id", NULL) : NULL;
+    SliceUse use;
+
+    if (!id)
+        return;
+    use = (SliceUse){
+        .members = (guint)number(object, "members"),
+        .vram_used = number(object, "vram_used"),
+        .spilled = number(object, "spill_used"),
+        .spill_kind = g_intern_string(
+            json_object_get_string_member_with_default(object, "spill_kind", "none")),
+        .submissions = number(object, "submissions"),
+        .gpu_ns = number(object, "gpu_ns"),
+        .waited_ns = number(object, "waited_ns"),
+        .throttled_ns = number(object, "throttled_ns"),
+    };
+    func(id, &use, data);
+}
+
+static gboolean tell_all(const GString *text, SliceUseFunc func, void *data)
+{
+    g_autoptr(JsonParser) parser = json_parser_new();
+    JsonNode *root;
+    JsonNode *list;
+
+    if (!json_parser_load_from_data(parser, text->str, (gssize)text->len, NULL))
+        return FALSE;
+    root = json_parser_get_root(parser);
+    list = root && JSON_NODE_HOLDS_OBJECT(root)
+               ? json_object_get_member(json_node_get_object(root), "slices")
+               : NULL;
+    if (!list || !JSON_NODE_HOLDS_ARRAY(list))
+        return FALSE;
+    for (guint i = 0; i < json_array_get_length(json_node_get_array(list)); i++)
+        tell_one(json_array_get_element(json_node_get_array(list), i), func, data);
+    return TRUE;
+}
+
+gboolean arbiter_status_read(const char *root, const char *gpu, SliceUseFunc func, void *data)
+{
+    int fd = connect_to(root, gpu);
+    g_autoptr(GString) text = fd < 0 ? NULL : read_all(fd);
+
+    if (fd >= 0)
+        close(fd);
+    return text && tell_all(text, func, data);
+}

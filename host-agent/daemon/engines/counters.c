@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/engines/counters.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/mdev.h"
+#include "lib/root.h"
+#include "lib/sysfs.h"
+
+
+/**
+ * Entry - a vGPU that was seen
+ * @inode: of its entry in sysfs; another one under the same name is another vGPU
+ * @fresh: they are as they are in the kernel, unless it is open
+ * @round: of counters_read() that has seen it last
+ */
+typedef struct {
+    VgpuCounters counters;
+    ino_t inode;
+    char *state;
+    DrmClients *drm;
+    gboolean fresh;
+    guint round;
+} Entry;
+
+struct Counters {
+    char *root;
+    char *devices;
+    GHashTable *entries; /* UUID, which is the vGPU's own, to Entry */
+    GPtrArray *list;     /* of VgpuCounters, which are the entries' */
+    GHashTable *uses;    /* UUID of a slice that is no vGPU to SliceUse */
+    guint round;
+    gboolean watched;
+    void (*source)(Counters *counters, void *data);
+    void *source_data;
+};
+
+static void entry_free(void *data)
+{
+    Entry *entry = data;
+
+    vgpu_free(entry->counters.vgpu);
+    g_clear_pointer(&entry->drm, drm_clients_free);
+    g_free(entry->state);
+    g_free(entry);
+}
+
+Counters *counters_new(const char *root)
+{
+    Counters *counters = g_new0(Counters, 1);
+
+    counters->root = g_strdup(root);
+    counters->devices = mdev_dir(root);
+    counters->entries = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, entry_free);
+    counters->list = g_ptr_array_new();
+    counters->uses = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    return counters;
+}
+
+void counters_free(Counters *counters)
+{
+    g_ptr_array_unref(counters->list);
+    g_hash_table_unref(counters->entries);
+    g_hash_table_unref(counters->uses);
+    g_free(counters->devices);
+    g_free(counters->root);
+    g_free(counters);
+}
+
+static void read_counters(Entry *entry)
+{
+    entry->counters.window_faults =
+        (guint64)sysfs_number(entry->counters.vgpu->dir, "window_faults", 0);
+    entry->counters.window_published =
+        (guint64)sysfs_number(entry->counters.vgpu->dir, "window_published_bytes", 0);
+    entry->counters.pinned = (guint64)sysfs_number(entry->counters.vgpu->dir, "pinned_bytes", 0);
+    entry->fresh = TRUE;
+}
+
+/* NULL where it is not one of ours, or goes just now. */
+static Entry *entry_new(const Counters *counters, const char *uuid, ino_t inode)
+{
+    Vgpu *vgpu = vgpu_read(counters->root, uuid);
+    Entry *entry;
+
+    if (!vgpu)
+        return NULL;
+    entry = g_new0(Entry, 1);
+    entry->counters.vgpu = vgpu;
+    entry->inode = inode;
+    entry->state = sysfs_read(entry->counters.vgpu->dir, "state");
+    read_counters(entry);
+    return entry;
+}
+
+/* The engine of a closed vGPU has nothing of a guest's. */
+static void read_engine(const Counters *counters, Entry *entry)
+{
+    const Vgpu *vgpu = entry->counters.vgpu;
+
+    if (g_str_equal(vgpu->device, "closed")) {
+        entry->counters.drm.vram = 0;
+        return;
+    }
+    if (!entry->drm)
+        entry->drm = drm_clients_new(counters->root, vgpu->uuid, vgpu->gpu);
+    drm_clients_read(entry->drm, &entry->counters.drm);
+}
+
+/* Nothing of it can have changed. */
+static gboolean is_at_rest(const Counters *counters, const Entry *entry)
+{
+    return counters->watched && entry->fresh && strstr(entry->state, "device=closed");
+}
+
+/* FALSE: it is gone. */
+static gboolean update(const Counters *counters, Entry *entry)
+{
+    g_autofree char *state = NULL;
+    gboolean closed;
+
+    if (is_at_rest(counters, entry))
+        return TRUE;
+    state = sysfs_read(entry->counters.vgpu->dir, "state");
+    if (!state)
+        return FALSE;
+    closed = strstr(state, "device=closed") != NULL;
+    if (entry->fresh && closed && g_strcmp0(state, entry->state) == 0)
+        return TRUE;
+    vgpu_update(entry->counters.vgpu, entry->counters.vgpu->dir, state);
+    read_counters(entry);
+    read_engine(counters, entry);
+    g_free(entry->state);
+    entry->state = g_steal_pointer(&state);
+    return TRUE;
+}
+
+/* NULL: it is not one of ours, or gone. */
+static Entry *see(Counters *counters, const char *uuid, ino_t inode)
+{
+    Entry *entry = g_hash_table_lookup(counters->entries, uuid);
+
+    if (entry && (entry->inode != inode || !update(counters, entry))) {
+        g_hash_table_remove(counters->entries, uuid);
+        entry = NULL;
+    }
+    if (!entry) {
+        entry = entry_new(counters, uuid, inode);
+        if (!entry)
+            return NULL;
+        g_hash_table_insert(counters->entries, entry->counters.vgpu->uuid, entry);
+        read_engine(counters, entry);
+    }
+    entry->round = counters->round;
+    return entry;
+}
+
+static gboolean was_not_seen(void *uuid, void *value, void *data)
+{
+    const Counters *counters = data;
+    const Entry *entry = value;
+
+    (void)uuid;
+    return entry->round != counters->round;
+}
+
+static int by_uuid(const void *a, const void *b)
+{
+    return strcmp((*(VgpuCounters *const *)a)->vgpu->uuid, (*(VgpuCounters *const *)b)->vgpu->uuid);
+}
+
+void counters_set_source(Counters *counters, void (*source)(Counters *counters, void *data),
+                         void *data)
+{
+    counters->source = source;
+    counters->source_data = data;
+}
+
+void counters_put_use(Counters *counters, const char *uuid, const SliceUse *use)
+{
+    Entry *entry = g_hash_table_lookup(counters->entries, uuid);
+
+    if (!entry) {
+        g_hash_table_insert(counters->uses, g_strdup(uuid), g_memdup2(use, sizeof(*use)));
+        return;
+    }
+    entry->counters.slice = *use;
+    entry->counters.slice_known = TRUE;
+}
+
+const SliceUse *counters_use(const Counters *counters, const char *uuid)
+{
+    return g_hash_table_lookup(counters->uses, uuid);
+}
+
+gboolean counters_vram(const VgpuCounters *counters, guint64 *bytes)
+{
+    *bytes = counters->drm.vram_known ? counters->drm.vram : counters->slice.vram_used;
+    return counters->drm.vram_known || counters->slice_known;
+}
+
+const GPtrArray *counters_read(Counters *counters)
+{
+    DIR *dir = opendir(counters->devices);
+    const struct dirent *found;
+
+    counters->round++;
+    g_ptr_array_set_size(counters->list, 0);
+    while (dir && (found = readdir(dir))) {
+        Entry *entry = found->d_name[0] == '.' ? NULL : see(counters, found->d_name, found->d_ino);
+
+        if (entry)
+            g_ptr_array_add(counters->list, &entry->counters);
+    }
+    if (dir)
+        closedir(dir);
+    g_hash_table_foreach_remove(counters->entries, was_not_seen, counters);
+    g_ptr_array_sort(counters->list, by_uuid);
+    g_hash_table_remove_all(counters->uses);
+    if (counters->source)
+        counters->source(counters, counters->source_data);
+    return counters->list;
+}
+
+const VgpuCounters *counters_find(const GPtrArray *list, const char *uuid)
+{
+    guint low = 0;
+    guint high = list->len;
+
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        const VgpuCounters *vgpu = g_ptr_array_index(list, middle);
+        int order = strcmp(uuid, vgpu->vgpu->uuid);
+
+        if (!order)
+            return vgpu;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+const VgpuCounters *counters_read_one(Counters *counters, const char *uuid)
+{
+    g_autofree char *link = g_build_filename(counters->devices, uuid, NULL);
+    Entry *entry = NULL;
+    struct stat status;
+
+    g_ptr_array_set_size(counters->list, 0);
+    counters_forget(counters, uuid);
+    if (lstat(link, &status) == 0)
+        entry = see(counters, uuid, status.st_ino);
+    else
+        g_hash_table_remove(counters->entries, uuid);
+    return entry ? &entry->counters : NULL;
+}
+
+void counters_watched(Counters *counters)
+{
+    counters->watched = TRUE;
+}
+
+void counters_forget(Counters *counters, const char *uuid)
+{
+    GHashTableIter iter;
+    void *entry;
+
+    if (uuid) {
+        entry = g_hash_table_lookup(counters->entries, uuid);
+        if (entry)
+            ((Entry *)entry)->fresh = FALSE;
+        return;
+    }
+    g_hash_table_iter_init(&iter, counters->entries);
+    while (g_hash_table_iter_next(&iter, NULL, &entry))
+        ((Entry *)entry)->fresh = FALSE;
+}
+
+#define STAND_IN "run/vgpu/vram-used"
+
+static gboolean of_engines(const char *gpu, const GPtrArray *vgpus, guint64 *bytes)
+{
+    gboolean known = FALSE;
+
+    *bytes = 0;
+    for (guint i = 0; i < vgpus->len; i++) {
+        const VgpuCounters *vgpu = g_ptr_array_index(vgpus, i);
+        guint64 vram;
+
+        if (!g_str_equal(vgpu->vgpu->gpu, gpu) || !counters_vram(vgpu, &vram))
+            continue;
+        known = TRUE;
+        *bytes += vram;
+    }
+    return known;
+}
+
+gboolean gpu_vram_used(const char *root, const PciDevice *pci, const GPtrArray *vgpus, guint64 *bytes)
+{
+    g_autofree char *dir = root_path(root, STAND_IN, NULL);
+    gint64 used = sysfs_number(pci->dir, "mem_info_vram_used", -1);
+
+    if (used < 0)
+        used = sysfs_number(dir, pci->address, -1);
+    if (used < 0)
+        return of_engines(pci->address, vgpus, bytes);
+    *bytes = (guint64)used;
+    return TRUE;
+}

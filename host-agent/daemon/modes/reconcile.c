@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/modes/reconcile.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "host-agent/daemon/modes/binding.h"
+#include "host-agent/daemon/modes/kernel_call.h"
+#include "host-agent/daemon/modes/partitions.h"
+#include "host-agent/daemon/modes/share.h"
+#include "host-agent/daemon/modes/users.h"
+#include "lib/bus.h"
+#include "lib/root.h"
+
+/* Engines end when their vGPU is gone; what they had of the GPU must be given back before its
+ * driver is unbound. */
+#define ENGINES_LIMIT_MS 15000
+#define POLL_US          50000
+
+G_GNUC_PRINTF(2, 3)
+static void say(const Reconciliation *want, const char *format, ...)
+{
+    g_autofree char *sentence = NULL;
+    va_list values;
+
+    va_start(values, format);
+    sentence = g_strdup_vprintf(format, values);
+    va_end(values);
+    want->step(sentence, want->data);
+}
+
+Gpu *reconcile_look(const char *root, const char *address, GError **error)
+{
+    g_autoptr(GPtrArray) entries = gpus_load(root, error);
+    const GpuEntry *entry = entries ? gpus_find(entries, address) : NULL;
+    PciDevice *device = NULL;
+
+    if (!entries)
+        return NULL;
+    if (!gpu_name_is_soft(address))
+        device = pci_device_read(root, address);
+    else if (entry)
+        device = pci_device_soft(root, address);
+    if (!device) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND, "this host has no GPU %s (any more)",
+                    address);
+        return NULL;
+    }
+    return gpu_new(root, device, "", entry);
+}
+
+void reconcile_set_in_use(GError **error, const char *address, GpuMode target,
+                         const char *const *users)
+{
+    g_autofree char *list = g_strjoinv("\n  ", (char **)users);
+
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "GPU %s can't be switched to %s while it is in use:\n  %s", address,
+                gpu_mode_name(target), list);
+}
+
+static gboolean must_be_free(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    g_auto(GStrv) users = users_in_the_way(want->root, gpu, want->target);
+
+    for (guint i = 0; want->dry_run && users[i]; i++)
+        say(want, "it has to wait until it is let go: %s", users[i]);
+    if (!users[0] || want->dry_run)
+        return TRUE;
+    reconcile_set_in_use(error, want->address, want->target, (const char *const *)users);
+    return FALSE;
+}
+
+static gboolean wait_for_engines(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    for (guint waited = 0; waited < ENGINES_LIMIT_MS; waited += POLL_US / 1000) {
+        if (!users_has_engines(want->root, gpu))
+            return TRUE;
+        g_usleep(POLL_US);
+    }
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "GPU %s: engines of its vGPUs have not ended; see \"systemctl status "
+                "'vgpu-engine@*'\"",
+                want->address);
+    return FALSE;
+}
+
+static gboolean leave_shared(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    g_auto(GStrv) uuids = users_vgpus(want->root, gpu);
+
+    for (guint i = 0; uuids[i]; i++) {
+        say(want, "vGPU %s is stopped; it is started again when the GPU is shared again", uuids[i]);
+        if (want->dry_run)
+            continue;
+        if (!share_stop_vgpu(want->root, uuids[i], error))
+            return FALSE;
+    }
+    say(want, "GPU %s is unregistered from the vGPU driver", want->address);
+    if (want->dry_run)
+        return TRUE;
+    return share_unregister(want->root, want->address, error) && wait_for_engines(want, gpu, error);
+}
+
+/*
+ * While a process has the group open nobody else can have it, or a device of it: no VM takes the
+ * GPU between the look at its users and the end.
+ */
+static int hold_group(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    g_autofree char *path =
+        root_path(want->root, "dev/vfio", gpu->pci->iommu_group, NULL);
+    int fd = kernel_hold(path);
+
+    if (fd < 0)
+        g_set_error(error, AGENT_ERROR, errno == EBUSY ? AGENT_ERROR_IN_USE : AGENT_ERROR_FAILED,
+                    errno == EBUSY ? "GPU %s: a VM has just taken it (%s: %s)"
+                                   : "GPU %s: can't be kept from VMs while it is switched (%s: %s)",
+                    want->address, path, g_strerror(errno));
+    return fd;
+}
+
+static gboolean give_back_all(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    g_auto(GStrv) moved = companions_moved(want->root, gpu);
+
+    for (guint i = 0; moved[i]; i++) {
+        say(want, "%s, of the same IOMMU group, goes back to its driver", moved[i]);
+        if (!want->dry_run && !binding_give_back(want->root, moved[i], error))
+            return FALSE;
+    }
+    say(want, "GPU %s goes back to the vendor's driver", want->address);
+    return want->dry_run || binding_give_back(want->root, want->address, error);
+}
+
+static gboolean leave_passthrough(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    gboolean done;
+    int fd;
+
+    if (want->dry_run || !gpu->pci->iommu_group)
+        return give_back_all(want, gpu, error);
+    fd = hold_group(want, gpu, error);
+    if (fd < 0)
+        return FALSE;
+    done = give_back_all(want, gpu, error);
+    close(fd);
+    return done;
+}
+
+static gboolean leave_partitioned(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    const Partitioner *partitioner = partitioner_of(want->root, gpu);
+
+    if (!partitioner)
+        return TRUE;
+    say(want, "GPU %s: its partitions (%s) are taken away", want->address, partitioner->name);
+    return want->dry_run || partitioner->remove(want->root, gpu, error);
+}
+
+static gboolean leave(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    switch (gpu->mode) {
+    case GPU_MODE_SHARED:
+        return leave_shared(want, gpu, error);
+    case GPU_MODE_PASSTHROUGH:
+        return leave_passthrough(want, gpu, error);
+    case GPU_MODE_PARTITIONED:
+        return leave_partitioned(want, gpu, error);
+    case GPU_MODE_HOST:
+        break;
+    }
+    return TRUE;
+}
+
+/* Whatever was cut short, or somebody has unbound it. */
+static gboolean enter_host(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    if (gpu_name_is_soft(want->address) || gpu->pci->driver)
+        return TRUE;
+    return give_back_all(want, gpu, error);
+}
+
+static gboolean enter_passthrough(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    if (!want->dry_run && !binding_load_vfio(want->root, error))
+        return FALSE;
+    for (guint i = 0; gpu->group_in_use[i]; i++) {
+        say(want, "%s, of the same IOMMU group, goes to vfio-pci too", gpu->group_in_use[i]);
+        if (!want->dry_run && !binding_to_vfio(want->root, gpu->group_in_use[i], error))
+            return FALSE;
+    }
+    say(want, "GPU %s goes to vfio-pci", want->address);
+    return want->dry_run || binding_to_vfio(want->root, want->address, error);
+}
+
+static gboolean enter_partitioned(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    const Partitioner *partitioner = partitioner_of(want->root, gpu);
+    g_autofree char *count =
+        want->partitions ? g_strdup_printf("%u", want->partitions) : g_strdup("as many as can be");
+
+    say(want, "GPU %s is cut into partitions by %s: %s", want->address, partitioner->name, count);
+    return want->dry_run || partitioner->make(want->root, gpu, want->partitions, error);
+}
+
+static gboolean enter_shared(const Reconciliation *want, GError **error)
+{
+    say(want, "GPU %s is registered with the vGPU driver", want->address);
+    if (!want->dry_run && !share_register(want->root, want->address, error))
+        return FALSE;
+    for (guint i = 0; want->start && want->start[i]; i++) {
+        g_autoptr(GError) cause = NULL;
+
+        say(want, "vGPU %s is started again", want->start[i]);
+        /* Its definition may have been taken away meanwhile: the GPU is shared all the same. */
+        if (!want->dry_run && !share_start_vgpu(want->root, want->start[i], &cause))
+            say(want, "vGPU %s could not be started: %s", want->start[i], cause->message);
+    }
+    return TRUE;
+}
+
+static gboolean enter(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    switch (want->target) {
+    case GPU_MODE_HOST:
+        return enter_host(want, gpu, error);
+    case GPU_MODE_SHARED:
+        return enter_host(want, gpu, error) && enter_shared(want, error);
+    case GPU_MODE_PASSTHROUGH:
+        return enter_passthrough(want, gpu, error);
+    case GPU_MODE_PARTITIONED:
+        return enter_host(want, gpu, error) && enter_partitioned(want, gpu, error);
+    }
+    return TRUE;
+}
+
+static gboolean set_impossible(GError **error, const Gpu *gpu, GpuMode target, const char *why)
+{
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "GPU %s can't be %s: %s",
+                gpu->pci->address, gpu_mode_name(target), why);
+    return FALSE;
+}
+
+static gboolean can_be_partitioned(const char *root, const Gpu *gpu, guint partitions,
+                                   GError **error)
+{
+    const Partitioner *partitioner = partitioner_of(root, gpu);
+
+    if (!partitioner)
+        return set_impossible(error, gpu, GPU_MODE_PARTITIONED,
+                              "it has no SR-IOV virtual functions, and no partitions of its "
+                              "vendor's kind");
+    if (partitions <= partitioner->most(gpu))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                "GPU %s can have %u partitions (%s), not %u", gpu->pci->address,
+                partitioner->most(gpu), partitioner->name, partitions);
+    return FALSE;
+}
+
+gboolean reconcile_possible(const char *root, const Gpu *gpu, GpuMode target, guint partitions,
+                           GError **error)
+{
+    if (target > GPU_MODE_SHARED && gpu_name_is_soft(gpu->pci->address))
+        return set_impossible(error, gpu, target, "it has no PCI device; it can be host or shared");
+    if (target == GPU_MODE_PASSTHROUGH && !gpu->pci->iommu_group)
+        return set_impossible(error, gpu, target,
+                              "the host has no IOMMU, or it is off; turn it on in the firmware and "
+                              "on the kernel's command line (intel_iommu=on)");
+    /* MIG can't be asked for while vfio-pci has the GPU; it is asked again when that has let go. */
+    if (target == GPU_MODE_PARTITIONED && gpu->mode != GPU_MODE_PASSTHROUGH)
+        return can_be_partitioned(root, gpu, partitions, error);
+    return TRUE;
+}
+
+static gboolean must_be_possible(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    return reconcile_possible(want->root, gpu, want->target, want->partitions, error);
+}
+
+/* Half of a switch to passthrough, or half of the way back. */
+static gboolean is_unbound(const Gpu *gpu)
+{
+    return !gpu_name_is_soft(gpu->pci->address) && !gpu->pci->driver;
+}
+
+gboolean converge(const Reconciliation *want, GError **error)
+{
+    g_autoptr(Gpu) gpu = reconcile_look(want->root, want->address, error);
+    g_autoptr(Gpu) left = NULL;
+
+    if (!gpu || !must_be_possible(want, gpu, error) || !must_be_free(want, gpu, error))
+        return FALSE;
+    if (gpu->mode != want->target && !leave(want, gpu, error))
+        return FALSE;
+    if (want->dry_run)
+        return enter(want, gpu, error);
+    left = reconcile_look(want->root, want->address, error);
+    if (!left || !must_be_possible(want, left, error))
+        return FALSE;
+    /* Companions that stayed where they were moved, though the GPU itself is back already. */
+    if (want->target != GPU_MODE_PASSTHROUGH && !is_unbound(left)) {
+        g_auto(GStrv) moved = companions_moved(want->root, left);
+
+        if (moved[0] && !give_back_all(want, left, error))
+            return FALSE;
+    }
+    return must_be_free(want, left, error) && enter(want, left, error);
+}

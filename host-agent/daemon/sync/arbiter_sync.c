@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/sync/arbiter_sync.h"
+
+#include "host-agent/daemon/containers/claims.h"
+#include "host-agent/daemon/engines/arbiter.h"
+#include "lib/systemd.h"
+
+struct ArbiterSync {
+    Host *host;
+    Offers *offers;
+    const Slices *slices;
+    const Claims *claims;
+    GDBusConnection *bus;
+    GHashTable *served; /* addresses of GPUs whose arbiter was started */
+    GHashTable *homes;  /* UUID of a slice to its GPU's address */
+};
+
+static void ask_systemd(const ArbiterSync *link, const char *method, const char *gpu)
+{
+    g_autofree char *unit = g_strdup_printf("vgpu-arbiter@%s.service", gpu);
+
+    unit_call(link->bus, method, unit);
+}
+
+static void note_home(ArbiterSync *link, const Slice *slice)
+{
+    g_hash_table_insert(link->homes, g_strdup(slice->uuid), g_strdup(slice->gpu));
+}
+
+static void free_slice(void *slice)
+{
+    slice_free(slice);
+}
+
+/* All slices as the arbiters are to know them. */
+static GPtrArray *shares_of_all(const ArbiterSync *link)
+{
+    const GPtrArray *slices = slices_all(link->slices);
+    GPtrArray *shares = g_ptr_array_new_with_free_func(free_slice);
+
+    for (guint i = 0; i < slices->len; i++) {
+        Slice *share = share_group_share(link->slices, link->claims, g_ptr_array_index(slices, i));
+
+        if (share)
+            g_ptr_array_add(shares, share);
+    }
+    return shares;
+}
+
+static void serve(ArbiterSync *link, const Gpu *gpu)
+{
+    const char *address = gpu->pci->address;
+    const char *root = host_root(link->host);
+    const GpuEntry *settings = offers_settings(link->offers, address);
+    const GPtrArray *slices = slices_all(link->slices);
+    g_autoptr(GPtrArray) shares = shares_of_all(link);
+    g_autoptr(GError) error = NULL;
+    guint64 vram;
+
+    offers_capacity(link->offers, gpu, &vram);
+    if (!shares_sync(root, address, vram, settings ? settings->policy : GPU_POLICY_SHARES, shares,
+                     &error))
+        g_warning("the arbiter of GPU %s can't be told of its slices: %s", address,
+                  error->message);
+    for (guint i = 0; i < slices->len; i++)
+        note_home(link, g_ptr_array_index(slices, i));
+    if (g_hash_table_add(link->served, g_strdup(address)))
+        ask_systemd(link, "StartUnit", address);
+}
+
+static gboolean is_shared(const ArbiterSync *link, const char *address)
+{
+    const Gpu *gpu = host_gpu(link->host, address);
+    guint64 vram;
+
+    return gpu && offers_capacity(link->offers, gpu, &vram) > 0;
+}
+
+static gboolean leave_unshared(void *address, void *value, void *data)
+{
+    ArbiterSync *link = data;
+
+    (void)value;
+    if (is_shared(link, address))
+        return FALSE;
+    ask_systemd(link, "StopUnit", address);
+    shares_drop(host_root(link->host), address);
+    return TRUE;
+}
+
+void arbiter_sync_refresh(ArbiterSync *link)
+{
+    const GPtrArray *gpus = host_gpus(link->host);
+
+    if (!link->bus)
+        return;
+    g_hash_table_foreach_remove(link->served, leave_unshared, link);
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+
+        if (is_shared(link, gpu->pci->address))
+            serve(link, gpu);
+    }
+}
+
+static void put(const ArbiterSync *link, const Slice *slice)
+{
+    g_autoptr(Slice) share = share_group_share(link->slices, link->claims, slice);
+    const char *root = host_root(link->host);
+    g_autoptr(GError) error = NULL;
+
+    if (!share)
+        shares_forget(root, slice->gpu, slice->uuid);
+    else if (!shares_put(root, share, &error))
+        g_warning("the arbiter of GPU %s can't be told of vGPU %s: %s", slice->gpu, slice->uuid,
+                  error->message);
+}
+
+/* Those in containers may be one share with what has changed, or have been. */
+static void put_claimed(const ArbiterSync *link, const char *gpu)
+{
+    const GPtrArray *slices = slices_all(link->slices);
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (slice->transport == SLICE_TRANSPORT_NATIVE && g_str_equal(slice->gpu, gpu) &&
+            claims_container(link->claims, slice->uuid))
+            put(link, slice);
+    }
+}
+
+void arbiter_sync_update(ArbiterSync *link, const char *uuid)
+{
+    const Slice *slice = slices_find(link->slices, uuid);
+    g_autofree char *home = g_strdup(g_hash_table_lookup(link->homes, uuid));
+    const char *gpu = slice ? slice->gpu : home;
+
+    if (slice && slice->present) {
+        if (g_hash_table_contains(link->served, slice->gpu))
+            put(link, slice);
+        note_home(link, slice);
+    } else if (home) {
+        shares_forget(host_root(link->host), home, uuid);
+        g_hash_table_remove(link->homes, uuid);
+    }
+    if (gpu && g_hash_table_contains(link->served, gpu) && (!slice || !slice_is_vgpu(slice)))
+        put_claimed(link, gpu);
+}
+
+static void take_use(const char *uuid, const SliceUse *use, void *counters)
+{
+    counters_put_use(counters, uuid, use);
+}
+
+/* Before counters are read: what only the arbiters know. */
+static void read_uses(Counters *counters, void *data)
+{
+    const ArbiterSync *link = data;
+    GHashTableIter iter;
+    void *gpu;
+
+    g_hash_table_iter_init(&iter, link->served);
+    while (g_hash_table_iter_next(&iter, &gpu, NULL))
+        arbiter_status_read(host_root(link->host), gpu, take_use, counters);
+}
+
+ArbiterSync *arbiter_sync_new(Host *host, Offers *offers, const Slices *slices,
+                              const Claims *claims)
+{
+    ArbiterSync *link = g_new0(ArbiterSync, 1);
+
+    link->host = host;
+    link->offers = offers;
+    link->slices = slices;
+    link->claims = claims;
+    link->served = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    link->homes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    counters_set_source(host_counters(host), read_uses, link);
+    return link;
+}
+
+void arbiter_sync_free(ArbiterSync *link)
+{
+    counters_set_source(host_counters(link->host), NULL, NULL);
+    g_clear_object(&link->bus);
+    g_hash_table_unref(link->served);
+    g_hash_table_unref(link->homes);
+    g_free(link);
+}
+
+void arbiter_sync_start(ArbiterSync *link, GDBusConnection *bus)
+{
+    link->bus = g_object_ref(bus);
+    arbiter_sync_refresh(link);
+}

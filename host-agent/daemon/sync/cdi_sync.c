@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/sync/cdi_sync.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "host-agent/daemon/containers/cdi_spec.h"
+#include "host-agent/daemon/host/authority.h"
+#include "lib/pci.h"
+
+struct CdiSync {
+    Host *host;
+    const Slices *slices;
+    gboolean started;
+    char *text; /* as it was last written; NULL: nothing */
+};
+
+typedef struct {
+    CdiDevice device;
+    char *node;
+} Found;
+
+static void found_free(void *data)
+{
+    Found *found = data;
+
+    g_free(found->node);
+    g_free(found);
+}
+
+static int by_uuid(const void *a, const void *b)
+{
+    return strcmp((*(const CdiDevice *const *)a)->slice->uuid,
+                  (*(const CdiDevice *const *)b)->slice->uuid);
+}
+
+/* "dri/renderD128": who has this one can't show pictures, nor take others' from a screen. */
+static char *render_node(const Gpu *gpu)
+{
+    for (guint i = 0; gpu->drm_nodes[i]; i++)
+        if (g_str_has_prefix(gpu->drm_nodes[i], "renderD"))
+            return g_strconcat("dri/", gpu->drm_nodes[i], NULL);
+    return NULL;
+}
+
+static char *vfio_node(const char *root, const char *uuid)
+{
+    g_auto(GStrv) nodes = nodes_of_vgpu(root, uuid);
+
+    for (guint i = 0; nodes[i]; i++)
+        if (g_str_has_prefix(nodes[i], "vfio/"))
+            return g_strdup(nodes[i]);
+    return NULL;
+}
+
+/* FALSE: a container could not have it now. A GPU without hardware has no node to be given. */
+static gboolean find_node(const CdiSync *link, const Slice *slice, char **node)
+{
+    const Gpu *gpu = host_gpu(link->host, slice->gpu);
+
+    *node = NULL;
+    if (!gpu || gpu->mode != GPU_MODE_SHARED || !slice->present || slice->state != SLICE_READY)
+        return FALSE;
+    if (slice->transport == SLICE_TRANSPORT_GUARDED)
+        return TRUE;
+    if (slice->transport == SLICE_TRANSPORT_VFIO)
+        *node = vfio_node(host_root(link->host), slice->uuid);
+    else
+        *node = render_node(gpu);
+    return *node || gpu_name_is_soft(slice->gpu);
+}
+
+static GPtrArray *devices(const CdiSync *link)
+{
+    const GPtrArray *slices = slices_all(link->slices);
+    GPtrArray *list = g_ptr_array_new_with_free_func(found_free);
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+        Found *found;
+        char *node;
+
+        if (!slice_is_for_container(slice) || !find_node(link, slice, &node))
+            continue;
+        found = g_new0(Found, 1);
+        found->node = node;
+        found->device = (CdiDevice){slice, node};
+        g_ptr_array_add(list, found);
+    }
+    g_ptr_array_sort(list, by_uuid);
+    return list;
+}
+
+static char *spec(const CdiSync *link)
+{
+    g_autoptr(GPtrArray) list = devices(link);
+    g_autoptr(CdiLayer) layer = cdi_layer_find(host_root(link->host));
+
+    return cdi_spec(list, layer, cdi_hook_find(host_root(link->host)));
+}
+
+static void put(const char *path, const char *text)
+{
+    g_autofree char *dir = g_path_get_dirname(path);
+    g_autoptr(GError) error = NULL;
+
+    if (!text) {
+        g_unlink(path);
+        return;
+    }
+    g_mkdir_with_parents(dir, 0755);
+    if (!g_file_set_contents_full(path, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, &error))
+        g_warning("containers can't be given slices: %s", error->message);
+}
+
+static void write_now(CdiSync *link, gboolean always)
+{
+    g_autofree char *path = g_strconcat(host_root(link->host), CDI_FILE, NULL);
+    g_autofree char *text = spec(link);
+
+    if (!always && g_strcmp0(text, link->text) == 0)
+        return;
+    put(path, text);
+    g_free(link->text);
+    link->text = g_steal_pointer(&text);
+}
+
+void cdi_sync_refresh(CdiSync *link)
+{
+    if (link->started)
+        write_now(link, FALSE);
+}
+
+void cdi_sync_update(CdiSync *link, const char *uuid)
+{
+    const Slice *slice = slices_find(link->slices, uuid);
+
+    /* Of a thousand vGPUs of VMs none is in the file. */
+    if ((slice && slice_is_for_container(slice)) || (link->text && strstr(link->text, uuid)))
+        cdi_sync_refresh(link);
+}
+
+void cdi_sync_start(CdiSync *link)
+{
+    link->started = TRUE;
+    write_now(link, TRUE);
+}
+
+static void get_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const CdiSync *link = data;
+    g_autofree char *text = spec(link);
+
+    (void)caller;
+    vgpu_manager_complete_get_cdi(host_manager(link->host), invocation, text ? text : "");
+}
+
+static gboolean handle_get(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
+{
+    (void)interface;
+    authority_ask(invocation, ACTION_SEE, get_allowed, data);
+    return TRUE;
+}
+
+CdiSync *cdi_sync_new(Host *host, const Slices *slices)
+{
+    CdiSync *link = g_new0(CdiSync, 1);
+
+    link->host = host;
+    link->slices = slices;
+    g_signal_connect(host_manager(host), "handle-get-cdi", G_CALLBACK(handle_get), link);
+    return link;
+}
+
+void cdi_sync_free(CdiSync *link)
+{
+    g_signal_handlers_disconnect_by_data(host_manager(link->host), link);
+    g_free(link->text);
+    g_free(link);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/sync/limits_sync.h"
+
+#include "host-agent/daemon/engines/limits.h"
+#include "lib/systemd.h"
+
+/* One thing that is asked of systemd about a vGPU. */
+typedef struct {
+    char *uuid;
+    const char *method;
+    GVariant *parameters;
+    void (*answered)(LimitsSync *link, const char *uuid, const GError *error);
+} Question;
+
+/**
+ * LimitsSync
+ * @asked: UUID to EngineLimits that systemd has, or is asked to have
+ * @waiting: of Question; the first is on its way, and no other: a bus lets one peer wait for some
+ * tens of answers, and a host may have a thousand vGPUs
+ */
+struct LimitsSync {
+    Host *host;
+    Offers *offers;
+    const Slices *slices;
+    GDBusConnection *bus;
+    GCancellable *end;
+    GHashTable *asked;
+    GQueue waiting;
+};
+
+static void question_free(void *data)
+{
+    Question *question = data;
+
+    g_variant_unref(question->parameters);
+    g_free(question->uuid);
+    g_free(question);
+}
+
+static void ask_first(LimitsSync *link);
+
+/* Where the call was cancelled link and question are gone. */
+static void answer_came(GObject *bus, GAsyncResult *answer, void *data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) result =
+        g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), answer, &error);
+    LimitsSync *link = data;
+    Question *question;
+
+    if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+        return;
+    question = g_queue_peek_head(&link->waiting);
+    question->answered(link, question->uuid, error);
+    question_free(g_queue_pop_head(&link->waiting));
+    ask_first(link);
+}
+
+static void ask_first(LimitsSync *link)
+{
+    const Question *question = link->waiting.head ? link->waiting.head->data : NULL;
+
+    if (!question)
+        return;
+    g_dbus_connection_call(link->bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+                           "org.freedesktop.systemd1.Manager", question->method,
+                           question->parameters, NULL, G_DBUS_CALL_FLAGS_NONE, -1, link->end,
+                           answer_came, link);
+}
+
+static void ask(LimitsSync *link, const char *method, GVariant *parameters, const char *uuid,
+                void (*answered)(LimitsSync *, const char *, const GError *))
+{
+    Question *question = g_new0(Question, 1);
+
+    question->uuid = g_strdup(uuid);
+    question->method = method;
+    question->parameters = g_variant_ref_sink(parameters);
+    question->answered = answered;
+    g_queue_push_tail(&link->waiting, question);
+    if (link->waiting.length == 1)
+        ask_first(link);
+}
+
+static void device_limits_set(LimitsSync *link, const char *uuid, const GError *error)
+{
+    (void)link;
+    if (error)
+        g_message("vGPU %s: the kernel can't be told its limits: %s", uuid, error->message);
+}
+
+static void set_device_limits(LimitsSync *link, const char *uuid)
+{
+    g_autofree char *unit = g_strconcat("vgpu-device-limits@", uuid, ".service", NULL);
+
+    ask(link, "StartUnit", g_variant_new("(ss)", unit, "replace"), uuid, device_limits_set);
+}
+
+static void reverted(LimitsSync *link, const char *uuid, const GError *error)
+{
+    (void)link;
+    if (error)
+        g_message("vGPU %s has gone, and the limits of its engine's unit stay: %s", uuid,
+                  error->message);
+}
+
+static gboolean is_there(const LimitsSync *link, const char *uuid)
+{
+    g_autoptr(Vgpu) vgpu = vgpu_read(host_root(link->host), uuid);
+
+    return vgpu != NULL;
+}
+
+/* A vGPU that has gone while systemd was asked: vgpu-engine-user may have been too early to take
+ * this away. */
+static void revert(LimitsSync *link, const char *uuid)
+{
+    g_autofree char *unit = engine_unit_name(uuid);
+    const char *units[] = {unit, NULL};
+
+    ask(link, "RevertUnitFiles", g_variant_new("(^as)", units), uuid, reverted);
+}
+
+static void engine_limits_set(LimitsSync *link, const char *uuid, const GError *error)
+{
+    if (error) {
+        g_message("the engine of vGPU %s can't be limited: %s", uuid, error->message);
+        g_hash_table_remove(link->asked, uuid); /* asked for again with the next event */
+    } else if (!is_there(link, uuid)) {
+        revert(link, uuid);
+    }
+}
+
+/* At run time only: the unit has it for as long as there is the vGPU, which a boot ends. */
+static void set_engine_limits(LimitsSync *link, const char *uuid, const EngineLimits *limits)
+{
+    g_autofree char *unit = engine_unit_name(uuid);
+    GVariant *properties = engine_limits_properties(limits);
+
+    g_hash_table_insert(link->asked, g_strdup(uuid), g_memdup2(limits, sizeof(*limits)));
+    ask(link, "SetUnitProperties", g_variant_new("(sb@a(sv))", unit, TRUE, properties), uuid,
+        engine_limits_set);
+}
+
+static gboolean is_being_asked(const LimitsSync *link, const char *uuid)
+{
+    for (const GList *one = link->waiting.head; one; one = one->next) {
+        if (g_str_equal(((const Question *)one->data)->uuid, uuid))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static gboolean are_in_force(const LimitsSync *link, const char *uuid, const EngineLimits *limits)
+{
+    const EngineLimits *asked = g_hash_table_lookup(link->asked, uuid);
+
+    if (asked && engine_limits_equal(asked, limits) && is_being_asked(link, uuid))
+        return TRUE;
+    if (!engine_limits_were_set(host_root(link->host), uuid))
+        return engine_limits_are_none(limits);
+    return asked && engine_limits_equal(asked, limits);
+}
+
+/* FALSE: the files say nothing of its type, so it stays as it is. */
+static gboolean find_limits(const LimitsSync *link, const Slice *slice, EngineLimits *limits)
+{
+    const Gpu *gpu = host_gpu(link->host, slice->gpu);
+    Offer offer;
+
+    if (!gpu || !offers_find(link->offers, gpu, slice->type, &offer))
+        return FALSE;
+    *limits = engine_limits_of(slice, offer.cpu, offer.memory);
+    return TRUE;
+}
+
+static void hold(LimitsSync *link, const Slice *slice)
+{
+    const char *root = host_root(link->host);
+    EngineLimits limits;
+
+    if (engine_limits_can_be_set(root, slice->uuid) && find_limits(link, slice, &limits) &&
+        !are_in_force(link, slice->uuid, &limits))
+        set_engine_limits(link, slice->uuid, &limits);
+    if (device_limits_differ(root, slice))
+        set_device_limits(link, slice->uuid);
+}
+
+void limits_sync_update(LimitsSync *link, const char *uuid)
+{
+    const Slice *slice = slices_find(link->slices, uuid);
+
+    if (!link->bus)
+        return;
+    if (slice && slice->present && slice_is_vgpu(slice))
+        hold(link, slice);
+    else
+        g_hash_table_remove(link->asked, uuid);
+}
+
+static gboolean is_gone(void *uuid, void *value, void *data)
+{
+    const LimitsSync *link = data;
+    const Slice *slice = slices_find(link->slices, uuid);
+
+    (void)value;
+    return !slice || !slice->present;
+}
+
+void limits_sync_refresh(LimitsSync *link)
+{
+    const GPtrArray *slices = slices_all(link->slices);
+
+    if (!link->bus)
+        return;
+    g_hash_table_foreach_remove(link->asked, is_gone, link);
+    for (guint i = 0; i < slices->len; i++)
+        limits_sync_update(link, ((const Slice *)g_ptr_array_index(slices, i))->uuid);
+}
+
+LimitsSync *limits_sync_new(Host *host, Offers *offers, const Slices *slices)
+{
+    LimitsSync *link = g_new0(LimitsSync, 1);
+
+    link->host = host;
+    link->offers = offers;
+    link->slices = slices;
+    link->end = g_cancellable_new();
+    link->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    return link;
+}
+
+void limits_sync_free(LimitsSync *link)
+{
+    g_cancellable_cancel(link->end);
+    g_object_unref(link->end);
+    g_clear_object(&link->bus);
+    g_hash_table_unref(link->asked);
+    g_queue_clear_full(&link->waiting, question_free);
+    g_free(link);
+}
+
+void limits_sync_start(LimitsSync *link, GDBusConnection *bus)
+{
+    link->bus = g_object_ref(bus);
+    limits_sync_refresh(link);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/sync/transport_sync.h"
+
+#include <glib/gstdio.h>
+#include <pwd.h>
+#include <string.h>
+
+#include "host-agent/daemon/containers/transport.h"
+#include "lib/sysfs.h"
+
+#define CONF ".conf"
+
+struct TransportSync {
+    Host *host;
+    const Slices *slices;
+    const Tenants *tenants;
+    const Claims *claims;
+    GuardUnits *units;   /* NULL: not yet */
+    GHashTable *guarded; /* UUIDs whose guard was started */
+};
+
+/* Those of its tenant's users that the host knows. */
+static GArray *uids_of(const TransportSync *link, const Slice *slice)
+{
+    const Tenant *tenant = tenants_find(link->tenants, slice->tenant);
+    GArray *uids = g_array_new(FALSE, FALSE, sizeof(uid_t));
+
+    for (guint i = 0; tenant && tenant->users && tenant->users[i]; i++) {
+        const struct passwd *user = getpwnam(tenant->users[i]);
+
+        if (user)
+            g_array_append_val(uids, user->pw_uid);
+    }
+    return uids;
+}
+
+static gboolean is_here(const Slice *slice)
+{
+    return slice && !slice_is_vgpu(slice);
+}
+
+void transport_sync_prepare(TransportSync *link, const char *uuid)
+{
+    const Slice *slice = slices_find(link->slices, uuid);
+    g_autoptr(GArray) uids = NULL;
+    g_autoptr(GError) error = NULL;
+    gboolean (*make)(const char *, const char *, const uid_t *, guint, GError **);
+
+    if (!is_here(slice))
+        return;
+    uids = uids_of(link, slice);
+    make = slice->transport == SLICE_TRANSPORT_GUARDED ? slice_dirs_make_guard : slice_dirs_make;
+    if (!make(host_root(link->host), uuid, (const uid_t *)(void *)uids->data, uids->len, &error))
+        g_warning("slice %s can't be given to containers: %s", uuid, error->message);
+}
+
+static char *conf_path(const TransportSync *link, const char *uuid)
+{
+    return g_strconcat(host_root(link->host), GUARD_DIR "/", uuid, CONF, NULL);
+}
+
+static gboolean write_conf(const TransportSync *link, const Slice *slice)
+{
+    g_autofree char *path = conf_path(link, slice->uuid);
+    g_autofree char *dir = g_path_get_dirname(path);
+    g_autofree char *text = g_strdup_printf("[slice]\ngpu=%s\n", slice->gpu);
+    g_autoptr(GError) error = NULL;
+
+    g_mkdir_with_parents(dir, 0755);
+    if (g_file_set_contents_full(path, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, &error))
+        return TRUE;
+    g_warning("the guard of slice %s can't be told its GPU: %s", slice->uuid, error->message);
+    return FALSE;
+}
+
+static void end_guard(TransportSync *link, const char *uuid)
+{
+    g_autofree char *path = conf_path(link, uuid);
+
+    g_hash_table_remove(link->guarded, uuid);
+    guard_units_stop(link->units, uuid);
+    g_unlink(path);
+}
+
+/* The GPU can be had: it is shared, and stays so for who has it. */
+static gboolean is_served(const TransportSync *link, const Slice *slice)
+{
+    const Gpu *gpu = host_gpu(link->host, slice->gpu);
+    VgpuGpu *interface = host_gpu_interface(link->host, slice->gpu);
+    const char *target = interface ? vgpu_gpu_get_switching(interface) : NULL;
+
+    return gpu && gpu->mode == GPU_MODE_SHARED &&
+           (!target || !*target || claims_container(link->claims, slice->uuid));
+}
+
+static void guard(TransportSync *link, const char *uuid, const Slice *slice)
+{
+    gboolean wanted = slice && slice->transport == SLICE_TRANSPORT_GUARDED && is_served(link, slice);
+    gboolean begun = g_hash_table_contains(link->guarded, uuid);
+
+    if (begun && !wanted)
+        end_guard(link, uuid);
+    if (wanted && !begun && write_conf(link, slice)) {
+        g_hash_table_add(link->guarded, g_strdup(uuid));
+        guard_units_start(link->units, uuid);
+    }
+}
+
+void transport_sync_update(TransportSync *link, const char *uuid)
+{
+    const Slice *slice = slices_find(link->slices, uuid);
+
+    if (!link->units)
+        return;
+    guard(link, uuid, slice);
+    if (!is_here(slice))
+        slice_dirs_remove(host_root(link->host), uuid);
+}
+
+void transport_sync_refresh(TransportSync *link)
+{
+    const GPtrArray *slices = slices_all(link->slices);
+
+    if (!link->units)
+        return;
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        transport_sync_prepare(link, slice->uuid);
+        guard(link, slice->uuid, slice);
+    }
+}
+
+/* UUIDs of guards that a vgpud before this one has started; to be freed. */
+static GStrv guards_left(const TransportSync *link)
+{
+    g_autofree char *dir = g_strconcat(host_root(link->host), GUARD_DIR, NULL);
+    g_auto(GStrv) names = sysfs_list(dir);
+    g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
+
+    for (guint i = 0; names[i]; i++)
+        if (g_str_has_suffix(names[i], CONF))
+            g_strv_builder_take(uuids, g_strndup(names[i], strlen(names[i]) - strlen(CONF)));
+    return g_strv_builder_end(uuids);
+}
+
+static void sweep(TransportSync *link)
+{
+    g_auto(GStrv) guards = guards_left(link);
+    g_auto(GStrv) dirs = slice_dirs_list(host_root(link->host));
+
+    for (guint i = 0; guards[i]; i++) {
+        const Slice *slice = slices_find(link->slices, guards[i]);
+
+        if (slice && slice->transport == SLICE_TRANSPORT_GUARDED)
+            continue;
+        end_guard(link, guards[i]);
+        slice_dirs_remove(host_root(link->host), guards[i]);
+    }
+    for (guint i = 0; dirs[i]; i++)
+        if (!is_here(slices_find(link->slices, dirs[i])))
+            slice_dirs_remove(host_root(link->host), dirs[i]);
+}
+
+void transport_sync_start(TransportSync *link, GDBusConnection *bus)
+{
+    link->units = guard_units_new(host_root(link->host), bus);
+    sweep(link);
+    transport_sync_refresh(link);
+}
+
+TransportSync *transport_sync_new(Host *host, const Slices *slices, const Tenants *tenants,
+                        const Claims *claims)
+{
+    TransportSync *link = g_new0(TransportSync, 1);
+
+    link->host = host;
+    link->slices = slices;
+    link->tenants = tenants;
+    link->claims = claims;
+    link->guarded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return link;
+}
+
+void transport_sync_free(TransportSync *link)
+{
+    g_hash_table_unref(link->guarded);
+    g_clear_pointer(&link->units, guard_units_free);
+    g_free(link);
+}

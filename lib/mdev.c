@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "lib/mdev.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/gpus.h"
+#include "lib/root.h"
+#include "lib/sysfs.h"
+
+#define MDEV_BUS     "sys/class/mdev_bus"
+#define MDEV_DEVICES "sys/bus/mdev/devices"
+#define SOFT_CLASS   "vgpu-soft"
+/* Where the driver keeps vGPUs of a GPU that has left sysfs before they could. */
+#define REMOVED_PARENT "vgpu-removed"
+
+char *mdev_dir(const char *root)
+{
+    return root_path(root, MDEV_DEVICES, NULL);
+}
+
+GStrv mdev_list(const char *root)
+{
+    g_autofree char *dir = mdev_dir(root);
+
+    return sysfs_list(dir);
+}
+
+char *mdev_path(const char *root, const char *uuid)
+{
+    return root_path(root, MDEV_DEVICES, uuid, NULL);
+}
+
+char *mdev_group(const char *root, const char *uuid)
+{
+    g_autofree char *dir = mdev_path(root, uuid);
+
+    return sysfs_link_name(dir, "iommu_group");
+}
+
+char *mdev_node(const char *root, const char *uuid)
+{
+    g_autofree char *group = mdev_group(root, uuid);
+
+    return group ? root_path(root, "dev/vfio", group, NULL) : NULL;
+}
+
+void mdev_type_free(MdevType *type)
+{
+    g_free(type->id);
+    g_free(type->gpu);
+    g_free(type->description);
+    g_strfreev(type->uuids);
+    g_free(type);
+}
+
+static void free_type(void *data)
+{
+    mdev_type_free(data);
+}
+
+GPtrArray *mdev_types_of_device(const char *gpu, const char *dir)
+{
+    g_autofree char *types = g_build_filename(dir, "mdev_supported_types", NULL);
+    g_auto(GStrv) ids = sysfs_list(types);
+    GPtrArray *list = g_ptr_array_new_with_free_func(free_type);
+
+    for (guint i = 0; ids[i]; i++) {
+        g_autofree char *type_dir = g_build_filename(types, ids[i], NULL);
+        g_autofree char *devices = g_build_filename(type_dir, "devices", NULL);
+        MdevType *type = g_new0(MdevType, 1);
+
+        type->id = g_strdup(ids[i]);
+        type->gpu = g_strdup(gpu);
+        type->description = sysfs_read(type_dir, "description");
+        if (!type->description)
+            type->description = g_strdup("");
+        type->available = (guint)sysfs_number(type_dir, "available_instances", 0);
+        type->uuids = sysfs_list(devices);
+        g_ptr_array_add(list, type);
+    }
+    return list;
+}
+
+/* As the kernel has it: a GPU without hardware is below a class of its own there, by its bare name. */
+static const char *parent_of(const char *gpu)
+{
+    return gpu_name_is_soft(gpu) ? gpu + strlen(GPU_SOFT_PREFIX) : gpu;
+}
+
+GPtrArray *mdev_types(const char *root, const char *gpu)
+{
+    g_autofree char *dir = root_path(root, MDEV_BUS, parent_of(gpu), NULL);
+
+    return mdev_types_of_device(gpu, dir);
+}
+
+static gboolean is_soft(const char *bus, const char *parent)
+{
+    g_autofree char *dir = g_build_filename(bus, parent, NULL);
+    g_autofree char *subsystem = sysfs_link_name(dir, "subsystem");
+
+    return g_strcmp0(subsystem, SOFT_CLASS) == 0;
+}
+
+GStrv mdev_gpus(const char *root)
+{
+    g_autofree char *bus = root_path(root, MDEV_BUS, NULL);
+    GStrv names = sysfs_list(bus);
+
+    for (guint i = 0; names[i]; i++) {
+        if (is_soft(bus, names[i])) {
+            char *name = g_strconcat(GPU_SOFT_PREFIX, names[i], NULL);
+
+            g_free(names[i]);
+            names[i] = name;
+        }
+    }
+    return names;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+GStrv mdev_uuids(const char *root, const char *gpu)
+{
+    g_autoptr(GPtrArray) types = mdev_types(root, gpu);
+    g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
+    GStrv list;
+
+    for (guint i = 0; i < types->len; i++)
+        g_strv_builder_addv(uuids,
+                            (const char **)((const MdevType *)g_ptr_array_index(types, i))->uuids);
+    list = g_strv_builder_end(uuids);
+    qsort(list, g_strv_length(list), sizeof(*list), by_text);
+    return list;
+}
+
+static gboolean is_left_over(const char *path, const char *parent)
+{
+    g_autofree char *target = g_file_read_link(path, NULL);
+    g_autofree char *dir = target ? g_path_get_dirname(target) : g_strdup("");
+    g_autofree char *name = g_path_get_basename(dir);
+
+    return g_str_equal(name, parent) || g_str_equal(name, REMOVED_PARENT);
+}
+
+GStrv mdev_left_over(const char *root, const char *gpu)
+{
+    g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
+    g_auto(GStrv) all = mdev_list(root);
+
+    for (guint i = 0; all[i]; i++) {
+        g_autofree char *path = mdev_path(root, all[i]);
+
+        if (is_left_over(path, parent_of(gpu)))
+            g_strv_builder_add(uuids, all[i]);
+    }
+    return g_strv_builder_end(uuids);
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+#include "lib/processes.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/pci.h"
+#include "lib/root.h"
+#include "lib/sysfs.h"
+
+/**
+ * Holding - a process that has a vGPU's node open
+ * @file: as /proc/123/fd/17
+ * @target: what that link says
+ * @name: of the VM; NULL: the process is none's
+ */
+typedef struct {
+    char *file;
+    char *target;
+    char *name;
+} Holding;
+
+struct Vms {
+    char *root;
+    GHashTable *holdings; /* UUID to Holding */
+};
+
+/**
+ * Wanted - nodes that are looked for
+ * @by_name: "vfio/16" to UUID
+ * @by_number: device number to UUID: a process in another mount namespace has other names
+ */
+typedef struct {
+    GHashTable *by_name;
+    GHashTable *by_number;
+} Wanted;
+
+static void holding_free(void *data)
+{
+    Holding *holding = data;
+
+    g_free(holding->file);
+    g_free(holding->target);
+    g_free(holding->name);
+    g_free(holding);
+}
+
+Vms *vms_new(const char *root)
+{
+    Vms *vms = g_new0(Vms, 1);
+
+    vms->root = g_strdup(root);
+    vms->holdings = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, holding_free);
+    return vms;
+}
+
+void vms_free(Vms *vms)
+{
+    g_hash_table_unref(vms->holdings);
+    g_free(vms->root);
+    g_free(vms);
+}
+
+static gboolean still_holds(const Vms *vms, const char *uuid)
+{
+    const Holding *holding = g_hash_table_lookup(vms->holdings, uuid);
+    g_autofree char *target = holding ? g_file_read_link(holding->file, NULL) : NULL;
+
+    return target && g_str_equal(target, holding->target);
+}
+
+static void want(const Vms *vms, Wanted *wanted, const char *uuid)
+{
+    g_auto(GStrv) nodes = nodes_of_vgpu(vms->root, uuid);
+    struct stat node;
+
+    for (guint i = 0; nodes[i]; i++) {
+        g_autofree char *path =
+            root_path(vms->root, "dev", nodes[i], NULL);
+
+        g_hash_table_insert(wanted->by_name, g_strdup(nodes[i]), g_strdup(uuid));
+        if (stat(path, &node) == 0 && S_ISCHR(node.st_mode))
+            g_hash_table_insert(wanted->by_number,
+                                g_memdup2(&(gint64){(gint64)node.st_rdev}, sizeof(gint64)),
+                                g_strdup(uuid));
+    }
+}
+
+/* The vGPU whose node the open file is; NULL: none. */
+static const char *uuid_of_file(const Wanted *wanted, const char *file, const char *target)
+{
+    const char *uuid = NULL;
+    struct stat node;
+
+    if (g_str_has_prefix(target, "/dev/"))
+        uuid = g_hash_table_lookup(wanted->by_name, target + strlen("/dev/"));
+    if (!uuid && target[0] == '/' && stat(file, &node) == 0 && S_ISCHR(node.st_mode))
+        uuid = g_hash_table_lookup(wanted->by_number, &(gint64){(gint64)node.st_rdev});
+    return uuid;
+}
+
+static void look_at_process(Vms *vms, const Wanted *wanted, const char *dir)
+{
+    g_autofree char *files = g_build_filename(dir, "fd", NULL);
+    g_auto(GStrv) names = sysfs_list(files);
+
+    for (guint i = 0; names[i]; i++) {
+        g_autofree char *file = g_build_filename(files, names[i], NULL);
+        g_autofree char *target = g_file_read_link(file, NULL);
+        const char *uuid = target ? uuid_of_file(wanted, file, target) : NULL;
+        g_autofree char *cgroup = uuid ? sysfs_read(dir, "cgroup") : NULL;
+        char *name = uuid ? vm_name_of_process(dir, cgroup) : NULL;
+        Holding *holding;
+
+        /* An engine has its vGPU's node, too, and is no VM. */
+        if (!name)
+            continue;
+        holding = g_new0(Holding, 1);
+        holding->file = g_steal_pointer(&file);
+        holding->target = g_steal_pointer(&target);
+        holding->name = name;
+        g_hash_table_insert(vms->holdings, g_strdup(uuid), holding);
+    }
+}
+
+static void look_everywhere(Vms *vms, const Wanted *wanted)
+{
+    g_autofree char *proc = root_path(vms->root, "proc", NULL);
+    g_auto(GStrv) names = sysfs_list(proc);
+
+    for (guint i = 0; names[i]; i++) {
+        g_autofree char *dir = g_build_filename(proc, names[i], NULL);
+
+        if (g_ascii_isdigit(names[i][0]))
+            look_at_process(vms, wanted, dir);
+    }
+}
+
+/* Forgets those that nobody asks for any more. */
+static void keep_only(Vms *vms, const char *const *uuids)
+{
+    GHashTable *kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, holding_free);
+
+    for (guint i = 0; uuids[i]; i++) {
+        char *uuid;
+        Holding *holding;
+
+        if (g_hash_table_steal_extended(vms->holdings, uuids[i], (void **)&uuid, (void **)&holding))
+            g_hash_table_insert(kept, uuid, holding);
+    }
+    g_hash_table_unref(vms->holdings);
+    vms->holdings = kept;
+}
+
+void vms_look(Vms *vms, const char *const *uuids)
+{
+    Wanted wanted = {
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
+        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free),
+    };
+
+    keep_only(vms, uuids);
+    for (guint i = 0; uuids[i]; i++) {
+        if (still_holds(vms, uuids[i]))
+            continue;
+        g_hash_table_remove(vms->holdings, uuids[i]);
+        want(vms, &wanted, uuids[i]);
+    }
+    if (g_hash_table_size(wanted.by_name))
+        look_everywhere(vms, &wanted);
+    g_hash_table_unref(wanted.by_name);
+    g_hash_table_unref(wanted.by_number);
+}
+
+const char *vms_name(const Vms *vms, const char *uuid)
+{
+    const Holding *holding = g_hash_table_lookup(vms->holdings, uuid);
+
+    return holding ? holding->name : NULL;
+}
+
+/* Units of the system, which only root can start: those of users and containers are elsewhere. */
+#define UNITS         "0::/system.slice/system-vgpu\\x2d"
+#define ENGINE_UNIT   UNITS "engine.slice/vgpu-engine@"
+#define DESCRIBE_UNIT UNITS "describe.slice/vgpu-describe@"
+#define GUARD_UNIT    UNITS "guard.slice/vgpu-guard@"
+
+static void holder_free(void *data)
+{
+    Holder *holder = data;
+
+    g_free(holder->who);
+    g_free(holder->node);
+    g_free(holder->engine);
+    g_free(holder);
+}
+
+/* The instance of a unit whose line of /proc/PID/cgroup begins with @begin; NULL: it is no such unit. */
+static char *instance_of(const char *cgroup, const char *begin)
+{
+    g_auto(GStrv) lines = g_strsplit(cgroup ? cgroup : "", "\n", -1);
+
+    for (guint i = 0; lines[i]; i++) {
+        const char *name = lines[i] + strlen(begin);
+        const char *end = g_str_has_prefix(lines[i], begin) ? strstr(name, ".service") : NULL;
+
+        if (end)
+            return g_strndup(name, (gsize)(end - name));
+    }
+    return NULL;
+}
+
+static Holder *holder_new(const char *dir, guint pid, const char *node)
+{
+    Holder *holder = g_new0(Holder, 1);
+    g_autofree char *cgroup = sysfs_read(dir, "cgroup");
+    g_autofree char *comm = sysfs_read(dir, "comm");
+    g_autofree char *vm = vm_name_of_process(dir, cgroup);
+    g_autofree char *describe = instance_of(cgroup, DESCRIBE_UNIT);
+    g_autofree char *guard = instance_of(cgroup, GUARD_UNIT);
+
+    holder->pid = pid;
+    holder->node = g_strdup(node);
+    holder->engine = instance_of(cgroup, ENGINE_UNIT);
+    holder->own = holder->engine || describe || guard;
+    holder->who = vm ? g_strdup_printf("VM %s (process %u, %s)", vm, pid, comm ? comm : "?")
+                     : g_strdup_printf("process %u (%s)", pid, comm ? comm : "?");
+    return holder;
+}
+
+/*
+ * The node that an open file is, by its name; or, where a container has given it another one, by
+ * its number.
+ */
+static const char *node_of_file(const char *root, const char *path, const char *const *nodes)
+{
+    g_autofree char *target = g_file_read_link(path, NULL);
+    struct stat file, node;
+
+    if (!target || !g_str_has_prefix(target, "/dev/"))
+        return NULL;
+    for (guint i = 0; nodes[i]; i++)
+        if (g_str_equal(target + strlen("/dev/"), nodes[i]))
+            return nodes[i];
+    if (stat(path, &file) < 0 || !(S_ISCHR(file.st_mode) || S_ISBLK(file.st_mode)))
+        return NULL;
+    for (guint i = 0; nodes[i]; i++) {
+        g_autofree char *ours = root_path(root, "dev", nodes[i], NULL);
+
+        if (stat(ours, &node) == 0 && node.st_rdev == file.st_rdev &&
+            (node.st_mode & S_IFMT) == (file.st_mode & S_IFMT))
+            return nodes[i];
+    }
+    return NULL;
+}
+
+static gboolean is_known(const GPtrArray *holders, guint from, const char *node)
+{
+    for (guint i = from; i < holders->len; i++)
+        if (g_str_equal(((const Holder *)g_ptr_array_index(holders, i))->node, node))
+            return TRUE;
+    return FALSE;
+}
+
+static void look_for_holders(GPtrArray *holders, const char *root, const char *dir, guint pid,
+                            const char *const *nodes)
+{
+    g_autofree char *files = g_build_filename(dir, "fd", NULL);
+    g_auto(GStrv) names = sysfs_list(files);
+    guint first = holders->len;
+
+    for (guint i = 0; names[i]; i++) {
+        g_autofree char *path = g_build_filename(files, names[i], NULL);
+        const char *node = node_of_file(root, path, nodes);
+
+        if (node && !is_known(holders, first, node))
+            g_ptr_array_add(holders, holder_new(dir, pid, node));
+    }
+}
+
+GPtrArray *holders_find(const char *root, const char *const *nodes)
+{
+    g_autofree char *proc = root_path(root, "proc", NULL);
+    g_auto(GStrv) names = sysfs_list(proc);
+    GPtrArray *holders = g_ptr_array_new_with_free_func(holder_free);
+
+    for (guint i = 0; nodes[0] && names[i]; i++) {
+        g_autofree char *dir = g_build_filename(proc, names[i], NULL);
+        guint pid = (guint)g_ascii_strtoull(names[i], NULL, 10);
+
+        if (pid && pid != (guint)getpid())
+            look_for_holders(holders, root, dir, pid, nodes);
+    }
+    return holders;
+}
+
+/* The value of "-name": "guest=red,debug-threads=on", or "red". */
+static char *name_of_argument(const char *value)
+{
+    g_auto(GStrv) parts = g_strsplit(value, ",", -1);
+
+    for (guint i = 0; parts[i]; i++)
+        if (g_str_has_prefix(parts[i], "guest="))
+            return g_strdup(parts[i] + strlen("guest="));
+    return parts[0] && !strchr(parts[0], '=') ? g_strdup(parts[0]) : NULL;
+}
+
+/* A VMM's own word for its VM. */
+static char *name_by_command_line(const char *dir)
+{
+    g_autofree char *path = g_build_filename(dir, "cmdline", NULL);
+    g_autofree char *text = NULL;
+    gsize length = 0;
+    gboolean next = FALSE;
+
+    if (!g_file_get_contents(path, &text, &length, NULL))
+        return NULL;
+    /* There is a NUL behind the last one too. */
+    for (const char *word = text; word < text + length; word += strlen(word) + 1) {
+        if (next)
+            return name_of_argument(word);
+        next = g_str_equal(word, "-name");
+    }
+    return NULL;
+}
+
+/* "a\\x2db" is "a-b" in the name of a unit. */
+static char *unit_unescape(const char *name)
+{
+    GString *text = g_string_new(NULL);
+
+    for (; *name; name++) {
+        if (g_str_has_prefix(name, "\\x") && g_ascii_isxdigit(name[2]) &&
+            g_ascii_isxdigit(name[3])) {
+            g_string_append_c(
+                text, (char)(g_ascii_xdigit_value(name[2]) * 16 + g_ascii_xdigit_value(name[3])));
+            name += 3;
+        } else {
+            g_string_append_c(text, *name);
+        }
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* ".../machine-qemu\x2d1\x2dred.scope/...", as systemd-machined has it. */
+static char *name_by_cgroup(const char *cgroup)
+{
+    g_autoptr(GRegex) regex =
+        g_regex_new("/machine-[^/]*?\\\\x2d[0-9]+\\\\x2d([^/]*)\\.scope", 0, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    g_autofree char *escaped = NULL;
+
+    if (!g_regex_match(regex, cgroup, 0, &match))
+        return NULL;
+    escaped = g_match_info_fetch(match, 1);
+    return unit_unescape(escaped);
+}
+
+char *vm_name_of_process(const char *dir, const char *cgroup)
+{
+    char *name = name_by_command_line(dir);
+
+    return name || !cgroup ? name : name_by_cgroup(cgroup);
+}
+
+gboolean vm_is_running(const char *root, const char *name)
+{
+    g_autofree char *proc = root_path(root, "proc", NULL);
+    g_auto(GStrv) entries = sysfs_list(proc);
+
+    for (guint i = 0; entries[i]; i++) {
+        g_autofree char *dir = g_build_filename(proc, entries[i], NULL);
+        g_autofree char *cgroup = NULL;
+        g_autofree char *found = NULL;
+
+        if (!g_ascii_isdigit(entries[i][0]))
+            continue;
+        cgroup = sysfs_read(dir, "cgroup");
+        found = vm_name_of_process(dir, cgroup);
+        if (g_strcmp0(found, name) == 0)
+            return TRUE;
+    }
+    return FALSE;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* A test of the page: a host and a browser that shows it, for a function that names its points. */
+"use strict";
+
+const path = require("node:path");
+
+const { Browser } = require("./browser.js");
+const { Host } = require("./host.js");
+const tap = require("./tap.js");
+
+/** How long what must come may take, milliseconds: a busy machine is no failure. */
+const PATIENCE = 30000;
+
+/**
+ * Runs `body({ host, browser, page, point, see, gone, choose })`, and ends the process.
+ * point(name, async function): a test point. see(locator), gone(locator): wait for it. choose(menu, item): an entry of a
+ * menu behind three dots.
+ */
+function pageTest(body) {
+    const name = path.basename(process.argv[1], ".t");
+
+    run(name, body).then(status => process.exit(status), error => {
+        console.log(`Bail out! ${error.stack}`);
+        process.exit(1);
+    });
+}
+
+async function run(name, body) {
+    const host = new Host();
+    let browser;
+
+    try {
+        await host.start();
+        browser = await Browser.open();
+        const { page } = browser;
+
+        page.setDefaultTimeout(PATIENCE);
+        await body({
+            host, browser, page,
+            point: (title, test) => tap.point(title, test, number => browser.shot(`red-${name}-${number}`)),
+            see: locator => locator.first().waitFor(),
+            gone: locator => locator.first().waitFor({ state: "detached" }),
+            choose: async (menu, item) => {
+                await page.getByRole("button", { name: `Actions for ${menu}`, exact: true }).click();
+                await page.getByRole("menuitem", { name: item }).click();
+            },
+        });
+        await tap.point("the page raised no error", () => {
+            if (browser.faults.length)
+                throw new Error(browser.faults.join("\n"));
+        });
+    } finally {
+        await browser?.close();
+        await host.stop();
+    }
+    return tap.finish();
+}
+
+module.exports = { pageTest };
