@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Contexts. With one, the driver takes some hundred MiB for itself, which are charged when it has them; a context
- * that does not fit goes again. What a program has in a context ends with it.
+ * Contexts. With one, the driver takes some hundred MiB for itself, which are charged when it has
+ * them; a context that does not fit goes again. What a program has in a context ends with it.
  */
 #include "gpu.h"
 #include "own.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a child has after fork(). CUDA itself does not work in a child of a process that has used it, but the child
- * must not hang in a lock of ours, and is charged for nothing of its parent's.
+ * What a child has after fork(). CUDA itself does not work in a child of a process that has used
+ * it, but the child must not hang in a lock of ours, and is charged for nothing of its parent's.
  */
 #ifndef GOVERNOR_CUDA_FORKS_H
 #define GOVERNOR_CUDA_FORKS_H

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * gen-stubs TABLE TYPES [--result TYPE] [--abi HEADER] [--names|--stubs|--header|--entries|--prototypes|--calls FILE]...
+ * gen-stubs TABLE TYPES [--result TYPE] [--abi HEADER]
+ * [--names|--stubs|--header|--entries|--prototypes|--calls FILE]...
  *
- * Reads a table as entry_points.def is, checks it, and writes what is made of it when the door is built:
- *   stubs    assembly: a jump for each name that passes, the slots, and what fills a slot
+ * Reads a table as entry_points.def is, checks it, and writes what is made of it when the door is
+ * built: stubs    assembly: a jump for each name that passes, the slots, and what fills a slot
  *   header   C: indices, types of the functions that are wrapped
  *   entries  C: the table itself
  *   prototypes  C: types of all functions that have a signature, for tests
@@ -154,7 +155,8 @@ static void parse_argument(struct entry *entry, char *text)
     if (direction)
         parse_direction(entry, argument, direction);
     if (!direction != !argument->stars)
-        fail("%s: %s is a pointer without a direction, or none with one", entry->name, argument->name);
+        fail("%s: %s is a pointer without a direction, or none with one", entry->name,
+             argument->name);
 }
 
 static void check_count(const struct entry *entry, const struct argument *argument)
@@ -352,12 +354,15 @@ static void write_stubs(const char *path)
     }
     for (unsigned int i = 0; i < entries_count; i++)
         fprintf(file, "\tlazy_stub %u\n", i);
-    fputs("\t.data\n\t.p2align 3\n\t.globl entry_slots\n\t.hidden entry_slots\n\t.hidden real_resolve\n"
+    fputs("\t.data\n\t.p2align 3\n\t.globl entry_slots\n\t.hidden entry_slots\n\t.hidden "
+          "real_resolve\n"
           "\t.type entry_slots, %object\nentry_slots:\n",
           file);
     for (unsigned int i = 0; i < entries_count; i++)
-        fprintf(file, "#if defined(__x86_64__) || defined(__aarch64__)\n\t.quad lazy_%u\n#endif\n", i);
-    fputs("\t.size entry_slots, .-entry_slots\n\t.section .note.GNU-stack, \"\", %progbits\n", file);
+        fprintf(file, "#if defined(__x86_64__) || defined(__aarch64__)\n\t.quad lazy_%u\n#endif\n",
+                i);
+    fputs("\t.size entry_slots, .-entry_slots\n\t.section .note.GNU-stack, \"\", %progbits\n",
+          file);
     fclose(file);
 }
 
@@ -412,8 +417,10 @@ static void write_entries(const char *path)
 {
     FILE *file = open_file(path, "w");
 
-    fprintf(file, "/* Made by gen-stubs. */\nconst unsigned int entry_points_count = %u;\n"
-                  "const struct entry_point entry_points[] = {\n", entries_count);
+    fprintf(file,
+            "/* Made by gen-stubs. */\nconst unsigned int entry_points_count = %u;\n"
+            "const struct entry_point entry_points[] = {\n",
+            entries_count);
     for (unsigned int i = 0; i < entries_count; i++) {
         const char *kind = is_kind(&entries[i], "wrap")    ? "WRAP"
                            : is_kind(&entries[i], "leave") ? "LEAVE"
@@ -424,13 +431,14 @@ static void write_entries(const char *path)
     }
     fputs("};\nvoid *const entry_wrappers[] = {\n", file);
     for (unsigned int i = 0; i < entries_count; i++)
-        fprintf(file, is_kind(&entries[i], "wrap") ? "    (void *)%s,\n" : "    NULL,\n", entries[i].name);
+        fprintf(file, is_kind(&entries[i], "wrap") ? "    (void *)%s,\n" : "    NULL,\n",
+                entries[i].name);
     fputs("};\n", file);
     fclose(file);
 }
 
-/* C(NAME, BASE, SINCE, CLASS, KIND, WORDS): WORDS: a letter for each argument: v: a value of a register, b: one of
- * its own memory, f: a floating one, p: a pointer. */
+/* C(NAME, BASE, SINCE, CLASS, KIND, WORDS): WORDS: a letter for each argument: v: a value of a
+ * register, b: one of its own memory, f: a floating one, p: a pointer. */
 static void write_calls(const char *path)
 {
     FILE *file = open_file(path, "w");
@@ -457,7 +465,8 @@ int main(int argc, char **argv)
     const char *result = "CUresult", *abi = "cuda_abi.h";
 
     if (argc < 3)
-        fail("usage: gen-stubs TABLE TYPES [--result TYPE] [--names|--stubs|--header|--entries|--prototypes|--calls FILE]...");
+        fail("usage: gen-stubs TABLE TYPES [--result TYPE] "
+             "[--names|--stubs|--header|--entries|--prototypes|--calls FILE]...");
     read_table(argv[2], "T(", parse_type);
     read_table(argv[1], "E(", parse_entry);
     for (int i = 3; i + 1 < argc; i += 2) {

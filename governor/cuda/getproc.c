@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuGetProcAddress: which form of a function a version of CUDA means, only the driver knows. It is asked with the caller's
- * own words, and what it answers is looked up: an address that is of a function which we wrap, becomes our own
- * for that very form.
+ * cuGetProcAddress: which form of a function a version of CUDA means, only the driver knows. It is
+ * asked with the caller's own words, and what it answers is looked up: an address that is of a
+ * function which we wrap, becomes our own for that very form.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -59,7 +59,8 @@ static bool is_per_thread(unsigned int entry)
            has_suffix(entry_points[entry].name, "_ptds");
 }
 
-/* What the driver means by this entry's base name, version and kind of streams. It need not be what it exports. */
+/* What the driver means by this entry's base name, version and kind of streams. It need not be what
+ * it exports. */
 static void *asked_for(unsigned int entry)
 {
     const struct entry_point *of = &entry_points[entry];
@@ -67,10 +68,12 @@ static void *asked_for(unsigned int entry)
                                             : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
     void *real = NULL;
 
-    return DRIVER(cuGetProcAddress, of->base, &real, of->since, flags) == CUDA_SUCCESS ? real : NULL;
+    return DRIVER(cuGetProcAddress, of->base, &real, of->since, flags) == CUDA_SUCCESS ? real
+                                                                                       : NULL;
 }
 
-/* The driver may have one function for several entries: the one that was asked for by its name. NULL: none of ours. */
+/* The driver may have one function for several entries: the one that was asked for by its name.
+ * NULL: none of ours. */
 static const struct address *find(const void *real, const char *base)
 {
     struct address key = {.real = (void *)real};
@@ -93,8 +96,8 @@ static void sort(void)
     qsort(addresses, addresses_count, sizeof(*addresses), by_address);
 }
 
-/* Of functions that we don't wrap nothing has to be known. What is exported is certain; what the driver means by a
- * version, only where that is a function that it doesn't export. */
+/* Of functions that we don't wrap nothing has to be known. What is exported is certain; what the
+ * driver means by a version, only where that is a function that it doesn't export. */
 static void build(void)
 {
     unsigned int exported;
@@ -117,7 +120,8 @@ static void build(void)
     sort();
 }
 
-/* The form of @base that a program means which was made for @version; the count of all: the name is not known. */
+/* The form of @base that a program means which was made for @version; the count of all: the name is
+ * not known. */
 static unsigned int entry_for(const char *base, int version, bool per_thread)
 {
     unsigned int best = entry_points_count;
@@ -150,7 +154,8 @@ static bool contains_after(const char *text, const char *begin, const char *then
     return !strncmp(text, begin, strlen(begin)) && strstr(text + strlen(begin), then);
 }
 
-/* A function of a later CUDA that would take memory past us. Runtimes go on with the older call then. */
+/* A function of a later CUDA that would take memory past us. Runtimes go on with the older call
+ * then. */
 static bool takes_memory(const char *symbol)
 {
     return contains_after(symbol, "cuMem", "Alloc") || contains_after(symbol, "cuMem", "Create") ||
@@ -193,8 +198,7 @@ static CUresult replace(const char *symbol, void **pfn, int version, cuuint64_t 
 CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *symbolStatus)
 {
-    CUresult result =
-        DRIVER(cuGetProcAddress_v2, symbol, pfn, cudaVersion, flags, symbolStatus);
+    CUresult result = DRIVER(cuGetProcAddress_v2, symbol, pfn, cudaVersion, flags, symbolStatus);
 
     if (result != CUDA_SUCCESS || real_depth || !symbol || !pfn || !*pfn)
         return result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The GPUs that this process uses, each with its membership. A GPU is looked at when the process first makes
- * a context, takes memory of it, or asks how much there is; cuInit() joins nothing.
+ * The GPUs that this process uses, each with its membership. A GPU is looked at when the process
+ * first makes a context, takes memory of it, or asks how much there is; cuInit() joins nothing.
  */
 #ifndef GOVERNOR_CUDA_GPU_H
 #define GOVERNOR_CUDA_GPU_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which slice a GPU is of, in this process. Slices are found by the GPU's PCI address, as GPU/SLICE/governor.sock in
- *   /run/vgpu/slices        which decides alone if it has a slice of that GPU
- *   $VGPU_GOVERNOR_SLICES   else
- *   $VGPU_GOVERNOR_SOCKET   else: one slice's socket for whatever GPU there is
- * A slice is required if a file "required" is beside its socket, or VGPU_GOVERNOR_REQUIRED=1.
+ * Which slice a GPU is of, in this process. Slices are found by the GPU's PCI address, as
+ * GPU/SLICE/governor.sock in /run/vgpu/slices        which decides alone if it has a slice of that
+ * GPU $VGPU_GOVERNOR_SLICES   else $VGPU_GOVERNOR_SOCKET   else: one slice's socket for whatever
+ * GPU there is A slice is required if a file "required" is beside its socket, or
+ * VGPU_GOVERNOR_REQUIRED=1.
  */
 #ifndef GOVERNOR_CUDA_SLICES_H
 #define GOVERNOR_CUDA_SLICES_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * One process is one member of a slice. Its doors are libraries of their own, and this one is what they
- * have in common: a ledger each would divide the slice among a process's doors, and charge twice
- * what goes from one to the other.
+ * One process is one member of a slice. Its doors are libraries of their own, and this one is what
+ * they have in common: a ledger each would divide the slice among a process's doors, and charge
+ * twice what goes from one to the other.
  */
 #include "member_state.h"
 
@@ -22,8 +22,8 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static struct shared_member *shared;
 
 /*
- * A child must not find the lock held by a thread that it doesn't have. The lock isn't taken before a
- * fork: doors ask with locks of their own held. The list is whole at every moment, for it changes
+ * A child must not find the lock held by a thread that it doesn't have. The lock isn't taken before
+ * a fork: doors ask with locks of their own held. The list is whole at every moment, for it changes
  * by one store.
  */
 static void in_child(void)

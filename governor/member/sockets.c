@@ -55,8 +55,8 @@ char *governor_socket_in(const char *dir, const char *gpu)
     return first;
 }
 
-bool governor_sockets_each(const char *dir, bool (*func)(const char *gpu, const char *path, void *data),
-                           void *data)
+bool governor_sockets_each(const char *dir,
+                           bool (*func)(const char *gpu, const char *path, void *data), void *data)
 {
     struct dirent **gpus = NULL;
     int count = scandir(dir, &gpus, is_name, by_name);

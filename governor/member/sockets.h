@@ -14,8 +14,7 @@
  * is no GPU (errno).
  */
 bool governor_sockets_each(const char *dir,
-                           bool (*func)(const char *gpu, const char *path, void *data),
-                           void *data);
+                           bool (*func)(const char *gpu, const char *path, void *data), void *data);
 
 /* The socket of @gpu's slice in @dir, by the same rule; to be freed. NULL: none, or no memory. */
 char *governor_socket_in(const char *dir, const char *gpu);

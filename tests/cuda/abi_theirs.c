@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The functions that FFmpeg's header declares, too, have the signatures that the table gives them. Signatures are
- * written with the names of types, so that the table's are read with FFmpeg's types here.
+ * The functions that FFmpeg's header declares, too, have the signatures that the table gives them.
+ * Signatures are written with the names of types, so that the table's are read with FFmpeg's types
+ * here.
  */
 #include "abi.h"
 

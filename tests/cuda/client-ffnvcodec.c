@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* A program that knows nothing of us: FFmpeg's own loader for CUDA, which opens libcuda.so.1 and looks names up. */
+/* A program that knows nothing of us: FFmpeg's own loader for CUDA, which opens libcuda.so.1 and
+ * looks names up. */
 #include <ffnvcodec/dynlink_loader.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An arbiter as it is, slices, and programs under the door over the fake card. Each program is a process of its own, for
- * CUDA does not live through fork().
+ * An arbiter as it is, slices, and programs under the door over the fake card. Each program is a
+ * process of its own, for CUDA does not live through fork().
  */
 #ifndef TESTS_CUDA_KIT_H
 #define TESTS_CUDA_KIT_H
@@ -30,7 +30,8 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphN
 CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                                   size_t count, CUgraph child);
 
-/* Slices "a" with @vram bytes, and "b" without a limit, of the fake card; programs are of "a". 0: none of both. */
+/* Slices "a" with @vram bytes, and "b" without a limit, of the fake card; programs are of "a". 0:
+ * none of both. */
 void kit_open(uint64_t vram);
 void kit_close(void);
 /* @program in a process of its own; fails where it does. */
@@ -49,7 +50,7 @@ uint64_t kit_peak(void);
 /* What the driver has by that name; NULL: nothing. */
 void *kit_driver(const char *name);
 
-#define ok(call) g_assert_cmpint(call, ==, CUDA_SUCCESS)
+#define ok(call)   g_assert_cmpint(call, ==, CUDA_SUCCESS)
 #define full(call) g_assert_cmpint(call, ==, CUDA_ERROR_OUT_OF_MEMORY)
 
 #endif

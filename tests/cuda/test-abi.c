@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Our declarations of CUDA's interface against FFmpeg's. Functions are compared when this is compiled (abi_theirs.c). */
+/* Our declarations of CUDA's interface against FFmpeg's. Functions are compared when this is
+ * compiled (abi_theirs.c). */
 #include <glib.h>
 
 #include "abi.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Programs of others, and the libraries as they are installed: not sanitized, found by LD_LIBRARY_PATH. */
+/* Programs of others, and the libraries as they are installed: not sanitized, found by
+ * LD_LIBRARY_PATH. */
 #include "kit.h"
 
 static void run(const char *program, const char *argument)
@@ -10,8 +11,8 @@ static void run(const char *program, const char *argument)
     GError *error = NULL;
     int status = -1;
 
-    g_assert_true(g_spawn_sync(NULL, (char **)argv, env, G_SPAWN_SEARCH_PATH, NULL, NULL, &said, NULL,
-                               &status, &error));
+    g_assert_true(g_spawn_sync(NULL, (char **)argv, env, G_SPAWN_SEARCH_PATH, NULL, NULL, &said,
+                               NULL, &status, &error));
     g_assert_no_error(error);
     g_assert_cmpint(status, ==, 0);
     /* A governed program's output is its own. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* Contexts: what the driver takes for one is charged by what NVML says it is, and ends with it, as all that is in it does. */
+/* Contexts: what the driver takes for one is charged by what NVML says it is, and ends with it, as
+ * all that is in it does. */
 #include "kit.h"
 
 #include <signal.h>
-#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,7 +138,8 @@ static void test_required_by_file(void)
     kit_close();
 }
 
-/* A child that only does something else neither hangs nor costs anything; nor does one that calls CUDA. */
+/* A child that only does something else neither hangs nor costs anything; nor does one that calls
+ * CUDA. */
 static void forks(void)
 {
     CUdeviceptr dptr;
@@ -166,57 +167,6 @@ static void test_forks(void)
     in_slice(forks);
 }
 
-static _Atomic bool busy;
-
-static void *allocate_all_the_time(void *data)
-{
-    CUdeviceptr dptr;
-
-    ok(cuCtxSetCurrent(data));
-    while (busy) {
-        ok(cuMemAlloc_v2(&dptr, 1000));
-        ok(cuMemFree_v2(dptr));
-    }
-    return NULL;
-}
-
-/* In a child no lock is held by a thread that it doesn't have. */
-static void child(void)
-{
-    alarm(20);
-    for (CUdeviceptr dptr = 0x200000000000ull; dptr < 0x280000000000ull; dptr += 1ull << 36)
-        cuMemFree_v2(dptr);
-    cuMemRelease(0);
-    _exit(0);
-}
-
-static void forks_among_threads(void)
-{
-    CUcontext context = kit_context();
-    GThread *threads[3];
-    int status;
-
-    busy = true;
-    for (unsigned int i = 0; i < 3; i++)
-        threads[i] = g_thread_new("allocate", allocate_all_the_time, context);
-    for (unsigned int i = 0; i < 40; i++) {
-        pid_t pid = fork();
-
-        if (!pid)
-            child();
-        g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
-        g_assert_cmpint(status, ==, 0);
-    }
-    busy = false;
-    for (unsigned int i = 0; i < 3; i++)
-        g_thread_join(threads[i]);
-}
-
-static void test_forks_among_threads(void)
-{
-    in_slice(forks_among_threads);
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -226,6 +176,5 @@ int main(int argc, char **argv)
     g_test_add_func("/contexts/required", test_required);
     g_test_add_func("/contexts/required-by-file", test_required_by_file);
     g_test_add_func("/contexts/forks", test_forks);
-    g_test_add_func("/contexts/forks-among-threads", test_forks_among_threads);
     return g_test_run();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* A process that has both doors, CUDA's and Vulkan's, is one member of its slice, with one ledger. */
+/* A process that has both doors, CUDA's and Vulkan's, is one member of its slice, with one ledger.
+ */
 #include "kit.h"
 
 #include <dlfcn.h>
@@ -58,7 +59,8 @@ static void test_one_member(void)
     kit_close();
 }
 
-/* An arbiter that is started anew is told what there is. It is the test's child, which starts it. */
+/* An arbiter that is started anew is told what there is. It is the test's child, which starts it.
+ */
 static void restarted(void)
 {
     struct live_report *report = &kit_live.reports[0];

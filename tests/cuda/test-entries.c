@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Every entry point, called in three ways: as a program that is linked, by dlsym(), and by cuGetProcAddress(). What it is called
- * with arrives at the driver's function of that very name, once.
+ * Every entry point, called in three ways: as a program that is linked, by dlsym(), and by
+ * cuGetProcAddress(). What it is called with arrives at the driver's function of that very name,
+ * once.
  */
 #include "kit.h"
 
@@ -32,9 +33,9 @@ typedef long any_function(long, long, long, long, long, long, long, long, long, 
 #pragma GCC diagnostic pop
 #undef C
 
-#define LINKED_wrap(name) (void *)name
-#define LINKED_used(name) (void *)name
-#define LINKED_pass(name) (void *)name
+#define LINKED_wrap(name)  (void *)name
+#define LINKED_used(name)  (void *)name
+#define LINKED_pass(name)  (void *)name
 #define LINKED_leave(name) NULL
 #define C(name, base, since, class, kind, words)                                                   \
     {#name, #base, since, #kind, words, LINKED_##kind(name)},
@@ -87,7 +88,8 @@ static void call_with(const struct call *call, void *function, const long *argum
                 count_of(call->name) - before);
 }
 
-/* All of what a function is given arrives, in registers and on the stack, where the driver's only remembers it. */
+/* All of what a function is given arrives, in registers and on the stack, where the driver's only
+ * remembers it. */
 static void call_once(const struct call *call, void *function, const char *way)
 {
     long arguments[ARGUMENTS];
@@ -150,7 +152,8 @@ static void by_getproc(void)
     }
 }
 
-/* Arguments in registers and on the stack, and floating ones, also by the first call, which looks the function up. */
+/* Arguments in registers and on the stack, and floating ones, also by the first call, which looks
+ * the function up. */
 static void arguments(void)
 {
     long (*copy)(long, long, long, long, long, long, long, long, long, long, long) = NULL;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* cuGetProcAddress, as runtimes use it: which form a version means, what is unknown, and what the driver doesn't export. */
+/* cuGetProcAddress, as runtimes use it: which form a version means, what is unknown, and what the
+ * driver doesn't export. */
 #include "kit.h"
 
 #include <dlfcn.h>
@@ -118,7 +119,8 @@ static void test_unexported(void)
     kit_close();
 }
 
-/* By name: what only the driver has is found through the door, and a name that this driver hasn't got is no trap. */
+/* By name: what only the driver has is found through the door, and a name that this driver hasn't
+ * got is no trap. */
 static void by_name(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What every kind of memory costs a slice, to the byte: the arbiter's word, and the card's. At the limit there is CUDA's own
- * error and nothing has changed; and what the program frees is the driver's before it is the slice's.
+ * What every kind of memory costs a slice, to the byte: the arbiter's word, and the card's. At the
+ * limit there is CUDA's own error and nothing has changed; and what the program frees is the
+ * driver's before it is the slice's.
  */
 #include "kit.h"
 
@@ -88,11 +89,8 @@ static void old_names(void)
     CUarray array, cube;
     CUDA_ARRAY_DESCRIPTOR_v1 flat = {
         .Width = 1024, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
-    CUDA_ARRAY3D_DESCRIPTOR_v1 deep = {.Width = 256,
-                                       .Height = 2,
-                                       .Depth = 2,
-                                       .Format = CU_AD_FORMAT_FLOAT,
-                                       .NumChannels = 1};
+    CUDA_ARRAY3D_DESCRIPTOR_v1 deep = {
+        .Width = 256, .Height = 2, .Depth = 2, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
 
     kit_context();
     ok(cuMemAlloc(&a, 1000));
@@ -162,11 +160,8 @@ static void arrays(void)
                                   .Height = 1024,
                                   .Format = CU_AD_FORMAT_FLOAT,
                                   .NumChannels = 1};
-    CUDA_ARRAY3D_DESCRIPTOR deep = {.Width = 256,
-                                    .Height = 16,
-                                    .Depth = 16,
-                                    .Format = CU_AD_FORMAT_HALF,
-                                    .NumChannels = 2};
+    CUDA_ARRAY3D_DESCRIPTOR deep = {
+        .Width = 256, .Height = 16, .Depth = 16, .Format = CU_AD_FORMAT_HALF, .NumChannels = 2};
     CUmipmappedArray levels;
     CUarray a, b, sparse, never;
 
@@ -212,7 +207,8 @@ static void test_no_slice(void)
     in_slice(0, plain);
 }
 
-/* As Python does: the thread that allocates has no context, and PyTorch's segments grow and shrink. */
+/* As Python does: the thread that allocates has no context, and PyTorch's segments grow and shrink.
+ */
 static void physical(void)
 {
     CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,

@@ -2,6 +2,8 @@
 /* The maps of what is charged, against models of them: many random steps from a fixed seed. */
 #include <glib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "forks.h"
 #include "mappings.h"
@@ -13,7 +15,8 @@
 
 static const CUcontext contexts[] = {NULL, (CUcontext)16, (CUcontext)32};
 
-/* Addresses as drivers give them out, handles that are near each other, and the ends of what a word can be. */
+/* Addresses as drivers give them out, handles that are near each other, and the ends of what a word
+ * can be. */
 static uint64_t key_of(unsigned int number)
 {
     if (number == 0)
@@ -38,7 +41,8 @@ static void step(GRand *rand, struct ranges *ranges, struct model *model)
 {
     unsigned int number = (unsigned int)g_rand_int_range(rand, 0, KEYS);
     struct model *at = &model[number];
-    struct charge charge = {.bytes = g_rand_int(rand), .context = contexts[g_rand_int_range(rand, 0, 3)]};
+    struct charge charge = {.bytes = g_rand_int(rand),
+                            .context = contexts[g_rand_int_range(rand, 0, 3)]};
     struct charge before = charge;
     int what = g_rand_int_range(rand, 0, 100);
 
@@ -104,7 +108,8 @@ static void test_ranges(void)
 /* The model: which mapping each page is of, by its number. */
 #define PAGES 512
 
-static void map_some(GRand *rand, struct mappings *mappings, unsigned int *pages, unsigned int number)
+static void map_some(GRand *rand, struct mappings *mappings, unsigned int *pages,
+                     unsigned int number)
 {
     unsigned int first = (unsigned int)g_rand_int_range(rand, 0, PAGES);
     unsigned int count = (unsigned int)g_rand_int_range(rand, 1, 9);
@@ -166,6 +171,31 @@ static void test_mappings(void)
     g_free(mappings.list);
 }
 
+/* A child finds no lock held by a thread that it doesn't have, and nothing of its parent's. */
+static void test_child(void)
+{
+    struct charge charge = {.bytes = 7};
+    int status = -1;
+    pid_t pid;
+
+    g_assert_true(ranges_put(&ranges_arrays, 64, &charge));
+    for (unsigned int i = 0; i < RANGES_SHARDS; i++)
+        pthread_mutex_lock(&ranges_arrays.shards[i].lock);
+    pid = fork();
+    if (!pid) {
+        alarm(20);
+        ranges_forget_parent();
+        _exit(ranges_take(&ranges_arrays, 64, &charge) ? 1 : 0);
+    }
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    g_assert_cmpint(status, ==, 0);
+    for (unsigned int i = 0; i < RANGES_SHARDS; i++)
+        pthread_mutex_unlock(&ranges_arrays.shards[i].lock);
+    g_assert_true(ranges_take(&ranges_arrays, 64, &charge));
+    for (unsigned int i = 0; i < RANGES_SHARDS; i++)
+        g_free(ranges_arrays.shards[i].at);
+}
+
 /* Sums that would not fit into a word. */
 static void test_rounding(void)
 {
@@ -182,6 +212,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/ranges/ranges", test_ranges);
     g_test_add_func("/ranges/mappings", test_mappings);
+    g_test_add_func("/ranges/child", test_child);
     g_test_add_func("/ranges/rounding", test_rounding);
     return g_test_run();
 }

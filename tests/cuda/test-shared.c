@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Memory that processes of a slice hand to each other is charged once, until none of them has it. */
+/* Memory that processes of a slice hand to each other is charged once, until none of them has it.
+ */
 #include "kit.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* How much memory there is: CUDA and NVML say what the slice has, and what of the card is free bounds it. */
+/* How much memory there is: CUDA and NVML say what the slice has, and what of the card is free
+ * bounds it. */
 #include "kit.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Every name of the table: a weak function that remembers what it was given, for those that nothing else defines. */
+/* Every name of the table: a weak function that remembers what it was given, for those that nothing
+ * else defines. */
 #include "fake.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@ static long remember(const char *name, const long *arguments)
 }
 
 #define C(name, base, since, class, kind, words)                                                   \
-    long name(long, long, long, long, long, long, long, long, long, long, long, long, long, long, \
+    long name(long, long, long, long, long, long, long, long, long, long, long, long, long, long,  \
               long, long);                                                                         \
     __attribute__((weak)) long name(long a, long b, long c, long d, long e, long f, long g,        \
                                     long h, long i, long j, long k, long l, long m, long n,        \

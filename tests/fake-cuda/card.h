@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A card in software, in a file that processes share: FAKE_CUDA_CARD names it. The driver and the NVML beside this
- * are its only users. What a process that has died had is free.
+ * A card in software, in a file that processes share: FAKE_CUDA_CARD names it. The driver and the
+ * NVML beside this are its only users. What a process that has died had is free.
  *
  *   FAKE_CUDA_TOTAL    bytes of memory, for who makes the card; 1 GiB
  *   FAKE_CUDA_HIDDEN   bytes that a context takes for itself; 0

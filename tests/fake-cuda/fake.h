@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A CUDA driver over the card in card.h: it exports every name of the table, and counts the calls of each. Those of
- * memory, contexts, pools, graphs and handles do what the driver's do to the ledger of the card; the others say
- * CUDA_SUCCESS and remember what they were given. Memory has addresses and no content; streams are in order
- * and done at once.
+ * A CUDA driver over the card in card.h: it exports every name of the table, and counts the calls
+ * of each. Those of memory, contexts, pools, graphs and handles do what the driver's do to the
+ * ledger of the card; the others say CUDA_SUCCESS and remember what they were given. Memory has
+ * addresses and no content; streams are in order and done at once.
  *
  *   FAKE_CUDA_UNEXPORTED   1: cuGetProcAddress("cuMemAlloc") gives a function that isn't exported
  *   FAKE_CUDA_LATER        1: forms of CUDA 12.5 are what 13.0 means, and 12.5 does not yet

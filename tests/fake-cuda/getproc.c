@@ -9,7 +9,8 @@ static int is_per_thread(const char *name)
 {
     size_t length = strlen(name);
 
-    return length > 5 && (!strcmp(name + length - 5, "_ptsz") || !strcmp(name + length - 5, "_ptds"));
+    return length > 5 &&
+           (!strcmp(name + length - 5, "_ptsz") || !strcmp(name + length - 5, "_ptds"));
 }
 
 /* What a driver may give out without exporting it. */
@@ -56,8 +57,7 @@ static CUresult find(const char *symbol, void **function, int version, cuuint64_
     if (!strcmp(symbol, "cuMemNewAlloc"))
         *function = (void *)cuMemNewAlloc;
     if (status)
-        *status =
-            *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+        *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 

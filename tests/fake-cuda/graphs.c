@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Graphs, with memory that they allocate and free when they run: the driver keeps it until it is trimmed. */
+/* Graphs, with memory that they allocate and free when they run: the driver keeps it until it is
+ * trimmed. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -135,7 +136,8 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph)
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t size)
+CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log,
+                            size_t size)
 {
     ENTER();
     (void)node;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Memory by address, and arrays. An address that is free is the next to be given out, as a driver may do it. */
+/* Memory by address, and arrays. An address that is free is the next to be given out, as a driver
+ * may do it. */
 #include "fake.h"
 
 #include <dlfcn.h>

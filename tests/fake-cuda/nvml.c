@@ -81,9 +81,8 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t of, unsigned i
         if (!card.processes[i].pid)
             continue;
         if (*count < room && infos)
-            infos[*count] =
-                (nvmlProcessInfo_v2_t){.pid = (unsigned int)card.processes[i].pid,
-                                       .usedGpuMemory = card.processes[i].used};
+            infos[*count] = (nvmlProcessInfo_v2_t){.pid = (unsigned int)card.processes[i].pid,
+                                                   .usedGpuMemory = card.processes[i].used};
         ++*count;
     }
     return *count > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;

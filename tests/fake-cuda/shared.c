@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Memory that has a handle: physical memory that is mapped, and what processes hand to each other. */
+/* Memory that has a handle: physical memory that is mapped, and what processes hand to each other.
+ */
 #include "fake.h"
 
 #include <fcntl.h>

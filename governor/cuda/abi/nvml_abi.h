@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What this door looks into of the binary interface of libnvidia-ml.so.1, declared from facts of it as cuda_abi.h is. */
+/* What this door looks into of the binary interface of libnvidia-ml.so.1, declared from facts of it
+ * as cuda_abi.h is. */
 #ifndef GOVERNOR_NVML_ABI_H
 #define GOVERNOR_NVML_ABI_H
 

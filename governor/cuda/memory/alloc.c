@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory by address: cuMemAlloc and its like. What the program frees is the driver's first: no ledger has it
- * free while it isn't.
+ * Memory by address: cuMemAlloc and its like. What the program frees is the driver's first: no
+ * ledger has it free while it isn't.
  */
 #include "ranges.h"
 #include "real.h"
@@ -131,8 +131,8 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned in
 }
 
 /*
- * What is charged is taken out before the driver frees it: as soon as it has, another thread may be given the same
- * address. It is given back, or put back, after.
+ * What is charged is taken out before the driver frees it: as soon as it has, another thread may be
+ * given the same address. It is given back, or put back, after.
  */
 CUresult cuMemFree_v2(CUdeviceptr dptr)
 {

@@ -45,7 +45,8 @@ static bool keep(struct charge *charge, uint64_t key, CUresult asked,
 
     if (!charge->gpu)
         return true;
-    if (asked == CUDA_SUCCESS && charge->bytes && taken->size && !charge_resize(charge, taken->size))
+    if (asked == CUDA_SUCCESS && charge->bytes && taken->size &&
+        !charge_resize(charge, taken->size))
         return false;
     DRIVER(cuCtxGetCurrent, &charge->context);
     before = *charge;
@@ -147,8 +148,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = DRIVER(cuMipmappedArrayCreate, pHandle, of, numMipmapLevels);
     if (result == CUDA_SUCCESS && charge.gpu)
-        asked =
-            DRIVER(cuMipmappedArrayGetMemoryRequirements, &taken, *pHandle, charge.gpu->device);
+        asked = DRIVER(cuMipmappedArrayGetMemoryRequirements, &taken, *pHandle, charge.gpu->device);
     if (result == CUDA_SUCCESS && !keep(&charge, (uintptr_t)*pHandle, asked, &taken)) {
         DRIVER(cuMipmappedArrayDestroy, *pHandle);
         result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a piece of memory costs its slice: reserved before the driver is asked for it, set right when the
- * driver has said how much it took, and given back after the driver has it back.
+ * What a piece of memory costs its slice: reserved before the driver is asked for it, set right
+ * when the driver has said how much it took, and given back after the driver has it back.
  */
 #ifndef GOVERNOR_CUDA_CHARGE_H
 #define GOVERNOR_CUDA_CHARGE_H
@@ -36,25 +36,25 @@ static inline uint64_t charge_of_alloc(uint64_t bytes)
     return bytes > CHARGE_BLOCK / 2 ? charge_round(bytes, CHARGE_BLOCK) : bytes;
 }
 
-/* False: beyond the limit. At the limit, pools and graphs give back what they keep unused, first. @gpu NULL:
- * nothing to charge, which is true. */
+/* False: beyond the limit. At the limit, pools and graphs give back what they keep unused, first.
+ * @gpu NULL: nothing to charge, which is true. */
 bool charge_take(struct gpu *gpu, uint64_t bytes, struct charge *charge);
-/* It is @bytes in truth. False: there is not so much, and nothing has changed. Asks no pool to give back: they
- * call this. */
+/* It is @bytes in truth. False: there is not so much, and nothing has changed. Asks no pool to give
+ * back: they call this. */
 bool charge_resize(struct charge *charge, uint64_t bytes);
 /* Also where it is an object's. Doesn't wait. */
 void charge_give(struct charge *charge);
 
 /*
- * The memory behind @charge can be had by other processes as what @device and @inode name from now on. Before
- * they are told.
+ * The memory behind @charge can be had by other processes as what @device and @inode name from now
+ * on. Before they are told.
  */
 void charge_export(struct charge *charge, uint64_t device, uint64_t inode);
 /* Memory that another process may have exported so. False: beyond the limit. */
 bool charge_import(struct gpu *gpu, uint64_t device, uint64_t inode, uint64_t bytes,
                    struct charge *charge);
-/* Whether a descriptor's file tells one object from another: DMA buffers and memory files do, those of
- * a driver's device node do not. */
+/* Whether a descriptor's file tells one object from another: DMA buffers and memory files do, those
+ * of a driver's device node do not. */
 bool charge_names(int fd, uint64_t *device, uint64_t *inode);
 
 #endif

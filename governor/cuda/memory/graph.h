@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that graphs allocate when they run. The driver keeps it for the next run, and says for each GPU how much it has.
+ * Memory that graphs allocate when they run. The driver keeps it for the next run, and says for
+ * each GPU how much it has.
  */
 #ifndef GOVERNOR_CUDA_GRAPH_H
 #define GOVERNOR_CUDA_GRAPH_H

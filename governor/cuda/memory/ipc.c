@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory of other processes and of other APIs. It is charged to a slice once, as long as any of its processes has it; the
- * arbiter knows it by a name that is the same in each of them: of a CUDA handle its bytes, of a
- * descriptor its file.
+ * Memory of other processes and of other APIs. It is charged to a slice once, as long as any of its
+ * processes has it; the arbiter knows it by a name that is the same in each of them: of a CUDA
+ * handle its bytes, of a descriptor its file.
  */
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is mapped where: ranges of addresses that do not overlap, in order. Pure; the caller locks. */
+/* What is mapped where: ranges of addresses that do not overlap, in order. Pure; the caller locks.
+ */
 #ifndef GOVERNOR_CUDA_MAPPINGS_H
 #define GOVERNOR_CUDA_MAPPINGS_H
 

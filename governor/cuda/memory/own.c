@@ -15,15 +15,17 @@
 static struct {
     nvmlReturn_t (*init)(void);
     nvmlReturn_t (*by_address)(const char *address, nvmlDevice_t *device);
-    nvmlReturn_t (*processes)(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v2_t *infos);
+    nvmlReturn_t (*processes)(nvmlDevice_t device, unsigned int *count,
+                              nvmlProcessInfo_v2_t *infos);
 } nvml;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool usable;
 
 /*
- * The door's NVML, which needs the driver's: the loader finds libraries that it has by their names, in the order in which they
- * came, and a program that opens libnvidia-ml.so.1 later must not be given the driver's. Kept open.
+ * The door's NVML, which needs the driver's: the loader finds libraries that it has by their names,
+ * in the order in which they came, and a program that opens libnvidia-ml.so.1 later must not be
+ * given the driver's. Kept open.
  */
 static void *open_library(void)
 {
@@ -55,7 +57,8 @@ static uint64_t find_self(const nvmlProcessInfo_v2_t *infos, unsigned int count)
     return 0;
 }
 
-/* Bytes that this process has of the GPU; 0: not told, as in a container with process ids of its own. */
+/* Bytes that this process has of the GPU; 0: not told, as in a container with process ids of its
+ * own. */
 static uint64_t used_by_self(const struct gpu *gpu)
 {
     unsigned int count = PROCESSES_MAX;

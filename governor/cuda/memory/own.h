@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the driver has of the GPU for itself in this process: contexts, code, stacks. No call says how much; the
- * driver's library NVML does, for the whole process, where it lists it.
+ * What the driver has of the GPU for itself in this process: contexts, code, stacks. No call says
+ * how much; the driver's library NVML does, for the whole process, where it lists it.
  */
 #ifndef GOVERNOR_CUDA_OWN_H
 #define GOVERNOR_CUDA_OWN_H

@@ -97,8 +97,7 @@ static uint64_t growth(CUmemoryPool handle, uint64_t bytes)
 /* A pool may grow by less than its step, and near the limit it has to. */
 static bool take_growth(struct gpu *gpu, uint64_t wanted, uint64_t bytes, struct charge *charge)
 {
-    return charge_take(gpu, wanted, charge) ||
-           (bytes < wanted && charge_take(gpu, bytes, charge));
+    return charge_take(gpu, wanted, charge) || (bytes < wanted && charge_take(gpu, bytes, charge));
 }
 
 typedef CUresult allocate_function(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
@@ -259,8 +258,8 @@ static void settle_all(void)
         settle(pool);
 }
 
-/* May be of memory that cuMemAlloc gave. Of a pool's, the driver gives back what is above its threshold when the stream
- * is waited for: that is seen at the next call for a pool. */
+/* May be of memory that cuMemAlloc gave. Of a pool's, the driver gives back what is above its
+ * threshold when the stream is waited for: that is seen at the next call for a pool. */
 static CUresult free_async(CUdeviceptr dptr, CUstream stream,
                            CUresult (*function)(CUdeviceptr dptr, CUstream stream))
 {

@@ -8,7 +8,7 @@
 
 #define EVERY_SHARD                                                                                \
     {                                                                                              \
-        .shards = {[0 ... RANGES_SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER } }              \
+        .shards = { [0 ... RANGES_SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER} }              \
     }
 
 struct ranges ranges_pointers = EVERY_SHARD;
@@ -56,8 +56,7 @@ static bool make_place(struct ranges_shard *shard, unsigned int place)
         shard->at = at;
         shard->room = room;
     }
-    memmove(&shard->at[place + 1], &shard->at[place],
-            (shard->count - place) * sizeof(*shard->at));
+    memmove(&shard->at[place + 1], &shard->at[place], (shard->count - place) * sizeof(*shard->at));
     shard->count++;
     return true;
 }
@@ -65,8 +64,7 @@ static bool make_place(struct ranges_shard *shard, unsigned int place)
 static void close_place(struct ranges_shard *shard, unsigned int place)
 {
     shard->count--;
-    memmove(&shard->at[place], &shard->at[place + 1],
-            (shard->count - place) * sizeof(*shard->at));
+    memmove(&shard->at[place], &shard->at[place + 1], (shard->count - place) * sizeof(*shard->at));
 }
 
 bool ranges_put(struct ranges *ranges, uint64_t key, struct charge *charge)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is charged for what the program has, by address or handle. Many threads may use one at a time; those
- * whose keys are not near each other do not wait for each other.
+ * What is charged for what the program has, by address or handle. Many threads may use one at a
+ * time; those whose keys are not near each other do not wait for each other.
  */
 #ifndef GOVERNOR_CUDA_RANGES_H
 #define GOVERNOR_CUDA_RANGES_H

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Physical memory that the program maps itself: cuMemCreate and what comes after. It is charged to the GPU that it
- * was asked of, whichever context the thread has, and as long as anything refers to it: handles, and mappings.
+ * Physical memory that the program maps itself: cuMemCreate and what comes after. It is charged to
+ * the GPU that it was asked of, whichever context the thread has, and as long as anything refers to
+ * it: handles, and mappings.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,8 @@ struct handle {
 
 #define BUCKETS 1024
 
-/* Over all that follows. Held over the driver's calls too, which change the same things; mapping is not a thing that
- * programs do often. */
+/* Over all that follows. Held over the driver's calls too, which change the same things; mapping is
+ * not a thing that programs do often. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct handle *handles[BUCKETS];
 static struct mappings mappings;
@@ -155,8 +156,8 @@ static CUresult map(struct physical *physical, CUdeviceptr ptr, size_t size, siz
     return result;
 }
 
-CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
-                  CUmemGenericAllocationHandle number, unsigned long long flags)
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle number,
+                  unsigned long long flags)
 {
     struct handle *handle;
     CUresult result;

@@ -23,9 +23,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 
     if (result != NVML_SUCCESS || !view_of(slice_of(device), memory->total, memory->free, &view))
         return result;
-    *memory = (nvmlMemory_v2_t){.version = memory->version,
-                                .total = view.total,
-                                .free = view.free,
-                                .used = view.used};
+    *memory = (nvmlMemory_v2_t){
+        .version = memory->version, .total = view.total, .free = view.free, .used = view.used};
     return result;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Processes that have a device open. Of a device with a slice, those are shown that this process can see and that are
- * in its cgroup or below: a container's own, a job's own. Other tenants' are not.
+ * Processes that have a device open. Of a device with a slice, those are shown that this process
+ * can see and that are in its cgroup or below: a container's own, a job's own. Other tenants' are
+ * not.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,8 +102,6 @@ static nvmlReturn_t list(nvmlDevice_t device, unsigned int *count, void *infos, 
     free(found);
     return result;
 }
-
-
 
 #define LIST(name, info)                                                                           \
     nvmlReturn_t name(nvmlDevice_t device, unsigned int *infoCount, info *infos)                   \

@@ -5,7 +5,8 @@
 #include "member.h"
 #include "nvml_abi.h"
 
-/* The membership of this process in the slice of @device; NULL: it has none, or it can't be had now. */
+/* The membership of this process in the slice of @device; NULL: it has none, or it can't be had
+ * now. */
 GovernorMember *slice_of(nvmlDevice_t device);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include <errno.h>
 
-static const char *const slices[] = {"a", "[slice]\nvram=1000000\n", "b", "[slice]\nvram=1000000\n", NULL};
+static const char *const slices[] = {"a", "[slice]\nvram=1000000\n", "b", "[slice]\nvram=1000000\n",
+                                     NULL};
 
 static void test_one(void)
 {
