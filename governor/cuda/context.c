@@ -48,14 +48,24 @@ CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, uns
     return created(DRIVER(cuCtxCreate_v4, pctx, ctxCreateParams, flags, dev), pctx, dev);
 }
 
+/* Programs ask for it often; it costs something when there was none. */
+static bool is_active(CUdevice dev)
+{
+    unsigned int flags;
+    int active = 0;
+
+    return DRIVER(cuDevicePrimaryCtxGetState, dev, &flags, &active) == CUDA_SUCCESS && active;
+}
+
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
+    bool was_active = !real_depth && is_active(dev);
     CUresult result = DRIVER(cuDevicePrimaryCtxRetain, pctx, dev);
     struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
 
     if (!gpu)
         return result;
-    if (own_settle(gpu)) {
+    if ((was_active && gpu->primary == *pctx) || own_settle(gpu)) {
         gpu->primary = *pctx;
         return result;
     }
@@ -117,11 +127,11 @@ CUresult cuCtxDetach(CUcontext ctx)
 static CUresult released(CUresult result, CUdevice dev)
 {
     struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
-    unsigned int flags;
-    int active = 1;
 
-    if (gpu && DRIVER(cuDevicePrimaryCtxGetState, dev, &flags, &active) == CUDA_SUCCESS && !active)
+    if (gpu && !is_active(dev)) {
         ended(gpu->primary);
+        gpu->primary = NULL;
+    }
     return result;
 }
 

@@ -28,6 +28,7 @@ void gpu_forget_parent(void)
         pthread_mutex_init(&gpu->own_lock, NULL);
         /* A child has nothing of its parent's. */
         gpu->charged = gpu->own = gpu->graphs = 0;
+        gpu->seen = false;
     }
 }
 

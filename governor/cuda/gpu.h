@@ -18,6 +18,7 @@
  * struct gpu - a GPU with a slice
  * @pci: its address, in small letters, as sysfs has it
  * @member: NULL: it was required to join, and that failed
+ * @seen: what the driver has for itself was asked for once
  * @charged: bytes that were charged for what this process asked of the driver
  *
  * @own_lock: over what follows
@@ -29,6 +30,7 @@ struct gpu {
     CUdevice device;
     char pci[32];
     GovernorMember *member;
+    _Atomic bool seen;
     _Atomic uint64_t charged;
 
     pthread_mutex_t own_lock;

@@ -167,6 +167,26 @@ static void test_forks(void)
     in_slice(forks);
 }
 
+/* A context that the door has not seen made, as the runtime can make one. */
+static void past_us(void)
+{
+    CUresult (*create)(CUcontext *, unsigned int, CUdevice) = NULL;
+    CUcontext context;
+    CUdeviceptr dptr;
+
+    *(void **)&create = kit_driver("cuCtxCreate_v2");
+    ok(create(&context, 0, 0));
+    ok(cuMemAlloc_v2(&dptr, 4 * MIB));
+    kit_charged(OWN + 4 * MIB);
+    ok(cuCtxDestroy_v2(context));
+    kit_charged(0);
+}
+
+static void test_past_us(void)
+{
+    in_slice(past_us);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -176,5 +196,6 @@ int main(int argc, char **argv)
     g_test_add_func("/contexts/required", test_required);
     g_test_add_func("/contexts/required-by-file", test_required_by_file);
     g_test_add_func("/contexts/forks", test_forks);
+    g_test_add_func("/contexts/past-us", test_past_us);
     return g_test_run();
 }

@@ -149,6 +149,7 @@ static void physical_importer(void)
     CUdeviceptr at;
 
     kit_context();
+    ok(cuCtxSetCurrent(NULL));
     ok(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)receive_fd(),
                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     ok(cuMemAddressReserve(&at, 40 * MIB, 0, 0, 0));

@@ -175,6 +175,16 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     return CUDA_SUCCESS;
 }
 
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *property,
+                                                CUmemGenericAllocationHandle handle)
+{
+    ENTER();
+    if (!handle)
+        return CUDA_ERROR_INVALID_VALUE;
+    *property = (CUmemAllocationProp){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    return CUDA_SUCCESS;
+}
+
 struct ipc {
     int pid;
     CUdeviceptr dptr;

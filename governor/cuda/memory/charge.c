@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "graph.h"
+#include "own.h"
 #include "pool.h"
 
 static bool reserve(struct gpu *gpu, uint64_t bytes)
@@ -27,11 +28,20 @@ static bool reserve_somehow(struct gpu *gpu, uint64_t bytes)
     return reserve(gpu, bytes) || (make_room(gpu) && reserve(gpu, bytes));
 }
 
+/* The runtime can make a context by tables of the driver's, past its entry points. */
+static void look_once(struct gpu *gpu)
+{
+    if (!atomic_load_explicit(&gpu->seen, memory_order_relaxed) &&
+        !atomic_exchange(&gpu->seen, true))
+        own_settle(gpu);
+}
+
 bool charge_take(struct gpu *gpu, uint64_t bytes, struct charge *charge)
 {
     *charge = (struct charge){0};
     if (!gpu)
         return true;
+    look_once(gpu);
     if (!reserve_somehow(gpu, bytes))
         return false;
     charge->gpu = gpu;

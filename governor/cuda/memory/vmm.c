@@ -231,24 +231,36 @@ CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocat
     return result;
 }
 
+/* The GPU that imported memory is on. A thread without a context may import, too. */
+static struct gpu *gpu_of_handle(CUmemGenericAllocationHandle number)
+{
+    CUmemAllocationProp property = {0};
+
+    if (DRIVER(cuMemGetAllocationPropertiesFromHandle, &property, number) != CUDA_SUCCESS)
+        return gpu_current();
+    return property.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? gpu_of(property.location.id)
+                                                                 : NULL;
+}
+
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
                                         CUmemAllocationHandleType shHandleType)
 {
-    struct gpu *gpu = real_depth || !handle ? NULL : gpu_current();
-    struct physical *physical = gpu ? calloc(1, sizeof(*physical)) : NULL;
+    struct physical *physical;
     CUresult result;
 
-    if (!gpu)
+    if (real_depth || !handle)
         return REAL(cuMemImportFromShareableHandle)(handle, osHandle, shHandleType);
+    physical = calloc(1, sizeof(*physical));
     if (!physical)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    physical->gpu = gpu;
     physical->imported = true;
     if (shHandleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         physical->named =
             charge_names((int)(intptr_t)osHandle, &physical->device, &physical->inode);
     pthread_mutex_lock(&lock);
     result = DRIVER(cuMemImportFromShareableHandle, handle, osHandle, shHandleType);
+    if (result == CUDA_SUCCESS)
+        physical->gpu = gpu_of_handle(*handle);
     if (result == CUDA_SUCCESS && !add_handle(*handle, physical)) {
         DRIVER(cuMemRelease, *handle);
         result = CUDA_ERROR_OUT_OF_MEMORY;
