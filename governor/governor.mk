@@ -21,7 +21,7 @@ GOVERNOR_ARBITER := $(wildcard $(GOVERNOR_SRC)/arbiter/*.c)
 # Linked into other programs: only the parts of the core without GLib.
 GOVERNOR_MEMBER := $(wildcard $(GOVERNOR_SRC)/member/*.c) $(addprefix $(GOVERNOR_SRC)/core/,budget.c silence.c)
 GOVERNOR_MEMBER_LIB := $(GOVERNOR_OUT)/libgovernor-member.a
-# The same for doors: however many a process has, it loads this once, and so is one member.
+# The same for doors. A process loads it once, however many doors it uses, and so is one member.
 GOVERNOR_MEMBER_SHARED := $(GOVERNOR_OUT)/libvgpu-member.so.1
 GOVERNOR_MULTIARCH = $(call once,GOVERNOR_MULTIARCH,$(CC) -print-multiarch)
 GOVERNOR_LIBRARIES = $(PREFIX)/lib/$(GOVERNOR_MULTIARCH)/mdev-vgpu

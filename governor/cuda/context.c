@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * Contexts. With one, the driver takes some hundred MiB for itself, which are charged when it has
- * them; a context that does not fit goes again. What a program has in a context ends with it.
+ * Contexts. The driver takes some hundred MiB for each, which are charged after it has them. A
+ * context that does not fit is destroyed again. All memory in a context ends with it.
  */
 #include "gpu.h"
 #include "own.h"
 #include "ranges.h"
 #include "real.h"
 
-/* A slice that is required and can't be had, or that is full. */
+/* A required slice that cannot be joined, or a full one. */
 static CUresult refusal(const struct gpu *gpu)
 {
     return gpu->member ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_SYSTEM_NOT_READY;
@@ -48,7 +48,7 @@ CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, uns
     return created(DRIVER(cuCtxCreate_v4, pctx, ctxCreateParams, flags, dev), pctx, dev);
 }
 
-/* Programs ask for it often; it costs something when there was none. */
+/* Programs retain it often, but memory is taken only if it was not active. */
 static bool is_active(CUdevice dev)
 {
     unsigned int flags;
@@ -89,7 +89,7 @@ static void settle_each(struct gpu *gpu, void *data)
     own_settle(gpu);
 }
 
-/* All that was in it is free. */
+/* All memory in it is free. */
 static void ended(CUcontext context)
 {
     if (context) {
@@ -117,13 +117,13 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
     return destroyed(DRIVER(cuCtxDestroy_v2, ctx), ctx);
 }
 
-/* It may have other users. */
+/* The context may have other users. */
 CUresult cuCtxDetach(CUcontext ctx)
 {
     return destroyed(DRIVER(cuCtxDetach, ctx), NULL);
 }
 
-/* The last user's release ends it, and so does a reset. */
+/* The last release ends the context, and so does a reset. */
 static CUresult released(CUresult result, CUdevice dev)
 {
     struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
@@ -155,7 +155,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
     return released(DRIVER(cuDevicePrimaryCtxReset_v2, dev), dev);
 }
 
-/* Stacks and heaps of kernels grow by it. */
+/* Stacks and heaps of kernels can grow. */
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
     CUresult result = DRIVER(cuCtxSetLimit, limit, value);

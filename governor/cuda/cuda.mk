@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The governor's CUDA door: build/governor/cuda/libcuda.so.1, and libnvidia-ml.so.1 beside it. Included by
-# governor.mk, whose libvgpu-member they need. What stands in the driver's place needs the driver by its absolute path:
-# the tests' have a fake one there.
+# governor.mk, whose libvgpu-member they need. They need NVIDIA's libraries by absolute path; the tests' variants have a
+# fake driver there.
 
 CUDA_SRC := governor/cuda
 CUDA_OUT := build/governor/cuda
@@ -10,7 +10,7 @@ CUDA_REAL_DIR = $(PREFIX)/lib/mdev-vgpu/real
 CUDA_DIR = $(PREFIX)/lib/mdev-vgpu/cuda
 CUDA_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 CUDA_INCLUDES := $(addprefix -I$(CUDA_SRC)/,. abi memory nvml) -Igovernor/member -Igovernor/protocol
-# No text of ours comes out of these libraries, and nothing of ours runs when they are loaded.
+# These libraries print nothing, and none of their code runs when they are loaded.
 CUDA_CFLAGS := $(CUDA_WARN) -O2 -fPIC -fno-plt -fvisibility=hidden -fno-omit-frame-pointer
 CUDA_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-as-needed
 CUDA_SRCS := $(wildcard $(CUDA_SRC)/*.c $(CUDA_SRC)/memory/*.c)
@@ -28,7 +28,7 @@ $(CUDA_OUT)/gen-stubs: $(CUDA_SRC)/gen-stubs.c
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_WARN) -O1 -o $@ $<
 
-# All at once, and anew where a name is missing.
+# All at once. A name that the table lacks is an error.
 $(CUDA_OUT)/cuda/made: $(CUDA_OUT)/gen-stubs $(CUDA_SRC)/entry_points.def $(CUDA_SRC)/argument_types.def $(CUDA_NAMES)
 	@mkdir -p $(@D)
 	$< $(filter %.def,$^) $(addprefix --names ,$(CUDA_NAMES)) --stubs $(@D)/stubs.S --header $(@D)/wrappers.h \
@@ -59,7 +59,7 @@ $(1)/cuda/stubs.o $(1)/nvml/stubs.o: $(1)/%/stubs.o: $(CUDA_OUT)/%/made
 	@mkdir -p $$(@D)
 	$$(CC) -c -o $$@ $(CUDA_OUT)/$$*/stubs.S
 
-# Nothing but the name by which the driver is needed.
+# An empty library; only its name matters, by which the driver is needed.
 $(1)/needed/%: | $(CUDA_OUT)/gen-stubs
 	@mkdir -p $$(@D)
 	$$(CC) -shared -nostdlib -Wl,-soname,$(2)/$$* -x c -o $$@ /dev/null

@@ -14,7 +14,7 @@
 
 enum entry_kind { ENTRY_WRAP, ENTRY_PASS, ENTRY_LEAVE };
 
-/* What a call does: names of section 2 in docs/cuda.md. */
+/* What a call does. */
 enum entry_class {
     CLASS_NONE,
     CLASS_LAUNCH,     /* makes the GPU compute */
@@ -48,9 +48,9 @@ struct entry_point {
 
 extern const struct entry_point entry_points[];
 extern const unsigned int entry_points_count;
-/* With the order of entry_points. */
+/* In the order of entry_points. */
 extern void *_Atomic entry_slots[];
-/* Our own function for each that is wrapped; NULL for the others. */
+/* Our function for each wrapped entry; NULL for the others. */
 extern void *const entry_wrappers[];
 
 #endif

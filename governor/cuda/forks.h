@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a child has after fork(). CUDA itself does not work in a child of a process that has used
- * it, but the child must not hang in a lock of ours, and is charged for nothing of its parent's.
+ * After fork(). CUDA does not work in a child of a process that has used it. But the child must not
+ * hang in our locks, and it is not charged for its parent's memory.
  */
 #ifndef GOVERNOR_CUDA_FORKS_H
 #define GOVERNOR_CUDA_FORKS_H
 
-/* From here on children are looked after. */
+/* Children forked from now on are prepared. */
 void forks_watch(void);
 
-/* Each in the child: locks as new, nothing charged. */
+/* Called in the child: new locks, nothing charged. */
 void gpu_forget_parent(void);
 void ranges_forget_parent(void);
 void vmm_forget_parent(void);

@@ -3,13 +3,12 @@
  * gen-stubs TABLE TYPES [--result TYPE] [--abi HEADER]
  * [--names|--stubs|--header|--entries|--prototypes|--calls FILE]...
  *
- * Reads a table as entry_points.def is, checks it, and writes what is made of it when the door is
- * built: stubs    assembly: a jump for each name that passes, the slots, and what fills a slot
- *   header   C: indices, types of the functions that are wrapped
- *   entries  C: the table itself
- *   prototypes  C: types of all functions that have a signature, for tests
- *   calls    C: a line for each entry with its arguments, for tests
- * Each --names FILE has names, one a line, first word; one that the table lacks is an error.
+ * Reads and checks a table in the form of entry_points.def, and writes, when the door is built:
+ * stubs    assembly: a jump for each name that passes, the slots, and what fills a slot header   C:
+ * indices, types of the functions that are wrapped entries  C: the table itself prototypes  C:
+ * types of all functions that have a signature, for tests calls    C: a line for each entry with
+ * its arguments, for tests Each --names FILE has names, one a line, first word; one that the table
+ * lacks is an error.
  */
 #include <ctype.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuGetProcAddress: which form of a function a version of CUDA means, only the driver knows. It is
- * asked with the caller's own words, and what it answers is looked up: an address that is of a
- * function which we wrap, becomes our own for that very form.
+ * cuGetProcAddress. Only the driver knows which form of a function a version of CUDA means. It is
+ * asked with the caller's arguments. If it returns the address of a function that we wrap, the
+ * caller gets our function for the same form.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -59,8 +59,10 @@ static bool is_per_thread(unsigned int entry)
            has_suffix(entry_points[entry].name, "_ptds");
 }
 
-/* What the driver means by this entry's base name, version and kind of streams. It need not be what
- * it exports. */
+/*
+ * What the driver returns for this entry's base name, version and kind of streams. It may be a
+ * function that the driver does not export.
+ */
 static void *asked_for(unsigned int entry)
 {
     const struct entry_point *of = &entry_points[entry];
@@ -72,8 +74,9 @@ static void *asked_for(unsigned int entry)
                                                                                        : NULL;
 }
 
-/* The driver may have one function for several entries: the one that was asked for by its name.
- * NULL: none of ours. */
+/*
+ * One function of the driver can stand for several entries; @base selects one. NULL: not wrapped.
+ */
 static const struct address *find(const void *real, const char *base)
 {
     struct address key = {.real = (void *)real};
@@ -96,8 +99,10 @@ static void sort(void)
     qsort(addresses, addresses_count, sizeof(*addresses), by_address);
 }
 
-/* Of functions that we don't wrap nothing has to be known. What is exported is certain; what the
- * driver means by a version, only where that is a function that it doesn't export. */
+/*
+ * Only wrapped functions matter. Exported addresses are certain. The driver's answers for a version
+ * are added only if they are not exported.
+ */
 static void build(void)
 {
     unsigned int exported;
@@ -120,8 +125,7 @@ static void build(void)
     sort();
 }
 
-/* The form of @base that a program means which was made for @version; the count of all: the name is
- * not known. */
+/* The form of @base for programs of CUDA @version; entry_points_count: none. */
 static unsigned int entry_for(const char *base, int version, bool per_thread)
 {
     unsigned int best = entry_points_count;
@@ -154,8 +158,10 @@ static bool contains_after(const char *text, const char *begin, const char *then
     return !strncmp(text, begin, strlen(begin)) && strstr(text + strlen(begin), then);
 }
 
-/* A function of a later CUDA that would take memory past us. Runtimes go on with the older call
- * then. */
+/*
+ * True for a function of a later CUDA that would take memory past the door. If it is refused,
+ * runtimes use the older call.
+ */
 static bool takes_memory(const char *symbol)
 {
     return contains_after(symbol, "cuMem", "Alloc") || contains_after(symbol, "cuMem", "Create") ||
@@ -187,7 +193,7 @@ static CUresult replace(const char *symbol, void **pfn, int version, cuuint64_t 
         return takes_memory(symbol) && slices_any() ? refuse(pfn, status) : CUDA_SUCCESS;
     entry = entry_for(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
     if (entry < entry_points_count && is_wrapped(entry)) {
-        /* A form that the driver gives out, and does not export. */
+        /* A form that the driver returns but does not export. */
         if (!real_find(entry_points[entry].name))
             atomic_store(&entry_slots[entry], *pfn);
         *pfn = entry_wrappers[entry];

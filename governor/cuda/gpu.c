@@ -11,10 +11,10 @@
 
 #define GPUS_MAX 64
 
-/* Stands for a GPU without a slice. */
+/* Represents a GPU without a slice. */
 static struct gpu ungoverned;
 static struct gpu *_Atomic gpus[GPUS_MAX];
-/* While one is looked at. */
+/* Held while a GPU is looked up. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void gpu_forget_parent(void)
@@ -26,13 +26,13 @@ void gpu_forget_parent(void)
         if (!gpu || gpu == &ungoverned)
             continue;
         pthread_mutex_init(&gpu->own_lock, NULL);
-        /* A child has nothing of its parent's. */
+        /* A child has none of its parent's memory. */
         gpu->charged = gpu->own = gpu->graphs = 0;
         gpu->seen = false;
     }
 }
 
-/* The driver has capital letters. */
+/* The driver returns upper case. */
 static bool address_of(CUdevice device, char *pci, size_t size)
 {
     if (DRIVER(cuDeviceGetPCIBusId, pci, (int)size, device) != CUDA_SUCCESS)
@@ -42,7 +42,7 @@ static bool address_of(CUdevice device, char *pci, size_t size)
     return true;
 }
 
-/* &ungoverned: without a slice; NULL: can't say now. */
+/* &ungoverned: no slice; NULL: unknown for now. */
 static struct gpu *look(CUdevice device)
 {
     char pci[32] = "";
@@ -65,7 +65,7 @@ static struct gpu *look(CUdevice device)
     return gpu;
 }
 
-/* A slice that was required may be there by now. */
+/* A required slice may have become available. */
 static void join_again(struct gpu *gpu)
 {
     char *path = slices_socket_of(gpu->pci);

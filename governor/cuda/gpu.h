@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The GPUs that this process uses, each with its membership. A GPU is looked at when the process
- * first makes a context, takes memory of it, or asks how much there is; cuInit() joins nothing.
+ * The GPUs that this process uses, each with its membership. The process joins when it first makes
+ * a context, allocates memory, or asks how much there is. cuInit() joins nothing.
  */
 #ifndef GOVERNOR_CUDA_GPU_H
 #define GOVERNOR_CUDA_GPU_H
@@ -39,11 +39,11 @@ struct gpu {
     CUcontext primary;
 };
 
-/* NULL: it has no slice, or is none. */
+/* NULL: @device has no slice, or does not exist. */
 struct gpu *gpu_of(CUdevice device);
-/* That of the calling thread's context; NULL likewise. */
+/* The GPU of the calling thread's context. NULL: no context, or no slice. */
 struct gpu *gpu_current(void);
-/* Calls @func with each that was looked at. */
+/* Calls @func for each GPU with a slice that was used so far. */
 void gpu_each(void (*func)(struct gpu *gpu, void *data), void *data);
 
 #endif

@@ -11,7 +11,7 @@ _Thread_local unsigned int real_depth;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void *library;
 
-/* What entry_points.h promises of a name that this driver is too old for. */
+/* Stands in for functions that this driver lacks. */
 static int missing(void)
 {
     return VGPU_MISSING;

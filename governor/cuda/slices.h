@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which slice a GPU is of, in this process. Slices are found by the GPU's PCI address, as
- * GPU/SLICE/governor.sock in /run/vgpu/slices        which decides alone if it has a slice of that
- * GPU $VGPU_GOVERNOR_SLICES   else $VGPU_GOVERNOR_SOCKET   else: one slice's socket for whatever
- * GPU there is A slice is required if a file "required" is beside its socket, or
- * VGPU_GOVERNOR_REQUIRED=1.
+ * Which slice a GPU belongs to, in this process. Slices are found by the GPU's PCI address, as
+ * GPU/SLICE/governor.sock in these places; the first that has one counts:
+ *
+ * - /run/vgpu/slices
+ * - $VGPU_GOVERNOR_SLICES
+ * - $VGPU_GOVERNOR_SOCKET: one slice's socket, for any GPU, if $VGPU_GOVERNOR_SLICES is not set
+ *
+ * A slice is required if a file "required" is beside its socket, or if VGPU_GOVERNOR_REQUIRED is 1.
  */
 #ifndef GOVERNOR_CUDA_SLICES_H
 #define GOVERNOR_CUDA_SLICES_H
 
 #include <stdbool.h>
 
-/* To be freed; NULL: @pci is of no slice. @pci: in small letters, with four digits of domain. */
+/* To be freed; NULL: @pci has no slice. @pci: lower case, with a domain of four digits. */
 char *slices_socket_of(const char *pci);
 bool slices_is_required(const char *socket_path);
-/* Even of GPUs without one. */
+/* True if a slice is required even for GPUs that have none. */
 bool slices_are_required(void);
-/* True where there is a slice of any GPU. */
+/* True if there is a slice of any GPU. */
 bool slices_any(void);
 
 #endif

@@ -14,9 +14,9 @@ struct view {
 };
 
 /*
- * What a slice shows of a card that has @card_total bytes, of which @card_free are free: its limit,
- * what all of its processes have, and what it can still have. False: the slice has no limit; it
- * shows the card.
+ * What a slice shows of a card with @card_total bytes, of which @card_free are free: its limit,
+ * what all of its processes use, and what is left. False: the slice has no limit, so the card
+ * itself is shown.
  */
 bool view_of(GovernorMember *member, uint64_t card_total, uint64_t card_free, struct view *view);
 

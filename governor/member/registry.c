@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * One process is one member of a slice. Its doors are libraries of their own, and this one is what
- * they have in common: a ledger each would divide the slice among a process's doors, and charge
- * twice what goes from one to the other.
+ * One process is one member of a slice, however many doors it uses. With a membership for each
+ * door, doors of one process would divide the slice among themselves, and memory that goes from one
+ * to the other would be charged twice.
  */
 #include "member_state.h"
 
@@ -22,9 +22,9 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static struct shared_member *shared;
 
 /*
- * A child must not find the lock held by a thread that it doesn't have. The lock isn't taken before
- * a fork: doors ask with locks of their own held. The list is whole at every moment, for it changes
- * by one store.
+ * In a child, no thread exists that would release the lock. The lock is not taken before a fork,
+ * because doors call with their own locks held. The list is consistent at any moment, because it
+ * changes by one store.
  */
 static void in_child(void)
 {
@@ -87,7 +87,7 @@ GovernorMember *governor_member_get(const char *socket_path, bool required)
     return member;
 }
 
-/* The one of @member whose last user this was, taken out; NULL: it has others. */
+/* Removes @member's entry if this was its last user; NULL: it has others. */
 static struct shared_member *take_last(const GovernorMember *member, bool *is_shared)
 {
     struct shared_member **at = &shared;

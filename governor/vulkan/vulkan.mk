@@ -7,7 +7,7 @@ VK_LAYER_OUT := build/governor/vulkan
 VK_LAYER_NAME := VkLayer_vgpu_governor.json
 VK_LAYER_DIR = $(GOVERNOR_LIBRARIES)
 VK_LAYER_SRCS := $(wildcard $(VK_LAYER_SRC)/*.c)
-# Without -fno-plt each call of the member library would be a jump longer.
+# -fno-plt: calls of the member library need no extra jump.
 VK_LAYER_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -fno-plt -fvisibility=hidden -Wall -Wextra -Werror \
 	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -Igovernor/protocol
 # No symbol may be taken from the application, and none may be missing.

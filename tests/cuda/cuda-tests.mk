@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # make check-cuda: the CUDA door over a fake card (tests/fake-cuda), natively. Included by governor/cuda/cuda.mk.
-# build/cuda-test/real has the fake driver; san and plain have the door over it, sanitized and as it is installed.
+# build/cuda-test/real has the fake driver; san and plain have the door in front of it, sanitized and as installed.
 
 CUDA_TEST := build/cuda-test
 CUDA_TEST_SRC := tests/cuda
@@ -17,7 +17,7 @@ $(CUDA_TEST)/fake/%.o: $(CUDA_FAKE_SRC)/%.c $(CUDA_OUT)/cuda/made
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_FAKE_CFLAGS) -I$(CUDA_FAKE_SRC) -I$(CUDA_SRC)/abi -I$(CUDA_OUT)/cuda -MMD -MP -c -o $@ $<
 
-# Its own calls are its own, but where memory.c says otherwise.
+# It calls its own functions, except where memory.c says otherwise.
 $(CUDA_TEST)/real/libcuda.so.1: $(patsubst $(CUDA_FAKE_SRC)/%.c,$(CUDA_TEST)/fake/%.o,\
 		$(filter-out %/nvml.c,$(wildcard $(CUDA_FAKE_SRC)/*.c)))
 	@mkdir -p $(@D)
@@ -35,7 +35,7 @@ CUDA_TEST_CFLAGS = -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -O1 
 	$(GOVERNOR_PKG_CFLAGS) -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter"' -DREAL_DIR='"$(CUDA_TEST_REAL)"' \
 	-DPLAIN_DIR='"$(CURDIR)/$(CUDA_TEST)/plain"' -DCLIENTS_DIR='"$(CURDIR)/$(CUDA_TEST)"' -DLAYER='"$(CURDIR)/$(GOVERNOR_OUT)/vulkan/libvgpu_governor.so"'
 
-# What passes, without what headers of the tests declare.
+# Functions that pass, without those that the tests' headers declare.
 $(CUDA_TEST)/undeclared.inc: $(CUDA_OUT)/cuda/made $(CUDA_TEST_SRC)/kit.h
 	@mkdir -p $(@D)
 	sed -n 's/.*[ *]\(cu[A-Z]\w*\)(.*/C(\1,/p' $(CUDA_TEST_SRC)/kit.h | grep -vwFf - $(CUDA_OUT)/cuda/calls.inc >$@
@@ -67,7 +67,7 @@ $(filter-out $(CUDA_UNIT_TESTS),$(CUDA_TESTS)): $(CUDA_TEST)/%: $(CUDA_TEST)/obj
 		-l:libnvidia-ml.so.1 $(GOVERNOR_MEMBER_SHARED) -Wl,--allow-shlib-undefined \
 		-Wl,-rpath,$(CURDIR)/$(CUDA_TEST)/san:$(CURDIR)/$(GOVERNOR_OUT) $(GOVERNOR_PKG_LIBS) -ldl -lpthread
 
-# Of the door only what knows nothing of a driver.
+# The parts of the door that need no driver.
 $(CUDA_TEST)/test-ranges: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-ranges.o $(CUDA_SRC)/memory/ranges.o \
 		$(CUDA_SRC)/memory/mappings.o)
 	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS) -lpthread
@@ -75,7 +75,7 @@ $(CUDA_TEST)/test-ranges: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-ra
 $(CUDA_TEST)/test-abi: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-abi.o abi_ours.o abi_theirs.o)
 	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS)
 
-# A program of others'; what it is linked with has nothing of ours.
+# A foreign client, which links nothing of ours.
 $(CUDA_TEST)/client-ffnvcodec: $(CUDA_TEST_SRC)/client-ffnvcodec.c
 	@mkdir -p $(@D)
 	$(CC) -O1 -g -o $@ $< -ldl
@@ -91,7 +91,7 @@ check-cuda: cuda-tests
 	tests/prove --timer $(CUDA_TEST_SRC)/libraries.t
 	tests/prove --timer -e '' $(CUDA_TESTS)
 
-# Races between a program's threads. The fake driver is not built with it, and not looked at.
+# Races between threads. The fake driver is not instrumented.
 .PHONY: unit-tsan tsan-cuda
 unit-tsan: tsan-cuda
 tsan-cuda:

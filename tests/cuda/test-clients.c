@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Programs of others, and the libraries as they are installed: not sanitized, found by
- * LD_LIBRARY_PATH. */
+/* Unmodified foreign programs on the libraries as installed, found by LD_LIBRARY_PATH. */
 #include "kit.h"
 
 static void run(const char *program, const char *argument)

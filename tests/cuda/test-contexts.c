@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* Contexts: what the driver takes for one is charged by what NVML says it is, and ends with it, as
- * all that is in it does. */
+/*
+ * Contexts: the driver's own memory is charged by what NVML reports, and ends with the context, as
+ * does all memory in it.
+ */
 #include "kit.h"
 
 #include <signal.h>

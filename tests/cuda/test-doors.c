@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* A process that has both doors, CUDA's and Vulkan's, is one member of its slice, with one ledger.
- */
+/* A process with both doors, CUDA and Vulkan, is one member of its slice, with one ledger. */
 #include "kit.h"
 
 #include <dlfcn.h>

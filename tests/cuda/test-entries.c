@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Every entry point, called in three ways: as a program that is linked, by dlsym(), and by
- * cuGetProcAddress(). What it is called with arrives at the driver's function of that very name,
- * once.
+ * Every entry point, called by link, by dlsym() and by cuGetProcAddress(): the driver's function of
+ * that name is called once, with all arguments unchanged.
  */
 #include "kit.h"
 

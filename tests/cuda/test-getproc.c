@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* cuGetProcAddress, as runtimes use it: which form a version means, what is unknown, and what the
- * driver doesn't export. */
+/* cuGetProcAddress as runtimes use it: forms by version, unknown names, functions that the driver
+ * does not export. */
 #include "kit.h"
 
 #include <dlfcn.h>

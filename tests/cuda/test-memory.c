@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What every kind of memory costs a slice, to the byte: the arbiter's word, and the card's. At the
- * limit there is CUDA's own error and nothing has changed; and what the program frees is the
- * driver's before it is the slice's.
+ * What each kind of memory costs a slice, to the byte: by the arbiter and by the card. Beyond the
+ * limit a call returns CUDA's own error and changes nothing. The driver frees first.
  */
 #include "kit.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Pools: what they keep is charged, and given back for others when there is nothing left. */
+/* Pools are charged for what they keep, and give it back at the limit. */
 #include "kit.h"
 
 #define LIMIT (128 * MIB)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Many processes at the limit of one slice: the card never gives out more than that. The card is
- * the witness, which has counted the most that there ever was.
+ * Many processes race for the last memory of one slice. The card counts the most that was ever in
+ * use, and that never exceeds the limit.
  */
 #include "kit.h"
 

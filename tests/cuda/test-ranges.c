@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The maps of what is charged, against models of them: many random steps from a fixed seed. */
+/* The maps of charges against models of them: random steps from a fixed seed. */
 #include <glib.h>
 #include <string.h>
 #include <sys/wait.h>

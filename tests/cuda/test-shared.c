@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Memory that processes of a slice hand to each other is charged once, until none of them has it.
- */
+/* Memory that processes of a slice share is charged once, until the last of them has freed it. */
 #include "kit.h"
 
 #include <string.h>

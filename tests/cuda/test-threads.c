@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Threads of one process, which share what the door keeps: all kinds of memory at once, at the
- * limit. */
+/* Threads of one process use all kinds of memory at once, at the limit. */
 #include "kit.h"
 
 #define THREADS 6

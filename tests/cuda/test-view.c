@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* How much memory there is: CUDA and NVML say what the slice has, and what of the card is free
- * bounds it. */
+/* How much memory there is: CUDA and NVML show the slice, bounded by what the card has free. */
 #include "kit.h"
 
 #include <dlfcn.h>

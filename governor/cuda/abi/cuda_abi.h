@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What this door looks into of the binary interface of libcuda.so.1: opaque handles, the results
- * that it returns or tests, and the structures whose fields it reads. Declared here from facts of
- * the interface; nothing is copied from NVIDIA's header. tests/cuda/abi-ffnvcodec.c compares it
- * with Debian's libffmpeg-nvenc-dev when it is compiled.
- *
- * 64-bit only. _v1 are the forms of before CUDA 3.2, whose sizes and pointers have 32 bits.
+ * The parts of libcuda.so.1's binary interface that the door uses: opaque handles, results that it
+ * returns or tests, and structures whose fields it reads. Nothing is copied from NVIDIA's header.
+ * tests/cuda/abi_theirs.c compares this with Debian's libffmpeg-nvenc-dev. 64-bit only. _v1 are the
+ * forms from before CUDA 3.2, whose sizes and pointers have 32 bits.
  */
 #ifndef GOVERNOR_CUDA_ABI_H
 #define GOVERNOR_CUDA_ABI_H
@@ -28,7 +26,7 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUextMemory_st *CUexternalMemory;
-/* Never looked into. */
+/* Passed on only. */
 typedef struct CUexecAffinityParam_st CUexecAffinityParam;
 typedef struct CUctxCreateParams_st CUctxCreateParams;
 typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st CUDA_GRAPH_INSTANTIATE_PARAMS;
@@ -57,7 +55,7 @@ typedef enum CUdriverProcAddressQueryResult_enum {
     CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2,
 } CUdriverProcAddressQueryResult;
 
-/* Of cuGetProcAddress. */
+/* Flags of cuGetProcAddress. */
 enum {
     CU_GET_PROC_ADDRESS_DEFAULT = 0,
     CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
@@ -107,7 +105,7 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1_st {
     unsigned int Flags;
 } CUDA_ARRAY3D_DESCRIPTOR_v1;
 
-/* In CUDA_ARRAY3D_DESCRIPTOR.Flags: has no memory of its own. */
+/* In CUDA_ARRAY3D_DESCRIPTOR.Flags: the array has no memory of its own. */
 #define CUDA_ARRAY3D_SPARSE           0x40u
 #define CUDA_ARRAY3D_DEFERRED_MAPPING 0x80u
 

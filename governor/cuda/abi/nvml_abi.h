@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What this door looks into of the binary interface of libnvidia-ml.so.1, declared from facts of it
- * as cuda_abi.h is. */
+/* The parts of libnvidia-ml.so.1's binary interface that the door uses; see cuda_abi.h. */
 #ifndef GOVERNOR_NVML_ABI_H
 #define GOVERNOR_NVML_ABI_H
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory by address: cuMemAlloc and its like. What the program frees is the driver's first: no
- * ledger has it free while it isn't.
+ * Memory by address: cuMemAlloc and similar calls. The driver frees memory first, the ledger after
+ * it, so the ledger never shows memory as free that is in use.
  */
 #include "ranges.h"
 #include "real.h"
 
-/* For a call that has just succeeded. @charge is what was reserved; @bytes, what it came to. */
+/* After a successful call: corrects what was reserved to @bytes and remembers it under @key. */
 static bool keep(struct charge *charge, uint64_t key, uint64_t bytes)
 {
     struct charge before;
@@ -19,7 +19,7 @@ static bool keep(struct charge *charge, uint64_t key, uint64_t bytes)
     before = *charge;
     if (!ranges_put(&ranges_pointers, key, &before))
         return false;
-    /* An address that the driver gives out again was freed without us. */
+    /* If the driver returns an address again, it was freed without us. */
     charge_give(&before);
     return true;
 }
@@ -62,7 +62,7 @@ CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
     return result;
 }
 
-/* All of it, as if it were on the GPU. */
+/* Charged as if all of it were on the GPU. */
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
     struct charge charge;
@@ -82,7 +82,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     return result;
 }
 
-/* Rows begin at multiples of 512 bytes at least; how far apart they are, the driver says after. */
+/* An estimate: rows start at multiples of 512 bytes at least. The driver reports the real pitch. */
 static uint64_t pitched(uint64_t width, uint64_t height)
 {
     uint64_t pitch = charge_round(width, 512), bytes;
@@ -131,8 +131,8 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned in
 }
 
 /*
- * What is charged is taken out before the driver frees it: as soon as it has, another thread may be
- * given the same address. It is given back, or put back, after.
+ * The charge is removed from the map before the driver frees the memory: right after, another
+ * thread can get the same address. It is given back, or put back, after the call.
  */
 CUresult cuMemFree_v2(CUdeviceptr dptr)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Arrays: how much the driver takes for one it says when it has it; before, that is estimated. */
+/* Arrays. The size is estimated before the call; the driver reports the real one after it. */
 #include "ranges.h"
 #include "real.h"
 
@@ -37,7 +37,7 @@ static uint64_t estimate(uint64_t width, uint64_t height, uint64_t depth, CUarra
     return bytes;
 }
 
-/* False: it took more than there is, and the array has to go. */
+/* False: beyond the limit; the array must be destroyed. */
 static bool keep(struct charge *charge, uint64_t key, CUresult asked,
                  const CUDA_ARRAY_MEMORY_REQUIREMENTS *taken)
 {
@@ -128,7 +128,7 @@ CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAl
     return made(DRIVER(cuArray3DCreate, pHandle, of), pHandle, &charge);
 }
 
-/* All levels below the first together have a third of it. */
+/* All further levels together take a third of the first. */
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
                                 const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
                                 unsigned int numMipmapLevels)

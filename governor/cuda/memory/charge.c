@@ -13,7 +13,7 @@ static bool reserve(struct gpu *gpu, uint64_t bytes)
     return governor_member_reserve(gpu->member, bytes, false) == GOVERNOR_MEMORY_DEVICE;
 }
 
-/* True where something was given back. */
+/* True if something was given back. */
 static bool make_room(struct gpu *gpu)
 {
     bool pools = pools_trim(gpu);
@@ -28,7 +28,7 @@ static bool reserve_somehow(struct gpu *gpu, uint64_t bytes)
     return reserve(gpu, bytes) || (make_room(gpu) && reserve(gpu, bytes));
 }
 
-/* The runtime can make a context by tables of the driver's, past its entry points. */
+/* The runtime can make a context through a table of the driver's, past the entry points. */
 static void look_once(struct gpu *gpu)
 {
     if (!atomic_load_explicit(&gpu->seen, memory_order_relaxed) &&
@@ -120,7 +120,7 @@ bool charge_import(struct gpu *gpu, uint64_t device, uint64_t inode, uint64_t by
     return true;
 }
 
-/* As governor/vulkan/memory_object.c has it: a DMA buffer's inode has no type at all. */
+/* As in governor/vulkan/memory_object.c: a DMA buffer's inode has no type. */
 bool charge_names(int fd, uint64_t *device, uint64_t *inode)
 {
     struct stat file;

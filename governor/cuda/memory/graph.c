@@ -8,7 +8,10 @@
 
 #define GRAPHS_DEPTH 8
 
-/* How many executable graphs allocate memory: in most programs none, and launches ask no more. */
+/*
+ * The number of executable graphs that allocate memory. If it is 0, as in most programs, launches
+ * pass at once.
+ */
 static _Atomic unsigned int graphs_with_memory;
 
 static uint64_t needs_of(CUgraph graph, unsigned int depth);
@@ -113,7 +116,7 @@ static uint64_t ask(const struct gpu *gpu, CUgraphMem_attribute attribute)
     return value;
 }
 
-/* What is charged for graphs becomes what the driver has reserved for them; under own_lock. */
+/* Corrects the charge for graphs to what the driver has reserved for them; under own_lock. */
 static void settle(struct gpu *gpu, struct charge *ahead)
 {
     struct charge charge = {.gpu = gpu, .bytes = gpu->graphs + ahead->bytes};
@@ -138,7 +141,7 @@ static uint64_t needs_of_exec(CUgraphExec exec)
     return needs.bytes;
 }
 
-/* How much the driver may have to reserve for a graph that allocates @bytes. */
+/* By how much the driver's reserve can grow for a graph that allocates @bytes. */
 static uint64_t growth(const struct gpu *gpu, uint64_t bytes)
 {
     uint64_t reserved = ask(gpu, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* How much memory there is, as the slice has it: what Vulkan's budget and NVML say, too. */
+/* How much memory there is in the slice. Vulkan's budget and NVML show the same. */
 #include <limits.h>
 
 #include "gpu.h"
@@ -21,7 +21,7 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
     return result;
 }
 
-/* 32 bits can't say how much a card of today has: the driver is asked in the new way. */
+/* 32 bits cannot hold the size of current cards, so the driver is asked by the newer call. */
 static unsigned int narrow(uint64_t bytes)
 {
     return bytes < UINT_MAX ? (unsigned int)bytes : UINT_MAX;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory of other processes and of other APIs. It is charged to a slice once, as long as any of its
- * processes has it; the arbiter knows it by a name that is the same in each of them: of a CUDA
- * handle its bytes, of a descriptor its file.
+ * Memory of other processes and of other APIs. A slice is charged for it once, as long as one of
+ * its processes has it. The arbiter knows it by a name that all processes can tell: a hash of a
+ * CUDA handle's bytes, or a descriptor's file.
  */
 #include <string.h>
 
 #include "ranges.h"
 #include "real.h"
 
-/* Stands in a name where a file has its device: no device has this number. */
+/* In place of a file's device in a name; no device has this number. */
 #define NAMED_BY_BYTES 0x4355444168616e64ull
 
 /* FNV-1a. */
@@ -22,7 +22,7 @@ static uint64_t hash_of(const CUipcMemHandle *handle)
     return hash;
 }
 
-/* The handle may be of an address within an allocation. */
+/* The address can be inside an allocation. */
 static CUdeviceptr base_of(CUdeviceptr dptr)
 {
     CUdeviceptr base = dptr;
@@ -51,7 +51,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
     return result;
 }
 
-/* How much it is, is known when it is there. */
+/* The size is known only after the call. */
 static CUresult opened(CUresult result, const CUdeviceptr *pdptr, const CUipcMemHandle *handle)
 {
     struct gpu *gpu = result == CUDA_SUCCESS ? gpu_current() : NULL;
@@ -100,7 +100,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
     return result;
 }
 
-/* Before the call, which takes the descriptor. */
+/* Before the call, because the call closes the descriptor. */
 static bool charge_external(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *of, struct charge *charge)
 {
     struct gpu *gpu = gpu_current();

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is mapped where: ranges of addresses that do not overlap, in order. Pure; the caller locks.
- */
+/* Mapped ranges of addresses, in order, without overlaps. Pure; the caller locks. */
 #ifndef GOVERNOR_CUDA_MAPPINGS_H
 #define GOVERNOR_CUDA_MAPPINGS_H
 
@@ -21,11 +20,11 @@ struct mappings {
     unsigned int room;
 };
 
-/* The first that ends behind @at; mappings->count: none. */
+/* The index of the first mapping that ends after @at; mappings->count: none. */
 unsigned int mappings_from(const struct mappings *mappings, uint64_t at);
-/* The one that @at lies in; NULL: none. */
+/* The mapping that contains @at; NULL: none. */
 const struct mapping *mappings_find(const struct mappings *mappings, uint64_t at);
-/* Room for one more, so that the next mappings_add() can't fail. */
+/* Makes room for one more, so that the next mappings_add() cannot fail. */
 bool mappings_make_room(struct mappings *mappings);
 void mappings_add(struct mappings *mappings, const struct mapping *mapping);
 void mappings_remove(struct mappings *mappings, unsigned int index);

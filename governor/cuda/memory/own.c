@@ -23,9 +23,9 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool usable;
 
 /*
- * The door's NVML, which needs the driver's: the loader finds libraries that it has by their names,
- * in the order in which they came, and a program that opens libnvidia-ml.so.1 later must not be
- * given the driver's. Kept open.
+ * The door's NVML is opened first; it needs the driver's. The loader returns the first loaded
+ * library of a name, and a program that opens libnvidia-ml.so.1 later must get the door's. Both
+ * stay open.
  */
 static void *open_library(void)
 {
@@ -57,8 +57,7 @@ static uint64_t find_self(const nvmlProcessInfo_v2_t *infos, unsigned int count)
     return 0;
 }
 
-/* Bytes that this process has of the GPU; 0: not told, as in a container with process ids of its
- * own. */
+/* GPU memory of this process; 0: not known, as in a container with its own process ids. */
 static uint64_t used_by_self(const struct gpu *gpu)
 {
     unsigned int count = PROCESSES_MAX;

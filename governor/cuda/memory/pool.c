@@ -7,7 +7,7 @@
 #include "forks.h"
 #include "real.h"
 
-/* Drivers grow a pool by 32 MiB or by what is asked for. */
+/* Drivers grow a pool in steps of 32 MiB. */
 #define POOL_STEP (32u << 20)
 
 /* @turn: of allocations, each of which has to see what it made the pool grow by; taken before @lock
@@ -72,7 +72,7 @@ static uint64_t ask(CUmemoryPool handle, CUmemPool_attribute attribute)
     return value;
 }
 
-/* Charges what the pool says it has. False: that is beyond the limit. */
+/* Corrects the charge to what the pool has reserved. False: beyond the limit. */
 static bool settle(struct pool *pool)
 {
     bool settled;
@@ -84,7 +84,7 @@ static bool settle(struct pool *pool)
     return settled;
 }
 
-/* What @bytes more may add to what the pool has reserved. */
+/* By how much @bytes more can make the pool grow. */
 static uint64_t growth(CUmemoryPool handle, uint64_t bytes)
 {
     uint64_t reserved = ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
@@ -94,7 +94,7 @@ static uint64_t growth(CUmemoryPool handle, uint64_t bytes)
     return bytes <= unused ? 0 : charge_round(bytes - unused, POOL_STEP);
 }
 
-/* A pool may grow by less than its step, and near the limit it has to. */
+/* Near the limit, a pool may be able to grow by less than a step. */
 static bool take_growth(struct gpu *gpu, uint64_t wanted, uint64_t bytes, struct charge *charge)
 {
     return charge_take(gpu, wanted, charge) || (bytes < wanted && charge_take(gpu, bytes, charge));
@@ -103,7 +103,7 @@ static bool take_growth(struct gpu *gpu, uint64_t wanted, uint64_t bytes, struct
 typedef CUresult allocate_function(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
                                    CUstream stream);
 
-/* What was reserved for growth is the pool's, which is set right then. */
+/* Adds what was reserved for growth to the pool's charge, and corrects that. */
 static bool settle_growth(struct pool *pool, struct charge *ahead)
 {
     pthread_mutex_lock(&pool->lock);
@@ -124,7 +124,7 @@ static CUresult allocate_in_turn(struct pool *pool, struct gpu *gpu, CUdeviceptr
     result = function(dptr, bytes, handle, stream);
     if (settle_growth(pool, &ahead) || result != CUDA_SUCCESS)
         return result;
-    /* It took more than was reserved for it. */
+    /* The pool grew by more than was reserved. */
     DRIVER(cuMemFreeAsync, *dptr, stream);
     DRIVER(cuMemPoolTrimTo, handle, 0);
     settle(pool);
@@ -195,7 +195,7 @@ CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStre
     return allocate(gpu, pool, dptr, bytesize, hStream, from_current_ptsz);
 }
 
-/* A pool that was made by us is known; of another, imported one, its memory is the exporter's. */
+/* NULL for an imported pool: its exporter is charged. */
 static struct gpu *gpu_of_pool(CUmemoryPool handle)
 {
     struct pool *pool;
@@ -208,7 +208,7 @@ static struct gpu *gpu_of_pool(CUmemoryPool handle)
     return gpu;
 }
 
-/* The device's own pools are not made, but found. */
+/* The device's own pools are not created by the program. */
 static struct gpu *gpu_of_any_pool(CUmemoryPool handle)
 {
     struct gpu *gpu = gpu_of_pool(handle);
@@ -253,13 +253,15 @@ static void settle_all(void)
     pthread_mutex_lock(&lock);
     pool = pools;
     pthread_mutex_unlock(&lock);
-    /* They are added in front only. */
+    /* Pools are only added in front. */
     for (; pool; pool = pool->next)
         settle(pool);
 }
 
-/* May be of memory that cuMemAlloc gave. Of a pool's, the driver gives back what is above its
- * threshold when the stream is waited for: that is seen at the next call for a pool. */
+/*
+ * Also frees memory of cuMemAlloc. A pool gives memory above its threshold back when the stream is
+ * synchronized; that is seen at the next call for a pool.
+ */
 static CUresult free_async(CUdeviceptr dptr, CUstream stream,
                            CUresult (*function)(CUdeviceptr dptr, CUstream stream))
 {

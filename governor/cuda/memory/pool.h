@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pools of memory that is allocated in the order of a stream. The driver keeps more of it than is
- * in use, so that what is charged is what the pool says it has reserved.
+ * Pools of stream-ordered memory. The driver keeps more than is in use, so each pool is charged for
+ * what it has reserved.
  */
 #ifndef GOVERNOR_CUDA_POOL_H
 #define GOVERNOR_CUDA_POOL_H
 
 #include "gpu.h"
 
-/* Of what the pools of @gpu keep unused, all goes back to the driver. True where that was
- * something. */
+/* Returns all unused memory of @gpu's pools to the driver. True if there was any. */
 bool pools_trim(struct gpu *gpu);
 
 #endif

@@ -16,7 +16,7 @@ struct ranges ranges_arrays = EVERY_SHARD;
 struct ranges ranges_externals = EVERY_SHARD;
 struct ranges ranges_graphs = EVERY_SHARD;
 
-/* Addresses come in steps of 512 bytes to 2 MiB, handles in small ones. */
+/* Addresses are 512 bytes to 2 MiB apart, handles less. */
 static struct ranges_shard *shard_of(struct ranges *ranges, uint64_t key)
 {
     uint64_t mixed = (key >> 4) * 0x9e3779b97f4a7c15ull;
@@ -24,7 +24,7 @@ static struct ranges_shard *shard_of(struct ranges *ranges, uint64_t key)
     return &ranges->shards[mixed >> 58];
 }
 
-/* Where @key is, or would be. */
+/* The index of @key, or where it would be. */
 static unsigned int place_of(const struct ranges_shard *shard, uint64_t key)
 {
     unsigned int low = 0, high = shard->count;
@@ -145,7 +145,7 @@ bool ranges_take_of(struct ranges *ranges, CUcontext context, struct charge *cha
     return false;
 }
 
-/* What the parent's threads had half done is left as it is. */
+/* Maps that the parent's threads were changing are abandoned. */
 static void forget(struct ranges *ranges)
 {
     for (unsigned int i = 0; i < RANGES_SHARDS; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is charged for what the program has, by address or handle. Many threads may use one at a
- * time; those whose keys are not near each other do not wait for each other.
+ * Charges by address or handle. Thread-safe; threads rarely wait for each other, because keys are
+ * spread over shards.
  */
 #ifndef GOVERNOR_CUDA_RANGES_H
 #define GOVERNOR_CUDA_RANGES_H
@@ -15,7 +15,7 @@ struct range {
     struct charge charge;
 };
 
-/* In the order of keys, in memory of its own. */
+/* Sorted by key. */
 struct ranges_shard {
     pthread_mutex_t lock;
     struct range *at;
@@ -27,20 +27,20 @@ struct ranges {
     struct ranges_shard shards[RANGES_SHARDS];
 };
 
-/* Those of this library. A kind each, for a handle may have the number of an address. */
+/* One map for each kind, because a handle can have the same value as an address. */
 extern struct ranges ranges_pointers __attribute__((visibility("hidden")));
 extern struct ranges ranges_arrays __attribute__((visibility("hidden")));
 extern struct ranges ranges_externals __attribute__((visibility("hidden")));
-/* What executable graphs allocate when they run; nothing is charged by them. */
+/* How much executable graphs allocate when they run; nothing is charged through these. */
 extern struct ranges ranges_graphs __attribute__((visibility("hidden")));
 
-/* Instead of what was under @key, which the caller is given in @charge. False: no memory. */
+/* Replaces the charge of @key; the previous one is returned in @charge. False: no memory. */
 bool ranges_put(struct ranges *ranges, uint64_t key, struct charge *charge);
-/* What is under @key now. False: nothing. */
+/* Copies the charge of @key. False: there is none. */
 bool ranges_get(struct ranges *ranges, uint64_t key, struct charge *charge);
-/* Takes it out. False: there is none. */
+/* Removes and returns the charge of @key. False: there is none. */
 bool ranges_take(struct ranges *ranges, uint64_t key, struct charge *charge);
-/* Takes out one that goes with @context. False: there is none left. */
+/* Removes and returns one charge of @context. False: none is left. */
 bool ranges_take_of(struct ranges *ranges, CUcontext context, struct charge *charge);
 
 #endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Physical memory that the program maps itself: cuMemCreate and what comes after. It is charged to
- * the GPU that it was asked of, whichever context the thread has, and as long as anything refers to
- * it: handles, and mappings.
+ * Physical memory that the program maps itself: cuMemCreate and related calls. It is charged to the
+ * GPU in its properties, whatever context the thread has, until no handle or mapping refers to it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +129,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle number)
     return result;
 }
 
-/* An import's size is known now. */
+/* The size of an import is known only when it is mapped. */
 static bool charge_imported(struct physical *physical, uint64_t bytes)
 {
     if (!physical->imported || physical->charge.bytes)
@@ -172,7 +171,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
     return result;
 }
 
-/* The driver takes whole mappings only, and any number of them. */
+/* One call can unmap several whole mappings. */
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
     unsigned int index;
@@ -202,14 +201,14 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
     pthread_mutex_lock(&lock);
     result = DRIVER(cuMemRetainAllocationHandle, handle, addr);
     mapping = mappings_find(&mappings, (uintptr_t)addr);
-    /* Without memory to note it: its release is not counted then, either. */
+    /* If there is no memory to note it, its release is not counted either. */
     if (result == CUDA_SUCCESS && mapping)
         add_handle(*handle, mapping->physical);
     pthread_mutex_unlock(&lock);
     return result;
 }
 
-/* Who gets the descriptor may import it at once. */
+/* The receiver of the descriptor can import it at once. */
 CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle number,
                                       CUmemAllocationHandleType handleType,
                                       unsigned long long flags)
@@ -231,7 +230,7 @@ CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocat
     return result;
 }
 
-/* The GPU that imported memory is on. A thread without a context may import, too. */
+/* The GPU of imported memory. A thread without a context can import, too. */
 static struct gpu *gpu_of_handle(CUmemGenericAllocationHandle number)
 {
     CUmemAllocationProp property = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Memory of a device as the slice has it: what cuMemGetInfo says, too. */
+/* Memory of a device as the slice has it; cuMemGetInfo shows the same. */
 #include "real.h"
 #include "slice.h"
 #include "view.h"
@@ -15,7 +15,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
     return result;
 }
 
-/* What the driver keeps of the card for itself is no part of the slice. */
+/* Memory that the driver reserves on the card is not part of the slice. */
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
     nvmlReturn_t result = DRIVER(nvmlDeviceGetMemoryInfo_v2, device, memory);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Processes that have a device open. Of a device with a slice, those are shown that this process
- * can see and that are in its cgroup or below: a container's own, a job's own. Other tenants' are
- * not.
+ * Processes that use a device. If the device has a slice, only processes are listed that the caller
+ * can see and that are in its cgroup or below it, as those of a container or a job are. Other
+ * tenants' processes are not listed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define PROCESSES_MAX 4096
 #define CGROUP_MAX    1024
 
-/* The path in the unified hierarchy. False: there is no such process here. */
+/* The path in the unified hierarchy. False: the process is not visible here. */
 static bool cgroup_of(const char *pid, char cgroup[CGROUP_MAX])
 {
     char path[64], line[CGROUP_MAX];
@@ -47,7 +47,7 @@ static bool is_ours(unsigned int pid, const char *own)
     return !cgroup[length] || cgroup[length] == '/' || (length && own[length - 1] == '/');
 }
 
-/* Moves the entries that are ours to the front; a process id comes first in each. Their count. */
+/* Moves our entries to the front and returns their count. Each entry starts with a process id. */
 static unsigned int keep_ours(char *infos, unsigned int count, size_t size)
 {
     char own[CGROUP_MAX];
@@ -65,7 +65,7 @@ static unsigned int keep_ours(char *infos, unsigned int count, size_t size)
     return kept;
 }
 
-/* As NVML does it: *count is the room in @infos, and then how many there are. */
+/* As NVML: *count is the room in @infos on entry, and the number of processes on return. */
 static nvmlReturn_t give(unsigned int *count, void *infos, const char *found, unsigned int kept,
                          size_t size)
 {

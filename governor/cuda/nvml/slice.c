@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Which slice a device of NVML's is of: kept for the process's life, as NVML's handles are. */
+/* Memberships by NVML device, kept for the process's life as NVML's handles are. */
 #include "slice.h"
 
 #include <ctype.h>

@@ -5,8 +5,7 @@
 #include "member.h"
 #include "nvml_abi.h"
 
-/* The membership of this process in the slice of @device; NULL: it has none, or it can't be had
- * now. */
+/* This process's membership in the slice of @device; NULL: no slice, or it cannot be joined now. */
 GovernorMember *slice_of(nvmlDevice_t device);
 
 #endif
