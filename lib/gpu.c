@@ -4,6 +4,7 @@
 #include <pci/pci.h>
 #include <string.h>
 
+#include "lib/containers_only.h"
 #include "lib/hardware.h"
 #include "lib/sysfs.h"
 
@@ -51,6 +52,13 @@ static void read_group(Gpu *gpu, const char *root)
     gpu->group_in_use = g_strv_builder_end(in_use);
 }
 
+/* Without a driver nothing can run on it, whatever is wanted. */
+static gboolean is_for_containers(const char *root, const PciDevice *pci)
+{
+    return (pci->driver || gpu_name_is_soft(pci->address)) &&
+           containers_only_is(root, pci->address);
+}
+
 static GpuMode mode_of(const char *root, const Gpu *gpu)
 {
     g_auto(GStrv) instances = nvidia_instances(root, gpu->pci->address);
@@ -59,7 +67,9 @@ static GpuMode mode_of(const char *root, const Gpu *gpu)
         return GPU_MODE_PASSTHROUGH;
     if (gpu->types[0])
         return GPU_MODE_SHARED;
-    return gpu->pci->vfs || instances[0] ? GPU_MODE_PARTITIONED : GPU_MODE_HOST;
+    if (gpu->pci->vfs || instances[0])
+        return GPU_MODE_PARTITIONED;
+    return is_for_containers(root, gpu->pci) ? GPU_MODE_SHARED : GPU_MODE_HOST;
 }
 
 /* As the registrar has it: what the operator says is better than what the hardware says. */
@@ -84,6 +94,7 @@ Gpu *gpu_new(const char *root, PciDevice *pci, const char *name, const GpuEntry 
     gpu->drm_nodes = drm_nodes(pci->dir);
     gpu->types = types_of(pci->dir);
     gpu->mode = mode_of(root, gpu);
+    gpu->containers_only = gpu->mode == GPU_MODE_SHARED && !gpu->types[0];
     read_vram(gpu, entry);
     read_group(gpu, root);
     return gpu;
@@ -108,11 +119,13 @@ void gpu_free(Gpu *gpu)
 /**
  * struct Inventory
  * @entries: of GpuEntry: gpus.conf when it was last right
+ * @complaint: what is wrong with it now, so that it is said once; NULL: nothing
  */
 struct Inventory {
     char *root;
     struct pci_access *names;
     GPtrArray *entries;
+    char *complaint;
 };
 
 /* What libpci has to say about its files is not the operator's affair: without them numbers are
@@ -142,6 +155,7 @@ void inventory_free(Inventory *inventory)
 {
     pci_cleanup(inventory->names);
     g_ptr_array_unref(inventory->entries);
+    g_free(inventory->complaint);
     g_free(inventory->root);
     g_free(inventory);
 }
@@ -179,11 +193,21 @@ static void read_entries(Inventory *inventory)
     GPtrArray *entries = gpus_load(inventory->root, &error);
 
     if (!entries) {
-        g_warning("%s", error->message);
+        if (g_strcmp0(error->message, inventory->complaint) != 0)
+            g_warning("%s", error->message);
+        g_free(inventory->complaint);
+        inventory->complaint = g_strdup(error->message);
         return;
     }
+    g_clear_pointer(&inventory->complaint, g_free);
     g_ptr_array_unref(inventory->entries);
     inventory->entries = entries;
+}
+
+GPtrArray *inventory_entries(Inventory *inventory)
+{
+    read_entries(inventory);
+    return g_ptr_array_ref(inventory->entries);
 }
 
 static void add_pci_gpus(const Inventory *inventory, GPtrArray *gpus)

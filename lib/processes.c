@@ -22,6 +22,7 @@ typedef struct {
 } Holding;
 
 struct Vms {
+    GMutex lock;
     char *root;
     GHashTable *holdings; /* UUID to Holding */
 };
@@ -48,18 +49,31 @@ static void holding_free(void *data)
 
 Vms *vms_new(const char *root)
 {
-    Vms *vms = g_new0(Vms, 1);
+    Vms *vms = g_atomic_rc_box_new0(Vms);
 
+    g_mutex_init(&vms->lock);
     vms->root = g_strdup(root);
     vms->holdings = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, holding_free);
     return vms;
 }
 
-void vms_free(Vms *vms)
+Vms *vms_ref(Vms *vms)
 {
+    return g_atomic_rc_box_acquire(vms);
+}
+
+static void vms_clear(void *data)
+{
+    Vms *vms = data;
+
     g_hash_table_unref(vms->holdings);
     g_free(vms->root);
-    g_free(vms);
+    g_mutex_clear(&vms->lock);
+}
+
+void vms_unref(Vms *vms)
+{
+    g_atomic_rc_box_release_full(vms, vms_clear);
 }
 
 static gboolean still_holds(const Vms *vms, const char *uuid)
@@ -153,13 +167,29 @@ static void keep_only(Vms *vms, const char *const *uuids)
     vms->holdings = kept;
 }
 
-void vms_look(Vms *vms, const char *const *uuids)
+/* Of those that have a VM. */
+static GHashTable *names_of(const Vms *vms)
 {
+    GHashTable *names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    GHashTableIter iter;
+    void *uuid;
+    void *holding;
+
+    g_hash_table_iter_init(&iter, vms->holdings);
+    while (g_hash_table_iter_next(&iter, &uuid, &holding))
+        g_hash_table_insert(names, g_strdup(uuid), g_strdup(((const Holding *)holding)->name));
+    return names;
+}
+
+GHashTable *vms_look(Vms *vms, const char *const *uuids)
+{
+    GHashTable *names;
     Wanted wanted = {
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
         g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free),
     };
 
+    g_mutex_lock(&vms->lock);
     keep_only(vms, uuids);
     for (guint i = 0; uuids[i]; i++) {
         if (still_holds(vms, uuids[i]))
@@ -169,15 +199,11 @@ void vms_look(Vms *vms, const char *const *uuids)
     }
     if (g_hash_table_size(wanted.by_name))
         look_everywhere(vms, &wanted);
+    names = names_of(vms);
+    g_mutex_unlock(&vms->lock);
     g_hash_table_unref(wanted.by_name);
     g_hash_table_unref(wanted.by_number);
-}
-
-const char *vms_name(const Vms *vms, const char *uuid)
-{
-    const Holding *holding = g_hash_table_lookup(vms->holdings, uuid);
-
-    return holding ? holding->name : NULL;
+    return names;
 }
 
 /* Units of the system, which only root can start: those of users and containers are elsewhere. */

@@ -13,15 +13,15 @@ typedef struct Vms Vms;
 /* @root: "" in production; copied. */
 Vms *vms_new(const char *root);
 
-void vms_free(Vms *vms);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Vms, vms_free)
+Vms *vms_ref(Vms *vms);
+void vms_unref(Vms *vms);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Vms, vms_unref)
 
-/* Looks who has those of @uuids, which are open. */
-void vms_look(Vms *vms, const char *const *uuids);
-
-/* What vms_look() found: the VM's name. NULL: nobody, or a process that is no VM's. Valid until the
- * next vms_look(). */
-const char *vms_name(const Vms *vms, const char *uuid);
+/*
+ * Which VMs have those of @uuids, which are open: UUID to the VM's name, without those that nobody has, or a process that
+ * is no VM's. To be unreferenced. From any thread, and not from a main loop: it may read all of /proc.
+ */
+GHashTable *vms_look(Vms *vms, const char *const *uuids);
 
 /*
  * Who has device nodes open, by /proc.

@@ -11,6 +11,7 @@
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/metrics/scrape.h"
 #include "host-agent/daemon/metrics/usage_sampler.h"
+#include "host-agent/daemon/operations/operation.h"
 
 typedef struct Agent Agent;
 
@@ -28,6 +29,7 @@ DomainWatch *agent_domains(const Agent *agent);
 PressureWatch *agent_pressure(const Agent *agent);
 UsageSampler *agent_usage(const Agent *agent);
 Scrape *agent_scrape(const Agent *agent);
+Operations *agent_operations(const Agent *agent);
 
 /* For tests, which don't wait: looks whether containers with slices have ended. */
 void agent_look_at_containers(Agent *agent);

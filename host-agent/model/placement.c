@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "host-agent/model/admission.h"
 #include "lib/bus.h"
 #include "lib/units.h"
 
@@ -62,21 +63,22 @@ static char *refusal(const Placement *placement, const Request *request,
                      const Candidate *candidate, const GPtrArray *chosen)
 {
     const Room *room = candidate->room;
+    char *why;
 
     if (request->gpus && request->gpus[0] && !matches(request->gpus, room))
         return g_strdup("it is not among those asked for");
     if (matches(request->not_gpus, room))
         return g_strdup("it was ruled out");
-    if (room->blocked)
-        return g_strdup(room->blocked);
-    if (placement->tenant && !tenant_may_use(placement->tenant, room))
-        return g_strdup_printf("tenant %s may not use this model", placement->tenant->name);
-    if (!candidate->slice)
-        return g_strdup_printf("it has no type %s", request->type);
     if (request->replica[0] && (has_replica(placement->slices, room->gpu, request->replica) ||
                                 has_replica(chosen, room->gpu, request->replica)))
         return g_strdup_printf("it has a replica of %s already", request->replica);
-    return room_refusal(room, candidate->slice);
+    why = admission_refusal(&(AdmissionRequest){.way = ADMISSION_CREATE,
+                                                .room = room,
+                                                .tenant = placement->tenant,
+                                                .wanted = candidate->slice});
+    if (!why && !candidate->slice)
+        why = g_strdup_printf("it has no type %s", request->type);
+    return why;
 }
 
 static guint64 distance_to(const Placement *placement, const char *gpu, const char *job,

@@ -8,7 +8,9 @@ void room_free(Room *room)
     g_free(room->gpu);
     g_free(room->ids);
     g_free(room->name);
-    g_free(room->blocked);
+    g_free(room->mode);
+    g_free(room->switching);
+    g_free(room->unhealthy);
     g_free(room);
 }
 

@@ -22,7 +22,12 @@
  * @ids: "1002:73bf"; "" where it has none
  * @name: as people know it
  * @numa_node: -1: not known
- * @blocked: why nothing new is put there (a sentence's end, as "it is being drained"); NULL: it may be
+ * @gone: it was there a moment ago
+ * @mode: that it has; NULL: it is shared
+ * @switching: the mode that it is being switched to; NULL: none
+ * @unhealthy: why it is; NULL: it is not
+ * @containers_only: it has no vGPUs, because the kernel module is not loaded
+ * @evicted: best-effort slices of the tenant that asks were stopped there not long ago
  * @vram: bytes it has
  * @capacity: bytes that may be promised
  */
@@ -31,7 +36,13 @@ typedef struct {
     char *ids;
     char *name;
     int numa_node;
-    char *blocked;
+    gboolean gone;
+    char *mode;
+    char *switching;
+    gboolean draining;
+    char *unhealthy;
+    gboolean containers_only;
+    gboolean evicted;
     guint64 vram;
     guint64 capacity;
     guint64 promised_vram;

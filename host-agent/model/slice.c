@@ -16,13 +16,6 @@ static const char *const transport_names[] = {
     [SLICE_TRANSPORT_GUARDED] = "guarded",
 };
 
-static const char *const state_names[] = {
-    [SLICE_READY] = "ready",
-    [SLICE_CREATING] = "creating",
-    [SLICE_CHANGING] = "changing",
-    [SLICE_REMOVING] = "removing",
-};
-
 void slice_free(Slice *slice)
 {
     g_free(slice->uuid);
@@ -78,6 +71,77 @@ Slice *slice_copy(const Slice *slice)
     return copy;
 }
 
+GVariant *slice_to_dict(const Slice *slice)
+{
+    GVariantDict dict;
+
+    g_variant_dict_init(&dict, NULL);
+    g_variant_dict_insert(&dict, "uuid", "s", slice->uuid);
+    g_variant_dict_insert(&dict, "door", "s", slice_transport_name(slice->transport));
+    g_variant_dict_insert(&dict, "name", "s", slice->name);
+    g_variant_dict_insert(&dict, "ephemeral", "b", slice->ephemeral);
+    g_variant_dict_insert(&dict, "request", "s", slice->request);
+    g_variant_dict_insert(&dict, "gpu", "s", slice->gpu);
+    g_variant_dict_insert(&dict, "type", "s", slice->type);
+    g_variant_dict_insert(&dict, "tenant", "s", slice->tenant);
+    g_variant_dict_insert(&dict, "class", "s", slice_class_name(slice->class));
+    g_variant_dict_insert(&dict, "vram", "t", slice->vram);
+    g_variant_dict_insert(&dict, "compute", "u", slice->compute);
+    g_variant_dict_insert(&dict, "oversubscribe", "t", slice->oversubscribe);
+    g_variant_dict_insert(&dict, "weight", "u", slice->weight);
+    g_variant_dict_insert(&dict, "cap", "u", slice->cap);
+    g_variant_dict_insert(&dict, "priority", "u", slice->priority);
+    g_variant_dict_insert(&dict, "display", "i", slice->display);
+    g_variant_dict_insert(&dict, "engines", "u", slice->engines);
+    g_variant_dict_insert(&dict, "job", "s", slice->job);
+    g_variant_dict_insert(&dict, "replica", "s", slice->replica);
+    g_variant_dict_insert(&dict, "domain", "s", slice->domain);
+    g_variant_dict_insert(&dict, "defined", "b", slice->defined);
+    g_variant_dict_insert(&dict, "autostart", "b", slice->autostart);
+    return g_variant_dict_end(&dict);
+}
+
+static void read_text(GVariant *dict, const char *key, char **text)
+{
+    const char *value;
+
+    if (g_variant_lookup(dict, key, "&s", &value))
+        slice_set_text(text, value);
+}
+
+Slice *slice_from_dict(GVariant *dict)
+{
+    Slice *slice = slice_new("", "", "");
+    const char *door, *class;
+
+    if (g_variant_lookup(dict, "door", "&s", &door))
+        slice_transport_parse(door, &slice->transport);
+    if (g_variant_lookup(dict, "class", "&s", &class))
+        slice_class_parse(class, &slice->class);
+    read_text(dict, "uuid", &slice->uuid);
+    read_text(dict, "name", &slice->name);
+    read_text(dict, "request", &slice->request);
+    read_text(dict, "gpu", &slice->gpu);
+    read_text(dict, "type", &slice->type);
+    read_text(dict, "tenant", &slice->tenant);
+    read_text(dict, "job", &slice->job);
+    read_text(dict, "replica", &slice->replica);
+    read_text(dict, "domain", &slice->domain);
+    g_variant_lookup(dict, "ephemeral", "b", &slice->ephemeral);
+    g_variant_lookup(dict, "vram", "t", &slice->vram);
+    g_variant_lookup(dict, "compute", "u", &slice->compute);
+    g_variant_lookup(dict, "oversubscribe", "t", &slice->oversubscribe);
+    g_variant_lookup(dict, "weight", "u", &slice->weight);
+    g_variant_lookup(dict, "cap", "u", &slice->cap);
+    g_variant_lookup(dict, "priority", "u", &slice->priority);
+    g_variant_lookup(dict, "display", "i", &slice->display);
+    g_variant_lookup(dict, "engines", "u", &slice->engines);
+    g_variant_lookup(dict, "defined", "b", &slice->defined);
+    g_variant_lookup(dict, "autostart", "b", &slice->autostart);
+    slice->present = !slice_is_vgpu(slice);
+    return slice;
+}
+
 const char *slice_class_name(SliceClass class)
 {
     return class_names[class];
@@ -92,19 +156,6 @@ gboolean slice_class_parse(const char *name, SliceClass *class)
         }
     }
     return FALSE;
-}
-
-const char *slice_state_name(SliceState state)
-{
-    return state_names[state];
-}
-
-SliceState slice_state_parse(const char *name)
-{
-    for (guint i = 0; i < G_N_ELEMENTS(state_names); i++)
-        if (g_str_equal(state_names[i], name))
-            return (SliceState)i;
-    return SLICE_READY;
 }
 
 const char *slice_transport_name(SliceTransport transport)
@@ -142,7 +193,7 @@ gboolean slice_name_valid(const char *name)
 
 gboolean slice_is_promised(const Slice *slice)
 {
-    return slice->present || slice->autostart || slice->state == SLICE_CREATING;
+    return slice->present || slice->autostart || slice->reserved;
 }
 
 #define ALL "all"

@@ -22,19 +22,11 @@ typedef enum {
     SLICE_TRANSPORT_GUARDED, /* no node: a socket to a vgpu-guard of its own */
 } SliceTransport;
 
-/* Where a slice is in its life, as the database has it. */
-typedef enum {
-    SLICE_READY,
-    SLICE_CREATING, /* undone at the next start where vgpud ends before it is done */
-    SLICE_CHANGING, /* finished then */
-    SLICE_REMOVING, /* finished then */
-} SliceState;
-
 /**
  * Slice
  * @uuid: of the vGPU, or made up for a container's slice
  * @transport: the door by which its user comes to the GPU; by the first two it is a vGPU, which the kernel has
- * @name: by which containers may ask for it as well as by @uuid; "": none
+ * @name: by which commands and containers may ask for it as well as by @uuid; "": none
  * @ephemeral: given back when its container ends
  * @request: of the call that made it: all of one request are made, or none
  * @gpu: address of its GPU
@@ -51,13 +43,14 @@ typedef enum {
  * @present: the kernel has it; always, where it is no vGPU
  * @defined: it is in mdevctl's configuration
  * @autostart: and started at boot
+ * @reserved: room is kept for it while it is being made or started
+ * @leaving: it is being removed: nobody new gets it
  */
 typedef struct {
     char *uuid;
     SliceTransport transport;
     char *name;
     gboolean ephemeral;
-    SliceState state;
     char *request;
     char *gpu;
     char *type;
@@ -77,6 +70,8 @@ typedef struct {
     gboolean present;
     gboolean defined;
     gboolean autostart;
+    gboolean reserved;
+    gboolean leaving;
 } Slice;
 
 void slice_free(Slice *slice);
@@ -93,17 +88,18 @@ void slice_set_text(char **where, const char *text);
 
 Slice *slice_copy(const Slice *slice);
 
+/*
+ * As a{sv}, to be kept and read again, by another version as well: what is promised, and to whom;
+ * not what the kernel has (@present, @reserved, @leaving). Floating.
+ */
+GVariant *slice_to_dict(const Slice *slice);
+Slice *slice_from_dict(GVariant *dict);
+
 /* "guaranteed", "burstable", "best-effort" */
 const char *slice_class_name(SliceClass class);
 
 /* FALSE where @name is none of these. */
 gboolean slice_class_parse(const char *name, SliceClass *class);
-
-/* "ready", "creating", "changing", "removing" */
-const char *slice_state_name(SliceState state);
-
-/* SLICE_READY where @name is none of these. */
-SliceState slice_state_parse(const char *name);
 
 /* "vm", "vfio", "native", "guarded" */
 const char *slice_transport_name(SliceTransport transport);

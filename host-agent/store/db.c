@@ -171,6 +171,19 @@ gboolean db_run(Db *db, GError **error, const char *sql, const char *types, ...)
     return done;
 }
 
+gboolean db_run_later(Db *db, GError **error, const char *sql, const char *types, ...)
+{
+    va_list values;
+    gboolean done;
+
+    if (!exec(db, "PRAGMA synchronous = NORMAL", error))
+        return FALSE;
+    va_start(values, types);
+    done = step(db, error, NULL, NULL, sql, types, &values);
+    va_end(values);
+    return exec(db, "PRAGMA synchronous = FULL", done ? error : NULL) && done;
+}
+
 gboolean db_each(Db *db, GError **error, DbRowFunc func, void *data, const char *sql,
                  const char *types, ...)
 {

@@ -26,6 +26,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Db, db_free)
 /* Does a statement that has no rows. */
 gboolean db_run(Db *db, GError **error, const char *sql, const char *types, ...);
 
+/*
+ * The same without waiting for the disk: kill -9 loses nothing, power loss may, up to what is
+ * written next by db_run(). Not between db_begin() and db_commit().
+ */
+gboolean db_run_later(Db *db, GError **error, const char *sql, const char *types, ...);
+
 /* Called for each row; columns are read with sqlite3_column_*(). */
 typedef void (*DbRowFunc)(sqlite3_stmt *row, void *data);
 

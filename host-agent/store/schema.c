@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 /*
- * slice.state: "creating" and "removing" are calls that a crash has cut short; they are undone and
- * finished, respectively, at the next start. request: of the call that made it, for all or none.
+ * slice.state: what is being done with it; "ready": nothing. request: of the call that made it, for
+ * all or none.
  */
 static const char first[] =
     "CREATE TABLE tenant ("
@@ -82,5 +82,29 @@ static const char displays[] = "ALTER TABLE slice ADD COLUMN display INTEGER NOT
 /* Which of the GPU's engines it may use, as people name them. */
 static const char engines[] = "ALTER TABLE slice ADD COLUMN engines TEXT NOT NULL DEFAULT 'all';";
 
-const char *const schema_steps[] = {first,    oversubscription, domains, containers,
-                                    displays, engines,          NULL};
+/*
+ * The journal of operations (operation_table.h) says what is being done, and slices no longer do.
+ * What was cut short is undone or finished as before: kinds "create", "change" and "remove".
+ */
+static const char operations[] =
+    "CREATE TABLE operation ("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, objects TEXT NOT NULL,"
+    " data TEXT NOT NULL, caller TEXT NOT NULL, begun INTEGER NOT NULL, step TEXT NOT NULL,"
+    " item INTEGER NOT NULL, undoing INTEGER NOT NULL) STRICT;"
+    "INSERT INTO operation (kind, objects, data, caller, begun, step, item, undoing)"
+    " SELECT CASE state WHEN 'creating' THEN 'create' WHEN 'changing' THEN 'change'"
+    "  ELSE 'remove' END, uuid, '', '', 0, '', 0, state = 'creating'"
+    " FROM slice WHERE state <> 'ready' ORDER BY uuid;"
+    "ALTER TABLE slice DROP COLUMN state;";
+
+/*
+ * Of a program that vgpuctl has started: its user, -1 for a container; and its scope of systemd, whose processes have
+ * the slice, too.
+ */
+static const char programs[] =
+    "ALTER TABLE claim ADD COLUMN user INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE claim ADD COLUMN cgroup TEXT NOT NULL DEFAULT '';";
+
+const char *const schema_steps[] = {first,    oversubscription, domains,    containers,
+                                    displays, engines,          operations, programs,
+                                    NULL};

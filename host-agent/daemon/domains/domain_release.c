@@ -2,24 +2,19 @@
 #include "host-agent/daemon/domains/domain_release.h"
 
 #include "host-agent/daemon/methods/vgpu_call.h"
-#include "host-agent/daemon/slices/erasure.h"
 #include "lib/vgpu.h"
 
 /**
  * Release
- * @uuids: what is to be ended, from @at on
+ * @left: removals that have not ended
+ * @error: of the first that failed
  */
 typedef struct {
-    Host *host;
-    Slices *slices;
-    GStrv uuids;
-    guint at;
+    guint left;
     GError *error;
-    MdevctlFunc func;
+    OperationDone func;
     void *data;
 } Release;
-
-static gboolean go_on(void *data);
 
 static void ended(const GError *error, void *data)
 {
@@ -27,66 +22,60 @@ static void ended(const GError *error, void *data)
 
     if (error && !release->error)
         release->error = g_error_copy(error);
-    if (error)
-        slices_settle(release->slices, release->uuids[release->at]);
-    release->at++;
-    go_on(release);
-}
-
-/* It may be ended, and that it shall is stored. */
-static gboolean condemn(const Release *release, const char *uuid)
-{
-    const Slice *slice = slices_find(release->slices, uuid);
-    g_autoptr(Vgpu) vgpu = vgpu_read(host_root(release->host), uuid);
-    Slice *condemned;
-
-    if (!slice || slice->state != SLICE_READY || (vgpu && !g_str_equal(vgpu->device, "closed")))
-        return FALSE;
-    g_message("vGPU %s was made for VM %s, which has ended: it is given back", uuid, slice->domain);
-    condemned = slice_copy(slice);
-    condemned->state = SLICE_REMOVING;
-    return slices_put(release->slices, condemned, NULL);
-}
-
-static gboolean go_on(void *data)
-{
-    Release *release = data;
-
-    while (release->uuids[release->at] && !condemn(release, release->uuids[release->at]))
-        release->at++;
-    if (release->uuids[release->at]) {
-        erasure_run(release->host, release->slices, release->uuids[release->at], ended, release);
-        return G_SOURCE_REMOVE;
-    }
+    if (--release->left)
+        return;
     release->func(release->error, release->data);
     g_clear_error(&release->error);
-    g_strfreev(release->uuids);
     g_free(release);
+}
+
+static gboolean end_first(void *data)
+{
+    ended(NULL, data);
     return G_SOURCE_REMOVE;
 }
 
-void domain_release_run(Host *host, Slices *slices, const char *const *uuids, MdevctlFunc func,
+/* One that a VM has open stays. */
+static gboolean may_go(const Lifecycle *life, const Slice *slice)
+{
+    g_autoptr(Vgpu) vgpu = vgpu_read(host_root(life->host), slice->uuid);
+
+    return !slice->leaving && (!vgpu || g_str_equal(vgpu->device, "closed"));
+}
+
+static void begin(Release *release, const Lifecycle *life, const char *uuid)
+{
+    const OperationRequest request = {.kind = &removal_kind,
+                                      .objects = (const char *[]){uuid, NULL},
+                                      .waits = TRUE,
+                                      .background = TRUE,
+                                      .done = ended,
+                                      .data = release};
+    g_autoptr(GError) error = NULL;
+
+    release->left++;
+    if (!operations_start(life->operations, &request, &error))
+        ended(error, release);
+}
+
+void domain_release_run(const Lifecycle *life, const char *const *uuids, OperationDone func,
                         void *data)
 {
     Release *release = g_new0(Release, 1);
 
-    release->host = host;
-    release->slices = slices;
-    release->uuids = g_strdupv((char **)uuids);
+    release->left = 1;
     release->func = func;
     release->data = data;
-    g_idle_add(go_on, release);
-}
+    for (guint i = 0; uuids[i]; i++) {
+        const Slice *slice = slices_find(life->slices, uuids[i]);
 
-static void released(const GError *error, void *data)
-{
-    VgpuCall *call = data;
-
-    if (error)
-        g_dbus_method_invocation_return_gerror(call->invocation, error);
-    else
-        vgpu_manager_complete_release_domain(host_manager(call->vgpus->host), call->invocation);
-    vgpu_call_free(call);
+        if (!slice || !may_go(life, slice))
+            continue;
+        g_message("vGPU %s was made for VM %s, which has ended: it is given back", slice->uuid,
+                  slice->domain);
+        begin(release, life, uuids[i]);
+    }
+    g_idle_add(end_first, release);
 }
 
 static void release_domain(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -106,7 +95,7 @@ static void release_domain(GDBusMethodInvocation *invocation, const Caller *call
             g_strv_builder_add(uuids, slice->uuid);
     }
     list = g_strv_builder_end(uuids);
-    domain_release_run(vgpus->host, vgpus->slices, (const char *const *)list, released,
+    domain_release_run(vgpus->life, (const char *const *)list, vgpu_call_ended,
                        vgpu_call_new(vgpus, invocation, list));
 }
 

@@ -5,15 +5,14 @@
 #ifndef VGPUD_DOMAINS_DOMAIN_RELEASE_H
 #define VGPUD_DOMAINS_DOMAIN_RELEASE_H
 
-#include "host-agent/daemon/slices/mdevctl.h"
-#include "host-agent/daemon/slices/slices.h"
+#include "host-agent/daemon/lifecycle/lifecycle.h"
 
 /*
- * Ends those of @uuids that are nobody else's business now, one after the other: one that a VM has
- * open stays, and so does one that another call does something with. Calls @func, from the main
- * loop, at the end; @error: the first thing that failed, and the others were still seen to.
+ * Removes those of @uuids that no VM has open; one that something is being done with goes after
+ * that. Calls @func, from the main loop, at the end; @error: of the first that failed, and the
+ * others were still seen to. @uuids: not the slices' own.
  */
-void domain_release_run(Host *host, Slices *slices, const char *const *uuids, MdevctlFunc func,
+void domain_release_run(const Lifecycle *life, const char *const *uuids, OperationDone func,
                         void *data);
 
 #endif

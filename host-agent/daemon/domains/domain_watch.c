@@ -8,18 +8,17 @@
 #define PERIOD_S 30
 
 struct DomainWatch {
-    Host *host;
-    Slices *slices;
+    const Lifecycle *life;
     GHashTable *since; /* UUID to gint64: when it was first found left alone */
     guint timer;
 };
 
 static gboolean is_left_alone(const DomainWatch *watch, const Slice *slice)
 {
-    g_autoptr(Vgpu) vgpu = vgpu_read(host_root(watch->host), slice->uuid);
+    g_autoptr(Vgpu) vgpu = vgpu_read(host_root(watch->life->host), slice->uuid);
 
     return (!vgpu || g_str_equal(vgpu->device, "closed")) &&
-           !vm_is_running(host_root(watch->host), slice->domain);
+           !vm_is_running(host_root(watch->life->host), slice->domain);
 }
 
 /* Left alone for long enough, @now. */
@@ -27,7 +26,8 @@ static gboolean is_over(DomainWatch *watch, const Slice *slice, gint64 now)
 {
     const gint64 *since = g_hash_table_lookup(watch->since, slice->uuid);
 
-    if (!slice->domain[0] || slice->state != SLICE_READY || !is_left_alone(watch, slice)) {
+    if (!slice->domain[0] || 
+        operations_doing(watch->life->operations, slice->uuid) || !is_left_alone(watch, slice)) {
         g_hash_table_remove(watch->since, slice->uuid);
         return FALSE;
     }
@@ -48,7 +48,7 @@ static void released(const GError *error, void *data)
 
 void domain_watch_look(DomainWatch *watch, gint64 now)
 {
-    const GPtrArray *slices = slices_all(watch->slices);
+    const GPtrArray *slices = slices_all(watch->life->slices);
     g_autoptr(GStrvBuilder) over = g_strv_builder_new();
     g_auto(GStrv) uuids = NULL;
 
@@ -62,7 +62,7 @@ void domain_watch_look(DomainWatch *watch, gint64 now)
     for (guint i = 0; uuids[i]; i++)
         g_hash_table_remove(watch->since, uuids[i]);
     if (uuids[0])
-        domain_release_run(watch->host, watch->slices, (const char *const *)uuids, released, NULL);
+        domain_release_run(watch->life, (const char *const *)uuids, released, NULL);
 }
 
 static gboolean look(void *data)
@@ -71,12 +71,11 @@ static gboolean look(void *data)
     return G_SOURCE_CONTINUE;
 }
 
-DomainWatch *domain_watch_new(Host *host, Slices *slices)
+DomainWatch *domain_watch_new(const Lifecycle *life)
 {
     DomainWatch *watch = g_new0(DomainWatch, 1);
 
-    watch->host = host;
-    watch->slices = slices;
+    watch->life = life;
     watch->since = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     watch->timer = g_timeout_add_seconds(PERIOD_S, look, watch);
     return watch;

@@ -7,12 +7,12 @@
 #ifndef VGPUD_DOMAINS_DOMAIN_WATCH_H
 #define VGPUD_DOMAINS_DOMAIN_WATCH_H
 
-#include "host-agent/daemon/slices/slices.h"
+#include "host-agent/daemon/lifecycle/lifecycle.h"
 
 typedef struct DomainWatch DomainWatch;
 
-/* Both live longer. Looks from time to time while there are such vGPUs. */
-DomainWatch *domain_watch_new(Host *host, Slices *slices);
+/* @life: lives longer. Looks from time to time while there are such vGPUs. */
+DomainWatch *domain_watch_new(const Lifecycle *life);
 
 void domain_watch_free(DomainWatch *watch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DomainWatch, domain_watch_free)

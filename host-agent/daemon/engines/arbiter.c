@@ -147,12 +147,11 @@ void shares_drop(const char *root, const char *gpu)
     g_rmdir(dir);
 }
 
-#define WAIT_US   (200 * 1000)
 #define MOST_TEXT (4 * 1024 * 1024)
 
 static int connect_to(const char *root, const char *gpu)
 {
-    const struct timeval limit = {.tv_usec = WAIT_US};
+    const struct timeval limit = {.tv_usec = ARBITER_WAIT_US};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     g_autofree char *path =
         root_path(root, GOVERNOR_DIR, gpu, "status.sock", NULL);
@@ -176,7 +175,7 @@ static int connect_to(const char *root, const char *gpu)
 static GString *read_all(int fd)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    gint64 end = g_get_monotonic_time() + WAIT_US;
+    gint64 end = g_get_monotonic_time() + ARBITER_WAIT_US;
     char buf[4096];
     ssize_t n;
 

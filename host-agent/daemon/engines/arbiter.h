@@ -56,10 +56,13 @@ typedef struct {
     guint64 throttled_ns;
 } SliceUse;
 
+/* How long an arbiter has for its answer. */
+#define ARBITER_WAIT_US (200 * 1000)
+
 typedef void (*SliceUseFunc)(const char *slice, const SliceUse *use, void *data);
 
 /*
- * Asks the arbiter of @gpu, and calls @func for each of its slices. Waits 200 ms at most; FALSE where there is no
+ * Asks the arbiter of @gpu, and calls @func for each of its slices. Waits ARBITER_WAIT_US at most; FALSE where there is no
  * arbiter, or no whole answer.
  */
 gboolean arbiter_status_read(const char *root, const char *gpu, SliceUseFunc func, void *data);

@@ -2,10 +2,11 @@
 #include "host-agent/daemon/host/authority.h"
 
 #include <polkit/polkit.h>
-#include <pwd.h>
 #include <unistd.h>
 
+#include "host-agent/daemon/host/audit.h"
 #include "lib/bus.h"
+#include "lib/user.h"
 
 typedef struct {
     GDBusMethodInvocation *invocation;
@@ -42,6 +43,12 @@ static void refuse(const Question *question, const char *why)
         authority_refuse(question->invocation, &question->caller, question->action, why);
 }
 
+static void allow(const Question *question)
+{
+    audit_begin(question->invocation, &question->caller);
+    question->func(question->invocation, &question->caller, question->data);
+}
+
 static void polkit_answered(GObject *authority, GAsyncResult *answer, void *data)
 {
     g_autoptr(Question) question = data;
@@ -50,15 +57,17 @@ static void polkit_answered(GObject *authority, GAsyncResult *answer, void *data
         POLKIT_AUTHORITY(authority), answer, &error);
 
     if (result && polkit_authorization_result_get_is_authorized(result))
-        question->func(question->invocation, &question->caller, question->data);
+        allow(question);
     else
         refuse(question, error ? error->message : NULL);
 }
 
-static PolkitCheckAuthorizationFlags flags_of(GDBusMethodInvocation *invocation)
+/* Nobody is asked for a password if there is another right by which the caller may have an answer. */
+static PolkitCheckAuthorizationFlags flags_of(const Question *question)
 {
-    GDBusMessage *message = g_dbus_method_invocation_get_message(invocation);
-    gboolean interactive = g_dbus_message_get_flags(message) &
+    GDBusMessage *message = g_dbus_method_invocation_get_message(question->invocation);
+    gboolean interactive = !question->otherwise &&
+                           g_dbus_message_get_flags(message) &
                            G_DBUS_MESSAGE_FLAGS_ALLOW_INTERACTIVE_AUTHORIZATION;
 
     return interactive ? POLKIT_CHECK_AUTHORIZATION_FLAGS_ALLOW_USER_INTERACTION
@@ -79,21 +88,45 @@ static void got_polkit(GObject *source, GAsyncResult *answer, void *data)
     }
     subject = polkit_system_bus_name_new(g_dbus_method_invocation_get_sender(question->invocation));
     polkit_authority_check_authorization(authority, subject, question->action, NULL,
-                                         flags_of(question->invocation), NULL, polkit_answered,
+                                         flags_of(question), NULL, polkit_answered,
                                          question);
     g_steal_pointer(&question);
 }
 
-static char *name_of(guint32 uid)
+static void ask_polkit(Question *question)
 {
-    const struct passwd *entry = getpwuid(uid);
+    if (question->caller.uid == geteuid()) {
+        allow(question);
+        question_free(question);
+        return;
+    }
+    polkit_authority_get_async(NULL, got_polkit, question);
+}
 
-    return entry ? g_strdup(entry->pw_name) : g_strdup_printf("%u", uid);
+/* Names may be a directory server's, which may take its time. */
+static void look_up(GTask *task, void *source, void *data, GCancellable *cancellable)
+{
+    const guint32 *uid = data;
+
+    (void)source;
+    (void)cancellable;
+    g_task_return_pointer(task, user_name(*uid), g_free);
+}
+
+static void got_name(GObject *source, GAsyncResult *answer, void *data)
+{
+    Question *question = data;
+
+    (void)source;
+    g_free(question->caller.user);
+    question->caller.user = g_task_propagate_pointer(G_TASK(answer), NULL);
+    ask_polkit(question);
 }
 
 static void got_uid(GObject *bus, GAsyncResult *answer, void *data)
 {
     g_autoptr(Question) question = data;
+    g_autoptr(GTask) task = NULL;
     g_autoptr(GVariant) result =
         g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), answer, NULL);
 
@@ -103,13 +136,10 @@ static void got_uid(GObject *bus, GAsyncResult *answer, void *data)
         return;
     }
     g_variant_get(result, "(u)", &question->caller.uid);
-    g_free(question->caller.user);
-    question->caller.user = name_of(question->caller.uid);
-    if (question->caller.uid == geteuid()) {
-        question->func(question->invocation, &question->caller, question->data);
-        return;
-    }
-    polkit_authority_get_async(NULL, got_polkit, g_steal_pointer(&question));
+    task = g_task_new(NULL, NULL, got_name, question);
+    g_task_set_task_data(task, g_memdup2(&question->caller.uid, sizeof(guint32)), g_free);
+    g_task_run_in_thread(task, look_up);
+    g_steal_pointer(&question);
 }
 
 void authority_ask(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc func,

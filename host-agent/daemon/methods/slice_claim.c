@@ -3,51 +3,40 @@
 #include "host-agent/daemon/methods/lists.h"
 #include "host-agent/daemon/methods/slice_claim.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
-#include "host-agent/daemon/slices/erasure.h"
+#include "host-agent/daemon/slices/placing.h"
 #include "lib/bus.h"
-
-static void warn(const char *uuid, const GError *error)
-{
-    g_warning("slice %s, whose container has ended, could not be given back: %s; remove it with "
-              "\"vgpuctl slice remove %s\"",
-              uuid, error->message, uuid);
-}
 
 static void given_back(const GError *error, void *data)
 {
-    VgpuCall *call = data;
+    g_autofree char *uuid = data;
 
-    if (error) {
-        warn(call->uuids[0], error);
-        slices_settle(call->vgpus->slices, call->uuids[0]);
-    }
-    vgpu_call_free(call);
+    if (error)
+        g_warning("slice %s, whose container has ended, could not be given back: %s; remove it "
+                  "with \"vgpuctl slice remove %s\"",
+                  uuid, error->message, uuid);
 }
 
-/* In the database first, so that a vgpud that is killed here goes on with it at its next start. */
-static void give_back_vgpu(Vgpus *vgpus, const Slice *slice)
+/* After what is being done with it, if anything is. */
+static void give_back(const Vgpus *vgpus, const char *uuid)
 {
-    Slice *condemned = slice_copy(slice);
-    g_autofree char *uuid = g_strdup(slice->uuid);
+    const OperationRequest request = {.kind = &removal_kind,
+                                      .objects = (const char *[]){uuid, NULL},
+                                      .waits = TRUE,
+                                      .background = TRUE,
+                                      .done = given_back,
+                                      .data = g_strdup(uuid)};
     g_autoptr(GError) error = NULL;
 
-    condemned->state = SLICE_REMOVING;
-    if (slices_put(vgpus->slices, condemned, &error))
-        erasure_run(vgpus->host, vgpus->slices, uuid, given_back,
-                    vgpu_call_new(vgpus, NULL, (char *[]){uuid, NULL}));
-    else
-        warn(uuid, error);
+    if (!operations_start(vgpus->life->operations, &request, &error))
+        given_back(error, request.data);
 }
 
 void slice_claim_end(Vgpus *vgpus, const char *uuid)
 {
     const Slice *slice = slices_find(vgpus->slices, uuid);
-    gboolean goes = slice && slice->ephemeral && slice->state == SLICE_READY;
 
-    if (goes && slice_is_vgpu(slice))
-        give_back_vgpu(vgpus, slice);
-    else if (goes)
-        vgpu_call_drop(vgpus, slice);
+    if (slice && slice->ephemeral && !slice->leaving)
+        give_back(vgpus, uuid);
     claims_forget(vgpus->claims, uuid);
 }
 
@@ -63,7 +52,10 @@ static void claim(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&su)", &name, &container,
                   &pid);
     slice = vgpu_call_container_slice(vgpus, name, &error);
-    if (!slice || !claims_take(vgpus->claims, slice, container, pid, user, &error)) {
+    if (!slice ||
+        !placing_admit(vgpus->host, vgpus->slices, vgpus->tenants, ADMISSION_CLAIM, slice, slice,
+                       &error) ||
+        !claims_take(vgpus->claims, slice, container, pid, user, &error)) {
         g_dbus_method_invocation_return_gerror(invocation, error);
         return;
     }

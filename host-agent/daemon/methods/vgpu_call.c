@@ -29,6 +29,30 @@ void vgpu_call_free(VgpuCall *call)
     g_free(call);
 }
 
+void vgpu_call_ask(VgpuCall *call, const Caller *caller, OperationRequest *request)
+{
+    request->caller = caller->user;
+    request->progress = vgpu_call_progress;
+    request->data = call;
+}
+
+void vgpu_call_ended(const GError *error, void *data)
+{
+    VgpuCall *call = data;
+
+    if (error)
+        g_dbus_method_invocation_return_gerror(call->invocation, error);
+    else
+        g_dbus_method_invocation_return_value(call->invocation, NULL);
+    vgpu_call_free(call);
+}
+
+void vgpu_call_refuse(VgpuCall *call, GError *error)
+{
+    g_dbus_method_invocation_take_error(call->invocation, error);
+    vgpu_call_free(call);
+}
+
 /* The tenant that a call is about: of the request, or of the vGPU that there is. */
 static char *tenant_of(const Vgpus *vgpus, GDBusMethodInvocation *invocation)
 {
@@ -54,19 +78,19 @@ static gboolean is_own(const Vgpus *vgpus, GDBusMethodInvocation *invocation, co
 
 static void is_administrator(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    g_autofree Ask *ask = data;
+    const Ask *ask = data;
 
     ask->administrator(invocation, caller, ask->vgpus);
 }
 
 static void is_no_administrator(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    g_autofree Ask *ask = data;
+    const Ask *ask = data;
 
     if (is_own(ask->vgpus, invocation, caller->user))
         authority_ask(invocation, ACTION_USE_OWN_TENANT, ask->member, ask->vgpus);
     else
-        authority_refuse(invocation, caller, ACTION_ADMINISTER, NULL);
+        authority_ask(invocation, ACTION_ADMINISTER, ask->administrator, ask->vgpus);
 }
 
 void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
@@ -77,6 +101,8 @@ void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
     ask->vgpus = vgpus;
     ask->administrator = administrator;
     ask->member = member;
+    /* It is needed until the call is answered. */
+    g_object_set_data_full(G_OBJECT(invocation), "ask", ask, g_free);
     authority_ask_or(invocation, ACTION_ADMINISTER, is_administrator, is_no_administrator, ask);
 }
 
@@ -90,7 +116,7 @@ typedef struct {
 
 static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    g_autofree Listing *listing = data;
+    const Listing *listing = data;
 
     (void)caller;
     listing->list(listing->vgpus, invocation, NULL);
@@ -98,12 +124,12 @@ static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, vo
 
 static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    g_autofree Listing *listing = data;
+    const Listing *listing = data;
 
     if (tenants_any_has_user(listing->vgpus->tenants, caller->user))
         listing->list(listing->vgpus, invocation, caller->user);
     else
-        authority_refuse(invocation, caller, ACTION_SEE, NULL);
+        authority_ask(invocation, ACTION_SEE, list_all, data);
 }
 
 void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc list)
@@ -112,29 +138,20 @@ void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc li
 
     listing->vgpus = vgpus;
     listing->list = list;
+    g_object_set_data_full(G_OBJECT(invocation), "listing", listing, g_free);
     authority_ask_or(invocation, ACTION_SEE, list_all, list_own, listing);
 }
 
-static const char *busy_word(SliceState state)
+/* @slice, if no operation works on it. */
+static const Slice *if_free(const Vgpus *vgpus, const Slice *slice, GError **error)
 {
-    static const char *const words[] = {
-        [SLICE_READY] = "ready",
-        [SLICE_CREATING] = "being made",
-        [SLICE_CHANGING] = "being changed",
-        [SLICE_REMOVING] = "being removed",
-    };
+    const char *doing = operations_doing(vgpus->life->operations, slice->uuid);
 
-    return words[state];
-}
-
-/* @slice, where nobody does something with it. */
-static const Slice *if_ready(const Slice *slice, GError **error)
-{
-    if (slice->state == SLICE_READY)
+    if (!doing)
         return slice;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
                 "%s %s is just %s; try again when that is done",
-                slice_is_vgpu(slice) ? "vGPU" : "slice", slice->uuid, busy_word(slice->state));
+                slice_is_vgpu(slice) ? "vGPU" : "slice", slice->uuid, doing);
     return NULL;
 }
 
@@ -143,20 +160,10 @@ const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, GEr
     const Slice *slice = slices_find_called(vgpus->slices, name);
 
     if (slice && slice_is_for_container(slice))
-        return if_ready(slice, error);
+        return if_free(vgpus, slice, error);
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
                 "there is no slice %s; \"vgpuctl slice list\" shows those that there are", name);
     return NULL;
-}
-
-void vgpu_call_drop(Vgpus *vgpus, const Slice *slice)
-{
-    g_autofree char *uuid = g_strdup(slice->uuid);
-
-    host_event(vgpus->host, "slice-removed", slice->gpu, uuid, "slice %s of GPU %s was removed",
-               uuid, slice->gpu);
-    slices_forget(vgpus->slices, uuid);
-    claims_forget(vgpus->claims, uuid);
 }
 
 gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const Slice *wanted, const Slice *before,
@@ -174,13 +181,12 @@ gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const Slice *wanted, const Sl
 
 const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **error)
 {
-    g_autofree char *lower = g_ascii_strdown(uuid, -1);
-    const Slice *slice = slices_find(vgpus->slices, lower);
+    const Slice *slice = slices_find_called(vgpus->slices, uuid);
 
     if (!slice || !slice_is_vgpu(slice)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
                     "there is no vGPU %s; \"vgpuctl vgpu list\" shows those that there are", uuid);
         return NULL;
     }
-    return if_ready(slice, error);
+    return if_free(vgpus, slice, error);
 }

@@ -12,11 +12,13 @@
 
 struct Vgpus {
     Host *host;
+    const Lifecycle *life;
     Offers *offers;
     Slices *slices;
     const Tenants *tenants;
     Claims *claims;
     Vms *vms;
+    GCancellable *freed;
 };
 
 /**
@@ -34,6 +36,18 @@ VgpuCall *vgpu_call_new(Vgpus *vgpus, GDBusMethodInvocation *invocation, const G
 
 void vgpu_call_free(VgpuCall *call);
 
+/* @request: an operation whose end answers the call; its callbacks have the VgpuCall as data. */
+void vgpu_call_ask(VgpuCall *call, const Caller *caller, OperationRequest *request);
+
+/* Tells the caller of each step, by the signal Progress. @call: a VgpuCall. */
+void vgpu_call_progress(const Operation *operation, void *call);
+
+/* The end of an operation whose method answers with nothing. */
+void vgpu_call_ended(const GError *error, void *call);
+
+/* It was not begun. @error: taken. */
+void vgpu_call_refuse(VgpuCall *call, GError *error);
+
 /*
  * Goes on with @administrator where the caller may administer, with @member where the vGPU, or the request, is of
  * a tenant of the caller's; else answers that it may not. Both have the Vgpus as data.
@@ -49,15 +63,12 @@ typedef void (*ListFunc)(Vgpus *vgpus, GDBusMethodInvocation *invocation, const 
 void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc list);
 
 /*
- * The slice of that UUID, where no other call does something with it. AGENT_ERROR_NOT_FOUND, AGENT_ERROR_IN_USE.
+ * The vGPU of that UUID or name, if no operation works on it. AGENT_ERROR_NOT_FOUND, AGENT_ERROR_IN_USE.
  */
 const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **error);
 
 /* The same for a container's slice, by UUID or name. */
 const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, GError **error);
-
-/* Ends a slice that is no vGPU, and tells who did it: what has it goes on without. */
-void vgpu_call_drop(Vgpus *vgpus, const Slice *slice);
 
 /* A member of its tenant may ask for @wanted in place of @before; NULL: it is new (entitlement_check()). */
 gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const Slice *wanted, const Slice *before,
@@ -76,14 +87,24 @@ gboolean vgpu_remove_handle(VgpuManager *interface, GDBusMethodInvocation *invoc
 gboolean vgpu_check_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                            const char *uuid, const char *parent, const char *type,
                            GVariant *options, void *data);
+gboolean vgpu_stop_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                          const char *uuid, GVariant *options, void *data);
 gboolean vgpu_start_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                            const char *uuid, GVariant *options, void *data);
+gboolean vgpu_names_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
+gboolean type_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
 gboolean vgpu_vms_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
+gboolean slice_run_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                          GVariant *request, const char *program, void *data);
 gboolean slice_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
 gboolean slice_claim_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                             const char *slice, const char *container, guint pid, void *data);
 gboolean slice_release_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                               const char *slice, const char *container, void *data);
+gboolean operations_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                                void *data);
+gboolean operation_cancel_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                                 guint64 id, void *data);
 gboolean domain_release_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                                const char *domain, void *data);
 

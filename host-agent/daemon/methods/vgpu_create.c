@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/lists.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
-#include "host-agent/daemon/slices/creation.h"
 #include "host-agent/daemon/slices/placing.h"
 #include "lib/bus.h"
 
@@ -47,26 +46,48 @@ static gboolean are_entitled(const Vgpus *vgpus, const GPtrArray *slices, GError
     return TRUE;
 }
 
-/* Puts the slices where they shall be and stores that, so that the next request sees it. */
-static GPtrArray *reserve(Vgpus *vgpus, const Request *request, gboolean administrator,
-                          GError **error)
+/* The slices, where they are to be. */
+static GPtrArray *place(Vgpus *vgpus, const Request *request, gboolean administrator,
+                        GError **error)
 {
-    g_autoptr(GPtrArray) slices = placing_find(vgpus->host, vgpus->offers, vgpus->slices,
-                                               vgpus->tenants, request, error);
+    g_autoptr(GPtrArray) slices =
+        placing_find(vgpus->host, vgpus->offers, vgpus->slices, vgpus->tenants, request, error);
 
     if (slices && !administrator && !are_entitled(vgpus, slices, error))
         return NULL;
-    if (!slices || request->dry_run)
-        return g_steal_pointer(&slices);
-    return slices_put_all(vgpus->slices, slices, error) ? g_steal_pointer(&slices) : NULL;
+    return g_steal_pointer(&slices);
 }
 
-/* Of a slice that is no vGPU: it is there as soon as it is stored. */
-static void tell_made(const Vgpus *vgpus, const Slice *slice, const Caller *caller)
+/* One that is no vGPU takes one step: it is there as soon as it is stored. */
+static void store_slice(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
+                        const GPtrArray *slices)
 {
+    const Slice *slice = g_ptr_array_index(slices, 0);
+    g_autoptr(GError) error = NULL;
+
+    if (!slices_put_all(vgpus->slices, slices, &error)) {
+        g_dbus_method_invocation_return_gerror(invocation, error);
+        return;
+    }
     host_event(vgpus->host, "slice-created", slice->gpu, slice->uuid,
-               "slice %s of GPU %s was made for containers, door %s, by %s", slice->uuid, slice->gpu,
-               slice_transport_name(slice->transport), caller->user);
+               "slice %s of GPU %s was made for containers, door %s, by %s", slice->uuid,
+               slice->gpu, slice_transport_name(slice->transport), caller->user);
+    answer(vgpus, invocation, list_slices(slices));
+}
+
+/* @slices: taken. */
+static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
+                  const Request *request, GPtrArray *slices)
+{
+    VgpuCall *call = vgpu_call_new(vgpus, invocation, request->uuids);
+    OperationRequest operation = {.done = created};
+    GError *error = NULL;
+
+    g_message("%u vGPUs of type %s were asked for by %s", request->count, request->type,
+              caller->user);
+    vgpu_call_ask(call, caller, &operation);
+    if (!creation_start(vgpus->life, slices, request->window, &operation, &error))
+        vgpu_call_refuse(call, error);
 }
 
 static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
@@ -78,26 +99,17 @@ static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
     g_autoptr(GPtrArray) slices = NULL;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(@a{sv})", &dict);
-    request = is_for_slice(invocation) ? request_parse_slice(dict, &error)
-                                       : request_parse(dict, &error);
-    slices = request ? reserve(vgpus, request, administrator, &error) : NULL;
-    if (!slices) {
+    request =
+        is_for_slice(invocation) ? request_parse_slice(dict, &error) : request_parse(dict, &error);
+    slices = request ? place(vgpus, request, administrator, &error) : NULL;
+    if (!slices)
         g_dbus_method_invocation_return_gerror(invocation, error);
-        return;
-    }
-    if (request->dry_run) {
+    else if (request->dry_run)
         answer(vgpus, invocation, list_slices(slices));
-        return;
-    }
-    if (!slice_is_vgpu(g_ptr_array_index(slices, 0))) {
-        tell_made(vgpus, g_ptr_array_index(slices, 0), caller);
-        answer(vgpus, invocation, list_slices(slices));
-        return;
-    }
-    g_message("%u vGPUs of type %s were asked for by %s", request->count, request->type,
-              caller->user);
-    creation_run(vgpus->host, vgpus->slices, g_steal_pointer(&slices), request->window, created,
-                 vgpu_call_new(vgpus, invocation, request->uuids));
+    else if (slice_is_vgpu(g_ptr_array_index(slices, 0)))
+        begin(vgpus, invocation, caller, request, g_steal_pointer(&slices));
+    else
+        store_slice(vgpus, invocation, caller, slices);
 }
 
 static void create_any(GDBusMethodInvocation *invocation, const Caller *caller, void *data)

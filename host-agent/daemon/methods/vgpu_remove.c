@@ -1,23 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/vgpu_call.h"
-#include "host-agent/daemon/slices/erasure.h"
 #include "host-agent/model/dict_read.h"
 #include "lib/bus.h"
 #include "lib/vgpu.h"
-
-static void removed(const GError *error, void *data)
-{
-    VgpuCall *call = data;
-
-    if (error) {
-        slices_settle(call->vgpus->slices, call->uuids[0]);
-        g_dbus_method_invocation_return_gerror(call->invocation, error);
-    } else {
-        claims_forget(call->vgpus->claims, call->uuids[0]);
-        g_dbus_method_invocation_return_value(call->invocation, NULL);
-    }
-    vgpu_call_free(call);
-}
 
 /* A vGPU that a VM has open is never taken from it. */
 static gboolean check_closed(const Vgpus *vgpus, const char *uuid, GError **error)
@@ -41,19 +26,11 @@ static gboolean check_unused(const Vgpus *vgpus, const Slice *slice, GError **er
     if (!user)
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                "%s has slice %s of GPU %s; end it first. With --force the slice goes, and what has it goes "
+                "%s has slice %s of GPU %s; end it first. With --force the slice goes, and what "
+                "has it goes "
                 "on without limits that hold",
                 user, slice->uuid, slice->gpu);
     return FALSE;
-}
-
-/* Stores that it shall go. */
-static gboolean condemn(Vgpus *vgpus, const Slice *slice, GError **error)
-{
-    Slice *condemned = slice_copy(slice);
-
-    condemned->state = SLICE_REMOVING;
-    return slices_put(vgpus->slices, condemned, error);
 }
 
 typedef struct {
@@ -91,6 +68,21 @@ static const Slice *find_unused(const Vgpus *vgpus, gboolean slices, const char 
     return slice;
 }
 
+static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
+                  const char *uuid)
+{
+    VgpuCall *call = vgpu_call_new(vgpus, invocation, (char *[]){(char *)uuid, NULL});
+    OperationRequest request = {.kind = &removal_kind,
+                                .objects = (const char *[]){call->uuids[0], NULL},
+                                .done = vgpu_call_ended};
+    GError *error = NULL;
+
+    g_message("%s is removed by %s", uuid, caller->user);
+    vgpu_call_ask(call, caller, &request);
+    if (!operations_start(vgpus->life->operations, &request, &error))
+        vgpu_call_refuse(call, error);
+}
+
 static void remove_vgpu(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Vgpus *vgpus = data;
@@ -98,31 +90,18 @@ static void remove_vgpu(GDBusMethodInvocation *invocation, const Caller *caller,
     const char *name;
     g_autoptr(GVariant) dict = NULL;
     g_autoptr(GError) error = NULL;
-    g_autofree char *uuid = NULL;
     Options options = {0};
     const Slice *slice = NULL;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &name, &dict);
     if (read_options(dict, slices, &options, &error))
         slice = find_unused(vgpus, slices, name, &options, &error);
-    uuid = slice ? g_strdup(slice->uuid) : NULL;
-    if (!slice || (!options.dry_run && slice_is_vgpu(slice) && !condemn(vgpus, slice, &error))) {
+    if (!slice)
         g_dbus_method_invocation_return_gerror(invocation, error);
-        return;
-    }
-    if (options.dry_run) {
+    else if (options.dry_run)
         g_dbus_method_invocation_return_value(invocation, NULL);
-        return;
-    }
-    g_message("%s is removed by %s", uuid, caller->user);
-    slice = slices_find(vgpus->slices, uuid);
-    if (slice_is_vgpu(slice)) {
-        erasure_run(vgpus->host, vgpus->slices, uuid, removed,
-                    vgpu_call_new(vgpus, invocation, (char *[]){uuid, NULL}));
-        return;
-    }
-    vgpu_call_drop(vgpus, slice);
-    g_dbus_method_invocation_return_value(invocation, NULL);
+    else
+        begin(vgpus, invocation, caller, slice->uuid);
 }
 
 gboolean vgpu_remove_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,

@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/vgpu_call.h"
-#include "host-agent/daemon/slices/alteration.h"
 #include "host-agent/daemon/slices/placing.h"
 #include "lib/bus.h"
 #include "lib/vgpu.h"
-
-static void changed(const GError *error, void *data)
-{
-    VgpuCall *call = data;
-
-    if (error)
-        g_dbus_method_invocation_return_gerror(call->invocation, error);
-    else
-        g_dbus_method_invocation_return_value(call->invocation, NULL);
-    vgpu_call_free(call);
-}
 
 /* A VMM has been told of the display when it opened the vGPU. */
 static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Change *asked,
@@ -39,7 +27,8 @@ static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Chan
     return FALSE;
 }
 
-/* The slice as it would be; NULL where that can't be, or a member of its tenant may not ask for it. */
+/* The slice as it would be; NULL where that can't be, or a member of its tenant may not ask for it.
+ */
 static Slice *find_change(const Vgpus *vgpus, const Slice *slice, const Change *asked,
                           gboolean administrator, GError **error)
 {
@@ -58,19 +47,16 @@ static Slice *find_change(const Vgpus *vgpus, const Slice *slice, const Change *
     return g_steal_pointer(&wanted);
 }
 
-/* A slice that only the ledger and the governor have. */
-static void change_slice(const Vgpus *vgpus, Slice *wanted, GDBusMethodInvocation *invocation)
+static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
+                  const Slice *wanted)
 {
-    g_autofree char *uuid = g_strdup(wanted->uuid);
-    g_autofree char *gpu = g_strdup(wanted->gpu);
-    g_autoptr(GError) error = NULL;
+    VgpuCall *call = vgpu_call_new(vgpus, invocation, NULL);
+    OperationRequest request = {.done = vgpu_call_ended};
+    GError *error = NULL;
 
-    if (!slices_put(vgpus->slices, wanted, &error)) {
-        g_dbus_method_invocation_return_gerror(invocation, error);
-        return;
-    }
-    host_event(vgpus->host, "slice-changed", gpu, uuid, "slice %s was changed", uuid);
-    g_dbus_method_invocation_return_value(invocation, NULL);
+    vgpu_call_ask(call, caller, &request);
+    if (!alteration_start(vgpus->life, wanted, &request, &error))
+        vgpu_call_refuse(call, error);
 }
 
 static const Slice *find_slice(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
@@ -81,7 +67,8 @@ static const Slice *find_slice(const Vgpus *vgpus, GDBusMethodInvocation *invoca
                : vgpu_call_slice(vgpus, name, error);
 }
 
-static void change(GDBusMethodInvocation *invocation, Vgpus *vgpus, gboolean administrator)
+static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
+                   gboolean administrator)
 {
     const char *uuid;
     g_autoptr(GVariant) dict = NULL;
@@ -99,23 +86,18 @@ static void change(GDBusMethodInvocation *invocation, Vgpus *vgpus, gboolean adm
         g_dbus_method_invocation_return_gerror(invocation, error);
     else if (asked->dry_run)
         g_dbus_method_invocation_return_value(invocation, NULL);
-    else if (!slice_is_vgpu(wanted))
-        change_slice(vgpus, g_steal_pointer(&wanted), invocation);
     else
-        alteration_run(vgpus->host, vgpus->slices, g_steal_pointer(&wanted), changed,
-                       vgpu_call_new(vgpus, invocation, NULL));
+        begin(vgpus, invocation, caller, wanted);
 }
 
 static void change_any(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    (void)caller;
-    change(invocation, data, TRUE);
+    change(invocation, caller, data, TRUE);
 }
 
 static void change_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    (void)caller;
-    change(invocation, data, FALSE);
+    change(invocation, caller, data, FALSE);
 }
 
 gboolean vgpu_set_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,

@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/vgpu_call.h"
-#include "host-agent/daemon/slices/definition_check.h"
-#include "host-agent/daemon/slices/mdevctl.h"
+#include "host-agent/daemon/slices/placing.h"
 #include "host-agent/model/dict_read.h"
 #include "lib/bus.h"
 #include "lib/vgpu.h"
 
-static void started(const GError *error, void *data)
+static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
+                  const char *uuid)
 {
-    VgpuCall *call = data;
+    VgpuCall *call = vgpu_call_new(vgpus, invocation, (char *[]){(char *)uuid, NULL});
+    OperationRequest request = {.kind = &startup_kind,
+                                .objects = (const char *[]){call->uuids[0], NULL},
+                                .done = vgpu_call_ended};
+    GError *error = NULL;
 
-    slices_settle(call->vgpus->slices, call->uuids[0]);
-    if (error)
-        g_dbus_method_invocation_return_gerror(call->invocation, error);
-    else
-        vgpu_manager_complete_start_vgpu(host_manager(call->vgpus->host), call->invocation);
-    vgpu_call_free(call);
+    g_message("vGPU %s is started by %s", uuid, caller->user);
+    vgpu_call_ask(call, caller, &request);
+    if (!operations_start(vgpus->life->operations, &request, &error))
+        vgpu_call_refuse(call, error);
 }
 
-/* mdevctl's callout leaves to us whether there is room. What is stored keeps others from it
- * meanwhile. */
-static gboolean reserve(Vgpus *vgpus, const Slice *slice, GError **error)
+static gboolean may_start(const Vgpus *vgpus, const Slice *slice, GError **error)
 {
-    Slice *starting;
+    g_autoptr(Slice) wanted = slice_copy(slice);
 
-    if (!definition_check_start(vgpus->host, vgpus->slices, vgpus->tenants, slice, error))
-        return FALSE;
-    starting = slice_copy(slice);
-    starting->state = SLICE_CHANGING;
-    starting->present = TRUE;
-    return slices_put(vgpus->slices, starting, error);
+    wanted->present = TRUE;
+    if (placing_admit(vgpus->host, vgpus->slices, vgpus->tenants, ADMISSION_START, slice, wanted,
+                      error))
+        return TRUE;
+    /* Its GPU or its tenant. libvirt's hook would take that for another driver's vGPU. */
+    if (error && g_error_matches(*error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND))
+        (*error)->code = AGENT_ERROR_FAILED;
+    return FALSE;
 }
 
 static void start(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -38,29 +40,18 @@ static void start(GDBusMethodInvocation *invocation, const Caller *caller, void 
     g_autoptr(GVariant) dict = NULL;
     g_autoptr(GError) error = NULL;
     g_autoptr(Vgpu) vgpu = NULL;
-    g_autofree char *uuid = NULL;
     const char *asked;
     const Slice *slice;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &asked, &dict);
     slice = dict_read(dict, NULL, 0, &error) ? vgpu_call_slice(vgpus, asked, &error) : NULL;
-    if (!slice) {
-        g_dbus_method_invocation_return_gerror(invocation, error);
-        return;
-    }
-    vgpu = vgpu_read(host_root(vgpus->host), slice->uuid);
-    if (vgpu) {
+    vgpu = slice ? vgpu_read(host_root(vgpus->host), slice->uuid) : NULL;
+    if (vgpu)
         vgpu_manager_complete_start_vgpu(host_manager(vgpus->host), invocation);
-        return;
-    }
-    uuid = g_strdup(slice->uuid);
-    if (!reserve(vgpus, slice, &error)) {
+    else if (slice && may_start(vgpus, slice, &error))
+        begin(vgpus, invocation, caller, slice->uuid);
+    else
         g_dbus_method_invocation_return_gerror(invocation, error);
-        return;
-    }
-    g_message("vGPU %s is started by %s", uuid, caller->user);
-    mdevctl_run((const char *[]){"start", "--uuid", uuid, NULL}, NULL, started,
-                vgpu_call_new(vgpus, invocation, (char *[]){uuid, NULL}));
 }
 
 gboolean vgpu_start_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,

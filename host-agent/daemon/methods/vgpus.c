@@ -26,22 +26,24 @@ static gboolean handle_list(VgpuManager *interface, GDBusMethodInvocation *invoc
     return TRUE;
 }
 
-Vgpus *vgpus_new(Host *host, Offers *offers, Slices *slices, const Tenants *tenants,
-                 Claims *claims)
+Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
 {
     Vgpus *vgpus = g_new0(Vgpus, 1);
-    VgpuManager *manager = host_manager(host);
+    VgpuManager *manager = host_manager(life->host);
 
-    vgpus->host = host;
+    vgpus->host = life->host;
+    vgpus->life = life;
     vgpus->offers = offers;
-    vgpus->slices = slices;
+    vgpus->slices = life->slices;
     vgpus->tenants = tenants;
-    vgpus->claims = claims;
-    vgpus->vms = vms_new(host_root(host));
+    vgpus->claims = life->claims;
+    vgpus->vms = vms_new(host_root(life->host));
+    vgpus->freed = g_cancellable_new();
     g_signal_connect(manager, "handle-list-vgpus", G_CALLBACK(handle_list), vgpus);
     g_signal_connect(manager, "handle-list-vgpus-short", G_CALLBACK(handle_list), vgpus);
     g_signal_connect(manager, "handle-create-vgpus", G_CALLBACK(vgpu_create_handle), vgpus);
     g_signal_connect(manager, "handle-create-slice", G_CALLBACK(vgpu_create_handle), vgpus);
+    g_signal_connect(manager, "handle-run-slice", G_CALLBACK(slice_run_handle), vgpus);
     g_signal_connect(manager, "handle-set-slice", G_CALLBACK(vgpu_set_handle), vgpus);
     g_signal_connect(manager, "handle-remove-slice", G_CALLBACK(vgpu_remove_handle), vgpus);
     g_signal_connect(manager, "handle-list-slices", G_CALLBACK(slice_list_handle), vgpus);
@@ -50,15 +52,23 @@ Vgpus *vgpus_new(Host *host, Offers *offers, Slices *slices, const Tenants *tena
     g_signal_connect(manager, "handle-set-vgpu", G_CALLBACK(vgpu_set_handle), vgpus);
     g_signal_connect(manager, "handle-remove-vgpu", G_CALLBACK(vgpu_remove_handle), vgpus);
     g_signal_connect(manager, "handle-check-definition", G_CALLBACK(vgpu_check_handle), vgpus);
+    g_signal_connect(manager, "handle-stop-vgpu", G_CALLBACK(vgpu_stop_handle), vgpus);
     g_signal_connect(manager, "handle-start-vgpu", G_CALLBACK(vgpu_start_handle), vgpus);
+    g_signal_connect(manager, "handle-list-names", G_CALLBACK(vgpu_names_handle), vgpus);
+    g_signal_connect(manager, "handle-list-types", G_CALLBACK(type_list_handle), vgpus);
     g_signal_connect(manager, "handle-list-vms", G_CALLBACK(vgpu_vms_handle), vgpus);
     g_signal_connect(manager, "handle-release-domain", G_CALLBACK(domain_release_handle), vgpus);
+    g_signal_connect(manager, "handle-list-operations", G_CALLBACK(operations_list_handle), vgpus);
+    g_signal_connect(manager, "handle-cancel-operation", G_CALLBACK(operation_cancel_handle),
+                     vgpus);
     return vgpus;
 }
 
 void vgpus_free(Vgpus *vgpus)
 {
     g_signal_handlers_disconnect_by_data(host_manager(vgpus->host), vgpus);
-    vms_free(vgpus->vms);
+    g_cancellable_cancel(vgpus->freed);
+    g_object_unref(vgpus->freed);
+    vms_unref(vgpus->vms);
     g_free(vgpus);
 }

@@ -5,15 +5,14 @@
 #ifndef VGPUD_METHODS_VGPUS_H
 #define VGPUD_METHODS_VGPUS_H
 
-#include "host-agent/daemon/containers/claims.h"
+#include "host-agent/daemon/lifecycle/lifecycle.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"
 
 typedef struct Vgpus Vgpus;
 
 /* All of them live longer. */
-Vgpus *vgpus_new(Host *host, Offers *offers, Slices *slices, const Tenants *tenants,
-                 Claims *claims);
+Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants);
 
 void vgpus_free(Vgpus *vgpus);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Vgpus, vgpus_free)

@@ -427,8 +427,8 @@ static gboolean begin(void *data)
 /* Where gpus.conf does not say, what the GPU is. */
 static void read_origin(ModeSwitch *change)
 {
-    g_autoptr(GPtrArray) entries = gpus_load(host_root(change->host), NULL);
-    const GpuEntry *entry = entries ? gpus_find(entries, change->entry.gpu) : NULL;
+    g_autoptr(GPtrArray) entries = host_wanted(change->host);
+    const GpuEntry *entry = gpus_find(entries, change->entry.gpu);
     const Gpu *gpu = host_gpu(change->host, change->entry.gpu);
 
     change->entry.origin = gpu->mode;

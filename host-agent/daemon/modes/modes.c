@@ -3,12 +3,15 @@
 
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/host/gpu_object.h"
+#include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/daemon/modes/mode_work.h"
 #include "host-agent/daemon/modes/partitions.h"
 #include "host-agent/daemon/modes/share.h"
+#include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/model/dict_read.h"
 #include "host-agent/store/mode_journal.h"
 #include "lib/bus.h"
+#include "lib/containers_only.h"
 
 /**
  * struct Modes
@@ -31,12 +34,7 @@ typedef struct {
     void *data;
 } Asked;
 
-static GpuEntry *wanted_entry(const GPtrArray *entries, const char *address)
-{
-    return entries ? gpus_find(entries, address) : NULL;
-}
-
-static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry)
+static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry, const char *source)
 {
     VgpuGpu *interface = host_gpu_interface(modes->host, gpu->pci->address);
     const ModeSwitch *change = g_hash_table_lookup(modes->changes, gpu->pci->address);
@@ -45,6 +43,7 @@ static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry)
     if (!interface)
         return;
     vgpu_gpu_set_wanted_mode(interface, gpu_mode_name(entry ? entry->mode : gpu->mode));
+    vgpu_gpu_set_mode_source(interface, source);
     vgpu_gpu_set_switching(interface, change ? gpu_mode_name(mode_switch_target(change)) : "");
     vgpu_gpu_set_draining(interface,
                           change || journal_drained(host_db(modes->host), gpu->pci->address));
@@ -54,12 +53,15 @@ static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry)
 static void show(const Modes *modes)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
-    g_autoptr(GPtrArray) entries = gpus_load(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) entries = host_wanted(modes->host);
+    g_autoptr(GPtrArray) declared = gpus_load_conf(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) set = gpus_load_state(host_root(modes->host), NULL);
 
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
 
-        show_gpu(modes, gpu, wanted_entry(entries, gpu->pci->address));
+        show_gpu(modes, gpu, gpus_find(entries, gpu->pci->address),
+                 wanted_source(declared, set, gpu->pci->address));
     }
 }
 
@@ -350,19 +352,26 @@ static void set_unasked(Modes *modes, const SwitchRequest *request)
     }
 }
 
+/* A shared GPU whose driver comes is the registrar's, which does nothing without the module. */
+static gboolean is_ours(const char *root, const GpuEntry *entry)
+{
+    return entry->mode > GPU_MODE_SHARED ||
+           (entry->mode == GPU_MODE_SHARED && !share_has_driver(root));
+}
+
 /*
  * Whether a wanted mode is given without anybody asking for it. Never taken from vfio-pci: libvirt
- * binds a GPU to it for a VM that is just starting, and nobody has it open yet. A shared GPU whose
- * driver comes is the registrar's.
+ * binds a GPU to it for a VM that is just starting, and nobody has it open yet.
  */
-static gboolean should_give(const Gpu *gpu, const GpuEntry *entry, gboolean thorough)
+static gboolean should_give(const char *root, const Gpu *gpu, const GpuEntry *entry,
+                            gboolean thorough)
 {
     if (mode_switch_is_there(gpu, entry->mode, entry->partitions) ||
         gpu->mode == GPU_MODE_PASSTHROUGH)
         return FALSE;
     if (thorough)
         return TRUE;
-    return gpu->mode == GPU_MODE_HOST && gpu->pci->driver && entry->mode > GPU_MODE_SHARED;
+    return gpu->mode == GPU_MODE_HOST && gpu->pci->driver && is_ours(root, entry);
 }
 
 /* @thorough: at the start, or where an operator says that files have changed; else something came
@@ -370,15 +379,15 @@ static gboolean should_give(const Gpu *gpu, const GpuEntry *entry, gboolean thor
 static void reconcile(Modes *modes, gboolean thorough)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
-    g_autoptr(GPtrArray) entries = gpus_load(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) entries = host_wanted(modes->host);
     g_autoptr(GPtrArray) requests = g_ptr_array_new();
 
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
-        const GpuEntry *entry = wanted_entry(entries, gpu->pci->address);
+        const GpuEntry *entry = gpus_find(entries, gpu->pci->address);
 
         if (entry && !g_hash_table_contains(modes->changes, entry->name) &&
-            should_give(gpu, entry, thorough))
+            should_give(host_root(modes->host), gpu, entry, thorough))
             g_ptr_array_add(requests, (void *)entry);
     }
     for (guint i = 0; i < requests->len; i++) {
@@ -406,12 +415,31 @@ static void drain_again(const Modes *modes)
     }
 }
 
+/* The module was loaded after GPUs had been shared without it. Who has a slice keeps it. */
+static void register_again(const Modes *modes)
+{
+    const GPtrArray *gpus = host_gpus(modes->host);
+    const char *root = host_root(modes->host);
+
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+        g_autoptr(GError) error = NULL;
+
+        if (gpu->types[0])
+            containers_only_clear(root, gpu->pci->address);
+        else if (gpu->containers_only && share_has_driver(root) &&
+                 !share_register(root, gpu->pci->address, &error))
+            g_warning("%s", error->message);
+    }
+}
+
 static void changed(void *data)
 {
     Modes *modes = data;
 
     if (!modes->recovered)
         return;
+    register_again(modes);
     drain_again(modes);
     show(modes);
     reconcile(modes, FALSE);
@@ -437,6 +465,37 @@ void modes_free(Modes *modes)
     g_hash_table_unref(modes->changes);
     g_hash_table_unref(modes->refused);
     g_free(modes);
+}
+
+/* A switch that was cut short is gone on with by itself. */
+static gboolean is_free_for_containers(const GPtrArray *switches, const Gpu *gpu)
+{
+    for (guint i = 0; i < switches->len; i++)
+        if (g_str_equal(((const JournalEntry *)g_ptr_array_index(switches, i))->gpu,
+                        gpu->pci->address))
+            return FALSE;
+    return gpu->mode == GPU_MODE_HOST && (gpu->pci->driver || gpu_name_is_soft(gpu->pci->address));
+}
+
+void modes_share_without_driver(const Modes *modes)
+{
+    const char *root = host_root(modes->host);
+    g_autoptr(GPtrArray) entries = gpus_load(root, NULL);
+    g_autoptr(GPtrArray) switches = journal_read(host_db(modes->host));
+
+    if (share_has_driver(root))
+        return;
+    for (guint i = 0; entries && i < entries->len; i++) {
+        const GpuEntry *entry = g_ptr_array_index(entries, i);
+        g_autoptr(Gpu) gpu = NULL;
+
+        if (entry->mode != GPU_MODE_SHARED)
+            continue;
+        gpu = reconcile_look(root, entry->name, NULL);
+        /* Why one can't be shared is said by reconcile(), which tries it again. */
+        if (gpu && is_free_for_containers(switches, gpu))
+            share_register(root, entry->name, NULL);
+    }
 }
 
 /* It had not begun: nothing but the drain is to be undone. */
@@ -483,5 +542,6 @@ void modes_recover(Modes *modes)
 
 void modes_reload(Modes *modes)
 {
+    show(modes);
     reconcile(modes, TRUE);
 }

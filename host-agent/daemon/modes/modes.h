@@ -18,6 +18,12 @@ void modes_free(Modes *modes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Modes, modes_free)
 
 /*
+ * Where the kernel module is not loaded: shares the GPUs that are wanted so with containers, before
+ * the host is read first.
+ */
+void modes_share_without_driver(const Modes *modes);
+
+/*
  * Finishes or undoes what was cut short when vgpud ended, then gives GPUs the modes that are
  * wanted. The host must have been read.
  */

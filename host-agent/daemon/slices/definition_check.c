@@ -117,97 +117,31 @@ static Slice *slice_wanted(const Slices *slices, const Gpu *gpu, const Offer *of
     return wanted;
 }
 
-/* What is promised already is not refused because promises have become too many. */
-static gboolean is_more(const Slice *before, const Slice *wanted)
-{
-    return !before || !slice_is_promised(before) || wanted->vram > before->vram ||
-           wanted->compute > before->compute || wanted->class < before->class ||
-           !g_str_equal(wanted->tenant, before->tenant);
-}
-
-/* A vGPU that is bigger than its GPU can never start. */
-static gboolean check_size(Offers *offers, const Gpu *gpu, const Slice *wanted, GError **error)
-{
-    guint64 vram;
-    guint64 capacity = offers_capacity(offers, gpu, &vram);
-    g_autofree char *asked = size_format(wanted->vram);
-    g_autofree char *most = size_format(capacity);
-
-    if (wanted->vram <= capacity)
-        return TRUE;
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                "vGPU %s can't have %s: all vGPUs of GPU %s together have %s", wanted->uuid, asked,
-                wanted->gpu, most);
-    return FALSE;
-}
-
-/*
- * While the GPU is being switched its vGPUs come back through mdevctl, and nobody knows better than
- * the one who switches it.
- */
-static gboolean check_gpu(const Host *host, const Gpu *gpu, const Slice *before,
-                          const DefinitionCheck *check, GError **error)
-{
-    VgpuGpu *interface = host_gpu_interface(host, gpu->pci->address);
-    const char *switching = interface ? vgpu_gpu_get_switching(interface) : NULL;
-    g_autofree char *reasons = NULL;
-
-    if (!interface || check->action != CHECK_START || (switching && *switching))
-        return TRUE;
-    if (vgpu_gpu_get_draining(interface)) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                    "vGPU %s can't be started: GPU %s is being drained (\"vgpuctl gpu resume\" "
-                    "ends that)",
-                    check->uuid, gpu->pci->address);
-        return FALSE;
-    }
-    if (vgpu_gpu_get_healthy(interface) || (before && slice_is_promised(before)))
-        return TRUE;
-    reasons = g_strjoinv(", ", (GStrv)vgpu_gpu_get_health_reasons(interface));
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                "vGPU %s can't be started: GPU %s is not healthy (%s)", check->uuid,
-                gpu->pci->address, reasons);
-    return FALSE;
-}
-
-/* As when vgpuctl makes one for the tenant. That it is there was looked at before. */
-static gboolean check_tenant(const Slices *slices, const Tenants *tenants, const Gpu *gpu,
-                             const Slice *before, const Slice *wanted, GError **error)
-{
-    const Tenant *tenant = tenants_find(tenants, wanted->tenant);
-    g_autoptr(Room) room = slices_room(slices, gpu);
-
-    if (before || !tenant || tenant_may_use(tenant, room))
-        return TRUE;
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_QUOTA,
-                "vGPU %s can't be tenant %s's on GPU %s: the tenant may not use this model",
-                wanted->uuid, tenant->name, wanted->gpu);
-    return FALSE;
-}
-
 /* A definition that is not started by itself is promised nothing: there may be more of them than
  * there is room. */
 static gboolean check_wanted(const Host *host, Offers *offers, const Slices *slices,
                              const Tenants *tenants, const Gpu *gpu, const Slice *before,
                              const DefinitionCheck *check, GError **error)
 {
+    static const AdmissionWay ways[] = {
+        [CHECK_DEFINE] = ADMISSION_DEFINE,
+        [CHECK_MODIFY] = ADMISSION_DEFINE,
+        [CHECK_START] = ADMISSION_START,
+        [CHECK_LIVE] = ADMISSION_LIVE,
+    };
     g_autoptr(Slice) wanted = NULL;
     Offer offer;
 
     if (!offers_find(offers, gpu, check->type, &offer))
         return TRUE;
     wanted = slice_wanted(slices, gpu, &offer, before, check);
-    if (!check_size(offers, gpu, wanted, error) || !check_gpu(host, gpu, before, check, error) ||
-        !check_tenant(slices, tenants, gpu, before, wanted, error))
-        return FALSE;
-    return !slice_is_promised(wanted) || !is_more(before, wanted) ||
-           placing_admit(slices, tenants, gpu, before, wanted, error);
+    return placing_admit(host, slices, tenants, ways[check->action], before, wanted, error);
 }
 
-static gboolean check_known(const Slice *before, const Gpu *gpu, const DefinitionCheck *check,
-                            GError **error)
+static gboolean check_known(const Slices *slices, const Slice *before, const Gpu *gpu,
+                            const DefinitionCheck *check, GError **error)
 {
-    if (before->state != SLICE_READY) {
+    if (slices_are_busy(slices, before->uuid)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
                     "vgpud is just doing something with vGPU %s; try again when that is done",
                     check->uuid);
@@ -233,23 +167,10 @@ gboolean definition_check(const Host *host, Offers *offers, const Slices *slices
         return FALSE;
     if (!gpu)
         return TRUE;
-    if (before && !check_known(before, gpu, check, error))
+    if (before && !check_known(slices, before, gpu, check, error))
         return FALSE;
     /* That it is there already, mdevctl says better. */
     if (before && before->present && check->action == CHECK_START)
         return TRUE;
     return check_wanted(host, offers, slices, tenants, gpu, before, check, error);
-}
-
-gboolean definition_check_start(const Host *host, const Slices *slices, const Tenants *tenants,
-                                const Slice *slice, GError **error)
-{
-    const DefinitionCheck check = {.uuid = slice->uuid, .action = CHECK_START};
-    const Gpu *gpu = host_gpu(host, slice->gpu);
-    g_autoptr(Slice) wanted = slice_copy(slice);
-
-    wanted->present = TRUE;
-    return !gpu || (check_gpu(host, gpu, slice, &check, error) &&
-                    (slice_is_promised(slice) ||
-                     placing_admit(slices, tenants, gpu, slice, wanted, error)));
 }

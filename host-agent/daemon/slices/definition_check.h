@@ -51,8 +51,4 @@ gboolean definition_check_parse(GVariant *options, DefinitionCheck *check, GErro
 gboolean definition_check(const Host *host, Offers *offers, const Slices *slices,
                           const Tenants *tenants, const DefinitionCheck *check, GError **error);
 
-/* The same for a vGPU that is defined, and that vgpud itself is about to start as it is defined. */
-gboolean definition_check_start(const Host *host, const Slices *slices, const Tenants *tenants,
-                                const Slice *slice, GError **error);
-
 #endif

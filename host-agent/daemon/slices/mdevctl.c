@@ -12,6 +12,8 @@
 typedef struct {
     char *line;
     GSubprocess *process;
+    GCancellable *cancellable;
+    gulong cancelled;
     guint timeout;
     gboolean timed_out;
     MdevctlFunc func;
@@ -22,6 +24,8 @@ static void run_free(Run *run)
 {
     if (run->timeout)
         g_source_remove(run->timeout);
+    g_cancellable_disconnect(run->cancellable, run->cancelled);
+    g_clear_object(&run->cancellable);
     g_clear_object(&run->process);
     g_free(run->line);
     g_free(run);
@@ -35,6 +39,13 @@ static gboolean too_long(void *data)
     run->timed_out = TRUE;
     g_subprocess_force_exit(run->process);
     return G_SOURCE_REMOVE;
+}
+
+/* Its end is waited for: until then it may still do something. */
+static void kill_process(GCancellable *cancellable, void *process)
+{
+    (void)cancellable;
+    g_subprocess_force_exit(process);
 }
 
 /* mdevctl writes "Error: " and a cause or two in lines of their own. */
@@ -89,7 +100,8 @@ static gboolean tell_not_started(void *data)
     return G_SOURCE_REMOVE;
 }
 
-void mdevctl_run(const char *const *words, const char *json, MdevctlFunc func, void *data)
+void mdevctl_run(const char *const *words, const char *json, GCancellable *cancellable,
+                 MdevctlFunc func, void *data)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
     Run *run = g_new0(Run, 1);
@@ -111,6 +123,11 @@ void mdevctl_run(const char *const *words, const char *json, MdevctlFunc func, v
         return;
     }
     run->timeout = g_timeout_add_seconds(TIMEOUT_S, too_long, run);
+    if (cancellable) {
+        run->cancellable = g_object_ref(cancellable);
+        run->cancelled = g_cancellable_connect(cancellable, G_CALLBACK(kill_process),
+                                               g_object_ref(run->process), g_object_unref);
+    }
     g_subprocess_communicate_utf8_async(run->process, json, NULL, ended, run);
 }
 

@@ -17,9 +17,10 @@ typedef void (*MdevctlFunc)(const GError *error, void *data);
 /*
  * Runs "mdevctl WORDS…" with @json, where there is any, as the file /dev/stdin, and calls @func from the main
  * loop when it has ended. AGENT_ERROR_FAILED with what mdevctl said. One that does not end in a minute is
- * killed.
+ * killed, and so is one whose @cancellable (NULL: it has none) is cancelled.
  */
-void mdevctl_run(const char *const *words, const char *json, MdevctlFunc func, void *data);
+void mdevctl_run(const char *const *words, const char *json, GCancellable *cancellable,
+                 MdevctlFunc func, void *data);
 
 /**
  * MdevctlSpec - a vGPU in mdevctl's terms

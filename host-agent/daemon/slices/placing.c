@@ -4,6 +4,7 @@
 #include "host-agent/model/placement.h"
 #include "host-agent/store/gpu_table.h"
 #include "lib/bus.h"
+#include "lib/containers_only.h"
 #include "lib/definition.h"
 #include "lib/mdev.h"
 #include "lib/pci.h"
@@ -35,7 +36,7 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     slice->transport = request->transport;
     slice_set_text(&slice->name, request->name);
     slice->ephemeral = request->ephemeral;
-    slice->state = slice_is_vgpu(slice) ? SLICE_CREATING : SLICE_READY;
+    slice->reserved = slice_is_vgpu(slice);
     slice->present = !slice_is_vgpu(slice);
     slice_set_text(&slice->request, request->uuids[0]);
     slice_set_text(&slice->tenant, request->tenant);
@@ -66,10 +67,18 @@ static gboolean is_evicted(const Host *host, const char *gpu, const Slice *slice
                                 g_get_real_time() / G_USEC_PER_SEC);
 }
 
+static gboolean is_for_vgpu(const Request *request)
+{
+    return request->transport == SLICE_TRANSPORT_VM ||
+           request->transport == SLICE_TRANSPORT_VFIO;
+}
+
 /* What the GPU has of the kind that is asked for: a type, or just so many bytes. */
 static gboolean find_offer(Offers *offers, const Gpu *gpu, const Request *request,
                            struct vgpu_type_desc *desc, Offer *offer)
 {
+    if (gpu->containers_only && is_for_vgpu(request))
+        return FALSE;
     return *request->type ? offers_find(offers, gpu, request->type, offer)
                           : offers_of_size(offers, gpu, request->vram, desc, offer);
 }
@@ -83,11 +92,36 @@ static Candidate *candidate_of(const Host *host, Offers *offers, const Slices *s
 
     if (find_offer(offers, gpu, request, &desc, &offer))
         candidate->slice = slice_of(slices, gpu, &offer, request);
-    if (candidate->slice && !candidate->room->blocked &&
-        is_evicted(host, gpu->pci->address, candidate->slice))
-        candidate->room->blocked = g_strdup("best-effort vGPUs of this tenant were stopped there "
-                                            "for want of memory; wait some minutes");
+    candidate->room->evicted =
+        candidate->slice && is_evicted(host, gpu->pci->address, candidate->slice);
     return candidate;
+}
+
+static gboolean any_for_containers_only(const Host *host)
+{
+    const GPtrArray *gpus = host_gpus(host);
+
+    for (guint i = 0; i < gpus->len; i++)
+        if (((const Gpu *)g_ptr_array_index(gpus, i))->containers_only)
+            return TRUE;
+    return FALSE;
+}
+
+/* No GPU has what is asked for, however empty it is. */
+static void set_no_offer(const Host *host, const Request *request, GError **error)
+{
+    if (is_for_vgpu(request) && any_for_containers_only(host))
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                    "cannot make a vGPU: " CONTAINERS_ONLY_WHY "; " CONTAINERS_ONLY_ADVICE);
+    else if (!*request->type)
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                    "no GPU of this host is shared; \"vgpuctl gpu list\" shows them, and "
+                    "\"vgpuctl gpu mode GPU shared\" shares one");
+    else
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                    "no GPU of this host has a type \"%s\"; \"vgpuctl type list\" shows the "
+                    "types that there are",
+                    request->type);
 }
 
 static GPtrArray *all_candidates(const Host *host, Offers *offers, const Slices *slices,
@@ -106,16 +140,7 @@ static GPtrArray *all_candidates(const Host *host, Offers *offers, const Slices 
     }
     if (known)
         return g_steal_pointer(&candidates);
-    if (!*request->type) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                    "no GPU of this host is shared; \"vgpuctl gpu list\" shows them, and \"vgpuctl gpu mode GPU "
-                    "shared\" shares one");
-        return NULL;
-    }
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                "no GPU of this host has a type \"%s\"; \"vgpuctl type list\" shows the types that "
-                "there are",
-                request->type);
+    set_no_offer(host, request, error);
     return NULL;
 }
 
@@ -143,7 +168,8 @@ static gboolean check_unused(const Host *host, const Request *request, GError **
         if (!is_used(host, request->uuids[i]))
             continue;
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                    "the UUID %s is in use already (\"mdevctl list\" and \"mdevctl list --defined\" show by "
+                    "the UUID %s is in use already (\"mdevctl list\" and \"mdevctl list "
+                    "--defined\" show by "
                     "what); choose another one, or leave it out",
                     request->uuids[i]);
         return FALSE;
@@ -164,12 +190,27 @@ static gboolean check_new(const Slices *slices, const Request *request, GError *
     if (!*request->name || !slices_find_called(slices, request->name))
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                "there is a slice %s already; choose another name, or leave it out", request->name);
+                "the name %s is taken; choose another name, or leave it out", request->name);
     return FALSE;
 }
 
-static gboolean check_quota(const Tenants *tenants, const Request *request,
-                            const GPtrArray *chosen, GError **error)
+/* Another slice that is called so. */
+static gboolean check_name(const Slices *slices, const Slice *slice, const Change *change,
+                           GError **error)
+{
+    const Slice *other =
+        change->name && *change->name ? slices_find_called(slices, change->name) : NULL;
+
+    if (!other || g_str_equal(other->uuid, slice->uuid))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "cannot name %s so: the name %s is taken; choose another name", slice->uuid,
+                change->name);
+    return FALSE;
+}
+
+static gboolean check_quota(const Tenants *tenants, const Request *request, const GPtrArray *chosen,
+                            GError **error)
 {
     TenantUse more = {0};
 
@@ -235,6 +276,10 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
         g_free(wanted->tenant);
         wanted->tenant = g_strdup(change->tenant);
     }
+    if (change->name) {
+        g_free(wanted->name);
+        wanted->name = g_strdup(change->name);
+    }
     if (change->compute_given || resized || change->cap_given)
         wanted->compute = slices_compute(slices, gpu, wanted,
                                          change->compute_given ? change->compute
@@ -243,49 +288,38 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
     return wanted;
 }
 
-static gboolean check_room(const Slices *slices, const Gpu *gpu, const Slice *before,
-                           const Slice *wanted, GError **error)
+/* Of what is promised to nobody nothing is asked. */
+static gboolean find_tenant(const Tenants *tenants, const Slice *before, const Slice *wanted,
+                            const Tenant **tenant, GError **error)
 {
-    g_autoptr(Room) room = slices_room(slices, gpu);
-    gboolean counted = before && slice_is_promised(before);
-    g_autofree char *why = NULL;
+    gboolean same =
+        before && slice_is_promised(before) && g_str_equal(before->tenant, wanted->tenant);
 
-    if (counted)
-        room_subtract(room, before);
-    why = room_refusal(room, wanted);
-    if (!why)
-        return TRUE;
-    if (counted)
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                    "vGPU %s can't be changed so, and stays as it is: without it, of GPU %s %s",
-                    wanted->uuid, wanted->gpu, why);
-    else
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                    "there is no room for vGPU %s: of GPU %s %s", wanted->uuid, wanted->gpu, why);
-    return FALSE;
+    *tenant = *wanted->tenant ? tenants_find(tenants, wanted->tenant) : NULL;
+    return *tenant || !*wanted->tenant || same || !slice_is_promised(wanted) ||
+           tenants_check(tenants, wanted->tenant, error);
 }
 
-static gboolean check_tenant(const Tenants *tenants, const Slice *before, const Slice *wanted,
-                             GError **error)
+gboolean placing_admit(const Host *host, const Slices *slices, const Tenants *tenants,
+                       AdmissionWay way, const Slice *before, const Slice *wanted, GError **error)
 {
-    gboolean same = before && g_str_equal(before->tenant, wanted->tenant) &&
-                    slice_is_promised(before);
-    TenantUse more = {wanted->vram, wanted->compute, 1};
+    const Gpu *gpu = host_gpu(host, wanted->gpu);
+    AdmissionRequest request = {.way = way, .before = before, .wanted = wanted};
+    g_autoptr(Room) room = NULL;
 
-    if (same) {
-        /* Unsigned arithmetic: what is added to is at least what is taken. */
-        more.vram -= before->vram;
-        more.compute -= before->compute;
-        more.vgpus = 0;
+    if (!gpu) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND, "GPU %s of %s %s is not there now",
+                    wanted->gpu, slice_is_vgpu(wanted) ? "vGPU" : "slice", wanted->uuid);
+        return FALSE;
     }
-    return tenants_admit(tenants, wanted->tenant, &more, error);
-}
-
-gboolean placing_admit(const Slices *slices, const Tenants *tenants, const Gpu *gpu,
-                       const Slice *before, const Slice *wanted, GError **error)
-{
-    return check_room(slices, gpu, before, wanted, error) &&
-           check_tenant(tenants, before, wanted, error);
+    if (!find_tenant(tenants, before, wanted, &request.tenant, error))
+        return FALSE;
+    room = slices_room(slices, gpu);
+    room->evicted = is_evicted(host, room->gpu, wanted);
+    request.room = room;
+    if (request.tenant)
+        request.use = tenant_use(request.tenant->name, slices_all(slices));
+    return admission_check(&request, error);
 }
 
 Slice *placing_change(const Host *host, const Slices *slices, const Tenants *tenants,
@@ -294,14 +328,10 @@ Slice *placing_change(const Host *host, const Slices *slices, const Tenants *ten
     const Gpu *gpu = host_gpu(host, slice->gpu);
     g_autoptr(Slice) wanted = NULL;
 
-    if (!gpu) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                    "GPU %s of vGPU %s is not there, so the vGPU can't be changed now", slice->gpu,
-                    slice->uuid);
+    if (!check_name(slices, slice, change, error))
         return NULL;
-    }
     wanted = changed(slices, gpu, slice, change);
-    if (!placing_admit(slices, tenants, gpu, slice, wanted, error))
+    if (!placing_admit(host, slices, tenants, ADMISSION_CHANGE, slice, wanted, error))
         return NULL;
     return g_steal_pointer(&wanted);
 }

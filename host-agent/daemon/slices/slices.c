@@ -11,6 +11,7 @@
 struct Slices {
     Host *host;
     Offers *offers;
+    const Operations *operations;
     GPtrArray *list;    /* of Slice */
     GHashTable *by_uuid; /* of the list's */
     GHashTable *sums;   /* GPU's address to Room, of which only what is promised is used */
@@ -85,13 +86,14 @@ static void put_in(Slices *slices, Slice *slice)
     tell(slices, slice->uuid);
 }
 
-Slices *slices_new(Host *host, Offers *offers, GError **error)
+Slices *slices_new(Host *host, Offers *offers, const Operations *operations, GError **error)
 {
     Slices *slices = g_new0(Slices, 1);
     g_autoptr(GPtrArray) stored = slice_table_read(host_db(host), error);
 
     slices->host = host;
     slices->offers = offers;
+    slices->operations = operations;
     slices->list = g_ptr_array_new_with_free_func(free_slice);
     slices->by_uuid = g_hash_table_new(g_str_hash, g_str_equal);
     slices->sums = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_room);
@@ -199,25 +201,30 @@ static gboolean same(const Slice *a, const Slice *b)
            a->defined == b->defined && a->autostart == b->autostart;
 }
 
-/* One that is being changed by a call is as the call has it. */
+gboolean slices_are_busy(const Slices *slices, const char *uuid)
+{
+    return operations_doing(slices->operations, uuid) != NULL;
+}
+
+/* One that an operation works on is as the operation has it. */
 static void merge(Slices *slices, const Slice *known, const Vgpu *vgpu,
                   const Definition *definition)
 {
     g_autoptr(Slice) slice = slice_copy(known);
+    gboolean ready = !slices_are_busy(slices, known->uuid);
 
-    /* One that is just being started is promised what it will have. */
-    slice->present = vgpu || (known->present && known->state == SLICE_CHANGING);
+    slice->present = vgpu != NULL;
     slice->defined = definition != NULL;
     slice->autostart = definition && definition->autostart;
-    if (vgpu && slice->state == SLICE_READY)
+    if (vgpu && ready)
         adopt_vgpu(slice, vgpu);
-    else if (definition && slice->state == SLICE_READY)
+    else if (definition && ready)
         adopt_definition(slice, definition);
     if (slice->class != known->class)
         slice->compute = slices_compute(slices, host_gpu(slices->host, slice->gpu), slice, 0);
     if (same(slice, known))
         return;
-    if (slice->state == SLICE_READY)
+    if (ready)
         host_event(slices->host, "vgpu-changed", slice->gpu, slice->uuid, "vGPU %s was changed",
                    slice->uuid);
     store(slices, g_steal_pointer(&slice));
@@ -260,16 +267,17 @@ static void reconcile(Slices *slices, const char *uuid, const VgpuCounters *coun
 {
     const Vgpu *vgpu = counters ? counters->vgpu : NULL;
     const Slice *known = slices_find(slices, uuid);
+    gboolean ready = !slices_are_busy(slices, uuid);
 
     /* What the kernel does not know of. */
     if (known && !slice_is_vgpu(known))
         return;
-    if (known && known->state == SLICE_READY && !vgpu && !definition) {
+    if (known && ready && !vgpu && !definition) {
         host_event(slices->host, "vgpu-removed", known->gpu, uuid, "vGPU %s was removed", uuid);
         slices_forget(slices, uuid);
     } else if (known) {
         merge(slices, known, vgpu, definition);
-    } else if (vgpu || definition) {
+    } else if (ready && (vgpu || definition)) {
         adopt(slices, uuid, vgpu, definition);
     }
 }
@@ -281,16 +289,46 @@ void slices_update(Slices *slices, const char *uuid)
     reconcile(slices, uuid, counters_read_one(host_counters(slices->host), uuid), definition);
 }
 
+/* What is not in the database. */
+static void mark(Slices *slices, const char *uuid, gboolean reserved, gboolean leaving)
+{
+    const Slice *known = slices_find(slices, uuid);
+    Slice *slice;
+
+    if (!known || (known->reserved == reserved && known->leaving == leaving))
+        return;
+    slice = slice_copy(known);
+    slice->reserved = reserved;
+    slice->leaving = leaving;
+    put_in(slices, slice);
+}
+
+void slices_set_reserved(Slices *slices, const char *uuid)
+{
+    mark(slices, uuid, TRUE, FALSE);
+}
+
+void slices_set_leaving(Slices *slices, const char *uuid)
+{
+    mark(slices, uuid, FALSE, TRUE);
+}
+
+/* That it came, or went, is the operation's to tell. */
 void slices_settle(Slices *slices, const char *uuid)
 {
-    const Slice *slice = slices_find(slices, uuid);
-    Slice *settled;
+    const Slice *known = slices_find(slices, uuid);
 
-    if (!slice)
-        return;
-    settled = slice_copy(slice);
-    settled->state = SLICE_READY;
-    store(slices, settled);
+    if (known && slice_is_vgpu(known)) {
+        g_autoptr(Vgpu) vgpu = vgpu_read(host_root(slices->host), uuid);
+        Slice *slice = slice_copy(known);
+
+        slice->reserved = FALSE;
+        slice->leaving = FALSE;
+        slice->present = vgpu != NULL;
+        put_in(slices, slice);
+    } else if (known) {
+        mark(slices, uuid, FALSE, FALSE);
+    }
     slices_update(slices, uuid);
 }
 
@@ -352,27 +390,25 @@ guint slices_compute(const Slices *slices, const Gpu *gpu, const Slice *slice, g
     return CLAMP(share, 1, MAX(slice->cap, 1));
 }
 
-/* Why nothing new is put on the GPU; NULL: it may be. */
-static char *blocked(const Slices *slices, const Gpu *gpu)
+static char *or_null(const char *text)
+{
+    return text && *text ? g_strdup(text) : NULL;
+}
+
+static void read_state(const Slices *slices, const Gpu *gpu, Room *room)
 {
     VgpuGpu *interface = host_gpu_interface(slices->host, gpu->pci->address);
 
+    room->gone = !interface;
+    room->containers_only = gpu->containers_only;
     if (gpu->mode != GPU_MODE_SHARED)
-        return g_strdup_printf("it is in mode %s", gpu_mode_name(gpu->mode));
+        room->mode = g_strdup(gpu_mode_name(gpu->mode));
     if (!interface)
-        return g_strdup("it has just gone");
-    if (vgpu_gpu_get_switching(interface) && *vgpu_gpu_get_switching(interface))
-        return g_strdup_printf("it is being switched to mode %s",
-                               vgpu_gpu_get_switching(interface));
-    if (vgpu_gpu_get_draining(interface))
-        return g_strdup("it is being drained");
-    if (!vgpu_gpu_get_healthy(interface)) {
-        g_autofree char *reasons =
-            g_strjoinv(", ", (GStrv)vgpu_gpu_get_health_reasons(interface));
-
-        return g_strdup_printf("it is not healthy (%s)", reasons);
-    }
-    return NULL;
+        return;
+    room->switching = or_null(vgpu_gpu_get_switching(interface));
+    room->draining = vgpu_gpu_get_draining(interface);
+    if (!vgpu_gpu_get_healthy(interface))
+        room->unhealthy = g_strjoinv(", ", (GStrv)vgpu_gpu_get_health_reasons(interface));
 }
 
 Room *slices_room(const Slices *slices, const Gpu *gpu)
@@ -384,7 +420,7 @@ Room *slices_room(const Slices *slices, const Gpu *gpu)
     room->ids = g_strdup_printf("%04x:%04x", gpu->pci->vendor, gpu->pci->device);
     room->name = g_strdup(gpu->name);
     room->numa_node = gpu->pci->numa_node;
-    room->blocked = blocked(slices, gpu);
+    read_state(slices, gpu, room);
     room->capacity = offers_capacity(slices->offers, gpu, &room->vram);
     room->promised_vram = sums->promised_vram;
     room->guaranteed_vram = sums->guaranteed_vram;

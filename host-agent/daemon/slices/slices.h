@@ -7,14 +7,18 @@
 #define VGPUD_SLICES_SLICES_H
 
 #include "host-agent/daemon/host/host.h"
+#include "host-agent/daemon/operations/operation.h"
 #include "host-agent/daemon/slices/offers.h"
 #include "host-agent/model/room.h"
 #include "host-agent/model/slice.h"
 
 typedef struct Slices Slices;
 
-/* @host, @offers: live longer. Reads the database only: slices_refresh() does the rest. */
-Slices *slices_new(Host *host, Offers *offers, GError **error);
+/*
+ * All of them live longer. Reads the database only: slices_refresh() does the rest. What one of
+ * @operations works on is neither taken over from the kernel nor forgotten.
+ */
+Slices *slices_new(Host *host, Offers *offers, const Operations *operations, GError **error);
 
 void slices_free(Slices *slices);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Slices, slices_free)
@@ -44,9 +48,18 @@ gboolean slices_put(Slices *slices, Slice *slice, GError **error);
 /* Several at once: all or none. @list: of Slice, copied. */
 gboolean slices_put_all(Slices *slices, const GPtrArray *list, GError **error);
 
+/* An operation works on that one. */
+gboolean slices_are_busy(const Slices *slices, const char *uuid);
+
+/* Room is kept for it, until slices_settle(). */
+void slices_set_reserved(Slices *slices, const char *uuid);
+
+/* It is being removed, until slices_settle() or slices_forget(). */
+void slices_set_leaving(Slices *slices, const char *uuid);
+
 /*
- * Nobody does anything with it any more, whether that was done or failed: from now on it is as the kernel and mdevctl
- * have it. @uuid: not the slice's own.
+ * An operation with it has ended, well or not: from now on it is as the kernel and mdevctl have it.
+ * @uuid: not the slice's own.
  */
 void slices_settle(Slices *slices, const char *uuid);
 

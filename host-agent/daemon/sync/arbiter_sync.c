@@ -13,7 +13,18 @@ struct ArbiterSync {
     GDBusConnection *bus;
     GHashTable *served; /* addresses of GPUs whose arbiter was started */
     GHashTable *homes;  /* UUID of a slice to its GPU's address */
+    GHashTable *hung;   /* addresses of GPUs whose arbiter does not answer, and is asked by a thread only */
+    GCancellable *freed;
 };
+
+/* How long a thread leaves an arbiter alone that has not answered. */
+#define AGAIN_US G_USEC_PER_SEC
+
+typedef struct {
+    ArbiterSync *link;
+    char *root;
+    char *gpu;
+} Probe;
 
 static void ask_systemd(const ArbiterSync *link, const char *method, const char *gpu)
 {
@@ -148,6 +159,70 @@ void arbiter_sync_update(ArbiterSync *link, const char *uuid)
         put_claimed(link, gpu);
 }
 
+static void probe_free(void *data)
+{
+    Probe *probe = data;
+
+    g_free(probe->root);
+    g_free(probe->gpu);
+    g_free(probe);
+}
+
+static void look_away(const char *uuid, const SliceUse *use, void *data)
+{
+    (void)uuid;
+    (void)use;
+    (void)data;
+}
+
+/* TRUE: it has waited for an answer that did not come. */
+static gboolean hangs(const char *root, const char *gpu, SliceUseFunc func, void *data)
+{
+    gint64 begin = g_get_monotonic_time();
+
+    return !arbiter_status_read(root, gpu, func, data) &&
+           g_get_monotonic_time() - begin >= ARBITER_WAIT_US;
+}
+
+/* Until it answers, or is not there any more. */
+static void watch(GTask *task, void *source, void *data, GCancellable *cancellable)
+{
+    const Probe *probe = data;
+
+    (void)source;
+    do
+        g_usleep(AGAIN_US);
+    while (!g_cancellable_is_cancelled(cancellable) &&
+           hangs(probe->root, probe->gpu, look_away, NULL));
+    g_task_return_boolean(task, TRUE);
+}
+
+static void answers_again(GObject *source, GAsyncResult *answer, void *data)
+{
+    const Probe *probe = g_task_get_task_data(G_TASK(answer));
+
+    (void)source;
+    (void)data;
+    if (g_task_propagate_boolean(G_TASK(answer), NULL)) /* else freed meanwhile */
+        g_hash_table_remove(probe->link->hung, probe->gpu);
+}
+
+/* The main loop has waited for it once, and does not again. */
+static void leave_alone(ArbiterSync *link, const char *gpu)
+{
+    g_autoptr(GTask) task = g_task_new(NULL, link->freed, answers_again, NULL);
+    Probe *probe = g_new0(Probe, 1);
+
+    g_message("the arbiter of GPU %s does not answer; what its slices use is not known until it does",
+              gpu);
+    g_hash_table_add(link->hung, g_strdup(gpu));
+    probe->link = link;
+    probe->root = g_strdup(host_root(link->host));
+    probe->gpu = g_strdup(gpu);
+    g_task_set_task_data(task, probe, probe_free);
+    g_task_run_in_thread(task, watch);
+}
+
 static void take_use(const char *uuid, const SliceUse *use, void *counters)
 {
     counters_put_use(counters, uuid, use);
@@ -156,13 +231,15 @@ static void take_use(const char *uuid, const SliceUse *use, void *counters)
 /* Before counters are read: what only the arbiters know. */
 static void read_uses(Counters *counters, void *data)
 {
-    const ArbiterSync *link = data;
+    ArbiterSync *link = data;
     GHashTableIter iter;
     void *gpu;
 
     g_hash_table_iter_init(&iter, link->served);
     while (g_hash_table_iter_next(&iter, &gpu, NULL))
-        arbiter_status_read(host_root(link->host), gpu, take_use, counters);
+        if (!g_hash_table_contains(link->hung, gpu) &&
+            hangs(host_root(link->host), gpu, take_use, counters))
+            leave_alone(link, gpu);
 }
 
 ArbiterSync *arbiter_sync_new(Host *host, Offers *offers, const Slices *slices,
@@ -176,6 +253,8 @@ ArbiterSync *arbiter_sync_new(Host *host, Offers *offers, const Slices *slices,
     link->claims = claims;
     link->served = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     link->homes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    link->hung = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    link->freed = g_cancellable_new();
     counters_set_source(host_counters(host), read_uses, link);
     return link;
 }
@@ -183,6 +262,9 @@ ArbiterSync *arbiter_sync_new(Host *host, Offers *offers, const Slices *slices,
 void arbiter_sync_free(ArbiterSync *link)
 {
     counters_set_source(host_counters(link->host), NULL, NULL);
+    g_cancellable_cancel(link->freed);
+    g_object_unref(link->freed);
+    g_hash_table_unref(link->hung);
     g_clear_object(&link->bus);
     g_hash_table_unref(link->served);
     g_hash_table_unref(link->homes);

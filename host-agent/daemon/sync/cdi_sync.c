@@ -59,7 +59,8 @@ static gboolean find_node(const CdiSync *link, const Slice *slice, char **node)
     const Gpu *gpu = host_gpu(link->host, slice->gpu);
 
     *node = NULL;
-    if (!gpu || gpu->mode != GPU_MODE_SHARED || !slice->present || slice->state != SLICE_READY)
+    if (!gpu || gpu->mode != GPU_MODE_SHARED || !slice->present || slice->reserved ||
+        slice->leaving)
         return FALSE;
     if (slice->transport == SLICE_TRANSPORT_GUARDED)
         return TRUE;

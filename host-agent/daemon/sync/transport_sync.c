@@ -2,11 +2,11 @@
 #include "host-agent/daemon/sync/transport_sync.h"
 
 #include <glib/gstdio.h>
-#include <pwd.h>
 #include <string.h>
 
 #include "host-agent/daemon/containers/transport.h"
 #include "lib/sysfs.h"
+#include "lib/user.h"
 
 #define CONF ".conf"
 
@@ -17,20 +17,30 @@ struct TransportSync {
     const Claims *claims;
     GuardUnits *units;   /* NULL: not yet */
     GHashTable *guarded; /* UUIDs whose guard was started */
+    GHashTable *uids;    /* name of a user to its uid_t, or to NULL: the host has none of that name */
+    GCancellable *looking; /* for the users, not yet done */
 };
 
-/* Those of its tenant's users that the host knows. */
-static GArray *uids_of(const TransportSync *link, const Slice *slice)
+/*
+ * Those of its tenant's users that the host knows, and whose program has it. @all: none of them is
+ * still being looked up.
+ */
+static GArray *uids_of(const TransportSync *link, const Slice *slice, gboolean *all)
 {
     const Tenant *tenant = tenants_find(link->tenants, slice->tenant);
     GArray *uids = g_array_new(FALSE, FALSE, sizeof(uid_t));
+    guint32 owner;
+    void *uid;
 
+    *all = TRUE;
     for (guint i = 0; tenant && tenant->users && tenant->users[i]; i++) {
-        const struct passwd *user = getpwnam(tenant->users[i]);
-
-        if (user)
-            g_array_append_val(uids, user->pw_uid);
+        if (!g_hash_table_lookup_extended(link->uids, tenant->users[i], NULL, &uid))
+            *all = FALSE;
+        else if (uid)
+            g_array_append_vals(uids, uid, 1);
     }
+    if (claims_program_user(link->claims, slice->uuid, &owner))
+        g_array_append_val(uids, owner);
     return uids;
 }
 
@@ -44,11 +54,15 @@ void transport_sync_prepare(TransportSync *link, const char *uuid)
     const Slice *slice = slices_find(link->slices, uuid);
     g_autoptr(GArray) uids = NULL;
     g_autoptr(GError) error = NULL;
+    gboolean all;
     gboolean (*make)(const char *, const char *, const uid_t *, guint, GError **);
 
     if (!is_here(slice))
         return;
-    uids = uids_of(link, slice);
+    uids = uids_of(link, slice, &all);
+    /* Who gets through already goes on to, until it is known who may. */
+    if (!all && slice_dirs_exist(host_root(link->host), uuid))
+        return;
     make = slice->transport == SLICE_TRANSPORT_GUARDED ? slice_dirs_make_guard : slice_dirs_make;
     if (!make(host_root(link->host), uuid, (const uid_t *)(void *)uids->data, uids->len, &error))
         g_warning("slice %s can't be given to containers: %s", uuid, error->message);
@@ -117,18 +131,64 @@ void transport_sync_update(TransportSync *link, const char *uuid)
         slice_dirs_remove(host_root(link->host), uuid);
 }
 
-void transport_sync_refresh(TransportSync *link)
+static void prepare_all(TransportSync *link)
 {
     const GPtrArray *slices = slices_all(link->slices);
 
-    if (!link->units)
-        return;
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
 
         transport_sync_prepare(link, slice->uuid);
         guard(link, slice->uuid, slice);
     }
+}
+
+/* In a thread: the host's users may be a directory server's. */
+static void look_up(GTask *task, void *source, void *data, GCancellable *cancellable)
+{
+    char **names = data;
+    GHashTable *uids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+
+    (void)source;
+    (void)cancellable;
+    for (guint i = 0; names[i]; i++) {
+        uid_t uid;
+        gboolean known = user_uid(names[i], &uid);
+
+        g_hash_table_insert(uids, g_strdup(names[i]),
+                            known ? g_memdup2(&uid, sizeof(uid)) : NULL);
+    }
+    g_task_return_pointer(task, uids, (GDestroyNotify)g_hash_table_unref);
+}
+
+static void looked_up(GObject *source, GAsyncResult *answer, void *data)
+{
+    GHashTable *uids = g_task_propagate_pointer(G_TASK(answer), NULL);
+    TransportSync *link = data;
+
+    (void)source;
+    /* Freed meanwhile, or asked anew. */
+    if (!uids)
+        return;
+    g_hash_table_unref(link->uids);
+    link->uids = uids;
+    prepare_all(link);
+}
+
+void transport_sync_refresh(TransportSync *link)
+{
+    g_autoptr(GTask) task = NULL;
+
+    if (!link->units)
+        return;
+    prepare_all(link);
+    /* What is being looked up for what was before is not wanted any more. */
+    g_cancellable_cancel(link->looking);
+    g_object_unref(link->looking);
+    link->looking = g_cancellable_new();
+    task = g_task_new(NULL, link->looking, looked_up, link);
+    g_task_set_task_data(task, tenants_users(link->tenants), (GDestroyNotify)g_strfreev);
+    g_task_run_in_thread(task, look_up);
 }
 
 /* UUIDs of guards that a vgpud before this one has started; to be freed. */
@@ -179,11 +239,16 @@ TransportSync *transport_sync_new(Host *host, const Slices *slices, const Tenant
     link->tenants = tenants;
     link->claims = claims;
     link->guarded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    link->uids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    link->looking = g_cancellable_new();
     return link;
 }
 
 void transport_sync_free(TransportSync *link)
 {
+    g_cancellable_cancel(link->looking);
+    g_object_unref(link->looking);
+    g_hash_table_unref(link->uids);
     g_hash_table_unref(link->guarded);
     g_clear_pointer(&link->units, guard_units_free);
     g_free(link);

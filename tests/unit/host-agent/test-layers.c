@@ -32,8 +32,9 @@ static const Layer layers[] = {
 
 /* In the daemon each may use those before it. */
 static const char *const rooms[] = {
-    D "engines", D "host",    D "modes",   D "slices", D "containers",
-    D "sync",    D "methods", D "domains", D "health", D "metrics",
+    D "engines",    D "host",      D "modes", D "operations", D "slices",
+    D "containers", D "lifecycle", D "sync",  D "methods",    D "domains",
+    D "health",     D "metrics",
 };
 
 static gboolean is_below(const char *path, const char *folder)

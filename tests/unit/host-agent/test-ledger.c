@@ -221,7 +221,7 @@ static void test_no_room(void)
 
     board_open(&board);
     first = g_ptr_array_index(board.candidates, 0);
-    first->room->blocked = g_strdup("it is being drained");
+    first->room->draining = TRUE;
     found = place(&board, "{'Type': <'half'>, 'Count': <uint32 7>}", &error);
     g_assert_cmpstr(found, ==, "");
     g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM);

@@ -8,6 +8,7 @@
 
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/store/db.h"
+#include "host-agent/store/operation_table.h"
 #include "host-agent/store/slice_table.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
@@ -106,7 +107,7 @@ static void test_bad_requests(void)
     assert_says("vgpu create half --uuid 7", 2, "", "no UUID: \"7\"");
     assert_says("vgpu create half --uuid " UUID " --uuid " UUID, 2, "", "an entry twice");
     assert_says("vgpu create half -n 2 --uuid " UUID, 2, "", "Uuids has 1 entries");
-    assert_says("vgpu create half --vram 3", 2, "", "--vram can't be \"3\"");
+    assert_says("vgpu create half --vram 3", 2, "", "--vram cannot be \"3\"");
     assert_says("vgpu create half --window 3M", 2, "", "Window must be a power of two");
     assert_says("vgpu create half --tenant nobody", 3, "", "there is no tenant nobody");
     assert_says("vgpu create half --tenant ../x", 2, "", "Tenant must be");
@@ -208,7 +209,7 @@ static void test_display(void)
     assert_says("vgpu create half --define --display on --uuid " UUID, 0, UUID, "");
     assert_file(&at, GPU "/" UUID "/vgpu/display", "1");
     assert_says("-o json vgpu show " UUID, 0, "\"Display\" : 1", "");
-    assert_says("vgpu set " UUID " --display perhaps", 2, "", "--display can't be \"perhaps\"");
+    assert_says("vgpu set " UUID " --display perhaps", 2, "", "--display cannot be \"perhaps\"");
     assert_says("vgpu set " UUID " --display 0", 0, "", "");
     assert_file(&at, GPU "/" UUID "/vgpu/display", "0");
     assert_in_file(&at, definition, "\"vgpu/display\":\"0\"", TRUE);
@@ -220,7 +221,7 @@ static void test_display(void)
     file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=closed engine=ready\n");
     assert_says("vgpu set " UUID " --display on", 0, "", "");
     agent_on_bus_restart(&at);
-    assert_says("vgpu show " UUID, 0, "Display:           1", "");
+    assert_says("vgpu show " UUID, 0, "Display:                1", "");
     assert_says("slice create --vram 1G --door native --name web", 0, "web", "");
     assert_says("slice set web --display on", 2, "", "can't have a display");
     agent_on_bus_close(&at);
@@ -357,14 +358,14 @@ static void test_stuck(void)
     agent_on_bus_close(&at);
 }
 
-/* vgpud has looked at the vGPU's state, and stored that it shall go. */
+/* vgpud has looked at the vGPU's state, and stored that it is to go. */
 static gboolean is_condemned(const char *root)
 {
     g_autoptr(Db) db = db_open(root, NULL);
-    g_autoptr(GPtrArray) slices = slice_table_read(db, NULL);
-    const Slice *slice = g_ptr_array_index(slices, 0);
+    g_autoptr(GPtrArray) rows = operation_table_read(db, NULL);
+    const OperationRow *row = rows->len ? g_ptr_array_index(rows, 0) : NULL;
 
-    return slice->state == SLICE_REMOVING;
+    return row && g_str_equal(row->kind, "remove");
 }
 
 static gboolean opens(void *root)
@@ -470,7 +471,7 @@ static void test_adopt(void)
                     "{\"mdev_type\":\"amdgpu-vgpu-half\",\"start\":\"auto\","
                     "\"attrs\":[{\"vgpu/vram_bytes\":\"1048576\"}]}");
     agent_update_vgpu(at.agent, UUID2);
-    assert_says("vgpu show " UUID2, 0, "Device:            stopped", "");
+    assert_says("vgpu show " UUID2, 0, "Device:                 stopped", "");
     assert_says("-o json vgpu show " UUID2, 0, "\"Vram\" : 1048576", "");
     file_tree_write(at.root, "/etc/mdevctl.d/0000:02:00.0/" UUID2,
                     "{\"mdev_type\":\"amdgpu-vgpu-half\",\"start\":\"auto\","
@@ -529,16 +530,34 @@ static void test_foreign_definition_stays(void)
     agent_on_bus_close(&at);
 }
 
-/* Stores a slice as a crash would have left it, and starts the agent anew. */
-static void crash_with(AgentOnBus *at, SliceState state, guint weight)
+/* Writes the journal as a crash would have left it; the agent is to be started anew. */
+static void crash_with(const AgentOnBus *at, const char *kind, const char *step, gboolean undoing,
+                       const char *details)
+{
+    g_autoptr(Db) db = db_open(at->root, NULL);
+    OperationRow row = {.kind = (char *)kind,
+                        .objects = (char *[]){(char *)UUID, NULL},
+                        .data = (char *)details,
+                        .caller = (char *)"root",
+                        .step = (char *)step,
+                        .undoing = undoing};
+
+    g_assert_true(operation_table_begin(db, &row, NULL));
+}
+
+/* A change of its weight to 33. */
+static char *weight_changed(const AgentOnBus *at)
 {
     g_autoptr(Db) db = db_open(at->root, NULL);
     g_autoptr(GPtrArray) slices = slice_table_read(db, NULL);
     Slice *slice = g_ptr_array_index(slices, 0);
+    g_autoptr(GVariant) before = g_variant_ref_sink(slice_to_dict(slice));
+    g_autoptr(GVariant) details = NULL;
 
-    slice->state = state;
-    slice->weight = weight;
-    g_assert_true(slice_table_put(db, slice, NULL));
+    slice->weight = 33;
+    details = g_variant_ref_sink(g_variant_new_parsed("{'before': <%@a{sv}>, 'wanted': <%@a{sv}>}",
+                                                      before, slice_to_dict(slice)));
+    return g_variant_print(details, TRUE);
 }
 
 static void set_job(const AgentOnBus *at, const char *job)
@@ -552,12 +571,18 @@ static void set_job(const AgentOnBus *at, const char *job)
     g_assert_true(slice_table_put(db, slice, NULL));
 }
 
-static void settle(void)
+static gboolean is_idle(gconstpointer data)
 {
-    for (guint i = 0; i < 100; i++) {
-        g_main_context_iteration(NULL, FALSE);
-        g_usleep(10000);
-    }
+    const AgentOnBus *at = data;
+    g_autoptr(Db) db = db_open(at->root, NULL);
+    g_autoptr(GPtrArray) rows = operation_table_read(db, NULL);
+
+    return rows->len == 0;
+}
+
+static void iterate_until_idle(const AgentOnBus *at)
+{
+    iterate_until(is_idle, at);
 }
 
 static gboolean has_new_weight(gconstpointer data)
@@ -569,34 +594,76 @@ static gboolean has_new_weight(gconstpointer data)
     return g_file_get_contents(path, &text, NULL, NULL) && strstr(text, "33");
 }
 
-static gboolean has_no_definition(gconstpointer data)
+static void test_recovery(void)
 {
-    return !exists(data, "/etc/mdevctl.d/0000:02:00.0/" UUID);
+    AgentOnBus at;
+    g_autofree char *details = NULL;
+
+    open_shared(&at);
+    assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
+    details = weight_changed(&at);
+    crash_with(&at, "change", "store", FALSE, details);
+    agent_on_bus_restart(&at);
+    iterate_until(has_new_weight, &at);
+    iterate_until_idle(&at);
+    assert_file(&at, GPU "/" UUID "/vgpu/weight", "33");
+    assert_in_file(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID, "\"vgpu/weight\":\"33\"", TRUE);
+    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 33", "");
+    crash_with(&at, "change", "define", TRUE, details);
+    agent_on_bus_restart(&at);
+    iterate_until_idle(&at);
+    assert_file(&at, GPU "/" UUID "/vgpu/weight", "400");
+    assert_in_file(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID, "\"vgpu/weight\":\"400\"", TRUE);
+    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 400", "");
+    agent_on_bus_close(&at);
 }
 
-static void test_recovery(void)
+/* What a VM has by now stays; else a removal goes on, and what was being made is taken away. */
+static void test_recovery_removes(void)
 {
     AgentOnBus at;
 
     open_shared(&at);
     assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
-    crash_with(&at, SLICE_CHANGING, 33);
-    agent_on_bus_restart(&at);
-    iterate_until(has_new_weight, &at);
-    settle();
-    assert_file(&at, GPU "/" UUID "/vgpu/weight", "33");
-    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 33", "");
-    crash_with(&at, SLICE_REMOVING, 33);
+    crash_with(&at, "remove", "stop", FALSE, "");
     file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=running engine=ready\n");
+    /* vgpud warns of that. */
+    g_log_set_always_fatal(G_LOG_LEVEL_ERROR);
     agent_on_bus_restart(&at);
-    settle();
+    iterate_until_idle(&at);
     assert_says("vgpu list", 0, "running", "");
-    file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=closed engine=ready\n");
-    crash_with(&at, SLICE_CREATING, 33);
+    crash_with(&at, "create", "start", FALSE, "");
     agent_on_bus_restart(&at);
-    iterate_until(has_no_definition, &at);
+    iterate_until_idle(&at);
+    g_log_set_always_fatal(G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_WARNING);
+    assert_says("vgpu list", 0, "running", "");
+    g_assert_true(exists(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID));
+    file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=closed engine=ready\n");
+    crash_with(&at, "create", "start", FALSE, "");
+    agent_on_bus_restart(&at);
     iterate_until_told("vgpu list", "This host has no vGPU.");
     g_assert_false(exists(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID));
+    g_assert_false(exists(&at, GPU "/" UUID));
+    agent_on_bus_close(&at);
+}
+
+/* A vGPU that is there already, as it stands in the journal of 0.1.0: the slice has what is wanted. */
+static void test_recovery_of_old(void)
+{
+    AgentOnBus at;
+    g_autofree char *weight = NULL;
+
+    open_shared(&at);
+    assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
+    weight = g_strconcat(at.root, GPU "/" UUID "/vgpu/weight", NULL);
+    g_assert_true(g_file_set_contents(weight, "33\n", -1, NULL));
+    crash_with(&at, "change", "", FALSE, "");
+    agent_on_bus_restart(&at);
+    iterate_until_idle(&at);
+    assert_file(&at, GPU "/" UUID "/vgpu/weight", "400");
+    crash_with(&at, "remove", "", FALSE, "");
+    agent_on_bus_restart(&at);
+    iterate_until_told("vgpu list", "This host has no vGPU.");
     agent_on_bus_close(&at);
 }
 
@@ -719,6 +786,8 @@ int main(int argc, char **argv)
     g_test_add_func("/vgpus/foreign-uuid", test_foreign_uuid);
     g_test_add_func("/vgpus/foreign-definition-stays", test_foreign_definition_stays);
     g_test_add_func("/vgpus/recovery", test_recovery);
+    g_test_add_func("/vgpus/recovery-removes", test_recovery_removes);
+    g_test_add_func("/vgpus/recovery-of-old", test_recovery_of_old);
     g_test_add_func("/vgpus/reload", test_reload);
     g_test_add_func("/vgpus/reload-settings", test_reload_settings);
     g_test_add_func("/vgpus/reload-slices", test_reload_slices);

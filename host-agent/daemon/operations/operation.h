@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operations: whatever takes several steps. Each slice and each GPU has a queue, so two operations
+ * on one object never run at once. An operation is in the journal from before its first step until
+ * after its last. It has a deadline, can be cancelled, and has one way back: its steps are undone
+ * in reverse order.
+ *
+ * A step is run or undone from the main loop, and ends with operation_step_done(), at once or
+ * later. Both may be repeated after a crash, and the undo of a step also meets what its run never
+ * did: so each looks at what is there first.
+ */
+#ifndef VGPUD_OPERATION_H
+#define VGPUD_OPERATION_H
+
+#include <gio/gio.h>
+
+#include "host-agent/store/db.h"
+
+typedef struct Operations Operations;
+typedef struct Operation Operation;
+
+/* @item: as the step was added with. */
+typedef void (*OperationFunc)(Operation *operation, guint item);
+
+/**
+ * OperationStep
+ * @name: in the journal; never changed once it was released
+ * @undo: NULL: there is nothing to undo
+ * @final: from here on the operation is not cancelled and has no deadline: it can't go back
+ */
+typedef struct {
+    const char *name;
+    OperationFunc run;
+    OperationFunc undo;
+    gboolean final;
+} OperationStep;
+
+/* What the next start of vgpud does with an operation that was cut short. */
+typedef enum {
+    OPERATION_FINISH, /* goes on from the step that was begun last */
+    OPERATION_UNDO,   /* goes back from it */
+} OperationReplay;
+
+/**
+ * OperationKind
+ * @name: in the journal, and on the bus; never changed once it was released
+ * @doing: for "vGPU … is just being removed"
+ * @what: for "the removal of …"
+ * @step_time: seconds that a step may take on average; the deadline is so many for each step
+ * @plan: adds the steps (operation_add_step()); the same for the same objects and data
+ * @accepted: the operation is in the queues, or was read from the journal; may be NULL
+ * @ended: the objects are free again; before whoever asked is told. May be NULL.
+ */
+typedef struct {
+    const char *name;
+    const char *doing;
+    const char *what;
+    OperationReplay replay;
+    guint step_time;
+    void (*plan)(Operation *operation);
+    void (*accepted)(Operation *operation);
+    void (*ended)(Operation *operation, const GError *error);
+} OperationKind;
+
+/**
+ * OperationClock - for tests, which have a time of their own
+ * @now: microseconds
+ * @wake: operations_expire() is to be called at @at; 0: not any more
+ */
+typedef struct {
+    gint64 (*now)(void *data);
+    void (*wake)(gint64 at, void *data);
+    void *data;
+} OperationClock;
+
+/* @kinds: NULL terminated, all that may be in the journal. @clock: copied; NULL: the host's. */
+Operations *operations_new(Db *db, const OperationKind *const *kinds, const OperationClock *clock);
+
+/* As if vgpud were killed: what is being done stays in the journal. */
+void operations_free(Operations *operations);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Operations, operations_free)
+
+/* What steps work on (operation_world()); lives longer than the last step. */
+void operations_set_world(Operations *operations, void *world);
+
+/* Queues what the journal has, before anybody else may ask for something. */
+gboolean operations_load(Operations *operations, GError **error);
+
+/* Then, when the host is known: does it. */
+void operations_resume(Operations *operations);
+
+/* @error: NULL: all of it is done; else all is as before, as far as that could be had. */
+typedef void (*OperationDone)(const GError *error, void *data);
+
+/* A step begins, or is about to be undone (operation_step() and its like say which). */
+typedef void (*OperationProgress)(const Operation *operation, void *data);
+
+/**
+ * OperationRequest
+ * @objects: UUIDs of slices, addresses of GPUs; NULL terminated
+ * @details: a{sv} for the steps, a floating one is taken; NULL: none
+ * @caller: who asks, for people to read; NULL: vgpud itself
+ * @waits: in the queues until its objects are free; else AGENT_ERROR_IN_USE if one of them is not
+ * @background: nobody waits for it: only a few of these are done at once
+ * @kept: operation_kept() from the beginning, freed by @free_kept; taken, also where it fails
+ * @progress: may be NULL, as may @done
+ */
+typedef struct {
+    const OperationKind *kind;
+    const char *const *objects;
+    GVariant *details;
+    const char *caller;
+    gboolean waits;
+    gboolean background;
+    void *kept;
+    GDestroyNotify free_kept;
+    OperationProgress progress;
+    OperationDone done;
+    void *data;
+} OperationRequest;
+
+/*
+ * Begins it, or queues it. @done is called once, possibly before this returns. FALSE with @error:
+ * it was not begun, nothing was done, and @done is not called.
+ */
+gboolean operations_start(Operations *operations, const OperationRequest *request, GError **error);
+
+/* What is being done with the object, as "being removed"; NULL: nothing. */
+const char *operations_doing(const Operations *operations, const char *object);
+
+/* Of Operation, the oldest first; valid until the next call. To be unreferenced. */
+GPtrArray *operations_list(const Operations *operations);
+
+/*
+ * It goes back, and ends with an error. AGENT_ERROR_NOT_FOUND; AGENT_ERROR_IN_USE: it can't go
+ * back any more, or does so already.
+ */
+gboolean operations_cancel(Operations *operations, guint64 id, GError **error);
+
+/* Ends what has passed its deadline. Called by the clock. */
+void operations_expire(Operations *operations);
+
+/* --- For kinds --- */
+
+/* In plan(): the next step, to be done with @item, which is the step's own business. */
+void operation_add_step(Operation *operation, const OperationStep *step, guint item);
+
+/* The step that runs, or is undone, has ended. @error: taken; NULL: well. */
+void operation_step_done(Operation *operation, GError *error);
+
+/* The same as a callback; @operation: an Operation. */
+void operation_step_ended(const GError *error, void *operation);
+
+void *operation_world(const Operation *operation);
+
+/* The object of that number. */
+const char *operation_object(const Operation *operation, guint number);
+guint operation_objects(const Operation *operation);
+
+/* As the request had them; an empty dictionary if it had none. */
+GVariant *operation_details(const Operation *operation);
+
+/* Cancelled when the step that runs should end early. Another one for the way back. */
+GCancellable *operation_cancellable(const Operation *operation);
+
+/* What a step keeps for later ones; @free is called at the end. Not there after a crash. */
+void operation_keep(Operation *operation, void *data, GDestroyNotify free);
+void *operation_kept(const Operation *operation);
+
+/* Nobody hears of it: it was read from the journal. */
+gboolean operation_is_replayed(const Operation *operation);
+
+/* vgpud ends: what comes of the step is of no interest, and its world may be gone. */
+gboolean operation_is_abandoned(const Operation *operation);
+
+/* --- For people --- */
+
+guint64 operation_id(const Operation *operation);
+const OperationKind *operation_kind(const Operation *operation);
+const char *operation_caller(const Operation *operation);
+gint64 operation_begun(const Operation *operation);
+/* "": it waits for its objects. */
+const char *operation_step(const Operation *operation);
+guint operation_at(const Operation *operation);
+guint operation_total(const Operation *operation);
+gboolean operation_goes_back(const Operation *operation);
+
+#endif

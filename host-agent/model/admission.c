@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/model/admission.h"
+
+#include "lib/bus.h"
+#include "lib/containers_only.h"
+#include "lib/units.h"
+
+/**
+ * Rule - what a way in is asked about besides the ledger and the quota
+ * @gate: the GPU's mode, a switch of it, a drain
+ * @health: of the GPU; and whether best effort was stopped there not long ago
+ * @promised: also if the slice is promised already
+ * @model: the tenant's models, if the slice is new
+ * @size: whether it is bigger than its GPU, promised or not
+ * @always: ledger and quota count though nothing is promised
+ */
+typedef struct {
+    gboolean gate, health, promised, model, size, always;
+} Rule;
+
+static const Rule rules[ADMISSION_WAYS] = {
+    [ADMISSION_CREATE] = {.gate = TRUE, .health = TRUE, .model = TRUE},
+    [ADMISSION_CHANGE] = {.always = TRUE},
+    [ADMISSION_LIVE] = {.model = TRUE, .size = TRUE},
+    [ADMISSION_DEFINE] = {.model = TRUE, .size = TRUE},
+    [ADMISSION_START] = {.gate = TRUE, .health = TRUE, .model = TRUE, .size = TRUE},
+    [ADMISSION_CLAIM] = {.gate = TRUE, .health = TRUE, .promised = TRUE},
+};
+
+/* A switch to sharing starts the vGPUs that were stopped for another mode. */
+static gboolean comes_back(const AdmissionRequest *request)
+{
+    return request->way == ADMISSION_START && g_strcmp0(request->room->switching, "shared") == 0;
+}
+
+/* No vGPU can be there, however the GPU is. */
+static gboolean is_without_driver(const AdmissionRequest *request)
+{
+    return request->room->containers_only && request->wanted && slice_is_vgpu(request->wanted);
+}
+
+/* Why the GPU takes nothing; NULL: it does. @subject: "it". */
+static char *gate_refusal(const AdmissionRequest *request, const char *subject)
+{
+    const Room *room = request->room;
+
+    if (!rules[request->way].gate || comes_back(request))
+        return NULL;
+    if (is_without_driver(request))
+        return g_strdup(CONTAINERS_ONLY_WHY "; " CONTAINERS_ONLY_ADVICE);
+    if (room->gone)
+        return g_strdup_printf("%s has just gone", subject);
+    if (room->mode)
+        return g_strdup_printf("%s is not shared now, but in mode %s", subject, room->mode);
+    if (room->switching)
+        return g_strdup_printf("%s is being switched to mode %s", subject, room->switching);
+    if (room->draining)
+        return g_strdup_printf("%s is being drained", subject);
+    return NULL;
+}
+
+static char *health_refusal(const AdmissionRequest *request, const char *subject)
+{
+    const Rule *rule = &rules[request->way];
+    const Room *room = request->room;
+
+    if (!rule->health || comes_back(request) ||
+        (request->before && slice_is_promised(request->before) && !rule->promised))
+        return NULL;
+    if (room->unhealthy)
+        return g_strdup_printf("%s is not healthy (%s)", subject, room->unhealthy);
+    if (room->evicted && request->wanted && request->wanted->class == SLICE_BEST_EFFORT)
+        return g_strdup("best-effort vGPUs of this tenant were stopped there for want of memory; "
+                        "wait some minutes");
+    return NULL;
+}
+
+static gboolean is_wrong_model(const AdmissionRequest *request)
+{
+    return rules[request->way].model && !request->before && request->tenant &&
+           !tenant_may_use(request->tenant, request->room);
+}
+
+char *admission_refusal(const AdmissionRequest *request)
+{
+    char *why = gate_refusal(request, "it");
+
+    if (!why)
+        why = health_refusal(request, "it");
+    if (!why && is_wrong_model(request))
+        why = g_strdup_printf("tenant %s may not use this model", request->tenant->name);
+    if (!why && request->wanted)
+        why = room_refusal(request->room, request->wanted);
+    return why;
+}
+
+static gboolean refuse_gpu(const AdmissionRequest *request, const char *why, GError **error)
+{
+    const Slice *wanted = request->wanted;
+
+    if (request->way == ADMISSION_CLAIM)
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE, "slice %s of GPU %s can't be had: %s",
+                    wanted->uuid, wanted->gpu, why);
+    else
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE, "vGPU %s can't be started: %s%s",
+                    wanted->uuid, why,
+                    request->room->draining && !request->room->switching
+                        ? " (\"vgpuctl gpu resume\" ends that)"
+                        : "");
+    return FALSE;
+}
+
+static gboolean check_gpu(const AdmissionRequest *request, GError **error)
+{
+    g_autofree char *subject = request->way == ADMISSION_CLAIM
+                                   ? g_strdup("the GPU")
+                                   : g_strconcat("GPU ", request->room->gpu, NULL);
+    g_autofree char *gate = gate_refusal(request, subject);
+    g_autofree char *health = gate ? NULL : health_refusal(request, subject);
+
+    return (!gate && !health) || refuse_gpu(request, gate ? gate : health, error);
+}
+
+/* A vGPU that is bigger than its GPU can never start. */
+static gboolean check_size(const AdmissionRequest *request, GError **error)
+{
+    const Slice *wanted = request->wanted;
+    g_autofree char *asked = size_format(wanted->vram);
+    g_autofree char *most = size_format(request->room->capacity);
+
+    if (!rules[request->way].size || wanted->vram <= request->room->capacity)
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
+                "vGPU %s can't have %s: all vGPUs of GPU %s together have %s", wanted->uuid, asked,
+                wanted->gpu, most);
+    return FALSE;
+}
+
+static gboolean check_model(const AdmissionRequest *request, GError **error)
+{
+    if (!is_wrong_model(request))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_QUOTA,
+                "vGPU %s can't be tenant %s's on GPU %s: the tenant may not use this model",
+                request->wanted->uuid, request->tenant->name, request->wanted->gpu);
+    return FALSE;
+}
+
+static gboolean is_counted(const AdmissionRequest *request)
+{
+    return request->before && slice_is_promised(request->before);
+}
+
+static gboolean is_more(const AdmissionRequest *request)
+{
+    const Slice *before = request->before;
+    const Slice *wanted = request->wanted;
+
+    return !is_counted(request) || wanted->vram > before->vram ||
+           wanted->compute > before->compute || wanted->class < before->class ||
+           !g_str_equal(wanted->tenant, before->tenant);
+}
+
+static gboolean check_room(const AdmissionRequest *request, GError **error)
+{
+    const Slice *wanted = request->wanted;
+    Room room = *request->room;
+    g_autofree char *why = NULL;
+
+    if (is_counted(request))
+        room_subtract(&room, request->before);
+    why = room_refusal(&room, wanted);
+    if (!why)
+        return TRUE;
+    if (is_counted(request))
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
+                    "vGPU %s can't be changed so, and stays as it is: without it, of GPU %s %s",
+                    wanted->uuid, wanted->gpu, why);
+    else
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
+                    "there is no room for vGPU %s: of GPU %s %s", wanted->uuid, wanted->gpu, why);
+    return FALSE;
+}
+
+static gboolean check_quota(const AdmissionRequest *request, GError **error)
+{
+    const Slice *before = request->before;
+    TenantUse use = request->use;
+
+    if (!request->tenant)
+        return TRUE;
+    if (is_counted(request) && g_str_equal(before->tenant, request->wanted->tenant)) {
+        use.vram -= before->vram;
+        use.compute -= before->compute;
+        use.vgpus--;
+    }
+    use.vram += request->wanted->vram;
+    use.compute += request->wanted->compute;
+    use.vgpus++;
+    return tenant_admit(request->tenant, &use, error);
+}
+
+gboolean admission_check(const AdmissionRequest *request, GError **error)
+{
+    if (!check_gpu(request, error) || !check_size(request, error) || !check_model(request, error))
+        return FALSE;
+    if ((!slice_is_promised(request->wanted) && !rules[request->way].always) || !is_more(request))
+        return TRUE;
+    return check_room(request, error) && check_quota(request, error);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What may take long is not done by vgpud's main loop: names of users, a look at all processes, an
+ * arbiter that hangs.
+ */
+#include <dlfcn.h>
+#include <glib/gstdio.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lib/processes.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+
+#define GPU    "0000:02:00.0"
+#define STATUS "/run/vgpu/governor/" GPU "/status.sock"
+
+static GThread *main_thread;
+static int by_main, by_others; /* questions for users, atomic */
+
+static void count_question(void)
+{
+    g_atomic_int_inc(g_thread_self() == main_thread ? &by_main : &by_others);
+}
+
+/* In place of libc's, for vgpud too. */
+#define FORWARD(function, ...)                                                                     \
+    do {                                                                                           \
+        count_question();                                                                          \
+        return ((__typeof__(&(function)))dlsym(RTLD_NEXT, #function))(__VA_ARGS__);                \
+    } while (0)
+
+struct passwd *getpwuid(uid_t uid)
+{
+    FORWARD(getpwuid, uid);
+}
+
+struct passwd *getpwnam(const char *name)
+{
+    FORWARD(getpwnam, name);
+}
+
+int getpwuid_r(uid_t uid, struct passwd *entry, char *text, size_t size, struct passwd **found)
+{
+    FORWARD(getpwuid_r, uid, entry, text, size, found);
+}
+
+int getpwnam_r(const char *name, struct passwd *entry, char *text, size_t size,
+               struct passwd **found)
+{
+    FORWARD(getpwnam_r, name, entry, text, size, found);
+}
+
+static gboolean were_asked(gconstpointer most)
+{
+    return g_atomic_int_get(&by_others) >= GPOINTER_TO_INT(most);
+}
+
+static void test_users(void)
+{
+    AgentOnBus at;
+
+    agent_on_bus_open(&at, "shared");
+    by_main = by_others = 0;
+    assert_says("vgpu list", 0, "", "");
+    g_assert_cmpint(by_others, >, 0);
+    by_others = 0;
+    assert_says("tenant set red --user jo --user ann", 0, "", "");
+    iterate_until(were_asked, GINT_TO_POINTER(3)); /* the caller, jo and ann */
+    g_assert_cmpint(by_main, ==, 0);
+    agent_on_bus_close(&at);
+}
+
+/* A socket on which nobody answers. */
+static int listen_at(const char *root)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    g_autofree char *path = g_strconcat(root, STATUS, NULL);
+    g_autofree char *dir = g_path_get_dirname(path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    g_mkdir_with_parents(dir, 0755);
+    g_assert_cmpint(snprintf(address.sun_path, sizeof(address.sun_path), "%s", path), <,
+                    sizeof(address.sun_path));
+    g_assert_cmpint(bind(fd, (struct sockaddr *)&address, sizeof(address)), ==, 0);
+    g_assert_cmpint(listen(fd, 128), ==, 0);
+    return fd;
+}
+
+static guint questions(int fd)
+{
+    guint count = 0;
+    int asked;
+
+    while ((asked = accept(fd, NULL, NULL)) >= 0) {
+        close(asked);
+        count++;
+    }
+    return count;
+}
+
+/* It is waited for once. */
+static void test_arbiter(void)
+{
+    AgentOnBus at;
+    int fd;
+
+    agent_on_bus_open(&at, "shared");
+    file_tree_write(at.root, "/etc/vgpu/types.d/10.conf", "[type half]\nvram=1/2\n");
+    file_tree_write(at.root, "/etc/vgpu/gpus.conf", "[gpu " GPU "]\nmode=shared\n");
+    assert_says("reload", 0, "", "");
+    fd = listen_at(at.root);
+    for (guint i = 0; i < 50; i++)
+        counters_read(host_counters(agent_host(at.agent)));
+    g_assert_cmpuint(questions(fd), ==, 1);
+    close(fd);
+    agent_on_bus_close(&at);
+}
+
+int main(int argc, char **argv)
+{
+    main_thread = g_thread_self();
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/loop/users", test_users);
+    g_test_add_func("/loop/arbiter", test_arbiter);
+    return g_test_run();
+}
