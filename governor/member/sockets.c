@@ -26,8 +26,7 @@ static void free_entries(struct dirent **entries, int count)
     free(entries);
 }
 
-/* To be freed; NULL: there is no slice, or no memory. */
-static char *socket_in(const char *dir, const char *gpu)
+char *governor_socket_in(const char *dir, const char *gpu)
 {
     struct dirent **slices = NULL;
     char *of_gpu = NULL, *first = NULL;
@@ -56,15 +55,15 @@ static char *socket_in(const char *dir, const char *gpu)
     return first;
 }
 
-bool sockets_each(const char *dir, bool (*func)(const char *gpu, const char *path, void *data),
-                  void *data)
+bool governor_sockets_each(const char *dir,
+                           bool (*func)(const char *gpu, const char *path, void *data), void *data)
 {
     struct dirent **gpus = NULL;
     int count = scandir(dir, &gpus, is_name, by_name);
     bool any = false, ok = count >= 0;
 
     for (int i = 0; i < count && ok; i++) {
-        char *path = socket_in(dir, gpus[i]->d_name);
+        char *path = governor_socket_in(dir, gpus[i]->d_name);
 
         if (!path)
             continue;
