@@ -206,7 +206,7 @@ static gboolean make_modules(Agent *agent, GError **error)
 {
     agent->host = host_new(agent->inventory, agent->db);
     agent->offers = offers_new(inventory_root(agent->inventory));
-    agent->operations = operations_new(agent->db, lifecycle_kinds, NULL);
+    agent->operations = operations_new(agent->db, NULL);
     agent->slices = slices_new(agent->host, agent->offers, agent->operations, error);
     if (agent->slices)
         agent->tenants = tenants_new(agent->host, agent->slices, error);
@@ -215,7 +215,8 @@ static gboolean make_modules(Agent *agent, GError **error)
     if (!agent->claims)
         return FALSE;
     agent->life = (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations};
-    operations_set_world(agent->operations, &agent->life);
+    operations_add_kinds(agent->operations, lifecycle_kinds, &agent->life);
+    agent->modes = modes_new(agent->host, agent->operations);
     if (!operations_load(agent->operations, error))
         return FALSE;
     agent->vulkan = vulkan_watch_new(agent->host);
@@ -233,7 +234,6 @@ static gboolean make_modules(Agent *agent, GError **error)
     agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices);
     slices_watch(agent->slices, slice_changed, agent);
     agent->domains = domain_watch_new(&agent->life);
-    agent->modes = modes_new(agent->host);
     agent->schedule = schedule_new(agent->host, agent->modes);
     g_signal_connect(host_manager(agent->host), "handle-reload", G_CALLBACK(handle_reload), agent);
     return make_watches(agent, error);
@@ -257,6 +257,7 @@ Agent *agent_new(const char *root, GError **error)
 
 void agent_free(Agent *agent)
 {
+    g_clear_pointer(&agent->operations, operations_free);
     g_clear_pointer(&agent->schedule, schedule_free);
     g_clear_pointer(&agent->modes, modes_free);
     g_clear_pointer(&agent->definitions, definition_watch_free);
@@ -271,7 +272,6 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->cdi, cdi_sync_free);
     g_clear_pointer(&agent->doors, transport_sync_free);
     g_clear_pointer(&agent->vgpus, vgpus_free);
-    g_clear_pointer(&agent->operations, operations_free);
     g_clear_pointer(&agent->claims, claims_free);
     g_clear_pointer(&agent->tenants, tenants_free);
     g_clear_pointer(&agent->slices, slices_free);

@@ -84,7 +84,8 @@ static const char engines[] = "ALTER TABLE slice ADD COLUMN engines TEXT NOT NUL
 
 /*
  * The journal of operations (operation_table.h) says what is being done, and slices no longer do.
- * What was cut short is undone or finished as before: kinds "create", "change" and "remove".
+ * What was cut short is undone or finished as before: kinds "create", "change",
+ * "remove" and "switch".
  */
 static const char operations[] =
     "CREATE TABLE operation ("
@@ -95,7 +96,13 @@ static const char operations[] =
     " SELECT CASE state WHEN 'creating' THEN 'create' WHEN 'changing' THEN 'change'"
     "  ELSE 'remove' END, uuid, '', '', 0, '', 0, state = 'creating'"
     " FROM slice WHERE state <> 'ready' ORDER BY uuid;"
-    "ALTER TABLE slice DROP COLUMN state;";
+    "ALTER TABLE slice DROP COLUMN state;"
+    "INSERT INTO operation (kind, objects, data, caller, begun, step, item, undoing)"
+    " SELECT 'switch', gpu, printf('{''origin'': <''%s''>, ''target'': <''%s''>,"
+    "  ''partitions'': <uint32 %d>}', origin, target, partitions), '', 0,"
+    "  CASE phase WHEN 'switching' THEN 'reconcile' ELSE 'wait' END, 0, 0"
+    " FROM mode_switch ORDER BY gpu;"
+    "DROP TABLE mode_switch;";
 
 const char *const schema_steps[] = {first,    oversubscription, domains,    containers,
                                     displays, engines,          operations, NULL};

@@ -30,7 +30,7 @@ extern const OperationKind alteration_kind;
 /* Of one vGPU that is defined. */
 extern const OperationKind startup_kind;
 
-/* All of them, for operations_new(). */
+/* All of them; their world is a Lifecycle. */
 extern const OperationKind *const lifecycle_kinds[];
 
 /*
