@@ -163,6 +163,11 @@ const char *host_root(const Host *host)
     return inventory_root(host->inventory);
 }
 
+GPtrArray *host_wanted(const Host *host)
+{
+    return inventory_entries(host->inventory);
+}
+
 Db *host_db(const Host *host)
 {
     return host->db;

@@ -523,8 +523,8 @@ static gboolean is_there_already(void *data)
 /* Where gpus.conf does not say, what the GPU is. */
 static void read_origin(ModeSwitch *change, const Gpu *gpu)
 {
-    g_autoptr(GPtrArray) entries = gpus_load(root_of(change), NULL);
-    const GpuEntry *entry = entries ? gpus_find(entries, change->gpu) : NULL;
+    g_autoptr(GPtrArray) entries = host_wanted(host_of(change));
+    const GpuEntry *entry = gpus_find(entries, change->gpu);
 
     change->origin = gpu->mode;
     if (gpu->mode == GPU_MODE_PARTITIONED)

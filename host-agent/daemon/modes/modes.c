@@ -23,11 +23,6 @@ struct Modes {
     GHashTable *refused;
 };
 
-static GpuEntry *wanted_entry(const GPtrArray *entries, const char *address)
-{
-    return entries ? gpus_find(entries, address) : NULL;
-}
-
 static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry)
 {
     VgpuGpu *interface = host_gpu_interface(modes->host, gpu->pci->address);
@@ -47,12 +42,12 @@ static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry)
 static void show(const Modes *modes)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
-    g_autoptr(GPtrArray) entries = gpus_load(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) entries = host_wanted(modes->host);
 
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
 
-        show_gpu(modes, gpu, wanted_entry(entries, gpu->pci->address));
+        show_gpu(modes, gpu, gpus_find(entries, gpu->pci->address));
     }
 }
 
@@ -353,12 +348,12 @@ static gboolean should_give(const Gpu *gpu, const GpuEntry *entry, gboolean thor
 static void reconcile(Modes *modes, gboolean thorough)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
-    g_autoptr(GPtrArray) entries = gpus_load(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) entries = host_wanted(modes->host);
     g_autoptr(GPtrArray) requests = g_ptr_array_new();
 
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
-        const GpuEntry *entry = wanted_entry(entries, gpu->pci->address);
+        const GpuEntry *entry = gpus_find(entries, gpu->pci->address);
 
         if (entry && !operations_doing(modes->switches.operations, entry->name) &&
             should_give(gpu, entry, thorough))

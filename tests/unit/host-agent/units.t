@@ -52,5 +52,16 @@ point $? 'vgpud is started again after each death' "Restart=$(setting Restart)"
 longest=$(setting RestartMaxDelaySec)
 [ "${longest:-25}" -lt 25 ]
 point $? 'its longest wait is below the 25 s for which a caller on the bus waits' "RestartMaxDelaySec=$longest"
+
+# What the documents say of it.
+for capability in $(setting CapabilityBoundingSet); do
+    grep -q "$capability" docs/security.md
+    point $? "docs/security.md names $capability"
+done
+patience=$(sed -n 's/^#define AGENT_PATIENCE_MS \([0-9]*\)000$/\1/p' lib/agent_client.h)
+longest_call=$(sed -n 's/^#define CALL_TIMEOUT_MS \([0-9]*\)000$/\1/p' lib/agent_client.c)
+[ "$patience" = 2 ] && grep -q 'two seconds to show' qemu-hooks/vgpu-qemu-hook.8 &&
+    grep -q "$longest_call seconds for each call" qemu-hooks/vgpu-qemu-hook.8
+point $? 'the manual of the hook says how long it waits' "$patience s to be there, $longest_call s for a call"
 echo "1..$count"
 exit $failed
