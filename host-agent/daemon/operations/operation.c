@@ -2,6 +2,7 @@
 #include "host-agent/daemon/operations/operation.h"
 
 #include "lib/bus.h"
+#include "host-agent/daemon/operations/queues.h"
 #include "host-agent/store/operation_table.h"
 
 /* mdevctl is a process each, and the host has other things to do. */
@@ -21,7 +22,7 @@ typedef struct {
  * struct Operations
  * @kinds: of Known
  * @all: of Operation, the oldest first
- * @queues: object to GQueue of Operation; the first one has it
+ * @queues: of Operation
  * @ended: of guint64: rows of the journal that could not be deleted
  * @in_background: how many of these run
  * @timer: of the host's clock
@@ -31,7 +32,7 @@ struct Operations {
     GArray *kinds;
     OperationClock clock;
     GQueue all;
-    GHashTable *queues;
+    Queues *queues;
     GArray *ended;
     guint in_background;
     guint timer;
@@ -79,11 +80,6 @@ static void operation_free(Operation *operation)
     g_free(operation);
 }
 
-static void free_queue(void *queue)
-{
-    g_queue_free(queue);
-}
-
 static gint64 host_now(void *data)
 {
     (void)data;
@@ -116,7 +112,7 @@ Operations *operations_new(Db *db, const OperationClock *clock)
     operations->db = db;
     operations->kinds = g_array_new(FALSE, FALSE, sizeof(Known));
     operations->clock = clock ? *clock : (OperationClock){host_now, host_wake, operations};
-    operations->queues = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_queue);
+    operations->queues = queues_new();
     operations->ended = g_array_new(FALSE, FALSE, sizeof(guint64));
     g_queue_init(&operations->all);
     return operations;
@@ -145,7 +141,7 @@ void operations_free(Operations *operations)
     while ((operation = g_queue_pop_head(&operations->all)))
         abandon(operation);
     g_clear_handle_id(&operations->timer, g_source_remove);
-    g_hash_table_unref(operations->queues);
+    queues_free(operations->queues);
     g_array_unref(operations->ended);
     g_array_unref(operations->kinds);
     g_free(operations);
@@ -179,56 +175,31 @@ static void set_wake(const Operations *operations)
     operations->clock.wake(next, operations->clock.data);
 }
 
-static GQueue *queue_of(const Operations *operations, const char *object)
+static const char *const *objects_of(const Operation *operation)
 {
-    return g_hash_table_lookup(operations->queues, object);
+    return (const char *const *)operation->row->objects;
 }
 
 static void enqueue(Operation *operation)
 {
-    Operations *operations = operation->operations;
-    const GStrv objects = operation->row->objects;
-
-    g_queue_push_tail(&operations->all, operation);
-    for (guint i = 0; objects[i]; i++) {
-        GQueue *queue = queue_of(operations, objects[i]);
-
-        if (!queue) {
-            queue = g_queue_new();
-            g_hash_table_insert(operations->queues, g_strdup(objects[i]), queue);
-        }
-        g_queue_push_tail(queue, operation);
-    }
+    g_queue_push_tail(&operation->operations->all, operation);
+    queues_add(operation->operations->queues, objects_of(operation), operation);
 }
 
 static void dequeue(Operation *operation)
 {
-    Operations *operations = operation->operations;
-    const GStrv objects = operation->row->objects;
-
-    g_queue_remove(&operations->all, operation);
-    for (guint i = 0; objects[i]; i++) {
-        GQueue *queue = queue_of(operations, objects[i]);
-
-        if (queue)
-            g_queue_remove(queue, operation);
-        if (queue && g_queue_is_empty(queue))
-            g_hash_table_remove(operations->queues, objects[i]);
-    }
+    g_queue_remove(&operation->operations->all, operation);
+    queues_remove(operation->operations->queues, objects_of(operation), operation);
 }
 
-/* It has all of its objects. */
 static gboolean may_run(const Operation *operation)
 {
-    const GStrv objects = operation->row->objects;
+    const Operations *operations = operation->operations;
 
     if (operation->running ||
-        (operation->background && operation->operations->in_background >= MOST_IN_BACKGROUND))
+        (operation->background && operations->in_background >= MOST_IN_BACKGROUND))
         return FALSE;
-    for (guint i = 0; objects[i]; i++)
-        if (g_queue_peek_head(queue_of(operation->operations, objects[i])) != operation)
-            return FALSE;
-    return TRUE;
+    return queues_has_all(operations->queues, objects_of(operation), operation);
 }
 
 /* Rows that a full disk has kept: their UUIDs may be another vGPU's by the next start. */
@@ -613,9 +584,7 @@ void operations_resume(Operations *operations)
 
 const Operation *operations_first(const Operations *operations, const char *object)
 {
-    GQueue *queue = queue_of(operations, object);
-
-    return queue ? g_queue_peek_head(queue) : NULL;
+    return queues_first(operations->queues, object);
 }
 
 const char *operations_doing(const Operations *operations, const char *object)

@@ -79,8 +79,8 @@ typedef struct {
 Operations *operations_new(Db *db, const OperationClock *clock);
 
 /*
- * As if vgpud were killed: what is being done stays in the journal. Whoever waits is told that vgpud
- * ends.
+ * As if vgpud were killed: what is being done stays in the journal. Whoever waits is told that
+ * vgpud ends.
  */
 void operations_free(Operations *operations);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Operations, operations_free)
