@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: MIT
 #
 #   make			all programs, and the module for the running kernel
+#   make cockpit		the page of Cockpit, by npm's packages; make install-cockpit
 #   make install		them (DESTDIR; PREFIX: /usr or /usr/local), the module as DKMS source
 #   make deb			Debian packages of all of it, in build/deb/ (root)
-#   make demo			the whole way, on a machine without a GPU (root)
+#   make demo			a GPU shared by two VMs, on a machine without a GPU (root)
 #   make check			the gate: the same tests each time (root)
-#   make check-all SHARD=1	everything but what takes hours, in two shards (root)
-#   make check-changed BASE=…	what the change since a commit asks for beyond the gate (root)
-#   make which FILE=…		the tests that a change of a file asks for
-#   make card			what the GPU of this machine can, natively; what is built here is used
-#   make conformance		programs of others judge what VMs and containers get (root)
-#   make soak			what takes hours: every fault, hundreds of rounds (root)
+#   make check-all SHARD=1	everything except tests that take hours, in two shards (root)
+#   make check-changed BASE=…	the tests beyond the gate that changes since a commit require (root)
+#   make which FILE=…		the tests that a change of a file requires
+#   make card			measures the GPU of this machine, with the programs built here
+#   make conformance		other projects' test programs in VMs and containers (root)
+#   make soak			tests that take hours: every fault, hundreds of rounds (root)
 #
-# What runs in the rig is built in the rig's Debian 13 tree; what this machine has does not matter to it.
+# Programs for the rig are built in the rig's Debian 13 tree, whatever this machine has installed.
 
 VERSION := $(shell cat mdev-driver/VERSION)
 PREFIX ?= /usr
-# These two look nowhere else for what they are told.
+# Fixed paths: D-Bus and polkit read their files only there.
 DBUS_DIR ?= /usr/share/dbus-1
 POLKIT_DIR ?= /usr/share/polkit-1/actions
 RIG := tests/rig/rig
@@ -43,12 +44,14 @@ include mdev-driver/dkms/dkms.mk
 include engine/engine.mk
 include host-agent/host-agent.mk
 include mdevctl-plugins/mdevctl-plugins.mk
+include cockpit/cockpit.mk
 include qemu-hooks/qemu-hooks.mk
 include container-hooks/container-hooks.mk
 include governor/governor.mk
 include tests/unit/unit.mk
 include tests/driver/driver-tests.mk
 include tests/guest/guest.mk
+include tests/run/run.mk
 -include tests/system/system.mk
 include packaging/packaging.mk
 include tests/bench/bench.mk

@@ -32,10 +32,10 @@ static const GOptionEntry entries[] = {
     {"rounds", 'r', 0, G_OPTION_ARG_INT, &options.rounds, "how often each speed is measured (3)",
      "N"},
     {"json", 'j', 0, G_OPTION_ARG_FILENAME, &options.json,
-     "write all as JSON there; -: instead of the page", "FILE"},
-    {"page", 'p', 0, G_OPTION_ARG_FILENAME, &options.page, "write the page there, too", "FILE"},
+     "write all results as JSON to FILE; -: print them instead of the page", "FILE"},
+    {"page", 'p', 0, G_OPTION_ARG_FILENAME, &options.page, "write the page to FILE, too", "FILE"},
     {"build", 0, 0, G_OPTION_ARG_FILENAME, &options.build,
-     "use what is built in DIR, not what is installed", "DIR"},
+     "use the programs built in DIR instead of the installed ones", "DIR"},
     {"guard-env", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.guard_env,
      "a variable for vgpu-guard's renderer", "NAME=VALUE"},
     {"version", 'V', 0, G_OPTION_ARG_NONE, &options.version, "print the version", NULL},
@@ -176,14 +176,14 @@ static gboolean parse(int *argc, char ***argv, GError **error)
     g_option_context_add_main_entries(context, entries, NULL);
     g_option_context_set_summary(
         context,
-        "What a GPU and its Vulkan driver can, and what mdev-vgpu makes of it, measured on the "
-        "host itself.\nNeeds neither root nor the kernel module, changes nothing, and "
-        "takes some minutes, in which the GPU\nshould have nothing else to do.");
+        "Measures a GPU and its Vulkan driver, and mdev-vgpu on it, on the host itself.\n"
+        "Needs neither root nor the kernel module, and changes nothing. Takes some minutes,\n"
+        "during which nothing else should use the GPU.");
     if (!g_option_context_parse(context, argc, argv, error))
         return FALSE;
     if (*argc > 1 || options.rounds < 1) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "%s",
-                    *argc > 1 ? "no words are expected" : "--rounds must be 1 or more");
+                    *argc > 1 ? "unexpected argument" : "--rounds must be 1 or more");
         return FALSE;
     }
     return TRUE;

@@ -136,25 +136,26 @@ char *page_of(JsonObject *sheet)
     heading(page, "What can be shared");
     g_string_append(page, "| door | works | why |\n| --- | --- | --- |\n");
     each(sheet, "doors", door, page);
-    heading(page, "What the driver can");
+    heading(page, "What the driver supports");
     g_string_append(page, "| what | | seen | needed for |\n| --- | --- | --- | --- |\n");
     each(sheet, "abilities", ability, page);
     heading(page, "Shares, caps and limits");
     g_string_append(
         page,
-        "Without: the same without a governor. What is as expected there too says nothing.\n\n"
+        "\"without\" is the same run without a governor. A result that is as expected there, too, "
+        "proves nothing.\n\n"
         "| what | unit | expected | with | without |\n| --- | --- | --- | --- | --- |\n");
     each(sheet, "governor", governed, page);
     heading(page, "Speed");
     g_string_append(
-        page, "Median of the rounds (lowest-highest). Governed: in a slice, alone. Guarded: by the "
-              "guarded "
-              "door, in a slice, alone.\n\n"
-              "| row | unit | native | governed | guarded |\n| --- | --- | --- | --- | --- |\n");
+        page,
+        "Median of the rounds (lowest-highest). Governed: in a slice, alone. Guarded: through "
+        "the guarded door, in a slice, alone.\n\n"
+        "| row | unit | native | governed | guarded |\n| --- | --- | --- | --- | --- |\n");
     each(sheet, "speed", speed, page);
     heading(page, "What this host lacks for VMs (vgpuctl doctor)");
     each(sheet, "host", finding, page);
-    heading(page, "What could not be found out");
+    heading(page, "Missing results");
     if (json_object_has_member(sheet, "failed"))
         each(sheet, "failed", failure, page);
     else

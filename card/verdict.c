@@ -22,7 +22,7 @@ static gboolean computes(Card *card, const char *place, const char **why)
 {
     JsonArray *list = card_list(card, "correct");
 
-    *why = "it was not tried; see what failed";
+    *why = "not tried; see the missing results";
     for (guint i = 0; i < json_array_get_length(list); i++) {
         JsonObject *object = json_array_get_object_element(list, i);
 
@@ -49,16 +49,16 @@ static void judge_vms(Card *card)
 {
     if (!ability(card, "memory as dma-buf"))
         add_door(card, "VMs", FALSE,
-                 "the driver gives no dma-buf of its memory, so guests could map none of it");
+                 "the driver exports no dma-bufs, so guests could map none of its memory");
     else if (!ability(card, "host-visible dma-buf, mapped by the CPU"))
         add_door(
             card, "VMs", FALSE,
-            "a dma-buf of the driver can't be mapped by the CPU, so guests could map none of it");
+            "the CPU cannot map the driver's dma-bufs, so guests could map none of its memory");
     else
-        add_door(
-            card, "VMs", TRUE,
-            "expected from what the driver can; not tried, for that takes the module and a VM. "
-            "What the host lacks for it is below");
+        add_door(card, "VMs", TRUE,
+                 "expected from the driver's features; not tried, because that needs the module "
+                 "and a VM. "
+                 "What the host lacks for it is listed below");
 }
 
 static void judge_containers(Card *card)

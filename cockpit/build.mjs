@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* build.mjs OUT: bundles the page from src/ and node_modules/ into the folder OUT. Needs no network. */
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync, existsSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-const here = import.meta.dirname;
+const here = dirname(fileURLToPath(import.meta.url));
 const out = process.argv[2];
 
-/** Cockpit serves PatternFly's fonts to all of its pages. A page is at /cockpit/@HOST/PACKAGE/, or at /cockpit/$CHECKSUM/PACKAGE/. */
+/** Cockpit serves PatternFly's fonts to all of its pages. */
 const cockpitFonts = {
     name: "cockpit-fonts",
     setup({ onResolve }) {
@@ -14,7 +16,7 @@ const cockpitFonts = {
             path: `../../static/fonts/${path.match(/RedHat(Text|Display|Mono)/)?.[0] ?? "none"}/${path.split("/").pop()}`,
             external: true,
         }));
-        /* A picture that only PatternFly's BackgroundImage shows. */
+        /* Backgrounds of PatternFly's that this page does not show. */
         onResolve({ filter: /\.(jpg|svg)$/ }, ({ path }) => ({ path, external: true }));
     },
 };
@@ -47,6 +49,6 @@ const { metafile } = await build({
     plugins: [cockpitFonts],
     logLevel: "warning",
 });
-writeFileSync(`${out}/LICENSES.txt`, licences(metafile));
+writeFileSync(`${out}/THIRD-PARTY.txt`, licences(metafile));
 for (const file of ["index.html", "manifest.json"])
     copyFileSync(`${here}/src/${file}`, `${out}/${file}`);

@@ -4,6 +4,7 @@
 #include <pci/pci.h>
 #include <string.h>
 
+#include "lib/containers_only.h"
 #include "lib/hardware.h"
 #include "lib/sysfs.h"
 
@@ -51,6 +52,13 @@ static void read_group(Gpu *gpu, const char *root)
     gpu->group_in_use = g_strv_builder_end(in_use);
 }
 
+/* Without a driver nothing can run on it, whatever is wanted. */
+static gboolean is_for_containers(const char *root, const PciDevice *pci)
+{
+    return (pci->driver || gpu_name_is_soft(pci->address)) &&
+           containers_only_is(root, pci->address);
+}
+
 static GpuMode mode_of(const char *root, const Gpu *gpu)
 {
     g_auto(GStrv) instances = nvidia_instances(root, gpu->pci->address);
@@ -59,7 +67,9 @@ static GpuMode mode_of(const char *root, const Gpu *gpu)
         return GPU_MODE_PASSTHROUGH;
     if (gpu->types[0])
         return GPU_MODE_SHARED;
-    return gpu->pci->vfs || instances[0] ? GPU_MODE_PARTITIONED : GPU_MODE_HOST;
+    if (gpu->pci->vfs || instances[0])
+        return GPU_MODE_PARTITIONED;
+    return is_for_containers(root, gpu->pci) ? GPU_MODE_SHARED : GPU_MODE_HOST;
 }
 
 /* As the registrar has it: what the operator says is better than what the hardware says. */
@@ -84,6 +94,7 @@ Gpu *gpu_new(const char *root, PciDevice *pci, const char *name, const GpuEntry 
     gpu->drm_nodes = drm_nodes(pci->dir);
     gpu->types = types_of(pci->dir);
     gpu->mode = mode_of(root, gpu);
+    gpu->containers_only = gpu->mode == GPU_MODE_SHARED && !gpu->types[0];
     read_vram(gpu, entry);
     read_group(gpu, root);
     return gpu;

@@ -17,6 +17,7 @@
  * @group: addresses of the other devices in its IOMMU group, which must move with it
  * @group_in_use: those of them that have a driver which is neither vfio-pci nor a bridge's
  * @types: mdev types that it offers
+ * @containers_only: it is shared without the kernel module (containers_only.h)
  */
 typedef struct {
     PciDevice *pci;
@@ -28,6 +29,7 @@ typedef struct {
     GStrv group;
     GStrv group_in_use;
     GStrv types;
+    gboolean containers_only;
 } Gpu;
 
 /* Takes @pci. @name: to be copied. @entry: what gpus.conf says of it, or NULL. */

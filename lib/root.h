@@ -22,7 +22,7 @@ char *root_read(const char *root, const char *path, GError **error);
 
 /*
  * Replaces the file by @text, at once and for good: a crash leaves the old one or the new one. Its folder is made, for
- * root alone, if it is not there. G_FILE_ERROR, with the path.
+ * root alone, if it is not there. @mode: of a file that was not there. G_FILE_ERROR, with the path.
  */
 gboolean root_write(const char *root, const char *path, const char *text, int mode, GError **error);
 

@@ -31,15 +31,13 @@ static void vgpu_parameter_changed(struct vgpu *vgpu)
 	vgpu_device_tell(vgpu);
 }
 
-/* For what a VMM has been told of the device: takes the locks where none has it open. */
+/* For what a VMM has been told of the device: takes the lock where none has it open. */
 static int vgpu_lock_closed(struct vgpu *vgpu, const char *name)
 {
-	vgpu_gpus_lock();
 	mutex_lock(&vgpu->lock);
 	if (!vgpu->open)
 		return 0;
 	mutex_unlock(&vgpu->lock);
-	vgpu_gpus_unlock();
 	dev_err(vgpu_dev(vgpu), "%s can't change while a VM has the device open\n", name);
 	return -EBUSY;
 }
@@ -47,7 +45,6 @@ static int vgpu_lock_closed(struct vgpu *vgpu, const char *name)
 static void vgpu_unlock_changed(struct vgpu *vgpu)
 {
 	mutex_unlock(&vgpu->lock);
-	vgpu_gpus_unlock();
 	vgpu_parameter_changed(vgpu);
 }
 
@@ -96,7 +93,9 @@ static ssize_t window_bytes_store(struct device *dev, struct device_attribute *a
 	ret = vgpu_lock_closed(vgpu, "window_bytes");
 	if (ret)
 		return ret;
+	spin_lock(&vgpu->params_lock);
 	WRITE_ONCE(vgpu->params.window_bytes, bytes);
+	spin_unlock(&vgpu->params_lock);
 	vgpu_unlock_changed(vgpu);
 	return count;
 }
@@ -105,6 +104,7 @@ static DEVICE_ATTR_RW(window_bytes);
 static ssize_t vgpu_store_u32(struct device *dev, const char *name, u32 *param, u32 min, u32 max,
 			      const char *buf, size_t count)
 {
+	struct vgpu *vgpu = vgpu_from_dev(dev);
 	u64 value;
 	int ret;
 
@@ -115,10 +115,10 @@ static ssize_t vgpu_store_u32(struct device *dev, const char *name, u32 *param, 
 		dev_err(dev, "%s must be from %u to %u, not %llu\n", name, min, max, value);
 		return -EINVAL;
 	}
-	vgpu_gpus_lock();
+	spin_lock(&vgpu->params_lock);
 	WRITE_ONCE(*param, value);
-	vgpu_gpus_unlock();
-	vgpu_parameter_changed(vgpu_from_dev(dev));
+	spin_unlock(&vgpu->params_lock);
+	vgpu_parameter_changed(vgpu);
 	return count;
 }
 
@@ -161,7 +161,9 @@ static ssize_t display_store(struct device *dev, struct device_attribute *attr, 
 	ret = vgpu_lock_closed(vgpu, "display");
 	if (ret)
 		return ret;
+	spin_lock(&vgpu->params_lock);
 	WRITE_ONCE(vgpu->params.scanouts, value);
+	spin_unlock(&vgpu->params_lock);
 	vgpu_unlock_changed(vgpu);
 	return count;
 }

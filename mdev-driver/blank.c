@@ -94,5 +94,6 @@ void vgpu_blank_drop(struct vgpu *vgpu, u64 offset, u64 size)
 	list_for_each_entry_safe(page, next, &pages, lru) {
 		list_del(&page->lru);
 		__free_page(page);
+		cond_resched();
 	}
 }

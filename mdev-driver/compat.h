@@ -136,4 +136,19 @@ static inline int vgpu_follow_pfn(struct vm_area_struct *vma, unsigned long addr
 #endif
 }
 
+static inline int vgpu_pte_is_there(pte_t *pte, unsigned long addr, void *data)
+{
+	return 0;
+}
+
+/*
+ * Makes the fault's page table, if there is none. Later, under map_lock, it would be allocated without reclaim, from the
+ * kernel's reserves.
+ */
+static inline int vgpu_prepare_pte(struct vm_fault *vmf)
+{
+	return apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE,
+				   vgpu_pte_is_there, NULL);
+}
+
 #endif /* VGPU_COMPAT_H */

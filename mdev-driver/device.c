@@ -18,6 +18,9 @@ static unsigned int vgpu_reset_timeout_ms = 10000;
 module_param_named(reset_timeout_ms, vgpu_reset_timeout_ms, uint, 0644);
 MODULE_PARM_DESC(reset_timeout_ms, "how long a reset waits for the engine before it counts as lost");
 
+/* How long a write of the guest waits for the end of a reset. */
+#define VGPU_RESET_PATIENCE_MS	100
+
 /*
  * Tells udev's listeners that an attribute has changed which they need not poll for then. What and how is in the
  * attributes, so the event says nothing more, and one event a second can stand for all those that are too many. Process
@@ -44,7 +47,7 @@ void vgpu_device_tell_work(struct work_struct *work)
 	mutex_unlock(&vgpu->lock);
 }
 
-/* Ends the epoch. The engine is told to let go of what it has; see vgpu_device_reset(). */
+/* Ends the epoch. The engine is told to let go of what it has; see vgpu_device_begin_reset(). */
 static void vgpu_device_end_epoch(struct vgpu *vgpu)
 {
 	u64 ended = vgpu->epoch++;
@@ -63,51 +66,105 @@ static void vgpu_device_end_epoch(struct vgpu *vgpu)
 	}
 }
 
-static bool vgpu_device_let_go(struct vgpu *vgpu)
+static bool vgpu_device_let_go(const struct vgpu *vgpu)
 {
-	return !READ_ONCE(vgpu->engine.file) || READ_ONCE(vgpu->engine.clean);
+	return !vgpu->engine.file || vgpu->engine.clean;
 }
 
-/* Whether a reset need not wait any longer; @engine: for a new engine, too. */
-static bool vgpu_device_settled(struct vgpu *vgpu, bool engine)
+/* Whether a reset can end: the engine has let go, and if one was lost, the next one is ready. */
+static bool vgpu_device_settled(const struct vgpu *vgpu)
 {
-	if (READ_ONCE(vgpu->removed) || READ_ONCE(vgpu->engine.failed))
-		engine = false;
-	return vgpu_device_let_go(vgpu) && (!engine || READ_ONCE(vgpu->engine.ready));
+	bool wanted = vgpu->reset_wants_engine && !vgpu->removed && !vgpu->engine.failed;
+
+	return vgpu_device_let_go(vgpu) && (!wanted || vgpu->engine.ready);
 }
 
-/* Drops vgpu->lock while waiting. */
-static void vgpu_device_wait_settled(struct vgpu *vgpu, bool engine)
+static void vgpu_device_end_reset(struct vgpu *vgpu)
 {
-	unsigned long timeout = msecs_to_jiffies(READ_ONCE(vgpu_reset_timeout_ms));
-	long left;
-
-	vgpu->resetting++;
-	mutex_unlock(&vgpu->lock);
-	left = wait_event_killable_timeout(vgpu->state_wait, vgpu_device_settled(vgpu, engine),
-					   timeout);
-	mutex_lock(&vgpu->lock);
-	vgpu->resetting--;
-	if (!left && !vgpu_device_let_go(vgpu))
-		vgpu_device_lose(vgpu, "the engine did not let go in time when the guest reset the device");
-}
-
-/*
- * Reset by the guest (status 0), the VMM (VFIO_DEVICE_RESET) or the end of the VMM. With @wait it
- * returns only when the engine has let go, and where the last one was lost, when the next one is
- * ready, so that the guest's driver finds one; without, opening the device again waits for both.
- */
-void vgpu_device_reset(struct vgpu *vgpu, bool wait)
-{
-	bool was_lost = vgpu->lost;
-
-	lockdep_assert_held(&vgpu->lock);
-	vgpu_device_end_epoch(vgpu);
-	if (wait)
-		vgpu_device_wait_settled(vgpu, was_lost);
 	vgpu_regs_reset(&vgpu->regs);
 	vgpu->regs.num_capsets = vgpu->engine.num_capsets;
 	vgpu->lost = false;
+	vgpu->reset_wants_engine = false;
+	WRITE_ONCE(vgpu->resetting, false);
+	wake_up_all(&vgpu->state_wait);
+}
+
+/* To be called when the engine's state has changed: ends a reset that waits for it, and wakes all others. */
+void vgpu_device_settle(struct vgpu *vgpu)
+{
+	lockdep_assert_held(&vgpu->lock);
+	if (vgpu->resetting && vgpu_device_settled(vgpu))
+		vgpu_device_end_reset(vgpu);
+	wake_up_all(&vgpu->state_wait);
+}
+
+/* The time limit of a reset. */
+void vgpu_device_reset_work(struct work_struct *work)
+{
+	struct vgpu *vgpu = container_of(to_delayed_work(work), struct vgpu, reset_work);
+
+	mutex_lock(&vgpu->lock);
+	if (vgpu->resetting && time_after_eq(jiffies, vgpu->reset_end)) {
+		if (!vgpu_device_let_go(vgpu))
+			vgpu_device_lose(vgpu, "the engine did not let go in time when the guest reset the device");
+		if (vgpu->resetting)
+			vgpu_device_end_reset(vgpu);
+	}
+	mutex_unlock(&vgpu->lock);
+}
+
+/*
+ * Begins a reset. It ends when the engine has let go of the epoch. If the last engine was lost, it ends when the next one is
+ * ready, so that the guest's driver finds one. There is a time limit for both. Until then the status does not read as 0 (virtio
+ * 1.2, 4.1.4.3.1), and writes to the registers do nothing.
+ */
+static void vgpu_device_begin_reset(struct vgpu *vgpu)
+{
+	unsigned long timeout = msecs_to_jiffies(READ_ONCE(vgpu_reset_timeout_ms));
+
+	lockdep_assert_held(&vgpu->lock);
+	vgpu->reset_wants_engine |= vgpu->lost;
+	vgpu_device_end_epoch(vgpu);
+	WRITE_ONCE(vgpu->resetting, true);
+	vgpu->reset_end = jiffies + timeout;
+	vgpu_device_settle(vgpu);
+	if (vgpu->resetting)
+		mod_delayed_work(system_wq, &vgpu->reset_work, timeout);
+}
+
+/* Drops vgpu->lock while waiting. */
+static void vgpu_device_wait_reset(struct vgpu *vgpu, unsigned long timeout)
+{
+	if (!vgpu->resetting)
+		return;
+	mutex_unlock(&vgpu->lock);
+	vgpu_wait_timeout(vgpu->state_wait, !READ_ONCE(vgpu->resetting), TASK_FREEZABLE, timeout);
+	mutex_lock(&vgpu->lock);
+}
+
+/* VFIO_DEVICE_RESET waits for the end: the VMM has no other way to know of it. */
+void vgpu_device_reset(struct vgpu *vgpu)
+{
+	vgpu_device_begin_reset(vgpu);
+	vgpu_device_wait_reset(vgpu, MAX_SCHEDULE_TIMEOUT);
+}
+
+/*
+ * The guest wrote 0 to the status. QEMU is stopped while this write lasts, and Linux reads the status until it is 0, so this
+ * returns early. edk2 does not read it, but an engine usually lets go within this time, and edk2's next writes wait, too.
+ */
+static void vgpu_device_guest_reset(struct vgpu *vgpu)
+{
+	vgpu_device_begin_reset(vgpu);
+	vgpu_device_wait_reset(vgpu, msecs_to_jiffies(VGPU_RESET_PATIENCE_MS));
+}
+
+/* The VMM closes the device; opening it again waits for the engine. */
+void vgpu_device_power_off(struct vgpu *vgpu)
+{
+	lockdep_assert_held(&vgpu->lock);
+	vgpu_device_end_epoch(vgpu);
+	vgpu_device_end_reset(vgpu);
 }
 
 /* The device as it is when a VMM opens it. */
@@ -162,11 +219,29 @@ static void vgpu_device_stop(struct vgpu *vgpu)
 void vgpu_device_config_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t len)
 {
 	bool master = vgpu_pci_bus_master(&vgpu->pci);
+	struct vgpu_pci_cfg_access access;
 
 	lockdep_assert_held(&vgpu->lock);
 	vgpu_pci_write(&vgpu->pci, offset, buf, len);
+	if (vgpu_pci_cfg_access(&vgpu->pci, offset, len, &access) && access.bar == VGPU_BAR_REGS)
+		vgpu_device_write(vgpu, access.offset, access.data, access.len);
 	if (master && !vgpu_pci_bus_master(&vgpu->pci))
 		vgpu_device_stop(vgpu);
+}
+
+void vgpu_device_config_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len)
+{
+	struct vgpu_pci_cfg_access access;
+
+	lockdep_assert_held(&vgpu->lock);
+	if (vgpu_pci_cfg_access(&vgpu->pci, offset, len, &access)) {
+		memset(access.data, 0, access.len);
+		if (access.bar == VGPU_BAR_REGS)
+			vgpu_device_read(vgpu, access.offset, access.data, access.len);
+		else if (access.bar == VGPU_BAR_WINDOW)
+			vgpu_window_read(access.offset, access.data, access.len);
+	}
+	vgpu_pci_read(&vgpu->pci, offset, buf, len);
 }
 
 static void vgpu_device_kick(struct vgpu *vgpu, u32 queue)
@@ -184,13 +259,14 @@ void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t le
 	u32 effects, q;
 
 	lockdep_assert_held(&vgpu->lock);
-	/* One of the VM's processors waits for a reset; what others do meanwhile is void. */
+	/* A driver that does not wait for the end of its reset is slowed down until it is there. */
+	vgpu_device_wait_reset(vgpu, msecs_to_jiffies(VGPU_RESET_PATIENCE_MS));
 	if (vgpu->resetting)
 		return;
 
 	effects = vgpu_regs_write(&vgpu->regs, offset, buf, len);
 	if (effects & VGPU_EFFECT_RESET)
-		vgpu_device_reset(vgpu, true);
+		vgpu_device_guest_reset(vgpu);
 	if (effects & VGPU_EFFECT_DRIVER_OK)
 		vgpu_device_driver_ok(vgpu);
 	for (q = 0; q < VGPU_NUM_QUEUES; q++)
@@ -223,10 +299,11 @@ void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 		vgpu_log(vgpu, warn, "%s; the guest gets errors until it resets the device\n", reason);
 		vgpu->stats.engine_losses++;
 		vgpu->lost = true;
-		vgpu_device_needs_reset(vgpu);
+		if (!vgpu->resetting)
+			vgpu_device_needs_reset(vgpu);
 		vgpu_queue_answer_lost(vgpu);
 	}
-	wake_up_all(&vgpu->state_wait);
+	vgpu_device_settle(vgpu);
 	vgpu_device_tell(vgpu);
 }
 
@@ -236,24 +313,35 @@ void vgpu_device_lost_work(struct work_struct *work)
 	struct vgpu *vgpu = container_of(work, struct vgpu, lost_work);
 
 	mutex_lock(&vgpu->lock);
-	if (vgpu->engine.file && READ_ONCE(vgpu->engine.mm_gone))
+	if (vgpu_engine_mm_gone(vgpu->engine.attached))
 		vgpu_device_lose(vgpu, "the engine died");
 	else if (vgpu->lost && vgpu->open)
 		vgpu_queue_answer_lost(vgpu);
 	mutex_unlock(&vgpu->lock);
 }
 
-/* The GPU or the mdev goes away: nothing of the GPU stays reachable, and all are asked to leave. */
+/*
+ * The GPU or the mdev goes away: asks VMM and engine to leave, and refuses to publish from now on. Waits for nobody;
+ * vgpu_device_revoke_work() does the rest.
+ */
 void vgpu_device_revoke(struct vgpu *vgpu)
 {
-	mutex_lock(&vgpu->lock);
-	if (!vgpu->removed) {
-		WRITE_ONCE(vgpu->leaving, true);
-		WRITE_ONCE(vgpu->removed, true);
-		vgpu_window_unpublish_all(vgpu);
-		vgpu_engine_event(vgpu, VGPU_EVENT_REMOVED, 0);
-		wake_up_all(&vgpu->state_wait);
-	}
-	mutex_unlock(&vgpu->lock);
+	if (xchg(&vgpu->removed, true))
+		return;
+	WRITE_ONCE(vgpu->leaving, true);
+	vgpu_engine_event(vgpu, VGPU_EVENT_REMOVED, 0);
+	wake_up_all(&vgpu->state_wait);
 	vgpu_irq_request(vgpu);
+	queue_work(system_unbound_wq, &vgpu->revoke_work);
+}
+
+/* Empties the window. The GPU's own memory has gone from it with the GPU's driver, by the notifiers of window.c. */
+void vgpu_device_revoke_work(struct work_struct *work)
+{
+	struct vgpu *vgpu = container_of(work, struct vgpu, revoke_work);
+
+	mutex_lock(&vgpu->lock);
+	vgpu_window_unpublish_all(vgpu);
+	vgpu_device_settle(vgpu);
+	mutex_unlock(&vgpu->lock);
 }

@@ -7,19 +7,12 @@
 #include <linux/idr.h>
 #include <linux/module.h>
 #include <linux/poll.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "vgpu_private.h"
+#include "engine.h"
 
 #define VGPU_MAX_NODES	1024
-
-/* struct vgpu_engine_file - an open /dev/vgpu/<uuid>; @attached: once for each, under vgpu->lock */
-struct vgpu_engine_file {
-	struct vgpu *vgpu;
-	bool attached;
-};
 
 static unsigned int vgpu_engine_timeout_ms = 30000;
 module_param_named(engine_timeout_ms, vgpu_engine_timeout_ms, uint, 0644);
@@ -75,7 +68,9 @@ int vgpu_engine_wait_ready(struct vgpu *vgpu)
 	unsigned long timeout = msecs_to_jiffies(READ_ONCE(vgpu_engine_timeout_ms));
 	long left;
 
-	left = wait_event_killable_timeout(vgpu->state_wait, vgpu_engine_settled(vgpu), timeout);
+	/* VFIO's locks are held, and nobody waits for them but threads of the same VMM. */
+	left = vgpu_wait_timeout(vgpu->state_wait, vgpu_engine_settled(vgpu), TASK_FREEZABLE_UNSAFE,
+				 timeout);
 	if (left < 0)
 		return left;
 	if (READ_ONCE(vgpu->leaving))
@@ -92,26 +87,6 @@ int vgpu_engine_wait_ready(struct vgpu *vgpu)
 	return 0;
 }
 
-static struct vgpu *vgpu_from_file(const struct file *file)
-{
-	const struct vgpu_engine_file *opened = file->private_data;
-
-	return opened->vgpu;
-}
-
-static void vgpu_engine_mm_release(struct mmu_notifier *notifier, struct mm_struct *mm)
-{
-	struct vgpu *vgpu = container_of(notifier, struct vgpu, engine.notifier);
-
-	/* The engine's process is at its end, whoever else still holds its file. */
-	WRITE_ONCE(vgpu->engine.mm_gone, true);
-	schedule_work(&vgpu->lost_work);
-}
-
-static const struct mmu_notifier_ops vgpu_engine_mm_ops = {
-	.release = vgpu_engine_mm_release,
-};
-
 void vgpu_engine_detach(struct vgpu *vgpu)
 {
 	struct vgpu_engine *engine = &vgpu->engine;
@@ -120,329 +95,11 @@ void vgpu_engine_detach(struct vgpu *vgpu)
 	WRITE_ONCE(engine->file, NULL);
 	engine->ready = false;
 	engine->used = false;
-	mmu_notifier_unregister(&engine->notifier, engine->mm);
-	mmdrop(engine->mm);
-	engine->mm = NULL;
+	WRITE_ONCE(engine->mm, NULL);
+	vgpu_engine_mm_leave(engine->attached);
+	engine->attached = NULL;
 	/* A reader of the old file finds out. */
 	wake_up_all(&engine->wait);
-}
-
-static int vgpu_engine_attach(struct vgpu *vgpu, struct file *file)
-{
-	struct vgpu_engine_file *opened = file->private_data;
-	struct vgpu_engine *engine = &vgpu->engine;
-	int ret;
-
-	lockdep_assert_held(&vgpu->lock);
-	if (vgpu->removed)
-		return -ENODEV;
-	if (engine->file || opened->attached)
-		return -EBUSY;
-
-	engine->mm_gone = false;
-	engine->notifier.ops = &vgpu_engine_mm_ops;
-	ret = mmu_notifier_register(&engine->notifier, current->mm);
-	if (ret)
-		return ret;
-	engine->mm = current->mm;
-	mmgrab(engine->mm);
-	engine->events = 0;
-	engine->kicked = 0;
-	engine->used = false;
-	engine->clean = true;
-	engine->failed = false;
-	opened->attached = true;
-	WRITE_ONCE(engine->file, file);
-	vgpu_device_tell(vgpu);
-	return 0;
-}
-
-static void vgpu_engine_fill_info(struct vgpu *vgpu, struct vgpu_engine_info *info)
-{
-	lockdep_assert_held(&vgpu->lock);
-	info->api_version = VGPU_API_VERSION;
-	info->state = (vgpu->open ? VGPU_STATE_OPEN : 0) |
-		      (vgpu_regs_driver_ok(&vgpu->regs) ? VGPU_STATE_DRIVER_OK : 0) |
-		      (vgpu->lost ? VGPU_STATE_LOST : 0) |
-		      (vgpu->removed ? VGPU_STATE_REMOVED : 0);
-	info->epoch = vgpu->epoch;
-	info->num_queues = VGPU_NUM_QUEUES;
-	info->queue_size = VGPU_VQ_MAX_SIZE;
-	info->vram_bytes = vgpu->params.vram_bytes;
-	info->window_bytes = vgpu->open ? vgpu->window_bytes_open : vgpu->params.window_bytes;
-	info->weight = vgpu->params.weight;
-	info->cap = vgpu->params.cap;
-	info->priority = vgpu->params.priority;
-	info->num_scanouts = vgpu->params.scanouts;
-	vgpu_uuid_bytes(vgpu, info->uuid);
-	strscpy(info->gpu, vgpu->gpu->name, sizeof(info->gpu));
-	strscpy(info->type, vgpu->type->name, sizeof(info->type));
-}
-
-static long vgpu_ioctl_engine_info(struct vgpu *vgpu, void __user *user)
-{
-	struct vgpu_engine_info info = {};
-
-	if (copy_from_user(&info, user, offsetofend(struct vgpu_engine_info, flags)))
-		return -EFAULT;
-	if (info.argsz < sizeof(info) || info.flags)
-		return -EINVAL;
-	vgpu_gpus_lock();
-	mutex_lock(&vgpu->lock);
-	vgpu_engine_fill_info(vgpu, &info);
-	mutex_unlock(&vgpu->lock);
-	vgpu_gpus_unlock();
-	return copy_to_user(user, &info, sizeof(info)) ? -EFAULT : 0;
-}
-
-static long vgpu_ioctl_ready(struct vgpu *vgpu, void __user *user)
-{
-	struct vgpu_engine_ready ready;
-
-	if (copy_from_user(&ready, user, sizeof(ready)))
-		return -EFAULT;
-	if (ready.argsz < sizeof(ready) || ready.flags ||
-	    memchr_inv(ready.reserved, 0, sizeof(ready.reserved)))
-		return -EINVAL;
-	if (!ready.num_capsets || ready.num_capsets > 63)
-		return -EINVAL;
-	if (vgpu->engine.ready)
-		return -EALREADY;
-	vgpu->engine.num_capsets = ready.num_capsets;
-	vgpu->engine.ready = true;
-	/* A guest that has not looked yet may see the new number, another only after a reset. */
-	if (vgpu->open && !vgpu->regs.status)
-		vgpu->regs.num_capsets = ready.num_capsets;
-	wake_up_all(&vgpu->state_wait);
-	vgpu_device_tell(vgpu);
-	return 0;
-}
-
-static long vgpu_ioctl_reset_done(struct vgpu *vgpu, void __user *user)
-{
-	struct vgpu_engine_epoch done;
-
-	if (copy_from_user(&done, user, sizeof(done)))
-		return -EFAULT;
-	if (done.argsz < sizeof(done) || done.flags)
-		return -EINVAL;
-	if (vgpu->engine.clean || done.epoch != vgpu->engine.event_epoch)
-		return -ESTALE;
-	vgpu->engine.clean = true;
-	wake_up_all(&vgpu->state_wait);
-	return 0;
-}
-
-static long vgpu_ioctl_pop(struct vgpu *vgpu, void __user *user)
-{
-	struct vgpu_queue_pop pop;
-	int ret;
-
-	if (copy_from_user(&pop, user, sizeof(pop)))
-		return -EFAULT;
-	if (pop.argsz < sizeof(pop) || pop.flags & ~(VGPU_POP_TRUNCATE | VGPU_POP_POLL) ||
-	    pop.queue >= VGPU_NUM_QUEUES)
-		return -EINVAL;
-	if (pop.epoch != vgpu->epoch || vgpu->lost)
-		return -ESTALE;
-	pop.queue = array_index_nospec(pop.queue, VGPU_NUM_QUEUES);
-	ret = vgpu_queue_pop(vgpu, &pop);
-	if (ret && ret != -EMSGSIZE)
-		return ret;
-	if (copy_to_user(user, &pop, sizeof(pop))) {
-		/* Nobody knows the token, so nobody would answer. */
-		if (!ret)
-			vgpu_queue_abandon(vgpu, pop.queue, pop.token);
-		return -EFAULT;
-	}
-	return ret;
-}
-
-static long vgpu_ioctl_push(struct vgpu *vgpu, void __user *user)
-{
-	struct vgpu_queue_push push;
-	u8 small[256];
-	void *buf = small;
-	int ret = -EFAULT;
-
-	if (copy_from_user(&push, user, sizeof(push)))
-		return -EFAULT;
-	if (push.argsz < sizeof(push) || push.flags || push.queue >= VGPU_NUM_QUEUES)
-		return -EINVAL;
-	if (push.size > VGPU_REQUEST_MAX)
-		return -EMSGSIZE;
-	if (push.epoch != vgpu->epoch || vgpu->lost)
-		return -ESTALE;
-	push.queue = array_index_nospec(push.queue, VGPU_NUM_QUEUES);
-	if (push.size > sizeof(small)) {
-		buf = kvmalloc(push.size, GFP_KERNEL_ACCOUNT);
-		if (!buf)
-			return -ENOMEM;
-	}
-	if (!copy_from_user(buf, u64_to_user_ptr(push.buf), push.size))
-		ret = vgpu_queue_push(vgpu, &push, buf);
-	if (buf != small)
-		kvfree(buf);
-	return ret;
-}
-
-static long vgpu_ioctl_mem_pin(struct vgpu *vgpu, void __user *user)
-{
-	struct vgpu_mem_entry *entries;
-	struct vgpu_mem_pin pin;
-	int ret;
-
-	if (copy_from_user(&pin, user, sizeof(pin)))
-		return -EFAULT;
-	if (pin.argsz < sizeof(pin) || pin.flags & ~VGPU_MEM_WRITE || pin.reserved)
-		return -EINVAL;
-	if (!vgpu->open || vgpu->lost || pin.epoch != vgpu->epoch)
-		return -ESTALE;
-	if (!pin.nentries || pin.nentries > VGPU_MEM_MAX_ENTRIES)
-		return -EINVAL;
-	entries = vmemdup_user(u64_to_user_ptr(pin.entries), (size_t)pin.nentries * sizeof(*entries));
-	if (IS_ERR(entries))
-		return PTR_ERR(entries);
-	ret = vgpu_mem_pin(vgpu, &pin, entries);
-	kvfree(entries);
-	if (ret)
-		return ret;
-	if (copy_to_user(user, &pin, sizeof(pin))) {
-		vgpu_mem_unpin(vgpu, pin.offset);
-		return -EFAULT;
-	}
-	return 0;
-}
-
-static long vgpu_ioctl_mem_unpin(struct vgpu *vgpu, void __user *user)
-{
-	struct vgpu_mem_unpin unpin;
-
-	if (copy_from_user(&unpin, user, sizeof(unpin)))
-		return -EFAULT;
-	if (unpin.argsz < sizeof(unpin) || unpin.flags)
-		return -EINVAL;
-	if (!vgpu->open || vgpu->lost || unpin.epoch != vgpu->epoch)
-		return -ESTALE;
-	return vgpu_mem_unpin(vgpu, unpin.offset);
-}
-
-static long vgpu_ioctl_window(struct vgpu *vgpu, void __user *user, bool publish)
-{
-	struct vgpu_window_range range;
-
-	if (copy_from_user(&range, user, sizeof(range)))
-		return -EFAULT;
-	if (range.argsz < sizeof(range) || range.flags)
-		return -EINVAL;
-	if (!vgpu->open || vgpu->lost || vgpu->removed || range.epoch != vgpu->epoch)
-		return -ESTALE;
-	return publish ? vgpu_window_publish(vgpu, &range) : vgpu_window_unpublish(vgpu, &range);
-}
-
-static long vgpu_ioctl_display(struct vgpu *vgpu, void __user *user)
-{
-	struct vgpu_display *display;
-	long ret = 0;
-
-	display = kzalloc(sizeof(*display), GFP_KERNEL);
-	if (!display)
-		return -ENOMEM;
-	if (copy_from_user(display, user, offsetof(struct vgpu_display, edid)))
-		ret = -EFAULT;
-	else if (display->argsz < sizeof(*display) || display->flags ||
-		 memchr_inv(display->reserved, 0, sizeof(display->reserved)))
-		ret = -EINVAL;
-	else if (!vgpu_display_there(vgpu))
-		ret = -ENODEV;
-	if (!ret) {
-		vgpu_edid_describe(&vgpu->display.edid, display);
-		if (copy_to_user(user, display, sizeof(*display)))
-			ret = -EFAULT;
-	}
-	kfree(display);
-	return ret;
-}
-
-static long vgpu_ioctl_set_scanout(struct vgpu *vgpu, void __user *user)
-{
-	struct vgpu_scanout scanout;
-
-	if (copy_from_user(&scanout, user, sizeof(scanout)))
-		return -EFAULT;
-	if (!vgpu->open || vgpu->lost || scanout.epoch != vgpu->epoch)
-		return -ESTALE;
-	return vgpu_display_set_scanout(vgpu, &scanout);
-}
-
-static long vgpu_ioctl_fail(struct vgpu *vgpu, void __user *user)
-{
-	struct vgpu_engine_fail fail;
-
-	if (copy_from_user(&fail, user, sizeof(fail)))
-		return -EFAULT;
-	if (fail.argsz < sizeof(fail) || fail.flags || !vgpu_text_ok(fail.reason, sizeof(fail.reason)))
-		return -EINVAL;
-	vgpu_log(vgpu, err, "its engine gave up: %s\n", fail.reason);
-	vgpu_device_lose(vgpu, fail.reason);
-	strscpy(vgpu->failure, fail.reason, sizeof(vgpu->failure));
-	vgpu->engine.failed = true;
-	wake_up_all(&vgpu->state_wait);
-	vgpu_device_tell(vgpu);
-	return 0;
-}
-
-/* Calls of the attached engine, under vgpu->lock. */
-static long vgpu_engine_call(struct vgpu *vgpu, unsigned int cmd, void __user *user)
-{
-	switch (cmd) {
-	case VGPU_ENGINE_READY:
-		return vgpu_ioctl_ready(vgpu, user);
-	case VGPU_ENGINE_RESET_DONE:
-		return vgpu_ioctl_reset_done(vgpu, user);
-	case VGPU_ENGINE_QUEUE_POP:
-		return vgpu_ioctl_pop(vgpu, user);
-	case VGPU_ENGINE_QUEUE_PUSH:
-		return vgpu_ioctl_push(vgpu, user);
-	case VGPU_ENGINE_MEM_PIN:
-		return vgpu_ioctl_mem_pin(vgpu, user);
-	case VGPU_ENGINE_MEM_UNPIN:
-		return vgpu_ioctl_mem_unpin(vgpu, user);
-	case VGPU_ENGINE_WINDOW_PUBLISH:
-		return vgpu_ioctl_window(vgpu, user, true);
-	case VGPU_ENGINE_WINDOW_UNPUBLISH:
-		return vgpu_ioctl_window(vgpu, user, false);
-	case VGPU_ENGINE_FAIL:
-		return vgpu_ioctl_fail(vgpu, user);
-	case VGPU_ENGINE_DISPLAY:
-		return vgpu_ioctl_display(vgpu, user);
-	case VGPU_ENGINE_SET_SCANOUT:
-		return vgpu_ioctl_set_scanout(vgpu, user);
-	default:
-		return -ENOTTY;
-	}
-}
-
-static long vgpu_engine_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
-{
-	struct vgpu *vgpu = vgpu_from_file(file);
-	void __user *user = (void __user *)arg;
-	long ret;
-
-	if (cmd == VGPU_ENGINE_INFO)
-		return vgpu_ioctl_engine_info(vgpu, user);
-
-	mutex_lock(&vgpu->lock);
-	if (cmd == VGPU_ENGINE_ATTACH)
-		ret = vgpu_engine_attach(vgpu, file);
-	else if (vgpu->engine.file != file)
-		ret = -ENOTCONN;
-	else if (vgpu->engine.mm != current->mm)
-		ret = -EPERM;
-	else
-		ret = vgpu_engine_call(vgpu, cmd, user);
-	mutex_unlock(&vgpu->lock);
-	return ret;
 }
 
 static bool vgpu_engine_has_event(struct vgpu *vgpu, struct file *file)
@@ -562,6 +219,7 @@ static const struct file_operations vgpu_engine_fops = {
 void vgpu_engine_init(struct vgpu *vgpu)
 {
 	init_waitqueue_head(&vgpu->engine.wait);
+	vgpu_engine_mm_init(vgpu);
 	vgpu->engine.clean = true;
 	vgpu->minor = -1;
 }

@@ -97,15 +97,20 @@ void vgpu_gpu_put(struct vgpu_gpu *gpu)
 	kref_put(&gpu->kref, vgpu_gpu_release);
 }
 
+static void vgpu_gpu_unlist(struct vgpu_gpu *gpu)
+{
+	mutex_lock(&gpus_lock);
+	list_del(&gpu->node);
+	mutex_unlock(&gpus_lock);
+}
+
 /* Unregisters the parent, which removes its vGPUs and may wait for their VMMs. */
 static void vgpu_gpu_unregister(struct vgpu_gpu *gpu)
 {
 	mdev_unregister_parent(&gpu->parent);
 	if (gpu->soft)
 		device_del(gpu->dev);
-	mutex_lock(&gpus_lock);
-	list_del(&gpu->node);
-	mutex_unlock(&gpus_lock);
+	vgpu_gpu_unlist(gpu);
 	vgpu_gpu_put(gpu);
 }
 
@@ -186,20 +191,32 @@ static struct vgpu_gpu *vgpu_gpu_new(const struct vgpu_control_gpu *arg,
 	return gpu;
 }
 
-/* Registers @gpu with gpus_lock and, for a PCI device, its device lock held. */
+/*
+ * Under the device's lock, but not under gpus_lock: mdev's core makes attributes here whose readers take that. A GPU that goes
+ * away meanwhile is found in the list and marked, and is unregistered as soon as it is registered.
+ */
 static int vgpu_gpu_register(struct vgpu_gpu *gpu)
 {
-	int ret = 0;
+	int ret = gpu->soft ? 0 : vgpu_gpu_check_parent(gpu->dev);
 
-	if (!gpu->soft)
-		ret = vgpu_gpu_check_parent(gpu->dev);
 	if (ret)
 		return ret;
+	if (!gpu->soft)
+		gpu->owner = gpu->dev->driver->owner;
+	mutex_lock(&gpus_lock);
+	list_add_tail(&gpu->node, &gpus);
+	mutex_unlock(&gpus_lock);
 	ret = mdev_register_parent(&gpu->parent, gpu->dev, &vgpu_mdev_driver, gpu->type_ptrs,
 				   gpu->ntypes);
-	if (ret)
+	if (ret) {
+		vgpu_gpu_unlist(gpu);
 		return ret;
-	list_add_tail(&gpu->node, &gpus);
+	}
+	mutex_lock(&gpus_lock);
+	gpu->registered = true;
+	if (gpu->gone)
+		queue_work(gpu_wq, &gpu->unregister_work);
+	mutex_unlock(&gpus_lock);
 	return 0;
 }
 
@@ -239,9 +256,7 @@ static int vgpu_gpu_do_add(const struct vgpu_control_gpu *arg, const struct vgpu
 	}
 
 	device_lock(gpu->dev);
-	mutex_lock(&gpus_lock);
 	ret = vgpu_gpu_register(gpu);
-	mutex_unlock(&gpus_lock);
 	device_unlock(gpu->dev);
 	if (ret) {
 		if (gpu->soft)
@@ -466,7 +481,9 @@ int vgpu_gpu_set_vram(struct vgpu *vgpu, u64 bytes)
 		ret = -ENOSPC;
 	} else {
 		gpu->vram_promised = others + bytes;
+		spin_lock(&vgpu->params_lock);
 		WRITE_ONCE(vgpu->params.vram_bytes, bytes);
+		spin_unlock(&vgpu->params_lock);
 	}
 	mutex_unlock(&gpus_lock);
 	return ret;
@@ -486,7 +503,6 @@ static int vgpu_dev_has_devt(struct device *dev, void *devt)
 bool vgpu_gpu_owns_file(struct vgpu_gpu *gpu, struct file *file)
 {
 	struct inode *inode = file_inode(file);
-	const struct module *owner = NULL;
 	dev_t devt = inode->i_rdev;
 
 	if (gpu->soft)
@@ -494,10 +510,7 @@ bool vgpu_gpu_owns_file(struct vgpu_gpu *gpu, struct file *file)
 	if (S_ISCHR(inode->i_mode) && MAJOR(devt) == VGPU_DRM_MAJOR)
 		return device_for_each_child(gpu->dev, &devt, vgpu_dev_has_devt);
 
-	/* dev->driver can't be read without the device's lock; the module is enough. */
-	if (READ_ONCE(gpu->dev->driver))
-		owner = gpu->dev->driver->owner;
-	return owner && file->f_op->owner == owner;
+	return gpu->owner && file->f_op->owner == gpu->owner;
 }
 
 /* Tells everybody, waits for nobody. */
@@ -513,7 +526,8 @@ static void vgpu_gpu_revoke(struct vgpu_gpu *gpu)
 		vgpu_device_revoke(vgpu);
 		vgpu_engine_node_remove(vgpu);
 	}
-	queue_work(gpu_wq, &gpu->unregister_work);
+	if (gpu->registered)
+		queue_work(gpu_wq, &gpu->unregister_work);
 }
 
 /*
@@ -527,6 +541,8 @@ static void vgpu_gpu_leaves_sysfs(struct vgpu_gpu *gpu)
 
 	lockdep_assert_held(&gpus_lock);
 	list_for_each_entry(vgpu, &gpu->vgpus, node) {
+		/* When this is done, no event to udev is under way, with a path that changes now. */
+		flush_work(&vgpu->revoke_work);
 		ret = kobject_move(&vgpu_dev(vgpu)->kobj, &vgpu_removed->kobj);
 		if (ret)
 			dev_err(vgpu_dev(vgpu), "can't be moved out of its GPU's directory: error %d\n",

@@ -5,8 +5,11 @@
  * Rings and requests are reached through a small cache of pinned pages. The backing of resources is
  * pinned by MEM_PIN and mapped into the engine. dma_unmap takes either away at once.
  */
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
 #include <linux/highmem.h>
 #include <linux/iommu.h>
+#include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -18,13 +21,17 @@
 /*
  * struct vgpu_mem_object - the result of a MEM_PIN
  * @offset: where the engine maps it
- * @pages: NULL where the VM has taken the page away; under map_lock
+ * @pages: NULL where the VM has taken the page away, or it is not pinned yet; under map_lock
+ * @filling: MEM_PIN is at it, and frees it if it is @gone; under mem.lock
+ * @gone: in no list any more; under mem.lock
  */
 struct vgpu_mem_object {
 	struct list_head node;
 	u64 offset;
 	u64 npages;
 	bool writable;
+	bool filling;
+	bool gone;
 	u32 nentries;
 	struct page **pages;
 	struct vgpu_mem_entry entries[] __counted_by(nentries);
@@ -35,6 +42,98 @@ static void vgpu_cache_drop(struct vgpu *vgpu, struct vgpu_cached_page *slot)
 	if (slot->page)
 		vfio_unpin_pages(&vgpu->vdev, slot->iova, 1);
 	slot->page = NULL;
+}
+
+/*
+ * struct vgpu_unmap - guest memory that the VM takes away right now: nothing of it is pinned until its call has ended
+ *
+ * type1 drops its lock and tells one device after the other, then it checks the range. If something was pinned meanwhile, it
+ * starts over, and after ten times it calls BUG(). Two vGPUs of one VM could cause that: each pins while type1 tells the
+ * other. VFIO does not say when its call has ended. But the kernel releases a file that a task has given up by fput() when
+ * that task returns to user space, so each of these is such a file.
+ */
+struct vgpu_unmap {
+	struct list_head node;
+	struct vgpu *vgpu;
+	u64 iova;
+	u64 last;
+};
+
+/* Longer than any VMM needs for one call. */
+#define VGPU_UNMAP_PATIENCE	HZ
+
+static int vgpu_unmap_release(struct inode *inode, struct file *file)
+{
+	struct vgpu_unmap *unmap = file->private_data;
+	struct vgpu *vgpu = unmap->vgpu;
+
+	mutex_lock(&vgpu->mem.lock);
+	list_del(&unmap->node);
+	mutex_unlock(&vgpu->mem.lock);
+	wake_up_all(&vgpu->mem.unmap_wait);
+	kfree(unmap);
+	vfio_put_device(&vgpu->vdev);
+	return 0;
+}
+
+static const struct file_operations vgpu_unmap_fops = {
+	.owner = THIS_MODULE,
+	.release = vgpu_unmap_release,
+};
+
+/* The caller gives it up by fput() when the pages are unpinned. NULL: out of memory; then no pin is delayed. */
+static struct file *vgpu_unmap_new(struct vgpu *vgpu, u64 iova, u64 last)
+{
+	struct vgpu_unmap *unmap = kzalloc(sizeof(*unmap), GFP_KERNEL);
+	struct file *file;
+
+	if (!unmap)
+		return NULL;
+	file = anon_inode_getfile("[vgpu-unmap]", &vgpu_unmap_fops, unmap, 0);
+	if (IS_ERR(file)) {
+		kfree(unmap);
+		return NULL;
+	}
+	get_device(&vgpu->vdev.device);
+	unmap->vgpu = vgpu;
+	unmap->iova = iova;
+	unmap->last = last;
+	mutex_lock(&vgpu->mem.lock);
+	list_add(&unmap->node, &vgpu->mem.unmaps);
+	mutex_unlock(&vgpu->mem.lock);
+	return file;
+}
+
+static bool vgpu_mem_unmapping(const struct vgpu_mem *mem, u64 iova, u64 size)
+{
+	const struct vgpu_unmap *unmap;
+
+	lockdep_assert_held(&mem->lock);
+	list_for_each_entry(unmap, &mem->unmaps, node)
+		if (iova <= unmap->last && iova + size - 1 >= unmap->iova)
+			return true;
+	return false;
+}
+
+static bool vgpu_mem_unmapped(struct vgpu_mem *mem, u64 iova, u64 size)
+{
+	bool over;
+
+	mutex_lock(&mem->lock);
+	over = !vgpu_mem_unmapping(mem, iova, size);
+	mutex_unlock(&mem->lock);
+	return over;
+}
+
+/* Whether [iova, iova + size) may be pinned. Drops mem.lock if it has to wait. */
+static bool vgpu_mem_may_pin(struct vgpu_mem *mem, u64 iova, u64 size)
+{
+	if (likely(list_empty(&mem->unmaps)) || !vgpu_mem_unmapping(mem, iova, size))
+		return true;
+	mutex_unlock(&mem->lock);
+	wait_event_timeout(mem->unmap_wait, vgpu_mem_unmapped(mem, iova, size), VGPU_UNMAP_PATIENCE);
+	mutex_lock(&mem->lock);
+	return !vgpu_mem_unmapping(mem, iova, size);
 }
 
 struct vgpu_pin_work {
@@ -100,14 +199,15 @@ static bool vgpu_cache_fill(struct vgpu *vgpu, struct vgpu_cached_page *slot, u6
 	return true;
 }
 
-/* The pinned page at @iova, or NULL where the VM has not mapped it for that. */
+/* The pinned page at @iova, or NULL if the VM has not mapped it for that. May drop mem.lock and take it again. */
 static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova, bool write)
 {
 	struct vgpu_mem *mem = &vgpu->mem;
 	struct vgpu_cached_page *victim = &mem->cache[0];
 	unsigned int i;
 
-	lockdep_assert_held(&mem->lock);
+	if (!vgpu_mem_may_pin(mem, iova, PAGE_SIZE))
+		return NULL;
 	mem->clock++;
 	for (i = 0; i < VGPU_PAGE_CACHE_SIZE; i++) {
 		struct vgpu_cached_page *slot = &mem->cache[i];
@@ -238,6 +338,12 @@ static void vgpu_mem_take_away(struct vgpu *vgpu, struct vgpu_mem_object *object
 	}
 }
 
+static void vgpu_mem_object_dispose(struct vgpu_mem_object *object)
+{
+	kvfree(object->pages);
+	kvfree(object);
+}
+
 static void vgpu_mem_object_free(struct vgpu *vgpu, struct vgpu_mem_object *object)
 {
 	u64 first = 0;
@@ -252,14 +358,16 @@ static void vgpu_mem_object_free(struct vgpu *vgpu, struct vgpu_mem_object *obje
 	mutex_lock(&vgpu->map_lock);
 	list_del(&object->node);
 	mutex_unlock(&vgpu->map_lock);
-	kvfree(object->pages);
-	kvfree(object);
+	object->gone = true;
+	if (!object->filling)
+		vgpu_mem_object_dispose(object);
 }
 
 /* Called by VFIO when the VM unmaps; may come at any time, from any thread of the VMM. */
 void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length)
 {
 	u64 last = iova + length - 1;
+	struct file *unmap = vgpu_unmap_new(vgpu, iova, last);
 	struct vgpu_mem_object *object;
 	unsigned int i;
 	u32 e;
@@ -287,6 +395,8 @@ void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length)
 		}
 	}
 	mutex_unlock(&vgpu->mem.lock);
+	if (unmap)
+		fput(unmap);
 }
 
 void vgpu_mem_release_all(struct vgpu *vgpu)
@@ -328,35 +438,6 @@ void vgpu_mem_end_epoch(struct vgpu *vgpu)
 	vgpu_mem_fill_blank(mem->stale);
 }
 
-static int vgpu_mem_pin_pages(struct vgpu *vgpu, struct vgpu_mem_object *object)
-{
-	int prot = IOMMU_READ | (object->writable ? IOMMU_WRITE : 0);
-	u64 done = 0;
-	u32 e;
-
-	for (e = 0; e < object->nentries; e++) {
-		u64 iova = object->entries[e].iova;
-		u64 left = object->entries[e].size >> PAGE_SHIFT;
-
-		while (left) {
-			int n = min_t(u64, left, VFIO_PIN_PAGES_MAX_ENTRIES);
-			int ret = vfio_pin_pages(&vgpu->vdev, iova, n, prot, object->pages + done);
-
-			if (ret != n) {
-				if (ret > 0)
-					vfio_unpin_pages(&vgpu->vdev, iova, ret);
-				memset(object->pages + done, 0, n * sizeof(*object->pages));
-				return ret == -ENOMEM ? -ENOMEM : -EFAULT;
-			}
-			vgpu->mem.pinned_pages += n;
-			iova += (u64)n << PAGE_SHIFT;
-			done += n;
-			left -= n;
-		}
-	}
-	return 0;
-}
-
 static struct vgpu_mem_object *vgpu_mem_object_new(const struct vgpu_mem_pin *arg,
 						   const struct vgpu_mem_entry *entries, u64 npages)
 {
@@ -377,9 +458,15 @@ static struct vgpu_mem_object *vgpu_mem_object_new(const struct vgpu_mem_pin *ar
 	return object;
 }
 
-int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_pin *arg, const struct vgpu_mem_entry *entries)
+/*
+ * Makes an object for @arg and @entries, with nothing pinned yet. If this returns 0, call vgpu_mem_pin() without vgpu->lock:
+ * pinning gigabytes under it would block the whole device.
+ */
+int vgpu_mem_prepare(struct vgpu *vgpu, const struct vgpu_mem_pin *arg,
+		     const struct vgpu_mem_entry *entries, struct vgpu_mem_object **result)
 {
-	u64 limit = READ_ONCE(vgpu->params.vram_bytes) >> PAGE_SHIFT;
+	u64 limit = READ_ONCE(vgpu->params.vram_bytes) >> PAGE_SHIFT, used;
+	struct vgpu_mem *mem = &vgpu->mem;
 	struct vgpu_mem_object *object;
 	u64 npages;
 	int ret;
@@ -390,26 +477,113 @@ int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_pin *arg, const struct vgpu_
 		return ret;
 	if (!vgpu_pci_bus_master(&vgpu->pci))
 		return -EFAULT;
-	if (npages > limit || vgpu->mem.pinned_pages > limit - npages)
-		return -ENOMEM;
 	object = vgpu_mem_object_new(arg, entries, npages);
 	if (!object)
 		return -ENOMEM;
 
-	mutex_lock(&vgpu->mem.lock);
-	object->offset = vgpu->mem.next_offset;
-	vgpu->mem.next_offset += npages << PAGE_SHIFT;
-	mutex_lock(&vgpu->map_lock);
-	list_add(&object->node, &vgpu->mem.objects);
-	mutex_unlock(&vgpu->map_lock);
-	ret = vgpu_mem_pin_pages(vgpu, object);
-	if (ret) {
-		vgpu_mem_object_free(vgpu, object);
-	} else {
-		arg->size = npages << PAGE_SHIFT;
-		arg->offset = object->offset;
+	mutex_lock(&mem->lock);
+	used = mem->pinned_pages + mem->filling_pages;
+	if (used > limit || npages > limit - used) {
+		mutex_unlock(&mem->lock);
+		vgpu_mem_object_dispose(object);
+		return -ENOMEM;
 	}
-	mutex_unlock(&vgpu->mem.lock);
+	object->filling = true;
+	object->offset = mem->next_offset;
+	mem->next_offset += npages << PAGE_SHIFT;
+	mem->filling_pages += npages;
+	mutex_lock(&vgpu->map_lock);
+	list_add(&object->node, &mem->objects);
+	mutex_unlock(&vgpu->map_lock);
+	mutex_unlock(&mem->lock);
+	*result = object;
+	return 0;
+}
+
+/* Pins @n pages, from page @first of the object. @pages has room for them: no fault may see a page if the pin fails. */
+static int vgpu_mem_pin_some(struct vgpu *vgpu, struct vgpu_mem_object *object, u64 first, u64 iova,
+			     int n, struct page **pages)
+{
+	int prot = IOMMU_READ | (object->writable ? IOMMU_WRITE : 0), ret = -ESTALE;
+	struct vgpu_mem *mem = &vgpu->mem;
+
+	mutex_lock(&mem->lock);
+	if (!vgpu_mem_may_pin(mem, iova, (u64)n << PAGE_SHIFT))
+		ret = -EFAULT;
+	else if (!object->gone)
+		ret = vfio_pin_pages(&vgpu->vdev, iova, n, prot, pages);
+	if (ret == n) {
+		mutex_lock(&vgpu->map_lock);
+		memcpy(object->pages + first, pages, n * sizeof(*pages));
+		mutex_unlock(&vgpu->map_lock);
+		mem->pinned_pages += n;
+		mem->filling_pages -= n;
+		ret = 0;
+	} else if (ret >= 0) {
+		if (ret)
+			vfio_unpin_pages(&vgpu->vdev, iova, ret);
+		ret = -EFAULT;
+	} else if (ret != -ENOMEM && ret != -ESTALE) {
+		ret = -EFAULT;
+	}
+	mutex_unlock(&mem->lock);
+	return ret;
+}
+
+/* @done: out, the number of pages pinned, also on failure. */
+static int vgpu_mem_pin_all(struct vgpu *vgpu, struct vgpu_mem_object *object, struct page **pages, u64 *done)
+{
+	u32 e;
+
+	for (e = 0; e < object->nentries; e++) {
+		u64 iova = object->entries[e].iova;
+		u64 left = object->entries[e].size >> PAGE_SHIFT;
+
+		while (left) {
+			int n = min_t(u64, left, VFIO_PIN_PAGES_MAX_ENTRIES);
+			int ret = vgpu_mem_pin_some(vgpu, object, *done, iova, n, pages);
+
+			if (ret)
+				return ret;
+			iova += (u64)n << PAGE_SHIFT;
+			*done += n;
+			left -= n;
+			if (fatal_signal_pending(current))
+				return -EINTR;
+			cond_resched();
+		}
+	}
+	return 0;
+}
+
+/*
+ * Pins the object's pages, a piece at a time, so that a VM that unmaps memory does not wait long. Frees the object if it fails.
+ * ESTALE: the epoch has ended meanwhile.
+ */
+int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_object *object, struct vgpu_mem_pin *arg)
+{
+	struct page **pages = kmalloc_array(VFIO_PIN_PAGES_MAX_ENTRIES, sizeof(*pages), GFP_KERNEL);
+	struct vgpu_mem *mem = &vgpu->mem;
+	int ret = -ENOMEM;
+	u64 done = 0;
+
+	if (pages)
+		ret = vgpu_mem_pin_all(vgpu, object, pages, &done);
+	kfree(pages);
+
+	mutex_lock(&mem->lock);
+	mem->filling_pages -= object->npages - done;
+	object->filling = false;
+	if (!ret && !object->gone) {
+		arg->size = object->npages << PAGE_SHIFT;
+		arg->offset = object->offset;
+	} else if (object->gone) {
+		vgpu_mem_object_dispose(object);
+		ret = -ESTALE;
+	} else {
+		vgpu_mem_object_free(vgpu, object);
+	}
+	mutex_unlock(&mem->lock);
 	return ret;
 }
 
@@ -422,7 +596,7 @@ int vgpu_mem_unpin(struct vgpu *vgpu, u64 offset)
 	mutex_lock(&vgpu->map_lock);
 	object = vgpu_mem_find(vgpu, offset);
 	mutex_unlock(&vgpu->map_lock);
-	if (object && object->offset == offset)
+	if (object && object->offset == offset && !object->filling)
 		vgpu_mem_object_free(vgpu, object);
 	else
 		object = NULL;
@@ -439,6 +613,8 @@ static vm_fault_t vgpu_mem_fault(struct vm_fault *vmf)
 	unsigned int noreclaim;
 	vm_fault_t ret;
 
+	if (vgpu_prepare_pte(vmf))
+		return VM_FAULT_OOM;
 	mutex_lock(&vgpu->map_lock);
 	object = vgpu_mem_find(vgpu, offset);
 	if (object)
@@ -490,6 +666,8 @@ int vgpu_mem_init(struct vgpu *vgpu)
 {
 	mutex_init(&vgpu->mem.lock);
 	INIT_LIST_HEAD(&vgpu->mem.objects);
+	INIT_LIST_HEAD(&vgpu->mem.unmaps);
+	init_waitqueue_head(&vgpu->mem.unmap_wait);
 	vgpu->mem.next_offset = VGPU_MEM_OFFSET_BASE;
 	vgpu->mem.epoch_offset = VGPU_MEM_OFFSET_BASE;
 	vgpu->mem.blank = alloc_page(GFP_KERNEL_ACCOUNT);

@@ -29,12 +29,16 @@ int vgpu_object_init(struct vgpu *vgpu)
 {
 	int ret = -ENOMEM;
 
+	mutex_init(&vgpu->pop_lock);
 	mutex_init(&vgpu->lock);
 	mutex_init(&vgpu->map_lock);
 	spin_lock_init(&vgpu->irq_lock);
+	spin_lock_init(&vgpu->params_lock);
 	init_waitqueue_head(&vgpu->state_wait);
 	INIT_LIST_HEAD(&vgpu->node);
 	INIT_WORK(&vgpu->lost_work, vgpu_device_lost_work);
+	INIT_WORK(&vgpu->revoke_work, vgpu_device_revoke_work);
+	INIT_DELAYED_WORK(&vgpu->reset_work, vgpu_device_reset_work);
 	INIT_DELAYED_WORK(&vgpu->tell_work, vgpu_device_tell_work);
 	ratelimit_state_init(&vgpu->log_limit, VGPU_LOG_INTERVAL, VGPU_LOG_BURST);
 	ratelimit_state_init(&vgpu->tell_limit, VGPU_TELL_INTERVAL, VGPU_TELL_BURST);
@@ -67,6 +71,11 @@ err_free:
 void vgpu_object_fini(struct vgpu *vgpu)
 {
 	cancel_delayed_work_sync(&vgpu->tell_work);
+	cancel_delayed_work_sync(&vgpu->reset_work);
+	flush_work(&vgpu->revoke_work);
+	vgpu_engine_mm_fini(vgpu);
+	flush_work(&vgpu->lost_work);
+	vgpu_window_fini(vgpu);
 	if (vgpu->window_bytes_open)
 		vgpu_blank_drop(vgpu, 0, vgpu->window_bytes_open);
 	vgpu_anon_inode_free(vgpu);
@@ -124,6 +133,7 @@ static void vgpu_mdev_remove(struct mdev_device *mdev)
 	/* Waits until the VMM has closed it, asking again and again. */
 	vfio_unregister_group_dev(&vgpu->vdev);
 	vgpu_device_revoke(vgpu);
+	flush_work(&vgpu->revoke_work);
 	vgpu_engine_node_remove(vgpu);
 	vgpu_gpu_dismiss(vgpu);
 	cancel_delayed_work_sync(&vgpu->tell_work);

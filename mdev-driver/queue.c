@@ -61,12 +61,6 @@ static void vgpu_queue_answer(struct vgpu *vgpu, u32 q, const struct vgpu_vq_cha
 		vgpu_queue_interrupt(vgpu, q);
 }
 
-/* Where a request is copied to: the bounce buffer, or for a large one a buffer of its own. */
-struct vgpu_request {
-	void *buf;
-	size_t size;
-};
-
 /*
  * The guest may change the chain between the two looks, so what was copied is bounded by the buffer, never by
  * what the chain says.
@@ -94,67 +88,65 @@ static int vgpu_queue_fetch(struct vgpu *vgpu, const struct vgpu_queue_pop *pop,
 			   request->size, truncate);
 }
 
-static int vgpu_queue_deliver(struct vgpu *vgpu, struct vgpu_queue_pop *pop,
-			      const struct vgpu_vq_chain *chain,
-			      const struct vgpu_request *request)
+static int vgpu_queue_keep(struct vgpu *vgpu, struct vgpu_queue_pop *pop,
+			   const struct vgpu_vq_chain *chain, struct vgpu_request *request)
 {
 	struct vgpu_queue *queue = &vgpu->queue[pop->queue];
-	size_t size = min_t(u64, request->size, chain->request_size);
-	struct vgpu_inflight *inflight;
-	int ret = -ENOMEM;
+	struct vgpu_inflight *inflight = vgpu_inflight_new(chain);
 
-	inflight = vgpu_inflight_new(chain);
-	if (!inflight)
-		goto err_answer;
-	ret = -EFAULT;
-	if (copy_to_user(u64_to_user_ptr(pop->buf), request->buf, size))
-		goto err_free;
-
+	if (!inflight) {
+		vgpu_queue_answer(vgpu, pop->queue, chain);
+		return -ENOMEM;
+	}
 	inflight->token = vgpu_token(queue, chain->head);
 	queue->inflight[chain->head] = inflight;
 	vgpu->stats.requests++;
 	pop->token = inflight->token;
 	pop->request_size = chain->request_size;
 	pop->response_size = chain->response_size;
+	request->size = min_t(u64, request->size, chain->request_size);
 	return 0;
-
-err_free:
-	kfree(inflight);
-err_answer:
-	vgpu_queue_answer(vgpu, pop->queue, chain);
-	return ret;
 }
 
-int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop)
+/*
+ * 0: the chain is in flight, and the caller copies @request to @pop->buf, under vgpu->pop_lock, which protects the bounce
+ * buffer, but not under vgpu->lock. @request must be freed in any case.
+ */
+int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop, struct vgpu_request *request)
 {
 	struct vgpu_vq_chain *chain = vgpu->chain;
-	struct vgpu_request request;
 	int ret;
 
+	lockdep_assert_held(&vgpu->pop_lock);
 	lockdep_assert_held(&vgpu->lock);
 	if (!vgpu_queue_running(vgpu))
 		return -EAGAIN;
 
-	ret = vgpu_queue_fetch(vgpu, pop, chain, &request);
+	ret = vgpu_queue_fetch(vgpu, pop, chain, request);
 	if (!ret)
-		ret = vgpu_queue_deliver(vgpu, pop, chain, &request);
+		ret = vgpu_queue_keep(vgpu, pop, chain, request);
 	else if (ret == -EMSGSIZE)
 		pop->request_size = chain->request_size;
 	else if (ret == -EPROTO)
 		ret = vgpu_queue_broken(vgpu, pop->queue, ret);
-
-	if (request.buf != vgpu->bounce)
-		kvfree(request.buf);
 	trace_vgpu_pop(vgpu->minor, pop->queue, pop->token, ret);
 	return ret;
 }
 
-/* Answers a chain that was just popped with an error. */
+void vgpu_queue_request_free(struct vgpu *vgpu, struct vgpu_request *request)
+{
+	if (request->buf != vgpu->bounce)
+		kvfree(request->buf);
+}
+
+/* Answers a chain that was popped with an error, if it is still in flight. */
 void vgpu_queue_abandon(struct vgpu *vgpu, u32 q, u32 token)
 {
 	struct vgpu_inflight **slot = &vgpu->queue[q].inflight[token & (VGPU_VQ_MAX_SIZE - 1)];
 
 	lockdep_assert_held(&vgpu->lock);
+	if (!*slot || (*slot)->token != token)
+		return;
 	vgpu_queue_answer(vgpu, q, &(*slot)->chain);
 	kfree(*slot);
 	*slot = NULL;

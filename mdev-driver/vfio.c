@@ -4,6 +4,7 @@
  */
 #include <linux/lockdep.h>
 #include <linux/pci_ids.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -105,7 +106,7 @@ static void vgpu_vfio_close(struct vfio_device *vdev)
 	struct vgpu *vgpu = vgpu_from_vdev(vdev);
 
 	mutex_lock(&vgpu->lock);
-	vgpu_device_reset(vgpu, false);
+	vgpu_device_power_off(vgpu);
 	vgpu_pci_reset(&vgpu->pci);
 	vgpu_display_close(vgpu);
 	vgpu->open = false;
@@ -120,16 +121,13 @@ static void vgpu_region_read(struct vgpu *vgpu, u32 index, u64 offset, void *buf
 	mutex_lock(&vgpu->lock);
 	switch (index) {
 	case VFIO_PCI_CONFIG_REGION_INDEX:
-		vgpu_pci_read(&vgpu->pci, offset, buf, len);
+		vgpu_device_config_read(vgpu, offset, buf, len);
 		break;
 	case VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_REGS:
 		vgpu_device_read(vgpu, offset, buf, len);
 		break;
 	case VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_WINDOW:
-		/* Only mmap() shows the window, and VMMs use it: blank. */
-		memset(buf, 0, len);
-		if (IS_ALIGNED(offset, sizeof(u64)))
-			*(u8 *)buf = VGPU_WINDOW_BLANK;
+		vgpu_window_read(offset, buf, len);
 		break;
 	case VGPU_REGION_EDID:
 		vgpu_edid_read(&vgpu->display.edid, offset, buf, len);
@@ -182,7 +180,8 @@ static ssize_t vgpu_vfio_read(struct vfio_device *vdev, char __user *user, size_
 	u8 buf[VGPU_ACCESS_MAX];
 	u32 index;
 
-	while (done < count) {
+	while (done < count && !fatal_signal_pending(current)) {
+		cond_resched();
 		chunk = vgpu_region_chunk(vgpu, *ppos, count - done, &index);
 		if (!chunk)
 			break;
@@ -192,7 +191,7 @@ static ssize_t vgpu_vfio_read(struct vfio_device *vdev, char __user *user, size_
 		done += chunk;
 		*ppos += chunk;
 	}
-	return done ?: (count ? -EINVAL : 0);
+	return done ?: (count ? (fatal_signal_pending(current) ? -EINTR : -EINVAL) : 0);
 }
 
 static ssize_t vgpu_vfio_write(struct vfio_device *vdev, const char __user *user, size_t count,
@@ -203,7 +202,8 @@ static ssize_t vgpu_vfio_write(struct vfio_device *vdev, const char __user *user
 	u8 buf[VGPU_ACCESS_MAX];
 	u32 index;
 
-	while (done < count) {
+	while (done < count && !fatal_signal_pending(current)) {
+		cond_resched();
 		chunk = vgpu_region_chunk(vgpu, *ppos, count - done, &index);
 		if (!chunk)
 			break;
@@ -213,7 +213,7 @@ static ssize_t vgpu_vfio_write(struct vfio_device *vdev, const char __user *user
 		done += chunk;
 		*ppos += chunk;
 	}
-	return done ?: (count ? -EINVAL : 0);
+	return done ?: (count ? (fatal_signal_pending(current) ? -EINTR : -EINVAL) : 0);
 }
 
 static int vgpu_vfio_mmap(struct vfio_device *vdev, struct vm_area_struct *vma)
@@ -348,7 +348,7 @@ static long vgpu_ioctl_set_irqs(struct vgpu *vgpu, void __user *arg)
 static long vgpu_ioctl_reset(struct vgpu *vgpu)
 {
 	mutex_lock(&vgpu->lock);
-	vgpu_device_reset(vgpu, true);
+	vgpu_device_reset(vgpu);
 	vgpu_pci_reset(&vgpu->pci);
 	mutex_unlock(&vgpu->lock);
 	return 0;

@@ -5,10 +5,14 @@
  * Lock order, outer first:
  *
  *	control_lock  >  device_lock(GPU)  >  gpus_lock  >  vgpu->lock  >  vgpu->mem.lock  >  VFIO's and the VMM's locks
- *	mmap_lock (VMM)   >  mmap_lock (engine)  >  vgpu->map_lock
+ *	vgpu->pop_lock  >  vgpu->lock
+ *	mmap_lock (VMM or engine)  >  vgpu->map_lock
  *
+ * vgpu->lock is not held during anything that an engine or its GPU can delay: copies to and from userspace, an engine's
+ * mmap_lock, the removal of a notifier, a large pin. The guest's registers wait for it.
  * vgpu->map_lock is what page faults take. It is held over no allocation that may reclaim, no copy
  * to or from userspace and no pinning. vgpu->lock is never taken under an mmap_lock.
+ * vgpu->params_lock is a leaf.
  */
 #ifndef VGPU_PRIVATE_H
 #define VGPU_PRIVATE_H
@@ -39,7 +43,7 @@
 struct vgpu;
 struct vgpu_gpu;
 
-/* Parameters of a vGPU: its type's, changed by attributes. Under gpus_lock. */
+/* Parameters of a vGPU: its type's, changed by attributes. Changes take vgpu->params_lock. */
 struct vgpu_params {
 	u64 vram_bytes;
 	u64 window_bytes;
@@ -81,6 +85,8 @@ struct vgpu_type {
  * @dev: the PCI device, or a virtual device of ours (@soft)
  * @vram_promised: sum over its vGPUs
  * @draining: no vGPU is made, and no VM opens one, until that ends
+ * @owner: the module of its driver, to be compared with, never to be used
+ * @registered: an mdev parent
  * @gone: unbound or unplugged; existing vGPUs were told to go
  * @types, @type_ptrs: must outlive the last reference to any mdev: see gpu.c
  */
@@ -91,7 +97,9 @@ struct vgpu_gpu {
 	char name[VGPU_GPU_NAME_LEN];
 	bool soft;
 	bool draining;
+	bool registered;
 	bool gone;
+	const struct module *owner;
 	u64 vram_bytes;
 	u64 vram_promised;
 	u32 ntypes;
@@ -113,12 +121,18 @@ struct vgpu_cached_page {
 
 #define VGPU_PAGE_CACHE_SIZE	32
 
+struct vgpu_mem_object;
+struct vgpu_engine_mm;
+struct vgpu_range;
+
 /*
  * struct vgpu_mem - guest memory in use by a vGPU
  * @lock: serialises pinning with dma_unmap
  * @cache: pages of rings and small requests
  * @objects: results of MEM_PIN; changes also take vgpu->map_lock
  * @pinned_pages: of objects
+ * @filling_pages: that calls of MEM_PIN have still to pin
+ * @unmaps, @unmap_wait: what the VM is about to take away: struct vgpu_unmap
  * @epoch_offset: of the present epoch's first object
  * @blank: 0xff bytes, which the engine sees where the VM has taken memory away, or what it has written there since
  * @stale: the same for mappings of earlier epochs
@@ -130,6 +144,9 @@ struct vgpu_mem {
 	struct list_head objects;
 	u64 next_offset;
 	u64 pinned_pages;
+	u64 filling_pages;
+	struct list_head unmaps;
+	wait_queue_head_t unmap_wait;
 	u64 epoch_offset;
 	struct page *blank;
 	struct page *stale;
@@ -141,6 +158,8 @@ struct vgpu_mem {
  * @blanks: pages shown where nothing is published, by page index: see blank.c; under vgpu->map_lock
  * @nblanks, @blank_next: how many, and where the one to take for another place is looked for
  * @opens: counts the VMMs that have opened the device; changes also take vgpu->map_lock
+ * @found: notes of faults that will come again, see window_fault.c; under vgpu->map_lock
+ * @reaped, @reap_work: ranges that nobody reaches any more; under vgpu->map_lock
  */
 struct vgpu_window {
 	struct rb_root ranges;
@@ -150,22 +169,28 @@ struct vgpu_window {
 	u32 nblanks;
 	unsigned long blank_next;
 	u64 opens;
+	struct list_head found;
+	struct list_head reaped;
+	struct work_struct reap_work;
 };
 
 /*
  * struct vgpu_engine - the attached engine
  * @file: of the attached engine or NULL; under vgpu->lock
- * @mm: its address space, mmgrab()ed
+ * @mm: its address space
+ * @attached: what tells of the end of @mm, and holds it
+ * @reaped, @reap_work: the same of earlier engines; under vgpu->map_lock
  * @events, @kicked: what read() will return; under wait.lock
  * @event_epoch: epoch that VGPU_EVENT_RESET is about
- * @mm_gone: @mm is at its end; lost_work will notice
  * @clean: nothing of an earlier epoch is left in the engine
  * @used: the engine has been given something in this epoch
  */
 struct vgpu_engine {
 	struct file *file;
 	struct mm_struct *mm;
-	struct mmu_notifier notifier;
+	struct vgpu_engine_mm *attached;
+	struct list_head reaped;
+	struct work_struct reap_work;
 	wait_queue_head_t wait;
 	u32 events;
 	u32 kicked;
@@ -173,7 +198,6 @@ struct vgpu_engine {
 	u32 num_capsets;
 	bool ready;
 	bool failed;
-	bool mm_gone;
 	bool clean;
 	bool used;
 };
@@ -204,6 +228,12 @@ struct vgpu_inflight {
 #define VGPU_BOUNCE_SIZE	SZ_64K
 #define VGPU_REQUEST_MAX	SZ_16M
 
+/* A request that was popped: @size of it are in @buf, which is vgpu->bounce or its own. */
+struct vgpu_request {
+	void *buf;
+	size_t size;
+};
+
 struct vgpu_queue {
 	struct vgpu_inflight *inflight[VGPU_VQ_MAX_SIZE];
 	u32 sequence;
@@ -230,10 +260,13 @@ struct vgpu_stats {
  * @epoch: see uapi
  * @lost: the engine died in this epoch; the driver answers with errors
  * @leaving: being removed; no VMM opens it from now on
- * @removed: told to go
- * @resetting: resets that wait for the engine
- * @params: under gpus_lock; @window_bytes_open: latched at open; params.scanouts changes only while closed,
- *	and under vgpu->lock, too
+ * @removed: told to go; set without @lock
+ * @resetting: a reset waits for the engine, until @reset_end (in jiffies)
+ * @reset_wants_engine: and for a new one
+ * @params_lock: params; vram_bytes changes under gpus_lock, too, window_bytes and scanouts only while closed and under
+ *	@lock, too
+ * @window_bytes_open: latched at open
+ * @pop_lock: of QUEUE_POP: bounce; held while the engine's memory is written
  * @notes: under @lock
  * @log_limit: of what a guest, a VMM or an engine can make the driver log, for each vGPU, so that none drowns another's
  * @tell_limit, @tell_work: see vgpu_device_tell()
@@ -247,15 +280,21 @@ struct vgpu {
 	struct vgpu_params params;
 	struct vgpu_notes notes;
 
+	struct mutex pop_lock;
 	struct mutex lock;
 	struct mutex map_lock;
 	spinlock_t irq_lock;
+	spinlock_t params_lock;
 
 	bool open;
 	bool lost;
 	bool leaving;
 	bool removed;
-	u32 resetting;
+	bool resetting;
+	bool reset_wants_engine;
+	unsigned long reset_end;
+	struct delayed_work reset_work;
+	struct work_struct revoke_work;
 	u64 epoch;
 	u64 window_bytes_open;
 	wait_queue_head_t state_wait;
@@ -294,6 +333,22 @@ static inline struct device *vgpu_dev(struct vgpu *vgpu)
 {
 	return mdev_dev(vgpu->mdev);
 }
+
+/*
+ * wait_event_killable_timeout() that does not keep the machine from suspending. @freezable: TASK_FREEZABLE, or
+ * TASK_FREEZABLE_UNSAFE if locks are held.
+ */
+#define vgpu_wait_timeout(wq_head, condition, freezable, timeout)		\
+({										\
+	long __ret = (timeout);							\
+										\
+	might_sleep();								\
+	if (!___wait_cond_timeout(condition))					\
+		__ret = ___wait_event(wq_head, ___wait_cond_timeout(condition),	\
+				      (TASK_KILLABLE | (freezable)), 0, (timeout),	\
+				      __ret = schedule_timeout(__ret));		\
+	__ret;									\
+})
 
 /* For what a guest, a VMM or an engine can cause. */
 #define vgpu_log(vgpu, level, fmt, ...)						\
@@ -349,16 +404,22 @@ void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t le
 void vgpu_device_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len);
 void vgpu_device_config_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t len);
 int vgpu_device_power_on(struct vgpu *vgpu);
-void vgpu_device_reset(struct vgpu *vgpu, bool wait);
+void vgpu_device_config_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len);
+void vgpu_device_reset(struct vgpu *vgpu);
+void vgpu_device_reset_work(struct work_struct *work);
+void vgpu_device_power_off(struct vgpu *vgpu);
+void vgpu_device_settle(struct vgpu *vgpu);
 void vgpu_device_lose(struct vgpu *vgpu, const char *reason);
 void vgpu_device_needs_reset(struct vgpu *vgpu);
 void vgpu_device_lost_work(struct work_struct *work);
 void vgpu_device_revoke(struct vgpu *vgpu);
+void vgpu_device_revoke_work(struct work_struct *work);
 void vgpu_device_tell(struct vgpu *vgpu);
 void vgpu_device_tell_work(struct work_struct *work);
 
 /* queue.c: requests between guest and engine. Under vgpu->lock. */
-int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop);
+int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop, struct vgpu_request *request);
+void vgpu_queue_request_free(struct vgpu *vgpu, struct vgpu_request *request);
 void vgpu_queue_abandon(struct vgpu *vgpu, u32 q, u32 token);
 int vgpu_queue_push(struct vgpu *vgpu, const struct vgpu_queue_push *push, const void *buf);
 void vgpu_queue_forget(struct vgpu *vgpu);
@@ -368,21 +429,34 @@ void vgpu_queue_answer_lost(struct vgpu *vgpu);
 int vgpu_mem_init(struct vgpu *vgpu);
 void vgpu_mem_fini(struct vgpu *vgpu);
 extern const struct vgpu_guest_ops vgpu_guest_ops;
-int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_pin *arg, const struct vgpu_mem_entry *entries);
+int vgpu_mem_prepare(struct vgpu *vgpu, const struct vgpu_mem_pin *arg,
+		     const struct vgpu_mem_entry *entries, struct vgpu_mem_object **result);
+int vgpu_mem_pin(struct vgpu *vgpu, struct vgpu_mem_object *object, struct vgpu_mem_pin *arg);
 int vgpu_mem_unpin(struct vgpu *vgpu, u64 offset);
 void vgpu_mem_dma_unmap(struct vgpu *vgpu, u64 iova, u64 length);
 void vgpu_mem_release_all(struct vgpu *vgpu);
 void vgpu_mem_end_epoch(struct vgpu *vgpu);
 int vgpu_mem_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
 
-/* window.c: the host-visible window */
+/* window.c: the host-visible window; window_fault.c: how a VMM gets it */
 void vgpu_window_init(struct vgpu *vgpu);
+void vgpu_window_fini(struct vgpu *vgpu);
 void vgpu_window_open(struct vgpu *vgpu);
-int vgpu_window_publish(struct vgpu *vgpu, const struct vgpu_window_range *arg);
+struct vgpu_range *vgpu_range_new(struct vgpu *vgpu, const struct vgpu_window_range *arg);
+void vgpu_range_discard(struct vgpu_range *range);
+int vgpu_window_publish(struct vgpu *vgpu, struct vgpu_range *range);
 int vgpu_window_unpublish(struct vgpu *vgpu, const struct vgpu_window_range *arg);
 void vgpu_window_unpublish_all(struct vgpu *vgpu);
 void vgpu_window_keep_system_pages(struct vgpu *vgpu);
 int vgpu_window_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
+
+/* Only mmap() shows the window, and VMMs use that: here it is blank. @offset: a multiple of @len, which is 8 at most. */
+static inline void vgpu_window_read(u64 offset, void *buf, size_t len)
+{
+	memset(buf, 0, len);
+	if (IS_ALIGNED(offset, sizeof(u64)))
+		*(u8 *)buf = VGPU_WINDOW_BLANK;
+}
 
 /* display.c: the picture and the monitor. Under vgpu->lock, but for mmap. */
 bool vgpu_display_there(const struct vgpu *vgpu);
@@ -399,7 +473,9 @@ struct page *vgpu_blank_find(struct vgpu *vgpu, u64 offset);
 int vgpu_blank_prepare(struct vgpu *vgpu, u64 offset);
 void vgpu_blank_drop(struct vgpu *vgpu, u64 offset, u64 size);
 
-/* engine.c: /dev/vgpu/<uuid> */
+/* engine.c, engine_calls.c: /dev/vgpu/<uuid>; engine_mm.c: the engine's address space */
+bool vgpu_engine_mm_gone(const struct vgpu_engine_mm *attached);
+void vgpu_engine_mm_fini(struct vgpu *vgpu);
 int vgpu_engine_class_init(void);
 void vgpu_engine_class_exit(void);
 void vgpu_engine_init(struct vgpu *vgpu);

@@ -23,74 +23,16 @@
 #include <linux/userfaultfd_k.h>
 #include <linux/vmalloc.h>
 
-#include "vgpu_private.h"
-
-#include "trace.h"
+#include "window_range.h"
 
 #define VGPU_WINDOW_MAX_RANGES	16384
-/*
- * Pages that one fault looks up and maps, powers of two. Following a PTE costs little and keeps nothing. A
- * page of shared memory stays pinned, so no more of them than a ring is likely to use.
- */
-#define VGPU_FAULT_AROUND_DEVICE	512
-#define VGPU_FAULT_AROUND_SHMEM		16
-
-enum vgpu_range_kind {
-	VGPU_RANGE_SHMEM,
-	VGPU_RANGE_DEVICE,
-};
-
-/*
- * struct vgpu_range - a published range
- * @mm: the engine's address space, mmgrab()ed: a fault holds the range alone, and the notifier gives its own reference
- *	back when it is removed
- * @file: what the engine had mapped there when it published
- * @pages: of VGPU_RANGE_SHMEM: pinned so far; under map_lock
- * @dead: unpublished; under map_lock
- * @orphan: its engine is gone; what is in @pages is all there will be; under map_lock
- * @leaving: invalidations that are taking pages out of @pages: none of them may be mapped; under map_lock
- */
-struct vgpu_range {
-	struct kref kref;
-	struct rb_node node;
-	struct vgpu *vgpu;
-	u64 offset;
-	u64 size;
-	unsigned long addr;
-	enum vgpu_range_kind kind;
-	struct mm_struct *mm;
-	struct file *file;
-	struct page **pages;
-	struct mmu_interval_notifier notifier;
-	bool dead;
-	bool orphan;
-	unsigned int leaving;
-};
-
-/*
- * struct vgpu_view - a VMM's mapping of the window, and what became of it when it was split
- * @opens: which of the VMMs that have had the device: the next one's window is not for this one to see
- */
-struct vgpu_view {
-	refcount_t vmas;
-	struct vgpu *vgpu;
-	u64 opens;
-};
-
-/* Pages found for a fault, before they are mapped; @page where they are pinned. */
-struct vgpu_batch {
-	u64 offset;
-	unsigned int count;
-	struct page *page[VGPU_FAULT_AROUND_SHMEM];
-	unsigned long pfn[VGPU_FAULT_AROUND_DEVICE];
-};
 
 static void vgpu_window_zap(struct vgpu *vgpu, u64 offset, u64 size)
 {
 	unmap_mapping_range(vgpu->inode->i_mapping, offset, size, 1);
 }
 
-static struct vgpu_range *vgpu_range_find(struct vgpu *vgpu, u64 offset)
+struct vgpu_range *vgpu_range_find(struct vgpu *vgpu, u64 offset)
 {
 	struct rb_node *node = vgpu->window.ranges.rb_node;
 
@@ -141,6 +83,11 @@ static void vgpu_range_free(struct kref *kref)
 	kfree(range);
 }
 
+void vgpu_range_put(struct vgpu_range *range)
+{
+	kref_put(&range->kref, vgpu_range_free);
+}
+
 /* Gives up the pinned pages of [first, first + count). Nobody maps them any more. */
 static void vgpu_range_unpin(struct vgpu_range *range, u64 first, u64 count)
 {
@@ -155,6 +102,30 @@ static void vgpu_range_unpin(struct vgpu_range *range, u64 first, u64 count)
 	}
 }
 
+/*
+ * For a range that nobody can reach any more. Removing a notifier waits for invalidations, which an engine can delay, so no
+ * lock may be held.
+ */
+static void vgpu_range_reap(struct vgpu_range *range)
+{
+	mmu_interval_notifier_remove(&range->notifier);
+	vgpu_range_unpin(range, 0, range->size >> PAGE_SHIFT);
+	vgpu_range_put(range);
+}
+
+static void vgpu_window_reap_work(struct work_struct *work)
+{
+	struct vgpu *vgpu = container_of(work, struct vgpu, window.reap_work);
+	struct vgpu_range *range, *next;
+	LIST_HEAD(ranges);
+
+	mutex_lock(&vgpu->map_lock);
+	list_splice_init(&vgpu->window.reaped, &ranges);
+	mutex_unlock(&vgpu->map_lock);
+	list_for_each_entry_safe(range, next, &ranges, reap)
+		vgpu_range_reap(range);
+}
+
 static void vgpu_range_remove(struct vgpu_range *range)
 {
 	struct vgpu *vgpu = range->vgpu;
@@ -167,9 +138,12 @@ static void vgpu_range_remove(struct vgpu_range *range)
 	mutex_unlock(&vgpu->map_lock);
 
 	vgpu_window_zap(vgpu, range->offset, range->size);
-	mmu_interval_notifier_remove(&range->notifier);
-	vgpu_range_unpin(range, 0, range->size >> PAGE_SHIFT);
-	kref_put(&range->kref, vgpu_range_free);
+
+	vgpu_window_forget_found(vgpu, range);
+	mutex_lock(&vgpu->map_lock);
+	list_add_tail(&range->reap, &vgpu->window.reaped);
+	mutex_unlock(&vgpu->map_lock);
+	queue_work(system_unbound_wq, &vgpu->window.reap_work);
 }
 
 /*
@@ -219,334 +193,50 @@ static const struct mmu_interval_notifier_ops vgpu_range_notifier_ops = {
 	.invalidate = vgpu_range_invalidate,
 };
 
+/* Whether a guest may see it as it is mapped now; what it maps is another question. */
+static bool vgpu_vma_fit(const struct vm_area_struct *vma)
+{
+	const unsigned long need = VM_SHARED | VM_READ | VM_WRITE;
+
+	return vma->vm_file && (vma->vm_flags & need) == need &&
+	       !is_vm_hugetlb_page((struct vm_area_struct *)vma) &&
+	       !userfaultfd_armed((struct vm_area_struct *)vma);
+}
+
+static bool vgpu_vma_special(const struct vm_area_struct *vma)
+{
+	return vma->vm_flags & (VM_PFNMAP | VM_MIXEDMAP);
+}
+
 /* What kind of memory a VMA of the engine is, or -EACCES for what no guest may see. */
 static int vgpu_classify(struct vgpu *vgpu, struct vm_area_struct *vma)
 {
-	const unsigned long need = VM_SHARED | VM_READ | VM_WRITE;
 	struct super_block *sb;
 
-	if (!vma->vm_file || (vma->vm_flags & need) != need)
+	if (!vgpu_vma_fit(vma))
 		return -EACCES;
-	if (is_vm_hugetlb_page(vma) || userfaultfd_armed(vma))
-		return -EACCES;
-
 	sb = file_inode(vma->vm_file)->i_sb;
 	/* memfds live on the kernel's own tmpfs mount, out of reach of paths. */
 	if (sb->s_magic == TMPFS_MAGIC && (sb->s_flags & SB_KERNMOUNT))
-		return (vma->vm_flags & (VM_PFNMAP | VM_MIXEDMAP)) ? VGPU_RANGE_DEVICE :
-								     VGPU_RANGE_SHMEM;
+		return vgpu_vma_special(vma) ? VGPU_RANGE_DEVICE : VGPU_RANGE_SHMEM;
 	if (sb->s_magic == DMA_BUF_MAGIC || vgpu_gpu_owns_file(vgpu->gpu, vma->vm_file))
 		return VGPU_RANGE_DEVICE;
 	return -EACCES;
 }
 
-/* The engine's VMA for all of [addr, addr + size), as long as it is what was published. */
-static struct vm_area_struct *vgpu_range_vma(struct vgpu_range *range, struct mm_struct *mm,
-					     unsigned long addr, unsigned long size)
+/* The kind of the file was checked when it was published, and the range holds the file. */
+struct vm_area_struct *vgpu_range_vma(struct vgpu_range *range, struct mm_struct *mm,
+				      unsigned long addr, unsigned long size)
 {
 	struct vm_area_struct *vma = find_vma(mm, addr);
 
 	if (!vma || vma->vm_start > addr || vma->vm_end < addr + size)
 		return NULL;
-	if (vma->vm_file != range->file || vgpu_classify(range->vgpu, vma) != (int)range->kind)
+	if (vma->vm_file != range->file || !vgpu_vma_fit(vma))
+		return NULL;
+	if (range->kind == VGPU_RANGE_SHMEM && vgpu_vma_special(vma))
 		return NULL;
 	return vma;
-}
-
-static void vgpu_batch_drop(struct vgpu_batch *batch)
-{
-	unsigned int i;
-
-	for (i = 0; i < VGPU_FAULT_AROUND_SHMEM; i++) {
-		if (batch->page[i])
-			unpin_user_page(batch->page[i]);
-		batch->page[i] = NULL;
-	}
-	batch->count = 0;
-}
-
-static void vgpu_batch_pin(struct vgpu_batch *batch, struct mm_struct *mm, unsigned long addr)
-{
-	long n = vgpu_pin_remote(mm, addr, batch->count, FOLL_WRITE | FOLL_LONGTERM, batch->page);
-	unsigned int i;
-
-	batch->count = n > 0 ? n : 0;
-	for (i = 0; i < batch->count; i++)
-		batch->pfn[i] = page_to_pfn(batch->page[i]);
-}
-
-static void vgpu_batch_follow(struct vgpu_batch *batch, struct vm_area_struct *vma,
-			      unsigned long addr)
-{
-	const unsigned int flags = FAULT_FLAG_WRITE | FAULT_FLAG_REMOTE;
-	unsigned int i;
-
-	for (i = 0; i < batch->count; i++, addr += PAGE_SIZE) {
-		if (!vgpu_follow_pfn(vma, addr, &batch->pfn[i]))
-			continue;
-		if (fixup_user_fault(vma->vm_mm, addr, flags, NULL) ||
-		    vgpu_follow_pfn(vma, addr, &batch->pfn[i]))
-			break;
-	}
-	batch->count = i;
-}
-
-/* The stretch around @offset that one fault looks up: aligned, within the range and the VMA. */
-static void vgpu_batch_around(struct vgpu_batch *batch, const struct vgpu_range *range,
-			      const struct vm_fault *vmf, u64 offset)
-{
-	const u64 span = (range->kind == VGPU_RANGE_SHMEM ? VGPU_FAULT_AROUND_SHMEM :
-							   VGPU_FAULT_AROUND_DEVICE) << PAGE_SHIFT;
-	u64 vma_start = (u64)vmf->vma->vm_pgoff << PAGE_SHIFT;
-	u64 vma_end = vma_start + (vmf->vma->vm_end - vmf->vma->vm_start);
-	u64 start = max3(round_down(offset, span), range->offset, vma_start);
-	u64 end = min3(round_down(offset, span) + span, range->offset + range->size, vma_end);
-
-	memset(batch->page, 0, sizeof(batch->page));
-	batch->offset = start;
-	batch->count = (end - start) >> PAGE_SHIFT;
-}
-
-/*
- * Looks up the pages in the engine's address space. 0 with an empty batch: there is nothing any more.
- * Called with the VMM's mmap_lock or VMA lock held; no lock of ours.
- */
-static int vgpu_range_lookup(struct vgpu_range *range, struct vgpu_batch *batch, u64 offset)
-{
-	struct mm_struct *mm = range->mm;
-	unsigned int want = batch->count;
-	struct vm_area_struct *vma;
-	unsigned long addr;
-	int ret = 0;
-
-	batch->count = 0;
-	if (!mmget_not_zero(mm))
-		return 0;
-	/* Nested inside the VMM's: see the lock order. */
-	if (down_read_killable_nested(&mm->mmap_lock, SINGLE_DEPTH_NESTING)) {
-		ret = -EINTR;
-		goto out;
-	}
-
-	addr = range->addr + (batch->offset - range->offset);
-	vma = vgpu_range_vma(range, mm, addr, (unsigned long)want << PAGE_SHIFT);
-	if (vma) {
-		batch->count = want;
-		if (range->kind == VGPU_RANGE_SHMEM)
-			vgpu_batch_pin(batch, mm, addr);
-		else
-			vgpu_batch_follow(batch, vma, addr);
-	}
-	up_read(&mm->mmap_lock);
-
-	/* Neighbours that can't be had must not cost the page that was asked for. */
-	if (batch->offset + ((u64)batch->count << PAGE_SHIFT) <= offset && want > 1) {
-		vgpu_batch_drop(batch);
-		batch->offset = offset;
-		batch->count = 1;
-		mmput_async(mm);
-		return vgpu_range_lookup(range, batch, offset);
-	}
-out:
-	/* Never the last reference's work under the VMM's mmap_lock. */
-	mmput_async(mm);
-	return ret;
-}
-
-static bool vgpu_view_over(const struct vm_fault *vmf)
-{
-	const struct vgpu_view *view = vmf->vma->vm_private_data;
-
-	lockdep_assert_held(&view->vgpu->map_lock);
-	return view->opens != view->vgpu->window.opens;
-}
-
-static vm_fault_t vgpu_window_insert(struct vm_fault *vmf, u64 offset, unsigned long pfn)
-{
-	unsigned long addr = vmf->vma->vm_start + offset -
-			     ((u64)vmf->vma->vm_pgoff << PAGE_SHIFT);
-	unsigned int noreclaim = memalloc_noreclaim_save();
-	vm_fault_t ret = vgpu_insert_mixed(vmf->vma, addr, pfn);
-
-	memalloc_noreclaim_restore(noreclaim);
-	return ret;
-}
-
-/* False: there is no blank page yet. */
-static bool vgpu_window_insert_blank(struct vgpu *vgpu, struct vm_fault *vmf, u64 offset,
-				     vm_fault_t *result)
-{
-	struct page *page = vgpu_blank_find(vgpu, offset);
-
-	if (page)
-		*result = vgpu_window_insert(vmf, offset, page_to_pfn(page));
-	return page;
-}
-
-/*
- * Maps what was found. -EAGAIN: the engine's memory, or the VMM that has the device, has changed
- * meanwhile. -ENODATA: there is nothing, and a blank page is needed.
- */
-static int vgpu_batch_map(struct vgpu_range *range, struct vgpu_batch *batch, struct vm_fault *vmf,
-			  u64 offset, unsigned long seq, vm_fault_t *result)
-{
-	struct vgpu *vgpu = range->vgpu;
-	unsigned int i;
-
-	mutex_lock(&vgpu->map_lock);
-	if (range->dead || mmu_interval_read_retry(&range->notifier, seq) || vgpu_view_over(vmf)) {
-		mutex_unlock(&vgpu->map_lock);
-		return -EAGAIN;
-	}
-
-	*result = VM_FAULT_NOPAGE;
-	if (!batch->count && !vgpu_window_insert_blank(vgpu, vmf, offset, result)) {
-		mutex_unlock(&vgpu->map_lock);
-		return -ENODATA;
-	}
-	for (i = 0; i < batch->count; i++) {
-		u64 at = batch->offset + ((u64)i << PAGE_SHIFT);
-		struct page **slot = NULL;
-		vm_fault_t ret;
-
-		if (range->pages)
-			slot = &range->pages[(at - range->offset) >> PAGE_SHIFT];
-		if (slot && !*slot) {
-			*slot = batch->page[i];
-			batch->page[i] = NULL;
-		}
-		ret = vgpu_window_insert(vmf, at, slot ? page_to_pfn(*slot) : batch->pfn[i]);
-		if (at == offset)
-			*result = ret;
-	}
-	mutex_unlock(&vgpu->map_lock);
-	return 0;
-}
-
-static int vgpu_range_fault(struct vgpu_range *range, struct vm_fault *vmf, u64 offset,
-			    vm_fault_t *result)
-{
-	struct vgpu_batch *batch = kmalloc(sizeof(*batch), GFP_KERNEL);
-	unsigned long seq;
-	int ret;
-
-	if (!batch)
-		return -ENOMEM;
-	seq = mmu_interval_read_begin(&range->notifier);
-	vgpu_batch_around(batch, range, vmf, offset);
-	ret = vgpu_range_lookup(range, batch, offset);
-	trace_vgpu_window_fault(range->vgpu->minor, offset, batch->count);
-	if (!ret)
-		ret = vgpu_batch_map(range, batch, vmf, offset, seq, result);
-	vgpu_batch_drop(batch);
-	kfree(batch);
-	return ret;
-}
-
-/*
- * Where no lookup is needed: the page is known, nothing is published, or its engine is gone. -EAGAIN: look it
- * up, with a reference to @range. -ESTALE: the mapping is of a VMM that had the device earlier.
- */
-static int vgpu_window_fault_known(struct vgpu *vgpu, struct vm_fault *vmf, u64 offset,
-				   struct vgpu_range **found, vm_fault_t *result)
-{
-	struct vgpu_range *range;
-	struct page *page = NULL;
-	int ret = 0;
-
-	mutex_lock(&vgpu->map_lock);
-	vgpu->stats.window_faults++;
-	if (vgpu_view_over(vmf)) {
-		mutex_unlock(&vgpu->map_lock);
-		return -ESTALE;
-	}
-	range = vgpu_range_find(vgpu, offset);
-	/* A guest that polls its ring faults between the zap and the unpinning: it must not get that page again. */
-	if (range && range->pages && !range->leaving)
-		page = range->pages[(offset - range->offset) >> PAGE_SHIFT];
-	if (page) {
-		*result = vgpu_window_insert(vmf, offset, page_to_pfn(page));
-	} else if (range && !range->orphan) {
-		kref_get(&range->kref);
-		*found = range;
-		ret = -EAGAIN;
-	} else if (!vgpu_window_insert_blank(vgpu, vmf, offset, result)) {
-		ret = -ENODATA;
-	}
-	mutex_unlock(&vgpu->map_lock);
-	return ret;
-}
-
-static vm_fault_t vgpu_window_fault(struct vm_fault *vmf)
-{
-	struct vgpu_view *view = vmf->vma->vm_private_data;
-	struct vgpu *vgpu = view->vgpu;
-	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
-	vm_fault_t result = VM_FAULT_SIGBUS;
-	int ret = -EAGAIN;
-
-	while (ret == -EAGAIN && !fatal_signal_pending(current)) {
-		struct vgpu_range *range = NULL;
-
-		ret = vgpu_window_fault_known(vgpu, vmf, offset, &range, &result);
-		if (range) {
-			ret = vgpu_range_fault(range, vmf, offset, &result);
-			kref_put(&range->kref, vgpu_range_free);
-		}
-		if (ret == -ENODATA)
-			ret = vgpu_blank_prepare(vgpu, offset) ?: -EAGAIN;
-		cond_resched();
-	}
-	return ret == -ENOMEM ? VM_FAULT_OOM : result;
-}
-
-static void vgpu_window_vma_open(struct vm_area_struct *vma)
-{
-	struct vgpu_view *view = vma->vm_private_data;
-
-	refcount_inc(&view->vmas);
-}
-
-static void vgpu_window_vma_close(struct vm_area_struct *vma)
-{
-	struct vgpu_view *view = vma->vm_private_data;
-
-	if (!refcount_dec_and_test(&view->vmas))
-		return;
-	vfio_put_device(&view->vgpu->vdev);
-	kfree(view);
-}
-
-static const struct vm_operations_struct vgpu_window_vm_ops = {
-	.open = vgpu_window_vma_open,
-	.close = vgpu_window_vma_close,
-	.fault = vgpu_window_fault,
-};
-
-/* @vma->vm_pgoff is relative to the window already. */
-int vgpu_window_mmap(struct vgpu *vgpu, struct vm_area_struct *vma)
-{
-	u64 start = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	u64 size = vma->vm_end - vma->vm_start;
-	struct vgpu_view *view;
-
-	if (!(vma->vm_flags & VM_SHARED))
-		return -EINVAL;
-	if (start >= vgpu->window_bytes_open || size > vgpu->window_bytes_open - start)
-		return -EINVAL;
-	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
-	if (!view)
-		return -ENOMEM;
-	refcount_set(&view->vmas, 1);
-	view->vgpu = vgpu;
-	view->opens = READ_ONCE(vgpu->window.opens);
-	get_device(&vgpu->vdev.device);
-
-	vma_set_file(vma, vgpu->window_file);
-	vgpu_vm_flags_set(vma, VM_IO | VM_MIXEDMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY);
-	vma->vm_private_data = view;
-	vma->vm_ops = &vgpu_window_vm_ops;
-	return 0;
 }
 
 /* Finds out what the engine wants to show, and keeps hold of its file. */
@@ -555,7 +245,8 @@ static int vgpu_range_inspect(struct vgpu_range *range)
 	struct vm_area_struct *vma;
 	int ret = -EACCES;
 
-	mmap_read_lock(current->mm);
+	if (mmap_read_lock_killable(current->mm))
+		return -EINTR;
 	vma = find_vma(current->mm, range->addr);
 	if (vma && vma->vm_start <= range->addr &&
 	    vma->vm_end >= range->addr + range->size) {
@@ -570,11 +261,19 @@ static int vgpu_range_inspect(struct vgpu_range *range)
 	return ret;
 }
 
-static struct vgpu_range *vgpu_range_new(struct vgpu *vgpu, const struct vgpu_window_range *arg)
+/*
+ * Makes a range of the caller's memory at @arg->addr; vgpu_window_publish() then shows it. Waits for the caller's mmap_lock,
+ * so no lock may be held.
+ */
+struct vgpu_range *vgpu_range_new(struct vgpu *vgpu, const struct vgpu_window_range *arg)
 {
-	struct vgpu_range *range = kzalloc(sizeof(*range), GFP_KERNEL_ACCOUNT);
+	struct vgpu_range *range;
 	int ret;
 
+	ret = vgpu_check_window_range(arg, READ_ONCE(vgpu->window_bytes_open), TASK_SIZE);
+	if (ret)
+		return ERR_PTR(ret);
+	range = kzalloc(sizeof(*range), GFP_KERNEL_ACCOUNT);
 	if (!range)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&range->kref);
@@ -607,32 +306,30 @@ err_free:
 	return ERR_PTR(ret);
 }
 
-int vgpu_window_publish(struct vgpu *vgpu, const struct vgpu_window_range *arg)
+/* Of a range that was not published. */
+void vgpu_range_discard(struct vgpu_range *range)
 {
-	struct vgpu_range *range;
+	vgpu_range_reap(range);
+}
+
+/* @range is the window's if this returns 0, and else the caller's. */
+int vgpu_window_publish(struct vgpu *vgpu, struct vgpu_range *range)
+{
+	u64 window = vgpu->window_bytes_open;
 	int ret;
 
 	lockdep_assert_held(&vgpu->lock);
-	ret = vgpu_check_window_range(arg, vgpu->window_bytes_open, TASK_SIZE);
-	if (ret)
-		return ret;
+	/* Another VM's window may be smaller than the one that it was made for. */
+	if (range->offset >= window || range->size > window - range->offset)
+		return -EINVAL;
 	if (vgpu->window.nranges >= VGPU_WINDOW_MAX_RANGES)
 		return -ENOSPC;
-
-	range = vgpu_range_new(vgpu, arg);
-	if (IS_ERR(range))
-		return PTR_ERR(range);
-
 	mutex_lock(&vgpu->map_lock);
 	ret = vgpu_range_insert(vgpu, range);
 	mutex_unlock(&vgpu->map_lock);
-	if (ret) {
-		mmu_interval_notifier_remove(&range->notifier);
-		kref_put(&range->kref, vgpu_range_free);
-		return ret;
-	}
-	vgpu_blank_drop(vgpu, arg->offset, arg->size);
-	return 0;
+	if (!ret)
+		vgpu_blank_drop(vgpu, range->offset, range->size);
+	return ret;
 }
 
 int vgpu_window_unpublish(struct vgpu *vgpu, const struct vgpu_window_range *arg)
@@ -701,4 +398,14 @@ void vgpu_window_init(struct vgpu *vgpu)
 {
 	vgpu->window.ranges = RB_ROOT;
 	xa_init(&vgpu->window.blanks);
+	INIT_LIST_HEAD(&vgpu->window.found);
+	INIT_LIST_HEAD(&vgpu->window.reaped);
+	INIT_WORK(&vgpu->window.reap_work, vgpu_window_reap_work);
+}
+
+/* Nobody has the device any more. */
+void vgpu_window_fini(struct vgpu *vgpu)
+{
+	vgpu_window_forget_found(vgpu, NULL);
+	flush_work(&vgpu->window.reap_work);
 }

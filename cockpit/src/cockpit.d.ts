@@ -7,23 +7,20 @@ interface CockpitVariant {
     v: unknown;
 }
 
-/** A failed call or channel. `name` is the D-Bus error's, `message` its sentence. */
-interface CockpitError extends Error {
-    problem?: string;
-}
-
 interface CockpitProxy {
     path: string;
     valid: boolean;
+    /** A signal of the object's, by its name, with its arguments. */
+    addEventListener(signal: string, handler: (event: Event, ...args: unknown[]) => void): void;
     [property: string]: unknown;
 }
 
-type ProxyHandler = (event: Event, proxy: CockpitProxy) => void;
+type CockpitProxyHandler = (event: Event, proxy: CockpitProxy) => void;
 
 interface CockpitProxies {
     [path: string]: unknown;
     wait(callback: () => void): void;
-    addEventListener(name: "added" | "changed" | "removed", handler: ProxyHandler): void;
+    addEventListener(name: "added" | "changed" | "removed", handler: CockpitProxyHandler): void;
 }
 
 interface CockpitDBusClient {

@@ -9,7 +9,7 @@ void check_kvm(Examination *exam)
     if (host_has(exam, "/sys/class/misc/kvm"))
         finding_ok(exam, "KVM", "on");
     else
-        finding_add(exam, FINDING_WARNING, "KVM", g_strdup("off, so VMs are emulated, and slow"),
+        finding_add_for_vms(exam, FINDING_WARNING, "KVM", g_strdup("off, so VMs are emulated, and slow"),
                     g_strdup("switch virtualization (VT-x, AMD-V) on in the firmware, and load "
                              "kvm_intel or kvm_amd"));
 }
@@ -21,7 +21,7 @@ void check_iommu(Examination *exam)
     if (units[0])
         finding_ok(exam, "IOMMU", "on");
     else
-        finding_add(exam, FINDING_WARNING, "IOMMU",
+        finding_add_for_vms(exam, FINDING_WARNING, "IOMMU",
                     g_strdup("off, so no GPU can be given to a VM whole"),
                     g_strdup("switch VT-d or AMD-Vi on in the firmware; with Intel add "
                              "intel_iommu=on to the kernel's command line"));
@@ -37,7 +37,7 @@ static void check_group(Examination *exam, const Gpu *gpu)
         finding_ok(exam, "IOMMU group", "GPU %s can go to a VM without another device's driver",
                    gpu->pci->address);
     else
-        finding_add(exam, FINDING_WARNING, "IOMMU group",
+        finding_add_for_vms(exam, FINDING_WARNING, "IOMMU group",
                     g_strdup_printf("GPU %s shares group %s with %s, which the host uses",
                                     gpu->pci->address, gpu->pci->iommu_group, in_use),
                     g_strdup("to give the GPU to a VM whole, these must go to vfio-pci with it; "

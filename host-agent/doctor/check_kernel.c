@@ -30,7 +30,12 @@ void check_module(Examination *exam)
 {
     g_autofree char *version = host_read(exam, "/sys/module/mdev_vgpu/version");
 
-    if (!host_has(exam, "/sys/module/mdev_vgpu"))
+    if (!exam->for_vms)
+        finding_add(exam, FINDING_INFO, "driver",
+                    g_strdup("mdev_vgpu is not installed: GPUs are shared with containers and "
+                             "jobs, not with VMs"),
+                    g_strdup("to share them with VMs, install the package mdev-vgpu"));
+    else if (!host_has(exam, "/sys/module/mdev_vgpu"))
         finding_add(exam, FINDING_PROBLEM, "driver", g_strdup("mdev_vgpu is not loaded"),
                     why_not_loaded(exam));
     else if (g_strcmp0(version, VGPU_VERSION))
@@ -86,7 +91,7 @@ void check_udmabuf(Examination *exam)
     if (host_has(exam, "/sys/class/misc/udmabuf"))
         finding_ok(exam, "udmabuf", "loaded");
     else
-        finding_add(exam, FINDING_WARNING, "udmabuf",
+        finding_add_for_vms(exam, FINDING_WARNING, "udmabuf",
                     g_strdup("not loaded, so guests can't have blobs in their own "
                              "memory"),
                     g_strdup("modprobe udmabuf"));

@@ -42,6 +42,8 @@ void check_kvm_window(Examination *exam)
     g_autofree char *release = host_kernel_release(exam->root);
     const char *module = nesting(exam);
 
+    if (!exam->for_vms)
+        return;
     if (!host_kernel_is_old(release)) {
         finding_ok(exam, "host kernel", "Linux %s", release ? release : "of an unknown version");
         return;

@@ -95,16 +95,16 @@ static void check_program(Examination *exam, const struct program *program)
     guint version[2];
 
     if (!path)
-        finding_add(exam, FINDING_WARNING, program->what,
+        finding_add_for_vms(exam, FINDING_WARNING, program->what,
                     g_strdup_printf("%s is not installed, or not in PATH", program->name),
                     g_strdup("install it where this host runs VMs by it"));
     else if (!version_of(path, version))
-        finding_add(exam, FINDING_WARNING, program->what,
+        finding_add_for_vms(exam, FINDING_WARNING, program->what,
                     g_strdup_printf("%s does not say its version", path),
                     g_strdup_printf("see whether \"%s --version\" works", program->name));
     else if (version[0] < program->least[0] ||
              (version[0] == program->least[0] && version[1] < program->least[1]))
-        finding_add(exam, FINDING_WARNING, program->what,
+        finding_add_for_vms(exam, FINDING_WARNING, program->what,
                     g_strdup_printf("version %u.%u; %u.%u is the oldest that was seen working",
                                     version[0], version[1], program->least[0], program->least[1]),
                     g_strdup("upgrade it, if something does not work"));

@@ -5,6 +5,8 @@
 #include "lib/root.h"
 #include "lib/sysfs.h"
 
+#define MODULES_LOAD "lib/modules-load.d/mdev-vgpu.conf"
+
 static void free_finding(void *data)
 {
     Finding *finding = data;
@@ -24,6 +26,12 @@ void finding_add(Examination *exam, Severity severity, const char *subject, char
     finding->text = text;
     finding->advice = advice;
     g_ptr_array_add(exam->findings, finding);
+}
+
+void finding_add_for_vms(Examination *exam, Severity severity, const char *subject, char *text,
+                         char *advice)
+{
+    finding_add(exam, exam->for_vms ? severity : FINDING_INFO, subject, text, advice);
 }
 
 void finding_ok(Examination *exam, const char *subject, const char *format, ...)
@@ -58,6 +66,13 @@ GStrv host_list(const Examination *exam, const char *path)
     return sysfs_list(full);
 }
 
+/* What comes with the module, or a module that is loaded without it. */
+static gboolean is_for_vms(const Examination *exam)
+{
+    return host_has(exam, "/sys/module/mdev_vgpu") || host_has(exam, "/usr/" MODULES_LOAD) ||
+           host_has(exam, "/usr/local/" MODULES_LOAD);
+}
+
 GPtrArray *doctor_examine(const char *root)
 {
     static Check *const checks[] = {
@@ -70,6 +85,7 @@ GPtrArray *doctor_examine(const char *root)
         .findings = g_ptr_array_new_with_free_func(free_finding),
     };
 
+    exam.for_vms = is_for_vms(&exam);
     for (guint i = 0; i < G_N_ELEMENTS(checks); i++)
         checks[i](&exam);
     return exam.findings;
@@ -79,6 +95,7 @@ const char *severity_name(Severity severity)
 {
     static const char *const names[] = {
         [FINDING_OK] = "ok",
+        [FINDING_INFO] = "info",
         [FINDING_WARNING] = "warning",
         [FINDING_PROBLEM] = "problem",
     };

@@ -10,6 +10,7 @@
 
 typedef enum {
     FINDING_OK,
+    FINDING_INFO,    /* what this host can't do and was not set up to do */
     FINDING_WARNING, /* something will not work, or not well */
     FINDING_PROBLEM, /* vGPUs do not work */
 } Severity;
@@ -31,7 +32,7 @@ typedef struct {
  * PATH. */
 GPtrArray *doctor_examine(const char *root);
 
-/* "ok", "warning", "problem" */
+/* "ok", "info", "warning", "problem" */
 const char *severity_name(Severity severity);
 
 #endif

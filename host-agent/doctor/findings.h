@@ -10,10 +10,12 @@
 /**
  * Examination - one that is under way
  * @root: what stands for /
+ * @for_vms: the kernel module is installed; else the host shares its GPUs with containers only
  * @findings: of Finding
  */
 typedef struct {
     const char *root;
+    gboolean for_vms;
     GPtrArray *findings;
 } Examination;
 
@@ -24,6 +26,10 @@ void finding_ok(Examination *exam, const char *subject, const char *format, ...)
 /* @text and @advice: taken. */
 void finding_add(Examination *exam, Severity severity, const char *subject, char *text,
                  char *advice);
+
+/* The same of what only VMs need: FINDING_INFO on a host that is for containers only. */
+void finding_add_for_vms(Examination *exam, Severity severity, const char *subject, char *text,
+                         char *advice);
 
 /* A file or directory of the host is there. @path begins with a slash. */
 gboolean host_has(const Examination *exam, const char *path);

@@ -2,6 +2,7 @@
 #include "host-agent/model/admission.h"
 
 #include "lib/bus.h"
+#include "lib/containers_only.h"
 #include "lib/units.h"
 
 /**
@@ -32,6 +33,12 @@ static gboolean comes_back(const AdmissionRequest *request)
     return request->way == ADMISSION_START && g_strcmp0(request->room->switching, "shared") == 0;
 }
 
+/* No vGPU can be there, however the GPU is. */
+static gboolean is_without_driver(const AdmissionRequest *request)
+{
+    return request->room->containers_only && request->wanted && slice_is_vgpu(request->wanted);
+}
+
 /* Why the GPU takes nothing; NULL: it does. @subject: "it". */
 static char *gate_refusal(const AdmissionRequest *request, const char *subject)
 {
@@ -39,6 +46,8 @@ static char *gate_refusal(const AdmissionRequest *request, const char *subject)
 
     if (!rules[request->way].gate || comes_back(request))
         return NULL;
+    if (is_without_driver(request))
+        return g_strdup(CONTAINERS_ONLY_WHY "; " CONTAINERS_ONLY_ADVICE);
     if (room->gone)
         return g_strdup_printf("%s has just gone", subject);
     if (room->mode)

@@ -26,6 +26,7 @@
  * @mode: that it has; NULL: it is shared
  * @switching: the mode that it is being switched to; NULL: none
  * @unhealthy: why it is; NULL: it is not
+ * @containers_only: it has no vGPUs, because the kernel module is not loaded
  * @evicted: best-effort slices of the tenant that asks were stopped there not long ago
  * @vram: bytes it has
  * @capacity: bytes that may be promised
@@ -40,6 +41,7 @@ typedef struct {
     char *switching;
     gboolean draining;
     char *unhealthy;
+    gboolean containers_only;
     gboolean evicted;
     guint64 vram;
     guint64 capacity;

@@ -26,7 +26,7 @@ typedef enum {
  * Slice
  * @uuid: of the vGPU, or made up for a container's slice
  * @transport: the door by which its user comes to the GPU; by the first two it is a vGPU, which the kernel has
- * @name: by which containers may ask for it as well as by @uuid; "": none
+ * @name: by which commands and containers may ask for it as well as by @uuid; "": none
  * @ephemeral: given back when its container ends
  * @request: of the call that made it: all of one request are made, or none
  * @gpu: address of its GPU

@@ -5,6 +5,7 @@ void claim_free(Claim *claim)
 {
     g_free(claim->uuid);
     g_free(claim->container);
+    g_free(claim->cgroup);
     g_free(claim);
 }
 
@@ -21,6 +22,8 @@ static void read_claim(sqlite3_stmt *row, void *data)
     claim->container = g_strdup(db_text(row, 1));
     claim->pid = (guint)sqlite3_column_int64(row, 2);
     claim->started = (guint64)sqlite3_column_int64(row, 3);
+    claim->user = sqlite3_column_int64(row, 4);
+    claim->cgroup = g_strdup(db_text(row, 5));
     g_ptr_array_add(data, claim);
 }
 
@@ -29,8 +32,8 @@ GPtrArray *claim_table_read(Db *db, const char *boot, GError **error)
     g_autoptr(GPtrArray) claims = g_ptr_array_new_with_free_func(free_claim);
 
     if (!db_run(db, error, "DELETE FROM claim WHERE boot <> ?", "s", boot) ||
-        !db_each(db, error, read_claim, claims, "SELECT uuid, container, pid, started FROM claim",
-                 ""))
+        !db_each(db, error, read_claim, claims,
+                 "SELECT uuid, container, pid, started, user, cgroup FROM claim", ""))
         return NULL;
     return g_steal_pointer(&claims);
 }
@@ -38,9 +41,10 @@ GPtrArray *claim_table_read(Db *db, const char *boot, GError **error)
 gboolean claim_table_put(Db *db, const char *boot, const Claim *claim, GError **error)
 {
     return db_run(db, error,
-                  "INSERT OR REPLACE INTO claim (uuid, container, boot, pid, started)"
-                  " VALUES (?, ?, ?, ?, ?)",
-                  "sssut", claim->uuid, claim->container, boot, claim->pid, claim->started);
+                  "INSERT OR REPLACE INTO claim (uuid, container, boot, pid, started, user,"
+                  " cgroup) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                  "sssutxs", claim->uuid, claim->container, boot, claim->pid, claim->started,
+                  claim->user, claim->cgroup);
 }
 
 gboolean claim_table_remove(Db *db, const char *uuid, GError **error)

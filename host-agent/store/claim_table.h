@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which container has which slice, as the database keeps it over a restart of vgpud.
+ * Which container or program has which slice, as the database keeps it over a restart of vgpud.
  */
 #ifndef STORE_CLAIM_TABLE_H
 #define STORE_CLAIM_TABLE_H
 
 #include "host-agent/store/db.h"
 
+#define CLAIM_NO_USER (-1)
+
 /**
  * Claim
  * @uuid: of the slice
- * @container: as its runtime calls it
+ * @container: as its runtime calls it; of a program "NAME[PID]"
  * @pid: of its first process
  * @started: when that began, in the kernel's ticks since boot
+ * @user: of a program that "vgpuctl run" has started; CLAIM_NO_USER: it is a container
+ * @cgroup: of a program: the scope of systemd that is its own, below /sys/fs/cgroup; "": none
  */
 typedef struct {
     char *uuid;
     char *container;
     guint pid;
     guint64 started;
+    gint64 user;
+    char *cgroup;
 } Claim;
 
 void claim_free(Claim *claim);

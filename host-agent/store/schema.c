@@ -104,5 +104,14 @@ static const char operations[] =
     " FROM mode_switch ORDER BY gpu;"
     "DROP TABLE mode_switch;";
 
+/*
+ * Of a program that vgpuctl has started: its user, -1 for a container; and its scope of systemd, whose processes have
+ * the slice, too.
+ */
+static const char programs[] =
+    "ALTER TABLE claim ADD COLUMN user INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE claim ADD COLUMN cgroup TEXT NOT NULL DEFAULT '';";
+
 const char *const schema_steps[] = {first,    oversubscription, domains,    containers,
-                                    displays, engines,          operations, NULL};
+                                    displays, engines,          operations, programs,
+                                    NULL};

@@ -21,7 +21,10 @@
 #define CAP_ISR			(CAP_NOTIFY + sizeof(struct virtio_pci_notify_cap))
 #define CAP_DEVICE		(CAP_ISR + sizeof(struct virtio_pci_cap))
 #define CAP_SHM			(CAP_DEVICE + sizeof(struct virtio_pci_cap))
-#define CAP_END			(CAP_SHM + sizeof(struct virtio_pci_cap64))
+#define CAP_CFG			(CAP_SHM + sizeof(struct virtio_pci_cap64))
+#define CFG_DATA		(CAP_CFG + sizeof(struct virtio_pci_cap))
+#define CFG_DATA_SIZE		4
+#define CAP_END			(CFG_DATA + CFG_DATA_SIZE)
 
 #ifndef PCI_CAP_MSIX_SIZEOF
 #define PCI_CAP_MSIX_SIZEOF	12
@@ -117,13 +120,17 @@ static void init_virtio_caps(struct vgpu_pci *pci)
 	init_regs_cap(pci, CAP_ISR, CAP_DEVICE, VIRTIO_PCI_CAP_ISR_CFG, len, VGPU_REGS_ISR);
 	init_regs_cap(pci, CAP_DEVICE, CAP_SHM, VIRTIO_PCI_CAP_DEVICE_CFG, len, VGPU_REGS_DEVICE);
 
-	cap = init_virtio_cap(pci, CAP_SHM, 0, VIRTIO_PCI_CAP_SHARED_MEMORY_CFG,
+	cap = init_virtio_cap(pci, CAP_SHM, CAP_CFG, VIRTIO_PCI_CAP_SHARED_MEMORY_CFG,
 			      sizeof(struct virtio_pci_cap64));
 	cap[VIRTIO_PCI_CAP_BAR] = VGPU_BAR_WINDOW;
 	cap[offsetof(struct virtio_pci_cap, id)] = SHM_ID_HOST_VISIBLE;
 	vgpu_put_le32(cap + VIRTIO_PCI_CAP_LENGTH, (u32)pci->window_bytes);
 	vgpu_put_le32(cap + offsetof(struct virtio_pci_cap64, length_hi),
 		      (u32)(pci->window_bytes >> 32));
+
+	init_virtio_cap(pci, CAP_CFG, 0, VIRTIO_PCI_CAP_PCI_CFG, CAP_END - CAP_CFG);
+	pci->wmask[CAP_CFG + VIRTIO_PCI_CAP_BAR] = 0xff;
+	memset(pci->wmask + CAP_CFG + VIRTIO_PCI_CAP_OFFSET, 0xff, CAP_END - CAP_CFG - VIRTIO_PCI_CAP_OFFSET);
 }
 
 void vgpu_pci_init(struct vgpu_pci *pci, u64 window_bytes, u16 subsystem_id)
@@ -168,6 +175,19 @@ void vgpu_pci_write(struct vgpu_pci *pci, u64 offset, const void *buf, size_t le
 
 		*reg = (*reg & ~mask) | (src[i] & mask);
 	}
+}
+
+bool vgpu_pci_cfg_access(struct vgpu_pci *pci, u64 offset, size_t len, struct vgpu_pci_cfg_access *access)
+{
+	if (offset >= CAP_END || len > VGPU_PCI_CONFIG_SIZE || offset + len <= CFG_DATA)
+		return false;
+	access->bar = pci->config[CAP_CFG + VIRTIO_PCI_CAP_BAR];
+	access->offset = vgpu_get_le32(pci->config + CAP_CFG + VIRTIO_PCI_CAP_OFFSET);
+	access->len = vgpu_get_le32(pci->config + CAP_CFG + VIRTIO_PCI_CAP_LENGTH);
+	access->data = pci->config + CFG_DATA;
+	if (access->len != 1 && access->len != 2 && access->len != 4)
+		return false;
+	return access->offset % access->len == 0;
 }
 
 bool vgpu_pci_memory_enabled(const struct vgpu_pci *pci)

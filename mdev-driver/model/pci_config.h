@@ -7,7 +7,7 @@
  *   BAR 1	32-bit	MSI-X table and pending bits, nothing else
  *   BAR 2/3	64-bit prefetchable	the host-visible window, shared memory id 1
  *
- * Capabilities: MSI-X; virtio common, notify, isr, device; shared memory (type 8, id 1).
+ * Capabilities: MSI-X; virtio common, notify, isr, device; shared memory (type 8, id 1); access by config space (type 5).
  */
 #ifndef VGPU_MODEL_PCI_CONFIG_H
 #define VGPU_MODEL_PCI_CONFIG_H
@@ -47,6 +47,23 @@ void vgpu_pci_reset(struct vgpu_pci *pci);
 /* Any offset and length; outside the space reads 0xff and writes do nothing. */
 void vgpu_pci_read(const struct vgpu_pci *pci, u64 offset, void *buf, size_t len);
 void vgpu_pci_write(struct vgpu_pci *pci, u64 offset, const void *buf, size_t len);
+
+/**
+ * struct vgpu_pci_cfg_access - an access to a BAR by the window in config space (virtio 1.2, 4.1.4.9)
+ * @data: in config space: @len bytes, 1, 2 or 4
+ */
+struct vgpu_pci_cfg_access {
+	u8 bar;
+	u32 offset;
+	u32 len;
+	u8 *data;
+};
+
+/*
+ * Whether an access to [offset, offset + len) of config space is one to a BAR. A write has stored its data when the
+ * access is made, and a read looks afterwards. Places outside of the BAR are for the caller to refuse.
+ */
+bool vgpu_pci_cfg_access(struct vgpu_pci *pci, u64 offset, size_t len, struct vgpu_pci_cfg_access *access);
 
 /* PCI_COMMAND_MEMORY and PCI_COMMAND_MASTER as the guest has set them. */
 bool vgpu_pci_memory_enabled(const struct vgpu_pci *pci);

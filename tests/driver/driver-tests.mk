@@ -2,6 +2,7 @@
 # The driver tests. They are built in the Debian 13 tree and run in L1 (tests/rig/):
 #
 #   make driver-tests-build		build/driver-tests/, to be called inside the tree
+#   make driver-tests-holder KVER=…  the module that t-stall needs, for one kernel
 #   make check-driver [KERNELS="6.12-debug 6.1"] [TESTS="t-queue t-reset"] [DRIVER_FLAGS="--jobs 2 --seed random"]
 #
 # One kernel after the other. KERNEL= of the command line or the environment names a single one. make ends with 2 whatever
@@ -24,8 +25,18 @@ DRIVER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pthre
 	-I$(DRIVER_TESTS_SRC)/lib -Imdev-driver/uapi $(shell pkg-config --cflags glib-2.0)
 DRIVER_TESTS_LIBS = $(shell pkg-config --libs glib-2.0)
 
-.PHONY: driver-tests-build check-driver
+# A module of the tests' own, for the kernel KVER.
+DRIVER_TESTS_HOLDER := $(DRIVER_TESTS_OUT)/holder-$(KVER)
+
+.PHONY: driver-tests-build driver-tests-holder check-driver
 driver-tests-build: $(DRIVER_TESTS_PROGRAMS) $(DRIVER_TESTS_ENGINE)
+
+driver-tests-holder: $(DRIVER_TESTS_HOLDER)/mm_holder.ko
+
+$(DRIVER_TESTS_HOLDER)/mm_holder.ko: $(wildcard $(DRIVER_TESTS_SRC)/holder/*)
+	@mkdir -p $(@D)
+	cp $^ $(@D)
+	$(MAKE) -C $(KERNEL_BUILD) M=$(abspath $(@D)) modules
 
 $(DRIVER_TESTS_ENGINE): build/engine/vgpu-engine
 	install -D -m 755 $< $@

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What a VMM and a guest find: VFIO's description, config space, BARs, capabilities, registers. */
+#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "testbed.h"
@@ -157,6 +159,78 @@ static void test_msix_capability(void)
                      pba & PCI_MSIX_PBA_OFFSET);
 }
 
+/* The registers by the window in config space, as firmware reaches a BAR that is mapped nowhere (virtio 1.2, 4.1.4.9). */
+static unsigned cfg_cap(Testbed *tb)
+{
+    unsigned pos = vmm_config_read(&tb->dev, PCI_CAPABILITY_LIST, 1);
+
+    while (pos && (vmm_config_read(&tb->dev, pos, 1) != PCI_CAP_ID_VNDR ||
+                   vmm_config_read(&tb->dev, pos + 3, 1) != VIRTIO_PCI_CAP_PCI_CFG))
+        pos = vmm_config_read(&tb->dev, pos + 1, 1);
+    g_assert_cmpuint(pos, !=, 0);
+    return pos;
+}
+
+static void cfg_select(Testbed *tb, unsigned cap, uint8_t bar, uint32_t offset, uint32_t len)
+{
+    vmm_config_write(&tb->dev, cap + 4, bar, 1);
+    vmm_config_write(&tb->dev, cap + 8, offset, 4);
+    vmm_config_write(&tb->dev, cap + 12, len, 4);
+}
+
+static void test_cfg_window(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    unsigned cap = cfg_cap(tb), data = cap + 16;
+    const GuestCap *common = &tb->guest.common;
+    uint32_t status = (uint32_t)(common->offset + COMMON(device_status));
+
+    cfg_select(tb, cap, common->bar, status, 1);
+    g_assert_cmphex(vmm_config_read(&tb->dev, data, 1), ==, guest_status(&tb->guest));
+    cfg_select(tb, cap, common->bar, (uint32_t)(common->offset + COMMON(num_queues)), 2);
+    g_assert_cmphex(vmm_config_read(&tb->dev, data, 2), ==, GUEST_NUM_QUEUES);
+    /* The whole way up to a driver that is known, by config space alone. */
+    vmm_config_write(&tb->dev, PCI_COMMAND, 0, 2);
+    cfg_select(tb, cap, common->bar, status, 1);
+    vmm_config_write(&tb->dev, data, 0, 1);
+    g_assert_true(wait_until(vmm_config_read(&tb->dev, data, 1) == 0, GUEST_TIMEOUT_MS));
+    vmm_config_write(&tb->dev, data, 3, 1);
+    g_assert_cmphex(vmm_config_read(&tb->dev, data, 1), ==, 3);
+    g_assert_cmphex(guest_status(&tb->guest), ==, 3);
+    /* The window is blank there, and other places are nothing. */
+    cfg_select(tb, cap, 2, 0, 4);
+    g_assert_cmphex(vmm_config_read(&tb->dev, data, 4), ==, (uint32_t)VGPU_WINDOW_BLANK);
+    for (unsigned bar = 0; bar < 256; bar += 5) {
+        cfg_select(tb, cap, (uint8_t)bar, 0xfffffffc, 4);
+        vmm_config_write(&tb->dev, data, 0xffffffff, 4);
+        vmm_config_read(&tb->dev, data, 4);
+    }
+    cfg_select(tb, cap, common->bar, status, 3);
+    vmm_config_write(&tb->dev, data, 0, 4);
+    g_assert_cmphex(guest_status(&tb->guest), ==, 3);
+}
+
+/* A read of gigabytes is served in small pieces; whoever makes it can be killed meanwhile. */
+static void test_long_read_killed(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);
+    pid_t pid;
+
+    assert_ok(mdev_attr_set(tb->uuid, "vgpu/window_bytes", "4294967296"));
+    pid = fork();
+    if (pid == 0) {
+        size_t size = 1ull << 30;
+        void *buf = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+        testbed_advance(tb, TESTBED_AT_OPEN);
+        pread(tb->dev.fd, buf, size, (off_t)tb->dev.region[VFIO_PCI_BAR2_REGION_INDEX].offset);
+        _exit(1);
+    }
+    g_usleep(2500000);
+    kill(pid, SIGKILL);
+    g_assert_true(wait_until(waitpid(pid, NULL, WNOHANG) == pid, 3000));
+}
+
 static void test_features(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -307,6 +381,8 @@ int main(int argc, char **argv)
     driver_test_add("/pci/bars", test_bars);
     driver_test_add("/pci/capabilities", test_capabilities);
     driver_test_add("/pci/msix-capability", test_msix_capability);
+    driver_test_add("/pci/cfg-window", test_cfg_window);
+    driver_test_add("/pci/long-read-killed", test_long_read_killed);
     driver_test_add("/pci/features", test_features);
     driver_test_add("/pci/device-config", test_device_config);
     driver_test_add("/pci/bad-queue-setup", test_bad_queue_setup);

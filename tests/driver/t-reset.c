@@ -10,18 +10,18 @@
 
 #define CONTROL VGPU_QUEUE_CONTROL
 
-/* The guest's write of 0, which blocks, on a thread as a processor of the VM has. */
+/* The guest's reset, which takes until the engine has let go, on a thread as a processor of the VM has. */
 typedef struct {
     Testbed *tb;
     pthread_t thread;
     atomic_int done;
 } ResetThread;
 
-static void *write_status_zero(void *data)
+static void *reset_thread(void *data)
 {
     ResetThread *reset = data;
 
-    guest_set_status(&reset->tb->guest, 0);
+    guest_reset(&reset->tb->guest);
     atomic_store(&reset->done, 1);
     return NULL;
 }
@@ -32,7 +32,7 @@ static void start_reset(ResetThread *reset, Testbed *tb)
 
     reset->tb = tb;
     atomic_store(&reset->done, 0);
-    g_assert_cmpint(pthread_create(&reset->thread, NULL, write_status_zero, reset), ==, 0);
+    g_assert_cmpint(pthread_create(&reset->thread, NULL, reset_thread, reset), ==, 0);
     g_assert_true(wait_until(atomic_load(&tb->engine->state->resets) > before, GUEST_TIMEOUT_MS));
 }
 
@@ -72,6 +72,51 @@ static void test_waits_for_engine(void)
 }
 
 /* The driver takes window and guest memory back by itself, before the engine has answered. */
+/*
+ * A processor that writes 0 holds the whole VMM while that write lasts. So it comes back, and the status says when the reset
+ * is done. Until then writes are void.
+ */
+static void test_does_not_block(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t epoch = peer_epoch(tb->engine);
+    uint8_t before = guest_status(&tb->guest);
+    int64_t start;
+
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_RESET);
+    start = now_ms();
+    guest_set_status(&tb->guest, 0);
+    g_assert_cmpint(now_ms() - start, <, 2000);
+    g_assert_cmphex(guest_status(&tb->guest), ==, before);
+    guest_set_status(&tb->guest, VIRTIO_CONFIG_S_FAILED);
+    g_assert_cmphex(guest_status(&tb->guest), ==, before);
+    start = now_ms();
+    guest_set_status(&tb->guest, 0);
+    g_assert_cmpint(now_ms() - start, <, 2000);
+    g_assert_cmpuint(atomic_load(&tb->engine->state->resets), ==, 1);
+
+    atomic_store(&tb->engine->state->hold, 0);
+    assert_ok(peer_reset_done(tb->engine, epoch));
+    g_assert_cmphex(guest_status(&tb->guest), ==, 0);
+    guest_up(&tb->guest, GUEST_FEATURES);
+    assert_round_trip(tb, 1);
+}
+
+/* A reset that the engine does not answer in time must not write to the rings that the guest has given up. */
+static void test_leaves_old_rings(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
+    void *resp;
+
+    assert_ok(mdev_set_reset_timeout_ms(300));
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_RESET | ENGINE_HOLD_QUEUES);
+    for (unsigned i = 0; i < 4; i++)
+        assert_ok(guest_submit(&tb->guest, CONTROL, &req, sizeof(req), sizeof(req), &resp));
+    guest_reset(&tb->guest);
+    g_assert_cmpuint(tb->guest.queue[CONTROL].used->idx, ==, 0);
+}
+
 static void test_takes_all_back(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -311,6 +356,39 @@ static void test_vmm_killed(void)
     assert_round_trip(tb, 1);
 }
 
+static void *vfio_reset_thread(void *data)
+{
+    ResetThread *reset = data;
+
+    vmm_device_reset(&reset->tb->dev);
+    atomic_store(&reset->done, 1);
+    return NULL;
+}
+
+/* A VMM that waits for an engine must not keep the machine from going to sleep. */
+static void test_machine_sleeps(void)
+{
+    g_autoptr(Testbed) tb = NULL;
+    ResetThread reset = {0};
+    int ret;
+
+    if (access("/sys/kernel/debug/kmemleak", F_OK) || access("/sys/power/pm_test", W_OK))
+        driver_test_skip("it takes long: only on the debug kernel");
+    /* Longer than the kernel waits for tasks that do not freeze. */
+    assert_ok(mdev_set_reset_timeout_ms(60000));
+    tb = testbed_new(TESTBED_AT_GUEST);
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_RESET);
+    reset.tb = tb;
+    g_assert_cmpint(pthread_create(&reset.thread, NULL, vfio_reset_thread, &reset), ==, 0);
+    g_assert_true(wait_until(atomic_load(&tb->engine->state->resets) > 0, GUEST_TIMEOUT_MS));
+    assert_ok(sysfs_write("/sys/power/pm_test", "freezer"));
+    ret = sysfs_write("/sys/power/state", "freeze");
+    assert_ok(sysfs_write("/sys/power/pm_test", "none"));
+    assert_ok(ret);
+    assert_ok(peer_reset_done(tb->engine, atomic_load(&tb->engine->state->reset_epoch)));
+    join_reset(&reset);
+}
+
 static void test_vfio_reset(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -339,11 +417,10 @@ static void test_storm(void)
         for (unsigned i = 0; i < G_N_ELEMENTS(reset); i++) {
             reset[i].tb = tb;
             atomic_store(&reset[i].done, 0);
-            pthread_create(&reset[i].thread, NULL, write_status_zero, &reset[i]);
+            pthread_create(&reset[i].thread, NULL, reset_thread, &reset[i]);
         }
         if (round % 2)
             assert_ok(vmm_device_reset(&tb->dev));
-        /* One of them waits, the others' writes are void: they read the status until it is 0. */
         for (unsigned i = 0; i < G_N_ELEMENTS(reset); i++)
             join_reset(&reset[i]);
         g_assert_cmpint(guest_status(&tb->guest), ==, 0);
@@ -373,6 +450,8 @@ int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
     driver_test_add("/reset/waits-for-engine", test_waits_for_engine);
+    driver_test_add("/reset/does-not-block", test_does_not_block);
+    driver_test_add("/reset/leaves-old-rings", test_leaves_old_rings);
     driver_test_add("/reset/takes-all-back", test_takes_all_back);
     driver_test_add("/reset/stale-calls", test_stale_calls);
     driver_test_add("/reset/old-rings", test_old_rings);
@@ -381,6 +460,7 @@ int main(int argc, char **argv)
     driver_test_add("/reset/engine-dies-meanwhile", test_engine_dies_meanwhile);
     driver_test_add("/reset/vmm-killed-meanwhile", test_vmm_killed_meanwhile);
     driver_test_add("/reset/vmm-killed", test_vmm_killed);
+    driver_test_add("/reset/machine-sleeps", test_machine_sleeps);
     driver_test_add("/reset/vfio-reset", test_vfio_reset);
     driver_test_add("/reset/storm", test_storm);
     driver_test_add("/reset/unused", test_unused);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Two vGPUs of one GPU, used by two VMs at once, keep to themselves. */
+#include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -160,11 +164,127 @@ static void test_windows_apart(void)
     assert_window_pattern(a, PAGE_BYTES, 1);
 }
 
+/* A stretch of a VM's memory beside its RAM, that both vGPUs use while the VMM maps and unmaps it. */
+#define STORM_IOVA   0x80000000ull
+#define STORM_PAGES  64ull
+#define STORM_PINS   16
+#define STORM_ROUNDS 50
+
+static int32_t pin_storm_range(EngineCtx *ctx, uint64_t epoch, uint64_t *offset)
+{
+    struct vgpu_mem_entry entry = {STORM_IOVA, STORM_PAGES * PAGE_BYTES};
+    struct vgpu_mem_pin pin = {
+        .argsz = sizeof(pin), .epoch = epoch, .nentries = 1, .entries = (uintptr_t)&entry};
+    int ret = engine_ioctl(ctx, VGPU_ENGINE_MEM_PIN, &pin);
+
+    *offset = ret ? 0 : pin.offset;
+    return ret;
+}
+
+/* Always has STORM_PINS of them, so that taking them away takes a while, in which the other engine pins. */
+static void *pin_again_and_again(void *data)
+{
+    EngineCtx *ctx = data;
+    uint64_t offset[STORM_PINS] = {0};
+    struct vgpu_mem_unpin unpin = {.argsz = sizeof(unpin), .epoch = engine_epoch(ctx)};
+
+    for (unsigned i = 0;; i = (i + 1) % STORM_PINS) {
+        unpin.offset = offset[i];
+        if (unpin.offset)
+            engine_ioctl(ctx, VGPU_ENGINE_MEM_UNPIN, &unpin);
+        pin_storm_range(ctx, unpin.epoch, &offset[i]);
+    }
+    return NULL;
+}
+
+/* Threads of the engine that go on until it ends. */
+static int call_start_storm(EngineCtx *ctx, void *arg)
+{
+    pthread_t thread;
+
+    (void)arg;
+    for (unsigned i = 0; i < 2; i++) {
+        if (pthread_create(&thread, NULL, pin_again_and_again, ctx))
+            return -EAGAIN;
+        pthread_detach(thread);
+    }
+    return 0;
+}
+
+#define TRACING "/sys/kernel/tracing/"
+#define PROBE   "vgputest"
+
+/* Counts calls of the driver's from now on. False: this kernel can't. */
+static bool probe_unmaps(void)
+{
+    if (access(TRACING "kprobe_events", F_OK))
+        mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL);
+    return !sysfs_write(TRACING "kprobe_events", "p:" PROBE "/unmap mdev_vgpu:vgpu_mem_dma_unmap") &&
+           !sysfs_write(TRACING "events/" PROBE "/unmap/enable", "1");
+}
+
+static unsigned long probed_unmaps(void)
+{
+    g_autofree char *profile = NULL;
+    char *line;
+
+    g_assert_true(g_file_get_contents(TRACING "kprobe_profile", &profile, NULL, NULL));
+    line = strstr(profile, "unmap ");
+    g_assert_nonnull(line);
+    return strtoul(line + strlen("unmap "), NULL, 10);
+}
+
+static void unprobe_unmaps(void)
+{
+    sysfs_write(TRACING "events/" PROBE "/unmap/enable", "0");
+    sysfs_write(TRACING "kprobe_events", "-:" PROBE "/unmap");
+}
+
+/*
+ * type1 tells one device after the other that a range goes, looks whether something of it is pinned again, and after ten
+ * times calls BUG(). Each of two vGPUs can pin while the other is told.
+ */
+static void test_unmap_storm(void)
+{
+    g_autoptr(Testbed) a = testbed_new(TESTBED_AT_GUEST);
+    g_autoptr(Testbed) b = second_vgpu(TESTBED_AT_ENGINE);
+    g_autofree char *sysfs = g_build_filename("/sys/bus/mdev/devices", b->uuid, NULL);
+    uint8_t *mem = mmap(NULL, STORM_PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    VmmDevice dev;
+    unsigned long most = 0, calls;
+    int group = vmm_group_attach(&a->container, sysfs);
+
+    assert_ok(group);
+    assert_ok(vmm_device_open(&dev, group, b->uuid));
+    vmm_config_write(&dev, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER, 2);
+    if (!probe_unmaps())
+        driver_test_skip("this kernel has no kprobes");
+    assert_ok(engine_peer_call(a->engine, call_start_storm, NULL, 0));
+    assert_ok(engine_peer_call(b->engine, call_start_storm, NULL, 0));
+    for (unsigned i = 0; i < STORM_ROUNDS; i++) {
+        assert_ok(vmm_dma_map(&a->container, mem, STORM_IOVA, STORM_PAGES * PAGE_BYTES,
+                              VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE));
+        g_usleep(2000);
+        calls = probed_unmaps();
+        assert_ok(vmm_dma_unmap(&a->container, STORM_IOVA, STORM_PAGES * PAGE_BYTES));
+        most = MAX(most, probed_unmaps() - calls);
+    }
+    unprobe_unmaps();
+    g_test_message("type1 told the two of one unmapping %lu times at most", most);
+    /* Twice each: a pin may have been under way when it began. */
+    g_assert_cmpuint(most, <=, 4);
+    assert_round_trip(a, 1);
+    engine_peer_kill(b->engine);
+    b->engine = NULL;
+    vmm_device_close(&dev);
+}
+
 int main(int argc, char **argv)
 {
     driver_test_init(argc, argv);
     driver_test_add("/two/at-once", test_at_once);
     driver_test_add("/two/same-vm", test_same_vm);
+    driver_test_add("/two/unmap-storm", test_unmap_storm);
     driver_test_add("/two/neighbour-dies", test_neighbour_dies);
     driver_test_add("/two/windows-apart", test_windows_apart);
     return driver_test_run();

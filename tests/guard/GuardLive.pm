@@ -37,7 +37,7 @@ sub output {
     return <$file> // '';
 }
 
-# Whether $check comes true within $limit seconds.
+# Whether $check becomes true within $limit seconds.
 sub within {
     my ($limit, $check) = @_;
     my $until = time + $limit;
@@ -76,7 +76,7 @@ sub compute {
     return client($name, {}, 'build/guest/vk-compute', @options);
 }
 
-# One that goes on until it is stopped, at its first result.
+# One that continues until it is stopped, at its first result.
 sub computing {
     my ($name) = @_;
     my $job = compute($name, '--forever', split ' ', $small);
@@ -86,7 +86,7 @@ sub computing {
 
 sub rounds { return scalar(() = output($_[0]) =~ /^OK round/mg) }
 
-# It has results that it had not when this was called.
+# It has more results than when this was called.
 sub goes_on {
     my ($job) = @_;
     my $before = rounds($job);
@@ -113,7 +113,7 @@ sub below {
 
 sub descriptors { return scalar(my @all = glob "/proc/$_[0]/fd/*") }
 
-# The render worker of the one session that there is: the last of the chain session, render server, worker.
+# The render worker of the only session: the last of the chain session, render server, worker.
 sub worker {
     my %all = below($_[0]);
     for my $server (grep { $all{$_} =~ /^virgl_render/ } keys %all) {

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Render workers are killed under Mesa's own client, which hears of its work's end in every way that there is and checks
-# each result: it may fail, hang up or be aborted, and must never take wrong data for right. KILLS=N: so many times.
+# Render workers are killed under Mesa's own client, which learns of its work's end in every possible way and checks
+# each result: it may fail, hang up or be aborted, and must never take wrong data for right. KILLS=N: number of kills.
 use strict;
 use warnings;
 use FindBin;
@@ -15,10 +15,10 @@ my $wrong = 3; # JOB_WRONG of tests/guest/job.h
 # The same moments each time.
 srand 1;
 
-# Mesa looks into memory of the GPU's for the end of work, or asks its render worker.
+# Mesa reads memory of the GPU for the end of work, or asks its render worker.
 my @ways = ({}, { VN_PERF => 'no_fence_feedback,no_semaphore_feedback,no_event_feedback' });
 
-# How a client ended whose worker was killed.
+# How a client whose worker was killed ended.
 sub kill_one {
     my ($guard, $number) = @_;
     my $client = client("client$number", $ways[$number % @ways], 'build/guest/vk-waits', '--forever', '--size=1048576',

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # The real vgpu-guard on lavapipe: Mesa's own client computes through its socket, alone, beside others, and beside
-# hostile ones; what dies takes nobody along, and leaves nothing behind. `make check-guard`, part of `make unit`.
+# hostile ones; a process that dies affects no other, and leaves nothing behind. `make check-guard`, part of `make
+# unit`.
 use strict;
 use warnings;
 use FindBin;
@@ -45,7 +46,8 @@ kill 'STOP', worker($guard->{pid});
 stop($job);
 ok(nothing_left($guard, $descriptors), 'nor does one whose render worker hangs');
 
-# A client that has asked for memory of a worker that hangs: its session waits for that, and does not see it go.
+# A client that has requested memory of a worker that hangs: its session waits for that, and does not see it
+# disconnect.
 sub waiting_for_worker {
     my ($between) = @_;
     my $client = IO::Socket::UNIX->new($socket) or die "$socket: $!\n";
@@ -66,7 +68,7 @@ ok(nothing_left($guard, $descriptors), 'nor does one that waits for such a worke
 waiting_for_worker(sub { kill 'KILL', `ps -o ppid= -p $_[0]` =~ /(\d+)/ });
 ok(nothing_left($guard, $descriptors), 'nor does one whose worker has lost its render server, too');
 
-# Its fence is behind work that never comes to an end.
+# Its fence is behind work that never ends.
 my $lost = start('lost', { VTEST_SOCKET_NAME => $socket }, 'build/guard/t-worker-dies');
 ok(within(20, sub { output($lost) =~ /^pending$/m || ended($lost) }), 'a client waits for a fence');
 kill 'KILL', worker($guard->{pid});

@@ -1,8 +1,8 @@
 #!/usr/bin/env perl
 # SPDX-License-Identifier: MIT
 #
-# What is in the packages that `make deb` has built: nothing where it does not belong, a man page for each program, the
-# programs that units name, hardening, and nothing that lintian complains about. Runs in the rig's tree: make check-deb.
+# The content of the packages that `make deb` has built: nothing in a wrong place, a man page for each program, the
+# programs that units name, hardening, and no complaint of lintian. Runs in the rig's tree: make check-deb.
 use strict;
 use warnings;
 use Test::More;
@@ -10,7 +10,7 @@ use Test::More;
 my @debs = glob 'build/deb/*.deb';
 BAIL_OUT('no packages in build/deb: make deb') if !@debs;
 
-# Where files of ours may be; all else is a mistake in an install rule.
+# Where our files may be; all else is a mistake in an install rule.
 my $places = qr{^(?:
     etc/vgpu/types\.d |
     etc/libvirt/hooks/qemu\.d/50-vgpu |
@@ -18,8 +18,10 @@ my $places = qr{^(?:
     usr/lib/mdevctl/scripts\.d/callouts/mdev-vgpu |
     usr/lib/(?:mdev-vgpu|vgpu/types\.d|modules-load\.d|systemd/system|udev/rules\.d)/[^/]+ |
     usr/lib/[a-z0-9_]+-linux-gnu/mdev-vgpu/libvgpu_governor\.so |
-    usr/share/(?:man/man[1-8]|doc|dbus-1|polkit-1/actions|vulkan/implicit_layer\.d|bash-completion/completions)/.+ |
+    usr/share/(?:man/man[1-8]|doc|dbus-1|polkit-1/actions|vulkan/implicit_layer\.d|bash-completion/completions|zsh/vendor-completions|fish/vendor_completions\.d)/.+ |
     usr/share/selinux/packages/vgpu\.cil |
+    usr/share/cockpit/mdev-vgpu/[^/]+ |
+    usr/share/metainfo/org\.mdev_vgpu\.cockpit\.metainfo\.xml |
     usr/src/mdev-vgpu-[0-9.]+/.+
 )$}x;
 
@@ -27,12 +29,12 @@ my (%files, %package_of);
 for my $deb (@debs) {
     my ($package) = $deb =~ m{([^/_]+)_[^/]+$};
     my @list = map { s{^\./}{}r } split /\n/, `dpkg-deb --fsys-tarfile '$deb' | tar -t`;
-    # A directory is of interest where it is all that there is: types.d.
+    # A directory counts if it is the only content: types.d.
     $files{$package} = [grep { !m{/$} || m{types\.d/$} } @list];
     $package_of{$_} = $package for @{ $files{$package} };
 }
 
-is_deeply([sort keys %files], [qw(mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-libvirt vgpu-mdevctl
+is_deeply([sort keys %files], [qw(cockpit-mdev-vgpu mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-libvirt vgpu-mdevctl
     vgpu-registrar)],
     'these are the packages');
 
@@ -86,6 +88,24 @@ for my $elf ($layer, grep { m{^usr/s?bin/|/callouts/} } sort keys %package_of) {
 my ($dkms) = grep { m{/mdev-vgpu-dkms_} } @debs;
 my $depends = `dpkg-deb -f $dkms Depends`;
 is($depends, "dkms (>= 3.0.10)\n", "the driver's package asks for nothing that Debian 12 does not have");
+
+# What hosts without VMs install, and all that comes with it, what is only recommended as well.
+my %fields = map { my ($package) = m{([^/_]+)_[^/]+$}; $package => scalar `dpkg-deb -f '$_' Depends Pre-Depends Recommends` } @debs;
+my @wanted = qw(vgpu-host-agent vgpu-governor vgpu-engine);
+my %for_containers;
+while (my $package = shift @wanted) {
+    next if $for_containers{$package}++ || !$fields{$package};
+    push @wanted, $fields{$package} =~ /(?:^|[,|:])\s*([a-z0-9][a-z0-9.+-]+)/mg;
+}
+is(join(' ', sort grep { $fields{$_} } keys %for_containers), 'vgpu-engine vgpu-governor vgpu-host-agent',
+    'a host without VMs needs three packages');
+my @of_vms = grep { /^(?:dkms|mdevctl|qemu.*|libvirt.*)$/ } sort keys %for_containers;
+is("@of_vms", '', 'which ask for nothing of VMs');
+my $apt = 'apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances';
+my %all = map { $_ => 1 } map { s/^\s+//r } grep { /^\w/ } split /\n/,
+    `$apt @{[ grep { !$fields{$_} } keys %for_containers ]} 2>/dev/null`;
+cmp_ok(scalar(keys %all), '>', 20, 'apt knows what those need in turn');
+is(join(' ', grep { /^(?:dkms|mdevctl|qemu-system.*|libvirt.*)$/ } sort keys %all), '', 'and there is nothing of VMs in that');
 
 my $complaints = `lintian --no-cfg --allow-root --fail-on error,warning @debs 2>&1`;
 is($?, 0, 'lintian has neither an error nor a warning') or diag($complaints);

@@ -23,7 +23,7 @@ step() {
     fi
 }
 
-# What the system has but for logs, caches, DKMS's own key and what dpkg notes down for itself; with sums of what is in /etc.
+# The system's files except logs, caches, DKMS's own key and dpkg's records; with sums of what is in /etc.
 system_is() {
     find / -xdev \( -path /src -o -path /tmp -o -path /run -o -path /proc -o -path /sys -o -path /dev \
         -o -path /var/log -o -path /var/cache -o -path /var/lib/dpkg -o -path /var/lib/apt \
@@ -33,11 +33,11 @@ system_is() {
     find /etc -xdev -type f -exec sha256sum {} + | LC_ALL=C sort
 }
 
-# later FROM TO: the packages once more, under another version.
+# later FROM TO: the packages again, under another version.
 later() {
     local deb tree=$work/deb
     mkdir -p "$work/later"
-    for deb in build/deb/*.deb; do
+    for deb in build/deb/{mdev,vgpu}-*.deb; do
         rm -rf "$tree"
         dpkg-deb -R "$deb" "$tree"
         sed -i "/^Version:/s/.*/Version: $2/; /^Depends:/s/= $1)/= $2)/g; /^Depends:/s/>= $1)/>= $2)/g" "$tree/DEBIAN/control"
@@ -64,7 +64,7 @@ unchanged() {
 
 purge_refused() {
     local state=$work/state
-    # What a driver with a vGPU in use has in sysfs, which can't be made here: the script with another path.
+    # A driver with a vGPU in use has files in sysfs that cannot be made here: the script with another path.
     mkdir -p "$state/devices/u1/vgpu" "$state/devices/u2/vgpu"
     echo 'device=running engine=ready' >"$state/devices/u1/vgpu/state"
     echo 'device=closed engine=ready' >"$state/devices/u2/vgpu/state"
@@ -79,12 +79,13 @@ purge_refused() {
     rm -rf /tmp/x
 }
 
-# The rig's trees leave manuals and documentation out, which are a part of this.
+# The rig's trees leave manuals and documentation out, which belong to this test.
 rm -f /etc/dpkg/dpkg.cfg.d/*
 version=$(dpkg-deb -f build/deb/mdev-vgpu_*.deb Version)
 other=$version.1
 later "$version" "$other"
-first=$(find "$PWD/build/deb" -maxdepth 1 -name '*.deb')
+# The page needs Cockpit, which this tree does not have.
+first=$(find "$PWD/build/deb" -maxdepth 1 -name '*.deb' ! -name 'cockpit-*')
 system_is >"$work/before"
 
 echo "TAP version 13"

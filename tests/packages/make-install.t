@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# TAP: make install puts all below DESTDIR and PREFIX, units and rules name programs where they are, and each part can be
+# TAP: make install puts all below DESTDIR and PREFIX, units and rules name existing programs, and each part can be
 # installed alone. Runs in the rig's tree: make check-deb.
 
 set -u
@@ -22,7 +22,7 @@ step() {
 
 install_to() { make -s install DESTDIR="$work/$1" PREFIX="$1"; }
 
-# Programs of ours that units, rules and the layer name, and that are not there.
+# Our programs that units, rules and the layer name, and that are missing.
 missing() {
     grep -rhoE '/usr/[a-z0-9_/-]*(s?bin/vgpu[a-z-]*|lib/mdev-vgpu/[a-z-]+|libvgpu_governor\.so)' "$1/usr" --include='*.service' --include='*.rules' \
         --include='*.json' | sort -u | while read -r path; do [ -x "$1$path" ] || [ -r "$1$path" ] || echo "$path"; done

@@ -69,6 +69,7 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
         await submit("Switch");
         await see(card.getByText("Switching to passed through"));
         await see(card.getByText(/red-vm/));
+        assert.strictEqual(await card.getByText(/red-vm/).count(), 1, "a step is there once");
         await see(card.getByText("Draining", { exact: true }));
         await browser.shot("switch-waits");
         await card.getByRole("button", { name: "Cancel the switch" }).click();

@@ -111,6 +111,8 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
         await see(ready.slices);
         await page.getByRole("button", { name: "Make a slice" }).click();
         await dialog.getByRole("button", { name: "Limits and shares" }).click();
+        await see(dialog.getByLabel("Weight"));
+        await page.waitForTimeout(400);
         await browser.shot("create-wide-light");
         assert.deepStrictEqual(await barriers(page), []);
         await browser.resize("narrow");
@@ -137,11 +139,12 @@ pageTest(async ({ host, browser, page, point, see, gone, choose }) => {
             await page.keyboard.press("Tab");
         assert.ok(await toggle.evaluate(it => it === document.activeElement), "Tab reaches the menu");
         await page.keyboard.press("Enter");
-        await see(page.getByRole("menuitem", { name: "Switch mode…" }));
+        await see(page.locator("[role=menuitem]:focus").getByText("Switch mode…"));
         await page.keyboard.press("Enter");
         await see(page.getByRole("dialog"));
         await page.keyboard.press("Escape");
         await gone(page.getByRole("dialog"));
+        await see(page.locator(":focus").and(toggle));
     });
     await point("in Cockpit's shell it is a page like the others", async () => {
         await page.goto(host.shellUrl());

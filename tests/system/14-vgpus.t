@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# vgpuctl makes, changes and removes vGPUs through vgpud, with the real mdevctl, libvirt, polkit: what it says, the
-# driver, mdevctl and libvirt have; what others do it finds; who may not is told so.
+# vgpuctl makes, changes and removes vGPUs through vgpud, with the real mdevctl, libvirt, polkit: its output
+# matches the driver, mdevctl and libvirt; it notices changes by others; unauthorized callers are refused.
 use strict;
 use warnings;
 use FindBin;
@@ -23,7 +23,7 @@ sub vgpus { return @{ decode_json(ctl('-o json vgpu list')) } }
 sub vgpu { my ($id) = @_; return (grep { $_->{Uuid} eq $id } vgpus())[0] }
 sub attribute { my ($name) = @_; my $text = host("cat /sys/bus/mdev/devices/$uuid/vgpu/$name"); chomp $text; return $text }
 
-# Runs it and wants that exit status; returns what it said.
+# Runs it and expects that exit status; returns its output.
 sub says {
     my ($command, $status, $words) = @_;
     my $text = host("$command 2>&1", fail => 1);
@@ -32,7 +32,7 @@ sub says {
     return $text;
 }
 
-# Until it is so, for vgpud hears of what others do by events.
+# Waits for a condition, because vgpud learns of others' changes by events.
 sub soon {
     my ($code, $why) = @_;
     for (1 .. 50) {

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# vgpud on the host with real udev, systemd and D-Bus: what vgpuctl says of the GPUs is so, also after
-# they have changed; and the vGPUs go on without it.
+# vgpud on the host with real udev, systemd and D-Bus: vgpuctl's description of the GPUs is true, also
+# after changes; and the vGPUs go on without it.
 use strict;
 use warnings;
 use FindBin;
@@ -14,7 +14,7 @@ my $gpu = VGPU::Lab::gpu();
 
 sub gpus { return decode_json(VGPU::Lab::host('vgpuctl -o json gpu list')) }
 
-# The GPU as vgpuctl shows it, once $code says that it is so; dies after a while where it never is.
+# vgpuctl's description of the GPU, once $code accepts it; dies after a while if it never does.
 sub gpu_when {
     my ($code, $why) = @_;
     my $seen;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The modes of a GPU: each there and back with VMs on it, refused with the list of who is in the way, drained, by the
-# clock, and cut short by kill -9. Whoever has the GPU keeps it.
+# The modes of a GPU: each there and back with VMs on it, refused with a list of users, drained, by the clock, and
+# interrupted by kill -9. A user of the GPU always keeps it.
 use strict;
 use warnings;
 use FindBin;

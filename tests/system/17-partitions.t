@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# SR-IOV: a device that gpus.conf names is cut into virtual functions and put together again, and no function is taken
-# from a VM. QEMU has no GPU with SR-IOV; its igb, a network card, goes the same way.
+# SR-IOV: a device that gpus.conf names is divided into virtual functions and put together again, and no function is
+# taken from a VM. QEMU has no GPU with SR-IOV; its igb, a network card, takes the same path.
 use strict;
 use warnings;
 use FindBin;
@@ -14,7 +14,7 @@ my $in_use = 6;
 my ($card) = VGPU::Lab::host('lspci -Dn -d 8086:10c9') =~ /^(\S+)/;
 die "this rig has no igb\n" if !$card;
 
-# As a number, how many there are.
+# The number of them.
 sub functions {
     my @all = VGPU::Lab::host('lspci -Dn -d 8086:10ca') =~ /^(\S+)/mg;
     return @all;

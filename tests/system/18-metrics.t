@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# vgpud's metrics, scraped by a real Prometheus: what it says is what the driver has, its alerts fire; and what was used
-# is reported to those who may know.
+# vgpud's metrics, scraped by a real Prometheus: they match the driver's values, the alerts fire; and usage is reported
+# to authorized users.
 use strict;
 use warnings;
 use FindBin;
@@ -17,7 +17,7 @@ my $unit = 'test-prometheus';
 
 sub host { return VGPU::Lab::host(@_) }
 
-# GET /metrics in L1, there being no curl.
+# GET /metrics in L1, which has no curl.
 my $get = q{python3 -c 'import urllib.request as r; print(r.urlopen("http://127.0.0.1:9835/metrics").read().decode(), end="")'};
 
 sub metrics { return host($get) }
@@ -42,7 +42,7 @@ sub copy {
     return;
 }
 
-# What Prometheus answers to a query, once there is an answer that $code likes.
+# Prometheus' answer to a query, once $code accepts it.
 sub ask {
     my ($query, $code) = @_;
     my $said;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# GPUs that are not healthy, or short of memory: who is told, what is put there no more, who is stopped, and that all
-# others go on.
+# GPUs that are unhealthy, or short of memory: who is notified, that nothing new is placed there, who is stopped, and
+# that all others go on.
 use strict;
 use warnings;
 use FindBin;
@@ -23,7 +23,7 @@ sub shown {
     return $seen;
 }
 
-# Until @$why is what the GPU's health is for, or it is good: [].
+# Waits until the GPU's health has exactly the findings @$why; []: healthy.
 sub health_when {
     my ($good, $words) = @_;
     my $seen;
@@ -36,7 +36,7 @@ sub health_when {
     die JSON::PP->new->canonical->pretty->encode($seen);
 }
 
-# The engine of a tenant's vGPU dies while its guest has it, and the guest takes the next one.
+# The engine of a tenant's vGPU dies while its guest has it open, and the guest takes the next one.
 sub lose_engine {
     my ($tenant) = @_;
     host('kill -KILL ' . $tenant->{vgpu}->engine_pid);

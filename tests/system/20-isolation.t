@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Two guests keep to themselves: red computes and checks all the time, whatever blue does.
+# Two guests are isolated: red computes and checks all the time, whatever blue does.
 use strict;
 use warnings;
 use FindBin;
@@ -42,7 +42,7 @@ point('red is right while blue asks for more memory than its vGPU has: it is tol
     my $seen = keeps_computing($work, 3, 240);
     my $how = VGPU::Compute::how_it_ended($jobs[0]);
     die "$how: " . $jobs[0]->output if $how ne 'failed' || $jobs[0]->output !~ /OUT_OF_(?:DEVICE|HOST)_MEMORY/;
-    # What a context takes beside its memory: code, stacks, lavapipe's own.
+    # A context's memory besides its allocations: code, stacks, lavapipe's own.
     my $limit = $vram / 1024 + 2 * 98304;
     die sprintf "the outer render server grew by %d MiB, and the vGPU has %d\n", $most / 1024, $vram / 2**20 if $most > $limit;
     die "nothing of blue's work was seen in the outer render server: $most KiB\n" if $most < 1024;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# What an operator does to a VM that computes: suspend and resume, and what a vGPU can't: saving and
-# migrating are refused with a reason, and the VM goes on.
+# Operations on a VM that computes: suspend and resume work; saving and migrating, which a vGPU does
+# not support, are refused with a reason, and the VM goes on.
 use strict;
 use warnings;
 use FindBin;
@@ -17,7 +17,7 @@ point('blue is suspended while it computes: it stands still, red goes on', sub {
     my $before = VGPU::Compute::rounds($jobs[1]);
     my $seen = keeps_computing($jobs[0], 3);
     my $after = VGPU::Compute::rounds($jobs[1]);
-    # What it had printed may have been on its way.
+    # Its output may have been on its way.
     die "blue did rounds $before to $after while it was suspended\n" if $after > $before + 1;
     return "red: $seen, blue: round $after";
 });
@@ -27,7 +27,7 @@ point('blue is resumed and goes on where it was', sub {
     return keeps_computing($jobs[1], 3);
 });
 
-# Refused, and the words say which device it is that can't be migrated, and why.
+# Refused, and the message names the device that cannot be migrated, and the reason.
 my %refused = (
     'virsh save' => 'virsh save blue /var/lib/libvirt/qemu/save/blue.test',
     'virsh managedsave' => 'virsh managedsave blue',

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # An engine is killed while its guest computes: the guest's program fails, and never takes wrong data for
-# right; after the guest's driver was rebound it computes again, with the engine that systemd started.
+# right; after its driver was rebound, the guest computes again, with the engine that systemd started.
 use strict;
 use warnings;
 use FindBin;
@@ -14,12 +14,12 @@ my $before = VGPU::Host::ledger();
 my $other = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever');
 $other->expect(qr/^OK round 1:/m, 120);
 
-# So the GPU is at work nearly all the time, and the kill comes then: the results are not finished,
-# and nothing may say that they are.
+# So the GPU works nearly all the time, and the kill comes during work: the results are not finished, and
+# nothing may say that they are.
 my $heavy = '--forever --size 65536 --iterations 300000';
 
-# So the program reads results nearly all the time. Finished results that were not read yet go with the
-# engine: its check may find them missing, and must then fail.
+# So the program reads results nearly all the time. Finished results that were not read yet are lost with
+# the engine: its check may find them missing, and must then fail.
 my $light = '--forever --size 65536 --iterations 1';
 
 # Kills the engine's main process, or its whole control group, while a program computes; returns how
@@ -28,7 +28,7 @@ sub kill_while {
     my ($program, $options, $how) = @_;
     my $vgpu = $blue->{vgpu};
     my $before = $vgpu->engine_pid;
-    # OpenCL's first round has the compiler in it: minutes in a guest on a busy machine.
+    # OpenCL's first round includes the compiler: minutes in a guest on a busy machine.
     my $limit = 220;
     my $job = $program->($blue, $blue->gpu_of($vgpu), "$options --timeout $limit");
     $job->expect(qr/^OK round 2:/m, 2 * $limit);

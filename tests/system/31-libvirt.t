@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# vGPUs by stock libvirt: node devices, VMs whose vGPUs come and go with them, what virsh says where that can't be, and
-# vgpuctl attach and detach.
+# vGPUs by stock libvirt: node devices, VMs whose vGPUs are made and removed with them, virsh's messages for refusals,
+# and vgpuctl attach and detach.
 use strict;
 use warnings;
 use FindBin;
@@ -21,7 +21,7 @@ sub host { return VGPU::Lab::host(@_) }
 sub ctl { return host("vgpuctl $_[0]", timeout => 180) }
 sub vgpu { my ($id) = @_; return (grep { $_->{Uuid} eq $id } @{ decode_json(ctl('-o json vgpu list')) })[0] }
 
-# Runs it and wants it to fail with such words; returns them, and how long it took.
+# Runs it and expects it to fail with such words; returns them, and the duration.
 sub refused {
     my ($command, $words) = @_;
     my $begin = time;
@@ -40,14 +40,14 @@ sub soon {
     die "$why:\n" . ctl('vgpu list');
 }
 
-# blue as it is without a vGPU, defined and not running.
+# blue without a vGPU, defined and not running.
 sub blue_anew {
     $blue->destroy;
     host('virsh -q define /run/blue.xml');
     return;
 }
 
-# A node device's XML, as virsh takes it.
+# A node device's XML, in virsh's form.
 sub nodedev {
     my ($weight) = @_;
     my $parent = 'pci_' . ($gpu =~ tr/:./__/r);
@@ -63,7 +63,7 @@ sub nodedev {
 XML
 }
 
-# libvirt finds hooks when it starts or reloads; and VMs live through it, with the hook there.
+# libvirt looks for hooks when it starts or reloads; VMs survive that, with the hook present.
 point('libvirt is restarted and takes its VMs up again', sub {
     host('ls -l /etc/libvirt/hooks/qemu.d/50-vgpu; systemctl restart libvirtd', timeout => 120);
     soon(sub { $red->state eq 'running' && $blue->state eq 'running' }, 'not running');

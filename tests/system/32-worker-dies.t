@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Render workers are killed under a guest's program that hears of its work's end by fences, timeline semaphores, events and,
-# if the GPU's driver has them, sync_files, and checks each result: it fails or is aborted, and never takes wrong data for right. The engine and the
-# guest's other programs go on. VGPU_WORKER_KILLS=N: so many times.
+# Render workers are killed under a guest's program that learns of its work's end by fences, timeline semaphores, events
+# and, if the GPU's driver has them, sync_files, and checks each result: it fails or is aborted, and never takes wrong
+# data for right. The engine and the guest's other programs go on. VGPU_WORKER_KILLS=N: number of kills.
 use strict;
 use warnings;
 use FindBin;
@@ -16,7 +16,7 @@ my $gpu = $blue->gpu_of($vgpu);
 my $engine = $vgpu->engine_pid;
 my $workers = "pgrep -P \$(pgrep -P $engine virgl_render)";
 
-# Mesa looks into memory of the GPU's for the end of work, or asks its render worker.
+# Mesa reads memory of the GPU for the end of work, or asks its render worker.
 my @ways = ('', 'env VN_PERF=no_fence_feedback,no_semaphore_feedback,no_event_feedback ');
 
 $blue->put(VGPU::Lab::top() . '/build/guest/vk-waits', '/usr/local/bin/');

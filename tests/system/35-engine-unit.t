@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# What systemd does with an engine: restarted by an operator, to a new version, hung, dying again and again.
-# Its guest computes again each time after its driver was rebound; the other one does not notice.
+# systemd's handling of an engine: restarted by an operator, to a new version, hung, dying repeatedly. Its
+# guest computes again each time after its driver was rebound; the other one does not notice.
 use strict;
 use warnings;
 use FindBin;
@@ -56,7 +56,7 @@ point('one engine is restarted for it while its guest has the driver bound', sub
 });
 point('its guest computes with the new one, the other with the old one', \&computes_after_rebind);
 
-# The unit's own limit is a minute; what is tried here is the same with less patience.
+# The unit's own limit is a minute; the test uses a shorter one.
 my $dropin = "/run/systemd/system/$vgpu->{unit}.d/patience.conf";
 point('an engine that hangs is killed by the watchdog, and the next one started', sub {
     my $unit = VGPU::Lab::host("systemctl show -P WatchdogUSec $vgpu->{unit}");

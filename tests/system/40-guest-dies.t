@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# What dies in the guest leaves the engine well: its processes, its kernel, its VM's reboot.
+# Deaths in the guest do not harm the engine: its processes, its kernel, its VM's reboot.
 use strict;
 use warnings;
 use FindBin;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# A guest with an IOMMU of its own: its driver maps all that the vGPU may reach, page by page and with
-# permissions, and takes it away again. The vGPU must work, and the host must keep no page of the guest pinned after that.
+# A guest with an IOMMU of its own: its driver maps all memory that the vGPU may reach, page by page and with
+# permissions, and unmaps it again. The vGPU must work, and the host must keep no page of the guest pinned after that.
 use strict;
 use warnings;
 use FindBin;
@@ -15,7 +15,7 @@ my $free = VGPU::Host::ledger();
 my $green = bless { name => 'green', gpu => {}, vgpu => $vgpu }, 'VGPU::Tenant';
 my $device = 'vfio-pci,id=gpu,bus=rp0,sysfsdev=/sys/bus/mdev/devices/' . $vgpu->{uuid};
 
-# The guest is one of plain QEMU: libvirt has no part in this.
+# The guest runs under plain QEMU, without libvirt.
 sub guest { return VGPU::Command::run([VGPU::Lab::rig('guest', 'green', @_)], timeout => 300) }
 
 sub monitor {
@@ -24,7 +24,7 @@ sub monitor {
     return;
 }
 
-# Pages of guests that the host keeps in place for devices; those of red and blue, which are idle, stay the same.
+# Guest pages that the host pins for devices; those of red and blue, which are idle, stay the same.
 sub pinned {
     my $pages = VGPU::Lab::host(q{awk '$1 == "nr_foll_pin_acquired" { a = $2 } $1 == "nr_foll_pin_released" { r = $2 } }
         . q{END { print a - r }' /proc/vmstat});

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# mdevctl used wrongly: it fails as it always does, and the reason can be found: in what our callout says, or in the kernel's log.
+# Wrong uses of mdevctl: it fails as usual, and the reason is in our callout's message, or in the kernel's log.
 use strict;
 use warnings;
 use FindBin;
@@ -13,7 +13,7 @@ my ($driver) = $red->{vgpu}{type} =~ /^(.*)-vgpu-half$/;
 my $uuid = 'bad0bad0-0000-4000-8000-000000000000';
 my $marks = 0;
 
-# Runs it in L1 and wants it to fail; returns its words, and what the kernel said meanwhile.
+# Runs it in L1 and expects it to fail; returns its message, and the kernel's meanwhile.
 sub refused {
     my ($command) = @_;
     my $mark = 'mdevctl test ' . ++$marks;

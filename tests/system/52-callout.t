@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# mdevctl and libvirt's node devices with our callout: what vgpud's ledger and quotas refuse they say, what a vGPU has they
-# show, and one that a VM uses is changed while it computes. Without vgpud all goes on.
+# mdevctl and libvirt's node devices with our callout: they report refusals by vgpud's ledger and quotas, show a vGPU's
+# attributes, and change a vGPU while a VM computes with it. Without vgpud all goes on.
 use strict;
 use warnings;
 use FindBin;
@@ -21,7 +21,7 @@ sub host { return VGPU::Lab::host(@_) }
 sub attribute { my ($id, $name) = @_; my $text = host("cat /sys/bus/mdev/devices/$id/vgpu/$name"); chomp $text; return $text }
 sub shown { my ($id) = @_; return decode_json(host("mdevctl list -u $id --dumpjson")) }
 
-# Runs it and wants that exit status; returns what it said.
+# Runs it and expects that exit status; returns its output.
 sub says {
     my ($command, $status, $words) = @_;
     my $text = host("$command 2>&1", fail => 1);
@@ -30,7 +30,7 @@ sub says {
     return $text;
 }
 
-# Changes a running vGPU by what mdevctl shows of it, with these attributes in place of those that it has.
+# Changes a running vGPU by mdevctl's description of it, with these attributes replaced.
 sub modify_live {
     my ($id, $options, $status, $words, %new) = @_;
     my $json = shown($id);
@@ -174,7 +174,7 @@ point('libvirt defines, starts, updates and shows one with attributes', sub {
     $seen .= says($define->(55), 0, qr/\Q$name\E/);
     host("virsh nodedev-start $name");
     die 'weight ' . attribute($uuid, 'weight') . "\n" if attribute($uuid, 'weight') != 55;
-    # Of a device that has just come libvirt shows only what it was defined with.
+    # For a new device libvirt shows only its definition.
     my $shown = host("virsh nodedev-dumpxml --inactive $name");
     die $shown if $shown !~ /<attr name='vgpu\/weight' value='55'\/>/;
     host("virsh nodedev-dumpxml --inactive $name | sed s/\\'55\\'/\\'56\\'/ >/run/vgpu-mdev.xml; virsh nodedev-update $name /run/vgpu-mdev.xml --live");

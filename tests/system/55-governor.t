@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The governor from end to end: two VMs' vGPUs, and programs of the host under the layer as containers will be, share
-# one GPU as they were told to; a guest sees its slice and no more. Shares are counted in work done, memory in the render
-# servers below the rig. Each bound is held against the same load without a governor, too, which must not keep to it.
+# The governor from end to end: two VMs' vGPUs, and programs of the host under the layer, like containers, share one GPU
+# by their settings; a guest sees only its slice. Shares are measured by finished work, memory in the render servers
+# below the rig. Each bound is also measured without a governor, where it must fail.
 use strict;
 use warnings;
 use FindBin;
@@ -17,7 +17,8 @@ my ($red, $blue) = baseline();
 my $gpu = VGPU::Lab::gpu();
 my $governor = "/run/vgpu/governor/$gpu";
 my $arbiter = "vgpu-arbiter\@$gpu.service";
-# Long enough that the GPU, not the way to it, is what is short. Others' are begun and ended meanwhile, so the ends are cut off.
+# Long enough that the GPU is the bottleneck, and not the path to it. Others are started and ended meanwhile, so the
+# ends are cut off.
 my ($batch_ms, $seconds, $from, $to) = (250, 36, 12, 33);
 my $mib = 2**20;
 my $iterations;
@@ -28,13 +29,13 @@ sub of { my ($tenant) = @_; return $tenant->{vgpu}{uuid} }
 
 sub set { my ($tenant, $words) = @_; return host('vgpuctl vgpu set ' . of($tenant) . " $words") }
 
-# Each one's part of what was done while all were at work.
+# Each one's part of the work that was done while all were at work.
 sub parts { return VGPU::Load::parts(VGPU::Load::done($from, $to, @_)) }
 
 sub in_guest { my ($tenant, $time) = @_; return VGPU::Load::in_guest($tenant, $iterations, $time // $seconds) }
 
-# How exactly shares hold the benchmark says. On processors that are emulated, and busy with other things, a VM is late now and then, and what it
-# is late for is another's. What is asked for differs by far more than that from what there is without a governor.
+# The benchmark measures how exactly shares hold. On processors that are emulated, and busy with other work, a VM is
+# late now and then, and its time goes to another. The bounds are far from the values without a governor.
 my $tolerance = 0.18;
 
 sub described {
@@ -51,7 +52,7 @@ sub assert_parts {
     return "$said\n";
 }
 
-# The control: the bounds that are asserted with a governor.
+# The control: the bounds that hold only with a governor.
 sub assert_not_kept {
     my ($parts, @bounds) = @_;
     for my $wanted (@bounds) {
@@ -99,13 +100,14 @@ point('the arbiter has its memory locked, and gives way before the kernel would 
 # vk-compute has five buffers of 4 bytes an element.
 sub elements { my ($bytes) = @_; return 2**int(log($bytes / 20) / log(2)) }
 
-# The guest's heap, and how much the GPU's memory has grown, in MiB, while a program in it has buffers of so many elements.
+# The guest's heap, and how much the GPU's memory has grown, in MiB, while a program in it has buffers of this many
+# elements.
 sub use_memory {
     my ($elements) = @_;
     my $pci = $blue->gpu_of($blue->{vgpu});
     my $heap = VGPU::Slice::heap($blue->run("on-gpu $pci vulkaninfo", timeout => 120));
     my $before = VGPU::Remains::take($gpu);
-    # Mesa has to wait for the answer, or a refusal may abort the program (docs/upstream.md, 11).
+    # The capped one is the one that would have most of it by its weight.
     my $job = $blue->job("VN_PERF=no_async_mem_alloc on-gpu $pci vk-compute --device-name Venus --size $elements --iterations 1 --forever --pause 2000");
     my $works = eval { $job->expect(qr/^OK round 1:/m, 120) };
     my $grown = VGPU::Remains::memory() - $before->{mib};
@@ -149,7 +151,7 @@ point('two VMs, 20 to 80', sub {
     return assert_parts($parts, %first);
 });
 
-# Capped is the one that could have most of it by its weight.
+# A restarted arbiter, as after each control, counts from zero.
 point('the other way round while they work, and then a cap', sub {
     my %jobs = map { $_->{name} => in_guest($_, 66) } $red, $blue;
     sleep 8;

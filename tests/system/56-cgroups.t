@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# What a type says of processor time and memory is held by the kernel: by the cgroup of each engine, while it runs,
-# with the next engine, and with the next vgpud. Guests compute with it, and a vGPU that goes leaves nothing of it behind.
+# The kernel enforces a type's limits of processor time and memory: by the cgroup of each engine, while it runs, with
+# the next engine, and with the next vgpud. Guests compute under them, and a removed vGPU leaves nothing of them behind.
 use strict;
 use warnings;
 use FindBin;
@@ -18,7 +18,7 @@ my $own_memory = 4 * 2**30;
 sub host { return VGPU::Lab::host(@_) }
 sub unit { my ($id) = @_; return "vgpu-engine\@$id.service" }
 
-# A file of the engine's cgroup; "" where its controller is not in use.
+# A file of the engine's cgroup; "" if its controller is not in use.
 sub cgroup {
     my ($id, $file) = @_;
     my $text = host("cat \"/sys/fs/cgroup\$(systemctl show -P ControlGroup '" . unit($id) . "')/$file\" 2>/dev/null", fail => 1);
@@ -26,7 +26,7 @@ sub cgroup {
     return $text;
 }
 
-# Until the cgroup has these values, for systemd is told after the call.
+# Waits until the cgroup has these values, because systemd is told after the call.
 sub holds {
     my ($id, %wanted) = @_;
     my $seen;
@@ -39,7 +39,7 @@ sub holds {
     die "$id: $seen\n";
 }
 
-# The types as they are installed, with these lines added to each.
+# The installed types, with these lines added to each.
 sub types_with {
     my ($lines) = @_;
     host("mkdir -p /etc/vgpu/types.d; sed 's/^\\[type .*/&\\n$lines/' /usr/lib/vgpu/types.d/10-default.conf >$types; vgpuctl reload");

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Which container has a slice: one at a time, until it ends, however it ends and whoever is there to be told; two slices of
-# one GPU in one container. That it has ended is seen on the host and below it, not in what vgpud and the arbiter say.
+# Which container has a slice: one at a time, until it ends, however it ends and whether or not anybody is told; two
+# slices of one GPU in one container. Its end is checked on the host and below it, not by vgpud's and the arbiter's
+# statements.
 use strict;
 use warnings;
 use FindBin;
@@ -37,7 +38,7 @@ sub given_back {
     return $said;
 }
 
-# Who is refused is told why in the log.
+# The log says why a container is refused.
 sub refused_a_container {
     my $said = refused(VGPU::Podman::idle(@_), qr/hook/);
     my $log = host('journalctl -q --no-pager -t vgpu-container-hook -n 3');
@@ -67,7 +68,7 @@ point('a slice is one container\'s; one that is killed gives everything back', s
     return $said . given_back($web);
 });
 
-# podman can't remove a container whose conmon is gone: it stays in its list.
+# podman cannot remove a container whose conmon has ended: it stays in its list.
 point('nobody tells that it has ended: vgpud sees it, when it is there again, too', sub {
     VGPU::Podman::computing('lost', $web, 'web');
     my ($pid, $conmon) = split ' ', host(q(podman inspect -f '{{.State.Pid}} {{.State.ConmonPid}}' lost));
@@ -105,7 +106,7 @@ point('two containers, two slices: each its own', sub {
     return $said . given_back($web, $db);
 });
 
-# $web comes first, by UUID: it is both to the arbiter.
+# $web comes first, by UUID: the arbiter counts both with it.
 point('two slices of one GPU in one container: one share, as large as both, for as long as it is there', sub {
     my $heap = VGPU::Podman::heap([qw(db web)]);
     die "heap of $heap\n" if $heap != 56 * $mib;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Slices of a GPU for containers that are not trusted, by the door guarded: podman's containers compute by a socket and
-# have no node, and are held to their slice from outside.
+# Slices of a GPU for untrusted containers, with the guarded door: podman's containers compute through a socket without
+# a node, and are held to their slice from outside.
 use strict;
 use warnings;
 use FindBin;
@@ -28,7 +28,7 @@ sub ctl { return VGPU::Slice::ctl(@_) }
 sub status { return VGPU::Slice::in_arbiter($gpu, @_) }
 sub soon { return VGPU::Slice::soon(@_) }
 
-# Its socket is there some moments after the slice.
+# Its socket appears some moments after the slice.
 sub guarded {
     my ($name, $id, $words) = @_;
     ctl("slice create --door guarded --name $name --uuid $id $words");
@@ -36,7 +36,7 @@ sub guarded {
     return;
 }
 
-# The slice is free, and its guard has none of its containers' memory.
+# The slice is free, and its guard holds none of its containers' memory.
 sub given_back {
     my (@ids) = @_;
     soon(sub { !grep { VGPU::Slice::in_ledger($_)->{Container} ne '' } @ids }, 'it has it still');
@@ -58,13 +58,13 @@ point('no node, and the same limits from outside', sub {
     my $seen = VGPU::Podman::look('safe');
     die encode_json($seen) if $seen->{heap} != 32 * $mib || $seen->{nodes} ne '';
     my $verdict = VGPU::Podman::computes('safe');
-    # 40 MiB in five buffers; there is nothing of a client's that could be left out.
+    # 40 MiB in five buffers; the client has nothing that it could leave out.
     die "it got 40 MiB\n" if VGPU::Podman::has_memory_for('safe', 2 * $mib, 'env VGPU_GOVERNOR_DISABLE=1');
     given_back($safe);
     return $verdict;
 });
 
-# The control: it is the slice that is in its way, not the client.
+# The control: the slice is what limits it, not the client.
 point('with a larger slice it has more', sub {
     ctl('slice set safe --vram 64M');
     soon(sub { status($safe)->{vram_limit} == 64 * $mib }, 'the arbiter has not heard');
@@ -83,7 +83,7 @@ point('a container that is killed leaves nothing behind', sub {
     return VGPU::Remains::describe($there) . VGPU::Remains::none($gpu, $idle) . without_guard('safe', $safe);
 });
 
-# MiB that t-hoard had at once.
+# MiB that t-hoard held at once.
 sub hoarded {
     my $said = VGPU::Podman::in_container('safe', "sh -c 'VK_LOADER_DRIVERS_SELECT=virtio* /opt/t-hoard --most 256'");
     my ($had) = $said =~ /^hoarded (\d+) MiB$/m;
@@ -91,7 +91,7 @@ sub hoarded {
     return $had;
 }
 
-# A child has a mapping of each allocation, which its program frees: the memory is there as long as that.
+# A child has a mapping of each allocation that its program frees: the memory stays as long as that.
 point('memory that a program has freed, and keeps all the same, stays charged', sub {
     guarded('safe', $safe, '--vram 32M');
     my $small = hoarded();
@@ -104,7 +104,7 @@ point('memory that a program has freed, and keeps all the same, stays charged', 
     return "$small MiB of 32, $large of 72\n" . without_guard('safe', $safe);
 });
 
-# The socket that Mesa takes without being told is of the device that was named last.
+# Mesa's default socket is that of the device that was named last.
 point('two slices in one container, and one of the door native: each is chosen by its socket', sub {
     ctl("slice create --vram 64M --door native --name web --uuid $web");
     guarded('safe', $safe, '--vram 32M');

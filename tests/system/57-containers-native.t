@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Slices of a GPU for containers, by the door native: a stock Debian with Mesa, the guests' own tree, computes in podman
-# with what CDI says; it has its slice of the GPU and no other node, as long as it is told to. Two VMs are beside it. Who
-# has a slice is in 57-containers-claims.t.
+# Slices of a GPU for containers, with the native door: a stock Debian with Mesa, the guests' own tree, computes in
+# podman with CDI's settings; it has its slice of the GPU and no other node. Two VMs run beside it.
+# 57-containers-claims.t tests claims.
 use strict;
 use warnings;
 use FindBin;
@@ -88,7 +88,7 @@ point('a slice without the graphics engine: none is offered, and it computes', s
     return "$some\n$none$verdict";
 });
 
-# Its part of the GPU's time is what it did of work whose length is known; before the cap it does more than the cap allows.
+# Its part of the GPU's time is its finished work of known length; before the cap it does more than the cap allows.
 point('a slice is changed while its container computes: it does less, and sees less', sub {
     my $batch_ms = 100;
     VGPU::Load::install();

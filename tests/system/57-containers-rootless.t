@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Slices of a GPU for containers of a user, without root: podman's containers compute with slices of the user's tenant, by
-# the doors native and guarded, and with no others; other users can't get to their sockets.
+# Slices of a GPU for containers of a user, without root: podman's containers compute with slices of the user's tenant,
+# with the native and the guarded door, and with no others; other users cannot reach their sockets.
 use strict;
 use warnings;
 use FindBin;
@@ -27,7 +27,7 @@ sub host { return VGPU::Lab::host(@_) }
 sub ctl { return VGPU::Slice::ctl(@_) }
 sub soon { return VGPU::Slice::soon(@_) }
 
-# As the user of the tenant, without the host's rights.
+# As the tenant's user, without the host's rights.
 my $as_user = "setpriv --reuid $user --regid $user --init-groups env -i HOME=$home USER=$user PATH=/usr/bin:/bin:/usr/sbin:/sbin "
     . "XDG_RUNTIME_DIR=$home/run";
 
@@ -69,7 +69,7 @@ point('it computes with a slice of the user\'s tenant, and with no other', sub {
     die "a slice of nobody was given to a user:\n$said" if !$VGPU::Command::status;
     ctl("tenant set cont --user $user");
     ctl('slice set web --tenant cont');
-    # The hook's question is then polkit's first.
+    # The hook's request is then polkit's first.
     host('systemctl stop polkit');
     $said .= VGPU::Compute::verdict(in_container('web', $compute));
     my $heap = VGPU::Slice::heap(in_container('web', qq(sh -c "$VGPU::Slice::vulkaninfo")));

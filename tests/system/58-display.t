@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# A picture: what a VM shows whose vGPU has a display, from power-on to a desktop, as virsh takes it from QEMU and as
-# viewers of VNC and SPICE get it. The pictures are kept in build/system/artefacts/.
+# The picture of a VM whose vGPU has a display, from power-on to a desktop, by virsh from QEMU and in viewers of VNC
+# and SPICE. The pictures are kept in build/system/artefacts/.
 use strict;
 use warnings;
 use FindBin;
@@ -17,7 +17,7 @@ my ($vnc, $spice) = (5921, 5922);
 
 sub host { return VGPU::Lab::host(@_) }
 
-# Pictures until one is as wanted; returns it.
+# Takes pictures until one is as expected; returns it.
 sub picture_until {
     my ($name, $limit, $wanted) = @_;
     my $end = time + $limit;
@@ -63,7 +63,7 @@ sub console {
     return ($width, $height, int($width / $columns), int($height / $rows));
 }
 
-# X and a window manager without anybody at the keyboard, at a mode of its own where one is named.
+# X and a window manager without anybody at the keyboard, at a given mode if one is named.
 sub start_desktop {
     my ($mode) = @_;
     my $option = $mode ? qq{Option "PreferredMode" "$mode"} : '';
@@ -95,8 +95,8 @@ SH
     return;
 }
 
-# Its clients end with the server. Were they to end before it, it would begin anew, and a server that does so forgets
-# that it was told to end.
+# Its clients end with the server. If they ended before it, it would start again, and a server that does so forgets
+# its order to end.
 sub stop_desktop {
     $blue->run(<<'SH', timeout => 90);
 pkill -x Xorg
@@ -125,7 +125,7 @@ point('at power-on the picture is the firmware\'s', sub {
     host('cat >/run/display.xml && virsh -q define /run/display.xml && virsh -q start blue',
         stdin => domain_with_display(), timeout => 240);
     delete $blue->{boots};
-    # QEMU itself says in 640x480 that there is nothing yet.
+    # QEMU's own message for "nothing yet", in 640x480.
     my $picture = picture_until('power-on', 60, sub { $_[0]->size ne '640x480' && keys %{ $_[0]->colours } > 1 });
     my $console = host("cat $blue->{console}", fail => 1);
     die "the guest was up already\n" if $console =~ /rig: .* is up/;
@@ -190,7 +190,7 @@ point('the guest\'s kernel has nothing to complain about', sub {
     die $said if $said =~ /\S/;
 });
 
-# Nothing blinks and nobody writes: until the guest's reset QEMU shows what it showed.
+# Nothing blinks and nobody writes: until the guest's reset QEMU keeps its picture.
 point('an engine that dies leaves its picture; the next one goes on after the guest\'s reset', sub {
     my ($width, $height) = console();
     $blue->run(q{printf '\033c\033[?25lbefore' >/dev/tty1});

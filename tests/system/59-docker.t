@@ -1,8 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The same slices by docker, with containerd and runc below it: by what CDI says, an image computes by the doors native
-# and guarded, is held to its slice, and gives it back when it is killed. 57-containers-*.t have the rest, by podman.
-# containerd's own CDI is for Kubernetes' interface, for which Debian 13 has no client; its ctr knows no CDI.
+# The same slices with docker, with containerd and runc below it: with CDI's settings, an image computes with the
+# native and the guarded door, is held to its slice, and gives it back when it is killed. 57-containers-*.t test the
+# rest, with podman. containerd's own CDI is for Kubernetes' interface, for which Debian 13 has no client; its ctr
+# knows no CDI.
 use strict;
 use warnings;
 use FindBin;
@@ -32,7 +33,7 @@ sub soon { return VGPU::Slice::soon(@_) }
 sub container_of { my ($id) = @_; return VGPU::Slice::in_ledger($id)->{Container} }
 sub members { my ($id) = @_; return (VGPU::Slice::in_arbiter($gpu, $id) // {})->{members} }
 
-# The slice is free, and nothing of its container is left that was not there when $before was taken.
+# The slice is free, and of its container nothing is left that was not there when $before was taken.
 sub given_back {
     my ($id, $seen) = @_;
     soon(sub { container_of($id) eq '' && !members($id) }, "slice $id is not given back");

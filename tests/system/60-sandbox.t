@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The engines' confinement, looked at from outside while guests compute: main process, render server
+# The engines' confinement, checked from outside while guests compute: main process, render server
 # and workers, all of them.
 use strict;
 use warnings;

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The engines' confinement, tried from inside: a program that attempts what must be refused runs in the
-# engine's place in its unit, and as a render worker of an engine. Outside the same attempts must get
-# through, so that each of them tests something.
+# The engines' confinement, tried from inside: a program whose attempts must be refused runs in the
+# engine's place in its unit, and as a render worker of an engine. Outside, the same attempts must
+# succeed, so that each of them tests something.
 use strict;
 use warnings;
 use FindBin;
@@ -16,7 +16,7 @@ my $type = $red->{vgpu}{type} =~ s/half$/sixteenth/r;
 my $victim = VGPU::Vgpu->new(9, $type);
 my $probe = $VGPU::Sandbox::probe;
 
-# A vGPU whose unit is changed by the drop-in $change: what the program in it says.
+# A vGPU whose unit is changed by the drop-in $change: the output of the program in it.
 sub inside {
     my ($change) = @_;
     return VGPU::Sandbox::inside($victim->{unit}, $change, sub { $victim->start($gpu) }, sub { $victim->remove });

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The door for containers, vgpu-guard@, on the host itself: who gets to its socket computes without a device node, and
-# nobody else; hostile clients of it, its confinement, its end. What vgpud does for it is in 57-containers-guarded.t.
+# The door for containers, vgpu-guard@, on the host itself: whoever can reach its socket computes without a device
+# node, and nobody else; hostile clients of it, its confinement, its end. 57-containers-guarded.t tests vgpud's part.
 use strict;
 use warnings;
 use FindBin;
@@ -19,7 +19,7 @@ my $nobody = 65534;
 
 sub host { return VGPU::Lab::host(@_) }
 
-# What vgpud does to start one, with a directory that a user gets through.
+# vgpud's steps to start one, with a directory that a user can enter.
 sub start_guard {
     return host(<<"SH", timeout => 120);
 set -e
@@ -49,7 +49,7 @@ sub client {
     my ($user, $command) = @_;
     return VGPU::Lab::host_job("systemd-run -q --pipe --wait -p User=$user -p PrivateDevices=yes -E VN_DEBUG=vtest "
         . "-E VTEST_SOCKET_NAME=$socket -E VK_DRIVER_FILES=/usr/share/vulkan/icd.d/virtio_icd.json $command 2>&1; "
-        # Of a program that a signal ended systemd-run says 255, which is ssh's for a broken connection.
+        # For a program that a signal ended systemd-run exits with 255, which is ssh's status for a broken connection.
         . 'status=$?; [ $status != 255 ] || status=134; exit $status');
 }
 
@@ -60,7 +60,7 @@ sub computes_there {
     return VGPU::Compute::verdict($job->output);
 }
 
-# Processes of the unit but the guard itself and its keeper, once they are as many as $wanted says.
+# Processes of the unit except the guard itself and its keeper, once there are $wanted.
 sub sessions {
     my ($wanted) = @_;
     my @all;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # A physical PCI device passed through beside the vGPU, in both orders: QEMU then gives VFIO's type1 all
-# of the guest's memory map, the vGPU's window included. Both devices must work.
+# of the guest's memory map, including the vGPU's window. Both devices must work.
 use strict;
 use warnings;
 use FindBin;
@@ -31,7 +31,7 @@ sub unplug {
     die "the network card is still there\n";
 }
 
-# The card's DMA works where a ping through it is answered (by the outer QEMU's network).
+# The card's DMA works if a ping through it is answered (by the outer QEMU's network).
 sub card_works {
     return $blue->run(<<'SH', timeout => 120);
 for try in $(seq 60); do

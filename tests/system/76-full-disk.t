@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The file system of vgpud's database is full: what would have to be stored is refused in a sentence that says so, and
+# The file system of vgpud's database is full: what would have to be stored is refused with a clear message, and
 # changes nothing, neither in the kernel nor in mdevctl's files. Guests compute all the time, and once there is room
 # everything works again.
 use strict;
@@ -20,7 +20,7 @@ my $there = 'f0110000-0000-4000-8000-000000000002';
 sub host { return VGPU::Lab::host(@_) }
 sub ctl { return host("vgpuctl $_[0]", timeout => 120) }
 
-# What the kernel and mdevctl have, and what vgpud says: the whole of it, as text.
+# The state of the kernel, of mdevctl, and vgpud's output: all of it, as text.
 sub everything {
     return host(q{cd /sys/bus/mdev/devices && for d in *; do }
         . q{echo "$d $(cat $d/vgpu/vram_bytes $d/vgpu/weight $d/vgpu/cap $d/vgpu/tenant | tr '\n' ' ')"; done; }
@@ -28,7 +28,7 @@ sub everything {
         . q{'"(Uuid|Type|Gpu|Vram|Weight|Cap|Priority|Tenant|Class|Defined|Autostart|Name)"'}, timeout => 120);
 }
 
-# It fails, says why, and all is as it was.
+# It fails, says why, and nothing has changed.
 sub refused {
     my ($words) = @_;
     my $all = everything();
@@ -46,7 +46,7 @@ $_->expect(qr/^OK round 1:/m, 120) for @jobs;
 point('the database is on a small file system of its own, and all works', sub {
     host(<<"SH", timeout => 120);
 set -e
-# It may be the first that asks for vgpud here: then there is no database yet.
+# It may be the first call of vgpud here: then there is no database yet.
 systemctl start vgpud
 systemctl stop vgpud
 mkdir -p /run/vgpu-state.kept

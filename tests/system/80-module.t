@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The module can't be unloaded under a vGPU; after draining it can be replaced by another version, and what
-# was defined with autostart comes back by itself. The steps are those of docs/operator.md, "Upgrading".
+# The module cannot be unloaded under a vGPU; after draining it can be replaced by another version, and
+# vGPUs that were defined with autostart come back by themselves. The steps are those of docs/operator.md,
+# "Upgrading".
 use strict;
 use warnings;
 use FindBin;
@@ -59,7 +60,7 @@ SH
     return $seen;
 });
 
-# Waits until mdevctl has started what it has to, and the engines are there.
+# Waits until mdevctl has started its vGPUs, and the engines exist.
 sub all_back {
     for my $vgpu (@vgpus) {
         VGPU::Lab::host("timeout 60 sh -c 'until [ -e /dev/vgpu/$vgpu->{uuid} ]; do sleep 0.3; done'",
@@ -91,6 +92,6 @@ point('back to the version before, the same way', sub {
     return $seen . computes($red);
 });
 
-# A vGPU that is started by itself has its room kept.
+# The room of a vGPU with autostart stays reserved.
 VGPU::Lab::host("mdevctl modify -u $_->{uuid} --manual") for @vgpus;
 done_testing();

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The GPU goes away under its vGPUs, by unbinding its driver and by removing the device, while one guest
-# computes and the other, suspended, ignores the request to let go. It comes back, and so do the vGPUs.
+# The GPU is removed under its vGPUs, by unbinding its driver and by removing the device, while one guest
+# computes and the other, suspended, ignores the request to release it. It comes back, and so do the vGPUs.
 use strict;
 use warnings;
 use FindBin;
@@ -20,7 +20,7 @@ sub until_so {
     return VGPU::Lab::host("timeout $limit bash -c 'until $command; do sleep 0.3; done'", timeout => $limit + 20);
 }
 
-# Both compute, blue is suspended, $go takes the GPU away; red must fail and be rid of its vGPU, and blue's
+# Both compute, blue is suspended, $go removes the GPU; red must fail and lose its vGPU, and blue's must
 # stay until it is resumed. $come brings the GPU back.
 sub gone_and_back {
     my ($what, $go, $come) = @_;
@@ -80,6 +80,6 @@ gone_and_back('driver unbound', "echo $gpu >$driver/unbind",
 gone_and_back('device removed', "echo 1 >/sys/bus/pci/devices/$gpu/remove",
     'echo 1 >/sys/bus/pci/rescan; udevadm settle');
 
-# A vGPU that is started by itself has its room kept.
+# The room of a vGPU with autostart stays reserved.
 VGPU::Lab::host("mdevctl modify -u $_->{uuid} --manual") for @vgpus;
 done_testing();

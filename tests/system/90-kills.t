@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# kill -9 at every step of a vGPU's life: of its engine, a render worker, QEMU, libvirtd, and of several
-# at once. The host must be sane after each, red must have computed on, and blue must compute again.
-# `make check-system` takes the cases that are marked, VGPU_SOAK=1 takes all.
+# kill -9 at every step of a vGPU's life: of its engine, a render worker, QEMU, libvirtd, and of several at
+# once. After each, the host must be sane, red must have gone on computing, and blue must compute again.
+# `make check-system` runs the marked cases, VGPU_SOAK=1 all.
 use strict;
 use warnings;
 use FindBin;
@@ -17,7 +17,7 @@ my $work = VGPU::Compute::vulkan($red, $red->gpu_of($red->{vgpu}), '--forever --
 $work->expect(qr/^OK round 1:/m, 120);
 my $free = VGPU::Host::ledger();
 
-# What each step is made of: what has to be so before, what is begun, and at which moment the kill comes.
+# The parts of each step: its precondition, the operation, and the moment of the kill.
 my $attach = "virsh attach-device blue /dev/stdin --live <<'XML'\n" . VGPU::Tenant::hostdev_xml($vgpu->{uuid}) . "XML\n";
 my $detach = $attach =~ s/attach-device/detach-device/r;
 my %steps = (
@@ -27,7 +27,7 @@ my %steps = (
     detach => { attached => 1, begin => $detach, moment => 'device=[oc]*' },
 );
 
-# Step, victims, and whether `make check-system` takes the time for it.
+# Step, victims, and whether `make check-system` runs it.
 my @cases = (
     [attach => 'engine', 1],
     [attach => 'qemu'],
@@ -52,7 +52,7 @@ my @cases = (
     [detach => 'engine qemu libvirtd'],
 );
 
-# Starts blue where it is not running; whether it had to.
+# Starts blue if it is not running; returns whether it had to.
 sub start_blue {
     return 0 if $blue->state eq 'running';
     $blue->destroy;
@@ -74,7 +74,7 @@ sub prepare {
     return;
 }
 
-# What a program that computed meanwhile has to say: without engine or QEMU it fails, and is not wrong.
+# The verdict on a program that computed meanwhile: without engine or QEMU it fails, and is not wrong.
 sub judge {
     my ($job, %dead) = @_;
     if (!$dead{engine} && !$dead{worker} && !$dead{qemu}) {
@@ -89,8 +89,8 @@ sub judge {
     return VGPU::Compute::must_have_failed($job);
 }
 
-# libvirtd that dies after QEMU has got the device, and before it has written that down, does not know of it
-# afterwards. What helps is to tell QEMU.
+# If libvirtd dies after QEMU has got the device, and before it has recorded that, it does not know of it
+# afterwards. The remedy is to tell QEMU.
 sub take_unknown_back {
     return if $blue->has($vgpu) || $vgpu->attribute('state') =~ /device=closed/;
     VGPU::Lab::host("virsh qemu-monitor-command blue --hmp 'device_del hostdev0'");
@@ -98,12 +98,13 @@ sub take_unknown_back {
     return 'device_del';
 }
 
-# Brings blue back by what an operator does: VM started, driver rebound, vGPU attached. Returns what it took.
+# Brings blue back by an operator's means: VM started, driver rebound, vGPU attached. Returns what was
+# needed.
 sub recover {
     my (%dead) = @_;
     my @took;
     VGPU::Host::wait_libvirt();
-    # libvirtd calls a VM running until it has noticed the end of its QEMU.
+    # libvirtd considers a VM running until it has noticed the end of its QEMU.
     VGPU::Lab::host(q{timeout 60 sh -c 'while [ "$(virsh domstate blue)" = running ]; do sleep 0.2; done'})
         if $dead{qemu};
     push @took, 'VM started' if start_blue();

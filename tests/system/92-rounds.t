@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Create, start, attach, compute, detach, remove, again and again: nothing is left behind. `make
+# Create, start, attach, compute, detach, remove, repeatedly: nothing is left behind. `make
 # check-system` does 20 rounds, `make soak` many more (VGPU_ROUNDS).
 use strict;
 use warnings;

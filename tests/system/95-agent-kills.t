@@ -29,7 +29,7 @@ sub host { return VGPU::Lab::host(@_) }
 sub fresh { return sprintf 'dead0000-0000-4000-8000-%012d', ++$serial }
 sub any { my @all = sort keys %known; return @all ? $all[rand @all] : undef }
 
-# What is done next, as a command line. What it names is looked for afterwards.
+# The next operation, as a command line. Names that it leaves open are looked up afterwards.
 my @operations = (
     sub { my $id = fresh(); $known{$id} = 1; return "vgpu create sixteenth --uuid $id" },
     sub { my $id = fresh(); $known{$id} = 1; return "vgpu create sixteenth --define --tenant killed --uuid $id" },
@@ -47,7 +47,7 @@ sub next_operation {
     }
 }
 
-# UUID to what each of the three has of it.
+# UUID to each of the three's knowledge of it.
 sub as_listed { return map { $_->{Uuid} => $_ } @{ decode_json(host('vgpuctl -o json vgpu list')) } }
 
 sub in_kernel {
@@ -56,7 +56,7 @@ sub in_kernel {
     return map { my ($id, @of) = split; ($id => { Vram => $of[0], Weight => $of[1], Priority => $of[2] }) } split /\n/, $text;
 }
 
-# A definition may go while they are read: recovery is still at it.
+# A definition may disappear while they are read: recovery is still running.
 sub in_mdevctl {
     my $text = host('cd /etc/mdevctl.d && grep -sH "" */* || true');
     my %file;
@@ -70,7 +70,7 @@ sub attribute_of {
     return $found;
 }
 
-# What does not agree; empty where all does.
+# The disagreements; empty if there are none.
 sub disagreement {
     my %list = as_listed();
     my %kernel = in_kernel();
@@ -98,7 +98,7 @@ sub disagreement {
     return join "\n", @wrong;
 }
 
-# Recovery goes on after the name is on the bus: it is waited for.
+# Recovery continues after the name is on the bus: waits for it.
 sub agrees {
     my $wrong;
     for (1 .. 40) {
@@ -147,7 +147,7 @@ for my $number (1 .. $kills) {
         my $made = grep { $list{$_} } @together;
         die "$made of those that were to be made together: @together\n" if $made && $made != @together;
         delete $known{$_} for grep { !$list{$_} } keys %known;
-        # The GPU is small: what is there is removed when it fills.
+        # The GPU is small: vGPUs are removed when it is full.
         if (keys %known > 2) { host("vgpuctl vgpu remove $_") for keys %known; %known = () }
         return scalar(keys %list) . ' vGPUs';
     });

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# vgpu-card on the host's GPU, by a user who may open its node and nothing else: what it says of the doors is what other tests
-# see by them, limits are seen to hold, and nothing is left of it.
+# vgpu-card on the host's GPU, by a user who may open its node and nothing else: its statements on the doors match other
+# tests, limits hold, and nothing of it is left.
 use strict;
 use warnings;
 use FindBin;
@@ -50,7 +50,7 @@ point('all rows have been measured at all places', sub {
     return;
 });
 
-# Bounds that the same without a governor does not keep.
+# Bounds that the same run without a governor does not keep.
 point('the cap and the limit of memory hold, and would not without the governor', sub {
     my ($cap, $memory) = (row('cap'), row('limit'));
     die encode_json($cap) if $cap->{with} > 40 || $cap->{without} < 60;

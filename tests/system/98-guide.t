@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# The operator's guide by task: the commands that stand there are run as they stand there, in their order, and leave the
-# host as it was. Files are put where they say that they are; names that are for others' programs are looked up.
+# The operator's guide by task: its commands are run as they are written, in their order, and leave the host as it was.
+# Files are put at the paths that they name; names for other programs are looked up.
 use strict;
 use warnings;
 use FindBin;
@@ -26,7 +26,7 @@ sub tasks {
     return @tasks;
 }
 
-# A file, where its first line says where; what follows an empty line and is no section of it are commands again.
+# A file whose first line is its path; text after an empty line that is not a section of it is commands again.
 sub put_file {
     my ($path, $block) = @_;
     my ($text, $commands) = $block =~ /\A# \S+\n(.*?)(?:\n\n((?:vgpuctl|mdevctl|virsh|systemctl) .*))?\z/s;
@@ -44,7 +44,7 @@ sub run_blocks {
     return $said;
 }
 
-# Both VMs without a vGPU and room for what the guide makes.
+# Both VMs without a vGPU, and room for the guide's.
 for my $tenant ($red, $blue) {
     $tenant->detach($tenant->{vgpu});
     VGPU::Lab::host("mdevctl stop -u $tenant->{vgpu}{uuid}");

@@ -73,8 +73,6 @@ export function decodeType(dict: Dict): SliceType {
         id: text(dict, "Id"),
         gpu: text(dict, "Gpu"),
         description: text(dict, "Description"),
-        available: number(dict, "Available"),
-        instances: number(dict, "Instances"),
     };
 }
 

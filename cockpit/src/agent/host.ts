@@ -167,8 +167,6 @@ export class Host {
         this.client = client;
         client.subscribe({ member: "Event", path: "/org/mdev_vgpu/manager" }, (_path, _iface, _signal, args) =>
             this.happened(args as [string, string, string, string]));
-        client.subscribe({ interface: GPU_INTERFACE, member: "Progress" }, (path, _iface, _signal, args) =>
-            this.progressed(path, args[0] as string));
         proxies.wait(() => {
             readGpus();
             if (client === this.client)
@@ -177,6 +175,8 @@ export class Host {
         });
         for (const name of ["added", "changed", "removed"] as const)
             proxies.addEventListener(name, readGpus);
+        proxies.addEventListener("added", (_event, proxy) =>
+            proxy.addEventListener("Progress", (_signal, step) => this.progressed(proxy.path, step as string)));
     }
 
     private away() {

@@ -65,8 +65,6 @@ export interface SliceType {
     id: string;
     gpu: string;
     description: string;
-    available: number;
-    instances: number;
 }
 
 /** Quotas are 0 if there is no limit. */

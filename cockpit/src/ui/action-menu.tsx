@@ -17,7 +17,7 @@ export function ActionMenu({ label, actions }: { label: string; actions: Action[
 
     return (
         <Dropdown isOpen={open} onOpenChange={setOpen} popperProps={{ position: "right" }}
-                  onSelect={() => setOpen(false)}
+                  onSelect={() => setOpen(false)} shouldFocusFirstItemOnOpen shouldFocusToggleOnSelect
                   toggle={ref => (
                       <MenuToggle ref={ref} variant="plain" aria-label={label} isExpanded={open}
                                   onClick={() => setOpen(!open)} icon={<EllipsisVIcon />} />

@@ -6,7 +6,7 @@ import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/esm/co
 import { HelperText, HelperTextItem } from "@patternfly/react-core/dist/esm/components/HelperText";
 import { TextInput } from "@patternfly/react-core/dist/esm/components/TextInput";
 
-import { parseBytes } from "../lib/bytes";
+import { parseBytes } from "../lib/units";
 
 interface FieldProps {
     id: string;

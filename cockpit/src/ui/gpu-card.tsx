@@ -8,7 +8,7 @@ import { useState } from "react";
 
 import { host, useHost } from "../agent/host";
 import type { Gpu, ScheduleEntry } from "../agent/model";
-import { formatBytes } from "../lib/bytes";
+import { formatBytes, percent } from "../lib/units";
 import { count, gpuName, modeHelp, modeWords } from "../lib/words";
 import { type Action, ActionMenu } from "./action-menu";
 import { Refusal } from "./dialog";
@@ -49,13 +49,13 @@ function Facts({ gpu, slices }: { gpu: Gpu; slices: number }) {
     return (
         <p className="vgpu-facts">
             {link}, {formatBytes(gpu.promisedVram)} of {formatBytes(gpu.capacity)} of memory
-            and {gpu.promisedCompute} % of compute promised
+            and {percent(gpu.promisedCompute)} of compute promised
         </p>
     );
 }
 
 export function GpuCard({ gpu }: { gpu: Gpu }) {
-    const { slices, tenants, switches, schedule } = useHost();
+    const { admin, slices, tenants, switches, schedule } = useHost();
     const [dialog, setDialog] = useState<"mode" | "users" | null>(null);
     const [error, setError] = useState("");
     const mine = slices.filter(slice => slice.gpu === gpu.address);
@@ -88,7 +88,8 @@ export function GpuCard({ gpu }: { gpu: Gpu }) {
                 <Switching gpu={gpu} progress={switches[gpu.address]} />
                 <Health gpu={gpu} />
                 {gpu.mode === "shared" &&
-                    <GpuBar gpu={gpu} slices={mine} tenants={tenants.map(tenant => tenant.name)} />}
+                    <GpuBar gpu={gpu} slices={mine} tenants={tenants.map(tenant => tenant.name)}
+                            limited={admin === false} />}
                 <Facts gpu={gpu} slices={mine.length} />
                 <Next entries={schedule.filter(entry => entry.gpu === gpu.address)} />
             </CardBody>

@@ -8,7 +8,7 @@ import { useEffect, useState } from "react";
 
 import { host, useHost } from "../agent/host";
 import type { ReportRow } from "../agent/model";
-import { formatBytes } from "../lib/bytes";
+import { formatBytes, percent } from "../lib/units";
 import { tenantColor, tenantLabel } from "../lib/tenants";
 import { typeName } from "../lib/words";
 import { Refusal } from "./dialog";
@@ -49,12 +49,17 @@ const columns: Column<ReportRow>[] = [
     { title: "Slice", cell: row => <span className="vgpu-uuid">{row.uuid}</span> },
     { title: "Type", cell: row => typeName(row.type) },
     { title: "Hours", cell: row => hours(row.hours) },
-    { title: "Busy", cell: row => row.hours ? `${Math.round(100 * row.busyHours / row.hours)} %` : "" },
-    { title: "GPU time", cell: row => row.gpuSeconds ? `${hours(row.gpuSeconds / 3600)} h` : "not known" },
+    { title: "Busy", cell: row => row.hours ? percent(100 * row.busyHours / row.hours) : "" },
+    { title: "GPU time", cell: row => row.gpuSeconds ? `${hours(row.gpuSeconds / 3600)}\u00a0h` : "not known" },
     { title: "Peak memory", cell: row => row.peakVram ? `${formatBytes(row.peakVram)} of ${formatBytes(row.vram)}`
         : "not known" },
     { title: "Advice", cell: row => row.advice },
 ];
+
+/** What vgpud sums up by. */
+function reportKey(row: ReportRow): string {
+    return `${row.uuid} ${row.tenant} ${row.gpu} ${row.type}`;
+}
 
 function barsOf(months: readonly Month[], read: (row: ReportRow) => number, tenants: readonly string[]): Bar[] {
     return months.map(({ name, rows }) => ({
@@ -104,7 +109,7 @@ export function History() {
                                  bars={barsOf(months, measures[measure].read, tenants)} />
                         <Legend entries={legendOf(months, tenants)} />
                         <h3 className="vgpu-month">{chosen}</h3>
-                        <Table label={`Report of ${chosen}`} columns={columns} rowKey={row => `${row.uuid} ${row.tenant}`}
+                        <Table label={`Report of ${chosen}`} columns={columns} rowKey={reportKey}
                                rows={months.find(({ name }) => name === chosen)?.rows ?? []}
                                empty={<p>Nothing is known of that month.</p>} />
                     </>

@@ -7,7 +7,7 @@ import { EmptyState, EmptyStateBody } from "@patternfly/react-core/dist/esm/comp
 import { host, useHost } from "../agent/host";
 import type { Gpu, Slice } from "../agent/model";
 import type { Sample } from "../agent/samples";
-import { formatBytes } from "../lib/bytes";
+import { formatBytes, percent } from "../lib/units";
 import { tenantColor, tenantLabel } from "../lib/tenants";
 import { gpuName, sliceName, sliceUser } from "../lib/words";
 import { Legend, LinePlot, type Series } from "./plot";
@@ -46,7 +46,7 @@ function nowOf(series: readonly Series[]): number | null {
     return values.length ? values.reduce((sum, value) => sum + value, 0) : null;
 }
 
-const percent = (share: number) => `${Math.round(100 * share)} %`;
+const ofWhole = (share: number) => percent(100 * share);
 
 function known<Value>(value: Value | null | undefined, words: (value: Value) => string): string {
     return value === null || value === undefined ? "not known" : words(value);
@@ -55,7 +55,7 @@ function known<Value>(value: Value | null | undefined, words: (value: Value) => 
 const columns: Column<Slice>[] = [
     { title: "Slice", cell: slice => <>{sliceName(slice)}<div className="vgpu-note">{sliceUser(slice)}</div></> },
     { title: "Tenant", cell: slice => tenantLabel(slice.tenant) },
-    { title: "GPU time", cell: slice => known(host.samples.of(slice.uuid).at(-1)?.gpu, percent) },
+    { title: "GPU time", cell: slice => known(host.samples.of(slice.uuid).at(-1)?.gpu, ofWhole) },
     {
         title: "Waiting for others",
         cell: slice => known(host.samples.of(slice.uuid).at(-1)?.waited, value => `${value.toFixed(2)} s/s`),
@@ -70,7 +70,7 @@ const columns: Column<Slice>[] = [
 function GpuUse({ gpu, slices, tenants }: { gpu: Gpu; slices: readonly Slice[]; tenants: readonly string[] }) {
     const time = tenantSeries(slices, tenants, sample => sample.gpu);
     const memory = tenantSeries(slices, tenants, sample => sample.vramUsed);
-    const timeWords = `GPU time: ${known(nowOf(time), percent)}`;
+    const timeWords = `GPU time: ${known(nowOf(time), ofWhole)}`;
     const memoryWords = `Memory in use: ${known(nowOf(memory), bytes =>
         `${formatBytes(bytes)} of ${formatBytes(gpu.vram)}`)}`;
     const end = Date.now();
@@ -87,7 +87,7 @@ function GpuUse({ gpu, slices, tenants }: { gpu: Gpu; slices: readonly Slice[]; 
                 <div className="vgpu-plots">
                     <figure>
                         <figcaption>{timeWords}</figcaption>
-                        <LinePlot label={timeWords} series={time} top={1} words={percent} span={span} end={end} />
+                        <LinePlot label={timeWords} series={time} top={1} words={ofWhole} span={span} end={end} />
                     </figure>
                     <figure>
                         <figcaption>{memoryWords}</figcaption>

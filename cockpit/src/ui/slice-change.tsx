@@ -6,7 +6,7 @@ import { useState } from "react";
 import type { Request } from "../agent/calls";
 import { host, useHost } from "../agent/host";
 import type { Slice } from "../agent/model";
-import { sizeInput } from "../lib/bytes";
+import { sizeInput } from "../lib/units";
 import { sliceName } from "../lib/words";
 import { Dialog } from "./dialog";
 import { isNumber, isSize, NumberField, SelectField, SizeField, sizeOf } from "./fields";

@@ -6,7 +6,7 @@ import { useState } from "react";
 
 import { host } from "../agent/host";
 import type { Slice } from "../agent/model";
-import { formatBytes } from "../lib/bytes";
+import { formatBytes } from "../lib/units";
 import { sliceName, sliceUser, tenantNote } from "../lib/words";
 import { Dialog } from "./dialog";
 

@@ -10,7 +10,7 @@ import { useState } from "react";
 
 import { host, useHost } from "../agent/host";
 import type { Slice, Tenant } from "../agent/model";
-import { formatBytes } from "../lib/bytes";
+import { formatBytes, percent } from "../lib/units";
 import { tenantColor, tenantLabel } from "../lib/tenants";
 import { sliceKind, sliceName, sliceUser, typeName } from "../lib/words";
 import { type Action, ActionMenu } from "./action-menu";
@@ -58,7 +58,7 @@ function columns(tenants: readonly string[], actions: (slice: Slice) => Action[]
         },
         {
             title: "Share",
-            cell: slice => <>weight {slice.weight}<div className="vgpu-note">cap {slice.cap} %</div></>,
+            cell: slice => <>weight {slice.weight}<div className="vgpu-note">cap {percent(slice.cap)}</div></>,
         },
         { title: "State", cell: slice => <State slice={slice} /> },
         {

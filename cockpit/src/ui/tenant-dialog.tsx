@@ -5,7 +5,7 @@ import { useState } from "react";
 
 import { host } from "../agent/host";
 import type { Tenant } from "../agent/model";
-import { sizeInput } from "../lib/bytes";
+import { sizeInput } from "../lib/units";
 import { Dialog } from "./dialog";
 import { isNumber, isSize, NumberField, numberOf, SizeField, sizeOf, TextField } from "./fields";
 

@@ -9,7 +9,7 @@ import { useState } from "react";
 
 import { host, useHost } from "../agent/host";
 import type { Tenant } from "../agent/model";
-import { formatBytes } from "../lib/bytes";
+import { formatBytes, percent } from "../lib/units";
 import { tenantColor } from "../lib/tenants";
 import { ActionMenu } from "./action-menu";
 import { Dialog } from "./dialog";
@@ -25,15 +25,15 @@ function Quota({ label, used, quota, words }: {
     if (!quota)
         return <>{words(used)}, no limit</>;
     return (
-        <Progress aria-label={label} value={Math.min(100 * used / quota, 100)} size={ProgressSize.sm}
-                  measureLocation="top" label={`${words(used)} of ${words(quota)}`}
-                  valueText={`${words(used)} of ${words(quota)}`} {...(used >= quota ? { variant: "warning" } : {})} />
+        <>
+            {words(used)} of {words(quota)}
+            <Progress aria-label={label} value={Math.min(100 * used / quota, 100)} size={ProgressSize.sm}
+                      measureLocation="none" valueText={`${words(used)} of ${words(quota)}`} />
+        </>
     );
 }
 
 function columns(names: readonly string[], open: (open: Open) => void): Column<Tenant>[] {
-    const percent = (number: number) => `${number} %`;
-
     return [
         {
             title: "Name",

@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "host-agent/daemon/containers/claim_process.h"
 #include "host-agent/model/request.h"
 #include "host-agent/model/slice.h"
 #include "host-agent/store/claim_table.h"
@@ -15,14 +16,18 @@
 #include "lib/root.h"
 #include "lib/sysfs.h"
 
+/* Where the kernel can't tell when something ends. */
 #define PERIOD_S 5
-/* Of /proc/PID/stat after the name, which may have anything in it: the state is the first. */
-#define FIELD_STARTED 19
+
+typedef struct {
+    Claim *claim;
+    ClaimWatch *watch;
+} Entry;
 
 struct Claims {
     Host *host;
     char *boot;
-    GHashTable *by_uuid; /* UUID, which is the claim's own, to Claim */
+    GHashTable *by_uuid; /* UUID, which is the claim's own, to Entry */
     guint timer;
     void (*ended)(const char *uuid, void *data);
     void *ended_data;
@@ -30,28 +35,38 @@ struct Claims {
     void *changed_data;
 };
 
-/* When the process began, in ticks since boot; 0: there is none. */
-static guint64 process_started(const char *root, guint pid)
+/* Without a scope the children of a program that use the GPU are known to the arbiter alone. */
+static gboolean has_members(const Claims *claims, const Claim *claim)
 {
-    g_autofree char *dir = g_strdup_printf("%s/proc/%u", root, pid);
-    g_autofree char *text = sysfs_read(dir, "stat");
-    const char *after = text ? strrchr(text, ')') : NULL;
-    g_auto(GStrv) fields = after ? g_strsplit(after + 1, " ", -1) : NULL;
+    Counters *counters = host_counters(claims->host);
+    const SliceUse *use;
 
-    /* Before the first of them there is a blank. */
-    if (!fields || g_strv_length(fields) <= FIELD_STARTED + 1)
-        return 0;
-    return g_ascii_strtoull(fields[FIELD_STARTED + 1], NULL, 10);
+    if (claim->user == CLAIM_NO_USER || *claim->cgroup)
+        return FALSE;
+    counters_read(counters);
+    use = counters_use(counters, claim->uuid);
+    return use && use->members;
 }
 
 static gboolean is_alive(const Claims *claims, const Claim *claim)
 {
-    return process_started(host_root(claims->host), claim->pid) == claim->started;
+    return claim_process_is_alive(host_root(claims->host), claim) || has_members(claims, claim);
 }
 
-static void free_claim(void *claim)
+static void free_entry(void *data)
 {
-    claim_free(claim);
+    Entry *entry = data;
+
+    claim_watch_free(entry->watch);
+    claim_free(entry->claim);
+    g_free(entry);
+}
+
+static const Claim *find(const Claims *claims, const char *uuid)
+{
+    const Entry *entry = g_hash_table_lookup(claims->by_uuid, uuid);
+
+    return entry ? entry->claim : NULL;
 }
 
 static gboolean look(void *data)
@@ -60,11 +75,42 @@ static gboolean look(void *data)
     return G_SOURCE_CONTINUE;
 }
 
+static void look_now(void *data)
+{
+    claims_look(data);
+}
+
+/* Of an end that nobody tells: looked for, while there is such a claim. */
+static gboolean is_looked_for(const Claims *claims, const Entry *entry)
+{
+    return !claim_watch_is_complete(entry->watch) ||
+           !claim_process_is_alive(host_root(claims->host), entry->claim);
+}
+
+static void set_timer(Claims *claims)
+{
+    gboolean wanted = FALSE;
+    GHashTableIter iter;
+    void *entry;
+
+    g_hash_table_iter_init(&iter, claims->by_uuid);
+    while (!wanted && g_hash_table_iter_next(&iter, NULL, &entry))
+        wanted = is_looked_for(claims, entry);
+    if (!wanted)
+        g_clear_handle_id(&claims->timer, g_source_remove);
+    else if (!claims->timer)
+        claims->timer = g_timeout_add_seconds(PERIOD_S, look, claims);
+}
+
+/* Takes @claim. */
 static void put_in(Claims *claims, Claim *claim)
 {
-    g_hash_table_replace(claims->by_uuid, claim->uuid, claim);
-    if (!claims->timer)
-        claims->timer = g_timeout_add_seconds(PERIOD_S, look, claims);
+    Entry *entry = g_new0(Entry, 1);
+
+    entry->claim = claim;
+    entry->watch = claim_watch_new(host_root(claims->host), claim, look_now, claims);
+    g_hash_table_replace(claims->by_uuid, claim->uuid, entry);
+    set_timer(claims);
 }
 
 static char *boot_id(const char *root)
@@ -82,7 +128,7 @@ Claims *claims_new(Host *host, GError **error)
 
     claims->host = host;
     claims->boot = boot_id(host_root(host));
-    claims->by_uuid = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_claim);
+    claims->by_uuid = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_entry);
     stored = claim_table_read(host_db(host), claims->boot, error);
     if (!stored) {
         claims_free(claims);
@@ -122,15 +168,15 @@ static void tell(const Claims *claims, const char *uuid)
 
 const char *claims_container(const Claims *claims, const char *uuid)
 {
-    const Claim *claim = g_hash_table_lookup(claims->by_uuid, uuid);
+    const Claim *claim = find(claims, uuid);
 
     return claim && is_alive(claims, claim) ? claim->container : NULL;
 }
 
 gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other)
 {
-    const Claim *one = g_hash_table_lookup(claims->by_uuid, uuid);
-    const Claim *two = g_hash_table_lookup(claims->by_uuid, other);
+    const Claim *one = find(claims, uuid);
+    const Claim *two = find(claims, other);
 
     /* Processes are looked at last: of most slices the containers are others. */
     return one && two && g_str_equal(one->container, two->container) && is_alive(claims, one) &&
@@ -139,18 +185,32 @@ gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *o
 
 gboolean claims_is_of(const Claims *claims, const char *uuid, const char *container)
 {
-    const Claim *claim = g_hash_table_lookup(claims->by_uuid, uuid);
+    const Claim *claim = find(claims, uuid);
 
     return claim && g_str_equal(claim->container, container);
+}
+
+gboolean claims_program_user(const Claims *claims, const char *uuid, guint32 *user)
+{
+    const Claim *claim = find(claims, uuid);
+
+    if (!claim || claim->user == CLAIM_NO_USER)
+        return FALSE;
+    *user = (guint32)claim->user;
+    return TRUE;
 }
 
 char *claims_user(const Claims *claims, Counters *counters, const Slice *slice)
 {
     const char *container = claims_container(claims, slice->uuid);
     const SliceUse *use;
+    guint32 user;
 
     if (container)
-        return g_strdup_printf("container %s", container);
+        return g_strdup_printf("%s %s",
+                               claims_program_user(claims, slice->uuid, &user) ? "program"
+                                                                               : "container",
+                               container);
     /* A vGPU's are its engine, which is nobody's container; a guard's are its own. */
     if (slice->transport != SLICE_TRANSPORT_NATIVE)
         return NULL;
@@ -234,22 +294,56 @@ static gboolean check_process(const Claims *claims, const Claim *claim, const gu
     return FALSE;
 }
 
+static Claim *claim_new(const Claims *claims, const Slice *slice, char *container, guint pid)
+{
+    Claim *claim = g_new0(Claim, 1);
+
+    claim->uuid = g_strdup(slice->uuid);
+    claim->container = container;
+    claim->pid = pid;
+    claim->started = claim_process_started(host_root(claims->host), pid);
+    claim->user = CLAIM_NO_USER;
+    claim->cgroup = g_strdup("");
+    return claim;
+}
+
+/* Takes @claim, also where it fails. */
+static gboolean keep(Claims *claims, Claim *claim, GError **error)
+{
+    g_autofree char *uuid = g_strdup(claim->uuid);
+
+    if (!claim_table_put(host_db(claims->host), claims->boot, claim, error)) {
+        claim_free(claim);
+        return FALSE;
+    }
+    put_in(claims, claim);
+    tell(claims, uuid);
+    return TRUE;
+}
+
 gboolean claims_take(Claims *claims, const Slice *slice, const char *container, guint pid,
                      const guint32 *user, GError **error)
 {
-    g_autoptr(Claim) claim = g_new0(Claim, 1);
+    g_autoptr(Claim) claim = claim_new(claims, slice, g_strdup(container), pid);
 
-    claim->uuid = g_strdup(slice->uuid);
-    claim->container = g_strdup(container);
-    claim->pid = pid;
-    claim->started = process_started(host_root(claims->host), pid);
-    if (!check(claims, slice, container, error) || !check_process(claims, claim, user, error))
+    return check(claims, slice, container, error) && check_process(claims, claim, user, error) &&
+           keep(claims, g_steal_pointer(&claim), error);
+}
+
+gboolean claims_take_program(Claims *claims, const Slice *slice, const char *program, guint pid,
+                             guint32 user, GError **error)
+{
+    g_autofree char *name = g_path_get_basename(program);
+    g_autoptr(Claim) claim =
+        claim_new(claims, slice, g_strdup_printf("%s[%u]", name, pid), pid);
+
+    if (!check(claims, slice, claim->container, error) ||
+        !check_process(claims, claim, &user, error))
         return FALSE;
-    if (!claim_table_put(host_db(claims->host), claims->boot, claim, error))
-        return FALSE;
-    put_in(claims, g_steal_pointer(&claim));
-    tell(claims, slice->uuid);
-    return TRUE;
+    claim->user = user;
+    g_free(claim->cgroup);
+    claim->cgroup = claim_process_scope(host_root(claims->host), pid, slice->uuid);
+    return keep(claims, g_steal_pointer(&claim), error);
 }
 
 void claims_forget(Claims *claims, const char *uuid)
@@ -260,8 +354,7 @@ void claims_forget(Claims *claims, const char *uuid)
         return;
     if (!claim_table_remove(host_db(claims->host), uuid, &error))
         g_warning("slice %s: %s", uuid, error->message);
-    if (!g_hash_table_size(claims->by_uuid))
-        g_clear_handle_id(&claims->timer, g_source_remove);
+    set_timer(claims);
     tell(claims, uuid);
 }
 
@@ -270,18 +363,19 @@ void claims_look(Claims *claims)
     g_autoptr(GStrvBuilder) over = g_strv_builder_new();
     g_auto(GStrv) uuids = NULL;
     GHashTableIter iter;
-    void *claim;
+    void *entry;
 
     g_hash_table_iter_init(&iter, claims->by_uuid);
-    while (g_hash_table_iter_next(&iter, NULL, &claim))
-        if (!is_alive(claims, claim))
-            g_strv_builder_add(over, ((Claim *)claim)->uuid);
+    while (g_hash_table_iter_next(&iter, NULL, &entry))
+        if (!is_alive(claims, ((Entry *)entry)->claim))
+            g_strv_builder_add(over, ((Entry *)entry)->claim->uuid);
     uuids = g_strv_builder_end(over);
     for (guint i = 0; uuids[i]; i++) {
         if (claims->ended)
             claims->ended(uuids[i], claims->ended_data);
         claims_forget(claims, uuids[i]);
     }
+    set_timer(claims);
 }
 
 #define MOST_WEIGHT   10000u

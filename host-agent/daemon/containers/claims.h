@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which container has which slice. A runtime tells by container-hooks/ when a container begins and
- * ends; an end that nobody tells of is seen by the container's first process.
+ * Which container has which slice, and which program that "vgpuctl run" has started. A runtime tells
+ * by container-hooks/ when a container begins and ends; an end that nobody tells of is seen by the
+ * first process. A program has its slice until that process has ended and its scope of systemd is
+ * empty; without a scope, until no process uses the slice.
  */
 #ifndef VGPUD_CONTAINERS_CLAIMS_H
 #define VGPUD_CONTAINERS_CLAIMS_H
@@ -31,6 +33,9 @@ const char *claims_container(const Claims *claims, const char *uuid);
 /* One container has both now. */
 gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other);
 
+/* Whether a program has it, or had it last, and whose that is. */
+gboolean claims_program_user(const Claims *claims, const char *uuid, guint32 *user);
+
 /* Whether it was that container's, which may have ended by now. */
 gboolean claims_is_of(const Claims *claims, const char *uuid, const char *container);
 
@@ -48,6 +53,12 @@ char *claims_user(const Claims *claims, Counters *counters, const Slice *slice);
  */
 gboolean claims_take(Claims *claims, const Slice *slice, const char *container, guint pid,
                      const guint32 *user, GError **error);
+
+/*
+ * The same for a program of @user's, called @program, which process @pid is or becomes.
+ */
+gboolean claims_take_program(Claims *claims, const Slice *slice, const char *program, guint pid,
+                             guint32 user, GError **error);
 
 /* Nobody has it any more. */
 void claims_forget(Claims *claims, const char *uuid);

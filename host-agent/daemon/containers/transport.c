@@ -5,6 +5,7 @@
 #include <glib/gstdio.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -14,6 +15,11 @@
 #include "lib/systemd.h"
 
 #define SLICES_DIR "/run/vgpu/slices"
+/* Short, for the sake of the socket's path. */
+#define PROGRAM_DIR      "/g"
+#define ONLY_SLICE       "0"
+#define GOVERNOR_SOCKET  "governor.sock"
+#define MOST_SOCKET_PATH 107u
 #define ACL_XATTR  "system.posix_acl_access"
 
 static char *path_of(const char *root, const char *uuid, const char *below)
@@ -109,6 +115,49 @@ gboolean slice_dirs_make(const char *root, const char *uuid, const uid_t *uids, 
     return let_through(outer, uids, count, error) && make_link(root, uuid, error);
 }
 
+char *slice_dirs_of_program(const char *root, const char *uuid)
+{
+    return path_of(root, uuid, PROGRAM_DIR);
+}
+
+gboolean slice_dirs_link(const char *root, const char *uuid, const char *gpu, GError **error)
+{
+    g_autofree char *gpus = slice_dirs_of_program(root, uuid);
+    g_autofree char *dir = g_build_filename(gpus, gpu, NULL);
+    g_autofree char *link = g_build_filename(dir, ONLY_SLICE, NULL);
+
+    if (strlen(link) + strlen("/" GOVERNOR_SOCKET) > MOST_SOCKET_PATH) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NAMETOOLONG,
+                    "the name of GPU %s is too long for a program's socket below %s; give it a "
+                    "shorter one in gpus.conf",
+                    gpu, gpus);
+        return FALSE;
+    }
+    if (g_mkdir_with_parents(dir, 0755) < 0)
+        return failed(dir, "made", error);
+    /* Whatever the umask is. */
+    if (chmod(gpus, 0755) < 0 || chmod(dir, 0755) < 0)
+        return failed(dir, "opened", error);
+    if (g_file_test(link, G_FILE_TEST_IS_SYMLINK) || symlink("../../slice", link) == 0)
+        return TRUE;
+    return failed(link, "made", error);
+}
+
+static void remove_links(const char *root, const char *uuid)
+{
+    g_autofree char *gpus = slice_dirs_of_program(root, uuid);
+    g_auto(GStrv) names = sysfs_list(gpus);
+
+    for (guint i = 0; names[i]; i++) {
+        g_autofree char *dir = g_build_filename(gpus, names[i], NULL);
+        g_autofree char *link = g_build_filename(dir, ONLY_SLICE, NULL);
+
+        g_unlink(link);
+        g_rmdir(dir);
+    }
+    g_rmdir(gpus);
+}
+
 gboolean slice_dirs_make_guard(const char *root, const char *uuid, const uid_t *uids, guint count,
                                GError **error)
 {
@@ -131,7 +180,7 @@ gboolean slice_dirs_exist(const char *root, const char *uuid)
 void slice_dirs_remove(const char *root, const char *uuid)
 {
     g_autofree char *link = root_path(root, SLICES_DIR "/", uuid, NULL);
-    g_autofree char *socket = path_of(root, uuid, "/slice/governor.sock");
+    g_autofree char *socket = path_of(root, uuid, "/slice/" GOVERNOR_SOCKET);
     g_autofree char *inner = path_of(root, uuid, "/slice");
     g_autofree char *outer = path_of(root, uuid, "");
     g_autofree char *guard = root_path(root, GUARD_DIR "/", uuid, NULL);
@@ -140,6 +189,7 @@ void slice_dirs_remove(const char *root, const char *uuid)
     g_unlink(guard_socket);
     g_rmdir(guard);
     g_unlink(link);
+    remove_links(root, uuid);
     g_unlink(socket);
     g_rmdir(inner);
     g_rmdir(outer);

@@ -6,6 +6,9 @@
  *
  *   /run/vgpu/containers/UUID          of the door native: so
  *   /run/vgpu/containers/UUID/slice    what is mounted
+ *   /run/vgpu/containers/UUID/g/GPU/0
+ *                                      a link to that, as the governor's layer looks for it: of a
+ *                                      program of the host, which has nothing mounted
  *   /run/vgpu/slices/UUID              a link to that, where the arbiter makes its socket
  *   /run/vgpu/guard/UUID               of the door guarded: so, with the socket of its vgpu-guard,
  * which is mounted
@@ -24,6 +27,12 @@
 /* Makes those of the door native, or changes who gets through. @uids: of the tenant's users. */
 gboolean slice_dirs_make(const char *root, const char *uuid, const uid_t *uids, guint count,
                          GError **error);
+
+/* The link for a program; @gpu: address of the slice's GPU. The directories must be there. */
+gboolean slice_dirs_link(const char *root, const char *uuid, const char *gpu, GError **error);
+
+/* Where it is, for VGPU_GOVERNOR_SLICES. To be freed. */
+char *slice_dirs_of_program(const char *root, const char *uuid);
 
 /* The same of the door guarded. */
 gboolean slice_dirs_make_guard(const char *root, const char *uuid, const uid_t *uids, guint count,

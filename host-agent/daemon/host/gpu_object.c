@@ -38,6 +38,7 @@ static void set_defaults(VgpuGpu *interface, const Gpu *gpu)
     vgpu_gpu_set_health_reasons(interface, none);
     vgpu_gpu_set_partitions(interface, none);
     vgpu_gpu_set_switching(interface, "");
+    vgpu_gpu_set_mode_source(interface, "");
     vgpu_gpu_set_vulkan_device(interface, "");
     vgpu_gpu_set_vulkan_driver(interface, "");
     vgpu_gpu_set_vulkan_api(interface, "");
@@ -92,5 +93,6 @@ void gpu_object_update(VgpuObjectSkeleton *object, const Gpu *gpu)
     vgpu_gpu_set_iommu_group_members(interface, (const char *const *)gpu->group);
     vgpu_gpu_set_iommu_group_in_use(interface, (const char *const *)gpu->group_in_use);
     vgpu_gpu_set_drm_nodes(interface, (const char *const *)gpu->drm_nodes);
+    vgpu_gpu_set_containers_only(interface, gpu->containers_only);
     vgpu_gpu_set_mdev_types(interface, (const char *const *)gpu->types);
 }

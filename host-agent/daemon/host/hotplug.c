@@ -69,7 +69,7 @@ static gboolean event_came(int fd, GIOCondition condition, void *data)
 
 static int subscribe(struct udev_monitor *monitor)
 {
-    static const char *const subsystems[] = {"pci", "drm", "mdev_bus", "mdev"};
+    static const char *const subsystems[] = {"pci", "drm", "mdev_bus", "mdev", "misc"};
     int ret = 0;
 
     for (guint i = 0; ret >= 0 && i < G_N_ELEMENTS(subsystems); i++)

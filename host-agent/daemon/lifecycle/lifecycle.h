@@ -30,6 +30,9 @@ extern const OperationKind alteration_kind;
 /* Of one vGPU that is defined. */
 extern const OperationKind startup_kind;
 
+/* The opposite: its definition stays. */
+extern const OperationKind shutdown_kind;
+
 /* All of them; their world is a Lifecycle. */
 extern const OperationKind *const lifecycle_kinds[];
 

@@ -3,12 +3,15 @@
 
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/host/gpu_object.h"
+#include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/daemon/modes/mode_work.h"
 #include "host-agent/daemon/modes/partitions.h"
 #include "host-agent/daemon/modes/share.h"
+#include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/model/dict_read.h"
 #include "host-agent/store/mode_journal.h"
 #include "lib/bus.h"
+#include "lib/containers_only.h"
 
 /**
  * struct Modes
@@ -23,7 +26,7 @@ struct Modes {
     GHashTable *refused;
 };
 
-static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry)
+static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry, const char *source)
 {
     VgpuGpu *interface = host_gpu_interface(modes->host, gpu->pci->address);
     GpuMode target;
@@ -33,6 +36,7 @@ static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry)
     if (!interface)
         return;
     vgpu_gpu_set_wanted_mode(interface, gpu_mode_name(entry ? entry->mode : gpu->mode));
+    vgpu_gpu_set_mode_source(interface, source);
     vgpu_gpu_set_switching(interface, switching ? gpu_mode_name(target) : "");
     vgpu_gpu_set_draining(interface,
                           switching || journal_drained(host_db(modes->host), gpu->pci->address));
@@ -43,11 +47,14 @@ static void show(const Modes *modes)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
     g_autoptr(GPtrArray) entries = host_wanted(modes->host);
+    g_autoptr(GPtrArray) declared = gpus_load_conf(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) set = gpus_load_state(host_root(modes->host), NULL);
 
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
 
-        show_gpu(modes, gpu, gpus_find(entries, gpu->pci->address));
+        show_gpu(modes, gpu, gpus_find(entries, gpu->pci->address),
+                 wanted_source(declared, set, gpu->pci->address));
     }
 }
 
@@ -328,19 +335,26 @@ static void set_unasked(Modes *modes, const SwitchRequest *request)
     }
 }
 
+/* A shared GPU whose driver comes is the registrar's, which does nothing without the module. */
+static gboolean is_ours(const char *root, const GpuEntry *entry)
+{
+    return entry->mode > GPU_MODE_SHARED ||
+           (entry->mode == GPU_MODE_SHARED && !share_has_driver(root));
+}
+
 /*
  * Whether a wanted mode is given without anybody asking for it. Never taken from vfio-pci: libvirt
- * binds a GPU to it for a VM that is just starting, and nobody has it open yet. A shared GPU whose
- * driver comes is the registrar's.
+ * binds a GPU to it for a VM that is just starting, and nobody has it open yet.
  */
-static gboolean should_give(const Gpu *gpu, const GpuEntry *entry, gboolean thorough)
+static gboolean should_give(const char *root, const Gpu *gpu, const GpuEntry *entry,
+                            gboolean thorough)
 {
     if (mode_switch_is_there(gpu, entry->mode, entry->partitions) ||
         gpu->mode == GPU_MODE_PASSTHROUGH)
         return FALSE;
     if (thorough)
         return TRUE;
-    return gpu->mode == GPU_MODE_HOST && gpu->pci->driver && entry->mode > GPU_MODE_SHARED;
+    return gpu->mode == GPU_MODE_HOST && gpu->pci->driver && is_ours(root, entry);
 }
 
 /* @thorough: at the start, or where an operator says that files have changed; else something came
@@ -356,7 +370,7 @@ static void reconcile(Modes *modes, gboolean thorough)
         const GpuEntry *entry = gpus_find(entries, gpu->pci->address);
 
         if (entry && !operations_doing(modes->switches.operations, entry->name) &&
-            should_give(gpu, entry, thorough))
+            should_give(host_root(modes->host), gpu, entry, thorough))
             g_ptr_array_add(requests, (void *)entry);
     }
     for (guint i = 0; i < requests->len; i++) {
@@ -384,12 +398,31 @@ static void drain_again(const Modes *modes)
     }
 }
 
+/* The module was loaded after GPUs had been shared without it. Who has a slice keeps it. */
+static void register_again(const Modes *modes)
+{
+    const GPtrArray *gpus = host_gpus(modes->host);
+    const char *root = host_root(modes->host);
+
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+        g_autoptr(GError) error = NULL;
+
+        if (gpu->types[0])
+            containers_only_clear(root, gpu->pci->address);
+        else if (gpu->containers_only && share_has_driver(root) &&
+                 !share_register(root, gpu->pci->address, &error))
+            g_warning("%s", error->message);
+    }
+}
+
 static void changed(void *data)
 {
     Modes *modes = data;
 
     if (!modes->recovered)
         return;
+    register_again(modes);
     drain_again(modes);
     show(modes);
     reconcile(modes, FALSE);
@@ -413,6 +446,33 @@ void modes_free(Modes *modes)
     g_free(modes);
 }
 
+/* A switch that was cut short is gone on with by itself. */
+static gboolean is_free_for_containers(const Modes *modes, const Gpu *gpu)
+{
+    return !operations_doing(modes->switches.operations, gpu->pci->address) &&
+           gpu->mode == GPU_MODE_HOST && (gpu->pci->driver || gpu_name_is_soft(gpu->pci->address));
+}
+
+void modes_share_without_driver(const Modes *modes)
+{
+    const char *root = host_root(modes->host);
+    g_autoptr(GPtrArray) entries = gpus_load(root, NULL);
+
+    if (share_has_driver(root))
+        return;
+    for (guint i = 0; entries && i < entries->len; i++) {
+        const GpuEntry *entry = g_ptr_array_index(entries, i);
+        g_autoptr(Gpu) gpu = NULL;
+
+        if (entry->mode != GPU_MODE_SHARED)
+            continue;
+        gpu = reconcile_look(root, entry->name, NULL);
+        /* Why one can't be shared is said by reconcile(), which tries it again. */
+        if (gpu && is_free_for_containers(modes, gpu))
+            share_register(root, entry->name, NULL);
+    }
+}
+
 void modes_recover(Modes *modes)
 {
     modes->recovered = TRUE;
@@ -423,5 +483,6 @@ void modes_recover(Modes *modes)
 
 void modes_reload(Modes *modes)
 {
+    show(modes);
     reconcile(modes, TRUE);
 }

@@ -17,6 +17,12 @@ Modes *modes_new(Host *host, Operations *operations);
 void modes_free(Modes *modes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Modes, modes_free)
 
+/*
+ * Where the kernel module is not loaded: shares the GPUs that are wanted so with containers, before
+ * the host is read first.
+ */
+void modes_share_without_driver(const Modes *modes);
+
 /* Gives GPUs the modes that are wanted. The host must have been read, and operations resumed. */
 void modes_recover(Modes *modes);
 

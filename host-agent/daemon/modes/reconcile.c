@@ -97,7 +97,10 @@ static gboolean leave_shared(const Reconciliation *want, const Gpu *gpu, GError 
         if (!share_stop_vgpu(want->root, uuids[i], error))
             return FALSE;
     }
-    say(want, "GPU %s is unregistered from the vGPU driver", want->address);
+    if (gpu->containers_only)
+        say(want, "GPU %s is no longer shared with containers", want->address);
+    else
+        say(want, "GPU %s is unregistered from the vGPU driver", want->address);
     if (want->dry_run)
         return TRUE;
     return share_unregister(want->root, want->address, error) && wait_for_engines(want, gpu, error);
@@ -207,7 +210,12 @@ static gboolean enter_partitioned(const Reconciliation *want, const Gpu *gpu, GE
 
 static gboolean enter_shared(const Reconciliation *want, GError **error)
 {
-    say(want, "GPU %s is registered with the vGPU driver", want->address);
+    if (share_has_driver(want->root))
+        say(want, "GPU %s is registered with the vGPU driver", want->address);
+    else
+        say(want, "GPU %s is shared with containers and jobs, but not with VMs: the kernel module "
+                  "mdev_vgpu is not loaded",
+            want->address);
     if (!want->dry_run && !share_register(want->root, want->address, error))
         return FALSE;
     for (guint i = 0; want->start && want->start[i]; i++) {

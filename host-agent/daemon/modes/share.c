@@ -6,6 +6,7 @@
 #include "host-agent/daemon/modes/kernel_call.h"
 #include "lib/bus.h"
 #include "lib/conf.h"
+#include "lib/containers_only.h"
 #include "lib/control.h"
 #include "lib/mdev.h"
 #include "lib/root.h"
@@ -30,28 +31,57 @@ static Plan *plan_of(const char *root, const char *address, GError **error)
     return entries ? plan_new(root, entry ? entry : &unnamed, types, error) : NULL;
 }
 
+static gboolean has_no_driver(const GError *cause)
+{
+    return g_error_matches(cause, REGISTRAR_ERROR, REGISTRAR_ERROR_NO_DRIVER);
+}
+
+gboolean share_has_driver(const char *root)
+{
+    g_autoptr(GError) cause = NULL;
+    int fd = control_open(root, &cause);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 || !has_no_driver(cause);
+}
+
+/* Without the driver vgpud alone holds the ledger. */
+static gboolean add(const char *root, const Plan *plan, GError **error)
+{
+    gboolean existed, done;
+    GError *cause = NULL;
+    int fd = control_open(root, &cause);
+
+    if (fd < 0 && has_no_driver(cause)) {
+        g_error_free(cause);
+        return containers_only_set(root, plan->gpu, error);
+    }
+    done = fd >= 0 && control_add(fd, root, plan, &existed, &cause);
+    if (fd >= 0)
+        close(fd);
+    if (!done)
+        g_propagate_error(error, cause);
+    else
+        containers_only_clear(root, plan->gpu);
+    return done;
+}
+
 gboolean share_register(const char *root, const char *address, GError **error)
 {
     GError *cause = NULL;
     Plan *plan = plan_of(root, address, &cause);
-    gboolean existed, done;
-    int fd;
+    gboolean done = plan && add(root, plan, &cause);
 
-    if (!plan)
-        return fail(cause, error);
-    fd = control_open(root, &cause);
-    done = fd >= 0 && control_add(fd, root, plan, &existed, &cause);
-    if (fd >= 0)
-        close(fd);
-    plan_free(plan);
+    if (plan)
+        plan_free(plan);
     return done || fail(cause, error);
 }
 
 /* Not there: the driver is not loaded, or does not have the GPU. */
 static gboolean is_absent(const GError *cause)
 {
-    return g_error_matches(cause, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT) ||
-           g_error_matches(cause, REGISTRAR_ERROR, REGISTRAR_ERROR_NO_DRIVER);
+    return g_error_matches(cause, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT) || has_no_driver(cause);
 }
 
 static gboolean done_or_absent(int fd, gboolean done, GError *cause, GError **error)
@@ -72,6 +102,7 @@ gboolean share_unregister(const char *root, const char *address, GError **error)
     int fd = control_open(root, &cause);
     gboolean done = fd >= 0 && control_remove(fd, root, address, &cause);
 
+    containers_only_clear(root, address);
     return done_or_absent(fd, done, cause, error);
 }
 

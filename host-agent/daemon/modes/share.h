@@ -7,8 +7,13 @@
 
 #include <glib.h>
 
-/* Registers the GPU as the registrar would, by gpus.conf and types.d. One that is there already is
- * no error. */
+/* Whether the kernel module is loaded; without it GPUs are shared with containers only. */
+gboolean share_has_driver(const char *root);
+
+/*
+ * Registers the GPU as the registrar would, by gpus.conf and types.d. One that is there already is
+ * no error. Without the driver the GPU is shared with containers only.
+ */
 gboolean share_register(const char *root, const char *address, GError **error);
 
 /* One that is not there is no error. */

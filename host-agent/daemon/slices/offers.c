@@ -18,13 +18,26 @@ struct Offers {
     char *root;
     GPtrArray *types;   /* of GpuType */
     GPtrArray *entries; /* of GpuEntry */
-    GHashTable *plans;  /* address to Plan, made when first asked for */
+    GHashTable *plans;  /* address to GpuOffers, made when first asked for */
 };
 
-static void free_plan(void *plan)
+/**
+ * GpuOffers - of one GPU
+ * @plan: NULL: it could not be made, which was said
+ * @ids: of its types, as sysfs has them where the kernel module is loaded
+ */
+typedef struct {
+    Plan *plan;
+    GStrv ids;
+} GpuOffers;
+
+static void free_gpu_offers(void *data)
 {
-    if (plan)
-        plan_free(plan);
+    GpuOffers *offered = data;
+
+    g_clear_pointer(&offered->plan, plan_free);
+    g_strfreev(offered->ids);
+    g_free(offered);
 }
 
 Offers *offers_new(const char *root)
@@ -34,7 +47,7 @@ Offers *offers_new(const char *root)
     offers->root = g_strdup(root);
     offers->types = g_ptr_array_new();
     offers->entries = g_ptr_array_new();
-    offers->plans = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_plan);
+    offers->plans = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_gpu_offers);
     return offers;
 }
 
@@ -87,25 +100,50 @@ static Plan *make_plan(const Offers *offers, const char *name)
     return plan;
 }
 
-static const Plan *plan_of(Offers *offers, const Gpu *gpu)
+/* sysfs puts the name of the GPU's driver in front of a type's. */
+static const char *driver_of(const Gpu *gpu)
+{
+    return gpu_name_is_soft(gpu->pci->address) ? SOFT_DRIVER : gpu->pci->driver;
+}
+
+static GStrv ids_of(const Gpu *gpu, const Plan *plan)
+{
+    g_autoptr(GStrvBuilder) ids = g_strv_builder_new();
+
+    for (guint i = 0; plan && i < plan->ntypes; i++)
+        g_strv_builder_take(ids, g_strconcat(driver_of(gpu), "-", plan->types[i].name, NULL));
+    return g_strv_builder_end(ids);
+}
+
+/* NULL: it offers nothing. */
+static const GpuOffers *offers_of(Offers *offers, const Gpu *gpu)
 {
     const char *address = gpu->pci->address;
-    void *plan = NULL;
+    GpuOffers *offered;
 
     if (gpu->mode != GPU_MODE_SHARED)
         return NULL;
-    /* One that can't be made is kept as NULL, so that it is complained of once. */
-    if (!g_hash_table_lookup_extended(offers->plans, address, NULL, &plan)) {
-        plan = make_plan(offers, address);
-        g_hash_table_insert(offers->plans, g_strdup(address), plan);
+    offered = g_hash_table_lookup(offers->plans, address);
+    if (!offered) {
+        offered = g_new0(GpuOffers, 1);
+        offered->plan = make_plan(offers, address);
+        offered->ids = ids_of(gpu, offered->plan);
+        g_hash_table_insert(offers->plans, g_strdup(address), offered);
     }
-    return plan;
+    return offered->plan ? offered : NULL;
 }
 
-/* "vgpu-half" of "amdgpu-vgpu-half": sysfs puts the name of the GPU's driver in front. NULL: the type is none of ours. */
+static const Plan *plan_of(Offers *offers, const Gpu *gpu)
+{
+    const GpuOffers *offered = offers_of(offers, gpu);
+
+    return offered ? offered->plan : NULL;
+}
+
+/* "vgpu-half" of "amdgpu-vgpu-half". NULL: the type is none of ours. */
 static const char *name_of(const Gpu *gpu, const char *id)
 {
-    const char *driver = gpu_name_is_soft(gpu->pci->address) ? SOFT_DRIVER : gpu->pci->driver;
+    const char *driver = driver_of(gpu);
     gsize length = driver ? strlen(driver) : 0;
 
     return length && g_str_has_prefix(id, driver) && id[length] == '-' ? id + length + 1 : NULL;
@@ -170,14 +208,16 @@ static gboolean fill(const Offers *offers, const Plan *plan, const char *id, con
 
 gboolean offers_find(Offers *offers, const Gpu *gpu, const char *type, Offer *offer)
 {
-    const Plan *plan = plan_of(offers, gpu);
+    const GpuOffers *offered = offers_of(offers, gpu);
+    const GStrv ids = offered && gpu->containers_only ? offered->ids : gpu->types;
 
-    for (Call call = CALLED_WHOLLY; plan && call < CALLS; call++) {
-        for (guint i = 0; gpu->types[i]; i++) {
-            const char *id = gpu->types[i];
+    for (Call call = CALLED_WHOLLY; offered && call < CALLS; call++) {
+        for (guint i = 0; ids[i]; i++) {
+            const char *id = ids[i];
             const char *name = name_of(gpu, id);
 
-            if (name && is_called(id, name, type, call) && fill(offers, plan, id, name, offer))
+            if (name && is_called(id, name, type, call) &&
+                fill(offers, offered->plan, id, name, offer))
                 return TRUE;
         }
     }

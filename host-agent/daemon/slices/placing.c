@@ -4,6 +4,7 @@
 #include "host-agent/model/placement.h"
 #include "host-agent/store/gpu_table.h"
 #include "lib/bus.h"
+#include "lib/containers_only.h"
 #include "lib/definition.h"
 #include "lib/mdev.h"
 #include "lib/pci.h"
@@ -66,10 +67,18 @@ static gboolean is_evicted(const Host *host, const char *gpu, const Slice *slice
                                 g_get_real_time() / G_USEC_PER_SEC);
 }
 
+static gboolean is_for_vgpu(const Request *request)
+{
+    return request->transport == SLICE_TRANSPORT_VM ||
+           request->transport == SLICE_TRANSPORT_VFIO;
+}
+
 /* What the GPU has of the kind that is asked for: a type, or just so many bytes. */
 static gboolean find_offer(Offers *offers, const Gpu *gpu, const Request *request,
                            struct vgpu_type_desc *desc, Offer *offer)
 {
+    if (gpu->containers_only && is_for_vgpu(request))
+        return FALSE;
     return *request->type ? offers_find(offers, gpu, request->type, offer)
                           : offers_of_size(offers, gpu, request->vram, desc, offer);
 }
@@ -88,6 +97,33 @@ static Candidate *candidate_of(const Host *host, Offers *offers, const Slices *s
     return candidate;
 }
 
+static gboolean any_for_containers_only(const Host *host)
+{
+    const GPtrArray *gpus = host_gpus(host);
+
+    for (guint i = 0; i < gpus->len; i++)
+        if (((const Gpu *)g_ptr_array_index(gpus, i))->containers_only)
+            return TRUE;
+    return FALSE;
+}
+
+/* No GPU has what is asked for, however empty it is. */
+static void set_no_offer(const Host *host, const Request *request, GError **error)
+{
+    if (is_for_vgpu(request) && any_for_containers_only(host))
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                    "cannot make a vGPU: " CONTAINERS_ONLY_WHY "; " CONTAINERS_ONLY_ADVICE);
+    else if (!*request->type)
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                    "no GPU of this host is shared; \"vgpuctl gpu list\" shows them, and "
+                    "\"vgpuctl gpu mode GPU shared\" shares one");
+    else
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                    "no GPU of this host has a type \"%s\"; \"vgpuctl type list\" shows the "
+                    "types that there are",
+                    request->type);
+}
+
 static GPtrArray *all_candidates(const Host *host, Offers *offers, const Slices *slices,
                                  const Request *request, GError **error)
 {
@@ -104,17 +140,7 @@ static GPtrArray *all_candidates(const Host *host, Offers *offers, const Slices 
     }
     if (known)
         return g_steal_pointer(&candidates);
-    if (!*request->type) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                    "no GPU of this host is shared; \"vgpuctl gpu list\" shows them, and \"vgpuctl "
-                    "gpu mode GPU "
-                    "shared\" shares one");
-        return NULL;
-    }
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                "no GPU of this host has a type \"%s\"; \"vgpuctl type list\" shows the types that "
-                "there are",
-                request->type);
+    set_no_offer(host, request, error);
     return NULL;
 }
 
@@ -164,7 +190,22 @@ static gboolean check_new(const Slices *slices, const Request *request, GError *
     if (!*request->name || !slices_find_called(slices, request->name))
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                "there is a slice %s already; choose another name, or leave it out", request->name);
+                "the name %s is taken; choose another name, or leave it out", request->name);
+    return FALSE;
+}
+
+/* Another slice that is called so. */
+static gboolean check_name(const Slices *slices, const Slice *slice, const Change *change,
+                           GError **error)
+{
+    const Slice *other =
+        change->name && *change->name ? slices_find_called(slices, change->name) : NULL;
+
+    if (!other || g_str_equal(other->uuid, slice->uuid))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "cannot name %s so: the name %s is taken; choose another name", slice->uuid,
+                change->name);
     return FALSE;
 }
 
@@ -235,6 +276,10 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
         g_free(wanted->tenant);
         wanted->tenant = g_strdup(change->tenant);
     }
+    if (change->name) {
+        g_free(wanted->name);
+        wanted->name = g_strdup(change->name);
+    }
     if (change->compute_given || resized || change->cap_given)
         wanted->compute = slices_compute(slices, gpu, wanted,
                                          change->compute_given ? change->compute
@@ -283,6 +328,8 @@ Slice *placing_change(const Host *host, const Slices *slices, const Tenants *ten
     const Gpu *gpu = host_gpu(host, slice->gpu);
     g_autoptr(Slice) wanted = NULL;
 
+    if (!check_name(slices, slice, change, error))
+        return NULL;
     wanted = changed(slices, gpu, slice, change);
     if (!placing_admit(host, slices, tenants, ADMISSION_CHANGE, slice, wanted, error))
         return NULL;

@@ -400,6 +400,7 @@ static void read_state(const Slices *slices, const Gpu *gpu, Room *room)
     VgpuGpu *interface = host_gpu_interface(slices->host, gpu->pci->address);
 
     room->gone = !interface;
+    room->containers_only = gpu->containers_only;
     if (gpu->mode != GPU_MODE_SHARED)
         room->mode = g_strdup(gpu_mode_name(gpu->mode));
     if (!interface)

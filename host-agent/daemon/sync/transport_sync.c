@@ -21,11 +21,15 @@ struct TransportSync {
     GCancellable *looking; /* for the users, not yet done */
 };
 
-/* Those of its tenant's users that the host knows. @all: none of them is still being looked up. */
+/*
+ * Those of its tenant's users that the host knows, and whose program has it. @all: none of them is
+ * still being looked up.
+ */
 static GArray *uids_of(const TransportSync *link, const Slice *slice, gboolean *all)
 {
     const Tenant *tenant = tenants_find(link->tenants, slice->tenant);
     GArray *uids = g_array_new(FALSE, FALSE, sizeof(uid_t));
+    guint32 owner;
     void *uid;
 
     *all = TRUE;
@@ -35,6 +39,8 @@ static GArray *uids_of(const TransportSync *link, const Slice *slice, gboolean *
         else if (uid)
             g_array_append_vals(uids, uid, 1);
     }
+    if (claims_program_user(link->claims, slice->uuid, &owner))
+        g_array_append_val(uids, owner);
     return uids;
 }
 

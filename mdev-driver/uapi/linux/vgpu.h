@@ -243,8 +243,8 @@ struct vgpu_engine_epoch {
 
 /*
  * Answers VGPU_EVENT_RESET: no context, resource or fence of that epoch is left in the engine.
- * The guest's write of 0 to the device status waits for it (10 s at most, then the engine counts as
- * lost and its calls fail with ESTALE until it attaches anew). The driver has by itself taken back
+ * The guest's reset is done, and the device status 0, when this is called (after 10 s at most; then the
+ * engine counts as lost and its calls fail with ENOTCONN). The driver has by itself taken back
  * the window and all guest memory of the epoch.
  */
 #define VGPU_ENGINE_RESET_DONE	_IOW(VGPU_IOC_MAGIC, 0x13, struct vgpu_engine_epoch)
@@ -345,7 +345,7 @@ struct vgpu_mem_pin {
 /*
  * ENOMEM: the VMM's limit of locked memory, or the vGPU's limit of pinned memory (its VRAM).
  * EFAULT: a range is not in the VM's IOMMU mappings, or not writable if that was asked for, or the guest has turned
- * bus mastering off. That takes away what is pinned, too.
+ * bus mastering off. That takes away what is pinned, too. ESTALE: epoch over, perhaps while it was pinned.
  */
 #define VGPU_ENGINE_MEM_PIN	_IOWR(VGPU_IOC_MAGIC, 0x16, struct vgpu_mem_pin)
 

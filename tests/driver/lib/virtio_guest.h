@@ -85,7 +85,7 @@ void guest_free(Guest *guest);
 
 /* All of a driver's start, from reset to DRIVER_OK. */
 void guest_up(Guest *guest, uint64_t features);
-/* From there on the queues have to be set up again; what is in RAM stays. */
+/* Until the device says that it is done. From there on the queues have to be set up again; what is in RAM stays. */
 void guest_reset(Guest *guest);
 
 /* Steps of it. */

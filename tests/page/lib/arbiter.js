@@ -13,7 +13,11 @@ const path = require("node:path");
  */
 function startArbiter(tree, gpu, read) {
     const dir = path.join(tree, "run/vgpu/governor", gpu);
-    const server = net.createServer(socket => socket.end(JSON.stringify({ slices: read() })));
+    const server = net.createServer(socket => {
+        /* vgpud does not wait for long. */
+        socket.on("error", () => {});
+        socket.end(JSON.stringify({ slices: read() }));
+    });
 
     fs.mkdirSync(dir, { recursive: true });
     server.listen(path.join(dir, "status.sock"));

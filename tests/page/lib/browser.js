@@ -27,9 +27,10 @@ class Browser {
         });
         browser.page = browser.context.pages()[0];
         browser.faults = [];
-        browser.page.on("pageerror", error => browser.faults.push(String(error)));
+        browser.page.on("pageerror", error => browser.faults.push(error.stack));
+        /* Cockpit's shell asks for files that this tree does not have. */
         browser.page.on("console", message => {
-            if (message.type() === "error")
+            if (message.type() === "error" && message.location().url.includes("/mdev-vgpu/"))
                 browser.faults.push(message.text());
         });
         return browser;
@@ -43,7 +44,7 @@ class Browser {
     async setStyle(style) {
         await this.page.evaluate(chosen => {
             localStorage.setItem("shell:style", chosen);
-            window.dispatchEvent(new CustomEvent("cockpit-style"));
+            window.dispatchEvent(new CustomEvent("cockpit-style", { detail: { style: chosen } }));
         }, style);
         /* PatternFly fades colours. */
         await this.page.waitForTimeout(400);

@@ -13,9 +13,15 @@ const PACKAGE = "/usr/share/cockpit/mdev-vgpu";
 /** The page is hidden on hosts that do not have this file. */
 const ACTIVATION = "/usr/share/dbus-1/system-services/org.mdev_vgpu.Host1.service";
 
-/** Starts a program, and waits until a line of its output fits `ready`. */
+/** Starts a program that ends with this one, however that ends. */
+function start(command, args, env, output) {
+    return spawn("setpriv", ["--pdeathsig", "TERM", command, ...args],
+        { env: { ...process.env, ...env }, stdio: ["ignore", output, output] });
+}
+
+/** Starts a program, and waits until its output fits `ready`. */
 function startUntil(command, args, env, ready) {
-    const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
+    const child = start(command, args, env, "pipe");
     let text = "";
 
     return new Promise((resolve, reject) => {
@@ -78,8 +84,22 @@ function installPage() {
     fs.writeFileSync(ACTIVATION, "");
 }
 
+/** A bus as the system's, which takes every user; it does not say who may own what. */
+const BUS = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+    "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+    <type>system</type>
+    <listen>unix:tmpdir=/tmp</listen>
+    <auth>EXTERNAL</auth>
+    <policy context="default">
+        <allow user="*"/><allow own="*"/><allow send_destination="*"/><allow receive_sender="*"/>
+    </policy>
+</busconfig>`;
+
 class Host {
-    constructor() {
+    /** @param user - who logs in to Cockpit */
+    constructor(user) {
+        this.user = user;
         this.dir = fs.mkdtempSync(path.join(os.tmpdir(), "page-"));
         this.tree = path.join(this.dir, "tree");
         this.children = [];
@@ -87,8 +107,11 @@ class Host {
 
     async start() {
         installPage();
-        const bus = await startUntil("dbus-daemon", ["--session", "--nofork", "--nopidfile", "--print-address=1"], {},
-            /^(unix:.*)\n/);
+        const config = path.join(this.dir, "bus.conf");
+
+        fs.writeFileSync(config, BUS);
+        const bus = await startUntil("dbus-daemon", [`--config-file=${config}`, "--nofork", "--nopidfile",
+            "--print-address=1"], {}, /^(unix:.*)\n/);
 
         this.children.push(bus.child);
         this.env = { DBUS_SYSTEM_BUS_ADDRESS: bus.match[1], HOME: this.dir };
@@ -108,10 +131,15 @@ class Host {
 
     async startCockpit() {
         this.port = await freePort();
-        const args = ["--no-tls", "--address", "127.0.0.1", "--port", String(this.port),
+        const home = path.join(this.dir, "home");
+        const args = [`--reuid=${this.user}`, "--clear-groups", "/usr/lib/cockpit/cockpit-ws", "--no-tls", "--address", "127.0.0.1", "--port", String(this.port),
             "--local-session=/usr/bin/cockpit-bridge"];
-        const child = spawn("/usr/lib/cockpit/cockpit-ws", args,
-            { env: { ...process.env, ...this.env }, stdio: ["ignore", "inherit", "inherit"] });
+        const log = fs.openSync(path.join(this.dir, "cockpit.log"), "a");
+
+        fs.chmodSync(this.dir, 0o755);
+        fs.mkdirSync(home);
+        fs.chmodSync(home, 0o777);
+        const child = start("setpriv", args, { ...this.env, HOME: home, XDG_RUNTIME_DIR: home }, log);
 
         this.children.push(child);
         await listens(this.port, child);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpu-card without a GPU: its programs always end, and its page says no more than its sheet. */
+/* vgpu-card without a GPU: its programs always end, and its page contains only its sheet. */
 #include "card.h"
 #include "numbers.h"
 #include "place.h"
@@ -28,7 +28,7 @@ static void test_program_output(void)
     g_assert_cmpstr(text, ==, "one\nthree\n");
 }
 
-/* Who reads the page learns what the program said last. */
+/* The page has the program's last message. */
 static void test_program_fails(void)
 {
     g_autoptr(GError) error = NULL;
@@ -57,7 +57,7 @@ static void test_program_missing(void)
     g_assert_nonnull(strstr(error->message, "at-all"));
 }
 
-/* What a program started goes with it. */
+/* A program's children end with it. */
 static void test_program_children(void)
 {
     const char *argv[] = {"/bin/sh", "-c", "sleep 600 & echo $!; wait", NULL};
@@ -140,7 +140,7 @@ static void test_verdict(void)
         g_assert_true(works(object, 0));
         g_assert_false(works(object, 1));
         g_assert_cmpint(works(object, 2), ==, dma_buf);
-        /* VMs were not tried, so the README's table says nothing of them. */
+        /* VMs were not tried, so the line for the README's table does not mention them. */
         g_assert_cmpstr(json_object_get_string_member(object, "seen_on"), ==,
                         "| Card | radv Mesa 25, Linux 6.13 | containers, native door |");
     }
@@ -161,7 +161,7 @@ static void test_page(void)
     g_assert_nonnull(strstr(page, "- cap: it hung\n"));
 }
 
-/* A program that is missing is named, and the rest goes on. */
+/* A missing program is named, and the rest continues. */
 static void test_tool_missing(void)
 {
     g_autoptr(JsonObject) object = sheet(TRUE);

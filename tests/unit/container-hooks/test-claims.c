@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which container has which slice: by the hook as a program, and where nobody tells. */
+/* Which container has which slice: by the hook as a program, and without any report. */
 #include <string.h>
 #include <unistd.h>
 
@@ -28,9 +28,9 @@ static void test_hook(void)
     agent_on_bus_restart(&at);
     assert_says("slice remove " UUID, 6, "", "container web has slice");
     assert_hook(&at, "release", DB, 0, "");
-    assert_says("slice show " UUID, 0, "Container:         web", "");
+    assert_says("slice show " UUID, 0, "Container:              web", "");
     assert_hook(&at, "release", WEB, 0, "");
-    assert_says("slice show " UUID, 0, "Container:         -", "");
+    assert_says("slice show " UUID, 0, "Container:              -", "");
     assert_hook(&at, "claim", DB, 0, "");
     assert_says("slice remove " UUID " --force", 0, "", "");
     assert_hook(&at, "release", DB, 0, "");
@@ -67,7 +67,7 @@ static void test_states(void)
     assert_hook(&at, "claim", "", 1, "cannot give the container slice " UUID);
     assert_hook(&at, "claim", "{\"id\":\"web\",\"pid\":{}}", 1, "has no process 0");
     assert_hook(&at, "claim", "{\"id\":\"web\",\"pid\":\"77\"}", 1, "has no process 0");
-    assert_says("slice show " UUID, 0, "Container:         -", "");
+    assert_says("slice show " UUID, 0, "Container:              -", "");
     assert_hook(&at, "claim", WEB, 0, "");
     agent_on_bus_close(&at);
 }
@@ -90,8 +90,10 @@ static void test_usage(void)
     }
 }
 
-/* Nobody tells, as when a machine's runtime is killed; or the same number is another process by
- * now. */
+/*
+ * There is no report, as when a machine's runtime is killed; or the number belongs to another
+ * process by now.
+ */
 static void test_silent_end(void)
 {
     AgentOnBus at;
@@ -103,7 +105,7 @@ static void test_silent_end(void)
     agent_look_at_containers(at.agent);
     assert_says("slice list", 0, "web", "");
     process(&at, 77, 2000);
-    assert_says("slice show " UUID, 0, "Container:         -", "");
+    assert_says("slice show " UUID, 0, "Container:              -", "");
     agent_look_at_containers(at.agent);
     assert_says("slice list", 0, "no slice", "");
     g_assert_false(exists(&at, CDI_PATH));
@@ -153,7 +155,7 @@ static gboolean is_tried(gconstpointer data)
     return strstr(left, "stop 0") != NULL;
 }
 
-/* As soon as vgpud has heard of mdevctl's end. */
+/* As soon as vgpud has noticed mdevctl's end. */
 static gboolean is_removed(gconstpointer data)
 {
     Said said = vgpuctl("slice remove " UUID);
@@ -164,7 +166,7 @@ static gboolean is_removed(gconstpointer data)
     return removed;
 }
 
-/* What can't be given back now can be removed later. */
+/* A slice that cannot be given back now can be removed later. */
 static void test_not_given_back(void)
 {
     AgentOnBus at;
@@ -196,8 +198,10 @@ static void assert_taken(const AgentOnBus *at, guint pid, guint32 user, gboolean
     claims_forget(claims, UUID);
 }
 
-/* A member of a tenant can't claim a slice for init, which never ends, or for another user's
- * process. */
+/*
+ * A member of a tenant cannot claim a slice for init, which never ends, or for another user's
+ * process.
+ */
 static void test_owner(void)
 {
     AgentOnBus at;
@@ -218,7 +222,7 @@ static void test_owner(void)
     agent_on_bus_close(&at);
 }
 
-/* What goes to terminals and logs is no place for control characters. */
+/* Names that go to terminals and logs must have no control characters. */
 static void test_bad_name(void)
 {
     AgentOnBus at;
@@ -232,7 +236,9 @@ static void test_bad_name(void)
     agent_on_bus_close(&at);
 }
 
-/* A GPU that is drained, or to be something else, lets nobody in, and is not taken from who has it.
+/*
+ * A GPU that is drained, or about to change its mode, accepts nobody, and is not taken from its
+ * users.
  */
 static void test_modes(void)
 {
@@ -268,7 +274,7 @@ static void assert_without_agent(const AgentOnBus *at, const char *why)
     g_assert_cmpint(g_get_monotonic_time() - begin, <, 20 * G_USEC_PER_SEC);
 }
 
-/* vgpud that is not there: a container doesn't start, and ends all the same. */
+/* Without vgpud a container does not start, and ends anyway. */
 static void test_no_vgpud(void)
 {
     AgentOnBus at;

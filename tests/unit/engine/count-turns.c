@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What requests cost the engine's loop, in counts: count-turns REQUESTS GAP_US. A guest sends
- * requests, one every so many microseconds, and rings only if the engine has not said that it looks
- * by itself, as the driver has it. No test: for docs/performance.md, with strace -c.
+ * The cost of requests for the engine's loop, in counts: count-turns REQUESTS GAP_US. A guest sends
+ * a request every GAP_US microseconds, and rings only if the engine is not polling, like the
+ * driver. Not a test: for docs/performance.md, with strace -c.
  */
 #include "fixture.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Render workers that are killed under a program which believes its fences. A fence is behind
- * commands in a ring, and the ring's head says whether they were carried out: an answer without an
- * error must never come before. KILLS=N: so many rounds.
+ * Render workers are killed under a program that believes its fences. A fence is behind commands in
+ * a ring, and the ring's head shows whether they were executed: an answer without an error must
+ * never come before. KILLS=N: number of rounds.
  */
 #include "live.h"
 #include "mesa_ring.h"
@@ -110,7 +110,7 @@ int main(int argc, char **argv)
     int status;
 
     live_begin(&argc, &argv, 600);
-    g_log_set_always_fatal(G_LOG_FATAL_MASK); /* that a worker is gone is said */
+    g_log_set_always_fatal(G_LOG_FATAL_MASK); /* it is logged that a worker has ended */
     g_test_add_func("/live/kills", test_kills);
     status = g_test_run();
     live_end();

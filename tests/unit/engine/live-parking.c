@@ -34,7 +34,7 @@ static gint64 serve_other(void)
     return total / ROUNDS;
 }
 
-/* Held until it is let go: its answers come then, and OTHER's came meanwhile. */
+/* Held until it is released: its answers come then, and OTHER's came meanwhile. */
 static void test_held(void)
 {
     static const uint32_t some_command[] = {137, 0, 1, 0};
@@ -64,7 +64,7 @@ static void test_held(void)
     g_assert_cmphex(live_type_of(live_destroy_context(HELD)), ==, VIRTIO_GPU_RESP_OK_NODATA);
 }
 
-/* Its ring waits for what the worker can't take any more. The guest ends it. */
+/* Its ring waits for something that the worker cannot receive any more. The guest ends it. */
 static void test_for_ever(void)
 {
     static const uint32_t wait_for_virtqueue[] = {252, 0, 0x2c03ff80, 0x55a1, 1, 0};
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
 {
     int status;
 
-    live_begin(&argc, &argv, 300); /* an engine that waits for its worker would wait for ever */
+    live_begin(&argc, &argv, 300); /* an engine that waits for its worker would wait forever */
     g_test_add_func("/live/held", test_held);
     g_test_add_func("/live/for-ever", test_for_ever);
     status = g_test_run();

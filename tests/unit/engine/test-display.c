@@ -117,7 +117,7 @@ static uint32_t picture(struct fixture *f, uint32_t x, uint32_t y)
     return pixel & 0xffffff;
 }
 
-/* A resource whose pixels say where they are, shown as a whole. */
+/* A resource whose pixels encode their position, shown as a whole. */
 static void show_pattern(struct fixture *f, uint32_t id, uint32_t width, uint32_t height)
 {
     g_assert_cmphex(create(f, id, BGRX, width, height), ==, VIRTIO_GPU_RESP_OK_NODATA);
@@ -147,7 +147,7 @@ static void test_shows(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmphex(picture(f, 19, 9), ==, 59 << 12 | 119);
 }
 
-/* Only what was transferred and flushed is seen, and nothing besides. */
+/* Only what was transferred and flushed is visible. */
 static void test_damage(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     show_pattern(f, 1, 64, 64);
@@ -166,7 +166,7 @@ static void test_damage(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmphex(picture(f, 7, 8), ==, 8 << 12 | 7);
 }
 
-/* Where a rectangle's rows begin in guest memory is the guest's to say. */
+/* The guest decides where a rectangle's rows begin in its memory. */
 static void test_offset(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     show_pattern(f, 1, 64, 64);
@@ -286,7 +286,7 @@ static void test_limits(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(f->engine.image_bytes, ==, 0);
 }
 
-/* What is shown goes away: the resource, the guest's driver. */
+/* The displayed resource, or the guest's driver, is removed. */
 static void test_goes(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     show_pattern(f, 1, 64, 64);
@@ -352,7 +352,7 @@ static void test_cursor(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmphex(picture(f, 12, 20) >> 16, ==, 0x80);
     g_assert_cmphex(picture(f, 73, 83), ==, 0xffffff);
 
-    /* It stays on top of what is flushed, and leaves no trail. */
+    /* It stays above what is flushed, and leaves no trail. */
     g_assert_cmphex(flush(f, 1, rect(0, 0, 100, 100)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmphex(picture(f, 10, 20), ==, 0x00ff00);
     send_cursor(f, move, 0, 30, 40);
@@ -476,7 +476,7 @@ static void test_hostile_blob(struct fixture *f, gconstpointer data G_GNUC_UNUSE
     g_assert_cmpuint(resource_find(&f->engine, 1)->map_users, ==, 0);
     g_assert_cmphex(show_blob(f, 1, 32, 32, 128, 0), ==, VIRTIO_GPU_RESP_OK_NODATA);
 
-    /* virglrenderer may map less than the guest asked for. */
+    /* virglrenderer may map less than the guest requested. */
     fixture_create_blob(f, 1, 2, 8192);
     fake_virgl.map_size = 4096;
     g_assert_cmphex(show_blob(f, 2, 32, 33, 128, 0), ==, refused);
@@ -518,7 +518,7 @@ static void test_monitor(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     struct virtio_gpu_cmd_get_edid other = {.hdr.type = VIRTIO_GPU_CMD_GET_EDID, .scanout = 1};
     uint8_t sum = 0;
 
-    /* The engine's own, while the VMM has said nothing. */
+    /* The engine's own EDID, while the VMM has set none. */
     g_assert_cmpuint(info.pmodes[0].enabled, ==, 1);
     g_assert_cmpuint(info.pmodes[0].r.width, ==, MONITOR_WIDTH);
     g_assert_cmpuint(info.pmodes[0].r.height, ==, MONITOR_HEIGHT);

@@ -107,7 +107,7 @@ static void destroy_context(struct fixture *f, uint32_t ctx_id)
     g_assert_cmphex(fixture_ask(f, &cmd, sizeof(cmd)), ==, VIRTIO_GPU_RESP_OK_NODATA);
 }
 
-/* Where the worker is gone when the fence is made, the context is lost. */
+/* If the worker has ended when the fence is made, the context is lost. */
 static void test_dead_worker(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t first, second;
@@ -254,7 +254,7 @@ static void *signal_all(void *data)
     return NULL;
 }
 
-/* Two threads at it at once; what is left is done at the end. Each is answered exactly once. */
+/* Two threads use it at once; the rest is completed at the end. Each is answered exactly once. */
 static void test_threads(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     GThread *thread;

@@ -258,7 +258,7 @@ static void test_capset_names(void)
     g_assert_nonnull(error);
 }
 
-/* What escapes the governor is said, if the library has it. */
+/* If the library has contexts outside the governor, the journal names them. */
 static void test_native_is_said(void)
 {
     g_autoptr(GError) error = NULL;
@@ -318,7 +318,7 @@ static void test_options(void)
     g_assert_cmpstr(options.environment[0], ==, "A=b");
     options_clear(&options);
 
-    /* A native context's work is submitted where no governor's layer is: only who asks has one. */
+    /* A native context's work is submitted without the governor's layer: it must be requested. */
     g_assert_true(options_parse(&options, 1, nothing, &error));
     g_assert_cmphex(options.capsets, ==, CAPSET_VENUS);
     options_clear(&options);

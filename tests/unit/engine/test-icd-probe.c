@@ -6,7 +6,7 @@
 #include <string.h>
 #include <vulkan/vulkan.h>
 
-/* Of each kind of handle: whether there is the extension, and what the driver says of buffers. */
+/* For each kind of handle: whether the extension exists, and the driver's answer for buffers. */
 struct handle {
     const char *extension;
     VkExternalMemoryHandleTypeFlagBits type;

@@ -15,7 +15,7 @@
 
 #define MOST_EVENTS 4
 
-/* What the driver has to tell: events, and then this error for ever. */
+/* The driver's events, and then this error forever. */
 static struct {
     struct vgpu_engine_event events[MOST_EVENTS];
     unsigned int count;
@@ -125,8 +125,9 @@ static void test_child(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     child_ends(f, -SIGKILL, "the render server was killed by signal 9");
 }
 
-/* The worker comes to the end of what it was sent, and when what was parked is answered, the vGPU
- * goes. */
+/*
+ * The worker finishes its messages, and when the parked commands are answered, the vGPU is removed.
+ */
 static void *release(void *data)
 {
     struct fixture *f = data;
@@ -142,7 +143,7 @@ static void *release(void *data)
     return NULL;
 }
 
-/* What is parked goes on without any event of the driver's. */
+/* Parked commands continue without any event of the driver. */
 static void test_released(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     const struct vgpu_engine_event removed = {.events = VGPU_EVENT_REMOVED};
@@ -170,7 +171,7 @@ static void test_released(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     done(f);
 }
 
-/* Last, for what has been told to end does not forget it. */
+/* Last, because an order to end is not forgotten. */
 static void test_told_to_end(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     tell(f, 0, story.events, -EAGAIN);

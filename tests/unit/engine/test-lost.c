@@ -135,7 +135,7 @@ static void test_destroyed_first(struct fixture *f, gconstpointer data G_GNUC_UN
     g_assert_true(context_alive(&f->engine, LOST));
 }
 
-/* Who can't be killed while it waits, waits for a minute. */
+/* A waiter that cannot be killed waits for a minute. */
 static void test_minute(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t fence;
@@ -233,7 +233,7 @@ static void test_loop(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     f->driver.base.fd = -1;
 }
 
-/* An engine that ends tells all. */
+/* An engine that ends marks all contexts. */
 static void test_engine_ends(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     g_autoptr(GError) error = NULL;

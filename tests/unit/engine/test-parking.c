@@ -115,7 +115,7 @@ static void assert_other_is_served(struct fixture *f, uint32_t id)
     g_assert_cmphex(fixture_answer_type(f, fence), ==, VIRTIO_GPU_RESP_OK_NODATA);
 }
 
-/* It comes to the end of what it was sent. */
+/* It finishes its messages. */
 static void let_go(struct fixture *f)
 {
     fake_virgl.busy_context = 0;
@@ -190,7 +190,7 @@ static void test_slow(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     }
 }
 
-/* One program's memory that another imports: that one waits for it, a third doesn't. */
+/* One program's memory that another imports: the other waits for it, a third does not. */
 static void test_shared(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t blob, attach, fence, unref;
@@ -216,7 +216,7 @@ static void test_shared(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(fake_virgl.attached, ==, 1);
 }
 
-/* It waits a second time before it is through what was parked. */
+/* It waits a second time before it is through the parked commands. */
 static void test_held_again(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t first, wait, second;
@@ -263,7 +263,7 @@ static void test_order(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmphex(fixture_answer_type(f, fenced), ==, VIRTIO_GPU_RESP_OK_DISPLAY_INFO);
 }
 
-/* A program that is killed meanwhile goes at once, with all that it waited for. */
+/* A program that is killed meanwhile is removed at once, with all commands that wait for it. */
 static void test_destroyed(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t blob, map, detach, unref;
@@ -333,7 +333,7 @@ static void test_stopped(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmphex(fixture_answer_type(f, blob), ==, VIRTIO_GPU_RESP_OK_NODATA);
 }
 
-/* A probe from before says nothing of what the worker was sent after it. */
+/* A probe from before does not cover what the worker was sent after it. */
 static void test_probed_before(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t blob;
@@ -352,7 +352,7 @@ static void test_probed_before(struct fixture *f, gconstpointer data G_GNUC_UNUS
     g_assert_cmphex(fixture_answer_type(f, blob), ==, VIRTIO_GPU_RESP_OK_NODATA);
 }
 
-/* Who waits in the guest can't be killed, so it is not for ever. */
+/* A waiter in the guest cannot be killed, so the wait ends. */
 static void test_given_up(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t blob;
@@ -372,7 +372,7 @@ static void test_given_up(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_true(context_alive(&f->engine, OTHER));
 }
 
-/* What is parked is bounded, and whoever fills it harms nobody else. */
+/* Parked data is limited, and whoever fills it harms nobody else. */
 static void test_full(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     const size_t words = (15u << 20) / sizeof(uint32_t);

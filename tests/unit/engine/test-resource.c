@@ -302,7 +302,7 @@ static void test_map(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmphex(unmap(f, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmphex(unmap(f, 9), ==, VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID);
 
-    /* Unref of what is mapped takes it out of the window, too. */
+    /* Unref of a mapped resource removes it from the window, too. */
     g_assert_cmphex(map(f, 1, 0), ==, VIRTIO_GPU_RESP_OK_MAP_INFO);
     g_assert_cmphex(unref(f, 1), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpuint(g_hash_table_size(f->driver.published), ==, 0);

@@ -16,7 +16,7 @@
 #define FIRST (5 * G_TIME_SPAN_SECOND)
 #define NEXT  (2 * G_TIME_SPAN_SECOND)
 
-/* Volatile: raise() is said not to call anything here. */
+/* Volatile: raise() is declared as calling nothing here. */
 static volatile gint64 now = 1;
 static volatile gint64 rings_at; /* 0: the timer does not run */
 static volatile unsigned int calls;
@@ -49,7 +49,7 @@ static void pass(gint64 time)
     now = until;
 }
 
-/* In a child, for it may end. 77: it did not. */
+/* In a child, because it may end. 77: it did not. */
 static int end_of_child(struct fixture *f, void (*live)(struct fixture *f))
 {
     int status;
@@ -123,7 +123,7 @@ static void not_before_its_time(struct fixture *f)
     stuck_watch_end();
 }
 
-/* Hanging is the guest's affair until it resets the device or the vGPU goes. */
+/* A hang concerns only the guest until it resets the device or the vGPU is removed. */
 static void test_hangs(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     g_assert_cmpint(end_of_child(f, hang), ==, EXIT_CODE_LOST);

@@ -36,8 +36,10 @@ static void assert_lines(size_t count, const char *const *lines, gboolean there)
     }
 }
 
-/* Sockets that anybody may connect to are in /run and, of many daemons, below /var. Landlock says
- * nothing of connecting. */
+/*
+ * Sockets to which everybody may connect are in /run and, for many daemons, below /var. Landlock
+ * does not cover connecting.
+ */
 static void test_sockets(void)
 {
     static const char *const lines[] = {

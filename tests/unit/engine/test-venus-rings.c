@@ -25,7 +25,7 @@ static bool sleeps(uint32_t head, uint32_t tail, uint32_t status)
 static void test_sleeps(void)
 {
     g_assert_true(sleeps(80, 160, IDLE));
-    g_assert_true(sleeps(0xffffffb0, 0, IDLE | 4)); /* it wraps; ALIVE says nothing */
+    g_assert_true(sleeps(0xffffffb0, 0, IDLE | 4)); /* it wraps; ALIVE is ignored */
     g_assert_false(sleeps(80, 80, IDLE));
     g_assert_false(sleeps(80, 160, 0));
 }
@@ -71,7 +71,7 @@ static void test_learn(void)
     g_assert_cmpuint(rings.count, ==, 0);
 }
 
-/* Cut short anywhere, it is no ring; a chain with a stranger in it isn't either. */
+/* Cut anywhere, it is not a ring; with an unknown structure in the chain it is not one either. */
 static void test_learn_bad(void)
 {
     /* All behind status is not read. */
@@ -195,7 +195,7 @@ static void test_context(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_test_assert_expected_messages();
     g_assert_cmpmem(fake_virgl.submitted_words, sizeof(mesa_notify_ring), mesa_notify_ring,
                     sizeof(mesa_notify_ring));
-    /* Woken again, and not said again: that would be fatal here. */
+    /* Woken again, and not logged again: that would be fatal here. */
     g_assert_cmpint(look(f, 80, IDLE), ==, VENUS_NOTIFY_WORDS);
 
     submit(f, mesa_destroy_ring, G_N_ELEMENTS(mesa_destroy_ring));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Work for gpu.h, and what it must come to. */
+/* Work for gpu.h, and its expected results. */
 #include "gpu.h"
 
 static VkCommandBuffer allocate_commands(struct gpu *gpu, VkCommandBufferLevel level)

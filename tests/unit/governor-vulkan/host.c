@@ -19,7 +19,7 @@ static char *socket_of(const struct host *host, const char *slice)
     return g_build_filename(host->root, "run/vgpu/slices", slice, "governor.sock", NULL);
 }
 
-/* The arbiter doesn't outlive a test that is ended. */
+/* The arbiter does not outlive a test that is ended. */
 static void end_with_test(gpointer data)
 {
     (void)data;

@@ -42,7 +42,7 @@ static const char *value_of(const char **names, const char **values, const char 
     return NULL;
 }
 
-/* A list by commas; one that isn't there has everything. */
+/* A list separated by commas; a missing one contains everything. */
 static gboolean has(const char *list, const char *word)
 {
     g_auto(GStrv) words = g_strsplit(list ? list : word, ",", -1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Every way to memory and to GPU time that the headers know goes through the layer, or is on a list
- * here that says why not. A command that comes with newer headers is on no list.
+ * Every way to memory and to GPU time in the headers goes through the layer, or is on a list here
+ * with a reason. A command of newer headers is on no list.
  */
 #include "mock_driver.h"
 #include "registry.h"
@@ -61,7 +61,7 @@ static const char *const engines_out[] = {"VkPipeline",     "VkShaderEXT",      
                                           "Vk*FunctionNV*", "VkOpticalFlow*",     "VkExecutionGraph*",
                                           "VkDataGraph*Session*", NULL};
 
-/* By name, for what has none of these types. */
+/* By name, for commands without one of these types. */
 static const char *const ways_by_name[] = {"vkQueue*",
                                            "vk*Queue*",
                                            "vkAllocate*",
@@ -91,7 +91,9 @@ static gboolean matches(const char *const *patterns, const char *name)
     return FALSE;
 }
 
-/* Commands in command buffers are part of what is submitted, those generated on the device too. */
+/*
+ * Commands in command buffers are part of the submission, including those generated on the device.
+ */
 static gboolean is_suspicious(const struct registry_command *command)
 {
     if (g_str_has_prefix(command->name, "vkCmd"))
@@ -130,7 +132,7 @@ static gboolean is_for_device(const struct registry_command *command)
     return command->first && g_strv_contains(handles, command->first);
 }
 
-/* How many of the names it is asked for by belong to the layer, of those by which it can be. */
+/* How many of the names that can be looked up, of those requested, belong to the layer. */
 static void look_up(const struct mock_driver *mock, const struct registry_command *command,
                     const char *name, guint *ours, guint *all)
 {
@@ -318,8 +320,10 @@ static void submit_all_ways(const struct mock_driver *mock, VkQueue queue)
 #undef CALL
 }
 
-/* Each queue of each family by each way is counted where it is free, and debited where it is
- * metered. */
+/*
+ * Each queue of each family, by each way, is counted if the slice is free, and debited if it is
+ * metered.
+ */
 static void test_queues(void)
 {
     struct fake_member *member;

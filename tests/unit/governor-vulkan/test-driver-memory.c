@@ -100,7 +100,7 @@ static void test_which_drivers(void)
     g_assert_false(driver_memory_is_told(&old, NULL));
     g_assert_false(is_told(0x1002, "AMD Radeon RX 6800 XT (RADV NAVI21)", false));
     g_assert_false(is_told(0x1002, "AMD Radeon RX 6800 XT", true));
-    /* All that the machine uses; only what was asked for; not known. */
+    /* All that the machine uses; only what was requested; unknown. */
     g_assert_false(is_told(0x10005, "llvmpipe (LLVM 19.1.7, 256 bits)", true));
     g_assert_false(is_told(0x8086, "Intel(R) Arc(tm) A770 Graphics (DG2)", true));
     g_assert_false(is_told(0x10de, "NVIDIA H200", true));
@@ -130,7 +130,7 @@ static void test_reckoning(void)
     slice.heap_usage[0] += 15 * MIB;
     layer.freed_meanwhile = 15 * MIB;
     g_assert_cmpuint(look(), ==, 5 * MIB);
-    /* Less than was asked for, and more than there is. */
+    /* Less than was requested, and more than exists. */
     driver.usage[0] = 1;
     g_assert_cmpuint(look(), ==, 0);
     driver.usage[0] = 100 * MIB;
@@ -139,7 +139,9 @@ static void test_reckoning(void)
     g_assert_cmpuint(look(), ==, 0);
 }
 
-/* A program that allocates all the time doesn't ask all the time; of others nothing is asked. */
+/*
+ * A program that allocates all the time does not query all the time; other drivers are not queried.
+ */
 static void test_seldom(void)
 {
     struct layer_device other = device;

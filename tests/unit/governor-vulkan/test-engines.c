@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Engines that a slice may not use are not offered, and can't be worked with. */
+/* Engines that a slice may not use are not offered, and cannot be used. */
 #include <string.h>
 
 #include "engines.h"

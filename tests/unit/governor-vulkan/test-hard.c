@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Hard cases, by programs that use Vulkan in processes of their own, with a real arbiter. The
- * driver is one whose time is the processors', so what is said of time here is only what can't be
- * missed.
+ * driver's time is the processors', so only unmistakable times are asserted here.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -143,7 +142,7 @@ static gpointer relay_out(gpointer data)
 static void submit_cycle(struct relay *relay, VkCommandBuffer commands, uint64_t round)
 {
     static const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
-    /* The second answers to the first, the first goes on from the second's last answer. */
+    /* The second answers the first, and the first continues from the second's last answer. */
     uint64_t wait = relay->number ? round : round - 1;
     VkTimelineSemaphoreSubmitInfo values = {
         .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
@@ -263,7 +262,7 @@ static void test_event(void)
     pid_t other;
 
     *shared = (struct shared){0};
-    /* Nobody is free whom a higher class may interrupt. */
+    /* Nobody is free if a higher class may interrupt it. */
     other = start("high", idle, 0);
     await_ready(1);
     began = g_get_monotonic_time();
@@ -273,7 +272,7 @@ static void test_event(void)
     await_end(other);
 }
 
-/* From when it may be executed, so without what it waits for a cap. */
+/* The time from which it may be executed, so without its wait for a cap. */
 static gint64 time_of(struct gpu *gpu, VkFence fence, uint32_t rounds)
 {
     VkCommandBuffer commands = gpu_record(gpu, rounds);
@@ -298,8 +297,10 @@ static uint32_t rounds_for(struct gpu *gpu, VkFence fence, gint64 us)
     return (uint32_t)((double)rounds * (double)us / (double)took);
 }
 
-/* What comes after work of a quarter of a second is four times as long later, less what was saved
- * up. On a machine with much else to do it may come later still; without a cap it comes at once. */
+/*
+ * Work that follows work of a quarter of a second is four times as long later, minus what was saved
+ * up. On a busy machine it may come later still; without a cap it comes at once.
+ */
 static void check_pause(struct gpu *gpu, VkFence fence, VkCommandBuffer tiny)
 {
     uint32_t rounds = rounds_for(gpu, fence, SECOND / 4);
@@ -358,8 +359,7 @@ static VkDeviceSize budget_of(struct gpu *gpu, VkDeviceSize *usage)
     return budget.heapBudget[0];
 }
 
-/* The limit is lowered below what is in use: that goes on working, and comes to an end by being
- * freed. */
+/* The limit is lowered below what is in use: that keeps working, and ends by being freed. */
 static void outgrow(unsigned number)
 {
     struct gpu gpu;

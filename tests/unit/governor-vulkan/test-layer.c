@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* That the layer is there, and can't be told from its absence otherwise. */
+/* The layer is present, and otherwise indistinguishable from its absence. */
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "gpu.h"
 
-/* Ours by the device's look-up, under each of its names, where it is there at all. */
+/* Ours by the device's look-up, under each of its names, if it exists at all. */
 static void test_lookups(void)
 {
     static const char *const ours[] = {
@@ -33,7 +33,7 @@ static void test_lookups(void)
     g_assert_null(vkGetDeviceProcAddr(gpu.device, "vkCreateInstance"));
     g_assert_null(vkGetDeviceProcAddr(gpu.device, "vkNoSuchCommand"));
     gpu_close(&gpu);
-    /* What isn't there without the layer isn't there with it. */
+    /* A command that is missing without the layer is missing with it. */
     gpu_open(&gpu, NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(not_enabled); i++)
         g_assert_null(vkGetDeviceProcAddr(gpu.device, not_enabled[i]));
@@ -71,7 +71,7 @@ static void test_instance_lookups(void)
     gpu_close(&gpu);
 }
 
-/* What vulkaninfo says, without what differs from one run to the next. */
+/* vulkaninfo's output, without values that differ from run to run. */
 static char *vulkaninfo(gboolean with_layer, const char *limit)
 {
     g_auto(GStrv) environment = g_get_environ();
@@ -83,7 +83,7 @@ static char *vulkaninfo(gboolean with_layer, const char *limit)
         environment = g_environ_setenv(environment, "VGPU_GOVERNOR", "0", TRUE);
     if (limit)
         environment = g_environ_setenv(environment, "FAKE_MEMBER_LIMIT", limit, TRUE);
-    /* The layer is sanitized, the program isn't. */
+    /* The layer is sanitized, the program is not. */
     environment = g_environ_setenv(environment, "LD_PRELOAD", ASAN_LIBRARY, TRUE);
     environment = g_environ_setenv(environment, "ASAN_OPTIONS", "detect_leaks=0", TRUE);
     g_assert_true(g_spawn_sync(NULL, (char **)command, environment,
@@ -126,7 +126,7 @@ static void test_vulkaninfo(void)
     g_autofree char *expected = lines_that_matter(without);
     g_autofree char *seen = lines_that_matter(with);
 
-    /* It is there when it is said to be. */
+    /* It is present when it is enabled. */
     g_assert_nonnull(strstr(limited, "size   = 67108864"));
     g_assert_null(strstr(without, "size   = 67108864"));
     g_assert_cmpuint(strlen(expected), >, 10000);
@@ -159,7 +159,7 @@ static void test_required(void)
     g_test_trap_assert_stderr("*vgpu-governor: cannot join the slice at *: No such file*");
 }
 
-/* One membership, however many instances; nothing is left when the last goes. */
+/* One membership for any number of instances; nothing is left when the last is destroyed. */
 static void test_instances(void)
 {
     struct gpu one, two;

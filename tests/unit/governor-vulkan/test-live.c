@@ -134,7 +134,8 @@ static pid_t start(void (*function)(struct meeting *meeting), struct meeting *me
     _exit(0);
 }
 
-/* Exported by one process and imported by another: charged once, also after the exporter is gone.
+/*
+ * Exported by one process and imported by another: charged once, also after the exporter has ended.
  */
 static void test_shared(void)
 {

@@ -140,7 +140,7 @@ static VkDeviceMemory exportable(struct gpu *gpu, VkDeviceSize bytes)
     return memory;
 }
 
-/* Charged once, until the last of all that share it is freed, whoever allocated it. */
+/* Charged once, until the last sharer frees it, whoever allocated it. */
 static void test_export_import(void)
 {
     struct gpu gpu;
@@ -244,7 +244,7 @@ static void test_spill(void)
     member->spill_limit = MIB;
     VK(gpu_allocate(&gpu, MIB, NULL, &memory));
     g_assert_cmpuint(member->spilled, ==, MIB);
-    /* Software Vulkan's device memory is the host's: it says that it pages. */
+    /* Software Vulkan's device memory is the host's: it reports that it pages. */
     g_assert_cmpuint(member->pages, ==, 1);
     vkFreeMemory(gpu.device, memory, NULL);
     g_assert_cmpuint(member->spilled, ==, 0);
@@ -309,7 +309,7 @@ static void test_heaps(void)
     g_assert_cmpuint(both.memoryProperties.memoryHeaps[0].size, ==, 512 * MIB);
     g_assert_cmpuint(budget.heapUsage[0], ==, mine);
     g_assert_cmpuint(budget.heapBudget[0], ==, 412 * MIB);
-    /* Lowered below what is in use. */
+    /* A limit lowered below what is in use. */
     member->limit = 50 * MIB;
     memory_of(&gpu, &budget);
     g_assert_cmpuint(budget.heapUsage[0], ==, mine);

@@ -92,7 +92,7 @@ static void test_choice(void)
     g_assert_null(chosen(&first, "0000:03:00.0", false, false));
     g_assert_true(chosen(&first, "", true, false) == &soft);
     g_assert_true(chosen(&hard, "", true, false) == &outside);
-    /* A driver that does not tell: no doubt where there is one. */
+    /* A driver that does not report it: unambiguous if there is one GPU. */
     g_assert_null(chosen(&first, "", false, false));
     g_assert_true(chosen(&second, "", false, false) == &second);
     g_assert_true(chosen(&hard, "", false, false) == &hard);
@@ -124,7 +124,7 @@ static VkPhysicalDevice handle(guint number)
     return (VkPhysicalDevice)(gsize)(number + 1);
 }
 
-/* What the driver says of itself; it is asked once for each. */
+/* The driver's description of itself; it is queried once for each. */
 static void test_driver(void)
 {
     struct layer_instance instance;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Work that waits for what is not signalled yet is deferred, and nothing else is. */
+/* Work that waits for something unsignalled is deferred, and nothing else is. */
 #include <unistd.h>
 
 #include "gpu.h"
@@ -63,13 +63,13 @@ static void test_wait_before_signal(void)
     member->metered = true;
     timeline = gpu_timeline(&gpu);
     commands = gpu_record(&gpu, ROUNDS);
-    /* The driver compiles what is executed for the first time. */
+    /* The driver compiles work that is executed for the first time. */
     submit(&gpu, commands, &(struct order){0});
     VK(vkDeviceWaitIdle(gpu.device));
     warm_ns = member->measured_ns;
     submit(&gpu, commands, &(struct order){.wait = timeline, .wait_value = 5});
     g_assert_cmpuint(member->deferred, ==, 1);
-    /* It waits for nothing itself, but for what is before it on the queue. */
+    /* It waits for nothing itself, but is behind waiting work on the queue. */
     submit(&gpu, commands, &(struct order){0});
     g_assert_cmpuint(member->deferred, ==, 2);
     g_usleep(500000);
@@ -89,7 +89,10 @@ static void test_wait_before_signal(void)
     gpu_close(&gpu);
 }
 
-/* Work that waited and has begun is in flight before it ends: who is killed then has had it. */
+/*
+ * Work that waited and has begun is in flight before it ends: a process that is killed then is
+ * charged for it.
+ */
 static void test_begun(void)
 {
     struct gpu gpu;
@@ -105,7 +108,7 @@ static void test_begun(void)
     commands = gpu_record(&gpu, 20000 * ROUNDS);
     submit(&gpu, commands, &(struct order){0});
     VK(vkDeviceWaitIdle(gpu.device));
-    /* The driver may have compiled it for so long that it was taken for stalled. */
+    /* The driver may have compiled it for so long that it was considered stalled. */
     executing = member->executing;
     ended = member->ended;
     submit(&gpu, commands, &(struct order){.wait = timeline, .wait_value = 1});

@@ -102,7 +102,7 @@ static void test_none(void)
     show_nothing();
 }
 
-/* From the arbiter's file to what Vulkan says, and changed while it runs. */
+/* From the arbiter's file to Vulkan's values, and changed while it runs. */
 static void test_engines(void)
 {
     VkQueueFamilyProperties family;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Long batches are taken apart between command buffers, where nothing tells the difference. */
+/* Long batches are split between command buffers, unless something would notice the difference. */
 #include "gpu.h"
 
 /* A batch that takes long is taken apart the next time; one whose render passes span command

@@ -61,7 +61,7 @@ static void test_measured(void)
     g_assert_cmpuint(member->begun, ==, 10);
     g_assert_cmpuint(member->ended, ==, 10);
     g_assert_cmpuint(member->counted, ==, 0);
-    /* The same command buffer again: the estimate is what was measured. */
+    /* The same command buffer again: the estimate is the measured time. */
     g_assert_cmpuint(member->last_estimate_ns, >, member->measured_ns / 10 / 4);
     vkDestroyFence(gpu.device, fence, NULL);
     gpu_close_checked(&gpu, member);

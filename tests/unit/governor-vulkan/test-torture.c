@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that submit to several queues by all ways while the slice goes from free to metered and
- * back a hundred times a second: every result is right, and every debit ends once.
+ * Threads submit to several queues in all ways while the slice changes between free and metered a
+ * hundred times a second: every result is right, and every debit ends once.
  */
 #include <pthread.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* The validation layer has nothing to say, above the governor and below it, of hazards neither. */
+/* The validation layer reports nothing, above the governor and below it, and no hazards. */
 #include "gpu.h"
 
 #define VALIDATION "VK_LAYER_KHRONOS_validation"
 
 /* Implicit layers come before those that a program asks for. */
 static const char *const below[] = {VALIDATION, NULL};
-/* Asked for like any other, it comes where it is named. */
+/* Requested like any other layer, it is at its place in the list. */
 static const char *const above[] = {VALIDATION, "VK_LAYER_VGPU_governor", NULL};
 
 static void submit_split(struct gpu *gpu, VkSemaphore timeline, uint64_t value, VkFence fence)
@@ -97,7 +97,7 @@ static void test_below(void)
     run(below);
 }
 
-/* The test can fail: what is wrong is seen. */
+/* The test can fail: an error is noticed. */
 static void test_complains(void)
 {
     struct gpu gpu;

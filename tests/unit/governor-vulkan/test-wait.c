@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* Who sees work end: the application's own thread where it waits for each, else the layer's. */
+/*
+ * Who notices the end of work: the application's own thread if it waits for each, otherwise the
+ * layer's.
+ */
 #include "gpu.h"
 
 #define ROUNDS 20000
@@ -8,7 +11,7 @@
 /* The layer looks every 40 ms whether the application still comes; a machine with much else to do
  * gets round to it later. */
 #define SOON_US (10 * G_USEC_PER_SEC)
-/* Somebody else's part of what the host's clock says. */
+/* Others' part of the time by the host's clock. */
 #define OTHERS_NS 20000000u
 
 struct loop {
@@ -73,8 +76,10 @@ static void test_each(void)
     loop_close(&loop);
 }
 
-/* On a processor, what is behind others' work takes no more than it did before; now and then it is
- * measured. */
+/*
+ * On a processor, work behind others' work takes no more than it did before; now and then it is
+ * measured.
+ */
 static void test_behind(void)
 {
     struct loop loop;
@@ -113,8 +118,10 @@ static uint64_t shortest_ns(struct loop *loop)
     return shortest;
 }
 
-/* Others' work is waited for once: what is behind work of one's own that took longer than theirs is
- * charged in full, though it was expected to be short. */
+/*
+ * Others' work is waited for once: work behind one's own work that took longer than theirs is
+ * charged in full, though it was expected to be short.
+ */
 static void test_behind_own(void)
 {
     struct loop loop;
@@ -132,20 +139,20 @@ static void test_behind_own(void)
     loop.commands = lengthened;
     loop.member->behind_ns = ns / 2;
     submit(&loop, VK_NULL_HANDLE);
-    /* Where the host's clock times work, the end of the first is seen when it comes. */
+    /* If the host's clock times work, the end of the first is noticed when it comes. */
     gpu_wait_fence(&loop.gpu, loop.fence);
     await_ended(&loop);
     g_test_message("%.3f ms of %.3f ms", (double)loop.member->last_measured_ns / 1e6,
                    (double)ns / 1e6);
     g_assert_cmpuint(loop.member->last_measured_ns, >, ns * 3 / 4);
     loop.member->behind_ns = 0;
-    /* The sum of what was added is another's to check: it is not as many rounds each time. */
+    /* Another test checks the sum: the number of rounds varies here. */
     VK(vkDeviceWaitIdle(loop.gpu.device));
     loop.gpu.expected = loop.gpu.numbers[0];
     loop_close(&loop);
 }
 
-/* It doesn't come for the last one, with a fence or without, and comes again later. */
+/* It does not come for the last one, with a fence or without, and comes again later. */
 static void test_stays_away(void)
 {
     struct loop loop;
@@ -161,7 +168,7 @@ static void test_stays_away(void)
     loop_close(&loop);
 }
 
-/* It does not wait before it submits again, where it might be held up for the first to end. */
+/* It does not wait before it submits again, though it might be held up until the first ends. */
 static void test_queues(void)
 {
     struct loop loop;
@@ -178,7 +185,7 @@ static void test_queues(void)
     loop_close(&loop);
 }
 
-/* With a fence that is not asked before it is used anew. */
+/* With a fence that is not queried before it is reused. */
 static void submit_and_poll(struct loop *loop, VkFence fence, uint64_t value, VkSemaphore timeline)
 {
     VkTimelineSemaphoreSubmitInfo values = {

@@ -38,7 +38,7 @@ static char *read_status(const struct live *live)
     return text;
 }
 
-/* The arbiter doesn't outlive a test that is ended. */
+/* The arbiter does not outlive a test that is ended. */
 static void end_with_test(void *data)
 {
     (void)data;

@@ -88,7 +88,7 @@ static bool works(const struct simulation *sim, const struct sim_tenant *tenant)
            (!tenant->stop_ns || at < tenant->stop_ns || tenant->wants_since);
 }
 
-/* Who waits is woken when it is raised; that it was set back is seen at once. */
+/* A waiting member is woken when it is raised; a lowered value is seen at once. */
 static uint64_t limit_of(const struct sim_tenant *tenant)
 {
     return MIN(tenant->seen_limit, tenant->grant.limit_ns);

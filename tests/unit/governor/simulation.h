@@ -17,19 +17,19 @@
 
 /**
  * struct sim_tenant - a slice with one member
- * @batch_ns: length of a submission; @estimate_ns: what the member takes it for, 0: it knows
- * @batch_jitter_ns: a submission is longer or shorter by up to so much than it is taken for
- * @think_ns: from the end of one to the next; @think_jitter_ns: plus 0 to so much
- * @async: submits without waiting for the end of the one before, @think_ns is not of use
+ * @batch_ns: length of a submission; @estimate_ns: the member's estimate of it, 0: exact
+ * @batch_jitter_ns: a submission's length differs from the estimate by up to this much
+ * @think_ns: from the end of one to the next; @think_jitter_ns: plus 0 to this much
+ * @async: submits without waiting for the end of the previous one, @think_ns is unused
  * @start_ns, @stop_ns: when it works; 0: always
  * @period_ns: bursts: @burst submissions in each
- * @stopped: does nothing at all (SIGSTOP), though its work on the GPU goes on
- * @exits_ns: the process exits when it has used so much, and another takes its place; 0: never
- * @exits_unsaid: the process exits at the end of each submission, before it says that it has ended
- * @stalls: says of each submission that it has not begun, and then, after a look, that it has
+ * @stopped: does nothing at all (SIGSTOP), though its work on the GPU continues
+ * @exits_ns: the process exits when it has used this much, and another replaces it; 0: never
+ * @exits_unsaid: the process exits at the end of each submission, before it reports the end
+ * @stalls: reports of each submission that it has not begun, and then, after a look, that it has
  *
- * @done_ns, @done: GPU time and submissions executed; @worst_ns: longest from wanting to submit to
- * the end
+ * @done_ns, @done: GPU time and submissions executed; @worst_ns: longest time from the wish to
+ * submit to the end
  */
 struct sim_tenant {
     struct slice_settings settings;

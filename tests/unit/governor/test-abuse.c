@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* Members that don't keep to the protocol: they are dropped with a line in the log, and nobody else
- * is hurt. */
+/*
+ * Members that violate the protocol: they are dropped with a line in the log, and nobody else is
+ * affected.
+ */
 #include "governor_protocol.h"
 #include "ledger.h"
 #include "live.h"
@@ -206,7 +208,7 @@ static void test_objects(void)
     live_close(&live);
 }
 
-/* Who asks and never reads is dropped before it costs anything. */
+/* A member that sends requests and never reads is dropped before it costs anything. */
 static void test_deaf(void)
 {
     struct live live;
@@ -230,7 +232,7 @@ static void test_deaf(void)
     live_close(&live);
 }
 
-/* The grant can't be written by any way, and neither page be made smaller. */
+/* The grant cannot be written in any way, and neither page can be made smaller. */
 static void test_pages(void)
 {
     struct live live;

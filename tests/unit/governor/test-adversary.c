@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Tenants that exit early, kill their own work, or lie, in simulated time. What they gain is
- * measured in work that the GPU has done for them, beside a neighbour who keeps to the rules.
+ * Tenants that exit early, kill their own work, or lie, in simulated time. Their gain is measured
+ * by the GPU's work for them, beside a neighbour that follows the rules.
  */
 #include "simulation.h"
 
@@ -33,17 +33,17 @@ typedef struct {
 } Evasion;
 
 static const Evasion evasions[] = {
-    /* Ended and said, but after the last look. */
+    /* Ended and reported, but after the last look. */
     {"short-programs", NS_PER_MS, 0, 3 * NS_PER_MS, false, false, 0},
     {"one-submission", 3 * NS_PER_MS, 0, 1, false, false, 0},
     /* Not long enough to owe much, and then away until others are alone. */
     {"rested", 3 * NS_PER_MS, 0, 12 * NS_PER_MS, false, false, 11 * NS_PER_MS},
-    /* Killed when the result is there, and taken for what a new command buffer is taken for. */
+    /* Killed when the result is there, with the estimate of a new command buffer. */
     {"killed", 20 * NS_PER_MS, 100 * NS_PER_US, 0, true, false, 0},
     {"killed-long", 500 * NS_PER_MS, 100 * NS_PER_US, 0, true, false, 0},
     /* Until others are alone, and not measured. */
     {"killed-rested", 500 * NS_PER_MS, 100 * NS_PER_US, 0, true, false, 20 * NS_PER_MS},
-    /* The same, behind a semaphore that is signalled as soon as it is said to have stalled. */
+    /* The same, behind a semaphore that is signalled as soon as it is reported as stalled. */
     {"killed-stalled", 20 * NS_PER_MS, 100 * NS_PER_US, 0, true, true, 0},
 };
 
@@ -59,7 +59,7 @@ static struct sim_tenant *add_evader(struct simulation *sim, const Evasion *evas
     return evader;
 }
 
-/* Beside one who always wants the GPU it has its share of what is done, which is a fifth. */
+/* Beside a tenant that always wants the GPU it gets its share of the work, which is a fifth. */
 static void test_share(const void *data)
 {
     const Evasion *evasion = data;
@@ -143,7 +143,9 @@ static void lie(struct simulation *sim, struct sim_tenant *liar, uint64_t ns, ui
     }
 }
 
-/* One who pauses for a few ms now and then, and one who comes back now and then for little. */
+/*
+ * One that pauses for a few ms now and then, and one that returns now and then for a little work.
+ */
 static void add_two(struct simulation *sim, struct sim_tenant **busy, struct sim_tenant **visitor)
 {
     *busy = sim_add(sim, 100, BATCH);
@@ -260,8 +262,10 @@ static struct sim_tenant *add_online(struct simulation *sim)
     return online;
 }
 
-/* An accomplice says that its work is before that of another, which is charged less for it. What
- * the one is not charged, the other is. */
+/*
+ * An accomplice reports that its work is before another's, which is charged less for it. The
+ * accomplice is charged what the other is not.
+ */
 static void test_accomplice(void)
 {
     struct simulation *sim = sim_new();
@@ -279,7 +283,7 @@ static void test_accomplice(void)
     sim_free(sim);
 }
 
-/* One whose work is there as it says is charged for that, and not twice. */
+/* If its work really is there, it is charged for that, and not twice. */
 static void test_no_accomplice(void)
 {
     struct simulation *sim = sim_new();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* The parts of the core that have no time of their own: ledger, budget, settings, what is believed
- * of a page. */
+/*
+ * The parts of the core without a time of their own: ledger, budget, settings, plausibility of a
+ * page.
+ */
 #include "budget.h"
 #include "clock.h"
 #include "governor_protocol.h"
@@ -14,8 +16,10 @@
 
 #define MEMBERS 64
 
-/* Whatever 64 members ask for and give back, and whoever dies, the limit holds and the sums are
- * right. */
+/*
+ * Whatever 64 members request and return, and whichever die, the limit holds and the sums are
+ * right.
+ */
 static void test_ledger(void)
 {
     struct ledger ledger = {.limit = 1000, .spill_limit = 300};
@@ -68,7 +72,7 @@ static void test_ledger_abuse(void)
     g_assert_false(ledger_release(&ledger, &two, 1, 0));
     g_assert_false(ledger_release(&ledger, &one, 1, 2));
     g_assert_false(ledger_release(&ledger, &one, UINT64_MAX, 1));
-    /* A limit below what is in use: nothing more, until enough has been given back. */
+    /* A limit below what is in use: nothing more is granted until enough has been returned. */
     ledger.limit = 500;
     g_assert_cmpint(ledger_reserve(&ledger, &two, 1, false, &spilled), ==, ENOMEM);
     g_assert_true(ledger_release(&ledger, &one, 501, 0));
@@ -110,7 +114,7 @@ static void objects_step(struct objects_model *model, struct ledger *ledger,
         return;
     case 1:
     case 2:
-        /* Whether it is refused is not what is looked at here. */
+        /* Whether it is refused is not checked here. */
         if (ledger_reserve(ledger, &holdings[who], bytes, true, &spilled) == 0)
             shared = ledger_share(ledger, &holdings[who], &key, bytes, spilled) == 0;
         break;
@@ -157,7 +161,7 @@ static void test_objects(void)
     g_assert_null(ledger.objects);
 }
 
-/* What may be remembered is bounded, for a member and for its slice; nothing is lost by that. */
+/* Remembered objects are limited, for a member and for its slice; the limit loses nothing. */
 static void test_objects_bounds(void)
 {
     struct ledger ledger = {0};
@@ -227,7 +231,7 @@ static void test_budget(void)
     budget_spend(&budget, 3000);
     g_assert_cmpuint(budget_when(&budget, 500, 100000), ==, 100000 + 12500 + 1);
     g_assert_cmpfloat(budget_balance(&budget, 110000), ==, 0);
-    /* What is owed stays when the rate changes, and time that goes back is no time. */
+    /* Debt stays when the rate changes, and time that goes back counts as none. */
     budget_spend(&budget, 100);
     budget_set(&budget, 0.1, 500, 110000);
     g_assert_cmpfloat(budget_balance(&budget, 1000), ==, -100);

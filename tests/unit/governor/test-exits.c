@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Programs that end before they have said what they used, with a real arbiter: test-adversary.c has
+ * Programs that end before they have reported their use, with a real arbiter: test-adversary.c has
  * the same in simulated time. A busy machine makes them slower, so only too much of the GPU is red.
  */
 #include "tenant.h"
@@ -24,18 +24,21 @@ static const struct program short_one = {3 * NS_PER_MS, 3 * NS_PER_MS, false, tr
 static const struct program killed = {100 * NS_PER_US, 50 * NS_PER_MS, false, false};
 static const struct program killed_deferred = {100 * NS_PER_US, 50 * NS_PER_MS, true, false};
 
-/* Killed at once when its work has ended, and with it all that could say so. */
+/* Killed at once when its work has ended, with all threads that could report it. */
 static void run(const struct program *program, const char *socket_path, struct live_report *report)
 {
     GovernorMember *member = governor_member_new(socket_path, true);
     uint64_t debit, end;
 
-    /* The test is over, and the arbiter has gone. Before that, who does no work makes it red. */
+    /*
+     * The test is over, and the arbiter has ended. Before that, a tenant without work makes the
+     * test red.
+     */
     if (!member)
         _exit(1);
     debit = governor_member_begin(member, program->estimate_ns, program->deferred);
     end = line_submit(line, program->length_ns);
-    /* The layer's thread sees within 1 ms that what was deferred has begun. */
+    /* The layer's thread notices within 1 ms that deferred work has begun. */
     if (program->deferred)
         debit = governor_member_begun(member, debit);
     line_await(end);
@@ -90,7 +93,7 @@ static void check(LiveFunc programs)
 
     tenant_open(&live, slices);
     live_spawn(&live, "a", programs);
-    /* Until what was saved up is used. */
+    /* Until the savings are used up. */
     tenant_await(&live.reports[0].done, 10, 10);
     live_reset(&live);
     began = clock_now();

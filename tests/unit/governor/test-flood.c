@@ -15,7 +15,7 @@
 
 #define FLOODERS    4
 #define CONNECTIONS 100
-/* Of a processor, for one slice; without a limit it takes all that it can get. */
+/* Part of a processor for one slice; without a limit it takes all that it can get. */
 #define MOST_OF_ARBITER 0.2
 /* Of what the others did before. The flooders want processors too, and there may be two. */
 #define LEAST_OF_OTHERS 0.2
@@ -138,7 +138,7 @@ static void check(LiveFunc flooder)
     g_assert_cmpfloat(flooded.flood, >, 10);
     g_assert_cmpfloat(flooded.arbiter, <, before.arbiter + MOST_OF_ARBITER);
     g_assert_cmpfloat(flooded.others, >, LEAST_OF_OTHERS * before.others);
-    /* It is heard again when it has stopped, as anybody. */
+    /* When it has stopped, its messages are read again like any other's. */
     for (unsigned i = 0; i < FLOODERS; i++)
         live_kill(&live, 2 + i, SIGKILL);
     live_await(&live, "evil", "members", 0);

@@ -28,7 +28,7 @@ static uint64_t turns(void)
     return (uint64_t)usage.ru_nvcsw;
 }
 
-/* One that takes 2 s and said 1 ms, then short ones. */
+/* One that takes 2 s with an estimate of 1 ms, then short ones. */
 static void one_long(struct live *live, const char *socket_path, struct live_report *report)
 {
     GovernorMember *member = tenant_join(socket_path, report);
@@ -187,9 +187,8 @@ static struct contest contest(LiveFunc first, uint64_t count)
 }
 
 /*
- * Who submits little at a time gets no more than its share, and less only as far as it isn't there
- * in time: of two processors that are busy it often isn't. Exact is the same in simulated time, see
- * test-scheduler.c.
+ * A tenant with short submissions gets no more than its share, and less only if it is late: on two
+ * busy processors it often is. The exact case is in simulated time, see test-scheduler.c.
  */
 static void test_tiny(void)
 {
@@ -217,7 +216,7 @@ static void assert_memory(const GovernorMember *member, uint64_t limit, uint64_t
     g_assert_cmpuint(seen_used, ==, used);
 }
 
-/* What is in use stays; there is no more until enough has been given back, whoever decides. */
+/* Memory in use stays; no more is granted until enough has been returned, whoever decides. */
 static void test_lowered_memory(void)
 {
     const char *const slices[] = {"a", "[slice]\nvram=1000\nspill=500\n", NULL};

@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #define GO_ON_NS (100 * NS_PER_MS)
-/* Of so many the shortest counts: what a death leaves behind is there each time, what the machine
- * has to do beside is not. */
+/*
+ * Of this many runs the shortest counts: the effect of a death is in each, the machine's other work
+ * is not.
+ */
 #define MEASURED 6
 /* Peers, before the one that is killed. */
 #define PEERS 2
@@ -26,7 +28,7 @@
 /* Were it left behind, its slice would not get a turn again within the test. */
 #define ESTIMATE_NS (5 * NS_PER_S)
 
-/* Capped: always metered, and what is in flight counts against the cap. */
+/* Capped: always metered, and work in flight counts against the cap. */
 static const char *const slices[] = {
     "a", "[slice]\nweight=50\ncap=50\nhard=true\nvram=1000000\nspill=3000000\n", "b",
     "[slice]\nweight=50\n", NULL};
@@ -201,7 +203,7 @@ static unsigned spawn_victim(struct live *live, LiveFunc function, long point)
     return live_spawn(live, "a", function);
 }
 
-/* True where it died at its point, false where it came to its end. */
+/* True if it died at its point, false if it reached its end. */
 static bool await_death(struct live *live, unsigned victim)
 {
     int status = 0;
@@ -290,7 +292,7 @@ static void fork_and_call(struct live *live, const char *socket_path, struct liv
     arm(KILL_POINT_NEVER);
     member = governor_member_new(socket_path, true);
     use_memory(member);
-    /* A thread that is about to start may hold a lock of the sanitizer's, for ever in a child. */
+    /* A thread that is about to start may hold a lock of the sanitizer, forever in a child. */
     while (!thread_waits)
         g_usleep(1000);
     child = fork();
@@ -303,7 +305,7 @@ static void fork_and_call(struct live *live, const char *socket_path, struct liv
     g_assert_cmpint(waitpid(child, &status, 0), ==, child);
     g_assert_true(status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
     report->granted = status != 0;
-    /* Its parent is what it was. */
+    /* Its parent is unchanged. */
     use_time(member);
     report->done = 1;
 }
@@ -402,7 +404,7 @@ static void test_rejoin(void)
         g_assert_cmpuint(peers_go_on_after(&live), <, 1000 * NS_PER_MS);
     }
     g_test_message("%ld points", point - 1);
-    /* Four words of the page, connecting, and what is said and heard on the socket. */
+    /* Four words of the page, connecting, and messages on the socket. */
     g_assert_cmpint(point - 1, >=, 7);
     live_close(&live);
 }

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 /*
- * On a machine that does other things too. How exact shares are is shown in simulated time
- * (test-scheduler.c), and what is reached measured by `make bench-governor`; here it is enough to
- * tell shares from halves, and going on from hanging.
+ * For a machine with other work. test-scheduler.c shows in simulated time how exact shares are, and
+ * `make bench-governor` measures the real ones. Here it is enough to tell shares from halves, and
+ * progress from a hang.
  */
 #define SHARE_SLACK    0.2
 #define PEERS_GO_ON_NS (1000 * NS_PER_MS)
@@ -52,7 +52,7 @@ static void test_shares(void)
     live_configure(&live, "a", "[slice]\nweight=80\n");
     live_configure(&live, "b", "[slice]\nweight=20\n");
     assert_share(&live, 2000, 0.8, SHARE_SLACK);
-    /* The control: who are alike are far from both. */
+    /* The control: equal weights are far from both. */
     live_configure(&live, "b", "[slice]\nweight=80\n");
     assert_share(&live, 2000, 0.5, 0.3 - SHARE_SLACK);
     live_close(&live);

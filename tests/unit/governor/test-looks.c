@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* When the scheduler looks by itself, and who need not speak up before that. */
+/* When the scheduler looks by itself, and who need not send a message before that. */
 #include "simulation.h"
 
 #define BATCH (2 * NS_PER_MS)
@@ -50,8 +50,10 @@ static void test_few(void)
     }
 }
 
-/* Who comes back at once each time is not looked at in between; who rests now and then is, after he
- * has been waited for in vain. */
+/*
+ * A member that returns at once each time is not looked at in between; one that rests now and then
+ * is, after a wait for it was in vain.
+ */
 static void test_silent(void)
 {
     for (unsigned rests = 0; rests < 2; rests++) {
@@ -77,7 +79,7 @@ static void test_silent(void)
     }
 }
 
-/* The holder of the lease, at work, and one who has nothing to do. */
+/* The holder of the lease, at work, and a member without work. */
 static struct sim_tenant *other_than_holder(struct simulation *sim)
 {
     g_assert_nonnull(sim->scheduler.lease.holder);
@@ -93,8 +95,10 @@ static void sim_run_to_lease(struct simulation *sim)
     while (sim->scheduler.lease.state != LEASE_OPEN || !sim->scheduler.lease.looks_at);
 }
 
-/* Who waits is told until when it need not say so; not who is silent, or of a higher class: a look
- * would not see the one, and comes too late for the other. */
+/*
+ * A waiting member is told until when it need not report that. A silent one and one of a higher
+ * class are not: a look would not notice the one, and comes too late for the other.
+ */
 static void test_who(void)
 {
     struct simulation *sim = sim_contended(3, true);
@@ -115,7 +119,7 @@ static void test_who(void)
     sim_free(sim);
 }
 
-/* Who is not alone in wanting the GPU, but has it for himself, is not looked at. */
+/* A member that is not alone in wanting the GPU, but has it for itself, is not looked at. */
 static void test_alone(void)
 {
     struct simulation *sim = sim_contended(2, true);
@@ -129,8 +133,10 @@ static void test_alone(void)
     sim_free(sim);
 }
 
-/* A higher class asks for what it wants, and says when it has had it: hardly a look more. Who is
- * below, and has nobody beside him, need not be looked at. */
+/*
+ * A higher class requests what it wants, and reports when it has had it: hardly a look more. A
+ * lower one without others beside it need not be looked at.
+ */
 static void test_below(void)
 {
     static const uint64_t periods[] = {13 * NS_PER_MS, 40 * NS_PER_MS};
@@ -160,8 +166,10 @@ static void test_below(void)
     }
 }
 
-/* A submission was held back by the estimates of those before it, which turn out to be shorter: who
- * waits sleeps on its grant, and has to be woken. */
+/*
+ * A submission was held back by the estimates of earlier ones, which turn out to be shorter: the
+ * waiting thread sleeps on its grant, and must be woken.
+ */
 static void test_long_estimate(void)
 {
     struct simulation *sim = sim_contended(2, true);

@@ -56,7 +56,10 @@ static unsigned import_in(struct live *live, const char *slice)
     return member;
 }
 
-/* Charged once for a slice, until the last of its processes is gone; another slice on its own. */
+/*
+ * Charged once for a slice, until the last of its processes has ended; another slice is charged on
+ * its own.
+ */
 static void test_export_import(void)
 {
     struct live live;
@@ -87,7 +90,7 @@ static void test_export_import(void)
     live_close(&live);
 }
 
-/* All who have an object say so to the next arbiter, which charges it once. */
+/* All holders declare an object to the next arbiter, which charges it once. */
 static void test_export_restart(void)
 {
     static const int signals[] = {SIGKILL, SIGTERM, SIGKILL};
@@ -122,8 +125,10 @@ static void test_export_restart(void)
     live_close(&live);
 }
 
-/* It has 200,000 of the slice's million for itself: one after the other, three of 100,001 need what
- * is given back. */
+/*
+ * It has 200,000 of the slice's million for itself: in turn, three of 100,001 need what is
+ * returned.
+ */
 static void reserve_and_export(struct live *live, const char *socket_path,
                                struct live_report *report)
 {
@@ -152,7 +157,7 @@ static void reserve_and_export(struct live *live, const char *socket_path,
     report->done = 1;
 }
 
-/* Without an arbiter: charged to each who imports, of its own part; once again when it is back. */
+/* Without an arbiter: charged to each importer, from its own part; once again when it is back. */
 static void test_export_alone(void)
 {
     struct live live;
@@ -203,7 +208,10 @@ static void share_many(struct live *live, const char *socket_path, struct live_r
     report->done = 1;
 }
 
-/* What isn't remembered is charged to each; nothing is lost or stays, over a restart either. */
+/*
+ * Objects that are not remembered are charged to each; nothing is lost or stays, also over a
+ * restart.
+ */
 static void test_export_many(void)
 {
     struct live live;
@@ -254,7 +262,7 @@ static void spill(struct live *live, const char *socket_path, struct live_report
     report->done = 1;
 }
 
-/* Where memory beyond the limit goes, and how much has gone there; what a driver has for itself. */
+/* Where memory beyond the limit goes, and how much has gone there; a driver's own memory. */
 static void test_spill(void)
 {
     const char *const slices[] = {"a", "[slice]\nvram=1000\nspill=500\n", "b",

@@ -118,7 +118,7 @@ static void test_cap(void)
     check_cap(2 * NS_PER_S, false, 0, 0.035);
 }
 
-/* What the capped one leaves is the other's, who has to be neither slow nor idle for it. */
+/* The other gets what the capped one leaves, and need be neither slow nor idle for it. */
 static void test_cap_beside(void)
 {
     struct simulation *sim = sim_new(POLICY_SHARES);
@@ -135,7 +135,7 @@ static void test_cap_beside(void)
     sim_free(sim);
 }
 
-/* A cap that isn't hard is none. */
+/* A cap that is not hard has no effect. */
 static void test_soft_cap(void)
 {
     struct simulation *sim = sim_new(POLICY_SHARES);
@@ -167,7 +167,7 @@ static void test_policies(void)
         sim_run(sim, 10 * NS_PER_S);
         assert_near((double)one->done_ns / (10 * NS_PER_S), wanted[i], 0.01);
         assert_near((double)two->done_ns / (10 * NS_PER_S), 0.5, 0.01);
-        /* Alone: the rest is taken by nobody but where it is for who is there. */
+        /* Alone: only members that are present get the rest. */
         one->stopped = true;
         sim_run(sim, NS_PER_S);
         sim_reset_counts(sim);
@@ -239,7 +239,9 @@ static guint behind_others(struct simulation *sim, const struct sim_tenant *tena
     return behind;
 }
 
-/* A higher class does not wait for others' work to end, so it is told of it; loops take turns. */
+/*
+ * A higher class does not wait for others' work to end, so it is told about it; loops take turns.
+ */
 static void test_behind(void)
 {
     struct simulation *sim = sim_new(POLICY_SHARES);
@@ -280,7 +282,7 @@ static void test_floor(void)
     sim_free(sim);
 }
 
-/* Who is left alone has all of the GPU within 20 ms, and unmeasured. */
+/* A slice that is left alone has all of the GPU within 20 ms, and unmeasured. */
 static void test_alone_again(void)
 {
     struct simulation *sim = sim_new(POLICY_SHARES);
@@ -321,8 +323,10 @@ static void test_no_credit(void)
     sim_free(sim);
 }
 
-/* Leases are long among those who always have work; who comes back after a pause does not wait for
- * the end of one. */
+/*
+ * Leases are long among slices that always have work; one that returns after a pause does not wait
+ * for the end of one.
+ */
 static void test_returns(void)
 {
     struct simulation *sim = sim_new(POLICY_SHARES);
@@ -358,8 +362,10 @@ static void test_changed_weight(void)
     sim_free(sim);
 }
 
-/* Many short ones beside few long ones: each has its part of the time, and the GPU is busy but for
- * the pauses. */
+/*
+ * Many short ones beside few long ones: each has its part of the time, and the GPU is busy except
+ * in the pauses.
+ */
 static void test_tiny(void)
 {
     struct simulation *sim = sim_new(POLICY_SHARES);
@@ -429,7 +435,10 @@ static void test_stalled(void)
     sim_free(sim);
 }
 
-/* Who always says that its work has just begun, or that much is in flight, doesn't keep the GPU. */
+/*
+ * A member that always reports that its work has just begun, or that much is in flight, does not
+ * keep the GPU.
+ */
 static void test_liar(void)
 {
     struct simulation *sim = sim_new(POLICY_SHARES);

@@ -2,11 +2,11 @@
 /* Work that waits for other work: of another queue, and of another process. */
 #include "tenant.h"
 
-/* When the layer says that work has not begun, and says it again. */
+/* When the layer reports that work has not begun, and when it repeats that. */
 #define STALLED_NS       (3 * NS_PER_MS)
 #define STALLED_AGAIN_NS (20 * NS_PER_MS)
 
-/* As the layer's thread does for what is the oldest of its queue and has not begun. */
+/* As the layer's thread does for the oldest work of its queue if it has not begun. */
 struct teller {
     GovernorMember *member;
     _Atomic uint64_t since; /* 0: nothing waits */
@@ -61,7 +61,7 @@ static void cycle(struct live *live, const char *socket_path, struct live_report
     while (!report->go)
         g_usleep(1000);
     for (uint64_t round = 1; round <= ROUNDS; round++) {
-        /* The second answers to the first, the first goes on from the second's last answer. */
+        /* The second answers the first, and the first continues from the second's last answer. */
         uint64_t value = first ? round - 1 : round;
 
         uint64_t debit = governor_member_begin(member, NS_PER_MS, round % 2);
@@ -168,7 +168,7 @@ static void test_queues(void)
 
 #define QUEUES 4
 
-/* All that it submits waits for what is signalled right after. */
+/* All of its submissions wait for something that is signalled right after. */
 struct evader {
     GovernorMember *member;
     struct live_report *report;

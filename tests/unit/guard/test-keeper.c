@@ -18,14 +18,14 @@
 #define SIZE 8192
 #define PATH "/the/socket"
 
-/* Stands for the arbiter: what is charged, and what is refused. */
+/* Replaces the arbiter: what is charged, and what is refused. */
 static struct {
     _Atomic uint64_t charged;
     _Atomic uint64_t room;
     _Atomic int members;
 } slice;
 
-/* How many the kernel says have any buffer; 0: it says nothing. */
+/* The kernel's number of references to any buffer; 0: unknown. */
 static _Atomic uint64_t references;
 
 uint64_t dmabuf_references(int fd G_GNUC_UNUSED)
@@ -107,7 +107,7 @@ static void test_kept(struct kept_table *table, gconstpointer data G_GNUC_UNUSED
 
     g_assert_true(kept_add(table, 7, 1, fd));
     g_assert_cmpuint(slice.charged, ==, SIZE);
-    /* The session has it, whoever else. */
+    /* The session holds it, whoever else does. */
     references = 1;
     g_assert_cmpuint(kept_sweep(table), ==, 0);
     references = 2;

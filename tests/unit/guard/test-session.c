@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The protocol: what Mesa says is answered as it expects, what nobody should say ends the session.
- */
+/* The protocol: Mesa's messages are answered as it expects; invalid messages end the session. */
 #include "fixture.h"
 
 #include "guard_limits.h"
@@ -135,7 +134,7 @@ static void test_blob_opaque(struct fixture *f, gconstpointer data G_GNUC_UNUSED
     assert_refused(f);
 }
 
-/* One that says the same to each question, and to @questions of them. */
+/* One that gives the same answer to each question, and to @questions of them. */
 static void keeper_says(struct fixture *f, const char *answers, gsize questions, int *other)
 {
     int ends[2];
@@ -253,7 +252,7 @@ static void test_submit_two(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(answer[1], ==, 1);
 }
 
-/* What a wait is told where the guard ends under it: Mesa takes that for a lost device. */
+/* What a wait sees if the guard ends under it: Mesa takes that for a lost device. */
 static void test_wait_lost(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t answer;
@@ -313,8 +312,7 @@ static void test_worker_dies_unasked(struct fixture *f, gconstpointer data G_GNU
     g_assert_cmpstr(f->session.fault, ==, "its render worker has ended");
 }
 
-/* A client that waits for its answer is told by an error, and not by an end, that nobody will give
- * it. */
+/* A client that waits for its answer learns by an error, and not by an end, that none will come. */
 static void test_end_is_an_error(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     char byte;
@@ -357,8 +355,10 @@ static bool count_idle(void *data)
     return true;
 }
 
-/* Who sends a message bit by bit is looked after meanwhile. Bytes come one by one here because each
- * has a descriptor of its own. */
+/*
+ * A slow sender's worker is checked meanwhile. Bytes come one by one here because each has a
+ * descriptor of its own.
+ */
 static void test_trickle(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     static const uint32_t header[] = {64, VTEST_SUBMIT_CMD2};
@@ -482,7 +482,7 @@ static void test_long_name(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     fixture_run_dropped(f, "its name has 1025 bytes");
 }
 
-/* Descriptors that nobody asked for are closed, wherever they come. */
+/* Unexpected descriptors are closed, wherever they come. */
 static void test_descriptors(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     static const uint32_t ping[] = {0, VTEST_PING_PROTOCOL_VERSION};

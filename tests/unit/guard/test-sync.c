@@ -126,8 +126,10 @@ static void test_fences(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpuint(value_of(s, c), ==, 0);
 }
 
-/* Where there is no room for more, waits whose client has closed its end, or whose time is over,
- * make some. */
+/*
+ * If there is no room for more, waits whose client has closed its end, or whose time is over, are
+ * removed.
+ */
 static void test_room(struct syncs *s, gconstpointer data G_GNUC_UNUSED)
 {
     uint32_t id = sync_create(&s->table, 0, &s->fault);

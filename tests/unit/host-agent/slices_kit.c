@@ -21,14 +21,19 @@ static void add_user_program(const char *root)
     g_assert_cmpint(g_chmod(full, 0755), ==, 0);
 }
 
-char *shared_tree(void)
+void complete_tree(const char *root)
 {
-    char *root = recorded_host_new("shared");
-
     file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", slices_types);
     file_tree_write(root, "/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json",
                     "{\"layer\": {\"library_path\": \"" LIBRARY "\"}}");
     add_user_program(root);
+}
+
+char *shared_tree(void)
+{
+    char *root = recorded_host_new("shared");
+
+    complete_tree(root);
     return root;
 }
 

@@ -21,6 +21,9 @@
 /* A full one and a half one. */
 extern const char slices_types[];
 
+/* Types, the governor's layer, and a vgpu-engine-user, on any recorded host. */
+void complete_tree(const char *root);
+
 /* To be freed. */
 char *shared_tree(void);
 

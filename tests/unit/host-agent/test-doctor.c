@@ -10,6 +10,8 @@
 
 #define SECURE_BOOT "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 
+#define MODULES_LOAD "/usr/lib/modules-load.d/mdev-vgpu.conf"
+
 /* A program in the tree's /bin, which is all of PATH, that says so when it is asked for its
  * version. */
 static void add_program(const char *root, const char *name, const char *version)
@@ -27,6 +29,7 @@ static char *good_host(const char *name)
 {
     static const char *const files[][2] = {
         {"/sys/module/mdev_vgpu/version", VGPU_VERSION "\n"},
+        {MODULES_LOAD, "mdev_vgpu\n"},
         {"/sys/kernel/security/lsm", "lockdown,capability,landlock,yama,apparmor\n"},
         {"/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory hugetlb pids rdma misc\n"},
         {"/sys/class/iommu/dmar0/uevent", ""},
@@ -272,6 +275,43 @@ static void test_old_kernel(void)
     file_tree_free(root);
 }
 
+static guint count_of(const GPtrArray *findings, Severity severity)
+{
+    guint count = 0;
+
+    for (guint i = 0; i < findings->len; i++)
+        count += ((const Finding *)g_ptr_array_index(findings, i))->severity == severity;
+    return count;
+}
+
+/* What only VMs need is no fault of a host that is for containers. */
+static void test_containers_only(void)
+{
+    static const char *const missing[] = {"/sys/module/mdev_vgpu/version",
+                                          MODULES_LOAD,
+                                          "/sys/class/misc/kvm",
+                                          "/sys/class/misc/udmabuf",
+                                          "/bin/mdevctl",
+                                          "/bin/virsh",
+                                          "/bin/qemu-system-x86_64"};
+    char *root = good_host("containers");
+    g_autofree char *dir = g_strconcat(root, "/sys/module/mdev_vgpu", NULL);
+
+    file_tree_write(root, "/proc/sys/kernel/osrelease", "6.12.117+deb13-amd64\n");
+    for (guint i = 0; i < G_N_ELEMENTS(missing); i++)
+        remove_file(root, missing[i]);
+    g_assert_cmpint(rmdir(dir), ==, 0);
+    g_autoptr(GPtrArray) findings = doctor_examine(root);
+    g_assert_cmpuint(complaints(findings), ==, G_N_ELEMENTS(missing) - 1);
+    g_assert_cmpuint(count_of(findings, FINDING_INFO), ==, G_N_ELEMENTS(missing) - 1);
+    g_assert_nonnull(strstr(complaint(findings, "driver")->advice, "package mdev-vgpu"));
+    file_tree_write(root, MODULES_LOAD, "mdev_vgpu\n");
+    g_autoptr(GPtrArray) again = doctor_examine(root);
+    g_assert_cmpuint(count_of(again, FINDING_INFO), ==, 0);
+    g_assert_cmpint(complaint(again, "driver")->severity, ==, FINDING_PROBLEM);
+    file_tree_free(root);
+}
+
 static void test_engine(void)
 {
     char *root = good_host("shared");
@@ -296,5 +336,6 @@ int main(int argc, char **argv)
     g_test_add_func("/doctor/groups", test_groups);
     g_test_add_func("/doctor/old-kernel", test_old_kernel);
     g_test_add_func("/doctor/engine", test_engine);
+    g_test_add_func("/doctor/containers-only", test_containers_only);
     return g_test_run();
 }

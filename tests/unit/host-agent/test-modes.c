@@ -311,7 +311,7 @@ static void test_drain_timeout(void)
     assert_mode(at.root, GPU, GPU_MODE_SHARED);
     assert_wanted(at.root, GPU, "shared");
     assert_journal_empty(&at);
-    assert_says("gpu mode --timeout 2 " GPU " host", 2, "", "--timeout goes with --drain");
+    assert_says("gpu mode --timeout 2 " GPU " host", 2, "", "--timeout needs --drain");
     agent_on_bus_close(&at);
 }
 

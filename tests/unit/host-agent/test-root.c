@@ -50,8 +50,8 @@ static void test_write(void)
     g_autoptr(GError) error = NULL;
     struct stat status;
 
-    g_assert_true(root_write(root, "/var/lib/vgpu/file", "old", 0644, &error));
-    g_assert_true(root_write(root, "/var/lib/vgpu/file", "new", 0600, &error));
+    g_assert_true(root_write(root, "/var/lib/vgpu/file", "old", 0600, &error));
+    g_assert_true(root_write(root, "/var/lib/vgpu/file", "new", 0644, &error));
     g_assert_no_error(error);
     found = root_read(root, "/var/lib/vgpu/file", &error);
     g_assert_cmpstr(found, ==, "new");

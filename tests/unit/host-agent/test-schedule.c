@@ -213,7 +213,7 @@ static void test_missed(void)
     assert_says("-o json schedule list", 0, "\"Warn\" : 120", "");
     assert_says("gpu mode " GPU " shared", 0, "is registered", "");
     agent_on_bus_restart(&host);
-    assert_says("gpu users " GPU, 0, "Nobody has this GPU.", "");
+    assert_says("gpu users " GPU, 0, "Nobody uses this GPU.", "");
     g_assert_cmpstr(mode_of(&host), ==, "shared");
     agent_on_bus_close(&host);
 }

@@ -135,7 +135,7 @@ static void add_attribute(const char *name, const char *value, const char *err)
     assert_mdevctl(args, 1, err);
 }
 
-/* Bad input is an error that says what is right, and the definition stays as it is. */
+/* Bad input gives an error that says what is right, and the definition stays unchanged. */
 static void test_attributes_refused(void)
 {
     AgentOnBus at;
@@ -203,7 +203,7 @@ static void test_quota(void)
     agent_on_bus_close(&at);
 }
 
-/* A tenant that the definition names is held to its quota as one that vgpuctl names. */
+/* A tenant that the definition names has its quota enforced, like one that vgpuctl names. */
 static void test_named_tenant(void)
 {
     AgentOnBus at;
@@ -236,7 +236,7 @@ static void test_named_tenant(void)
     agent_on_bus_close(&at);
 }
 
-/* Models are asked where a vGPU is new, as by vgpuctl. */
+/* Models are checked if a vGPU is new, as by vgpuctl. */
 static void test_named_tenant_model(void)
 {
     AgentOnBus at;
@@ -261,7 +261,7 @@ static void write_vgpu(const AgentOnBus *at, const char *name, const char *value
     agent_update_vgpu(at->agent, UUID);
 }
 
-/* What is written to the driver is taken over; what is nonsense, or nothing, changes nothing. */
+/* Values written to the driver are adopted; malformed or empty ones change nothing. */
 static void test_written_tenant(void)
 {
     AgentOnBus at;
@@ -290,7 +290,7 @@ static void test_written_tenant(void)
     agent_on_bus_close(&at);
 }
 
-/* Waits for vgpud to have heard of it by itself, and to show @part. @status: of vgpuctl then. */
+/* Waits until vgpud has noticed it by itself, and shows @part. @status: of vgpuctl then. */
 static void wait_for_vgpu(const char *uuid, int status, const char *part)
 {
     g_autofree char *args = g_strdup_printf("-o json vgpu show %s", uuid);

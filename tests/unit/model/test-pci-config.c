@@ -108,7 +108,10 @@ static void test_read_only(void)
 {
     u8 mask[256] = {[0x04] = 0x06, [0x05] = 0x04, [0x11] = 0xc0, [0x12] = 0xff, [0x13] = 0xff,
                     [0x15] = 0xf0, [0x16] = 0xff, [0x17] = 0xff, [0x1b] = 0xf0, [0x1c] = 0xff,
-                    [0x1d] = 0xff, [0x1e] = 0xff, [0x1f] = 0xff, [0x3c] = 0xff, [0x43] = 0xc0};
+                    [0x1d] = 0xff, [0x1e] = 0xff, [0x1f] = 0xff, [0x3c] = 0xff, [0x43] = 0xc0,
+                    [0xac] = 0xff, [0xb0] = 0xff, [0xb1] = 0xff, [0xb2] = 0xff, [0xb3] = 0xff,
+                    [0xb4] = 0xff, [0xb5] = 0xff, [0xb6] = 0xff, [0xb7] = 0xff, [0xb8] = 0xff,
+                    [0xb9] = 0xff, [0xba] = 0xff, [0xbb] = 0xff};
     u8 before[256], ones[256], zeros[256], all[256];
 
     setup(256 * MIB);
@@ -133,7 +136,7 @@ struct seen {
 /* One virtio capability: struct virtio_pci_cap, 16 bytes and more. */
 static void look_at_virtio(struct seen *seen, u64 cap, u64 window)
 {
-    static const u8 lens[] = {[1] = 16, [2] = 20, [3] = 16, [4] = 16, [8] = 24};
+    static const u8 lens[] = {[1] = 16, [2] = 20, [3] = 16, [4] = 16, [5] = 20, [8] = 24};
     static const u32 offsets[] = {[1] = 0x0000, [2] = 0x3000, [3] = 0x1000, [4] = 0x2000};
     u32 type = rd(cap + 3, 1);
 
@@ -151,6 +154,11 @@ static void look_at_virtio(struct seen *seen, u64 cap, u64 window)
         return;
     }
     g_assert_cmphex(rd(cap + 4, 4), ==, 0); /* BAR, id, padding */
+    if (type == 5) {
+        g_assert_cmphex(rd(cap + 8, 4), ==, 0);
+        g_assert_cmphex(rd(cap + 12, 4), ==, 0);
+        return;
+    }
     g_assert_cmphex(rd(cap + 8, 4), ==, offsets[type]);
     g_assert_cmphex(rd(cap + 12, 4), ==, 0x1000);
     if (type == 2)
@@ -183,9 +191,9 @@ static void walk_capabilities(u64 window)
     }
     g_assert_cmpuint(end, <=, 256);
     g_assert_cmpuint(seen.msix, ==, 1);
-    g_assert_cmpuint(seen.count, ==, 6);
+    g_assert_cmpuint(seen.count, ==, 7);
     for (guint type = 0; type < 16; type++)
-        g_assert_cmpuint(seen.type[type], ==, (type >= 1 && type <= 4) || type == 8);
+        g_assert_cmpuint(seen.type[type], ==, (type >= 1 && type <= 5) || type == 8);
 }
 
 static void test_capabilities(void)
@@ -194,6 +202,49 @@ static void test_capabilities(void)
     walk_capabilities(256 * MIB);
     walk_capabilities(8 * GIB);
     walk_capabilities(64 * GIB);
+}
+
+/* What an access to config space is, with the window in config space set to a place in a BAR. */
+static bool accessed(u8 bar, u32 offset, u32 len, u64 at, size_t size, struct vgpu_pci_cfg_access *access)
+{
+    wr(0xac, bar, 1);
+    wr(0xb0, offset, 4);
+    wr(0xb4, len, 4);
+    return vgpu_pci_cfg_access(&pci, at, size, access);
+}
+
+static void test_cfg_access(void)
+{
+    struct vgpu_pci_cfg_access access;
+
+    setup(256 * MIB);
+    g_assert_false(vgpu_pci_cfg_access(&pci, 0xb8, 4, &access)); /* no length yet */
+    for (u32 len = 1; len <= 4; len *= 2) {
+        g_assert_true(accessed(2, 0x1238, len, 0xb8, len, &access));
+        g_assert_cmphex(access.bar, ==, 2);
+        g_assert_cmphex(access.offset, ==, 0x1238);
+        g_assert_cmpuint(access.len, ==, len);
+    }
+    /* What a write has stored is what the BAR gets, and what it gives is what a read sees. */
+    wr(0xb8, 0x12345678, 4);
+    g_assert_cmpmem(access.data, 4, "\x78\x56\x34\x12", 4);
+    access.data[0] = 0x99;
+    g_assert_cmphex(rd(0xb8, 4), ==, 0x12345699);
+    /* Lengths and places that the specification does not allow. */
+    g_assert_false(accessed(0, 0, 0, 0xb8, 4, &access));
+    g_assert_false(accessed(0, 0, 3, 0xb8, 4, &access));
+    g_assert_false(accessed(0, 0, 8, 0xb8, 4, &access));
+    g_assert_false(accessed(0, 0, 0xffffffff, 0xb8, 4, &access));
+    g_assert_false(accessed(0, 2, 4, 0xb8, 4, &access));
+    g_assert_true(accessed(0, 0xfffffffc, 4, 0xb8, 4, &access));
+    g_assert_cmphex(access.offset, ==, 0xfffffffc);
+    /* Elsewhere in config space nothing is accessed. */
+    g_assert_true(accessed(0, 0, 4, 0xbb, 1, &access));
+    g_assert_false(accessed(0, 0, 4, 0xb4, 4, &access));
+    g_assert_false(accessed(0, 0, 4, 0xbc, 4, &access));
+    g_assert_false(accessed(0, 0, 4, 0x00, 4, &access));
+    g_assert_false(vgpu_pci_cfg_access(&pci, UINT64_MAX - 1, 4, &access));
+    g_assert_false(vgpu_pci_cfg_access(&pci, 0, SIZE_MAX, &access));
 }
 
 static void test_msix_control(void)
@@ -255,6 +306,7 @@ int main(int argc, char **argv)
     g_test_add_func("/pci/command", test_command);
     g_test_add_func("/pci/read-only", test_read_only);
     g_test_add_func("/pci/capabilities", test_capabilities);
+    g_test_add_func("/pci/cfg-access", test_cfg_access);
     g_test_add_func("/pci/msix-control", test_msix_control);
     g_test_add_func("/pci/bounds", test_bounds);
     g_test_add_func("/pci/reset", test_reset);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is read of a libvirt domain's XML, and what is not followed. */
+/* What is read from a libvirt domain's XML, and what is not followed. */
 #include <string.h>
 
 #include "lib/domain.h"

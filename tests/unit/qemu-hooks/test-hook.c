@@ -38,7 +38,7 @@
     "<hostdev mode='subsystem' type='pci' managed='" managed "'><source>"                          \
     "<address domain='0x0000' bus='0x02' slot='0x00' function='0x0'/></source></hostdev>"
 
-#define VM_LINE   "VM:                "
+#define VM_LINE   "VM:                     "
 #define SECOND_US G_USEC_PER_SEC
 
 static const char types[] = "[type vgpu-full]\nvram=1/1\n"
@@ -104,7 +104,7 @@ static void set_state(const AgentOnBus *at, const char *text)
     file_tree_write(at->root, VGPU "/vgpu/state", text);
 }
 
-/* Made at the start as it was asked for, gone at the end. */
+/* Made at the start as requested, removed at the end. */
 static void test_start_and_end(void)
 {
     AgentOnBus at;
@@ -221,7 +221,7 @@ static void test_engine(void)
     agent_on_bus_close(&at);
 }
 
-/* A domain that asks for nothing of ours, and what is not ours to know, start as ever. */
+/* A domain without our devices, and unknown content, start as usual. */
 static void test_none_of_ours(void)
 {
     static const char *const texts[] = {
@@ -279,8 +279,10 @@ static void test_wrong(void)
     agent_on_bus_close(&at);
 }
 
-/* What libvirt may yet come to say, and what must never fail: whatever there is to read, and with
- * no vgpud. */
+/*
+ * Operations that future versions of libvirt may use, and those that must never fail: whatever the
+ * input, and without vgpud.
+ */
 static void test_other_operations(void)
 {
     static const char *const operations[][2] = {
@@ -299,7 +301,9 @@ static void test_other_operations(void)
     agent_on_bus_close(&at);
 }
 
-/* With vgpud not to be reached: quick, what is there passes, and what is not fails with a sentence.
+/*
+ * vgpud cannot be reached: quick; existing vGPUs are accepted, and missing ones fail with a
+ * message.
  */
 static void assert_without_agent(const AgentOnBus *at, const char *why)
 {
@@ -339,7 +343,7 @@ static void test_agent_down(void)
     file_tree_free(at.root);
 }
 
-/* A bus that takes the connection and says nothing. */
+/* A bus that accepts the connection and does not answer. */
 static void test_bus_hangs(void)
 {
     AgentOnBus at;
@@ -381,7 +385,7 @@ static void test_agent_hangs(void)
     agent_on_bus_close(&at);
 }
 
-/* A GPU that is shared is given whole where nobody is in the way, and where libvirt may take it. */
+/* A shared GPU is passed through as a whole if nothing uses it, and if libvirt may take it. */
 static void test_pci(void)
 {
     AgentOnBus at;
@@ -406,8 +410,10 @@ static void settle(void)
     }
 }
 
-/* Nobody told of the VM's end: it is found out, when no process is the VM's any more and time
- * enough has gone by. */
+/*
+ * Nobody reported the VM's end: vgpud notices it, when there is no process of the VM any more and
+ * enough time has passed.
+ */
 static void test_lost_release(void)
 {
     AgentOnBus at;
@@ -452,7 +458,7 @@ static void test_host_crashed(void)
     agent_on_bus_close(&at);
 }
 
-/* Who has a vGPU, whoever gave it. */
+/* Which VM has a vGPU, whoever attached it. */
 static void test_vms(void)
 {
     AgentOnBus at;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What is measured of vgpud: GPUs without hardware, vGPUs without engines (which are not the agent's), and the agent's
-# own time, by its cgroup.
+# Measurements of vgpud: GPUs without hardware, vGPUs without engines (which are not part of the agent), and the
+# agent's own time, by its cgroup.
 package Bench::Agent;
 
 use strict;
@@ -11,7 +11,7 @@ use VGPU::Lab;
 
 my $cgroup = '/sys/fs/cgroup/system.slice/vgpud.service';
 
-# GPUs of 64 GiB by gpus.conf, each cut into 64.
+# GPUs of 64 GiB by gpus.conf, each divided into 64.
 sub make_gpus {
     my ($count) = @_;
     VGPU::Lab::host(<<"SH", timeout => 300);
@@ -36,7 +36,7 @@ sub cpu {
     return { all => $all / 1000, vgpud => $ns / 1e6 };
 }
 
-# Makes so many vGPUs one by one: the CPU time of each.
+# Makes this many vGPUs one by one: the CPU time of each.
 sub create {
     my ($count) = @_;
     my @took;
@@ -79,7 +79,7 @@ sub questions {
         'list-cpu' => $between->{vgpud} - $before->{vgpud}, 'scrape-cpu' => $after->{vgpud} - $between->{vgpud});
 }
 
-# From start to the name on the bus, which comes when everything is there.
+# From its start to the name on the bus, which it takes when everything is there.
 sub reconcile {
     my $text = VGPU::Lab::host('systemctl stop vgpud; t0=$(date +%s%N); systemctl start vgpud; echo $(( $(date +%s%N) - t0 ))', timeout => 120);
     my ($ns) = $text =~ /^(\d{6,})$/m;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What is measured of the GPU host alone: what idle vGPUs cost, how many fit, and two guests at once.
+# Measurements of the GPU host alone: the cost of idle vGPUs, how many fit, and two guests at once.
 package Bench::Host;
 
 use strict;
@@ -96,7 +96,7 @@ SH
     return { 'idle-private' => $private / 1024, 'idle-pss' => $pss / 1024, 'idle-wakeups' => ($last - $first) / 60 };
 }
 
-# 64 vGPUs with their engines: each must get ready.
+# 64 vGPUs with their engines: each must become ready.
 sub sixty_four {
     my @took = create(1, 64, 1);
     my $usable = VGPU::Lab::host("grep -l engine=ready /sys/bus/mdev/devices/bec0ffee-*/vgpu/state | wc -l");
@@ -106,7 +106,7 @@ sub sixty_four {
     return \%seen;
 }
 
-# The heavy kernel in one guest, then in two at once: the sum beside the one.
+# The heavy kernel in one guest, then in two at once: the sum compared with the one.
 sub two_guests {
     my @places = map { Bench::Place->new('ours', $_)->open } 1, 2;
     my $speed = sub {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The machine below the rig: which of its processors run L1 and which the GPU, and the processor time that
-# both take. That is the time of the whole host, whoever in it does the work.
+# The machine below the rig: which of its processors run L1 and which the GPU, and the processor time of
+# both. That is the time of the whole host, whatever part of it does the work.
 package Bench::Outer;
 
 use strict;
@@ -38,7 +38,7 @@ sub processes {
     return @all;
 }
 
-# Seconds of processor time that they have had, with their ended children.
+# Seconds of their processor time, with their ended children.
 sub cpu_seconds {
     my $ticks = 0;
     for my $pid (processes()) {
@@ -91,7 +91,7 @@ sub unpin {
     return;
 }
 
-# Of a process or thread; one that has ended meanwhile does not matter.
+# Of a process or thread; one that has ended meanwhile is ignored.
 sub affinity {
     my ($list, @which) = @_;
     my $id = pop @which;

@@ -64,8 +64,8 @@ sub guest_runs {
     return $VGPU::Command::status == 0;
 }
 
-# The kernel's words are those of the rig's guests, but that a root port has room for the GPU's BAR of
-# 1 GiB. QEMU takes the last -append.
+# The kernel's words are those of the rig's guests, except that a root port has room for the GPU's BAR
+# of 1 GiB. QEMU takes the last -append.
 sub start_guest {
     my ($self) = @_;
     my $address = '10.77.0.' . (50 + $self->{number} + ($self->{name} eq 'qemu' ? 10 : 0));
@@ -96,7 +96,7 @@ SH
     return;
 }
 
-# mdevctl define and start, and the engine ready: what an operator waits for.
+# mdevctl define and start, and the engine ready: the operator's waiting time.
 sub create_vgpu {
     my ($self) = @_;
     my $uuid = $self->{uuid} = sprintf 'c0ffee00-0000-4000-8000-%012d', $self->{number};
@@ -139,7 +139,7 @@ sub attach {
     return;
 }
 
-# Until QEMU has let go, which it does when the guest has.
+# Until QEMU has released it, which it does when the guest has.
 sub detach {
     my ($self) = @_;
     my $begin = time;
@@ -166,7 +166,7 @@ sub shell {
     return $self->job($command)->wait($timeout);
 }
 
-# A command that sees this GPU and no other.
+# A command that sees only this GPU.
 sub start { my ($self, $command) = @_; return $self->job("exec on-gpu $self->{address} $command") }
 sub run { my ($self, $command, $timeout) = @_; return $self->start($command)->wait($timeout) }
 
@@ -201,7 +201,7 @@ sub remove_vgpu {
     return;
 }
 
-# Takes away what is there, in whatever state: the guest, too.
+# Removes what is there, in whatever state: the guest, too.
 sub abandon {
     my ($self) = @_;
     return if $self->{name} eq 'native';

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The picture: for every row that has peers, how each place does beside passthrough (or, where that has
-# none, beside the host itself), on a logarithmic scale. Longer is better in every row.
+# The plot: for every row with alternatives, each place compared with passthrough (or, if that has no
+# value, with the host itself), on a logarithmic scale. Longer is better in every row.
 package Bench::Plot;
 
 use strict;

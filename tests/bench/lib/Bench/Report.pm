@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Collects what the rounds saw and makes data-path.json and a table of it.
+# Collects the rounds' values and makes data-path.json and a table of them.
 package Bench::Report;
 
 use strict;

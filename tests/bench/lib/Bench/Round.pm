@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What is measured in one place in one round: times by the program itself, and counts and the host's
-# processor time around runs of a known amount of work.
+# The measurements of one place in one round: times by the program itself, and counts and the host's processor
+# time around runs of a known amount of work.
 package Bench::Round;
 
 use strict;
@@ -37,14 +37,14 @@ sub counted {
     return ($samples, \%diff);
 }
 
-# What opening and closing the device costs is not the submits'.
+# The cost of opening and closing the device does not count as submissions'.
 sub overhead {
     my ($place) = @_;
     my (undef, $diff) = counted($place, '', ['open']);
     return $diff;
 }
 
-# The difference less the overhead, per piece of work.
+# The difference minus the overhead, per piece of work.
 sub put {
     my ($into, $row, $diff, $base, $name, $work) = @_;
     return if !defined $diff->{$name};
@@ -53,7 +53,7 @@ sub put {
     return;
 }
 
-# 1000 submits of the tiny kernel, each waited for or not, with what they cost the host.
+# 1000 submissions of the tiny kernel, each waited for or not, with their cost for the host.
 sub thousand_submits {
     my ($into, $place, $base, $row, $suffix, $options) = @_;
     my ($samples, $diff) = counted($place, $options, [$row]);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The rows of the result and their goals. A goal gets the row's medians by place and says whether it is
-# reached; undef where what it compares with was not measured.
+# reached; undef if a value that it compares with is missing.
 package Bench::Rows;
 
 use strict;
@@ -20,7 +20,7 @@ sub at_least {
     return [$text, sub { my $s = share($less, $_[0]{ours}, $_[0]{$peer}); defined $s ? $s >= $part : undef }];
 }
 
-# Noise of two equal runs is no reason to call one of them behind: 3 %, as in the other goals.
+# Noise of two equal runs must not count as being behind: 3 %, as in the other goals.
 sub not_behind { my ($less) = @_; return ['not behind qemu', at_least(0.97, 'qemu', $less)->[1]] }
 
 sub both {

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Medians and what is known of them. No distribution is assumed: samples of a busy machine have none that
-# has a name.
+# Medians and their intervals. No distribution is assumed: samples of a busy machine have no known one.
 package Bench::Stats;
 
 use strict;
@@ -28,7 +27,7 @@ sub confidence {
     return 1 - 2 * $outside / 2**$n;
 }
 
-# Median with the narrowest such interval that still has 90 % confidence, or all where none has.
+# Median with the narrowest such interval that still has 90 % confidence, or all if none has.
 sub summary {
     my (@values) = @_;
     my @sorted = sort { $a <=> $b } @values;
@@ -38,7 +37,7 @@ sub summary {
     return { median => median(@sorted), low => $sorted[$k - 1], high => $sorted[-$k], n => $n };
 }
 
-# Batches of work in a stretch of time, by when each ended; of those at its borders their parts.
+# Batches of work in a period, by the end of each; parts of those at its borders.
 sub done_between {
     my ($ends, $from, $to) = @_;
     my ($done, $last) = (0, 0);

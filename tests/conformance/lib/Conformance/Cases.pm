@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Which cases of test-backend-ops are run. It has 22,000, most of which take minutes under emulation: tensors are made and
-# checked by the emulated processor, and software Vulkan compiles a shader for seconds. So some of each operation are
-# taken, spread evenly over those that are small, in the program's own order: the same ones for the same version.
+# The cases of test-backend-ops that are run. It has 22,000, most of which take minutes under emulation: the emulated
+# processor makes and checks tensors, and software Vulkan needs seconds to compile a shader. So some of each operation
+# are taken, spread evenly over the small ones, in the program's own order: the same cases for the same version.
 package Conformance::Cases;
 
 use strict;
@@ -30,8 +30,8 @@ my %only = (
     GET_ROWS => qr/type=(?!iq)/,
 );
 
-# At least as many elements as the largest tensor of a case has, by its parameters: shapes are lists in brackets, and often
-# multiply each other; numbers are taken for one shape.
+# At least as many elements as the largest tensor of a case has, by its parameters: shapes are lists in brackets, and
+# often multiply each other; numbers are taken for one shape.
 sub elements {
     my ($params) = @_;
     my @shapes = map { split /,/ } $params =~ /\[([\d,]+)\]/g;
@@ -39,7 +39,7 @@ sub elements {
     return max(map { product(1, grep { $_ } @$_) } \@shapes, [$rest =~ /=(\d+)(?=,|$)/g]);
 }
 
-# $csv: what `test-backend-ops support --output csv` says. Returns [operation, [case...]]..., the supported ones.
+# $csv: the output of `test-backend-ops support --output csv`. Returns [operation, [case...]]..., the supported ones.
 sub all {
     my ($csv) = @_;
     my (@operations, %cases, %seen);
@@ -64,7 +64,7 @@ sub of_operation {
     my $only = $only{$operation};
     my @these = grep { !$only || $_ =~ $only } @params;
     my @little = grep { elements($_) <= $small } @these;
-    # What is large only by the rule above: the least of it.
+    # Cases that are large only by the rule above: the smallest of them.
     @little = ((sort { elements($a) <=> elements($b) } @these)[0]) if @these && !@little;
     @little = @these if $only && @these;
     return map { "$operation($_)" } spread($count{$operation} // $usual, @little);

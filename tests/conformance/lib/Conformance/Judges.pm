@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The programs that judge, and how what they print is read: as points, a hash from a point's name to pass, fail or skip.
+# The judging programs, and how their output is read: as points, a hash from a point's name to pass, fail or skip.
 package Conformance::Judges;
 
 use strict;
@@ -25,8 +25,8 @@ my %judges = (
 
 sub get { my ($name) = @_; return $judges{$name} // die "there is no judge $name: @names\n" }
 
-# What $name printed, as points, with its exit status as one more: a program may be right in each of them and die then. One
-# that exits with an error because points failed has said so by these.
+# $name's output as points, with its exit status as one more: a program may be right in each of them and die then. If it
+# exits with an error because points failed, these points say so already.
 sub points {
     my ($name, $text, $status) = @_;
     $text =~ s/\e\[[\d;]*m//g;

@@ -105,7 +105,7 @@ sub open_guest {
     return;
 }
 
-# The tree and what a program expects in one. The files of in-place come by L1.
+# The tree and what a program expects in it. The files of in-place come through L1.
 sub enter_guest {
     my ($self) = @_;
     VGPU::Command::run(VGPU::Lab::remote_argv($guest, <<"SH"), timeout => 240, name => "[guest] the tree", remote => 1);
@@ -129,14 +129,14 @@ sub close_guest {
     return;
 }
 
-# podman's words for the device of this place.
+# podman's arguments for the device of this place.
 sub device {
     my ($self) = @_;
     my $name = $self->{name};
     return $slices{$name} ? "--device $VGPU::Slice::kind=$name" : '--device /dev/dri/renderD128';
 }
 
-# A judge, to its end or its limit: what it printed, and its status (124: the limit, or no answer any more).
+# A judge, to its end or its limit: its output, and its status (124: the limit, or no answer any more).
 sub judge {
     my ($self, $judge, $limit) = @_;
     my $command = "/opt/in-place $judge $limit";

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What all judges said in all places: kept as JSON, compared with the control, and written into the document.
+# The results of all judges in all places: kept as JSON, compared with the control, and written into the document.
 package Conformance::Report;
 
 use strict;
@@ -40,7 +40,8 @@ sub spew {
     return;
 }
 
-# It is written each time: a run takes an hour, and may be stopped. Another run may have written meanwhile, for other places.
+# It is written after each program: a run takes an hour, and may be stopped. Another run may have written meanwhile, for
+# other places.
 sub add {
     my ($self, $place, $judge, $result) = @_;
     $self->reload;
@@ -59,7 +60,7 @@ sub versions {
 
 sub result { my ($self, $place, $judge) = @_; return $self->{results}{places}{$place}{$judge} }
 
-# Points that pass in the control, and not in another place: [place, judge, point]...
+# Points that pass in the control and fail in another place: [place, judge, point]...
 sub differences {
     my ($self) = @_;
     my @found;
@@ -93,14 +94,14 @@ sub is_known {
     return grep { $_->[0] eq $place && $_->[1] eq $judge && $point =~ $_->[2] } @known;
 }
 
-# What a point of the control's is in a place: one that a program which was stopped at its limit did not come to has not
-# failed, but it was not judged either.
+# The result of a control's point in another place. If a program was stopped at its limit before it reached the point,
+# the point has not failed, but it was not judged either.
 sub state {
     my ($result, $point) = @_;
     return $result->{points}{$point} // ($result->{status} == 124 ? 'not reached' : 'fail');
 }
 
-# How a program ends that was stopped says nothing.
+# The exit status of a stopped program says nothing.
 sub cut_short { my ($result, $point) = @_; return $point eq $ends_well && $result->{status} == 124 }
 
 # "320 pass, 1 fail, 2 skip".
@@ -128,7 +129,7 @@ sub table {
     return $text;
 }
 
-# What does not pass, by judge and point, with the places: the control's own failures, too.
+# Failures, by judge and point, with the places: the control's own failures, too.
 sub failures {
     my ($self) = @_;
     my %where;
@@ -156,7 +157,7 @@ sub generated {
 
 my ($begin, $end) = ('<!-- make conformance writes this: begin -->', '<!-- end -->');
 
-# Replaces what is between the document's two marks.
+# Replaces the text between the document's two marks.
 sub write_document {
     my ($self, $file) = @_;
     my $text = slurp($file);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# One GPU with an arbiter of its own and slices, below a directory that is gone at the end.
+# One GPU with an arbiter of its own and slices, below a directory that is removed at the end.
 package Bench::Governor::Card;
 
 use strict;
@@ -11,13 +11,13 @@ use Time::HiRes qw(sleep time);
 use Bench::Governor::Load;
 
 our $arbiter = 'build/governor/vgpu-arbiter';
-# How vgpu-arbiter@.service starts it.
+# As vgpu-arbiter@.service starts it.
 my @as_its_unit = ('chrt', '-r', 1);
 our $layers = 'build/governor/vulkan';
 my $gpu = '0000:00:02.0';
 my $patience = 5;
 
-# Whether there is a governor to be measured.
+# Whether there is a governor to measure.
 sub is_there { return -x $arbiter && glob "$layers/*.json" }
 
 # $slices: settings by slice, as in slices/<id>.conf.
@@ -61,7 +61,7 @@ sub wait_for_socket {
     return;
 }
 
-# What a tenant of a slice is started with.
+# The environment of a slice's tenant.
 sub env {
     my ($self, $slice) = @_;
     return {

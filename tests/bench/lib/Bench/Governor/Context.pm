@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What the scenarios have in common: the lengths of batches on this machine, what one tenant does alone, and a set of
-# tenants with or without the governor.
+# What the scenarios share: the lengths of batches on this machine, the work of a lone tenant, and a set of tenants
+# with or without the governor.
 package Bench::Governor::Context;
 
 use strict;
@@ -12,9 +12,9 @@ use Bench::Governor::Card;
 use Bench::Governor::Load;
 use Bench::Stats;
 
-# How long a tenant runs to say what the card does for it alone.
+# How long a lone tenant runs to measure the card.
 our $alone_seconds = 2;
-# What of a run is not counted at its begin: the first contention, the first estimates.
+# The start of a run, which is not counted: the first contention, the first estimates.
 our $settle = 1;
 
 # $result: Bench::Governor::Result. $governed: whether there is a governor.
@@ -28,10 +28,10 @@ sub new {
 
 sub add { my ($self, $row, $value, %more) = @_; return $self->{result}->add($row, $value, %more) }
 
-# The options of batches that take so long.
+# The options of batches of this length.
 sub batches { my ($self, $ms) = @_; return ('--iterations', int($ms * $self->{per_ms})) }
 
-# Batches a second of one tenant that has the card for itself; $env as for tenants.
+# Batches a second of a tenant that is alone on the card; $env as for tenants.
 sub alone {
     my ($self, $ms, $env, $seconds) = @_;
     $seconds //= $alone_seconds;
@@ -40,7 +40,7 @@ sub alone {
     return @$ends / $ends->[-1];
 }
 
-# The same before and after $run, in the middle: a machine's speed drifts. Returns it, and what $run returned.
+# The same before and after $run, in the middle: a machine's speed drifts. Returns it, and $run's result.
 sub around {
     my ($self, $ms, $run) = @_;
     my $before = $self->alone($ms);
@@ -63,7 +63,7 @@ sub run {
     return $results;
 }
 
-# The same with and without the governor, first the one, then the other, in turns.
+# The same with and without the governor, in alternating order.
 sub both {
     my ($self, $tenants, %opt) = @_;
     my @order = $self->{turn}++ % 2 ? (1, 0) : (0, 1);
@@ -72,7 +72,7 @@ sub both {
     return @by_off{0, 1};
 }
 
-# Shares of each in what all did between two times, by batches done and by processor time.
+# Each one's share of all work done between two times, by batches and by processor time.
 sub shares {
     my ($results, $from, $to) = @_;
     my %done = map { $_ => Bench::Stats::done_between($results->{$_}{ends}, $from, $to) } keys %$results;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What the governor costs who is alone: time and instructions of a submit, instructions of whole programs. Instructions
-# are counted by callgrind: exact, and the same on a machine that lets nobody see its counters.
+# What the governor costs a lone tenant: time and instructions of a submission, instructions of whole programs.
+# callgrind counts instructions: exactly, also on a machine without access to its counters.
 package Bench::Governor::Cost;
 
 use strict;
@@ -41,7 +41,7 @@ sub submit {
 # Instructions of a command; of one function of it with --toggle-collect.
 sub instructions {
     my ($governed, $options, @command) = @_;
-    # Compiled shaders kept on disk would make the second run the shorter one.
+    # A shader cache on disk would make the second run the shorter one.
     my @valgrind = ('env', 'MESA_SHADER_CACHE_DISABLE=true', 'valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null');
     my $text = alone_on_card($governed, 'sh', '-c', 'exec "$@" 2>&1', 'sh', @valgrind, @$options, @command);
     return $1 if $text =~ /Collected : (\d+)/;
@@ -64,12 +64,12 @@ sub submit_instructions {
     return;
 }
 
-# Everything counts: loading the layer, joining, opening and closing the device, memory, submits.
+# Everything counts: loading the layer, joining, opening and closing the device, memory, submissions.
 sub programs {
     my ($bench) = @_;
     my $percent = sub { 100 * ($_[0] / $_[1] - 1) };
     difference($bench, 'program-compute', $percent, [], 'build/guest/vk-compute', '--rounds', 5);
-    # By number: a program that ended by the clock would do fewer under valgrind the slower the machine is.
+    # By number: under valgrind a program that ends by the clock would do less on a slower machine.
     difference($bench, 'program-batches', $percent, [], $Bench::Governor::Load::program, 'closed', '--batches', 100,
         '--seconds', 3600, $bench->batches(2));
     return;

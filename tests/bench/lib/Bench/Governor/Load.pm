@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tenants: governor-load processes that are started together, and what they say of themselves.
+# Tenants: governor-load processes that are started together, and their results.
 package Bench::Governor::Load;
 
 use strict;
@@ -72,9 +72,9 @@ sub sleep_until {
     return;
 }
 
-# Starts tenants at one time and waits for all. Options: at => [[seconds, sub], …] what to do meanwhile; between =>
-# [from, to]: processor time is taken between these (seconds from the start). Returns their results by name, each with
-# ends (seconds), and cpu (seconds between).
+# Starts tenants at the same time and waits for all. Options: at => [[seconds, sub], …] actions during the run;
+# between => [from, to]: processor time is taken between these (seconds from the start). Returns their results by
+# name, each with ends (seconds), and cpu (seconds between).
 sub together {
     my ($tenants, %opt) = @_;
     $_->line for @$tenants;

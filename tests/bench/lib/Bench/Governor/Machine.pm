@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# The one processor that stands for the GPU: software Vulkan computes on it, and whatever else the tenants and their
-# arbiter do happens there too. Processor time is taken from the cgroup of each tenant.
+# The one processor that stands for the GPU: software Vulkan computes on it, and all other work of the tenants and
+# their arbiter happens there, too. Processor time is taken from the cgroup of each tenant.
 #
-# What else runs on the machine must not matter: the cgroup of all tenants has the most weight that there is.
+# Other work on the machine must not matter: the cgroup of all tenants has the highest weight.
 package Bench::Governor::Machine;
 
 use strict;
@@ -24,7 +24,7 @@ sub put {
     return close $out;
 }
 
-# Below cgroup v2 where it has the controller, else below the `cpu` of v1.
+# Below cgroup v2 if it has the controller, otherwise below the `cpu` of v1.
 sub make_weights {
     my ($v2) = @_;
     if ($v2 && put("$v2/cgroup.subtree_control", '+cpu') && put("$accounts/cpu.weight", 10_000)) { return }
@@ -50,7 +50,7 @@ sub open_machine {
     return;
 }
 
-# A command, made to stay on the processor.
+# A command, pinned to the processor.
 sub pinned { return ('taskset', '-c', $cpu, @_) }
 
 # In a child that is about to become $name.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Scenarios of requests that come when they come, beside an offline job that always has work.
+# Scenarios of requests with arrival times, beside an offline job that always has work.
 package Bench::Governor::Online;
 
 use strict;
@@ -25,7 +25,7 @@ sub offline {
         '--seconds', $seconds];
 }
 
-# What part of the card's time the tenants' work takes: [online, offline].
+# The part of the card's time that the tenants' work takes: [online, offline].
 sub parts {
     my ($bench, $results, $seconds, $alone_offline) = @_;
     my $offline = Bench::Stats::done_between($results->{offline}{ends}, 0, $seconds) / $alone_offline / $seconds;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The pictures: shares that were to be and shares that were; the card over time when one tenant comes and goes, when
-# a weight changes, and on the day of requests.
+# The plots: intended and measured shares; the card over time when one tenant comes and goes, when a weight changes,
+# and on the day of requests.
 package Bench::Governor::Plot;
 
 use strict;
@@ -54,7 +54,7 @@ sub over_time {
     return frame($title, $height, @svg);
 }
 
-# What a tenant did in each bin, as a part of what the card can do ($per_second batches).
+# A tenant's work in each bin, as a part of the card's capacity ($per_second batches).
 sub bins {
     my ($result, $from, $to, $bin, $per_second) = @_;
     my @bins;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The rows of the governor's benchmark, their goals, and what the rounds saw of each.
+# The rows of the governor's benchmark, their goals, and the rounds' values of each.
 package Bench::Governor::Result;
 
 use strict;
@@ -50,7 +50,7 @@ sub add {
     return;
 }
 
-# The runs of one round, for the pictures.
+# The runs of one round, for the plots.
 sub keep { my ($self, $name, $results) = @_; $self->{kept}{$name} //= $results; return }
 
 sub rows {
@@ -74,10 +74,10 @@ sub met {
     return $goal->[1]->($is->{median}) ? JSON::PP::true : JSON::PP::false;
 }
 
-# Shares that were seen, by "row weight".
+# Measured shares, by "row weight".
 sub parts { my ($self) = @_; return { map { $_ => $self->{seen}{$_} } grep { / / } keys %{ $self->{seen} } } }
 
-# The document holds other rows too, where another benchmark has put some.
+# The document may hold other rows, too, of another benchmark.
 sub write_json {
     my ($self, $file) = @_;
     my %mine = map { $_->{row} => 1 } @{ $self->rows };

@@ -48,7 +48,7 @@ sub share_30_70_pipelined { share_error($_[0], 'share-30-70-pipelined', [30, 70]
 sub share_10_20_70 { share_error($_[0], 'share-10-20-70', [10, 20, 70]); return }
 sub share_8_equal { share_error($_[0], 'share-8-equal', [(100) x 8]); return }
 
-# All tenants together beside one of them alone without the governor.
+# All tenants together compared with one of them alone without the governor.
 sub throughput {
     my ($bench) = @_;
     my ($seconds, $settle) = (6, $Bench::Governor::Context::settle);
@@ -61,7 +61,7 @@ sub throughput {
     return;
 }
 
-# One tenant alone with the governor beside the same without.
+# One tenant alone with the governor compared with the same without.
 sub lone {
     my ($bench) = @_;
     return if !$bench->{governed};
@@ -75,7 +75,7 @@ sub lone {
     return;
 }
 
-# A hard cap of 20 %, with nobody else there.
+# A hard cap of 20 %, on an otherwise idle GPU.
 sub cap {
     my ($bench) = @_;
     return if !$bench->{governed};
@@ -88,8 +88,8 @@ sub cap {
     return;
 }
 
-# The same where one batch is more than a second's budget. Counted from the end of one batch to that of the last: what
-# is begun but not ended does not count.
+# The same if one batch is more than a second's budget. Counted from the end of one batch to that of the last: a batch
+# that has begun but not ended does not count.
 sub cap_long {
     my ($bench) = @_;
     return if !$bench->{governed};
@@ -103,7 +103,8 @@ sub cap_long {
     return;
 }
 
-# One works always, the other 300 of every 1000 ms. From 20 ms after its last batch the first one has the card alone.
+# One works always, the other 300 of every 1000 ms. From 20 ms after its last batch the first one is alone on the
+# card.
 sub soft {
     my ($bench) = @_;
     my $tenants = [map { [$_->[0], { weight => 100 }, 'closed', $bench->batches($batch_ms), '--seconds', 10, @{ $_->[1] }] }
@@ -130,7 +131,7 @@ sub alone_for_a_while {
     return [Bench::Stats::median(@share), Bench::Stats::median(@lost)];
 }
 
-# From 50:50 to 20:80. What the first has done beyond its new share tells for how long it still had the old one.
+# From 50:50 to 20:80. The first one's work beyond its new share shows how long it still had the old one.
 sub change {
     my ($bench) = @_;
     return if !$bench->{governed};

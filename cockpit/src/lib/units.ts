@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Sizes as vgpuctl prints and takes them: powers of 1024, "8.0 GiB", "2G". */
+/** Sizes as vgpuctl prints and takes them: powers of 1024, "8.0 GiB", "2G"; and shares. Numbers stay with their units. */
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB"];
 
@@ -11,7 +11,12 @@ export function formatBytes(bytes: number): string {
         value /= 1024;
         unit++;
     }
-    return unit < 3 ? `${Math.round(value)} ${units[unit]}` : `${value.toFixed(1)} ${units[unit]}`;
+    return `${unit < 3 ? Math.round(value) : value.toFixed(1)}\u00a0${units[unit]}`;
+}
+
+/** @param number - 50 for a half */
+export function percent(number: number): string {
+    return `${Math.round(number)}\u00a0%`;
 }
 
 /** Bytes; null: `text` is no size. */

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/containers/claim_process.h"
+
+#include <fcntl.h>
+#include <glib-unix.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/sysfs.h"
+
+/* Of /proc/PID/stat after the name, which may have anything in it. */
+#define FIELD_STATE   0
+#define FIELD_STARTED 19
+#define CGROUPS       "/sys/fs/cgroup"
+#define OWN_HIERARCHY "0::"
+
+struct ClaimWatch {
+    char *events; /* path of the scope's cgroup.events; NULL: it has no scope */
+    guint process;
+    guint scope;
+    int process_fd;
+    int scope_fd;
+    void (*func)(void *data);
+    void *data;
+};
+
+/* A zombie keeps its number until its parent asks, and has nothing any more. */
+static gboolean has_ended(const char *state)
+{
+    return *state == 'Z' || *state == 'X';
+}
+
+guint64 claim_process_started(const char *root, guint pid)
+{
+    g_autofree char *dir = g_strdup_printf("%s/proc/%u", root, pid);
+    g_autofree char *text = sysfs_read(dir, "stat");
+    const char *after = text ? strrchr(text, ')') : NULL;
+    g_auto(GStrv) fields = after ? g_strsplit(after + 1, " ", -1) : NULL;
+
+    /* Before the first of them there is a blank. */
+    if (!fields || g_strv_length(fields) <= FIELD_STARTED + 1 || has_ended(fields[FIELD_STATE + 1]))
+        return 0;
+    return g_ascii_strtoull(fields[FIELD_STARTED + 1], NULL, 10);
+}
+
+char *claim_process_scope(const char *root, guint pid, const char *uuid)
+{
+    g_autofree char *dir = g_strdup_printf("%s/proc/%u", root, pid);
+    g_autofree char *text = sysfs_read(dir, "cgroup");
+    g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
+    g_autofree char *unit = g_strdup_printf("/vgpu-run-%s.scope", uuid);
+
+    for (guint i = 0; lines[i]; i++)
+        if (g_str_has_prefix(lines[i], OWN_HIERARCHY) && g_str_has_suffix(lines[i], unit))
+            return g_strdup(lines[i] + strlen(OWN_HIERARCHY));
+    return g_strdup("");
+}
+
+static char *events_path(const char *root, const Claim *claim)
+{
+    return *claim->cgroup ? g_strconcat(root, CGROUPS, claim->cgroup, "/cgroup.events", NULL)
+                          : NULL;
+}
+
+static gboolean is_populated(const char *root, const Claim *claim)
+{
+    g_autofree char *path = events_path(root, claim);
+    g_autofree char *text = NULL;
+
+    return path && g_file_get_contents(path, &text, NULL, NULL) && strstr(text, "populated 1");
+}
+
+gboolean claim_process_is_alive(const char *root, const Claim *claim)
+{
+    return claim_process_started(root, claim->pid) == claim->started || is_populated(root, claim);
+}
+
+static gboolean process_ended(int fd, GIOCondition condition, void *data)
+{
+    ClaimWatch *watch = data;
+
+    (void)fd;
+    (void)condition;
+    watch->process = 0;
+    watch->func(watch->data);
+    return G_SOURCE_REMOVE;
+}
+
+/* The kernel tells of the next change only after the file was read. */
+static void read_events(const ClaimWatch *watch)
+{
+    char text[256];
+
+    while (pread(watch->scope_fd, text, sizeof(text), 0) < 0 && errno == EINTR)
+        ;
+}
+
+static gboolean scope_changed(int fd, GIOCondition condition, void *data)
+{
+    ClaimWatch *watch = data;
+    gboolean gone = !g_file_test(watch->events, G_FILE_TEST_EXISTS);
+
+    (void)fd;
+    (void)condition;
+    read_events(watch);
+    if (gone)
+        watch->scope = 0;
+    watch->func(watch->data);
+    return gone ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;
+}
+
+static void watch_scope(ClaimWatch *watch)
+{
+    watch->scope_fd = open(watch->events, O_RDONLY | O_CLOEXEC);
+    if (watch->scope_fd < 0)
+        return;
+    read_events(watch);
+    watch->scope = g_unix_fd_add(watch->scope_fd, G_IO_PRI | G_IO_ERR, scope_changed, watch);
+}
+
+ClaimWatch *claim_watch_new(const char *root, const Claim *claim, void (*func)(void *data),
+                            void *data)
+{
+    ClaimWatch *watch = g_new0(ClaimWatch, 1);
+
+    watch->func = func;
+    watch->data = data;
+    watch->events = events_path(root, claim);
+    watch->scope_fd = -1;
+    watch->process_fd = (int)syscall(SYS_pidfd_open, (pid_t)claim->pid, 0);
+    if (watch->process_fd >= 0)
+        watch->process = g_unix_fd_add(watch->process_fd, G_IO_IN, process_ended, watch);
+    if (watch->events)
+        watch_scope(watch);
+    return watch;
+}
+
+void claim_watch_free(ClaimWatch *watch)
+{
+    g_clear_handle_id(&watch->process, g_source_remove);
+    g_clear_handle_id(&watch->scope, g_source_remove);
+    if (watch->process_fd >= 0)
+        close(watch->process_fd);
+    if (watch->scope_fd >= 0)
+        close(watch->scope_fd);
+    g_free(watch->events);
+    g_free(watch);
+}
+
+gboolean claim_watch_is_complete(const ClaimWatch *watch)
+{
+    return watch->process_fd >= 0 && (!watch->events || watch->scope_fd >= 0);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* RunSlice: a program of the host gets a slice of its own, and gives it back when it ends. */
+#include "host-agent/daemon/containers/cdi_spec.h"
+#include "host-agent/daemon/containers/transport.h"
+#include "host-agent/daemon/methods/lists.h"
+#include "host-agent/daemon/methods/slice_claim.h"
+#include "host-agent/daemon/methods/vgpu_call.h"
+#include "host-agent/daemon/slices/placing.h"
+#include "lib/bus.h"
+
+/**
+ * Run - a call while the bus is asked which process it came from
+ * @member: it may ask for what a member of its tenant may
+ */
+typedef struct {
+    Vgpus *vgpus;
+    GDBusMethodInvocation *invocation;
+    guint32 uid;
+    char *user;
+    gboolean member;
+} Run;
+
+static void run_free(Run *run)
+{
+    g_free(run->user);
+    g_free(run);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Run, run_free)
+
+static Request *read_request(GVariant *asked, GError **error)
+{
+    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(asked);
+    g_autoptr(GVariant) whole = NULL;
+
+    if (g_variant_dict_contains(&dict, "Door") || g_variant_dict_contains(&dict, "Name") ||
+        g_variant_dict_contains(&dict, "Ephemeral") || g_variant_dict_contains(&dict, "DryRun")) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "RunSlice has no Door, Name, Ephemeral or DryRun: a program's slice is of door "
+                    "native and goes with the program");
+        return NULL;
+    }
+    g_variant_dict_insert(&dict, "Door", "s", slice_transport_name(SLICE_TRANSPORT_NATIVE));
+    g_variant_dict_insert(&dict, "Ephemeral", "b", TRUE);
+    whole = g_variant_ref_sink(g_variant_dict_end(&dict));
+    return request_parse_slice(whole, error);
+}
+
+/* Without the layer the program would have all of the GPU. */
+static gboolean check_layer(const char *root, GError **error)
+{
+    g_autoptr(CdiLayer) layer = cdi_layer_find(root);
+
+    if (layer)
+        return TRUE;
+    g_set_error(
+        error, AGENT_ERROR, AGENT_ERROR_FAILED,
+        "the governor's Vulkan layer is not installed, so nothing would hold the program to "
+        "its slice; install the package vgpu-governor");
+    return FALSE;
+}
+
+/* One slice, placed; not stored. */
+static GPtrArray *place(const Run *run, const Request *request, GError **error)
+{
+    const Vgpus *vgpus = run->vgpus;
+    g_autoptr(GPtrArray) slices =
+        placing_find(vgpus->host, vgpus->offers, vgpus->slices, vgpus->tenants, request, error);
+
+    if (!slices ||
+        (run->member && !vgpu_call_is_entitled(vgpus, g_ptr_array_index(slices, 0), NULL, error)))
+        return NULL;
+    return g_steal_pointer(&slices);
+}
+
+/* All that a program needs of a slice that is stored. */
+static gboolean give(const Run *run, const char *uuid, const char *program, guint pid,
+                     GError **error)
+{
+    const Vgpus *vgpus = run->vgpus;
+    const Slice *slice = slices_find(vgpus->slices, uuid);
+
+    return claims_take_program(vgpus->claims, slice, program, pid, run->uid, error) &&
+           slice_dirs_link(host_root(vgpus->host), uuid, slice->gpu, error);
+}
+
+static const Slice *make(const Run *run, const Request *request, const char *program, guint pid,
+                         GError **error)
+{
+    Vgpus *vgpus = run->vgpus;
+    g_autoptr(GPtrArray) slices = place(run, request, error);
+    const char *uuid = request->uuids[0];
+    const Slice *slice;
+
+    if (!slices || !slices_put_all(vgpus->slices, slices, error))
+        return NULL;
+    slice = slices_find(vgpus->slices, uuid);
+    host_event(vgpus->host, "slice-created", slice->gpu, uuid,
+               "slice %s of GPU %s was made for program %s of %s", uuid, slice->gpu, program,
+               run->user);
+    if (give(run, uuid, program, pid, error))
+        return slices_find(vgpus->slices, uuid);
+    slice_claim_end(vgpus, uuid);
+    return NULL;
+}
+
+/* As containers have it by CDI, but that nothing is mounted for a program. */
+static GVariant *environment_of(const char *root, const char *uuid)
+{
+    g_autofree char *slices = slice_dirs_of_program(root, uuid);
+    GVariantBuilder builder;
+
+    g_variant_builder_init(&builder, G_VARIANT_TYPE("a{ss}"));
+    g_variant_builder_add(&builder, "{ss}", "VGPU_GOVERNOR", "1");
+    g_variant_builder_add(&builder, "{ss}", "VGPU_GOVERNOR_REQUIRED", "1");
+    g_variant_builder_add(&builder, "{ss}", "VGPU_GOVERNOR_SLICES", slices);
+    return g_variant_builder_end(&builder);
+}
+
+static void answer(const Run *run, const Slice *slice)
+{
+    const Vgpus *vgpus = run->vgpus;
+    g_autoptr(GPtrArray) list = g_ptr_array_new();
+    g_autoptr(GVariant) described = NULL;
+    g_autoptr(GVariant) first = NULL;
+
+    g_ptr_array_add(list, (void *)slice);
+    described = g_variant_ref_sink(list_slices(list));
+    first = g_variant_get_child_value(described, 0);
+    vgpu_manager_complete_run_slice(host_manager(vgpus->host), run->invocation, first,
+                                    environment_of(host_root(vgpus->host), slice->uuid));
+}
+
+static void run_as(const Run *run, guint pid)
+{
+    g_autoptr(GVariant) asked = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Request) request = NULL;
+    const Slice *slice = NULL;
+    const char *program;
+
+    /* What the program before this one had is free, whichever the kernel has told of first. */
+    claims_look(run->vgpus->claims);
+    g_variant_get(g_dbus_method_invocation_get_parameters(run->invocation), "(@a{sv}&s)", &asked,
+                  &program);
+    request = read_request(asked, &error);
+    if (request && check_layer(host_root(run->vgpus->host), &error))
+        slice = make(run, request, program, pid, &error);
+    if (slice)
+        answer(run, slice);
+    else
+        g_dbus_method_invocation_return_gerror(run->invocation, error);
+}
+
+static void got_pid(GObject *bus, GAsyncResult *result, void *data)
+{
+    g_autoptr(Run) run = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) answered =
+        g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), result, &error);
+    guint pid;
+
+    if (!answered) {
+        g_dbus_method_invocation_return_gerror(run->invocation, error);
+        return;
+    }
+    g_variant_get(answered, "(u)", &pid);
+    run_as(run, pid);
+}
+
+/* The bus says which process it is: a claim ends with its process, and with another's it would not.
+ */
+static void ask_pid(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
+                    gboolean member)
+{
+    Run *run = g_new0(Run, 1);
+
+    run->vgpus = vgpus;
+    run->invocation = invocation;
+    run->uid = caller->uid;
+    run->user = g_strdup(caller->user);
+    run->member = member;
+    g_dbus_connection_call(g_dbus_method_invocation_get_connection(invocation),
+                           "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                           "GetConnectionUnixProcessID",
+                           g_variant_new("(s)", g_dbus_method_invocation_get_sender(invocation)),
+                           G_VARIANT_TYPE("(u)"), G_DBUS_CALL_FLAGS_NONE, -1, NULL, got_pid, run);
+}
+
+static void run_any(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    ask_pid(invocation, caller, data, FALSE);
+}
+
+static void run_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    ask_pid(invocation, caller, data, TRUE);
+}
+
+gboolean slice_run_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                          GVariant *request, const char *program, void *data)
+{
+    (void)interface;
+    (void)request;
+    (void)program;
+    vgpu_call_authorize(data, invocation, run_any, run_own);
+    return TRUE;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GPUs that are shared without the kernel module mdev_vgpu: with containers and jobs, and not with
+ * VMs. The kernel knows nothing of it, so a file for each of them in /run says so until the next
+ * boot.
+ */
+#ifndef LIB_CONTAINERS_ONLY_H
+#define LIB_CONTAINERS_ONLY_H
+
+#include <glib.h>
+
+/* Why a VM gets no vGPU, and what to do. */
+#define CONTAINERS_ONLY_WHY                                                                        \
+    "the kernel module mdev_vgpu is not loaded, so this host shares its GPUs with containers "     \
+    "and jobs only"
+#define CONTAINERS_ONLY_ADVICE "install the package mdev-vgpu, then \"modprobe mdev_vgpu\""
+
+/* @root: "" in production. @gpu: its address. */
+gboolean containers_only_is(const char *root, const char *gpu);
+
+/* Errors are GLib's, of files. */
+gboolean containers_only_set(const char *root, const char *gpu, GError **error);
+
+/* A GPU that is not shared in this way is no error. */
+void containers_only_clear(const char *root, const char *gpu);
+
+#endif

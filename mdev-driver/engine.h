@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * What engine.c (the node), engine_calls.c (its ioctls) and engine_mm.c (the engine's address space) have in common.
+ */
+#ifndef VGPU_ENGINE_H
+#define VGPU_ENGINE_H
+
+#include <linux/fs.h>
+
+#include "vgpu_private.h"
+
+/* struct vgpu_engine_file - an open /dev/vgpu/<uuid>; @attached: once for each, under vgpu->lock */
+struct vgpu_engine_file {
+	struct vgpu *vgpu;
+	bool attached;
+};
+
+static inline struct vgpu *vgpu_from_file(const struct file *file)
+{
+	const struct vgpu_engine_file *opened = file->private_data;
+
+	return opened->vgpu;
+}
+
+long vgpu_engine_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+
+struct vgpu_engine_mm *vgpu_engine_mm_new(struct vgpu *vgpu);
+void vgpu_engine_mm_free(struct vgpu_engine_mm *attached);
+void vgpu_engine_mm_leave(struct vgpu_engine_mm *attached);
+void vgpu_engine_mm_init(struct vgpu *vgpu);
+
+#endif /* VGPU_ENGINE_H */

@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * The ioctls of /dev/vgpu/<uuid> (uapi/linux/vgpu.h).
+ *
+ * An engine can make any access to its memory last for ever. So each call copies its argument first, works under vgpu->lock,
+ * and copies the result after it has dropped the lock.
+ */
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "engine.h"
+
+/* Takes vgpu->lock if the caller is the attached engine; else the errno that tells it why not. */
+static int vgpu_engine_enter(struct file *file)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	int ret = 0;
+
+	mutex_lock(&vgpu->lock);
+	if (vgpu->engine.file != file)
+		ret = -ENOTCONN;
+	else if (vgpu->engine.mm != current->mm)
+		ret = -EPERM;
+	if (ret)
+		mutex_unlock(&vgpu->lock);
+	return ret;
+}
+
+static void vgpu_engine_leave(struct file *file)
+{
+	mutex_unlock(&vgpu_from_file(file)->lock);
+}
+
+static bool vgpu_epoch_over(const struct vgpu *vgpu, u64 epoch)
+{
+	return !vgpu->open || vgpu->lost || epoch != vgpu->epoch;
+}
+
+static void vgpu_engine_fill_info(struct vgpu *vgpu, struct vgpu_engine_info *info)
+{
+	struct vgpu_params params;
+
+	lockdep_assert_held(&vgpu->lock);
+	spin_lock(&vgpu->params_lock);
+	params = vgpu->params;
+	spin_unlock(&vgpu->params_lock);
+
+	info->api_version = VGPU_API_VERSION;
+	info->state = (vgpu->open ? VGPU_STATE_OPEN : 0) |
+		      (vgpu_regs_driver_ok(&vgpu->regs) ? VGPU_STATE_DRIVER_OK : 0) |
+		      (vgpu->lost ? VGPU_STATE_LOST : 0) |
+		      (vgpu->removed ? VGPU_STATE_REMOVED : 0);
+	info->epoch = vgpu->epoch;
+	info->num_queues = VGPU_NUM_QUEUES;
+	info->queue_size = VGPU_VQ_MAX_SIZE;
+	info->vram_bytes = params.vram_bytes;
+	info->window_bytes = vgpu->open ? vgpu->window_bytes_open : params.window_bytes;
+	info->weight = params.weight;
+	info->cap = params.cap;
+	info->priority = params.priority;
+	info->num_scanouts = params.scanouts;
+	vgpu_uuid_bytes(vgpu, info->uuid);
+	strscpy(info->gpu, vgpu->gpu->name, sizeof(info->gpu));
+	strscpy(info->type, vgpu->type->name, sizeof(info->type));
+}
+
+static long vgpu_ioctl_engine_info(struct vgpu *vgpu, void __user *user)
+{
+	struct vgpu_engine_info info = {};
+
+	if (copy_from_user(&info, user, offsetofend(struct vgpu_engine_info, flags)))
+		return -EFAULT;
+	if (info.argsz < sizeof(info) || info.flags)
+		return -EINVAL;
+	mutex_lock(&vgpu->lock);
+	vgpu_engine_fill_info(vgpu, &info);
+	mutex_unlock(&vgpu->lock);
+	return copy_to_user(user, &info, sizeof(info)) ? -EFAULT : 0;
+}
+
+static int vgpu_engine_may_attach(struct vgpu *vgpu, const struct vgpu_engine_file *opened)
+{
+	lockdep_assert_held(&vgpu->lock);
+	if (vgpu->removed)
+		return -ENODEV;
+	return vgpu->engine.file || opened->attached ? -EBUSY : 0;
+}
+
+static void vgpu_engine_attach(struct vgpu *vgpu, struct file *file, struct vgpu_engine_mm *attached)
+{
+	struct vgpu_engine_file *opened = file->private_data;
+	struct vgpu_engine *engine = &vgpu->engine;
+
+	lockdep_assert_held(&vgpu->lock);
+	engine->mm = current->mm;
+	engine->attached = attached;
+	engine->events = 0;
+	engine->kicked = 0;
+	engine->used = false;
+	engine->clean = true;
+	engine->failed = false;
+	opened->attached = true;
+	WRITE_ONCE(engine->file, file);
+	vgpu_device_tell(vgpu);
+}
+
+static long vgpu_ioctl_attach(struct file *file)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	struct vgpu_engine_mm *attached;
+	int ret;
+
+	/* Checked here so that a refused call is cheap, and again below, where it counts. */
+	mutex_lock(&vgpu->lock);
+	ret = vgpu_engine_may_attach(vgpu, file->private_data);
+	mutex_unlock(&vgpu->lock);
+	if (ret)
+		return ret;
+	attached = vgpu_engine_mm_new(vgpu);
+	if (IS_ERR(attached))
+		return PTR_ERR(attached);
+	mutex_lock(&vgpu->lock);
+	ret = vgpu_engine_may_attach(vgpu, file->private_data);
+	if (!ret)
+		vgpu_engine_attach(vgpu, file, attached);
+	mutex_unlock(&vgpu->lock);
+	if (ret)
+		vgpu_engine_mm_free(attached);
+	return ret;
+}
+
+static int vgpu_engine_ready(struct vgpu *vgpu, u32 num_capsets)
+{
+	if (vgpu->engine.ready)
+		return -EALREADY;
+	vgpu->engine.num_capsets = num_capsets;
+	vgpu->engine.ready = true;
+	/* A guest that has not looked yet may see the new number, another only after a reset. */
+	if (vgpu->open && !vgpu->regs.status)
+		vgpu->regs.num_capsets = num_capsets;
+	vgpu_device_settle(vgpu);
+	vgpu_device_tell(vgpu);
+	return 0;
+}
+
+static long vgpu_ioctl_ready(struct file *file, void __user *user)
+{
+	struct vgpu_engine_ready ready;
+	int ret;
+
+	if (copy_from_user(&ready, user, sizeof(ready)))
+		return -EFAULT;
+	if (ready.argsz < sizeof(ready) || ready.flags ||
+	    memchr_inv(ready.reserved, 0, sizeof(ready.reserved)))
+		return -EINVAL;
+	if (!ready.num_capsets || ready.num_capsets > 63)
+		return -EINVAL;
+	ret = vgpu_engine_enter(file);
+	if (ret)
+		return ret;
+	ret = vgpu_engine_ready(vgpu_from_file(file), ready.num_capsets);
+	vgpu_engine_leave(file);
+	return ret;
+}
+
+static long vgpu_ioctl_reset_done(struct file *file, void __user *user)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	struct vgpu_engine_epoch done;
+	int ret;
+
+	if (copy_from_user(&done, user, sizeof(done)))
+		return -EFAULT;
+	if (done.argsz < sizeof(done) || done.flags)
+		return -EINVAL;
+	ret = vgpu_engine_enter(file);
+	if (ret)
+		return ret;
+	if (vgpu->engine.clean || done.epoch != vgpu->engine.event_epoch) {
+		ret = -ESTALE;
+	} else {
+		vgpu->engine.clean = true;
+		vgpu_device_settle(vgpu);
+	}
+	vgpu_engine_leave(file);
+	return ret;
+}
+
+/* Nobody knows the token, so nobody would answer. */
+static void vgpu_pop_failed(struct file *file, const struct vgpu_queue_pop *pop)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+
+	mutex_lock(&vgpu->lock);
+	if (pop->epoch == vgpu->epoch)
+		vgpu_queue_abandon(vgpu, pop->queue, pop->token);
+	mutex_unlock(&vgpu->lock);
+}
+
+static int vgpu_pop(struct file *file, struct vgpu_queue_pop *pop)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	struct vgpu_request request = {};
+	int ret;
+
+	lockdep_assert_held(&vgpu->pop_lock);
+	ret = vgpu_engine_enter(file);
+	if (ret)
+		return ret;
+	if (pop->epoch != vgpu->epoch || vgpu->lost)
+		ret = -ESTALE;
+	else
+		ret = vgpu_queue_pop(vgpu, pop, &request);
+	vgpu_engine_leave(file);
+
+	if (!ret && copy_to_user(u64_to_user_ptr(pop->buf), request.buf, request.size)) {
+		vgpu_pop_failed(file, pop);
+		ret = -EFAULT;
+	}
+	vgpu_queue_request_free(vgpu, &request);
+	return ret;
+}
+
+static long vgpu_ioctl_pop(struct file *file, void __user *user)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	struct vgpu_queue_pop pop;
+	int ret;
+
+	if (copy_from_user(&pop, user, sizeof(pop)))
+		return -EFAULT;
+	if (pop.argsz < sizeof(pop) || pop.flags & ~(VGPU_POP_TRUNCATE | VGPU_POP_POLL) ||
+	    pop.queue >= VGPU_NUM_QUEUES)
+		return -EINVAL;
+	pop.queue = array_index_nospec(pop.queue, VGPU_NUM_QUEUES);
+
+	if (mutex_lock_killable(&vgpu->pop_lock))
+		return -EINTR;
+	ret = vgpu_pop(file, &pop);
+	mutex_unlock(&vgpu->pop_lock);
+	if (ret && ret != -EMSGSIZE)
+		return ret;
+	if (copy_to_user(user, &pop, sizeof(pop))) {
+		if (!ret)
+			vgpu_pop_failed(file, &pop);
+		return -EFAULT;
+	}
+	return ret;
+}
+
+static int vgpu_push(struct file *file, const struct vgpu_queue_push *push, const void *buf)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	int ret = vgpu_engine_enter(file);
+
+	if (ret)
+		return ret;
+	if (push->epoch != vgpu->epoch || vgpu->lost)
+		ret = -ESTALE;
+	else
+		ret = vgpu_queue_push(vgpu, push, buf);
+	vgpu_engine_leave(file);
+	return ret;
+}
+
+static long vgpu_ioctl_push(struct file *file, void __user *user)
+{
+	struct vgpu_queue_push push;
+	u8 small[256];
+	void *buf = small;
+	int ret = -EFAULT;
+
+	if (copy_from_user(&push, user, sizeof(push)))
+		return -EFAULT;
+	if (push.argsz < sizeof(push) || push.flags || push.queue >= VGPU_NUM_QUEUES)
+		return -EINVAL;
+	if (push.size > VGPU_REQUEST_MAX)
+		return -EMSGSIZE;
+	push.queue = array_index_nospec(push.queue, VGPU_NUM_QUEUES);
+	if (push.size > sizeof(small)) {
+		buf = kvmalloc(push.size, GFP_KERNEL_ACCOUNT);
+		if (!buf)
+			return -ENOMEM;
+	}
+	if (!copy_from_user(buf, u64_to_user_ptr(push.buf), push.size))
+		ret = vgpu_push(file, &push, buf);
+	if (buf != small)
+		kvfree(buf);
+	return ret;
+}
+
+static int vgpu_mem_pin_entries(struct file *file, struct vgpu_mem_pin *pin,
+				const struct vgpu_mem_entry *entries)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	struct vgpu_mem_object *object;
+	int ret = vgpu_engine_enter(file);
+
+	if (ret)
+		return ret;
+	ret = vgpu_epoch_over(vgpu, pin->epoch) ? -ESTALE :
+						  vgpu_mem_prepare(vgpu, pin, entries, &object);
+	vgpu_engine_leave(file);
+	return ret ?: vgpu_mem_pin(vgpu, object, pin);
+}
+
+static int vgpu_mem_unpin_of(struct file *file, u64 epoch, u64 offset)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	int ret = vgpu_engine_enter(file);
+
+	if (ret)
+		return ret;
+	ret = vgpu_epoch_over(vgpu, epoch) ? -ESTALE : vgpu_mem_unpin(vgpu, offset);
+	vgpu_engine_leave(file);
+	return ret;
+}
+
+static long vgpu_ioctl_mem_pin(struct file *file, void __user *user)
+{
+	struct vgpu_mem_entry *entries;
+	struct vgpu_mem_pin pin;
+	int ret;
+
+	if (copy_from_user(&pin, user, sizeof(pin)))
+		return -EFAULT;
+	if (pin.argsz < sizeof(pin) || pin.flags & ~VGPU_MEM_WRITE || pin.reserved)
+		return -EINVAL;
+	if (!pin.nentries || pin.nentries > VGPU_MEM_MAX_ENTRIES)
+		return -EINVAL;
+	entries = vmemdup_user(u64_to_user_ptr(pin.entries), (size_t)pin.nentries * sizeof(*entries));
+	if (IS_ERR(entries))
+		return PTR_ERR(entries);
+	ret = vgpu_mem_pin_entries(file, &pin, entries);
+	kvfree(entries);
+	if (ret)
+		return ret;
+	if (copy_to_user(user, &pin, sizeof(pin))) {
+		vgpu_mem_unpin_of(file, pin.epoch, pin.offset);
+		return -EFAULT;
+	}
+	return 0;
+}
+
+static long vgpu_ioctl_mem_unpin(struct file *file, void __user *user)
+{
+	struct vgpu_mem_unpin unpin;
+
+	if (copy_from_user(&unpin, user, sizeof(unpin)))
+		return -EFAULT;
+	if (unpin.argsz < sizeof(unpin) || unpin.flags)
+		return -EINVAL;
+	return vgpu_mem_unpin_of(file, unpin.epoch, unpin.offset);
+}
+
+static int vgpu_window_check(const struct vgpu *vgpu, u64 epoch)
+{
+	return vgpu_epoch_over(vgpu, epoch) || vgpu->removed ? -ESTALE : 0;
+}
+
+static long vgpu_ioctl_publish(struct file *file, const struct vgpu_window_range *arg)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	struct vgpu_range *range;
+	int ret = vgpu_engine_enter(file);
+
+	if (ret)
+		return ret;
+	ret = vgpu_window_check(vgpu, arg->epoch);
+	vgpu_engine_leave(file);
+	if (ret)
+		return ret;
+	range = vgpu_range_new(vgpu, arg);
+	if (IS_ERR(range))
+		return PTR_ERR(range);
+	ret = vgpu_engine_enter(file);
+	if (!ret) {
+		ret = vgpu_window_check(vgpu, arg->epoch) ?: vgpu_window_publish(vgpu, range);
+		vgpu_engine_leave(file);
+	}
+	if (ret)
+		vgpu_range_discard(range);
+	return ret;
+}
+
+static long vgpu_ioctl_unpublish(struct file *file, const struct vgpu_window_range *arg)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	int ret = vgpu_engine_enter(file);
+
+	if (ret)
+		return ret;
+	ret = vgpu_window_check(vgpu, arg->epoch) ?: vgpu_window_unpublish(vgpu, arg);
+	vgpu_engine_leave(file);
+	return ret;
+}
+
+static long vgpu_ioctl_window(struct file *file, void __user *user, bool publish)
+{
+	struct vgpu_window_range range;
+
+	if (copy_from_user(&range, user, sizeof(range)))
+		return -EFAULT;
+	if (range.argsz < sizeof(range) || range.flags)
+		return -EINVAL;
+	return publish ? vgpu_ioctl_publish(file, &range) : vgpu_ioctl_unpublish(file, &range);
+}
+
+static int vgpu_engine_display(struct file *file, struct vgpu_display *display)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	int ret = vgpu_engine_enter(file);
+
+	if (ret)
+		return ret;
+	if (vgpu_display_there(vgpu))
+		vgpu_edid_describe(&vgpu->display.edid, display);
+	else
+		ret = -ENODEV;
+	vgpu_engine_leave(file);
+	return ret;
+}
+
+static long vgpu_ioctl_display(struct file *file, void __user *user)
+{
+	struct vgpu_display *display;
+	long ret;
+
+	display = kzalloc(sizeof(*display), GFP_KERNEL);
+	if (!display)
+		return -ENOMEM;
+	if (copy_from_user(display, user, offsetof(struct vgpu_display, edid)))
+		ret = -EFAULT;
+	else if (display->argsz < sizeof(*display) || display->flags ||
+		 memchr_inv(display->reserved, 0, sizeof(display->reserved)))
+		ret = -EINVAL;
+	else
+		ret = vgpu_engine_display(file, display);
+	if (!ret && copy_to_user(user, display, sizeof(*display)))
+		ret = -EFAULT;
+	kfree(display);
+	return ret;
+}
+
+static long vgpu_ioctl_set_scanout(struct file *file, void __user *user)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	struct vgpu_scanout scanout;
+	int ret;
+
+	if (copy_from_user(&scanout, user, sizeof(scanout)))
+		return -EFAULT;
+	ret = vgpu_engine_enter(file);
+	if (ret)
+		return ret;
+	ret = vgpu_epoch_over(vgpu, scanout.epoch) ? -ESTALE :
+						     vgpu_display_set_scanout(vgpu, &scanout);
+	vgpu_engine_leave(file);
+	return ret;
+}
+
+static long vgpu_ioctl_fail(struct file *file, void __user *user)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	struct vgpu_engine_fail fail;
+	int ret;
+
+	if (copy_from_user(&fail, user, sizeof(fail)))
+		return -EFAULT;
+	if (fail.argsz < sizeof(fail) || fail.flags || !vgpu_text_ok(fail.reason, sizeof(fail.reason)))
+		return -EINVAL;
+	ret = vgpu_engine_enter(file);
+	if (ret)
+		return ret;
+	vgpu_log(vgpu, err, "its engine gave up: %s\n", fail.reason);
+	vgpu_device_lose(vgpu, fail.reason);
+	strscpy(vgpu->failure, fail.reason, sizeof(vgpu->failure));
+	vgpu->engine.failed = true;
+	vgpu_device_settle(vgpu);
+	vgpu_device_tell(vgpu);
+	vgpu_engine_leave(file);
+	return 0;
+}
+
+/* Calls of the attached engine. */
+static long vgpu_engine_call(struct file *file, unsigned int cmd, void __user *user)
+{
+	switch (cmd) {
+	case VGPU_ENGINE_READY:
+		return vgpu_ioctl_ready(file, user);
+	case VGPU_ENGINE_RESET_DONE:
+		return vgpu_ioctl_reset_done(file, user);
+	case VGPU_ENGINE_QUEUE_POP:
+		return vgpu_ioctl_pop(file, user);
+	case VGPU_ENGINE_QUEUE_PUSH:
+		return vgpu_ioctl_push(file, user);
+	case VGPU_ENGINE_MEM_PIN:
+		return vgpu_ioctl_mem_pin(file, user);
+	case VGPU_ENGINE_MEM_UNPIN:
+		return vgpu_ioctl_mem_unpin(file, user);
+	case VGPU_ENGINE_WINDOW_PUBLISH:
+		return vgpu_ioctl_window(file, user, true);
+	case VGPU_ENGINE_WINDOW_UNPUBLISH:
+		return vgpu_ioctl_window(file, user, false);
+	case VGPU_ENGINE_FAIL:
+		return vgpu_ioctl_fail(file, user);
+	case VGPU_ENGINE_DISPLAY:
+		return vgpu_ioctl_display(file, user);
+	case VGPU_ENGINE_SET_SCANOUT:
+		return vgpu_ioctl_set_scanout(file, user);
+	default:
+		return -ENOTTY;
+	}
+}
+
+long vgpu_engine_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	void __user *user = (void __user *)arg;
+	int ret;
+
+	if (cmd == VGPU_ENGINE_INFO)
+		return vgpu_ioctl_engine_info(vgpu_from_file(file), user);
+	if (cmd == VGPU_ENGINE_ATTACH)
+		return vgpu_ioctl_attach(file);
+	/* Refuse a stranger before his argument is looked at. Each call checks again when it has copied it. */
+	ret = vgpu_engine_enter(file);
+	if (ret)
+		return ret;
+	vgpu_engine_leave(file);
+	return vgpu_engine_call(file, cmd, user);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An engine may take as long as it likes for everything that it is asked, and for its own memory. That must hold up neither
+ * its VMM, nor who manages vGPUs.
+ */
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "testbed.h"
+
+#define HOLDER  "/dev/vgpu-test-holder"
+#define HELD_MS 4000
+/* What is not held up takes, on a slow machine, much less than that. */
+#define AT_ONCE_MS 1500
+
+/* A call on a thread of its own. */
+typedef struct {
+    pthread_t thread;
+    void (*fn)(Testbed *tb);
+    Testbed *tb;
+    atomic_int done;
+} Task;
+
+static void *task_thread(void *data)
+{
+    Task *task = data;
+
+    task->fn(task->tb);
+    atomic_store(&task->done, 1);
+    return NULL;
+}
+
+static void task_start(Task *task, void (*fn)(Testbed *tb), Testbed *tb)
+{
+    task->fn = fn;
+    task->tb = tb;
+    atomic_store(&task->done, 0);
+    g_assert_cmpint(pthread_create(&task->thread, NULL, task_thread, task), ==, 0);
+}
+
+static void task_join(Task *task)
+{
+    g_assert_true(wait_until(atomic_load(&task->done), GUEST_TIMEOUT_MS));
+    pthread_join(task->thread, NULL);
+}
+
+/* @fn comes back at once, though another may not. */
+static void assert_at_once(void (*fn)(Testbed *tb), Testbed *tb)
+{
+    static Task task;
+
+    task_start(&task, fn, tb);
+    g_assert_true(wait_until(atomic_load(&task.done), AT_ONCE_MS));
+    pthread_join(task.thread, NULL);
+}
+
+/* Holds the mmap_lock of the process that it runs in. */
+static void *hold_mm(void *data)
+{
+    char text[16];
+    int fd = open(HOLDER, O_WRONLY | O_CLOEXEC);
+    int n = g_snprintf(text, sizeof(text), "%d", HELD_MS);
+
+    if (fd < 0 || write(fd, text, (size_t)n) != n)
+        abort();
+    close(fd);
+    return data;
+}
+
+static int call_hold_mm(EngineCtx *ctx, void *arg)
+{
+    pthread_t thread;
+
+    (void)ctx;
+    (void)arg;
+    if (pthread_create(&thread, NULL, hold_mm, NULL))
+        return -EAGAIN;
+    pthread_detach(thread);
+    return 0;
+}
+
+/* Returns when it holds it. */
+static void engine_holds_its_mm(Testbed *tb)
+{
+    if (access(HOLDER, F_OK))
+        driver_test_skip("the module mm_holder is not there");
+    assert_ok(engine_peer_call(tb->engine, call_hold_mm, NULL, 0));
+    g_usleep(300000);
+}
+
+static void touch_window(Testbed *tb)
+{
+    assert_window_pattern(tb, 3 * PAGE_BYTES, 3);
+}
+
+static void map_and_unmap(Testbed *tb)
+{
+    void *addr = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)tb;
+    g_assert_true(addr != MAP_FAILED);
+    munmap(addr, PAGE_BYTES);
+}
+
+static void read_own_maps(Testbed *tb)
+{
+    g_autofree char *maps = NULL;
+
+    (void)tb;
+    g_assert_true(g_file_get_contents("/proc/self/maps", &maps, NULL, NULL));
+}
+
+/* One processor waits for the engine's memory; the VMM goes on. */
+static void window_fault_waits(MemoryKind kind)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    uint64_t addr;
+    Task vcpu;
+
+    testbed_window(tb);
+    assert_ok(peer_alloc(tb->engine, kind, 16 * PAGE_BYTES, &addr));
+    assert_ok(peer_publish(tb->engine, 0, 16 * PAGE_BYTES, addr));
+    engine_holds_its_mm(tb);
+    task_start(&vcpu, touch_window, tb);
+    g_usleep(300000);
+    g_assert_false(atomic_load(&vcpu.done));
+    assert_at_once(map_and_unmap, tb);
+    assert_at_once(read_own_maps, tb);
+    g_assert_false(atomic_load(&vcpu.done));
+    task_join(&vcpu);
+    assert_window_pattern(tb, 5 * PAGE_BYTES, 5);
+}
+
+static void test_window_of_memfd(void)
+{
+    window_fault_waits(MEMORY_MEMFD);
+}
+
+static void test_window_of_dma_buf(void)
+{
+    if (access("/dev/udmabuf", F_OK))
+        driver_test_skip("this kernel has no /dev/udmabuf");
+    window_fault_waits(MEMORY_UDMABUF);
+}
+
+/* Memory of the engine that nobody ever fills: who touches it waits for ever. */
+static void *endless_page(void)
+{
+    struct uffdio_api api = {.api = UFFD_API};
+    struct uffdio_register reg = {.range.len = 2 * PAGE_BYTES, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    void *addr = mmap(NULL, 2 * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+    reg.range.start = (uintptr_t)addr;
+    if (addr == MAP_FAILED || fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &reg))
+        abort();
+    return addr;
+}
+
+typedef struct {
+    EngineCtx *ctx;
+    unsigned long request;
+    void *arg;
+    unsigned delay_ms;
+} CallThread;
+
+static void *call_thread(void *data)
+{
+    CallThread *call = data;
+
+    g_usleep(call->delay_ms * 1000);
+    engine_ioctl(call->ctx, call->request, call->arg);
+    return NULL;
+}
+
+/* On a thread of the engine, which nobody waits for. */
+static int start_call(EngineCtx *ctx, unsigned long request, void *arg, unsigned delay_ms)
+{
+    CallThread *call = g_new(CallThread, 1);
+    pthread_t thread;
+
+    *call = (CallThread){ctx, request, arg, delay_ms};
+    return pthread_create(&thread, NULL, call_thread, call) ? -EAGAIN : 0;
+}
+
+/* The argument itself is what can't be read. */
+static int call_endless_argument(EngineCtx *ctx, void *arg)
+{
+    return start_call(ctx, *(unsigned long *)arg, endless_page(), 0);
+}
+
+static int call_endless_pop(EngineCtx *ctx, void *arg)
+{
+    struct vgpu_queue_pop *pop = g_new(struct vgpu_queue_pop, 1);
+
+    (void)arg;
+    *pop = (struct vgpu_queue_pop){.argsz = sizeof(*pop),
+                                   .epoch = engine_epoch(ctx),
+                                   .queue = VGPU_QUEUE_CONTROL,
+                                   .buf = (uintptr_t)endless_page(),
+                                   .buf_size = PAGE_BYTES};
+    return start_call(ctx, VGPU_ENGINE_QUEUE_POP, pop, 0);
+}
+
+static int call_endless_push(EngineCtx *ctx, void *arg)
+{
+    struct vgpu_queue_push *push = g_new(struct vgpu_queue_push, 1);
+
+    (void)arg;
+    *push = (struct vgpu_queue_push){.argsz = sizeof(*push),
+                                     .epoch = engine_epoch(ctx),
+                                     .queue = VGPU_QUEUE_CONTROL,
+                                     .token = 1,
+                                     .buf = (uintptr_t)endless_page(),
+                                     .size = 24};
+    return start_call(ctx, VGPU_ENGINE_QUEUE_PUSH, push, 0);
+}
+
+static void read_state(Testbed *tb)
+{
+    g_autofree char *state = mdev_attr(tb->uuid, "vgpu/state");
+
+    g_assert_nonnull(state);
+}
+
+static void look_for_instances(Testbed *tb)
+{
+    g_assert_cmpint(mdev_type_available(tb->gpu, TESTBED_TYPE), >=, 0);
+}
+
+static void read_status(Testbed *tb)
+{
+    g_assert_cmphex(guest_status(&tb->guest), !=, 0xff);
+}
+
+static void write_weight(Testbed *tb)
+{
+    assert_ok(mdev_attr_set(tb->uuid, "vgpu/weight", "77"));
+}
+
+static void assert_all_at_once(Testbed *tb)
+{
+    assert_at_once(read_state, tb);
+    assert_at_once(look_for_instances, tb);
+    assert_at_once(read_status, tb);
+    assert_at_once(write_weight, tb);
+    assert_at_once(look_for_instances, tb);
+}
+
+/* Each call of an engine, with memory that lets the driver wait for ever. */
+static void test_engine_memory(void)
+{
+    static const unsigned long calls[] = {
+        VGPU_ENGINE_INFO,          VGPU_ENGINE_READY,           VGPU_ENGINE_RESET_DONE,
+        VGPU_ENGINE_QUEUE_POP,     VGPU_ENGINE_QUEUE_PUSH,      VGPU_ENGINE_MEM_PIN,
+        VGPU_ENGINE_MEM_UNPIN,     VGPU_ENGINE_WINDOW_PUBLISH,  VGPU_ENGINE_WINDOW_UNPUBLISH,
+        VGPU_ENGINE_FAIL,          VGPU_ENGINE_DISPLAY,         VGPU_ENGINE_SET_SCANOUT,
+    };
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(calls); i++) {
+        unsigned long request = calls[i];
+
+        assert_ok(engine_peer_call(tb->engine, call_endless_argument, &request, sizeof(request)));
+        g_usleep(30000);
+        assert_all_at_once(tb);
+    }
+    engine_peer_kill(tb->engine);
+    tb->engine = NULL;
+}
+
+static void test_engine_buffers(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct virtio_gpu_ctrl_hdr req = {.type = VIRTIO_GPU_CMD_SUBMIT_3D};
+    void *resp;
+
+    atomic_store(&tb->engine->state->hold, ENGINE_HOLD_QUEUES);
+    assert_ok(guest_submit(&tb->guest, VGPU_QUEUE_CONTROL, &req, sizeof(req), sizeof(req), &resp));
+    assert_ok(engine_peer_call(tb->engine, call_endless_pop, NULL, 0));
+    g_usleep(100000);
+    assert_all_at_once(tb);
+    assert_ok(engine_peer_call(tb->engine, call_endless_push, NULL, 0));
+    g_usleep(100000);
+    assert_all_at_once(tb);
+    /* What the engine got half is answered when it dies. */
+    engine_peer_kill(tb->engine);
+    tb->engine = NULL;
+    g_assert_cmpint(guest_queue_wait(&tb->guest.queue[VGPU_QUEUE_CONTROL], NULL, GUEST_TIMEOUT_MS), >=, 0);
+}
+
+/* Later, because a thread can't be made while the address space is held. */
+#define LATER_MS 800
+
+static int call_publish_later(EngineCtx *ctx, void *arg)
+{
+    struct vgpu_window_range *range = g_memdup2(arg, sizeof(*range));
+
+    range->epoch = engine_epoch(ctx);
+    return start_call(ctx, VGPU_ENGINE_WINDOW_PUBLISH, range, LATER_MS);
+}
+
+/* Publishing asks the engine's address space what is there. */
+static void test_publish(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct vgpu_window_range range = {.argsz = sizeof(range), .size = 16 * PAGE_BYTES};
+    uint64_t addr;
+
+    assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, range.size, &addr));
+    range.addr = addr;
+    assert_ok(engine_peer_call(tb->engine, call_publish_later, &range, sizeof(range)));
+    engine_holds_its_mm(tb);
+    g_usleep(LATER_MS * 1000);
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/window_published_bytes"), ==, 0);
+    assert_all_at_once(tb);
+    g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/window_published_bytes"), ==, 0);
+    g_assert_true(wait_until(mdev_attr_u64(tb->uuid, "vgpu/window_published_bytes") == range.size,
+                             GUEST_TIMEOUT_MS));
+}
+
+static int call_pin_later(EngineCtx *ctx, void *arg)
+{
+    struct vgpu_mem_entry *entry = g_memdup2(arg, sizeof(*entry));
+    struct vgpu_mem_pin *pin = g_new(struct vgpu_mem_pin, 1);
+
+    *pin = (struct vgpu_mem_pin){
+        .argsz = sizeof(*pin), .epoch = engine_epoch(ctx), .entries = (uintptr_t)entry, .nentries = 1};
+    return start_call(ctx, VGPU_ENGINE_MEM_PIN, pin, LATER_MS);
+}
+
+/*
+ * Pinning waits for the VMM's address space. Its processors do not wait for that. Nothing here may map memory while the
+ * address space, which is this process', is held.
+ */
+static void test_pin(void)
+{
+    g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
+    struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA + 8 * MIB, 64 * PAGE_BYTES};
+    pthread_t holder;
+    int64_t start;
+
+    if (access(HOLDER, F_OK))
+        driver_test_skip("the module mm_holder is not there");
+    read_status(tb);
+    assert_ok(engine_peer_call(tb->engine, call_pin_later, &entry, sizeof(entry)));
+    g_assert_cmpint(pthread_create(&holder, NULL, hold_mm, NULL), ==, 0);
+    g_usleep((LATER_MS + 300) * 1000);
+    start = now_ms();
+    read_status(tb);
+    g_assert_cmpint(now_ms() - start, <, AT_ONCE_MS);
+    pthread_join(holder, NULL);
+    g_assert_true(wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") >= entry.size, GUEST_TIMEOUT_MS));
+}
+
+int main(int argc, char **argv)
+{
+    driver_test_init(argc, argv);
+    driver_test_add("/stall/window-of-memfd", test_window_of_memfd);
+    driver_test_add("/stall/window-of-dma-buf", test_window_of_dma_buf);
+    driver_test_add_limit("/stall/engine-memory", test_engine_memory, 60);
+    driver_test_add_limit("/stall/engine-buffers", test_engine_buffers, 60);
+    driver_test_add("/stall/publish", test_publish);
+    driver_test_add("/stall/pin", test_pin);
+    return driver_test_run();
+}

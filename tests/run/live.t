@@ -1,0 +1,151 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# vgpuctl run: a program gets a slice of a GPU, can't have more than that, and gives it back when it ends, however it
+# ends. A host without the kernel module and without systemd: vgpud on a bus of its own, vgpu-arbiter, lavapipe.
+use strict;
+use warnings;
+use Cwd;
+use File::Path 'make_path';
+use File::Temp;
+use POSIX ':sys_wait_h';
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $gpu = 'soft:live';
+my $build = getcwd() . '/build';
+my $root = File::Temp->newdir;
+my $vgpuctl = "$build/host-agent/vgpuctl";
+my $fill = "$build/run/t-fill";
+my @pids;
+
+sub put {
+    my ($path, $text) = @_;
+    make_path("$root$path" =~ s{/[^/]+$}{}r);
+    open my $file, '>', "$root$path" or die "$path: $!\n";
+    print $file $text;
+    close $file;
+    return;
+}
+
+sub slurp {
+    my ($path) = @_;
+    open my $file, '<', $path or return '';
+    local $/ = undef;
+    return <$file> // '';
+}
+
+# Starts a program with its output in a file.
+sub start {
+    my ($name, @command) = @_;
+    my $pid = fork // die "fork: $!\n";
+    if (!$pid) {
+        open STDOUT, '>', "$root/$name.log" or die;
+        open STDERR, '>&', \*STDOUT or die;
+        exec @command or POSIX::_exit(127);
+    }
+    push @pids, $pid;
+    return $pid;
+}
+
+sub within {
+    my ($limit, $check) = @_;
+    my $until = time + $limit;
+    until ($check->()) {
+        return 0 if time > $until;
+        sleep 0.05;
+    }
+    return 1;
+}
+
+# A command's output, both ways, and its status as the shell has it.
+sub output_of {
+    my $text = `@_ 2>&1`;
+    return ($text, $? & 127 ? 128 + ($? & 127) : $? >> 8);
+}
+
+sub slices { return (output_of("$vgpuctl slice list"))[0] }
+sub none_left { return within(15, sub { slices() =~ /no slice/ }) }
+
+END {
+    local $?;
+    kill 'TERM', @pids if @pids;
+    waitpid $_, 0 for @pids;
+}
+
+put('/etc/vgpu/gpus.conf', "[gpu $gpu]\nmode=shared\nvram=1G\n");
+put('/etc/vgpu/types.d/10.conf', "[type vgpu-half]\nvram=1/2\n");
+put('/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json',
+    qq({"layer": {"library_path": "$build/governor/vulkan/libvgpu_governor.so"}}));
+# Claims go by the processes that there are.
+symlink '/proc', "$root/proc" or die "proc: $!\n";
+
+$ENV{DBUS_SYSTEM_BUS_ADDRESS} = "unix:path=$root/bus";
+$ENV{VK_DRIVER_FILES} = '/usr/share/vulkan/icd.d/lvp_icd.json';
+$ENV{VK_IMPLICIT_LAYER_PATH} = "$build/governor/vulkan";
+$ENV{NODEVICE_SELECT} = 1;
+start('bus', 'dbus-daemon', '--session', '--nofork', '--nopidfile', "--address=$ENV{DBUS_SYSTEM_BUS_ADDRESS}");
+within(20, sub { -S "$root/bus" }) or BAIL_OUT('no bus');
+my $vgpud = start('vgpud', "$build/host-agent/vgpud", "--root=$root");
+within(20, sub { (output_of("$vgpuctl gpu list"))[0] =~ /\Q$gpu\E +shared/ })
+    or BAIL_OUT("vgpud: " . slurp("$root/vgpud.log"));
+# systemd would start it, for vgpud.
+start('arbiter', "$build/governor/vgpu-arbiter", "--root=$root", $gpu);
+
+my ($text, $status) = output_of("$vgpuctl run --vram 256M -- $build/guest/vk-compute --rounds=2 --size 65536");
+is($status, 0, 'a program computes in a slice of its own') or diag($text, slurp("$root/vgpud.log"), slurp("$root/arbiter.log"));
+like($text, qr/verified on llvmpipe/, 'on the GPU');
+ok(none_left(), 'the slice is given back');
+
+($text, $status) = output_of("$vgpuctl run --vram 64M -- $fill 512");
+like($text, qr/^heap 64 MiB$/m, 'it sees as much memory as its slice has');
+like($text, qr/^has (?:56|64) MiB$/m, 'and can have no more') or diag($text);
+($text) = output_of("$fill 512");
+like($text, qr/^has 512 MiB$/m, 'which it can without a slice');
+
+($text, $status) = output_of("$vgpuctl run --vram 2G -- true");
+is($status, 7, 'more than the GPU has is refused');
+like($text, qr/no room for the slice/, 'and why');
+($text, $status) = output_of("$vgpuctl vgpu create half");
+is($status, 3, 'a VM gets none');
+like($text, qr/mdev_vgpu is not loaded.*install the package mdev-vgpu/, 'and is told what is missing');
+
+is((output_of("$vgpuctl run --vram 64M -- sh -c 'exit 42'"))[1], 42, 'the exit status is the program\'s');
+is((output_of("$vgpuctl run --vram 64M -- sh -c 'kill -TERM \$\$'"))[1], 128 + 15, 'so is the signal that ends it');
+is((output_of("$vgpuctl run --vram 64M -- /no/such"))[1], 127, 'a program that is not there');
+is((output_of("$vgpuctl run --vram 64M -- /etc"))[1], 127, 'or is none');
+like((output_of("$vgpuctl run --vram 64M -- sh -c 'trap'"))[0], qr/^$/, 'no signal is ignored that was not before');
+is((output_of("$vgpuctl run -- true"))[1], 2, 'a size must be given');
+ok(none_left(), 'nothing is left of them');
+
+# The whole GPU, so that there is no room for another.
+my $holder = start('holder', $vgpuctl, 'run', '--vram', '1G', '--', 'sh', '-c', 'exec sleep 1000');
+ok(within(10, sub { slices() =~ /sleep|sh\[$holder\]/ }), 'who has it is listed') or diag(slices());
+is((output_of("$vgpuctl run --vram 64M -- true"))[1], 7, 'what it has nobody else gets');
+kill 'TERM', $vgpud;
+waitpid $vgpud, 0;
+@pids = grep { $_ != $vgpud } @pids;
+$vgpud = start('vgpud', "$build/host-agent/vgpud", "--root=$root");
+ok(within(20, sub { slices() =~ /sh\[$holder\]/ }), 'over a restart of vgpud too');
+kill 'KILL', $holder;
+waitpid $holder, 0;
+@pids = grep { $_ != $holder } @pids;
+is((output_of("$vgpuctl run --vram 64M -- true"))[1], 0, 'when it is killed, it is free at once');
+ok(none_left(), 'and given back');
+
+# A child that goes on with the GPU when the program has ended.
+system('mkfifo', "$root/fifo") == 0 or die "mkfifo\n";
+open my $fifo, '+<', "$root/fifo" or die "fifo: $!\n";
+my $parent = start('child', $vgpuctl, 'run', '--vram', '64M', '--', 'sh', '-c',
+    "$fill 16 --hold <$root/fifo & until grep -q has $root/child.log; do sleep 0.1; done");
+my $ended;
+within(20, sub { $ended = waitpid($parent, WNOHANG) == $parent });
+ok($ended && $? == 0, 'a program ends before its child') or diag(slurp("$root/child.log"));
+@pids = grep { $_ != $parent } @pids if $ended;
+sleep 1;
+like(slices(), qr/sh\[$parent\]/, 'which keeps the slice');
+close $fifo;
+ok(none_left(), 'until it ends') or diag(slices());
+
+is(slurp("$root/vgpud.log") =~ /(?:CRITICAL|ERROR|Sanitizer)/ ? 1 : 0, 0, 'vgpud has nothing to complain of')
+    or diag(slurp("$root/vgpud.log"));
+done_testing();

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: MIT
+# "vgpuctl run" without a VM, a kernel module and systemd: vgpud, vgpu-arbiter and the governor's layer as they are
+# installed, on software Vulkan. Part of `make unit`.
+
+RUN_OUT := build/run
+RUN_NEEDS := $(RUN_OUT)/t-fill $(GUEST_OUT)/vk-compute host-agent governor
+UNIT_TESTS += tests/run/live.t
+UNIT_NEEDS += $(RUN_NEEDS)
+
+.PHONY: check-run
+check-run: $(RUN_NEEDS)
+	tests/prove -v tests/run/live.t
+
+$(RUN_OUT)/t-fill: tests/run/t-fill.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -o $@ $< -lvulkan

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* Slices of programs: what a claim goes by, whom it lets through, and how it ends. */
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host-agent/daemon/containers/claim_process.h"
+#include "lib/bus.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/slices_kit.h"
+
+#define SCOPE  "/user.slice/user-1000.slice/user@1000.service/app.slice/vgpu-run-" UUID ".scope"
+#define EVENTS "/sys/fs/cgroup" SCOPE "/cgroup.events"
+
+static void put_process(const char *root, const char *state, const char *cgroup)
+{
+    g_autofree char *stat = g_strdup_printf(
+        "77 (a) b) %s 1 1 1 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 1000 1 1\n", state);
+
+    file_tree_write(root, "/proc/77/stat", stat);
+    file_tree_write(root, "/proc/77/cgroup", cgroup);
+}
+
+static void test_process(void)
+{
+    char *root = file_tree_new();
+
+    g_assert_cmpuint(claim_process_started(root, 77), ==, 0);
+    put_process(root, "S", "0::/\n");
+    g_assert_cmpuint(claim_process_started(root, 77), ==, 1000);
+    put_process(root, "Z", "0::/\n");
+    g_assert_cmpuint(claim_process_started(root, 77), ==, 0);
+    file_tree_free(root);
+}
+
+/* Only the scope that was made for this slice: another one may be there for as long as its user is.
+ */
+static void test_scope(void)
+{
+    static const char *const others[] = {
+        "0::/user.slice/user-1000.slice/session-3.scope\n",
+        "0::/system.slice/vgpu-run-" UUID2 ".scope\n",
+        "0::/system.slice/vgpu-run-" UUID ".scope/below\n",
+        "1:name=systemd:" SCOPE "\n",
+        "",
+    };
+    char *root = file_tree_new();
+    g_autofree char *own = NULL;
+
+    for (guint i = 0; i < G_N_ELEMENTS(others); i++) {
+        g_autofree char *scope = NULL;
+
+        put_process(root, "S", others[i]);
+        scope = claim_process_scope(root, 77, UUID);
+        g_assert_cmpstr(scope, ==, "");
+    }
+    put_process(root, "S", "1:name=systemd:/\n0::" SCOPE "\n");
+    own = claim_process_scope(root, 77, UUID);
+    g_assert_cmpstr(own, ==, SCOPE);
+    file_tree_free(root);
+}
+
+static void test_alive(void)
+{
+    char *root = file_tree_new();
+    Claim claim = {
+        .uuid = (char *)UUID, .pid = 77, .started = 1000, .user = 0, .cgroup = (char *)""};
+
+    put_process(root, "S", "0::/\n");
+    g_assert_true(claim_process_is_alive(root, &claim));
+    put_process(root, "Z", "0::/\n");
+    g_assert_false(claim_process_is_alive(root, &claim));
+    claim.cgroup = (char *)SCOPE;
+    g_assert_false(claim_process_is_alive(root, &claim));
+    file_tree_write(root, EVENTS, "populated 1\nfrozen 0\n");
+    g_assert_true(claim_process_is_alive(root, &claim));
+    file_tree_write(root, EVENTS, "populated 0\nfrozen 0\n");
+    g_assert_false(claim_process_is_alive(root, &claim));
+    file_tree_free(root);
+}
+
+static gboolean is_over(gconstpointer data)
+{
+    return *(const gboolean *)data;
+}
+
+static void note(void *data)
+{
+    *(gboolean *)data = TRUE;
+}
+
+/* The kernel tells of a process' end: nobody has to look for it. */
+static void test_watch(void)
+{
+    const char *argv[] = {"cat", NULL};
+    g_autoptr(GSubprocess) process = g_subprocess_newv(argv, G_SUBPROCESS_FLAGS_STDIN_PIPE, NULL);
+    Claim claim = {.uuid = (char *)UUID, .user = 0, .cgroup = (char *)""};
+    gboolean over = FALSE;
+    ClaimWatch *watch;
+
+    claim.pid = (guint)g_ascii_strtoull(g_subprocess_get_identifier(process), NULL, 10);
+    claim.started = claim_process_started("", claim.pid);
+    watch = claim_watch_new("", &claim, note, &over);
+    g_assert_true(claim_watch_is_complete(watch));
+    g_assert_true(claim_process_is_alive("", &claim));
+    while (g_main_context_iteration(NULL, FALSE))
+        ;
+    g_assert_false(over);
+    g_output_stream_close(g_subprocess_get_stdin_pipe(process), NULL, NULL);
+    iterate_until(is_over, &over);
+    g_assert_false(claim_process_is_alive("", &claim));
+    claim_watch_free(watch);
+}
+
+static void open_with_processes(AgentOnBus *at)
+{
+    char *root = shared_tree();
+
+    file_tree_link(root, "/proc", "/proc");
+    agent_on_bus_open_tree(at, root);
+}
+
+/* The caller is the program: gdbus in place of vgpuctl, which waits for an arbiter. */
+static Said call_run(const char *request)
+{
+    const char *const argv[] = {"gdbus",
+                                "call",
+                                "--system",
+                                "--dest=" VGPU_BUS_NAME,
+                                "--object-path=" VGPU_MANAGER_PATH,
+                                "--method=org.mdev_vgpu.Host1.Manager.RunSlice",
+                                request,
+                                "/usr/bin/train",
+                                NULL};
+
+    return run_program(argv);
+}
+
+static void test_call(void)
+{
+    AgentOnBus at;
+    Said said;
+
+    open_with_processes(&at);
+    said = call_run("{'Vram': <uint64 1073741824>, 'Uuids': <['" UUID "']>}");
+    g_test_message("%s%s", said.out, said.err);
+    g_assert_cmpint(said.status, ==, 0);
+    g_assert_nonnull(strstr(said.out, "'Ephemeral': <true>"));
+    g_assert_nonnull(strstr(said.out, "'VGPU_GOVERNOR_REQUIRED': '1'"));
+    g_assert_nonnull(strstr(said.out, "/run/vgpu/containers/" UUID "/g'"));
+    said_clear(&said);
+    /* It has ended meanwhile. */
+    iterate_until_told("slice list", "no slice");
+    g_assert_false(exists(&at, "/run/vgpu/containers/" UUID));
+    g_assert_false(exists(&at, CDI_PATH));
+    agent_on_bus_close(&at);
+}
+
+static void assert_refused(const char *request, const char *words)
+{
+    Said said = call_run(request);
+
+    g_test_message("%s: %s", request, said.err);
+    g_assert_cmpint(said.status, ==, 1);
+    g_assert_nonnull(strstr(said.err, words));
+    said_clear(&said);
+}
+
+static void test_refused(void)
+{
+    AgentOnBus at;
+    g_autofree char *manifest = NULL;
+
+    open_with_processes(&at);
+    assert_refused("{'Vram': <uint64 1073741824>, 'Door': <'guarded'>}", "has no Door");
+    assert_refused("{'Vram': <uint64 1073741824>, 'DryRun': <true>}", "has no Door");
+    assert_refused("{'Vram': <uint64 99999999999>}", "no room");
+    assert_refused("{'Vram': <uint64 1073741824>, 'Tenant': <'red'>}", "red");
+    manifest =
+        g_strconcat(at.root, "/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json", NULL);
+    g_assert_cmpint(g_unlink(manifest), ==, 0);
+    assert_refused("{'Vram': <uint64 1073741824>}", "install the package vgpu-governor");
+    assert_says("slice list", 0, "no slice", "");
+    agent_on_bus_close(&at);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/run/process", test_process);
+    g_test_add_func("/run/scope", test_scope);
+    g_test_add_func("/run/alive", test_alive);
+    g_test_add_func("/run/call", test_call);
+    g_test_add_func("/run/refused", test_refused);
+    g_test_add_func("/run/watch", test_watch);
+    return g_test_run();
+}
