@@ -248,7 +248,7 @@ static gboolean make_modules(Agent *agent, GError **error)
 {
     agent->host = host_new(agent->inventory, agent->db);
     agent->offers = offers_new(inventory_root(agent->inventory));
-    agent->operations = operations_new(agent->db, lifecycle_kinds, NULL);
+    agent->operations = operations_new(agent->db, NULL);
     agent->slices = slices_new(agent->host, agent->offers, agent->operations, error);
     if (agent->slices)
         agent->tenants = tenants_new(agent->host, agent->slices, error);
@@ -257,7 +257,8 @@ static gboolean make_modules(Agent *agent, GError **error)
     if (!agent->claims)
         return FALSE;
     agent->life = (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations};
-    operations_set_world(agent->operations, &agent->life);
+    operations_add_kinds(agent->operations, lifecycle_kinds, &agent->life);
+    agent->modes = modes_new(agent->host, agent->operations);
     if (!operations_load(agent->operations, error))
         return FALSE;
     agent->vulkan = vulkan_watch_new(agent->host);
@@ -275,7 +276,6 @@ static gboolean make_modules(Agent *agent, GError **error)
     agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices);
     slices_watch(agent->slices, slice_changed, agent);
     agent->domains = domain_watch_new(&agent->life);
-    agent->modes = modes_new(agent->host);
     agent->schedule = schedule_new(agent->host, agent->modes);
     agent->audit = (AuditWorld){agent->host, agent->slices, agent->tenants};
     audit_set_describe(audit_state, &agent->audit);
@@ -302,6 +302,7 @@ Agent *agent_new(const char *root, GError **error)
 
 void agent_free(Agent *agent)
 {
+    g_clear_pointer(&agent->operations, operations_free);
     if (agent->audit.host)
         audit_set_describe(NULL, NULL);
     g_clear_pointer(&agent->schedule, schedule_free);
@@ -318,7 +319,6 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->cdi, cdi_sync_free);
     g_clear_pointer(&agent->doors, transport_sync_free);
     g_clear_pointer(&agent->vgpus, vgpus_free);
-    g_clear_pointer(&agent->operations, operations_free);
     g_clear_pointer(&agent->claims, claims_free);
     g_clear_pointer(&agent->tenants, tenants_free);
     g_clear_pointer(&agent->slices, slices_free);

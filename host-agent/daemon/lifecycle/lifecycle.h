@@ -33,7 +33,7 @@ extern const OperationKind startup_kind;
 /* The opposite: its definition stays. */
 extern const OperationKind shutdown_kind;
 
-/* All of them, for operations_new(). */
+/* All of them; their world is a Lifecycle. */
 extern const OperationKind *const lifecycle_kinds[];
 
 /*

@@ -11,9 +11,9 @@
 
 typedef struct Modes Modes;
 
-Modes *modes_new(Host *host);
+/* Both live longer, but @operations ends first: after that nothing of a switch comes back. */
+Modes *modes_new(Host *host, Operations *operations);
 
-/* As if vgpud were killed: what is being switched is found in the database at the next start. */
 void modes_free(Modes *modes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Modes, modes_free)
 
@@ -23,24 +23,18 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Modes, modes_free)
  */
 void modes_share_without_driver(const Modes *modes);
 
-/*
- * Finishes or undoes what was cut short when vgpud ended, then gives GPUs the modes that are
- * wanted. The host must have been read.
- */
+/* Gives GPUs the modes that are wanted. The host must have been read, and operations resumed. */
 void modes_recover(Modes *modes);
 
 /* gpus.conf may have changed. */
 void modes_reload(Modes *modes);
-
-/* @error: NULL: done. */
-typedef void (*ModeSetFunc)(const char *const *steps, const GError *error, void *data);
 
 /*
  * SetMode's own way, for callers inside: @func is called later, once, from the main loop. FALSE:
  * not begun, and @func is not called: AGENT_ERROR_NOT_FOUND, AGENT_ERROR_INVALID,
  * AGENT_ERROR_IN_USE (it is being switched already).
  */
-gboolean modes_set(Modes *modes, const SwitchRequest *request, ModeSetFunc func, void *data,
+gboolean modes_set(Modes *modes, const SwitchRequest *request, SwitchDone func, void *data,
                    GError **error);
 
 /* Ends a switch of the GPU that still waits for its users: all is as before then. Not one that has

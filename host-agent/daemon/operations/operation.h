@@ -38,7 +38,7 @@ typedef struct {
 /* What the next start of vgpud does with an operation that was cut short. */
 typedef enum {
     OPERATION_FINISH, /* goes on from the step that was begun last */
-    OPERATION_UNDO,   /* goes back from it */
+    OPERATION_UNDO,   /* goes back from it; a final one, and what follows it, is finished */
 } OperationReplay;
 
 /**
@@ -50,6 +50,7 @@ typedef enum {
  * @plan: adds the steps (operation_add_step()); the same for the same objects and data
  * @accepted: the operation is in the queues, or was read from the journal; may be NULL
  * @ended: the objects are free again; before whoever asked is told. May be NULL.
+ * @cancelled: the error of one that was cancelled; NULL: a sentence of ours
  */
 typedef struct {
     const char *name;
@@ -60,6 +61,7 @@ typedef struct {
     void (*plan)(Operation *operation);
     void (*accepted)(Operation *operation);
     void (*ended)(Operation *operation, const GError *error);
+    GError *(*cancelled)(const Operation *operation);
 } OperationKind;
 
 /**
@@ -73,15 +75,21 @@ typedef struct {
     void *data;
 } OperationClock;
 
-/* @kinds: NULL terminated, all that may be in the journal. @clock: copied; NULL: the host's. */
-Operations *operations_new(Db *db, const OperationKind *const *kinds, const OperationClock *clock);
+/* @clock: copied; NULL: the host's. */
+Operations *operations_new(Db *db, const OperationClock *clock);
 
-/* As if vgpud were killed: what is being done stays in the journal. */
+/*
+ * As if vgpud were killed: what is being done stays in the journal. Whoever waits is told that
+ * vgpud ends.
+ */
 void operations_free(Operations *operations);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Operations, operations_free)
 
-/* What steps work on (operation_world()); lives longer than the last step. */
-void operations_set_world(Operations *operations, void *world);
+/*
+ * All kinds that may be in the journal are added before operations_load(). @kinds: NULL terminated.
+ * @world: what their steps work on (operation_world()); lives longer than the last step.
+ */
+void operations_add_kinds(Operations *operations, const OperationKind *const *kinds, void *world);
 
 /* Queues what the journal has, before anybody else may ask for something. */
 gboolean operations_load(Operations *operations, GError **error);
@@ -128,6 +136,9 @@ gboolean operations_start(Operations *operations, const OperationRequest *reques
 /* What is being done with the object, as "being removed"; NULL: nothing. */
 const char *operations_doing(const Operations *operations, const char *object);
 
+/* The one that has the object, or is to have it next; NULL: none. Valid until the next call. */
+const Operation *operations_first(const Operations *operations, const char *object);
+
 /* Of Operation, the oldest first; valid until the next call. To be unreferenced. */
 GPtrArray *operations_list(const Operations *operations);
 
@@ -148,7 +159,10 @@ void operation_add_step(Operation *operation, const OperationStep *step, guint i
 /* The step that runs, or is undone, has ended. @error: taken; NULL: well. */
 void operation_step_done(Operation *operation, GError *error);
 
-/* The same as a callback; @operation: an Operation. */
+/* The step that runs gives up: the one before it is run again. Neither is undone for that. */
+void operation_step_again(Operation *operation);
+
+/* The same as operation_step_done(), as a callback; @operation: an Operation. */
 void operation_step_ended(const GError *error, void *operation);
 
 void *operation_world(const Operation *operation);
