@@ -9,7 +9,7 @@
 
 #include "lib/sysfs.h"
 
-/* Of /proc/PID/stat after the name, which may have anything in it. */
+/* Of /proc/PID/stat after the name, which may contain any character. */
 #define FIELD_STATE   0
 #define FIELD_STARTED 19
 #define CGROUPS       "/sys/fs/cgroup"
@@ -25,7 +25,7 @@ struct ClaimWatch {
     void *data;
 };
 
-/* A zombie keeps its number until its parent asks, and has nothing any more. */
+/* A zombie keeps its number until its parent reaps it, but uses nothing any more. */
 static gboolean has_ended(const char *state)
 {
     return *state == 'Z' || *state == 'X';
@@ -38,7 +38,7 @@ guint64 claim_process_started(const char *root, guint pid)
     const char *after = text ? strrchr(text, ')') : NULL;
     g_auto(GStrv) fields = after ? g_strsplit(after + 1, " ", -1) : NULL;
 
-    /* Before the first of them there is a blank. */
+    /* A blank precedes the first of them. */
     if (!fields || g_strv_length(fields) <= FIELD_STARTED + 1 ||
         has_ended(fields[FIELD_STATE + 1]))
         return 0;
@@ -88,7 +88,7 @@ static gboolean process_ended(int fd, GIOCondition condition, void *data)
     return G_SOURCE_REMOVE;
 }
 
-/* The kernel tells of the next change only after the file was read. */
+/* The kernel reports the next change only after the file was read. */
 static void read_events(const ClaimWatch *watch)
 {
     char text[256];

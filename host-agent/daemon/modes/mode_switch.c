@@ -9,18 +9,20 @@
 #include "host-agent/store/mode_journal.h"
 #include "lib/bus.h"
 
-/* Nothing tells when a process closes a device node, so it is looked for while somebody is waited
- * for. */
+/*
+ * No event reports that a process closes a device node, so users are polled while the switch waits
+ * for them.
+ */
 #define LOOK_AGAIN_MS 1000
 
 /**
  * struct ModeSwitch
- * @entry: what the journal has of it
- * @old_partitions: that were wanted before
+ * @entry: its row in the journal
+ * @old_partitions: the previous setting
  * @failure: why it is being undone; NULL: it is not
- * @waits_for: who is in the way, as it was last said
+ * @waits_for: the users that were last reported
  * @steps: of char *
- * @cancelled: it is not to wait any more
+ * @cancelled: it must not wait any more
  * @abandoned: only the thread's end is waited for
  */
 struct ModeSwitch {
@@ -63,7 +65,7 @@ void mode_switch_abandon(ModeSwitch *change)
         change->entry.gpu, gpu_mode_name(change->entry.target));
 
     change->done(change, no_steps, error, change->data);
-    /* Where a source waits no thread works for it. */
+    /* A source waits, so no thread runs. */
     if (change->source)
         switch_free(change);
     else
@@ -116,7 +118,7 @@ static void set_drain(const ModeSwitch *change, gboolean on)
         g_warning("%s", error->message);
 }
 
-/* Lets others in again, but where an operator drains the GPU. */
+/* Allows new users again, unless an operator drains the GPU. */
 static void resume(const ModeSwitch *change)
 {
     set_drain(change, journal_drained(host_db(change->host), change->entry.gpu));
@@ -132,7 +134,7 @@ void mode_switch_forget_started(const Host *host, const char *address)
         journal_forget_stopped(host_db(host), uuids[i]);
 }
 
-/* Nothing was done: as before, but for the drain. */
+/* Nothing was done: only the drain is undone. */
 static void give_up(ModeSwitch *change, const GError *error)
 {
     mode_switch_forget_started(change->host, change->entry.gpu);
@@ -151,7 +153,7 @@ static void finish(ModeSwitch *change)
 {
     Db *db = host_db(change->host);
 
-    /* It may have been registered all the time, and drained for the switch. */
+    /* It may have stayed registered, and be drained for the switch. */
     if (change->entry.target == GPU_MODE_SHARED) {
         mode_switch_forget_started(change->host, change->entry.gpu);
         resume(change);
@@ -188,13 +190,13 @@ static void work(ModeSwitch *change, gboolean dry_run)
         .data = change,
     };
 
-    /* It may be registered, and drained since the switch began, and its vGPUs are to be started. */
+    /* It may be registered, and drained since the switch began, and its vGPUs must be started. */
     if (change->entry.target == GPU_MODE_SHARED && !dry_run)
         set_drain(change, FALSE);
     mode_work_reconcile(&job);
 }
 
-/* The way back. The journal has had the phase from before, and now it has the other target. */
+/* The rollback. The journal had the phase before, and now has the other target. */
 static void undo(ModeSwitch *change, const GError *why)
 {
     g_autoptr(GError) error = NULL;
@@ -217,7 +219,7 @@ static gboolean is_over(const ModeSwitch *change)
     return change->deadline && g_get_monotonic_time() >= change->deadline;
 }
 
-/* Somebody took the GPU after the last look. */
+/* Somebody has opened the GPU since the last look. */
 static void wait_again(ModeSwitch *change)
 {
     g_autoptr(GError) error = NULL;
@@ -247,7 +249,7 @@ static void converged(const GError *error, void *data)
         undo(change, error);
 }
 
-/* vGPUs that are there are noted before they are stopped. */
+/* Existing vGPUs are recorded before they are stopped. */
 static gboolean note_vgpus(const ModeSwitch *change, GError **error)
 {
     const char *root = host_root(change->host);
@@ -258,7 +260,7 @@ static gboolean note_vgpus(const ModeSwitch *change, GError **error)
                                         (const char *const *)uuids, error);
 }
 
-/* Nobody is in the way. */
+/* The GPU is not in use. */
 static void go(ModeSwitch *change)
 {
     g_autoptr(GError) error = NULL;
@@ -289,7 +291,7 @@ static void look_later(ModeSwitch *change)
     change->source = g_timeout_add((guint)CLAMP(left, 1, LOOK_AGAIN_MS), look_now, change);
 }
 
-/* Told once for each list of who is in the way, not each second. */
+/* Reported once for each list of users, not each second. */
 static void say_who(ModeSwitch *change, GStrv users)
 {
     g_autofree char *list = g_strjoinv("; ", users);
@@ -345,7 +347,7 @@ static void in_the_way(ModeSwitch *change, GStrv users)
         give_up(change, error);
 }
 
-/* With the containers that have slices of a GPU which is to be shared no more. */
+/* Includes the containers that use slices of a GPU that will not be shared any more. */
 static GStrv with_containers(const ModeSwitch *change, const GStrv users)
 {
     return change->entry.target == GPU_MODE_SHARED
@@ -385,7 +387,7 @@ gboolean mode_switch_is_there(const Gpu *gpu, GpuMode target, guint partitions)
             gpu->pci->vfs == (partitions ? partitions : gpu->pci->total_vfs));
 }
 
-/* Only what is wanted may have been something else. */
+/* Only the desired mode may have been different. */
 static void is_there_already(ModeSwitch *change)
 {
     g_autofree char *step = g_strdup_printf("GPU %s is %s already", change->entry.gpu,
@@ -424,7 +426,7 @@ static gboolean begin(void *data)
     return G_SOURCE_REMOVE;
 }
 
-/* Where gpus.conf does not say, what the GPU is. */
+/* If gpus.conf has no entry, the GPU's present mode. */
 static void read_origin(ModeSwitch *change)
 {
     g_autoptr(GPtrArray) entries = gpus_load(host_root(change->host), NULL);

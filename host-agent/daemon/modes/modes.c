@@ -14,10 +14,10 @@
 
 /**
  * struct Modes
- * @recovered: before that nothing is done by itself
- * @changes: address to ModeSwitch: those that are being done
- * @refused: address to the last reason why a wanted mode could not be given, so that it is said
- * once
+ * @recovered: nothing is done unasked before that
+ * @changes: address to ModeSwitch: those under way
+ * @refused: address to the last reason why a desired mode could not be applied, so that it is
+ * logged once
  */
 struct Modes {
     Host *host;
@@ -26,7 +26,7 @@ struct Modes {
     GHashTable *refused;
 };
 
-/* Who asked for a switch from inside. */
+/* The caller of a switch inside vgpud. */
 typedef struct {
     Modes *modes;
     ModeSetFunc func;
@@ -123,7 +123,7 @@ void modes_cancel(Modes *modes, const char *address)
         mode_switch_cancel(change);
 }
 
-/* The GPU that a method was called on; NULL where it has just gone. */
+/* The GPU of a method call; NULL if it has just been removed. */
 static const Gpu *gpu_of_call(const Modes *modes, GDBusMethodInvocation *invocation)
 {
     const char *called = g_dbus_method_invocation_get_object_path(invocation);
@@ -141,7 +141,7 @@ static const Gpu *gpu_of_call(const Modes *modes, GDBusMethodInvocation *invocat
     return NULL;
 }
 
-/* The arguments of SetMode, which come from anybody. */
+/* The arguments of SetMode, which are untrusted. */
 static gboolean read_request(GVariant *arguments, SwitchRequest *request, GError **error)
 {
     g_autoptr(GVariant) options = NULL;
@@ -211,7 +211,7 @@ static gboolean handle_set_mode(VgpuGpu *gpu, GDBusMethodInvocation *invocation,
     return TRUE;
 }
 
-/* A question who has a GPU, while a thread looks. */
+/* A query for a GPU's users, while a thread looks. */
 typedef struct {
     const Host *host;
     char *gpu;
@@ -255,13 +255,13 @@ static gboolean handle_list_users(VgpuGpu *gpu, GDBusMethodInvocation *invocatio
     return TRUE;
 }
 
-/* Stored first: what an operator drains stays so, though vgpud or the GPU's driver come and go. */
+/* Stored first: an operator's drain survives restarts of vgpud and of the GPU's driver. */
 static gboolean drain(const Modes *modes, const Gpu *gpu, gboolean on, GError **error)
 {
     const char *address = gpu->pci->address;
     ModeSwitch *change = g_hash_table_lookup(modes->changes, address);
 
-    /* Whoever asked for it may be gone, and it may wait for ever. */
+    /* The caller may be gone, and it may wait for ever. */
     if (change && !on && mode_switch_cancel(change))
         return TRUE;
     if (change) {
@@ -315,7 +315,7 @@ static void gpu_added(VgpuGpu *gpu, void *data)
     g_signal_connect(gpu, "handle-drain", G_CALLBACK(handle_drain), data);
 }
 
-/* A switch that nobody asked for just now; for whom nobody waits. */
+/* A switch without a caller; nobody waits for it. */
 typedef struct {
     Modes *modes;
     char *address;
@@ -352,7 +352,10 @@ static void set_unasked(Modes *modes, const SwitchRequest *request)
     }
 }
 
-/* A shared GPU whose driver comes is the registrar's, which does nothing without the module. */
+/*
+ * The registrar registers a shared GPU when its driver appears, and does nothing without the
+ * module.
+ */
 static gboolean is_ours(const char *root, const GpuEntry *entry)
 {
     return entry->mode > GPU_MODE_SHARED ||
@@ -360,8 +363,8 @@ static gboolean is_ours(const char *root, const GpuEntry *entry)
 }
 
 /*
- * Whether a wanted mode is given without anybody asking for it. Never taken from vfio-pci: libvirt
- * binds a GPU to it for a VM that is just starting, and nobody has it open yet.
+ * Whether a desired mode is applied unasked. Never taken from vfio-pci: libvirt binds a GPU to it
+ * for a VM that is just starting, and nobody has it open yet.
  */
 static gboolean should_give(const char *root, const Gpu *gpu, const GpuEntry *entry,
                             gboolean thorough)
@@ -374,8 +377,7 @@ static gboolean should_give(const char *root, const Gpu *gpu, const GpuEntry *en
     return gpu->mode == GPU_MODE_HOST && gpu->pci->driver && is_ours(root, entry);
 }
 
-/* @thorough: at the start, or where an operator says that files have changed; else something came
- * or went. */
+/* @thorough: at the start, or after an operator's reload; otherwise after an event. */
 static void reconcile(Modes *modes, gboolean thorough)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
@@ -399,7 +401,7 @@ static void reconcile(Modes *modes, gboolean thorough)
     }
 }
 
-/* A GPU that an operator drains may have been registered anew. */
+/* A GPU that an operator drains may have been registered again. */
 static void drain_again(const Modes *modes)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
@@ -415,7 +417,7 @@ static void drain_again(const Modes *modes)
     }
 }
 
-/* The module was loaded after GPUs had been shared without it. Who has a slice keeps it. */
+/* The module was loaded after GPUs had been shared without it. Users keep their slices. */
 static void register_again(const Modes *modes)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
@@ -467,7 +469,7 @@ void modes_free(Modes *modes)
     g_free(modes);
 }
 
-/* A switch that was cut short is gone on with by itself. */
+/* An interrupted switch continues by itself. */
 static gboolean is_free_for_containers(const GPtrArray *switches, const Gpu *gpu)
 {
     for (guint i = 0; i < switches->len; i++)
@@ -492,13 +494,13 @@ void modes_share_without_driver(const Modes *modes)
         if (entry->mode != GPU_MODE_SHARED)
             continue;
         gpu = reconcile_look(root, entry->name, NULL);
-        /* Why one can't be shared is said by reconcile(), which tries it again. */
+        /* reconcile() tries again, and reports why one cannot be shared. */
         if (gpu && is_free_for_containers(switches, gpu))
             share_register(root, entry->name, NULL);
     }
 }
 
-/* It had not begun: nothing but the drain is to be undone. */
+/* It had not begun: only the drain is to be undone. */
 static void forget(const Modes *modes, const JournalEntry *entry)
 {
     g_autoptr(GError) error = NULL;

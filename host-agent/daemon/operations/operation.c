@@ -4,7 +4,7 @@
 #include "lib/bus.h"
 #include "host-agent/store/operation_table.h"
 
-/* mdevctl is a process each, and the host has other things to do. */
+/* Each mdevctl is a process, and the host has other work. */
 #define MOST_IN_BACKGROUND 4
 
 typedef struct {
@@ -15,7 +15,7 @@ typedef struct {
 /**
  * struct Operations
  * @all: of Operation, the oldest first
- * @queues: object to GQueue of Operation; the first one has it
+ * @queues: object to GQueue of Operation; the first one works on it
  * @ended: of guint64: rows of the journal that could not be deleted
  * @in_background: how many of these run
  * @timer: of the host's clock
@@ -35,12 +35,12 @@ struct Operations {
 
 /**
  * struct Operation
- * @row: as the journal has it
+ * @row: its row in the journal
  * @steps: of Planned
- * @at: how many of them were begun and not undone
+ * @at: number of steps begun and not undone
  * @pending: a step has not ended yet
  * @cancellable: of the step that runs
- * @error: why it goes back
+ * @error: why it is rolled back
  */
 struct Operation {
     Operations *operations;
@@ -138,7 +138,7 @@ void operations_set_world(Operations *operations, void *world)
     operations->world = world;
 }
 
-/* One that can still go back, and does not yet. */
+/* It can be rolled back, and is not yet. */
 static gboolean has_deadline(const Operation *operation)
 {
     return operation->running && !operation->final && !operation->error && operation->deadline;
@@ -195,7 +195,7 @@ static void dequeue(Operation *operation)
     }
 }
 
-/* It has all of its objects. */
+/* It is first in the queues of all its objects. */
 static gboolean may_run(const Operation *operation)
 {
     const GStrv objects = operation->row->objects;
@@ -209,7 +209,9 @@ static gboolean may_run(const Operation *operation)
     return TRUE;
 }
 
-/* Rows that a full disk has kept: their UUIDs may be another vGPU's by the next start. */
+/*
+ * Rows that remained because of a full disk: their UUIDs may be another vGPU's by the next start.
+ */
 static gboolean erase_ended(Operations *operations, GError **error)
 {
     while (operations->ended->len) {
@@ -229,7 +231,7 @@ static void fail(Operation *operation, GError *error)
         operation->error = error;
 }
 
-/* The journal's last word of one that would be undone: from here on it is done. */
+/* Marks as finished, in the journal, an operation that would be undone. */
 static gboolean commit(Operation *operation)
 {
     GError *error = NULL;
@@ -267,7 +269,7 @@ static void run_next(Operation *operation)
     GError *error = NULL;
 
     if (!mark(operation, planned, &error)) {
-        /* What is finished anyway may be done twice. */
+        /* Steps of an operation that is finished anyway may run twice. */
         if (operation->kind->replay == OPERATION_UNDO) {
             fail(operation, error);
             return;
@@ -292,7 +294,7 @@ static void undo_next(Operation *operation)
 
     if (!planned->step->undo)
         return;
-    /* The way back is not cut short by what was. */
+    /* An earlier cancellation does not interrupt the rollback. */
     if (g_cancellable_is_cancelled(operation->cancellable)) {
         g_object_unref(operation->cancellable);
         operation->cancellable = g_cancellable_new();
@@ -338,7 +340,7 @@ static void end(Operation *operation)
     dispatch(operations);
 }
 
-/* A loop and no recursion: of a thousand steps most end at once. */
+/* A loop instead of a recursion: of a thousand steps most end at once. */
 static void advance(Operation *operation)
 {
     if (operation->advancing)
@@ -495,7 +497,7 @@ static const OperationKind *find_kind(const Operations *operations, const char *
     return NULL;
 }
 
-/* How many steps were begun. All of them, if the journal's step is not one of the plan's. */
+/* Number of begun steps. All of them, if the journal's step is not in the plan. */
 static guint steps_begun(const Operation *operation)
 {
     const OperationRow *row = operation->row;
@@ -511,7 +513,7 @@ static guint steps_begun(const Operation *operation)
     return operation->steps->len;
 }
 
-/* The step that was begun last is done again, or undone. */
+/* The step that was begun last is repeated, or undone. */
 static void replay(Operation *operation)
 {
     guint begun = steps_begun(operation);
@@ -582,11 +584,13 @@ GPtrArray *operations_list(const Operations *operations)
     return list;
 }
 
-/* It goes back as soon as the step that runs has ended; one that waits in the queues ends now. */
+/*
+ * It is rolled back as soon as the step that runs has ended; one that waits in the queues ends now.
+ */
 static void turn_back(Operation *operation, GError *error)
 {
     fail(operation, error);
-    /* The step may end within this, and the operation with it. */
+    /* The step may end within this call, and the operation with it. */
     if (operation->running)
         g_cancellable_cancel(operation->cancellable);
     else

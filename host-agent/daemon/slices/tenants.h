@@ -17,13 +17,13 @@ Tenants *tenants_new(Host *host, const Slices *slices, GError **error);
 void tenants_free(Tenants *tenants);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Tenants, tenants_free)
 
-/* @func is called when a tenant has come, changed or gone. */
+/* @func is called when a tenant was added, changed or removed. */
 void tenants_watch(Tenants *tenants, void (*func)(void *data), void *data);
 
-/* NULL: there is none of that name. */
+/* NULL: no tenant of that name. */
 const Tenant *tenants_find(const Tenants *tenants, const char *name);
 
-/* AGENT_ERROR_NOT_FOUND where there is none of that name. */
+/* AGENT_ERROR_NOT_FOUND if there is none of that name. */
 gboolean tenants_check(const Tenants *tenants, const char *name, GError **error);
 
 /* Whether @user belongs to the tenant. */
@@ -39,8 +39,8 @@ GStrv tenants_users(const Tenants *tenants);
 gboolean tenants_shows(const Tenants *tenants, const char *name, const char *user);
 
 /*
- * Whether the tenant may have slices that come to @more beside what it has. "" is nobody, and may. A tenant that
- * there is not: AGENT_ERROR_NOT_FOUND.
+ * Whether the tenant may have slices of @more in addition to its usage. "" is no tenant, and may.
+ * An unknown tenant: AGENT_ERROR_NOT_FOUND.
  */
 gboolean tenants_admit(const Tenants *tenants, const char *name, const TenantUse *more,
                        GError **error);
