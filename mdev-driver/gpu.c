@@ -384,7 +384,7 @@ int vgpu_gpu_drain(const char *name, bool on)
 	gpu = vgpu_gpu_find(name);
 	if (gpu && !gpu->gone) {
 		if (gpu->draining != on)
-			dev_info(gpu->dev, "%s\n", on ? "drained: no new vGPU, and no VM opens one" :
+			dev_info(gpu->dev, "%s\n", on ? "drained: no new vGPU, and no VM can open one" :
 						 "no longer drained");
 		gpu->draining = on;
 		ret = 0;
@@ -479,7 +479,7 @@ int vgpu_gpu_set_vram(struct vgpu *vgpu, u64 bytes)
 		dev_err(vgpu_dev(vgpu), "vram_bytes must not be 0\n");
 		ret = -EINVAL;
 	} else if (bytes > gpu->vram_bytes || others > gpu->vram_bytes - bytes) {
-		dev_err(vgpu_dev(vgpu), "%llu MiB of VRAM can't be had: %llu of %llu MiB are promised to others\n",
+		dev_err(vgpu_dev(vgpu), "cannot promise %llu MiB of VRAM: %llu of %llu MiB are promised to others\n",
 			bytes >> 20, others >> 20, gpu->vram_bytes >> 20);
 		ret = -ENOSPC;
 	} else {

@@ -382,7 +382,7 @@ static void vgpu_vfio_request(struct vfio_device *vdev, unsigned int count)
 	struct vgpu *vgpu = vgpu_from_vdev(vdev);
 
 	if (!count)
-		dev_notice(vgpu_dev(vgpu), "in use by a VM; asked it to let the device go\n");
+		dev_notice(vgpu_dev(vgpu), "in use by a VM; asked it to release the device\n");
 	vgpu_irq_request(vgpu);
 }
 
