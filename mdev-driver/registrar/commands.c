@@ -214,7 +214,7 @@ static int run_drain(const Session *session)
 {
     return foreach_gpu(
         session, drain,
-        "drained: no new vGPU is made, and no VM opens one; VMs that have one go on");
+        "drained: no new vGPU is made, and no VM can open one; VMs keep the ones that they use");
 }
 
 static gboolean resume(int fd, const char *root, const char *gpu, GError **error)
@@ -293,7 +293,7 @@ static const Command commands[] = {
     {"add", "register GPUs that gpus.conf shares", TRUE, run_add},
     {"remove", "unregister GPUs without vGPUs", TRUE, run_remove},
     {"update", "bring memory and types of registered GPUs up to date", TRUE, run_update},
-    {"drain", "let GPUs run empty: no new vGPU, and no VM opens one", TRUE, run_drain},
+    {"drain", "drain GPUs: no new vGPU, and no VM can open one", TRUE, run_drain},
     {"resume", "end that", TRUE, run_resume},
     {"check", "read the files, say what they come to, change nothing", FALSE, run_check},
     {"list", "registered GPUs, their types and what is free", FALSE, run_list},
