@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A host without the kernel module: GPUs are shared with containers, VMs are told what is missing. */
+/*
+ * A host without the kernel module: GPUs are shared with containers, and requests for VMs are told
+ * what is missing.
+ */
 #include <glib/gstdio.h>
 #include <string.h>
 
@@ -11,7 +14,7 @@
 #define SHARED  "/run/vgpu/shared/" ADDRESS
 #define MISSING "mdev_vgpu is not loaded"
 #define PACKAGE "install the package mdev-vgpu"
-/* vgpuctl's exit status where something is not there. */
+/* vgpuctl's exit status for a missing object. */
 #define NOT_FOUND 3
 
 static void open_containers(AgentOnBus *at, const char *gpus)
@@ -28,7 +31,7 @@ static void open_shared_one(AgentOnBus *at)
     open_containers(at, "[gpu " ADDRESS "]\nmode=shared\n");
 }
 
-/* As the kernel has it after "modprobe mdev_vgpu". */
+/* The kernel's state after "modprobe mdev_vgpu". */
 static void load_module(const AgentOnBus *at)
 {
     fake_kernel_use(at->root);
@@ -49,7 +52,7 @@ static void test_shared(void)
     agent_on_bus_close(&at);
 }
 
-/* Both doors of containers, by size and by type, in one ledger. */
+/* Both of containers' transports, by size and by type, in one ledger. */
 static void test_doors(void)
 {
     AgentOnBus at;
@@ -72,7 +75,7 @@ static void test_doors(void)
     agent_on_bus_close(&at);
 }
 
-/* Whatever would be a vGPU of a VM. */
+/* Every request that would make a vGPU of a VM. */
 static void test_refused(void)
 {
     AgentOnBus at;
@@ -107,7 +110,7 @@ static void test_modes(void)
     agent_on_bus_close(&at);
 }
 
-/* A GPU that is nobody's, and one whose driver comes when vgpud is there already. */
+/* An unconfigured GPU, and one whose driver appears when vgpud is running already. */
 static void test_hotplug(void)
 {
     static const char line[] = "pci0000:00/0000:03:00.0 class=0x030000 vendor=0x1002 device=0x73bf "
@@ -126,7 +129,7 @@ static void test_hotplug(void)
     agent_on_bus_close(&at);
 }
 
-/* Containers keep what they have when VMs come. */
+/* Containers keep their slices when VMs are added. */
 static void test_module_comes(void)
 {
     AgentOnBus at;
@@ -150,7 +153,7 @@ static void test_module_comes(void)
     agent_on_bus_close(&at);
 }
 
-/* One whose memory nobody tells is not shared, and is told of. */
+/* A GPU of unknown memory is not shared, and that is reported. */
 static void test_no_memory(void)
 {
     char *root = recorded_host_new("containers");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slices of programs: what a claim goes by, whom it lets through, and how it ends. */
+/* Slices of programs: the processes of a claim, who may claim, and its end. */
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,7 +34,9 @@ static void test_process(void)
     file_tree_free(root);
 }
 
-/* Only the scope that was made for this slice: another one may be there for as long as its user is. */
+/*
+ * Only the scope that was made for this slice: another one may last as long as its user's session.
+ */
 static void test_scope(void)
 {
     static const char *const others[] = {
@@ -88,7 +90,7 @@ static void note(void *data)
     *(gboolean *)data = TRUE;
 }
 
-/* The kernel tells of a process' end: nobody has to look for it. */
+/* The kernel reports a process's end: it is not polled. */
 static void test_watch(void)
 {
     const char *argv[] = {"cat", NULL};
