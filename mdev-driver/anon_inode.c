@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * An inode, and so an address space, per vGPU. All that the driver maps into a VMM or an engine is
- * linked there, so that one unmap_mapping_range() takes a page away from everybody. VFIO's own files
- * can't serve: before 6.10 all of them share one inode.
+ * linked there, so that one unmap_mapping_range() removes a page from all mappings. VFIO's own
+ * files are not usable for this: before 6.10 all of them share one inode.
  */
 #include <linux/file.h>
 #include <linux/fs.h>

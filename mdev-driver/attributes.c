@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * The attributes of a vGPU, /sys/bus/mdev/devices/<uuid>/vgpu/. mdevctl writes them after it has
- * created the device, so they take effect when a VMM opens it (window, display) or at once (all others).
+ * created the device, so they take effect when a VMM opens it (window, display) or at once (all
+ * others).
  */
 #include <linux/device.h>
 #include <linux/sysfs.h>
@@ -13,7 +14,7 @@ static struct vgpu *vgpu_from_dev(struct device *dev)
 	return dev_get_drvdata(dev);
 }
 
-/* mdevctl only says "invalid argument"; the log has to say why. */
+/* mdevctl only says "invalid argument"; the log must say why. */
 static int vgpu_parse(struct device *dev, const char *name, const char *buf, u64 *value)
 {
 	int ret = kstrtou64(buf, 0, value);
@@ -24,14 +25,17 @@ static int vgpu_parse(struct device *dev, const char *name, const char *buf, u64
 	return ret;
 }
 
-/* The engine acts on it; the agent, whose ledger has it, is told by udev, whoever wrote it. */
+/*
+ * The engine acts on it. The agent, which keeps the ledger, is notified through udev, whoever wrote
+ * it.
+ */
 static void vgpu_parameter_changed(struct vgpu *vgpu)
 {
 	vgpu_engine_event(vgpu, VGPU_EVENT_CONFIG, 0);
 	vgpu_device_tell(vgpu);
 }
 
-/* For what a VMM has been told of the device: takes the lock where none has it open. */
+/* For attributes that a VMM has read from the device: takes the lock if no VMM has it open. */
 static int vgpu_lock_closed(struct vgpu *vgpu, const char *name)
 {
 	mutex_lock(&vgpu->lock);
@@ -169,10 +173,10 @@ static ssize_t display_store(struct device *dev, struct device_attribute *attr, 
 }
 static DEVICE_ATTR_RW(display);
 
-/* What vgpud goes by (struct vgpu_notes). An empty line says nothing, as at first. */
+/* Attributes for vgpud (struct vgpu_notes). An empty line unsets the value, as at first. */
 static const char *const vgpu_classes[] = { "", "guaranteed", "burstable", "best-effort" };
 
-/* Little enough to be added up. */
+/* Small enough to be summed. */
 #define VGPU_OVERSUBSCRIBE_MAX	(1ull << 50)
 
 static ssize_t tenant_show(struct device *dev, struct device_attribute *attr, char *buf)

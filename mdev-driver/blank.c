@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * What the guest sees in its window where nothing is published: pages of VGPU_WINDOW_BLANK, each offset
- * its own.
+ * The guest's view of its window where nothing is published: pages of VGPU_WINDOW_BLANK, a separate
+ * one for each offset.
  *
- * Not zeros: a zero in a feedback slot of Venus reads as VK_SUCCESS. Not 0xff bytes: the counter of a
- * timeline semaphore would have reached every value. Not one page for all: what a program writes into a
- * buffer that is gone would be read in a slot of another. Not SIGBUS: that stops the VM.
- * They are made when touched, count as memory of the VMM, and go with the epoch or when something
- * is published there. A guest may touch all of its window, so there are VGPU_BLANK_MAX of them at most: then one is
- * taken away from another offset, where a new one is made when that is touched again.
+ * Not zeros: a zero in a feedback slot of Venus reads as VK_SUCCESS. Not 0xff bytes: the counter of
+ * a timeline semaphore would have reached every value. Not one page for all: a program's write into
+ * a buffer that is gone would be read in a slot of another. Not SIGBUS: that stops the VM. They are
+ * made when touched, count as memory of the VMM, and are freed with the epoch or when something is
+ * published there. A guest may touch all of its window, so there are VGPU_BLANK_MAX of them at
+ * most: then one is taken from another offset, where a new one is made when that is touched again.
  */
 #include <linux/xarray.h>
 
 #include "vgpu_private.h"
 
-/* 16 MiB: more than what programs have mapped when an engine dies, as a rule. */
+/* 16 MiB: usually more than programs have mapped when an engine dies. */
 #define VGPU_BLANK_MAX	4096
 
-/* The blank page of @offset, or NULL: then vgpu_blank_prepare() it. */
+/* The blank page of @offset. NULL: call vgpu_blank_prepare() for it. */
 struct page *vgpu_blank_find(struct vgpu *vgpu, u64 offset)
 {
 	lockdep_assert_held(&vgpu->map_lock);
 	return xa_load(&vgpu->window.blanks, offset >> PAGE_SHIFT);
 }
 
-/* A page that is mapped nowhere any more, if there may not be one more; else NULL. In the order of offsets, round and round. */
+/*
+ * A page that is not mapped any more, if another one is not allowed; else NULL. In the order of
+ * offsets, in a circle.
+ */
 static struct page *vgpu_blank_recycle(struct vgpu *vgpu)
 {
 	unsigned long *index = &vgpu->window.blank_next;
@@ -63,7 +66,10 @@ int vgpu_blank_prepare(struct vgpu *vgpu, u64 offset)
 
 	ret = xa_reserve(blanks, index, GFP_KERNEL_ACCOUNT);
 	mutex_lock(&vgpu->map_lock);
-	/* Somebody else may have been faster, or have taken what was reserved: the fault looks again. */
+	/*
+	 * Another thread may have been faster, or have taken the reserved one: the fault looks
+	 * again.
+	 */
 	if (!ret && !xa_load(blanks, index))
 		used = !xa_is_err(xa_store(blanks, index, page, GFP_NOWAIT | __GFP_NOWARN));
 	vgpu->window.nblanks += used;
@@ -73,7 +79,9 @@ int vgpu_blank_prepare(struct vgpu *vgpu, u64 offset)
 	return ret;
 }
 
-/* Takes the blank pages of a stretch away from the guest, with all else that is mapped there. */
+/*
+ * Takes the blank pages of a range away from the guest, with everything else that is mapped there.
+ */
 void vgpu_blank_drop(struct vgpu *vgpu, u64 offset, u64 size)
 {
 	unsigned long first = offset >> PAGE_SHIFT, last = (offset + size - 1) >> PAGE_SHIFT;

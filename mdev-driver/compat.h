@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What differs between the kernels that the module is built for (6.1, 6.12, 7.3), so that no other
- * file asks for a version.
+ * The differences of the kernels that the module is built for (6.1, 6.12, 7.3), so that no other
+ * file checks for a version.
  */
 #ifndef VGPU_COMPAT_H
 #define VGPU_COMPAT_H
@@ -41,7 +41,7 @@ static inline void vgpu_vm_flags_clear(struct vm_area_struct *vma, unsigned long
 #include <linux/unaligned.h>
 #endif
 
-/* An annotation that 6.1 doesn't know. */
+/* An annotation that 6.1 does not have. */
 #ifndef __counted_by
 #define __counted_by(member)
 #endif
@@ -65,7 +65,7 @@ static inline void vgpu_vm_flags_clear(struct vm_area_struct *vma, unsigned long
 #define VGPU_VFIO_REGION_INFO_OPS(fn)	.get_region_info_caps = fn,
 #endif
 
-/* Shared memory whose pages count when they are there. */
+/* Shared memory whose pages are accounted when they are allocated. */
 static inline struct file *vgpu_shmem_file_setup(const char *name, loff_t size)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
@@ -75,7 +75,7 @@ static inline struct file *vgpu_shmem_file_setup(const char *name, loff_t size)
 #endif
 }
 
-/* What @file does on mmap(), for a VMA that was another file's. */
+/* Calls @file's mmap() for a VMA that was another file's. */
 static inline int vgpu_mmap_file(struct file *file, struct vm_area_struct *vma)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
@@ -107,7 +107,7 @@ static inline vm_fault_t vgpu_insert_mixed(struct vm_area_struct *vma, unsigned 
 #define vgpu_insert_mixed(vma, addr, pfn)	vmf_insert_mixed(vma, addr, pfn)
 #endif
 
-/* The PFN that a present, writable PTE of @vma maps at @addr; -EAGAIN where there is none. */
+/* The PFN that a present, writable PTE of @vma maps at @addr; -EAGAIN if there is none. */
 static inline int vgpu_follow_pfn(struct vm_area_struct *vma, unsigned long addr,
 				  unsigned long *pfn)
 {
@@ -118,7 +118,7 @@ static inline int vgpu_follow_pfn(struct vm_area_struct *vma, unsigned long addr
 
 	if (follow_pte(vma->vm_mm, addr, &pte, &ptl))
 		return -EAGAIN;
-	__acquire(ptl);	/* sparse can't see it in follow_pte() */
+	__acquire(ptl);	/* sparse cannot see it in follow_pte() */
 	*pfn = pte_pfn(*pte);
 	ret = pte_write(*pte) ? 0 : -EAGAIN;
 	pte_unmap_unlock(pte, ptl);
@@ -142,8 +142,8 @@ static inline int vgpu_pte_is_there(pte_t *pte, unsigned long addr, void *data)
 }
 
 /*
- * Makes the fault's page table, if there is none. Later, under map_lock, it would be allocated without reclaim, from the
- * kernel's reserves.
+ * Allocates the fault's page table, if there is none. Later, under map_lock, it would be allocated
+ * without reclaim, from the kernel's reserves.
  */
 static inline int vgpu_prepare_pte(struct vm_fault *vmf)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/*
- * /dev/vgpu-control: which GPUs are shared, and by which types (uapi/linux/vgpu.h).
- */
+/* /dev/vgpu-control: which GPUs are shared, and with which types (uapi/linux/vgpu.h). */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Life of the virtual device: power on, reset, the loss of its engine, removal. What happens in which
- * order is decided here; the other files only do their part.
+ * Life of the virtual device: power on, reset, the loss of its engine, removal. This file decides
+ * the order of steps; the other files only do their part.
  *
  * An epoch is the time between two resets. It begins clean: nothing published, pinned or in flight.
  */
@@ -11,7 +11,7 @@
 
 #include "trace.h"
 
-/* The one that virtio devices of QEMU carry; guests look at the device id only. */
+/* The one that QEMU's virtio devices have; guests look at the device id only. */
 #define VGPU_PCI_SUBSYSTEM_ID	0x1100
 
 static unsigned int vgpu_reset_timeout_ms = 10000;
@@ -22,9 +22,9 @@ MODULE_PARM_DESC(reset_timeout_ms, "how long a reset waits for the engine before
 #define VGPU_RESET_PATIENCE_MS	100
 
 /*
- * Tells udev's listeners that an attribute has changed which they need not poll for then. What and how is in the
- * attributes, so the event says nothing more, and one event a second can stand for all those that are too many. Process
- * context; under vgpu->lock or not.
+ * Notifies udev's listeners that an attribute has changed, so that they need not poll it. The
+ * values are in the attributes, so the event has no details, and one event a second can represent
+ * all excess ones. Process context; under vgpu->lock or not.
  */
 void vgpu_device_tell(struct vgpu *vgpu)
 {
@@ -36,7 +36,7 @@ void vgpu_device_tell(struct vgpu *vgpu)
 		schedule_delayed_work(&vgpu->tell_work, HZ);
 }
 
-/* vgpu->lock keeps the vGPU from being removed meanwhile. */
+/* vgpu->lock prevents the vGPU's removal meanwhile. */
 void vgpu_device_tell_work(struct work_struct *work)
 {
 	struct vgpu *vgpu = container_of(to_delayed_work(work), struct vgpu, tell_work);
@@ -47,7 +47,7 @@ void vgpu_device_tell_work(struct work_struct *work)
 	mutex_unlock(&vgpu->lock);
 }
 
-/* Ends the epoch. The engine is told to let go of what it has; see vgpu_device_begin_reset(). */
+/* Ends the epoch. The engine is told to release everything of it; see vgpu_device_begin_reset(). */
 static void vgpu_device_end_epoch(struct vgpu *vgpu)
 {
 	u64 ended = vgpu->epoch++;
@@ -71,7 +71,10 @@ static bool vgpu_device_let_go(const struct vgpu *vgpu)
 	return !vgpu->engine.file || vgpu->engine.clean;
 }
 
-/* Whether a reset can end: the engine has let go, and if one was lost, the next one is ready. */
+/*
+ * Whether a reset can end: the engine has released everything, and if one was lost, the next one is
+ * ready.
+ */
 static bool vgpu_device_settled(const struct vgpu *vgpu)
 {
 	bool wanted = vgpu->reset_wants_engine && !vgpu->removed && !vgpu->engine.failed;
@@ -89,7 +92,10 @@ static void vgpu_device_end_reset(struct vgpu *vgpu)
 	wake_up_all(&vgpu->state_wait);
 }
 
-/* To be called when the engine's state has changed: ends a reset that waits for it, and wakes all others. */
+/*
+ * To be called when the engine's state has changed: ends a reset that waits for it, and wakes all
+ * other waiters.
+ */
 void vgpu_device_settle(struct vgpu *vgpu)
 {
 	lockdep_assert_held(&vgpu->lock);
@@ -114,9 +120,10 @@ void vgpu_device_reset_work(struct work_struct *work)
 }
 
 /*
- * Begins a reset. It ends when the engine has let go of the epoch. If the last engine was lost, it ends when the next one is
- * ready, so that the guest's driver finds one. There is a time limit for both. Until then the status does not read as 0 (virtio
- * 1.2, 4.1.4.3.1), and writes to the registers do nothing.
+ * Begins a reset. It ends when the engine has released the epoch. If the last engine was lost, it
+ * ends when the next one is ready, so that the guest's driver finds one. There is a time limit for
+ * both. Until then the status does not read as 0 (virtio 1.2, 4.1.4.3.1), and writes to the
+ * registers do nothing.
  */
 static void vgpu_device_begin_reset(struct vgpu *vgpu)
 {
@@ -142,7 +149,7 @@ static void vgpu_device_wait_reset(struct vgpu *vgpu, unsigned long timeout)
 	mutex_lock(&vgpu->lock);
 }
 
-/* VFIO_DEVICE_RESET waits for the end: the VMM has no other way to know of it. */
+/* VFIO_DEVICE_RESET waits for the end, because the VMM cannot detect it otherwise. */
 void vgpu_device_reset(struct vgpu *vgpu)
 {
 	vgpu_device_begin_reset(vgpu);
@@ -150,8 +157,9 @@ void vgpu_device_reset(struct vgpu *vgpu)
 }
 
 /*
- * The guest wrote 0 to the status. QEMU is stopped while this write lasts, and Linux reads the status until it is 0, so this
- * returns early. edk2 does not read it, but an engine usually lets go within this time, and edk2's next writes wait, too.
+ * The guest wrote 0 to the status. QEMU is stopped while this write lasts, and Linux reads the
+ * status until it is 0, so this returns early. edk2 does not read it, but an engine usually
+ * finishes within this time, and edk2's next writes wait, too.
  */
 static void vgpu_device_guest_reset(struct vgpu *vgpu)
 {
@@ -167,7 +175,7 @@ void vgpu_device_power_off(struct vgpu *vgpu)
 	vgpu_device_end_reset(vgpu);
 }
 
-/* The device as it is when a VMM opens it. */
+/* The device's state when a VMM opens it. */
 int vgpu_device_power_on(struct vgpu *vgpu)
 {
 	int ret = vgpu_display_open(vgpu);
@@ -190,7 +198,7 @@ void vgpu_device_needs_reset(struct vgpu *vgpu)
 		vgpu_irq_config(vgpu);
 }
 
-/* The guest's driver is up. Without an engine it gets errors, not silence. */
+/* The guest's driver is up. Without an engine it gets errors instead of no answer. */
 static void vgpu_device_driver_ok(struct vgpu *vgpu)
 {
 	if (!vgpu->engine.ready || !vgpu->engine.clean) {
@@ -206,8 +214,9 @@ static void vgpu_device_driver_ok(struct vgpu *vgpu)
 }
 
 /*
- * The guest has turned bus mastering off: from now on its memory may be another kernel's (kexec), so nothing of this life
- * may reach it, even if the next kernel turns bus mastering on before it resets the device.
+ * The guest has disabled bus mastering. From now on its memory may be another kernel's (kexec), so
+ * nothing of this life may reach it, even if the next kernel enables bus mastering before it resets
+ * the device.
  */
 static void vgpu_device_stop(struct vgpu *vgpu)
 {
@@ -259,7 +268,7 @@ void vgpu_device_write(struct vgpu *vgpu, u64 offset, const void *buf, size_t le
 	u32 effects, q;
 
 	lockdep_assert_held(&vgpu->lock);
-	/* A driver that does not wait for the end of its reset is slowed down until it is there. */
+	/* A driver that does not wait for the end of its reset is delayed until then. */
 	vgpu_device_wait_reset(vgpu, msecs_to_jiffies(VGPU_RESET_PATIENCE_MS));
 	if (vgpu->resetting)
 		return;
@@ -281,8 +290,8 @@ void vgpu_device_read(struct vgpu *vgpu, u64 offset, void *buf, size_t len)
 }
 
 /*
- * The engine has died, failed or is stuck. Rings stay readable, device memory goes, and every request
- * gets an error, so that the guest neither hangs nor takes garbage for an answer.
+ * The engine has died, failed or is stuck. Rings stay readable, device memory is removed, and every
+ * request gets an error, so that the guest neither hangs nor takes garbage for an answer.
  */
 void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 {
@@ -307,7 +316,7 @@ void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 	vgpu_device_tell(vgpu);
 }
 
-/* Goes on with what could not be done where it was noticed. */
+/* Continues with steps that were not possible where the event was noticed. */
 void vgpu_device_lost_work(struct work_struct *work)
 {
 	struct vgpu *vgpu = container_of(work, struct vgpu, lost_work);
@@ -321,8 +330,8 @@ void vgpu_device_lost_work(struct work_struct *work)
 }
 
 /*
- * The GPU or the mdev goes away: asks VMM and engine to leave, and refuses to publish from now on. Waits for nobody;
- * vgpu_device_revoke_work() does the rest.
+ * The GPU or the mdev goes away: asks VMM and engine to leave, and refuses to publish from now on.
+ * Does not wait; vgpu_device_revoke_work() does the rest.
  */
 void vgpu_device_revoke(struct vgpu *vgpu)
 {
@@ -335,7 +344,10 @@ void vgpu_device_revoke(struct vgpu *vgpu)
 	queue_work(system_unbound_wq, &vgpu->revoke_work);
 }
 
-/* Empties the window. The GPU's own memory has gone from it with the GPU's driver, by the notifiers of window.c. */
+/*
+ * Empties the window. The notifiers of window.c have removed the GPU's own memory from it, when the
+ * GPU's driver went away.
+ */
 void vgpu_device_revoke_work(struct work_struct *work)
 {
 	struct vgpu *vgpu = container_of(work, struct vgpu, revoke_work);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The picture of a vGPU with a display, and the monitor that a VMM shows it on.
+ * The picture of a vGPU with a display, and the monitor on which a VMM shows it.
  *
- * The picture is shared memory. The engine has it mapped and writes, the VMM has it mapped and reads, and nothing
- * of it goes through the driver. Its size is that of the largest picture, so a mapping never becomes
- * too small; pages are made when they are touched. Each VMM that opens the device gets a file of its own: a
- * mapping outlives the VFIO file, and who keeps one shall not see the picture of the next VM.
+ * The picture is shared memory. The engine maps and writes it, the VMM maps and reads it, and none
+ * of it passes through the driver. It has the size of the largest picture, so a mapping never
+ * becomes too small; pages are allocated when they are touched. Each VMM that opens the device gets
+ * its own file: a mapping outlives the VFIO file, and its owner must not see the picture of the
+ * next VM.
  */
 #include <linux/file.h>
 #include <linux/lockdep.h>
@@ -18,7 +19,7 @@ bool vgpu_display_there(const struct vgpu *vgpu)
 	return vgpu->params.scanouts;
 }
 
-/* Page faults' lock, because mmap() looks at it, too. */
+/* The page faults' lock, because mmap() reads it, too. */
 static void vgpu_display_replace(struct vgpu *vgpu, struct file *picture)
 {
 	struct file *old;
@@ -73,8 +74,8 @@ int vgpu_display_set_scanout(struct vgpu *vgpu, const struct vgpu_scanout *scano
 }
 
 /*
- * VFIO_DEVICE_QUERY_GFX_PLANE. Only the type region is offered: QEMU prefers dma-bufs where both are, and then does not
- * start without OpenGL. -ENOTTY: no display.
+ * VFIO_DEVICE_QUERY_GFX_PLANE. Only the type region is offered: QEMU prefers dma-bufs if both are,
+ * and then does not start without OpenGL. -ENOTTY: no display.
  */
 int vgpu_display_query_plane(struct vgpu *vgpu, struct vfio_device_gfx_plane_info *plane)
 {
@@ -103,7 +104,7 @@ int vgpu_display_query_plane(struct vgpu *vgpu, struct vfio_device_gfx_plane_inf
 	return 0;
 }
 
-/* @vma->vm_pgoff is relative to the picture already. A VMM gets it for reading only. */
+/* @vma->vm_pgoff is relative to the picture already. A VMM gets a read-only mapping. */
 int vgpu_display_mmap(struct vgpu *vgpu, struct vm_area_struct *vma, bool writable)
 {
 	u64 start = (u64)vma->vm_pgoff << PAGE_SHIFT;

@@ -31,19 +31,19 @@ static char *vgpu_engine_devnode(VGPU_DEVNODE_DEVICE *dev, umode_t *mode)
 	return kasprintf(GFP_KERNEL, "vgpu/%s", dev_name(dev));
 }
 
-/* Not "vgpu": the core makes a directory of this name beside the attributes' one. */
+/* Not "vgpu": the core makes a directory of this name beside that of the attributes. */
 static struct class vgpu_engine_class = {
 	.name = "vgpu_engine",
 	.devnode = vgpu_engine_devnode,
 };
 
-/* Any context but under engine.wait.lock. */
+/* Any context except under engine.wait.lock. */
 void vgpu_engine_event(struct vgpu *vgpu, u32 events, u32 queues)
 {
 	struct vgpu_engine *engine = &vgpu->engine;
 
 	spin_lock_irq(&engine->wait.lock);
-	/* What was to be done in an epoch that is over is not to be done. */
+	/* Work of an epoch that is over is dropped. */
 	if (events & VGPU_EVENT_RESET) {
 		engine->events &= ~VGPU_EVENT_KICK;
 		engine->kicked = 0;
@@ -68,7 +68,7 @@ int vgpu_engine_wait_ready(struct vgpu *vgpu)
 	unsigned long timeout = msecs_to_jiffies(READ_ONCE(vgpu_engine_timeout_ms));
 	long left;
 
-	/* VFIO's locks are held, and nobody waits for them but threads of the same VMM. */
+	/* VFIO's locks are held, and only threads of the same VMM wait for them. */
 	left = vgpu_wait_timeout(vgpu->state_wait, vgpu_engine_settled(vgpu), TASK_FREEZABLE_UNSAFE,
 				 timeout);
 	if (left < 0)
@@ -186,7 +186,7 @@ static int vgpu_engine_open(struct inode *inode, struct file *file)
 	}
 	opened->vgpu = vgpu;
 	file->private_data = opened;
-	/* So that what this file maps can be taken away: see anon_inode.c. */
+	/* Allows to remove this file's mappings: see anon_inode.c. */
 	file->f_mapping = vgpu->inode->i_mapping;
 	return nonseekable_open(inode, file);
 }
@@ -248,7 +248,7 @@ int vgpu_engine_node_add(struct vgpu *vgpu)
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 
-	/* The GPU may have gone before the node was there to be removed. */
+	/* The GPU may have gone before its node existed and could be removed. */
 	if (READ_ONCE(vgpu->removed)) {
 		vgpu_engine_node_remove(vgpu);
 		return -ENODEV;
@@ -256,12 +256,12 @@ int vgpu_engine_node_add(struct vgpu *vgpu)
 	return 0;
 }
 
-/* Once, whoever comes first: the GPU's end or the vGPU's. */
+/* Once, for the GPU's end or the vGPU's, whichever comes first. */
 void vgpu_engine_node_remove(struct vgpu *vgpu)
 {
 	struct device *dev;
 
-	/* No open from now on, but the number stays taken while its node is there. */
+	/* No open from now on, but the number stays taken while its node exists. */
 	mutex_lock(&vgpu_engine_idr_lock);
 	dev = vgpu->node_dev;
 	vgpu->node_dev = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What engine.c (the node), engine_calls.c (its ioctls) and engine_mm.c (the engine's address space) have in common.
+ * Shared by engine.c (the node), engine_calls.c (its ioctls) and engine_mm.c (the engine's address
+ * space).
  */
 #ifndef VGPU_ENGINE_H
 #define VGPU_ENGINE_H

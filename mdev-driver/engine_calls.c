@@ -2,8 +2,8 @@
 /*
  * The ioctls of /dev/vgpu/<uuid> (uapi/linux/vgpu.h).
  *
- * An engine can make any access to its memory last for ever. So each call copies its argument first, works under vgpu->lock,
- * and copies the result after it has dropped the lock.
+ * An engine can delay any access to its memory for ever. So each call copies its argument first,
+ * works under vgpu->lock, and copies the result after it has dropped the lock.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -11,7 +11,7 @@
 
 #include "engine.h"
 
-/* Takes vgpu->lock if the caller is the attached engine; else the errno that tells it why not. */
+/* Takes vgpu->lock if the caller is the attached engine; else returns the errno with the reason. */
 static int vgpu_engine_enter(struct file *file)
 {
 	struct vgpu *vgpu = vgpu_from_file(file);
@@ -111,7 +111,10 @@ static long vgpu_ioctl_attach(struct file *file)
 	struct vgpu_engine_mm *attached;
 	int ret;
 
-	/* Checked here so that a refused call is cheap, and again below, where it counts. */
+	/*
+	 * Checked here so that a refused call is cheap, and again below, where the check is
+	 * authoritative.
+	 */
 	mutex_lock(&vgpu->lock);
 	ret = vgpu_engine_may_attach(vgpu, file->private_data);
 	mutex_unlock(&vgpu->lock);
@@ -136,7 +139,7 @@ static int vgpu_engine_ready(struct vgpu *vgpu, u32 num_capsets)
 		return -EALREADY;
 	vgpu->engine.num_capsets = num_capsets;
 	vgpu->engine.ready = true;
-	/* A guest that has not looked yet may see the new number, another only after a reset. */
+	/* A guest that has not read it yet may see the new number, another only after a reset. */
 	if (vgpu->open && !vgpu->regs.status)
 		vgpu->regs.num_capsets = num_capsets;
 	vgpu_device_settle(vgpu);
@@ -523,7 +526,10 @@ long vgpu_engine_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return vgpu_ioctl_engine_info(vgpu_from_file(file), user);
 	if (cmd == VGPU_ENGINE_ATTACH)
 		return vgpu_ioctl_attach(file);
-	/* Refuse a stranger before his argument is looked at. Each call checks again when it has copied it. */
+	/*
+	 * Refuses an unauthorized caller before its argument is read. Each call checks again when
+	 * it has copied it.
+	 */
 	ret = vgpu_engine_enter(file);
 	if (ret)
 		return ret;

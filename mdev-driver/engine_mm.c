@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The address space of an engine. The engine ends with it, even if another process still holds the file.
+ * The address space of an engine. The engine ends with it, even if another process still holds the
+ * file.
  *
- * mmu_notifier_unregister() waits for all notifiers of the machine that are at work. So a work item calls it, and the next
- * engine has an object of its own.
+ * mmu_notifier_unregister() waits for all running notifiers of the machine. So a work item calls
+ * it, and the next engine has its own object.
  */
 #include <linux/mmu_notifier.h>
 #include <linux/sched/mm.h>

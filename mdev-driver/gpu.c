@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Physical GPUs that are shared, and the ledger of what is promised of each.
+ * Physical GPUs that are shared, and the ledger of each GPU's promises.
  *
- * A GPU stays bound to its own driver. When that goes (unbind, unplug), its vGPUs are revoked at once,
- * and the mdev parent is unregistered by a work item, as that waits for VMMs. Where the GPU leaves sysfs
- * before they have let go, its vGPUs' directories first move to /sys/devices/vgpu-removed: deleted
- * with the GPU's, they would be missing when the driver core takes the vGPUs down.
+ * A GPU stays bound to its own driver. When that goes (unbind, unplug), its vGPUs are revoked at
+ * once, and a work item unregisters the mdev parent, because that waits for VMMs. If the GPU leaves
+ * sysfs before they have closed its vGPUs, the directories of these first move to
+ * /sys/devices/vgpu-removed: deleted with the GPU's, they would be missing when the driver core
+ * removes the vGPUs.
  */
 #include <linux/fs.h>
 #include <linux/kdev_t.h>
@@ -24,12 +25,12 @@
 static DEFINE_MUTEX(control_lock);
 static LIST_HEAD(gpus);
 static DEFINE_MUTEX(gpus_lock);
-/* Unregistering may wait for a VMM for long: not on a workqueue of others. */
+/* Unregistering may wait for a VMM for long: not on a shared workqueue. */
 static struct workqueue_struct *gpu_wq;
-/* GPUs whose memory is still there. */
+/* GPUs whose memory is still allocated. */
 static atomic_t gpu_count;
 static DECLARE_WAIT_QUEUE_HEAD(gpu_count_wait);
-/* Where vGPUs are in sysfs whose GPU has left it. */
+/* The place in sysfs of vGPUs whose GPU has left it. */
 static struct device *vgpu_removed;
 
 static struct class vgpu_soft_class = {
@@ -67,8 +68,9 @@ static void vgpu_gpu_free(struct vgpu_gpu *gpu)
 }
 
 /*
- * mdev's objects point into ours, and the core does not tell when the last of them is gone (someone may hold
- * an mdev by its struct device). So the memory waits until no type is referenced any more.
+ * mdev's objects point into ours, and the core does not report when the last of them is gone
+ * (someone may hold an mdev by its struct device). So the memory stays until no type is referenced
+ * any more.
  */
 static void vgpu_gpu_free_work(struct work_struct *work)
 {
@@ -124,7 +126,7 @@ static int vgpu_pci_match_name(struct device *dev, const void *name)
 	return !strcmp(dev_name(dev), name);
 }
 
-/* 0: fit to be a parent. Under the device's lock. */
+/* 0: usable as a parent. Under the device's lock. */
 static int vgpu_gpu_check_parent(struct device *dev)
 {
 	struct kernfs_node *types;
@@ -192,8 +194,9 @@ static struct vgpu_gpu *vgpu_gpu_new(const struct vgpu_control_gpu *arg,
 }
 
 /*
- * Under the device's lock, but not under gpus_lock: mdev's core makes attributes here whose readers take that. A GPU that goes
- * away meanwhile is found in the list and marked, and is unregistered as soon as it is registered.
+ * Under the device's lock, but not under gpus_lock: mdev's core creates attributes here whose
+ * readers take that. A GPU that goes away meanwhile is found in the list and marked, and is
+ * unregistered as soon as it is registered.
  */
 static int vgpu_gpu_register(struct vgpu_gpu *gpu)
 {
@@ -266,7 +269,7 @@ static int vgpu_gpu_do_add(const struct vgpu_control_gpu *arg, const struct vgpu
 	return ret;
 }
 
-/* @draining: what the GPU was, where it is removed only to be added anew; may be NULL. */
+/* @draining: the GPU's old state, if it is removed only to be added again; may be NULL. */
 static int vgpu_gpu_do_remove(const char *name, bool *draining)
 {
 	struct vgpu_gpu *gpu;
@@ -381,7 +384,7 @@ int vgpu_gpu_drain(const char *name, bool on)
 	gpu = vgpu_gpu_find(name);
 	if (gpu && !gpu->gone) {
 		if (gpu->draining != on)
-			dev_info(gpu->dev, "%s\n", on ? "drained: no new vGPU, and no VM opens one" :
+			dev_info(gpu->dev, "%s\n", on ? "drained: no new vGPU, and no VM can open one" :
 						 "no longer drained");
 		gpu->draining = on;
 		ret = 0;
@@ -390,7 +393,7 @@ int vgpu_gpu_drain(const char *name, bool on)
 	return ret;
 }
 
-/* 0: a VM may open it. Under gpus_lock, so that it holds until the vGPU is marked as open. */
+/* 0: a VM may open it. Under gpus_lock, so that this holds until the vGPU is marked as open. */
 int vgpu_gpu_check_open(struct vgpu *vgpu)
 {
 	lockdep_assert_held(&gpus_lock);
@@ -476,7 +479,7 @@ int vgpu_gpu_set_vram(struct vgpu *vgpu, u64 bytes)
 		dev_err(vgpu_dev(vgpu), "vram_bytes must not be 0\n");
 		ret = -EINVAL;
 	} else if (bytes > gpu->vram_bytes || others > gpu->vram_bytes - bytes) {
-		dev_err(vgpu_dev(vgpu), "%llu MiB of VRAM can't be had: %llu of %llu MiB are promised to others\n",
+		dev_err(vgpu_dev(vgpu), "cannot promise %llu MiB of VRAM: %llu of %llu MiB are promised to others\n",
 			bytes >> 20, others >> 20, gpu->vram_bytes >> 20);
 		ret = -ENOSPC;
 	} else {
@@ -513,7 +516,7 @@ bool vgpu_gpu_owns_file(struct vgpu_gpu *gpu, struct file *file)
 	return gpu->owner && file->f_op->owner == gpu->owner;
 }
 
-/* Tells everybody, waits for nobody. */
+/* Notifies all users and does not wait. */
 static void vgpu_gpu_revoke(struct vgpu_gpu *gpu)
 {
 	struct vgpu *vgpu;
@@ -531,8 +534,8 @@ static void vgpu_gpu_revoke(struct vgpu_gpu *gpu)
 }
 
 /*
- * Only the directories move: for the driver core the vGPUs stay the GPU's children, by which mdev finds
- * them. One that is in the list has not left sysfs: vgpu_gpu_dismiss() comes before that.
+ * Only the directories move: for the driver core the vGPUs stay the GPU's children, by which mdev
+ * finds them. One that is in the list has not left sysfs: vgpu_gpu_dismiss() comes before that.
  */
 static void vgpu_gpu_leaves_sysfs(struct vgpu_gpu *gpu)
 {
@@ -541,7 +544,7 @@ static void vgpu_gpu_leaves_sysfs(struct vgpu_gpu *gpu)
 
 	lockdep_assert_held(&gpus_lock);
 	list_for_each_entry(vgpu, &gpu->vgpus, node) {
-		/* When this is done, no event to udev is under way, with a path that changes now. */
+		/* After this, no event to udev is pending with a path that changes now. */
 		flush_work(&vgpu->revoke_work);
 		ret = kobject_move(&vgpu_dev(vgpu)->kobj, &vgpu_removed->kobj);
 		if (ret)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Guest memory, as far as the VM's IOMMU mappings reach.
+ * Guest memory, within the VM's IOMMU mappings.
  *
- * Rings and requests are reached through a small cache of pinned pages. The backing of resources is
- * pinned by MEM_PIN and mapped into the engine. dma_unmap takes either away at once.
+ * Rings and requests are accessed through a small cache of pinned pages. The backing of resources
+ * is pinned by MEM_PIN and mapped into the engine. dma_unmap removes either at once.
  */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
@@ -21,8 +21,8 @@
 /*
  * struct vgpu_mem_object - the result of a MEM_PIN
  * @offset: where the engine maps it
- * @pages: NULL where the VM has taken the page away, or it is not pinned yet; under map_lock
- * @filling: MEM_PIN is at it, and frees it if it is @gone; under mem.lock
+ * @pages: NULL if the VM has taken the page away, or it is not pinned yet; under map_lock
+ * @filling: MEM_PIN works on it, and frees it if it is @gone; under mem.lock
  * @gone: in no list any more; under mem.lock
  */
 struct vgpu_mem_object {
@@ -45,12 +45,14 @@ static void vgpu_cache_drop(struct vgpu *vgpu, struct vgpu_cached_page *slot)
 }
 
 /*
- * struct vgpu_unmap - guest memory that the VM takes away right now: nothing of it is pinned until its call has ended
+ * struct vgpu_unmap - guest memory that the VM is taking away: nothing of it is pinned until its
+ * call has ended
  *
- * type1 drops its lock and tells one device after the other, then it checks the range. If something was pinned meanwhile, it
- * starts over, and after ten times it calls BUG(). Two vGPUs of one VM could cause that: each pins while type1 tells the
- * other. VFIO does not say when its call has ended. But the kernel releases a file that a task has given up by fput() when
- * that task returns to user space, so each of these is such a file.
+ * type1 drops its lock and notifies one device after the other, then it checks the range. If
+ * something was pinned meanwhile, it starts over, and after ten times it calls BUG(). Two vGPUs of
+ * one VM could cause that: each pins while type1 notifies the other. VFIO does not report the end
+ * of its call. But the kernel releases a file that a task has dropped by fput() when that task
+ * returns to user space, so each of these is such a file.
  */
 struct vgpu_unmap {
 	struct list_head node;
@@ -81,7 +83,10 @@ static const struct file_operations vgpu_unmap_fops = {
 	.release = vgpu_unmap_release,
 };
 
-/* The caller gives it up by fput() when the pages are unpinned. NULL: out of memory; then no pin is delayed. */
+/*
+ * The caller drops it by fput() when the pages are unpinned. NULL: out of memory; then no pin is
+ * delayed.
+ */
 static struct file *vgpu_unmap_new(struct vgpu *vgpu, u64 iova, u64 last)
 {
 	struct vgpu_unmap *unmap = kzalloc(sizeof(*unmap), GFP_KERNEL);
@@ -153,8 +158,8 @@ static void vgpu_pin_page_work(struct work_struct *work)
 }
 
 /*
- * A task that is being killed can't pin. If that is the engine in the middle of a request, the guest's
- * ring must not count as broken for it: a worker pins then.
+ * A task that is being killed cannot pin. If that is the engine in the middle of a request, the
+ * guest's ring must not count as broken because of it: a worker pins then.
  */
 static int vgpu_pin_page_dying(struct vgpu *vgpu, u64 iova, int prot, struct page **page)
 {
@@ -178,8 +183,8 @@ static int vgpu_pin_page(struct vgpu *vgpu, u64 iova, int prot, struct page **pa
 }
 
 /*
- * For writing too where the VM allows that, as a page that is read is often written next. A guest with
- * an IOMMU of its own maps requests for reading only.
+ * For writing, too, if the VM allows that, because a page that is read is often written next. A
+ * guest with its own IOMMU maps requests for reading only.
  */
 static bool vgpu_cache_fill(struct vgpu *vgpu, struct vgpu_cached_page *slot, u64 iova, bool write)
 {
@@ -199,7 +204,10 @@ static bool vgpu_cache_fill(struct vgpu *vgpu, struct vgpu_cached_page *slot, u6
 	return true;
 }
 
-/* The pinned page at @iova, or NULL if the VM has not mapped it for that. May drop mem.lock and take it again. */
+/*
+ * The pinned page at @iova, or NULL if the VM has not mapped it for that access. May drop mem.lock
+ * and take it again.
+ */
 static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova, bool write)
 {
 	struct vgpu_mem *mem = &vgpu->mem;
@@ -231,8 +239,8 @@ static struct page *vgpu_cache_get(struct vgpu *vgpu, u64 iova, bool write)
 }
 
 /*
- * Two bytes at an even address are an index of a ring, which the other side reads and writes while we
- * do: one access, never two halves.
+ * Two bytes at an even address are a ring's index, which the other side reads and writes at the
+ * same time: one access, never two halves.
  */
 static void vgpu_page_copy(struct page *page, size_t offset, void *buf, size_t len, bool write)
 {
@@ -315,8 +323,8 @@ static void vgpu_mem_take_away(struct vgpu *vgpu, struct vgpu_mem_object *object
 
 	lockdep_assert_held(&vgpu->mem.lock);
 	/*
-	 * The lowest bit of a page pointer is free: it marks what faults must not find any more, but
-	 * is still to be unpinned.
+	 * The lowest bit of a page pointer is free: it marks a page that faults must not find any
+	 * more, but that is still to be unpinned.
 	 */
 	mutex_lock(&vgpu->map_lock);
 	for (i = first; i < first + count; i++)
@@ -418,8 +426,8 @@ static void vgpu_mem_fill_blank(struct page *page)
 }
 
 /*
- * All of the epoch goes, and what the engine has written where there was nothing, too: the next epoch may be another VM's.
- * What is still mapped sees another page from now on.
+ * Frees the whole epoch, including pages that the engine has written where there was no memory: the
+ * next epoch may be another VM's. Remaining mappings see another page from now on.
  */
 void vgpu_mem_end_epoch(struct vgpu *vgpu)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Interrupts from the vGPU to the VMM: MSI-X vectors and VFIO's request to let the device go, each an
- * eventfd that the VMM has handed in by VFIO_DEVICE_SET_IRQS.
+ * Interrupts from the vGPU to the VMM: MSI-X vectors and VFIO's request to release the device. Each
+ * is an eventfd from the VMM's VFIO_DEVICE_SET_IRQS.
  */
 #include "vgpu_private.h"
 
@@ -64,7 +64,7 @@ static int vgpu_irq_set_eventfds(struct vgpu *vgpu, u32 index, u32 start, u32 co
 	return 0;
 }
 
-/* VFIO_DEVICE_SET_IRQS after the core's checks. It may name any part of the vectors. */
+/* VFIO_DEVICE_SET_IRQS after the core's checks. It may name any range of the vectors. */
 int vgpu_irq_set(struct vgpu *vgpu, u32 flags, u32 index, u32 start, u32 count, void *data)
 {
 	const u8 *bools = data;
@@ -75,7 +75,7 @@ int vgpu_irq_set(struct vgpu *vgpu, u32 flags, u32 index, u32 start, u32 count, 
 
 	switch (flags & VFIO_IRQ_SET_DATA_TYPE_MASK) {
 	case VFIO_IRQ_SET_DATA_NONE:
-		/* Without a count this turns the index off, else it fires. */
+		/* Without a count this disables the index, else it fires. */
 		if (!count)
 			for (i = 0; i < vgpu_irq_count(index); i++)
 				vgpu_irq_replace(vgpu, index, i, NULL);
@@ -109,7 +109,7 @@ void vgpu_irq_config(struct vgpu *vgpu)
 	vgpu_irq_vector(vgpu, vgpu->regs.config_vector);
 }
 
-/* Asks the VMM to let the device go. Any context that may sleep or not. */
+/* Asks the VMM to release the device. Any context. */
 void vgpu_irq_request(struct vgpu *vgpu)
 {
 	vgpu_irq_signal(vgpu, VFIO_PCI_REQ_IRQ_INDEX, 0);

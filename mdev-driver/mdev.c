@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/*
- * The mdev driver: a vGPU comes and goes by sysfs "create" and "remove".
- */
+/* The mdev driver: sysfs "create" makes a vGPU, "remove" removes it. */
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -19,7 +17,7 @@ void vgpu_uuid_bytes(const struct vgpu *vgpu, u8 out[VGPU_UUID_LEN])
 		export_uuid(out, &uuid);
 }
 
-/* What one vGPU may log, and how often it may tell of itself. */
+/* Limits of one vGPU's log messages, and of its events. */
 #define VGPU_LOG_INTERVAL	(10 * HZ)
 #define VGPU_LOG_BURST		10
 #define VGPU_TELL_INTERVAL	HZ
@@ -130,7 +128,7 @@ static void vgpu_mdev_remove(struct mdev_device *mdev)
 	/* A VMM that waits for an engine in open must not be waited for. */
 	WRITE_ONCE(vgpu->leaving, true);
 	wake_up_all(&vgpu->state_wait);
-	/* Waits until the VMM has closed it, asking again and again. */
+	/* Waits until the VMM has closed it, and asks repeatedly. */
 	vfio_unregister_group_dev(&vgpu->vdev);
 	vgpu_device_revoke(vgpu);
 	flush_work(&vgpu->revoke_work);

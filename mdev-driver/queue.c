@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Requests between guest and engine: the model walks the virtqueues, this keeps what is in flight. As it is
- * kept here, nothing of it is lost with an engine.
+ * Requests between guest and engine: the model walks the virtqueues, this file keeps the chains in
+ * flight. Because the driver keeps them, none is lost with an engine.
  */
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -11,7 +11,7 @@
 
 #include "trace.h"
 
-/* A token names one use of a head, so that an engine can't push an old chain twice. */
+/* A token names one use of a head, so that an engine cannot push an old chain twice. */
 static u32 vgpu_token(struct vgpu_queue *queue, u16 head)
 {
 	BUILD_BUG_ON(VGPU_VQ_MAX_SIZE > 256);
@@ -62,8 +62,8 @@ static void vgpu_queue_answer(struct vgpu *vgpu, u32 q, const struct vgpu_vq_cha
 }
 
 /*
- * The guest may change the chain between the two looks, so what was copied is bounded by the buffer, never by
- * what the chain says.
+ * The guest may change the chain between the two reads, so the copied size is bounded by the
+ * buffer, never by the chain's content.
  */
 static int vgpu_queue_fetch(struct vgpu *vgpu, const struct vgpu_queue_pop *pop,
 			    struct vgpu_vq_chain *chain, struct vgpu_request *request)
@@ -195,7 +195,7 @@ static void vgpu_queue_drain(struct vgpu *vgpu, u32 q)
 	bool interrupt = false;
 	int ret;
 
-	/* An engine that looked by itself does so no more. */
+	/* An engine that polled itself does so no more. */
 	vgpu->regs.vq[q].quiet = false;
 	ret = vgpu_lost_drain(&vgpu->regs.vq[q], &vgpu_guest_ops, vgpu, vgpu->table, vgpu->chain,
 			      &interrupt);
@@ -206,7 +206,7 @@ static void vgpu_queue_drain(struct vgpu *vgpu, u32 q)
 		schedule_work(&vgpu->lost_work);
 }
 
-/* Answers everything with an error: what is in flight, then what is available. */
+/* Answers all chains with an error: first those in flight, then the available ones. */
 void vgpu_queue_answer_lost(struct vgpu *vgpu)
 {
 	unsigned int q, i;

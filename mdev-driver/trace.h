@@ -24,11 +24,11 @@ DECLARE_EVENT_CLASS(vgpu_queue,
 	TP_printk("vgpu=%d queue=%u", __entry->minor, __entry->queue)
 );
 
-/* The guest's driver rang. */
+/* The guest's driver rang the doorbell. */
 DEFINE_EVENT(vgpu_queue, vgpu_doorbell,
 	TP_PROTO(int minor, u32 queue), TP_ARGS(minor, queue));
 
-/* The guest is interrupted because of a queue. */
+/* The guest gets an interrupt of a queue. */
 DEFINE_EVENT(vgpu_queue, vgpu_interrupt,
 	TP_PROTO(int minor, u32 queue), TP_ARGS(minor, queue));
 
@@ -51,7 +51,7 @@ DECLARE_EVENT_CLASS(vgpu_chain,
 		  __entry->token, __entry->ret)
 );
 
-/* The engine looked for a request; ret is 0 where it got one. */
+/* The engine polled for a request; ret is 0 if it got one. */
 DEFINE_EVENT(vgpu_chain, vgpu_pop,
 	TP_PROTO(int minor, u32 queue, u32 token, int ret), TP_ARGS(minor, queue, token, ret));
 
@@ -59,7 +59,10 @@ DEFINE_EVENT(vgpu_chain, vgpu_pop,
 DEFINE_EVENT(vgpu_chain, vgpu_push,
 	TP_PROTO(int minor, u32 queue, u32 token, int ret), TP_ARGS(minor, queue, token, ret));
 
-/* The VMM's mapping of the window had nothing at @offset; @pages were looked up and mapped around it. */
+/*
+ * The VMM's mapping of the window had no page at @offset; @pages were looked up and mapped around
+ * it.
+ */
 TRACE_EVENT(vgpu_window_fault,
 	TP_PROTO(int minor, u64 offset, unsigned int pages),
 	TP_ARGS(minor, offset, pages),

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/*
- * The types of a GPU, as the registrar describes them. model/uapi_check.c has checked them.
- */
+/* The types of a GPU, from the registrar's descriptions. model/uapi_check.c has checked them. */
 #include <linux/string.h>
 
 #include "vgpu_private.h"
 
-/* Takes over all but the name, which is the directory's. Existing vGPUs keep what they have. */
+/* Copies all but the name, which is the directory's. Existing vGPUs are unchanged. */
 void vgpu_type_set(struct vgpu_type *type, const struct vgpu_type_desc *desc)
 {
 	strscpy(type->description, desc->description, sizeof(type->description));

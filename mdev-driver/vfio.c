@@ -13,7 +13,7 @@
 #define VGPU_REGION_SHIFT	40
 #define VGPU_REGION_MASK	GENMASK_ULL(VGPU_REGION_SHIFT - 1, 0)
 
-/* The largest access that a VMM makes at once; longer ones are cut and go on with a new call. */
+/* The largest access that a VMM makes at once; longer ones are cut and continue with a new call. */
 #define VGPU_ACCESS_MAX		8
 
 static u64 vgpu_region_size(const struct vgpu *vgpu, u32 index)
@@ -62,7 +62,7 @@ static int vgpu_vfio_region_info(struct vfio_device *vdev, struct vfio_region_in
 		info->flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
 	if (info->index == VFIO_PCI_BAR0_REGION_INDEX + VGPU_BAR_WINDOW)
 		info->flags |= VFIO_REGION_INFO_FLAG_MMAP;
-	/* A VMM has nothing to paint. */
+	/* The VMM has nothing to show. */
 	if (info->index == VGPU_REGION_PICTURE && info->size)
 		info->flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_MMAP;
 	return info->index == VGPU_REGION_EDID && info->size ? vgpu_vfio_edid_caps(caps) : 0;
@@ -83,7 +83,7 @@ static int vgpu_vfio_open(struct vfio_device *vdev)
 	struct vgpu *vgpu = vgpu_from_vdev(vdev);
 	int ret;
 
-	/* Now, so that nobody waits in vain, and again after the wait, when it counts. */
+	/* Checked now to avoid a useless wait, and again after the wait, when it counts. */
 	ret = vgpu_vfio_check_open(vgpu) ?: vgpu_engine_wait_ready(vgpu);
 	if (ret)
 		return ret;
@@ -133,7 +133,7 @@ static void vgpu_region_read(struct vgpu *vgpu, u32 index, u64 offset, void *buf
 		vgpu_edid_read(&vgpu->display.edid, offset, buf, len);
 		break;
 	default:
-		/* VFIO's user keeps the MSI-X table, and the picture is looked at by mmap(). */
+		/* VFIO's user keeps the MSI-X table, and the picture is accessed by mmap(). */
 		memset(buf, 0, len);
 	}
 	mutex_unlock(&vgpu->lock);
@@ -247,7 +247,7 @@ static long vgpu_ioctl_info(void __user *arg)
 	return copy_to_user(arg, &info, minsz) ? -EFAULT : 0;
 }
 
-/* Behind @info, where the caller has left room; else it is told how much. Takes @caps. */
+/* After @info, if the caller has left room; else it gets the required size. Takes @caps. */
 static int vgpu_region_put_caps(struct vfio_region_info *info, struct vfio_info_cap *caps,
 				void __user *arg)
 {
@@ -382,15 +382,16 @@ static void vgpu_vfio_request(struct vfio_device *vdev, unsigned int count)
 	struct vgpu *vgpu = vgpu_from_vdev(vdev);
 
 	if (!count)
-		dev_notice(vgpu_dev(vgpu), "in use by a VM; asked it to let the device go\n");
+		dev_notice(vgpu_dev(vgpu), "in use by a VM; asked it to release the device\n");
 	vgpu_irq_request(vgpu);
 }
 
 /*
- * type1 calls this with its list of devices locked, and unpinning takes its lock of the container,
- * inside which it takes that list's: VFIO's own order, which every mdev driver that pins has to
- * follow. It could only deadlock where one VMM unmaps memory of a container and adds a device to it
- * at once, and would harm that VMM alone. lockdep would report it at the first pin of every boot.
+ * type1 calls this with its list of devices locked. Unpinning takes its lock of the container, and
+ * inside that it takes the list's: this is VFIO's own order, and every mdev driver that pins must
+ * follow it. A deadlock needs a VMM that unmaps memory of a container and adds a device to it at
+ * the same time, and would harm that VMM only. lockdep would report it at the first pin of every
+ * boot.
  */
 static void vgpu_vfio_dma_unmap(struct vfio_device *vdev, u64 iova, u64 length)
 {

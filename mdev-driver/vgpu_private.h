@@ -54,8 +54,9 @@ struct vgpu_params {
 };
 
 /*
- * struct vgpu_notes - what vgpud goes by, and the driver only keeps, because mdevctl's attributes are files here
- * @tenant: empty: nothing was said, like the first class and no @oversubscribe_given
+ * struct vgpu_notes - attributes for vgpud; the driver only stores them, because mdevctl's
+ * attributes are files here
+ * @tenant: empty: not set, like the first class and no @oversubscribe_given
  * @class: index into vgpu_classes[]
  */
 struct vgpu_notes {
@@ -84,8 +85,8 @@ struct vgpu_type {
  * struct vgpu_gpu - a registered physical GPU, the mdev parent
  * @dev: the PCI device, or a virtual device of ours (@soft)
  * @vram_promised: sum over its vGPUs
- * @draining: no vGPU is made, and no VM opens one, until that ends
- * @owner: the module of its driver, to be compared with, never to be used
+ * @draining: no vGPU can be made, and no VM can open one, until that ends
+ * @owner: the module of its driver, only for comparison, never to be dereferenced
  * @registered: an mdev parent
  * @gone: unbound or unplugged; existing vGPUs were told to go
  * @types, @type_ptrs: must outlive the last reference to any mdev: see gpu.c
@@ -132,9 +133,10 @@ struct vgpu_range;
  * @objects: results of MEM_PIN; changes also take vgpu->map_lock
  * @pinned_pages: of objects
  * @filling_pages: that calls of MEM_PIN have still to pin
- * @unmaps, @unmap_wait: what the VM is about to take away: struct vgpu_unmap
+ * @unmaps, @unmap_wait: memory that the VM is about to take away: struct vgpu_unmap
  * @epoch_offset: of the present epoch's first object
- * @blank: 0xff bytes, which the engine sees where the VM has taken memory away, or what it has written there since
+ * @blank: 0xff bytes, which the engine sees where the VM has taken memory away, or the engine's own
+ * writes there since
  * @stale: the same for mappings of earlier epochs
  */
 struct vgpu_mem {
@@ -153,13 +155,13 @@ struct vgpu_mem {
 };
 
 /*
- * struct vgpu_window - what the engine shows in the host-visible window
+ * struct vgpu_window - the engine's content of the host-visible window
  * @ranges: struct vgpu_range by offset, under vgpu->map_lock
  * @blanks: pages shown where nothing is published, by page index: see blank.c; under vgpu->map_lock
- * @nblanks, @blank_next: how many, and where the one to take for another place is looked for
+ * @nblanks, @blank_next: their number, and where to search for the next one to reuse
  * @opens: counts the VMMs that have opened the device; changes also take vgpu->map_lock
- * @found: notes of faults that will come again, see window_fault.c; under vgpu->map_lock
- * @reaped, @reap_work: ranges that nobody reaches any more; under vgpu->map_lock
+ * @found: notes of faults that will be repeated, see window_fault.c; under vgpu->map_lock
+ * @reaped, @reap_work: ranges that nobody can access any more; under vgpu->map_lock
  */
 struct vgpu_window {
 	struct rb_root ranges;
@@ -178,10 +180,10 @@ struct vgpu_window {
  * struct vgpu_engine - the attached engine
  * @file: of the attached engine or NULL; under vgpu->lock
  * @mm: its address space
- * @attached: what tells of the end of @mm, and holds it
+ * @attached: reports the end of @mm, and holds it
  * @reaped, @reap_work: the same of earlier engines; under vgpu->map_lock
  * @events, @kicked: what read() will return; under wait.lock
- * @event_epoch: epoch that VGPU_EVENT_RESET is about
+ * @event_epoch: the epoch of VGPU_EVENT_RESET
  * @clean: nothing of an earlier epoch is left in the engine
  * @used: the engine has been given something in this epoch
  */
@@ -202,15 +204,15 @@ struct vgpu_engine {
 	bool used;
 };
 
-/* VFIO's regions behind those of PCI. */
+/* VFIO's regions after those of PCI. */
 #define VGPU_REGION_PICTURE	VFIO_PCI_NUM_REGIONS
 #define VGPU_REGION_EDID	(VFIO_PCI_NUM_REGIONS + 1)
 #define VGPU_NUM_REGIONS	(VFIO_PCI_NUM_REGIONS + 2)
 
 /*
  * struct vgpu_screen - the display of a vGPU that has one; under vgpu->lock
- * @picture: what engine and VMM map, while a VMM has the device open; changes also take map_lock
- * @scanout: what of it is shown; no width: nothing
+ * @picture: mapped by engine and VMM, while a VMM has the device open; changes also take map_lock
+ * @scanout: the shown part of it; no width: nothing
  */
 struct vgpu_screen {
 	struct file *picture;
@@ -224,7 +226,7 @@ struct vgpu_inflight {
 	struct vgpu_vq_chain chain;	/* allocated up to chain.nwrite */
 };
 
-/* Request buffer that every queue has ready; larger requests get one of their own. */
+/* Request buffer that every queue has ready; larger requests get their own. */
 #define VGPU_BOUNCE_SIZE	SZ_64K
 #define VGPU_REQUEST_MAX	SZ_16M
 
@@ -350,7 +352,7 @@ static inline struct device *vgpu_dev(struct vgpu *vgpu)
 	__ret;									\
 })
 
-/* For what a guest, a VMM or an engine can cause. */
+/* For messages that a guest, a VMM or an engine can cause. */
 #define vgpu_log(vgpu, level, fmt, ...)						\
 do {										\
 	if (__ratelimit(&(vgpu)->log_limit))					\
@@ -361,7 +363,7 @@ do {										\
 int vgpu_control_init(void);
 void vgpu_control_exit(void);
 
-/* gpu.c: physical GPUs and what is promised of them */
+/* gpu.c: physical GPUs and their promises */
 int vgpu_gpus_init(void);
 void vgpu_gpus_exit(void);
 int vgpu_gpu_add(const struct vgpu_control_gpu *arg, const struct vgpu_type_desc *descs);
@@ -378,7 +380,7 @@ u32 vgpu_type_available(const struct vgpu_type *type);
 void vgpu_gpu_put(struct vgpu_gpu *gpu);
 bool vgpu_gpu_owns_file(struct vgpu_gpu *gpu, struct file *file);
 
-/* types.c: copies what the registrar says of types */
+/* types.c: copies the registrar's types */
 void vgpu_type_set(struct vgpu_type *type, const struct vgpu_type_desc *desc);
 
 /* mdev.c: the mdev driver and the vGPU object; attributes.c: its attributes */
@@ -450,7 +452,10 @@ void vgpu_window_unpublish_all(struct vgpu *vgpu);
 void vgpu_window_keep_system_pages(struct vgpu *vgpu);
 int vgpu_window_mmap(struct vgpu *vgpu, struct vm_area_struct *vma);
 
-/* Only mmap() shows the window, and VMMs use that: here it is blank. @offset: a multiple of @len, which is 8 at most. */
+/*
+ * Only mmap() shows the window, and VMMs use that: here it is blank. @offset: a multiple of @len,
+ * which is 8 at most.
+ */
 static inline void vgpu_window_read(u64 offset, void *buf, size_t len)
 {
 	memset(buf, 0, len);
@@ -458,7 +463,7 @@ static inline void vgpu_window_read(u64 offset, void *buf, size_t len)
 		*(u8 *)buf = VGPU_WINDOW_BLANK;
 }
 
-/* display.c: the picture and the monitor. Under vgpu->lock, but for mmap. */
+/* display.c: the picture and the monitor. Under vgpu->lock, except for mmap. */
 bool vgpu_display_there(const struct vgpu *vgpu);
 int vgpu_display_open(struct vgpu *vgpu);
 void vgpu_display_close(struct vgpu *vgpu);

@@ -88,7 +88,7 @@ void vgpu_range_put(struct vgpu_range *range)
 	kref_put(&range->kref, vgpu_range_free);
 }
 
-/* Gives up the pinned pages of [first, first + count). Nobody maps them any more. */
+/* Releases the pinned pages of [first, first + count). They are not mapped any more. */
 static void vgpu_range_unpin(struct vgpu_range *range, u64 first, u64 count)
 {
 	u64 i;
@@ -103,8 +103,8 @@ static void vgpu_range_unpin(struct vgpu_range *range, u64 first, u64 count)
 }
 
 /*
- * For a range that nobody can reach any more. Removing a notifier waits for invalidations, which an engine can delay, so no
- * lock may be held.
+ * For a range that nobody can access any more. Removing a notifier waits for invalidations, which
+ * an engine can delay, so no lock may be held.
  */
 static void vgpu_range_reap(struct vgpu_range *range)
 {
@@ -147,8 +147,9 @@ static void vgpu_range_remove(struct vgpu_range *range)
 }
 
 /*
- * The engine's memory changes. Pages without a reference of ours must be gone from the guest when this
- * returns; pinned ones go too, as the engine has unmapped or replaced them, but for its own end.
+ * The engine's memory changes. Pages without a reference of ours must be removed from the guest
+ * when this returns. Pinned ones are removed, too, because the engine has unmapped or replaced
+ * them, except at the engine's end.
  */
 static bool vgpu_range_invalidate(struct mmu_interval_notifier *notifier,
 				  const struct mmu_notifier_range *event, unsigned long seq)
@@ -173,15 +174,18 @@ static bool vgpu_range_invalidate(struct mmu_interval_notifier *notifier,
 		return true;
 
 	/*
-	 * Zapping calls the VMM's notifiers from the engine's. The order of the two address spaces is
-	 * always this one: a VMM's window is never publishable, so it can't come back here. lockdep sees
-	 * only one class for all of them.
+	 * Zapping calls the VMM's notifiers from the engine's. The order of the two address spaces
+	 * is always this one: a VMM's window is never publishable, so there is no recursion.
+	 * lockdep has only one class for all of them.
 	 */
 	lockdep_off();
 	vgpu_window_zap(vgpu, range->offset + (start - range->addr), end - start);
 	lockdep_on();
 
-	/* No fault has mapped them again: it saw the sequence change, or that they are leaving. */
+	/*
+	 * No fault has mapped them again: it saw the sequence change, or that they are being
+	 * removed.
+	 */
 	mutex_lock(&vgpu->map_lock);
 	vgpu_range_unpin(range, (start - range->addr) >> PAGE_SHIFT, (end - start) >> PAGE_SHIFT);
 	range->leaving--;
@@ -193,7 +197,7 @@ static const struct mmu_interval_notifier_ops vgpu_range_notifier_ops = {
 	.invalidate = vgpu_range_invalidate,
 };
 
-/* Whether a guest may see it as it is mapped now; what it maps is another question. */
+/* Whether a guest may see this kind of mapping; the mapped memory is checked separately. */
 static bool vgpu_vma_fit(const struct vm_area_struct *vma)
 {
 	const unsigned long need = VM_SHARED | VM_READ | VM_WRITE;
@@ -208,7 +212,7 @@ static bool vgpu_vma_special(const struct vm_area_struct *vma)
 	return vma->vm_flags & (VM_PFNMAP | VM_MIXEDMAP);
 }
 
-/* What kind of memory a VMA of the engine is, or -EACCES for what no guest may see. */
+/* The kind of memory of an engine's VMA, or -EACCES for memory that no guest may see. */
 static int vgpu_classify(struct vgpu *vgpu, struct vm_area_struct *vma)
 {
 	struct super_block *sb;
@@ -216,7 +220,7 @@ static int vgpu_classify(struct vgpu *vgpu, struct vm_area_struct *vma)
 	if (!vgpu_vma_fit(vma))
 		return -EACCES;
 	sb = file_inode(vma->vm_file)->i_sb;
-	/* memfds live on the kernel's own tmpfs mount, out of reach of paths. */
+	/* memfds are on the kernel's own tmpfs mount, which has no paths. */
 	if (sb->s_magic == TMPFS_MAGIC && (sb->s_flags & SB_KERNMOUNT))
 		return vgpu_vma_special(vma) ? VGPU_RANGE_DEVICE : VGPU_RANGE_SHMEM;
 	if (sb->s_magic == DMA_BUF_MAGIC || vgpu_gpu_owns_file(vgpu->gpu, vma->vm_file))
@@ -239,7 +243,7 @@ struct vm_area_struct *vgpu_range_vma(struct vgpu_range *range, struct mm_struct
 	return vma;
 }
 
-/* Finds out what the engine wants to show, and keeps hold of its file. */
+/* Determines the memory that the engine wants to show, and takes a reference to its file. */
 static int vgpu_range_inspect(struct vgpu_range *range)
 {
 	struct vm_area_struct *vma;
@@ -360,8 +364,8 @@ void vgpu_window_unpublish_all(struct vgpu *vgpu)
 }
 
 /*
- * For the next VMM. A mapping outlives VFIO's descriptors, so an earlier one may still have one: it sees what it has
- * seen until now no more, and gets SIGBUS.
+ * For the next VMM. A mapping outlives VFIO's descriptors, so an earlier VMM may still have one:
+ * its old pages are removed, and it gets SIGBUS.
  */
 void vgpu_window_open(struct vgpu *vgpu)
 {
@@ -374,7 +378,9 @@ void vgpu_window_open(struct vgpu *vgpu)
 		vgpu_blank_drop(vgpu, 0, vgpu->window_bytes_open);
 }
 
-/* The engine is gone: device memory goes now, rings stay until the guest resets the device. */
+/*
+ * The engine is gone: device memory is removed now, rings stay until the guest resets the device.
+ */
 void vgpu_window_keep_system_pages(struct vgpu *vgpu)
 {
 	struct rb_node *node;
@@ -403,7 +409,7 @@ void vgpu_window_init(struct vgpu *vgpu)
 	INIT_WORK(&vgpu->window.reap_work, vgpu_window_reap_work);
 }
 
-/* Nobody has the device any more. */
+/* No VMM has the device open any more. */
 void vgpu_window_fini(struct vgpu *vgpu)
 {
 	vgpu_window_forget_found(vgpu, NULL);

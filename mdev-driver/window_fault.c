@@ -29,9 +29,10 @@
 #define VGPU_FOUND_MAX	16
 
 /*
- * struct vgpu_view - a VMM's mapping of the window, and what became of it when it was split
- * @file: its release gives the vGPU back, which is too much work under an mmap_lock
- * @opens: which of the VMMs that have had the device: the next one's window is not for this one to see
+ * struct vgpu_view - a VMM's mapping of the window, and the parts into which it was split
+ * @file: its release puts the vGPU, which is too much work under an mmap_lock
+ * @opens: which of the VMMs that have opened the device made it: it must not show the next one's
+ * window
  */
 struct vgpu_view {
 	refcount_t vmas;
@@ -41,10 +42,10 @@ struct vgpu_view {
 };
 
 /*
- * struct vgpu_found - a note: what was found in the engine's address space
+ * struct vgpu_found - a note: the result of a look-up in the engine's address space
  * @seq: of the range's notifier: the note is valid until the engine's memory changes
  * @offset: of the first page, in the window
- * @count: 0: the engine has nothing there
+ * @count: 0: the engine has no memory there
  * @page: of VGPU_RANGE_SHMEM, pinned, until the range has them
  * @pfn: of VGPU_RANGE_DEVICE
  */
@@ -100,7 +101,7 @@ void vgpu_window_forget_found(struct vgpu *vgpu, const struct vgpu_range *range)
 		vgpu_found_free(found);
 }
 
-/* The note about @offset, or NULL. Such as are out of date go to @over. */
+/* The note about @offset, or NULL. Outdated ones are moved to @over. */
 static struct vgpu_found *vgpu_found_find(struct vgpu *vgpu, const struct vgpu_range *range, u64 offset,
 					  struct list_head *over)
 {
@@ -175,7 +176,7 @@ static int vgpu_found_look_around(struct vgpu_found *found, u64 offset)
 		return 0;
 	}
 	ret = vgpu_found_look(found, mm);
-	/* Neighbours that can't be had must not cost the page that was asked for. */
+	/* Neighbours that are not available must not cost the requested page. */
 	if (!ret && found->offset + ((u64)found->count << PAGE_SHIFT) <= offset) {
 		vgpu_found_drop_pages(found);
 		found->offset = offset;
@@ -224,8 +225,8 @@ static void vgpu_found_keep(struct vgpu_found *found)
 }
 
 /*
- * The stretch around the fault that is looked up or mapped at once: aligned, within the range and the VMA, and below the
- * page table that the fault has.
+ * The area around the fault that is looked up or mapped at once: aligned, within the range and the
+ * VMA, and within the page table that the fault has.
  */
 static void vgpu_fault_around(const struct vm_fault *vmf, const struct vgpu_range *range, u64 *start,
 			      u64 *end)
@@ -272,13 +273,19 @@ static bool vgpu_window_insert_blank(struct vgpu *vgpu, struct vm_fault *vmf, u6
 	return page;
 }
 
-/* Maps the pages of shared memory that are known around the fault. False: the one that was touched is not. */
+/*
+ * Maps the known pages of shared memory around the fault. False: the touched page is not among
+ * them.
+ */
 static bool vgpu_range_map_pages(struct vgpu_range *range, struct vm_fault *vmf, u64 offset,
 				 vm_fault_t *result)
 {
 	u64 at, end;
 
-	/* A guest that polls its ring faults between the zap and the unpinning: it must not get that page again. */
+	/*
+	 * A guest that polls its ring faults between the zap and the unpinning: it must not get
+	 * that page again.
+	 */
 	if (!range->pages || range->leaving || !range->pages[(offset - range->offset) >> PAGE_SHIFT])
 		return false;
 	vgpu_fault_around(vmf, range, &at, &end);
@@ -295,7 +302,10 @@ static bool vgpu_range_map_pages(struct vgpu_range *range, struct vm_fault *vmf,
 	return true;
 }
 
-/* Maps what a note says, as far as the fault's page table reaches. False: there is nothing, and no blank page yet. */
+/*
+ * Maps the memory of a note, within the fault's page table. False: there is none, and no blank page
+ * yet.
+ */
 static bool vgpu_found_map(const struct vgpu_found *found, struct vm_fault *vmf, u64 offset,
 			   vm_fault_t *result)
 {
@@ -443,7 +453,7 @@ static const struct file_operations vgpu_view_fops = {
 	.release = vgpu_view_release,
 };
 
-/* Without map_pages, so that a fault comes under the mmap_lock, never under a VMA's own lock alone. */
+/* Without map_pages, so that faults always hold the mmap_lock, not only a VMA's own lock. */
 static const struct vm_operations_struct vgpu_window_vm_ops = {
 	.open = vgpu_window_vma_open,
 	.close = vgpu_window_vma_close,

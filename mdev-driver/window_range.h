@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/*
- * What window.c, which publishes, and window_fault.c, which maps, have in common.
- */
+/* Shared by window.c, which publishes, and window_fault.c, which maps. */
 #ifndef VGPU_WINDOW_RANGE_H
 #define VGPU_WINDOW_RANGE_H
 
@@ -14,13 +12,14 @@ enum vgpu_range_kind {
 
 /*
  * struct vgpu_range - a published range
- * @mm: the engine's address space, mmgrab()ed: a fault holds the range alone, and the notifier gives its own reference
- *	back when it is removed
- * @file: what the engine had mapped there when it published
+ * @mm: the engine's address space, mmgrab()ed: a fault holds the range alone, and the notifier
+ *	drops its own reference when it is removed
+ * @file: the file that the engine had mapped there when it published
  * @pages: of VGPU_RANGE_SHMEM: pinned so far; under map_lock
  * @dead: unpublished; under map_lock
- * @orphan: its engine is gone; what is in @pages is all there will be; under map_lock
- * @leaving: invalidations that are taking pages out of @pages: none of them may be mapped; under map_lock
+ * @orphan: its engine is gone; @pages gets no more; under map_lock
+ * @leaving: invalidations that are taking pages out of @pages: none of them may be mapped;
+ *	under map_lock
  */
 struct vgpu_range {
 	struct kref kref;
@@ -45,11 +44,16 @@ void vgpu_range_put(struct vgpu_range *range);
 /* The published range at an offset of the window, or NULL. Under map_lock. */
 struct vgpu_range *vgpu_range_find(struct vgpu *vgpu, u64 offset);
 
-/* The engine's VMA for all of [addr, addr + size), as long as it is what was published, or NULL. Under @mm's mmap_lock. */
+/*
+ * The engine's VMA for all of [addr, addr + size), if it is still the published one, or NULL. Under
+ * @mm's mmap_lock.
+ */
 struct vm_area_struct *vgpu_range_vma(struct vgpu_range *range, struct mm_struct *mm,
 				      unsigned long addr, unsigned long size);
 
-/* window_fault.c: drops what was noted about @range for faults that are to come again; NULL: about all. */
+/*
+ * window_fault.c: drops the notes about @range for faults that will be repeated; NULL: all notes.
+ */
 void vgpu_window_forget_found(struct vgpu *vgpu, const struct vgpu_range *range);
 
 #endif /* VGPU_WINDOW_RANGE_H */

@@ -27,7 +27,7 @@
 
 /**
  * struct Agent
- * @lock: keeps a second vgpud out; -1: not yet
+ * @lock: prevents a second vgpud; -1: not yet
  */
 struct Agent {
     int lock;
@@ -58,7 +58,7 @@ struct Agent {
     gboolean exported;
 };
 
-/* A file that is wrong, whichever, leaves what was read before; at the start that is nothing. */
+/* A wrong file leaves its last valid content in force; at the start there is none. */
 static gboolean reload(Agent *agent, GError **error)
 {
     g_autoptr(Offers) offers = offers_new(inventory_root(agent->inventory));
@@ -71,7 +71,7 @@ static gboolean reload(Agent *agent, GError **error)
     return TRUE;
 }
 
-/* A port that another program has is no reason to leave a host without its agent. */
+/* A busy metrics port must not stop the agent. */
 static void offer_metrics(Agent *agent, const char *listen)
 {
     g_autoptr(GError) error = NULL;
@@ -146,7 +146,7 @@ static gboolean handle_reload(VgpuManager *interface, GDBusMethodInvocation *inv
     return TRUE;
 }
 
-/* What watches the GPUs and their users. */
+/* The modules that watch the GPUs and their users. */
 static gboolean make_watches(Agent *agent, GError **error)
 {
     g_autoptr(VgpudConf) conf = vgpud_conf_load(inventory_root(agent->inventory), error);
@@ -192,7 +192,7 @@ static void container_ended(const char *uuid, void *data)
     slice_claim_end(agent->vgpus, uuid);
 }
 
-/* GPUs are not what they were: what is shared of them is. */
+/* GPUs have changed, so their slices may have. */
 static void gpus_changed(void *data)
 {
     Agent *agent = data;
@@ -226,7 +226,7 @@ static void claim_changed(const char *uuid, void *data)
     transport_sync_update(agent->doors, uuid);
 }
 
-/* Who has slices of the GPU by doors that the kernel does not know of. */
+/* Users of the GPU's slices whose transport the kernel does not know. */
 static void add_users(const char *gpu, GStrvBuilder *users, void *data)
 {
     Agent *agent = data;
@@ -386,7 +386,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
 {
     modes_share_without_driver(agent->modes);
     host_export(agent->host, bus);
-    /* Before all are read, so that nothing that is written in between is missed. */
+    /* Before all are read, so that a write in between is not missed. */
     agent->definitions =
         definition_watch_new(inventory_root(agent->inventory), definition_changed, agent);
     slices_refresh(agent->slices);

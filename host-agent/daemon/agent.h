@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * vgpud without its surroundings: the host on the bus, and the modules that do something with it.
- */
+/* vgpud without its process environment: the host on the bus, and the modules that act on it. */
 #ifndef VGPUD_AGENT_H
 #define VGPUD_AGENT_H
 
@@ -15,7 +13,7 @@
 
 typedef struct Agent Agent;
 
-/* @root: "" in production, else a directory that stands for /. */
+/* @root: "" in production, else a directory that replaces /. */
 Agent *agent_new(const char *root, GError **error);
 
 void agent_free(Agent *agent);
@@ -23,7 +21,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Agent, agent_free)
 
 Host *agent_host(const Agent *agent);
 
-/* For tests, which have a clock of their own. */
+/* For tests, which have their own clock. */
 Health *agent_health(const Agent *agent);
 DomainWatch *agent_domains(const Agent *agent);
 PressureWatch *agent_pressure(const Agent *agent);
@@ -31,13 +29,13 @@ UsageSampler *agent_usage(const Agent *agent);
 Scrape *agent_scrape(const Agent *agent);
 Operations *agent_operations(const Agent *agent);
 
-/* For tests, which don't wait: looks whether containers with slices have ended. */
+/* For tests, which do not wait: checks whether containers with slices have ended. */
 void agent_look_at_containers(Agent *agent);
 
-/* Finishes or undoes what was cut short when vgpud ended, then shows the host on @bus. */
+/* Finishes or undoes what the end of vgpud interrupted, then shows the host on @bus. */
 void agent_export(Agent *agent, GDBusConnection *bus);
 
-/* GPUs and vGPUs may have come, changed or gone. Nothing before agent_export(). */
+/* GPUs and vGPUs may have been added, changed or removed. Does nothing before agent_export(). */
 void agent_refresh(Agent *agent);
 
 /* The same for one vGPU, or its definition. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpud(8): the host agent. The data path goes on whatever happens to it. */
+/* vgpud(8): the host agent. The data path does not depend on it. */
 #include <gio/gio.h>
 #include <glib-unix.h>
 #include <locale.h>
@@ -16,7 +16,7 @@
 
 /**
  * Daemon
- * @root: what stands for /; NULL in production
+ * @root: replaces /; NULL in production
  * @status: exit status
  */
 typedef struct {
@@ -106,7 +106,10 @@ static int serve(Daemon *daemon)
     return daemon->status;
 }
 
-/* Answers of a thousand vGPUs come and go: what they took shall not stay with the threads that sent them. */
+/*
+ * Answers about a thousand vGPUs are temporary: their memory must not stay with the threads that
+ * sent them.
+ */
 static void give_memory_back(void)
 {
     mallopt(M_ARENA_MAX, 1);

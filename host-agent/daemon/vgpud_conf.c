@@ -11,7 +11,7 @@
 #define PRESSURE_GRACE 10
 #define LONGEST_GRACE  3600
 
-/* Sets a value of @conf by its text; FALSE: it is not @allowed. */
+/* Sets a value of @conf from its text; FALSE: it is not @allowed. */
 typedef gboolean SetFunc(VgpudConf *conf, const char *text);
 
 static gboolean set_listen(VgpudConf *conf, const char *text)

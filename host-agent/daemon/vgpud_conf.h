@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /etc/vgpu/vgpud.conf: what an operator sets of vgpud. Without it all is as vgpud(8) says.
+ * /etc/vgpu/vgpud.conf: the operator's settings of vgpud. Without it the defaults of vgpud(8)
+ * apply.
  */
 #ifndef VGPUD_VGPUD_CONF_H
 #define VGPUD_VGPUD_CONF_H
@@ -12,15 +13,16 @@
 /**
  * VgpudConf
  * @metrics_listen: "ADDRESS:PORT" or "unix:PATH"; NULL: nowhere
- * @pressure_grace: seconds between the steps against a want of memory
+ * @pressure_grace: seconds between the steps when memory is short
  */
 typedef struct {
     char *metrics_listen;
     guint pressure_grace;
 } VgpudConf;
 
-/* Groups, keys and values that are not known are errors that name file, group and key
- * (AGENT_ERROR_INVALID). */
+/*
+ * Unknown groups, keys and values are errors that name file, group and key (AGENT_ERROR_INVALID).
+ */
 VgpudConf *vgpud_conf_load(const char *root, GError **error);
 
 void vgpud_conf_free(VgpudConf *conf);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * VFIO's EDID region (VFIO_REGION_TYPE_GFX, VFIO_REGION_SUBTYPE_GFX_EDID in linux/vfio.h): what a VMM says of
- * the monitor. Registers of 32 bits first, the EDID itself behind them.
+ * VFIO's EDID region (VFIO_REGION_TYPE_GFX, VFIO_REGION_SUBTYPE_GFX_EDID in linux/vfio.h): the
+ * VMM's description of the monitor. Registers of 32 bits first, then the EDID itself.
  *
- * The order that a VMM keeps: link down, size, EDID, link up. What it writes while the link is up counts as
- * well, so that one that does not keep it is not ignored.
+ * The order for a VMM: link down, size, EDID, link up. Writes while the link is up count as well,
+ * so that a VMM that does not follow the order is not ignored.
  */
 #ifndef VGPU_MODEL_EDID_H
 #define VGPU_MODEL_EDID_H
@@ -17,8 +17,8 @@
 
 /**
  * struct vgpu_edid - the monitor
- * @down: the VMM has turned it off. It is on before the VMM has said anything, for QEMU says something
- *	only where it shows the picture by OpenGL
+ * @down: the VMM has turned it off. It is on before the VMM has written anything, because QEMU
+ *	writes only if it shows the picture by OpenGL
  * @size: bytes of @blob that count, at most VGPU_EDID_MAX_SIZE
  */
 struct vgpu_edid {
@@ -27,19 +27,19 @@ struct vgpu_edid {
 	u8 blob[VGPU_EDID_MAX_SIZE];
 };
 
-/* The monitor as it is when a VMM opens the device. */
+/* The monitor's state when a VMM opens the device. */
 void vgpu_edid_init(struct vgpu_edid *edid);
 
-/* Any offset and length; what is not there reads as 0. */
+/* Any offset and length; bytes outside of it read as 0. */
 void vgpu_edid_read(const struct vgpu_edid *edid, u64 offset, void *buf, size_t len);
 
 /*
- * True: the guest has to be told. Writes to registers that are read-only, of half a register, of a link state that
- * there isn't or of a size above VGPU_EDID_MAX_SIZE do nothing.
+ * True: the guest must be notified. Writes to registers that are read-only, of half a register, of
+ * an unknown link state or of a size above VGPU_EDID_MAX_SIZE do nothing.
  */
 bool vgpu_edid_write(struct vgpu_edid *edid, u64 offset, const void *buf, size_t len);
 
-/* What of it the engine is told. */
+/* The part of it that the engine gets. */
 void vgpu_edid_describe(const struct vgpu_edid *edid, struct vgpu_display *display);
 
 #endif /* VGPU_MODEL_EDID_H */

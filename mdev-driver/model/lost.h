@@ -11,19 +11,19 @@
 
 /*
  * Builds the answer to a request that begins with @header: VIRTIO_GPU_RESP_ERR_UNSPEC, with the
- * fence of the request where it had one. Returns the answer's size.
+ * request's fence if it had one. Returns the answer's size.
  */
 size_t vgpu_lost_response(const u8 header[VGPU_VQ_HEADER_SIZE], u8 resp[VGPU_VQ_HEADER_SIZE]);
 
 /*
  * Answers one chain that is in flight. A chain without room for the answer is used with length 0.
- * Results as of vgpu_vq_push(), less -EMSGSIZE.
+ * Results as of vgpu_vq_push(), except -EMSGSIZE.
  */
 int vgpu_lost_push(struct vgpu_vq *vq, const struct vgpu_guest_ops *ops, void *guest,
 		   const struct vgpu_vq_chain *chain, bool *interrupt);
 
 /**
- * vgpu_lost_drain - take and answer what is available, a ring's size of chains at most
+ * vgpu_lost_drain - take and answer available chains, a ring's size of them at most
  * @table: scratch as for vgpu_vq_pop()
  * @chain: scratch
  * @interrupt: set to whether the guest wants an interrupt for any of them, whatever the result

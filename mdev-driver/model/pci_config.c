@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * PCI configuration space of a vGPU: a table of bytes and a mask of those bits that a guest may
- * change. BAR sizing needs nothing more: the address bits below a BAR's size are not writable.
+ * PCI configuration space of a vGPU: a table of bytes and a mask of the bits that a guest may
+ * change. This is sufficient for BAR sizing: the address bits below a BAR's size are not writable.
  */
 #include <linux/pci_regs.h>
 #include <linux/virtio_ids.h>
@@ -57,7 +57,7 @@ static void init_header(struct vgpu_pci *pci, u16 subsystem_id)
 
 	vgpu_put_le16(pci->wmask + PCI_COMMAND,
 		      PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER | PCI_COMMAND_INTX_DISABLE);
-	/* A scratch byte for firmware; the interrupt pin is 0, so nothing ever uses it. */
+	/* A scratch byte for firmware; the interrupt pin is 0, so it is never used. */
 	pci->wmask[PCI_INTERRUPT_LINE] = 0xff;
 }
 

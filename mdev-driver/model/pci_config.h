@@ -28,7 +28,7 @@
 
 /**
  * struct vgpu_pci - config space of one vGPU
- * @config: as the guest reads it
+ * @config: the bytes that the guest reads
  * @wmask: bits the guest may change
  * @window_bytes: size of BAR 2, a power of two
  */
@@ -49,7 +49,8 @@ void vgpu_pci_read(const struct vgpu_pci *pci, u64 offset, void *buf, size_t len
 void vgpu_pci_write(struct vgpu_pci *pci, u64 offset, const void *buf, size_t len);
 
 /**
- * struct vgpu_pci_cfg_access - an access to a BAR by the window in config space (virtio 1.2, 4.1.4.9)
+ * struct vgpu_pci_cfg_access - an access to a BAR by the window in config space (virtio 1.2,
+ * 4.1.4.9)
  * @data: in config space: @len bytes, 1, 2 or 4
  */
 struct vgpu_pci_cfg_access {
@@ -60,12 +61,13 @@ struct vgpu_pci_cfg_access {
 };
 
 /*
- * Whether an access to [offset, offset + len) of config space is one to a BAR. A write has stored its data when the
- * access is made, and a read looks afterwards. Places outside of the BAR are for the caller to refuse.
+ * Whether an access to [offset, offset + len) of config space is one to a BAR. A write has stored
+ * its data when the access is made; a read fetches its data afterwards. The caller must refuse
+ * offsets outside of the BAR.
  */
 bool vgpu_pci_cfg_access(struct vgpu_pci *pci, u64 offset, size_t len, struct vgpu_pci_cfg_access *access);
 
-/* PCI_COMMAND_MEMORY and PCI_COMMAND_MASTER as the guest has set them. */
+/* PCI_COMMAND_MEMORY and PCI_COMMAND_MASTER, set by the guest. */
 bool vgpu_pci_memory_enabled(const struct vgpu_pci *pci);
 bool vgpu_pci_bus_master(const struct vgpu_pci *pci);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What the device model needs from its surroundings: fixed-width types, little-endian access,
+ * The device model's requirements on its environment: fixed-width types, little-endian access,
  * barriers and string functions. The model takes no locks, allocates nothing and never sleeps by
  * itself, so the same files are built into the module, the unit tests and the fuzzers.
  */
@@ -20,12 +20,12 @@
 
 #define VGPU_PAGE_SIZE	PAGE_SIZE
 
-/* The other side is a guest's CPU: these order even where the host kernel is built for one CPU. */
-#define vgpu_mb()	virt_mb()	/* what was written before what is read after */
+/* The other side is a guest's CPU: these order even if the host kernel is built for one CPU. */
+#define vgpu_mb()	virt_mb()	/* earlier writes before later reads */
 #define vgpu_rmb()	virt_rmb()	/* an index before the entries that it covers */
 #define vgpu_wmb()	virt_wmb()	/* the entries before the index that covers them */
 
-/* An index that was just compared with @size, made safe to use in speculation too. */
+/* An index that was just compared with @size, made safe for use in speculation, too. */
 #define vgpu_index_nospec(index, size)	array_index_nospec(index, size)
 #else
 #include <endian.h>

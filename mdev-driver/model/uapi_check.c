@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Arguments of the driver's own interfaces. No sum and no product here can wrap before it is compared.
+ * Arguments of the driver's own interfaces. No sum and no product here can wrap before it is
+ * compared.
  */
 #include "uapi_check.h"
 
@@ -74,7 +75,7 @@ bool vgpu_window_size_ok(u64 bytes)
 	return bytes && !(bytes & (bytes - 1)) && bytes >= 1ull << 20 && bytes <= 64ull << 30;
 }
 
-/* A soft GPU's name becomes a directory's. Another one has to be that of a PCI device. */
+/* A soft GPU's name becomes a directory's. Any other name must be that of a PCI device. */
 static bool vgpu_gpu_name_ok(const char *name)
 {
 	size_t len = vgpu_text_len(name, VGPU_GPU_NAME_LEN), at = sizeof(VGPU_SOFT_PREFIX) - 1;
@@ -124,7 +125,7 @@ int vgpu_check_gpu(const struct vgpu_control_gpu *arg)
 	if (arg->argsz < sizeof(*arg) || arg->flags ||
 	    !vgpu_all_zero(arg->reserved, sizeof(arg->reserved)))
 		return -EINVAL;
-	/* A caller with larger descriptions may say things that this driver doesn't know. */
+	/* A caller with larger descriptions may set values that this driver does not know. */
 	if (!arg->ntypes || arg->ntypes > VGPU_MAX_TYPES ||
 	    arg->type_size != sizeof(struct vgpu_type_desc))
 		return -EINVAL;
@@ -187,7 +188,7 @@ int vgpu_check_mem_entries(const struct vgpu_mem_entry *entries, u32 n, u64 *pag
 	return 0;
 }
 
-/* DRM_FORMAT_XRGB8888, whose header not every builder of the model has. */
+/* DRM_FORMAT_XRGB8888, whose header is not available in every build of the model. */
 #define VGPU_FORMAT_XRGB8888	0x34325258
 
 int vgpu_check_scanout(const struct vgpu_scanout *scanout)
@@ -200,7 +201,10 @@ int vgpu_check_scanout(const struct vgpu_scanout *scanout)
 	if (scanout->width > VGPU_PICTURE_MAX_WIDTH || !scanout->height ||
 	    scanout->height > VGPU_PICTURE_MAX_HEIGHT)
 		return -EINVAL;
-	/* VMMs notice a new size, but not a new stride of the same size: so there is one for each. */
+	/*
+	 * VMMs notice a new size, but not a new stride of the same size: so there is one stride for
+	 * each size.
+	 */
 	if (scanout->stride != 4 * scanout->width || scanout->drm_format != VGPU_FORMAT_XRGB8888)
 		return -EINVAL;
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What the arguments of /dev/vgpu-control and /dev/vgpu/<uuid> must be (uapi/linux/vgpu.h), as far as
- * that can be said of them alone. All take copies of what userspace gave, of which nothing has been
- * looked at, and return 0 or a negative errno.
+ * Checks of the arguments of /dev/vgpu-control and /dev/vgpu/<uuid> (uapi/linux/vgpu.h), as far as
+ * they need no other state. All take copies of userspace's unchecked data, and return 0 or a
+ * negative errno.
  */
 #ifndef VGPU_MODEL_UAPI_CHECK_H
 #define VGPU_MODEL_UAPI_CHECK_H
@@ -20,9 +20,9 @@ bool vgpu_window_size_ok(u64 bytes);
 /* One line of printable ASCII that ends within @size. */
 bool vgpu_text_ok(const char *text, size_t size);
 
-/* Bytes of a tenant's name with its end. */
+/* Bytes of a tenant's name including its NUL. */
 #define VGPU_TENANT_LEN		64
-/* 1 to 63 letters, digits, "_", "." and "-", a letter or digit first; vgpud takes the same. */
+/* 1 to 63 letters, digits, "_", "." and "-", a letter or digit first; vgpud accepts the same. */
 bool vgpu_tenant_ok(const char *name, size_t len);
 
 /* Everything but @arg->types, which is a pointer. */

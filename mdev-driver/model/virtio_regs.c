@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * Registers of BAR 0. Reads are served from a small image of the section, so that any width works;
- * writes must hit a register with its own width.
+ * writes must access a register with its own width.
  */
 #include <linux/virtio_config.h>
 #include <linux/virtio_gpu.h>
@@ -20,7 +20,7 @@
 
 #define BIT64(n)	(1ULL << (n))
 
-/* Without these a guest would use the device in a way that it doesn't have. */
+/* Without these a guest would use the device in an unsupported way. */
 #define FEATURES_REQUIRED	(BIT64(VIRTIO_F_VERSION_1) | BIT64(VIRTIO_F_ACCESS_PLATFORM))
 
 #define FEATURES_OFFERED						\
@@ -28,7 +28,7 @@
 	 BIT64(VIRTIO_RING_F_INDIRECT_DESC) | BIT64(VIRTIO_GPU_F_VIRGL) |	\
 	 BIT64(VIRTIO_GPU_F_RESOURCE_BLOB) | BIT64(VIRTIO_GPU_F_CONTEXT_INIT))
 
-/* Status bits that a driver sets; of the others only the device has a say. */
+/* Status bits that a driver sets; the device controls the others. */
 #define STATUS_DRIVERS							\
 	(VIRTIO_CONFIG_S_ACKNOWLEDGE | VIRTIO_CONFIG_S_DRIVER |		\
 	 VIRTIO_CONFIG_S_FEATURES_OK | VIRTIO_CONFIG_S_DRIVER_OK |	\
@@ -178,7 +178,9 @@ static void start_queues(struct vgpu_regs *regs)
 	}
 }
 
-/* The driver's way up is ACKNOWLEDGE, DRIVER, FEATURES_OK, DRIVER_OK; no step can be left out. */
+/*
+ * A driver sets ACKNOWLEDGE, DRIVER, FEATURES_OK, DRIVER_OK in this order; no step can be left out.
+ */
 static u32 write_status(struct vgpu_regs *regs, u8 value)
 {
 	const u8 known = VIRTIO_CONFIG_S_ACKNOWLEDGE | VIRTIO_CONFIG_S_DRIVER;
@@ -269,7 +271,7 @@ static void write_queue(struct vgpu_regs *regs, size_t at, u64 value, size_t len
 		return;
 	vq = &regs->vq[q];
 
-	/* A driver that goes takes its vector back from a queue that is enabled. */
+	/* A driver that is removed resets the vector of an enabled queue. */
 	if (at == VIRTIO_PCI_COMMON_Q_MSIX && len == 2)
 		vq->vector = vector_or_none(value);
 	if (!queue_configurable(regs, vq))
@@ -305,7 +307,7 @@ static u32 write_common(struct vgpu_regs *regs, size_t at, u64 value, size_t len
 	return 0;
 }
 
-/* The doorbell's place tells the queue; the value repeats it and is not needed. */
+/* The doorbell's offset identifies the queue; the value repeats it and is not needed. */
 static u32 write_notify(const struct vgpu_regs *regs, size_t at, size_t len)
 {
 	size_t q = at / VGPU_NOTIFY_MULTIPLIER;

@@ -3,8 +3,8 @@
  * Registers of BAR 0: the virtio PCI common configuration, ISR, device configuration and
  * notification (virtio 1.2, 4.1.4), of a virtio-gpu device (5.7).
  *
- * The model changes its own state only. What a write asks of the world comes back as effects, for
- * the caller to carry out.
+ * The model changes its own state only. Other consequences of a write are returned as effects,
+ * which the caller carries out.
  */
 #ifndef VGPU_MODEL_VIRTIO_REGS_H
 #define VGPU_MODEL_VIRTIO_REGS_H
@@ -22,8 +22,8 @@
 
 #define VGPU_REGS_NUM_QUEUES	2
 
-/* What a register write asks for. */
-#define VGPU_EFFECT_RESET	(1u << 0)	/* status was written 0: then vgpu_regs_reset() */
+/* Effects of a register write. */
+#define VGPU_EFFECT_RESET	(1u << 0)	/* status was written 0: call vgpu_regs_reset() */
 #define VGPU_EFFECT_DRIVER_OK	(1u << 1)	/* DRIVER_OK went from 0 to 1 */
 #define VGPU_EFFECT_KICK(q)	(1u << (8 + (q)))	/* doorbell of queue q */
 
@@ -32,12 +32,12 @@
  * @device_features: offered, fixed
  * @driver_features: accepted so far; final with FEATURES_OK
  * @driver_features_beyond: the driver accepted something above bit 63, which is never offered
- * @device_feature_select, @driver_feature_select, @queue_select: as the driver wrote them
+ * @device_feature_select, @driver_feature_select, @queue_select: written by the driver
  * @config_vector: MSI-X vector of configuration changes, or VIRTIO_MSI_NO_VECTOR
  * @status: VIRTIO_CONFIG_S_*
  * @isr: bit 0: a queue interrupt, bit 1: a configuration change
- * @num_scanouts, @num_capsets: of struct virtio_gpu_config; they change only while @status is 0, so
- *	the generation of the configuration is always 0
+ * @num_scanouts, @num_capsets: of struct virtio_gpu_config; they change only while @status is
+ *	0, so the generation of the configuration is always 0
  * @events_read: of the same; the driver clears bits by events_clear
  */
 struct vgpu_regs {
@@ -58,43 +58,42 @@ struct vgpu_regs {
 
 /*
  * Offers VERSION_1, ACCESS_PLATFORM, EVENT_IDX, INDIRECT_DESC, GPU_F_VIRGL, RESOURCE_BLOB,
- * CONTEXT_INIT (and EDID where there are scanouts).
+ * CONTEXT_INIT (and EDID if there are scanouts).
  */
 void vgpu_regs_init(struct vgpu_regs *regs, u32 num_scanouts, u32 num_capsets);
 
-/*
- * Power-on state: status 0, queues reset, features forgotten. Keeps num_scanouts and
- * num_capsets.
- */
+/* Power-on state: status 0, queues reset, features cleared. Keeps num_scanouts and num_capsets. */
 void vgpu_regs_reset(struct vgpu_regs *regs);
 
-/* Any offset and length; what is not a register reads as 0. Reading the ISR clears it. */
+/* Any offset and length; bytes outside of registers read as 0. Reading the ISR clears it. */
 void vgpu_regs_read(struct vgpu_regs *regs, u64 offset, void *buf, size_t len);
 
 /*
- * Returns VGPU_EFFECT_*. A status of 0 does not change anything by itself: the caller first lets
- * the engine go, then calls vgpu_regs_reset(). Accesses of a width that the specification does not
- * allow for the register, or that start outside BAR 0, do nothing. FEATURES_OK is refused (reads
- * back 0) where VERSION_1 or ACCESS_PLATFORM is missing or an unknown bit is set; queue registers
- * and features can't be changed out of order, and bits of the status can only be set.
+ * Returns VGPU_EFFECT_*. A status of 0 does not change anything by itself: the caller first makes
+ * the engine release the epoch, then calls vgpu_regs_reset(). Accesses of a width that the
+ * specification does not allow for the register, or that start outside BAR 0, do nothing.
+ * FEATURES_OK is refused (reads back 0) if VERSION_1 or ACCESS_PLATFORM is missing or an unknown
+ * bit is set. Queue registers and features cannot be changed out of order, and bits of the status
+ * can only be set.
  */
 u32 vgpu_regs_write(struct vgpu_regs *regs, u64 offset, const void *buf, size_t len);
 
 bool vgpu_regs_driver_ok(const struct vgpu_regs *regs);
 
 /*
- * Bus mastering was turned off: DRIVER_OK goes, as in QEMU's devices, and what was in flight is forgotten. The
- * driver resets the device next; if it sets DRIVER_OK instead, the queues go on where they stood.
+ * Bus mastering was disabled: DRIVER_OK is cleared, as in QEMU's devices, and chains in flight are
+ * forgotten. The driver resets the device next; if it sets DRIVER_OK instead, the queues continue
+ * at their old positions.
  */
 void vgpu_regs_stop(struct vgpu_regs *regs);
 
-/* Sets DEVICE_NEEDS_RESET; true where the guest is to get a configuration interrupt for it. */
+/* Sets DEVICE_NEEDS_RESET; true if the guest must get a configuration interrupt for it. */
 bool vgpu_regs_needs_reset(struct vgpu_regs *regs);
 
 /* Sets VIRTIO_GPU_EVENT_DISPLAY; true as above. */
 bool vgpu_regs_display_changed(struct vgpu_regs *regs);
 
-/* Notes a queue interrupt or configuration change in the ISR. */
+/* Records a queue interrupt or configuration change in the ISR. */
 void vgpu_regs_raise(struct vgpu_regs *regs, bool config);
 
 #endif /* VGPU_MODEL_VIRTIO_REGS_H */

@@ -3,8 +3,8 @@
  * The device's side of a split virtqueue.
  *
  * A chain is taken in three steps: its descriptors are copied into the caller's table, the copy is
- * checked from end to end, and only then the request is read by it. No step reads guest memory
- * that an earlier one has read.
+ * checked completely, and only then the request is read through it. No step reads guest memory that
+ * an earlier one has read.
  */
 #include <linux/virtio_pci.h>
 #include <linux/virtio_ring.h>
@@ -27,8 +27,8 @@ static_assert(sizeof(struct vgpu_vq_desc) == 16, "descriptors are read as they l
 static_assert(VGPU_VQ_MAX_SIZE <= VGPU_VQ_MAX_DESCS, "a chain without a table fits the scratch");
 
 /**
- * struct walk - a chain's descriptors as copied
- * @table: first the direct ones in the order of the chain, then the indirect table as it lay
+ * struct walk - a chain's copied descriptors
+ * @table: first the direct ones in the order of the chain, then the indirect table in its own order
  * @ndirect: how many are direct
  * @total: all of them, used or not
  */
@@ -107,7 +107,7 @@ static int write_le16(const struct vgpu_guest_ops *ops, void *guest, u64 iova, u
 	return ops->write(guest, iova, raw, sizeof(raw)) ? -EPROTO : 0;
 }
 
-/* Learns how far the guest has filled the ring. -EAGAIN: not beyond what was taken already. */
+/* Reads how far the guest has filled the ring. -EAGAIN: no new entries. */
 static int refresh_avail(struct vgpu_vq *vq, const struct vgpu_guest_ops *ops, void *guest)
 {
 	u16 ahead;
@@ -136,7 +136,7 @@ static int wait_avail(struct vgpu_vq *vq, const struct vgpu_guest_ops *ops, void
 
 	if (write_le16(ops, guest, vq->used + USED_RING(vq->size), vq->next_avail))
 		return -EPROTO;
-	/* A chain added before the guest could see the event is not announced: look once more. */
+	/* A chain added before the guest could see the event is not announced: check once more. */
 	vgpu_mb();
 	return refresh_avail(vq, ops, guest);
 }
@@ -158,7 +158,7 @@ static int fetch_indirect(const struct vgpu_vq *vq, const struct vgpu_guest_ops 
 	return 0;
 }
 
-/* Copies the descriptors of the chain at @head, without looking at what they point to. */
+/* Copies the descriptors of the chain at @head, without reading their targets. */
 static int fetch_chain(const struct vgpu_vq *vq, const struct vgpu_guest_ops *ops, void *guest,
 		       u16 head, struct vgpu_vq_desc *table, struct walk *walk)
 {
@@ -185,7 +185,7 @@ static int fetch_chain(const struct vgpu_vq *vq, const struct vgpu_guest_ops *op
 	return -EPROTO;		/* more than the ring has: a loop */
 }
 
-/* Where the chain goes on after descriptor @i, which is @d. */
+/* The next descriptor of the chain after descriptor @i, which is @d. */
 static u32 walk_next(const struct walk *walk, u32 i, const struct vgpu_vq_desc *d)
 {
 	if (i < walk->ndirect)
@@ -211,7 +211,7 @@ static int add_desc(struct vgpu_vq_chain *chain, const struct vgpu_vq_desc *d)
 			return -EPROTO;
 		chain->request_size += d->len;
 	}
-	/* What a chain holds in all is bounded by the specification (2.7.4.2). */
+	/* The specification bounds the total size of a chain (2.7.4.2). */
 	return chain->request_size + chain->response_size > U32_MAX ? -EPROTO : 0;
 }
 
@@ -235,7 +235,7 @@ static int check_chain(const struct walk *walk, struct vgpu_vq_chain *chain)
 	return 0;
 }
 
-/* Reads the first @size bytes of the request of a checked chain; there are so many. */
+/* Reads the first @size bytes of a checked chain's request, which has at least as many. */
 static int read_request(const struct walk *walk, const struct vgpu_guest_ops *ops, void *guest,
 			u8 *buf, size_t size)
 {
@@ -254,7 +254,7 @@ static int read_request(const struct walk *walk, const struct vgpu_guest_ops *op
 	return 0;
 }
 
-/* Fills @buf and the chain's header from one reading, so that they can't differ. */
+/* Fills @buf and the chain's header from one reading, so that they cannot differ. */
 static int copy_request(const struct walk *walk, const struct vgpu_guest_ops *ops, void *guest,
 			struct vgpu_vq_chain *chain, u8 *buf, size_t size)
 {
@@ -341,19 +341,19 @@ static int add_used(struct vgpu_vq *vq, const struct vgpu_guest_ops *ops, void *
 	vgpu_put_le32(elem + 4, len);
 	if (ops->write(guest, vq->used + USED_RING(slot), elem, sizeof(elem)))
 		return -EPROTO;
-	/* The response and the entry must be there before the index says so. */
+	/* The response and the entry must be visible before the index. */
 	vgpu_wmb();
 	vq->next_used++;
 	return write_le16(ops, guest, vq->used + USED_IDX, vq->next_used);
 }
 
-/* Whether the guest wants to hear of the chain that was used last. */
+/* Whether the guest wants an interrupt for the chain that was used last. */
 static int wants_interrupt(const struct vgpu_vq *vq, const struct vgpu_guest_ops *ops, void *guest,
 			   bool *interrupt)
 {
 	u16 value;
 
-	/* The guest sets its wish, then looks at the index; we do it the other way round. */
+	/* The guest sets its event, then reads the index; we do it in the reverse order. */
 	vgpu_mb();
 	if (vq->event_idx) {
 		if (read_le16(ops, guest, vq->avail + AVAIL_RING(vq->size), &value))

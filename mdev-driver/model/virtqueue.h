@@ -18,9 +18,10 @@
 
 /**
  * struct vgpu_guest_ops - access to guest memory
- * Both return 0, or -EFAULT where any byte of the range can't be reached; then nothing is promised
- * about the others. They may sleep. Ranges are never empty and never wrap. Two bytes at an even
- * address are one access, never torn: the guest changes its indices while they are read.
+ *
+ * Both return 0, or -EFAULT if any byte of the range is not accessible; then the others are
+ * undefined. They may sleep. Ranges are never empty and never wrap. Two bytes at an even address
+ * are one access, never torn: the guest changes its indices while they are read.
  */
 struct vgpu_guest_ops {
 	int (*read)(void *guest, u64 iova, void *buf, size_t len);
@@ -32,7 +33,7 @@ struct vgpu_vq_seg {
 	u32 len;
 };
 
-/* A descriptor as it lies in guest memory (little endian). */
+/* A descriptor in guest memory (little endian). */
 struct vgpu_vq_desc {
 	u64 addr;
 	u32 len;
@@ -41,7 +42,7 @@ struct vgpu_vq_desc {
 };
 
 /**
- * struct vgpu_vq_chain - what is kept of a chain between pop and push
+ * struct vgpu_vq_chain - data of a chain between pop and push
  * @head: its first descriptor, which names it on the used ring
  * @nwrite: entries of @write
  * @header: first bytes of the request, zero-filled; enough to answer it with an error
@@ -64,11 +65,11 @@ struct vgpu_vq_chain {
  * @size: entries, a power of two up to VGPU_VQ_MAX_SIZE
  * @vector: MSI-X vector or VIRTIO_MSI_NO_VECTOR
  * @broken: the guest broke a rule; only a reset helps
- * @quiet: who takes chains looks again by himself: the guest is not asked to announce the next one
+ * @quiet: the consumer polls again: the guest is not asked to announce the next chain
  * @event_idx, @indirect: negotiated features, set when the driver is up
  * @next_avail, @next_used: progress, free running
- * @avail_idx: the guest's available index as last read; between it and @next_avail are chains to
- *	take without looking again
+ * @avail_idx: the guest's available index as last read; chains between it and @next_avail can
+ *	be taken without reading it again
  * @inflight: bit per head that was popped and not yet pushed
  */
 struct vgpu_vq {
@@ -92,7 +93,7 @@ struct vgpu_vq {
 void vgpu_vq_reset(struct vgpu_vq *vq);
 
 /*
- * Whether the size is allowed and the addresses are aligned and don't wrap; to be asked when the
+ * Whether the size is allowed and the addresses are aligned and do not wrap; to be checked when the
  * guest enables the queue.
  */
 bool vgpu_vq_valid(const struct vgpu_vq *vq);
@@ -101,13 +102,13 @@ bool vgpu_vq_valid(const struct vgpu_vq *vq);
  * vgpu_vq_pop - take the next chain and copy its request
  * @table: scratch for VGPU_VQ_MAX_DESCS descriptors, the caller's
  * @chain: filled in
- * @buf, @size: where the request goes
+ * @buf, @size: destination of the request
  * @truncate: cut a larger request instead of refusing it
  *
- * 0; -EAGAIN: no chain, and where EVENT_IDX is on, avail_event has been set so that the next one
- * will be announced (looked for once more after that), but for @quiet; -EMSGSIZE: larger than @size,
- * chain->request_size says how large, nothing was taken; -EPROTO: broken (now or before); -EFAULT
- * is turned into -EPROTO.
+ * 0; -EAGAIN: no chain; with EVENT_IDX, unless @quiet, avail_event has been set so that the next
+ * one will be announced (the ring was checked once more after that); -EMSGSIZE: larger than @size,
+ * chain->request_size has the size, nothing was taken; -EPROTO: broken (now or before); -EFAULT is
+ * turned into -EPROTO.
  */
 int vgpu_vq_pop(struct vgpu_vq *vq, const struct vgpu_guest_ops *ops, void *guest,
 		struct vgpu_vq_desc *table, struct vgpu_vq_chain *chain,
@@ -117,9 +118,9 @@ int vgpu_vq_pop(struct vgpu_vq *vq, const struct vgpu_guest_ops *ops, void *gues
  * vgpu_vq_push - write the response and use the chain
  * @interrupt: set to whether the guest wants an interrupt for it
  *
- * 0; -ENOENT: not in flight; -EMSGSIZE: @size exceeds response_size, nothing was done; -EPROTO:
- * the rings can't be reached, or the queue was broken before. Where the response can't be written
- * the chain is used with length 0 and the result is 0.
+ * 0; -ENOENT: not in flight; -EMSGSIZE: @size exceeds response_size, nothing was done; -EPROTO: the
+ * rings are not accessible, or the queue was broken before. If the response cannot be written, the
+ * chain is used with length 0 and the result is 0.
  */
 int vgpu_vq_push(struct vgpu_vq *vq, const struct vgpu_guest_ops *ops, void *guest,
 		 const struct vgpu_vq_chain *chain, const void *buf, size_t size,

@@ -12,7 +12,7 @@
 #include "lib/types.h"
 #include "lib/units.h"
 
-/* Does one GPU and returns its exit code; the command ends with the first one that is not 0. */
+/* Handles one GPU and returns its exit code; the command ends with the first one that is not 0. */
 typedef int (*PlanFunc)(const Session *session, int fd, const Plan *plan);
 
 static int fail(const Session *session, const GError *error)
@@ -21,8 +21,7 @@ static int fail(const Session *session, const GError *error)
     return error->domain == REGISTRAR_ERROR ? error->code : REGISTRAR_ERROR_REFUSED;
 }
 
-/* The driver does as it is told: containers, and guests that map no such memory, work all the same.
- */
+/* The driver is not affected: containers, and guests that map no such memory, work nevertheless. */
 static void log_host_kernel(const Session *session, const Plan *plan)
 {
     g_autofree char *release = host_kernel_release(session->root);
@@ -49,7 +48,7 @@ static void log_plan(const Session *session, const Plan *plan, const char *done)
     log_host_kernel(session, plan);
 }
 
-/* Whether @entry is one that the command is for; the others are left alone. */
+/* Whether the command applies to @entry; other entries are ignored. */
 static gboolean selected(const Session *session, const GpuEntry *entry)
 {
     return entry->mode == GPU_MODE_SHARED &&
@@ -57,8 +56,8 @@ static gboolean selected(const Session *session, const GpuEntry *entry)
 }
 
 /*
- * Plans of the selected GPUs. Where all are meant, one that is not there, or has no driver yet, is
- * left out with a word: udev registers it when that changes. A broken file fails all.
+ * Plans of the selected GPUs. With --all, a GPU that is absent, or has no driver yet, is skipped
+ * with a message: udev registers it when that changes. A broken file fails all.
  */
 static GPtrArray *make_plans(const Session *session, int *result, GError **error)
 {
@@ -173,13 +172,13 @@ static int do_gpu(const Session *session, int fd, const char *gpu, GpuFunc func,
         fprintf(session->log, "GPU %s: %s\n", gpu, done);
         return 0;
     }
-    /* Where all are meant, the kernel's list has other drivers' mdev parents too. */
+    /* With --all, the kernel's list includes other drivers' mdev parents. */
     if (!session->gpu && g_error_matches(error, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT))
         return 0;
     return fail(session, error);
 }
 
-/* Goes by what the kernel has, not by files, so that it works with broken files too. */
+/* Uses the kernel's state, not the files, so that it works with broken files, too. */
 static int foreach_gpu(const Session *session, GpuFunc func, const char *done)
 {
     g_auto(GStrv) gpus = mdev_gpus(session->root);
@@ -215,7 +214,7 @@ static int run_drain(const Session *session)
 {
     return foreach_gpu(
         session, drain,
-        "drained: no new vGPU is made, and no VM opens one; VMs that have one go on");
+        "drained: no new vGPU is made, and no VM can open one; VMs keep the ones that they use");
 }
 
 static gboolean resume(int fd, const char *root, const char *gpu, GError **error)
@@ -294,7 +293,7 @@ static const Command commands[] = {
     {"add", "register GPUs that gpus.conf shares", TRUE, run_add},
     {"remove", "unregister GPUs without vGPUs", TRUE, run_remove},
     {"update", "bring memory and types of registered GPUs up to date", TRUE, run_update},
-    {"drain", "let GPUs run empty: no new vGPU, and no VM opens one", TRUE, run_drain},
+    {"drain", "drain GPUs: no new vGPU, and no VM can open one", TRUE, run_drain},
     {"resume", "end that", TRUE, run_resume},
     {"check", "read the files, say what they come to, change nothing", FALSE, run_check},
     {"list", "registered GPUs, their types and what is free", FALSE, run_list},

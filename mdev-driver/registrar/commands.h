@@ -10,11 +10,11 @@
 #include <glib.h>
 
 /**
- * Session - what a command works with
- * @root: put in front of all paths in /sys, /etc, /usr/lib and /dev; "" in real life
- * @gpu: the GPU that was named; NULL: all
+ * Session - a command's environment
+ * @root: prefix of all paths in /sys, /etc, /usr/lib and /dev; "" in production
+ * @gpu: the GPU in the command line; NULL: all
  * @out: results
- * @log: what was done and why not, one sentence a line
+ * @log: actions and reasons, one sentence a line
  */
 typedef struct {
     const char *root;
@@ -35,7 +35,7 @@ typedef struct {
     int (*run)(const Session *session);
 } Command;
 
-/* NULL where there is none of that name. */
+/* NULL if there is none of that name. */
 const Command *command_find(const char *name);
 
 /* One line for each command, for --help; the caller frees. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpu-registrar: reads types of vGPUs and the list of shared GPUs from files and tells the driver.
- * Runs at boot and whenever a GPU gets its driver, and does nothing in between.
+ * vgpu-registrar: reads types of vGPUs and the list of shared GPUs from files and registers them
+ * with the driver. Runs at boot and whenever a GPU gets its driver, and does nothing in between.
  */
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ static gboolean parse_options(int *argc, char ***argv, Options *options, GError 
     return g_option_context_parse(context, argc, argv, error);
 }
 
-/* The command, with session->gpu set; NULL with @error where the line makes no sense. */
+/* The command, with session->gpu set; NULL with @error if the command line is invalid. */
 static const Command *parse_command(int argc, char **argv, const Options *options,
                                     Session *session, GError **error)
 {

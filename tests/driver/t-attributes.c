@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sysfs attributes of a vGPU, as mdevctl writes them: after create, before the first open. */
+/* sysfs attributes of a vGPU, in mdevctl's order: after create, before the first open. */
 #include <string.h>
 
 #include "testbed.h"
@@ -38,7 +38,7 @@ static void test_defaults(void)
     g_assert_cmpstr(failure, ==, "");
 }
 
-/* What is written after create is what the engine and the VMM find at open. */
+/* Values that are written after create are in force at open, for the engine and the VMM. */
 static void test_written_after_create(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
@@ -101,7 +101,7 @@ static void test_bad_values(void)
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
         int ret = set(tb, bad[i][0], bad[i][1]);
 
-        /* A write of nothing never reaches the driver. */
+        /* An empty write never reaches the driver. */
         if (!*bad[i][1] && !ret)
             continue;
         if (ret != -EINVAL && ret != -ERANGE && ret != -ENOSPC)
@@ -132,7 +132,7 @@ static void test_while_open(void)
     assert_fails(set(tb, "window_bytes", "67108864"), EBUSY);
     assert_attr(tb, "window_bytes", TESTBED_WINDOW);
 
-    /* The governor's parameters may change; the engine is told. */
+    /* The governor's parameters may change; the engine gets an event. */
     assert_ok(set(tb, "weight", "300"));
     assert_ok(set(tb, "cap", "50"));
     assert_ok(set(tb, "priority", "3"));
@@ -155,7 +155,9 @@ static void assert_text(Testbed *tb, const char *name, const char *expected)
     g_assert_cmpstr(text, ==, expected);
 }
 
-/* What the driver only keeps: empty at first, read back as it was written, and emptied again. */
+/*
+ * Attributes that the driver only stores: empty at first, read back unchanged, and cleared again.
+ */
 static void test_kept(void)
 {
     static const char *const good[][2] = {
@@ -237,7 +239,7 @@ static void test_counters(void)
         assert_round_trip(tb, i);
     }
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/requests"), ==, requests + 5);
-    /* EVENT_IDX: none is rung while the engine has not yet looked in vain. */
+    /* EVENT_IDX: no doorbell while the engine has not polled in vain. */
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/doorbells"), >, doorbells);
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/doorbells"), <=, doorbells + 5);
     g_assert_true(wait_until(mdev_attr_u64(tb->uuid, "vgpu/interrupts") >= interrupts + 5, 5000));

@@ -347,7 +347,7 @@ static void test_set_types_in_place(void)
     swapped[1].vram_bytes = 32 * MIB;
     swapped[1].weight = 77;
     assert_ok(mdev_gpu_set_types(GPU, 128 * MIB, swapped, 2));
-    /* What is running keeps what it was promised: 64 of 128 MiB. */
+    /* Running vGPUs keep their promises: 64 of 128 MiB. */
     g_assert_cmpuint(mdev_attr_u64(uuid, "vgpu/vram_bytes"), ==, 64 * MIB);
     g_assert_cmpuint(mdev_attr_u64(uuid, "vgpu/weight"), ==, 100);
     assert_available("small", 2);
@@ -356,7 +356,7 @@ static void test_set_types_in_place(void)
     g_assert_cmpuint(mdev_attr_u64(second, "vgpu/vram_bytes"), ==, 32 * MIB);
     g_assert_cmpuint(mdev_attr_u64(second, "vgpu/weight"), ==, 77);
 
-    /* Less than what is promised: nothing changes. */
+    /* Less than the promises: nothing changes. */
     swapped[1].weight = 55;
     assert_fails(mdev_gpu_set_types(GPU, 95 * MIB, swapped, 2), ENOSPC);
     assert_ok(mdev_remove(second));
@@ -418,7 +418,7 @@ static void test_create_race(void)
     }
 }
 
-/* GPUs come and go while others create and remove vGPUs on them. */
+/* GPUs are added and removed while others create and remove vGPUs on them. */
 static void test_churn(void)
 {
     struct vgpu_type_desc type = small_type();

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The picture and the monitor of a vGPU with a display, as a VMM, a guest and an engine have them.
- */
+/* The picture and the monitor of a vGPU with a display, for a VMM, a guest and an engine. */
 #include <linux/virtio_gpu.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -79,7 +78,7 @@ static int set_scanout(Testbed *tb, uint32_t width, uint32_t height)
     return engine_peer_call(tb->engine, call_set_scanout, &scanout, sizeof(scanout));
 }
 
-/* Maps the picture, or a part of it, and leaves the mapping in @addr. */
+/* Maps the picture, or a part of it, and stores the mapping in @addr. */
 typedef struct {
     uint64_t offset, size, addr;
     int prot, flags;
@@ -199,7 +198,9 @@ static void test_type(void)
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/display"), ==, 1);
 }
 
-/* QEMU's order: dma-bufs are refused, the region is taken; no picture until there is one. */
+/*
+ * QEMU's order: dma-bufs are refused, the region is accepted; no picture until the engine sets one.
+ */
 static void test_plane(void)
 {
     g_autoptr(Testbed) tb = display_new(TESTBED_AT_GUEST);
@@ -242,7 +243,7 @@ static void test_plane(void)
     g_assert_cmpint(errno, ==, EFAULT);
 }
 
-/* What the engine writes is what the VMM sees, across resizes; who may map what. */
+/* The VMM sees the engine's writes, across resizes; who may map which memory. */
 static void test_picture(void)
 {
     g_autoptr(Testbed) tb = display_new(TESTBED_AT_GUEST);
@@ -343,7 +344,10 @@ static void test_life(void)
     assert_ok(query(tb, VFIO_GFX_PLANE_TYPE_REGION, &plane));
     g_assert_cmpuint(plane.drm_format, ==, 0);
 
-    /* The next VMM gets a blank one, and neither the last one nor its engine's mapping shows it. */
+    /*
+     * The next VMM gets a blank picture; neither the previous VMM's nor its engine's mapping shows
+     * it.
+     */
     testbed_close_vmm(tb);
     assert_fails(map_picture(tb, 0, PAGE_BYTES, PROT_READ, MAP_SHARED, &addr), ENODEV);
     testbed_advance(tb, TESTBED_AT_GUEST);
@@ -441,7 +445,7 @@ static void test_edid(void)
     g_assert_cmpuint(display.edid_size, ==, 0);
     g_assert_cmphex(guest_events(tb), ==, 0);
 
-    /* The VMM's order: off, EDID, on; the guest hears of both ends. */
+    /* The VMM's order: off, EDID, on; the guest is notified of both. */
     for (unsigned i = 0; i < sizeof(edid); i++)
         edid[i] = (uint8_t)(i * 7);
     vmm_eventfd_take(tb->guest.vector_fd[0], 0);
@@ -463,7 +467,7 @@ static void test_edid(void)
     g_assert_cmphex(display.state, ==, VGPU_DISPLAY_CONNECTED);
     g_assert_cmpmem(display.edid, display.edid_size, edid, sizeof(edid));
 
-    /* The guest's reset is not the monitor's; the VMM's end is. */
+    /* The guest's reset does not reset the monitor; the VMM's end does. */
     guest_reset(&tb->guest);
     g_assert_cmphex(guest_events(tb), ==, 0);
     assert_ok(read_display(tb, &display));

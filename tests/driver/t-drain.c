@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A GPU that is drained: no new vGPU, no VM opens one, and those that have one go on. */
+/* A drained GPU: no new vGPU, no VM can open one, and VMs keep the ones that they have open. */
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ static void test_no_new_vgpu(void)
     g_assert_cmpint(mdev_type_available(TESTBED_GPU, TESTBED_TYPE), ==, 0);
     assert_fails(mdev_create(TESTBED_GPU, TESTBED_TYPE, uuid), EBUSY);
     g_assert_false(mdev_exists(uuid));
-    /* What is there can go. */
+    /* Existing vGPUs can be removed. */
     assert_ok(mdev_remove(tb->uuid));
     assert_ok(mdev_gpu_drain(TESTBED_GPU, false));
     g_assert_cmpint(mdev_type_available(TESTBED_GPU, TESTBED_TYPE), ==, 4);
@@ -56,7 +56,7 @@ static void test_no_open(void)
     assert_round_trip(tb, 1);
 }
 
-/* A VM that has it keeps it, and can't have it again once it has let go. */
+/* A VM keeps its vGPU, and cannot open it again after closing it. */
 static void test_running(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -69,7 +69,9 @@ static void test_running(void)
     assert_fails(try_open(tb->uuid), EBUSY);
 }
 
-/* One that waits for its engine when the drain begins must not get in at its end. */
+/*
+ * A VM that waits for its engine when the drain begins must not succeed after the drain's return.
+ */
 static void test_waits_for_engine(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
@@ -86,7 +88,7 @@ static void test_waits_for_engine(void)
     g_assert_cmpint(status, ==, 0);
 }
 
-/* Whatever VMs do at that moment: whoever is not in when the call returns does not come in. */
+/* Concurrent opens: a VM that has not opened it when the call returns does not succeed later. */
 static void test_race(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);
@@ -125,7 +127,7 @@ static void test_registration(void)
     assert_fails(mdev_gpu_drain(TESTBED_GPU, true), ENODEV);
     assert_ok(mdev_gpu_add(TESTBED_GPU, 256 * MIB, types, 1));
     assert_ok(mdev_gpu_drain(TESTBED_GPU, true));
-    /* In place, and with other names: registered anew. */
+    /* In place, and with other names: registered again. */
     assert_ok(mdev_gpu_set_types(TESTBED_GPU, 512 * MIB, types, 1));
     g_assert_cmpint(mdev_type_available(TESTBED_GPU, "small"), ==, 0);
     assert_ok(mdev_gpu_set_types(TESTBED_GPU, 512 * MIB, types, 2));

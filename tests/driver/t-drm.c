@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory of the physical GPU's own DRM device in the window: the vGPU of that GPU may show it, a
- * vGPU of another GPU may not. Needs a PCI display function whose driver is virtio-gpu, which stays
- * loaded: unloading it makes it warn by itself.
+ * vGPU of another GPU may not. Needs a PCI display function whose driver is virtio-gpu. That driver
+ * stays loaded, because it warns by itself when it is unloaded.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -106,7 +106,7 @@ static void test_own_gpu(void)
     assert_ok(peer_munmap(tb->engine, addr, 8 * PAGE_BYTES));
     assert_window_blank(tb, MIB);
     assert_window_pattern(tb, MIB + 8 * PAGE_BYTES, 8);
-    /* Device memory goes with its engine, at once. */
+    /* Device memory is removed with its engine, at once. */
     engine_peer_kill(tb->engine);
     tb->engine = NULL;
     assert_answered_with_error(tb, 1);

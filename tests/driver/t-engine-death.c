@@ -48,7 +48,7 @@ static void assert_error_answer(const struct virtio_gpu_ctrl_hdr *resp, unsigned
         g_assert_cmpuint(resp->ring_idx, ==, req.ring_idx);
 }
 
-/* Half of them were taken by the engine, half still lie in the ring. */
+/* The engine has taken half of them, the other half is still in the ring. */
 static void test_in_flight(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -95,7 +95,7 @@ static void assert_engine_is_back(Testbed *tb)
     tb->engine = engine_peer_start(tb->uuid, 0);
     assert_ok(peer_info(tb->engine, &info));
     g_assert_true(info.state & VGPU_STATE_LOST);
-    /* The old life is not the new engine's business. */
+    /* The new engine must not get anything of the old life. */
     assert_answered_with_error(tb, 77);
     g_assert_cmpuint(atomic_load(&tb->engine->state->pops), ==, 0);
     guest_up(&tb->guest, GUEST_FEATURES);
@@ -138,7 +138,7 @@ static void test_closed_file(void)
     assert_engine_is_back(tb);
 }
 
-/* Someone else holds the engine's file on: its end is the end of its address space. */
+/* Another process still holds the engine's file: the engine ends with its address space. */
 static int call_fork_holder(EngineCtx *ctx, void *arg)
 {
     pid_t *pid = arg;
@@ -165,7 +165,7 @@ static void test_file_outlives(void)
     assert_round_trip(tb, 2);
 }
 
-/* What a child of the engine may do with the file that it inherits: nothing. */
+/* What a child of the engine may do with the inherited file: nothing. */
 static int call_from_child(EngineCtx *ctx, void *arg)
 {
     struct vgpu_engine_ready ready = {.argsz = sizeof(ready), .num_capsets = 1};
@@ -191,7 +191,7 @@ static void test_child_of_engine(void)
     assert_round_trip(tb, 1);
 }
 
-/* Rings in shared memory stay readable until the reset; device memory goes at once. */
+/* Rings in shared memory stay readable until the reset; device memory is removed at once. */
 static void test_window_after_death(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -216,7 +216,7 @@ static void test_window_after_death(void)
         assert_window_pattern(tb, page * PAGE_BYTES, page);
         assert_window_blank(tb, MIB + page * PAGE_BYTES);
     }
-    /* A guest that goes on writing into its ring is not stopped. */
+    /* A guest that continues to write into its ring is not stopped. */
     *(volatile uint32_t *)window = 0x12345678;
     g_assert_cmphex(*(volatile uint32_t *)window, ==, 0x12345678);
     guest_reset(&tb->guest);
@@ -224,7 +224,7 @@ static void test_window_after_death(void)
         assert_window_blank(tb, page * PAGE_BYTES);
 }
 
-/* Pages that nobody had touched before the death can't be had after it: blank, no signal. */
+/* Pages that were never touched before the death are not available after it: blank, no signal. */
 static void test_untouched_after_death(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -267,7 +267,7 @@ static void test_fail(void)
     tb->engine = NULL;
     testbed_close_vmm(tb);
 
-    /* The next VMM is told at once. */
+    /* The next VMM gets the error at once. */
     start = now_ms();
     assert_ok(vmm_container_open(&container));
     assert_fails(vmm_vgpu_open(&container, &dev, tb->uuid), EIO);
@@ -284,7 +284,7 @@ static int call_fail_raw(EngineCtx *ctx, void *arg)
     return engine_ioctl(ctx, VGPU_ENGINE_FAIL, arg);
 }
 
-/* The reason goes to the log: no control characters. */
+/* The reason is logged, without control characters. */
 static void test_fail_reason(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -312,7 +312,7 @@ static void test_open_without_engine(void)
     vmm_container_close(&container);
 }
 
-/* The VMM is there first: it waits for the engine. */
+/* The VMM is first: it waits for the engine. */
 static void test_open_waits(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
@@ -379,7 +379,7 @@ static void test_attach_rules(void)
                            info.uuid[3], info.uuid[4], info.uuid[5]);
     g_assert_true(g_str_has_prefix(tb->uuid, text));
 
-    /* Without being the engine: INFO, or nothing where the node takes one opener only. */
+    /* Without being the engine: INFO, or nothing if the node accepts one opener only. */
     fd = open(node, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         g_assert_cmpint(errno, ==, EBUSY);
@@ -426,7 +426,9 @@ static void test_under_load(void)
 
 #define AMID_ROUNDS 12
 
-/* Requests that touch a new page of guest memory each, so that the engine is amid them when killed.
+/*
+ * Requests that touch a new page of guest memory each, so that a kill hits the engine in their
+ * middle.
  */
 static void submit_wide(Testbed *tb, unsigned count)
 {
@@ -444,7 +446,7 @@ static void submit_wide(Testbed *tb, unsigned count)
     guest_queue_kick_always(q);
 }
 
-/* Killed in the middle of taking and answering: that is no fault of the guest's rings. */
+/* Killed in the middle of taking and answering: the guest's rings must not count as broken. */
 static void test_amid_requests(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -474,7 +476,9 @@ typedef struct {
     atomic_bool stop;
 } Toucher;
 
-/* A page of each stretch that one fault maps, so that nearly each access is a fault that looks the page up. */
+/*
+ * A page of each range that one fault maps, so that nearly each access is a fault with a look-up.
+ */
 static void *touch_all(void *data)
 {
     Toucher *toucher = data;
@@ -486,8 +490,8 @@ static void *touch_all(void *data)
 }
 
 /*
- * One processor of the VM is in the middle of a fault when the engine dies and another processor resets the device: the
- * fault may be the last that knows the engine's address space.
+ * One processor of the VM is in the middle of a fault when the engine dies and another processor
+ * resets the device: the fault may hold the last reference to the engine's address space.
  */
 static void test_fault_meanwhile(void)
 {

@@ -14,7 +14,7 @@
 #define FAIL_NTH    "/proc/thread-self/fail-nth"
 #define DEBUGFS     "/sys/kernel/debug/"
 #define MOST_FAULTS 2000
-/* Beyond the first ones, where most of the allocations are the driver core's, not each is tried. */
+/* Of the later allocations, most of which are the driver core's, not each is tried. */
 #define EACH_FAULT 60
 #define STRIDE     7
 
@@ -23,7 +23,7 @@ typedef struct {
     void (*undo)(void *arg);
 } Operation;
 
-/* Where the driver's code lies. */
+/* The addresses of the driver's code. */
 static void module_range(char start[32], char end[32])
 {
     g_autofree char *text = NULL;
@@ -65,8 +65,8 @@ static int set(const char *fault, const char *name, const char *value)
 }
 
 /*
- * Only what the driver asks for, itself or through others, fails; not in vfio_create_group(), which
- * does not undo its own work cleanly (6.12: a WARNING of vfio_group_release()).
+ * Only allocations by the driver, direct or indirect, fail; not in vfio_create_group(), which does
+ * not undo its own work cleanly (6.12: a WARNING of vfio_group_release()).
  */
 static void require_fault_injection(void)
 {
@@ -97,7 +97,7 @@ static int arm(unsigned n)
     return fd;
 }
 
-/* Ends it; whether the fault was met. */
+/* Ends it; whether the fault occurred. */
 static bool disarm(int fd)
 {
     char text[32] = "";
@@ -108,7 +108,7 @@ static bool disarm(int fd)
     return atoi(text) == 0;
 }
 
-/* Until the operation runs through without having met its fault. */
+/* Until the operation finishes without having hit its fault. */
 static void fail_each(const Operation *op, void *arg)
 {
     for (unsigned n = 1; n < MOST_FAULTS; n += n < EACH_FAULT ? 1 : STRIDE) {
@@ -310,7 +310,7 @@ static void test_pin(void)
     assert_round_trip(tb, 1);
 }
 
-/* An engine that comes up short of memory; its end is no trouble either. */
+/* An engine that runs out of memory; its end is no trouble either. */
 static int run_attach(void *arg)
 {
     EngineArg *a = arg;
@@ -400,7 +400,7 @@ static int push_ok(EngineCtx *ctx, uint64_t epoch, uint32_t token)
     return engine_push(ctx, VGPU_QUEUE_CONTROL, epoch, token, &hdr, sizeof(hdr));
 }
 
-/* Takes and answers one request with a fault on the way; then finishes what is left of it. */
+/* Takes and answers one request with a fault on the way; then finishes the rest of it. */
 static int call_serve(EngineCtx *ctx, void *arg)
 {
     uint64_t epoch = engine_epoch(ctx);
@@ -425,8 +425,8 @@ static int call_serve(EngineCtx *ctx, void *arg)
 }
 
 /*
- * Requests under a failing allocator are answered, with data or with an error, each once. Where a
- * ring could not be reached the device asks for a reset instead.
+ * Requests under a failing allocator are answered, with data or with an error, each once. If a ring
+ * was not accessible, the device asks for a reset instead.
  */
 static void test_requests(void)
 {
@@ -451,7 +451,7 @@ static void test_requests(void)
         }
         assert_ok(ret);
         assert_ok(guest_queue_wait(&tb->guest.queue[VGPU_QUEUE_CONTROL], &len, GUEST_TIMEOUT_MS));
-        /* Length 0: the room for the answer could not be reached. */
+        /* Length 0: the response's memory was not accessible. */
         g_assert_true(!len || resp->type == VIRTIO_GPU_RESP_OK_NODATA ||
                       resp->type == VIRTIO_GPU_RESP_ERR_UNSPEC);
         answered++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an engine or a guest does in a loop must not fill the host's log, nor keep udev busy. Nor may the last thing that
- * happened be kept from those who listen.
+ * Loops of an engine or a guest must not fill the host's log, nor keep udev busy. Listeners must
+ * get the last event nevertheless.
  */
 #include <fcntl.h>
 #include <linux/netlink.h>
@@ -110,7 +110,7 @@ static void test_engine_fails(void)
     for (lives = 0; now_ms() < end; lives++) {
         int other = open_node(tb->uuid);
 
-        /* A file is good for one life. */
+        /* A file is valid for one life. */
         g_assert_cmpint(ioctl(fd, VGPU_ENGINE_ATTACH), ==, -1);
         g_assert_cmpint(errno, ==, EBUSY);
         attach_and_fail(other);
@@ -121,7 +121,7 @@ static void test_engine_fails(void)
     g_assert_cmpuint(lives, >, 20);
     listener_check(&listener);
 
-    /* The end of the flood is told, though late. */
+    /* The end of the flood is reported, though late. */
     g_usleep(1500000);
     take_events(&listener);
     testbed_advance(tb, TESTBED_AT_ENGINE);
@@ -129,7 +129,10 @@ static void test_engine_fails(void)
     listener_free(&listener);
 }
 
-/* Without an engine each start of the guest's driver is worth a line; with one, each reset of a queue that it broke. */
+/*
+ * Without an engine each start of the guest's driver logs a line; with one, each reset of a queue
+ * that it broke.
+ */
 static void test_guest_resets(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An engine that an attacker owns: every call with wrong values, memory that no guest may see, by
- * processes that are not the engine, several at once, while the VM goes away. What it can do must
- * stay within its own vGPU, and its own memory.
+ * processes that are not the engine, several at once, while the VM goes away. It must not affect
+ * more than its own vGPU, and its own memory.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -125,8 +125,7 @@ static int call_mmap(EngineCtx *ctx, void *arg)
     return addr == MAP_FAILED ? -errno : 0;
 }
 
-/* The engine's file maps what it has pinned, and nothing else: no window, no other vGPU's memory.
- */
+/* The engine's file maps its pins, and nothing else: no window, no other vGPU's memory. */
 static void test_mmap(void)
 {
     static const uint64_t offsets[] = {
@@ -165,7 +164,7 @@ static void test_mmap(void)
     assert_fails(engine_peer_call(tb->engine, call_mmap, &call, sizeof(call)), EACCES);
 }
 
-/* False where this kernel has no such memory. */
+/* False if this kernel has no such memory. */
 static bool map_forbidden(Testbed *tb, const ForbiddenMemory *kind, uint64_t *addr)
 {
     int ret = peer_map_forbidden(tb->engine, kind, SIZE, addr);
@@ -196,7 +195,7 @@ static void test_forbidden(void)
     assert_round_trip(tb, 1);
 }
 
-/* The same, put in the place of memory that was published, before and after the guest looked. */
+/* The same, in place of published memory, before and after the guest looked. */
 static void replaced(bool looked)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -225,7 +224,7 @@ static void test_replaced_unseen(void)
     replaced(false);
 }
 
-/* An engine that is another vGPU's VMM can't pass that one's window on. */
+/* An engine that is another vGPU's VMM cannot pass that one's window on. */
 static void test_other_window(void)
 {
     g_autoptr(Testbed) victim = testbed_new(TESTBED_AT_GUEST);
@@ -254,7 +253,7 @@ static void test_other_window(void)
     testbed_close_vmm(tb);
 }
 
-/* In a child of the engine: not one call is the child's to make. */
+/* In a child of the engine: every call is refused. */
 static int child_calls(EngineCtx *ctx)
 {
     uint32_t words[128] = {0};
@@ -283,7 +282,7 @@ static int call_fork(EngineCtx *ctx, void *arg)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -EPIPE;
 }
 
-/* A worker that the engine has forked, and a stranger that may open the node. */
+/* A worker that the engine has forked, and an unrelated process that may open the node. */
 static void test_not_owner(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -345,7 +344,7 @@ static void *work(void *data)
         }
         range.addr = 0;
         engine_ioctl(worker->ctx, VGPU_ENGINE_WINDOW_UNPUBLISH, &range);
-        /* A reset is answered before anybody has looked what it is about. */
+        /* Answers a reset before any thread has read which epoch it ends. */
         engine_ioctl(worker->ctx, VGPU_ENGINE_RESET_DONE, &done);
     }
     g_rand_free(rand);

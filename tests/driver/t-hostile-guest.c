@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Virtqueues that a hostile guest has built. The device asks for a reset, the engine gets EPROTO,
- * the kernel's log stays clean, and after the reset all is well.
+ * the kernel's log stays clean, and after the reset everything works.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -202,7 +202,7 @@ static void assert_needs_reset(Testbed *tb, const char *what)
     if (!wait_until(atomic_load(&tb->engine->state->error) == EPROTO, GUEST_TIMEOUT_MS))
         g_error("%s: the engine got errno %d, not EPROTO", what,
                 atomic_load(&tb->engine->state->error));
-    /* The configuration interrupt says so to the guest. */
+    /* The configuration interrupt notifies the guest. */
     if (!vmm_eventfd_take(tb->guest.vector_fd[0], 5000))
         g_error("%s: no configuration interrupt", what);
 }
@@ -247,7 +247,7 @@ static void test_indirect_not_negotiated(void)
     assert_needs_reset(tb, "indirect without the feature");
 }
 
-/* Rings where there is no memory, and rings that go away while the device runs. */
+/* Rings without memory, and rings that disappear while the device runs. */
 static void test_rings_elsewhere(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -263,7 +263,7 @@ static void test_rings_elsewhere(void)
     assert_round_trip(tb, 2);
 }
 
-/* A response area that can no longer be reached: used with length 0, and nothing breaks. */
+/* A response area that is no longer accessible: used with length 0, and nothing breaks. */
 static void test_response_elsewhere(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -281,7 +281,7 @@ static void test_response_elsewhere(void)
 
 #define FUZZ_ROUNDS 60
 
-/* Random descriptors, under a guest that goes on changing them while the device reads. */
+/* Random descriptors, under a guest that keeps changing them while the device reads. */
 static void test_random_rings(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -347,7 +347,9 @@ static bool try_enable(Testbed *tb, uint16_t size, uint64_t desc, uint64_t avail
     return guest_reg_read(&tb->guest, &tb->guest.common, COMMON(queue_enable), 2);
 }
 
-/* Sizes and places that no queue can have: it does not come up, and its doorbell is nothing. */
+/*
+ * Sizes and addresses that no queue can have: it does not come up, and its doorbell has no effect.
+ */
 static void test_queue_shapes(void)
 {
     static const uint16_t sizes[] = {3, 5, 255, 257, 512, 0x7fff, 0x8000, 0xffff};
@@ -356,7 +358,9 @@ static void test_queue_shapes(void)
 
     g_assert_true(try_enable(tb, 256, ram, ram + 0x2000, ram + 0x3000));
     for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
-        /* The device keeps the size that it offered, or none; never one that it was not. */
+        /*
+         * The device keeps the size that it offered, or none; never a size that it did not offer.
+         */
         if (try_enable(tb, sizes[i], ram, ram + 0x2000, ram + 0x3000)) {
             uint64_t size = guest_reg_read(&tb->guest, &tb->guest.common, COMMON(queue_size), 2);
 
@@ -397,7 +401,7 @@ static void test_features(void)
     assert_round_trip(tb, 1);
 }
 
-/* BARs moved, memory and bus mastering turned off and on, while requests are under way. */
+/* BARs moved, memory and bus mastering disabled and enabled, while requests are in flight. */
 static void test_config_moves(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -418,7 +422,7 @@ static void test_config_moves(void)
         g_assert_cmphex(window[0], ==, memory_pattern(0, 0));
         assert_round_trip(tb, i + 1);
     }
-    /* Without bus mastering the queues stop, and the driver starts them again; the window stays. */
+    /* Without bus mastering the queues stop, and the driver restarts them; the window stays. */
     for (unsigned i = 0; i < 50; i++) {
         vmm_config_write(&tb->dev, PCI_COMMAND, i % 4, 2);
         g_assert_cmphex(window[0], ==, memory_pattern(0, 0));
@@ -435,7 +439,7 @@ typedef struct {
     atomic_bool stop;
 } Flipper;
 
-/* Turns the bits of a descriptor ring over and over. */
+/* Flips the bits of a descriptor ring repeatedly. */
 static void *flip(void *data)
 {
     Flipper *flipper = data;
@@ -449,8 +453,8 @@ static void *flip(void *data)
 }
 
 /*
- * Chains that change between check and use. What the engine gets is of the size that the driver
- * says, and a neighbour on the same GPU never notices.
+ * Chains that change between check and use. The engine gets the size that the driver reports, and a
+ * neighbour on the same GPU never notices.
  */
 static void test_changing_memory(void)
 {
@@ -482,7 +486,8 @@ static void test_changing_memory(void)
     g_assert_false(guest_status(&neighbour->guest) & VIRTIO_CONFIG_S_NEEDS_RESET);
 }
 
-/* Resets while requests are fetched, answered, held, and while the last reset is still waited for.
+/*
+ * Resets while requests are fetched, answered, held, and while the last reset is still waited for.
  */
 static void test_resets(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Interrupts: VFIO_DEVICE_SET_IRQS in all the pieces that VMMs send it in, and what arrives. */
+/* Interrupts: VFIO_DEVICE_SET_IRQS in all the forms that VMMs use, and the delivered interrupts. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -35,7 +35,7 @@ static void test_queue_interrupt(void)
     g_assert_cmpuint(vmm_eventfd_take(tb->guest.vector_fd[2], 0), ==, 0);
 }
 
-/* QEMU sets vectors one by one, when the guest unmasks them, and takes them away so. */
+/* QEMU sets vectors one by one, when the guest unmasks them, and removes them in the same way. */
 static void test_in_pieces(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -72,7 +72,7 @@ static void test_disable_all(void)
     g_assert_cmpuint(vmm_eventfd_take(tb->guest.vector_fd[1], LONG_MS), ==, 1);
 }
 
-/* A VMM can fire vectors by itself, with and without a choice of them. */
+/* A VMM can fire vectors itself, all or a selection of them. */
 static void test_trigger(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -106,12 +106,12 @@ static void test_refusals(void)
     g_assert_cmpint(vmm_irq_action(&tb->dev, MSIX, 0, 1, trigger | VFIO_IRQ_SET_DATA_BOOL), <, 0);
     close(not_eventfd);
 
-    /* What was refused changed nothing. */
+    /* Refused calls changed nothing. */
     trip_with_interrupt(tb, 1);
     g_assert_cmpuint(vmm_eventfd_take(tb->guest.vector_fd[1], LONG_MS), ==, 1);
 }
 
-/* A queue without a vector interrupts nobody, but the ISR says it. */
+/* A queue without a vector causes no interrupt, but the ISR has its bit. */
 static void test_no_vector(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -168,7 +168,7 @@ static void test_flag_suppresses(void)
     g_assert_cmpuint(vmm_eventfd_take(tb->guest.vector_fd[1], LONG_MS), ==, 1);
 }
 
-/* A device reset keeps what the VMM has set: QEMU does not set it again. */
+/* A device reset keeps the VMM's eventfds: QEMU does not set them again. */
 static void test_survives_guest_reset(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -179,7 +179,7 @@ static void test_survives_guest_reset(void)
     g_assert_cmpuint(vmm_eventfd_take(tb->guest.vector_fd[1], LONG_MS), ==, 1);
 }
 
-/* Eventfds change while interrupts are on their way. */
+/* Eventfds change while interrupts are being delivered. */
 static void test_race(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);

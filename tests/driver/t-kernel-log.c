@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last of the driver tests: what the others left in the kernel. Nothing leaks, pins are all
- * given back, the module goes, and the whole log, L1's boot included, has no report that is not
- * allowed.
+ * The last of the driver tests: the kernel's state after the others. Nothing leaks, all pins are
+ * released, the module can be removed, and the whole log, L1's boot included, has no report that is
+ * not allowed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static void test_pins(void)
     g_assert_cmpuint(vmstat("nr_foll_pin_acquired "), ==, vmstat("nr_foll_pin_released "));
 }
 
-/* Whatever else leaked in this kernel is not ours: ours has a function of the module. */
+/* Other leaks in this kernel are not ours: ours have a function of the module. */
 static unsigned print_our_leaks(const char *report)
 {
     g_auto(GStrv) objects = g_strsplit(report, "unreferenced object ", -1);
@@ -67,7 +67,7 @@ static void test_kmemleak(void)
     g_assert_cmpuint(print_our_leaks(report), ==, 0);
 }
 
-/* Whose name is in @path once the module is gone is left over. */
+/* An entry in @path that still exists after the module was removed is a leak. */
 static void assert_nothing_named(const char *path)
 {
     g_autofree char *text = read_file(path);
@@ -95,7 +95,7 @@ static void test_unload(void)
     assert_nothing_named("/proc/slabinfo");
 }
 
-/* lockdep turns itself off with its first report, and then sees nothing more. */
+/* lockdep disables itself with its first report, and then detects nothing more. */
 static void test_lockdep(void)
 {
     g_autofree char *text = read_file("/proc/lockdep_stats");
@@ -153,7 +153,7 @@ static void test_reports_are_known(void)
     }
 }
 
-/* What is allowed is so in a stack of others alone, and hides nothing that comes behind it. */
+/* An allowed report is allowed only in others' stacks, and does not hide later reports. */
 static void test_allowed_hides_nothing(void)
 {
     static const char *const lockup = "watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [sh:1]";

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole lives of a GPU and its vGPU leave nothing in the kernel. They come in batches: a leak of
- * one object in each life makes every batch leave something, what the rest of the system does does
- * not.
+ * Whole lives of a GPU and its vGPU leave nothing in the kernel. They come in batches: with a leak
+ * of one object in each life every batch leaves something; other changes of the system do not.
  */
 #include <string.h>
 
@@ -13,7 +12,7 @@
 #define BATCHES 3
 /* Lives in each batch. */
 #define LIVES 24
-/* In half of the lives something is used that the other half does without. */
+/* Half of the lives use something that the other half does not. */
 #define LEAST   (LIVES / 2)
 #define LIMIT_S 900
 #define SIZE    (16 * PAGE_BYTES)
@@ -27,7 +26,7 @@ static void use_window(Testbed *tb)
     assert_window_pattern(tb, PAGE_BYTES, 1);
     assert_ok(peer_unpublish(tb->engine, 0, SIZE));
     assert_window_blank(tb, PAGE_BYTES);
-    /* What is published at the end is the driver's to take back. */
+    /* The driver must remove ranges that are still published at the end. */
     assert_ok(peer_publish(tb->engine, 0, SIZE, addr));
     assert_window_pattern(tb, 0, 0);
 }

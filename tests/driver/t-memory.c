@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Guest memory in the engine: MEM_PIN, mmap, and what takes it away again. */
+/* Guest memory in the engine: MEM_PIN, mmap, and every event that removes it. */
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -65,7 +65,7 @@ static uint64_t status_kb(const char *name)
     return g_ascii_strtoull(line + strlen(key), NULL, 10);
 }
 
-/* VmLck when the engine has looked at the new queues, whose pages are pinned by that. */
+/* VmLck after the engine has read the new queues, which pins their pages. */
 static uint64_t settled_vmlck(Testbed *tb)
 {
     peer_epoch(tb->engine);
@@ -91,7 +91,7 @@ static void test_both_ways(void)
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 16 * PAGE_BYTES);
 }
 
-/* Ranges in any order lie one after the other. */
+/* Ranges in any order are mapped one after the other. */
 static void test_scattered(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -192,7 +192,7 @@ static void test_refusals(void)
     assert_round_trip(tb, 1);
 }
 
-/* What the VM lets devices only read can't be pinned for writing. */
+/* Memory that the VM lets devices only read cannot be pinned for writing. */
 static void test_read_only_dma(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -239,7 +239,7 @@ static void test_unpin(void)
     /* The same pages by another name stay. */
     g_assert_cmphex(peek32(tb, other + 4 * PAGE_BYTES), ==, memory_pattern((AREA >> 12) + 4, 0));
     g_assert_cmpuint(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes"), ==, 8 * PAGE_BYTES);
-    /* What the engine writes where nothing is any more reaches nobody. */
+    /* The engine's writes into removed memory reach nobody. */
     assert_ok(peer_poke(tb->engine, addr, "nobody", 6));
     g_assert_cmphex(*(uint32_t *)area(tb, AREA), ==, memory_pattern(AREA >> 12, 0));
 }
@@ -264,11 +264,11 @@ static void test_dma_unmap(void)
     assert_fails(pin(tb, TESTBED_RAM_IOVA + TESTBED_RAM_SIZE, PAGE_BYTES, 0, NULL, NULL), EFAULT);
     assert_ok(pin(tb, AREA, 32 * PAGE_BYTES, VGPU_MEM_WRITE, &offset, &addr));
     g_assert_cmphex(peek32(tb, addr), ==, memory_pattern(AREA >> 12, 0));
-    /* The rings came back with the mapping. */
+    /* The rings are back with the mapping. */
     assert_round_trip(tb, 1);
 }
 
-/* Only the part that is unmapped goes. */
+/* Only the unmapped part is removed. */
 static void test_dma_unmap_part(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -292,7 +292,7 @@ static void test_dma_unmap_part(void)
     assert_ok(vmm_dma_unmap(&tb->container, second, 4 * PAGE_BYTES));
 }
 
-/* Engine and VMM at it at the same time: the engine never gets a signal. */
+/* Engine and VMM work on it at the same time: the engine never gets a signal. */
 static int call_touch(EngineCtx *ctx, void *arg)
 {
     volatile uint32_t *word = (volatile uint32_t *)(uintptr_t)*(uint64_t *)arg;
@@ -329,7 +329,7 @@ static void test_unmap_race(void)
     }
 }
 
-/* Pins count as the VMM's locked memory, where no physical device has all of it pinned anyway. */
+/* Pins count as the VMM's locked memory, unless a physical device has all of it pinned anyway. */
 static void test_accounting(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -390,8 +390,8 @@ static void test_reset_takes_all(void)
 }
 
 /*
- * What an engine writes where a VM has taken its memory away is not for the next VM, nor for the next life of this one: neither by
- * a new mapping, nor when it is written by an old one.
+ * An engine's writes into memory that a VM has taken away must not reach the next VM, nor the next
+ * life of this one: neither through a new mapping, nor if they come through an old one.
  */
 static void test_blank_of_next(void)
 {

@@ -115,7 +115,7 @@ static void test_bars(void)
     g_assert_cmphex(vmm_config_read(&tb->dev, PCI_BASE_ADDRESS_3, 4), ==, 0x23);
 }
 
-/* Where the capabilities say that registers are, within their BAR. */
+/* The registers, at the capabilities' offsets, within their BAR. */
 static void assert_cap(Testbed *tb, const GuestCap *cap, uint64_t at_least)
 {
     g_assert_cmpuint(cap->length, >=, at_least);
@@ -138,7 +138,7 @@ static void test_capabilities(void)
     g_assert_cmpuint(guest->shm_id, ==, 1);
 }
 
-/* The MSI-X table lies in a BAR without anything else, of which a VMM traps every access. */
+/* The MSI-X table has its own BAR, because a VMM traps every access to that. */
 static void test_msix_capability(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_OPEN);
@@ -190,7 +190,7 @@ static void test_cfg_window(void)
     g_assert_cmphex(vmm_config_read(&tb->dev, data, 1), ==, guest_status(&tb->guest));
     cfg_select(tb, cap, common->bar, (uint32_t)(common->offset + COMMON(num_queues)), 2);
     g_assert_cmphex(vmm_config_read(&tb->dev, data, 2), ==, GUEST_NUM_QUEUES);
-    /* The whole way up to a driver that is known, by config space alone. */
+    /* The whole start up to DRIVER_OK, by config space only. */
     vmm_config_write(&tb->dev, PCI_COMMAND, 0, 2);
     cfg_select(tb, cap, common->bar, status, 1);
     vmm_config_write(&tb->dev, data, 0, 1);
@@ -198,7 +198,7 @@ static void test_cfg_window(void)
     vmm_config_write(&tb->dev, data, 3, 1);
     g_assert_cmphex(vmm_config_read(&tb->dev, data, 1), ==, 3);
     g_assert_cmphex(guest_status(&tb->guest), ==, 3);
-    /* The window is blank there, and other places are nothing. */
+    /* The window is blank there, and other offsets have no effect. */
     cfg_select(tb, cap, 2, 0, 4);
     g_assert_cmphex(vmm_config_read(&tb->dev, data, 4), ==, (uint32_t)VGPU_WINDOW_BLANK);
     for (unsigned bar = 0; bar < 256; bar += 5) {
@@ -211,7 +211,7 @@ static void test_cfg_window(void)
     g_assert_cmphex(guest_status(&tb->guest), ==, 3);
 }
 
-/* A read of gigabytes is served in small pieces; whoever makes it can be killed meanwhile. */
+/* A read of gigabytes is served in small pieces; its caller can be killed meanwhile. */
 static void test_long_read_killed(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);
@@ -270,7 +270,7 @@ static void test_device_config(void)
                      GUEST_NUM_QUEUES);
 }
 
-/* A queue that is not set up as the specification says does not come up, and nothing breaks. */
+/* A queue that is not set up by the specification does not come up, and nothing breaks. */
 static void test_bad_queue_setup(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -292,7 +292,7 @@ static void test_bad_queue_setup(void)
     assert_round_trip(tb, 1);
 }
 
-/* Accesses of every width at every place of the register BARs; then the device still works. */
+/* Accesses of every width at every offset of the register BARs; then the device still works. */
 static void test_odd_accesses(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -313,7 +313,7 @@ static void test_odd_accesses(void)
     assert_round_trip(tb, 1);
 }
 
-/* Random writes to the whole of config space and of the registers: hostile, never harmful. */
+/* Random writes to the whole of config space and of the registers: they must do no harm. */
 static void test_random_writes(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -349,7 +349,7 @@ static void test_mmap_rules(void)
     addr = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, tb->dev.fd, (off_t)window->offset);
     g_assert_true(addr == MAP_FAILED);
     g_assert_cmpint(errno, ==, EINVAL);
-    /* A part of it is fine: QEMU maps sparse areas. */
+    /* A part of it is allowed: QEMU maps sparse areas. */
     addr =
         vmm_region_mmap(&tb->dev, VFIO_PCI_BAR2_REGION_INDEX, 8192, 4096, PROT_READ | PROT_WRITE);
     g_assert_true(addr != MAP_FAILED);

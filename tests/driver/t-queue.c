@@ -66,7 +66,7 @@ static void scattered(Testbed *tb, unsigned parts, uint32_t part_size, bool indi
         size_t skip = i ? 0 : MIN(sizeof(hdr), part_size);
 
         if (i == 0 && part_size < sizeof(hdr))
-            continue; /* the header is the engine's */
+            continue; /* the engine writes the header */
         g_assert_cmpmem((uint8_t *)guest_ptr(&tb->guest, in[i].iova) + skip, part_size - skip,
                         sent + (size_t)i * part_size + skip, part_size - skip);
     }
@@ -93,7 +93,7 @@ static void test_indirect(void)
     g_assert_cmpuint(tb->guest.queue[CONTROL].num_free, ==, GUEST_QUEUE_SIZE);
 }
 
-/* Larger than the driver's own buffer: what SUBMIT_3D with a long command stream is. */
+/* Larger than the driver's own buffer: like SUBMIT_3D with a long command stream. */
 static void test_large_request(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -161,7 +161,7 @@ static void push_held(Testbed *tb, uint32_t index, int expected)
                     expected);
 }
 
-/* Answers what the engine holds, the last first; remembers the tokens. */
+/* Answers the engine's held requests, the last first; remembers the tokens. */
 static int call_push_reversed(EngineCtx *ctx, void *arg)
 {
     TokenCall *call = arg;
@@ -242,7 +242,7 @@ static void test_out_of_order(void)
         if (i)
             g_assert_cmpint(heads[i], !=, heads[i - 1]);
     }
-    /* A token is good for once. */
+    /* A token is valid once. */
     assert_fails(push_raw(tb, call.epoch, CONTROL, call.token[0], 24), ENOENT);
     assert_fails(push_raw(tb, call.epoch, VGPU_QUEUE_CURSOR, call.token[1], 24), ENOENT);
     atomic_store(&tb->engine->state->hold, 0);
@@ -379,7 +379,7 @@ static void test_plain_features(void)
     scattered(tb, 10, 500, false);
 }
 
-/* While the engine is busy the guest need not ring, and nothing is lost by that. */
+/* While the engine is busy the guest need not ring, and no request is lost by that. */
 static void test_doorbells_are_spared(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -423,7 +423,7 @@ static bool rings_for_one(Testbed *tb, const GuestBuf *out, const GuestBuf *in, 
     return rung;
 }
 
-/* As long as the engine looks by itself no doorbell is asked for; when it stops, one is. */
+/* As long as the engine polls no doorbell is requested; when it stops, one is. */
 static void test_polled(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -442,7 +442,7 @@ static void test_polled(void)
     g_assert_true(rings_for_one(tb, &out, &in, 0));
 }
 
-/* Whether the last kick has found its way: EVENT_IDX races lose exactly one of many. */
+/* Whether the last kick arrives: EVENT_IDX races lose exactly one of many. */
 static void test_many_small(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -476,7 +476,7 @@ static void set_bus_master(Testbed *tb, bool on)
     vmm_config_write(&tb->dev, PCI_COMMAND, command, 2);
 }
 
-/* No bus mastering: the device stays off guest memory, until the driver starts it again. */
+/* No bus mastering: the device does not access guest memory, until the driver restarts it. */
 static void test_no_bus_master(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -499,8 +499,9 @@ static void test_no_bus_master(void)
 }
 
 /*
- * kexec in a guest: the old kernel's last act is to turn bus mastering off, the new one's first is to turn it on, and then
- * it resets the device. Whatever the engine finishes meanwhile must not reach memory that is the new kernel's.
+ * kexec in a guest: the old kernel last disables bus mastering, the new one first enables it, and
+ * then it resets the device. Requests that the engine finishes meanwhile must not reach the new
+ * kernel's memory.
  */
 static void test_bus_master_in_flight(void)
 {
@@ -539,8 +540,8 @@ static void test_bus_master_in_flight(void)
 #define READ_ONLY_IOVA 0x90000000ull
 
 /*
- * A guest with an IOMMU of its own maps each request for reading only. Nothing is written there,
- * even where the guest asks for it: the chain comes back with length 0.
+ * A guest with its own IOMMU maps each request for reading only. Nothing is written there, even if
+ * the guest asks for it: the chain comes back with length 0.
  */
 static void test_read_only_request(void)
 {
@@ -569,7 +570,7 @@ static void test_read_only_request(void)
     g_assert_cmpint(guest_queue_wait(q, &len, GUEST_TIMEOUT_MS), >=, 0);
     g_assert_cmpuint(len, ==, 0);
     g_assert_cmpuint(area[64], ==, 0);
-    /* Mapped anew for both, it is. */
+    /* Mapped again for both, it is. */
     assert_ok(vmm_dma_unmap(&tb->container, READ_ONLY_IOVA, PAGE_BYTES));
     assert_ok(vmm_dma_map(&tb->container, area, READ_ONLY_IOVA, PAGE_BYTES,
                           VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE));

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * VMM, guest and engine at random: whatever they do, the kernel stays well and nothing is left
- * over.
+ * VMM, guest and engine at random: whatever they do, the kernel has no fault and no leak.
  *
  *   t-random [--seed N] [--ops N]
  *
- * The same seed gives the same operations, not the same moments.
+ * The same seed gives the same operations, not the same timing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +19,9 @@
 #define DEFAULT_OPS  10000
 #define SHOWN_OPS    24
 #define LIMIT_S      1500
-/* What waits for an engine that never answers waits for nothing. */
+/* Waiting for an engine that never answers is useless. */
 #define TIMEOUT_MS 100
-/* What leaks leaks more often than this in thousands of operations; the rest of the system does
- * not. */
+/* A leak exceeds this in thousands of operations; the rest of the system does not. */
 #define LEAST_GROWTH 64
 #define BATCHES      3
 
@@ -32,7 +30,7 @@ static unsigned ops = DEFAULT_OPS;
 static const char *done[SHOWN_OPS];
 static unsigned ndone;
 
-/* What led up to the failure, when it is one. */
+/* The operations before the failure, if there is one. */
 static void show_last_ops(int signal_number)
 {
     for (unsigned i = ndone > SHOWN_OPS ? ndone - SHOWN_OPS : 0; i < ndone; i++)
@@ -66,7 +64,7 @@ static void run_op(World *w)
 {
     const WorldOp *op = pick(w);
 
-    /* Without a VMM there is nothing to do but to open it. */
+    /* Without a VMM the only operation is to open it. */
     if (!w->vmm_open)
         op = &world_vmm_ops[0];
     done[ndone++ % SHOWN_OPS] = op->name;
@@ -97,7 +95,7 @@ static unsigned entries(const char *path)
     return n;
 }
 
-/* What this process holds. */
+/* This process's resources. */
 typedef struct {
     uint64_t locked_kib;
     unsigned fds;
@@ -127,7 +125,7 @@ static void live(unsigned nops)
     assert_ok(mdev_gpu_remove(TESTBED_GPU));
 }
 
-/* A vGPU that has lived through all that still does its work, and so does another one. */
+/* A vGPU that has survived all that still works, and so does another one. */
 static void test_random(void)
 {
     KernelCounts *counts[BATCHES + 1];
@@ -140,7 +138,7 @@ static void test_random(void)
     g_printerr("# --seed %u --ops %u\n", seed, ops);
     mdev_set_engine_timeout_ms(TIMEOUT_MS);
     mdev_set_reset_timeout_ms(TIMEOUT_MS);
-    /* Caches of all kinds have their size after a while. */
+    /* All kinds of caches have their final size after a while. */
     live(ops / 10);
     counts[0] = kernel_counts_take();
     held_before = held();
@@ -156,7 +154,7 @@ static void test_random(void)
         kernel_counts_free(counts[i]);
 }
 
-/* Takes our options out of the line: GTest has a --seed of its own. */
+/* Removes our options from the command line: GTest has a --seed of its own. */
 static void parse_options(int *argc, char **argv)
 {
     int kept = 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The real engine under a hostile guest: commands cut short, ids unknown and used again, blobs and
- * windows that overlap or are too large, contexts by the thousand, fences that nobody waits for,
- * resets in the middle. Another vGPU beside it goes on working, and a reset leaves nothing behind.
+ * The real engine under a hostile guest: truncated commands, unknown and reused ids, blobs and
+ * windows that overlap or are too large, thousands of contexts, fences without a waiter, resets in
+ * the middle. Another vGPU beside it continues to work, and a reset leaves nothing behind.
  *
  * Needs vgpu-engine beside this program and lavapipe (rig up --gpu soft).
  */
@@ -61,7 +61,7 @@ static Victim victim_new(Testbed *tb)
     Victim v = {.tb = tb, .engine = start_engine(tb->uuid)};
 
     mdev_set_engine_timeout_ms(START_MS);
-    /* testbed_advance() has the stage of the engine behind it. */
+    /* testbed_advance() has already passed the engine's stage. */
     tb->stage = TESTBED_AT_ENGINE;
     testbed_advance(tb, TESTBED_AT_GUEST);
     return v;
@@ -126,7 +126,7 @@ static struct virtio_gpu_ctx_destroy ctx_destroy(uint32_t id)
         .hdr = {.type = VIRTIO_GPU_CMD_CTX_DESTROY, .ctx_id = id}};
 }
 
-/* A blob of shared memory, as Venus has it for its rings. */
+/* A blob of shared memory, like Venus's for its rings. */
 static struct virtio_gpu_resource_create_blob blob_create(uint32_t ctx, uint32_t id, uint64_t size)
 {
     return (struct virtio_gpu_resource_create_blob){
@@ -161,7 +161,7 @@ static struct virtio_gpu_cmd_submit submit(uint32_t ctx, uint32_t size, uint64_t
     };
 }
 
-/* What every guest can ask at any time. */
+/* What every guest can query at any time. */
 static void assert_works(const Victim *v)
 {
     struct virtio_gpu_get_capset_info info = {.hdr = {.type = VIRTIO_GPU_CMD_GET_CAPSET_INFO}};
@@ -300,7 +300,7 @@ static void test_blobs(void)
         assert_refused(&v, map);
     }
     g_assert_cmphex(window[8 * PAGE_BYTES], ==, 0x42);
-    /* Freed while it is mapped: out of the window at once. */
+    /* Freed while it is mapped: removed from the window at once. */
     assert_accepted(&v, gone);
     assert_window_blank(v.tb, 8 * PAGE_BYTES);
     assert_clean(&v);
@@ -320,8 +320,8 @@ static unsigned make_contexts(const Victim *v, uint32_t first, uint32_t last)
 }
 
 /*
- * All the contexts that a guest can have, each with a worker: more are refused, another vGPU makes
- * its own all the same, one that is destroyed makes room, and a reset ends all of them. Workers are
+ * All the contexts that a guest can have, each with a worker: more are refused, another vGPU still
+ * makes its own, a destroyed one frees its place, and a reset ends all of them. Workers are
  * processes, whose forks take nearly all of the time; so they are made once.
  */
 static void test_contexts(void)
@@ -348,7 +348,7 @@ static void test_contexts(void)
     victim_free(&v);
 }
 
-/* A ring full of fences; the guest does not look, resets, and starts anew. */
+/* A ring full of fences; the guest does not look, resets, and starts again. */
 static void test_fences(void)
 {
     Victim v = victim_new(testbed_new(TESTBED_AT_VGPU));
@@ -424,7 +424,7 @@ static void test_random(void)
         if (words[1] & VIRTIO_GPU_FLAG_FENCE) {
             void *resp;
 
-            /* A fence may rightly never be signalled. */
+            /* A fence may legitimately never be signalled. */
             guest_submit(&v.tb->guest, CONTROL, words, size, PAGE_BYTES, &resp);
         } else if (v.tb->guest.queue[CONTROL].num_free == GUEST_QUEUE_SIZE) {
             command(&v, words, size);
@@ -502,7 +502,7 @@ static void assert_picture_seen(const Testbed *tb)
     munmap((void *)seen, plane.size);
 }
 
-/* From a guest's buffer to what a VMM sees: what the driver's own fake engine can't show. */
+/* From a guest's buffer to the VMM's picture: the driver's own fake engine cannot test that. */
 static void test_picture(void)
 {
     Testbed *tb = display_vgpu();

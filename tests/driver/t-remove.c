@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Things that go away while they are used: the mdev, the GPU, the module. Nobody hangs. */
+/* Things that are removed while they are used: the mdev, the GPU, the module. Nobody hangs. */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static void test_with_engine(void)
     g_assert_true(wait_until(atomic_load(&tb->engine->state->removed) > 0 ||
                                  atomic_load(&tb->engine->state->hangups) > 0,
                              5000));
-    /* It may still ask, and is told why it has to go. */
+    /* It may still ask, and gets the reason of its end. */
     if (!peer_info(tb->engine, &info))
         g_assert_true(info.state & VGPU_STATE_REMOVED);
     g_assert_cmpint(peer_ready(tb->engine, 1), <, 0);
@@ -117,7 +117,7 @@ static void test_mapping_outlives(void)
     testbed_close_vmm(tb);
     g_assert_cmphex(window[0], ==, VGPU_WINDOW_BLANK);
     g_assert_cmphex(window[100 * 1024], ==, VGPU_WINDOW_BLANK);
-    /* Who maps it still holds the vGPU's memory, not its place on the GPU. */
+    /* A process that maps it still holds the vGPU's memory, but not its room on the GPU. */
     pid = start_remover(tb->uuid);
     if (!wait_until(has_ended(pid, &status), 5000)) {
         munmap((void *)window, MIB);
@@ -192,7 +192,7 @@ static void test_module_held_by_engine(void)
 }
 
 /*
- * A PCI display function with a driver, or NULL. One that DRM has taken is left alone: unbinding
+ * A PCI display function with a driver, or NULL. One that DRM uses is left alone: unbinding
  * virtio-gpu makes 6.12 itself warn (drm_mm_takedown).
  */
 static bool has_drm(const char *device)
@@ -258,7 +258,7 @@ static Testbed *busy_vgpu(const char *gpu)
     return tb;
 }
 
-/* VMM and engine have been told to go, and the engine's memory is out of the guest's reach. */
+/* VMM and engine have been told to leave, and the guest cannot access the engine's memory. */
 static void assert_revoked(Testbed *tb)
 {
     g_autofree char *node = g_build_filename("/dev/vgpu", tb->uuid, NULL);
@@ -300,7 +300,7 @@ static void test_gpu_unbound(void)
     assert_ok(mdev_gpu_remove(gpu));
 }
 
-/* Takes the GPU out of the machine, as far as software can, and finds it again. */
+/* Removes the GPU from the machine, as far as software can, and finds it again. */
 static void pci_remove(const char *gpu)
 {
     g_autofree char *path = g_build_filename(PCI_DEVICES, gpu, "remove", NULL);
@@ -326,9 +326,9 @@ static bool in_removed(const char *uuid)
 }
 
 /*
- * The GPU itself goes, under several vGPUs: one that works, one that is being removed and waits for
- * its VMM, one that nobody uses. What is held stays until it is let go, in a place of its own in
- * sysfs.
+ * The GPU itself is removed, under several vGPUs: one that works, one that is being removed and
+ * waits for its VMM, one that is unused. Held ones stay until they are closed, in a separate place
+ * in sysfs.
  */
 static void test_gpu_removed(void)
 {
@@ -353,7 +353,7 @@ static void test_gpu_removed(void)
     g_assert_true(in_removed(works->uuid));
     g_assert_false(has_ended(remover, &status));
     g_assert_true(pci_rescan(gpu));
-    /* Until the VMMs have let go its name is taken. */
+    /* Its name is taken until the VMMs have closed its vGPUs. */
     assert_fails(mdev_gpu_add(gpu, TESTBED_GPU_VRAM, &type, 1), EAGAIN);
 
     testbed_close_vmm(leaves);
@@ -368,7 +368,7 @@ static void test_gpu_removed(void)
     assert_ok(mdev_gpu_remove(gpu));
 }
 
-/* Again and again, with a VMM that is killed in the middle: nothing warns, nothing is left. */
+/* Repeatedly, with a VMM that is killed in the middle: nothing warns, nothing leaks. */
 static void test_gpu_removed_often(void)
 {
     g_autofree char *gpu = require_pci_display();

@@ -72,7 +72,7 @@ static void test_waits_for_engine(void)
     assert_round_trip(tb, 1);
 }
 
-/* The driver takes window and guest memory back by itself, before the engine has answered. */
+/* The driver itself removes window and guest memory, before the engine has answered. */
 /*
  * A processor that writes 0 holds the whole VMM while that write lasts. So it comes back, and the
  * status says when the reset is done. Until then writes are void.
@@ -203,7 +203,7 @@ typedef struct {
     int32_t before_done, after_done;
 } PopInReset;
 
-/* As an engine does that is quicker than the reset: it lets go, and looks at once. */
+/* Like an engine that is faster than the reset: it releases the epoch, and polls at once. */
 static int call_pop_in_reset(EngineCtx *ctx, void *arg)
 {
     PopInReset *call = arg;
@@ -220,8 +220,8 @@ static int call_pop_in_reset(EngineCtx *ctx, void *arg)
 }
 
 /*
- * While the guest waits, the registers are still the old life's: nothing of their rings is for the
- * new epoch.
+ * While the guest waits, the registers are still the old life's: the new epoch must not use their
+ * rings.
  */
 static void test_old_rings(void)
 {
@@ -245,7 +245,7 @@ static void test_old_rings(void)
     assert_round_trip(tb, 1);
 }
 
-/* Requests that the old life left unanswered don't come back as the new one's. */
+/* Requests that the old life left unanswered must not come back as the new one's. */
 static void test_in_flight(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -262,7 +262,7 @@ static void test_in_flight(void)
     }
 }
 
-/* An engine that never answers: the guest waits for a bounded time, then lives on with errors. */
+/* An engine that never answers: the guest waits for a bounded time, then continues with errors. */
 static void test_engine_never_answers(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -367,7 +367,7 @@ static void *vfio_reset_thread(void *data)
     return NULL;
 }
 
-/* A VMM that waits for an engine must not keep the machine from going to sleep. */
+/* A VMM that waits for an engine must not prevent the machine from suspending. */
 static void test_machine_sleeps(void)
 {
     g_autoptr(Testbed) tb = NULL;
@@ -408,7 +408,7 @@ static void test_vfio_reset(void)
     assert_round_trip(tb, 1);
 }
 
-/* Several processors reset at once, again and again. */
+/* Several processors reset at once, repeatedly. */
 static void test_storm(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -433,7 +433,7 @@ static void test_storm(void)
     }
 }
 
-/* A reset of a device that no driver has used needs nothing of the engine. */
+/* A reset of a device that no driver has used does not need the engine. */
 static void test_unused(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_OPEN);

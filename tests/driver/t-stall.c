@@ -16,7 +16,7 @@
 
 #define HOLDER  "/dev/vgpu-test-holder"
 #define HELD_MS 4000
-/* What is not held up takes, on a slow machine, much less than that. */
+/* On a slow machine, a call that is not blocked takes much less than this. */
 #define AT_ONCE_MS 1500
 
 /* A call on a thread of its own. */
@@ -50,7 +50,7 @@ static void task_join(Task *task)
     pthread_join(task->thread, NULL);
 }
 
-/* @fn comes back at once, though another may not. */
+/* @fn returns at once, though another call may not. */
 static void assert_at_once(void (*fn)(Testbed *tb), Testbed *tb)
 {
     static Task task;
@@ -116,7 +116,7 @@ static void read_own_maps(Testbed *tb)
     g_assert_true(g_file_get_contents("/proc/self/maps", &maps, NULL, NULL));
 }
 
-/* One processor waits for the engine's memory; the VMM goes on. */
+/* One processor waits for the engine's memory; the VMM continues. */
 static void window_fault_waits(MemoryKind kind)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -149,7 +149,7 @@ static void test_window_of_dma_buf(void)
     window_fault_waits(MEMORY_UDMABUF);
 }
 
-/* Memory of the engine that nobody ever fills: who touches it waits for ever. */
+/* Memory of the engine that is never filled: each access waits for ever. */
 static void *endless_page(void)
 {
     struct uffdio_api api = {.api = UFFD_API};
@@ -182,7 +182,7 @@ static void *call_thread(void *data)
     return NULL;
 }
 
-/* On a thread of the engine, which nobody waits for. */
+/* On a thread of the engine, which is never joined. */
 static int start_call(EngineCtx *ctx, unsigned long request, void *arg, unsigned delay_ms)
 {
     CallThread *call = g_new(CallThread, 1);
@@ -192,7 +192,7 @@ static int start_call(EngineCtx *ctx, unsigned long request, void *arg, unsigned
     return pthread_create(&thread, NULL, call_thread, call) ? -EAGAIN : 0;
 }
 
-/* The argument itself is what can't be read. */
+/* The argument itself is not readable. */
 static int call_endless_argument(EngineCtx *ctx, void *arg)
 {
     return start_call(ctx, *(unsigned long *)arg, endless_page(), 0);
@@ -256,7 +256,7 @@ static void assert_all_at_once(Testbed *tb)
     assert_at_once(look_for_instances, tb);
 }
 
-/* Each call of an engine, with memory that lets the driver wait for ever. */
+/* Each call of an engine, with memory that makes the driver wait for ever. */
 static void test_engine_memory(void)
 {
     static const unsigned long calls[] = {
@@ -292,7 +292,7 @@ static void test_engine_buffers(void)
     assert_ok(engine_peer_call(tb->engine, call_endless_push, NULL, 0));
     g_usleep(100000);
     assert_all_at_once(tb);
-    /* What the engine got half is answered when it dies. */
+    /* Requests that the engine got half are answered when it dies. */
     engine_peer_kill(tb->engine);
     tb->engine = NULL;
     g_assert_cmpint(guest_queue_wait(&tb->guest.queue[VGPU_QUEUE_CONTROL], NULL, GUEST_TIMEOUT_MS),
@@ -310,7 +310,7 @@ static int call_publish_later(EngineCtx *ctx, void *arg)
     return start_call(ctx, VGPU_ENGINE_WINDOW_PUBLISH, range, LATER_MS);
 }
 
-/* Publishing asks the engine's address space what is there. */
+/* Publishing looks up the engine's address space. */
 static void test_publish(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);

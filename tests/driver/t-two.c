@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two vGPUs of one GPU, used by two VMs at once, keep to themselves. */
+/* Two vGPUs of one GPU, used by two VMs at once, do not affect each other. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static Testbed *second_vgpu(TestbedStage stage)
     return testbed_new_on(TESTBED_GPU, TESTBED_TYPE, stage);
 }
 
-/* Requests, window and guest memory of one VM, with patterns of its own, checked all the time. */
+/* Requests, window and guest memory of one VM, with its own patterns, checked all the time. */
 static void work(Testbed *tb, unsigned seed)
 {
     struct vgpu_mem_entry entry = {TESTBED_RAM_IOVA + 8 * MIB, 4 * PAGE_BYTES};
@@ -95,7 +95,7 @@ static void test_same_vm(void)
     assert_ok(peer_poke(a->engine, in_a, "four", 4));
     assert_ok(peer_peek(b->engine, in_b, &word, 4));
     g_assert_cmpmem(&word, 4, "four", 4);
-    /* The reset of one takes nothing of the other's. */
+    /* The reset of one removes nothing of the other's. */
     guest_reset(&a->guest);
     assert_ok(peer_peek(a->engine, in_a, &word, 4));
     g_assert_cmphex(word, ==, 0xffffffff);
@@ -141,7 +141,7 @@ static void test_neighbour_dies(void)
     assert_round_trip(b, 1);
 }
 
-/* An engine is good for its own vGPU only: what it publishes shows nowhere else. */
+/* An engine is valid for its own vGPU only: its published memory shows nowhere else. */
 static void test_windows_apart(void)
 {
     g_autoptr(Testbed) a = testbed_new(TESTBED_AT_GUEST);
@@ -199,7 +199,7 @@ static void *pin_again_and_again(void *data)
     return NULL;
 }
 
-/* Threads of the engine that go on until it ends. */
+/* Threads of the engine that run until it ends. */
 static int call_start_storm(EngineCtx *ctx, void *arg)
 {
     pthread_t thread;
@@ -216,7 +216,7 @@ static int call_start_storm(EngineCtx *ctx, void *arg)
 #define TRACING "/sys/kernel/tracing/"
 #define PROBE   "vgputest"
 
-/* Counts calls of the driver's from now on. False: this kernel can't. */
+/* Counts the driver's calls from now on. False: this kernel cannot. */
 static bool probe_unmaps(void)
 {
     if (access(TRACING "kprobe_events", F_OK))

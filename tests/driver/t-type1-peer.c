@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A physical PCI device by vfio-pci beside the vGPU in one VM. VFIO's type1 must never take a page
- * of the window as a DMA target of that device: it would keep it after the window has lost it.
+ * of the window as a DMA target of that device: it would keep it after it was removed from the
+ * window.
  *
- * Needs a PCI device that is alone in its IOMMU group; the rig has a network card (class 0200) to
- * spare. Memory in a BAR of a GPU, PFNs without struct page as with VRAM, needs rig up --gpu pci.
+ * Needs a PCI device that is alone in its IOMMU group; the rig has a spare network card (class
+ * 0200). Memory in a BAR of a GPU, PFNs without struct page as with VRAM, needs rig up --gpu pci.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -62,7 +63,7 @@ static char *find_peer(void)
     return NULL;
 }
 
-/* Binds the device to vfio-pci, for good: nothing else in the rig uses it. */
+/* Binds the device to vfio-pci, permanently: nothing else in the rig uses it. */
 static char *require_peer(void)
 {
     char *peer = find_peer();
@@ -121,7 +122,7 @@ static void refused_beside(Testbed *tb, const char *peer)
     assert_ok(peer_unpublish(tb->engine, 0, SIZE));
     assert_window_blank(tb, 0);
     assert_fails(map_window(tb), EFAULT);
-    /* RAM is fine, and the vGPU works on. */
+    /* RAM is allowed, and the vGPU continues to work. */
     assert_ok(vmm_dma_map(&tb->container, tb->ram.mem, WINDOW_IOVA, MIB, RW));
     assert_ok(vmm_dma_unmap(&tb->container, WINDOW_IOVA, MIB));
     assert_round_trip(tb, 1);
@@ -268,7 +269,7 @@ static void test_mapped_before(void)
     vmm_device_close(&dev);
 }
 
-/* PCI device first, with RAM mapped; then the vGPU comes by hotplug. */
+/* PCI device first, with RAM mapped; then the vGPU is hot-plugged. */
 static void test_peer_first(void)
 {
     g_autofree char *peer = require_peer();
@@ -305,7 +306,7 @@ static void test_peer_first(void)
     vmm_ram_free(&ram);
 }
 
-/* The vGPU itself can't take its own window for guest memory either. */
+/* The vGPU itself cannot use its own window as guest memory either. */
 static void test_window_as_guest_memory(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the driver tells udev's listeners of a vGPU, so that they need not poll its attributes. */
+/* The driver's events about a vGPU for udev's listeners, which replace polling its attributes. */
 #include <linux/netlink.h>
 #include <poll.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define KERNEL_GROUP 1
 
-/* The kernel's own events, before udev has had them. */
+/* The kernel's own events, before udev has processed them. */
 static int listen_to_kernel(void)
 {
     const struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = KERNEL_GROUP};
@@ -21,7 +21,7 @@ static int listen_to_kernel(void)
     return fd;
 }
 
-/* How many "change" events of the vGPU come until nothing comes any more. */
+/* The number of "change" events of the vGPU until no more arrive. */
 static unsigned changes(int fd, const char *uuid)
 {
     struct pollfd poller = {.fd = fd, .events = POLLIN};
@@ -73,7 +73,7 @@ static void test_engine(void)
     close(fd);
 }
 
-/* A VM that opens the vGPU and one that lets it go: nothing else of a closed one moves. */
+/* A VM opens the vGPU and closes it: nothing else of a closed one changes. */
 static void test_open(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_ENGINE);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A guest that polls its rings, as Venus does, while the engine lets go of their memory: a page that is being taken away must not
- * be mapped again by a fault that comes in between, for it is freed next, and the guest would write to whoever gets it.
+ * A guest that polls its rings, as Venus does, while the engine unmaps their memory. A page that is
+ * being removed must not be mapped again by a fault in between, because it is freed next, and the
+ * guest would write to its next owner's memory.
  */
 #include <sys/mman.h>
 
 #include "testbed.h"
 
 #define SIZE     (16 * PAGE_BYTES)
-/* The pages are taken from one mapping after the other, so the first can fault while the last is still at it. */
+/*
+ * The pages are removed from one mapping after the other, so the first can fault while the last is
+ * still being processed.
+ */
 #define MAPPINGS 48
 #define ROUNDS   40
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The host-visible window: what the engine publishes is what the guest sees, and nothing else. */
+/* The host-visible window: the guest sees exactly the engine's published memory. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -60,7 +60,7 @@ static void test_udmabuf(void)
     shown(MEMORY_UDMABUF);
 }
 
-/* Parts of one mapping, out of order, at other places, next to each other. */
+/* Parts of one mapping, out of order, at other offsets, next to each other. */
 static void test_pieces(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -83,7 +83,7 @@ static void test_pieces(void)
     assert_window_pattern(tb, MIB + 8 * PAGE_BYTES, 7);
 }
 
-/* Another thing at the same place: never a page of the old. */
+/* Another range at the same offset: never a page of the old. */
 static void test_again(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -148,7 +148,7 @@ static void test_forbidden(void)
     }
     /* Nothing mapped at all. */
     assert_fails(peer_publish(tb->engine, 0, PAGE_BYTES, 0x1000), EACCES);
-    /* Guest memory, which would let a guest see what its VM has unmapped. */
+    /* Guest memory, which would let a guest see memory that its VM has unmapped. */
     assert_ok(peer_pin(tb->engine, &entry, 1, VGPU_MEM_WRITE, NULL, &addr));
     assert_fails(peer_publish(tb->engine, 0, PAGE_BYTES, addr), EACCES);
     assert_window_blank(tb, 0);
@@ -168,7 +168,9 @@ static void test_forbidden_hugetlb(void)
     sysfs_write("/proc/sys/vm/nr_hugepages", "0");
 }
 
-/* A process that is VMM and engine at once can't publish a window in a window, nor lock itself up.
+/*
+ * A process that is VMM and engine at once cannot publish a window in a window, nor deadlock
+ * itself.
  */
 static void test_own_window(void)
 {
@@ -203,7 +205,10 @@ static void test_own_window(void)
     testbed_close_vmm(tb);
 }
 
-/* What the engine unmaps is gone from the guest, and does not come back with other memory. */
+/*
+ * Memory that the engine unmaps is removed from the guest, and does not come back with other
+ * memory.
+ */
 static void early_munmap(MemoryKind kind)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -263,7 +268,7 @@ static void test_remapped(void)
     assert_window_pattern(tb, PAGE_BYTES, 1);
 }
 
-/* The guest goes on seeing what the engine sees when pages of the file are replaced. */
+/* The guest sees the engine's memory even after pages of the file are replaced. */
 static void test_punch_hole(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -287,7 +292,7 @@ static void test_punch_hole(void)
     assert_window_pattern(tb, 31 * PAGE_BYTES, 31);
 }
 
-/* Every mapping that a VMM makes of the window shows the same. */
+/* Every mapping of the window by a VMM shows the same. */
 static void test_several_mappings(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -312,7 +317,7 @@ static void test_several_mappings(void)
     munmap((void *)part, 16 * PAGE_BYTES);
 }
 
-/* Nothing but the processor may use the pages: get_user_pages() must refuse them. */
+/* Only the processor may use the pages: get_user_pages() must refuse them. */
 static void test_no_gup(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -328,7 +333,7 @@ static void test_no_gup(void)
         g_assert_cmpint(errno, ==, EFAULT);
         assert_window_pattern(tb, 0, 0);
     }
-    /* Copying is what a processor does. */
+    /* A processor copies. */
     g_assert_cmpint(write(pipefd[1], (void *)testbed_window(tb), 64), ==, 64);
 }
 
@@ -394,7 +399,7 @@ static void test_many_ranges(void)
     assert_window_blank(tb, 0);
 }
 
-/* The guest reads everywhere while the engine publishes, takes back and unmaps: no signal ever. */
+/* The guest reads everywhere while the engine publishes, unpublishes and unmaps: no signal ever. */
 static int call_churn(EngineCtx *ctx, void *arg)
 {
     int64_t end = now_ms() + 3000;
@@ -431,7 +436,7 @@ static int call_churn(EngineCtx *ctx, void *arg)
     return 0;
 }
 
-/* What a program writes into a buffer that is gone must not show in another one's place. */
+/* A program's writes into a buffer that is gone must not show in another one's place. */
 static void test_blank_apart(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
@@ -440,7 +445,7 @@ static void test_blank_apart(void)
 
     memset((void *)window, 0xa5, PAGE_BYTES);
     assert_window_blank(tb, PAGE_BYTES);
-    /* Nor what was written there before something is published, or after a reset. */
+    /* Nor must writes from before a publication, or before a reset. */
     assert_ok(peer_alloc(tb->engine, MEMORY_MEMFD, PAGE_BYTES, &addr));
     assert_ok(peer_publish(tb->engine, 0, PAGE_BYTES, addr));
     assert_window_pattern(tb, 0, 0);
@@ -461,7 +466,7 @@ static uint64_t available_kb(void)
 
 #define WIDE (256 * MIB)
 
-/* A guest that looks at all of a window where nothing is published costs the host a bounded amount of memory. */
+/* A guest that reads all of an unpublished window costs the host a bounded amount of memory. */
 static void test_blank_bounded(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_VGPU);
@@ -482,7 +487,7 @@ static void test_blank_bounded(void)
     g_test_message("blank pages took %" G_GINT64_FORMAT " KiB",
                    (gint64)before - (gint64)after);
     g_assert_cmpint((gint64)before - (gint64)after, <, 64 * 1024);
-    /* What was written may be gone, but it never shows at another place. */
+    /* Written data may be gone, but never shows at another offset. */
     for (uint64_t at = 0; at < WIDE / 8; at += PAGE_BYTES / 8) {
         uint64_t seen = window[at];
 
@@ -511,7 +516,7 @@ static void test_next_vmm(void)
     assert_window_pattern(tb, 0, 0);
     g_assert_cmpint(write(pipe_fd[1], mine, 8), ==, 8);
 
-    /* Between two VMMs it is blank; what is written there is for nobody. */
+    /* Between two VMMs it is blank; nobody sees writes of that time. */
     testbed_close_vmm(tb);
     g_assert_cmphex(((volatile uint64_t *)mine)[0], ==, VGPU_WINDOW_BLANK);
     ((volatile uint64_t *)mine)[PAGE_BYTES / 8] = 0x5ec2e7;

@@ -42,7 +42,7 @@ sub gone_and_back {
     });
     point("$what: blue, which is suspended, keeps its vGPU; the driver says what it waits for", sub {
         my $log = VGPU::Lab::host("dmesg | grep 'in use by a VM' | grep $blue->{vgpu}{uuid} | tail -n 1");
-        die "not a word\n" if $log !~ /asked it to let the device go/;
+        die "not a word\n" if $log !~ /asked it to release the device/;
         return $log;
     });
     point("$what: the GPU comes back, and can't be shared while blue holds what it had", sub {

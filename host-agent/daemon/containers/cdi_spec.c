@@ -6,7 +6,10 @@
 #include "host-agent/daemon/containers/transport.h"
 #include "lib/root.h"
 
-/* The first that has names which begin with a digit, as UUIDs do; docker 25 knows 0.6.0. */
+/*
+ * The first version that allows names with a leading digit, as UUIDs may have; docker 25 supports
+ * 0.6.0.
+ */
 #define CDI_VERSION "0.5.0"
 
 #define HOOK         "/lib/mdev-vgpu/vgpu-container-hook"
@@ -86,7 +89,7 @@ static void add_node(JsonBuilder *json, const char *node)
 
     json_builder_begin_object(json);
     add_text(json, "path", path);
-    /* Not m: no other node is to be made there. */
+    /* Not m: no other node is created there. */
     add_text(json, "permissions", "rw");
     json_builder_end_object(json);
 }
@@ -113,7 +116,9 @@ static void add_mount(JsonBuilder *json, const char *from, const char *to)
     json_builder_end_object(json);
 }
 
-/* A container may have several: what is of one slice has its own path, and what all have is alike.
+/*
+ * A container may have several: the parts of one slice have their own paths, and the common parts
+ * are equal.
  */
 static void add_native(JsonBuilder *json, const Slice *slice, const CdiLayer *layer)
 {
@@ -126,7 +131,7 @@ static void add_native(JsonBuilder *json, const Slice *slice, const CdiLayer *la
 
     add_list(json, "env", env);
     begin_list(json, "mounts");
-    /* The directory, so that an arbiter that is started anew is found. */
+    /* The directory, so that a restarted arbiter is found. */
     add_mount(json, dir, inside);
     add_mount(json, layer->library, layer->library);
     add_mount(json, member, member);
@@ -134,8 +139,10 @@ static void add_native(JsonBuilder *json, const Slice *slice, const CdiLayer *la
     json_builder_end_array(json);
 }
 
-/* Mesa takes one socket for each VkInstance. Of a variable that several devices have the last one's
- * value stands. */
+/*
+ * Mesa takes one socket for each VkInstance. If several devices set a variable, the last one's
+ * value is used.
+ */
 static void add_guarded(JsonBuilder *json, const Slice *slice)
 {
     const char *name = *slice->name ? slice->name : slice->uuid;

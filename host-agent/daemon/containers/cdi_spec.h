@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Containers' devices as CDI (Container Device Interface) describes them to podman, docker,
- * containerd and cri-o: what a runtime adds to a container for each, in JSON.
+ * Containers' devices in CDI (Container Device Interface), for podman, docker, containerd and
+ * cri-o: what a runtime adds to a container for each, in JSON.
  */
 #ifndef VGPUD_CONTAINERS_CDI_SPEC_H
 #define VGPUD_CONTAINERS_CDI_SPEC_H
@@ -9,31 +9,31 @@
 #include "host-agent/model/slice.h"
 
 #define CDI_KIND "mdev-vgpu.org/slice"
-/* As the programs say it. */
+/* The names in the programs' command lines. */
 #define CDI_DIR  "/run/cdi"
 #define CDI_FILE CDI_DIR "/mdev-vgpu.json"
 
 /**
  * CdiLayer - the governor's layer on this host
  * @manifest: path of its manifest
- * @library: path of the library that this names
+ * @library: path of the library that the manifest names
  */
 typedef struct {
     char *manifest;
     char *library;
 } CdiLayer;
 
-/* Where it is installed, by its manifest; NULL: it is not, or its manifest can't be read. */
+/* Where it is installed, by its manifest; NULL: it is not, or its manifest cannot be read. */
 CdiLayer *cdi_layer_find(const char *root);
 
 void cdi_layer_free(CdiLayer *layer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CdiLayer, cdi_layer_free)
 
-/* Where the containers' hook is installed; the system's place, where it is nowhere. */
+/* Where the containers' hook is installed; the system's path if it is nowhere. */
 const char *cdi_hook_find(const char *root);
 
 /**
- * CdiDevice - a slice that can be had now
+ * CdiDevice - an available slice
  * @node: of the GPU, as "dri/renderD128"; of a vGPU as "vfio/16"; NULL: none
  */
 typedef struct {
@@ -42,8 +42,9 @@ typedef struct {
 } CdiDevice;
 
 /*
- * The specification, to be freed. @devices: of CdiDevice, by their UUIDs; NULL where there is none:
- * CDI knows no specification without devices. @layer: NULL: those of door native are left out. @hook: path.
+ * The specification, to be freed. @devices: of CdiDevice, by their UUIDs; NULL if there is none:
+ * CDI has no specification without devices. @layer: NULL: slices with transport native are left
+ * out. @hook: path.
  */
 char *cdi_spec(const GPtrArray *devices, const CdiLayer *layer, const char *hook);
 

@@ -9,7 +9,7 @@
 
 #include "lib/sysfs.h"
 
-/* Of /proc/PID/stat after the name, which may have anything in it. */
+/* Of /proc/PID/stat after the name, which may contain any character. */
 #define FIELD_STATE   0
 #define FIELD_STARTED 19
 #define CGROUPS       "/sys/fs/cgroup"
@@ -25,7 +25,7 @@ struct ClaimWatch {
     void *data;
 };
 
-/* A zombie keeps its number until its parent asks, and has nothing any more. */
+/* A zombie keeps its number until its parent reaps it, but uses nothing any more. */
 static gboolean has_ended(const char *state)
 {
     return *state == 'Z' || *state == 'X';
@@ -87,7 +87,7 @@ static gboolean process_ended(int fd, GIOCondition condition, void *data)
     return G_SOURCE_REMOVE;
 }
 
-/* The kernel tells of the next change only after the file was read. */
+/* The kernel reports the next change only after the file was read. */
 static void read_events(const ClaimWatch *watch)
 {
     char text[256];

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The processes that a claim goes by: the first one of a container or program, and the others of a
- * program's scope of systemd.
+ * The processes that keep a claim: the first one of a container or program, and the others of a
+ * program's systemd scope.
  */
 #ifndef DAEMON_CONTAINERS_CLAIM_PROCESS_H
 #define DAEMON_CONTAINERS_CLAIM_PROCESS_H
 
 #include "host-agent/store/claim_table.h"
 
-/* When the process began, in ticks since boot; 0: there is none, or it has ended. */
+/* When the process began, in ticks since boot; 0: it does not exist, or has ended. */
 guint64 claim_process_started(const char *root, guint pid);
 
 /*
- * The cgroup of the process, where that is the scope that "vgpuctl run" has made for the slice
+ * The cgroup of the process, if that is the scope that "vgpuctl run" has made for the slice
  * @uuid; else "". To be freed.
  */
 char *claim_process_scope(const char *root, guint pid, const char *uuid);
@@ -26,10 +26,10 @@ typedef struct ClaimWatch ClaimWatch;
 ClaimWatch *claim_watch_new(const char *root, const Claim *claim, void (*func)(void *data),
                             void *data);
 
-/* Also from @func. */
+/* May also be called from @func. */
 void claim_watch_free(ClaimWatch *watch);
 
-/* The kernel tells of everything that claim_process_is_alive() goes by. */
+/* The kernel reports every change that claim_process_is_alive() depends on. */
 gboolean claim_watch_is_complete(const ClaimWatch *watch);
 
 #endif

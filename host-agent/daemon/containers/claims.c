@@ -16,7 +16,7 @@
 #include "lib/root.h"
 #include "lib/sysfs.h"
 
-/* Where the kernel can't tell when something ends. */
+/* Interval of the checks if the kernel cannot report the end. */
 #define PERIOD_S 5
 
 typedef struct {
@@ -84,7 +84,7 @@ static void look_now(void *data)
     claims_look(data);
 }
 
-/* Of an end that nobody tells: looked for, while there is such a claim. */
+/* Polls for an end that is not reported, while there is such a claim. */
 static gboolean is_looked_for(const Claims *claims, const Entry *entry)
 {
     return !claim_watch_is_complete(entry->watch) ||
@@ -182,7 +182,7 @@ gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *o
     const Claim *one = find(claims, uuid);
     const Claim *two = find(claims, other);
 
-    /* Processes are looked at last: of most slices the containers are others. */
+    /* Processes are checked last: most slices belong to other containers. */
     return one && two && g_str_equal(one->container, two->container) && is_alive(claims, one) &&
            is_alive(claims, two);
 }
@@ -215,7 +215,7 @@ char *claims_user(const Claims *claims, Counters *counters, const Slice *slice)
                                claims_program_user(claims, slice->uuid, &user) ? "program"
                                                                                : "container",
                                container);
-    /* A vGPU's are its engine, which is nobody's container; a guard's are its own. */
+    /* Processes of a vGPU are its engine, which is no container; those of a guard are its own. */
     if (slice->transport != SLICE_TRANSPORT_NATIVE)
         return NULL;
     counters_read(counters);
@@ -251,7 +251,7 @@ static gboolean check(const Claims *claims, const Slice *slice, const char *cont
     return TRUE;
 }
 
-/* The real user of a process; its directory in /proc is root's where it can't be dumped. */
+/* The real user of a process; its directory in /proc is root's if it is not dumpable. */
 static gboolean runs_as(const char *root, guint pid, guint32 user)
 {
     static const char key[] = "Uid:";
@@ -262,8 +262,10 @@ static gboolean runs_as(const char *root, guint pid, guint32 user)
     return line && g_ascii_strtoull(line + strlen(key), NULL, 10) == user;
 }
 
-/* Root of a rootless container may be any of the user's subordinate ids; the namespace was made by
- * the user. */
+/*
+ * Root of a rootless container may be any of the user's subordinate ids; the user made the
+ * namespace.
+ */
 static gboolean is_in_namespace_of(const char *root, guint pid, guint32 user)
 {
     g_autofree char *path = g_strdup_printf("%s/proc/%u/ns/user", root, pid);
@@ -276,7 +278,7 @@ static gboolean is_in_namespace_of(const char *root, guint pid, guint32 user)
     return own;
 }
 
-/* A claim ends with its process: with somebody else's it would outlive its container. */
+/* A claim ends with its process: with another process it would outlive its container. */
 static gboolean check_process(const Claims *claims, const Claim *claim, const guint32 *user,
                               GError **error)
 {
@@ -284,7 +286,7 @@ static gboolean check_process(const Claims *claims, const Claim *claim, const gu
     gboolean own =
         !user || runs_as(root, claim->pid, *user) || is_in_namespace_of(root, claim->pid, *user);
 
-    /* What was looked at is still that process. */
+    /* The checked process is still the same one. */
     if (!claim->started || !is_alive(claims, claim))
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
                     "container %s has no process %u on this host", claim->container, claim->pid);
@@ -311,7 +313,7 @@ static Claim *claim_new(const Claims *claims, const Slice *slice, char *containe
     return claim;
 }
 
-/* Takes @claim, also where it fails. */
+/* Takes @claim, even on failure. */
 static gboolean keep(Claims *claims, Claim *claim, GError **error)
 {
     g_autofree char *uuid = g_strdup(claim->uuid);
@@ -401,8 +403,8 @@ void claims_look(Claims *claims)
 #define MOST_PER_CENT 100u
 
 /*
- * One container has both, by the door that shows their GPU itself; and one tenant: what another's user says of a
- * container changes nothing for it.
+ * One container uses both with the transport that exposes the GPU itself, and both have one tenant:
+ * a claim by another tenant's user changes nothing for the container.
  */
 static gboolean are_together(const Claims *claims, const Slice *a, const Slice *b)
 {
@@ -433,7 +435,9 @@ static guint cap_of_both(const Slice *a, const Slice *b)
     return a->cap && b->cap ? MIN(a->cap + b->cap, MOST_PER_CENT) : MOST_PER_CENT;
 }
 
-/* Nobody gets by a second slice what neither was promised: the lower priority holds for both. */
+/*
+ * A second slice must not give more than either was promised: the lower priority applies to both.
+ */
 static void add(Slice *sum, const Slice *other)
 {
     sum->vram += other->vram;

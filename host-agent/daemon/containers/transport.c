@@ -15,7 +15,7 @@
 #include "lib/systemd.h"
 
 #define SLICES_DIR "/run/vgpu/slices"
-/* Short, for the sake of the socket's path. */
+/* Short, because the socket's path is limited. */
 #define PROGRAM_DIR      "/g"
 #define ONLY_SLICE       "0"
 #define GOVERNOR_SOCKET  "governor.sock"
@@ -52,7 +52,7 @@ static int by_number(const void *a, const void *b)
     return one < other ? -1 : one > other;
 }
 
-/* As acl(5) wants it: in the order of tags, and of users' numbers. */
+/* In acl(5)'s order: by tags, and by users' numbers. */
 static GArray *acl_for(const uid_t *uids, guint count)
 {
     const struct posix_acl_xattr_header header = {GUINT32_TO_LE(POSIX_ACL_XATTR_VERSION)};
@@ -72,7 +72,7 @@ static GArray *acl_for(const uid_t *uids, guint count)
     return acl;
 }
 
-/* Without users the mode says all, on file systems without ACLs as well. */
+/* Without users the mode is sufficient, even on file systems without ACLs. */
 static gboolean let_through(const char *path, const uid_t *uids, guint count, GError **error)
 {
     g_autoptr(GArray) acl = NULL;
@@ -252,7 +252,7 @@ static void finish_first(GuardUnits *units, const GError *error)
     do_first(units);
 }
 
-/* Where it was cancelled @units are gone. */
+/* If it was cancelled, @units are gone. */
 static void ended(GObject *process, GAsyncResult *result, void *data)
 {
     g_autoptr(GError) error = NULL;

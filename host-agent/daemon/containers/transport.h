@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the sockets of containers' slices are, so that they can be mounted, by a rootless runtime
- * too. Directories that root and, by an ACL, the users of the slice's tenant get through, and
- * nobody else; what is behind them anybody in the container may connect to.
+ * Directories for the sockets of containers' slices, so that they can be mounted, by a rootless
+ * runtime too. Only root and, by an ACL, the users of the slice's tenant can enter them. Anybody in
+ * the container may connect to the sockets inside.
  *
- *   /run/vgpu/containers/UUID          of the door native: so
- *   /run/vgpu/containers/UUID/slice    what is mounted
+ *   /run/vgpu/containers/UUID          with transport native
+ *   /run/vgpu/containers/UUID/slice    mounted
  *   /run/vgpu/containers/UUID/g/GPU/0
- *                                      a link to that, as the governor's layer looks for it: of a
- *                                      program of the host, which has nothing mounted
+ *                                      a link to that in the form of the governor's layer: for a
+ *                                      program of the host, which has no mounts of its own
  *   /run/vgpu/slices/UUID              a link to that, where the arbiter makes its socket
- *   /run/vgpu/guard/UUID               of the door guarded: so, with the socket of its vgpu-guard,
- * which is mounted
+ *   /run/vgpu/guard/UUID               with transport guarded; has the socket of its vgpu-guard;
+ *                                      mounted
  */
 #ifndef VGPUD_CONTAINERS_TRANSPORT_H
 #define VGPUD_CONTAINERS_TRANSPORT_H
@@ -24,44 +24,47 @@
 #define GUARD_DIR      "/run/vgpu/guard"
 #define GUARD_SOCKET   "vtest.sock"
 
-/* Makes those of the door native, or changes who gets through. @uids: of the tenant's users. */
+/*
+ * Makes the directories of transport native, or changes who can enter. @uids: of the tenant's
+ * users.
+ */
 gboolean slice_dirs_make(const char *root, const char *uuid, const uid_t *uids, guint count,
                          GError **error);
 
-/* The link for a program; @gpu: address of the slice's GPU. The directories must be there. */
+/* The link for a program; @gpu: address of the slice's GPU. The directories must exist. */
 gboolean slice_dirs_link(const char *root, const char *uuid, const char *gpu, GError **error);
 
-/* Where it is, for VGPU_GOVERNOR_SLICES. To be freed. */
+/* Its path, for VGPU_GOVERNOR_SLICES. To be freed. */
 char *slice_dirs_of_program(const char *root, const char *uuid);
 
-/* The same of the door guarded. */
+/* The same for transport guarded. */
 gboolean slice_dirs_make_guard(const char *root, const char *uuid, const uid_t *uids, guint count,
                                GError **error);
 
-/* There are some of either door. */
+/* There are directories of either transport. */
 gboolean slice_dirs_exist(const char *root, const char *uuid);
 
-/* Of both doors, with the sockets. What is not there is passed over. */
+/* Of both transports, with the sockets. Missing ones are ignored. */
 void slice_dirs_remove(const char *root, const char *uuid);
 
-/* UUIDs that have such directories of the door native, to be freed. */
+/* UUIDs with directories of transport native, to be freed. */
 GStrv slice_dirs_list(const char *root);
 
 /*
- * vgpu-guard@UUID.service of containers' slices: started with a user of its own, which
- * vgpu-engine-user writes first, and stopped. One step after the other, so that a guard that goes
- * and one that comes with its UUID are not mixed up.
+ * vgpu-guard@UUID.service of containers' slices: started with its own user, which vgpu-engine-user
+ * writes first, and stopped. Steps run one after the other, so that an old guard and a new one with
+ * the same UUID are not mixed up.
  */
 typedef struct GuardUnits GuardUnits;
 
-/* @root: in place of /, as everywhere. @bus: a reference is taken. */
+/* @root: replaces /. @bus: a reference is taken. */
 GuardUnits *guard_units_new(const char *root, GDBusConnection *bus);
 
-/* What is not done yet is left undone. */
+/* Pending steps are dropped. */
 void guard_units_free(GuardUnits *units);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(GuardUnits, guard_units_free)
 
-/* Neither waits; what fails is in the log. */
+/* Neither waits; failures are logged. */
 void guard_units_start(GuardUnits *units, const char *uuid);
 void guard_units_stop(GuardUnits *units, const char *uuid);
 

@@ -35,7 +35,7 @@ static gboolean end_first(void *data)
     return G_SOURCE_REMOVE;
 }
 
-/* One that a VM has open stays. */
+/* A vGPU that a VM has open stays. */
 static gboolean may_go(const Lifecycle *life, const Slice *slice)
 {
     g_autoptr(Vgpu) vgpu = vgpu_read(host_root(life->host), slice->uuid);

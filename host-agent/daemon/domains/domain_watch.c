@@ -9,7 +9,7 @@
 
 struct DomainWatch {
     const Lifecycle *life;
-    GHashTable *since; /* UUID to gint64: when it was first found left alone */
+    GHashTable *since; /* UUID to gint64: when it was first found unused */
     guint timer;
 };
 
@@ -21,7 +21,7 @@ static gboolean is_left_alone(const DomainWatch *watch, const Slice *slice)
            !vm_is_running(host_root(watch->life->host), slice->domain);
 }
 
-/* Left alone for long enough, @now. */
+/* Unused for long enough at @now. */
 static gboolean is_over(DomainWatch *watch, const Slice *slice, gint64 now)
 {
     const gint64 *since = g_hash_table_lookup(watch->since, slice->uuid);

@@ -39,7 +39,7 @@ static gboolean put_text(const char *path, const char *text, GError **error)
 
     if (g_file_get_contents(path, &before, NULL, NULL) && g_str_equal(before, text))
         return TRUE;
-    /* In /run: what a crash of the machine would lose is made anew. */
+    /* In /run: the files are made again after a crash of the machine. */
     return g_file_set_contents_full(path, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, error);
 }
 
@@ -89,7 +89,7 @@ void shares_forget(const char *root, const char *gpu, const char *uuid)
     g_unlink(path);
 }
 
-/* "UUID.conf": a vGPU's; what has other names is not vgpud's. */
+/* "UUID.conf": a vGPU's; files with other names are not vgpud's. */
 static gboolean is_vgpus(const char *name)
 {
     g_autofree char *uuid = g_str_has_suffix(name, SUFFIX)
@@ -99,7 +99,7 @@ static gboolean is_vgpus(const char *name)
     return uuid && g_uuid_string_is_valid(uuid);
 }
 
-/* Takes away the files of vGPUs that are not in @wanted, a set of file names. */
+/* Removes the files of vGPUs that are not in @wanted, a set of file names. */
 static void sweep(const char *dir, GHashTable *wanted)
 {
     GDir *names = g_dir_open(dir, 0, NULL);
@@ -171,7 +171,7 @@ static int connect_to(const char *root, const char *gpu)
     return -1;
 }
 
-/* All that is said to the end; NULL where that does not come in time. */
+/* The whole answer; NULL if it does not arrive in time. */
 static GString *read_all(int fd)
 {
     g_autoptr(GString) text = g_string_new(NULL);

@@ -12,10 +12,10 @@
 
 
 /**
- * Entry - a vGPU that was seen
+ * Entry - a known vGPU
  * @inode: of its entry in sysfs; another one under the same name is another vGPU
- * @fresh: they are as they are in the kernel, unless it is open
- * @round: of counters_read() that has seen it last
+ * @fresh: they equal the kernel's, unless the vGPU is open
+ * @round: of the last counters_read() that saw it
  */
 typedef struct {
     VgpuCounters counters;
@@ -30,8 +30,8 @@ struct Counters {
     char *root;
     char *devices;
     GHashTable *entries; /* UUID, which is the vGPU's own, to Entry */
-    GPtrArray *list;     /* of VgpuCounters, which are the entries' */
-    GHashTable *uses;    /* UUID of a slice that is no vGPU to SliceUse */
+    GPtrArray *list;     /* of VgpuCounters, owned by the entries */
+    GHashTable *uses;    /* UUID of a slice that is no vGPU, to SliceUse */
     guint round;
     gboolean watched;
     void (*source)(Counters *counters, void *data);
@@ -80,7 +80,7 @@ static void read_counters(Entry *entry)
     entry->fresh = TRUE;
 }
 
-/* NULL where it is not one of ours, or goes just now. */
+/* NULL if it is not one of ours, or is just being removed. */
 static Entry *entry_new(const Counters *counters, const char *uuid, ino_t inode)
 {
     Vgpu *vgpu = vgpu_read(counters->root, uuid);
@@ -96,7 +96,7 @@ static Entry *entry_new(const Counters *counters, const char *uuid, ino_t inode)
     return entry;
 }
 
-/* The engine of a closed vGPU has nothing of a guest's. */
+/* The engine of a closed vGPU holds nothing of a guest. */
 static void read_engine(const Counters *counters, Entry *entry)
 {
     const Vgpu *vgpu = entry->counters.vgpu;
@@ -110,7 +110,7 @@ static void read_engine(const Counters *counters, Entry *entry)
     drm_clients_read(entry->drm, &entry->counters.drm);
 }
 
-/* Nothing of it can have changed. */
+/* None of it can have changed. */
 static gboolean is_at_rest(const Counters *counters, const Entry *entry)
 {
     return counters->watched && entry->fresh && strstr(entry->state, "device=closed");
@@ -138,7 +138,7 @@ static gboolean update(const Counters *counters, Entry *entry)
     return TRUE;
 }
 
-/* NULL: it is not one of ours, or gone. */
+/* NULL: not one of ours, or gone. */
 static Entry *see(Counters *counters, const char *uuid, ino_t inode)
 {
     Entry *entry = g_hash_table_lookup(counters->entries, uuid);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the vGPUs of a host have done so far, read often and for many of them: of a vGPU that no VM
- * has open only `state` is read, because nothing else of it moves, and not even that where the driver's events say when
- * it changes.
+ * The counters of a host's vGPUs, read often and for many of them. Of a vGPU that no VM has open
+ * only `state` is read, because nothing else changes, and not even that if the driver's events
+ * report its changes.
  */
 #ifndef VGPUD_ENGINES_COUNTERS_H
 #define VGPUD_ENGINES_COUNTERS_H
@@ -14,9 +14,9 @@
 
 /**
  * VgpuCounters - of one vGPU, since it was made
- * @vgpu: what the driver says, and what of it counts
- * @drm: GPU time and memory of its engine, where the GPU's driver tells
- * @slice: what its GPU's arbiter says; of use where @slice_known
+ * @vgpu: the driver's attributes and counters
+ * @drm: GPU time and memory of its engine, if the GPU's driver reports them
+ * @slice: its GPU's arbiter's report; valid if @slice_known
  */
 typedef struct {
     Vgpu *vgpu;
@@ -30,58 +30,57 @@ typedef struct {
 
 typedef struct Counters Counters;
 
-/* @root: "" in production, else a directory that stands for /. */
+/* @root: "" in production, else a directory that replaces /. */
 Counters *counters_new(const char *root);
 
 void counters_free(Counters *counters);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Counters, counters_free)
 
 /*
- * @source: called with each reading of all, to put in what others count (counters_put_use()); NULL: none.
+ * @source: called with each reading of all, to add the counters of others (counters_put_use());
+ * NULL: none.
  */
 void counters_set_source(Counters *counters, void (*source)(Counters *counters, void *data),
                          void *data);
 
-/* What an arbiter counts for a vGPU that was read before, or for a slice that is none. */
+/* An arbiter's counters of a vGPU that was read before, or of a slice that is no vGPU. */
 void counters_put_use(Counters *counters, const char *uuid, const SliceUse *use);
 
-/* The last of that of a slice which is no vGPU; NULL: nobody has told. Valid until the next counters_read(). */
+/* The last report on a slice that is no vGPU; NULL: none. Valid until the next counters_read(). */
 const SliceUse *counters_use(const Counters *counters, const char *uuid);
 
-/* GPU memory that it has, as the GPU's driver tells, else as the arbiter does; FALSE: nobody tells. */
+/* GPU memory in use by it, from the GPU's driver or else from the arbiter; FALSE: unknown. */
 gboolean counters_vram(const VgpuCounters *counters, guint64 *bytes);
 
 /*
- * Of VgpuCounters, in the order of their UUIDs. Belongs to @counters, valid until the next call.
- * What has moved is read now.
+ * Of VgpuCounters, in the order of their UUIDs. Owned by @counters, valid until the next call.
+ * Reads the values that have changed.
  */
 const GPtrArray *counters_read(Counters *counters);
 
-/* The one in such a list; NULL: it is not there. */
+/* The one in such a list; NULL: none. */
 const VgpuCounters *counters_find(const GPtrArray *list, const char *uuid);
 
-/* One of them, all of it read now; NULL: there is no such vGPU (any more). Valid as long. */
+/* One of them, read completely now; NULL: there is no such vGPU (any more). Valid as long. */
 const VgpuCounters *counters_read_one(Counters *counters, const char *uuid);
 
 /*
- * From now on counters_forget() is called for each vGPU that changes: so of those that are closed nothing has to be
+ * From now on counters_forget() is called for each vGPU that changes, so closed ones need not be
  * read.
  */
 void counters_watched(Counters *counters);
 
 /*
- * The vGPU's parameters (VRAM, weight …) may have been changed; they are read anew the next time,
- * which is else not done as long as it is closed. NULL: those of all.
+ * The vGPU's parameters (VRAM, weight …) may have changed. They are read again the next time, which
+ * is otherwise not done while it is closed. NULL: all vGPUs.
  */
 void counters_forget(Counters *counters, const char *uuid);
 
+/* Usage of a GPU's memory. */
 /*
- * How much of a GPU's memory is in use.
- */
-/*
- * Bytes in use on the GPU now, by whomever: what its driver says (amdgpu); else, on hosts for tests
- * whose GPUs stand in for others, what the file /run/vgpu/vram-used/ADDRESS below @root says; else
- * what the engines of its vGPUs have. @vgpus: of VgpuCounters, all of the host. FALSE: nobody tells.
+ * Bytes in use on the GPU now, by all users: from its driver (amdgpu); else, on test hosts with
+ * substitute GPUs, from the file /run/vgpu/vram-used/ADDRESS below @root; else the sum of its
+ * vGPUs' engines. @vgpus: of VgpuCounters, all of the host. FALSE: unknown.
  */
 gboolean gpu_vram_used(const char *root, const PciDevice *pci, const GPtrArray *vgpus, guint64 *bytes);
 

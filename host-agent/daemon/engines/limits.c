@@ -11,7 +11,7 @@
 #define US_PER_PERCENT 10000
 #define DEFAULT_WEIGHT 100
 
-/* Of vgpu-engine-user, and of systemd for what is set at run time. */
+/* Of vgpu-engine-user, and of systemd for properties that are set at run time. */
 #define USER_DIR    "run/systemd/system"
 #define CONTROL_DIR "run/systemd/system.control"
 
@@ -42,8 +42,10 @@ gboolean engine_limits_are_none(const EngineLimits *limits)
     return engine_limits_equal(limits, &none);
 }
 
-/* The default weight is said as "none", for any other makes the kernel schedule engines by their
- * cgroups. */
+/*
+ * The default weight is given as "none", because any other makes the kernel schedule engines by
+ * their cgroups.
+ */
 GVariant *engine_limits_properties(const EngineLimits *limits)
 {
     guint64 weight = limits->weight == DEFAULT_WEIGHT ? LIMIT_NONE : limits->weight;
@@ -85,7 +87,7 @@ static gboolean has_line(const char *text, const char *line)
     return g_strv_contains((const char *const *)lines, line);
 }
 
-/* "drm/0000:03:00.0/vram0 BYTES" in dmem.capacity; a card may have several, as xe's tiles. */
+/* "drm/0000:03:00.0/vram0 BYTES" in dmem.capacity; a card may have several, like xe's tiles. */
 static gboolean dmem_differs(const char *capacity, const char *dir, const Slice *slice)
 {
     g_auto(GStrv) regions = g_strsplit(capacity, "\n", -1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the engine of a vGPU may take of the host, as its cgroup holds it: processor time and
- * memory. By systemd's properties of its unit, so that systemd and the kernel always mean the same.
+ * Host resources that the engine of a vGPU may use, enforced by its cgroup: processor time and
+ * memory. Set as systemd's properties of its unit, so that systemd and the kernel always agree.
  */
 #ifndef VGPUD_ENGINES_LIMITS_H
 #define VGPUD_ENGINES_LIMITS_H
@@ -11,17 +11,17 @@
 #define LIMIT_NONE G_MAXUINT64
 
 /*
- * What an engine may need beside its guest's GPU memory: itself, shaders that are compiled, and a
- * render worker for each of the guest's contexts, of which there are 128 at most.
+ * What an engine may need besides its guest's GPU memory: itself, shader compilation, and a render
+ * worker for each of the guest's contexts, of which there are 128 at most.
  */
 #define ENGINE_OWN_MEMORY (G_GUINT64_CONSTANT(4) << 30)
 
 /**
  * EngineLimits
- * @cpu_us: processor time in microseconds per second; LIMIT_NONE: all that there is
- * @memory: bytes; LIMIT_NONE: all that there is
- * @weight: share of processor time under contention with other engines, as the vGPU has of its
- * GPU's
+ * @cpu_us: processor time in microseconds per second; LIMIT_NONE: no limit
+ * @memory: bytes; LIMIT_NONE: no limit
+ * @weight: share of processor time under contention with other engines, equal to the vGPU's share
+ * of its GPU
  */
 typedef struct {
     guint64 cpu_us;
@@ -30,40 +30,40 @@ typedef struct {
 } EngineLimits;
 
 /*
- * Of a vGPU whose type says @cpu and @memory (GpuType). Where the type says nothing of memory, the
- * engine may have its vGPU's memory as host memory, as it does on a GPU without memory of its own,
- * what it was given beyond that, and ENGINE_OWN_MEMORY: more than a guest that computes takes, and
- * less than all.
+ * Of a vGPU whose type has @cpu and @memory (GpuType). Without a memory limit in the type, the
+ * engine may use its vGPU's memory as host memory, as it does on a GPU without its own memory, its
+ * oversubscription, and ENGINE_OWN_MEMORY. That is more than a computing guest needs, and less than
+ * all.
  */
 EngineLimits engine_limits_of(const Slice *slice, guint cpu, guint64 memory);
 
 gboolean engine_limits_equal(const EngineLimits *a, const EngineLimits *b);
 
-/* The unit is so by itself: nothing is limited. */
+/* The unit's default: no limits. */
 gboolean engine_limits_are_none(const EngineLimits *limits);
 
-/* As Manager.SetUnitProperties() takes them: floating, of type a(sv). All of them, so that a limit
- * that is gone is undone. */
+/*
+ * In the form of Manager.SetUnitProperties(): floating, of type a(sv). All of them, so that a
+ * removed limit is reset.
+ */
 GVariant *engine_limits_properties(const EngineLimits *limits);
 
-/* vgpu-engine-user has been there, so the unit may be loaded: before, it would be without its user.
- */
+/* vgpu-engine-user has run, so the unit may be loaded: earlier, it would have no user. */
 gboolean engine_limits_can_be_set(const char *root, const char *uuid);
 
-/* Some were set since the vGPU was made; what is set there stays when the engine is restarted. */
+/* Some were set since the vGPU was made; they stay when the engine is restarted. */
 gboolean engine_limits_were_set(const char *root, const char *uuid);
 
 /*
- * Limits of GPUs that a kernel may hold by itself for the cgroup of an engine, and that systemd has
- * no properties for: dmem.max (Linux 6.14), and drm.weight, which was proposed for Linux and is not
- * in it. No kernel of Debian's has them; untested.
+ * Limits of GPUs that a kernel may enforce for an engine's cgroup, and for which systemd has no
+ * properties: dmem.max (Linux 6.14), and drm.weight, which was proposed for Linux and is not in it.
+ * No Debian kernel has them; untested.
  *
- * They are written by vgpu-device-limits@UUID.service, for vgpud's sandbox has cgroups for reading
- * only.
+ * vgpu-device-limits@UUID.service writes them, because cgroups are read-only in vgpud's sandbox.
  */
 /*
- * The kernel could hold the engine to what the slice has, and does not (any more): so it is with
- * each new engine, whose cgroup is new. FALSE as well where there is no engine.
+ * The kernel could enforce the slice's limits on the engine, and does not (any more), as with each
+ * new engine, whose cgroup is new. FALSE as well if there is no engine.
  */
 gboolean device_limits_differ(const char *root, const Slice *slice);
 

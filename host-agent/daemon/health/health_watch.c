@@ -9,21 +9,21 @@
 #include "lib/root.h"
 #include "lib/sysfs.h"
 
-/* For what changes without an event: sensors, corrected errors. */
+/* For values that change without an event: sensors, corrected errors. */
 #define LOOK_SECONDS 30
 
 struct Health {
     Host *host;
     const Slices *slices;
     GHashTable *gpus;    /* address to Watched */
-    GHashTable *looping; /* UUIDs of vGPUs whose crash loop was told of */
+    GHashTable *looping; /* UUIDs of vGPUs whose crash loop was reported */
     char *boot;
     gboolean engines_seen;
     guint timer;
 };
 
 /**
- * Watched - a GPU that is there, or was
+ * Watched - a GPU that is or was present
  * @readings: the last
  */
 typedef struct {
@@ -70,7 +70,7 @@ static void store(Health *health, const char *gpu, HealthKind kind, const char *
         log_error(error);
 }
 
-/* What was found, as it was before an observation. */
+/* The findings before an observation. */
 typedef struct {
     gboolean found[HEALTH_KINDS];
 } Before;
@@ -103,7 +103,7 @@ static void show(const Health *health, const char *gpu, const Watched *watched)
     vgpu_gpu_set_health_reasons(interface, (const char *const *)list);
 }
 
-/* Tells what is new since then. */
+/* Reports what is new since then. */
 static void tell(Health *health, const char *gpu, const Watched *watched, const Before *before)
 {
     gboolean is_there = host_gpu(health->host, gpu) != NULL;
@@ -137,7 +137,7 @@ static void look_at(Health *health, const Gpu *gpu, gint64 now)
     tell(health, address, watched, &before);
 }
 
-/* How many have a part of it, or will have. */
+/* Number of slices on it, present or future. */
 static guint users_of(const Health *health, const char *gpu)
 {
     const GPtrArray *slices = slices_all(health->slices);
@@ -151,7 +151,7 @@ static guint users_of(const Health *health, const char *gpu)
     return users;
 }
 
-/* GPUs that somebody has a part of and that vgpud has never seen. */
+/* GPUs with slices that vgpud has never seen. */
 static void miss(Health *health)
 {
     const GPtrArray *slices = slices_all(health->slices);
@@ -211,7 +211,7 @@ static void look(Health *health)
     look_for_gone(health);
 }
 
-/* Its engine dies again and again, and its GPU is not blamed for that. */
+/* Its engine dies repeatedly, and its GPU is not the cause. */
 static void tell_of_loop(Health *health, const Vgpu *vgpu)
 {
     Watched *watched = watched_at(health, vgpu->gpu);
@@ -243,7 +243,7 @@ static void judge_engines(Health *health)
     }
 }
 
-/* All of them, for whether one is to blame is seen by the others. */
+/* All of them, because the others show whether the GPU is the cause. */
 static void look_at_engines(Health *health)
 {
     const GPtrArray *vgpus = counters_read(host_counters(health->host));
@@ -289,7 +289,7 @@ static void host_changed(void *data)
 {
     Health *health = data;
 
-    /* From then on the driver tells of each vGPU that changes. */
+    /* From then on the driver reports each vGPU that changes. */
     if (!health->engines_seen)
         look_at_engines(health);
     health->engines_seen = TRUE;
@@ -361,7 +361,7 @@ static void load_cleared(const char *gpu, guint64 aer_fatal, guint64 ecc, void *
     gpu_health_set_cleared(watched_at(data, gpu)->health, aer_fatal, ecc);
 }
 
-/* Only what an operator has to clear: all else is found again where it still is so. */
+/* Only findings that an operator has to clear: the others are found again if they still hold. */
 static void load(Health *health)
 {
     GError *error = NULL;

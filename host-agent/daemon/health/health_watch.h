@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The health of the host's GPUs: what udev, the kernel's counters and sensors say, as properties,
- * as events, and kept in the database.
+ * The health of the host's GPUs, from udev, the kernel's counters and sensors: as properties, as
+ * events, and stored in the database.
  */
 #ifndef VGPUD_HEALTH_HEALTH_WATCH_H
 #define VGPUD_HEALTH_HEALTH_WATCH_H
@@ -18,10 +18,10 @@ Health *health_new(Host *host, const Slices *slices);
 void health_free(Health *health);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Health, health_free)
 
-/* The driver says that something of the vGPU has changed, or that it is no more. */
+/* The driver reports that the vGPU has changed or was removed. */
 void health_vgpu_changed(Health *health, const char *uuid);
 
-/* New work may be put on the GPU. One that is not known is good. */
+/* New work may be placed on the GPU. An unknown GPU is healthy. */
 gboolean health_is_good(const Health *health, const char *gpu);
 
 #endif

@@ -9,9 +9,9 @@
 #include "lib/systemd.h"
 #include "lib/units.h"
 
-/* No driver tells when memory becomes scarce. */
+/* No driver reports when memory becomes scarce. */
 #define LOOK_SECONDS 2
-/* How long best-effort vGPUs of the tenant are not put back on the GPU. */
+/* How long the tenant's best-effort vGPUs are not placed on the GPU again. */
 #define EVICTED_S (10 * 60)
 
 #define SYSTEMD_NAME    "org.freedesktop.systemd1"
@@ -28,7 +28,7 @@ struct PressureWatch {
     guint timer;
 };
 
-/* A GPU that has less free memory than it should. */
+/* A GPU with less free memory than desired. */
 typedef struct {
     const Gpu *gpu;
     guint64 free;
@@ -70,7 +70,7 @@ static GPtrArray *victims_on(const PressureWatch *watch, const char *gpu)
     return victims;
 }
 
-/* Their UUIDs, which stay the slices'. */
+/* Their UUIDs, owned by the slices. */
 static char **uuids_of(const Want *want)
 {
     char **uuids = g_new0(char *, want->victims->len + 1);
@@ -234,7 +234,7 @@ static gboolean has_vgpus(const PressureWatch *watch, const char *gpu)
     return FALSE;
 }
 
-/* A GPU with a mark has vGPUs: nobody else is stopped, so nobody else is looked after. */
+/* Only vGPUs are stopped, so only GPUs with a mark and vGPUs are watched. */
 static gboolean is_needed(const PressureWatch *watch)
 {
     const GPtrArray *gpus = host_gpus(watch->host);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps free memory on GPUs that have a water mark (water-mark= in gpus.conf), at the cost of
+ * Keeps memory free on GPUs that have a water mark (water-mark= in gpus.conf), at the cost of
  * best-effort vGPUs.
  */
 #ifndef VGPUD_HEALTH_PRESSURE_WATCH_H
@@ -20,25 +20,23 @@ void pressure_watch_set_grace(PressureWatch *watch, guint grace);
 void pressure_watch_free(PressureWatch *watch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(PressureWatch, pressure_watch_free)
 
-/* systemd, which stops engines, is on @bus. */
+/* @bus has systemd, which stops engines. */
 void pressure_watch_connect(PressureWatch *watch, GDBusConnection *bus);
 
 /* GPUs, their marks or slices may have changed. */
 void pressure_watch_refresh(PressureWatch *watch);
 
-/* Looks at all GPUs as if it were then, of the clock that only goes forward; for tests. */
+/* Checks all GPUs as if it were that time, of the monotonic clock; for tests. */
 void pressure_watch_look(PressureWatch *watch, gint64 now_us);
 
-/* Bytes that should be free on the GPU; 0: nobody said. */
+/* Bytes that should be free on the GPU; 0: not configured. */
 guint64 pressure_watch_mark(const PressureWatch *watch, const Gpu *gpu);
 
-/*
- * The operator's command against a want of memory (pressure-command= in gpus.conf).
- */
+/* The operator's command when memory is short (pressure-command= in gpus.conf). */
 /*
  * Starts @command, with GPU (an address), FREE and MARK (bytes) and VGPUS (UUIDs of those that are
- * stopped next, separated by blanks) in its environment. One that takes longer than
- * PRESSURE_COMMAND_S is killed. How it ended is in the log.
+ * stopped next, separated by blanks) in its environment. It is killed if it takes longer than
+ * PRESSURE_COMMAND_S. Its result is logged.
  */
 void pressure_command_run(const char *command, const char *gpu, guint64 free, guint64 mark,
                           char *const *vgpus);

@@ -13,7 +13,7 @@ struct VulkanWatch {
     GDBusConnection *bus;
     char *dir;
     GFileMonitor *monitor;
-    GHashTable *asked; /* GPU's address to what it was when its driver was asked */
+    GHashTable *asked; /* GPU's address to its state when its driver was last queried */
 };
 
 static void show(VgpuGpu *interface, GKeyFile *keyfile)
@@ -36,7 +36,7 @@ static void show(VgpuGpu *interface, GKeyFile *keyfile)
         interface, (guint)g_key_file_get_integer(keyfile, GROUP, "graphics-queues", NULL));
 }
 
-/* A file that is not whole yet, or not there, shows nothing. */
+/* An incomplete or missing file shows nothing. */
 static void read_description(const VulkanWatch *watch, const char *address)
 {
     VgpuGpu *interface = host_gpu_interface(watch->host, address);
@@ -81,7 +81,7 @@ static void ask(const VulkanWatch *watch, const char *address)
                            -1, NULL, started, NULL);
 }
 
-/* What decides what Vulkan shows. A GPU that a VM may have whole is not the host's to look at. */
+/* The inputs of Vulkan's result. The host must not touch a GPU that a VM may own as a whole. */
 static char *signature(const Gpu *gpu)
 {
     g_autofree char *nodes = g_strjoinv(" ", gpu->drm_nodes);
@@ -100,7 +100,7 @@ static void look_at(VulkanWatch *watch, const Gpu *gpu)
 
     if (g_strcmp0(before, now) == 0)
         return;
-    /* After a start of vgpud alone the answer is there already. */
+    /* If only vgpud was restarted, the answer exists already. */
     if (before || !*now)
         remove(path);
     read_description(watch, address);

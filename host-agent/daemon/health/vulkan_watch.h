@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Vulkan shows of the GPUs. A Vulkan driver is loaded by vgpu-describe@GPU.service, in a sandbox of its own, which
- * leaves what it finds in /run/vgpu/vulkan/GPU.
+ * Vulkan's view of the GPUs. vgpu-describe@GPU.service loads a Vulkan driver in its own sandbox,
+ * and leaves its result in /run/vgpu/vulkan/GPU.
  */
 #ifndef VGPUD_HEALTH_VULKAN_WATCH_H
 #define VGPUD_HEALTH_VULKAN_WATCH_H
@@ -16,7 +16,7 @@ VulkanWatch *vulkan_watch_new(Host *host);
 void vulkan_watch_free(VulkanWatch *watch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(VulkanWatch, vulkan_watch_free)
 
-/* Begins: @bus is where systemd is. */
+/* Begins: @bus has systemd. */
 void vulkan_watch_start(VulkanWatch *watch, GDBusConnection *bus);
 
 #endif

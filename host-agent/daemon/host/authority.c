@@ -103,7 +103,7 @@ static void ask_polkit(Question *question)
     polkit_authority_get_async(NULL, got_polkit, question);
 }
 
-/* Names may be a directory server's, which may take its time. */
+/* Names may come from a slow directory server. */
 static void look_up(GTask *task, void *source, void *data, GCancellable *cancellable)
 {
     const guint32 *uid = data;
@@ -130,7 +130,7 @@ static void got_uid(GObject *bus, GAsyncResult *answer, void *data)
     g_autoptr(GVariant) result =
         g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), answer, NULL);
 
-    /* A caller that is gone needs no answer, and gets none. */
+    /* A caller that is gone gets no answer. */
     if (!result) {
         refuse(question, "it has left the bus");
         return;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Who may do what: polkit's answer (dbus/org.mdev_vgpu.Host1.policy has the actions).
- */
+/* Access rights: polkit's answer (dbus/org.mdev_vgpu.Host1.policy has the actions). */
 #ifndef VGPUD_HOST_AUTHORITY_H
 #define VGPUD_HOST_AUTHORITY_H
 
@@ -12,22 +10,22 @@
 #define ACTION_ADMINISTER     "org.mdev_vgpu.host.administer"
 
 /**
- * Caller - who made a call
+ * Caller - the caller of a method
  * @uid: of the process; (uid_t)-1: not known
- * @user: its name, or its number where it has none
+ * @user: its name, or its number if it has none
  */
 typedef struct {
     guint32 uid;
     char *user;
 } Caller;
 
-/* Called where the caller may; must answer @invocation. @caller: only until it returns. */
+/* Called if the caller is authorized; must answer @invocation. @caller: valid until it returns. */
 typedef void (*AuthorizedFunc)(GDBusMethodInvocation *invocation, const Caller *caller, void *data);
 
 /*
  * Asks polkit whether the caller of @invocation may do @action, and calls @func from the main loop
- * where it may; else answers with AGENT_ERROR_NOT_AUTHORIZED. The user that vgpud runs as always
- * may. Asks people for a password only where the caller allows that (the message's flag).
+ * if so; else answers with AGENT_ERROR_NOT_AUTHORIZED. The user of vgpud itself is always
+ * authorized. People are asked for a password only if the caller allows that (the message's flag).
  */
 void authority_ask(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc func,
                    void *data);
@@ -39,7 +37,7 @@ void authority_ask(GDBusMethodInvocation *invocation, const char *action, Author
 void authority_ask_or(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc func,
                       AuthorizedFunc otherwise, void *data);
 
-/* Answers with AGENT_ERROR_NOT_AUTHORIZED. @why: NULL: polkit did not say. */
+/* Answers with AGENT_ERROR_NOT_AUTHORIZED. @why: NULL: polkit gave no reason. */
 void authority_refuse(GDBusMethodInvocation *invocation, const Caller *caller, const char *action,
                       const char *why);
 

@@ -5,7 +5,9 @@
 
 #include "lib/bus.h"
 
-/* "soft_NAME" with all that is not a letter or digit in hexadecimal, so that no two are the same.
+/*
+ * "soft_NAME" with every character that is not a letter or digit in hexadecimal, so that all are
+ * different.
  */
 static char *soft_object_name(const char *name)
 {
@@ -29,7 +31,7 @@ char *gpu_object_path(const char *address)
     return g_strconcat(VGPU_GPU_PATH, "/", name, NULL);
 }
 
-/* Of what modules set when they have something to say. */
+/* Properties that modules set when they have a value. */
 static void set_defaults(VgpuGpu *interface, const Gpu *gpu)
 {
     static const char *const none[] = {NULL};

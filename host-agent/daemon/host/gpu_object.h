@@ -14,7 +14,7 @@ char *gpu_object_path(const char *address);
 /* A new object with the GPU's interface, not exported yet. */
 VgpuObjectSkeleton *gpu_object_new(const Gpu *gpu);
 
-/* Gives it the GPU's properties as they are now; those that changed are told on the bus. */
+/* Sets the GPU's current properties; changes are signalled on the bus. */
 void gpu_object_update(VgpuObjectSkeleton *object, const Gpu *gpu);
 
 #endif

@@ -155,7 +155,7 @@ const Gpu *host_gpu_of_parent(const Host *host, const char *parent)
     return gpu ? gpu : host_gpu(host, soft);
 }
 
-/* The object holds it as long as it is there itself. */
+/* The object keeps it alive. */
 VgpuGpu *host_gpu_interface(const Host *host, const char *address)
 {
     VgpuObjectSkeleton *object = g_hash_table_lookup(host->objects, address);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The host on D-Bus: its GPUs, kept as they are in the kernel. What vgpud does with them is in modules of their own
- * (slices, modes, health, usage), which find here what they share.
+ * The host on D-Bus: its GPUs, in the kernel's current state. What vgpud does with them is in
+ * separate modules (slices, modes, health, usage), which share their data here.
  */
 #ifndef VGPUD_HOST_HOST_H
 #define VGPUD_HOST_HOST_H
@@ -17,53 +17,56 @@
 typedef struct Host Host;
 
 /*
- * @inventory, @db: stay the caller's, and live longer. Nothing is on the bus yet, so that modules can add
- * themselves before.
+ * @inventory, @db: owned by the caller, and live longer. Nothing is exported yet, so that modules
+ * can add themselves first.
  */
 Host *host_new(Inventory *inventory, Db *db);
 
 void host_free(Host *host);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Host, host_free)
 
-/* Reads what there is, and shows it on @bus. */
+/* Reads the host's state, and shows it on @bus. */
 void host_export(Host *host, GDBusConnection *bus);
 
-/* Reads the inventory anew and tells the bus what has changed. */
+/* Reads the inventory again and signals changes on the bus. */
 void host_refresh(Host *host);
 
 const char *host_root(const Host *host);
 Db *host_db(const Host *host);
 
-/* What the vGPUs do, for all who want to know: what one has read, the next need not. */
+/* The vGPUs' counters, shared by all modules, so that each value is read once. */
 Counters *host_counters(const Host *host);
 
 /* Of Gpu, in the order of their addresses; valid until the next refresh. */
 const GPtrArray *host_gpus(const Host *host);
 
-/* NULL: there is none (any more). */
+/* NULL: none (any more). */
 const Gpu *host_gpu(const Host *host, const char *address);
 
-/* The same by the name that it has as an mdev parent, which for a GPU without hardware is another. */
+/* The same by its name as an mdev parent, which differs for a GPU without hardware. */
 const Gpu *host_gpu_of_parent(const Host *host, const char *parent);
 
-/* The GPU's interface on the bus, to set properties of; NULL: there is none. Stays the host's. */
+/* The GPU's interface on the bus, for setting properties; NULL: none. Owned by the host. */
 VgpuGpu *host_gpu_interface(const Host *host, const char *address);
 
-/* The manager's, whose methods modules answer by connecting to its signals "handle-…". */
+/* The manager's interface; modules answer its methods by connecting to its signals "handle-…". */
 VgpuManager *host_manager(const Host *host);
 
 /*
- * @added: called for each GPU that comes, before it is on the bus, to connect to its methods; @changed after each
- * refresh. Either may be NULL.
+ * @added: called for each new GPU before it is on the bus, to connect to its methods; @changed
+ * after each refresh. Either may be NULL.
  */
 void host_watch(Host *host, void (*added)(VgpuGpu *gpu, void *data), void (*changed)(void *data),
                 void *data);
 
-/* @func adds sentences on who has something of the GPU @gpu that is not to be seen in the kernel: containers' slices. */
+/*
+ * @func adds sentences about users of the GPU @gpu that the kernel does not show: containers'
+ * slices.
+ */
 typedef void (*HostUsersFunc)(const char *gpu, GStrvBuilder *users, void *data);
 void host_set_users(Host *host, HostUsersFunc func, void *data);
 
-/* @users and those; to be freed. */
+/* @users plus those; to be freed. */
 GStrv host_with_users(const Host *host, const char *gpu, const GStrv users);
 
 /* What gpus.conf says of its GPUs, as inventory_entries() has it. */

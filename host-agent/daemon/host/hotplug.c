@@ -7,7 +7,7 @@
 #include <libudev.h>
 #include <string.h>
 
-/* A GPU that comes or changes its driver gives some tens of events within this time. */
+/* A GPU that appears or changes its driver causes tens of events within this time. */
 #define SETTLE_MS 200
 
 #define RECEIVE_BYTES (16 * 1024 * 1024)
@@ -37,7 +37,7 @@ static void refresh_soon(Hotplug *hotplug)
         hotplug->settle = g_timeout_add(SETTLE_MS, tell, hotplug);
 }
 
-/* What happens to a vGPU changes nothing of the GPUs, which need not be read anew for that. */
+/* A vGPU's events do not change the GPUs, so these need not be read again. */
 static void take(Hotplug *hotplug, struct udev_device *device)
 {
     if (g_strcmp0(udev_device_get_subsystem(device), "mdev") == 0)
@@ -59,7 +59,7 @@ static gboolean event_came(int fd, GIOCondition condition, void *data)
         udev_device_unref(device);
         errno = 0;
     }
-    /* Events came faster than they were read: what was lost may be of anything. */
+    /* Events came faster than they were read: the lost ones may concern anything. */
     if (errno == ENOBUFS) {
         g_message("events of udev were lost; all GPUs and vGPUs are read again");
         refresh_soon(hotplug);
@@ -74,7 +74,9 @@ static int subscribe(struct udev_monitor *monitor)
 
     for (guint i = 0; ret >= 0 && i < G_N_ELEMENTS(subsystems); i++)
         ret = udev_monitor_filter_add_match_subsystem_devtype(monitor, subsystems[i], NULL);
-    /* As much as the kernel allows (net.core.rmem_max): a thousand vGPUs may come at once. */
+    /*
+     * The maximum that the kernel allows (net.core.rmem_max): a thousand vGPUs may be made at once.
+     */
     udev_monitor_set_receive_buffer_size(monitor, RECEIVE_BYTES);
     return ret < 0 ? ret : udev_monitor_enable_receiving(monitor);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tells when GPUs, their drivers or what is made of them may have changed, by udev's events.
- */
+/* Reports possible changes of GPUs, their drivers or their devices, from udev's events. */
 #ifndef VGPUD_HOST_HOTPLUG_H
 #define VGPUD_HOST_HOTPLUG_H
 
@@ -10,8 +8,8 @@
 typedef struct Hotplug Hotplug;
 
 /*
- * Calls @changed from the main loop, once for events that come close together, and @vgpu_changed at
- * once for each mediated device that comes, changes or goes.
+ * Calls @changed from the main loop, once for events in quick succession, and @vgpu_changed at once
+ * for each mediated device that is added, changed or removed.
  */
 Hotplug *hotplug_new(void (*changed)(void *data),
                      void (*vgpu_changed)(const char *uuid, void *data), void *data,

@@ -12,7 +12,7 @@
 /**
  * Alteration
  * @before: the slice as it was
- * @driver, @definition: has the change
+ * @driver, @definition: has been changed
  */
 typedef struct {
     Slice *before;
@@ -30,7 +30,7 @@ static void alteration_free(void *data)
     g_free(alteration);
 }
 
-/* What the driver has now, where it has the vGPU: after a crash that may be half of each. */
+/* The driver's present values, if it has the vGPU: after a crash these may be a mix. */
 static Slice *as_it_is(const Lifecycle *life, const Slice *known)
 {
     g_autoptr(Vgpu) vgpu = vgpu_read(host_root(life->host), known->uuid);
@@ -58,7 +58,7 @@ static gboolean write_driver(const Lifecycle *life, const Slice *from, const Sli
     return vgpu_write(dir, list, SLICE_ATTRIBUTES, error);
 }
 
-/* What others say of it meanwhile stays. */
+/* Values that others change meanwhile stay. */
 static gboolean put(const Lifecycle *life, const Slice *slice, GError **error)
 {
     const Slice *known = slices_find(life->slices, slice->uuid);
@@ -92,7 +92,7 @@ static void undo_store(Operation *operation, guint item)
     operation_step_done(operation, error);
 }
 
-/* All of it, or nothing: what the driver has refused is put back already. */
+/* All of it, or nothing: after the driver's refusal the earlier values are restored already. */
 static void run_driver(Operation *operation, guint item)
 {
     const Lifecycle *life = operation_world(operation);
@@ -119,7 +119,7 @@ static void undo_driver(Operation *operation, guint item)
     operation_step_done(operation, error);
 }
 
-/* Not cancelled: half of a file is worse than a second more. */
+/* Not cancelled: an incomplete file is worse than a second more. */
 static void modify(Operation *operation, const Slice *slice, MdevctlFunc func)
 {
     const Lifecycle *life = operation_world(operation);
@@ -166,7 +166,7 @@ static void undo_define(Operation *operation, guint item)
         operation_step_done(operation, NULL);
 }
 
-/* From the journal. One of an older vgpud has no details: the database has what is wanted. */
+/* From the journal. One of an older vgpud has no details: the database has the desired state. */
 static Alteration *read_details(const Operation *operation)
 {
     const Lifecycle *life = operation_world(operation);

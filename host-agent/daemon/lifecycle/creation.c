@@ -5,7 +5,7 @@
 #include "lib/vgpu.h"
 
 /**
- * Creation - what is to be made; not there after a crash, which is undone
+ * Creation - the slices to make; lost after a crash, which is undone
  * @slices: of Slice
  */
 typedef struct {
@@ -35,7 +35,9 @@ static gboolean is_there(const Lifecycle *life, const char *uuid)
     return vgpu != NULL;
 }
 
-/* All of them are in the ledger before the first is made, so that nobody else gets their room. */
+/*
+ * All of them are in the ledger before the first is made, so that no other request gets their room.
+ */
 static void run_reserve(Operation *operation, guint item)
 {
     const Lifecycle *life = operation_world(operation);
@@ -47,7 +49,7 @@ static void run_reserve(Operation *operation, guint item)
     operation_step_done(operation, error);
 }
 
-/* What could not be taken away again is a vGPU as others are. */
+/* If it could not be removed again, it is a normal vGPU. */
 static void forget(const Lifecycle *life, const Slice *slice)
 {
     const char *parent = mdevctl_parent(slice->gpu);
@@ -131,7 +133,7 @@ static const OperationStep reserve = {"reserve", run_reserve, undo_reserve, FALS
 static const OperationStep define = {"define", run_define, undo_define, FALSE};
 static const OperationStep start = {"start", run_start, undo_start, FALSE};
 
-/* After a crash the way back looks at what is there, so it has a step for whatever may be. */
+/* After a crash the rollback checks what exists, so it has a step for every possible part. */
 static void plan(Operation *operation)
 {
     const Creation *creation = operation_kept(operation);
@@ -144,7 +146,7 @@ static void plan(Operation *operation)
     }
 }
 
-/* After a crash: their room stays theirs until they are gone. */
+/* After a crash: their room stays reserved until they are gone. */
 static void accepted(Operation *operation)
 {
     const Lifecycle *life = operation_world(operation);

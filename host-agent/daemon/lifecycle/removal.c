@@ -10,13 +10,13 @@
 #include "lib/mdev.h"
 #include "lib/vgpu.h"
 
-/* How long a VM may take to let the group go, after it has closed the vGPU. */
+/* How long a VM may take to release the group after it has closed the vGPU. */
 #define HOLD_AGAIN_MS 100
 #define HOLD_TRIES    100
 
 /**
- * Hold - a vGPU that no VM opens any more
- * @group: its VFIO group, held open; -1: it has none
+ * Hold - a vGPU that no VM can open any more
+ * @group: its VFIO group, held open; -1: none
  * @stops: the step stops it, too
  */
 typedef struct {
@@ -67,7 +67,7 @@ static void stopped(const GError *error, void *data)
     operation_step_ended(error, operation);
 }
 
-/* Not cancelled once it has begun: mdevctl has a time limit of its own. */
+/* Not cancelled once it has begun: mdevctl has its own timeout. */
 static void stop(const char *uuid, MdevctlFunc func, void *data)
 {
     const char *words[] = {"stop", "--uuid", uuid, NULL};
@@ -75,7 +75,7 @@ static void stop(const char *uuid, MdevctlFunc func, void *data)
     mdevctl_run(words, NULL, NULL, func, data);
 }
 
-/* @code: 0: it is held, or not there at all. */
+/* @code: 0: it is held, or does not exist. */
 static void end_hold(Hold *hold, int code, gboolean present)
 {
     Operation *operation = hold->operation;
@@ -96,9 +96,9 @@ static void end_hold(Hold *hold, int code, gboolean present)
 }
 
 /*
- * VFIO's group can be opened once. While it is held no VM opens the vGPU between the look at its
- * state and its end: the kernel would ask QEMU to unplug it from a VM that has just started. A VM
- * that has closed the vGPU has the group for as long as its memory takes to be unpinned.
+ * VFIO's group can be opened once. While it is held, no VM opens the vGPU between the check of its
+ * state and its end: otherwise the kernel would ask QEMU to unplug it from a VM that has just
+ * started. A VM that has closed the vGPU keeps the group until its memory is unpinned.
  */
 static gboolean try_hold(void *data)
 {
@@ -148,7 +148,7 @@ void removal_undefine(Operation *operation, const char *uuid)
     const Slice *slice = slices_find(life->slices, uuid);
     g_autoptr(Definition) definition = NULL;
 
-    /* Another driver's may have the same UUID below another parent. */
+    /* Another driver's device may have the same UUID below another parent. */
     if (slice)
         definition = definition_read(host_root(life->host), mdevctl_parent(slice->gpu), uuid);
     if (definition) {
@@ -176,7 +176,7 @@ static void undo_hold(Operation *operation, guint item)
     operation_step_done(operation, NULL);
 }
 
-/* Also where there is nothing to stop: a crash may have come between this and the next. */
+/* Even if there is nothing to stop: a crash may have happened between this step and the next. */
 static void run_stop(Operation *operation, guint item)
 {
     const Lifecycle *life = operation_world(operation);
@@ -225,7 +225,7 @@ static void plan(Operation *operation)
     const Lifecycle *life = operation_world(operation);
     const Slice *slice = slices_find(life->slices, operation_object(operation, 0));
 
-    /* The rest is for what the kernel has. */
+    /* The rest is for slices in the kernel. */
     if (slice && slice_is_vgpu(slice)) {
         operation_add_step(operation, &hold, 0);
         operation_add_step(operation, &stop_vgpu, 0);

@@ -2,8 +2,7 @@
 #include "host-agent/daemon/lifecycle/lifecycle.h"
 #include "host-agent/daemon/slices/mdevctl.h"
 
-/* mdevctl's callout leaves to us whether there is room: what is in the ledger keeps others from it
- * meanwhile. */
+/* mdevctl's callout leaves the check of room to us: the ledger's entry reserves it meanwhile. */
 static void run_reserve(Operation *operation, guint item)
 {
     const Lifecycle *life = operation_world(operation);
@@ -13,7 +12,9 @@ static void run_reserve(Operation *operation, guint item)
     operation_step_done(operation, NULL);
 }
 
-/* Has no way back: if it fails because somebody else has just started the vGPU, that one stays. */
+/*
+ * Has no rollback: if it fails because the vGPU has just been started by another, that vGPU stays.
+ */
 static void run_start(Operation *operation, guint item)
 {
     const char *words[] = {"start", "--uuid", operation_object(operation, 0), NULL};

@@ -28,7 +28,7 @@ static void add_flag(GVariantBuilder *dict, const char *key, gboolean flag)
     g_variant_builder_add(dict, "{sv}", key, g_variant_new_boolean(flag));
 }
 
-/* What vgpud keeps. */
+/* vgpud's own values. */
 static void add_slice(GVariantBuilder *dict, const Slice *slice)
 {
     g_autofree char *engines = engines_format(slice->engines);
@@ -59,7 +59,7 @@ static void add_slice(GVariantBuilder *dict, const Slice *slice)
     add_flag(dict, "Ephemeral", slice->ephemeral);
 }
 
-/* What is not there nobody tells. */
+/* Unknown values are left out. */
 static void add_use(GVariantBuilder *dict, const VgpuCounters *counters)
 {
     guint64 vram;
@@ -77,7 +77,7 @@ static void add_use(GVariantBuilder *dict, const VgpuCounters *counters)
         add_number(dict, "VramUsed", vram);
 }
 
-/* What the driver has; NULL: the vGPU is not started. */
+/* The driver's values; NULL: the vGPU is not started. */
 static void add_vgpu(GVariantBuilder *dict, const VgpuCounters *counters)
 {
     const Vgpu *vgpu = counters ? counters->vgpu : NULL;
@@ -114,7 +114,7 @@ static gboolean is_vgpu_for(const Tenants *tenants, const Slice *slice, const ch
     return slice_is_vgpu(slice) && tenants_shows(tenants, slice->tenant, user);
 }
 
-/* All slices by UUID; of Slice, which stay @slices'. */
+/* All slices by UUID; of Slice, owned by @slices. */
 static GPtrArray *sorted_slices(const Slices *slices)
 {
     GPtrArray *sorted = g_ptr_array_copy((GPtrArray *)slices_all(slices), NULL, NULL);
@@ -178,7 +178,7 @@ GVariant *list_vgpus_called(Counters *counters, const Slices *slices, const GStr
     return g_variant_builder_end(&list);
 }
 
-/* What the arbiter tells of a slice that is no vGPU. */
+/* The arbiter's values of a slice that is no vGPU. */
 static void add_slice_use(GVariantBuilder *dict, const SliceUse *use)
 {
     add_count(dict, "Members", use->members);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the manager's methods return: a dictionary for each thing, as
- * dbus/org.mdev_vgpu.Host1.xml describes them. Floating, of type aa{sv}.
+ * Return values of the manager's methods: a dictionary for each object, described in
+ * dbus/org.mdev_vgpu.Host1.xml. Floating, of type aa{sv}.
  */
 #ifndef VGPUD_METHODS_LISTS_H
 #define VGPUD_METHODS_LISTS_H
@@ -14,14 +14,14 @@
 GVariant *list_vgpus(Counters *counters, const Slices *slices, const Tenants *tenants,
                      const char *user);
 
-/* The same as ListVgpusShort has it: of type a(ssssstss). */
+/* The same in the form of ListVgpusShort: of type a(ssssstss). */
 GVariant *list_vgpus_short(Counters *counters, const Slices *slices, const Tenants *tenants,
                            const char *user);
 
 /* Those of @uuids, in that order. */
 GVariant *list_vgpus_called(Counters *counters, const Slices *slices, const GStrv uuids);
 
-/* Containers' slices as ListSlices has them; with @user only those of its tenants. */
+/* Containers' slices in the form of ListSlices; with @user only those of its tenants. */
 GVariant *list_container_slices(Counters *counters, const Slices *slices, const Tenants *tenants,
                                 const Claims *claims, const char *user);
 

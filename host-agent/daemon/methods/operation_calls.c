@@ -67,7 +67,7 @@ static void cancel(GDBusMethodInvocation *invocation, const Caller *caller, void
     vgpu_manager_complete_cancel_operation(host_manager(vgpus->host), invocation);
 }
 
-/* Who has asked for it may take that back. */
+/* The caller of an operation may cancel it. */
 static void cancel_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const Vgpus *vgpus = data;
@@ -97,7 +97,7 @@ gboolean operation_cancel_handle(VgpuManager *interface, GDBusMethodInvocation *
     return TRUE;
 }
 
-/* To the caller alone: what a tenant asks for is nobody else's to know. */
+/* To the caller only: a tenant's requests are confidential. */
 void vgpu_call_progress(const Operation *operation, void *data)
 {
     const VgpuCall *call = data;

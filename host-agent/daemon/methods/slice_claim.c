@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ClaimSlice, ReleaseSlice: a container begins and ends with a slice. And ListSlices. */
+/* ClaimSlice, ReleaseSlice: a container begins and ends to use a slice. And ListSlices. */
 #include "host-agent/daemon/methods/lists.h"
 #include "host-agent/daemon/methods/slice_claim.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
@@ -16,7 +16,7 @@ static void given_back(const GError *error, void *data)
                   uuid, error->message, uuid);
 }
 
-/* After what is being done with it, if anything is. */
+/* After the operation on it, if there is one. */
 static void give_back(const Vgpus *vgpus, const char *uuid)
 {
     const OperationRequest request = {.kind = &removal_kind,
@@ -84,7 +84,7 @@ gboolean slice_claim_handle(VgpuManager *interface, GDBusMethodInvocation *invoc
     return TRUE;
 }
 
-/* A slice that is gone, or another's by now, is released. */
+/* A slice that is gone, or used by another by now, is already released. */
 static void release(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Vgpus *vgpus = data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* RunSlice: a program of the host gets a slice of its own, and gives it back when it ends. */
+/* RunSlice: a program of the host gets its own slice, which is removed when the program ends. */
 #include "host-agent/daemon/containers/cdi_spec.h"
 #include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/methods/lists.h"
@@ -9,8 +9,8 @@
 #include "lib/bus.h"
 
 /**
- * Run - a call while the bus is asked which process it came from
- * @member: it may ask for what a member of its tenant may
+ * Run - a call while the bus is asked for its process
+ * @member: the caller may request what a member of its tenant may
  */
 typedef struct {
     Vgpus *vgpus;
@@ -45,7 +45,7 @@ static Request *read_request(GVariant *asked, GError **error)
     return request_parse_slice(whole, error);
 }
 
-/* Without the layer the program would have all of the GPU. */
+/* Without the layer the program could use all of the GPU. */
 static gboolean check_layer(const char *root, GError **error)
 {
     g_autoptr(CdiLayer) layer = cdi_layer_find(root);
@@ -72,7 +72,7 @@ static GPtrArray *place(const Run *run, const Request *request, GError **error)
     return g_steal_pointer(&slices);
 }
 
-/* All that a program needs of a slice that is stored. */
+/* All that a program needs to use a stored slice. */
 static gboolean give(const Run *run, const char *uuid, const char *program, guint pid,
                      GError **error)
 {
@@ -103,7 +103,7 @@ static const Slice *make(const Run *run, const Request *request, const char *pro
     return NULL;
 }
 
-/* As containers have it by CDI, but that nothing is mounted for a program. */
+/* As in CDI for containers, but without mounts. */
 static GVariant *environment_of(const char *root, const char *uuid)
 {
     g_autofree char *slices = slice_dirs_of_program(root, uuid);
@@ -138,7 +138,7 @@ static void run_as(const Run *run, guint pid)
     const Slice *slice = NULL;
     const char *program;
 
-    /* What the program before this one had is free, whichever the kernel has told of first. */
+    /* The previous program's slice is free, whichever event the kernel has reported first. */
     claims_look(run->vgpus->claims);
     g_variant_get(g_dbus_method_invocation_get_parameters(run->invocation), "(@a{sv}&s)", &asked,
                   &program);

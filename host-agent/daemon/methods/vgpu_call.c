@@ -5,7 +5,7 @@
 #include "lib/bus.h"
 
 /**
- * Ask - who goes on when polkit has answered
+ * Ask - the call to resume when polkit has answered
  */
 typedef struct {
     Vgpus *vgpus;
@@ -53,7 +53,7 @@ void vgpu_call_refuse(VgpuCall *call, GError *error)
     vgpu_call_free(call);
 }
 
-/* The tenant that a call is about: of the request, or of the vGPU that there is. */
+/* The tenant of a call: of the request, or of the existing vGPU. */
 static char *tenant_of(const Vgpus *vgpus, GDBusMethodInvocation *invocation)
 {
     GVariant *parameters = g_dbus_method_invocation_get_parameters(invocation);
@@ -107,7 +107,7 @@ void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
 }
 
 /**
- * Listing - what is listed when polkit has answered
+ * Listing - the list to return when polkit has answered
  */
 typedef struct {
     Vgpus *vgpus;

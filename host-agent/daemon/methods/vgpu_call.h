@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the methods for vGPUs share.
- */
+/* Shared by the methods for vGPUs. */
 #ifndef VGPUD_METHODS_VGPU_CALL_H
 #define VGPUD_METHODS_VGPU_CALL_H
 
@@ -23,7 +21,7 @@ struct Vgpus {
 
 /**
  * VgpuCall - a method that answers later
- * @uuids: of the vGPUs that it is about
+ * @uuids: of its vGPUs
  */
 typedef struct {
     Vgpus *vgpus;
@@ -39,27 +37,30 @@ void vgpu_call_free(VgpuCall *call);
 /* @request: an operation whose end answers the call; its callbacks have the VgpuCall as data. */
 void vgpu_call_ask(VgpuCall *call, const Caller *caller, OperationRequest *request);
 
-/* Tells the caller of each step, by the signal Progress. @call: a VgpuCall. */
+/* Sends the caller each step, by the signal Progress. @call: a VgpuCall. */
 void vgpu_call_progress(const Operation *operation, void *call);
 
-/* The end of an operation whose method answers with nothing. */
+/* The end of an operation whose method returns nothing. */
 void vgpu_call_ended(const GError *error, void *call);
 
 /* It was not begun. @error: taken. */
 void vgpu_call_refuse(VgpuCall *call, GError *error);
 
 /*
- * Goes on with @administrator where the caller may administer, with @member where the vGPU, or the request, is of
- * a tenant of the caller's; else answers that it may not. Both have the Vgpus as data.
+ * Goes on with @administrator if the caller may administer, with @member if the vGPU, or the
+ * request, is of a tenant of the caller's; else answers with the refusal. Both have the Vgpus as
+ * data.
  */
 void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
                          AuthorizedFunc administrator, AuthorizedFunc member);
 
-/* @user: NULL: the caller sees all; else what is of tenants that this user belongs to
- * (tenants_shows()). */
+/*
+ * @user: NULL: the caller sees all; else the slices of tenants that this user belongs to
+ * (tenants_shows()).
+ */
 typedef void (*ListFunc)(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user);
 
-/* Calls @list with what the caller may see, or answers that it may see nothing. */
+/* Calls @list with what the caller may see, or answers with the refusal. */
 void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc list);
 
 /*
@@ -70,13 +71,16 @@ const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **erro
 /* The same for a container's slice, by UUID or name. */
 const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, GError **error);
 
-/* A member of its tenant may ask for @wanted in place of @before; NULL: it is new (entitlement_check()). */
+/*
+ * A member of its tenant may request @wanted in place of @before; NULL: it is new
+ * (entitlement_check()).
+ */
 gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const Slice *wanted, const Slice *before,
                                GError **error);
 
 /*
- * The methods, in files of their own. Signals of VgpuManager with a Vgpus as data; create, set and remove are
- * those of vGPUs and of containers' slices.
+ * The methods, in separate files. Signals of VgpuManager with a Vgpus as data; create, set and
+ * remove are for vGPUs and containers' slices.
  */
 gboolean vgpu_create_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                             GVariant *request, void *data);

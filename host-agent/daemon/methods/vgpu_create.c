@@ -36,7 +36,7 @@ static void created(const GError *error, void *data)
     vgpu_call_free(call);
 }
 
-/* Nothing in @slices is more than a member of a tenant may ask for. */
+/* Nothing in @slices exceeds what a member of a tenant may request. */
 static gboolean are_entitled(const Vgpus *vgpus, const GPtrArray *slices, GError **error)
 {
     for (guint i = 0; i < slices->len; i++) {
@@ -46,7 +46,7 @@ static gboolean are_entitled(const Vgpus *vgpus, const GPtrArray *slices, GError
     return TRUE;
 }
 
-/* The slices, where they are to be. */
+/* The slices, on their GPUs. */
 static GPtrArray *place(Vgpus *vgpus, const Request *request, gboolean administrator,
                         GError **error)
 {
@@ -58,7 +58,7 @@ static GPtrArray *place(Vgpus *vgpus, const Request *request, gboolean administr
     return g_steal_pointer(&slices);
 }
 
-/* One that is no vGPU takes one step: it is there as soon as it is stored. */
+/* One that is no vGPU takes one step: it exists as soon as it is stored. */
 static void store_slice(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
                         const GPtrArray *slices)
 {

@@ -4,7 +4,7 @@
 #include "lib/bus.h"
 #include "lib/vgpu.h"
 
-/* A vGPU that a VM has open is never taken from it. */
+/* A vGPU that a VM has open is never removed. */
 static gboolean check_closed(const Vgpus *vgpus, const char *uuid, GError **error)
 {
     g_autoptr(Vgpu) vgpu = vgpu_read(host_root(vgpus->host), uuid);
@@ -18,7 +18,7 @@ static gboolean check_closed(const Vgpus *vgpus, const char *uuid, GError **erro
     return FALSE;
 }
 
-/* Neither is one taken from a container; that the governor alone knows of, by force. */
+/* A container's vGPU is not removed either; a slice that only the governor knows is, by force. */
 static gboolean check_unused(const Vgpus *vgpus, const Slice *slice, GError **error)
 {
     g_autofree char *user = claims_user(vgpus->claims, host_counters(vgpus->host), slice);
@@ -54,7 +54,7 @@ static gboolean is_for_slice(GDBusMethodInvocation *invocation)
     return g_str_equal(g_dbus_method_invocation_get_method_name(invocation), "RemoveSlice");
 }
 
-/* The slice that is to go, where it may; NULL with @error. */
+/* The slice to remove, if that is allowed; NULL with @error. */
 static const Slice *find_unused(const Vgpus *vgpus, gboolean slices, const char *name,
                                 const Options *options, GError **error)
 {

@@ -4,7 +4,7 @@
 #include "lib/bus.h"
 #include "lib/vgpu.h"
 
-/* A VMM has been told of the display when it opened the vGPU. */
+/* A VMM has read the display's configuration when it opened the vGPU. */
 static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Change *asked,
                               GError **error)
 {
@@ -27,7 +27,9 @@ static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Chan
     return FALSE;
 }
 
-/* The slice as it would be; NULL where that can't be, or a member of its tenant may not ask for it.
+/*
+ * The slice as it would be; NULL if that is not possible, or a member of its tenant may not request
+ * it.
  */
 static Slice *find_change(const Vgpus *vgpus, const Slice *slice, const Change *asked,
                           gboolean administrator, GError **error)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* ListVms: which VM has which vGPU. */
+/* ListVms: which VM uses which vGPU. */
 #include "host-agent/daemon/methods/vgpu_call.h"
 
 /**
- * Look - a call that is answered when a thread has looked into /proc
+ * Look - a call that is answered when a thread has read /proc
  * @invocation: its only reference
  * @user: sees those of its tenants only; NULL: all
- * @open: UUIDs of vGPUs that somebody has open
+ * @open: UUIDs of vGPUs that are open
  */
 typedef struct {
     Vgpus *vgpus;

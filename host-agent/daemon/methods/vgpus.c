@@ -4,7 +4,7 @@
 #include "host-agent/daemon/methods/lists.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 
-/* Both lists are of the same vGPUs. */
+/* Both lists have the same vGPUs. */
 static void list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
 {
     const char *method = g_dbus_method_invocation_get_method_name(invocation);

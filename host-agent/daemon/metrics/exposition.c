@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define DIGITS 20 /* of the largest guint64 */
+#define DIGITS 20 /* digits of the largest guint64 */
 
 struct Exposition {
     GString *text;
@@ -49,8 +49,10 @@ static void begin_sample(Exposition *exposition, const char *labels)
     g_string_append_c(text, ' ');
 }
 
-/* By hand: a host with a thousand vGPUs has ten thousand samples, and printf takes most of their
- * time. */
+/*
+ * Without printf, which would take most of the time: a host with a thousand vGPUs has ten thousand
+ * samples.
+ */
 void exposition_count(Exposition *exposition, const char *labels, guint64 value)
 {
     char digits[DIGITS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text in the format that Prometheus reads (its text exposition format, version 0.0.4). A family is
- * begun, then all its samples are added.
+ * Prometheus's text exposition format, version 0.0.4. A family is begun, then all its samples are
+ * added.
  */
 #ifndef VGPUD_METRICS_EXPOSITION_H
 #define VGPUD_METRICS_EXPOSITION_H
@@ -17,14 +17,14 @@ char *exposition_end(Exposition *exposition, gsize *length);
 
 typedef enum { METRIC_GAUGE, METRIC_COUNTER } MetricType;
 
-/* @name, @help: static strings; the samples that follow are of this family. */
+/* @name, @help: static strings; the following samples belong to this family. */
 void exposition_family(Exposition *exposition, const char *name, MetricType type, const char *help);
 
-/* @labels: as exposition_label() makes them, "" for none. */
+/* @labels: made by exposition_label(), "" for none. */
 void exposition_count(Exposition *exposition, const char *labels, guint64 value);
 void exposition_number(Exposition *exposition, const char *labels, double value);
 
-/* Adds NAME="VALUE" to @labels, with what must be escaped in a value escaped. */
+/* Adds NAME="VALUE" to @labels, with the value escaped. */
 void exposition_label(GString *labels, const char *name, const char *value);
 
 #endif

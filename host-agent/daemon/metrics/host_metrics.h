@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * All that Prometheus gets to know of a host.
- */
+/* All metrics of a host for Prometheus. */
 #ifndef VGPUD_METRICS_HOST_METRICS_H
 #define VGPUD_METRICS_HOST_METRICS_H
 
@@ -11,10 +9,10 @@
 #include "lib/readings.h"
 
 /**
- * GpuMetrics - a GPU and what is known of it
- * @vram: bytes that it has; 0: not known
+ * GpuMetrics - a GPU and its known values
+ * @vram: its bytes; 0: not known
  * @capacity: bytes that may be promised, overcommitment included; 0: it is not shared
- * @vram_used_known, @vram_used: bytes in use now, by whomever
+ * @vram_used_known, @vram_used: bytes in use now, by all users
  * @mark: free bytes that should be kept; 0: none
  */
 typedef struct {
@@ -30,8 +28,8 @@ typedef struct {
 
 /**
  * SliceMetrics - a container's slice that is no vGPU
- * @use: NULL: its GPU's arbiter does not tell
- * @container: that has it now; NULL: none
+ * @use: NULL: not reported by its GPU's arbiter
+ * @container: its present user; NULL: none
  */
 typedef struct {
     const Slice *slice;
@@ -45,7 +43,7 @@ typedef struct {
  * @gpus: of GpuMetrics
  * @vgpus: of VgpuCounters
  * @slices: of SliceMetrics
- * @slice: what was promised to the vGPU @uuid; NULL: nothing is known
+ * @slice: the slice of vGPU @uuid; NULL: unknown
  */
 typedef struct {
     gint64 started;

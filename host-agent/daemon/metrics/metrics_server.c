@@ -99,7 +99,7 @@ static gboolean ready(int fd, GIOCondition condition, void *data)
     return G_SOURCE_CONTINUE;
 }
 
-/* For a PATH: a socket that another vgpud has left is in the way. */
+/* For a PATH: the socket of a previous vgpud must be removed first. */
 static GSocketAddress *unix_address(MetricsServer *server, const char *root, const char *path)
 {
     g_autofree char *dir = NULL;
@@ -125,7 +125,7 @@ static GSocketAddress *inet_address(const char *text)
                                                  (guint)g_ascii_strtoull(colon + 1, NULL, 10));
 }
 
-/* A socket that listens; the server's from then on. */
+/* A listening socket, owned by the server. */
 static int listen_at(MetricsServer *server, const char *root, const char *where, GError **error)
 {
     g_autoptr(GSocketAddress) address =

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * HTTP for Prometheus: GET /metrics, and nothing else.
- */
+/* HTTP for Prometheus: GET /metrics only. */
 #ifndef VGPUD_METRICS_METRICS_SERVER_H
 #define VGPUD_METRICS_METRICS_SERVER_H
 
@@ -9,12 +7,12 @@
 
 typedef struct MetricsServer MetricsServer;
 
-/* The text that is answered, of that length; to be freed by the server. */
+/* The text of an answer, of that length; the server frees it. */
 typedef char *MetricsFunc(void *data, gsize *length);
 
 /*
- * @listen: "ADDRESS:PORT" or "unix:PATH", where @root stands for / in PATH. The answers are made in
- * the main loop. AGENT_ERROR_FAILED where it can't listen there.
+ * @listen: "ADDRESS:PORT" or "unix:PATH"; @root replaces / in PATH. The answers are made in the
+ * main loop. AGENT_ERROR_FAILED if it cannot listen there.
  */
 MetricsServer *metrics_server_new(const char *root, const char *listen, MetricsFunc *func,
                                   void *data, GError **error);

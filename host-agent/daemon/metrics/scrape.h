@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Answers Prometheus with what the agent's modules know.
- */
+/* Answers Prometheus with the values of the agent's modules. */
 #ifndef VGPUD_METRICS_SCRAPE_H
 #define VGPUD_METRICS_SCRAPE_H
 
@@ -18,10 +16,10 @@ Scrape *scrape_new(Host *host, Offers *offers, const Slices *slices, const Healt
 void scrape_free(Scrape *scrape);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Scrape, scrape_free)
 
-/* As metrics_server_new(), in place of where it listened before. NULL: nowhere. */
+/* As metrics_server_new(), and ends the previous one. NULL: none. */
 gboolean scrape_listen(Scrape *scrape, const char *listen, GError **error);
 
-/* What is answered; to be freed. */
+/* The answer; to be freed. */
 char *scrape_text(Scrape *scrape, gsize *length);
 
 #endif

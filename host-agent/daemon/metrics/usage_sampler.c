@@ -8,9 +8,9 @@
 #include "lib/systemd.h"
 
 #define SAMPLE_S 60
-/* vgpud that is killed loses no more than was sampled since. */
+/* If vgpud is killed, only the samples since then are lost. */
 #define STORE_S (5 * SAMPLE_S)
-/* A host that slept did not use its GPUs. */
+/* A suspended host did not use its GPUs. */
 #define LONGEST_S (2 * SAMPLE_S)
 #define DAY_S     (24 * USAGE_HOUR)
 #define GIB       1073741824.0
@@ -18,7 +18,7 @@
 
 /**
  * UsageSampler
- * @sampled: when, of the clock that only goes forward
+ * @sampled: when, of the monotonic clock
  * @stored, @pruned: when, seconds since 1970
  */
 struct UsageSampler {
@@ -63,7 +63,7 @@ static void store(UsageSampler *sampler)
         complain(error);
 }
 
-/* Of a slice that is no vGPU: its door stands for the type that it may not have. */
+/* Of a slice that is no vGPU: its transport replaces the type, which it need not have. */
 static void sample_container(const UsageSampler *sampler, const Slice *slice, UsageSample *sample)
 {
     const SliceUse *use = counters_use(host_counters(sampler->host), slice->uuid);
@@ -159,7 +159,7 @@ void usage_sampler_refresh(UsageSampler *sampler)
     }
 }
 
-/* What the GPU offers now; the names are the GPU's. */
+/* The GPU's present offers; the names are owned by the GPU. */
 static GArray *sizes_of(const UsageSampler *sampler, const char *address)
 {
     const Gpu *gpu = host_gpu(sampler->host, address);
@@ -249,7 +249,7 @@ static void answer(GDBusMethodInvocation *invocation, const Caller *caller, void
         g_dbus_method_invocation_take_error(invocation, error);
 }
 
-/* One's own tenant's report is everybody's. */
+/* Everybody may read the report of their own tenant. */
 static void answer_member(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     UsageSampler *sampler = data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Takes down what each slice has and uses, once a minute while there are slices, and answers the
+ * Records promises and usage of each slice, once a minute while there are slices, and answers the
  * manager's Report.
  */
 #ifndef VGPUD_METRICS_USAGE_SAMPLER_H
@@ -15,14 +15,14 @@ typedef struct UsageSampler UsageSampler;
 UsageSampler *usage_sampler_new(Host *host, Offers *offers, const Slices *slices,
                                 const Tenants *tenants);
 
-/* Stores what was not stored yet. */
+/* Stores the samples that were not stored yet. */
 void usage_sampler_free(UsageSampler *sampler);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UsageSampler, usage_sampler_free)
 
-/* Slices may have come or gone. */
+/* Slices may have been added or removed. */
 void usage_sampler_refresh(UsageSampler *sampler);
 
-/* Takes a sample as if @seconds had gone by, for tests. */
+/* Takes a sample as if @seconds had passed, for tests. */
 void usage_sampler_sample(UsageSampler *sampler, guint seconds);
 
 #endif

@@ -5,7 +5,7 @@
 
 #define NS_PER_SECOND 1e9
 
-/* A vGPU with its labels, which each of its samples has. */
+/* A vGPU with the labels of all its samples. */
 typedef struct {
     const VgpuCounters *counters;
     const Slice *slice;
@@ -198,7 +198,7 @@ static void add_info(Exposition *exposition, const VgpuTable *table)
     }
 }
 
-/* Seconds where @known says that somebody tells; a 0 would be taken for an idle vGPU. */
+/* Seconds if @known; otherwise a 0 would look like an idle vGPU. */
 static void add_seconds(Exposition *exposition, const VgpuTable *table, const char *name,
                         const char *help, gboolean (*value)(const VgpuCounters *, guint64 *ns))
 {

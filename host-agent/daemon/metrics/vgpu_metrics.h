@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Metrics of vGPUs, and what of them and of containers' slices is added up by GPU and by tenant.
- */
+/* Metrics of vGPUs, and sums of vGPUs and containers' slices by GPU and by tenant. */
 #ifndef VGPUD_METRICS_VGPU_METRICS_H
 #define VGPUD_METRICS_VGPU_METRICS_H
 
@@ -9,7 +7,7 @@
 #include "host-agent/daemon/metrics/host_metrics.h"
 
 /**
- * Share - what is promised to somebody, or of something
+ * Share - promises to a tenant, or of a GPU
  */
 typedef struct {
     guint vgpus;
@@ -25,7 +23,7 @@ VgpuTable *vgpu_table_new(const HostMetrics *host);
 void vgpu_table_free(VgpuTable *table);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(VgpuTable, vgpu_table_free)
 
-/* What is promised of the GPU at @address. */
+/* The promised part of the GPU at @address. */
 Share vgpu_table_of_gpu(const VgpuTable *table, const char *address);
 
 void add_vgpu_metrics(Exposition *exposition, const VgpuTable *table);

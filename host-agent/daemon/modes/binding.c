@@ -21,7 +21,7 @@ static gboolean write_bus(const char *root, const char *name, const char *text, 
     return kernel_write(path, text, error);
 }
 
-/* Which driver drivers_probe will find. @driver: "": the kernel's choice. */
+/* The driver that drivers_probe will find. @driver: "": the kernel's choice. */
 static gboolean set_override(const PciDevice *device, const char *driver, GError **error)
 {
     g_autofree char *path = g_build_filename(device->dir, "driver_override", NULL);
@@ -141,8 +141,10 @@ char *companion_network(const PciDevice *device)
     return NULL;
 }
 
-/* All of a file below /proc, which may be longer than an attribute of sysfs; "" if it can't be
- * read. */
+/*
+ * All of a file below /proc, which may be longer than an attribute of sysfs; "" if it cannot be
+ * read.
+ */
 static char *proc_text(const char *root, const char *file)
 {
     g_autofree char *path = root_path(root, "proc", file, NULL);
@@ -162,7 +164,7 @@ static gboolean mounts(const char *line, const char *node, const char *number)
            (source && g_str_has_prefix(source + 1, node));
 }
 
-/* By the mounts of the host: vgpud's own namespace has none below /home. */
+/* From the host's mounts: vgpud's own namespace has none below /home. */
 static gboolean is_mounted(const char *root, const char *node, const char *number)
 {
     g_autofree char *text = proc_text(root, "1/mountinfo");
@@ -234,8 +236,10 @@ static char *use_of(const char *root, const Gpu *gpu, const PciDevice *device)
     case PCI_CLASS_NETWORK:
         return companion_network(device);
     case PCI_CLASS_STORAGE:
-        /* ZFS, and the second device of a btrfs, can't be seen: that a disk is unused, a person
-         * must say. */
+        /*
+         * ZFS, and the second device of a btrfs, cannot be detected: a person must confirm that a
+         * disk is unused.
+         */
         use = busy_disk(root, device);
         return use ? use : may_be_in_use(device);
     default:

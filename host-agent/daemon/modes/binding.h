@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which driver a PCI device is bound to. These calls take as long as the drivers do.
- */
+/* The driver of a PCI device. These calls take as long as the drivers do. */
 #ifndef VGPUD_MODES_BINDING_H
 #define VGPUD_MODES_BINDING_H
 
@@ -9,31 +7,36 @@
 
 #include "lib/gpu.h"
 
-/* Takes a device from its driver and gives it to vfio-pci. One that has it already is no error. */
+/*
+ * Detaches a device from its driver and binds it to vfio-pci. If it is bound already, that is no
+ * error.
+ */
 gboolean binding_to_vfio(const char *root, const char *address, GError **error);
 
 /*
- * Gives a device back to the driver that the kernel would have chosen. One that has a driver, other
- * than vfio-pci, stays with it.
+ * Binds a device to the driver that the kernel would have chosen. A device with another driver than
+ * vfio-pci keeps it.
  */
 gboolean binding_give_back(const char *root, const char *address, GError **error);
 
-/* Loads vfio-pci, by systemd, where it is not there. */
+/* Loads vfio-pci, through systemd, if it is not loaded. */
 gboolean binding_load_vfio(const char *root, GError **error);
 
 /*
- * Devices that share an IOMMU group with a GPU: they can't stay with the host while a VM has the
+ * Devices that share an IOMMU group with a GPU: they cannot stay with the host while a VM has the
  * GPU.
  */
 /*
- * Adds a sentence for each of them that is in use, or of which that can't be said. The GPU's own
+ * Adds a sentence for each of them that is in use, or whose use cannot be determined. The GPU's own
  * functions, such as its sound, are in use if a process has them open; network cards if an
  * interface is up. Disks always may be in use.
  */
 void companions_add_users(GStrvBuilder *users, const char *root, const Gpu *gpu);
 
-/* Those that a switch to passthrough has moved along: bound to vfio-pci by driver_override. To be
- * freed. */
+/*
+ * Those that a switch to passthrough has moved with the GPU: bound to vfio-pci by driver_override.
+ * To be freed.
+ */
 GStrv companions_moved(const char *root, const Gpu *gpu);
 
 /* "network interface eth0 of 0000:01:00.0 is up", or NULL. To be freed. */

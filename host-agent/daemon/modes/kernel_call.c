@@ -8,7 +8,7 @@
 
 #include "lib/bus.h"
 
-/* Drivers of a big card take tens of seconds. */
+/* Drivers of a big card need tens of seconds. */
 #define RUN_SECONDS 120
 
 gboolean kernel_write(const char *path, const char *text, GError **error)
@@ -28,8 +28,8 @@ gboolean kernel_write(const char *path, const char *text, GError **error)
 }
 
 /**
- * Run - a program that is waited for
- * @over: it has ended, or is not waited for any more
+ * Run - a program to wait for
+ * @over: it has ended, or is no longer waited for
  */
 typedef struct {
     GSubprocess *process;
@@ -46,7 +46,7 @@ static void ended(GObject *process, GAsyncResult *answer, void *data)
     run->over = TRUE;
 }
 
-/* What it has started may hold its output open for longer. */
+/* Its children may hold its output open for longer. */
 static gboolean too_long(void *data)
 {
     const Run *run = data;
@@ -56,7 +56,7 @@ static gboolean too_long(void *data)
     return G_SOURCE_REMOVE;
 }
 
-/* FALSE: it took longer. Nothing of the main loop's runs meanwhile. */
+/* FALSE: it took longer. No source of the main loop runs meanwhile. */
 static gboolean wait_for(Run *run, guint seconds)
 {
     g_autoptr(GMainContext) context = g_main_context_new();

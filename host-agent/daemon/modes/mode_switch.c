@@ -9,8 +9,10 @@
 #include "host-agent/store/mode_journal.h"
 #include "lib/bus.h"
 
-/* Nothing tells when a process closes a device node, so it is looked for while somebody is waited
- * for. */
+/*
+ * No event reports that a process closes a device node, so users are polled while the switch waits
+ * for them.
+ */
 #define LOOK_AGAIN_MS 1000
 
 /* In the journal. */
@@ -116,7 +118,7 @@ static void set_drain(const ModeSwitch *change, gboolean on)
         g_warning("%s", error->message);
 }
 
-/* Lets others in again, but where an operator drains the GPU. */
+/* Allows new users again, unless an operator drains the GPU. */
 static void resume(const ModeSwitch *change)
 {
     set_drain(change, journal_drained(host_db(host_of(change)), change->gpu));
@@ -195,7 +197,7 @@ static GStrv with_containers(const ModeSwitch *change, const GStrv users)
                                              : host_with_users(host_of(change), change->gpu, users);
 }
 
-/* Told once for each list of who is in the way, not each second. */
+/* Reported once for each list of users, not each second. */
 static void say_who(ModeSwitch *change, GStrv users)
 {
     g_autofree char *list = g_strjoinv("; ", users);

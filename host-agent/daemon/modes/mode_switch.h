@@ -26,7 +26,7 @@ extern const OperationKind *const mode_switch_kinds[];
 
 /**
  * SwitchRequest
- * @drain: wait for who is in the way; else they make it fail
+ * @drain: wait for the GPU's users; else they make it fail
  * @timeout: seconds to wait at most; 0: for ever
  * @dry_run: only say what would be done
  */
@@ -58,7 +58,7 @@ gboolean mode_switch_target(const ModeSwitches *switches, const char *address, G
  */
 gboolean mode_switch_cancel(const ModeSwitches *switches, const char *address);
 
-/* The GPU has the mode already, and nothing of a switch is left half done. */
+/* The GPU has the mode already, and no switch is left incomplete. */
 gboolean mode_switch_is_there(const Gpu *gpu, GpuMode target, guint partitions);
 
 #endif

@@ -4,7 +4,7 @@
 #include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/daemon/modes/users.h"
 
-/* What a thread has of its own: nothing that the main loop changes. */
+/* A thread's own data: the main loop does not change it. */
 typedef struct {
     char *root;
     char *address;
@@ -111,7 +111,7 @@ static gboolean tell_step(void *data)
 
 /*
  * With the priority of a task's end, so that it comes before that. g_main_context_invoke() would
- * call it here where the main loop happens not to run.
+ * call it here if the main loop is not running.
  */
 static void send_step(const char *sentence, void *data)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slow part of modes, in threads: looking at who has a GPU (all of /proc), and switching it
- * (drivers take their time). The callbacks come from the main loop.
+ * The slow part of modes, in threads: finding a GPU's users (all of /proc), and switching it
+ * (drivers are slow). The callbacks run in the main loop.
  */
 #ifndef VGPUD_MODES_MODE_WORK_H
 #define VGPUD_MODES_MODE_WORK_H
@@ -10,13 +10,13 @@
 
 #include "lib/gpus.h"
 
-/* @users: sentences; NULL with @error. Both are the caller's only until it returns. */
+/* @users: sentences; NULL with @error. Both belong to the caller and are valid until it returns. */
 typedef void (*UsersFunc)(GStrv users, const GError *error, void *data);
 
-/* Everybody who has the GPU. */
+/* All users of the GPU. */
 void mode_work_list(const char *root, const char *address, UsersFunc func, void *data);
 
-/* Who is in the way of the mode @target. AGENT_ERROR_INVALID: the GPU can't have it anyway. */
+/* The users that prevent the mode @target. AGENT_ERROR_INVALID: the GPU cannot have it anyway. */
 void mode_work_in_the_way(const char *root, const char *address, GpuMode target, guint partitions,
                           UsersFunc func, void *data);
 

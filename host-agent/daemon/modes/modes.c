@@ -91,7 +91,7 @@ void modes_cancel(Modes *modes, const char *address)
     mode_switch_cancel(&modes->switches, address);
 }
 
-/* The GPU that a method was called on; NULL where it has just gone. */
+/* The GPU of a method call; NULL if it has just been removed. */
 static const Gpu *gpu_of_call(const Modes *modes, GDBusMethodInvocation *invocation)
 {
     const char *called = g_dbus_method_invocation_get_object_path(invocation);
@@ -109,7 +109,7 @@ static const Gpu *gpu_of_call(const Modes *modes, GDBusMethodInvocation *invocat
     return NULL;
 }
 
-/* The arguments of SetMode, which come from anybody. */
+/* The arguments of SetMode, which are untrusted. */
 static gboolean read_request(GVariant *arguments, SwitchRequest *request, GError **error)
 {
     g_autoptr(GVariant) options = NULL;
@@ -179,7 +179,7 @@ static gboolean handle_set_mode(VgpuGpu *gpu, GDBusMethodInvocation *invocation,
     return TRUE;
 }
 
-/* A question who has a GPU, while a thread looks. */
+/* A query for a GPU's users, while a thread looks. */
 typedef struct {
     const Host *host;
     char *gpu;
@@ -223,7 +223,7 @@ static gboolean handle_list_users(VgpuGpu *gpu, GDBusMethodInvocation *invocatio
     return TRUE;
 }
 
-/* Stored first: what an operator drains stays so, though vgpud or the GPU's driver come and go. */
+/* Stored first: an operator's drain survives restarts of vgpud and of the GPU's driver. */
 static gboolean drain(const Modes *modes, const Gpu *gpu, gboolean on, GError **error)
 {
     const char *address = gpu->pci->address;
@@ -283,7 +283,7 @@ static void gpu_added(VgpuGpu *gpu, void *data)
     g_signal_connect(gpu, "handle-drain", G_CALLBACK(handle_drain), data);
 }
 
-/* A switch that nobody asked for just now; for whom nobody waits. */
+/* A switch without a caller; nobody waits for it. */
 typedef struct {
     Modes *modes;
     char *address;
@@ -335,7 +335,10 @@ static void set_unasked(Modes *modes, const SwitchRequest *request)
     }
 }
 
-/* A shared GPU whose driver comes is the registrar's, which does nothing without the module. */
+/*
+ * The registrar registers a shared GPU when its driver appears, and does nothing without the
+ * module.
+ */
 static gboolean is_ours(const char *root, const GpuEntry *entry)
 {
     return entry->mode > GPU_MODE_SHARED ||
@@ -343,8 +346,8 @@ static gboolean is_ours(const char *root, const GpuEntry *entry)
 }
 
 /*
- * Whether a wanted mode is given without anybody asking for it. Never taken from vfio-pci: libvirt
- * binds a GPU to it for a VM that is just starting, and nobody has it open yet.
+ * Whether a desired mode is applied unasked. Never taken from vfio-pci: libvirt binds a GPU to it
+ * for a VM that is just starting, and nobody has it open yet.
  */
 static gboolean should_give(const char *root, const Gpu *gpu, const GpuEntry *entry,
                             gboolean thorough)
@@ -357,8 +360,7 @@ static gboolean should_give(const char *root, const Gpu *gpu, const GpuEntry *en
     return gpu->mode == GPU_MODE_HOST && gpu->pci->driver && is_ours(root, entry);
 }
 
-/* @thorough: at the start, or where an operator says that files have changed; else something came
- * or went. */
+/* @thorough: at the start, or after an operator's reload; otherwise after an event. */
 static void reconcile(Modes *modes, gboolean thorough)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
@@ -382,7 +384,7 @@ static void reconcile(Modes *modes, gboolean thorough)
     }
 }
 
-/* A GPU that an operator drains may have been registered anew. */
+/* A GPU that an operator drains may have been registered again. */
 static void drain_again(const Modes *modes)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
@@ -398,7 +400,7 @@ static void drain_again(const Modes *modes)
     }
 }
 
-/* The module was loaded after GPUs had been shared without it. Who has a slice keeps it. */
+/* The module was loaded after GPUs had been shared without it. Users keep their slices. */
 static void register_again(const Modes *modes)
 {
     const GPtrArray *gpus = host_gpus(modes->host);

@@ -7,20 +7,21 @@
 
 /*
  * NVIDIA's MIG, through nvidia-smi. Written from its documentation and NOT TRIED: none of our
- * machines has such a GPU. It is used only where nvidia-smi is there and says that the GPU can do
+ * machines has such a GPU. It is used only if nvidia-smi exists and reports that the GPU supports
  * it.
  */
 
 #define PCI_VENDOR_NVIDIA 0x10de
 #define NVIDIA_SMI        "nvidia-smi"
-/* The smallest GPU instance profile, of which a GPU holds the most; 19 is 1g on A100, A30 and H100.
+/*
+ * The smallest GPU instance profile, of which a GPU holds the most; 19 is 1g on A100, A30 and H100.
  */
 #define SMALLEST_PROFILE "19"
 #define MOST_INSTANCES   7
 
 /*
- * vgpud's own sandbox has none of NVIDIA's nodes, and not the capability that a GPU asks for to be cut. systemd runs the
- * program outside of it, with those nodes and that capability alone.
+ * vgpud's own sandbox has none of NVIDIA's nodes, and not the capability that partitioning a GPU
+ * requires. systemd runs the program outside of it, with those nodes and that capability only.
  */
 static const char *const outside[] = {
     "systemd-run",
@@ -51,7 +52,7 @@ static gboolean smi(const char *const *words, char **output, GError **error)
     return kernel_run((const char *const *)argv->pdata, output, error);
 }
 
-/* What it says to one question about one GPU; NULL: nothing. */
+/* Its answer to one query about one GPU; NULL: none. */
 static char *ask(const Gpu *gpu, const char *query)
 {
     g_autofree char *id = g_strconcat("--id=", gpu->pci->address, NULL);
@@ -123,7 +124,7 @@ static gboolean mig_make(const char *root, const Gpu *gpu, guint count, GError *
         g_string_append(profiles, i ? "," SMALLEST_PROFILE : SMALLEST_PROFILE);
     if (!set_mode(gpu, "1", error))
         return FALSE;
-    /* -C makes the compute instances too. */
+    /* -C makes the compute instances, too. */
     const char *const words[] = {"mig",         "-i", gpu->pci->address, "-cgi",
                                  profiles->str, "-C", NULL};
 
@@ -176,14 +177,14 @@ static gboolean write_number(const Gpu *gpu, const char *attribute, guint number
     return kernel_write(path, text, error);
 }
 
-/* As the kernel has it at first: functions that somebody else makes get the host's drivers. */
+/* The kernel's default: functions that others make get the host's drivers. */
 static gboolean probe_again(const Gpu *gpu, GError **error)
 {
     return write_number(gpu, "sriov_drivers_autoprobe", 1, error);
 }
 
 /*
- * The number can only be changed by way of 0. The host's drivers do not get the functions: they are
+ * The number can only be changed through 0. The host's drivers do not get the functions: they are
  * for VMs, which get them from vfio-pci (libvirt does that by itself).
  */
 static gboolean sriov_make(const char *root, const Gpu *gpu, guint count, GError **error)

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * GPUs that cut themselves: one interface over SR-IOV and the vendors' own ways.
- */
+/* GPUs with hardware partitions: one interface over SR-IOV and the vendors' own methods. */
 #ifndef VGPUD_MODES_PARTITIONS_H
 #define VGPUD_MODES_PARTITIONS_H
 
 #include "lib/gpu.h"
 
 /**
- * Partitioner - a way of cutting
+ * Partitioner - a method of partitioning
  * @name: for people
- * @can: whether @gpu can be cut this way at all; may run programs
- * @list: names of the partitions that there are: PCI addresses, or the vendor's names; to be freed.
- * Only reads.
- * @most: how many it can have
- * @make: makes @count of them, 0: as many as can be; those that are there already are no error
- * where their number is right. May take long.
- * @remove: takes all away
+ * @can: whether @gpu supports this method at all; may run programs
+ * @list: names of the existing partitions: PCI addresses, or the vendor's names; to be freed. Only
+ * reads.
+ * @most: maximum number
+ * @make: makes @count of them, 0: the maximum; existing ones are no error if their number is right.
+ * May take long.
+ * @remove: removes all
  */
 typedef struct {
     const char *name;
@@ -30,10 +28,10 @@ typedef struct {
 extern const Partitioner partitioner_sriov;
 extern const Partitioner partitioner_mig;
 
-/* The one for @gpu; NULL: it can't be cut. Not from the main loop. */
+/* The one for @gpu; NULL: it cannot be partitioned. Not from the main loop. */
 const Partitioner *partitioner_of(const char *root, const Gpu *gpu);
 
-/* Partitions that @gpu has now, by whatever way. To be freed. */
+/* Present partitions of @gpu, of any method. To be freed. */
 GStrv partitioner_list(const char *root, const Gpu *gpu);
 
 #endif

@@ -13,8 +13,9 @@
 #include "lib/bus.h"
 #include "lib/root.h"
 
-/* Engines end when their vGPU is gone; what they had of the GPU must be given back before its
- * driver is unbound. */
+/*
+ * Engines end when their vGPU is removed; they must release the GPU before its driver is unbound.
+ */
 #define ENGINES_LIMIT_MS 15000
 #define POLL_US          50000
 
@@ -107,7 +108,7 @@ static gboolean leave_shared(const Reconciliation *want, const Gpu *gpu, GError 
 }
 
 /*
- * While a process has the group open nobody else can have it, or a device of it: no VM takes the
+ * While a process has the group open, nobody else can open it, or a device of it: no VM takes the
  * GPU between the look at its users and the end.
  */
 static int hold_group(const Reconciliation *want, const Gpu *gpu, GError **error)
@@ -177,7 +178,7 @@ static gboolean leave(const Reconciliation *want, const Gpu *gpu, GError **error
     return TRUE;
 }
 
-/* Whatever was cut short, or somebody has unbound it. */
+/* It was interrupted, or unbound by somebody. */
 static gboolean enter_host(const Reconciliation *want, const Gpu *gpu, GError **error)
 {
     if (gpu_name_is_soft(want->address) || gpu->pci->driver)
@@ -222,7 +223,7 @@ static gboolean enter_shared(const Reconciliation *want, GError **error)
         g_autoptr(GError) cause = NULL;
 
         say(want, "vGPU %s is started again", want->start[i]);
-        /* Its definition may have been taken away meanwhile: the GPU is shared all the same. */
+        /* Its definition may have been removed meanwhile: the GPU is shared nevertheless. */
         if (!want->dry_run && !share_start_vgpu(want->root, want->start[i], &cause))
             say(want, "vGPU %s could not be started: %s", want->start[i], cause->message);
     }
@@ -277,7 +278,10 @@ gboolean reconcile_possible(const char *root, const Gpu *gpu, GpuMode target, gu
         return set_impossible(error, gpu, target,
                               "the host has no IOMMU, or it is off; turn it on in the firmware and "
                               "on the kernel's command line (intel_iommu=on)");
-    /* MIG can't be asked for while vfio-pci has the GPU; it is asked again when that has let go. */
+    /*
+     * MIG cannot be queried while the GPU is bound to vfio-pci; it is queried again after the
+     * detach.
+     */
     if (target == GPU_MODE_PARTITIONED && gpu->mode != GPU_MODE_PASSTHROUGH)
         return can_be_partitioned(root, gpu, partitions, error);
     return TRUE;
@@ -288,7 +292,7 @@ static gboolean must_be_possible(const Reconciliation *want, const Gpu *gpu, GEr
     return reconcile_possible(want->root, gpu, want->target, want->partitions, error);
 }
 
-/* Half of a switch to passthrough, or half of the way back. */
+/* An incomplete switch to passthrough, or an incomplete way back. */
 static gboolean is_unbound(const Gpu *gpu)
 {
     return !gpu_name_is_soft(gpu->pci->address) && !gpu->pci->driver;
@@ -308,7 +312,7 @@ gboolean converge(const Reconciliation *want, GError **error)
     left = reconcile_look(want->root, want->address, error);
     if (!left || !must_be_possible(want, left, error))
         return FALSE;
-    /* Companions that stayed where they were moved, though the GPU itself is back already. */
+    /* Companions that are still bound to vfio-pci although the GPU itself is not. */
     if (want->target != GPU_MODE_PASSTHROUGH && !is_unbound(left)) {
         g_auto(GStrv) moved = companions_moved(want->root, left);
 

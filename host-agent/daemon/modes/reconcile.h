@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Brings a GPU into a mode, from whatever the kernel has now. What is so already is not done again,
- * so that it can be called anew after it was cut short anywhere. It blocks, for as long as drivers,
- * VMs' engines and mdevctl take: call it in a thread.
+ * Brings a GPU into a mode, from any state in the kernel. Steps that are done already are skipped,
+ * so it can be called again after any interruption. It blocks for as long as drivers, VMs' engines
+ * and mdevctl take: call it in a thread.
  */
 #ifndef VGPUD_MODES_RECONCILE_H
 #define VGPUD_MODES_RECONCILE_H
@@ -10,13 +10,13 @@
 #include "lib/gpu.h"
 
 /**
- * Reconciliation - what is to be done
+ * Reconciliation - the input
  * @root: "" in production
  * @address: of the GPU
- * @partitions: with GPU_MODE_PARTITIONED: how many; 0: all that it can have
+ * @partitions: with GPU_MODE_PARTITIONED: how many; 0: the maximum
  * @start: UUIDs of vGPUs to start when it is shared, NULL terminated; may be NULL
- * @dry_run: nothing is done, only said
- * @step: told each step before it is done, as a sentence, in the caller's thread
+ * @dry_run: steps are only reported
+ * @step: called with each step before it is done, a sentence, in the caller's thread
  */
 typedef struct {
     const char *root;
@@ -30,22 +30,22 @@ typedef struct {
 } Reconciliation;
 
 /*
- * AGENT_ERROR_IN_USE: somebody has the GPU, who is named; nothing was taken from them, but steps
- * before that may have been done. AGENT_ERROR_INVALID: this GPU can't have that mode.
+ * AGENT_ERROR_IN_USE: the GPU is in use, by the named users; they keep it, but steps before that
+ * may have been done. AGENT_ERROR_INVALID: this GPU cannot have that mode.
  */
 gboolean converge(const Reconciliation *want, GError **error);
 
 /*
- * Whether @gpu can have the mode at all, whoever has it now: AGENT_ERROR_INVALID says why not. May
+ * Whether @gpu can have the mode at all, whoever uses it now: AGENT_ERROR_INVALID says why not. May
  * run programs.
  */
 gboolean reconcile_possible(const char *root, const Gpu *gpu, GpuMode target, guint partitions,
                            GError **error);
 
-/* The GPU as the kernel has it now; its name is empty. AGENT_ERROR_NOT_FOUND. */
+/* The GPU in the kernel's present state; its name is empty. AGENT_ERROR_NOT_FOUND. */
 Gpu *reconcile_look(const char *root, const char *address, GError **error);
 
-/* Sets AGENT_ERROR_IN_USE with the list of who is in the way. */
+/* Sets AGENT_ERROR_IN_USE with the list of users. */
 void reconcile_set_in_use(GError **error, const char *address, GpuMode target,
                          const char *const *users);
 

@@ -15,9 +15,9 @@
 /**
  * struct Schedule
  * @entries: of TimetableEntry
- * @checked: seconds since 1970: what was due until then has been seen to
- * @pending: of Due: switches that are being done
- * @timer: a timerfd, which also tells when the clock is set
+ * @checked: seconds since 1970: everything due until then was handled
+ * @pending: of Due: switches under way
+ * @timer: a timerfd, which also reports that the clock was set
  */
 struct Schedule {
     Host *host;
@@ -30,12 +30,12 @@ struct Schedule {
     gboolean started;
 };
 
-/* While the GPU is being switched to something else: nothing tells when that is over. */
+/* While another switch of the GPU is under way: no event reports its end. */
 #define TRY_AGAIN_S 1
 
 /**
  * Due - an entry whose time has come
- * @schedule: NULL: it is gone
+ * @schedule: NULL: it is freed
  * @again: a timer, while it waits for another switch of the GPU to end
  */
 typedef struct {
@@ -79,7 +79,7 @@ static gint64 last_time(const TimetableEntry *entry, gint64 at)
     return g_date_time_to_unix(last);
 }
 
-/* So that a restart knows what was not missed. */
+/* So that a restart does not take it for missed. */
 static void remember(const Schedule *schedule, const char *gpu, gint64 when)
 {
     g_autoptr(GError) error = NULL;
@@ -127,7 +127,7 @@ static gboolean begin(void *data)
     return G_SOURCE_REMOVE;
 }
 
-/* Whatever the schedule still wanted of the GPU, from now on it wants something else. */
+/* The new entry replaces any earlier one that still waits for the GPU. */
 static void supersede(Schedule *schedule, const TimetableEntry *entry)
 {
     for (guint i = schedule->pending->len; i > 0; i--) {
@@ -184,7 +184,7 @@ static const TimetableEntry *last_due(const Schedule *schedule, const char *gpu,
     return last;
 }
 
-/* The first entry of each GPU stands for the GPU. */
+/* The first entry of each GPU represents the GPU. */
 static gboolean is_first_of_gpu(const Schedule *schedule, guint at)
 {
     const TimetableEntry *entry = g_ptr_array_index(schedule->entries, at);
@@ -234,7 +234,7 @@ static void warn_due(const Schedule *schedule, gint64 at)
     }
 }
 
-/* Seconds since 1970; 0: nothing comes. */
+/* Seconds since 1970; 0: none. */
 static gint64 next_event(const Schedule *schedule, gint64 at)
 {
     gint64 first = 0;
@@ -264,7 +264,7 @@ static void check(Schedule *schedule)
 {
     gint64 at = now();
 
-    /* The clock was set back: what is due between then and now comes when it is that time again. */
+    /* The clock was set back: entries between then and now become due again at their time. */
     schedule->checked = MIN(schedule->checked, at);
     warn_due(schedule, at);
     apply_due(schedule, at);
@@ -272,7 +272,7 @@ static void check(Schedule *schedule)
     arm(schedule);
 }
 
-/* ECANCELED: the clock was set. Both ways it is looked anew what is due. */
+/* ECANCELED: the clock was set. In both cases the due entries are searched again. */
 static gboolean timer_fired(int fd, GIOCondition condition, void *data)
 {
     guint64 times;
@@ -283,7 +283,7 @@ static gboolean timer_fired(int fd, GIOCondition condition, void *data)
     return G_SOURCE_CONTINUE;
 }
 
-/* The first that is due once nothing has been remembered, or another than was seen to last. */
+/* The first one that is due if nothing is stored, or another than the one handled last. */
 static void apply_missed(Schedule *schedule, gint64 at)
 {
     for (guint i = 0; i < schedule->entries->len; i++) {
@@ -329,7 +329,7 @@ gboolean schedule_reload(Schedule *schedule, GError **error)
     return TRUE;
 }
 
-/* An entry with the time that it is due next. */
+/* An entry with the time when it is due next. */
 typedef struct {
     const TimetableEntry *entry;
     gint64 next;
@@ -405,7 +405,7 @@ void schedule_free(Schedule *schedule)
         Due *due = g_ptr_array_index(schedule->pending, i);
 
         due->schedule = NULL;
-        /* Nobody else has one that has not begun. */
+        /* No other entry still waits for the GPU. */
         if (due->again)
             due_free(due);
     }

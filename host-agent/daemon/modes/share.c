@@ -13,7 +13,7 @@
 #include "lib/types.h"
 
 
-/* The registrar's codes are those of a program; its sentences are good here too. */
+/* The registrar's codes are exit codes; its sentences are used here, too. */
 static gboolean fail(GError *cause, GError **error)
 {
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "%s", cause->message);
@@ -46,7 +46,7 @@ gboolean share_has_driver(const char *root)
     return fd >= 0 || !has_no_driver(cause);
 }
 
-/* Without the driver vgpud alone holds the ledger. */
+/* Without the driver only vgpud enforces the ledger. */
 static gboolean add(const char *root, const Plan *plan, GError **error)
 {
     gboolean existed, done;
@@ -78,7 +78,7 @@ gboolean share_register(const char *root, const char *address, GError **error)
     return done || fail(cause, error);
 }
 
-/* Not there: the driver is not loaded, or does not have the GPU. */
+/* Absent: the driver is not loaded, or the GPU is not registered. */
 static gboolean is_absent(const GError *cause)
 {
     return g_error_matches(cause, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT) || has_no_driver(cause);
@@ -120,7 +120,7 @@ gboolean share_stop_vgpu(const char *root, const char *uuid, GError **error)
     g_autofree char *dir = mdev_path(root, uuid);
     g_autofree char *path = g_build_filename(dir, "remove", NULL);
 
-    /* Somebody else may have been quicker. */
+    /* Another process may have been faster. */
     return kernel_write(path, "1", error) ||
            (!g_file_test(dir, G_FILE_TEST_EXISTS) && (g_clear_error(error), TRUE));
 }
@@ -133,7 +133,7 @@ gboolean share_start_vgpu(const char *root, const char *uuid, GError **error)
 
     if (g_file_test(dir, G_FILE_TEST_EXISTS) || kernel_run(argv, NULL, &cause))
         return TRUE;
-    /* udev starts those with automatic start when the GPU is registered, at the same time. */
+    /* When the GPU is registered, udev starts the vGPUs with automatic start at the same time. */
     if (g_file_test(dir, G_FILE_TEST_EXISTS))
         return TRUE;
     g_propagate_error(error, g_steal_pointer(&cause));

@@ -12,7 +12,7 @@
 
 #define MDEVCTL_DIR "etc/mdevctl.d"
 
-/* mdevctl has a definition of it, by which it can come back. */
+/* mdevctl has a definition of it, from which it can be started again. */
 static gboolean is_defined(const char *root, const Vgpu *vgpu)
 {
     const char *parent =
@@ -23,7 +23,7 @@ static gboolean is_defined(const char *root, const Vgpu *vgpu)
     return g_file_test(path, G_FILE_TEST_EXISTS);
 }
 
-/* Who has the vGPU's VFIO group; "a VM" where that can't be seen. */
+/* The user of the vGPU's VFIO group; "a VM" if that cannot be determined. */
 static char *vm_of(const char *root, const char *uuid)
 {
     g_auto(GStrv) nodes = nodes_of_vgpu(root, uuid);
@@ -33,7 +33,7 @@ static char *vm_of(const char *root, const char *uuid)
                         : g_strdup("a VM");
 }
 
-/* What a vGPU is doing. @only_in_the_way: nothing of one that can be stopped. */
+/* The state of a vGPU. @only_in_the_way: nothing for one that can be stopped. */
 static void add_vgpu(GStrvBuilder *users, const char *root, const Vgpu *vgpu,
                      gboolean only_in_the_way)
 {
@@ -116,7 +116,7 @@ GStrv users_in_the_way(const char *root, const Gpu *gpu, GpuMode target)
         add_vgpus(users, root, gpu, TRUE);
     if (gpu->mode == GPU_MODE_PARTITIONED)
         add_partitions(users, root, gpu);
-    /* These two change the driver, so that whoever has a node of it loses it. */
+    /* These two modes change the driver, so processes lose its nodes. */
     if ((gpu->mode == GPU_MODE_PASSTHROUGH) != (target == GPU_MODE_PASSTHROUGH))
         add_holders(users, root, gpu->pci);
     if (gpu->mode != GPU_MODE_PASSTHROUGH && target == GPU_MODE_PASSTHROUGH)

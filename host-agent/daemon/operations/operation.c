@@ -5,7 +5,7 @@
 #include "host-agent/daemon/operations/queues.h"
 #include "host-agent/store/operation_table.h"
 
-/* mdevctl is a process each, and the host has other things to do. */
+/* Each mdevctl is a process, and the host has other work. */
 #define MOST_IN_BACKGROUND 4
 
 typedef struct {
@@ -41,12 +41,12 @@ struct Operations {
 
 /**
  * struct Operation
- * @row: as the journal has it
+ * @row: its row in the journal
  * @steps: of Planned
- * @at: how many of them were begun and not undone
+ * @at: number of steps begun and not undone
  * @pending: a step has not ended yet
  * @cancellable: of the step that runs
- * @error: why it goes back
+ * @error: why it is rolled back
  */
 struct Operation {
     Operations *operations;
@@ -156,7 +156,7 @@ void operations_add_kinds(Operations *operations, const OperationKind *const *ki
     }
 }
 
-/* One that can still go back, and does not yet. */
+/* It can be rolled back, and is not yet. */
 static gboolean has_deadline(const Operation *operation)
 {
     return operation->running && !operation->final && !operation->error && operation->deadline;
@@ -202,7 +202,9 @@ static gboolean may_run(const Operation *operation)
     return queues_has_all(operations->queues, objects_of(operation), operation);
 }
 
-/* Rows that a full disk has kept: their UUIDs may be another vGPU's by the next start. */
+/*
+ * Rows that remained because of a full disk: their UUIDs may be another vGPU's by the next start.
+ */
 static gboolean erase_ended(Operations *operations, GError **error)
 {
     while (operations->ended->len) {
@@ -222,7 +224,7 @@ static void fail(Operation *operation, GError *error)
         operation->error = error;
 }
 
-/* The journal's last word of one that would be undone: from here on it is done. */
+/* Marks as finished, in the journal, an operation that would be undone. */
 static gboolean commit(Operation *operation)
 {
     GError *error = NULL;
@@ -285,7 +287,7 @@ static void undo_next(Operation *operation)
 
     if (!planned->step->undo)
         return;
-    /* The way back is not cut short by what was. */
+    /* An earlier cancellation does not interrupt the rollback. */
     if (g_cancellable_is_cancelled(operation->cancellable)) {
         g_object_unref(operation->cancellable);
         operation->cancellable = g_cancellable_new();
@@ -331,7 +333,7 @@ static void end(Operation *operation)
     dispatch(operations);
 }
 
-/* A loop and no recursion: of a thousand steps most end at once. */
+/* A loop instead of a recursion: of a thousand steps most end at once. */
 static void advance(Operation *operation)
 {
     if (operation->advancing)
@@ -603,11 +605,13 @@ GPtrArray *operations_list(const Operations *operations)
     return list;
 }
 
-/* It goes back as soon as the step that runs has ended; one that waits in the queues ends now. */
+/*
+ * It is rolled back as soon as the step that runs has ended; one that waits in the queues ends now.
+ */
 static void turn_back(Operation *operation, GError *error)
 {
     fail(operation, error);
-    /* The step may end within this, and the operation with it. */
+    /* The step may end within this call, and the operation with it. */
     if (operation->running)
         g_cancellable_cancel(operation->cancellable);
     else

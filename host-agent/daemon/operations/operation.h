@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations: whatever takes several steps. Each slice and each GPU has a queue, so two operations
- * on one object never run at once. An operation is in the journal from before its first step until
- * after its last. It has a deadline, can be cancelled, and has one way back: its steps are undone
+ * Operations: all work of several steps. Each slice and each GPU has a queue, so two operations on
+ * one object never run at once. An operation is in the journal from before its first step until
+ * after its last. It has a deadline, can be cancelled, and has one rollback: its steps are undone
  * in reverse order.
  *
  * A step is run or undone from the main loop, and ends with operation_step_done(), at once or
- * later. Both may be repeated after a crash, and the undo of a step also meets what its run never
- * did: so each looks at what is there first.
+ * later. Both may be repeated after a crash, and a step may be undone that has never run, so each
+ * first checks the actual state.
  */
 #ifndef VGPUD_OPERATION_H
 #define VGPUD_OPERATION_H
@@ -19,14 +19,14 @@
 typedef struct Operations Operations;
 typedef struct Operation Operation;
 
-/* @item: as the step was added with. */
+/* @item: the step's argument, from operation_add_step(). */
 typedef void (*OperationFunc)(Operation *operation, guint item);
 
 /**
  * OperationStep
- * @name: in the journal; never changed once it was released
+ * @name: in the journal; never changed after a release
  * @undo: NULL: there is nothing to undo
- * @final: from here on the operation is not cancelled and has no deadline: it can't go back
+ * @final: from here on the operation is not cancelled and has no deadline: it cannot be rolled back
  */
 typedef struct {
     const char *name;
@@ -35,7 +35,7 @@ typedef struct {
     gboolean final;
 } OperationStep;
 
-/* What the next start of vgpud does with an operation that was cut short. */
+/* What the next start of vgpud does with an interrupted operation. */
 typedef enum {
     OPERATION_FINISH, /* goes on from the step that was begun last */
     OPERATION_UNDO,   /* goes back from it; a final one, and what follows it, is finished */
@@ -43,10 +43,10 @@ typedef enum {
 
 /**
  * OperationKind
- * @name: in the journal, and on the bus; never changed once it was released
+ * @name: in the journal, and on the bus; never changed after a release
  * @doing: for "vGPU … is just being removed"
  * @what: for "the removal of …"
- * @step_time: seconds that a step may take on average; the deadline is so many for each step
+ * @step_time: average seconds for a step; the deadline is this for each step
  * @plan: adds the steps (operation_add_step()); the same for the same objects and data
  * @accepted: the operation is in the queues, or was read from the journal; may be NULL
  * @ended: the objects are free again; before whoever asked is told. May be NULL.
@@ -65,9 +65,9 @@ typedef struct {
 } OperationKind;
 
 /**
- * OperationClock - for tests, which have a time of their own
+ * OperationClock - for tests, which have their own time
  * @now: microseconds
- * @wake: operations_expire() is to be called at @at; 0: not any more
+ * @wake: operations_expire() must be called at @at; 0: not any more
  */
 typedef struct {
     gint64 (*now)(void *data);
@@ -91,16 +91,16 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Operations, operations_free)
  */
 void operations_add_kinds(Operations *operations, const OperationKind *const *kinds, void *world);
 
-/* Queues what the journal has, before anybody else may ask for something. */
+/* Queues the journal's operations, before new ones are accepted. */
 gboolean operations_load(Operations *operations, GError **error);
 
-/* Then, when the host is known: does it. */
+/* Runs them, once the host is known. */
 void operations_resume(Operations *operations);
 
-/* @error: NULL: all of it is done; else all is as before, as far as that could be had. */
+/* @error: NULL: all of it is done; else everything is rolled back, as far as possible. */
 typedef void (*OperationDone)(const GError *error, void *data);
 
-/* A step begins, or is about to be undone (operation_step() and its like say which). */
+/* A step begins, or is about to be undone (see operation_step() and the like). */
 typedef void (*OperationProgress)(const Operation *operation, void *data);
 
 /**
@@ -109,9 +109,9 @@ typedef void (*OperationProgress)(const Operation *operation, void *data);
  * @details: a{sv} for the steps, a floating one is taken; NULL: none
  * @caller: who asks, for people to read; NULL: vgpud itself
  * @waits: in the queues until its objects are free; else AGENT_ERROR_IN_USE if one of them is not
- * @background: nobody waits for it: only a few of these are done at once
- * @kept: operation_kept() from the beginning, freed by @free_kept; taken, also where it fails
- * @progress: may be NULL, as may @done
+ * @background: no caller waits for it: only a few of these run at once
+ * @kept: operation_kept() from the beginning, freed by @free_kept; taken, even on failure
+ * @progress: may be NULL, like @done
  */
 typedef struct {
     const OperationKind *kind;
@@ -133,7 +133,7 @@ typedef struct {
  */
 gboolean operations_start(Operations *operations, const OperationRequest *request, GError **error);
 
-/* What is being done with the object, as "being removed"; NULL: nothing. */
+/* The operation on the object, as "being removed"; NULL: none. */
 const char *operations_doing(const Operations *operations, const char *object);
 
 /* The one that has the object, or is to have it next; NULL: none. Valid until the next call. */
@@ -143,20 +143,20 @@ const Operation *operations_first(const Operations *operations, const char *obje
 GPtrArray *operations_list(const Operations *operations);
 
 /*
- * It goes back, and ends with an error. AGENT_ERROR_NOT_FOUND; AGENT_ERROR_IN_USE: it can't go
- * back any more, or does so already.
+ * It is rolled back, and ends with an error. AGENT_ERROR_NOT_FOUND; AGENT_ERROR_IN_USE: it cannot
+ * be rolled back any more, or is already.
  */
 gboolean operations_cancel(Operations *operations, guint64 id, GError **error);
 
-/* Ends what has passed its deadline. Called by the clock. */
+/* Ends operations past their deadline. Called by the clock. */
 void operations_expire(Operations *operations);
 
 /* --- For kinds --- */
 
-/* In plan(): the next step, to be done with @item, which is the step's own business. */
+/* In plan(): the next step, with its argument @item. */
 void operation_add_step(Operation *operation, const OperationStep *step, guint item);
 
-/* The step that runs, or is undone, has ended. @error: taken; NULL: well. */
+/* The step that runs, or is undone, has ended. @error: taken; NULL: success. */
 void operation_step_done(Operation *operation, GError *error);
 
 /* The step that runs gives up: the one before it is run again. Neither is undone for that. */
@@ -171,20 +171,20 @@ void *operation_world(const Operation *operation);
 const char *operation_object(const Operation *operation, guint number);
 guint operation_objects(const Operation *operation);
 
-/* As the request had them; an empty dictionary if it had none. */
+/* From the request; an empty dictionary if it had none. */
 GVariant *operation_details(const Operation *operation);
 
-/* Cancelled when the step that runs should end early. Another one for the way back. */
+/* Cancelled if the step that runs should end early. The rollback has another one. */
 GCancellable *operation_cancellable(const Operation *operation);
 
-/* What a step keeps for later ones; @free is called at the end. Not there after a crash. */
+/* Data that a step keeps for later ones; @free is called at the end. Lost after a crash. */
 void operation_keep(Operation *operation, void *data, GDestroyNotify free);
 void *operation_kept(const Operation *operation);
 
-/* Nobody hears of it: it was read from the journal. */
+/* It has no caller: it was read from the journal. */
 gboolean operation_is_replayed(const Operation *operation);
 
-/* vgpud ends: what comes of the step is of no interest, and its world may be gone. */
+/* vgpud ends: the step's result is not used, and its world may be gone. */
 gboolean operation_is_abandoned(const Operation *operation);
 
 /* --- For people --- */

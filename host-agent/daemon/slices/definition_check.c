@@ -32,7 +32,7 @@ void definition_check_clear(DefinitionCheck *check)
     g_clear_pointer(&check->tenant, g_free);
 }
 
-/* The values themselves are the driver's to check; these bounds keep sums from overflowing. */
+/* The driver checks the values themselves; these bounds prevent sums from overflowing. */
 gboolean definition_check_parse(GVariant *options, DefinitionCheck *check, GError **error)
 {
     g_autofree char *action = NULL;
@@ -72,7 +72,7 @@ static gboolean names_tenant(const DefinitionCheck *check)
     return check->tenant && *check->tenant;
 }
 
-/* Where nothing is said of these, vgpud keeps what it has. */
+/* If these are not given, vgpud keeps its values. */
 static void take_ours(Slice *wanted, const DefinitionCheck *check)
 {
     if (names_tenant(check))
@@ -87,7 +87,7 @@ static void take_values(Slice *wanted, const DefinitionCheck *check, const Offer
 {
     gboolean live = check->action == CHECK_LIVE;
 
-    /* What is not said of a running vGPU stays as it is, and of another is the type's. */
+    /* A missing value is unchanged for a running vGPU, and otherwise the type's. */
     if (check->vram_given || !live)
         wanted->vram = check->vram_given ? check->vram : offer->desc->vram_bytes;
     if (check->weight_given || !live)
@@ -117,8 +117,10 @@ static Slice *slice_wanted(const Slices *slices, const Gpu *gpu, const Offer *of
     return wanted;
 }
 
-/* A definition that is not started by itself is promised nothing: there may be more of them than
- * there is room. */
+/*
+ * A definition without automatic start is promised nothing: there may be more of them than there is
+ * room.
+ */
 static gboolean check_wanted(const Host *host, Offers *offers, const Slices *slices,
                              const Tenants *tenants, const Gpu *gpu, const Slice *before,
                              const DefinitionCheck *check, GError **error)
@@ -169,7 +171,7 @@ gboolean definition_check(const Host *host, Offers *offers, const Slices *slices
         return TRUE;
     if (before && !check_known(slices, before, gpu, check, error))
         return FALSE;
-    /* That it is there already, mdevctl says better. */
+    /* mdevctl reports an existing one better. */
     if (before && before->present && check->action == CHECK_START)
         return TRUE;
     return check_wanted(host, offers, slices, tenants, gpu, before, check, error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What mdevctl is about to do with a vGPU, held against ledger, quota and the state of the GPU.
+ * A change that mdevctl is about to make to a vGPU, checked against ledger, quota and the state of
+ * the GPU.
  */
 #ifndef VGPUD_SLICES_DEFINITION_CHECK_H
 #define VGPUD_SLICES_DEFINITION_CHECK_H
@@ -17,8 +18,8 @@ typedef enum {
 
 /**
  * DefinitionCheck
- * @parent: the GPU as mdevctl calls it
- * @vram, @window, @oversubscribe: bytes; like the others below only where they are given
+ * @parent: mdevctl's name of the GPU
+ * @vram, @window, @oversubscribe: bytes; like the others below only if they are given
  * @tenant: NULL or "": not given
  */
 typedef struct {
@@ -45,8 +46,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(DefinitionCheck, definition_check_clear)
 gboolean definition_check_parse(GVariant *options, DefinitionCheck *check, GError **error);
 
 /*
- * TRUE also where nothing is known of the GPU or the type. AGENT_ERROR_IN_USE, _NO_ROOM, _QUOTA,
- * _NOT_FOUND (the tenant that it names), with a sentence.
+ * TRUE also if the GPU or the type is unknown. AGENT_ERROR_IN_USE, _NO_ROOM, _QUOTA, _NOT_FOUND
+ * (its tenant), with a sentence.
  */
 gboolean definition_check(const Host *host, Offers *offers, const Slices *slices,
                           const Tenants *tenants, const DefinitionCheck *check, GError **error);

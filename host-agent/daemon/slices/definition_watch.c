@@ -13,7 +13,7 @@ struct DefinitionWatch {
     void *data;
 };
 
-/* Files that mdevctl and editors write aside first have other names. */
+/* Temporary files of mdevctl and editors have other names. */
 static void definition_event(GFileMonitor *monitor, GFile *file, GFile *other,
                              GFileMonitorEvent event, void *data)
 {
@@ -48,7 +48,7 @@ static void add_parent(DefinitionWatch *watch, const char *name)
         g_hash_table_insert(watch->monitors, g_steal_pointer(&path), monitor);
 }
 
-/* What was written before it was watched is told of, too. */
+/* Files that were written before the watch began are reported, too. */
 static void tell_all(const DefinitionWatch *watch, const char *parent)
 {
     g_autofree char *path = g_build_filename(watch->dir, parent, NULL);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tells when definitions in mdevctl's configuration come, change or go.
- */
+/* Reports when definitions in mdevctl's configuration are added, changed or removed. */
 #ifndef VGPUD_SLICES_DEFINITION_WATCH_H
 #define VGPUD_SLICES_DEFINITION_WATCH_H
 
@@ -9,8 +7,7 @@
 
 typedef struct DefinitionWatch DefinitionWatch;
 
-/* Calls @changed from the main loop with the UUID. A directory that is not there yet is waited for.
- */
+/* Calls @changed from the main loop with the UUID. A missing directory is waited for. */
 DefinitionWatch *definition_watch_new(const char *root,
                                       void (*changed)(const char *uuid, void *data), void *data);
 

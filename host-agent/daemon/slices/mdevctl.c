@@ -41,14 +41,14 @@ static gboolean too_long(void *data)
     return G_SOURCE_REMOVE;
 }
 
-/* Its end is waited for: until then it may still do something. */
+/* Its end is waited for: until then it may still change something. */
 static void kill_process(GCancellable *cancellable, void *process)
 {
     (void)cancellable;
     g_subprocess_force_exit(process);
 }
 
-/* mdevctl writes "Error: " and a cause or two in lines of their own. */
+/* mdevctl writes "Error: " and one or two causes, each on its own line. */
 static char *what_it_said(const char *text)
 {
     g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
@@ -87,7 +87,7 @@ static void ended(GObject *process, GAsyncResult *answer, void *data)
     run_free(run);
 }
 
-/* Never from within mdevctl_run(): its caller is not ready for the answer then. */
+/* Never from within mdevctl_run(): its caller does not expect the answer then. */
 static gboolean tell_not_started(void *data)
 {
     Run *run = data;
@@ -142,7 +142,7 @@ static void append(JsonArray *list, const char *name, const char *value)
     json_array_add_object_element(list, object);
 }
 
-/* All that the slice has: what a type has may be another thing when the vGPU is started next. */
+/* All values of the slice: the type's may be different when the vGPU is started next. */
 static void append_slice(JsonArray *list, const Slice *slice)
 {
     g_auto(GStrv) values = slice_attributes(slice);
@@ -163,7 +163,7 @@ static gboolean is_of_slice(JsonNode *node)
     return FALSE;
 }
 
-/* What of a definition's list a slice has no word for. */
+/* Entries of a definition's list that are no values of a slice. */
 static void append_others(JsonArray *list, JsonObject *definition)
 {
     JsonNode *node = json_object_get_member(definition, "attrs");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mdevctl(8), through which all vGPUs are made, changed and removed, so that its configuration, its callouts
- * and libvirt see the same as with a person at the keyboard.
+ * mdevctl(8), through which all vGPUs are made, changed and removed, so that its configuration, its
+ * callouts and libvirt see the same as if a person had run it.
  */
 #ifndef VGPUD_SLICES_MDEVCTL_H
 #define VGPUD_SLICES_MDEVCTL_H
@@ -15,9 +15,9 @@
 typedef void (*MdevctlFunc)(const GError *error, void *data);
 
 /*
- * Runs "mdevctl WORDS…" with @json, where there is any, as the file /dev/stdin, and calls @func from the main
- * loop when it has ended. AGENT_ERROR_FAILED with what mdevctl said. One that does not end in a minute is
- * killed, and so is one whose @cancellable (NULL: it has none) is cancelled.
+ * Runs "mdevctl WORDS…" with @json, if given, as the file /dev/stdin, and calls @func from the main
+ * loop when it has ended. AGENT_ERROR_FAILED with mdevctl's message. It is killed after a minute,
+ * or when its @cancellable (NULL: none) is cancelled.
  */
 void mdevctl_run(const char *const *words, const char *json, GCancellable *cancellable,
                  MdevctlFunc func, void *data);
@@ -35,8 +35,8 @@ typedef struct {
 char *mdevctl_json(const MdevctlSpec *spec);
 
 /*
- * The JSON of @definition as it is in mdevctl's configuration below @root, with the parameters of @slice in place of
- * those that it has, and all else as it was. To be freed.
+ * The JSON of @definition from mdevctl's configuration below @root, with the parameters replaced by
+ * those of @slice, and the rest unchanged. To be freed.
  */
 char *mdevctl_changed_json(const char *root, const Definition *definition, const Slice *slice);
 
@@ -44,14 +44,14 @@ char *mdevctl_changed_json(const char *root, const Definition *definition, const
 const char *mdevctl_parent(const char *gpu);
 
 /*
- * What of a slice are attributes of its vGPU, in the driver and in mdevctl's configuration.
+ * Values of a slice that are attributes of its vGPU, in the driver and in mdevctl's configuration.
  */
 #define SLICE_ATTRIBUTES 8
 
-/* Files in vgpu/ of the device in sysfs; mdevctl has them with "vgpu/" in front. */
+/* Files in vgpu/ of the device in sysfs; mdevctl's names have the prefix "vgpu/". */
 extern const char *const slice_attribute_names[SLICE_ATTRIBUTES];
 
-/* Their values, in that order; "": the slice does not say. */
+/* Their values, in that order; "": not set in the slice. */
 GStrv slice_attributes(const Slice *slice);
 
 #endif

@@ -8,9 +8,9 @@
 #include "lib/plan.h"
 #include "lib/types.h"
 
-/* Of a whole GPU, as types.d/10-default.conf has it. */
+/* Of a whole GPU, as in types.d/10-default.conf. */
 #define WHOLE_WEIGHT 800u
-/* What sysfs has in place of a driver's name for a GPU without hardware. */
+/* sysfs's substitute for a driver's name for a GPU without hardware. */
 #define SOFT_DRIVER "vgpu-soft"
 #define TYPE_PREFIX "vgpu-"
 
@@ -23,8 +23,8 @@ struct Offers {
 
 /**
  * GpuOffers - of one GPU
- * @plan: NULL: it could not be made, which was said
- * @ids: of its types, as sysfs has them where the kernel module is loaded
+ * @plan: NULL: it could not be made, which was logged
+ * @ids: of its types, the names in sysfs if the kernel module is loaded
  */
 typedef struct {
     Plan *plan;
@@ -87,7 +87,7 @@ void offers_take(Offers *offers, Offers *from)
     offers_free(from);
 }
 
-/* A GPU that the driver was told of by other means than the file is taken as one without settings. */
+/* A GPU that was registered without the file counts as one without settings. */
 static Plan *make_plan(const Offers *offers, const char *name)
 {
     const GpuEntry *entry = gpus_find(offers->entries, name);
@@ -140,7 +140,7 @@ static const Plan *plan_of(Offers *offers, const Gpu *gpu)
     return offered ? offered->plan : NULL;
 }
 
-/* "vgpu-half" of "amdgpu-vgpu-half". NULL: the type is none of ours. */
+/* "vgpu-half" of "amdgpu-vgpu-half". NULL: not one of our types. */
 static const char *name_of(const Gpu *gpu, const char *id)
 {
     const char *driver = driver_of(gpu);
@@ -149,7 +149,7 @@ static const char *name_of(const Gpu *gpu, const char *id)
     return length && g_str_has_prefix(id, driver) && id[length] == '-' ? id + length + 1 : NULL;
 }
 
-/* How a person may write a type, from the clearest to the shortest. */
+/* The forms in which a person may write a type, from the clearest to the shortest. */
 typedef enum {
     CALLED_WHOLLY, /* "amdgpu-vgpu-half" */
     CALLED_BY_NAME, /* "vgpu-half" */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What GPUs offer: their types with numbers, and how much may be promised; from /etc/vgpu, as the
- * registrar tells the driver.
+ * What GPUs offer: their types with numbers, and how much may be promised; from /etc/vgpu, like the
+ * registrar's input for the driver.
  */
 #ifndef VGPUD_SLICES_OFFERS_H
 #define VGPUD_SLICES_OFFERS_H
@@ -18,28 +18,29 @@ Offers *offers_new(const char *root);
 void offers_free(Offers *offers);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Offers, offers_free)
 
-/* Reads the files anew. Where one is wrong everything stays as it was: AGENT_ERROR_INVALID. */
+/* Reads the files again. If one has an error, everything is unchanged: AGENT_ERROR_INVALID. */
 gboolean offers_reload(Offers *offers, GError **error);
 
-/* Takes over what @from has read; frees @from. */
+/* Takes over the content of @from; frees @from. */
 void offers_take(Offers *offers, Offers *from);
 
 /*
- * The GPU's type @type: "half", "vgpu-half" or whole. FALSE: it has none, or is not shared.
+ * The GPU's type @type: "half", "vgpu-half" or the full name. FALSE: it has none, or is not shared.
  */
 gboolean offers_find(Offers *offers, const Gpu *gpu, const char *type, Offer *offer);
 
 /*
- * A slice of @vram bytes without a type, for a container: weight by its part of the GPU, as the installed types have it,
- * no cap. @desc: to be filled, and pointed to by @offer. FALSE: the GPU is not shared.
+ * A slice of @vram bytes without a type, for a container: weight by its part of the GPU, like the
+ * installed types, no cap. @desc: is filled, and @offer points into it. FALSE: the GPU is not
+ * shared.
  */
 gboolean offers_of_size(Offers *offers, const Gpu *gpu, guint64 vram, struct vgpu_type_desc *desc,
                         Offer *offer);
 
-/* Bytes that may be promised on the GPU; 0: it is not shared. @vram: those it has. */
+/* Bytes that may be promised on the GPU; 0: it is not shared. @vram: its bytes. */
 guint64 offers_capacity(Offers *offers, const Gpu *gpu, guint64 *vram);
 
-/* What gpus.conf says of the GPU; NULL: nothing. Until the next offers_reload(). */
+/* The GPU's entry in gpus.conf; NULL: none. Until the next offers_reload(). */
 const GpuEntry *offers_settings(const Offers *offers, const char *gpu);
 
 #endif

@@ -27,7 +27,7 @@ static int display_of(const Slice *slice, const Offer *offer, const Request *req
     return (int)(request->display_given ? request->display : offer->desc->scanouts);
 }
 
-/* What the request comes to on a GPU that has the type. */
+/* The request's slice on a GPU that has the type. */
 static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
                        const Request *request)
 {
@@ -59,7 +59,7 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     return slice;
 }
 
-/* Best effort was stopped there for want of memory not long ago. */
+/* Best effort was stopped there recently, because memory was short. */
 static gboolean is_evicted(const Host *host, const char *gpu, const Slice *slice)
 {
     return slice->class == SLICE_BEST_EFFORT &&
@@ -73,7 +73,7 @@ static gboolean is_for_vgpu(const Request *request)
            request->transport == SLICE_TRANSPORT_VFIO;
 }
 
-/* What the GPU has of the kind that is asked for: a type, or just so many bytes. */
+/* The GPU's offer for the request: a type, or a number of bytes. */
 static gboolean find_offer(Offers *offers, const Gpu *gpu, const Request *request,
                            struct vgpu_type_desc *desc, Offer *offer)
 {
@@ -107,7 +107,7 @@ static gboolean any_for_containers_only(const Host *host)
     return FALSE;
 }
 
-/* No GPU has what is asked for, however empty it is. */
+/* No GPU can fulfil the request, even if it is empty. */
 static void set_no_offer(const Host *host, const Request *request, GError **error)
 {
     if (is_for_vgpu(request) && any_for_containers_only(host))
@@ -288,7 +288,7 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
     return wanted;
 }
 
-/* Of what is promised to nobody nothing is asked. */
+/* A slice without promises needs no check. */
 static gboolean find_tenant(const Tenants *tenants, const Slice *before, const Slice *wanted,
                             const Tenant **tenant, GError **error)
 {

@@ -13,8 +13,8 @@ struct Slices {
     Offers *offers;
     const Operations *operations;
     GPtrArray *list;    /* of Slice */
-    GHashTable *by_uuid; /* of the list's */
-    GHashTable *sums;   /* GPU's address to Room, of which only what is promised is used */
+    GHashTable *by_uuid; /* owned by the list */
+    GHashTable *sums;   /* GPU's address to Room, of which only the promised part is used */
     SlicesFunc changed;
     void *changed_data;
 };
@@ -52,7 +52,7 @@ static void show_sums(const Slices *slices, const char *gpu)
     vgpu_gpu_set_vgpus(interface, room->count);
 }
 
-/* Out of the list and the sums; the slice is freed. */
+/* Removed from the list and the sums; the slice is freed. */
 static void take_out(Slices *slices, const char *uuid)
 {
     Slice *slice = g_hash_table_lookup(slices->by_uuid, uuid);
@@ -172,7 +172,9 @@ gboolean slices_put_all(Slices *slices, const GPtrArray *list, GError **error)
     return TRUE;
 }
 
-/* What can't be written now is written at the next start, as the kernel will still be so then. */
+/*
+ * A failed write is repeated at the next start, because the kernel's state will still be the same.
+ */
 static void store(Slices *slices, Slice *slice)
 {
     g_autoptr(GError) error = NULL;
@@ -206,7 +208,7 @@ gboolean slices_are_busy(const Slices *slices, const char *uuid)
     return operations_doing(slices->operations, uuid) != NULL;
 }
 
-/* One that an operation works on is as the operation has it. */
+/* The operation decides the state of a slice that it works on. */
 static void merge(Slices *slices, const Slice *known, const Vgpu *vgpu,
                   const Definition *definition)
 {
@@ -230,7 +232,7 @@ static void merge(Slices *slices, const Slice *known, const Vgpu *vgpu,
     store(slices, g_steal_pointer(&slice));
 }
 
-/* A vGPU that was made, or defined, by somebody else: mdevctl, libvirt, a hand. */
+/* A vGPU that was made, or defined, without vgpud: by mdevctl, libvirt or a person. */
 static void adopt(Slices *slices, const char *uuid, const Vgpu *vgpu,
                   const Definition *definition)
 {
@@ -241,7 +243,7 @@ static void adopt(Slices *slices, const char *uuid, const Vgpu *vgpu,
     gboolean offered = gpu && offers_find(slices->offers, gpu, type, &offer);
     g_autoptr(Slice) slice = NULL;
 
-    /* Without a vGPU nothing says that it is one of ours. */
+    /* Without a vGPU nothing shows that it is one of ours. */
     if (!vgpu && !offered)
         return;
     slice = slice_new(uuid, vgpu ? vgpu->gpu : gpu->pci->address, type ? type : "");
@@ -269,7 +271,7 @@ static void reconcile(Slices *slices, const char *uuid, const VgpuCounters *coun
     const Slice *known = slices_find(slices, uuid);
     gboolean ready = !slices_are_busy(slices, uuid);
 
-    /* What the kernel does not know of. */
+    /* State that the kernel does not know. */
     if (known && !slice_is_vgpu(known))
         return;
     if (known && ready && !vgpu && !definition) {
@@ -289,7 +291,7 @@ void slices_update(Slices *slices, const char *uuid)
     reconcile(slices, uuid, counters_read_one(host_counters(slices->host), uuid), definition);
 }
 
-/* What is not in the database. */
+/* State that is not in the database. */
 static void mark(Slices *slices, const char *uuid, gboolean reserved, gboolean leaving)
 {
     const Slice *known = slices_find(slices, uuid);
@@ -313,7 +315,7 @@ void slices_set_leaving(Slices *slices, const char *uuid)
     mark(slices, uuid, FALSE, TRUE);
 }
 
-/* That it came, or went, is the operation's to tell. */
+/* The operation reports that it was made or removed. */
 void slices_settle(Slices *slices, const char *uuid)
 {
     const Slice *known = slices_find(slices, uuid);
@@ -332,7 +334,7 @@ void slices_settle(Slices *slices, const char *uuid)
     slices_update(slices, uuid);
 }
 
-/* The UUIDs of all that there are anywhere. */
+/* The UUIDs of all slices, from all sources. */
 static GHashTable *all_uuids(const Slices *slices, GHashTable *definitions)
 {
     GHashTable *uuids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -350,7 +352,7 @@ static GHashTable *all_uuids(const Slices *slices, GHashTable *definitions)
     return uuids;
 }
 
-/* In one transaction: a thousand of their own would take as long as a thousand writes to disk. */
+/* In one transaction: a thousand of them would take as long as a thousand writes to disk. */
 void slices_refresh(Slices *slices)
 {
     g_autoptr(GPtrArray) definitions = definitions_read(host_root(slices->host));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All slices of the host: what the database wants, held against what the kernel and mdevctl have. Where they
- * differ the kernel is right; what others made is taken over, what others removed is forgotten.
+ * All slices of the host: the database's desired state, reconciled with the kernel and mdevctl. If
+ * they differ, the kernel is right: slices that others made are adopted, slices that others removed
+ * are forgotten.
  */
 #ifndef VGPUD_SLICES_SLICES_H
 #define VGPUD_SLICES_SLICES_H
@@ -15,40 +16,40 @@
 typedef struct Slices Slices;
 
 /*
- * All of them live longer. Reads the database only: slices_refresh() does the rest. What one of
- * @operations works on is neither taken over from the kernel nor forgotten.
+ * All of them live longer. Reads the database only: slices_refresh() does the rest. A slice that
+ * one of @operations works on is neither adopted from the kernel nor forgotten.
  */
 Slices *slices_new(Host *host, Offers *offers, const Operations *operations, GError **error);
 
 void slices_free(Slices *slices);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Slices, slices_free)
 
-/* @func is called when a slice has come, changed or gone; it changes none. */
+/* @func is called when a slice was added, changed or removed; it must not change any. */
 typedef void (*SlicesFunc)(const char *uuid, void *data);
 void slices_watch(Slices *slices, SlicesFunc func, void *data);
 
 /* Of Slice; valid until the next call that changes something. */
 const GPtrArray *slices_all(const Slices *slices);
 
-/* NULL: there is none. */
+/* NULL: none. */
 const Slice *slices_find(const Slices *slices, const char *uuid);
 
-/* The one with that UUID, in capitals as well, or name; NULL: there is none. */
+/* The one with that UUID, in upper case as well, or name; NULL: none. */
 const Slice *slices_find_called(const Slices *slices, const char *name);
 
-/* Holds all slices against the kernel and mdevctl's configuration. */
+/* Reconciles all slices with the kernel and mdevctl's configuration. */
 void slices_refresh(Slices *slices);
 
-/* The same for one, which costs the same however many there are. */
+/* The same for one, at a cost that does not depend on the number of slices. */
 void slices_update(Slices *slices, const char *uuid);
 
-/* Stores a slice, new or known, in the database and here. Takes @slice, also where it fails. */
+/* Stores a slice, new or known, in the database and here. Takes @slice, even on failure. */
 gboolean slices_put(Slices *slices, Slice *slice, GError **error);
 
 /* Several at once: all or none. @list: of Slice, copied. */
 gboolean slices_put_all(Slices *slices, const GPtrArray *list, GError **error);
 
-/* An operation works on that one. */
+/* An operation works on the slice. */
 gboolean slices_are_busy(const Slices *slices, const char *uuid);
 
 /* Room is kept for it, until slices_settle(). */
@@ -58,7 +59,7 @@ void slices_set_reserved(Slices *slices, const char *uuid);
 void slices_set_leaving(Slices *slices, const char *uuid);
 
 /*
- * An operation with it has ended, well or not: from now on it is as the kernel and mdevctl have it.
+ * An operation on it has ended, successfully or not: from now on it follows the kernel and mdevctl.
  * @uuid: not the slice's own.
  */
 void slices_settle(Slices *slices, const char *uuid);
@@ -67,9 +68,9 @@ void slices_settle(Slices *slices, const char *uuid);
 void slices_forget(Slices *slices, const char *uuid);
 
 /*
- * Per cent of the GPU's compute that are promised to @slice: @asked, where that is not 0, else its
- * part of the GPU's VRAM; nothing for best effort, never more than its cap. @gpu: NULL: it is not
- * there, and the slice keeps what it has.
+ * Per cent of the GPU's compute that are promised to @slice: @asked, if that is not 0, else its
+ * part of the GPU's VRAM; nothing for best effort, never more than its cap. @gpu: NULL: it is
+ * absent, and the slice keeps its value.
  */
 guint slices_compute(const Slices *slices, const Gpu *gpu, const Slice *slice, guint asked);
 

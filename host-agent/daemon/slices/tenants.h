@@ -31,10 +31,10 @@ gboolean tenants_apply(Tenants *tenants, const GPtrArray *entries, gboolean dry_
 /* @func is called when a tenant has come, changed or gone. */
 void tenants_watch(Tenants *tenants, void (*func)(void *data), void *data);
 
-/* NULL: there is none of that name. */
+/* NULL: no tenant of that name. */
 const Tenant *tenants_find(const Tenants *tenants, const char *name);
 
-/* AGENT_ERROR_NOT_FOUND where there is none of that name. */
+/* AGENT_ERROR_NOT_FOUND if there is none of that name. */
 gboolean tenants_check(const Tenants *tenants, const char *name, GError **error);
 
 /* Whether @user belongs to the tenant. */
@@ -53,8 +53,8 @@ GStrv tenants_users(const Tenants *tenants);
 gboolean tenants_shows(const Tenants *tenants, const char *name, const char *user);
 
 /*
- * Whether the tenant may have slices that come to @more beside what it has. "" is nobody, and may. A tenant that
- * there is not: AGENT_ERROR_NOT_FOUND.
+ * Whether the tenant may have slices of @more in addition to its usage. "" is no tenant, and may.
+ * An unknown tenant: AGENT_ERROR_NOT_FOUND.
  */
 gboolean tenants_admit(const Tenants *tenants, const char *name, const TenantUse *more,
                        GError **error);

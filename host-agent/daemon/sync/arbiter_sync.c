@@ -13,11 +13,12 @@ struct ArbiterSync {
     GDBusConnection *bus;
     GHashTable *served; /* addresses of GPUs whose arbiter was started */
     GHashTable *homes;  /* UUID of a slice to its GPU's address */
-    GHashTable *hung;   /* addresses of GPUs whose arbiter does not answer, and is asked by a thread only */
+    GHashTable *hung;   /* addresses of GPUs whose arbiter does not answer; only a thread queries
+                         * it */
     GCancellable *freed;
 };
 
-/* How long a thread leaves an arbiter alone that has not answered. */
+/* How long a thread waits before it queries an arbiter again that has not answered. */
 #define AGAIN_US G_USEC_PER_SEC
 
 typedef struct {
@@ -43,7 +44,7 @@ static void free_slice(void *slice)
     slice_free(slice);
 }
 
-/* All slices as the arbiters are to know them. */
+/* All slices in the form for the arbiters. */
 static GPtrArray *shares_of_all(const ArbiterSync *link)
 {
     const GPtrArray *slices = slices_all(link->slices);
@@ -127,7 +128,7 @@ static void put(const ArbiterSync *link, const Slice *slice)
                   error->message);
 }
 
-/* Those in containers may be one share with what has changed, or have been. */
+/* Containers' slices may form, or have formed, one share with the changed one. */
 static void put_claimed(const ArbiterSync *link, const char *gpu)
 {
     const GPtrArray *slices = slices_all(link->slices);
@@ -175,7 +176,7 @@ static void look_away(const char *uuid, const SliceUse *use, void *data)
     (void)data;
 }
 
-/* TRUE: it has waited for an answer that did not come. */
+/* TRUE: it has waited in vain for an answer. */
 static gboolean hangs(const char *root, const char *gpu, SliceUseFunc func, void *data)
 {
     gint64 begin = g_get_monotonic_time();
@@ -184,7 +185,7 @@ static gboolean hangs(const char *root, const char *gpu, SliceUseFunc func, void
            g_get_monotonic_time() - begin >= ARBITER_WAIT_US;
 }
 
-/* Until it answers, or is not there any more. */
+/* Until it answers, or does not exist any more. */
 static void watch(GTask *task, void *source, void *data, GCancellable *cancellable)
 {
     const Probe *probe = data;
@@ -228,7 +229,7 @@ static void take_use(const char *uuid, const SliceUse *use, void *counters)
     counters_put_use(counters, uuid, use);
 }
 
-/* Before counters are read: what only the arbiters know. */
+/* Before counters are read: the values that only the arbiters have. */
 static void read_uses(Counters *counters, void *data)
 {
     ArbiterSync *link = data;

@@ -12,7 +12,7 @@ struct CdiSync {
     Host *host;
     const Slices *slices;
     gboolean started;
-    char *text; /* as it was last written; NULL: nothing */
+    char *text; /* the last written content; NULL: none */
 };
 
 typedef struct {
@@ -34,7 +34,7 @@ static int by_uuid(const void *a, const void *b)
                   (*(const CdiDevice *const *)b)->slice->uuid);
 }
 
-/* "dri/renderD128": who has this one can't show pictures, nor take others' from a screen. */
+/* "dri/renderD128": with this node a program cannot set video modes, nor read others' screens. */
 static char *render_node(const Gpu *gpu)
 {
     for (guint i = 0; gpu->drm_nodes[i]; i++)
@@ -53,7 +53,7 @@ static char *vfio_node(const char *root, const char *uuid)
     return NULL;
 }
 
-/* FALSE: a container could not have it now. A GPU without hardware has no node to be given. */
+/* FALSE: a container cannot use it now. A GPU without hardware has no node. */
 static gboolean find_node(const CdiSync *link, const Slice *slice, char **node)
 {
     const Gpu *gpu = host_gpu(link->host, slice->gpu);
@@ -136,7 +136,7 @@ void cdi_sync_update(CdiSync *link, const char *uuid)
 {
     const Slice *slice = slices_find(link->slices, uuid);
 
-    /* Of a thousand vGPUs of VMs none is in the file. */
+    /* The vGPUs of VMs, of which there may be a thousand, are not in the file. */
     if ((slice && slice_is_for_container(slice)) || (link->text && strstr(link->text, uuid)))
         cdi_sync_refresh(link);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * /run/cdi/mdev-vgpu.json, kept as the slices are; and the manager's method GetCdi.
- */
+/* /run/cdi/mdev-vgpu.json, kept in step with the slices; and the manager's method GetCdi. */
 #ifndef VGPUD_SYNC_CDI_SYNC_H
 #define VGPUD_SYNC_CDI_SYNC_H
 
@@ -17,10 +15,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CdiSync, cdi_sync_free)
 
 void cdi_sync_start(CdiSync *link);
 
-/* GPUs have changed. The file is as they are when this returns. */
+/* GPUs have changed. The file is up to date when this returns. */
 void cdi_sync_refresh(CdiSync *link);
 
-/* The same for a slice that has come, changed or gone. */
+/* The same for a slice that was added, changed or removed. */
 void cdi_sync_update(CdiSync *link, const char *uuid);
 
 #endif

@@ -4,7 +4,7 @@
 #include "host-agent/daemon/engines/limits.h"
 #include "lib/systemd.h"
 
-/* One thing that is asked of systemd about a vGPU. */
+/* One query to systemd about a vGPU. */
 typedef struct {
     char *uuid;
     const char *method;
@@ -14,9 +14,9 @@ typedef struct {
 
 /**
  * LimitsSync
- * @asked: UUID to EngineLimits that systemd has, or is asked to have
- * @waiting: of Question; the first is on its way, and no other: a bus lets one peer wait for some
- * tens of answers, and a host may have a thousand vGPUs
+ * @asked: UUID to EngineLimits that systemd has, or was asked to set
+ * @waiting: of Question; only the first is sent: a bus limits a peer to some tens of pending
+ * answers, and a host may have a thousand vGPUs
  */
 struct LimitsSync {
     Host *host;
@@ -39,7 +39,7 @@ static void question_free(void *data)
 
 static void ask_first(LimitsSync *link);
 
-/* Where the call was cancelled link and question are gone. */
+/* If the call was cancelled, link and question are gone. */
 static void answer_came(GObject *bus, GAsyncResult *answer, void *data)
 {
     g_autoptr(GError) error = NULL;
@@ -111,8 +111,10 @@ static gboolean is_there(const LimitsSync *link, const char *uuid)
     return vgpu != NULL;
 }
 
-/* A vGPU that has gone while systemd was asked: vgpu-engine-user may have been too early to take
- * this away. */
+/*
+ * The vGPU was removed while systemd was asked: vgpu-engine-user may have run too early to remove
+ * this.
+ */
 static void revert(LimitsSync *link, const char *uuid)
 {
     g_autofree char *unit = engine_unit_name(uuid);
@@ -125,13 +127,13 @@ static void engine_limits_set(LimitsSync *link, const char *uuid, const GError *
 {
     if (error) {
         g_message("the engine of vGPU %s can't be limited: %s", uuid, error->message);
-        g_hash_table_remove(link->asked, uuid); /* asked for again with the next event */
+        g_hash_table_remove(link->asked, uuid); /* requested again with the next event */
     } else if (!is_there(link, uuid)) {
         revert(link, uuid);
     }
 }
 
-/* At run time only: the unit has it for as long as there is the vGPU, which a boot ends. */
+/* At run time only: the unit keeps it as long as the vGPU exists, and that ends with a boot. */
 static void set_engine_limits(LimitsSync *link, const char *uuid, const EngineLimits *limits)
 {
     g_autofree char *unit = engine_unit_name(uuid);
@@ -162,7 +164,7 @@ static gboolean are_in_force(const LimitsSync *link, const char *uuid, const Eng
     return asked && engine_limits_equal(asked, limits);
 }
 
-/* FALSE: the files say nothing of its type, so it stays as it is. */
+/* FALSE: the files do not have its type, so nothing is changed. */
 static gboolean find_limits(const LimitsSync *link, const Slice *slice, EngineLimits *limits)
 {
     const Gpu *gpu = host_gpu(link->host, slice->gpu);

@@ -17,13 +17,14 @@ struct TransportSync {
     const Claims *claims;
     GuardUnits *units;   /* NULL: not yet */
     GHashTable *guarded; /* UUIDs whose guard was started */
-    GHashTable *uids;    /* name of a user to its uid_t, or to NULL: the host has none of that name */
-    GCancellable *looking; /* for the users, not yet done */
+    GHashTable *uids;    /* name of a user to its uid_t, or to NULL: the host has none of that
+                          * name */
+    GCancellable *looking; /* for the users, pending */
 };
 
 /*
- * Those of its tenant's users that the host knows, and whose program has it. @all: none of them is
- * still being looked up.
+ * Those of its tenant's users that the host knows, and the user of its program. @all: none of them
+ * is still being looked up.
  */
 static GArray *uids_of(const TransportSync *link, const Slice *slice, gboolean *all)
 {
@@ -60,7 +61,7 @@ void transport_sync_prepare(TransportSync *link, const char *uuid)
     if (!is_here(slice))
         return;
     uids = uids_of(link, slice, &all);
-    /* Who gets through already goes on to, until it is known who may. */
+    /* Present users keep access until the new list is known. */
     if (!all && slice_dirs_exist(host_root(link->host), uuid))
         return;
     make = slice->transport == SLICE_TRANSPORT_GUARDED ? slice_dirs_make_guard : slice_dirs_make;
@@ -96,7 +97,7 @@ static void end_guard(TransportSync *link, const char *uuid)
     g_unlink(path);
 }
 
-/* The GPU can be had: it is shared, and stays so for who has it. */
+/* The GPU is available: it is shared, and stays so for its users. */
 static gboolean is_served(const TransportSync *link, const Slice *slice)
 {
     const Gpu *gpu = host_gpu(link->host, slice->gpu);
@@ -143,7 +144,7 @@ static void prepare_all(TransportSync *link)
     }
 }
 
-/* In a thread: the host's users may be a directory server's. */
+/* In a thread: the host's users may come from a directory server. */
 static void look_up(GTask *task, void *source, void *data, GCancellable *cancellable)
 {
     char **names = data;
@@ -167,7 +168,7 @@ static void looked_up(GObject *source, GAsyncResult *answer, void *data)
     TransportSync *link = data;
 
     (void)source;
-    /* Freed meanwhile, or asked anew. */
+    /* Freed meanwhile, or queried again. */
     if (!uids)
         return;
     g_hash_table_unref(link->uids);
@@ -182,7 +183,7 @@ void transport_sync_refresh(TransportSync *link)
     if (!link->units)
         return;
     prepare_all(link);
-    /* What is being looked up for what was before is not wanted any more. */
+    /* The previous look-up is obsolete. */
     g_cancellable_cancel(link->looking);
     g_object_unref(link->looking);
     link->looking = g_cancellable_new();
@@ -191,7 +192,7 @@ void transport_sync_refresh(TransportSync *link)
     g_task_run_in_thread(task, look_up);
 }
 
-/* UUIDs of guards that a vgpud before this one has started; to be freed. */
+/* UUIDs of guards that a previous vgpud has started; to be freed. */
 static GStrv guards_left(const TransportSync *link)
 {
     g_autofree char *dir = g_strconcat(host_root(link->host), GUARD_DIR, NULL);

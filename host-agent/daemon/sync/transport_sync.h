@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What containers' slices need on the host, by their doors: a directory that can be mounted, for
- * the arbiter's socket (slice_dirs.h); and where the door is guarded, vgpu-guard@UUID.service and
- * /run/vgpu/guard/UUID.conf, which says on which GPU it works.
+ * Host resources for containers' slices, by their transports: a directory that can be mounted, for
+ * the arbiter's socket (transport.h); and for transport guarded, vgpu-guard@UUID.service and
+ * /run/vgpu/guard/UUID.conf, which names its GPU.
  */
 #ifndef VGPUD_SYNC_TRANSPORT_SYNC_H
 #define VGPUD_SYNC_TRANSPORT_SYNC_H
@@ -20,14 +20,16 @@ TransportSync *transport_sync_new(Host *host, const Slices *slices, const Tenant
 void transport_sync_free(TransportSync *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TransportSync, transport_sync_free)
 
-/* From now on guards are started and stopped; what is left of slices that are gone is taken away.
- */
+/* From now on guards are started and stopped; remains of removed slices are deleted. */
 void transport_sync_start(TransportSync *link, GDBusConnection *bus);
 
-/* A slice has come, changed or gone. Before its arbiter is told: the directory has to be there. */
+/*
+ * A slice was added, changed or removed. To be called before its arbiter is told: the directory
+ * must exist.
+ */
 void transport_sync_prepare(TransportSync *link, const char *uuid);
 
-/* The same, after; and when its container has come or gone. */
+/* The same, after the arbiter was told; and when its container has changed. */
 void transport_sync_update(TransportSync *link, const char *uuid);
 
 /* GPUs have changed their modes, or tenants their users. */

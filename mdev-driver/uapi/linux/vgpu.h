@@ -2,7 +2,7 @@
 /*
  * The interface of mdev_vgpu.ko to the two programs that it works with:
  *
- *   /dev/vgpu-control	who registers GPUs (vgpu-registrar, vgpud); root only
+ *   /dev/vgpu-control	registers GPUs (vgpu-registrar, vgpud); root only
  *   /dev/vgpu/<uuid>	the engine of one vGPU, one open file at a time
  *
  * The VM's side of a vGPU is VFIO's own interface and is not described here.
@@ -45,9 +45,9 @@
  * @vram_bytes: device memory promised to a vGPU of this type; > 0
  * @window_bytes: size of the host-visible window BAR; a power of two, 1 MiB to 64 GiB
  * @weight: share of GPU time under contention, 1 to 10000
- * @cap: most GPU time ever, in per cent of the GPU, 1 to 100
+ * @cap: maximum of GPU time, in per cent of the GPU, 1 to 100
  * @priority: 0 (lowest) to 15
- * @max_instances: most vGPUs of this type on the GPU; 0: as many as the VRAM holds
+ * @max_instances: maximum of vGPUs of this type on the GPU; 0: as many as the VRAM holds
  * @scanouts: displays, 0 or 1
  */
 struct vgpu_type_desc {
@@ -65,9 +65,9 @@ struct vgpu_type_desc {
 
 /**
  * struct vgpu_control_gpu - argument of VGPU_CONTROL_ADD_GPU and VGPU_CONTROL_SET_TYPES
- * @gpu: PCI address ("0000:01:00.0"), or "soft:<name>" for a GPU without a PCI device, which gets
- *	a virtual parent
- * @vram_bytes: device memory that may be promised to vGPUs, all together; > 0
+ * @gpu: PCI address ("0000:01:00.0"), or "soft:<name>" for a GPU without a PCI device, which
+ *	gets a virtual parent
+ * @vram_bytes: device memory that may be promised to all vGPUs together; > 0
  * @ntypes: elements of @types, 1 to VGPU_MAX_TYPES
  * @type_size: sizeof(struct vgpu_type_desc) of the caller
  * @types: user pointer to the array; names are unique in it
@@ -105,11 +105,11 @@ struct vgpu_control_drain {
 };
 
 /*
- * Makes the GPU an mdev parent. Its own driver stays bound.
- * EEXIST: registered already. EBUSY: an mdev parent already by another driver (GVT-g, NVIDIA vGPU).
- * EAGAIN: it was unbound and bound again, and a VM still holds a vGPU of its former life.
- * ENODEV: no such PCI device. ENXIO: the device has no driver bound, so nothing can run on it.
- * ENOTTY: not a display controller.
+ * Makes the GPU an mdev parent. Its own driver stays bound. EEXIST: registered already. EBUSY: an
+ * mdev parent already by another driver (GVT-g, NVIDIA vGPU). EAGAIN: it was unbound and bound
+ * again, and a VM still holds a vGPU of its previous registration. ENODEV: no such PCI device.
+ * ENXIO: the device has no driver bound, so nothing can run on it. ENOTTY: not a display
+ * controller.
  */
 #define VGPU_CONTROL_ADD_GPU	_IOW(VGPU_IOC_MAGIC, 0x00, struct vgpu_control_gpu)
 /*
@@ -117,16 +117,16 @@ struct vgpu_control_drain {
  */
 #define VGPU_CONTROL_REMOVE_GPU	_IOW(VGPU_IOC_MAGIC, 0x01, struct vgpu_control_remove)
 /*
- * Changes VRAM and parameters of a registered GPU's types. Where the names are the same (in any
- * order) this is done in place and running vGPUs keep what they have; else the GPU must have no
- * vGPU (EBUSY) and is registered anew. ENOSPC: existing vGPUs were promised more than the new VRAM.
+ * Changes VRAM and parameters of a registered GPU's types. If the names are the same (in any order)
+ * this is done in place and running vGPUs are unchanged. Otherwise the GPU must have no vGPU
+ * (EBUSY) and is registered again. ENOSPC: existing vGPUs were promised more than the new VRAM.
  */
 #define VGPU_CONTROL_SET_TYPES	_IOW(VGPU_IOC_MAGIC, 0x02, struct vgpu_control_gpu)
 /*
- * While a GPU is drained no vGPU can be made on it (EBUSY; available_instances is 0) and no VM can open
- * one of those that it has (EBUSY), whoever asks; VMs that have one go on. Once this returns, a vGPU whose
- * state does not say that a VM has it stays that way. Doing it twice is no error. It ends with the
- * registration; SET_TYPES keeps it. ENODEV: not registered.
+ * While a GPU is drained no vGPU can be made on it (EBUSY; available_instances is 0) and no VM can
+ * open one of its vGPUs (EBUSY); VMs that have one open keep it. After the return, a vGPU whose
+ * state shows no VM stays closed. Draining twice is no error. The drain ends with the registration;
+ * SET_TYPES keeps it. ENODEV: not registered.
  */
 #define VGPU_CONTROL_DRAIN_GPU	_IOW(VGPU_IOC_MAGIC, 0x03, struct vgpu_control_drain)
 
@@ -135,11 +135,11 @@ struct vgpu_control_drain {
  *
  * The order of calls: open, ATTACH, READY, then a loop of poll()/read() for events, QUEUE_POP and
  * QUEUE_PUSH. Closing the file, or the end of the address space that attached, is the engine's end:
- * the driver then answers what is in flight with errors until the guest resets the device.
+ * the driver then answers chains in flight with errors until the guest resets the device.
  *
- * Epoch. The guest's reset of the device starts a new epoch. Calls that act for the guest carry
- * the epoch they belong to and fail with ESTALE when it is over, so that nothing of the old life of
- * the device can reach the new one.
+ * Epoch. The guest's reset of the device starts a new epoch. Calls that act for the guest carry the
+ * epoch they belong to and fail with ESTALE when it is over, so that nothing of the old life of the
+ * device can reach the new one.
  */
 
 enum vgpu_queue_id {
@@ -159,13 +159,13 @@ enum vgpu_queue_id {
  * @api_version: VGPU_API_VERSION of the driver
  * @state: VGPU_STATE_*
  * @epoch: the device's present epoch
- * @uuid: the mdev's UUID, big endian as RFC 9562 writes it
- * @gpu: what VGPU_CONTROL_ADD_GPU was given: PCI address or "soft:<name>"
+ * @uuid: the mdev's UUID, big endian, in RFC 9562's order
+ * @gpu: from VGPU_CONTROL_ADD_GPU: PCI address or "soft:<name>"
  * @type: the type's name, without the vendor driver's prefix
- * @vram_bytes, @window_bytes, @weight, @cap, @priority, @num_scanouts: the vGPU's parameters: its
- *	type's, changed by its sysfs attributes. window_bytes and num_scanouts stay as they are
+ * @vram_bytes, @window_bytes, @weight, @cap, @priority, @num_scanouts: the vGPU's parameters:
+ *	its type's, changed by its sysfs attributes. window_bytes and num_scanouts do not change
  *	while a VMM has the device open
- * @queue_size: entries of each virtqueue at most; so many chains can be in flight
+ * @queue_size: maximum of entries of each virtqueue; as many chains can be in flight
  */
 struct vgpu_engine_info {
 	__u32 argsz;
@@ -191,15 +191,16 @@ struct vgpu_engine_info {
 #define VGPU_ENGINE_INFO	_IOWR(VGPU_IOC_MAGIC, 0x10, struct vgpu_engine_info)
 
 /*
- * Makes the calling process the engine: from now on ioctls and mmap from another address space
- * (a forked child) fail with EPERM. Once for each open file: an engine that was lost opens the node again.
+ * Makes the calling process the engine: from now on ioctls and mmap from another address space (a
+ * forked child) fail with EPERM. Once for each open file: a lost engine must open the node again.
  * EBUSY: attached already, or this file was. ENODEV: the vGPU is going away.
  */
 #define VGPU_ENGINE_ATTACH	_IO(VGPU_IOC_MAGIC, 0x11)
 
 /**
  * struct vgpu_engine_ready - argument of VGPU_ENGINE_READY
- * @num_capsets: virtio_gpu_config.num_capsets, 1 to 63; what the guest may ask GET_CAPSET_INFO for
+ * @num_capsets: virtio_gpu_config.num_capsets, 1 to 63; the guest may call GET_CAPSET_INFO for this
+ * many
  */
 struct vgpu_engine_ready {
 	__u32 argsz;
@@ -213,13 +214,13 @@ struct vgpu_engine_ready {
 
 /* struct vgpu_engine_event.events */
 #define VGPU_EVENT_KICK		(1u << 0)	/* there may be new chains: pop queues in @queues */
-#define VGPU_EVENT_RESET	(1u << 1)	/* let go of everything, then RESET_DONE(@epoch) */
+#define VGPU_EVENT_RESET	(1u << 1)	/* release everything, then RESET_DONE(@epoch) */
 #define VGPU_EVENT_CONFIG	(1u << 2)	/* parameters changed: call INFO */
 #define VGPU_EVENT_REMOVED	(1u << 3)	/* the vGPU goes away: exit */
 
 /**
- * struct vgpu_engine_event - what read() on the engine's file returns
- * @events: VGPU_EVENT_*, never 0; reading clears what it returned
+ * struct vgpu_engine_event - returned by read() on the engine's file
+ * @events: VGPU_EVENT_*, never 0; reading clears the returned ones
  * @queues: bit per queue with VGPU_EVENT_KICK
  * @epoch: the epoch the events belong to; with VGPU_EVENT_RESET the one that ends
  *
@@ -242,18 +243,18 @@ struct vgpu_engine_epoch {
 };
 
 /*
- * Answers VGPU_EVENT_RESET: no context, resource or fence of that epoch is left in the engine.
- * The guest's reset is done, and the device status 0, when this is called (after 10 s at most; then the
- * engine counts as lost and its calls fail with ENOTCONN). The driver has by itself taken back
- * the window and all guest memory of the epoch.
+ * Answers VGPU_EVENT_RESET: no context, resource or fence of that epoch is left in the engine. The
+ * guest's reset is done, and the device status 0, when this is called (after 10 s at most; then the
+ * engine counts as lost and its calls fail with ENOTCONN). The driver itself has removed the
+ * window's content and unpinned all guest memory of the epoch.
  */
 #define VGPU_ENGINE_RESET_DONE	_IOW(VGPU_IOC_MAGIC, 0x13, struct vgpu_engine_epoch)
 
 /* struct vgpu_queue_pop.flags */
 #define VGPU_POP_TRUNCATE	(1u << 0)	/* a request larger than the buffer is cut, not refused */
 /*
- * The engine will look again by itself: on EAGAIN the guest is not asked for a doorbell, and there need
- * not be a VGPU_EVENT_KICK, until a pop without this flag has returned EAGAIN.
+ * The engine will poll again by itself: on EAGAIN the guest is not asked for a doorbell, and there
+ * need not be a VGPU_EVENT_KICK, until a pop without this flag has returned EAGAIN.
  */
 #define VGPU_POP_POLL		(1u << 1)
 
@@ -262,7 +263,7 @@ struct vgpu_engine_epoch {
  * @epoch: in
  * @queue: in, enum vgpu_queue_id
  * @token: out, names the chain until it is pushed
- * @buf, @buf_size: in, where the device-readable part goes
+ * @buf, @buf_size: in, destination of the device-readable part
  * @request_size: out, its size, also on EMSGSIZE
  * @response_size: out, size of the device-writable part
  */
@@ -280,16 +281,17 @@ struct vgpu_queue_pop {
 
 /*
  * Takes the next chain and copies its request, so that the guest cannot change it any more. Never
- * blocks. EAGAIN: none; the next one gives VGPU_EVENT_KICK (but for VGPU_POP_POLL). EMSGSIZE: larger than the buffer; the
- * chain stays. ESTALE: epoch over. EPROTO: the guest broke the queue (a loop, an address outside its
- * memory …); the device asks for a reset and the queue gives nothing until then.
+ * blocks. EAGAIN: none; the next one gives VGPU_EVENT_KICK (except with VGPU_POP_POLL). EMSGSIZE:
+ * larger than the buffer; the chain stays. ESTALE: epoch over. EPROTO: the guest broke the queue (a
+ * loop, an address outside its memory …); the device asks for a reset and the queue gives nothing
+ * until then.
  */
 #define VGPU_ENGINE_QUEUE_POP	_IOWR(VGPU_IOC_MAGIC, 0x14, struct vgpu_queue_pop)
 
 /**
  * struct vgpu_queue_push - argument of VGPU_ENGINE_QUEUE_PUSH
  * @token: in, from QUEUE_POP; chains may be pushed in any order and from any thread of the engine
- * @buf, @size: in, the response; what exceeds the device-writable part is EMSGSIZE
+ * @buf, @size: in, the response; if it exceeds the device-writable part: EMSGSIZE
  */
 struct vgpu_queue_push {
 	__u32 argsz;
@@ -302,14 +304,15 @@ struct vgpu_queue_push {
 };
 
 /*
- * Writes the response, puts the chain on the used ring and interrupts the guest where it asked for
- * that. ENOENT: no such chain in flight, or not any more, because the guest turned bus mastering off.
- * ESTALE: epoch over. A chain whose writable part can no longer be reached is used with length 0.
+ * Writes the response, puts the chain on the used ring and interrupts the guest if it asked for
+ * that. ENOENT: no such chain in flight, or not any more, because the guest has disabled bus
+ * mastering. ESTALE: epoch over. A chain whose writable part is no longer accessible is used with
+ * length 0.
  */
 #define VGPU_ENGINE_QUEUE_PUSH	_IOW(VGPU_IOC_MAGIC, 0x15, struct vgpu_queue_push)
 
 /**
- * struct vgpu_mem_entry - a range of guest memory as the guest names it
+ * struct vgpu_mem_entry - a range of guest memory, in the guest's addresses
  * @iova: page aligned
  * @size: a multiple of the page size
  */
@@ -323,10 +326,10 @@ struct vgpu_mem_entry {
 
 /**
  * struct vgpu_mem_pin - argument of VGPU_ENGINE_MEM_PIN
- * @entries, @nentries: in, ranges that shall lie one after the other
+ * @entries, @nentries: in, ranges, to be mapped one after the other
  * @size: out, their sum
- * @offset: out, where to mmap() the engine's file, MAP_SHARED, for @size bytes; also the name for
- *	MEM_UNPIN
+ * @offset: out, where to mmap() the engine's file, MAP_SHARED, for @size bytes; also the name
+ *	for MEM_UNPIN
  *
  * Pins guest pages; they count against the VMM's locked memory. A range that the VM unmaps later is
  * taken away at once: the engine then sees a private page of 0xff there, never a signal.
@@ -344,8 +347,9 @@ struct vgpu_mem_pin {
 
 /*
  * ENOMEM: the VMM's limit of locked memory, or the vGPU's limit of pinned memory (its VRAM).
- * EFAULT: a range is not in the VM's IOMMU mappings, or not writable if that was asked for, or the guest has turned
- * bus mastering off. That takes away what is pinned, too. ESTALE: epoch over, perhaps while it was pinned.
+ * EFAULT: a range is not in the VM's IOMMU mappings, or not writable if that was requested, or the
+ * guest has disabled bus mastering. Disabling it also takes away pinned pages. ESTALE: epoch over,
+ * perhaps while it was pinned.
  */
 #define VGPU_ENGINE_MEM_PIN	_IOWR(VGPU_IOC_MAGIC, 0x16, struct vgpu_mem_pin)
 
@@ -363,9 +367,10 @@ struct vgpu_mem_unpin {
 #define VGPU_ENGINE_MEM_UNPIN	_IOW(VGPU_IOC_MAGIC, 0x17, struct vgpu_mem_unpin)
 
 /*
- * Every 8 bytes of the window where nothing is published, little endian. Guests' Vulkan drivers poll
- * feedback slots in the window: a status of 32 bits, where 0 is VK_SUCCESS and 1 VK_NOT_READY, or a
- * counter of 64 bits, which must not be large, as that means that all is done.
+ * Every 8 bytes of the window where nothing is published, little endian. Guests' Vulkan drivers
+ * poll feedback slots in the window: a status of 32 bits, where 0 is VK_SUCCESS and 1 VK_NOT_READY,
+ * or a counter of 64 bits, which must not be large, because a large one means that all work is
+ * done.
  */
 #define VGPU_WINDOW_BLANK	1ull
 
@@ -376,7 +381,8 @@ struct vgpu_mem_unpin {
  * @addr: PUBLISH: address in the engine, page aligned; UNPUBLISH: 0
  *
  * Everything in [addr, addr + size) must be one shared, writable mapping of a memfd, a dma-buf or a
- * DRM device, and stay mapped until UNPUBLISH; what is unmapped earlier shows as VGPU_WINDOW_BLANK.
+ * DRM device, and stay mapped until UNPUBLISH; parts that are unmapped earlier show as
+ * VGPU_WINDOW_BLANK.
  */
 struct vgpu_window_range {
 	__u32 argsz;
@@ -392,7 +398,10 @@ struct vgpu_window_range {
  * ENOSPC: too many ranges. ESTALE: epoch over.
  */
 #define VGPU_ENGINE_WINDOW_PUBLISH	_IOW(VGPU_IOC_MAGIC, 0x18, struct vgpu_window_range)
-/* Takes back one published range, given exactly. On return the guest can't reach it. ENOENT. */
+/*
+ * Removes one published range, which must match exactly. On return the guest cannot access it.
+ * ENOENT.
+ */
 #define VGPU_ENGINE_WINDOW_UNPUBLISH	_IOW(VGPU_IOC_MAGIC, 0x19, struct vgpu_window_range)
 
 /**
@@ -410,10 +419,11 @@ struct vgpu_engine_fail {
 #define VGPU_ENGINE_FAIL	_IOW(VGPU_IOC_MAGIC, 0x1a, struct vgpu_engine_fail)
 
 /*
- * The picture of a vGPU with a display: shared memory of the driver that the engine writes and the VMM
- * reads, as VFIO's plane of type region. Every VMM that opens the vGPU gets a new one, blank. It is mapped
- * with mmap() of the engine's file, MAP_SHARED, at this offset, for this size at most, while a VMM has
- * the vGPU open (else ENODEV). Its size never changes, so whatever SET_SCANOUT says lies within.
+ * The picture of a vGPU with a display: shared memory of the driver that the engine writes and the
+ * VMM reads, as VFIO's plane of type region. Every VMM that opens the vGPU gets a new one, blank.
+ * It is mapped with mmap() of the engine's file, MAP_SHARED, at this offset, for this size at most,
+ * while a VMM has the vGPU open (else ENODEV). Its size never changes, so every picture of
+ * SET_SCANOUT lies within.
  */
 #define VGPU_PICTURE_OFFSET	(1ull << 43)
 #define VGPU_PICTURE_SIZE	(1ull << 25)
@@ -428,7 +438,7 @@ struct vgpu_engine_fail {
 /**
  * struct vgpu_display - argument of VGPU_ENGINE_DISPLAY, filled by the driver
  * @state: VGPU_DISPLAY_*
- * @edid_size: bytes of @edid; 0: the VMM gave none, and the engine makes one up
+ * @edid_size: bytes of @edid; 0: the VMM gave none, and the engine generates one
  * @max_width, @max_height: the largest picture
  */
 struct vgpu_display {
@@ -443,21 +453,21 @@ struct vgpu_display {
 };
 
 /*
- * What the VMM wants of the monitor, now. It changes it by VFIO's EDID region; the guest then gets the event
- * VIRTIO_GPU_EVENT_DISPLAY and asks the engine. ENODEV: the vGPU has no display.
+ * The VMM's present settings of the monitor. It changes them by VFIO's EDID region; the guest then
+ * gets the event VIRTIO_GPU_EVENT_DISPLAY and asks the engine. ENODEV: the vGPU has no display.
  */
 #define VGPU_ENGINE_DISPLAY	_IOWR(VGPU_IOC_MAGIC, 0x20, struct vgpu_display)
 
 /**
  * struct vgpu_scanout - argument of VGPU_ENGINE_SET_SCANOUT
  * @epoch: in
- * @width, @height: pixels, 1 to VGPU_PICTURE_MAX_*; both 0: there is no picture, and the VMM shows what
- *	the firmware has (ramfb)
+ * @width, @height: pixels, 1 to VGPU_PICTURE_MAX_*; both 0: there is no picture, and the VMM
+ *	shows the firmware's (ramfb)
  * @stride: bytes from a row to the next: 4 * @width; 0 without a picture
  * @drm_format: DRM_FORMAT_XRGB8888; 0 without a picture
  *
- * The picture begins at the first byte of the shared memory. VMMs look at it some 30 times a second, so
- * nothing tells them of a change, and a change of the size may be seen half done.
+ * The picture begins at the first byte of the shared memory. VMMs read it some 30 times a second,
+ * so they are not notified of a change, and a change of the size may be seen half done.
  */
 struct vgpu_scanout {
 	__u32 argsz;

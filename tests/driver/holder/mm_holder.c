@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * For t-stall: a process that writes a number of milliseconds to /dev/vgpu-test-holder holds its own mmap_lock for so long, as
- * a long munmap(), or a driver that waits for its GPU, would.
+ * For t-stall: a process that writes a number of milliseconds to /dev/vgpu-test-holder holds its
+ * own mmap_lock for this time, like a long munmap(), or a driver that waits for its GPU.
  */
 #include <linux/delay.h>
 #include <linux/fs.h>

@@ -58,7 +58,7 @@ static void print_file(const char *path)
     }
 }
 
-/* Where in the kernel every thread of @pid is. */
+/* The kernel stack of every thread of @pid. */
 static void print_stacks(pid_t pid)
 {
     g_autofree char *dir = g_strdup_printf("/proc/%d/task", pid);
@@ -73,7 +73,7 @@ static void print_stacks(pid_t pid)
     }
 }
 
-/* Children that the test's process has left behind become ours (subreaper). */
+/* Orphaned children of the test's process become ours (subreaper). */
 static void for_each_child(pid_t parent, void (*fn)(pid_t))
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/children", parent, parent);
@@ -100,7 +100,7 @@ static void kill_one(pid_t pid)
     kill(pid, SIGKILL);
 }
 
-/* Kills and reaps what is left; false where a process can't be killed. */
+/* Kills and reaps the remaining processes; false if one cannot be killed. */
 static bool reap_leftovers(void)
 {
     int64_t end = now_ms() + 60 * 1000;
@@ -122,7 +122,7 @@ static bool reap_leftovers(void)
 
 static void run_child(const DriverTest *test, int output)
 {
-    /* GTest's own words on stdout would be taken for TAP of the program. */
+    /* GTest's own output on stdout would be parsed as the program's TAP. */
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
     signal(SIGPIPE, SIG_IGN);
@@ -131,7 +131,7 @@ static void run_child(const DriverTest *test, int output)
     _exit(0);
 }
 
-/* Passes on what the test's processes print, as TAP diagnostics. */
+/* Passes on the output of the test's processes, as TAP diagnostics. */
 static void print_output(int output)
 {
     static GString *line;
@@ -152,7 +152,7 @@ static void print_output(int output)
     }
 }
 
-/* Waits for the test's process; -1 where it had to be killed. */
+/* Waits for the test's process; -1 if it had to be killed. */
 static int wait_child(pid_t pid, int output, unsigned limit_s)
 {
     int64_t end = now_ms() + (int64_t)limit_s * 1000;
@@ -225,7 +225,7 @@ static void run_test(const void *data)
     }
 }
 
-/* The caller's arguments, and: TAP, and go on after a test that fails. */
+/* The caller's arguments, and: TAP output, and continue after a failed test. */
 static void init_gtest(int argc, char **argv)
 {
     char **args = g_new0(char *, (size_t)argc + 3);

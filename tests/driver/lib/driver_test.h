@@ -2,10 +2,10 @@
 /*
  * The harness of the driver tests: GTest programs with TAP output.
  *
- * Every test runs in a process of its own, so that one that fails, or hangs in the kernel, takes
- * neither the others nor their vGPUs with it. After each test the harness
- *   - kills what is left of its processes,
- *   - removes the vGPUs and GPUs that it left (only those with TEST_GPU_PREFIX in the name),
+ * Every test runs in its own process, so that one that fails, or hangs in the kernel, affects
+ * neither the others nor their vGPUs. After each test the harness
+ *   - kills its remaining processes,
+ *   - removes its remaining vGPUs and GPUs (only those with TEST_GPU_PREFIX in the name),
  *   - reads the kernel's log: a WARNING, BUG, KASAN, UBSAN or lockdep report fails the test.
  */
 #ifndef DRIVER_TEST_H
@@ -34,10 +34,10 @@ void driver_test_add(const char *path, DriverTestFn fn);
 /* Ends the running test as skipped. */
 void driver_test_skip(const char *format, ...) G_GNUC_NORETURN G_GNUC_PRINTF(1, 2);
 
-/* Milliseconds of a clock that only goes forward. */
+/* Milliseconds of the monotonic clock. */
 int64_t now_ms(void);
 
-/* Waits until @condition holds, @timeout_ms at most; true where it came to hold. */
+/* Waits until @condition holds, @timeout_ms at most; true if it holds. */
 #define wait_until(condition, timeout_ms)                                                          \
     ({                                                                                             \
         int64_t wait_end_ = now_ms() + (timeout_ms);                                               \

@@ -16,7 +16,7 @@
 #define PAGE  4096ull
 #define CHUNK (16 * 1024)
 
-/* In the engine's process: of the memfd that was made last. */
+/* In the engine's process: of the latest memfd. */
 static int last_memfd = -1;
 
 typedef struct {
@@ -81,7 +81,7 @@ static int new_file(uint64_t size)
     return ftruncate(fd, (off_t)size) < 0 ? -errno : fd;
 }
 
-/* Maps and fills @fd, then makes of the mapping what @prot says. */
+/* Maps and fills @fd, then changes the mapping to @prot. */
 static int map_filled(int fd, int prot, int flags, uint64_t size, void **addr)
 {
     if (fd < 0 && !(flags & MAP_ANONYMOUS))
@@ -92,7 +92,9 @@ static int map_filled(int fd, int prot, int flags, uint64_t size, void **addr)
     fill(*addr, size);
     if (prot == (PROT_READ | PROT_WRITE))
         return 0;
-    /* A mapping that was writable once may become so again; a read-only one is what is wanted. */
+    /*
+     * A mapping that was writable once can become writable again; the test needs a read-only one.
+     */
     munmap(*addr, size);
     *addr = mmap(NULL, size, prot, flags, fd, 0);
     return *addr == MAP_FAILED ? -errno : 0;

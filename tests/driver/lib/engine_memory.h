@@ -6,7 +6,7 @@
 #include "engine_peer.h"
 
 typedef enum {
-    MEMORY_MEMFD,           /* shared, writable: what virglrenderer has of a SHM blob */
+    MEMORY_MEMFD,           /* shared, writable: virglrenderer's memory of a SHM blob */
     MEMORY_UDMABUF,         /* a dma-buf of memfd pages */
     MEMORY_MEMFD_PRIVATE,   /* MAP_PRIVATE */
     MEMORY_MEMFD_READ_ONLY, /* shared, PROT_READ */
@@ -18,7 +18,7 @@ typedef enum {
 } MemoryKind;
 
 /*
- * Allocates in the engine, filled with a pattern of its own for each page (memory_pattern()), and
+ * Allocates in the engine, filled with a different pattern for each page (memory_pattern()), and
  * keeps the descriptor. Returns 0 or a negative errno.
  */
 int peer_alloc(EnginePeer *peer, MemoryKind kind, uint64_t size, uint64_t *addr);
@@ -28,7 +28,7 @@ uint32_t memory_pattern(uint64_t page, uint64_t word);
 int peer_peek(EnginePeer *peer, uint64_t addr, void *buf, size_t len);
 int peer_poke(EnginePeer *peer, uint64_t addr, const void *buf, size_t len);
 int peer_munmap(EnginePeer *peer, uint64_t addr, uint64_t size);
-/* Punches a hole into the memfd that MEMORY_MEMFD made last; @offset in it. */
+/* Punches a hole into the latest memfd of MEMORY_MEMFD; @offset in it. */
 int peer_punch_hole(EnginePeer *peer, uint64_t offset, uint64_t size);
 /* Shortens that memfd. */
 int peer_truncate(EnginePeer *peer, uint64_t size);

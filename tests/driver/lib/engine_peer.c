@@ -108,7 +108,7 @@ static void handle_events(EngineCtx *ctx)
         atomic_fetch_add(&ctx->state->removed, 1);
 }
 
-/* False where the test has gone or wants us to end. */
+/* False if the test is gone or wants us to end. */
 static bool handle_call(EngineCtx *ctx)
 {
     static Message msg;
@@ -130,7 +130,7 @@ static void loop(EngineCtx *ctx)
             {.fd = deaf ? -1 : ctx->fd, .events = POLLIN},
         };
 
-        /* The time limit is for what a test changes in state->hold meanwhile. */
+        /* The timeout is for changes of state->hold by the test meanwhile. */
         if (poll(pfd, 2, 20) < 0 && errno != EINTR)
             return;
         if (pfd[1].revents & POLLIN)
@@ -171,7 +171,7 @@ static void engine_main(int sock, EngineState *state, const char *uuid, unsigned
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "fake-engine");
-    /* Whatever else the test has open would live on in here. */
+    /* Otherwise the test's open files would stay open in this process. */
     dup3(sock, 3, O_CLOEXEC);
     close_range(4, ~0u, 0);
 

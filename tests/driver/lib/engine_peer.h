@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fake engine: a process of its own that attaches to /dev/vgpu/<uuid>, answers events and
- * requests by itself, and runs any function that the test hands it.
+ * A fake engine: a separate process that attaches to /dev/vgpu/<uuid>, answers events and requests
+ * by itself, and runs any function from the test.
  *
  * It is forked from the test without exec, so function pointers and constants mean the same on both
- * sides; memory is not shared, but for EngineState.
+ * sides; memory is not shared, except EngineState.
  */
 #ifndef ENGINE_PEER_H
 #define ENGINE_PEER_H
@@ -19,7 +19,7 @@
 
 #include "virtio_guest.h"
 
-/* What the engine leaves undone; may be changed while it runs (EngineState.hold). */
+/* Duties that the engine neglects; may be changed while it runs (EngineState.hold). */
 #define ENGINE_HOLD_RESET   (1u << 0) /* events of a reset are read, but not answered */
 #define ENGINE_HOLD_QUEUES  (1u << 1) /* kicks are counted, nothing is popped */
 #define ENGINE_HOLD_ANSWERS (1u << 2) /* requests are popped and stay in flight */
@@ -40,7 +40,7 @@ typedef struct {
     atomic_ulong hangups;
     atomic_ulong pops;
     atomic_ulong pushes;
-    /* Epoch of the reset event that came last. */
+    /* Epoch of the last reset event. */
     _Atomic uint64_t reset_epoch;
     /* Last unexpected errno of a pop or push; 0: none. */
     atomic_int error;
@@ -80,7 +80,7 @@ typedef struct {
     EngineState *state;
 } EnginePeer;
 
-/* Starts it; NULL and *error (a negative errno) where attaching fails. */
+/* Starts it; NULL and *error (a negative errno) if attaching fails. */
 EnginePeer *engine_peer_try_start(const char *uuid, unsigned flags, int *error);
 EnginePeer *engine_peer_start(const char *uuid, unsigned flags);
 /* Ends it by closing its file, or by SIGKILL. Both free @peer. */
@@ -88,12 +88,12 @@ void engine_peer_stop(EnginePeer *peer);
 void engine_peer_kill(EnginePeer *peer);
 
 /*
- * Runs @fn in the engine with a copy of @arg, and copies that back. Returns what @fn returned, or
- * -EPIPE where the engine died of it. @size: 32 KiB at most.
+ * Runs @fn in the engine with a copy of @arg, and copies that back. Returns @fn's result, or -EPIPE
+ * if the engine died of it. @size: 32 KiB at most.
  */
 typedef int (*EngineCall)(EngineCtx *ctx, void *arg);
 int engine_peer_call(EnginePeer *peer, EngineCall fn, void *arg, size_t size);
-/* Sets how requests are answered; NULL: the header's fence and the request's payload come back. */
+/* Sets how requests are answered; NULL: with the header's fence and the request's payload. */
 void engine_peer_set_handler(EnginePeer *peer, EngineHandler handler);
 
 /* ---- for use in the engine's process; 0 or a negative errno ---- */
@@ -102,7 +102,7 @@ size_t engine_echo(EngineCtx *ctx, unsigned queue, const uint8_t *req, size_t re
                    uint8_t *resp, size_t resp_size);
 int engine_ioctl(EngineCtx *ctx, unsigned long request, void *arg);
 int engine_info(EngineCtx *ctx, struct vgpu_engine_info *info);
-/* The present epoch, as the driver says. */
+/* The present epoch, from the driver. */
 uint64_t engine_epoch(EngineCtx *ctx);
 int engine_pop(EngineCtx *ctx, unsigned queue, uint64_t epoch, void *buf, size_t size,
                struct vgpu_queue_pop *pop);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of an engine that no guest may be shown. */
+/* Memory of an engine that must not be shown to a guest. */
 #include "forbidden_memory.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ static void *map_file(void *at, size_t size)
     return map_file_in("/var/tmp", at, size);
 }
 
-/* The same file system as memfds have, but one that others can reach by path. */
+/* The memfds' kind of file system, but one that others can access by path. */
 static void *map_tmpfs(void *at, size_t size)
 {
     return map_file_in("/dev", at, size);
@@ -78,7 +78,7 @@ static void *map_secret(void *at, size_t size)
     return map_fd((int)syscall(SYS_memfd_secret, O_CLOEXEC), at, size, RW, MAP_SHARED);
 }
 
-/* Who registers memory can make the host wait for him at every touch. */
+/* The owner of registered memory can make the host wait at every touch. */
 static void *map_userfaultfd(void *at, size_t size)
 {
     void *addr = map_fd(memfd_create("userfaultfd", MFD_CLOEXEC), at, size, RW, MAP_SHARED);

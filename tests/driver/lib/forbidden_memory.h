@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of an engine that no guest may be shown, of every kind that a process can have. */
+/* Memory of an engine that must not be shown to a guest, of every kind that a process can have. */
 #ifndef FORBIDDEN_MEMORY_H
 #define FORBIDDEN_MEMORY_H
 
@@ -14,10 +14,7 @@ typedef struct {
 /* Terminated by a NULL name. */
 extern const ForbiddenMemory forbidden_memory[];
 
-/*
- * Maps it in the engine, at *addr where that is not 0. -ENOSYS where this kernel has no such
- * memory.
- */
+/* Maps it in the engine, at *addr if that is not 0. -ENOSYS if this kernel has no such memory. */
 int peer_map_forbidden(EnginePeer *peer, const ForbiddenMemory *kind, uint64_t size,
                        uint64_t *addr);
 

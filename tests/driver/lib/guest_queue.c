@@ -154,7 +154,10 @@ int guest_queue_wait(GuestQueue *q, uint32_t *len, int timeout_ms)
 
 void guest_queue_want_interrupt(GuestQueue *q, bool wanted)
 {
-    /* Half way around: the device may not yet have looked whether its last entry was wished for. */
+    /*
+     * Half the index range: the device may not have checked yet whether its last entry was
+     * requested.
+     */
     if (q->event_idx)
         *used_event(q) = (uint16_t)(wanted ? q->last_used : q->last_used + 0x8000);
     else

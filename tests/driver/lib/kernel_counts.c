@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel holds, by its own books. */
+/* The kernel's resources, from its own counters. */
 #include "kernel_counts.h"
 
 #include <sched.h>
@@ -11,12 +11,14 @@
 #include "mdev_host.h"
 
 #define SLAB_CACHES "/sys/kernel/slab"
-/* udev's workers end when they have had nothing to do for three seconds. */
+/* udev's workers end after three idle seconds. */
 #define SETTLE_US 4000000
-/* What is freed by RCU and by workqueues. */
+/* Objects that RCU and workqueues free later. */
 #define FREED_LATE_US 500000
-/* A slab that a processor allocates from counts as full, and reading the count allocates. So all
- * this runs on one processor, and the least of some samples is taken: what leaked is in each. */
+/*
+ * A slab that a processor allocates from counts as full, and reading the count allocates. So all
+ * this runs on one processor, and uses the minimum of several samples: a leak is in each.
+ */
 #define SAMPLES 5
 
 static char *read_file(const char *path)
@@ -57,7 +59,7 @@ static gint64 entries(const char *path)
     return n;
 }
 
-/* Empty slabs, the processors' own, and what KASAN keeps in quarantine. */
+/* Empty slabs, the processors' own, and KASAN's quarantine. */
 static void shrink_caches(void)
 {
     g_autoptr(GDir) dir = g_dir_open(SLAB_CACHES, 0, NULL);
@@ -83,7 +85,7 @@ static void settle(void)
         g_assert_cmpint(sysfs_write("/proc/sys/vm/drop_caches", "3"), ==, 0);
         g_usleep(FREED_LATE_US);
     }
-    /* The processors' own counts are added up. */
+    /* The processors' own counts are summed. */
     g_assert_cmpint(sysfs_write("/proc/sys/vm/stat_refresh", "1"), ==, 0);
 }
 
@@ -95,7 +97,7 @@ static void keep_least(GHashTable *slabs, const char *name, long objects)
         g_hash_table_insert(slabs, g_strdup(name), GINT_TO_POINTER((int)objects));
 }
 
-/* Fills in @slabs; returns how many pages they have in all. */
+/* Fills in @slabs; returns their total of pages. */
 static gint64 sample_slabs(GHashTable *slabs)
 {
     g_autofree char *text = read_file("/proc/slabinfo");
@@ -141,7 +143,7 @@ static void count_slabs(KernelCounts *counts)
     sched_setaffinity(0, sizeof(all), &all);
 }
 
-/* Free pages that processors keep for themselves: they are in no other count. */
+/* Free pages that processors keep for themselves: no other count includes them. */
 static gint64 pages_of_processors(void)
 {
     g_autofree char *text = read_file("/proc/zoneinfo");
@@ -223,15 +225,19 @@ static unsigned field_grown(const char *name, size_t field, KernelCounts *const 
     return grown(name, values, n, least);
 }
 
-/* A kernel with checkers keeps every new stack that it sees, in pages of its own. What leaks there
- * kmemleak finds (t-kernel-log). */
+/*
+ * A kernel with checkers stores every new stack trace, in its own pages. kmemleak finds leaks there
+ * (t-kernel-log).
+ */
 static bool has_checkers(void)
 {
     return access("/sys/kernel/debug/kmemleak", F_OK) == 0;
 }
 
-/* What file systems remember of the files that are read meanwhile, and the checkers' own caches.
- * The driver takes nothing there without an inode, a file or a node of sysfs, which do count. */
+/*
+ * File systems' caches of the files that are read meanwhile, and the checkers' own caches. The
+ * driver takes nothing there without an inode, a file or a node of sysfs, which are counted.
+ */
 static bool is_of_others(const char *cache)
 {
     static const char *const prefixes[] = {"ext4_",           "extent_status",   "jbd2_",

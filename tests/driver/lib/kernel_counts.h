@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel holds, by its own books: objects of every slab cache, large kmallocs, vmalloc
- * areas of the driver, shared memory, pinned pages, IOMMU groups, and pages that are in none of
- * these. The driver's own ledger is not asked.
+ * The kernel's resources, from its own counters: objects of every slab cache, large kmallocs,
+ * vmalloc areas of the driver, shared memory, pinned pages, IOMMU groups, and pages that none of
+ * these includes. The driver's own ledger is not used.
  */
 #ifndef KERNEL_COUNTS_H
 #define KERNEL_COUNTS_H
@@ -19,11 +19,13 @@ typedef struct {
     gint64 iommu_groups;
 } KernelCounts;
 
-/* How many counts can be held against each other. */
+/* Number of counts that can be compared. */
 #define KERNEL_COUNTS_MOST 8
 
-/* Waits for what is freed late, and gives back what the kernel only caches, so that the counts are
- * exact. Takes some seconds. */
+/*
+ * Waits for delayed frees, and drops the kernel's caches, so that the counts are exact. Takes some
+ * seconds.
+ */
 KernelCounts *kernel_counts_take(void);
 void kernel_counts_free(KernelCounts *counts);
 
@@ -31,8 +33,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KernelCounts, kernel_counts_free)
 
 /*
  * How many of the counts have grown from each of @counts[0..@n) to the next: pins, IOMMU groups and
- * vmalloc areas at all, the others by @least. The rest of the system moves those, too, but a leak
- * grows in every batch of lives, and what others do does not. Each is printed with its numbers.
+ * vmalloc areas at all, the others by @least. The rest of the system changes those, too, but a leak
+ * grows in every batch of lives, and other changes do not. Each is printed with its numbers.
  */
 unsigned kernel_counts_grown(KernelCounts *const *counts, unsigned n, unsigned least);
 

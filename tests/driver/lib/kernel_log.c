@@ -15,7 +15,7 @@
 #define REPORT_LINES 60
 /* Many reports have this line inside. */
 #define STACK "Call Trace:"
-/* Reports that are shown: the first one matters, the others often follow from it. */
+/* Number of reports shown: the first one matters, the others often follow from it. */
 #define SHOWN_REPORTS 2
 
 static GRegex *trouble;
@@ -33,7 +33,7 @@ static char *read_list(const char *name)
     return text;
 }
 
-/* The expression of a line of kernel-log.allowed, where it is for this kernel. */
+/* The expression of a line of kernel-log.allowed, if it is for this kernel. */
 static const char *for_this_kernel(char *line)
 {
     struct utsname kernel;
@@ -46,7 +46,7 @@ static const char *for_this_kernel(char *line)
     return g_pattern_match_simple(line, kernel.release) ? expression : NULL;
 }
 
-/* One expression that any of the file's lines matches. */
+/* One expression that matches if any of the file's lines does. */
 static GRegex *compile_list(const char *name, bool with_kernel)
 {
     g_autofree char *text = read_list(name);
@@ -162,7 +162,7 @@ static unsigned scan(const GPtrArray *lines, unsigned shown)
         if (!is_trouble(lines, i))
             continue;
         if (i < end && strstr(lines->pdata[i], STACK))
-            continue; /* the report's that came before */
+            continue; /* of the previous report */
         end = end_of_report(lines, i);
         if (!is_allowed(lines, i) && ++reports <= shown)
             show_report(lines, i);

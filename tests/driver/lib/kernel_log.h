@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watches the kernel's log for reports of its checkers. What a report is, and which are allowed, is
- * in the files kernel-log.trouble and kernel-log.allowed beside the program.
+ * Watches the kernel's log for reports of its checkers. The files kernel-log.trouble and
+ * kernel-log.allowed beside the program define reports, and which are allowed.
  */
 #ifndef KERNEL_LOG_H
 #define KERNEL_LOG_H
 
 #include <glib.h>
 
-/* Opens /dev/kmsg behind its last record, or at its first. Returns a descriptor or -errno. */
+/* Opens /dev/kmsg after its last record, or at its first. Returns a descriptor or -errno. */
 int kernel_log_open(void);
 int kernel_log_open_whole(void);
 
 /*
- * Reads what was logged since the last call. Prints reports of trouble, with the lines that follow
- * them, as TAP diagnostics; returns how many there were.
+ * Reads the log since the last call. Prints reports, with the lines that follow them, as TAP
+ * diagnostics; returns their number.
  */
 unsigned kernel_log_check(int fd);
 
-/* How many there are in lines of any log; nothing is printed. */
+/* The number of reports in lines of any log; nothing is printed. */
 unsigned kernel_log_count(const GPtrArray *lines);
 
 #endif /* KERNEL_LOG_H */

@@ -132,7 +132,7 @@ char *mdev_uuid_new(void)
 {
     char *text = NULL;
 
-    /* Not g_uuid_string_random(): forked processes would all draw the same. */
+    /* Not g_uuid_string_random(): forked processes would all get the same. */
     g_assert_true(g_file_get_contents("/proc/sys/kernel/random/uuid", &text, NULL, NULL));
     return g_strchomp(text);
 }

@@ -26,7 +26,7 @@ int mdev_gpu_set_types(const char *gpu, uint64_t vram_bytes, const struct vgpu_t
 int mdev_gpu_remove(const char *gpu);
 int mdev_gpu_drain(const char *gpu, bool on);
 
-/* An ioctl on /dev/vgpu-control as it is. */
+/* An ioctl on /dev/vgpu-control, unchanged. */
 int mdev_control_ioctl(unsigned long request, void *arg);
 
 /* The directory of a type of a GPU, or NULL. @gpu: as for mdev_gpu_add(). */
@@ -47,14 +47,14 @@ char *mdev_attr(const char *uuid, const char *name);
 int mdev_attr_set(const char *uuid, const char *name, const char *value);
 uint64_t mdev_attr_u64(const char *uuid, const char *name);
 
-/* Time limits of the driver, for tests of what happens at their end. */
+/* Time limits of the driver, for tests of their end. */
 int mdev_set_engine_timeout_ms(unsigned ms);
 int mdev_set_reset_timeout_ms(unsigned ms);
 
 /* Writes @value in one write(). */
 int sysfs_write(const char *path, const char *value);
 
-/* Removes all vGPUs and soft GPUs whose name begins with @prefix; usual time limits. */
+/* Removes all vGPUs and soft GPUs whose name begins with @prefix; default time limits. */
 int mdev_host_cleanup(const char *prefix);
 
 #endif /* MDEV_HOST_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an engine may do: its work, the same with wrong values, and dying. */
+/* An engine's possible actions: its work, the same with wrong values, and dying. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -23,8 +23,7 @@ static struct {
     uint32_t token[TOKENS];
 } own;
 
-/* The numbers that a call needs are drawn in the test's process, so that a seed means the same
- * again. */
+/* The numbers that a call needs are drawn in the test's process, so that a seed is reproducible. */
 typedef struct {
     uint64_t number[4];
     uint32_t choice[8];
@@ -66,7 +65,7 @@ static int call_pop(EngineCtx *ctx, void *arg)
         .buf_size = draw->choice[4] % 4 ? 4096 : draw->number[1],
     };
 
-    /* A size beyond the buffer would have the driver write over our own memory. */
+    /* A size beyond the buffer would make the driver overwrite our own memory. */
     if (pop.buf && pop.buf_size > MIB)
         pop.buf_size = MIB;
     if (!engine_ioctl(ctx, VGPU_ENGINE_QUEUE_POP, &pop))
@@ -106,7 +105,7 @@ static int new_area(const Draw *draw, void **addr)
     return *addr == MAP_FAILED ? -errno : 0;
 }
 
-/* A new area in the place of an old one, under the feet of whoever is shown it. */
+/* A new area in place of an old one, while a guest may still have it mapped. */
 static int call_area(EngineCtx *ctx, void *arg)
 {
     Draw *draw = arg;
@@ -234,7 +233,7 @@ static int call_pin(EngineCtx *ctx, void *arg)
     return 0;
 }
 
-/* What it has pinned may be gone; to touch it must be harmless all the same. */
+/* Its pins may be gone; touching them must be harmless nevertheless. */
 static int call_touch_pin(EngineCtx *ctx, void *arg)
 {
     Draw *draw = arg;
@@ -272,7 +271,7 @@ static int call_mmap(EngineCtx *ctx, void *arg)
     return 0;
 }
 
-/* Half of them as they should be. Where there is no display all are refused. */
+/* Half of them are valid. Without a display all are refused. */
 static int call_scanout(EngineCtx *ctx, void *arg)
 {
     Draw *draw = arg;
@@ -312,7 +311,7 @@ static int call_paint(EngineCtx *ctx, void *arg)
     return 0;
 }
 
-/* Any number, any argument. RESET_DONE and FAIL among them. */
+/* Any number, any argument, including RESET_DONE and FAIL. */
 static int call_any(EngineCtx *ctx, void *arg)
 {
     Draw *draw = arg;
@@ -329,7 +328,7 @@ static int call_any(EngineCtx *ctx, void *arg)
         request = known[draw->choice[4] % G_N_ELEMENTS(known)];
     words[0] = draw->choice[5] % 4 ? sizeof(draw->bytes) : (uint32_t)draw->number[0];
     words[1] = draw->choice[5] % 3 ? 0 : words[1];
-    /* POP's buffer would be any address of ours. */
+    /* POP's buffer would be any of our addresses. */
     if (_IOC_NR(request) == _IOC_NR(VGPU_ENGINE_QUEUE_POP))
         return 0;
     ioctl(ctx->fd, request, draw->choice[6] % 16 ? draw->bytes : NULL);
@@ -402,7 +401,7 @@ static void op_read(World *w)
     run_in_engine(w, call_read);
 }
 
-/* Which of its duties it neglects from now on. */
+/* Duties that it neglects from now on. */
 static void op_hold(World *w)
 {
     if (w->engine)
@@ -419,13 +418,13 @@ static void op_die(World *w)
     w->engine = NULL;
 }
 
-/* Beside one that is there it must be refused, unless that one has failed. */
+/* Beside a living engine it must be refused, unless that one has failed. */
 static void op_start(World *w)
 {
     EnginePeer *peer;
     int error;
 
-    /* It takes long, and says little more the second time. */
+    /* It takes long, and a second run finds little more. */
     if (w->engine && !atomic_load(&w->engine->state->hangups) && !one_in(w, 8))
         return;
     peer = engine_peer_try_start(w->uuid, 0, &error);
@@ -447,7 +446,7 @@ static void op_attribute(World *w)
     g_autofree char *failure = mdev_attr(w->uuid, "vgpu/failure");
     const char *name = names[below(w, G_N_ELEMENTS(names))];
 
-    /* Another size would make the operations on the window miss it. */
+    /* With another size, the operations on the window would miss it. */
     if (!strcmp(name, "vgpu/window_bytes"))
         return;
     mdev_attr_set(w->uuid, name, value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a guest's driver may do: right, half right and wrong. */
+/* A guest driver's possible actions: right, half right and wrong. */
 #include <string.h>
 
 #include "random_world.h"
@@ -52,7 +52,7 @@ static void set_up_queue(World *w, unsigned q)
     reg_write(w, COMMON(queue_enable), 1, 2);
 }
 
-/* As Linux does it, so that what comes later meets a device that runs. */
+/* As Linux does it, so that later actions meet a running device. */
 static void op_up(World *w)
 {
     uint64_t features =
@@ -137,7 +137,7 @@ static void offer(World *w, unsigned q, uint16_t head)
     avail->idx = (uint16_t)(avail->idx + 1);
 }
 
-/* A request that is as it should be. */
+/* A valid request. */
 static void op_request(World *w)
 {
     struct vring_desc *desc = (struct vring_desc *)(w->ram.mem + DESC(0));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a VMM may do to a vGPU, in any order and with any value. */
+/* A VMM's possible actions on a vGPU, in any order and with any value. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static void op_reopen(World *w)
     if (!w->engine)
         w->engine = engine_peer_start(w->uuid, 0);
     world_open_vmm(w);
-    /* An engine that has given up, or does not let go of what is over. */
+    /* An engine that has given up, or does not release a previous epoch. */
     if (!w->vmm_open) {
         engine_peer_stop(w->engine);
         w->engine = NULL;
@@ -170,7 +170,7 @@ static void op_touch(World *w)
         *at = g_rand_int(w->rand);
 }
 
-/* What QEMU and others do to a mapping after they have made it. */
+/* Changes that QEMU and others make to an existing mapping. */
 static void op_remap(World *w)
 {
     WorldMapping *m = &w->mapping[1 + below(w, WORLD_MAPPINGS - 1)];
@@ -192,7 +192,7 @@ static void op_remap(World *w)
     }
 }
 
-/* What is shown lies in the region that it names, whatever the engine has said. */
+/* The plane lies in the region that it names, whatever the engine has set. */
 static void op_plane(World *w)
 {
     struct vfio_device_gfx_plane_info plane = {.argsz = sizeof(plane)};
@@ -228,7 +228,7 @@ static void op_ioctl(World *w)
     random_bytes(w, buf, sizeof(buf));
     buf[0] = one_in(w, 2) ? sizeof(buf) : (uint32_t)odd_number(w);
     buf[2] = one_in(w, 2) ? below(w, 12) : buf[2];
-    /* Those of VFIO devices, and some beside. SET_IRQS has an operation of its own. */
+    /* ioctls of VFIO devices, and some others. SET_IRQS has its own operation. */
     if (one_in(w, 8))
         ioctl(w->dev.fd, _IO(VFIO_TYPE, VFIO_BASE + 7 + below(w, 24)), one_in(w, 4) ? NULL : buf);
     else

@@ -40,7 +40,7 @@ void random_bytes(World *w, void *buf, size_t size)
         bytes[i] = (uint8_t)g_rand_int(w->rand);
 }
 
-/* Not the world's numbers: threads don't share them. */
+/* Not the world's numbers, because threads do not share them. */
 static uint32_t next(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;

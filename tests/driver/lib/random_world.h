@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A world that t-random disturbs: one vGPU, a VMM, a guest's driver and an engine, each of which
- * may be missing, wrong or gone at any moment. Every operation takes what it needs from the world's
- * random numbers, bears any result, and leaves the world fit for the next one.
+ * may be missing, wrong or gone at any moment. Every operation takes its input from the world's
+ * random numbers, accepts any result, and leaves the world usable for the next one.
  *
- * Two threads stay beside the operations: one changes guest memory under the device's eyes, one
- * reads and writes the window. They take no memory from malloc(), so that engines can be forked.
+ * Two threads run beside the operations: one changes guest memory while the device reads it, one
+ * reads and writes the window. They do not call malloc(), so that engines can be forked.
  */
 #ifndef RANDOM_WORLD_H
 #define RANDOM_WORLD_H
@@ -16,7 +16,7 @@
 
 #define WORLD_RAM_SIZE (4 * MIB)
 #define WORLD_RAM_IOVA TESTBED_RAM_IOVA
-/* Where the guest's driver has its rings and buffers; no operation reaches beyond. */
+/* The guest driver's rings and buffers; no operation goes beyond. */
 #define WORLD_RINGS_SIZE 0x10000u
 #define WORLD_MAPPINGS   8
 
@@ -55,15 +55,15 @@ static inline bool one_in(World *w, uint32_t n)
     return below(w, n) == 0;
 }
 
-/* Any number, but mostly one near a border where code is wrong. */
+/* Any number, but mostly one near a limit where code tends to be wrong. */
 uint64_t odd_number(World *w);
 /* A page-aligned address, mostly in guest RAM. */
 uint64_t odd_iova(World *w);
 void random_bytes(World *w, void *buf, size_t size);
 
-/* The world without an engine and a VMM; from there on they come and go. */
+/* The world without an engine and a VMM; operations start and end these. */
 World *world_new(uint32_t seed);
-/* Ends threads, VMM and engine. The vGPU is left to the caller, and to be removed by him. */
+/* Ends threads, VMM and engine. The caller removes the vGPU. */
 void world_free(World *w);
 
 typedef struct {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The whole stack for one vGPU: GPU, mdev, engine, VMM, guest; built as far as a test wants it. */
+/*
+ * The whole stack for one vGPU: GPU, mdev, engine, VMM, guest; built up to the stage that a test
+ * needs.
+ */
 #ifndef TESTBED_H
 #define TESTBED_H
 
@@ -42,13 +45,13 @@ typedef struct {
 
 /* On TESTBED_GPU with one type. Asserts; never NULL. */
 Testbed *testbed_new(TestbedStage stage);
-/* A further vGPU on a GPU that is registered, from TESTBED_AT_VGPU on. */
+/* A further vGPU on a registered GPU, from TESTBED_AT_VGPU on. */
 Testbed *testbed_new_on(const char *gpu, const char *type, TestbedStage stage);
-/* Goes on to a later stage. */
+/* Advances to a later stage. */
 void testbed_advance(Testbed *tb, TestbedStage stage);
-/* Closes what the VMM has open; the vGPU and its engine stay. */
+/* Closes the VMM's files; the vGPU and its engine stay. */
 void testbed_close_vmm(Testbed *tb);
-/* Takes everything down in order and checks that it can be. */
+/* Takes everything down in order and checks each result. */
 void testbed_free(Testbed *tb);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Testbed, testbed_free)
@@ -60,7 +63,7 @@ void assert_window_pattern(Testbed *tb, uint64_t offset, uint64_t page);
 void assert_window_blank(Testbed *tb, uint64_t offset);
 bool window_is_blank(Testbed *tb, uint64_t offset);
 
-/* A control request and its answer, as the engine echoes it, checked. */
+/* A control request and its answer, which the engine echoes, checked. */
 void assert_round_trip(Testbed *tb, uint64_t fence_id);
 /* A request whose answer must be ERR_UNSPEC with its fence. */
 void assert_answered_with_error(Testbed *tb, uint64_t fence_id);

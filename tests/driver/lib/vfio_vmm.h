@@ -3,8 +3,8 @@
  * The VMM's side of VFIO: containers with a type1 IOMMU, groups, devices and their regions, guest
  * RAM. Functions that can fail return 0 (or a descriptor) or a negative errno. Nothing is printed.
  *
- * What is mapped here is kept from forked children (MADV_DONTFORK), so that a process that plays
- * another part does not hold a device open.
+ * Mappings made here are not inherited by forked children (MADV_DONTFORK), so that a process that
+ * plays another part does not hold a device open.
  */
 #ifndef VFIO_VMM_H
 #define VFIO_VMM_H
@@ -40,8 +40,8 @@ int vmm_container_open(VmmContainer *container);
 void vmm_container_close(VmmContainer *container);
 
 /*
- * Opens the group of a device by its sysfs directory, puts it into the container and sets the IOMMU
- * up with the first one. Returns the group's descriptor.
+ * Opens the group of a device by its sysfs directory, adds it to the container and sets up the
+ * IOMMU with the first one. Returns the group's descriptor.
  */
 int vmm_group_attach(VmmContainer *container, const char *sysfs_device);
 /* The reverse; closes the group. */
@@ -49,7 +49,7 @@ void vmm_group_detach(int group);
 
 /* Opens a device of a group; for a vGPU this waits for its engine. Takes over @group. */
 int vmm_device_open(VmmDevice *dev, int group, const char *name);
-/* Container's group, device: in one go, for a vGPU. */
+/* Container's group and device in one call, for a vGPU. */
 int vmm_vgpu_open(VmmContainer *container, VmmDevice *dev, const char *uuid);
 void vmm_device_close(VmmDevice *dev);
 
@@ -71,7 +71,7 @@ int vmm_ram_map(VmmContainer *container, const VmmRam *ram);
 int vmm_dma_map(VmmContainer *container, void *addr, uint64_t iova, uint64_t size, uint32_t flags);
 int vmm_dma_unmap(VmmContainer *container, uint64_t iova, uint64_t size);
 
-/* Eventfds of the vectors [start, start + count); -1 takes one away. */
+/* Eventfds of the vectors [start, start + count); -1 removes one. */
 int vmm_set_irqs(const VmmDevice *dev, unsigned index, unsigned start, unsigned count,
                  const int *eventfds);
 /* VFIO_DEVICE_SET_IRQS with these flags and no data or bool data of value 1. */
@@ -79,7 +79,7 @@ int vmm_irq_action(const VmmDevice *dev, unsigned index, unsigned start, unsigne
                    uint32_t flags);
 int vmm_device_reset(const VmmDevice *dev);
 
-/* Adds up what the eventfd has got, 0 for nothing; waits @timeout_ms for the first. */
+/* Sums the eventfd's counts, 0 for none; waits @timeout_ms for the first. */
 uint64_t vmm_eventfd_take(int fd, int timeout_ms);
 
 #endif /* VFIO_VMM_H */

@@ -189,7 +189,7 @@ void guest_reset(Guest *guest)
     int64_t end = g_get_monotonic_time() + GUEST_TIMEOUT_MS * 1000ll;
 
     guest_set_status(guest, 0);
-    /* As Linux does; firmware (edk2) does not look. */
+    /* As Linux does; firmware (edk2) does not check. */
     while (guest_status(guest) && g_get_monotonic_time() < end)
         g_usleep(1000);
     g_assert_cmpint(guest_status(guest), ==, 0);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The guest's virtio-gpu driver, played over a VFIO device: finds the registers by the capabilities
- * as Linux does, negotiates, sets queues up in guest RAM, makes requests.
+ * as Linux does, negotiates, sets up queues in guest RAM, makes requests.
  *
- * Functions that can fail return 0 or a negative errno; what a test can't go on without asserts.
+ * Functions that can fail return 0 or a negative errno. If a test cannot continue after a failure,
+ * they assert.
  */
 #ifndef VIRTIO_GUEST_H
 #define VIRTIO_GUEST_H
@@ -23,10 +24,10 @@
 #define GUEST_NUM_VECTORS 3
 #define GUEST_QUEUE_SIZE  64
 
-/* How long a test waits for what the device or the engine has to do at once. */
+/* How long a test waits for immediate actions of the device or the engine. */
 #define GUEST_TIMEOUT_MS 30000
 
-/* What Linux's driver takes of the device, EVENT_IDX and INDIRECT_DESC included. */
+/* The features that Linux's driver accepts, including EVENT_IDX and INDIRECT_DESC. */
 #define GUEST_FEATURES                                                                             \
     (1ull << VIRTIO_F_VERSION_1 | 1ull << VIRTIO_F_ACCESS_PLATFORM |                               \
      1ull << VIRTIO_RING_F_EVENT_IDX | 1ull << VIRTIO_RING_F_INDIRECT_DESC |                       \
@@ -85,14 +86,17 @@ void guest_free(Guest *guest);
 
 /* All of a driver's start, from reset to DRIVER_OK. */
 void guest_up(Guest *guest, uint64_t features);
-/* Until the device says that it is done. From there on the queues have to be set up again; what is in RAM stays. */
+/*
+ * Until the device reports that it is done. After that the queues must be set up again; the content
+ * of RAM stays.
+ */
 void guest_reset(Guest *guest);
 
-/* Steps of it. */
+/* Its steps. */
 uint8_t guest_status(Guest *guest);
 void guest_set_status(Guest *guest, uint8_t status);
 uint64_t guest_device_features(Guest *guest);
-/* False where the device refuses FEATURES_OK. */
+/* False if the device refuses FEATURES_OK. */
 bool guest_negotiate(Guest *guest, uint64_t features);
 void guest_queue_setup(Guest *guest, unsigned index, uint16_t size);
 
@@ -100,34 +104,36 @@ uint64_t guest_reg_read(Guest *guest, const GuestCap *cap, uint64_t offset, size
 void guest_reg_write(Guest *guest, const GuestCap *cap, uint64_t offset, uint64_t value,
                      size_t len);
 
-/* Guest memory that is never given back; its address here and, at @iova, for the device. */
+/* Guest memory that is never freed; its address here and, at @iova, for the device. */
 void *guest_alloc(Guest *guest, size_t size, size_t align, uint64_t *iova);
 void *guest_ptr(Guest *guest, uint64_t iova);
 uint64_t guest_iova(Guest *guest, const void *ptr);
 
 /*
- * Makes a chain available without telling; its head, or -ENOSPC. With @indirect in a table of its
- * own.
+ * Makes a chain available without a doorbell; its head, or -ENOSPC. With @indirect in a separate
+ * table.
  */
 int guest_queue_add(GuestQueue *q, const GuestBuf *out, unsigned nout, const GuestBuf *in,
                     unsigned nin, bool indirect);
-/* Puts a head on the available ring as it is: for chains that a test builds itself. */
+/* Puts a head on the available ring unchanged: for chains that a test builds itself. */
 void guest_queue_offer(GuestQueue *q, uint16_t head);
-/* Rings the doorbell where the device asked for it; whether it did. */
+/* Rings the doorbell if the device asked for it; whether it did. */
 bool guest_queue_kick(GuestQueue *q);
 void guest_queue_kick_always(GuestQueue *q);
 /* The next used chain: its head, or -EAGAIN. */
 int guest_queue_take(GuestQueue *q, uint32_t *len);
-/* The same, waiting for it: its head, or -ETIMEDOUT. */
+/* The same, but waits for it: its head, or -ETIMEDOUT. */
 int guest_queue_wait(GuestQueue *q, uint32_t *len, int timeout_ms);
-/* Asks for an interrupt with the next used chain, or for none. */
+/* Requests an interrupt with the next used chain, or none. */
 void guest_queue_want_interrupt(GuestQueue *q, bool wanted);
 
-/* A request that is waited for; *resp_len: what the device says it wrote. 0 or -ETIMEDOUT. */
+/*
+ * A request with a wait for its end; *resp_len: the written size, from the device. 0 or -ETIMEDOUT.
+ */
 int guest_request(Guest *guest, unsigned queue, const void *req, size_t req_len, void *resp,
                   size_t resp_size, uint32_t *resp_len);
 
-/* A request without waiting: the head, and where the response will lie. */
+/* A request without waiting: the head, and the address of the response. */
 int guest_submit(Guest *guest, unsigned queue, const void *req, size_t req_len, size_t resp_size,
                  void **resp);
 

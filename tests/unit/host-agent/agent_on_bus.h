@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpud in the test's own process, under its sanitizers, on a bus of its own; and vgpuctl as it is
- * installed.
+ * vgpud in the test's own process, under its sanitizers, on a private bus; and the installed
+ * vgpuctl.
  */
 #ifndef TESTS_UNIT_AGENT_ON_BUS_H
 #define TESTS_UNIT_AGENT_ON_BUS_H
@@ -19,10 +19,10 @@ typedef struct {
 /* On the recorded host of that name. */
 void agent_on_bus_open(AgentOnBus *at, const char *host);
 
-/* On a file tree that is there already; takes @root. */
+/* On an existing file tree; takes @root. */
 void agent_on_bus_open_tree(AgentOnBus *at, char *root);
 
-/* The agent ends and begins anew, on the same files and the same bus. */
+/* The agent ends and starts again, on the same files and the same bus. */
 void agent_on_bus_restart(AgentOnBus *at);
 
 /* The same in two parts; in between the bus is without an agent. */
@@ -31,33 +31,33 @@ void agent_on_bus_start(AgentOnBus *at);
 
 void agent_on_bus_close(AgentOnBus *at);
 
-/* What a command printed, both ways, and its exit status. */
+/* A command's standard output and error, and its exit status. */
 typedef struct {
     char *out;
     char *err;
     int status;
 } Said;
 
-/* Runs a command line, as a shell takes it apart, while the agent goes on. */
+/* Runs a command line, split like a shell does, while the agent runs. */
 Said run_beside(const char *line);
-/* Runs a program while the agent goes on. */
+/* Runs a program while the agent runs. */
 Said run_program(const char *const *argv);
 
-/* Runs vgpuctl with arguments as in a shell, while the agent goes on. */
+/* Runs vgpuctl with arguments as in a shell, while the agent runs. */
 Said vgpuctl(const char *args);
 
 void said_clear(Said *said);
 
-/* How long that may take which will come: a machine that is busy with other things is no failure. */
+/* Timeout for events that will come: a busy machine is no failure. */
 #define PATIENCE_US (60 * G_USEC_PER_SEC)
 
-/* Runs the agent until @true_now says so. */
+/* Runs the agent until @true_now returns true. */
 void iterate_until(gboolean (*true_now)(gconstpointer data), gconstpointer data);
 
 /* Runs vgpuctl until it prints something with @out in it. */
 void iterate_until_told(const char *args, const char *out);
 
-/* Runs the agent until these words are in @text. */
+/* Runs the agent until @text has these words. */
 void iterate_until_said(const GString *text, const char *words);
 
 /* vgpuctl ends with @status and prints something with @out in it, and @err to standard error. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The driver's control device, as the tests of vgpud have it. */
+/* The driver's control device for the tests of vgpud. */
 #include "tests/unit/host-agent/control_call.h"
 
 #include <errno.h>

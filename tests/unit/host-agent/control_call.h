@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The driver's control device, as the tests of vgpud have it: without a hook every call is ENOTTY.
- */
+/* The driver's control device for the tests of vgpud: without a hook every call is ENOTTY. */
 #ifndef TESTS_UNIT_CONTROL_CALL_H
 #define TESTS_UNIT_CONTROL_CALL_H
 

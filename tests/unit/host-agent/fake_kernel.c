@@ -20,13 +20,13 @@
 
 #define NODE_FD "7"
 
-/* Threads of the agent change it while the test looks. */
+/* Threads of the agent change it while the test reads it. */
 static GMutex lock;
 static char *root;
 static GString *done;
 static guint left;
 static const char *refused;
-static GHashTable *drivers; /* address to the driver that it had at first */
+static GHashTable *drivers; /* address to its original driver */
 static GHashTable *drained;
 
 static gboolean do_control(unsigned long request, void *argument);
@@ -102,7 +102,7 @@ gboolean fake_kernel_drained(const char *gpu)
     return is;
 }
 
-/* FALSE: it is cut. */
+/* FALSE: the power is cut. */
 G_GNUC_PRINTF(1, 2)
 static gboolean note(const char *format, ...)
 {
@@ -165,7 +165,7 @@ static void write_text(const char *path, const char *text)
     g_assert_true(g_file_set_contents(path, text, -1, NULL));
 }
 
-/* Functions with the numbers from 1 on, in groups of their own. */
+/* Functions with the numbers from 1 on, in separate groups. */
 static void set_vfs(const char *path, guint count)
 {
     g_autofree char *dir = g_path_get_dirname(path);
@@ -235,7 +235,7 @@ gboolean kernel_write(const char *path, const char *text, GError **error)
     return good;
 }
 
-/* Directories of vGPUs stay when their links go. */
+/* Directories of vGPUs stay when their links are removed. */
 static void start_vgpu(const char *uuid)
 {
     g_autofree char *list = g_strdup_printf("find %s/sys/devices -type d -name %s", root, uuid);
@@ -252,7 +252,7 @@ gboolean kernel_run(const char *const *argv, char **output, GError **error)
     gboolean good;
 
     g_mutex_lock(&lock);
-    /* A GPU that is drained has no room for another vGPU. */
+    /* A drained GPU has no room for another vGPU. */
     good = !(g_str_has_prefix(line, "mdevctl start") && g_hash_table_size(drained)) &&
            note("run %s", line);
     if (good && g_str_has_prefix(line, "mdevctl start"))
@@ -267,7 +267,7 @@ gboolean kernel_run(const char *const *argv, char **output, GError **error)
     return good;
 }
 
-/* As VFIO: one at a time. */
+/* Like VFIO: one at a time. */
 int kernel_hold(const char *path)
 {
     g_autofree char *proc = g_build_filename(root, "proc", NULL);

@@ -1,36 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's side of a recorded host: what its attributes do when they are written, the vGPU
- * driver's control device, mdevctl and systemctl. And processes that have device nodes open.
+ * The kernel's side of a recorded host: the effects of writes to its attributes, the vGPU driver's
+ * control device, mdevctl and systemctl. And processes that have device nodes open.
  */
 #ifndef TESTS_UNIT_FAKE_KERNEL_H
 #define TESTS_UNIT_FAKE_KERNEL_H
 
 #include <glib.h>
 
-/* From now on it is that of the host at @root, and remembers nothing. Every GPU that it has can be
- * unbound. */
+/*
+ * From now on it is that of the host at @root, and starts empty. Every GPU of the host can be
+ * unbound.
+ */
 void fake_kernel_use(const char *root);
 
-/* What was done so far, as "write /sys/… TEXT", "run mdevctl …", "add GPU", "remove GPU", "drain
- * GPU", in a line each. */
+/*
+ * The actions so far, as "write /sys/… TEXT", "run mdevctl …", "add GPU", "remove GPU", "drain
+ * GPU", in a line each.
+ */
 char *fake_kernel_done(void);
 
-/* The call after the next @count fails, and all that come then: as if the power were cut there.
- * G_MAXUINT: none. */
+/*
+ * The call after the next @count fails, and all later ones: as if the power were cut there.
+ * G_MAXUINT: none.
+ */
 void fake_kernel_cut_after(guint count);
 
 /* Writes to paths that end with @suffix fail; NULL: none. */
 void fake_kernel_refuse(const char *suffix);
 
-/* Whether the driver has the GPU drained. */
+/* Whether the driver has drained the GPU. */
 gboolean fake_kernel_drained(const char *gpu);
 
 /* A process with one node open. @name: of a VM, or NULL. @cgroup: or NULL. */
 void fake_process(const char *root, guint pid, const char *comm, const char *name,
                   const char *cgroup, const char *node);
 
-/* It closes what it has open. */
+/* It closes its node. */
 void fake_process_closes(const char *root, guint pid);
 
 #endif

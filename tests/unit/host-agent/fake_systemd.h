@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What vgpud asks of systemd on the bus, written down and not done.
- */
+/* vgpud's calls to systemd on the bus, recorded and not executed. */
 #ifndef TESTS_UNIT_FAKE_SYSTEMD_H
 #define TESTS_UNIT_FAKE_SYSTEMD_H
 
@@ -9,8 +7,8 @@
 
 /**
  * FakeSystemd
- * @stopped, @started: a line for each unit that was to be stopped, started
- * @set, @reverted: a line for each call that was to set properties, or to take them back
+ * @stopped, @started: a line for each call to stop or start a unit
+ * @set, @reverted: a line for each call to set or revert properties
  * @refuses: to set properties
  */
 typedef struct {

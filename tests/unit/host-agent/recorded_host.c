@@ -174,7 +174,7 @@ char *recorded_host_new(const char *name)
     g_auto(GStrv) lines = NULL;
     char *root = file_tree_new();
 
-    /* Two tests at a time can't have one port. */
+    /* Two tests cannot have one port at the same time. */
     file_tree_write(root, "/etc/vgpu/vgpud.conf", "[metrics]\nlisten=off\n");
     g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
     lines = g_strsplit(text, "\n", -1);
@@ -184,7 +184,7 @@ char *recorded_host_new(const char *name)
     return root;
 }
 
-/* libpci forgets the name of its cache of names. Called by LeakSanitizer. */
+/* libpci loses the name of its cache of names. Called by LeakSanitizer. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

@@ -4,19 +4,19 @@
  *
  *   PATH KEY=VALUE…
  *
- * PATH is its place below /sys/devices, and KEY one of class, vendor, device, driver, group, numa,
+ * PATH is its path below /sys/devices, and KEY one of class, vendor, device, driver, group, numa,
  * link ("CURRENT SPEED/WIDTH,MAX SPEED/WIDTH"), vram, bar, drm, types, totalvfs, vfs, physfn. Lists
- * have "," in them. Lines that begin with "#" say what the host is.
+ * are separated by ",". Lines that begin with "#" describe the host.
  */
 #ifndef TESTS_UNIT_RECORDED_HOST_H
 #define TESTS_UNIT_RECORDED_HOST_H
 
 #include <glib.h>
 
-/* A new file tree with the host's devices in it. */
+/* A new file tree with the host's devices. */
 char *recorded_host_new(const char *name);
 
-/* Adds one device to a tree, by such a line. */
+/* Adds one device to a tree, from such a line. */
 void recorded_host_add(const char *root, const char *line);
 
 /*
@@ -27,10 +27,10 @@ void recorded_host_add(const char *root, const char *line);
 void recorded_host_add_vgpu(const char *root, const char *path, const char *uuid, const char *type,
                             const char *attributes);
 
-/* Takes a vGPU away. */
+/* Removes a vGPU. */
 void recorded_host_remove_vgpu(const char *root, const char *uuid);
 
-/* Takes a device away, as when it is unplugged. */
+/* Removes a device, as when it is unplugged. */
 void recorded_host_remove(const char *root, const char *address);
 
 #endif

@@ -11,7 +11,7 @@
 const char slices_types[] = "[type vgpu-full]\nvram=1/1\n"
                             "[type vgpu-half]\nvram=1/2\nweight=400\n";
 
-/* vgpu-engine-user, which writes down how it was called. */
+/* vgpu-engine-user, which records its arguments. */
 static void add_user_program(const char *root)
 {
     static const char path[] = "/usr/lib/mdev-vgpu/vgpu-engine-user";

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A host with one shared GPU and the governor's layer, containers' slices on it, and the hook as a program. */
+/*
+ * A host with one shared GPU and the governor's layer, containers' slices on it, and the hook as a
+ * program.
+ */
 #ifndef TESTS_UNIT_SLICES_KIT_H
 #define TESTS_UNIT_SLICES_KIT_H
 
@@ -15,11 +18,11 @@
 /* What the GPU's arbiter is told of a slice. */
 #define SHARE_OF(uuid) "/run/vgpu/governor/" ADDRESS "/slices/" uuid ".conf"
 
-/* Containers' states, as runtimes say them. */
+/* Containers' states in runtimes' form. */
 #define WEB "{\"ociVersion\":\"1.0.2\",\"id\":\"web\",\"status\":\"created\",\"pid\":77}"
 #define DB  "{\"id\":\"db\",\"pid\":78}"
 
-/* A full one and a half one. */
+/* A full and a half type. */
 extern const char slices_types[];
 
 /* Types, the governor's layer, and a vgpu-engine-user, on any recorded host. */
@@ -32,7 +35,7 @@ void open_shared(AgentOnBus *at);
 
 gboolean exists(const AgentOnBus *at, const char *path);
 
-/* To be freed; NULL: there is no such file. */
+/* To be freed; NULL: no such file. */
 char *text_of(const AgentOnBus *at, const char *path);
 
 void assert_in_file(const AgentOnBus *at, const char *path, const char *part);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every way in is asked about everything: quota, room, drain, health, mode. The ways are real:
- * vgpuctl, calls on the bus, libvirt's hook and containers' hook as programs.
+ * Every entry path is tested for every reason: quota, room, drain, health, mode. The paths are
+ * real: vgpuctl, calls on the bus, libvirt's hook and containers' hook as programs.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #define DEFINITION "/etc/mdevctl.d/" ADDRESS "/" UUID
 #define HOOK       HOOK_OUT "/vgpu-qemu-hook"
 
-/* What a domain asks for, and a vGPU that is defined. */
+/* A domain's request, and a defined vGPU. */
 #define DOMAIN(metadata)                                                                           \
     "<domain type='kvm'><name>red</name><metadata>" metadata "</metadata><devices>"                \
     "<hostdev mode='subsystem' type='mdev' model='vfio-pci' managed='no'>"                         \
@@ -26,7 +26,7 @@
 
 typedef enum { QUOTA, ROOM, DRAIN, HEALTH, MODE, SWITCHING, REASONS } Reason;
 
-/* A part of what is said then. */
+/* A part of the message. */
 static const char *const words[REASONS] = {
     [QUOTA] = "tenant red would have",
     [ROOM] = "free",
@@ -36,7 +36,7 @@ static const char *const words[REASONS] = {
     [SWITCHING] = "being switched to mode passthrough",
 };
 
-/* In the order of Reason: whether the way is refused. */
+/* In the order of Reason: whether the path is refused. */
 #define ALL                                                                                        \
     {                                                                                              \
         TRUE, TRUE, TRUE, TRUE, TRUE, TRUE                                                         \
@@ -49,7 +49,7 @@ static const char *const words[REASONS] = {
     {                                                                                              \
         FALSE, FALSE, TRUE, TRUE, TRUE, TRUE                                                       \
     }
-/* A GPU that is not shared is no parent of anything: mdevctl itself can start nothing there. */
+/* A GPU that is not shared is no mdev parent: mdevctl itself cannot start anything there. */
 #define SHARED                                                                                     \
     {                                                                                              \
         TRUE, TRUE, TRUE, TRUE, FALSE, TRUE                                                        \
@@ -57,8 +57,8 @@ static const char *const words[REASONS] = {
 
 /**
  * Way
- * @before: what has to be there before the GPU or the tenant is as it is
- * @ask: what it says, to be freed; "": it may
+ * @before: what must exist before the GPU or the tenant gets its state
+ * @ask: its message, to be freed; "": admitted
  */
 typedef struct {
     const char *name;
@@ -116,7 +116,7 @@ static char *start(const AgentOnBus *at)
     return call("StartVgpu", UUID " {}");
 }
 
-/* As mdevctl's callout asks; also for udev's mdevctl at boot. */
+/* mdevctl's callout asks like this; also for udev's mdevctl at boot. */
 static char *callout_start(const AgentOnBus *at)
 {
     (void)at;
@@ -173,8 +173,10 @@ static char *grow(const AgentOnBus *at)
     return said_by(vgpuctl("slice set " UUID " --vram 8G"));
 }
 
-/* A definition is written whatever the GPU does now, and what runs there may change. A container's
- * claim takes what was promised when its slice was made. */
+/*
+ * A definition is written whatever the GPU's state, and running vGPUs may change. A container's
+ * claim uses what was promised when its slice was made.
+ */
 static const Way ways[] = {
     {"CreateVgpus", nothing, create, ALL},
     {"CreateSlice", nothing, create_slice, ALL},
@@ -187,7 +189,7 @@ static const Way ways[] = {
     {"SetSlice", small_slice, grow, {TRUE, TRUE, FALSE, FALSE, TRUE, FALSE}},
 };
 
-/* Makes it so. */
+/* Establishes the reason. */
 static void bring_about(const AgentOnBus *at, Reason reason)
 {
     VgpuGpu *gpu = host_gpu_interface(agent_host(at->agent), ADDRESS);
@@ -227,7 +229,7 @@ static void look(const Way *way, Reason reason)
         bring_about(&at, reason);
     said = way->ask(&at);
     g_test_message("%s, %s: %s", way->name, reason < REASONS ? words[reason] : "nothing", said);
-    /* One that is not shared has no types, either, and no memory to share. */
+    /* A GPU that is not shared has no types, either, and no shareable memory. */
     if (reason == MODE && way->refused[reason])
         g_assert_true(strstr(said, words[reason]) || strstr(said, "no GPU of this host has") ||
                       strstr(said, "0 MiB of 0 MiB are free"));
@@ -244,7 +246,7 @@ static void test_way(gconstpointer way)
         look(way, (Reason)reason);
 }
 
-/* A tenant that is gone: not taken for a vGPU that is none of ours. */
+/* A tenant that is gone: must not look like another driver's vGPU. */
 static void test_no_tenant(void)
 {
     AgentOnBus at;
@@ -298,7 +300,7 @@ static void test_rules(void)
         g_assert_true(admits(way, &open, NULL, &slice, 0));
         g_assert_false(admits(way, &full, NULL, &slice, AGENT_ERROR_NO_ROOM));
         g_assert_true(admits(way, &full, &small, &slice, 0));
-        /* What is promised is promised. */
+        /* Existing promises stay. */
         full.promised_vram = 200;
         g_assert_true(admits(way, &full, &slice, &slice, 0));
         g_assert_true(admits(way, &full, &slice, &small, 0));

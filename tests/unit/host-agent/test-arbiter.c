@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What arbiters are told, and what they say; an arbiter that says nothing, or nonsense. */
+/* Arbiters' settings and reports; an arbiter that answers nothing, or nonsense. */
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -69,7 +69,7 @@ static void test_shares(void)
     g_assert_true(shares_put(root, slice, NULL));
     assert_file(root, "slices/" UUID ".conf",
                 "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
-    /* One that the kernel has no more, whoever took it away; and one that is not vgpud's. */
+    /* A slice that the kernel does not have any more; and one that is not vgpud's. */
     file_tree_write(root, "/" GOVERNOR_DIR "/" GPU "/slices/by-hand.conf", "[slice]\n");
     ((Slice *)g_ptr_array_index(slices, 1))->present = FALSE;
     g_assert_true(shares_sync(root, GPU, 1 << 20, GPU_POLICY_EQUAL, slices, NULL));
@@ -83,7 +83,7 @@ static void test_shares(void)
     file_tree_free(root);
 }
 
-/* What a file says is said again only where it is another. */
+/* A file is written again only if it changes. */
 static void test_same_file(void)
 {
     char *root = file_tree_new();
@@ -100,7 +100,7 @@ static void test_same_file(void)
     file_tree_free(root);
 }
 
-/* An arbiter that says @text to one who asks, or NULL: nothing. */
+/* An arbiter that sends @text to each client, or NULL: nothing. */
 typedef struct {
     int listener;
     const char *text;
@@ -127,7 +127,7 @@ static void see(const char *slice, const SliceUse *use, void *seen)
                            use->spill_kind);
 }
 
-/* @expected: NULL: no whole answer. */
+/* @expected: NULL: no complete answer. */
 static void assert_heard(const char *text, const char *expected)
 {
     char *root = file_tree_new();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent on a bus of the test's own, and vgpuctl as a user calls it. */
+/* The agent on the test's private bus, and vgpuctl from a user's view. */
 #include <gio/gio.h>
 #include <signal.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void test_gpu(void)
     agent_on_bus_close(&at);
 }
 
-/* What the describing unit has left is shown, and forgotten when the GPU goes to vfio-pci. */
+/* The describing unit's result is shown, and dropped when the GPU is bound to vfio-pci. */
 static void test_vulkan(void)
 {
     AgentOnBus at;
@@ -58,7 +58,7 @@ static void test_vgpu(void)
                            "state=device=running engine=ready|failure=|vram_bytes=8589934592|"
                            "window_bytes=268435456|weight=100|cap=50|priority=1|requests=12345|"
                            "doorbells=17|interrupts=18|engine_losses=2");
-    /* One of another vendor's, without our attributes. */
+    /* Another vendor's vGPU, without our attributes. */
     file_tree_write(at.root, "/sys/bus/mdev/devices/deadbeef/uevent", "");
     agent_refresh(at.agent);
     assert_says("vgpu list", 0,
@@ -131,7 +131,7 @@ static void line_came(GObject *stream, GAsyncResult *answer, void *data)
     *(GAsyncResult **)data = g_object_ref(answer);
 }
 
-/* A GPU that comes, changes and goes is seen by who asks next. */
+/* The next client sees a GPU that was added, changed or removed. */
 static void test_hotplug(void)
 {
     AgentOnBus at;
@@ -170,13 +170,13 @@ static void assert_event(GDataInputStream *stream, const char *words)
     g_assert_nonnull(strstr(line, words));
 }
 
-/* The serial of a question for all objects, and then whether it was answered. */
+/* The serial of a call for all objects, and then whether it was answered. */
 typedef struct {
     guint asked;
     gint answered;
 } Listener;
 
-/* Runs in a thread of the connection's. */
+/* Runs in a thread of the connection. */
 static GDBusMessage *see_answer(GDBusConnection *bus, GDBusMessage *message, gboolean incoming,
                                 void *data)
 {
@@ -230,7 +230,7 @@ static void test_events(void)
     agent_on_bus_close(&at);
 }
 
-/* A second vgpud on the same host must not finish what the first is doing. */
+/* A second vgpud on the same host must not finish the first one's operations. */
 static void test_second(void)
 {
     AgentOnBus at;

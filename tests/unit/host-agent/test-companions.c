@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices that share an IOMMU group with a GPU: moved along with it, or in the way. */
+/* Devices that share an IOMMU group with a GPU: moved with it, or in use. */
 #include <gio/gio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "tests/unit/host-agent/fake_kernel.h"
 #include "tests/unit/host-agent/recorded_host.h"
 
-/* vgpuctl's exit status where somebody is in the way. */
+/* vgpuctl's exit status if the GPU is in use. */
 #define IN_USE 6
 
 static void open_host(AgentOnBus *at, const char *host)
@@ -43,7 +43,7 @@ static void assert_mode(const char *root, const char *address, GpuMode mode)
     g_assert_cmpstr(gpu_mode_name(gpu->mode), ==, gpu_mode_name(mode));
 }
 
-/* The GPU's own sound goes along, and comes back. */
+/* The GPU's own sound moves with it, and comes back. */
 static void test_moved(void)
 {
     AgentOnBus at;
@@ -62,8 +62,10 @@ static void test_moved(void)
 
 #define LAPTOP_BRIDGE "pci0000:00/0000:00:01.0/"
 
-/* As the last of many mounts of the host, below a home directory, which vgpud's own namespace does
- * not show. */
+/*
+ * As the last of many mounts of the host, below a home directory, which vgpud's own namespace does
+ * not show.
+ */
 static void mount_disk(const char *root, const char *source)
 {
     g_autoptr(GString) mounts = g_string_new(NULL);
@@ -76,8 +78,9 @@ static void mount_disk(const char *root, const char *source)
     file_tree_write(root, "/proc/1/mountinfo", mounts->str);
 }
 
-/* ZFS and the second device of a btrfs are in no list: whether a disk is in use is for a person to
- * say. */
+/*
+ * ZFS and the second device of a btrfs are in no list: a person must confirm that a disk is unused.
+ */
 static void test_disk(void)
 {
     AgentOnBus at;
@@ -94,7 +97,7 @@ static void test_disk(void)
     g_assert_nonnull(strstr(said.err, "0000:01:02.0 (nvme) is in the same IOMMU group"));
     said_clear(&said);
     assert_not_done("unbind");
-    /* The kernel may know the disk by its number alone. */
+    /* The kernel may know the disk by its number only. */
     file_tree_write(at.root, "/sys/class/block/nvme0n1/dev", "259:1\n");
     mount_disk(at.root, "/dev/root");
     said = vgpuctl("gpu mode 01:00.0 passthrough");

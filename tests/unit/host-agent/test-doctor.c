@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the doctor finds on hosts in good and in bad order. */
+/* The doctor's findings on hosts in good and in bad order. */
 #include <glib/gstdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,8 +12,7 @@
 
 #define MODULES_LOAD "/usr/lib/modules-load.d/mdev-vgpu.conf"
 
-/* A program in the tree's /bin, which is all of PATH, that says so when it is asked for its
- * version. */
+/* A program in the tree's /bin, which is all of PATH, that prints this as its version. */
 static void add_program(const char *root, const char *name, const char *version)
 {
     g_autofree char *path = g_strconcat("/bin/", name, NULL);
@@ -61,7 +60,7 @@ static void remove_file(const char *root, const char *path)
     g_assert_cmpint(unlink(full), ==, 0);
 }
 
-/* The finding on @subject that is not "ok"; NULL where there is none. */
+/* The finding on @subject that is not "ok"; NULL: none. */
 static const Finding *complaint(const GPtrArray *findings, const char *subject)
 {
     for (guint i = 0; i < findings->len; i++) {
@@ -88,7 +87,8 @@ static guint complaints(const GPtrArray *findings)
     return sum;
 }
 
-/* Exactly one complaint, of that kind, on that subject, with these words in its text or its advice.
+/*
+ * Exactly one complaint, of that kind, on that subject, with these words in its text or its advice.
  */
 static void assert_one(const char *root, Severity severity, const char *subject, const char *words)
 {
@@ -141,7 +141,7 @@ static void test_missing(void)
     }
 }
 
-/* systemd starts vgpud again whenever it dies, so nobody would notice. */
+/* systemd restarts vgpud whenever it dies, so nobody would notice. */
 static void test_agent_dies(void)
 {
     char *root = good_host("shared");
@@ -151,8 +151,7 @@ static void test_agent_dies(void)
     file_tree_free(root);
 }
 
-/* A virsh with one VM, whose root ports have such prefetchable windows; in bus 2 there is a device.
- */
+/* A virsh with one VM, whose root ports have such prefetchable windows; bus 2 has a device. */
 static void add_vm(const char *root, const char *range1, const char *range2)
 {
     g_autofree char *full = g_strconcat(root, "/bin/virsh", NULL);
@@ -185,7 +184,7 @@ static void test_vms(void)
     file_tree_free(root);
 }
 
-/* A driver that can't export memory is told of, once it has been asked. */
+/* A driver that cannot export memory is reported, once it has been queried. */
 static void test_vulkan(void)
 {
     char *root = good_host("shared");
@@ -219,7 +218,7 @@ static void test_secure_boot(void)
     file_tree_write(root, SECURE_BOOT, "");
     g_assert_true(g_file_set_contents(variable, on, sizeof(on), NULL));
     g_autoptr(GPtrArray) findings = doctor_examine(root);
-    g_assert_cmpuint(complaints(findings), ==, 0); /* nothing to say while the module is loaded */
+    g_assert_cmpuint(complaints(findings), ==, 0); /* no finding while the module is loaded */
     remove_file(root, "/sys/module/mdev_vgpu/version");
     g_assert_cmpint(rmdir(dir), ==, 0);
     assert_one(root, FINDING_PROBLEM, "driver", "mokutil --import");
@@ -252,7 +251,7 @@ static void test_groups(void)
     file_tree_free(root);
 }
 
-/* What KVM before 6.13 can't do: pages of a driver's blocks, and revoking from nested guests. */
+/* Limits of KVM before 6.13: pages of a driver's blocks, and revoking from nested guests. */
 static void test_old_kernel(void)
 {
     char *root = good_host("shared");
@@ -284,7 +283,7 @@ static guint count_of(const GPtrArray *findings, Severity severity)
     return count;
 }
 
-/* What only VMs need is no fault of a host that is for containers. */
+/* Missing requirements of VMs are no fault of a host for containers. */
 static void test_containers_only(void)
 {
     static const char *const missing[] = {"/sys/module/mdev_vgpu/version",

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl domain prepare, attach, detach: against libvirt's own test driver, which keeps nothing
- * from one call to the next. */
+/*
+ * vgpuctl domain prepare, attach, detach: against libvirt's own test driver, which has no state
+ * between calls.
+ */
 #include <gio/gio.h>
 #include <string.h>
 
@@ -16,7 +18,7 @@ static const char types[] = "[type vgpu-full]\nvram=1/1\n"
 
 #define PORT(index) "<controller type='pci' index='" index "' model='pcie-root-port'/>"
 
-/* A node of the test driver with two domains, "red" that runs and "off" that does not. */
+/* A node of the test driver with two domains: "red" runs, "off" does not. */
 #define NODE(devices)                                                                              \
     "<node xmlns:test='http://libvirt.org/schemas/domain/test/1.0'>"                               \
     "<domain type='test'><name>red</name><memory>8192</memory><os><type>hvm</type></os>"           \
@@ -45,7 +47,7 @@ static gboolean made_anything(const AgentOnBus *at)
     return g_file_test(log, G_FILE_TEST_EXISTS);
 }
 
-/* What is printed is a domain that has all of it, and what it had. */
+/* The output is a domain with all requests, and its previous content. */
 static void test_prepare(void)
 {
     AgentOnBus at;
@@ -117,7 +119,7 @@ static void test_prepare_all_options(void)
     agent_on_bus_close(&at);
 }
 
-/* What is printed may be kept in a terminal's log. */
+/* The output may be stored in a terminal's log. */
 static void test_prepare_secret(void)
 {
     AgentOnBus at;
@@ -152,7 +154,7 @@ static void test_prepare_refused(void)
     agent_on_bus_close(&at);
 }
 
-/* No port, and nothing is made. */
+/* No port: nothing is made. */
 static void test_attach_no_port(void)
 {
     AgentOnBus at;
@@ -169,7 +171,7 @@ static void test_attach_no_port(void)
     agent_on_bus_close(&at);
 }
 
-/* All but the last step, which the test driver refuses: what was made is gone again. */
+/* All but the last step, which the test driver refuses: everything made is removed again. */
 static void test_attach(void)
 {
     AgentOnBus at;
@@ -187,7 +189,7 @@ static void test_attach(void)
     agent_on_bus_close(&at);
 }
 
-/* An engine that does not come: what was made is gone again. */
+/* An engine that does not start: everything made is removed again. */
 static void test_attach_undone(void)
 {
     AgentOnBus at;
@@ -218,7 +220,7 @@ static void test_detach(void)
     agent_on_bus_close(&at);
 }
 
-/* vGPUs that end with their VM can't be defined. */
+/* vGPUs that end with their VM cannot be defined. */
 static void test_domain_of_request(void)
 {
     AgentOnBus at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The files that the operator's guide shows are taken as they stand there. */
+/* The files in the operator's guide are accepted without changes. */
 #include <string.h>
 
 #include "host-agent/daemon/vgpud_conf.h"
@@ -11,7 +11,7 @@
 #define INDENT "    "
 #define BEGIN  INDENT "# /etc/vgpu/"
 
-/* All that is read from /etc/vgpu, whichever file it was. */
+/* Everything that is read from /etc/vgpu, from any file. */
 static void assert_taken(const char *root, const char *path)
 {
     g_autoptr(GError) error = NULL;

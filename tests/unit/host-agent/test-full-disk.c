@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A database on a file system that is full: refused in words that help, and nothing of it is lost.
- */
+/* A database on a full file system: refused with a useful message, and none of it is lost. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -34,7 +33,7 @@ static void disk_free(Disk *disk)
     file_tree_free(disk->root);
 }
 
-/* Until nothing more fits, not a byte. */
+/* Until not a single byte fits. */
 static void fill(const Disk *disk)
 {
     g_autofree char *path = g_build_filename(disk->dir, "filled", NULL);
@@ -55,7 +54,7 @@ static void make_room(const Disk *disk)
     g_assert_cmpint(unlink(path), ==, 0);
 }
 
-/* Big enough to need a page of its own. */
+/* Big enough to need a separate page. */
 static gboolean put(Db *db, const char *tenant, GError **error)
 {
     g_autofree char *users = g_strnfill(5000, 'u');
@@ -110,7 +109,7 @@ static void test_write(void)
     disk_free(&disk);
 }
 
-/* SQLite wants room to open a database, too. */
+/* SQLite needs space to open a database, too. */
 static void test_open(void)
 {
     Disk disk;

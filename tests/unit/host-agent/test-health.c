@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is taken for a sick GPU, for how long, and who is told. */
+/* Rules for an unhealthy GPU: when, for how long, and who is notified. */
 #include <string.h>
 
 #include "host-agent/model/gpu_health.h"
@@ -47,7 +47,7 @@ static void test_good(void)
     g_assert_true(gpu_health_is_good(health));
     readings = (GpuReadings){0};
     gpu_health_observe(health, &readings, MINUTE);
-    g_assert_true(gpu_health_is_good(health)); /* one that tells nothing */
+    g_assert_true(gpu_health_is_good(health)); /* one without readings */
 }
 
 static void test_fatal(void)
@@ -71,7 +71,7 @@ static void test_fatal(void)
     g_assert_true(health_kind_is_held(HEALTH_AER_FATAL));
 }
 
-/* After a reset of the device its counters begin anew: what was cleared says nothing of them. */
+/* After a reset of the device its counters restart: the cleared counts do not apply to them. */
 static void test_counters_begin_anew(void)
 {
     g_autoptr(GpuHealth) health = gpu_health_new();
@@ -92,7 +92,7 @@ static void test_nonfatal(void)
 
     readings.aer_nonfatal = 4;
     gpu_health_observe(health, &readings, 0);
-    g_assert_true(gpu_health_is_good(health)); /* nobody knows when those were */
+    g_assert_true(gpu_health_is_good(health)); /* the time of those is unknown */
     readings.aer_nonfatal = 5;
     gpu_health_observe(health, &readings, MINUTE);
     assert_found(health, HEALTH_AER_NONFATAL, "5 so far");
@@ -108,7 +108,7 @@ static void test_corrected(void)
     GpuReadings readings = good_readings();
     gint64 now = 0;
 
-    for (guint i = 0; i < 100; i++) { /* now and then one is nothing */
+    for (guint i = 0; i < 100; i++) { /* single ones do not count */
         readings.aer_correctable += 2;
         gpu_health_observe(health, &readings, now += MINUTE);
         g_assert_true(gpu_health_is_good(health));
@@ -154,7 +154,7 @@ static void test_link(void)
     readings.link_width = 16;
     gpu_health_observe(health, &readings, MINUTE);
     g_assert_true(gpu_health_is_good(health));
-    readings.link_width = 0; /* the link is down, or it is asleep */
+    readings.link_width = 0; /* the link is down, or suspended */
     gpu_health_observe(health, &readings, 2 * MINUTE);
     g_assert_true(gpu_health_is_good(health));
 }
@@ -184,7 +184,7 @@ static void test_crashes(void)
 {
     g_autoptr(GpuHealth) health = gpu_health_new();
 
-    see_engine(health, 7, "ready", "", 0); /* from before vgpud was there */
+    see_engine(health, 7, "ready", "", 0); /* from before vgpud started */
     see_engine(health, 8, "ready", "", MINUTE);
     see_engine(health, 9, "ready", "", 6 * MINUTE);
     see_engine(health, 10, "ready", "", 12 * MINUTE);
@@ -198,12 +198,13 @@ static void test_crashes(void)
     see_engine(health, 12, "ready", "", 61 * MINUTE);
     g_assert_true(gpu_health_is_good(health));
     gpu_health_clear(health);
-    see_engine(health, 13, "ready", "", 61 * MINUTE + SECOND); /* counts, though all was forgotten */
+    see_engine(health, 13, "ready", "", 61 * MINUTE + SECOND); /* counts, although everything was
+                                                                * cleared */
     see_engine(health, 15, "ready", "", 61 * MINUTE + 2 * SECOND);
     assert_found(health, HEALTH_ENGINE_CRASHES, "dies again and again");
 }
 
-/* As long as another's engine lives: then it is its guest that kills it, not the GPU. */
+/* As long as another's engine lives, its guest kills it, and not the GPU. */
 static void test_crashes_beside_another(void)
 {
     g_autoptr(GpuHealth) health = gpu_health_new();
@@ -261,7 +262,7 @@ static void test_names(void)
     g_assert_false(health_kind_parse("cold", &(HealthKind){0}));
 }
 
-/* Files as kernel drivers have them. */
+/* Files in kernel drivers' form. */
 static void write_sensors(const char *root)
 {
     static const char *const files[][2] = {
@@ -310,7 +311,7 @@ static void test_readings(void)
     file_tree_free(root);
 }
 
-/* A card for 16 lanes in a slot that has 8. */
+/* A card for 16 lanes in a slot with 8. */
 static void test_narrow_slot(void)
 {
     char *root = recorded_host_new("shared");
@@ -341,7 +342,7 @@ static void remember_event(GDBusConnection *bus, const char *sender, const char 
     g_string_append_printf(data, "%s: %s\n", kind, text);
 }
 
-/* Marked, kept over a restart, cleared. */
+/* Marked, stored over a restart, cleared. */
 static void test_on_bus(void)
 {
     g_autoptr(GString) events = g_string_new(NULL);
@@ -382,7 +383,7 @@ static void add_vgpu(const char *root, const char *state, const char *losses)
                            attributes);
 }
 
-/* The driver tells of an engine; then of a vGPU that is no more. */
+/* The driver reports an engine; then the removal of a vGPU. */
 static void test_engine_on_bus(void)
 {
     AgentOnBus at;
@@ -405,7 +406,7 @@ static void test_engine_on_bus(void)
     agent_on_bus_close(&at);
 }
 
-/* With a vGPU on it, it is missed, and said so; back, it is good. */
+/* With a vGPU on it, its absence is a finding; when it is back, it is healthy. */
 static void test_gone_on_bus(void)
 {
     g_autoptr(GString) events = g_string_new(NULL);
@@ -423,8 +424,7 @@ static void test_gone_on_bus(void)
     agent_on_bus_close(&at);
 }
 
-/* It was taken out while the host was off; a vGPU that is to be started at boot is defined on it.
- */
+/* It was removed while the host was off; a vGPU with automatic start is defined on it. */
 static void test_missed_at_start(void)
 {
     AgentOnBus at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* udev's events, and what becomes of those that are lost. libudev is the test's own. */
+/* udev's events, and the handling of lost ones. libudev is the test's own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glib-unix.h>
@@ -11,7 +11,7 @@
 static int pipes[2];
 static guint changes;
 
-/* The first read says that events were lost; there are no others. */
+/* The first read reports lost events; there are no others. */
 struct udev_device *udev_monitor_receive_device(struct udev_monitor *monitor)
 {
     char byte;

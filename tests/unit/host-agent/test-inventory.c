@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the agent makes of hosts that were recorded. */
+/* The agent's view of recorded hosts. */
 #include <string.h>
 
 #include "lib/gpu.h"
@@ -102,7 +102,7 @@ static void test_switches(void)
     g_assert_cmpuint(host.gpus->len, ==, 4);
     assert_distance(&host, 0, 1, "PXB");
     assert_distance(&host, 0, 2, "PHB");
-    assert_distance(&host, 0, 3, "SYS"); /* the nodes are not known, so not said to be one */
+    assert_distance(&host, 0, 3, "SYS"); /* the nodes are not known, so they do not count as one */
     host_close(&host);
 }
 
@@ -132,7 +132,7 @@ static void test_laptop(void)
     g_assert_cmpuint(host.gpus->len, ==, 2);
     assert_list(integrated->group, "");
     assert_list(discrete->group, "0000:00:01.0 0000:01:00.1");
-    assert_list(discrete->group_in_use, "0000:01:00.1"); /* the bridge stays where it is */
+    assert_list(discrete->group_in_use, "0000:01:00.1"); /* the bridge stays */
     g_assert_cmpuint(discrete->pci->link.speed, ==, 25);
     g_assert_cmpuint(discrete->pci->max_link.speed, ==, 160);
     g_assert_cmpint(discrete->pci->numa_node, ==, -1);
@@ -172,7 +172,10 @@ static void test_gone(void)
     host_close(&host);
 }
 
-/* A device of another class counts where gpus.conf names it; a GPU without a device is made by it. */
+/*
+ * A device of another class counts if gpus.conf names it; that file also defines a GPU without a
+ * device.
+ */
 static void test_named(void)
 {
     struct host host = host_open("empty");
@@ -198,7 +201,7 @@ static void test_named(void)
     assert_list(soft->types, "vgpu-soft-half");
     assert_distance(&host, 0, 1, "SYS");
 
-    /* A file that is broken now counts as it was. */
+    /* A file that is broken now counts with its last valid content. */
     file_tree_write(host.root, "/etc/vgpu/gpus.conf", "[gpu soft:a-b]\nmode=shred\n");
     g_ptr_array_unref(host.gpus);
     g_test_expect_message(NULL, G_LOG_LEVEL_WARNING, "*mode=shred is not allowed*");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that change the host: what becomes of one that fails, and of one that does not end. */
+/* Programs that change the host: one that fails, and one that does not end. */
 #include <string.h>
 
 #include "lib/bus.h"
 
-/* The other tests' library has a kernel of its own. */
+/* The other tests' library has its own kernel. */
 #define kernel_write      real_kernel_write
 #define kernel_hold       real_kernel_hold
 #define kernel_run        real_kernel_run
@@ -30,7 +30,7 @@ static void test_ends(void)
     g_assert_nonnull(strstr(error->message, "can't be run"));
 }
 
-/* Killed, though what it has started lives on and holds its output open. */
+/* Killed, although its child lives on and holds its output open. */
 static void test_hangs(void)
 {
     g_autoptr(GError) error = NULL;

@@ -6,7 +6,7 @@
 #include <glib.h>
 #include <string.h>
 
-/* A folder that is not named here belongs to the nearest one above it that is. */
+/* A folder that is not listed here belongs to the nearest listed one above it. */
 typedef struct {
     const char *folder;
     const char *uses[9]; /* up to NULL */
@@ -30,7 +30,7 @@ static const Layer layers[] = {
     {"host-agent/daemon", {LIB, MODEL, STORE, "host-agent/daemon"}},
 };
 
-/* In the daemon each may use those before it. */
+/* In the daemon each may use the earlier ones. */
 static const char *const rooms[] = {
     D "engines",    D "host",      D "operations", D "modes",   D "slices",
     D "containers", D "lifecycle", D "sync",       D "methods", D "domains",
@@ -52,7 +52,7 @@ static const Layer *layer_of(const char *path)
     return NULL;
 }
 
-/* The daemon's own files, beside its rooms, may use all of them: as the last one. */
+/* The daemon's own files, outside of its folders, may use all of them, like the last one. */
 static gsize room_of(const char *path)
 {
     gsize i = 0;
@@ -73,7 +73,7 @@ static gboolean may_use(const char *path, const char *include)
     return !is_below(path, "host-agent/daemon") || room_of(include) <= room_of(path);
 }
 
-/* SQL is in one folder, and so is how the host's paths begin. */
+/* SQL is in one folder, and so are the prefixes of the host's paths. */
 static void look_for_words(const char *path, const char *line)
 {
     if (!is_below(path, STORE) && (strstr(line, "db_run(") || strstr(line, "db_each(")))
@@ -132,7 +132,7 @@ static void test_layers(void)
         g_assert_cmpuint(look_below(layers[i].folder), >, 0);
 }
 
-/* What would be wrong is found. */
+/* A violation is found. */
 static void test_upward(void)
 {
     g_assert_false(may_use("lib/pci.c", "host-agent/model/slice.h"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The ledger's rules, quotas, and where slices are put. */
+/* The ledger's rules, quotas, and placement. */
 #include <string.h>
 
 #include "host-agent/model/offer.h"
@@ -76,7 +76,7 @@ static void test_room(void)
     assert_refusal(room, SLICE_GUARANTEED, 4, 50, NULL);
 }
 
-/* What is overcommitted is never guaranteed. */
+/* Overcommitted memory is never guaranteed. */
 static void test_overcommit(void)
 {
     g_autoptr(Room) room = room_new("a", 0);
@@ -115,8 +115,10 @@ static void test_quota(void)
     g_assert_false(tenant_may_use(&tenant, room));
 }
 
-/* A host for placement: GPUs a and b on node 0, c and d on node 1, each of 16 GiB, of which nothing
- * is promised. */
+/*
+ * A host for placement: GPUs a and b on node 0, c and d on node 1, each of 16 GiB, none of it
+ * promised.
+ */
 typedef struct {
     GPtrArray *candidates;
     GPtrArray *slices;
@@ -161,7 +163,7 @@ static guint distance(const char *gpu, const char *other, void *data)
     return (gpu[0] < 'c') == (other[0] < 'c') ? 1 : 5;
 }
 
-/* The GPUs that a request is put on, as letters, or the error's message. To be freed. */
+/* The GPUs of a request, as letters, or the error's message. To be freed. */
 static char *place(Board *board, const char *text, GError **error)
 {
     g_autoptr(GVariant) dict = g_variant_parse(G_VARIANT_TYPE_VARDICT, text, NULL, NULL, NULL);
@@ -211,7 +213,7 @@ static void test_placement(void)
     assert_placed("{'Type': <'half'>, 'Count': <uint32 8>}", "aabbccdd");
 }
 
-/* All or none, and why. */
+/* All or none, and the reason. */
 static void test_no_room(void)
 {
     Board board;
@@ -232,7 +234,7 @@ static void test_no_room(void)
     board_close(&board);
 }
 
-/* Near the GPUs that the job has already, away from replicas that there are. */
+/* Near the job's present GPUs, away from existing replicas. */
 static void test_neighbours(void)
 {
     Board board;
@@ -319,7 +321,7 @@ static void test_entitlement(void)
     assert_entitled(100, 51, 4, NULL, FALSE);
     assert_entitled(100, 0, 4, NULL, FALSE);
     assert_entitled(100, 50, 5, NULL, FALSE);
-    /* What an administrator has given stays. */
+    /* Values that an administrator has set stay. */
     before->weight = 500;
     before->cap = 0;
     before->priority = 9;
@@ -327,7 +329,7 @@ static void test_entitlement(void)
     assert_entitled(501, 0, 9, before, FALSE);
 }
 
-/* It is not known what the type has: no more than the vGPU has. */
+/* The type's values are unknown: no more than the vGPU has. */
 static void test_entitlement_unknown(void)
 {
     g_autoptr(Slice) slice = make_slice(SLICE_BURSTABLE, 4, 25);
@@ -343,7 +345,7 @@ static void test_entitlement_unknown(void)
     g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED);
 }
 
-/* The host's memory, too, is everybody's. */
+/* The host's memory is shared by all, too. */
 static void test_oversubscription(void)
 {
     const struct vgpu_type_desc desc = {.weight = 100, .cap = 100};
@@ -362,7 +364,7 @@ static void test_oversubscription(void)
     g_assert_true(entitlement_check(slice, before, &offer, &error));
 }
 
-/* Who was kept from some of the GPU's engines can't take them back. */
+/* A member cannot add engines that an administrator has excluded. */
 static void test_engines(void)
 {
     const struct vgpu_type_desc desc = {.weight = 100, .cap = 100};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What engines may take of the host: what systemd is told, when, and when not; what is left to the
- * kernel. */
+/*
+ * Engines' limits on the host: what is sent to systemd, when, and when not; what is left to the
+ * kernel.
+ */
 #include <glib/gstdio.h>
 #include <string.h>
 
@@ -65,7 +67,7 @@ static void open_host(AgentOnBus *at, FakeSystemd *systemd, const char *keys)
     agent_on_bus_restart(at);
 }
 
-/* @said: what systemd is told, and then nothing more for a while; it is then forgotten. */
+/* @said: the calls to systemd, with none for a while after them; the record is then cleared. */
 static void assert_told(GString *seen, const char *said)
 {
     gint64 quiet;
@@ -88,7 +90,7 @@ static void close_host(AgentOnBus *at, FakeSystemd *systemd)
     agent_on_bus_close(at);
 }
 
-/* From the first engine to the last change; what is as it should be is not said again. */
+/* From the first engine to the last change; correct values are not sent again. */
 static void test_life(void)
 {
     FakeSystemd systemd;
@@ -115,12 +117,11 @@ static void test_life(void)
     assert_told(systemd.set, SET(NO_LIMIT, "<uint64 300>", "<uint64 6442450944>"));
     file_tree_write(at.root, TYPES, "[type vgpu-other]\nvram=4G\n");
     assert_says("reload", 0, "", "");
-    assert_told(systemd.set, ""); /* of a type that is not there any more it stays */
+    assert_told(systemd.set, ""); /* a vGPU whose type is gone keeps them */
     close_host(&at, &systemd);
 }
 
-/* What another vgpud asked for is not known, so it is asked for again, to be without limits as
- * well. */
+/* The requests of a previous vgpud are unknown, so they are sent again, even for no limits. */
 static void test_restart(void)
 {
     FakeSystemd systemd;
@@ -155,8 +156,10 @@ static void test_refused(void)
     close_host(&at, &systemd);
 }
 
-/* It goes while systemd is asked: what systemd keeps for it is taken back. Its successor is told of
- * anew. */
+/*
+ * It is removed while systemd is asked: its properties in systemd are reverted. Its successor's are
+ * sent again.
+ */
 static void test_gone(void)
 {
     FakeSystemd systemd;
@@ -175,7 +178,7 @@ static void test_gone(void)
     close_host(&at, &systemd);
 }
 
-/* Asked one after the other, and all of them. */
+/* Sent one after the other, and all of them. */
 static void test_many(void)
 {
     FakeSystemd systemd;
@@ -231,7 +234,7 @@ static void tell_kernel(const char *root)
     g_assert_cmpint(status, ==, 0);
 }
 
-/* A kernel with controllers of GPUs, as their documentation has them; and those that there are. */
+/* A kernel with controllers of GPUs, in their documented form; and the existing ones. */
 static void test_kernel(void)
 {
     static const char attributes[] = "vram_bytes=4096|weight=300";
@@ -263,7 +266,7 @@ static void test_kernel(void)
     file_tree_free(root);
 }
 
-/* A unit with the right to do so is started, once for each engine. */
+/* A unit that has the right to do so is started, once for each engine. */
 static void test_kernel_is_told(void)
 {
     g_autofree char *max = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What may take long is not done by vgpud's main loop: names of users, a look at all processes, an
- * arbiter that hangs.
+ * vgpud's main loop does not do slow work: names of users, a look at all processes, an arbiter that
+ * hangs.
  */
 #include <dlfcn.h>
 #include <glib/gstdio.h>
@@ -20,14 +20,14 @@
 #define STATUS "/run/vgpu/governor/" GPU "/status.sock"
 
 static GThread *main_thread;
-static int by_main, by_others; /* questions for users, atomic */
+static int by_main, by_others; /* queries for users, atomic */
 
 static void count_question(void)
 {
     g_atomic_int_inc(g_thread_self() == main_thread ? &by_main : &by_others);
 }
 
-/* In place of libc's, for vgpud too. */
+/* Replaces libc's, for vgpud too. */
 #define FORWARD(function, ...)                                                                     \
     do {                                                                                           \
         count_question();                                                                          \
@@ -75,7 +75,7 @@ static void test_users(void)
     agent_on_bus_close(&at);
 }
 
-/* A socket on which nobody answers. */
+/* A socket that nobody answers. */
 static int listen_at(const char *root)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

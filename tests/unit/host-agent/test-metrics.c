@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What Prometheus gets, and what reading it costs. */
+/* Prometheus's metrics, and the cost of reading them. */
 #include <gio/gunixsocketaddress.h>
 #include <glib/gstdio.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static const VgpuCounters *only(const GPtrArray *list)
     return g_ptr_array_index(list, 0);
 }
 
-/* Of a closed vGPU only the state is read; parameters when somebody says that they have changed. */
+/* Of a closed vGPU only the state is read; parameters only after a reported change. */
 static void test_closed(void)
 {
     char *root = recorded_host_new("shared");
@@ -56,7 +56,7 @@ static void test_closed(void)
     file_tree_free(root);
 }
 
-/* Once more after it was closed: what it did last counts, too. */
+/* Once more after it was closed: its last work counts, too. */
 static void test_open(void)
 {
     char *root = recorded_host_new("shared");
@@ -76,7 +76,7 @@ static void test_open(void)
     file_tree_free(root);
 }
 
-/* Under the same name, but another: nothing of the first is left. */
+/* The same name, but another vGPU: nothing of the first is left. */
 static void test_made_anew(void)
 {
     char *root = recorded_host_new("shared");
@@ -118,7 +118,7 @@ static void test_drm(void)
     write_fdinfo(root, "4", "10",
                  "drm-memory-vram:\t1024 KiB\ndrm-engine-gfx:\t1000 ns\n"
                  "drm-engine-compute:\t500 ns\ndrm-engine-capacity-gfx:\t2\n");
-    /* A copy of the same file. */
+    /* A duplicate of the same file. */
     write_fdinfo(root, "5", "10", "drm-memory-vram:\t1024 KiB\ndrm-engine-gfx:\t1000 ns\n");
     write_fdinfo(root, "6", "11", "drm-resident-vram:\t2 MiB\ndrm-engine-gfx:\t70 ns\n");
     drm_clients_read(clients, &use);
@@ -128,9 +128,9 @@ static void test_drm(void)
     drm_clients_read(clients, &use);
     g_assert_cmpuint(use.gpu_ns, ==, 1570);                    /* nothing twice */
     file_tree_write(root, "/proc/4711/fdinfo/6", "pos:\t0\n"); /* closed */
-    write_fdinfo(root, "7", "12", "drm-engine-gfx:\t1 ns\n");  /* not looked for so soon */
+    write_fdinfo(root, "7", "12", "drm-engine-gfx:\t1 ns\n");  /* not searched again so soon */
     drm_clients_read(clients, &use);
-    g_assert_cmpuint(use.gpu_ns, ==, 1570); /* what it had used stays used */
+    g_assert_cmpuint(use.gpu_ns, ==, 1570); /* its past usage stays */
     g_assert_cmpuint(use.vram, ==, 1 << 20);
     file_tree_free(root);
 }
@@ -176,7 +176,7 @@ static void assert_sample(const char *text, const char *sample)
         g_error("no line %s in\n%s", sample, text);
 }
 
-/* promtool, where there is one, has nothing to say against it. */
+/* promtool, if it is installed, accepts it. */
 static void assert_conforms(const char *text)
 {
     g_autofree char *promtool = g_find_program_in_path("promtool");
@@ -228,7 +228,7 @@ static void test_host(void)
     agent_on_bus_close(&at);
 }
 
-/* A client of HTTP in a thread of its own, for the server has the main loop. */
+/* An HTTP client in a separate thread, because the server uses the main loop. */
 typedef struct {
     GSocketAddress *address;
     const char *request;
@@ -313,7 +313,7 @@ static void test_unix_server(void)
     g_autoptr(GError) error = NULL;
     MetricsServer *server;
 
-    file_tree_write(root, "/run/vgpu/metrics", ""); /* left by another */
+    file_tree_write(root, "/run/vgpu/metrics", ""); /* a leftover */
     server = metrics_server_new(root, "unix:/run/vgpu/metrics", much, NULL, &error);
     g_assert_no_error(error);
     assert_serves(address);
@@ -339,8 +339,10 @@ static void test_inet_server(void)
 
 #define MANY 1024
 
-/* Reading many closed ones costs one small file each; the time is said, not judged, for it is the
- * machine's. */
+/*
+ * Reading many closed ones costs one small file each; the time is printed, not judged, because it
+ * depends on the machine.
+ */
 static void test_many(void)
 {
     AgentOnBus at;

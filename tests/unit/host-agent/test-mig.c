@@ -32,7 +32,7 @@ static void card_close(Card *card)
     file_tree_free(card->root);
 }
 
-/* Each line of what was run is one of systemd's, and ends so. */
+/* Each recorded command line is one of systemd's, and ends so. */
 static void assert_run(const char *const *ends)
 {
     g_autofree char *done = fake_kernel_done();

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A GPU's modes: every switch there and back, who is in the way, and switches that were cut short.
- */
+/* A GPU's modes: every switch there and back, users of the GPU, and interrupted switches. */
 #include <gio/gio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +20,7 @@
 #define UUID        "c0ffee00-0000-4000-8000-000000000001"
 #define DEFINITION  "/etc/mdevctl.d/" GPU "/" UUID
 #define VGPU_IN_USE "VM red (process 200, qemu-system-x86) has vGPU " UUID " (running)"
-/* vgpuctl's exit status where somebody is in the way. */
+/* vgpuctl's exit status if the GPU is in use. */
 #define IN_USE 6
 
 static void write_config(const char *root)
@@ -38,7 +37,7 @@ static void open_host(AgentOnBus *at, const char *host)
     agent_on_bus_restart(at);
 }
 
-/* A vGPU whose VM, where it has one, is process 200. */
+/* A vGPU whose VM, if it has one, is process 200. */
 static void add_vgpu(const char *root, const char *device)
 {
     g_autofree char *state = g_strdup_printf("state=device=%s engine=ready|vram_bytes=1", device);
@@ -142,7 +141,7 @@ static void test_there_and_back(void)
     agent_on_bus_close(&at);
 }
 
-/* A vGPU that mdevctl knows, and no VM has, is stopped, and comes back. */
+/* A vGPU that mdevctl has defined, and no VM uses, is stopped, and comes back. */
 static void test_idle_vgpu(void)
 {
     AgentOnBus at;
@@ -189,7 +188,7 @@ static void test_in_the_way(void)
     g_assert_null(strstr(said.err, "process 202"));
     g_assert_null(strstr(said.err, "process 204"));
     said_clear(&said);
-    /* A driver that stays bound takes nothing from the host's programs. */
+    /* A driver that stays bound does not affect the host's programs. */
     set_device(at.root, "closed");
     fake_process_closes(at.root, 202);
     fake_process_closes(at.root, 204);
@@ -199,8 +198,7 @@ static void test_in_the_way(void)
     agent_on_bus_close(&at);
 }
 
-/* Anybody can call a unit of the own systemd, or a cgroup in a container, as an engine's is called.
- */
+/* Anybody can name a unit of the user's systemd, or a cgroup in a container, like an engine's. */
 static void test_own_name(void)
 {
     static const char *const cgroups[] = {
@@ -224,7 +222,7 @@ static void test_own_name(void)
     agent_on_bus_close(&at);
 }
 
-/* Refused: everything is as before, and others get in again. */
+/* Refused: everything is restored, and new users are accepted again. */
 static void test_refused_is_undone(void)
 {
     AgentOnBus at;
@@ -265,7 +263,7 @@ static void let_go(const char *root)
     fake_process_closes(root, 200);
 }
 
-/* vgpud tells who it waits for. */
+/* vgpud reports the users that it waits for. */
 static void waits(GDBusConnection *bus, const char *sender, const char *path, const char *interface,
                   const char *name, GVariant *parameters, void *root)
 {
@@ -416,7 +414,7 @@ static void test_cancelled(void)
     agent_on_bus_close(&at);
 }
 
-/* vfio-pci does not take it: back to where it was, vGPU included. */
+/* vfio-pci does not accept it: everything is restored, vGPU included. */
 static void test_undone(void)
 {
     AgentOnBus at;
@@ -464,7 +462,7 @@ static void test_partitions(void)
     agent_on_bus_close(&at);
 }
 
-/* Functions that are made later, by others, get the host's drivers again. */
+/* Functions that others make later get the host's drivers again. */
 static void test_autoprobe(void)
 {
     AgentOnBus at;
@@ -495,7 +493,7 @@ static void test_no_iommu(void)
     agent_on_bus_close(&at);
 }
 
-/* Nobody may take the GPU between the look and the switch: VFIO's group is held. */
+/* No process may take the GPU between the look and the switch: VFIO's group is held. */
 static void test_group_is_taken(void)
 {
     AgentOnBus at;
@@ -519,7 +517,7 @@ static void test_operator_drain(void)
     g_assert_true(fake_kernel_drained(GPU));
     assert_says("-o json gpu show " GPU, 0, "\"Draining\" : true", "");
     assert_says("gpu show " GPU, 0, "shared, draining\n", "");
-    /* A switch that is refused does not end it, and a restart neither. */
+    /* Neither a refused switch nor a restart ends it. */
     add_vgpu(at.root, "running");
     assert_says("gpu mode " GPU " host", IN_USE, "", "can't be switched");
     g_assert_true(fake_kernel_drained(GPU));
@@ -539,7 +537,7 @@ static void no_step(const char *sentence, void *data)
     (void)data;
 }
 
-/* Does a switch until the power is cut; FALSE: it was done before that. */
+/* Runs a switch until the power is cut; FALSE: it ended before that. */
 static gboolean cut_short(const char *root, GpuMode target, guint after)
 {
     const Reconciliation want = {.root = root, .address = GPU, .target = target, .step = no_step};
@@ -606,7 +604,7 @@ static void test_cut_short(void)
     assert_finished(GPU_MODE_PASSTHROUGH, GPU_MODE_HOST);
 }
 
-/* Somebody took the GPU meanwhile: back to what it was. */
+/* Another process took the GPU meanwhile: everything is restored. */
 static void test_cut_short_in_use(void)
 {
     AgentOnBus at;
@@ -646,8 +644,10 @@ static void stop_by_hand(const char *root)
     g_assert_cmpint(unlink(link), ==, 0);
 }
 
-/* A switch that came to nothing, and was cut short while it waited again. What is stopped after
- * that stays so. */
+/*
+ * A switch that was undone, and interrupted while it waited again. vGPUs that are stopped after
+ * that stay stopped.
+ */
 static void test_stopped_after_cut(void)
 {
     const char *const uuids[] = {UUID, NULL};
@@ -666,7 +666,10 @@ static void test_stopped_after_cut(void)
     agent_on_bus_close(&at);
 }
 
-/* What gpus.conf wants is given at the start, but nothing is taken from vfio-pci unasked. */
+/*
+ * The desired modes of gpus.conf are applied at the start, but nothing is taken from vfio-pci
+ * unasked.
+ */
 static void test_reconcile(void)
 {
     AgentOnBus at;

@@ -13,7 +13,7 @@
 #define SHARED  "/run/vgpu/shared/" ADDRESS
 #define MISSING "mdev_vgpu is not loaded"
 #define PACKAGE "install the package mdev-vgpu"
-/* vgpuctl's exit status where something is not there. */
+/* vgpuctl's exit status for a missing object. */
 #define NOT_FOUND 3
 
 static void open_containers(AgentOnBus *at, const char *gpus)
@@ -30,7 +30,7 @@ static void open_shared_one(AgentOnBus *at)
     open_containers(at, "[gpu " ADDRESS "]\nmode=shared\n");
 }
 
-/* As the kernel has it after "modprobe mdev_vgpu". */
+/* The kernel's state after "modprobe mdev_vgpu". */
 static void load_module(const AgentOnBus *at)
 {
     fake_kernel_use(at->root);
@@ -51,7 +51,7 @@ static void test_shared(void)
     agent_on_bus_close(&at);
 }
 
-/* Both doors of containers, by size and by type, in one ledger. */
+/* Both of containers' transports, by size and by type, in one ledger. */
 static void test_doors(void)
 {
     AgentOnBus at;
@@ -74,7 +74,7 @@ static void test_doors(void)
     agent_on_bus_close(&at);
 }
 
-/* Whatever would be a vGPU of a VM. */
+/* Every request that would make a vGPU of a VM. */
 static void test_refused(void)
 {
     AgentOnBus at;
@@ -141,7 +141,7 @@ static void test_modes(void)
     agent_on_bus_close(&at);
 }
 
-/* A GPU that is nobody's, and one whose driver comes when vgpud is there already. */
+/* An unconfigured GPU, and one whose driver appears when vgpud is running already. */
 static void test_hotplug(void)
 {
     static const char line[] = "pci0000:00/0000:03:00.0 class=0x030000 vendor=0x1002 device=0x73bf "
@@ -160,7 +160,7 @@ static void test_hotplug(void)
     agent_on_bus_close(&at);
 }
 
-/* Containers keep what they have when VMs come. */
+/* Containers keep their slices when VMs are added. */
 static void test_module_comes(void)
 {
     AgentOnBus at;
@@ -184,7 +184,7 @@ static void test_module_comes(void)
     agent_on_bus_close(&at);
 }
 
-/* One whose memory nobody tells is not shared, and is told of. */
+/* A GPU of unknown memory is not shared, and that is reported. */
 static void test_no_memory(void)
 {
     char *root = recorded_host_new("containers");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations as callers see them: told of each step, listed, cancelled. */
+/* Operations from the callers' view: each step reported, listed, cancelled. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,9 +12,9 @@
 
 /**
  * Asker
- * @steps: as told, "define+ start+ start- define- "
+ * @steps: the reported ones, "define+ start+ start- define- "
  * @stop_at: a step at which the operation is cancelled; NULL: it is not
- * @answer: of CreateVgpus; "": it was made
+ * @answer: of CreateVgpus; "": success
  */
 typedef struct {
     const AgentOnBus *at;
@@ -138,7 +138,7 @@ static void test_progress(void)
     agent_on_bus_close(&at);
 }
 
-/* mdevctl hangs; it is killed, and what it had made before is gone again. */
+/* mdevctl hangs; it is killed, and its earlier results are removed again. */
 static void test_cancel(void)
 {
     AgentOnBus at;
@@ -162,7 +162,7 @@ static void test_cancel(void)
     agent_on_bus_close(&at);
 }
 
-/* A container ends while its slice is being changed: the slice is given back after that. */
+/* A container ends while its slice is being changed: the slice is removed after that. */
 static void test_given_back_after_change(void)
 {
     AgentOnBus at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The engine of operations, with steps that do as they are told and a clock that stands still. */
+/* The engine of operations, with scripted steps and a clock that stands still. */
 #include <glib/gstdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 /**
  * Bench
- * @log: what was run, as "+a0 +b1 -b1 "
+ * @log: the steps that ran, as "+a0 +b1 -b1 "
  * @hold: a step that does not end by itself, as "+b1"
  * @fails: one that fails
  * @again: one that has the step before it run again, once
@@ -88,7 +88,7 @@ static void plan_make(Operation *operation)
         operation_add_step(operation, &step_b, i);
 }
 
-/* a0, then c0, from which there is no way back, then b0. */
+/* a0, then c0, after which there is no rollback, then b0. */
 static void plan_end(Operation *operation)
 {
     operation_add_step(operation, &step_a, 0);
@@ -158,7 +158,7 @@ static void set(char **text, const char *value)
     *text = g_strdup(value);
 }
 
-/* Kills vgpud: what was under way ends unheard. */
+/* Kills vgpud: running operations end without a report. */
 static void kill_engine(Bench *bench)
 {
     operations_free(bench->operations);
@@ -248,7 +248,7 @@ static void test_all_steps(void)
     bench_free(bench);
 }
 
-/* One after the other for one object, and at once for others; nobody overtakes. */
+/* One after the other for one object, and at once for others; the order is kept. */
 static void test_queues(void)
 {
     Bench *bench = bench_new();
@@ -286,7 +286,7 @@ static void test_busy(void)
     bench_free(bench);
 }
 
-/* What nobody waits for leaves the host its time. */
+/* Operations without a waiting caller leave the host its time. */
 static void test_background(void)
 {
     Bench *bench = bench_new();
@@ -306,7 +306,7 @@ static void test_background(void)
     bench_free(bench);
 }
 
-/* Whichever step fails, all that were begun are undone, the last one first. */
+/* Whichever step fails, all begun steps are undone, the last one first. */
 static void test_fail(void)
 {
     static const char *const cases[][2] = {
@@ -326,8 +326,7 @@ static void test_fail(void)
     }
 }
 
-/* What can't be undone does not keep the rest from it, and the first error is the one that is told.
- */
+/* A failed undo does not prevent the others, and the first error is reported. */
 static void test_undo_fails(void)
 {
     Bench *bench = bench_new();
@@ -369,7 +368,9 @@ static void test_deadline(void)
     bench_free(bench);
 }
 
-/* From a final step on neither time nor anybody's word turns it back; only its own failure ends it.
+/*
+ * From a final step on neither a timeout nor a cancellation rolls it back; only its own failure
+ * ends it.
  */
 static void test_final(void)
 {
@@ -431,7 +432,7 @@ static void test_cancel_waiting(void)
     bench_free(bench);
 }
 
-/* vgpud is killed while a step is being done, or undone. @fails: to go back; NULL: it goes on. */
+/* vgpud is killed while a step is run, or undone. @fails: for a rollback; NULL: it continues. */
 static void assert_replay(const OperationKind *kind, const char *fails, const char *hold,
                           const char *log)
 {
@@ -514,8 +515,10 @@ static void test_crash_waiting(void)
     bench_free(bench);
 }
 
-/* What is not in the journal any more is done, so one whose row stays is undone: a crash would do
- * that to it later. */
+/*
+ * An operation that is not in the journal any more is done. So one whose row cannot be deleted is
+ * undone: a crash would do that to it later.
+ */
 static void test_full_disk(void)
 {
     Bench *bench = bench_new();
@@ -559,7 +562,7 @@ static void assert_row(const OperationRow *row, const char *kind, const char *ob
     g_assert_cmpint(row->undoing, ==, undoing);
 }
 
-/* A database of 0.1.0, with calls that were cut short. */
+/* A database of 0.1.0, with interrupted calls. */
 static void test_upgrade(void)
 {
     g_autofree char *root = file_tree_new();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is done when a GPU is short of memory, in which order, and when it ends. */
+/* The steps when a GPU is short of memory, their order, and their end. */
 #include <string.h>
 
 #include "host-agent/daemon/engines/counters.h"
@@ -35,8 +35,8 @@ static void test_steps(void)
     assert_step(&pressure, 50, 2, 11, PRESSURE_COMMAND);
     assert_step(&pressure, 50, 2, 20, PRESSURE_NOTHING);
     assert_step(&pressure, 50, 2, 21, PRESSURE_EVICT);
-    assert_step(&pressure, 50, 0, 31, PRESSURE_NOTHING); /* nobody is left */
-    assert_step(&pressure, 50, 1, 32, PRESSURE_TELL);    /* somebody has come */
+    assert_step(&pressure, 50, 0, 31, PRESSURE_NOTHING); /* no vGPU is left */
+    assert_step(&pressure, 50, 1, 32, PRESSURE_TELL);    /* a vGPU was added */
     assert_step(&pressure, 100, 1, 33, PRESSURE_OVER);
     assert_step(&pressure, 100, 1, 34, PRESSURE_NOTHING);
     g_assert_false(pressure_is_on(&pressure));
@@ -75,7 +75,7 @@ static void test_used(void)
     file_tree_write(root, "/run/vgpu/vram-used/" GPU, "1000\n");
     g_assert_true(gpu_vram_used(root, pci, counters_read(counters), &bytes));
     g_assert_cmpuint(bytes, ==, 1000);
-    file_tree_write(root, USED, "2000\n"); /* a driver knows better than a file */
+    file_tree_write(root, USED, "2000\n"); /* a driver has precedence over a file */
     g_assert_true(gpu_vram_used(root, pci, counters_read(counters), &bytes));
     g_assert_cmpuint(bytes, ==, 2000);
     file_tree_free(root);
@@ -137,8 +137,7 @@ static void add_vgpu(const char *root, const char *uuid, const char *type)
                            "doorbells=1|interrupts=1|engine_losses=0");
 }
 
-/* A GPU of 16 GiB, of which 1 GiB should be free, with a best-effort vGPU and one that is
- * guaranteed. */
+/* A GPU of 16 GiB, of which 1 GiB should be free, with a best-effort vGPU and a guaranteed one. */
 static void open_host(AgentOnBus *at, FakeSystemd *systemd)
 {
     g_autofree char *conf = NULL;
@@ -185,7 +184,7 @@ static char *wait_for_file(const char *root, const char *name)
     return text;
 }
 
-/* Told, the command, stopped, remembered; and over. */
+/* Told, the command, stopped, stored; and over. */
 static void test_on_bus(void)
 {
     g_autoptr(GString) signals = g_string_new(NULL);
@@ -206,7 +205,7 @@ static void test_on_bus(void)
     pressure_watch_look(watch, 1 * SECOND);
     iterate_until_said(signals, "MemoryPressure ('" GPU "', 163091968, 1073741824, ['" BEST "'])");
     iterate_until_said(signals, "('memory-pressure', '" GPU "'");
-    g_assert_true(g_str_has_prefix(signals->str, "MemoryPressure")); /* nothing was said before */
+    g_assert_true(g_str_has_prefix(signals->str, "MemoryPressure")); /* no earlier report */
     pressure_watch_look(watch, 11 * SECOND);
     said = wait_for_file(at.root, "said");
     g_assert_cmpstr(said, ==, GPU " 163091968 1073741824 " BEST "\n");

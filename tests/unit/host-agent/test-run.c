@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slices of programs: what a claim goes by, whom it lets through, and how it ends. */
+/* Slices of programs: the processes of a claim, who may claim, and its end. */
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -90,7 +90,7 @@ static void note(void *data)
     *(gboolean *)data = TRUE;
 }
 
-/* The kernel tells of a process' end: nobody has to look for it. */
+/* The kernel reports a process's end: it is not polled. */
 static void test_watch(void)
 {
     const char *argv[] = {"cat", NULL};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Modes by the clock: when an entry is due, whatever the clock does, and that it is done. */
+/* Modes by the clock: when an entry is due, whatever the clock does, and that it is applied. */
 #include <gio/gio.h>
 #include <string.h>
 
@@ -88,7 +88,7 @@ static void test_daylight_saving(void)
     /* The clock skips it. */
     assert_next("02:30", "Sun", "2026-03-28T12:00:00", "2026-03-29T03:00:00+02:00");
     assert_next("02:30", "Mon-Sun", "2026-03-29T03:00:00", "2026-03-30T02:30:00+02:00");
-    /* It comes twice, and counts once. */
+    /* It occurs twice, and counts once. */
     assert_next("02:30", "Mon-Sun", "2026-10-24T12:00:00", "2026-10-25T02:30:00+01:00");
     assert_next("02:30", "Mon-Sun", "2026-10-25T02:30:00+01:00", "2026-10-26T02:30:00+01:00");
     assert_last("22:00", "Mon-Sun", "2026-03-30T06:00:00", "2026-03-29T22:00:00+02:00");
@@ -169,7 +169,7 @@ static void test_mistakes(void)
     }
 }
 
-/* An entry that is due @minutes from now, in the clock that vgpud has. */
+/* An entry that is due @minutes from now, in vgpud's clock. */
 static void write_schedule(const char *root, const char *mode, int minutes)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_local();
@@ -200,7 +200,9 @@ static void wait_for_mode(const AgentOnBus *host, const char *mode)
         g_main_context_iteration(NULL, TRUE);
 }
 
-/* What was missed is done at the start, once: not again after the operator has changed it. */
+/*
+ * A missed entry is applied at the start, once: not again after the operator has changed the mode.
+ */
 static void test_missed(void)
 {
     AgentOnBus host;
@@ -218,7 +220,7 @@ static void test_missed(void)
     agent_on_bus_close(&host);
 }
 
-/* By its timer, within the minute; warned of before. */
+/* By its timer, within the minute; with a warning before. */
 static void test_due(void)
 {
     AgentOnBus host;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who gets vgpud's signals: a bus with the policy that is installed, a sender of vgpud's name, and
- * a listener, which is this program again as root or as nobody. Needs root.
+ * Who receives vgpud's signals: a bus with the installed policy, a sender with vgpud's name, and a
+ * listener, which is this program again as root or as nobody. Needs root.
  */
 #include <gio/gio.h>
 #include <glib/gstdio.h>
@@ -15,10 +15,10 @@
 #define POLICY  "host-agent/dbus/org.mdev_vgpu.Host1.conf"
 #define MANAGER "org.mdev_vgpu.Host1.Manager"
 #define NOBODY  65534
-/* The last signal that is sent: what comes before it has come, or does not come. */
+/* The last signal: earlier ones have arrived by then, or will not. */
 #define LAST "PropertiesChanged"
 
-/* As the system's bus has it, before the files of services. */
+/* Like the system's bus, before the files of services. */
 static const char config[] =
     "<busconfig><type>system</type><listen>unix:path=%s/bus</listen><auth>EXTERNAL</auth>"
     "<policy context=\"default\"><allow user=\"*\"/><deny own=\"*\"/>"
@@ -121,7 +121,7 @@ static int listen_at(const char *address)
 
     g_dbus_connection_signal_subscribe(bus, VGPU_BUS_NAME, NULL, NULL, NULL, NULL,
                                        G_DBUS_SIGNAL_FLAGS_NONE, heard, loop, NULL);
-    /* The rule is at the bus when this is answered. */
+    /* The bus has the rule when this is answered. */
     g_variant_unref(g_dbus_connection_call_sync(
         bus, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "GetId", NULL,
         NULL, G_DBUS_CALL_FLAGS_NONE, -1, NULL, NULL));
@@ -148,7 +148,7 @@ static void emit(const Bus *bus, const char *interface, const char *signal, GVar
     g_assert_no_error(error);
 }
 
-/* What a listener with @uid gets of one signal of each kind. To be freed. */
+/* The signals that a listener with @uid gets of one of each kind. To be freed. */
 static char *heard_by(uid_t uid)
 {
     g_autoptr(GSubprocessLauncher) launcher =
@@ -191,7 +191,7 @@ static void test_root(void)
     g_assert_cmpstr(heard, ==, "listening Event MemoryPressure " LAST " ");
 }
 
-/* Whose they are, and who made them, is for those who may see it. */
+/* Owners and creators of vGPUs are only for callers with the right to see them. */
 static void test_anybody(void)
 {
     g_autofree char *heard = heard_by(NOBODY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What containers are given by each door: CDI's specification, VFIO groups, guards. */
+/* What containers get by each transport: CDI's specification, VFIO groups, guards. */
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_kernel.h"
 #include "tests/unit/host-agent/recorded_host.h"
@@ -127,7 +127,7 @@ static void test_cdi(void)
     agent_on_bus_close(&at);
 }
 
-/* Without the governor's layer nobody is given the GPU's own node. */
+/* Without the governor's layer nobody gets the GPU's own node. */
 static void test_no_layer(void)
 {
     AgentOnBus at;
@@ -148,7 +148,7 @@ static void test_vfio(void)
     assert_says("slice create half --door vfio --name vm --uuid " UUID, 0, "vfio", "");
     assert_says("vgpu list", 0, UUID, "");
     g_assert_true(exists(&at, "/etc/mdevctl.d/" ADDRESS "/" UUID));
-    /* mdevctl as the test has it makes no group. */
+    /* The test's mdevctl makes no group. */
     g_assert_false(exists(&at, CDI_PATH));
     file_tree_link(at.root, "/sys/devices/pci0000:00/0000:00:01.0/" ADDRESS "/" UUID "/iommu_group",
                    "/sys/kernel/iommu_groups/16");
@@ -188,7 +188,7 @@ static void test_guards(void)
     assert_in_file(&at, "/usr/lib/mdev-vgpu/vgpu-engine-user.log", "add " UUID " guard\n");
     g_assert_false(exists(&at, "/run/vgpu/guard/" UUID ".conf"));
     g_assert_false(exists(&at, "/run/vgpu/guard/" UUID));
-    /* What a vgpud that was killed has left. */
+    /* The remains of a killed vgpud. */
     file_tree_write(at.root, "/run/vgpu/guard/" UUID2 ".conf", "[slice]\ngpu=" ADDRESS "\n");
     file_tree_write(at.root, "/run/vgpu/containers/" UUID2 "/slice/governor.sock", "");
     agent_on_bus_restart(&at);
@@ -199,7 +199,7 @@ static void test_guards(void)
     agent_on_bus_close(&at);
 }
 
-/* Guards let go of a GPU that is to be something else, and come back with it. */
+/* Guards release a GPU whose mode changes, and come back with it. */
 static void test_guards_and_modes(void)
 {
     AgentOnBus at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Several slices in one container: what CDI says of each, and what the GPU's arbiter is told. */
+/* Several slices in one container: CDI's entries, and the settings of the GPU's arbiter. */
 #include <string.h>
 
 #include "tests/unit/file_tree.h"
@@ -7,7 +7,7 @@
 
 #define UUID3 "c0ffee00-0000-4000-8000-000000000003"
 
-/* Two of a quarter and a half of the GPU, by the door native. */
+/* A quarter and a half of the GPU, with transport native. */
 static void open_two(AgentOnBus *at)
 {
     open_shared(at);
@@ -36,7 +36,7 @@ static void assert_together(const AgentOnBus *at)
     g_assert_false(exists(at, SHARE_OF(UUID2)));
 }
 
-/* Of one GPU they are one share of it, whichever comes first, as long as the container is there. */
+/* Slices of one GPU are one share of it, in any order, as long as the container exists. */
 static void test_native(void)
 {
     AgentOnBus at;
@@ -62,7 +62,7 @@ static void test_native(void)
     agent_on_bus_close(&at);
 }
 
-/* The sum of caps is no more than the GPU, and one without a cap takes it from both. */
+/* The sum of caps is no more than the GPU, and one without a cap removes it from both. */
 static void test_most(void)
 {
     AgentOnBus at;
@@ -75,7 +75,7 @@ static void test_most(void)
     agent_on_bus_close(&at);
 }
 
-/* What either may use; one that may use all of the GPU's engines may so for both. */
+/* The engines of either; if one may use all of the GPU's engines, both may. */
 static void test_engines(void)
 {
     AgentOnBus at;
@@ -93,7 +93,7 @@ static void test_engines(void)
     agent_on_bus_close(&at);
 }
 
-/* Each GPU has its own arbiter and its own share: nothing is added up. */
+/* Each GPU has its own arbiter and its own share: nothing is summed. */
 static void test_two_gpus(void)
 {
     AgentOnBus at;
@@ -117,7 +117,7 @@ static void test_two_gpus(void)
     agent_on_bus_close(&at);
 }
 
-/* Who says of another tenant's container that it has a slice of the own tenant changes nothing for it. */
+/* A claim of one's own slice for another tenant's container changes nothing for that. */
 static void test_two_tenants(void)
 {
     AgentOnBus at;
@@ -133,7 +133,7 @@ static void test_two_tenants(void)
     agent_on_bus_close(&at);
 }
 
-/* Slices of two containers have nothing to do with each other. */
+/* Slices of two containers do not affect each other. */
 static void test_two_containers(void)
 {
     AgentOnBus at;
@@ -145,7 +145,7 @@ static void test_two_containers(void)
     agent_on_bus_close(&at);
 }
 
-/* A guard has a socket of its own, and so a share of its own. */
+/* A guard has its own socket, and so its own share. */
 static void test_guarded(void)
 {
     AgentOnBus at;
@@ -182,7 +182,7 @@ static void test_half(void)
     agent_on_bus_close(&at);
 }
 
-/* One that is killed gives all back; an ephemeral one goes. */
+/* A killed one releases all of them; an ephemeral one is removed. */
 static void test_killed(void)
 {
     AgentOnBus at;
@@ -204,7 +204,7 @@ static void test_killed(void)
     agent_on_bus_close(&at);
 }
 
-/* Who removes the first of them by force leaves the second its own. */
+/* If the first of them is removed by force, the second keeps its own. */
 static void test_forced(void)
 {
     AgentOnBus at;
@@ -228,7 +228,10 @@ static guint count(const char *text, const char *part)
     return found;
 }
 
-/* No two mounts at one place but of the same file, and no variable with two values but the choice of a socket. */
+/*
+ * No two mounts at one path except of the same file, and no variable with two values except the
+ * choice of a socket.
+ */
 static void test_cdi(void)
 {
     AgentOnBus at;
@@ -237,7 +240,7 @@ static void test_cdi(void)
     open_two(&at);
     assert_says("slice create --vram 1G --door guarded --name c --uuid " UUID3, 0, UUID3, "");
     text = text_of(&at, CDI_PATH);
-    /* Each is there by its UUID and by its name. */
+    /* Each is listed by its UUID and by its name. */
     g_assert_cmpuint(count(text, "\"/run/vgpu/slices/" ADDRESS "/" UUID "\""), ==, 2);
     g_assert_cmpuint(count(text, "\"/run/vgpu/slices/" ADDRESS "/" UUID2 "\""), ==, 2);
     g_assert_cmpuint(count(text, "\"VGPU_GOVERNOR_SLICES=/run/vgpu/slices\""), ==, 4);

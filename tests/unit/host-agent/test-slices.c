@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Containers' slices in vgpud's ledger: made, changed, removed by vgpuctl; told to the arbiter, and by metrics. */
+/*
+ * Containers' slices in vgpud's ledger: made, changed, removed by vgpuctl; in the arbiter's
+ * settings, and in metrics.
+ */
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -82,7 +85,7 @@ static void test_ledger(void)
     agent_on_bus_close(&at);
 }
 
-/* Users of the tenant get through to the socket, others don't. */
+/* Users of the tenant can access the socket, others cannot. */
 static void test_directories(void)
 {
     AgentOnBus at;
@@ -121,7 +124,7 @@ static void test_metrics(void)
     g_assert_nonnull(strstr(text, "vgpu_slice_vram_promised_bytes{slice=\"" UUID "\",gpu=\"" ADDRESS
                                   "\",tenant=\"red\"} 4294967296\n"));
     g_assert_nonnull(strstr(text, "vgpu_tenant_vgpus{tenant=\"red\"} 1\n"));
-    /* No arbiter tells. */
+    /* No arbiter reports. */
     g_assert_null(strstr(text, "vgpu_slice_processes{"));
     g_assert_null(strstr(text, "vgpu_vgpu_info{"));
     usage_sampler_sample(agent_usage(at.agent), 3600);
@@ -129,7 +132,7 @@ static void test_metrics(void)
     agent_on_bus_close(&at);
 }
 
-/* Which of the GPU's engines: kept, told to the arbiter, changed. */
+/* Which of the GPU's engines: stored, sent to the arbiter, changed. */
 static void test_engines(void)
 {
     AgentOnBus at;

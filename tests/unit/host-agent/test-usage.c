@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What vGPUs had and used: added up by the hour, kept, reported. */
+/* vGPUs' promises and usage: summed by the hour, stored, reported. */
 #include <string.h>
 
 #include "host-agent/model/usage.h"
@@ -44,7 +44,7 @@ static void test_busy(void)
     UsageSample now = sample();
     const UsageRow *row;
 
-    usage_add(usage, &now, TEN, 60); /* where the counters begin */
+    usage_add(usage, &now, TEN, 60); /* the start of the counters */
     usage_add(usage, &now, TEN + 60, 60);
     now.requests += 7;
     usage_add(usage, &now, TEN + 120, 60);
@@ -89,7 +89,7 @@ static void test_rows(void)
     g_ptr_array_unref(rows);
 }
 
-/* The vGPU is made anew under its old name, or its engine started again. */
+/* The vGPU is made again under its old name, or its engine restarted. */
 static void test_counters_begin_anew(void)
 {
     g_autoptr(Usage) usage = usage_new();
@@ -131,7 +131,7 @@ static void add_minutes(Db *db, const char *tenant, gint64 from, guint minutes)
         now.requests += i % 2;
         now.vram_used = i * GIB / 16;
         usage_add(usage, &now, from + i * 60, 60);
-        rows = usage_take(usage); /* stored bit by bit, as when vgpud is killed and comes back */
+        rows = usage_take(usage); /* stored in parts, as when vgpud is killed and restarted */
         g_assert_true(usage_table_add(db, rows, NULL));
     }
 }
@@ -203,9 +203,9 @@ static void test_advice(void)
     assert_advice(100, 4, 3 * GIB, "idle for 96 % of its time: give it back");
     assert_advice(100, 50, 3 * GIB, "peak 3 GiB of 8 GiB: vgpu-quarter would have done");
     assert_advice(100, 50, GIB, "peak 1 GiB of 8 GiB: vgpu-eighth would have done");
-    assert_advice(100, 50, 4 * GIB, ""); /* too near */
-    assert_advice(100, 50, 0, "");       /* nobody tells */
-    assert_advice(20, 0, 0, "");         /* too short to say */
+    assert_advice(100, 50, 4 * GIB, ""); /* too close */
+    assert_advice(100, 50, 0, "");       /* not reported */
+    assert_advice(20, 0, 0, "");         /* too short for advice */
 }
 
 static void test_on_bus(void)

@@ -47,7 +47,7 @@ static void assert_file(const AgentOnBus *at, const char *path, const char *text
     g_assert_cmpstr(g_strstrip(found), ==, text);
 }
 
-/* What the arbiter is told of UUID. */
+/* The arbiter's settings of UUID. */
 static void assert_arbiter_reads(const AgentOnBus *at, const char *text)
 {
     g_autofree char *path =
@@ -92,7 +92,7 @@ static void test_dry_run(void)
     agent_on_bus_close(&at);
 }
 
-/* Bad input is an error that says what is right, and changes nothing. */
+/* Bad input is an error that names the allowed values, and changes nothing. */
 static void test_bad_requests(void)
 {
     AgentOnBus at;
@@ -117,7 +117,7 @@ static void test_bad_requests(void)
     agent_on_bus_close(&at);
 }
 
-/* All or none: what was made before the failure is gone again. */
+/* All or none: what was made before the failure is removed again. */
 static void test_all_or_none(void)
 {
     AgentOnBus at;
@@ -172,7 +172,7 @@ static void assert_in_file(const AgentOnBus *at, const char *path, const char *p
     g_assert_true((strstr(found, part) != NULL) == there);
 }
 
-/* Whose a vGPU is, and how firm, the driver and the definition have as well. */
+/* The driver and the definition store a vGPU's tenant and class, too. */
 static void test_kept_by_driver(void)
 {
     AgentOnBus at;
@@ -227,7 +227,7 @@ static void test_display(void)
     agent_on_bus_close(&at);
 }
 
-/* A driver from before it had the files. */
+/* A driver of an older version, without the files. */
 static void test_older_driver(void)
 {
     AgentOnBus at;
@@ -245,7 +245,7 @@ static void test_older_driver(void)
     agent_on_bus_close(&at);
 }
 
-/* The driver refuses the second of two attributes: the first is as it was. */
+/* The driver refuses the second of two attributes: the first is restored. */
 static void test_set_refused(void)
 {
     AgentOnBus at;
@@ -282,7 +282,7 @@ static void got_answer(GObject *bus, GAsyncResult *answer, void *data)
     *(char **)data = g_strdup(result ? "" : error->message);
 }
 
-/* StartVgpu, which hooks call. @expected: a part of the error; "": there is none. */
+/* StartVgpu, which hooks call. @expected: a part of the error; "": none. */
 static void assert_start(const AgentOnBus *at, const char *uuid, const char *expected)
 {
     g_autofree char *message = NULL;
@@ -310,7 +310,7 @@ static void define(const AgentOnBus *at, const char *uuid)
     agent_update_vgpu(at->agent, uuid);
 }
 
-/* A definition is promised nothing: its vGPU gets memory when it is started, if there is any. */
+/* A definition is promised nothing: its vGPU gets memory when it is started, if any is free. */
 static void test_start(void)
 {
     static const char third[] = "c0ffee00-0000-4000-8000-000000000003";
@@ -340,7 +340,7 @@ static void test_start(void)
     agent_on_bus_close(&at);
 }
 
-/* What could not be taken away again is a vGPU as others are. */
+/* If it could not be removed again, it is a normal vGPU. */
 static void test_stuck(void)
 {
     AgentOnBus at;
@@ -358,7 +358,7 @@ static void test_stuck(void)
     agent_on_bus_close(&at);
 }
 
-/* vgpud has looked at the vGPU's state, and stored that it is to go. */
+/* vgpud has checked the vGPU's state, and stored its removal. */
 static gboolean is_condemned(const char *root)
 {
     g_autoptr(Db) db = db_open(root, NULL);
@@ -384,7 +384,7 @@ static gboolean closes(void *root)
     return G_SOURCE_REMOVE;
 }
 
-/* A VM opens the vGPU after the look at its state: only VFIO's group can't be had twice. */
+/* A VM opens the vGPU after the check of its state: VFIO's group cannot be opened twice. */
 static void test_remove_while_opened(void)
 {
     AgentOnBus at;
@@ -398,7 +398,7 @@ static void test_remove_while_opened(void)
     assert_says("vgpu remove " UUID, 6, "", "a VM has just opened vGPU " UUID);
     g_assert_true(exists(&at, GPU "/" UUID));
     assert_says("vgpu list", 0, UUID, "");
-    /* One that has closed it needs some time for its memory. */
+    /* A VM that has closed it needs some time to release its memory. */
     file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=closed engine=ready\n");
     g_timeout_add(20, closes, at.root);
     assert_says("vgpu remove " UUID, 0, "", "");
@@ -430,7 +430,7 @@ static void test_tenants(void)
     agent_on_bus_close(&at);
 }
 
-/* A type has its own name, and not that of one whose name ends alike. */
+/* A type's own name matches, and not another's with the same ending. */
 static void test_type_names(void)
 {
     AgentOnBus at;
@@ -453,7 +453,7 @@ static void test_type_names(void)
     agent_on_bus_close(&at);
 }
 
-/* What others make is found, what they remove is forgotten. */
+/* Others' vGPUs are adopted, and those that others remove are forgotten. */
 static void test_adopt(void)
 {
     AgentOnBus at;
@@ -485,7 +485,7 @@ static void test_adopt(void)
     agent_on_bus_close(&at);
 }
 
-/* What editors and packages leave beside a definition is none. */
+/* Files of editors and packages beside a definition are ignored. */
 static void test_copy_of_definition(void)
 {
     AgentOnBus at;
@@ -500,8 +500,7 @@ static void test_copy_of_definition(void)
 
 #define FOREIGN "/etc/mdevctl.d/0000:00:02.0/" UUID
 
-/* Another driver's: neither taken for a new one, nor touched when a request that failed is undone.
- */
+/* Another driver's: neither adopted, nor touched when a failed request is undone. */
 static void test_foreign_uuid(void)
 {
     AgentOnBus at;
@@ -517,7 +516,7 @@ static void test_foreign_uuid(void)
     agent_on_bus_close(&at);
 }
 
-/* One that came later under the same UUID, below another parent. */
+/* One that was made later under the same UUID, below another parent. */
 static void test_foreign_definition_stays(void)
 {
     AgentOnBus at;
@@ -530,7 +529,7 @@ static void test_foreign_definition_stays(void)
     agent_on_bus_close(&at);
 }
 
-/* Writes the journal as a crash would have left it; the agent is to be started anew. */
+/* Writes the journal as a crash would leave it; the agent must then be restarted. */
 static void crash_with(const AgentOnBus *at, const char *kind, const char *step, gboolean undoing,
                        const char *details)
 {
@@ -618,7 +617,7 @@ static void test_recovery(void)
     agent_on_bus_close(&at);
 }
 
-/* What a VM has by now stays; else a removal goes on, and what was being made is taken away. */
+/* A vGPU that a VM uses by now stays; otherwise a removal continues, and a creation is undone. */
 static void test_recovery_removes(void)
 {
     AgentOnBus at;
@@ -647,7 +646,7 @@ static void test_recovery_removes(void)
     agent_on_bus_close(&at);
 }
 
-/* A vGPU that is there already, as it stands in the journal of 0.1.0: the slice has what is wanted. */
+/* An existing vGPU in the journal of 0.1.0: the slice has the desired state. */
 static void test_recovery_of_old(void)
 {
     AgentOnBus at;
@@ -708,7 +707,7 @@ static void test_reload_settings(void)
     agent_on_bus_close(&at);
 }
 
-/* An event may have been lost: the operator's word finds everything. */
+/* An event may have been lost: the operator's reload finds everything. */
 static void test_reload_slices(void)
 {
     AgentOnBus at;
@@ -725,7 +724,7 @@ static void test_reload_slices(void)
     agent_on_bus_close(&at);
 }
 
-/* Whatever is in the database, the terminal is not told what to do. */
+/* Whatever the database contains, no control characters reach the terminal. */
 static void test_printable(void)
 {
     AgentOnBus at;
@@ -743,7 +742,7 @@ static void test_printable(void)
     agent_on_bus_close(&at);
 }
 
-/* A GPU that has gone offers nothing that a member might have. */
+/* A GPU that was removed offers nothing that a member could request. */
 static void test_member_of_gone_gpu(void)
 {
     char *root = recorded_host_new("empty");

@@ -3,7 +3,7 @@
 
 static bool reachable(const fake_guest *g, u64 iova, size_t len)
 {
-    /* What the model asks for is always a range, and one that does not wrap. */
+    /* The model's accesses always have a length, and never wrap. */
     g_assert_cmpuint(len, >, 0);
     g_assert_cmpuint(iova + (len - 1), >=, iova);
     if (iova < FG_BASE || iova - FG_BASE > FG_SIZE || len > FG_SIZE - (iova - FG_BASE))

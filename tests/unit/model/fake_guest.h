@@ -62,7 +62,7 @@ void fg_desc(fake_guest *g, u64 at, u32 i, u64 addr, u32 len, u16 flags, u16 nex
 void fg_offer(fake_guest *g, u16 head);
 /* A one-descriptor request of @len bytes at FG_DATA, offered as @head. */
 void fg_offer_simple(fake_guest *g, u16 head, u32 len);
-/* Takes all bytes in [@start, @start + @len) away from the device. */
+/* Makes all bytes in [@start, @start + @len) inaccessible to the device. */
 void fg_unmap(fake_guest *g, u64 start, u64 len);
 
 void fg_set_used_event(fake_guest *g, u16 value);

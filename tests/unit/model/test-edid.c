@@ -68,7 +68,7 @@ static void test_order_of_a_vmm(void)
     g_assert_cmpmem(described().edid, sizeof(blob), blob, sizeof(blob));
     g_assert_cmphex(rd(1024 + 252), ==, 0x5a5a5a5a);
 
-    /* The same again is no news; less of it is, and what is left is not shown. */
+    /* The same data again is no change; shorter data is, and the rest is not shown. */
     g_assert_false(wr(20, 1));
     g_assert_false(wr(8, sizeof(blob)));
     g_assert_true(wr(8, 128));

@@ -39,7 +39,7 @@ static void test_response(void)
     g_assert_cmpmem(resp, 24, expected, 24);
 }
 
-/* Offers a request with a fence and @resp_len bytes for its answer, which lies by its head. */
+/* Offers a request with a fence and @resp_len bytes for its answer, at an address of its head. */
 static void offer(fake_guest *g, u16 head, u32 resp_len)
 {
     u64 data = FG_DATA + 0x100 * (u64)head;

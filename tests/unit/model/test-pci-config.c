@@ -226,12 +226,12 @@ static void test_cfg_access(void)
         g_assert_cmphex(access.offset, ==, 0x1238);
         g_assert_cmpuint(access.len, ==, len);
     }
-    /* What a write has stored is what the BAR gets, and what it gives is what a read sees. */
+    /* The BAR gets the data that a write has stored, and a read sees the BAR's data. */
     wr(0xb8, 0x12345678, 4);
     g_assert_cmpmem(access.data, 4, "\x78\x56\x34\x12", 4);
     access.data[0] = 0x99;
     g_assert_cmphex(rd(0xb8, 4), ==, 0x12345699);
-    /* Lengths and places that the specification does not allow. */
+    /* Lengths and offsets that the specification does not allow. */
     g_assert_false(accessed(0, 0, 0, 0xb8, 4, &access));
     g_assert_false(accessed(0, 0, 3, 0xb8, 4, &access));
     g_assert_false(accessed(0, 0, 8, 0xb8, 4, &access));

@@ -10,7 +10,7 @@ static void setup(void)
     g_assert_true(regs_negotiate(&r, OFFERED) & S_FEATURES_OK);
 }
 
-/* The width that each register takes writes of; queue addresses have a test of their own. */
+/* The width of writes for each register; queue addresses have a separate test. */
 static const struct {
     u64 offset;
     size_t width;
@@ -36,7 +36,7 @@ static bool takes(u64 offset, size_t width)
     return offset >= R_QUEUE_DESC && offset < 0x38 && offset % 4 == 0 && width >= 4;
 }
 
-/* In all of BAR 0 and behind it: a write that hits no register changes nothing. */
+/* In all of BAR 0 and beyond: a write that hits no register changes nothing. */
 static void test_other_writes(void)
 {
     static const size_t widths[] = {0, 1, 2, 3, 4, 5, 8};
@@ -74,7 +74,7 @@ static void test_far_away(void)
     g_assert_cmpmem(&r, sizeof(r), &before, sizeof(before));
 }
 
-/* Reads of any place and width are windows into the same bytes. */
+/* Reads of any offset and width are windows into the same bytes. */
 static void test_reads(void)
 {
     g_autofree u8 *all = g_malloc(R_END + 8);

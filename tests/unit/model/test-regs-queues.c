@@ -137,7 +137,7 @@ static void test_addresses(void)
         g_assert_cmphex(regs_rd(&r, reg, 8), ==, 0x11223344aabbccdd);
         regs_wr(&r, reg + 4, 0x99887766, 4);
         g_assert_cmphex(regs_rd(&r, reg, 8), ==, 0x99887766aabbccdd);
-        /* Other widths and places are nobody's. */
+        /* Other widths and offsets have no effect. */
         regs_wr(&r, reg, 0, 2);
         regs_wr(&r, reg, 0, 1);
         regs_wr(&r, reg + 4, 0, 8);
@@ -164,7 +164,7 @@ static void test_vectors(void)
         g_assert_cmphex(regs_rd(&r, R_QUEUE_VECTOR, 2), ==, expected);
         g_assert_cmphex(r.vq[0].vector, ==, 0xffff);
     }
-    /* A driver that goes takes the vectors back while the queue is running. */
+    /* A driver that is removed resets the vectors while the queue is running. */
     regs_wr(&r, R_QUEUE_VECTOR, 2, 2);
     regs_enable_queue(&r, 1, 64, BASE);
     regs_wr(&r, R_STATUS, S_DRIVER_OK, 1);
@@ -188,7 +188,7 @@ static void test_kick(void)
     regs_enable_queue(&r, 1, 64, BASE);
     regs_wr(&r, R_STATUS, S_DRIVER_OK, 1);
     g_assert_cmphex(regs_wr(&r, R_NOTIFY + 4, 1, 2), ==, 0x200);
-    g_assert_cmphex(regs_wr(&r, R_NOTIFY + 4, 0xffff, 2), ==, 0x200); /* the place tells */
+    g_assert_cmphex(regs_wr(&r, R_NOTIFY + 4, 0xffff, 2), ==, 0x200); /* offset matters */
     for (u64 at = 0; at < 0x1000; at++) {
         g_assert_cmphex(regs_wr(&r, R_NOTIFY + at, 0, 1), ==, 0);
         g_assert_cmphex(regs_wr(&r, R_NOTIFY + at, 0, 4), ==, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Negotiation: features, the status register and what it lets happen. */
+/* Negotiation: features, the status register and its rules. */
 #include "regs.h"
 
 static struct vgpu_regs r;
@@ -23,7 +23,7 @@ static void test_offered(void)
         regs_wr(&r, R_DEVICE_FEATURE_SELECT, high[i], 4);
         g_assert_cmphex(regs_rd(&r, R_DEVICE_FEATURE, 4), ==, 0);
     }
-    /* What is offered is not the driver's to change. */
+    /* A driver cannot change the offered features. */
     regs_wr(&r, R_DEVICE_FEATURE_SELECT, 0, 4);
     regs_wr(&r, R_DEVICE_FEATURE, 0, 4);
     g_assert_cmphex(regs_rd(&r, R_DEVICE_FEATURE, 4), ==, OFFERED & 0xffffffff);
@@ -100,14 +100,14 @@ static void test_status_order(void)
     g_assert_cmphex(r.status, ==, S_ACK | S_DRIVER);
     g_assert_false(vgpu_regs_driver_ok(&r));
     regs_wr(&r, R_STATUS, S_FEATURES_OK, 1);
-    /* Bits stay: only a reset takes them away. */
+    /* Bits stay: only a reset clears them. */
     g_assert_cmphex(r.status, ==, S_ACK | S_DRIVER | S_FEATURES_OK);
     g_assert_cmpuint(regs_wr(&r, R_STATUS, S_DRIVER_OK, 1), ==, VGPU_EFFECT_DRIVER_OK);
     g_assert_cmphex(r.status, ==, S_ACK | S_DRIVER | S_FEATURES_OK | S_DRIVER_OK);
     g_assert_true(vgpu_regs_driver_ok(&r));
     /* Up only once. */
     g_assert_cmpuint(regs_wr(&r, R_STATUS, 0x0f, 1), ==, 0);
-    /* Bits that are nobody's, and the device's own. */
+    /* Undefined bits, and the device's own. */
     regs_wr(&r, R_STATUS, 0x70, 1);
     g_assert_cmphex(r.status, ==, 0x0f);
     regs_wr(&r, R_STATUS, 0x8f, 1);
@@ -137,7 +137,7 @@ static void test_needs_reset(void)
 {
     setup();
     regs_negotiate(&r, OFFERED);
-    g_assert_false(vgpu_regs_needs_reset(&r)); /* nobody listens yet */
+    g_assert_false(vgpu_regs_needs_reset(&r)); /* no driver is ready yet */
     g_assert_cmphex(r.status & S_NEEDS_RESET, ==, S_NEEDS_RESET);
     g_assert_cmpuint(regs_wr(&r, R_STATUS, 0x0f, 1), ==, 0);
     g_assert_false(vgpu_regs_driver_ok(&r));
@@ -148,7 +148,7 @@ static void test_needs_reset(void)
     g_assert_true(vgpu_regs_needs_reset(&r));
     g_assert_false(vgpu_regs_needs_reset(&r)); /* once is enough */
     g_assert_cmphex(r.status, ==, 0x4f);
-    regs_wr(&r, R_STATUS, 0x0f, 1); /* not the driver's to clear */
+    regs_wr(&r, R_STATUS, 0x0f, 1); /* the driver cannot clear it */
     g_assert_cmphex(r.status, ==, 0x4f);
     vgpu_regs_reset(&r);
     g_assert_cmphex(r.status, ==, 0);
@@ -198,7 +198,7 @@ static void test_reset(void)
 static void test_display_changed(void)
 {
     setup();
-    g_assert_false(vgpu_regs_display_changed(&r)); /* nobody listens yet, but it is not forgotten */
+    g_assert_false(vgpu_regs_display_changed(&r)); /* no driver is ready yet, but it is not lost */
     g_assert_cmphex(regs_rd(&r, R_EVENTS_READ, 4), ==, 1);
     regs_wr(&r, R_EVENTS_CLEAR, 1, 4);
     g_assert_cmphex(regs_rd(&r, R_EVENTS_READ, 4), ==, 0);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What arguments of the driver's own interfaces may be, each rule by what just keeps and just
- * breaks it. */
+/*
+ * Limits of the arguments of the driver's own interfaces, each rule with a value that just keeps
+ * and one that just breaks it.
+ */
 #include <errno.h>
 #include <glib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Guests that break the rules, or change memory under the device's eyes. */
+/* Guests that break the rules, or change memory while the device reads it. */
 #include "fake_guest.h"
 
 #define BUF_SIZE 0x10000
@@ -72,7 +72,7 @@ static void loop_that_opens(fake_guest *g)
 static void next_out_of_ring(fake_guest *g)
 {
     fg_desc(g, FG_DESC, 0, FG_DATA, 8, F_NEXT, 8);
-    /* What lies behind the ring would do. */
+    /* Memory after the ring would be a valid entry. */
     fg_desc(g, FG_DESC, 8, FG_DATA, 8, 0, 0);
     fg_offer(g, 0);
 }
@@ -288,7 +288,7 @@ static const struct attack attacks[] = {
     {"lost-event", lost_event},
 };
 
-/* Everything that an attack leaves alone is right, so that only the rule it breaks can stop it. */
+/* Everything that an attack does not change is valid, so that only the broken rule can stop it. */
 static void fill_right(fake_guest *g)
 {
     for (u16 i = 0; i < g->size; i++) {
@@ -317,7 +317,7 @@ static void test_attack(const void *data)
     g_assert_cmpuint(g->vq.inflight[0], ==, inflight);
     g_assert_cmpuint(g->vq.next_avail, ==, next_avail);
 
-    /* Broken until it is reset, and without a look at the guest. */
+    /* Broken until it is reset, and without an access to the guest. */
     g->reads = g->writes = 0;
     g_assert_cmpint(fg_pop(g, buf, BUF_SIZE, true), ==, -EPROTO);
     g_assert_cmpuint(g->reads + g->writes, ==, 0);
@@ -330,7 +330,7 @@ static void scribble_behind(fake_guest *g, u64 iova, size_t len)
     memset(fg_at(g, iova), 0xff, len);
 }
 
-/* Whatever was read is gone the next moment: nobody may need it twice. */
+/* Every byte is lost after it was read: no second read may be needed. */
 static void test_changed_after_read(void)
 {
     g_autoptr(fake_guest) g = fake_guest_new(8);
@@ -441,7 +441,7 @@ static void test_valid(void)
     ASSERT_VALID(avail, 2, true);
     ASSERT_VALID(used, 2, false);
     ASSERT_VALID(used, 4, true);
-    /* Rings that end with the last byte there is, and ones that go on at 0. */
+    /* Rings that end with the last existing byte, and ones that wrap to 0. */
     ASSERT_VALID(desc, 0ULL - 4096, true);
     ASSERT_VALID(desc, 0ULL - 4080, false);
     ASSERT_VALID(avail, 0ULL - (6 + 2 * 256), true);

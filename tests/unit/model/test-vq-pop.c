@@ -69,7 +69,7 @@ static void test_indirect(void)
     fg_desc(g, FG_TABLE, 1, 0, 0, F_INDIRECT, 9);
     fg_desc(g, FG_TABLE, 2, FG_DATA + 0x800, 24, F_WRITE, 0);
     fg_desc(g, FG_TABLE, 3, FG_DATA + 16, 32, F_NEXT, 2);
-    /* The specification has the device ignore F_WRITE beside F_INDIRECT. */
+    /* The specification requires the device to ignore F_WRITE beside F_INDIRECT. */
     fg_desc(g, FG_DESC, 1, FG_TABLE, 64, F_INDIRECT | F_WRITE, 0);
     fg_offer(g, 1);
 
@@ -196,7 +196,7 @@ static void test_four_gigabytes(void)
 {
     g_autoptr(fake_guest) g = fake_guest_new(4);
 
-    /* The most that a chain may hold, and an address range that ends at the very last byte. */
+    /* The maximum of a chain, and an address range that ends at the very last byte. */
     fg_desc(g, FG_DESC, 0, 0ULL - 0xfffffffe, 0xfffffffe, F_NEXT | F_WRITE, 1);
     fg_desc(g, FG_DESC, 1, FG_DATA, 1, F_WRITE, 0);
     fg_offer(g, 0);
@@ -228,7 +228,7 @@ static void test_event(void)
     for (u16 i = 0; i < 3; i++) {
         fg_offer_simple(g, i, 8);
         g_assert_cmpint(fg_pop(g, buf, sizeof(buf), false), ==, 0);
-        /* Only an empty ring asks to be told. */
+        /* Only an empty ring requests a notification. */
         g_assert_cmpuint(fg_avail_event(g), ==, i);
         g_assert_cmpint(fg_pop(g, buf, sizeof(buf), false), ==, -EAGAIN);
         g_assert_cmpuint(fg_avail_event(g), ==, i + 1);
@@ -244,7 +244,10 @@ static void offer_late(fake_guest *g, u64 iova, size_t len)
     fg_offer_simple(g, 1, 8);
 }
 
-/* Who looks by himself leaves avail_event alone, and finds what comes; when he stops, it is announced. */
+/*
+ * A polling consumer does not write avail_event, and finds new chains; when it stops polling, they
+ * are announced.
+ */
 static void test_quiet(void)
 {
     g_autoptr(fake_guest) g = fake_guest_new(4);
@@ -263,7 +266,7 @@ static void test_quiet(void)
     g_assert_cmpuint(fg_avail_event(g), ==, 3);
 }
 
-/* A chain that comes while avail_event is being written is announced by nobody. */
+/* A chain that is added while avail_event is being written is not announced. */
 static void test_event_race(void)
 {
     g_autoptr(fake_guest) g = fake_guest_new(4);

@@ -2,7 +2,7 @@
 /* Giving chains back: response, used ring, interrupt. */
 #include "fake_guest.h"
 
-/* Takes a chain at @head with response buffers of 24 and 16 bytes that are not neighbours. */
+/* Takes a chain at @head with response buffers of 24 and 16 bytes that are not adjacent. */
 static void pop_two_part(fake_guest *g, u16 head)
 {
     u8 buf[8];
@@ -92,7 +92,7 @@ static void test_any_order(void)
         g_assert_cmpint(fg_push(g, NULL, 0, &interrupt), ==, 0);
         g_assert_cmpuint(fg_used_id(g, (u16)i), ==, order[i]);
     }
-    /* What was given back may come again; what wasn't may not. */
+    /* A returned chain may be used again; others may not. */
     fg_offer_simple(g, 70, 8);
     g_assert_cmpint(fg_pop(g, buf, sizeof(buf), false), ==, 0);
     fg_offer_simple(g, 71, 8);
@@ -109,7 +109,7 @@ static void log_write(fake_guest *g, u64 iova, size_t len)
                            len);
 }
 
-/* The guest believes the index: everything else must be there before it. */
+/* The guest relies on the index: everything else must be written before it. */
 static void test_write_order(void)
 {
     g_autoptr(fake_guest) g = fake_guest_new(8);
@@ -219,7 +219,7 @@ static void ask_for_interrupt(fake_guest *g, u64 iova, size_t len)
         fg_put16(g, FG_AVAIL, 0);
 }
 
-/* The guest that asks just before it could see the index is heard. */
+/* A guest that asks just before it could see the index gets its interrupt. */
 static void test_interrupt_race(void)
 {
     g_autoptr(fake_guest) g = fake_guest_new(8);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The commands: what the driver is told, what a person is told, and the exit codes.
- */
+/* The commands: their calls to the driver, their messages, and the exit codes. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +24,7 @@
     "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"     \
     "0x0000004000000000 0x0000007fffffffff 0x000000000014220c\n"
 
-/* A shared GPU with a driver, two types that fit and one that doesn't. */
+/* A shared GPU with a driver, two types that fit and one that does not. */
 static Tree *usual_tree(void)
 {
     Tree *tree = tree_new();
@@ -69,7 +67,7 @@ static void test_add(void)
     assert_contains(tree->log, "type large is left out: its 64 GiB don't fit");
 }
 
-/* Its VMs would stop: it is registered, and said. */
+/* Its VMs would stop: it is registered, with a warning. */
 static void test_host_kernel(void)
 {
     static const struct {
@@ -86,7 +84,7 @@ static void test_host_kernel(void)
     }
 }
 
-/* The vendor driver's own count is better than the BAR; gpus.conf is better than both. */
+/* The vendor driver's own count has precedence over the BAR; gpus.conf has precedence over both. */
 static void test_vram_sources(void)
 {
     g_autoptr(Tree) tree = usual_tree();
@@ -111,7 +109,7 @@ static void test_vram_sources(void)
     assert_contains(tree->log, "from vram= in gpus.conf");
 }
 
-/* Parts are of what there is; how many fit, of what may be promised. */
+/* Parts refer to the existing memory; the number of vGPUs that fit, to the promisable memory. */
 static void test_overcommit(void)
 {
     g_autoptr(Tree) tree = usual_tree();
@@ -144,7 +142,7 @@ static void test_soft(void)
     g_assert_cmpuint(fake_driver.gpu.ntypes, ==, 2);
 }
 
-/* A mistake in any file: the driver is not called at all, whatever is right in the others. */
+/* A mistake in any file: the driver is not called at all, even if the others are correct. */
 static void test_broken(void)
 {
     static const char *const commands[] = { "add", "update", "check" };
@@ -196,7 +194,7 @@ static void test_not_shared(void)
     g_assert_cmpuint(fake_driver.calls, ==, 0);
 }
 
-/* By name these are errors; with --all they wait for udev and the others go on. */
+/* By name these are errors; with --all they wait for udev and the others continue. */
 static void test_absent(void)
 {
     g_autoptr(Tree) tree = usual_tree();
@@ -242,7 +240,7 @@ static void test_no_driver(void)
     }
 }
 
-/* Every errno that the uapi names ends in a sentence of its own. */
+/* Every errno that the uapi names has its own sentence. */
 static void test_errno(void)
 {
     static const struct {
@@ -285,7 +283,9 @@ static void test_other_parent(void)
     assert_contains(tree->log, "another driver offers mediated devices");
 }
 
-/* Its types have gone with its driver; VMs hold vGPUs of it, and of another GPU, and of one removed. */
+/*
+ * Its types have gone with its driver; VMs hold vGPUs of it, of another GPU, and of a removed one.
+ */
 static void test_left_over(void)
 {
     g_autoptr(Tree) tree = usual_tree();
@@ -316,7 +316,7 @@ static void test_update(void)
     g_assert_cmpint(tree_run(tree, "update", NULL), ==, 0);
 }
 
-/* Removing goes by the kernel's list and needs no files. */
+/* Removing uses the kernel's list and needs no files. */
 static void test_remove(void)
 {
     g_autoptr(Tree) tree = usual_tree();

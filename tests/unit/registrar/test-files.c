@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Sizes, types and the list of GPUs: what is accepted, and what each mistake is told.
- */
+/* Sizes, types and the list of GPUs: accepted input, and the message for each mistake. */
 #include <string.h>
 
 #include "lib/conf.h"
@@ -138,7 +136,9 @@ static void test_type_values(void)
     g_assert_false(type_matches(type, "0000:01:00.0", "8086:73bf"));
 }
 
-/* /etc replaces /usr/lib by file name; the order is that of names; others are not read. */
+/*
+ * /etc replaces /usr/lib by file name; files are read in the order of names; others are not read.
+ */
 static void test_override(void)
 {
     g_autoptr(Tree) tree = tree_new();
@@ -282,7 +282,7 @@ static void test_gpu_values(void)
     g_assert_cmpstr(entry->pressure_command, ==, "/usr/bin/logger short");
 }
 
-/* What vgpud was told goes before the file of the operator, for that GPU, and only in its mode. */
+/* vgpud's file has precedence over the operator's, for its GPUs, and only for their modes. */
 static void test_gpu_state(void)
 {
     g_autoptr(Tree) tree = tree_new();

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A small file tree to run vgpu-registrar's commands in, and a driver that remembers its calls.
- */
+/* A small file tree to run vgpu-registrar's commands in, and a driver that records its calls. */
 #ifndef TESTS_UNIT_REGISTRAR_TREE_H
 #define TESTS_UNIT_REGISTRAR_TREE_H
 
@@ -9,8 +7,8 @@
 #include <linux/vgpu.h>
 
 /**
- * Tree - a temporary directory that stands for /
- * @out, @log: what the last command wrote
+ * Tree - a temporary directory that replaces /
+ * @out, @log: output of the last command
  */
 typedef struct {
     char *root;
@@ -39,7 +37,7 @@ int tree_run(Tree *tree, const char *command, const char *gpu);
 #define assert_contains(text, part) g_assert_nonnull(strstr(text, part))
 
 /**
- * FakeDriver - what control_call() got and what it answers
+ * FakeDriver - arguments and answers of control_call()
  * @fail: errno for every call; 0: succeed
  * @calls: calls so far
  * @request, @gpu, @types, @drained: of the last call
