@@ -199,6 +199,7 @@ static void gpus_changed(void *data)
 
     if (!agent->exported)
         return;
+    slices_show_capacity(agent->slices);
     transport_sync_refresh(agent->doors);
     cdi_sync_refresh(agent->cdi);
 }

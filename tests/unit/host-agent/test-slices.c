@@ -73,6 +73,7 @@ static void test_ledger(void)
     assert_says("vgpu create half", 7, "", "5.984 GiB of 15.98 GiB are free");
     assert_says("slice create half --door guarded", 7, "", "5.984 GiB of 15.98 GiB are free");
     assert_says("-o json gpu show 02:00.0", 0, "\"PromisedVram\" : 10737418240", "");
+    assert_says("-o json gpu show 02:00.0", 0, "\"Capacity\" : 17163091968", "");
     assert_says("tenant set red --vram 12G --vgpus 2", 0, "", "");
     assert_says("slice set " UUID " --tenant red", 0, "", "");
     assert_says("tenant list", 0, "10.0 GiB of 12.0 GiB", "");
