@@ -200,7 +200,7 @@ static void work(ModeSwitch *change, gboolean dry_run)
 static void undo(ModeSwitch *change, const GError *why)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *step = g_strdup_printf("GPU %s: it did not work; it goes back to %s",
+    g_autofree char *step = g_strdup_printf("GPU %s: switch failed; reverting to %s",
                                             change->entry.gpu, gpu_mode_name(change->entry.origin));
 
     change->failure = g_error_copy(why);
@@ -240,7 +240,7 @@ static void converged(const GError *error, void *data)
     else if (!error)
         finish(change);
     else if (change->failure) {
-        g_prefix_error(&change->failure, "the way back failed, too (%s): ", error->message);
+        g_prefix_error(&change->failure, "the rollback failed, too (%s): ", error->message);
         finish(change);
     } else if (change->drain && !is_over(change) &&
                g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE))
@@ -301,7 +301,7 @@ static void say_who(ModeSwitch *change, GStrv users)
         return;
     g_free(change->waits_for);
     change->waits_for = g_strdup(list);
-    step = g_strdup_printf("GPU %s waits until it is let go: %s", change->entry.gpu, list);
+    step = g_strdup_printf("GPU %s waits until it is no longer in use: %s", change->entry.gpu, list);
     add_step(step, change);
     host_event(change->host, "drain", change->entry.gpu, NULL, "%s", step);
 }
@@ -322,7 +322,7 @@ static void end_cancelled(ModeSwitch *change)
 {
     g_autoptr(GError) error =
         g_error_new(AGENT_ERROR, AGENT_ERROR_IN_USE,
-                    "the switch of GPU %s to %s was cancelled while it waited; all is as before",
+                    "the switch of GPU %s to %s was cancelled while it waited; nothing was changed",
                     change->entry.gpu, gpu_mode_name(change->entry.target));
 
     give_up(change, error);
@@ -340,7 +340,7 @@ static void in_the_way(ModeSwitch *change, GStrv users)
     reconcile_set_in_use(&error, change->entry.gpu, change->entry.target,
                         (const char *const *)users);
     if (change->drain)
-        g_prefix_error(&error, "the time to wait is over: ");
+        g_prefix_error(&error, "the timeout is over: ");
     if (change->resumed)
         undo(change, error);
     else

@@ -137,7 +137,7 @@ static const Gpu *gpu_of_call(const Modes *modes, GDBusMethodInvocation *invocat
             return gpu;
     }
     g_dbus_method_invocation_return_error(invocation, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                                          "the GPU has just gone");
+                                          "the GPU has just been removed");
     return NULL;
 }
 
@@ -164,7 +164,7 @@ static gboolean read_request(GVariant *arguments, SwitchRequest *request, GError
         return FALSE;
     if (request->partitions && request->target != GPU_MODE_PARTITIONED) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                    "a number of partitions goes with the mode partitioned only, not with %s",
+                    "a number of partitions is for mode partitioned only, not for %s",
                     mode);
         return FALSE;
     }
@@ -531,7 +531,7 @@ void modes_recover(Modes *modes)
             forget(modes, entry);
         } else if (host_gpu(modes->host, entry->gpu)) {
             host_event(modes->host, "mode", entry->gpu, NULL,
-                       "GPU %s: the switch to %s was cut short when vgpud ended", entry->gpu,
+                       "GPU %s: the switch to %s was interrupted when vgpud ended", entry->gpu,
                        gpu_mode_name(entry->target));
             set_unasked(modes, &request);
         }

@@ -535,14 +535,14 @@ static void load(Operations *operations, OperationRow *row)
     Operation *operation;
 
     if (!kind || !*row->objects) {
-        g_warning("operation %" G_GUINT64_FORMAT " of the journal is of no kind that this vgpud "
-                  "knows (%s): it is dropped",
+        g_warning("operation %" G_GUINT64_FORMAT " of the journal has an unknown kind (%s): it is "
+                                                 "dropped",
                   row->id, row->kind);
         operation_table_end(operations->db, row->id, NULL);
         operation_row_free(row);
         return;
     }
-    g_message("%s was left half done (%s): going on", row->objects[0], kind->doing);
+    g_message("%s was left incomplete (%s): continuing", row->objects[0], kind->doing);
     operation = operation_new(operations, kind, row, details);
     operation->background = TRUE;
     operation->replayed = TRUE;

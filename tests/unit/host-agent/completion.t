@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What bash offers for a vgpuctl command line. A stand-in for vgpud's answers is enough; the commands are those of
-# the real vgpuctl's help.
+# bash's completions of a vgpuctl command line. vgpud's answers are fake; the commands are those of the real vgpuctl's
+# help.
 here=$(cd "$(dirname "$0")/../../.." && pwd)
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
@@ -22,7 +22,7 @@ PATH=$bin:$PATH
 
 count=0
 failed=0
-# offers EXPECTED WORD…: what is offered for the last word
+# offers EXPECTED WORD…: the completions of the last word
 offers() {
     local expected=$1 got
     shift
