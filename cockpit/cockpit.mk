@@ -4,13 +4,13 @@
 
 PAGE_SRC := cockpit
 PAGE_OUT := build/cockpit
-# NPM_FLAGS: --omit=dev leaves out what only the tests need. npm writes this file last.
+# npm writes it last.
 PAGE_PACKAGES := $(PAGE_SRC)/node_modules/.package-lock.json
 
 .PHONY: cockpit check-page-types install-cockpit
 $(PAGE_PACKAGES): $(PAGE_SRC)/package-lock.json
 	@command -v npm >/dev/null || { echo "make cockpit: npm is not installed, and the page is built from npm's packages" >&2; exit 1; }
-	cd $(PAGE_SRC) && npm ci $(NPM_FLAGS) --ignore-scripts --prefer-offline --no-audit --no-fund
+	cd $(PAGE_SRC) && npm ci --ignore-scripts --prefer-offline --no-audit --no-fund
 	@touch $@
 
 $(PAGE_OUT)/index.js: $(PAGE_SRC)/build.mjs $(wildcard $(PAGE_SRC)/src/* $(PAGE_SRC)/src/*/*) $(PAGE_PACKAGES)

@@ -21,11 +21,15 @@ GOVERNOR_ARBITER := $(wildcard $(GOVERNOR_SRC)/arbiter/*.c)
 # Linked into other programs: only the parts of the core without GLib.
 GOVERNOR_MEMBER := $(wildcard $(GOVERNOR_SRC)/member/*.c) $(addprefix $(GOVERNOR_SRC)/core/,budget.c silence.c)
 GOVERNOR_MEMBER_LIB := $(GOVERNOR_OUT)/libgovernor-member.a
+# The same for doors. A process loads it once, however many doors it uses, and so is one member.
+GOVERNOR_MEMBER_SHARED := $(GOVERNOR_OUT)/libvgpu-member.so.1
+GOVERNOR_MULTIARCH = $(call once,GOVERNOR_MULTIARCH,$(CC) -print-multiarch)
+GOVERNOR_LIBRARIES = $(PREFIX)/lib/$(GOVERNOR_MULTIARCH)/mdev-vgpu
 
 governor_objects = $(patsubst %.c,$(GOVERNOR_OUT)/$(1)/%.o,$(2))
 
 .PHONY: governor install-governor
-governor: $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_MEMBER_LIB)
+governor: $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_MEMBER_LIB) $(GOVERNOR_MEMBER_SHARED)
 
 $(GOVERNOR_OUT)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -49,6 +53,9 @@ $(GOVERNOR_OUT)/vgpu-arbiter: $(call governor_objects,obj,$(GOVERNOR_CORE) $(GOV
 $(GOVERNOR_MEMBER_LIB): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
 	rm -f $@
 	$(AR) rcs $@ $^
+
+$(GOVERNOR_MEMBER_SHARED): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
+	$(CC) $(CFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic $(LDFLAGS) -o $@ $^ -lpthread
 
 # A unit test is a file test-NAME.c, linked with everything except main(), under the sanitizers; live ones start a
 # sanitized arbiter.
@@ -94,9 +101,11 @@ tsan-governor:
 
 -include $(shell find $(GOVERNOR_OUT) -name '*.d' 2>/dev/null)
 
-install-governor: $(GOVERNOR_OUT)/vgpu-arbiter
+install-governor: $(GOVERNOR_OUT)/vgpu-arbiter $(GOVERNOR_MEMBER_SHARED)
 	install -D -m 0755 $< $(DESTDIR)$(PREFIX)/bin/vgpu-arbiter
+	install -D -m 0644 -t $(DESTDIR)$(GOVERNOR_LIBRARIES) $(GOVERNOR_MEMBER_SHARED)
 	$(call install_unit,$(GOVERNOR_SRC)/arbiter/vgpu-arbiter@.service,$(PREFIX)/lib/systemd/system)
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(GOVERNOR_SRC)/arbiter/vgpu-arbiter.8
 
 -include $(wildcard $(GOVERNOR_SRC)/vulkan/vulkan.mk)
+-include $(wildcard $(GOVERNOR_SRC)/cuda/cuda.mk)

@@ -15,10 +15,10 @@ AGENT_DOCTOR := $(wildcard $(AGENT_SRC)/doctor/*.c)
 AGENT_KERNEL := $(AGENT_SRC)/daemon/modes/kernel_call.c
 # The folder of code that is generated from the interface.
 AGENT_CFLAGS := $(LIB_CFLAGS) -I$(AGENT_OUT) -DVGPU_VERSION='"$(VERSION)"'
-AGENT_PKGS := gio-unix-2.0 libpci libudev json-glib-1.0 sqlite3 libmicrohttpd polkit-gobject-1
-AGENT_PKG_CFLAGS = $(call once,AGENT_PKG_CFLAGS,pkg-config --cflags $(AGENT_PKGS) libxml-2.0)
+AGENT_PKGS := gio-unix-2.0 libpci libudev json-glib-1.0 sqlite3 libmicrohttpd polkit-gobject-1 libsystemd
+AGENT_PKG_CFLAGS = $(call once,AGENT_PKG_CFLAGS,pkg-config --cflags $(AGENT_PKGS) libxml-2.0 smartcols)
 AGENT_PKG_LIBS = $(call once,AGENT_PKG_LIBS,pkg-config --libs $(AGENT_PKGS))
-VGPUCTL_PKG_LIBS = $(call once,VGPUCTL_PKG_LIBS,pkg-config --libs gio-unix-2.0 libpci json-glib-1.0 libxml-2.0)
+VGPUCTL_PKG_LIBS = $(call once,VGPUCTL_PKG_LIBS,pkg-config --libs gio-unix-2.0 libpci json-glib-1.0 libxml-2.0 smartcols sqlite3)
 AGENT_TEST_PKG_LIBS = $(call once,AGENT_TEST_PKG_LIBS,pkg-config --libs $(AGENT_PKGS) libxml-2.0)
 AGENT_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 
@@ -40,8 +40,11 @@ UNIT_ALONE += build/unit/host-agent/test-arbiter
 agent_objects = $(patsubst %.c,$(AGENT_OUT)/obj/%.o,$(1))
 agent_test_objects = $(patsubst %.c,$(AGENT_OUT)/test-lib/%.o,$(1))
 
+# Made from vgpuctl's own table of commands.
+AGENT_COMPLETIONS := $(addprefix $(AGENT_OUT)/vgpuctl.,bash zsh fish)
+
 .PHONY: host-agent install-host-agent
-host-agent: $(AGENT_OUT)/vgpud $(AGENT_OUT)/vgpuctl
+host-agent: $(AGENT_OUT)/vgpud $(AGENT_OUT)/vgpuctl $(AGENT_COMPLETIONS)
 
 # Generated code is compiled without our warnings.
 $(AGENT_OUT)/vgpu-host.c $(AGENT_OUT)/vgpu-host.h &: $(AGENT_XML)
@@ -84,7 +87,11 @@ $(AGENT_UNIT_TESTS): build/%: $(AGENT_OUT)/test-lib/tests/%.o | $(AGENT_TEST_LIB
 	@mkdir -p $(@D)
 	$(CC) $(AGENT_SANITIZE) -Wl,-rpath,'$$ORIGIN/../../host-agent' -o $@ $< $(AGENT_TEST_LIB) $(LDFLAGS) $(AGENT_TEST_PKG_LIBS)
 
-$(AGENT_TESTS)/completion.t: $(AGENT_OUT)/vgpuctl
+$(AGENT_COMPLETIONS): $(AGENT_OUT)/vgpuctl.%: $(AGENT_OUT)/vgpuctl
+	$< completion $* >$@.new
+	mv $@.new $@
+
+$(AGENT_TESTS)/completion.t: $(AGENT_OUT)/vgpuctl $(AGENT_COMPLETIONS)
 
 -include $(shell find $(AGENT_OUT) -name '*.d' 2>/dev/null)
 
@@ -99,8 +106,9 @@ install-host-agent: host-agent
 	install -D -m 0644 -t $(DESTDIR)$(DBUS_DIR)/system-services \
 		$(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.service
 	install -D -m 0644 -t $(DESTDIR)$(POLKIT_DIR) $(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.policy
-	install -D -m 0644 $(AGENT_SRC)/vgpuctl/vgpuctl.bash \
-		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/vgpuctl
+	install -D -m 0644 $(AGENT_OUT)/vgpuctl.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/vgpuctl
+	install -D -m 0644 $(AGENT_OUT)/vgpuctl.zsh $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_vgpuctl
+	install -D -m 0644 $(AGENT_OUT)/vgpuctl.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/vgpuctl.fish
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(AGENT_SRC)/vgpuctl/vgpuctl.1
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(AGENT_SRC)/daemon/vgpud.8
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(AGENT_SRC)/daemon/vgpu-schedule.conf.5
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(addprefix $(AGENT_SRC)/daemon/,vgpu-schedule.conf.5 vgpu-tenants.conf.5)

@@ -10,8 +10,8 @@
 #include <glib.h>
 
 /* Why a VM gets no vGPU, and what to do. */
-#define CONTAINERS_ONLY_WHY                                                                       \
-    "the kernel module mdev_vgpu is not loaded, so this host shares its GPUs with containers "    \
+#define CONTAINERS_ONLY_WHY                                                                        \
+    "the kernel module mdev_vgpu is not loaded, so this host shares its GPUs with containers "     \
     "and jobs only"
 #define CONTAINERS_ONLY_ADVICE "install the package mdev-vgpu, then \"modprobe mdev_vgpu\""
 

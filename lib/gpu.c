@@ -119,11 +119,13 @@ void gpu_free(Gpu *gpu)
 /**
  * struct Inventory
  * @entries: of GpuEntry: the last valid gpus.conf
+ * @complaint: what is wrong with it now, so that it is reported once; NULL: nothing
  */
 struct Inventory {
     char *root;
     struct pci_access *names;
     GPtrArray *entries;
+    char *complaint;
 };
 
 /*
@@ -155,6 +157,7 @@ void inventory_free(Inventory *inventory)
 {
     pci_cleanup(inventory->names);
     g_ptr_array_unref(inventory->entries);
+    g_free(inventory->complaint);
     g_free(inventory->root);
     g_free(inventory);
 }
@@ -192,11 +195,21 @@ static void read_entries(Inventory *inventory)
     GPtrArray *entries = gpus_load(inventory->root, &error);
 
     if (!entries) {
-        g_warning("%s", error->message);
+        if (g_strcmp0(error->message, inventory->complaint) != 0)
+            g_warning("%s", error->message);
+        g_free(inventory->complaint);
+        inventory->complaint = g_strdup(error->message);
         return;
     }
+    g_clear_pointer(&inventory->complaint, g_free);
     g_ptr_array_unref(inventory->entries);
     inventory->entries = entries;
+}
+
+GPtrArray *inventory_entries(Inventory *inventory)
+{
+    read_entries(inventory);
+    return g_ptr_array_ref(inventory->entries);
 }
 
 static void add_pci_gpus(const Inventory *inventory, GPtrArray *gpus)

@@ -25,7 +25,8 @@ char *root_read(const char *root, const char *path, GError **error);
 
 /*
  * Replaces the file by @text atomically and durably: a crash leaves the old one or the new one. Its
- * folder is made, for root alone, if it does not exist. G_FILE_ERROR, with the path.
+ * folder is made, for root alone, if it does not exist. @mode: for a file that
+ * did not exist. G_FILE_ERROR, with the path.
  */
 gboolean root_write(const char *root, const char *path, const char *text, int mode, GError **error);
 

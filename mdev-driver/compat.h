@@ -58,6 +58,14 @@ static inline void vgpu_vm_flags_clear(struct vm_area_struct *vma, unsigned long
 	.detach_ioas = vfio_iommufd_emulated_detach_ioas,
 #endif
 
+/* The end of a device's release callback. Before 6.2 the core leaves it to the driver to free the device. */
+static inline void vgpu_vfio_released(struct vfio_device *vdev)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+	vfio_free_device(vdev);
+#endif
+}
+
 /* Since 6.19 the core answers VFIO_DEVICE_GET_REGION_INFO and asks the driver by a callback. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)
 #define VGPU_VFIO_REGION_INFO_OPS(fn)

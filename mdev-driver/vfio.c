@@ -408,6 +408,7 @@ static int vgpu_vfio_init(struct vfio_device *vdev)
 static void vgpu_vfio_release(struct vfio_device *vdev)
 {
 	vgpu_object_fini(vgpu_from_vdev(vdev));
+	vgpu_vfio_released(vdev);
 }
 
 const struct vfio_device_ops vgpu_vfio_ops = {

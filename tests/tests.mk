@@ -9,4 +9,4 @@ JOBS ?= 1
 .PHONY: tests-build unit-build
 unit-build: $(UNIT_TESTS) $(UNIT_NEEDS)
 
-tests-build: all unit-build fuzz-build driver-tests-build guest sandbox-probe guard-programs bench-governor-programs
+tests-build: all unit-build cuda-tests fuzz-build driver-tests-build guest sandbox-probe guard-programs bench-governor-programs

@@ -7,11 +7,6 @@ interface CockpitVariant {
     v: unknown;
 }
 
-/** A failed call or channel. `name` is the D-Bus error's, `message` its sentence. */
-interface CockpitError extends Error {
-    problem?: string;
-}
-
 interface CockpitProxy {
     path: string;
     valid: boolean;

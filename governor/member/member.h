@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A process that uses a GPU, as a member of a slice. This is the interface for doors (the Vulkan
- * layer). It knows nothing of any GPU API.
+ * layer, the CUDA door). It knows nothing of any GPU API.
  *
  * Thread-safe. Nothing here writes to standard output or error, changes signals, or leaves a
  * descriptor to a program that is executed. After fork() the child becomes a member of its own on
@@ -17,6 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What libvgpu-member.so.1 offers; all else is hidden. */
+#pragma GCC visibility push(default)
+
 typedef struct GovernorMember GovernorMember;
 
 /* The path at which the units of engines and guards have their slice's socket. */
@@ -31,6 +34,13 @@ GovernorMember *governor_member_new(const char *socket_path, bool required);
 
 /* Returns everything. No other thread may be in a call with @member. */
 void governor_member_free(GovernorMember *member);
+
+/*
+ * The member of this process in the slice behind @socket_path, the same for all of its doors. The
+ * first call makes it, as governor_member_new() does. Each get needs a put; the last put frees it.
+ */
+GovernorMember *governor_member_get(const char *socket_path, bool required);
+void governor_member_put(GovernorMember *member);
 
 /* True if submissions must be measured now. One atomic load; callers ask before each submission. */
 bool governor_member_is_metered(const GovernorMember *member);
@@ -137,5 +147,7 @@ void governor_member_memory(const GovernorMember *member, uint64_t *limit, uint6
 
 /* Engines of the GPU that the slice may use, of enum governor_engine. */
 uint32_t governor_member_engines(const GovernorMember *member);
+
+#pragma GCC visibility pop
 
 #endif /* GOVERNOR_MEMBER_H */

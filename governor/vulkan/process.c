@@ -45,7 +45,7 @@ static void free_slices(struct layer_slice *list)
     while (list) {
         struct layer_slice *next = list->next;
 
-        governor_member_free(list->member);
+        governor_member_put(list->member);
         free(list->gpu);
         free(list);
         list = next;
@@ -70,7 +70,7 @@ static bool join(struct layer_slice **list, const char *gpu, const char *path)
     if (!slice)
         return say_failed(path ? path : "nowhere");
     slice->gpu = gpu ? strdup(gpu) : NULL;
-    slice->member = governor_member_new(path, path && process_slices_are_required());
+    slice->member = governor_member_get(path, path && process_slices_are_required());
     if (!slice->member || (gpu && !slice->gpu)) {
         say_failed(path ? path : "nowhere");
         free_slices(slice);
@@ -100,7 +100,7 @@ static bool join_one(const char *gpu, const char *path, void *data)
 static struct layer_slice *join_of_gpus(const char *dir)
 {
     struct joining joining = {0};
-    bool joined = sockets_each(dir, join_one, &joining);
+    bool joined = governor_sockets_each(dir, join_one, &joining);
 
     if (!joined && !joining.tried && process_slices_are_required())
         say_failed(dir);

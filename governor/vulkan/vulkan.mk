@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
 # The governor's Vulkan layer: build/governor/vulkan/. Included by the top Makefile, after
-# governor.mk, whose libgovernor-member it links.
+# governor.mk, whose libvgpu-member it links.
 
 VK_LAYER_SRC := governor/vulkan
 VK_LAYER_OUT := build/governor/vulkan
 VK_LAYER_NAME := VkLayer_vgpu_governor.json
-VK_LAYER_MULTIARCH = $(call once,VK_LAYER_MULTIARCH,$(CC) -print-multiarch)
-VK_LAYER_DIR = $(PREFIX)/lib/$(VK_LAYER_MULTIARCH)/mdev-vgpu
+VK_LAYER_DIR = $(GOVERNOR_LIBRARIES)
 VK_LAYER_SRCS := $(wildcard $(VK_LAYER_SRC)/*.c)
-VK_LAYER_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror \
+# -fno-plt: calls of the member library need no extra jump.
+VK_LAYER_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -fno-plt -fvisibility=hidden -Wall -Wextra -Werror \
 	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -Igovernor/protocol
 # No symbol may be taken from the application, and none may be missing.
-VK_LAYER_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic
+VK_LAYER_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic '-Wl,-rpath,$$ORIGIN'
 
 VK_LAYER_TESTS_SRC := tests/unit/governor-vulkan
 VK_LAYER_TESTS_OUT := build/unit/governor-vulkan
@@ -39,7 +39,8 @@ $(VK_LAYER_OUT)/obj/%.o: %.c
 	$(CC) $(VK_LAYER_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(VK_LAYER_OUT)/libvgpu_governor.so: $(patsubst %.c,$(VK_LAYER_OUT)/obj/%.o,$(VK_LAYER_SRCS)) \
-		$(GOVERNOR_MEMBER_LIB)
+		$(GOVERNOR_MEMBER_SHARED)
+	ln -sf ../$(notdir $(GOVERNOR_MEMBER_SHARED)) $(@D)/
 	$(CC) $(VK_LAYER_CFLAGS) $(CFLAGS) $(VK_LAYER_LDFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
 
 # In the build's folder the library is beside it. The installed one is in a folder of its own, because programs must not
@@ -60,7 +61,7 @@ $(VK_LAYER_TESTS_OUT)/obj/%.o: %.c
 	$(CC) $(VK_LAYER_TESTS_CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
 
 $(VK_LAYER_TESTS_OUT)/layer/libvgpu_governor.so: $(patsubst %.c,$(VK_LAYER_TESTS_OUT)/obj/%.o,\
-		$(VK_LAYER_SRCS) $(VK_LAYER_TESTS_SRC)/fake_member.c)
+		$(VK_LAYER_SRCS) $(VK_LAYER_TESTS_SRC)/fake_member.c governor/member/sockets.c)
 	@mkdir -p $(@D)
 	$(CC) $(VK_LAYER_SANITIZE) -shared -Wl,-Bsymbolic -o $@ $^ -lpthread
 	sed 's|@LIBRARY@|./libvgpu_governor.so|' $(VK_LAYER_SRC)/$(VK_LAYER_NAME).in > $(@D)/$(VK_LAYER_NAME)
@@ -85,7 +86,7 @@ $(VK_LAYER_TESTS_OUT)/test-driver-memory: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_S
 
 # Over stand-ins for a driver and the member.
 $(VK_LAYER_TESTS_OUT)/test-physical: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/physical.o \
-	$(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/sockets.o
+	$(VK_LAYER_TESTS_OUT)/obj/governor/member/sockets.o
 $(VK_LAYER_TESTS_OUT)/test-engines: $(VK_LAYER_TESTS_OUT)/obj/$(VK_LAYER_SRC)/engines.o
 
 .SECONDARY:

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include "host-agent/daemon/audit_state.h"
+#include "host-agent/daemon/config.h"
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/domains/domain_watch.h"
 #include "host-agent/daemon/health/vulkan_watch.h"
@@ -52,6 +54,7 @@ struct Agent {
     UsageSampler *usage;
     Scrape *scrape;
     VulkanWatch *vulkan;
+    AuditWorld audit;
     gboolean exported;
 };
 
@@ -59,9 +62,11 @@ struct Agent {
 static gboolean reload(Agent *agent, GError **error)
 {
     g_autoptr(Offers) offers = offers_new(inventory_root(agent->inventory));
+    g_autoptr(GPtrArray) declared = config_tenants(inventory_root(agent->inventory), error);
 
-    if (!offers_reload(offers, error) || !schedule_reload(agent->schedule, error))
+    if (!declared || !offers_reload(offers, error) || !schedule_reload(agent->schedule, error))
         return FALSE;
+    tenants_declare(agent->tenants, g_steal_pointer(&declared));
     offers_take(agent->offers, g_steal_pointer(&offers));
     return TRUE;
 }
@@ -75,17 +80,12 @@ static void offer_metrics(Agent *agent, const char *listen)
         g_message("%s", error->message);
 }
 
-static void reload_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+static gboolean reload_all(Agent *agent, GError **error)
 {
-    Agent *agent = data;
-    g_autoptr(GError) error = NULL;
-    g_autoptr(VgpudConf) conf = vgpud_conf_load(inventory_root(agent->inventory), &error);
+    g_autoptr(VgpudConf) conf = vgpud_conf_load(inventory_root(agent->inventory), error);
 
-    (void)caller;
-    if (!conf || !reload(agent, &error)) {
-        g_dbus_method_invocation_return_gerror(invocation, error);
-        return;
-    }
+    if (!conf || !reload(agent, error))
+        return FALSE;
     pressure_watch_set_grace(agent->pressure, conf->pressure_grace);
     offer_metrics(agent, conf->metrics_listen);
     host_refresh(agent->host);
@@ -95,7 +95,48 @@ static void reload_authorized(GDBusMethodInvocation *invocation, const Caller *c
     limits_sync_refresh(agent->limits);
     cdi_sync_refresh(agent->cdi);
     pressure_watch_refresh(agent->pressure);
-    vgpu_manager_complete_reload(host_manager(agent->host), invocation);
+    return TRUE;
+}
+
+static void reload_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Agent *agent = data;
+    g_autoptr(GError) error = NULL;
+
+    (void)caller;
+    if (reload_all(agent, &error))
+        vgpu_manager_complete_reload(host_manager(agent->host), invocation);
+    else
+        g_dbus_method_invocation_return_gerror(invocation, error);
+}
+
+static void apply_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Agent *agent = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) options = NULL;
+    g_auto(GStrv) changes = NULL;
+    gboolean dry_run = FALSE;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(@a{sv})", &options);
+    changes = config_apply(agent->host, agent->tenants, options, &dry_run, &error);
+    if (!changes || (!dry_run && !reload_all(agent, &error))) {
+        g_dbus_method_invocation_return_gerror(invocation, error);
+        return;
+    }
+    if (!dry_run)
+        g_message("%s applied /etc/vgpu", caller->user);
+    vgpu_manager_complete_apply_config(host_manager(agent->host), invocation,
+                                       (const char *const *)changes);
+}
+
+static gboolean handle_apply(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                             GVariant *options, void *data)
+{
+    (void)interface;
+    (void)options;
+    authority_ask(invocation, ACTION_ADMINISTER, apply_authorized, data);
+    return TRUE;
 }
 
 static gboolean handle_reload(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
@@ -158,6 +199,7 @@ static void gpus_changed(void *data)
 
     if (!agent->exported)
         return;
+    slices_show_capacity(agent->slices);
     transport_sync_refresh(agent->doors);
     cdi_sync_refresh(agent->cdi);
 }
@@ -207,7 +249,7 @@ static gboolean make_modules(Agent *agent, GError **error)
 {
     agent->host = host_new(agent->inventory, agent->db);
     agent->offers = offers_new(inventory_root(agent->inventory));
-    agent->operations = operations_new(agent->db, lifecycle_kinds, NULL);
+    agent->operations = operations_new(agent->db, NULL);
     agent->slices = slices_new(agent->host, agent->offers, agent->operations, error);
     if (agent->slices)
         agent->tenants = tenants_new(agent->host, agent->slices, error);
@@ -216,7 +258,8 @@ static gboolean make_modules(Agent *agent, GError **error)
     if (!agent->claims)
         return FALSE;
     agent->life = (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations};
-    operations_set_world(agent->operations, &agent->life);
+    operations_add_kinds(agent->operations, lifecycle_kinds, &agent->life);
+    agent->modes = modes_new(agent->host, agent->operations);
     if (!operations_load(agent->operations, error))
         return FALSE;
     agent->vulkan = vulkan_watch_new(agent->host);
@@ -234,9 +277,11 @@ static gboolean make_modules(Agent *agent, GError **error)
     agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices);
     slices_watch(agent->slices, slice_changed, agent);
     agent->domains = domain_watch_new(&agent->life);
-    agent->modes = modes_new(agent->host);
     agent->schedule = schedule_new(agent->host, agent->modes);
+    agent->audit = (AuditWorld){agent->host, agent->slices, agent->tenants};
+    audit_set_describe(audit_state, &agent->audit);
     g_signal_connect(host_manager(agent->host), "handle-reload", G_CALLBACK(handle_reload), agent);
+    g_signal_connect(host_manager(agent->host), "handle-apply-config", G_CALLBACK(handle_apply), agent);
     return make_watches(agent, error);
 }
 
@@ -258,6 +303,9 @@ Agent *agent_new(const char *root, GError **error)
 
 void agent_free(Agent *agent)
 {
+    g_clear_pointer(&agent->operations, operations_free);
+    if (agent->audit.host)
+        audit_set_describe(NULL, NULL);
     g_clear_pointer(&agent->schedule, schedule_free);
     g_clear_pointer(&agent->modes, modes_free);
     g_clear_pointer(&agent->definitions, definition_watch_free);
@@ -272,7 +320,6 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->cdi, cdi_sync_free);
     g_clear_pointer(&agent->doors, transport_sync_free);
     g_clear_pointer(&agent->vgpus, vgpus_free);
-    g_clear_pointer(&agent->operations, operations_free);
     g_clear_pointer(&agent->claims, claims_free);
     g_clear_pointer(&agent->tenants, tenants_free);
     g_clear_pointer(&agent->slices, slices_free);

@@ -176,11 +176,6 @@ static gboolean finish_slice(Request *request, const char *door, GError **error)
 {
     if (!door || !slice_transport_parse(door, &request->transport) || request->transport == SLICE_TRANSPORT_VM)
         return invalid(error, "Door must be native, guarded or vfio", door ? door : "");
-    if (request->name && *request->name && !slice_name_valid(request->name))
-        return invalid(error,
-                       "Name must be up to 63 letters, digits, \"_\", \"-\" and \".\", a letter first, and "
-                       "no UUID",
-                       request->name);
     if (request->count != 1)
         return invalid(error, "Count must be 1 for a slice", "more");
     if (request->transport != SLICE_TRANSPORT_VFIO)
@@ -188,6 +183,24 @@ static gboolean finish_slice(Request *request, const char *door, GError **error)
     if (!request->ephemeral)
         request->autostart = TRUE;
     return TRUE;
+}
+
+static gboolean check_name(const char *name, GError **error)
+{
+    if (!name || !*name || slice_name_valid(name))
+        return TRUE;
+    return invalid(error,
+                   "Name must be up to 63 letters, digits, \"_\", \"-\" and \".\", a letter first, and "
+                   "no UUID",
+                   name);
+}
+
+/* A name is of one. */
+static gboolean check_request_name(const Request *request, GError **error)
+{
+    if (request->name && *request->name && request->count != 1)
+        return invalid(error, "Name needs a Count of 1", request->name);
+    return check_name(request->name, error);
 }
 
 static gboolean finish(Request *request, const char *class, const char *policy, GError **error)
@@ -198,7 +211,8 @@ static gboolean finish(Request *request, const char *class, const char *policy, 
     if (class && !request_parse_class(class, &request->class, error))
         return FALSE;
     if (!parse_policy(policy, &request->policy, error) ||
-        !request_check_tenant(request->tenant, error) || !check_window(request->window, error))
+        !request_check_tenant(request->tenant, error) || !check_window(request->window, error) ||
+        !check_request_name(request, error))
         return FALSE;
     fill_defaults(request);
     return check_word("Job", request->job, error) &&
@@ -206,7 +220,7 @@ static gboolean finish(Request *request, const char *class, const char *policy, 
 }
 
 /* Number of the last keys of CreateSlice, which CreateVgpus does not have. */
-#define SLICE_KEYS 3
+#define SLICE_KEYS 2
 
 static Request *parse(GVariant *dict, gboolean slice, GError **error)
 {
@@ -241,8 +255,8 @@ static Request *parse(GVariant *dict, gboolean slice, GError **error)
         {"Define", 'b', &request->define, NULL, 0, 0},
         {"Autostart", 'b', &request->autostart, NULL, 0, 0},
         {"DryRun", 'b', &request->dry_run, NULL, 0, 0},
-        {"Door", 's', &door, NULL, 0, 0},
         {"Name", 's', &request->name, NULL, 0, 0},
+        {"Door", 's', &door, NULL, 0, 0},
         {"Ephemeral", 'b', &request->ephemeral, NULL, 0, 0},
     };
 
@@ -269,6 +283,7 @@ Request *request_parse_slice(GVariant *dict, GError **error)
 void change_free(Change *change)
 {
     g_free(change->tenant);
+    g_free(change->name);
     g_free(change);
 }
 
@@ -289,6 +304,7 @@ Change *change_parse(GVariant *dict, GError **error)
         {"Display", 'u', &change->display, &change->display_given, 0, 1},
         {"Class", 's', &class, &change->class_given, 0, 0},
         {"Tenant", 's', &change->tenant, NULL, 0, 0},
+        {"Name", 's', &change->name, NULL, 0, 0},
         {"DryRun", 'b', &change->dry_run, NULL, 0, 0},
     };
 
@@ -298,7 +314,7 @@ Change *change_parse(GVariant *dict, GError **error)
         return NULL;
     if (engines && !engines_parse(engines, &change->engines, error))
         return NULL;
-    if (!request_check_tenant(change->tenant, error))
+    if (!request_check_tenant(change->tenant, error) || !check_name(change->name, error))
         return NULL;
     return g_steal_pointer(&change);
 }

@@ -34,7 +34,8 @@ gboolean request_is_printable(const char *text);
  * @engines: of Engine, allowed ones; 0: all
  * @numa_node: -1: any
  * @domain: libvirt's name of the VM that they are made for; "": none
- * @door, @name, @ephemeral: of a container's slice, of CreateSlice
+ * @name: for commands, and for containers; "": none
+ * @door, @ephemeral: of a container's slice, of CreateSlice
  */
 typedef struct {
     char *type;
@@ -99,6 +100,7 @@ typedef struct {
     guint engines;
     SliceClass class;
     char *tenant; /* NULL: not given */
+    char *name;   /* NULL: not given; "": none */
     gboolean dry_run;
 } Change;
 

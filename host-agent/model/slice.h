@@ -25,7 +25,7 @@ typedef enum {
  * @uuid: of the vGPU, or generated for a container's slice
  * @transport: how its user accesses the GPU; with the first two it is a vGPU, which the kernel
  * knows
- * @name: containers may request it by this as well as by @uuid; "": none
+ * @name: commands and containers may request it by this as well as by @uuid; "": none
  * @ephemeral: removed when its container ends
  * @request: of the call that made it: all slices of one request are made, or none
  * @gpu: address of its GPU

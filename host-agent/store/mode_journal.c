@@ -1,60 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/store/mode_journal.h"
 
-#define DRAINING  "draining"
-#define SWITCHING "switching"
-
-static void entry_free(void *data)
-{
-    JournalEntry *entry = data;
-
-    g_free(entry->gpu);
-    g_free(entry);
-}
-
-static void add_entry(sqlite3_stmt *row, void *data)
-{
-    JournalEntry *entry = g_new0(JournalEntry, 1);
-
-    entry->gpu = g_strdup(db_text(row, 0));
-    entry->switching = g_str_equal(db_text(row, 3), SWITCHING);
-    entry->partitions = (guint)sqlite3_column_int(row, 4);
-    if (gpu_mode_parse(db_text(row, 1), &entry->origin) &&
-        gpu_mode_parse(db_text(row, 2), &entry->target))
-        g_ptr_array_add(data, entry);
-    else
-        entry_free(entry);
-}
-
-GPtrArray *journal_read(Db *db)
-{
-    GPtrArray *entries = g_ptr_array_new_with_free_func(entry_free);
-    g_autoptr(GError) error = NULL;
-
-    if (!db_each(db, &error, add_entry, entries,
-                 "SELECT gpu, origin, target, phase, partitions FROM mode_switch ORDER BY gpu", ""))
-        g_warning("%s", error->message);
-    return entries;
-}
-
-gboolean journal_write(Db *db, const JournalEntry *entry, GError **error)
-{
-    return db_run(db, error, "INSERT OR REPLACE INTO mode_switch VALUES (?, ?, ?, ?, ?, 0)",
-                  "ssssu", entry->gpu, gpu_mode_name(entry->origin), gpu_mode_name(entry->target),
-                  entry->switching ? SWITCHING : DRAINING, entry->partitions);
-}
-
 static void run_or_log(Db *db, const char *sql, const char *key)
 {
     g_autoptr(GError) error = NULL;
 
     if (!db_run(db, &error, sql, "s", key))
         g_warning("%s", error->message);
-}
-
-void journal_end(Db *db, const char *gpu)
-{
-    run_or_log(db, "DELETE FROM mode_switch WHERE gpu = ?", gpu);
 }
 
 gboolean journal_add_stopped(Db *db, const char *gpu, const char *const *uuids, GError **error)

@@ -89,7 +89,8 @@ static const char engines[] = "ALTER TABLE slice ADD COLUMN engines TEXT NOT NUL
 
 /*
  * The journal of operations (operation_table.h) records running operations, and slices no longer
- * do. Interrupted ones are undone or finished as before: kinds "create", "change" and "remove".
+ * do. Interrupted ones are undone or finished as before: kinds "create", "change", "remove" and
+ * "switch".
  */
 static const char operations[] =
     "CREATE TABLE operation ("
@@ -100,7 +101,13 @@ static const char operations[] =
     " SELECT CASE state WHEN 'creating' THEN 'create' WHEN 'changing' THEN 'change'"
     "  ELSE 'remove' END, uuid, '', '', 0, '', 0, state = 'creating'"
     " FROM slice WHERE state <> 'ready' ORDER BY uuid;"
-    "ALTER TABLE slice DROP COLUMN state;";
+    "ALTER TABLE slice DROP COLUMN state;"
+    "INSERT INTO operation (kind, objects, data, caller, begun, step, item, undoing)"
+    " SELECT 'switch', gpu, printf('{''origin'': <''%s''>, ''target'': <''%s''>,"
+    "  ''partitions'': <uint32 %d>}', origin, target, partitions), '', 0,"
+    "  CASE phase WHEN 'switching' THEN 'reconcile' ELSE 'wait' END, 0, 0"
+    " FROM mode_switch ORDER BY gpu;"
+    "DROP TABLE mode_switch;";
 
 /*
  * Of a program that vgpuctl has started: its user, -1 for a container; and its systemd scope, whose

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl attach: a vGPU for a VM that runs, in one step. */
-#include <stdio.h>
-
+/* vgpuctl attach: a vGPU for a running VM, in one step. */
+#include "lib/bus.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/dict.h"
 #include "host-agent/vgpuctl/domain_edit.h"
 #include "host-agent/vgpuctl/libvirt_link.h"
-#include "host-agent/vgpuctl/vgpu_list.h"
+#include "host-agent/vgpuctl/vgpu.h"
 #include "host-agent/vgpuctl/vgpu_options.h"
-#include "lib/bus.h"
 #include "lib/vgpu.h"
 
 static gboolean check_port(const VmLink *link, GError **error)
@@ -20,9 +18,9 @@ static gboolean check_port(const VmLink *link, GError **error)
     if (!domain->pcie || domain->free_ports)
         return TRUE;
     g_set_error(error, VGPUCTL_ERROR, VGPUCTL_NO_ROOM,
-                "domain %s has no free root port to plug a vGPU into (it has %u, all in use); add "
+                "cannot attach a vGPU to domain %s: it has no free root port (%u in use); add "
                 "\"<controller type='pci' model='pcie-root-port'/>\" to its <devices> by \"virsh "
-                "edit %s\", once for each, and shut it down and start it",
+                "edit %s\", once for each vGPU, then shut it down and start it",
                 vm_link_name(link), domain->ports, vm_link_name(link));
     return FALSE;
 }
@@ -42,19 +40,21 @@ static gboolean plug(const VmLink *link, const char *uuid, const Options *option
         return FALSE;
     if (virDomainAttachDeviceFlags(link->domain, xml, VIR_DOMAIN_AFFECT_LIVE) == 0)
         return TRUE;
-    return vm_link_set_error("libvirt does not attach it", error);
+    return vm_link_set_error("libvirt refuses to attach it", error);
 }
 
 static void undo(const Client *client, const char *uuid)
 {
     g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) answer =
+        client_call(client, "RemoveVgpu", g_variant_new("(sa{sv})", uuid, NULL),
+                    "removing the vGPU again", &error);
 
-    if (!vgpu_manager_call_remove_vgpu_sync(client->manager, uuid, g_variant_new("a{sv}", NULL),
-                                            NULL, &error))
-        g_printerr("vgpuctl: vGPU %s was made and can't be removed: %s\n", uuid, error->message);
+    if (!answer)
+        g_printerr("vgpuctl: cannot remove the new vGPU %s: %s\n", uuid, error->message);
 }
 
-/* Firmware that shows something on it has to find it at power-on, so libvirt plugs none in. */
+/* Firmware must find a display at power-on, so libvirt plugs in none. */
 static gboolean check_display(GVariantDict *dict, GError **error)
 {
     guint display = 0;
@@ -63,23 +63,20 @@ static gboolean check_display(GVariantDict *dict, GError **error)
         return TRUE;
     g_set_error(
         error, VGPUCTL_ERROR, VGPUCTL_USAGE,
-        "a display can't be plugged into a VM that runs; \"vgpuctl domain prepare --display "
-        "on\" gives the domain a vGPU with one for its next start");
+        "cannot attach a vGPU with a display to a running VM; \"vgpuctl domain prepare --display "
+        "on\" gives the domain one at its next start");
     return FALSE;
 }
 
 static GVariant *make(Client *client, const VmLink *link, GError **error)
 {
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
-    GVariant *vgpus = NULL;
 
     if (!vgpu_options_for_domain(&dict, error) || !check_display(&dict, error))
         return NULL;
     g_variant_dict_insert(&dict, "Domain", "s", vm_link_name(link));
-    client_be_patient(client);
-    vgpu_manager_call_create_vgpus_sync(client->manager, g_variant_dict_end(&dict), &vgpus, NULL,
-                                        error);
-    return vgpus;
+    return client_get(client, "CreateVgpus", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
+                      "creating a vGPU", error);
 }
 
 gboolean attach_command(Client *client, const Options *options, char **args, GError **error)
@@ -89,8 +86,8 @@ gboolean attach_command(Client *client, const Options *options, char **args, GEr
     g_autofree char *uuid = NULL;
 
     if (!link ||
-        !vm_link_check_running(
-            link, "\"vgpuctl domain prepare\" gives it a vGPU for its next start", error) ||
+        !vm_link_check_running(link, "\"vgpuctl domain prepare\" gives it a vGPU at its next start",
+                               error) ||
         !check_port(link, error))
         return FALSE;
     vgpus = make(client, link, error);
@@ -98,16 +95,16 @@ gboolean attach_command(Client *client, const Options *options, char **args, GEr
         return FALSE;
     uuid = made_uuid(vgpus);
     if (!vgpu_options_dry_run() && !plug(link, uuid, options, error)) {
-        g_prefix_error(
-            error, "domain %s can't have vGPU %s, which is removed: ", vm_link_name(link), uuid);
+        g_prefix_error(error, "cannot attach vGPU %s to domain %s, so it is removed again: ", uuid,
+                       vm_link_name(link));
         undo(client, uuid);
         return FALSE;
     }
-    if (options->json)
-        vgpu_print_list(vgpus, TRUE, "");
+    if (options->format != FORMAT_TABLE)
+        listing_print(options, &vgpu_listing, vgpus);
     else
-        printf("vGPU %s %s domain %s.\n", uuid,
-               vgpu_options_dry_run() ? "would be made and attached to" : "is attached to",
-               vm_link_name(link));
+        output_line(options, "vGPU %s %s domain %s.", uuid,
+                    vgpu_options_dry_run() ? "would be created and attached to" : "is attached to",
+                    vm_link_name(link));
     return TRUE;
 }

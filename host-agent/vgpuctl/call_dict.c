@@ -41,20 +41,20 @@ gboolean call_dict_add_switch(GVariantDict *dict, const char *key, const char *o
         g_variant_dict_insert(dict, key, "u", i);
         return TRUE;
     }
-    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "%s can't be \"%s\": it must be on or off",
+    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "%s cannot be \"%s\": it must be on or off",
                 option, text);
     return FALSE;
 }
 
 gboolean call_dict_add_size(GVariantDict *dict, const char *key, const char *option,
-                          const char *text, gboolean zero, GError **error)
+                            const char *text, gboolean zero, GError **error)
 {
     guint64 bytes = 0;
 
     if (!text)
         return TRUE;
     if (!(zero && g_str_equal(text, "0")) && !size_parse(text, &bytes)) {
-        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "%s can't be \"%s\": it must be %s%s",
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "%s cannot be \"%s\": it must be %s%s",
                     option, text, SIZE_RULE, zero ? ", or 0" : "");
         return FALSE;
     }

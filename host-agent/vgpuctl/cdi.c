@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl cdi: what containers can ask for by --device. */
-#include <stdio.h>
-#include <string.h>
-
-#include <json-glib/json-glib.h>
-
 #include "host-agent/vgpuctl/command.h"
-#include "host-agent/vgpuctl/json.h"
-#include "host-agent/vgpuctl/table.h"
 
 static char *output_file;
 
 const GOptionEntry cdi_generate_options[] = {
-    {"file", 'f', 0, G_OPTION_ARG_FILENAME, &output_file, "Write it there, not to standard output",
-     "FILE"},
+    {"file", 'f', 0, G_OPTION_ARG_FILENAME, &output_file, "Write it to FILE", "FILE"},
     G_OPTION_ENTRY_NULL,
 };
 
 static char *get_spec(const Client *client, GError **error)
 {
-    char *spec = NULL;
+    g_autoptr(GVariant) spec = client_get(client, "GetCdi", NULL, NULL, error);
 
-    return vgpu_manager_call_get_cdi_sync(client->manager, &spec, NULL, error) ? spec : NULL;
+    return spec ? g_variant_dup_string(spec, NULL) : NULL;
 }
 
 /* "mdev-vgpu.org/slice=web" of each device. */
@@ -54,14 +46,16 @@ gboolean cdi_list_command(Client *client, const Options *options, char **args, G
     (void)args;
     if (!names)
         return FALSE;
-    if (options->json) {
-        json_print(json_gvariant_serialize(g_variant_new_strv((const char *const *)names, -1)));
+    if (output_is_document(options)) {
+        output_variant(options, g_variant_new_strv((const char *const *)names, -1));
         return TRUE;
     }
     if (!names[0])
-        puts("This host has no device for containers; \"vgpuctl slice create\" makes one.");
+        output_line(
+            options,
+            "This host has no device for containers; \"vgpuctl slice create\" creates one.");
     for (guint i = 0; names[i]; i++)
-        puts(names[i]);
+        output_line(options, "%s", names[i]);
     return TRUE;
 }
 
@@ -69,20 +63,19 @@ gboolean cdi_generate_command(Client *client, const Options *options, char **arg
 {
     g_autofree char *spec = get_spec(client, error);
 
-    (void)options;
     (void)args;
     if (!spec)
         return FALSE;
     if (!*spec) {
         g_set_error(
             error, VGPUCTL_ERROR, VGPUCTL_NOT_FOUND,
-            "this host has no device for containers, and CDI knows no specification without "
-            "one; \"vgpuctl slice create\" makes one");
+            "cannot print a CDI specification: this host has no device for containers; \"vgpuctl "
+            "slice create\" creates one");
         return FALSE;
     }
     if (output_file)
         return g_file_set_contents_full(output_file, spec, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644,
                                         error);
-    fputs(spec, stdout);
+    fputs(spec, options->out);
     return TRUE;
 }

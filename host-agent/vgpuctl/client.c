@@ -4,16 +4,18 @@
 #include <string.h>
 
 #include "lib/bus.h"
+#include "host-agent/vgpuctl/polkit_agent.h"
+#include "host-agent/vgpuctl/progress.h"
 
-#define PATIENCE_MS (10 * 60 * 1000)
+#define PCI_DOMAIN "0000:"
 
 G_DEFINE_QUARK(vgpuctl - error - quark, vgpuctl_error)
 
 static void set_unreachable(const GError *cause, GError **error)
 {
     g_set_error(error, VGPUCTL_ERROR, VGPUCTL_UNREACHABLE,
-                "vgpud can't be reached%s%s; \"systemctl status vgpud\" says why",
-                cause ? ": " : "", cause ? cause->message : "");
+                "cannot reach vgpud%s%s; \"systemctl status vgpud\" shows why", cause ? ": " : "",
+                cause ? cause->message : "");
 }
 
 /* Without the properties, which only some commands want: the rest need not wait for them. */
@@ -38,9 +40,101 @@ void client_free(Client *client)
     g_free(client);
 }
 
-void client_be_patient(Client *client)
+/* A call that is under way. */
+typedef struct {
+    GMainLoop *loop;
+    GVariant *answer;
+    GError *error;
+} Call;
+
+static void answered(GObject *object, GAsyncResult *result, void *data)
 {
-    g_dbus_proxy_set_default_timeout(G_DBUS_PROXY(client->manager), PATIENCE_MS);
+    Call *call = data;
+
+    call->answer = g_dbus_proxy_call_finish(G_DBUS_PROXY(object), result, &call->error);
+    g_main_loop_quit(call->loop);
+}
+
+/* vgpud tells who asked how far it is. */
+static void step_begins(VgpuManager *manager, guint64 id, const char *kind,
+                        const char *const *objects, const char *step, guint at, guint total,
+                        gboolean undoing, void *data)
+{
+    (void)manager, (void)id, (void)kind, (void)objects, (void)step, (void)undoing, (void)data;
+    progress_parts(at, total);
+}
+
+static gboolean is_unknown(const GError *error)
+{
+    return g_error_matches(error, G_DBUS_ERROR, G_DBUS_ERROR_UNKNOWN_METHOD) ||
+           g_error_matches(error, G_DBUS_ERROR, G_DBUS_ERROR_INVALID_ARGS);
+}
+
+static gboolean is_absent(const GError *error)
+{
+    return g_error_matches(error, G_DBUS_ERROR, G_DBUS_ERROR_SERVICE_UNKNOWN) ||
+           g_error_matches(error, G_DBUS_ERROR, G_DBUS_ERROR_NAME_HAS_NO_OWNER) ||
+           g_error_matches(error, G_DBUS_ERROR, G_DBUS_ERROR_NO_REPLY);
+}
+
+/* The bus' own errors in our words. Takes @cause. */
+static void set_error(GError *cause, const char *method, GError **error)
+{
+    if (is_absent(cause)) {
+        g_dbus_error_strip_remote_error(cause);
+        set_unreachable(cause, error);
+        g_error_free(cause);
+    } else if (is_unknown(cause)) {
+        g_set_error(
+            error, VGPUCTL_ERROR, VGPUCTL_FAILED,
+            "this vgpud has no method %s; vgpud and vgpuctl must have the same version. After an "
+            "upgrade, \"systemctl restart vgpud\"",
+            method);
+        g_error_free(cause);
+    } else {
+        g_propagate_error(error, cause);
+    }
+}
+
+GVariant *client_call_object(GDBusProxy *object, const char *method, GVariant *arguments,
+                             const char *what, guint limit, GError **error)
+{
+    Call call = {0};
+
+    polkit_agent_start();
+    call.loop = g_main_loop_new(NULL, FALSE);
+    if (what)
+        progress_begin(what, limit);
+    g_dbus_proxy_call(object, method, arguments, G_DBUS_CALL_FLAGS_ALLOW_INTERACTIVE_AUTHORIZATION,
+                      G_MAXINT, NULL, answered, &call);
+    g_main_loop_run(call.loop);
+    g_main_loop_unref(call.loop);
+    if (what)
+        progress_end();
+    if (call.error)
+        set_error(call.error, method, error);
+    return call.answer;
+}
+
+GVariant *client_call(const Client *client, const char *method, GVariant *arguments,
+                      const char *what, GError **error)
+{
+    gulong handler =
+        what ? g_signal_connect(client->manager, "progress", G_CALLBACK(step_begins), NULL) : 0;
+    GVariant *answer =
+        client_call_object(G_DBUS_PROXY(client->manager), method, arguments, what, 0, error);
+
+    if (handler)
+        g_signal_handler_disconnect(client->manager, handler);
+    return answer;
+}
+
+GVariant *client_get(const Client *client, const char *method, GVariant *arguments,
+                     const char *what, GError **error)
+{
+    g_autoptr(GVariant) answer = client_call(client, method, arguments, what, error);
+
+    return answer ? g_variant_get_child_value(answer, 0) : NULL;
 }
 
 GDBusObjectManager *client_objects(Client *client, GError **error)
@@ -59,6 +153,7 @@ GDBusObjectManager *client_objects(Client *client, GError **error)
     if (owner)
         return client->objects;
     set_unreachable(cause, error);
+    g_clear_object(&client->objects);
     return NULL;
 }
 
@@ -86,12 +181,10 @@ GPtrArray *client_gpus(Client *client, GError **error)
     return gpus;
 }
 
-static gboolean is_at(VgpuGpu *gpu, const char *address)
+gboolean client_address_is(const char *full, const char *short_name)
 {
-    const char *full = vgpu_gpu_get_address(gpu);
-
-    return g_str_equal(full, address) ||
-           (g_str_has_prefix(full, "0000:") && g_str_equal(full + strlen("0000:"), address));
+    return g_str_equal(full, short_name) || (g_str_has_prefix(full, PCI_DOMAIN) &&
+                                             g_str_equal(full + strlen(PCI_DOMAIN), short_name));
 }
 
 VgpuGpu *client_gpu(Client *client, const char *address, GError **error)
@@ -103,7 +196,7 @@ VgpuGpu *client_gpu(Client *client, const char *address, GError **error)
     for (guint i = 0; i < gpus->len; i++) {
         VgpuGpu *gpu = g_ptr_array_index(gpus, i);
 
-        if (is_at(gpu, address))
+        if (client_address_is(vgpu_gpu_get_address(gpu), address))
             return g_object_ref(gpu);
     }
     g_set_error(error, VGPUCTL_ERROR, VGPUCTL_NOT_FOUND,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `vgpuctl NOUN VERB` does. Each command prints to standard output and returns TRUE, or sets
- * @error.
+ * The commands of vgpuctl: what each does, and the one table of them that the command line, the
+ * help and the shells' completions are made from.
  */
 #ifndef VGPUCTL_COMMAND_H
 #define VGPUCTL_COMMAND_H
@@ -9,69 +9,118 @@
 #include <glib.h>
 
 #include "host-agent/vgpuctl/client.h"
+#include "host-agent/vgpuctl/output.h"
+
+/* Prints to @options->out and returns TRUE, or sets @error. @client: NULL for COMMAND_ALONE. @args:
+ * what follows the verb, NULL terminated. */
+typedef gboolean CommandFunc(Client *client, const Options *options, char **args, GError **error);
+
+enum {
+    COMMAND_ALONE = 1 << 0,  /* needs no vgpud */
+    COMMAND_LISTS = 1 << 1,  /* prints objects: has --no-headers and --watch */
+    COMMAND_HIDDEN = 1 << 2, /* for the completions' use */
+};
 
 /**
- * Options
- * @json: print JSON in place of a table
- * @root: what stands for /, "" in production
+ * Command
+ * @verb: NULL: the noun stands alone
+ * @args: names of its arguments; one in brackets may be left out, one that ends with "..." may be
+ * given several times; NULL: none. word_kinds in words.h says what each name stands for.
+ * @options: of this command only; NULL: none
  */
 typedef struct {
-    gboolean json;
-    const char *root;
-} Options;
+    const char *noun;
+    const char *verb;
+    const char *args;
+    guint flags;
+    const char *help;
+    CommandFunc *run;
+    const GOptionEntry *options;
+} Command;
 
-/* @client: NULL for commands that need no vgpud. @args: what follows the verb, NULL terminated. */
-typedef gboolean Command(Client *client, const Options *options, char **args, GError **error);
+extern const Command commands[];
+extern const guint commands_count;
 
-Command gpu_list_command;
-Command gpu_show_command;
-Command gpu_mode_command;
-Command gpu_drain_command;
-Command gpu_resume_command;
-Command gpu_users_command;
-Command gpu_clear_command;
-Command vgpu_list_command;
-Command vgpu_show_command;
-Command vgpu_create_command;
-Command vgpu_set_command;
-Command vgpu_remove_command;
-Command slice_list_command;
-Command slice_show_command;
-Command slice_create_command;
-Command slice_set_command;
-Command slice_remove_command;
-Command run_command;
-Command cdi_list_command;
-Command cdi_generate_command;
-Command domain_prepare_command;
-Command attach_command;
-Command detach_command;
-Command type_list_command;
-Command tenant_list_command;
-Command tenant_set_command;
-Command tenant_remove_command;
-Command schedule_list_command;
-Command topo_command;
-Command top_command;
-Command report_command;
-Command events_command;
-Command reload_command;
-Command doctor_command;
-extern const GOptionEntry doctor_options[];
+/* "gpu mode GPU MODE". To be freed. */
+char *command_words(const Command *command);
 
-/* Options of single commands, which write to variables of the command's file. */
+/* The command that these two words name, the second of which may be NULL. NULL: there is none. */
+const Command *command_find(const char *noun, const char *verb);
+
+/* So many arguments are right. */
+gboolean command_takes(const Command *command, guint count);
+
+CommandFunc gpu_list_command;
+CommandFunc gpu_show_command;
+CommandFunc gpu_mode_command;
+CommandFunc gpu_drain_command;
+CommandFunc gpu_resume_command;
+CommandFunc gpu_users_command;
+CommandFunc gpu_clear_command;
+CommandFunc vgpu_list_command;
+CommandFunc vgpu_show_command;
+CommandFunc vgpu_create_command;
+CommandFunc vgpu_set_command;
+CommandFunc vgpu_start_command;
+CommandFunc vgpu_stop_command;
+CommandFunc vgpu_remove_command;
+CommandFunc slice_list_command;
+CommandFunc slice_show_command;
+CommandFunc slice_create_command;
+CommandFunc slice_set_command;
+CommandFunc slice_remove_command;
+CommandFunc run_command;
+CommandFunc cdi_list_command;
+CommandFunc cdi_generate_command;
+CommandFunc domain_prepare_command;
+CommandFunc attach_command;
+CommandFunc detach_command;
+CommandFunc type_list_command;
+CommandFunc type_show_command;
+CommandFunc tenant_list_command;
+CommandFunc tenant_show_command;
+CommandFunc tenant_set_command;
+CommandFunc tenant_remove_command;
+CommandFunc schedule_list_command;
+CommandFunc topo_command;
+CommandFunc top_command;
+CommandFunc report_command;
+CommandFunc events_command;
+CommandFunc reload_command;
+CommandFunc doctor_command;
+CommandFunc operation_list_command;
+CommandFunc operation_cancel_command;
+CommandFunc config_export_command;
+CommandFunc config_diff_command;
+CommandFunc config_apply_command;
+CommandFunc database_backup_command;
+CommandFunc database_restore_command;
+CommandFunc audit_command;
+CommandFunc completion_command;
+CommandFunc complete_command;
+
+/* Options of single commands, which write to variables of the file that has them. */
+extern const GOptionEntry gpu_list_options[];
 extern const GOptionEntry gpu_mode_options[];
+extern const GOptionEntry gpu_drain_options[];
+extern const GOptionEntry vgpu_list_options[];
 extern const GOptionEntry vgpu_create_options[];
 extern const GOptionEntry vgpu_set_options[];
 extern const GOptionEntry vgpu_remove_options[];
+extern const GOptionEntry vgpu_for_domain_options[];
+extern const GOptionEntry slice_list_options[];
 extern const GOptionEntry slice_create_options[];
 extern const GOptionEntry slice_remove_options[];
 extern const GOptionEntry run_options[];
 extern const GOptionEntry cdi_generate_options[];
-extern const GOptionEntry vgpu_for_domain_options[];
 extern const GOptionEntry detach_options[];
+extern const GOptionEntry config_apply_options[];
+extern const GOptionEntry audit_options[];
+extern const GOptionEntry type_list_options[];
+extern const GOptionEntry tenant_list_options[];
 extern const GOptionEntry tenant_set_options[];
 extern const GOptionEntry top_options[];
 extern const GOptionEntry report_options[];
+extern const GOptionEntry doctor_options[];
 
 #endif

@@ -18,6 +18,15 @@ char *dict_number(GVariant *dict, const char *key)
     return value ? g_variant_print(value, FALSE) : NULL;
 }
 
+char *dict_limit(GVariant *dict, const char *key)
+{
+    char *number = dict_number(dict, key);
+
+    if (g_strcmp0(number, "0") == 0)
+        g_clear_pointer(&number, g_free);
+    return number;
+}
+
 char *dict_flag(GVariant *dict, const char *key)
 {
     gboolean flag;
@@ -31,4 +40,11 @@ char *dict_bytes(GVariant *dict, const char *key)
 
     g_variant_lookup(dict, key, "t", &bytes);
     return text_of_bytes(bytes);
+}
+
+char *dict_list(GVariant *dict, const char *key, const char *between)
+{
+    g_autofree const char **list = NULL;
+
+    return g_variant_lookup(dict, key, "^a&s", &list) ? g_strjoinv(between, (char **)list) : NULL;
 }

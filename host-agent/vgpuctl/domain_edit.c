@@ -21,7 +21,7 @@ static xmlNode *child_of(xmlNode *node, const char *name)
     return child ? child : xmlNewChild(node, NULL, (const xmlChar *)name, NULL);
 }
 
-/* Where the VM is to show it, firmware included. */
+/* If the VM shows it, firmware included. */
 static void add_display(xmlNode *hostdev, GVariant *request)
 {
     guint display = 0;
@@ -89,7 +89,7 @@ static gboolean check_new(const char *xml, const char *uuid, GError **error)
         return FALSE;
     if (!g_strv_contains((const char *const *)domain->mdevs, uuid) && !domain_request(domain, uuid))
         return TRUE;
-    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED, "the domain has vGPU %s already", uuid);
+    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED, "the domain already has vGPU %s", uuid);
     return FALSE;
 }
 

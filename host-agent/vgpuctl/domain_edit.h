@@ -11,8 +11,8 @@
 char *domain_edit_hostdev(const char *uuid);
 
 /*
- * @xml of a domain with a vGPU more: its <hostdev>, and in <metadata> what the hook is to make of
- * it. @request: of CreateVgpus, a{sv}. NULL with VGPUCTL_FAILED where the XML can't be read or has
+ * @xml of a domain with one more vGPU: its <hostdev>, and in <metadata> the request for the hook.
+ * @request: of CreateVgpus, a{sv}. NULL with VGPUCTL_FAILED if the XML cannot be read or has
  * a device of that UUID already. To be freed by g_free().
  */
 char *domain_edit_add(const char *xml, const char *uuid, GVariant *request, GError **error);

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl domain prepare: a domain's definition gets a vGPU, which libvirt's hook makes when the
+/* vgpuctl domain prepare: a domain's definition gets a vGPU, which libvirt's hook creates when the
  * domain starts. */
-#include <stdio.h>
-
+#include "lib/bus.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/domain_edit.h"
 #include "host-agent/vgpuctl/libvirt_link.h"
 #include "host-agent/vgpuctl/vgpu_options.h"
-#include "lib/bus.h"
 
 /*
- * What vgpud would refuse whenever the domain starts is refused now. That there is no room now, or
- * that the vGPU is there now, says nothing of then.
+ * Refuses what vgpud would refuse at every start of the domain. A lack of room is no such reason:
+ * there may be room then. Neither is a vGPU of that UUID.
  */
 static gboolean check_request(const Client *client, GVariant *request, GError **error)
 {
@@ -20,14 +18,15 @@ static gboolean check_request(const Client *client, GVariant *request, GError **
     g_autoptr(GError) cause = NULL;
 
     g_variant_dict_insert(&dict, "DryRun", "b", TRUE);
-    if (vgpu_manager_call_create_vgpus_sync(client->manager, g_variant_dict_end(&dict), &vgpus,
-                                            NULL, &cause))
+    vgpus = client_get(client, "CreateVgpus", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
+                       NULL, &cause);
+    if (vgpus)
         return TRUE;
     if (g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_NO_ROOM) ||
         g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_QUOTA) ||
         g_error_matches(cause, AGENT_ERROR, AGENT_ERROR_IN_USE)) {
         g_dbus_error_strip_remote_error(cause);
-        g_printerr("vgpuctl: the domain could not start with it now: %s\n", cause->message);
+        g_printerr("vgpuctl: the domain could not start with this vGPU now: %s\n", cause->message);
         return TRUE;
     }
     g_propagate_error(error, g_steal_pointer(&cause));
@@ -39,7 +38,7 @@ static gboolean define(const VmLink *link, const char *xml, GError **error)
     virDomainPtr defined = virDomainDefineXML(link->connection, xml);
 
     if (!defined)
-        return vm_link_set_error("libvirt does not take the domain with a vGPU more", error);
+        return vm_link_set_error("libvirt refuses the domain with one more vGPU", error);
     virDomainFree(defined);
     return TRUE;
 }
@@ -63,7 +62,6 @@ gboolean domain_prepare_command(Client *client, const Options *options, char **a
     /* What is stored keeps its passwords; what is printed has none. */
     guint flags = VIR_DOMAIN_XML_INACTIVE | (vgpu_options_dry_run() ? 0 : VIR_DOMAIN_XML_SECURE);
 
-    (void)options;
     if (!vgpu_options_for_domain(&dict, error))
         return FALSE;
     request = g_variant_ref_sink(g_variant_dict_end(&dict));
@@ -78,8 +76,9 @@ gboolean domain_prepare_command(Client *client, const Options *options, char **a
     if (!edited || (!vgpu_options_dry_run() && !define(link, edited, error)))
         return FALSE;
     if (vgpu_options_dry_run())
-        fputs(edited, stdout);
+        fputs(edited, options->out);
     else
-        printf("Domain %s has vGPU %s from its next start on.\n", vm_link_name(link), uuid);
+        output_line(options, "Domain %s will have vGPU %s at every start.", vm_link_name(link),
+                    uuid);
     return TRUE;
 }

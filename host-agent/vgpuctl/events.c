@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl events: what happens to GPUs and vGPUs, line by line, until it is told to end. */
+/* vgpuctl events: what happens to GPUs and vGPUs, line by line, until a signal ends it. */
 #include <glib-unix.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host-agent/vgpuctl/command.h"
-#include "host-agent/vgpuctl/json.h"
-#include "host-agent/vgpuctl/text.h"
 
-/* Begins a line of JSON. */
+/* Begins an event. */
 static JsonObject *begin_object(const char *event, const char *gpu)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
@@ -22,26 +20,31 @@ static JsonObject *begin_object(const char *event, const char *gpu)
     return object;
 }
 
-/* Takes @object. */
-static void print_object(JsonObject *object)
+/* Takes @object. JSON is on one line; YAML is a document for each event. */
+static void print_object(const Options *options, JsonObject *object)
 {
-    g_autoptr(JsonNode) node = json_node_alloc();
+    g_autoptr(JsonNode) node = json_node_init_object(json_node_alloc(), object);
     g_autofree char *text = NULL;
 
-    json_node_init_object(node, object);
     json_object_unref(object);
+    if (options->format == FORMAT_YAML) {
+        fputs("---\n", options->out);
+        output_node(options, g_steal_pointer(&node));
+        return;
+    }
     text = json_to_string(node, FALSE);
-    puts(text);
+    fprintf(options->out, "%s\n", text);
 }
 
 /* One event of the GPU at @address. @changed: its properties that have new values, NULL: none. */
-static void print_json(const char *address, const char *event, GVariant *changed)
+static void print_document(const Options *options, const char *address, const char *event,
+                           GVariant *changed)
 {
     JsonObject *object = begin_object(event, address);
 
     if (changed)
         json_object_set_member(object, "changed", json_gvariant_serialize(changed));
-    print_object(object);
+    print_object(options, object);
 }
 
 static int by_name(const void *a, const void *b)
@@ -69,13 +72,14 @@ static char *text_of_changed(GVariant *changed)
     return g_strjoinv("", (char **)words->pdata);
 }
 
-static void print_text(const char *address, const char *event, GVariant *changed)
+static void print_text(const Options *options, const char *address, const char *event,
+                       GVariant *changed)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_local();
     g_autofree char *time = g_date_time_format(now, "%F %T");
     g_autofree char *what = changed ? text_of_changed(changed) : NULL;
 
-    printf("%s  GPU %s %s%s\n", time, address, event, what ? what : "");
+    output_line(options, "%s  GPU %s %s%s", time, address, event, what ? what : "");
 }
 
 static void print_event(const Options *options, GDBusObject *object, const char *event,
@@ -85,11 +89,11 @@ static void print_event(const Options *options, GDBusObject *object, const char 
 
     if (!gpu)
         return;
-    if (options->json)
-        print_json(vgpu_gpu_get_address(gpu), event, changed);
+    if (output_is_document(options))
+        print_document(options, vgpu_gpu_get_address(gpu), event, changed);
     else
-        print_text(vgpu_gpu_get_address(gpu), event, changed);
-    fflush(stdout);
+        print_text(options, vgpu_gpu_get_address(gpu), event, changed);
+    fflush(options->out);
 }
 
 static void added(GDBusObjectManager *manager, GDBusObject *object, void *options)
@@ -114,13 +118,14 @@ static void changed(GDBusObjectManagerClient *manager, GDBusObjectProxy *object,
     print_event(options, G_DBUS_OBJECT(object), "changed", properties);
 }
 
-static void event_json(const char *kind, const char *gpu, const char *vgpu, const char *text)
+static void told_document(const Options *options, const char *kind, const char *gpu,
+                          const char *vgpu, const char *text)
 {
     JsonObject *object = begin_object(kind, gpu);
 
     json_object_set_string_member(object, "vgpu", vgpu);
     json_object_set_string_member(object, "text", text);
-    print_object(object);
+    print_object(options, object);
 }
 
 /* What vgpud says in words. */
@@ -129,14 +134,13 @@ static void told(VgpuManager *manager, const char *kind, const char *gpu, const 
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_local();
     g_autofree char *time = g_date_time_format(now, "%F %T");
-    g_autofree char *shown = text_printable(g_strdup(text));
 
     (void)manager;
-    if (options->json)
-        event_json(kind, gpu, vgpu, text);
+    if (output_is_document(options))
+        told_document(options, kind, gpu, vgpu, text);
     else
-        printf("%s  %s: %s\n", time, kind, shown);
-    fflush(stdout);
+        output_line(options, "%s  %s: %s", time, kind, text);
+    fflush(options->out);
 }
 
 static gboolean end(void *loop)
@@ -154,7 +158,8 @@ gboolean events_command(Client *client, const Options *options, char **args, GEr
     if (!objects)
         return FALSE;
     if (geteuid() != 0)
-        g_printerr("The bus gives what vgpud says of vGPUs, tenants and users to root only; this shows changes of GPUs.\n");
+        g_printerr("The bus gives what vgpud says of vGPUs, tenants and users to root only; this "
+                   "shows changes of GPUs.\n");
     g_signal_connect(client->manager, "event", G_CALLBACK(told), (void *)options);
     g_signal_connect(objects, "object-added", G_CALLBACK(added), (void *)options);
     g_signal_connect(objects, "object-removed", G_CALLBACK(removed), (void *)options);

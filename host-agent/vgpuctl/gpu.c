@@ -1,165 +1,249 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl gpu: physical GPUs. */
-#include <stdio.h>
-
+/* vgpuctl gpu list, show: physical GPUs. */
 #include "host-agent/vgpuctl/command.h"
-#include "host-agent/vgpuctl/json.h"
-#include "host-agent/vgpuctl/table.h"
-#include "host-agent/vgpuctl/text.h"
+#include "host-agent/vgpuctl/dict.h"
+#include "host-agent/vgpuctl/each.h"
+#include "host-agent/vgpuctl/filter.h"
+#include "host-agent/vgpuctl/listing.h"
 
-/* "16.0 GT/s x16" */
-static char *link_text(guint speed, guint width)
+static char *numa_text(GVariant *gpu, const char *key)
 {
+    gint node = -1;
+
+    g_variant_lookup(gpu, key, "i", &node);
+    return node >= 0 ? g_strdup_printf("%d", node) : NULL;
+}
+
+/* "16.0 GT/s x16". @key: of the speed, and with Width in place of Speed of the lanes. */
+static char *link_text(GVariant *gpu, const char *key)
+{
+    g_auto(GStrv) parts = g_strsplit(key, "Speed", -1);
+    g_autofree char *width_key = g_strjoinv("Width", parts);
+    guint speed = 0;
+    guint width = 0;
+
+    g_variant_lookup(gpu, key, "u", &speed);
+    g_variant_lookup(gpu, width_key, "u", &width);
     return speed ? g_strdup_printf("%u.%u GT/s x%u", speed / 10, speed % 10, width) : NULL;
 }
 
-static void print_json(const GPtrArray *gpus)
+/* "15.98 GiB (sysfs)" */
+static char *vram_text(GVariant *gpu, const char *key)
 {
-    JsonArray *array = json_array_new();
+    g_autofree char *bytes = dict_bytes(gpu, key);
+    g_autofree char *source = dict_text(gpu, "VramSource");
 
-    for (guint i = 0; i < gpus->len; i++)
-        json_array_add_element(array, json_of_interface(g_ptr_array_index(gpus, i)));
-    json_print(json_node_init_array(json_node_alloc(), array));
-    json_array_unref(array);
+    return bytes ? g_strdup_printf("%s (%s)", bytes, source) : NULL;
 }
 
-static void add_row(Table *table, VgpuGpu *gpu)
+/* "8.0 GiB of 16.0 GiB"; of a GPU that is not shared nothing is promised. */
+static char *promised_text(GVariant *gpu, const char *key)
 {
-    gint node = vgpu_gpu_get_numa_node(gpu);
+    g_autofree char *promised = dict_bytes(gpu, key);
+    g_autofree char *capacity = dict_bytes(gpu, "Capacity");
 
-    table_add(table, g_strdup(vgpu_gpu_get_address(gpu)));
-    table_add(table, g_strdup(vgpu_gpu_get_mode(gpu)));
-    table_add(table, g_strdup(vgpu_gpu_get_driver(gpu)));
-    table_add(table, text_of_bytes(vgpu_gpu_get_vram(gpu)));
-    table_add(table, node >= 0 ? g_strdup_printf("%d", node) : NULL);
-    table_add(table, g_strdup(vgpu_gpu_get_iommu_group(gpu)));
-    table_add(table, g_strdup(vgpu_gpu_get_name(gpu)));
+    return capacity ? g_strdup_printf("%s of %s", promised ? promised : "0", capacity) : NULL;
+}
+
+static char *sriov_text(GVariant *gpu, const char *key)
+{
+    guint active = 0;
+    guint total = 0;
+
+    g_variant_lookup(gpu, key, "u", &active);
+    g_variant_lookup(gpu, "SriovTotal", "u", &total);
+    return total ? g_strdup_printf("%u of %u virtual functions", active, total) : NULL;
+}
+
+static char *health_text(GVariant *gpu, const char *key)
+{
+    gboolean healthy = TRUE;
+    g_autofree char *reasons = dict_list(gpu, "HealthReasons", "; ");
+
+    g_variant_lookup(gpu, key, "b", &healthy);
+    return healthy ? g_strdup("yes") : g_strconcat("no: ", reasons, NULL);
+}
+
+/* "AMD Radeon RX 6800 (1.4.305, radeon_icd.x86_64.json)" */
+static char *vulkan_text(GVariant *gpu, const char *key)
+{
+    const char *device = "", *api = "", *driver = "";
+    gboolean exports = TRUE;
+
+    g_variant_lookup(gpu, key, "&s", &device);
+    g_variant_lookup(gpu, "VulkanApi", "&s", &api);
+    g_variant_lookup(gpu, "VulkanDriver", "&s", &driver);
+    g_variant_lookup(gpu, "VulkanExportsMemory", "b", &exports);
+    if (!*device)
+        return NULL;
+    return g_strdup_printf("%s (%s, %s%s)", device, api, driver,
+                           exports ? "" : ", cannot export memory");
+}
+
+/* "shared, switching to passthrough, draining"; "host, wanted: passthrough" */
+static char *mode_text(GVariant *gpu, const char *key)
+{
+    const char *mode = "", *wanted = "", *switching = "";
+    gboolean draining = FALSE;
+    gboolean containers_only = FALSE;
+    g_autoptr(GString) text = NULL;
+
+    g_variant_lookup(gpu, key, "&s", &mode);
+    g_variant_lookup(gpu, "WantedMode", "&s", &wanted);
+    g_variant_lookup(gpu, "Switching", "&s", &switching);
+    g_variant_lookup(gpu, "Draining", "b", &draining);
+    g_variant_lookup(gpu, "ContainersOnly", "b", &containers_only);
+    text = g_string_new(mode);
+    if (containers_only)
+        g_string_append(text, " with containers and jobs only (mdev_vgpu is not loaded)");
+    if (*switching)
+        g_string_append_printf(text, ", switching to %s", switching);
+    else if (*wanted && !g_str_equal(mode, wanted))
+        g_string_append_printf(text, ", wanted: %s", wanted);
+    if (draining)
+        g_string_append(text, ", draining");
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+static char *id_text(GVariant *gpu, const char *key)
+{
+    guint16 vendor = 0;
+    guint16 device = 0;
+
+    g_variant_lookup(gpu, key, "q", &vendor);
+    g_variant_lookup(gpu, "DeviceId", "q", &device);
+    return g_strdup_printf("%04x:%04x", vendor, device);
+}
+
+static char *words_text(GVariant *gpu, const char *key)
+{
+    return dict_list(gpu, key, " ");
+}
+
+static const Column columns[] = {
+    {"GPU", "Address", dict_text, 0},
+    {"MODE", "Mode", mode_text, COLUMN_STATE},
+    {"DRIVER", "Driver", dict_text, 0},
+    {"VRAM", "Vram", dict_bytes, 0},
+    {"NUMA", "NumaNode", numa_text, 0},
+    {"GROUP", "IommuGroup", dict_text, 0},
+    {"PROMISED", "PromisedVram", promised_text, COLUMN_WIDE},
+    {"VGPUS", "Vgpus", dict_number, COLUMN_WIDE},
+    {"HEALTHY", "Healthy", health_text, COLUMN_WIDE | COLUMN_STATE},
+    {"NAME", "Name", dict_text, COLUMN_LONG},
+};
+
+static const Column lines[] = {
+    {"GPU", "Address", dict_text, 0},
+    {"Name", "Name", dict_text, 0},
+    {"PCI id", "VendorId", id_text, 0},
+    {"Mode", "Mode", mode_text, COLUMN_STATE},
+    {"Mode set by", "ModeSource", dict_text, 0},
+    {"Healthy", "Healthy", health_text, COLUMN_STATE},
+    {"Driver", "Driver", dict_text, 0},
+    {"VRAM", "Vram", vram_text, 0},
+    {"VRAM promised", "PromisedVram", promised_text, 0},
+    {"Vulkan", "VulkanDevice", vulkan_text, 0},
+    {"Vulkan features", "VulkanFeatures", words_text, 0},
+    {"DRM nodes", "DrmNodes", words_text, 0},
+    {"vGPU types", "MdevTypes", words_text, 0},
+    {"NUMA node", "NumaNode", numa_text, 0},
+    {"IOMMU group", "IommuGroup", dict_text, 0},
+    {"IOMMU group members", "IommuGroupMembers", words_text, 0},
+    {"Members in use", "IommuGroupInUse", words_text, 0},
+    {"Link", "LinkSpeed", link_text, 0},
+    {"Maximum link", "LinkSpeedMax", link_text, 0},
+    {"SR-IOV", "SriovActive", sriov_text, 0},
+    {"Partitions", "Partitions", words_text, 0},
+    {"Virtual function of", "PhysicalFunction", dict_text, 0},
+};
+
+static const Listing listing = {
+    .columns = columns,
+    .columns_count = G_N_ELEMENTS(columns),
+    .lines = lines,
+    .lines_count = G_N_ELEMENTS(lines),
+    .name = "Address",
+    .none = "This host has no GPU.",
+};
+
+/* All of its properties, and its states in one word each for the filter. */
+static GVariant *object_of(VgpuGpu *gpu)
+{
+    g_auto(GStrv) names = g_dbus_proxy_get_cached_property_names(G_DBUS_PROXY(gpu));
+    GVariantBuilder dict;
+
+    g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
+    for (char **name = names; name && *name; name++) {
+        g_autoptr(GVariant) value = g_dbus_proxy_get_cached_property(G_DBUS_PROXY(gpu), *name);
+
+        g_variant_builder_add(&dict, "{sv}", *name, value);
+    }
+    return g_variant_ref_sink(g_variant_builder_end(&dict));
+}
+
+static void unref(void *object)
+{
+    g_variant_unref(object);
+}
+
+static gboolean gpu_is_in_state(void *gpu, const char *state)
+{
+    if (g_str_equal(state, "draining"))
+        return vgpu_gpu_get_draining(gpu);
+    if (g_str_equal(state, "healthy"))
+        return vgpu_gpu_get_healthy(gpu);
+    if (g_str_equal(state, "unhealthy"))
+        return !vgpu_gpu_get_healthy(gpu);
+    return g_str_equal(state, vgpu_gpu_get_mode(gpu));
 }
 
 gboolean gpu_list_command(Client *client, const Options *options, char **args, GError **error)
 {
-    static const char *const heads[] = {"GPU", "MODE", "DRIVER", "VRAM", "NUMA", "GROUP", "NAME"};
+    static const char *const words[] = {"host",     "shared",  "passthrough", "partitioned",
+                                        "draining", "healthy", "unhealthy",   NULL};
+    static const Filter filter = {.gpu = "Address", .words = words};
     g_autoptr(GPtrArray) gpus = client_gpus(client, error);
-    g_autoptr(Table) table = table_new_with_heads(heads, G_N_ELEMENTS(heads));
+    g_autoptr(GVariant) list = NULL;
+    GVariantBuilder builder;
 
     (void)args;
     if (!gpus)
         return FALSE;
-    if (options->json) {
-        print_json(gpus);
-        return TRUE;
+    g_variant_builder_init(&builder, G_VARIANT_TYPE("aa{sv}"));
+    for (guint i = 0; i < gpus->len; i++) {
+        g_autoptr(GVariant) object = object_of(g_ptr_array_index(gpus, i));
+
+        if (filter_has_state(g_ptr_array_index(gpus, i), gpu_is_in_state))
+            g_variant_builder_add_value(&builder, object);
     }
-    if (!gpus->len) {
-        puts("This host has no GPU.");
-        return TRUE;
-    }
-    for (guint i = 0; i < gpus->len; i++)
-        add_row(table, g_ptr_array_index(gpus, i));
-    table_print(table);
+    list = filter_apply(g_variant_ref_sink(g_variant_builder_end(&builder)), &filter, error);
+    if (!list)
+        return FALSE;
+    listing_print(options, &listing, list);
     return TRUE;
-}
-
-static void add_list(Table *table, const char *name, const char *const *list)
-{
-    table_add_pair(table, name, g_strjoinv(" ", (GStrv)list));
-}
-
-static char *vram_text(VgpuGpu *gpu)
-{
-    g_autofree char *bytes = text_of_bytes(vgpu_gpu_get_vram(gpu));
-
-    return bytes ? g_strdup_printf("%s (%s)", bytes, vgpu_gpu_get_vram_source(gpu)) : NULL;
-}
-
-static char *sriov_text(VgpuGpu *gpu)
-{
-    guint total = vgpu_gpu_get_sriov_total(gpu);
-
-    return total ? g_strdup_printf("%u of %u virtual functions", vgpu_gpu_get_sriov_active(gpu),
-                                   total)
-                 : NULL;
-}
-
-static char *health_text(VgpuGpu *gpu)
-{
-    g_autofree char *reasons = g_strjoinv("; ", (GStrv)vgpu_gpu_get_health_reasons(gpu));
-
-    return vgpu_gpu_get_healthy(gpu) ? g_strdup("yes") : g_strconcat("no: ", reasons, NULL);
-}
-
-/* "AMD Radeon RX 6800 (1.4.305, radeon_icd.x86_64.json)" */
-static char *vulkan_text(VgpuGpu *gpu)
-{
-    const char *device = vgpu_gpu_get_vulkan_device(gpu);
-
-    if (!*device)
-        return NULL;
-    return g_strdup_printf("%s (%s, %s%s)", device, vgpu_gpu_get_vulkan_api(gpu),
-                           vgpu_gpu_get_vulkan_driver(gpu),
-                           vgpu_gpu_get_vulkan_exports_memory(gpu) ? "" : ", can't export memory");
-}
-
-/* "shared, being switched to passthrough, draining"; "host, wanted: passthrough" */
-static char *mode_text(VgpuGpu *gpu)
-{
-    const char *mode = vgpu_gpu_get_mode(gpu);
-    const char *wanted = vgpu_gpu_get_wanted_mode(gpu);
-    const char *switching = vgpu_gpu_get_switching(gpu);
-    GString *text = g_string_new(mode);
-
-    if (vgpu_gpu_get_containers_only(gpu))
-        g_string_append(text, " with containers and jobs only (mdev_vgpu is not loaded)");
-    if (*switching)
-        g_string_append_printf(text, ", being switched to %s", switching);
-    else if (*wanted && !g_str_equal(mode, wanted))
-        g_string_append_printf(text, ", wanted: %s", wanted);
-    if (vgpu_gpu_get_draining(gpu))
-        g_string_append(text, ", draining");
-    return g_string_free(text, FALSE);
-}
-
-static void add_gpu(Table *table, VgpuGpu *gpu)
-{
-    gint node = vgpu_gpu_get_numa_node(gpu);
-
-    table_add_pair(table, "GPU", g_strdup(vgpu_gpu_get_address(gpu)));
-    table_add_pair(table, "Name", g_strdup(vgpu_gpu_get_name(gpu)));
-    table_add_pair(
-        table, "PCI id",
-        g_strdup_printf("%04x:%04x", vgpu_gpu_get_vendor_id(gpu), vgpu_gpu_get_device_id(gpu)));
-    table_add_pair(table, "Mode", mode_text(gpu));
-    table_add_pair(table, "Healthy", health_text(gpu));
-    table_add_pair(table, "Driver", g_strdup(vgpu_gpu_get_driver(gpu)));
-    table_add_pair(table, "VRAM", vram_text(gpu));
-    table_add_pair(table, "Vulkan", vulkan_text(gpu));
-    add_list(table, "Vulkan features", vgpu_gpu_get_vulkan_features(gpu));
-    add_list(table, "DRM nodes", vgpu_gpu_get_drm_nodes(gpu));
-    add_list(table, "vGPU types", vgpu_gpu_get_mdev_types(gpu));
-    table_add_pair(table, "NUMA node", node >= 0 ? g_strdup_printf("%d", node) : NULL);
-    table_add_pair(table, "IOMMU group", g_strdup(vgpu_gpu_get_iommu_group(gpu)));
-    add_list(table, "In the group too", vgpu_gpu_get_iommu_group_members(gpu));
-    add_list(table, "Of them in use", vgpu_gpu_get_iommu_group_in_use(gpu));
-    table_add_pair(table, "Link",
-                   link_text(vgpu_gpu_get_link_speed(gpu), vgpu_gpu_get_link_width(gpu)));
-    table_add_pair(table, "Link at most",
-             link_text(vgpu_gpu_get_link_speed_max(gpu), vgpu_gpu_get_link_width_max(gpu)));
-    table_add_pair(table, "SR-IOV", sriov_text(gpu));
-    add_list(table, "Partitions", vgpu_gpu_get_partitions(gpu));
-    table_add_pair(table, "Virtual function of", g_strdup(vgpu_gpu_get_physical_function(gpu)));
 }
 
 gboolean gpu_show_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autoptr(VgpuGpu) gpu = client_gpu(client, args[0], error);
-    g_autoptr(Table) table = table_new(2);
+    g_autoptr(GPtrArray) objects = g_ptr_array_new_with_free_func(unref);
+    g_autoptr(GError) missing = NULL;
 
-    if (!gpu)
-        return FALSE;
-    if (options->json) {
-        json_print(json_of_interface(G_DBUS_PROXY(gpu)));
-        return TRUE;
+    for (char **name = args; *name; name++) {
+        g_autoptr(GError) cause = NULL;
+        g_autoptr(VgpuGpu) gpu = client_gpu(client, *name, &cause);
+
+        if (gpu)
+            g_ptr_array_add(objects, object_of(gpu));
+        else if (missing)
+            each_print_error(cause);
+        else
+            missing = g_steal_pointer(&cause);
     }
-    add_gpu(table, gpu);
-    table_print(table);
-    return TRUE;
+    if (objects->len)
+        listing_show(options, &listing, objects, g_strv_length(args) > 1);
+    if (!missing)
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&missing));
+    return FALSE;
 }

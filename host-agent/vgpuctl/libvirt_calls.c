@@ -43,8 +43,7 @@ CALL(virDomainPtr, NULL, virDomainLookupByUUIDString, (virConnectPtr conn, const
 CALL(int, -1, virDomainFree, (virDomainPtr domain), (domain))
 CALL(const char *, NULL, virDomainGetName, (virDomainPtr domain), (domain))
 CALL(int, -1, virDomainIsActive, (virDomainPtr domain), (domain))
-CALL(char *, NULL, virDomainGetXMLDesc, (virDomainPtr domain, unsigned int flags),
-     (domain, flags))
+CALL(char *, NULL, virDomainGetXMLDesc, (virDomainPtr domain, unsigned int flags), (domain, flags))
 CALL(virDomainPtr, NULL, virDomainDefineXML, (virConnectPtr conn, const char *xml), (conn, xml))
 CALL(int, -1, virDomainAttachDeviceFlags,
      (virDomainPtr domain, const char *xml, unsigned int flags), (domain, xml, flags))

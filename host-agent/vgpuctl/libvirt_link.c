@@ -27,7 +27,7 @@ VmLink *vm_link_open(const char *uri, const char *name, GError **error)
     virSetErrorFunc(NULL, be_quiet);
     link->connection = virConnectOpen(uri);
     if (!link->connection) {
-        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_UNREACHABLE, "libvirt can't be reached at %s: %s",
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_UNREACHABLE, "cannot reach libvirt at %s: %s",
                     uri, virGetLastErrorMessage());
         return NULL;
     }
@@ -59,7 +59,7 @@ gboolean vm_link_check_running(const VmLink *link, const char *advice, GError **
 {
     if (virDomainIsActive(link->domain) == 1)
         return TRUE;
-    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED, "domain %s does not run; %s",
+    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED, "domain %s is not running; %s",
                 vm_link_name(link), advice);
     return FALSE;
 }
@@ -71,7 +71,7 @@ char *vm_link_xml(const VmLink *link, guint flags, GError **error)
 
     free(xml);
     if (!copy)
-        vm_link_set_error("the domain's XML can't be had", error);
+        vm_link_set_error("cannot read the domain's XML", error);
     return copy;
 }
 

@@ -27,7 +27,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(VmLink, vm_link_free)
 /* libvirt's name of it. Part of @link. */
 const char *vm_link_name(const VmLink *link);
 
-/* VGPUCTL_FAILED where the VM does not run; the message ends with @advice. */
+/* VGPUCTL_FAILED if the VM is not running; the message ends with @advice. */
 gboolean vm_link_check_running(const VmLink *link, const char *advice, GError **error);
 
 /* @flags: of virDomainGetXMLDesc(). To be freed by g_free(). */

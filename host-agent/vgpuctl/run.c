@@ -35,10 +35,10 @@ static gboolean no_scope;
 
 const GOptionEntry run_options[] = {
     {"vram", 0, 0, G_OPTION_ARG_STRING, &vram, "GPU memory, as 2G", "SIZE"},
-    {"share", 0, 0, G_OPTION_ARG_INT, &share, "Per cent of the GPU's time that are promised", "N"},
+    {"share", 0, 0, G_OPTION_ARG_INT, &share, "Promised per cent of the GPU's time", "N"},
     {"type", 0, 0, G_OPTION_ARG_STRING, &type, "A type in place of a size, as half", "TYPE"},
     {"weight", 0, 0, G_OPTION_ARG_INT, &weight, "Share of GPU time, 1 to 10000", "N"},
-    {"cap", 0, 0, G_OPTION_ARG_INT, &cap, "Most GPU time, 1 to 100 per cent", "N"},
+    {"cap", 0, 0, G_OPTION_ARG_INT, &cap, "Maximum GPU time, 1 to 100 per cent", "N"},
     {"priority", 0, 0, G_OPTION_ARG_INT, &priority, "0 to 15, higher goes first", "N"},
     {"oversubscribe", 0, 0, G_OPTION_ARG_STRING, &oversubscribe,
      "Host memory beyond its GPU memory, as 1G", "SIZE"},
@@ -46,9 +46,9 @@ const GOptionEntry run_options[] = {
      "Of graphics,compute,transfer,decode,encode; or all", "LIST"},
     {"class", 0, 0, G_OPTION_ARG_STRING, &class_name, "guaranteed, burstable or best-effort",
      "CLASS"},
-    {"tenant", 0, 0, G_OPTION_ARG_STRING, &tenant, "Whose quota it counts for", "NAME"},
+    {"tenant", 0, 0, G_OPTION_ARG_STRING, &tenant, "Whose quota it counts against", "TENANT"},
     {"gpu", 0, 0, G_OPTION_ARG_STRING_ARRAY, &gpus,
-     "Only on GPUs with such an address, id (10de:*) or name", "PATTERN"},
+     "Only on GPUs with this address, id (10de:*) or name; may be a pattern", "GPU"},
     {"no-scope", 0, 0, G_OPTION_ARG_NONE, &no_scope, "Stay in the cgroup of the caller", NULL},
     G_OPTION_ENTRY_NULL,
 };
@@ -59,7 +59,7 @@ static GVariant *request(const char *uuid, GError **error)
 
     if (!type && !vram) {
         g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
-                    "--vram or --type is missing: how much of a GPU the program gets");
+                    "--vram or --type is required: how much of a GPU the program gets");
         return NULL;
     }
     if (!call_dict_add_size(&dict, "Vram", "--vram", vram, FALSE, error) ||
@@ -144,9 +144,24 @@ static void enter_scope(const char *uuid)
     g_autoptr(GError) error = NULL;
 
     if (!no_scope && !run_scope_enter(uuid, &error) && error)
-        g_printerr("vgpuctl: the program has no scope of its own (%s): its slice is given back when "
-                   "it has ended and no child of it uses the GPU\n",
-                   error->message);
+        g_printerr(
+            "vgpuctl: the program has no scope of its own (%s): its slice is given back when "
+            "it has ended and no child of it uses the GPU\n",
+            error->message);
+}
+
+/* polkit may ask for a password, by an agent of the session: one of ours would outlive vgpuctl. */
+static gboolean ask_slice(const Client *client, GVariant *request, const char *program,
+                          GVariant **slice, GVariant **environment, GError **error)
+{
+    g_autoptr(GVariant) answer = g_dbus_proxy_call_sync(
+        G_DBUS_PROXY(client->manager), "RunSlice", g_variant_new("(@a{sv}s)", request, program),
+        G_DBUS_CALL_FLAGS_ALLOW_INTERACTIVE_AUTHORIZATION, G_MAXINT, NULL, error);
+
+    if (!answer)
+        return FALSE;
+    g_variant_get(answer, "(@a{sv}@a{ss})", slice, environment);
+    return TRUE;
 }
 
 gboolean run_command(Client *unused, const Options *options, char **args, GError **error)
@@ -172,8 +187,7 @@ gboolean run_command(Client *unused, const Options *options, char **args, GError
     if (!client)
         return FALSE;
     enter_scope(uuid);
-    if (!vgpu_manager_call_run_slice_sync(client->manager, asked, args[0], &slice, &environment,
-                                          NULL, error) ||
+    if (!ask_slice(client, asked, args[0], &slice, &environment, error) ||
         !wait_for_arbiter(slice, environment, error))
         return FALSE;
     set_environment(environment);

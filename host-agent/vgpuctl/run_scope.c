@@ -76,9 +76,8 @@ static GVariant *properties(void)
     g_variant_builder_init(&builder, G_VARIANT_TYPE("a(sv)"));
     g_variant_builder_add(&builder, "(sv)", "Description",
                           g_variant_new_string("Program in a slice of a GPU"));
-    g_variant_builder_add(
-        &builder, "(sv)", "PIDs",
-        g_variant_new_fixed_array(G_VARIANT_TYPE_UINT32, &pid, 1, sizeof(pid)));
+    g_variant_builder_add(&builder, "(sv)", "PIDs",
+                          g_variant_new_fixed_array(G_VARIANT_TYPE_UINT32, &pid, 1, sizeof(pid)));
     g_variant_builder_add(&builder, "(sv)", "CollectMode",
                           g_variant_new_string("inactive-or-failed"));
     return g_variant_builder_end(&builder);
@@ -88,8 +87,8 @@ static GVariant *call(GDBusConnection *bus, const char *method, GVariant *parame
                       const char *type, GError **error)
 {
     return g_dbus_connection_call_sync(bus, SYSTEMD, SYSTEMD_PATH, MANAGER, method, parameters,
-                                       type ? G_VARIANT_TYPE(type) : NULL,
-                                       G_DBUS_CALL_FLAGS_NONE, -1, NULL, error);
+                                       type ? G_VARIANT_TYPE(type) : NULL, G_DBUS_CALL_FLAGS_NONE,
+                                       -1, NULL, error);
 }
 
 static void wait_for(Job *job)
@@ -141,9 +140,9 @@ gboolean run_scope_enter(const char *uuid, GError **error)
         return FALSE;
     job.loop = g_main_loop_new(NULL, FALSE);
     job.ended = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    subscription = g_dbus_connection_signal_subscribe(bus, SYSTEMD, MANAGER, "JobRemoved",
-                                                      SYSTEMD_PATH, NULL, G_DBUS_SIGNAL_FLAGS_NONE,
-                                                      job_removed, &job, NULL);
+    subscription =
+        g_dbus_connection_signal_subscribe(bus, SYSTEMD, MANAGER, "JobRemoved", SYSTEMD_PATH, NULL,
+                                           G_DBUS_SIGNAL_FLAGS_NONE, job_removed, &job, NULL);
     done = start(bus, unit, &job, error);
     g_dbus_connection_signal_unsubscribe(bus, subscription);
     g_hash_table_unref(job.ended);

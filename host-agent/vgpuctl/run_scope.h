@@ -9,8 +9,8 @@
 #include <glib.h>
 
 /*
- * Moves this process into a scope for the slice @uuid: of the user's own manager, or for root of the
- * system's. A process whose cgroup is not systemd's own stays there: a workload manager or a
+ * Moves this process into a scope for the slice @uuid: of the user's own manager, or for root of
+ * the system's. A process whose cgroup is not systemd's own stays there: a workload manager or a
  * container runtime has put it there, and counts it there. FALSE: it stays where it is, with
  * @error if systemd was asked and said no.
  */

@@ -1,62 +1,63 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl schedule: modes by the clock. */
-#include <stdio.h>
-
+/* vgpuctl schedule, reload: modes by the clock, and the files in /etc/vgpu that have them. */
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/dict.h"
-#include "host-agent/vgpuctl/json.h"
-#include "host-agent/vgpuctl/table.h"
+#include "host-agent/vgpuctl/listing.h"
 
-static char *time_text(GVariant *entry)
+static char *time_text(GVariant *entry, const char *key)
 {
     g_autoptr(GDateTime) time = NULL;
     gint64 next = 0;
 
-    g_variant_lookup(entry, "Next", "x", &next);
+    g_variant_lookup(entry, key, "x", &next);
     time = g_date_time_new_from_unix_local(next);
     return g_date_time_format(time, "%a %F %H:%M");
 }
 
-static char *minutes_text(GVariant *entry, const char *key, const char *zero)
+static char *minutes_text(GVariant *entry, const char *key)
 {
     guint seconds = 0;
 
     g_variant_lookup(entry, key, "u", &seconds);
-    return seconds ? g_strdup_printf("%u min", (seconds + 59) / 60) : g_strdup(zero);
+    return seconds ? g_strdup_printf("%u min", (seconds + 59) / 60) : NULL;
 }
 
-static void print_table(GVariant *entries)
+static char *limit_text(GVariant *entry, const char *key)
 {
-    static const char *const heads[] = {"SCHEDULE", "GPU", "MODE", "NEXT", "WARNS", "WAITS"};
-    g_autoptr(Table) table = table_new_with_heads(heads, G_N_ELEMENTS(heads));
+    char *minutes = minutes_text(entry, key);
 
-    for (gsize i = 0; i < g_variant_n_children(entries); i++) {
-        g_autoptr(GVariant) entry = g_variant_get_child_value(entries, i);
-
-        table_add(table, dict_text(entry, "Name"));
-        table_add(table, dict_text(entry, "Gpu"));
-        table_add(table, dict_text(entry, "Mode"));
-        table_add(table, time_text(entry));
-        table_add(table, minutes_text(entry, "Warn", NULL));
-        table_add(table, minutes_text(entry, "Timeout", "for ever"));
-    }
-    table_print(table);
+    return minutes ? minutes : g_strdup("no limit");
 }
 
-gboolean schedule_list_command(Client *client, const Options *options, char **args,
-                               GError **error)
+static const Column columns[] = {
+    {"SCHEDULE", "Name", dict_text, 0},   {"GPU", "Gpu", dict_text, 0},
+    {"MODE", "Mode", dict_text, 0},       {"NEXT", "Next", time_text, 0},
+    {"WARNING", "Warn", minutes_text, 0}, {"WAIT", "Timeout", limit_text, 0},
+};
+
+static const Listing listing = {
+    .columns = columns,
+    .columns_count = G_N_ELEMENTS(columns),
+    .name = "Name",
+    .none = "No mode switch is scheduled: /etc/vgpu/schedule.conf has no entry.",
+};
+
+gboolean schedule_list_command(Client *client, const Options *options, char **args, GError **error)
 {
-    VgpuManager *manager = client->manager;
-    g_autoptr(GVariant) entries = NULL;
+    g_autoptr(GVariant) entries = client_get(client, "ListSchedule", NULL, NULL, error);
 
     (void)args;
-    if (!vgpu_manager_call_list_schedule_sync(manager, &entries, NULL, error))
+    if (!entries)
         return FALSE;
-    if (options->json)
-        json_print(json_gvariant_serialize(entries));
-    else if (!g_variant_n_children(entries))
-        puts("No GPU's mode changes by the clock (/etc/vgpu/schedule.conf has no entry).");
-    else
-        print_table(entries);
+    listing_print(options, &listing, entries);
     return TRUE;
+}
+
+gboolean reload_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(GVariant) answer = client_call(client, "Reload", NULL, "reading /etc/vgpu", error);
+
+    (void)options;
+    (void)args;
+    return answer != NULL;
 }

@@ -1,165 +1,155 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl slice: parts of GPUs for containers. */
-#include <stdio.h>
-
 #include "host-agent/vgpuctl/call_dict.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/dict.h"
-#include "host-agent/vgpuctl/json.h"
-#include "host-agent/vgpuctl/table.h"
+#include "host-agent/vgpuctl/each.h"
+#include "host-agent/vgpuctl/filter.h"
+#include "host-agent/vgpuctl/objects.h"
 #include "host-agent/vgpuctl/vgpu_options.h"
 
 static gboolean force;
-static gboolean only_say;
+static gboolean dry_run;
 
 const GOptionEntry slice_remove_options[] = {
-    {"force", 0, 0, G_OPTION_ARG_NONE, &force, "Also where a container has it", NULL},
-    {"dry-run", 0, 0, G_OPTION_ARG_NONE, &only_say, "Only say whether it could be", NULL},
+    {"force", 0, 0, G_OPTION_ARG_NONE, &force, "Also if a container uses it", NULL},
+    {"dry-run", 0, 0, G_OPTION_ARG_NONE, &dry_run, "Only check whether it is possible", NULL},
     G_OPTION_ENTRY_NULL,
 };
 
-static const char *const heads[] = {"SLICE", "NAME",  "DOOR",   "GPU",      "VRAM",
-                                    "USED",  "CLASS", "TENANT", "CONTAINER"};
+static const Column columns[] = {
+    {"SLICE", "Uuid", dict_text, 0},
+    {"NAME", "Name", dict_text, 0},
+    {"DOOR", "Door", dict_text, 0},
+    {"GPU", "Gpu", dict_text, 0},
+    {"TYPE", "Type", dict_text, COLUMN_WIDE},
+    {"VRAM", "Vram", dict_bytes, 0},
+    {"USED", "VramUsed", dict_bytes, 0},
+    {"CLASS", "Class", dict_text, 0},
+    {"COMPUTE", "Compute", dict_number, COLUMN_WIDE},
+    {"WEIGHT", "Weight", dict_number, COLUMN_WIDE},
+    {"CAP", "Cap", dict_number, COLUMN_WIDE},
+    {"PROCESSES", "Members", dict_number, COLUMN_WIDE},
+    {"TENANT", "Tenant", dict_text, 0},
+    {"CONTAINER", "Container", dict_text, 0},
+};
 
-static void print_list(GVariant *slices)
+static const Column lines[] = {
+    {"Slice", "Uuid", dict_text, 0},
+    {"Name", "Name", dict_text, 0},
+    {"Door", "Door", dict_text, 0},
+    {"GPU", "Gpu", dict_text, 0},
+    {"Type", "Type", dict_text, 0},
+    {"Class", "Class", dict_text, 0},
+    {"Tenant", "Tenant", dict_text, 0},
+    {"Container", "Container", dict_text, 0},
+    {"Counted with", "CountedWith", dict_text, 0},
+    {"Ephemeral", "Ephemeral", dict_flag, 0},
+    {"VRAM", "Vram", dict_bytes, 0},
+    {"VRAM used", "VramUsed", dict_bytes, 0},
+    {"Oversubscription", "Oversubscribe", dict_bytes, 0},
+    {"Oversubscription used", "Spilled", dict_bytes, 0},
+    {"Processes", "Members", dict_number, 0},
+    {"Compute", "Compute", dict_number, 0},
+    {"Weight", "Weight", dict_number, 0},
+    {"Cap", "Cap", dict_number, 0},
+    {"Priority", "Priority", dict_number, 0},
+    {"GPU's engines", "Engines", dict_text, 0},
+};
+
+static const Listing listing = {
+    .columns = columns,
+    .columns_count = G_N_ELEMENTS(columns),
+    .lines = lines,
+    .lines_count = G_N_ELEMENTS(lines),
+    .name = "Uuid",
+    .none = "This host has no slice for containers.",
+};
+
+static gboolean is_in_state(void *slice, const char *state)
 {
-    g_autoptr(Table) table = table_new_with_heads(heads, G_N_ELEMENTS(heads));
+    const char *container = "";
 
-    for (gsize i = 0; i < g_variant_n_children(slices); i++) {
-        g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
+    g_variant_lookup(slice, "Container", "&s", &container);
+    return g_str_equal(state, *container ? "used" : "free");
+}
 
-        table_add(table, dict_text(slice, "Uuid"));
-        table_add(table, dict_text(slice, "Name"));
-        table_add(table, dict_text(slice, "Door"));
-        table_add(table, dict_text(slice, "Gpu"));
-        table_add(table, dict_bytes(slice, "Vram"));
-        table_add(table, dict_bytes(slice, "VramUsed"));
-        table_add(table, dict_text(slice, "Class"));
-        table_add(table, dict_text(slice, "Tenant"));
-        table_add(table, dict_text(slice, "Container"));
+static GVariant *in_state(GVariant *slices)
+{
+    g_autoptr(GVariant) all = slices;
+    GVariantBuilder some;
+
+    g_variant_builder_init(&some, G_VARIANT_TYPE("aa{sv}"));
+    for (gsize i = 0; i < g_variant_n_children(all); i++) {
+        g_autoptr(GVariant) slice = g_variant_get_child_value(all, i);
+
+        if (filter_has_state(slice, is_in_state))
+            g_variant_builder_add_value(&some, slice);
     }
-    table_print(table);
+    return g_variant_ref_sink(g_variant_builder_end(&some));
 }
 
 gboolean slice_list_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autoptr(GVariant) slices = NULL;
+    static const char *const words[] = {"used", "free", NULL};
+    static const Filter filter = {"Gpu", "Tenant", "Type", NULL, words};
+    g_autoptr(GVariant) slices = client_get(client, "ListSlices", NULL, "listing slices", error);
 
     (void)args;
-    if (!vgpu_manager_call_list_slices_sync(client->manager, &slices, NULL, error))
+    if (slices)
+        slices = filter_apply(in_state(g_steal_pointer(&slices)), &filter, error);
+    if (!slices)
         return FALSE;
-    if (options->json)
-        json_print(json_gvariant_serialize(slices));
-    else if (g_variant_n_children(slices))
-        print_list(slices);
-    else
-        puts("This host has no slice for containers.");
+    listing_print(options, &listing, slices);
     return TRUE;
-}
-
-static gboolean is_called(GVariant *slice, const char *asked)
-{
-    g_autofree char *uuid = dict_text(slice, "Uuid");
-    g_autofree char *its_name = dict_text(slice, "Name");
-
-    return !g_ascii_strcasecmp(uuid, asked) || g_str_equal(its_name, asked);
-}
-
-static GVariant *find(GVariant *slices, const char *asked, GError **error)
-{
-    for (gsize i = 0; i < g_variant_n_children(slices); i++) {
-        g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
-
-        if (is_called(slice, asked))
-            return g_steal_pointer(&slice);
-    }
-    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_NOT_FOUND,
-                "there is no slice %s; \"vgpuctl slice list\" shows those that there are", asked);
-    return NULL;
-}
-
-static void print_slice(GVariant *slice)
-{
-    g_autoptr(Table) table = table_new(2);
-
-    table_add_pair(table, "Slice", dict_text(slice, "Uuid"));
-    table_add_pair(table, "Name", dict_text(slice, "Name"));
-    table_add_pair(table, "Door", dict_text(slice, "Door"));
-    table_add_pair(table, "GPU", dict_text(slice, "Gpu"));
-    table_add_pair(table, "Type", dict_text(slice, "Type"));
-    table_add_pair(table, "Class", dict_text(slice, "Class"));
-    table_add_pair(table, "Tenant", dict_text(slice, "Tenant"));
-    table_add_pair(table, "Container", dict_text(slice, "Container"));
-    table_add_pair(table, "Counted with", dict_text(slice, "CountedWith"));
-    table_add_pair(table, "Ends with it", dict_flag(slice, "Ephemeral"));
-    table_add_pair(table, "VRAM", dict_bytes(slice, "Vram"));
-    table_add_pair(table, "Of it in use", dict_bytes(slice, "VramUsed"));
-    table_add_pair(table, "Oversubscription", dict_bytes(slice, "Oversubscribe"));
-    table_add_pair(table, "Processes", dict_number(slice, "Members"));
-    table_add_pair(table, "Compute", dict_number(slice, "Compute"));
-    table_add_pair(table, "Weight", dict_number(slice, "Weight"));
-    table_add_pair(table, "Cap", dict_number(slice, "Cap"));
-    table_add_pair(table, "Priority", dict_number(slice, "Priority"));
-    table_add_pair(table, "Engines", dict_text(slice, "Engines"));
-    table_print(table);
 }
 
 gboolean slice_show_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autoptr(GVariant) slices = NULL;
-    g_autoptr(GVariant) slice = NULL;
+    g_autoptr(GVariant) slices = client_get(client, "ListSlices", NULL, "listing slices", error);
 
-    if (!vgpu_manager_call_list_slices_sync(client->manager, &slices, NULL, error) ||
-        !(slice = find(slices, args[0], error)))
-        return FALSE;
-    if (options->json)
-        json_print(json_gvariant_serialize(slice));
-    else
-        print_slice(slice);
-    return TRUE;
+    return slices && objects_show(options, &listing, slices, args, object_is_slice, "slice",
+                                  "slice list", error);
 }
 
 gboolean slice_create_command(Client *client, const Options *options, char **args, GError **error)
 {
     g_autoptr(GVariant) slice = NULL;
+    g_autoptr(GVariant) list = NULL;
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
 
-    client_be_patient(client);
     call_dict_add_text(&dict, "Type", args[0]);
-    if (!vgpu_options_for_slice(&dict, error) ||
-        !vgpu_manager_call_create_slice_sync(client->manager, g_variant_dict_end(&dict), &slice,
-                                             NULL, error))
+    if (!vgpu_options_for_slice(&dict, error))
         return FALSE;
-    if (options->json) {
-        json_print(json_gvariant_serialize(slice));
-    } else {
-        GVariant *list = g_variant_ref_sink(g_variant_new_array(NULL, &slice, 1));
-
-        print_list(list);
-        g_variant_unref(list);
-    }
+    slice = client_get(client, "CreateSlice", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
+                       "creating a slice", error);
+    if (!slice)
+        return FALSE;
+    list = g_variant_ref_sink(g_variant_new_array(NULL, &slice, 1));
+    if (output_is_document(options))
+        output_variant(options, slice);
+    else
+        listing_print(options, &listing, list);
     return TRUE;
 }
 
-gboolean slice_set_command(Client *client, const Options *options, char **args, GError **error)
+static gboolean remove_slice(Client *client, const char *name, void *data, GError **error)
 {
-    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
+    g_autofree char *what = g_strdup_printf("removing slice %s", name);
+    g_autoptr(GVariant) answer =
+        client_call(client, "RemoveSlice", g_variant_new("(s@a{sv})", name, data), what, error);
 
-    (void)options;
-    client_be_patient(client);
-    return vgpu_options_parameters(&dict, error) &&
-           vgpu_manager_call_set_slice_sync(client->manager, args[0], g_variant_dict_end(&dict),
-                                            NULL, error);
+    return answer != NULL;
 }
 
 gboolean slice_remove_command(Client *client, const Options *options, char **args, GError **error)
 {
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
+    g_autoptr(GVariant) how = NULL;
 
     (void)options;
-    client_be_patient(client);
-    call_dict_add_flag(&dict, "DryRun", only_say);
+    call_dict_add_flag(&dict, "DryRun", dry_run);
     call_dict_add_flag(&dict, "Force", force);
-    return vgpu_manager_call_remove_slice_sync(client->manager, args[0], g_variant_dict_end(&dict),
-                                               NULL, error);
+    how = g_variant_ref_sink(g_variant_dict_end(&dict));
+    return each_name(client, args, "removing slices", remove_slice, how, error);
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl tenant: who may have how much. */
-#include <stdio.h>
-
 #include "host-agent/vgpuctl/call_dict.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/dict.h"
-#include "host-agent/vgpuctl/json.h"
-#include "host-agent/vgpuctl/table.h"
-#include "host-agent/vgpuctl/text.h"
+#include "host-agent/vgpuctl/each.h"
+#include "host-agent/vgpuctl/filter.h"
+#include "host-agent/vgpuctl/objects.h"
 
 static char *vram;
 static int compute = -1;
@@ -17,18 +15,18 @@ static char **users;
 static gboolean dry_run;
 
 const GOptionEntry tenant_set_options[] = {
-    {"vram", 0, 0, G_OPTION_ARG_STRING, &vram, "GPU memory, all together; 0: no limit", "SIZE"},
-    {"compute", 0, 0, G_OPTION_ARG_INT, &compute, "Per cent of a GPU, all together; 0: no limit",
-     "N"},
-    {"vgpus", 0, 0, G_OPTION_ARG_INT, &vgpus, "How many; 0: no limit", "N"},
+    {"vram", 0, 0, G_OPTION_ARG_STRING, &vram, "GPU memory in total; 0: no limit", "SIZE"},
+    {"compute", 0, 0, G_OPTION_ARG_INT, &compute,
+     "Compute in total, in per cent of one GPU; 0: no limit", "N"},
+    {"vgpus", 0, 0, G_OPTION_ARG_INT, &vgpus, "How many vGPUs and slices; 0: no limit", "N"},
     {"model", 0, 0, G_OPTION_ARG_STRING_ARRAY, &models,
      "GPUs that it may use, by id (10de:*) or name; once for each", "PATTERN"},
     {"user", 0, 0, G_OPTION_ARG_STRING_ARRAY, &users, "Who may use it; once for each", "USER"},
-    {"dry-run", 0, 0, G_OPTION_ARG_NONE, &dry_run, "Only say whether it could be", NULL},
+    {"dry-run", 0, 0, G_OPTION_ARG_NONE, &dry_run, "Only check whether it is possible", NULL},
     G_OPTION_ENTRY_NULL,
 };
 
-/* "4.0 GiB of 8.0 GiB" */
+/* "4.0 GiB of 8.0 GiB". Takes both. */
 static char *part(char *used, char *most)
 {
     char *text = g_strdup_printf("%s of %s", used ? used : "0", most ? most : "any");
@@ -38,64 +36,78 @@ static char *part(char *used, char *most)
     return text;
 }
 
-static char *number_or_null(GVariant *tenant, const char *key)
+/* @key: of the quota; with Used before it, of what is used. */
+static char *bytes_part(GVariant *tenant, const char *key)
 {
-    guint number = 0;
+    g_autofree char *used = g_strconcat("Used", key, NULL);
 
-    g_variant_lookup(tenant, key, "u", &number);
-    return number ? g_strdup_printf("%u", number) : NULL;
+    return part(dict_bytes(tenant, used), dict_bytes(tenant, key));
 }
 
-static char *list_text(GVariant *tenant, const char *key)
+static char *number_part(GVariant *tenant, const char *key)
 {
-    g_autofree const char **list = NULL;
+    g_autofree char *used = g_strconcat("Used", key, NULL);
 
-    return g_variant_lookup(tenant, key, "^a&s", &list) ? g_strjoinv(" ", (char **)list) : NULL;
+    return part(dict_limit(tenant, used), dict_limit(tenant, key));
 }
 
-static void print_table(GVariant *tenants)
+static char *words_text(GVariant *tenant, const char *key)
 {
-    static const char *const heads[] = {"TENANT", "VRAM", "COMPUTE %", "VGPUS", "MODELS", "USERS"};
-    g_autoptr(Table) table = table_new_with_heads(heads, G_N_ELEMENTS(heads));
-
-    for (gsize i = 0; i < g_variant_n_children(tenants); i++) {
-        g_autoptr(GVariant) tenant = g_variant_get_child_value(tenants, i);
-
-        table_add(table, dict_text(tenant, "Name"));
-        table_add(table, part(dict_bytes(tenant, "UsedVram"), dict_bytes(tenant, "Vram")));
-        table_add(table,
-                  part(number_or_null(tenant, "UsedCompute"), number_or_null(tenant, "Compute")));
-        table_add(table,
-                  part(number_or_null(tenant, "UsedVgpus"), number_or_null(tenant, "Vgpus")));
-        table_add(table, list_text(tenant, "Models"));
-        table_add(table, list_text(tenant, "Users"));
-    }
-    table_print(table);
+    return dict_list(tenant, key, " ");
 }
 
-gboolean tenant_list_command(Client *client, const Options *options, char **args,
-                             GError **error)
+static const Column columns[] = {
+    {"TENANT", "Name", dict_text, 0},
+    {"VRAM", "Vram", bytes_part, 0},
+    {"COMPUTE %", "Compute", number_part, 0},
+    {"VGPUS", "Vgpus", number_part, 0},
+    {"MODELS", "Models", words_text, 0},
+    {"USERS", "Users", words_text, COLUMN_LONG},
+    {"SET BY", "Source", dict_text, COLUMN_STATE},
+};
+
+static const Column lines[] = {
+    {"Tenant", "Name", dict_text, 0},         {"VRAM", "Vram", bytes_part, 0},
+    {"Compute %", "Compute", number_part, 0}, {"vGPUs and slices", "Vgpus", number_part, 0},
+    {"GPU models", "Models", words_text, 0},  {"Users", "Users", words_text, 0},
+    {"Set by", "Source", dict_text, 0},
+};
+
+static const Listing listing = {
+    .columns = columns,
+    .columns_count = G_N_ELEMENTS(columns),
+    .lines = lines,
+    .lines_count = G_N_ELEMENTS(lines),
+    .name = "Name",
+    .none = "There is no tenant; \"vgpuctl tenant set NAME\" creates one.",
+};
+
+gboolean tenant_list_command(Client *client, const Options *options, char **args, GError **error)
 {
-    VgpuManager *manager = client->manager;
-    g_autoptr(GVariant) tenants = NULL;
+    static const Filter filter = {.tenant = "Name"};
+    g_autoptr(GVariant) tenants = client_get(client, "ListTenants", NULL, NULL, error);
 
     (void)args;
-    if (!vgpu_manager_call_list_tenants_sync(manager, &tenants, NULL, error))
+    if (tenants)
+        tenants = filter_apply(g_steal_pointer(&tenants), &filter, error);
+    if (!tenants)
         return FALSE;
-    if (options->json)
-        json_print(json_gvariant_serialize(tenants));
-    else if (g_variant_n_children(tenants))
-        print_table(tenants);
-    else
-        puts("There is no tenant; \"vgpuctl tenant set NAME\" makes one.");
+    listing_print(options, &listing, tenants);
     return TRUE;
 }
 
-gboolean tenant_set_command(Client *client, const Options *options, char **args,
-                            GError **error)
+gboolean tenant_show_command(Client *client, const Options *options, char **args, GError **error)
 {
-    VgpuManager *manager = client->manager;
+    g_autoptr(GVariant) tenants = client_get(client, "ListTenants", NULL, NULL, error);
+
+    return tenants && objects_show(options, &listing, tenants, args, object_is_named, "tenant",
+                                   "tenant list", error);
+}
+
+gboolean tenant_set_command(Client *client, const Options *options, char **args, GError **error)
+{
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
+    g_autoptr(GVariant) answer = NULL;
 
     (void)options;
     call_dict_add_number(&dict, "Compute", compute);
@@ -103,16 +115,25 @@ gboolean tenant_set_command(Client *client, const Options *options, char **args,
     call_dict_add_list(&dict, "Models", models);
     call_dict_add_list(&dict, "Users", users);
     call_dict_add_flag(&dict, "DryRun", dry_run);
-    return call_dict_add_size(&dict, "Vram", "--vram", vram, TRUE, error) &&
-           vgpu_manager_call_set_tenant_sync(manager, args[0], g_variant_dict_end(&dict), NULL,
-                                             error);
+    if (!call_dict_add_size(&dict, "Vram", "--vram", vram, TRUE, error))
+        return FALSE;
+    answer =
+        client_call(client, "SetTenant",
+                    g_variant_new("(s@a{sv})", args[0], g_variant_dict_end(&dict)), NULL, error);
+    return answer != NULL;
 }
 
-gboolean tenant_remove_command(Client *client, const Options *options, char **args,
-                               GError **error)
+static gboolean remove_tenant(Client *client, const char *name, void *data, GError **error)
 {
-    VgpuManager *manager = client->manager;
+    g_autoptr(GVariant) answer =
+        client_call(client, "RemoveTenant", g_variant_new("(s)", name), NULL, error);
 
+    (void)data;
+    return answer != NULL;
+}
+
+gboolean tenant_remove_command(Client *client, const Options *options, char **args, GError **error)
+{
     (void)options;
-    return vgpu_manager_call_remove_tenant_sync(manager, args[0], NULL, error);
+    return each_name(client, args, "removing tenants", remove_tenant, NULL, error);
 }

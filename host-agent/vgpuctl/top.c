@@ -6,9 +6,7 @@
 
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/dict.h"
-#include "host-agent/vgpuctl/json.h"
-#include "host-agent/vgpuctl/table.h"
-#include "host-agent/vgpuctl/text.h"
+#include "host-agent/vgpuctl/listing.h"
 
 #define SECOND_US G_USEC_PER_SEC
 #define NS        1e9
@@ -18,7 +16,7 @@
 static gboolean once;
 
 const GOptionEntry top_options[] = {
-    {"once", 0, 0, G_OPTION_ARG_NONE, &once, "Print one table, and end", NULL},
+    {"once", 0, 0, G_OPTION_ARG_NONE, &once, "Print one table, and exit", NULL},
     G_OPTION_ENTRY_NULL,
 };
 
@@ -44,10 +42,11 @@ static void unref(void *vgpu)
     g_variant_unref(vgpu);
 }
 
-static gboolean look_at(VgpuManager *manager, Look *look, GError **error)
+static gboolean look_at(const Client *client, Look *look, GError **error)
 {
     look->at = g_get_monotonic_time();
-    if (!vgpu_manager_call_list_vgpus_sync(manager, &look->vgpus, NULL, error))
+    look->vgpus = client_get(client, "ListVgpus", NULL, NULL, error);
+    if (!look->vgpus)
         return FALSE;
     look->by_uuid = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, unref);
     for (gsize i = 0; i < g_variant_n_children(look->vgpus); i++) {
@@ -58,7 +57,7 @@ static gboolean look_at(VgpuManager *manager, Look *look, GError **error)
     return TRUE;
 }
 
-/* How much the counter has grown in a second; NAN: nobody tells, or the vGPU has just come. */
+/* How much the counter has grown in a second; NAN: nobody reports it, or the vGPU has just come. */
 static double rate(GVariant *before, GVariant *now, const char *key, gint64 us)
 {
     guint64 then = 0;
@@ -91,105 +90,108 @@ static Rates rates_of(const Look *before, const Look *now, GVariant *vgpu)
     };
 }
 
-static char *rate_text(double value, const char *format)
+/* What each second has, as members of the vGPU; they are left out if nobody reports them. */
+static void add_rate(GVariantDict *dict, const char *name, double value)
+{
+    if (!isnan(value))
+        g_variant_dict_insert(dict, name, "d", value);
+}
+
+static GVariant *with_rates(const Look *before, const Look *now, GVariant *vgpu)
+{
+    const Rates rates = rates_of(before, now, vgpu);
+    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(vgpu);
+
+    add_rate(&dict, "GpuPercent", rates.gpu);
+    add_rate(&dict, "WaitedPerSecond", rates.waited);
+    add_rate(&dict, "RequestsPerSecond", rates.requests);
+    add_rate(&dict, "DoorbellsPerSecond", rates.doorbells);
+    return g_variant_dict_end(&dict);
+}
+
+static char *number_text(GVariant *vgpu, const char *key, const char *format)
 {
     char text[G_ASCII_DTOSTR_BUF_SIZE];
+    double value;
 
-    return isnan(value) ? NULL : g_strdup(g_ascii_formatd(text, sizeof(text), format, value));
+    if (!g_variant_lookup(vgpu, key, "d", &value))
+        return NULL;
+    return g_strdup(g_ascii_formatd(text, sizeof(text), format, value));
+}
+
+static char *whole(GVariant *vgpu, const char *key)
+{
+    return number_text(vgpu, key, "%.0f");
+}
+
+static char *hundredths(GVariant *vgpu, const char *key)
+{
+    return number_text(vgpu, key, "%.2f");
 }
 
 /* "1.2 GiB of 8.0 GiB" */
-static char *vram_text(GVariant *vgpu)
+static char *vram_text(GVariant *vgpu, const char *key)
 {
-    g_autofree char *promised = dict_bytes(vgpu, "Vram");
+    g_autofree char *promised = dict_bytes(vgpu, key);
     g_autofree char *used = dict_bytes(vgpu, "VramUsed");
 
     return used ? g_strdup_printf("%s of %s", used, promised) : g_steal_pointer(&promised);
 }
 
-static void add_row(Table *table, GVariant *vgpu, const Rates *rates)
-{
-    table_add(table, dict_text(vgpu, "Uuid"));
-    table_add(table, dict_text(vgpu, "Gpu"));
-    table_add(table, dict_text(vgpu, "Tenant"));
-    table_add(table, dict_text(vgpu, "Class"));
-    table_add(table, rate_text(rates->gpu, "%.0f"));
-    table_add(table, rate_text(rates->waited, "%.2f"));
-    table_add(table, vram_text(vgpu));
-    table_add(table, rate_text(rates->requests, "%.0f"));
-    table_add(table, rate_text(rates->doorbells, "%.0f"));
-    table_add(table, dict_text(vgpu, "Engine"));
-}
+static const Column columns[] = {
+    {"VGPU", "Uuid", dict_text, 0},
+    {"NAME", "Name", dict_text, COLUMN_WIDE},
+    {"GPU", "Gpu", dict_text, 0},
+    {"TENANT", "Tenant", dict_text, 0},
+    {"CLASS", "Class", dict_text, 0},
+    {"GPU %", "GpuPercent", whole, 0},
+    {"WAIT S/S", "WaitedPerSecond", hundredths, 0},
+    {"VRAM", "Vram", vram_text, 0},
+    {"REQUESTS/S", "RequestsPerSecond", whole, 0},
+    {"DOORBELLS/S", "DoorbellsPerSecond", whole, 0},
+    {"ENGINE", "Engine", dict_text, COLUMN_STATE},
+};
 
-static void print_table(const Look *before, const Look *now)
-{
-    static const char *const heads[] = {"VGPU",     "GPU",  "TENANT",     "CLASS",       "GPU %",
-                                        "WAIT S/S", "VRAM", "REQUESTS/S", "DOORBELLS/S", "ENGINE"};
-    g_autoptr(Table) table = table_new_with_heads(heads, G_N_ELEMENTS(heads));
+static const Listing listing = {
+    .columns = columns,
+    .columns_count = G_N_ELEMENTS(columns),
+    .name = "Uuid",
+    .none = "This host has no vGPU.",
+};
 
-    if (!g_variant_n_children(now->vgpus)) {
-        puts("This host has no vGPU.");
-        return;
-    }
+static void print(const Options *options, const Look *before, const Look *now)
+{
+    g_autoptr(GVariant) list = NULL;
+    GVariantBuilder builder;
+
+    g_variant_builder_init(&builder, G_VARIANT_TYPE("aa{sv}"));
     for (gsize i = 0; i < g_variant_n_children(now->vgpus); i++) {
         g_autoptr(GVariant) vgpu = g_variant_get_child_value(now->vgpus, i);
-        const Rates rates = rates_of(before, now, vgpu);
 
-        add_row(table, vgpu, &rates);
+        g_variant_builder_add_value(&builder, with_rates(before, now, vgpu));
     }
-    table_print(table);
-}
-
-/* Members are left out where nobody tells. */
-static void add_rate(JsonObject *object, const char *name, double value)
-{
-    if (!isnan(value))
-        json_object_set_double_member(object, name, value);
-}
-
-static void print_json(const Look *before, const Look *now)
-{
-    JsonArray *array = json_array_new();
-
-    for (gsize i = 0; i < g_variant_n_children(now->vgpus); i++) {
-        g_autoptr(GVariant) vgpu = g_variant_get_child_value(now->vgpus, i);
-        const Rates rates = rates_of(before, now, vgpu);
-        JsonNode *node = json_gvariant_serialize(vgpu);
-        JsonObject *object = json_node_get_object(node);
-
-        add_rate(object, "GpuPercent", rates.gpu);
-        add_rate(object, "WaitedPerSecond", rates.waited);
-        add_rate(object, "RequestsPerSecond", rates.requests);
-        add_rate(object, "DoorbellsPerSecond", rates.doorbells);
-        json_array_add_element(array, node);
-    }
-    json_print(json_node_init_array(json_node_alloc(), array));
-    json_array_unref(array);
+    list = g_variant_ref_sink(g_variant_builder_end(&builder));
+    listing_print(options, &listing, list);
 }
 
 gboolean top_command(Client *client, const Options *options, char **args, GError **error)
 {
-    VgpuManager *manager = client->manager;
-    gboolean single = once || options->json;
+    gboolean single = once || output_is_document(options);
     g_auto(Look) before = {0};
 
     (void)args;
-    if (!look_at(manager, &before, error))
+    if (!look_at(client, &before, error))
         return FALSE;
     do {
         g_auto(Look) now = {0};
 
         g_usleep(SECOND_US);
-        if (!look_at(manager, &now, error))
+        if (!look_at(client, &now, error))
             return FALSE;
-        if (options->json) {
-            print_json(&before, &now);
-        } else {
-            if (!single && isatty(STDOUT_FILENO))
-                fputs(CLEAR, stdout);
-            print_table(&before, &now);
-        }
-        fflush(stdout);
+        if (!single && isatty(fileno(options->out)))
+            fputs(CLEAR, options->out);
+        print(options, &before, &now);
+        fflush(options->out);
         look_clear(&before);
         before = now;
         now = (Look){0};

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl topo: which GPUs are near each other. */
-#include <stdio.h>
-
 #include "host-agent/vgpuctl/command.h"
-#include "host-agent/vgpuctl/json.h"
-#include "host-agent/vgpuctl/table.h"
+#include "host-agent/vgpuctl/listing.h"
 
 static const char legend[] = "\n"
                              "  X     the GPU itself\n"
@@ -14,53 +11,56 @@ static const char legend[] = "\n"
                              "  NODE  host bridges of one NUMA node\n"
                              "  SYS   NUMA nodes\n";
 
-static void print_table(char **gpus, GVariant *distances)
+static void print_table(const Options *options, char **gpus, GVariant *distances)
 {
     guint count = g_strv_length(gpus);
-    g_autoptr(Table) table = table_new(count + 1);
+    g_autoptr(GPtrArray) heads = g_ptr_array_new();
+    g_autoptr(GPtrArray) cells = g_ptr_array_new();
 
-    table_add(table, g_strdup("GPU"));
-    for (guint i = 0; i < count; i++)
-        table_add(table, g_strdup(gpus[i]));
+    g_ptr_array_add(heads, (char *)"GPU");
     for (guint i = 0; i < count; i++) {
         g_autoptr(GVariant) row = g_variant_get_child_value(distances, i);
 
-        table_add(table, g_strdup(gpus[i]));
+        g_ptr_array_add(heads, gpus[i]);
+        g_ptr_array_add(cells, gpus[i]);
         for (guint k = 0; k < count; k++) {
-            char *distance;
+            const char *distance;
 
-            g_variant_get_child(row, k, "s", &distance);
-            table_add(table, distance);
+            g_variant_get_child(row, k, "&s", &distance);
+            g_ptr_array_add(cells, (char *)distance);
         }
     }
-    table_print(table);
-    fputs(legend, stdout);
+    listing_print_cells(options, (const char *const *)heads->pdata, count + 1, cells);
+    if (!options->no_headers)
+        fputs(legend, options->out);
 }
 
-static void print_json(char **gpus, GVariant *distances)
+static void print_document(const Options *options, GVariant *gpus, GVariant *distances)
 {
     JsonObject *object = json_object_new();
-    GVariant *list = g_variant_ref_sink(g_variant_new_strv((const char *const *)gpus, -1));
 
-    json_object_set_member(object, "gpus", json_gvariant_serialize(list));
+    json_object_set_member(object, "gpus", json_gvariant_serialize(gpus));
     json_object_set_member(object, "distances", json_gvariant_serialize(distances));
-    g_variant_unref(list);
-    json_print(json_node_init_object(json_node_alloc(), object));
+    output_node(options, json_node_init_object(json_node_alloc(), object));
     json_object_unref(object);
 }
 
 gboolean topo_command(Client *client, const Options *options, char **args, GError **error)
 {
-    VgpuManager *manager = client->manager;
-    g_auto(GStrv) gpus = NULL;
+    g_autoptr(GVariant) answer = client_call(client, "GetTopology", NULL, NULL, error);
+    g_autoptr(GVariant) list = NULL;
     g_autoptr(GVariant) distances = NULL;
+    g_autofree const char **gpus = NULL;
 
     (void)args;
-    if (!vgpu_manager_call_get_topology_sync(manager, &gpus, &distances, NULL, error))
+    if (!answer)
         return FALSE;
-    if (options->json)
-        print_json(gpus, distances);
+    list = g_variant_get_child_value(answer, 0);
+    distances = g_variant_get_child_value(answer, 1);
+    gpus = g_variant_get_strv(list, NULL);
+    if (output_is_document(options))
+        print_document(options, list, distances);
     else
-        print_table(gpus, distances);
+        print_table(options, (char **)gpus, distances);
     return TRUE;
 }

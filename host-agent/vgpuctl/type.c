@@ -1,44 +1,66 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpuctl type: what vGPUs come in. */
-#include <stdio.h>
-
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/dict.h"
-#include "host-agent/vgpuctl/json.h"
-#include "host-agent/vgpuctl/table.h"
+#include "host-agent/vgpuctl/filter.h"
+#include "host-agent/vgpuctl/objects.h"
 
-static void print_table(GVariant *types)
+static const Column columns[] = {
+    {"GPU", "Gpu", dict_text, 0},
+    {"TYPE", "Id", dict_text, 0},
+    {"COUNT", "Instances", dict_number, 0},
+    {"MORE", "Available", dict_number, 0},
+    {"VRAM", "Vram", dict_bytes, COLUMN_WIDE},
+    {"CLASS", "Class", dict_text, COLUMN_WIDE},
+    {"COMPUTE", "Compute", dict_limit, COLUMN_WIDE},
+    {"DESCRIPTION", "Description", dict_text, COLUMN_LONG},
+};
+
+static const Column lines[] = {
+    {"Type", "Id", dict_text, 0},
+    {"GPU", "Gpu", dict_text, 0},
+    {"Description", "Description", dict_text, 0},
+    {"vGPUs of it", "Instances", dict_number, 0},
+    {"Room for more", "Available", dict_number, 0},
+    {"VRAM", "Vram", dict_bytes, 0},
+    {"Oversubscription", "Oversubscribe", dict_bytes, 0},
+    {"Window", "Window", dict_bytes, 0},
+    {"Class", "Class", dict_text, 0},
+    {"Compute", "Compute", dict_limit, 0},
+    {"Weight", "Weight", dict_number, 0},
+    {"Cap", "Cap", dict_number, 0},
+    {"Priority", "Priority", dict_number, 0},
+    {"Display", "Display", dict_number, 0},
+};
+
+static const Listing listing = {
+    .columns = columns,
+    .columns_count = G_N_ELEMENTS(columns),
+    .lines = lines,
+    .lines_count = G_N_ELEMENTS(lines),
+    .name = "Id",
+    .none = "No GPU of this host is shared with VMs. /etc/vgpu/gpus.conf lists the GPUs to share, and the "
+            "kernel module mdev_vgpu must be loaded.",
+};
+
+gboolean type_list_command(Client *client, const Options *options, char **args, GError **error)
 {
-    static const char *const heads[] = {"GPU", "TYPE", "THERE", "MORE", "DESCRIPTION"};
-    g_autoptr(Table) table = table_new_with_heads(heads, G_N_ELEMENTS(heads));
-
-    for (gsize i = 0; i < g_variant_n_children(types); i++) {
-        g_autoptr(GVariant) type = g_variant_get_child_value(types, i);
-
-        table_add(table, dict_text(type, "Gpu"));
-        table_add(table, dict_text(type, "Id"));
-        table_add(table, dict_number(type, "Instances"));
-        table_add(table, dict_number(type, "Available"));
-        table_add(table, dict_text(type, "Description"));
-    }
-    table_print(table);
-}
-
-gboolean type_list_command(Client *client, const Options *options, char **args,
-                           GError **error)
-{
-    VgpuManager *manager = client->manager;
-    g_autoptr(GVariant) types = NULL;
+    static const Filter filter = {.gpu = "Gpu", .type = "Id"};
+    g_autoptr(GVariant) types = client_get(client, "ListTypes", NULL, "listing types", error);
 
     (void)args;
-    if (!vgpu_manager_call_list_types_sync(manager, &types, NULL, error))
+    if (types)
+        types = filter_apply(g_steal_pointer(&types), &filter, error);
+    if (!types)
         return FALSE;
-    if (options->json)
-        json_print(json_gvariant_serialize(types));
-    else if (g_variant_n_children(types))
-        print_table(types);
-    else
-        puts("No GPU of this host is shared with VMs. /etc/vgpu/gpus.conf says which are to be, "
-             "and the kernel module mdev_vgpu must be loaded.");
+    listing_print(options, &listing, types);
     return TRUE;
+}
+
+gboolean type_show_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(GVariant) types = client_get(client, "ListTypes", NULL, "listing types", error);
+
+    return types &&
+           objects_show(options, &listing, types, args, object_is_type, "type", "type list", error);
 }

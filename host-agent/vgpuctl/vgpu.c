@@ -1,40 +1,100 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl vgpu: vGPUs, whoever made them. */
-#include <stdio.h>
+/* vgpuctl vgpu list, show: vGPUs, whoever created them. */
+#include "host-agent/vgpuctl/vgpu.h"
 
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/dict.h"
-#include "host-agent/vgpuctl/json.h"
-#include "host-agent/vgpuctl/table.h"
-#include "host-agent/vgpuctl/text.h"
-#include "host-agent/vgpuctl/vgpu_list.h"
+#include "host-agent/vgpuctl/filter.h"
+#include "host-agent/vgpuctl/objects.h"
 
-#define NO_VGPU "This host has no vGPU."
+static const Column columns[] = {
+    {"VGPU", "Uuid", dict_text, 0},
+    {"GPU", "Gpu", dict_text, 0},
+    {"TYPE", "Type", dict_text, 0},
+    {"DEVICE", "Device", dict_text, COLUMN_STATE},
+    {"ENGINE", "Engine", dict_text, COLUMN_STATE},
+    {"VRAM", "Vram", dict_bytes, 0},
+    {"USED", "VramUsed", dict_bytes, COLUMN_WIDE},
+    {"CLASS", "Class", dict_text, 0},
+    {"COMPUTE", "Compute", dict_number, COLUMN_WIDE},
+    {"WEIGHT", "Weight", dict_number, COLUMN_WIDE},
+    {"CAP", "Cap", dict_number, COLUMN_WIDE},
+    {"DEFINED", "Defined", dict_flag, COLUMN_WIDE},
+    {"BOOT", "Autostart", dict_flag, COLUMN_WIDE},
+    {"TENANT", "Tenant", dict_text, 0},
+    {"VM", "Vm", dict_text, 0},
+    {"NAME", "Name", dict_text, 0},
+};
 
-static const char *const heads[] = {"VGPU",   "GPU",  "TYPE",  "DEVICE",
-                                    "ENGINE", "VRAM", "CLASS", "TENANT", "VM"};
+static const Column lines[] = {
+    {"vGPU", "Uuid", dict_text, 0},
+    {"Name", "Name", dict_text, 0},
+    {"GPU", "Gpu", dict_text, 0},
+    {"Type", "Type", dict_text, 0},
+    {"Tenant", "Tenant", dict_text, 0},
+    {"Class", "Class", dict_text, 0},
+    {"VM", "Vm", dict_text, 0},
+    {"Created for VM", "Domain", dict_text, 0},
+    {"Defined", "Defined", dict_flag, 0},
+    {"Started at boot", "Autostart", dict_flag, 0},
+    {"Device", "Device", dict_text, COLUMN_STATE},
+    {"Engine", "Engine", dict_text, COLUMN_STATE},
+    {"Engine failure", "Failure", dict_text, 0},
+    {"Engines lost", "EngineLosses", dict_number, 0},
+    {"VRAM", "Vram", dict_bytes, 0},
+    {"VRAM used", "VramUsed", dict_bytes, 0},
+    {"Oversubscription", "Oversubscribe", dict_bytes, 0},
+    {"Oversubscription used", "Spilled", dict_bytes, 0},
+    {"Spill target", "SpillKind", dict_text, 0},
+    {"Window", "Window", dict_bytes, 0},
+    {"Compute", "Compute", dict_number, 0},
+    {"Weight", "Weight", dict_number, 0},
+    {"Cap", "Cap", dict_number, 0},
+    {"Priority", "Priority", dict_number, 0},
+    {"GPU's engines", "Engines", dict_text, 0},
+    {"Display", "Display", dict_number, 0},
+    {"Job", "Job", dict_text, 0},
+    {"Replica", "Replica", dict_text, 0},
+    {"Requests", "Requests", dict_number, 0},
+    {"Doorbells", "Doorbells", dict_number, 0},
+    {"Interrupts", "Interrupts", dict_number, 0},
+};
+
+const Listing vgpu_listing = {
+    .columns = columns,
+    .columns_count = G_N_ELEMENTS(columns),
+    .lines = lines,
+    .lines_count = G_N_ELEMENTS(lines),
+    .name = "Uuid",
+    .none = "This host has no vGPU.",
+};
+
+static const char *const state_keys[] = {"Device", "Engine", NULL};
+static const char *const states[] = {"running", "open",   "closed",   "stopped", "lost", "removed",
+                                     "ready",   "failed", "starting", "none",    NULL};
+static const Filter filter = {"Gpu", "Tenant", "Type", state_keys, states};
 
 /* @vgpu, taken, with the VM that has it as one more member. */
 static GVariant *with_vm(GVariant *vgpu, GVariant *vms)
 {
     g_autoptr(GVariant) old = vgpu;
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(old);
-    g_autofree char *uuid = dict_text(old, "Uuid");
+    const char *uuid = "";
     const char *vm = "";
 
+    g_variant_lookup(old, "Uuid", "&s", &uuid);
     g_variant_lookup(vms, uuid, "&s", &vm);
     g_variant_dict_insert(&dict, "Vm", "s", vm);
     return g_variant_dict_end(&dict);
 }
 
-static GVariant *call_list(Client *client, GError **error)
+GVariant *vgpu_list_all(const Client *client, GError **error)
 {
-    g_autoptr(GVariant) vgpus = NULL;
-    g_autoptr(GVariant) vms = NULL;
+    g_autoptr(GVariant) vgpus = client_get(client, "ListVgpus", NULL, "listing vGPUs", error);
+    g_autoptr(GVariant) vms = vgpus ? client_get(client, "ListVms", NULL, NULL, error) : NULL;
     GVariantBuilder list;
 
-    if (!vgpu_manager_call_list_vgpus_sync(client->manager, &vgpus, NULL, error) ||
-        !vgpu_manager_call_list_vms_sync(client->manager, &vms, NULL, error))
+    if (!vms)
         return NULL;
     g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
     for (gsize i = 0; i < g_variant_n_children(vgpus); i++)
@@ -42,147 +102,73 @@ static GVariant *call_list(Client *client, GError **error)
     return g_variant_ref_sink(g_variant_builder_end(&list));
 }
 
-static void add_row(Table *table, GVariant *vgpu)
+/* A vGPU of ListVgpusShort in the words of ListVgpus. */
+static GVariant *object_of_short(GVariant *vgpu, GVariant *vms)
 {
-    table_add(table, dict_text(vgpu, "Uuid"));
-    table_add(table, dict_text(vgpu, "Gpu"));
-    table_add(table, dict_text(vgpu, "Type"));
-    table_add(table, dict_text(vgpu, "Device"));
-    table_add(table, dict_text(vgpu, "Engine"));
-    table_add(table, dict_bytes(vgpu, "Vram"));
-    table_add(table, dict_text(vgpu, "Class"));
-    table_add(table, dict_text(vgpu, "Tenant"));
-    table_add(table, dict_text(vgpu, "Vm"));
+    static const char *const keys[] = {"Uuid", "Gpu",   "Type",   "Device", "Engine",
+                                       "Vram", "Class", "Tenant", "Name"};
+    GVariantBuilder dict;
+
+    g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
+    for (gsize i = 0; i < MIN(G_N_ELEMENTS(keys), g_variant_n_children(vgpu)); i++) {
+        g_autoptr(GVariant) value = g_variant_get_child_value(vgpu, i);
+
+        g_variant_builder_add(&dict, "{sv}", keys[i], value);
+    }
+    return with_vm(g_variant_ref_sink(g_variant_builder_end(&dict)), vms);
 }
 
-void vgpu_print_list(GVariant *vgpus, gboolean json, const char *none)
+/* Names, of UUID to name, of those that have one. */
+static GVariant *with_name(GVariant *vgpu, GVariant *names)
 {
-    g_autoptr(Table) table = table_new_with_heads(heads, G_N_ELEMENTS(heads));
+    g_autoptr(GVariant) old = g_variant_ref_sink(vgpu);
+    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(old);
+    const char *uuid = "";
+    const char *name = "";
 
-    if (json) {
-        json_print(json_gvariant_serialize(vgpus));
-        return;
-    }
-    if (!g_variant_n_children(vgpus)) {
-        puts(none);
-        return;
-    }
-    for (gsize i = 0; i < g_variant_n_children(vgpus); i++) {
-        g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);
-
-        add_row(table, vgpu);
-    }
-    table_print(table);
+    g_variant_lookup(old, "Uuid", "&s", &uuid);
+    g_variant_lookup(names, uuid, "&s", &name);
+    g_variant_dict_insert(&dict, "Name", "s", name);
+    return g_variant_dict_end(&dict);
 }
 
 /* The table alone needs little of all that there is to know. */
-static gboolean print_short(const Client *client, GError **error)
+static GVariant *list_short(const Client *client, GError **error)
 {
-    g_autoptr(GVariant) vgpus = NULL;
-    g_autoptr(GVariant) vms = NULL;
-    g_autoptr(Table) table = table_new_with_heads(heads, G_N_ELEMENTS(heads));
-    const char *uuid, *gpu, *type, *device, *engine, *class, *tenant;
-    guint64 vram;
-    GVariantIter iter;
+    g_autoptr(GVariant) vgpus = client_get(client, "ListVgpusShort", NULL, "listing vGPUs", error);
+    g_autoptr(GVariant) vms = vgpus ? client_get(client, "ListVms", NULL, NULL, error) : NULL;
+    g_autoptr(GVariant) names = vms ? client_get(client, "ListNames", NULL, NULL, error) : NULL;
+    GVariantBuilder list;
 
-    if (!vgpu_manager_call_list_vgpus_short_sync(client->manager, &vgpus, NULL, error) ||
-        !vgpu_manager_call_list_vms_sync(client->manager, &vms, NULL, error))
-        return FALSE;
-    if (!g_variant_n_children(vgpus)) {
-        puts(NO_VGPU);
-        return TRUE;
-    }
-    g_variant_iter_init(&iter, vgpus);
-    while (g_variant_iter_next(&iter, "(&s&s&s&s&st&s&s)", &uuid, &gpu, &type, &device, &engine,
-                               &vram, &class, &tenant)) {
-        const char *vm = "";
-        const char *texts[] = {uuid, gpu, type, device, engine, NULL, class, tenant, NULL};
+    if (!names)
+        return NULL;
+    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
+    for (gsize i = 0; i < g_variant_n_children(vgpus); i++) {
+        g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);
 
-        g_variant_lookup(vms, uuid, "&s", &vm);
-        texts[G_N_ELEMENTS(texts) - 1] = vm;
-        for (guint i = 0; i < G_N_ELEMENTS(texts); i++)
-            table_add(table, texts[i] ? g_strdup(texts[i]) : text_of_bytes(vram));
+        g_variant_builder_add_value(&list, with_name(object_of_short(vgpu, vms), names));
     }
-    table_print(table);
-    return TRUE;
+    return g_variant_ref_sink(g_variant_builder_end(&list));
 }
 
 gboolean vgpu_list_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autoptr(GVariant) vgpus = NULL;
+    gboolean full = output_is_document(options) || options->format == FORMAT_WIDE;
+    g_autoptr(GVariant) list = full ? vgpu_list_all(client, error) : list_short(client, error);
 
     (void)args;
-    if (!options->json)
-        return print_short(client, error);
-    vgpus = call_list(client, error);
-    if (!vgpus)
+    if (list)
+        list = filter_apply(g_steal_pointer(&list), &filter, error);
+    if (!list)
         return FALSE;
-    vgpu_print_list(vgpus, TRUE, NO_VGPU);
+    listing_print(options, &vgpu_listing, list);
     return TRUE;
 }
 
-static GVariant *find(GVariant *vgpus, const char *uuid, GError **error)
+gboolean vgpu_show_command(Client *client, const Options *options, char **args, GError **error)
 {
-    for (gsize i = 0; i < g_variant_n_children(vgpus); i++) {
-        g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);
-        g_autofree char *found = dict_text(vgpu, "Uuid");
+    g_autoptr(GVariant) vgpus = vgpu_list_all(client, error);
 
-        if (g_ascii_strcasecmp(found, uuid) == 0)
-            return g_steal_pointer(&vgpu);
-    }
-    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_NOT_FOUND,
-                "there is no vGPU %s; \"vgpuctl vgpu list\" shows those that there are",
-                uuid);
-    return NULL;
-}
-
-static void print_vgpu(GVariant *vgpu)
-{
-    g_autoptr(Table) table = table_new(2);
-
-    table_add_pair(table, "vGPU", dict_text(vgpu, "Uuid"));
-    table_add_pair(table, "GPU", dict_text(vgpu, "Gpu"));
-    table_add_pair(table, "Type", dict_text(vgpu, "Type"));
-    table_add_pair(table, "Tenant", dict_text(vgpu, "Tenant"));
-    table_add_pair(table, "Class", dict_text(vgpu, "Class"));
-    table_add_pair(table, "VM", dict_text(vgpu, "Vm"));
-    table_add_pair(table, "Made for VM", dict_text(vgpu, "Domain"));
-    table_add_pair(table, "Defined", dict_flag(vgpu, "Defined"));
-    table_add_pair(table, "Started at boot", dict_flag(vgpu, "Autostart"));
-    table_add_pair(table, "Device", dict_text(vgpu, "Device"));
-    table_add_pair(table, "Engine", dict_text(vgpu, "Engine"));
-    table_add_pair(table, "Engine gave up", dict_text(vgpu, "Failure"));
-    table_add_pair(table, "Engines lost", dict_number(vgpu, "EngineLosses"));
-    table_add_pair(table, "VRAM", dict_bytes(vgpu, "Vram"));
-    table_add_pair(table, "Oversubscription", dict_bytes(vgpu, "Oversubscribe"));
-    table_add_pair(table, "Of it in use", dict_bytes(vgpu, "Spilled"));
-    table_add_pair(table, "Which goes by", dict_text(vgpu, "SpillKind"));
-    table_add_pair(table, "Window", dict_bytes(vgpu, "Window"));
-    table_add_pair(table, "Compute", dict_number(vgpu, "Compute"));
-    table_add_pair(table, "Weight", dict_number(vgpu, "Weight"));
-    table_add_pair(table, "Cap", dict_number(vgpu, "Cap"));
-    table_add_pair(table, "Priority", dict_number(vgpu, "Priority"));
-    table_add_pair(table, "GPU's engines", dict_text(vgpu, "Engines"));
-    table_add_pair(table, "Display", dict_number(vgpu, "Display"));
-    table_add_pair(table, "Job", dict_text(vgpu, "Job"));
-    table_add_pair(table, "Replica", dict_text(vgpu, "Replica"));
-    table_add_pair(table, "Requests", dict_number(vgpu, "Requests"));
-    table_add_pair(table, "Doorbells", dict_number(vgpu, "Doorbells"));
-    table_add_pair(table, "Interrupts", dict_number(vgpu, "Interrupts"));
-    table_print(table);
-}
-
-gboolean vgpu_show_command(Client *client, const Options *options, char **args,
-                           GError **error)
-{
-    g_autoptr(GVariant) vgpus = call_list(client, error);
-    g_autoptr(GVariant) vgpu = vgpus ? find(vgpus, args[0], error) : NULL;
-
-    if (!vgpu)
-        return FALSE;
-    if (options->json)
-        json_print(json_gvariant_serialize(vgpu));
-    else
-        print_vgpu(vgpu);
-    return TRUE;
+    return vgpus && objects_show(options, &vgpu_listing, vgpus, args, object_is_slice, "vGPU",
+                                 "vgpu list", error);
 }

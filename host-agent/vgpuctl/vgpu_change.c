@@ -1,33 +1,62 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl vgpu create, set, remove. */
-#include <stdio.h>
-
+/* vgpuctl vgpu create, set, start, stop, remove. */
 #include "host-agent/vgpuctl/call_dict.h"
 #include "host-agent/vgpuctl/command.h"
-#include "host-agent/vgpuctl/vgpu_list.h"
+#include "host-agent/vgpuctl/each.h"
+#include "host-agent/vgpuctl/vgpu.h"
 #include "host-agent/vgpuctl/vgpu_options.h"
 
-static gboolean only_say;
+static gboolean dry_run;
 
 const GOptionEntry vgpu_remove_options[] = {
-    {"dry-run", 0, 0, G_OPTION_ARG_NONE, &only_say, "Only say whether it could be", NULL},
+    {"dry-run", 0, 0, G_OPTION_ARG_NONE, &dry_run, "Only check whether it is possible", NULL},
     G_OPTION_ENTRY_NULL,
 };
 
-gboolean vgpu_create_command(Client *client, const Options *options, char **args,
-                             GError **error)
+gboolean vgpu_create_command(Client *client, const Options *options, char **args, GError **error)
 {
     g_autoptr(GVariant) vgpus = NULL;
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
 
-    client_be_patient(client);
     g_variant_dict_insert(&dict, "Type", "s", args[0]);
-    if (!vgpu_options_parameters(&dict, error) || !vgpu_options_placement(&dict, error) ||
-        !vgpu_manager_call_create_vgpus_sync(client->manager, g_variant_dict_end(&dict), &vgpus, NULL,
-                                             error))
+    if (!vgpu_options_parameters(&dict, error) || !vgpu_options_placement(&dict, error))
         return FALSE;
-    vgpu_print_list(vgpus, options->json, "Nothing was made.");
+    vgpus = client_get(client, "CreateVgpus", g_variant_new("(@a{sv})", g_variant_dict_end(&dict)),
+                       "creating vGPUs", error);
+    if (!vgpus)
+        return FALSE;
+    listing_print(options, &vgpu_listing, vgpus);
     return TRUE;
+}
+
+/**
+ * Change - what is done to each vGPU
+ * @doing: as "removing vGPU", for the progress line
+ */
+typedef struct {
+    const char *method;
+    const char *doing;
+    GVariant *options;
+} Change;
+
+static gboolean change(Client *client, const char *name, void *data, GError **error)
+{
+    const Change *change = data;
+    g_autofree char *what = g_strdup_printf("%s %s", change->doing, name);
+    g_autoptr(GVariant) answer = client_call(
+        client, change->method, g_variant_new("(s@a{sv})", name, change->options), what, error);
+
+    return answer != NULL;
+}
+
+/* @dict: consumed. */
+static gboolean change_each(Client *client, char **names, const char *method, const char *doing,
+                            GVariant *dict, GError **error)
+{
+    g_autoptr(GVariant) options = g_variant_ref_sink(dict);
+    Change all = {method, doing, options};
+
+    return each_name(client, names, doing, change, &all, error);
 }
 
 gboolean vgpu_set_command(Client *client, const Options *options, char **args, GError **error)
@@ -35,20 +64,40 @@ gboolean vgpu_set_command(Client *client, const Options *options, char **args, G
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
 
     (void)options;
-    client_be_patient(client);
     return vgpu_options_parameters(&dict, error) &&
-           vgpu_manager_call_set_vgpu_sync(client->manager, args[0], g_variant_dict_end(&dict), NULL,
-                                           error);
+           change_each(client, args, "SetVgpu", "changing vGPU", g_variant_dict_end(&dict), error);
 }
 
-gboolean vgpu_remove_command(Client *client, const Options *options, char **args,
-                             GError **error)
+gboolean slice_set_command(Client *client, const Options *options, char **args, GError **error)
 {
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
 
     (void)options;
-    client_be_patient(client);
-    call_dict_add_flag(&dict, "DryRun", only_say);
-    return vgpu_manager_call_remove_vgpu_sync(client->manager, args[0],
-                                                         g_variant_dict_end(&dict), NULL, error);
+    return vgpu_options_parameters(&dict, error) &&
+           change_each(client, args, "SetSlice", "changing slice", g_variant_dict_end(&dict),
+                       error);
+}
+
+gboolean vgpu_start_command(Client *client, const Options *options, char **args, GError **error)
+{
+    (void)options;
+    return change_each(client, args, "StartVgpu", "starting vGPU", g_variant_new("a{sv}", NULL),
+                       error);
+}
+
+gboolean vgpu_stop_command(Client *client, const Options *options, char **args, GError **error)
+{
+    (void)options;
+    return change_each(client, args, "StopVgpu", "stopping vGPU", g_variant_new("a{sv}", NULL),
+                       error);
+}
+
+gboolean vgpu_remove_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
+
+    (void)options;
+    call_dict_add_flag(&dict, "DryRun", dry_run);
+    return change_each(client, args, "RemoveVgpu", "removing vGPU", g_variant_dict_end(&dict),
+                       error);
 }

@@ -35,53 +35,45 @@ static char *door;
 static char *name;
 static gboolean ephemeral;
 
-#define PARAMETERS                                                                                   \
-    {"vram", 0, 0, G_OPTION_ARG_STRING, &vram, "GPU memory, as 2G", "SIZE"},                         \
-        {"weight", 0, 0, G_OPTION_ARG_INT, &weight, "Share of GPU time, 1 to 10000", "N"},           \
-        {"cap", 0, 0, G_OPTION_ARG_INT, &cap, "Most GPU time, 1 to 100 per cent", "N"},              \
-        {"priority", 0, 0, G_OPTION_ARG_INT, &priority, "0 to 15, higher goes first", "N"},          \
-        {"compute", 0, 0, G_OPTION_ARG_INT, &compute, "Per cent of the GPU that are promised", "N"}, \
-        {"oversubscribe",                                                                            \
-         0,                                                                                          \
-         0,                                                                                          \
-         G_OPTION_ARG_STRING,                                                                        \
-         &oversubscribe,                                                                             \
-         "Host memory beyond its GPU memory, as 1G; 0: none",                                        \
-         "SIZE"},                                                                                    \
-        {"engines",                                                                                  \
-         0,                                                                                          \
-         0,                                                                                          \
-         G_OPTION_ARG_STRING,                                                                        \
-         &engines,                                                                                   \
-         "Of graphics,compute,transfer,decode,encode; or all",                                       \
-         "LIST"},                                                                                    \
-        {"class", 0, 0, G_OPTION_ARG_STRING, &class_name, "guaranteed, burstable or best-effort",    \
-         "CLASS"},                                                                                   \
-        {"tenant", 0, 0, G_OPTION_ARG_STRING, &tenant, "Whose quota it counts for", "NAME"},         \
-    {                                                                                                \
-        "dry-run", 0, 0, G_OPTION_ARG_NONE, &dry_run, "Only say what would be done", NULL            \
-    }
+/* clang-format off */
+#define PARAMETERS                                                                                 \
+    {"vram", 0, 0, G_OPTION_ARG_STRING, &vram, "GPU memory, as 2G", "SIZE"},                       \
+    {"weight", 0, 0, G_OPTION_ARG_INT, &weight, "Share of GPU time, 1 to 10000", "N"},             \
+    {"cap", 0, 0, G_OPTION_ARG_INT, &cap, "Maximum GPU time, 1 to 100 per cent", "N"},             \
+    {"priority", 0, 0, G_OPTION_ARG_INT, &priority, "0 to 15, higher goes first", "N"},            \
+    {"compute", 0, 0, G_OPTION_ARG_INT, &compute, "Promised per cent of the GPU", "N"},            \
+    {"oversubscribe", 0, 0, G_OPTION_ARG_STRING, &oversubscribe,                                   \
+     "Host memory beyond its GPU memory, as 1G; 0: none", "SIZE"},                                 \
+    {"engines", 0, 0, G_OPTION_ARG_STRING, &engines,                                               \
+     "Of graphics,compute,transfer,decode,encode; or all", "LIST"},                                \
+    {"class", 0, 0, G_OPTION_ARG_STRING, &class_name, "guaranteed, burstable or best-effort",      \
+     "CLASS"},                                                                                     \
+    {"tenant", 0, 0, G_OPTION_ARG_STRING, &tenant, "Whose quota it counts against", "TENANT"},     \
+    {"dry-run", 0, 0, G_OPTION_ARG_NONE, &dry_run, "Only show what would be done", NULL}
 
 #define PLACEMENT                                                                                  \
     {"window", 0, 0, G_OPTION_ARG_STRING, &window, "Size of the window BAR, as 256M", "SIZE"},     \
-        {"gpu",    0,                                                                              \
-         0,        G_OPTION_ARG_STRING_ARRAY,                                                      \
-         &gpus,    "Only on GPUs with such an address, id (10de:*) or name",                       \
-         "PATTERN"},                                                                               \
-        {"not-gpu", 0, 0, G_OPTION_ARG_STRING_ARRAY, &not_gpus, "Not on these", "PATTERN"},        \
-        {"policy", 0, 0, G_OPTION_ARG_STRING, &policy, "binpack or spread", "POLICY"},             \
-        {"numa-node", 0, 0, G_OPTION_ARG_INT, &numa_node, "Near this NUMA node", "N"},             \
-        {"job", 0, 0, G_OPTION_ARG_STRING, &job, "Near the other GPUs of this job", "NAME"},       \
-        {"replica", 0, 0, G_OPTION_ARG_STRING, &replica, "Away from other replicas of this name",  \
-         "NAME"}
+    {"gpu", 0, 0, G_OPTION_ARG_STRING_ARRAY, &gpus,                                                \
+     "Only on GPUs with this address, id (10de:*) or name; may be a pattern", "GPU"},              \
+    {"not-gpu", 0, 0, G_OPTION_ARG_STRING_ARRAY, &not_gpus, "Not on these", "GPU"},                \
+    {"policy", 0, 0, G_OPTION_ARG_STRING, &policy, "binpack or spread", "POLICY"},                 \
+    {"numa-node", 0, 0, G_OPTION_ARG_INT, &numa_node, "Near this NUMA node", "N"},                 \
+    {"job", 0, 0, G_OPTION_ARG_STRING, &job, "Near the other GPUs of this job", "JOB"},            \
+    {"replica", 0, 0, G_OPTION_ARG_STRING, &replica, "Away from other replicas of this name",      \
+     "REPLICA"}
+
+#define NAME(what) {"name", 0, 0, G_OPTION_ARG_STRING, &name, what, "NAME"}
 
 #define DISPLAY {"display", 0, 0, G_OPTION_ARG_STRING, &display, "A display: on or off", "on|off"}
 
-#define CONNECT {"connect", 0, 0, G_OPTION_ARG_STRING, &uri, "libvirt's; qemu:///system", "URI"}
+#define CONNECT                                                                                    \
+    {"connect", 0, 0, G_OPTION_ARG_STRING, &uri, "Where libvirt is; default: qemu:///system", "URI"}
+/* clang-format on */
 
 const GOptionEntry vgpu_create_options[] = {
-    {"count", 'n', 0, G_OPTION_ARG_INT, &count, "How many: all of them, or none", "N"},
+    {"count", 'n', 0, G_OPTION_ARG_INT, &count, "How many; either all or none are created", "N"},
     {"uuid", 0, 0, G_OPTION_ARG_STRING_ARRAY, &uuids, "Its UUID; once for each", "UUID"},
+    NAME("Its name, for commands; with a count of 1"),
     PARAMETERS,
     DISPLAY,
     PLACEMENT,
@@ -91,14 +83,15 @@ const GOptionEntry vgpu_create_options[] = {
 };
 
 const GOptionEntry vgpu_set_options[] = {
+    NAME("Another name for it; '': none"),
     PARAMETERS,
     DISPLAY,
     G_OPTION_ENTRY_NULL,
 };
 
 const GOptionEntry slice_create_options[] = {
-    {"door", 0, 0, G_OPTION_ARG_STRING, &door, "native, guarded or vfio; must be given", "DOOR"},
-    {"name", 0, 0, G_OPTION_ARG_STRING, &name, "By which containers can ask for it, too", "NAME"},
+    {"door", 0, 0, G_OPTION_ARG_STRING, &door, "native, guarded or vfio; required", "DOOR"},
+    NAME("By which containers can ask for it, too"),
     {"ephemeral", 0, 0, G_OPTION_ARG_NONE, &ephemeral, "Remove it when its container ends", NULL},
     {"uuid", 0, 0, G_OPTION_ARG_STRING_ARRAY, &uuids, "Its UUID", "UUID"},
     PARAMETERS,
@@ -107,7 +100,7 @@ const GOptionEntry slice_create_options[] = {
 };
 
 const GOptionEntry vgpu_for_domain_options[] = {
-    {"type", 0, 0, G_OPTION_ARG_STRING, &type, "As \"half\"; must be given", "TYPE"},
+    {"type", 0, 0, G_OPTION_ARG_STRING, &type, "As \"half\"; required", "TYPE"},
     {"uuid", 0, 0, G_OPTION_ARG_STRING, &uuid, "Its UUID", "UUID"},
     PARAMETERS,
     DISPLAY,
@@ -123,6 +116,7 @@ const GOptionEntry detach_options[] = {
 
 gboolean vgpu_options_parameters(GVariantDict *dict, GError **error)
 {
+    call_dict_add_text(dict, "Name", name);
     call_dict_add_text(dict, "Tenant", tenant);
     call_dict_add_text(dict, "Class", class_name);
     call_dict_add_text(dict, "Engines", engines);
@@ -139,7 +133,7 @@ gboolean vgpu_options_parameters(GVariantDict *dict, GError **error)
 
 gboolean vgpu_options_placement(GVariantDict *dict, GError **error)
 {
-    /* As many as there are UUIDs, where nothing else is said. */
+    /* As many as there are UUIDs, unless the count is given. */
     if (count < 0 && uuids)
         count = (int)g_strv_length(uuids);
     call_dict_add_number(dict, "Count", count);
@@ -160,11 +154,10 @@ gboolean vgpu_options_for_slice(GVariantDict *dict, GError **error)
 {
     if (!door) {
         g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
-                    "--door is missing; it can be native, guarded or vfio, see vgpuctl(1)");
+                    "--door is required: native, guarded or vfio; see vgpuctl(1)");
         return FALSE;
     }
     call_dict_add_text(dict, "Door", door);
-    call_dict_add_text(dict, "Name", name);
     call_dict_add_flag(dict, "Ephemeral", ephemeral);
     return vgpu_options_parameters(dict, error) && vgpu_options_placement(dict, error);
 }
@@ -176,11 +169,12 @@ gboolean vgpu_options_for_domain(GVariantDict *dict, GError **error)
 
     if (!type) {
         g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
-                    "--type is missing; \"vgpuctl type list\" shows the types that there are");
+                    "--type is required; \"vgpuctl type list\" shows the types that there are");
         return FALSE;
     }
     if (!g_uuid_string_is_valid(chosen)) {
-        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "--uuid can't be \"%s\"", chosen);
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+                    "--uuid cannot be \"%s\": it must be a UUID", chosen);
         return FALSE;
     }
     g_variant_dict_insert(dict, "Type", "s", type);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The options that say what a vGPU shall be, and where, for all commands that make or change one.
+ * The options that describe a vGPU and its place, for all commands that create or change one.
  * Their values are here; the tables of options are in command.h.
  */
 #ifndef VGPUCTL_VGPU_OPTIONS_H
@@ -17,8 +17,8 @@ gboolean vgpu_options_placement(GVariantDict *dict, GError **error);
 /* What CreateSlice takes besides Type. */
 gboolean vgpu_options_for_slice(GVariantDict *dict, GError **error);
 
-/* All for one vGPU of a VM: these, Type by --type, and one entry in Uuids, made up where --uuid is
- * not given. */
+/* All for one vGPU of a VM: these, Type by --type, and one entry in Uuids, made up if --uuid is not
+ * given. */
 gboolean vgpu_options_for_domain(GVariantDict *dict, GError **error);
 
 /* Where libvirt is: --connect, LIBVIRT_DEFAULT_URI, or the system's QEMU. */

@@ -159,10 +159,8 @@ static void test_msix_capability(void)
                      pba & PCI_MSIX_PBA_OFFSET);
 }
 
-/*
- * The registers by the window in config space, as firmware accesses an unmapped BAR (virtio 1.2,
- * 4.1.4.9).
- */
+/* The registers by the window in config space, as firmware reaches a BAR that is mapped nowhere
+ * (virtio 1.2, 4.1.4.9). */
 static unsigned cfg_cap(Testbed *tb)
 {
     unsigned pos = vmm_config_read(&tb->dev, PCI_CAPABILITY_LIST, 1);
@@ -223,7 +221,8 @@ static void test_long_read_killed(void)
     pid = fork();
     if (pid == 0) {
         size_t size = 1ull << 30;
-        void *buf = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *buf = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
         testbed_advance(tb, TESTBED_AT_OPEN);
         pread(tb->dev.fd, buf, size, (off_t)tb->dev.region[VFIO_PCI_BAR2_REGION_INDEX].offset);

@@ -10,10 +10,8 @@
 
 #define CONTROL VGPU_QUEUE_CONTROL
 
-/*
- * The guest's reset, which lasts until the engine has released the epoch, on a thread like a
- * processor of the VM.
- */
+/* The guest's reset, which takes until the engine has let go, on a thread as a processor of the VM
+ * has. */
 typedef struct {
     Testbed *tb;
     pthread_t thread;
@@ -76,8 +74,8 @@ static void test_waits_for_engine(void)
 
 /* The driver itself removes window and guest memory, before the engine has answered. */
 /*
- * A processor that writes 0 blocks the whole VMM while that write lasts. So it returns early, and
- * the status reports the end of the reset. Until then writes have no effect.
+ * A processor that writes 0 holds the whole VMM while that write lasts. So it comes back, and the
+ * status says when the reset is done. Until then writes are void.
  */
 static void test_does_not_block(void)
 {
@@ -105,10 +103,8 @@ static void test_does_not_block(void)
     assert_round_trip(tb, 1);
 }
 
-/*
- * A reset that the engine does not answer in time must not write to the rings that the guest has
- * given up.
- */
+/* A reset that the engine does not answer in time must not write to the rings that the guest has
+ * given up. */
 static void test_leaves_old_rings(void)
 {
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);

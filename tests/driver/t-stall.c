@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An engine may delay every answer, and every access to its own memory. That must block neither its
- * VMM nor the managers of vGPUs.
+ * An engine may take as long as it likes for everything that it is asked, and for its own memory.
+ * That must hold up neither its VMM, nor who manages vGPUs.
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -153,12 +153,15 @@ static void test_window_of_dma_buf(void)
 static void *endless_page(void)
 {
     struct uffdio_api api = {.api = UFFD_API};
-    struct uffdio_register reg = {.range.len = 2 * PAGE_BYTES, .mode = UFFDIO_REGISTER_MODE_MISSING};
-    void *addr = mmap(NULL, 2 * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct uffdio_register reg = {.range.len = 2 * PAGE_BYTES,
+                                  .mode = UFFDIO_REGISTER_MODE_MISSING};
+    void *addr =
+        mmap(NULL, 2 * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 
     reg.range.start = (uintptr_t)addr;
-    if (addr == MAP_FAILED || fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &reg))
+    if (addr == MAP_FAILED || fd < 0 || ioctl(fd, UFFDIO_API, &api) ||
+        ioctl(fd, UFFDIO_REGISTER, &reg))
         abort();
     return addr;
 }
@@ -257,10 +260,10 @@ static void assert_all_at_once(Testbed *tb)
 static void test_engine_memory(void)
 {
     static const unsigned long calls[] = {
-        VGPU_ENGINE_INFO,          VGPU_ENGINE_READY,           VGPU_ENGINE_RESET_DONE,
-        VGPU_ENGINE_QUEUE_POP,     VGPU_ENGINE_QUEUE_PUSH,      VGPU_ENGINE_MEM_PIN,
-        VGPU_ENGINE_MEM_UNPIN,     VGPU_ENGINE_WINDOW_PUBLISH,  VGPU_ENGINE_WINDOW_UNPUBLISH,
-        VGPU_ENGINE_FAIL,          VGPU_ENGINE_DISPLAY,         VGPU_ENGINE_SET_SCANOUT,
+        VGPU_ENGINE_INFO,      VGPU_ENGINE_READY,          VGPU_ENGINE_RESET_DONE,
+        VGPU_ENGINE_QUEUE_POP, VGPU_ENGINE_QUEUE_PUSH,     VGPU_ENGINE_MEM_PIN,
+        VGPU_ENGINE_MEM_UNPIN, VGPU_ENGINE_WINDOW_PUBLISH, VGPU_ENGINE_WINDOW_UNPUBLISH,
+        VGPU_ENGINE_FAIL,      VGPU_ENGINE_DISPLAY,        VGPU_ENGINE_SET_SCANOUT,
     };
     g_autoptr(Testbed) tb = testbed_new(TESTBED_AT_GUEST);
 
@@ -292,7 +295,8 @@ static void test_engine_buffers(void)
     /* Requests that the engine got half are answered when it dies. */
     engine_peer_kill(tb->engine);
     tb->engine = NULL;
-    g_assert_cmpint(guest_queue_wait(&tb->guest.queue[VGPU_QUEUE_CONTROL], NULL, GUEST_TIMEOUT_MS), >=, 0);
+    g_assert_cmpint(guest_queue_wait(&tb->guest.queue[VGPU_QUEUE_CONTROL], NULL, GUEST_TIMEOUT_MS),
+                    >=, 0);
 }
 
 /* Later, because a thread can't be made while the address space is held. */
@@ -330,14 +334,16 @@ static int call_pin_later(EngineCtx *ctx, void *arg)
     struct vgpu_mem_entry *entry = g_memdup2(arg, sizeof(*entry));
     struct vgpu_mem_pin *pin = g_new(struct vgpu_mem_pin, 1);
 
-    *pin = (struct vgpu_mem_pin){
-        .argsz = sizeof(*pin), .epoch = engine_epoch(ctx), .entries = (uintptr_t)entry, .nentries = 1};
+    *pin = (struct vgpu_mem_pin){.argsz = sizeof(*pin),
+                                 .epoch = engine_epoch(ctx),
+                                 .entries = (uintptr_t)entry,
+                                 .nentries = 1};
     return start_call(ctx, VGPU_ENGINE_MEM_PIN, pin, LATER_MS);
 }
 
 /*
  * Pinning waits for the VMM's address space. Its processors do not wait for that. Nothing here may
- * map memory while the address space, which is this process's, is held.
+ * map memory while the address space, which is this process', is held.
  */
 static void test_pin(void)
 {
@@ -356,7 +362,8 @@ static void test_pin(void)
     read_status(tb);
     g_assert_cmpint(now_ms() - start, <, AT_ONCE_MS);
     pthread_join(holder, NULL);
-    g_assert_true(wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") >= entry.size, GUEST_TIMEOUT_MS));
+    g_assert_true(
+        wait_until(mdev_attr_u64(tb->uuid, "vgpu/pinned_bytes") >= entry.size, GUEST_TIMEOUT_MS));
 }
 
 int main(int argc, char **argv)

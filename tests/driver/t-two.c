@@ -164,7 +164,8 @@ static void test_windows_apart(void)
     assert_window_pattern(a, PAGE_BYTES, 1);
 }
 
-/* A range of a VM's memory beside its RAM, that both vGPUs use while the VMM maps and unmaps it. */
+/* A stretch of a VM's memory beside its RAM, that both vGPUs use while the VMM maps and unmaps it.
+ */
 #define STORM_IOVA   0x80000000ull
 #define STORM_PAGES  64ull
 #define STORM_PINS   16
@@ -181,9 +182,8 @@ static int32_t pin_storm_range(EngineCtx *ctx, uint64_t epoch, uint64_t *offset)
     return ret;
 }
 
-/*
- * Always has STORM_PINS of them, so that removing them takes time, in which the other engine pins.
- */
+/* Always has STORM_PINS of them, so that taking them away takes a while, in which the other engine
+ * pins. */
 static void *pin_again_and_again(void *data)
 {
     EngineCtx *ctx = data;
@@ -221,7 +221,8 @@ static bool probe_unmaps(void)
 {
     if (access(TRACING "kprobe_events", F_OK))
         mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL);
-    return !sysfs_write(TRACING "kprobe_events", "p:" PROBE "/unmap mdev_vgpu:vgpu_mem_dma_unmap") &&
+    return !sysfs_write(TRACING "kprobe_events",
+                        "p:" PROBE "/unmap mdev_vgpu:vgpu_mem_dma_unmap") &&
            !sysfs_write(TRACING "events/" PROBE "/unmap/enable", "1");
 }
 
@@ -243,16 +244,16 @@ static void unprobe_unmaps(void)
 }
 
 /*
- * type1 notifies one device after the other that a range is removed, checks whether some of it is
- * pinned again, and after ten times calls BUG(). Each of two vGPUs can pin while the other is
- * notified.
+ * type1 tells one device after the other that a range goes, looks whether something of it is pinned
+ * again, and after ten times calls BUG(). Each of two vGPUs can pin while the other is told.
  */
 static void test_unmap_storm(void)
 {
     g_autoptr(Testbed) a = testbed_new(TESTBED_AT_GUEST);
     g_autoptr(Testbed) b = second_vgpu(TESTBED_AT_ENGINE);
     g_autofree char *sysfs = g_build_filename("/sys/bus/mdev/devices", b->uuid, NULL);
-    uint8_t *mem = mmap(NULL, STORM_PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *mem = mmap(NULL, STORM_PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     VmmDevice dev;
     unsigned long most = 0, calls;
     int group = vmm_group_attach(&a->container, sysfs);

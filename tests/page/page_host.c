@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "host-agent/daemon/agent.h"
-#include "lib/bus_names.h"
+#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_kernel.h"
 #include "tests/unit/host-agent/recorded_host.h"

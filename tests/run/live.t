@@ -142,9 +142,9 @@ within(20, sub { $ended = waitpid($parent, WNOHANG) == $parent });
 ok($ended && $? == 0, 'a program ends before its child') or diag(slurp("$root/child.log"));
 @pids = grep { $_ != $parent } @pids if $ended;
 sleep 1;
-like(slices(), qr/sh\[$parent\]/, 'which keeps the slice');
+like(slices(), qr/sh\[$parent\]/, 'which keeps the slice') or diag(slurp("$root/vgpud.log"));
 close $fifo;
-ok(none_left(), 'until it ends') or diag(slices());
+ok(none_left(), 'until it ends') or diag(slices(), slurp("$root/vgpud.log"));
 
 is(slurp("$root/vgpud.log") =~ /(?:CRITICAL|ERROR|Sanitizer)/ ? 1 : 0, 0, 'vgpud has nothing to complain of')
     or diag(slurp("$root/vgpud.log"));

@@ -9,6 +9,7 @@ import type { Mode } from "./model";
 const MANAGER = "/org/mdev_vgpu/manager";
 const MANAGER_INTERFACE = "org.mdev_vgpu.Host1.Manager";
 const GPU_INTERFACE = "org.mdev_vgpu.Host1.Gpu";
+const NOT_AUTHORIZED = "org.mdev_vgpu.Host1.Error.NotAuthorized";
 
 /** The D-Bus types of the keys that requests may have. */
 const keyTypes = {
@@ -36,14 +37,25 @@ export class Calls {
         return (await this.client.call(MANAGER, MANAGER_INTERFACE, method, args, { type }))[0];
     }
 
+    /** What a method lists. For a user who may not see all of the host, nothing. */
+    private async ifAllowed(method: string): Promise<unknown> {
+        try {
+            return await this.manager(method, "", []);
+        } catch (refusal) {
+            if ((refusal as Error).name === NOT_AUTHORIZED)
+                return [];
+            throw refusal;
+        }
+    }
+
     private async list<Item>(method: string, decode: (dict: Dict) => Item): Promise<Item[]> {
-        return (await this.manager(method, "", []) as Dict[]).map(decode);
+        return (await this.ifAllowed(method) as Dict[]).map(decode);
     }
 
     /** vGPUs and slices, each once, sorted by GPU, tenant and UUID. */
     async listSlices() {
         const [vgpus, slices, vms] = await Promise.all([
-            this.manager("ListVgpus", "", []), this.manager("ListSlices", "", []), this.manager("ListVms", "", []),
+            this.ifAllowed("ListVgpus"), this.ifAllowed("ListSlices"), this.ifAllowed("ListVms"),
         ]);
         const all = new Map((vgpus as Dict[]).map(dict => decodeVgpu(dict, vms as Record<string, string>))
                 .map(vgpu => [vgpu.uuid, vgpu]));

@@ -12,9 +12,10 @@ interface BarProps {
     slices: readonly Slice[];
     /** Of the host, sorted. */
     tenants: readonly string[];
+    /** The user sees slices of the own tenants only. */
+    limited: boolean;
 }
 
-/** A slice that is not started has a promise, too, if it is defined with autostart; the bar shows what vgpud counts. */
 function tenantSums(slices: readonly Slice[]): Map<string, number> {
     const sums = new Map<string, number>();
 
@@ -29,15 +30,19 @@ function segmentTitle(slice: Slice): string {
     return `${sliceName(slice)}: ${formatBytes(slice.vram)}, ${tenantLabel(slice.tenant)}${user && `, ${user}`}`;
 }
 
-export function GpuBar({ gpu, slices, tenants }: BarProps) {
+export function GpuBar({ gpu, slices, tenants, limited }: BarProps) {
     const sums = tenantSums(slices);
-    const promised = [...sums.values()].reduce((sum, vram) => sum + vram, 0);
+    const shown = [...sums.values()].reduce((sum, vram) => sum + vram, 0);
+    const others = limited ? Math.max(gpu.promisedVram - shown, 0) : 0;
+    const promised = shown + others;
     const scale = Math.max(gpu.capacity, gpu.vram, promised, 1);
     const free = Math.max(gpu.capacity - promised, 0);
     const beyond = Math.max(promised - gpu.vram, 0);
     const share = (bytes: number) => `${100 * bytes / scale}%`;
     const words = [...sums].map(([tenant, vram]) => `${tenantLabel(tenant)} ${formatBytes(vram)}`);
 
+    if (others)
+        words.push(`others ${formatBytes(others)}`);
     words.push(`free ${formatBytes(free)}`);
     if (beyond)
         words.push(`oversubscribed by ${formatBytes(beyond)}`);
@@ -48,6 +53,7 @@ export function GpuBar({ gpu, slices, tenants }: BarProps) {
                     <span key={slice.uuid} className="vgpu-bar-slice" title={segmentTitle(slice)}
                           style={{ width: share(slice.vram), backgroundColor: tenantColor(slice.tenant, tenants) }} />
                 ))}
+                {others > 0 && <span className="vgpu-bar-slice vgpu-swatch-others" style={{ width: share(others) }} />}
                 {scale > gpu.vram &&
                     <span className="vgpu-bar-beyond" title={`Beyond the GPU's memory, ${formatBytes(gpu.vram)}`}
                           style={{ left: share(gpu.vram), width: share(scale - gpu.vram) }} />}
@@ -59,6 +65,8 @@ export function GpuBar({ gpu, slices, tenants }: BarProps) {
                         {tenantLabel(tenant)} {formatBytes(vram)}
                     </li>
                 ))}
+                {others > 0 &&
+                    <li><span className="vgpu-swatch vgpu-swatch-others" />others {formatBytes(others)}</li>}
                 <li><span className="vgpu-swatch vgpu-swatch-free" />free {formatBytes(free)}</li>
                 {scale > gpu.vram && (
                     <li>

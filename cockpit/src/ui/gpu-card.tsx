@@ -55,7 +55,7 @@ function Facts({ gpu, slices }: { gpu: Gpu; slices: number }) {
 }
 
 export function GpuCard({ gpu }: { gpu: Gpu }) {
-    const { slices, tenants, switches, schedule } = useHost();
+    const { admin, slices, tenants, switches, schedule } = useHost();
     const [dialog, setDialog] = useState<"mode" | "users" | null>(null);
     const [error, setError] = useState("");
     const mine = slices.filter(slice => slice.gpu === gpu.address);
@@ -88,7 +88,8 @@ export function GpuCard({ gpu }: { gpu: Gpu }) {
                 <Switching gpu={gpu} progress={switches[gpu.address]} />
                 <Health gpu={gpu} />
                 {gpu.mode === "shared" &&
-                    <GpuBar gpu={gpu} slices={mine} tenants={tenants.map(tenant => tenant.name)} />}
+                    <GpuBar gpu={gpu} slices={mine} tenants={tenants.map(tenant => tenant.name)}
+                            limited={admin === false} />}
                 <Facts gpu={gpu} slices={mine.length} />
                 <Next entries={schedule.filter(entry => entry.gpu === gpu.address)} />
             </CardBody>

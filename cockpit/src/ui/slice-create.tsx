@@ -90,8 +90,10 @@ function Place({ values, set, gpus, tenants }: {
     return (
         <>
             <SelectField id="gpu" label="GPU" value={values.gpu} onChange={set("gpu")} options={gpuOptions} />
-            <SelectField id="tenant" label="Tenant" value={values.tenant} onChange={set("tenant")}
-                         options={tenantOptions} />
+            {tenants.length ? <SelectField id="tenant" label="Tenant" value={values.tenant} onChange={set("tenant")}
+                                           options={tenantOptions} />
+                : <TextField id="tenant" label="Tenant" value={values.tenant} onChange={set("tenant")}
+                             help="Empty: none." />}
         </>
     );
 }
@@ -117,8 +119,10 @@ export function SliceCreate({ close, gpu }: { close: () => void; gpu: string }) 
         <Dialog title="Make a slice" action="Make" perform={create} close={close}
                 ready={sizes.every(isSize) && numbers.every(isNumber) && !!(values.type || (!vgpu && values.vram))}>
             <SelectField id="door" label="For" value={values.door} onChange={set("door")} options={doors} />
-            <SelectField id="type" label="Type" value={values.type} onChange={set("type")}
-                         options={vgpu ? offered : [...offered, ["", "A size of its own"]]} />
+            {offered.length ? <SelectField id="type" label="Type" value={values.type} onChange={set("type")}
+                                           options={vgpu ? offered : [...offered, ["", "A size of its own"]]} />
+                : <TextField id="type" label="Type" value={values.type} onChange={set("type")}
+                             help="Such as half. An administrator can say which there are." />}
             <SizeField id="vram" label="GPU memory" value={values.vram} onChange={set("vram")}
                        required={!vgpu && !values.type}
                        help={values.type ? "Empty: the type's." : "Such as 2G."} />

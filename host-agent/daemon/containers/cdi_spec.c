@@ -126,12 +126,15 @@ static void add_native(JsonBuilder *json, const Slice *slice, const CdiLayer *la
                                       "VGPU_GOVERNOR_SLICES=" SLICES_DIR, NULL};
     g_autofree char *dir = g_strconcat(CONTAINERS_DIR "/", slice->uuid, "/slice", NULL);
     g_autofree char *inside = g_strconcat(SLICES_DIR "/", slice->gpu, "/", slice->uuid, NULL);
+    g_autofree char *folder = g_path_get_dirname(layer->library);
+    g_autofree char *member = g_build_filename(folder, "libvgpu-member.so.1", NULL);
 
     add_list(json, "env", env);
     begin_list(json, "mounts");
     /* The directory, so that a restarted arbiter is found. */
     add_mount(json, dir, inside);
     add_mount(json, layer->library, layer->library);
+    add_mount(json, member, member);
     add_mount(json, layer->manifest, MANIFEST);
     json_builder_end_array(json);
 }

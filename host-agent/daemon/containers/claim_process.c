@@ -38,9 +38,8 @@ guint64 claim_process_started(const char *root, guint pid)
     const char *after = text ? strrchr(text, ')') : NULL;
     g_auto(GStrv) fields = after ? g_strsplit(after + 1, " ", -1) : NULL;
 
-    /* A blank precedes the first of them. */
-    if (!fields || g_strv_length(fields) <= FIELD_STARTED + 1 ||
-        has_ended(fields[FIELD_STATE + 1]))
+    /* Before the first of them there is a blank. */
+    if (!fields || g_strv_length(fields) <= FIELD_STARTED + 1 || has_ended(fields[FIELD_STATE + 1]))
         return 0;
     return g_ascii_strtoull(fields[FIELD_STARTED + 1], NULL, 10);
 }

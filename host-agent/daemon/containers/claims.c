@@ -35,16 +35,20 @@ struct Claims {
     void *changed_data;
 };
 
-/* Without a scope, only the arbiter knows the children of a program that use the GPU. */
+/* Without a scope the children of a program that use the GPU are known to the arbiter alone. */
+static gboolean goes_by_members(const Claims *claims, const Claim *claim)
+{
+    return claim->user != CLAIM_NO_USER && !*claim->cgroup &&
+           !claim_process_is_alive(host_root(claims->host), claim);
+}
+
+/* As the arbiter has said last: callers may have something of the counters, so none are read here. */
 static gboolean has_members(const Claims *claims, const Claim *claim)
 {
-    Counters *counters = host_counters(claims->host);
-    const SliceUse *use;
+    const SliceUse *use = goes_by_members(claims, claim)
+                              ? counters_use(host_counters(claims->host), claim->uuid)
+                              : NULL;
 
-    if (claim->user == CLAIM_NO_USER || *claim->cgroup)
-        return FALSE;
-    counters_read(counters);
-    use = counters_use(counters, claim->uuid);
     return use && use->members;
 }
 
@@ -360,6 +364,20 @@ void claims_forget(Claims *claims, const char *uuid)
     tell(claims, uuid);
 }
 
+/* From the main loop only: what anybody has of the counters is not valid afterwards. */
+static void read_members(const Claims *claims)
+{
+    gboolean wanted = FALSE;
+    GHashTableIter iter;
+    void *entry;
+
+    g_hash_table_iter_init(&iter, claims->by_uuid);
+    while (!wanted && g_hash_table_iter_next(&iter, NULL, &entry))
+        wanted = goes_by_members(claims, ((Entry *)entry)->claim);
+    if (wanted)
+        counters_read(host_counters(claims->host));
+}
+
 void claims_look(Claims *claims)
 {
     g_autoptr(GStrvBuilder) over = g_strv_builder_new();
@@ -367,6 +385,7 @@ void claims_look(Claims *claims)
     GHashTableIter iter;
     void *entry;
 
+    read_members(claims);
     g_hash_table_iter_init(&iter, claims->by_uuid);
     while (g_hash_table_iter_next(&iter, NULL, &entry))
         if (!is_alive(claims, ((Entry *)entry)->claim))

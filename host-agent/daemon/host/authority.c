@@ -4,6 +4,7 @@
 #include <polkit/polkit.h>
 #include <unistd.h>
 
+#include "host-agent/daemon/host/audit.h"
 #include "lib/bus.h"
 #include "lib/user.h"
 
@@ -42,6 +43,12 @@ static void refuse(const Question *question, const char *why)
         authority_refuse(question->invocation, &question->caller, question->action, why);
 }
 
+static void allow(const Question *question)
+{
+    audit_begin(question->invocation, &question->caller);
+    question->func(question->invocation, &question->caller, question->data);
+}
+
 static void polkit_answered(GObject *authority, GAsyncResult *answer, void *data)
 {
     g_autoptr(Question) question = data;
@@ -50,15 +57,17 @@ static void polkit_answered(GObject *authority, GAsyncResult *answer, void *data
         POLKIT_AUTHORITY(authority), answer, &error);
 
     if (result && polkit_authorization_result_get_is_authorized(result))
-        question->func(question->invocation, &question->caller, question->data);
+        allow(question);
     else
         refuse(question, error ? error->message : NULL);
 }
 
-static PolkitCheckAuthorizationFlags flags_of(GDBusMethodInvocation *invocation)
+/* Nobody is asked for a password if there is another right by which the caller may have an answer. */
+static PolkitCheckAuthorizationFlags flags_of(const Question *question)
 {
-    GDBusMessage *message = g_dbus_method_invocation_get_message(invocation);
-    gboolean interactive = g_dbus_message_get_flags(message) &
+    GDBusMessage *message = g_dbus_method_invocation_get_message(question->invocation);
+    gboolean interactive = !question->otherwise &&
+                           g_dbus_message_get_flags(message) &
                            G_DBUS_MESSAGE_FLAGS_ALLOW_INTERACTIVE_AUTHORIZATION;
 
     return interactive ? POLKIT_CHECK_AUTHORIZATION_FLAGS_ALLOW_USER_INTERACTION
@@ -79,7 +88,7 @@ static void got_polkit(GObject *source, GAsyncResult *answer, void *data)
     }
     subject = polkit_system_bus_name_new(g_dbus_method_invocation_get_sender(question->invocation));
     polkit_authority_check_authorization(authority, subject, question->action, NULL,
-                                         flags_of(question->invocation), NULL, polkit_answered,
+                                         flags_of(question), NULL, polkit_answered,
                                          question);
     g_steal_pointer(&question);
 }
@@ -87,7 +96,7 @@ static void got_polkit(GObject *source, GAsyncResult *answer, void *data)
 static void ask_polkit(Question *question)
 {
     if (question->caller.uid == geteuid()) {
-        question->func(question->invocation, &question->caller, question->data);
+        allow(question);
         question_free(question);
         return;
     }

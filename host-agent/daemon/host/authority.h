@@ -31,8 +31,8 @@ void authority_ask(GDBusMethodInvocation *invocation, const char *action, Author
                    void *data);
 
 /*
- * The same, but calls @otherwise if the caller is not authorized; it must answer, as by
- * authority_refuse().
+ * The same, but calls @otherwise if the caller may not, without a question to people: it must answer, or ask
+ * for another right, or for the same one by authority_ask().
  */
 void authority_ask_or(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc func,
                       AuthorizedFunc otherwise, void *data);

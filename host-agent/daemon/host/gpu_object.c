@@ -40,6 +40,7 @@ static void set_defaults(VgpuGpu *interface, const Gpu *gpu)
     vgpu_gpu_set_health_reasons(interface, none);
     vgpu_gpu_set_partitions(interface, none);
     vgpu_gpu_set_switching(interface, "");
+    vgpu_gpu_set_mode_source(interface, "");
     vgpu_gpu_set_vulkan_device(interface, "");
     vgpu_gpu_set_vulkan_driver(interface, "");
     vgpu_gpu_set_vulkan_api(interface, "");

@@ -4,7 +4,6 @@
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/host/gpu_object.h"
 #include "lib/bus.h"
-#include "lib/mdev.h"
 #include "lib/pci.h"
 
 typedef struct {
@@ -67,58 +66,12 @@ static gboolean handle_get_topology(VgpuManager *interface, GDBusMethodInvocatio
     return TRUE;
 }
 
-static GVariant *dictionary_of_type(const MdevType *type)
-{
-    GVariantBuilder dict;
-
-    g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
-    g_variant_builder_add(&dict, "{sv}", "Id", g_variant_new_string(type->id));
-    g_variant_builder_add(&dict, "{sv}", "Gpu", g_variant_new_string(type->gpu));
-    g_variant_builder_add(&dict, "{sv}", "Description", g_variant_new_string(type->description));
-    g_variant_builder_add(&dict, "{sv}", "Available", g_variant_new_uint32(type->available));
-    g_variant_builder_add(&dict, "{sv}", "Instances", g_variant_new_uint32(g_strv_length(type->uuids)));
-    return g_variant_builder_end(&dict);
-}
-
-/* All types that @gpus, of Gpu, offer. */
-static GVariant *list_types(const GPtrArray *gpus)
-{
-    GVariantBuilder list;
-
-    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
-    for (guint i = 0; i < gpus->len; i++) {
-        const PciDevice *pci = ((const Gpu *)g_ptr_array_index(gpus, i))->pci;
-        g_autoptr(GPtrArray) types = mdev_types_of_device(pci->address, pci->dir);
-
-        for (guint k = 0; k < types->len; k++)
-            g_variant_builder_add_value(&list, dictionary_of_type(g_ptr_array_index(types, k)));
-    }
-    return g_variant_builder_end(&list);
-}
-
-static void types_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
-{
-    const Host *host = data;
-
-    (void)caller;
-    vgpu_manager_complete_list_types(host->interface, invocation, list_types(host->gpus));
-}
-
-static gboolean handle_list_types(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                                  void *data)
-{
-    (void)interface;
-    authority_ask(invocation, ACTION_SEE, types_authorized, data);
-    return TRUE;
-}
-
 static VgpuManager *manager_new(Host *host)
 {
     VgpuManager *interface = vgpu_manager_skeleton_new();
 
     vgpu_manager_set_version(interface, VGPU_VERSION);
     g_signal_connect(interface, "handle-get-topology", G_CALLBACK(handle_get_topology), host);
-    g_signal_connect(interface, "handle-list-types", G_CALLBACK(handle_list_types), host);
     return interface;
 }
 
@@ -161,6 +114,11 @@ void host_export(Host *host, GDBusConnection *bus)
 const char *host_root(const Host *host)
 {
     return inventory_root(host->inventory);
+}
+
+GPtrArray *host_wanted(const Host *host)
+{
+    return inventory_entries(host->inventory);
 }
 
 Db *host_db(const Host *host)

@@ -69,6 +69,9 @@ void host_set_users(Host *host, HostUsersFunc func, void *data);
 /* @users plus those; to be freed. */
 GStrv host_with_users(const Host *host, const char *gpu, const GStrv users);
 
+/* What gpus.conf says of its GPUs, as inventory_entries() has it. */
+GPtrArray *host_wanted(const Host *host);
+
 /* The signal Event, and a line in the log. @gpu, @vgpu: NULL: none. */
 void host_event(Host *host, const char *kind, const char *gpu, const char *vgpu,
                 const char *format, ...) G_GNUC_PRINTF(5, 6);

@@ -30,7 +30,10 @@ extern const OperationKind alteration_kind;
 /* Of one vGPU that is defined. */
 extern const OperationKind startup_kind;
 
-/* All of them, for operations_new(). */
+/* The opposite: its definition stays. */
+extern const OperationKind shutdown_kind;
+
+/* All of them; their world is a Lifecycle. */
 extern const OperationKind *const lifecycle_kinds[];
 
 /*

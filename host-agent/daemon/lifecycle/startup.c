@@ -48,5 +48,5 @@ const OperationKind startup_kind = {.name = "start",
                                     .plan = plan,
                                     .ended = ended};
 
-const OperationKind *const lifecycle_kinds[] = {&creation_kind, &startup_kind, &alteration_kind,
-                                                &removal_kind, NULL};
+const OperationKind *const lifecycle_kinds[] = {&creation_kind,   &startup_kind, &shutdown_kind,
+                                                &alteration_kind, &removal_kind, NULL};

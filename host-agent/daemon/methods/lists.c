@@ -52,10 +52,10 @@ static void add_slice(GVariantBuilder *dict, const Slice *slice)
     add_text(dict, "Engines", engines);
     add_flag(dict, "Defined", slice->defined);
     add_flag(dict, "Autostart", slice->autostart);
+    add_text(dict, "Name", slice->name);
     if (!slice_is_for_container(slice))
         return;
     add_text(dict, "Door", slice_transport_name(slice->transport));
-    add_text(dict, "Name", slice->name);
     add_flag(dict, "Ephemeral", slice->ephemeral);
 }
 

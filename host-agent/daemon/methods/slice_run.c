@@ -52,9 +52,10 @@ static gboolean check_layer(const char *root, GError **error)
 
     if (layer)
         return TRUE;
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
-                "the governor's Vulkan layer is not installed, so the program's limits would not "
-                "be enforced; install the package vgpu-governor");
+    g_set_error(
+        error, AGENT_ERROR, AGENT_ERROR_FAILED,
+        "the governor's Vulkan layer is not installed, so the program's limits would not be "
+        "enforced; install the package vgpu-governor");
     return FALSE;
 }
 
@@ -62,11 +63,11 @@ static gboolean check_layer(const char *root, GError **error)
 static GPtrArray *place(const Run *run, const Request *request, GError **error)
 {
     const Vgpus *vgpus = run->vgpus;
-    g_autoptr(GPtrArray) slices = placing_find(vgpus->host, vgpus->offers, vgpus->slices,
-                                               vgpus->tenants, request, error);
+    g_autoptr(GPtrArray) slices =
+        placing_find(vgpus->host, vgpus->offers, vgpus->slices, vgpus->tenants, request, error);
 
-    if (!slices || (run->member &&
-                    !vgpu_call_is_entitled(vgpus, g_ptr_array_index(slices, 0), NULL, error)))
+    if (!slices ||
+        (run->member && !vgpu_call_is_entitled(vgpus, g_ptr_array_index(slices, 0), NULL, error)))
         return NULL;
     return g_steal_pointer(&slices);
 }
@@ -166,9 +167,7 @@ static void got_pid(GObject *bus, GAsyncResult *result, void *data)
     run_as(run, pid);
 }
 
-/*
- * The bus identifies the process: a claim ends with its process, and with another process it would
- * not.
+/* The bus says which process it is: a claim ends with its process, and with another's it would not.
  */
 static void ask_pid(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
                     gboolean member)

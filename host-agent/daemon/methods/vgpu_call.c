@@ -78,19 +78,19 @@ static gboolean is_own(const Vgpus *vgpus, GDBusMethodInvocation *invocation, co
 
 static void is_administrator(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    g_autofree Ask *ask = data;
+    const Ask *ask = data;
 
     ask->administrator(invocation, caller, ask->vgpus);
 }
 
 static void is_no_administrator(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    g_autofree Ask *ask = data;
+    const Ask *ask = data;
 
     if (is_own(ask->vgpus, invocation, caller->user))
         authority_ask(invocation, ACTION_USE_OWN_TENANT, ask->member, ask->vgpus);
     else
-        authority_refuse(invocation, caller, ACTION_ADMINISTER, NULL);
+        authority_ask(invocation, ACTION_ADMINISTER, ask->administrator, ask->vgpus);
 }
 
 void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
@@ -101,6 +101,8 @@ void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
     ask->vgpus = vgpus;
     ask->administrator = administrator;
     ask->member = member;
+    /* It is needed until the call is answered. */
+    g_object_set_data_full(G_OBJECT(invocation), "ask", ask, g_free);
     authority_ask_or(invocation, ACTION_ADMINISTER, is_administrator, is_no_administrator, ask);
 }
 
@@ -114,7 +116,7 @@ typedef struct {
 
 static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    g_autofree Listing *listing = data;
+    const Listing *listing = data;
 
     (void)caller;
     listing->list(listing->vgpus, invocation, NULL);
@@ -122,12 +124,12 @@ static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, vo
 
 static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    g_autofree Listing *listing = data;
+    const Listing *listing = data;
 
     if (tenants_any_has_user(listing->vgpus->tenants, caller->user))
         listing->list(listing->vgpus, invocation, caller->user);
     else
-        authority_refuse(invocation, caller, ACTION_SEE, NULL);
+        authority_ask(invocation, ACTION_SEE, list_all, data);
 }
 
 void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc list)
@@ -136,6 +138,7 @@ void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc li
 
     listing->vgpus = vgpus;
     listing->list = list;
+    g_object_set_data_full(G_OBJECT(invocation), "listing", listing, g_free);
     authority_ask_or(invocation, ACTION_SEE, list_all, list_own, listing);
 }
 
@@ -178,8 +181,7 @@ gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const Slice *wanted, const Sl
 
 const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **error)
 {
-    g_autofree char *lower = g_ascii_strdown(uuid, -1);
-    const Slice *slice = slices_find(vgpus->slices, lower);
+    const Slice *slice = slices_find_called(vgpus->slices, uuid);
 
     if (!slice || !slice_is_vgpu(slice)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,

@@ -64,7 +64,7 @@ typedef void (*ListFunc)(Vgpus *vgpus, GDBusMethodInvocation *invocation, const 
 void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc list);
 
 /*
- * The slice of that UUID, if no operation works on it. AGENT_ERROR_NOT_FOUND, AGENT_ERROR_IN_USE.
+ * The vGPU of that UUID or name, if no operation works on it. AGENT_ERROR_NOT_FOUND, AGENT_ERROR_IN_USE.
  */
 const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **error);
 
@@ -91,8 +91,12 @@ gboolean vgpu_remove_handle(VgpuManager *interface, GDBusMethodInvocation *invoc
 gboolean vgpu_check_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                            const char *uuid, const char *parent, const char *type,
                            GVariant *options, void *data);
+gboolean vgpu_stop_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                          const char *uuid, GVariant *options, void *data);
 gboolean vgpu_start_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                            const char *uuid, GVariant *options, void *data);
+gboolean vgpu_names_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
+gboolean type_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
 gboolean vgpu_vms_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
 gboolean slice_run_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
                           GVariant *request, const char *program, void *data);

@@ -52,7 +52,10 @@ Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
     g_signal_connect(manager, "handle-set-vgpu", G_CALLBACK(vgpu_set_handle), vgpus);
     g_signal_connect(manager, "handle-remove-vgpu", G_CALLBACK(vgpu_remove_handle), vgpus);
     g_signal_connect(manager, "handle-check-definition", G_CALLBACK(vgpu_check_handle), vgpus);
+    g_signal_connect(manager, "handle-stop-vgpu", G_CALLBACK(vgpu_stop_handle), vgpus);
     g_signal_connect(manager, "handle-start-vgpu", G_CALLBACK(vgpu_start_handle), vgpus);
+    g_signal_connect(manager, "handle-list-names", G_CALLBACK(vgpu_names_handle), vgpus);
+    g_signal_connect(manager, "handle-list-types", G_CALLBACK(type_list_handle), vgpus);
     g_signal_connect(manager, "handle-list-vms", G_CALLBACK(vgpu_vms_handle), vgpus);
     g_signal_connect(manager, "handle-release-domain", G_CALLBACK(domain_release_handle), vgpus);
     g_signal_connect(manager, "handle-list-operations", G_CALLBACK(operations_list_handle), vgpus);

@@ -259,7 +259,7 @@ static void answer_member(GDBusMethodInvocation *invocation, const Caller *calle
     if (tenants_has_user(sampler->tenants, tenant, caller->user))
         authority_ask(invocation, ACTION_USE_OWN_TENANT, answer, sampler);
     else
-        authority_refuse(invocation, caller, ACTION_SEE, NULL);
+        authority_ask(invocation, ACTION_SEE, answer, sampler);
 }
 
 static gboolean handle_report(VgpuManager *interface, GDBusMethodInvocation *invocation,

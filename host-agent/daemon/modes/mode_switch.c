@@ -15,83 +15,78 @@
  */
 #define LOOK_AGAIN_MS 1000
 
+/* In the journal. */
+#define ORIGIN         "origin"
+#define TARGET         "target"
+#define PARTITIONS     "partitions"
+#define OLD_PARTITIONS "old-partitions"
+
 /**
- * struct ModeSwitch
- * @entry: its row in the journal
+ * ModeSwitch
+ * @operation: NULL: a dry run, or the GPU has the mode already
  * @old_partitions: the previous setting
- * @failure: why it is being undone; NULL: it is not
+ * @deadline: of the waiting; 0: none
+ * @begun: steps may have been done already
  * @waits_for: the users that were last reported
- * @steps: of char *
- * @cancelled: it must not wait any more
- * @abandoned: only the thread's end is waited for
+ * @steps: of char *: the reported ones
+ * @source: of the next look
+ * @done: NULL: nobody waits for it
  */
-struct ModeSwitch {
-    Host *host;
-    JournalEntry entry;
-    guint old_partitions;
+typedef struct {
+    const ModeSwitches *switches;
+    Operation *operation;
+    char *gpu;
+    GpuMode origin, target;
+    guint partitions, old_partitions;
     gboolean drain;
     gboolean dry_run;
-    gboolean resumed;
     gint64 deadline;
-    GError *failure;
+    gboolean begun;
     char *waits_for;
     GPtrArray *steps;
     guint source;
-    gboolean cancelled;
-    gboolean abandoned;
     SwitchDone done;
     void *data;
-};
+} ModeSwitch;
 
-static void look(ModeSwitch *change);
-
-static void switch_free(ModeSwitch *change)
+static void switch_free(void *data)
 {
-    if (change->source)
-        g_source_remove(change->source);
-    g_clear_error(&change->failure);
-    g_free(change->entry.gpu);
+    ModeSwitch *change = data;
+
+    g_clear_handle_id(&change->source, g_source_remove);
+    g_free(change->gpu);
     g_free(change->waits_for);
     g_ptr_array_unref(change->steps);
     g_free(change);
 }
 
-void mode_switch_abandon(ModeSwitch *change)
+static ModeSwitch *switch_new(const ModeSwitches *switches, const char *gpu)
 {
-    static const char *const no_steps[] = {NULL};
-    g_autoptr(GError) error = g_error_new(
-        AGENT_ERROR, AGENT_ERROR_FAILED,
-        "vgpud ends; the switch of GPU %s to %s is finished or undone at its next start",
-        change->entry.gpu, gpu_mode_name(change->entry.target));
+    ModeSwitch *change = g_new0(ModeSwitch, 1);
 
-    change->done(change, no_steps, error, change->data);
-    /* A source waits, so no thread runs. */
-    if (change->source)
-        switch_free(change);
-    else
-        change->abandoned = TRUE;
+    change->switches = switches;
+    change->gpu = g_strdup(gpu);
+    change->steps = g_ptr_array_new_with_free_func(g_free);
+    return change;
 }
 
-const char *mode_switch_gpu(const ModeSwitch *change)
+static Host *host_of(const ModeSwitch *change)
 {
-    return change->entry.gpu;
+    return change->switches->host;
 }
 
-GpuMode mode_switch_target(const ModeSwitch *change)
+static const char *root_of(const ModeSwitch *change)
 {
-    return change->entry.target;
+    return host_root(host_of(change));
 }
 
-gboolean mode_switch_is_dry(const ModeSwitch *change)
+static void answer(const GError *error, void *data)
 {
-    return change->dry_run;
-}
+    ModeSwitch *change = data;
 
-static void end(ModeSwitch *change, const GError *error)
-{
     g_ptr_array_add(change->steps, NULL);
-    change->done(change, (const char *const *)change->steps->pdata, error, change->data);
-    switch_free(change);
+    if (change->done)
+        change->done((const char *const *)change->steps->pdata, error, change->data);
 }
 
 static void add_step(const char *sentence, void *data)
@@ -99,119 +94,78 @@ static void add_step(const char *sentence, void *data)
     ModeSwitch *change = data;
     VgpuGpu *interface;
 
-    if (change->abandoned)
+    if (change->operation && operation_is_abandoned(change->operation))
         return;
     g_ptr_array_add(change->steps, g_strdup(sentence));
     if (change->dry_run)
         return;
     g_message("%s", sentence);
-    interface = host_gpu_interface(change->host, change->entry.gpu);
+    interface = host_gpu_interface(host_of(change), change->gpu);
     if (interface)
         vgpu_gpu_emit_progress(interface, sentence);
+}
+
+static void done(const ModeSwitch *change, const GError *error)
+{
+    operation_step_done(change->operation, error ? g_error_copy(error) : NULL);
 }
 
 static void set_drain(const ModeSwitch *change, gboolean on)
 {
     g_autoptr(GError) error = NULL;
 
-    if (!share_drain(host_root(change->host), change->entry.gpu, on, &error))
+    if (!share_drain(root_of(change), change->gpu, on, &error))
         g_warning("%s", error->message);
 }
 
 /* Allows new users again, unless an operator drains the GPU. */
 static void resume(const ModeSwitch *change)
 {
-    set_drain(change, journal_drained(host_db(change->host), change->entry.gpu));
+    set_drain(change, journal_drained(host_db(host_of(change)), change->gpu));
 }
 
-void mode_switch_forget_started(const Host *host, const char *address)
+/*
+ * Existing vGPUs of the GPU need not be started again: from now on a stop is intended. One that
+ * could not be started stays recorded, and is tried again when the GPU is shared the next time.
+ */
+static void forget_started(const ModeSwitch *change)
 {
-    const char *root = host_root(host);
-    g_autoptr(Gpu) gpu = reconcile_look(root, address, NULL);
-    g_auto(GStrv) uuids = gpu ? users_vgpus(root, gpu) : NULL;
+    g_autoptr(Gpu) gpu = reconcile_look(root_of(change), change->gpu, NULL);
+    g_auto(GStrv) uuids = gpu ? users_vgpus(root_of(change), gpu) : NULL;
 
     for (guint i = 0; uuids && uuids[i]; i++)
-        journal_forget_stopped(host_db(host), uuids[i]);
+        journal_forget_stopped(host_db(host_of(change)), uuids[i]);
 }
 
-/* Nothing was done: only the drain is undone. */
-static void give_up(ModeSwitch *change, const GError *error)
+static gboolean begin_drain(void *data)
 {
-    mode_switch_forget_started(change->host, change->entry.gpu);
-    resume(change);
-    journal_end(host_db(change->host), change->entry.gpu);
-    end(change, error);
-}
-
-static gboolean enter_phase(ModeSwitch *change, gboolean switching, GError **error)
-{
-    change->entry.switching = switching;
-    return journal_write(host_db(change->host), &change->entry, error);
-}
-
-static void finish(ModeSwitch *change)
-{
-    Db *db = host_db(change->host);
-
-    /* It may have stayed registered, and be drained for the switch. */
-    if (change->entry.target == GPU_MODE_SHARED) {
-        mode_switch_forget_started(change->host, change->entry.gpu);
-        resume(change);
-    } else {
-        journal_set_drained(db, change->entry.gpu, FALSE, NULL);
-    }
-    journal_end(db, change->entry.gpu);
-    host_refresh(change->host);
-    if (change->failure) {
-        end(change, change->failure);
-        return;
-    }
-    host_event(change->host, "mode", change->entry.gpu, NULL, "GPU %s is %s now", change->entry.gpu,
-               gpu_mode_name(change->entry.target));
-    end(change, NULL);
-}
-
-static void converged(const GError *error, void *data);
-
-static void work(ModeSwitch *change, gboolean dry_run)
-{
-    g_auto(GStrv) start = change->entry.target == GPU_MODE_SHARED
-                              ? journal_stopped(host_db(change->host), change->entry.gpu)
-                              : NULL;
-    const ModeWork job = {
-        .root = host_root(change->host),
-        .address = change->entry.gpu,
-        .target = change->entry.target,
-        .partitions = change->entry.partitions,
-        .start = (const char *const *)start,
-        .dry_run = dry_run,
-        .step = add_step,
-        .done = converged,
-        .data = change,
-    };
-
-    /* It may be registered, and drained since the switch began, and its vGPUs must be started. */
-    if (change->entry.target == GPU_MODE_SHARED && !dry_run)
-        set_drain(change, FALSE);
-    mode_work_reconcile(&job);
-}
-
-/* The rollback. The journal had the phase before, and now has the other target. */
-static void undo(ModeSwitch *change, const GError *why)
-{
+    ModeSwitch *change = data;
     g_autoptr(GError) error = NULL;
-    g_autofree char *step = g_strdup_printf("GPU %s: switch failed; reverting to %s",
-                                            change->entry.gpu, gpu_mode_name(change->entry.origin));
 
-    change->failure = g_error_copy(why);
-    add_step(step, change);
-    change->entry.target = change->entry.origin;
-    change->entry.partitions = change->old_partitions;
-    if (!enter_phase(change, TRUE, &error) ||
-        !wanted_set(host_root(change->host), change->entry.gpu, change->entry.origin,
-                    change->old_partitions, &error))
-        g_warning("%s", error->message);
-    work(change, FALSE);
+    change->source = 0;
+    if (!operation_is_abandoned(change->operation))
+        share_drain(root_of(change), change->gpu, TRUE, &error);
+    done(change, error);
+    return G_SOURCE_REMOVE;
+}
+
+/* Not at once: the caller does not expect the end then. */
+static void run_drain(Operation *operation, guint item)
+{
+    ModeSwitch *change = operation_kept(operation);
+
+    (void)item;
+    change->source = g_idle_add(begin_drain, change);
+}
+
+static void undo_drain(Operation *operation, guint item)
+{
+    const ModeSwitch *change = operation_kept(operation);
+
+    (void)item;
+    forget_started(change);
+    resume(change);
+    operation_step_done(operation, NULL);
 }
 
 static gboolean is_over(const ModeSwitch *change)
@@ -219,76 +173,27 @@ static gboolean is_over(const ModeSwitch *change)
     return change->deadline && g_get_monotonic_time() >= change->deadline;
 }
 
-/* Somebody has opened the GPU since the last look. */
-static void wait_again(ModeSwitch *change)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (!enter_phase(change, FALSE, &error))
-        g_warning("%s", error->message);
-    look(change);
-}
-
-static void converged(const GError *error, void *data)
-{
-    ModeSwitch *change = data;
-
-    if (change->abandoned)
-        switch_free(change);
-    else if (change->dry_run)
-        end(change, error);
-    else if (!error)
-        finish(change);
-    else if (change->failure) {
-        g_prefix_error(&change->failure, "the rollback failed, too (%s): ", error->message);
-        finish(change);
-    } else if (change->drain && !is_over(change) &&
-               g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE))
-        wait_again(change);
-    else
-        undo(change, error);
-}
-
 /* Existing vGPUs are recorded before they are stopped. */
 static gboolean note_vgpus(const ModeSwitch *change, GError **error)
 {
-    const char *root = host_root(change->host);
-    g_autoptr(Gpu) gpu = reconcile_look(root, change->entry.gpu, error);
-    g_auto(GStrv) uuids = gpu ? users_vgpus(root, gpu) : NULL;
+    g_autoptr(Gpu) gpu = reconcile_look(root_of(change), change->gpu, error);
+    g_auto(GStrv) uuids = gpu ? users_vgpus(root_of(change), gpu) : NULL;
 
-    return uuids && journal_add_stopped(host_db(change->host), change->entry.gpu,
+    return uuids && journal_add_stopped(host_db(host_of(change)), change->gpu,
                                         (const char *const *)uuids, error);
 }
 
-/* The GPU is not in use. */
-static void go(ModeSwitch *change)
+static void look(ModeSwitch *change, UsersFunc func)
 {
-    g_autoptr(GError) error = NULL;
-
-    if (!note_vgpus(change, &error) || !enter_phase(change, TRUE, &error) ||
-        !wanted_set(host_root(change->host), change->entry.gpu, change->entry.target,
-                    change->entry.partitions, &error)) {
-        give_up(change, error);
-        return;
-    }
-    work(change, FALSE);
+    mode_work_in_the_way(root_of(change), change->gpu, change->target, change->partitions, func,
+                         change);
 }
 
-static gboolean look_now(void *data)
+/* Includes the containers that use slices of a GPU that will not be shared any more. */
+static GStrv with_containers(const ModeSwitch *change, const GStrv users)
 {
-    ModeSwitch *change = data;
-
-    change->source = 0;
-    look(change);
-    return G_SOURCE_REMOVE;
-}
-
-static void look_later(ModeSwitch *change)
-{
-    gint64 left =
-        change->deadline ? (change->deadline - g_get_monotonic_time()) / 1000 + 1 : LOOK_AGAIN_MS;
-
-    change->source = g_timeout_add((guint)CLAMP(left, 1, LOOK_AGAIN_MS), look_now, change);
+    return change->target == GPU_MODE_SHARED ? g_strdupv(users)
+                                             : host_with_users(host_of(change), change->gpu, users);
 }
 
 /* Reported once for each list of users, not each second. */
@@ -301,84 +206,295 @@ static void say_who(ModeSwitch *change, GStrv users)
         return;
     g_free(change->waits_for);
     change->waits_for = g_strdup(list);
-    step = g_strdup_printf("GPU %s waits until it is no longer in use: %s", change->entry.gpu, list);
+    step = g_strdup_printf("GPU %s waits until it is no longer in use: %s", change->gpu, list);
     add_step(step, change);
-    host_event(change->host, "drain", change->entry.gpu, NULL, "%s", step);
+    host_event(host_of(change), "drain", change->gpu, NULL, "%s", step);
 }
 
-gboolean mode_switch_cancel(ModeSwitch *change)
+static void looked(GStrv found, const GError *error, void *data);
+
+static gboolean look_now(void *data)
 {
-    if (change->entry.switching || change->failure)
-        return FALSE;
-    change->cancelled = TRUE;
-    if (change->source) {
-        g_source_remove(change->source);
-        change->source = g_idle_add(look_now, change);
-    }
-    return TRUE;
+    ModeSwitch *change = data;
+
+    change->source = 0;
+    look(change, looked);
+    return G_SOURCE_REMOVE;
 }
 
-static void end_cancelled(ModeSwitch *change)
+static void look_later(ModeSwitch *change)
 {
-    g_autoptr(GError) error =
-        g_error_new(AGENT_ERROR, AGENT_ERROR_IN_USE,
-                    "the switch of GPU %s to %s was cancelled while it waited; nothing was changed",
-                    change->entry.gpu, gpu_mode_name(change->entry.target));
+    gint64 left =
+        change->deadline ? (change->deadline - g_get_monotonic_time()) / 1000 + 1 : LOOK_AGAIN_MS;
 
-    give_up(change, error);
+    change->source = g_timeout_add((guint)CLAMP(left, 1, LOOK_AGAIN_MS), look_now, change);
 }
 
-static void in_the_way(ModeSwitch *change, GStrv users)
+static GError *in_use(const ModeSwitch *change, GStrv users)
 {
-    g_autoptr(GError) error = NULL;
+    GError *error = NULL;
 
-    if (change->drain && !is_over(change)) {
-        say_who(change, users);
-        look_later(change);
-        return;
-    }
-    reconcile_set_in_use(&error, change->entry.gpu, change->entry.target,
-                        (const char *const *)users);
+    reconcile_set_in_use(&error, change->gpu, change->target, (const char *const *)users);
     if (change->drain)
         g_prefix_error(&error, "the timeout is over: ");
-    if (change->resumed)
-        undo(change, error);
-    else
-        give_up(change, error);
-}
-
-/* Includes the containers that use slices of a GPU that will not be shared any more. */
-static GStrv with_containers(const ModeSwitch *change, const GStrv users)
-{
-    return change->entry.target == GPU_MODE_SHARED
-               ? g_strdupv(users)
-               : host_with_users(change->host, change->entry.gpu, users);
+    return error;
 }
 
 static void looked(GStrv found, const GError *error, void *data)
 {
     ModeSwitch *change = data;
-    g_auto(GStrv) users = error || change->abandoned ? NULL : with_containers(change, found);
+    GCancellable *end = operation_cancellable(change->operation);
+    g_auto(GStrv) users = NULL;
+    g_autoptr(GError) cause = NULL;
 
-    if (change->abandoned)
-        switch_free(change);
-    else if (error && change->resumed)
-        undo(change, error);
-    else if (error)
-        give_up(change, error);
-    else if (change->cancelled)
-        end_cancelled(change);
-    else if (users[0])
-        in_the_way(change, users);
+    if (error || g_cancellable_is_cancelled(end)) {
+        done(change, error);
+        return;
+    }
+    users = with_containers(change, found);
+    if (users[0] && change->drain && !is_over(change)) {
+        say_who(change, users);
+        look_later(change);
+    } else if (users[0]) {
+        operation_step_done(change->operation, in_use(change, users));
+    } else {
+        note_vgpus(change, &cause);
+        done(change, cause);
+    }
+}
+
+/* While a thread looks, its answer ends the step. */
+static void cancelled(GCancellable *cancellable, void *data)
+{
+    ModeSwitch *change = data;
+
+    (void)cancellable;
+    if (!change->source)
+        return;
+    g_clear_handle_id(&change->source, g_source_remove);
+    done(change, NULL);
+}
+
+static void run_wait(Operation *operation, guint item)
+{
+    ModeSwitch *change = operation_kept(operation);
+
+    (void)item;
+    look(change, looked);
+}
+
+static void work(ModeSwitch *change, GpuMode target, guint partitions, ReconciledFunc func)
+{
+    g_auto(GStrv) start =
+        target == GPU_MODE_SHARED ? journal_stopped(host_db(host_of(change)), change->gpu) : NULL;
+    const ModeWork job = {
+        .root = root_of(change),
+        .address = change->gpu,
+        .target = target,
+        .partitions = partitions,
+        .start = (const char *const *)start,
+        .dry_run = change->dry_run,
+        .step = add_step,
+        .done = func,
+        .data = change,
+    };
+
+    /* It may be registered, and drained since the switch began, and its vGPUs must be started. */
+    if (target == GPU_MODE_SHARED && !change->dry_run)
+        set_drain(change, FALSE);
+    mode_work_reconcile(&job);
+}
+
+/* A process may have opened the GPU since the last look. */
+static void reconciled(const GError *error, void *data)
+{
+    const ModeSwitch *change = data;
+
+    if (error && !operation_is_abandoned(change->operation) && change->drain && !is_over(change) &&
+        g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE))
+        operation_step_again(change->operation);
+    else
+        done(change, error);
+}
+
+static void go(ModeSwitch *change)
+{
+    g_autoptr(GError) error = NULL;
+
+    change->begun = TRUE;
+    if (wanted_set(root_of(change), change->gpu, change->target, change->partitions, &error))
+        work(change, change->target, change->partitions, reconciled);
+    else
+        done(change, error);
+}
+
+static void looked_again(GStrv found, const GError *error, void *data)
+{
+    ModeSwitch *change = data;
+    g_auto(GStrv) users = NULL;
+
+    if (error || operation_is_abandoned(change->operation)) {
+        done(change, error);
+        return;
+    }
+    users = with_containers(change, found);
+    if (users[0])
+        operation_step_done(change->operation, in_use(change, users));
     else
         go(change);
 }
 
-static void look(ModeSwitch *change)
+/*
+ * After a crash users are not waited for: it is finished if the GPU is not in use, and else undone.
+ */
+static void go_on(ModeSwitch *change)
 {
-    mode_work_in_the_way(host_root(change->host), change->entry.gpu, change->entry.target,
-                         change->entry.partitions, looked, change);
+    g_autoptr(GError) error = NULL;
+
+    host_event(host_of(change), "mode", change->gpu, NULL,
+               "GPU %s: the switch to %s was interrupted when vgpud ended", change->gpu,
+               gpu_mode_name(change->target));
+    change->begun = TRUE;
+    if (share_drain(root_of(change), change->gpu, TRUE, &error))
+        look(change, looked_again);
+    else
+        done(change, error);
 }
+
+static void run_reconcile(Operation *operation, guint item)
+{
+    ModeSwitch *change = operation_kept(operation);
+
+    (void)item;
+    if (operation_is_replayed(operation))
+        go_on(change);
+    else
+        go(change);
+}
+
+/* It may have stayed registered, and be drained for the switch. */
+static void settle(const ModeSwitch *change, GpuMode mode)
+{
+    if (mode == GPU_MODE_SHARED) {
+        forget_started(change);
+        resume(change);
+    } else {
+        journal_set_drained(host_db(host_of(change)), change->gpu, FALSE, NULL);
+    }
+    host_refresh(host_of(change));
+}
+
+static void gone_back(const GError *error, void *data)
+{
+    const ModeSwitch *change = data;
+
+    if (!operation_is_abandoned(change->operation))
+        settle(change, change->origin);
+    done(change, error);
+}
+
+static void undo_reconcile(Operation *operation, guint item)
+{
+    ModeSwitch *change = operation_kept(operation);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *step = g_strdup_printf("GPU %s: switch failed; reverting to %s",
+                                            change->gpu, gpu_mode_name(change->origin));
+
+    (void)item;
+    change->begun = TRUE;
+    add_step(step, change);
+    if (!wanted_set(root_of(change), change->gpu, change->origin, change->old_partitions, &error))
+        g_warning("%s", error->message);
+    work(change, change->origin, change->old_partitions, gone_back);
+}
+
+static void run_settle(Operation *operation, guint item)
+{
+    ModeSwitch *change = operation_kept(operation);
+
+    (void)item;
+    change->begun = TRUE;
+    settle(change, change->target);
+    operation_step_done(operation, NULL);
+}
+
+static gboolean read_mode(GVariant *details, const char *key, GpuMode *mode)
+{
+    const char *name;
+
+    return g_variant_lookup(details, key, "&s", &name) && gpu_mode_parse(name, mode);
+}
+
+/* From the journal, if it has no caller now. */
+static ModeSwitch *switch_of(Operation *operation)
+{
+    ModeSwitch *change = operation_kept(operation);
+    GVariant *details = operation_details(operation);
+
+    if (change)
+        return change;
+    change = switch_new(operation_world(operation), operation_object(operation, 0));
+    operation_keep(operation, change, switch_free);
+    g_variant_lookup(details, PARTITIONS, "u", &change->partitions);
+    g_variant_lookup(details, OLD_PARTITIONS, "u", &change->old_partitions);
+    return read_mode(details, ORIGIN, &change->origin) &&
+                   read_mode(details, TARGET, &change->target)
+               ? change
+               : NULL;
+}
+
+static void plan(Operation *operation)
+{
+    static const OperationStep drain = {"drain", run_drain, undo_drain, FALSE};
+    static const OperationStep wait = {"wait", run_wait, NULL, FALSE};
+    static const OperationStep reconcile = {"reconcile", run_reconcile, undo_reconcile, TRUE};
+    static const OperationStep settled = {"settle", run_settle, NULL, TRUE};
+    ModeSwitch *change = switch_of(operation);
+
+    if (!change)
+        return;
+    change->operation = operation;
+    g_signal_connect(operation_cancellable(operation), "cancelled", G_CALLBACK(cancelled), change);
+    operation_add_step(operation, &drain, 0);
+    operation_add_step(operation, &wait, 0);
+    operation_add_step(operation, &reconcile, 0);
+    operation_add_step(operation, &settled, 0);
+}
+
+static void ended(Operation *operation, const GError *error)
+{
+    const ModeSwitch *change = operation_kept(operation);
+    const ModeSwitches *switches = operation_world(operation);
+
+    if (!error)
+        host_event(switches->host, "mode", change->gpu, NULL, "GPU %s is %s now", change->gpu,
+                   gpu_mode_name(change->target));
+    else if (operation_is_replayed(operation) && !change->begun)
+        host_event(switches->host, "mode", change->gpu, NULL,
+                   "GPU %s stays %s: the switch to %s still waited when vgpud ended", change->gpu,
+                   gpu_mode_name(change->origin), gpu_mode_name(change->target));
+    switches->ended(operation, error, switches->data);
+}
+
+static GError *cancelled_error(const Operation *operation)
+{
+    const ModeSwitch *change = operation_kept(operation);
+
+    return g_error_new(AGENT_ERROR, AGENT_ERROR_IN_USE,
+                       "the switch of GPU %s to %s was cancelled while it waited; nothing was "
+                       "changed",
+                       change->gpu, gpu_mode_name(change->target));
+}
+
+static const OperationKind kind = {.name = "switch",
+                                   .doing = "being switched",
+                                   .what = "the switch",
+                                   .replay = OPERATION_UNDO,
+                                   .plan = plan,
+                                   .ended = ended,
+                                   .cancelled = cancelled_error};
+
+const OperationKind *const mode_switch_kinds[] = {&kind, NULL};
 
 gboolean mode_switch_is_there(const Gpu *gpu, GpuMode target, guint partitions)
 {
@@ -387,78 +503,98 @@ gboolean mode_switch_is_there(const Gpu *gpu, GpuMode target, guint partitions)
             gpu->pci->vfs == (partitions ? partitions : gpu->pci->total_vfs));
 }
 
+static void said(const GError *error, void *data)
+{
+    answer(error, data);
+    switch_free(data);
+}
+
 /* Only the desired mode may have been different. */
-static void is_there_already(ModeSwitch *change)
-{
-    g_autofree char *step = g_strdup_printf("GPU %s is %s already", change->entry.gpu,
-                                            gpu_mode_name(change->entry.target));
-    g_autoptr(GError) error = NULL;
-
-    add_step(step, change);
-    wanted_set(host_root(change->host), change->entry.gpu, change->entry.target,
-               change->entry.partitions, &error);
-    end(change, error);
-}
-
-static gboolean is_there(const ModeSwitch *change)
-{
-    const Gpu *gpu = host_gpu(change->host, change->entry.gpu);
-
-    return gpu && !change->resumed &&
-           mode_switch_is_there(gpu, change->entry.target, change->entry.partitions);
-}
-
-static gboolean begin(void *data)
+static gboolean is_there_already(void *data)
 {
     ModeSwitch *change = data;
+    g_autofree char *step =
+        g_strdup_printf("GPU %s is %s already", change->gpu, gpu_mode_name(change->target));
     g_autoptr(GError) error = NULL;
 
     change->source = 0;
-    if (change->dry_run)
-        work(change, TRUE);
-    else if (is_there(change))
-        is_there_already(change);
-    else if (!enter_phase(change, change->resumed, &error) ||
-             !share_drain(host_root(change->host), change->entry.gpu, TRUE, &error))
-        give_up(change, error);
-    else
-        look(change);
+    add_step(step, change);
+    wanted_set(root_of(change), change->gpu, change->target, change->partitions, &error);
+    said(error, change);
     return G_SOURCE_REMOVE;
 }
 
 /* If gpus.conf has no entry, the GPU's present mode. */
-static void read_origin(ModeSwitch *change)
+static void read_origin(ModeSwitch *change, const Gpu *gpu)
 {
-    g_autoptr(GPtrArray) entries = gpus_load(host_root(change->host), NULL);
-    const GpuEntry *entry = entries ? gpus_find(entries, change->entry.gpu) : NULL;
-    const Gpu *gpu = host_gpu(change->host, change->entry.gpu);
+    g_autoptr(GPtrArray) entries = host_wanted(host_of(change));
+    const GpuEntry *entry = gpus_find(entries, change->gpu);
 
-    change->entry.origin = gpu->mode;
+    change->origin = gpu->mode;
     if (gpu->mode == GPU_MODE_PARTITIONED)
         change->old_partitions = gpu->pci->vfs;
     else if (entry)
         change->old_partitions = entry->partitions;
 }
 
-ModeSwitch *mode_switch_start(Host *host, const SwitchRequest *request, SwitchDone done, void *data)
+static gboolean begin(ModeSwitch *change, GError **error)
 {
-    ModeSwitch *change = g_new0(ModeSwitch, 1);
+    g_autofree char *gpu = g_strdup(change->gpu);
+    const char *objects[] = {gpu, NULL};
+    GVariantDict details;
+    OperationRequest request = {.kind = &kind,
+                                .objects = objects,
+                                .kept = change,
+                                .free_kept = switch_free,
+                                .done = answer,
+                                .data = change};
 
-    change->host = host;
-    change->entry.gpu = g_strdup(request->address);
-    change->entry.target = request->target;
-    change->entry.partitions = request->partitions;
+    g_variant_dict_init(&details, NULL);
+    g_variant_dict_insert(&details, ORIGIN, "s", gpu_mode_name(change->origin));
+    g_variant_dict_insert(&details, TARGET, "s", gpu_mode_name(change->target));
+    g_variant_dict_insert(&details, PARTITIONS, "u", change->partitions);
+    g_variant_dict_insert(&details, OLD_PARTITIONS, "u", change->old_partitions);
+    request.details = g_variant_dict_end(&details);
+    return operations_start(change->switches->operations, &request, error);
+}
+
+gboolean mode_switch_start(const ModeSwitches *switches, const SwitchRequest *request,
+                           SwitchDone func, void *data, GError **error)
+{
+    const Gpu *gpu = host_gpu(switches->host, request->address);
+    ModeSwitch *change = switch_new(switches, request->address);
+
+    change->target = request->target;
+    change->partitions = request->partitions;
     change->drain = request->drain;
     change->dry_run = request->dry_run;
-    change->resumed = request->resumed;
-    change->steps = g_ptr_array_new_with_free_func(g_free);
-    change->done = done;
+    change->done = func;
     change->data = data;
     if (request->timeout)
         change->deadline = g_get_monotonic_time() + (gint64)request->timeout * G_USEC_PER_SEC;
-    read_origin(change);
-    if (request->resumed)
-        change->entry.origin = request->origin;
-    change->source = g_idle_add(begin, change);
-    return change;
+    read_origin(change, gpu);
+    if (request->dry_run)
+        work(change, change->target, change->partitions, said);
+    else if (mode_switch_is_there(gpu, change->target, change->partitions))
+        change->source = g_idle_add(is_there_already, change);
+    else
+        return begin(change, error);
+    return TRUE;
+}
+
+gboolean mode_switch_target(const ModeSwitches *switches, const char *address, GpuMode *target)
+{
+    const Operation *operation = operations_first(switches->operations, address);
+    const ModeSwitch *change = operation ? operation_kept(operation) : NULL;
+
+    if (change)
+        *target = change->target;
+    return change != NULL;
+}
+
+gboolean mode_switch_cancel(const ModeSwitches *switches, const char *address)
+{
+    const Operation *operation = operations_first(switches->operations, address);
+
+    return operation && operations_cancel(switches->operations, operation_id(operation), NULL);
 }

@@ -7,6 +7,7 @@
 #include "host-agent/daemon/modes/mode_work.h"
 #include "host-agent/daemon/modes/partitions.h"
 #include "host-agent/daemon/modes/share.h"
+#include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/model/dict_read.h"
 #include "host-agent/store/mode_journal.h"
 #include "lib/bus.h"
@@ -15,112 +16,79 @@
 /**
  * struct Modes
  * @recovered: nothing is done unasked before that
- * @changes: address to ModeSwitch: those under way
  * @refused: address to the last reason why a desired mode could not be applied, so that it is
  * logged once
  */
 struct Modes {
     Host *host;
+    ModeSwitches switches;
     gboolean recovered;
-    GHashTable *changes;
     GHashTable *refused;
 };
 
-/* The caller of a switch inside vgpud. */
-typedef struct {
-    Modes *modes;
-    ModeSetFunc func;
-    void *data;
-} Asked;
-
-static GpuEntry *wanted_entry(const GPtrArray *entries, const char *address)
-{
-    return entries ? gpus_find(entries, address) : NULL;
-}
-
-static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry)
+static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry, const char *source)
 {
     VgpuGpu *interface = host_gpu_interface(modes->host, gpu->pci->address);
-    const ModeSwitch *change = g_hash_table_lookup(modes->changes, gpu->pci->address);
+    GpuMode target;
+    gboolean switching = mode_switch_target(&modes->switches, gpu->pci->address, &target);
     g_auto(GStrv) partitions = partitioner_list(host_root(modes->host), gpu);
 
     if (!interface)
         return;
     vgpu_gpu_set_wanted_mode(interface, gpu_mode_name(entry ? entry->mode : gpu->mode));
-    vgpu_gpu_set_switching(interface, change ? gpu_mode_name(mode_switch_target(change)) : "");
+    vgpu_gpu_set_mode_source(interface, source);
+    vgpu_gpu_set_switching(interface, switching ? gpu_mode_name(target) : "");
     vgpu_gpu_set_draining(interface,
-                          change || journal_drained(host_db(modes->host), gpu->pci->address));
+                          switching || journal_drained(host_db(modes->host), gpu->pci->address));
     vgpu_gpu_set_partitions(interface, (const char *const *)partitions);
 }
 
 static void show(const Modes *modes)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
-    g_autoptr(GPtrArray) entries = gpus_load(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) entries = host_wanted(modes->host);
+    g_autoptr(GPtrArray) declared = gpus_load_conf(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) set = gpus_load_state(host_root(modes->host), NULL);
 
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
 
-        show_gpu(modes, gpu, wanted_entry(entries, gpu->pci->address));
+        show_gpu(modes, gpu, gpus_find(entries, gpu->pci->address),
+                 wanted_source(declared, set, gpu->pci->address));
     }
-}
-
-static void ended(ModeSwitch *change, const char *const *steps, const GError *error, void *data)
-{
-    g_autofree Asked *asked = data;
-    Modes *modes = asked->modes;
-
-    if (!mode_switch_is_dry(change)) {
-        g_hash_table_remove(modes->changes, mode_switch_gpu(change));
-        show(modes);
-    }
-    asked->func(steps, error, asked->data);
 }
 
 static gboolean may_begin(const Modes *modes, const SwitchRequest *request, GError **error)
 {
-    const ModeSwitch *change = g_hash_table_lookup(modes->changes, request->address);
+    GpuMode target;
 
     if (!host_gpu(modes->host, request->address)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND, "this host has no GPU %s",
                     request->address);
         return FALSE;
     }
-    if (change) {
+    if (mode_switch_target(&modes->switches, request->address, &target)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
                     "GPU %s is being switched to %s just now; wait for that", request->address,
-                    gpu_mode_name(mode_switch_target(change)));
+                    gpu_mode_name(target));
         return FALSE;
     }
     return TRUE;
 }
 
-gboolean modes_set(Modes *modes, const SwitchRequest *request, ModeSetFunc func, void *data,
+gboolean modes_set(Modes *modes, const SwitchRequest *request, SwitchDone func, void *data,
                    GError **error)
 {
-    ModeSwitch *change;
-    Asked *asked;
-
-    if (!may_begin(modes, request, error))
+    if (!may_begin(modes, request, error) ||
+        !mode_switch_start(&modes->switches, request, func, data, error))
         return FALSE;
-    asked = g_new0(Asked, 1);
-    asked->modes = modes;
-    asked->func = func;
-    asked->data = data;
-    change = mode_switch_start(modes->host, request, ended, asked);
-    if (!request->dry_run) {
-        g_hash_table_insert(modes->changes, g_strdup(request->address), change);
-        show(modes);
-    }
+    show(modes);
     return TRUE;
 }
 
 void modes_cancel(Modes *modes, const char *address)
 {
-    ModeSwitch *change = g_hash_table_lookup(modes->changes, address);
-
-    if (change)
-        mode_switch_cancel(change);
+    mode_switch_cancel(&modes->switches, address);
 }
 
 /* The GPU of a method call; NULL if it has just been removed. */
@@ -259,12 +227,12 @@ static gboolean handle_list_users(VgpuGpu *gpu, GDBusMethodInvocation *invocatio
 static gboolean drain(const Modes *modes, const Gpu *gpu, gboolean on, GError **error)
 {
     const char *address = gpu->pci->address;
-    ModeSwitch *change = g_hash_table_lookup(modes->changes, address);
+    GpuMode target;
 
     /* The caller may be gone, and it may wait for ever. */
-    if (change && !on && mode_switch_cancel(change))
+    if (!on && mode_switch_cancel(&modes->switches, address))
         return TRUE;
-    if (change) {
+    if (mode_switch_target(&modes->switches, address, &target)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
                     "GPU %s is being switched just now; wait for that", address);
         return FALSE;
@@ -321,21 +289,36 @@ typedef struct {
     char *address;
 } Unasked;
 
+static void tell_refused(Modes *modes, const char *address, const GError *error)
+{
+    const char *said = g_hash_table_lookup(modes->refused, address);
+
+    if (!error) {
+        g_hash_table_remove(modes->refused, address);
+    } else if (g_strcmp0(said, error->message) != 0) {
+        host_event(modes->host, "mode", address, NULL, "%s", error->message);
+        g_hash_table_insert(modes->refused, g_strdup(address), g_strdup(error->message));
+    }
+}
+
 static void unasked_ended(const char *const *steps, const GError *error, void *data)
 {
     Unasked *unasked = data;
-    Modes *modes = unasked->modes;
-    const char *said = g_hash_table_lookup(modes->refused, unasked->address);
 
     (void)steps;
-    if (!error)
-        g_hash_table_remove(modes->refused, unasked->address);
-    else if (g_strcmp0(said, error->message) != 0) {
-        host_event(modes->host, "mode", unasked->address, NULL, "%s", error->message);
-        g_hash_table_insert(modes->refused, g_strdup(unasked->address), g_strdup(error->message));
-    }
+    tell_refused(unasked->modes, unasked->address, error);
     g_free(unasked->address);
     g_free(unasked);
+}
+
+/* One that had begun when vgpud ended has no caller. */
+static void switch_ended(const Operation *operation, const GError *error, void *data)
+{
+    Modes *modes = data;
+
+    if (operation_is_replayed(operation))
+        tell_refused(modes, operation_object(operation, 0), error);
+    show(modes);
 }
 
 static void set_unasked(Modes *modes, const SwitchRequest *request)
@@ -381,14 +364,14 @@ static gboolean should_give(const char *root, const Gpu *gpu, const GpuEntry *en
 static void reconcile(Modes *modes, gboolean thorough)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
-    g_autoptr(GPtrArray) entries = gpus_load(host_root(modes->host), NULL);
+    g_autoptr(GPtrArray) entries = host_wanted(modes->host);
     g_autoptr(GPtrArray) requests = g_ptr_array_new();
 
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
-        const GpuEntry *entry = wanted_entry(entries, gpu->pci->address);
+        const GpuEntry *entry = gpus_find(entries, gpu->pci->address);
 
-        if (entry && !g_hash_table_contains(modes->changes, entry->name) &&
+        if (entry && !operations_doing(modes->switches.operations, entry->name) &&
             should_give(host_root(modes->host), gpu, entry, thorough))
             g_ptr_array_add(requests, (void *)entry);
     }
@@ -447,43 +430,35 @@ static void changed(void *data)
     reconcile(modes, FALSE);
 }
 
-Modes *modes_new(Host *host)
+Modes *modes_new(Host *host, Operations *operations)
 {
     Modes *modes = g_new0(Modes, 1);
 
     modes->host = host;
-    modes->changes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    modes->switches = (ModeSwitches){host, operations, switch_ended, modes};
     modes->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    operations_add_kinds(operations, mode_switch_kinds, &modes->switches);
     host_watch(host, gpu_added, changed, modes);
     return modes;
 }
 
 void modes_free(Modes *modes)
 {
-    g_autoptr(GList) changes = g_hash_table_get_values(modes->changes);
-
-    for (GList *at = changes; at; at = at->next)
-        mode_switch_abandon(at->data);
-    g_hash_table_unref(modes->changes);
     g_hash_table_unref(modes->refused);
     g_free(modes);
 }
 
 /* An interrupted switch continues by itself. */
-static gboolean is_free_for_containers(const GPtrArray *switches, const Gpu *gpu)
+static gboolean is_free_for_containers(const Modes *modes, const Gpu *gpu)
 {
-    for (guint i = 0; i < switches->len; i++)
-        if (g_str_equal(((const JournalEntry *)g_ptr_array_index(switches, i))->gpu,
-                        gpu->pci->address))
-            return FALSE;
-    return gpu->mode == GPU_MODE_HOST && (gpu->pci->driver || gpu_name_is_soft(gpu->pci->address));
+    return !operations_doing(modes->switches.operations, gpu->pci->address) &&
+           gpu->mode == GPU_MODE_HOST && (gpu->pci->driver || gpu_name_is_soft(gpu->pci->address));
 }
 
 void modes_share_without_driver(const Modes *modes)
 {
     const char *root = host_root(modes->host);
     g_autoptr(GPtrArray) entries = gpus_load(root, NULL);
-    g_autoptr(GPtrArray) switches = journal_read(host_db(modes->host));
 
     if (share_has_driver(root))
         return;
@@ -495,47 +470,13 @@ void modes_share_without_driver(const Modes *modes)
             continue;
         gpu = reconcile_look(root, entry->name, NULL);
         /* reconcile() tries again, and reports why one cannot be shared. */
-        if (gpu && is_free_for_containers(switches, gpu))
+        if (gpu && is_free_for_containers(modes, gpu))
             share_register(root, entry->name, NULL);
     }
 }
 
-/* It had not begun: only the drain is to be undone. */
-static void forget(const Modes *modes, const JournalEntry *entry)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (!journal_drained(host_db(modes->host), entry->gpu) &&
-        !share_drain(host_root(modes->host), entry->gpu, FALSE, &error))
-        g_warning("%s", error->message);
-    mode_switch_forget_started(modes->host, entry->gpu);
-    journal_end(host_db(modes->host), entry->gpu);
-    host_event(modes->host, "mode", entry->gpu, NULL,
-               "GPU %s stays %s: the switch to %s still waited when vgpud ended", entry->gpu,
-               gpu_mode_name(entry->origin), gpu_mode_name(entry->target));
-}
-
 void modes_recover(Modes *modes)
 {
-    g_autoptr(GPtrArray) entries = journal_read(host_db(modes->host));
-
-    for (guint i = 0; i < entries->len; i++) {
-        const JournalEntry *entry = g_ptr_array_index(entries, i);
-        const SwitchRequest request = {.address = entry->gpu,
-                                       .target = entry->target,
-                                       .partitions = entry->partitions,
-                                       .resumed = TRUE,
-                                       .origin = entry->origin};
-
-        if (!entry->switching) {
-            forget(modes, entry);
-        } else if (host_gpu(modes->host, entry->gpu)) {
-            host_event(modes->host, "mode", entry->gpu, NULL,
-                       "GPU %s: the switch to %s was interrupted when vgpud ended", entry->gpu,
-                       gpu_mode_name(entry->target));
-            set_unasked(modes, &request);
-        }
-    }
     modes->recovered = TRUE;
     drain_again(modes);
     show(modes);
@@ -544,5 +485,6 @@ void modes_recover(Modes *modes)
 
 void modes_reload(Modes *modes)
 {
+    show(modes);
     reconcile(modes, TRUE);
 }

@@ -10,9 +10,9 @@
 
 typedef struct Modes Modes;
 
-Modes *modes_new(Host *host);
+/* Both live longer, but @operations ends first: after that no callback of a switch comes. */
+Modes *modes_new(Host *host, Operations *operations);
 
-/* As if vgpud were killed: the next start finds the switches in the database. */
 void modes_free(Modes *modes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Modes, modes_free)
 
@@ -22,24 +22,18 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Modes, modes_free)
  */
 void modes_share_without_driver(const Modes *modes);
 
-/*
- * Finishes or undoes what the end of vgpud interrupted, then applies the desired modes. The host
- * must have been read.
- */
+/* Applies the desired modes. The host must have been read, and operations resumed. */
 void modes_recover(Modes *modes);
 
 /* gpus.conf may have changed. */
 void modes_reload(Modes *modes);
-
-/* @error: NULL: done. */
-typedef void (*ModeSetFunc)(const char *const *steps, const GError *error, void *data);
 
 /*
  * SetMode for callers inside vgpud: @func is called later, once, from the main loop. FALSE: not
  * begun, and @func is not called: AGENT_ERROR_NOT_FOUND, AGENT_ERROR_INVALID, AGENT_ERROR_IN_USE
  * (it is being switched already).
  */
-gboolean modes_set(Modes *modes, const SwitchRequest *request, ModeSetFunc func, void *data,
+gboolean modes_set(Modes *modes, const SwitchRequest *request, SwitchDone func, void *data,
                    GError **error);
 
 /*

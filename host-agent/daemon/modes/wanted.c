@@ -18,12 +18,24 @@ static gboolean fail(const GError *cause, GError **error)
     return FALSE;
 }
 
+static gboolean store(const char *root, const GString *text, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+
+    return root_write(root, GPUS_STATE, text->str, 0644, &cause) || fail(cause, error);
+}
+
+static GString *text_new(void)
+{
+    return g_string_new(
+        "# The modes that GPUs were given with \"vgpuctl gpu mode\". Written by vgpud; see "
+        "vgpu-types.conf(5).\n");
+}
+
 gboolean wanted_set(const char *root, const char *address, GpuMode mode, guint partitions,
                     GError **error)
 {
-    g_autoptr(GString) text = g_string_new(
-        "# The modes that GPUs were given with \"vgpuctl gpu mode\". Written by vgpud; see "
-        "vgpu-types.conf(5).\n");
+    g_autoptr(GString) text = text_new();
     g_autoptr(GError) cause = NULL;
     g_autoptr(GPtrArray) entries = gpus_load_state(root, &cause);
 
@@ -36,5 +48,52 @@ gboolean wanted_set(const char *root, const char *address, GpuMode mode, guint p
             add_group(text, entry->name, entry->mode, entry->partitions);
     }
     add_group(text, address, mode, partitions);
-    return root_write(root, GPUS_STATE, text->str, 0644, &cause) || fail(cause, error);
+    return store(root, text, error);
+}
+
+static gboolean is_same(const GpuEntry *entry, const GpuEntry *other)
+{
+    return entry->mode == other->mode && entry->partitions == other->partitions;
+}
+
+const char *wanted_source(const GPtrArray *declared, const GPtrArray *set, const char *address)
+{
+    const GpuEntry *entry = declared ? gpus_find(declared, address) : NULL;
+    const GpuEntry *by_command = set ? gpus_find(set, address) : NULL;
+
+    if (!by_command)
+        return entry ? "declared" : "";
+    if (!entry)
+        return "by command";
+    return is_same(entry, by_command) ? "declared" : "by command, declared otherwise";
+}
+
+static void tell(const GpuEntry *from, const GpuEntry *to, GStrvBuilder *changes)
+{
+    if (!is_same(from, to))
+        g_strv_builder_take(changes, g_strdup_printf("GPU %s: mode %s as " GPUS_CONF
+                                                     " declares it, not %s as set by command",
+                                                     to->name, gpu_mode_name(to->mode),
+                                                     gpu_mode_name(from->mode)));
+}
+
+gboolean wanted_apply(const char *root, gboolean dry_run, GStrvBuilder *changes, GError **error)
+{
+    g_autoptr(GString) text = text_new();
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(GPtrArray) declared = gpus_load_conf(root, &cause);
+    g_autoptr(GPtrArray) set = declared ? gpus_load_state(root, &cause) : NULL;
+
+    if (!set)
+        return fail(cause, error);
+    for (guint i = 0; i < set->len; i++) {
+        const GpuEntry *entry = g_ptr_array_index(set, i);
+        const GpuEntry *other = gpus_find(declared, entry->name);
+
+        if (other)
+            tell(entry, other, changes);
+        else
+            add_group(text, entry->name, entry->mode, entry->partitions);
+    }
+    return dry_run || !set->len || store(root, text, error);
 }

@@ -14,4 +14,13 @@
 gboolean wanted_set(const char *root, const char *address, GpuMode mode, guint partitions,
                     GError **error);
 
+/* Where the GPU's wanted mode is from, of @declared (gpus_load_conf()) and @set
+ * (gpus_load_state()), which may be NULL: "declared", "by command", "by command, declared
+ * otherwise"; "": no mode is wanted. */
+const char *wanted_source(const GPtrArray *declared, const GPtrArray *set, const char *address);
+
+/* Forgets the modes that were set for GPUs that gpus.conf names. @changes: a sentence for each that
+ * differs. */
+gboolean wanted_apply(const char *root, gboolean dry_run, GStrvBuilder *changes, GError **error);
+
 #endif

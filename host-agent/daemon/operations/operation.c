@@ -2,6 +2,7 @@
 #include "host-agent/daemon/operations/operation.h"
 
 #include "lib/bus.h"
+#include "host-agent/daemon/operations/queues.h"
 #include "host-agent/store/operation_table.h"
 
 /* Each mdevctl is a process, and the host has other work. */
@@ -12,21 +13,26 @@ typedef struct {
     guint item;
 } Planned;
 
+typedef struct {
+    const OperationKind *kind;
+    void *world;
+} Known;
+
 /**
  * struct Operations
+ * @kinds: of Known
  * @all: of Operation, the oldest first
- * @queues: object to GQueue of Operation; the first one works on it
+ * @queues: of Operation
  * @ended: of guint64: rows of the journal that could not be deleted
  * @in_background: how many of these run
  * @timer: of the host's clock
  */
 struct Operations {
     Db *db;
-    const OperationKind *const *kinds;
+    GArray *kinds;
     OperationClock clock;
-    void *world;
     GQueue all;
-    GHashTable *queues;
+    Queues *queues;
     GArray *ended;
     guint in_background;
     guint timer;
@@ -45,6 +51,7 @@ struct Operations {
 struct Operation {
     Operations *operations;
     const OperationKind *kind;
+    void *world;
     OperationRow *row;
     GVariant *details;
     GArray *steps;
@@ -73,11 +80,6 @@ static void operation_free(Operation *operation)
     g_free(operation);
 }
 
-static void free_queue(void *queue)
-{
-    g_queue_free(queue);
-}
-
 static gint64 host_now(void *data)
 {
     (void)data;
@@ -103,39 +105,55 @@ static void host_wake(gint64 at, void *data)
         operations->timer = g_timeout_add((guint)CLAMP(left, 1, G_MAXINT), expire_now, operations);
 }
 
-Operations *operations_new(Db *db, const OperationKind *const *kinds, const OperationClock *clock)
+Operations *operations_new(Db *db, const OperationClock *clock)
 {
     Operations *operations = g_new0(Operations, 1);
 
     operations->db = db;
-    operations->kinds = kinds;
+    operations->kinds = g_array_new(FALSE, FALSE, sizeof(Known));
     operations->clock = clock ? *clock : (OperationClock){host_now, host_wake, operations};
-    operations->queues = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_queue);
+    operations->queues = queues_new();
     operations->ended = g_array_new(FALSE, FALSE, sizeof(guint64));
     g_queue_init(&operations->all);
     return operations;
+}
+
+static void abandon(Operation *operation)
+{
+    g_autoptr(GError) error =
+        g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED,
+                    "vgpud ends; %s of %s is finished or undone at its next start",
+                    operation->kind->what, operation_object(operation, 0));
+
+    operation->abandoned = TRUE;
+    if (operation->done && !operation->background)
+        operation->done(error, operation->data);
+    if (operation->pending)
+        g_cancellable_cancel(operation->cancellable);
+    else
+        operation_free(operation);
 }
 
 void operations_free(Operations *operations)
 {
     Operation *operation;
 
-    while ((operation = g_queue_pop_head(&operations->all))) {
-        operation->abandoned = TRUE;
-        if (operation->pending)
-            g_cancellable_cancel(operation->cancellable);
-        else
-            operation_free(operation);
-    }
+    while ((operation = g_queue_pop_head(&operations->all)))
+        abandon(operation);
     g_clear_handle_id(&operations->timer, g_source_remove);
-    g_hash_table_unref(operations->queues);
+    queues_free(operations->queues);
     g_array_unref(operations->ended);
+    g_array_unref(operations->kinds);
     g_free(operations);
 }
 
-void operations_set_world(Operations *operations, void *world)
+void operations_add_kinds(Operations *operations, const OperationKind *const *kinds, void *world)
 {
-    operations->world = world;
+    for (guint i = 0; kinds[i]; i++) {
+        const Known known = {kinds[i], world};
+
+        g_array_append_val(operations->kinds, known);
+    }
 }
 
 /* It can be rolled back, and is not yet. */
@@ -157,56 +175,31 @@ static void set_wake(const Operations *operations)
     operations->clock.wake(next, operations->clock.data);
 }
 
-static GQueue *queue_of(const Operations *operations, const char *object)
+static const char *const *objects_of(const Operation *operation)
 {
-    return g_hash_table_lookup(operations->queues, object);
+    return (const char *const *)operation->row->objects;
 }
 
 static void enqueue(Operation *operation)
 {
-    Operations *operations = operation->operations;
-    const GStrv objects = operation->row->objects;
-
-    g_queue_push_tail(&operations->all, operation);
-    for (guint i = 0; objects[i]; i++) {
-        GQueue *queue = queue_of(operations, objects[i]);
-
-        if (!queue) {
-            queue = g_queue_new();
-            g_hash_table_insert(operations->queues, g_strdup(objects[i]), queue);
-        }
-        g_queue_push_tail(queue, operation);
-    }
+    g_queue_push_tail(&operation->operations->all, operation);
+    queues_add(operation->operations->queues, objects_of(operation), operation);
 }
 
 static void dequeue(Operation *operation)
 {
-    Operations *operations = operation->operations;
-    const GStrv objects = operation->row->objects;
-
-    g_queue_remove(&operations->all, operation);
-    for (guint i = 0; objects[i]; i++) {
-        GQueue *queue = queue_of(operations, objects[i]);
-
-        if (queue)
-            g_queue_remove(queue, operation);
-        if (queue && g_queue_is_empty(queue))
-            g_hash_table_remove(operations->queues, objects[i]);
-    }
+    g_queue_remove(&operation->operations->all, operation);
+    queues_remove(operation->operations->queues, objects_of(operation), operation);
 }
 
-/* It is first in the queues of all its objects. */
 static gboolean may_run(const Operation *operation)
 {
-    const GStrv objects = operation->row->objects;
+    const Operations *operations = operation->operations;
 
     if (operation->running ||
-        (operation->background && operation->operations->in_background >= MOST_IN_BACKGROUND))
+        (operation->background && operations->in_background >= MOST_IN_BACKGROUND))
         return FALSE;
-    for (guint i = 0; objects[i]; i++)
-        if (g_queue_peek_head(queue_of(operation->operations, objects[i])) != operation)
-            return FALSE;
-    return TRUE;
+    return queues_has_all(operations->queues, objects_of(operation), operation);
 }
 
 /*
@@ -236,7 +229,7 @@ static gboolean commit(Operation *operation)
 {
     GError *error = NULL;
 
-    if (operation->kind->replay == OPERATION_FINISH)
+    if (operation->kind->replay == OPERATION_FINISH || operation->final)
         return TRUE;
     if (operation_table_end(operation->operations->db, operation->row->id, &error)) {
         operation->row->id = 0;
@@ -270,7 +263,7 @@ static void run_next(Operation *operation)
 
     if (!mark(operation, planned, &error)) {
         /* Steps of an operation that is finished anyway may run twice. */
-        if (operation->kind->replay == OPERATION_UNDO) {
+        if (operation->kind->replay == OPERATION_UNDO && !operation->final) {
             fail(operation, error);
             return;
         }
@@ -393,6 +386,14 @@ static void release(Operation *operation)
     end(operation);
 }
 
+/* A failed undo is reported together with the first failure. */
+static void take_error(Operation *operation, GError *error)
+{
+    if (operation->error && operation->row->undoing)
+        g_prefix_error(&operation->error, "the rollback failed, too (%s): ", error->message);
+    fail(operation, error);
+}
+
 void operation_step_done(Operation *operation, GError *error)
 {
     operation->pending = FALSE;
@@ -401,12 +402,16 @@ void operation_step_done(Operation *operation, GError *error)
         operation_free(operation);
         return;
     }
-    if (error && operation->row->undoing)
-        g_message("%s of %s: the step \"%s\" can't be undone: %s", operation->kind->what,
-                  operation_object(operation, 0), operation->row->step, error->message);
     if (error)
-        fail(operation, error);
+        take_error(operation, error);
     advance(operation);
+}
+
+void operation_step_again(Operation *operation)
+{
+    operation->at -= 2;
+    operation->final = FALSE;
+    operation_step_done(operation, NULL);
 }
 
 void operation_step_ended(const GError *error, void *operation)
@@ -414,13 +419,25 @@ void operation_step_ended(const GError *error, void *operation)
     operation_step_done(operation, error ? g_error_copy(error) : NULL);
 }
 
-static Operation *operation_new(Operations *operations, const OperationKind *kind,
-                                OperationRow *row, GVariant *details)
+static const Known *find_kind(const Operations *operations, const char *name)
+{
+    for (guint i = 0; i < operations->kinds->len; i++) {
+        const Known *known = &g_array_index(operations->kinds, Known, i);
+
+        if (g_str_equal(known->kind->name, name))
+            return known;
+    }
+    return NULL;
+}
+
+static Operation *operation_new(Operations *operations, const Known *known, OperationRow *row,
+                                GVariant *details)
 {
     Operation *operation = g_new0(Operation, 1);
 
     operation->operations = operations;
-    operation->kind = kind;
+    operation->kind = known->kind;
+    operation->world = known->world;
     operation->row = row;
     operation->details = g_variant_ref_sink(
         details ? details : g_variant_new_array(G_VARIANT_TYPE("{sv}"), NULL, 0));
@@ -477,7 +494,8 @@ gboolean operations_start(Operations *operations, const OperationRequest *reques
             request->free_kept(request->kept);
         return FALSE;
     }
-    operation = operation_new(operations, request->kind, g_steal_pointer(&row), details);
+    operation = operation_new(operations, find_kind(operations, request->kind->name),
+                              g_steal_pointer(&row), details);
     operation->background = request->background;
     operation_keep(operation, request->kept, request->free_kept);
     operation->progress = request->progress;
@@ -487,14 +505,6 @@ gboolean operations_start(Operations *operations, const OperationRequest *reques
     if (may_run(operation))
         begin(operation);
     return TRUE;
-}
-
-static const OperationKind *find_kind(const Operations *operations, const char *name)
-{
-    for (guint i = 0; operations->kinds[i]; i++)
-        if (g_str_equal(operations->kinds[i]->name, name))
-            return operations->kinds[i];
-    return NULL;
 }
 
 /* Number of begun steps. All of them, if the journal's step is not in the plan. */
@@ -513,28 +523,35 @@ static guint steps_begun(const Operation *operation)
     return operation->steps->len;
 }
 
+static gboolean is_final(const Operation *operation, guint begun)
+{
+    for (guint i = 0; i < begun; i++)
+        if (g_array_index(operation->steps, Planned, i).step->final)
+            return TRUE;
+    return FALSE;
+}
+
 /* The step that was begun last is repeated, or undone. */
 static void replay(Operation *operation)
 {
     guint begun = steps_begun(operation);
 
-    if (operation->kind->replay == OPERATION_UNDO || operation->row->undoing)
+    operation->final = !operation->row->undoing && is_final(operation, begun);
+    if ((operation->kind->replay == OPERATION_UNDO && !operation->final) || operation->row->undoing)
         operation->error =
             g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED, "vgpud ended while %s was %s",
                         operation_object(operation, 0), operation->kind->doing);
     operation->at = operation->error || !begun ? begun : begun - 1;
-    operation->final = operation->at > 0 && !operation->error &&
-                       g_array_index(operation->steps, Planned, operation->at - 1).step->final;
 }
 
 static void load(Operations *operations, OperationRow *row)
 {
-    const OperationKind *kind = find_kind(operations, row->kind);
+    const Known *known = find_kind(operations, row->kind);
     g_autoptr(GVariant) details =
         *row->data ? g_variant_parse(G_VARIANT_TYPE_VARDICT, row->data, NULL, NULL, NULL) : NULL;
     Operation *operation;
 
-    if (!kind || !*row->objects) {
+    if (!known || !*row->objects) {
         g_warning("operation %" G_GUINT64_FORMAT " of the journal has an unknown kind (%s): it is "
                                                  "dropped",
                   row->id, row->kind);
@@ -542,8 +559,8 @@ static void load(Operations *operations, OperationRow *row)
         operation_row_free(row);
         return;
     }
-    g_message("%s was left incomplete (%s): continuing", row->objects[0], kind->doing);
-    operation = operation_new(operations, kind, row, details);
+    g_message("%s was left incomplete (%s): continuing", row->objects[0], known->kind->doing);
+    operation = operation_new(operations, known, row, details);
     operation->background = TRUE;
     operation->replayed = TRUE;
     accept(operation);
@@ -567,10 +584,14 @@ void operations_resume(Operations *operations)
     dispatch(operations);
 }
 
+const Operation *operations_first(const Operations *operations, const char *object)
+{
+    return queues_first(operations->queues, object);
+}
+
 const char *operations_doing(const Operations *operations, const char *object)
 {
-    GQueue *queue = queue_of(operations, object);
-    const Operation *operation = queue ? g_queue_peek_head(queue) : NULL;
+    const Operation *operation = operations_first(operations, object);
 
     return operation ? operation->kind->doing : NULL;
 }
@@ -615,8 +636,10 @@ gboolean operations_cancel(Operations *operations, guint64 id, GError **error)
                     operation_object(found, 0), found->error ? "goes back already" : "is too far");
         return FALSE;
     }
-    turn_back(found, g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED, "%s of %s was cancelled",
-                                 found->kind->what, operation_object(found, 0)));
+    turn_back(found, found->kind->cancelled
+                         ? found->kind->cancelled(found)
+                         : g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED, "%s of %s was cancelled",
+                                       found->kind->what, operation_object(found, 0)));
     return TRUE;
 }
 
@@ -657,7 +680,7 @@ void operation_add_step(Operation *operation, const OperationStep *step, guint i
 
 void *operation_world(const Operation *operation)
 {
-    return operation->operations->world;
+    return operation->world;
 }
 
 const char *operation_object(const Operation *operation, guint number)

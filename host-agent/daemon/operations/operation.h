@@ -38,7 +38,7 @@ typedef struct {
 /* What the next start of vgpud does with an interrupted operation. */
 typedef enum {
     OPERATION_FINISH, /* continues from the step that was begun last */
-    OPERATION_UNDO,   /* rolls back from it */
+    OPERATION_UNDO,   /* rolls back from it; a final step, and those after it, are finished */
 } OperationReplay;
 
 /**
@@ -49,7 +49,8 @@ typedef enum {
  * @step_time: average seconds for a step; the deadline is this for each step
  * @plan: adds the steps (operation_add_step()); the same for the same objects and data
  * @accepted: the operation is in the queues, or was read from the journal; may be NULL
- * @ended: the objects are free again; called before the caller is told. May be NULL.
+ * @ended: the objects are free again; before whoever asked is told. May be NULL.
+ * @cancelled: the error of one that was cancelled; NULL: a sentence of ours
  */
 typedef struct {
     const char *name;
@@ -60,6 +61,7 @@ typedef struct {
     void (*plan)(Operation *operation);
     void (*accepted)(Operation *operation);
     void (*ended)(Operation *operation, const GError *error);
+    GError *(*cancelled)(const Operation *operation);
 } OperationKind;
 
 /**
@@ -73,15 +75,21 @@ typedef struct {
     void *data;
 } OperationClock;
 
-/* @kinds: NULL terminated, all that may be in the journal. @clock: copied; NULL: the host's. */
-Operations *operations_new(Db *db, const OperationKind *const *kinds, const OperationClock *clock);
+/* @clock: copied; NULL: the host's. */
+Operations *operations_new(Db *db, const OperationClock *clock);
 
-/* As if vgpud were killed: running operations stay in the journal. */
+/*
+ * As if vgpud were killed: running operations stay in the journal. Waiting callers are told that
+ * vgpud ends.
+ */
 void operations_free(Operations *operations);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Operations, operations_free)
 
-/* What steps work on (operation_world()); lives longer than the last step. */
-void operations_set_world(Operations *operations, void *world);
+/*
+ * All kinds that may be in the journal are added before operations_load(). @kinds: NULL terminated.
+ * @world: the steps' environment (operation_world()); lives longer than the last step.
+ */
+void operations_add_kinds(Operations *operations, const OperationKind *const *kinds, void *world);
 
 /* Queues the journal's operations, before new ones are accepted. */
 gboolean operations_load(Operations *operations, GError **error);
@@ -128,6 +136,9 @@ gboolean operations_start(Operations *operations, const OperationRequest *reques
 /* The operation on the object, as "being removed"; NULL: none. */
 const char *operations_doing(const Operations *operations, const char *object);
 
+/* The operation that works on the object, or will next; NULL: none. Valid until the next call. */
+const Operation *operations_first(const Operations *operations, const char *object);
+
 /* Of Operation, the oldest first; valid until the next call. To be unreferenced. */
 GPtrArray *operations_list(const Operations *operations);
 
@@ -148,7 +159,10 @@ void operation_add_step(Operation *operation, const OperationStep *step, guint i
 /* The step that runs, or is undone, has ended. @error: taken; NULL: success. */
 void operation_step_done(Operation *operation, GError *error);
 
-/* The same as a callback; @operation: an Operation. */
+/* The step that runs gives up: the previous one is run again. Neither is undone because of that. */
+void operation_step_again(Operation *operation);
+
+/* The same as operation_step_done(), as a callback; @operation: an Operation. */
 void operation_step_ended(const GError *error, void *operation);
 
 void *operation_world(const Operation *operation);

@@ -189,7 +189,22 @@ static gboolean check_new(const Slices *slices, const Request *request, GError *
     if (!*request->name || !slices_find_called(slices, request->name))
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                "there is a slice %s already; choose another name, or leave it out", request->name);
+                "the name %s is taken; choose another name, or leave it out", request->name);
+    return FALSE;
+}
+
+/* Another slice that is called so. */
+static gboolean check_name(const Slices *slices, const Slice *slice, const Change *change,
+                           GError **error)
+{
+    const Slice *other =
+        change->name && *change->name ? slices_find_called(slices, change->name) : NULL;
+
+    if (!other || g_str_equal(other->uuid, slice->uuid))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "cannot name %s so: the name %s is taken; choose another name", slice->uuid,
+                change->name);
     return FALSE;
 }
 
@@ -260,6 +275,10 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
         g_free(wanted->tenant);
         wanted->tenant = g_strdup(change->tenant);
     }
+    if (change->name) {
+        g_free(wanted->name);
+        wanted->name = g_strdup(change->name);
+    }
     if (change->compute_given || resized || change->cap_given)
         wanted->compute = slices_compute(slices, gpu, wanted,
                                          change->compute_given ? change->compute
@@ -308,6 +327,8 @@ Slice *placing_change(const Host *host, const Slices *slices, const Tenants *ten
     const Gpu *gpu = host_gpu(host, slice->gpu);
     g_autoptr(Slice) wanted = NULL;
 
+    if (!check_name(slices, slice, change, error))
+        return NULL;
     wanted = changed(slices, gpu, slice, change);
     if (!placing_admit(host, slices, tenants, ADMISSION_CHANGE, slice, wanted, error))
         return NULL;

@@ -374,6 +374,21 @@ void slices_refresh(Slices *slices)
         reconcile(slices, uuid, counters_find(vgpus, uuid), g_hash_table_lookup(defined, uuid));
     if (begun && !db_commit(host_db(slices->host), NULL))
         db_rollback(host_db(slices->host));
+    slices_show_capacity(slices);
+}
+
+void slices_show_capacity(const Slices *slices)
+{
+    const GPtrArray *gpus = host_gpus(slices->host);
+
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+        VgpuGpu *interface = host_gpu_interface(slices->host, gpu->pci->address);
+        guint64 vram;
+
+        if (interface)
+            vgpu_gpu_set_capacity(interface, offers_capacity(slices->offers, gpu, &vram));
+    }
 }
 
 guint slices_compute(const Slices *slices, const Gpu *gpu, const Slice *slice, guint asked)

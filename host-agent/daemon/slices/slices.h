@@ -40,6 +40,9 @@ const Slice *slices_find_called(const Slices *slices, const char *name);
 /* Reconciles all slices with the kernel and mdevctl's configuration. */
 void slices_refresh(Slices *slices);
 
+/* Sets each GPU's property Capacity. Called again when GPUs, modes or gpus.conf have changed. */
+void slices_show_capacity(const Slices *slices);
+
 /* The same for one, at a cost that does not depend on the number of slices. */
 void slices_update(Slices *slices, const char *uuid);
 

@@ -9,23 +9,91 @@
 struct Tenants {
     Host *host;
     const Slices *slices;
-    GPtrArray *list; /* of Tenant, by name */
+    GPtrArray *declared;   /* of TenantEntry */
+    GPtrArray *by_command; /* of Tenant, by name: what the database has */
+    GPtrArray *list;       /* of Tenant, by name: what is in force */
     void (*changed)(void *data);
     void *changed_data;
 };
 
-/* Of the list, and of the database. */
+static const Tenant *find(const GPtrArray *list, const char *name)
+{
+    for (guint i = 0; i < list->len; i++) {
+        const Tenant *tenant = g_ptr_array_index(list, i);
+
+        if (g_str_equal(tenant->name, name))
+            return tenant;
+    }
+    return NULL;
+}
+
+static void free_tenant(void *tenant)
+{
+    tenant_free(tenant);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(Tenant *const *)a)->name, (*(Tenant *const *)b)->name);
+}
+
+static Tenant *copy(const Tenant *tenant)
+{
+    Tenant *other = g_new0(Tenant, 1);
+
+    *other = *tenant;
+    other->name = g_strdup(tenant->name);
+    other->models = g_strdupv(tenant->models);
+    other->users = g_strdupv(tenant->users);
+    return other;
+}
+
+static Tenant *of_entry(const TenantEntry *entry)
+{
+    const Tenant tenant = {entry->name,  entry->vram,   entry->compute,
+                           entry->vgpus, entry->models, entry->users};
+
+    return copy(&tenant);
+}
+
+/* What is in force: what was set by command, and what is declared besides. */
+static void merge(Tenants *tenants)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(free_tenant);
+
+    for (guint i = 0; i < tenants->by_command->len; i++)
+        g_ptr_array_add(list, copy(g_ptr_array_index(tenants->by_command, i)));
+    for (guint i = 0; i < tenants->declared->len; i++) {
+        const TenantEntry *entry = g_ptr_array_index(tenants->declared, i);
+
+        if (!find(tenants->by_command, entry->name))
+            g_ptr_array_add(list, of_entry(entry));
+    }
+    g_ptr_array_sort(list, by_name);
+    g_clear_pointer(&tenants->list, g_ptr_array_unref);
+    tenants->list = list;
+    if (tenants->changed)
+        tenants->changed(tenants->changed_data);
+}
+
+/* What the database has now. */
 static gboolean read_list(Tenants *tenants, GError **error)
 {
     GPtrArray *list = tenant_table_read(host_db(tenants->host), error);
 
     if (!list)
         return FALSE;
-    g_clear_pointer(&tenants->list, g_ptr_array_unref);
-    tenants->list = list;
-    if (tenants->changed)
-        tenants->changed(tenants->changed_data);
+    g_clear_pointer(&tenants->by_command, g_ptr_array_unref);
+    tenants->by_command = list;
+    merge(tenants);
     return TRUE;
+}
+
+void tenants_declare(Tenants *tenants, GPtrArray *entries)
+{
+    g_clear_pointer(&tenants->declared, g_ptr_array_unref);
+    tenants->declared = entries;
+    merge(tenants);
 }
 
 void tenants_watch(Tenants *tenants, void (*func)(void *data), void *data)
@@ -36,13 +104,16 @@ void tenants_watch(Tenants *tenants, void (*func)(void *data), void *data)
 
 const Tenant *tenants_find(const Tenants *tenants, const char *name)
 {
-    for (guint i = 0; i < tenants->list->len; i++) {
-        const Tenant *tenant = g_ptr_array_index(tenants->list, i);
+    return find(tenants->list, name);
+}
 
-        if (g_str_equal(tenant->name, name))
-            return tenant;
-    }
-    return NULL;
+/* "": a tenant that there is not. */
+static const char *source_of(const Tenants *tenants, const char *name)
+{
+    if (!find(tenants->by_command, name))
+        return "declared";
+    return tenants_conf_find(tenants->declared, name) ? "by command, declared otherwise"
+                                                      : "by command";
 }
 
 gboolean tenants_has_user(const Tenants *tenants, const char *name, const char *user)
@@ -58,6 +129,17 @@ gboolean tenants_any_has_user(const Tenants *tenants, const char *user)
         const Tenant *tenant = g_ptr_array_index(tenants->list, i);
 
         if (tenants_has_user(tenants, tenant->name, user))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+gboolean tenants_user_may_use(const Tenants *tenants, const char *user, const Room *room)
+{
+    for (guint i = 0; i < tenants->list->len; i++) {
+        const Tenant *tenant = g_ptr_array_index(tenants->list, i);
+
+        if (tenants_has_user(tenants, tenant->name, user) && tenant_may_use(tenant, room))
             return TRUE;
     }
     return FALSE;
@@ -124,30 +206,48 @@ static GVariant *dictionary_of(const Tenants *tenants, const Tenant *tenant)
     g_variant_dict_insert(&dict, "Vgpus", "u", tenant->vgpus);
     g_variant_dict_insert(&dict, "Models", "^as", tenant->models);
     g_variant_dict_insert(&dict, "Users", "^as", tenant->users);
+    g_variant_dict_insert(&dict, "Source", "s", source_of(tenants, tenant->name));
     g_variant_dict_insert(&dict, "UsedVram", "t", use.vram);
     g_variant_dict_insert(&dict, "UsedCompute", "u", use.compute);
     g_variant_dict_insert(&dict, "UsedVgpus", "u", use.vgpus);
     return g_variant_dict_end(&dict);
 }
 
-static void list_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+/* @user: NULL: sees all. */
+static void list(const Tenants *tenants, GDBusMethodInvocation *invocation, const char *user)
 {
-    const Tenants *tenants = data;
     GVariantBuilder list;
 
-    (void)caller;
     g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
-    for (guint i = 0; i < tenants->list->len; i++)
-        g_variant_builder_add_value(&list,
-                                    dictionary_of(tenants, g_ptr_array_index(tenants->list, i)));
+    for (guint i = 0; i < tenants->list->len; i++) {
+        const Tenant *tenant = g_ptr_array_index(tenants->list, i);
+
+        if (tenants_shows(tenants, tenant->name, user))
+            g_variant_builder_add_value(&list, dictionary_of(tenants, tenant));
+    }
     vgpu_manager_complete_list_tenants(host_manager(tenants->host), invocation,
                                        g_variant_builder_end(&list));
+}
+
+static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    (void)caller;
+    list(data, invocation, NULL);
+}
+
+/* Who may use a tenant may see what it may have, and has. */
+static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    if (tenants_any_has_user(data, caller->user))
+        list(data, invocation, caller->user);
+    else
+        authority_ask(invocation, ACTION_SEE, list_all, data);
 }
 
 static gboolean handle_list(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
 {
     (void)interface;
-    authority_ask(invocation, ACTION_SEE, list_authorized, data);
+    authority_ask_or(invocation, ACTION_SEE, list_all, list_own, data);
     return TRUE;
 }
 
@@ -186,12 +286,9 @@ static gboolean set_tenant(Tenants *tenants, const char *name, GVariant *quotas,
     gboolean dry_run = FALSE;
     TenantUse use;
     const DictKey keys[] = {
-        {"Vram", 't', &tenant->vram, NULL, 0, 0},
-        {"Compute", 'u', &tenant->compute, NULL, 0, 0},
-        {"Vgpus", 'u', &tenant->vgpus, NULL, 0, 0},
-        {"Models", 'a', &tenant->models, NULL, 0, 0},
-        {"Users", 'a', &tenant->users, NULL, 0, 0},
-        {"DryRun", 'b', &dry_run, NULL, 0, 0},
+        {"Vram", 't', &tenant->vram, NULL, 0, 0},   {"Compute", 'u', &tenant->compute, NULL, 0, 0},
+        {"Vgpus", 'u', &tenant->vgpus, NULL, 0, 0}, {"Models", 'a', &tenant->models, NULL, 0, 0},
+        {"Users", 'a', &tenant->users, NULL, 0, 0}, {"DryRun", 'b', &dry_run, NULL, 0, 0},
     };
 
     if (!tenant_name_valid(name)) {
@@ -207,8 +304,8 @@ static gboolean set_tenant(Tenants *tenants, const char *name, GVariant *quotas,
     use = tenant_use(name, slices_all(tenants->slices));
     if (!tenant_admit(tenant, &use, error))
         return FALSE;
-    return dry_run || (tenant_table_put(host_db(tenants->host), tenant, error) &&
-                       read_list(tenants, error));
+    return dry_run ||
+           (tenant_table_put(host_db(tenants->host), tenant, error) && read_list(tenants, error));
 }
 
 static void set_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -242,8 +339,17 @@ static gboolean remove_tenant(Tenants *tenants, const char *name, GError **error
 {
     TenantUse use = tenant_use(name, slices_all(tenants->slices));
 
+    const TenantEntry *declared = tenants_conf_find(tenants->declared, name);
+
     if (!tenants_check(tenants, name, error))
         return FALSE;
+    if (declared) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                    "cannot remove tenant %s: it is declared in %s; remove it there, then "
+                    "\"vgpuctl reload\"",
+                    name, declared->file);
+        return FALSE;
+    }
     if (use.vgpus) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
                     "tenant %s has %u vGPUs; remove them, or give them to another tenant, first",
@@ -277,6 +383,49 @@ static gboolean handle_remove(VgpuManager *interface, GDBusMethodInvocation *inv
     return TRUE;
 }
 
+/* What a tenant of the same name has that is declared otherwise. FALSE: nothing. */
+static gboolean differs(const Tenant *tenant, const TenantEntry *entry)
+{
+    return tenant->vram != entry->vram || tenant->compute != entry->compute ||
+           tenant->vgpus != entry->vgpus ||
+           !g_strv_equal((const char *const *)tenant->models, (const char *const *)entry->models) ||
+           !g_strv_equal((const char *const *)tenant->users, (const char *const *)entry->users);
+}
+
+/* @entry can be in force: the tenant has no more than it. */
+static gboolean fits(const Tenants *tenants, const TenantEntry *entry, GError **error)
+{
+    g_autoptr(Tenant) tenant = of_entry(entry);
+    const TenantUse use = tenant_use(entry->name, slices_all(tenants->slices));
+
+    return tenant_admit(tenant, &use, error);
+}
+
+gboolean tenants_apply(Tenants *tenants, const GPtrArray *entries, gboolean dry_run,
+                       GStrvBuilder *changes, GError **error)
+{
+    g_autoptr(GPtrArray) undone = g_ptr_array_new_with_free_func(g_free);
+
+    for (guint i = 0; i < tenants->by_command->len; i++) {
+        const Tenant *tenant = g_ptr_array_index(tenants->by_command, i);
+        const TenantEntry *entry = tenants_conf_find(entries, tenant->name);
+
+        if (!entry)
+            continue;
+        if (!fits(tenants, entry, error))
+            return FALSE;
+        g_ptr_array_add(undone, g_strdup(tenant->name));
+        if (differs(tenant, entry))
+            g_strv_builder_take(
+                changes, g_strdup_printf("tenant %s: as %s declares it, not as set by command",
+                                         tenant->name, entry->file));
+    }
+    for (guint i = 0; !dry_run && i < undone->len; i++)
+        if (!tenant_table_remove(host_db(tenants->host), g_ptr_array_index(undone, i), error))
+            return FALSE;
+    return dry_run || read_list(tenants, error);
+}
+
 Tenants *tenants_new(Host *host, const Slices *slices, GError **error)
 {
     Tenants *tenants = g_new0(Tenants, 1);
@@ -284,6 +433,7 @@ Tenants *tenants_new(Host *host, const Slices *slices, GError **error)
 
     tenants->host = host;
     tenants->slices = slices;
+    tenants->declared = g_ptr_array_new();
     if (!read_list(tenants, error)) {
         tenants_free(tenants);
         return NULL;
@@ -298,5 +448,7 @@ void tenants_free(Tenants *tenants)
 {
     g_signal_handlers_disconnect_by_data(host_manager(tenants->host), tenants);
     g_clear_pointer(&tenants->list, g_ptr_array_unref);
+    g_clear_pointer(&tenants->by_command, g_ptr_array_unref);
+    g_clear_pointer(&tenants->declared, g_ptr_array_unref);
     g_free(tenants);
 }

@@ -8,6 +8,7 @@
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/model/tenant.h"
+#include "lib/tenants_conf.h"
 
 typedef struct Tenants Tenants;
 
@@ -17,7 +18,17 @@ Tenants *tenants_new(Host *host, const Slices *slices, GError **error);
 void tenants_free(Tenants *tenants);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Tenants, tenants_free)
 
-/* @func is called when a tenant was added, changed or removed. */
+/* What /etc/vgpu/tenants.d has now; takes @entries, of TenantEntry. It holds for tenants that no command has set. */
+void tenants_declare(Tenants *tenants, GPtrArray *entries);
+
+/*
+ * Forgets what commands have set of tenants that are declared in @entries, of TenantEntry. @changes: a sentence for
+ * each that was set otherwise. AGENT_ERROR_QUOTA if one has more than is declared: nothing is changed.
+ */
+gboolean tenants_apply(Tenants *tenants, const GPtrArray *entries, gboolean dry_run,
+                       GStrvBuilder *changes, GError **error);
+
+/* @func is called when a tenant has come, changed or gone. */
 void tenants_watch(Tenants *tenants, void (*func)(void *data), void *data);
 
 /* NULL: no tenant of that name. */
@@ -31,6 +42,9 @@ gboolean tenants_has_user(const Tenants *tenants, const char *name, const char *
 
 /* Whether @user belongs to any tenant. */
 gboolean tenants_any_has_user(const Tenants *tenants, const char *user);
+
+/* @user belongs to a tenant that may have slices on that GPU. */
+gboolean tenants_user_may_use(const Tenants *tenants, const char *user, const Room *room);
 
 /* Users of all tenants; to be freed. */
 GStrv tenants_users(const Tenants *tenants);

@@ -37,6 +37,23 @@ static void check_read(const struct vgpu_pci *pci, u64 offset, size_t len)
     free(buf);
 }
 
+/* What is taken for an access to a BAR has its data in config space, in bytes that the guest may
+ * change. */
+static void check_cfg_access(struct vgpu_pci *pci, const struct vgpu_pci *fresh, u64 offset,
+                             size_t len)
+{
+    struct vgpu_pci_cfg_access access;
+
+    if (!vgpu_pci_cfg_access(pci, offset, len, &access))
+        return;
+    INVARIANT(access.len == 1 || access.len == 2 || access.len == 4);
+    INVARIANT(access.offset % access.len == 0);
+    INVARIANT(access.data >= pci->config);
+    INVARIANT(access.data + access.len <= pci->config + sizeof(pci->config));
+    memset(access.data, 0x5a, access.len);
+    check_read_only(pci, fresh);
+}
+
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
     struct input in = {data, size};
@@ -62,6 +79,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
         } else {
             check_read(&pci, offset, len);
         }
+        if (op % 4 != 3)
+            check_cfg_access(&pci, &fresh, offset, len);
     }
     return 0;
 }

@@ -15,18 +15,19 @@ const PATIENCE = 30000;
  * Runs `body({ host, browser, page, point, see, gone, choose })`, and ends the process.
  * point(name, async function): a test point. see(locator), gone(locator): wait for it. choose(menu, item): an entry of a
  * menu behind three dots.
+ * `user`: who logs in to Cockpit.
  */
-function pageTest(body) {
+function pageTest(body, user = "root") {
     const name = path.basename(process.argv[1], ".t");
 
-    run(name, body).then(status => process.exit(status), error => {
+    run(name, body, user).then(status => process.exit(status), error => {
         console.log(`Bail out! ${error.stack}`);
         process.exit(1);
     });
 }
 
-async function run(name, body) {
-    const host = new Host();
+async function run(name, body, user) {
+    const host = new Host(user);
     let browser;
 
     try {

@@ -28,9 +28,9 @@ static void test_hook(void)
     agent_on_bus_restart(&at);
     assert_says("slice remove " UUID, 6, "", "container web has slice");
     assert_hook(&at, "release", DB, 0, "");
-    assert_says("slice show " UUID, 0, "Container:         web", "");
+    assert_says("slice show " UUID, 0, "Container:              web", "");
     assert_hook(&at, "release", WEB, 0, "");
-    assert_says("slice show " UUID, 0, "Container:         -", "");
+    assert_says("slice show " UUID, 0, "Container:              -", "");
     assert_hook(&at, "claim", DB, 0, "");
     assert_says("slice remove " UUID " --force", 0, "", "");
     assert_hook(&at, "release", DB, 0, "");
@@ -67,7 +67,7 @@ static void test_states(void)
     assert_hook(&at, "claim", "", 1, "cannot give the container slice " UUID);
     assert_hook(&at, "claim", "{\"id\":\"web\",\"pid\":{}}", 1, "has no process 0");
     assert_hook(&at, "claim", "{\"id\":\"web\",\"pid\":\"77\"}", 1, "has no process 0");
-    assert_says("slice show " UUID, 0, "Container:         -", "");
+    assert_says("slice show " UUID, 0, "Container:              -", "");
     assert_hook(&at, "claim", WEB, 0, "");
     agent_on_bus_close(&at);
 }
@@ -105,7 +105,7 @@ static void test_silent_end(void)
     agent_look_at_containers(at.agent);
     assert_says("slice list", 0, "web", "");
     process(&at, 77, 2000);
-    assert_says("slice show " UUID, 0, "Container:         -", "");
+    assert_says("slice show " UUID, 0, "Container:              -", "");
     agent_look_at_containers(at.agent);
     assert_says("slice list", 0, "no slice", "");
     g_assert_false(exists(&at, CDI_PATH));

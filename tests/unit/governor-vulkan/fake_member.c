@@ -38,6 +38,16 @@ void governor_member_free(GovernorMember *member)
     free(member);
 }
 
+GovernorMember *governor_member_get(const char *socket_path, bool required)
+{
+    return governor_member_new(socket_path, required);
+}
+
+void governor_member_put(GovernorMember *member)
+{
+    governor_member_free(member);
+}
+
 bool governor_member_is_metered(const GovernorMember *member)
 {
     (void)member;

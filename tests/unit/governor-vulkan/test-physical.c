@@ -203,15 +203,15 @@ static void test_sockets(void)
                                         "a/A/governor.sock", "c/1/x", "d/1/x"};
     g_autofree char *remove = g_strdup_printf("rm -rf %s", dir);
 
-    g_assert_false(sockets_each(dir, note, found));
+    g_assert_false(governor_sockets_each(dir, note, found));
     g_assert_cmpint(errno, ==, ENOENT);
     for (guint i = 0; i < G_N_ELEMENTS(names); i++)
         g_free(make(dir, names[i]));
-    g_assert_false(sockets_each(dir, note, found));
+    g_assert_false(governor_sockets_each(dir, note, found));
     g_assert_cmpstr(found->str, ==,
                     "a/A/governor.sock\nb/1/governor.sock\nc/1/governor.sock\n");
     g_assert_true(g_spawn_command_line_sync(remove, NULL, NULL, NULL, NULL));
-    g_assert_false(sockets_each(dir, note, found));
+    g_assert_false(governor_sockets_each(dir, note, found));
 }
 
 int main(int argc, char **argv)

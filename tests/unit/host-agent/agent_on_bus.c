@@ -28,7 +28,7 @@ static void connect_bus(AgentOnBus *at)
     g_assert_no_error(error);
 }
 
-static void start(AgentOnBus *at)
+void agent_on_bus_start(AgentOnBus *at)
 {
     gboolean acquired = FALSE;
     GError *error = NULL;
@@ -43,7 +43,7 @@ static void start(AgentOnBus *at)
         g_main_context_iteration(NULL, TRUE);
 }
 
-static void stop(AgentOnBus *at)
+void agent_on_bus_stop(AgentOnBus *at)
 {
     g_clear_handle_id(&at->owner, g_bus_unown_name);
     agent_free(at->agent);
@@ -74,18 +74,18 @@ void agent_on_bus_open_tree(AgentOnBus *at, char *root)
     at->daemon = g_test_dbus_new(G_TEST_DBUS_NONE);
     g_test_dbus_up(at->daemon);
     g_setenv("DBUS_SYSTEM_BUS_ADDRESS", g_test_dbus_get_bus_address(at->daemon), TRUE);
-    start(at);
+    agent_on_bus_start(at);
 }
 
 void agent_on_bus_restart(AgentOnBus *at)
 {
-    stop(at);
-    start(at);
+    agent_on_bus_stop(at);
+    agent_on_bus_start(at);
 }
 
 void agent_on_bus_close(AgentOnBus *at)
 {
-    stop(at);
+    agent_on_bus_stop(at);
     g_test_dbus_down(at->daemon);
     g_object_unref(at->daemon);
     file_tree_free(at->root);

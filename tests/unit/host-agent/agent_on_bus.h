@@ -25,6 +25,10 @@ void agent_on_bus_open_tree(AgentOnBus *at, char *root);
 /* The agent ends and starts again, on the same files and the same bus. */
 void agent_on_bus_restart(AgentOnBus *at);
 
+/* The same in two parts; in between the bus is without an agent. */
+void agent_on_bus_stop(AgentOnBus *at);
+void agent_on_bus_start(AgentOnBus *at);
+
 void agent_on_bus_close(AgentOnBus *at);
 
 /* A command's standard output and error, and its exit status. */

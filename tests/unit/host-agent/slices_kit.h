@@ -14,7 +14,8 @@
 #define ADDRESS  "0000:02:00.0"
 #define CDI_PATH "/run/cdi/mdev-vgpu.json"
 #define LIBRARY  "/usr/lib/x86_64-linux-gnu/mdev-vgpu/libvgpu_governor.so"
-/* The arbiter's settings of a slice. */
+#define MEMBER   "/usr/lib/x86_64-linux-gnu/mdev-vgpu/libvgpu-member.so.1"
+/* What the GPU's arbiter is told of a slice. */
 #define SHARE_OF(uuid) "/run/vgpu/governor/" ADDRESS "/slices/" uuid ".conf"
 
 /* Containers' states in runtimes' form. */

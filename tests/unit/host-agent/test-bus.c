@@ -64,8 +64,8 @@ static void test_vgpu(void)
     assert_says("vgpu list", 0,
                 UUID "  0000:02:00.0  amdgpu-vgpu-half  running  ready   8.0 GiB  guaranteed  -",
                 "");
-    assert_says("vgpu show C0FFEE00-0000-4000-8000-000000000001", 0, "Engines lost:      2", "");
-    assert_says("vgpu show " UUID, 0, "GPU's engines:     all", "");
+    assert_says("vgpu show C0FFEE00-0000-4000-8000-000000000001", 0, "Engines lost:           2", "");
+    assert_says("vgpu show " UUID, 0, "GPU's engines:          all", "");
     assert_says("-o json vgpu show " UUID, 0, "\"Priority\" : 1", "");
     assert_says("-o json vgpu list", 0, "\"Requests\" : 12345", "");
     assert_says("vgpu show deadbeef", 3, "", "there is no vGPU deadbeef");
@@ -111,10 +111,10 @@ static void test_errors(void)
     assert_says("gpu list", 0, "This host has no GPU.", "");
     assert_says("-o json gpu list", 0, "[]", "");
     assert_says("gpu show 0000:99:00.0", 3, "", "no GPU 0000:99:00.0");
-    assert_says("gpu show", 2, "", "it is \"vgpuctl gpu show GPU\"");
+    assert_says("gpu show", 2, "", "usage: vgpuctl gpu show GPU");
     assert_says("gpu frobnicate", 2, "", "no command \"gpu frobnicate\"");
     assert_says("", 2, "", "no command");
-    assert_says("-o yaml gpu list", 2, "", "table or json");
+    assert_says("-o xml gpu list", 2, "", "--output cannot be \"xml\": it must be one of table, wide, name, yaml, json");
     assert_says("--bogus", 2, "", "--bogus");
     agent_on_bus_close(&at);
 }
@@ -122,7 +122,7 @@ static void test_errors(void)
 static void test_no_agent(void)
 {
     g_setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent", TRUE);
-    assert_says("gpu list", 4, "", "vgpud can't be reached");
+    assert_says("gpu list", 4, "", "cannot reach vgpud");
 }
 
 static void line_came(GObject *stream, GAsyncResult *answer, void *data)

@@ -67,7 +67,7 @@ static void test_prepare(void)
     g_assert_nonnull(domain_request(domain, domain->mdevs[0]));
     said_clear(&said);
     assert_says("domain prepare red --type half --uuid " UUID, 0,
-                "Domain red has vGPU " UUID " from its next start", "");
+                "Domain red will have vGPU " UUID " at every start", "");
     g_assert_false(made_anything(&at));
     agent_on_bus_close(&at);
 }
@@ -83,7 +83,7 @@ static void test_prepare_display(void)
     assert_says("domain prepare off --type half --display off --dry-run", 0, " model=\"vfio-pci\">",
                 "");
     assert_says("attach red --type half --display on", 2, "",
-                "a display can't be plugged into a VM that runs");
+                "cannot attach a vGPU with a display to a running VM");
     g_assert_false(made_anything(&at));
     agent_on_bus_close(&at);
 }
@@ -140,17 +140,17 @@ static void test_prepare_refused(void)
     AgentOnBus at;
 
     open_shared(&at, NODE(""));
-    assert_says("domain prepare red", 2, "", "--type is missing");
-    assert_says("domain prepare red --type half --uuid 7", 2, "", "--uuid can't be \"7\"");
+    assert_says("domain prepare red", 2, "", "--type is required");
+    assert_says("domain prepare red --type half --uuid 7", 2, "", "--uuid cannot be \"7\"");
     assert_says("domain prepare red --type third", 3, "", "has a type \"third\"");
     assert_says("domain prepare red --type half --weight 0", 2, "", "Weight must be");
     assert_says("domain prepare nobody --type half", 3, "", "libvirt has no domain nobody");
-    assert_says("domain prepare off --type half --uuid " UUID, 1, "", "has vGPU " UUID " already");
+    assert_says("domain prepare off --type half --uuid " UUID, 1, "", "already has vGPU " UUID);
     assert_says("domain prepare red --type half --connect test:///nowhere/x.xml", 4, "",
-                "libvirt can't be reached");
+                "cannot reach libvirt");
     assert_says("vgpu create full", 0, "", "");
-    assert_says("domain prepare red --type half", 0, "from its next start on",
-                "could not start with it now");
+    assert_says("domain prepare red --type half", 0, "at every start",
+                "could not start with this vGPU now");
     agent_on_bus_close(&at);
 }
 
@@ -163,9 +163,9 @@ static void test_attach_no_port(void)
                                     "<address type='pci' domain='0x0000' bus='0x01' slot='0x00' "
                                     "function='0x0'/></interface>"));
     assert_says("attach red --type half", 7, "",
-                "it has 1, all in use); add \"<controller type='pci'");
+                "no free root port (1 in use); add \"<controller type='pci'");
     assert_says("attach off --type half", 1, "",
-                "domain off does not run; \"vgpuctl domain prepare\"");
+                "domain off is not running; \"vgpuctl domain prepare\"");
     assert_says("attach red", 7, "", "free root port");
     g_assert_false(made_anything(&at));
     agent_on_bus_close(&at);
@@ -180,10 +180,10 @@ static void test_attach(void)
     open_shared(&at, NODE(PORT("1")));
     attach = g_strdup_printf("--root %s attach red --type half --uuid " UUID, at.root);
     assert_says("attach red --type half --uuid " UUID " --dry-run", 0,
-                "would be made and attached to domain red", "");
+                "would be created and attached to domain red", "");
     assert_says("attach red --type third", 3, "", "has a type \"third\"");
     g_assert_false(made_anything(&at));
-    assert_says(attach, 1, "", "which is removed: libvirt does not attach it: ");
+    assert_says(attach, 1, "", "so it is removed again: libvirt refuses to attach it: ");
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
     g_assert_true(made_anything(&at));
     agent_on_bus_close(&at);
@@ -196,7 +196,7 @@ static void test_attach_undone(void)
 
     open_shared(&at, NODE(PORT("1")));
     assert_says("--root /nowhere attach red --type half --uuid " UUID, 1, "",
-                "domain red can't have vGPU " UUID ", which is removed: ");
+                "cannot attach vGPU " UUID " to domain red, so it is removed again: ");
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
     g_assert_true(made_anything(&at));
     agent_on_bus_close(&at);
@@ -210,13 +210,13 @@ static void test_detach(void)
                           "<address uuid='" UUID "'/></source></hostdev>"));
     assert_says("detach red c0ffee00-0000-4000-8000-000000000002", 3, "",
                 "domain red has no vGPU c0ffee00");
-    assert_says("detach off " UUID, 1, "", "does not run");
-    assert_says("detach red " UUID, 1, "", "libvirt does not detach it: ");
+    assert_says("detach off " UUID, 1, "", "is not running");
+    assert_says("detach red " UUID, 1, "", "libvirt refuses to detach it: ");
     assert_says("detach red", 3, "", "domain red has no vGPU");
     assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
-    assert_says("detach red", 1, "", "libvirt does not detach it: ");
-    assert_says("detach", 2, "", "it is \"vgpuctl detach DOMAIN [UUID]\"");
-    assert_says("detach red " UUID " " UUID, 2, "", "it is \"vgpuctl detach DOMAIN [UUID]\"");
+    assert_says("detach red", 1, "", "libvirt refuses to detach it: ");
+    assert_says("detach", 2, "", "usage: vgpuctl detach DOMAIN [VGPU]");
+    assert_says("detach red " UUID " " UUID, 2, "", "usage: vgpuctl detach DOMAIN [VGPU]");
     agent_on_bus_close(&at);
 }
 

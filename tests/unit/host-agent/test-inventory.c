@@ -179,6 +179,7 @@ static void test_gone(void)
 static void test_named(void)
 {
     struct host host = host_open("empty");
+    g_autoptr(GPtrArray) entries = NULL;
     const Gpu *nic, *soft;
 
     g_assert_cmpuint(host.gpus->len, ==, 0);
@@ -207,6 +208,9 @@ static void test_named(void)
     host.gpus = inventory_read(host.inventory);
     g_test_assert_expected_messages();
     g_assert_cmpuint(host.gpus->len, ==, 2);
+    /* For whoever asks what is wanted, too, and it is said once. */
+    entries = inventory_entries(host.inventory);
+    g_assert_cmpint(gpus_find(entries, "soft:a-b")->mode, ==, GPU_MODE_SHARED);
     host_close(&host);
 }
 

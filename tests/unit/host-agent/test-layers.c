@@ -32,8 +32,8 @@ static const Layer layers[] = {
 
 /* In the daemon each may use the earlier ones. */
 static const char *const rooms[] = {
-    D "engines",    D "host",      D "modes", D "operations", D "slices",
-    D "containers", D "lifecycle", D "sync",  D "methods",    D "domains",
+    D "engines",    D "host",      D "operations", D "modes",   D "slices",
+    D "containers", D "lifecycle", D "sync",       D "methods", D "domains",
     D "health",     D "metrics",
 };
 

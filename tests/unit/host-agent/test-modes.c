@@ -7,6 +7,7 @@
 #include "host-agent/daemon/host/gpu_object.h"
 #include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/store/mode_journal.h"
+#include "host-agent/store/operation_table.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
@@ -89,7 +90,7 @@ static void assert_wanted(const char *root, const char *address, const char *mod
 
 static void assert_journal_empty(const AgentOnBus *at)
 {
-    g_autoptr(GPtrArray) entries = journal_read(host_db(agent_host(at->agent)));
+    g_autoptr(GPtrArray) entries = operation_table_read(host_db(agent_host(at->agent)), NULL);
 
     g_assert_cmpuint(entries->len, ==, 0);
 }
@@ -308,7 +309,7 @@ static void test_drain_timeout(void)
     assert_mode(at.root, GPU, GPU_MODE_SHARED);
     assert_wanted(at.root, GPU, "shared");
     assert_journal_empty(&at);
-    assert_says("gpu mode --timeout 2 " GPU " host", 2, "", "--timeout goes with --drain");
+    assert_says("gpu mode --timeout 2 " GPU " host", 2, "", "--timeout needs --drain");
     agent_on_bus_close(&at);
 }
 
@@ -548,7 +549,21 @@ static gboolean cut_short(const char *root, GpuMode target, guint after)
     return !done;
 }
 
-/* The power is cut after each single step; the next start finishes the switch. */
+/* As it is when vgpud ends at that step. */
+static void write_journal(const AgentOnBus *at, GpuMode origin, GpuMode target, const char *step)
+{
+    g_autofree char *details = g_strdup_printf("{'origin': <'%s'>, 'target': <'%s'>}",
+                                               gpu_mode_name(origin), gpu_mode_name(target));
+    OperationRow row = {.kind = (char *)"switch",
+                        .objects = (char *[]){(char *)GPU, NULL},
+                        .data = details,
+                        .caller = (char *)"",
+                        .step = (char *)step};
+
+    g_assert_true(operation_table_begin(host_db(agent_host(at->agent)), &row, NULL));
+}
+
+/* The power is cut after each single step; at the next start the switch is finished. */
 static void assert_finished(GpuMode origin, GpuMode target)
 {
     guint after = 0;
@@ -556,11 +571,8 @@ static void assert_finished(GpuMode origin, GpuMode target)
 
     do {
         AgentOnBus at;
-        JournalEntry entry = {
-            .gpu = (char *)GPU, .origin = origin, .target = target, .switching = TRUE};
         const char *const uuids[] = {UUID, NULL};
         g_autofree char *vgpu = NULL;
-        GError *error = NULL;
 
         open_host(&at, "shared");
         add_vgpu(at.root, "closed");
@@ -569,7 +581,7 @@ static void assert_finished(GpuMode origin, GpuMode target)
         if (origin != GPU_MODE_SHARED)
             g_assert_false(cut_short(at.root, origin, G_MAXUINT));
         cut = cut_short(at.root, target, after);
-        g_assert_true(journal_write(host_db(agent_host(at.agent)), &entry, &error));
+        write_journal(&at, origin, target, "reconcile");
         agent_on_bus_restart(&at);
         wait_until_settled(&at, GPU);
         assert_mode(at.root, GPU, target);
@@ -595,15 +607,11 @@ static void test_cut_short(void)
 /* Another process took the GPU meanwhile: everything is restored. */
 static void test_cut_short_in_use(void)
 {
-    JournalEntry entry = {.gpu = (char *)GPU,
-                          .origin = GPU_MODE_SHARED,
-                          .target = GPU_MODE_PASSTHROUGH,
-                          .switching = TRUE};
     AgentOnBus at;
 
     open_host(&at, "shared");
     add_vgpu(at.root, "running");
-    g_assert_true(journal_write(host_db(agent_host(at.agent)), &entry, NULL));
+    write_journal(&at, GPU_MODE_SHARED, GPU_MODE_PASSTHROUGH, "reconcile");
     agent_on_bus_restart(&at);
     wait_until_settled(&at, GPU);
     assert_mode(at.root, GPU, GPU_MODE_SHARED);
@@ -616,12 +624,11 @@ static void test_cut_short_in_use(void)
 
 static void test_cut_while_waiting(void)
 {
-    JournalEntry entry = {.gpu = (char *)GPU, .origin = GPU_MODE_SHARED, .target = GPU_MODE_HOST};
     AgentOnBus at;
 
     open_host(&at, "shared");
     add_vgpu(at.root, "running");
-    g_assert_true(journal_write(host_db(agent_host(at.agent)), &entry, NULL));
+    write_journal(&at, GPU_MODE_SHARED, GPU_MODE_HOST, "wait");
     agent_on_bus_restart(&at);
     assert_done("resume " GPU "\n");
     assert_journal_empty(&at);
@@ -643,14 +650,13 @@ static void stop_by_hand(const char *root)
  */
 static void test_stopped_after_cut(void)
 {
-    JournalEntry entry = {.gpu = (char *)GPU, .origin = GPU_MODE_SHARED, .target = GPU_MODE_HOST};
     const char *const uuids[] = {UUID, NULL};
     AgentOnBus at;
 
     open_host(&at, "shared");
     add_vgpu(at.root, "closed");
     file_tree_write(at.root, DEFINITION, "{}");
-    g_assert_true(journal_write(host_db(agent_host(at.agent)), &entry, NULL));
+    write_journal(&at, GPU_MODE_SHARED, GPU_MODE_HOST, "wait");
     g_assert_true(journal_add_stopped(host_db(agent_host(at.agent)), GPU, uuids, NULL));
     agent_on_bus_restart(&at);
     stop_by_hand(at.root);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A host without the kernel module: GPUs are shared with containers, and requests for VMs are told
- * what is missing.
+/* A host without the kernel module: GPUs are shared with containers, VMs are told what is missing.
  */
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_kernel.h"
 #include "tests/unit/host-agent/recorded_host.h"
@@ -87,6 +86,38 @@ static void test_refused(void)
     assert_says("vgpu create nothing", NOT_FOUND, "", MISSING);
     assert_says("slice create nothing --door native", NOT_FOUND, "", "has a type \"nothing\"");
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    agent_on_bus_close(&at);
+}
+
+/* As libvirt's hook and mdevctl's callout ask: a definition from when there was a module. */
+static void test_start(void)
+{
+    static const char *const calls[] = {
+        "StartVgpu '" UUID "' '{}'",
+        "CheckDefinition '" UUID "' '" ADDRESS "' amdgpu-vgpu-half '{\"Action\": <\"start\">}'",
+    };
+    char *root = recorded_host_new("containers");
+    AgentOnBus at;
+
+    complete_tree(root);
+    file_tree_write(root, "/etc/vgpu/gpus.conf", "[gpu " ADDRESS "]\nmode=shared\n");
+    file_tree_write(root, "/etc/mdevctl.d/" ADDRESS "/" UUID,
+                    "{\"mdev_type\":\"amdgpu-vgpu-half\",\"start\":\"manual\",\"attrs\":[]}\n");
+    agent_on_bus_open_tree(&at, root);
+    assert_says("vgpu list", 0, "stopped", "");
+    for (guint i = 0; i < G_N_ELEMENTS(calls); i++) {
+        g_autofree char *line = g_strconcat(
+            "gdbus call --system --dest=" VGPU_BUS_NAME " --object-path=" VGPU_MANAGER_PATH
+            " --method=" VGPU_MANAGER_INTERFACE ".",
+            calls[i], NULL);
+        Said said = run_beside(line);
+
+        g_test_message("%s: %s", calls[i], said.err);
+        g_assert_cmpint(said.status, ==, 1);
+        g_assert_nonnull(strstr(said.err, MISSING));
+        g_assert_nonnull(strstr(said.err, PACKAGE));
+        said_clear(&said);
+    }
     agent_on_bus_close(&at);
 }
 
@@ -175,6 +206,7 @@ int main(int argc, char **argv)
     g_test_add_func("/no-module/shared", test_shared);
     g_test_add_func("/no-module/doors", test_doors);
     g_test_add_func("/no-module/refused", test_refused);
+    g_test_add_func("/no-module/start", test_start);
     g_test_add_func("/no-module/modes", test_modes);
     g_test_add_func("/no-module/hotplug", test_hotplug);
     g_test_add_func("/no-module/module-comes", test_module_comes);

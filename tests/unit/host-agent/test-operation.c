@@ -14,7 +14,8 @@
  * @log: the steps that ran, as "+a0 +b1 -b1 "
  * @hold: a step that does not end by itself, as "+b1"
  * @fails: one that fails
- * @held: the operation at @hold
+ * @again: one that has the step before it run again, once
+ * @held: who is at @hold
  * @said: how operations have ended, as "ok " or a part of their error
  */
 typedef struct {
@@ -25,6 +26,7 @@ typedef struct {
     GString *said;
     char *hold;
     char *fails;
+    char *again;
     GPtrArray *held;
     gint64 now;
     gint64 wake;
@@ -36,13 +38,17 @@ static void step(Operation *operation, char way, char name, guint item)
     g_autofree char *word = g_strdup_printf("%c%c%u", way, name, item);
 
     g_string_append_printf(bench->log, "%s ", word);
-    if (g_strcmp0(word, bench->hold) == 0)
+    if (g_strcmp0(word, bench->hold) == 0) {
         g_ptr_array_add(bench->held, operation);
-    else
+    } else if (g_strcmp0(word, bench->again) == 0) {
+        g_clear_pointer(&bench->again, g_free);
+        operation_step_again(operation);
+    } else {
         operation_step_done(operation,
                             g_strcmp0(word, bench->fails) == 0
                                 ? g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED, "%s failed", word)
                                 : NULL);
+    }
 }
 
 static void run_a(Operation *operation, guint item)
@@ -90,6 +96,11 @@ static void plan_end(Operation *operation)
     operation_add_step(operation, &step_b, 0);
 }
 
+static GError *cancelled_turn(const Operation *operation)
+{
+    return g_error_new(AGENT_ERROR, AGENT_ERROR_IN_USE, "%s stays", operation_object(operation, 0));
+}
+
 static const OperationKind make = {.name = "make",
                                    .doing = "being made",
                                    .what = "the making",
@@ -102,7 +113,14 @@ static const OperationKind finish = {.name = "finish",
                                      .replay = OPERATION_FINISH,
                                      .step_time = 10,
                                      .plan = plan_end};
-static const OperationKind *const kinds[] = {&make, &finish, NULL};
+/* Undone until its final step is begun, and finished after that. */
+static const OperationKind turn = {.name = "turn",
+                                   .doing = "being turned",
+                                   .what = "the turn",
+                                   .replay = OPERATION_UNDO,
+                                   .plan = plan_end,
+                                   .cancelled = cancelled_turn};
+static const OperationKind *const kinds[] = {&make, &finish, &turn, NULL};
 
 static gint64 now(void *data)
 {
@@ -117,8 +135,8 @@ static void wake(gint64 at, void *data)
 static void start_engine(Bench *bench)
 {
     bench->db = db_open(bench->root, NULL);
-    bench->operations = operations_new(bench->db, kinds, &(OperationClock){now, wake, bench});
-    operations_set_world(bench->operations, bench);
+    bench->operations = operations_new(bench->db, &(OperationClock){now, wake, bench});
+    operations_add_kinds(bench->operations, kinds, bench);
 }
 
 static Bench *bench_new(void)
@@ -159,6 +177,7 @@ static void bench_free(Bench *bench)
     g_ptr_array_unref(bench->held);
     g_free(bench->hold);
     g_free(bench->fails);
+    g_free(bench->again);
     g_free(bench);
 }
 
@@ -168,6 +187,7 @@ static void crash_and_replay(Bench *bench)
     set(&bench->hold, NULL);
     set(&bench->fails, NULL);
     g_string_truncate(bench->log, 0);
+    g_string_truncate(bench->said, 0);
     start_engine(bench);
     g_assert_true(operations_load(bench->operations, NULL));
     g_assert_cmpstr(bench->log->str, ==, "");
@@ -444,7 +464,39 @@ static void test_crash(void)
     assert_replay(&finish, "+b0", "-a0", "-a0 ");
 }
 
-/* Waiting operations run after the restart, in their order, and keep their objects until then. */
+/* Before its final step it is undone, and after that it is finished. */
+static void test_crash_of_final(void)
+{
+    assert_replay(&turn, NULL, "+a0", "-a0 ");
+    assert_replay(&turn, NULL, "+c0", "+c0 +b0 ");
+    assert_replay(&turn, NULL, "+b0", "+b0 ");
+    assert_replay(&turn, "+b0", "-b0", "-b0 -a0 ");
+}
+
+/* A step that finds that the one before it has to be done again: nothing is undone for that, and
+ * until it comes back it can be cancelled. */
+static void test_again(void)
+{
+    Bench *bench = bench_new();
+    g_autoptr(GError) error = NULL;
+
+    set(&bench->again, "+c0");
+    g_assert_true(start(bench, &turn, "x", FALSE));
+    assert_log(bench, "+a0 +c0 +a0 +c0 +b0 ", "ok; ");
+    set(&bench->again, "+c0");
+    set(&bench->hold, "+c0");
+    g_string_truncate(bench->log, 0);
+    g_assert_true(start(bench, &turn, "x", FALSE));
+    g_assert_false(operations_cancel(bench->operations, 2, NULL));
+    set(&bench->hold, "+a0");
+    operation_step_again(g_ptr_array_steal_index(bench->held, 0));
+    g_assert_true(operations_cancel(bench->operations, 2, NULL));
+    let_go(bench);
+    assert_log(bench, "+a0 +c0 +a0 -a0 ", "x stays");
+    bench_free(bench);
+}
+
+/* What waited is done after the restart, in its order, and keeps its objects until then. */
 static void test_crash_waiting(void)
 {
     Bench *bench = bench_new();
@@ -518,6 +570,7 @@ static void test_upgrade(void)
     g_autoptr(Db) db = NULL;
     g_autoptr(GPtrArray) list = NULL;
     sqlite3 *old;
+    const OperationRow *row;
 
     file_tree_write(root, "/var/lib/vgpu/x", "");
     g_assert_cmpint(sqlite3_open(path, &old), ==, SQLITE_OK);
@@ -532,6 +585,8 @@ static void test_upgrade(void)
             " ('u2', 'creating', '', 'g', 't', '', 'guaranteed', 1, 1, 1, 1, 1, '', '', 0, 0),"
             " ('u3', 'changing', '', 'g', 't', '', 'guaranteed', 1, 1, 1, 1, 1, '', '', 0, 0),"
             " ('u4', 'removing', '', 'g', 't', '', 'guaranteed', 1, 1, 1, 1, 1, '', '', 0, 0);"
+            "INSERT INTO mode_switch VALUES ('g1', 'shared', 'partitioned', 'switching', 2, 0),"
+            " ('g2', 'shared', 'host', 'draining', 0, 0);"
             "PRAGMA user_version = 6",
             NULL, NULL, NULL),
         ==, SQLITE_OK);
@@ -539,10 +594,18 @@ static void test_upgrade(void)
     db = db_open(root, NULL);
     g_assert_nonnull(db);
     list = operation_table_read(db, NULL);
-    g_assert_cmpuint(list->len, ==, 3);
+    g_assert_cmpuint(list->len, ==, 5);
     assert_row(g_ptr_array_index(list, 0), "create", "u2", TRUE);
     assert_row(g_ptr_array_index(list, 1), "change", "u3", FALSE);
     assert_row(g_ptr_array_index(list, 2), "remove", "u4", FALSE);
+    assert_row(g_ptr_array_index(list, 3), "switch", "g1", FALSE);
+    assert_row(g_ptr_array_index(list, 4), "switch", "g2", FALSE);
+    row = g_ptr_array_index(list, 3);
+    g_assert_cmpstr(row->step, ==, "reconcile");
+    g_assert_cmpstr(row->data, ==,
+                    "{'origin': <'shared'>, 'target': <'partitioned'>,  'partitions': <uint32 2>}");
+    row = g_ptr_array_index(list, 4);
+    g_assert_cmpstr(row->step, ==, "wait");
     g_clear_pointer(&db, db_free);
     db = db_open(root, NULL);
     g_assert_nonnull(db);
@@ -563,6 +626,8 @@ int main(int argc, char **argv)
     g_test_add_func("/operation/cancel", test_cancel);
     g_test_add_func("/operation/cancel-waiting", test_cancel_waiting);
     g_test_add_func("/operation/crash", test_crash);
+    g_test_add_func("/operation/crash-of-final", test_crash_of_final);
+    g_test_add_func("/operation/again", test_again);
     g_test_add_func("/operation/crash-waiting", test_crash_waiting);
     g_test_add_func("/operation/full-disk", test_full_disk);
     g_test_add_func("/operation/unknown-kind", test_unknown_kind);

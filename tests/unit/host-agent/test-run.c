@@ -10,7 +10,7 @@
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
-#define SCOPE "/user.slice/user-1000.slice/user@1000.service/app.slice/vgpu-run-" UUID ".scope"
+#define SCOPE  "/user.slice/user-1000.slice/user@1000.service/app.slice/vgpu-run-" UUID ".scope"
 #define EVENTS "/sys/fs/cgroup" SCOPE "/cgroup.events"
 
 static void put_process(const char *root, const char *state, const char *cgroup)
@@ -34,8 +34,7 @@ static void test_process(void)
     file_tree_free(root);
 }
 
-/*
- * Only the scope that was made for this slice: another one may last as long as its user's session.
+/* Only the scope that was made for this slice: another one may be there for as long as its user is.
  */
 static void test_scope(void)
 {
@@ -65,7 +64,8 @@ static void test_scope(void)
 static void test_alive(void)
 {
     char *root = file_tree_new();
-    Claim claim = {.uuid = (char *)UUID, .pid = 77, .started = 1000, .user = 0, .cgroup = (char *)""};
+    Claim claim = {
+        .uuid = (char *)UUID, .pid = 77, .started = 1000, .user = 0, .cgroup = (char *)""};
 
     put_process(root, "S", "0::/\n");
     g_assert_true(claim_process_is_alive(root, &claim));
@@ -94,8 +94,7 @@ static void note(void *data)
 static void test_watch(void)
 {
     const char *argv[] = {"cat", NULL};
-    g_autoptr(GSubprocess) process =
-        g_subprocess_newv(argv, G_SUBPROCESS_FLAGS_STDIN_PIPE, NULL);
+    g_autoptr(GSubprocess) process = g_subprocess_newv(argv, G_SUBPROCESS_FLAGS_STDIN_PIPE, NULL);
     Claim claim = {.uuid = (char *)UUID, .user = 0, .cgroup = (char *)""};
     gboolean over = FALSE;
     ClaimWatch *watch;
@@ -178,8 +177,8 @@ static void test_refused(void)
     assert_refused("{'Vram': <uint64 1073741824>, 'DryRun': <true>}", "has no Door");
     assert_refused("{'Vram': <uint64 99999999999>}", "no room");
     assert_refused("{'Vram': <uint64 1073741824>, 'Tenant': <'red'>}", "red");
-    manifest = g_strconcat(at.root, "/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json",
-                           NULL);
+    manifest =
+        g_strconcat(at.root, "/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json", NULL);
     g_assert_cmpint(g_unlink(manifest), ==, 0);
     assert_refused("{'Vram': <uint64 1073741824>}", "install the package vgpu-governor");
     assert_says("slice list", 0, "no slice", "");

@@ -47,8 +47,8 @@ static void test_native(void)
     assert_apart(&at);
     assert_hook_of(&at, UUID, "claim", WEB, 0, "");
     assert_together(&at);
-    assert_says("slice show b", 0, "Counted with:      " UUID, "");
-    assert_says("slice show a", 0, "Counted with:      -", "");
+    assert_says("slice show b", 0, "Counted with:           " UUID, "");
+    assert_says("slice show a", 0, "Counted with:           -", "");
     assert_says("gpu users 02:00.0", 0, "container web has slice " UUID2, "");
     assert_says("slice set b --weight 500", 0, "", "");
     assert_in_file(&at, SHARE_OF(UUID), "weight=600\n");
@@ -111,7 +111,7 @@ static void test_two_gpus(void)
     assert_hook_of(&at, UUID2, "claim", WEB, 0, "");
     assert_in_file(&at, "/run/vgpu/governor/soft:a/slices/" UUID ".conf", "vram=1073741824\n");
     assert_in_file(&at, SHARE_OF(UUID2), "vram=2147483648\n");
-    assert_says("slice show " UUID2, 0, "Counted with:      -", "");
+    assert_says("slice show " UUID2, 0, "Counted with:           -", "");
     assert_in_file(&at, CDI_PATH, "\"/run/vgpu/slices/soft:a/" UUID "\"");
     assert_in_file(&at, CDI_PATH, "\"/run/vgpu/slices/" ADDRESS "/" UUID2 "\"");
     agent_on_bus_close(&at);
@@ -156,7 +156,7 @@ static void test_guarded(void)
     assert_hook_of(&at, UUID3, "claim", WEB, 0, "");
     assert_apart(&at);
     assert_in_file(&at, SHARE_OF(UUID3), "vram=1073741824\n");
-    assert_says("slice show c", 0, "Counted with:      -", "");
+    assert_says("slice show c", 0, "Counted with:           -", "");
     agent_on_bus_close(&at);
 }
 
@@ -172,8 +172,8 @@ static void test_half(void)
     assert_apart(&at);
     process_ends(&at, 77);
     agent_look_at_containers(at.agent);
-    assert_says("slice show a", 0, "Container:         -", "");
-    assert_says("slice show b", 0, "Container:         db", "");
+    assert_says("slice show a", 0, "Container:              -", "");
+    assert_says("slice show b", 0, "Container:              db", "");
     process(&at, 77, 2000);
     assert_hook_of(&at, UUID, "claim", WEB, 0, "");
     assert_hook_of(&at, UUID2, "claim", WEB, 1, "container db has it");

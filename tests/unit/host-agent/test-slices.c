@@ -18,7 +18,7 @@ static void test_create(void)
     assert_says("slice create half --door native --name web --uuid " UUID " --cap 30", 0,
                 UUID "  web   native  " ADDRESS "  8.0 GiB  -     guaranteed", "");
     assert_says("slice list", 0, UUID, "");
-    assert_says("slice show web", 0, "Type:              amdgpu-vgpu-half", "");
+    assert_says("slice show web", 0, "Type:                   amdgpu-vgpu-half", "");
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
     assert_says("vgpu show " UUID, 3, "", "there is no vGPU");
     assert_says("vgpu remove " UUID, 3, "", "there is no vGPU");
@@ -46,7 +46,7 @@ static void test_bad_requests(void)
     AgentOnBus at;
 
     open_shared(&at);
-    assert_says("slice create half", 2, "", "--door is missing");
+    assert_says("slice create half", 2, "", "--door is required");
     assert_says("slice create half --door back", 2, "", "Door must be native, guarded or vfio");
     assert_says("slice create half --door vm", 2, "", "Door must be native, guarded or vfio");
     assert_says("slice create --door native", 2, "", "Type, or Vram, is missing");
@@ -57,7 +57,7 @@ static void test_bad_requests(void)
     assert_says("slice create third --door native", 3, "", "has a type \"third\"");
     assert_says("slice create half --door native --name web", 0, "web", "");
     assert_says("slice create half --door native --name web", 6, "",
-                "there is a slice web already");
+                "the name web is taken");
     assert_says("slice set web --vram 17G", 7, "", "cannot change vGPU");
     agent_on_bus_close(&at);
 }
@@ -73,6 +73,7 @@ static void test_ledger(void)
     assert_says("vgpu create half", 7, "", "5.984 GiB of 15.98 GiB are free");
     assert_says("slice create half --door guarded", 7, "", "5.984 GiB of 15.98 GiB are free");
     assert_says("-o json gpu show 02:00.0", 0, "\"PromisedVram\" : 10737418240", "");
+    assert_says("-o json gpu show 02:00.0", 0, "\"Capacity\" : 17163091968", "");
     assert_says("tenant set red --vram 12G --vgpus 2", 0, "", "");
     assert_says("slice set " UUID " --tenant red", 0, "", "");
     assert_says("tenant list", 0, "10.0 GiB of 12.0 GiB", "");
@@ -144,17 +145,17 @@ static void test_engines(void)
     assert_says("slice create half --door native --engines ''", 2, "", "Engines must be");
     assert_says("slice create half --door native --name web --uuid " UUID, 0, UUID, "");
     assert_not_in_file(&at, SHARE_OF(UUID), "engines=");
-    assert_says("slice show web", 0, "Engines:           all", "");
+    assert_says("slice show web", 0, "GPU's engines:          all", "");
     assert_says("slice set web --engines transfer,compute", 0, "", "");
     assert_in_file(&at, SHARE_OF(UUID), "engines=compute,transfer\n");
     agent_on_bus_restart(&at);
-    assert_says("slice show web", 0, "Engines:           compute,transfer", "");
+    assert_says("slice show web", 0, "GPU's engines:          compute,transfer", "");
     assert_in_file(&at, SHARE_OF(UUID), "engines=compute,transfer\n");
     assert_says("slice set web --cap 20", 0, "", "");
     assert_in_file(&at, SHARE_OF(UUID), "engines=compute,transfer\n");
     assert_says("slice set web --engines graphics", 2, "", "without compute");
     assert_says("slice set web --engines graphics,compute,transfer,decode,encode", 0, "", "");
-    assert_says("slice show web", 0, "Engines:           all", "");
+    assert_says("slice show web", 0, "GPU's engines:          all", "");
     assert_says("slice remove web", 0, "", "");
     assert_says("slice create half --door vfio --engines compute --uuid " UUID, 0, UUID, "");
     assert_in_file(&at, SHARE_OF(UUID), "engines=compute\n");

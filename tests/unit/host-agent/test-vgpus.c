@@ -107,7 +107,7 @@ static void test_bad_requests(void)
     assert_says("vgpu create half --uuid 7", 2, "", "no UUID: \"7\"");
     assert_says("vgpu create half --uuid " UUID " --uuid " UUID, 2, "", "an entry twice");
     assert_says("vgpu create half -n 2 --uuid " UUID, 2, "", "Uuids has 1 entries");
-    assert_says("vgpu create half --vram 3", 2, "", "--vram can't be \"3\"");
+    assert_says("vgpu create half --vram 3", 2, "", "--vram cannot be \"3\"");
     assert_says("vgpu create half --window 3M", 2, "", "Window must be a power of two");
     assert_says("vgpu create half --tenant nobody", 3, "", "there is no tenant nobody");
     assert_says("vgpu create half --tenant ../x", 2, "", "Tenant must be");
@@ -209,7 +209,7 @@ static void test_display(void)
     assert_says("vgpu create half --define --display on --uuid " UUID, 0, UUID, "");
     assert_file(&at, GPU "/" UUID "/vgpu/display", "1");
     assert_says("-o json vgpu show " UUID, 0, "\"Display\" : 1", "");
-    assert_says("vgpu set " UUID " --display perhaps", 2, "", "--display can't be \"perhaps\"");
+    assert_says("vgpu set " UUID " --display perhaps", 2, "", "--display cannot be \"perhaps\"");
     assert_says("vgpu set " UUID " --display 0", 0, "", "");
     assert_file(&at, GPU "/" UUID "/vgpu/display", "0");
     assert_in_file(&at, definition, "\"vgpu/display\":\"0\"", TRUE);
@@ -221,7 +221,7 @@ static void test_display(void)
     file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=closed engine=ready\n");
     assert_says("vgpu set " UUID " --display on", 0, "", "");
     agent_on_bus_restart(&at);
-    assert_says("vgpu show " UUID, 0, "Display:           1", "");
+    assert_says("vgpu show " UUID, 0, "Display:                1", "");
     assert_says("slice create --vram 1G --door native --name web", 0, "web", "");
     assert_says("slice set web --display on", 2, "", "can't have a display");
     agent_on_bus_close(&at);
@@ -471,7 +471,7 @@ static void test_adopt(void)
                     "{\"mdev_type\":\"amdgpu-vgpu-half\",\"start\":\"auto\","
                     "\"attrs\":[{\"vgpu/vram_bytes\":\"1048576\"}]}");
     agent_update_vgpu(at.agent, UUID2);
-    assert_says("vgpu show " UUID2, 0, "Device:            stopped", "");
+    assert_says("vgpu show " UUID2, 0, "Device:                 stopped", "");
     assert_says("-o json vgpu show " UUID2, 0, "\"Vram\" : 1048576", "");
     file_tree_write(at.root, "/etc/mdevctl.d/0000:02:00.0/" UUID2,
                     "{\"mdev_type\":\"amdgpu-vgpu-half\",\"start\":\"auto\","

@@ -38,7 +38,7 @@
     "<hostdev mode='subsystem' type='pci' managed='" managed "'><source>"                          \
     "<address domain='0x0000' bus='0x02' slot='0x00' function='0x0'/></source></hostdev>"
 
-#define VM_LINE   "VM:                "
+#define VM_LINE   "VM:                     "
 #define SECOND_US G_USEC_PER_SEC
 
 static const char types[] = "[type vgpu-full]\nvram=1/1\n"

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Contexts. The driver takes some hundred MiB for each, which are charged after it has them. A
+ * context that does not fit is destroyed again. All memory in a context ends with it.
+ */
+#include "gpu.h"
+#include "own.h"
+#include "ranges.h"
+#include "real.h"
+
+/* A required slice that cannot be joined, or a full one. */
+static CUresult refusal(const struct gpu *gpu)
+{
+    return gpu->member ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_SYSTEM_NOT_READY;
+}
+
+static CUresult created(CUresult result, CUcontext *pctx, CUdevice dev)
+{
+    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
+
+    if (!gpu || own_settle(gpu))
+        return result;
+    DRIVER(cuCtxDestroy_v2, *pctx);
+    own_settle(gpu);
+    *pctx = NULL;
+    return refusal(gpu);
+}
+
+CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    return created(DRIVER(cuCtxCreate, pctx, flags, dev), pctx, dev);
+}
+
+CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    return created(DRIVER(cuCtxCreate_v2, pctx, flags, dev), pctx, dev);
+}
+
+CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
+                        unsigned int flags, CUdevice dev)
+{
+    return created(DRIVER(cuCtxCreate_v3, pctx, paramsArray, numParams, flags, dev), pctx, dev);
+}
+
+CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
+                        CUdevice dev)
+{
+    return created(DRIVER(cuCtxCreate_v4, pctx, ctxCreateParams, flags, dev), pctx, dev);
+}
+
+/* Programs retain it often, but memory is taken only if it was not active. */
+static bool is_active(CUdevice dev)
+{
+    unsigned int flags;
+    int active = 0;
+
+    return DRIVER(cuDevicePrimaryCtxGetState, dev, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+    bool was_active = !real_depth && is_active(dev);
+    CUresult result = DRIVER(cuDevicePrimaryCtxRetain, pctx, dev);
+    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
+
+    if (!gpu)
+        return result;
+    if ((was_active && gpu->primary == *pctx) || own_settle(gpu)) {
+        gpu->primary = *pctx;
+        return result;
+    }
+    DRIVER(cuDevicePrimaryCtxRelease_v2, dev);
+    own_settle(gpu);
+    *pctx = NULL;
+    return refusal(gpu);
+}
+
+static void give_all(struct ranges *ranges, CUcontext context)
+{
+    struct charge charge;
+
+    while (ranges_take_of(ranges, context, &charge))
+        charge_give(&charge);
+}
+
+static void settle_each(struct gpu *gpu, void *data)
+{
+    (void)data;
+    own_settle(gpu);
+}
+
+/* All memory in it is free. */
+static void ended(CUcontext context)
+{
+    if (context) {
+        give_all(&ranges_pointers, context);
+        give_all(&ranges_arrays, context);
+        give_all(&ranges_externals, context);
+    }
+    gpu_each(settle_each, NULL);
+}
+
+static CUresult destroyed(CUresult result, CUcontext context)
+{
+    if (result == CUDA_SUCCESS && !real_depth)
+        ended(context);
+    return result;
+}
+
+CUresult cuCtxDestroy(CUcontext ctx)
+{
+    return destroyed(DRIVER(cuCtxDestroy, ctx), ctx);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+    return destroyed(DRIVER(cuCtxDestroy_v2, ctx), ctx);
+}
+
+/* The context may have other users. */
+CUresult cuCtxDetach(CUcontext ctx)
+{
+    return destroyed(DRIVER(cuCtxDetach, ctx), NULL);
+}
+
+/* The last release ends the context, and so does a reset. */
+static CUresult released(CUresult result, CUdevice dev)
+{
+    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_of(dev) : NULL;
+
+    if (gpu && !is_active(dev)) {
+        ended(gpu->primary);
+        gpu->primary = NULL;
+    }
+    return result;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+    return released(DRIVER(cuDevicePrimaryCtxRelease, dev), dev);
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+    return released(DRIVER(cuDevicePrimaryCtxRelease_v2, dev), dev);
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice dev)
+{
+    return released(DRIVER(cuDevicePrimaryCtxReset, dev), dev);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+    return released(DRIVER(cuDevicePrimaryCtxReset_v2, dev), dev);
+}
+
+/* Stacks and heaps of kernels can grow. */
+CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    CUresult result = DRIVER(cuCtxSetLimit, limit, value);
+    struct gpu *gpu = result == CUDA_SUCCESS && !real_depth ? gpu_current() : NULL;
+
+    if (gpu)
+        own_settle(gpu);
+    return result;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+#include "forks.h"
+
+#include <pthread.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void in_child(void)
+{
+    gpu_forget_parent();
+    ranges_forget_parent();
+    vmm_forget_parent();
+    pools_forget_parent();
+}
+
+static void watch(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+void forks_watch(void)
+{
+    pthread_once(&once, watch);
+}

@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: MIT
+/*
+ * gen-stubs TABLE TYPES [--result TYPE] [--abi HEADER]
+ * [--names|--stubs|--header|--entries|--prototypes|--calls FILE]...
+ *
+ * Reads and checks a table in the form of entry_points.def, and writes, when the door is built:
+ * stubs    assembly: a jump for each name that passes, the slots, and what fills a slot header   C:
+ * indices, types of the functions that are wrapped entries  C: the table itself prototypes  C:
+ * types of all functions that have a signature, for tests calls    C: a line for each entry with
+ * its arguments, for tests Each --names FILE has names, one a line, first word; one that the table
+ * lacks is an error.
+ */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENTRIES_MAX   1200
+#define ARGUMENTS_MAX 16
+#define TYPES_MAX     256
+
+struct argument {
+    char *type, *name, *direction, *count;
+    unsigned int stars;
+    unsigned int bytes;
+};
+
+struct entry {
+    char *name, *base, *since, *class, *kind, *text;
+    struct argument arguments[ARGUMENTS_MAX];
+    unsigned int count;
+    bool known;
+};
+
+struct type {
+    char *name;
+    unsigned int bytes;
+};
+
+static struct entry entries[ENTRIES_MAX];
+static unsigned int entries_count;
+static struct type types[TYPES_MAX];
+static unsigned int types_count;
+
+static void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    fputs("gen-stubs: ", stderr);
+    vfprintf(stderr, format, list);
+    fputc('\n', stderr);
+    va_end(list);
+    exit(1);
+}
+
+static FILE *open_file(const char *path, const char *mode)
+{
+    FILE *file = fopen(path, mode);
+
+    if (!file)
+        fail("cannot open %s", path);
+    return file;
+}
+
+static char *copy(const char *from, size_t length)
+{
+    char *text = strndup(from, length);
+
+    if (!text)
+        fail("no memory");
+    return text;
+}
+
+/* Up to @end, without blanks around it; *at is behind it then. */
+static char *field(char **at, char end)
+{
+    char *from = *at + strspn(*at, " ");
+    char *to = strchr(from, end);
+
+    if (!to)
+        fail("no '%c' in: %s", end, from);
+    *at = to + 1;
+    while (to > from && to[-1] == ' ')
+        to--;
+    return copy(from, (size_t)(to - from));
+}
+
+static unsigned int bytes_of(const char *type)
+{
+    for (unsigned int i = 0; i < types_count; i++) {
+        if (!strcmp(types[i].name, type))
+            return types[i].bytes;
+    }
+    fail("argument_types.def lacks %s", type);
+}
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* "const TYPE **name" */
+static void parse_declaration(struct argument *argument, char *text)
+{
+    char *end = text + strlen(text), *name = end;
+    const char *plain;
+
+    while (name > text && is_word(name[-1]))
+        name--;
+    argument->name = copy(name, (size_t)(end - name));
+    while (name > text && (name[-1] == '*' || name[-1] == ' ')) {
+        argument->stars += name[-1] == '*';
+        name--;
+    }
+    argument->type = copy(text, (size_t)(name - text));
+    plain = strncmp(argument->type, "const ", 6) ? argument->type : argument->type + 6;
+    if (argument->stars != 1 || strcmp(plain, "void"))
+        argument->bytes = argument->stars > 1 ? 8 : bytes_of(plain);
+    else
+        argument->bytes = 1;
+}
+
+static const char *const directions[] = {"in", "out", "io", "str", "opaque", NULL};
+
+static void parse_direction(const struct entry *entry, struct argument *argument, char *text)
+{
+    char *count = strchr(text, '[');
+
+    if (count) {
+        *count++ = 0;
+        argument->count = copy(count, strcspn(count, "]"));
+    }
+    argument->direction = copy(text, strlen(text));
+    for (unsigned int i = 0; directions[i]; i++) {
+        if (!strcmp(directions[i], text))
+            return;
+    }
+    fail("%s: %s has the unknown direction %s", entry->name, argument->name, text);
+}
+
+static void parse_argument(struct entry *entry, char *text)
+{
+    struct argument *argument = &entry->arguments[entry->count];
+    char *direction = strchr(text, ':');
+
+    if (entry->count++ == ARGUMENTS_MAX)
+        fail("%s has more than %d arguments", entry->name, ARGUMENTS_MAX);
+    if (direction)
+        *direction++ = 0;
+    parse_declaration(argument, text);
+    if (direction)
+        parse_direction(entry, argument, direction);
+    if (!direction != !argument->stars)
+        fail("%s: %s is a pointer without a direction, or none with one", entry->name,
+             argument->name);
+}
+
+static void check_count(const struct entry *entry, const struct argument *argument)
+{
+    const char *name = argument->count + (argument->count[0] == '*');
+    size_t length = strcspn(name, "-");
+
+    if (isdigit((unsigned char)*name))
+        return;
+    for (unsigned int i = 0; i < entry->count; i++) {
+        if (strlen(entry->arguments[i].name) == length &&
+            !strncmp(entry->arguments[i].name, name, length))
+            return;
+    }
+    fail("%s: %s counts by %s, which is none of its arguments", entry->name, argument->name,
+         argument->count);
+}
+
+static bool has_signature(const struct entry *entry)
+{
+    return strcmp(entry->text, "local") && strcmp(entry->text, "unknown");
+}
+
+static void parse_arguments(struct entry *entry)
+{
+    char *text, *at, *next;
+
+    if (!has_signature(entry))
+        return;
+    text = copy(entry->text, strlen(entry->text));
+    for (at = text; *at; at = next) {
+        next = strstr(at, ", ");
+        if (next) {
+            *next = 0;
+            next += 2;
+        } else {
+            next = at + strlen(at);
+        }
+        parse_argument(entry, at);
+    }
+    free(text);
+    for (unsigned int i = 0; i < entry->count; i++) {
+        if (entry->arguments[i].count)
+            check_count(entry, &entry->arguments[i]);
+    }
+}
+
+static bool is_kind(const struct entry *entry, const char *kind)
+{
+    return !strcmp(entry->kind, kind);
+}
+
+static void check_kind(const struct entry *entry)
+{
+    static const char *const kinds[] = {"wrap", "pass", "used", "leave", NULL};
+    unsigned int i = 0;
+
+    while (kinds[i] && !is_kind(entry, kinds[i]))
+        i++;
+    if (!kinds[i])
+        fail("%s is of the unknown kind %s", entry->name, entry->kind);
+    if (is_kind(entry, "leave") != !strcmp(entry->class, "DEBUG"))
+        fail("%s: what is for debuggers, and nothing else, is left to the driver", entry->name);
+}
+
+static void parse_entry(char *line)
+{
+    struct entry *entry = &entries[entries_count];
+
+    if (entries_count == ENTRIES_MAX)
+        fail("more than %d entries", ENTRIES_MAX);
+    line += 2;
+    entry->name = field(&line, ',');
+    entry->base = field(&line, ',');
+    entry->since = field(&line, ',');
+    entry->class = field(&line, ',');
+    entry->kind = field(&line, ',');
+    line = strchr(line, '"') + 1;
+    entry->text = field(&line, '"');
+    if (entries_count && strcmp(entries[entries_count - 1].name, entry->name) >= 0)
+        fail("%s is there twice, or not in the order of names", entry->name);
+    if (strncmp(entry->name, entry->base, strlen(entry->base)))
+        fail("%s does not begin with its base %s", entry->name, entry->base);
+    check_kind(entry);
+    entries_count++;
+    parse_arguments(entry);
+    if ((is_kind(entry, "wrap") || is_kind(entry, "used")) && !has_signature(entry))
+        fail("%s is called by us and has no signature", entry->name);
+}
+
+static void parse_type(char *line)
+{
+    if (types_count == TYPES_MAX)
+        fail("more than %d types", TYPES_MAX);
+    line += 2;
+    types[types_count].name = field(&line, ',');
+    types[types_count++].bytes = (unsigned int)strtoul(line, NULL, 10);
+}
+
+static void read_table(const char *path, const char *begin, void (*parse)(char *line))
+{
+    FILE *file = open_file(path, "r");
+    char line[2048];
+
+    while (fgets(line, sizeof(line), file)) {
+        if (!strncmp(line, begin, 2))
+            parse(line);
+    }
+    fclose(file);
+}
+
+static void check_names(const char *path)
+{
+    FILE *file = open_file(path, "r");
+    char line[256];
+    unsigned int lacking = 0;
+
+    while (fgets(line, sizeof(line), file)) {
+        unsigned int i = 0;
+
+        line[strcspn(line, " \n")] = 0;
+        while (i < entries_count && strcmp(entries[i].name, line))
+            i++;
+        if (i < entries_count || !*line)
+            continue;
+        fprintf(stderr, "gen-stubs: %s has %s, which the table lacks: say there what it is\n", path,
+                line);
+        lacking++;
+    }
+    fclose(file);
+    if (lacking)
+        exit(1);
+}
+
+static const char stubs_head[] =
+    "/* Made by gen-stubs. */\n"
+    "\t.text\n"
+    "#if defined(__x86_64__)\n"
+    "\t.macro jump_stub name, number\n"
+    "\t.globl \\name\n\t.type \\name, %function\n\t.p2align 4\n"
+    "\\name:\n\tendbr64\n\tjmp *entry_slots+8*\\number(%rip)\n\t.size \\name, .-\\name\n"
+    "\t.endm\n"
+    "\t.macro lazy_stub number\n"
+    "lazy_\\number:\n\tendbr64\n\tpushq $\\number\n\tjmp lazy_resolve\n"
+    "\t.endm\n"
+    "\t.type lazy_resolve, %function\n"
+    "lazy_resolve:\n"
+    "\tpushq %rbp\n\tmovq %rsp, %rbp\n\tandq $-16, %rsp\n\tsubq $192, %rsp\n"
+    "\tmovq %rdi, (%rsp)\n\tmovq %rsi, 8(%rsp)\n\tmovq %rdx, 16(%rsp)\n\tmovq %rcx, 24(%rsp)\n"
+    "\tmovq %r8, 32(%rsp)\n\tmovq %r9, 40(%rsp)\n\tmovq %rax, 48(%rsp)\n\tmovq %r10, 56(%rsp)\n"
+    "\tmovups %xmm0, 64(%rsp)\n\tmovups %xmm1, 80(%rsp)\n\tmovups %xmm2, 96(%rsp)\n"
+    "\tmovups %xmm3, 112(%rsp)\n\tmovups %xmm4, 128(%rsp)\n\tmovups %xmm5, 144(%rsp)\n"
+    "\tmovups %xmm6, 160(%rsp)\n\tmovups %xmm7, 176(%rsp)\n"
+    "\tmovl 8(%rbp), %edi\n\tcall real_resolve\n\tmovq %rax, %r11\n"
+    "\tmovq (%rsp), %rdi\n\tmovq 8(%rsp), %rsi\n\tmovq 16(%rsp), %rdx\n\tmovq 24(%rsp), %rcx\n"
+    "\tmovq 32(%rsp), %r8\n\tmovq 40(%rsp), %r9\n\tmovq 48(%rsp), %rax\n\tmovq 56(%rsp), %r10\n"
+    "\tmovups 64(%rsp), %xmm0\n\tmovups 80(%rsp), %xmm1\n\tmovups 96(%rsp), %xmm2\n"
+    "\tmovups 112(%rsp), %xmm3\n\tmovups 128(%rsp), %xmm4\n\tmovups 144(%rsp), %xmm5\n"
+    "\tmovups 160(%rsp), %xmm6\n\tmovups 176(%rsp), %xmm7\n"
+    "\tmovq %rbp, %rsp\n\tpopq %rbp\n\taddq $8, %rsp\n\tjmp *%r11\n"
+    "\t.size lazy_resolve, .-lazy_resolve\n"
+    "#elif defined(__aarch64__)\n"
+    "\t.macro jump_stub name, number\n"
+    "\t.globl \\name\n\t.type \\name, %function\n\t.p2align 4\n"
+    "\\name:\n\thint #34\n\tadrp x16, entry_slots+8*\\number\n"
+    "\tldr x16, [x16, #:lo12:entry_slots+8*\\number]\n\tbr x16\n\t.size \\name, .-\\name\n"
+    "\t.endm\n"
+    "\t.macro lazy_stub number\n"
+    "lazy_\\number:\n\thint #34\n\tmov w17, #\\number\n\tb lazy_resolve\n"
+    "\t.endm\n"
+    "\t.type lazy_resolve, %function\n"
+    "lazy_resolve:\n"
+    "\tstp x29, x30, [sp, #-208]!\n\tmov x29, sp\n"
+    "\tstp x0, x1, [sp, #16]\n\tstp x2, x3, [sp, #32]\n\tstp x4, x5, [sp, #48]\n"
+    "\tstp x6, x7, [sp, #64]\n\tstr x8, [sp, #200]\n"
+    "\tstp q0, q1, [sp, #80]\n\tstp q2, q3, [sp, #112]\n\tstp d4, d5, [sp, #144]\n"
+    "\tstp d6, d7, [sp, #160]\n"
+    "\tmov w0, w17\n\tbl real_resolve\n\tmov x16, x0\n"
+    "\tldp x0, x1, [sp, #16]\n\tldp x2, x3, [sp, #32]\n\tldp x4, x5, [sp, #48]\n"
+    "\tldp x6, x7, [sp, #64]\n\tldr x8, [sp, #200]\n"
+    "\tldp q0, q1, [sp, #80]\n\tldp q2, q3, [sp, #112]\n\tldp d4, d5, [sp, #144]\n"
+    "\tldp d6, d7, [sp, #160]\n"
+    "\tldp x29, x30, [sp], #208\n\tbr x16\n"
+    "\t.size lazy_resolve, .-lazy_resolve\n"
+    "#else\n#error \"stubs for this processor are not written\"\n#endif\n";
+
+static void write_stubs(const char *path)
+{
+    FILE *file = open_file(path, "w");
+
+    fputs(stubs_head, file);
+    for (unsigned int i = 0; i < entries_count; i++) {
+        if (is_kind(&entries[i], "pass") || is_kind(&entries[i], "used"))
+            fprintf(file, "\tjump_stub %s, %u\n", entries[i].name, i);
+    }
+    for (unsigned int i = 0; i < entries_count; i++)
+        fprintf(file, "\tlazy_stub %u\n", i);
+    fputs("\t.data\n\t.p2align 3\n\t.globl entry_slots\n\t.hidden entry_slots\n\t.hidden "
+          "real_resolve\n"
+          "\t.type entry_slots, %object\nentry_slots:\n",
+          file);
+    for (unsigned int i = 0; i < entries_count; i++)
+        fprintf(file, "#if defined(__x86_64__) || defined(__aarch64__)\n\t.quad lazy_%u\n#endif\n",
+                i);
+    fputs("\t.size entry_slots, .-entry_slots\n\t.section .note.GNU-stack, \"\", %progbits\n",
+          file);
+    fclose(file);
+}
+
+static void write_prototype(FILE *file, const struct entry *entry)
+{
+    for (unsigned int i = 0; i < entry->count; i++) {
+        const struct argument *argument = &entry->arguments[i];
+
+        fprintf(file, "%s%s %.*s%s", i ? ", " : "", argument->type, (int)argument->stars, "**",
+                argument->name);
+    }
+    if (!entry->count)
+        fputs("void", file);
+}
+
+static void write_header(const char *path, const char *result, const char *abi)
+{
+    FILE *file = open_file(path, "w");
+
+    fprintf(file, "/* Made by gen-stubs. */\n#include \"%s\"\n", abi);
+    for (unsigned int i = 0; i < entries_count; i++)
+        fprintf(file, "#define ENTRY_%s %u\n", entries[i].name, i);
+    for (unsigned int i = 0; i < entries_count; i++) {
+        if (!is_kind(&entries[i], "wrap") && !is_kind(&entries[i], "used"))
+            continue;
+        fprintf(file, "typedef %s %s_function(", result, entries[i].name);
+        write_prototype(file, &entries[i]);
+        fputs(");\n", file);
+        if (is_kind(&entries[i], "wrap"))
+            fprintf(file, "__attribute__((visibility(\"default\"))) %s_function %s;\n",
+                    entries[i].name, entries[i].name);
+    }
+    fclose(file);
+}
+
+/* For tests: of each that has a signature. */
+static void write_prototypes(const char *path, const char *result)
+{
+    FILE *file = open_file(path, "w");
+
+    for (unsigned int i = 0; i < entries_count; i++) {
+        if (!has_signature(&entries[i]))
+            continue;
+        fprintf(file, "typedef %s %s_prototype(", result, entries[i].name);
+        write_prototype(file, &entries[i]);
+        fputs(");\n", file);
+    }
+    fclose(file);
+}
+
+static void write_entries(const char *path)
+{
+    FILE *file = open_file(path, "w");
+
+    fprintf(file,
+            "/* Made by gen-stubs. */\nconst unsigned int entry_points_count = %u;\n"
+            "const struct entry_point entry_points[] = {\n",
+            entries_count);
+    for (unsigned int i = 0; i < entries_count; i++) {
+        const char *kind = is_kind(&entries[i], "wrap")    ? "WRAP"
+                           : is_kind(&entries[i], "leave") ? "LEAVE"
+                                                           : "PASS";
+
+        fprintf(file, "    {\"%s\", \"%s\", %s, CLASS_%s, ENTRY_%s},\n", entries[i].name,
+                entries[i].base, entries[i].since, entries[i].class, kind);
+    }
+    fputs("};\nvoid *const entry_wrappers[] = {\n", file);
+    for (unsigned int i = 0; i < entries_count; i++)
+        fprintf(file, is_kind(&entries[i], "wrap") ? "    (void *)%s,\n" : "    NULL,\n",
+                entries[i].name);
+    fputs("};\n", file);
+    fclose(file);
+}
+
+/* C(NAME, BASE, SINCE, CLASS, KIND, WORDS): WORDS: a letter for each argument: v: a value of a
+ * register, b: one of its own memory, f: a floating one, p: a pointer. */
+static void write_calls(const char *path)
+{
+    FILE *file = open_file(path, "w");
+
+    fputs("/* Made by gen-stubs. */\n", file);
+    for (unsigned int i = 0; i < entries_count; i++) {
+        const struct entry *entry = &entries[i];
+
+        fprintf(file, "C(%s, %s, %s, CLASS_%s, %s, \"", entry->name, entry->base, entry->since,
+                entry->class, entry->kind);
+        for (unsigned int a = 0; a < entry->count; a++) {
+            const struct argument *argument = &entry->arguments[a];
+            bool floating = !strcmp(argument->type, "float") || !strcmp(argument->type, "double");
+
+            fputc(argument->stars ? 'p' : floating ? 'f' : argument->bytes > 16 ? 'b' : 'v', file);
+        }
+        fputs("\")\n", file);
+    }
+    fclose(file);
+}
+
+int main(int argc, char **argv)
+{
+    const char *result = "CUresult", *abi = "cuda_abi.h";
+
+    if (argc < 3)
+        fail("usage: gen-stubs TABLE TYPES [--result TYPE] "
+             "[--names|--stubs|--header|--entries|--prototypes|--calls FILE]...");
+    read_table(argv[2], "T(", parse_type);
+    read_table(argv[1], "E(", parse_entry);
+    for (int i = 3; i + 1 < argc; i += 2) {
+        if (!strcmp(argv[i], "--result"))
+            result = argv[i + 1];
+        else if (!strcmp(argv[i], "--abi"))
+            abi = argv[i + 1];
+        else if (!strcmp(argv[i], "--names"))
+            check_names(argv[i + 1]);
+        else if (!strcmp(argv[i], "--stubs"))
+            write_stubs(argv[i + 1]);
+        else if (!strcmp(argv[i], "--header"))
+            write_header(argv[i + 1], result, abi);
+        else if (!strcmp(argv[i], "--entries"))
+            write_entries(argv[i + 1]);
+        else if (!strcmp(argv[i], "--prototypes"))
+            write_prototypes(argv[i + 1], result);
+        else if (!strcmp(argv[i], "--calls"))
+            write_calls(argv[i + 1]);
+        else
+            fail("%s is not known", argv[i]);
+    }
+    return 0;
+}

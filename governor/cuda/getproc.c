@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cuGetProcAddress. Only the driver knows which form of a function a version of CUDA means. It is
+ * asked with the caller's arguments. If it returns the address of a function that we wrap, the
+ * caller gets our function for the same form.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real.h"
+#include "slices.h"
+
+struct address {
+    void *real;
+    unsigned int entry;
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct address *addresses;
+static unsigned int addresses_count;
+
+static int by_address(const void *a, const void *b)
+{
+    const struct address *left = a, *right = b;
+
+    return left->real < right->real ? -1 : left->real > right->real;
+}
+
+static bool is_wrapped(unsigned int entry)
+{
+    return entry_points[entry].kind == ENTRY_WRAP;
+}
+
+static void note(void *real, unsigned int entry)
+{
+    if (real)
+        addresses[addresses_count++] = (struct address){.real = real, .entry = entry};
+}
+
+/* Among the first @count, which are sorted. */
+static bool is_noted(const void *real, unsigned int count)
+{
+    struct address key = {.real = (void *)real};
+
+    return bsearch(&key, addresses, count, sizeof(*addresses), by_address) != NULL;
+}
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+    size_t length = strlen(name), end = strlen(suffix);
+
+    return length > end && !strcmp(name + length - end, suffix);
+}
+
+static bool is_per_thread(unsigned int entry)
+{
+    return has_suffix(entry_points[entry].name, "_ptsz") ||
+           has_suffix(entry_points[entry].name, "_ptds");
+}
+
+/*
+ * What the driver returns for this entry's base name, version and kind of streams. It may be a
+ * function that the driver does not export.
+ */
+static void *asked_for(unsigned int entry)
+{
+    const struct entry_point *of = &entry_points[entry];
+    cuuint64_t flags = is_per_thread(entry) ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+                                            : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+    void *real = NULL;
+
+    return DRIVER(cuGetProcAddress, of->base, &real, of->since, flags) == CUDA_SUCCESS ? real
+                                                                                       : NULL;
+}
+
+/*
+ * One function of the driver can stand for several entries; @base selects one. NULL: not wrapped.
+ */
+static const struct address *find(const void *real, const char *base)
+{
+    struct address key = {.real = (void *)real};
+    struct address *found =
+        bsearch(&key, addresses, addresses_count, sizeof(*addresses), by_address);
+
+    if (!found)
+        return NULL;
+    while (found > addresses && found[-1].real == real)
+        found--;
+    for (; found < addresses + addresses_count && found->real == real; found++) {
+        if (!strcmp(entry_points[found->entry].base, base))
+            return found;
+    }
+    return NULL;
+}
+
+static void sort(void)
+{
+    qsort(addresses, addresses_count, sizeof(*addresses), by_address);
+}
+
+/*
+ * Only wrapped functions matter. Exported addresses are certain. The driver's answers for a version
+ * are added only if they are not exported.
+ */
+static void build(void)
+{
+    unsigned int exported;
+
+    addresses = calloc(2 * (size_t)entry_points_count, sizeof(*addresses));
+    if (!addresses)
+        return;
+    for (unsigned int i = 0; i < entry_points_count; i++) {
+        if (is_wrapped(i))
+            note(real_find(entry_points[i].name), i);
+    }
+    sort();
+    exported = addresses_count;
+    for (unsigned int i = 0; i < entry_points_count; i++) {
+        void *real = is_wrapped(i) ? asked_for(i) : NULL;
+
+        if (!is_noted(real, exported))
+            note(real, i);
+    }
+    sort();
+}
+
+/* The form of @base for programs of CUDA @version; entry_points_count: none. */
+static unsigned int entry_for(const char *base, int version, bool per_thread)
+{
+    unsigned int best = entry_points_count;
+
+    for (unsigned int i = 0; i < entry_points_count; i++) {
+        const struct entry_point *entry = &entry_points[i];
+
+        if (strcmp(entry->base, base) || entry->since > version)
+            continue;
+        if (is_per_thread(i) && !per_thread)
+            continue;
+        if (best == entry_points_count || entry->since > entry_points[best].since ||
+            (entry->since == entry_points[best].since && is_per_thread(i)))
+            best = i;
+    }
+    return best;
+}
+
+static bool is_known(const char *base)
+{
+    for (unsigned int i = 0; i < entry_points_count; i++) {
+        if (!strcmp(entry_points[i].base, base))
+            return true;
+    }
+    return false;
+}
+
+static bool contains_after(const char *text, const char *begin, const char *then)
+{
+    return !strncmp(text, begin, strlen(begin)) && strstr(text + strlen(begin), then);
+}
+
+/*
+ * True for a function of a later CUDA that would take memory past the door. If it is refused,
+ * runtimes use the older call.
+ */
+static bool takes_memory(const char *symbol)
+{
+    return contains_after(symbol, "cuMem", "Alloc") || contains_after(symbol, "cuMem", "Create") ||
+           contains_after(symbol, "cu", "Import") || contains_after(symbol, "cuArray", "Create");
+}
+
+static CUresult refuse(void **pfn, CUdriverProcAddressQueryResult *status)
+{
+    *pfn = NULL;
+    if (status)
+        *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+/* *pfn is the driver's. */
+static CUresult replace(const char *symbol, void **pfn, int version, cuuint64_t flags,
+                        CUdriverProcAddressQueryResult *status)
+{
+    const struct address *address;
+    unsigned int entry;
+
+    pthread_once(&once, build);
+    address = addresses ? find(*pfn, symbol) : NULL;
+    if (address) {
+        *pfn = entry_wrappers[address->entry];
+        return CUDA_SUCCESS;
+    }
+    if (!is_known(symbol))
+        return takes_memory(symbol) && slices_any() ? refuse(pfn, status) : CUDA_SUCCESS;
+    entry = entry_for(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    if (entry < entry_points_count && is_wrapped(entry)) {
+        /* A form that the driver returns but does not export. */
+        if (!real_find(entry_points[entry].name))
+            atomic_store(&entry_slots[entry], *pfn);
+        *pfn = entry_wrappers[entry];
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult *symbolStatus)
+{
+    CUresult result = DRIVER(cuGetProcAddress_v2, symbol, pfn, cudaVersion, flags, symbolStatus);
+
+    if (result != CUDA_SUCCESS || real_depth || !symbol || !pfn || !*pfn)
+        return result;
+    return replace(symbol, pfn, cudaVersion, flags, symbolStatus);
+}
+
+CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
+{
+    CUresult result = DRIVER(cuGetProcAddress, symbol, pfn, cudaVersion, flags);
+
+    if (result != CUDA_SUCCESS || real_depth || !symbol || !pfn || !*pfn)
+        return result;
+    return replace(symbol, pfn, cudaVersion, flags, NULL);
+}

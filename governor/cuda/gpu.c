@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "gpu.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "forks.h"
+#include "real.h"
+#include "slices.h"
+
+#define GPUS_MAX 64
+
+/* Represents a GPU without a slice. */
+static struct gpu ungoverned;
+static struct gpu *_Atomic gpus[GPUS_MAX];
+/* Held while a GPU is looked up. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void gpu_forget_parent(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    for (unsigned int i = 0; i < GPUS_MAX; i++) {
+        struct gpu *gpu = atomic_load(&gpus[i]);
+
+        if (!gpu || gpu == &ungoverned)
+            continue;
+        pthread_mutex_init(&gpu->own_lock, NULL);
+        /* A child has none of its parent's memory. */
+        gpu->charged = gpu->own = gpu->graphs = 0;
+        gpu->seen = false;
+    }
+}
+
+/* The driver returns upper case. */
+static bool address_of(CUdevice device, char *pci, size_t size)
+{
+    if (DRIVER(cuDeviceGetPCIBusId, pci, (int)size, device) != CUDA_SUCCESS)
+        return false;
+    for (char *at = pci; *at; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return true;
+}
+
+/* &ungoverned: no slice; NULL: unknown for now. */
+static struct gpu *look(CUdevice device)
+{
+    char pci[32] = "";
+    struct gpu *gpu;
+    char *path;
+
+    if (!address_of(device, pci, sizeof(pci)))
+        return NULL;
+    path = slices_socket_of(pci);
+    if (!path && !slices_are_required())
+        return &ungoverned;
+    gpu = calloc(1, sizeof(*gpu));
+    if (gpu) {
+        gpu->device = device;
+        memcpy(gpu->pci, pci, sizeof(pci));
+        pthread_mutex_init(&gpu->own_lock, NULL);
+        gpu->member = path ? governor_member_get(path, slices_is_required(path)) : NULL;
+    }
+    free(path);
+    return gpu;
+}
+
+/* A required slice may have become available. */
+static void join_again(struct gpu *gpu)
+{
+    char *path = slices_socket_of(gpu->pci);
+
+    if (path)
+        gpu->member = governor_member_get(path, slices_is_required(path));
+    free(path);
+}
+
+struct gpu *gpu_of(CUdevice device)
+{
+    struct gpu *gpu;
+
+    if (device < 0 || device >= GPUS_MAX)
+        return NULL;
+    gpu = atomic_load_explicit(&gpus[device], memory_order_acquire);
+    if (!gpu || (gpu != &ungoverned && !gpu->member)) {
+        forks_watch();
+        pthread_mutex_lock(&lock);
+        gpu = atomic_load(&gpus[device]);
+        if (!gpu)
+            gpu = look(device);
+        else if (gpu != &ungoverned && !gpu->member)
+            join_again(gpu);
+        atomic_store_explicit(&gpus[device], gpu, memory_order_release);
+        pthread_mutex_unlock(&lock);
+    }
+    return gpu == &ungoverned ? NULL : gpu;
+}
+
+struct gpu *gpu_current(void)
+{
+    CUdevice device;
+
+    return DRIVER(cuCtxGetDevice, &device) == CUDA_SUCCESS ? gpu_of(device) : NULL;
+}
+
+void gpu_each(void (*func)(struct gpu *gpu, void *data), void *data)
+{
+    for (unsigned int i = 0; i < GPUS_MAX; i++) {
+        struct gpu *gpu = atomic_load_explicit(&gpus[i], memory_order_acquire);
+
+        if (gpu && gpu != &ungoverned)
+            func(gpu, data);
+    }
+}

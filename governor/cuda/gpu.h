@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The GPUs that this process uses, each with its membership. The process joins when it first makes
+ * a context, allocates memory, or asks how much there is. cuInit() joins nothing.
+ */
+#ifndef GOVERNOR_CUDA_GPU_H
+#define GOVERNOR_CUDA_GPU_H
+
+#include "cuda_abi.h"
+#include "member.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * struct gpu - a GPU with a slice
+ * @pci: its address, in small letters, as sysfs has it
+ * @member: NULL: it was required to join, and that failed
+ * @seen: what the driver has for itself was asked for once
+ * @charged: bytes that were charged for what this process asked of the driver
+ *
+ * @own_lock: over what follows
+ * @own: bytes that were charged for what the driver has for itself
+ * @graphs: bytes that were charged for memory of graphs
+ * @primary: its primary context, once this process has been given it
+ */
+struct gpu {
+    CUdevice device;
+    char pci[32];
+    GovernorMember *member;
+    _Atomic bool seen;
+    _Atomic uint64_t charged;
+
+    pthread_mutex_t own_lock;
+    uint64_t own;
+    uint64_t graphs;
+    CUcontext primary;
+};
+
+/* NULL: @device has no slice, or does not exist. */
+struct gpu *gpu_of(CUdevice device);
+/* The GPU of the calling thread's context. NULL: no context, or no slice. */
+struct gpu *gpu_current(void);
+/* Calls @func for each GPU with a slice that was used so far. */
+void gpu_each(void (*func)(struct gpu *gpu, void *data), void *data);
+
+#endif

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Memory by address: cuMemAlloc and similar calls. The driver frees memory first, the ledger after
+ * it, so the ledger never shows memory as free that is in use.
+ */
+#include "ranges.h"
+#include "real.h"
+
+/* After a successful call: corrects what was reserved to @bytes and remembers it under @key. */
+static bool keep(struct charge *charge, uint64_t key, uint64_t bytes)
+{
+    struct charge before;
+
+    if (!charge->gpu)
+        return true;
+    if (!charge_resize(charge, bytes))
+        return false;
+    DRIVER(cuCtxGetCurrent, &charge->context);
+    before = *charge;
+    if (!ranges_put(&ranges_pointers, key, &before))
+        return false;
+    /* If the driver returns an address again, it was freed without us. */
+    charge_give(&before);
+    return true;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+{
+    struct charge charge;
+    CUresult result;
+
+    if (real_depth || !dptr)
+        return REAL(cuMemAlloc_v2)(dptr, bytesize);
+    if (!charge_take(gpu_current(), charge_of_alloc(bytesize), &charge))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = DRIVER(cuMemAlloc_v2, dptr, bytesize);
+    if (result == CUDA_SUCCESS && !keep(&charge, *dptr, charge.bytes)) {
+        DRIVER(cuMemFree_v2, *dptr);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result != CUDA_SUCCESS)
+        charge_give(&charge);
+    return result;
+}
+
+CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
+{
+    struct charge charge;
+    CUresult result;
+
+    if (real_depth || !dptr)
+        return REAL(cuMemAlloc)(dptr, bytesize);
+    if (!charge_take(gpu_current(), charge_of_alloc(bytesize), &charge))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = DRIVER(cuMemAlloc, dptr, bytesize);
+    if (result == CUDA_SUCCESS && !keep(&charge, *dptr, charge.bytes)) {
+        DRIVER(cuMemFree, *dptr);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result != CUDA_SUCCESS)
+        charge_give(&charge);
+    return result;
+}
+
+/* Charged as if all of it were on the GPU. */
+CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+{
+    struct charge charge;
+    CUresult result;
+
+    if (real_depth || !dptr)
+        return REAL(cuMemAllocManaged)(dptr, bytesize, flags);
+    if (!charge_take(gpu_current(), charge_of_alloc(bytesize), &charge))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = DRIVER(cuMemAllocManaged, dptr, bytesize, flags);
+    if (result == CUDA_SUCCESS && !keep(&charge, *dptr, charge.bytes)) {
+        DRIVER(cuMemFree_v2, *dptr);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result != CUDA_SUCCESS)
+        charge_give(&charge);
+    return result;
+}
+
+/* An estimate: rows start at multiples of 512 bytes at least. The driver reports the real pitch. */
+static uint64_t pitched(uint64_t width, uint64_t height)
+{
+    uint64_t pitch = charge_round(width, 512), bytes;
+
+    return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : charge_of_alloc(bytes);
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+                            unsigned int ElementSizeBytes)
+{
+    struct charge charge;
+    CUresult result;
+
+    if (real_depth || !dptr || !pPitch)
+        return REAL(cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    if (!charge_take(gpu_current(), pitched(WidthInBytes, Height), &charge))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = DRIVER(cuMemAllocPitch_v2, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    if (result == CUDA_SUCCESS && !keep(&charge, *dptr, pitched(*pPitch, Height))) {
+        DRIVER(cuMemFree_v2, *dptr);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result != CUDA_SUCCESS)
+        charge_give(&charge);
+    return result;
+}
+
+CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes,
+                         unsigned int Height, unsigned int ElementSizeBytes)
+{
+    struct charge charge;
+    CUresult result;
+
+    if (real_depth || !dptr || !pPitch)
+        return REAL(cuMemAllocPitch)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    if (!charge_take(gpu_current(), pitched(WidthInBytes, Height), &charge))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = DRIVER(cuMemAllocPitch, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    if (result == CUDA_SUCCESS && !keep(&charge, *dptr, pitched(*pPitch, Height))) {
+        DRIVER(cuMemFree, *dptr);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result != CUDA_SUCCESS)
+        charge_give(&charge);
+    return result;
+}
+
+/*
+ * The charge is removed from the map before the driver frees the memory: right after, another
+ * thread can get the same address. It is given back, or put back, after the call.
+ */
+CUresult cuMemFree_v2(CUdeviceptr dptr)
+{
+    struct charge charge;
+    CUresult result;
+    bool known;
+
+    if (real_depth)
+        return REAL(cuMemFree_v2)(dptr);
+    known = ranges_take(&ranges_pointers, dptr, &charge);
+    result = DRIVER(cuMemFree_v2, dptr);
+    if (known && (result == CUDA_SUCCESS || !ranges_put(&ranges_pointers, dptr, &charge)))
+        charge_give(&charge);
+    return result;
+}
+
+CUresult cuMemFree(CUdeviceptr_v1 dptr)
+{
+    struct charge charge;
+    CUresult result;
+    bool known;
+
+    if (real_depth)
+        return REAL(cuMemFree)(dptr);
+    known = ranges_take(&ranges_pointers, dptr, &charge);
+    result = DRIVER(cuMemFree, dptr);
+    if (known && (result == CUDA_SUCCESS || !ranges_put(&ranges_pointers, dptr, &charge)))
+        charge_give(&charge);
+    return result;
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+#include "charge.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "graph.h"
+#include "own.h"
+#include "pool.h"
+
+static bool reserve(struct gpu *gpu, uint64_t bytes)
+{
+    return governor_member_reserve(gpu->member, bytes, false) == GOVERNOR_MEMORY_DEVICE;
+}
+
+/* True if something was given back. */
+static bool make_room(struct gpu *gpu)
+{
+    bool pools = pools_trim(gpu);
+
+    return graph_trim(gpu) || pools;
+}
+
+static bool reserve_somehow(struct gpu *gpu, uint64_t bytes)
+{
+    if (!gpu->member)
+        return false;
+    return reserve(gpu, bytes) || (make_room(gpu) && reserve(gpu, bytes));
+}
+
+/* The runtime can make a context through a table of the driver's, past the entry points. */
+static void look_once(struct gpu *gpu)
+{
+    if (!atomic_load_explicit(&gpu->seen, memory_order_relaxed) &&
+        !atomic_exchange(&gpu->seen, true))
+        own_settle(gpu);
+}
+
+bool charge_take(struct gpu *gpu, uint64_t bytes, struct charge *charge)
+{
+    *charge = (struct charge){0};
+    if (!gpu)
+        return true;
+    look_once(gpu);
+    if (!reserve_somehow(gpu, bytes))
+        return false;
+    charge->gpu = gpu;
+    charge->bytes = bytes;
+    atomic_fetch_add(&gpu->charged, bytes);
+    return true;
+}
+
+static void release(struct gpu *gpu, uint64_t bytes)
+{
+    governor_member_release(gpu->member, bytes, GOVERNOR_MEMORY_DEVICE);
+    atomic_fetch_sub(&gpu->charged, bytes);
+}
+
+bool charge_resize(struct charge *charge, uint64_t bytes)
+{
+    if (!charge->gpu || charge->bytes == bytes)
+        return true;
+    if (bytes < charge->bytes) {
+        release(charge->gpu, charge->bytes - bytes);
+    } else {
+        if (!charge->gpu->member || !reserve(charge->gpu, bytes - charge->bytes))
+            return false;
+        atomic_fetch_add(&charge->gpu->charged, bytes - charge->bytes);
+    }
+    charge->bytes = bytes;
+    return true;
+}
+
+void charge_give(struct charge *charge)
+{
+    if (charge->object) {
+        governor_member_forget(charge->gpu->member, charge->object);
+        free(charge->object);
+        if (!charge->imported)
+            atomic_fetch_sub(&charge->gpu->charged, charge->bytes);
+    } else if (charge->gpu && charge->bytes) {
+        release(charge->gpu, charge->bytes);
+    }
+    *charge = (struct charge){0};
+}
+
+void charge_export(struct charge *charge, uint64_t device, uint64_t inode)
+{
+    struct governor_object *object;
+
+    if (!charge->gpu || !charge->bytes || charge->object)
+        return;
+    object = calloc(1, sizeof(*object));
+    if (!object)
+        return;
+    object->device = device;
+    object->inode = inode;
+    governor_member_export(charge->gpu->member, object, charge->bytes, GOVERNOR_MEMORY_DEVICE);
+    charge->object = object;
+}
+
+bool charge_import(struct gpu *gpu, uint64_t device, uint64_t inode, uint64_t bytes,
+                   struct charge *charge)
+{
+    struct governor_object *object;
+
+    *charge = (struct charge){0};
+    if (!gpu)
+        return true;
+    object = gpu->member ? calloc(1, sizeof(*object)) : NULL;
+    if (!object)
+        return false;
+    object->device = device;
+    object->inode = inode;
+    if (!governor_member_import(gpu->member, object, bytes)) {
+        free(object);
+        return false;
+    }
+    *charge = (struct charge){.gpu = gpu, .bytes = bytes, .object = object, .imported = true};
+    return true;
+}
+
+/* As in governor/vulkan/memory_object.c: a DMA buffer's inode has no type. */
+bool charge_names(int fd, uint64_t *device, uint64_t *inode)
+{
+    struct stat file;
+
+    if (fstat(fd, &file) < 0 || ((file.st_mode & S_IFMT) != 0 && !S_ISREG(file.st_mode)))
+        return false;
+    *device = file.st_dev;
+    *inode = file.st_ino;
+    return true;
+}

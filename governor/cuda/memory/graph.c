@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+#include "graph.h"
+
+#include <stdlib.h>
+
+#include "ranges.h"
+#include "real.h"
+
+#define GRAPHS_DEPTH 8
+
+/*
+ * The number of executable graphs that allocate memory. If it is 0, as in most programs, launches
+ * pass at once.
+ */
+static _Atomic unsigned int graphs_with_memory;
+
+static uint64_t needs_of(CUgraph graph, unsigned int depth);
+
+static uint64_t needs_of_node(CUgraphNode node, unsigned int depth)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS parameters = {0};
+    CUgraphNodeType type;
+    CUgraph child;
+
+    if (DRIVER(cuGraphNodeGetType, node, &type) != CUDA_SUCCESS)
+        return 0;
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH && depth < GRAPHS_DEPTH &&
+        DRIVER(cuGraphChildGraphNodeGetGraph, node, &child) == CUDA_SUCCESS)
+        return needs_of(child, depth + 1);
+    if (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+        DRIVER(cuGraphMemAllocNodeGetParams, node, &parameters) != CUDA_SUCCESS)
+        return 0;
+    return charge_round(parameters.bytesize, CHARGE_BLOCK);
+}
+
+static uint64_t needs_of(CUgraph graph, unsigned int depth)
+{
+    size_t count = 0;
+    CUgraphNode *nodes;
+    uint64_t bytes = 0;
+
+    if (DRIVER(cuGraphGetNodes, graph, NULL, &count) != CUDA_SUCCESS || !count)
+        return 0;
+    nodes = calloc(count, sizeof(*nodes));
+    if (nodes && DRIVER(cuGraphGetNodes, graph, nodes, &count) == CUDA_SUCCESS) {
+        for (size_t i = 0; i < count; i++)
+            bytes += needs_of_node(nodes[i], depth);
+    }
+    free(nodes);
+    return bytes;
+}
+
+static CUresult made(CUresult result, const CUgraphExec *exec, CUgraph graph)
+{
+    struct charge needs = {0};
+
+    if (result != CUDA_SUCCESS || real_depth || !gpu_current())
+        return result;
+    needs.bytes = needs_of(graph, 0);
+    if (needs.bytes && ranges_put(&ranges_graphs, (uintptr_t)*exec, &needs) && !needs.bytes)
+        graphs_with_memory++;
+    return result;
+}
+
+CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
+                            char *logBuffer, size_t bufferSize)
+{
+    return made(DRIVER(cuGraphInstantiate, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize),
+                phGraphExec, hGraph);
+}
+
+CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
+                               char *logBuffer, size_t bufferSize)
+{
+    return made(
+        DRIVER(cuGraphInstantiate_v2, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize),
+        phGraphExec, hGraph);
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                     unsigned long long flags)
+{
+    return made(DRIVER(cuGraphInstantiateWithFlags, phGraphExec, hGraph, flags), phGraphExec,
+                hGraph);
+}
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
+{
+    return made(DRIVER(cuGraphInstantiateWithParams, phGraphExec, hGraph, instantiateParams),
+                phGraphExec, hGraph);
+}
+
+CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                           CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
+{
+    return made(DRIVER(cuGraphInstantiateWithParams_ptsz, phGraphExec, hGraph, instantiateParams),
+                phGraphExec, hGraph);
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
+{
+    struct charge needs;
+
+    if (graphs_with_memory && !real_depth &&
+        ranges_take(&ranges_graphs, (uintptr_t)hGraphExec, &needs))
+        graphs_with_memory--;
+    return DRIVER(cuGraphExecDestroy, hGraphExec);
+}
+
+static uint64_t ask(const struct gpu *gpu, CUgraphMem_attribute attribute)
+{
+    cuuint64_t value = 0;
+
+    DRIVER(cuDeviceGetGraphMemAttribute, gpu->device, attribute, &value);
+    return value;
+}
+
+/* Corrects the charge for graphs to what the driver has reserved for them; under own_lock. */
+static void settle(struct gpu *gpu, struct charge *ahead)
+{
+    struct charge charge = {.gpu = gpu, .bytes = gpu->graphs + ahead->bytes};
+
+    charge_resize(&charge, ask(gpu, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT));
+    gpu->graphs = charge.bytes;
+    *ahead = (struct charge){0};
+}
+
+static void settle_locked(struct gpu *gpu, struct charge *ahead)
+{
+    pthread_mutex_lock(&gpu->own_lock);
+    settle(gpu, ahead);
+    pthread_mutex_unlock(&gpu->own_lock);
+}
+
+static uint64_t needs_of_exec(CUgraphExec exec)
+{
+    struct charge needs = {0};
+
+    ranges_get(&ranges_graphs, (uintptr_t)exec, &needs);
+    return needs.bytes;
+}
+
+/* By how much the driver's reserve can grow for a graph that allocates @bytes. */
+static uint64_t growth(const struct gpu *gpu, uint64_t bytes)
+{
+    uint64_t reserved = ask(gpu, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT);
+    uint64_t used = ask(gpu, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT);
+    uint64_t unused = reserved > used ? reserved - used : 0;
+
+    return bytes > unused ? bytes - unused : 0;
+}
+
+static CUresult run(CUgraphExec exec, CUstream stream,
+                    CUresult (*function)(CUgraphExec exec, CUstream stream))
+{
+    uint64_t bytes = needs_of_exec(exec);
+    struct gpu *gpu = bytes ? gpu_current() : NULL;
+    struct charge ahead = {0};
+    CUresult result;
+
+    if (gpu && !charge_take(gpu, growth(gpu, bytes), &ahead))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    real_depth++;
+    result = function(exec, stream);
+    real_depth--;
+    if (gpu)
+        settle_locked(gpu, &ahead);
+    return result;
+}
+
+CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
+{
+    if (!graphs_with_memory || real_depth)
+        return REAL(cuGraphLaunch)(hGraphExec, hStream);
+    return run(hGraphExec, hStream, REAL(cuGraphLaunch));
+}
+
+CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
+{
+    if (!graphs_with_memory || real_depth)
+        return REAL(cuGraphLaunch_ptsz)(hGraphExec, hStream);
+    return run(hGraphExec, hStream, REAL(cuGraphLaunch_ptsz));
+}
+
+CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
+{
+    if (!graphs_with_memory || real_depth)
+        return REAL(cuGraphUpload)(hGraphExec, hStream);
+    return run(hGraphExec, hStream, REAL(cuGraphUpload));
+}
+
+CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream)
+{
+    if (!graphs_with_memory || real_depth)
+        return REAL(cuGraphUpload_ptsz)(hGraphExec, hStream);
+    return run(hGraphExec, hStream, REAL(cuGraphUpload_ptsz));
+}
+
+CUresult cuDeviceGraphMemTrim(CUdevice device)
+{
+    CUresult result = DRIVER(cuDeviceGraphMemTrim, device);
+    struct charge none = {0};
+    struct gpu *gpu;
+
+    if (real_depth || !graphs_with_memory)
+        return result;
+    gpu = gpu_of(device);
+    if (gpu)
+        settle_locked(gpu, &none);
+    return result;
+}
+
+bool graph_trim(struct gpu *gpu)
+{
+    struct charge none = {0};
+    uint64_t before = gpu->graphs;
+
+    if (!before || DRIVER(cuDeviceGraphMemTrim, gpu->device) != CUDA_SUCCESS)
+        return false;
+    settle_locked(gpu, &none);
+    return gpu->graphs < before;
+}

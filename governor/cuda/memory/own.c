@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+#include "own.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "charge.h"
+#include "nvml_abi.h"
+#include "real.h"
+
+#define NVML_NAME     "/libnvidia-ml.so.1"
+#define PROCESSES_MAX 4096
+
+static struct {
+    nvmlReturn_t (*init)(void);
+    nvmlReturn_t (*by_address)(const char *address, nvmlDevice_t *device);
+    nvmlReturn_t (*processes)(nvmlDevice_t device, unsigned int *count,
+                              nvmlProcessInfo_v2_t *infos);
+} nvml;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool usable;
+
+/*
+ * The door's NVML is opened first; it needs the driver's. The loader returns the first loaded
+ * library of a name, and a program that opens libnvidia-ml.so.1 later must get the door's. Both
+ * stay open.
+ */
+static void *open_library(void)
+{
+    return dlopen(VGPU_DOOR_DIR NVML_NAME, RTLD_NOW | RTLD_LOCAL)
+               ? dlopen(VGPU_REAL_DIR NVML_NAME, RTLD_NOW | RTLD_NOLOAD)
+               : NULL;
+}
+
+static void open_nvml(void)
+{
+    void *library = open_library();
+
+    if (!library)
+        return;
+    *(void **)&nvml.init = dlsym(library, "nvmlInit_v2");
+    *(void **)&nvml.by_address = dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2");
+    *(void **)&nvml.processes = dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3");
+    usable = nvml.init && nvml.by_address && nvml.processes && nvml.init() == NVML_SUCCESS;
+}
+
+static uint64_t find_self(const nvmlProcessInfo_v2_t *infos, unsigned int count)
+{
+    unsigned int self = (unsigned int)getpid();
+
+    for (unsigned int i = 0; i < count; i++) {
+        if (infos[i].pid == self && infos[i].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE)
+            return infos[i].usedGpuMemory;
+    }
+    return 0;
+}
+
+/* GPU memory of this process; 0: not known, as in a container with its own process ids. */
+static uint64_t used_by_self(const struct gpu *gpu)
+{
+    unsigned int count = PROCESSES_MAX;
+    nvmlProcessInfo_v2_t *infos;
+    nvmlDevice_t device;
+    uint64_t used = 0;
+
+    pthread_once(&once, open_nvml);
+    if (!usable || nvml.by_address(gpu->pci, &device) != NVML_SUCCESS)
+        return 0;
+    infos = calloc(PROCESSES_MAX, sizeof(*infos));
+    if (infos && nvml.processes(device, &count, infos) == NVML_SUCCESS)
+        used = find_self(infos, count < PROCESSES_MAX ? count : PROCESSES_MAX);
+    free(infos);
+    return used;
+}
+
+bool own_settle(struct gpu *gpu)
+{
+    uint64_t used, asked;
+    struct charge own;
+    bool settled;
+
+    pthread_mutex_lock(&gpu->own_lock);
+    used = used_by_self(gpu);
+    asked = atomic_load(&gpu->charged) - gpu->own;
+    own = (struct charge){.gpu = gpu, .bytes = gpu->own};
+    settled = gpu->member && charge_resize(&own, used > asked ? used - asked : 0);
+    gpu->own = own.bytes;
+    pthread_mutex_unlock(&gpu->own_lock);
+    return settled;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+/* Memberships by NVML device, kept for the process's life as NVML's handles are. */
+#include "slice.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real.h"
+#include "slices.h"
+
+#define DEVICES_MAX 64
+
+struct known {
+    char pci[32];
+    GovernorMember *member;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct known devices[DEVICES_MAX];
+static unsigned int count;
+
+/* "00000000:3B:00.0" is 0000:3b:00.0 in sysfs. */
+static bool address_of(nvmlDevice_t device, char pci[32])
+{
+    nvmlPciInfo_t info;
+    const char *from;
+
+    if (DRIVER(nvmlDeviceGetPciInfo_v3, device, &info) != NVML_SUCCESS)
+        return false;
+    info.busId[sizeof(info.busId) - 1] = 0;
+    from = info.busId;
+    if (strcspn(from, ":") == 8 && !strncmp(from, "0000", 4))
+        from += 4;
+    for (unsigned int i = 0; i < 32; i++) {
+        pci[i] = (char)tolower((unsigned char)*from);
+        from += *from != 0;
+    }
+    return true;
+}
+
+static GovernorMember *join(const char *pci)
+{
+    char *path = slices_socket_of(pci);
+    GovernorMember *member = path ? governor_member_get(path, false) : NULL;
+
+    free(path);
+    return member;
+}
+
+GovernorMember *slice_of(nvmlDevice_t device)
+{
+    GovernorMember *member = NULL;
+    char pci[32];
+    unsigned int i = 0;
+
+    if (!address_of(device, pci))
+        return NULL;
+    pthread_mutex_lock(&lock);
+    while (i < count && strcmp(devices[i].pci, pci))
+        i++;
+    if (i == count && count < DEVICES_MAX) {
+        memcpy(devices[i].pci, pci, sizeof(pci));
+        devices[count++].member = join(pci);
+    }
+    if (i < count)
+        member = devices[i].member;
+    pthread_mutex_unlock(&lock);
+    return member;
+}

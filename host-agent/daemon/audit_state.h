@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the audit says of objects.
+ */
+#ifndef VGPUD_AUDIT_STATE_H
+#define VGPUD_AUDIT_STATE_H
+
+#include "host-agent/daemon/host/audit.h"
+#include "host-agent/daemon/slices/tenants.h"
+
+/* Of all that the audit asks for; live as long as it. */
+typedef struct {
+    Host *host;
+    const Slices *slices;
+    const Tenants *tenants;
+} AuditWorld;
+
+/* An AuditDescribe; @world: an AuditWorld. */
+char *audit_state(AuditKind kind, char **name, void *world);
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An answer is seen where it leaves for the bus, by a filter in a thread of the connection's; all
+ * else is done by the main loop. So methods need not know of the audit, and answer as they like.
+ */
+#include "host-agent/daemon/host/audit.h"
+
+#include <string.h>
+#include <sys/uio.h>
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
+
+#include "lib/audit.h"
+
+#define FILTER_DATA "vgpud-audit"
+
+/* The methods that change something, and what their first argument names. */
+static const struct {
+    const char *method;
+    AuditKind kind;
+    gboolean creates;
+} methods[] = {
+    {"CreateVgpus", AUDIT_SLICE, TRUE},   {"CreateSlice", AUDIT_SLICE, TRUE},
+    {"RunSlice", AUDIT_SLICE, TRUE},
+    {"SetVgpu", AUDIT_SLICE, FALSE},      {"SetSlice", AUDIT_SLICE, FALSE},
+    {"StartVgpu", AUDIT_SLICE, FALSE},    {"StopVgpu", AUDIT_SLICE, FALSE},
+    {"RemoveVgpu", AUDIT_SLICE, FALSE},   {"RemoveSlice", AUDIT_SLICE, FALSE},
+    {"SetTenant", AUDIT_TENANT, FALSE},   {"RemoveTenant", AUDIT_TENANT, FALSE},
+    {"SetMode", AUDIT_GPU, FALSE},        {"Drain", AUDIT_GPU, FALSE},
+    {"ClearHealth", AUDIT_GPU, FALSE},    {"Reload", AUDIT_CONFIG, FALSE},
+    {"ApplyConfig", AUDIT_CONFIG, FALSE},
+};
+
+/**
+ * Entry - a call that is being done
+ * @caller: its name on the bus; with @serial it is this call and no other
+ * @answer: NULL until it is there
+ */
+typedef struct {
+    char *caller;
+    guint serial;
+    guint method;
+    char *user;
+    guint32 uid;
+    char *object;
+    char *before;
+    GDBusMessage *answer;
+} Entry;
+
+static AuditDescribe describe;
+static void *describe_data;
+static AuditSink sink;
+static void *sink_data;
+
+/* Of Entry. The filter's thread takes them out. */
+static GMutex lock;
+static GPtrArray *pending;
+
+void audit_set_describe(AuditDescribe func, void *data)
+{
+    describe = func;
+    describe_data = data;
+}
+
+void audit_set_sink(AuditSink func, void *data)
+{
+    sink = func;
+    sink_data = data;
+}
+
+static void entry_free(Entry *entry)
+{
+    g_free(entry->caller);
+    g_free(entry->user);
+    g_free(entry->object);
+    g_free(entry->before);
+    g_clear_object(&entry->answer);
+    g_free(entry);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Entry, entry_free)
+
+static void send(const char *const *fields)
+{
+    gsize count = g_strv_length((char **)fields);
+    g_autofree struct iovec *list = g_new0(struct iovec, count);
+
+    if (sink) {
+        sink(fields, sink_data);
+        return;
+    }
+    for (gsize i = 0; i < count; i++)
+        list[i] = (struct iovec){(void *)fields[i], strlen(fields[i])};
+    sd_journal_sendv(list, (int)count);
+}
+
+/* "ok", "failed: …". To be freed. */
+static char *result_of(const Entry *entry)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!g_dbus_message_to_gerror(entry->answer, &error))
+        return g_strdup("ok");
+    g_dbus_error_strip_remote_error(error);
+    return g_strdup_printf("failed: %s", error->message);
+}
+
+static void write_entry(const Entry *entry, const char *object, const char *before,
+                        const char *after)
+{
+    const char *method = methods[entry->method].method;
+    g_autofree char *result = result_of(entry);
+    g_autofree char *change = audit_difference(before, after);
+    g_autoptr(GStrvBuilder) fields = g_strv_builder_new();
+    g_auto(GStrv) list = NULL;
+
+    g_strv_builder_take(fields, g_strdup_printf("MESSAGE=%s: %s %s by %s%s%s", method, object,
+                                                result, entry->user, *change ? ": " : "", change));
+    g_strv_builder_add(fields, "MESSAGE_ID=" AUDIT_MESSAGE_ID);
+    g_strv_builder_add(fields, "PRIORITY=5");
+    g_strv_builder_take(fields, g_strconcat(AUDIT_METHOD "=", method, NULL));
+    g_strv_builder_take(fields, g_strconcat(AUDIT_OBJECT "=", object, NULL));
+    g_strv_builder_take(fields, g_strconcat(AUDIT_USER "=", entry->user, NULL));
+    g_strv_builder_take(fields, g_strdup_printf(AUDIT_UID "=%u", entry->uid));
+    g_strv_builder_take(fields, g_strconcat(AUDIT_BEFORE "=", before, NULL));
+    g_strv_builder_take(fields, g_strconcat(AUDIT_AFTER "=", after, NULL));
+    g_strv_builder_take(fields, g_strconcat(AUDIT_RESULT "=", result, NULL));
+    list = g_strv_builder_end(fields);
+    send((const char *const *)list);
+}
+
+/* @name is replaced by the object's own. To be freed. */
+static char *state_of(AuditKind kind, char **name)
+{
+    char *state = describe(kind, name, describe_data);
+
+    return state ? state : g_strdup("");
+}
+
+/* Of one that a method has created. @dict: a{sv} of its answer. */
+static void write_created(const Entry *entry, GVariant *dict)
+{
+    g_autofree char *uuid = NULL;
+    g_autofree char *after = NULL;
+
+    if (!g_variant_lookup(dict, "Uuid", "s", &uuid))
+        return;
+    after = state_of(AUDIT_SLICE, &uuid);
+    if (*after)
+        write_entry(entry, uuid, "", after);
+}
+
+static void write_all_created(const Entry *entry)
+{
+    GVariant *body = g_dbus_message_get_body(entry->answer);
+    g_autoptr(GVariant) first =
+        body && g_variant_n_children(body) ? g_variant_get_child_value(body, 0) : NULL;
+
+    if (!first)
+        return;
+    if (g_variant_is_of_type(first, G_VARIANT_TYPE_VARDICT)) {
+        write_created(entry, first);
+        return;
+    }
+    for (gsize i = 0;
+         g_variant_is_of_type(first, G_VARIANT_TYPE("aa{sv}")) && i < g_variant_n_children(first);
+         i++) {
+        g_autoptr(GVariant) dict = g_variant_get_child_value(first, i);
+
+        write_created(entry, dict);
+    }
+}
+
+static gboolean finish(void *data)
+{
+    g_autoptr(Entry) entry = data;
+    AuditKind kind = methods[entry->method].kind;
+    g_autofree char *after = NULL;
+
+    if (!describe)
+        return G_SOURCE_REMOVE;
+    if (methods[entry->method].creates) {
+        write_all_created(entry);
+        return G_SOURCE_REMOVE;
+    }
+    after = state_of(kind, &entry->object);
+    if (kind == AUDIT_CONFIG
+            ? g_dbus_message_get_message_type(entry->answer) == G_DBUS_MESSAGE_TYPE_METHOD_RETURN
+            : !g_str_equal(entry->before, after))
+        write_entry(entry, entry->object, entry->before, after);
+    return G_SOURCE_REMOVE;
+}
+
+/* The call that @message answers, not pending any more; NULL: none of ours. */
+static Entry *take(GDBusMessage *message)
+{
+    const char *caller = g_dbus_message_get_destination(message);
+    guint serial = g_dbus_message_get_reply_serial(message);
+    Entry *found = NULL;
+
+    g_mutex_lock(&lock);
+    for (guint i = 0; !found && pending && i < pending->len; i++) {
+        Entry *entry = g_ptr_array_index(pending, i);
+
+        if (entry->serial != serial || g_strcmp0(entry->caller, caller) != 0)
+            continue;
+        found = entry;
+        g_ptr_array_remove_index_fast(pending, i);
+    }
+    g_mutex_unlock(&lock);
+    return found;
+}
+
+static GDBusMessage *see_answer(GDBusConnection *bus, GDBusMessage *message, gboolean incoming,
+                                void *data)
+{
+    Entry *entry = NULL;
+
+    (void)bus;
+    (void)data;
+    if (!incoming && g_dbus_message_get_reply_serial(message))
+        entry = take(message);
+    if (entry) {
+        entry->answer = g_object_ref(message);
+        g_idle_add(finish, entry);
+    }
+    return message;
+}
+
+static void watch(GDBusConnection *bus)
+{
+    if (g_object_get_data(G_OBJECT(bus), FILTER_DATA))
+        return;
+    g_dbus_connection_add_filter(bus, see_answer, NULL, NULL);
+    g_object_set_data(G_OBJECT(bus), FILTER_DATA, &pending);
+}
+
+static char *object_of(GDBusMethodInvocation *invocation, AuditKind kind)
+{
+    GVariant *arguments = g_dbus_method_invocation_get_parameters(invocation);
+    g_autoptr(GVariant) first = NULL;
+
+    if (kind == AUDIT_GPU)
+        return g_strdup(g_dbus_method_invocation_get_object_path(invocation));
+    if (kind == AUDIT_CONFIG)
+        return g_strdup("/etc/vgpu");
+    first = g_variant_get_child_value(arguments, 0);
+    return g_variant_is_of_type(first, G_VARIANT_TYPE_STRING) ? g_variant_dup_string(first, NULL)
+                                                              : g_strdup("");
+}
+
+static void add(GDBusMethodInvocation *invocation, const Caller *caller, guint method)
+{
+    Entry *entry = g_new0(Entry, 1);
+
+    entry->method = method;
+    entry->caller = g_strdup(g_dbus_method_invocation_get_sender(invocation));
+    entry->serial = g_dbus_message_get_serial(g_dbus_method_invocation_get_message(invocation));
+    entry->user = g_strdup(caller->user);
+    entry->uid = caller->uid;
+    entry->object = object_of(invocation, methods[method].kind);
+    entry->before =
+        methods[method].creates ? g_strdup("") : state_of(methods[method].kind, &entry->object);
+    watch(g_dbus_method_invocation_get_connection(invocation));
+    g_mutex_lock(&lock);
+    if (!pending)
+        pending = g_ptr_array_new();
+    g_ptr_array_add(pending, entry);
+    g_mutex_unlock(&lock);
+}
+
+void audit_begin(GDBusMethodInvocation *invocation, const Caller *caller)
+{
+    const char *called = g_dbus_method_invocation_get_method_name(invocation);
+
+    for (guint i = 0; describe && i < G_N_ELEMENTS(methods); i++)
+        if (g_str_equal(called, methods[i].method)) {
+            add(invocation, caller, i);
+            return;
+        }
+}

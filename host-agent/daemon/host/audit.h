@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The audit: who changed what by which method, from what to what, in the journal (lib/audit.h has
+ * the fields). Calls that change nothing leave no entry.
+ */
+#ifndef VGPUD_AUDIT_H
+#define VGPUD_AUDIT_H
+
+#include "host-agent/daemon/host/authority.h"
+
+typedef enum {
+    AUDIT_SLICE,  /* a vGPU or a slice, by UUID or name */
+    AUDIT_TENANT, /* by name */
+    AUDIT_GPU,    /* by the path of its object */
+    AUDIT_CONFIG, /* /etc/vgpu */
+} AuditKind;
+
+/*
+ * The state of the object, to be freed; NULL if there is none. @name becomes its own name.
+ */
+typedef char *(*AuditDescribe)(AuditKind kind, char **name, void *data);
+
+/* NULL: nothing is audited any more. */
+void audit_set_describe(AuditDescribe func, void *data);
+
+/* The caller may do what @invocation asks for, and it is about to be done. Called for every method.
+ */
+void audit_begin(GDBusMethodInvocation *invocation, const Caller *caller);
+
+/* Takes an entry, "FIELD=value" each. For tests; NULL: the journal. */
+typedef void (*AuditSink)(const char *const *fields, void *data);
+void audit_set_sink(AuditSink func, void *data);
+
+#endif

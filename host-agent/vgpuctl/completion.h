@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The shells' completions, made from the table of commands.
+ */
+#ifndef VGPUCTL_COMPLETION_H
+#define VGPUCTL_COMPLETION_H
+
+#include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/words.h"
+
+/* Called for each option that @command has, its own ones first; not for hidden ones. */
+typedef void (*CompletionFunc)(const GOptionEntry *option, GString *text, const Command *command);
+void completion_each_option(const Command *command, CompletionFunc func, GString *text);
+
+/* Its value is another word of the command line. */
+gboolean completion_has_value(const GOptionEntry *option);
+
+/* All options of all commands that have a value, as "-o" and "--output", once each, with @between.
+ * To be freed. */
+char *completion_value_options(const char *between);
+
+/* @command is the first, or the last, of those with its noun. */
+gboolean completion_is_first(const Command *command);
+gboolean completion_is_last(const Command *command);
+
+/* The script of a shell. To be freed. */
+char *completion_bash(void);
+char *completion_zsh(void);
+char *completion_fish(void);
+
+#endif

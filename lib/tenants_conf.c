@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include "lib/tenants_conf.h"
+
+#include <string.h>
+
+#include "lib/conf.h"
+#include "lib/units.h"
+
+#define NO_LIMIT     "0"
+#define MAX_COMPUTE  1000000
+#define MAX_VGPUS    1000000
+#define LIST_BETWEEN ";"
+
+static const char *const dirs[] = {TENANTS_DIR, NULL};
+static const char *const keys[] = {"vram", "compute", "vgpus", "models", "users", NULL};
+
+static void entry_free(void *data)
+{
+    TenantEntry *entry = data;
+
+    g_free(entry->name);
+    g_free(entry->file);
+    g_strfreev(entry->models);
+    g_strfreev(entry->users);
+    g_free(entry);
+}
+
+static gboolean read_vram(const ConfGroup *group, guint64 *vram, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *text = conf_string(group, "vram", &cause);
+
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (!text || g_str_equal(text, NO_LIMIT) || size_parse(text, vram))
+        return TRUE;
+    conf_bad_value(group, "vram", text, SIZE_RULE ", or 0 for no limit", error);
+    return FALSE;
+}
+
+/* NULL with @error. */
+static char **read_list(const ConfGroup *group, const char *key, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *text = conf_string(group, key, &cause);
+    g_auto(GStrv) parts = g_strsplit(text ? text : "", LIST_BETWEEN, -1);
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return NULL;
+    }
+    for (char **part = parts; *part; part++)
+        if (*g_strstrip(*part))
+            g_strv_builder_add(list, *part);
+    return g_strv_builder_end(list);
+}
+
+/* As tenants are named everywhere. */
+static gboolean name_valid(const char *name)
+{
+    return g_regex_match_simple("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$", name, G_REGEX_DOLLAR_ENDONLY,
+                                0);
+}
+
+static gboolean check_name(const ConfGroup *group, const GPtrArray *entries, GError **error)
+{
+    const TenantEntry *other = tenants_conf_find(entries, group->name);
+
+    if (!name_valid(group->name)) {
+        g_set_error(
+            error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG,
+            "%s: [%s]: a tenant's name must be up to 63 letters, digits, \"_\", \"-\" and \".\"",
+            group->file, group->group);
+        return FALSE;
+    }
+    if (!other)
+        return TRUE;
+    g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG,
+                "%s: [%s]: the tenant is declared in %s already; keep one of them", group->file,
+                group->group, other->file);
+    return FALSE;
+}
+
+static gboolean add(const ConfGroup *group, gpointer entries, GError **error)
+{
+    TenantEntry *entry;
+
+    if (!check_name(group, entries, error))
+        return FALSE;
+    entry = g_new0(TenantEntry, 1);
+    g_ptr_array_add(entries, entry);
+    entry->name = g_strdup(group->name);
+    entry->file = g_strdup(group->file);
+    entry->models = read_list(group, "models", error);
+    entry->users = entry->models ? read_list(group, "users", error) : NULL;
+    return entry->users && read_vram(group, &entry->vram, error) &&
+           conf_number(group, "compute", 0, MAX_COMPUTE, 0, &entry->compute, error) &&
+           conf_number(group, "vgpus", 0, MAX_VGPUS, 0, &entry->vgpus, error);
+}
+
+GPtrArray *tenants_conf_load(const char *root, GError **error)
+{
+    g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func(entry_free);
+    g_autoptr(GPtrArray) files = conf_list(root, dirs, error);
+
+    for (guint i = 0; files && i < files->len; i++)
+        if (!conf_foreach(g_ptr_array_index(files, i), "tenant", keys, add, entries, error))
+            return NULL;
+    return files ? g_steal_pointer(&entries) : NULL;
+}
+
+const TenantEntry *tenants_conf_find(const GPtrArray *entries, const char *name)
+{
+    for (guint i = 0; i < entries->len; i++) {
+        const TenantEntry *entry = g_ptr_array_index(entries, i);
+
+        if (g_str_equal(entry->name, name))
+            return entry;
+    }
+    return NULL;
+}
+
+/* In the largest unit that leaves no rest: "8G", "1536M". */
+static char *size_text(guint64 bytes)
+{
+    static const char units[] = "KMGT";
+    guint unit = 0;
+
+    bytes /= 1024;
+    while (bytes && bytes % 1024 == 0 && units[unit + 1]) {
+        bytes /= 1024;
+        unit++;
+    }
+    return g_strdup_printf("%" G_GUINT64_FORMAT "%c", bytes, units[unit]);
+}
+
+static void add_list(GString *text, const char *key, char **list)
+{
+    g_autofree char *value = g_strjoinv(LIST_BETWEEN, list);
+
+    if (*value)
+        g_string_append_printf(text, "%s=%s\n", key, value);
+}
+
+char *tenants_conf_format(const TenantEntry *entry)
+{
+    GString *text = g_string_new(NULL);
+    g_autofree char *vram = size_text(entry->vram);
+
+    g_string_append_printf(text, "[tenant %s]\n", entry->name);
+    if (entry->vram)
+        g_string_append_printf(text, "vram=%s\n", vram);
+    if (entry->compute)
+        g_string_append_printf(text, "compute=%u\n", entry->compute);
+    if (entry->vgpus)
+        g_string_append_printf(text, "vgpus=%u\n", entry->vgpus);
+    add_list(text, "models", entry->models);
+    add_list(text, "users", entry->users);
+    return g_string_free(text, FALSE);
+}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+# make check-cuda: the CUDA door over a fake card (tests/fake-cuda), natively. Included by governor/cuda/cuda.mk.
+# build/cuda-test/real has the fake driver; san and plain have the door in front of it, sanitized and as installed.
+
+CUDA_TEST := build/cuda-test
+CUDA_TEST_SRC := tests/cuda
+CUDA_FAKE_SRC := tests/fake-cuda
+CUDA_TEST_REAL := $(CURDIR)/$(CUDA_TEST)/real
+CUDA_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+CUDA_SAN_CFLAGS := $(CUDA_WARN) -O1 -fPIC -fvisibility=hidden -fno-omit-frame-pointer $(CUDA_SANITIZE)
+CUDA_FAKE_CFLAGS := $(filter-out -Wmissing-prototypes -Wstrict-prototypes,$(CUDA_WARN)) -O1 -fPIC
+
+$(eval $(call cuda_library,$(CUDA_TEST)/san,$(CUDA_TEST_REAL),$(CURDIR)/$(CUDA_TEST)/san,$(CURDIR)/$(GOVERNOR_OUT),$(CUDA_SAN_CFLAGS)))
+$(eval $(call cuda_library,$(CUDA_TEST)/plain,$(CUDA_TEST_REAL),$(CURDIR)/$(CUDA_TEST)/plain,$(CURDIR)/$(GOVERNOR_OUT),$(CUDA_CFLAGS)))
+
+$(CUDA_TEST)/fake/%.o: $(CUDA_FAKE_SRC)/%.c $(CUDA_OUT)/cuda/made
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_FAKE_CFLAGS) -I$(CUDA_FAKE_SRC) -I$(CUDA_SRC)/abi -I$(CUDA_OUT)/cuda -MMD -MP -c -o $@ $<
+
+# It calls its own functions, except where memory.c says otherwise.
+$(CUDA_TEST)/real/libcuda.so.1: $(patsubst $(CUDA_FAKE_SRC)/%.c,$(CUDA_TEST)/fake/%.o,\
+		$(filter-out %/nvml.c,$(wildcard $(CUDA_FAKE_SRC)/*.c)))
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,-soname,$(@F) -o $@ $^ -lpthread
+
+$(CUDA_TEST)/real/libnvidia-ml.so.1: $(CUDA_TEST)/fake/nvml.o $(CUDA_TEST)/fake/card.o
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $^ -lpthread
+
+CUDA_DOORS := $(foreach kind,san plain,$(CUDA_TEST)/$(kind)/libcuda.so.1 $(CUDA_TEST)/$(kind)/libnvidia-ml.so.1) \
+	$(CUDA_TEST)/real/libcuda.so.1 $(CUDA_TEST)/real/libnvidia-ml.so.1
+
+CUDA_TEST_CFLAGS = -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -O1 $(CUDA_SANITIZE) $(CUDA_INCLUDES) \
+	-I$(CUDA_OUT)/cuda -I$(CUDA_TEST) -I$(CUDA_TEST_SRC) -I$(CUDA_FAKE_SRC) -I$(GOVERNOR_TESTS_SRC) -Igovernor/core \
+	$(GOVERNOR_PKG_CFLAGS) -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter"' -DREAL_DIR='"$(CUDA_TEST_REAL)"' \
+	-DPLAIN_DIR='"$(CURDIR)/$(CUDA_TEST)/plain"' -DCLIENTS_DIR='"$(CURDIR)/$(CUDA_TEST)"' -DLAYER='"$(CURDIR)/$(GOVERNOR_OUT)/vulkan/libvgpu_governor.so"'
+
+# Functions that pass, without those that the tests' headers declare.
+$(CUDA_TEST)/undeclared.inc: $(CUDA_OUT)/cuda/made $(CUDA_TEST_SRC)/kit.h
+	@mkdir -p $(@D)
+	sed -n 's/.*[ *]\(cu[A-Z]\w*\)(.*/C(\1,/p' $(CUDA_TEST_SRC)/kit.h | grep -vwFf - $(CUDA_OUT)/cuda/calls.inc >$@
+
+# What Debian's libffmpeg-nvenc-dev declares of the same functions: its loader says which type is which symbol's. The name
+# cuModuleGetGlobal is of a 32-bit form, which that loader takes for the later one.
+FFNVCODEC := /usr/include/ffnvcodec
+$(CUDA_TEST)/shared-symbols.inc: $(CUDA_OUT)/cuda/made $(CUDA_TEST_SRC)/cuda-tests.mk
+	@mkdir -p $(@D)
+	sed -n 's/.*LOAD_SYMBOL[A-Z_]*(.*, *\(tcu[A-Z]\w*\), *"\(cu\w*\)").*/ \2_prototype( \1/p' $(FFNVCODEC)/dynlink_loader.h | \
+		grep -vw cuModuleGetGlobal_prototype >$(@D)/their-symbols
+	cut -d' ' -f2 $(@D)/their-symbols | sed 's/^/ /' | grep -Ff - $(CUDA_OUT)/cuda/prototypes.inc >$(@D)/shared-prototypes.inc
+	sed 's/.* \(\w*_prototype(\).*/ \1 /' $(@D)/shared-prototypes.inc | grep -Ff - $(@D)/their-symbols | \
+		sed 's/ \(.*\)_prototype( \(.*\)/S(\1, \2)/' >$@
+
+$(CUDA_TEST)/obj/tests/cuda/abi_theirs.o: $(CUDA_TEST)/shared-symbols.inc
+
+$(CUDA_TEST)/obj/%.o: %.c $(CUDA_TEST)/undeclared.inc
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_TEST_CFLAGS) -MMD -MP -c -o $@ $<
+
+CUDA_TESTS := $(patsubst $(CUDA_TEST_SRC)/%.c,$(CUDA_TEST)/%,$(wildcard $(CUDA_TEST_SRC)/test-*.c))
+CUDA_UNIT_TESTS := $(addprefix $(CUDA_TEST)/test-,abi ranges)
+CUDA_TESTS_COMMON := $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/kit.o $(GOVERNOR_TESTS_SRC)/live.o)
+
+$(filter-out $(CUDA_UNIT_TESTS),$(CUDA_TESTS)): $(CUDA_TEST)/%: $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/%.o $(CUDA_TESTS_COMMON) $(CUDA_DOORS) \
+		$(GOVERNOR_OUT)/vgpu-arbiter
+	@$(CC) $(CUDA_SANITIZE) -o $@ $(filter %.o,$^) -L$(CUDA_TEST)/san -Wl,--no-as-needed -l:libcuda.so.1 \
+		-l:libnvidia-ml.so.1 $(GOVERNOR_MEMBER_SHARED) -Wl,--allow-shlib-undefined \
+		-Wl,-rpath,$(CURDIR)/$(CUDA_TEST)/san:$(CURDIR)/$(GOVERNOR_OUT) $(GOVERNOR_PKG_LIBS) -ldl -lpthread
+
+# The parts of the door that need no driver.
+$(CUDA_TEST)/test-ranges: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-ranges.o $(CUDA_SRC)/memory/ranges.o \
+		$(CUDA_SRC)/memory/mappings.o)
+	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS) -lpthread
+
+$(CUDA_TEST)/test-abi: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-abi.o abi_ours.o abi_theirs.o)
+	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS)
+
+# A foreign client, which links nothing of ours.
+$(CUDA_TEST)/client-ffnvcodec: $(CUDA_TEST_SRC)/client-ffnvcodec.c
+	@mkdir -p $(@D)
+	$(CC) -O1 -g -o $@ $< -ldl
+
+$(CUDA_TEST)/test-clients: | $(CUDA_TEST)/client-ffnvcodec $(CUDA_TEST)/plain/libcuda.so
+$(CUDA_TEST)/plain/libcuda.so: $(CUDA_TEST)/plain/libcuda.so.1
+	ln -sf libcuda.so.1 $@
+
+.SECONDARY:
+.PHONY: check-cuda cuda-tests
+cuda-tests: $(CUDA_TESTS) cuda-door vulkan-layer
+check-cuda: cuda-tests
+	tests/prove --timer $(CUDA_TEST_SRC)/libraries.t
+	tests/prove --timer -e '' $(CUDA_TESTS)
+
+# Races between threads. The fake driver is not instrumented.
+.PHONY: unit-tsan tsan-cuda
+unit-tsan: tsan-cuda
+tsan-cuda:
+	$(MAKE) CUDA_TEST=build/tsan/cuda CUDA_SANITIZE='-fsanitize=thread -Wno-tsan' build/tsan/cuda/test-threads
+	TSAN_OPTIONS=die_after_fork=0:halt_on_error=1:ignore_noninstrumented_modules=1 tests/prove -e '' build/tsan/cuda/test-threads
+
+-include $(shell find $(CUDA_TEST) -name '*.d' 2>/dev/null)

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+#include "kit.h"
+
+#include <dlfcn.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "card.h"
+
+#define GPU     "0000:3b:00.0"
+#define STARTED 128
+
+struct live kit_live;
+
+static pid_t started[STARTED];
+static unsigned int started_count;
+
+/* GPU/SLICE as a container has it. */
+static void show(const char *slice)
+{
+    g_autofree char *dir = g_build_filename(kit_live.root, "shown", GPU, NULL);
+    g_autofree char *link = g_build_filename(dir, slice, NULL);
+    g_autofree char *of = g_build_filename(kit_live.root, "run/vgpu/slices", slice, NULL);
+
+    g_assert_cmpint(g_mkdir_with_parents(dir, 0755), ==, 0);
+    g_assert_cmpint(symlink(of, link), ==, 0);
+}
+
+void kit_open(uint64_t vram)
+{
+    g_autofree char *a = g_strdup_printf("[slice]\nvram=%" G_GUINT64_FORMAT "\n", vram);
+    const char *slices[] = {"a", a, "b", "[slice]\n", NULL};
+    g_autofree char *shown = NULL;
+    g_autofree char *card = NULL;
+
+    live_open(&kit_live, slices);
+    if (vram)
+        show("a");
+    shown = g_build_filename(kit_live.root, "shown", NULL);
+    g_mkdir_with_parents(shown, 0755);
+    card = g_build_filename(kit_live.root, "card", NULL);
+    g_setenv("VGPU_GOVERNOR_SLICES", shown, TRUE);
+    g_setenv("FAKE_CUDA_CARD", card, TRUE);
+    g_setenv("FAKE_CUDA_TOTAL", "8589934592", TRUE);
+    started_count = 0;
+}
+
+void kit_close(void)
+{
+    live_close(&kit_live);
+    g_unsetenv("VGPU_GOVERNOR_REQUIRED");
+    g_unsetenv("FAKE_CUDA_HIDDEN");
+    g_unsetenv("FAKE_CUDA_UNEXPORTED");
+    g_unsetenv("FAKE_CUDA_LATER");
+    g_unsetenv("FAKE_CUDA_SMALL_STEPS");
+}
+
+unsigned int kit_start(void (*program)(void))
+{
+    pid_t pid = fork();
+
+    g_assert_cmpint(pid, >=, 0);
+    g_assert_cmpuint(started_count, <, STARTED);
+    if (!pid) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        program();
+        _exit(0);
+    }
+    started[started_count] = pid;
+    return started_count++;
+}
+
+void kit_await(unsigned int number)
+{
+    int status = -1;
+
+    g_assert_cmpint(waitpid(started[number], &status, 0), ==, started[number]);
+    g_assert_cmpint(status, ==, 0);
+}
+
+void kit_run(void (*program)(void))
+{
+    kit_await(kit_start(program));
+}
+
+CUcontext kit_context(void)
+{
+    CUcontext context = NULL;
+
+    ok(cuInit(0));
+    ok(cuCtxCreate_v2(&context, 0, 0));
+    return context;
+}
+
+void kit_charged(uint64_t bytes)
+{
+    live_await(&kit_live, "a", "vram_used", (gint64)bytes);
+}
+
+static void look(struct card *card)
+{
+    void (*function)(struct card *) = NULL;
+
+    *(void **)&function = kit_driver("card_look");
+    function(card);
+}
+
+uint64_t kit_on_card(void)
+{
+    struct card card;
+
+    look(&card);
+    return card.used;
+}
+
+uint64_t kit_peak(void)
+{
+    struct card card;
+
+    look(&card);
+    return card.peak;
+}
+
+void *kit_driver(const char *name)
+{
+    void *driver = dlopen(REAL_DIR "/libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+
+    g_assert_nonnull(driver);
+    return dlsym(driver, name);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An arbiter as it is, slices, and programs under the door over the fake card. Each program is a
+ * process of its own, for CUDA does not live through fork().
+ */
+#ifndef TESTS_CUDA_KIT_H
+#define TESTS_CUDA_KIT_H
+
+#include "live.h"
+
+#include "cuda_abi.h"
+#include "wrappers.h"
+
+#define MIB (1ull << 20)
+
+/* The test's; in programs, too. */
+extern struct live kit_live;
+
+/* Entry points that pass, as programs declare them. */
+CUresult cuInit(unsigned int flags);
+CUresult cuDeviceGet(CUdevice *device, int ordinal);
+CUresult cuDeviceGetCount(int *count);
+CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxSynchronize(void);
+CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wanted,
+                             unsigned long long flags);
+CUresult cuGraphCreate(CUgraph *graph, unsigned int flags);
+CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                                size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *parameters);
+CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                                  size_t count, CUgraph child);
+
+/* Slices "a" with @vram bytes, and "b" without a limit, of the fake card; programs are of "a". 0:
+ * none of both. */
+void kit_open(uint64_t vram);
+void kit_close(void);
+/* @program in a process of its own; fails where it does. */
+void kit_run(void (*program)(void));
+/* Does not wait for it. The number to await it by. */
+unsigned int kit_start(void (*program)(void));
+void kit_await(unsigned int number);
+
+/* Of a program, first: a context on the card. */
+CUcontext kit_context(void);
+/* What slice "a" is charged. Waits until it is so, for what is given back is not waited for. */
+void kit_charged(uint64_t bytes);
+/* What the card has given out. */
+uint64_t kit_on_card(void);
+uint64_t kit_peak(void);
+/* What the driver has by that name; NULL: nothing. */
+void *kit_driver(const char *name);
+
+#define ok(call)   g_assert_cmpint(call, ==, CUDA_SUCCESS)
+#define full(call) g_assert_cmpint(call, ==, CUDA_ERROR_OUT_OF_MEMORY)
+
+#endif

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+/* cuGetProcAddress as runtimes use it: forms by version, unknown names, functions that the driver
+ * does not export. */
+#include "kit.h"
+
+#include <dlfcn.h>
+
+#define LIMIT (64 * MIB)
+
+static void *got(const char *symbol, int version, cuuint64_t flags)
+{
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+    void *function = NULL;
+
+    ok(cuGetProcAddress_v2(symbol, &function, version, flags, &status));
+    g_assert_cmpint(status, ==, CU_GET_PROC_ADDRESS_SUCCESS);
+    g_assert_nonnull(function);
+    return function;
+}
+
+static void forms(void)
+{
+    kit_context();
+    g_assert_true(got("cuMemAlloc", 13020, 0) == (void *)cuMemAlloc_v2);
+    g_assert_true(got("cuMemAlloc", 3010, 0) == (void *)cuMemAlloc);
+    g_assert_true(got("cuCtxCreate", 4000, 0) == (void *)cuCtxCreate_v2);
+    g_assert_true(got("cuCtxCreate", 11040, 0) == (void *)cuCtxCreate_v3);
+    g_assert_true(got("cuCtxCreate", 13020, 0) == (void *)cuCtxCreate_v4);
+    g_assert_true(got("cuMemAllocAsync", 12000, 0) == (void *)cuMemAllocAsync);
+    g_assert_true(got("cuMemAllocAsync", 12000, 1) == (void *)cuMemAllocAsync);
+    g_assert_true(got("cuMemAllocAsync", 12000, 2) == (void *)cuMemAllocAsync_ptsz);
+    /* Asked of itself, it is ours, or all else would go past us. */
+    g_assert_true(got("cuGetProcAddress", 12000, 0) == (void *)cuGetProcAddress_v2);
+    g_assert_true(got("cuGetProcAddress", 11030, 0) == (void *)cuGetProcAddress);
+    /* What passes is the driver's own, without a jump between. */
+    g_assert_true(got("cuLaunchKernel", 12000, 0) == kit_driver("cuLaunchKernel"));
+}
+
+static void test_forms(void)
+{
+    kit_open(LIMIT);
+    kit_run(forms);
+    kit_close();
+}
+
+/* What a version means is the driver's to say: the table is not asked where its answer is known. */
+static void drivers_word(void)
+{
+    kit_context();
+    g_assert_true(got("cuCtxCreate", 12080, 0) == (void *)cuCtxCreate_v3);
+    g_assert_true(got("cuCtxCreate", 13000, 0) == (void *)cuCtxCreate_v4);
+}
+
+static void test_drivers_word(void)
+{
+    kit_open(LIMIT);
+    g_setenv("FAKE_CUDA_LATER", "1", TRUE);
+    kit_run(drivers_word);
+    kit_close();
+}
+
+static void unknown(void)
+{
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+    void *function = (void *)unknown;
+
+    kit_context();
+    g_assert_true(got("cuNewThing", 13020, 0) == kit_driver("cuNewThing_v9"));
+    g_assert_cmpint(cuGetProcAddress_v2("cuMemNewAlloc", &function, 13020, 0, &status), ==,
+                    CUDA_ERROR_NOT_FOUND);
+    g_assert_null(function);
+    g_assert_cmpint(status, ==, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    g_assert_cmpint(cuGetProcAddress_v2("cuNobodysName", &function, 13020, 0, NULL), ==,
+                    CUDA_ERROR_NOT_FOUND);
+    g_assert_cmpint(cuGetProcAddress_v2(NULL, &function, 13020, 0, NULL), ==,
+                    CUDA_ERROR_INVALID_VALUE);
+    g_assert_cmpint(cuGetProcAddress("cuMemAlloc", NULL, 13020, 0), ==, CUDA_ERROR_INVALID_VALUE);
+}
+
+static void test_unknown(void)
+{
+    kit_open(LIMIT);
+    kit_run(unknown);
+    kit_close();
+}
+
+/* Where there is no slice to go past, a new function that takes memory is the driver's. */
+static void unknown_ungoverned(void)
+{
+    kit_context();
+    g_assert_true(got("cuMemNewAlloc", 13020, 0) == kit_driver("cuMemNewAlloc"));
+}
+
+static void test_unknown_ungoverned(void)
+{
+    kit_open(0);
+    kit_run(unknown_ungoverned);
+    kit_close();
+}
+
+/* The driver gives out a function that it doesn't export: what it is, its version says. */
+static void unexported(void)
+{
+    CUresult (*alloc)(CUdeviceptr *, size_t) = NULL;
+    CUdeviceptr dptr;
+
+    kit_context();
+    g_assert_true(got("cuMemAlloc", 13020, 0) == (void *)cuMemAlloc_v2);
+    *(void **)&alloc = got("cuMemAlloc", 13020, 0);
+    ok(alloc(&dptr, 4 * MIB));
+    kit_charged(4 * MIB);
+}
+
+static void test_unexported(void)
+{
+    kit_open(LIMIT);
+    g_setenv("FAKE_CUDA_UNEXPORTED", "1", TRUE);
+    kit_run(unexported);
+    kit_close();
+}
+
+/* By name: what only the driver has is found through the door, and a name that this driver hasn't
+ * got is no trap. */
+static void by_name(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+
+    g_assert_nonnull(library);
+    g_assert_true(dlsym(library, "cuNewThing_v9") == kit_driver("cuNewThing_v9"));
+    g_assert_true(dlsym(library, "cuMemAlloc_v2") == (void *)cuMemAlloc_v2);
+    g_assert_true(dlsym(library, "cuMemAlloc_v2") != kit_driver("cuMemAlloc_v2"));
+    g_assert_true(dlsym(library, "cudbgGetAPI") == kit_driver("cudbgGetAPI"));
+    g_assert_null(dlsym(library, "real_resolve"));
+}
+
+static void test_by_name(void)
+{
+    kit_open(LIMIT);
+    kit_run(by_name);
+    kit_close();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/getproc/forms", test_forms);
+    g_test_add_func("/getproc/drivers-word", test_drivers_word);
+    g_test_add_func("/getproc/unknown", test_unknown);
+    g_test_add_func("/getproc/unknown-ungoverned", test_unknown_ungoverned);
+    g_test_add_func("/getproc/unexported", test_unexported);
+    g_test_add_func("/getproc/by-name", test_by_name);
+    return g_test_run();
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What each kind of memory costs a slice, to the byte: by the arbiter and by the card. Beyond the
+ * limit a call returns CUDA's own error and changes nothing. The driver frees first.
+ */
+#include "kit.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define LIMIT (64 * MIB)
+
+static void in_slice(uint64_t vram, void (*program)(void))
+{
+    kit_open(vram);
+    kit_run(program);
+    kit_close();
+}
+
+/* Each has the same in the ledger and on the card. */
+static void both(uint64_t bytes)
+{
+    kit_charged(bytes);
+    g_assert_cmpuint(kit_on_card(), ==, bytes);
+}
+
+static void alloc(void)
+{
+    CUdeviceptr small, large, managed, never = 7, pitched;
+    size_t pitch;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&small, 1000));
+    both(1000);
+    ok(cuMemAlloc_v2(&large, 3 * MIB));
+    both(1000 + 4 * MIB);
+    ok(cuMemAllocManaged(&managed, 20 * MIB, 1));
+    both(1000 + 24 * MIB);
+    ok(cuMemAllocPitch_v2(&pitched, &pitch, 600, 4096, 4));
+    g_assert_cmpuint(pitch, ==, 1024);
+    both(1000 + 28 * MIB);
+    full(cuMemAlloc_v2(&never, 37 * MIB));
+    full(cuMemAllocManaged(&never, 37 * MIB, 1));
+    full(cuMemAllocPitch_v2(&never, &pitch, 37 * MIB, 1, 4));
+    g_assert_cmpuint(never, ==, 7);
+    both(1000 + 28 * MIB);
+    ok(cuMemFree_v2(large));
+    ok(cuMemAlloc_v2(&large, 35 * MIB));
+    both(1000 + 60 * MIB);
+    ok(cuMemFree_v2(small));
+    ok(cuMemFree_v2(large));
+    ok(cuMemFree_v2(managed));
+    ok(cuMemFree_v2(pitched));
+    both(0);
+    ok(cuMemFree_v2(0));
+    g_assert_cmpint(cuMemFree_v2(12345), ==, CUDA_ERROR_INVALID_VALUE);
+    both(0);
+}
+
+static void test_alloc(void)
+{
+    in_slice(LIMIT, alloc);
+}
+
+/* A driver that allocates by its own export: more than half of the slice is not asked for twice. */
+static void by_itself(void)
+{
+    CUdeviceptr dptr;
+    size_t pitch;
+
+    kit_context();
+    ok(cuMemAllocPitch_v2(&dptr, &pitch, 1024, 40 * 1024, 4));
+    both(40 * MIB);
+    ok(cuMemFree_v2(dptr));
+    both(0);
+}
+
+static void test_by_itself(void)
+{
+    in_slice(LIMIT, by_itself);
+}
+
+static void old_names(void)
+{
+    CUdeviceptr_v1 a, b, never;
+    unsigned int pitch;
+    CUarray array, cube;
+    CUDA_ARRAY_DESCRIPTOR_v1 flat = {
+        .Width = 1024, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    CUDA_ARRAY3D_DESCRIPTOR_v1 deep = {
+        .Width = 256, .Height = 2, .Depth = 2, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+
+    kit_context();
+    ok(cuMemAlloc(&a, 1000));
+    ok(cuMemAllocPitch(&b, &pitch, 10, 10, 4));
+    full(cuMemAlloc(&never, 65 * MIB));
+    ok(cuArrayCreate(&array, &flat));
+    ok(cuArray3DCreate(&cube, &deep));
+    both(1000 + 10240 + 4096 + 4096);
+    ok(cuMemFree(a));
+    ok(cuMemFree(b));
+    ok(cuArrayDestroy(array));
+    ok(cuArrayDestroy(cube));
+    both(0);
+}
+
+static void test_old_names(void)
+{
+    in_slice(LIMIT, old_names);
+}
+
+/* What the driver refuses is not charged. */
+static void refused(void)
+{
+    CUdeviceptr dptr;
+
+    kit_context();
+    g_assert_cmpint(cuMemAlloc_v2(&dptr, 0), ==, CUDA_ERROR_INVALID_VALUE);
+    g_assert_cmpint(cuMemAlloc_v2(NULL, 1000), ==, CUDA_ERROR_INVALID_VALUE);
+    ok(cuCtxSetCurrent(NULL));
+    g_assert_cmpint(cuMemAlloc_v2(&dptr, 1000), ==, CUDA_ERROR_INVALID_CONTEXT);
+    both(0);
+}
+
+static void test_refused(void)
+{
+    in_slice(LIMIT, refused);
+}
+
+static uint64_t used_at_free;
+
+static void note_used(void)
+{
+    used_at_free = (uint64_t)live_status(&kit_live, "a", "vram_used");
+}
+
+static void freed(void)
+{
+    void (**before_free)(void) = kit_driver("fake_before_free");
+    CUdeviceptr dptr;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&dptr, 4 * MIB));
+    *before_free = note_used;
+    ok(cuMemFree_v2(dptr));
+    g_assert_cmpuint(used_at_free, ==, 4 * MIB);
+    kit_charged(0);
+}
+
+static void test_free_is_the_drivers_first(void)
+{
+    in_slice(LIMIT, freed);
+}
+
+static void arrays(void)
+{
+    CUDA_ARRAY_DESCRIPTOR flat = {.Width = 1000, /* a row is 4,096 bytes in the driver */
+                                  .Height = 1024,
+                                  .Format = CU_AD_FORMAT_FLOAT,
+                                  .NumChannels = 1};
+    CUDA_ARRAY3D_DESCRIPTOR deep = {
+        .Width = 256, .Height = 16, .Depth = 16, .Format = CU_AD_FORMAT_HALF, .NumChannels = 2};
+    CUmipmappedArray levels;
+    CUarray a, b, sparse, never;
+
+    kit_context();
+    ok(cuArrayCreate_v2(&a, &flat));
+    both(4 * MIB);
+    ok(cuArray3DCreate_v2(&b, &deep));
+    both(4 * MIB + 256 * 1024);
+    deep.Flags = CUDA_ARRAY3D_SPARSE;
+    ok(cuArray3DCreate_v2(&sparse, &deep));
+    both(4 * MIB + 256 * 1024);
+    deep.Flags = 0;
+    ok(cuMipmappedArrayCreate(&levels, &deep, 4));
+    both(4 * MIB + 512 * 1024 + 4096);
+    flat.Height = 65536;
+    full(cuArrayCreate_v2(&never, &flat));
+    both(4 * MIB + 512 * 1024 + 4096);
+    ok(cuArrayDestroy(a));
+    ok(cuArrayDestroy(b));
+    ok(cuArrayDestroy(sparse));
+    ok(cuMipmappedArrayDestroy(levels));
+    both(0);
+}
+
+static void test_arrays(void)
+{
+    in_slice(LIMIT, arrays);
+}
+
+/* A program under no limit, and one whose GPU has no slice: all passes. */
+static void plain(void)
+{
+    CUdeviceptr dptr;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&dptr, 1024 * MIB));
+    g_assert_cmpuint(kit_on_card(), ==, 1024 * MIB);
+    ok(cuMemFree_v2(dptr));
+}
+
+static void test_no_slice(void)
+{
+    in_slice(0, plain);
+}
+
+/* As Python does: the thread that allocates has no context, and PyTorch's segments grow and shrink.
+ */
+static void physical(void)
+{
+    CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemGenericAllocationHandle handles[8], never, kept, host;
+    CUdeviceptr at;
+
+    kit_context();
+    ok(cuCtxSetCurrent(NULL));
+    ok(cuMemAddressReserve(&at, 64 * MIB, 0, 0, 0));
+    for (int i = 0; i < 8; i++) {
+        ok(cuMemCreate(&handles[i], 8 * MIB, &property, 0));
+        ok(cuMemMap(at + i * 8 * MIB, 8 * MIB, 0, handles[i], 0));
+        ok(cuMemRelease(handles[i]));
+    }
+    both(64 * MIB);
+    full(cuMemCreate(&never, 2 * MIB, &property, 0));
+    /* One call for many mappings, and a handle that keeps what was mapped. */
+    ok(cuMemRetainAllocationHandle(&kept, (void *)(uintptr_t)(at + 9 * MIB)));
+    ok(cuMemUnmap(at, 32 * MIB));
+    both(40 * MIB);
+    ok(cuMemRelease(kept));
+    both(32 * MIB);
+    ok(cuMemUnmap(at + 32 * MIB, 32 * MIB));
+    both(0);
+    property.location.type = (CUmemLocationType)2;
+    ok(cuMemCreate(&host, 128 * MIB, &property, 0));
+    both(0);
+    ok(cuMemRelease(host));
+}
+
+static void test_physical(void)
+{
+    in_slice(LIMIT, physical);
+}
+
+static void graphs(void)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS ten = {.bytesize = 10 * MIB}, sixty = {.bytesize = 60 * MIB};
+    CUgraph graph, child, large;
+    CUgraphExec exec, never;
+    CUgraphNode node;
+    CUdeviceptr dptr;
+
+    kit_context();
+    ok(cuGraphCreate(&graph, 0));
+    ok(cuGraphCreate(&child, 0));
+    ok(cuGraphCreate(&large, 0));
+    ok(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &ten));
+    ok(cuGraphAddMemAllocNode(&node, child, NULL, 0, &ten));
+    ok(cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    ok(cuGraphAddMemAllocNode(&node, large, NULL, 0, &sixty));
+    ok(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    ok(cuGraphInstantiateWithFlags(&never, large, 0));
+    both(0);
+    ok(cuGraphLaunch(exec, NULL));
+    both(20 * MIB);
+    ok(cuGraphLaunch(exec, NULL));
+    both(20 * MIB);
+    /* What graphs keep makes room for others. */
+    ok(cuMemAlloc_v2(&dptr, 60 * MIB));
+    both(60 * MIB);
+    full(cuGraphLaunch(exec, NULL));
+    full(cuGraphUpload(never, NULL));
+    both(60 * MIB);
+    ok(cuMemFree_v2(dptr));
+    ok(cuGraphUpload(never, NULL));
+    both(60 * MIB);
+    ok(cuDeviceGraphMemTrim(0));
+    both(0);
+    ok(cuGraphExecDestroy(exec));
+    ok(cuGraphExecDestroy(never));
+}
+
+static void test_graphs(void)
+{
+    in_slice(LIMIT, graphs);
+}
+
+static void foreign(void)
+{
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC of = {.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD,
+                                           .size = 16 * MIB};
+    CUexternalMemory first, second, never;
+    int fd = memfd_create("foreign", 0);
+
+    kit_context();
+    of.handle.fd = dup(fd);
+    ok(cuImportExternalMemory(&first, &of));
+    kit_charged(16 * MIB);
+    /* The same memory once more. */
+    of.handle.fd = dup(fd);
+    ok(cuImportExternalMemory(&second, &of));
+    kit_charged(16 * MIB);
+    of.handle.fd = memfd_create("other", 0);
+    of.size = 60 * MIB;
+    full(cuImportExternalMemory(&never, &of));
+    kit_charged(16 * MIB);
+    ok(cuDestroyExternalMemory(first));
+    kit_charged(16 * MIB);
+    ok(cuDestroyExternalMemory(second));
+    kit_charged(0);
+    /* A descriptor that tells nothing apart: each import is charged. */
+    of.handle.fd = open("/dev/null", 0);
+    of.size = 1 * MIB;
+    ok(cuImportExternalMemory(&first, &of));
+    of.handle.fd = open("/dev/null", 0);
+    ok(cuImportExternalMemory(&second, &of));
+    kit_charged(2 * MIB);
+    ok(cuDestroyExternalMemory(first));
+    ok(cuDestroyExternalMemory(second));
+    kit_charged(0);
+}
+
+static void test_foreign(void)
+{
+    in_slice(LIMIT, foreign);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/memory/alloc", test_alloc);
+    g_test_add_func("/memory/by-itself", test_by_itself);
+    g_test_add_func("/memory/old-names", test_old_names);
+    g_test_add_func("/memory/refused", test_refused);
+    g_test_add_func("/memory/free-is-the-drivers-first", test_free_is_the_drivers_first);
+    g_test_add_func("/memory/arrays", test_arrays);
+    g_test_add_func("/memory/no-slice", test_no_slice);
+    g_test_add_func("/memory/physical", test_physical);
+    g_test_add_func("/memory/graphs", test_graphs);
+    g_test_add_func("/memory/foreign", test_foreign);
+    return g_test_run();
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+/* Pools are charged for what they keep, and give it back at the limit. */
+#include "kit.h"
+
+#define LIMIT (128 * MIB)
+
+static void both(uint64_t bytes)
+{
+    kit_charged(bytes);
+    g_assert_cmpuint(kit_on_card(), ==, bytes);
+}
+
+static void pools(void)
+{
+    CUmemPoolProps property = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                               .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUdeviceptr a, b, c, never;
+    CUmemoryPool own;
+
+    kit_context();
+    ok(cuMemAllocAsync(&a, 10 * MIB, NULL));
+    both(32 * MIB);
+    ok(cuMemAllocAsync_ptsz(&b, 20 * MIB, NULL));
+    both(32 * MIB);
+    ok(cuMemAllocAsync(&c, 40 * MIB, NULL));
+    both(96 * MIB);
+    /* What the pool doesn't need was given back for it, in vain. */
+    full(cuMemAllocAsync(&never, 64 * MIB, NULL));
+    both(70 * MIB);
+    /* It is the program's that is free, not yet the card's. */
+    ok(cuMemFreeAsync(c, NULL));
+    both(70 * MIB);
+    ok(cuMemPoolCreate(&own, &property));
+    ok(cuMemAllocFromPoolAsync(&c, 30 * MIB, own, NULL));
+    both(102 * MIB);
+    ok(cuMemFreeAsync_ptsz(c, NULL));
+    /* Both pools are trimmed for it: 32 MiB are in use. */
+    ok(cuMemAlloc_v2(&c, 80 * MIB));
+    both(110 * MIB);
+    full(cuMemAlloc_v2(&never, 20 * MIB));
+    ok(cuMemFree_v2(c));
+    ok(cuMemAllocFromPoolAsync_ptsz(&c, 30 * MIB, own, NULL));
+    both(62 * MIB);
+    ok(cuMemFreeAsync(c, NULL));
+    ok(cuMemPoolDestroy(own));
+    both(30 * MIB);
+    ok(cuMemFreeAsync(a, NULL));
+    ok(cuMemFreeAsync(b, NULL));
+    ok(cuCtxSynchronize());
+    ok(cuMemAllocAsync(&a, 1, NULL));
+    both(32 * MIB);
+    ok(cuMemFreeAsync(a, NULL));
+    g_assert_cmpuint(kit_peak(), <=, LIMIT);
+}
+
+static void test_pools(void)
+{
+    kit_open(LIMIT);
+    kit_run(pools);
+    kit_close();
+}
+
+/* Near the limit a pool that can grow by less has what is left. */
+static void near(void)
+{
+    CUdeviceptr a, b, never;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&a, 120 * MIB));
+    ok(cuMemAllocAsync(&b, 6 * MIB, NULL));
+    both(126 * MIB);
+    full(cuMemAllocAsync(&never, 3 * MIB, NULL));
+    both(126 * MIB);
+}
+
+static void test_near_the_limit(void)
+{
+    kit_open(LIMIT);
+    g_setenv("FAKE_CUDA_SMALL_STEPS", "1", TRUE);
+    kit_run(near);
+    kit_close();
+}
+
+/* A driver that takes a whole step where less was reserved for it: it has to go again. */
+static void over(void)
+{
+    CUdeviceptr a, never;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&a, 120 * MIB));
+    full(cuMemAllocAsync(&never, 6 * MIB, NULL));
+    both(120 * MIB);
+}
+
+static void test_over_the_limit(void)
+{
+    kit_open(LIMIT);
+    kit_run(over);
+    kit_close();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/pools/pools", test_pools);
+    g_test_add_func("/pools/near-the-limit", test_near_the_limit);
+    g_test_add_func("/pools/over-the-limit", test_over_the_limit);
+    return g_test_run();
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+/* Memory that processes of a slice share is charged once, until the last of them has freed it. */
+#include "kit.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LIMIT (64 * MIB)
+
+/* Between exporter and importer: a line each way, with a descriptor. */
+static int line[2];
+
+static void send_fd(int fd)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    struct iovec data = {.iov_base = "x", .iov_len = 1};
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control.bytes)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+    g_assert_cmpint(sendmsg(line[0], &message, 0), ==, 1);
+}
+
+static int receive_fd(void)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    char byte;
+    struct iovec data = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control.bytes)};
+    int fd;
+
+    g_assert_cmpint(recvmsg(line[1], &message, 0), ==, 1);
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+    return fd;
+}
+
+static void tell(int end)
+{
+    g_assert_cmpint(write(line[end], "x", 1), ==, 1);
+}
+
+static void hear(int end)
+{
+    char byte;
+
+    g_assert_cmpint(read(line[end], &byte, 1), ==, 1);
+}
+
+static void both(void (*exporter)(void), void (*importer)(void))
+{
+    unsigned int one, other;
+
+    kit_open(LIMIT);
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, line), ==, 0);
+    one = kit_start(exporter);
+    other = kit_start(importer);
+    kit_await(one);
+    kit_await(other);
+    kit_charged(0);
+    close(line[0]);
+    close(line[1]);
+    kit_close();
+}
+
+static void ipc_exporter(void)
+{
+    CUipcMemHandle handle, again;
+    CUdeviceptr dptr;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&dptr, 40 * MIB));
+    ok(cuIpcGetMemHandle(&handle, dptr));
+    ok(cuIpcGetMemHandle(&again, dptr));
+    kit_charged(40 * MIB);
+    g_assert_cmpint(write(line[0], &handle, sizeof(handle)), ==, sizeof(handle));
+    hear(0);
+    ok(cuMemFree_v2(dptr));
+    /* The other still has it. */
+    kit_charged(40 * MIB);
+    tell(0);
+}
+
+static void ipc_importer(void)
+{
+    CUipcMemHandle handle;
+    CUdeviceptr dptr, never;
+
+    kit_context();
+    g_assert_cmpint(read(line[1], &handle, sizeof(handle)), ==, sizeof(handle));
+    ok(cuIpcOpenMemHandle_v2(&dptr, handle, 1));
+    kit_charged(40 * MIB);
+    full(cuMemAlloc_v2(&never, 30 * MIB));
+    tell(1);
+    hear(1);
+    ok(cuIpcCloseMemHandle(dptr));
+    kit_charged(0);
+}
+
+static void test_ipc(void)
+{
+    both(ipc_exporter, ipc_importer);
+}
+
+static CUmemAllocationProp shareable(void)
+{
+    return (CUmemAllocationProp){
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+    };
+}
+
+static void physical_exporter(void)
+{
+    CUmemAllocationProp property = shareable();
+    CUmemGenericAllocationHandle handle;
+    int fd;
+
+    kit_context();
+    ok(cuMemCreate(&handle, 40 * MIB, &property, 0));
+    ok(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    send_fd(fd);
+    hear(0);
+    ok(cuMemRelease(handle));
+    kit_charged(40 * MIB);
+    tell(0);
+}
+
+static void physical_importer(void)
+{
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr at;
+
+    kit_context();
+    ok(cuCtxSetCurrent(NULL));
+    ok(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)receive_fd(),
+                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    ok(cuMemAddressReserve(&at, 40 * MIB, 0, 0, 0));
+    ok(cuMemMap(at, 40 * MIB, 0, handle, 0));
+    ok(cuMemRelease(handle));
+    kit_charged(40 * MIB);
+    tell(1);
+    hear(1);
+    ok(cuMemUnmap(at, 40 * MIB));
+    kit_charged(0);
+}
+
+static void test_physical(void)
+{
+    both(physical_exporter, physical_importer);
+}
+
+/* What another slice's process exported is charged to who imports it, and may be too much. */
+static void stranger(void)
+{
+    CUipcMemHandle handle = {0};
+    CUdeviceptr dptr, own;
+    struct {
+        int pid;
+        CUdeviceptr dptr;
+        uint64_t bytes;
+    } inside = {1, 4096, 30 * MIB};
+
+    memcpy(handle.reserved, &inside, sizeof(inside));
+    kit_context();
+    ok(cuIpcOpenMemHandle(&dptr, handle, 1));
+    kit_charged(30 * MIB);
+    ok(cuIpcCloseMemHandle(dptr));
+    kit_charged(0);
+    ok(cuMemAlloc_v2(&own, 40 * MIB));
+    full(cuIpcOpenMemHandle_v2(&dptr, handle, 1));
+    kit_charged(40 * MIB);
+    ok(cuMemFree_v2(own));
+}
+
+static void test_stranger(void)
+{
+    kit_open(LIMIT);
+    kit_run(stranger);
+    kit_close();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/shared/ipc", test_ipc);
+    g_test_add_func("/shared/physical", test_physical);
+    g_test_add_func("/shared/stranger", test_stranger);
+    return g_test_run();
+}

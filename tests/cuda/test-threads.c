@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+/* Threads of one process use all kinds of memory at once, at the limit. */
+#include "kit.h"
+
+#define THREADS 6
+#define ROUNDS  60
+#define LIMIT   (96 * MIB)
+
+static CUcontext context;
+
+static void one_alloc(unsigned int size)
+{
+    CUdeviceptr dptr;
+
+    if (cuMemAlloc_v2(&dptr, size) == CUDA_SUCCESS)
+        ok(cuMemFree_v2(dptr));
+}
+
+static void one_pooled(unsigned int size)
+{
+    CUdeviceptr dptr;
+
+    if (cuMemAllocAsync(&dptr, size, NULL) == CUDA_SUCCESS)
+        ok(cuMemFreeAsync(dptr, NULL));
+}
+
+static void one_array(unsigned int size)
+{
+    CUDA_ARRAY_DESCRIPTOR of = {.Width = 1024,
+                                .Height = size / 1024 + 1,
+                                .Format = CU_AD_FORMAT_UNSIGNED_INT8,
+                                .NumChannels = 1};
+    CUarray array;
+
+    if (cuArrayCreate_v2(&array, &of) == CUDA_SUCCESS)
+        ok(cuArrayDestroy(array));
+}
+
+static void one_physical(unsigned int size)
+{
+    CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    size_t bytes = (size / (2 * MIB) + 1) * 2 * MIB;
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr at;
+
+    ok(cuMemAddressReserve(&at, bytes, 0, 0, 0));
+    if (cuMemCreate(&handle, bytes, &property, 0) != CUDA_SUCCESS)
+        return;
+    ok(cuMemMap(at, bytes, 0, handle, 0));
+    ok(cuMemRelease(handle));
+    ok(cuMemUnmap(at, bytes));
+}
+
+static void one_graph(unsigned int size)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS of = {.bytesize = size + 1};
+    CUgraphExec exec;
+    CUgraphNode node;
+    CUgraph graph;
+
+    ok(cuGraphCreate(&graph, 0));
+    ok(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &of));
+    ok(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    cuGraphLaunch(exec, NULL);
+    ok(cuGraphExecDestroy(exec));
+}
+
+static void *work(void *data)
+{
+    static void (*const kinds[])(unsigned int) = {one_alloc, one_pooled, one_array, one_physical,
+                                                  one_graph};
+    unsigned int number = GPOINTER_TO_UINT(data), seed = number;
+
+    ok(cuCtxSetCurrent(context));
+    for (unsigned int i = 0; i < ROUNDS; i++) {
+        size_t free, total;
+
+        seed = seed * 1103515245u + 12345u;
+        kinds[(i + number) % G_N_ELEMENTS(kinds)]((seed >> 8) % (24 * MIB) + 1);
+        ok(cuMemGetInfo_v2(&free, &total));
+        g_assert_cmpuint(free, <=, LIMIT);
+    }
+    return NULL;
+}
+
+static void program(void)
+{
+    GThread *threads[THREADS];
+
+    context = kit_context();
+    for (unsigned int i = 0; i < THREADS; i++)
+        threads[i] = g_thread_new("work", work, GUINT_TO_POINTER(i));
+    for (unsigned int i = 0; i < THREADS; i++)
+        g_thread_join(threads[i]);
+    g_assert_cmpuint(kit_peak(), <=, LIMIT);
+    ok(cuDeviceGraphMemTrim(0));
+    ok(cuCtxSynchronize());
+    one_alloc(LIMIT);
+    one_pooled(1);
+    ok(cuCtxSynchronize());
+    one_pooled(1);
+    kit_charged(32 * MIB);
+}
+
+static void test_threads(void)
+{
+    kit_open(LIMIT);
+    kit_run(program);
+    kit_close();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/threads/threads", test_threads);
+    return g_test_run();
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+/* How much memory there is: CUDA and NVML show the slice, bounded by what the card has free. */
+#include "kit.h"
+
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nvml_abi.h"
+
+#define LIMIT (64 * MIB)
+#define CARD  8589934592ull
+
+/* As programs declare them. */
+nvmlReturn_t nvmlInit_v2(void);
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory);
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, unsigned int *degrees);
+nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *milliwatts);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *count,
+                                                  nvmlProcessInfo_v1_t *infos);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
+                                                     nvmlProcessInfo_v2_t *infos);
+
+static void cuda(void)
+{
+    size_t free, total;
+    unsigned int old_free, old_total;
+    CUdeviceptr dptr;
+
+    kit_context();
+    ok(cuDeviceTotalMem_v2(&total, 0));
+    g_assert_cmpuint(total, ==, LIMIT);
+    ok(cuMemGetInfo_v2(&free, &total));
+    g_assert_cmpuint(total, ==, LIMIT);
+    g_assert_cmpuint(free, ==, LIMIT);
+    ok(cuMemAlloc_v2(&dptr, 4 * MIB));
+    ok(cuMemGetInfo_v2(&free, &total));
+    g_assert_cmpuint(total, ==, LIMIT);
+    g_assert_cmpuint(free, ==, LIMIT - 4 * MIB);
+    ok(cuMemGetInfo_v2(NULL, &total));
+    ok(cuMemGetInfo_v2(&free, NULL));
+    g_assert_cmpuint(total, ==, LIMIT);
+    g_assert_cmpuint(free, ==, LIMIT - 4 * MIB);
+    ok(cuMemGetInfo(&old_free, &old_total));
+    g_assert_cmpuint(old_free, ==, LIMIT - 4 * MIB);
+    g_assert_cmpuint(old_total, ==, LIMIT);
+    ok(cuDeviceTotalMem(&old_total, 0));
+    g_assert_cmpuint(old_total, ==, LIMIT);
+}
+
+static void test_cuda(void)
+{
+    kit_open(LIMIT);
+    kit_run(cuda);
+    kit_close();
+}
+
+/* The slice's, not the process's. */
+static void others(void)
+{
+    size_t free, total;
+    CUdeviceptr dptr;
+
+    kit_context();
+    if (kit_live.reports[0].ready++) {
+        ok(cuMemGetInfo_v2(&free, &total));
+        g_assert_cmpuint(free, ==, LIMIT - 8 * MIB);
+        kit_live.reports[0].go = 1;
+        return;
+    }
+    ok(cuMemAlloc_v2(&dptr, 8 * MIB));
+    kit_live.reports[0].done = 1;
+    while (!kit_live.reports[0].go)
+        g_usleep(1000);
+}
+
+static void test_others(void)
+{
+    unsigned int first;
+
+    kit_open(LIMIT);
+    first = kit_start(others);
+    while (!kit_live.reports[0].done)
+        g_usleep(1000);
+    kit_run(others);
+    kit_await(first);
+    kit_close();
+}
+
+/* A card that is fuller than the slice is shown as it is. */
+static void full_card(void)
+{
+    bool (*take)(uint64_t bytes) = NULL;
+    size_t free, total;
+
+    kit_context();
+    *(void **)&take = kit_driver("card_take");
+    g_assert_true(take(CARD - 10 * MIB));
+    ok(cuMemGetInfo_v2(&free, &total));
+    g_assert_cmpuint(total, ==, LIMIT);
+    g_assert_cmpuint(free, ==, 10 * MIB);
+}
+
+static void test_full_card(void)
+{
+    kit_open(LIMIT);
+    kit_run(full_card);
+    kit_close();
+}
+
+static void nvml(void)
+{
+    nvmlMemory_v2_t memory_v2 = {.version = 3};
+    unsigned int degrees, milliwatts;
+    nvmlMemory_t memory;
+    nvmlDevice_t device;
+    CUdeviceptr dptr;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&dptr, 4 * MIB));
+    g_assert_cmpint(nvmlInit_v2(), ==, 0);
+    g_assert_cmpint(nvmlDeviceGetHandleByIndex_v2(0, &device), ==, 0);
+    g_assert_cmpint(nvmlDeviceGetMemoryInfo(device, &memory), ==, 0);
+    g_assert_cmpuint(memory.total, ==, LIMIT);
+    g_assert_cmpuint(memory.used, ==, 4 * MIB);
+    g_assert_cmpuint(memory.free, ==, LIMIT - 4 * MIB);
+    g_assert_cmpint(nvmlDeviceGetMemoryInfo_v2(device, &memory_v2), ==, 0);
+    g_assert_cmpuint(memory_v2.total, ==, LIMIT);
+    g_assert_cmpuint(memory_v2.used, ==, 4 * MIB);
+    g_assert_cmpuint(memory_v2.reserved, ==, 0);
+    g_assert_cmpuint(memory_v2.version, ==, 3);
+    /* What passes, and what this driver is too old for. */
+    g_assert_cmpint(nvmlDeviceGetTemperature(device, 0, &degrees), ==, 0);
+    g_assert_cmpuint(degrees, ==, 42);
+    g_assert_cmpint(nvmlDeviceGetPowerUsage(device, &milliwatts), ==,
+                    NVML_ERROR_FUNCTION_NOT_FOUND);
+    /* Both libraries are one member. */
+    live_await(&kit_live, "a", "members", 1);
+}
+
+static void test_nvml(void)
+{
+    kit_open(LIMIT);
+    kit_run(nvml);
+    kit_close();
+}
+
+/* Of the card's processes those of our cgroup that are in sight: not process 1. */
+static void processes(void)
+{
+    unsigned int count = 0, self = (unsigned int)getpid();
+    nvmlProcessInfo_v2_t infos[8];
+    nvmlProcessInfo_v1_t old[8];
+    nvmlDevice_t device;
+    CUdeviceptr dptr;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&dptr, 4 * MIB));
+    g_assert_cmpint(nvmlInit_v2(), ==, 0);
+    g_assert_cmpint(nvmlDeviceGetHandleByIndex_v2(0, &device), ==, 0);
+    g_assert_cmpint(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL), ==,
+                    NVML_ERROR_INSUFFICIENT_SIZE);
+    g_assert_cmpuint(count, ==, 1);
+    count = 8;
+    g_assert_cmpint(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, infos), ==, 0);
+    g_assert_cmpuint(count, ==, 1);
+    g_assert_cmpuint(infos[0].pid, ==, self);
+    g_assert_cmpuint(infos[0].usedGpuMemory, ==, 4 * MIB);
+    count = 8;
+    g_assert_cmpint(nvmlDeviceGetComputeRunningProcesses(device, &count, old), ==, 0);
+    g_assert_cmpuint(count, ==, 1);
+    g_assert_cmpuint(old[0].pid, ==, self);
+}
+
+static void test_processes(void)
+{
+    kit_open(LIMIT);
+    kit_run(processes);
+    kit_close();
+}
+
+static void card(void)
+{
+    nvmlMemory_t memory;
+    nvmlDevice_t device;
+    size_t free, total;
+
+    kit_context();
+    ok(cuMemGetInfo_v2(&free, &total));
+    g_assert_cmpuint(total, ==, CARD);
+    g_assert_cmpint(nvmlDeviceGetHandleByIndex_v2(0, &device), ==, 0);
+    g_assert_cmpint(nvmlDeviceGetMemoryInfo(device, &memory), ==, 0);
+    g_assert_cmpuint(memory.total, ==, CARD);
+}
+
+static void test_no_slice(void)
+{
+    kit_open(0);
+    kit_run(card);
+    kit_close();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/view/cuda", test_cuda);
+    g_test_add_func("/view/others", test_others);
+    g_test_add_func("/view/full-card", test_full_card);
+    g_test_add_func("/view/nvml", test_nvml);
+    g_test_add_func("/view/processes", test_processes);
+    g_test_add_func("/view/no-slice", test_no_slice);
+    return g_test_run();
+}

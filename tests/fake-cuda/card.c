@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+#include "card.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct card *card;
+
+uint64_t card_setting(const char *name, uint64_t otherwise)
+{
+    const char *value = getenv(name);
+
+    return value ? strtoull(value, NULL, 10) : otherwise;
+}
+
+static void make(struct card *made)
+{
+    pthread_mutexattr_t shared;
+
+    pthread_mutexattr_init(&shared);
+    pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&shared, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&made->lock, &shared);
+    made->total = card_setting("FAKE_CUDA_TOTAL", 1u << 30);
+    made->ready = 1;
+}
+
+static void map(void)
+{
+    const char *path = getenv("FAKE_CUDA_CARD");
+    int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600)
+                  : memfd_create("fake-cuda", MFD_CLOEXEC);
+
+    if (fd < 0 || flock(fd, LOCK_EX) < 0 || ftruncate(fd, sizeof(*card)) < 0)
+        abort();
+    card = mmap(NULL, sizeof(*card), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (card == MAP_FAILED)
+        abort();
+    if (!card->ready)
+        make(card);
+    /* The mapping has the file open, too. */
+    flock(fd, LOCK_UN);
+    close(fd);
+}
+
+struct card *card_get(void)
+{
+    pthread_once(&once, map);
+    return card;
+}
+
+static void lock(struct card *locked)
+{
+    if (pthread_mutex_lock(&locked->lock) == EOWNERDEAD)
+        pthread_mutex_consistent(&locked->lock);
+    for (int i = 0; i < CARD_PROCESSES; i++) {
+        struct card_process *process = &locked->processes[i];
+
+        if (process->pid && kill(process->pid, 0) < 0 && errno == ESRCH) {
+            locked->used -= process->used;
+            *process = (struct card_process){0};
+        }
+    }
+}
+
+static struct card_process *self_of(struct card *locked)
+{
+    struct card_process *none = NULL;
+
+    for (int i = 0; i < CARD_PROCESSES; i++) {
+        if (locked->processes[i].pid == getpid())
+            return &locked->processes[i];
+        if (!locked->processes[i].pid && !none)
+            none = &locked->processes[i];
+    }
+    if (!none)
+        abort();
+    none->pid = getpid();
+    return none;
+}
+
+bool card_take(uint64_t bytes)
+{
+    struct card *at = card_get();
+    bool taken;
+
+    lock(at);
+    taken = bytes <= at->total - at->used;
+    if (taken) {
+        self_of(at)->used += bytes;
+        at->used += bytes;
+        at->peak = at->used > at->peak ? at->used : at->peak;
+    }
+    pthread_mutex_unlock(&at->lock);
+    return taken;
+}
+
+void card_give(uint64_t bytes)
+{
+    struct card *at = card_get();
+
+    lock(at);
+    self_of(at)->used -= bytes;
+    at->used -= bytes;
+    pthread_mutex_unlock(&at->lock);
+}
+
+void card_look(struct card *copy)
+{
+    struct card *at = card_get();
+
+    lock(at);
+    *copy = *at;
+    pthread_mutex_unlock(&at->lock);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A card in software, in a file that processes share: FAKE_CUDA_CARD names it. The driver and the
+ * NVML beside this are its only users. What a process that has died had is free.
+ *
+ *   FAKE_CUDA_TOTAL    bytes of memory, for who makes the card; 1 GiB
+ *   FAKE_CUDA_HIDDEN   bytes that a context takes for itself; 0
+ */
+#ifndef FAKE_CUDA_CARD_H
+#define FAKE_CUDA_CARD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CARD_PCI       "0000:3B:00.0"
+#define CARD_PROCESSES 256
+
+struct card_process {
+    int pid;
+    uint64_t used;
+};
+
+struct card {
+    pthread_mutex_t lock;
+    uint32_t ready;
+    uint64_t total;
+    uint64_t used;
+    /* The most that there ever was. */
+    uint64_t peak;
+    struct card_process processes[CARD_PROCESSES];
+};
+
+/* Mapped at first. */
+struct card *card_get(void);
+/* False: there is not so much. */
+bool card_take(uint64_t bytes);
+void card_give(uint64_t bytes);
+/* A copy, with the dead taken out. */
+void card_look(struct card *copy);
+uint64_t card_setting(const char *name, uint64_t otherwise);
+
+#endif

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+/* One device; contexts, which have hidden memory of their own; how much memory there is. */
+#include "fake.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "card.h"
+
+struct context {
+    uint64_t hidden;
+};
+
+#define CONTEXTS_MOST 256
+
+static struct context *contexts[CONTEXTS_MOST];
+static struct context *primary;
+static unsigned int primary_users;
+static _Thread_local struct context *current;
+
+CUcontext fake_current(void)
+{
+    return (CUcontext)current;
+}
+
+CUresult cuDriverGetVersion(int *version)
+{
+    ENTER();
+    *version = 13020;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int *count)
+{
+    ENTER();
+    *count = 1;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    ENTER();
+    if (ordinal)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *device = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char *name, int length, CUdevice device)
+{
+    ENTER();
+    if (device || length < 1)
+        return CUDA_ERROR_INVALID_DEVICE;
+    snprintf(name, (size_t)length, "Fake");
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
+{
+    ENTER();
+    if (device || length < 13)
+        return CUDA_ERROR_INVALID_DEVICE;
+    memcpy(id, CARD_PCI, 13);
+    return CUDA_SUCCESS;
+}
+
+/* Where @context is; NULL: it is none. */
+static struct context **place_of(const void *context)
+{
+    for (unsigned int i = 0; i < CONTEXTS_MOST; i++) {
+        if (contexts[i] == context)
+            return &contexts[i];
+    }
+    return NULL;
+}
+
+static CUresult make_context(struct context **made)
+{
+    struct context **place = place_of(NULL);
+    uint64_t hidden = card_setting("FAKE_CUDA_HIDDEN", 0);
+
+    if (!place || !card_take(hidden))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *place = *made = calloc(1, sizeof(**made));
+    (*made)->hidden = hidden;
+    return CUDA_SUCCESS;
+}
+
+static void end_context(struct context *context)
+{
+    fake_free_context((CUcontext)context);
+    fake_give(context->hidden);
+    if (current == context)
+        current = NULL;
+    *place_of(context) = NULL;
+    free(context);
+}
+
+static CUresult create(CUcontext *made, CUdevice device)
+{
+    CUresult result;
+
+    if (!made || device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    result = make_context((struct context **)made);
+    if (result == CUDA_SUCCESS)
+        current = (struct context *)*made;
+    return result;
+}
+
+CUresult cuCtxCreate(CUcontext *made, unsigned int flags, CUdevice device)
+{
+    ENTER();
+    (void)flags;
+    return create(made, device);
+}
+
+CUresult cuCtxCreate_v2(CUcontext *made, unsigned int flags, CUdevice device)
+{
+    ENTER();
+    (void)flags;
+    return create(made, device);
+}
+
+CUresult cuCtxCreate_v3(CUcontext *made, void *parameters, int count, unsigned int flags,
+                        CUdevice device)
+{
+    ENTER();
+    (void)parameters;
+    (void)count;
+    (void)flags;
+    return create(made, device);
+}
+
+CUresult cuCtxCreate_v4(CUcontext *made, void *parameters, unsigned int flags, CUdevice device)
+{
+    ENTER();
+    (void)parameters;
+    (void)flags;
+    return create(made, device);
+}
+
+static CUresult destroy(CUcontext context)
+{
+    if (!context || !place_of(context) || context == (CUcontext)primary)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    end_context((struct context *)context);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDestroy(CUcontext context)
+{
+    ENTER();
+    return destroy(context);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    ENTER();
+    return destroy(context);
+}
+
+CUresult cuCtxDetach(CUcontext context)
+{
+    ENTER();
+    return destroy(context);
+}
+
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+    ENTER();
+    if (!place_of(context))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    current = (struct context *)context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    ENTER();
+    *context = (CUcontext)current;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context)
+{
+    ENTER();
+    if (!place_of(context))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    current = (struct context *)context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    ENTER();
+    if (!current)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    *device = 0;
+    return CUDA_SUCCESS;
+}
+
+/* A stack that grows is the context's. */
+CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    ENTER();
+    if (!current || limit != CU_LIMIT_STACK_SIZE)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!card_take(value))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    current->hidden += value;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    ENTER();
+    if (!context || device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (!primary_users)
+        result = make_context(&primary);
+    if (result != CUDA_SUCCESS)
+        return result;
+    primary_users++;
+    *context = (CUcontext)primary;
+    return CUDA_SUCCESS;
+}
+
+static CUresult release(CUdevice device, unsigned int users)
+{
+    if (device || !primary_users)
+        return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_CONTEXT;
+    primary_users -= users;
+    if (!primary_users) {
+        end_context(primary);
+        primary = NULL;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
+    ENTER();
+    return release(device, 1);
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    ENTER();
+    return release(device, 1);
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice device)
+{
+    ENTER();
+    return release(device, primary_users);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+    ENTER();
+    return release(device, primary_users);
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
+{
+    ENTER();
+    if (device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *flags = 0;
+    *active = primary_users > 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+    struct card card;
+
+    ENTER();
+    if (!current)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    card_look(&card);
+    if (free)
+        *free = card.total - card.used;
+    if (total)
+        *total = card.total;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
+{
+    struct card card;
+
+    ENTER();
+    if (!current)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    card_look(&card);
+    *free = (unsigned int)(card.total - card.used);
+    *total = (unsigned int)card.total;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+    ENTER();
+    if (!bytes || device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *bytes = card_get()->total;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice device)
+{
+    ENTER();
+    if (!bytes || device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *bytes = (unsigned int)card_get()->total;
+    return CUDA_SUCCESS;
+}

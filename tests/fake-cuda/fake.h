@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A CUDA driver over the card in card.h: it exports every name of the table, and counts the calls
+ * of each. Those of memory, contexts, pools, graphs and handles do what the driver's do to the
+ * ledger of the card; the others say CUDA_SUCCESS and remember what they were given. Memory has
+ * addresses and no content; streams are in order and done at once.
+ *
+ *   FAKE_CUDA_UNEXPORTED   1: cuGetProcAddress("cuMemAlloc") gives a function that isn't exported
+ *   FAKE_CUDA_LATER        1: forms of CUDA 12.5 are what 13.0 means, and 12.5 does not yet
+ */
+#ifndef FAKE_CUDA_FAKE_H
+#define FAKE_CUDA_FAKE_H
+
+#include "cuda_abi.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define FAKE_ARGUMENTS 16
+
+struct fake_call {
+    const char *name;
+    const char *base;
+    int since;
+    void *function;
+    _Atomic unsigned int calls;
+};
+
+/* Each name of the table, then one without a name. */
+extern struct fake_call fake_calls[];
+
+/* For tests, which find them by dlsym() in the driver. */
+unsigned int fake_count(const char *name);
+/* What the last call of a function that only remembers was given. */
+extern _Thread_local long fake_arguments[FAKE_ARGUMENTS];
+/* Called before memory is free on the card. */
+extern void (*fake_before_free)(void);
+
+void fake_note(const char *name);
+#define ENTER() fake_note(__func__)
+
+/* Memory of this process, by address. */
+CUresult fake_alloc(uint64_t bytes, CUdeviceptr *dptr);
+CUresult fake_free(CUdeviceptr dptr);
+/* An address for what isn't the card's own; NULL-safe as those are. */
+CUresult fake_address(uint64_t bytes, CUdeviceptr *dptr);
+CUresult fake_forget(CUdeviceptr dptr);
+uint64_t fake_size_of(CUdeviceptr dptr, CUdeviceptr *base);
+uint64_t fake_round(uint64_t bytes);
+/* Marks that @dptr is a pool's. */
+void fake_give(uint64_t bytes);
+/* Ends with the context: frees what was allocated in it. */
+void fake_free_context(CUcontext context);
+CUcontext fake_current(void);
+
+#endif

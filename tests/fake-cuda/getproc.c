@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+/* The function that a version of CUDA means by a name: the latest form that it had. */
+#include "fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int is_per_thread(const char *name)
+{
+    size_t length = strlen(name);
+
+    return length > 5 &&
+           (!strcmp(name + length - 5, "_ptsz") || !strcmp(name + length - 5, "_ptds"));
+}
+
+/* What a driver may give out without exporting it. */
+static CUresult unexported_alloc(CUdeviceptr *dptr, size_t bytes)
+{
+    return fake_alloc(bytes, dptr);
+}
+
+/* With FAKE_CUDA_LATER the driver has another mind than the table of when a form came. */
+static int since_of(const struct fake_call *call)
+{
+    return getenv("FAKE_CUDA_LATER") && call->since == 12050 ? 13000 : call->since;
+}
+
+static void *look(const char *symbol, int version, int per_thread)
+{
+    const struct fake_call *best = NULL;
+
+    if (!strcmp(symbol, "cuMemAlloc") && version >= 3020 && getenv("FAKE_CUDA_UNEXPORTED"))
+        return (void *)unexported_alloc;
+    for (const struct fake_call *call = fake_calls; call->name; call++) {
+        if (strcmp(call->base, symbol) || since_of(call) > version)
+            continue;
+        if (is_per_thread(call->name) && !per_thread)
+            continue;
+        if (!best || call->since > best->since ||
+            (call->since == best->since && is_per_thread(call->name)))
+            best = call;
+    }
+    return best ? best->function : NULL;
+}
+
+CUresult cuNewThing_v9(void);
+CUresult cuMemNewAlloc(CUdeviceptr *dptr, size_t bytes);
+
+static CUresult find(const char *symbol, void **function, int version, cuuint64_t flags,
+                     CUdriverProcAddressQueryResult *status)
+{
+    if (!symbol || !function)
+        return CUDA_ERROR_INVALID_VALUE;
+    *function = look(symbol, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
+    if (!strcmp(symbol, "cuNewThing"))
+        *function = (void *)cuNewThing_v9;
+    if (!strcmp(symbol, "cuMemNewAlloc"))
+        *function = (void *)cuMemNewAlloc;
+    if (status)
+        *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
+{
+    ENTER();
+    return find(symbol, function, version, flags, NULL);
+}
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult *status)
+{
+    ENTER();
+    return find(symbol, function, version, flags, status);
+}

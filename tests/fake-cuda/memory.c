@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT
+/* Memory by address, and arrays. An address that is free is the next to be given out, as a driver
+ * may do it. */
+#include "fake.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "card.h"
+
+#define BASE   0x200000000000ull
+#define STRIDE (1ull << 36)
+#define SLOTS  16384
+
+struct slot {
+    uint64_t size;
+    uint64_t charged;
+    CUcontext context;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct slot slots[SLOTS];
+void (*fake_before_free)(void);
+
+uint64_t fake_round(uint64_t bytes)
+{
+    const uint64_t block = 2u << 20;
+
+    return bytes > block / 2 ? (bytes + block - 1) / block * block : bytes;
+}
+
+static CUresult add(uint64_t bytes, uint64_t charged, CUdeviceptr *dptr)
+{
+    unsigned int i = 0;
+
+    pthread_mutex_lock(&lock);
+    while (i < SLOTS && slots[i].size)
+        i++;
+    if (i < SLOTS)
+        slots[i] = (struct slot){.size = bytes, .charged = charged, .context = fake_current()};
+    pthread_mutex_unlock(&lock);
+    *dptr = BASE + i * STRIDE;
+    return i < SLOTS ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult allocate(uint64_t bytes, CUdeviceptr *dptr)
+{
+    CUresult result;
+
+    if (!fake_current())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!dptr || !bytes || bytes > STRIDE)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!card_take(fake_round(bytes)))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = add(bytes, fake_round(bytes), dptr);
+    if (result != CUDA_SUCCESS)
+        card_give(fake_round(bytes));
+    return result;
+}
+
+void fake_give(uint64_t bytes)
+{
+    if (fake_before_free)
+        fake_before_free();
+    card_give(bytes);
+}
+
+static struct slot *slot_of(CUdeviceptr dptr)
+{
+    uint64_t index = (dptr - BASE) / STRIDE;
+
+    return dptr >= BASE && index < SLOTS && slots[index].size ? &slots[index] : NULL;
+}
+
+static CUresult release(CUdeviceptr dptr)
+{
+    struct slot *slot = slot_of(dptr);
+    uint64_t charged;
+
+    if (!dptr)
+        return CUDA_SUCCESS;
+    if (!slot || (dptr - BASE) % STRIDE)
+        return CUDA_ERROR_INVALID_VALUE;
+    charged = slot->charged;
+    /* No longer the program's, and not yet the card's. */
+    if (charged)
+        fake_give(charged);
+    *slot = (struct slot){0};
+    return CUDA_SUCCESS;
+}
+
+CUresult fake_alloc(uint64_t bytes, CUdeviceptr *dptr)
+{
+    return allocate(bytes, dptr);
+}
+
+CUresult fake_free(CUdeviceptr dptr)
+{
+    return release(dptr);
+}
+
+CUresult fake_address(uint64_t bytes, CUdeviceptr *dptr)
+{
+    return add(bytes, 0, dptr);
+}
+
+CUresult fake_forget(CUdeviceptr dptr)
+{
+    return release(dptr);
+}
+
+uint64_t fake_size_of(CUdeviceptr dptr, CUdeviceptr *base)
+{
+    struct slot *slot = slot_of(dptr);
+
+    if (!slot || (dptr - BASE) % STRIDE >= slot->size)
+        return 0;
+    *base = BASE + (dptr - BASE) / STRIDE * STRIDE;
+    return slot->size;
+}
+
+void fake_free_context(CUcontext context)
+{
+    for (unsigned int i = 0; i < SLOTS; i++) {
+        if (slots[i].size && slots[i].context == context)
+            release(BASE + i * STRIDE);
+    }
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytes)
+{
+    ENTER();
+    return allocate(bytes, dptr);
+}
+
+/* Of 32 bits: an address that fits would be one of few. */
+CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytes)
+{
+    CUdeviceptr wide;
+    CUresult result;
+
+    ENTER();
+    result = allocate(bytes, &wide);
+    if (result == CUDA_SUCCESS)
+        *dptr = (CUdeviceptr_v1)((wide - BASE) / STRIDE + 1);
+    return result;
+}
+
+CUresult cuMemFree(CUdeviceptr_v1 dptr)
+{
+    ENTER();
+    return dptr ? release(BASE + (dptr - 1) * STRIDE) : CUDA_SUCCESS;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr dptr)
+{
+    ENTER();
+    return release(dptr);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytes, unsigned int flags)
+{
+    ENTER();
+    (void)flags;
+    return allocate(bytes, dptr);
+}
+
+/* As a driver that isn't linked -Bsymbolic calls its own exports: through the door. */
+static CUresult alloc_by_export(CUdeviceptr *dptr, size_t bytes)
+{
+    CUresult (*function)(CUdeviceptr *, size_t) = NULL;
+
+    *(void **)&function = dlsym(RTLD_DEFAULT, "cuMemAlloc_v2");
+    return (function ? function : cuMemAlloc_v2)(dptr, bytes);
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height,
+                            unsigned int element)
+{
+    ENTER();
+    (void)element;
+    if (!dptr || !pitch || !width || !height)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pitch = (width + 1023) / 1024 * 1024;
+    return alloc_by_export(dptr, *pitch * height);
+}
+
+CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pitch, unsigned int width,
+                         unsigned int height, unsigned int element)
+{
+    ENTER();
+    (void)element;
+    if (!dptr || !pitch || !width || !height)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pitch = (width + 1023) / 1024 * 1024;
+    return cuMemAlloc(dptr, *pitch * height);
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr dptr)
+{
+    uint64_t bytes;
+    CUdeviceptr from = 0;
+
+    ENTER();
+    bytes = fake_size_of(dptr, &from);
+    if (!bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (base)
+        *base = from;
+    if (size)
+        *size = bytes;
+    return CUDA_SUCCESS;
+}
+
+struct array {
+    uint64_t bytes;
+};
+
+/* Rows of 256 bytes. */
+static CUresult make_array(struct array **made, uint64_t width, uint64_t height, uint64_t depth,
+                           CUarray_format format, unsigned int channels, unsigned int flags)
+{
+    uint64_t element = (format & 7) == 1 ? 1 : (format & 7) == 2 || format == 0x10 ? 2 : 4;
+    struct array *array;
+    uint64_t bytes;
+
+    if (!fake_current())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!made || !width || !channels)
+        return CUDA_ERROR_INVALID_VALUE;
+    bytes = (width * element * channels + 255) / 256 * 256 * (height ? height : 1) *
+            (depth ? depth : 1);
+    if (flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
+        bytes = 0;
+    if (!card_take(bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    array = malloc(sizeof(*array));
+    array->bytes = bytes;
+    *made = array;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *of)
+{
+    ENTER();
+    return make_array((struct array **)array, of->Width, of->Height, 0, of->Format, of->NumChannels,
+                      0);
+}
+
+CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *of)
+{
+    ENTER();
+    return make_array((struct array **)array, of->Width, of->Height, 0, of->Format, of->NumChannels,
+                      0);
+}
+
+CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *of)
+{
+    ENTER();
+    return make_array((struct array **)array, of->Width, of->Height, of->Depth, of->Format,
+                      of->NumChannels, of->Flags);
+}
+
+CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *of)
+{
+    ENTER();
+    return make_array((struct array **)array, of->Width, of->Height, of->Depth, of->Format,
+                      of->NumChannels, of->Flags);
+}
+
+CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *of,
+                                unsigned int levels)
+{
+    CUresult result;
+
+    ENTER();
+    result = make_array((struct array **)array, of->Width, of->Height, of->Depth, of->Format,
+                        of->NumChannels, of->Flags);
+    if (result != CUDA_SUCCESS || levels < 2)
+        return result;
+    if (!card_take(4096))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    (*(struct array **)array)->bytes += 4096;
+    return result;
+}
+
+static CUresult destroy_array(struct array *array)
+{
+    if (!array)
+        return CUDA_ERROR_INVALID_HANDLE;
+    fake_give(array->bytes);
+    free(array);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuArrayDestroy(CUarray array)
+{
+    ENTER();
+    return destroy_array((struct array *)array);
+}
+
+CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
+{
+    ENTER();
+    return destroy_array((struct array *)array);
+}
+
+CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUarray array,
+                                      CUdevice device)
+{
+    ENTER();
+    (void)device;
+    if (!array)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *requirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = ((struct array *)array)->bytes};
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements,
+                                               CUmipmappedArray array, CUdevice device)
+{
+    ENTER();
+    (void)device;
+    if (!array)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *requirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = ((struct array *)array)->bytes};
+    return CUDA_SUCCESS;
+}

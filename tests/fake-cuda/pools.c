@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+/* Pools, which keep what is freed until they are trimmed. */
+#include "fake.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "card.h"
+
+#define STEP        (32ull << 20)
+#define POOLED_MOST 4096
+
+struct pool {
+    uint64_t reserved;
+    uint64_t used;
+};
+
+struct pooled {
+    CUdeviceptr dptr;
+    uint64_t bytes;
+    struct pool *pool;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pool default_pool;
+static struct pooled pooled[POOLED_MOST];
+
+/* By a step, or where that is more than there is, by what is asked for. */
+static int grow(struct pool *pool, uint64_t bytes)
+{
+    uint64_t more = pool->used + bytes > pool->reserved ? pool->used + bytes - pool->reserved : 0;
+    uint64_t steps = (more + STEP - 1) / STEP * STEP;
+
+    if (!more)
+        return 1;
+    /* A step that would not fit is not tried: the door reserves what it can. */
+    if (getenv("FAKE_CUDA_SMALL_STEPS"))
+        steps = more;
+    if (!card_take(steps))
+        return 0;
+    pool->reserved += steps;
+    return 1;
+}
+
+static CUresult allocate(CUdeviceptr *dptr, uint64_t bytes, struct pool *pool)
+{
+    unsigned int i = 0;
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+    if (!dptr || !bytes || !pool)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    while (i < POOLED_MOST && pooled[i].dptr)
+        i++;
+    if (i < POOLED_MOST && grow(pool, bytes))
+        result = fake_address(bytes, dptr);
+    if (result == CUDA_SUCCESS) {
+        pool->used += bytes;
+        pooled[i] = (struct pooled){.dptr = *dptr, .bytes = bytes, .pool = pool};
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytes, CUstream stream)
+{
+    ENTER();
+    (void)stream;
+    return allocate(dptr, bytes, &default_pool);
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytes, CUstream stream)
+{
+    ENTER();
+    (void)stream;
+    return allocate(dptr, bytes, &default_pool);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
+                                 CUstream stream)
+{
+    ENTER();
+    (void)stream;
+    return allocate(dptr, bytes, (struct pool *)pool);
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
+                                      CUstream stream)
+{
+    ENTER();
+    (void)stream;
+    return allocate(dptr, bytes, (struct pool *)pool);
+}
+
+static CUresult release(CUdeviceptr dptr)
+{
+    unsigned int i = 0;
+
+    pthread_mutex_lock(&lock);
+    while (i < POOLED_MOST && (!dptr || pooled[i].dptr != dptr))
+        i++;
+    if (i < POOLED_MOST) {
+        pooled[i].pool->used -= pooled[i].bytes;
+        pooled[i] = (struct pooled){0};
+        fake_forget(dptr);
+    }
+    pthread_mutex_unlock(&lock);
+    return i < POOLED_MOST ? CUDA_SUCCESS : fake_free(dptr);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream)
+{
+    ENTER();
+    (void)stream;
+    return release(dptr);
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream stream)
+{
+    ENTER();
+    (void)stream;
+    return release(dptr);
+}
+
+static void trim(struct pool *pool, uint64_t keep)
+{
+    uint64_t least = pool->used > keep ? pool->used : keep;
+
+    if (pool->reserved > least) {
+        fake_give(pool->reserved - least);
+        pool->reserved = least;
+    }
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
+{
+    ENTER();
+    if (!pool)
+        return CUDA_ERROR_INVALID_VALUE;
+    trim((struct pool *)pool, keep);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    ENTER();
+    if (!pool || !properties || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pool = calloc(1, sizeof(struct pool));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+    ENTER();
+    if (!pool || pool == (CUmemoryPool)&default_pool)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_give(((struct pool *)pool)->reserved);
+    free(pool);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
+{
+    ENTER();
+    (void)device;
+    *pool = (CUmemoryPool)&default_pool;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
+{
+    ENTER();
+    (void)device;
+    *pool = (CUmemoryPool)&default_pool;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    const struct pool *of = (struct pool *)pool;
+
+    ENTER();
+    if (!of)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+        *(cuuint64_t *)value = of->reserved;
+    else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+        *(cuuint64_t *)value = of->used;
+    else
+        *(cuuint64_t *)value = 0;
+    return CUDA_SUCCESS;
+}
+
+/* Waiting for the card, the driver trims pools to their thresholds, which are 0 here. */
+CUresult cuCtxSynchronize(void)
+{
+    ENTER();
+    trim(&default_pool, 0);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+/* Memory that has a handle: physical memory that is mapped, and what processes hand to each other.
+ */
+#include "fake.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "card.h"
+
+/* @imported: the card's memory is another process's. */
+struct physical {
+    uint64_t bytes;
+    unsigned int references;
+    int imported;
+};
+
+#define MAPPED_MOST 8192
+
+struct mapped {
+    CUdeviceptr at;
+    uint64_t bytes;
+    struct physical *physical;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mapped mapped[MAPPED_MOST];
+
+static void put(struct physical *physical)
+{
+    if (--physical->references)
+        return;
+    if (!physical->imported)
+        fake_give(physical->bytes);
+    free(physical);
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wanted,
+                             unsigned long long flags)
+{
+    static _Atomic CUdeviceptr next = 0x400000000000ull;
+
+    ENTER();
+    (void)alignment;
+    (void)wanted;
+    (void)flags;
+    *at = next;
+    next += (bytes + (1 << 21)) >> 21 << 21;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+                     const CUmemAllocationProp *properties, unsigned long long flags)
+{
+    struct physical *made;
+
+    ENTER();
+    (void)flags;
+    if (!handle || !properties || !bytes || bytes % (2 << 20))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && !card_take(bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    made = calloc(1, sizeof(*made));
+    made->bytes = bytes;
+    made->references = 1;
+    made->imported = properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    *handle = (uintptr_t)made;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    ENTER();
+    if (!handle)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    put((struct physical *)(uintptr_t)handle);
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags)
+{
+    struct physical *physical = (struct physical *)(uintptr_t)handle;
+    unsigned int i = 0;
+
+    ENTER();
+    (void)flags;
+    if (!at || !physical || offset + bytes > physical->bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    while (i < MAPPED_MOST && mapped[i].at)
+        i++;
+    if (i < MAPPED_MOST) {
+        mapped[i] = (struct mapped){.at = at, .bytes = bytes, .physical = physical};
+        physical->references++;
+    }
+    pthread_mutex_unlock(&lock);
+    return i < MAPPED_MOST ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
+{
+    unsigned int count = 0;
+
+    ENTER();
+    pthread_mutex_lock(&lock);
+    for (unsigned int i = 0; i < MAPPED_MOST; i++) {
+        if (!mapped[i].at || mapped[i].at < at || mapped[i].at >= at + bytes)
+            continue;
+        put(mapped[i].physical);
+        mapped[i] = (struct mapped){0};
+        count++;
+    }
+    pthread_mutex_unlock(&lock);
+    return count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
+{
+    CUdeviceptr at = (uintptr_t)address;
+    unsigned int i = 0;
+
+    ENTER();
+    pthread_mutex_lock(&lock);
+    while (i < MAPPED_MOST && (at < mapped[i].at || at >= mapped[i].at + mapped[i].bytes))
+        i++;
+    if (i < MAPPED_MOST) {
+        mapped[i].physical->references++;
+        *handle = (uintptr_t)mapped[i].physical;
+    }
+    pthread_mutex_unlock(&lock);
+    return i < MAPPED_MOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* A file for each memory, or, as a driver's device node is, one for all. */
+CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long flags)
+{
+    const struct physical *physical = (struct physical *)(uintptr_t)handle;
+    int fd;
+
+    ENTER();
+    (void)flags;
+    if (!shareable || !physical || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_INVALID_VALUE;
+    fd = memfd_create("fake-cuda", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, &physical->bytes, sizeof(physical->bytes)) < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    *(int *)shareable = fd;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *os,
+                                        CUmemAllocationHandleType type)
+{
+    struct physical *made;
+    uint64_t bytes;
+
+    ENTER();
+    if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+        pread((int)(intptr_t)os, &bytes, sizeof(bytes), 0) != sizeof(bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    made = calloc(1, sizeof(*made));
+    made->bytes = bytes;
+    made->references = 1;
+    made->imported = 1;
+    *handle = (uintptr_t)made;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *property,
+                                                CUmemGenericAllocationHandle handle)
+{
+    ENTER();
+    if (!handle)
+        return CUDA_ERROR_INVALID_VALUE;
+    *property = (CUmemAllocationProp){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    return CUDA_SUCCESS;
+}
+
+struct ipc {
+    int pid;
+    CUdeviceptr dptr;
+    uint64_t bytes;
+};
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr dptr)
+{
+    struct ipc ipc = {.pid = getpid()};
+
+    ENTER();
+    ipc.bytes = fake_size_of(dptr, &ipc.dptr);
+    if (!handle || !ipc.bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    *handle = (CUipcMemHandle){0};
+    memcpy(handle->reserved, &ipc, sizeof(ipc));
+    return CUDA_SUCCESS;
+}
+
+static CUresult open_handle(CUdeviceptr *dptr, const CUipcMemHandle *handle)
+{
+    struct ipc ipc;
+
+    memcpy(&ipc, handle->reserved, sizeof(ipc));
+    if (!dptr || !ipc.bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    return fake_address(ipc.bytes, dptr);
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *dptr, CUipcMemHandle handle, unsigned int flags)
+{
+    ENTER();
+    (void)flags;
+    return open_handle(dptr, &handle);
+}
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr *dptr, CUipcMemHandle handle, unsigned int flags)
+{
+    ENTER();
+    (void)flags;
+    return open_handle(dptr, &handle);
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
+{
+    ENTER();
+    return dptr ? fake_forget(dptr) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuImportExternalMemory(CUexternalMemory *external,
+                                const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *of)
+{
+    ENTER();
+    if (!external || of->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD ||
+        fcntl(of->handle.fd, F_GETFD) < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    close(of->handle.fd);
+    *external = malloc(1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDestroyExternalMemory(CUexternalMemory external)
+{
+    ENTER();
+    if (!external)
+        return CUDA_ERROR_INVALID_VALUE;
+    free(external);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* What /etc/vgpu declares against what was set by command, the audit of changes, and copies of the
+ * database. */
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "host-agent/daemon/host/audit.h"
+#include "lib/audit.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/recorded_host.h"
+
+#define UUID "c0ffee00-0000-4000-8000-000000000001"
+#define GPU  "0000:02:00.0"
+
+static const char types[] = "[type vgpu-full]\nvram=1/1\n"
+                            "[type vgpu-half]\nvram=1/2\nweight=400\n";
+
+static void open_declared(AgentOnBus *at)
+{
+    char *root = recorded_host_new("shared");
+
+    file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", types);
+    file_tree_write(root, "/etc/vgpu/gpus.conf",
+                    "# The card below the window.\n[gpu " GPU "]\nmode=shared\novercommit=1.5\n");
+    file_tree_write(root, "/etc/vgpu/tenants.d/10-teams.conf",
+                    "[tenant red]\nvram=8G\ncompute=150\nmodels=1002:*\nusers=alice; bob\n"
+                    "[tenant blue]\nvgpus=3\n");
+    agent_on_bus_open_tree(at, root);
+}
+
+static char *text_of(const AgentOnBus *at, const char *path)
+{
+    g_autofree char *full = g_strconcat(at->root, path, NULL);
+    char *text = NULL;
+
+    g_assert_true(g_file_get_contents(full, &text, NULL, NULL));
+    return text;
+}
+
+static void test_declared(void)
+{
+    AgentOnBus at;
+
+    open_declared(&at);
+    assert_says("tenant list", 0,
+                "red     0 of 8.0 GiB  0 of 150   0 of any  1002:*  alice bob  declared", "");
+    assert_says("tenant show blue", 0, "vGPUs and slices:  0 of 3\n", "");
+    assert_says("gpu show 02:00.0", 0, "Mode set by:          declared\n", "");
+    assert_says("config diff", 0, "", "");
+    assert_says("config export", 0, "Nothing is set by command", "");
+    assert_says("vgpu create full --tenant red", 7, "", "may have 8 GiB");
+    assert_says("tenant remove blue", 6, "", "cannot remove tenant blue: it is declared in ");
+    file_tree_write(at.root, "/etc/vgpu/tenants.d/10-teams.conf", "[tenant red]\nvram=20G\n");
+    assert_says("reload", 0, "", "");
+    assert_says("vgpu create full --tenant red", 0, "red", "");
+    assert_says("tenant show blue", 3, "", "there is no tenant blue");
+    agent_on_bus_close(&at);
+}
+
+/* What was set by command holds, over restarts too, until what is declared is applied. */
+static void test_by_command(void)
+{
+    AgentOnBus at;
+
+    open_declared(&at);
+    assert_says("tenant set red --vram 4G", 0, "", "");
+    assert_says("tenant set green --user carol", 0, "", "");
+    agent_on_bus_restart(&at);
+    assert_says("tenant show red", 0, "VRAM:              0 of 4.0 GiB\n", "");
+    assert_says("tenant show red", 0, "Set by:            by command, declared otherwise\n", "");
+    assert_says("tenant show green", 0, "Set by:            by command\n", "");
+    assert_says("config diff", 1, "tenant red: as ", "2 settings differ from /etc/vgpu");
+    assert_says("config diff", 1, "tenant green: set by command, and not declared\n", "");
+    assert_says("config apply --dry-run", 0, "tenant red: as ", "");
+    assert_says("tenant show red", 0, "0 of 4.0 GiB", "");
+    assert_says("config apply", 0, "tenant red: as ", "");
+    assert_says("tenant show red", 0, "Set by:            declared\n", "");
+    assert_says("tenant show red", 0, "0 of 8.0 GiB", "");
+    assert_says("tenant show green", 0, "Set by:            by command\n", "");
+    agent_on_bus_close(&at);
+}
+
+/* Nothing is changed if one tenant has more than is declared. */
+static void test_apply_refused(void)
+{
+    AgentOnBus at;
+
+    open_declared(&at);
+    assert_says("tenant set red --vram 0 --compute 0", 0, "", "");
+    assert_says("tenant set blue --vgpus 1", 0, "", "");
+    assert_says("vgpu create full --tenant red", 0, "red", "");
+    assert_says("config apply", 7, "", "tenant red");
+    assert_says("tenant show blue", 0, "0 of 1\n", "");
+    file_tree_write(at.root, "/etc/vgpu/tenants.d/10-teams.conf", "[tenant red]\nvram=lots\n");
+    assert_says("config diff", 2, "", "vram=lots is not allowed: it must be a size");
+    assert_says("reload", 2, "", "vram=lots is not allowed");
+    assert_says("tenant show red", 0, "of any", "");
+    agent_on_bus_close(&at);
+}
+
+static void test_mode(void)
+{
+    AgentOnBus at;
+    g_autofree char *state = NULL;
+
+    open_declared(&at);
+    assert_says("gpu mode 02:00.0 host", 0, "", "");
+    assert_says("gpu show 02:00.0", 0, "Mode set by:          by command, declared otherwise\n",
+                "");
+    assert_says("config diff", 1,
+                "GPU " GPU
+                ": mode shared as /etc/vgpu/gpus.conf declares it, not host as set by command\n",
+                "");
+    assert_says("config apply", 0, "GPU " GPU ": mode shared", "");
+    state = text_of(&at, "/var/lib/vgpu/gpus.conf");
+    g_assert_null(strstr(state, GPU));
+    iterate_until_told("gpu list", GPU "  shared");
+    assert_says("config diff", 0, "", "");
+    agent_on_bus_close(&at);
+}
+
+/* What is exported declares what there is: applied, it changes nothing, and nothing is by command
+ * any more. */
+static void test_export(void)
+{
+    AgentOnBus at;
+    g_autofree char *line = NULL;
+    g_autofree char *gpus = NULL;
+    g_autofree char *teams = NULL;
+
+    open_declared(&at);
+    assert_says("gpu mode 02:00.0 host", 0, "", "");
+    assert_says("tenant set red --vram 1536M", 0, "", "");
+    assert_says("tenant set green --user carol", 0, "", "");
+    line = g_strdup_printf("--root %s config export %s/etc/vgpu", at.root, at.root);
+    assert_says(line, 0, "wrote ", "");
+    gpus = text_of(&at, "/etc/vgpu/gpus.conf");
+    g_assert_nonnull(strstr(gpus, "# The card below the window.\n"));
+    g_assert_nonnull(strstr(gpus, "mode=host\novercommit=1.5\n"));
+    teams = text_of(&at, "/etc/vgpu/tenants.d/10-teams.conf");
+    g_assert_cmpstr(teams, ==,
+                    "[tenant red]\nvram=1536M\ncompute=150\nmodels=1002:*\nusers=alice;bob\n"
+                    "\n[tenant blue]\nvgpus=3\n");
+    assert_says("config apply", 0, "", "");
+    assert_says("config diff", 0, "", "");
+    assert_says("tenant show red", 0, "VRAM:              0 of 1.5 GiB\n", "");
+    assert_says("tenant show green", 0, "Set by:            declared\n", "");
+    assert_says("gpu show 02:00.0", 0, "Mode set by:          declared\n", "");
+    agent_on_bus_close(&at);
+}
+
+static void collect(const char *const *fields, void *data)
+{
+    GString *all = data;
+
+    for (; *fields; fields++)
+        g_string_append_printf(all, "%s\n", *fields);
+}
+
+/* A change is in the journal with who, what, from and to; what changes nothing is not. */
+static void test_audit(void)
+{
+    AgentOnBus at;
+    g_autoptr(GString) all = g_string_new(NULL);
+
+    open_declared(&at);
+    audit_set_sink(collect, all);
+    assert_says("vgpu list", 0, "", "");
+    assert_says("vgpu create half --dry-run", 0, "", "");
+    assert_says("vgpu set " UUID " --weight 3", 3, "", "");
+    g_assert_cmpstr(all->str, ==, "");
+    assert_says("vgpu create half --name web --uuid " UUID, 0, "", "");
+    iterate_until_said(all,
+                       AUDIT_METHOD "=CreateVgpus\n" AUDIT_OBJECT "=" UUID "\n" AUDIT_USER "=");
+    iterate_until_said(all, AUDIT_BEFORE "=\n" AUDIT_AFTER "=Gpu=" GPU "; Type=amdgpu-vgpu-half; ");
+    assert_says("vgpu set web --weight 7", 0, "", "");
+    iterate_until_said(all, "MESSAGE=SetVgpu: " UUID " ok by ");
+    iterate_until_said(all, ": Weight 400 -> 7\n");
+    assert_says("tenant set red --vram 9G", 0, "", "");
+    iterate_until_said(all, ": Vram 8589934592 -> 9663676416\n");
+    assert_says("gpu drain 02:00.0", 0, "", "");
+    iterate_until_said(all, AUDIT_OBJECT "=" GPU "\n");
+    iterate_until_said(all, ": Draining no -> yes\n");
+    assert_says("vgpu remove web", 0, "", "");
+    iterate_until_said(all, "MESSAGE=RemoveVgpu: " UUID " ok by ");
+    iterate_until_said(all, "=Gpu=" GPU);
+    assert_says("config apply", 0, "", "");
+    iterate_until_said(all, AUDIT_METHOD "=ApplyConfig\n" AUDIT_OBJECT "=/etc/vgpu\n");
+    audit_set_sink(NULL, NULL);
+    agent_on_bus_close(&at);
+}
+
+static void test_audit_command(void)
+{
+    AgentOnBus at;
+    g_autofree char *asked = NULL;
+
+    open_declared(&at);
+    assert_says("audit", 0, "alice  SetVgpu       " UUID "  ok      Weight 400 -> 7\n", "");
+    assert_says("audit", 0, "bob    RemoveTenant  red", "");
+    assert_says("audit -o json --user alice --since -2h -n 5", 0,
+                "\"After\" : \"Weight=7; Cap=100\"", "");
+    asked = text_of(&at, "/journalctl-asked");
+    g_assert_nonnull(strstr(asked, "MESSAGE_ID=" AUDIT_MESSAGE_ID "\n"));
+    g_assert_nonnull(strstr(asked, "--since=-2h " AUDIT_USER "=alice --lines=5\n"));
+    file_tree_write(at.root, "/journalctl-fails", "");
+    assert_says("audit", 1, "", "cannot read the journal: No journal files");
+    agent_on_bus_close(&at);
+}
+
+static void test_difference(void)
+{
+    static const char *const cases[][3] = {
+        {"", "A=1", "created"},       {"A=1", "", "removed"},
+        {"A=1; B=2", "A=1; B=2", ""}, {"A=1; B=2; AB=3", "A=5; B=2; AB=4", "A 1 -> 5; AB 3 -> 4"},
+        {"A=", "A=x", "A - -> x"},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = audit_difference(cases[i][0], cases[i][1]);
+
+        g_assert_cmpstr(text, ==, cases[i][2]);
+    }
+}
+
+/* A backup is taken while vgpud works; it is put back only while it does not. */
+static void test_database(void)
+{
+    AgentOnBus at;
+    g_autofree char *backup = NULL;
+    g_autofree char *restore = NULL;
+    g_autofree char *junk = NULL;
+
+    open_declared(&at);
+    backup = g_strdup_printf("--root %s database backup %s/copy.db", at.root, at.root);
+    restore = g_strdup_printf("--root %s database restore %s/copy.db", at.root, at.root);
+    junk = g_strdup_printf("--root %s database restore %s/etc/vgpu/gpus.conf", at.root, at.root);
+    assert_says("tenant set green --user carol", 0, "", "");
+    assert_says(backup, 0, "wrote ", "");
+    assert_says("tenant remove green", 0, "", "");
+    assert_says(restore, 6, "", "cannot restore the database while vgpud runs");
+    agent_on_bus_stop(&at);
+    assert_says(junk, 1, "", "cannot use ");
+    assert_says(restore, 0, "restored ", "");
+    agent_on_bus_start(&at);
+    assert_says("tenant show green", 0, "carol", "");
+    agent_on_bus_close(&at);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/config/declared", test_declared);
+    g_test_add_func("/config/by-command", test_by_command);
+    g_test_add_func("/config/apply-refused", test_apply_refused);
+    g_test_add_func("/config/mode", test_mode);
+    g_test_add_func("/config/export", test_export);
+    g_test_add_func("/config/audit", test_audit);
+    g_test_add_func("/config/audit-command", test_audit_command);
+    g_test_add_func("/config/difference", test_difference);
+    g_test_add_func("/config/database", test_database);
+    return g_test_run();
+}
