@@ -6,14 +6,14 @@ AGENT_SRC := host-agent
 AGENT_OUT := build/host-agent
 AGENT_TESTS := tests/unit/host-agent
 AGENT_XML := $(AGENT_SRC)/dbus/org.mdev_vgpu.Host1.xml
-# Each may use those before it, and vgpuctl those of lib/ alone (tests/unit/host-agent/test-layers.c holds this).
+# Each may use the earlier ones, and vgpuctl only lib/ (tests/unit/host-agent/test-layers.c checks this).
 AGENT_MODEL := $(wildcard $(AGENT_SRC)/model/*.c)
 AGENT_STORE := $(wildcard $(AGENT_SRC)/store/*.c)
 AGENT_DAEMON := $(wildcard $(AGENT_SRC)/daemon/*.c $(AGENT_SRC)/daemon/*/*.c)
 AGENT_DOCTOR := $(wildcard $(AGENT_SRC)/doctor/*.c)
-# What changes the host; unit tests have their own.
+# Files that change the host; unit tests replace them.
 AGENT_KERNEL := $(AGENT_SRC)/daemon/modes/kernel_call.c
-# The folder that has code made from the interface.
+# The folder of code that is generated from the interface.
 AGENT_CFLAGS := $(LIB_CFLAGS) -I$(AGENT_OUT) -DVGPU_VERSION='"$(VERSION)"'
 AGENT_PKGS := gio-unix-2.0 libpci libudev json-glib-1.0 sqlite3 libmicrohttpd polkit-gobject-1 libsystemd
 AGENT_PKG_CFLAGS = $(call once,AGENT_PKG_CFLAGS,pkg-config --cflags $(AGENT_PKGS) libxml-2.0 smartcols)
@@ -25,8 +25,8 @@ AGENT_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 VGPUD_SOURCES := $(AGENT_DAEMON) $(AGENT_STORE) $(AGENT_MODEL)
 VGPUCTL_SOURCES := $(wildcard $(AGENT_SRC)/vgpuctl/*.c) $(AGENT_DOCTOR)
 
-# A unit test is a file test-NAME.c in a folder of one of those who speak with vgpud. All of vgpud but main(), under the
-# sanitizers, is a library that each is linked with: to link it into every one of them takes longer than to compile it.
+# A unit test is a file test-NAME.c in a folder of a program that talks to vgpud. All of vgpud except main(), under the
+# sanitizers, is a shared library for them: linking it into each of them statically takes longer than compiling it.
 AGENT_TESTS_DIRS := $(AGENT_TESTS) $(addprefix tests/unit/,mdevctl-plugins qemu-hooks container-hooks)
 AGENT_UNIT_TESTS := $(patsubst tests/%.c,build/%,$(wildcard $(AGENT_TESTS_DIRS:%=%/test-*.c)))
 AGENT_TEST_LIB := $(AGENT_OUT)/libvgpud-test.so
@@ -46,7 +46,7 @@ AGENT_COMPLETIONS := $(addprefix $(AGENT_OUT)/vgpuctl.,bash zsh fish)
 .PHONY: host-agent install-host-agent
 host-agent: $(AGENT_OUT)/vgpud $(AGENT_OUT)/vgpuctl $(AGENT_COMPLETIONS)
 
-# Generated code is not held to our warnings.
+# Generated code is compiled without our warnings.
 $(AGENT_OUT)/vgpu-host.c $(AGENT_OUT)/vgpu-host.h &: $(AGENT_XML)
 	@mkdir -p $(AGENT_OUT)
 	gdbus-codegen --interface-prefix org.mdev_vgpu.Host1. --c-namespace Vgpu \
@@ -80,8 +80,8 @@ $(AGENT_OUT)/vgpuctl: $(call agent_objects,$(VGPUCTL_SOURCES)) $(AGENT_OUT)/vgpu
 $(AGENT_TEST_LIB): $(call agent_test_objects,$(AGENT_TEST_SOURCES)) $(AGENT_OUT)/test-lib/vgpu-host.o
 	$(CC) $(AGENT_SANITIZE) -shared -o $@ $^ $(LDFLAGS) $(AGENT_TEST_PKG_LIBS)
 
-# The service runs in the test's own process, under the sanitizers; vgpuctl as it is installed. A library that has changed is
-# no reason to link again.
+# The service runs in the test's own process, under the sanitizers; vgpuctl is the installed one. A changed library is no
+# reason to link again.
 $(AGENT_UNIT_TESTS): build/%: $(AGENT_OUT)/test-lib/tests/%.o | $(AGENT_TEST_LIB) $(AGENT_OUT)/vgpuctl \
 		build/qemu-hooks/vgpu-qemu-hook build/container-hooks/vgpu-container-hook
 	@mkdir -p $(@D)

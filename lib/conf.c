@@ -39,7 +39,7 @@ static gboolean check_line(GHashTable *seen, char **group, const char *file, gui
     if (!entry || g_hash_table_add(seen, g_strdup(entry)))
         return TRUE;
     g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG,
-                "%s: line %u: %s is there twice; keep one of them", file, number, entry);
+                "%s: line %u: %s is given twice; keep one of them", file, number, entry);
     return FALSE;
 }
 

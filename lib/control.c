@@ -71,7 +71,7 @@ static void set_busy(GError **error, const char *root, const char *gpu, const ch
     g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
                 "GPU %s: %s while it has vGPUs: %s; detach each from its VM, then "
                 "mdevctl stop --uuid=UUID",
-                gpu, what, *names ? names : "(they were leaving just now, try again)");
+                gpu, what, *names ? names : "(they are being removed; try again)");
 }
 
 /*

@@ -266,7 +266,7 @@ static gboolean add(GVariantDict *dict, const char *name, const char *text, GErr
 
     if (!attribute)
         return refuse(error, name, text,
-                      "there is no such attribute; vgpu-qemu-hook(8) lists those that there are");
+                      "there is no such attribute; vgpu-qemu-hook(8) lists the attributes");
     if (!value)
         return refuse(error, name, text,
                       attribute->type[0] == 't' ? "it must be " SIZE_RULE
@@ -304,7 +304,7 @@ DomainRequest *request_of_xml(xmlNode *node, GError **error)
     }
     if (!g_variant_dict_contains(&dict, "Type")) {
         refuse(error, "type", "",
-               "it must be a type; \"vgpuctl type list\" shows those that there are");
+               "it must be a type; \"vgpuctl type list\" lists the existing ones");
         return NULL;
     }
     g_variant_dict_insert_value(&dict, "Uuids",

@@ -56,7 +56,7 @@ Hardware *hardware_find(const char *root, const char *address, GError **error)
     hardware->dir = g_strdup_printf("%s/sys/bus/pci/devices/%s", root, address);
     if (!g_file_test(hardware->dir, G_FILE_TEST_IS_DIR)) {
         g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT,
-                    "GPU %s: there is no such PCI device; lspci -D lists what there is", address);
+                    "GPU %s: there is no such PCI device; lspci -D lists the devices", address);
         return NULL;
     }
     class = (guint)read_hex(hardware->dir, "class");
@@ -76,8 +76,8 @@ Hardware *hardware_find(const char *root, const char *address, GError **error)
     }
     if (g_str_equal(hardware->driver, "vfio-pci")) {
         g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
-                    "GPU %s: bound to vfio-pci, so a VM has it whole; bind the vendor's driver "
-                    "to share it",
+                    "GPU %s: bound to vfio-pci, for a VM as a whole; bind the vendor's driver to "
+                    "share it",
                     address);
         return NULL;
     }
@@ -144,14 +144,14 @@ gboolean hardware_vram(const char *dir, const char *driver, guint64 *bytes, char
     }
     *bytes = largest_prefetchable_bar(dir, &bar);
     if (*bytes >= MIB) {
-        *source = g_strdup_printf("the size of its BAR %u; where that is not all of its memory, "
-                                  "set vram= in gpus.conf",
+        *source = g_strdup_printf("the size of its BAR %u; if that is not all of its memory, set "
+                                  "vram= in gpus.conf",
                                   bar);
         return TRUE;
     }
     g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
-                "GPU %s: neither its driver (%s) nor a prefetchable BAR tells how much memory it "
-                "has; set vram= in gpus.conf",
+                "GPU %s: neither its driver (%s) nor a prefetchable BAR reports its memory; set "
+                "vram= in gpus.conf",
                 strrchr(dir, '/') + 1, driver);
     return FALSE;
 }

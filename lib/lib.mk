@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# What registrar, callout, hooks, vgpud and vgpuctl share: build/lib/lib.a. Included by the top Makefile, before those that link it.
-# A program takes of it what it needs, so the registrar needs GLib alone.
+# Shared by registrar, callout, hooks, vgpud and vgpuctl: build/lib/lib.a. The top Makefile includes it before the
+# fragments that link it. A program links only the objects that it uses, so the registrar needs only GLib.
 
 LIB_SRC := lib
 LIB_OUT := build/lib
 LIB := $(LIB_OUT)/lib.a
 LIB_SOURCES := $(wildcard $(LIB_SRC)/*.c)
-# What changes the host by the driver; unit tests have their own.
+# Files that change the host through the driver; unit tests replace them.
 LIB_CALL := $(LIB_SRC)/control_call.c
 LIB_CFLAGS := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -I. -Imdev-driver/uapi
 LIB_PKGS := gio-unix-2.0 libpci json-glib-1.0 libxml-2.0

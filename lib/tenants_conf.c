@@ -58,7 +58,7 @@ static char **read_list(const ConfGroup *group, const char *key, GError **error)
     return g_strv_builder_end(list);
 }
 
-/* As tenants are named everywhere. */
+/* The rule for names of tenants. */
 static gboolean name_valid(const char *name)
 {
     return g_regex_match_simple("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$", name, G_REGEX_DOLLAR_ENDONLY,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tenants as /etc/vgpu/tenants.d/ declares them (vgpu-tenants.conf(5)).
- */
+/* Tenants in /etc/vgpu/tenants.d/ (vgpu-tenants.conf(5)). */
 #ifndef LIB_TENANTS_CONF_H
 #define LIB_TENANTS_CONF_H
 
@@ -12,8 +10,8 @@
 /**
  * TenantEntry - a [tenant NAME] group
  * @file: where it was read from
- * @vram: bytes; as @compute and @vgpus 0 for no limit
- * @models, @users: empty: any GPU, nobody
+ * @vram: bytes; 0, here and in @compute and @vgpus: no limit
+ * @models, @users: empty: any GPU, no user
  */
 typedef struct {
     char *name;
@@ -25,14 +23,15 @@ typedef struct {
     char **users;
 } TenantEntry;
 
-/* All that are declared, in the order of files and groups; of TenantEntry. One bad value fails all.
+/*
+ * All declared ones, in the order of files and groups; of TenantEntry. One invalid value fails all.
  */
 GPtrArray *tenants_conf_load(const char *root, GError **error);
 
-/* The entry with that name, NULL: there is none. Stays @entries'. */
+/* The entry with that name; NULL: none. @entries keeps it. */
 const TenantEntry *tenants_conf_find(const GPtrArray *entries, const char *name);
 
-/* The group of a tenant, as tenants_conf_load() reads it. To be freed. */
+/* A tenant's group in the format of tenants_conf_load(). To be freed. */
 char *tenants_conf_format(const TenantEntry *entry);
 
 #endif

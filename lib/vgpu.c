@@ -146,7 +146,7 @@ static gboolean has_ended(const Vgpu *vgpu, const char *uuid, GError **error)
 {
     if (!vgpu)
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                    "vGPU %s has gone while its engine was waited for", uuid);
+                    "vGPU %s was removed while waiting for its engine", uuid);
     else if (g_str_equal(vgpu->engine, "failed"))
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED,
                     "the engine of vGPU %s gave up: %s; \"journalctl -u vgpu-engine@%s\" has more",
@@ -192,7 +192,7 @@ static AgentError code_of(int cause)
 static const char *text_of(int cause)
 {
     return cause == ENOENT
-               ? "it has no such attribute, so the module that is loaded is an older one"
+               ? "it has no such attribute, because the loaded module is older"
            : cause == EBUSY ? "a VM has the vGPU open"
                             : g_strerror(cause);
 }
@@ -210,7 +210,7 @@ static gboolean write_one(const char *dir, const char *name, const char *value, 
         close(fd);
     if (written == length)
         return TRUE;
-    g_set_error(error, AGENT_ERROR, code_of(cause), "the driver does not take %s=%s: %s", name,
+    g_set_error(error, AGENT_ERROR, code_of(cause), "the driver does not accept %s=%s: %s", name,
                 value, text_of(cause));
     return FALSE;
 }

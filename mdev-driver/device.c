@@ -112,7 +112,7 @@ void vgpu_device_reset_work(struct work_struct *work)
 	mutex_lock(&vgpu->lock);
 	if (vgpu->resetting && time_after_eq(jiffies, vgpu->reset_end)) {
 		if (!vgpu_device_let_go(vgpu))
-			vgpu_device_lose(vgpu, "the engine did not let go in time when the guest reset the device");
+			vgpu_device_lose(vgpu, "the engine did not release everything in time when the guest reset the device");
 		if (vgpu->resetting)
 			vgpu_device_end_reset(vgpu);
 	}

@@ -188,7 +188,7 @@ static void container_ended(const char *uuid, void *data)
 {
     Agent *agent = data;
 
-    g_message("what had slice %s has ended, and nobody has told", uuid);
+    g_message("the user of slice %s has ended without a report", uuid);
     slice_claim_end(agent->vgpus, uuid);
 }
 
@@ -296,7 +296,7 @@ Agent *agent_new(const char *root, GError **error)
     if (!agent->db || !make_modules(agent, error))
         return NULL;
     if (!reload(agent, &cause))
-        g_warning("%s; until that is mended no vGPU can be made (\"vgpuctl reload\")",
+        g_warning("%s; no vGPU can be made until this is corrected (\"vgpuctl reload\")",
                   cause->message);
     return g_steal_pointer(&agent);
 }

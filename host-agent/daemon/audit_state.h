@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the audit says of objects.
- */
+/* The states of objects for the audit. */
 #ifndef VGPUD_AUDIT_STATE_H
 #define VGPUD_AUDIT_STATE_H
 
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/daemon/slices/tenants.h"
 
-/* Of all that the audit asks for; live as long as it. */
+/* The audit's sources; live as long as it. */
 typedef struct {
     Host *host;
     const Slices *slices;

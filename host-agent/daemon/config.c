@@ -15,7 +15,7 @@ GPtrArray *config_tenants(const char *root, GError **error)
     return entries;
 }
 
-/* Tenants first: they can refuse it. */
+/* Tenants first, because they can refuse it. */
 static gboolean apply(Host *host, Tenants *tenants, const GPtrArray *entries, gboolean dry_run,
                       GStrvBuilder *changes, GError **error)
 {

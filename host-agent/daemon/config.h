@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * /etc/vgpu against what was set by command.
- */
+/* Compares /etc/vgpu with the settings of commands. */
 #ifndef VGPUD_CONFIG_H
 #define VGPUD_CONFIG_H
 
@@ -12,9 +10,9 @@
 GPtrArray *config_tenants(const char *root, GError **error);
 
 /*
- * Forgets what commands have set that /etc/vgpu declares; or, by the option DryRun, finds out what
- * that would change. Returns a sentence for each change; NULL with @error: nothing was changed. The
- * files are not read again by that.
+ * Forgets settings of commands that /etc/vgpu declares; with the option DryRun, only determines
+ * what would change. Returns a sentence for each change; NULL with @error: nothing was changed. It
+ * does not read the files again.
  */
 GStrv config_apply(Host *host, Tenants *tenants, GVariant *options, gboolean *dry_run,
                    GError **error);

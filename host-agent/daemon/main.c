@@ -54,10 +54,10 @@ static void name_lost(GDBusConnection *bus, const char *name, void *data)
     Daemon *daemon = data;
 
     if (!bus)
-        g_printerr("vgpud: there is no D-Bus to be reached on; is dbus.service running?\n");
+        g_printerr("vgpud: cannot connect to D-Bus; is dbus.service running?\n");
     else
-        g_printerr("vgpud: the name %s on D-Bus belongs to somebody else, or this user may not "
-                   "have it; is another vgpud running?\n",
+        g_printerr("vgpud: cannot take the name %s on D-Bus: another process owns it, or this user "
+                   "may not; is another vgpud running?\n",
                    name);
     daemon->status = EXIT_FAILURE;
     g_main_loop_quit(daemon->loop);

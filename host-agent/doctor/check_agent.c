@@ -33,8 +33,8 @@ void check_agent(Examination *exam)
         finding_ok(exam, "vgpud", "it has not died since it was started");
     else
         finding_add(exam, FINDING_WARNING, "vgpud",
-                    g_strdup_printf("vgpud has died %u times since it was last started by hand; "
-                                    "systemd starts it again, after 10 s at most",
+                    g_strdup_printf("vgpud has died %u times since its last manual start; systemd "
+                                    "starts it again, after 10 s at most",
                                     count),
                     g_strdup("\"journalctl -u vgpud\" says why; \"systemctl restart vgpud\" resets "
                              "the count"));

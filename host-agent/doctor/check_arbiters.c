@@ -14,11 +14,11 @@ static void check_arbiter(Examination *exam, const char *gpu)
         finding_ok(exam, "arbiter", "the shares of GPU %s have an arbiter", gpu);
     else
         finding_add(exam, FINDING_WARNING, "arbiter",
-                    g_strdup_printf("GPU %s is shared and has no arbiter: vGPUs are not held to "
-                                    "their memory and their shares of its time",
+                    g_strdup_printf("GPU %s is shared and has no arbiter: its vGPUs' memory and "
+                                    "shares are not enforced",
                                     gpu),
-                    g_strdup_printf("systemctl start vgpud, which starts vgpu-arbiter@%s; that "
-                                    "unit's journal says why where it doesn't",
+                    g_strdup_printf("systemctl start vgpud, which starts vgpu-arbiter@%s; if it "
+                                    "does not, that unit's journal has the reason",
                                     gpu));
 }
 
@@ -38,7 +38,7 @@ void check_arbiters(Examination *exam)
     }
     if (any && !host_has(exam, "/usr/" LAYER) && !host_has(exam, "/usr/local/" LAYER))
         finding_add(exam, FINDING_WARNING, "arbiter",
-                    g_strdup("the governor's Vulkan layer is not installed: engines do not keep to "
-                             "what the arbiter says"),
-                    g_strdup("install mdev-vgpu's governor anew (/usr/" LAYER ")"));
+                    g_strdup("the governor's Vulkan layer is not installed: engines do not follow "
+                             "the arbiter"),
+                    g_strdup("reinstall mdev-vgpu's governor (/usr/" LAYER ")"));
 }

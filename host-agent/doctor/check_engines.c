@@ -12,7 +12,7 @@ static void check_engine(Examination *exam, const char *uuid)
     if (failure && *failure)
         finding_add(exam, FINDING_PROBLEM, "engine",
                     g_strdup_printf("the engine of vGPU %s gave up: %s", uuid, failure),
-                    g_strdup_printf("journalctl -u vgpu-engine@%s has more; when it is mended: "
+                    g_strdup_printf("journalctl -u vgpu-engine@%s has details; after the repair: "
                                     "systemctl restart vgpu-engine@%s",
                                     uuid, uuid));
     else if (failure)

@@ -22,7 +22,7 @@ void check_iommu(Examination *exam)
         finding_ok(exam, "IOMMU", "on");
     else
         finding_add_for_vms(exam, FINDING_WARNING, "IOMMU",
-                    g_strdup("off, so no GPU can be given to a VM whole"),
+                    g_strdup("off, so no GPU can be assigned to a VM as a whole"),
                     g_strdup("switch VT-d or AMD-Vi on in the firmware; with Intel add "
                              "intel_iommu=on to the kernel's command line"));
 }
@@ -34,14 +34,14 @@ static void check_group(Examination *exam, const Gpu *gpu)
     if (!gpu->pci->iommu_group)
         return;
     if (!gpu->group_in_use[0])
-        finding_ok(exam, "IOMMU group", "GPU %s can go to a VM without another device's driver",
+        finding_ok(exam, "IOMMU group", "GPU %s can be assigned to a VM without other devices",
                    gpu->pci->address);
     else
         finding_add_for_vms(exam, FINDING_WARNING, "IOMMU group",
                     g_strdup_printf("GPU %s shares group %s with %s, which the host uses",
                                     gpu->pci->address, gpu->pci->iommu_group, in_use),
-                    g_strdup("to give the GPU to a VM whole, these must go to vfio-pci with it; "
-                             "another slot may be in a group of its own"));
+                    g_strdup("to assign the whole GPU to a VM, these must be bound to vfio-pci "
+                             "with it; another slot may have a separate group"));
 }
 
 void check_groups(Examination *exam)
@@ -51,7 +51,7 @@ void check_groups(Examination *exam)
 
     if (!gpus->len)
         finding_add(exam, FINDING_WARNING, "GPU", g_strdup("this host has no GPU"),
-                    g_strdup("lspci -D shows what it has; the CPU can stand in (gpus.conf, "
+                    g_strdup("lspci -D lists its devices; the CPU can replace a GPU (gpus.conf, "
                              "soft:NAME)"));
     for (guint i = 0; i < gpus->len; i++)
         check_group(exam, g_ptr_array_index(gpus, i));

@@ -23,7 +23,7 @@ static char *why_not_loaded(const Examination *exam)
     if (secure_boot(exam))
         return g_strdup("modprobe mdev_vgpu; Secure Boot is on, so its key must be enrolled first: "
                         "mokutil --import /var/lib/dkms/mok.pub, and confirm at the next boot");
-    return g_strdup("modprobe mdev_vgpu; where there is no such module, dkms status says why");
+    return g_strdup("modprobe mdev_vgpu; if there is no such module, dkms status shows the reason");
 }
 
 void check_module(Examination *exam)
@@ -62,8 +62,8 @@ void check_lsm(Examination *exam)
         finding_ok(exam, "Landlock", "on");
     else
         finding_add(exam, FINDING_PROBLEM, "Landlock",
-                    g_strdup("off, and no engine starts without it: it keeps an engine to its own "
-                             "GPU"),
+                    g_strdup("off, and no engine starts without it: it confines an engine to its "
+                             "own GPU"),
                     g_strdup("put landlock first in lsm= on the kernel's command line"));
 }
 
@@ -76,8 +76,8 @@ void check_cgroups(Examination *exam)
         if (has_word(controllers, " ", wanted[i]))
             continue;
         finding_add(exam, FINDING_WARNING, "cgroups",
-                    g_strdup_printf("the controller \"%s\" is not there, so engines are not held "
-                                    "to their limits",
+                    g_strdup_printf("the controller \"%s\" is missing, so engines' limits are not "
+                                    "enforced",
                                     wanted[i]),
                     g_strdup("use the unified hierarchy (cgroup v2), and take cgroup_disable= off "
                              "the kernel's command line"));
@@ -92,7 +92,6 @@ void check_udmabuf(Examination *exam)
         finding_ok(exam, "udmabuf", "loaded");
     else
         finding_add_for_vms(exam, FINDING_WARNING, "udmabuf",
-                    g_strdup("not loaded, so guests can't have blobs in their own "
-                             "memory"),
+                    g_strdup("not loaded, so guests cannot use blobs in their own memory"),
                     g_strdup("modprobe udmabuf"));
 }

@@ -51,8 +51,8 @@ void check_kvm_window(Examination *exam)
     check_blocks(exam, release);
     if (module)
         finding_add(exam, FINDING_WARNING, "host kernel",
-                    g_strdup_printf("Linux %s lets VMs have VMs of their own (%s): such a VM can "
-                                    "keep GPU memory that was taken back",
+                    g_strdup_printf("Linux %s allows nested VMs (%s): a nested VM can keep GPU "
+                                    "memory that was taken back",
                                     release, module),
                     g_strdup_printf("options %s nested=0 in /etc/modprobe.d, or " HOST_KERNEL_NEWER,
                                     module));

@@ -40,7 +40,7 @@ static void check_export(Examination *exam)
                         g_strdup_printf("GPU %s (%s): its driver can't export memory as dma-bufs",
                                         gpus[i], device ? device : "nameless"),
                         g_strdup("use a driver with VK_EXT_external_memory_dma_buf; without it "
-                                 "guests' memory takes a slower way"));
+                                 "guests' memory uses a slower path"));
     }
 }
 
@@ -97,7 +97,7 @@ static void check_program(Examination *exam, const struct program *program)
     if (!path)
         finding_add_for_vms(exam, FINDING_WARNING, program->what,
                     g_strdup_printf("%s is not installed, or not in PATH", program->name),
-                    g_strdup("install it where this host runs VMs by it"));
+                    g_strdup("install it if this host runs VMs with it"));
     else if (!version_of(path, version))
         finding_add_for_vms(exam, FINDING_WARNING, program->what,
                     g_strdup_printf("%s does not say its version", path),
@@ -105,7 +105,7 @@ static void check_program(Examination *exam, const struct program *program)
     else if (version[0] < program->least[0] ||
              (version[0] == program->least[0] && version[1] < program->least[1]))
         finding_add_for_vms(exam, FINDING_WARNING, program->what,
-                    g_strdup_printf("version %u.%u; %u.%u is the oldest that was seen working",
+                    g_strdup_printf("version %u.%u; %u.%u is the oldest tested version",
                                     version[0], version[1], program->least[0], program->least[1]),
                     g_strdup("upgrade it, if something does not work"));
     else

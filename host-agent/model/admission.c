@@ -70,8 +70,8 @@ static char *health_refusal(const AdmissionRequest *request, const char *subject
     if (room->unhealthy)
         return g_strdup_printf("%s is not healthy (%s)", subject, room->unhealthy);
     if (room->evicted && request->wanted && request->wanted->class == SLICE_BEST_EFFORT)
-        return g_strdup("best-effort vGPUs of this tenant were stopped there for want of memory; "
-                        "wait some minutes");
+        return g_strdup("best-effort vGPUs of this tenant were stopped there because memory was "
+                        "short; wait some minutes");
     return NULL;
 }
 
@@ -99,7 +99,7 @@ static gboolean refuse_gpu(const AdmissionRequest *request, const char *why, GEr
     const Slice *wanted = request->wanted;
 
     if (request->way == ADMISSION_CLAIM)
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE, "slice %s of GPU %s can't be had: %s",
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE, "cannot use slice %s of GPU %s: %s",
                     wanted->uuid, wanted->gpu, why);
     else
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE, "vGPU %s can't be started: %s%s",
@@ -174,11 +174,11 @@ static gboolean check_room(const AdmissionRequest *request, GError **error)
         return TRUE;
     if (is_counted(request))
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                    "vGPU %s can't be changed so, and stays as it is: without it, of GPU %s %s",
+                    "cannot change vGPU %s: without it, on GPU %s %s",
                     wanted->uuid, wanted->gpu, why);
     else
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                    "there is no room for vGPU %s: of GPU %s %s", wanted->uuid, wanted->gpu, why);
+                    "there is no room for vGPU %s: on GPU %s %s", wanted->uuid, wanted->gpu, why);
     return FALSE;
 }
 

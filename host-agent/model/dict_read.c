@@ -45,7 +45,7 @@ static gboolean unknown(GError **error, const DictKey *keys, gsize count, const 
     for (gsize i = 0; i < count; i++)
         g_string_append_printf(known, "%s%s", i ? ", " : "", keys[i].key);
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                "%s is no key that is known here; these are: %s", name, known->str);
+                "unknown key %s; allowed are: %s", name, known->str);
     return FALSE;
 }
 

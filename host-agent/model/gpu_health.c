@@ -289,7 +289,7 @@ char *gpu_health_engine_loops(const GpuHealth *health, const char *uuid)
 
     if (!engine || !engine->loops)
         return NULL;
-    return g_strdup_printf("the engine of vGPU %s dies again and again%s%s; \"journalctl -u "
+    return g_strdup_printf("the engine of vGPU %s dies repeatedly%s%s; \"journalctl -u "
                            "vgpu-engine@%s\" says more",
                            uuid, engine->death[0] ? ": " : "", engine->death, uuid);
 }
@@ -298,7 +298,7 @@ void gpu_health_observe_gone(GpuHealth *health, guint users)
 {
     if (users)
         find(health, HEALTH_GONE,
-             g_strdup_printf("it is gone, and %u vGPUs are promised of it", users));
+             g_strdup_printf("it is missing, and %u vGPUs are promised of it", users));
     else
         lift(health, HEALTH_GONE);
 }

@@ -68,9 +68,9 @@ static char *refusal(const Placement *placement, const Request *request,
     char *why;
 
     if (request->gpus && request->gpus[0] && !matches(request->gpus, room))
-        return g_strdup("it is not among those asked for");
+        return g_strdup("it was not requested");
     if (matches(request->not_gpus, room))
-        return g_strdup("it was ruled out");
+        return g_strdup("it is excluded");
     if (request->replica[0] && (has_replica(placement->slices, room->gpu, request->replica) ||
                                 has_replica(chosen, room->gpu, request->replica)))
         return g_strdup_printf("it has a replica of %s already", request->replica);

@@ -96,7 +96,7 @@ static gboolean check_uuids(const Request *request, GError **error)
 {
     if (g_strv_length(request->uuids) != request->count) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                    "Uuids has %u entries, and %u vGPUs are asked for",
+                    "Uuids has %u entries, and %u vGPUs are requested",
                     g_strv_length(request->uuids), request->count);
         return FALSE;
     }
@@ -152,7 +152,7 @@ static gboolean has_size(const Request *request, GError **error)
     if ((request->type && *request->type) || (!vgpu && request->vram))
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                "Type%s is missing; \"vgpuctl type list\" shows the types that there are",
+                "Type%s is missing; \"vgpuctl type list\" lists the types",
                 vgpu ? "" : ", or Vram,");
     return FALSE;
 }

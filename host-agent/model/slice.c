@@ -243,8 +243,8 @@ gboolean engines_parse(const char *text, guint *engines, GError **error)
 
         if (!engine) {
             g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                        "Engines must be \"all\", or some of graphics, compute, transfer, decode and "
-                        "encode with commas, not \"%s\"",
+                        "Engines must be \"all\", or some of graphics, compute, transfer, decode "
+                        "and encode, separated by commas, not \"%s\"",
                         text);
             return FALSE;
         }
@@ -252,7 +252,7 @@ gboolean engines_parse(const char *text, guint *engines, GError **error)
     }
     if ((wanted & ENGINE_GRAPHICS) && !(wanted & ENGINE_COMPUTE)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                    "Engines can't have graphics without compute (\"%s\"): Vulkan promises "
+                    "Engines can't have graphics without compute (\"%s\"): Vulkan guarantees "
                     "programs a queue with both",
                     text);
         return FALSE;

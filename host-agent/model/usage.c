@@ -185,7 +185,7 @@ char *report_advice(const ReportRow *row, const GArray *sizes)
         return g_strdup("");
     peak = size_format(row->peak_vram);
     whole = size_format(row->vram);
-    return g_strdup_printf("peak %s of %s: %s would have done", peak, whole, size->name);
+    return g_strdup_printf("peak %s of %s: %s would have been enough", peak, whole, size->name);
 }
 
 gboolean report_month(const char *month, gint64 now, gint64 *begin, gint64 *end)

@@ -62,7 +62,7 @@ static gboolean upgrade(Db *db, GError **error)
     if (version > steps) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
                     "%s is of a newer vgpud (version %u, this one knows %u); install that one, or "
-                    "move the file away to begin anew",
+                    "move the file away to start with an empty one",
                     db->path, version, steps);
         return FALSE;
     }
@@ -102,8 +102,8 @@ Db *db_open(const char *root, GError **error)
         /* On a full disk the file is not damaged. */
         if (!is_full(db))
             g_prefix_error(error,
-                           "the agent's database is of no use (move it away to begin anew; the "
-                           "vGPUs that there are will be found again): ");
+                           "the agent's database is not usable (move it away to start with an "
+                           "empty one; existing vGPUs will be adopted again): ");
         return NULL;
     }
     return g_steal_pointer(&db);

@@ -295,7 +295,7 @@ static const Command commands[] = {
     {"update", "bring memory and types of registered GPUs up to date", TRUE, run_update},
     {"drain", "drain GPUs: no new vGPU, and no VM can open one", TRUE, run_drain},
     {"resume", "end that", TRUE, run_resume},
-    {"check", "read the files, say what they come to, change nothing", FALSE, run_check},
+    {"check", "read the files, print the result, change nothing", FALSE, run_check},
     {"list", "registered GPUs, their types and what is free", FALSE, run_list},
 };
 

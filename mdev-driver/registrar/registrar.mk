@@ -6,7 +6,7 @@ REGISTRAR_SRC := mdev-driver/registrar
 REGISTRAR_OUT := build/registrar
 REGISTRAR_TESTS_SRC := tests/unit/registrar
 REGISTRAR_SOURCES := $(REGISTRAR_SRC)/commands.c
-# What it takes of lib/, for its tests, which are built with the sanitizers.
+# Its objects of lib/, for its tests, which are built with the sanitizers.
 REGISTRAR_LIB := $(addprefix $(LIB_SRC)/,$(addsuffix .c,conf units types gpus hardware plan mdev root control sysfs))
 REGISTRAR_GLIB_CFLAGS = $(call once,REGISTRAR_GLIB_CFLAGS,pkg-config --cflags glib-2.0)
 REGISTRAR_GLIB_LIBS = $(call once,REGISTRAR_GLIB_LIBS,pkg-config --libs glib-2.0)
@@ -31,7 +31,7 @@ $(REGISTRAR_OUT)/obj/%.o: %.c
 $(REGISTRAR_OUT)/vgpu-registrar: $(patsubst %.c,$(REGISTRAR_OUT)/obj/%.o,$(REGISTRAR_SOURCES) $(REGISTRAR_SRC)/main.c) $(LIB)
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $^ $(REGISTRAR_GLIB_LIBS)
 
-# The tests have control_call() of their own and are built with the sanitizers throughout.
+# The tests replace control_call() and are built with the sanitizers throughout.
 build/unit/registrar/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) -O2 $(LIB_CFLAGS) $(REGISTRAR_GLIB_CFLAGS) $(REGISTRAR_SANITIZE) -MMD -MP -c -o $@ $<

@@ -5,8 +5,8 @@
 #   make driver-tests-holder KVER=…  the module that t-stall needs, for one kernel
 #   make check-driver [KERNELS="6.12-debug 6.1"] [TESTS="t-queue t-reset"] [DRIVER_FLAGS="--jobs 2 --seed random"]
 #
-# One kernel after the other. KERNEL= of the command line or the environment names a single one. make ends with 2 whatever
-# was wrong: what it was is said above, and tests/driver/check-driver itself ends with 75 if the rig failed.
+# One kernel after the other. KERNEL= of the command line or the environment selects a single one. make exits with 2 for
+# every failure: its output has the cause. tests/driver/check-driver itself exits with 75 if the rig failed.
 
 DRIVER_TESTS_SRC := tests/driver
 DRIVER_TESTS_OUT := build/driver-tests
@@ -25,7 +25,7 @@ DRIVER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pthre
 	-I$(DRIVER_TESTS_SRC)/lib -Imdev-driver/uapi $(shell pkg-config --cflags glib-2.0)
 DRIVER_TESTS_LIBS = $(shell pkg-config --libs glib-2.0)
 
-# A module of the tests' own, for the kernel KVER.
+# The tests' own module, for the kernel KVER.
 DRIVER_TESTS_HOLDER := $(DRIVER_TESTS_OUT)/holder-$(KVER)
 
 .PHONY: driver-tests-build driver-tests-holder check-driver

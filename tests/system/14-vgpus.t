@@ -76,7 +76,7 @@ point('it is changed while it computes: driver and mdevctl have it at once', sub
     die "$now\n" if $now ne '134217728 77 60 3';
     my $defined = host("mdevctl list --defined -u $uuid --dumpjson");
     die $defined if $defined !~ /"vgpu\/weight":\s*"77"/ || $defined =~ /"33"/ || $defined !~ /134217728/;
-    my $said = says("vgpuctl vgpu set $uuid --vram 2G", 7, qr/stays as it is/);
+    my $said = says("vgpuctl vgpu set $uuid --vram 2G", 7, qr/cannot change vGPU/);
     die "vram_bytes\n" if attribute('vram_bytes') != 134217728;
     my $second = VGPU::Compute::vulkan($blue, $blue->gpu_of({ uuid => $uuid }), '--rounds 2');
     return $said . VGPU::Compute::verdict($second->wait(120)) . '; the first: ' . keeps_computing($job, 1);

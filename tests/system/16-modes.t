@@ -78,7 +78,7 @@ point('drained by the operator: no new vGPU whoever asks, no VM opens one, and t
 
 point('--drain gives up when its time is over, and all is as before', sub {
     my $said = VGPU::Whole::mode("--drain --timeout 5 $gpu passthrough", status => $in_use);
-    die $said if $said !~ /waits until it is let go/ || $said !~ /the time to wait is over/;
+    die $said if $said !~ /waits until it is no longer in use/ || $said !~ /the timeout is over/;
     my $seen = VGPU::Whole::show($gpu);
     die "it is $seen->{Mode}, wanted $seen->{WantedMode}, draining $seen->{Draining}\n"
         if $seen->{Mode} ne 'shared' || $seen->{WantedMode} ne 'shared' || $seen->{Draining};
@@ -87,7 +87,7 @@ point('--drain gives up when its time is over, and all is as before', sub {
 
 point('--drain waits until both VMs have let go, then the GPU is at vfio-pci', sub {
     my $job = VGPU::Lab::host_job("vgpuctl gpu mode --drain $gpu passthrough 2>&1");
-    $job->expect(qr/waits until it is let go/, 60);
+    $job->expect(qr/waits until it is no longer in use/, 60);
     my $second = VGPU::Whole::mode("$gpu host", status => $in_use);
     die $second if $second !~ /is being switched to passthrough just now/;
     $red->detach($red->{vgpu});

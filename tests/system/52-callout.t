@@ -62,7 +62,7 @@ point('what a running vGPU has is shown, and makes a definition that can be star
 });
 
 point('what there is no room for is refused with the reason, and nothing is left of it', sub {
-    my $said = says("mdevctl define --auto -u $uuid -p $gpu -t $driver-vgpu-full", 1, qr/no room for vGPU $uuid: of GPU \Q$gpu\E .* are free/);
+    my $said = says("mdevctl define --auto -u $uuid -p $gpu -t $driver-vgpu-full", 1, qr/no room for vGPU $uuid: on GPU \Q$gpu\E .* are free/);
     my $list = host('mdevctl list --defined');
     die $list if $list =~ /$uuid/;
     return $said . says("mdevctl start -u $uuid -p $gpu -t $driver-vgpu-full", 1, qr/no room/);

@@ -165,7 +165,7 @@ point('the other way round while they work, and then a cap', sub {
     return assert_parts($before, %turned) . assert_parts($capped, %first);
 });
 
-# An arbiter that is started anew, as after each control, counts from nothing.
+# A restarted arbiter, as after each control, counts from zero.
 point('what waited is counted, and shown', sub {
     my ($vgpu) = grep { $_->{Uuid} eq of($red) } @{ decode_json(host('vgpuctl -o json vgpu list')) };
     die "nothing waited\n" if !$vgpu->{Waited};

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Which container has a slice: one at a time, until it ends, however it ends and whether or not anybody is told; two
+# Which container uses a slice: one at a time, until it ends, however it ends and whether or not the end is reported; two
 # slices of one GPU in one container. Its end is checked on the host and below it, not by vgpud's and the arbiter's
 # statements.
 use strict;
@@ -30,7 +30,7 @@ sub status { return VGPU::Slice::in_arbiter($gpu, @_) }
 sub refused { return VGPU::Slice::refused(@_) }
 sub soon { return VGPU::Slice::soon(@_) }
 
-# Nothing of the containers that had them is left, and the slices are free.
+# Nothing of the containers that used them is left, and the slices are free.
 sub given_back {
     my (@ids) = @_;
     my $said = VGPU::Remains::none($gpu, $before);

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# A host with three GPUs: where vGPUs are put is what the options of vgpuctl say, by sysfs and not by vgpud's word; and a
-# GPU that goes away with its vGPUs is no matter to the others'. Only the first GPU of the rig can compute, so the vGPUs
-# of the others have no engine that lives.
+# A host with three GPUs: vGPUs are placed by vgpuctl's options, checked in sysfs and not by vgpud's statements; and a
+# GPU that is removed with its vGPUs does not affect the others'. Only the first GPU of the rig can compute, so the
+# engines of the others' vGPUs do not live.
 # Rig: --gpus 3
 use strict;
 use warnings;
@@ -23,7 +23,7 @@ my %left;    # UUIDs of those that are made here
 
 sub host { return VGPU::Lab::host(@_) }
 
-# Where the kernel has these vGPUs: UUID to the GPU's address.
+# The kernel's GPU of each of these vGPUs: UUID to the GPU's address.
 sub places {
     my (@uuids) = @_;
     my $text = host('readlink -f ' . join ' ', map { "/sys/bus/mdev/devices/$_" } @uuids);
@@ -81,7 +81,7 @@ $_->expect(qr/^OK round 1:/m, 120) for @jobs;
 
 point('without an option the fullest GPU that has room is taken, so that others stay free', sub {
     my $first = must_be(make('sixteenth -n 2'), $gpu => 2);
-    # A half has room on the others only, and the next small one goes to the fullest again.
+    # A half has room on the others only, and the next small one is placed on the fullest again.
     my $half = make('half');
     my ($there) = keys %$half;
     die "a half is on $there, which has no room for it\n" if $there eq $gpu;

@@ -16,8 +16,8 @@ const advice: [RegExp, string][] = [
         "away by itself when the link is good."],
     [/degrees Celsius/, "Look at the GPU's fans and at the air of the rack. The finding goes away when it has cooled."],
     [/errors in its memory/, "Stop its users and reset the GPU. If errors come back, replace the card."],
-    [/dies again and again|gave up/, "Read the engine's journal, mend the cause, and clear the finding."],
-    [/it is gone/, "Look for the card in lspci and in the kernel's log."],
+    [/dies repeatedly|gave up/, "Read the engine's journal, mend the cause, and clear the finding."],
+    [/it is missing/, "Look for the card in lspci and in the kernel's log."],
 ];
 
 function adviceFor(reason: string): string {

@@ -227,7 +227,7 @@ static gboolean refuse(GError **error, const Slice *slice, const char *format, c
 {
     g_autofree char *why = g_strdup_printf(format, other);
 
-    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE, "slice %s of GPU %s can't be had: %s",
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE, "cannot use slice %s of GPU %s: %s",
                 slice->uuid, slice->gpu, why);
     return FALSE;
 }
@@ -292,8 +292,8 @@ static gboolean check_process(const Claims *claims, const Claim *claim, const gu
                     "container %s has no process %u on this host", claim->container, claim->pid);
     else if (!own)
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                    "process %u is not of user %u, so it can't be that of container %s; run the "
-                    "container as that user, or have root's runtime run it",
+                    "process %u does not belong to user %u, so it cannot be container %s's; run "
+                    "the container as that user, or with root's runtime",
                     claim->pid, *user, claim->container);
     else
         return TRUE;

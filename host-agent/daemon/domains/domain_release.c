@@ -71,7 +71,7 @@ void domain_release_run(const Lifecycle *life, const char *const *uuids, Operati
 
         if (!slice || !may_go(life, slice))
             continue;
-        g_message("vGPU %s was made for VM %s, which has ended: it is given back", slice->uuid,
+        g_message("vGPU %s was made for VM %s, which has ended: it is removed", slice->uuid,
                   slice->domain);
         begin(release, life, uuids[i]);
     }

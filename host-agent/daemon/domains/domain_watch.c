@@ -42,7 +42,7 @@ static void released(const GError *error, void *data)
 {
     (void)data;
     if (error)
-        g_warning("a vGPU whose VM has ended could not be given back: %s; it is tried again",
+        g_warning("cannot remove a vGPU whose VM has ended: %s; it will be tried again",
                   error->message);
 }
 

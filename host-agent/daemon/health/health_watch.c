@@ -117,7 +117,7 @@ static void tell(Health *health, const char *gpu, const Watched *watched, const 
         store(health, gpu, (HealthKind)i, reason);
         if (reason)
             host_event(health->host, "health", gpu, NULL,
-                       "GPU %s is not healthy: %s; nothing new is put on it%s", gpu, reason,
+                       "GPU %s is not healthy: %s; no new work is placed on it%s", gpu, reason,
                        health_kind_is_held((HealthKind)i) ? " until \"vgpuctl gpu clear\"" : "");
         else
             host_event(health->host, "health", gpu, NULL, "GPU %s: no more \"%s\"%s", gpu,
@@ -221,7 +221,7 @@ static void tell_of_loop(Health *health, const Vgpu *vgpu)
     if (loop && !told && !gpu_health_reason(watched->health, HEALTH_ENGINE_CRASHES)) {
         g_hash_table_add(health->looping, g_strdup(vgpu->uuid));
         host_event(health->host, "health", vgpu->gpu, vgpu->uuid,
-                   "%s; others on GPU %s go on, so it is not taken to be the GPU's fault", loop,
+                   "%s; others on GPU %s work, so the GPU is not considered the cause", loop,
                    vgpu->gpu);
     } else if (!loop) {
         g_hash_table_remove(health->looping, vgpu->uuid);
@@ -320,7 +320,7 @@ static void clear(GDBusMethodInvocation *invocation, const Caller *caller, void 
 
     if (!watched) {
         g_dbus_method_invocation_return_error(invocation, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                                              "the GPU has just gone away");
+                                              "the GPU has just been removed");
         return;
     }
     gpu_readings_read(host_gpu(health->host, gpu)->pci, &watched->readings);

@@ -315,7 +315,7 @@ static void ended(GObject *process, GAsyncResult *answer, void *data)
     else if (!g_subprocess_wait_check_finish(G_SUBPROCESS(process), answer, &error))
         g_message("pressure-command=%s: %s", run->command, error->message);
     else
-        g_message("pressure-command=%s has ended well", run->command);
+        g_message("pressure-command=%s has succeeded", run->command);
     g_clear_handle_id(&run->timeout, g_source_remove);
     g_object_unref(run->process);
     g_free(run->command);

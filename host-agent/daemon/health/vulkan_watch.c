@@ -68,7 +68,7 @@ static void started(GObject *bus, GAsyncResult *answer, void *data)
 
     (void)data;
     if (!result)
-        g_message("what Vulkan shows of a GPU can't be asked: %s", error->message);
+        g_message("cannot query Vulkan's view of a GPU: %s", error->message);
 }
 
 static void ask(const VulkanWatch *watch, const char *address)

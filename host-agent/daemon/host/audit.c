@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An answer is seen where it leaves for the bus, by a filter in a thread of the connection's; all
- * else is done by the main loop. So methods need not know of the audit, and answer as they like.
+ * A filter in a thread of the connection sees each answer when it leaves for the bus; the main loop
+ * does the rest. So methods do not depend on the audit, and answer in any way.
  */
 #include "host-agent/daemon/host/audit.h"
 
@@ -14,7 +14,7 @@
 
 #define FILTER_DATA "vgpud-audit"
 
-/* The methods that change something, and what their first argument names. */
+/* The methods that change something, and the kind of their first argument. */
 static const struct {
     const char *method;
     AuditKind kind;
@@ -32,9 +32,9 @@ static const struct {
 };
 
 /**
- * Entry - a call that is being done
- * @caller: its name on the bus; with @serial it is this call and no other
- * @answer: NULL until it is there
+ * Entry - a running call
+ * @caller: its name on the bus; with @serial it identifies the call
+ * @answer: NULL until it is sent
  */
 typedef struct {
     char *caller;
@@ -52,7 +52,7 @@ static void *describe_data;
 static AuditSink sink;
 static void *sink_data;
 
-/* Of Entry. The filter's thread takes them out. */
+/* Of Entry. The filter's thread removes them. */
 static GMutex lock;
 static GPtrArray *pending;
 
@@ -136,7 +136,7 @@ static char *state_of(AuditKind kind, char **name)
     return state ? state : g_strdup("");
 }
 
-/* Of one that a method has created. @dict: a{sv} of its answer. */
+/* The object that a method has created. @dict: a{sv} of its answer. */
 static void write_created(const Entry *entry, GVariant *dict)
 {
     g_autofree char *uuid = NULL;
@@ -190,7 +190,7 @@ static gboolean finish(void *data)
     return G_SOURCE_REMOVE;
 }
 
-/* The call that @message answers, not pending any more; NULL: none of ours. */
+/* The call that @message answers, no longer pending; NULL: none of ours. */
 static Entry *take(GDBusMessage *message)
 {
     const char *caller = g_dbus_message_get_destination(message);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The audit: who changed what by which method, from what to what, in the journal (lib/audit.h has
- * the fields). Calls that change nothing leave no entry.
+ * The audit: who changed which object by which method, from which state to which, in the journal
+ * (lib/audit.h has the fields). Calls that change nothing leave no entry.
  */
 #ifndef VGPUD_AUDIT_H
 #define VGPUD_AUDIT_H
@@ -15,16 +15,13 @@ typedef enum {
     AUDIT_CONFIG, /* /etc/vgpu */
 } AuditKind;
 
-/*
- * The state of the object, to be freed; NULL if there is none. @name becomes its own name.
- */
+/* The state of the object, to be freed; NULL: none. @name becomes its own name. */
 typedef char *(*AuditDescribe)(AuditKind kind, char **name, void *data);
 
-/* NULL: nothing is audited any more. */
+/* NULL: ends the audit. */
 void audit_set_describe(AuditDescribe func, void *data);
 
-/* The caller may do what @invocation asks for, and it is about to be done. Called for every method.
- */
+/* The caller is authorized, and @invocation is about to be executed. Called for every method. */
 void audit_begin(GDBusMethodInvocation *invocation, const Caller *caller);
 
 /* Takes an entry, "FIELD=value" each. For tests; NULL: the journal. */

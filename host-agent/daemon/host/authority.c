@@ -30,8 +30,8 @@ void authority_refuse(GDBusMethodInvocation *invocation, const Caller *caller, c
 {
     g_dbus_method_invocation_return_error(
         invocation, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
-        "user %s may not do this%s%s; it needs the right \"%s\", which an administrator gives "
-        "by a rule of polkit",
+        "user %s may not do this%s%s; it needs the right \"%s\", which an administrator grants by "
+        "a polkit rule",
         caller->user, why ? ": " : "", why ? why : "", action);
 }
 

@@ -54,7 +54,7 @@ static GError *error_of(const Hold *hold, int code)
                            "detach the vGPU from it, and try again",
                            hold->uuid);
     return g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED,
-                       "vGPU %s can't be kept from VMs while it is removed (VFIO's group: %s)",
+                       "cannot reserve vGPU %s while it is removed (VFIO's group: %s)",
                        hold->uuid, g_strerror(code));
 }
 
@@ -239,7 +239,7 @@ static void ended(Operation *operation, const GError *error)
     const Lifecycle *life = operation_world(operation);
 
     if (error && operation_is_replayed(operation))
-        g_warning("vGPU %s, which was left half done: %s; it stays", operation_object(operation, 0),
+        g_warning("vGPU %s was left incomplete: %s; it stays", operation_object(operation, 0),
                   error->message);
     slices_settle(life->slices, operation_object(operation, 0));
 }

@@ -26,7 +26,7 @@ static void ended(Operation *operation, const GError *error)
         host_event(life->host, "vgpu-changed", slice->gpu, uuid, "vGPU %s was stopped", uuid);
 }
 
-/* A stop that was cut short is left as it was: nobody waits for it any more. */
+/* An interrupted stop is not continued: nobody waits for it any more. */
 const OperationKind shutdown_kind = {.name = "stop",
                                      .doing = "being stopped",
                                      .what = "the stop",

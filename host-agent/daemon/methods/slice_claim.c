@@ -11,8 +11,8 @@ static void given_back(const GError *error, void *data)
     g_autofree char *uuid = data;
 
     if (error)
-        g_warning("slice %s, whose container has ended, could not be given back: %s; remove it "
-                  "with \"vgpuctl slice remove %s\"",
+        g_warning("cannot remove slice %s, whose container has ended: %s; remove it with \"vgpuctl "
+                  "slice remove %s\"",
                   uuid, error->message, uuid);
 }
 
@@ -59,7 +59,7 @@ static void claim(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus
         g_dbus_method_invocation_return_gerror(invocation, error);
         return;
     }
-    g_message("container %s of %s has slice %s", container, caller->user, slice->uuid);
+    g_message("container %s of %s uses slice %s", container, caller->user, slice->uuid);
     g_dbus_method_invocation_return_value(invocation, NULL);
 }
 

@@ -35,8 +35,8 @@ static Request *read_request(GVariant *asked, GError **error)
     if (g_variant_dict_contains(&dict, "Door") || g_variant_dict_contains(&dict, "Name") ||
         g_variant_dict_contains(&dict, "Ephemeral") || g_variant_dict_contains(&dict, "DryRun")) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                    "RunSlice has no Door, Name, Ephemeral or DryRun: a program's slice is of door "
-                    "native and goes with the program");
+                    "RunSlice has no Door, Name, Ephemeral or DryRun: a program's slice has door "
+                    "native and is removed with the program");
         return NULL;
     }
     g_variant_dict_insert(&dict, "Door", "s", slice_transport_name(SLICE_TRANSPORT_NATIVE));
@@ -54,8 +54,8 @@ static gboolean check_layer(const char *root, GError **error)
         return TRUE;
     g_set_error(
         error, AGENT_ERROR, AGENT_ERROR_FAILED,
-        "the governor's Vulkan layer is not installed, so nothing would hold the program to "
-        "its slice; install the package vgpu-governor");
+        "the governor's Vulkan layer is not installed, so the program's limits would not be "
+        "enforced; install the package vgpu-governor");
     return FALSE;
 }
 

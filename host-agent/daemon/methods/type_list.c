@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ListTypes: what vGPUs come in, on the GPUs that the caller may have one on. */
+/* ListTypes: the types of vGPUs, on the GPUs that the caller may use. */
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "lib/mdev.h"
 
@@ -8,7 +8,7 @@ static void add(GVariantBuilder *dict, const char *key, GVariant *value)
     g_variant_builder_add(dict, "{sv}", key, value);
 }
 
-/* As /etc/vgpu has it; types of other drivers are not there. */
+/* From /etc/vgpu; types of other drivers are not included. */
 static void add_offer(GVariantBuilder *dict, const Offer *offer)
 {
     const struct vgpu_type_desc *desc = offer->desc;

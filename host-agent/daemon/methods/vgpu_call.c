@@ -162,7 +162,7 @@ const Slice *vgpu_call_container_slice(const Vgpus *vgpus, const char *name, GEr
     if (slice && slice_is_for_container(slice))
         return if_free(vgpus, slice, error);
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                "there is no slice %s; \"vgpuctl slice list\" shows those that there are", name);
+                "there is no slice %s; \"vgpuctl slice list\" lists the existing ones", name);
     return NULL;
 }
 
@@ -185,7 +185,7 @@ const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **erro
 
     if (!slice || !slice_is_vgpu(slice)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                    "there is no vGPU %s; \"vgpuctl vgpu list\" shows those that there are", uuid);
+                    "there is no vGPU %s; \"vgpuctl vgpu list\" lists the existing ones", uuid);
         return NULL;
     }
     return if_free(vgpus, slice, error);

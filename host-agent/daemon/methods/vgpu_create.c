@@ -83,7 +83,7 @@ static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller 
     OperationRequest operation = {.done = created};
     GError *error = NULL;
 
-    g_message("%u vGPUs of type %s were asked for by %s", request->count, request->type,
+    g_message("%u vGPUs of type %s were requested by %s", request->count, request->type,
               caller->user);
     vgpu_call_ask(call, caller, &operation);
     if (!creation_start(vgpus->life, slices, request->window, &operation, &error))

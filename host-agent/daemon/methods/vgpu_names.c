@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ListNames: which vGPU and slice has which name. */
+/* ListNames: the names of vGPUs and slices. */
 #include "host-agent/daemon/methods/vgpu_call.h"
 
 static void list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)

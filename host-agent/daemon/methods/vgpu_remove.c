@@ -26,9 +26,8 @@ static gboolean check_unused(const Vgpus *vgpus, const Slice *slice, GError **er
     if (!user)
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                "%s has slice %s of GPU %s; end it first. With --force the slice goes, and what "
-                "has it goes "
-                "on without limits that hold",
+                "%s has slice %s of GPU %s; end it first. With --force the slice is removed, and "
+                "its user continues without enforced limits",
                 user, slice->uuid, slice->gpu);
     return FALSE;
 }

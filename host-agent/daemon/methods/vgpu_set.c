@@ -21,7 +21,7 @@ static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Chan
     if (!vgpu || g_str_equal(vgpu->device, "closed") || vgpu->display == asked->display)
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                "vGPU %s is open in a VM, so its display can't change; shut the VM down, or take "
+                "vGPU %s is open in a VM, so its display can't change; shut the VM down, or detach "
                 "the vGPU from it, first",
                 slice->uuid);
     return FALSE;

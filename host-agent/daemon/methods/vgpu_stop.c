@@ -19,7 +19,7 @@ static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller 
         vgpu_call_refuse(call, error);
 }
 
-/* It can come back, and no VM uses it. */
+/* It can be started again, and no VM uses it. */
 static gboolean may_stop(const Slice *slice, const Vgpu *vgpu, GError **error)
 {
     if (!slice->defined) {

@@ -94,18 +94,18 @@ static const struct {
     GpuValue *value;
 } gauges[] = {
     {"vgpu_gpu_vram_bytes", "Memory of the GPU.", vram},
-    {"vgpu_gpu_vram_used_bytes", "Memory in use, by whomever, where somebody tells.", vram_used},
+    {"vgpu_gpu_vram_used_bytes", "Memory in use by all users, if known.", vram_used},
     {"vgpu_gpu_vram_capacity_bytes", "Memory that may be promised to vGPUs.", capacity},
     {"vgpu_gpu_vram_promised_bytes", "Memory promised to vGPUs.", vram_promised},
     {"vgpu_gpu_vram_mark_bytes", "Memory that should be free.", vram_mark},
     {"vgpu_gpu_compute_promised_ratio", "Part of the GPU's compute promised to vGPUs.",
      compute_promised},
     {"vgpu_gpu_vgpus", "vGPUs on the GPU.", vgpus},
-    {"vgpu_gpu_healthy", "0: something is wrong with it, and no new work is put on it.", healthy},
+    {"vgpu_gpu_healthy", "0: unhealthy; no new work is placed on it.", healthy},
     {"vgpu_gpu_temperature_celsius", "Temperature of the GPU's hottest sensor.", temperature},
     {"vgpu_gpu_power_watts", "Power that the GPU draws.", power},
     {"vgpu_gpu_link_width_lanes", "Lanes of the PCI Express link.", link_width},
-    {"vgpu_gpu_link_width_max_lanes", "Lanes that the PCI Express link could have.",
+    {"vgpu_gpu_link_width_max_lanes", "Maximum lanes of the PCI Express link.",
      link_width_max},
 };
 
@@ -163,7 +163,7 @@ static void add_errors(Exposition *exposition, const GArray *gpus, GPtrArray *la
 
 static void add_info(Exposition *exposition, const GArray *gpus, GPtrArray *labels)
 {
-    exposition_family(exposition, "vgpu_gpu_info", METRIC_GAUGE, "What the GPU is.");
+    exposition_family(exposition, "vgpu_gpu_info", METRIC_GAUGE, "Description of the GPU.");
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_array_index(gpus, GpuMetrics, i).gpu;
         g_autoptr(GString) text = g_string_new(g_ptr_array_index(labels, i));

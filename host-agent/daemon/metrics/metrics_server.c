@@ -63,9 +63,9 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *connection, con
     (void)upload_size;
     (void)context;
     if (!g_str_equal(method, "GET") && !g_str_equal(method, "HEAD"))
-        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "There is only GET here.\n");
+        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET is supported.\n");
     if (!g_str_equal(url, "/metrics"))
-        return refuse(connection, MHD_HTTP_NOT_FOUND, "There is only /metrics here.\n");
+        return refuse(connection, MHD_HTTP_NOT_FOUND, "Only /metrics exists.\n");
     text = server->func(server->data, &length);
     return answer(connection, MHD_HTTP_OK, text, length, CONTENT_TYPE);
 }
@@ -135,7 +135,7 @@ static int listen_at(MetricsServer *server, const char *root, const char *where,
     g_autoptr(GSocket) socket = NULL;
 
     if (!address) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "it is no address");
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "invalid address");
         return -1;
     }
     socket = g_socket_new(g_socket_address_get_family(address), G_SOCKET_TYPE_STREAM,
@@ -177,14 +177,13 @@ MetricsServer *metrics_server_new(const char *root, const char *listen, MetricsF
     fd = listen_at(server, root, listen, error);
     if (fd < 0) {
         g_prefix_error(error,
-                       "metrics can't be offered at %s ("
-                       "listen= in vgpud.conf): ",
+                       "cannot serve metrics at %s (listen= in vgpud.conf): ",
                        listen);
         return NULL;
     }
     if (!start(server, fd)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
-                    "metrics can't be offered at %s: libmicrohttpd does not start", listen);
+                    "cannot serve metrics at %s: libmicrohttpd does not start", listen);
         return NULL;
     }
     return g_steal_pointer(&server);

@@ -16,7 +16,7 @@ static char *labels_of(const Slice *slice)
 static void add_info(Exposition *exposition, const GArray *slices)
 {
     exposition_family(exposition, "vgpu_slice_info", METRIC_GAUGE,
-                      "What the container's slice is.");
+                      "Description of the container's slice.");
     for (guint i = 0; i < slices->len; i++) {
         const SliceMetrics *metrics = &g_array_index(slices, SliceMetrics, i);
         const Slice *slice = metrics->slice;
@@ -77,16 +77,16 @@ static const struct {
      promised},
     {"vgpu_slice_processes", METRIC_GAUGE, "Processes that use the GPU for the slice.", TRUE,
      processes},
-    {"vgpu_slice_vram_used_bytes", METRIC_GAUGE, "GPU memory that the slice has.", TRUE, vram_used},
+    {"vgpu_slice_vram_used_bytes", METRIC_GAUGE, "GPU memory in use by the slice.", TRUE, vram_used},
     {"vgpu_slice_submissions_total", METRIC_COUNTER, "Submissions of work to the GPU.", TRUE,
      submissions},
     {"vgpu_slice_gpu_seconds_total", METRIC_COUNTER,
-     "GPU time of the slice, of the work that was measured: not what it did alone on its GPU.",
+     "Measured GPU time of the slice. Work that it did alone on its GPU is not measured.",
      TRUE, gpu_seconds},
     {"vgpu_slice_waited_seconds_total", METRIC_COUNTER,
      "Time that the slice's work waited for others'.", TRUE, waited_seconds},
     {"vgpu_slice_throttled_seconds_total", METRIC_COUNTER,
-     "Time that the slice's own limits held it back.", TRUE, throttled_seconds},
+     "Time that the slice's own limits delayed it.", TRUE, throttled_seconds},
 };
 
 void add_slice_metrics(Exposition *exposition, const GArray *slices)

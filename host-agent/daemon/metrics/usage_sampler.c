@@ -40,7 +40,7 @@ static gint64 now_s(void)
 
 static void complain(GError *error)
 {
-    g_message("what was used can't be stored: %s", error->message);
+    g_message("cannot store usage: %s", error->message);
     g_error_free(error);
 }
 

@@ -159,7 +159,7 @@ static const struct {
     {"vgpu_vgpu_vram_promised_bytes", METRIC_GAUGE, "GPU memory promised to the vGPU.", promised},
     {"vgpu_vgpu_running", METRIC_GAUGE, "1: the guest's driver is up.", is_running},
     {"vgpu_vgpu_engine_ready", METRIC_GAUGE, "1: the vGPU's engine is ready.", engine_is_ready},
-    {"vgpu_vgpu_window_published_bytes", METRIC_GAUGE, "How much of the window shows something.",
+    {"vgpu_vgpu_window_published_bytes", METRIC_GAUGE, "Published part of the window.",
      published},
     {"vgpu_vgpu_pinned_bytes", METRIC_GAUGE, "Guest memory that is pinned for resources.", pinned},
     {"vgpu_vgpu_requests_total", METRIC_COUNTER, "virtio-gpu requests given to the engine.",
@@ -186,7 +186,7 @@ static void add_counts(Exposition *exposition, const VgpuTable *table)
 
 static void add_info(Exposition *exposition, const VgpuTable *table)
 {
-    exposition_family(exposition, "vgpu_vgpu_info", METRIC_GAUGE, "What the vGPU is.");
+    exposition_family(exposition, "vgpu_vgpu_info", METRIC_GAUGE, "Description of the vGPU.");
     for (guint i = 0; i < table->rows->len; i++) {
         const Row *row = &g_array_index(table->rows, Row, i);
         const char *type = row->counters->vgpu->type;
@@ -233,7 +233,8 @@ static gboolean waited_time(const VgpuCounters *counters, guint64 *ns)
 static void add_used(Exposition *exposition, const VgpuTable *table)
 {
     exposition_family(exposition, "vgpu_vgpu_vram_used_bytes", METRIC_GAUGE,
-                      "GPU memory that the vGPU's engine has, as the GPU's driver or its arbiter tells.");
+                      "GPU memory in use by the vGPU's engine, from the GPU's driver or its "
+                      "arbiter.");
     for (guint i = 0; i < table->rows->len; i++) {
         const Row *row = &g_array_index(table->rows, Row, i);
         guint64 bytes;
@@ -246,8 +247,8 @@ static void add_used(Exposition *exposition, const VgpuTable *table)
 static void add_spilled(Exposition *exposition, const VgpuTable *table)
 {
     exposition_family(exposition, "vgpu_vgpu_vram_spilled_bytes", METRIC_GAUGE,
-                      "Memory that the vGPU has beyond its GPU memory, by the way that is in force: "
-                      "spill to host memory, or the GPU's driver.");
+                      "Memory in use beyond the vGPU's GPU memory, by kind: spill to host memory, "
+                      "or the GPU's driver.");
     for (guint i = 0; i < table->rows->len; i++) {
         const Row *row = &g_array_index(table->rows, Row, i);
         const SliceUse *use = &row->counters->slice;
@@ -267,9 +268,9 @@ void add_vgpu_metrics(Exposition *exposition, const VgpuTable *table)
     add_used(exposition, table);
     add_spilled(exposition, table);
     add_seconds(exposition, table, "vgpu_vgpu_gpu_seconds_total",
-                "GPU time that the vGPU has used, where the GPU's driver tells.", gpu_time);
+                "GPU time used by the vGPU, if the GPU's driver reports it.", gpu_time);
     add_seconds(exposition, table, "vgpu_vgpu_throttled_seconds_total",
-                "Time that the vGPU's own limits held it back.", throttled_time);
+                "Time that the vGPU's own limits delayed it.", throttled_time);
     add_seconds(exposition, table, "vgpu_vgpu_waited_seconds_total",
                 "Time that the vGPU's work waited for other vGPUs'.", waited_time);
 }

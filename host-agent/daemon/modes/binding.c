@@ -50,15 +50,15 @@ static gboolean must_have_driver(const char *root, const char *address, gboolean
                     address);
     else if (vfio)
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
-                    "%s: vfio-pci did not take it; the kernel log may say why (dmesg)", address);
+                    "%s: vfio-pci did not bind to it; the kernel log may say why (dmesg)", address);
     else if (is_vfio)
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
-                    "%s: vfio-pci took it again at once; are there vfio-pci.ids= on the kernel's "
-                    "command line or in /etc/modprobe.d?",
+                    "%s: vfio-pci bound to it again at once; are there vfio-pci.ids= on the "
+                    "kernel's command line or in /etc/modprobe.d?",
                     address);
     else
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
-                    "%s: no driver took it; load the vendor's driver", address);
+                    "%s: no driver bound to it; load the vendor's driver", address);
     return FALSE;
 }
 

@@ -82,8 +82,8 @@ static gboolean judge(const Run *run, const char *line, gboolean in_time, guint 
     if (!in_time)
         g_set_error(
             error, AGENT_ERROR, AGENT_ERROR_FAILED,
-            "\"%s\" did not end in %u seconds and was killed; run it by hand to see what it "
-            "waits for, or look into the kernel log (dmesg)",
+            "\"%s\" did not end in %u seconds and was killed; run it yourself to see what it waits "
+            "for, or read the kernel log (dmesg)",
             line, seconds);
     else
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "\"%s\" failed: %s", line,

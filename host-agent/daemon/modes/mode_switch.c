@@ -23,12 +23,12 @@
 
 /**
  * ModeSwitch
- * @operation: NULL: only said, or there already
- * @old_partitions: that were wanted before
+ * @operation: NULL: a dry run, or the GPU has the mode already
+ * @old_partitions: the previous setting
  * @deadline: of the waiting; 0: none
- * @begun: something may have been done to the GPU
- * @waits_for: who is in the way, as it was last said
- * @steps: of char *: what was told
+ * @begun: steps may have been done already
+ * @waits_for: the users that were last reported
+ * @steps: of char *: the reported ones
  * @source: of the next look
  * @done: NULL: nobody waits for it
  */
@@ -125,9 +125,8 @@ static void resume(const ModeSwitch *change)
 }
 
 /*
- * vGPUs of the GPU that are there need not be started again: whoever stops one from now on means
- * it. One that could not be started stays noted, and is tried again when the GPU is shared the next
- * time.
+ * Existing vGPUs of the GPU need not be started again: from now on a stop is intended. One that
+ * could not be started stays recorded, and is tried again when the GPU is shared the next time.
  */
 static void forget_started(const ModeSwitch *change)
 {
@@ -150,7 +149,7 @@ static gboolean begin_drain(void *data)
     return G_SOURCE_REMOVE;
 }
 
-/* Not at once: whoever asks is not ready for the end then. */
+/* Not at once: the caller does not expect the end then. */
 static void run_drain(Operation *operation, guint item)
 {
     ModeSwitch *change = operation_kept(operation);
@@ -174,7 +173,7 @@ static gboolean is_over(const ModeSwitch *change)
     return change->deadline && g_get_monotonic_time() >= change->deadline;
 }
 
-/* vGPUs that are there are noted before they are stopped. */
+/* Existing vGPUs are recorded before they are stopped. */
 static gboolean note_vgpus(const ModeSwitch *change, GError **error)
 {
     g_autoptr(Gpu) gpu = reconcile_look(root_of(change), change->gpu, error);
@@ -190,7 +189,7 @@ static void look(ModeSwitch *change, UsersFunc func)
                          change);
 }
 
-/* With the containers that have slices of a GPU which is to be shared no more. */
+/* Includes the containers that use slices of a GPU that will not be shared any more. */
 static GStrv with_containers(const ModeSwitch *change, const GStrv users)
 {
     return change->target == GPU_MODE_SHARED ? g_strdupv(users)
@@ -207,7 +206,7 @@ static void say_who(ModeSwitch *change, GStrv users)
         return;
     g_free(change->waits_for);
     change->waits_for = g_strdup(list);
-    step = g_strdup_printf("GPU %s waits until it is let go: %s", change->gpu, list);
+    step = g_strdup_printf("GPU %s waits until it is no longer in use: %s", change->gpu, list);
     add_step(step, change);
     host_event(host_of(change), "drain", change->gpu, NULL, "%s", step);
 }
@@ -237,7 +236,7 @@ static GError *in_use(const ModeSwitch *change, GStrv users)
 
     reconcile_set_in_use(&error, change->gpu, change->target, (const char *const *)users);
     if (change->drain)
-        g_prefix_error(&error, "the time to wait is over: ");
+        g_prefix_error(&error, "the timeout is over: ");
     return error;
 }
 
@@ -300,13 +299,13 @@ static void work(ModeSwitch *change, GpuMode target, guint partitions, Reconcile
         .data = change,
     };
 
-    /* It may be registered, and drained since the switch began, and its vGPUs are to be started. */
+    /* It may be registered, and drained since the switch began, and its vGPUs must be started. */
     if (target == GPU_MODE_SHARED && !change->dry_run)
         set_drain(change, FALSE);
     mode_work_reconcile(&job);
 }
 
-/* Somebody may have taken the GPU after the last look. */
+/* A process may have opened the GPU since the last look. */
 static void reconciled(const GError *error, void *data)
 {
     const ModeSwitch *change = data;
@@ -345,13 +344,15 @@ static void looked_again(GStrv found, const GError *error, void *data)
         go(change);
 }
 
-/* After a crash nobody is waited for: it is finished if nobody is in the way, and else undone. */
+/*
+ * After a crash users are not waited for: it is finished if the GPU is not in use, and else undone.
+ */
 static void go_on(ModeSwitch *change)
 {
     g_autoptr(GError) error = NULL;
 
     host_event(host_of(change), "mode", change->gpu, NULL,
-               "GPU %s: the switch to %s was cut short when vgpud ended", change->gpu,
+               "GPU %s: the switch to %s was interrupted when vgpud ended", change->gpu,
                gpu_mode_name(change->target));
     change->begun = TRUE;
     if (share_drain(root_of(change), change->gpu, TRUE, &error))
@@ -371,7 +372,7 @@ static void run_reconcile(Operation *operation, guint item)
         go(change);
 }
 
-/* It may have been registered all the time, and drained for the switch. */
+/* It may have stayed registered, and be drained for the switch. */
 static void settle(const ModeSwitch *change, GpuMode mode)
 {
     if (mode == GPU_MODE_SHARED) {
@@ -396,7 +397,7 @@ static void undo_reconcile(Operation *operation, guint item)
 {
     ModeSwitch *change = operation_kept(operation);
     g_autoptr(GError) error = NULL;
-    g_autofree char *step = g_strdup_printf("GPU %s: it did not work; it goes back to %s",
+    g_autofree char *step = g_strdup_printf("GPU %s: switch failed; reverting to %s",
                                             change->gpu, gpu_mode_name(change->origin));
 
     (void)item;
@@ -424,7 +425,7 @@ static gboolean read_mode(GVariant *details, const char *key, GpuMode *mode)
     return g_variant_lookup(details, key, "&s", &name) && gpu_mode_parse(name, mode);
 }
 
-/* From the journal, if nobody asks for it now. */
+/* From the journal, if it has no caller now. */
 static ModeSwitch *switch_of(Operation *operation)
 {
     ModeSwitch *change = operation_kept(operation);
@@ -480,7 +481,8 @@ static GError *cancelled_error(const Operation *operation)
     const ModeSwitch *change = operation_kept(operation);
 
     return g_error_new(AGENT_ERROR, AGENT_ERROR_IN_USE,
-                       "the switch of GPU %s to %s was cancelled while it waited; all is as before",
+                       "the switch of GPU %s to %s was cancelled while it waited; nothing was "
+                       "changed",
                        change->gpu, gpu_mode_name(change->target));
 }
 
@@ -507,7 +509,7 @@ static void said(const GError *error, void *data)
     switch_free(data);
 }
 
-/* Only what is wanted may have been something else. */
+/* Only the desired mode may have been different. */
 static gboolean is_there_already(void *data)
 {
     ModeSwitch *change = data;
@@ -522,7 +524,7 @@ static gboolean is_there_already(void *data)
     return G_SOURCE_REMOVE;
 }
 
-/* Where gpus.conf does not say, what the GPU is. */
+/* If gpus.conf has no entry, the GPU's present mode. */
 static void read_origin(ModeSwitch *change, const Gpu *gpu)
 {
     g_autoptr(GPtrArray) entries = host_wanted(host_of(change));

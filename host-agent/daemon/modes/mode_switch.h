@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A switch of a GPU's mode, as an operation: nobody new comes to the GPU, who is in the way is
- * waited for, the mode is stored and made, or all is as before.
+ * A switch of a GPU's mode, as an operation: the GPU accepts no new users, its present users are
+ * waited for, the mode is stored and applied, or everything is restored.
  */
 #ifndef VGPUD_MODES_MODE_SWITCH_H
 #define VGPUD_MODES_MODE_SWITCH_H
@@ -12,7 +12,7 @@
 
 /**
  * ModeSwitches - the world of mode_switch_kinds
- * @ended: a switch has ended, whoever asked for it
+ * @ended: a switch has ended, with or without a caller
  */
 typedef struct {
     Host *host;
@@ -28,7 +28,7 @@ extern const OperationKind *const mode_switch_kinds[];
  * SwitchRequest
  * @drain: wait for the GPU's users; else they make it fail
  * @timeout: seconds to wait at most; 0: for ever
- * @dry_run: only say what would be done
+ * @dry_run: only report the steps
  */
 typedef struct {
     const char *address;
@@ -39,12 +39,12 @@ typedef struct {
     gboolean dry_run;
 } SwitchRequest;
 
-/* The end. @steps: what was, or would be, done. @error: NULL: the GPU has the mode. */
+/* The end. @steps: that were, or would be, done. @error: NULL: the GPU has the mode. */
 typedef void (*SwitchDone)(const char *const *steps, const GError *error, void *data);
 
 /*
- * The GPU must be there, and have no other switch. @done: never called before this returns. FALSE:
- * not begun.
+ * The GPU must exist, and have no other switch. @done: never called before this returns. FALSE: not
+ * begun.
  */
 gboolean mode_switch_start(const ModeSwitches *switches, const SwitchRequest *request,
                            SwitchDone done, void *data, GError **error);
@@ -53,8 +53,8 @@ gboolean mode_switch_start(const ModeSwitches *switches, const SwitchRequest *re
 gboolean mode_switch_target(const ModeSwitches *switches, const char *address, GpuMode *target);
 
 /*
- * Ends the waiting for who is in the way: all is as before. FALSE: there is no switch, or it does
- * not wait any more. Whoever asked for it is told later.
+ * Ends the waiting for users: everything is restored. FALSE: there is no switch, or it does not
+ * wait any more. Its caller is told later.
  */
 gboolean mode_switch_cancel(const ModeSwitches *switches, const char *address);
 

@@ -15,9 +15,9 @@
 
 /**
  * struct Modes
- * @recovered: before that nothing is done by itself
- * @refused: address to the last reason why a wanted mode could not be given, so that it is said
- * once
+ * @recovered: nothing is done unasked before that
+ * @refused: address to the last reason why a desired mode could not be applied, so that it is
+ * logged once
  */
 struct Modes {
     Host *host;
@@ -105,7 +105,7 @@ static const Gpu *gpu_of_call(const Modes *modes, GDBusMethodInvocation *invocat
             return gpu;
     }
     g_dbus_method_invocation_return_error(invocation, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                                          "the GPU has just gone");
+                                          "the GPU has just been removed");
     return NULL;
 }
 
@@ -132,7 +132,7 @@ static gboolean read_request(GVariant *arguments, SwitchRequest *request, GError
         return FALSE;
     if (request->partitions && request->target != GPU_MODE_PARTITIONED) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                    "a number of partitions goes with the mode partitioned only, not with %s",
+                    "a number of partitions is for mode partitioned only, not for %s",
                     mode);
         return FALSE;
     }
@@ -229,7 +229,7 @@ static gboolean drain(const Modes *modes, const Gpu *gpu, gboolean on, GError **
     const char *address = gpu->pci->address;
     GpuMode target;
 
-    /* Whoever asked for it may be gone, and it may wait for ever. */
+    /* The caller may be gone, and it may wait for ever. */
     if (!on && mode_switch_cancel(&modes->switches, address))
         return TRUE;
     if (mode_switch_target(&modes->switches, address, &target)) {
@@ -311,7 +311,7 @@ static void unasked_ended(const char *const *steps, const GError *error, void *d
     g_free(unasked);
 }
 
-/* One that had begun when vgpud ended is nobody's. */
+/* One that had begun when vgpud ended has no caller. */
 static void switch_ended(const Operation *operation, const GError *error, void *data)
 {
     Modes *modes = data;
@@ -448,7 +448,7 @@ void modes_free(Modes *modes)
     g_free(modes);
 }
 
-/* A switch that was cut short is gone on with by itself. */
+/* An interrupted switch continues by itself. */
 static gboolean is_free_for_containers(const Modes *modes, const Gpu *gpu)
 {
     return !operations_doing(modes->switches.operations, gpu->pci->address) &&
@@ -469,7 +469,7 @@ void modes_share_without_driver(const Modes *modes)
         if (entry->mode != GPU_MODE_SHARED)
             continue;
         gpu = reconcile_look(root, entry->name, NULL);
-        /* Why one can't be shared is said by reconcile(), which tries it again. */
+        /* reconcile() tries again, and reports why one cannot be shared. */
         if (gpu && is_free_for_containers(modes, gpu))
             share_register(root, entry->name, NULL);
     }

@@ -10,7 +10,7 @@
 
 typedef struct Modes Modes;
 
-/* Both live longer, but @operations ends first: after that nothing of a switch comes back. */
+/* Both live longer, but @operations ends first: after that no callback of a switch comes. */
 Modes *modes_new(Host *host, Operations *operations);
 
 void modes_free(Modes *modes);
@@ -22,7 +22,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Modes, modes_free)
  */
 void modes_share_without_driver(const Modes *modes);
 
-/* Gives GPUs the modes that are wanted. The host must have been read, and operations resumed. */
+/* Applies the desired modes. The host must have been read, and operations resumed. */
 void modes_recover(Modes *modes);
 
 /* gpus.conf may have changed. */

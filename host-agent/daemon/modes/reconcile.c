@@ -66,7 +66,7 @@ static gboolean must_be_free(const Reconciliation *want, const Gpu *gpu, GError 
     g_auto(GStrv) users = users_in_the_way(want->root, gpu, want->target);
 
     for (guint i = 0; want->dry_run && users[i]; i++)
-        say(want, "it has to wait until it is let go: %s", users[i]);
+        say(want, "it must wait until it is no longer in use: %s", users[i]);
     if (!users[0] || want->dry_run)
         return TRUE;
     reconcile_set_in_use(error, want->address, want->target, (const char *const *)users);
@@ -120,7 +120,7 @@ static int hold_group(const Reconciliation *want, const Gpu *gpu, GError **error
     if (fd < 0)
         g_set_error(error, AGENT_ERROR, errno == EBUSY ? AGENT_ERROR_IN_USE : AGENT_ERROR_FAILED,
                     errno == EBUSY ? "GPU %s: a VM has just taken it (%s: %s)"
-                                   : "GPU %s: can't be kept from VMs while it is switched (%s: %s)",
+                                   : "GPU %s: cannot be reserved while it is switched (%s: %s)",
                     want->address, path, g_strerror(errno));
     return fd;
 }
@@ -159,7 +159,7 @@ static gboolean leave_partitioned(const Reconciliation *want, const Gpu *gpu, GE
 
     if (!partitioner)
         return TRUE;
-    say(want, "GPU %s: its partitions (%s) are taken away", want->address, partitioner->name);
+    say(want, "GPU %s: its partitions (%s) are removed", want->address, partitioner->name);
     return want->dry_run || partitioner->remove(want->root, gpu, error);
 }
 
@@ -205,7 +205,7 @@ static gboolean enter_partitioned(const Reconciliation *want, const Gpu *gpu, GE
     g_autofree char *count =
         want->partitions ? g_strdup_printf("%u", want->partitions) : g_strdup("as many as can be");
 
-    say(want, "GPU %s is cut into partitions by %s: %s", want->address, partitioner->name, count);
+    say(want, "GPU %s is divided into partitions by %s: %s", want->address, partitioner->name, count);
     return want->dry_run || partitioner->make(want->root, gpu, want->partitions, error);
 }
 

@@ -136,7 +136,7 @@ static void supersede(Schedule *schedule, const TimetableEntry *entry)
         if (!g_str_equal(due->gpu, entry->gpu))
             continue;
         host_event(schedule->host, "mode", due->gpu, NULL,
-                   "schedule %s: it is too late for it: %s is due now", due->name, entry->name);
+                   "schedule %s: skipped, because %s is due now", due->name, entry->name);
         if (due->again) {
             g_ptr_array_remove_index(schedule->pending, i - 1);
             due_free(due);

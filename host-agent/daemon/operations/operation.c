@@ -262,7 +262,7 @@ static void run_next(Operation *operation)
     GError *error = NULL;
 
     if (!mark(operation, planned, &error)) {
-        /* What is finished anyway may be done twice. */
+        /* Steps of an operation that is finished anyway may run twice. */
         if (operation->kind->replay == OPERATION_UNDO && !operation->final) {
             fail(operation, error);
             return;
@@ -386,11 +386,11 @@ static void release(Operation *operation)
     end(operation);
 }
 
-/* What can't be undone is told with what had failed before. */
+/* A failed undo is reported together with the first failure. */
 static void take_error(Operation *operation, GError *error)
 {
     if (operation->error && operation->row->undoing)
-        g_prefix_error(&operation->error, "the way back failed, too (%s): ", error->message);
+        g_prefix_error(&operation->error, "the rollback failed, too (%s): ", error->message);
     fail(operation, error);
 }
 
@@ -507,7 +507,7 @@ gboolean operations_start(Operations *operations, const OperationRequest *reques
     return TRUE;
 }
 
-/* How many steps were begun. All of them, if the journal's step is not one of the plan's. */
+/* Number of begun steps. All of them, if the journal's step is not in the plan. */
 static guint steps_begun(const Operation *operation)
 {
     const OperationRow *row = operation->row;
@@ -531,7 +531,7 @@ static gboolean is_final(const Operation *operation, guint begun)
     return FALSE;
 }
 
-/* The step that was begun last is done again, or undone. */
+/* The step that was begun last is repeated, or undone. */
 static void replay(Operation *operation)
 {
     guint begun = steps_begun(operation);
@@ -552,14 +552,14 @@ static void load(Operations *operations, OperationRow *row)
     Operation *operation;
 
     if (!known || !*row->objects) {
-        g_warning("operation %" G_GUINT64_FORMAT " of the journal is of no kind that this vgpud "
-                  "knows (%s): it is dropped",
+        g_warning("operation %" G_GUINT64_FORMAT " of the journal has an unknown kind (%s): it is "
+                                                 "dropped",
                   row->id, row->kind);
         operation_table_end(operations->db, row->id, NULL);
         operation_row_free(row);
         return;
     }
-    g_message("%s was left half done (%s): going on", row->objects[0], known->kind->doing);
+    g_message("%s was left incomplete (%s): continuing", row->objects[0], known->kind->doing);
     operation = operation_new(operations, known, row, details);
     operation->background = TRUE;
     operation->replayed = TRUE;

@@ -37,8 +37,8 @@ typedef struct {
 
 /* What the next start of vgpud does with an interrupted operation. */
 typedef enum {
-    OPERATION_FINISH, /* goes on from the step that was begun last */
-    OPERATION_UNDO,   /* goes back from it; a final one, and what follows it, is finished */
+    OPERATION_FINISH, /* continues from the step that was begun last */
+    OPERATION_UNDO,   /* rolls back from it; a final step, and those after it, are finished */
 } OperationReplay;
 
 /**
@@ -79,7 +79,7 @@ typedef struct {
 Operations *operations_new(Db *db, const OperationClock *clock);
 
 /*
- * As if vgpud were killed: what is being done stays in the journal. Whoever waits is told that
+ * As if vgpud were killed: running operations stay in the journal. Waiting callers are told that
  * vgpud ends.
  */
 void operations_free(Operations *operations);
@@ -87,7 +87,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Operations, operations_free)
 
 /*
  * All kinds that may be in the journal are added before operations_load(). @kinds: NULL terminated.
- * @world: what their steps work on (operation_world()); lives longer than the last step.
+ * @world: the steps' environment (operation_world()); lives longer than the last step.
  */
 void operations_add_kinds(Operations *operations, const OperationKind *const *kinds, void *world);
 
@@ -136,7 +136,7 @@ gboolean operations_start(Operations *operations, const OperationRequest *reques
 /* The operation on the object, as "being removed"; NULL: none. */
 const char *operations_doing(const Operations *operations, const char *object);
 
-/* The one that has the object, or is to have it next; NULL: none. Valid until the next call. */
+/* The operation that works on the object, or will next; NULL: none. Valid until the next call. */
 const Operation *operations_first(const Operations *operations, const char *object);
 
 /* Of Operation, the oldest first; valid until the next call. To be unreferenced. */
@@ -159,7 +159,7 @@ void operation_add_step(Operation *operation, const OperationStep *step, guint i
 /* The step that runs, or is undone, has ended. @error: taken; NULL: success. */
 void operation_step_done(Operation *operation, GError *error);
 
-/* The step that runs gives up: the one before it is run again. Neither is undone for that. */
+/* The step that runs gives up: the previous one is run again. Neither is undone because of that. */
 void operation_step_again(Operation *operation);
 
 /* The same as operation_step_done(), as a callback; @operation: an Operation. */

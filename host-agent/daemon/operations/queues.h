@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue for each object. Who waits for several objects is in all of their queues, and has them
- * when it is the first in each. All are put in at once, so nobody waits for somebody who waits for
- * them.
+ * A queue for each object. An entry that waits for several objects is in all of their queues, and
+ * runs when it is the first in each. It enters all of them at once, so there is no deadlock.
  */
 #ifndef VGPUD_OPERATIONS_QUEUES_H
 #define VGPUD_OPERATIONS_QUEUES_H
@@ -13,17 +12,17 @@ typedef struct Queues Queues;
 
 Queues *queues_new(void);
 
-/* Who waits is not freed. */
+/* Waiting entries are not freed. */
 void queues_free(Queues *queues);
 
-/* @objects: NULL terminated, copied. @who: the last in each queue. */
+/* @objects: NULL terminated, copied. @who: becomes the last in each queue. */
 void queues_add(Queues *queues, const char *const *objects, void *who);
 void queues_remove(Queues *queues, const char *const *objects, void *who);
 
-/* Who has the object, or is to have it next; NULL: nobody. */
+/* The entry that works on the object, or will next; NULL: none. */
 void *queues_first(const Queues *queues, const char *object);
 
-/* @who is the first in all of them. */
+/* @who is the first in all of its queues. */
 gboolean queues_has_all(const Queues *queues, const char *const *objects, const void *who);
 
 #endif

@@ -145,7 +145,7 @@ static gboolean check_known(const Slices *slices, const Slice *before, const Gpu
 {
     if (slices_are_busy(slices, before->uuid)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
-                    "vgpud is just doing something with vGPU %s; try again when that is done",
+                    "an operation works on vGPU %s; try again when it is done",
                     check->uuid);
         return FALSE;
     }

@@ -119,8 +119,7 @@ static void set_no_offer(const Host *host, const Request *request, GError **erro
                     "\"vgpuctl gpu mode GPU shared\" shares one");
     else
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                    "no GPU of this host has a type \"%s\"; \"vgpuctl type list\" shows the "
-                    "types that there are",
+                    "no GPU of this host has a type \"%s\"; \"vgpuctl type list\" lists the types",
                     request->type);
 }
 
@@ -308,7 +307,7 @@ gboolean placing_admit(const Host *host, const Slices *slices, const Tenants *te
     g_autoptr(Room) room = NULL;
 
     if (!gpu) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND, "GPU %s of %s %s is not there now",
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND, "GPU %s of %s %s is missing",
                     wanted->gpu, slice_is_vgpu(wanted) ? "vGPU" : "slice", wanted->uuid);
         return FALSE;
     }

@@ -166,7 +166,7 @@ gboolean tenants_shows(const Tenants *tenants, const char *name, const char *use
 static gboolean set_not_found(const char *name, GError **error)
 {
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
-                "there is no tenant %s; \"vgpuctl tenant list\" shows those that there are, and "
+                "there is no tenant %s; \"vgpuctl tenant list\" lists the existing ones, and "
                 "\"vgpuctl tenant set %s\" makes it",
                 name, name);
     return FALSE;

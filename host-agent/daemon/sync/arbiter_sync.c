@@ -214,7 +214,8 @@ static void leave_alone(ArbiterSync *link, const char *gpu)
     g_autoptr(GTask) task = g_task_new(NULL, link->freed, answers_again, NULL);
     Probe *probe = g_new0(Probe, 1);
 
-    g_message("the arbiter of GPU %s does not answer; what its slices use is not known until it does",
+    g_message("the arbiter of GPU %s does not answer; the usage of its slices is unknown until it "
+              "does",
               gpu);
     g_hash_table_add(link->hung, g_strdup(gpu));
     probe->link = link;

@@ -111,7 +111,7 @@ static void put(const char *path, const char *text)
     }
     g_mkdir_with_parents(dir, 0755);
     if (!g_file_set_contents_full(path, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, &error))
-        g_warning("containers can't be given slices: %s", error->message);
+        g_warning("cannot offer slices to containers: %s", error->message);
 }
 
 static void write_now(CdiSync *link, gboolean always)

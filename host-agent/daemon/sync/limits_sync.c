@@ -86,7 +86,7 @@ static void device_limits_set(LimitsSync *link, const char *uuid, const GError *
 {
     (void)link;
     if (error)
-        g_message("vGPU %s: the kernel can't be told its limits: %s", uuid, error->message);
+        g_message("vGPU %s: cannot set its limits in the kernel: %s", uuid, error->message);
 }
 
 static void set_device_limits(LimitsSync *link, const char *uuid)
@@ -100,7 +100,7 @@ static void reverted(LimitsSync *link, const char *uuid, const GError *error)
 {
     (void)link;
     if (error)
-        g_message("vGPU %s has gone, and the limits of its engine's unit stay: %s", uuid,
+        g_message("vGPU %s was removed, but the limits of its engine's unit stay: %s", uuid,
                   error->message);
 }
 
@@ -126,7 +126,7 @@ static void revert(LimitsSync *link, const char *uuid)
 static void engine_limits_set(LimitsSync *link, const char *uuid, const GError *error)
 {
     if (error) {
-        g_message("the engine of vGPU %s can't be limited: %s", uuid, error->message);
+        g_message("cannot limit the engine of vGPU %s: %s", uuid, error->message);
         g_hash_table_remove(link->asked, uuid); /* requested again with the next event */
     } else if (!is_there(link, uuid)) {
         revert(link, uuid);

@@ -66,7 +66,7 @@ void transport_sync_prepare(TransportSync *link, const char *uuid)
         return;
     make = slice->transport == SLICE_TRANSPORT_GUARDED ? slice_dirs_make_guard : slice_dirs_make;
     if (!make(host_root(link->host), uuid, (const uid_t *)(void *)uids->data, uids->len, &error))
-        g_warning("slice %s can't be given to containers: %s", uuid, error->message);
+        g_warning("cannot offer slice %s to containers: %s", uuid, error->message);
 }
 
 static char *conf_path(const TransportSync *link, const char *uuid)
@@ -84,7 +84,7 @@ static gboolean write_conf(const TransportSync *link, const Slice *slice)
     g_mkdir_with_parents(dir, 0755);
     if (g_file_set_contents_full(path, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, &error))
         return TRUE;
-    g_warning("the guard of slice %s can't be told its GPU: %s", slice->uuid, error->message);
+    g_warning("cannot set the GPU of slice %s's guard: %s", slice->uuid, error->message);
     return FALSE;
 }
 

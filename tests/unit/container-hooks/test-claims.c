@@ -194,7 +194,7 @@ static void assert_taken(const AgentOnBus *at, guint pid, guint32 user, gboolean
 
     g_assert_cmpint(claims_take(claims, &slice, "web", pid, &user, &error), ==, taken);
     if (!taken)
-        g_assert_nonnull(strstr(error->message, "is not of user"));
+        g_assert_nonnull(strstr(error->message, "does not belong to user"));
     claims_forget(claims, UUID);
 }
 

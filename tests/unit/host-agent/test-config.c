@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What /etc/vgpu declares against what was set by command, the audit of changes, and copies of the
- * database. */
+/*
+ * /etc/vgpu's declarations against commands' settings, the audit of changes, and copies of the
+ * database.
+ */
 #include <gio/gio.h>
 #include <glib/gstdio.h>
 #include <string.h>
@@ -59,7 +61,7 @@ static void test_declared(void)
     agent_on_bus_close(&at);
 }
 
-/* What was set by command holds, over restarts too, until what is declared is applied. */
+/* Commands' settings stay in force, over restarts too, until the declarations are applied. */
 static void test_by_command(void)
 {
     AgentOnBus at;
@@ -121,8 +123,10 @@ static void test_mode(void)
     agent_on_bus_close(&at);
 }
 
-/* What is exported declares what there is: applied, it changes nothing, and nothing is by command
- * any more. */
+/*
+ * The export declares the present state: when it is applied, nothing changes, and no command's
+ * setting is left.
+ */
 static void test_export(void)
 {
     AgentOnBus at;
@@ -159,7 +163,10 @@ static void collect(const char *const *fields, void *data)
         g_string_append_printf(all, "%s\n", *fields);
 }
 
-/* A change is in the journal with who, what, from and to; what changes nothing is not. */
+/*
+ * A change is in the journal with caller, object, old and new state; a call that changes nothing is
+ * not.
+ */
 static void test_audit(void)
 {
     AgentOnBus at;
@@ -225,7 +232,7 @@ static void test_difference(void)
     }
 }
 
-/* A backup is taken while vgpud works; it is put back only while it does not. */
+/* A backup is made while vgpud runs; it is restored only while vgpud does not run. */
 static void test_database(void)
 {
     AgentOnBus at;

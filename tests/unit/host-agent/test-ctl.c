@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How vgpuctl lists, shows, filters, prints and waits; against a vgpud on a bus of the test's own.
+/*
+ * How vgpuctl lists, shows, filters, prints and waits; against a vgpud on the test's private bus.
  */
 #include <gio/gio.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static void open_shared(AgentOnBus *at)
     agent_on_bus_open_tree(at, root);
 }
 
-/* What vgpuctl prints, all of it. */
+/* All output of vgpuctl. */
 static void assert_prints(const char *args, const char *out)
 {
     Said said = vgpuctl(args);
@@ -82,7 +83,7 @@ static void test_start_stop(void)
     agent_on_bus_close(&at);
 }
 
-/* What fails does not keep the rest from being done. */
+/* A failed object does not prevent the others. */
 static void test_several(void)
 {
     AgentOnBus at;
@@ -172,7 +173,7 @@ static void test_show(void)
     agent_on_bus_close(&at);
 }
 
-/* What vgpuctl prints on a terminal, errors included. */
+/* vgpuctl's output on a terminal, errors included. */
 static char *on_terminal(const char *args)
 {
     g_autofree char *command = g_strconcat(VGPUCTL " ", args, NULL);
@@ -279,8 +280,10 @@ static void test_watch(void)
     agent_on_bus_close(&at);
 }
 
-/* Calls of the interfaces of ours, and those that polkit must not ask people for. Runs in a thread
- * of the connection's. */
+/*
+ * Calls of our interfaces, and those for which polkit must not ask people. Runs in a thread of the
+ * connection.
+ */
 typedef struct {
     gint calls;
     gint silent;

@@ -191,7 +191,7 @@ static void test_crashes(void)
     g_assert_true(gpu_health_is_good(health)); /* not so often */
     see_engine(health, 11, "none", "the engine died", 12 * MINUTE + SECOND);
     see_engine(health, 12, "none", "the engine died", 12 * MINUTE + 2 * SECOND);
-    assert_found(health, HEALTH_ENGINE_CRASHES, "dies again and again: the engine died");
+    assert_found(health, HEALTH_ENGINE_CRASHES, "dies repeatedly: the engine died");
     see_engine(health, 12, "ready", "", 60 * MINUTE);
     g_assert_false(gpu_health_is_good(health));
     gpu_health_clear(health);
@@ -201,7 +201,7 @@ static void test_crashes(void)
     see_engine(health, 13, "ready", "", 61 * MINUTE + SECOND); /* counts, although everything was
                                                                 * cleared */
     see_engine(health, 15, "ready", "", 61 * MINUTE + 2 * SECOND);
-    assert_found(health, HEALTH_ENGINE_CRASHES, "dies again and again");
+    assert_found(health, HEALTH_ENGINE_CRASHES, "dies repeatedly");
 }
 
 /* As long as another's engine lives, its guest kills it, and not the GPU. */
@@ -215,12 +215,12 @@ static void test_crashes_beside_another(void)
     see_engine(health, 9, "none", "the engine died", SECOND);
     g_assert_true(gpu_health_is_good(health));
     loops = gpu_health_engine_loops(health, UUID);
-    g_assert_nonnull(strstr(loops, UUID " dies again and again: the engine died"));
+    g_assert_nonnull(strstr(loops, UUID " dies repeatedly: the engine died"));
     g_assert_null(gpu_health_engine_loops(health, OTHER));
     see_engine(health, 9, "failed", "too many starts", 2 * SECOND);
     g_assert_true(gpu_health_is_good(health));
     see_engine_of(health, OTHER, 1, "ready", "", 3 * SECOND);
-    assert_found(health, HEALTH_ENGINE_CRASHES, UUID " dies again and again");
+    assert_found(health, HEALTH_ENGINE_CRASHES, UUID " dies repeatedly");
     assert_found(health, HEALTH_ENGINE_FAILED, UUID " gave up: too many starts");
 }
 
@@ -394,7 +394,7 @@ static void test_engine_on_bus(void)
     assert_says("-o json gpu show 02:00.0", 0, "\"Healthy\" : true", "");
     file_tree_write(at.root, PLACE UUID "/vgpu/engine_losses", "4\n");
     agent_update_vgpu(at.agent, UUID);
-    assert_says("gpu show 02:00.0", 0, "dies again and again", "");
+    assert_says("gpu show 02:00.0", 0, "dies repeatedly", "");
     assert_says("gpu clear 02:00.0", 0, "", "");
     file_tree_write(at.root, PLACE UUID "/vgpu/state", "device=open engine=failed\n");
     file_tree_write(at.root, PLACE UUID "/vgpu/failure", "no Vulkan device\n");
@@ -419,7 +419,7 @@ static void test_gone_on_bus(void)
     agent_refresh(at.agent);
     recorded_host_remove(at.root, GPU);
     agent_refresh(at.agent);
-    iterate_until_said(events, "it is gone, and 1 vGPUs");
+    iterate_until_said(events, "it is missing, and 1 vGPUs");
     g_assert_null(strstr(events->str, "it is healthy"));
     agent_on_bus_close(&at);
 }

@@ -333,7 +333,7 @@ static void test_inet_server(void)
     assert_serves(address);
     g_assert_null(metrics_server_new("", "127.0.0.1:19835", much, NULL, &taken));
     g_test_message("%s", taken->message);
-    g_assert_nonnull(strstr(taken->message, "metrics can't be offered at 127.0.0.1:19835"));
+    g_assert_nonnull(strstr(taken->message, "cannot serve metrics at 127.0.0.1:19835"));
     metrics_server_free(server);
 }
 

@@ -247,7 +247,7 @@ static void test_dry_run(void)
     open_host(&at, "shared");
     add_vgpu(at.root, "running");
     assert_says("gpu mode --dry-run " GPU " passthrough", 0,
-                "it has to wait until it is let go: " VGPU_IN_USE "\n", "");
+                "it must wait until it is no longer in use: " VGPU_IN_USE "\n", "");
     assert_says("-o json gpu mode --dry-run " GPU " passthrough", 0,
                 "\"GPU " GPU " goes to vfio-pci\"", "");
     assert_not_done(GPU);
@@ -287,7 +287,7 @@ static void test_drain(void)
     subscription = g_dbus_connection_signal_subscribe(
         at.bus, NULL, NULL, "Event", NULL, "drain", G_DBUS_SIGNAL_FLAGS_NONE, waits, at.root, NULL);
     assert_says("gpu mode --drain --timeout 600 " GPU " passthrough", 0,
-                "GPU " GPU " waits until it is let go: " VGPU_IN_USE "\nvGPU " UUID " is stopped",
+                "GPU " GPU " waits until it is no longer in use: " VGPU_IN_USE "\nvGPU " UUID " is stopped",
                 "");
     g_dbus_connection_signal_unsubscribe(at.bus, subscription);
     assert_mode(at.root, GPU, GPU_MODE_PASSTHROUGH);
@@ -302,7 +302,7 @@ static void test_drain_timeout(void)
     open_host(&at, "shared");
     add_vgpu(at.root, "running");
     assert_says("gpu mode --drain --timeout 2 " GPU " passthrough", IN_USE, "waits until",
-                "the time to wait is over: GPU " GPU
+                "the timeout is over: GPU " GPU
                 " can't be switched to passthrough while it is in use:\n  " VGPU_IN_USE);
     g_assert_cmpint(g_get_monotonic_time() - begin, >=, 2 * G_USEC_PER_SEC);
     g_assert_false(fake_kernel_drained(GPU));
@@ -355,10 +355,10 @@ static void test_bad_arguments(void)
     assert_call_fails(&at, "", "@a{sv} {}", "there is no mode \"\"");
     assert_call_fails(&at, "Shared", "@a{sv} {}", "there is no mode \"Shared\"");
     assert_call_fails(&at, "host", "{'Drian': <true>}",
-                      "Drian is no key that is known here; these are: Drain, ");
+                      "unknown key Drian; allowed are: Drain, ");
     assert_call_fails(&at, "host", "{'Drain': <'yes'>}", "Drain must be of the D-Bus type \"b\"");
     assert_call_fails(&at, "host", "{'Timeout': <-1>}", "Timeout must be of the D-Bus type \"u\"");
-    assert_call_fails(&at, "host", "{'Partitions': <uint32 2>}", "goes with the mode partitioned");
+    assert_call_fails(&at, "host", "{'Partitions': <uint32 2>}", "is for mode partitioned only");
     assert_call_fails(&at, "partitioned", "@a{sv} {}", "has no SR-IOV virtual functions");
     assert_not_done("remove");
     agent_on_bus_close(&at);
@@ -423,7 +423,7 @@ static void test_undone(void)
     add_vgpu(at.root, "closed");
     file_tree_write(at.root, DEFINITION, "{}");
     fake_kernel_refuse("amdgpu/unbind");
-    assert_says("gpu mode " GPU " passthrough", 1, "it did not work; it goes back to shared",
+    assert_says("gpu mode " GPU " passthrough", 1, "switch failed; reverting to shared",
                 "refused by the test");
     assert_mode(at.root, GPU, GPU_MODE_SHARED);
     assert_wanted(at.root, GPU, "shared");
@@ -447,7 +447,7 @@ static void test_partitions(void)
     assert_says("gpu mode " CARD " host", IN_USE, "",
                 "VM blue (process 400, qemu) has /dev/vfio/43 of 0000:65:00.2 open");
     fake_process_closes(at.root, 400);
-    assert_says("gpu mode " CARD " host", 0, "its partitions (SR-IOV) are taken away", "");
+    assert_says("gpu mode " CARD " host", 0, "its partitions (SR-IOV) are removed", "");
     assert_mode(at.root, CARD, GPU_MODE_HOST);
     assert_says("gpu mode --partitions 32 " CARD " partitioned", 2, "",
                 "can have 31 partitions (SR-IOV), not 32");
@@ -469,7 +469,7 @@ static void test_autoprobe(void)
 
     open_host(&at, "sriov-card");
     assert_says("gpu mode --partitions 4 " CARD " partitioned", 0, "by SR-IOV: 4", "");
-    assert_says("gpu mode " CARD " host", 0, "are taken away", "");
+    assert_says("gpu mode " CARD " host", 0, "are removed", "");
     assert_done("sriov_numvfs 0\nwrite /sys/devices/pci0000:64/0000:64:02.0/" CARD
                 "/sriov_drivers_autoprobe 1\n");
     fake_kernel_refuse("/sriov_numvfs");

@@ -214,7 +214,7 @@ static void test_on_bus(void)
     iterate_until_said(systemd.stopped, "\n");
     g_assert_cmpstr(systemd.stopped->str, ==, "vgpu-engine@" BEST ".service\n");
     iterate_until_said(signals, "('evicted', '" GPU "', '" BEST "'");
-    assert_says("vgpu create half --gpu 0000:02:00.0", 7, "", "stopped there for want of memory");
+    assert_says("vgpu create half --gpu 0000:02:00.0", 7, "", "stopped there because memory was short");
 
     file_tree_write(at.root, "/sys/devices/" PLACE "/" BEST "/vgpu/state",
                     "device=lost engine=none\n");

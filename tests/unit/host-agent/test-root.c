@@ -19,7 +19,7 @@ static void test_path(void)
     g_assert_cmpstr(other, ==, "/tmp/tree/etc/vgpu");
 }
 
-/* Not only as much as a page of sysfs has; and no more than there should be. */
+/* More than a page of sysfs; and no more than the limit. */
 static void test_read(void)
 {
     char *root = file_tree_new();

@@ -58,7 +58,7 @@ static void test_bad_requests(void)
     assert_says("slice create half --door native --name web", 0, "web", "");
     assert_says("slice create half --door native --name web", 6, "",
                 "the name web is taken");
-    assert_says("slice set web --vram 17G", 7, "", "stays as it is");
+    assert_says("slice set web --vram 17G", 7, "", "cannot change vGPU");
     agent_on_bus_close(&at);
 }
 

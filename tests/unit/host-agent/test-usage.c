@@ -201,8 +201,8 @@ static void test_advice(void)
 {
     assert_advice(100, 4, 0, "idle for 96 % of its time: give it back");
     assert_advice(100, 4, 3 * GIB, "idle for 96 % of its time: give it back");
-    assert_advice(100, 50, 3 * GIB, "peak 3 GiB of 8 GiB: vgpu-quarter would have done");
-    assert_advice(100, 50, GIB, "peak 1 GiB of 8 GiB: vgpu-eighth would have done");
+    assert_advice(100, 50, 3 * GIB, "peak 3 GiB of 8 GiB: vgpu-quarter would have been enough");
+    assert_advice(100, 50, GIB, "peak 1 GiB of 8 GiB: vgpu-eighth would have been enough");
     assert_advice(100, 50, 4 * GIB, ""); /* too close */
     assert_advice(100, 50, 0, "");       /* not reported */
     assert_advice(20, 0, 0, "");         /* too short for advice */

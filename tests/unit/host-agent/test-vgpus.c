@@ -111,7 +111,7 @@ static void test_bad_requests(void)
     assert_says("vgpu create half --window 3M", 2, "", "Window must be a power of two");
     assert_says("vgpu create half --tenant nobody", 3, "", "there is no tenant nobody");
     assert_says("vgpu create half --tenant ../x", 2, "", "Tenant must be");
-    assert_says("vgpu create half --gpu 10de:*", 7, "", "it is not among those asked for");
+    assert_says("vgpu create half --gpu 10de:*", 7, "", "it was not requested");
     assert_says("vgpu create", 2, "", "vgpuctl vgpu create TYPE");
     g_assert_false(exists(&at, "/mdevctl-log"));
     agent_on_bus_close(&at);
@@ -146,7 +146,7 @@ static void test_set(void)
     assert_file(&at, GPU "/" UUID "/vgpu/vram_bytes", "4294967296");
     assert_file(&at, GPU "/" UUID "/vgpu/weight", "9");
     assert_says("-o json vgpu show " UUID, 0, "\"Vram\" : 4294967296", "");
-    assert_says("vgpu set " UUID " --vram 17G", 7, "", "stays as it is");
+    assert_says("vgpu set " UUID " --vram 17G", 7, "", "cannot change vGPU");
     assert_says("-o json vgpu show " UUID, 0, "\"Oversubscribe\" : 0", "");
     assert_arbiter_reads(&at, "spill=0\n");
     assert_says("vgpu set " UUID " --oversubscribe 1G", 0, "", "");
@@ -239,7 +239,7 @@ static void test_older_driver(void)
     tenant = g_strconcat(at.root, GPU "/" UUID "/vgpu/tenant", NULL);
     g_assert_cmpint(unlink(tenant), ==, 0);
     assert_says("vgpu set " UUID " --tenant red --weight 9", 1, "",
-                "does not take tenant=red: it has no such attribute");
+                "does not accept tenant=red: it has no such attribute");
     assert_file(&at, GPU "/" UUID "/vgpu/weight", "400");
     assert_says("-o json vgpu show " UUID, 0, "\"Tenant\" : \"\"", "");
     agent_on_bus_close(&at);
@@ -256,7 +256,7 @@ static void test_set_refused(void)
     cap = g_strconcat(at.root, GPU "/" UUID "/vgpu/cap", NULL);
     g_assert_cmpint(unlink(cap), ==, 0);
     g_assert_cmpint(g_mkdir(cap, 0755), ==, 0);
-    assert_says("vgpu set " UUID " --weight 9 --cap 5", 1, "", "does not take cap=5");
+    assert_says("vgpu set " UUID " --weight 9 --cap 5", 1, "", "does not accept cap=5");
     assert_file(&at, GPU "/" UUID "/vgpu/weight", "400");
     agent_on_bus_close(&at);
 }

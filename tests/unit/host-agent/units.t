@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# The units that are shipped, as systemd reads them: no setting that it does not know, no program that is not installed.
-# And what vgpud's must have so that nothing ends it for good.
+# The shipped units, read by systemd: no unknown setting, no program that is not installed. And the settings that
+# vgpud's unit needs so that it is always restarted.
 cd "$(dirname "$0")/../../.." || exit 1
 units=(engine/systemd/*.service engine/systemd/*.socket governor/arbiter/*.service host-agent/systemd/*.service
     mdev-driver/registrar/*.service)
@@ -20,7 +20,7 @@ point() {
     printf '%s\n' "${3:-}" | sed 's/^/# /'
 }
 
-# Programs have stand-ins at a place of their own, which the units name.
+# Programs are replaced by fake ones in a separate folder, which the units name.
 mkdir -p "$dir/units"
 for program in sbin/vgpud sbin/vgpu-registrar bin/vgpu-engine bin/vgpu-guard bin/vgpu-arbiter bin/vgpuctl \
     lib/mdev-vgpu/vgpu-engine-user lib/mdev-vgpu/vgpu-device-limits; do
@@ -38,7 +38,7 @@ for unit in "${units[@]}"; do
     point $status "systemd takes $unit as it is" "$said"
 done
 
-# The same check with something in it that must be told.
+# The same check with a fault that it must report.
 printf '[Service]\nExecStart=%s/usr/sbin/vgpud\nRestrat=always\n' "$dir" >"$dir/units/wrong.service"
 said=$(SYSTEMD_UNIT_PATH="$dir/units:" systemd-analyze verify --man=no --recursive-errors=no "$dir/units/wrong.service" 2>&1)
 grep -q Restrat <<<"$said"
@@ -53,7 +53,7 @@ longest=$(setting RestartMaxDelaySec)
 [ "${longest:-25}" -lt 25 ]
 point $? 'its longest wait is below the 25 s for which a caller on the bus waits' "RestartMaxDelaySec=$longest"
 
-# What the documents say of it.
+# Statements of the documents about it.
 for capability in $(setting CapabilityBoundingSet); do
     grep -q "$capability" docs/security.md
     point $? "docs/security.md names $capability"

@@ -175,7 +175,7 @@ static void test_room(void)
     open_host(&at);
     assert_says("vgpu create full", 0, "closed", "");
     assert_mdevctl("define --auto -u " UUID " -p " GPU " -t " HALF, 1,
-                   "mdev-vgpu: there is no room for vGPU " UUID ": of GPU " GPU " 0 MiB of");
+                   "mdev-vgpu: there is no room for vGPU " UUID ": on GPU " GPU " 0 MiB of");
     g_assert_false(exists(&at, DEFINED));
     assert_mdevctl("define -u " UUID " -p " GPU " -t " HALF, 0, "");
     assert_mdevctl("start -u " UUID, 1, "there is no room for vGPU " UUID);
@@ -433,7 +433,7 @@ static void test_live(void)
     g_assert_cmpint(unlink(cap), ==, 0);
     g_assert_cmpint(g_mkdir(cap, 0755), ==, 0);
     modify_live(&at, "", "{\"vgpu/weight\":\"10\"},{\"vgpu/cap\":\"5\"}", 1,
-                ": the driver does not take cap=5");
+                ": the driver does not accept cap=5");
     assert_file(&at, VGPU "weight", "9\n");
     agent_on_bus_close(&at);
 }
@@ -522,7 +522,7 @@ static void test_own_mdevctl(void)
     assert_mdevctl("define -u " UUID, 0, "");
     g_setenv("PATH", "/usr/bin:/bin", TRUE);
     assert_says("vgpu set " UUID " --weight 5", 1, "",
-                "vgpud is just doing something with vGPU " UUID);
+                "an operation works on vGPU " UUID);
     assert_file(&at, VGPU "weight", "400\n");
     g_setenv(VGPU_CHECKED_ENV, "1", TRUE);
     assert_says("vgpu set " UUID " --weight 5", 0, "", "");

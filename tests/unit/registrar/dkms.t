@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# TAP: what install-dkms installs can be added, built, installed and removed again by dkms. Changes
+# TAP: dkms can add, build, install and remove the files of install-dkms. Changes
 # /usr/src, /var/lib/dkms and /lib/modules, so it is for a throwaway tree: make check-dkms.
 
 set -u

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What programs hold of the GPU, by the kernels' statements, not vgpud's or the arbiter's: processes of the host that
-# have the
-# GPU's node open, the host's dma-bufs, and the memory of the render servers on the machine below, where the GPU's
-# memory is.
+# have the GPU's node open, the host's dma-bufs, and the memory of the render servers on the machine below, where the
+# GPU's memory is.
 #
 #   my $before = VGPU::Remains::take($gpu);
 #   ...
