@@ -80,7 +80,7 @@ check-changed:
 which:
 	@tests/check which $(or $(FILE),$(error FILE=PATH is missing))
 
-check-unit check-fuzz check-module check-rig: check-%:
+check-unit check-fuzz check-module check-rig check-page: check-%:
 	tests/check only $*
 
 clean:
