@@ -8,6 +8,7 @@ use lib "$FindBin::Bin/lib";
 use File::Path qw(make_path);
 use File::Temp;
 use Test::More;
+use VGPU::Check::Docs;
 use VGPU::Check::Plan;
 use VGPU::Check::Run;
 use VGPU::Check::Step;
@@ -105,6 +106,18 @@ for my $gone (qw(STEPS CHECK_MINUTES)) {
     my $said = `$gone=0 $FindBin::Bin/check gate 2>&1`;
     isnt($?, 0, "$gone is refused");
     like($said, qr/$gone is not known any more/, 'in words');
+}
+
+# What documents name. docs/upstream.md is about files of other projects.
+write_file('docs/other.md', "## One heading, `x`\n");
+write_file('docs/a.md', "`system/10-a.t`, `gone/b.c`, `c.h`, `*-a.t`, [x](other.md#one-heading-x), [y](other.md#two), [z](gone.md)\n");
+is_deeply([VGPU::Check::Docs::faults("$dir", ['docs/a.md'], ['c.h'])],
+    ['docs/a.md names gone/b.c: no such file', 'docs/a.md links to other.md#two: no such heading',
+        'docs/a.md links to gone.md: no such file'], 'a document that names files that do not exist');
+{
+    chdir "$FindBin::Bin/.." or die;
+    my @docs = grep { $_ ne 'docs/upstream.md' } glob 'README.md NEWS.md docs/*.md {packaging,tests}/README.md tests/*/README.md';
+    is_deeply([VGPU::Check::Docs::faults('.', \@docs, ['vn_renderer_vtest.c'])], [], 'documents name only files that exist');
 }
 
 done_testing();

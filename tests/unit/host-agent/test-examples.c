@@ -5,6 +5,7 @@
 #include "host-agent/daemon/vgpud_conf.h"
 #include "host-agent/model/timetable.h"
 #include "lib/gpus.h"
+#include "lib/tenants_conf.h"
 #include "lib/types.h"
 #include "tests/unit/file_tree.h"
 
@@ -19,6 +20,7 @@ static void assert_taken(const char *root, const char *path)
     g_autoptr(GPtrArray) gpus = error ? NULL : gpus_load(root, &error);
     g_autoptr(GPtrArray) times = error ? NULL : timetable_load(root, &error);
     g_autoptr(VgpudConf) conf = error ? NULL : vgpud_conf_load(root, &error);
+    g_autoptr(GPtrArray) tenants = error ? NULL : tenants_conf_load(root, &error);
 
     g_test_message("%s", path);
     g_assert_no_error(error);
@@ -28,6 +30,8 @@ static void assert_taken(const char *root, const char *path)
         g_assert_cmpuint(gpus->len, >, 0);
     if (strstr(path, "schedule.conf"))
         g_assert_cmpuint(times->len, >, 0);
+    if (strstr(path, "tenants.d"))
+        g_assert_cmpuint(tenants->len, >, 0);
 }
 
 /* From @line, its first one, to the first that is not indented. Returns that. */
