@@ -23,7 +23,7 @@
  *
  * @own_lock: over what follows
  * @own: bytes that were charged for what the driver has for itself
- * @graphs: bytes that were charged for memory of graphs
+ * @graphs: bytes that were charged for memory of graphs; written under @own_lock
  * @primary: its primary context, once this process has been given it
  */
 struct gpu {
@@ -35,7 +35,7 @@ struct gpu {
 
     pthread_mutex_t own_lock;
     uint64_t own;
-    uint64_t graphs;
+    _Atomic uint64_t graphs;
     CUcontext primary;
 };
 
