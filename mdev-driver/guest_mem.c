@@ -71,6 +71,7 @@ static int vgpu_unmap_release(struct inode *inode, struct file *file)
 
 	mutex_lock(&vgpu->mem.lock);
 	list_del(&unmap->node);
+	WRITE_ONCE(vgpu->mem.unmaps_ended, vgpu->mem.unmaps_ended + 1);
 	mutex_unlock(&vgpu->mem.lock);
 	wake_up_all(&vgpu->mem.unmap_wait);
 	kfree(unmap);
@@ -120,25 +121,25 @@ static bool vgpu_mem_unmapping(const struct vgpu_mem *mem, u64 iova, u64 size)
 	return false;
 }
 
-static bool vgpu_mem_unmapped(struct vgpu_mem *mem, u64 iova, u64 size)
-{
-	bool over;
-
-	mutex_lock(&mem->lock);
-	over = !vgpu_mem_unmapping(mem, iova, size);
-	mutex_unlock(&mem->lock);
-	return over;
-}
-
 /* Whether [iova, iova + size) may be pinned. Drops mem.lock if it has to wait. */
 static bool vgpu_mem_may_pin(struct vgpu_mem *mem, u64 iova, u64 size)
 {
-	if (likely(list_empty(&mem->unmaps)) || !vgpu_mem_unmapping(mem, iova, size))
+	long patience = VGPU_UNMAP_PATIENCE;
+
+	if (likely(list_empty(&mem->unmaps)))
 		return true;
-	mutex_unlock(&mem->lock);
-	wait_event_timeout(mem->unmap_wait, vgpu_mem_unmapped(mem, iova, size), VGPU_UNMAP_PATIENCE);
-	mutex_lock(&mem->lock);
-	return !vgpu_mem_unmapping(mem, iova, size);
+	while (vgpu_mem_unmapping(mem, iova, size)) {
+		unsigned int ended = mem->unmaps_ended;
+
+		if (!patience)
+			return false;
+		mutex_unlock(&mem->lock);
+		/* The condition must not sleep, so it cannot take mem.lock and look at the list. */
+		patience = wait_event_timeout(mem->unmap_wait, READ_ONCE(mem->unmaps_ended) != ended,
+					      patience);
+		mutex_lock(&mem->lock);
+	}
+	return true;
 }
 
 struct vgpu_pin_work {

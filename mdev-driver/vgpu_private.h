@@ -134,6 +134,7 @@ struct vgpu_range;
  * @pinned_pages: of objects
  * @filling_pages: that calls of MEM_PIN have still to pin
  * @unmaps, @unmap_wait: memory that the VM is about to take away: struct vgpu_unmap
+ * @unmaps_ended: counts those that have left the list; written under the lock
  * @epoch_offset: of the present epoch's first object
  * @blank: 0xff bytes, which the engine sees where the VM has taken memory away, or the engine's own
  * writes there since
@@ -148,6 +149,7 @@ struct vgpu_mem {
 	u64 pinned_pages;
 	u64 filling_pages;
 	struct list_head unmaps;
+	unsigned int unmaps_ended;
 	wait_queue_head_t unmap_wait;
 	u64 epoch_offset;
 	struct page *blank;
