@@ -53,6 +53,21 @@ void vgpu_call_refuse(VgpuCall *call, GError *error)
     vgpu_call_free(call);
 }
 
+void vgpu_call_begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
+                     const char *uuid, const OperationKind *kind, const char *done)
+{
+    VgpuCall *call = vgpu_call_new(vgpus, invocation, (char *[]){(char *)uuid, NULL});
+    OperationRequest request = {.kind = kind,
+                                .objects = (const char *[]){call->uuids[0], NULL},
+                                .done = vgpu_call_ended};
+    GError *error = NULL;
+
+    g_message("vGPU %s is %s by %s", uuid, done, caller->user);
+    vgpu_call_ask(call, caller, &request);
+    if (!operations_start(vgpus->life->operations, &request, &error))
+        vgpu_call_refuse(call, error);
+}
+
 /* The tenant of a call: of the request, or of the existing vGPU. */
 static char *tenant_of(const Vgpus *vgpus, GDBusMethodInvocation *invocation)
 {

@@ -46,6 +46,10 @@ void vgpu_call_ended(const GError *error, void *call);
 /* It was not begun. @error: taken. */
 void vgpu_call_refuse(VgpuCall *call, GError *error);
 
+/* Begins an operation of @kind on one vGPU; its end answers the call. @done: "started", for the log. */
+void vgpu_call_begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
+                     const char *uuid, const OperationKind *kind, const char *done);
+
 /*
  * Goes on with @administrator if the caller may administer, with @member if the vGPU, or the
  * request, is of a tenant of the caller's; else answers with the refusal. Both have the Vgpus as

@@ -5,21 +5,6 @@
 #include "lib/bus.h"
 #include "lib/vgpu.h"
 
-static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
-                  const char *uuid)
-{
-    VgpuCall *call = vgpu_call_new(vgpus, invocation, (char *[]){(char *)uuid, NULL});
-    OperationRequest request = {.kind = &startup_kind,
-                                .objects = (const char *[]){call->uuids[0], NULL},
-                                .done = vgpu_call_ended};
-    GError *error = NULL;
-
-    g_message("vGPU %s is started by %s", uuid, caller->user);
-    vgpu_call_ask(call, caller, &request);
-    if (!operations_start(vgpus->life->operations, &request, &error))
-        vgpu_call_refuse(call, error);
-}
-
 static gboolean may_start(const Vgpus *vgpus, const Slice *slice, GError **error)
 {
     g_autoptr(Slice) wanted = slice_copy(slice);
@@ -49,7 +34,7 @@ static void start(GDBusMethodInvocation *invocation, const Caller *caller, void 
     if (vgpu)
         vgpu_manager_complete_start_vgpu(host_manager(vgpus->host), invocation);
     else if (slice && may_start(vgpus, slice, &error))
-        begin(vgpus, invocation, caller, slice->uuid);
+        vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &startup_kind, "started");
     else
         g_dbus_method_invocation_return_gerror(invocation, error);
 }

@@ -4,21 +4,6 @@
 #include "lib/bus.h"
 #include "lib/vgpu.h"
 
-static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
-                  const char *uuid)
-{
-    VgpuCall *call = vgpu_call_new(vgpus, invocation, (char *[]){(char *)uuid, NULL});
-    OperationRequest request = {.kind = &shutdown_kind,
-                                .objects = (const char *[]){call->uuids[0], NULL},
-                                .done = vgpu_call_ended};
-    GError *error = NULL;
-
-    g_message("vGPU %s is stopped by %s", uuid, caller->user);
-    vgpu_call_ask(call, caller, &request);
-    if (!operations_start(vgpus->life->operations, &request, &error))
-        vgpu_call_refuse(call, error);
-}
-
 /* It can be started again, and no VM uses it. */
 static gboolean may_stop(const Slice *slice, const Vgpu *vgpu, GError **error)
 {
@@ -55,7 +40,7 @@ static void stop(GDBusMethodInvocation *invocation, const Caller *caller, void *
     if (slice && !vgpu)
         vgpu_manager_complete_stop_vgpu(host_manager(vgpus->host), invocation);
     else if (slice && may_stop(slice, vgpu, &error))
-        begin(vgpus, invocation, caller, slice->uuid);
+        vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &shutdown_kind, "stopped");
     else
         g_dbus_method_invocation_return_gerror(invocation, error);
 }
