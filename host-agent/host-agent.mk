@@ -15,7 +15,7 @@ AGENT_DOCTOR := $(wildcard $(AGENT_SRC)/doctor/*.c)
 AGENT_KERNEL := $(AGENT_SRC)/daemon/modes/kernel_call.c
 # The folder of code that is generated from the interface.
 AGENT_CFLAGS := $(LIB_CFLAGS) -I$(AGENT_OUT) -DVGPU_VERSION='"$(VERSION)"'
-AGENT_PKGS := gio-unix-2.0 libpci libudev json-glib-1.0 sqlite3 libmicrohttpd polkit-gobject-1 libsystemd
+AGENT_PKGS := gio-unix-2.0 libacl libpci libudev json-glib-1.0 sqlite3 libmicrohttpd polkit-gobject-1 libsystemd
 AGENT_PKG_CFLAGS = $(call once,AGENT_PKG_CFLAGS,pkg-config --cflags $(AGENT_PKGS) libxml-2.0 smartcols)
 AGENT_PKG_LIBS = $(call once,AGENT_PKG_LIBS,pkg-config --libs $(AGENT_PKGS))
 VGPUCTL_PKG_LIBS = $(call once,VGPUCTL_PKG_LIBS,pkg-config --libs gio-unix-2.0 libpci json-glib-1.0 libxml-2.0 smartcols sqlite3)

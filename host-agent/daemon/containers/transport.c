@@ -3,11 +3,9 @@
 
 #include <errno.h>
 #include <glib/gstdio.h>
-#include <linux/posix_acl.h>
-#include <linux/posix_acl_xattr.h>
 #include <string.h>
+#include <sys/acl.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "lib/root.h"
@@ -20,7 +18,6 @@
 #define ONLY_SLICE       "0"
 #define GOVERNOR_SOCKET  "governor.sock"
 #define MOST_SOCKET_PATH 107u
-#define ACL_XATTR  "system.posix_acl_access"
 
 static char *path_of(const char *root, const char *uuid, const char *below)
 {
@@ -36,54 +33,45 @@ static gboolean failed(const char *path, const char *what, GError **error)
     return FALSE;
 }
 
-static void add_entry(GArray *acl, guint16 tag, guint16 perm, guint32 id)
+static gboolean is_among(const uid_t *uids, guint count, uid_t uid)
 {
-    struct posix_acl_xattr_entry entry = {
-        .e_tag = GUINT16_TO_LE(tag), .e_perm = GUINT16_TO_LE(perm), .e_id = GUINT32_TO_LE(id)};
-
-    g_array_append_vals(acl, &entry, sizeof(entry));
-}
-
-static int by_number(const void *a, const void *b)
-{
-    uid_t one = *(const uid_t *)a;
-    uid_t other = *(const uid_t *)b;
-
-    return one < other ? -1 : one > other;
-}
-
-/* In acl(5)'s order: by tags, and by users' numbers. */
-static GArray *acl_for(const uid_t *uids, guint count)
-{
-    const struct posix_acl_xattr_header header = {GUINT32_TO_LE(POSIX_ACL_XATTR_VERSION)};
-    g_autofree uid_t *sorted = g_memdup2(uids, count * sizeof(*uids));
-    GArray *acl = g_array_new(FALSE, FALSE, 1);
-
-    if (count)
-        qsort(sorted, count, sizeof(*sorted), by_number);
-    g_array_append_vals(acl, &header, sizeof(header));
-    add_entry(acl, ACL_USER_OBJ, ACL_READ | ACL_WRITE | ACL_EXECUTE, (guint32)ACL_UNDEFINED_ID);
     for (guint i = 0; i < count; i++)
-        if (!i || sorted[i] != sorted[i - 1])
-            add_entry(acl, ACL_USER, ACL_EXECUTE, sorted[i]);
-    add_entry(acl, ACL_GROUP_OBJ, 0, (guint32)ACL_UNDEFINED_ID);
-    add_entry(acl, ACL_MASK, ACL_EXECUTE, (guint32)ACL_UNDEFINED_ID);
-    add_entry(acl, ACL_OTHER, 0, (guint32)ACL_UNDEFINED_ID);
-    return acl;
+        if (uids[i] == uid)
+            return TRUE;
+    return FALSE;
 }
 
-/* Without users the mode is sufficient, even on file systems without ACLs. */
+/* acl(5)'s short text form. Root may do everything, the users may pass through. */
+static char *acl_for(const uid_t *uids, guint count)
+{
+    GString *text = g_string_new("u::rwx,g::-,m::x,o::-");
+
+    for (guint i = 0; i < count; i++)
+        if (!is_among(uids, i, uids[i]))
+            g_string_append_printf(text, ",u:%u:x", (guint)uids[i]);
+    return g_string_free(text, FALSE);
+}
+
+/*
+ * Without users the mode is sufficient, even on file systems without ACLs: it is the mask of an ACL
+ * that is there already.
+ */
 static gboolean let_through(const char *path, const uid_t *uids, guint count, GError **error)
 {
-    g_autoptr(GArray) acl = NULL;
+    g_autofree char *text = NULL;
+    acl_t acl;
+    int rc;
 
-    if (!count) {
-        removexattr(path, ACL_XATTR);
+    if (!count)
         return chmod(path, 0700) == 0 || failed(path, "closed", error);
-    }
-    acl = acl_for(uids, count);
-    return setxattr(path, ACL_XATTR, acl->data, acl->len, 0) == 0 ||
-           failed(path, "opened to the users of its tenant", error);
+    text = acl_for(uids, count);
+    acl = acl_from_text(text);
+    rc = acl ? acl_set_file(path, ACL_TYPE_ACCESS, acl) : -1;
+    if (rc < 0)
+        failed(path, "opened to the users of its tenant", error);
+    if (acl)
+        acl_free(acl);
+    return rc == 0;
 }
 
 static gboolean make_link(const char *root, const char *uuid, GError **error)

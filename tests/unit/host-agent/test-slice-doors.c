@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What containers get by each transport: CDI's specification, VFIO groups, guards. */
+#include <acl/libacl.h>
+#include <glib/gstdio.h>
+#include <sys/acl.h>
+#include <sys/stat.h>
+
+#include "host-agent/daemon/containers/transport.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_kernel.h"
 #include "tests/unit/host-agent/recorded_host.h"
@@ -225,11 +231,44 @@ static void test_guards_and_modes(void)
     agent_on_bus_close(&at);
 }
 
+static void assert_acl(const char *root, const char *expected)
+{
+    g_autofree char *path = g_build_filename(root, CONTAINERS_DIR, UUID, NULL);
+    acl_t acl = acl_get_file(path, ACL_TYPE_ACCESS);
+    char *text;
+
+    g_assert_nonnull(acl);
+    text = acl_to_any_text(acl, NULL, ',', TEXT_ABBREVIATE | TEXT_NUMERIC_IDS);
+    g_assert_cmpstr(text, ==, expected);
+    acl_free(text);
+    acl_free(acl);
+}
+
+/* A tenant's users, in any order and named twice, may pass through to the sockets. */
+static void test_users(void)
+{
+    const uid_t uids[] = {1001, 1000, 1001};
+    char *root = file_tree_new();
+    g_autofree char *path = g_build_filename(root, CONTAINERS_DIR, UUID, NULL);
+    g_autoptr(GError) error = NULL;
+    GStatBuf found;
+
+    slice_dirs_make(root, UUID, uids, G_N_ELEMENTS(uids), &error);
+    g_assert_no_error(error);
+    assert_acl(root, "u::rwx,u:1000:--x,u:1001:--x,g::---,m::--x,o::---");
+    slice_dirs_make(root, UUID, NULL, 0, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(g_stat(path, &found), ==, 0);
+    g_assert_cmpint(found.st_mode & 07777, ==, 0700);
+    file_tree_free(root);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/slice-doors/cdi", test_cdi);
     g_test_add_func("/slice-doors/no-layer", test_no_layer);
+    g_test_add_func("/slice-doors/users", test_users);
     g_test_add_func("/slice-doors/vfio", test_vfio);
     g_test_add_func("/slice-doors/guards", test_guards);
     g_test_add_func("/slice-doors/guards-and-modes", test_guards_and_modes);
