@@ -171,4 +171,3 @@ point('purged: nothing is left but what the operator wrote', sub {
 });
 
 done_testing();
-VGPU::Lab::down() if !$ENV{KEEP};
