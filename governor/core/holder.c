@@ -44,13 +44,13 @@ uint64_t holder_others_end(struct scheduler *scheduler, const struct sched_membe
     if (!others_in_flight(scheduler, member))
         return 0;
     /* Overdue work is assumed to take a little longer. */
-    return now + MAX(ns, LEAD_NS);
+    return now + MAX(ns, NOTICE_NS);
 }
 
 /* Within a pipeline, the next lease is given a little before the end of the last one's work. */
 static bool is_in_turn(const struct lease *lease)
 {
-    return lease->others_until <= lease->granted_at + 2 * LEAD_NS;
+    return lease->others_until <= lease->granted_at + 2 * lease->lead_ns;
 }
 
 void holder_note_others_end(struct scheduler *scheduler, uint64_t now)
@@ -175,5 +175,5 @@ uint64_t holder_last_end(const struct scheduler *scheduler, uint64_t now)
     double pauses = (double)count * holder->slice->think.mean_ns;
 
     return now + holder_behind(scheduler, now) + sample->in_flight_ns - running + count * batch +
-           (uint64_t)MIN(pauses, LEAD_NS / 2.0);
+           (uint64_t)MIN(pauses, NOTICE_NS / 2.0);
 }

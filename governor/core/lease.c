@@ -91,6 +91,23 @@ static uint64_t quantum(struct scheduler *scheduler, struct sched_slice *slice, 
     return left < (double)most ? (uint64_t)left : most;
 }
 
+/*
+ * The next holder is told this long before the end of @slice's work, so that the GPU stays busy. It
+ * may not wait for its turn yet, so the time suffices for any of them.
+ */
+static uint64_t lead(const struct scheduler *scheduler, const struct sched_slice *slice)
+{
+    uint64_t longest = NOTICE_NS;
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *other = SLICE(scheduler, i);
+
+        if (other != slice && other->active)
+            longest = MAX(longest, handover_lead(&other->handover));
+    }
+    return longest;
+}
+
 static void grant_to(struct scheduler *scheduler, struct sched_member *member, bool floor,
                      uint64_t now)
 {
@@ -106,6 +123,8 @@ static void grant_to(struct scheduler *scheduler, struct sched_member *member, b
         .limit_ns = sample_spent(&member->sample, now) + quantum(scheduler, slice, floor, now),
         .granted_at = now,
         .quantum_ns = lease_quantum(scheduler, now),
+        .lead_ns = handover_lead(&slice->handover),
+        .due_at = now - scheduler->late_ns,
         .others_until = holder_others_end(scheduler, member, now),
         .begun = member->sample.in_flight_ns > 0,
         .floor = floor,
@@ -246,8 +265,8 @@ static void look_at_end(struct scheduler *scheduler, uint64_t now)
     if (!works || lease->floor || !modes_has_rivals(scheduler, lease->holder->slice))
         return;
     end = holder_last_end(scheduler, now);
-    at = lease->holder->queues ? end - LEAD_NS : end + LEAD_NS;
-    if (at > now + LEAD_NS)
+    at = lease->holder->queues ? end - lead(scheduler, lease->holder->slice) : end + NOTICE_NS;
+    if (at > now + NOTICE_NS)
         plan_look(scheduler, MIN(at, now + lease_most(lease)));
 }
 
@@ -289,6 +308,17 @@ static bool used_up(const struct scheduler *scheduler, uint64_t now)
            (sample->in_flight_ns || sample->waiting);
 }
 
+/* The first submission under the lease. */
+static void learn_begin(struct lease *lease)
+{
+    const struct sample *sample = &lease->holder->sample;
+    bool begins = sample->began_at_ns > lease->granted_at;
+
+    if (!lease->begun && begins)
+        handover_learn(&lease->holder->slice->handover, sample->began_at_ns - lease->due_at);
+    lease->begun |= sample->in_flight_ns || begins;
+}
+
 /* Whether the next submission is there before the end of the previous one. */
 static void learn_queues(const struct scheduler *scheduler, uint64_t now)
 {
@@ -299,7 +329,7 @@ static void learn_queues(const struct scheduler *scheduler, uint64_t now)
     if (sample->in_flight_ns && used_up(scheduler, now))
         holder->queues = sample->waiting;
     else if (!sample->in_flight_ns && lease->begun)
-        holder->queues = sample->waiting && sample->waiting_at_ns + LEAD_NS < sample->ended_at_ns;
+        holder->queues = sample->waiting && sample->waiting_at_ns + NOTICE_NS < sample->ended_at_ns;
 }
 
 /*
@@ -311,7 +341,7 @@ static bool ends_first(const struct scheduler *scheduler, uint64_t now)
     const struct sched_member *holder = scheduler->lease.holder;
 
     return holder->sample.in_flight_ns && !holder->queues &&
-           now < holder_expected_end(scheduler, now) + LEAD_NS;
+           now < holder_expected_end(scheduler, now) + NOTICE_NS;
 }
 
 static bool run_open(struct scheduler *scheduler, uint64_t now)
@@ -322,7 +352,7 @@ static bool run_open(struct scheduler *scheduler, uint64_t now)
 
     if (preempt(scheduler, now))
         return true;
-    lease->begun |= sample->in_flight_ns || sample->began_at_ns > lease->granted_at;
+    learn_begin(lease);
     learn_queues(scheduler, now);
     if (used_up(scheduler, now) && !ends_first(scheduler, now))
         return run_used_up(scheduler, now);
@@ -374,6 +404,7 @@ static bool run_draining(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
     uint64_t end = holder_expected_end(scheduler, now);
+    uint64_t ahead = lead(scheduler, lease->holder->slice);
 
     if (preempt(scheduler, now))
         return true;
@@ -381,8 +412,8 @@ static bool run_draining(struct scheduler *scheduler, uint64_t now)
         lease_end(scheduler, now);
         return true;
     }
-    if (now + LEAD_NS < end && now < lease->drained_until) {
-        plan_look(scheduler, MIN(end - LEAD_NS, lease->drained_until));
+    if (now + ahead < end && now < lease->drained_until) {
+        plan_look(scheduler, MIN(end - ahead, lease->drained_until));
         return false;
     }
     if (now < end && now < lease->drained_until) {

@@ -361,6 +361,7 @@ static void forget_next_look(struct scheduler *scheduler)
 
 uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now)
 {
+    scheduler->late_ns = now - MIN(now, scheduler->deadline);
     scheduler->deadline = TIME_NEVER;
     forget_next_look(scheduler);
     caps_update(scheduler, now);

@@ -12,6 +12,7 @@
 #define GOVERNOR_SCHEDULER_H
 
 #include "budget.h"
+#include "handover.h"
 #include "sample.h"
 #include "settings.h"
 #include "think.h"
@@ -62,6 +63,7 @@ struct sched_member {
  * @wanting, @in_flight_ns: of its members together, at the last look
  * @batch_ns: mean length of the last submissions: @recent_ns by @recent_count
  * @gpu_ns, @submissions, @waited_ns, @throttled_ns: of all members, past ones included
+ * @handover: from its lease to its work
  * @served_at: when it had its last lease
  */
 struct sched_slice {
@@ -77,6 +79,7 @@ struct sched_slice {
     uint64_t busy_at;
     uint64_t in_flight_ns;
     struct think think;
+    struct handover handover;
     double batch_ns;
     double recent_ns;
     double recent_count;
@@ -98,6 +101,8 @@ enum lease_state {
  * struct lease
  * @limit_ns: as in the holder's grant
  * @quantum_ns: how much of it the holder may use if others wait
+ * @lead_ns: how long before the end of others' work it may have been given
+ * @due_at: when it should have been given, if the arbiter had run at once
  * @others_until: when others' work from before it should have ended; 0: there was none
  * @begun: the holder has submitted under it
  * @idle_at, @kept_until: LEASE_KEPT
@@ -113,6 +118,8 @@ struct lease {
     uint64_t limit_ns;
     uint64_t granted_at;
     uint64_t quantum_ns;
+    uint64_t lead_ns;
+    uint64_t due_at;
     uint64_t others_until;
     bool begun;
     uint64_t idle_at;
@@ -135,6 +142,7 @@ struct lease {
  * @paused_at: when somebody was last seen to return from a pause
  * @floor: the guaranteed minimum of lower classes
  * @deadline: when to be called again
+ * @late_ns: how much later than that it was called this time
  */
 struct scheduler {
     enum gpu_policy policy;
@@ -146,6 +154,7 @@ struct scheduler {
     uint64_t paused_at;
     struct budget floor;
     uint64_t deadline;
+    uint64_t late_ns;
 };
 
 void scheduler_init(struct scheduler *scheduler, uint64_t now);

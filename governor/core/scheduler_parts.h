@@ -25,11 +25,8 @@
 #define PATIENCE_MIN_NS  (100 * NS_PER_US)
 #define PATIENCE_MAX_NS  (500 * NS_PER_US)
 #define PATIENCE_LONG_NS (30 * NS_PER_MS)
-/*
- * The next holder is told this long before the end of the last one's work, so that the GPU stays
- * busy.
- */
-#define LEAD_NS (150 * NS_PER_US)
+/* Times that differ by less are not told apart: an end is seen later than it is. */
+#define NOTICE_NS (150 * NS_PER_US)
 /*
  * How long to wait for a holder that does not begin, or whose work does not end in time: a quarter
  * of a submission, within these values.

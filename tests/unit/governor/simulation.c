@@ -35,6 +35,7 @@ struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t bat
 
     g_assert_cmpuint(sim->count, <=, SIM_MAX);
     tenant->settings = (struct slice_settings){.weight = weight};
+    tenant->wake_ns = WAKE_NS;
     tenant->batch_ns = batch_ns;
     tenant->sees_at = tenant->speaks_at = tenant->begun_at = TIME_NEVER;
     tenant->next_at = sim->now;
@@ -61,7 +62,7 @@ static void schedule(struct simulation *sim)
         struct sim_tenant *tenant = &sim->tenants[i];
 
         if (tenant->member.changed && tenant->sees_at == TIME_NEVER)
-            tenant->sees_at = sim->now + WAKE_NS;
+            tenant->sees_at = sim->now + tenant->wake_ns;
         tenant->member.changed = false;
     }
 }

@@ -17,6 +17,7 @@
 
 /**
  * struct sim_tenant - a slice with one member
+ * @wake_ns: from a grant to the member's reaction
  * @batch_ns: length of a submission; @estimate_ns: the member's estimate of it, 0: exact
  * @batch_jitter_ns: a submission's length differs from the estimate by up to this much
  * @think_ns: from the end of one to the next; @think_jitter_ns: plus 0 to this much
@@ -33,6 +34,7 @@
  */
 struct sim_tenant {
     struct slice_settings settings;
+    uint64_t wake_ns;
     uint64_t batch_ns;
     uint64_t batch_jitter_ns;
     uint64_t estimate_ns;

@@ -461,8 +461,37 @@ static void test_liar(void)
     sim_free(sim);
 }
 
+/* Two slices of @batch_ns whose members take @wake_ns to react: the GPU is busy all the same. */
+static void check_slow_wakes(uint64_t batch_ns, uint64_t wake_ns, double least)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct sim_tenant *tenant = sim_add(sim, 50, batch_ns);
+
+        tenant->async = true;
+        tenant->wake_ns = wake_ns;
+    }
+    sim_run(sim, 10 * NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, 60 * NS_PER_S);
+    g_test_message("batches of %.0f ms, wake-ups of %.1f ms: busy %.3f", (double)batch_ns / NS_PER_MS,
+                   (double)wake_ns / NS_PER_MS, busy(sim, 60 * NS_PER_S));
+    g_assert_cmpfloat(busy(sim, 60 * NS_PER_S), >, least);
+    assert_near(sim_share(sim, &sim->tenants[0]), 0.5, 0.003);
+    sim_free(sim);
+}
+
+static void test_slow_wakes(void)
+{
+    check_slow_wakes(250 * NS_PER_MS, 40 * NS_PER_MS, 0.99);
+    check_slow_wakes(20 * NS_PER_MS, 2 * NS_PER_MS, 0.99);
+    check_slow_wakes(2 * NS_PER_MS, NS_PER_MS, 0.95);
+}
+
 static void add_tests(void)
 {
+    g_test_add_func("/governor/scheduler/slow-wakes", test_slow_wakes);
     g_test_add_func("/governor/scheduler/cap", test_cap);
     g_test_add_func("/governor/scheduler/cap-beside", test_cap_beside);
     g_test_add_func("/governor/scheduler/soft-cap", test_soft_cap);
