@@ -27,12 +27,15 @@ gboolean everywhere_takes_next(const char *arg)
     return g_str_equal(arg, "-o") || g_str_equal(arg, "--output") || g_str_equal(arg, "--root");
 }
 
-static GOptionContext *context_of(const Command *command)
+/* Help for a command, for all commands of a noun, or for everything. */
+static GOptionContext *context_of(const Command *command, const char *noun)
 {
     g_autofree char *words = command ? command_words(command) : NULL;
     g_autofree char *usage = command ? g_strconcat(words, " - ", command->help, NULL) : NULL;
-    g_autofree char *all = command ? NULL : help_commands();
-    GOptionContext *context = g_option_context_new(command ? usage : "COMMAND");
+    g_autofree char *verbs = noun ? help_verbs(noun) : NULL;
+    g_autofree char *all = command ? NULL : help_commands(verbs ? noun : NULL);
+    g_autofree char *group = verbs ? g_strconcat(noun, " COMMAND", NULL) : g_strdup("COMMAND");
+    GOptionContext *context = g_option_context_new(command ? usage : group);
 
     if (command && command->options)
         g_option_context_add_main_entries(context, command->options, NULL);
@@ -44,10 +47,10 @@ static GOptionContext *context_of(const Command *command)
     return context;
 }
 
-gboolean everywhere_parse(const Command *command, int *argc, char ***argv, Options *options,
-                          GError **error)
+gboolean everywhere_parse(const Command *command, const char *noun, int *argc, char ***argv,
+                          Options *options, GError **error)
 {
-    g_autoptr(GOptionContext) context = context_of(command);
+    g_autoptr(GOptionContext) context = context_of(command, noun);
 
     if (!g_option_context_parse(context, argc, argv, error)) {
         (*error)->domain = VGPUCTL_ERROR;

@@ -14,9 +14,12 @@ extern const GOptionEntry everywhere_list_options[];
 /* @arg is one of these that has its value in the next word. */
 gboolean everywhere_takes_next(const char *arg);
 
-/* Takes the options out of the command line. @command: NULL: not known. VGPUCTL_USAGE. */
-gboolean everywhere_parse(const Command *command, int *argc, char ***argv, Options *options,
-                          GError **error);
+/*
+ * Takes the options out of the command line. @command: NULL: not known; then --help shows the
+ * commands of @noun, the first word, or all if that is NULL or no noun. VGPUCTL_USAGE.
+ */
+gboolean everywhere_parse(const Command *command, const char *noun, int *argc, char ***argv,
+                          Options *options, GError **error);
 
 gboolean everywhere_watch(void);
 gboolean everywhere_version(void);

@@ -5,7 +5,7 @@
 
 #define WIDTH 25
 
-char *help_commands(void)
+char *help_commands(const char *noun)
 {
     GString *text = g_string_new("Commands:\n");
 
@@ -13,7 +13,7 @@ char *help_commands(void)
         const Command *command = &commands[i];
         g_autofree char *words = command_words(command);
 
-        if (!(command->flags & COMMAND_HIDDEN))
+        if (!(command->flags & COMMAND_HIDDEN) && (!noun || g_str_equal(command->noun, noun)))
             g_string_append_printf(text, "  %-*s %s\n", WIDTH, words, command->help);
     }
     g_string_append(text, "\n\"vgpuctl COMMAND --help\" shows the options of a command.");

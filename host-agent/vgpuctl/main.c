@@ -11,13 +11,12 @@
 #include "host-agent/vgpuctl/help.h"
 #include "host-agent/vgpuctl/watch.h"
 
-/* The command, before its options are known: the first two words that are none. */
-static const Command *guess_command(char **argv)
+/* The command, before its options are known: the first two @words that are none. */
+static const Command *guess_command(char **argv, const char *words[2])
 {
-    const char *words[2] = {NULL, NULL};
     guint count = 0;
 
-    for (guint i = 1; argv[i] && count < G_N_ELEMENTS(words); i++) {
+    for (guint i = 1; argv[i] && count < 2; i++) {
         if (everywhere_takes_next(argv[i]) && argv[i + 1])
             i++;
         else if (argv[i][0] != '-')
@@ -96,14 +95,15 @@ static int report(const GError *error)
 
 int main(int argc, char **argv)
 {
-    const Command *command = guess_command(argv);
+    const char *words[2] = {NULL, NULL};
+    const Command *command = guess_command(argv, words);
     g_autoptr(GError) error = NULL;
     Options options = {.out = stdout};
 
     setlocale(LC_ALL, "");
     /* So that vgpud's errors come as what they are. */
     (void)AGENT_ERROR;
-    if (!everywhere_parse(command, &argc, &argv, &options, &error))
+    if (!everywhere_parse(command, words[0], &argc, &argv, &options, &error))
         return report(error);
     if (everywhere_version()) {
         puts("vgpuctl " VGPU_VERSION);

@@ -37,6 +37,25 @@ static void assert_prints(const char *args, const char *out)
     said_clear(&said);
 }
 
+/* A noun's help has its commands and no others. */
+static void test_help(void)
+{
+    AgentOnBus at;
+    Said said;
+
+    open_shared(&at);
+    assert_says("--help", 0, "  gpu mode GPU MODE ", "");
+    assert_says("vgpu set --help", 0, "--weight=N", "");
+    said = vgpuctl("vgpu --help");
+    g_assert_cmpint(said.status, ==, 0);
+    g_assert_nonnull(strstr(said.out, "] vgpu COMMAND\n"));
+    g_assert_nonnull(strstr(said.out, "\n  vgpu start VGPU... "));
+    g_assert_null(strstr(said.out, "\n  gpu "));
+    g_assert_null(strstr(said.out, "\n  slice "));
+    said_clear(&said);
+    agent_on_bus_close(&at);
+}
+
 static void test_names(void)
 {
     AgentOnBus at;
@@ -363,6 +382,7 @@ static void test_prompt(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/ctl/help", test_help);
     g_test_add_func("/ctl/names", test_names);
     g_test_add_func("/ctl/start-stop", test_start_stop);
     g_test_add_func("/ctl/several", test_several);
