@@ -22,6 +22,11 @@
  *
  * 4. helper_write_crN() raises a guest's virtual interrupt for a new CR8 without the big lock, and
  *    QEMU aborts: OVMF in a guest did that.
+ *
+ * 5. On each exit do_vmexit() copies EVENTINJ to EXITINTINFO. An event that was delivered has only
+ *    lost its valid bit there; its type stays. From 6.14 on KVM looks at the type alone if a guest
+ *    touches a device: it takes the access for a part of an event's delivery, which it can't
+ *    emulate, and QEMU in L1 pauses the guest with "KVM internal error. Suberror: 3".
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -35,6 +40,9 @@
 
 /* AMD64 Architecture Programmer's Manual 2, appendices B and C. */
 enum { VMCB_INT_CTL = 0x60, V_IRQ = 1 << 8, SVM_EXIT_VMRUN = 0x80 };
+#define VMCB_EXITINTINFO 0x88u
+#define EXITINTINFO_V    (1u << 31)
+#define PAGE_OFFSET_MASK 0xfffu /* a VMCB is a page */
 
 /* The start of QEMU's struct TCGHelperInfo: what generated code calls. */
 struct helper_info {
@@ -49,6 +57,8 @@ static struct {
     bool (*has_intercept)(void *env, uint32_t exit_code);
     void (*loop_exit)(void *cpu);
     uint32_t (*ldl_phys)(void *cpu, uint64_t addr);
+    char *stl_phys;
+    void (*stl_phys_notdirty)(void *cpu, uint64_t addr, uint32_t value);
     void (*bql_lock)(const char *file, int line);
     void (*bql_unlock)(void);
     char *clear_ignne;
@@ -89,17 +99,44 @@ static void write_cr(void *env, int reg, uint64_t value)
     qemu.bql_unlock();
 }
 
-/* A function that does nothing, in place of another. */
-static int make_empty(char *function)
+/*
+ * In place of x86_stl_phys(), which differs from the other one only in that it looks for translated
+ * code at that address. Of the CPU's structures only VMCBs have a word at this offset of a page.
+ */
+static void stl_phys(void *cpu, uint64_t addr, uint32_t value)
 {
-    static const unsigned char endbr64_ret[] = {0xf3, 0x0f, 0x1e, 0xfa, 0xc3};
+    if ((addr & PAGE_OFFSET_MASK) == VMCB_EXITINTINFO && !(value & EXITINTINFO_V))
+        value = 0;
+    qemu.stl_phys_notdirty(cpu, addr, value);
+}
+
+/* Replaces the start of a function of QEMU's. */
+static int overwrite(char *function, const unsigned char *code, size_t size)
+{
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     void *start = (void *)((uintptr_t)function & ~(page - 1));
 
     if (mprotect(start, 2 * page, PROT_READ | PROT_WRITE | PROT_EXEC))
         return -1;
-    memcpy(function, endbr64_ret, sizeof(endbr64_ret));
+    memcpy(function, code, size);
     return mprotect(start, 2 * page, PROT_READ | PROT_EXEC);
+}
+
+/* A function that does nothing, in place of another. */
+static int make_empty(char *function)
+{
+    static const unsigned char endbr64_ret[] = {0xf3, 0x0f, 0x1e, 0xfa, 0xc3};
+
+    return overwrite(function, endbr64_ret, sizeof(endbr64_ret));
+}
+
+/* Another function in place of it: endbr64, movabs $@to, %rax, jmp *%rax. */
+static int make_jump(char *function, void (*to)(void *cpu, uint64_t addr, uint32_t value))
+{
+    unsigned char code[16] = {0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0xb8, [14] = 0xff, 0xe0};
+
+    memcpy(code + 6, &to, sizeof(to));
+    return overwrite(function, code, sizeof(code));
 }
 
 static bool find(const char *name, void *symbol)
@@ -114,6 +151,8 @@ static bool find_all(void)
            find("helper_info_write_crN", &qemu.write_cr_info) &&
            find("cpu_svm_has_intercept", &qemu.has_intercept) &&
            find("cpu_loop_exit_noexc", &qemu.loop_exit) && find("x86_ldl_phys", &qemu.ldl_phys) &&
+           find("x86_stl_phys", &qemu.stl_phys) &&
+           find("x86_stl_phys_notdirty", &qemu.stl_phys_notdirty) &&
            find("bql_lock_impl", &qemu.bql_lock) && find("bql_unlock", &qemu.bql_unlock) &&
            find("cpu_clear_ignne", &qemu.clear_ignne);
 }
@@ -123,8 +162,10 @@ __attribute__((constructor)) static void mend(void)
     if (strncmp(program_invocation_short_name, "qemu-system-", 12))
         return;
     if (!find_all() || qemu.vmrun_info->func != (void *)qemu.vmrun ||
-        qemu.write_cr_info->func != (void *)qemu.write_cr || make_empty(qemu.clear_ignne)) {
-        fputs("svm shim: it does not fit this QEMU, under which guests' guests would crash\n", stderr);
+        qemu.write_cr_info->func != (void *)qemu.write_cr || make_empty(qemu.clear_ignne) ||
+        make_jump(qemu.stl_phys, stl_phys)) {
+        fputs("svm shim: it does not fit this QEMU, under which guests' guests would crash\n",
+              stderr);
         _exit(75);
     }
     qemu.vmrun_info->func = (void *)vmrun_and_leave;
