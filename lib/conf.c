@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lib/root.h"
+#include "lib/host_root.h"
 
 #define CONF_SUFFIX ".conf"
 
@@ -86,14 +86,15 @@ static gboolean check_keys(const ConfGroup *group, const char *const *keys, GErr
     return TRUE;
 }
 
-static GKeyFile *load(const char *file, GError **error)
+/* @file: its path in messages. */
+static GKeyFile *load(HostRoot *root, const char *path, const char *file, GError **error)
 {
     g_autoptr(GKeyFile) keyfile = g_key_file_new();
     g_autoptr(GError) cause = NULL;
-    g_autofree char *text = NULL;
     gsize length;
+    g_autofree char *text = root_read_bytes(root, path, &length, &cause);
 
-    if (!g_file_get_contents(file, &text, &length, &cause)) {
+    if (!text) {
         g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG, "%s", cause->message);
         return NULL;
     }
@@ -107,10 +108,11 @@ static GKeyFile *load(const char *file, GError **error)
     return g_steal_pointer(&keyfile);
 }
 
-gboolean conf_foreach(const char *file, const char *word, const char *const *keys,
+gboolean conf_foreach(HostRoot *root, const char *path, const char *word, const char *const *keys,
                       ConfGroupFunc func, gpointer data, GError **error)
 {
-    g_autoptr(GKeyFile) keyfile = load(file, error);
+    g_autofree char *file = root_path(root, path, NULL);
+    g_autoptr(GKeyFile) keyfile = load(root, path, file, error);
     g_auto(GStrv) groups = NULL;
 
     if (!keyfile)
@@ -131,38 +133,34 @@ gboolean conf_foreach(const char *file, const char *word, const char *const *key
     return TRUE;
 }
 
-static gboolean list_dir(const char *path, GHashTable *names, GError **error)
+static gboolean list_dir(HostRoot *root, const char *path, GHashTable *names, GError **error)
 {
     g_autoptr(GError) cause = NULL;
-    g_autoptr(GDir) dir = g_dir_open(path, 0, &cause);
-    const char *name;
+    g_auto(GStrv) found = root_list(root, path, &cause);
 
     if (g_error_matches(cause, G_FILE_ERROR, G_FILE_ERROR_NOENT))
         return TRUE;
-    if (!dir) {
+    if (!found) {
         g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG, "%s", cause->message);
         return FALSE;
     }
-    while ((name = g_dir_read_name(dir))) {
-        if (g_str_has_suffix(name, CONF_SUFFIX) && name[0] != '.' &&
-            !g_hash_table_contains(names, name))
-            g_hash_table_insert(names, g_strdup(name), g_build_filename(path, name, NULL));
+    for (char **name = found; *name; name++) {
+        if (g_str_has_suffix(*name, CONF_SUFFIX) && *name[0] != '.' &&
+            !g_hash_table_contains(names, *name))
+            g_hash_table_insert(names, g_strdup(*name), g_build_filename(path, *name, NULL));
     }
     return TRUE;
 }
 
-GPtrArray *conf_list(const char *root, const char *const *dirs, GError **error)
+GPtrArray *conf_list(HostRoot *root, const char *const *dirs, GError **error)
 {
     g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GList) sorted = NULL;
 
-    for (guint i = 0; dirs[i]; i++) {
-        g_autofree char *path = root_path(root, dirs[i], NULL);
-
-        if (!list_dir(path, names, error))
+    for (guint i = 0; dirs[i]; i++)
+        if (!list_dir(root, dirs[i], names, error))
             return NULL;
-    }
     sorted = g_list_sort(g_hash_table_get_keys(names), (GCompareFunc)strcmp);
     for (GList *item = sorted; item; item = item->next)
         g_ptr_array_add(files, g_strdup(g_hash_table_lookup(names, item->data)));

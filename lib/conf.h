@@ -11,8 +11,11 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 /**
  * ConfGroup - one group of a loaded file, to read values from
+ * @file: its path on this machine, for messages
  * @name: the NAME of "[WORD NAME]"
  */
 typedef struct {
@@ -26,17 +29,17 @@ typedef struct {
 typedef gboolean (*ConfGroupFunc)(const ConfGroup *group, gpointer data, GError **error);
 
 /*
- * Reads @file, checks all of it, then calls @func for each group.
+ * Reads the file, checks all of it, then calls @func for each group.
  * @keys: the allowed keys, NULL-terminated.
  */
-gboolean conf_foreach(const char *file, const char *word, const char *const *keys,
+gboolean conf_foreach(HostRoot *root, const char *path, const char *word, const char *const *keys,
                       ConfGroupFunc func, gpointer data, GError **error);
 
 /*
- * Paths of the *.conf files in @dirs (under @root), sorted by file name. A file in an earlier
+ * The host's paths of the *.conf files in @dirs, sorted by file name. A file in an earlier
  * directory replaces the file of the same name in a later one. Missing directories are no error.
  */
-GPtrArray *conf_list(const char *root, const char *const *dirs, GError **error);
+GPtrArray *conf_list(HostRoot *root, const char *const *dirs, GError **error);
 
 /* The value of @key, without its surrounding blanks; NULL without @error if it is missing. */
 char *conf_string(const ConfGroup *group, const char *key, GError **error);

@@ -9,19 +9,21 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 /* Why a VM gets no vGPU, and what to do. */
 #define CONTAINERS_ONLY_WHY                                                                        \
     "the kernel module mdev_vgpu is not loaded, so this host shares its GPUs with containers "     \
     "and jobs only"
 #define CONTAINERS_ONLY_ADVICE "install the package mdev-vgpu, then \"modprobe mdev_vgpu\""
 
-/* @root: "" in production. @gpu: its address. */
-gboolean containers_only_is(const char *root, const char *gpu);
+/* @gpu: its address. */
+gboolean containers_only_is(HostRoot *root, const char *gpu);
 
 /* Errors are GLib's, of files. */
-gboolean containers_only_set(const char *root, const char *gpu, GError **error);
+gboolean containers_only_set(HostRoot *root, const char *gpu, GError **error);
 
 /* A GPU that is not shared in this way is no error. */
-void containers_only_clear(const char *root, const char *gpu);
+void containers_only_clear(HostRoot *root, const char *gpu);
 
 #endif

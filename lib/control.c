@@ -5,27 +5,28 @@
 #include <fcntl.h>
 
 #include "lib/conf.h"
+#include "lib/host_root.h"
 #include "lib/mdev.h"
-#include "lib/root.h"
 
 #define CONTROL_NODE "/dev/vgpu-control"
 
-int control_open(const char *root, GError **error)
+int control_open(HostRoot *root, GError **error)
 {
+    int fd = root_open(root, CONTROL_NODE, O_RDWR, 0);
+    int code = errno;
     g_autofree char *path = root_path(root, CONTROL_NODE, NULL);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
 
     if (fd >= 0)
         return fd;
-    if (errno == ENOENT || errno == ENXIO || errno == ENODEV)
+    if (code == ENOENT || code == ENXIO || code == ENODEV)
         g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_NO_DRIVER,
                     "%s: not there, so the driver is not loaded; modprobe mdev_vgpu", path);
-    else if (errno == EACCES || errno == EPERM)
-        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
-                    "%s: %s; run this as root", path, g_strerror(errno));
+    else if (code == EACCES || code == EPERM)
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED, "%s: %s; run this as root",
+                    path, g_strerror(code));
     else
         g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED, "%s: %s", path,
-                    g_strerror(errno));
+                    g_strerror(code));
     return -1;
 }
 
@@ -63,7 +64,7 @@ static void set_common_error(GError **error, const char *gpu, int code)
 }
 
 /* The vGPUs that are in use, named. */
-static void set_busy(GError **error, const char *root, const char *gpu, const char *what)
+static void set_busy(GError **error, HostRoot *root, const char *gpu, const char *what)
 {
     g_auto(GStrv) uuids = mdev_uuids(root, gpu);
     g_autofree char *names = g_strjoinv(" ", uuids);
@@ -78,7 +79,7 @@ static void set_busy(GError **error, const char *root, const char *gpu, const ch
  * mdev's core removes from sysfs the vGPU that it waits for: that one cannot be named, the others
  * can.
  */
-static void set_left_over(GError **error, const char *root, const char *gpu)
+static void set_left_over(GError **error, HostRoot *root, const char *gpu)
 {
     g_auto(GStrv) uuids = mdev_left_over(root, gpu);
     g_autofree char *names = g_strjoinv(" ", uuids);
@@ -103,7 +104,7 @@ static struct vgpu_control_gpu make_argument(const Plan *plan)
     return argument;
 }
 
-gboolean control_add(int fd, const char *root, const Plan *plan, gboolean *existed, GError **error)
+gboolean control_add(int fd, HostRoot *root, const Plan *plan, gboolean *existed, GError **error)
 {
     struct vgpu_control_gpu argument = make_argument(plan);
 
@@ -137,7 +138,7 @@ static void set_not_registered(GError **error, const char *gpu)
                 "GPU %s: not registered; vgpu-registrar list shows which are", gpu);
 }
 
-gboolean control_update(int fd, const char *root, const Plan *plan, GError **error)
+gboolean control_update(int fd, HostRoot *root, const Plan *plan, GError **error)
 {
     struct vgpu_control_gpu argument = make_argument(plan);
 
@@ -161,7 +162,7 @@ gboolean control_update(int fd, const char *root, const Plan *plan, GError **err
     }
 }
 
-gboolean control_remove(int fd, const char *root, const char *gpu, GError **error)
+gboolean control_remove(int fd, HostRoot *root, const char *gpu, GError **error)
 {
     struct vgpu_control_remove argument = { .argsz = sizeof(argument) };
 

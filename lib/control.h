@@ -5,23 +5,23 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
 #include "lib/plan.h"
 
 /* A file descriptor for the other functions; the caller closes it. REGISTRAR_ERROR_NO_DRIVER. */
-int control_open(const char *root, GError **error);
+int control_open(HostRoot *root, GError **error);
 
 /*
  * Registers a GPU. If it is registered already, that is no error: it is not changed and *@existed
  * is set.
  */
-gboolean control_add(int fd, const char *root, const Plan *plan, gboolean *existed,
-                     GError **error);
+gboolean control_add(int fd, HostRoot *root, const Plan *plan, gboolean *existed, GError **error);
 
 /* Changes a registered GPU's memory and types. REGISTRAR_ERROR_ABSENT: not registered. */
-gboolean control_update(int fd, const char *root, const Plan *plan, GError **error);
+gboolean control_update(int fd, HostRoot *root, const Plan *plan, GError **error);
 
 /* REGISTRAR_ERROR_ABSENT: not registered. */
-gboolean control_remove(int fd, const char *root, const char *gpu, GError **error);
+gboolean control_remove(int fd, HostRoot *root, const char *gpu, GError **error);
 
 /*
  * While a GPU is drained, no vGPU can be made on it and no VM can open one of its vGPUs. Draining

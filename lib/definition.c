@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/definition.h"
 
-#include "lib/root.h"
+#include "lib/host_root.h"
 #include "lib/sysfs.h"
 
 void definition_free(Definition *definition)
@@ -59,21 +59,21 @@ static void read_attributes(Definition *definition, JsonObject *object)
 }
 
 /* NULL: no file, or no JSON object. */
-static JsonObject *load(const char *root, const char *parent, const char *uuid)
+static JsonObject *load(HostRoot *root, const char *parent, const char *uuid)
 {
-    g_autofree char *path =
-        root_path(root, DEFINITIONS_DIR, parent, uuid, NULL);
+    g_autofree char *path = g_build_filename(DEFINITIONS_DIR, parent, uuid, NULL);
+    g_autofree char *text = root_read(root, path, NULL);
     g_autoptr(JsonParser) parser = json_parser_new();
     JsonNode *root_node;
 
     /* No root: mdevctl has created the file but not yet written it. */
-    if (!json_parser_load_from_file(parser, path, NULL) ||
+    if (!text || !json_parser_load_from_data(parser, text, -1, NULL) ||
         !(root_node = json_parser_get_root(parser)) || !JSON_NODE_HOLDS_OBJECT(root_node))
         return NULL;
     return json_node_dup_object(root_node);
 }
 
-Definition *definition_read(const char *root, const char *parent, const char *uuid)
+Definition *definition_read(HostRoot *root, const char *parent, const char *uuid)
 {
     g_autoptr(JsonObject) object = load(root, parent, uuid);
     const char *type =
@@ -92,22 +92,21 @@ Definition *definition_read(const char *root, const char *parent, const char *uu
     return definition;
 }
 
-JsonObject *definition_json(const char *root, const Definition *definition)
+JsonObject *definition_json(HostRoot *root, const Definition *definition)
 {
     JsonObject *object = load(root, definition->parent, definition->uuid);
 
     return object ? object : json_object_new();
 }
 
-GPtrArray *definitions_read(const char *root)
+GPtrArray *definitions_read(HostRoot *root)
 {
-    g_autofree char *dir = root_path(root, DEFINITIONS_DIR, NULL);
-    g_auto(GStrv) parents = sysfs_list(dir);
+    g_auto(GStrv) parents = sysfs_list(root, DEFINITIONS_DIR);
     GPtrArray *definitions = g_ptr_array_new_with_free_func(free_definition);
 
     for (guint i = 0; parents[i]; i++) {
-        g_autofree char *parent_dir = g_build_filename(dir, parents[i], NULL);
-        g_auto(GStrv) uuids = sysfs_list(parent_dir);
+        g_autofree char *parent_dir = g_build_filename(DEFINITIONS_DIR, parents[i], NULL);
+        g_auto(GStrv) uuids = sysfs_list(root, parent_dir);
 
         for (guint k = 0; uuids[k]; k++) {
             /* Editors and packages leave copies in the same folder, such as UUID.orig. */
@@ -122,24 +121,22 @@ GPtrArray *definitions_read(const char *root)
     return definitions;
 }
 
-gboolean definition_exists(const char *root, const char *uuid)
+gboolean definition_exists(HostRoot *root, const char *uuid)
 {
-    g_autofree char *dir = root_path(root, DEFINITIONS_DIR, NULL);
-    g_auto(GStrv) parents = sysfs_list(dir);
+    g_auto(GStrv) parents = sysfs_list(root, DEFINITIONS_DIR);
     gboolean exists = FALSE;
 
     for (guint i = 0; !exists && parents[i]; i++) {
-        g_autofree char *path = g_build_filename(dir, parents[i], uuid, NULL);
+        g_autofree char *path = g_build_filename(DEFINITIONS_DIR, parents[i], uuid, NULL);
 
-        exists = g_file_test(path, G_FILE_TEST_EXISTS);
+        exists = root_has(root, path);
     }
     return exists;
 }
 
-Definition *definition_find(const char *root, const char *uuid)
+Definition *definition_find(HostRoot *root, const char *uuid)
 {
-    g_autofree char *dir = root_path(root, DEFINITIONS_DIR, NULL);
-    g_auto(GStrv) parents = sysfs_list(dir);
+    g_auto(GStrv) parents = sysfs_list(root, DEFINITIONS_DIR);
     Definition *definition = NULL;
 
     for (guint i = 0; !definition && parents[i]; i++)

@@ -8,7 +8,9 @@
 
 #include <json-glib/json-glib.h>
 
-#define DEFINITIONS_DIR "etc/mdevctl.d"
+#include "lib/host_root.h"
+
+#define DEFINITIONS_DIR "/etc/mdevctl.d"
 
 /**
  * Definition
@@ -39,18 +41,18 @@ void definition_free(Definition *definition);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Definition, definition_free)
 
 /* All definitions, of Definition. Files that are not mdevctl's JSON are left out. */
-GPtrArray *definitions_read(const char *root);
+GPtrArray *definitions_read(HostRoot *root);
 
 /* The definition of @uuid, whatever its parent; NULL: none. */
-Definition *definition_find(const char *root, const char *uuid);
+Definition *definition_find(HostRoot *root, const char *uuid);
 
 /* There is a file for @uuid below any parent, whatever its content. */
-gboolean definition_exists(const char *root, const char *uuid);
+gboolean definition_exists(HostRoot *root, const char *uuid);
 
 /* NULL: none. */
-Definition *definition_read(const char *root, const char *parent, const char *uuid);
+Definition *definition_read(HostRoot *root, const char *parent, const char *uuid);
 
 /* All of its JSON, to be unreferenced; empty if the file is gone or is not JSON. */
-JsonObject *definition_json(const char *root, const Definition *definition);
+JsonObject *definition_json(HostRoot *root, const Definition *definition);
 
 #endif

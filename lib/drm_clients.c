@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lib/root.h"
+#include "lib/host_root.h"
 #include "lib/sysfs.h"
 #include "lib/systemd.h"
 
@@ -14,7 +14,7 @@ typedef struct {
 } Client;
 
 struct DrmClients {
-    char *root;
+    HostRoot *root;
     char *uuid;
     char *gpu;
     GPtrArray *paths;    /* of the fdinfo of the GPU's files */
@@ -23,11 +23,11 @@ struct DrmClients {
     guint round;
 };
 
-DrmClients *drm_clients_new(const char *root, const char *uuid, const char *gpu)
+DrmClients *drm_clients_new(HostRoot *root, const char *uuid, const char *gpu)
 {
     DrmClients *clients = g_new0(DrmClients, 1);
 
-    clients->root = g_strdup(root);
+    clients->root = host_root_ref(root);
     clients->uuid = g_strdup(uuid);
     clients->gpu = g_strdup(gpu);
     clients->paths = g_ptr_array_new_with_free_func(g_free);
@@ -39,7 +39,7 @@ void drm_clients_free(DrmClients *clients)
 {
     g_hash_table_unref(clients->clients);
     g_ptr_array_unref(clients->paths);
-    g_free(clients->root);
+    host_root_unref(clients->root);
     g_free(clients->uuid);
     g_free(clients->gpu);
     g_free(clients);
@@ -47,14 +47,13 @@ void drm_clients_free(DrmClients *clients)
 
 static void scan_process(DrmClients *clients, const char *process)
 {
-    g_autofree char *dir =
-        root_path(clients->root, "proc", process, NULL);
+    g_autofree char *dir = g_build_filename("/proc", process, NULL);
     g_autofree char *files = g_build_filename(dir, "fd", NULL);
-    g_auto(GStrv) names = sysfs_list(files);
+    g_auto(GStrv) names = sysfs_list(clients->root, files);
 
     for (guint i = 0; names[i]; i++) {
         g_autofree char *link = g_build_filename(files, names[i], NULL);
-        g_autofree char *target = g_file_read_link(link, NULL);
+        g_autofree char *target = root_link(clients->root, link);
 
         if (target && g_str_has_prefix(target, "/dev/dri/"))
             g_ptr_array_add(clients->paths, g_build_filename(dir, "fdinfo", names[i], NULL));
@@ -175,10 +174,11 @@ void drm_clients_read(DrmClients *clients, DrmUse *use)
     clients->round++;
     use->vram = 0;
     for (guint i = 0; i < clients->paths->len; i++) {
-        g_autofree char *text = NULL;
+        g_autofree char *text =
+            root_read(clients->root, g_ptr_array_index(clients->paths, i), NULL);
         Info info;
 
-        if (!g_file_get_contents(g_ptr_array_index(clients->paths, i), &text, NULL, NULL))
+        if (!text)
             continue;
         info = parse(text);
         count(clients, &info, use);

@@ -8,6 +8,8 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 /**
  * DrmUse
  * @known: the driver reports GPU time; else @gpu_ns is 0
@@ -24,7 +26,7 @@ typedef struct {
 typedef struct DrmClients DrmClients;
 
 /* @uuid: of the vGPU, whose unit's cgroup has the processes; @gpu: address of its GPU. */
-DrmClients *drm_clients_new(const char *root, const char *uuid, const char *gpu);
+DrmClients *drm_clients_new(HostRoot *root, const char *uuid, const char *gpu);
 
 void drm_clients_free(DrmClients *clients);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DrmClients, drm_clients_free)

@@ -10,18 +10,18 @@
 
 #define PCI_CLASS_BRIDGE 0x06
 
-static GStrv drm_nodes(const char *dir)
+static GStrv drm_nodes(HostRoot *root, const char *dir)
 {
     g_autofree char *drm = g_build_filename(dir, "drm", NULL);
 
-    return sysfs_list(drm);
+    return sysfs_list(root, drm);
 }
 
-static GStrv types_of(const char *dir)
+static GStrv types_of(HostRoot *root, const char *dir)
 {
     g_autofree char *types = g_build_filename(dir, "mdev_supported_types", NULL);
 
-    return sysfs_list(types);
+    return sysfs_list(root, types);
 }
 
 /* Bridges stay in the group with their own driver: VFIO allows them. */
@@ -31,7 +31,7 @@ static gboolean must_be_freed(const PciDevice *device)
            device->class >> 16 != PCI_CLASS_BRIDGE;
 }
 
-static void read_group(Gpu *gpu, const char *root)
+static void read_group(Gpu *gpu, HostRoot *root)
 {
     g_auto(GStrv) members =
         gpu->pci->iommu_group ? pci_group_members(root, gpu->pci->iommu_group) : NULL;
@@ -53,13 +53,13 @@ static void read_group(Gpu *gpu, const char *root)
 }
 
 /* Without a driver nothing can run on it, whatever the desired mode. */
-static gboolean is_for_containers(const char *root, const PciDevice *pci)
+static gboolean is_for_containers(HostRoot *root, const PciDevice *pci)
 {
     return (pci->driver || gpu_name_is_soft(pci->address)) &&
            containers_only_is(root, pci->address);
 }
 
-static GpuMode mode_of(const char *root, const Gpu *gpu)
+static GpuMode mode_of(HostRoot *root, const Gpu *gpu)
 {
     g_auto(GStrv) instances = nvidia_instances(root, gpu->pci->address);
 
@@ -73,29 +73,29 @@ static GpuMode mode_of(const char *root, const Gpu *gpu)
 }
 
 /* The registrar's order: the operator's entry has precedence over the hardware's. */
-static void read_vram(Gpu *gpu, const GpuEntry *entry)
+static void read_vram(Gpu *gpu, HostRoot *root, const GpuEntry *entry)
 {
     const char *driver = gpu->pci->driver ? gpu->pci->driver : "no driver";
 
     if (entry && entry->vram_bytes) {
         gpu->vram = entry->vram_bytes;
         gpu->vram_source = g_strdup("vram= in gpus.conf");
-    } else if (!hardware_vram(gpu->pci->dir, driver, &gpu->vram, &gpu->vram_source, NULL)) {
+    } else if (!hardware_vram(root, gpu->pci->dir, driver, &gpu->vram, &gpu->vram_source, NULL)) {
         gpu->vram = 0;
     }
 }
 
-Gpu *gpu_new(const char *root, PciDevice *pci, const char *name, const GpuEntry *entry)
+Gpu *gpu_new(HostRoot *root, PciDevice *pci, const char *name, const GpuEntry *entry)
 {
     Gpu *gpu = g_new0(Gpu, 1);
 
     gpu->pci = pci;
     gpu->name = g_strdup(name);
-    gpu->drm_nodes = drm_nodes(pci->dir);
-    gpu->types = types_of(pci->dir);
+    gpu->drm_nodes = drm_nodes(root, pci->dir);
+    gpu->types = types_of(root, pci->dir);
     gpu->mode = mode_of(root, gpu);
     gpu->containers_only = gpu->mode == GPU_MODE_SHARED && !gpu->types[0];
-    read_vram(gpu, entry);
+    read_vram(gpu, root, entry);
     read_group(gpu, root);
     return gpu;
 }
@@ -122,7 +122,7 @@ void gpu_free(Gpu *gpu)
  * @complaint: what is wrong with it now, so that it is reported once; NULL: nothing
  */
 struct Inventory {
-    char *root;
+    HostRoot *root;
     struct pci_access *names;
     GPtrArray *entries;
     char *complaint;
@@ -137,11 +137,11 @@ static void say_nothing(char *format, ...)
     (void)format;
 }
 
-Inventory *inventory_new(const char *root)
+Inventory *inventory_new(HostRoot *root)
 {
     Inventory *inventory = g_new0(Inventory, 1);
 
-    inventory->root = g_strdup(root);
+    inventory->root = host_root_ref(root);
     inventory->entries = g_ptr_array_new();
     /*
      * Only for its names, so without pci_init(), which would set these two but ends the process on
@@ -158,11 +158,11 @@ void inventory_free(Inventory *inventory)
     pci_cleanup(inventory->names);
     g_ptr_array_unref(inventory->entries);
     g_free(inventory->complaint);
-    g_free(inventory->root);
+    host_root_unref(inventory->root);
     g_free(inventory);
 }
 
-const char *inventory_root(const Inventory *inventory)
+HostRoot *inventory_root(const Inventory *inventory)
 {
     return inventory->root;
 }
@@ -238,9 +238,8 @@ static void add_soft_gpus(const Inventory *inventory, GPtrArray *gpus)
         const GpuEntry *entry = g_ptr_array_index(inventory->entries, i);
 
         if (gpu_name_is_soft(entry->name))
-            g_ptr_array_add(gpus,
-                            gpu_new(inventory->root, pci_device_soft(inventory->root, entry->name),
-                                    "GPU without a PCI device", entry));
+            g_ptr_array_add(gpus, gpu_new(inventory->root, pci_device_soft(entry->name),
+                                          "GPU without a PCI device", entry));
     }
 }
 

@@ -4,6 +4,7 @@
 #define LIB_GPU_H
 
 #include "lib/gpus.h"
+#include "lib/host_root.h"
 #include "lib/pci.h"
 
 /**
@@ -31,7 +32,7 @@ typedef struct {
 } Gpu;
 
 /* Takes @pci. @name: to be copied. @entry: its entry in gpus.conf, or NULL. */
-Gpu *gpu_new(const char *root, PciDevice *pci, const char *name, const GpuEntry *entry);
+Gpu *gpu_new(HostRoot *root, PciDevice *pci, const char *name, const GpuEntry *entry);
 
 void gpu_free(Gpu *gpu);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Gpu, gpu_free)
@@ -41,13 +42,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Gpu, gpu_free)
  */
 typedef struct Inventory Inventory;
 
-/* @root: "" in production, else a directory that replaces /. */
-Inventory *inventory_new(const char *root);
+Inventory *inventory_new(HostRoot *root);
 
 void inventory_free(Inventory *inventory);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Inventory, inventory_free)
 
-const char *inventory_root(const Inventory *inventory);
+HostRoot *inventory_root(const Inventory *inventory);
 
 /*
  * Reads everything again; of Gpu, in the order of their addresses. GPUs are the devices of a

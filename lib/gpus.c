@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/conf.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 #include "lib/units.h"
 
 #define MAX_OVERCOMMIT 16
@@ -242,24 +242,22 @@ static gboolean add_conf(const ConfGroup *group, gpointer entries, GError **erro
     return TRUE;
 }
 
-static GPtrArray *load(const char *root, const char *path, const char *const *keys,
-                       ConfGroupFunc add, GError **error)
+static GPtrArray *load(HostRoot *root, const char *path, const char *const *keys, ConfGroupFunc add,
+                       GError **error)
 {
     g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func((GDestroyNotify)entry_free);
-    g_autofree char *file = root_path(root, path, NULL);
 
-    if (g_file_test(file, G_FILE_TEST_EXISTS) &&
-        !conf_foreach(file, "gpu", keys, add, entries, error))
+    if (root_has(root, path) && !conf_foreach(root, path, "gpu", keys, add, entries, error))
         return NULL;
     return g_steal_pointer(&entries);
 }
 
-GPtrArray *gpus_load_conf(const char *root, GError **error)
+GPtrArray *gpus_load_conf(HostRoot *root, GError **error)
 {
     return load(root, GPUS_CONF, conf_keys, add_conf, error);
 }
 
-GPtrArray *gpus_load_state(const char *root, GError **error)
+GPtrArray *gpus_load_state(HostRoot *root, GError **error)
 {
     return load(root, GPUS_STATE, state_keys, add_state, error);
 }
@@ -283,7 +281,7 @@ static GpuEntry *copy_state(const GpuEntry *state)
     return entry;
 }
 
-GPtrArray *gpus_load(const char *root, GError **error)
+GPtrArray *gpus_load(HostRoot *root, GError **error)
 {
     g_autoptr(GPtrArray) entries = gpus_load_conf(root, error);
     g_autoptr(GPtrArray) states = entries ? gpus_load_state(root, error) : NULL;

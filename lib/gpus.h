@@ -8,6 +8,7 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
 #include "lib/units.h"
 
 #define GPUS_CONF "/etc/vgpu/gpus.conf"
@@ -74,11 +75,11 @@ gboolean gpu_mode_parse(const char *name, GpuMode *mode);
  * Of GpuEntry, in the order of GPUS_CONF with the modes of GPUS_STATE, then the GPUs that only
  * GPUS_STATE names; empty if there are no such files.
  */
-GPtrArray *gpus_load(const char *root, GError **error);
+GPtrArray *gpus_load(HostRoot *root, GError **error);
 
 /* The same, of GPUS_CONF alone and of GPUS_STATE alone. */
-GPtrArray *gpus_load_conf(const char *root, GError **error);
-GPtrArray *gpus_load_state(const char *root, GError **error);
+GPtrArray *gpus_load_conf(HostRoot *root, GError **error);
+GPtrArray *gpus_load_state(HostRoot *root, GError **error);
 
 /* The entry with that name; NULL: none. @entries keeps it. */
 GpuEntry *gpus_find(const GPtrArray *entries, const char *name);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/hardware.h"
 
-#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/conf.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 #include "lib/sysfs.h"
 #include "lib/units.h"
 
@@ -23,50 +22,32 @@ void hardware_free(Hardware *hardware)
     g_free(hardware);
 }
 
-static char *read_attribute(const char *dir, const char *name)
+static guint64 read_hex(HostRoot *root, const char *dir, const char *name)
 {
-    g_autofree char *path = g_build_filename(dir, name, NULL);
-    char *text = NULL;
-
-    if (!g_file_get_contents(path, &text, NULL, NULL))
-        return NULL;
-    return g_strstrip(text);
-}
-
-static guint64 read_hex(const char *dir, const char *name)
-{
-    g_autofree char *text = read_attribute(dir, name);
+    g_autofree char *text = sysfs_read(root, dir, name);
 
     return text ? g_ascii_strtoull(text, NULL, 16) : 0;
 }
 
-static char *bound_driver(const char *dir)
-{
-    g_autofree char *path = g_build_filename(dir, "driver", NULL);
-    g_autofree char *target = g_file_read_link(path, NULL);
-
-    return target ? g_path_get_basename(target) : NULL;
-}
-
-Hardware *hardware_find(const char *root, const char *address, GError **error)
+Hardware *hardware_find(HostRoot *root, const char *address, GError **error)
 {
     g_autoptr(Hardware) hardware = g_new0(Hardware, 1);
     guint class;
 
-    hardware->dir = g_strdup_printf("%s/sys/bus/pci/devices/%s", root, address);
-    if (!g_file_test(hardware->dir, G_FILE_TEST_IS_DIR)) {
+    hardware->dir = g_build_filename("/sys/bus/pci/devices", address, NULL);
+    if (!root_is(root, hardware->dir, G_FILE_TEST_IS_DIR)) {
         g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT,
                     "GPU %s: there is no such PCI device; lspci -D lists the devices", address);
         return NULL;
     }
-    class = (guint)read_hex(hardware->dir, "class");
+    class = (guint)read_hex(root, hardware->dir, "class");
     if (class >> 16 != PCI_CLASS_DISPLAY) {
         g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
                     "GPU %s: not a display controller (PCI class %06x); correct its address in %s",
                     address, class, "gpus.conf");
         return NULL;
     }
-    hardware->driver = bound_driver(hardware->dir);
+    hardware->driver = sysfs_link_name(root, hardware->dir, "driver");
     if (!hardware->driver) {
         g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_ABSENT,
                     "GPU %s: no driver is bound to it, so nothing can run on it; load the "
@@ -81,34 +62,31 @@ Hardware *hardware_find(const char *root, const char *address, GError **error)
                     address);
         return NULL;
     }
-    hardware->ids = g_strdup_printf("%04x:%04x", (guint)read_hex(hardware->dir, "vendor"),
-                                    (guint)read_hex(hardware->dir, "device"));
+    hardware->ids = g_strdup_printf("%04x:%04x", (guint)read_hex(root, hardware->dir, "vendor"),
+                                    (guint)read_hex(root, hardware->dir, "device"));
     return g_steal_pointer(&hardware);
 }
 
 /* Sum over the matching files; some drivers have a number per tile. */
-static guint64 sum_files(const char *dir, const char *pattern)
+static guint64 sum_files(HostRoot *root, const char *dir, const char *pattern)
 {
     g_autofree char *full = g_build_filename(dir, pattern, NULL);
+    g_auto(GStrv) paths = root_glob(root, full);
     guint64 sum = 0;
-    glob_t found;
 
-    if (glob(full, GLOB_NOSORT, NULL, &found))
-        return 0;
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        g_autofree char *text = NULL;
+    for (guint i = 0; paths[i]; i++) {
+        g_autofree char *text = root_read(root, paths[i], NULL);
 
-        if (g_file_get_contents(found.gl_pathv[i], &text, NULL, NULL))
+        if (text)
             sum += g_ascii_strtoull(text, NULL, 0);
     }
-    globfree(&found);
     return sum;
 }
 
 /* "resource" has a line "start end flags" for each BAR first, then for other things. */
-static guint64 largest_prefetchable_bar(const char *dir, guint *bar)
+static guint64 largest_prefetchable_bar(HostRoot *root, const char *dir, guint *bar)
 {
-    g_autofree char *text = read_attribute(dir, "resource");
+    g_autofree char *text = sysfs_read(root, dir, "resource");
     g_auto(GStrv) lines = text ? g_strsplit(text, "\n", -1) : NULL;
     guint64 largest = 0;
 
@@ -125,8 +103,8 @@ static guint64 largest_prefetchable_bar(const char *dir, guint *bar)
     return largest;
 }
 
-gboolean hardware_vram(const char *dir, const char *driver, guint64 *bytes, char **source,
-                       GError **error)
+gboolean hardware_vram(HostRoot *root, const char *dir, const char *driver, guint64 *bytes,
+                       char **source, GError **error)
 {
     static const char *const files[] = {
         "mem_info_vram_total",            /* amdgpu */
@@ -136,13 +114,13 @@ gboolean hardware_vram(const char *dir, const char *driver, guint64 *bytes, char
     guint bar = 0;
 
     for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
-        *bytes = sum_files(dir, files[i]);
+        *bytes = sum_files(root, dir, files[i]);
         if (*bytes >= MIB) {
             *source = g_strdup_printf("%s's %s", driver, files[i]);
             return TRUE;
         }
     }
-    *bytes = largest_prefetchable_bar(dir, &bar);
+    *bytes = largest_prefetchable_bar(root, dir, &bar);
     if (*bytes >= MIB) {
         *source = g_strdup_printf("the size of its BAR %u; if that is not all of its memory, set "
                                   "vram= in gpus.conf",
@@ -156,23 +134,23 @@ gboolean hardware_vram(const char *dir, const char *driver, guint64 *bytes, char
     return FALSE;
 }
 
-#define NVIDIA "proc/driver/nvidia"
+#define NVIDIA "/proc/driver/nvidia"
 #define MINOR  "Device Minor:"
 
-int nvidia_minor(const char *root, const char *address)
+int nvidia_minor(HostRoot *root, const char *address)
 {
-    g_autofree char *dir = root_path(root, NVIDIA, "gpus", address, NULL);
-    g_autofree char *text = sysfs_read(dir, "information");
+    g_autofree char *dir = g_build_filename(NVIDIA, "gpus", address, NULL);
+    g_autofree char *text = sysfs_read(root, dir, "information");
     const char *minor = text ? strstr(text, MINOR) : NULL;
 
     return minor ? (int)g_ascii_strtoll(minor + strlen(MINOR), NULL, 10) : -1;
 }
 
-GStrv nvidia_instances(const char *root, const char *address)
+GStrv nvidia_instances(HostRoot *root, const char *address)
 {
     int minor = nvidia_minor(root, address);
-    g_autofree char *dir = g_strdup_printf("%s/" NVIDIA "/capabilities/gpu%d/mig", root, minor);
-    g_auto(GStrv) names = sysfs_list(dir);
+    g_autofree char *dir = g_strdup_printf(NVIDIA "/capabilities/gpu%d/mig", minor);
+    g_auto(GStrv) names = sysfs_list(root, dir);
     g_autoptr(GStrvBuilder) instances = g_strv_builder_new();
 
     for (guint i = 0; minor >= 0 && names[i]; i++)
@@ -181,15 +159,9 @@ GStrv nvidia_instances(const char *root, const char *address)
     return g_strv_builder_end(instances);
 }
 
-char *host_kernel_release(const char *root)
+char *host_kernel_release(HostRoot *root)
 {
-    g_autofree char *path =
-        root_path(root, "proc/sys/kernel/osrelease", NULL);
-    char *text = NULL;
-
-    if (!g_file_get_contents(path, &text, NULL, NULL))
-        return NULL;
-    return g_strstrip(text);
+    return sysfs_read(root, "/proc/sys/kernel", "osrelease");
 }
 
 gboolean host_kernel_is_old(const char *release)

@@ -5,6 +5,8 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 /**
  * Hardware - a PCI display device
  * @driver: name of the bound driver
@@ -23,24 +25,24 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Hardware, hardware_free)
  * @address: a PCI address. REGISTRAR_ERROR_ABSENT: no such device, or no driver bound to it;
  * REGISTRAR_ERROR_REFUSED: not a GPU, or one that is assigned as a whole.
  */
-Hardware *hardware_find(const char *root, const char *address, GError **error);
+Hardware *hardware_find(HostRoot *root, const char *address, GError **error);
 
 /*
  * The memory of the GPU at @dir in sysfs, which has @driver, and in @source the origin of that
  * number. The best source is used: the vendor driver's own count, else the largest prefetchable
  * BAR.
  */
-gboolean hardware_vram(const char *dir, const char *driver, guint64 *bytes, char **source,
-                       GError **error);
+gboolean hardware_vram(HostRoot *root, const char *dir, const char *driver, guint64 *bytes,
+                       char **source, GError **error);
 
 /*
  * GPUs in NVIDIA's /proc/driver/nvidia. Written from its documentation, not tried on the hardware.
  */
 /* The number in /dev/nvidiaN of the GPU at @address; -1: it does not have that driver. */
-int nvidia_minor(const char *root, const char *address);
+int nvidia_minor(HostRoot *root, const char *address);
 
 /* Its MIG instances, as "gi1"; empty if there are none. To be freed. */
-GStrv nvidia_instances(const char *root, const char *address);
+GStrv nvidia_instances(HostRoot *root, const char *address);
 
 /*
  * What KVM before Linux 6.13 does to a vGPU's window. It takes a reference to each page that it
@@ -53,8 +55,8 @@ GStrv nvidia_instances(const char *root, const char *address);
     "install Linux 6.13 or newer; Debian 13 has one in its backports: apt install -t "             \
     "trixie-backports linux-image-amd64 linux-headers-amd64"
 
-/* Of the host below @root, in the form of uname -r; NULL: unknown. To be freed. */
-char *host_kernel_release(const char *root);
+/* In the form of uname -r; NULL: unknown. To be freed. */
+char *host_kernel_release(HostRoot *root);
 
 /* It is older than 6.13. NULL, or a release that cannot be parsed, is not. */
 gboolean host_kernel_is_old(const char *release);

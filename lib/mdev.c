@@ -5,44 +5,36 @@
 #include <string.h>
 
 #include "lib/gpus.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 #include "lib/sysfs.h"
 
-#define MDEV_BUS     "sys/class/mdev_bus"
-#define MDEV_DEVICES "sys/bus/mdev/devices"
+#define MDEV_BUS     "/sys/class/mdev_bus"
 #define SOFT_CLASS   "vgpu-soft"
 /* Where the driver keeps the vGPUs of a GPU that left sysfs before they did. */
 #define REMOVED_PARENT "vgpu-removed"
 
-char *mdev_dir(const char *root)
+GStrv mdev_list(HostRoot *root)
 {
-    return root_path(root, MDEV_DEVICES, NULL);
+    return sysfs_list(root, MDEV_DIR);
 }
 
-GStrv mdev_list(const char *root)
+char *mdev_path(const char *uuid)
 {
-    g_autofree char *dir = mdev_dir(root);
-
-    return sysfs_list(dir);
+    return g_build_filename(MDEV_DIR, uuid, NULL);
 }
 
-char *mdev_path(const char *root, const char *uuid)
+char *mdev_group(HostRoot *root, const char *uuid)
 {
-    return root_path(root, MDEV_DEVICES, uuid, NULL);
+    g_autofree char *dir = mdev_path(uuid);
+
+    return sysfs_link_name(root, dir, "iommu_group");
 }
 
-char *mdev_group(const char *root, const char *uuid)
-{
-    g_autofree char *dir = mdev_path(root, uuid);
-
-    return sysfs_link_name(dir, "iommu_group");
-}
-
-char *mdev_node(const char *root, const char *uuid)
+char *mdev_node(HostRoot *root, const char *uuid)
 {
     g_autofree char *group = mdev_group(root, uuid);
 
-    return group ? root_path(root, "dev/vfio", group, NULL) : NULL;
+    return group ? g_build_filename("/dev/vfio", group, NULL) : NULL;
 }
 
 void mdev_type_free(MdevType *type)
@@ -59,10 +51,10 @@ static void free_type(void *data)
     mdev_type_free(data);
 }
 
-GPtrArray *mdev_types_of_device(const char *gpu, const char *dir)
+GPtrArray *mdev_types_of_device(HostRoot *root, const char *gpu, const char *dir)
 {
     g_autofree char *types = g_build_filename(dir, "mdev_supported_types", NULL);
-    g_auto(GStrv) ids = sysfs_list(types);
+    g_auto(GStrv) ids = sysfs_list(root, types);
     GPtrArray *list = g_ptr_array_new_with_free_func(free_type);
 
     for (guint i = 0; ids[i]; i++) {
@@ -72,11 +64,11 @@ GPtrArray *mdev_types_of_device(const char *gpu, const char *dir)
 
         type->id = g_strdup(ids[i]);
         type->gpu = g_strdup(gpu);
-        type->description = sysfs_read(type_dir, "description");
+        type->description = sysfs_read(root, type_dir, "description");
         if (!type->description)
             type->description = g_strdup("");
-        type->available = (guint)sysfs_number(type_dir, "available_instances", 0);
-        type->uuids = sysfs_list(devices);
+        type->available = (guint)sysfs_number(root, type_dir, "available_instances", 0);
+        type->uuids = sysfs_list(root, devices);
         g_ptr_array_add(list, type);
     }
     return list;
@@ -88,28 +80,27 @@ static const char *parent_of(const char *gpu)
     return gpu_name_is_soft(gpu) ? gpu + strlen(GPU_SOFT_PREFIX) : gpu;
 }
 
-GPtrArray *mdev_types(const char *root, const char *gpu)
+GPtrArray *mdev_types(HostRoot *root, const char *gpu)
 {
-    g_autofree char *dir = root_path(root, MDEV_BUS, parent_of(gpu), NULL);
+    g_autofree char *dir = g_build_filename(MDEV_BUS, parent_of(gpu), NULL);
 
-    return mdev_types_of_device(gpu, dir);
+    return mdev_types_of_device(root, gpu, dir);
 }
 
-static gboolean is_soft(const char *bus, const char *parent)
+static gboolean is_soft(HostRoot *root, const char *parent)
 {
-    g_autofree char *dir = g_build_filename(bus, parent, NULL);
-    g_autofree char *subsystem = sysfs_link_name(dir, "subsystem");
+    g_autofree char *dir = g_build_filename(MDEV_BUS, parent, NULL);
+    g_autofree char *subsystem = sysfs_link_name(root, dir, "subsystem");
 
     return g_strcmp0(subsystem, SOFT_CLASS) == 0;
 }
 
-GStrv mdev_gpus(const char *root)
+GStrv mdev_gpus(HostRoot *root)
 {
-    g_autofree char *bus = root_path(root, MDEV_BUS, NULL);
-    GStrv names = sysfs_list(bus);
+    GStrv names = sysfs_list(root, MDEV_BUS);
 
     for (guint i = 0; names[i]; i++) {
-        if (is_soft(bus, names[i])) {
+        if (is_soft(root, names[i])) {
             char *name = g_strconcat(GPU_SOFT_PREFIX, names[i], NULL);
 
             g_free(names[i]);
@@ -124,7 +115,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-GStrv mdev_uuids(const char *root, const char *gpu)
+GStrv mdev_uuids(HostRoot *root, const char *gpu)
 {
     g_autoptr(GPtrArray) types = mdev_types(root, gpu);
     g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
@@ -138,24 +129,24 @@ GStrv mdev_uuids(const char *root, const char *gpu)
     return list;
 }
 
-static gboolean is_left_over(const char *path, const char *parent)
+static gboolean is_left_over(HostRoot *root, const char *path, const char *parent)
 {
-    g_autofree char *target = g_file_read_link(path, NULL);
+    g_autofree char *target = root_link(root, path);
     g_autofree char *dir = target ? g_path_get_dirname(target) : g_strdup("");
     g_autofree char *name = g_path_get_basename(dir);
 
     return g_str_equal(name, parent) || g_str_equal(name, REMOVED_PARENT);
 }
 
-GStrv mdev_left_over(const char *root, const char *gpu)
+GStrv mdev_left_over(HostRoot *root, const char *gpu)
 {
     g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
     g_auto(GStrv) all = mdev_list(root);
 
     for (guint i = 0; all[i]; i++) {
-        g_autofree char *path = mdev_path(root, all[i]);
+        g_autofree char *path = mdev_path(all[i]);
 
-        if (is_left_over(path, parent_of(gpu)))
+        if (is_left_over(root, path, parent_of(gpu)))
             g_strv_builder_add(uuids, all[i]);
     }
     return g_strv_builder_end(uuids);

@@ -5,20 +5,22 @@
 
 #include <glib.h>
 
-/* The directory of all mediated devices. To be freed. */
-char *mdev_dir(const char *root);
+#include "lib/host_root.h"
+
+/* The directory of all mediated devices. */
+#define MDEV_DIR "/sys/bus/mdev/devices"
 
 /* UUIDs of all of them, including other drivers', sorted. To be freed. */
-GStrv mdev_list(const char *root);
+GStrv mdev_list(HostRoot *root);
 
 /* The path of the device @uuid in sysfs, whether it exists or not. To be freed. */
-char *mdev_path(const char *root, const char *uuid);
+char *mdev_path(const char *uuid);
 
 /* The number of its IOMMU group, as "16"; NULL: none. To be freed. */
-char *mdev_group(const char *root, const char *uuid);
+char *mdev_group(HostRoot *root, const char *uuid);
 
 /* The VFIO node by which a VM opens it; NULL: none. To be freed. */
-char *mdev_node(const char *root, const char *uuid);
+char *mdev_node(HostRoot *root, const char *uuid);
 
 /**
  * MdevType - a type of mediated devices that a GPU offers
@@ -40,24 +42,24 @@ void mdev_type_free(MdevType *type);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MdevType, mdev_type_free)
 
 /* The types of the GPU called @gpu, at @dir in sysfs; of MdevType, sorted by their ids. */
-GPtrArray *mdev_types_of_device(const char *gpu, const char *dir);
+GPtrArray *mdev_types_of_device(HostRoot *root, const char *gpu, const char *dir);
 
 /* The same for a GPU by its name in gpus.conf; empty if it is no mdev parent. */
-GPtrArray *mdev_types(const char *root, const char *gpu);
+GPtrArray *mdev_types(HostRoot *root, const char *gpu);
 
 /*
  * All mdev parents, by their names in gpus.conf; including other drivers', because sysfs does not
  * tell them apart.
  */
-GStrv mdev_gpus(const char *root);
+GStrv mdev_gpus(HostRoot *root);
 
 /* UUIDs of the vGPUs of a GPU, sorted. */
-GStrv mdev_uuids(const char *root, const char *gpu);
+GStrv mdev_uuids(HostRoot *root, const char *gpu);
 
 /*
  * UUIDs of remaining vGPUs whose GPU, this one or one that was removed, has lost its driver;
  * sorted. The GPU's types are gone then.
  */
-GStrv mdev_left_over(const char *root, const char *gpu);
+GStrv mdev_left_over(HostRoot *root, const char *gpu);
 
 #endif

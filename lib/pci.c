@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/pci.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/gpus.h"
 #include "lib/hardware.h"
+#include "lib/host_root.h"
 #include "lib/mdev.h"
-#include "lib/root.h"
 #include "lib/sysfs.h"
 
-#define PCI_DEVICES  "sys/bus/pci/devices"
-#define IOMMU_GROUPS "sys/kernel/iommu_groups"
-#define SOFT_DEVICES "sys/devices/virtual/vgpu-soft"
+#define PCI_DEVICES  "/sys/bus/pci/devices"
+#define IOMMU_GROUPS "/sys/kernel/iommu_groups"
+#define SOFT_DEVICES "/sys/devices/virtual/vgpu-soft"
 
 /* "16.0 GT/s PCIe"; "Unknown" where the link is down. */
-static guint link_speed(const char *dir, const char *attribute)
+static guint link_speed(HostRoot *root, const char *dir, const char *attribute)
 {
-    g_autofree char *text = sysfs_read(dir, attribute);
+    g_autofree char *text = sysfs_read(root, dir, attribute);
 
     return text ? (guint)(g_ascii_strtod(text, NULL) * 10 + 0.5) : 0;
 }
 
 /* The kernel says 255 if it does not know. */
-static guint link_width(const char *dir, const char *attribute)
+static guint link_width(HostRoot *root, const char *dir, const char *attribute)
 {
-    gint64 width = sysfs_number(dir, attribute, 0);
+    gint64 width = sysfs_number(root, dir, attribute, 0);
 
     return width > 0 && width < 255 ? (guint)width : 0;
 }
@@ -40,40 +39,39 @@ guint64 pci_link_bandwidth(const PciLink *link)
     return link->speed < 640 ? bits * 128 / 130 / 8 : bits / 8;
 }
 
-PciDevice *pci_device_read(const char *root, const char *address)
+PciDevice *pci_device_read(HostRoot *root, const char *address)
 {
-    g_autofree char *link = root_path(root, PCI_DEVICES, address, NULL);
-    g_autofree char *dir = realpath(link, NULL);
+    g_autofree char *link = g_build_filename(PCI_DEVICES, address, NULL);
+    g_autofree char *dir = root_resolve(root, link);
     PciDevice *device;
 
     if (!dir)
         return NULL;
     device = g_new0(PciDevice, 1);
     device->address = g_strdup(address);
-    device->vendor = (guint)sysfs_number(dir, "vendor", 0);
-    device->device = (guint)sysfs_number(dir, "device", 0);
-    device->class = (guint)sysfs_number(dir, "class", 0);
-    device->driver = sysfs_link_name(dir, "driver");
-    device->iommu_group = sysfs_link_name(dir, "iommu_group");
-    device->numa_node = (int)sysfs_number(dir, "numa_node", -1);
-    device->link.speed = link_speed(dir, "current_link_speed");
-    device->link.width = link_width(dir, "current_link_width");
-    device->max_link.speed = link_speed(dir, "max_link_speed");
-    device->max_link.width = link_width(dir, "max_link_width");
-    device->total_vfs = (guint)sysfs_number(dir, "sriov_totalvfs", 0);
-    device->vfs = (guint)sysfs_number(dir, "sriov_numvfs", 0);
-    device->physfn = sysfs_link_name(dir, "physfn");
+    device->vendor = (guint)sysfs_number(root, dir, "vendor", 0);
+    device->device = (guint)sysfs_number(root, dir, "device", 0);
+    device->class = (guint)sysfs_number(root, dir, "class", 0);
+    device->driver = sysfs_link_name(root, dir, "driver");
+    device->iommu_group = sysfs_link_name(root, dir, "iommu_group");
+    device->numa_node = (int)sysfs_number(root, dir, "numa_node", -1);
+    device->link.speed = link_speed(root, dir, "current_link_speed");
+    device->link.width = link_width(root, dir, "current_link_width");
+    device->max_link.speed = link_speed(root, dir, "max_link_speed");
+    device->max_link.width = link_width(root, dir, "max_link_width");
+    device->total_vfs = (guint)sysfs_number(root, dir, "sriov_totalvfs", 0);
+    device->vfs = (guint)sysfs_number(root, dir, "sriov_numvfs", 0);
+    device->physfn = sysfs_link_name(root, dir, "physfn");
     device->dir = g_strdup(dir);
     return device;
 }
 
-PciDevice *pci_device_soft(const char *root, const char *address)
+PciDevice *pci_device_soft(const char *address)
 {
     PciDevice *device = g_new0(PciDevice, 1);
 
     device->address = g_strdup(address);
-    device->dir = root_path(root, SOFT_DEVICES,
-                                   address + strlen(GPU_SOFT_PREFIX), NULL);
+    device->dir = g_build_filename(SOFT_DEVICES, address + strlen(GPU_SOFT_PREFIX), NULL);
     device->numa_node = -1;
     return device;
 }
@@ -88,19 +86,16 @@ void pci_device_free(PciDevice *device)
     g_free(device);
 }
 
-GStrv pci_addresses(const char *root)
+GStrv pci_addresses(HostRoot *root)
 {
-    g_autofree char *dir = root_path(root, PCI_DEVICES, NULL);
-
-    return sysfs_list(dir);
+    return sysfs_list(root, PCI_DEVICES);
 }
 
-GStrv pci_group_members(const char *root, const char *iommu_group)
+GStrv pci_group_members(HostRoot *root, const char *iommu_group)
 {
-    g_autofree char *dir =
-        root_path(root, IOMMU_GROUPS, iommu_group, "devices", NULL);
+    g_autofree char *dir = g_build_filename(IOMMU_GROUPS, iommu_group, "devices", NULL);
 
-    return sysfs_list(dir);
+    return sysfs_list(root, dir);
 }
 
 /* A device directly below a port of a switch: the port, and the device itself. */
@@ -155,9 +150,9 @@ const char *distance_name(Distance distance)
  * DEVICE/virtioN/drm/card0/card0-HDMI-A-1/i2c-4/i2c-dev/i2c-4 */
 #define MAX_DEPTH 8
 
-static char *devname(const char *dir)
+static char *devname(HostRoot *root, const char *dir)
 {
-    g_autofree char *text = sysfs_read(dir, "uevent");
+    g_autofree char *text = sysfs_read(root, dir, "uevent");
     g_auto(GStrv) lines = text ? g_strsplit(text, "\n", -1) : NULL;
 
     for (guint i = 0; lines && lines[i]; i++)
@@ -172,28 +167,28 @@ static gboolean is_other_device(const char *name)
     return g_uuid_string_is_valid(name) || gpu_name_valid(name);
 }
 
-static void walk(GStrvBuilder *nodes, const char *dir, guint depth)
+static void walk(GStrvBuilder *nodes, HostRoot *root, const char *dir, guint depth)
 {
-    g_auto(GStrv) names = sysfs_list(dir);
-    char *node = devname(dir);
+    g_auto(GStrv) names = sysfs_list(root, dir);
+    char *node = devname(root, dir);
 
     if (node)
         g_strv_builder_take(nodes, node);
     for (guint i = 0; depth < MAX_DEPTH && names[i]; i++) {
         g_autofree char *path = g_build_filename(dir, names[i], NULL);
 
-        if (!is_other_device(names[i]) && !g_file_test(path, G_FILE_TEST_IS_SYMLINK) &&
-            g_file_test(path, G_FILE_TEST_IS_DIR))
-            walk(nodes, path, depth + 1);
+        if (!is_other_device(names[i]) && !root_is(root, path, G_FILE_TEST_IS_SYMLINK) &&
+            root_is(root, path, G_FILE_TEST_IS_DIR))
+            walk(nodes, root, path, depth + 1);
     }
 }
 
-GStrv nodes_of_device(const char *root, const PciDevice *device)
+GStrv nodes_of_device(HostRoot *root, const PciDevice *device)
 {
     g_autoptr(GStrvBuilder) nodes = g_strv_builder_new();
     int minor = nvidia_minor(root, device->address);
 
-    walk(nodes, device->dir, 0);
+    walk(nodes, root, device->dir, 0);
     /* NVIDIA's are not in sysfs. */
     if (minor >= 0)
         g_strv_builder_take(nodes, g_strdup_printf("nvidia%d", minor));
@@ -202,14 +197,14 @@ GStrv nodes_of_device(const char *root, const PciDevice *device)
     return g_strv_builder_end(nodes);
 }
 
-GStrv nodes_of_vgpu(const char *root, const char *uuid)
+GStrv nodes_of_vgpu(HostRoot *root, const char *uuid)
 {
     g_autoptr(GStrvBuilder) nodes = g_strv_builder_new();
-    g_autofree char *dir = mdev_path(root, uuid);
+    g_autofree char *dir = mdev_path(uuid);
     g_autofree char *group = mdev_group(root, uuid);
 
     if (group)
         g_strv_builder_take(nodes, g_build_filename("vfio", group, NULL));
-    walk(nodes, dir, 0);
+    walk(nodes, root, dir, 0);
     return g_strv_builder_end(nodes);
 }

@@ -5,6 +5,8 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 /**
  * PciLink - a PCI Express link
  * @speed: transfers per second in units of 100 MT, as 160 for 16 GT/s; 0: no link, or not known
@@ -46,20 +48,20 @@ typedef struct {
 /* Bytes a second, one way, without the overhead of packets; 0: no link. */
 guint64 pci_link_bandwidth(const PciLink *link);
 
-/* @root: "" in production. NULL if there is no such device (any more). */
-PciDevice *pci_device_read(const char *root, const char *address);
+/* NULL if there is no such device (any more). */
+PciDevice *pci_device_read(HostRoot *root, const char *address);
 
 void pci_device_free(PciDevice *device);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(PciDevice, pci_device_free)
 
 /* The virtual parent that the driver makes for "soft:NAME", whether it exists now or not. */
-PciDevice *pci_device_soft(const char *root, const char *address);
+PciDevice *pci_device_soft(const char *address);
 
 /* Addresses of all PCI devices, sorted. */
-GStrv pci_addresses(const char *root);
+GStrv pci_addresses(HostRoot *root);
 
 /* Addresses of all devices in an IOMMU group, sorted. */
-GStrv pci_group_members(const char *root, const char *iommu_group);
+GStrv pci_group_members(HostRoot *root, const char *iommu_group);
 
 /* The distance of two PCI devices, in the words of `nvidia-smi topo`, which operators know. */
 /* From near to far. */
@@ -82,9 +84,9 @@ const char *distance_name(Distance distance);
  * Nodes of a PCI device, as "dri/renderD128", "vfio/16", "snd/pcmC1D3p": those that its driver made
  * below it, and VFIO's if it is bound to that. Not those of its vGPUs. To be freed.
  */
-GStrv nodes_of_device(const char *root, const PciDevice *device);
+GStrv nodes_of_device(HostRoot *root, const PciDevice *device);
 
 /* The VFIO node of a vGPU's IOMMU group; empty if it has none. To be freed. */
-GStrv nodes_of_vgpu(const char *root, const char *uuid);
+GStrv nodes_of_vgpu(HostRoot *root, const char *uuid);
 
 #endif

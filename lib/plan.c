@@ -66,7 +66,7 @@ static gboolean add_types(Plan *plan, const char *ids, const GPtrArray *types, G
     return FALSE;
 }
 
-Plan *plan_new(const char *root, const GpuEntry *entry, const GPtrArray *types, GError **error)
+Plan *plan_new(HostRoot *root, const GpuEntry *entry, const GPtrArray *types, GError **error)
 {
     g_autoptr(Plan) plan = g_new0(Plan, 1);
     g_autoptr(Hardware) hardware = NULL;
@@ -82,7 +82,7 @@ Plan *plan_new(const char *root, const GpuEntry *entry, const GPtrArray *types, 
     if (entry->vram_bytes) {
         plan->vram_bytes = entry->vram_bytes;
         plan->vram_source = g_strdup("vram= in gpus.conf");
-    } else if (!hardware_vram(hardware->dir, hardware->driver, &plan->vram_bytes,
+    } else if (!hardware_vram(root, hardware->dir, hardware->driver, &plan->vram_bytes,
                               &plan->vram_source, error)) {
         return NULL;
     }

@@ -7,6 +7,7 @@
 #include <linux/vgpu.h>
 
 #include "lib/gpus.h"
+#include "lib/host_root.h"
 
 /**
  * Plan - one GPU
@@ -33,6 +34,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
  * @types: of GpuType. Errors of hardware_find() and hardware_vram(); REGISTRAR_ERROR_CONFIG if the
  * GPU would have no type at all, or more than the driver accepts.
  */
-Plan *plan_new(const char *root, const GpuEntry *entry, const GPtrArray *types, GError **error);
+Plan *plan_new(HostRoot *root, const GpuEntry *entry, const GPtrArray *types, GError **error);
 
 #endif

@@ -2,12 +2,13 @@
 #include "lib/processes.h"
 
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/host_root.h"
 #include "lib/pci.h"
-#include "lib/root.h"
 #include "lib/sysfs.h"
+
+#define PROC "/proc"
 
 /**
  * Holding - a process that has a vGPU's node open
@@ -23,7 +24,7 @@ typedef struct {
 
 struct Vms {
     GMutex lock;
-    char *root;
+    HostRoot *root;
     GHashTable *holdings; /* UUID to Holding */
 };
 
@@ -47,12 +48,12 @@ static void holding_free(void *data)
     g_free(holding);
 }
 
-Vms *vms_new(const char *root)
+Vms *vms_new(HostRoot *root)
 {
     Vms *vms = g_atomic_rc_box_new0(Vms);
 
     g_mutex_init(&vms->lock);
-    vms->root = g_strdup(root);
+    vms->root = host_root_ref(root);
     vms->holdings = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, holding_free);
     return vms;
 }
@@ -67,7 +68,7 @@ static void vms_clear(void *data)
     Vms *vms = data;
 
     g_hash_table_unref(vms->holdings);
-    g_free(vms->root);
+    host_root_unref(vms->root);
     g_mutex_clear(&vms->lock);
 }
 
@@ -79,7 +80,7 @@ void vms_unref(Vms *vms)
 static gboolean still_holds(const Vms *vms, const char *uuid)
 {
     const Holding *holding = g_hash_table_lookup(vms->holdings, uuid);
-    g_autofree char *target = holding ? g_file_read_link(holding->file, NULL) : NULL;
+    g_autofree char *target = holding ? root_link(vms->root, holding->file) : NULL;
 
     return target && g_str_equal(target, holding->target);
 }
@@ -90,11 +91,10 @@ static void want(const Vms *vms, Wanted *wanted, const char *uuid)
     struct stat node;
 
     for (guint i = 0; nodes[i]; i++) {
-        g_autofree char *path =
-            root_path(vms->root, "dev", nodes[i], NULL);
+        g_autofree char *path = g_build_filename("/dev", nodes[i], NULL);
 
         g_hash_table_insert(wanted->by_name, g_strdup(nodes[i]), g_strdup(uuid));
-        if (stat(path, &node) == 0 && S_ISCHR(node.st_mode))
+        if (root_stat(vms->root, path, &node) && S_ISCHR(node.st_mode))
             g_hash_table_insert(wanted->by_number,
                                 g_memdup2(&(gint64){(gint64)node.st_rdev}, sizeof(gint64)),
                                 g_strdup(uuid));
@@ -102,14 +102,15 @@ static void want(const Vms *vms, Wanted *wanted, const char *uuid)
 }
 
 /* The vGPU whose node the open file is; NULL: none. */
-static const char *uuid_of_file(const Wanted *wanted, const char *file, const char *target)
+static const char *uuid_of_file(HostRoot *root, const Wanted *wanted, const char *file,
+                                const char *target)
 {
     const char *uuid = NULL;
     struct stat node;
 
     if (g_str_has_prefix(target, "/dev/"))
         uuid = g_hash_table_lookup(wanted->by_name, target + strlen("/dev/"));
-    if (!uuid && target[0] == '/' && stat(file, &node) == 0 && S_ISCHR(node.st_mode))
+    if (!uuid && target[0] == '/' && root_stat(root, file, &node) && S_ISCHR(node.st_mode))
         uuid = g_hash_table_lookup(wanted->by_number, &(gint64){(gint64)node.st_rdev});
     return uuid;
 }
@@ -117,14 +118,14 @@ static const char *uuid_of_file(const Wanted *wanted, const char *file, const ch
 static void look_at_process(Vms *vms, const Wanted *wanted, const char *dir)
 {
     g_autofree char *files = g_build_filename(dir, "fd", NULL);
-    g_auto(GStrv) names = sysfs_list(files);
+    g_auto(GStrv) names = sysfs_list(vms->root, files);
 
     for (guint i = 0; names[i]; i++) {
         g_autofree char *file = g_build_filename(files, names[i], NULL);
-        g_autofree char *target = g_file_read_link(file, NULL);
-        const char *uuid = target ? uuid_of_file(wanted, file, target) : NULL;
-        g_autofree char *cgroup = uuid ? sysfs_read(dir, "cgroup") : NULL;
-        char *name = uuid ? vm_name_of_process(dir, cgroup) : NULL;
+        g_autofree char *target = root_link(vms->root, file);
+        const char *uuid = target ? uuid_of_file(vms->root, wanted, file, target) : NULL;
+        g_autofree char *cgroup = uuid ? sysfs_read(vms->root, dir, "cgroup") : NULL;
+        char *name = uuid ? vm_name_of_process(vms->root, dir, cgroup) : NULL;
         Holding *holding;
 
         /* An engine has its vGPU's node open, too, and is no VM. */
@@ -140,11 +141,10 @@ static void look_at_process(Vms *vms, const Wanted *wanted, const char *dir)
 
 static void look_everywhere(Vms *vms, const Wanted *wanted)
 {
-    g_autofree char *proc = root_path(vms->root, "proc", NULL);
-    g_auto(GStrv) names = sysfs_list(proc);
+    g_auto(GStrv) names = sysfs_list(vms->root, PROC);
 
     for (guint i = 0; names[i]; i++) {
-        g_autofree char *dir = g_build_filename(proc, names[i], NULL);
+        g_autofree char *dir = g_build_filename(PROC, names[i], NULL);
 
         if (g_ascii_isdigit(names[i][0]))
             look_at_process(vms, wanted, dir);
@@ -237,12 +237,12 @@ static char *instance_of(const char *cgroup, const char *begin)
     return NULL;
 }
 
-static Holder *holder_new(const char *dir, guint pid, const char *node)
+static Holder *holder_new(HostRoot *root, const char *dir, guint pid, const char *node)
 {
     Holder *holder = g_new0(Holder, 1);
-    g_autofree char *cgroup = sysfs_read(dir, "cgroup");
-    g_autofree char *comm = sysfs_read(dir, "comm");
-    g_autofree char *vm = vm_name_of_process(dir, cgroup);
+    g_autofree char *cgroup = sysfs_read(root, dir, "cgroup");
+    g_autofree char *comm = sysfs_read(root, dir, "comm");
+    g_autofree char *vm = vm_name_of_process(root, dir, cgroup);
     g_autofree char *describe = instance_of(cgroup, DESCRIBE_UNIT);
     g_autofree char *guard = instance_of(cgroup, GUARD_UNIT);
 
@@ -256,9 +256,9 @@ static Holder *holder_new(const char *dir, guint pid, const char *node)
 }
 
 /* The node that an open file is, by its name or, if a container has renamed it, by its number. */
-static const char *node_of_file(const char *root, const char *path, const char *const *nodes)
+static const char *node_of_file(HostRoot *root, const char *path, const char *const *nodes)
 {
-    g_autofree char *target = g_file_read_link(path, NULL);
+    g_autofree char *target = root_link(root, path);
     struct stat file, node;
 
     if (!target || !g_str_has_prefix(target, "/dev/"))
@@ -266,12 +266,12 @@ static const char *node_of_file(const char *root, const char *path, const char *
     for (guint i = 0; nodes[i]; i++)
         if (g_str_equal(target + strlen("/dev/"), nodes[i]))
             return nodes[i];
-    if (stat(path, &file) < 0 || !(S_ISCHR(file.st_mode) || S_ISBLK(file.st_mode)))
+    if (!root_stat(root, path, &file) || !(S_ISCHR(file.st_mode) || S_ISBLK(file.st_mode)))
         return NULL;
     for (guint i = 0; nodes[i]; i++) {
-        g_autofree char *ours = root_path(root, "dev", nodes[i], NULL);
+        g_autofree char *ours = g_build_filename("/dev", nodes[i], NULL);
 
-        if (stat(ours, &node) == 0 && node.st_rdev == file.st_rdev &&
+        if (root_stat(root, ours, &node) && node.st_rdev == file.st_rdev &&
             (node.st_mode & S_IFMT) == (file.st_mode & S_IFMT))
             return nodes[i];
     }
@@ -286,11 +286,11 @@ static gboolean is_known(const GPtrArray *holders, guint from, const char *node)
     return FALSE;
 }
 
-static void look_for_holders(GPtrArray *holders, const char *root, const char *dir, guint pid,
-                            const char *const *nodes)
+static void look_for_holders(GPtrArray *holders, HostRoot *root, const char *dir, guint pid,
+                             const char *const *nodes)
 {
     g_autofree char *files = g_build_filename(dir, "fd", NULL);
-    g_auto(GStrv) names = sysfs_list(files);
+    g_auto(GStrv) names = sysfs_list(root, files);
     guint first = holders->len;
 
     for (guint i = 0; names[i]; i++) {
@@ -298,18 +298,17 @@ static void look_for_holders(GPtrArray *holders, const char *root, const char *d
         const char *node = node_of_file(root, path, nodes);
 
         if (node && !is_known(holders, first, node))
-            g_ptr_array_add(holders, holder_new(dir, pid, node));
+            g_ptr_array_add(holders, holder_new(root, dir, pid, node));
     }
 }
 
-GPtrArray *holders_find(const char *root, const char *const *nodes)
+GPtrArray *holders_find(HostRoot *root, const char *const *nodes)
 {
-    g_autofree char *proc = root_path(root, "proc", NULL);
-    g_auto(GStrv) names = sysfs_list(proc);
+    g_auto(GStrv) names = sysfs_list(root, PROC);
     GPtrArray *holders = g_ptr_array_new_with_free_func(holder_free);
 
     for (guint i = 0; nodes[0] && names[i]; i++) {
-        g_autofree char *dir = g_build_filename(proc, names[i], NULL);
+        g_autofree char *dir = g_build_filename(PROC, names[i], NULL);
         guint pid = (guint)g_ascii_strtoull(names[i], NULL, 10);
 
         if (pid && pid != (guint)getpid())
@@ -330,14 +329,14 @@ static char *name_of_argument(const char *value)
 }
 
 /* A VMM's own name for its VM. */
-static char *name_by_command_line(const char *dir)
+static char *name_by_command_line(HostRoot *root, const char *dir)
 {
     g_autofree char *path = g_build_filename(dir, "cmdline", NULL);
-    g_autofree char *text = NULL;
     gsize length = 0;
+    g_autofree char *text = root_read_bytes(root, path, &length, NULL);
     gboolean next = FALSE;
 
-    if (!g_file_get_contents(path, &text, &length, NULL))
+    if (!text)
         return NULL;
     /* There is a NUL after the last one, too. */
     for (const char *word = text; word < text + length; word += strlen(word) + 1) {
@@ -380,27 +379,26 @@ static char *name_by_cgroup(const char *cgroup)
     return unit_unescape(escaped);
 }
 
-char *vm_name_of_process(const char *dir, const char *cgroup)
+char *vm_name_of_process(HostRoot *root, const char *dir, const char *cgroup)
 {
-    char *name = name_by_command_line(dir);
+    char *name = name_by_command_line(root, dir);
 
     return name || !cgroup ? name : name_by_cgroup(cgroup);
 }
 
-gboolean vm_is_running(const char *root, const char *name)
+gboolean vm_is_running(HostRoot *root, const char *name)
 {
-    g_autofree char *proc = root_path(root, "proc", NULL);
-    g_auto(GStrv) entries = sysfs_list(proc);
+    g_auto(GStrv) entries = sysfs_list(root, PROC);
 
     for (guint i = 0; entries[i]; i++) {
-        g_autofree char *dir = g_build_filename(proc, entries[i], NULL);
+        g_autofree char *dir = g_build_filename(PROC, entries[i], NULL);
         g_autofree char *cgroup = NULL;
         g_autofree char *found = NULL;
 
         if (!g_ascii_isdigit(entries[i][0]))
             continue;
-        cgroup = sysfs_read(dir, "cgroup");
-        found = vm_name_of_process(dir, cgroup);
+        cgroup = sysfs_read(root, dir, "cgroup");
+        found = vm_name_of_process(root, dir, cgroup);
         if (g_strcmp0(found, name) == 0)
             return TRUE;
     }

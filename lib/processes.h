@@ -8,10 +8,11 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 typedef struct Vms Vms;
 
-/* @root: "" in production; copied. */
-Vms *vms_new(const char *root);
+Vms *vms_new(HostRoot *root);
 
 Vms *vms_ref(Vms *vms);
 void vms_unref(Vms *vms);
@@ -42,7 +43,7 @@ typedef struct {
 } Holder;
 
 /* Of Holder, one for each process and node. @nodes: as "dri/card0". This process is left out. */
-GPtrArray *holders_find(const char *root, const char *const *nodes);
+GPtrArray *holders_find(HostRoot *root, const char *const *nodes);
 
 /*
  * VMs by their processes: QEMU's command line, or the cgroup that systemd-machined made for it,
@@ -52,9 +53,9 @@ GPtrArray *holders_find(const char *root, const char *const *nodes);
  * The name of the VM whose VMM the process is; NULL: none. @dir: as /proc/123. @cgroup: the content
  * of that file there, or NULL. To be freed.
  */
-char *vm_name_of_process(const char *dir, const char *cgroup);
+char *vm_name_of_process(HostRoot *root, const char *dir, const char *cgroup);
 
 /* Whether a VM of that name has a process. Reads all of /proc. */
-gboolean vm_is_running(const char *root, const char *name);
+gboolean vm_is_running(HostRoot *root, const char *name);
 
 #endif

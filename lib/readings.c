@@ -6,9 +6,9 @@
 #include "lib/sysfs.h"
 
 /* aer_dev_*: "NAME COUNT" lines; the last one is the sum, "TOTAL_ERR_FATAL 3". */
-static gboolean read_aer(const char *dir, const char *attribute, guint64 *count)
+static gboolean read_aer(HostRoot *root, const char *dir, const char *attribute, guint64 *count)
 {
-    g_autofree char *text = sysfs_read(dir, attribute);
+    g_autofree char *text = sysfs_read(root, dir, attribute);
     const char *total = text ? strstr(text, "TOTAL_ERR_") : NULL;
     const char *blank = total ? strchr(total, ' ') : NULL;
 
@@ -17,9 +17,9 @@ static gboolean read_aer(const char *dir, const char *attribute, guint64 *count)
 }
 
 /* amdgpu's ras/BLOCK_err_count: "ue: 0", "ce: 2". */
-static void read_ras_block(const char *dir, const char *name, GpuReadings *readings)
+static void read_ras_block(HostRoot *root, const char *dir, const char *name, GpuReadings *readings)
 {
-    g_autofree char *text = sysfs_read(dir, name);
+    g_autofree char *text = sysfs_read(root, dir, name);
     const char *uncorrectable = text ? strstr(text, "ue:") : NULL;
     const char *correctable = text ? strstr(text, "ce:") : NULL;
 
@@ -30,24 +30,24 @@ static void read_ras_block(const char *dir, const char *name, GpuReadings *readi
     readings->ecc_correctable += g_ascii_strtoull(correctable + 3, NULL, 10);
 }
 
-static void read_ras(const char *device, GpuReadings *readings)
+static void read_ras(HostRoot *root, const char *device, GpuReadings *readings)
 {
     g_autofree char *dir = g_build_filename(device, "ras", NULL);
-    g_auto(GStrv) names = sysfs_list(dir);
+    g_auto(GStrv) names = sysfs_list(root, dir);
 
     for (guint i = 0; names[i]; i++)
         if (g_str_has_suffix(names[i], "_err_count"))
-            read_ras_block(dir, names[i], readings);
+            read_ras_block(root, dir, names[i], readings);
 }
 
 /* The start of the range in which the sensor's chip is in danger. */
-static gint64 limit_of(const char *dir, const char *sensor)
+static gint64 limit_of(HostRoot *root, const char *dir, const char *sensor)
 {
     static const char *const limits[] = {"_crit", "_emergency", "_max"};
 
     for (guint i = 0; i < G_N_ELEMENTS(limits); i++) {
         g_autofree char *name = g_strconcat(sensor, limits[i], NULL);
-        gint64 limit = sysfs_number(dir, name, 0);
+        gint64 limit = sysfs_number(root, dir, name, 0);
 
         if (limit > 0)
             return limit;
@@ -65,79 +65,80 @@ static gboolean is_worse(gint64 temperature, gint64 limit, const GpuReadings *th
     return temperature - limit > than->temperature - than->temperature_limit;
 }
 
-static void read_temperature(const char *dir, const char *input, GpuReadings *readings)
+static void read_temperature(HostRoot *root, const char *dir, const char *input,
+                             GpuReadings *readings)
 {
     g_autofree char *sensor = g_strndup(input, strlen(input) - strlen("_input"));
     g_autofree char *label_name = g_strconcat(sensor, "_label", NULL);
     g_autofree char *label = NULL;
-    gint64 temperature = sysfs_number(dir, input, G_MININT64);
-    gint64 limit = limit_of(dir, sensor);
+    gint64 temperature = sysfs_number(root, dir, input, G_MININT64);
+    gint64 limit = limit_of(root, dir, sensor);
 
     if (temperature == G_MININT64 || !is_worse(temperature, limit, readings))
         return;
-    label = sysfs_read(dir, label_name);
+    label = sysfs_read(root, dir, label_name);
     readings->has_temperature = TRUE;
     readings->temperature = temperature;
     readings->temperature_limit = limit;
     g_strlcpy(readings->sensor, label ? label : "", sizeof(readings->sensor));
 }
 
-static void read_sensors(const char *dir, GpuReadings *readings)
+static void read_sensors(HostRoot *root, const char *dir, GpuReadings *readings)
 {
-    g_auto(GStrv) names = sysfs_list(dir);
-    gint64 power = sysfs_number(dir, "power1_average", -1);
+    g_auto(GStrv) names = sysfs_list(root, dir);
+    gint64 power = sysfs_number(root, dir, "power1_average", -1);
 
     for (guint i = 0; names[i]; i++)
         if (g_str_has_prefix(names[i], "temp") && g_str_has_suffix(names[i], "_input"))
-            read_temperature(dir, names[i], readings);
+            read_temperature(root, dir, names[i], readings);
     if (power < 0)
-        power = sysfs_number(dir, "power1_input", -1);
+        power = sysfs_number(root, dir, "power1_input", -1);
     if (power >= 0) {
         readings->has_power = TRUE;
         readings->power = power;
     }
 }
 
-static void read_hwmon(const char *device, GpuReadings *readings)
+static void read_hwmon(HostRoot *root, const char *device, GpuReadings *readings)
 {
     g_autofree char *dir = g_build_filename(device, "hwmon", NULL);
-    g_auto(GStrv) names = sysfs_list(dir);
+    g_auto(GStrv) names = sysfs_list(root, dir);
 
     for (guint i = 0; names[i]; i++) {
         g_autofree char *sensors = g_build_filename(dir, names[i], NULL);
 
-        read_sensors(sensors, readings);
+        read_sensors(root, sensors, readings);
     }
 }
 
 /* The kernel says 0 or 255 if it does not know. */
-static guint width(const char *dir, const char *attribute)
+static guint width(HostRoot *root, const char *dir, const char *attribute)
 {
-    gint64 lanes = sysfs_number(dir, attribute, 0);
+    gint64 lanes = sysfs_number(root, dir, attribute, 0);
 
     return lanes > 0 && lanes < 255 ? (guint)lanes : 0;
 }
 
 /* The GPU's maximum, or its slot's if that is less: a card may be in such a slot on purpose. */
-static guint possible_width(const char *dir)
+static guint possible_width(HostRoot *root, const char *dir)
 {
     g_autofree char *port = g_path_get_dirname(dir);
-    guint card = width(dir, "max_link_width");
-    guint slot = width(port, "max_link_width");
+    guint card = width(root, dir, "max_link_width");
+    guint slot = width(root, port, "max_link_width");
 
     return slot ? MIN(card, slot) : card;
 }
 
-void gpu_readings_read(const PciDevice *pci, GpuReadings *readings)
+void gpu_readings_read(HostRoot *root, const PciDevice *pci, GpuReadings *readings)
 {
     *readings = (GpuReadings){0};
-    readings->has_aer = read_aer(pci->dir, "aer_dev_fatal", &readings->aer_fatal);
-    read_aer(pci->dir, "aer_dev_nonfatal", &readings->aer_nonfatal);
-    read_aer(pci->dir, "aer_dev_correctable", &readings->aer_correctable);
-    readings->link_width = width(pci->dir, "current_link_width");
-    readings->link_width_max = possible_width(pci->dir);
-    read_ras(pci->dir, readings);
-    read_hwmon(pci->dir, readings);
+    readings->has_aer = read_aer(root, pci->dir, "aer_dev_fatal", &readings->aer_fatal);
+    read_aer(root, pci->dir, "aer_dev_nonfatal", &readings->aer_nonfatal);
+    read_aer(root, pci->dir, "aer_dev_correctable", &readings->aer_correctable);
+    readings->link_width = width(root, pci->dir, "current_link_width");
+    readings->link_width_max = possible_width(root, pci->dir);
+    read_ras(root, pci->dir, readings);
+    read_hwmon(root, pci->dir, readings);
 }
 
 gboolean gpu_readings_need_a_timer(const GpuReadings *readings)

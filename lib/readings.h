@@ -39,7 +39,7 @@ typedef struct {
 } GpuReadings;
 
 /* Reads all of it now. */
-void gpu_readings_read(const PciDevice *pci, GpuReadings *readings);
+void gpu_readings_read(HostRoot *root, const PciDevice *pci, GpuReadings *readings);
 
 /* The GPU has readings that change without an event, so it must be polled. */
 gboolean gpu_readings_need_a_timer(const GpuReadings *readings);

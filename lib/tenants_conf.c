@@ -101,13 +101,13 @@ static gboolean add(const ConfGroup *group, gpointer entries, GError **error)
            conf_number(group, "vgpus", 0, MAX_VGPUS, 0, &entry->vgpus, error);
 }
 
-GPtrArray *tenants_conf_load(const char *root, GError **error)
+GPtrArray *tenants_conf_load(HostRoot *root, GError **error)
 {
     g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func(entry_free);
     g_autoptr(GPtrArray) files = conf_list(root, dirs, error);
 
     for (guint i = 0; files && i < files->len; i++)
-        if (!conf_foreach(g_ptr_array_index(files, i), "tenant", keys, add, entries, error))
+        if (!conf_foreach(root, g_ptr_array_index(files, i), "tenant", keys, add, entries, error))
             return NULL;
     return files ? g_steal_pointer(&entries) : NULL;
 }

@@ -5,6 +5,8 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 #define TENANTS_DIR "/etc/vgpu/tenants.d"
 
 /**
@@ -26,7 +28,7 @@ typedef struct {
 /*
  * All declared ones, in the order of files and groups; of TenantEntry. One invalid value fails all.
  */
-GPtrArray *tenants_conf_load(const char *root, GError **error);
+GPtrArray *tenants_conf_load(HostRoot *root, GError **error);
 
 /* The entry with that name; NULL: none. @entries keeps it. */
 const TenantEntry *tenants_conf_find(const GPtrArray *entries, const char *name);

@@ -259,7 +259,7 @@ static gboolean add_type(const ConfGroup *group, gpointer data, GError **error)
     return TRUE;
 }
 
-GPtrArray *types_load(const char *root, GError **error)
+GPtrArray *types_load(HostRoot *root, GError **error)
 {
     g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)type_free);
     g_autoptr(GPtrArray) files = conf_list(root, type_dirs, error);
@@ -267,7 +267,8 @@ GPtrArray *types_load(const char *root, GError **error)
     if (!files)
         return NULL;
     for (guint i = 0; i < files->len; i++) {
-        if (!conf_foreach(g_ptr_array_index(files, i), "type", type_keys, add_type, types, error))
+        if (!conf_foreach(root, g_ptr_array_index(files, i), "type", type_keys, add_type, types,
+                          error))
             return NULL;
     }
     return g_steal_pointer(&types);

@@ -7,6 +7,7 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
 #include "lib/units.h"
 
 #define TYPE_MEMORY_INFINITY G_MAXUINT64
@@ -44,7 +45,7 @@ typedef struct {
 } GpuType;
 
 /* All types, in the order of files and groups; of GpuType. One invalid value fails all. */
-GPtrArray *types_load(const char *root, GError **error);
+GPtrArray *types_load(HostRoot *root, GError **error);
 
 /* Whether GPU @name ("0000:01:00.0", "soft:a") with @ids ("1002:73bf" or NULL) offers @type. */
 gboolean type_matches(const GpuType *type, const char *name, const char *ids);

@@ -2,15 +2,12 @@
 #include "lib/vgpu.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/bus.h"
 #include "lib/gpus.h"
+#include "lib/host_root.h"
 #include "lib/mdev.h"
-#include "lib/root.h"
 #include "lib/sysfs.h"
 
 #define SOFT_CLASS   "/vgpu-soft"
@@ -27,14 +24,14 @@ static char *state_word(const char *state, const char *key)
     return g_strdup("");
 }
 
-static guint64 counter(const char *dir, const char *attribute)
+static guint64 counter(HostRoot *root, const char *dir, const char *attribute)
 {
-    return (guint64)sysfs_number(dir, attribute, 0);
+    return (guint64)sysfs_number(root, dir, attribute, 0);
 }
 
-static char *text(const char *dir, const char *attribute)
+static char *text(HostRoot *root, const char *dir, const char *attribute)
 {
-    char *found = sysfs_read(dir, attribute);
+    char *found = sysfs_read(root, dir, attribute);
 
     return found ? found : g_strdup("");
 }
@@ -49,7 +46,7 @@ static char *gpu_name_of(const char *parent)
                                              : g_steal_pointer(&name);
 }
 
-void vgpu_update(Vgpu *vgpu, const char *dir, const char *state)
+void vgpu_update(HostRoot *root, Vgpu *vgpu, const char *dir, const char *state)
 {
     g_free(vgpu->device);
     g_free(vgpu->engine);
@@ -58,40 +55,39 @@ void vgpu_update(Vgpu *vgpu, const char *dir, const char *state)
     g_free(vgpu->class);
     vgpu->device = state_word(state, "device");
     vgpu->engine = state_word(state, "engine");
-    vgpu->failure = sysfs_read(dir, "failure");
-    vgpu->vram = counter(dir, "vram_bytes");
-    vgpu->window = counter(dir, "window_bytes");
-    vgpu->weight = (guint)sysfs_number(dir, "weight", 0);
-    vgpu->cap = (guint)sysfs_number(dir, "cap", 0);
-    vgpu->priority = (int)sysfs_number(dir, "priority", 0);
-    vgpu->display = (guint)sysfs_number(dir, "display", 0);
-    vgpu->tenant = text(dir, "tenant");
-    vgpu->class = text(dir, "class");
-    vgpu->oversubscribe = sysfs_number(dir, "oversubscribe_bytes", -1);
-    vgpu->requests = counter(dir, "requests");
-    vgpu->doorbells = counter(dir, "doorbells");
-    vgpu->interrupts = counter(dir, "interrupts");
-    vgpu->engine_losses = counter(dir, "engine_losses");
+    vgpu->failure = sysfs_read(root, dir, "failure");
+    vgpu->vram = counter(root, dir, "vram_bytes");
+    vgpu->window = counter(root, dir, "window_bytes");
+    vgpu->weight = (guint)sysfs_number(root, dir, "weight", 0);
+    vgpu->cap = (guint)sysfs_number(root, dir, "cap", 0);
+    vgpu->priority = (int)sysfs_number(root, dir, "priority", 0);
+    vgpu->display = (guint)sysfs_number(root, dir, "display", 0);
+    vgpu->tenant = text(root, dir, "tenant");
+    vgpu->class = text(root, dir, "class");
+    vgpu->oversubscribe = sysfs_number(root, dir, "oversubscribe_bytes", -1);
+    vgpu->requests = counter(root, dir, "requests");
+    vgpu->doorbells = counter(root, dir, "doorbells");
+    vgpu->interrupts = counter(root, dir, "interrupts");
+    vgpu->engine_losses = counter(root, dir, "engine_losses");
 }
 
 /*
  * Its path in /sys/devices, from the one link that leads there: with a thousand vGPUs, each system
  * call counts.
  */
-static char *device_of(const char *root, const char *uuid)
+static char *device_of(HostRoot *root, const char *uuid)
 {
-    g_autofree char *devices = mdev_dir(root);
-    g_autofree char *link = g_build_filename(devices, uuid, NULL);
-    g_autofree char *target = g_file_read_link(link, NULL);
+    g_autofree char *link = mdev_path(uuid);
+    g_autofree char *target = root_link(root, link);
 
-    return target ? g_canonicalize_filename(target, devices) : NULL;
+    return target ? g_canonicalize_filename(target, MDEV_DIR) : NULL;
 }
 
-Vgpu *vgpu_read(const char *root, const char *uuid)
+Vgpu *vgpu_read(HostRoot *root, const char *uuid)
 {
     g_autofree char *device = device_of(root, uuid);
     g_autofree char *dir = device ? g_build_filename(device, "vgpu", NULL) : NULL;
-    g_autofree char *state = dir ? sysfs_read(dir, "state") : NULL;
+    g_autofree char *state = dir ? sysfs_read(root, dir, "state") : NULL;
     g_autofree char *parent = state ? g_path_get_dirname(device) : NULL;
     Vgpu *vgpu;
 
@@ -100,8 +96,8 @@ Vgpu *vgpu_read(const char *root, const char *uuid)
     vgpu = g_new0(Vgpu, 1);
     vgpu->uuid = g_strdup(uuid);
     vgpu->gpu = gpu_name_of(parent);
-    vgpu->type = sysfs_link_name(device, "mdev_type");
-    vgpu_update(vgpu, dir, state);
+    vgpu->type = sysfs_link_name(root, device, "mdev_type");
+    vgpu_update(root, vgpu, dir, state);
     vgpu->dir = g_steal_pointer(&dir);
     return vgpu;
 }
@@ -125,7 +121,7 @@ static void free_vgpu(void *data)
     vgpu_free(data);
 }
 
-GPtrArray *vgpus_read(const char *root)
+GPtrArray *vgpus_read(HostRoot *root)
 {
     g_auto(GStrv) uuids = mdev_list(root);
     GPtrArray *vgpus = g_ptr_array_new_with_free_func(free_vgpu);
@@ -157,7 +153,7 @@ static gboolean has_ended(const Vgpu *vgpu, const char *uuid, GError **error)
     return TRUE;
 }
 
-gboolean vgpu_wait_ready(const char *root, const char *uuid, guint timeout_ms, GError **error)
+gboolean vgpu_wait_ready(HostRoot *root, const char *uuid, guint timeout_ms, GError **error)
 {
     gint64 end = g_get_monotonic_time() + (gint64)timeout_ms * 1000;
 
@@ -197,18 +193,13 @@ static const char *text_of(int cause)
                             : g_strerror(cause);
 }
 
-static gboolean write_one(const char *dir, const char *name, const char *value, GError **error)
+static gboolean write_one(HostRoot *root, const char *dir, const char *name, const char *value,
+                          GError **error)
 {
-    g_autofree char *path = g_build_filename(dir, name, NULL);
     g_autofree char *line = g_strconcat(value, "\n", NULL);
-    ssize_t length = (ssize_t)strlen(line);
-    int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-    ssize_t written = fd < 0 ? -1 : write(fd, line, (size_t)length);
-    int cause = errno;
+    int cause = sysfs_write(root, dir, name, line);
 
-    if (fd >= 0)
-        close(fd);
-    if (written == length)
+    if (!cause)
         return TRUE;
     g_set_error(error, AGENT_ERROR, code_of(cause), "the driver does not accept %s=%s: %s", name,
                 value, text_of(cause));
@@ -220,14 +211,15 @@ static gboolean is_change(const VgpuWrite *write)
     return !g_str_equal(write->from, write->to);
 }
 
-gboolean vgpu_write(const char *dir, const VgpuWrite *list, gsize count, GError **error)
+gboolean vgpu_write(HostRoot *root, const char *dir, const VgpuWrite *list, gsize count,
+                    GError **error)
 {
     for (gsize i = 0; i < count; i++) {
-        if (!is_change(&list[i]) || write_one(dir, list[i].name, list[i].to, error))
+        if (!is_change(&list[i]) || write_one(root, dir, list[i].name, list[i].to, error))
             continue;
         while (i-- > 0)
             if (is_change(&list[i]))
-                write_one(dir, list[i].name, list[i].from, NULL);
+                write_one(root, dir, list[i].name, list[i].from, NULL);
         return FALSE;
     }
     return TRUE;

@@ -6,6 +6,8 @@
 #include <gio/gio.h>
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 /**
  * Vgpu
  * @dir: of its attributes in sysfs
@@ -49,16 +51,13 @@ void vgpu_free(Vgpu *vgpu);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Vgpu, vgpu_free)
 
 /* NULL if no vGPU has that UUID, it is not one of ours, or it is just being removed. */
-Vgpu *vgpu_read(const char *root, const char *uuid);
+Vgpu *vgpu_read(HostRoot *root, const char *uuid);
 
 /* Reads again all that can change. @dir: of its attributes; @state: content of that attribute. */
-void vgpu_update(Vgpu *vgpu, const char *dir, const char *state);
+void vgpu_update(HostRoot *root, Vgpu *vgpu, const char *dir, const char *state);
 
-/*
- * All vGPUs of @root, of Vgpu, in the order of their UUIDs. Other drivers' mediated devices are
- * left out.
- */
-GPtrArray *vgpus_read(const char *root);
+/* All vGPUs, of Vgpu, in the order of their UUIDs. Other drivers' mediated devices are left out. */
+GPtrArray *vgpus_read(HostRoot *root);
 
 /* Waiting for a vGPU's engine, by sysfs alone: vgpud need not run. */
 /*
@@ -72,7 +71,7 @@ GPtrArray *vgpus_read(const char *root);
  * G_IO_ERROR_NOT_FOUND: the vGPU is gone; G_IO_ERROR_FAILED: the engine gave up;
  * G_IO_ERROR_TIMED_OUT. The messages say what to do.
  */
-gboolean vgpu_wait_ready(const char *root, const char *uuid, guint timeout_ms, GError **error);
+gboolean vgpu_wait_ready(HostRoot *root, const char *uuid, guint timeout_ms, GError **error);
 
 /* Parameters of a running vGPU, changed in sysfs. */
 /**
@@ -89,6 +88,7 @@ typedef struct {
  * Writes all of @list, or none: if the driver refuses one, the earlier ones are restored. @dir: of
  * the attributes (Vgpu). AGENT_ERROR_NO_ROOM, AGENT_ERROR_IN_USE, AGENT_ERROR_FAILED.
  */
-gboolean vgpu_write(const char *dir, const VgpuWrite *list, gsize count, GError **error);
+gboolean vgpu_write(HostRoot *root, const char *dir, const VgpuWrite *list, gsize count,
+                    GError **error);
 
 #endif

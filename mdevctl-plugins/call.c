@@ -7,11 +7,10 @@
 
 gboolean call_parse(int argc, char **argv, Call *call)
 {
-    const char *root = g_getenv("MDEVCTL_ENV_ROOT");
     const char *state = NULL;
     int option;
 
-    *call = (Call){.root = root && !g_str_equal(root, "/") ? root : ""};
+    *call = (Call){0};
     while ((option = getopt(argc, argv, "t:e:a:s:u:p:")) != -1) {
         const char **value = option == 't'   ? &call->type
                              : option == 'e' ? &call->event

@@ -8,10 +8,12 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 /**
  * Call - as in the arguments, which live longer
  * @parent: the GPU: a PCI address, or the name of a GPU without hardware
- * @root: what replaces /, from mdevctl's MDEVCTL_ENV_ROOT; "": / itself
+ * @root: of mdevctl's MDEVCTL_ENV_ROOT, once main() has made it
  */
 typedef struct {
     const char *type;
@@ -19,7 +21,7 @@ typedef struct {
     const char *action;
     const char *uuid;
     const char *parent;
-    const char *root;
+    HostRoot *root;
 } Call;
 
 /* FALSE if an option is missing or unknown. */

@@ -47,7 +47,7 @@ gboolean live_modify(const Call *call, const Wanted *wanted, GError **error)
         return TRUE;
     if (!question_ask(call, "live", wanted, error))
         return FALSE;
-    if (vgpu_write(vgpu->dir, change.list, ATTRIBUTES, &cause))
+    if (vgpu_write(call->root, vgpu->dir, change.list, ATTRIBUTES, &cause))
         return TRUE;
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_FAILED,
                 "cannot change vGPU %s: %s; the kernel log may say more (dmesg)", call->uuid,

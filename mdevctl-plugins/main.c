@@ -77,12 +77,18 @@ static gboolean answer(const Call *call, GError **error)
 
 int main(int argc, char **argv)
 {
+    g_autoptr(HostRoot) root = NULL;
     g_autoptr(GError) error = NULL;
     Call call;
 
     if (!call_parse(argc, argv, &call)) {
         g_printerr("mdev-vgpu is run by mdevctl: mdev-vgpu -t TYPE -e EVENT -a ACTION -s STATE -u "
                    "UUID -p PARENT\n");
+        return STATUS_REFUSED;
+    }
+    root = call.root = host_root_new(g_getenv("MDEVCTL_ENV_ROOT"), &error);
+    if (!root) {
+        g_printerr("MDEVCTL_ENV_ROOT: %s\n", error->message);
         return STATUS_REFUSED;
     }
     if (!type_is_ours(&call))

@@ -46,11 +46,11 @@ static Domain *read_domain(GError **error)
 
 static int prepare(const char *name)
 {
-    const char *root = g_getenv(ROOT_VARIABLE);
     g_autoptr(GError) error = NULL;
-    g_autoptr(Domain) domain = read_domain(&error);
+    g_autoptr(HostRoot) root = host_root_new(g_getenv(ROOT_VARIABLE), &error);
+    g_autoptr(Domain) domain = root ? read_domain(&error) : NULL;
 
-    if (domain && prepare_domain(root ? root : "", name, domain, &error))
+    if (domain && prepare_domain(root, name, domain, &error))
         return EXIT_SUCCESS;
     g_printerr("vgpu-qemu-hook: cannot start domain %s: %s\n", name, error->message);
     return EXIT_FAILURE;

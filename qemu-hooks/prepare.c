@@ -4,9 +4,9 @@
 #include "lib/agent_client.h"
 #include "lib/bus.h"
 #include "lib/definition.h"
+#include "lib/host_root.h"
 #include "lib/mdev.h"
 #include "lib/pci.h"
-#include "lib/root.h"
 #include "lib/sysfs.h"
 #include "lib/vgpu.h"
 
@@ -16,7 +16,7 @@
  * @made: something was made for the domain
  */
 typedef struct {
-    const char *root;
+    HostRoot *root;
     const char *name;
     const Domain *domain;
     AgentClient *link;
@@ -88,10 +88,10 @@ static gboolean check_closed(const Preparation *preparation, const char *uuid, G
 static gboolean provide_mdev(Preparation *preparation, const char *uuid, GError **error)
 {
     const DomainRequest *request = domain_request(preparation->domain, uuid);
-    g_autofree char *dir = mdev_path(preparation->root, uuid);
+    g_autofree char *dir = mdev_path(uuid);
     g_autoptr(Definition) definition = NULL;
 
-    if (g_file_test(dir, G_FILE_TEST_EXISTS))
+    if (root_has(preparation->root, dir))
         return check_closed(preparation, uuid, error);
     if (request)
         return make(preparation, request, error);
@@ -112,7 +112,7 @@ static gboolean is_shared(const Preparation *preparation, const char *address)
 
     if (!device || g_strcmp0(device->driver, "vfio-pci") == 0)
         return FALSE;
-    types = sysfs_list(dir);
+    types = sysfs_list(preparation->root, dir);
     return types[0] != NULL;
 }
 
@@ -182,7 +182,7 @@ static void undo(const Preparation *preparation)
                    preparation->name, error->message);
 }
 
-gboolean prepare_domain(const char *root, const char *name, const Domain *domain, GError **error)
+gboolean prepare_domain(HostRoot *root, const char *name, const Domain *domain, GError **error)
 {
     Preparation preparation = {.root = root, .name = name, .domain = domain};
     gboolean ready = provide_all(&preparation, error) && wait_for_engines(&preparation, error);

@@ -4,11 +4,9 @@
 #define QEMU_HOOKS_PREPARE_H
 
 #include "lib/domain.h"
+#include "lib/host_root.h"
 
-/*
- * @root: "" in production. @name: libvirt's name of the domain. After a failure, what was made is
- * removed.
- */
-gboolean prepare_domain(const char *root, const char *name, const Domain *domain, GError **error);
+/* @name: libvirt's name of the domain. After a failure, what was made is removed. */
+gboolean prepare_domain(HostRoot *root, const char *name, const Domain *domain, GError **error);
 
 #endif

@@ -25,12 +25,12 @@ static void free_slice(void *slice)
     slice_free(slice);
 }
 
-void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *root, const char *gpu)
+void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *tree, const char *gpu)
 {
     *arbiter = (struct arbiter){.event = event, .settled = true};
     arbiter->gpu = g_strdup(gpu);
-    arbiter->conf_dir = g_build_filename(root, "/run/vgpu/governor", gpu, NULL);
-    arbiter->slices_dir = g_build_filename(root, "/run/vgpu/slices", NULL);
+    arbiter->conf_dir = g_build_filename(tree, "/run/vgpu/governor", gpu, NULL);
+    arbiter->slices_dir = g_build_filename(tree, "/run/vgpu/slices", NULL);
     scheduler_init(&arbiter->scheduler, clock_now());
     arbiter->slices = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_slice);
     sd_event_add_time(event, &arbiter->timer, CLOCK_MONOTONIC, 0, 1, on_timer, arbiter);

@@ -36,8 +36,8 @@ struct arbiter {
     sd_event_source *status;
 };
 
-/* @root replaces /. */
-void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *root, const char *gpu);
+/* @tree replaces /. */
+void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *tree, const char *gpu);
 void arbiter_clear(struct arbiter *arbiter);
 
 /* Runs the scheduler, tells members what changed, and sets the timer. */

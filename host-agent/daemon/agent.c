@@ -285,7 +285,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     return make_watches(agent, error);
 }
 
-Agent *agent_new(const char *root, GError **error)
+Agent *agent_new(HostRoot *root, GError **error)
 {
     g_autoptr(Agent) agent = g_new0(Agent, 1);
     g_autoptr(GError) cause = NULL;

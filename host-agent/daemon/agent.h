@@ -10,11 +10,11 @@
 #include "host-agent/daemon/metrics/scrape.h"
 #include "host-agent/daemon/metrics/usage_sampler.h"
 #include "host-agent/daemon/operations/operation.h"
+#include "lib/host_root.h"
 
 typedef struct Agent Agent;
 
-/* @root: "" in production, else a directory that replaces /. */
-Agent *agent_new(const char *root, GError **error);
+Agent *agent_new(HostRoot *root, GError **error);
 
 void agent_free(Agent *agent);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Agent, agent_free)

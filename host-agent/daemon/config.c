@@ -5,7 +5,7 @@
 #include "host-agent/model/dict_read.h"
 #include "lib/bus.h"
 
-GPtrArray *config_tenants(const char *root, GError **error)
+GPtrArray *config_tenants(HostRoot *root, GError **error)
 {
     g_autoptr(GError) cause = NULL;
     GPtrArray *entries = tenants_conf_load(root, &cause);

@@ -5,9 +5,10 @@
 
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/slices/tenants.h"
+#include "lib/host_root.h"
 
 /* The tenants that are declared now, of TenantEntry; NULL with AGENT_ERROR_INVALID. */
-GPtrArray *config_tenants(const char *root, GError **error);
+GPtrArray *config_tenants(HostRoot *root, GError **error);
 
 /*
  * Forgets settings of commands that /etc/vgpu declares; with the option DryRun, only determines

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "lib/bus.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 
-#define LOCK_DIR  "run/vgpu"
-#define LOCK_FILE "vgpud.lock"
+#define LOCK_DIR  "/run/vgpu"
+#define LOCK_FILE LOCK_DIR "/vgpud.lock"
 
 static int fail(const char *path, int code, GError **error)
 {
@@ -26,15 +26,13 @@ static int fail(const char *path, int code, GError **error)
     return -1;
 }
 
-int instance_lock(const char *root, GError **error)
+int instance_lock(HostRoot *root, GError **error)
 {
-    g_autofree char *dir = root_path(root, LOCK_DIR, NULL);
-    g_autofree char *path = g_build_filename(dir, LOCK_FILE, NULL);
+    g_autofree char *path = root_path(root, LOCK_FILE, NULL);
     int fd, code;
 
-    if (g_mkdir_with_parents(dir, 0755) < 0)
-        return fail(path, errno, error);
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    root_mkdir(root, LOCK_DIR, 0755, NULL);
+    fd = root_open(root, LOCK_FILE, O_RDWR | O_CREAT, 0600);
     if (fd < 0)
         return fail(path, errno, error);
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)

@@ -7,10 +7,12 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 /*
  * A file descriptor that prevents others until it is closed or the process ends; -1 with
  * AGENT_ERROR_IN_USE if another vgpud runs, AGENT_ERROR_FAILED if the lock fails otherwise.
  */
-int instance_lock(const char *root, GError **error);
+int instance_lock(HostRoot *root, GError **error);
 
 #endif

@@ -16,12 +16,11 @@
 
 /**
  * Daemon
- * @root: replaces /; NULL in production
  * @status: exit status
  */
 typedef struct {
     GMainLoop *loop;
-    char *root;
+    HostRoot *root;
     Agent *agent;
     Hotplug *hotplug;
     int status;
@@ -75,7 +74,7 @@ static gboolean start(Daemon *daemon)
 {
     g_autoptr(GError) error = NULL;
 
-    daemon->agent = agent_new(daemon->root ? daemon->root : "", &error);
+    daemon->agent = agent_new(daemon->root, &error);
     if (daemon->agent)
         daemon->hotplug = hotplug_new(refresh, vgpu_changed, daemon, &error);
     if (!daemon->hotplug) {
@@ -91,7 +90,7 @@ static void stop(Daemon *daemon)
     g_clear_pointer(&daemon->hotplug, hotplug_free);
     g_clear_pointer(&daemon->agent, agent_free);
     g_main_loop_unref(daemon->loop);
-    g_free(daemon->root);
+    host_root_unref(daemon->root);
 }
 
 static int serve(Daemon *daemon)
@@ -120,10 +119,10 @@ static void give_memory_back(void)
 int main(int argc, char **argv)
 {
     Daemon daemon = {0};
+    g_autofree char *dir = NULL;
     gboolean version = FALSE;
     const GOptionEntry entries[] = {
-        {"root", 0, 0, G_OPTION_ARG_FILENAME, &daemon.root, "Use DIR in place of /, for tests",
-         "DIR"},
+        {"root", 0, 0, G_OPTION_ARG_FILENAME, &dir, "Use DIR in place of /, for tests", "DIR"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &version, "Print the version and end", NULL},
         G_OPTION_ENTRY_NULL,
     };
@@ -142,6 +141,11 @@ int main(int argc, char **argv)
     if (version) {
         puts("vgpud " VGPU_VERSION);
         return EXIT_SUCCESS;
+    }
+    daemon.root = host_root_new(dir, &error);
+    if (!daemon.root) {
+        g_printerr("vgpud: --root: %s\n", error->message);
+        return 2;
     }
     daemon.loop = g_main_loop_new(NULL, FALSE);
     if (start(&daemon))

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/bus.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 
 #define METRICS_LISTEN "127.0.0.1:9835"
 #define PRESSURE_GRACE 10
@@ -80,17 +80,16 @@ static gboolean read_group(VgpudConf *conf, GKeyFile *file, const char *group, G
     return TRUE;
 }
 
-VgpudConf *vgpud_conf_load(const char *root, GError **error)
+VgpudConf *vgpud_conf_load(HostRoot *root, GError **error)
 {
     g_autoptr(VgpudConf) conf = g_new0(VgpudConf, 1);
-    g_autoptr(GKeyFile) file = g_key_file_new();
-    g_autofree char *path = root_path(root, VGPUD_CONF, NULL);
     g_autoptr(GError) cause = NULL;
+    g_autoptr(GKeyFile) file = root_read_keys(root, VGPUD_CONF, G_KEY_FILE_NONE, &cause);
     g_auto(GStrv) groups = NULL;
 
     conf->metrics_listen = g_strdup(METRICS_LISTEN);
     conf->pressure_grace = PRESSURE_GRACE;
-    if (!g_key_file_load_from_file(file, path, G_KEY_FILE_NONE, &cause)) {
+    if (!file) {
         if (g_error_matches(cause, G_FILE_ERROR, G_FILE_ERROR_NOENT))
             return g_steal_pointer(&conf);
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, VGPUD_CONF ": %s", cause->message);

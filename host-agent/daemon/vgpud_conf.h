@@ -8,6 +8,8 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 #define VGPUD_CONF "/etc/vgpu/vgpud.conf"
 
 /**
@@ -23,7 +25,7 @@ typedef struct {
 /*
  * Unknown groups, keys and values are errors that name file, group and key (AGENT_ERROR_INVALID).
  */
-VgpudConf *vgpud_conf_load(const char *root, GError **error);
+VgpudConf *vgpud_conf_load(HostRoot *root, GError **error);
 
 void vgpud_conf_free(VgpudConf *conf);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(VgpudConf, vgpud_conf_free)

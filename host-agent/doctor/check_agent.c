@@ -3,21 +3,18 @@
 #include <stdlib.h>
 
 #include "host-agent/doctor/findings.h"
+#include "lib/program.h"
 
 #define UNIT "vgpud.service"
 
 /* Deaths since somebody last started the unit, or since the last boot. */
 static gboolean deaths(guint *count)
 {
-    g_autofree char *systemctl = g_find_program_in_path("systemctl");
-    const char *argv[] = {systemctl, "show", "--property=NRestarts", "--value", UNIT, NULL};
+    const char *argv[] = {"systemctl", "show", "--property=NRestarts", "--value", UNIT, NULL};
+    const Program program = {.argv = argv, .seconds = CHECK_SECONDS};
     g_autofree char *out = NULL;
-    int status;
 
-    if (!systemctl ||
-        !g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out, NULL,
-                      &status, NULL) ||
-        !g_spawn_check_wait_status(status, NULL) || !g_ascii_isdigit(out[0]))
+    if (!program_run(&program, &out, NULL) || !g_ascii_isdigit(out[0]))
         return FALSE;
     *count = (guint)strtoul(out, NULL, 10);
     return TRUE;

@@ -6,8 +6,8 @@
 
 static void check_engine(Examination *exam, const char *uuid)
 {
-    g_autofree char *device = mdev_path(exam->root, uuid);
-    g_autofree char *failure = sysfs_read(device, "vgpu/failure");
+    g_autofree char *device = mdev_path(uuid);
+    g_autofree char *failure = sysfs_read(exam->root, device, "vgpu/failure");
 
     if (failure && *failure)
         finding_add(exam, FINDING_PROBLEM, "engine",

@@ -3,19 +3,17 @@
 #include <string.h>
 
 #include "host-agent/doctor/findings.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 
 #define SECURE_BOOT      "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 #define SECURE_BOOT_SIZE 5 /* 4 bytes of attributes, and the value */
 
 static gboolean secure_boot(const Examination *exam)
 {
-    g_autofree char *path = root_path(exam->root, SECURE_BOOT, NULL);
-    g_autofree char *bytes = NULL;
     gsize size = 0;
+    g_autofree char *bytes = root_read_bytes(exam->root, SECURE_BOOT, &size, NULL);
 
-    return g_file_get_contents(path, &bytes, &size, NULL) && size == SECURE_BOOT_SIZE &&
-           bytes[SECURE_BOOT_SIZE - 1] == 1;
+    return size == SECURE_BOOT_SIZE && bytes[SECURE_BOOT_SIZE - 1] == 1;
 }
 
 static char *why_not_loaded(const Examination *exam)

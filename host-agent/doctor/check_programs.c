@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "host-agent/doctor/findings.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
+#include "lib/program.h"
 
 #define DESCRIPTIONS "/run/vgpu/vulkan"
 
@@ -28,11 +29,11 @@ static void check_export(Examination *exam)
     g_auto(GStrv) gpus = host_list(exam, DESCRIPTIONS);
 
     for (guint i = 0; gpus[i]; i++) {
-        g_autofree char *path = root_path(exam->root, DESCRIPTIONS "/", gpus[i], NULL);
-        g_autoptr(GKeyFile) keyfile = g_key_file_new();
+        g_autofree char *path = g_build_filename(DESCRIPTIONS, gpus[i], NULL);
+        g_autoptr(GKeyFile) keyfile = root_read_keys(exam->root, path, G_KEY_FILE_NONE, NULL);
         g_autofree char *device = NULL;
 
-        if (!g_key_file_load_from_file(keyfile, path, G_KEY_FILE_NONE, NULL))
+        if (!keyfile)
             continue;
         device = g_key_file_get_string(keyfile, "vulkan", "device", NULL);
         if (!g_key_file_get_boolean(keyfile, "vulkan", "exports-memory", NULL))
@@ -82,11 +83,10 @@ static gboolean parse_version(const char *text, guint version[2])
 static gboolean version_of(const char *path, guint version[2])
 {
     const char *argv[] = {path, "--version", NULL};
+    const Program program = {.argv = argv, .seconds = CHECK_SECONDS};
     g_autofree char *out = NULL;
 
-    return g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out,
-                        NULL, NULL, NULL) &&
-           parse_version(out, version);
+    return program_run(&program, &out, NULL) && parse_version(out, version);
 }
 
 static void check_program(Examination *exam, const struct program *program)

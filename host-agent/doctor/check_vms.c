@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host-agent/doctor/findings.h"
+#include "lib/program.h"
 #include "lib/types.h"
 #include "lib/units.h"
 
@@ -23,14 +24,10 @@ typedef struct {
 /* A program's output; NULL if it fails. To be freed. */
 static char *output_of(const char *const *argv)
 {
-    g_autofree char *out = NULL;
-    int status;
+    const Program program = {.argv = argv, .seconds = CHECK_SECONDS};
+    char *out = NULL;
 
-    if (!g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_STDERR_TO_DEV_NULL,
-                      NULL, NULL, &out, NULL, &status, NULL) ||
-        !g_spawn_check_wait_status(status, NULL))
-        return NULL;
-    return g_steal_pointer(&out);
+    return program_run(&program, &out, NULL) ? out : NULL;
 }
 
 static gboolean has_device(const char *info, guint bus)
@@ -81,7 +78,7 @@ static Ports ports_of(const char *info)
 }
 
 /* Of the smallest window among the types; 0: no types. */
-static guint64 least_window(const char *root)
+static guint64 least_window(HostRoot *root)
 {
     g_autoptr(GPtrArray) types = types_load(root, NULL);
     guint64 least = 0;

@@ -2,7 +2,7 @@
 #include "host-agent/doctor/doctor.h"
 
 #include "host-agent/doctor/findings.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 #include "lib/sysfs.h"
 
 #define MODULES_LOAD "lib/modules-load.d/mdev-vgpu.conf"
@@ -45,25 +45,20 @@ void finding_ok(Examination *exam, const char *subject, const char *format, ...)
 
 gboolean host_has(const Examination *exam, const char *path)
 {
-    g_autofree char *full = root_path(exam->root, path, NULL);
-
-    return g_file_test(full, G_FILE_TEST_EXISTS);
+    return root_has(exam->root, path);
 }
 
 char *host_read(const Examination *exam, const char *path)
 {
-    g_autofree char *full = root_path(exam->root, path, NULL);
-    g_autofree char *dir = g_path_get_dirname(full);
-    g_autofree char *name = g_path_get_basename(full);
+    g_autofree char *dir = g_path_get_dirname(path);
+    g_autofree char *name = g_path_get_basename(path);
 
-    return sysfs_read(dir, name);
+    return sysfs_read(exam->root, dir, name);
 }
 
 GStrv host_list(const Examination *exam, const char *path)
 {
-    g_autofree char *full = root_path(exam->root, path, NULL);
-
-    return sysfs_list(full);
+    return sysfs_list(exam->root, path);
 }
 
 /* Parts that the module needs, or a module that is loaded without them. */
@@ -73,7 +68,7 @@ static gboolean is_for_vms(const Examination *exam)
            host_has(exam, "/usr/local/" MODULES_LOAD);
 }
 
-GPtrArray *doctor_examine(const char *root)
+GPtrArray *doctor_examine(HostRoot *root)
 {
     static Check *const checks[] = {
         check_module,     check_agent,   check_engines,  check_arbiters, check_vulkan,

@@ -5,6 +5,8 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 typedef enum {
     FINDING_OK,
     FINDING_INFO,    /* this host cannot do it and was not set up for it */
@@ -25,11 +27,8 @@ typedef struct {
     char *advice;
 } Finding;
 
-/*
- * @root: "" in production, else a directory that replaces /. Of Finding; programs are found by
- * PATH.
- */
-GPtrArray *doctor_examine(const char *root);
+/* Of Finding; programs are found by PATH. */
+GPtrArray *doctor_examine(HostRoot *root);
 
 /* "ok", "info", "warning", "problem" */
 const char *severity_name(Severity severity);

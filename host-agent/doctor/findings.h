@@ -4,15 +4,15 @@
 #define DOCTOR_FINDINGS_H
 
 #include "host-agent/doctor/doctor.h"
+#include "lib/host_root.h"
 
 /**
  * Examination - one run of the checks
- * @root: replaces /
  * @for_vms: the kernel module is installed; else the host shares its GPUs with containers only
  * @findings: of Finding
  */
 typedef struct {
-    const char *root;
+    HostRoot *root;
     gboolean for_vms;
     GPtrArray *findings;
 } Examination;
@@ -37,6 +37,9 @@ char *host_read(const Examination *exam, const char *path);
 
 /* Names of a directory's entries, sorted; empty if it does not exist. */
 GStrv host_list(const Examination *exam, const char *path);
+
+/* For a program that a check asks: libvirt's may wait for a daemon that hangs. */
+#define CHECK_SECONDS 20
 
 /* One check each. */
 typedef void Check(Examination *exam);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/conf.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 
 #define DAYS_A_WEEK     7
 #define EVERY_DAY       0x7f
@@ -197,13 +197,12 @@ static gboolean add_entry(const ConfGroup *group, gpointer data, GError **error)
     return TRUE;
 }
 
-GPtrArray *timetable_load(const char *root, GError **error)
+GPtrArray *timetable_load(HostRoot *root, GError **error)
 {
     g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func((GDestroyNotify)entry_free);
-    g_autofree char *file = root_path(root, SCHEDULE_CONF, NULL);
 
-    if (g_file_test(file, G_FILE_TEST_EXISTS) &&
-        !conf_foreach(file, "at", keys, add_entry, entries, error))
+    if (root_has(root, SCHEDULE_CONF) &&
+        !conf_foreach(root, SCHEDULE_CONF, "at", keys, add_entry, entries, error))
         return NULL;
     return g_steal_pointer(&entries);
 }

@@ -7,6 +7,7 @@
 #define MODEL_TIMETABLE_H
 
 #include "lib/gpus.h"
+#include "lib/host_root.h"
 
 #define SCHEDULE_CONF "/etc/vgpu/schedule.conf"
 
@@ -31,7 +32,7 @@ typedef struct {
 } TimetableEntry;
 
 /* Of TimetableEntry, in the order of the file; empty if there is none. REGISTRAR_ERROR_CONFIG. */
-GPtrArray *timetable_load(const char *root, GError **error);
+GPtrArray *timetable_load(HostRoot *root, GError **error);
 
 /*
  * The first time after @after when it is due, in @after's time zone. A time that the clock skips

@@ -6,7 +6,7 @@
 
 #include "host-agent/store/schema.h"
 #include "lib/bus.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 
 #define STATE_DIR       "var/lib/vgpu"
 #define STATE_FILE      "state.db"
@@ -84,14 +84,14 @@ static gboolean prepare(Db *db, GError **error)
            exec(db, "PRAGMA synchronous = FULL", error) && upgrade(db, error);
 }
 
-Db *db_open(const char *root, GError **error)
+Db *db_open(HostRoot *root, GError **error)
 {
     g_autoptr(Db) db = g_new0(Db, 1);
-    g_autofree char *dir = root_path(root, STATE_DIR, NULL);
+    g_autoptr(GError) cause = NULL;
 
-    db->path = g_build_filename(dir, STATE_FILE, NULL);
-    if (g_mkdir_with_parents(dir, 0700) < 0) {
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "%s can't be made: %m", dir);
+    db->path = root_path(root, STATE_DIR, STATE_FILE, NULL);
+    if (!root_mkdir(root, STATE_DIR, 0700, &cause)) {
+        g_set_error_literal(error, AGENT_ERROR, AGENT_ERROR_FAILED, cause->message);
         return NULL;
     }
     if (sqlite3_open(db->path, &db->sqlite) != SQLITE_OK) {

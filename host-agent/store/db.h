@@ -12,13 +12,15 @@
 #include <glib.h>
 #include <sqlite3.h>
 
+#include "lib/host_root.h"
+
 typedef struct Db Db;
 
 /*
- * Opens /var/lib/vgpu/state.db below @root, made if it does not exist, and migrates its tables to
- * this version. For a file of a newer version, or a damaged one, the error says what to do.
+ * Opens /var/lib/vgpu/state.db, made if it does not exist, and migrates its tables to this version.
+ * For a file of a newer version, or a damaged one, the error says what to do.
  */
-Db *db_open(const char *root, GError **error);
+Db *db_open(HostRoot *root, GError **error);
 
 void db_free(Db *db);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Db, db_free)

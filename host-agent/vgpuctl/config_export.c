@@ -11,18 +11,20 @@
 
 /* What gpus.conf has now, comments included, with the modes that were set by command. NULL with
  * @error. */
-static char *gpus_text(const ConfigState *state, const char *root, GError **error)
+static char *gpus_text(const ConfigState *state, HostRoot *root, GError **error)
 {
-    g_autoptr(GKeyFile) file = g_key_file_new();
-    g_autofree char *path = g_strconcat(root, GPUS_CONF, NULL);
     g_autoptr(GError) cause = NULL;
+    g_autoptr(GKeyFile) file = root_read_keys(root, GPUS_CONF, G_KEY_FILE_KEEP_COMMENTS, &cause);
 
-    if (!g_key_file_load_from_file(file, path, G_KEY_FILE_KEEP_COMMENTS, &cause) &&
-        !g_error_matches(cause, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
-        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED, "cannot read %s: %s", path,
+    if (!file && !g_error_matches(cause, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
+        g_autofree char *path = root_path(root, GPUS_CONF, NULL);
+
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED, "cannot use %s: %s", path,
                     cause->message);
         return NULL;
     }
+    if (!file)
+        file = g_key_file_new();
     for (guint i = 0; i < state->gpus->len; i++) {
         const ConfigGpu *gpu = g_ptr_array_index(state->gpus, i);
         g_autofree char *group = g_strconcat("gpu ", gpu->address, NULL);

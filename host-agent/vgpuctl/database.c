@@ -105,7 +105,7 @@ static gboolean put(const char *part, const char *to, GError **error)
 gboolean database_backup_command(Client *client, const Options *options, char **args,
                                  GError **error)
 {
-    g_autofree char *path = g_strconcat(options->root, DATABASE, NULL);
+    g_autofree char *path = root_path(options->root, DATABASE, NULL);
     g_autofree char *part = g_strconcat(args[0], ".part", NULL);
 
     (void)client;
@@ -116,14 +116,14 @@ gboolean database_backup_command(Client *client, const Options *options, char **
 }
 
 /* -1 with @error: vgpud runs. */
-static int lock_out_vgpud(const char *root, GError **error)
+static int lock_out_vgpud(HostRoot *root, GError **error)
 {
-    g_autofree char *path = g_strconcat(root, LOCK, NULL);
-    g_autofree char *dir = g_path_get_dirname(path);
+    g_autofree char *path = root_path(root, LOCK, NULL);
+    g_autofree char *dir = g_path_get_dirname(LOCK);
     int lock;
 
-    g_mkdir_with_parents(dir, 0755);
-    lock = g_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    root_mkdir(root, dir, 0755, NULL);
+    lock = root_open(root, LOCK, O_RDWR | O_CREAT, 0600);
     if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
         return lock;
     if (lock >= 0 && errno == EWOULDBLOCK)
@@ -141,7 +141,7 @@ static int lock_out_vgpud(const char *root, GError **error)
 gboolean database_restore_command(Client *client, const Options *options, char **args,
                                   GError **error)
 {
-    g_autofree char *path = g_strconcat(options->root, DATABASE, NULL);
+    g_autofree char *path = root_path(options->root, DATABASE, NULL);
     g_autofree char *part = g_strconcat(path, ".part", NULL);
     g_autofree char *log = g_strconcat(path, "-wal", NULL);
     g_autofree char *index = g_strconcat(path, "-shm", NULL);

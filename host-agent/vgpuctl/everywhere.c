@@ -4,14 +4,15 @@
 #include "host-agent/vgpuctl/help.h"
 
 static char *format;
-static char *root;
+static char *root_dir;
 static gboolean version;
 static gboolean no_headers;
 static gboolean watch;
 
 const GOptionEntry everywhere_options[] = {
     {"output", 'o', 0, G_OPTION_ARG_STRING, &format, "How to print: " FORMAT_WORDS, "FORMAT"},
-    {"root", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_FILENAME, &root, "Use DIR in place of /", "DIR"},
+    {"root", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_FILENAME, &root_dir, "Use DIR in place of /",
+     "DIR"},
     {"version", 0, 0, G_OPTION_ARG_NONE, &version, "Print the version and exit", NULL},
     G_OPTION_ENTRY_NULL,
 };
@@ -63,7 +64,12 @@ gboolean everywhere_parse(const Command *command, const char *noun, int *argc, c
         return FALSE;
     }
     options->no_headers = no_headers;
-    options->root = root ? root : "";
+    options->root = host_root_new(root_dir, error);
+    if (!options->root) {
+        (*error)->domain = VGPUCTL_ERROR;
+        (*error)->code = VGPUCTL_USAGE;
+        return FALSE;
+    }
     options->colour = output_has_colour(options->out);
     return TRUE;
 }

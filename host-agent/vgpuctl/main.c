@@ -99,6 +99,7 @@ int main(int argc, char **argv)
     const Command *command = guess_command(argv, words);
     g_autoptr(GError) error = NULL;
     Options options = {.out = stdout};
+    int status;
 
     setlocale(LC_ALL, "");
     /* So that vgpud's errors come as what they are. */
@@ -107,7 +108,10 @@ int main(int argc, char **argv)
         return report(error);
     if (everywhere_version()) {
         puts("vgpuctl " VGPU_VERSION);
-        return 0;
+        status = 0;
+    } else {
+        status = run(command, argv + 1, &options, &error) ? 0 : report(error);
     }
-    return run(command, argv + 1, &options, &error) ? 0 : report(error);
+    host_root_unref(options.root);
+    return status;
 }

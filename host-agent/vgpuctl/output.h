@@ -9,6 +9,8 @@
 #include <json-glib/json-glib.h>
 #include <stdio.h>
 
+#include "lib/host_root.h"
+
 typedef enum {
     FORMAT_TABLE,
     FORMAT_WIDE, /* a table with all of its columns */
@@ -20,14 +22,13 @@ typedef enum {
 /**
  * Options - of every command
  * @colour: states have colours
- * @root: what stands for /, "" in production
  * @out: where commands print
  */
 typedef struct {
     Format format;
     gboolean no_headers;
     gboolean colour;
-    const char *root;
+    HostRoot *root;
     FILE *out;
 } Options;
 

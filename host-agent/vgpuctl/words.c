@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "host-agent/vgpuctl/output.h"
+#include "lib/sysfs.h"
 
 #define PARENTS     "/sys/class/mdev_bus"
 #define PCI_DEVICES "/sys/bus/pci/devices"
@@ -19,34 +20,16 @@
 /* All classes of PCI that are GPUs begin so: display controllers. */
 #define GPU_CLASS "0x03"
 
-static GStrv names_in(const char *dir)
+static void find_gpus(HostRoot *root, GStrvBuilder *words)
 {
-    g_autoptr(GStrvBuilder) names = g_strv_builder_new();
-    g_autoptr(GDir) open = g_dir_open(dir, 0, NULL);
-    const char *name;
-
-    while (open && (name = g_dir_read_name(open)))
-        g_strv_builder_add(names, name);
-    return g_strv_builder_end(names);
-}
-
-static GStrv names_below(const char *root, const char *path)
-{
-    g_autofree char *dir = g_strconcat(root, path, NULL);
-
-    return names_in(dir);
-}
-
-static void find_gpus(const char *root, GStrvBuilder *words)
-{
-    g_auto(GStrv) devices = names_below(root, PCI_DEVICES);
-    g_auto(GStrv) parents = names_below(root, PARENTS);
+    g_auto(GStrv) devices = sysfs_list(root, PCI_DEVICES);
+    g_auto(GStrv) parents = sysfs_list(root, PARENTS);
 
     for (char **at = devices; *at; at++) {
-        g_autofree char *path = g_strconcat(root, PCI_DEVICES "/", *at, "/class", NULL);
-        g_autofree char *class = NULL;
+        g_autofree char *dir = g_build_filename(PCI_DEVICES, *at, NULL);
+        g_autofree char *class = sysfs_read(root, dir, "class");
 
-        if (g_file_get_contents(path, &class, NULL, NULL) && g_str_has_prefix(class, GPU_CLASS))
+        if (class && g_str_has_prefix(class, GPU_CLASS))
             g_strv_builder_add(words, *at);
     }
     /* GPUs without hardware. */
@@ -56,41 +39,41 @@ static void find_gpus(const char *root, GStrvBuilder *words)
 }
 
 /* Those that are started, and those that mdevctl keeps. */
-static void find_vgpus(const char *root, GStrvBuilder *words)
+static void find_vgpus(HostRoot *root, GStrvBuilder *words)
 {
-    g_auto(GStrv) started = names_below(root, MDEVS);
-    g_auto(GStrv) parents = names_below(root, DEFINITIONS);
+    g_auto(GStrv) started = sysfs_list(root, MDEVS);
+    g_auto(GStrv) parents = sysfs_list(root, DEFINITIONS);
 
     g_strv_builder_addv(words, (const char **)started);
     for (char **at = parents; *at; at++) {
-        g_autofree char *dir = g_strconcat(root, DEFINITIONS "/", *at, NULL);
-        g_auto(GStrv) defined = names_in(dir);
+        g_autofree char *dir = g_build_filename(DEFINITIONS, *at, NULL);
+        g_auto(GStrv) defined = sysfs_list(root, dir);
 
         g_strv_builder_addv(words, (const char **)defined);
     }
 }
 
-static void find_types(const char *root, GStrvBuilder *words)
+static void find_types(HostRoot *root, GStrvBuilder *words)
 {
-    g_auto(GStrv) parents = names_below(root, PARENTS);
+    g_auto(GStrv) parents = sysfs_list(root, PARENTS);
 
     for (char **at = parents; *at; at++) {
-        g_autofree char *dir = g_strconcat(root, PARENTS "/", *at, "/mdev_supported_types", NULL);
-        g_auto(GStrv) types = names_in(dir);
+        g_autofree char *dir = g_build_filename(PARENTS, *at, "mdev_supported_types", NULL);
+        g_auto(GStrv) types = sysfs_list(root, dir);
 
         g_strv_builder_addv(words, (const char **)types);
     }
 }
 
 /* What containers can ask for, by UUID and by name. */
-static void find_slices(const char *root, GStrvBuilder *words)
+static void find_slices(HostRoot *root, GStrvBuilder *words)
 {
-    g_autofree char *path = g_strconcat(root, CDI_FILE, NULL);
+    g_autofree char *text = root_read(root, CDI_FILE, NULL);
     g_autoptr(JsonParser) parser = json_parser_new();
     g_autoptr(JsonNode) names = NULL;
     JsonArray *list;
 
-    if (!json_parser_load_from_file(parser, path, NULL))
+    if (!text || !json_parser_load_from_data(parser, text, -1, NULL))
         return;
     names = json_path_query("$.devices[*].name", json_parser_get_root(parser), NULL);
     list = names ? json_node_get_array(names) : NULL;
@@ -99,22 +82,22 @@ static void find_slices(const char *root, GStrvBuilder *words)
 }
 
 /* @suffix: of the file names, which are shown without it. */
-static void find_files(const char *root, const char *path, const char *suffix, GStrvBuilder *words)
+static void find_files(HostRoot *root, const char *path, const char *suffix, GStrvBuilder *words)
 {
-    g_auto(GStrv) names = names_below(root, path);
+    g_auto(GStrv) names = sysfs_list(root, path);
 
     for (char **at = names; *at; at++)
         if (g_str_has_suffix(*at, suffix))
             g_strv_builder_take(words, g_strndup(*at, strlen(*at) - strlen(suffix)));
 }
 
-static void find_domains(const char *root, GStrvBuilder *words)
+static void find_domains(HostRoot *root, GStrvBuilder *words)
 {
     find_files(root, "/etc/libvirt/qemu", ".xml", words);
     find_files(root, "/run/libvirt/qemu", ".xml", words);
 }
 
-static void find_tenants(const char *root, GStrvBuilder *words)
+static void find_tenants(HostRoot *root, GStrvBuilder *words)
 {
     find_files(root, TENANTS, ".conf", words);
 }

@@ -7,6 +7,8 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 /**
  * WordKind
  * @name: of an argument or a value, as "GPU" or "SIZE"
@@ -16,7 +18,7 @@
 typedef struct {
     const char *name;
     const char *fixed;
-    void (*find)(const char *root, GStrvBuilder *words);
+    void (*find)(HostRoot *root, GStrvBuilder *words);
 } WordKind;
 
 extern const WordKind word_kinds[];

@@ -162,7 +162,7 @@ static int run_update(const Session *session)
     return foreach_plan(session, update_plan);
 }
 
-typedef gboolean (*GpuFunc)(int fd, const char *root, const char *gpu, GError **error);
+typedef gboolean (*GpuFunc)(int fd, HostRoot *root, const char *gpu, GError **error);
 
 static int do_gpu(const Session *session, int fd, const char *gpu, GpuFunc func, const char *done)
 {
@@ -204,7 +204,7 @@ static int run_remove(const Session *session)
     return foreach_gpu(session, control_remove, "removed");
 }
 
-static gboolean drain(int fd, const char *root, const char *gpu, GError **error)
+static gboolean drain(int fd, HostRoot *root, const char *gpu, GError **error)
 {
     (void)root;
     return control_drain(fd, gpu, TRUE, error);
@@ -217,7 +217,7 @@ static int run_drain(const Session *session)
         "drained: no new vGPU is made, and no VM can open one; VMs keep the ones that they use");
 }
 
-static gboolean resume(int fd, const char *root, const char *gpu, GError **error)
+static gboolean resume(int fd, HostRoot *root, const char *gpu, GError **error)
 {
     (void)root;
     return control_drain(fd, gpu, FALSE, error);

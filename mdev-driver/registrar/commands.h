@@ -9,15 +9,16 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 /**
  * Session - a command's environment
- * @root: prefix of all paths in /sys, /etc, /usr/lib and /dev; "" in production
  * @gpu: the GPU in the command line; NULL: all
  * @out: results
  * @log: actions and reasons, one sentence a line
  */
 typedef struct {
-    const char *root;
+    HostRoot *root;
     const char *gpu;
     FILE *out;
     FILE *log;

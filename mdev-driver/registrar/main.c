@@ -12,7 +12,7 @@
 #include "mdev-driver/registrar/commands.h"
 
 typedef struct {
-    char *root;
+    char *root_dir;
     gboolean all;
     gboolean version;
 } Options;
@@ -20,11 +20,11 @@ typedef struct {
 static gboolean parse_options(int *argc, char ***argv, Options *options, GError **error)
 {
     const GOptionEntry entries[] = {
-        { "all", 0, 0, G_OPTION_ARG_NONE, &options->all, "All GPUs instead of one", NULL },
-        { "root", 0, 0, G_OPTION_ARG_FILENAME, &options->root,
-          "Take all paths from below DIR (for tests)", "DIR" },
-        { "version", 0, 0, G_OPTION_ARG_NONE, &options->version, "Print the version", NULL },
-        { 0 },
+        {"all", 0, 0, G_OPTION_ARG_NONE, &options->all, "All GPUs instead of one", NULL},
+        {"root", 0, 0, G_OPTION_ARG_FILENAME, &options->root_dir,
+         "Take all paths from below DIR (for tests)", "DIR"},
+        {"version", 0, 0, G_OPTION_ARG_NONE, &options->version, "Print the version", NULL},
+        {0},
     };
     g_autoptr(GOptionContext) context = g_option_context_new("COMMAND [GPU]");
     g_autofree char *summary = command_summary();
@@ -64,7 +64,7 @@ static const Command *parse_command(int argc, char **argv, const Options *option
 
 int main(int argc, char **argv)
 {
-    Session session = { .root = "", .out = stdout, .log = stderr };
+    Session session = {.out = stdout, .log = stderr};
     const Command *command = NULL;
     g_autoptr(GError) error = NULL;
     Options options = { 0 };
@@ -72,19 +72,21 @@ int main(int argc, char **argv)
 
     if (parse_options(&argc, &argv, &options, &error) && options.version) {
         printf("vgpu-registrar %s\n", VGPU_VERSION);
-        g_free(options.root);
+        g_free(options.root_dir);
         return EXIT_SUCCESS;
     }
     if (!error)
         command = parse_command(argc, argv, &options, &session, &error);
-    if (command) {
-        session.root = options.root ? options.root : "";
+    if (command)
+        session.root = host_root_new(options.root_dir, &error);
+    if (session.root) {
         result = command->run(&session);
+        host_root_unref(session.root);
     } else {
         fprintf(stderr, "vgpu-registrar: %s; see vgpu-registrar --help\n", error->message);
     }
     if (fflush(stdout) && !result)
         result = REGISTRAR_ERROR_REFUSED;
-    g_free(options.root);
+    g_free(options.root_dir);
     return result;
 }

@@ -30,16 +30,16 @@ static const char gpus[] = "[gpu 0000:02:00.0]\nmode=shared\n"
 static const char schedule[] = "[at morning]\ngpu=0000:02:00.0\nmode=shared\ntime=07:00\n";
 
 /* vgpud asks for the user of a guarded slice by this program. */
-static void add_user_program(const char *root)
+static void add_user_program(HostRoot *root)
 {
     static const char path[] = "/usr/lib/mdev-vgpu/vgpu-engine-user";
-    g_autofree char *full = g_strconcat(root, path, NULL);
+    g_autofree char *full = root_path(root, path, NULL);
 
     file_tree_write(root, path, "#!/bin/sh\n");
     g_assert_cmpint(g_chmod(full, 0755), ==, 0);
 }
 
-static void add_devices(const char *root)
+static void add_devices(HostRoot *root)
 {
     g_autofree char *text = NULL;
     g_auto(GStrv) lines = NULL;
@@ -51,7 +51,7 @@ static void add_devices(const char *root)
             recorded_host_add(root, lines[i]);
 }
 
-static void make_tree(const char *root)
+static void make_tree(HostRoot *root)
 {
     add_devices(root);
     add_user_program(root);
@@ -85,7 +85,7 @@ static gboolean end(void *data)
     return G_SOURCE_CONTINUE;
 }
 
-static void serve(const char *root)
+static void serve(HostRoot *root)
 {
     g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, FALSE);
     g_autoptr(GError) error = NULL;
@@ -106,6 +106,8 @@ static void serve(const char *root)
 
 int main(int argc, char **argv)
 {
+    g_autoptr(HostRoot) root = NULL;
+    gboolean new;
     g_autofree char *path = g_strconcat(AGENT_TEST_BIN ":", g_getenv("PATH"), NULL);
 
     if (argc != 2 || argv[1][0] != '/') {
@@ -114,9 +116,12 @@ int main(int argc, char **argv)
     }
     g_setenv("PATH", path, TRUE);
     g_setenv("FAKE_ROOT", argv[1], TRUE);
-    if (!g_file_test(argv[1], G_FILE_TEST_IS_DIR))
-        make_tree(argv[1]);
-    fake_kernel_use(argv[1]);
-    serve(argv[1]);
+    new = g_mkdir(argv[1], 0755) == 0;
+    root = host_root_new(argv[1], NULL);
+    g_assert_nonnull(root);
+    if (new)
+        make_tree(root);
+    fake_kernel_use(root);
+    serve(root);
     return EXIT_SUCCESS;
 }

@@ -5,15 +5,16 @@
 
 #include <glib.h>
 
-/* The directory's path. */
-char *file_tree_new(void);
+#include "lib/host_root.h"
 
-/* Removes it with its content, and frees @root. */
-void file_tree_free(char *root);
+HostRoot *file_tree_new(void);
+
+/* Removes the directory with its content, and the handle. */
+void file_tree_free(HostRoot *root);
 
 /* Writes a file, with its directories. */
-void file_tree_write(const char *root, const char *path, const char *text);
+void file_tree_write(HostRoot *root, const char *path, const char *text);
 
-void file_tree_link(const char *root, const char *path, const char *target);
+void file_tree_link(HostRoot *root, const char *path, const char *target);
 
 #endif

@@ -4,7 +4,7 @@
 #include <json-glib/json-glib.h>
 
 #include "host-agent/daemon/containers/transport.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 
 /*
  * The first version that allows names with a leading digit, as UUIDs may have; docker 25 supports
@@ -19,19 +19,19 @@
 #define SLICES_DIR "/run/vgpu/slices"
 #define VTEST_DIR  "/run/vgpu/vtest"
 
-CdiLayer *cdi_layer_find(const char *root)
+CdiLayer *cdi_layer_find(HostRoot *root)
 {
     static const char *const places[] = {MANIFEST, "/usr/local/share/vulkan/implicit_layer.d/"
                                                    "VkLayer_vgpu_governor.json"};
 
     for (guint i = 0; i < G_N_ELEMENTS(places); i++) {
-        g_autofree char *path = root_path(root, places[i], NULL);
+        g_autofree char *text = root_read(root, places[i], NULL);
         g_autoptr(JsonParser) parser = json_parser_new();
         g_autoptr(JsonNode) found = NULL;
         JsonArray *list;
         CdiLayer *layer;
 
-        if (!json_parser_load_from_file(parser, path, NULL))
+        if (!text || !json_parser_load_from_data(parser, text, -1, NULL))
             continue;
         found = json_path_query("$.layer.library_path", json_parser_get_root(parser), NULL);
         list = found && JSON_NODE_HOLDS_ARRAY(found) ? json_node_get_array(found) : NULL;
@@ -46,12 +46,9 @@ CdiLayer *cdi_layer_find(const char *root)
     return NULL;
 }
 
-const char *cdi_hook_find(const char *root)
+const char *cdi_hook_find(HostRoot *root)
 {
-    g_autofree char *usual = root_path(root, "/usr" HOOK, NULL);
-    g_autofree char *local = root_path(root, "/usr/local" HOOK, NULL);
-    gboolean is_local =
-        !g_file_test(usual, G_FILE_TEST_EXISTS) && g_file_test(local, G_FILE_TEST_EXISTS);
+    gboolean is_local = !root_has(root, "/usr" HOOK) && root_has(root, "/usr/local" HOOK);
 
     return is_local ? "/usr/local" HOOK : "/usr" HOOK;
 }

@@ -7,6 +7,7 @@
 #define VGPUD_CONTAINERS_CDI_SPEC_H
 
 #include "host-agent/model/slice.h"
+#include "lib/host_root.h"
 
 #define CDI_KIND "mdev-vgpu.org/slice"
 /* The names in the programs' command lines. */
@@ -24,13 +25,13 @@ typedef struct {
 } CdiLayer;
 
 /* Where it is installed, by its manifest; NULL: it is not, or its manifest cannot be read. */
-CdiLayer *cdi_layer_find(const char *root);
+CdiLayer *cdi_layer_find(HostRoot *root);
 
 void cdi_layer_free(CdiLayer *layer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CdiLayer, cdi_layer_free)
 
 /* Where the containers' hook is installed; the system's path if it is nowhere. */
-const char *cdi_hook_find(const char *root);
+const char *cdi_hook_find(HostRoot *root);
 
 /**
  * CdiDevice - an available slice

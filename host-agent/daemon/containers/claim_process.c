@@ -16,6 +16,7 @@
 #define OWN_HIERARCHY "0::"
 
 struct ClaimWatch {
+    HostRoot *root;
     char *events; /* path of the scope's cgroup.events; NULL: it has no scope */
     guint process;
     guint scope;
@@ -31,10 +32,10 @@ static gboolean has_ended(const char *state)
     return *state == 'Z' || *state == 'X';
 }
 
-guint64 claim_process_started(const char *root, guint pid)
+guint64 claim_process_started(HostRoot *root, guint pid)
 {
-    g_autofree char *dir = g_strdup_printf("%s/proc/%u", root, pid);
-    g_autofree char *text = sysfs_read(dir, "stat");
+    g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
+    g_autofree char *text = sysfs_read(root, dir, "stat");
     const char *after = text ? strrchr(text, ')') : NULL;
     g_auto(GStrv) fields = after ? g_strsplit(after + 1, " ", -1) : NULL;
 
@@ -44,10 +45,10 @@ guint64 claim_process_started(const char *root, guint pid)
     return g_ascii_strtoull(fields[FIELD_STARTED + 1], NULL, 10);
 }
 
-char *claim_process_scope(const char *root, guint pid, const char *uuid)
+char *claim_process_scope(HostRoot *root, guint pid, const char *uuid)
 {
-    g_autofree char *dir = g_strdup_printf("%s/proc/%u", root, pid);
-    g_autofree char *text = sysfs_read(dir, "cgroup");
+    g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
+    g_autofree char *text = sysfs_read(root, dir, "cgroup");
     g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
     g_autofree char *unit = g_strdup_printf("/vgpu-run-%s.scope", uuid);
 
@@ -57,21 +58,20 @@ char *claim_process_scope(const char *root, guint pid, const char *uuid)
     return g_strdup("");
 }
 
-static char *events_path(const char *root, const Claim *claim)
+static char *events_path(const Claim *claim)
 {
-    return *claim->cgroup ? g_strconcat(root, CGROUPS, claim->cgroup, "/cgroup.events", NULL)
-                          : NULL;
+    return *claim->cgroup ? g_build_filename(CGROUPS, claim->cgroup, "cgroup.events", NULL) : NULL;
 }
 
-static gboolean is_populated(const char *root, const Claim *claim)
+static gboolean is_populated(HostRoot *root, const Claim *claim)
 {
-    g_autofree char *path = events_path(root, claim);
-    g_autofree char *text = NULL;
+    g_autofree char *path = events_path(claim);
+    g_autofree char *text = path ? root_read(root, path, NULL) : NULL;
 
-    return path && g_file_get_contents(path, &text, NULL, NULL) && strstr(text, "populated 1");
+    return text && strstr(text, "populated 1");
 }
 
-gboolean claim_process_is_alive(const char *root, const Claim *claim)
+gboolean claim_process_is_alive(HostRoot *root, const Claim *claim)
 {
     return claim_process_started(root, claim->pid) == claim->started || is_populated(root, claim);
 }
@@ -99,7 +99,7 @@ static void read_events(const ClaimWatch *watch)
 static gboolean scope_changed(int fd, GIOCondition condition, void *data)
 {
     ClaimWatch *watch = data;
-    gboolean gone = !g_file_test(watch->events, G_FILE_TEST_EXISTS);
+    gboolean gone = !root_has(watch->root, watch->events);
 
     (void)fd;
     (void)condition;
@@ -112,21 +112,22 @@ static gboolean scope_changed(int fd, GIOCondition condition, void *data)
 
 static void watch_scope(ClaimWatch *watch)
 {
-    watch->scope_fd = open(watch->events, O_RDONLY | O_CLOEXEC);
+    watch->scope_fd = root_open(watch->root, watch->events, O_RDONLY, 0);
     if (watch->scope_fd < 0)
         return;
     read_events(watch);
     watch->scope = g_unix_fd_add(watch->scope_fd, G_IO_PRI | G_IO_ERR, scope_changed, watch);
 }
 
-ClaimWatch *claim_watch_new(const char *root, const Claim *claim, void (*func)(void *data),
+ClaimWatch *claim_watch_new(HostRoot *root, const Claim *claim, void (*func)(void *data),
                             void *data)
 {
     ClaimWatch *watch = g_new0(ClaimWatch, 1);
 
+    watch->root = host_root_ref(root);
     watch->func = func;
     watch->data = data;
-    watch->events = events_path(root, claim);
+    watch->events = events_path(claim);
     watch->scope_fd = -1;
     watch->process_fd = (int)syscall(SYS_pidfd_open, (pid_t)claim->pid, 0);
     if (watch->process_fd >= 0)
@@ -144,6 +145,7 @@ void claim_watch_free(ClaimWatch *watch)
         close(watch->process_fd);
     if (watch->scope_fd >= 0)
         close(watch->scope_fd);
+    host_root_unref(watch->root);
     g_free(watch->events);
     g_free(watch);
 }

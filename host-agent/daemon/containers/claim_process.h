@@ -7,23 +7,24 @@
 #define DAEMON_CONTAINERS_CLAIM_PROCESS_H
 
 #include "host-agent/store/claim_table.h"
+#include "lib/host_root.h"
 
 /* When the process began, in ticks since boot; 0: it does not exist, or has ended. */
-guint64 claim_process_started(const char *root, guint pid);
+guint64 claim_process_started(HostRoot *root, guint pid);
 
 /*
  * The cgroup of the process, if that is the scope that "vgpuctl run" has made for the slice
  * @uuid; else "". To be freed.
  */
-char *claim_process_scope(const char *root, guint pid, const char *uuid);
+char *claim_process_scope(HostRoot *root, guint pid, const char *uuid);
 
 /* Its first process has not ended, or its scope has processes. */
-gboolean claim_process_is_alive(const char *root, const Claim *claim);
+gboolean claim_process_is_alive(HostRoot *root, const Claim *claim);
 
 typedef struct ClaimWatch ClaimWatch;
 
 /* @func is called from the main loop when a process or scope of @claim may have ended. */
-ClaimWatch *claim_watch_new(const char *root, const Claim *claim, void (*func)(void *data),
+ClaimWatch *claim_watch_new(HostRoot *root, const Claim *claim, void (*func)(void *data),
                             void *data);
 
 /* May also be called from @func. */

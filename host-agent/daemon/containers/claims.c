@@ -13,7 +13,7 @@
 #include "host-agent/model/slice.h"
 #include "host-agent/store/claim_table.h"
 #include "lib/bus.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 #include "lib/sysfs.h"
 
 /* Interval of the checks if the kernel cannot report the end. */
@@ -117,10 +117,9 @@ static void put_in(Claims *claims, Claim *claim)
     set_timer(claims);
 }
 
-static char *boot_id(const char *root)
+static char *boot_id(HostRoot *root)
 {
-    g_autofree char *dir = root_path(root, "proc/sys/kernel/random", NULL);
-    char *id = sysfs_read(dir, "boot_id");
+    char *id = sysfs_read(root, "/proc/sys/kernel/random", "boot_id");
 
     return id ? id : g_strdup("");
 }
@@ -252,11 +251,11 @@ static gboolean check(const Claims *claims, const Slice *slice, const char *cont
 }
 
 /* The real user of a process; its directory in /proc is root's if it is not dumpable. */
-static gboolean runs_as(const char *root, guint pid, guint32 user)
+static gboolean runs_as(HostRoot *root, guint pid, guint32 user)
 {
     static const char key[] = "Uid:";
-    g_autofree char *dir = g_strdup_printf("%s/proc/%u", root, pid);
-    g_autofree char *text = sysfs_read(dir, "status");
+    g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
+    g_autofree char *text = sysfs_read(root, dir, "status");
     const char *line = text ? strstr(text, key) : NULL;
 
     return line && g_ascii_strtoull(line + strlen(key), NULL, 10) == user;
@@ -266,10 +265,10 @@ static gboolean runs_as(const char *root, guint pid, guint32 user)
  * Root of a rootless container may be any of the user's subordinate ids; the user made the
  * namespace.
  */
-static gboolean is_in_namespace_of(const char *root, guint pid, guint32 user)
+static gboolean is_in_namespace_of(HostRoot *root, guint pid, guint32 user)
 {
-    g_autofree char *path = g_strdup_printf("%s/proc/%u/ns/user", root, pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    g_autofree char *path = g_strdup_printf("/proc/%u/ns/user", pid);
+    int fd = root_open(root, path, O_RDONLY, 0);
     uid_t owner;
     gboolean own = fd >= 0 && ioctl(fd, NS_GET_OWNER_UID, &owner) == 0 && owner == user;
 
@@ -282,7 +281,7 @@ static gboolean is_in_namespace_of(const char *root, guint pid, guint32 user)
 static gboolean check_process(const Claims *claims, const Claim *claim, const guint32 *user,
                               GError **error)
 {
-    const char *root = host_root(claims->host);
+    HostRoot *root = host_root(claims->host);
     gboolean own =
         !user || runs_as(root, claim->pid, *user) || is_in_namespace_of(root, claim->pid, *user);
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/root.h"
+#include "lib/host_root.h"
 #include "lib/sysfs.h"
 #include "lib/systemd.h"
 
@@ -19,7 +19,7 @@
 #define GOVERNOR_SOCKET  "governor.sock"
 #define MOST_SOCKET_PATH 107u
 
-static char *path_of(const char *root, const char *uuid, const char *below)
+static char *path_of(HostRoot *root, const char *uuid, const char *below)
 {
     return root_path(root, CONTAINERS_DIR "/", uuid, below, NULL);
 }
@@ -74,7 +74,7 @@ static gboolean let_through(const char *path, const uid_t *uids, guint count, GE
     return rc == 0;
 }
 
-static gboolean make_link(const char *root, const char *uuid, GError **error)
+static gboolean make_link(HostRoot *root, const char *uuid, GError **error)
 {
     g_autofree char *dir = root_path(root, SLICES_DIR, NULL);
     g_autofree char *link = g_build_filename(dir, uuid, NULL);
@@ -86,7 +86,7 @@ static gboolean make_link(const char *root, const char *uuid, GError **error)
     return failed(link, "made", error);
 }
 
-gboolean slice_dirs_make(const char *root, const char *uuid, const uid_t *uids, guint count,
+gboolean slice_dirs_make(HostRoot *root, const char *uuid, const uid_t *uids, guint count,
                          GError **error)
 {
     g_autofree char *parent = path_of(root, "", "");
@@ -103,12 +103,12 @@ gboolean slice_dirs_make(const char *root, const char *uuid, const uid_t *uids, 
     return let_through(outer, uids, count, error) && make_link(root, uuid, error);
 }
 
-char *slice_dirs_of_program(const char *root, const char *uuid)
+char *slice_dirs_of_program(HostRoot *root, const char *uuid)
 {
     return path_of(root, uuid, PROGRAM_DIR);
 }
 
-gboolean slice_dirs_link(const char *root, const char *uuid, const char *gpu, GError **error)
+gboolean slice_dirs_link(HostRoot *root, const char *uuid, const char *gpu, GError **error)
 {
     g_autofree char *gpus = slice_dirs_of_program(root, uuid);
     g_autofree char *dir = g_build_filename(gpus, gpu, NULL);
@@ -131,22 +131,22 @@ gboolean slice_dirs_link(const char *root, const char *uuid, const char *gpu, GE
     return failed(link, "made", error);
 }
 
-static void remove_links(const char *root, const char *uuid)
+static void remove_links(HostRoot *root, const char *uuid)
 {
-    g_autofree char *gpus = slice_dirs_of_program(root, uuid);
-    g_auto(GStrv) names = sysfs_list(gpus);
+    g_autofree char *gpus = g_build_filename(CONTAINERS_DIR, uuid, PROGRAM_DIR, NULL);
+    g_auto(GStrv) names = sysfs_list(root, gpus);
 
     for (guint i = 0; names[i]; i++) {
         g_autofree char *dir = g_build_filename(gpus, names[i], NULL);
         g_autofree char *link = g_build_filename(dir, ONLY_SLICE, NULL);
 
-        g_unlink(link);
-        g_rmdir(dir);
+        root_remove(root, link);
+        root_rmdir(root, dir);
     }
-    g_rmdir(gpus);
+    root_rmdir(root, gpus);
 }
 
-gboolean slice_dirs_make_guard(const char *root, const char *uuid, const uid_t *uids, guint count,
+gboolean slice_dirs_make_guard(HostRoot *root, const char *uuid, const uid_t *uids, guint count,
                                GError **error)
 {
     g_autofree char *parent = root_path(root, GUARD_DIR, NULL);
@@ -157,37 +157,35 @@ gboolean slice_dirs_make_guard(const char *root, const char *uuid, const uid_t *
     return let_through(dir, uids, count, error);
 }
 
-gboolean slice_dirs_exist(const char *root, const char *uuid)
+gboolean slice_dirs_exist(HostRoot *root, const char *uuid)
 {
-    g_autofree char *native = path_of(root, uuid, "");
-    g_autofree char *guarded = root_path(root, GUARD_DIR "/", uuid, NULL);
+    g_autofree char *native = g_build_filename(CONTAINERS_DIR, uuid, NULL);
+    g_autofree char *guarded = g_build_filename(GUARD_DIR, uuid, NULL);
 
-    return g_file_test(native, G_FILE_TEST_IS_DIR) || g_file_test(guarded, G_FILE_TEST_IS_DIR);
+    return root_is(root, native, G_FILE_TEST_IS_DIR) || root_is(root, guarded, G_FILE_TEST_IS_DIR);
 }
 
-void slice_dirs_remove(const char *root, const char *uuid)
+void slice_dirs_remove(HostRoot *root, const char *uuid)
 {
-    g_autofree char *link = root_path(root, SLICES_DIR "/", uuid, NULL);
-    g_autofree char *socket = path_of(root, uuid, "/slice/" GOVERNOR_SOCKET);
-    g_autofree char *inner = path_of(root, uuid, "/slice");
-    g_autofree char *outer = path_of(root, uuid, "");
-    g_autofree char *guard = root_path(root, GUARD_DIR "/", uuid, NULL);
+    g_autofree char *link = g_build_filename(SLICES_DIR, uuid, NULL);
+    g_autofree char *outer = g_build_filename(CONTAINERS_DIR, uuid, NULL);
+    g_autofree char *inner = g_build_filename(outer, "slice", NULL);
+    g_autofree char *socket = g_build_filename(inner, GOVERNOR_SOCKET, NULL);
+    g_autofree char *guard = g_build_filename(GUARD_DIR, uuid, NULL);
     g_autofree char *guard_socket = g_build_filename(guard, GUARD_SOCKET, NULL);
 
-    g_unlink(guard_socket);
-    g_rmdir(guard);
-    g_unlink(link);
+    root_remove(root, guard_socket);
+    root_rmdir(root, guard);
+    root_remove(root, link);
     remove_links(root, uuid);
-    g_unlink(socket);
-    g_rmdir(inner);
-    g_rmdir(outer);
+    root_remove(root, socket);
+    root_rmdir(root, inner);
+    root_rmdir(root, outer);
 }
 
-GStrv slice_dirs_list(const char *root)
+GStrv slice_dirs_list(HostRoot *root)
 {
-    g_autofree char *dir = root_path(root, CONTAINERS_DIR, NULL);
-
-    return sysfs_list(dir);
+    return sysfs_list(root, CONTAINERS_DIR);
 }
 
 #define USER_PROGRAM "/usr/lib/mdev-vgpu/vgpu-engine-user"
@@ -289,7 +287,7 @@ void guard_units_stop(GuardUnits *units, const char *uuid)
     add(units, uuid, FALSE);
 }
 
-GuardUnits *guard_units_new(const char *root, GDBusConnection *bus)
+GuardUnits *guard_units_new(HostRoot *root, GDBusConnection *bus)
 {
     GuardUnits *units = g_new0(GuardUnits, 1);
 

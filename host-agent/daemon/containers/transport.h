@@ -20,6 +20,8 @@
 #include <glib.h>
 #include <sys/types.h>
 
+#include "lib/host_root.h"
+
 #define CONTAINERS_DIR "/run/vgpu/containers"
 #define GUARD_DIR      "/run/vgpu/guard"
 #define GUARD_SOCKET   "vtest.sock"
@@ -28,27 +30,27 @@
  * Makes the directories of transport native, or changes who can enter. @uids: of the tenant's
  * users.
  */
-gboolean slice_dirs_make(const char *root, const char *uuid, const uid_t *uids, guint count,
+gboolean slice_dirs_make(HostRoot *root, const char *uuid, const uid_t *uids, guint count,
                          GError **error);
 
 /* The link for a program; @gpu: address of the slice's GPU. The directories must exist. */
-gboolean slice_dirs_link(const char *root, const char *uuid, const char *gpu, GError **error);
+gboolean slice_dirs_link(HostRoot *root, const char *uuid, const char *gpu, GError **error);
 
 /* Its path, for VGPU_GOVERNOR_SLICES. To be freed. */
-char *slice_dirs_of_program(const char *root, const char *uuid);
+char *slice_dirs_of_program(HostRoot *root, const char *uuid);
 
 /* The same for transport guarded. */
-gboolean slice_dirs_make_guard(const char *root, const char *uuid, const uid_t *uids, guint count,
+gboolean slice_dirs_make_guard(HostRoot *root, const char *uuid, const uid_t *uids, guint count,
                                GError **error);
 
 /* There are directories of either transport. */
-gboolean slice_dirs_exist(const char *root, const char *uuid);
+gboolean slice_dirs_exist(HostRoot *root, const char *uuid);
 
 /* Of both transports, with the sockets. Missing ones are ignored. */
-void slice_dirs_remove(const char *root, const char *uuid);
+void slice_dirs_remove(HostRoot *root, const char *uuid);
 
 /* UUIDs with directories of transport native, to be freed. */
-GStrv slice_dirs_list(const char *root);
+GStrv slice_dirs_list(HostRoot *root);
 
 /*
  * vgpu-guard@UUID.service of containers' slices: started with its own user, which vgpu-engine-user
@@ -57,8 +59,8 @@ GStrv slice_dirs_list(const char *root);
  */
 typedef struct GuardUnits GuardUnits;
 
-/* @root: replaces /. @bus: a reference is taken. */
-GuardUnits *guard_units_new(const char *root, GDBusConnection *bus);
+/* @bus: a reference is taken. */
+GuardUnits *guard_units_new(HostRoot *root, GDBusConnection *bus);
 
 /* Pending steps are dropped. */
 void guard_units_free(GuardUnits *units);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/engines/arbiter.h"
 
-#include <glib/gstdio.h>
 #include <json-glib/json-glib.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,37 +9,35 @@
 #include <unistd.h>
 
 #include "host-agent/model/slice.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
+#include "lib/sysfs.h"
 
 #define SUFFIX          ".conf"
 #define PPM_PER_PERCENT 10000
 #define NO_CAP          100
 
-static char *gpu_dir(const char *root, const char *gpu)
+static char *gpu_dir(const char *gpu)
 {
-    return root_path(root, GOVERNOR_DIR, gpu, NULL);
+    return g_build_filename(GOVERNOR_DIR, gpu, NULL);
 }
 
-static char *slices_dir(const char *root, const char *gpu)
+static char *slices_dir(const char *gpu)
 {
-    return root_path(root, GOVERNOR_DIR, gpu, "slices", NULL);
+    return g_build_filename(GOVERNOR_DIR, gpu, "slices", NULL);
 }
 
-static char *slice_path(const char *root, const char *gpu, const char *uuid)
+static char *slice_path(const char *gpu, const char *uuid)
 {
-    g_autofree char *dir = slices_dir(root, gpu);
+    g_autofree char *dir = slices_dir(gpu);
 
     return g_strdup_printf("%s/%s" SUFFIX, dir, uuid);
 }
 
-static gboolean put_text(const char *path, const char *text, GError **error)
+static gboolean put_text(HostRoot *root, const char *path, const char *text, GError **error)
 {
-    g_autofree char *before = NULL;
+    g_autofree char *before = root_read(root, path, NULL);
 
-    if (g_file_get_contents(path, &before, NULL, NULL) && g_str_equal(before, text))
-        return TRUE;
-    /* In /run: the files are made again after a crash of the machine. */
-    return g_file_set_contents_full(path, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, error);
+    return g_strcmp0(before, text) == 0 || root_write(root, path, text, 0644, error);
 }
 
 static char *slice_text(const Slice *slice)
@@ -63,30 +60,30 @@ static char *slice_text(const Slice *slice)
                            slice->compute * PPM_PER_PERCENT, engines);
 }
 
-static gboolean put_gpu(const char *root, const char *gpu, guint64 vram, GpuPolicy policy,
+static gboolean put_gpu(HostRoot *root, const char *gpu, guint64 vram, GpuPolicy policy,
                         GError **error)
 {
-    g_autofree char *dir = gpu_dir(root, gpu);
+    g_autofree char *dir = gpu_dir(gpu);
     g_autofree char *path = g_build_filename(dir, "gpu" SUFFIX, NULL);
     g_autofree char *text = g_strdup_printf("[gpu]\nvram=%" G_GUINT64_FORMAT "\npolicy=%s\n", vram,
                                             gpu_policy_name(policy));
 
-    return put_text(path, text, error);
+    return put_text(root, path, text, error);
 }
 
-gboolean shares_put(const char *root, const Slice *slice, GError **error)
+gboolean shares_put(HostRoot *root, const Slice *slice, GError **error)
 {
-    g_autofree char *path = slice_path(root, slice->gpu, slice->uuid);
+    g_autofree char *path = slice_path(slice->gpu, slice->uuid);
     g_autofree char *text = slice_text(slice);
 
-    return put_text(path, text, error);
+    return put_text(root, path, text, error);
 }
 
-void shares_forget(const char *root, const char *gpu, const char *uuid)
+void shares_forget(HostRoot *root, const char *gpu, const char *uuid)
 {
-    g_autofree char *path = slice_path(root, gpu, uuid);
+    g_autofree char *path = slice_path(gpu, uuid);
 
-    g_unlink(path);
+    root_remove(root, path);
 }
 
 /* "UUID.conf": a vGPU's; files with other names are not vgpud's. */
@@ -100,28 +97,26 @@ static gboolean is_vgpus(const char *name)
 }
 
 /* Removes the files of vGPUs that are not in @wanted, a set of file names. */
-static void sweep(const char *dir, GHashTable *wanted)
+static void sweep(HostRoot *root, const char *dir, GHashTable *wanted)
 {
-    GDir *names = g_dir_open(dir, 0, NULL);
-    const char *name;
+    g_auto(GStrv) names = sysfs_list(root, dir);
 
-    while (names && (name = g_dir_read_name(names))) {
-        g_autofree char *path = g_build_filename(dir, name, NULL);
+    for (char **name = names; *name; name++) {
+        g_autofree char *path = g_build_filename(dir, *name, NULL);
 
-        if (is_vgpus(name) && (!wanted || !g_hash_table_contains(wanted, name)))
-            g_unlink(path);
+        if (is_vgpus(*name) && (!wanted || !g_hash_table_contains(wanted, *name)))
+            root_remove(root, path);
     }
-    g_clear_pointer(&names, g_dir_close);
 }
 
-gboolean shares_sync(const char *root, const char *gpu, guint64 vram, GpuPolicy policy,
+gboolean shares_sync(HostRoot *root, const char *gpu, guint64 vram, GpuPolicy policy,
                      const GPtrArray *slices, GError **error)
 {
-    g_autofree char *dir = slices_dir(root, gpu);
+    g_autofree char *dir = slices_dir(gpu);
     g_autoptr(GHashTable) wanted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     gboolean ok;
 
-    g_mkdir_with_parents(dir, 0755);
+    root_mkdir(root, dir, 0755, NULL);
     ok = put_gpu(root, gpu, vram, policy, error);
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
@@ -131,25 +126,25 @@ gboolean shares_sync(const char *root, const char *gpu, guint64 vram, GpuPolicy 
         g_hash_table_add(wanted, g_strconcat(slice->uuid, SUFFIX, NULL));
         ok = shares_put(root, slice, ok ? error : NULL) && ok;
     }
-    sweep(dir, wanted);
+    sweep(root, dir, wanted);
     return ok;
 }
 
-void shares_drop(const char *root, const char *gpu)
+void shares_drop(HostRoot *root, const char *gpu)
 {
-    g_autofree char *slices = slices_dir(root, gpu);
-    g_autofree char *dir = gpu_dir(root, gpu);
+    g_autofree char *slices = slices_dir(gpu);
+    g_autofree char *dir = gpu_dir(gpu);
     g_autofree char *path = g_build_filename(dir, "gpu" SUFFIX, NULL);
 
-    sweep(slices, NULL);
-    g_unlink(path);
-    g_rmdir(slices);
-    g_rmdir(dir);
+    sweep(root, slices, NULL);
+    root_remove(root, path);
+    root_rmdir(root, slices);
+    root_rmdir(root, dir);
 }
 
 #define MOST_TEXT (4 * 1024 * 1024)
 
-static int connect_to(const char *root, const char *gpu)
+static int connect_to(HostRoot *root, const char *gpu)
 {
     const struct timeval limit = {.tv_usec = ARBITER_WAIT_US};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -236,7 +231,7 @@ static gboolean tell_all(const GString *text, SliceUseFunc func, void *data)
     return TRUE;
 }
 
-gboolean arbiter_status_read(const char *root, const char *gpu, SliceUseFunc func, void *data)
+gboolean arbiter_status_read(HostRoot *root, const char *gpu, SliceUseFunc func, void *data)
 {
     int fd = connect_to(root, gpu);
     g_autoptr(GString) text = fd < 0 ? NULL : read_all(fd);

@@ -11,25 +11,26 @@
 
 #include "host-agent/model/slice.h"
 #include "lib/gpus.h"
+#include "lib/host_root.h"
 
-#define GOVERNOR_DIR "run/vgpu/governor"
+#define GOVERNOR_DIR "/run/vgpu/governor"
 
 /*
  * The GPU's file and those of its vGPUs in @slices (of Slice; of other GPUs, or not present:
  * ignored); other files are removed. A slice whose name is no UUID is not vgpud's, and stays. FALSE
  * if a file cannot be written; the others are.
  */
-gboolean shares_sync(const char *root, const char *gpu, guint64 vram, GpuPolicy policy,
+gboolean shares_sync(HostRoot *root, const char *gpu, guint64 vram, GpuPolicy policy,
                      const GPtrArray *slices, GError **error);
 
 /* The file of one slice, whose GPU has its files already. */
-gboolean shares_put(const char *root, const Slice *slice, GError **error);
+gboolean shares_put(HostRoot *root, const Slice *slice, GError **error);
 
 /* The slice is removed from all GPUs. */
-void shares_forget(const char *root, const char *gpu, const char *uuid);
+void shares_forget(HostRoot *root, const char *gpu, const char *uuid);
 
 /* The GPU is no longer shared: all its files are removed. */
-void shares_drop(const char *root, const char *gpu);
+void shares_drop(HostRoot *root, const char *gpu);
 
 /* An arbiter's report on its slices (vgpu-arbiter(8), "Status"). */
 /**
@@ -64,6 +65,6 @@ typedef void (*SliceUseFunc)(const char *slice, const SliceUse *use, void *data)
  * Asks the arbiter of @gpu, and calls @func for each of its slices. Waits ARBITER_WAIT_US at most;
  * FALSE if there is no arbiter, or no complete answer.
  */
-gboolean arbiter_status_read(const char *root, const char *gpu, SliceUseFunc func, void *data);
+gboolean arbiter_status_read(HostRoot *root, const char *gpu, SliceUseFunc func, void *data);
 
 #endif

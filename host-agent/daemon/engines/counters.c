@@ -2,12 +2,14 @@
 #include "host-agent/daemon/engines/counters.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "lib/host_root.h"
 #include "lib/mdev.h"
-#include "lib/root.h"
 #include "lib/sysfs.h"
 
 
@@ -27,8 +29,7 @@ typedef struct {
 } Entry;
 
 struct Counters {
-    char *root;
-    char *devices;
+    HostRoot *root;
     GHashTable *entries; /* UUID, which is the vGPU's own, to Entry */
     GPtrArray *list;     /* of VgpuCounters, owned by the entries */
     GHashTable *uses;    /* UUID of a slice that is no vGPU, to SliceUse */
@@ -48,12 +49,11 @@ static void entry_free(void *data)
     g_free(entry);
 }
 
-Counters *counters_new(const char *root)
+Counters *counters_new(HostRoot *root)
 {
     Counters *counters = g_new0(Counters, 1);
 
-    counters->root = g_strdup(root);
-    counters->devices = mdev_dir(root);
+    counters->root = host_root_ref(root);
     counters->entries = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, entry_free);
     counters->list = g_ptr_array_new();
     counters->uses = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -65,18 +65,18 @@ void counters_free(Counters *counters)
     g_ptr_array_unref(counters->list);
     g_hash_table_unref(counters->entries);
     g_hash_table_unref(counters->uses);
-    g_free(counters->devices);
-    g_free(counters->root);
+    host_root_unref(counters->root);
     g_free(counters);
 }
 
-static void read_counters(Entry *entry)
+static void read_counters(const Counters *counters, Entry *entry)
 {
     entry->counters.window_faults =
-        (guint64)sysfs_number(entry->counters.vgpu->dir, "window_faults", 0);
-    entry->counters.window_published =
-        (guint64)sysfs_number(entry->counters.vgpu->dir, "window_published_bytes", 0);
-    entry->counters.pinned = (guint64)sysfs_number(entry->counters.vgpu->dir, "pinned_bytes", 0);
+        (guint64)sysfs_number(counters->root, entry->counters.vgpu->dir, "window_faults", 0);
+    entry->counters.window_published = (guint64)sysfs_number(
+        counters->root, entry->counters.vgpu->dir, "window_published_bytes", 0);
+    entry->counters.pinned =
+        (guint64)sysfs_number(counters->root, entry->counters.vgpu->dir, "pinned_bytes", 0);
     entry->fresh = TRUE;
 }
 
@@ -91,8 +91,8 @@ static Entry *entry_new(const Counters *counters, const char *uuid, ino_t inode)
     entry = g_new0(Entry, 1);
     entry->counters.vgpu = vgpu;
     entry->inode = inode;
-    entry->state = sysfs_read(entry->counters.vgpu->dir, "state");
-    read_counters(entry);
+    entry->state = sysfs_read(counters->root, entry->counters.vgpu->dir, "state");
+    read_counters(counters, entry);
     return entry;
 }
 
@@ -124,14 +124,14 @@ static gboolean update(const Counters *counters, Entry *entry)
 
     if (is_at_rest(counters, entry))
         return TRUE;
-    state = sysfs_read(entry->counters.vgpu->dir, "state");
+    state = sysfs_read(counters->root, entry->counters.vgpu->dir, "state");
     if (!state)
         return FALSE;
     closed = strstr(state, "device=closed") != NULL;
     if (entry->fresh && closed && g_strcmp0(state, entry->state) == 0)
         return TRUE;
-    vgpu_update(entry->counters.vgpu, entry->counters.vgpu->dir, state);
-    read_counters(entry);
+    vgpu_update(counters->root, entry->counters.vgpu, entry->counters.vgpu->dir, state);
+    read_counters(counters, entry);
     read_engine(counters, entry);
     g_free(entry->state);
     entry->state = g_steal_pointer(&state);
@@ -202,9 +202,16 @@ gboolean counters_vram(const VgpuCounters *counters, guint64 *bytes)
     return counters->drm.vram_known || counters->slice_known;
 }
 
+/* The directory of all mediated devices; -1: there is none. */
+static int open_devices(const Counters *counters)
+{
+    return root_open(counters->root, MDEV_DIR, O_RDONLY | O_DIRECTORY, 0);
+}
+
 const GPtrArray *counters_read(Counters *counters)
 {
-    DIR *dir = opendir(counters->devices);
+    int fd = open_devices(counters);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *found;
 
     counters->round++;
@@ -247,16 +254,18 @@ const VgpuCounters *counters_find(const GPtrArray *list, const char *uuid)
 
 const VgpuCounters *counters_read_one(Counters *counters, const char *uuid)
 {
-    g_autofree char *link = g_build_filename(counters->devices, uuid, NULL);
+    int fd = open_devices(counters);
     Entry *entry = NULL;
     struct stat status;
 
     g_ptr_array_set_size(counters->list, 0);
     counters_forget(counters, uuid);
-    if (lstat(link, &status) == 0)
+    if (fd >= 0 && fstatat(fd, uuid, &status, AT_SYMLINK_NOFOLLOW) == 0)
         entry = see(counters, uuid, status.st_ino);
     else
         g_hash_table_remove(counters->entries, uuid);
+    if (fd >= 0)
+        close(fd);
     return entry ? &entry->counters : NULL;
 }
 
@@ -281,7 +290,7 @@ void counters_forget(Counters *counters, const char *uuid)
         ((Entry *)entry)->fresh = FALSE;
 }
 
-#define STAND_IN "run/vgpu/vram-used"
+#define STAND_IN "/run/vgpu/vram-used"
 
 static gboolean of_engines(const char *gpu, const GPtrArray *vgpus, guint64 *bytes)
 {
@@ -300,13 +309,12 @@ static gboolean of_engines(const char *gpu, const GPtrArray *vgpus, guint64 *byt
     return known;
 }
 
-gboolean gpu_vram_used(const char *root, const PciDevice *pci, const GPtrArray *vgpus, guint64 *bytes)
+gboolean gpu_vram_used(HostRoot *root, const PciDevice *pci, const GPtrArray *vgpus, guint64 *bytes)
 {
-    g_autofree char *dir = root_path(root, STAND_IN, NULL);
-    gint64 used = sysfs_number(pci->dir, "mem_info_vram_used", -1);
+    gint64 used = sysfs_number(root, pci->dir, "mem_info_vram_used", -1);
 
     if (used < 0)
-        used = sysfs_number(dir, pci->address, -1);
+        used = sysfs_number(root, STAND_IN, pci->address, -1);
     if (used < 0)
         return of_engines(pci->address, vgpus, bytes);
     *bytes = (guint64)used;

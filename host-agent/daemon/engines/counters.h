@@ -9,6 +9,7 @@
 
 #include "host-agent/daemon/engines/arbiter.h"
 #include "lib/drm_clients.h"
+#include "lib/host_root.h"
 #include "lib/pci.h"
 #include "lib/vgpu.h"
 
@@ -30,8 +31,7 @@ typedef struct {
 
 typedef struct Counters Counters;
 
-/* @root: "" in production, else a directory that replaces /. */
-Counters *counters_new(const char *root);
+Counters *counters_new(HostRoot *root);
 
 void counters_free(Counters *counters);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Counters, counters_free)
@@ -79,9 +79,10 @@ void counters_forget(Counters *counters, const char *uuid);
 /* Usage of a GPU's memory. */
 /*
  * Bytes in use on the GPU now, by all users: from its driver (amdgpu); else, on test hosts with
- * substitute GPUs, from the file /run/vgpu/vram-used/ADDRESS below @root; else the sum of its
- * vGPUs' engines. @vgpus: of VgpuCounters, all of the host. FALSE: unknown.
+ * substitute GPUs, from the file /run/vgpu/vram-used/ADDRESS; else the sum of its vGPUs'
+ * engines. @vgpus: of VgpuCounters, all of the host. FALSE: unknown.
  */
-gboolean gpu_vram_used(const char *root, const PciDevice *pci, const GPtrArray *vgpus, guint64 *bytes);
+gboolean gpu_vram_used(HostRoot *root, const PciDevice *pci, const GPtrArray *vgpus,
+                       guint64 *bytes);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lib/root.h"
+#include "lib/host_root.h"
 #include "lib/sysfs.h"
 #include "lib/systemd.h"
 #include "lib/types.h"
@@ -12,8 +12,8 @@
 #define DEFAULT_WEIGHT 100
 
 /* Of vgpu-engine-user, and of systemd for properties that are set at run time. */
-#define USER_DIR    "run/systemd/system"
-#define CONTROL_DIR "run/systemd/system.control"
+#define USER_DIR    "/run/systemd/system"
+#define CONTROL_DIR "/run/systemd/system.control"
 
 EngineLimits engine_limits_of(const Slice *slice, guint cpu, guint64 memory)
 {
@@ -59,26 +59,26 @@ GVariant *engine_limits_properties(const EngineLimits *limits)
     return g_variant_builder_end(&builder);
 }
 
-static gboolean has_dropins(const char *root, const char *where, const char *uuid, const char *file)
+static gboolean has_dropins(HostRoot *root, const char *where, const char *uuid, const char *file)
 {
     g_autofree char *unit = engine_unit_name(uuid);
     g_autofree char *dir = g_strconcat(unit, ".d", NULL);
-    g_autofree char *path = root_path(root, where, dir, file, NULL);
+    g_autofree char *path = g_build_filename(where, dir, file, NULL);
 
-    return g_file_test(path, G_FILE_TEST_EXISTS);
+    return root_has(root, path);
 }
 
-gboolean engine_limits_can_be_set(const char *root, const char *uuid)
+gboolean engine_limits_can_be_set(HostRoot *root, const char *uuid)
 {
     return has_dropins(root, USER_DIR, uuid, "vgpu.conf");
 }
 
-gboolean engine_limits_were_set(const char *root, const char *uuid)
+gboolean engine_limits_were_set(HostRoot *root, const char *uuid)
 {
     return has_dropins(root, CONTROL_DIR, uuid, NULL);
 }
 
-#define CGROUPS "sys/fs/cgroup"
+#define CGROUPS "/sys/fs/cgroup"
 
 static gboolean has_line(const char *text, const char *line)
 {
@@ -88,11 +88,12 @@ static gboolean has_line(const char *text, const char *line)
 }
 
 /* "drm/0000:03:00.0/vram0 BYTES" in dmem.capacity; a card may have several, like xe's tiles. */
-static gboolean dmem_differs(const char *capacity, const char *dir, const Slice *slice)
+static gboolean dmem_differs(HostRoot *root, const char *capacity, const char *dir,
+                             const Slice *slice)
 {
     g_auto(GStrv) regions = g_strsplit(capacity, "\n", -1);
     g_autofree char *ours = g_strdup_printf("drm/%s/vram", slice->gpu);
-    g_autofree char *max = sysfs_read(dir, "dmem.max");
+    g_autofree char *max = sysfs_read(root, dir, "dmem.max");
 
     for (guint i = 0; regions[i]; i++) {
         g_autofree char *region = g_strndup(regions[i], strcspn(regions[i], " "));
@@ -104,22 +105,22 @@ static gboolean dmem_differs(const char *capacity, const char *dir, const Slice 
     return FALSE;
 }
 
-static gboolean weight_differs(const char *dir, const Slice *slice)
+static gboolean weight_differs(HostRoot *root, const char *dir, const Slice *slice)
 {
-    return sysfs_number(dir, "drm.weight", 0) != slice->weight;
+    return sysfs_number(root, dir, "drm.weight", 0) != slice->weight;
 }
 
-gboolean device_limits_differ(const char *root, const Slice *slice)
+gboolean device_limits_differ(HostRoot *root, const Slice *slice)
 {
-    g_autofree char *top = root_path(root, CGROUPS, NULL);
-    g_autofree char *text = sysfs_read(top, "cgroup.controllers");
+    g_autofree char *text = sysfs_read(root, CGROUPS, "cgroup.controllers");
     g_auto(GStrv) controllers = g_strsplit(text ? text : "", " ", -1);
-    g_autofree char *capacity = sysfs_read(top, "dmem.capacity");
-    g_autofree char *dir = engine_unit_cgroup(root, slice->uuid);
+    g_autofree char *capacity = sysfs_read(root, CGROUPS, "dmem.capacity");
+    g_autofree char *dir = engine_unit_cgroup(slice->uuid);
 
-    if (!g_file_test(dir, G_FILE_TEST_IS_DIR))
+    if (!root_is(root, dir, G_FILE_TEST_IS_DIR))
         return FALSE;
-    if (capacity && dmem_differs(capacity, dir, slice))
+    if (capacity && dmem_differs(root, capacity, dir, slice))
         return TRUE;
-    return g_strv_contains((const char *const *)controllers, "drm") && weight_differs(dir, slice);
+    return g_strv_contains((const char *const *)controllers, "drm") &&
+           weight_differs(root, dir, slice);
 }

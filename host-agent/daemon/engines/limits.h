@@ -7,6 +7,7 @@
 #define VGPUD_ENGINES_LIMITS_H
 
 #include "host-agent/model/slice.h"
+#include "lib/host_root.h"
 
 #define LIMIT_NONE G_MAXUINT64
 
@@ -49,10 +50,10 @@ gboolean engine_limits_are_none(const EngineLimits *limits);
 GVariant *engine_limits_properties(const EngineLimits *limits);
 
 /* vgpu-engine-user has run, so the unit may be loaded: earlier, it would have no user. */
-gboolean engine_limits_can_be_set(const char *root, const char *uuid);
+gboolean engine_limits_can_be_set(HostRoot *root, const char *uuid);
 
 /* Some were set since the vGPU was made; they stay when the engine is restarted. */
-gboolean engine_limits_were_set(const char *root, const char *uuid);
+gboolean engine_limits_were_set(HostRoot *root, const char *uuid);
 
 /*
  * Limits of GPUs that a kernel may enforce for an engine's cgroup, and for which systemd has no
@@ -65,6 +66,6 @@ gboolean engine_limits_were_set(const char *root, const char *uuid);
  * The kernel could enforce the slice's limits on the engine, and does not (any more), as with each
  * new engine, whose cgroup is new. FALSE as well if there is no engine.
  */
-gboolean device_limits_differ(const char *root, const Slice *slice);
+gboolean device_limits_differ(HostRoot *root, const Slice *slice);
 
 #endif

@@ -6,7 +6,7 @@
 #include "host-agent/model/gpu_health.h"
 #include "host-agent/store/gpu_table.h"
 #include "lib/bus.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 #include "lib/sysfs.h"
 
 /* For values that change without an event: sensors, corrected errors. */
@@ -132,7 +132,7 @@ static void look_at(Health *health, const Gpu *gpu, gint64 now)
     Watched *watched = watched_at(health, address);
     const Before before = remember(watched);
 
-    gpu_readings_read(gpu->pci, &watched->readings);
+    gpu_readings_read(host_root(health->host), gpu->pci, &watched->readings);
     gpu_health_observe(watched->health, &watched->readings, now);
     tell(health, address, watched, &before);
 }
@@ -323,7 +323,8 @@ static void clear(GDBusMethodInvocation *invocation, const Caller *caller, void 
                                               "the GPU has just been removed");
         return;
     }
-    gpu_readings_read(host_gpu(health->host, gpu)->pci, &watched->readings);
+    gpu_readings_read(host_root(health->host), host_gpu(health->host, gpu)->pci,
+                      &watched->readings);
     if (!gpu_table_clear(host_db(health->host), gpu, health->boot, watched->readings.aer_fatal,
                          watched->readings.ecc_uncorrectable, &error)) {
         g_dbus_method_invocation_take_error(invocation, error);
@@ -374,14 +375,12 @@ static void load(Health *health)
 Health *health_new(Host *host, const Slices *slices)
 {
     Health *health = g_new0(Health, 1);
-    const char *root = host_root(host);
-    g_autofree char *proc = root_path(root, "proc/sys/kernel/random", NULL);
 
     health->host = host;
     health->slices = slices;
     health->gpus = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, watched_free);
     health->looping = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    health->boot = sysfs_read(proc, "boot_id");
+    health->boot = sysfs_read(host_root(host), "/proc/sys/kernel/random", "boot_id");
     if (!health->boot)
         health->boot = g_strdup("");
     load(health);

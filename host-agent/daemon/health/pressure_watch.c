@@ -6,6 +6,7 @@
 #include "host-agent/daemon/engines/counters.h"
 #include "host-agent/model/pressure.h"
 #include "host-agent/store/gpu_table.h"
+#include "lib/program.h"
 #include "lib/systemd.h"
 #include "lib/units.h"
 
@@ -288,72 +289,42 @@ void pressure_watch_free(PressureWatch *watch)
     g_free(watch);
 }
 
-typedef struct {
-    char *command;
-    GSubprocess *process;
-    guint timeout;
-} Run;
-
-static gboolean too_long(void *data)
+static void ended(const char *output, const GError *error, void *data)
 {
-    Run *run = data;
+    g_autofree char *command = data;
 
-    run->timeout = 0;
-    g_subprocess_force_exit(run->process);
-    return G_SOURCE_REMOVE;
-}
-
-static void ended(GObject *process, GAsyncResult *answer, void *data)
-{
-    Run *run = data;
-    g_autoptr(GError) error = NULL;
-    gboolean in_time = run->timeout != 0;
-
-    if (!in_time)
-        g_message("pressure-command=%s was killed after %d seconds", run->command,
-                  PRESSURE_COMMAND_S);
-    else if (!g_subprocess_wait_check_finish(G_SUBPROCESS(process), answer, &error))
-        g_message("pressure-command=%s: %s", run->command, error->message);
+    (void)output;
+    if (error)
+        g_message("pressure-command=%s: %s", command, error->message);
     else
-        g_message("pressure-command=%s has succeeded", run->command);
-    g_clear_handle_id(&run->timeout, g_source_remove);
-    g_object_unref(run->process);
-    g_free(run->command);
-    g_free(run);
+        g_message("pressure-command=%s has succeeded", command);
 }
 
-static void set_number(GSubprocessLauncher *launcher, const char *name, guint64 number)
+static void add_number(GStrvBuilder *environment, const char *name, guint64 number)
 {
-    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, number);
-
-    g_subprocess_launcher_setenv(launcher, name, text, TRUE);
+    g_strv_builder_take(environment, g_strdup_printf("%s=%" G_GUINT64_FORMAT, name, number));
 }
 
 void pressure_command_run(const char *command, const char *gpu, guint64 free, guint64 mark,
                           char *const *vgpus)
 {
-    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_NONE);
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
     g_autofree char *list = g_strjoinv(" ", (char **)vgpus);
     g_autoptr(GError) error = NULL;
+    g_auto(GStrv) environment = NULL;
     g_auto(GStrv) argv = NULL;
-    Run *run;
+    Program program = {.seconds = PRESSURE_COMMAND_S, .own_output = TRUE};
 
-    g_subprocess_launcher_setenv(launcher, "GPU", gpu, TRUE);
-    g_subprocess_launcher_setenv(launcher, "VGPUS", list, TRUE);
-    set_number(launcher, "FREE", free);
-    set_number(launcher, "MARK", mark);
     if (!g_shell_parse_argv(command, NULL, &argv, &error)) {
         g_message("pressure-command=%s: %s", command, error->message);
         return;
     }
-    run = g_new0(Run, 1);
-    run->process = g_subprocess_launcher_spawnv(launcher, (const char *const *)argv, &error);
-    if (!run->process) {
-        g_message("pressure-command=%s: %s", command, error->message);
-        g_free(run);
-        return;
-    }
-    run->command = g_strdup(command);
-    run->timeout = g_timeout_add_seconds(PRESSURE_COMMAND_S, too_long, run);
-    g_subprocess_wait_check_async(run->process, NULL, ended, run);
+    g_strv_builder_take(builder, g_strconcat("GPU=", gpu, NULL));
+    g_strv_builder_take(builder, g_strconcat("VGPUS=", list, NULL));
+    add_number(builder, "FREE", free);
+    add_number(builder, "MARK", mark);
+    environment = g_strv_builder_end(builder);
+    program.argv = (const char *const *)argv;
+    program.environment = (const char *const *)environment;
+    program_start(&program, NULL, ended, g_strdup(command));
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/health/vulkan_watch.h"
 
-#include <stdio.h>
+#include "lib/host_root.h"
 
-#include "lib/root.h"
-
-#define VULKAN_DIR "run/vgpu/vulkan"
+#define VULKAN_DIR "/run/vgpu/vulkan"
 #define GROUP      "vulkan"
 
 struct VulkanWatch {
     Host *host;
     GDBusConnection *bus;
-    char *dir;
     GFileMonitor *monitor;
     GHashTable *asked; /* GPU's address to its state when its driver was last queried */
 };
@@ -40,13 +37,13 @@ static void show(VgpuGpu *interface, GKeyFile *keyfile)
 static void read_description(const VulkanWatch *watch, const char *address)
 {
     VgpuGpu *interface = host_gpu_interface(watch->host, address);
-    g_autofree char *path = g_build_filename(watch->dir, address, NULL);
-    g_autoptr(GKeyFile) keyfile = g_key_file_new();
+    g_autofree char *path = g_build_filename(VULKAN_DIR, address, NULL);
+    g_autoptr(GKeyFile) keyfile =
+        root_read_keys(host_root(watch->host), path, G_KEY_FILE_NONE, NULL);
+    g_autoptr(GKeyFile) none = g_key_file_new();
 
-    if (!interface)
-        return;
-    g_key_file_load_from_file(keyfile, path, G_KEY_FILE_NONE, NULL);
-    show(interface, keyfile);
+    if (interface)
+        show(interface, keyfile ? keyfile : none);
 }
 
 static void file_event(GFileMonitor *monitor, GFile *file, GFile *other, GFileMonitorEvent event,
@@ -96,15 +93,15 @@ static void look_at(VulkanWatch *watch, const Gpu *gpu)
     const char *address = gpu->pci->address;
     g_autofree char *now = signature(gpu);
     const char *before = g_hash_table_lookup(watch->asked, address);
-    g_autofree char *path = g_build_filename(watch->dir, address, NULL);
+    g_autofree char *path = g_build_filename(VULKAN_DIR, address, NULL);
 
     if (g_strcmp0(before, now) == 0)
         return;
     /* If only vgpud was restarted, the answer exists already. */
     if (before || !*now)
-        remove(path);
+        root_remove(host_root(watch->host), path);
     read_description(watch, address);
-    if (*now && (before || !g_file_test(path, G_FILE_TEST_EXISTS)))
+    if (*now && (before || !root_has(host_root(watch->host), path)))
         ask(watch, address);
     g_hash_table_insert(watch->asked, g_strdup(address), g_steal_pointer(&now));
 }
@@ -121,10 +118,8 @@ static void changed(void *data)
 VulkanWatch *vulkan_watch_new(Host *host)
 {
     VulkanWatch *watch = g_new0(VulkanWatch, 1);
-    const char *root = host_root(host);
 
     watch->host = host;
-    watch->dir = root_path(root, VULKAN_DIR, NULL);
     watch->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     host_watch(host, NULL, changed, watch);
     return watch;
@@ -135,17 +130,19 @@ void vulkan_watch_free(VulkanWatch *watch)
     g_clear_object(&watch->monitor);
     g_clear_object(&watch->bus);
     g_hash_table_unref(watch->asked);
-    g_free(watch->dir);
     g_free(watch);
 }
 
 void vulkan_watch_start(VulkanWatch *watch, GDBusConnection *bus)
 {
-    g_autoptr(GFile) dir = g_file_new_for_path(watch->dir);
+    HostRoot *root = host_root(watch->host);
+    g_autofree char *path = root_path(root, VULKAN_DIR, NULL);
+    g_autoptr(GFile) dir = g_file_new_for_path(path);
+    g_autoptr(GError) error = NULL;
 
     watch->bus = g_object_ref(bus);
-    if (g_mkdir_with_parents(watch->dir, 0755) < 0)
-        g_message("%s can't be made: %m", watch->dir);
+    if (!root_mkdir(root, VULKAN_DIR, 0755, &error))
+        g_message("%s", error->message);
     watch->monitor = g_file_monitor_directory(dir, G_FILE_MONITOR_NONE, NULL, NULL);
     if (watch->monitor)
         g_signal_connect(watch->monitor, "changed", G_CALLBACK(file_event), watch);

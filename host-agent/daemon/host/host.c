@@ -111,7 +111,7 @@ void host_export(Host *host, GDBusConnection *bus)
     g_dbus_object_manager_server_set_connection(host->objects_server, bus);
 }
 
-const char *host_root(const Host *host)
+HostRoot *host_root(const Host *host)
 {
     return inventory_root(host->inventory);
 }

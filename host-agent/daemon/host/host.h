@@ -31,7 +31,7 @@ void host_export(Host *host, GDBusConnection *bus);
 /* Reads the inventory again and signals changes on the bus. */
 void host_refresh(Host *host);
 
-const char *host_root(const Host *host);
+HostRoot *host_root(const Host *host);
 Db *host_db(const Host *host);
 
 /* The vGPUs' counters, shared by all modules, so that each value is read once. */

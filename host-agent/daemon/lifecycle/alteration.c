@@ -47,7 +47,7 @@ static Slice *as_it_is(const Lifecycle *life, const Slice *known)
 static gboolean write_driver(const Lifecycle *life, const Slice *from, const Slice *to,
                              GError **error)
 {
-    g_autofree char *device = mdev_path(host_root(life->host), to->uuid);
+    g_autofree char *device = mdev_path(to->uuid);
     g_autofree char *dir = g_build_filename(device, "vgpu", NULL);
     g_auto(GStrv) before = slice_attributes(from);
     g_auto(GStrv) after = slice_attributes(to);
@@ -55,7 +55,7 @@ static gboolean write_driver(const Lifecycle *life, const Slice *from, const Sli
 
     for (guint i = 0; i < SLICE_ATTRIBUTES; i++)
         list[i] = (VgpuWrite){slice_attribute_names[i], before[i], after[i]};
-    return vgpu_write(dir, list, SLICE_ATTRIBUTES, error);
+    return vgpu_write(host_root(life->host), dir, list, SLICE_ATTRIBUTES, error);
 }
 
 /* Values that others change meanwhile stay. */
@@ -123,7 +123,7 @@ static void undo_driver(Operation *operation, guint item)
 static void modify(Operation *operation, const Slice *slice, MdevctlFunc func)
 {
     const Lifecycle *life = operation_world(operation);
-    const char *root = host_root(life->host);
+    HostRoot *root = host_root(life->host);
     g_autoptr(Definition) definition =
         definition_read(root, mdevctl_parent(slice->gpu), slice->uuid);
     g_autofree char *json = NULL;

@@ -38,11 +38,11 @@ static void hold_free(void *data)
 }
 
 /* FALSE with errno. Without a node no VM can open the vGPU. */
-static gboolean open_group(Hold *hold, const char *root)
+static gboolean open_group(Hold *hold, HostRoot *root)
 {
     g_autofree char *path = mdev_node(root, hold->uuid);
 
-    hold->group = path ? kernel_hold(path) : -1;
+    hold->group = path ? kernel_hold(root, path) : -1;
     return !path || hold->group >= 0 || errno == ENOENT || errno == ENODEV || errno == ENXIO;
 }
 

@@ -46,7 +46,7 @@ static Request *read_request(GVariant *asked, GError **error)
 }
 
 /* Without the layer the program could use all of the GPU. */
-static gboolean check_layer(const char *root, GError **error)
+static gboolean check_layer(HostRoot *root, GError **error)
 {
     g_autoptr(CdiLayer) layer = cdi_layer_find(root);
 
@@ -104,7 +104,7 @@ static const Slice *make(const Run *run, const Request *request, const char *pro
 }
 
 /* As in CDI for containers, but without mounts. */
-static GVariant *environment_of(const char *root, const char *uuid)
+static GVariant *environment_of(HostRoot *root, const char *uuid)
 {
     g_autofree char *slices = slice_dirs_of_program(root, uuid);
     GVariantBuilder builder;

@@ -42,7 +42,8 @@ static GVariant *dictionary_of(const Vgpus *vgpus, const Gpu *gpu, const MdevTyp
 
 static void add_types(const Vgpus *vgpus, const Gpu *gpu, GVariantBuilder *list)
 {
-    g_autoptr(GPtrArray) types = mdev_types_of_device(gpu->pci->address, gpu->pci->dir);
+    g_autoptr(GPtrArray) types =
+        mdev_types_of_device(host_root(vgpus->host), gpu->pci->address, gpu->pci->dir);
 
     for (guint i = 0; i < types->len; i++)
         g_variant_builder_add_value(list, dictionary_of(vgpus, gpu, g_ptr_array_index(types, i)));

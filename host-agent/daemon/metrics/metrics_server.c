@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "lib/bus.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 
 #define UNIX_PREFIX     "unix:"
 #define CONTENT_TYPE    "text/plain; version=0.0.4; charset=utf-8"
@@ -100,14 +100,13 @@ static gboolean ready(int fd, GIOCondition condition, void *data)
 }
 
 /* For a PATH: the socket of a previous vgpud must be removed first. */
-static GSocketAddress *unix_address(MetricsServer *server, const char *root, const char *path)
+static GSocketAddress *unix_address(MetricsServer *server, HostRoot *root, const char *path)
 {
-    g_autofree char *dir = NULL;
+    g_autofree char *dir = g_path_get_dirname(path);
 
     server->path = root_path(root, path, NULL);
-    dir = g_path_get_dirname(server->path);
-    g_mkdir_with_parents(dir, 0755);
-    g_unlink(server->path);
+    root_mkdir(root, dir, 0755, NULL);
+    root_remove(root, path);
     return g_unix_socket_address_new(server->path);
 }
 
@@ -126,7 +125,7 @@ static GSocketAddress *inet_address(const char *text)
 }
 
 /* A listening socket, owned by the server. */
-static int listen_at(MetricsServer *server, const char *root, const char *where, GError **error)
+static int listen_at(MetricsServer *server, HostRoot *root, const char *where, GError **error)
 {
     g_autoptr(GSocketAddress) address =
         g_str_has_prefix(where, UNIX_PREFIX)
@@ -166,8 +165,8 @@ static gboolean start(MetricsServer *server, int fd)
     return TRUE;
 }
 
-MetricsServer *metrics_server_new(const char *root, const char *listen, MetricsFunc *func,
-                                  void *data, GError **error)
+MetricsServer *metrics_server_new(HostRoot *root, const char *listen, MetricsFunc *func, void *data,
+                                  GError **error)
 {
     g_autoptr(MetricsServer) server = g_new0(MetricsServer, 1);
     int fd;

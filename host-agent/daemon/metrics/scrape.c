@@ -32,7 +32,7 @@ static GpuMetrics gpu_metrics(const Scrape *scrape, const Gpu *gpu, const GPtrAr
 {
     GpuMetrics metrics = {.gpu = gpu};
 
-    gpu_readings_read(gpu->pci, &metrics.readings);
+    gpu_readings_read(host_root(scrape->host), gpu->pci, &metrics.readings);
     metrics.capacity = offers_capacity(scrape->offers, gpu, &metrics.vram);
     metrics.vram_used_known =
         gpu_vram_used(host_root(scrape->host), gpu->pci, vgpus, &metrics.vram_used);

@@ -6,39 +6,39 @@
 
 #include "host-agent/daemon/modes/kernel_call.h"
 #include "lib/bus.h"
+#include "lib/host_root.h"
 #include "lib/pci.h"
 #include "lib/processes.h"
-#include "lib/root.h"
 #include "lib/sysfs.h"
 
 #define VFIO_PCI "vfio-pci"
-#define BUS      "sys/bus/pci"
+#define BUS      "/sys/bus/pci"
 
-static gboolean write_bus(const char *root, const char *name, const char *text, GError **error)
+static gboolean write_bus(HostRoot *root, const char *name, const char *text, GError **error)
 {
-    g_autofree char *path = root_path(root, BUS, name, NULL);
+    g_autofree char *path = g_build_filename(BUS, name, NULL);
 
-    return kernel_write(path, text, error);
+    return kernel_write(root, path, text, error);
 }
 
 /* The driver that drivers_probe will find. @driver: "": the kernel's choice. */
-static gboolean set_override(const PciDevice *device, const char *driver, GError **error)
+static gboolean set_override(HostRoot *root, const PciDevice *device, const char *driver,
+                             GError **error)
 {
     g_autofree char *path = g_build_filename(device->dir, "driver_override", NULL);
     g_autofree char *line = g_strconcat(driver, "\n", NULL);
 
-    return kernel_write(path, line, error);
+    return kernel_write(root, path, line, error);
 }
 
-static gboolean unbind(const char *root, const PciDevice *device, GError **error)
+static gboolean unbind(HostRoot *root, const PciDevice *device, GError **error)
 {
     g_autofree char *path = g_strdup_printf("drivers/%s/unbind", device->driver);
 
     return write_bus(root, path, device->address, error);
 }
 
-static gboolean must_have_driver(const char *root, const char *address, gboolean vfio,
-                                 GError **error)
+static gboolean must_have_driver(HostRoot *root, const char *address, gboolean vfio, GError **error)
 {
     g_autoptr(PciDevice) device = pci_device_read(root, address);
     gboolean is_vfio = device && g_strcmp0(device->driver, VFIO_PCI) == 0;
@@ -62,7 +62,7 @@ static gboolean must_have_driver(const char *root, const char *address, gboolean
     return FALSE;
 }
 
-static PciDevice *find(const char *root, const char *address, GError **error)
+static PciDevice *find(HostRoot *root, const char *address, GError **error)
 {
     PciDevice *device = pci_device_read(root, address);
 
@@ -72,11 +72,11 @@ static PciDevice *find(const char *root, const char *address, GError **error)
     return device;
 }
 
-gboolean binding_to_vfio(const char *root, const char *address, GError **error)
+gboolean binding_to_vfio(HostRoot *root, const char *address, GError **error)
 {
     g_autoptr(PciDevice) device = find(root, address, error);
 
-    if (!device || !set_override(device, VFIO_PCI, error))
+    if (!device || !set_override(root, device, VFIO_PCI, error))
         return FALSE;
     if (g_strcmp0(device->driver, VFIO_PCI) == 0)
         return TRUE;
@@ -86,11 +86,11 @@ gboolean binding_to_vfio(const char *root, const char *address, GError **error)
            must_have_driver(root, address, TRUE, error);
 }
 
-gboolean binding_give_back(const char *root, const char *address, GError **error)
+gboolean binding_give_back(HostRoot *root, const char *address, GError **error)
 {
     g_autoptr(PciDevice) device = find(root, address, error);
 
-    if (!device || !set_override(device, "", error))
+    if (!device || !set_override(root, device, "", error))
         return FALSE;
     if (device->driver && !g_str_equal(device->driver, VFIO_PCI))
         return TRUE;
@@ -100,16 +100,15 @@ gboolean binding_give_back(const char *root, const char *address, GError **error
            must_have_driver(root, address, FALSE, error);
 }
 
-gboolean binding_load_vfio(const char *root, GError **error)
+gboolean binding_load_vfio(HostRoot *root, GError **error)
 {
     static const char *const start[] = {"systemctl", "start", "modprobe@vfio_pci.service", NULL};
-    g_autofree char *path = root_path(root, BUS, "drivers", VFIO_PCI, NULL);
 
-    if (g_file_test(path, G_FILE_TEST_IS_DIR))
+    if (root_is(root, BUS "/drivers/" VFIO_PCI, G_FILE_TEST_IS_DIR))
         return TRUE;
     if (!kernel_run(start, NULL, error))
         return FALSE;
-    if (g_file_test(path, G_FILE_TEST_IS_DIR))
+    if (root_is(root, BUS "/drivers/" VFIO_PCI, G_FILE_TEST_IS_DIR))
         return TRUE;
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
                 "the kernel has no vfio-pci; is the module installed (modprobe vfio-pci)?");
@@ -127,15 +126,15 @@ static gboolean same_slot(const char *a, const char *b)
     return function && strncmp(a, b, (gsize)(function - a + 1)) == 0;
 }
 
-char *companion_network(const PciDevice *device)
+char *companion_network(HostRoot *root, const PciDevice *device)
 {
     g_autofree char *net = g_build_filename(device->dir, "net", NULL);
-    g_auto(GStrv) names = sysfs_list(net);
+    g_auto(GStrv) names = sysfs_list(root, net);
 
     for (guint i = 0; names[i]; i++) {
         g_autofree char *dir = g_build_filename(net, names[i], NULL);
 
-        if (sysfs_number(dir, "flags", IFF_UP) & IFF_UP)
+        if (sysfs_number(root, dir, "flags", IFF_UP) & IFF_UP)
             return g_strdup_printf("network interface %s of %s is up", names[i], device->address);
     }
     return NULL;
@@ -145,12 +144,11 @@ char *companion_network(const PciDevice *device)
  * All of a file below /proc, which may be longer than an attribute of sysfs; "" if it cannot be
  * read.
  */
-static char *proc_text(const char *root, const char *file)
+static char *proc_text(HostRoot *root, const char *file)
 {
-    g_autofree char *path = root_path(root, "proc", file, NULL);
-    char *text = NULL;
+    char *text = root_read(root, file, NULL);
 
-    return g_file_get_contents(path, &text, NULL, NULL) ? text : g_strdup("");
+    return text ? text : g_strdup("");
 }
 
 /* A line of proc_pid_mountinfo(5): "36 35 259:1 / /home rw shared:1 - ext4 /dev/nvme0n1p1 rw". */
@@ -165,9 +163,9 @@ static gboolean mounts(const char *line, const char *node, const char *number)
 }
 
 /* From the host's mounts: vgpud's own namespace has none below /home. */
-static gboolean is_mounted(const char *root, const char *node, const char *number)
+static gboolean is_mounted(HostRoot *root, const char *node, const char *number)
 {
-    g_autofree char *text = proc_text(root, "1/mountinfo");
+    g_autofree char *text = proc_text(root, "/proc/1/mountinfo");
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
 
     for (guint i = 0; lines[i]; i++)
@@ -176,39 +174,38 @@ static gboolean is_mounted(const char *root, const char *node, const char *numbe
     return FALSE;
 }
 
-static gboolean is_swap(const char *root, const char *node)
+static gboolean is_swap(HostRoot *root, const char *node)
 {
-    g_autofree char *text = proc_text(root, "swaps");
+    g_autofree char *text = proc_text(root, "/proc/swaps");
 
     return strstr(text, node) != NULL;
 }
 
-static gboolean is_held(const char *dir)
+static gboolean is_held(HostRoot *root, const char *dir)
 {
     g_autofree char *holders = g_build_filename(dir, "holders", NULL);
-    g_auto(GStrv) names = sysfs_list(holders);
+    g_auto(GStrv) names = sysfs_list(root, holders);
 
     return names[0] != NULL;
 }
 
 /* A disk or a partition that is mounted, swapped to, or a part of something else (LVM, RAID). */
-static char *busy_disk(const char *root, const PciDevice *device)
+static char *busy_disk(HostRoot *root, const PciDevice *device)
 {
     g_auto(GStrv) nodes = nodes_of_device(root, device);
 
     for (guint i = 0; nodes[i]; i++) {
-        g_autofree char *dir =
-            root_path(root, "sys/class/block", nodes[i], NULL);
-        g_autofree char *number = sysfs_read(dir, "dev");
+        g_autofree char *dir = g_build_filename("/sys/class/block", nodes[i], NULL);
+        g_autofree char *number = sysfs_read(root, dir, "dev");
         g_autofree char *node = g_strdup_printf("/dev/%s ", nodes[i]);
 
-        if (is_mounted(root, node, number) || is_swap(root, node) || is_held(dir))
+        if (is_mounted(root, node, number) || is_swap(root, node) || is_held(root, dir))
             return g_strdup_printf("disk %s of %s is in use", nodes[i], device->address);
     }
     return NULL;
 }
 
-static char *open_node(const char *root, const PciDevice *device)
+static char *open_node(HostRoot *root, const PciDevice *device)
 {
     g_auto(GStrv) nodes = nodes_of_device(root, device);
     g_autoptr(GPtrArray) holders = holders_find(root, (const char *const *)nodes);
@@ -226,7 +223,7 @@ static char *may_be_in_use(const PciDevice *device)
                            device->address, device->driver);
 }
 
-static char *use_of(const char *root, const Gpu *gpu, const PciDevice *device)
+static char *use_of(HostRoot *root, const Gpu *gpu, const PciDevice *device)
 {
     char *use = open_node(root, device);
 
@@ -234,7 +231,7 @@ static char *use_of(const char *root, const Gpu *gpu, const PciDevice *device)
         return use;
     switch (device->class >> 16) {
     case PCI_CLASS_NETWORK:
-        return companion_network(device);
+        return companion_network(root, device);
     case PCI_CLASS_STORAGE:
         /*
          * ZFS, and the second device of a btrfs, cannot be detected: a person must confirm that a
@@ -247,7 +244,7 @@ static char *use_of(const char *root, const Gpu *gpu, const PciDevice *device)
     }
 }
 
-void companions_add_users(GStrvBuilder *users, const char *root, const Gpu *gpu)
+void companions_add_users(GStrvBuilder *users, HostRoot *root, const Gpu *gpu)
 {
     for (guint i = 0; gpu->group_in_use[i]; i++) {
         g_autoptr(PciDevice) device = pci_device_read(root, gpu->group_in_use[i]);
@@ -258,13 +255,14 @@ void companions_add_users(GStrvBuilder *users, const char *root, const Gpu *gpu)
     }
 }
 
-GStrv companions_moved(const char *root, const Gpu *gpu)
+GStrv companions_moved(HostRoot *root, const Gpu *gpu)
 {
     g_autoptr(GStrvBuilder) moved = g_strv_builder_new();
 
     for (guint i = 0; gpu->group[i]; i++) {
         g_autoptr(PciDevice) device = pci_device_read(root, gpu->group[i]);
-        g_autofree char *override = device ? sysfs_read(device->dir, "driver_override") : NULL;
+        g_autofree char *override =
+            device ? sysfs_read(root, device->dir, "driver_override") : NULL;
 
         if (g_strcmp0(override, "vfio-pci") == 0)
             g_strv_builder_add(moved, device->address);

@@ -6,21 +6,22 @@
 #include <glib.h>
 
 #include "lib/gpu.h"
+#include "lib/host_root.h"
 
 /*
  * Detaches a device from its driver and binds it to vfio-pci. If it is bound already, that is no
  * error.
  */
-gboolean binding_to_vfio(const char *root, const char *address, GError **error);
+gboolean binding_to_vfio(HostRoot *root, const char *address, GError **error);
 
 /*
  * Binds a device to the driver that the kernel would have chosen. A device with another driver than
  * vfio-pci keeps it.
  */
-gboolean binding_give_back(const char *root, const char *address, GError **error);
+gboolean binding_give_back(HostRoot *root, const char *address, GError **error);
 
 /* Loads vfio-pci, through systemd, if it is not loaded. */
-gboolean binding_load_vfio(const char *root, GError **error);
+gboolean binding_load_vfio(HostRoot *root, GError **error);
 
 /*
  * Devices that share an IOMMU group with a GPU: they cannot stay with the host while a VM has the
@@ -31,15 +32,15 @@ gboolean binding_load_vfio(const char *root, GError **error);
  * functions, such as its sound, are in use if a process has them open; network cards if an
  * interface is up. Disks always may be in use.
  */
-void companions_add_users(GStrvBuilder *users, const char *root, const Gpu *gpu);
+void companions_add_users(GStrvBuilder *users, HostRoot *root, const Gpu *gpu);
 
 /*
  * Those that a switch to passthrough has moved with the GPU: bound to vfio-pci by driver_override.
  * To be freed.
  */
-GStrv companions_moved(const char *root, const Gpu *gpu);
+GStrv companions_moved(HostRoot *root, const Gpu *gpu);
 
 /* "network interface eth0 of 0000:01:00.0 is up", or NULL. To be freed. */
-char *companion_network(const PciDevice *device);
+char *companion_network(HostRoot *root, const PciDevice *device);
 
 #endif

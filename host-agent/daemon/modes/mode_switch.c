@@ -75,7 +75,7 @@ static Host *host_of(const ModeSwitch *change)
     return change->switches->host;
 }
 
-static const char *root_of(const ModeSwitch *change)
+static HostRoot *root_of(const ModeSwitch *change)
 {
     return host_root(host_of(change));
 }

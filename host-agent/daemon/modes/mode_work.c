@@ -6,7 +6,7 @@
 
 /* A thread's own data: the main loop does not change it. */
 typedef struct {
-    char *root;
+    HostRoot *root;
     char *address;
     GpuMode target;
     guint partitions;
@@ -23,7 +23,7 @@ static void job_free(void *data)
 {
     Job *job = data;
 
-    g_free(job->root);
+    host_root_unref(job->root);
     g_free(job->address);
     g_strfreev(job->start);
     g_free(job);
@@ -57,18 +57,18 @@ static void looked(GObject *source, GAsyncResult *result, void *data)
     job->users(users, error, data);
 }
 
-static void start_look(Job *job, const char *root, const char *address, UsersFunc func, void *data)
+static void start_look(Job *job, HostRoot *root, const char *address, UsersFunc func, void *data)
 {
     g_autoptr(GTask) task = g_task_new(NULL, NULL, looked, data);
 
-    job->root = g_strdup(root);
+    job->root = host_root_ref(root);
     job->address = g_strdup(address);
     job->users = func;
     g_task_set_task_data(task, job, job_free);
     g_task_run_in_thread(task, look);
 }
 
-void mode_work_list(const char *root, const char *address, UsersFunc func, void *data)
+void mode_work_list(HostRoot *root, const char *address, UsersFunc func, void *data)
 {
     Job *job = g_new0(Job, 1);
 
@@ -76,7 +76,7 @@ void mode_work_list(const char *root, const char *address, UsersFunc func, void 
     start_look(job, root, address, func, data);
 }
 
-void mode_work_in_the_way(const char *root, const char *address, GpuMode target, guint partitions,
+void mode_work_in_the_way(HostRoot *root, const char *address, GpuMode target, guint partitions,
                           UsersFunc func, void *data)
 {
     Job *job = g_new0(Job, 1);
@@ -165,7 +165,7 @@ void mode_work_reconcile(const ModeWork *work)
     g_autoptr(GTask) task = g_task_new(NULL, NULL, converged, work->data);
     Job *job = g_new0(Job, 1);
 
-    job->root = g_strdup(work->root);
+    job->root = host_root_ref(work->root);
     job->address = g_strdup(work->address);
     job->target = work->target;
     job->partitions = work->partitions;

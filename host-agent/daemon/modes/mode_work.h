@@ -9,15 +9,16 @@
 #include <gio/gio.h>
 
 #include "lib/gpus.h"
+#include "lib/host_root.h"
 
 /* @users: sentences; NULL with @error. Both belong to the caller and are valid until it returns. */
 typedef void (*UsersFunc)(GStrv users, const GError *error, void *data);
 
 /* All users of the GPU. */
-void mode_work_list(const char *root, const char *address, UsersFunc func, void *data);
+void mode_work_list(HostRoot *root, const char *address, UsersFunc func, void *data);
 
 /* The users that prevent the mode @target. AGENT_ERROR_INVALID: the GPU cannot have it anyway. */
-void mode_work_in_the_way(const char *root, const char *address, GpuMode target, guint partitions,
+void mode_work_in_the_way(HostRoot *root, const char *address, GpuMode target, guint partitions,
                           UsersFunc func, void *data);
 
 typedef void (*StepFunc)(const char *sentence, void *data);
@@ -30,7 +31,7 @@ typedef void (*ReconciledFunc)(const GError *error, void *data);
  * @step: called for each step as it is begun, before @done
  */
 typedef struct {
-    const char *root;
+    HostRoot *root;
     const char *address;
     GpuMode target;
     guint partitions;

@@ -339,7 +339,7 @@ static void set_unasked(Modes *modes, const SwitchRequest *request)
  * The registrar registers a shared GPU when its driver appears, and does nothing without the
  * module.
  */
-static gboolean is_ours(const char *root, const GpuEntry *entry)
+static gboolean is_ours(HostRoot *root, const GpuEntry *entry)
 {
     return entry->mode > GPU_MODE_SHARED ||
            (entry->mode == GPU_MODE_SHARED && !share_has_driver(root));
@@ -349,7 +349,7 @@ static gboolean is_ours(const char *root, const GpuEntry *entry)
  * Whether a desired mode is applied unasked. Never taken from vfio-pci: libvirt binds a GPU to it
  * for a VM that is just starting, and nobody has it open yet.
  */
-static gboolean should_give(const char *root, const Gpu *gpu, const GpuEntry *entry,
+static gboolean should_give(HostRoot *root, const Gpu *gpu, const GpuEntry *entry,
                             gboolean thorough)
 {
     if (mode_switch_is_there(gpu, entry->mode, entry->partitions) ||
@@ -404,7 +404,7 @@ static void drain_again(const Modes *modes)
 static void register_again(const Modes *modes)
 {
     const GPtrArray *gpus = host_gpus(modes->host);
-    const char *root = host_root(modes->host);
+    HostRoot *root = host_root(modes->host);
 
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
@@ -457,7 +457,7 @@ static gboolean is_free_for_containers(const Modes *modes, const Gpu *gpu)
 
 void modes_share_without_driver(const Modes *modes)
 {
-    const char *root = host_root(modes->host);
+    HostRoot *root = host_root(modes->host);
     g_autoptr(GPtrArray) entries = gpus_load(root, NULL);
 
     if (share_has_driver(root))

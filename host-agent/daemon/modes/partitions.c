@@ -63,7 +63,7 @@ static char *ask(const Gpu *gpu, const char *query)
     return smi(words, &output, NULL) ? g_strstrip(output) : NULL;
 }
 
-static gboolean mig_can(const char *root, const Gpu *gpu)
+static gboolean mig_can(HostRoot *root, const Gpu *gpu)
 {
     g_autofree char *program = NULL;
     g_autofree char *mode = NULL;
@@ -76,7 +76,7 @@ static gboolean mig_can(const char *root, const Gpu *gpu)
     return mode && (g_str_equal(mode, "Enabled") || g_str_equal(mode, "Disabled"));
 }
 
-static GStrv mig_list(const char *root, const Gpu *gpu)
+static GStrv mig_list(HostRoot *root, const Gpu *gpu)
 {
     return nvidia_instances(root, gpu->pci->address);
 }
@@ -101,7 +101,7 @@ static gboolean set_mode(const Gpu *gpu, const char *mode, GError **error)
     return smi(words, NULL, error);
 }
 
-static gboolean mig_take_away(const char *root, const Gpu *gpu, GError **error)
+static gboolean mig_take_away(HostRoot *root, const Gpu *gpu, GError **error)
 {
     g_auto(GStrv) names = mig_list(root, gpu);
 
@@ -110,7 +110,7 @@ static gboolean mig_take_away(const char *root, const Gpu *gpu, GError **error)
     return set_mode(gpu, "0", error);
 }
 
-static gboolean mig_make(const char *root, const Gpu *gpu, guint count, GError **error)
+static gboolean mig_make(HostRoot *root, const Gpu *gpu, guint count, GError **error)
 {
     g_auto(GStrv) names = mig_list(root, gpu);
     guint wanted = count ? count : MOST_INSTANCES;
@@ -142,21 +142,20 @@ const Partitioner partitioner_mig = {
 
 /* SR-IOV: virtual functions (Documentation/PCI/pci-iov-howto.rst). */
 
-static gboolean sriov_can(const char *root, const Gpu *gpu)
+static gboolean sriov_can(HostRoot *root, const Gpu *gpu)
 {
     (void)root;
     return gpu->pci->total_vfs > 0;
 }
 
 /* The links are virtfn0, virtfn1 …; a function's number is not in its address. */
-static GStrv sriov_list(const char *root, const Gpu *gpu)
+static GStrv sriov_list(HostRoot *root, const Gpu *gpu)
 {
     g_autoptr(GStrvBuilder) names = g_strv_builder_new();
 
-    (void)root;
     for (guint i = 0; i < gpu->pci->total_vfs; i++) {
         g_autofree char *link = g_strdup_printf("virtfn%u", i);
-        char *name = sysfs_link_name(gpu->pci->dir, link);
+        char *name = sysfs_link_name(root, gpu->pci->dir, link);
 
         if (name)
             g_strv_builder_take(names, name);
@@ -169,46 +168,45 @@ static guint sriov_most(const Gpu *gpu)
     return gpu->pci->total_vfs;
 }
 
-static gboolean write_number(const Gpu *gpu, const char *attribute, guint number, GError **error)
+static gboolean write_number(HostRoot *root, const Gpu *gpu, const char *attribute, guint number,
+                             GError **error)
 {
     g_autofree char *path = g_build_filename(gpu->pci->dir, attribute, NULL);
     g_autofree char *text = g_strdup_printf("%u", number);
 
-    return kernel_write(path, text, error);
+    return kernel_write(root, path, text, error);
 }
 
 /* The kernel's default: functions that others make get the host's drivers. */
-static gboolean probe_again(const Gpu *gpu, GError **error)
+static gboolean probe_again(HostRoot *root, const Gpu *gpu, GError **error)
 {
-    return write_number(gpu, "sriov_drivers_autoprobe", 1, error);
+    return write_number(root, gpu, "sriov_drivers_autoprobe", 1, error);
 }
 
 /*
  * The number can only be changed through 0. The host's drivers do not get the functions: they are
  * for VMs, which get them from vfio-pci (libvirt does that by itself).
  */
-static gboolean sriov_make(const char *root, const Gpu *gpu, guint count, GError **error)
+static gboolean sriov_make(HostRoot *root, const Gpu *gpu, guint count, GError **error)
 {
     guint wanted = count ? count : gpu->pci->total_vfs;
 
-    (void)root;
     if (gpu->pci->vfs == wanted)
         return TRUE;
-    if (gpu->pci->vfs && !write_number(gpu, "sriov_numvfs", 0, error))
+    if (gpu->pci->vfs && !write_number(root, gpu, "sriov_numvfs", 0, error))
         return FALSE;
-    if (!write_number(gpu, "sriov_drivers_autoprobe", 0, error))
+    if (!write_number(root, gpu, "sriov_drivers_autoprobe", 0, error))
         return FALSE;
-    if (write_number(gpu, "sriov_numvfs", wanted, error))
+    if (write_number(root, gpu, "sriov_numvfs", wanted, error))
         return TRUE;
-    probe_again(gpu, NULL);
+    probe_again(root, gpu, NULL);
     return FALSE;
 }
 
-static gboolean sriov_take_away(const char *root, const Gpu *gpu, GError **error)
+static gboolean sriov_take_away(HostRoot *root, const Gpu *gpu, GError **error)
 {
-    (void)root;
     return !gpu->pci->vfs ||
-           (write_number(gpu, "sriov_numvfs", 0, error) && probe_again(gpu, error));
+           (write_number(root, gpu, "sriov_numvfs", 0, error) && probe_again(root, gpu, error));
 }
 
 const Partitioner partitioner_sriov = {
@@ -222,7 +220,7 @@ const Partitioner partitioner_sriov = {
 
 static const Partitioner *const all[] = {&partitioner_mig, &partitioner_sriov};
 
-const Partitioner *partitioner_of(const char *root, const Gpu *gpu)
+const Partitioner *partitioner_of(HostRoot *root, const Gpu *gpu)
 {
     for (guint i = 0; i < G_N_ELEMENTS(all); i++)
         if (all[i]->can(root, gpu))
@@ -230,7 +228,7 @@ const Partitioner *partitioner_of(const char *root, const Gpu *gpu)
     return NULL;
 }
 
-GStrv partitioner_list(const char *root, const Gpu *gpu)
+GStrv partitioner_list(HostRoot *root, const Gpu *gpu)
 {
     g_autoptr(GStrvBuilder) names = g_strv_builder_new();
 

@@ -4,6 +4,7 @@
 #define VGPUD_MODES_PARTITIONS_H
 
 #include "lib/gpu.h"
+#include "lib/host_root.h"
 
 /**
  * Partitioner - a method of partitioning
@@ -18,20 +19,20 @@
  */
 typedef struct {
     const char *name;
-    gboolean (*can)(const char *root, const Gpu *gpu);
-    GStrv (*list)(const char *root, const Gpu *gpu);
+    gboolean (*can)(HostRoot *root, const Gpu *gpu);
+    GStrv (*list)(HostRoot *root, const Gpu *gpu);
     guint (*most)(const Gpu *gpu);
-    gboolean (*make)(const char *root, const Gpu *gpu, guint count, GError **error);
-    gboolean (*remove)(const char *root, const Gpu *gpu, GError **error);
+    gboolean (*make)(HostRoot *root, const Gpu *gpu, guint count, GError **error);
+    gboolean (*remove)(HostRoot *root, const Gpu *gpu, GError **error);
 } Partitioner;
 
 extern const Partitioner partitioner_sriov;
 extern const Partitioner partitioner_mig;
 
 /* The one for @gpu; NULL: it cannot be partitioned. Not from the main loop. */
-const Partitioner *partitioner_of(const char *root, const Gpu *gpu);
+const Partitioner *partitioner_of(HostRoot *root, const Gpu *gpu);
 
 /* Present partitions of @gpu, of any method. To be freed. */
-GStrv partitioner_list(const char *root, const Gpu *gpu);
+GStrv partitioner_list(HostRoot *root, const Gpu *gpu);
 
 #endif

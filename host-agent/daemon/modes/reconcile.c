@@ -11,7 +11,7 @@
 #include "host-agent/daemon/modes/share.h"
 #include "host-agent/daemon/modes/users.h"
 #include "lib/bus.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 
 /*
  * Engines end when their vGPU is removed; they must release the GPU before its driver is unbound.
@@ -31,7 +31,7 @@ static void say(const Reconciliation *want, const char *format, ...)
     want->step(sentence, want->data);
 }
 
-Gpu *reconcile_look(const char *root, const char *address, GError **error)
+Gpu *reconcile_look(HostRoot *root, const char *address, GError **error)
 {
     g_autoptr(GPtrArray) entries = gpus_load(root, error);
     const GpuEntry *entry = entries ? gpus_find(entries, address) : NULL;
@@ -42,7 +42,7 @@ Gpu *reconcile_look(const char *root, const char *address, GError **error)
     if (!gpu_name_is_soft(address))
         device = pci_device_read(root, address);
     else if (entry)
-        device = pci_device_soft(root, address);
+        device = pci_device_soft(address);
     if (!device) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND, "this host has no GPU %s (any more)",
                     address);
@@ -113,9 +113,8 @@ static gboolean leave_shared(const Reconciliation *want, const Gpu *gpu, GError 
  */
 static int hold_group(const Reconciliation *want, const Gpu *gpu, GError **error)
 {
-    g_autofree char *path =
-        root_path(want->root, "dev/vfio", gpu->pci->iommu_group, NULL);
-    int fd = kernel_hold(path);
+    g_autofree char *path = g_build_filename("/dev/vfio", gpu->pci->iommu_group, NULL);
+    int fd = kernel_hold(want->root, path);
 
     if (fd < 0)
         g_set_error(error, AGENT_ERROR, errno == EBUSY ? AGENT_ERROR_IN_USE : AGENT_ERROR_FAILED,
@@ -252,8 +251,7 @@ static gboolean set_impossible(GError **error, const Gpu *gpu, GpuMode target, c
     return FALSE;
 }
 
-static gboolean can_be_partitioned(const char *root, const Gpu *gpu, guint partitions,
-                                   GError **error)
+static gboolean can_be_partitioned(HostRoot *root, const Gpu *gpu, guint partitions, GError **error)
 {
     const Partitioner *partitioner = partitioner_of(root, gpu);
 
@@ -269,8 +267,8 @@ static gboolean can_be_partitioned(const char *root, const Gpu *gpu, guint parti
     return FALSE;
 }
 
-gboolean reconcile_possible(const char *root, const Gpu *gpu, GpuMode target, guint partitions,
-                           GError **error)
+gboolean reconcile_possible(HostRoot *root, const Gpu *gpu, GpuMode target, guint partitions,
+                            GError **error)
 {
     if (target > GPU_MODE_SHARED && gpu_name_is_soft(gpu->pci->address))
         return set_impossible(error, gpu, target, "it has no PCI device; it can be host or shared");

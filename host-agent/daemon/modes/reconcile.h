@@ -8,10 +8,10 @@
 #define VGPUD_MODES_RECONCILE_H
 
 #include "lib/gpu.h"
+#include "lib/host_root.h"
 
 /**
  * Reconciliation - the input
- * @root: "" in production
  * @address: of the GPU
  * @partitions: with GPU_MODE_PARTITIONED: how many; 0: the maximum
  * @start: UUIDs of vGPUs to start when it is shared, NULL terminated; may be NULL
@@ -19,7 +19,7 @@
  * @step: called with each step before it is done, a sentence, in the caller's thread
  */
 typedef struct {
-    const char *root;
+    HostRoot *root;
     const char *address;
     GpuMode target;
     guint partitions;
@@ -39,11 +39,11 @@ gboolean converge(const Reconciliation *want, GError **error);
  * Whether @gpu can have the mode at all, whoever uses it now: AGENT_ERROR_INVALID says why not. May
  * run programs.
  */
-gboolean reconcile_possible(const char *root, const Gpu *gpu, GpuMode target, guint partitions,
-                           GError **error);
+gboolean reconcile_possible(HostRoot *root, const Gpu *gpu, GpuMode target, guint partitions,
+                            GError **error);
 
 /* The GPU in the kernel's present state; its name is empty. AGENT_ERROR_NOT_FOUND. */
-Gpu *reconcile_look(const char *root, const char *address, GError **error);
+Gpu *reconcile_look(HostRoot *root, const char *address, GError **error);
 
 /* Sets AGENT_ERROR_IN_USE with the list of users. */
 void reconcile_set_in_use(GError **error, const char *address, GpuMode target,

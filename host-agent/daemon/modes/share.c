@@ -8,8 +8,8 @@
 #include "lib/conf.h"
 #include "lib/containers_only.h"
 #include "lib/control.h"
+#include "lib/host_root.h"
 #include "lib/mdev.h"
-#include "lib/root.h"
 #include "lib/types.h"
 
 
@@ -21,7 +21,7 @@ static gboolean fail(GError *cause, GError **error)
     return FALSE;
 }
 
-static Plan *plan_of(const char *root, const char *address, GError **error)
+static Plan *plan_of(HostRoot *root, const char *address, GError **error)
 {
     g_autoptr(GPtrArray) types = types_load(root, error);
     g_autoptr(GPtrArray) entries = types ? gpus_load(root, error) : NULL;
@@ -36,7 +36,7 @@ static gboolean has_no_driver(const GError *cause)
     return g_error_matches(cause, REGISTRAR_ERROR, REGISTRAR_ERROR_NO_DRIVER);
 }
 
-gboolean share_has_driver(const char *root)
+gboolean share_has_driver(HostRoot *root)
 {
     g_autoptr(GError) cause = NULL;
     int fd = control_open(root, &cause);
@@ -47,7 +47,7 @@ gboolean share_has_driver(const char *root)
 }
 
 /* Without the driver only vgpud enforces the ledger. */
-static gboolean add(const char *root, const Plan *plan, GError **error)
+static gboolean add(HostRoot *root, const Plan *plan, GError **error)
 {
     gboolean existed, done;
     GError *cause = NULL;
@@ -67,7 +67,7 @@ static gboolean add(const char *root, const Plan *plan, GError **error)
     return done;
 }
 
-gboolean share_register(const char *root, const char *address, GError **error)
+gboolean share_register(HostRoot *root, const char *address, GError **error)
 {
     GError *cause = NULL;
     Plan *plan = plan_of(root, address, &cause);
@@ -96,7 +96,7 @@ static gboolean done_or_absent(int fd, gboolean done, GError *cause, GError **er
     return TRUE;
 }
 
-gboolean share_unregister(const char *root, const char *address, GError **error)
+gboolean share_unregister(HostRoot *root, const char *address, GError **error)
 {
     GError *cause = NULL;
     int fd = control_open(root, &cause);
@@ -106,7 +106,7 @@ gboolean share_unregister(const char *root, const char *address, GError **error)
     return done_or_absent(fd, done, cause, error);
 }
 
-gboolean share_drain(const char *root, const char *address, gboolean on, GError **error)
+gboolean share_drain(HostRoot *root, const char *address, gboolean on, GError **error)
 {
     GError *cause = NULL;
     int fd = control_open(root, &cause);
@@ -115,26 +115,26 @@ gboolean share_drain(const char *root, const char *address, gboolean on, GError 
     return done_or_absent(fd, done, cause, error);
 }
 
-gboolean share_stop_vgpu(const char *root, const char *uuid, GError **error)
+gboolean share_stop_vgpu(HostRoot *root, const char *uuid, GError **error)
 {
-    g_autofree char *dir = mdev_path(root, uuid);
+    g_autofree char *dir = mdev_path(uuid);
     g_autofree char *path = g_build_filename(dir, "remove", NULL);
 
     /* Another process may have been faster. */
-    return kernel_write(path, "1", error) ||
-           (!g_file_test(dir, G_FILE_TEST_EXISTS) && (g_clear_error(error), TRUE));
+    return kernel_write(root, path, "1", error) ||
+           (!root_has(root, dir) && (g_clear_error(error), TRUE));
 }
 
-gboolean share_start_vgpu(const char *root, const char *uuid, GError **error)
+gboolean share_start_vgpu(HostRoot *root, const char *uuid, GError **error)
 {
     const char *const argv[] = {"mdevctl", "start", "--uuid", uuid, NULL};
-    g_autofree char *dir = mdev_path(root, uuid);
+    g_autofree char *dir = mdev_path(uuid);
     g_autoptr(GError) cause = NULL;
 
-    if (g_file_test(dir, G_FILE_TEST_EXISTS) || kernel_run(argv, NULL, &cause))
+    if (root_has(root, dir) || kernel_run(argv, NULL, &cause))
         return TRUE;
     /* When the GPU is registered, udev starts the vGPUs with automatic start at the same time. */
-    if (g_file_test(dir, G_FILE_TEST_EXISTS))
+    if (root_has(root, dir))
         return TRUE;
     g_propagate_error(error, g_steal_pointer(&cause));
     return FALSE;

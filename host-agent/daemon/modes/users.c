@@ -5,26 +5,24 @@
 
 #include "host-agent/daemon/modes/binding.h"
 #include "host-agent/daemon/modes/partitions.h"
+#include "lib/definition.h"
+#include "lib/host_root.h"
 #include "lib/pci.h"
 #include "lib/processes.h"
-#include "lib/root.h"
 #include "lib/vgpu.h"
 
-#define MDEVCTL_DIR "etc/mdevctl.d"
-
 /* mdevctl has a definition of it, from which it can be started again. */
-static gboolean is_defined(const char *root, const Vgpu *vgpu)
+static gboolean is_defined(HostRoot *root, const Vgpu *vgpu)
 {
     const char *parent =
         gpu_name_is_soft(vgpu->gpu) ? vgpu->gpu + strlen(GPU_SOFT_PREFIX) : vgpu->gpu;
-    g_autofree char *path =
-        root_path(root, MDEVCTL_DIR, parent, vgpu->uuid, NULL);
+    g_autofree char *path = g_build_filename(DEFINITIONS_DIR, parent, vgpu->uuid, NULL);
 
-    return g_file_test(path, G_FILE_TEST_EXISTS);
+    return root_has(root, path);
 }
 
 /* The user of the vGPU's VFIO group; "a VM" if that cannot be determined. */
-static char *vm_of(const char *root, const char *uuid)
+static char *vm_of(HostRoot *root, const char *uuid)
 {
     g_auto(GStrv) nodes = nodes_of_vgpu(root, uuid);
     g_autoptr(GPtrArray) holders = holders_find(root, (const char *const *)nodes);
@@ -34,7 +32,7 @@ static char *vm_of(const char *root, const char *uuid)
 }
 
 /* The state of a vGPU. @only_in_the_way: nothing for one that can be stopped. */
-static void add_vgpu(GStrvBuilder *users, const char *root, const Vgpu *vgpu,
+static void add_vgpu(GStrvBuilder *users, HostRoot *root, const Vgpu *vgpu,
                      gboolean only_in_the_way)
 {
     gboolean defined = is_defined(root, vgpu);
@@ -55,8 +53,7 @@ static void add_vgpu(GStrvBuilder *users, const char *root, const Vgpu *vgpu,
     }
 }
 
-static void add_vgpus(GStrvBuilder *users, const char *root, const Gpu *gpu,
-                      gboolean only_in_the_way)
+static void add_vgpus(GStrvBuilder *users, HostRoot *root, const Gpu *gpu, gboolean only_in_the_way)
 {
     g_autoptr(GPtrArray) vgpus = vgpus_read(root);
 
@@ -69,7 +66,7 @@ static void add_vgpus(GStrvBuilder *users, const char *root, const Gpu *gpu,
 }
 
 /* Engines count as their vGPUs. */
-static void add_holders(GStrvBuilder *users, const char *root, const PciDevice *device)
+static void add_holders(GStrvBuilder *users, HostRoot *root, const PciDevice *device)
 {
     g_auto(GStrv) nodes = nodes_of_device(root, device);
     g_autoptr(GPtrArray) holders = holders_find(root, (const char *const *)nodes);
@@ -83,13 +80,13 @@ static void add_holders(GStrvBuilder *users, const char *root, const PciDevice *
     }
 }
 
-static void add_partitions(GStrvBuilder *users, const char *root, const Gpu *gpu)
+static void add_partitions(GStrvBuilder *users, HostRoot *root, const Gpu *gpu)
 {
     g_auto(GStrv) names = partitioner_list(root, gpu);
 
     for (guint i = 0; names[i]; i++) {
         g_autoptr(PciDevice) function = pci_device_read(root, names[i]);
-        char *network = function ? companion_network(function) : NULL;
+        char *network = function ? companion_network(root, function) : NULL;
 
         if (function)
             add_holders(users, root, function);
@@ -98,7 +95,7 @@ static void add_partitions(GStrvBuilder *users, const char *root, const Gpu *gpu
     }
 }
 
-GStrv users_list(const char *root, const Gpu *gpu)
+GStrv users_list(HostRoot *root, const Gpu *gpu)
 {
     g_autoptr(GStrvBuilder) users = g_strv_builder_new();
 
@@ -108,7 +105,7 @@ GStrv users_list(const char *root, const Gpu *gpu)
     return g_strv_builder_end(users);
 }
 
-GStrv users_in_the_way(const char *root, const Gpu *gpu, GpuMode target)
+GStrv users_in_the_way(HostRoot *root, const Gpu *gpu, GpuMode target)
 {
     g_autoptr(GStrvBuilder) users = g_strv_builder_new();
 
@@ -124,7 +121,7 @@ GStrv users_in_the_way(const char *root, const Gpu *gpu, GpuMode target)
     return g_strv_builder_end(users);
 }
 
-GStrv users_vgpus(const char *root, const Gpu *gpu)
+GStrv users_vgpus(HostRoot *root, const Gpu *gpu)
 {
     g_autoptr(GPtrArray) vgpus = vgpus_read(root);
     g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
@@ -138,7 +135,7 @@ GStrv users_vgpus(const char *root, const Gpu *gpu)
     return g_strv_builder_end(uuids);
 }
 
-gboolean users_has_engines(const char *root, const Gpu *gpu)
+gboolean users_has_engines(HostRoot *root, const Gpu *gpu)
 {
     g_auto(GStrv) nodes = nodes_of_device(root, gpu->pci);
     g_autoptr(GPtrArray) holders = holders_find(root, (const char *const *)nodes);

@@ -7,20 +7,21 @@
 #define VGPUD_MODES_USERS_H
 
 #include "lib/gpu.h"
+#include "lib/host_root.h"
 
 /* Every VM, vGPU and process that uses @gpu now. To be freed. */
-GStrv users_list(const char *root, const Gpu *gpu);
+GStrv users_list(HostRoot *root, const Gpu *gpu);
 
 /*
  * The users that prevent the mode @target: it is never taken from them. vGPUs that no VM uses, and
  * that mdevctl has defined, are stopped instead. To be freed.
  */
-GStrv users_in_the_way(const char *root, const Gpu *gpu, GpuMode target);
+GStrv users_in_the_way(HostRoot *root, const Gpu *gpu, GpuMode target);
 
 /* UUIDs of its vGPUs. To be freed. */
-GStrv users_vgpus(const char *root, const Gpu *gpu);
+GStrv users_vgpus(HostRoot *root, const Gpu *gpu);
 
 /* Whether an engine of a vGPU has one of its nodes open. */
-gboolean users_has_engines(const char *root, const Gpu *gpu);
+gboolean users_has_engines(HostRoot *root, const Gpu *gpu);
 
 #endif

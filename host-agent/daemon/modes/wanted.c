@@ -2,7 +2,7 @@
 #include "host-agent/daemon/modes/wanted.h"
 
 #include "lib/bus.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 
 static void add_group(GString *text, const char *name, GpuMode mode, guint partitions)
 {
@@ -18,7 +18,7 @@ static gboolean fail(const GError *cause, GError **error)
     return FALSE;
 }
 
-static gboolean store(const char *root, const GString *text, GError **error)
+static gboolean store(HostRoot *root, const GString *text, GError **error)
 {
     g_autoptr(GError) cause = NULL;
 
@@ -32,7 +32,7 @@ static GString *text_new(void)
         "vgpu-types.conf(5).\n");
 }
 
-gboolean wanted_set(const char *root, const char *address, GpuMode mode, guint partitions,
+gboolean wanted_set(HostRoot *root, const char *address, GpuMode mode, guint partitions,
                     GError **error)
 {
     g_autoptr(GString) text = text_new();
@@ -77,7 +77,7 @@ static void tell(const GpuEntry *from, const GpuEntry *to, GStrvBuilder *changes
                                                      gpu_mode_name(from->mode)));
 }
 
-gboolean wanted_apply(const char *root, gboolean dry_run, GStrvBuilder *changes, GError **error)
+gboolean wanted_apply(HostRoot *root, gboolean dry_run, GStrvBuilder *changes, GError **error)
 {
     g_autoptr(GString) text = text_new();
     g_autoptr(GError) cause = NULL;

@@ -7,11 +7,12 @@
 #define VGPUD_MODES_WANTED_H
 
 #include "lib/gpus.h"
+#include "lib/host_root.h"
 
 /*
  * Stores the mode durably: when it returns, power loss does not undo it. Other GPUs are unchanged.
  */
-gboolean wanted_set(const char *root, const char *address, GpuMode mode, guint partitions,
+gboolean wanted_set(HostRoot *root, const char *address, GpuMode mode, guint partitions,
                     GError **error);
 
 /* Where the GPU's wanted mode is from, of @declared (gpus_load_conf()) and @set
@@ -21,6 +22,6 @@ const char *wanted_source(const GPtrArray *declared, const GPtrArray *set, const
 
 /* Forgets the modes that were set for GPUs that gpus.conf names. @changes: a sentence for each that
  * differs. */
-gboolean wanted_apply(const char *root, gboolean dry_run, GStrvBuilder *changes, GError **error);
+gboolean wanted_apply(HostRoot *root, gboolean dry_run, GStrvBuilder *changes, GError **error);
 
 #endif

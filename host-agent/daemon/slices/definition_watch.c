@@ -2,11 +2,11 @@
 #include "host-agent/daemon/slices/definition_watch.h"
 
 #include "lib/definition.h"
-#include "lib/root.h"
+#include "lib/host_root.h"
 #include "lib/sysfs.h"
 
 struct DefinitionWatch {
-    char *dir;
+    HostRoot *root;
     GFileMonitor *parents;
     GHashTable *monitors; /* directory of a parent to GFileMonitor */
     void (*changed)(const char *uuid, void *data);
@@ -38,7 +38,7 @@ static GFileMonitor *monitor_dir(const char *path, void *callback, void *data)
 
 static void add_parent(DefinitionWatch *watch, const char *name)
 {
-    g_autofree char *path = g_build_filename(watch->dir, name, NULL);
+    g_autofree char *path = root_path(watch->root, DEFINITIONS_DIR, name, NULL);
     GFileMonitor *monitor;
 
     if (g_hash_table_contains(watch->monitors, path) || !g_file_test(path, G_FILE_TEST_IS_DIR))
@@ -51,8 +51,8 @@ static void add_parent(DefinitionWatch *watch, const char *name)
 /* Files that were written before the watch began are reported, too. */
 static void tell_all(const DefinitionWatch *watch, const char *parent)
 {
-    g_autofree char *path = g_build_filename(watch->dir, parent, NULL);
-    g_auto(GStrv) names = sysfs_list(path);
+    g_autofree char *path = g_build_filename(DEFINITIONS_DIR, parent, NULL);
+    g_auto(GStrv) names = sysfs_list(watch->root, path);
 
     for (guint i = 0; names[i]; i++)
         if (g_uuid_string_is_valid(names[i]))
@@ -76,18 +76,19 @@ static void parent_event(GFileMonitor *monitor, GFile *file, GFile *other, GFile
     }
 }
 
-DefinitionWatch *definition_watch_new(const char *root,
-                                      void (*changed)(const char *uuid, void *data), void *data)
+DefinitionWatch *definition_watch_new(HostRoot *root, void (*changed)(const char *uuid, void *data),
+                                      void *data)
 {
     DefinitionWatch *watch = g_new0(DefinitionWatch, 1);
+    g_autofree char *dir = root_path(root, DEFINITIONS_DIR, NULL);
     g_auto(GStrv) parents = NULL;
 
-    watch->dir = root_path(root, DEFINITIONS_DIR, NULL);
+    watch->root = host_root_ref(root);
     watch->monitors = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_object_unref);
     watch->changed = changed;
     watch->data = data;
-    watch->parents = monitor_dir(watch->dir, G_CALLBACK(parent_event), watch);
-    parents = sysfs_list(watch->dir);
+    watch->parents = monitor_dir(dir, G_CALLBACK(parent_event), watch);
+    parents = sysfs_list(root, DEFINITIONS_DIR);
     for (guint i = 0; parents[i]; i++)
         add_parent(watch, parents[i]);
     return watch;
@@ -97,6 +98,6 @@ void definition_watch_free(DefinitionWatch *watch)
 {
     g_clear_object(&watch->parents);
     g_hash_table_unref(watch->monitors);
-    g_free(watch->dir);
+    host_root_unref(watch->root);
     g_free(watch);
 }

@@ -6,129 +6,44 @@
 
 #include "lib/bus.h"
 #include "lib/gpus.h"
+#include "lib/program.h"
 
 #define TIMEOUT_S 60
 
 typedef struct {
-    char *line;
-    GSubprocess *process;
-    GCancellable *cancellable;
-    gulong cancelled;
-    guint timeout;
-    gboolean timed_out;
     MdevctlFunc func;
     void *data;
 } Run;
 
-static void run_free(Run *run)
+static void ended(const char *output, const GError *cause, void *data)
 {
-    if (run->timeout)
-        g_source_remove(run->timeout);
-    g_cancellable_disconnect(run->cancellable, run->cancelled);
-    g_clear_object(&run->cancellable);
-    g_clear_object(&run->process);
-    g_free(run->line);
-    g_free(run);
-}
-
-static gboolean too_long(void *data)
-{
-    Run *run = data;
-
-    run->timeout = 0;
-    run->timed_out = TRUE;
-    g_subprocess_force_exit(run->process);
-    return G_SOURCE_REMOVE;
-}
-
-/* Its end is waited for: until then it may still change something. */
-static void kill_process(GCancellable *cancellable, void *process)
-{
-    (void)cancellable;
-    g_subprocess_force_exit(process);
-}
-
-/* mdevctl writes "Error: " and one or two causes, each on its own line. */
-static char *what_it_said(const char *text)
-{
-    g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
-    g_autoptr(GString) said = g_string_new(NULL);
-
-    for (guint i = 0; lines[i]; i++) {
-        const char *line = g_strstrip(lines[i]);
-
-        if (*line)
-            g_string_append_printf(said, "%s%s", said->len ? "; " : "", line);
-    }
-    return g_string_free(g_steal_pointer(&said), said->len == 0);
-}
-
-static GError *error_of(const Run *run, const char *text)
-{
-    g_autofree char *said = what_it_said(text);
-
-    if (run->timed_out)
-        return g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED, "\"%s\" did not end in %d seconds",
-                           run->line, TIMEOUT_S);
-    return g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED, "\"%s\" failed: %s", run->line,
-                       said ? said : "it does not say why");
-}
-
-static void ended(GObject *process, GAsyncResult *answer, void *data)
-{
-    Run *run = data;
+    g_autofree Run *run = data;
     g_autoptr(GError) error = NULL;
-    g_autofree char *text = NULL;
 
-    if (g_subprocess_communicate_utf8_finish(G_SUBPROCESS(process), answer, NULL, &text, &error) &&
-        !g_subprocess_get_successful(G_SUBPROCESS(process)))
-        error = error_of(run, text);
+    (void)output;
+    if (cause && cause->domain == G_SPAWN_ERROR)
+        error = g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED,
+                            "mdevctl can't be started; is the package mdevctl installed?");
+    else if (cause)
+        error = g_error_new_literal(AGENT_ERROR, AGENT_ERROR_FAILED, cause->message);
     run->func(error, run->data);
-    run_free(run);
-}
-
-/* Never from within mdevctl_run(): its caller does not expect the answer then. */
-static gboolean tell_not_started(void *data)
-{
-    Run *run = data;
-    g_autoptr(GError) error =
-        g_error_new(AGENT_ERROR, AGENT_ERROR_FAILED,
-                    "mdevctl can't be started; is the package mdevctl installed?");
-
-    run->func(error, run->data);
-    run_free(run);
-    return G_SOURCE_REMOVE;
 }
 
 void mdevctl_run(const char *const *words, const char *json, GCancellable *cancellable,
                  MdevctlFunc func, void *data)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
+    Program program = {.input = json, .seconds = TIMEOUT_S};
     Run *run = g_new0(Run, 1);
 
     g_ptr_array_add(argv, (char *)"mdevctl");
     for (guint i = 0; words[i]; i++)
         g_ptr_array_add(argv, (char *)words[i]);
     g_ptr_array_add(argv, NULL);
-    run->line = g_strjoinv(" ", (char **)argv->pdata);
+    program.argv = (const char *const *)argv->pdata;
     run->func = func;
     run->data = data;
-    run->process =
-        g_subprocess_newv((const char *const *)argv->pdata,
-                          G_SUBPROCESS_FLAGS_STDIN_PIPE | G_SUBPROCESS_FLAGS_STDOUT_PIPE |
-                              G_SUBPROCESS_FLAGS_STDERR_PIPE,
-                          NULL);
-    if (!run->process) {
-        g_idle_add(tell_not_started, run);
-        return;
-    }
-    run->timeout = g_timeout_add_seconds(TIMEOUT_S, too_long, run);
-    if (cancellable) {
-        run->cancellable = g_object_ref(cancellable);
-        run->cancelled = g_cancellable_connect(cancellable, G_CALLBACK(kill_process),
-                                               g_object_ref(run->process), g_object_unref);
-    }
-    g_subprocess_communicate_utf8_async(run->process, json, NULL, ended, run);
+    program_start(&program, cancellable, ended, run);
 }
 
 #define PREFIX "vgpu/"
@@ -196,7 +111,7 @@ char *mdevctl_json(const MdevctlSpec *spec)
     return text_of(object);
 }
 
-char *mdevctl_changed_json(const char *root, const Definition *definition, const Slice *slice)
+char *mdevctl_changed_json(HostRoot *root, const Definition *definition, const Slice *slice)
 {
     g_autoptr(JsonObject) object = definition_json(root, definition);
     JsonArray *list = json_array_new();

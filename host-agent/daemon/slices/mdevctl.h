@@ -10,6 +10,7 @@
 
 #include "host-agent/model/slice.h"
 #include "lib/definition.h"
+#include "lib/host_root.h"
 
 /* @error: NULL: it is done. */
 typedef void (*MdevctlFunc)(const GError *error, void *data);
@@ -35,10 +36,10 @@ typedef struct {
 char *mdevctl_json(const MdevctlSpec *spec);
 
 /*
- * The JSON of @definition from mdevctl's configuration below @root, with the parameters replaced by
- * those of @slice, and the rest unchanged. To be freed.
+ * The JSON of @definition from mdevctl's configuration, with the parameters replaced by those of
+ * @slice, and the rest unchanged. To be freed.
  */
-char *mdevctl_changed_json(const char *root, const Definition *definition, const Slice *slice);
+char *mdevctl_changed_json(HostRoot *root, const Definition *definition, const Slice *slice);
 
 /* The GPU's name among mdev parents. Part of @gpu. */
 const char *mdevctl_parent(const char *gpu);

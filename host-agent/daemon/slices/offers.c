@@ -15,7 +15,7 @@
 #define TYPE_PREFIX "vgpu-"
 
 struct Offers {
-    char *root;
+    HostRoot *root;
     GPtrArray *types;   /* of GpuType */
     GPtrArray *entries; /* of GpuEntry */
     GHashTable *plans;  /* address to GpuOffers, made when first asked for */
@@ -40,11 +40,11 @@ static void free_gpu_offers(void *data)
     g_free(offered);
 }
 
-Offers *offers_new(const char *root)
+Offers *offers_new(HostRoot *root)
 {
     Offers *offers = g_new0(Offers, 1);
 
-    offers->root = g_strdup(root);
+    offers->root = host_root_ref(root);
     offers->types = g_ptr_array_new();
     offers->entries = g_ptr_array_new();
     offers->plans = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_gpu_offers);
@@ -56,7 +56,7 @@ void offers_free(Offers *offers)
     g_ptr_array_unref(offers->types);
     g_ptr_array_unref(offers->entries);
     g_hash_table_unref(offers->plans);
-    g_free(offers->root);
+    host_root_unref(offers->root);
     g_free(offers);
 }
 

@@ -9,11 +9,12 @@
 #include "host-agent/model/offer.h"
 #include "lib/gpu.h"
 #include "lib/gpus.h"
+#include "lib/host_root.h"
 
 typedef struct Offers Offers;
 
 /* Nothing is offered before offers_reload(). */
-Offers *offers_new(const char *root);
+Offers *offers_new(HostRoot *root);
 
 void offers_free(Offers *offers);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Offers, offers_free)

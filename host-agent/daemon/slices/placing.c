@@ -6,9 +6,9 @@
 #include "lib/bus.h"
 #include "lib/containers_only.h"
 #include "lib/definition.h"
+#include "lib/host_root.h"
 #include "lib/mdev.h"
 #include "lib/pci.h"
-#include "lib/root.h"
 
 static void free_candidate(void *candidate)
 {
@@ -155,10 +155,10 @@ static guint distance(const char *gpu, const char *other, void *data)
 /* A mediated device or a definition of any driver has it. */
 static gboolean is_used(const Host *host, const char *uuid)
 {
-    const char *root = host_root(host);
-    g_autofree char *device = mdev_path(root, uuid);
+    HostRoot *root = host_root(host);
+    g_autofree char *device = mdev_path(uuid);
 
-    return g_file_test(device, G_FILE_TEST_IS_SYMLINK) || definition_exists(root, uuid);
+    return root_is(root, device, G_FILE_TEST_IS_SYMLINK) || definition_exists(root, uuid);
 }
 
 static gboolean check_unused(const Host *host, const Request *request, GError **error)

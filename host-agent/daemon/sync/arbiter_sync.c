@@ -23,7 +23,7 @@ struct ArbiterSync {
 
 typedef struct {
     ArbiterSync *link;
-    char *root;
+    HostRoot *root;
     char *gpu;
 } Probe;
 
@@ -62,7 +62,7 @@ static GPtrArray *shares_of_all(const ArbiterSync *link)
 static void serve(ArbiterSync *link, const Gpu *gpu)
 {
     const char *address = gpu->pci->address;
-    const char *root = host_root(link->host);
+    HostRoot *root = host_root(link->host);
     const GpuEntry *settings = offers_settings(link->offers, address);
     const GPtrArray *slices = slices_all(link->slices);
     g_autoptr(GPtrArray) shares = shares_of_all(link);
@@ -118,7 +118,7 @@ void arbiter_sync_refresh(ArbiterSync *link)
 static void put(const ArbiterSync *link, const Slice *slice)
 {
     g_autoptr(Slice) share = share_group_share(link->slices, link->claims, slice);
-    const char *root = host_root(link->host);
+    HostRoot *root = host_root(link->host);
     g_autoptr(GError) error = NULL;
 
     if (!share)
@@ -164,7 +164,7 @@ static void probe_free(void *data)
 {
     Probe *probe = data;
 
-    g_free(probe->root);
+    host_root_unref(probe->root);
     g_free(probe->gpu);
     g_free(probe);
 }
@@ -177,7 +177,7 @@ static void look_away(const char *uuid, const SliceUse *use, void *data)
 }
 
 /* TRUE: it has waited in vain for an answer. */
-static gboolean hangs(const char *root, const char *gpu, SliceUseFunc func, void *data)
+static gboolean hangs(HostRoot *root, const char *gpu, SliceUseFunc func, void *data)
 {
     gint64 begin = g_get_monotonic_time();
 
@@ -219,7 +219,7 @@ static void leave_alone(ArbiterSync *link, const char *gpu)
               gpu);
     g_hash_table_add(link->hung, g_strdup(gpu));
     probe->link = link;
-    probe->root = g_strdup(host_root(link->host));
+    probe->root = host_root_ref(host_root(link->host));
     probe->gpu = g_strdup(gpu);
     g_task_set_task_data(task, probe, probe_free);
     g_task_run_in_thread(task, watch);

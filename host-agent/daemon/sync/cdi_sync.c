@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/sync/cdi_sync.h"
 
-#include <glib/gstdio.h>
 #include <string.h>
 
 #include "host-agent/daemon/containers/cdi_spec.h"
@@ -43,7 +42,7 @@ static char *render_node(const Gpu *gpu)
     return NULL;
 }
 
-static char *vfio_node(const char *root, const char *uuid)
+static char *vfio_node(HostRoot *root, const char *uuid)
 {
     g_auto(GStrv) nodes = nodes_of_vgpu(root, uuid);
 
@@ -100,28 +99,26 @@ static char *spec(const CdiSync *link)
     return cdi_spec(list, layer, cdi_hook_find(host_root(link->host)));
 }
 
-static void put(const char *path, const char *text)
+static void put(HostRoot *root, const char *text)
 {
-    g_autofree char *dir = g_path_get_dirname(path);
+    g_autofree char *dir = g_path_get_dirname(CDI_FILE);
     g_autoptr(GError) error = NULL;
 
     if (!text) {
-        g_unlink(path);
+        root_remove(root, CDI_FILE);
         return;
     }
-    g_mkdir_with_parents(dir, 0755);
-    if (!g_file_set_contents_full(path, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, &error))
+    if (!root_mkdir(root, dir, 0755, &error) || !root_write(root, CDI_FILE, text, 0644, &error))
         g_warning("cannot offer slices to containers: %s", error->message);
 }
 
 static void write_now(CdiSync *link, gboolean always)
 {
-    g_autofree char *path = g_strconcat(host_root(link->host), CDI_FILE, NULL);
     g_autofree char *text = spec(link);
 
     if (!always && g_strcmp0(text, link->text) == 0)
         return;
-    put(path, text);
+    put(host_root(link->host), text);
     g_free(link->text);
     link->text = g_steal_pointer(&text);
 }

@@ -178,7 +178,7 @@ static gboolean find_limits(const LimitsSync *link, const Slice *slice, EngineLi
 
 static void hold(LimitsSync *link, const Slice *slice)
 {
-    const char *root = host_root(link->host);
+    HostRoot *root = host_root(link->host);
     EngineLimits limits;
 
     if (engine_limits_can_be_set(root, slice->uuid) && find_limits(link, slice, &limits) &&

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/sync/transport_sync.h"
 
-#include <glib/gstdio.h>
 #include <string.h>
 
 #include "host-agent/daemon/containers/transport.h"
@@ -56,7 +55,7 @@ void transport_sync_prepare(TransportSync *link, const char *uuid)
     g_autoptr(GArray) uids = NULL;
     g_autoptr(GError) error = NULL;
     gboolean all;
-    gboolean (*make)(const char *, const char *, const uid_t *, guint, GError **);
+    gboolean (*make)(HostRoot *, const char *, const uid_t *, guint, GError **);
 
     if (!is_here(slice))
         return;
@@ -69,20 +68,19 @@ void transport_sync_prepare(TransportSync *link, const char *uuid)
         g_warning("cannot offer slice %s to containers: %s", uuid, error->message);
 }
 
-static char *conf_path(const TransportSync *link, const char *uuid)
+static char *conf_path(const char *uuid)
 {
-    return g_strconcat(host_root(link->host), GUARD_DIR "/", uuid, CONF, NULL);
+    return g_strconcat(GUARD_DIR "/", uuid, CONF, NULL);
 }
 
 static gboolean write_conf(const TransportSync *link, const Slice *slice)
 {
-    g_autofree char *path = conf_path(link, slice->uuid);
-    g_autofree char *dir = g_path_get_dirname(path);
+    g_autofree char *path = conf_path(slice->uuid);
     g_autofree char *text = g_strdup_printf("[slice]\ngpu=%s\n", slice->gpu);
+    HostRoot *root = host_root(link->host);
     g_autoptr(GError) error = NULL;
 
-    g_mkdir_with_parents(dir, 0755);
-    if (g_file_set_contents_full(path, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, &error))
+    if (root_mkdir(root, GUARD_DIR, 0755, &error) && root_write(root, path, text, 0644, &error))
         return TRUE;
     g_warning("cannot set the GPU of slice %s's guard: %s", slice->uuid, error->message);
     return FALSE;
@@ -90,11 +88,11 @@ static gboolean write_conf(const TransportSync *link, const Slice *slice)
 
 static void end_guard(TransportSync *link, const char *uuid)
 {
-    g_autofree char *path = conf_path(link, uuid);
+    g_autofree char *path = conf_path(uuid);
 
     g_hash_table_remove(link->guarded, uuid);
     guard_units_stop(link->units, uuid);
-    g_unlink(path);
+    root_remove(host_root(link->host), path);
 }
 
 /* The GPU is available: it is shared, and stays so for its users. */
@@ -195,8 +193,7 @@ void transport_sync_refresh(TransportSync *link)
 /* UUIDs of guards that a previous vgpud has started; to be freed. */
 static GStrv guards_left(const TransportSync *link)
 {
-    g_autofree char *dir = g_strconcat(host_root(link->host), GUARD_DIR, NULL);
-    g_auto(GStrv) names = sysfs_list(dir);
+    g_auto(GStrv) names = sysfs_list(host_root(link->host), GUARD_DIR);
     g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
 
     for (guint i = 0; names[i]; i++)

@@ -28,23 +28,26 @@ static const char *const files[] = {
     VGPUD_CONF,
 };
 
-static char root[] = "/tmp/agent-files-XXXXXX";
+static char tree[] = "/tmp/agent-files-XXXXXX";
+static HostRoot *root;
 
 static void remove_root(void)
 {
-    g_autofree char *command = g_strconcat("rm -rf ", root, NULL);
+    g_autofree char *command = g_strconcat("rm -rf ", tree, NULL);
 
+    g_clear_pointer(&root, host_root_unref);
     if (system(command))
         abort();
 }
 
 static void make_root(void)
 {
-    if (!mkdtemp(root))
+    if (!mkdtemp(tree))
         abort();
+    root = host_root_new(tree, NULL);
     atexit(remove_root);
     for (gsize i = 0; i < G_N_ELEMENTS(files); i++) {
-        g_autofree char *path = g_strconcat(root, files[i], NULL);
+        g_autofree char *path = root_path(root, files[i], NULL);
         g_autofree char *dir = g_path_get_dirname(path);
 
         g_mkdir_with_parents(dir, 0700);
@@ -53,7 +56,7 @@ static void make_root(void)
 
 static void write_file(const char *file, const uint8_t *data, size_t size)
 {
-    g_autofree char *path = g_strconcat(root, file, NULL);
+    g_autofree char *path = root_path(root, file, NULL);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
     if (fd < 0 || write(fd, data, size) != (ssize_t)size)
@@ -144,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (!size)
         return 0;
-    if (root[sizeof(root) - 2] == 'X')
+    if (!root)
         make_root();
     file = files[data[0] % G_N_ELEMENTS(files)];
     write_file(file, data + 1, size - 1);

@@ -52,14 +52,15 @@ void agent_on_bus_stop(AgentOnBus *at)
 }
 
 /* bin/ has an mdevctl that works on the tree. */
-static void use_fake_mdevctl(const char *root)
+static void use_fake_mdevctl(HostRoot *root)
 {
     const char *path = g_getenv("PATH");
+    g_autofree char *dir = root_path(root, "", NULL);
     g_autofree char *longer = g_strconcat(HOSTS "/../bin:", path, NULL);
 
     if (!g_str_has_prefix(path, HOSTS))
         g_setenv("PATH", longer, TRUE);
-    g_setenv("FAKE_ROOT", root, TRUE);
+    g_setenv("FAKE_ROOT", dir, TRUE);
 }
 
 void agent_on_bus_open(AgentOnBus *at, const char *host)
@@ -67,7 +68,7 @@ void agent_on_bus_open(AgentOnBus *at, const char *host)
     agent_on_bus_open_tree(at, recorded_host_new(host));
 }
 
-void agent_on_bus_open_tree(AgentOnBus *at, char *root)
+void agent_on_bus_open_tree(AgentOnBus *at, HostRoot *root)
 {
     at->root = root;
     use_fake_mdevctl(root);

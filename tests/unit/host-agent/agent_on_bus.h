@@ -7,9 +7,10 @@
 #define TESTS_UNIT_AGENT_ON_BUS_H
 
 #include "host-agent/daemon/agent.h"
+#include "lib/host_root.h"
 
 typedef struct {
-    char *root;
+    HostRoot *root;
     GTestDBus *daemon;
     GDBusConnection *bus;
     Agent *agent;
@@ -20,7 +21,7 @@ typedef struct {
 void agent_on_bus_open(AgentOnBus *at, const char *host);
 
 /* On an existing file tree; takes @root. */
-void agent_on_bus_open_tree(AgentOnBus *at, char *root);
+void agent_on_bus_open_tree(AgentOnBus *at, HostRoot *root);
 
 /* The agent ends and starts again, on the same files and the same bus. */
 void agent_on_bus_restart(AgentOnBus *at);

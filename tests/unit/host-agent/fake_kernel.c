@@ -22,7 +22,7 @@
 
 /* Threads of the agent change it while the test reads it. */
 static GMutex lock;
-static char *root;
+static HostRoot *root;
 static GString *done;
 static guint left;
 static const char *refused;
@@ -38,12 +38,12 @@ static int control_hook(unsigned long request, void *argument)
 
 static void note_drivers(void)
 {
-    g_autofree char *dir = g_build_filename(root, "sys/bus/pci/devices", NULL);
-    g_auto(GStrv) addresses = sysfs_list(dir);
+    static const char dir[] = "/sys/bus/pci/devices";
+    g_auto(GStrv) addresses = sysfs_list(root, dir);
 
     for (guint i = 0; addresses[i]; i++) {
         g_autofree char *device = g_build_filename(dir, addresses[i], NULL);
-        char *driver = sysfs_link_name(device, "driver");
+        char *driver = sysfs_link_name(root, device, "driver");
 
         if (g_strcmp0(driver, "vfio-pci") == 0) {
             g_free(driver);
@@ -58,10 +58,10 @@ static void note_drivers(void)
     }
 }
 
-void fake_kernel_use(const char *at)
+void fake_kernel_use(HostRoot *at)
 {
-    g_free(root);
-    root = g_strdup(at);
+    g_clear_pointer(&root, host_root_unref);
+    root = host_root_ref(at);
     if (done)
         g_string_free(done, TRUE);
     done = g_string_new(NULL);
@@ -121,7 +121,7 @@ static gboolean note(const char *format, ...)
 
 static char *pci_path(const char *address, const char *name)
 {
-    return g_build_filename(root, "sys/bus/pci/devices", address, name, NULL);
+    return root_path(root, "sys/bus/pci/devices", address, name, NULL);
 }
 
 /* The vGPU driver has its types below the GPU. */
@@ -142,9 +142,9 @@ static void show_types(const char *gpu, gboolean shown)
 
 static void probe(const char *address)
 {
-    g_autofree char *dir = pci_path(address, NULL);
+    g_autofree char *dir = g_build_filename("/sys/bus/pci/devices", address, NULL);
     g_autofree char *link = pci_path(address, "driver");
-    g_autofree char *override = sysfs_read(dir, "driver_override");
+    g_autofree char *override = sysfs_read(root, dir, "driver_override");
     const char *driver = override && *override ? override : g_hash_table_lookup(drivers, address);
     g_autofree char *target = g_strconcat("/sys/bus/pci/drivers/", driver, NULL);
 
@@ -219,16 +219,16 @@ static void do_write(const char *path, const char *text)
     }
 }
 
-gboolean kernel_write(const char *path, const char *text, GError **error)
+gboolean kernel_write(HostRoot *host, const char *path, const char *text, GError **error)
 {
+    g_autofree char *full = root_path(host, path, NULL);
     g_autofree char *shown = g_strchomp(g_strdup(text));
     gboolean good;
 
     g_mutex_lock(&lock);
-    good = !(refused && g_str_has_suffix(path, refused)) &&
-           note("write %s %s", path + strlen(root), shown);
+    good = !(refused && g_str_has_suffix(path, refused)) && note("write %s %s", path, shown);
     if (good)
-        do_write(path, text);
+        do_write(full, text);
     g_mutex_unlock(&lock);
     if (!good)
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "%s: refused by the test", path);
@@ -238,12 +238,14 @@ gboolean kernel_write(const char *path, const char *text, GError **error)
 /* Directories of vGPUs stay when their links are removed. */
 static void start_vgpu(const char *uuid)
 {
-    g_autofree char *list = g_strdup_printf("find %s/sys/devices -type d -name %s", root, uuid);
-    g_autofree char *link = g_build_filename(root, "sys/bus/mdev/devices", uuid, NULL);
+    g_autofree char *dir = root_path(root, "/sys/devices", NULL);
+    g_autofree char *list =
+        g_strdup_printf("find %s -type d -name %s -printf ../../../devices/%%P", dir, uuid);
+    g_autofree char *link = root_path(root, "sys/bus/mdev/devices", uuid, NULL);
     g_autofree char *found = NULL;
 
     g_assert_true(g_spawn_command_line_sync(list, &found, NULL, NULL, NULL));
-    g_assert_cmpint(symlink(g_strchomp(found), link), ==, 0);
+    g_assert_cmpint(symlink(found, link), ==, 0);
 }
 
 gboolean kernel_run(const char *const *argv, char **output, GError **error)
@@ -268,16 +270,15 @@ gboolean kernel_run(const char *const *argv, char **output, GError **error)
 }
 
 /* Like VFIO: one at a time. */
-int kernel_hold(const char *path)
+int kernel_hold(HostRoot *host, const char *path)
 {
-    g_autofree char *proc = g_build_filename(root, "proc", NULL);
-    g_auto(GStrv) pids = sysfs_list(proc);
+    g_auto(GStrv) pids = sysfs_list(host, "/proc");
 
     for (guint i = 0; pids[i]; i++) {
-        g_autofree char *link = g_build_filename(proc, pids[i], "fd", NODE_FD, NULL);
-        g_autofree char *target = g_file_read_link(link, NULL);
+        g_autofree char *link = g_build_filename("/proc", pids[i], "fd", NODE_FD, NULL);
+        g_autofree char *target = root_link(host, link);
 
-        if (target && g_str_equal(target, path + strlen(root))) {
+        if (target && g_str_equal(target, path)) {
             errno = EBUSY;
             return -1;
         }
@@ -287,13 +288,13 @@ int kernel_hold(const char *path)
 
 static gboolean has_vgpus(const char *gpu)
 {
-    g_autofree char *dir = g_build_filename(root, "sys/bus/mdev/devices", NULL);
-    g_auto(GStrv) uuids = sysfs_list(dir);
+    static const char dir[] = "/sys/bus/mdev/devices";
+    g_auto(GStrv) uuids = sysfs_list(root, dir);
     gboolean has = FALSE;
 
     for (guint i = 0; uuids[i]; i++) {
         g_autofree char *link = g_build_filename(dir, uuids[i], NULL);
-        g_autofree char *real = realpath(link, NULL);
+        g_autofree char *real = root_resolve(root, link);
 
         has = has || (real && strstr(real, gpu));
     }
@@ -370,15 +371,17 @@ static void write_bytes(const char *dir, const char *name, const char *text, gsi
     g_assert_true(g_file_set_contents(path, text, (gssize)length, NULL));
 }
 
-void fake_process(const char *at, guint pid, const char *comm, const char *name, const char *cgroup,
+void fake_process(HostRoot *at, guint pid, const char *comm, const char *name, const char *cgroup,
                   const char *node)
 {
-    g_autofree char *dir = g_strdup_printf("%s/proc/%u", at, pid);
+    g_autofree char *number = g_strdup_printf("%u", pid);
+    g_autofree char *dir = root_path(at, "/proc", number, NULL);
     g_autofree char *fd = g_build_filename(dir, "fd", NULL);
     g_autofree char *link = g_build_filename(fd, NODE_FD, NULL);
     g_autofree char *target = g_build_filename("/dev", node, NULL);
     g_autoptr(GString) line = g_string_new(comm);
 
+    g_assert_cmpuint(pid, >=, FAKE_PID_MIN);
     g_assert_cmpint(g_mkdir_with_parents(fd, 0755), ==, 0);
     g_string_append_c(line, '\0');
     if (name) {
@@ -392,9 +395,10 @@ void fake_process(const char *at, guint pid, const char *comm, const char *name,
     g_assert_cmpint(symlink(target, link), ==, 0);
 }
 
-void fake_process_closes(const char *at, guint pid)
+void fake_process_closes(HostRoot *at, guint pid)
 {
-    g_autofree char *link = g_strdup_printf("%s/proc/%u/fd/" NODE_FD, at, pid);
+    g_autofree char *link = g_strdup_printf("/proc/%u/fd/" NODE_FD, pid);
 
-    g_assert_cmpint(unlink(link), ==, 0);
+    root_remove(at, link);
+    g_assert_false(root_is(at, link, G_FILE_TEST_IS_SYMLINK));
 }

@@ -8,11 +8,13 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 /*
  * From now on it is that of the host at @root, and starts empty. Every GPU of the host can be
  * unbound.
  */
-void fake_kernel_use(const char *root);
+void fake_kernel_use(HostRoot *root);
 
 /*
  * The actions so far, as "write /sys/… TEXT", "run mdevctl …", "add GPU", "remove GPU", "drain
@@ -32,11 +34,17 @@ void fake_kernel_refuse(const char *suffix);
 /* Whether the driver has drained the GPU. */
 gboolean fake_kernel_drained(const char *gpu);
 
-/* A process with one node open. @name: of a VM, or NULL. @cgroup: or NULL. */
-void fake_process(const char *root, guint pid, const char *comm, const char *name,
-                  const char *cgroup, const char *node);
+/* What the kernel gives to no process: the code under test leaves out its own. */
+#define FAKE_PID_MIN 4194305u
+
+/*
+ * A process with one node open. @pid: FAKE_PID_MIN at least. @name: of a VM, or NULL. @cgroup: or
+ * NULL.
+ */
+void fake_process(HostRoot *root, guint pid, const char *comm, const char *name, const char *cgroup,
+                  const char *node);
 
 /* It closes its node. */
-void fake_process_closes(const char *root, guint pid);
+void fake_process_closes(HostRoot *root, guint pid);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* A device that is being written: its directory in the tree. */
 struct device {
-    const char *root;
+    HostRoot *root;
     char *dir;
     char *address;
 };
@@ -114,7 +114,7 @@ static void write_key(const struct device *device, const char *key, const char *
     write_link(device, "physfn", value);
 }
 
-void recorded_host_add(const char *root, const char *line)
+void recorded_host_add(HostRoot *root, const char *line)
 {
     g_auto(GStrv) words = g_strsplit(line, " ", -1);
     g_autofree char *dir = g_strconcat("/sys/devices/", words[0], NULL);
@@ -131,7 +131,7 @@ void recorded_host_add(const char *root, const char *line)
     }
 }
 
-void recorded_host_add_vgpu(const char *root, const char *path, const char *uuid, const char *type,
+void recorded_host_add_vgpu(HostRoot *root, const char *path, const char *uuid, const char *type,
                             const char *attributes)
 {
     g_auto(GStrv) list = g_strsplit(attributes, "|", -1);
@@ -151,28 +151,28 @@ void recorded_host_add_vgpu(const char *root, const char *path, const char *uuid
     }
 }
 
-void recorded_host_remove(const char *root, const char *address)
+void recorded_host_remove(HostRoot *root, const char *address)
 {
-    g_autofree char *link = g_strconcat(root, "/sys/bus/pci/devices/", address, NULL);
+    g_autofree char *link = root_path(root, "/sys/bus/pci/devices", address, NULL);
 
     g_assert_cmpint(unlink(link), ==, 0);
 }
 
-void recorded_host_remove_vgpu(const char *root, const char *uuid)
+void recorded_host_remove_vgpu(HostRoot *root, const char *uuid)
 {
-    g_autofree char *link = g_strconcat(root, "/sys/bus/mdev/devices/", uuid, NULL);
+    g_autofree char *link = root_path(root, "/sys/bus/mdev/devices", uuid, NULL);
     g_autofree char *type = g_build_filename(link, "mdev_type", NULL);
 
     g_assert_cmpint(unlink(type), ==, 0);
     g_assert_cmpint(unlink(link), ==, 0);
 }
 
-char *recorded_host_new(const char *name)
+HostRoot *recorded_host_new(const char *name)
 {
     g_autofree char *path = g_build_filename(HOSTS, name, NULL);
     g_autofree char *text = NULL;
     g_auto(GStrv) lines = NULL;
-    char *root = file_tree_new();
+    HostRoot *root = file_tree_new();
 
     /* Two tests cannot have one port at the same time. */
     file_tree_write(root, "/etc/vgpu/vgpud.conf", "[metrics]\nlisten=off\n");

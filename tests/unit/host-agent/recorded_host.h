@@ -13,24 +13,26 @@
 
 #include <glib.h>
 
+#include "lib/host_root.h"
+
 /* A new file tree with the host's devices. */
-char *recorded_host_new(const char *name);
+HostRoot *recorded_host_new(const char *name);
 
 /* Adds one device to a tree, from such a line. */
-void recorded_host_add(const char *root, const char *line);
+void recorded_host_add(HostRoot *root, const char *line);
 
 /*
  * Adds a vGPU of ours on the device at @path below /sys/devices. @attributes: "KEY=VALUE" separated
  * by
  * "|", files of its directory "vgpu".
  */
-void recorded_host_add_vgpu(const char *root, const char *path, const char *uuid, const char *type,
+void recorded_host_add_vgpu(HostRoot *root, const char *path, const char *uuid, const char *type,
                             const char *attributes);
 
 /* Removes a vGPU. */
-void recorded_host_remove_vgpu(const char *root, const char *uuid);
+void recorded_host_remove_vgpu(HostRoot *root, const char *uuid);
 
 /* Removes a device, as when it is unplugged. */
-void recorded_host_remove(const char *root, const char *address);
+void recorded_host_remove(HostRoot *root, const char *address);
 
 #endif

@@ -12,16 +12,16 @@ const char slices_types[] = "[type vgpu-full]\nvram=1/1\n"
                             "[type vgpu-half]\nvram=1/2\nweight=400\n";
 
 /* vgpu-engine-user, which records its arguments. */
-static void add_user_program(const char *root)
+static void add_user_program(HostRoot *root)
 {
     static const char path[] = "/usr/lib/mdev-vgpu/vgpu-engine-user";
-    g_autofree char *full = g_strconcat(root, path, NULL);
+    g_autofree char *full = root_path(root, path, NULL);
 
     file_tree_write(root, path, "#!/bin/sh\necho \"$@\" >>\"$0.log\"\n");
     g_assert_cmpint(g_chmod(full, 0755), ==, 0);
 }
 
-void complete_tree(const char *root)
+void complete_tree(HostRoot *root)
 {
     file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", slices_types);
     file_tree_write(root, "/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json",
@@ -29,9 +29,9 @@ void complete_tree(const char *root)
     add_user_program(root);
 }
 
-char *shared_tree(void)
+HostRoot *shared_tree(void)
 {
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
 
     complete_tree(root);
     return root;
@@ -44,14 +44,14 @@ void open_shared(AgentOnBus *at)
 
 gboolean exists(const AgentOnBus *at, const char *path)
 {
-    g_autofree char *full = g_strconcat(at->root, path, NULL);
+    g_autofree char *full = root_path(at->root, path, NULL);
 
     return g_file_test(full, G_FILE_TEST_EXISTS);
 }
 
 char *text_of(const AgentOnBus *at, const char *path)
 {
-    g_autofree char *full = g_strconcat(at->root, path, NULL);
+    g_autofree char *full = root_path(at->root, path, NULL);
     char *text = NULL;
 
     g_file_get_contents(full, &text, NULL, NULL);
@@ -85,7 +85,8 @@ void process(const AgentOnBus *at, guint pid, guint started)
 
 void process_ends(const AgentOnBus *at, guint pid)
 {
-    g_autofree char *path = g_strdup_printf("%s/proc/%u/stat", at->root, pid);
+    g_autofree char *number = g_strdup_printf("%u", pid);
+    g_autofree char *path = root_path(at->root, "/proc", number, "stat", NULL);
 
     g_assert_cmpint(g_unlink(path), ==, 0);
 }
@@ -93,7 +94,7 @@ void process_ends(const AgentOnBus *at, guint pid)
 void assert_hook_of(const AgentOnBus *at, const char *uuid, const char *verb, const char *state,
                     int status, const char *err)
 {
-    g_autofree char *input = g_strconcat(at->root, "/state.json", NULL);
+    g_autofree char *input = root_path(at->root, "/state.json", NULL);
     g_autofree char *line =
         g_strdup_printf("sh -c '" CONTAINER_HOOK " %s %s <%s'", verb, uuid, input);
     Said said;

@@ -6,6 +6,7 @@
 #ifndef TESTS_UNIT_SLICES_KIT_H
 #define TESTS_UNIT_SLICES_KIT_H
 
+#include "lib/host_root.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/fake_systemd.h"
 
@@ -26,10 +27,10 @@
 extern const char slices_types[];
 
 /* Types, the governor's layer, and a vgpu-engine-user, on any recorded host. */
-void complete_tree(const char *root);
+void complete_tree(HostRoot *root);
 
 /* To be freed. */
-char *shared_tree(void);
+HostRoot *shared_tree(void);
 
 void open_shared(AgentOnBus *at);
 

@@ -134,11 +134,12 @@ static char *callout_define(const AgentOnBus *at)
 
 static char *run_libvirt_hook(const AgentOnBus *at, const char *xml)
 {
-    g_autofree char *input = g_strconcat(at->root, "/domain.xml", NULL);
+    g_autofree char *dir = root_path(at->root, "", NULL);
+    g_autofree char *input = root_path(at->root, "/domain.xml", NULL);
     g_autofree char *line = g_strdup_printf("sh -c '" HOOK " red prepare begin - <%s'", input);
 
     file_tree_write(at->root, "/domain.xml", xml);
-    g_setenv("VGPU_HOOK_ROOT", at->root, TRUE);
+    g_setenv("VGPU_HOOK_ROOT", dir, TRUE);
     return said_by(run_beside(line));
 }
 
@@ -160,7 +161,7 @@ static void small_slice(const AgentOnBus *at)
 
 static char *claim(const AgentOnBus *at)
 {
-    g_autofree char *input = g_strconcat(at->root, "/state.json", NULL);
+    g_autofree char *input = root_path(at->root, "/state.json", NULL);
     g_autofree char *line = g_strdup_printf("sh -c '" CONTAINER_HOOK " claim " UUID " <%s'", input);
 
     file_tree_write(at->root, "/state.json", WEB);

@@ -34,12 +34,12 @@ static void slice_unref(void *slice)
     slice_free(slice);
 }
 
-static char *file_of(const char *root, const char *name)
+static char *file_of(HostRoot *root, const char *name)
 {
-    return g_build_filename(root, GOVERNOR_DIR, GPU, name, NULL);
+    return root_path(root, GOVERNOR_DIR, GPU, name, NULL);
 }
 
-static void assert_file(const char *root, const char *name, const char *text)
+static void assert_file(HostRoot *root, const char *name, const char *text)
 {
     g_autofree char *path = file_of(root, name);
     g_autofree char *seen = NULL;
@@ -50,8 +50,8 @@ static void assert_file(const char *root, const char *name, const char *text)
 
 static void test_shares(void)
 {
-    char *root = file_tree_new();
-    g_autofree char *gone = g_build_filename(root, GOVERNOR_DIR, GPU, NULL);
+    HostRoot *root = file_tree_new();
+    g_autofree char *gone = root_path(root, GOVERNOR_DIR, GPU, NULL);
     g_autofree char *by_hand = file_of(root, "slices/by-hand.conf");
     g_autoptr(GPtrArray) slices = g_ptr_array_new_with_free_func(slice_unref);
     Slice *slice = make_slice(UUID, 100);
@@ -86,7 +86,7 @@ static void test_shares(void)
 /* A file is written again only if it changes. */
 static void test_same_file(void)
 {
-    char *root = file_tree_new();
+    HostRoot *root = file_tree_new();
     g_autofree char *path = file_of(root, "slices/" UUID ".conf");
     g_autoptr(GPtrArray) slices = g_ptr_array_new_with_free_func(slice_unref);
     GStatBuf before, after;
@@ -130,7 +130,7 @@ static void see(const char *slice, const SliceUse *use, void *seen)
 /* @expected: NULL: no complete answer. */
 static void assert_heard(const char *text, const char *expected)
 {
-    char *root = file_tree_new();
+    HostRoot *root = file_tree_new();
     g_autofree char *dir = file_of(root, "");
     g_autofree char *path = file_of(root, "status.sock");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -152,7 +152,7 @@ static void assert_heard(const char *text, const char *expected)
 
 static void test_status(void)
 {
-    char *nowhere = file_tree_new();
+    HostRoot *nowhere = file_tree_new();
 
     assert_heard("{\"slices\":[{\"id\":\"a\",\"members\":2,\"waited_ns\":5,\"throttled_ns\":7},"
                  "{\"id\":\"b\",\"waited_ns\":-1,\"spill_used\":9,\"spill_kind\":\"driver\"}]}",

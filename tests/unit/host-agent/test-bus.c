@@ -27,7 +27,7 @@ static void test_gpu(void)
 static void test_vulkan(void)
 {
     AgentOnBus at;
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
 
     file_tree_write(root, "/run/vgpu/vulkan/0000:02:00.0",
                     "[vulkan]\ndevice=Navi 21\ndriver=radeon.json\napi=1.4.305\n"

@@ -35,7 +35,7 @@ static void assert_not_done(const char *unexpected)
         g_error("\"%s\" was done:\n%s", unexpected, done);
 }
 
-static void assert_mode(const char *root, const char *address, GpuMode mode)
+static void assert_mode(HostRoot *root, const char *address, GpuMode mode)
 {
     g_autoptr(Gpu) gpu = reconcile_look(root, address, NULL);
 
@@ -66,7 +66,7 @@ static void test_moved(void)
  * As the last of many mounts of the host, below a home directory, which vgpud's own namespace does
  * not show.
  */
-static void mount_disk(const char *root, const char *source)
+static void mount_disk(HostRoot *root, const char *source)
 {
     g_autoptr(GString) mounts = g_string_new(NULL);
 
@@ -114,7 +114,7 @@ static void test_in_use(void)
     file_tree_write(at.root,
                     "/sys/devices/" LAPTOP_BRIDGE "0000:01:00.1/sound/card1/pcmC1D3p/uevent",
                     "DEVNAME=snd/pcmC1D3p\n");
-    fake_process(at.root, 300, "pipewire", NULL, NULL, "snd/pcmC1D3p");
+    fake_process(at.root, 5000300, "pipewire", NULL, NULL, "snd/pcmC1D3p");
     recorded_host_add(at.root, LAPTOP_BRIDGE "0000:01:01.0 class=0x020000 vendor=0x8086 "
                                              "device=0x1 driver=e1000e group=2");
     file_tree_write(at.root, "/sys/devices/" LAPTOP_BRIDGE "0000:01:01.0/net/eth7/flags",
@@ -130,7 +130,7 @@ static void test_in_use(void)
     Said said = vgpuctl("gpu mode 01:00.0 passthrough");
     g_assert_cmpint(said.status, ==, IN_USE);
     g_assert_nonnull(
-        strstr(said.err, "process 300 (pipewire) has /dev/snd/pcmC1D3p of 0000:01:00.1"));
+        strstr(said.err, "process 5000300 (pipewire) has /dev/snd/pcmC1D3p of 0000:01:00.1"));
     g_assert_nonnull(strstr(said.err, "network interface eth7 of 0000:01:01.0 is up"));
     g_assert_nonnull(strstr(said.err, "disk nvme0n1 of 0000:01:02.0 is in use"));
     g_assert_nonnull(strstr(said.err, "0000:01:03.0 (xhci_hcd) is in the same IOMMU group"));

@@ -21,7 +21,7 @@ static const char types[] = "[type vgpu-full]\nvram=1/1\n"
 
 static void open_declared(AgentOnBus *at)
 {
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
 
     file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", types);
     file_tree_write(root, "/etc/vgpu/gpus.conf",
@@ -34,7 +34,7 @@ static void open_declared(AgentOnBus *at)
 
 static char *text_of(const AgentOnBus *at, const char *path)
 {
-    g_autofree char *full = g_strconcat(at->root, path, NULL);
+    g_autofree char *full = root_path(at->root, path, NULL);
     char *text = NULL;
 
     g_assert_true(g_file_get_contents(full, &text, NULL, NULL));
@@ -130,15 +130,17 @@ static void test_mode(void)
 static void test_export(void)
 {
     AgentOnBus at;
+    g_autofree char *dir = NULL;
     g_autofree char *line = NULL;
     g_autofree char *gpus = NULL;
     g_autofree char *teams = NULL;
 
     open_declared(&at);
+    dir = root_path(at.root, "", NULL);
     assert_says("gpu mode 02:00.0 host", 0, "", "");
     assert_says("tenant set red --vram 1536M", 0, "", "");
     assert_says("tenant set green --user carol", 0, "", "");
-    line = g_strdup_printf("--root %s config export %s/etc/vgpu", at.root, at.root);
+    line = g_strdup_printf("--root %s config export %s/etc/vgpu", dir, dir);
     assert_says(line, 0, "wrote ", "");
     gpus = text_of(&at, "/etc/vgpu/gpus.conf");
     g_assert_nonnull(strstr(gpus, "# The card below the window.\n"));
@@ -236,14 +238,16 @@ static void test_difference(void)
 static void test_database(void)
 {
     AgentOnBus at;
+    g_autofree char *dir = NULL;
     g_autofree char *backup = NULL;
     g_autofree char *restore = NULL;
     g_autofree char *junk = NULL;
 
     open_declared(&at);
-    backup = g_strdup_printf("--root %s database backup %s/copy.db", at.root, at.root);
-    restore = g_strdup_printf("--root %s database restore %s/copy.db", at.root, at.root);
-    junk = g_strdup_printf("--root %s database restore %s/etc/vgpu/gpus.conf", at.root, at.root);
+    dir = root_path(at.root, "", NULL);
+    backup = g_strdup_printf("--root %s database backup %s/copy.db", dir, dir);
+    restore = g_strdup_printf("--root %s database restore %s/copy.db", dir, dir);
+    junk = g_strdup_printf("--root %s database restore %s/etc/vgpu/gpus.conf", dir, dir);
     assert_says("tenant set green --user carol", 0, "", "");
     assert_says(backup, 0, "wrote ", "");
     assert_says("tenant remove green", 0, "", "");

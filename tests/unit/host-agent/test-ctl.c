@@ -20,7 +20,7 @@ static const char types[] = "[type vgpu-full]\nvram=1/1\n"
 
 static void open_shared(AgentOnBus *at)
 {
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
 
     file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", types);
     agent_on_bus_open_tree(at, root);
@@ -171,6 +171,8 @@ static void test_formats(void)
     assert_prints("slice list --no-headers", "");
     assert_prints("cdi list -o yaml", "[]\n");
     assert_says("operation list", 0, "Nothing is being done.", "");
+    assert_says("--root /nowhere vgpu list", 2, "",
+                "cannot use the root directory /nowhere: No such file or directory");
     assert_says("operation cancel x", 2, "", "\"x\" is not the number of an operation");
     assert_says("operation cancel 99", 3, "", "99");
     agent_on_bus_close(&at);

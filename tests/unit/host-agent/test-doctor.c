@@ -13,10 +13,10 @@
 #define MODULES_LOAD "/usr/lib/modules-load.d/mdev-vgpu.conf"
 
 /* A program in the tree's /bin, which is all of PATH, that prints this as its version. */
-static void add_program(const char *root, const char *name, const char *version)
+static void add_program(HostRoot *root, const char *name, const char *version)
 {
     g_autofree char *path = g_strconcat("/bin/", name, NULL);
-    g_autofree char *full = g_strconcat(root, path, NULL);
+    g_autofree char *full = root_path(root, path, NULL);
     g_autofree char *script = g_strdup_printf("#!/bin/sh\necho '%s'\n", version);
 
     file_tree_write(root, path, script);
@@ -24,7 +24,7 @@ static void add_program(const char *root, const char *name, const char *version)
 }
 
 /* A host in good order, made from a recorded one. */
-static char *good_host(const char *name)
+static HostRoot *good_host(const char *name)
 {
     static const char *const files[][2] = {
         {"/sys/module/mdev_vgpu/version", VGPU_VERSION "\n"},
@@ -40,8 +40,8 @@ static char *good_host(const char *name)
         {"/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json", "{}\n"},
         {"/run/vgpu/governor/0000:02:00.0/status.sock", ""},
     };
-    char *root = recorded_host_new(name);
-    g_autofree char *path = g_strconcat(root, "/bin", NULL);
+    HostRoot *root = recorded_host_new(name);
+    g_autofree char *path = root_path(root, "/bin", NULL);
 
     for (guint i = 0; i < G_N_ELEMENTS(files); i++)
         file_tree_write(root, files[i][0], files[i][1]);
@@ -53,9 +53,9 @@ static char *good_host(const char *name)
     return root;
 }
 
-static void remove_file(const char *root, const char *path)
+static void remove_file(HostRoot *root, const char *path)
 {
-    g_autofree char *full = g_strconcat(root, path, NULL);
+    g_autofree char *full = root_path(root, path, NULL);
 
     g_assert_cmpint(unlink(full), ==, 0);
 }
@@ -90,7 +90,7 @@ static guint complaints(const GPtrArray *findings)
 /*
  * Exactly one complaint, of that kind, on that subject, with these words in its text or its advice.
  */
-static void assert_one(const char *root, Severity severity, const char *subject, const char *words)
+static void assert_one(HostRoot *root, Severity severity, const char *subject, const char *words)
 {
     g_autoptr(GPtrArray) findings = doctor_examine(root);
     const Finding *found = complaint(findings, subject);
@@ -103,7 +103,7 @@ static void assert_one(const char *root, Severity severity, const char *subject,
 
 static void test_good(void)
 {
-    char *root = good_host("shared");
+    HostRoot *root = good_host("shared");
     g_autoptr(GPtrArray) findings = doctor_examine(root);
 
     g_assert_cmpuint(complaints(findings), ==, 0);
@@ -133,7 +133,7 @@ static void test_missing(void)
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
-        char *root = good_host("shared");
+        HostRoot *root = good_host("shared");
 
         remove_file(root, cases[i].file);
         assert_one(root, cases[i].severity, cases[i].subject, cases[i].words);
@@ -144,7 +144,7 @@ static void test_missing(void)
 /* systemd restarts vgpud whenever it dies, so nobody would notice. */
 static void test_agent_dies(void)
 {
-    char *root = good_host("shared");
+    HostRoot *root = good_host("shared");
 
     add_program(root, "systemctl", "3");
     assert_one(root, FINDING_WARNING, "vgpud", "vgpud has died 3 times");
@@ -152,9 +152,9 @@ static void test_agent_dies(void)
 }
 
 /* A virsh with one VM, whose root ports have such prefetchable windows; bus 2 has a device. */
-static void add_vm(const char *root, const char *range1, const char *range2)
+static void add_vm(HostRoot *root, const char *range1, const char *range2)
 {
-    g_autofree char *full = g_strconcat(root, "/bin/virsh", NULL);
+    g_autofree char *full = root_path(root, "/bin/virsh", NULL);
     g_autofree char *script = g_strdup_printf(
         "#!/bin/sh\ncase \"$*\" in\n--version) echo 11.3.0 ;;\n'-q list --name') echo red ;;\n"
         "*'info pci') /bin/cat <<END\n"
@@ -173,7 +173,7 @@ static void add_vm(const char *root, const char *range1, const char *range2)
 
 static void test_vms(void)
 {
-    char *root = good_host("shared");
+    HostRoot *root = good_host("shared");
     g_autoptr(GPtrArray) findings = NULL;
 
     add_vm(root, "0xfe000000, 0xfe1fffff", "0x380000000000, 0x3807ffffffff");
@@ -187,7 +187,7 @@ static void test_vms(void)
 /* A driver that cannot export memory is reported, once it has been queried. */
 static void test_vulkan(void)
 {
-    char *root = good_host("shared");
+    HostRoot *root = good_host("shared");
 
     file_tree_write(root, "/run/vgpu/vulkan/0000:02:00.0",
                     "[vulkan]\ndevice=Old\nexports-memory=false\n");
@@ -197,8 +197,8 @@ static void test_vulkan(void)
 
 static void test_module(void)
 {
-    char *root = good_host("shared");
-    g_autofree char *dir = g_strconcat(root, "/sys/module/mdev_vgpu", NULL);
+    HostRoot *root = good_host("shared");
+    g_autofree char *dir = root_path(root, "/sys/module/mdev_vgpu", NULL);
 
     file_tree_write(root, "/sys/module/mdev_vgpu/version", "0.0.9\n");
     assert_one(root, FINDING_WARNING, "driver", "0.0.9");
@@ -211,9 +211,9 @@ static void test_module(void)
 static void test_secure_boot(void)
 {
     static const char on[] = {6, 0, 0, 0, 1};
-    char *root = good_host("shared");
-    g_autofree char *dir = g_strconcat(root, "/sys/module/mdev_vgpu", NULL);
-    g_autofree char *variable = g_strconcat(root, SECURE_BOOT, NULL);
+    HostRoot *root = good_host("shared");
+    g_autofree char *dir = root_path(root, "/sys/module/mdev_vgpu", NULL);
+    g_autofree char *variable = root_path(root, SECURE_BOOT, NULL);
 
     file_tree_write(root, SECURE_BOOT, "");
     g_assert_true(g_file_set_contents(variable, on, sizeof(on), NULL));
@@ -227,7 +227,7 @@ static void test_secure_boot(void)
 
 static void test_versions(void)
 {
-    char *root = good_host("shared");
+    HostRoot *root = good_host("shared");
 
     add_program(root, "qemu-system-x86_64", "QEMU emulator version 7.2.22 (Debian 1:7.2)");
     assert_one(root, FINDING_WARNING, "QEMU", "7.2; 10.0");
@@ -242,7 +242,7 @@ static void test_versions(void)
 
 static void test_groups(void)
 {
-    char *root = good_host("laptop");
+    HostRoot *root = good_host("laptop");
 
     assert_one(root, FINDING_WARNING, "IOMMU group", "0000:01:00.1, which the host uses");
     file_tree_free(root);
@@ -254,7 +254,7 @@ static void test_groups(void)
 /* Limits of KVM before 6.13: pages of a driver's blocks, and revoking from nested guests. */
 static void test_old_kernel(void)
 {
-    char *root = good_host("shared");
+    HostRoot *root = good_host("shared");
 
     file_tree_write(root, "/proc/sys/kernel/osrelease", "6.12.117+deb13-amd64\n");
     file_tree_write(root, "/sys/module/kvm_amd/parameters/nested", "0\n");
@@ -293,8 +293,8 @@ static void test_containers_only(void)
                                           "/bin/mdevctl",
                                           "/bin/virsh",
                                           "/bin/qemu-system-x86_64"};
-    char *root = good_host("containers");
-    g_autofree char *dir = g_strconcat(root, "/sys/module/mdev_vgpu", NULL);
+    HostRoot *root = good_host("containers");
+    g_autofree char *dir = root_path(root, "/sys/module/mdev_vgpu", NULL);
 
     file_tree_write(root, "/proc/sys/kernel/osrelease", "6.12.117+deb13-amd64\n");
     for (guint i = 0; i < G_N_ELEMENTS(missing); i++)
@@ -313,7 +313,7 @@ static void test_containers_only(void)
 
 static void test_engine(void)
 {
-    char *root = good_host("shared");
+    HostRoot *root = good_host("shared");
 
     file_tree_write(root, "/sys/bus/mdev/devices/aa/vgpu/failure", "\n");
     file_tree_write(root, "/sys/bus/mdev/devices/bb/vgpu/failure", "no Vulkan device\n");

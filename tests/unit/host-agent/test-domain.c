@@ -31,8 +31,9 @@ static const char types[] = "[type vgpu-full]\nvram=1/1\n"
 
 static void open_shared(AgentOnBus *at, const char *node)
 {
-    char *root = recorded_host_new("shared");
-    g_autofree char *uri = g_strconcat("test://", root, "/node.xml", NULL);
+    HostRoot *root = recorded_host_new("shared");
+    g_autofree char *path = root_path(root, "/node.xml", NULL);
+    g_autofree char *uri = g_strconcat("test://", path, NULL);
 
     file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", types);
     file_tree_write(root, "/node.xml", node);
@@ -42,7 +43,7 @@ static void open_shared(AgentOnBus *at, const char *node)
 
 static gboolean made_anything(const AgentOnBus *at)
 {
-    g_autofree char *log = g_strconcat(at->root, "/mdevctl-log", NULL);
+    g_autofree char *log = root_path(at->root, "/mdevctl-log", NULL);
 
     return g_file_test(log, G_FILE_TEST_EXISTS);
 }
@@ -175,10 +176,12 @@ static void test_attach_no_port(void)
 static void test_attach(void)
 {
     AgentOnBus at;
+    g_autofree char *dir = NULL;
     g_autofree char *attach = NULL;
 
     open_shared(&at, NODE(PORT("1")));
-    attach = g_strdup_printf("--root %s attach red --type half --uuid " UUID, at.root);
+    dir = root_path(at.root, "", NULL);
+    attach = g_strdup_printf("--root %s attach red --type half --uuid " UUID, dir);
     assert_says("attach red --type half --uuid " UUID " --dry-run", 0,
                 "would be created and attached to domain red", "");
     assert_says("attach red --type third", 3, "", "has a type \"third\"");
@@ -193,9 +196,14 @@ static void test_attach(void)
 static void test_attach_undone(void)
 {
     AgentOnBus at;
+    g_autofree char *dir = NULL;
+    g_autofree char *attach = NULL;
 
     open_shared(&at, NODE(PORT("1")));
-    assert_says("--root /nowhere attach red --type half --uuid " UUID, 1, "",
+    /* A root without vGPUs. */
+    dir = root_path(at.root, "/etc", NULL);
+    attach = g_strdup_printf("--root %s attach red --type half --uuid " UUID, dir);
+    assert_says(attach, 1, "",
                 "cannot attach vGPU " UUID " to domain red, so it is removed again: ");
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
     g_assert_true(made_anything(&at));

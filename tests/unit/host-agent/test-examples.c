@@ -13,7 +13,7 @@
 #define BEGIN  INDENT "# /etc/vgpu/"
 
 /* Everything that is read from /etc/vgpu, from any file. */
-static void assert_taken(const char *root, const char *path)
+static void assert_taken(HostRoot *root, const char *path)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) types = types_load(root, &error);
@@ -37,7 +37,7 @@ static void assert_taken(const char *root, const char *path)
 /* From @line, its first one, to the first that is not indented. Returns that. */
 static char **try_example(char **line)
 {
-    char *root = file_tree_new();
+    HostRoot *root = file_tree_new();
     const char *path = *line + strlen(INDENT "# ");
     g_autoptr(GString) text = g_string_new(NULL);
 

@@ -11,14 +11,14 @@
 #include "tests/unit/file_tree.h"
 
 typedef struct {
-    char *root;
+    HostRoot *root;
     char *dir;
 } Disk;
 
 static gboolean disk_new(Disk *disk)
 {
     disk->root = file_tree_new();
-    disk->dir = g_build_filename(disk->root, "var/lib/vgpu", NULL);
+    disk->dir = root_path(disk->root, "var/lib/vgpu", NULL);
     g_assert_cmpint(g_mkdir_with_parents(disk->dir, 0700), ==, 0);
     if (mount("tmpfs", disk->dir, "tmpfs", 0, "size=512k") == 0)
         return TRUE;

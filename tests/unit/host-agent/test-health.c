@@ -263,7 +263,7 @@ static void test_names(void)
 }
 
 /* Files in kernel drivers' form. */
-static void write_sensors(const char *root)
+static void write_sensors(HostRoot *root)
 {
     static const char *const files[][2] = {
         {"aer_dev_fatal", "Undefined 0\nDLP 2\nTOTAL_ERR_FATAL 2\n"},
@@ -290,15 +290,15 @@ static void write_sensors(const char *root)
 
 static void test_readings(void)
 {
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
     g_autoptr(PciDevice) pci = pci_device_read(root, GPU);
     GpuReadings readings;
 
-    gpu_readings_read(pci, &readings);
+    gpu_readings_read(root, pci, &readings);
     g_assert_false(readings.has_aer || readings.has_ecc || readings.has_temperature);
     g_assert_cmpuint(readings.link_width_max, ==, 16);
     write_sensors(root);
-    gpu_readings_read(pci, &readings);
+    gpu_readings_read(root, pci, &readings);
     g_assert_cmpuint(readings.aer_fatal, ==, 2);
     g_assert_cmpuint(readings.aer_nonfatal, ==, 1);
     g_assert_cmpuint(readings.aer_correctable, ==, 3);
@@ -314,13 +314,13 @@ static void test_readings(void)
 /* A card for 16 lanes in a slot with 8. */
 static void test_narrow_slot(void)
 {
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
     g_autoptr(PciDevice) pci = pci_device_read(root, GPU);
     GpuReadings readings;
 
     file_tree_write(root, "/sys/devices/pci0000:00/0000:00:01.0/max_link_width", "8\n");
     file_tree_write(root, PLACE "current_link_width", "8\n");
-    gpu_readings_read(pci, &readings);
+    gpu_readings_read(root, pci, &readings);
     g_assert_cmpuint(readings.link_width, ==, 8);
     g_assert_cmpuint(readings.link_width_max, ==, 8);
     file_tree_free(root);
@@ -372,7 +372,7 @@ static void test_on_bus(void)
     agent_on_bus_close(&at);
 }
 
-static void add_vgpu(const char *root, const char *state, const char *losses)
+static void add_vgpu(HostRoot *root, const char *state, const char *losses)
 {
     g_autofree char *attributes =
         g_strdup_printf("state=%s|failure=|vram_bytes=8589934592|window_bytes=268435456|weight=100|"

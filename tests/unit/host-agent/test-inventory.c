@@ -11,7 +11,7 @@
 #define GIB G_GUINT64_CONSTANT(0x40000000)
 
 struct host {
-    char *root;
+    HostRoot *root;
     Inventory *inventory;
     GPtrArray *gpus;
 };
@@ -216,7 +216,7 @@ static void test_named(void)
 
 static void test_soft_vgpu(void)
 {
-    g_autofree char *root = file_tree_new();
+    g_autofree HostRoot *root = file_tree_new();
     g_autoptr(GPtrArray) vgpus = NULL;
 
     recorded_host_add_vgpu(root, "virtual/vgpu-soft/a", "u1", "vgpu-soft-half",

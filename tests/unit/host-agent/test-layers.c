@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The order of the folders: a file includes headers of its own folder, and of folders that its own
- * may use, by their whole path. Run in the repository's root.
+ * may use, by their whole path. The host's root is a handle everywhere. Run in the repository's
+ * root.
  */
 #include <glib.h>
 #include <string.h>
@@ -28,6 +29,17 @@ static const Layer layers[] = {
     {"host-agent/doctor", {LIB}},
     {"host-agent/vgpuctl", {LIB, "host-agent/doctor"}},
     {"host-agent/daemon", {LIB, MODEL, STORE, "host-agent/daemon"}},
+};
+
+/* Programs and tests that are linked with lib/, besides those of the layers. */
+static const char *const others[] = {
+    "tests/page",
+    "tests/fuzz/agent",
+    "tests/unit/container-hooks",
+    "tests/unit/host-agent",
+    "tests/unit/mdevctl-plugins",
+    "tests/unit/qemu-hooks",
+    "tests/unit/registrar",
 };
 
 /* In the daemon each may use the earlier ones. */
@@ -73,19 +85,28 @@ static gboolean may_use(const char *path, const char *include)
     return !is_below(path, "host-agent/daemon") || room_of(include) <= room_of(path);
 }
 
-/* SQL is in one folder, and so are the prefixes of the host's paths. */
+/* SQL is in one folder. */
 static void look_for_words(const char *path, const char *line)
 {
     if (!is_below(path, STORE) && (strstr(line, "db_run(") || strstr(line, "db_each(")))
         g_error("%s has SQL, which belongs into " STORE, path);
-    if (strstr(line, "root[0]") && !g_str_equal(path, "lib/root.c"))
-        g_error("%s makes a path of the host by itself; root_path() does", path);
+}
+
+/* The host's files are reached through a handle. */
+static gboolean has_bare_root(const char *line)
+{
+    return g_regex_match_simple("char \\*root\\b", line, 0, 0);
 }
 
 static void look_at_line(const char *path, const char *line)
 {
     g_auto(GStrv) parts = NULL;
 
+    if (has_bare_root(line))
+        g_error("%s has the host's root as a text; it must be a HostRoot (lib/host_root.h)", path);
+    /* Tests may do as they like with the rest. */
+    if (!layer_of(path))
+        return;
     look_for_words(path, line);
     if (!g_str_has_prefix(line, "#include \""))
         return;
@@ -130,6 +151,8 @@ static void test_layers(void)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(layers); i++)
         g_assert_cmpuint(look_below(layers[i].folder), >, 0);
+    for (gsize i = 0; i < G_N_ELEMENTS(others); i++)
+        g_assert_cmpuint(look_below(others[i]), >, 0);
 }
 
 /* A violation is found. */
@@ -140,6 +163,9 @@ static void test_upward(void)
     g_assert_false(may_use("host-agent/vgpuctl/gpu.c", "host-agent/daemon/host/host.h"));
     g_assert_false(may_use(D "host/host.c", D "methods/lists.h"));
     g_assert_false(may_use(D "host/host.c", "host.h"));
+    g_assert_true(has_bare_root("Db *db_open(const char " "*root, GError **error)"));
+    g_assert_true(has_bare_root("    char " "*root;"));
+    g_assert_false(has_bare_root("char *root_path(HostRoot *root, const char *first, ...)"));
     g_assert_true(may_use(D "agent.c", D "metrics/scrape.h"));
     g_assert_true(may_use(D "slices/slices.c", STORE "/db.h"));
 }

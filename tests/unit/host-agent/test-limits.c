@@ -207,7 +207,7 @@ static void test_many(void)
     close_host(&at, &systemd);
 }
 
-static void make_cgroups(const char *root, const char *controllers)
+static void make_cgroups(HostRoot *root, const char *controllers)
 {
     file_tree_write(root, CGROUPS "/cgroup.controllers", controllers);
     file_tree_write(root, CGROUPS "/cgroup.subtree_control", "");
@@ -216,18 +216,19 @@ static void make_cgroups(const char *root, const char *controllers)
     file_tree_write(root, ENGINE "/cgroup.procs", "1\n");
 }
 
-static void assert_file(const char *root, const char *name, const char *text)
+static void assert_file(HostRoot *root, const char *name, const char *text)
 {
-    g_autofree char *path = g_strconcat(root, name, NULL);
+    g_autofree char *path = root_path(root, name, NULL);
     g_autofree char *seen = NULL;
 
     g_file_get_contents(path, &seen, NULL, NULL);
     g_assert_cmpstr(seen, ==, text);
 }
 
-static void tell_kernel(const char *root)
+static void tell_kernel(HostRoot *root)
 {
-    g_autofree char *command = g_strdup_printf("env VGPU_ROOT=%s %s %s", root, TELLER, UUID);
+    g_autofree char *dir = root_path(root, "", NULL);
+    g_autofree char *command = g_strdup_printf("env VGPU_ROOT=%s %s %s", dir, TELLER, UUID);
     int status;
 
     g_assert_true(g_spawn_command_line_sync(command, NULL, NULL, &status, NULL));
@@ -239,7 +240,7 @@ static void test_kernel(void)
 {
     static const char attributes[] = "vram_bytes=4096|weight=300";
     Slice slice = {.uuid = UUID, .gpu = GPU, .vram = 4096, .weight = 300};
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
 
     recorded_host_add_vgpu(root, PLACE, UUID, "amdgpu-vgpu-half", attributes);
     make_cgroups(root, "cpu memory pids\n");
@@ -282,7 +283,7 @@ static void test_kernel_is_told(void)
     file_tree_write(at.root, ENGINE "/dmem.max", "drm/" GPU "/vram0 1073741824\n");
     agent_update_vgpu(at.agent, UUID);
     assert_told(systemd.started, "");
-    max = g_strconcat(at.root, ENGINE "/dmem.max", NULL);
+    max = root_path(at.root, ENGINE "/dmem.max", NULL);
     g_unlink(max);
     agent_update_vgpu(at.agent, UUID);
     assert_told(systemd.started, "vgpu-device-limits@" UUID ".service\n");

@@ -76,10 +76,10 @@ static void test_users(void)
 }
 
 /* A socket that nobody answers. */
-static int listen_at(const char *root)
+static int listen_at(HostRoot *root)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    g_autofree char *path = g_strconcat(root, STATUS, NULL);
+    g_autofree char *path = root_path(root, STATUS, NULL);
     g_autofree char *dir = g_path_get_dirname(path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 

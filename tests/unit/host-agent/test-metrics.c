@@ -17,7 +17,7 @@
 #define CGROUP                                                                                     \
     "/sys/fs/cgroup/system.slice/system-vgpu\\x2dengine.slice/vgpu-engine@" UUID ".service/"
 
-static void add_vgpu(const char *root, const char *uuid, const char *state)
+static void add_vgpu(HostRoot *root, const char *uuid, const char *state)
 {
     g_autofree char *attributes = g_strdup_printf(
         "state=%s|failure=|vram_bytes=4294967296|window_bytes=268435456|weight=100|cap=50|"
@@ -37,7 +37,7 @@ static const VgpuCounters *only(const GPtrArray *list)
 /* Of a closed vGPU only the state is read; parameters only after a reported change. */
 static void test_closed(void)
 {
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
     g_autoptr(Counters) counters = counters_new(root);
 
     g_assert_cmpuint(counters_read(counters)->len, ==, 0);
@@ -59,7 +59,7 @@ static void test_closed(void)
 /* Once more after it was closed: its last work counts, too. */
 static void test_open(void)
 {
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
     g_autoptr(Counters) counters = counters_new(root);
 
     add_vgpu(root, UUID, "device=running engine=ready");
@@ -79,7 +79,7 @@ static void test_open(void)
 /* The same name, but another vGPU: nothing of the first is left. */
 static void test_made_anew(void)
 {
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
     g_autoptr(Counters) counters = counters_new(root);
 
     add_vgpu(root, UUID, "device=closed engine=ready");
@@ -92,11 +92,11 @@ static void test_made_anew(void)
     file_tree_free(root);
 }
 
-static void write_fdinfo(const char *root, const char *file, const char *client, const char *text)
+static void write_fdinfo(HostRoot *root, const char *file, const char *client, const char *text)
 {
     g_autofree char *path = g_strconcat("/proc/4711/fdinfo/", file, NULL);
     g_autofree char *link = g_strconcat("/proc/4711/fd/", file, NULL);
-    g_autofree char *there = g_strconcat(root, link, NULL);
+    g_autofree char *there = root_path(root, link, NULL);
     g_autofree char *full = g_strdup_printf("pos:\t0\nflags:\t02\ndrm-driver:\tamdgpu\n"
                                             "drm-client-id:\t%s\ndrm-pdev:\t" GPU "\n%s",
                                             client, text);
@@ -108,7 +108,7 @@ static void write_fdinfo(const char *root, const char *file, const char *client,
 
 static void test_drm(void)
 {
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
     g_autoptr(DrmClients) clients = drm_clients_new(root, UUID, GPU);
     DrmUse use = {0};
 
@@ -137,7 +137,7 @@ static void test_drm(void)
 
 static void test_no_drm(void)
 {
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
     g_autoptr(DrmClients) clients = drm_clients_new(root, UUID, GPU);
     DrmUse use = {0};
 
@@ -307,8 +307,8 @@ static void assert_serves(GSocketAddress *address)
 
 static void test_unix_server(void)
 {
-    char *root = file_tree_new();
-    g_autofree char *path = g_strconcat(root, "/run/vgpu/metrics", NULL);
+    HostRoot *root = file_tree_new();
+    g_autofree char *path = root_path(root, "/run/vgpu/metrics", NULL);
     g_autoptr(GSocketAddress) address = g_unix_socket_address_new(path);
     g_autoptr(GError) error = NULL;
     MetricsServer *server;
@@ -327,11 +327,12 @@ static void test_inet_server(void)
     g_autoptr(GSocketAddress) address = g_inet_socket_address_new_from_string("127.0.0.1", 19835);
     g_autoptr(GError) error = NULL;
     g_autoptr(GError) taken = NULL;
-    MetricsServer *server = metrics_server_new("", "127.0.0.1:19835", much, NULL, &error);
+    g_autoptr(HostRoot) root = host_root_new(NULL, NULL);
+    MetricsServer *server = metrics_server_new(root, "127.0.0.1:19835", much, NULL, &error);
 
     g_assert_no_error(error);
     assert_serves(address);
-    g_assert_null(metrics_server_new("", "127.0.0.1:19835", much, NULL, &taken));
+    g_assert_null(metrics_server_new(root, "127.0.0.1:19835", much, NULL, &taken));
     g_test_message("%s", taken->message);
     g_assert_nonnull(strstr(taken->message, "cannot serve metrics at 127.0.0.1:19835"));
     metrics_server_free(server);

@@ -15,7 +15,7 @@
 #define GPU "0000:17:00.0"
 
 typedef struct {
-    char *root;
+    HostRoot *root;
     Gpu *gpu;
 } Card;
 

@@ -19,11 +19,11 @@
 #define VFIO_GPU    "0000:03:00.0"
 #define UUID        "c0ffee00-0000-4000-8000-000000000001"
 #define DEFINITION  "/etc/mdevctl.d/" GPU "/" UUID
-#define VGPU_IN_USE "VM red (process 200, qemu-system-x86) has vGPU " UUID " (running)"
+#define VGPU_IN_USE "VM red (process 5000200, qemu-system-x86) has vGPU " UUID " (running)"
 /* vgpuctl's exit status if the GPU is in use. */
 #define IN_USE 6
 
-static void write_config(const char *root)
+static void write_config(HostRoot *root)
 {
     file_tree_write(root, "/etc/vgpu/types.d/10.conf", "[type half]\nvram=1/2\n");
     file_tree_write(root, "/etc/vgpu/gpus.conf", "[gpu " GPU "]\nmode=shared\n");
@@ -37,8 +37,8 @@ static void open_host(AgentOnBus *at, const char *host)
     agent_on_bus_restart(at);
 }
 
-/* A vGPU whose VM, if it has one, is process 200. */
-static void add_vgpu(const char *root, const char *device)
+/* A vGPU whose VM, if it has one, is process 5000200. */
+static void add_vgpu(HostRoot *root, const char *device)
 {
     g_autofree char *state = g_strdup_printf("state=device=%s engine=ready|vram_bytes=1", device);
 
@@ -46,10 +46,10 @@ static void add_vgpu(const char *root, const char *device)
     file_tree_link(root, "/sys/devices/" GPU_PATH "/" UUID "/iommu_group",
                    "../../../../../kernel/iommu_groups/77");
     if (!g_str_equal(device, "closed"))
-        fake_process(root, 200, "qemu-system-x86", "red", NULL, "vfio/77");
+        fake_process(root, 5000200, "qemu-system-x86", "red", NULL, "vfio/77");
 }
 
-static void set_device(const char *root, const char *device)
+static void set_device(HostRoot *root, const char *device)
 {
     g_autofree char *text = g_strdup_printf("device=%s engine=ready\n", device);
 
@@ -72,7 +72,7 @@ static void assert_not_done(const char *unexpected)
         g_error("\"%s\" was done:\n%s", unexpected, done);
 }
 
-static void assert_mode(const char *root, const char *address, GpuMode mode)
+static void assert_mode(HostRoot *root, const char *address, GpuMode mode)
 {
     g_autoptr(Gpu) gpu = reconcile_look(root, address, NULL);
 
@@ -80,7 +80,7 @@ static void assert_mode(const char *root, const char *address, GpuMode mode)
     g_assert_cmpstr(gpu_mode_name(gpu->mode), ==, gpu_mode_name(mode));
 }
 
-static void assert_wanted(const char *root, const char *address, const char *mode)
+static void assert_wanted(HostRoot *root, const char *address, const char *mode)
 {
     g_autoptr(GPtrArray) entries = gpus_load(root, NULL);
     const GpuEntry *entry = gpus_find(entries, address);
@@ -164,14 +164,14 @@ static void test_in_the_way(void)
 
     open_host(&at, "shared");
     add_vgpu(at.root, "running");
-    fake_process(at.root, 201, "Xorg", NULL, NULL, "dri/card0");
-    fake_process(at.root, 202, "vgpu-engine", NULL,
+    fake_process(at.root, 5000201, "Xorg", NULL, NULL, "dri/card0");
+    fake_process(at.root, 5000202, "vgpu-engine", NULL,
                  "0::/system.slice/system-vgpu\\x2dengine.slice/vgpu-engine@" UUID ".service\n",
                  "dri/renderD128");
-    fake_process(at.root, 203, "qemu", NULL,
+    fake_process(at.root, 5000203, "qemu", NULL,
                  "0::/machine.slice/machine-qemu\\x2d3\\x2dblue\\x2done.scope/libvirt/vcpu0\n",
                  "dri/renderD128");
-    fake_process(at.root, 204, "vgpu-engine", NULL,
+    fake_process(at.root, 5000204, "vgpu-engine", NULL,
                  "0::/system.slice/system-vgpu\\x2ddescribe.slice/vgpu-describe@" GPU ".service\n",
                  "dri/renderD128");
     file_tree_write(at.root, "/sys/devices/" GPU_PATH "/drm/card0/uevent",
@@ -180,18 +180,18 @@ static void test_in_the_way(void)
                     "DEVNAME=dri/renderD128\n");
     assert_says("gpu mode " GPU " passthrough", IN_USE, "", VGPU_IN_USE);
     assert_says("gpu mode " GPU " passthrough", IN_USE, "",
-                "process 201 (Xorg) has /dev/dri/card0 of " GPU " open");
+                "process 5000201 (Xorg) has /dev/dri/card0 of " GPU " open");
     assert_says("gpu mode " GPU " passthrough", IN_USE, "",
-                "VM blue-one (process 203, qemu) has /dev/dri/renderD128");
+                "VM blue-one (process 5000203, qemu) has /dev/dri/renderD128");
     /* An engine counts as its vGPU. */
     Said said = vgpuctl("gpu mode " GPU " passthrough");
-    g_assert_null(strstr(said.err, "process 202"));
-    g_assert_null(strstr(said.err, "process 204"));
+    g_assert_null(strstr(said.err, "process 5000202"));
+    g_assert_null(strstr(said.err, "process 5000204"));
     said_clear(&said);
     /* A driver that stays bound does not affect the host's programs. */
     set_device(at.root, "closed");
-    fake_process_closes(at.root, 202);
-    fake_process_closes(at.root, 204);
+    fake_process_closes(at.root, 5000202);
+    fake_process_closes(at.root, 5000204);
     file_tree_write(at.root, DEFINITION, "{}");
     assert_says("gpu mode " GPU " host", 0, "is stopped", "");
     assert_mode(at.root, GPU, GPU_MODE_HOST);
@@ -213,9 +213,9 @@ static void test_own_name(void)
     file_tree_write(at.root, "/sys/devices/" GPU_PATH "/drm/renderD128/uevent",
                     "DEVNAME=dri/renderD128\n");
     for (guint i = 0; i < G_N_ELEMENTS(cgroups); i++)
-        fake_process(at.root, 600 + i, "trainer", NULL, cgroups[i], "dri/renderD128");
+        fake_process(at.root, 5000600 + i, "trainer", NULL, cgroups[i], "dri/renderD128");
     for (guint i = 0; i < G_N_ELEMENTS(cgroups); i++) {
-        g_autofree char *expected = g_strdup_printf("process %u (trainer) has", 600 + i);
+        g_autofree char *expected = g_strdup_printf("process %u (trainer) has", 5000600 + i);
 
         assert_says("gpu mode " GPU " passthrough", IN_USE, "", expected);
     }
@@ -256,11 +256,11 @@ static void test_dry_run(void)
     agent_on_bus_close(&at);
 }
 
-static void let_go(const char *root)
+static void let_go(HostRoot *root)
 {
     g_assert_true(fake_kernel_drained(GPU));
     set_device(root, "closed");
-    fake_process_closes(root, 200);
+    fake_process_closes(root, 5000200);
 }
 
 /* vgpud reports the users that it waits for. */
@@ -439,14 +439,14 @@ static void test_partitions(void)
     AgentOnBus at;
 
     open_host(&at, "sriov-card");
-    fake_process(at.root, 400, "qemu", "blue", NULL, "vfio/43");
+    fake_process(at.root, 5000400, "qemu", "blue", NULL, "vfio/43");
     file_tree_link(at.root, "/sys/devices/pci0000:64/0000:64:02.0/" CARD "/virtfn0",
                    "../0000:65:00.1");
     file_tree_link(at.root, "/sys/devices/pci0000:64/0000:64:02.0/" CARD "/virtfn1",
                    "../0000:65:00.2");
     assert_says("gpu mode " CARD " host", IN_USE, "",
-                "VM blue (process 400, qemu) has /dev/vfio/43 of 0000:65:00.2 open");
-    fake_process_closes(at.root, 400);
+                "VM blue (process 5000400, qemu) has /dev/vfio/43 of 0000:65:00.2 open");
+    fake_process_closes(at.root, 5000400);
     assert_says("gpu mode " CARD " host", 0, "its partitions (SR-IOV) are removed", "");
     assert_mode(at.root, CARD, GPU_MODE_HOST);
     assert_says("gpu mode --partitions 32 " CARD " partitioned", 2, "",
@@ -488,7 +488,7 @@ static void test_no_iommu(void)
     agent_refresh(at.agent);
     assert_says("gpu mode 00:03.0 passthrough", 2, "", "the host has no IOMMU, or it is off");
     assert_wanted(at.root, "0000:00:03.0", "host");
-    g_autofree char *state = g_strconcat(at.root, GPUS_STATE, NULL);
+    g_autofree char *state = root_path(at.root, GPUS_STATE, NULL);
     g_assert_false(g_file_test(state, G_FILE_TEST_EXISTS));
     agent_on_bus_close(&at);
 }
@@ -499,10 +499,10 @@ static void test_group_is_taken(void)
     AgentOnBus at;
 
     open_host(&at, "shared");
-    fake_process(at.root, 500, "qemu", "red", NULL, "vfio/6");
+    fake_process(at.root, 5000500, "qemu", "red", NULL, "vfio/6");
     assert_says("gpu mode " VFIO_GPU " host", IN_USE, "",
-                "VM red (process 500, qemu) has /dev/vfio/6");
-    fake_process_closes(at.root, 500);
+                "VM red (process 5000500, qemu) has /dev/vfio/6");
+    fake_process_closes(at.root, 5000500);
     assert_says("gpu mode " VFIO_GPU " host", 0, "goes back to the vendor's driver", "");
     assert_mode(at.root, VFIO_GPU, GPU_MODE_HOST);
     agent_on_bus_close(&at);
@@ -538,7 +538,7 @@ static void no_step(const char *sentence, void *data)
 }
 
 /* Runs a switch until the power is cut; FALSE: it ended before that. */
-static gboolean cut_short(const char *root, GpuMode target, guint after)
+static gboolean cut_short(HostRoot *root, GpuMode target, guint after)
 {
     const Reconciliation want = {.root = root, .address = GPU, .target = target, .step = no_step};
     gboolean done;
@@ -588,7 +588,7 @@ static void assert_finished(GpuMode origin, GpuMode target)
         assert_wanted(at.root, GPU, gpu_mode_name(target));
         assert_journal_empty(&at);
         g_assert_false(fake_kernel_drained(GPU));
-        vgpu = g_strconcat(at.root, "/sys/bus/mdev/devices/" UUID, NULL);
+        vgpu = root_path(at.root, "/sys/bus/mdev/devices/" UUID, NULL);
         g_assert_cmpint(g_file_test(vgpu, G_FILE_TEST_IS_SYMLINK), ==, target == GPU_MODE_SHARED);
         agent_on_bus_close(&at);
         g_assert_cmpuint(after++, <, 20);
@@ -637,9 +637,9 @@ static void test_cut_while_waiting(void)
     agent_on_bus_close(&at);
 }
 
-static void stop_by_hand(const char *root)
+static void stop_by_hand(HostRoot *root)
 {
-    g_autofree char *link = g_strconcat(root, "/sys/bus/mdev/devices/" UUID, NULL);
+    g_autofree char *link = root_path(root, "/sys/bus/mdev/devices/" UUID, NULL);
 
     g_assert_cmpint(unlink(link), ==, 0);
 }

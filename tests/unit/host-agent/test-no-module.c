@@ -18,7 +18,7 @@
 
 static void open_containers(AgentOnBus *at, const char *gpus)
 {
-    char *root = recorded_host_new("containers");
+    HostRoot *root = recorded_host_new("containers");
 
     complete_tree(root);
     file_tree_write(root, "/etc/vgpu/gpus.conf", gpus);
@@ -96,7 +96,7 @@ static void test_start(void)
         "StartVgpu '" UUID "' '{}'",
         "CheckDefinition '" UUID "' '" ADDRESS "' amdgpu-vgpu-half '{\"Action\": <\"start\">}'",
     };
-    char *root = recorded_host_new("containers");
+    HostRoot *root = recorded_host_new("containers");
     AgentOnBus at;
 
     complete_tree(root);
@@ -187,7 +187,7 @@ static void test_module_comes(void)
 /* A GPU of unknown memory is not shared, and that is reported. */
 static void test_no_memory(void)
 {
-    char *root = recorded_host_new("containers");
+    HostRoot *root = recorded_host_new("containers");
     AgentOnBus at;
 
     complete_tree(root);

@@ -146,7 +146,7 @@ static void test_cancel(void)
     g_autofree char *fifo = NULL;
 
     open_shared(&at);
-    fifo = g_strconcat(at.root, "/mdevctl-fifo", NULL);
+    fifo = root_path(at.root, "/mdevctl-fifo", NULL);
     g_assert_cmpint(mkfifo(fifo, 0600), ==, 0);
     file_tree_write(at.root, "/mdevctl-waits", "start");
     create(&asker);
@@ -178,7 +178,7 @@ static void test_given_back_after_change(void)
                     "{\"mdev_type\":\"amdgpu-vgpu-half\",\"start\":\"manual\",\"attrs\":[]}");
     agent_update_vgpu(at.agent, UUID);
     assert_hook(&at, "claim", WEB, 0, "");
-    fifo = g_strconcat(at.root, "/mdevctl-fifo", NULL);
+    fifo = root_path(at.root, "/mdevctl-fifo", NULL);
     g_assert_cmpint(mkfifo(fifo, 0600), ==, 0);
     file_tree_write(at.root, "/mdevctl-waits", "modify");
     change = g_subprocess_newv(argv, G_SUBPROCESS_FLAGS_NONE, NULL);

@@ -19,7 +19,7 @@
  * @said: how operations have ended, as "ok " or a part of their error
  */
 typedef struct {
-    char *root;
+    HostRoot *root;
     Db *db;
     Operations *operations;
     GString *log;
@@ -565,8 +565,8 @@ static void assert_row(const OperationRow *row, const char *kind, const char *ob
 /* A database of 0.1.0, with interrupted calls. */
 static void test_upgrade(void)
 {
-    g_autofree char *root = file_tree_new();
-    g_autofree char *path = g_strconcat(root, "/var/lib/vgpu/state.db", NULL);
+    g_autofree HostRoot *root = file_tree_new();
+    g_autofree char *path = root_path(root, "/var/lib/vgpu/state.db", NULL);
     g_autoptr(Db) db = NULL;
     g_autoptr(GPtrArray) list = NULL;
     sqlite3 *old;

@@ -66,7 +66,7 @@ static void test_nobody_to_stop(void)
 
 static void test_used(void)
 {
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
     g_autoptr(PciDevice) pci = pci_device_read(root, GPU);
     g_autoptr(Counters) counters = counters_new(root);
     guint64 bytes;
@@ -83,7 +83,7 @@ static void test_used(void)
 
 static VgpudConf *load_conf(const char *text, GError **error)
 {
-    char *root = file_tree_new();
+    HostRoot *root = file_tree_new();
     VgpudConf *conf;
 
     if (text)
@@ -129,7 +129,7 @@ static void test_bad_conf(void)
     }
 }
 
-static void add_vgpu(const char *root, const char *uuid, const char *type)
+static void add_vgpu(HostRoot *root, const char *uuid, const char *type)
 {
     recorded_host_add_vgpu(root, PLACE, uuid, type,
                            "state=device=running engine=ready|failure=|vram_bytes=4294967296|"
@@ -140,13 +140,15 @@ static void add_vgpu(const char *root, const char *uuid, const char *type)
 /* A GPU of 16 GiB, of which 1 GiB should be free, with a best-effort vGPU and a guaranteed one. */
 static void open_host(AgentOnBus *at, FakeSystemd *systemd)
 {
+    g_autofree char *dir = NULL;
     g_autofree char *conf = NULL;
 
     agent_on_bus_open(at, "shared");
+    dir = root_path(at->root, "", NULL);
     fake_systemd_start(systemd, at->daemon);
     conf = g_strdup_printf("[gpu " GPU "]\nmode=shared\nwater-mark=1G\n"
                            "pressure-command=/bin/sh -c 'echo $GPU $FREE $MARK $VGPUS >%s/said'\n",
-                           at->root);
+                           dir);
     file_tree_write(at->root, "/etc/vgpu/gpus.conf", conf);
     file_tree_write(at->root, "/etc/vgpu/types.d/10-test.conf",
                     "[type vgpu-full]\nvram=1/1\n"
@@ -170,9 +172,9 @@ static void remember_signal(GDBusConnection *bus, const char *sender, const char
     g_string_append_printf(data, "%s %s\n", signal, text);
 }
 
-static char *wait_for_file(const char *root, const char *name)
+static char *wait_for_file(HostRoot *root, const char *name)
 {
-    g_autofree char *path = g_build_filename(root, name, NULL);
+    g_autofree char *path = root_path(root, name, NULL);
     char *text = NULL;
 
     for (guint i = 0; i < 6000 && (!g_file_get_contents(path, &text, NULL, NULL) || !*text); i++) {

@@ -13,7 +13,7 @@
 #define SCOPE  "/user.slice/user-1000.slice/user@1000.service/app.slice/vgpu-run-" UUID ".scope"
 #define EVENTS "/sys/fs/cgroup" SCOPE "/cgroup.events"
 
-static void put_process(const char *root, const char *state, const char *cgroup)
+static void put_process(HostRoot *root, const char *state, const char *cgroup)
 {
     g_autofree char *stat = g_strdup_printf(
         "77 (a) b) %s 1 1 1 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 1000 1 1\n", state);
@@ -24,7 +24,7 @@ static void put_process(const char *root, const char *state, const char *cgroup)
 
 static void test_process(void)
 {
-    char *root = file_tree_new();
+    HostRoot *root = file_tree_new();
 
     g_assert_cmpuint(claim_process_started(root, 77), ==, 0);
     put_process(root, "S", "0::/\n");
@@ -45,7 +45,7 @@ static void test_scope(void)
         "1:name=systemd:" SCOPE "\n",
         "",
     };
-    char *root = file_tree_new();
+    HostRoot *root = file_tree_new();
     g_autofree char *own = NULL;
 
     for (guint i = 0; i < G_N_ELEMENTS(others); i++) {
@@ -63,7 +63,7 @@ static void test_scope(void)
 
 static void test_alive(void)
 {
-    char *root = file_tree_new();
+    HostRoot *root = file_tree_new();
     Claim claim = {
         .uuid = (char *)UUID, .pid = 77, .started = 1000, .user = 0, .cgroup = (char *)""};
 
@@ -94,28 +94,29 @@ static void note(void *data)
 static void test_watch(void)
 {
     const char *argv[] = {"cat", NULL};
+    g_autoptr(HostRoot) root = host_root_new(NULL, NULL);
     g_autoptr(GSubprocess) process = g_subprocess_newv(argv, G_SUBPROCESS_FLAGS_STDIN_PIPE, NULL);
     Claim claim = {.uuid = (char *)UUID, .user = 0, .cgroup = (char *)""};
     gboolean over = FALSE;
     ClaimWatch *watch;
 
     claim.pid = (guint)g_ascii_strtoull(g_subprocess_get_identifier(process), NULL, 10);
-    claim.started = claim_process_started("", claim.pid);
-    watch = claim_watch_new("", &claim, note, &over);
+    claim.started = claim_process_started(root, claim.pid);
+    watch = claim_watch_new(root, &claim, note, &over);
     g_assert_true(claim_watch_is_complete(watch));
-    g_assert_true(claim_process_is_alive("", &claim));
+    g_assert_true(claim_process_is_alive(root, &claim));
     while (g_main_context_iteration(NULL, FALSE))
         ;
     g_assert_false(over);
     g_output_stream_close(g_subprocess_get_stdin_pipe(process), NULL, NULL);
     iterate_until(is_over, &over);
-    g_assert_false(claim_process_is_alive("", &claim));
+    g_assert_false(claim_process_is_alive(root, &claim));
     claim_watch_free(watch);
 }
 
 static void open_with_processes(AgentOnBus *at)
 {
-    char *root = shared_tree();
+    HostRoot *root = shared_tree();
 
     file_tree_link(root, "/proc", "/proc");
     agent_on_bus_open_tree(at, root);
@@ -178,7 +179,7 @@ static void test_refused(void)
     assert_refused("{'Vram': <uint64 99999999999>}", "no room");
     assert_refused("{'Vram': <uint64 1073741824>, 'Tenant': <'red'>}", "red");
     manifest =
-        g_strconcat(at.root, "/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json", NULL);
+        root_path(at.root, "/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json", NULL);
     g_assert_cmpint(g_unlink(manifest), ==, 0);
     assert_refused("{'Vram': <uint64 1073741824>}", "install the package vgpu-governor");
     assert_says("slice list", 0, "no slice", "");

@@ -25,7 +25,7 @@ static GDateTime *at(const char *text)
 
 static GPtrArray *load(const char *text, GError **error)
 {
-    char *root = file_tree_new();
+    HostRoot *root = file_tree_new();
     GPtrArray *entries;
 
     file_tree_write(root, SCHEDULE_CONF, text);
@@ -170,7 +170,7 @@ static void test_mistakes(void)
 }
 
 /* An entry that is due @minutes from now, in vgpud's clock. */
-static void write_schedule(const char *root, const char *mode, int minutes)
+static void write_schedule(HostRoot *root, const char *mode, int minutes)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_local();
     g_autoptr(GDateTime) due = g_date_time_add_minutes(now, minutes);

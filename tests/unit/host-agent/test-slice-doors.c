@@ -104,6 +104,7 @@ static void test_cdi(void)
 {
     AgentOnBus at;
     g_autofree char *text = NULL;
+    g_autofree char *path = NULL;
     g_autofree char *copy = NULL;
 
     open_shared(&at);
@@ -114,7 +115,8 @@ static void test_cdi(void)
     text = text_of(&at, CDI_PATH);
     g_assert_cmpstr(text, ==, native);
     assert_says("cdi generate", 0, native, "");
-    copy = g_strconcat("cdi generate --file ", at.root, "/copy.json", NULL);
+    path = root_path(at.root, "/copy.json", NULL);
+    copy = g_strconcat("cdi generate --file ", path, NULL);
     assert_says(copy, 0, "", "");
     assert_in_file(&at, "/copy.json", native);
     assert_says("slice create --vram 1G --door guarded --name db --uuid " UUID2, 0, "db", "");
@@ -137,7 +139,7 @@ static void test_cdi(void)
 static void test_no_layer(void)
 {
     AgentOnBus at;
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
 
     file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", slices_types);
     agent_on_bus_open_tree(&at, root);
@@ -231,9 +233,9 @@ static void test_guards_and_modes(void)
     agent_on_bus_close(&at);
 }
 
-static void assert_acl(const char *root, const char *expected)
+static void assert_acl(HostRoot *root, const char *expected)
 {
-    g_autofree char *path = g_build_filename(root, CONTAINERS_DIR, UUID, NULL);
+    g_autofree char *path = root_path(root, CONTAINERS_DIR, UUID, NULL);
     acl_t acl = acl_get_file(path, ACL_TYPE_ACCESS);
     char *text;
 
@@ -248,8 +250,8 @@ static void assert_acl(const char *root, const char *expected)
 static void test_users(void)
 {
     const uid_t uids[] = {1001, 1000, 1001};
-    char *root = file_tree_new();
-    g_autofree char *path = g_build_filename(root, CONTAINERS_DIR, UUID, NULL);
+    HostRoot *root = file_tree_new();
+    g_autofree char *path = root_path(root, CONTAINERS_DIR, UUID, NULL);
     g_autoptr(GError) error = NULL;
     GStatBuf found;
 

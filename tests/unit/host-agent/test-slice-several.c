@@ -97,7 +97,7 @@ static void test_engines(void)
 static void test_two_gpus(void)
 {
     AgentOnBus at;
-    char *root = shared_tree();
+    HostRoot *root = shared_tree();
 
     file_tree_write(root, "/etc/vgpu/gpus.conf", "[gpu soft:a]\nmode=shared\nvram=8G\n");
     file_tree_write(root,

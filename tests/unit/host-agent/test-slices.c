@@ -96,7 +96,7 @@ static void test_directories(void)
     open_shared(&at);
     assert_says("tenant set red --user root --user nobody --user nosuchuser", 0, "", "");
     assert_says("slice create half --door native --tenant red --uuid " UUID, 0, UUID, "");
-    outer = g_strconcat(at.root, "/run/vgpu/containers/" UUID, NULL);
+    outer = root_path(at.root, "/run/vgpu/containers/" UUID, NULL);
     g_assert_cmpint(g_stat(outer, &status), ==, 0);
     /* With an ACL the group's bits are its mask. */
     g_assert_cmpuint(status.st_mode & 0777, ==, 0710);

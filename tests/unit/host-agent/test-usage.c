@@ -138,7 +138,7 @@ static void add_minutes(Db *db, const char *tenant, gint64 from, guint minutes)
 
 static void test_table(void)
 {
-    char *root = file_tree_new();
+    HostRoot *root = file_tree_new();
     g_autoptr(Db) db = db_open(root, NULL);
     g_autoptr(GPtrArray) all = NULL, red = NULL, before = NULL, pruned = NULL;
     const ReportRow *row;

@@ -25,7 +25,7 @@ static const char types[] = "[type vgpu-full]\nvram=1/1\n"
 
 static void open_shared(AgentOnBus *at)
 {
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
 
     file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", types);
     agent_on_bus_open_tree(at, root);
@@ -33,14 +33,14 @@ static void open_shared(AgentOnBus *at)
 
 static gboolean exists(const AgentOnBus *at, const char *path)
 {
-    g_autofree char *full = g_strconcat(at->root, path, NULL);
+    g_autofree char *full = root_path(at->root, path, NULL);
 
     return g_file_test(full, G_FILE_TEST_EXISTS);
 }
 
 static void assert_file(const AgentOnBus *at, const char *path, const char *text)
 {
-    g_autofree char *full = g_strconcat(at->root, path, NULL);
+    g_autofree char *full = root_path(at->root, path, NULL);
     g_autofree char *found = NULL;
 
     g_assert_true(g_file_get_contents(full, &found, NULL, NULL));
@@ -51,7 +51,7 @@ static void assert_file(const AgentOnBus *at, const char *path, const char *text
 static void assert_arbiter_reads(const AgentOnBus *at, const char *text)
 {
     g_autofree char *path =
-        g_strconcat(at->root, "/run/vgpu/governor/0000:02:00.0/slices/" UUID ".conf", NULL);
+        root_path(at->root, "/run/vgpu/governor/0000:02:00.0/slices/" UUID ".conf", NULL);
     g_autofree char *found = NULL;
 
     g_assert_true(g_file_get_contents(path, &found, NULL, NULL));
@@ -164,7 +164,7 @@ static void test_set(void)
 
 static void assert_in_file(const AgentOnBus *at, const char *path, const char *part, gboolean there)
 {
-    g_autofree char *full = g_strconcat(at->root, path, NULL);
+    g_autofree char *full = root_path(at->root, path, NULL);
     g_autofree char *found = NULL;
 
     g_assert_true(g_file_get_contents(full, &found, NULL, NULL));
@@ -236,7 +236,7 @@ static void test_older_driver(void)
     open_shared(&at);
     assert_says("tenant set red", 0, "", "");
     assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
-    tenant = g_strconcat(at.root, GPU "/" UUID "/vgpu/tenant", NULL);
+    tenant = root_path(at.root, GPU "/" UUID "/vgpu/tenant", NULL);
     g_assert_cmpint(unlink(tenant), ==, 0);
     assert_says("vgpu set " UUID " --tenant red --weight 9", 1, "",
                 "does not accept tenant=red: it has no such attribute");
@@ -253,7 +253,7 @@ static void test_set_refused(void)
 
     open_shared(&at);
     assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
-    cap = g_strconcat(at.root, GPU "/" UUID "/vgpu/cap", NULL);
+    cap = root_path(at.root, GPU "/" UUID "/vgpu/cap", NULL);
     g_assert_cmpint(unlink(cap), ==, 0);
     g_assert_cmpint(g_mkdir(cap, 0755), ==, 0);
     assert_says("vgpu set " UUID " --weight 9 --cap 5", 1, "", "does not accept cap=5");
@@ -359,7 +359,7 @@ static void test_stuck(void)
 }
 
 /* vgpud has checked the vGPU's state, and stored its removal. */
-static gboolean is_condemned(const char *root)
+static gboolean is_condemned(HostRoot *root)
 {
     g_autoptr(Db) db = db_open(root, NULL);
     g_autoptr(GPtrArray) rows = operation_table_read(db, NULL);
@@ -380,7 +380,7 @@ static gboolean closes(void *root)
 {
     if (!is_condemned(root))
         return G_SOURCE_CONTINUE;
-    fake_process_closes(root, 200);
+    fake_process_closes(root, 5000200);
     return G_SOURCE_REMOVE;
 }
 
@@ -393,7 +393,7 @@ static void test_remove_while_opened(void)
     fake_kernel_use(at.root);
     assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
     file_tree_link(at.root, GPU "/" UUID "/iommu_group", "../../../../../kernel/iommu_groups/77");
-    fake_process(at.root, 200, "qemu-system-x86", "red", NULL, "vfio/77");
+    fake_process(at.root, 5000200, "qemu-system-x86", "red", NULL, "vfio/77");
     g_timeout_add(20, opens, at.root);
     assert_says("vgpu remove " UUID, 6, "", "a VM has just opened vGPU " UUID);
     g_assert_true(exists(&at, GPU "/" UUID));
@@ -434,7 +434,7 @@ static void test_tenants(void)
 static void test_type_names(void)
 {
     AgentOnBus at;
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
 
     file_tree_write(root, GPU "/mdev_supported_types/amdgpu-gold-half/uevent", "");
     file_tree_write(root, "/etc/vgpu/types.d/10-test.conf",
@@ -587,7 +587,7 @@ static void iterate_until_idle(const AgentOnBus *at)
 static gboolean has_new_weight(gconstpointer data)
 {
     const AgentOnBus *at = data;
-    g_autofree char *path = g_strconcat(at->root, GPU "/" UUID "/vgpu/weight", NULL);
+    g_autofree char *path = root_path(at->root, GPU "/" UUID "/vgpu/weight", NULL);
     g_autofree char *text = NULL;
 
     return g_file_get_contents(path, &text, NULL, NULL) && strstr(text, "33");
@@ -654,7 +654,7 @@ static void test_recovery_of_old(void)
 
     open_shared(&at);
     assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
-    weight = g_strconcat(at.root, GPU "/" UUID "/vgpu/weight", NULL);
+    weight = root_path(at.root, GPU "/" UUID "/vgpu/weight", NULL);
     g_assert_true(g_file_set_contents(weight, "33\n", -1, NULL));
     crash_with(&at, "change", "", FALSE, "");
     agent_on_bus_restart(&at);
@@ -745,7 +745,7 @@ static void test_printable(void)
 /* A GPU that was removed offers nothing that a member could request. */
 static void test_member_of_gone_gpu(void)
 {
-    char *root = recorded_host_new("empty");
+    HostRoot *root = recorded_host_new("empty");
     Inventory *inventory = inventory_new(root);
     Db *db = db_open(root, NULL);
     Host *host = host_new(inventory, db);

@@ -28,14 +28,15 @@ static const char types[] = "[type vgpu-full]\nvram=1/1\n"
                             "[type vgpu-half]\nvram=1/2\nweight=400\n";
 
 /* What mdevctl wants to see below its root. */
-static char *tree_new(void)
+static HostRoot *tree_new(void)
 {
-    char *root = recorded_host_new("shared");
-    g_autofree char *scripts = g_strconcat(root, "/usr/lib/mdevctl/scripts.d/", NULL);
+    HostRoot *root = recorded_host_new("shared");
+    g_autofree char *dir = root_path(root, "", NULL);
+    g_autofree char *scripts = root_path(root, "/usr/lib/mdevctl/scripts.d/", NULL);
     g_autofree char *callouts = g_strconcat(scripts, "callouts", NULL);
     g_autofree char *notifiers = g_strconcat(scripts, "notifiers", NULL);
     g_autofree char *link = g_strconcat(callouts, "/mdev-vgpu", NULL);
-    g_autofree char *definitions = g_strconcat(root, "/etc/mdevctl.d", NULL);
+    g_autofree char *definitions = root_path(root, "/etc/mdevctl.d", NULL);
 
     g_assert_cmpint(g_mkdir_with_parents(callouts, 0755), ==, 0);
     g_assert_cmpint(g_mkdir_with_parents(notifiers, 0755), ==, 0);
@@ -45,7 +46,7 @@ static char *tree_new(void)
     file_tree_write(root,
                     "/sys/class/mdev_bus/" GPU "/mdev_supported_types/" HALF "/available_instances",
                     "1\n");
-    g_setenv("MDEVCTL_ENV_ROOT", root, TRUE);
+    g_setenv("MDEVCTL_ENV_ROOT", dir, TRUE);
     return root;
 }
 
@@ -84,14 +85,14 @@ static void assert_mdevctl(const char *args, int status, const char *err)
 
 static gboolean exists(const AgentOnBus *at, const char *path)
 {
-    g_autofree char *full = g_strconcat(at->root, path, NULL);
+    g_autofree char *full = root_path(at->root, path, NULL);
 
     return g_file_test(full, G_FILE_TEST_EXISTS);
 }
 
 static void assert_file(const AgentOnBus *at, const char *path, const char *text)
 {
-    g_autofree char *full = g_strconcat(at->root, path, NULL);
+    g_autofree char *full = root_path(at->root, path, NULL);
     g_autofree char *found = NULL;
 
     g_assert_true(g_file_get_contents(full, &found, NULL, NULL));
@@ -103,7 +104,7 @@ static void assert_file(const AgentOnBus *at, const char *path, const char *text
 static char *put(const AgentOnBus *at, const char *text)
 {
     file_tree_write(at->root, "/device.json", text);
-    return g_strconcat(at->root, "/device.json", NULL);
+    return root_path(at->root, "/device.json", NULL);
 }
 
 static void test_whose(void)
@@ -429,7 +430,7 @@ static void test_live(void)
     assert_file(&at, VGPU "weight", "9\n");
     assert_file(&at, DEFINED, "\"vgpu/weight\": \"9\"");
     /* The driver refuses the second of two: the first is as it was. */
-    cap = g_strconcat(at.root, VGPU "cap", NULL);
+    cap = root_path(at.root, VGPU "cap", NULL);
     g_assert_cmpint(unlink(cap), ==, 0);
     g_assert_cmpint(g_mkdir(cap, 0755), ==, 0);
     modify_live(&at, "", "{\"vgpu/weight\":\"10\"},{\"vgpu/cap\":\"5\"}", 1,

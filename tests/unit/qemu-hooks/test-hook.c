@@ -46,13 +46,14 @@ static const char types[] = "[type vgpu-full]\nvram=1/1\n"
 
 static void open_shared(AgentOnBus *at)
 {
-    char *root = recorded_host_new("shared");
+    HostRoot *root = recorded_host_new("shared");
+    g_autofree char *dir = root_path(root, "", NULL);
 
     file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", types);
     file_tree_write(root, "/etc/vgpu/gpus.conf", "[gpu " GPU "]\nmode=shared\n");
     fake_kernel_use(root);
     agent_on_bus_open_tree(at, root);
-    g_setenv("VGPU_HOOK_ROOT", at->root, TRUE);
+    g_setenv("VGPU_HOOK_ROOT", dir, TRUE);
 }
 
 /*
@@ -94,7 +95,7 @@ static void assert_hook(const char *operation, const char *sub, const char *xml,
 
 static gboolean exists(const AgentOnBus *at, const char *path)
 {
-    g_autofree char *full = g_strconcat(at->root, path, NULL);
+    g_autofree char *full = root_path(at->root, path, NULL);
 
     return g_file_test(full, G_FILE_TEST_EXISTS);
 }
@@ -354,7 +355,7 @@ static void test_bus_hangs(void)
         g_socket_new(G_SOCKET_FAMILY_UNIX, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_DEFAULT, NULL);
 
     open_shared(&at);
-    path = g_build_filename(at.root, "bus", NULL);
+    path = root_path(at.root, "bus", NULL);
     address = g_strconcat("unix:path=", path, NULL);
     socket_address = g_unix_socket_address_new(path);
     g_assert_true(g_socket_bind(socket, socket_address, FALSE, NULL));
@@ -421,14 +422,14 @@ static void test_lost_release(void)
 
     open_shared(&at);
     assert_hook("prepare", "begin", ASKED, 0, "");
-    fake_process(at.root, 300, "qemu-system-x86", "red", NULL, "null");
+    fake_process(at.root, 5000300, "qemu-system-x86", "red", NULL, "null");
     agent_on_bus_restart(&at);
     watch = agent_domains(at.agent);
     domain_watch_look(watch, 0);
     domain_watch_look(watch, DOMAIN_WATCH_GRACE);
     settle();
     g_assert_true(exists(&at, VGPU));
-    file_tree_write(at.root, "/proc/300/cmdline", "");
+    file_tree_write(at.root, "/proc/5000300/cmdline", "");
     domain_watch_look(watch, 2 * DOMAIN_WATCH_GRACE);
     domain_watch_look(watch, 3 * DOMAIN_WATCH_GRACE - 1);
     settle();
@@ -471,12 +472,12 @@ static void test_vms(void)
                    "../../../../../kernel/iommu_groups/77");
     file_tree_write(at.root, "/sys/devices/" GPU_PATH "/" UUID2 "/vgpu/state",
                     "device=running engine=ready\n");
-    fake_process(at.root, 300, "qemu-system-x86", "blue", NULL, "vfio/77");
+    fake_process(at.root, 5000300, "qemu-system-x86", "blue", NULL, "vfio/77");
     assert_says("vgpu list", 0, "-       red", "");
     assert_says("vgpu list", 0, "blue", "");
     assert_says("vgpu show " UUID2, 0, VM_LINE "blue", "");
-    fake_process_closes(at.root, 300);
-    fake_process(at.root, 301, "qemu-system-x86", "green", NULL, "vfio/77");
+    fake_process_closes(at.root, 5000300);
+    fake_process(at.root, 5000301, "qemu-system-x86", "green", NULL, "vfio/77");
     assert_says("vgpu list", 0, "green", "");
     agent_on_bus_close(&at);
 }

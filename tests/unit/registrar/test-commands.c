@@ -231,7 +231,7 @@ static void test_no_driver(void)
 {
     static const char *const commands[] = { "add", "update", "remove" };
     g_autoptr(Tree) tree = usual_tree();
-    g_autofree char *node = g_strconcat(tree->root, "/dev/vgpu-control", NULL);
+    g_autofree char *node = root_path(tree->root, "/dev/vgpu-control", NULL);
 
     g_assert_cmpint(remove(node), ==, 0);
     for (guint i = 0; i < G_N_ELEMENTS(commands); i++) {

@@ -6,12 +6,14 @@
 #include <glib.h>
 #include <linux/vgpu.h>
 
+#include "lib/host_root.h"
+
 /**
  * Tree - a temporary directory that replaces /
  * @out, @log: output of the last command
  */
 typedef struct {
-    char *root;
+    HostRoot *root;
     char *out;
     char *log;
 } Tree;

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "lib/host_root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <glob.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PIECE 65536u
+
+/**
+ * struct HostRoot
+ * @dir: without links and without a slash at its end; "" for /
+ */
+struct HostRoot {
+    char *dir;
+};
+
+static gboolean fail(const char *what, const char *path, int code, GError **error)
+{
+    g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code), "cannot %s %s: %s", what, path,
+                g_strerror(code));
+    return FALSE;
+}
+
+HostRoot *host_root_new(const char *dir, GError **error)
+{
+    g_autofree char *real = dir && *dir ? realpath(dir, NULL) : g_strdup("/");
+    HostRoot *root;
+
+    if (!real || !g_file_test(real, G_FILE_TEST_IS_DIR)) {
+        fail("use the root directory", dir, real ? ENOTDIR : errno, error);
+        return NULL;
+    }
+    root = g_atomic_rc_box_new0(HostRoot);
+    root->dir = g_strdup(g_str_equal(real, "/") ? "" : real);
+    return root;
+}
+
+HostRoot *host_root_ref(HostRoot *root)
+{
+    return g_atomic_rc_box_acquire(root);
+}
+
+static void clear(void *root)
+{
+    g_free(((HostRoot *)root)->dir);
+}
+
+void host_root_unref(HostRoot *root)
+{
+    g_atomic_rc_box_release_full(root, clear);
+}
+
+char *root_path(HostRoot *root, const char *first, ...)
+{
+    g_autoptr(GPtrArray) parts = g_ptr_array_new();
+    va_list rest;
+
+    g_ptr_array_add(parts, (char *)(*root->dir ? root->dir : "/"));
+    va_start(rest, first);
+    for (const char *part = first; part; part = va_arg(rest, const char *))
+        g_ptr_array_add(parts, (char *)part);
+    va_end(rest);
+    g_ptr_array_add(parts, NULL);
+    return g_build_filenamev((char **)parts->pdata);
+}
+
+/* The same for one path, which in production is this machine's already. @made: to be freed. */
+static const char *full(const HostRoot *root, const char *path, char **made)
+{
+    if (!*root->dir && path[0] == '/')
+        return path;
+    *made = g_strconcat(root->dir, path[0] == '/' ? "" : "/", path, NULL);
+    return *made;
+}
+
+int root_open(HostRoot *root, const char *path, int flags, mode_t mode)
+{
+    g_autofree char *made = NULL;
+
+    return open(full(root, path, &made), flags | O_CLOEXEC, mode);
+}
+
+/* -1 with errno. */
+static gssize read_some(int fd, char *text, gsize size)
+{
+    gssize got;
+
+    do
+        got = read(fd, text, size);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+gssize root_read_once(HostRoot *root, const char *path, char *text, gsize size)
+{
+    int fd = root_open(root, path, O_RDONLY, 0);
+    gssize got = fd < 0 ? -1 : read_some(fd, text, size);
+    int code = errno;
+
+    if (fd >= 0)
+        close(fd);
+    errno = code;
+    return got;
+}
+
+/* -1 with errno. */
+static gssize read_piece(int fd, GByteArray *text)
+{
+    guint length = text->len;
+    gssize got;
+
+    g_byte_array_set_size(text, length + PIECE);
+    got = read_some(fd, (char *)text->data + length, PIECE);
+    g_byte_array_set_size(text, length + (guint)MAX(got, 0));
+    if (got > 0 && text->len > ROOT_READ_MAX) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return got;
+}
+
+char *root_read_bytes(HostRoot *root, const char *path, gsize *length, GError **error)
+{
+    g_autofree char *made = NULL;
+    g_autoptr(GByteArray) text = g_byte_array_new();
+    int fd = root_open(root, path, O_RDONLY, 0);
+    gssize got = fd;
+    int code;
+
+    while (got >= 0 && (got = read_piece(fd, text)) > 0)
+        ;
+    code = errno;
+    if (fd >= 0)
+        close(fd);
+    if (got < 0) {
+        fail("read", full(root, path, &made), code, error);
+        return NULL;
+    }
+    *length = text->len;
+    g_byte_array_append(text, (const guint8 *)"", 1);
+    return (char *)g_byte_array_free(g_steal_pointer(&text), FALSE);
+}
+
+char *root_read(HostRoot *root, const char *path, GError **error)
+{
+    gsize length;
+
+    return root_read_bytes(root, path, &length, error);
+}
+
+GKeyFile *root_read_keys(HostRoot *root, const char *path, GKeyFileFlags flags, GError **error)
+{
+    g_autoptr(GKeyFile) keys = g_key_file_new();
+    gsize length;
+    g_autofree char *text = root_read_bytes(root, path, &length, error);
+
+    if (!text || (length && !g_key_file_load_from_data(keys, text, length, flags, error)))
+        return NULL;
+    return g_steal_pointer(&keys);
+}
+
+gboolean root_is(HostRoot *root, const char *path, GFileTest test)
+{
+    g_autofree char *made = NULL;
+
+    return g_file_test(full(root, path, &made), test);
+}
+
+gboolean root_has(HostRoot *root, const char *path)
+{
+    return root_is(root, path, G_FILE_TEST_EXISTS);
+}
+
+gboolean root_stat(HostRoot *root, const char *path, struct stat *status)
+{
+    g_autofree char *made = NULL;
+
+    return stat(full(root, path, &made), status) == 0;
+}
+
+char *root_link(HostRoot *root, const char *path)
+{
+    g_autofree char *made = NULL;
+
+    return g_file_read_link(full(root, path, &made), NULL);
+}
+
+char *root_resolve(HostRoot *root, const char *path)
+{
+    g_autofree char *made = NULL;
+    g_autofree char *real = realpath(full(root, path, &made), NULL);
+    gsize length = strlen(root->dir);
+
+    if (!real || !g_str_has_prefix(real, root->dir) || (length && real[length] != '/'))
+        return NULL;
+    return g_strdup(real + length);
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+GStrv root_list(HostRoot *root, const char *path, GError **error)
+{
+    g_autofree char *made = NULL;
+    g_autoptr(GDir) dir = g_dir_open(full(root, path, &made), 0, error);
+    g_autoptr(GStrvBuilder) names = g_strv_builder_new();
+    const char *name;
+    GStrv list;
+
+    if (!dir)
+        return NULL;
+    while ((name = g_dir_read_name(dir)))
+        g_strv_builder_add(names, name);
+    list = g_strv_builder_end(names);
+    qsort(list, g_strv_length(list), sizeof(*list), compare);
+    return list;
+}
+
+GStrv root_glob(HostRoot *root, const char *pattern)
+{
+    g_autofree char *made = NULL;
+    g_autoptr(GStrvBuilder) paths = g_strv_builder_new();
+    gsize length = strlen(root->dir);
+    glob_t found;
+
+    if (glob(full(root, pattern, &made), GLOB_NOSORT, NULL, &found) == 0) {
+        for (gsize i = 0; i < found.gl_pathc; i++)
+            g_strv_builder_add(paths, found.gl_pathv[i] + length);
+        globfree(&found);
+    }
+    return g_strv_builder_end(paths);
+}
+
+gboolean root_mkdir(HostRoot *root, const char *path, int mode, GError **error)
+{
+    g_autofree char *made = NULL;
+    const char *dir = full(root, path, &made);
+
+    return g_mkdir_with_parents(dir, mode) == 0 || fail("make", dir, errno, error);
+}
+
+gboolean root_write(HostRoot *root, const char *path, const char *text, int mode, GError **error)
+{
+    g_autofree char *file = root_path(root, path, NULL);
+    g_autofree char *dir = g_path_get_dirname(file);
+
+    g_mkdir_with_parents(dir, 0700);
+    return g_file_set_contents_full(
+        file, text, -1, G_FILE_SET_CONTENTS_CONSISTENT | G_FILE_SET_CONTENTS_DURABLE, mode, error);
+}
+
+int root_write_once(HostRoot *root, const char *path, const char *text)
+{
+    int fd = root_open(root, path, O_WRONLY | O_TRUNC, 0);
+    gsize length = strlen(text);
+    gssize written = fd < 0 ? -1 : write(fd, text, length);
+    int code = written < 0 ? errno : written == (gssize)length ? 0 : EIO;
+
+    if (fd >= 0)
+        close(fd);
+    return code;
+}
+
+void root_remove(HostRoot *root, const char *path)
+{
+    g_autofree char *made = NULL;
+
+    g_unlink(full(root, path, &made));
+}
+
+void root_rmdir(HostRoot *root, const char *path)
+{
+    g_autofree char *made = NULL;
+
+    g_rmdir(full(root, path, &made));
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The host's files: below / in production, below a directory that replaces it in tests. Each
+ * program makes one handle in its main(). All files of the host are reached through it, by their
+ * paths on that host ("/etc/vgpu/gpus.conf"), which may lack the first slash.
+ */
+#ifndef LIB_HOST_ROOT_H
+#define LIB_HOST_ROOT_H
+
+#include <glib.h>
+#include <sys/stat.h>
+
+#include "lib/host_root.h"
+
+/* More than any file that is read here can have: a larger one is not the expected file. */
+#define ROOT_READ_MAX (16u << 20)
+
+typedef struct HostRoot HostRoot;
+
+/* @dir: "" or NULL: /. G_FILE_ERROR if there is no such directory. */
+HostRoot *host_root_new(const char *dir, GError **error);
+
+/* From any thread. */
+HostRoot *host_root_ref(HostRoot *root);
+void host_root_unref(HostRoot *root);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HostRoot, host_root_unref)
+
+/*
+ * The path on this machine, from its components up to NULL; "" alone: of the root. Only for another
+ * program or library, and for messages. To be freed.
+ */
+char *root_path(HostRoot *root, const char *first, ...) G_GNUC_NULL_TERMINATED;
+
+/*
+ * The whole file, including those in /proc, which have no size; to be freed. G_FILE_ERROR, with the
+ * path; G_FILE_ERROR_NOSPC: it has more than ROOT_READ_MAX bytes.
+ */
+char *root_read(HostRoot *root, const char *path, GError **error);
+/* The same for a file with NULs. There is one more behind its @length bytes. */
+char *root_read_bytes(HostRoot *root, const char *path, gsize *length, GError **error);
+
+/* What one read() returns, at most @size bytes, without a NUL; -1 with errno. */
+gssize root_read_once(HostRoot *root, const char *path, char *text, gsize size);
+
+/* A file in GKeyFile's form; NULL with G_FILE_ERROR or G_KEY_FILE_ERROR. */
+GKeyFile *root_read_keys(HostRoot *root, const char *path, GKeyFileFlags flags, GError **error);
+
+gboolean root_has(HostRoot *root, const char *path);
+/* Like g_file_test(). */
+gboolean root_is(HostRoot *root, const char *path, GFileTest test);
+/* Follows links. FALSE with errno. */
+gboolean root_stat(HostRoot *root, const char *path, struct stat *status);
+
+/* The target of a link, as it is written there; NULL: it is none. To be freed. */
+char *root_link(HostRoot *root, const char *path);
+/* The path without links; NULL: there is no such file on the host. To be freed. */
+char *root_resolve(HostRoot *root, const char *path);
+
+/* The names in a directory, sorted. NULL with G_FILE_ERROR. */
+GStrv root_list(HostRoot *root, const char *path, GError **error);
+
+/* The paths on the host that match a pattern of glob(7), in no order; empty: none. */
+GStrv root_glob(HostRoot *root, const char *pattern);
+
+/* open(2), closed on exec; -1 with errno. @mode: of a file that it makes. */
+int root_open(HostRoot *root, const char *path, int flags, mode_t mode);
+
+/* Makes a directory and those above it. G_FILE_ERROR, with the path. */
+gboolean root_mkdir(HostRoot *root, const char *path, int mode, GError **error);
+
+/*
+ * Replaces the file by @text atomically and durably: a crash leaves the old one or the new one. Its
+ * directory is made, for root alone, if it does not exist. @mode: for a file that did not exist.
+ * G_FILE_ERROR, with the path.
+ */
+gboolean root_write(HostRoot *root, const char *path, const char *text, int mode, GError **error);
+
+/* Gives @text to the kernel in one write() to a file that exists. 0, or an errno. */
+int root_write_once(HostRoot *root, const char *path, const char *text);
+
+/* Removes a file, if it exists, and a directory, if it is empty. */
+void root_remove(HostRoot *root, const char *path);
+void root_rmdir(HostRoot *root, const char *path);
+
+#endif
