@@ -10,8 +10,6 @@
 #include <glib.h>
 #include <sys/stat.h>
 
-#include "lib/host_root.h"
-
 /* More than any file that is read here can have: a larger one is not the expected file. */
 #define ROOT_READ_MAX (16u << 20)
 

@@ -64,11 +64,16 @@ sub finish {
     return -1;
 }
 
+# Where clients have their C library and Mesa from, by GUARD_MESA=DIR: the tree of another Debian.
+my $mesa = $ENV{GUARD_MESA} // '';
+my $libraries = "$mesa/usr/lib/x86_64-linux-gnu";
+my @loader = $mesa ? ("$libraries/ld-linux-x86-64.so.2", '--library-path', $libraries) : ();
+
 # One of Mesa's own clients: a program of tests/guest.
 sub client {
     my ($name, $env, @command) = @_;
     return start($name, { %$env, VN_DEBUG => 'vtest', VTEST_SOCKET_NAME => $socket,
-        VK_DRIVER_FILES => '/usr/share/vulkan/icd.d/virtio_icd.json' }, @command);
+        VK_DRIVER_FILES => "$mesa/usr/share/vulkan/icd.d/virtio_icd.json" }, @loader, @command);
 }
 
 sub compute {

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Render workers are killed under Mesa's own client, which learns of its work's end in every possible way and checks
 # each result: it may fail, hang up or be aborted, and must never take wrong data for right. KILLS=N: number of kills.
+# GUARD_MESA=DIR: the clients use the Mesa of that tree.
 use strict;
 use warnings;
 use FindBin;
