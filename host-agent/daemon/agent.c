@@ -393,7 +393,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     slices_refresh(agent->slices);
     operations_resume(agent->operations);
     modes_recover(agent->modes);
-    schedule_start(agent->schedule);
+    schedule_start(agent->schedule, bus);
     pressure_watch_connect(agent->pressure, bus);
     refresh_watches(agent);
     transport_sync_start(agent->doors, bus);
