@@ -2,6 +2,7 @@
 #include "host-agent/daemon/modes/scheduled_switch.h"
 
 #include "host-agent/store/gpu_table.h"
+#include "lib/audit.h"
 #include "lib/bus.h"
 
 /* While another switch of the GPU is under way: no event reports its end. */
@@ -70,7 +71,8 @@ static gboolean begin(void *data)
                                    .target = due->mode,
                                    .partitions = due->partitions,
                                    .drain = due->drain,
-                                   .timeout = due->timeout};
+                                   .timeout = due->timeout,
+                                   .source = AUDIT_BY_SCHEDULE};
     g_autoptr(GError) error = NULL;
 
     if (modes_set(due->switches->modes, &request, switched, due, &error)) {
