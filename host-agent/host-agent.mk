@@ -98,7 +98,8 @@ $(AGENT_TESTS)/completion.t: $(AGENT_OUT)/vgpuctl $(AGENT_COMPLETIONS)
 install-host-agent: host-agent
 	install -D -m 0755 $(AGENT_OUT)/vgpud $(DESTDIR)$(PREFIX)/sbin/vgpud
 	install -D -m 0755 $(AGENT_OUT)/vgpuctl $(DESTDIR)$(PREFIX)/bin/vgpuctl
-	$(call install_unit,$(AGENT_SRC)/systemd/vgpud.service $(AGENT_SRC)/systemd/vgpu-device-limits@.service,\
+	$(call install_unit,$(addprefix $(AGENT_SRC)/systemd/,vgpud.service vgpu-device-limits@.service \
+		vgpu-schedule@.service),\
 		$(PREFIX)/lib/systemd/system)
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu $(AGENT_SRC)/daemon/engines/vgpu-device-limits
 	install -D -m 0644 -t $(DESTDIR)$(DBUS_DIR)/interfaces $(AGENT_XML)

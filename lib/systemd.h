@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The unit of a vGPU's engine, in systemd and the kernel's cgroups. */
+/* systemd's units: those of engines, also in the kernel's cgroups, and calls to its manager. */
 #ifndef LIB_SYSTEMD_H
 #define LIB_SYSTEMD_H
 
@@ -23,5 +23,21 @@ GStrv engine_unit_processes(HostRoot *root, const char *uuid);
 /* Starts and stops systemd's units without waiting. */
 /* @method: StartUnit, StopUnit. If systemd refuses, that is logged. */
 void unit_call(GDBusConnection *bus, const char *method, const char *unit);
+
+/*
+ * Makes and starts a unit without a file, which ends with a boot, without waiting. If systemd
+ * refuses, that is logged. @properties: a(sv), a floating one is taken.
+ */
+void unit_start_transient(GDBusConnection *bus, const char *unit, GVariant *properties);
+
+/* The names of active units that match @pattern, as "vgpu-*.timer". */
+void units_list(GDBusConnection *bus, const char *pattern, GCancellable *cancellable,
+                GAsyncReadyCallback func, void *data);
+
+/* NULL with @error: systemd did not answer. */
+GStrv units_list_finish(GDBusConnection *bus, GAsyncResult *answer, GError **error);
+
+/* @text as a part of a unit's name, as systemd-escape(1) makes it. To be freed. */
+char *unit_name_escape(const char *text);
 
 #endif

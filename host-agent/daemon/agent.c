@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include "host-agent/daemon/audit_gpus.h"
+#include "host-agent/daemon/audit_operations.h"
 #include "host-agent/daemon/audit_state.h"
 #include "host-agent/daemon/config.h"
 #include "host-agent/daemon/containers/claims.h"
@@ -55,6 +57,8 @@ struct Agent {
     Scrape *scrape;
     VulkanWatch *vulkan;
     AuditWorld audit;
+    AuditOperations *audit_operations;
+    AuditGpus *audit_gpus;
     gboolean exported;
 };
 
@@ -250,6 +254,8 @@ static gboolean make_modules(Agent *agent, GError **error)
     agent->host = host_new(agent->inventory, agent->db);
     agent->offers = offers_new(inventory_root(agent->inventory));
     agent->operations = operations_new(agent->db, NULL);
+    agent->audit_operations = audit_operations_new(agent->operations);
+    agent->audit_gpus = audit_gpus_new(agent->host, agent->operations);
     agent->slices = slices_new(agent->host, agent->offers, agent->operations, error);
     if (agent->slices)
         agent->tenants = tenants_new(agent->host, agent->slices, error);
@@ -278,7 +284,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     slices_watch(agent->slices, slice_changed, agent);
     agent->domains = domain_watch_new(&agent->life);
     agent->schedule = schedule_new(agent->host, agent->modes);
-    agent->audit = (AuditWorld){agent->host, agent->slices, agent->tenants};
+    agent->audit = (AuditWorld){agent->host, agent->slices, agent->tenants, agent->claims};
     audit_set_describe(audit_state, &agent->audit);
     g_signal_connect(host_manager(agent->host), "handle-reload", G_CALLBACK(handle_reload), agent);
     g_signal_connect(host_manager(agent->host), "handle-apply-config", G_CALLBACK(handle_apply), agent);
@@ -306,6 +312,7 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->operations, operations_free);
     if (agent->audit.host)
         audit_set_describe(NULL, NULL);
+    g_clear_pointer(&agent->audit_operations, audit_operations_free);
     g_clear_pointer(&agent->schedule, schedule_free);
     g_clear_pointer(&agent->modes, modes_free);
     g_clear_pointer(&agent->definitions, definition_watch_free);
@@ -325,6 +332,7 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->slices, slices_free);
     g_clear_pointer(&agent->offers, offers_free);
     g_clear_pointer(&agent->host, host_free);
+    g_clear_pointer(&agent->audit_gpus, audit_gpus_free);
     g_clear_pointer(&agent->db, db_free);
     inventory_free(agent->inventory);
     if (agent->lock >= 0)
@@ -393,7 +401,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     slices_refresh(agent->slices);
     operations_resume(agent->operations);
     modes_recover(agent->modes);
-    schedule_start(agent->schedule);
+    schedule_start(agent->schedule, bus);
     pressure_watch_connect(agent->pressure, bus);
     refresh_watches(agent);
     transport_sync_start(agent->doors, bus);

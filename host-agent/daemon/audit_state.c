@@ -32,6 +32,7 @@ static char *slice_state(const AuditWorld *world, char **name)
 {
     const Slice *slice = slices_find_called(world->slices, *name);
     g_autofree char *engines = slice ? engines_format(slice->engines) : NULL;
+    const char *user = slice ? claims_claimed_by(world->claims, slice->uuid) : NULL;
     GString *text;
 
     if (!slice)
@@ -55,6 +56,7 @@ static char *slice_state(const AuditWorld *world, char **name)
     add_flag(text, "Started", slice->present);
     add_flag(text, "Defined", slice->defined);
     add_flag(text, "Autostart", slice->autostart);
+    add(text, "User", user ? user : "");
     return g_string_free(text, FALSE);
 }
 
@@ -91,20 +93,30 @@ static const Gpu *find_gpu(const AuditWorld *world, const char *name)
     return NULL;
 }
 
+static char *reasons_of(VgpuGpu *interface)
+{
+    const char *const *reasons = vgpu_gpu_get_health_reasons(interface);
+
+    return reasons ? g_strjoinv(", ", (GStrv)reasons) : g_strdup("");
+}
+
 static char *gpu_state(const AuditWorld *world, char **name)
 {
     const Gpu *gpu = find_gpu(world, *name);
     VgpuGpu *interface = gpu ? host_gpu_interface(world->host, gpu->pci->address) : NULL;
+    g_autofree char *reasons = NULL;
     GString *text;
 
     if (!interface)
         return NULL;
+    reasons = reasons_of(interface);
     rename_to(name, gpu->pci->address);
     text = g_string_new(NULL);
     add(text, "Mode", vgpu_gpu_get_mode(interface));
     add(text, "WantedMode", vgpu_gpu_get_wanted_mode(interface));
     add_flag(text, "Draining", vgpu_gpu_get_draining(interface));
     add_flag(text, "Healthy", vgpu_gpu_get_healthy(interface));
+    add(text, "HealthReasons", reasons);
     return g_string_free(text, FALSE);
 }
 

@@ -3,7 +3,8 @@
 #ifndef VGPUD_AUDIT_STATE_H
 #define VGPUD_AUDIT_STATE_H
 
-#include "host-agent/daemon/host/audit.h"
+#include "host-agent/daemon/containers/claims.h"
+#include "host-agent/daemon/host/audit_log.h"
 #include "host-agent/daemon/slices/tenants.h"
 
 /* The audit's sources; live as long as it. */
@@ -11,6 +12,7 @@ typedef struct {
     Host *host;
     const Slices *slices;
     const Tenants *tenants;
+    const Claims *claims;
 } AuditWorld;
 
 /* An AuditDescribe; @world: an AuditWorld. */

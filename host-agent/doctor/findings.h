@@ -56,6 +56,7 @@ Check check_programs;
 Check check_agent;
 Check check_engines;
 Check check_arbiters;
+Check check_schedule;
 Check check_vms;
 
 #endif

@@ -18,7 +18,7 @@ typedef gboolean CommandFunc(Client *client, const Options *options, char **args
 enum {
     COMMAND_ALONE = 1 << 0,  /* needs no vgpud */
     COMMAND_LISTS = 1 << 1,  /* prints objects: has --no-headers and --watch */
-    COMMAND_HIDDEN = 1 << 2, /* for the completions' use */
+    COMMAND_HIDDEN = 1 << 2, /* for the use of other programs */
 };
 
 /**
@@ -82,6 +82,7 @@ CommandFunc tenant_show_command;
 CommandFunc tenant_set_command;
 CommandFunc tenant_remove_command;
 CommandFunc schedule_list_command;
+CommandFunc schedule_run_command;
 CommandFunc topo_command;
 CommandFunc top_command;
 CommandFunc report_command;

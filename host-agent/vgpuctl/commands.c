@@ -61,6 +61,8 @@ const Command commands[] = {
      NULL},
     {"schedule", "list", NULL, LISTS, "list the mode switches that are scheduled",
      schedule_list_command, NULL},
+    {"schedule", "run", "TIMER", COMMAND_HIDDEN, "execute an entry, for systemd's timer",
+     schedule_run_command, NULL},
     {"operation", "list", NULL, LISTS, "list what is being done, step by step",
      operation_list_command, NULL},
     {"operation", "cancel", "ID...", 0, "undo what is being done", operation_cancel_command, NULL},

@@ -73,7 +73,11 @@ gboolean completion_is_first(const Command *command)
 
 gboolean completion_is_last(const Command *command)
 {
-    return command + 1 == commands + commands_count || !g_str_equal(command[1].noun, command->noun);
+    const Command *end = commands + commands_count, *next = command + 1;
+
+    while (next < end && next->flags & COMMAND_HIDDEN)
+        next++;
+    return next == end || !g_str_equal(next->noun, command->noun);
 }
 
 gboolean completion_command(Client *client, const Options *options, char **args, GError **error)

@@ -10,6 +10,8 @@ static char *time_text(GVariant *entry, const char *key)
     gint64 next = 0;
 
     g_variant_lookup(entry, key, "x", &next);
+    if (!next)
+        return g_strdup("never");
     time = g_date_time_new_from_unix_local(next);
     return g_date_time_format(time, "%a %F %H:%M");
 }
@@ -30,9 +32,13 @@ static char *limit_text(GVariant *entry, const char *key)
 }
 
 static const Column columns[] = {
-    {"SCHEDULE", "Name", dict_text, 0},   {"GPU", "Gpu", dict_text, 0},
-    {"MODE", "Mode", dict_text, 0},       {"NEXT", "Next", time_text, 0},
-    {"WARNING", "Warn", minutes_text, 0}, {"WAIT", "Timeout", limit_text, 0},
+    {"SCHEDULE", "Name", dict_text, 0},
+    {"GPU", "Gpu", dict_text, 0},
+    {"MODE", "Mode", dict_text, 0},
+    {"NEXT", "Next", time_text, 0},
+    {"WARNING", "Warn", minutes_text, 0},
+    {"WAIT", "Timeout", limit_text, 0},
+    {"AT", "Calendar", dict_text, COLUMN_WIDE},
 };
 
 static const Listing listing = {
@@ -51,6 +57,15 @@ gboolean schedule_list_command(Client *client, const Options *options, char **ar
         return FALSE;
     listing_print(options, &listing, entries);
     return TRUE;
+}
+
+gboolean schedule_run_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(GVariant) answer =
+        client_call(client, "RunSchedule", g_variant_new("(s)", args[0]), NULL, error);
+
+    (void)options;
+    return answer != NULL;
 }
 
 gboolean reload_command(Client *client, const Options *options, char **args, GError **error)

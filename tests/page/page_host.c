@@ -27,7 +27,7 @@ static const char gpus[] = "[gpu 0000:02:00.0]\nmode=shared\n"
                            "[gpu 0000:04:00.0]\nmode=passthrough\n"
                            "[gpu 0000:06:00.0]\nmode=shared\n";
 
-static const char schedule[] = "[at morning]\ngpu=0000:02:00.0\nmode=shared\ntime=07:00\n";
+static const char schedule[] = "[at morning]\ngpu=0000:02:00.0\nmode=shared\nat=07:00\n";
 
 /* vgpud asks for the user of a guarded slice by this program. */
 static void add_user_program(HostRoot *root)

@@ -160,20 +160,96 @@ point('kill -9 of vgpud during switches: each is finished or undone', sub {
     return join("\n", @seen) . "\n" . both_compute();
 });
 
-point('by the clock: warned of, drained, switched', sub {
+sub schedule {
+    my (@entries) = @_;
+    my $text = join '', map { "[at $_->{name}]\ngpu=$gpu\nmode=$_->{mode}\nat=$_->{at}\nwarn=$_->{warn}\n" } @entries;
+    VGPU::Lab::host('cat >/etc/vgpu/schedule.conf && vgpuctl reload', stdin => $text);
+    return;
+}
+
+# A time of L1's clock, so many seconds from now, as systemd writes it.
+sub in_seconds {
+    my ($seconds) = @_;
+    my $time = VGPU::Lab::host("date -d '+$seconds seconds' '+%F %T'");
+    chomp $time;
+    return $time;
+}
+
+# Waits until systemd has so many timers of this entry, and no others of the schedule. Returns its list.
+sub until_timers {
+    my ($count, $name) = @_;
+    my $end = time + 30;
+    my $seen;
+    do {
+        $seen = VGPU::Lab::host("systemctl list-units --all --plain --full --no-legend 'vgpu-schedule\@*.timer'");
+        my $all = () = $seen =~ /\S\n/g;
+        my $own = () = $seen =~ /^vgpu-schedule\@$name-[0-9a-f]{8}\.timer\s+loaded\s+active/mg;
+        return $seen if $all == $count && $own == $count;
+        sleep 0.5;
+    } while (time < $end);
+    die "there should be $count timers of '$name':\n$seen";
+}
+
+# Without vgpuctl, which would start vgpud.
+sub wait_for_time {
+    my ($time) = @_;
+    VGPU::Lab::host("timeout 120 sh -c 'until [ \$(date +%s) -gt \$(date -d \"$time\" +%s) ]; do sleep 0.3; done'", timeout => 140);
+    return;
+}
+
+point('by the clock: a timer of systemd\'s warns, drains and switches, and the audit has it', sub {
     my $events = VGPU::Lab::host_job('exec vgpuctl events');
     detach_both();
-    my $time = VGPU::Lab::host("date -d '+90 seconds' +%H:%M");
-    chomp $time;
-    VGPU::Lab::host("printf '[at soon]\\ngpu=$gpu\\nmode=passthrough\\ntime=$time\\nwarn=20s\\n' >/etc/vgpu/schedule.conf"
-        . ' && vgpuctl reload && vgpuctl schedule list');
-    $events->expect(qr/becomes passthrough at $time \(schedule soon\)/, 100);
-    VGPU::Whole::until_mode($gpu, 'passthrough', 60);
+    my $at = in_seconds(60);
+    my $clock = substr $at, 11, 5;
+    schedule({ name => 'soon', mode => 'passthrough', at => $at, warn => '20s' });
+    my $timers = until_timers(2, 'soon');
+    my $listed = VGPU::Lab::host('vgpuctl schedule list');
+    my $minute = substr $at, 0, 16;
+    die $listed if $listed !~ /^soon\s+\Q$gpu\E\s+passthrough\s+\w+ \Q$minute\E /m;
+    $events->expect(qr/becomes passthrough at $clock \(schedule soon\)/, 100);
+    VGPU::Whole::until_mode($gpu, 'passthrough', 90);
     $events->stop;
-    my $late = VGPU::Lab::host('date +%S');
+    die 'the driver is ' . driver() . "\n" if driver() ne 'vfio-pci';
+    my $audit = VGPU::Lab::host("vgpuctl audit --user schedule --object $gpu -n 1");
+    die $audit if $audit !~ /schedule\s+switch\s+\Q$gpu\E\s+ok\s+Mode shared -> passthrough/;
+    my $late = VGPU::Lab::host("expr \$(date +%s) - \$(date -d '$at' +%s)");
+    return "$timers$listed$audit$late s after $at";
+});
+
+point('vgpud is stopped when an entry is due: the timer starts it', sub {
+    my $at = in_seconds(30);
+    schedule({ name => 'back', mode => 'shared', at => $at, warn => '0' });
+    until_timers(1, 'back');
+    VGPU::Lab::host('systemctl stop vgpud', timeout => 60);
+    die "it was not stopped\n" if VGPU::Lab::host('systemctl is-active vgpud', fail => 1) !~ /inactive/;
+    wait_for_time($at);
+    VGPU::Lab::host("timeout 60 sh -c 'until systemctl is-active -q vgpud; do sleep 0.3; done'", timeout => 80);
+    return both_compute();
+});
+
+point('of the entries that were missed, only the last one is executed', sub {
+    detach_both();
+    my ($first, $second) = (in_seconds(40), in_seconds(44));
+    schedule({ name => 'one', mode => 'host', at => $first, warn => '0' },
+        { name => 'two', mode => 'passthrough', at => $second, warn => '0' });
+    VGPU::Host::without_vgpud(sub { wait_for_time($second) });
+    VGPU::Whole::until_mode($gpu, 'passthrough', 90);
+    my $audit = VGPU::Lab::host("vgpuctl audit --user schedule --object $gpu --since '$first'");
+    die $audit if $audit =~ /-> host/ || $audit !~ /Mode shared -> passthrough/;
+    return $audit;
+});
+
+point('a time that systemd does not understand is refused, and the doctor says so; without the file there is no timer', sub {
+    VGPU::Lab::host("printf '[at x]\\ngpu=$gpu\\nmode=host\\nat=Funday 08:00\\n' >/etc/vgpu/schedule.conf");
+    my $said = VGPU::Lab::host('vgpuctl reload 2>&1', fail => 1);
+    die "status $VGPU::Command::status\n$said" if !$VGPU::Command::status || $said !~ /at=Funday 08:00 is not allowed/;
+    my $doctor = VGPU::Lab::host('vgpuctl doctor', fail => 1, timeout => 120);
+    die $doctor if $doctor !~ /at=Funday 08:00 is not allowed/;
     VGPU::Lab::host('rm /etc/vgpu/schedule.conf && vgpuctl reload');
+    until_timers(0, '');
     VGPU::Whole::mode("$gpu shared");
-    return "at second $late" . both_compute();
+    return $said . both_compute();
 });
 
 VGPU::Lab::host('rm -f /etc/vgpu/schedule.conf /var/lib/vgpu/gpus.conf');

@@ -101,7 +101,7 @@ export interface ScheduleEntry {
     name: string;
     gpu: string;
     mode: Mode;
-    /** Seconds since 1970. */
+    /** Seconds since 1970; 0: never again. */
     next: number;
 }
 

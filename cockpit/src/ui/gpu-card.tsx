@@ -30,9 +30,10 @@ function Labels({ gpu }: { gpu: Gpu }) {
 }
 
 function Next({ entries }: { entries: readonly ScheduleEntry[] }) {
-    if (!entries.length)
+    const coming = entries.find(entry => entry.next);
+    if (!coming)
         return null;
-    const { mode, next, name } = entries[0];
+    const { mode, next, name } = coming;
     const when = new Date(next * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
     return <p className="vgpu-facts">Next by schedule: {modeWords[mode].toLowerCase()} on {when} ({name})</p>;
 }

@@ -176,6 +176,13 @@ const char *claims_container(const Claims *claims, const char *uuid)
     return claim && is_alive(claims, claim) ? claim->container : NULL;
 }
 
+const char *claims_claimed_by(const Claims *claims, const char *uuid)
+{
+    const Claim *claim = find(claims, uuid);
+
+    return claim ? claim->container : NULL;
+}
+
 gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other)
 {
     const Claim *one = find(claims, uuid);

@@ -32,6 +32,9 @@ void claims_watch_changes(Claims *claims, SlicesFunc func, void *data);
 /* The container that uses the slice now; NULL: none. Valid until the next call. */
 const char *claims_container(const Claims *claims, const char *uuid);
 
+/* The same, but its processes may have ended meanwhile. */
+const char *claims_claimed_by(const Claims *claims, const char *uuid);
+
 /* One container uses both now. */
 gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other);
 

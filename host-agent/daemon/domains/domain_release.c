@@ -2,6 +2,7 @@
 #include "host-agent/daemon/domains/domain_release.h"
 
 #include "host-agent/daemon/methods/vgpu_call.h"
+#include "lib/audit.h"
 #include "lib/vgpu.h"
 
 /**
@@ -47,6 +48,7 @@ static void begin(Release *release, const Lifecycle *life, const char *uuid)
 {
     const OperationRequest request = {.kind = &removal_kind,
                                       .objects = (const char *[]){uuid, NULL},
+                                      .source = AUDIT_BY_LIBVIRT,
                                       .waits = TRUE,
                                       .background = TRUE,
                                       .done = ended,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/health/health_watch.h"
 
+#include "host-agent/daemon/host/audit_log.h"
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/host/gpu_object.h"
 #include "host-agent/model/gpu_health.h"
 #include "host-agent/store/gpu_table.h"
+#include "lib/audit.h"
 #include "lib/bus.h"
 #include "lib/host_root.h"
 #include "lib/sysfs.h"
@@ -108,12 +110,15 @@ static void tell(Health *health, const char *gpu, const Watched *watched, const 
 {
     gboolean is_there = host_gpu(health->host, gpu) != NULL;
     gboolean good = gpu_health_is_good(watched->health);
+    g_autofree char *state = audit_state_of(AUDIT_GPU, gpu);
+    gboolean changed = FALSE;
 
     for (guint i = 0; i < HEALTH_KINDS; i++) {
         const char *reason = gpu_health_reason(watched->health, (HealthKind)i);
 
         if (!reason == !before->found[i])
             continue;
+        changed = TRUE;
         store(health, gpu, (HealthKind)i, reason);
         if (reason)
             host_event(health->host, "health", gpu, NULL,
@@ -124,6 +129,8 @@ static void tell(Health *health, const char *gpu, const Watched *watched, const 
                        health_kind_name((HealthKind)i), is_there && good ? "; it is healthy" : "");
     }
     show(health, gpu, watched);
+    if (changed)
+        audit_write_change(AUDIT_BY_HEALTH, AUDIT_DO_FIND, AUDIT_GPU, gpu, state, NULL);
 }
 
 static void look_at(Health *health, const Gpu *gpu, gint64 now)

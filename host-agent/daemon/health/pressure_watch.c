@@ -4,8 +4,10 @@
 #include <gio/gio.h>
 
 #include "host-agent/daemon/engines/counters.h"
+#include "host-agent/daemon/host/audit_log.h"
 #include "host-agent/model/pressure.h"
 #include "host-agent/store/gpu_table.h"
+#include "lib/audit.h"
 #include "lib/program.h"
 #include "lib/systemd.h"
 #include "lib/units.h"
@@ -106,24 +108,44 @@ static void run_command(const PressureWatch *watch, const Want *want)
         pressure_command_run(settings->pressure_command, gpu, want->free, want->mark, uuids);
 }
 
+/* An engine that systemd is asked to stop. */
+typedef struct {
+    char *uuid;
+    char *before;
+} Eviction;
+
 static void stopped(GObject *bus, GAsyncResult *answer, void *data)
 {
-    g_autofree char *unit = data;
+    Eviction *eviction = data;
     g_autoptr(GError) error = NULL;
     g_autoptr(GVariant) job = g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), answer, &error);
 
     if (!job)
-        g_message("%s can't be stopped, though its GPU is short of memory: %s", unit,
-                  error->message);
+        g_message("the engine of vGPU %s can't be stopped, though its GPU is short of memory: %s",
+                  eviction->uuid, error->message);
+    if (audit_is_on())
+        audit_write(&(AuditEntry){.who = AUDIT_BY_PRESSURE,
+                                  .what = AUDIT_DO_EVICT,
+                                  .object = eviction->uuid,
+                                  .before = eviction->before,
+                                  .after = job ? "Engine=stopped" : eviction->before,
+                                  .error = error});
+    g_free(eviction->uuid);
+    g_free(eviction->before);
+    g_free(eviction);
 }
 
 static void stop_engine(const PressureWatch *watch, const char *uuid)
 {
-    char *unit = engine_unit_name(uuid);
+    g_autofree char *unit = engine_unit_name(uuid);
+    const VgpuCounters *vgpu = counters_read_one(host_counters(watch->host), uuid);
+    Eviction *eviction = g_new0(Eviction, 1);
 
+    eviction->uuid = g_strdup(uuid);
+    eviction->before = g_strconcat("Engine=", vgpu ? vgpu->vgpu->engine : "", NULL);
     g_dbus_connection_call(watch->bus, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER, "StopUnit",
                            g_variant_new("(ss)", unit, "replace"), NULL, G_DBUS_CALL_FLAGS_NONE, -1,
-                           NULL, stopped, unit);
+                           NULL, stopped, eviction);
 }
 
 static void remember(const PressureWatch *watch, const char *gpu, const char *tenant)

@@ -5,13 +5,6 @@
  */
 #include "host-agent/daemon/host/audit.h"
 
-#include <string.h>
-#include <sys/uio.h>
-#define SD_JOURNAL_SUPPRESS_LOCATION
-#include <systemd/sd-journal.h>
-
-#include "lib/audit.h"
-
 #define FILTER_DATA "vgpud-audit"
 
 /* The methods that change something, and the kind of their first argument. */
@@ -20,15 +13,15 @@ static const struct {
     AuditKind kind;
     gboolean creates;
 } methods[] = {
-    {"CreateVgpus", AUDIT_SLICE, TRUE},   {"CreateSlice", AUDIT_SLICE, TRUE},
-    {"RunSlice", AUDIT_SLICE, TRUE},
-    {"SetVgpu", AUDIT_SLICE, FALSE},      {"SetSlice", AUDIT_SLICE, FALSE},
-    {"StartVgpu", AUDIT_SLICE, FALSE},    {"StopVgpu", AUDIT_SLICE, FALSE},
-    {"RemoveVgpu", AUDIT_SLICE, FALSE},   {"RemoveSlice", AUDIT_SLICE, FALSE},
-    {"SetTenant", AUDIT_TENANT, FALSE},   {"RemoveTenant", AUDIT_TENANT, FALSE},
-    {"SetMode", AUDIT_GPU, FALSE},        {"Drain", AUDIT_GPU, FALSE},
-    {"ClearHealth", AUDIT_GPU, FALSE},    {"Reload", AUDIT_CONFIG, FALSE},
-    {"ApplyConfig", AUDIT_CONFIG, FALSE},
+    {"CreateVgpus", AUDIT_SLICE, TRUE},    {"CreateSlice", AUDIT_SLICE, TRUE},
+    {"RunSlice", AUDIT_SLICE, TRUE},       {"SetVgpu", AUDIT_SLICE, FALSE},
+    {"SetSlice", AUDIT_SLICE, FALSE},      {"StartVgpu", AUDIT_SLICE, FALSE},
+    {"StopVgpu", AUDIT_SLICE, FALSE},      {"RemoveVgpu", AUDIT_SLICE, FALSE},
+    {"RemoveSlice", AUDIT_SLICE, FALSE},   {"SetTenant", AUDIT_TENANT, FALSE},
+    {"RemoveTenant", AUDIT_TENANT, FALSE}, {"SetMode", AUDIT_GPU, FALSE},
+    {"Drain", AUDIT_GPU, FALSE},           {"ClearHealth", AUDIT_GPU, FALSE},
+    {"Reload", AUDIT_CONFIG, FALSE},       {"ApplyConfig", AUDIT_CONFIG, FALSE},
+    {"ClaimSlice", AUDIT_SLICE, FALSE},
 };
 
 /**
@@ -47,26 +40,9 @@ typedef struct {
     GDBusMessage *answer;
 } Entry;
 
-static AuditDescribe describe;
-static void *describe_data;
-static AuditSink sink;
-static void *sink_data;
-
 /* Of Entry. The filter's thread removes them. */
 static GMutex lock;
 static GPtrArray *pending;
-
-void audit_set_describe(AuditDescribe func, void *data)
-{
-    describe = func;
-    describe_data = data;
-}
-
-void audit_set_sink(AuditSink func, void *data)
-{
-    sink = func;
-    sink_data = data;
-}
 
 static void entry_free(Entry *entry)
 {
@@ -79,61 +55,20 @@ static void entry_free(Entry *entry)
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Entry, entry_free)
 
-static void send(const char *const *fields)
-{
-    gsize count = g_strv_length((char **)fields);
-    g_autofree struct iovec *list = g_new0(struct iovec, count);
-
-    if (sink) {
-        sink(fields, sink_data);
-        return;
-    }
-    for (gsize i = 0; i < count; i++)
-        list[i] = (struct iovec){(void *)fields[i], strlen(fields[i])};
-    sd_journal_sendv(list, (int)count);
-}
-
-/* "ok", "failed: …". To be freed. */
-static char *result_of(const Entry *entry)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (!g_dbus_message_to_gerror(entry->answer, &error))
-        return g_strdup("ok");
-    g_dbus_error_strip_remote_error(error);
-    return g_strdup_printf("failed: %s", error->message);
-}
-
 static void write_entry(const Entry *entry, const char *object, const char *before,
                         const char *after)
 {
-    const char *method = methods[entry->method].method;
-    g_autofree char *result = result_of(entry);
-    g_autofree char *change = audit_difference(before, after);
-    g_autoptr(GStrvBuilder) fields = g_strv_builder_new();
-    g_auto(GStrv) list = NULL;
+    g_autoptr(GError) error = NULL;
 
-    g_strv_builder_take(fields, g_strdup_printf("MESSAGE=%s: %s %s by %s%s%s", method, object,
-                                                result, entry->user, *change ? ": " : "", change));
-    g_strv_builder_add(fields, "MESSAGE_ID=" AUDIT_MESSAGE_ID);
-    g_strv_builder_add(fields, "PRIORITY=5");
-    g_strv_builder_take(fields, g_strconcat(AUDIT_METHOD "=", method, NULL));
-    g_strv_builder_take(fields, g_strconcat(AUDIT_OBJECT "=", object, NULL));
-    g_strv_builder_take(fields, g_strconcat(AUDIT_USER "=", entry->user, NULL));
-    g_strv_builder_take(fields, g_strdup_printf(AUDIT_UID "=%u", entry->uid));
-    g_strv_builder_take(fields, g_strconcat(AUDIT_BEFORE "=", before, NULL));
-    g_strv_builder_take(fields, g_strconcat(AUDIT_AFTER "=", after, NULL));
-    g_strv_builder_take(fields, g_strconcat(AUDIT_RESULT "=", result, NULL));
-    list = g_strv_builder_end(fields);
-    send((const char *const *)list);
-}
-
-/* @name is replaced by the object's own. To be freed. */
-static char *state_of(AuditKind kind, char **name)
-{
-    char *state = describe(kind, name, describe_data);
-
-    return state ? state : g_strdup("");
+    if (g_dbus_message_to_gerror(entry->answer, &error))
+        g_dbus_error_strip_remote_error(error);
+    audit_write(&(AuditEntry){.who = entry->user,
+                              .uid = &entry->uid,
+                              .what = methods[entry->method].method,
+                              .object = object,
+                              .before = before,
+                              .after = after,
+                              .error = error});
 }
 
 /* The object that a method has created. @dict: a{sv} of its answer. */
@@ -144,7 +79,7 @@ static void write_created(const Entry *entry, GVariant *dict)
 
     if (!g_variant_lookup(dict, "Uuid", "s", &uuid))
         return;
-    after = state_of(AUDIT_SLICE, &uuid);
+    after = audit_state_and_name(AUDIT_SLICE, &uuid);
     if (*after)
         write_entry(entry, uuid, "", after);
 }
@@ -176,13 +111,13 @@ static gboolean finish(void *data)
     AuditKind kind = methods[entry->method].kind;
     g_autofree char *after = NULL;
 
-    if (!describe)
+    if (!audit_is_on())
         return G_SOURCE_REMOVE;
     if (methods[entry->method].creates) {
         write_all_created(entry);
         return G_SOURCE_REMOVE;
     }
-    after = state_of(kind, &entry->object);
+    after = audit_state_and_name(kind, &entry->object);
     if (kind == AUDIT_CONFIG
             ? g_dbus_message_get_message_type(entry->answer) == G_DBUS_MESSAGE_TYPE_METHOD_RETURN
             : !g_str_equal(entry->before, after))
@@ -258,8 +193,9 @@ static void add(GDBusMethodInvocation *invocation, const Caller *caller, guint m
     entry->user = g_strdup(caller->user);
     entry->uid = caller->uid;
     entry->object = object_of(invocation, methods[method].kind);
-    entry->before =
-        methods[method].creates ? g_strdup("") : state_of(methods[method].kind, &entry->object);
+    entry->before = methods[method].creates
+                        ? g_strdup("")
+                        : audit_state_and_name(methods[method].kind, &entry->object);
     watch(g_dbus_method_invocation_get_connection(invocation));
     g_mutex_lock(&lock);
     if (!pending)
@@ -272,7 +208,7 @@ void audit_begin(GDBusMethodInvocation *invocation, const Caller *caller)
 {
     const char *called = g_dbus_method_invocation_get_method_name(invocation);
 
-    for (guint i = 0; describe && i < G_N_ELEMENTS(methods); i++)
+    for (guint i = 0; audit_is_on() && i < G_N_ELEMENTS(methods); i++)
         if (g_str_equal(called, methods[i].method)) {
             add(invocation, caller, i);
             return;

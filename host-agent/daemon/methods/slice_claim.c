@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* ClaimSlice, ReleaseSlice: a container begins and ends to use a slice. And ListSlices. */
+#include "host-agent/daemon/host/audit_log.h"
 #include "host-agent/daemon/methods/lists.h"
 #include "host-agent/daemon/methods/slice_claim.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/placing.h"
+#include "lib/audit.h"
 #include "lib/bus.h"
 
 static void given_back(const GError *error, void *data)
@@ -17,10 +19,11 @@ static void given_back(const GError *error, void *data)
 }
 
 /* After the operation on it, if there is one. */
-static void give_back(const Vgpus *vgpus, const char *uuid)
+static void give_back(const Vgpus *vgpus, const char *uuid, const char *source)
 {
     const OperationRequest request = {.kind = &removal_kind,
                                       .objects = (const char *[]){uuid, NULL},
+                                      .source = source,
                                       .waits = TRUE,
                                       .background = TRUE,
                                       .done = given_back,
@@ -34,10 +37,17 @@ static void give_back(const Vgpus *vgpus, const char *uuid)
 void slice_claim_end(Vgpus *vgpus, const char *uuid)
 {
     const Slice *slice = slices_find(vgpus->slices, uuid);
+    guint32 user;
+    const char *source =
+        claims_program_user(vgpus->claims, uuid, &user) ? AUDIT_BY_SYSTEMD : AUDIT_BY_CONTAINER;
+    g_autofree char *before = audit_state_of(AUDIT_SLICE, uuid);
 
     if (slice && slice->ephemeral && !slice->leaving)
-        give_back(vgpus, uuid);
+        give_back(vgpus, uuid, source);
     claims_forget(vgpus->claims, uuid);
+    /* If it was removed, the operation is in the audit. */
+    if (slices_find(vgpus->slices, uuid))
+        audit_write_change(source, AUDIT_DO_RELEASE, AUDIT_SLICE, uuid, before, NULL);
 }
 
 static void claim(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,

@@ -537,13 +537,14 @@ static void read_origin(ModeSwitch *change, const Gpu *gpu)
         change->old_partitions = entry->partitions;
 }
 
-static gboolean begin(ModeSwitch *change, GError **error)
+static gboolean begin(ModeSwitch *change, const char *source, GError **error)
 {
     g_autofree char *gpu = g_strdup(change->gpu);
     const char *objects[] = {gpu, NULL};
     GVariantDict details;
     OperationRequest request = {.kind = &kind,
                                 .objects = objects,
+                                .source = source,
                                 .kept = change,
                                 .free_kept = switch_free,
                                 .done = answer,
@@ -578,7 +579,7 @@ gboolean mode_switch_start(const ModeSwitches *switches, const SwitchRequest *re
     else if (mode_switch_is_there(gpu, change->target, change->partitions))
         change->source = g_idle_add(is_there_already, change);
     else
-        return begin(change, error);
+        return begin(change, request->source, error);
     return TRUE;
 }
 

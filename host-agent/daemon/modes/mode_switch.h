@@ -29,6 +29,7 @@ extern const OperationKind *const mode_switch_kinds[];
  * @drain: wait for the GPU's users; else they make it fail
  * @timeout: seconds to wait at most; 0: for ever
  * @dry_run: only report the steps
+ * @source: as of OperationRequest
  */
 typedef struct {
     const char *address;
@@ -37,6 +38,7 @@ typedef struct {
     gboolean drain;
     guint timeout;
     gboolean dry_run;
+    const char *source;
 } SwitchRequest;
 
 /* The end. @steps: that were, or would be, done. @error: NULL: the GPU has the mode. */

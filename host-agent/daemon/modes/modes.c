@@ -10,6 +10,7 @@
 #include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/model/dict_read.h"
 #include "host-agent/store/mode_journal.h"
+#include "lib/audit.h"
 #include "lib/bus.h"
 #include "lib/containers_only.h"
 
@@ -377,8 +378,10 @@ static void reconcile(Modes *modes, gboolean thorough)
     }
     for (guint i = 0; i < requests->len; i++) {
         const GpuEntry *entry = g_ptr_array_index(requests, i);
-        const SwitchRequest request = {
-            .address = entry->name, .target = entry->mode, .partitions = entry->partitions};
+        const SwitchRequest request = {.address = entry->name,
+                                       .target = entry->mode,
+                                       .partitions = entry->partitions,
+                                       .source = AUDIT_BY_CONFIG};
 
         set_unasked(modes, &request);
     }

@@ -1,380 +1,305 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/modes/schedule.h"
 
-#include <errno.h>
-#include <glib-unix.h>
-#include <string.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "host-agent/daemon/host/authority.h"
-#include "host-agent/model/timetable.h"
-#include "host-agent/store/gpu_table.h"
+#include "host-agent/daemon/modes/last_due.h"
+#include "host-agent/daemon/modes/schedule_timers.h"
+#include "host-agent/daemon/modes/scheduled_switch.h"
 #include "lib/bus.h"
+#include "lib/calendar.h"
+
+/* How far back a GPU is looked at of which no entry was ever executed. */
+#define WEEK_S (7 * 24 * 60 * 60)
 
 /**
  * struct Schedule
- * @entries: of TimetableEntry
- * @checked: seconds since 1970: everything due until then was handled
- * @pending: of Due: switches under way
- * @timer: a timerfd, which also reports that the clock was set
+ * @entries: of ScheduleEntry; never changed, but replaced, as questions refer to it
+ * @timers: of ScheduleTimer, for @entries
+ * @bus: NULL: not started
+ * @end: cancelled when the schedule is freed
  */
 struct Schedule {
     Host *host;
-    Modes *modes;
+    ScheduledSwitches *switches;
     GPtrArray *entries;
-    GPtrArray *pending;
-    gint64 checked;
-    int timer;
-    guint source;
-    gboolean started;
+    GPtrArray *timers;
+    GDBusConnection *bus;
+    GCancellable *end;
 };
 
-/* While another switch of the GPU is under way: no event reports its end. */
-#define TRY_AGAIN_S 1
-
 /**
- * Due - an entry whose time has come
- * @schedule: NULL: it is freed
- * @again: a timer, while it waits for another switch of the GPU to end
+ * Question - asked of systemd
+ * @entries: the ones it is about
+ * @gpu: or NULL
+ * @invocation: of ListSchedule, or NULL
  */
 typedef struct {
     Schedule *schedule;
-    char *name;
+    GPtrArray *entries;
     char *gpu;
-    gint64 when;
-    GpuMode mode;
-    guint partitions;
-    gboolean drain;
-    guint timeout;
-    guint again;
-} Due;
+    GDBusMethodInvocation *invocation;
+} Question;
 
-static void due_free(Due *due)
+static Question *question_new(Schedule *schedule, GPtrArray *entries)
 {
-    g_clear_handle_id(&due->again, g_source_remove);
-    g_free(due->name);
-    g_free(due->gpu);
-    g_free(due);
+    Question *question = g_new0(Question, 1);
+
+    question->schedule = schedule;
+    question->entries = g_ptr_array_ref(entries);
+    return question;
 }
+
+static void question_free(Question *question)
+{
+    g_ptr_array_unref(question->entries);
+    g_free(question->gpu);
+    g_free(question);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Question, question_free)
 
 static gint64 now(void)
 {
     return g_get_real_time() / G_USEC_PER_SEC;
 }
 
-static gint64 next_time(const TimetableEntry *entry, gint64 after)
+static gboolean is_cancelled(const GError *error)
 {
-    g_autoptr(GDateTime) from = g_date_time_new_from_unix_local(after);
-    g_autoptr(GDateTime) next = timetable_next(entry, from);
-
-    return g_date_time_to_unix(next);
+    return g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
 }
 
-static gint64 last_time(const TimetableEntry *entry, gint64 at)
+/* Those of the GPU. */
+static GPtrArray *entries_of(const Schedule *schedule, const char *gpu)
 {
-    g_autoptr(GDateTime) from = g_date_time_new_from_unix_local(at);
-    g_autoptr(GDateTime) last = timetable_last(entry, from);
+    GPtrArray *entries = g_ptr_array_new();
 
-    return g_date_time_to_unix(last);
-}
-
-/* So that a restart does not take it for missed. */
-static void remember(const Schedule *schedule, const char *gpu, gint64 when)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (!gpu_table_set_due(host_db(schedule->host), gpu, when, &error))
-        g_warning("%s", error->message);
-}
-
-static void switched(const char *const *steps, const GError *error, void *data)
-{
-    Due *due = data;
-    Schedule *schedule = due->schedule;
-
-    (void)steps;
-    if (schedule) {
-        g_ptr_array_remove_fast(schedule->pending, due);
-        remember(schedule, due->gpu, due->when);
-        if (error)
-            host_event(schedule->host, "mode", due->gpu, NULL, "schedule %s: %s", due->name,
-                       error->message);
-    }
-    due_free(due);
-}
-
-static gboolean begin(void *data)
-{
-    Due *due = data;
-    const SwitchRequest request = {.address = due->gpu,
-                                   .target = due->mode,
-                                   .partitions = due->partitions,
-                                   .drain = due->drain,
-                                   .timeout = due->timeout};
-    g_autoptr(GError) error = NULL;
-
-    if (modes_set(due->schedule->modes, &request, switched, due, &error)) {
-        due->again = 0;
-    } else if (g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE)) {
-        if (!due->again)
-            g_message("schedule %s: %s; it comes after that", due->name, error->message);
-        due->again = g_timeout_add_seconds(TRY_AGAIN_S, begin, due);
-    } else {
-        due->again = 0;
-        switched(NULL, error, due);
-    }
-    return G_SOURCE_REMOVE;
-}
-
-/* The new entry replaces any earlier one that still waits for the GPU. */
-static void supersede(Schedule *schedule, const TimetableEntry *entry)
-{
-    for (guint i = schedule->pending->len; i > 0; i--) {
-        Due *due = g_ptr_array_index(schedule->pending, i - 1);
-
-        if (!g_str_equal(due->gpu, entry->gpu))
-            continue;
-        host_event(schedule->host, "mode", due->gpu, NULL,
-                   "schedule %s: skipped, because %s is due now", due->name, entry->name);
-        if (due->again) {
-            g_ptr_array_remove_index(schedule->pending, i - 1);
-            due_free(due);
-        } else {
-            modes_cancel(schedule->modes, due->gpu);
-        }
-    }
-}
-
-static void apply(Schedule *schedule, const TimetableEntry *entry, gint64 when)
-{
-    Due *due = g_new0(Due, 1);
-
-    supersede(schedule, entry);
-    due->schedule = schedule;
-    due->name = g_strdup(entry->name);
-    due->gpu = g_strdup(entry->gpu);
-    due->when = when;
-    due->mode = entry->mode;
-    due->partitions = entry->partitions;
-    due->drain = entry->drain;
-    due->timeout = entry->timeout;
-    g_ptr_array_add(schedule->pending, due);
-    g_message("schedule %s: GPU %s becomes %s", entry->name, entry->gpu,
-              gpu_mode_name(entry->mode));
-    begin(due);
-}
-
-/* The entry of @gpu that was due last, in (@after, @at]; NULL: none was. */
-static const TimetableEntry *last_due(const Schedule *schedule, const char *gpu, gint64 after,
-                                      gint64 at, gint64 *when)
-{
-    const TimetableEntry *last = NULL;
-
-    *when = after;
     for (guint i = 0; i < schedule->entries->len; i++) {
-        const TimetableEntry *entry = g_ptr_array_index(schedule->entries, i);
-        gint64 due = g_str_equal(entry->gpu, gpu) ? last_time(entry, at) : 0;
+        ScheduleEntry *entry = g_ptr_array_index(schedule->entries, i);
 
-        if (due > *when) {
-            *when = due;
-            last = entry;
-        }
+        if (g_str_equal(entry->gpu, gpu))
+            g_ptr_array_add(entries, entry);
     }
-    return last;
+    return entries;
 }
 
-/* The first entry of each GPU represents the GPU. */
-static gboolean is_first_of_gpu(const Schedule *schedule, guint at)
+/*
+ * The end of what was handled for the GPU. If that is in the future, the clock was set back, and
+ * entries become due again at their time.
+ */
+static gint64 handled_until(const Schedule *schedule, const char *gpu, gint64 at)
 {
-    const TimetableEntry *entry = g_ptr_array_index(schedule->entries, at);
+    gint64 last = scheduled_switches_last(schedule->switches, gpu);
 
-    for (guint i = 0; i < at; i++)
-        if (g_str_equal(((const TimetableEntry *)g_ptr_array_index(schedule->entries, i))->gpu,
-                        entry->gpu))
-            return FALSE;
-    return TRUE;
+    return last && last <= at ? last : at - WEEK_S;
 }
 
-static void apply_due(Schedule *schedule, gint64 at)
+/* Meanwhile the same time may have been handled. */
+static void apply_found(const Schedule *schedule, const char *gpu, const LastDue *last)
 {
+    g_autoptr(GPtrArray) entries = entries_of(schedule, gpu);
+
+    if (last->when > handled_until(schedule, gpu, now()))
+        scheduled_switches_add(schedule->switches, g_ptr_array_index(entries, last->which),
+                               last->when);
+}
+
+static void apply_last(Schedule *schedule, const char *gpu);
+
+static void found_last(const LastDue *last, const GError *error, void *data)
+{
+    g_autoptr(Question) question = data;
+
+    if (is_cancelled(error))
+        return;
+    if (error)
+        g_warning("cannot find out which mode GPU %s has by the clock: %s", question->gpu,
+                  error->message);
+    else if (question->entries != question->schedule->entries)
+        apply_last(question->schedule, question->gpu);
+    else if (last->which >= 0)
+        apply_found(question->schedule, question->gpu, last);
+}
+
+/* Of the GPU's entries that became due and were not handled, applies the last one. */
+static void apply_last(Schedule *schedule, const char *gpu)
+{
+    gint64 at = now();
+    g_autoptr(GPtrArray) entries = entries_of(schedule, gpu);
+    g_autofree const char **calendars = schedule_conf_calendars(entries);
+    Question *question;
+
+    if (!entries->len)
+        return;
+    question = question_new(schedule, schedule->entries);
+    question->gpu = g_strdup(gpu);
+    last_due_find(calendars, handled_until(schedule, gpu, at), at, schedule->end, found_last,
+                  question);
+}
+
+static void apply_all(Schedule *schedule)
+{
+    g_autoptr(GHashTable) gpus = g_hash_table_new(g_str_hash, g_str_equal);
+
     for (guint i = 0; i < schedule->entries->len; i++) {
-        const TimetableEntry *entry = g_ptr_array_index(schedule->entries, i);
-        gint64 when;
-        const TimetableEntry *due =
-            is_first_of_gpu(schedule, i)
-                ? last_due(schedule, entry->gpu, schedule->checked, at, &when)
-                : NULL;
+        const ScheduleEntry *entry = g_ptr_array_index(schedule->entries, i);
 
-        if (due)
-            apply(schedule, due, when);
+        if (g_hash_table_add(gpus, entry->gpu))
+            apply_last(schedule, entry->gpu);
     }
 }
 
-static void warn(const Schedule *schedule, const TimetableEntry *entry, gint64 when)
+static void sync_timers(Schedule *schedule)
 {
-    g_autoptr(GDateTime) time = g_date_time_new_from_unix_local(when);
+    g_ptr_array_unref(schedule->timers);
+    schedule->timers = schedule_timers_of(schedule->entries);
+    if (schedule->bus)
+        schedule_timers_sync(schedule->timers, schedule->bus, schedule->end);
+}
+
+static void set_times(const GPtrArray *entries, const GPtrArray *times)
+{
+    for (guint i = 0; i < entries->len; i++)
+        ((ScheduleEntry *)g_ptr_array_index(entries, i))->next =
+            ((const CalendarTime *)g_ptr_array_index(times, i))->next;
+}
+
+static void ask_times(Question *question, CalendarFunc func)
+{
+    g_autofree const char **calendars = schedule_conf_calendars(question->entries);
+
+    calendar_ask(calendars, 0, question->schedule->end, func, question);
+}
+
+static void told_next(const GPtrArray *times, const GError *error, void *data)
+{
+    g_autoptr(Question) question = data;
+
+    if (times) {
+        set_times(question->entries, times);
+        if (question->entries == question->schedule->entries)
+            sync_timers(question->schedule);
+    } else if (!is_cancelled(error)) {
+        g_warning("cannot find out when users are to be warned of a switch: %s", error->message);
+    }
+}
+
+static void run_entry(Schedule *schedule, const ScheduleEntry *entry)
+{
+    apply_last(schedule, entry->gpu);
+    /* Its next warning. */
+    ask_times(question_new(schedule, schedule->entries), told_next);
+}
+
+static void warn(const Schedule *schedule, const ScheduleEntry *entry)
+{
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_local(entry->next);
     g_autofree char *clock = g_date_time_format(time, "%H:%M");
 
     host_event(schedule->host, "schedule-warning", entry->gpu, NULL,
-               "GPU %s becomes %s at %s (schedule %s); who has it then %s", entry->gpu,
-               gpu_mode_name(entry->mode), clock, entry->name,
-               entry->drain ? "is waited for" : "keeps it from that");
+               "GPU %s becomes %s at %s (schedule %s); %s", entry->gpu, gpu_mode_name(entry->mode),
+               clock, entry->name,
+               entry->drain ? "it then waits for those who use it"
+                            : "it stays as it is if it is in use then");
 }
 
-static void warn_due(const Schedule *schedule, gint64 at)
+/* By root alone: for systemd's service. */
+static void run_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    for (guint i = 0; i < schedule->entries->len; i++) {
-        const TimetableEntry *entry = g_ptr_array_index(schedule->entries, i);
-        gint64 next = next_time(entry, at);
-        gint64 warning = next - entry->warn;
+    Schedule *schedule = data;
+    const ScheduleTimer *timer;
+    const ScheduleEntry *entry;
+    const char *instance;
 
-        if (entry->warn && warning > schedule->checked && warning <= at)
-            warn(schedule, entry, next);
-    }
-}
-
-/* Seconds since 1970; 0: none. */
-static gint64 next_event(const Schedule *schedule, gint64 at)
-{
-    gint64 first = 0;
-
-    for (guint i = 0; i < schedule->entries->len; i++) {
-        const TimetableEntry *entry = g_ptr_array_index(schedule->entries, i);
-        gint64 next = next_time(entry, at);
-
-        if (next - entry->warn > at)
-            next -= entry->warn;
-        if (!first || next < first)
-            first = next;
-    }
-    return first;
-}
-
-static void arm(const Schedule *schedule)
-{
-    const struct itimerspec when = {.it_value.tv_sec = next_event(schedule, schedule->checked)};
-
-    if (timerfd_settime(schedule->timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &when, NULL) <
-        0)
-        g_warning("the schedule's timer can't be set: %m");
-}
-
-static void check(Schedule *schedule)
-{
-    gint64 at = now();
-
-    /* The clock was set back: entries between then and now become due again at their time. */
-    schedule->checked = MIN(schedule->checked, at);
-    warn_due(schedule, at);
-    apply_due(schedule, at);
-    schedule->checked = at;
-    arm(schedule);
-}
-
-/* ECANCELED: the clock was set. In both cases the due entries are searched again. */
-static gboolean timer_fired(int fd, GIOCondition condition, void *data)
-{
-    guint64 times;
-
-    (void)condition;
-    if (read(fd, &times, sizeof(times)) >= 0 || errno == ECANCELED)
-        check(data);
-    return G_SOURCE_CONTINUE;
-}
-
-/* The first one that is due if nothing is stored, or another than the one handled last. */
-static void apply_missed(Schedule *schedule, gint64 at)
-{
-    for (guint i = 0; i < schedule->entries->len; i++) {
-        const TimetableEntry *entry = g_ptr_array_index(schedule->entries, i);
-        const TimetableEntry *last;
-        gint64 when;
-
-        if (!is_first_of_gpu(schedule, i))
-            continue;
-        last = last_due(schedule, entry->gpu, 0, at, &when);
-        if (last && when != gpu_table_due(host_db(schedule->host), entry->gpu))
-            apply(schedule, last, when);
-    }
-}
-
-void schedule_start(Schedule *schedule)
-{
-    schedule->timer = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (schedule->timer < 0) {
-        g_warning("there is no timer for the schedule: %m");
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s)", &instance);
+    if (caller->uid != geteuid()) {
+        authority_refuse(invocation, caller, ACTION_ADMINISTER, "only systemd's timers do this");
         return;
     }
-    schedule->source = g_unix_fd_add(schedule->timer, G_IO_IN, timer_fired, schedule);
-    schedule->started = TRUE;
-    schedule->checked = now();
-    apply_missed(schedule, schedule->checked);
-    arm(schedule);
+    timer = schedule_timers_find(schedule->timers, instance);
+    if (!timer) {
+        g_dbus_method_invocation_return_error(
+            invocation, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+            "the schedule has no entry with the timer %s (any more)", instance);
+        return;
+    }
+    entry = g_ptr_array_index(schedule->entries, timer->entry);
+    if (timer->warns)
+        warn(schedule, entry);
+    else
+        run_entry(schedule, entry);
+    g_dbus_method_invocation_return_value(invocation, NULL);
 }
 
-gboolean schedule_reload(Schedule *schedule, GError **error)
+static gboolean handle_run(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                           const char *timer, void *data)
 {
-    g_autoptr(GError) cause = NULL;
-    GPtrArray *entries = timetable_load(host_root(schedule->host), &cause);
-
-    if (!entries) {
-        g_set_error_literal(error, AGENT_ERROR, AGENT_ERROR_INVALID, cause->message);
-        return FALSE;
-    }
-    g_ptr_array_unref(schedule->entries);
-    schedule->entries = entries;
-    if (schedule->started)
-        arm(schedule);
+    (void)interface;
+    (void)timer;
+    authority_ask(invocation, ACTION_ADMINISTER, run_allowed, data);
     return TRUE;
 }
 
-/* An entry with the time when it is due next. */
-typedef struct {
-    const TimetableEntry *entry;
-    gint64 next;
-} Coming;
-
+/* What is never due again comes last. */
 static int by_time(const void *a, const void *b)
 {
-    const Coming *left = a, *right = b;
+    const ScheduleEntry *left = *(ScheduleEntry *const *)a, *right = *(ScheduleEntry *const *)b;
+    guint64 from = (guint64)left->next - 1, to = (guint64)right->next - 1;
 
-    return (left->next > right->next) - (left->next < right->next);
+    return (from > to) - (from < to);
 }
 
-static void add_entry(GVariantBuilder *list, const Coming *coming)
+static void add_entry(GVariantBuilder *list, const ScheduleEntry *entry)
 {
-    const TimetableEntry *entry = coming->entry;
-
     g_variant_builder_open(list, G_VARIANT_TYPE_VARDICT);
     g_variant_builder_add(list, "{sv}", "Name", g_variant_new_string(entry->name));
     g_variant_builder_add(list, "{sv}", "Gpu", g_variant_new_string(entry->gpu));
     g_variant_builder_add(list, "{sv}", "Mode", g_variant_new_string(gpu_mode_name(entry->mode)));
-    g_variant_builder_add(list, "{sv}", "Next", g_variant_new_int64(coming->next));
+    g_variant_builder_add(list, "{sv}", "Calendar", g_variant_new_string(entry->calendar));
+    g_variant_builder_add(list, "{sv}", "Next", g_variant_new_int64(entry->next));
     g_variant_builder_add(list, "{sv}", "Warn", g_variant_new_uint32(entry->warn));
     g_variant_builder_add(list, "{sv}", "Timeout", g_variant_new_uint32(entry->timeout));
     g_variant_builder_close(list);
 }
 
+static void answer_list(GDBusMethodInvocation *invocation, const GPtrArray *entries)
+{
+    g_autoptr(GPtrArray) sorted = g_ptr_array_new();
+    GVariantBuilder list;
+
+    for (guint i = 0; i < entries->len; i++)
+        g_ptr_array_add(sorted, g_ptr_array_index(entries, i));
+    g_ptr_array_sort(sorted, by_time);
+    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
+    for (guint i = 0; i < sorted->len; i++)
+        add_entry(&list, g_ptr_array_index(sorted, i));
+    g_dbus_method_invocation_return_value(invocation, g_variant_new("(aa{sv})", &list));
+}
+
+/* Without an answer of systemd's, the last known times are shown. */
+static void told_list(const GPtrArray *times, const GError *error, void *data)
+{
+    g_autoptr(Question) question = data;
+
+    (void)error;
+    if (times)
+        set_times(question->entries, times);
+    answer_list(question->invocation, question->entries);
+}
+
 static void list_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
-    const Schedule *schedule = data;
-    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(Coming));
-    GVariantBuilder list;
-    gint64 at = now();
+    Schedule *schedule = data;
+    Question *question;
 
     (void)caller;
-    for (guint i = 0; i < schedule->entries->len; i++) {
-        const TimetableEntry *entry = g_ptr_array_index(schedule->entries, i);
-        const Coming coming = {entry, next_time(entry, at)};
-
-        g_array_append_val(all, coming);
+    if (!schedule->entries->len) {
+        answer_list(invocation, schedule->entries);
+        return;
     }
-    g_array_sort(all, by_time);
-    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
-    for (guint i = 0; i < all->len; i++)
-        add_entry(&list, &g_array_index(all, Coming, i));
-    g_dbus_method_invocation_return_value(invocation, g_variant_new("(aa{sv})", &list));
+    question = question_new(schedule, schedule->entries);
+    question->invocation = invocation;
+    ask_times(question, told_list);
 }
 
 static gboolean handle_list_schedule(VgpuManager *interface, GDBusMethodInvocation *invocation,
@@ -385,35 +310,70 @@ static gboolean handle_list_schedule(VgpuManager *interface, GDBusMethodInvocati
     return TRUE;
 }
 
+/*
+ * If systemd cannot be asked, it judges its timers itself: a host must not be without its types
+ * because of that.
+ */
+static gboolean check(const GPtrArray *entries, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+
+    for (guint i = 0; i < entries->len && !cause; i++)
+        schedule_conf_check(g_ptr_array_index(entries, i), entries, &cause);
+    if (!cause)
+        return TRUE;
+    if (cause->domain != G_IO_ERROR) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    g_warning("cannot check the times in " SCHEDULE_CONF ": %s", cause->message);
+    return TRUE;
+}
+
+gboolean schedule_reload(Schedule *schedule, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(GPtrArray) entries = schedule_conf_load(host_root(schedule->host), &cause);
+
+    if (!entries || !check(entries, &cause)) {
+        g_set_error_literal(error, AGENT_ERROR, AGENT_ERROR_INVALID, cause->message);
+        return FALSE;
+    }
+    g_ptr_array_unref(schedule->entries);
+    schedule->entries = g_steal_pointer(&entries);
+    sync_timers(schedule);
+    return TRUE;
+}
+
+void schedule_start(Schedule *schedule, GDBusConnection *bus)
+{
+    schedule->bus = g_object_ref(bus);
+    sync_timers(schedule);
+    apply_all(schedule);
+}
+
 Schedule *schedule_new(Host *host, Modes *modes)
 {
     Schedule *schedule = g_new0(Schedule, 1);
 
     schedule->host = host;
-    schedule->modes = modes;
+    schedule->switches = scheduled_switches_new(host, modes);
     schedule->entries = g_ptr_array_new();
-    schedule->pending = g_ptr_array_new();
-    schedule->timer = -1;
+    schedule->timers = schedule_timers_of(schedule->entries);
+    schedule->end = g_cancellable_new();
     g_signal_connect(host_manager(host), "handle-list-schedule", G_CALLBACK(handle_list_schedule),
                      schedule);
+    g_signal_connect(host_manager(host), "handle-run-schedule", G_CALLBACK(handle_run), schedule);
     return schedule;
 }
 
 void schedule_free(Schedule *schedule)
 {
-    for (guint i = 0; i < schedule->pending->len; i++) {
-        Due *due = g_ptr_array_index(schedule->pending, i);
-
-        due->schedule = NULL;
-        /* No other entry still waits for the GPU. */
-        if (due->again)
-            due_free(due);
-    }
-    g_ptr_array_unref(schedule->pending);
+    g_cancellable_cancel(schedule->end);
+    g_object_unref(schedule->end);
+    scheduled_switches_free(schedule->switches);
+    g_ptr_array_unref(schedule->timers);
     g_ptr_array_unref(schedule->entries);
-    if (schedule->source)
-        g_source_remove(schedule->source);
-    if (schedule->timer >= 0)
-        close(schedule->timer);
+    g_clear_object(&schedule->bus);
     g_free(schedule);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Modes by the clock: warns, then switches through SetMode. One timer, armed for the next event. */
+/*
+ * Modes by the clock: schedule.conf's entries, the warnings before them, and what was missed. The
+ * clock is systemd's (schedule_timers.h), whose timers call RunSchedule.
+ */
 #ifndef VGPUD_MODES_SCHEDULE_H
 #define VGPUD_MODES_SCHEDULE_H
 
@@ -13,10 +16,15 @@ Schedule *schedule_new(Host *host, Modes *modes);
 void schedule_free(Schedule *schedule);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Schedule, schedule_free)
 
-/* Reads schedule.conf again. If it has an error, the previous content stays in force. */
+/*
+ * Reads schedule.conf again, and asks systemd about its times. If it has an error, the previous
+ * content stays in force.
+ */
 gboolean schedule_reload(Schedule *schedule, GError **error);
 
-/* Applies what was due last for each GPU, if it was missed, and begins to watch the clock. */
-void schedule_start(Schedule *schedule);
+/*
+ * Makes systemd's timers on @bus, and applies what was due last for each GPU, if it was missed.
+ */
+void schedule_start(Schedule *schedule, GDBusConnection *bus);
 
 #endif

@@ -171,6 +171,8 @@ void operation_begin(Operation *operation)
         operation->deadline =
             operations->clock.now(operations->clock.data) + (gint64)time * G_USEC_PER_SEC;
     operations_set_wake(operations);
+    if (operations->watch.begins)
+        operations->watch.begins(operation, operations->watch.data);
     advance(operation);
 }
 
@@ -323,6 +325,11 @@ const OperationKind *operation_kind(const Operation *operation)
 const char *operation_caller(const Operation *operation)
 {
     return operation->row->caller;
+}
+
+const char *operation_source(const Operation *operation)
+{
+    return operation->source;
 }
 
 gint64 operation_begun(const Operation *operation)

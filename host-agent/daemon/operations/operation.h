@@ -91,6 +91,20 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Operations, operations_free)
  */
 void operations_add_kinds(Operations *operations, const OperationKind *const *kinds, void *world);
 
+/**
+ * OperationWatch - is told of all operations
+ * @begins: it has its objects, and its first step comes
+ * @ended: its objects are free again; before whoever asked is told. Also of one that never began.
+ */
+typedef struct {
+    void (*begins)(const Operation *operation, void *data);
+    void (*ended)(const Operation *operation, const GError *error, void *data);
+    void *data;
+} OperationWatch;
+
+/* There is one watch. */
+void operations_watch(Operations *operations, const OperationWatch *watch);
+
 /* Queues the journal's operations, before new ones are accepted. */
 gboolean operations_load(Operations *operations, GError **error);
 
@@ -107,7 +121,8 @@ typedef void (*OperationProgress)(const Operation *operation, void *data);
  * OperationRequest
  * @objects: UUIDs of slices, addresses of GPUs; NULL terminated
  * @details: a{sv} for the steps, a floating one is taken; NULL: none
- * @caller: who asks, for people to read; NULL: vgpud itself
+ * @caller: who asks, for people to read; NULL: nobody by a call on the bus
+ * @source: why vgpud does it by itself (AUDIT_BY_…); NULL: a call on the bus asks for it
  * @waits: in the queues until its objects are free; else AGENT_ERROR_IN_USE if one of them is not
  * @background: no caller waits for it: only a few of these run at once
  * @kept: operation_kept() from the beginning, freed by @free_kept; taken, even on failure
@@ -118,6 +133,7 @@ typedef struct {
     const char *const *objects;
     GVariant *details;
     const char *caller;
+    const char *source;
     gboolean waits;
     gboolean background;
     void *kept;
@@ -192,6 +208,8 @@ gboolean operation_is_abandoned(const Operation *operation);
 guint64 operation_id(const Operation *operation);
 const OperationKind *operation_kind(const Operation *operation);
 const char *operation_caller(const Operation *operation);
+/* Why vgpud does it by itself; NULL: it was asked for, by @caller. */
+const char *operation_source(const Operation *operation);
 gint64 operation_begun(const Operation *operation);
 /* "": it waits for its objects. */
 const char *operation_step(const Operation *operation);

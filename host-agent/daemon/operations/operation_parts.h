@@ -38,6 +38,7 @@ struct Operations {
     Queues *queues;
     GArray *ended;
     guint in_background;
+    OperationWatch watch;
     guint timer;
     gboolean dispatching;
 };
@@ -48,6 +49,7 @@ struct Operations {
  * @steps: of Planned
  * @at: number of steps begun and not undone
  * @pending: a step has not ended yet
+ * @source: a word of lib/audit.h, or NULL
  * @cancellable: of the step that runs
  * @error: why it is rolled back
  */
@@ -59,6 +61,7 @@ struct Operation {
     GVariant *details;
     GArray *steps;
     guint at;
+    const char *source;
     gboolean background, replayed;
     gboolean running, pending, advancing, final, over, abandoned;
     gint64 deadline;

@@ -66,6 +66,11 @@ void operations_add_kinds(Operations *operations, const OperationKind *const *ki
     }
 }
 
+void operations_watch(Operations *operations, const OperationWatch *watch)
+{
+    operations->watch = *watch;
+}
+
 void operations_set_wake(const Operations *operations)
 {
     gint64 next = 0;
@@ -154,6 +159,8 @@ void operations_release(Operation *operation)
     }
     if (operation->kind->ended)
         operation->kind->ended(operation, operation->error);
+    if (operations->watch.ended)
+        operations->watch.ended(operation, operation->error, operations->watch.data);
     if (operation->done)
         operation->done(operation->error, operation->data);
     operation_free(operation);
@@ -197,11 +204,12 @@ static gboolean check_free(const Operations *operations, const OperationRequest 
 static OperationRow *row_of(const OperationRequest *request, GVariant *details)
 {
     OperationRow *row = g_new0(OperationRow, 1);
+    const char *caller = request->caller ? request->caller : request->source;
 
     row->kind = g_strdup(request->kind->name);
     row->objects = g_strdupv((GStrv)request->objects);
     row->data = details ? g_variant_print(details, TRUE) : g_strdup("");
-    row->caller = g_strdup(request->caller ? request->caller : "");
+    row->caller = g_strdup(caller ? caller : "");
     row->begun = g_get_real_time() / G_USEC_PER_SEC;
     row->step = g_strdup("");
     return row;
@@ -223,6 +231,7 @@ gboolean operations_start(Operations *operations, const OperationRequest *reques
     operation =
         operation_new(operations, known->kind, known->world, g_steal_pointer(&row), details);
     operation->background = request->background;
+    operation->source = request->source;
     operation_keep(operation, request->kept, request->free_kept);
     operation->progress = request->progress;
     operation->done = request->done;

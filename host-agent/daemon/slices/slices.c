@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/slices/slices.h"
 
+#include "host-agent/daemon/host/audit_log.h"
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/model/offer.h"
 #include "host-agent/store/slice_table.h"
+#include "lib/audit.h"
 #include "lib/definition.h"
 #include "lib/mdev.h"
 #include "lib/vgpu.h"
@@ -12,11 +14,12 @@ struct Slices {
     Host *host;
     Offers *offers;
     const Operations *operations;
-    GPtrArray *list;    /* of Slice */
+    GPtrArray *list;     /* of Slice */
     GHashTable *by_uuid; /* owned by the list */
-    GHashTable *sums;   /* GPU's address to Room, of which only the promised part is used */
+    GHashTable *sums;    /* GPU's address to Room, of which only the promised part is used */
     SlicesFunc changed;
     void *changed_data;
+    gboolean was_read; /* the kernel, whose state the database does not have */
 };
 
 static void free_slice(void *slice)
@@ -208,12 +211,35 @@ gboolean slices_are_busy(const Slices *slices, const char *uuid)
     return operations_doing(slices->operations, uuid) != NULL;
 }
 
+static void write_found(const char *uuid, gboolean by_mdevctl, const char *before)
+{
+    audit_write_change(by_mdevctl ? AUDIT_BY_MDEVCTL : AUDIT_BY_KERNEL, AUDIT_DO_FIND, AUDIT_SLICE,
+                       uuid, before, NULL);
+}
+
+/* At the start: what the kernel has is no change. */
+static const Slice *with_presence(Slices *slices, const Slice *known, gboolean present)
+{
+    g_autofree char *uuid = g_strdup(known->uuid);
+    Slice *slice;
+
+    if (slices->was_read || known->present == present)
+        return known;
+    slice = slice_copy(known);
+    slice->present = present;
+    put_in(slices, slice);
+    return slices_find(slices, uuid);
+}
+
 /* The operation decides the state of a slice that it works on. */
 static void merge(Slices *slices, const Slice *known, const Vgpu *vgpu,
-                  const Definition *definition)
+                  const Definition *definition, gboolean ours)
 {
     g_autoptr(Slice) slice = slice_copy(known);
     gboolean ready = !slices_are_busy(slices, known->uuid);
+    g_autofree char *uuid = NULL;
+    g_autofree char *before = NULL;
+    gboolean by_mdevctl;
 
     slice->present = vgpu != NULL;
     slice->defined = definition != NULL;
@@ -226,15 +252,20 @@ static void merge(Slices *slices, const Slice *known, const Vgpu *vgpu,
         slice->compute = slices_compute(slices, host_gpu(slices->host, slice->gpu), slice, 0);
     if (same(slice, known))
         return;
+    by_mdevctl = slice->defined != known->defined || slice->autostart != known->autostart || !vgpu;
+    uuid = g_strdup(known->uuid);
+    before = audit_state_of(AUDIT_SLICE, uuid);
     if (ready)
         host_event(slices->host, "vgpu-changed", slice->gpu, slice->uuid, "vGPU %s was changed",
                    slice->uuid);
     store(slices, g_steal_pointer(&slice));
+    if (ready && !ours)
+        write_found(uuid, by_mdevctl, before);
 }
 
 /* A vGPU that was made, or defined, without vgpud: by mdevctl, libvirt or a person. */
-static void adopt(Slices *slices, const char *uuid, const Vgpu *vgpu,
-                  const Definition *definition)
+static void adopt(Slices *slices, const char *uuid, const Vgpu *vgpu, const Definition *definition,
+                  gboolean ours)
 {
     const Gpu *gpu = vgpu ? host_gpu(slices->host, vgpu->gpu)
                           : host_gpu_of_parent(slices->host, definition->parent);
@@ -262,10 +293,25 @@ static void adopt(Slices *slices, const char *uuid, const Vgpu *vgpu,
     host_event(slices->host, "vgpu-created", slice->gpu, slice->uuid, "vGPU %s was %s on GPU %s",
                slice->uuid, vgpu ? "made" : "defined", slice->gpu);
     store(slices, g_steal_pointer(&slice));
+    if (!ours)
+        write_found(uuid, definition != NULL, "");
 }
 
+static void drop(Slices *slices, const Slice *known, gboolean ours)
+{
+    g_autofree char *uuid = g_strdup(known->uuid);
+    g_autofree char *before = audit_state_of(AUDIT_SLICE, uuid);
+    gboolean by_mdevctl = known->defined;
+
+    host_event(slices->host, "vgpu-removed", known->gpu, uuid, "vGPU %s was removed", uuid);
+    slices_forget(slices, uuid);
+    if (!ours)
+        write_found(uuid, by_mdevctl, before);
+}
+
+/* @ours: an operation has just ended, which the audit has. */
 static void reconcile(Slices *slices, const char *uuid, const VgpuCounters *counters,
-                      const Definition *definition)
+                      const Definition *definition, gboolean ours)
 {
     const Vgpu *vgpu = counters ? counters->vgpu : NULL;
     const Slice *known = slices_find(slices, uuid);
@@ -274,21 +320,24 @@ static void reconcile(Slices *slices, const char *uuid, const VgpuCounters *coun
     /* State that the kernel does not know. */
     if (known && !slice_is_vgpu(known))
         return;
-    if (known && ready && !vgpu && !definition) {
-        host_event(slices->host, "vgpu-removed", known->gpu, uuid, "vGPU %s was removed", uuid);
-        slices_forget(slices, uuid);
-    } else if (known) {
-        merge(slices, known, vgpu, definition);
-    } else if (ready && (vgpu || definition)) {
-        adopt(slices, uuid, vgpu, definition);
-    }
+    if (known && ready && !vgpu && !definition)
+        drop(slices, known, ours);
+    else if (known)
+        merge(slices, with_presence(slices, known, vgpu != NULL), vgpu, definition, ours);
+    else if (ready && (vgpu || definition))
+        adopt(slices, uuid, vgpu, definition, ours);
+}
+
+static void update(Slices *slices, const char *uuid, gboolean ours)
+{
+    g_autoptr(Definition) definition = definition_find(host_root(slices->host), uuid);
+
+    reconcile(slices, uuid, counters_read_one(host_counters(slices->host), uuid), definition, ours);
 }
 
 void slices_update(Slices *slices, const char *uuid)
 {
-    g_autoptr(Definition) definition = definition_find(host_root(slices->host), uuid);
-
-    reconcile(slices, uuid, counters_read_one(host_counters(slices->host), uuid), definition);
+    update(slices, uuid, FALSE);
 }
 
 /* State that is not in the database. */
@@ -331,7 +380,7 @@ void slices_settle(Slices *slices, const char *uuid)
     } else if (known) {
         mark(slices, uuid, FALSE, FALSE);
     }
-    slices_update(slices, uuid);
+    update(slices, uuid, TRUE);
 }
 
 /* The UUIDs of all slices, from all sources. */
@@ -371,7 +420,9 @@ void slices_refresh(Slices *slices)
     uuids = all_uuids(slices, defined);
     g_hash_table_iter_init(&iter, uuids);
     while (g_hash_table_iter_next(&iter, &uuid, NULL))
-        reconcile(slices, uuid, counters_find(vgpus, uuid), g_hash_table_lookup(defined, uuid));
+        reconcile(slices, uuid, counters_find(vgpus, uuid), g_hash_table_lookup(defined, uuid),
+                  FALSE);
+    slices->was_read = TRUE;
     if (begun && !db_commit(host_db(slices->host), NULL))
         db_rollback(host_db(slices->host));
     slices_show_capacity(slices);

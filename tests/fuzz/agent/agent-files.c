@@ -6,13 +6,14 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "host-agent/daemon/vgpud_conf.h"
-#include "host-agent/model/timetable.h"
 #include "lib/definition.h"
 #include "lib/gpus.h"
+#include "lib/schedule_conf.h"
 #include "lib/types.h"
 #include "lib/units.h"
 
@@ -97,16 +98,14 @@ static void check_gpus(void)
     }
 }
 
-/* Whatever an entry says, it is due within a week of any time, before and after. */
-static void check_entry(const TimetableEntry *entry)
+/* Its expression may be given to systemd as an argument and as a property. */
+static void check_entry(const ScheduleEntry *entry)
 {
-    g_autoptr(GDateTime) now = g_date_time_new_utc(2026, 11, 21, 19, 30, 0);
-    g_autoptr(GDateTime) next = timetable_next(entry, now);
-    g_autoptr(GDateTime) last = timetable_last(entry, now);
-
-    if (g_date_time_compare(next, now) <= 0 || g_date_time_compare(last, now) > 0 ||
-        g_date_time_difference(next, last) > 7 * G_TIME_SPAN_DAY)
+    if (!*entry->calendar || strlen(entry->calendar) > 200)
         abort();
+    for (const char *at = entry->calendar; *at; at++)
+        if (!g_ascii_isprint(*at))
+            abort();
     if (!gpu_name_valid(entry->gpu) || entry->warn > 7 * 24 * 60 * 60 ||
         entry->timeout > 7 * 24 * 60 * 60)
         abort();
@@ -115,7 +114,7 @@ static void check_entry(const TimetableEntry *entry)
 static void check_schedule(void)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) entries = timetable_load(root, &error);
+    g_autoptr(GPtrArray) entries = schedule_conf_load(root, &error);
 
     if (!entries != !!error || (error && !*error->message))
         abort();

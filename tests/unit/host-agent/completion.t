@@ -55,6 +55,7 @@ in_bash 'gpu vgpu slice run cdi domain attach detach type tenant schedule operat
 in_bash 'vgpu' 'vgpuctl v'
 in_bash 'list show mode drain resume users clear' 'vgpuctl gpu '
 in_bash 'show set start stop' 'vgpuctl vgpu s'
+in_bash 'list' 'vgpuctl schedule '
 in_bash '0000:01:00.0 0000:02:00.0 soft:a' 'vgpuctl gpu mode '
 in_bash '01:00.0' 'vgpuctl gpu show 0000:01'
 in_bash 'passthrough partitioned' 'vgpuctl gpu mode 0000:01:00.0 p'
@@ -86,6 +87,7 @@ in_fish() {
 }
 
 in_fish 'clear drain list mode resume show users' 'vgpuctl gpu '
+in_fish 'list' 'vgpuctl schedule '
 in_fish '0000:01:00.0 0000:02:00.0 soft:a' 'vgpuctl gpu show '
 in_fish 'partitioned passthrough' 'vgpuctl gpu mode 0000:01:00.0 p'
 in_fish 'aaaa bbbb' 'vgpuctl -o json vgpu show aaaa '
@@ -129,6 +131,7 @@ in_zsh() {
 }
 
 in_zsh 'clear drain list mode resume show users' 'vgpuctl gpu '
+in_zsh 'list' 'vgpuctl schedule '
 in_zsh '0000:01:00.0 0000:02:00.0 soft:a' 'vgpuctl gpu show '
 in_zsh 'partitioned passthrough' 'vgpuctl gpu mode 0000:01:00.0 p'
 in_zsh 'bbbb' 'vgpuctl vgpu show aaaa b'

@@ -7,6 +7,11 @@ static const char xml[] =
     "<arg type='s' direction='in'/><arg type='o' direction='out'/></method>"
     "<method name='StartUnit'><arg type='s' direction='in'/>"
     "<arg type='s' direction='in'/><arg type='o' direction='out'/></method>"
+    "<method name='StartTransientUnit'><arg type='s' direction='in'/>"
+    "<arg type='s' direction='in'/><arg type='a(sv)' direction='in'/>"
+    "<arg type='a(sa(sv))' direction='in'/><arg type='o' direction='out'/></method>"
+    "<method name='ListUnitsByPatterns'><arg type='as' direction='in'/>"
+    "<arg type='as' direction='in'/><arg type='a(ssssssouso)' direction='out'/></method>"
     "<method name='SetUnitProperties'><arg type='s' direction='in'/>"
     "<arg type='b' direction='in'/><arg type='a(sv)' direction='in'/></method>"
     "<method name='RevertUnitFiles'><arg type='as' direction='in'/>"
@@ -33,6 +38,42 @@ static void revert(FakeSystemd *systemd, GVariant *parameters, GDBusMethodInvoca
     g_dbus_method_invocation_return_value(invocation, g_variant_new("(a(sss))", NULL));
 }
 
+static void make(FakeSystemd *systemd, GVariant *parameters, GDBusMethodInvocation *invocation)
+{
+    g_autoptr(GVariant) properties = g_variant_get_child_value(parameters, 2);
+    g_autofree char *text = g_variant_print(properties, FALSE);
+    const char *unit;
+
+    g_variant_get_child(parameters, 0, "&s", &unit);
+    g_string_append_printf(systemd->made, "%s %s\n", unit, text);
+    g_ptr_array_add(systemd->units, g_strdup(unit));
+    g_dbus_method_invocation_return_value(invocation, g_variant_new("(o)", "/job/1"));
+}
+
+/* Those with a name that matches the first pattern, all of them active. */
+static void list(const FakeSystemd *systemd, GVariant *parameters,
+                 GDBusMethodInvocation *invocation)
+{
+    g_auto(GStrv) patterns = NULL;
+    GVariantBuilder units;
+
+    g_variant_get_child(parameters, 1, "^as", &patterns);
+    g_variant_builder_init(&units, G_VARIANT_TYPE("a(ssssssouso)"));
+    for (guint i = 0; i < systemd->units->len; i++)
+        if (g_pattern_match_simple(patterns[0], g_ptr_array_index(systemd->units, i)))
+            g_variant_builder_add(&units, "(ssssssouso)", g_ptr_array_index(systemd->units, i), "",
+                                  "loaded", "active", "waiting", "", "/", 0, "", "/");
+    g_dbus_method_invocation_return_value(invocation, g_variant_new("(a(ssssssouso))", &units));
+}
+
+static void forget(FakeSystemd *systemd, const char *unit)
+{
+    guint at;
+
+    if (g_ptr_array_find_with_equal_func(systemd->units, unit, g_str_equal, &at))
+        g_ptr_array_remove_index(systemd->units, at);
+}
+
 static void called(GDBusConnection *bus, const char *sender, const char *path,
                    const char *interface, const char *method, GVariant *parameters,
                    GDBusMethodInvocation *invocation, void *data)
@@ -52,7 +93,17 @@ static void called(GDBusConnection *bus, const char *sender, const char *path,
         revert(systemd, parameters, invocation);
         return;
     }
+    if (g_str_equal(method, "StartTransientUnit")) {
+        make(systemd, parameters, invocation);
+        return;
+    }
+    if (g_str_equal(method, "ListUnitsByPatterns")) {
+        list(systemd, parameters, invocation);
+        return;
+    }
     g_variant_get(parameters, "(&s&s)", &unit, NULL);
+    if (g_str_equal(method, "StopUnit"))
+        forget(systemd, unit);
     g_string_append_printf(g_str_equal(method, "StopUnit") ? systemd->stopped : systemd->started,
                            "%s\n", unit);
     g_dbus_method_invocation_return_value(invocation, g_variant_new("(o)", "/job/1"));
@@ -73,8 +124,10 @@ void fake_systemd_start(FakeSystemd *systemd, GTestDBus *daemon)
 
     systemd->stopped = g_string_new(NULL);
     systemd->started = g_string_new(NULL);
+    systemd->made = g_string_new(NULL);
     systemd->set = g_string_new(NULL);
     systemd->reverted = g_string_new(NULL);
+    systemd->units = g_ptr_array_new_with_free_func(g_free);
     systemd->refuses = FALSE;
     systemd->bus =
         g_dbus_connection_new_for_address_sync(g_test_dbus_get_bus_address(daemon),
@@ -100,6 +153,8 @@ void fake_systemd_stop(FakeSystemd *systemd)
     g_object_unref(systemd->bus);
     g_string_free(systemd->stopped, TRUE);
     g_string_free(systemd->started, TRUE);
+    g_string_free(systemd->made, TRUE);
     g_string_free(systemd->set, TRUE);
     g_string_free(systemd->reverted, TRUE);
+    g_ptr_array_unref(systemd->units);
 }

@@ -8,7 +8,9 @@
 /**
  * FakeSystemd
  * @stopped, @started: a line for each call to stop or start a unit
+ * @made: a line for each call to make a transient unit: its name and its properties
  * @set, @reverted: a line for each call to set or revert properties
+ * @units: names of transient units that were made and not stopped
  * @refuses: to set properties
  */
 typedef struct {
@@ -17,8 +19,10 @@ typedef struct {
     guint object;
     GString *stopped;
     GString *started;
+    GString *made;
     GString *set;
     GString *reverted;
+    GPtrArray *units;
     gboolean refuses;
 } FakeSystemd;
 

@@ -171,6 +171,41 @@ static void add_vm(HostRoot *root, const char *range1, const char *range2)
     file_tree_write(root, "/etc/vgpu/types.d/1.conf", "[type half]\nvram=1/2\nwindow=256M\n");
 }
 
+#define SCHEDULE        "/etc/vgpu/schedule.conf"
+#define ENTRY(name, at) "[at " name "]\ngpu=0000:02:00.0\nmode=shared\nat=" at "\n"
+
+/* The times are systemd's to judge: a stand-in answers. */
+static void test_schedule(void)
+{
+    HostRoot *root = good_host("shared");
+    g_autofree char *dir = root_path(root, "", NULL);
+    g_autoptr(GPtrArray) findings = NULL;
+
+    g_setenv("FAKE_ROOT", dir, TRUE);
+    file_tree_link(root, "/bin/systemd-analyze", HOSTS "/../bin/systemd-analyze");
+    file_tree_write(root, "/calendar",
+                    "day\t2099-01-01 08:00:00\nnight\t2099-01-01 20:00:00\n"
+                    "again\t2099-01-01 08:00:00\nonce\t2020-01-01 00:00:00\n");
+    file_tree_write(root, SCHEDULE, ENTRY("a", "day") ENTRY("b", "night"));
+    findings = doctor_examine(root);
+    g_assert_cmpuint(complaints(findings), ==, 0);
+    file_tree_write(root, SCHEDULE, ENTRY("a", "day") ENTRY("b", "again"));
+    assert_one(root, FINDING_WARNING, "schedule",
+               "[at a] and [at b] are for the same GPU, and are due next at the same time");
+    file_tree_write(root, SCHEDULE, ENTRY("a", "day") ENTRY("b", "once"));
+    assert_one(root, FINDING_WARNING, "schedule", "[at b] is never due again: at=once");
+    file_tree_write(root, SCHEDULE, ENTRY("a", "day") ENTRY("b", "invalid"));
+    assert_one(root, FINDING_WARNING, "schedule", "[at b]: at=invalid is not allowed");
+    file_tree_write(root, SCHEDULE, ENTRY("a", "day") "more=1\n");
+    assert_one(root, FINDING_WARNING, "schedule", "unknown key \"more\"");
+    file_tree_write(root, SCHEDULE, ENTRY("a", "day"));
+    file_tree_write(root, "/calendar-fails", "no");
+    assert_one(root, FINDING_WARNING, "schedule", "calendar -- day\" failed: no");
+    remove_file(root, "/bin/systemd-analyze");
+    assert_one(root, FINDING_WARNING, "schedule", "systemd-analyze, of the package systemd");
+    file_tree_free(root);
+}
+
 static void test_vms(void)
 {
     HostRoot *root = good_host("shared");
@@ -328,6 +363,7 @@ int main(int argc, char **argv)
     g_test_add_func("/doctor/missing", test_missing);
     g_test_add_func("/doctor/agent-dies", test_agent_dies);
     g_test_add_func("/doctor/module", test_module);
+    g_test_add_func("/doctor/schedule", test_schedule);
     g_test_add_func("/doctor/vms", test_vms);
     g_test_add_func("/doctor/vulkan", test_vulkan);
     g_test_add_func("/doctor/secure-boot", test_secure_boot);

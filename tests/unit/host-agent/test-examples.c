@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "host-agent/daemon/vgpud_conf.h"
-#include "host-agent/model/timetable.h"
 #include "lib/gpus.h"
+#include "lib/schedule_conf.h"
 #include "lib/tenants_conf.h"
 #include "lib/types.h"
 #include "tests/unit/file_tree.h"
@@ -18,7 +18,7 @@ static void assert_taken(HostRoot *root, const char *path)
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) types = types_load(root, &error);
     g_autoptr(GPtrArray) gpus = error ? NULL : gpus_load(root, &error);
-    g_autoptr(GPtrArray) times = error ? NULL : timetable_load(root, &error);
+    g_autoptr(GPtrArray) times = error ? NULL : schedule_conf_load(root, &error);
     g_autoptr(VgpudConf) conf = error ? NULL : vgpud_conf_load(root, &error);
     g_autoptr(GPtrArray) tenants = error ? NULL : tenants_conf_load(root, &error);
 

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * /etc/vgpu/schedule.conf: modes of GPUs by the clock. When an entry is due is a calendar
+ * expression of systemd's (systemd.time(7)), which systemd itself interprets (lib/calendar.h).
+ */
+#ifndef LIB_SCHEDULE_CONF_H
+#define LIB_SCHEDULE_CONF_H
+
+#include "lib/gpus.h"
+#include "lib/host_root.h"
+
+#define SCHEDULE_CONF "/etc/vgpu/schedule.conf"
+
+/**
+ * ScheduleEntry - an [at NAME] group
+ * @calendar: when it is due
+ * @warn: seconds before, when users are warned; 0: never
+ * @timeout: seconds to wait for the GPU's users; 0: for ever
+ * @drain: wait at all
+ * @normalized: @calendar as systemd writes it; NULL: not checked
+ * @next: when it is due next, seconds since 1970; 0: never, or not known
+ */
+typedef struct {
+    char *name;
+    char *gpu;
+    GpuMode mode;
+    guint partitions;
+    char *calendar;
+    guint warn;
+    guint timeout;
+    gboolean drain;
+    char *normalized;
+    gint64 next;
+} ScheduleEntry;
+
+/*
+ * Of ScheduleEntry, in the order of the file; empty if there is none. Expressions are not checked.
+ * REGISTRAR_ERROR_CONFIG.
+ */
+GPtrArray *schedule_conf_load(HostRoot *root, GError **error);
+
+/*
+ * Asks systemd whether the entry's expression is valid, and waits for the answer; sets @normalized
+ * and @next. REGISTRAR_ERROR_CONFIG: it is not, or an earlier one of @entries is for the same GPU
+ * at the same times; G_IO_ERROR: systemd could not be asked.
+ */
+gboolean schedule_conf_check(ScheduleEntry *entry, const GPtrArray *entries, GError **error);
+
+/* The entries' expressions, valid as long as they; NULL terminated, to be freed. */
+const char **schedule_conf_calendars(const GPtrArray *entries);
+
+#endif
