@@ -4,7 +4,7 @@
 
 CONTAINER_HOOK_SRC := container-hooks
 CONTAINER_HOOK_OUT := build/container-hooks
-CONTAINER_HOOK_SOURCES := $(CONTAINER_HOOK_SRC)/main.c
+CONTAINER_HOOK_SOURCES := $(wildcard $(CONTAINER_HOOK_SRC)/*.c)
 CONTAINER_HOOK_PKG_LIBS = $(call once,CONTAINER_HOOK_PKG_LIBS,pkg-config --libs gio-2.0 json-glib-1.0)
 
 .PHONY: container-hooks install-container-hooks

@@ -4,6 +4,7 @@
  * context that does not fit is destroyed again. All memory in a context ends with it.
  */
 #include "gpu.h"
+#include "meter.h"
 #include "own.h"
 #include "ranges.h"
 #include "real.h"
@@ -107,19 +108,42 @@ static CUresult destroyed(CUresult result, CUcontext context)
     return result;
 }
 
+static void end_work_of(struct gpu *gpu, void *context)
+{
+    meter_context_ends(gpu, context);
+}
+
+/* Its events are the driver's to end from now on. */
+static void before_end_of(CUcontext context)
+{
+    if (!real_depth)
+        gpu_each(end_work_of, context);
+}
+
+static void before_release_of(CUdevice dev)
+{
+    struct gpu *gpu = real_depth ? NULL : gpu_of(dev);
+
+    if (gpu)
+        meter_context_ends(gpu, gpu->primary);
+}
+
 CUresult cuCtxDestroy(CUcontext ctx)
 {
+    before_end_of(ctx);
     return destroyed(DRIVER(cuCtxDestroy, ctx), ctx);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
+    before_end_of(ctx);
     return destroyed(DRIVER(cuCtxDestroy_v2, ctx), ctx);
 }
 
 /* The context may have other users. */
 CUresult cuCtxDetach(CUcontext ctx)
 {
+    before_end_of(ctx);
     return destroyed(DRIVER(cuCtxDetach, ctx), NULL);
 }
 
@@ -137,21 +161,25 @@ static CUresult released(CUresult result, CUdevice dev)
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
+    before_release_of(dev);
     return released(DRIVER(cuDevicePrimaryCtxRelease, dev), dev);
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
+    before_release_of(dev);
     return released(DRIVER(cuDevicePrimaryCtxRelease_v2, dev), dev);
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
+    before_release_of(dev);
     return released(DRIVER(cuDevicePrimaryCtxReset, dev), dev);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
+    before_release_of(dev);
     return released(DRIVER(cuDevicePrimaryCtxReset_v2, dev), dev);
 }
 

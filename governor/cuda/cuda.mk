@@ -8,12 +8,14 @@ CUDA_OUT := build/governor/cuda
 # Where the driver's own libraries are, and ours.
 CUDA_REAL_DIR = $(PREFIX)/lib/mdev-vgpu/real
 CUDA_DIR = $(PREFIX)/lib/mdev-vgpu/cuda
+# On a host the first is a link to this, where vgpud makes links to the driver that it finds.
+CUDA_REAL_LINKS := /run/vgpu/nvidia
 CUDA_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
-CUDA_INCLUDES := $(addprefix -I$(CUDA_SRC)/,. abi memory nvml) -Igovernor/member -Igovernor/protocol
+CUDA_INCLUDES := $(addprefix -I$(CUDA_SRC)/,. abi memory time nvml) -Igovernor/member -Igovernor/protocol
 # These libraries print nothing, and none of their code runs when they are loaded.
 CUDA_CFLAGS := $(CUDA_WARN) -O2 -fPIC -fno-plt -fvisibility=hidden -fno-omit-frame-pointer
 CUDA_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-as-needed
-CUDA_SRCS := $(wildcard $(CUDA_SRC)/*.c $(CUDA_SRC)/memory/*.c)
+CUDA_SRCS := $(wildcard $(CUDA_SRC)/*.c $(CUDA_SRC)/memory/*.c $(CUDA_SRC)/time/*.c)
 CUDA_SRCS := $(filter-out %/gen-stubs.c,$(CUDA_SRCS))
 CUDA_NVML_SRCS := $(wildcard $(CUDA_SRC)/nvml/*.c) $(addprefix $(CUDA_SRC)/,entries.c real.c slices.c view.c)
 CUDA_NAMES := $(addprefix tests/cuda/names/,cudarc.txt hipify.txt nvcuda.txt)
@@ -78,6 +80,7 @@ install-cuda-door: cuda-door
 	install -D -m 0644 -t $(DESTDIR)$(CUDA_DIR) $(CUDA_OUT)/libcuda.so.1 $(CUDA_OUT)/libnvidia-ml.so.1
 	ln -sf libcuda.so.1 $(DESTDIR)$(CUDA_DIR)/libcuda.so
 	ln -sf libnvidia-ml.so.1 $(DESTDIR)$(CUDA_DIR)/libnvidia-ml.so
+	ln -sfn $(CUDA_REAL_LINKS) $(DESTDIR)$(CUDA_REAL_DIR)
 
 -include $(shell find $(CUDA_OUT) -name '*.d' 2>/dev/null)
 

@@ -29,6 +29,8 @@ void gpu_forget_parent(void)
         /* A child has none of its parent's memory. */
         gpu->charged = gpu->own = gpu->graphs = 0;
         gpu->seen = false;
+        /* Its thread is the parent's, and so are its events. */
+        gpu->meter = NULL;
     }
 }
 

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct meter;
+
 /**
  * struct gpu - a GPU with a slice
  * @pci: its address, in small letters, as sysfs has it
@@ -25,6 +27,7 @@
  * @own: bytes that were charged for what the driver has for itself
  * @graphs: bytes that were charged for memory of graphs; written under @own_lock
  * @primary: its primary context, once this process has been given it
+ * @meter: of its time; NULL: no launch was measured so far
  */
 struct gpu {
     CUdevice device;
@@ -37,6 +40,7 @@ struct gpu {
     uint64_t own;
     _Atomic uint64_t graphs;
     CUcontext primary;
+    struct meter *_Atomic meter;
 };
 
 /* NULL: @device has no slice, or does not exist. */

@@ -89,6 +89,15 @@ static char *find_program(const char *name, GError **error)
     return path;
 }
 
+/* What the user has there stays, behind ours: it may have libraries that the program needs. */
+static void set_library_path(const char *folder)
+{
+    const char *rest = g_getenv("LD_LIBRARY_PATH");
+    g_autofree char *path = rest && *rest ? g_strconcat(folder, ":", rest, NULL) : g_strdup(folder);
+
+    g_setenv("LD_LIBRARY_PATH", path, TRUE);
+}
+
 static void set_environment(GVariant *environment)
 {
     GVariantIter iter;
@@ -99,7 +108,10 @@ static void set_environment(GVariant *environment)
     g_unsetenv("VGPU_GOVERNOR_DISABLE");
     g_variant_iter_init(&iter, environment);
     while (g_variant_iter_next(&iter, "{&s&s}", &name, &value))
-        g_setenv(name, value, TRUE);
+        if (g_str_equal(name, "LD_LIBRARY_PATH"))
+            set_library_path(value);
+        else
+            g_setenv(name, value, TRUE);
 }
 
 /* The arbiter hears of a new slice by its own file, so it may need a moment. */

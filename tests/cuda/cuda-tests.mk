@@ -33,7 +33,9 @@ CUDA_DOORS := $(foreach kind,san plain,$(CUDA_TEST)/$(kind)/libcuda.so.1 $(CUDA_
 CUDA_TEST_CFLAGS = -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -O1 $(CUDA_SANITIZE) $(CUDA_INCLUDES) \
 	-I$(CUDA_OUT)/cuda -I$(CUDA_TEST) -I$(CUDA_TEST_SRC) -I$(CUDA_FAKE_SRC) -I$(GOVERNOR_TESTS_SRC) -Igovernor/core \
 	$(GOVERNOR_PKG_CFLAGS) -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter"' -DREAL_DIR='"$(CUDA_TEST_REAL)"' \
-	-DPLAIN_DIR='"$(CURDIR)/$(CUDA_TEST)/plain"' -DCLIENTS_DIR='"$(CURDIR)/$(CUDA_TEST)"' -DLAYER='"$(CURDIR)/$(GOVERNOR_OUT)/vulkan/libvgpu_governor.so"'
+	-DPLAIN_DIR='"$(CURDIR)/$(CUDA_TEST)/plain"' -DCLIENTS_DIR='"$(CURDIR)/$(CUDA_TEST)"' -DLAYER='"$(CURDIR)/$(GOVERNOR_OUT)/vulkan/libvgpu_governor.so"' \
+	-DMULTIARCH='"$(GOVERNOR_MULTIARCH)"' -DMEMBER='"$(CURDIR)/$(GOVERNOR_MEMBER_SHARED)"' -DMEMBER_DIR='"$(GOVERNOR_LIBRARIES)"' \
+	-DDOOR_DIR='"$(CURDIR)/$(CUDA_OUT)"' -DCONTAINER_HOOK='"$(CURDIR)/$(CONTAINER_HOOK_OUT)/vgpu-container-hook"'
 
 # Functions that pass, without those that the tests' headers declare.
 $(CUDA_TEST)/undeclared.inc: $(CUDA_OUT)/cuda/made $(CUDA_TEST_SRC)/kit.h
@@ -79,6 +81,13 @@ $(CUDA_TEST)/test-abi: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-abi.o
 $(CUDA_TEST)/client-ffnvcodec: $(CUDA_TEST_SRC)/client-ffnvcodec.c
 	@mkdir -p $(@D)
 	$(CC) -O1 -g -o $@ $< -ldl
+
+# A program in a container: it needs libcuda.so.1, and does not say where that is.
+$(CUDA_TEST)/client-container: $(CUDA_TEST_SRC)/client-container.c $(CUDA_TEST)/real/libcuda.so.1
+	$(CC) -O1 -g -Wall -Werror -o $@ $< -L$(CUDA_TEST)/real -l:libcuda.so.1
+
+$(CUDA_TEST)/test-container: | $(CUDA_TEST)/client-container $(CUDA_OUT)/libcuda.so.1 $(CUDA_OUT)/libnvidia-ml.so.1 \
+		$(CONTAINER_HOOK_OUT)/vgpu-container-hook
 
 $(CUDA_TEST)/test-clients: | $(CUDA_TEST)/client-ffnvcodec $(CUDA_TEST)/plain/libcuda.so
 $(CUDA_TEST)/plain/libcuda.so: $(CUDA_TEST)/plain/libcuda.so.1

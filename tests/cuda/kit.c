@@ -82,6 +82,16 @@ void kit_await(unsigned int number)
     g_assert_cmpint(status, ==, 0);
 }
 
+void kit_kill_all(void)
+{
+    while (started_count) {
+        pid_t pid = started[--started_count];
+
+        kill(pid, SIGKILL);
+        g_assert_cmpint(waitpid(pid, NULL, 0), ==, pid);
+    }
+}
+
 void kit_run(void (*program)(void))
 {
     kit_await(kit_start(program));

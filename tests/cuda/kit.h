@@ -22,6 +22,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal);
 CUresult cuDeviceGetCount(int *count);
 CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxSynchronize(void);
+CUresult cuStreamSynchronize(CUstream stream);
 CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wanted,
                              unsigned long long flags);
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags);
@@ -39,6 +40,8 @@ void kit_run(void (*program)(void));
 /* Does not wait for it. The number to await it by. */
 unsigned int kit_start(void (*program)(void));
 void kit_await(unsigned int number);
+/* Ends all that were started. */
+void kit_kill_all(void);
 
 /* Of a program, first: a context on the card. */
 CUcontext kit_context(void);

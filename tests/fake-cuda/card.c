@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -110,6 +111,27 @@ void card_give(uint64_t bytes)
     self_of(at)->used -= bytes;
     at->used -= bytes;
     pthread_mutex_unlock(&at->lock);
+}
+
+uint64_t card_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t card_run(uint64_t after, uint64_t ns)
+{
+    struct card *at = card_get();
+    uint64_t begin = card_now(), end;
+
+    lock(at);
+    begin = begin > after ? begin : after;
+    begin = begin > at->busy_until ? begin : at->busy_until;
+    end = at->busy_until = begin + ns;
+    pthread_mutex_unlock(&at->lock);
+    return end;
 }
 
 void card_look(struct card *copy)

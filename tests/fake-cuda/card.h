@@ -28,6 +28,8 @@ struct card {
     uint64_t used;
     /* The most that there ever was. */
     uint64_t peak;
+    /* When the last work ends. */
+    uint64_t busy_until;
     struct card_process processes[CARD_PROCESSES];
 };
 
@@ -38,6 +40,10 @@ bool card_take(uint64_t bytes);
 void card_give(uint64_t bytes);
 /* A copy, with the dead taken out. */
 void card_look(struct card *copy);
+/* Work of @ns that begins when all earlier work has ended, and not before @after: when it ends. */
+uint64_t card_run(uint64_t after, uint64_t ns);
+/* The card's clock, which is CLOCK_MONOTONIC. */
+uint64_t card_now(void);
 uint64_t card_setting(const char *name, uint64_t otherwise);
 
 #endif

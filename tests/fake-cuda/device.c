@@ -91,6 +91,7 @@ static CUresult make_context(struct context **made)
 static void end_context(struct context *context)
 {
     fake_free_context((CUcontext)context);
+    fake_end_events((CUcontext)context);
     fake_give(context->hidden);
     if (current == context)
         current = NULL;

@@ -3,7 +3,7 @@
  * A CUDA driver over the card in card.h: it exports every name of the table, and counts the calls
  * of each. Those of memory, contexts, pools, graphs and handles do what the driver's do to the
  * ledger of the card; the others say CUDA_SUCCESS and remember what they were given. Memory has
- * addresses and no content; streams are in order and done at once.
+ * addresses and no content. Launches take time (time.c); all else is done at once.
  *
  *   FAKE_CUDA_UNEXPORTED   1: cuGetProcAddress("cuMemAlloc") gives a function that isn't exported
  *   FAKE_CUDA_LATER        1: forms of CUDA 12.5 are what 13.0 means, and 12.5 does not yet
@@ -14,9 +14,14 @@
 #include "cuda_abi.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define FAKE_ARGUMENTS 16
+/* The stream that captures. */
+#define FAKE_CAPTURING ((CUstream)(uintptr_t)0xca)
+/* When a stream goes on that waits for a value: which nobody writes. */
+#define FAKE_NEVER (UINT64_MAX / 2)
 
 struct fake_call {
     const char *name;
@@ -51,6 +56,7 @@ uint64_t fake_round(uint64_t bytes);
 void fake_give(uint64_t bytes);
 /* Ends with the context: frees what was allocated in it. */
 void fake_free_context(CUcontext context);
+void fake_end_events(CUcontext context);
 CUcontext fake_current(void);
 
 #endif

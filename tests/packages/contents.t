@@ -85,6 +85,10 @@ for my $elf ($layer, grep { m{^usr/s?bin/|/callouts/|/lib(?:vgpu-member|cuda|nvi
     unlike($seen, qr/RPATH|RUNPATH(?!\).*\[(?:\$ORIGIN|\/usr\/lib\/[a-z0-9_]+-linux-gnu\/mdev-vgpu)\])/, "$elf: no path of the build in it");
 }
 
+# The door's way to the driver, which no package has.
+my ($real) = map { `dpkg-deb -c '$_'` =~ m{ \./usr/lib/mdev-vgpu/real -> (\S+)$}m } grep { m{/vgpu-governor_} } @debs;
+is($real, '/run/vgpu/nvidia', 'the CUDA door finds the driver by links that vgpud makes');
+
 # The driver's package is for Debian 12, too.
 my ($dkms) = grep { m{/mdev-vgpu-dkms_} } @debs;
 my $depends = `dpkg-deb -f $dkms Depends`;

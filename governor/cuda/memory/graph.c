@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "costs.h"
+#include "meter.h"
 #include "ranges.h"
 #include "real.h"
 
@@ -169,18 +171,38 @@ static CUresult run(CUgraphExec exec, CUstream stream,
     return result;
 }
 
+static CUresult run_without_memory(CUgraphExec exec, CUstream stream,
+                                   CUresult (*function)(CUgraphExec exec, CUstream stream))
+{
+    CUresult result;
+
+    real_depth++;
+    result = function(exec, stream);
+    real_depth--;
+    return result;
+}
+
+/* Its time is measured as a whole: nothing can be put into it. */
+static CUresult launch_graph(CUgraphExec exec, CUstream stream, bool per_thread,
+                             CUresult (*function)(CUgraphExec exec, CUstream stream))
+{
+    struct launch launch = {.key = costs_key(exec, 0), .stream = stream, .per_thread = per_thread};
+
+    if (real_depth)
+        return function(exec, stream);
+    meter_before(&launch);
+    return meter_after(&launch, graphs_with_memory ? run(exec, stream, function)
+                                                   : run_without_memory(exec, stream, function));
+}
+
 CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 {
-    if (!graphs_with_memory || real_depth)
-        return REAL(cuGraphLaunch)(hGraphExec, hStream);
-    return run(hGraphExec, hStream, REAL(cuGraphLaunch));
+    return launch_graph(hGraphExec, hStream, false, REAL(cuGraphLaunch));
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
-    if (!graphs_with_memory || real_depth)
-        return REAL(cuGraphLaunch_ptsz)(hGraphExec, hStream);
-    return run(hGraphExec, hStream, REAL(cuGraphLaunch_ptsz));
+    return launch_graph(hGraphExec, hStream, true, REAL(cuGraphLaunch_ptsz));
 }
 
 CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)

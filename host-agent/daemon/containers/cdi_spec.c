@@ -93,12 +93,15 @@ static void add_node(JsonBuilder *json, const char *node)
 
 static void add_nodes(JsonBuilder *json, const CdiDevice *device)
 {
-    if (!device->node)
+    if (!device->node && !device->cuda_nodes)
         return;
     begin_list(json, "deviceNodes");
     if (device->slice->transport == SLICE_TRANSPORT_VFIO)
         add_node(json, "vfio/vfio");
-    add_node(json, device->node);
+    if (device->node)
+        add_node(json, device->node);
+    for (guint i = 0; device->cuda_nodes && device->cuda_nodes[i]; i++)
+        add_node(json, device->cuda_nodes[i]);
     json_builder_end_array(json);
 }
 
@@ -113,14 +116,28 @@ static void add_mount(JsonBuilder *json, const char *from, const char *to)
     json_builder_end_object(json);
 }
 
+static void add_cuda(JsonBuilder *json, const Slice *slice, const CudaDoor *cuda)
+{
+    g_autoptr(GPtrArray) mounts = cuda_door_mounts(cuda, slice->engines);
+
+    for (guint i = 0; i < mounts->len; i++) {
+        const CudaMount *mount = g_ptr_array_index(mounts, i);
+
+        add_mount(json, mount->from, mount->to);
+    }
+}
+
 /*
  * A container may have several: the parts of one slice have their own paths, and the common parts
- * are equal.
+ * are equal. @cuda: NULL: the slice has none.
  */
-static void add_native(JsonBuilder *json, const Slice *slice, const CdiLayer *layer)
+static void add_native(JsonBuilder *json, const Slice *slice, const CdiLayer *layer,
+                       const CudaDoor *cuda)
 {
-    static const char *const env[] = {"VGPU_GOVERNOR=1", "VGPU_GOVERNOR_REQUIRED=1",
-                                      "VGPU_GOVERNOR_SLICES=" SLICES_DIR, NULL};
+    /* The last one keeps NVIDIA's own runtime from adding its driver to ours. */
+    const char *const env[] = {"VGPU_GOVERNOR=1", "VGPU_GOVERNOR_REQUIRED=1",
+                               "VGPU_GOVERNOR_SLICES=" SLICES_DIR,
+                               cuda ? "NVIDIA_VISIBLE_DEVICES=void" : NULL, NULL};
     g_autofree char *dir = g_strconcat(CONTAINERS_DIR "/", slice->uuid, "/slice", NULL);
     g_autofree char *inside = g_strconcat(SLICES_DIR "/", slice->gpu, "/", slice->uuid, NULL);
     g_autofree char *folder = g_path_get_dirname(layer->library);
@@ -133,6 +150,8 @@ static void add_native(JsonBuilder *json, const Slice *slice, const CdiLayer *la
     add_mount(json, layer->library, layer->library);
     add_mount(json, member, member);
     add_mount(json, layer->manifest, MANIFEST);
+    if (cuda)
+        add_cuda(json, slice, cuda);
     json_builder_end_array(json);
 }
 
@@ -154,22 +173,42 @@ static void add_guarded(JsonBuilder *json, const Slice *slice)
     json_builder_end_array(json);
 }
 
-static void add_hook(JsonBuilder *json, const char *hook, const char *name, const char *verb,
-                     const char *uuid)
+static void begin_hook(JsonBuilder *json, const char *hook, const char *name,
+                       const char *const *args)
 {
-    const char *const args[] = {"vgpu-container-hook", verb, uuid, NULL};
-
     json_builder_begin_object(json);
     add_text(json, "hookName", name);
     add_text(json, "path", hook);
     add_list(json, "args", args);
     json_builder_set_member_name(json, "timeout");
     json_builder_add_int_value(json, HOOK_TIMEOUT);
+}
+
+static void add_hook(JsonBuilder *json, const char *hook, const char *name, const char *verb,
+                     const char *uuid)
+{
+    const char *const args[] = {"vgpu-container-hook", verb, uuid, NULL};
+
+    begin_hook(json, hook, name, args);
+    json_builder_end_object(json);
+}
+
+/*
+ * Runs as root with the image as its working directory. With an environment of its own it does not
+ * get the container's, in which an image may have LD_PRELOAD (CVE-2025-23266 was that).
+ */
+static void add_cuda_hook(JsonBuilder *json, const char *hook, const CudaDoor *cuda)
+{
+    const char *const args[] = {"vgpu-container-hook", "cuda", cuda->folder, NULL};
+    static const char *const env[] = {"LC_ALL=C.UTF-8", NULL};
+
+    begin_hook(json, hook, "createContainer", args);
+    add_list(json, "env", env);
     json_builder_end_object(json);
 }
 
 static void add_device(JsonBuilder *json, const char *name, const CdiDevice *device,
-                       const CdiLayer *layer, const char *hook)
+                       const CdiLayer *layer, const CudaDoor *cuda, const char *hook)
 {
     const Slice *slice = device->slice;
 
@@ -179,11 +218,13 @@ static void add_device(JsonBuilder *json, const char *name, const CdiDevice *dev
     json_builder_begin_object(json);
     add_nodes(json, device);
     if (slice->transport == SLICE_TRANSPORT_NATIVE)
-        add_native(json, slice, layer);
+        add_native(json, slice, layer, device->cuda_nodes ? cuda : NULL);
     else if (slice->transport == SLICE_TRANSPORT_GUARDED)
         add_guarded(json, slice);
     begin_list(json, "hooks");
     add_hook(json, hook, "createRuntime", "claim", slice->uuid);
+    if (device->cuda_nodes)
+        add_cuda_hook(json, hook, cuda);
     add_hook(json, hook, "poststop", "release", slice->uuid);
     json_builder_end_array(json);
     json_builder_end_object(json);
@@ -191,7 +232,7 @@ static void add_device(JsonBuilder *json, const char *name, const CdiDevice *dev
 }
 
 static guint add_devices(JsonBuilder *json, const GPtrArray *devices, const CdiLayer *layer,
-                         const char *hook)
+                         const CudaDoor *cuda, const char *hook)
 {
     guint count = 0;
 
@@ -201,16 +242,17 @@ static guint add_devices(JsonBuilder *json, const GPtrArray *devices, const CdiL
 
         if (device->slice->transport == SLICE_TRANSPORT_NATIVE && !layer)
             continue;
-        add_device(json, device->slice->uuid, device, layer, hook);
+        add_device(json, device->slice->uuid, device, layer, cuda, hook);
         if (*device->slice->name)
-            add_device(json, device->slice->name, device, layer, hook);
+            add_device(json, device->slice->name, device, layer, cuda, hook);
         count++;
     }
     json_builder_end_array(json);
     return count;
 }
 
-char *cdi_spec(const GPtrArray *devices, const CdiLayer *layer, const char *hook)
+char *cdi_spec(const GPtrArray *devices, const CdiLayer *layer, const CudaDoor *cuda,
+               const char *hook)
 {
     g_autoptr(JsonBuilder) json = json_builder_new();
     g_autoptr(JsonNode) root = NULL;
@@ -219,7 +261,7 @@ char *cdi_spec(const GPtrArray *devices, const CdiLayer *layer, const char *hook
     json_builder_begin_object(json);
     add_text(json, "cdiVersion", CDI_VERSION);
     add_text(json, "kind", CDI_KIND);
-    if (!add_devices(json, devices, layer, hook))
+    if (!add_devices(json, devices, layer, cuda, hook))
         return NULL;
     json_builder_end_object(json);
     root = json_builder_get_root(json);

@@ -6,6 +6,7 @@
 #ifndef VGPUD_CONTAINERS_CDI_SPEC_H
 #define VGPUD_CONTAINERS_CDI_SPEC_H
 
+#include "host-agent/daemon/containers/cuda_door.h"
 #include "host-agent/model/slice.h"
 #include "lib/host_root.h"
 
@@ -36,17 +37,20 @@ const char *cdi_hook_find(HostRoot *root);
 /**
  * CdiDevice - an available slice
  * @node: of the GPU, as "dri/renderD128"; of a vGPU as "vfio/16"; NULL: none
+ * @cuda_nodes: of the GPU for CUDA, as "nvidia0"; up to NULL; NULL: it has no CUDA
  */
 typedef struct {
     const Slice *slice;
     const char *node;
+    const char *const *cuda_nodes;
 } CdiDevice;
 
 /*
  * The specification, to be freed. @devices: of CdiDevice, by their UUIDs; NULL if there is none:
  * CDI has no specification without devices. @layer: NULL: slices with transport native are left
- * out. @hook: path.
+ * out. @cuda: NULL: no device has CUDA. @hook: path.
  */
-char *cdi_spec(const GPtrArray *devices, const CdiLayer *layer, const char *hook);
+char *cdi_spec(const GPtrArray *devices, const CdiLayer *layer, const CudaDoor *cuda,
+               const char *hook);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* RunSlice: a program of the host gets its own slice, which is removed when the program ends. */
 #include "host-agent/daemon/containers/cdi_spec.h"
+#include "host-agent/daemon/containers/cuda_door.h"
 #include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/methods/lists.h"
 #include "host-agent/daemon/methods/slice_claim.h"
@@ -72,6 +73,22 @@ static GPtrArray *place(const Run *run, const Request *request, GError **error)
     return g_steal_pointer(&slices);
 }
 
+/* NULL: the program has no CUDA on that GPU. */
+static CudaDoor *cuda_of(HostRoot *root, const char *gpu)
+{
+    g_auto(GStrv) nodes = cuda_door_nodes(root, gpu);
+
+    return nodes[0] ? cuda_door_find(root) : NULL;
+}
+
+/* The driver may have changed since the last program. */
+static gboolean link_driver(HostRoot *root, const char *gpu, GError **error)
+{
+    g_autoptr(CudaDoor) cuda = cuda_of(root, gpu);
+
+    return !cuda || cuda_door_link(root, cuda, error);
+}
+
 /* All that a program needs to use a stored slice. */
 static gboolean give(const Run *run, const char *uuid, const char *program, guint pid,
                      GError **error)
@@ -80,7 +97,8 @@ static gboolean give(const Run *run, const char *uuid, const char *program, guin
     const Slice *slice = slices_find(vgpus->slices, uuid);
 
     return claims_take_program(vgpus->claims, slice, program, pid, run->uid, error) &&
-           slice_dirs_link(host_root(vgpus->host), uuid, slice->gpu, error);
+           slice_dirs_link(host_root(vgpus->host), uuid, slice->gpu, error) &&
+           link_driver(host_root(vgpus->host), slice->gpu, error);
 }
 
 static const Slice *make(const Run *run, const Request *request, const char *program, guint pid,
@@ -103,16 +121,22 @@ static const Slice *make(const Run *run, const Request *request, const char *pro
     return NULL;
 }
 
-/* As in CDI for containers, but without mounts. */
-static GVariant *environment_of(HostRoot *root, const char *uuid)
+/* As in CDI for containers, but without mounts: the loader is told where the CUDA door is. */
+static GVariant *environment_of(HostRoot *root, const Slice *slice)
 {
-    g_autofree char *slices = slice_dirs_of_program(root, uuid);
+    g_autofree char *slices = slice_dirs_of_program(root, slice->uuid);
+    g_autoptr(CudaDoor) cuda = cuda_of(root, slice->gpu);
     GVariantBuilder builder;
 
     g_variant_builder_init(&builder, G_VARIANT_TYPE("a{ss}"));
     g_variant_builder_add(&builder, "{ss}", "VGPU_GOVERNOR", "1");
     g_variant_builder_add(&builder, "{ss}", "VGPU_GOVERNOR_REQUIRED", "1");
     g_variant_builder_add(&builder, "{ss}", "VGPU_GOVERNOR_SLICES", slices);
+    if (cuda) {
+        g_autofree char *libraries = cuda_door_libraries(cuda);
+
+        g_variant_builder_add(&builder, "{ss}", "LD_LIBRARY_PATH", libraries);
+    }
     return g_variant_builder_end(&builder);
 }
 
@@ -127,7 +151,7 @@ static void answer(const Run *run, const Slice *slice)
     described = g_variant_ref_sink(list_slices(list));
     first = g_variant_get_child_value(described, 0);
     vgpu_manager_complete_run_slice(host_manager(vgpus->host), run->invocation, first,
-                                    environment_of(host_root(vgpus->host), slice->uuid));
+                                    environment_of(host_root(vgpus->host), slice));
 }
 
 static void run_as(const Run *run, guint pid)

@@ -17,6 +17,7 @@ struct CdiSync {
 typedef struct {
     CdiDevice device;
     char *node;
+    GStrv cuda_nodes;
 } Found;
 
 static void found_free(void *data)
@@ -24,6 +25,7 @@ static void found_free(void *data)
     Found *found = data;
 
     g_free(found->node);
+    g_strfreev(found->cuda_nodes);
     g_free(found);
 }
 
@@ -52,25 +54,40 @@ static char *vfio_node(HostRoot *root, const char *uuid)
     return NULL;
 }
 
-/* FALSE: a container cannot use it now. A GPU without hardware has no node. */
-static gboolean find_node(const CdiSync *link, const Slice *slice, char **node)
+/* NULL: the slice has no CUDA. @cuda: NULL: the host has none. */
+static GStrv find_cuda_nodes(const CdiSync *link, const Slice *slice, const CudaDoor *cuda)
+{
+    g_auto(GStrv) nodes = NULL;
+
+    if (!cuda || slice->transport != SLICE_TRANSPORT_NATIVE)
+        return NULL;
+    nodes = cuda_door_nodes(host_root(link->host), slice->gpu);
+    return nodes[0] ? g_steal_pointer(&nodes) : NULL;
+}
+
+/*
+ * FALSE: a container cannot use it now. A GPU without hardware has no node, and one for computing
+ * alone has those of CUDA only.
+ */
+static gboolean find_nodes(const CdiSync *link, const Slice *slice, const CudaDoor *cuda,
+                           Found *found)
 {
     const Gpu *gpu = host_gpu(link->host, slice->gpu);
 
-    *node = NULL;
     if (!gpu || gpu->mode != GPU_MODE_SHARED || !slice->present || slice->reserved ||
         slice->leaving)
         return FALSE;
     if (slice->transport == SLICE_TRANSPORT_GUARDED)
         return TRUE;
     if (slice->transport == SLICE_TRANSPORT_VFIO)
-        *node = vfio_node(host_root(link->host), slice->uuid);
+        found->node = vfio_node(host_root(link->host), slice->uuid);
     else
-        *node = render_node(gpu);
-    return *node || gpu_name_is_soft(slice->gpu);
+        found->node = render_node(gpu);
+    found->cuda_nodes = find_cuda_nodes(link, slice, cuda);
+    return found->node || found->cuda_nodes || gpu_name_is_soft(slice->gpu);
 }
 
-static GPtrArray *devices(const CdiSync *link)
+static GPtrArray *devices(const CdiSync *link, const CudaDoor *cuda)
 {
     const GPtrArray *slices = slices_all(link->slices);
     GPtrArray *list = g_ptr_array_new_with_free_func(found_free);
@@ -78,13 +95,15 @@ static GPtrArray *devices(const CdiSync *link)
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
         Found *found;
-        char *node;
 
-        if (!slice_is_for_container(slice) || !find_node(link, slice, &node))
+        if (!slice_is_for_container(slice))
             continue;
         found = g_new0(Found, 1);
-        found->node = node;
-        found->device = (CdiDevice){slice, node};
+        if (!find_nodes(link, slice, cuda, found)) {
+            found_free(found);
+            continue;
+        }
+        found->device = (CdiDevice){slice, found->node, (const char *const *)found->cuda_nodes};
         g_ptr_array_add(list, found);
     }
     g_ptr_array_sort(list, by_uuid);
@@ -93,10 +112,11 @@ static GPtrArray *devices(const CdiSync *link)
 
 static char *spec(const CdiSync *link)
 {
-    g_autoptr(GPtrArray) list = devices(link);
+    g_autoptr(CudaDoor) cuda = cuda_door_find(host_root(link->host));
+    g_autoptr(GPtrArray) list = devices(link, cuda);
     g_autoptr(CdiLayer) layer = cdi_layer_find(host_root(link->host));
 
-    return cdi_spec(list, layer, cdi_hook_find(host_root(link->host)));
+    return cdi_spec(list, layer, cuda, cdi_hook_find(host_root(link->host)));
 }
 
 static void put(HostRoot *root, const char *text)

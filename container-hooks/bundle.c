@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "container-hooks/bundle.h"
+
+#include <gio/gio.h>
+#include <json-glib/json-glib.h>
+#include <string.h>
+
+#define LIBRARY_PATH "LD_LIBRARY_PATH="
+
+static void mount_free(void *data)
+{
+    BundleMount *mount = data;
+
+    g_free(mount->source);
+    g_free(mount->destination);
+    g_free(mount);
+}
+
+void bundle_free(Bundle *bundle)
+{
+    g_free(bundle->image);
+    g_strfreev(bundle->library_path);
+    g_ptr_array_unref(bundle->mounts);
+    g_free(bundle);
+}
+
+/* NULL: there is no such member, or it is of another type. */
+static JsonObject *object_in(JsonObject *object, const char *name)
+{
+    JsonNode *node = object ? json_object_get_member(object, name) : NULL;
+
+    return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+}
+
+static JsonArray *array_in(JsonObject *object, const char *name)
+{
+    JsonNode *node = object ? json_object_get_member(object, name) : NULL;
+
+    return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
+}
+
+static const char *text_in(JsonObject *object, const char *name)
+{
+    return object ? json_object_get_string_member_with_default(object, name, "") : "";
+}
+
+/* If it is there twice, the program has the last one. */
+static GStrv library_path_of(JsonObject *config)
+{
+    JsonArray *environment = array_in(object_in(config, "process"), "env");
+    const char *value = "";
+
+    for (guint i = 0; environment && i < json_array_get_length(environment); i++) {
+        JsonNode *node = json_array_get_element(environment, i);
+        const char *text =
+            json_node_get_value_type(node) == G_TYPE_STRING ? json_node_get_string(node) : "";
+
+        if (g_str_has_prefix(text, LIBRARY_PATH))
+            value = text + strlen(LIBRARY_PATH);
+    }
+    return g_strsplit(value, ":", -1);
+}
+
+static GPtrArray *mounts_of(JsonObject *config)
+{
+    JsonArray *list = array_in(config, "mounts");
+    GPtrArray *mounts = g_ptr_array_new_with_free_func(mount_free);
+
+    for (guint i = 0; list && i < json_array_get_length(list); i++) {
+        JsonNode *node = json_array_get_element(list, i);
+        JsonObject *object = JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+        BundleMount *mount = g_new0(BundleMount, 1);
+
+        mount->source = g_strdup(text_in(object, "source"));
+        mount->destination = g_strdup(text_in(object, "destination"));
+        g_ptr_array_add(mounts, mount);
+    }
+    return mounts;
+}
+
+/* A relative one is below the bundle's folder. */
+static char *image_of(JsonObject *config, const char *folder)
+{
+    const char *path = text_in(object_in(config, "root"), "path");
+
+    if (!*path)
+        return NULL;
+    return g_path_is_absolute(path) ? g_strdup(path) : g_build_filename(folder, path, NULL);
+}
+
+Bundle *bundle_read(const char *folder, GError **error)
+{
+    g_autofree char *path = folder ? g_build_filename(folder, "config.json", NULL) : NULL;
+    g_autoptr(JsonParser) parser = json_parser_new();
+    g_autofree char *image = NULL;
+    JsonNode *node;
+    JsonObject *config;
+    Bundle *bundle;
+
+    if (path && !json_parser_load_from_file(parser, path, error))
+        return NULL;
+    node = json_parser_get_root(parser);
+    config = node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+    image = config ? image_of(config, folder) : NULL;
+    if (!image) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+                    "the runtime does not say where the container's root is (%s)",
+                    path ? path : "no bundle in its state");
+        return NULL;
+    }
+    bundle = g_new0(Bundle, 1);
+    bundle->image = g_steal_pointer(&image);
+    bundle->library_path = library_path_of(config);
+    bundle->mounts = mounts_of(config);
+    return bundle;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include "container-hooks/cuda_door.h"
+
+#include <fcntl.h>
+#include <gio/gio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "container-hooks/in_root.h"
+#include "container-hooks/loader_cache.h"
+
+/**
+ * struct name
+ * @name: by which programs open the library
+ * @door: our file of that library
+ */
+static const struct name {
+    const char *name;
+    const char *door;
+} names[] = {
+    {"libcuda.so.1", "libcuda.so.1"},
+    {"libcuda.so", "libcuda.so.1"},
+    {"libnvidia-ml.so.1", "libnvidia-ml.so.1"},
+    {"libnvidia-ml.so", "libnvidia-ml.so.1"},
+};
+
+/**
+ * Put - one container
+ * @root: descriptor of its root
+ * @folder: where it has door and driver
+ */
+typedef struct {
+    const Bundle *bundle;
+    int root;
+    const char *folder;
+} Put;
+
+static char *door_path(const Put *put, const char *part, const char *file)
+{
+    return g_build_filename(put->folder, part, file, NULL);
+}
+
+static gboolean refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+static gboolean refuse(GError **error, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    *error = g_error_new_valist(G_IO_ERROR, G_IO_ERROR_FAILED, format, args);
+    va_end(args);
+    return FALSE;
+}
+
+/* Of a file of ours; -1 with an error. */
+static int find_own(const Put *put, const char *part, const char *file, struct stat *found,
+                    GError **error)
+{
+    g_autofree char *path = door_path(put, part, file);
+    int fd = in_root_find(put->root, path, found, error);
+
+    if (fd >= 0 && S_ISREG(found->st_mode))
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    if (!*error)
+        refuse(error, "the container has no file %s, which vgpud's CDI device mounts", path);
+    return -1;
+}
+
+static gboolean has_own(const Put *put, const char *part, const char *file, GError **error)
+{
+    struct stat found;
+    int fd = find_own(put, part, file, &found, error);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/*
+ * Another CDI device, or a volume, with NVIDIA's library: whose hook or mount wins is not defined,
+ * and if it is that one the container has no limit.
+ */
+static gboolean check_others(const Put *put, GError **error)
+{
+    for (guint i = 0; i < put->bundle->mounts->len; i++) {
+        const BundleMount *mount = g_ptr_array_index(put->bundle->mounts, i);
+        g_autofree char *name = g_path_get_basename(mount->destination);
+        g_autofree char *dir = g_path_get_dirname(mount->destination);
+
+        if (!g_str_has_prefix(name, "libcuda.so") || g_str_has_prefix(dir, put->folder))
+            continue;
+        return refuse(error,
+                      "the container is also given NVIDIA's driver without a limit (%s); remove "
+                      "the other device (nvidia.com/gpu) or volume",
+                      mount->destination);
+    }
+    return TRUE;
+}
+
+static gboolean is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* The image's own library at @path, if it has one there, is covered by the door's. */
+static gboolean cover(const Put *put, const char *path, int door, const struct stat *own,
+                      GError **error)
+{
+    struct stat found;
+    int fd = in_root_find(put->root, path, &found, error);
+    gboolean done;
+
+    if (fd < 0)
+        return !*error;
+    if (!S_ISREG(found.st_mode))
+        done = refuse(error, "the image's %s is not a file", path);
+    else
+        done = is_same(&found, own) || in_root_cover(door, fd, path, error);
+    close(fd);
+    return done;
+}
+
+static gboolean cover_all(const Put *put, const struct name *name, GError **error)
+{
+    g_autoptr(GPtrArray) places = loader_places(put->root, put->bundle, name->name);
+    struct stat own;
+    int door = find_own(put, "cuda", name->door, &own, error);
+    gboolean done = door >= 0;
+
+    for (guint i = 0; done && i < places->len; i++)
+        done = cover(put, g_ptr_array_index(places, i), door, &own, error);
+    if (door >= 0)
+        close(door);
+    return done;
+}
+
+/* A link @name to @target, unless a file can be reached by that name already. */
+static gboolean link_one(const Put *put, const char *folder, const char *name, const char *target,
+                         GError **error)
+{
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    struct stat found;
+    int there = in_root_find(put->root, path, &found, error);
+    int dir;
+    gboolean done;
+
+    if (there >= 0)
+        close(there);
+    if (there >= 0 || *error)
+        return !*error;
+    dir = in_root_find_folder(put->root, folder, error);
+    if (dir < 0)
+        return *error ? FALSE : refuse(error, "the image's folder %s has gone", folder);
+    done = in_root_link(dir, name, target, error);
+    close(dir);
+    return done;
+}
+
+/*
+ * The driver's other libraries, by the name that programs need them by and by the file's own, as
+ * they were on the host.
+ */
+static gboolean link_driver(const Put *put, const char *folder, GError **error)
+{
+    g_autofree char *real = g_build_filename(put->folder, "real", NULL);
+
+    for (guint i = 0; i < put->bundle->mounts->len; i++) {
+        const BundleMount *mount = g_ptr_array_index(put->bundle->mounts, i);
+        g_autofree char *dir = g_path_get_dirname(mount->destination);
+        g_autofree char *soname = g_path_get_basename(mount->destination);
+        g_autofree char *file = g_path_get_basename(mount->source);
+        g_autofree char *target = NULL;
+
+        if (!g_str_equal(dir, real))
+            continue;
+        /* By any of its names, these two are the door's. */
+        target = g_str_equal(soname, names[0].door) || g_str_equal(soname, names[2].door)
+                     ? door_path(put, "cuda", soname)
+                     : g_strdup(mount->destination);
+        if (!link_one(put, folder, soname, target, error) ||
+            !link_one(put, folder, file, target, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean link_all(const Put *put, const char *folder, GError **error)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *target = door_path(put, "cuda", names[i].door);
+
+        if (!link_one(put, folder, names[i].name, target, error))
+            return FALSE;
+    }
+    return link_driver(put, folder, error);
+}
+
+static gboolean has_folder(const Put *put, const char *folder, GError **error)
+{
+    int dir = in_root_find_folder(put->root, folder, error);
+
+    if (dir >= 0)
+        close(dir);
+    return dir >= 0;
+}
+
+/*
+ * Which of the first two the image's loader reads is its distribution's choice. The third often has
+ * libraries for 32-bit programs.
+ */
+static gboolean link_everywhere(const Put *put, GError **error)
+{
+    guint folders = 0;
+
+    for (guint i = 0; i < 3 && (i < 2 || !folders); i++) {
+        gboolean is_there = has_folder(put, loader_folders[i], error);
+
+        if (*error || (is_there && !link_all(put, loader_folders[i], error)))
+            return FALSE;
+        folders += is_there;
+    }
+    if (folders)
+        return TRUE;
+    return refuse(error, "the image has no folder for libraries (%s)", loader_folders[0]);
+}
+
+static gboolean put_into(const Put *put, GError **error)
+{
+    if (!check_others(put, error))
+        return FALSE;
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+        if (!has_own(put, "cuda", names[i].door, error) ||
+            !has_own(put, "real", names[i].door, error))
+            return FALSE;
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+        if (!cover_all(put, &names[i], error))
+            return FALSE;
+    return link_everywhere(put, error);
+}
+
+gboolean cuda_door_put(const Bundle *bundle, const char *folder, GError **error)
+{
+    Put put = {.bundle = bundle, .folder = folder};
+    gboolean done;
+
+    put.root = in_root_open(bundle->image, error);
+    if (put.root < 0)
+        return FALSE;
+    done = put_into(&put, error);
+    close(put.root);
+    return done;
+}

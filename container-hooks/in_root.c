@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+#include "container-hooks/in_root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define NEW_LINK ".vgpu-new-link"
+
+static int find(int root, const char *path, guint64 flags, guint64 resolve)
+{
+    struct open_how how = {
+        .flags = flags | O_CLOEXEC,
+        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve,
+    };
+
+    return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+}
+
+static gboolean failed(const char *what, const char *path, GError **error)
+{
+    int code = errno;
+
+    g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code), "%s %s: %s", what, path,
+                g_strerror(code));
+    return FALSE;
+}
+
+int in_root_open(const char *path, GError **error)
+{
+    int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (root < 0)
+        failed("cannot open the container's root", path, error);
+    return root;
+}
+
+static int find_or_say(int root, const char *path, guint64 flags, guint64 resolve, GError **error)
+{
+    int fd = find(root, path, flags, resolve);
+
+    if (fd < 0 && errno == ELOOP)
+        failed("the image's links go in circles, or through /proc:", path, error);
+    else if (fd < 0 && errno == EXDEV)
+        failed("the image's folder for libraries is on a volume:", path, error);
+    else if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
+        failed("cannot follow the image's path", path, error);
+    return fd;
+}
+
+int in_root_find_folder(int root, const char *path, GError **error)
+{
+    return find_or_say(root, path, O_PATH | O_DIRECTORY, RESOLVE_NO_XDEV, error);
+}
+
+int in_root_find(int root, const char *path, struct stat *found, GError **error)
+{
+    int fd = find_or_say(root, path, O_PATH, 0, error);
+
+    if (fd >= 0 && fstat(fd, found) < 0) {
+        failed("cannot look at the image's file", path, error);
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* In pieces: the file may grow meanwhile. */
+static GByteArray *read_up_to(int fd, gsize most)
+{
+    GByteArray *bytes = g_byte_array_new();
+    guint8 piece[65536];
+    ssize_t got;
+
+    while (bytes->len <= most && (got = read(fd, piece, sizeof(piece))) != 0)
+        if (got > 0)
+            g_byte_array_append(bytes, piece, (guint)got);
+        else if (errno != EINTR)
+            break;
+    return bytes;
+}
+
+GBytes *in_root_read(int root, const char *path, gsize most)
+{
+    /* A FIFO would wait for a writer. */
+    int fd = find(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    GByteArray *bytes = NULL;
+    struct stat found;
+
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode))
+        bytes = read_up_to(fd, most);
+    close(fd);
+    if (bytes && bytes->len > most)
+        g_clear_pointer(&bytes, g_byte_array_unref);
+    return bytes ? g_byte_array_free_to_bytes(bytes) : NULL;
+}
+
+/* Its own mount of what @fd is, which nothing shows yet. */
+static int copy_mount(int fd, struct mount_attr *attributes)
+{
+    int copy = open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+    if (copy >= 0 && mount_setattr(copy, "", AT_EMPTY_PATH, attributes, sizeof(*attributes)) < 0) {
+        int code = errno;
+
+        close(copy);
+        errno = code;
+        return -1;
+    }
+    return copy;
+}
+
+gboolean in_root_cover(int source, int target, const char *path, GError **error)
+{
+    struct mount_attr attributes = {.attr_set =
+                                        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    int copy = copy_mount(source, &attributes);
+    gboolean done;
+
+    if (copy < 0)
+        return failed("cannot mount over the image's", path, error);
+    done = move_mount(copy, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0;
+    if (!done)
+        failed("cannot mount over the image's", path, error);
+    close(copy);
+    return done;
+}
+
+/* The name is free, or a link's that leads nowhere. FALSE with errno. */
+static gboolean make_link(int dir, const char *name, const char *target)
+{
+    if (symlinkat(target, dir, name) == 0)
+        return TRUE;
+    if (errno != EEXIST)
+        return FALSE;
+    unlinkat(dir, NEW_LINK, 0);
+    return symlinkat(target, dir, NEW_LINK) == 0 && renameat(dir, NEW_LINK, dir, name) == 0;
+}
+
+/* A container's root that shall be read-only may be so already, and only for the container. */
+static gboolean make_link_beside(int dir, const char *name, const char *target)
+{
+    struct mount_attr attributes = {.attr_clr = MOUNT_ATTR_RDONLY};
+    int copy = copy_mount(dir, &attributes);
+    gboolean done;
+    int code;
+
+    if (copy < 0) {
+        errno = EROFS;
+        return FALSE;
+    }
+    done = make_link(copy, name, target);
+    code = errno;
+    close(copy);
+    errno = code;
+    return done;
+}
+
+gboolean in_root_link(int dir, const char *name, const char *target, GError **error)
+{
+    if (make_link(dir, name, target) || (errno == EROFS && make_link_beside(dir, name, target)))
+        return TRUE;
+    return failed("cannot make a link in the image's folder for libraries:", name, error);
+}

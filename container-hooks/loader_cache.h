@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Where an image's dynamic linker finds libraries. */
+#ifndef CONTAINER_HOOKS_LOADER_CACHE_H
+#define CONTAINER_HOOKS_LOADER_CACHE_H
+
+#include "container-hooks/bundle.h"
+
+/*
+ * Paths at which a program in the image may find a library @name: those of its LD_LIBRARY_PATH, of
+ * the loader's cache, of the folders that every loader knows, and of CUDA's own folders. Not all
+ * exist; some may be there twice. Of texts.
+ */
+GPtrArray *loader_places(int root, const Bundle *bundle, const char *name);
+
+/* Folders in which every loader of this machine's 64-bit programs looks; up to NULL. */
+extern const char *const loader_folders[];
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The user part of NVIDIA's driver on this host: its shared libraries, all of the kernel module's
+ * own version.
+ */
+#ifndef LIB_NVIDIA_DRIVER_H
+#define LIB_NVIDIA_DRIVER_H
+
+#include <glib.h>
+
+#include "lib/host_root.h"
+
+#define NVIDIA_CUDA "libcuda.so.1"
+#define NVIDIA_ML   "libnvidia-ml.so.1"
+
+/**
+ * NvidiaLibrary
+ * @path: of the file, on the host
+ * @soname: by which programs need it
+ */
+typedef struct {
+    char *path;
+    char *soname;
+} NvidiaLibrary;
+
+/**
+ * NvidiaDriver
+ * @version: as "580.65.06"
+ * @libraries: of NvidiaLibrary, by soname; NVIDIA_CUDA and NVIDIA_ML are among them
+ */
+typedef struct {
+    char *version;
+    GPtrArray *libraries;
+} NvidiaDriver;
+
+/* NULL: the module is not loaded, or libcuda or NVML of its version is not installed. */
+NvidiaDriver *nvidia_driver_find(HostRoot *root);
+
+void nvidia_driver_free(NvidiaDriver *driver);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(NvidiaDriver, nvidia_driver_free)
+
+/* NULL: it is not there. */
+const NvidiaLibrary *nvidia_driver_library(const NvidiaDriver *driver, const char *soname);
+
+#endif

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The CUDA door in a container's image, by the hook as a program, in a mount namespace of the
+ * test's own. Images are made by friends and by enemies.
+ */
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/file_tree.h"
+
+#if defined(__aarch64__)
+#define LIBS "/usr/lib/aarch64-linux-gnu"
+#else
+#define LIBS "/usr/lib/x86_64-linux-gnu"
+#endif
+#define DOOR  "/usr/lib/mdev-vgpu"
+#define CUDA  LIBS "/libcuda.so.1"
+#define ML    LIBS "/libnvidia-ml.so.1"
+#define STATE "{\"id\":\"web\",\"pid\":7,\"bundle\":\"%s\"}"
+
+/* Without what the image's environment and other devices may add. */
+#define PLAIN ""
+
+/**
+ * Container
+ * @tree: the folder with its config.json, and the image as "image"
+ * @bundle, @image: their paths
+ */
+typedef struct {
+    HostRoot *tree;
+    char *bundle;
+    char *image;
+} Container;
+
+static void put(const Container *c, const char *path, const char *text)
+{
+    g_autofree char *inside = g_strconcat("/image", path, NULL);
+
+    file_tree_write(c->tree, inside, text);
+}
+
+static void put_link(const Container *c, const char *path, const char *target)
+{
+    g_autofree char *inside = g_strconcat("/image", path, NULL);
+
+    file_tree_link(c->tree, inside, target);
+}
+
+/* What CDI's mounts have put there when the hook runs. */
+static void put_mounted(const Container *c)
+{
+    put(c, DOOR "/cuda/libcuda.so.1", "door");
+    put(c, DOOR "/cuda/libnvidia-ml.so.1", "door's NVML");
+    put(c, DOOR "/real/libcuda.so.1", "driver");
+    put(c, DOOR "/real/libnvidia-ml.so.1", "driver's NVML");
+    put(c, DOOR "/real/libnvidia-ptxjitcompiler.so.1", "compiler");
+}
+
+static Container container_empty(void)
+{
+    Container c = {.tree = file_tree_new()};
+
+    c.bundle = root_path(c.tree, "", NULL);
+    c.image = root_path(c.tree, "image", NULL);
+    return c;
+}
+
+static Container container_without_folder(void)
+{
+    Container c = container_empty();
+
+    put_mounted(&c);
+    return c;
+}
+
+static Container container_new(void)
+{
+    Container c = container_without_folder();
+
+    put(&c, LIBS "/libc.so.6", "libc");
+    return c;
+}
+
+static void container_free(Container *c)
+{
+    /* All that the test has mounted in it, the last one first. */
+    while (umount2(c->image, MNT_DETACH) == 0)
+        ;
+    file_tree_free(c->tree);
+    g_free(c->bundle);
+    g_free(c->image);
+}
+
+#define MOUNT(source, destination)                                                                 \
+    "{\"source\":\"" source "\",\"destination\":\"" destination "\",\"options\":[\"bind\"]}"
+
+static void put_config(const Container *c, const char *environment, const char *mount)
+{
+    g_autofree char *text = g_strdup_printf(
+        "{\"root\":{\"path\":\"image\"},\"process\":{\"env\":[\"PATH=/bin\"%s]},\"mounts\":["
+        "{\"destination\":\"/proc\"}," MOUNT(
+            LIBS "/libcuda.so.570.1",
+            DOOR "/real/libcuda.so.1") "," MOUNT(LIBS "/libnvidia-ptxjitcompiler.so.570.1",
+                                                 DOOR "/real/libnvidia-ptxjitcompiler.so.1") "%s]}",
+        environment, mount);
+
+    file_tree_write(c->tree, "/config.json", text);
+}
+
+/* Its status; @said: what it said. */
+static int run_hook(const Container *c, const char *state, char **said)
+{
+    g_autofree char *line = NULL;
+    const char *argv[] = {"sh", "-c", NULL, NULL};
+    g_autoptr(GError) error = NULL;
+    int status = -1;
+
+    file_tree_write(c->tree, "/state.json", state);
+    line = g_strdup_printf(CONTAINER_HOOK " cuda " DOOR " <%s/state.json", c->bundle);
+    argv[2] = line;
+    g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, said, &status,
+                 &error);
+    g_assert_no_error(error);
+    g_test_message("%d: %s", status, *said);
+    return status;
+}
+
+static void put_door(const Container *c, const char *environment, const char *mount)
+{
+    g_autofree char *state = g_strdup_printf(STATE, c->bundle);
+    g_autofree char *said = NULL;
+
+    put_config(c, environment, mount);
+    g_assert_cmpint(run_hook(c, state, &said), ==, 0);
+    g_assert_cmpstr(said, ==, "");
+}
+
+static void assert_refused(const Container *c, const char *environment, const char *mount,
+                           const char *words)
+{
+    g_autofree char *state = g_strdup_printf(STATE, c->bundle);
+    g_autofree char *said = NULL;
+
+    put_config(c, environment, mount);
+    g_assert_cmpint(run_hook(c, state, &said), !=, 0);
+    g_assert_nonnull(strstr(said, "cannot put the CUDA door " DOOR " into the container: "));
+    g_assert_nonnull(strstr(said, words));
+}
+
+static void assert_file(const char *dir, const char *path, const char *expected)
+{
+    g_autofree char *full = g_strconcat(dir, path, NULL);
+    g_autofree char *text = NULL;
+
+    g_file_get_contents(full, &text, NULL, NULL);
+    g_assert_cmpstr(text, ==, expected);
+}
+
+static void assert_link(const Container *c, const char *path, const char *expected)
+{
+    g_autofree char *full = g_strconcat(c->image, path, NULL);
+    g_autofree char *target = g_file_read_link(full, NULL);
+
+    g_assert_cmpstr(target, ==, expected);
+}
+
+static guint mounts_in(const Container *c)
+{
+    g_autofree char *text = NULL;
+    guint count = 0;
+
+    g_assert_true(g_file_get_contents("/proc/self/mountinfo", &text, NULL, NULL));
+    for (const char *at = text; (at = strstr(at, c->image)); at++)
+        count++;
+    return count;
+}
+
+static void bind_to(const Container *c, const char *source, const char *path, unsigned long flags)
+{
+    g_autofree char *target = g_strconcat(c->image, path, NULL);
+
+    g_mkdir_with_parents(target, 0755);
+    g_assert_cmpint(mount(source, target, NULL, MS_BIND, NULL), ==, 0);
+    if (flags)
+        g_assert_cmpint(mount(NULL, target, NULL, MS_REMOUNT | MS_BIND | flags, NULL), ==, 0);
+}
+
+static void unbind(const Container *c, const char *path)
+{
+    g_autofree char *target = g_strconcat(c->image, path, NULL);
+
+    g_assert_cmpint(umount2(target, MNT_DETACH), ==, 0);
+}
+
+/* An image that knows nothing of CUDA. */
+static void test_plain(void)
+{
+    Container c = container_new();
+
+    for (guint i = 0; i < 2; i++) {
+        put_door(&c, PLAIN, PLAIN);
+        assert_link(&c, CUDA, DOOR "/cuda/libcuda.so.1");
+        assert_link(&c, LIBS "/libcuda.so", DOOR "/cuda/libcuda.so.1");
+        assert_link(&c, ML, DOOR "/cuda/libnvidia-ml.so.1");
+        assert_link(&c, LIBS "/libcuda.so.570.1", DOOR "/cuda/libcuda.so.1");
+        assert_link(&c, LIBS "/libnvidia-ptxjitcompiler.so.1",
+                    DOOR "/real/libnvidia-ptxjitcompiler.so.1");
+        assert_link(&c, LIBS "/libnvidia-ptxjitcompiler.so.570.1",
+                    DOOR "/real/libnvidia-ptxjitcompiler.so.1");
+        g_assert_cmpuint(mounts_in(&c), ==, 0);
+    }
+    container_free(&c);
+}
+
+/* Fedora's folder; the one for 32-bit programs gets nothing. */
+static void test_other_folder(void)
+{
+    Container c = container_without_folder();
+
+    put(&c, "/usr/lib64/libc.so.6", "libc");
+    put_door(&c, PLAIN, PLAIN);
+    assert_link(&c, "/usr/lib64/libcuda.so.1", DOOR "/cuda/libcuda.so.1");
+    assert_link(&c, "/usr/lib/libcuda.so.1", NULL);
+    container_free(&c);
+}
+
+/* Wherever an image has a libcuda that its loader would find, it is the door. */
+static void test_own_library(void)
+{
+    static const char cache[] = "glibc-ld.so.cache1.1\0\1\0\0\0\0\0\0\0libcuda.so.1\0"
+                                "/opt/cached/libcuda.so.1\0other/libcuda.so.1";
+    Container c = container_new();
+    g_autofree char *path = g_strconcat(c.image, "/etc/ld.so.cache", NULL);
+
+    put(&c, "/etc/hostname", "");
+    g_assert_true(g_file_set_contents(path, cache, sizeof(cache), NULL));
+    put(&c, LIBS "/libcuda.so.535.1", "the image's");
+    put_link(&c, CUDA, "libcuda.so.535.1");
+    put(&c, "/usr/local/cuda-12.4/compat/libcuda.so.1", "the image's");
+    put_link(&c, "/usr/local/cuda", "/usr/local/cuda-12.4");
+    put(&c, "/opt/ours/libcuda.so.1", "the image's");
+    put(&c, "/opt/ours/libnvidia-ml.so.1", "the image's");
+    put(&c, "/opt/cached/libcuda.so.1", "the image's");
+    put(&c, "/opt/unseen/libcuda.so.1", "the image's");
+    for (guint i = 0; i < 2; i++) {
+        put_door(&c, ",\"LD_LIBRARY_PATH=/nowhere\",\"LD_LIBRARY_PATH=:/none:/opt/ours\"", PLAIN);
+        assert_file(c.image, CUDA, "door");
+        assert_file(c.image, LIBS "/libcuda.so.535.1", "door");
+        assert_file(c.image, "/usr/local/cuda-12.4/compat/libcuda.so.1", "door");
+        assert_file(c.image, "/opt/ours/libcuda.so.1", "door");
+        assert_file(c.image, "/opt/ours/libnvidia-ml.so.1", "door's NVML");
+        assert_file(c.image, "/opt/cached/libcuda.so.1", "door");
+        /* What no loader looks for. */
+        assert_file(c.image, "/opt/unseen/libcuda.so.1", "the image's");
+        /* Each is covered once. */
+        g_assert_cmpuint(mounts_in(&c), ==, 5);
+    }
+    unbind(&c, "/opt/ours/libcuda.so.1");
+    assert_file(c.image, "/opt/ours/libcuda.so.1", "the image's");
+    for (const char *const *at =
+             (const char *const[]){"/usr/local/cuda-12.4/compat/libcuda.so.1",
+                                   "/opt/ours/libnvidia-ml.so.1", "/opt/cached/libcuda.so.1",
+                                   LIBS "/libcuda.so.535.1", NULL};
+         *at; at++)
+        unbind(&c, *at);
+    container_free(&c);
+}
+
+/* What a link or an empty file of an earlier container with a GPU left in a committed image. */
+static void test_left_behind(void)
+{
+    Container c = container_new();
+
+    put_link(&c, CUDA, "libcuda.so.535.1");
+    put(&c, ML, "");
+    put_door(&c, PLAIN, PLAIN);
+    assert_link(&c, CUDA, DOOR "/cuda/libcuda.so.1");
+    assert_file(c.image, ML, "door's NVML");
+    unbind(&c, ML);
+    container_free(&c);
+}
+
+/* Links out of the image lead to its own root, and the host's files stay as they are. */
+static void test_links_out(void)
+{
+    Container c = container_new();
+    g_autofree char *outside = g_build_filename(c.bundle, "outside", NULL);
+    g_autofree char *library = g_build_filename(outside, "libcuda.so.1", NULL);
+    g_autoptr(GDir) dir = NULL;
+
+    put(&c, "/usr/lib/libc.so.6", "libc");
+    file_tree_write(c.tree, "/outside/libcuda.so.1", "the host's");
+    put_link(&c, CUDA, library);
+    put_link(&c, ML, "../../../../outside/libcuda.so.1");
+    put_link(&c, "/usr/lib64", outside);
+    put_link(&c, "/usr/local", outside);
+    put_link(&c, "/etc/ld.so.cache", library);
+    put_door(&c, PLAIN, PLAIN);
+    assert_link(&c, CUDA, DOOR "/cuda/libcuda.so.1");
+    assert_link(&c, ML, DOOR "/cuda/libnvidia-ml.so.1");
+    assert_file(c.bundle, "/outside/libcuda.so.1", "the host's");
+    dir = g_dir_open(outside, 0, NULL);
+    g_assert_cmpstr(g_dir_read_name(dir), ==, "libcuda.so.1");
+    g_assert_null(g_dir_read_name(dir));
+    container_free(&c);
+}
+
+/* /proc/PID/root of the image's own /proc is the host's root when the hook runs. */
+static void test_links_through_proc(void)
+{
+    Container c = container_new();
+    g_autofree char *host = g_build_filename(c.bundle, "outside", NULL);
+    g_autofree char *through = g_strconcat("/proc/self/root", host, NULL);
+    g_autofree char *library = g_build_filename(through, "libcuda.so.1", NULL);
+
+    file_tree_write(c.tree, "/outside/libcuda.so.1", "the host's");
+    bind_to(&c, "/proc", "/proc", 0);
+    put_link(&c, CUDA, library);
+    assert_refused(&c, PLAIN, PLAIN, "through /proc");
+    g_assert_cmpuint(mounts_in(&c), ==, 1);
+    assert_file(c.bundle, "/outside/libcuda.so.1", "the host's");
+    unbind(&c, "/proc");
+    container_free(&c);
+
+    c = container_without_folder();
+    g_free(g_steal_pointer(&through));
+    through = g_strconcat("/proc/self/root", c.bundle, NULL);
+    bind_to(&c, "/proc", "/proc", 0);
+    put_link(&c, LIBS, through);
+    assert_refused(&c, PLAIN, PLAIN, "through /proc");
+    unbind(&c, "/proc");
+    container_free(&c);
+}
+
+/* A folder of the host that the user has given the container: nothing is written to it. */
+static void test_volume(void)
+{
+    for (guint i = 0; i < 2; i++) {
+        Container c = container_without_folder();
+        g_autofree char *volume = g_build_filename(c.bundle, "volume", NULL);
+        g_autoptr(GDir) dir = NULL;
+
+        g_assert_cmpint(g_mkdir(volume, 0755), ==, 0);
+        bind_to(&c, volume, "/data", i ? MS_RDONLY : 0);
+        put_link(&c, LIBS, "/data");
+        assert_refused(&c, PLAIN, PLAIN, "on a volume");
+        dir = g_dir_open(volume, 0, NULL);
+        g_assert_null(g_dir_read_name(dir));
+        unbind(&c, "/data");
+        container_free(&c);
+    }
+}
+
+/* podman run --read-only. */
+static void test_read_only(void)
+{
+    Container c = container_new();
+
+    put(&c, "/opt/ours/libcuda.so.1", "the image's");
+    g_assert_cmpint(mount(c.image, c.image, NULL, MS_BIND, NULL), ==, 0);
+    g_assert_cmpint(mount(NULL, c.image, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL), ==, 0);
+    put_door(&c, ",\"LD_LIBRARY_PATH=/opt/ours\"", PLAIN);
+    assert_link(&c, CUDA, DOOR "/cuda/libcuda.so.1");
+    assert_file(c.image, "/opt/ours/libcuda.so.1", "door");
+    /* It is as read-only as before. */
+    g_assert_cmpint(access(c.image, W_OK), ==, -1);
+    g_assert_cmpint(errno, ==, EROFS);
+    unbind(&c, "/opt/ours/libcuda.so.1");
+    container_free(&c);
+}
+
+/* A file system that nobody can write to. */
+static void test_read_only_below(void)
+{
+    Container c = container_empty();
+
+    g_assert_cmpint(g_mkdir(c.image, 0755), ==, 0);
+    g_assert_cmpint(mount("image", c.image, "tmpfs", 0, NULL), ==, 0);
+    put_mounted(&c);
+    put(&c, LIBS "/libc.so.6", "libc");
+    g_assert_cmpint(mount(NULL, c.image, NULL, MS_REMOUNT | MS_RDONLY, NULL), ==, 0);
+    assert_refused(&c, PLAIN, PLAIN, "libcuda.so.1: Read-only file system");
+    container_free(&c);
+}
+
+/* NVIDIA's own device beside ours: which library wins is not defined. */
+static void test_other_device(void)
+{
+    Container c = container_new();
+
+    assert_refused(&c, PLAIN,
+                   "," MOUNT("/usr/lib64/libcuda.so.570.1", "/usr/lib64/libcuda.so.570.1"),
+                   "nvidia.com/gpu");
+    assert_link(&c, CUDA, NULL);
+    container_free(&c);
+}
+
+/* A library that is no file, and a container without the door. */
+static void test_unexpected(void)
+{
+    Container c = container_new();
+    g_autofree char *path = g_strconcat(c.image, CUDA, NULL);
+    g_autofree char *door = g_strconcat(c.image, DOOR "/real/libcuda.so.1", NULL);
+
+    g_assert_cmpint(g_mkdir(path, 0755), ==, 0);
+    assert_refused(&c, PLAIN, PLAIN, "is not a file");
+    g_assert_cmpint(g_rmdir(path), ==, 0);
+    g_assert_cmpint(mkfifo(path, 0644), ==, 0);
+    assert_refused(&c, PLAIN, PLAIN, "is not a file");
+    g_assert_cmpint(g_unlink(path), ==, 0);
+    g_assert_cmpint(symlink("libcuda.so.1", path), ==, 0);
+    assert_refused(&c, PLAIN, PLAIN, "in circles");
+    g_assert_cmpint(g_unlink(path), ==, 0);
+    g_assert_cmpint(g_unlink(door), ==, 0);
+    assert_refused(&c, PLAIN, PLAIN, "has no file " DOOR "/real/libcuda.so.1");
+    container_free(&c);
+
+    c = container_without_folder();
+    g_free(g_steal_pointer(&path));
+    path = g_strconcat(c.image, "/usr/lib", NULL);
+    put_door(&c, PLAIN, PLAIN);
+    assert_link(&c, "/usr/lib/libcuda.so.1", DOOR "/cuda/libcuda.so.1");
+    container_free(&c);
+}
+
+/* What a runtime that is none may say. */
+static void test_states(void)
+{
+    static const char *const states[] = {
+        "{\"id\":\"web\",\"pid\":7}",
+        "{\"id\":\"web\",\"pid\":7,\"bundle\":\"relative\"}",
+        "{\"id\":\"web\",\"pid\":7,\"bundle\":\"/nowhere\"}",
+        "{\"id\":\"web\",\"pid\":7,\"bundle\":7}",
+        "{}",
+        "",
+    };
+    static const char *const configs[] = {
+        "",
+        "{",
+        "[]",
+        "{\"root\":7}",
+        "{\"root\":{}}",
+        "{\"root\":{\"path\":\"nowhere\"},\"mounts\":7,\"process\":[]}",
+        "{\"root\":{\"path\":\"nowhere\"},\"mounts\":[7,{}],\"process\":{\"env\":[7,{}]}}",
+    };
+    Container c = container_new();
+    g_autofree char *good = g_strdup_printf(STATE, c.bundle);
+
+    put_config(&c, PLAIN, PLAIN);
+    for (guint i = 0; i < G_N_ELEMENTS(states); i++) {
+        g_autofree char *said = NULL;
+
+        g_assert_cmpint(run_hook(&c, states[i], &said), !=, 0);
+        g_assert_nonnull(strstr(said, "cannot put the CUDA door"));
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(configs); i++) {
+        g_autofree char *said = NULL;
+
+        file_tree_write(c.tree, "/config.json", configs[i]);
+        g_assert_cmpint(run_hook(&c, good, &said), !=, 0);
+        g_assert_nonnull(strstr(said, "cannot put the CUDA door"));
+    }
+    assert_link(&c, CUDA, NULL);
+    container_free(&c);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_assert_cmpint(unshare(CLONE_NEWNS), ==, 0);
+    g_assert_cmpint(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), ==, 0);
+    g_test_add_func("/container-cuda/plain", test_plain);
+    g_test_add_func("/container-cuda/other-folder", test_other_folder);
+    g_test_add_func("/container-cuda/own-library", test_own_library);
+    g_test_add_func("/container-cuda/left-behind", test_left_behind);
+    g_test_add_func("/container-cuda/links-out", test_links_out);
+    g_test_add_func("/container-cuda/links-through-proc", test_links_through_proc);
+    g_test_add_func("/container-cuda/volume", test_volume);
+    g_test_add_func("/container-cuda/read-only", test_read_only);
+    g_test_add_func("/container-cuda/read-only-below", test_read_only_below);
+    g_test_add_func("/container-cuda/other-device", test_other_device);
+    g_test_add_func("/container-cuda/unexpected", test_unexpected);
+    g_test_add_func("/container-cuda/states", test_states);
+    return g_test_run();
+}

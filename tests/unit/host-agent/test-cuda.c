@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* NVIDIA's driver on a host, and what containers, programs and the doctor get of it. */
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host-agent/daemon/containers/cuda_door.h"
+#include "host-agent/doctor/doctor.h"
+#include "host-agent/model/slice.h"
+#include "lib/bus.h"
+#include "lib/elf_file.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/elf_kit.h"
+#include "tests/unit/host-agent/recorded_host.h"
+#include "tests/unit/host-agent/slices_kit.h"
+
+#if defined(__aarch64__)
+#define LIBS "/usr/lib/aarch64-linux-gnu"
+#else
+#define LIBS "/usr/lib/x86_64-linux-gnu"
+#endif
+#define DOOR    "/usr/lib/mdev-vgpu/cuda/libcuda.so.1"
+#define VERSION "570.1"
+#define KNOWN   "cuInit cuCtxGetDevice cuMemAlloc_v2 cuMemFree_v2 cuMemGetInfo_v2"
+
+static void add_driver(HostRoot *root)
+{
+    static const char *const libraries[][2] = {
+        {LIBS "/libcuda.so." VERSION, "libcuda.so.1"},
+        {LIBS "/nvidia/current/libnvidia-ml.so." VERSION, "libnvidia-ml.so.1"},
+        {LIBS "/libnvcuvid.so." VERSION, "libnvcuvid.so.1"},
+        {LIBS "/libnvidia-encode.so." VERSION, "libnvidia-encode.so.1"},
+        {LIBS "/libnvidia-glcore.so." VERSION, "libnvidia-glcore.so." VERSION},
+        {"/usr/lib64/libnvidia-ml.so." VERSION, "libnvidia-ml.so.1"},
+        /* Of no interest: another version, and no name. */
+        {LIBS "/libcuda.so.535.1", "libcuda.so.1"},
+        {LIBS "/libnvidia-nameless.so." VERSION, NULL},
+        {LIBS "/libnvidia-astray.so." VERSION, "../libastray.so.1"},
+    };
+
+    file_tree_write(root, "/sys/module/nvidia/version", VERSION "\n");
+    file_tree_write(root, "/proc/driver/nvidia/gpus/" ADDRESS "/information",
+                    "Model: \t\t A\nDevice Minor: \t 3\n");
+    for (guint i = 0; i < G_N_ELEMENTS(libraries); i++)
+        elf_kit_write(root, libraries[i][0], libraries[i][1], KNOWN);
+    file_tree_write(root, LIBS "/libnvidia-broken.so." VERSION, "no library");
+    file_tree_write(root, "/dev/nvidiactl", "");
+    file_tree_write(root, "/dev/nvidia-uvm", "");
+    file_tree_write(root, "/usr/bin/nvidia-smi", "");
+    elf_kit_write(root, DOOR, "libcuda.so.1", KNOWN);
+}
+
+static HostRoot *nvidia_tree(void)
+{
+    HostRoot *root = shared_tree();
+
+    add_driver(root);
+    return root;
+}
+
+static const CudaMount *mount_to(const GPtrArray *mounts, const char *to)
+{
+    for (guint i = 0; i < mounts->len; i++) {
+        const CudaMount *mount = g_ptr_array_index(mounts, i);
+
+        if (g_str_equal(mount->to, to))
+            return mount;
+    }
+    return NULL;
+}
+
+#define REAL "/usr/lib/mdev-vgpu/real/"
+
+static void test_mounts(void)
+{
+    HostRoot *root = nvidia_tree();
+    g_autoptr(CudaDoor) door = cuda_door_find(root);
+    g_autoptr(GPtrArray) all = cuda_door_mounts(door, 0);
+    g_autoptr(GPtrArray) few = cuda_door_mounts(door, ENGINE_COMPUTE | ENGINE_DECODE);
+
+    g_assert_cmpuint(all->len, ==, 4 + 5 + 1);
+    g_assert_cmpstr(mount_to(all, REAL "libcuda.so.1")->from, ==, LIBS "/libcuda.so." VERSION);
+    g_assert_cmpstr(mount_to(all, REAL "libnvidia-ml.so.1")->from, ==,
+                    LIBS "/nvidia/current/libnvidia-ml.so." VERSION);
+    g_assert_nonnull(mount_to(all, REAL "libnvidia-glcore.so." VERSION));
+    g_assert_cmpstr(mount_to(all, DOOR)->from, ==, DOOR);
+    g_assert_nonnull(mount_to(all, REAL "libnvidia-encode.so.1"));
+    g_assert_cmpuint(few->len, ==, all->len - 1);
+    g_assert_null(mount_to(few, REAL "libnvidia-encode.so.1"));
+    g_assert_nonnull(mount_to(few, REAL "libnvcuvid.so.1"));
+    file_tree_free(root);
+}
+
+/* Without any of these there is nothing to offer. */
+static void test_incomplete(void)
+{
+    static const char *const needed[] = {"/sys/module/nvidia/version", LIBS "/libcuda.so." VERSION,
+                                         DOOR};
+
+    for (guint i = 0; i < G_N_ELEMENTS(needed); i++) {
+        HostRoot *root = nvidia_tree();
+        g_autofree char *path = root_path(root, needed[i], NULL);
+
+        g_assert_cmpint(g_unlink(path), ==, 0);
+        g_assert_null(cuda_door_find(root));
+        file_tree_free(root);
+    }
+}
+
+static void test_cdi(void)
+{
+    AgentOnBus at;
+
+    agent_on_bus_open_tree(&at, nvidia_tree());
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    assert_in_file(&at, CDI_PATH, "\"/dev/dri/renderD128\"");
+    assert_in_file(&at, CDI_PATH, "\"/dev/nvidia3\"");
+    assert_in_file(&at, CDI_PATH, "\"/dev/nvidiactl\"");
+    assert_in_file(&at, CDI_PATH, "\"/dev/nvidia-uvm\"");
+    assert_not_in_file(&at, CDI_PATH, "nvidia-uvm-tools");
+    assert_in_file(&at, CDI_PATH, "\"containerPath\" : \"" REAL "libcuda.so.1\"");
+    assert_in_file(&at, CDI_PATH, "\"NVIDIA_VISIBLE_DEVICES=void\"");
+    assert_in_file(&at, CDI_PATH,
+                   "            \"hookName\" : \"createContainer\",\n"
+                   "            \"path\" : \"/usr/lib/mdev-vgpu/vgpu-container-hook\",\n"
+                   "            \"args\" : [\n"
+                   "              \"vgpu-container-hook\",\n"
+                   "              \"cuda\",\n"
+                   "              \"/usr/lib/mdev-vgpu\"\n"
+                   "            ],\n"
+                   "            \"timeout\" : 40,\n"
+                   "            \"env\" : [\n"
+                   "              \"LC_ALL=C.UTF-8\"\n"
+                   "            ]\n");
+    assert_says("slice remove " UUID, 0, "", "");
+    assert_says("slice create half --door guarded --uuid " UUID, 0, UUID, "");
+    assert_not_in_file(&at, CDI_PATH, "nvidia");
+    agent_on_bus_close(&at);
+}
+
+/* A card for computing alone has no node of DRM. */
+static void test_cdi_without_display(void)
+{
+    AgentOnBus at;
+    HostRoot *root = nvidia_tree();
+    g_autofree char *drm =
+        root_path(root, "/sys/devices/pci0000:00/0000:00:01.0/" ADDRESS "/drm", NULL);
+    g_autofree char *away = root_path(root, "/away", NULL);
+
+    g_assert_cmpint(g_rename(drm, away), ==, 0);
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    assert_not_in_file(&at, CDI_PATH, "renderD");
+    assert_in_file(&at, CDI_PATH, "\"/dev/nvidia3\"");
+    agent_on_bus_close(&at);
+}
+
+static void assert_link(HostRoot *root, const char *name, const char *expected)
+{
+    g_autofree char *path = root_path(root, CUDA_REAL_LINKS "/", name, NULL);
+    g_autofree char *target = g_file_read_link(path, NULL);
+
+    g_assert_cmpstr(target, ==, expected);
+}
+
+/* The driver of the host, which may be replaced by another one. */
+static void test_links(void)
+{
+    HostRoot *root = nvidia_tree();
+
+    for (guint i = 0; i < 3; i++) {
+        g_autoptr(CudaDoor) door = cuda_door_find(root);
+        g_autoptr(GError) error = NULL;
+
+        g_assert_true(cuda_door_link(root, door, &error));
+        g_assert_no_error(error);
+        assert_link(root, "libcuda.so.1",
+                    i < 2 ? LIBS "/libcuda.so." VERSION : LIBS "/libcuda.so.575.2");
+        assert_link(root, "libcuda.so.1.new", NULL);
+        file_tree_write(root, "/sys/module/nvidia/version", i ? "575.2\n" : VERSION "\n");
+        elf_kit_write(root, LIBS "/libcuda.so.575.2", "libcuda.so.1", KNOWN);
+        elf_kit_write(root, LIBS "/libnvidia-ml.so.575.2", "libnvidia-ml.so.1", KNOWN);
+    }
+    file_tree_free(root);
+}
+
+static void got_answer(GObject *bus, GAsyncResult *result, void *data)
+{
+    g_autoptr(GError) error = NULL;
+
+    *(GVariant **)data = g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), result, &error);
+    g_assert_no_error(error);
+}
+
+static gboolean is_there(gconstpointer data)
+{
+    return *(GVariant *const *)data != NULL;
+}
+
+/* The environment that vgpud tells this process, as if it were vgpuctl run. */
+static GVariant *run_slice(void)
+{
+    g_autoptr(GDBusConnection) bus = g_bus_get_sync(G_BUS_TYPE_SYSTEM, NULL, NULL);
+    g_autoptr(GVariant) answer = NULL;
+    GVariant *environment;
+
+    g_dbus_connection_call(
+        bus, VGPU_BUS_NAME, VGPU_MANAGER_PATH, "org.mdev_vgpu.Host1.Manager", "RunSlice",
+        g_variant_new_parsed("({'Vram': <uint64 1073741824>}, '/usr/bin/train')"), NULL,
+        G_DBUS_CALL_FLAGS_NONE, -1, NULL, got_answer, &answer);
+    iterate_until(is_there, &answer);
+    g_variant_get(answer, "(@a{sv}@a{ss})", NULL, &environment);
+    return environment;
+}
+
+/* A program of the host is told where the door is, and the door where the driver is. */
+static void test_run(void)
+{
+    AgentOnBus at;
+    HostRoot *root = nvidia_tree();
+    g_autofree char *process = g_strdup_printf("/proc/%d", (int)getpid());
+    g_autoptr(GVariant) environment = NULL;
+    const char *path = NULL;
+
+    file_tree_link(root, process, process);
+    agent_on_bus_open_tree(&at, root);
+    environment = run_slice();
+    g_assert_true(g_variant_lookup(environment, "LD_LIBRARY_PATH", "&s", &path));
+    g_assert_cmpstr(path, ==, "/usr/lib/mdev-vgpu/cuda");
+    assert_link(root, "libcuda.so.1", LIBS "/libcuda.so." VERSION);
+    assert_link(root, "libnvidia-ml.so.1", LIBS "/nvidia/current/libnvidia-ml.so." VERSION);
+    agent_on_bus_close(&at);
+}
+
+/* The doctor's finding on CUDA that is not the first one's; NULL: none. */
+static const Finding *find(const GPtrArray *findings)
+{
+    for (guint i = 0; i < findings->len; i++) {
+        const Finding *finding = g_ptr_array_index(findings, i);
+
+        if (g_str_equal(finding->subject, "CUDA"))
+            return finding;
+    }
+    return NULL;
+}
+
+static void assert_finds(HostRoot *root, Severity severity, const char *words)
+{
+    g_autoptr(GPtrArray) findings = doctor_examine(root);
+    const Finding *found = find(findings);
+
+    g_assert_nonnull(found);
+    g_test_message("%s: %s", severity_name(found->severity), found->text);
+    g_assert_cmpint(found->severity, ==, severity);
+    g_assert_nonnull(strstr(found->text, words));
+}
+
+static void test_doctor(void)
+{
+    HostRoot *root = nvidia_tree();
+    g_autofree char *uvm = root_path(root, "/dev/nvidia-uvm", NULL);
+    g_autofree char *door = root_path(root, DOOR, NULL);
+
+    assert_finds(root, FINDING_OK,
+                 "driver " VERSION ", the CUDA door knows all of its 5 functions");
+    elf_kit_write(root, LIBS "/libcuda.so." VERSION, "libcuda.so.1",
+                  KNOWN " cuMemAlloc_v77 cuAbacus cudbgMain -cuNeeded other");
+    assert_finds(root, FINDING_WARNING,
+                 "2 functions that the CUDA door does not know: cuAbacus, cuMemAlloc_v77");
+    elf_kit_write(root, LIBS "/libcuda.so." VERSION, "libcuda.so.1",
+                  KNOWN " cuA cuB cuC cuD cuE cuF");
+    assert_finds(root, FINDING_WARNING,
+                 "6 functions that the CUDA door does not know: cuA, cuB, "
+                 "cuC, cuD, cuE, …");
+    elf_kit_write(root, LIBS "/libcuda.so." VERSION, "libcuda.so.1", "cuInit");
+    assert_finds(root, FINDING_WARNING, "has no function cuCtxGetDevice");
+    elf_kit_write(root, LIBS "/libcuda.so." VERSION, "libcuda.so.1", KNOWN);
+    file_tree_write(root, DOOR, "no library");
+    assert_finds(root, FINDING_WARNING, "is not a shared library");
+    g_assert_cmpint(g_unlink(door), ==, 0);
+    assert_finds(root, FINDING_WARNING, "the CUDA door is not installed");
+    file_tree_write(root, "/sys/module/nvidia/version", "999.1\n");
+    assert_finds(root, FINDING_INFO, "the module is version 999.1");
+    file_tree_free(root);
+}
+
+static void test_doctor_without(void)
+{
+    HostRoot *root = shared_tree();
+    g_autoptr(GPtrArray) findings = doctor_examine(root);
+
+    g_assert_null(find(findings));
+    file_tree_free(root);
+}
+
+/* Each byte of a library's tables, changed or cut off: what is read stays in the file. */
+static void test_hostile_elf(void)
+{
+    g_autoptr(GByteArray) good = elf_kit_bytes("libcuda.so.1", KNOWN);
+    HostRoot *root = file_tree_new();
+    g_autofree char *path = root_path(root, "/library", NULL);
+
+    for (guint i = 0; i < good->len * 3; i++) {
+        static const guint8 values[] = {0xff, 0x80, 0x01};
+        g_autofree guint8 *bytes = g_memdup2(good->data, good->len);
+        gsize size = i % 7 == 0 ? i / 3 : good->len;
+        g_autoptr(ElfFile) file = NULL;
+        g_autoptr(GHashTable) names = NULL;
+        const char *soname;
+
+        bytes[i / 3] = values[i % 3];
+        g_assert_true(g_file_set_contents(path, (const char *)bytes, (gssize)size, NULL));
+        file = elf_file_open(root, "/library", NULL);
+        if (!file)
+            continue;
+        names = elf_file_exports(file);
+        soname = elf_file_soname(file);
+        g_assert_cmpuint(g_hash_table_size(names), <=, 5);
+        g_assert_true(!soname || strlen(soname) < good->len);
+    }
+    file_tree_free(root);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cuda/mounts", test_mounts);
+    g_test_add_func("/cuda/incomplete", test_incomplete);
+    g_test_add_func("/cuda/cdi", test_cdi);
+    g_test_add_func("/cuda/cdi-without-display", test_cdi_without_display);
+    g_test_add_func("/cuda/links", test_links);
+    g_test_add_func("/cuda/run", test_run);
+    g_test_add_func("/cuda/doctor", test_doctor);
+    g_test_add_func("/cuda/doctor-without", test_doctor_without);
+    g_test_add_func("/cuda/hostile-elf", test_hostile_elf);
+    return g_test_run();
+}
