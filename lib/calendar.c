@@ -70,13 +70,11 @@ static GPtrArray *read_times(const char *output, guint count, GError **error)
 }
 
 /* @error: the program's. */
-static GError *error_of(const GError *error, GCancellable *cancellable)
+static GError *error_of(const GError *error)
 {
     int code = G_IO_ERROR_FAILED;
 
-    if (g_cancellable_is_cancelled(cancellable))
-        code = G_IO_ERROR_CANCELLED;
-    else if (error->domain == G_SPAWN_ERROR)
+    if (error->domain == G_SPAWN_ERROR)
         code = G_IO_ERROR_NOT_FOUND;
     else if (strstr(error->message, "Failed to parse calendar specification"))
         code = G_IO_ERROR_INVALID_ARGUMENT;
@@ -112,9 +110,16 @@ typedef struct {
 static void answered(const char *output, const GError *error, void *data)
 {
     Question *question = data;
-    g_autoptr(GError) cause = error ? error_of(error, question->cancellable) : NULL;
-    g_autoptr(GPtrArray) times = cause ? NULL : read_times(output, question->count, &cause);
+    g_autoptr(GError) cause = error ? error_of(error) : NULL;
+    g_autoptr(GPtrArray) times = NULL;
 
+    /* Also if the program had ended by itself: who cancels may be gone. */
+    if (g_cancellable_is_cancelled(question->cancellable)) {
+        g_clear_error(&cause);
+        g_cancellable_set_error_if_cancelled(question->cancellable, &cause);
+    }
+    if (!cause)
+        times = read_times(output, question->count, &cause);
     question->func(times, cause, question->data);
     g_clear_object(&question->cancellable);
     g_free(question);
@@ -144,6 +149,6 @@ GPtrArray *calendar_ask_now(const char *const *expressions, GError **error)
     if (program_run(&(Program){.argv = (const char *const *)argv->pdata, .seconds = SECONDS},
                     &output, &cause))
         return read_times(output, g_strv_length((char **)expressions), error);
-    g_propagate_error(error, error_of(cause, NULL));
+    g_propagate_error(error, error_of(cause));
     return NULL;
 }

@@ -20,7 +20,8 @@ typedef struct {
 
 /*
  * @times: of CalendarTime, one for each expression, in their order; NULL with @error of G_IO_ERROR:
- * INVALID_ARGUMENT: systemd does not accept one of them; CANCELLED; else it could not be asked.
+ * INVALID_ARGUMENT: systemd does not accept one of them; CANCELLED: it was cancelled before @func was
+ * called; else it could not be asked.
  */
 typedef void (*CalendarFunc)(const GPtrArray *times, const GError *error, void *data);
 

@@ -141,6 +141,34 @@ static void test_cancelled(Tree *tree, gconstpointer data)
     g_error_free(answer.error);
 }
 
+/* The process that was asked has answered, and has ended. */
+static gboolean has_ended(const Tree *tree)
+{
+    g_autofree char *pid = root_read(tree->root, "/calendar-pid", NULL);
+    g_autofree char *process = pid && *pid ? g_strconcat("/proc/", pid, NULL) : NULL;
+
+    return process && !g_file_test(process, G_FILE_TEST_EXISTS);
+}
+
+/* An answer that is there already, but was not delivered, is none: who cancels may be gone. */
+static void test_cancelled_late(Tree *tree, gconstpointer data)
+{
+    const char *expressions[] = {"daily", NULL};
+    g_autoptr(GCancellable) end = g_cancellable_new();
+    Answer answer = {.given = FALSE};
+
+    (void)data;
+    calendar_ask(expressions, NOON, end, take, &answer);
+    while (!has_ended(tree))
+        g_usleep(1000);
+    g_cancellable_cancel(end);
+    while (!answer.given)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_error(answer.error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+    g_assert_null(answer.times);
+    g_error_free(answer.error);
+}
+
 typedef struct {
     LastDue last;
     gboolean ended;
@@ -236,6 +264,7 @@ int main(int argc, char **argv)
     g_test_add("/calendar/answers", Tree, NULL, open_tree, test_answers, close_tree);
     g_test_add("/calendar/errors", Tree, NULL, open_tree, test_errors, close_tree);
     g_test_add("/calendar/cancelled", Tree, NULL, open_tree, test_cancelled, close_tree);
+    g_test_add("/calendar/cancelled-late", Tree, NULL, open_tree, test_cancelled_late, close_tree);
     g_test_add("/calendar/last", Tree, NULL, open_tree, test_last, close_tree);
     g_test_add("/calendar/often", Tree, NULL, open_tree, test_often, close_tree);
     g_test_add_func("/calendar/escape", test_escape);
