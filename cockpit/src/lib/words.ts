@@ -29,16 +29,27 @@ export function sliceName(slice: Slice): string {
     return slice.name || slice.uuid.slice(0, 8);
 }
 
+/** The program that `vgpuctl run` started in the slice: vgpud writes it as "blender[4200]". null: it is a container's. */
+function program(slice: Slice): { name: string; pid: string } | null {
+    const match = /^(.*)\[(\d+)\]$/.exec(slice.container);
+
+    return match && { name: match[1], pid: match[2] };
+}
+
 export function sliceKind(slice: Slice): string {
     if (slice.kind === "vgpu")
         return "vGPU for a VM";
-    return `Container slice, ${slice.door}`;
+    return `${program(slice) ? "Slice of a program" : "Container slice"}, ${slice.door}`;
 }
 
 /** Who has it now; empty: nobody. */
 export function sliceUser(slice: Slice): string {
+    const run = program(slice);
+
     if (slice.vm)
         return `VM ${slice.vm}`;
+    if (run)
+        return `${run.name} (process ${run.pid})`;
     if (slice.container)
         return `container ${slice.container}`;
     return slice.members ? count(slice.members, "process", "processes") : "";

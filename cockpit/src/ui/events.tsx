@@ -9,7 +9,7 @@ import type { HostEvent } from "../agent/model";
 import { type Column, Table } from "./table";
 
 const columns: Column<HostEvent>[] = [
-    { title: "Time", cell: event => event.at.toLocaleTimeString() },
+    { title: "Time", cell: event => <span className="vgpu-time">{event.at.toLocaleTimeString()}</span> },
     { title: "Kind", cell: event => <Label isCompact>{event.kind}</Label> },
     { title: "What happened", cell: event => event.text },
 ];

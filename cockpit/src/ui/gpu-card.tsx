@@ -38,10 +38,10 @@ function Next({ entries }: { entries: readonly ScheduleEntry[] }) {
     return <p className="vgpu-facts">Next by schedule: {modeWords[mode].toLowerCase()} on {when} ({name})</p>;
 }
 
-function Facts({ gpu, slices }: { gpu: Gpu; slices: number }) {
+function Facts({ gpu, slices, limited }: { gpu: Gpu; slices: number; limited: boolean }) {
     const link = (
         <Button variant="link" isInline onClick={() => cockpit.location.go(["slices"], { gpu: gpu.address })}>
-            {count(slices, "slice")}
+            {limited ? count(slices, "slice of yours", "slices of yours") : count(slices, "slice")}
         </Button>
     );
 
@@ -91,7 +91,7 @@ export function GpuCard({ gpu }: { gpu: Gpu }) {
                 {gpu.mode === "shared" &&
                     <GpuBar gpu={gpu} slices={mine} tenants={tenants.map(tenant => tenant.name)}
                             limited={admin === false} />}
-                <Facts gpu={gpu} slices={mine.length} />
+                <Facts gpu={gpu} slices={mine.length} limited={admin === false} />
                 <Next entries={schedule.filter(entry => entry.gpu === gpu.address)} />
             </CardBody>
             {dialog === "mode" && <ModeDialog gpu={gpu} close={() => setDialog(null)} />}

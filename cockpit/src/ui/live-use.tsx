@@ -70,7 +70,8 @@ const columns: Column<Slice>[] = [
 function GpuUse({ gpu, slices, tenants }: { gpu: Gpu; slices: readonly Slice[]; tenants: readonly string[] }) {
     const time = tenantSeries(slices, tenants, sample => sample.gpu);
     const memory = tenantSeries(slices, tenants, sample => sample.vramUsed);
-    const timeWords = `GPU time: ${known(nowOf(time), ofWhole)}`;
+    /* Looks are not exactly as far apart as the page thinks, so the sum may be a little more than the whole. */
+    const timeWords = `GPU time: ${known(nowOf(time), share => ofWhole(Math.min(share, 1)))}`;
     const memoryWords = `Memory in use: ${known(nowOf(memory), bytes =>
         `${formatBytes(bytes)} of ${formatBytes(gpu.vram)}`)}`;
     const end = Date.now();
@@ -98,6 +99,9 @@ function GpuUse({ gpu, slices, tenants }: { gpu: Gpu; slices: readonly Slice[]; 
                 <Legend entries={time} />
                 <Table label={`Use of ${gpu.address}`} columns={columns} rows={slices} rowKey={({ uuid }) => uuid}
                        empty={null} />
+                <p className="vgpu-note vgpu-remark">
+                    The GPU time of a slice that is alone on its GPU and has no cap is not measured, and stays at 0.
+                </p>
             </CardBody>
         </Card>
     );

@@ -42,8 +42,11 @@ function columns(tenants: readonly string[], actions: (slice: Slice) => Action[]
             title: "Tenant",
             cell: slice => (
                 <>
-                    <span className="vgpu-swatch" style={{ backgroundColor: tenantColor(slice.tenant, tenants) }} />
-                    {tenantLabel(slice.tenant)}<div className="vgpu-note">{slice.class}</div>
+                    <span className="vgpu-tenant">
+                        <span className="vgpu-swatch" style={{ backgroundColor: tenantColor(slice.tenant, tenants) }} />
+                        {tenantLabel(slice.tenant)}
+                    </span>
+                    <div className="vgpu-note">{slice.class}</div>
                 </>
             ),
         },
@@ -58,7 +61,7 @@ function columns(tenants: readonly string[], actions: (slice: Slice) => Action[]
         },
         {
             title: "Share",
-            cell: slice => <>weight {slice.weight}<div className="vgpu-note">cap {percent(slice.cap)}</div></>,
+            cell: slice => <>weight{"\u00a0"}{slice.weight}<div className="vgpu-note">cap {percent(slice.cap)}</div></>,
         },
         { title: "State", cell: slice => <State slice={slice} /> },
         {
