@@ -5,6 +5,7 @@
 
 const assert = require("node:assert");
 
+const { Host } = require("./lib/host.js");
 const { pageTest } = require("./lib/page-test.js");
 
 pageTest(async ({ host, browser, page, point, see, gone }) => {
@@ -38,4 +39,4 @@ pageTest(async ({ host, browser, page, point, see, gone }) => {
         await page.getByRole("menuitem", { name: "Drain" }).click();
         await see(page.locator("[data-gpu='0000:02:00.0']").getByText(/user daemon may not do this/));
     });
-}, "daemon");
+}, new Host("daemon"));

@@ -71,7 +71,7 @@ async function listens(port, child) {
         if (there)
             return;
         if (child.exitCode !== null)
-            throw new Error(`cockpit-ws ended with ${child.exitCode}`);
+            throw new Error(`${child.spawnargs.join(" ")} ended with ${child.exitCode}`);
         await new Promise(resolve => setTimeout(resolve, 50));
     }
 }
@@ -98,7 +98,7 @@ const BUS = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configura
 
 class Host {
     /** @param user - who logs in to Cockpit */
-    constructor(user) {
+    constructor(user = "root") {
         this.user = user;
         this.dir = fs.mkdtempSync(path.join(os.tmpdir(), "page-"));
         this.tree = path.join(this.dir, "tree");
@@ -155,6 +155,11 @@ class Host {
         return `http://127.0.0.1:${this.port}/mdev-vgpu#/${hash}`;
     }
 
+    /** Where the page is in what the browser shows. */
+    content(page) {
+        return page;
+    }
+
     /** A method of vgpud's, asked for beside the page. `args` are in GVariant's text format. */
     call(method, ...args) {
         return execFileSync("gdbus", ["call", "--system", "-d", "org.mdev_vgpu.Host1", "-o", "/org/mdev_vgpu/manager",
@@ -175,4 +180,4 @@ class Host {
     }
 }
 
-module.exports = { Host, TOP };
+module.exports = { Host, TOP, freePort, listens, start, stop };

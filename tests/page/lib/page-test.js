@@ -15,19 +15,17 @@ const PATIENCE = 30000;
  * Runs `body({ host, browser, page, point, see, gone, choose })`, and ends the process.
  * point(name, async function): a test point. see(locator), gone(locator): wait for it. choose(menu, item): an entry of a
  * menu behind three dots.
- * `user`: who logs in to Cockpit.
  */
-function pageTest(body, user = "root") {
-    const name = path.basename(process.argv[1], ".t");
+function pageTest(body, host = new Host()) {
+    const name = path.parse(process.argv[1]).name;
 
-    run(name, body, user).then(status => process.exit(status), error => {
+    run(name, body, host).then(status => process.exit(status), error => {
         console.log(`Bail out! ${error.stack}`);
         process.exit(1);
     });
 }
 
-async function run(name, body, user) {
-    const host = new Host(user);
+async function run(name, body, host) {
     let browser;
 
     try {
@@ -35,15 +33,15 @@ async function run(name, body, user) {
         browser = await Browser.open();
         const { page } = browser;
 
-        page.setDefaultTimeout(PATIENCE);
+        page.setDefaultTimeout(host.patience ?? PATIENCE);
         await body({
             host, browser, page,
             point: (title, test) => tap.point(title, test, number => browser.shot(`red-${name}-${number}`)),
             see: locator => locator.first().waitFor(),
             gone: locator => locator.first().waitFor({ state: "detached" }),
             choose: async (menu, item) => {
-                await page.getByRole("button", { name: `Actions for ${menu}`, exact: true }).click();
-                await page.getByRole("menuitem", { name: item }).click();
+                await host.content(page).getByRole("button", { name: `Actions for ${menu}`, exact: true }).click();
+                await host.content(page).getByRole("menuitem", { name: item }).click();
             },
         });
         await tap.point("the page raised no error", () => {
