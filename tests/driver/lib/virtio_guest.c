@@ -186,7 +186,7 @@ void guest_queue_setup(Guest *guest, unsigned index, uint16_t size)
 
 void guest_reset(Guest *guest)
 {
-    int64_t end = g_get_monotonic_time() + GUEST_TIMEOUT_MS * 1000ll;
+    int64_t end = g_get_monotonic_time() + GUEST_RESET_MS * 1000ll;
 
     guest_set_status(guest, 0);
     /* As Linux does; firmware (edk2) does not check. */
