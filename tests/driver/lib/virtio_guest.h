@@ -26,7 +26,8 @@
 
 /* How long a test waits for immediate actions of the device or the engine. */
 #define GUEST_TIMEOUT_MS 30000
-/* Linux waits for a reset without a limit. This is longer than any that a test allows the engine. */
+/* Linux waits for a reset without a limit. This is longer than any that a test allows the engine.
+ */
 #define GUEST_RESET_MS 120000
 
 /* The features that Linux's driver accepts, including EVENT_IDX and INDIRECT_DESC. */
