@@ -66,8 +66,8 @@ GOVERNOR_TESTS_COMMON := $(call governor_objects,test,$(sort $(GOVERNOR_CORE) $(
 	$(filter-out $(GOVERNOR_TESTS_SRC)/test-%.c,$(wildcard $(GOVERNOR_TESTS_SRC)/*.c))))
 UNIT_TESTS += $(GOVERNOR_TESTS)
 # Run with nothing beside. Some bounds are milliseconds until others continue after a death, parts of a processor for a
-# flood of messages, and the work of many threads that must each be woken beside that of one. The bounds of the other tests are orders, counts, and fractions of a time in which all are
-# late alike.
+# flood of messages, and the work of many threads that must each be woken beside that of one. The bounds of the other
+# tests are orders, counts, and fractions of a time in which all are late alike.
 UNIT_ALONE += $(addprefix $(GOVERNOR_TESTS_OUT)/test-,flood kills wakes)
 
 $(GOVERNOR_OUT)/vgpu-arbiter-test: $(call governor_objects,test,$(GOVERNOR_CORE) $(GOVERNOR_ARBITER))

@@ -28,6 +28,8 @@ VK_LAYER_TESTS_PKG_CFLAGS = $(call once,VK_LAYER_TESTS_PKG_CFLAGS,pkg-config --c
 VK_LAYER_TESTS_PKG_LIBS = $(call once,VK_LAYER_TESTS_PKG_LIBS,pkg-config --libs glib-2.0 vulkan)
 VK_LAYER_ASAN_LIBRARY = $(call once,VK_LAYER_ASAN_LIBRARY,$(CC) -print-file-name=libasan.so)
 UNIT_TESTS += $(VK_LAYER_TESTS)
+# It compares times of the processors, which are the GPU there.
+UNIT_ALONE += $(VK_LAYER_TESTS_OUT)/test-hard
 
 .PHONY: vulkan-layer check-vulkan-layer install-vulkan-layer
 governor: vulkan-layer
