@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * libvirt as vgpuctl asks it. (vgpud never does, and neither does the hook.)
- */
-#ifndef VGPUCTL_LIBVIRT_LINK_H
-#define VGPUCTL_LIBVIRT_LINK_H
+/* libvirt, as far as vgpuctl needs it. */
+#ifndef VGPUCTL_LIBVIRT_H
+#define VGPUCTL_LIBVIRT_H
 
 #include <glib.h>
 #include <libvirt/libvirt.h>
 
 #include "lib/domain.h"
+
+/* libvirt as vgpuctl asks it. (vgpud never does, and neither does the hook.) */
 
 /**
  * VmLink - a domain, with the connection that it needs
