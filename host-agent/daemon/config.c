@@ -2,7 +2,7 @@
 #include "host-agent/daemon/config.h"
 
 #include "host-agent/daemon/modes/wanted.h"
-#include "host-agent/model/dict_read.h"
+#include "host-agent/model/request.h"
 #include "lib/bus.h"
 
 GPtrArray *config_tenants(HostRoot *root, GError **error)

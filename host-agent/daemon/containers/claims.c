@@ -11,7 +11,7 @@
 #include "host-agent/daemon/containers/claim_process.h"
 #include "host-agent/model/request.h"
 #include "host-agent/model/slice.h"
-#include "host-agent/store/claim_table.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "lib/host_root.h"
 #include "lib/sysfs.h"

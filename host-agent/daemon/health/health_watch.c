@@ -5,7 +5,7 @@
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/host/gpu_object.h"
 #include "host-agent/model/gpu_health.h"
-#include "host-agent/store/gpu_table.h"
+#include "host-agent/store/tables.h"
 #include "lib/audit.h"
 #include "lib/bus.h"
 #include "lib/host_root.h"

@@ -5,8 +5,8 @@
 
 #include "host-agent/daemon/engines/counters.h"
 #include "host-agent/daemon/host/audit_log.h"
-#include "host-agent/model/pressure.h"
-#include "host-agent/store/gpu_table.h"
+#include "host-agent/model/gpu_health.h"
+#include "host-agent/store/tables.h"
 #include "lib/audit.h"
 #include "lib/program.h"
 #include "lib/systemd.h"

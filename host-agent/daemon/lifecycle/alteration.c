@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/lifecycle/lifecycle.h"
 #include "host-agent/daemon/slices/mdevctl.h"
-#include "host-agent/model/offer.h"
+#include "host-agent/model/placement.h"
 #include "lib/definition.h"
 #include "lib/mdev.h"
 #include "lib/vgpu.h"

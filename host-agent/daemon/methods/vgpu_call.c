@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/vgpu_call.h"
 
-#include "host-agent/model/offer.h"
+#include "host-agent/model/placement.h"
 #include "lib/bus.h"
 
 /**

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/vgpu_call.h"
-#include "host-agent/model/dict_read.h"
+#include "host-agent/model/request.h"
 #include "lib/bus.h"
 #include "lib/vgpu.h"
 

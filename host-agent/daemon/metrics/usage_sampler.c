@@ -3,7 +3,7 @@
 
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/model/usage.h"
-#include "host-agent/store/usage_table.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "lib/systemd.h"
 

@@ -6,7 +6,7 @@
 #include "host-agent/daemon/modes/share.h"
 #include "host-agent/daemon/modes/users.h"
 #include "host-agent/daemon/modes/wanted.h"
-#include "host-agent/store/mode_journal.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 
 /*

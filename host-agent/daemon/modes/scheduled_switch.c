@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/modes/scheduled_switch.h"
 
-#include "host-agent/store/gpu_table.h"
+#include "host-agent/store/tables.h"
 #include "lib/audit.h"
 #include "lib/bus.h"
 

@@ -7,7 +7,7 @@
 
 #include "host-agent/daemon/operations/operation.h"
 #include "host-agent/daemon/operations/queues.h"
-#include "host-agent/store/operation_table.h"
+#include "host-agent/store/tables.h"
 
 /* A kind, and its steps' environment. */
 typedef struct {

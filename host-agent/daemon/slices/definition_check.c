@@ -2,7 +2,6 @@
 #include "host-agent/daemon/slices/definition_check.h"
 
 #include "host-agent/daemon/slices/placing.h"
-#include "host-agent/model/dict_read.h"
 #include "host-agent/model/request.h"
 #include "lib/bus.h"
 #include "lib/units.h"

@@ -2,7 +2,7 @@
 #include "host-agent/daemon/slices/placing.h"
 
 #include "host-agent/model/placement.h"
-#include "host-agent/store/gpu_table.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "lib/containers_only.h"
 #include "lib/definition.h"

@@ -3,8 +3,8 @@
 
 #include "host-agent/daemon/host/audit_log.h"
 #include "host-agent/daemon/slices/mdevctl.h"
-#include "host-agent/model/offer.h"
-#include "host-agent/store/slice_table.h"
+#include "host-agent/model/placement.h"
+#include "host-agent/store/tables.h"
 #include "lib/audit.h"
 #include "lib/definition.h"
 #include "lib/mdev.h"

@@ -2,8 +2,8 @@
 #include "host-agent/daemon/slices/tenants.h"
 
 #include "host-agent/daemon/host/authority.h"
-#include "host-agent/model/dict_read.h"
-#include "host-agent/store/tenant_table.h"
+#include "host-agent/model/request.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 
 struct Tenants {

@@ -5,7 +5,7 @@
 
 #include "host-agent/daemon/health/pressure_watch.h"
 #include "host-agent/daemon/host/audit_log.h"
-#include "host-agent/store/operation_table.h"
+#include "host-agent/store/tables.h"
 #include "lib/audit.h"
 #include "lib/bus.h"
 #include "lib/schedule_conf.h"

@@ -2,7 +2,6 @@
 /* The ledger's rules, quotas, and placement. */
 #include <string.h>
 
-#include "host-agent/model/offer.h"
 #include "host-agent/model/placement.h"
 #include "host-agent/model/slice.h"
 #include "lib/bus.h"

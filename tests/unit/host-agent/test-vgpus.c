@@ -8,8 +8,7 @@
 
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/store/db.h"
-#include "host-agent/store/operation_table.h"
-#include "host-agent/store/slice_table.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
