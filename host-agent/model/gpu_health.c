@@ -16,8 +16,6 @@ typedef struct {
     gboolean known;
 } Bucket;
 
-static void bucket_fill(Bucket *bucket, guint64 counter, gint64 now_us, gint64 leak_us);
-
 #define MINUTE_US (60 * (gint64)G_USEC_PER_SEC)
 
 /* Single uncorrected errors happen; the finding is cleared after this time without one. */
@@ -166,6 +164,24 @@ static gboolean has_grown(guint64 counter, guint64 *cleared)
     if (counter < *cleared)
         *cleared = 0;
     return counter > *cleared;
+}
+
+/*
+ * Leaks one in each @leak_us since the last call, then adds the growth of @counter since that call.
+ * The first call adds nothing, because the time of that growth is unknown. A counter that has
+ * decreased has restarted.
+ */
+static void bucket_fill(Bucket *bucket, guint64 counter, gint64 now_us, gint64 leak_us)
+{
+    guint64 since = counter < bucket->seen ? 0 : bucket->seen;
+    double leaked = bucket->known ? (double)(now_us - bucket->at) / (double)leak_us : 0;
+
+    bucket->level = MAX(0, bucket->level - leaked);
+    if (bucket->known)
+        bucket->level += (double)(counter - since);
+    bucket->known = TRUE;
+    bucket->at = now_us;
+    bucket->seen = counter;
 }
 
 static void judge_aer(GpuHealth *health, const GpuReadings *readings, gint64 now)
@@ -340,24 +356,6 @@ void gpu_health_clear(GpuHealth *health)
     g_hash_table_iter_init(&iter, health->engines);
     while (g_hash_table_iter_next(&iter, NULL, &engine))
         forgive(engine);
-}
-
-/*
- * Leaks one in each @leak_us since the last call, then adds the growth of @counter since that call.
- * The first call adds nothing, because the time of that growth is unknown. A counter that has
- * decreased has restarted.
- */
-static void bucket_fill(Bucket *bucket, guint64 counter, gint64 now_us, gint64 leak_us)
-{
-    guint64 since = counter < bucket->seen ? 0 : bucket->seen;
-    double leaked = bucket->known ? (double)(now_us - bucket->at) / (double)leak_us : 0;
-
-    bucket->level = MAX(0, bucket->level - leaked);
-    if (bucket->known)
-        bucket->level += (double)(counter - since);
-    bucket->known = TRUE;
-    bucket->at = now_us;
-    bucket->seen = counter;
 }
 
 /*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/health/health_watch.h"
 
-#include "host-agent/daemon/host/audit_log.h"
+#include "host-agent/daemon/host/audit.h"
 #include "host-agent/daemon/host/authority.h"
-#include "host-agent/daemon/host/gpu_object.h"
+#include "host-agent/daemon/host/host.h"
 #include "host-agent/model/gpu_health.h"
 #include "host-agent/store/tables.h"
 #include "lib/audit.h"

@@ -4,7 +4,7 @@
 #include <gio/gio.h>
 
 #include "host-agent/daemon/engines/counters.h"
-#include "host-agent/daemon/host/audit_log.h"
+#include "host-agent/daemon/host/audit.h"
 #include "host-agent/model/gpu_health.h"
 #include "host-agent/store/tables.h"
 #include "lib/audit.h"

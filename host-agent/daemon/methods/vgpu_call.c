@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/vgpu_call.h"
 
-#include "host-agent/model/placement.h"
 #include "lib/bus.h"
+#include "host-agent/daemon/methods/lists.h"
+#include "host-agent/daemon/slices/placing.h"
+#include "host-agent/model/placement.h"
 
 /**
  * Ask - the call to resume when polkit has answered
@@ -27,6 +29,34 @@ void vgpu_call_free(VgpuCall *call)
 {
     g_strfreev(call->uuids);
     g_free(call);
+}
+
+static GVariant *objects_of(const Operation *operation)
+{
+    GVariantBuilder objects;
+
+    g_variant_builder_init(&objects, G_VARIANT_TYPE_STRING_ARRAY);
+    for (guint i = 0; i < operation_objects(operation); i++)
+        g_variant_builder_add(&objects, "s", operation_object(operation, i));
+    return g_variant_builder_end(&objects);
+}
+
+/*
+ * Sends the caller each step, by the signal Progress. @call: a VgpuCall.
+ * To the caller only: a tenant's requests are confidential.
+ */
+static void vgpu_call_progress(const Operation *operation, void *data)
+{
+    const VgpuCall *call = data;
+
+    g_dbus_connection_emit_signal(
+        g_dbus_method_invocation_get_connection(call->invocation),
+        g_dbus_method_invocation_get_sender(call->invocation), VGPU_MANAGER_PATH,
+        VGPU_MANAGER_INTERFACE, "Progress",
+        g_variant_new("(ts@assuub)", operation_id(operation), operation_kind(operation)->name,
+                      objects_of(operation), operation_step(operation), operation_at(operation),
+                      operation_total(operation), operation_goes_back(operation)),
+        NULL);
 }
 
 void vgpu_call_ask(VgpuCall *call, const Caller *caller, OperationRequest *request)
@@ -57,9 +87,8 @@ void vgpu_call_begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Call
                      const char *uuid, const OperationKind *kind, const char *done)
 {
     VgpuCall *call = vgpu_call_new(vgpus, invocation, (char *[]){(char *)uuid, NULL});
-    OperationRequest request = {.kind = kind,
-                                .objects = (const char *[]){call->uuids[0], NULL},
-                                .done = vgpu_call_ended};
+    OperationRequest request = {
+        .kind = kind, .objects = (const char *[]){call->uuids[0], NULL}, .done = vgpu_call_ended};
     GError *error = NULL;
 
     g_message("vGPU %s is %s by %s", uuid, done, caller->user);
@@ -204,4 +233,191 @@ const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **erro
         return NULL;
     }
     return if_free(vgpus, slice, error);
+}
+
+/*
+ * The manager's methods for vGPUs and containers' slices: list, create, set, remove, check, claim.
+ */
+
+/* Both lists have the same vGPUs. */
+static void answer_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+{
+    const char *method = g_dbus_method_invocation_get_method_name(invocation);
+    VgpuManager *manager = host_manager(vgpus->host);
+    Counters *counters = host_counters(vgpus->host);
+
+    if (g_str_equal(method, "ListVgpusShort"))
+        vgpu_manager_complete_list_vgpus_short(
+            manager, invocation, list_vgpus_short(counters, vgpus->slices, vgpus->tenants, user));
+    else
+        vgpu_manager_complete_list_vgpus(manager, invocation,
+                                         list_vgpus(counters, vgpus->slices, vgpus->tenants, user));
+}
+
+static gboolean handle_list(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
+{
+    (void)interface;
+    vgpu_call_list(data, invocation, answer_list);
+    return TRUE;
+}
+
+static void check(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const Vgpus *vgpus = data;
+    g_autoptr(GVariant) options = NULL;
+    g_autoptr(GError) error = NULL;
+    g_auto(DefinitionCheck) asked = {0};
+
+    (void)caller;
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&s&s@a{sv})",
+                  &asked.uuid, &asked.parent, &asked.type, &options);
+    if (definition_check_parse(options, &asked, &error) &&
+        definition_check(vgpus->host, vgpus->offers, vgpus->slices, vgpus->tenants, &asked, &error))
+        vgpu_manager_complete_check_definition(host_manager(vgpus->host), invocation);
+    else
+        g_dbus_method_invocation_return_gerror(invocation, error);
+}
+
+static gboolean vgpu_check_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                                  const char *uuid, const char *parent, const char *type,
+                                  GVariant *options, void *data)
+{
+    (void)interface;
+    (void)uuid;
+    (void)parent;
+    (void)type;
+    (void)options;
+    authority_ask(invocation, ACTION_SEE, check, data);
+    return TRUE;
+}
+
+static GVariant *dict_of(const Operation *operation)
+{
+    GVariantDict dict;
+
+    g_variant_dict_init(&dict, NULL);
+    g_variant_dict_insert(&dict, "Id", "t", operation_id(operation));
+    g_variant_dict_insert(&dict, "Kind", "s", operation_kind(operation)->name);
+    g_variant_dict_insert_value(&dict, "Objects", objects_of(operation));
+    g_variant_dict_insert(&dict, "Caller", "s", operation_caller(operation));
+    g_variant_dict_insert(&dict, "Begun", "x", operation_begun(operation));
+    g_variant_dict_insert(&dict, "Step", "s", operation_step(operation));
+    g_variant_dict_insert(&dict, "At", "u", operation_at(operation));
+    g_variant_dict_insert(&dict, "Total", "u", operation_total(operation));
+    g_variant_dict_insert(&dict, "Undoing", "b", operation_goes_back(operation));
+    return g_variant_dict_end(&dict);
+}
+
+static void list_operations(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const Vgpus *vgpus = data;
+    g_autoptr(GPtrArray) operations = operations_list(vgpus->life->operations);
+    GVariantBuilder list_operations;
+
+    (void)caller;
+    g_variant_builder_init(&list_operations, G_VARIANT_TYPE("aa{sv}"));
+    for (guint i = 0; i < operations->len; i++)
+        g_variant_builder_add_value(&list_operations, dict_of(g_ptr_array_index(operations, i)));
+    vgpu_manager_complete_list_operations(host_manager(vgpus->host), invocation,
+                                          g_variant_builder_end(&list_operations));
+}
+
+static gboolean operations_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                                       void *data)
+{
+    (void)interface;
+    authority_ask(invocation, ACTION_SEE, list_operations, data);
+    return TRUE;
+}
+
+static void cancel(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const Vgpus *vgpus = data;
+    GError *error = NULL;
+    guint64 id;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(t)", &id);
+    if (!operations_cancel(vgpus->life->operations, id, &error)) {
+        g_dbus_method_invocation_take_error(invocation, error);
+        return;
+    }
+    g_message("operation %" G_GUINT64_FORMAT " was cancelled by %s", id, caller->user);
+    vgpu_manager_complete_cancel_operation(host_manager(vgpus->host), invocation);
+}
+
+/* The caller of an operation may cancel it. */
+static void cancel_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const Vgpus *vgpus = data;
+    g_autoptr(GPtrArray) operations = operations_list(vgpus->life->operations);
+    gboolean own = FALSE;
+    guint64 id;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(t)", &id);
+    for (guint i = 0; i < operations->len; i++) {
+        const Operation *operation = g_ptr_array_index(operations, i);
+
+        own = own || (operation_id(operation) == id &&
+                      g_str_equal(operation_caller(operation), caller->user));
+    }
+    if (own)
+        cancel(invocation, caller, data);
+    else
+        authority_refuse(invocation, caller, ACTION_ADMINISTER, NULL);
+}
+
+static gboolean operation_cancel_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
+                                        guint64 id, void *data)
+{
+    (void)interface;
+    (void)id;
+    authority_ask_or(invocation, ACTION_ADMINISTER, cancel, cancel_own, data);
+    return TRUE;
+}
+
+Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
+{
+    Vgpus *vgpus = g_new0(Vgpus, 1);
+    VgpuManager *manager = host_manager(life->host);
+
+    vgpus->host = life->host;
+    vgpus->life = life;
+    vgpus->offers = offers;
+    vgpus->slices = life->slices;
+    vgpus->tenants = tenants;
+    vgpus->claims = life->claims;
+    vgpus->vms = vms_new(host_root(life->host));
+    vgpus->freed = g_cancellable_new();
+    g_signal_connect(manager, "handle-list-vgpus", G_CALLBACK(handle_list), vgpus);
+    g_signal_connect(manager, "handle-list-vgpus-short", G_CALLBACK(handle_list), vgpus);
+    g_signal_connect(manager, "handle-create-vgpus", G_CALLBACK(vgpu_create_handle), vgpus);
+    g_signal_connect(manager, "handle-create-slice", G_CALLBACK(vgpu_create_handle), vgpus);
+    g_signal_connect(manager, "handle-run-slice", G_CALLBACK(slice_run_handle), vgpus);
+    g_signal_connect(manager, "handle-set-slice", G_CALLBACK(vgpu_set_handle), vgpus);
+    g_signal_connect(manager, "handle-remove-slice", G_CALLBACK(vgpu_remove_handle), vgpus);
+    g_signal_connect(manager, "handle-list-slices", G_CALLBACK(slice_list_handle), vgpus);
+    g_signal_connect(manager, "handle-claim-slice", G_CALLBACK(slice_claim_handle), vgpus);
+    g_signal_connect(manager, "handle-release-slice", G_CALLBACK(slice_release_handle), vgpus);
+    g_signal_connect(manager, "handle-set-vgpu", G_CALLBACK(vgpu_set_handle), vgpus);
+    g_signal_connect(manager, "handle-remove-vgpu", G_CALLBACK(vgpu_remove_handle), vgpus);
+    g_signal_connect(manager, "handle-check-definition", G_CALLBACK(vgpu_check_handle), vgpus);
+    g_signal_connect(manager, "handle-stop-vgpu", G_CALLBACK(vgpu_stop_handle), vgpus);
+    g_signal_connect(manager, "handle-start-vgpu", G_CALLBACK(vgpu_start_handle), vgpus);
+    g_signal_connect(manager, "handle-list-names", G_CALLBACK(vgpu_names_handle), vgpus);
+    g_signal_connect(manager, "handle-list-types", G_CALLBACK(type_list_handle), vgpus);
+    g_signal_connect(manager, "handle-list-vms", G_CALLBACK(vgpu_vms_handle), vgpus);
+    g_signal_connect(manager, "handle-release-domain", G_CALLBACK(domain_release_handle), vgpus);
+    g_signal_connect(manager, "handle-list-operations", G_CALLBACK(operations_list_handle), vgpus);
+    g_signal_connect(manager, "handle-cancel-operation", G_CALLBACK(operation_cancel_handle),
+                     vgpus);
+    return vgpus;
+}
+
+void vgpus_free(Vgpus *vgpus)
+{
+    g_signal_handlers_disconnect_by_data(host_manager(vgpus->host), vgpus);
+    g_cancellable_cancel(vgpus->freed);
+    g_object_unref(vgpus->freed);
+    vms_unref(vgpus->vms);
+    g_free(vgpus);
 }

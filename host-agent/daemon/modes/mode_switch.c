@@ -3,8 +3,6 @@
 
 #include "host-agent/daemon/modes/mode_work.h"
 #include "host-agent/daemon/modes/reconcile.h"
-#include "host-agent/daemon/modes/share.h"
-#include "host-agent/daemon/modes/users.h"
 #include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"

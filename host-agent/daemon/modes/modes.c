@@ -2,11 +2,10 @@
 #include "host-agent/daemon/modes/modes.h"
 
 #include "host-agent/daemon/host/authority.h"
-#include "host-agent/daemon/host/gpu_object.h"
+#include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/daemon/modes/mode_work.h"
-#include "host-agent/daemon/modes/partitions.h"
-#include "host-agent/daemon/modes/share.h"
+#include "host-agent/daemon/modes/binding.h"
 #include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/model/request.h"
 #include "host-agent/store/tables.h"

@@ -6,7 +6,6 @@
 #define VGPUD_OPERATION_PARTS_H
 
 #include "host-agent/daemon/operations/operation.h"
-#include "host-agent/daemon/operations/queues.h"
 #include "host-agent/store/tables.h"
 
 /* A kind, and its steps' environment. */
@@ -20,6 +19,8 @@ typedef struct {
     const OperationStep *step;
     guint item;
 } Planned;
+
+typedef struct Queues Queues;
 
 /**
  * struct Operations

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/slices/slices.h"
 
-#include "host-agent/daemon/host/audit_log.h"
+#include "host-agent/daemon/host/audit.h"
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/model/placement.h"
 #include "host-agent/store/tables.h"

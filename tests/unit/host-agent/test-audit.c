@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "host-agent/daemon/health/pressure_watch.h"
-#include "host-agent/daemon/host/audit_log.h"
+#include "host-agent/daemon/host/audit.h"
 #include "host-agent/store/tables.h"
 #include "lib/audit.h"
 #include "lib/bus.h"

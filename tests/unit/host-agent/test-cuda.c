@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host-agent/daemon/containers/cuda_door.h"
+#include "host-agent/daemon/containers/transport.h"
 #include "host-agent/doctor/doctor.h"
 #include "host-agent/model/slice.h"
 #include "lib/bus.h"

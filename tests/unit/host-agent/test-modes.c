@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host-agent/daemon/host/gpu_object.h"
+#include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/* The VMs of this host: the vGPUs of one that has ended are removed. */
+#ifndef VGPUD_DOMAINS_DOMAINS_H
+#define VGPUD_DOMAINS_DOMAINS_H
+
+#include "host-agent/daemon/methods/vgpu_call.h"
+
 /*
  * vGPUs that were made for a VM whose end was not reported to vgpud: libvirt's hook was killed, or
  * vgpud was down. They are removed after several minutes in which the VM had no process and nobody
  * had them open.
  */
-#ifndef VGPUD_DOMAINS_DOMAIN_WATCH_H
-#define VGPUD_DOMAINS_DOMAIN_WATCH_H
-
-#include "host-agent/daemon/lifecycle/lifecycle.h"
 
 typedef struct DomainWatch DomainWatch;
 

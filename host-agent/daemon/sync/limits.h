@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/* The limits of engines' cgroups. */
+#ifndef VGPUD_SYNC_LIMITS_H
+#define VGPUD_SYNC_LIMITS_H
+
+#include "lib/host_root.h"
+#include "host-agent/daemon/slices/slices.h"
+#include "host-agent/model/slice.h"
+
 /*
  * Host resources that the engine of a vGPU may use, enforced by its cgroup: processor time and
  * memory. Set as systemd's properties of its unit, so that systemd and the kernel always agree.
  */
-#ifndef VGPUD_ENGINES_LIMITS_H
-#define VGPUD_ENGINES_LIMITS_H
-
-#include "host-agent/model/slice.h"
-#include "lib/host_root.h"
 
 #define LIMIT_NONE G_MAXUINT64
 
@@ -38,22 +41,8 @@ typedef struct {
  */
 EngineLimits engine_limits_of(const Slice *slice, guint cpu, guint64 memory);
 
-gboolean engine_limits_equal(const EngineLimits *a, const EngineLimits *b);
-
 /* The unit's default: no limits. */
 gboolean engine_limits_are_none(const EngineLimits *limits);
-
-/*
- * In the form of Manager.SetUnitProperties(): floating, of type a(sv). All of them, so that a
- * removed limit is reset.
- */
-GVariant *engine_limits_properties(const EngineLimits *limits);
-
-/* vgpu-engine-user has run, so the unit may be loaded: earlier, it would have no user. */
-gboolean engine_limits_can_be_set(HostRoot *root, const char *uuid);
-
-/* Some were set since the vGPU was made; they stay when the engine is restarted. */
-gboolean engine_limits_were_set(HostRoot *root, const char *uuid);
 
 /*
  * Limits of GPUs that a kernel may enforce for an engine's cgroup, and for which systemd has no
@@ -67,5 +56,29 @@ gboolean engine_limits_were_set(HostRoot *root, const char *uuid);
  * new engine, whose cgroup is new. FALSE as well if there is no engine.
  */
 gboolean device_limits_differ(HostRoot *root, const Slice *slice);
+
+/*
+ * Limits of engines' host resources, and of their GPUs if the kernel enforces them: sent to
+ * systemd, which manages their cgroups. systemd stores them with the units, so restarted engines
+ * have them, even without vgpud, until the vGPU is removed (vgpu-engine-user).
+ */
+
+typedef struct LimitsSync LimitsSync;
+
+/* All live longer. */
+LimitsSync *limits_sync_new(Host *host, Offers *offers, const Slices *slices);
+
+/* Pending calls are dropped. */
+void limits_sync_free(LimitsSync *link);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LimitsSync, limits_sync_free)
+
+/* Begins: @bus has systemd. */
+void limits_sync_start(LimitsSync *link, GDBusConnection *bus);
+
+/* Types or slices have changed. */
+void limits_sync_refresh(LimitsSync *link);
+
+/* One slice was added, changed or removed, or has a new engine. */
+void limits_sync_update(LimitsSync *link, const char *uuid);
 
 #endif
