@@ -11,7 +11,7 @@
 
 #include "container-hooks/cuda_door.h"
 #include "container-hooks/state.h"
-#include "lib/agent_client.h"
+#include "lib/bus.h"
 
 /*
  * For an answer of vgpud, which is known to run. It may have to wait for polkit, which may have to

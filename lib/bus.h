@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Errors of vgpud on the bus: org.mdev_vgpu.Host1.Error.NAME. Their messages are sentences that say
- * what failed, on which device, and what to do.
- */
+/* vgpud on D-Bus: its names and errors, and calls of it for hooks, which do not wait for long. */
 #ifndef LIB_BUS_H
 #define LIB_BUS_H
 
@@ -35,5 +32,40 @@ typedef enum {
  * anyway.
  */
 #define VGPU_CHECKED_ENV "VGPU_CHECKED"
+
+/*
+ * vgpud, for a program that must not wait for it: the hook blocks libvirt's domain, or the
+ * container runtime's container, as long as it runs.
+ */
+
+/*
+ * How long vgpud may take to show that it runs: connection, start by the bus, and one answer
+ * together.
+ */
+#define AGENT_PATIENCE_MS 2000
+
+typedef struct AgentClient AgentClient;
+
+/*
+ * @start: let the bus start vgpud if it does not run. NULL if it does not answer in time; the
+ * message ends with what to do.
+ */
+AgentClient *agent_client_open(gboolean start, GError **error);
+
+void agent_client_free(AgentClient *link);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(AgentClient, agent_client_free)
+
+/* Calls a method of the Manager and waits for its end. @parameters: floating. vgpud's errors are
+ * AGENT_ERROR. */
+gboolean agent_client_call(AgentClient *link, const char *method, GVariant *parameters,
+                           GError **error);
+
+/* The same with a timeout. */
+gboolean agent_client_call_within(AgentClient *link, int milliseconds, const char *method,
+                                  GVariant *parameters, GError **error);
+
+/* The same for the GPU at that address. */
+gboolean agent_client_call_gpu(AgentClient *link, const char *address, const char *method,
+                               GVariant *parameters, GError **error);
 
 #endif

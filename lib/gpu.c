@@ -4,9 +4,9 @@
 #include <pci/pci.h>
 #include <string.h>
 
-#include "lib/containers_only.h"
-#include "lib/hardware.h"
-#include "lib/sysfs.h"
+#include "lib/gpus.h"
+#include "lib/pci.h"
+#include "lib/host_root.h"
 
 #define PCI_CLASS_BRIDGE 0x06
 

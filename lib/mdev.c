@@ -6,7 +6,6 @@
 
 #include "lib/gpus.h"
 #include "lib/host_root.h"
-#include "lib/sysfs.h"
 
 #define MDEV_BUS     "/sys/class/mdev_bus"
 #define SOFT_CLASS   "vgpu-soft"

@@ -6,7 +6,6 @@
 
 #include "lib/host_root.h"
 #include "lib/pci.h"
-#include "lib/sysfs.h"
 
 #define PROC "/proc"
 

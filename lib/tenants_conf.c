@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "lib/conf.h"
-#include "lib/units.h"
 
 #define NO_LIMIT     "0"
 #define MAX_COMPUTE  1000000

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "lib/gpu.h"
-#include "lib/hardware.h"
+#include "lib/pci.h"
 #include "lib/host_root.h"
 #include "lib/program.h"
 #include "lib/types.h"
-#include "lib/units.h"
+#include "lib/conf.h"
 #include "host-agent/doctor/findings.h"
 
 /* Requirements of the machine: KVM, an IOMMU with sane groups. */

@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <gio/gio.h>
 
-#include "lib/elf_file.h"
+#include "lib/nvidia_driver.h"
 #include "lib/gpu.h"
 #include "lib/mdev.h"
-#include "lib/nvidia_driver.h"
 #include "lib/program.h"
 #include "lib/schedule_conf.h"
-#include "lib/sysfs.h"
+#include "lib/host_root.h"
 #include "host-agent/doctor/findings.h"
 
 /* Whether vgpud keeps running. Without systemd this cannot be checked. */

@@ -4,8 +4,8 @@
 #include <fnmatch.h>
 
 #include "lib/bus.h"
-#include "lib/containers_only.h"
-#include "lib/units.h"
+#include "lib/gpus.h"
+#include "lib/conf.h"
 
 #define ROOM_WHOLE_COMPUTE 100u
 

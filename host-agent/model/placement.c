@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/bus.h"
-#include "lib/units.h"
+#include "lib/conf.h"
 
 /*
  * What a GPU offers as a type, and what follows for a slice: its defaults, and what a member of a

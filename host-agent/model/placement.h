@@ -5,7 +5,6 @@
 
 #include <linux/vgpu.h>
 
-#include "lib/definition.h"
 #include "lib/vgpu.h"
 #include "host-agent/model/admission.h"
 #include "host-agent/model/request.h"

@@ -2,7 +2,7 @@
 #include "host-agent/model/request.h"
 
 #include "lib/bus.h"
-#include "lib/units.h"
+#include "lib/conf.h"
 #include "host-agent/model/admission.h"
 
 /*

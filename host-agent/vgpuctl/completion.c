@@ -5,7 +5,7 @@
 #include <string.h>
 #include <json-glib/json-glib.h>
 
-#include "lib/sysfs.h"
+#include "lib/host_root.h"
 #include "host-agent/vgpuctl/output.h"
 
 /*

@@ -6,7 +6,6 @@
 #include "lib/bus.h"
 #include "lib/domain.h"
 #include "lib/vgpu.h"
-#include "lib/xml.h"
 #include "host-agent/vgpuctl/client.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/libvirt.h"

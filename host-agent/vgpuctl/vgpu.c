@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/vgpuctl/vgpu.h"
 
-#include "lib/units.h"
+#include "lib/conf.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/output.h"
 

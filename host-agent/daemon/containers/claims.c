@@ -14,7 +14,6 @@
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "lib/host_root.h"
-#include "lib/sysfs.h"
 
 /* Interval of the checks if the kernel cannot report the end. */
 #define PERIOD_S 5

@@ -8,8 +8,8 @@
 #include <sys/acl.h>
 #include <sys/stat.h>
 
-#include "lib/hardware.h"
-#include "lib/sysfs.h"
+#include "lib/pci.h"
+#include "lib/host_root.h"
 #include "lib/systemd.h"
 #include "host-agent/model/slice.h"
 

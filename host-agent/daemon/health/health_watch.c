@@ -9,7 +9,6 @@
 #include "lib/audit.h"
 #include "lib/bus.h"
 #include "lib/host_root.h"
-#include "lib/sysfs.h"
 
 /* For values that change without an event: sensors, corrected errors. */
 #define LOOK_SECONDS 30

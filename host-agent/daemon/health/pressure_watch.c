@@ -10,7 +10,7 @@
 #include "lib/audit.h"
 #include "lib/program.h"
 #include "lib/systemd.h"
-#include "lib/units.h"
+#include "lib/conf.h"
 
 /* No driver reports when memory becomes scarce. */
 #define LOOK_SECONDS 2

@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Access rights: polkit's answer (dbus/org.mdev_vgpu.Host1.policy has the actions). */
+/* Who calls, and what polkit allows. */
 #ifndef VGPUD_HOST_AUTHORITY_H
 #define VGPUD_HOST_AUTHORITY_H
 
+#include <glib.h>
 #include <gio/gio.h>
+#include <sys/types.h>
+
+/*
+ * Users of the host, from all of its sources (nsswitch.conf(5)). A directory server may take long
+ * to answer, so neither function is for a main loop.
+ */
+
+/* FALSE: there is no user of that name. */
+gboolean user_uid(const char *name, uid_t *uid);
+
+/* Access rights: polkit's answer (dbus/org.mdev_vgpu.Host1.policy has the actions). */
 
 #define ACTION_SEE            "org.mdev_vgpu.host.see"
 #define ACTION_USE_OWN_TENANT "org.mdev_vgpu.host.use-own-tenant"
@@ -31,8 +43,8 @@ void authority_ask(GDBusMethodInvocation *invocation, const char *action, Author
                    void *data);
 
 /*
- * The same, but calls @otherwise if the caller may not, without a question to people: it must answer, or ask
- * for another right, or for the same one by authority_ask().
+ * The same, but calls @otherwise if the caller may not, without a question to people: it must
+ * answer, or ask for another right, or for the same one by authority_ask().
  */
 void authority_ask_or(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc func,
                       AuthorizedFunc otherwise, void *data);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* CreateVgpus, CreateSlice: whether, where, and how. */
 #include "lib/bus.h"
-#include "lib/definition.h"
 #include "lib/vgpu.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/methods/lists.h"

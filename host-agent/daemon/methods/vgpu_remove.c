@@ -4,9 +4,8 @@
 #include <unistd.h>
 
 #include "lib/bus.h"
-#include "lib/definition.h"
-#include "lib/mdev.h"
 #include "lib/vgpu.h"
+#include "lib/mdev.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/modes/kernel_call.h"
 #include "host-agent/daemon/slices/mdevctl.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* SetVgpu, SetSlice: whether, and how. */
 #include "lib/bus.h"
-#include "lib/definition.h"
-#include "lib/mdev.h"
 #include "lib/vgpu.h"
+#include "lib/mdev.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/daemon/slices/placing.h"

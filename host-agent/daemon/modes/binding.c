@@ -5,10 +5,9 @@
 #include <net/if.h>
 
 #include "lib/bus.h"
-#include "lib/hardware.h"
 #include "lib/pci.h"
 #include "lib/processes.h"
-#include "lib/sysfs.h"
+#include "lib/host_root.h"
 #include "host-agent/daemon/modes/kernel_call.h"
 
 #define VFIO_PCI "vfio-pci"

@@ -3,10 +3,9 @@
 
 #include <string.h>
 
-#include "lib/definition.h"
+#include "lib/vgpu.h"
 #include "lib/pci.h"
 #include "lib/processes.h"
-#include "lib/vgpu.h"
 #include "host-agent/daemon/modes/binding.h"
 #include "host-agent/daemon/modes/reconcile.h"
 

@@ -11,7 +11,7 @@
 #include "host-agent/store/tables.h"
 #include "lib/audit.h"
 #include "lib/bus.h"
-#include "lib/containers_only.h"
+#include "lib/gpus.h"
 
 /**
  * struct Modes

@@ -7,7 +7,7 @@
 
 #include "lib/bus.h"
 #include "lib/conf.h"
-#include "lib/containers_only.h"
+#include "lib/gpus.h"
 #include "lib/control.h"
 #include "lib/mdev.h"
 #include "lib/types.h"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "lib/bus.h"
-#include "lib/calendar.h"
+#include "lib/systemd.h"
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/modes/scheduled_switch.h"
 

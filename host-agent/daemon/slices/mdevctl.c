@@ -7,7 +7,7 @@
 #include "lib/bus.h"
 #include "lib/gpus.h"
 #include "lib/program.h"
-#include "lib/sysfs.h"
+#include "lib/host_root.h"
 
 #define TIMEOUT_S 60
 

@@ -5,7 +5,7 @@
 
 #include <gio/gio.h>
 
-#include "lib/definition.h"
+#include "lib/vgpu.h"
 #include "lib/host_root.h"
 #include "host-agent/model/slice.h"
 

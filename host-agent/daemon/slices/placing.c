@@ -2,12 +2,12 @@
 #include "host-agent/daemon/slices/placing.h"
 
 #include "lib/bus.h"
-#include "lib/containers_only.h"
-#include "lib/definition.h"
+#include "lib/gpus.h"
+#include "lib/vgpu.h"
 #include "lib/host_root.h"
 #include "lib/mdev.h"
 #include "lib/pci.h"
-#include "lib/units.h"
+#include "lib/conf.h"
 #include "host-agent/model/placement.h"
 #include "host-agent/store/tables.h"
 

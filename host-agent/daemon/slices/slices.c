@@ -6,9 +6,8 @@
 #include "host-agent/model/placement.h"
 #include "host-agent/store/tables.h"
 #include "lib/audit.h"
-#include "lib/definition.h"
-#include "lib/mdev.h"
 #include "lib/vgpu.h"
+#include "lib/mdev.h"
 
 struct Slices {
     Host *host;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lib/sysfs.h"
+#include "lib/host_root.h"
 #include "lib/systemd.h"
 #include "lib/types.h"
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "host-agent/daemon/modes/schedule.h"
-#include "lib/calendar.h"
 #include "lib/systemd.h"
 #include "tests/unit/file_tree.h"
 

@@ -5,7 +5,7 @@
 #include "host-agent/model/placement.h"
 #include "host-agent/model/slice.h"
 #include "lib/bus.h"
-#include "lib/units.h"
+#include "lib/conf.h"
 
 #define GIB (G_GUINT64_CONSTANT(1) << 30)
 
