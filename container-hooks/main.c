@@ -2,7 +2,7 @@
 /*
  * vgpu-container-hook(8): what a container's runtime runs when a container with a slice is made and
  * when it has ended, with the container's state as its standard input. CDI's specification names
- * it; see daemon/containers/cdi_spec.c.
+ * it; see daemon/sync/cdi.c.
  */
 #include <gio/gio.h>
 #include <stdio.h>

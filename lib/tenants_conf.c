@@ -5,6 +5,8 @@
 
 #include "lib/conf.h"
 
+#define TENANTS_DIR "/etc/vgpu/tenants.d"
+
 #define NO_LIMIT     "0"
 #define MAX_COMPUTE  1000000
 #define MAX_VGPUS    1000000

@@ -115,15 +115,10 @@ void vgpu_free(Vgpu *vgpu)
     g_free(vgpu);
 }
 
-static void free_vgpu(void *data)
-{
-    vgpu_free(data);
-}
-
 GPtrArray *vgpus_read(HostRoot *root)
 {
     g_auto(GStrv) uuids = mdev_list(root);
-    GPtrArray *vgpus = g_ptr_array_new_with_free_func(free_vgpu);
+    GPtrArray *vgpus = g_ptr_array_new_with_free_func((GDestroyNotify)vgpu_free);
 
     for (guint i = 0; uuids[i]; i++) {
         Vgpu *vgpu = vgpu_read(root, uuids[i]);
@@ -238,11 +233,6 @@ void definition_free(Definition *definition)
     g_free(definition);
 }
 
-static void free_definition(void *definition)
-{
-    definition_free(definition);
-}
-
 /* mdevctl has a list of objects with one member each, and writes them in order. NULL: none. */
 static const char *attribute_text(JsonObject *object, const char *name)
 {
@@ -326,7 +316,7 @@ JsonObject *definition_json(HostRoot *root, const Definition *definition)
 GPtrArray *definitions_read(HostRoot *root)
 {
     g_auto(GStrv) parents = sysfs_list(root, DEFINITIONS_DIR);
-    GPtrArray *definitions = g_ptr_array_new_with_free_func(free_definition);
+    GPtrArray *definitions = g_ptr_array_new_with_free_func((GDestroyNotify)definition_free);
 
     for (guint i = 0; parents[i]; i++) {
         g_autofree char *parent_dir = g_build_filename(DEFINITIONS_DIR, parents[i], NULL);

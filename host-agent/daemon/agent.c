@@ -215,22 +215,6 @@ static void apply_authorized(GDBusMethodInvocation *invocation, const Caller *ca
                                        (const char *const *)changes);
 }
 
-static gboolean handle_apply(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                             GVariant *options, void *data)
-{
-    (void)interface;
-    (void)options;
-    authority_ask(invocation, ACTION_ADMINISTER, apply_authorized, data);
-    return TRUE;
-}
-
-static gboolean handle_reload(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
-{
-    (void)interface;
-    authority_ask(invocation, ACTION_ADMINISTER, reload_authorized, data);
-    return TRUE;
-}
-
 /* The modules that watch the GPUs and their users. */
 static gboolean make_watches(Agent *agent, GError **error)
 {
@@ -364,9 +348,10 @@ static gboolean make_modules(Agent *agent, GError **error)
     agent->schedule = schedule_new(agent->host, agent->modes);
     agent->audit = (AuditWorld){agent->host, agent->slices, agent->tenants, agent->claims};
     audit_set_describe(audit_state, &agent->audit);
-    g_signal_connect(host_manager(agent->host), "handle-reload", G_CALLBACK(handle_reload), agent);
-    g_signal_connect(host_manager(agent->host), "handle-apply-config", G_CALLBACK(handle_apply),
-                     agent);
+    authority_answer(host_manager(agent->host), "handle-reload", ACTION_ADMINISTER,
+                     reload_authorized, NULL, agent);
+    authority_answer(host_manager(agent->host), "handle-apply-config", ACTION_ADMINISTER,
+                     apply_authorized, NULL, agent);
     return make_watches(agent, error);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/audit_sources.h"
 
-#include "lib/audit.h"
+#include "lib/bus.h"
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/model/slice.h"
 

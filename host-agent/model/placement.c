@@ -304,14 +304,9 @@ static void explain(const Placement *placement, const Request *request, const GP
                     "there is no room for the slice, so it was not made%s", reasons->str);
 }
 
-static void free_slice(void *slice)
-{
-    slice_free(slice);
-}
-
 GPtrArray *placement_find(const Placement *placement, const Request *request, GError **error)
 {
-    g_autoptr(GPtrArray) chosen = g_ptr_array_new_with_free_func(free_slice);
+    g_autoptr(GPtrArray) chosen = g_ptr_array_new_with_free_func((GDestroyNotify)slice_free);
 
     for (guint i = 0; i < request->count; i++) {
         Candidate *candidate = best(placement, request, chosen);

@@ -97,7 +97,7 @@ static const char displays[] = "ALTER TABLE slice ADD COLUMN display INTEGER NOT
 static const char engines[] = "ALTER TABLE slice ADD COLUMN engines TEXT NOT NULL DEFAULT 'all';";
 
 /*
- * The journal of operations (operation_table.h) records running operations, and slices no longer
+ * The journal of operations (tables.h) records running operations, and slices no longer
  * do. Interrupted ones are undone or finished as before: kinds "create", "change", "remove" and
  * "switch".
  */

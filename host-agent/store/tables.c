@@ -6,11 +6,6 @@
  * started at boot; the database keeps the last known values.
  */
 
-static void free_slice(void *slice)
-{
-    slice_free(slice);
-}
-
 static void read_slice(sqlite3_stmt *row, void *data)
 {
     Slice *slice = slice_new(db_text(row, 0), db_text(row, 2), db_text(row, 3));
@@ -41,7 +36,7 @@ static void read_slice(sqlite3_stmt *row, void *data)
 
 GPtrArray *slice_table_read(Db *db, GError **error)
 {
-    g_autoptr(GPtrArray) slices = g_ptr_array_new_with_free_func(free_slice);
+    g_autoptr(GPtrArray) slices = g_ptr_array_new_with_free_func((GDestroyNotify)slice_free);
 
     if (!db_each(db, error, read_slice, slices,
                  "SELECT uuid, request, gpu, type, tenant, class, vram, compute, weight,"
@@ -79,11 +74,6 @@ gboolean slice_table_remove(Db *db, const char *uuid, GError **error)
 /* Separates the entries of a list: no name of a user or a model contains it. */
 #define TENANT_SEPARATOR "\n"
 
-static void free_tenant(void *tenant)
-{
-    tenant_free(tenant);
-}
-
 static GStrv list_of(const char *text)
 {
     return *text ? g_strsplit(text, TENANT_SEPARATOR, -1) : g_new0(char *, 1);
@@ -104,7 +94,7 @@ static void read_tenant(sqlite3_stmt *row, void *data)
 
 GPtrArray *tenant_table_read(Db *db, GError **error)
 {
-    g_autoptr(GPtrArray) tenants = g_ptr_array_new_with_free_func(free_tenant);
+    g_autoptr(GPtrArray) tenants = g_ptr_array_new_with_free_func((GDestroyNotify)tenant_free);
 
     if (!db_each(db, error, read_tenant, tenants,
                  "SELECT name, vram, compute, vgpus, models, users FROM tenant ORDER BY name", ""))
@@ -142,11 +132,6 @@ void claim_free(Claim *claim)
     g_free(claim);
 }
 
-static void free_claim(void *claim)
-{
-    claim_free(claim);
-}
-
 static void read_claim(sqlite3_stmt *row, void *data)
 {
     Claim *claim = g_new0(Claim, 1);
@@ -162,7 +147,7 @@ static void read_claim(sqlite3_stmt *row, void *data)
 
 GPtrArray *claim_table_read(Db *db, const char *boot, GError **error)
 {
-    g_autoptr(GPtrArray) claims = g_ptr_array_new_with_free_func(free_claim);
+    g_autoptr(GPtrArray) claims = g_ptr_array_new_with_free_func((GDestroyNotify)claim_free);
 
     if (!db_run(db, error, "DELETE FROM claim WHERE boot <> ?", "s", boot) ||
         !db_each(db, error, read_claim, claims,
@@ -324,7 +309,7 @@ gboolean gpu_table_evict(Db *db, const char *gpu, const char *tenant, gint64 now
                   until);
 }
 
-static void mark(sqlite3_stmt *row, void *data)
+static void set_true(sqlite3_stmt *row, void *data)
 {
     (void)row;
     *(gboolean *)data = TRUE;
@@ -335,7 +320,7 @@ gboolean gpu_table_is_evicted(Db *db, const char *gpu, const char *tenant, gint6
     g_autoptr(GError) error = NULL;
     gboolean found = FALSE;
 
-    if (!db_each(db, &error, mark, &found,
+    if (!db_each(db, &error, set_true, &found,
                  "SELECT 1 FROM eviction WHERE gpu = ? AND tenant = ? AND until > ?", "ssx", gpu,
                  tenant, now))
         g_warning("%s", error->message);
@@ -403,12 +388,6 @@ void journal_forget_stopped(Db *db, const char *uuid)
     run_or_log(db, "DELETE FROM stopped WHERE uuid = ?", uuid);
 }
 
-static void set_true(sqlite3_stmt *row, void *data)
-{
-    (void)row;
-    *(gboolean *)data = TRUE;
-}
-
 gboolean journal_drained(Db *db, const char *gpu)
 {
     g_autoptr(GError) error = NULL;
@@ -445,11 +424,6 @@ void operation_row_free(OperationRow *row)
     g_free(row);
 }
 
-static void free_row(void *row)
-{
-    operation_row_free(row);
-}
-
 static void read_row(sqlite3_stmt *found, void *data)
 {
     OperationRow *row = g_new0(OperationRow, 1);
@@ -468,7 +442,7 @@ static void read_row(sqlite3_stmt *found, void *data)
 
 GPtrArray *operation_table_read(Db *db, GError **error)
 {
-    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func(free_row);
+    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func((GDestroyNotify)operation_row_free);
 
     if (!db_each(db, error, read_row, rows,
                  "SELECT id, kind, objects, data, caller, begun, step, item, undoing"

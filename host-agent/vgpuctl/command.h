@@ -25,7 +25,7 @@ enum {
  * Command
  * @verb: NULL: the noun stands alone
  * @args: names of its arguments; one in brackets may be left out, one that ends with "..." may be
- * given several times; NULL: none. word_kinds in words.h says what each name stands for.
+ * given several times; NULL: none. word_kinds in completion.h says what each name stands for.
  * @options: of this command only; NULL: none
  */
 typedef struct {

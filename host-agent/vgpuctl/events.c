@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/audit.h"
+#include "lib/bus.h"
 #include "host-agent/vgpuctl/command.h"
 #include "host-agent/vgpuctl/listing.h"
 #include "host-agent/vgpuctl/output.h"

@@ -185,11 +185,6 @@ static GVariant *object_of(VgpuGpu *gpu)
     return g_variant_ref_sink(g_variant_builder_end(&dict));
 }
 
-static void unref(void *object)
-{
-    g_variant_unref(object);
-}
-
 static gboolean gpu_is_in_state(void *gpu, const char *state)
 {
     if (g_str_equal(state, "draining"))
@@ -207,7 +202,6 @@ gboolean gpu_list_command(Client *client, const Options *options, char **args, G
                                         "draining", "healthy", "unhealthy",   NULL};
     static const Filter filter = {.gpu = "Address", .words = words};
     g_autoptr(GPtrArray) gpus = client_gpus(client, error);
-    g_autoptr(GVariant) list = NULL;
     GVariantBuilder builder;
 
     (void)args;
@@ -220,16 +214,12 @@ gboolean gpu_list_command(Client *client, const Options *options, char **args, G
         if (filter_has_state(g_ptr_array_index(gpus, i), gpu_is_in_state))
             g_variant_builder_add_value(&builder, object);
     }
-    list = filter_apply(g_variant_ref_sink(g_variant_builder_end(&builder)), &filter, error);
-    if (!list)
-        return FALSE;
-    listing_print(options, &gpu_listing, list);
-    return TRUE;
+    return objects_list(options, &gpu_listing, g_variant_builder_end(&builder), &filter, error);
 }
 
 gboolean gpu_show_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autoptr(GPtrArray) objects = g_ptr_array_new_with_free_func(unref);
+    g_autoptr(GPtrArray) objects = g_ptr_array_new_with_free_func((GDestroyNotify)g_variant_unref);
     g_autoptr(GError) missing = NULL;
 
     for (char **name = args; *name; name++) {
@@ -359,15 +349,11 @@ static const Listing type_listing = {
 gboolean type_list_command(Client *client, const Options *options, char **args, GError **error)
 {
     static const Filter filter = {.gpu = "Gpu", .type = "Id"};
-    g_autoptr(GVariant) types = client_get(client, "ListTypes", NULL, "listing types", error);
 
     (void)args;
-    if (types)
-        types = filter_apply(g_steal_pointer(&types), &filter, error);
-    if (!types)
-        return FALSE;
-    listing_print(options, &type_listing, types);
-    return TRUE;
+    return objects_list(options, &type_listing,
+                        client_get(client, "ListTypes", NULL, "listing types", error), &filter,
+                        error);
 }
 
 gboolean type_show_command(Client *client, const Options *options, char **args, GError **error)

@@ -384,7 +384,9 @@ static gboolean check_states(const Filter *filter, GError **error)
     return TRUE;
 }
 
-GVariant *filter_apply(GVariant *objects, const Filter *filter, GError **error)
+/* The objects, of aa{sv}, that fit all options; several values of an option are alternatives. Takes
+ * @objects. NULL with VGPUCTL_USAGE for a state that there is not. */
+static GVariant *filter_apply(GVariant *objects, const Filter *filter, GError **error)
 {
     g_autoptr(GVariant) all = objects;
     GVariantBuilder some;
@@ -444,16 +446,23 @@ static guint add_called(GPtrArray *found, GVariant *objects, const char *name, O
     return found->len - before;
 }
 
-static void unref(void *object)
+gboolean objects_list(const Options *options, const Listing *listing, GVariant *objects,
+                      const Filter *filter, GError **error)
 {
-    g_variant_unref(object);
+    g_autoptr(GVariant) found =
+        objects ? filter_apply(g_variant_take_ref(objects), filter, error) : NULL;
+
+    if (!found)
+        return FALSE;
+    listing_print(options, listing, found);
+    return TRUE;
 }
 
 gboolean objects_show(const Options *options, const Listing *listing, GVariant *objects,
                       char **names, ObjectIs is, const char *what, const char *list_command,
                       GError **error)
 {
-    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(unref);
+    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func((GDestroyNotify)g_variant_unref);
     g_autoptr(GError) missing = NULL;
 
     for (char **name = names; *name; name++) {

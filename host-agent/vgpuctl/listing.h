@@ -95,10 +95,6 @@ typedef struct {
     const char *const *words;
 } Filter;
 
-/* The objects, of aa{sv}, that fit all options; several values of an option are alternatives. Takes
- * @objects. NULL with VGPUCTL_USAGE for a state that there is not. */
-GVariant *filter_apply(GVariant *objects, const Filter *filter, GError **error);
-
 /* The object is in the state that @asked names. */
 typedef gboolean (*FilterIsInState)(void *object, const char *asked);
 
@@ -118,6 +114,15 @@ gboolean object_is_named(GVariant *object, const char *name);
 
 /* By its member Id, whole or without the driver's prefix. */
 gboolean object_is_type(GVariant *object, const char *name);
+
+/**
+ * objects_list() - shows those of @objects that fit the options of @filter
+ * @objects: of aa{sv}, taken; NULL: they could not be read, and @error says why
+ *
+ * VGPUCTL_USAGE for a state that there is not.
+ */
+gboolean objects_list(const Options *options, const Listing *listing, GVariant *objects,
+                      const Filter *filter, GError **error);
 
 /**
  * objects_show() - shows those of @objects that @names name, in their order

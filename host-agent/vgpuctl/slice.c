@@ -92,15 +92,10 @@ gboolean slice_list_command(Client *client, const Options *options, char **args,
 {
     static const char *const words[] = {"used", "free", NULL};
     static const Filter filter = {"Gpu", "Tenant", "Type", NULL, words};
-    g_autoptr(GVariant) slices = client_get(client, "ListSlices", NULL, "listing slices", error);
+    GVariant *slices = client_get(client, "ListSlices", NULL, "listing slices", error);
 
     (void)args;
-    if (slices)
-        slices = filter_apply(in_state(g_steal_pointer(&slices)), &filter, error);
-    if (!slices)
-        return FALSE;
-    listing_print(options, &listing, slices);
-    return TRUE;
+    return objects_list(options, &listing, slices ? in_state(slices) : NULL, &filter, error);
 }
 
 gboolean slice_show_command(Client *client, const Options *options, char **args, GError **error)

@@ -92,15 +92,10 @@ static const Listing tenant_listing = {
 gboolean tenant_list_command(Client *client, const Options *options, char **args, GError **error)
 {
     static const Filter filter = {.tenant = "Name"};
-    g_autoptr(GVariant) tenants = client_get(client, "ListTenants", NULL, NULL, error);
 
     (void)args;
-    if (tenants)
-        tenants = filter_apply(g_steal_pointer(&tenants), &filter, error);
-    if (!tenants)
-        return FALSE;
-    listing_print(options, &tenant_listing, tenants);
-    return TRUE;
+    return objects_list(options, &tenant_listing,
+                        client_get(client, "ListTenants", NULL, NULL, error), &filter, error);
 }
 
 gboolean tenant_show_command(Client *client, const Options *options, char **args, GError **error)
@@ -264,18 +259,14 @@ static void look_clear(Look *look)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Look, look_clear)
 
-static void unref(void *vgpu)
-{
-    g_variant_unref(vgpu);
-}
-
 static gboolean look_at(const Client *client, Look *look, GError **error)
 {
     look->at = g_get_monotonic_time();
     look->vgpus = client_get(client, "ListVgpus", NULL, NULL, error);
     if (!look->vgpus)
         return FALSE;
-    look->by_uuid = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, unref);
+    look->by_uuid =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_variant_unref);
     for (gsize i = 0; i < g_variant_n_children(look->vgpus); i++) {
         GVariant *vgpu = g_variant_get_child_value(look->vgpus, i);
 

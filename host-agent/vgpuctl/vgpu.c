@@ -74,17 +74,17 @@ static const char *const states[] = {"running", "open",   "closed",   "stopped",
                                      "ready",   "failed", "starting", "none",    NULL};
 static const Filter filter = {"Gpu", "Tenant", "Type", state_keys, states};
 
-/* @vgpu, taken, with the VM that has it as one more member. */
-static GVariant *with_vm(GVariant *vgpu, GVariant *vms)
+/* @vgpu, taken, with one more member: what @texts, of UUID to text, has for it, or "". */
+static GVariant *with_text(GVariant *vgpu, const char *key, GVariant *texts)
 {
-    g_autoptr(GVariant) old = vgpu;
+    g_autoptr(GVariant) old = g_variant_take_ref(vgpu);
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(old);
     const char *uuid = "";
-    const char *vm = "";
+    const char *text = "";
 
     g_variant_lookup(old, "Uuid", "&s", &uuid);
-    g_variant_lookup(vms, uuid, "&s", &vm);
-    g_variant_dict_insert(&dict, "Vm", "s", vm);
+    g_variant_lookup(texts, uuid, "&s", &text);
+    g_variant_dict_insert(&dict, key, "s", text);
     return g_variant_dict_end(&dict);
 }
 
@@ -99,7 +99,8 @@ static GVariant *vgpu_list_all(const Client *client, GError **error)
         return NULL;
     g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
     for (gsize i = 0; i < g_variant_n_children(vgpus); i++)
-        g_variant_builder_add_value(&list, with_vm(g_variant_get_child_value(vgpus, i), vms));
+        g_variant_builder_add_value(&list,
+                                    with_text(g_variant_get_child_value(vgpus, i), "Vm", vms));
     return g_variant_ref_sink(g_variant_builder_end(&list));
 }
 
@@ -116,21 +117,7 @@ static GVariant *object_of_short(GVariant *vgpu, GVariant *vms)
 
         g_variant_builder_add(&dict, "{sv}", keys[i], value);
     }
-    return with_vm(g_variant_ref_sink(g_variant_builder_end(&dict)), vms);
-}
-
-/* Names, of UUID to name, of those that have one. */
-static GVariant *with_name(GVariant *vgpu, GVariant *names)
-{
-    g_autoptr(GVariant) old = g_variant_ref_sink(vgpu);
-    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(old);
-    const char *uuid = "";
-    const char *name = "";
-
-    g_variant_lookup(old, "Uuid", "&s", &uuid);
-    g_variant_lookup(names, uuid, "&s", &name);
-    g_variant_dict_insert(&dict, "Name", "s", name);
-    return g_variant_dict_end(&dict);
+    return with_text(g_variant_builder_end(&dict), "Vm", vms);
 }
 
 /* The table alone needs little of all that there is to know. */
@@ -147,7 +134,7 @@ static GVariant *list_short(const Client *client, GError **error)
     for (gsize i = 0; i < g_variant_n_children(vgpus); i++) {
         g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);
 
-        g_variant_builder_add_value(&list, with_name(object_of_short(vgpu, vms), names));
+        g_variant_builder_add_value(&list, with_text(object_of_short(vgpu, vms), "Name", names));
     }
     return g_variant_ref_sink(g_variant_builder_end(&list));
 }
@@ -155,15 +142,10 @@ static GVariant *list_short(const Client *client, GError **error)
 gboolean vgpu_list_command(Client *client, const Options *options, char **args, GError **error)
 {
     gboolean full = output_is_document(options) || options->format == FORMAT_WIDE;
-    g_autoptr(GVariant) list = full ? vgpu_list_all(client, error) : list_short(client, error);
+    GVariant *list = full ? vgpu_list_all(client, error) : list_short(client, error);
 
     (void)args;
-    if (list)
-        list = filter_apply(g_steal_pointer(&list), &filter, error);
-    if (!list)
-        return FALSE;
-    listing_print(options, &vgpu_listing, list);
-    return TRUE;
+    return objects_list(options, &vgpu_listing, list, &filter, error);
 }
 
 gboolean vgpu_show_command(Client *client, const Options *options, char **args, GError **error)

@@ -9,7 +9,6 @@
 
 #include <glib.h>
 
-#include "host-agent/vgpuctl/client.h"
 #include "host-agent/vgpuctl/listing.h"
 
 extern const Listing vgpu_listing;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/domains/domains.h"
 
-#include "lib/audit.h"
+#include "lib/bus.h"
 #include "lib/processes.h"
 #include "lib/vgpu.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
@@ -88,7 +88,7 @@ static void domain_release_run(const Lifecycle *life, const char *const *uuids, 
     g_idle_add(end_first, release);
 }
 
-static void release_domain(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+void domain_release(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Vgpus *vgpus = data;
     const GPtrArray *slices = slices_all(vgpus->slices);
@@ -107,15 +107,6 @@ static void release_domain(GDBusMethodInvocation *invocation, const Caller *call
     list = g_strv_builder_end(uuids);
     domain_release_run(vgpus->life, (const char *const *)list, vgpu_call_ended,
                        vgpu_call_new(vgpus, invocation, list));
-}
-
-gboolean domain_release_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                               const char *domain, void *data)
-{
-    (void)interface;
-    (void)domain;
-    authority_ask(invocation, ACTION_ADMINISTER, release_domain, data);
-    return TRUE;
 }
 
 /*

@@ -6,13 +6,13 @@
 
 /*
  * Entries of the audit: who changed which object, from which state to which, in the journal
- * (lib/audit.h has the fields).
+ * (lib/bus.h has the fields).
  */
 
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
-#include "lib/audit.h"
+#include "lib/bus.h"
 
 static AuditDescribe describe;
 static void *describe_data;

@@ -12,7 +12,7 @@ void audit_begin(GDBusMethodInvocation *invocation, const Caller *caller);
 
 /*
  * Entries of the audit: who changed which object, from which state to which, in the journal
- * (lib/audit.h has the fields).
+ * (lib/bus.h has the fields).
  */
 
 typedef enum {

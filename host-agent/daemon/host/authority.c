@@ -43,8 +43,8 @@ gboolean user_uid(const char *name, uid_t *uid)
 typedef struct {
     GDBusMethodInvocation *invocation;
     const char *action;
-    AuthorizedFunc func;
-    AuthorizedFunc otherwise;
+    AuthorizedFunc *func;
+    AuthorizedFunc *otherwise;
     void *data;
     Caller caller;
 } Question;
@@ -174,14 +174,14 @@ static void got_uid(GObject *bus, GAsyncResult *answer, void *data)
     g_steal_pointer(&question);
 }
 
-void authority_ask(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc func,
+void authority_ask(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc *func,
                    void *data)
 {
     authority_ask_or(invocation, action, func, NULL, data);
 }
 
-void authority_ask_or(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc func,
-                      AuthorizedFunc otherwise, void *data)
+void authority_ask_or(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc *func,
+                      AuthorizedFunc *otherwise, void *data)
 {
     Question *question = g_new0(Question, 1);
 
@@ -197,4 +197,43 @@ void authority_ask_or(GDBusMethodInvocation *invocation, const char *action, Aut
         "/org/freedesktop/DBus", "org.freedesktop.DBus", "GetConnectionUnixUser",
         g_variant_new("(s)", g_dbus_method_invocation_get_sender(invocation)),
         G_VARIANT_TYPE("(u)"), G_DBUS_CALL_FLAGS_NONE, -1, NULL, got_uid, question);
+}
+
+/* One of authority_answer(); its data are the closure's. */
+typedef struct {
+    GClosure closure;
+    const char *action;
+    AuthorizedFunc *func;
+    AuthorizedFunc *otherwise;
+} Method;
+
+/* The method's own arguments, which come after the invocation, are in the invocation, too. */
+static void answer(GClosure *closure, GValue *handled, guint count, const GValue *arguments,
+                   void *hint, void *data)
+{
+    const Method *method = (const Method *)closure;
+    GDBusMethodInvocation *invocation = g_value_get_object(&arguments[1]);
+
+    (void)count;
+    (void)hint;
+    (void)data;
+    if (method->otherwise)
+        authority_ask_or(invocation, method->action, method->func, method->otherwise,
+                         closure->data);
+    else
+        authority_ask(invocation, method->action, method->func, closure->data);
+    g_value_set_boolean(handled, TRUE);
+}
+
+void authority_answer(void *interface, const char *signal, const char *action, AuthorizedFunc *func,
+                      AuthorizedFunc *otherwise, void *data)
+{
+    GClosure *closure = g_closure_new_simple(sizeof(Method), data);
+    Method *method = (Method *)closure;
+
+    method->action = action;
+    method->func = func;
+    method->otherwise = otherwise;
+    g_closure_set_marshal(closure, answer);
+    g_signal_connect_closure(interface, signal, closure, FALSE);
 }

@@ -160,20 +160,12 @@ static void topology_authorized(GDBusMethodInvocation *invocation, const Caller 
                                        g_variant_builder_end(&distances));
 }
 
-static gboolean handle_get_topology(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                                    void *data)
-{
-    (void)interface;
-    authority_ask(invocation, ACTION_SEE, topology_authorized, data);
-    return TRUE;
-}
-
 static VgpuManager *manager_new(Host *host)
 {
     VgpuManager *interface = vgpu_manager_skeleton_new();
 
     vgpu_manager_set_version(interface, VGPU_VERSION);
-    g_signal_connect(interface, "handle-get-topology", G_CALLBACK(handle_get_topology), host);
+    authority_answer(interface, "handle-get-topology", ACTION_SEE, topology_authorized, NULL, host);
     return interface;
 }
 

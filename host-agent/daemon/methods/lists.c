@@ -295,7 +295,7 @@ static gboolean may_use(const Vgpus *vgpus, const Gpu *gpu, const char *user)
     return !user || tenants_user_may_use(vgpus->tenants, user, room);
 }
 
-static void list_types(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+void type_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
 {
     const GPtrArray *gpus = host_gpus(vgpus->host);
     GVariantBuilder types;
@@ -308,16 +308,9 @@ static void list_types(Vgpus *vgpus, GDBusMethodInvocation *invocation, const ch
                                      g_variant_builder_end(&types));
 }
 
-gboolean type_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
-{
-    (void)interface;
-    vgpu_call_list(data, invocation, list_types);
-    return TRUE;
-}
-
 /* ListNames: the names of vGPUs and slices. */
 
-static void list_names(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+void name_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
 {
     const GPtrArray *slices = slices_all(vgpus->slices);
     GVariantBuilder names;
@@ -331,13 +324,6 @@ static void list_names(Vgpus *vgpus, GDBusMethodInvocation *invocation, const ch
     }
     vgpu_manager_complete_list_names(host_manager(vgpus->host), invocation,
                                      g_variant_builder_end(&names));
-}
-
-gboolean vgpu_names_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
-{
-    (void)interface;
-    vgpu_call_list(data, invocation, list_names);
-    return TRUE;
 }
 
 /* ListVms: which VM uses which vGPU. */
@@ -417,7 +403,7 @@ static void found(GObject *source, GAsyncResult *answer, void *data)
                                    g_steal_pointer(&look->invocation), g_variant_builder_end(&vms));
 }
 
-static void list_vms(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+void vm_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
 {
     g_autoptr(GTask) task = g_task_new(NULL, vgpus->freed, found, NULL);
     Look *look = g_new0(Look, 1);
@@ -429,11 +415,4 @@ static void list_vms(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char
     look->open = open_vgpus(vgpus);
     g_task_set_task_data(task, look, look_free);
     g_task_run_in_thread(task, find);
-}
-
-gboolean vgpu_vms_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
-{
-    (void)interface;
-    vgpu_call_list(data, invocation, list_vms);
-    return TRUE;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/slice_run.h"
 
-#include "lib/audit.h"
 #include "lib/bus.h"
 #include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/host/audit.h"
@@ -77,29 +76,18 @@ static void claim(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus
     g_dbus_method_invocation_return_value(invocation, NULL);
 }
 
-static void claim_any(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+void slice_claim(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     claim(invocation, caller, data, NULL);
 }
 
-static void claim_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+void slice_claim_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     claim(invocation, caller, data, &caller->uid);
 }
 
-gboolean slice_claim_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                            const char *slice, const char *container, guint pid, void *data)
-{
-    (void)interface;
-    (void)slice;
-    (void)container;
-    (void)pid;
-    vgpu_call_authorize(data, invocation, claim_any, claim_own);
-    return TRUE;
-}
-
 /* A slice that is gone, or used by another by now, is already released. */
-static void release(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+void slice_release(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Vgpus *vgpus = data;
     const char *name;
@@ -117,29 +105,12 @@ static void release(GDBusMethodInvocation *invocation, const Caller *caller, voi
     g_dbus_method_invocation_return_value(invocation, NULL);
 }
 
-gboolean slice_release_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                              const char *slice, const char *container, void *data)
-{
-    (void)interface;
-    (void)slice;
-    (void)container;
-    vgpu_call_authorize(data, invocation, release, release);
-    return TRUE;
-}
-
-static void list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+void slice_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
 {
     vgpu_manager_complete_list_slices(host_manager(vgpus->host), invocation,
                                       list_container_slices(host_counters(vgpus->host),
                                                             vgpus->slices, vgpus->tenants,
                                                             vgpus->claims, user));
-}
-
-gboolean slice_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
-{
-    (void)interface;
-    vgpu_call_list(data, invocation, list);
-    return TRUE;
 }
 
 /* RunSlice: a program of the host gets its own slice, which is removed when the program ends. */
@@ -345,22 +316,12 @@ static void ask_pid(GDBusMethodInvocation *invocation, const Caller *caller, Vgp
                            G_VARIANT_TYPE("(u)"), G_DBUS_CALL_FLAGS_NONE, -1, NULL, got_pid, run);
 }
 
-static void run_any(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+void slice_run(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     ask_pid(invocation, caller, data, FALSE);
 }
 
-static void run_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+void slice_run_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     ask_pid(invocation, caller, data, TRUE);
-}
-
-gboolean slice_run_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                          GVariant *request, const char *program, void *data)
-{
-    (void)interface;
-    (void)request;
-    (void)program;
-    vgpu_call_authorize(data, invocation, run_any, run_own);
-    return TRUE;
 }

@@ -11,8 +11,8 @@
  */
 typedef struct {
     Vgpus *vgpus;
-    AuthorizedFunc administrator;
-    AuthorizedFunc member;
+    AuthorizedFunc *administrator;
+    AuthorizedFunc *member;
 } Ask;
 
 VgpuCall *vgpu_call_new(Vgpus *vgpus, GDBusMethodInvocation *invocation, const GStrv uuids)
@@ -137,8 +137,13 @@ static void is_no_administrator(GDBusMethodInvocation *invocation, const Caller 
         authority_ask(invocation, ACTION_ADMINISTER, ask->administrator, ask->vgpus);
 }
 
-void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
-                         AuthorizedFunc administrator, AuthorizedFunc member)
+/*
+ * Goes on with @administrator if the caller may administer, with @member if the vGPU, or the
+ * request, is of a tenant of the caller's; else answers with the refusal. Both have the Vgpus as
+ * data.
+ */
+static void authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
+                      AuthorizedFunc *administrator, AuthorizedFunc *member)
 {
     Ask *ask = g_new0(Ask, 1);
 
@@ -155,7 +160,7 @@ void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
  */
 typedef struct {
     Vgpus *vgpus;
-    ListFunc list;
+    ListFunc *list;
 } Listing;
 
 static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -176,7 +181,8 @@ static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, vo
         authority_ask(invocation, ACTION_SEE, list_all, data);
 }
 
-void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc list)
+/* Calls @list with what the caller may see, or answers with the refusal. */
+static void list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc *list)
 {
     Listing *listing = g_new0(Listing, 1);
 
@@ -254,13 +260,6 @@ static void answer_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const c
                                          list_vgpus(counters, vgpus->slices, vgpus->tenants, user));
 }
 
-static gboolean handle_list(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
-{
-    (void)interface;
-    vgpu_call_list(data, invocation, answer_list);
-    return TRUE;
-}
-
 static void check(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const Vgpus *vgpus = data;
@@ -276,19 +275,6 @@ static void check(GDBusMethodInvocation *invocation, const Caller *caller, void 
         vgpu_manager_complete_check_definition(host_manager(vgpus->host), invocation);
     else
         g_dbus_method_invocation_return_gerror(invocation, error);
-}
-
-static gboolean vgpu_check_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                                  const char *uuid, const char *parent, const char *type,
-                                  GVariant *options, void *data)
-{
-    (void)interface;
-    (void)uuid;
-    (void)parent;
-    (void)type;
-    (void)options;
-    authority_ask(invocation, ACTION_SEE, check, data);
-    return TRUE;
 }
 
 static GVariant *dict_of(const Operation *operation)
@@ -320,14 +306,6 @@ static void list_operations(GDBusMethodInvocation *invocation, const Caller *cal
         g_variant_builder_add_value(&list_operations, dict_of(g_ptr_array_index(operations, i)));
     vgpu_manager_complete_list_operations(host_manager(vgpus->host), invocation,
                                           g_variant_builder_end(&list_operations));
-}
-
-static gboolean operations_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                                       void *data)
-{
-    (void)interface;
-    authority_ask(invocation, ACTION_SEE, list_operations, data);
-    return TRUE;
 }
 
 static void cancel(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -366,13 +344,65 @@ static void cancel_own(GDBusMethodInvocation *invocation, const Caller *caller, 
         authority_refuse(invocation, caller, ACTION_ADMINISTER, NULL);
 }
 
-static gboolean operation_cancel_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                                        guint64 id, void *data)
+const OperationKind *const lifecycle_kinds[] = {&creation_kind,   &startup_kind, &shutdown_kind,
+                                                &alteration_kind, &removal_kind, NULL};
+
+/**
+ * Method - one of the manager's for which the tenant counts, too
+ * @signal: of the manager's interface
+ * @administrator, @member: as authorize() has them
+ * @list: in place of these, for a list of what the caller may see
+ */
+typedef struct {
+    const char *signal;
+    AuthorizedFunc *administrator;
+    AuthorizedFunc *member;
+    ListFunc *list;
+} Method;
+
+static const Method methods[] = {
+    {"handle-list-vgpus", NULL, NULL, answer_list},
+    {"handle-list-vgpus-short", NULL, NULL, answer_list},
+    {"handle-list-slices", NULL, NULL, slice_list},
+    {"handle-list-names", NULL, NULL, name_list},
+    {"handle-list-types", NULL, NULL, type_list},
+    {"handle-list-vms", NULL, NULL, vm_list},
+    {"handle-create-vgpus", vgpu_create, vgpu_create_own, NULL},
+    {"handle-create-slice", vgpu_create, vgpu_create_own, NULL},
+    {"handle-set-vgpu", vgpu_set, vgpu_set_own, NULL},
+    {"handle-set-slice", vgpu_set, vgpu_set_own, NULL},
+    {"handle-start-vgpu", vgpu_start, vgpu_start, NULL},
+    {"handle-stop-vgpu", vgpu_stop, vgpu_stop, NULL},
+    {"handle-remove-vgpu", vgpu_remove, vgpu_remove, NULL},
+    {"handle-remove-slice", vgpu_remove, vgpu_remove, NULL},
+    {"handle-run-slice", slice_run, slice_run_own, NULL},
+    {"handle-claim-slice", slice_claim, slice_claim_own, NULL},
+    {"handle-release-slice", slice_release, slice_release, NULL},
+};
+
+/* Of all these signals, whose arguments the methods read from the invocation. */
+static void handle(GClosure *closure, GValue *handled, guint count, const GValue *arguments,
+                   void *hint, void *data)
 {
-    (void)interface;
-    (void)id;
-    authority_ask_or(invocation, ACTION_ADMINISTER, cancel, cancel_own, data);
-    return TRUE;
+    const Method *method = data;
+    Vgpus *vgpus = closure->data;
+    GDBusMethodInvocation *invocation = g_value_get_object(&arguments[1]);
+
+    (void)count;
+    (void)hint;
+    if (method->list)
+        list(vgpus, invocation, method->list);
+    else
+        authorize(vgpus, invocation, method->administrator, method->member);
+    g_value_set_boolean(handled, TRUE);
+}
+
+static void connect(Vgpus *vgpus, const Method *method)
+{
+    GClosure *closure = g_closure_new_simple(sizeof(*closure), vgpus);
+
+    g_closure_set_meta_marshal(closure, (void *)method, handle);
+    g_signal_connect_closure(host_manager(vgpus->host), method->signal, closure, FALSE);
 }
 
 Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
@@ -388,27 +418,13 @@ Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
     vgpus->claims = life->claims;
     vgpus->vms = vms_new(host_root(life->host));
     vgpus->freed = g_cancellable_new();
-    g_signal_connect(manager, "handle-list-vgpus", G_CALLBACK(handle_list), vgpus);
-    g_signal_connect(manager, "handle-list-vgpus-short", G_CALLBACK(handle_list), vgpus);
-    g_signal_connect(manager, "handle-create-vgpus", G_CALLBACK(vgpu_create_handle), vgpus);
-    g_signal_connect(manager, "handle-create-slice", G_CALLBACK(vgpu_create_handle), vgpus);
-    g_signal_connect(manager, "handle-run-slice", G_CALLBACK(slice_run_handle), vgpus);
-    g_signal_connect(manager, "handle-set-slice", G_CALLBACK(vgpu_set_handle), vgpus);
-    g_signal_connect(manager, "handle-remove-slice", G_CALLBACK(vgpu_remove_handle), vgpus);
-    g_signal_connect(manager, "handle-list-slices", G_CALLBACK(slice_list_handle), vgpus);
-    g_signal_connect(manager, "handle-claim-slice", G_CALLBACK(slice_claim_handle), vgpus);
-    g_signal_connect(manager, "handle-release-slice", G_CALLBACK(slice_release_handle), vgpus);
-    g_signal_connect(manager, "handle-set-vgpu", G_CALLBACK(vgpu_set_handle), vgpus);
-    g_signal_connect(manager, "handle-remove-vgpu", G_CALLBACK(vgpu_remove_handle), vgpus);
-    g_signal_connect(manager, "handle-check-definition", G_CALLBACK(vgpu_check_handle), vgpus);
-    g_signal_connect(manager, "handle-stop-vgpu", G_CALLBACK(vgpu_stop_handle), vgpus);
-    g_signal_connect(manager, "handle-start-vgpu", G_CALLBACK(vgpu_start_handle), vgpus);
-    g_signal_connect(manager, "handle-list-names", G_CALLBACK(vgpu_names_handle), vgpus);
-    g_signal_connect(manager, "handle-list-types", G_CALLBACK(type_list_handle), vgpus);
-    g_signal_connect(manager, "handle-list-vms", G_CALLBACK(vgpu_vms_handle), vgpus);
-    g_signal_connect(manager, "handle-release-domain", G_CALLBACK(domain_release_handle), vgpus);
-    g_signal_connect(manager, "handle-list-operations", G_CALLBACK(operations_list_handle), vgpus);
-    g_signal_connect(manager, "handle-cancel-operation", G_CALLBACK(operation_cancel_handle),
+    for (gsize i = 0; i < G_N_ELEMENTS(methods); i++)
+        connect(vgpus, &methods[i]);
+    authority_answer(manager, "handle-check-definition", ACTION_SEE, check, NULL, vgpus);
+    authority_answer(manager, "handle-release-domain", ACTION_ADMINISTER, domain_release, NULL,
+                     vgpus);
+    authority_answer(manager, "handle-list-operations", ACTION_SEE, list_operations, NULL, vgpus);
+    authority_answer(manager, "handle-cancel-operation", ACTION_ADMINISTER, cancel, cancel_own,
                      vgpus);
     return vgpus;
 }

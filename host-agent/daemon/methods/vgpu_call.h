@@ -14,8 +14,8 @@
 #include "host-agent/daemon/slices/tenants.h"
 
 /*
- * The life of a slice, as operations: made, started, changed, removed. Each kind has its own file,
- * with its steps and their rollback.
+ * The life of a slice, as operations: made, started, changed, removed. Each kind is in the file of
+ * its method, with its steps and their rollback.
  */
 
 /* The steps' environment (the operations' world), and the functions that begin operations. */
@@ -29,10 +29,10 @@ typedef struct {
 /* Of one slice: stopped in the kernel, undefined, forgotten. */
 extern const OperationKind removal_kind;
 
-/* Of vGPUs: all that are requested, or none. Begun by creation_start(). */
+/* Of vGPUs: all that are requested, or none. */
 extern const OperationKind creation_kind;
 
-/* Of one slice: in the database, the driver and mdevctl's configuration. By alteration_start(). */
+/* Of one slice: in the database, the driver and mdevctl's configuration. */
 extern const OperationKind alteration_kind;
 
 /* Of one vGPU that is defined. */
@@ -43,17 +43,6 @@ extern const OperationKind shutdown_kind;
 
 /* All of them; their world is a Lifecycle. */
 extern const OperationKind *const lifecycle_kinds[];
-
-/*
- * @list: of Slice, all vGPUs and reserved, taken. @window: bytes; 0: the types'. @request: its
- * kind, objects, details and kept data are filled in here.
- */
-gboolean creation_start(const Lifecycle *life, GPtrArray *list, guint64 window,
-                        OperationRequest *request, GError **error);
-
-/* @wanted: the slice as it will be. */
-gboolean alteration_start(const Lifecycle *life, const Slice *wanted, OperationRequest *request,
-                          GError **error);
 
 /*
  * For steps: ends the vGPU in the kernel, if it exists, and with that the step. VFIO's group is
@@ -119,21 +108,10 @@ void vgpu_call_begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Call
                      const char *uuid, const OperationKind *kind, const char *done);
 
 /*
- * Goes on with @administrator if the caller may administer, with @member if the vGPU, or the
- * request, is of a tenant of the caller's; else answers with the refusal. Both have the Vgpus as
- * data.
- */
-void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
-                         AuthorizedFunc administrator, AuthorizedFunc member);
-
-/*
  * @user: NULL: the caller sees all; else the slices of tenants that this user belongs to
  * (tenants_shows()).
  */
-typedef void (*ListFunc)(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user);
-
-/* Calls @list with what the caller may see, or answers with the refusal. */
-void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc list);
+typedef void ListFunc(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user);
 
 /*
  * The vGPU of that UUID or name, if no operation works on it. AGENT_ERROR_NOT_FOUND,
@@ -152,30 +130,15 @@ gboolean vgpu_call_is_entitled(const Vgpus *vgpus, const Slice *wanted, const Sl
                                GError **error);
 
 /*
- * The methods, in separate files. Signals of VgpuManager with a Vgpus as data; create, set and
- * remove are for vGPUs and containers' slices.
+ * The methods, with a Vgpus as data. _own: for a member of the tenant, who may do less than an
+ * administrator. Create, set and remove are for vGPUs and for containers' slices.
  */
-gboolean vgpu_create_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                            GVariant *request, void *data);
-gboolean vgpu_set_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                         const char *uuid, GVariant *changes, void *data);
-gboolean vgpu_remove_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                            const char *uuid, GVariant *options, void *data);
-gboolean vgpu_stop_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                          const char *uuid, GVariant *options, void *data);
-gboolean vgpu_start_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                           const char *uuid, GVariant *options, void *data);
-gboolean vgpu_names_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
-gboolean type_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
-gboolean vgpu_vms_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
-gboolean slice_run_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                          GVariant *request, const char *program, void *data);
-gboolean slice_list_handle(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data);
-gboolean slice_claim_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                            const char *slice, const char *container, guint pid, void *data);
-gboolean slice_release_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                              const char *slice, const char *container, void *data);
-gboolean domain_release_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                               const char *domain, void *data);
+AuthorizedFunc vgpu_create, vgpu_create_own;
+AuthorizedFunc vgpu_set, vgpu_set_own;
+AuthorizedFunc vgpu_start, vgpu_stop, vgpu_remove;
+AuthorizedFunc slice_run, slice_run_own;
+AuthorizedFunc slice_claim, slice_claim_own, slice_release;
+AuthorizedFunc domain_release;
+ListFunc slice_list, type_list, name_list, vm_list;
 
 #endif

@@ -89,7 +89,7 @@ static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller 
         vgpu_call_refuse(call, error);
 }
 
-static void remove_vgpu(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+void vgpu_remove(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Vgpus *vgpus = data;
     gboolean slices = is_for_slice(invocation);
@@ -108,16 +108,6 @@ static void remove_vgpu(GDBusMethodInvocation *invocation, const Caller *caller,
         g_dbus_method_invocation_return_value(invocation, NULL);
     else
         begin(vgpus, invocation, caller, slice->uuid);
-}
-
-gboolean vgpu_remove_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                            const char *uuid, GVariant *options, void *data)
-{
-    (void)interface;
-    (void)uuid;
-    (void)options;
-    vgpu_call_authorize(data, invocation, remove_vgpu, remove_vgpu);
-    return TRUE;
 }
 
 /* How long a VM may take to release the group after it has closed the vGPU. */

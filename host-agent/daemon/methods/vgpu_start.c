@@ -7,6 +7,20 @@
 #include "host-agent/daemon/slices/placing.h"
 #include "host-agent/model/request.h"
 
+/* The vGPU that a call names, and @vgpu, what the kernel has of it; there are no options. */
+static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation, Vgpu **vgpu,
+                          GError **error)
+{
+    g_autoptr(GVariant) dict = NULL;
+    const char *asked;
+    const Slice *slice;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &asked, &dict);
+    slice = dict_read(dict, NULL, 0, error) ? vgpu_call_slice(vgpus, asked, error) : NULL;
+    *vgpu = slice ? vgpu_read(host_root(vgpus->host), slice->uuid) : NULL;
+    return slice;
+}
+
 static gboolean may_start(const Vgpus *vgpus, const Slice *slice, GError **error)
 {
     g_autoptr(Slice) wanted = slice_copy(slice);
@@ -21,34 +35,19 @@ static gboolean may_start(const Vgpus *vgpus, const Slice *slice, GError **error
     return FALSE;
 }
 
-static void start(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+void vgpu_start(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Vgpus *vgpus = data;
-    g_autoptr(GVariant) dict = NULL;
     g_autoptr(GError) error = NULL;
     g_autoptr(Vgpu) vgpu = NULL;
-    const char *asked;
-    const Slice *slice;
+    const Slice *slice = named(vgpus, invocation, &vgpu, &error);
 
-    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &asked, &dict);
-    slice = dict_read(dict, NULL, 0, &error) ? vgpu_call_slice(vgpus, asked, &error) : NULL;
-    vgpu = slice ? vgpu_read(host_root(vgpus->host), slice->uuid) : NULL;
     if (vgpu)
         vgpu_manager_complete_start_vgpu(host_manager(vgpus->host), invocation);
     else if (slice && may_start(vgpus, slice, &error))
         vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &startup_kind, "started");
     else
         g_dbus_method_invocation_return_gerror(invocation, error);
-}
-
-gboolean vgpu_start_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                           const char *uuid, GVariant *options, void *data)
-{
-    (void)interface;
-    (void)uuid;
-    (void)options;
-    vgpu_call_authorize(data, invocation, start, start);
-    return TRUE;
 }
 
 /* mdevctl's callout leaves the check of room to us: the ledger's entry reserves it meanwhile. */
@@ -97,9 +96,6 @@ const OperationKind startup_kind = {.name = "start",
                                     .plan = startup_plan,
                                     .ended = startup_ended};
 
-const OperationKind *const lifecycle_kinds[] = {&creation_kind,   &startup_kind, &shutdown_kind,
-                                                &alteration_kind, &removal_kind, NULL};
-
 /* It can be started again, and no VM uses it. */
 static gboolean may_stop(const Slice *slice, const Vgpu *vgpu, GError **error)
 {
@@ -121,34 +117,19 @@ static gboolean may_stop(const Slice *slice, const Vgpu *vgpu, GError **error)
     return FALSE;
 }
 
-static void stop(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+void vgpu_stop(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Vgpus *vgpus = data;
-    g_autoptr(GVariant) dict = NULL;
     g_autoptr(GError) error = NULL;
     g_autoptr(Vgpu) vgpu = NULL;
-    const char *asked;
-    const Slice *slice;
+    const Slice *slice = named(vgpus, invocation, &vgpu, &error);
 
-    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &asked, &dict);
-    slice = dict_read(dict, NULL, 0, &error) ? vgpu_call_slice(vgpus, asked, &error) : NULL;
-    vgpu = slice ? vgpu_read(host_root(vgpus->host), slice->uuid) : NULL;
     if (slice && !vgpu)
         vgpu_manager_complete_stop_vgpu(host_manager(vgpus->host), invocation);
     else if (slice && may_stop(slice, vgpu, &error))
         vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &shutdown_kind, "stopped");
     else
         g_dbus_method_invocation_return_gerror(invocation, error);
-}
-
-gboolean vgpu_stop_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                          const char *uuid, GVariant *options, void *data)
-{
-    (void)interface;
-    (void)uuid;
-    (void)options;
-    vgpu_call_authorize(data, invocation, stop, stop);
-    return TRUE;
 }
 
 static void run_stop(Operation *operation, guint item)

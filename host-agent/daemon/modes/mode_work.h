@@ -46,7 +46,7 @@ typedef void (*StepFunc)(const char *sentence, void *data);
 typedef void (*ReconciledFunc)(const GError *error, void *data);
 
 /**
- * ModeWork - a switch (converge.h)
+ * ModeWork - a switch (reconcile.h)
  * @start: copied
  * @step: called for each step as it is begun, before @done
  */

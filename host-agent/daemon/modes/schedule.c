@@ -319,15 +319,6 @@ static void run_allowed(GDBusMethodInvocation *invocation, const Caller *caller,
     g_dbus_method_invocation_return_value(invocation, NULL);
 }
 
-static gboolean handle_run(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                           const char *timer, void *data)
-{
-    (void)interface;
-    (void)timer;
-    authority_ask(invocation, ACTION_ADMINISTER, run_allowed, data);
-    return TRUE;
-}
-
 /* What is never due again comes last. */
 static int by_time(const void *a, const void *b)
 {
@@ -390,14 +381,6 @@ static void list_allowed(GDBusMethodInvocation *invocation, const Caller *caller
     ask_times(question, told_list);
 }
 
-static gboolean handle_list_schedule(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                                     void *data)
-{
-    (void)interface;
-    authority_ask(invocation, ACTION_SEE, list_allowed, data);
-    return TRUE;
-}
-
 /*
  * If systemd cannot be asked, it judges its timers itself: a host must not be without its types
  * because of that.
@@ -449,9 +432,10 @@ Schedule *schedule_new(Host *host, Modes *modes)
     schedule->entries = g_ptr_array_new();
     schedule->timers = schedule_timers_of(schedule->entries);
     schedule->end = g_cancellable_new();
-    g_signal_connect(host_manager(host), "handle-list-schedule", G_CALLBACK(handle_list_schedule),
+    authority_answer(host_manager(host), "handle-list-schedule", ACTION_SEE, list_allowed, NULL,
                      schedule);
-    g_signal_connect(host_manager(host), "handle-run-schedule", G_CALLBACK(handle_run), schedule);
+    authority_answer(host_manager(host), "handle-run-schedule", ACTION_ADMINISTER, run_allowed,
+                     NULL, schedule);
     return schedule;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Modes by the clock: schedule.conf's entries, the warnings before them, and what was missed. The
- * clock is systemd's (schedule_timers.h), whose timers call RunSchedule.
+ * clock is systemd's (scheduled_switch.h), whose timers call RunSchedule.
  */
 #ifndef VGPUD_MODES_SCHEDULE_H
 #define VGPUD_MODES_SCHEDULE_H

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "lib/audit.h"
 #include "lib/bus.h"
 #include "lib/systemd.h"
 #include "host-agent/store/tables.h"

@@ -50,7 +50,7 @@ struct Operations {
  * @steps: of Planned
  * @at: number of steps begun and not undone
  * @pending: a step has not ended yet
- * @source: a word of lib/audit.h, or NULL
+ * @source: a word of lib/bus.h, or NULL
  * @cancellable: of the step that runs
  * @error: why it is rolled back
  */

@@ -15,16 +15,12 @@ struct Queues {
     GHashTable *by_object;
 };
 
-static void free_queue(void *queue)
-{
-    g_queue_free(queue);
-}
-
 static Queues *queues_new(void)
 {
     Queues *queues = g_new0(Queues, 1);
 
-    queues->by_object = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_queue);
+    queues->by_object =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_queue_free);
     return queues;
 }
 

@@ -7,14 +7,8 @@
 #include "lib/host_root.h"
 #include "lib/mdev.h"
 #include "lib/pci.h"
-#include "lib/conf.h"
 #include "host-agent/model/placement.h"
 #include "host-agent/store/tables.h"
-
-static void free_candidate(void *candidate)
-{
-    candidate_free(candidate);
-}
 
 static guint or_default(guint value, guint otherwise)
 {
@@ -126,7 +120,8 @@ static void set_no_offer(const Host *host, const Request *request, GError **erro
 static GPtrArray *all_candidates(const Host *host, Offers *offers, const Slices *slices,
                                  const Request *request, GError **error)
 {
-    g_autoptr(GPtrArray) candidates = g_ptr_array_new_with_free_func(free_candidate);
+    g_autoptr(GPtrArray) candidates =
+        g_ptr_array_new_with_free_func((GDestroyNotify)candidate_free);
     const GPtrArray *gpus = host_gpus(host);
     gboolean known = FALSE;
 

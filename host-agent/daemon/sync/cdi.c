@@ -5,6 +5,7 @@
 #include <json-glib/json-glib.h>
 
 #include "lib/pci.h"
+#include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/host/authority.h"
 
 #define CDI_KIND "mdev-vgpu.org/slice"
@@ -466,20 +467,13 @@ static void get_allowed(GDBusMethodInvocation *invocation, const Caller *caller,
     vgpu_manager_complete_get_cdi(host_manager(link->host), invocation, text ? text : "");
 }
 
-static gboolean handle_get(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
-{
-    (void)interface;
-    authority_ask(invocation, ACTION_SEE, get_allowed, data);
-    return TRUE;
-}
-
 CdiSync *cdi_sync_new(Host *host, const Slices *slices)
 {
     CdiSync *link = g_new0(CdiSync, 1);
 
     link->host = host;
     link->slices = slices;
-    g_signal_connect(host_manager(host), "handle-get-cdi", G_CALLBACK(handle_get), link);
+    authority_answer(host_manager(host), "handle-get-cdi", ACTION_SEE, get_allowed, NULL, link);
     return link;
 }
 

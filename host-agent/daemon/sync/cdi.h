@@ -4,9 +4,7 @@
 #define VGPUD_SYNC_CDI_H
 
 #include "lib/host_root.h"
-#include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/slices/slices.h"
-#include "host-agent/model/slice.h"
 
 /*
  * Containers' devices in CDI (Container Device Interface), for podman, docker, containerd and

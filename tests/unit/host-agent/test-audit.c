@@ -6,7 +6,6 @@
 #include "host-agent/daemon/health/pressure_watch.h"
 #include "host-agent/daemon/host/audit.h"
 #include "host-agent/store/tables.h"
-#include "lib/audit.h"
 #include "lib/bus.h"
 #include "lib/schedule_conf.h"
 #include "tests/unit/file_tree.h"
