@@ -2,7 +2,7 @@
 /*
  * vgpu-container-hook(8): what a container's runtime runs when a container with a slice is made and
  * when it has ended, with the container's state as its standard input. CDI's specification names
- * it; see daemon/containers/cdi_spec.c.
+ * it; see daemon/sync/cdi.c.
  */
 #include <gio/gio.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "container-hooks/cuda_door.h"
 #include "container-hooks/state.h"
-#include "lib/agent_client.h"
+#include "lib/bus.h"
 
 /*
  * For an answer of vgpud, which is known to run. It may have to wait for polkit, which may have to

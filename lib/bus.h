@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Errors of vgpud on the bus: org.mdev_vgpu.Host1.Error.NAME. Their messages are sentences that say
- * what failed, on which device, and what to do.
+ * vgpud on D-Bus and in the journal: its names and errors, the words of the audit, and calls of it
+ * for hooks, which do not wait for long.
  */
 #ifndef LIB_BUS_H
 #define LIB_BUS_H
@@ -35,5 +35,83 @@ typedef enum {
  * anyway.
  */
 #define VGPU_CHECKED_ENV "VGPU_CHECKED"
+
+/*
+ * vgpud, for a program that must not wait for it: the hook blocks libvirt's domain, or the
+ * container runtime's container, as long as it runs.
+ */
+
+/*
+ * How long vgpud may take to show that it runs: connection, start by the bus, and one answer
+ * together.
+ */
+#define AGENT_PATIENCE_MS 2000
+
+typedef struct AgentClient AgentClient;
+
+/*
+ * @start: let the bus start vgpud if it does not run. NULL if it does not answer in time; the
+ * message ends with what to do.
+ */
+AgentClient *agent_client_open(gboolean start, GError **error);
+
+void agent_client_free(AgentClient *link);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(AgentClient, agent_client_free)
+
+/* Calls a method of the Manager and waits for its end. @parameters: floating. vgpud's errors are
+ * AGENT_ERROR. */
+gboolean agent_client_call(AgentClient *link, const char *method, GVariant *parameters,
+                           GError **error);
+
+/* The same with a timeout. */
+gboolean agent_client_call_within(AgentClient *link, int milliseconds, const char *method,
+                                  GVariant *parameters, GError **error);
+
+/* The same for the GPU at that address. */
+gboolean agent_client_call_gpu(AgentClient *link, const char *address, const char *method,
+                               GVariant *parameters, GError **error);
+
+/*
+ * Changes in the journal: vgpud writes an entry for each, with these fields, and vgpuctl reads
+ * them.
+ *
+ * The state of an object is a text "Key=value; Key=value"; "" is one that does not exist.
+ *
+ * What nobody asked for by a call on the bus has a source in place of a user, and no AUDIT_UID.
+ */
+
+/* Of all entries (journalctl MESSAGE_ID=…). */
+#define AUDIT_MESSAGE_ID "6a1c7b0e5d3f4b0f9a2e8c4d7f1b3a95"
+
+#define AUDIT_METHOD "MDEV_VGPU_METHOD" /* of D-Bus, such as SetVgpu; or AUDIT_DO_… */
+#define AUDIT_OBJECT "MDEV_VGPU_OBJECT" /* UUID, tenant or GPU */
+#define AUDIT_USER   "MDEV_VGPU_USER"   /* or a source, one of AUDIT_BY_… */
+#define AUDIT_UID    "MDEV_VGPU_UID"
+#define AUDIT_BEFORE "MDEV_VGPU_BEFORE"
+#define AUDIT_AFTER  "MDEV_VGPU_AFTER"
+#define AUDIT_RESULT "MDEV_VGPU_RESULT" /* "ok", or "failed: " and the reason */
+
+/* Sources. */
+#define AUDIT_BY_SCHEDULE  "schedule"        /* schedule.conf */
+#define AUDIT_BY_CONFIG    "gpus.conf"       /* the mode that is declared, or was set before */
+#define AUDIT_BY_LIBVIRT   "libvirt"         /* a VM has ended */
+#define AUDIT_BY_CONTAINER "container"       /* a container has ended */
+#define AUDIT_BY_SYSTEMD   "systemd"         /* a program of "vgpuctl run" has ended */
+#define AUDIT_BY_RECOVERY  "recovery"        /* vgpud had died in the middle of it */
+#define AUDIT_BY_MDEVCTL   "mdevctl"         /* mdevctl's configuration was changed */
+#define AUDIT_BY_KERNEL    "kernel"          /* sysfs was changed, or the hardware */
+#define AUDIT_BY_HEALTH    "health"          /* sensors, errors, crashes */
+#define AUDIT_BY_PRESSURE  "memory-pressure" /* a GPU was short of memory */
+
+/* Actions; operations have the names of their kinds, such as "switch" and "remove". */
+#define AUDIT_DO_FIND    "found"    /* vgpud saw it, and did nothing */
+#define AUDIT_DO_RELEASE "released" /* the slice's user is gone */
+#define AUDIT_DO_EVICT   "evicted"  /* the engine was stopped */
+
+/* Between the members of a state. */
+#define AUDIT_BETWEEN "; "
+
+/* "Weight 100 -> 7; Cap 50 -> 60"; "created", "removed", "". To be freed. */
+char *audit_difference(const char *before, const char *after);
 
 #endif

@@ -1,4 +1,47 @@
 /* SPDX-License-Identifier: MIT */
+/* Files of settings, and the sizes in them. */
+#ifndef LIB_CONF_H
+#define LIB_CONF_H
+
+#include <glib.h>
+
+#include "lib/host_root.h"
+
+/* Amounts of memory as people write them: "512M", "1G", "1/4". */
+
+#define MIB (G_GUINT64_CONSTANT(1) << 20)
+
+/**
+ * Amount - bytes, or a part of something that is known later
+ * @bytes: used if @denominator is 0
+ */
+typedef struct {
+    guint64 bytes;
+    guint numerator;
+    guint denominator;
+} Amount;
+
+/* What size_parse() and amount_parse() accept, for error messages. */
+#define SIZE_RULE   "a size of 1M or more, such as 512M or 2G (K, M, G, T are powers of 1024)"
+#define AMOUNT_RULE SIZE_RULE ", or a part of the GPU's memory from 1/1024 to 1/1, such as 1/4"
+
+#define CPU_RULE "per cent of one processor from 1% to 100000%, such as 250%"
+
+/* FALSE if @text is not SIZE_RULE. */
+gboolean size_parse(const char *text, guint64 *bytes);
+
+/* FALSE if @text is not AMOUNT_RULE. */
+gboolean amount_parse(const char *text, Amount *amount);
+
+/* FALSE if @text is not CPU_RULE. */
+gboolean cpu_parse(const char *text, guint *percent);
+
+/* Bytes of @amount of @whole; parts are rounded down to full MiB, so may be 0. */
+guint64 amount_resolve(const Amount *amount, guint64 whole);
+
+/* "256 MiB", "1.5 GiB"; the caller frees. */
+char *size_format(guint64 bytes);
+
 /*
  * Keyfiles in which every group is "[WORD NAME]" and only known keys are allowed.
  *
@@ -6,12 +49,6 @@
  * its operator wrote. Errors are REGISTRAR_ERROR_CONFIG and name file, group, key and the allowed
  * values.
  */
-#ifndef LIB_CONF_H
-#define LIB_CONF_H
-
-#include <glib.h>
-
-#include "lib/host_root.h"
 
 /**
  * ConfGroup - one group of a loaded file, to read values from
@@ -45,12 +82,12 @@ GPtrArray *conf_list(HostRoot *root, const char *const *dirs, GError **error);
 char *conf_string(const ConfGroup *group, const char *key, GError **error);
 
 /* Like conf_string() for a whole number from @min to @max. */
-gboolean conf_number(const ConfGroup *group, const char *key, guint min, guint max,
-                     guint otherwise, guint *value, GError **error);
+gboolean conf_number(const ConfGroup *group, const char *key, guint min, guint max, guint otherwise,
+                     guint *value, GError **error);
 
 /* Sets the error that names file, group, key, the value found and the @allowed ones. */
-void conf_bad_value(const ConfGroup *group, const char *key, const char *value,
-                    const char *allowed, GError **error);
+void conf_bad_value(const ConfGroup *group, const char *key, const char *value, const char *allowed,
+                    GError **error);
 
 /*
  * The one error domain of vgpu-registrar. Its codes are the program's exit codes, as the man page

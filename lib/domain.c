@@ -1,8 +1,102 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/domain.h"
 
-#include "lib/units.h"
-#include "lib/xml.h"
+#include <libxml/parser.h>
+#include <libxml/parserInternals.h>
+
+#include "lib/conf.h"
+
+/* Reading untrusted XML, with libxml2. */
+
+/* Entities cannot do harm: reading ends at a document type. */
+static void refuse_document_type(void *data, const xmlChar *name, const xmlChar *external,
+                                 const xmlChar *system)
+{
+    xmlParserCtxt *context = data;
+
+    (void)name;
+    (void)external;
+    (void)system;
+    *(gboolean *)context->_private = TRUE;
+    xmlStopParser(context);
+}
+
+static char *why_not(const xmlParserCtxt *context, gboolean has_type)
+{
+    g_autofree char *message = NULL;
+
+    if (has_type)
+        return g_strdup("it has a document type (<!DOCTYPE>), which no domain has");
+    if (!context->lastError.message)
+        return g_strdup("it is empty");
+    message = g_strdelimit(g_strstrip(g_strdup(context->lastError.message)), "\n", ' ');
+    return g_strdup_printf("%s in line %d", message, context->lastError.line);
+}
+
+xmlDoc *xml_parse(const char *text, gsize length, char **why)
+{
+    xmlParserCtxt *context = xmlNewParserCtxt();
+    gboolean has_type = FALSE;
+    xmlDoc *doc;
+
+    if (!context) {
+        *why = g_strdup("there is no memory to read it");
+        return NULL;
+    }
+    context->_private = &has_type;
+    context->sax->internalSubset = refuse_document_type;
+    doc = xmlCtxtReadMemory(context, text, (int)length, "domain.xml", NULL,
+                            XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+    if (!doc || has_type) {
+        *why = why_not(context, has_type);
+        g_clear_pointer(&doc, xmlFreeDoc);
+    }
+    xmlFreeParserCtxt(context);
+    return doc;
+}
+
+gboolean xml_is(const xmlNode *node, const char *name, const char *space)
+{
+    const char *own = node->ns ? (const char *)node->ns->href : NULL;
+
+    return node->type == XML_ELEMENT_NODE && g_str_equal((const char *)node->name, name) &&
+           g_strcmp0(own, space) == 0;
+}
+
+static xmlNode *first_of(xmlNode *node, const char *name)
+{
+    while (node && !xml_is(node, name, NULL))
+        node = node->next;
+    return node;
+}
+
+xmlNode *xml_child(const xmlNode *node, const char *name)
+{
+    return node ? first_of(node->children, name) : NULL;
+}
+
+static xmlNode *xml_next(const xmlNode *node, const char *name)
+{
+    return first_of(node->next, name);
+}
+
+/* To be freed by g_free(); NULL: none. */
+static char *xml_attribute(xmlNode *node, const char *name)
+{
+    xmlChar *value = xmlGetNoNsProp(node, (const xmlChar *)name);
+    char *copy = g_strdup((const char *)value);
+
+    xmlFree(value);
+    return copy;
+}
+
+/* Whether the attribute exists and has that value. */
+static gboolean xml_attribute_is(xmlNode *node, const char *name, const char *value)
+{
+    g_autofree char *found = xml_attribute(node, name);
+
+    return g_strcmp0(found, value) == 0;
+}
 
 G_DEFINE_QUARK(domain - error - quark, domain_error)
 
@@ -108,6 +202,147 @@ static void count_ports(Domain *domain, xmlNode *devices)
     }
 }
 
+static gboolean refuse(GError **error, const char *name, const char *value, const char *rule)
+{
+    g_set_error(error, DOMAIN_ERROR, DOMAIN_ERROR_REQUEST,
+                "the domain's <vgpu:request> has %s=\"%s\": %s", name, value, rule);
+    return FALSE;
+}
+
+static GVariant *size_of(const char *text)
+{
+    guint64 bytes = 0;
+
+    return g_str_equal(text, "0") || size_parse(text, &bytes) ? g_variant_new_uint64(bytes) : NULL;
+}
+
+static GVariant *number_of(const char *text, const char *type)
+{
+    guint64 number;
+
+    if (!g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT, &number, NULL))
+        return NULL;
+    return *type == 'u' ? g_variant_new_uint32((guint32)number)
+                        : g_variant_new_int32((gint32)number);
+}
+
+/**
+ * struct attribute
+ * @key: of CreateVgpus
+ * @type: there; "as" has the values that commas separate
+ */
+static const struct attribute {
+    const char *name;
+    const char *key;
+    const char *type;
+} attributes[] = {
+    {"type", "Type", "s"},       {"vram", "Vram", "t"},
+    {"window", "Window", "t"},   {"weight", "Weight", "u"},
+    {"cap", "Cap", "u"},         {"priority", "Priority", "u"},
+    {"compute", "Compute", "u"}, {"oversubscribe", "Oversubscribe", "t"},
+    {"class", "Class", "s"},     {"tenant", "Tenant", "s"},
+    {"gpu", "Gpus", "as"},       {"not-gpu", "NotGpus", "as"},
+    {"policy", "Policy", "s"},   {"numa-node", "NumaNode", "i"},
+    {"job", "Job", "s"},         {"replica", "Replica", "s"},
+    {"engines", "Engines", "s"}, {"display", "Display", "u"},
+};
+
+static const struct attribute *find(const char *name)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(attributes); i++)
+        if (g_str_equal(attributes[i].name, name))
+            return &attributes[i];
+    return NULL;
+}
+
+/* Floating; NULL: @text is not a valid value of the attribute. */
+static GVariant *value_of(const struct attribute *attribute, const char *text)
+{
+    g_auto(GStrv) list = NULL;
+
+    switch (attribute->type[0]) {
+    case 's':
+        return g_variant_new_string(text);
+    case 't':
+        return size_of(text);
+    case 'a':
+        list = g_strsplit(text, ",", -1);
+        return g_variant_new_strv((const char *const *)list, -1);
+    default:
+        return number_of(text, attribute->type);
+    }
+}
+
+static gboolean add(GVariantDict *dict, const char *name, const char *text, GError **error)
+{
+    const struct attribute *attribute = find(name);
+    GVariant *value = attribute ? value_of(attribute, text) : NULL;
+
+    if (!attribute)
+        return refuse(error, name, text,
+                      "there is no such attribute; vgpu-qemu-hook(8) lists the attributes");
+    if (!value)
+        return refuse(error, name, text,
+                      attribute->type[0] == 't' ? "it must be " SIZE_RULE
+                                                : "it must be a number from 0 on");
+    g_variant_dict_insert_value(dict, attribute->key, value);
+    return TRUE;
+}
+
+/* For a GPtrArray of them. */
+static void domain_request_free(void *data)
+{
+    DomainRequest *request = data;
+
+    g_free(request->uuid);
+    g_clear_pointer(&request->dict, g_variant_unref);
+    g_free(request);
+}
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DomainRequest, domain_request_free)
+
+static gboolean read_uuid(DomainRequest *request, xmlNode *node, GError **error)
+{
+    g_autofree char *uuid = xml_attribute(node, "uuid");
+
+    if (!uuid || !g_uuid_string_is_valid(uuid))
+        return refuse(error, "uuid", uuid ? uuid : "",
+                      "it must be the UUID of one of the domain's <hostdev type='mdev'>");
+    request->uuid = g_ascii_strdown(uuid, -1);
+    return TRUE;
+}
+
+/*
+ * <vgpu:request …/> in a domain's metadata: its attributes are the options of "vgpuctl vgpu
+ * create".
+ */
+static DomainRequest *request_of_xml(xmlNode *node, GError **error)
+{
+    g_autoptr(DomainRequest) request = g_new0(DomainRequest, 1);
+    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
+
+    if (!read_uuid(request, node, error))
+        return NULL;
+    for (const xmlAttr *at = node->properties; at; at = at->next) {
+        const char *name = (const char *)at->name;
+        g_autofree char *text = xml_attribute(node, name);
+
+        if (at->ns || !text || g_str_equal(name, "uuid"))
+            continue;
+        if (!add(&dict, name, text, error))
+            return NULL;
+    }
+    if (!g_variant_dict_contains(&dict, "Type")) {
+        refuse(error, "type", "",
+               "it must be a type; \"vgpuctl type list\" lists the existing ones");
+        return NULL;
+    }
+    g_variant_dict_insert_value(&dict, "Uuids",
+                                g_variant_new_strv((const char *const[]){request->uuid}, 1));
+    request->dict = g_variant_ref_sink(g_variant_dict_end(&dict));
+    return g_steal_pointer(&request);
+}
+
 static gboolean read_requests(Domain *domain, const xmlNode *node, GError **error)
 {
     for (xmlNode *at = node ? node->children : NULL; at; at = at->next) {
@@ -167,89 +402,8 @@ Domain *domain_parse(const char *xml, gsize length, GError **error)
     return read_document(domain, doc, error) ? g_steal_pointer(&domain) : NULL;
 }
 
-/**
- * struct attribute
- * @key: of CreateVgpus
- * @type: there; "as" has the values that commas separate
- */
-static const struct attribute {
-    const char *name;
-    const char *key;
-    const char *type;
-} attributes[] = {
-    {"type", "Type", "s"},       {"vram", "Vram", "t"},
-    {"window", "Window", "t"},   {"weight", "Weight", "u"},
-    {"cap", "Cap", "u"},         {"priority", "Priority", "u"},
-    {"compute", "Compute", "u"}, {"oversubscribe", "Oversubscribe", "t"},
-    {"class", "Class", "s"},     {"tenant", "Tenant", "s"},
-    {"gpu", "Gpus", "as"},       {"not-gpu", "NotGpus", "as"},
-    {"policy", "Policy", "s"},   {"numa-node", "NumaNode", "i"},
-    {"job", "Job", "s"},         {"replica", "Replica", "s"},
-    {"engines", "Engines", "s"}, {"display", "Display", "u"},
-};
-
 /* Keys without an attribute: the UUID has its own, and a trial concerns the present only. */
 static const char *const others[] = {"Uuids", "DryRun", NULL};
-
-void domain_request_free(void *data)
-{
-    DomainRequest *request = data;
-
-    g_free(request->uuid);
-    g_clear_pointer(&request->dict, g_variant_unref);
-    g_free(request);
-}
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(DomainRequest, domain_request_free)
-
-static gboolean refuse(GError **error, const char *name, const char *value, const char *rule)
-{
-    g_set_error(error, DOMAIN_ERROR, DOMAIN_ERROR_REQUEST,
-                "the domain's <vgpu:request> has %s=\"%s\": %s", name, value, rule);
-    return FALSE;
-}
-
-static GVariant *size_of(const char *text)
-{
-    guint64 bytes = 0;
-
-    return g_str_equal(text, "0") || size_parse(text, &bytes) ? g_variant_new_uint64(bytes) : NULL;
-}
-
-static GVariant *number_of(const char *text, const char *type)
-{
-    guint64 number;
-
-    if (!g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT, &number, NULL))
-        return NULL;
-    return *type == 'u' ? g_variant_new_uint32((guint32)number)
-                        : g_variant_new_int32((gint32)number);
-}
-
-/* Floating; NULL: @text is not a valid value of the attribute. */
-static GVariant *value_of(const struct attribute *attribute, const char *text)
-{
-    g_auto(GStrv) list = NULL;
-
-    switch (attribute->type[0]) {
-    case 's':
-        return g_variant_new_string(text);
-    case 't':
-        return size_of(text);
-    case 'a':
-        list = g_strsplit(text, ",", -1);
-        return g_variant_new_strv((const char *const *)list, -1);
-    default:
-        return number_of(text, attribute->type);
-    }
-}
-
-static const struct attribute *find(const char *name)
-{
-    for (gsize i = 0; i < G_N_ELEMENTS(attributes); i++)
-        if (g_str_equal(attributes[i].name, name))
-            return &attributes[i];
-    return NULL;
-}
 
 static gboolean is_key(const char *key)
 {
@@ -257,60 +411,6 @@ static gboolean is_key(const char *key)
         if (g_str_equal(attributes[i].key, key))
             return TRUE;
     return FALSE;
-}
-
-static gboolean add(GVariantDict *dict, const char *name, const char *text, GError **error)
-{
-    const struct attribute *attribute = find(name);
-    GVariant *value = attribute ? value_of(attribute, text) : NULL;
-
-    if (!attribute)
-        return refuse(error, name, text,
-                      "there is no such attribute; vgpu-qemu-hook(8) lists the attributes");
-    if (!value)
-        return refuse(error, name, text,
-                      attribute->type[0] == 't' ? "it must be " SIZE_RULE
-                                                : "it must be a number from 0 on");
-    g_variant_dict_insert_value(dict, attribute->key, value);
-    return TRUE;
-}
-
-static gboolean read_uuid(DomainRequest *request, xmlNode *node, GError **error)
-{
-    g_autofree char *uuid = xml_attribute(node, "uuid");
-
-    if (!uuid || !g_uuid_string_is_valid(uuid))
-        return refuse(error, "uuid", uuid ? uuid : "",
-                      "it must be the UUID of one of the domain's <hostdev type='mdev'>");
-    request->uuid = g_ascii_strdown(uuid, -1);
-    return TRUE;
-}
-
-DomainRequest *request_of_xml(xmlNode *node, GError **error)
-{
-    g_autoptr(DomainRequest) request = g_new0(DomainRequest, 1);
-    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
-
-    if (!read_uuid(request, node, error))
-        return NULL;
-    for (const xmlAttr *at = node->properties; at; at = at->next) {
-        const char *name = (const char *)at->name;
-        g_autofree char *text = xml_attribute(node, name);
-
-        if (at->ns || !text || g_str_equal(name, "uuid"))
-            continue;
-        if (!add(&dict, name, text, error))
-            return NULL;
-    }
-    if (!g_variant_dict_contains(&dict, "Type")) {
-        refuse(error, "type", "",
-               "it must be a type; \"vgpuctl type list\" lists the existing ones");
-        return NULL;
-    }
-    g_variant_dict_insert_value(&dict, "Uuids",
-                                g_variant_new_strv((const char *const[]){request->uuid}, 1));
-    request->dict = g_variant_ref_sink(g_variant_dict_end(&dict));
-    return g_steal_pointer(&request);
 }
 
 static char *text_of(GVariant *value)

@@ -1,4 +1,30 @@
 /* SPDX-License-Identifier: MIT */
+/* XML, and the vGPUs of a libvirt domain in it. */
+#ifndef LIB_DOMAIN_H
+#define LIB_DOMAIN_H
+
+#include <glib.h>
+#include <gio/gio.h>
+#include <libxml/tree.h>
+
+/* Reading untrusted XML, with libxml2. */
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(xmlDoc, xmlFreeDoc)
+
+/*
+ * NULL if it is not well-formed or has a document type; @why: the end of a sentence, to be freed.
+ */
+xmlDoc *xml_parse(const char *text, gsize length, char **why);
+
+/* Whether the element has that name in that namespace; @space: NULL: in none. */
+gboolean xml_is(const xmlNode *node, const char *name, const char *space);
+
+/*
+ * The first child element, and the next one; both for elements of that name in no namespace. NULL:
+ * none.
+ */
+xmlNode *xml_child(const xmlNode *node, const char *name);
+
 /*
  * What a libvirt domain's XML says of vGPUs and GPUs, for the hook and vgpuctl. The XML is
  * untrusted: a document type (and so every entity) is refused, nothing is fetched.
@@ -12,11 +38,6 @@
  * libvirt keeps one element of a namespace in <metadata>, so several requests need the element
  * around them; a single <vgpu:request> may stand alone.
  */
-#ifndef LIB_DOMAIN_H
-#define LIB_DOMAIN_H
-
-#include <gio/gio.h>
-#include <libxml/tree.h>
 
 #define DOMAIN_NAMESPACE "urn:org.mdev_vgpu:domain:1"
 
@@ -79,19 +100,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Domain, domain_free)
 const DomainRequest *domain_request(const Domain *domain, const char *uuid);
 
 /*
- * <vgpu:request …/> in a domain's metadata: its attributes are the options of "vgpuctl vgpu
- * create".
- */
-/* DOMAIN_ERROR_REQUEST names the attribute, its value, and the allowed values. */
-DomainRequest *request_of_xml(xmlNode *node, GError **error);
-
-/*
  * Sets the element's attributes from a request for CreateVgpus, of a{sv}. DOMAIN_ERROR_REQUEST: it
  * has a key without an attribute; then nothing is set.
  */
 gboolean request_to_xml(GVariant *dict, xmlNode *node, GError **error);
-
-/* For a GPtrArray of them. */
-void domain_request_free(void *request);
 
 #endif

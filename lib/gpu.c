@@ -4,9 +4,9 @@
 #include <pci/pci.h>
 #include <string.h>
 
-#include "lib/containers_only.h"
-#include "lib/hardware.h"
-#include "lib/sysfs.h"
+#include "lib/gpus.h"
+#include "lib/pci.h"
+#include "lib/host_root.h"
 
 #define PCI_CLASS_BRIDGE 0x06
 
@@ -184,11 +184,6 @@ static char *name_of(const Inventory *inventory, const PciDevice *device)
                                     (int)device->device));
 }
 
-static void free_gpu(void *gpu)
-{
-    gpu_free(gpu);
-}
-
 static void read_entries(Inventory *inventory)
 {
     g_autoptr(GError) error = NULL;
@@ -252,7 +247,7 @@ static int by_address(const void *a, const void *b)
 
 GPtrArray *inventory_read(Inventory *inventory)
 {
-    GPtrArray *gpus = g_ptr_array_new_with_free_func(free_gpu);
+    GPtrArray *gpus = g_ptr_array_new_with_free_func((GDestroyNotify)gpu_free);
 
     read_entries(inventory);
     add_pci_gpus(inventory, gpus);

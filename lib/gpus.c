@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/gpus.h"
 
-#include <linux/vgpu.h>
 #include <string.h>
+#include <linux/vgpu.h>
 
-#include "lib/conf.h"
-#include "lib/host_root.h"
-#include "lib/units.h"
-
-#define MAX_OVERCOMMIT 16
+#define MAX_OVERCOMMIT  16
 #define OVERCOMMIT_RULE "a number from 1 to 16, such as 1.5"
-#define MAX_PARTITIONS 256
+#define MAX_PARTITIONS  256
 
-static const char *const conf_keys[] = { "mode",   "vram",       "overcommit",       "partitions",
-                                         "policy", "water-mark", "pressure-command", NULL };
-static const char *const state_keys[] = { "mode", "partitions", NULL };
+static const char *const conf_keys[] = {"mode",   "vram",       "overcommit",       "partitions",
+                                        "policy", "water-mark", "pressure-command", NULL};
+static const char *const state_keys[] = {"mode", "partitions", NULL};
 static const char *const mode_names[] = {
     [GPU_MODE_HOST] = "host",
     [GPU_MODE_SHARED] = "shared",
@@ -88,10 +84,11 @@ static gboolean read_mode(const ConfGroup *group, GpuEntry *entry, GError **erro
         return FALSE;
     }
     if (!text || !gpu_mode_parse(text, &entry->mode)) {
-        conf_bad_value(group, "mode", text ? text : "",
-                       "host (left alone), shared (cut into vGPUs), passthrough (whole, for one VM) "
-                       "or partitioned (SR-IOV)",
-                       error);
+        conf_bad_value(
+            group, "mode", text ? text : "",
+            "host (left alone), shared (cut into vGPUs), passthrough (whole, for one VM) "
+            "or partitioned (SR-IOV)",
+            error);
         return FALSE;
     }
     if (gpu_name_is_soft(entry->name) && entry->mode > GPU_MODE_SHARED) {
@@ -304,4 +301,38 @@ GPtrArray *gpus_load(HostRoot *root, GError **error)
         }
     }
     return g_steal_pointer(&entries);
+}
+
+/*
+ * GPUs that are shared without the kernel module mdev_vgpu: with containers and jobs, but not with
+ * VMs. The kernel does not record this, so a file for each of them in /run does until the next
+ * boot.
+ */
+
+#define SHARED_DIR "/run/vgpu/shared"
+
+static char *path_of(const char *gpu)
+{
+    return g_build_filename(SHARED_DIR, gpu, NULL);
+}
+
+gboolean containers_only_is(HostRoot *root, const char *gpu)
+{
+    g_autofree char *path = path_of(gpu);
+
+    return root_has(root, path);
+}
+
+gboolean containers_only_set(HostRoot *root, const char *gpu, GError **error)
+{
+    g_autofree char *path = path_of(gpu);
+
+    return root_mkdir(root, SHARED_DIR, 0755, error) && root_write(root, path, "", 0644, error);
+}
+
+void containers_only_clear(HostRoot *root, const char *gpu)
+{
+    g_autofree char *path = path_of(gpu);
+
+    root_remove(root, path);
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The desired state of each GPU: /etc/vgpu/gpus.conf, and later orders to vgpud,
- * /var/lib/vgpu/gpus.conf.
+ * The GPUs that are declared or were set by command, and those that are shared with containers
+ * only.
  */
 #ifndef LIB_GPUS_H
 #define LIB_GPUS_H
 
 #include <glib.h>
 
+#include "lib/conf.h"
 #include "lib/host_root.h"
-#include "lib/units.h"
 
 #define GPUS_CONF "/etc/vgpu/gpus.conf"
 /* Only modes and partitions; it has precedence over GPUS_CONF for its GPUs. Written by vgpud. */
-#define GPUS_STATE "/var/lib/vgpu/gpus.conf"
+#define GPUS_STATE      "/var/lib/vgpu/gpus.conf"
 #define GPU_SOFT_PREFIX "soft:"
 
 /* What gpu_name_valid() accepts, for error messages. */
-#define GPU_NAME_RULE \
+#define GPU_NAME_RULE                                                                              \
     "a full PCI address in lower case such as 0000:01:00.0 (lspci -D shows them), or soft:NAME"
 
 /* What a GPU is used for. */
@@ -83,5 +83,26 @@ GPtrArray *gpus_load_state(HostRoot *root, GError **error);
 
 /* The entry with that name; NULL: none. @entries keeps it. */
 GpuEntry *gpus_find(const GPtrArray *entries, const char *name);
+
+/*
+ * GPUs that are shared without the kernel module mdev_vgpu: with containers and jobs, but not with
+ * VMs. The kernel does not record this, so a file for each of them in /run does until the next
+ * boot.
+ */
+
+/* Why a VM gets no vGPU, and what to do. */
+#define CONTAINERS_ONLY_WHY                                                                        \
+    "the kernel module mdev_vgpu is not loaded, so this host shares its GPUs with containers "     \
+    "and jobs only"
+#define CONTAINERS_ONLY_ADVICE "install the package mdev-vgpu, then \"modprobe mdev_vgpu\""
+
+/* @gpu: its address. */
+gboolean containers_only_is(HostRoot *root, const char *gpu);
+
+/* Errors are GLib's, of files. */
+gboolean containers_only_set(HostRoot *root, const char *gpu, GError **error);
+
+/* A GPU that is not shared in this way is no error. */
+void containers_only_clear(HostRoot *root, const char *gpu);
 
 #endif

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glib/gstdio.h>
 #include <glob.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <glib/gstdio.h>
 
 #define PIECE 65536u
 
@@ -97,7 +97,8 @@ static gssize read_some(int fd, char *text, gsize size)
     return got;
 }
 
-gssize root_read_once(HostRoot *root, const char *path, char *text, gsize size)
+/* What one read() returns, at most @size bytes, without a NUL; -1 with errno. */
+static gssize root_read_once(HostRoot *root, const char *path, char *text, gsize size)
 {
     int fd = root_open(root, path, O_RDONLY, 0);
     gssize got = fd < 0 ? -1 : read_some(fd, text, size);
@@ -281,4 +282,65 @@ void root_rmdir(HostRoot *root, const char *path)
     g_autofree char *made = NULL;
 
     g_rmdir(full(root, path, &made));
+}
+
+/*
+ * Attributes of sysfs, and other small files of the kernel, by their directory on the host. They
+ * come and go with their devices: a missing one is NULL, 0 or "unknown", not an error.
+ */
+
+#define ATTRIBUTE_MAX 4097
+
+/* An attribute is one page at most, and one read returns it. */
+char *sysfs_read(HostRoot *root, const char *dir, const char *attribute)
+{
+    char text[ATTRIBUTE_MAX];
+    gsize length = strlen(dir);
+    gssize got;
+
+    /* The buffer has the path first: with a thousand vGPUs, allocations count. */
+    if (length + strlen(attribute) + 2 > sizeof(text))
+        return NULL;
+    memcpy(text, dir, length);
+    text[length] = '/';
+    strcpy(text + length + 1, attribute);
+    got = root_read_once(root, text, text, sizeof(text) - 1);
+    if (got < 0)
+        return NULL;
+    text[got] = '\0';
+    return g_strdup(g_strstrip(text));
+}
+
+gint64 sysfs_number(HostRoot *root, const char *dir, const char *attribute, gint64 missing)
+{
+    g_autofree char *text = sysfs_read(root, dir, attribute);
+    char *end;
+    gint64 value;
+
+    if (!text)
+        return missing;
+    value = g_ascii_strtoll(text, &end, 0);
+    return end == text ? missing : value;
+}
+
+int sysfs_write(HostRoot *root, const char *dir, const char *attribute, const char *text)
+{
+    g_autofree char *path = g_build_filename(dir, attribute, NULL);
+
+    return root_write_once(root, path, text);
+}
+
+char *sysfs_link_name(HostRoot *root, const char *dir, const char *link)
+{
+    g_autofree char *path = g_build_filename(dir, link, NULL);
+    g_autofree char *target = root_link(root, path);
+
+    return target ? g_path_get_basename(target) : NULL;
+}
+
+GStrv sysfs_list(HostRoot *root, const char *dir)
+{
+    GStrv names = root_list(root, dir, NULL);
+
+    return names ? names : g_new0(char *, 1);
 }

@@ -37,9 +37,6 @@ char *root_read(HostRoot *root, const char *path, GError **error);
 /* The same for a file with NULs. There is one more behind its @length bytes. */
 char *root_read_bytes(HostRoot *root, const char *path, gsize *length, GError **error);
 
-/* What one read() returns, at most @size bytes, without a NUL; -1 with errno. */
-gssize root_read_once(HostRoot *root, const char *path, char *text, gsize size);
-
 /* A file in GKeyFile's form; NULL with G_FILE_ERROR or G_KEY_FILE_ERROR. */
 GKeyFile *root_read_keys(HostRoot *root, const char *path, GKeyFileFlags flags, GError **error);
 
@@ -79,5 +76,25 @@ int root_write_once(HostRoot *root, const char *path, const char *text);
 /* Removes a file, if it exists, and a directory, if it is empty. */
 void root_remove(HostRoot *root, const char *path);
 void root_rmdir(HostRoot *root, const char *path);
+
+/*
+ * Attributes of sysfs, and other small files of the kernel, by their directory on the host. They
+ * come and go with their devices: a missing one is NULL, 0 or "unknown", not an error.
+ */
+
+/* The attribute's text without white space around it; NULL if it is missing. To be freed. */
+char *sysfs_read(HostRoot *root, const char *dir, const char *attribute);
+
+/* The number at the beginning of an attribute, in any base of C; @missing if there is none. */
+gint64 sysfs_number(HostRoot *root, const char *dir, const char *attribute, gint64 missing);
+
+/* Writes @text in one write(). 0, or an errno. */
+int sysfs_write(HostRoot *root, const char *dir, const char *attribute, const char *text);
+
+/* The last component of a link's target, as a driver's name; NULL: none. */
+char *sysfs_link_name(HostRoot *root, const char *dir, const char *link);
+
+/* Names of the entries of a directory, sorted; empty if there is no such directory. */
+GStrv sysfs_list(HostRoot *root, const char *dir);
 
 #endif

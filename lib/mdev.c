@@ -6,10 +6,9 @@
 
 #include "lib/gpus.h"
 #include "lib/host_root.h"
-#include "lib/sysfs.h"
 
-#define MDEV_BUS     "/sys/class/mdev_bus"
-#define SOFT_CLASS   "vgpu-soft"
+#define MDEV_BUS   "/sys/class/mdev_bus"
+#define SOFT_CLASS "vgpu-soft"
 /* Where the driver keeps the vGPUs of a GPU that left sysfs before they did. */
 #define REMOVED_PARENT "vgpu-removed"
 
@@ -46,16 +45,11 @@ void mdev_type_free(MdevType *type)
     g_free(type);
 }
 
-static void free_type(void *data)
-{
-    mdev_type_free(data);
-}
-
 GPtrArray *mdev_types_of_device(HostRoot *root, const char *gpu, const char *dir)
 {
     g_autofree char *types = g_build_filename(dir, "mdev_supported_types", NULL);
     g_auto(GStrv) ids = sysfs_list(root, types);
-    GPtrArray *list = g_ptr_array_new_with_free_func(free_type);
+    GPtrArray *list = g_ptr_array_new_with_free_func((GDestroyNotify)mdev_type_free);
 
     for (guint i = 0; ids[i]; i++) {
         g_autofree char *type_dir = g_build_filename(types, ids[i], NULL);

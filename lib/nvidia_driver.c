@@ -1,10 +1,156 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/nvidia_driver.h"
 
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "lib/elf_file.h"
-#include "lib/sysfs.h"
+#include "lib/host_root.h"
+
+/* What a shared library says of itself: its name, and the functions that others can call. */
+
+#if defined(__x86_64__)
+#define MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define MACHINE EM_AARCH64
+#else
+#define MACHINE EM_NONE
+#endif
+
+/**
+ * ElfFile
+ * @map: the whole file, of which nothing is believed before it was checked
+ * @sections: in @map, aligned
+ */
+struct ElfFile {
+    GMappedFile *map;
+    const guint8 *bytes;
+    gsize size;
+    const Elf64_Shdr *sections;
+    guint section_count;
+};
+
+/* In the file, whole, and aligned for what is read there. */
+static const void *part(const ElfFile *file, guint64 offset, guint64 size)
+{
+    if (offset > file->size || size > file->size - offset || offset % 8)
+        return NULL;
+    return file->bytes + offset;
+}
+
+static gboolean read_header(ElfFile *file)
+{
+    const Elf64_Ehdr *header = part(file, 0, sizeof(*header));
+
+    if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
+        header->e_type != ET_DYN || header->e_machine != MACHINE ||
+        header->e_shentsize != sizeof(Elf64_Shdr))
+        return FALSE;
+    file->section_count = header->e_shnum;
+    file->sections =
+        part(file, header->e_shoff, (guint64)header->e_shnum * sizeof(*file->sections));
+    return file->sections != NULL;
+}
+
+static GMappedFile *map_file(HostRoot *root, const char *path, GError **error)
+{
+    int fd = root_open(root, path, O_RDONLY, 0);
+    int code = errno;
+    GMappedFile *map;
+
+    if (fd < 0) {
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code), "%s can't be read: %s",
+                    path, g_strerror(code));
+        return NULL;
+    }
+    map = g_mapped_file_new_from_fd(fd, FALSE, error);
+    close(fd);
+    return map;
+}
+
+ElfFile *elf_file_open(HostRoot *root, const char *path, GError **error)
+{
+    g_autoptr(GMappedFile) map = map_file(root, path, error);
+    g_autoptr(ElfFile) file = NULL;
+
+    if (!map)
+        return NULL;
+    file = g_new0(ElfFile, 1);
+    file->map = g_steal_pointer(&map);
+    file->bytes = (const guint8 *)g_mapped_file_get_contents(file->map);
+    file->size = g_mapped_file_get_length(file->map);
+    if (read_header(file))
+        return g_steal_pointer(&file);
+    g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                "%s is not a shared library for 64-bit programs of this machine", path);
+    return NULL;
+}
+
+void elf_file_free(ElfFile *file)
+{
+    g_mapped_file_unref(file->map);
+    g_free(file);
+}
+
+static const Elf64_Shdr *section_of(const ElfFile *file, guint32 type)
+{
+    for (guint i = 0; i < file->section_count; i++)
+        if (file->sections[i].sh_type == type)
+            return &file->sections[i];
+    return NULL;
+}
+
+/* Text at @offset in the strings of @section; NULL: it does not end in there. */
+static const char *text_at(const ElfFile *file, const Elf64_Shdr *section, guint64 offset)
+{
+    const Elf64_Shdr *strings;
+
+    if (section->sh_link >= file->section_count)
+        return NULL;
+    strings = &file->sections[section->sh_link];
+    if (strings->sh_offset > file->size || strings->sh_size > file->size - strings->sh_offset ||
+        offset >= strings->sh_size ||
+        !memchr(file->bytes + strings->sh_offset + offset, 0, strings->sh_size - offset))
+        return NULL;
+    return (const char *)file->bytes + strings->sh_offset + offset;
+}
+
+const char *elf_file_soname(const ElfFile *file)
+{
+    const Elf64_Shdr *section = section_of(file, SHT_DYNAMIC);
+    const Elf64_Dyn *entries = section ? part(file, section->sh_offset, section->sh_size) : NULL;
+
+    for (gsize i = 0; entries && i < section->sh_size / sizeof(*entries); i++)
+        if (entries[i].d_tag == DT_SONAME)
+            return text_at(file, section, entries[i].d_un.d_val);
+    return NULL;
+}
+
+static gboolean is_export(const Elf64_Sym *symbol)
+{
+    guint binding = ELF64_ST_BIND(symbol->st_info);
+
+    return symbol->st_shndx != SHN_UNDEF && (binding == STB_GLOBAL || binding == STB_WEAK);
+}
+
+GHashTable *elf_file_exports(const ElfFile *file)
+{
+    GHashTable *names = g_hash_table_new(g_str_hash, g_str_equal);
+    const Elf64_Shdr *section = section_of(file, SHT_DYNSYM);
+    const Elf64_Sym *symbols = section ? part(file, section->sh_offset, section->sh_size) : NULL;
+
+    for (gsize i = 0; symbols && i < section->sh_size / sizeof(*symbols); i++) {
+        const char *name =
+            is_export(&symbols[i]) ? text_at(file, section, symbols[i].st_name) : NULL;
+
+        if (name && *name)
+            g_hash_table_add(names, (char *)name);
+    }
+    return names;
+}
 
 #if defined(__aarch64__)
 #define MULTIARCH "aarch64-linux-gnu"

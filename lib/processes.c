@@ -4,9 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/host_root.h"
 #include "lib/pci.h"
-#include "lib/sysfs.h"
 
 #define PROC "/proc"
 
@@ -113,6 +111,79 @@ static const char *uuid_of_file(HostRoot *root, const Wanted *wanted, const char
     if (!uuid && target[0] == '/' && root_stat(root, file, &node) && S_ISCHR(node.st_mode))
         uuid = g_hash_table_lookup(wanted->by_number, &(gint64){(gint64)node.st_rdev});
     return uuid;
+}
+
+/* The value of "-name": "guest=red,debug-threads=on", or "red". */
+static char *name_of_argument(const char *value)
+{
+    g_auto(GStrv) parts = g_strsplit(value, ",", -1);
+
+    for (guint i = 0; parts[i]; i++)
+        if (g_str_has_prefix(parts[i], "guest="))
+            return g_strdup(parts[i] + strlen("guest="));
+    return parts[0] && !strchr(parts[0], '=') ? g_strdup(parts[0]) : NULL;
+}
+
+/* A VMM's own name for its VM. */
+static char *name_by_command_line(HostRoot *root, const char *dir)
+{
+    g_autofree char *path = g_build_filename(dir, "cmdline", NULL);
+    gsize length = 0;
+    g_autofree char *text = root_read_bytes(root, path, &length, NULL);
+    gboolean next = FALSE;
+
+    if (!text)
+        return NULL;
+    /* There is a NUL after the last one, too. */
+    for (const char *word = text; word < text + length; word += strlen(word) + 1) {
+        if (next)
+            return name_of_argument(word);
+        next = g_str_equal(word, "-name");
+    }
+    return NULL;
+}
+
+/* "a\\x2db" is "a-b" in the name of a unit. */
+static char *unit_unescape(const char *name)
+{
+    GString *text = g_string_new(NULL);
+
+    for (; *name; name++) {
+        if (g_str_has_prefix(name, "\\x") && g_ascii_isxdigit(name[2]) &&
+            g_ascii_isxdigit(name[3])) {
+            g_string_append_c(
+                text, (char)(g_ascii_xdigit_value(name[2]) * 16 + g_ascii_xdigit_value(name[3])));
+            name += 3;
+        } else {
+            g_string_append_c(text, *name);
+        }
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* ".../machine-qemu\x2d1\x2dred.scope/...", systemd-machined's form. */
+static char *name_by_cgroup(const char *cgroup)
+{
+    g_autoptr(GRegex) regex =
+        g_regex_new("/machine-[^/]*?\\\\x2d[0-9]+\\\\x2d([^/]*)\\.scope", 0, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    g_autofree char *escaped = NULL;
+
+    if (!g_regex_match(regex, cgroup, 0, &match))
+        return NULL;
+    escaped = g_match_info_fetch(match, 1);
+    return unit_unescape(escaped);
+}
+
+/*
+ * VMs by their processes: QEMU's command line, or the cgroup that systemd-machined made for it,
+ * names the VM.
+ */
+static char *vm_name_of_process(HostRoot *root, const char *dir, const char *cgroup)
+{
+    char *name = name_by_command_line(root, dir);
+
+    return name || !cgroup ? name : name_by_cgroup(cgroup);
 }
 
 static void look_at_process(Vms *vms, const Wanted *wanted, const char *dir)
@@ -315,75 +386,6 @@ GPtrArray *holders_find(HostRoot *root, const char *const *nodes)
             look_for_holders(holders, root, dir, pid, nodes);
     }
     return holders;
-}
-
-/* The value of "-name": "guest=red,debug-threads=on", or "red". */
-static char *name_of_argument(const char *value)
-{
-    g_auto(GStrv) parts = g_strsplit(value, ",", -1);
-
-    for (guint i = 0; parts[i]; i++)
-        if (g_str_has_prefix(parts[i], "guest="))
-            return g_strdup(parts[i] + strlen("guest="));
-    return parts[0] && !strchr(parts[0], '=') ? g_strdup(parts[0]) : NULL;
-}
-
-/* A VMM's own name for its VM. */
-static char *name_by_command_line(HostRoot *root, const char *dir)
-{
-    g_autofree char *path = g_build_filename(dir, "cmdline", NULL);
-    gsize length = 0;
-    g_autofree char *text = root_read_bytes(root, path, &length, NULL);
-    gboolean next = FALSE;
-
-    if (!text)
-        return NULL;
-    /* There is a NUL after the last one, too. */
-    for (const char *word = text; word < text + length; word += strlen(word) + 1) {
-        if (next)
-            return name_of_argument(word);
-        next = g_str_equal(word, "-name");
-    }
-    return NULL;
-}
-
-/* "a\\x2db" is "a-b" in the name of a unit. */
-static char *unit_unescape(const char *name)
-{
-    GString *text = g_string_new(NULL);
-
-    for (; *name; name++) {
-        if (g_str_has_prefix(name, "\\x") && g_ascii_isxdigit(name[2]) &&
-            g_ascii_isxdigit(name[3])) {
-            g_string_append_c(
-                text, (char)(g_ascii_xdigit_value(name[2]) * 16 + g_ascii_xdigit_value(name[3])));
-            name += 3;
-        } else {
-            g_string_append_c(text, *name);
-        }
-    }
-    return g_string_free(text, FALSE);
-}
-
-/* ".../machine-qemu\x2d1\x2dred.scope/...", systemd-machined's form. */
-static char *name_by_cgroup(const char *cgroup)
-{
-    g_autoptr(GRegex) regex =
-        g_regex_new("/machine-[^/]*?\\\\x2d[0-9]+\\\\x2d([^/]*)\\.scope", 0, 0, NULL);
-    g_autoptr(GMatchInfo) match = NULL;
-    g_autofree char *escaped = NULL;
-
-    if (!g_regex_match(regex, cgroup, 0, &match))
-        return NULL;
-    escaped = g_match_info_fetch(match, 1);
-    return unit_unescape(escaped);
-}
-
-char *vm_name_of_process(HostRoot *root, const char *dir, const char *cgroup)
-{
-    char *name = name_by_command_line(root, dir);
-
-    return name || !cgroup ? name : name_by_cgroup(cgroup);
 }
 
 gboolean vm_is_running(HostRoot *root, const char *name)

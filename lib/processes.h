@@ -45,16 +45,6 @@ typedef struct {
 /* Of Holder, one for each process and node. @nodes: as "dri/card0". This process is left out. */
 GPtrArray *holders_find(HostRoot *root, const char *const *nodes);
 
-/*
- * VMs by their processes: QEMU's command line, or the cgroup that systemd-machined made for it,
- * names the VM.
- */
-/*
- * The name of the VM whose VMM the process is; NULL: none. @dir: as /proc/123. @cgroup: the content
- * of that file there, or NULL. To be freed.
- */
-char *vm_name_of_process(HostRoot *root, const char *dir, const char *cgroup);
-
 /* Whether a VM of that name has a process. Reads all of /proc. */
 gboolean vm_is_running(HostRoot *root, const char *name);
 

@@ -4,7 +4,7 @@
 #include <gio/gio.h>
 #include <string.h>
 
-#include "lib/calendar.h"
+#include "lib/systemd.h"
 #include "lib/conf.h"
 #include "lib/host_root.h"
 

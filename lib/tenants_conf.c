@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "lib/conf.h"
-#include "lib/units.h"
+
+#define TENANTS_DIR "/etc/vgpu/tenants.d"
 
 #define NO_LIMIT     "0"
 #define MAX_COMPUTE  1000000

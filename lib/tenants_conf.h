@@ -7,8 +7,6 @@
 
 #include "lib/host_root.h"
 
-#define TENANTS_DIR "/etc/vgpu/tenants.d"
-
 /**
  * TenantEntry - a [tenant NAME] group
  * @file: where it was read from

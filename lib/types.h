@@ -8,7 +8,7 @@
 #include <glib.h>
 
 #include "lib/host_root.h"
-#include "lib/units.h"
+#include "lib/conf.h"
 
 #define TYPE_MEMORY_INFINITY G_MAXUINT64
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/agent_client.h"
+#include "lib/bus.h"
 #include "qemu-hooks/prepare.h"
 
 /* For tests: a directory that replaces /. libvirt passes no such variable on. */

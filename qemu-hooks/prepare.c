@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "qemu-hooks/prepare.h"
 
-#include "lib/agent_client.h"
 #include "lib/bus.h"
-#include "lib/definition.h"
+#include "lib/vgpu.h"
 #include "lib/host_root.h"
 #include "lib/mdev.h"
 #include "lib/pci.h"
-#include "lib/sysfs.h"
-#include "lib/vgpu.h"
 
 /**
  * Preparation

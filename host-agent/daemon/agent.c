@@ -1,31 +1,112 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/agent.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
+#include <sys/file.h>
 
-#include "host-agent/daemon/audit_gpus.h"
-#include "host-agent/daemon/audit_operations.h"
-#include "host-agent/daemon/audit_state.h"
-#include "host-agent/daemon/config.h"
+#include "lib/bus.h"
+#include "host-agent/daemon/audit_sources.h"
 #include "host-agent/daemon/containers/claims.h"
-#include "host-agent/daemon/domains/domain_watch.h"
 #include "host-agent/daemon/health/vulkan_watch.h"
 #include "host-agent/daemon/host/authority.h"
-#include "host-agent/daemon/instance.h"
-#include "host-agent/daemon/lifecycle/lifecycle.h"
-#include "host-agent/daemon/methods/slice_claim.h"
-#include "host-agent/daemon/methods/vgpus.h"
+#include "host-agent/daemon/methods/vgpu_call.h"
+#include "host-agent/daemon/methods/slice_run.h"
 #include "host-agent/daemon/modes/modes.h"
 #include "host-agent/daemon/modes/schedule.h"
-#include "host-agent/daemon/slices/definition_watch.h"
+#include "host-agent/daemon/modes/wanted.h"
+#include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/daemon/slices/offers.h"
 #include "host-agent/daemon/slices/slices.h"
-#include "host-agent/daemon/slices/tenants.h"
 #include "host-agent/daemon/sync/arbiter_sync.h"
-#include "host-agent/daemon/sync/cdi_sync.h"
-#include "host-agent/daemon/sync/limits_sync.h"
+#include "host-agent/daemon/sync/cdi.h"
+#include "host-agent/daemon/sync/limits.h"
 #include "host-agent/daemon/sync/transport_sync.h"
 #include "host-agent/daemon/vgpud_conf.h"
+#include "host-agent/model/request.h"
+
+/* Compares /etc/vgpu with the settings of commands. */
+
+/* The tenants that are declared now, of TenantEntry; NULL with AGENT_ERROR_INVALID. */
+static GPtrArray *config_tenants(HostRoot *root, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    GPtrArray *entries = tenants_conf_load(root, &cause);
+
+    if (!entries)
+        g_set_error_literal(error, AGENT_ERROR, AGENT_ERROR_INVALID, cause->message);
+    return entries;
+}
+
+/* Tenants first, because they can refuse it. */
+static gboolean apply(Host *host, Tenants *tenants, const GPtrArray *entries, gboolean dry_run,
+                      GStrvBuilder *changes, GError **error)
+{
+    return tenants_apply(tenants, entries, dry_run, changes, error) &&
+           wanted_apply(host_root(host), dry_run, changes, error);
+}
+
+/*
+ * Forgets settings of commands that /etc/vgpu declares; with the option DryRun, only determines
+ * what would change. Returns a sentence for each change; NULL with @error: nothing was changed. It
+ * does not read the files again.
+ */
+static GStrv config_apply(Host *host, Tenants *tenants, GVariant *options, gboolean *dry_run,
+                          GError **error)
+{
+    const DictKey keys[] = {{"DryRun", 'b', dry_run, NULL, 0, 0}};
+    g_autoptr(GPtrArray) entries = NULL;
+    g_autoptr(GStrvBuilder) changes = g_strv_builder_new();
+
+    if (!dict_read(options, keys, G_N_ELEMENTS(keys), error))
+        return NULL;
+    entries = config_tenants(host_root(host), error);
+    if (!entries || !apply(host, tenants, entries, *dry_run, changes, error))
+        return NULL;
+    return g_strv_builder_end(changes);
+}
+
+/*
+ * One vgpud for each host: a second one would finish, or undo, the first one's current operations.
+ */
+
+#define LOCK_DIR  "/run/vgpu"
+#define LOCK_FILE LOCK_DIR "/vgpud.lock"
+
+static int fail(const char *path, int code, GError **error)
+{
+    if (code == EWOULDBLOCK)
+        g_set_error(
+            error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+            "another vgpud is running on this host (it holds %s); \"systemctl status vgpud\" "
+            "shows it",
+            path);
+    else
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "%s can't be locked: %s", path,
+                    g_strerror(code));
+    return -1;
+}
+
+/*
+ * A file descriptor that prevents others until it is closed or the process ends; -1 with
+ * AGENT_ERROR_IN_USE if another vgpud runs, AGENT_ERROR_FAILED if the lock fails otherwise.
+ */
+static int instance_lock(HostRoot *root, GError **error)
+{
+    g_autofree char *path = root_path(root, LOCK_FILE, NULL);
+    int fd, code;
+
+    root_mkdir(root, LOCK_DIR, 0755, NULL);
+    fd = root_open(root, LOCK_FILE, O_RDWR | O_CREAT, 0600);
+    if (fd < 0)
+        return fail(path, errno, error);
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    code = errno;
+    close(fd);
+    return fail(path, code, error);
+}
 
 /**
  * struct Agent
@@ -134,22 +215,6 @@ static void apply_authorized(GDBusMethodInvocation *invocation, const Caller *ca
                                        (const char *const *)changes);
 }
 
-static gboolean handle_apply(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                             GVariant *options, void *data)
-{
-    (void)interface;
-    (void)options;
-    authority_ask(invocation, ACTION_ADMINISTER, apply_authorized, data);
-    return TRUE;
-}
-
-static gboolean handle_reload(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
-{
-    (void)interface;
-    authority_ask(invocation, ACTION_ADMINISTER, reload_authorized, data);
-    return TRUE;
-}
-
 /* The modules that watch the GPUs and their users. */
 static gboolean make_watches(Agent *agent, GError **error)
 {
@@ -160,8 +225,7 @@ static gboolean make_watches(Agent *agent, GError **error)
     agent->health = health_new(agent->host, agent->slices);
     agent->pressure =
         pressure_watch_new(agent->host, agent->offers, agent->slices, conf->pressure_grace);
-    agent->usage =
-        usage_sampler_new(agent->host, agent->offers, agent->slices, agent->tenants);
+    agent->usage = usage_sampler_new(agent->host, agent->offers, agent->slices, agent->tenants);
     agent->scrape = scrape_new(agent->host, agent->offers, agent->slices, agent->health,
                                agent->pressure, agent->claims);
     offer_metrics(agent, conf->metrics_listen);
@@ -271,23 +335,23 @@ static gboolean make_modules(Agent *agent, GError **error)
     agent->vulkan = vulkan_watch_new(agent->host);
     agent->vgpus = vgpus_new(&agent->life, agent->offers, agent->tenants);
     claims_watch(agent->claims, container_ended, agent);
-    agent->doors =
-        transport_sync_new(agent->host, agent->slices, agent->tenants, agent->claims);
+    agent->doors = transport_sync_new(agent->host, agent->slices, agent->tenants, agent->claims);
     agent->cdi = cdi_sync_new(agent->host, agent->slices);
     tenants_watch(agent->tenants, tenants_changed, agent);
     claims_watch_changes(agent->claims, claim_changed, agent);
     host_watch(agent->host, gpu_added, gpus_changed, agent);
     host_set_users(agent->host, add_users, agent);
-    agent->arbiters =
-        arbiter_sync_new(agent->host, agent->offers, agent->slices, agent->claims);
+    agent->arbiters = arbiter_sync_new(agent->host, agent->offers, agent->slices, agent->claims);
     agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices);
     slices_watch(agent->slices, slice_changed, agent);
     agent->domains = domain_watch_new(&agent->life);
     agent->schedule = schedule_new(agent->host, agent->modes);
     agent->audit = (AuditWorld){agent->host, agent->slices, agent->tenants, agent->claims};
     audit_set_describe(audit_state, &agent->audit);
-    g_signal_connect(host_manager(agent->host), "handle-reload", G_CALLBACK(handle_reload), agent);
-    g_signal_connect(host_manager(agent->host), "handle-apply-config", G_CALLBACK(handle_apply), agent);
+    authority_answer(host_manager(agent->host), "handle-reload", ACTION_ADMINISTER,
+                     reload_authorized, NULL, agent);
+    authority_answer(host_manager(agent->host), "handle-apply-config", ACTION_ADMINISTER,
+                     apply_authorized, NULL, agent);
     return make_watches(agent, error);
 }
 

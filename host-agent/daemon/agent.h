@@ -3,14 +3,17 @@
 #ifndef VGPUD_AGENT_H
 #define VGPUD_AGENT_H
 
-#include "host-agent/daemon/domains/domain_watch.h"
+#include <glib.h>
+
+#include "lib/host_root.h"
+#include "host-agent/daemon/domains/domains.h"
 #include "host-agent/daemon/health/health_watch.h"
 #include "host-agent/daemon/health/pressure_watch.h"
 #include "host-agent/daemon/host/host.h"
-#include "host-agent/daemon/metrics/scrape.h"
+#include "host-agent/daemon/metrics/metrics_server.h"
 #include "host-agent/daemon/metrics/usage_sampler.h"
 #include "host-agent/daemon/operations/operation.h"
-#include "lib/host_root.h"
+#include "host-agent/daemon/slices/tenants.h"
 
 typedef struct Agent Agent;
 

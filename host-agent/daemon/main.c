@@ -9,7 +9,7 @@
 
 #include "host-agent/daemon/agent.h"
 #include "host-agent/daemon/engines/counters.h"
-#include "host-agent/daemon/host/hotplug.h"
+#include "host-agent/daemon/host/host.h"
 #include "lib/bus.h"
 
 #define TRIM_BYTES (128 * 1024)

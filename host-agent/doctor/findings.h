@@ -52,12 +52,7 @@ Check check_lsm;
 Check check_cgroups;
 Check check_udmabuf;
 Check check_vulkan;
-Check check_cuda;
 Check check_programs;
-Check check_agent;
-Check check_engines;
-Check check_arbiters;
-Check check_schedule;
 Check check_vms;
 
 #endif

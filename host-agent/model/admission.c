@@ -1,9 +1,175 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/model/admission.h"
 
+#include <fnmatch.h>
+
 #include "lib/bus.h"
-#include "lib/containers_only.h"
-#include "lib/units.h"
+#include "lib/gpus.h"
+#include "lib/conf.h"
+
+#define ROOM_WHOLE_COMPUTE 100u
+
+/*
+ * A GPU's resources, and the promised part of them. The rules of the ledger:
+ *
+ *   VRAM of all slices                <= capacity (the GPU's VRAM times its overcommit factor)
+ *   VRAM of guaranteed slices         <= the GPU's VRAM
+ *   compute of all slices             <= 100 % times the overcommit factor
+ *   compute of guaranteed slices      <= 100 %
+ *
+ * The driver enforces the first, whoever creates vGPUs; the agent enforces the others.
+ */
+
+void room_free(Room *room)
+{
+    g_free(room->gpu);
+    g_free(room->ids);
+    g_free(room->name);
+    g_free(room->mode);
+    g_free(room->switching);
+    g_free(room->unhealthy);
+    g_free(room);
+}
+
+void room_add(Room *room, const Slice *slice)
+{
+    room->promised_vram += slice->vram;
+    room->promised_compute += slice->compute;
+    room->count++;
+    if (slice->class != SLICE_GUARANTEED)
+        return;
+    room->guaranteed_vram += slice->vram;
+    room->guaranteed_compute += slice->compute;
+}
+
+void room_subtract(Room *room, const Slice *slice)
+{
+    room->promised_vram -= slice->vram;
+    room->promised_compute -= slice->compute;
+    room->count--;
+    if (slice->class != SLICE_GUARANTEED)
+        return;
+    room->guaranteed_vram -= slice->vram;
+    room->guaranteed_compute -= slice->compute;
+}
+
+static char *vram_refusal(guint64 free, guint64 whole, const char *of)
+{
+    g_autofree char *left = size_format(free);
+    g_autofree char *all = size_format(whole);
+
+    return g_strdup_printf("%s of %s%s are free", left, all, of);
+}
+
+static guint64 rest(guint64 whole, guint64 used)
+{
+    return used < whole ? whole - used : 0;
+}
+
+/* The overcommit factor applies to compute as to memory. */
+static guint compute_capacity(const Room *room)
+{
+    if (!room->vram)
+        return ROOM_WHOLE_COMPUTE;
+    return (guint)((double)ROOM_WHOLE_COMPUTE * (double)room->capacity / (double)room->vram + 0.5);
+}
+
+char *room_refusal(const Room *room, const Slice *slice)
+{
+    gboolean guaranteed = slice->class == SLICE_GUARANTEED;
+    guint compute = compute_capacity(room);
+
+    if (slice->vram > rest(room->capacity, room->promised_vram))
+        return vram_refusal(rest(room->capacity, room->promised_vram), room->capacity, "");
+    if (guaranteed && slice->vram > rest(room->vram, room->guaranteed_vram))
+        return vram_refusal(rest(room->vram, room->guaranteed_vram), room->vram,
+                            " for guaranteed slices");
+    if (slice->compute > rest(compute, room->promised_compute))
+        return g_strdup_printf("%" G_GUINT64_FORMAT " %% of its compute are free, of %u %%",
+                               rest(compute, room->promised_compute), compute);
+    if (guaranteed && slice->compute > rest(ROOM_WHOLE_COMPUTE, room->guaranteed_compute))
+        return g_strdup_printf("%" G_GUINT64_FORMAT " %% of its compute are free for guaranteed "
+                               "slices",
+                               rest(ROOM_WHOLE_COMPUTE, room->guaranteed_compute));
+    return NULL;
+}
+
+/* Tenants, and their quotas. */
+
+void tenant_free(Tenant *tenant)
+{
+    g_free(tenant->name);
+    g_strfreev(tenant->models);
+    g_strfreev(tenant->users);
+    g_free(tenant);
+}
+
+gboolean tenant_name_valid(const char *name)
+{
+    return g_regex_match_simple("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$", name, G_REGEX_DOLLAR_ENDONLY,
+                                0);
+}
+
+TenantUse tenant_use(const char *tenant, const GPtrArray *slices)
+{
+    TenantUse use = {0};
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (!g_str_equal(slice->tenant, tenant) || !slice_is_promised(slice))
+            continue;
+        use.vram += slice->vram;
+        use.compute += slice->compute;
+        use.vgpus++;
+    }
+    return use;
+}
+
+gboolean tenant_may_use(const Tenant *tenant, const Room *room)
+{
+    if (!tenant->models || !tenant->models[0])
+        return TRUE;
+    for (guint i = 0; tenant->models[i]; i++)
+        if (!fnmatch(tenant->models[i], room->ids, FNM_CASEFOLD) ||
+            !fnmatch(tenant->models[i], room->name, FNM_CASEFOLD))
+            return TRUE;
+    return FALSE;
+}
+
+static gboolean refuse(const Tenant *tenant, const char *would, const char *may, GError **error)
+{
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_QUOTA,
+                "tenant %s would have %s, and may have %s; remove a vGPU of the tenant, or let an "
+                "administrator raise the quota with \"vgpuctl tenant set %s\"",
+                tenant->name, would, may, tenant->name);
+    return FALSE;
+}
+
+gboolean tenant_admit(const Tenant *tenant, const TenantUse *use, GError **error)
+{
+    g_autofree char *would = NULL;
+    g_autofree char *may = NULL;
+
+    if (tenant->vram && use->vram > tenant->vram) {
+        g_autofree char *bytes = size_format(use->vram);
+        g_autofree char *most = size_format(tenant->vram);
+
+        would = g_strconcat(bytes, " of VRAM", NULL);
+        return refuse(tenant, would, most, error);
+    }
+    if (tenant->compute && use->compute > tenant->compute) {
+        would = g_strdup_printf("%u %% of compute", use->compute);
+        may = g_strdup_printf("%u %%", tenant->compute);
+        return refuse(tenant, would, may, error);
+    }
+    if (tenant->vgpus && use->vgpus > tenant->vgpus) {
+        would = g_strdup_printf("%u vGPUs", use->vgpus);
+        may = g_strdup_printf("%u", tenant->vgpus);
+        return refuse(tenant, would, may, error);
+    }
+    return TRUE;
+}
 
 /**
  * Rule - the checks of an entry path besides the ledger and the quota
@@ -174,8 +340,8 @@ static gboolean check_room(const AdmissionRequest *request, GError **error)
         return TRUE;
     if (is_counted(request))
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                    "cannot change vGPU %s: without it, on GPU %s %s",
-                    wanted->uuid, wanted->gpu, why);
+                    "cannot change vGPU %s: without it, on GPU %s %s", wanted->uuid, wanted->gpu,
+                    why);
     else
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
                     "there is no room for vGPU %s: on GPU %s %s", wanted->uuid, wanted->gpu, why);

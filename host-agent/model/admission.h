@@ -1,14 +1,121 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a slice may be on a GPU: the GPU's mode, drains and health, its room, the tenant's models
- * and quota. Every entry path asks here: D-Bus, mdevctl's callout, libvirt's hook, containers'
- * hook, boot. Pure: the request has all of the input.
+ * What is promised of a GPU, and whether a slice may be on it: the GPU's room, the tenant's quota,
+ * and admission.
  */
 #ifndef MODEL_ADMISSION_H
 #define MODEL_ADMISSION_H
 
-#include "host-agent/model/room.h"
-#include "host-agent/model/tenant.h"
+#include "host-agent/model/slice.h"
+
+/*
+ * A GPU's resources, and the promised part of them. The rules of the ledger:
+ *
+ *   VRAM of all slices                <= capacity (the GPU's VRAM times its overcommit factor)
+ *   VRAM of guaranteed slices         <= the GPU's VRAM
+ *   compute of all slices             <= 100 % times the overcommit factor
+ *   compute of guaranteed slices      <= 100 %
+ *
+ * The driver enforces the first, whoever creates vGPUs; the agent enforces the others.
+ */
+
+/**
+ * Room - a GPU in the ledger
+ * @gpu: address
+ * @ids: "1002:73bf"; "" if it has none
+ * @name: for people
+ * @numa_node: -1: not known
+ * @gone: it has just been removed
+ * @mode: its mode; NULL: it is shared
+ * @switching: the mode that it is being switched to; NULL: none
+ * @unhealthy: the reason; NULL: it is healthy
+ * @containers_only: it has no vGPUs, because the kernel module is not loaded
+ * @evicted: best-effort slices of the requesting tenant were stopped there recently
+ * @vram: its bytes
+ * @capacity: bytes that may be promised
+ */
+typedef struct {
+    char *gpu;
+    char *ids;
+    char *name;
+    int numa_node;
+    gboolean gone;
+    char *mode;
+    char *switching;
+    gboolean draining;
+    char *unhealthy;
+    gboolean containers_only;
+    gboolean evicted;
+    guint64 vram;
+    guint64 capacity;
+    guint64 promised_vram;
+    guint64 guaranteed_vram;
+    guint promised_compute;
+    guint guaranteed_compute;
+    guint count;
+} Room;
+
+void room_free(Room *room);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Room, room_free)
+
+/* Adds one slice. */
+void room_add(Room *room, const Slice *slice);
+
+/* Removes a slice that was added. */
+void room_subtract(Room *room, const Slice *slice);
+
+/* NULL: @slice fits; else why not, as "4.0 GiB of 16.0 GiB are free". To be freed. */
+char *room_refusal(const Room *room, const Slice *slice);
+
+/* Tenants, and their quotas. */
+
+/**
+ * Tenant
+ * @vram: bytes, in total; 0: no limit
+ * @compute: per cent of a GPU, in total, so 250 is two GPUs and a half; 0: no limit
+ * @vgpus: number; 0: no limit
+ * @models: patterns (fnmatch) for GPUs' ids ("10de:*") or names; empty: any
+ * @users: names of users who may use it
+ */
+typedef struct {
+    char *name;
+    guint64 vram;
+    guint compute;
+    guint vgpus;
+    GStrv models;
+    GStrv users;
+} Tenant;
+
+/* A tenant's usage. */
+typedef struct {
+    guint64 vram;
+    guint compute;
+    guint vgpus;
+} TenantUse;
+
+void tenant_free(Tenant *tenant);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Tenant, tenant_free)
+
+/* 1 to 63 of letters, digits, "_", "-", ".", a letter or digit first. */
+gboolean tenant_name_valid(const char *name);
+
+/* The sum of the promised slices of @tenant in @slices. */
+TenantUse tenant_use(const char *tenant, const GPtrArray *slices);
+
+/* The tenant may have slices on that GPU. */
+gboolean tenant_may_use(const Tenant *tenant, const Room *room);
+
+/*
+ * @use: including the request. FALSE if it exceeds the quota: AGENT_ERROR_QUOTA, whose message says
+ * which quota, how much of it is used, and who can change it.
+ */
+gboolean tenant_admit(const Tenant *tenant, const TenantUse *use, GError **error);
+
+/*
+ * Whether a slice may be on a GPU: the GPU's mode, drains and health, its room, the tenant's models
+ * and quota. Every entry path asks here: D-Bus, mdevctl's callout, libvirt's hook, containers'
+ * hook, boot. Pure: the request has all of the input.
+ */
 
 /* The operation that is about to be done with the slice. */
 typedef enum {

@@ -1,6 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/model/gpu_health.h"
 
+/* The rate of an event: a bucket to which each event adds one, and which leaks. */
+/**
+ * Bucket - zeroed: empty
+ * @level: its content
+ * @at: the time of @level, microseconds
+ * @seen: the last counter
+ * @known: @seen is valid
+ */
+typedef struct {
+    double level;
+    gint64 at;
+    guint64 seen;
+    gboolean known;
+} Bucket;
+
 #define MINUTE_US (60 * (gint64)G_USEC_PER_SEC)
 
 /* Single uncorrected errors happen; the finding is cleared after this time without one. */
@@ -149,6 +164,24 @@ static gboolean has_grown(guint64 counter, guint64 *cleared)
     if (counter < *cleared)
         *cleared = 0;
     return counter > *cleared;
+}
+
+/*
+ * Leaks one in each @leak_us since the last call, then adds the growth of @counter since that call.
+ * The first call adds nothing, because the time of that growth is unknown. A counter that has
+ * decreased has restarted.
+ */
+static void bucket_fill(Bucket *bucket, guint64 counter, gint64 now_us, gint64 leak_us)
+{
+    guint64 since = counter < bucket->seen ? 0 : bucket->seen;
+    double leaked = bucket->known ? (double)(now_us - bucket->at) / (double)leak_us : 0;
+
+    bucket->level = MAX(0, bucket->level - leaked);
+    if (bucket->known)
+        bucket->level += (double)(counter - since);
+    bucket->known = TRUE;
+    bucket->at = now_us;
+    bucket->seen = counter;
 }
 
 static void judge_aer(GpuHealth *health, const GpuReadings *readings, gint64 now)
@@ -325,15 +358,46 @@ void gpu_health_clear(GpuHealth *health)
         forgive(engine);
 }
 
-void bucket_fill(Bucket *bucket, guint64 counter, gint64 now_us, gint64 leak_us)
-{
-    guint64 since = counter < bucket->seen ? 0 : bucket->seen;
-    double leaked = bucket->known ? (double)(now_us - bucket->at) / (double)leak_us : 0;
+/*
+ * The steps if a GPU has less free memory than its water mark: best-effort tenants are told, then
+ * the operator's command runs, then their vGPUs are stopped. It has no clock and no side effects.
+ */
 
-    bucket->level = MAX(0, bucket->level - leaked);
-    if (bucket->known)
-        bucket->level += (double)(counter - since);
-    bucket->known = TRUE;
-    bucket->at = now_us;
-    bucket->seen = counter;
+static PressureStep next(const Pressure *pressure, guint victims)
+{
+    switch (pressure->last) {
+    case PRESSURE_TELL:
+        return PRESSURE_COMMAND;
+    case PRESSURE_COMMAND:
+        return victims ? PRESSURE_EVICT : PRESSURE_NOTHING;
+    case PRESSURE_EVICT:
+        return victims ? PRESSURE_TELL : PRESSURE_NOTHING;
+    default:
+        return PRESSURE_TELL;
+    }
+}
+
+PressureStep pressure_step(Pressure *pressure, guint64 free, guint64 mark, guint victims,
+                           gint64 now_us, gint64 grace_us)
+{
+    PressureStep step;
+
+    if (free >= mark) {
+        step = pressure_is_on(pressure) ? PRESSURE_OVER : PRESSURE_NOTHING;
+        pressure->last = PRESSURE_NOTHING;
+        return step;
+    }
+    if (pressure_is_on(pressure) && now_us - pressure->since < grace_us)
+        return PRESSURE_NOTHING;
+    step = next(pressure, victims);
+    if (step != PRESSURE_NOTHING) {
+        pressure->last = step;
+        pressure->since = now_us;
+    }
+    return step;
+}
+
+gboolean pressure_is_on(const Pressure *pressure)
+{
+    return pressure->last != PRESSURE_NOTHING;
 }

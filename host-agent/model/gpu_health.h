@@ -78,26 +78,38 @@ void gpu_health_observe_gone(GpuHealth *health, guint users);
  */
 void gpu_health_clear(GpuHealth *health);
 
-/* The rate of an event: a bucket to which each event adds one, and which leaks. */
+/*
+ * The steps if a GPU has less free memory than its water mark: best-effort tenants are told, then
+ * the operator's command runs, then their vGPUs are stopped. It has no clock and no side effects.
+ */
+
+typedef enum {
+    PRESSURE_NOTHING, /* no step now */
+    PRESSURE_TELL,
+    PRESSURE_COMMAND,
+    PRESSURE_EVICT, /* stop the best-effort vGPUs */
+    PRESSURE_OVER,  /* tell that enough is free again */
+} PressureStep;
+
 /**
- * Bucket - zeroed: empty
- * @level: its content
- * @at: the time of @level, microseconds
- * @seen: the last counter
- * @known: @seen is valid
+ * Pressure - of one GPU; zeroed: enough is free
+ * @last: the last step; PRESSURE_NOTHING: enough is free
+ * @since: the time of that step, microseconds
  */
 typedef struct {
-    double level;
-    gint64 at;
-    guint64 seen;
-    gboolean known;
-} Bucket;
+    PressureStep last;
+    gint64 since;
+} Pressure;
 
 /*
- * Leaks one in each @leak_us since the last call, then adds the growth of @counter since that call.
- * The first call adds nothing, because the time of that growth is unknown. A counter that has
- * decreased has restarted.
+ * The next step if @free bytes are free and @mark are desired. @victims: number of best-effort
+ * vGPUs that can be stopped. @grace_us is the time between steps. If PRESSURE_EVICT was not enough,
+ * it restarts with PRESSURE_TELL as soon as there is a vGPU to stop.
  */
-void bucket_fill(Bucket *bucket, guint64 counter, gint64 now_us, gint64 leak_us);
+PressureStep pressure_step(Pressure *pressure, guint64 free, guint64 mark, guint victims,
+                           gint64 now_us, gint64 grace_us);
+
+/* Steps are being taken, or have been taken and were not enough. */
+gboolean pressure_is_on(const Pressure *pressure);
 
 #endif

@@ -1,11 +1,151 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/model/request.h"
 
-#include "host-agent/model/dict_read.h"
-#include "host-agent/model/slice.h"
-#include "host-agent/model/tenant.h"
 #include "lib/bus.h"
-#include "lib/units.h"
+#include "lib/conf.h"
+#include "host-agent/model/admission.h"
+
+/*
+ * Strict reading of a dictionary (a{sv}) from the bus. An unknown key, a duplicate key or another
+ * type is an error: if it were silently ignored, the result would differ from the request.
+ */
+
+#define MAX_TEXT 255
+#define MAX_LIST 1024
+
+static const DictKey *find(const DictKey *keys, gsize count, const char *name)
+{
+    for (gsize i = 0; i < count; i++)
+        if (g_str_equal(keys[i].key, name))
+            return &keys[i];
+    return NULL;
+}
+
+static const char *type_string(char type)
+{
+    switch (type) {
+    case 's':
+        return "s";
+    case 't':
+        return "t";
+    case 'u':
+        return "u";
+    case 'i':
+        return "i";
+    case 'a':
+        return "as";
+    default:
+        return "b";
+    }
+}
+
+static gboolean bad(GError **error, const char *key, const char *why)
+{
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "%s %s", key, why);
+    return FALSE;
+}
+
+static gboolean unknown(GError **error, const DictKey *keys, gsize count, const char *name)
+{
+    g_autoptr(GString) known = g_string_new(NULL);
+
+    for (gsize i = 0; i < count; i++)
+        g_string_append_printf(known, "%s%s", i ? ", " : "", keys[i].key);
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "unknown key %s; allowed are: %s", name,
+                known->str);
+    return FALSE;
+}
+
+static gboolean check_number(const DictKey *key, guint64 number, GError **error)
+{
+    g_autofree char *why = NULL;
+
+    if ((!key->min && !key->max) || (number >= key->min && number <= key->max))
+        return TRUE;
+    why = g_strdup_printf("must be from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
+                          ", not %" G_GUINT64_FORMAT,
+                          key->min, key->max, number);
+    return bad(error, key->key, why);
+}
+
+static gboolean read_text(const DictKey *key, GVariant *value, GError **error)
+{
+    gsize length;
+    const char *text = g_variant_get_string(value, &length);
+
+    if (length > MAX_TEXT)
+        return bad(error, key->key, "is longer than 255 characters");
+    g_free(*(char **)key->value);
+    *(char **)key->value = g_strdup(text);
+    return TRUE;
+}
+
+static gboolean read_list(const DictKey *key, GVariant *value, GError **error)
+{
+    if (g_variant_n_children(value) > MAX_LIST)
+        return bad(error, key->key, "has more than 1024 entries");
+    g_strfreev(*(GStrv *)key->value);
+    *(GStrv *)key->value = g_variant_dup_strv(value, NULL);
+    return TRUE;
+}
+
+static gboolean read_value(const DictKey *key, GVariant *value, GError **error)
+{
+    if (key->given)
+        *key->given = TRUE;
+    switch (key->type) {
+    case 's':
+        return read_text(key, value, error);
+    case 'a':
+        return read_list(key, value, error);
+    case 't':
+        *(guint64 *)key->value = g_variant_get_uint64(value);
+        return check_number(key, *(guint64 *)key->value, error);
+    case 'u':
+        *(guint *)key->value = g_variant_get_uint32(value);
+        return check_number(key, *(guint *)key->value, error);
+    case 'i':
+        *(int *)key->value = g_variant_get_int32(value);
+        return TRUE;
+    default:
+        *(gboolean *)key->value = g_variant_get_boolean(value);
+        return TRUE;
+    }
+}
+
+static gboolean read_entry(const DictKey *key, const char *name, GVariant *value, GError **error)
+{
+    g_autofree char *why = NULL;
+
+    if (g_variant_is_of_type(value, G_VARIANT_TYPE(type_string(key->type))))
+        return read_value(key, value, error);
+    why = g_strdup_printf("must be of the D-Bus type \"%s\", not \"%s\"", type_string(key->type),
+                          g_variant_get_type_string(value));
+    return bad(error, name, why);
+}
+
+gboolean dict_read(GVariant *dict, const DictKey *keys, gsize count, GError **error)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GVariantIter iter;
+    const DictKey *key;
+    const char *name;
+    GVariant *value;
+
+    g_variant_iter_init(&iter, dict);
+    while (g_variant_iter_next(&iter, "{&sv}", &name, &value)) {
+        g_autoptr(GVariant) owned = value;
+
+        if (!g_hash_table_add(seen, g_strdup(name)))
+            return bad(error, name, "is there twice");
+        key = find(keys, count, name);
+        if (!key)
+            return unknown(error, keys, count, name);
+        if (!read_entry(key, name, owned, error))
+            return FALSE;
+    }
+    return TRUE;
+}
 
 #define MAX_WINDOW   (G_GUINT64_CONSTANT(64) << 30)
 #define MAX_WEIGHT   10000
@@ -79,7 +219,8 @@ static gboolean check_domain(const Request *request, GError **error)
 {
     if (!request->domain[0] || !request->define)
         return TRUE;
-    return invalid(error, "vGPUs of a domain end with it, so Define and Autostart can't be set for Domain",
+    return invalid(error,
+                   "vGPUs of a domain end with it, so Define and Autostart can't be set for Domain",
                    request->domain);
 }
 
@@ -147,7 +288,8 @@ static void fill_defaults(Request *request)
 /* A vGPU has a type, because the kernel requires one. */
 static gboolean has_size(const Request *request, GError **error)
 {
-    gboolean vgpu = request->transport == SLICE_TRANSPORT_VM || request->transport == SLICE_TRANSPORT_VFIO;
+    gboolean vgpu =
+        request->transport == SLICE_TRANSPORT_VM || request->transport == SLICE_TRANSPORT_VFIO;
 
     if ((request->type && *request->type) || (!vgpu && request->vram))
         return TRUE;
@@ -174,7 +316,8 @@ static gboolean check_no_vgpu(const Request *request, GError **error)
 /* Keys of a container's slice. One with transport vfio is restored at boot like the others. */
 static gboolean finish_slice(Request *request, const char *door, GError **error)
 {
-    if (!door || !slice_transport_parse(door, &request->transport) || request->transport == SLICE_TRANSPORT_VM)
+    if (!door || !slice_transport_parse(door, &request->transport) ||
+        request->transport == SLICE_TRANSPORT_VM)
         return invalid(error, "Door must be native, guarded or vfio", door ? door : "");
     if (request->count != 1)
         return invalid(error, "Count must be 1 for a slice", "more");
@@ -189,10 +332,11 @@ static gboolean check_name(const char *name, GError **error)
 {
     if (!name || !*name || slice_name_valid(name))
         return TRUE;
-    return invalid(error,
-                   "Name must be up to 63 letters, digits, \"_\", \"-\" and \".\", a letter first, and "
-                   "no UUID",
-                   name);
+    return invalid(
+        error,
+        "Name must be up to 63 letters, digits, \"_\", \"-\" and \".\", a letter first, and "
+        "no UUID",
+        name);
 }
 
 /* A name is of one. */
@@ -216,7 +360,8 @@ static gboolean finish(Request *request, const char *class, const char *policy, 
         return FALSE;
     fill_defaults(request);
     return check_word("Job", request->job, error) &&
-           check_word("Replica", request->replica, error) && check_domain(request, error) && check_uuids(request, error);
+           check_word("Replica", request->replica, error) && check_domain(request, error) &&
+           check_uuids(request, error);
 }
 
 /* Number of the last keys of CreateSlice, which CreateVgpus does not have. */

@@ -1,9 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* A request for vGPUs, and where they may be placed. */
+/* Dictionaries from D-Bus, and requests for vGPUs and slices. */
 #ifndef MODEL_REQUEST_H
 #define MODEL_REQUEST_H
 
+#include <glib.h>
+
 #include "host-agent/model/slice.h"
+
+/*
+ * Strict reading of a dictionary (a{sv}) from the bus. An unknown key, a duplicate key or another
+ * type is an error: if it were silently ignored, the result would differ from the request.
+ */
+
+/**
+ * DictKey - an allowed key
+ * @type: s, t, u, i, b, or a for "as"
+ * @value: destination: char *, guint64, guint, int, gboolean, GStrv
+ * @given: set to TRUE if the key is present; NULL: not needed
+ * @min, @max: for t and u; both 0: any
+ */
+typedef struct {
+    const char *key;
+    char type;
+    void *value;
+    gboolean *given;
+    guint64 min;
+    guint64 max;
+} DictKey;
+
+/* Strings and lists are copied; the caller frees them. AGENT_ERROR_INVALID. */
+gboolean dict_read(GVariant *dict, const DictKey *keys, gsize count, GError **error);
+
+/* A request for vGPUs, and where they may be placed. */
 
 /* Which GPU is chosen if several have room. */
 typedef enum {

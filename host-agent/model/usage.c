@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "lib/units.h"
+#include "lib/conf.h"
 
 /* Microseconds of CPU time in a second that count as idle: timers, housekeeping. */
 #define IDLE_CPU_US 10000

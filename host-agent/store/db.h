@@ -49,4 +49,12 @@ void db_rollback(Db *db);
 /* A text column, never NULL. */
 const char *db_text(sqlite3_stmt *row, int column);
 
+/*
+ * The tables of the database, as steps from each version to the next. A released step is never
+ * changed: a new one is added.
+ */
+
+/* NULL terminated; the database's user_version is the number of steps that were done. */
+extern const char *const schema_steps[];
+
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * vgpud as vgpuctl sees it.
- */
+/* vgpud as vgpuctl sees it. */
 #ifndef VGPUCTL_CLIENT_H
 #define VGPUCTL_CLIENT_H
 

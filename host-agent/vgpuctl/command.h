@@ -25,7 +25,7 @@ enum {
  * Command
  * @verb: NULL: the noun stands alone
  * @args: names of its arguments; one in brackets may be left out, one that ends with "..." may be
- * given several times; NULL: none. word_kinds in words.h says what each name stands for.
+ * given several times; NULL: none. word_kinds in completion.h says what each name stands for.
  * @options: of this command only; NULL: none
  */
 typedef struct {
@@ -123,5 +123,29 @@ extern const GOptionEntry tenant_set_options[];
 extern const GOptionEntry top_options[];
 extern const GOptionEntry report_options[];
 extern const GOptionEntry doctor_options[];
+
+/* Help texts that are made from the table of commands. */
+
+/* "list|show|mode" of a noun; NULL: it has no verbs, or there is no such noun. To be freed. */
+char *help_verbs(const char *noun);
+
+/* The options that several commands share, and the parsing of all options. */
+
+/* Of every command; and of those that list objects (COMMAND_LISTS). */
+extern const GOptionEntry everywhere_options[];
+extern const GOptionEntry everywhere_list_options[];
+
+/* @arg is one of these that has its value in the next word. */
+gboolean everywhere_takes_next(const char *arg);
+
+/*
+ * Takes the options out of the command line. @command: NULL: not known; then --help shows the
+ * commands of @noun, the first word, or all if that is NULL or no noun. VGPUCTL_USAGE.
+ */
+gboolean everywhere_parse(const Command *command, const char *noun, int *argc, char ***argv,
+                          Options *options, GError **error);
+
+gboolean everywhere_watch(void);
+gboolean everywhere_version(void);
 
 #endif

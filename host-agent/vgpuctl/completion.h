@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The shells' completions, made from the table of commands.
+ * The shells' completions, made from the table of commands, and the words that this host has for
+ * them.
  */
 #ifndef VGPUCTL_COMPLETION_H
 #define VGPUCTL_COMPLETION_H
 
+#include <glib.h>
+
+#include "lib/host_root.h"
 #include "host-agent/vgpuctl/command.h"
-#include "host-agent/vgpuctl/words.h"
 
 /* Called for each option that @command has, its own ones first; not for hidden ones. */
 typedef void (*CompletionFunc)(const GOptionEntry *option, GString *text, const Command *command);
@@ -27,5 +30,25 @@ gboolean completion_is_last(const Command *command);
 char *completion_bash(void);
 char *completion_zsh(void);
 char *completion_fish(void);
+
+/* What the names of arguments and of options' values stand for, for the shells' completions. */
+
+/**
+ * WordKind
+ * @name: of an argument or a value, as "GPU" or "SIZE"
+ * @fixed: all words that it can be, with blanks between; NULL: not fixed
+ * @find: prints those that there are on this host; NULL: nothing to offer
+ */
+typedef struct {
+    const char *name;
+    const char *fixed;
+    void (*find)(HostRoot *root, GStrvBuilder *words);
+} WordKind;
+
+extern const WordKind word_kinds[];
+extern const guint word_kinds_count;
+
+/* @name: also in brackets, or with "..." at its end. NULL: there is none of that name. */
+const WordKind *word_kind_find(const char *name);
 
 #endif

@@ -1,8 +1,144 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl config diff, apply: /etc/vgpu against what was set by command. */
-#include "host-agent/vgpuctl/call_dict.h"
+/*
+ * vgpuctl config, reload, database: what was set by command, what /etc/vgpu declares, and backups.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <string.h>
+#include <unistd.h>
+#include <glib/gstdio.h>
+#include <sys/file.h>
+
+#include "lib/gpus.h"
+#include "lib/tenants_conf.h"
+#include "host-agent/vgpuctl/client.h"
 #include "host-agent/vgpuctl/command.h"
-#include "host-agent/vgpuctl/config_state.h"
+#include "host-agent/vgpuctl/vgpu.h"
+
+/**
+ * ConfigGpu - a GPU whose mode was set by command
+ * @declared: gpus.conf names it
+ * @sentence: for people
+ */
+typedef struct {
+    char *address;
+    char *mode;
+    gboolean declared;
+    char *sentence;
+} ConfigGpu;
+
+/* A tenant that was set by command. */
+typedef struct {
+    TenantEntry entry;
+    gboolean declared;
+    char *sentence;
+} ConfigTenant;
+
+/* @gpus: of ConfigGpu. @tenants: of ConfigTenant. */
+typedef struct {
+    GPtrArray *gpus;
+    GPtrArray *tenants;
+} ConfigState;
+
+static void config_state_free(ConfigState *state);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ConfigState, config_state_free)
+
+/* What was set by command, and what would declare it in /etc/vgpu. */
+
+#define BY_COMMAND "by command"
+
+static void gpu_free(void *data)
+{
+    ConfigGpu *gpu = data;
+
+    g_free(gpu->address);
+    g_free(gpu->mode);
+    g_free(gpu->sentence);
+    g_free(gpu);
+}
+
+static void tenant_free(void *data)
+{
+    ConfigTenant *tenant = data;
+
+    g_free(tenant->entry.name);
+    g_strfreev(tenant->entry.models);
+    g_strfreev(tenant->entry.users);
+    g_free(tenant->sentence);
+    g_free(tenant);
+}
+
+static void config_state_free(ConfigState *state)
+{
+    g_ptr_array_unref(state->gpus);
+    g_ptr_array_unref(state->tenants);
+    g_free(state);
+}
+
+static gboolean add_gpus(ConfigState *state, Client *client, GError **error)
+{
+    g_autoptr(GPtrArray) gpus = client_gpus(client, error);
+
+    for (guint i = 0; gpus && i < gpus->len; i++) {
+        VgpuGpu *gpu = g_ptr_array_index(gpus, i);
+        const char *source = vgpu_gpu_get_mode_source(gpu);
+        ConfigGpu *entry;
+
+        if (!source || !g_str_has_prefix(source, BY_COMMAND))
+            continue;
+        entry = g_new0(ConfigGpu, 1);
+        entry->address = g_strdup(vgpu_gpu_get_address(gpu));
+        entry->mode = g_strdup(vgpu_gpu_get_wanted_mode(gpu));
+        entry->declared = !g_str_equal(source, BY_COMMAND);
+        entry->sentence = g_strdup_printf("GPU %s: mode %s is set by command, and not declared",
+                                          entry->address, entry->mode);
+        g_ptr_array_add(state->gpus, entry);
+    }
+    return gpus != NULL;
+}
+
+static void add_tenant(ConfigState *state, GVariant *dict)
+{
+    const char *source = "";
+    ConfigTenant *tenant;
+
+    g_variant_lookup(dict, "Source", "&s", &source);
+    if (!g_str_has_prefix(source, BY_COMMAND))
+        return;
+    tenant = g_new0(ConfigTenant, 1);
+    g_variant_lookup(dict, "Name", "s", &tenant->entry.name);
+    g_variant_lookup(dict, "Vram", "t", &tenant->entry.vram);
+    g_variant_lookup(dict, "Compute", "u", &tenant->entry.compute);
+    g_variant_lookup(dict, "Vgpus", "u", &tenant->entry.vgpus);
+    g_variant_lookup(dict, "Models", "^as", &tenant->entry.models);
+    g_variant_lookup(dict, "Users", "^as", &tenant->entry.users);
+    tenant->declared = !g_str_equal(source, BY_COMMAND);
+    tenant->sentence =
+        g_strdup_printf("tenant %s: set by command, and not declared", tenant->entry.name);
+    g_ptr_array_add(state->tenants, tenant);
+}
+
+/* NULL with @error. */
+static ConfigState *config_state_read(Client *client, GError **error)
+{
+    g_autoptr(ConfigState) state = g_new0(ConfigState, 1);
+    g_autoptr(GVariant) tenants = NULL;
+
+    state->gpus = g_ptr_array_new_with_free_func(gpu_free);
+    state->tenants = g_ptr_array_new_with_free_func(tenant_free);
+    tenants = client_get(client, "ListTenants", NULL, NULL, error);
+    if (!tenants || !add_gpus(state, client, error))
+        return NULL;
+    for (gsize i = 0; i < g_variant_n_children(tenants); i++) {
+        g_autoptr(GVariant) tenant = g_variant_get_child_value(tenants, i);
+
+        add_tenant(state, tenant);
+    }
+    return g_steal_pointer(&state);
+}
+
+/* vgpuctl config diff, apply: /etc/vgpu against what was set by command. */
 
 static gboolean dry_run;
 
@@ -101,4 +237,303 @@ gboolean config_apply_command(Client *client, const Options *options, char **arg
     else
         print_sentences(options, changes);
     return TRUE;
+}
+
+/* vgpuctl config export: what was set by command, as files for /etc/vgpu. */
+
+#define TENANTS_SUBDIR "tenants.d"
+
+/* What gpus.conf has now, comments included, with the modes that were set by command. NULL with
+ * @error. */
+static char *gpus_text(const ConfigState *state, HostRoot *root, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(GKeyFile) file = root_read_keys(root, GPUS_CONF, G_KEY_FILE_KEEP_COMMENTS, &cause);
+
+    if (!file && !g_error_matches(cause, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
+        g_autofree char *path = root_path(root, GPUS_CONF, NULL);
+
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED, "cannot use %s: %s", path,
+                    cause->message);
+        return NULL;
+    }
+    if (!file)
+        file = g_key_file_new();
+    for (guint i = 0; i < state->gpus->len; i++) {
+        const ConfigGpu *gpu = g_ptr_array_index(state->gpus, i);
+        g_autofree char *group = g_strconcat("gpu ", gpu->address, NULL);
+
+        g_key_file_set_string(file, group, "mode", gpu->mode);
+        /* A number of partitions is of the mode that had it. */
+        if (!g_str_equal(gpu->mode, gpu_mode_name(GPU_MODE_PARTITIONED)))
+            g_key_file_remove_key(file, group, "partitions", NULL);
+    }
+    return g_key_file_to_data(file, NULL, NULL);
+}
+
+/* Writes a file, or prints it after its name if @dir is NULL. */
+static gboolean config_export_put(const Options *options, const char *dir, const char *name,
+                                  const char *text, GError **error)
+{
+    g_autofree char *path = g_build_filename(dir ? dir : "/etc/vgpu", name, NULL);
+    g_autofree char *parent = g_path_get_dirname(path);
+    g_autoptr(GError) cause = NULL;
+
+    if (!dir) {
+        fprintf(options->out, "# %s\n%s\n", path, text);
+        return TRUE;
+    }
+    if (g_mkdir_with_parents(parent, 0755) < 0) {
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED, "cannot create %s: %s", parent,
+                    g_strerror(errno));
+        return FALSE;
+    }
+    if (!g_file_set_contents_full(path, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, &cause)) {
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED, "cannot write %s: %s", path,
+                    cause->message);
+        return FALSE;
+    }
+    output_line(options, "wrote %s", path);
+    return TRUE;
+}
+
+/* The file below @dir that declares the tenant; a new one if none does. */
+static char *tenant_file(const ConfigTenant *tenant, const GPtrArray *declared)
+{
+    const TenantEntry *entry = tenants_conf_find(declared, tenant->entry.name);
+    g_autofree char *base = entry ? g_path_get_basename(entry->file) : NULL;
+
+    return entry ? g_strconcat(TENANTS_SUBDIR "/", base, NULL)
+                 : g_strconcat(TENANTS_SUBDIR "/", tenant->entry.name, ".conf", NULL);
+}
+
+static const ConfigTenant *set_by_command(const ConfigState *state, const char *name)
+{
+    for (guint i = 0; i < state->tenants->len; i++) {
+        const ConfigTenant *tenant = g_ptr_array_index(state->tenants, i);
+
+        if (g_str_equal(tenant->entry.name, name))
+            return tenant;
+    }
+    return NULL;
+}
+
+/* The file of @tenant with all tenants that it declares, as they are now. */
+static char *tenant_text(const ConfigState *state, const ConfigTenant *tenant,
+                         const GPtrArray *declared)
+{
+    const TenantEntry *own = tenants_conf_find(declared, tenant->entry.name);
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; own && i < declared->len; i++) {
+        const TenantEntry *entry = g_ptr_array_index(declared, i);
+        const ConfigTenant *set = set_by_command(state, entry->name);
+        g_autofree char *group = tenants_conf_format(set ? &set->entry : entry);
+
+        if (g_str_equal(entry->file, own->file))
+            g_string_append_printf(text, "%s%s", text->len ? "\n" : "", group);
+    }
+    if (!own) {
+        g_autofree char *group = tenants_conf_format(&tenant->entry);
+
+        g_string_append(text, group);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static gboolean export_tenants(const ConfigState *state, const Options *options, const char *dir,
+                               GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(GPtrArray) declared = tenants_conf_load(options->root, &cause);
+
+    if (!declared) {
+        g_set_error_literal(error, VGPUCTL_ERROR, VGPUCTL_FAILED, cause->message);
+        return FALSE;
+    }
+    for (guint i = 0; i < state->tenants->len; i++) {
+        const ConfigTenant *tenant = g_ptr_array_index(state->tenants, i);
+        g_autofree char *name = tenant_file(tenant, declared);
+        g_autofree char *text = tenant_text(state, tenant, declared);
+
+        if (!config_export_put(options, dir, name, text, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean config_export_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(ConfigState) state = config_state_read(client, error);
+    g_autofree char *gpus = NULL;
+
+    if (!state)
+        return FALSE;
+    if (!state->gpus->len && !state->tenants->len) {
+        output_line(options, "Nothing is set by command: /etc/vgpu declares all there is.");
+        return TRUE;
+    }
+    if (state->gpus->len) {
+        gpus = gpus_text(state, options->root, error);
+        if (!gpus || !config_export_put(options, args[0], "gpus.conf", gpus, error))
+            return FALSE;
+    }
+    return export_tenants(state, options, args[0], error);
+}
+
+/*
+ * vgpuctl database backup, restore: vgpud's database, for root. A backup is taken while vgpud
+ * works; for a restore it must not run.
+ */
+
+#define DATABASE "/var/lib/vgpu/state.db"
+/* vgpud holds it for as long as it runs. */
+#define LOCK "/run/vgpu/vgpud.lock"
+/* What is copied at once: all of it. */
+#define ALL_PAGES (-1)
+
+typedef sqlite3 Sqlite;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Sqlite, sqlite3_close)
+
+static gboolean set_error(const char *doing, const char *path, const char *why, GError **error)
+{
+    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED, "cannot %s %s: %s", doing, path, why);
+    return FALSE;
+}
+
+static Sqlite *open_database(const char *path, int flags, GError **error)
+{
+    g_autoptr(Sqlite) sqlite = NULL;
+
+    if (sqlite3_open_v2(path, &sqlite, flags, NULL) == SQLITE_OK)
+        return g_steal_pointer(&sqlite);
+    set_error("open", path, sqlite3_errmsg(sqlite), error);
+    return NULL;
+}
+
+static int take_text(void *text, int columns, char **values, char **names)
+{
+    (void)columns, (void)names;
+    g_free(*(char **)text);
+    *(char **)text = g_strdup(values[0]);
+    return 0;
+}
+
+/* It is whole, and vgpud's: SQLite has written all of it, and its version is one of ours. */
+static gboolean check(Sqlite *sqlite, const char *path, GError **error)
+{
+    g_autofree char *verdict = NULL;
+    g_autofree char *tenants = NULL;
+
+    if (sqlite3_exec(sqlite, "PRAGMA integrity_check(1)", take_text, &verdict, NULL) != SQLITE_OK ||
+        g_strcmp0(verdict, "ok") != 0)
+        return set_error("use", path, verdict ? verdict : sqlite3_errmsg(sqlite), error);
+    sqlite3_exec(sqlite, "SELECT count(*) FROM sqlite_master WHERE name IN ('tenant', 'slice')",
+                 take_text, &tenants, NULL);
+    if (g_strcmp0(tenants, "2") == 0)
+        return TRUE;
+    return set_error("use", path, "it is not a database of vgpud", error);
+}
+
+static gboolean copy(Sqlite *from, const char *path, GError **error)
+{
+    g_autoptr(Sqlite) to = open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, error);
+    sqlite3_backup *backup = to ? sqlite3_backup_init(to, "main", from, "main") : NULL;
+
+    if (!to)
+        return FALSE;
+    if (backup)
+        sqlite3_backup_step(backup, ALL_PAGES);
+    /* One file, without a log beside it. */
+    if (backup && sqlite3_backup_finish(backup) == SQLITE_OK &&
+        sqlite3_exec(to, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) == SQLITE_OK)
+        return TRUE;
+    return set_error("write", path, sqlite3_errmsg(to), error);
+}
+
+/* Copies the database @from to the file @part, which only root may read. */
+static gboolean copy_to(const char *from, const char *part, GError **error)
+{
+    g_autoptr(Sqlite) sqlite = open_database(from, SQLITE_OPEN_READWRITE, error);
+
+    if (!sqlite || !check(sqlite, from, error))
+        return FALSE;
+    g_unlink(part);
+    if (copy(sqlite, part, error) &&
+        (g_chmod(part, 0600) == 0 || set_error("write", part, g_strerror(errno), error)))
+        return TRUE;
+    g_unlink(part);
+    return FALSE;
+}
+
+/* @part becomes @to at once. */
+static gboolean database_put(const char *part, const char *to, GError **error)
+{
+    if (g_rename(part, to) == 0)
+        return TRUE;
+    set_error("write", to, g_strerror(errno), error);
+    g_unlink(part);
+    return FALSE;
+}
+
+gboolean database_backup_command(Client *client, const Options *options, char **args,
+                                 GError **error)
+{
+    g_autofree char *path = root_path(options->root, DATABASE, NULL);
+    g_autofree char *part = g_strconcat(args[0], ".part", NULL);
+
+    (void)client;
+    if (!copy_to(path, part, error) || !database_put(part, args[0], error))
+        return FALSE;
+    output_line(options, "wrote %s", args[0]);
+    return TRUE;
+}
+
+/* -1 with @error: vgpud runs. */
+static int lock_out_vgpud(HostRoot *root, GError **error)
+{
+    g_autofree char *path = root_path(root, LOCK, NULL);
+    g_autofree char *dir = g_path_get_dirname(LOCK);
+    int lock;
+
+    root_mkdir(root, dir, 0755, NULL);
+    lock = root_open(root, LOCK, O_RDWR | O_CREAT, 0600);
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+        return lock;
+    if (lock >= 0 && errno == EWOULDBLOCK)
+        g_set_error(
+            error, VGPUCTL_ERROR, VGPUCTL_IN_USE,
+            "cannot restore the database while vgpud runs; \"systemctl stop vgpud\", restore, then "
+            "\"systemctl start vgpud\"");
+    else
+        set_error("lock", path, g_strerror(errno), error);
+    if (lock >= 0)
+        close(lock);
+    return -1;
+}
+
+gboolean database_restore_command(Client *client, const Options *options, char **args,
+                                  GError **error)
+{
+    g_autofree char *path = root_path(options->root, DATABASE, NULL);
+    g_autofree char *part = g_strconcat(path, ".part", NULL);
+    g_autofree char *log = g_strconcat(path, "-wal", NULL);
+    g_autofree char *index = g_strconcat(path, "-shm", NULL);
+    int lock = lock_out_vgpud(options->root, error);
+    gboolean done;
+
+    (void)client;
+    if (lock < 0)
+        return FALSE;
+    done = copy_to(args[0], part, error);
+    if (done) {
+        /* They are of the database that is there now: SQLite would apply them to the new one. */
+        g_unlink(log);
+        g_unlink(index);
+        done = database_put(part, path, error);
+    }
+    if (done)
+        output_line(options, "restored %s; start vgpud to use it: \"systemctl start vgpud\"", path);
+    close(lock);
+    return done;
 }

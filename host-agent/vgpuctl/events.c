@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl events: what happens to GPUs and vGPUs, line by line, until a signal ends it. */
+/* vgpuctl events, operation, audit: what happens on this host, and what has happened. */
 #include <glib-unix.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/bus.h"
 #include "host-agent/vgpuctl/command.h"
+#include "host-agent/vgpuctl/listing.h"
+#include "host-agent/vgpuctl/output.h"
+
+/* vgpuctl events: what happens to GPUs and vGPUs, line by line, until a signal ends it. */
 
 /* Begins an event. */
 static JsonObject *begin_object(const char *event, const char *gpu)
@@ -168,5 +173,236 @@ gboolean events_command(Client *client, const Options *options, char **args, GEr
     g_unix_signal_add(SIGINT, end, loop);
     g_unix_signal_add(SIGTERM, end, loop);
     g_main_loop_run(loop);
+    return TRUE;
+}
+
+/* vgpuctl operation: what vgpud does in several steps, and what waits for it. */
+
+static char *objects_text(GVariant *operation, const char *key)
+{
+    return dict_list(operation, key, " ");
+}
+
+/* "start (2 of 3)", "undoing start (2 of 3)", "waiting" */
+static char *step_text(GVariant *operation, const char *key)
+{
+    const char *step = "";
+    guint at = 0;
+    guint total = 0;
+    gboolean undoing = FALSE;
+
+    g_variant_lookup(operation, key, "&s", &step);
+    g_variant_lookup(operation, "At", "u", &at);
+    g_variant_lookup(operation, "Total", "u", &total);
+    g_variant_lookup(operation, "Undoing", "b", &undoing);
+    if (!*step)
+        return g_strdup("waiting");
+    return g_strdup_printf("%s%s (%u of %u)", undoing ? "undoing " : "", step, at, total);
+}
+
+static char *operation_time_text(GVariant *operation, const char *key)
+{
+    g_autoptr(GDateTime) time = NULL;
+    gint64 begun = 0;
+
+    g_variant_lookup(operation, key, "x", &begun);
+    time = g_date_time_new_from_unix_local(begun);
+    return g_date_time_format(time, "%F %T");
+}
+
+static char *id_text(GVariant *operation, const char *key)
+{
+    guint64 id = 0;
+
+    g_variant_lookup(operation, key, "t", &id);
+    return g_strdup_printf("%" G_GUINT64_FORMAT, id);
+}
+
+static const Column operation_columns[] = {
+    {"ID", "Id", id_text, 0},           {"KIND", "Kind", dict_text, 0},
+    {"STEP", "Step", step_text, 0},     {"BEGUN", "Begun", operation_time_text, 0},
+    {"CALLER", "Caller", dict_text, 0}, {"OBJECTS", "Objects", objects_text, COLUMN_LONG},
+};
+
+static const Listing operation_listing = {
+    .columns = operation_columns,
+    .columns_count = G_N_ELEMENTS(operation_columns),
+    .name = "Id",
+    .none = "Nothing is being done.",
+};
+
+gboolean operation_list_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(GVariant) operations = client_get(client, "ListOperations", NULL, NULL, error);
+
+    (void)args;
+    if (!operations)
+        return FALSE;
+    listing_print(options, &operation_listing, operations);
+    return TRUE;
+}
+
+static gboolean cancel(Client *client, const char *name, void *data, GError **error)
+{
+    g_autoptr(GVariant) answer = NULL;
+    guint64 id;
+
+    (void)data;
+    if (!g_ascii_string_to_unsigned(name, 10, 1, G_MAXUINT64, &id, NULL)) {
+        g_set_error(
+            error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+            "\"%s\" is not the number of an operation; \"vgpuctl operation list\" shows them",
+            name);
+        return FALSE;
+    }
+    answer = client_call(client, "CancelOperation", g_variant_new("(t)", id), "cancelling", error);
+    return answer != NULL;
+}
+
+gboolean operation_cancel_command(Client *client, const Options *options, char **args,
+                                  GError **error)
+{
+    (void)options;
+    return each_name(client, args, "cancelling operations", cancel, NULL, error);
+}
+
+/* vgpuctl audit: the changes that vgpud has written to the journal, by journalctl(1). */
+
+static char *since;
+static char *until;
+static char *user;
+static char *object;
+static int count;
+
+const GOptionEntry audit_options[] = {
+    {"since", 0, 0, G_OPTION_ARG_STRING, &since, "As \"-2h\" or \"2026-11-24 08:00\"", "TIME"},
+    {"until", 0, 0, G_OPTION_ARG_STRING, &until, "The same", "TIME"},
+    {"user", 0, 0, G_OPTION_ARG_STRING, &user, "Only changes by this user", "USER"},
+    {"object", 0, 0, G_OPTION_ARG_STRING, &object, "Only of this GPU, vGPU, slice or tenant",
+     "OBJECT"},
+    {"lines", 'n', 0, G_OPTION_ARG_INT, &count, "Only the last so many", "N"},
+    G_OPTION_ENTRY_NULL,
+};
+
+/* "2026-11-24 08:20:00" */
+static char *audit_time_text(GVariant *change, const char *key)
+{
+    g_autoptr(GDateTime) time = NULL;
+    gint64 microseconds = 0;
+
+    g_variant_lookup(change, key, "x", &microseconds);
+    time = g_date_time_new_from_unix_local(microseconds / G_USEC_PER_SEC);
+    return g_date_time_format(time, "%F %T");
+}
+
+static const Column audit_columns[] = {
+    {"TIME", "Time", audit_time_text, 0},
+    {"USER", "User", dict_text, 0},
+    {"METHOD", "Method", dict_text, 0},
+    {"OBJECT", "Object", dict_text, 0},
+    {"RESULT", "Result", dict_text, COLUMN_STATE},
+    {"BEFORE", "Before", dict_text, COLUMN_WIDE},
+    {"AFTER", "After", dict_text, COLUMN_WIDE},
+    {"CHANGE", "Change", dict_text, 0},
+};
+
+static const Listing audit_listing = {
+    .columns = audit_columns,
+    .columns_count = G_N_ELEMENTS(audit_columns),
+    .name = "Object",
+    .none = "The journal has no such change.",
+};
+
+static GPtrArray *journalctl_line(void)
+{
+    GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
+
+    g_ptr_array_add(argv, g_strdup("journalctl"));
+    g_ptr_array_add(argv, g_strdup("--quiet"));
+    g_ptr_array_add(argv, g_strdup("--output=json"));
+    g_ptr_array_add(argv, g_strdup("MESSAGE_ID=" AUDIT_MESSAGE_ID));
+    if (since)
+        g_ptr_array_add(argv, g_strconcat("--since=", since, NULL));
+    if (until)
+        g_ptr_array_add(argv, g_strconcat("--until=", until, NULL));
+    if (user)
+        g_ptr_array_add(argv, g_strconcat(AUDIT_USER "=", user, NULL));
+    if (object)
+        g_ptr_array_add(argv, g_strconcat(AUDIT_OBJECT "=", object, NULL));
+    if (count > 0)
+        g_ptr_array_add(argv, g_strdup_printf("--lines=%d", count));
+    g_ptr_array_add(argv, NULL);
+    return argv;
+}
+
+/* What journalctl prints; NULL with @error. */
+static char *read_journal(GError **error)
+{
+    g_autoptr(GPtrArray) argv = journalctl_line();
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *said = NULL;
+    g_autofree char *out = NULL;
+    g_autoptr(GSubprocess) process =
+        g_subprocess_newv((const char *const *)argv->pdata,
+                          G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE, &cause);
+
+    if (process && g_subprocess_communicate_utf8(process, NULL, NULL, &out, &said, &cause) &&
+        g_subprocess_get_successful(process))
+        return g_steal_pointer(&out);
+    g_set_error(error, VGPUCTL_ERROR, VGPUCTL_FAILED,
+                "cannot read the journal: %s; members of the group systemd-journal may",
+                cause ? cause->message : g_strchomp(said));
+    return NULL;
+}
+
+/* journalctl has null for what is not text. */
+static const char *member(JsonObject *entry, const char *name)
+{
+    return json_object_get_string_member_with_default(entry, name, "");
+}
+
+static GVariant *change_of(JsonObject *entry)
+{
+    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(NULL);
+    g_autofree char *change =
+        audit_difference(member(entry, AUDIT_BEFORE), member(entry, AUDIT_AFTER));
+
+    g_variant_dict_insert(&dict, "Time", "x",
+                          g_ascii_strtoll(member(entry, "__REALTIME_TIMESTAMP"), NULL, 10));
+    g_variant_dict_insert(&dict, "User", "s", member(entry, AUDIT_USER));
+    g_variant_dict_insert(&dict, "Method", "s", member(entry, AUDIT_METHOD));
+    g_variant_dict_insert(&dict, "Object", "s", member(entry, AUDIT_OBJECT));
+    g_variant_dict_insert(&dict, "Result", "s", member(entry, AUDIT_RESULT));
+    g_variant_dict_insert(&dict, "Before", "s", member(entry, AUDIT_BEFORE));
+    g_variant_dict_insert(&dict, "After", "s", member(entry, AUDIT_AFTER));
+    g_variant_dict_insert(&dict, "Change", "s", change);
+    return g_variant_dict_end(&dict);
+}
+
+/* A line that is not JSON is one of journalctl's own. */
+static void add_line(GVariantBuilder *list, const char *line)
+{
+    g_autoptr(JsonNode) node = *line ? json_from_string(line, NULL) : NULL;
+
+    if (node && JSON_NODE_HOLDS_OBJECT(node))
+        g_variant_builder_add_value(list, change_of(json_node_get_object(node)));
+}
+
+gboolean audit_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autofree char *journal = read_journal(error);
+    g_auto(GStrv) lines = g_strsplit(journal ? journal : "", "\n", -1);
+    g_autoptr(GVariant) changes = NULL;
+    GVariantBuilder list;
+
+    (void)client;
+    (void)args;
+    if (!journal)
+        return FALSE;
+    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
+    for (char **line = lines; *line; line++)
+        add_line(&list, *line);
+    changes = g_variant_ref_sink(g_variant_builder_end(&list));
+    listing_print(options, &audit_listing, changes);
     return TRUE;
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl gpu list, show: physical GPUs. */
+/*
+ * vgpuctl gpu list, show; topo; type list, show: physical GPUs, how near they are, and what they
+ * offer.
+ */
 #include "host-agent/vgpuctl/command.h"
-#include "host-agent/vgpuctl/dict.h"
-#include "host-agent/vgpuctl/each.h"
-#include "host-agent/vgpuctl/filter.h"
 #include "host-agent/vgpuctl/listing.h"
+#include "host-agent/vgpuctl/output.h"
+
+/* vgpuctl gpu list, show: physical GPUs. */
 
 static char *numa_text(GVariant *gpu, const char *key)
 {
@@ -120,7 +123,7 @@ static char *words_text(GVariant *gpu, const char *key)
     return dict_list(gpu, key, " ");
 }
 
-static const Column columns[] = {
+static const Column gpu_columns[] = {
     {"GPU", "Address", dict_text, 0},
     {"MODE", "Mode", mode_text, COLUMN_STATE},
     {"DRIVER", "Driver", dict_text, 0},
@@ -133,7 +136,7 @@ static const Column columns[] = {
     {"NAME", "Name", dict_text, COLUMN_LONG},
 };
 
-static const Column lines[] = {
+static const Column gpu_lines[] = {
     {"GPU", "Address", dict_text, 0},
     {"Name", "Name", dict_text, 0},
     {"PCI id", "VendorId", id_text, 0},
@@ -158,11 +161,11 @@ static const Column lines[] = {
     {"Virtual function of", "PhysicalFunction", dict_text, 0},
 };
 
-static const Listing listing = {
-    .columns = columns,
-    .columns_count = G_N_ELEMENTS(columns),
-    .lines = lines,
-    .lines_count = G_N_ELEMENTS(lines),
+static const Listing gpu_listing = {
+    .columns = gpu_columns,
+    .columns_count = G_N_ELEMENTS(gpu_columns),
+    .lines = gpu_lines,
+    .lines_count = G_N_ELEMENTS(gpu_lines),
     .name = "Address",
     .none = "This host has no GPU.",
 };
@@ -182,11 +185,6 @@ static GVariant *object_of(VgpuGpu *gpu)
     return g_variant_ref_sink(g_variant_builder_end(&dict));
 }
 
-static void unref(void *object)
-{
-    g_variant_unref(object);
-}
-
 static gboolean gpu_is_in_state(void *gpu, const char *state)
 {
     if (g_str_equal(state, "draining"))
@@ -204,7 +202,6 @@ gboolean gpu_list_command(Client *client, const Options *options, char **args, G
                                         "draining", "healthy", "unhealthy",   NULL};
     static const Filter filter = {.gpu = "Address", .words = words};
     g_autoptr(GPtrArray) gpus = client_gpus(client, error);
-    g_autoptr(GVariant) list = NULL;
     GVariantBuilder builder;
 
     (void)args;
@@ -217,16 +214,12 @@ gboolean gpu_list_command(Client *client, const Options *options, char **args, G
         if (filter_has_state(g_ptr_array_index(gpus, i), gpu_is_in_state))
             g_variant_builder_add_value(&builder, object);
     }
-    list = filter_apply(g_variant_ref_sink(g_variant_builder_end(&builder)), &filter, error);
-    if (!list)
-        return FALSE;
-    listing_print(options, &listing, list);
-    return TRUE;
+    return objects_list(options, &gpu_listing, g_variant_builder_end(&builder), &filter, error);
 }
 
 gboolean gpu_show_command(Client *client, const Options *options, char **args, GError **error)
 {
-    g_autoptr(GPtrArray) objects = g_ptr_array_new_with_free_func(unref);
+    g_autoptr(GPtrArray) objects = g_ptr_array_new_with_free_func((GDestroyNotify)g_variant_unref);
     g_autoptr(GError) missing = NULL;
 
     for (char **name = args; *name; name++) {
@@ -241,9 +234,132 @@ gboolean gpu_show_command(Client *client, const Options *options, char **args, G
             missing = g_steal_pointer(&cause);
     }
     if (objects->len)
-        listing_show(options, &listing, objects, g_strv_length(args) > 1);
+        listing_show(options, &gpu_listing, objects, g_strv_length(args) > 1);
     if (!missing)
         return TRUE;
     g_propagate_error(error, g_steal_pointer(&missing));
     return FALSE;
+}
+
+/* vgpuctl topo: which GPUs are near each other. */
+
+static const char legend[] = "\n"
+                             "  X     the GPU itself\n"
+                             "  PIX   at most one PCIe switch between them\n"
+                             "  PXB   several PCIe switches\n"
+                             "  PHB   a PCIe host bridge\n"
+                             "  NODE  host bridges of one NUMA node\n"
+                             "  SYS   NUMA nodes\n";
+
+static void print_table(const Options *options, char **gpus, GVariant *distances)
+{
+    guint count = g_strv_length(gpus);
+    g_autoptr(GPtrArray) heads = g_ptr_array_new();
+    g_autoptr(GPtrArray) cells = g_ptr_array_new();
+
+    g_ptr_array_add(heads, (char *)"GPU");
+    for (guint i = 0; i < count; i++) {
+        g_autoptr(GVariant) row = g_variant_get_child_value(distances, i);
+
+        g_ptr_array_add(heads, gpus[i]);
+        g_ptr_array_add(cells, gpus[i]);
+        for (guint k = 0; k < count; k++) {
+            const char *distance;
+
+            g_variant_get_child(row, k, "&s", &distance);
+            g_ptr_array_add(cells, (char *)distance);
+        }
+    }
+    listing_print_cells(options, (const char *const *)heads->pdata, count + 1, cells);
+    if (!options->no_headers)
+        fputs(legend, options->out);
+}
+
+static void print_document(const Options *options, GVariant *gpus, GVariant *distances)
+{
+    JsonObject *object = json_object_new();
+
+    json_object_set_member(object, "gpus", json_gvariant_serialize(gpus));
+    json_object_set_member(object, "distances", json_gvariant_serialize(distances));
+    output_node(options, json_node_init_object(json_node_alloc(), object));
+    json_object_unref(object);
+}
+
+gboolean topo_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(GVariant) answer = client_call(client, "GetTopology", NULL, NULL, error);
+    g_autoptr(GVariant) list = NULL;
+    g_autoptr(GVariant) distances = NULL;
+    g_autofree const char **gpus = NULL;
+
+    (void)args;
+    if (!answer)
+        return FALSE;
+    list = g_variant_get_child_value(answer, 0);
+    distances = g_variant_get_child_value(answer, 1);
+    gpus = g_variant_get_strv(list, NULL);
+    if (output_is_document(options))
+        print_document(options, list, distances);
+    else
+        print_table(options, (char **)gpus, distances);
+    return TRUE;
+}
+
+/* vgpuctl type: what vGPUs come in. */
+
+static const Column type_columns[] = {
+    {"GPU", "Gpu", dict_text, 0},
+    {"TYPE", "Id", dict_text, 0},
+    {"COUNT", "Instances", dict_number, 0},
+    {"MORE", "Available", dict_number, 0},
+    {"VRAM", "Vram", dict_bytes, COLUMN_WIDE},
+    {"CLASS", "Class", dict_text, COLUMN_WIDE},
+    {"COMPUTE", "Compute", dict_limit, COLUMN_WIDE},
+    {"DESCRIPTION", "Description", dict_text, COLUMN_LONG},
+};
+
+static const Column type_lines[] = {
+    {"Type", "Id", dict_text, 0},
+    {"GPU", "Gpu", dict_text, 0},
+    {"Description", "Description", dict_text, 0},
+    {"vGPUs of it", "Instances", dict_number, 0},
+    {"Room for more", "Available", dict_number, 0},
+    {"VRAM", "Vram", dict_bytes, 0},
+    {"Oversubscription", "Oversubscribe", dict_bytes, 0},
+    {"Window", "Window", dict_bytes, 0},
+    {"Class", "Class", dict_text, 0},
+    {"Compute", "Compute", dict_limit, 0},
+    {"Weight", "Weight", dict_number, 0},
+    {"Cap", "Cap", dict_number, 0},
+    {"Priority", "Priority", dict_number, 0},
+    {"Display", "Display", dict_number, 0},
+};
+
+static const Listing type_listing = {
+    .columns = type_columns,
+    .columns_count = G_N_ELEMENTS(type_columns),
+    .lines = type_lines,
+    .lines_count = G_N_ELEMENTS(type_lines),
+    .name = "Id",
+    .none = "No GPU of this host is shared with VMs. /etc/vgpu/gpus.conf lists the GPUs to share, "
+            "and the "
+            "kernel module mdev_vgpu must be loaded.",
+};
+
+gboolean type_list_command(Client *client, const Options *options, char **args, GError **error)
+{
+    static const Filter filter = {.gpu = "Gpu", .type = "Id"};
+
+    (void)args;
+    return objects_list(options, &type_listing,
+                        client_get(client, "ListTypes", NULL, "listing types", error), &filter,
+                        error);
+}
+
+gboolean type_show_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(GVariant) types = client_get(client, "ListTypes", NULL, "listing types", error);
+
+    return types && objects_show(options, &type_listing, types, args, object_is_type, "type",
+                                 "type list", error);
 }

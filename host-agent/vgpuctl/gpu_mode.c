@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpuctl gpu mode, users, clear: what a whole GPU is used for. */
-#include "host-agent/vgpuctl/call_dict.h"
+/* vgpuctl gpu mode, users, clear, drain, resume; schedule: what a whole GPU is used for. */
+#include "host-agent/vgpuctl/vgpu.h"
 #include "host-agent/vgpuctl/command.h"
-#include "host-agent/vgpuctl/each.h"
-#include "host-agent/vgpuctl/progress.h"
+#include "host-agent/vgpuctl/listing.h"
+#include "host-agent/vgpuctl/output.h"
+
+/* vgpuctl gpu mode, users, clear: what a whole GPU is used for. */
 
 static gboolean drain;
-static int timeout = -1;
+static int mode_timeout = -1;
 static int partitions = -1;
 static gboolean dry_run;
 
 const GOptionEntry gpu_mode_options[] = {
     {"drain", 0, 0, G_OPTION_ARG_NONE, &drain,
      "Put no new work on the GPU, and wait until nobody uses it", NULL},
-    {"timeout", 0, 0, G_OPTION_ARG_INT, &timeout,
+    {"timeout", 0, 0, G_OPTION_ARG_INT, &mode_timeout,
      "With --drain: how long to wait; 0, the default: without limit", "SECONDS"},
     {"partitions", 0, 0, G_OPTION_ARG_INT, &partitions,
      "With the mode partitioned: how many; default: as many as it can have", "N"},
@@ -37,7 +39,7 @@ static GVariant *mode_arguments(const char *mode)
 
     call_dict_add_flag(&dict, "Drain", drain);
     call_dict_add_flag(&dict, "DryRun", dry_run);
-    call_dict_add_number(&dict, "Timeout", timeout);
+    call_dict_add_number(&dict, "Timeout", mode_timeout);
     call_dict_add_number(&dict, "Partitions", partitions);
     return g_variant_new("(s@a{sv})", mode, g_variant_dict_end(&dict));
 }
@@ -49,7 +51,7 @@ static GVariant *switch_mode(VgpuGpu *gpu, const char *mode, const Options *opti
         g_strdup_printf("switching GPU %s to %s", vgpu_gpu_get_address(gpu), mode);
     gulong handler = g_signal_connect(gpu, "progress", G_CALLBACK(print_step), (void *)options);
     GVariant *answer = client_call_object(G_DBUS_PROXY(gpu), "SetMode", mode_arguments(mode), what,
-                                          timeout > 0 ? (guint)timeout : 0, error);
+                                          mode_timeout > 0 ? (guint)mode_timeout : 0, error);
 
     g_signal_handler_disconnect(gpu, handler);
     return answer;
@@ -69,7 +71,7 @@ gboolean gpu_mode_command(Client *client, const Options *options, char **args, G
     g_autoptr(GVariant) answer = NULL;
     g_autoptr(GVariant) steps = NULL;
 
-    if (timeout >= 0 && !drain) {
+    if (mode_timeout >= 0 && !drain) {
         g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE, "--timeout needs --drain");
         return FALSE;
     }
@@ -154,4 +156,226 @@ gboolean gpu_clear_command(Client *client, const Options *options, char **args, 
 {
     (void)options;
     return each_name(client, args, "clearing GPUs", clear_health, NULL, error);
+}
+
+/* vgpuctl gpu drain, resume: a GPU that gets no new work, and the wait until it has none. */
+
+#define POLL_US G_USEC_PER_SEC
+
+static gboolean wait_too;
+static int drain_timeout;
+
+const GOptionEntry gpu_drain_options[] = {
+    {"wait", 0, 0, G_OPTION_ARG_NONE, &wait_too, "Wait until no VM or container uses them", NULL},
+    {"timeout", 0, 0, G_OPTION_ARG_INT, &drain_timeout,
+     "With --wait: how long to wait; 0, the default: without limit", "SECONDS"},
+    G_OPTION_ENTRY_NULL,
+};
+
+static gboolean set_drain(Client *client, const char *name, void *on, GError **error)
+{
+    g_autoptr(VgpuGpu) gpu = client_gpu(client, name, error);
+    g_autoptr(GVariant) answer = NULL;
+
+    if (gpu)
+        answer = client_call_object(G_DBUS_PROXY(gpu), "Drain",
+                                    g_variant_new("(b)", GPOINTER_TO_INT(on)), NULL, 0, error);
+    return answer != NULL;
+}
+
+static const char *member(GVariant *object, const char *key)
+{
+    const char *value = "";
+
+    g_variant_lookup(object, key, "&s", &value);
+    return value;
+}
+
+static gboolean is_of(GVariant *object, char **gpus)
+{
+    for (; *gpus; gpus++)
+        if (client_address_is(member(object, "Gpu"), *gpus))
+            return TRUE;
+    return FALSE;
+}
+
+/* vGPUs that a VM has open. One whose engine or GPU is lost is open too. */
+static gboolean add_vgpus(const Client *client, char **gpus, GPtrArray *users, GError **error)
+{
+    g_autoptr(GVariant) vgpus = client_get(client, "ListVgpus", NULL, NULL, error);
+    g_autoptr(GVariant) vms = vgpus ? client_get(client, "ListVms", NULL, NULL, error) : NULL;
+
+    for (gsize i = 0; vms && i < g_variant_n_children(vgpus); i++) {
+        g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);
+        const char *device = member(vgpu, "Device");
+        const char *uuid = member(vgpu, "Uuid");
+        const char *vm = "";
+
+        if (!is_of(vgpu, gpus) || g_str_equal(device, "closed") || g_str_equal(device, "stopped"))
+            continue;
+        g_variant_lookup(vms, uuid, "&s", &vm);
+        g_ptr_array_add(users, *vm ? g_strdup_printf("VM %s (vGPU %s)", vm, uuid)
+                                   : g_strdup_printf("a VM (vGPU %s)", uuid));
+    }
+    return vms != NULL;
+}
+
+static gboolean add_slices(const Client *client, char **gpus, GPtrArray *users, GError **error)
+{
+    g_autoptr(GVariant) slices = client_get(client, "ListSlices", NULL, NULL, error);
+
+    for (gsize i = 0; slices && i < g_variant_n_children(slices); i++) {
+        g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
+        const char *container = member(slice, "Container");
+
+        if (is_of(slice, gpus) && *container)
+            g_ptr_array_add(users, g_strdup_printf("container %s (slice %s)", container,
+                                                   member(slice, "Uuid")));
+    }
+    return slices != NULL;
+}
+
+/* Of char *; NULL with @error. */
+static GPtrArray *find_users(const Client *client, char **gpus, GError **error)
+{
+    g_autoptr(GPtrArray) users = g_ptr_array_new_with_free_func(g_free);
+
+    if (!add_vgpus(client, gpus, users, error) || !add_slices(client, gpus, users, error))
+        return NULL;
+    return g_steal_pointer(&users);
+}
+
+static gboolean set_too_late(GPtrArray *users, char **gpus, GError **error)
+{
+    g_autofree char *names = g_strjoinv(" ", gpus);
+    g_autofree char *all = NULL;
+
+    g_ptr_array_add(users, NULL);
+    all = g_strjoinv(", ", (char **)users->pdata);
+    g_set_error(
+        error, VGPUCTL_ERROR, VGPUCTL_IN_USE,
+        "after %d seconds still in use: %s; no new work is put on GPU %s until \"vgpuctl gpu "
+        "resume %s\"",
+        drain_timeout, all, names, names);
+    return FALSE;
+}
+
+static gboolean wait_until_unused(const Client *client, char **gpus, GError **error)
+{
+    gint64 end = g_get_monotonic_time() + drain_timeout * G_USEC_PER_SEC;
+
+    for (;;) {
+        g_autoptr(GPtrArray) users = find_users(client, gpus, error);
+
+        if (!users)
+            return FALSE;
+        if (!users->len)
+            return TRUE;
+        if (drain_timeout && g_get_monotonic_time() >= end)
+            return set_too_late(users, gpus, error);
+        progress_sleep(POLL_US);
+    }
+}
+
+gboolean gpu_drain_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autofree char *names = g_strjoinv(" ", args);
+    g_autofree char *what = g_strdup_printf("waiting for the users of GPU %s", names);
+    gboolean done;
+
+    (void)options;
+    if (drain_timeout < 0 || (drain_timeout && !wait_too)) {
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+                    drain_timeout < 0 ? "--timeout cannot be below 0" : "--timeout needs --wait");
+        return FALSE;
+    }
+    if (!each_name(client, args, "draining GPUs", set_drain, GINT_TO_POINTER(TRUE), error))
+        return FALSE;
+    if (!wait_too)
+        return TRUE;
+    progress_begin(what, (guint)drain_timeout);
+    done = wait_until_unused(client, args, error);
+    progress_end();
+    return done;
+}
+
+gboolean gpu_resume_command(Client *client, const Options *options, char **args, GError **error)
+{
+    (void)options;
+    return each_name(client, args, "resuming GPUs", set_drain, GINT_TO_POINTER(FALSE), error);
+}
+
+/* vgpuctl schedule, reload: modes by the clock, and the files in /etc/vgpu that have them. */
+
+static char *time_text(GVariant *entry, const char *key)
+{
+    g_autoptr(GDateTime) time = NULL;
+    gint64 next = 0;
+
+    g_variant_lookup(entry, key, "x", &next);
+    if (!next)
+        return g_strdup("never");
+    time = g_date_time_new_from_unix_local(next);
+    return g_date_time_format(time, "%a %F %H:%M");
+}
+
+static char *minutes_text(GVariant *entry, const char *key)
+{
+    guint seconds = 0;
+
+    g_variant_lookup(entry, key, "u", &seconds);
+    return seconds ? g_strdup_printf("%u min", (seconds + 59) / 60) : NULL;
+}
+
+static char *limit_text(GVariant *entry, const char *key)
+{
+    char *minutes = minutes_text(entry, key);
+
+    return minutes ? minutes : g_strdup("no limit");
+}
+
+static const Column columns[] = {
+    {"SCHEDULE", "Name", dict_text, 0},
+    {"GPU", "Gpu", dict_text, 0},
+    {"MODE", "Mode", dict_text, 0},
+    {"NEXT", "Next", time_text, 0},
+    {"WARNING", "Warn", minutes_text, 0},
+    {"WAIT", "Timeout", limit_text, 0},
+    {"AT", "Calendar", dict_text, COLUMN_WIDE},
+};
+
+static const Listing listing = {
+    .columns = columns,
+    .columns_count = G_N_ELEMENTS(columns),
+    .name = "Name",
+    .none = "No mode switch is scheduled: /etc/vgpu/schedule.conf has no entry.",
+};
+
+gboolean schedule_list_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(GVariant) entries = client_get(client, "ListSchedule", NULL, NULL, error);
+
+    (void)args;
+    if (!entries)
+        return FALSE;
+    listing_print(options, &listing, entries);
+    return TRUE;
+}
+
+gboolean schedule_run_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(GVariant) answer =
+        client_call(client, "RunSchedule", g_variant_new("(s)", args[0]), NULL, error);
+
+    (void)options;
+    return answer != NULL;
+}
+
+gboolean reload_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(GVariant) answer = client_call(client, "Reload", NULL, "reading /etc/vgpu", error);
+
+    (void)options;
+    (void)args;
+    return answer != NULL;
 }

@@ -1,10 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/vgpuctl/listing.h"
 
+#include <fnmatch.h>
 #include <libsmartcols.h>
+#include <string.h>
 
-#include "host-agent/vgpuctl/colour.h"
-#include "host-agent/vgpuctl/text.h"
+#include "host-agent/vgpuctl/command.h"
+
+/*
+ * The colours of states: green for what works, yellow for what waits, red for what needs an
+ * operator.
+ */
+
+static const struct {
+    const char *begin;
+    const char *colour;
+} colour_states[] = {
+    {"running", "green"}, {"ready", "green"},    {"shared", "green"},     {"yes", "green"},
+    {"ok", "green"},      {"declared", "green"}, {"problem", "red"},      {"failed", "red"},
+    {"lost", "red"},      {"no:", "red"},        {"stopped", "darkgray"}, {"none", "darkgray"},
+    {"warning", "brown"}, {"starting", "brown"}, {"by command", "brown"},
+};
+
+/* As libsmartcols names it; NULL: the terminal's own. */
+static const char *colour_of_state(const char *state)
+{
+    if (strstr(state, "draining") || strstr(state, "switching"))
+        return "brown";
+    for (guint i = 0; i < G_N_ELEMENTS(colour_states); i++)
+        if (g_str_has_prefix(state, colour_states[i].begin))
+            return colour_states[i].colour;
+    return NULL;
+}
 
 #define GAP "  "
 
@@ -182,4 +209,276 @@ void listing_print_cells(const Options *options, const char *const *heads, guint
         set_cell(options, line, i % columns, g_strdup(g_ptr_array_index(cells, i)), 0);
     }
     scols_print_table(table);
+}
+
+/*
+ * Members of a dictionary from vgpud as cells of a table: to be freed, NULL if it has no such
+ * member.
+ */
+
+char *dict_text(GVariant *dict, const char *key)
+{
+    char *text = NULL;
+
+    g_variant_lookup(dict, key, "s", &text);
+    return text;
+}
+
+char *dict_number(GVariant *dict, const char *key)
+{
+    g_autoptr(GVariant) value = g_variant_lookup_value(dict, key, NULL);
+
+    return value ? g_variant_print(value, FALSE) : NULL;
+}
+
+char *dict_limit(GVariant *dict, const char *key)
+{
+    char *number = dict_number(dict, key);
+
+    if (g_strcmp0(number, "0") == 0)
+        g_clear_pointer(&number, g_free);
+    return number;
+}
+
+char *dict_flag(GVariant *dict, const char *key)
+{
+    gboolean flag;
+
+    return g_variant_lookup(dict, key, "b", &flag) ? g_strdup(flag ? "yes" : "no") : NULL;
+}
+
+char *dict_bytes(GVariant *dict, const char *key)
+{
+    guint64 bytes = 0;
+
+    g_variant_lookup(dict, key, "t", &bytes);
+    return text_of_bytes(bytes);
+}
+
+char *dict_list(GVariant *dict, const char *key, const char *between)
+{
+    g_autofree const char **list = NULL;
+
+    return g_variant_lookup(dict, key, "^a&s", &list) ? g_strjoinv(between, (char **)list) : NULL;
+}
+
+/* --gpu, --tenant, --type and --state of the commands that list objects. */
+
+/* Between the driver's name and the type's. */
+#define TYPE_MARK "-vgpu-"
+
+static char **gpus;
+static char **tenants;
+static char **types;
+static char **filter_states;
+
+#define GPU_OPTION                                                                                 \
+    {                                                                                              \
+        "gpu", 0, 0, G_OPTION_ARG_STRING_ARRAY, &gpus, "Only of this GPU; may be a pattern", "GPU" \
+    }
+#define TENANT_OPTION                                                                              \
+    {                                                                                              \
+        "tenant", 0, 0, G_OPTION_ARG_STRING_ARRAY, &tenants, "Only of this tenant; '': of none",   \
+            "TENANT"                                                                               \
+    }
+#define TYPE_OPTION                                                                                \
+    {                                                                                              \
+        "type", 0, 0, G_OPTION_ARG_STRING_ARRAY, &types, "Only of this type", "TYPE"               \
+    }
+#define STATE_OPTION(words)                                                                        \
+    {                                                                                              \
+        "state", 0, 0, G_OPTION_ARG_STRING_ARRAY, &filter_states, "Only in this state: " words,    \
+            "STATE"                                                                                \
+    }
+
+const GOptionEntry gpu_list_options[] = {
+    GPU_OPTION,
+    STATE_OPTION("a mode, draining, healthy, unhealthy"),
+    G_OPTION_ENTRY_NULL,
+};
+
+const GOptionEntry vgpu_list_options[] = {
+    GPU_OPTION,
+    TENANT_OPTION,
+    TYPE_OPTION,
+    STATE_OPTION("running, open, closed, stopped, lost; or the engine's: ready, failed, starting"),
+    G_OPTION_ENTRY_NULL,
+};
+
+const GOptionEntry slice_list_options[] = {
+    GPU_OPTION, TENANT_OPTION, TYPE_OPTION, STATE_OPTION("used, free"), G_OPTION_ENTRY_NULL,
+};
+
+const GOptionEntry type_list_options[] = {
+    GPU_OPTION,
+    TYPE_OPTION,
+    G_OPTION_ENTRY_NULL,
+};
+
+const GOptionEntry tenant_list_options[] = {
+    TENANT_OPTION,
+    G_OPTION_ENTRY_NULL,
+};
+
+/* A type's own name, without the driver's prefix: "half" is "amdgpu-vgpu-half". */
+static gboolean filter_type_is(const char *type, const char *name)
+{
+    const char *own = strstr(type, TYPE_MARK);
+
+    return g_str_equal(type, name) || (own && g_str_equal(own + strlen(TYPE_MARK), name));
+}
+
+static gboolean is_gpu(const char *value, const char *asked)
+{
+    return client_address_is(value, asked) || fnmatch(asked, value, 0) == 0;
+}
+
+static gboolean is_same(const char *value, const char *asked)
+{
+    return g_str_equal(value, asked);
+}
+
+static gboolean fits(GVariant *object, const char *key, char **asked,
+                     gboolean (*is)(const char *value, const char *asked))
+{
+    const char *value = "";
+
+    if (!key || !asked)
+        return TRUE;
+    g_variant_lookup(object, key, "&s", &value);
+    for (char **at = asked; *at; at++)
+        if (is(value, *at))
+            return TRUE;
+    return FALSE;
+}
+
+static gboolean fits_state(GVariant *object, const char *const *keys)
+{
+    if (!keys || !filter_states)
+        return TRUE;
+    for (; *keys; keys++)
+        if (fits(object, *keys, filter_states, is_same))
+            return TRUE;
+    return FALSE;
+}
+
+gboolean filter_has_state(void *object, FilterIsInState is)
+{
+    for (char **at = filter_states; at && *at; at++)
+        if (is(object, *at))
+            return TRUE;
+    return !filter_states;
+}
+
+static gboolean check_states(const Filter *filter, GError **error)
+{
+    g_autofree char *all = filter->words ? g_strjoinv(", ", (char **)filter->words) : NULL;
+
+    for (char **at = filter_states; filter->words && at && *at; at++) {
+        if (g_strv_contains(filter->words, *at))
+            continue;
+        g_set_error(error, VGPUCTL_ERROR, VGPUCTL_USAGE,
+                    "--state cannot be \"%s\": it must be one of %s", *at, all);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+/* The objects, of aa{sv}, that fit all options; several values of an option are alternatives. Takes
+ * @objects. NULL with VGPUCTL_USAGE for a state that there is not. */
+static GVariant *filter_apply(GVariant *objects, const Filter *filter, GError **error)
+{
+    g_autoptr(GVariant) all = objects;
+    GVariantBuilder some;
+
+    if (!check_states(filter, error))
+        return NULL;
+    if (!gpus && !tenants && !types && !filter_states)
+        return g_steal_pointer(&all);
+    g_variant_builder_init(&some, G_VARIANT_TYPE("aa{sv}"));
+    for (gsize i = 0; i < g_variant_n_children(all); i++) {
+        g_autoptr(GVariant) object = g_variant_get_child_value(all, i);
+
+        if (fits(object, filter->gpu, gpus, is_gpu) &&
+            fits(object, filter->tenant, tenants, is_same) &&
+            fits(object, filter->type, types, filter_type_is) && fits_state(object, filter->states))
+            g_variant_builder_add_value(&some, object);
+    }
+    return g_variant_ref_sink(g_variant_builder_end(&some));
+}
+
+/* Objects of a list, found by the names that people give. */
+
+static const char *member(GVariant *object, const char *key)
+{
+    const char *value = "";
+
+    g_variant_lookup(object, key, "&s", &value);
+    return value;
+}
+
+gboolean object_is_slice(GVariant *object, const char *name)
+{
+    return g_ascii_strcasecmp(member(object, "Uuid"), name) == 0 ||
+           (*name && g_str_equal(member(object, "Name"), name));
+}
+
+gboolean object_is_named(GVariant *object, const char *name)
+{
+    return g_str_equal(member(object, "Name"), name);
+}
+
+gboolean object_is_type(GVariant *object, const char *name)
+{
+    return filter_type_is(member(object, "Id"), name);
+}
+
+static guint add_called(GPtrArray *found, GVariant *objects, const char *name, ObjectIs is)
+{
+    guint before = found->len;
+
+    for (gsize i = 0; i < g_variant_n_children(objects); i++) {
+        g_autoptr(GVariant) object = g_variant_get_child_value(objects, i);
+
+        if (is(object, name))
+            g_ptr_array_add(found, g_steal_pointer(&object));
+    }
+    return found->len - before;
+}
+
+gboolean objects_list(const Options *options, const Listing *listing, GVariant *objects,
+                      const Filter *filter, GError **error)
+{
+    g_autoptr(GVariant) found =
+        objects ? filter_apply(g_variant_take_ref(objects), filter, error) : NULL;
+
+    if (!found)
+        return FALSE;
+    listing_print(options, listing, found);
+    return TRUE;
+}
+
+gboolean objects_show(const Options *options, const Listing *listing, GVariant *objects,
+                      char **names, ObjectIs is, const char *what, const char *list_command,
+                      GError **error)
+{
+    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func((GDestroyNotify)g_variant_unref);
+    g_autoptr(GError) missing = NULL;
+
+    for (char **name = names; *name; name++) {
+        if (add_called(found, objects, *name, is))
+            continue;
+        if (missing)
+            each_print_error(missing);
+        g_clear_error(&missing);
+        missing = g_error_new(VGPUCTL_ERROR, VGPUCTL_NOT_FOUND,
+                              "there is no %s %s; \"vgpuctl %s\" shows those that there are", what,
+                              *name, list_command);
+    }
+    if (found->len)
+        listing_show(options, listing, found, g_strv_length(names) > 1);
+    if (!missing)
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&missing));
+    return FALSE;
 }

@@ -6,11 +6,9 @@
 #include "lib/conf.h"
 #include "lib/control.h"
 #include "lib/gpus.h"
-#include "lib/hardware.h"
+#include "lib/pci.h"
 #include "lib/mdev.h"
-#include "lib/plan.h"
 #include "lib/types.h"
-#include "lib/units.h"
 
 /* Handles one GPU and returns its exit code; the command ends with the first one that is not 0. */
 typedef int (*PlanFunc)(const Session *session, int fd, const Plan *plan);

@@ -29,9 +29,9 @@ FUZZ_guard_CFLAGS = $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) -I$(ENGINE_TESTS_SRC)
 FUZZ_guard_LIBS = $(ENGINE_TESTS_LIBS)
 
 # vgpud's input from files and from the bus, and the hooks' from libvirt.
-FUZZ_agent_PARTS := $(addprefix $(AGENT_SRC)/,$(addprefix model/,admission.c dict_read.c placement.c request.c \
-	room.c slice.c tenant.c) daemon/vgpud_conf.c) $(addprefix $(LIB_SRC)/,schedule_conf.c calendar.c program.c bus.c host_root.c definition.c sysfs.c conf.c \
-	units.c gpus.c types.c domain.c xml.c)
+FUZZ_agent_PARTS := $(addprefix $(AGENT_SRC)/,$(addprefix model/,admission.c placement.c request.c \
+	slice.c) daemon/vgpud_conf.c) $(addprefix $(LIB_SRC)/,schedule_conf.c systemd.c program.c bus.c host_root.c vgpu.c mdev.c conf.c \
+	gpus.c types.c domain.c)
 FUZZ_agent_PKGS := gio-2.0 json-glib-1.0 libxml-2.0
 FUZZ_agent_PKG_CFLAGS = $(call once,FUZZ_agent_PKG_CFLAGS,pkg-config --cflags $(FUZZ_agent_PKGS))
 FUZZ_agent_CFLAGS = $(AGENT_CFLAGS) $(FUZZ_agent_PKG_CFLAGS)

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lib/sysfs.h"
+#include "lib/host_root.h"
 
 /* Of /proc/PID/stat after the name, which may contain any character. */
 #define FIELD_STATE   0

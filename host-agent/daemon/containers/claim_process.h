@@ -6,7 +6,7 @@
 #ifndef DAEMON_CONTAINERS_CLAIM_PROCESS_H
 #define DAEMON_CONTAINERS_CLAIM_PROCESS_H
 
-#include "host-agent/store/claim_table.h"
+#include "host-agent/store/tables.h"
 #include "lib/host_root.h"
 
 /* When the process began, in ticks since boot; 0: it does not exist, or has ended. */

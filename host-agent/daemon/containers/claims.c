@@ -2,19 +2,20 @@
 #include "host-agent/daemon/containers/claims.h"
 
 #include <fcntl.h>
-#include <linux/nsfs.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
+#include <linux/nsfs.h>
+#include <sys/ioctl.h>
 
+#include "lib/bus.h"
+#include "lib/host_root.h"
 #include "host-agent/daemon/containers/claim_process.h"
 #include "host-agent/model/request.h"
 #include "host-agent/model/slice.h"
-#include "host-agent/store/claim_table.h"
-#include "lib/bus.h"
-#include "lib/host_root.h"
-#include "lib/sysfs.h"
+#include "host-agent/store/tables.h"
+
+#define CLAIM_MAX_CONTAINER 255
 
 /* Interval of the checks if the kernel cannot report the end. */
 #define PERIOD_S 5
@@ -42,7 +43,8 @@ static gboolean goes_by_members(const Claims *claims, const Claim *claim)
            !claim_process_is_alive(host_root(claims->host), claim);
 }
 
-/* As the arbiter has said last: callers may have something of the counters, so none are read here. */
+/* As the arbiter has said last: callers may have something of the counters, so none are read here.
+ */
 static gboolean has_members(const Claims *claims, const Claim *claim)
 {
     const SliceUse *use = goes_by_members(claims, claim)
@@ -183,7 +185,8 @@ const char *claims_claimed_by(const Claims *claims, const char *uuid)
     return claim ? claim->container : NULL;
 }
 
-gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other)
+/* One container uses both now. */
+static gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other)
 {
     const Claim *one = find(claims, uuid);
     const Claim *two = find(claims, other);
@@ -217,10 +220,9 @@ char *claims_user(const Claims *claims, Counters *counters, const Slice *slice)
     guint32 user;
 
     if (container)
-        return g_strdup_printf("%s %s",
-                               claims_program_user(claims, slice->uuid, &user) ? "program"
-                                                                               : "container",
-                               container);
+        return g_strdup_printf(
+            "%s %s", claims_program_user(claims, slice->uuid, &user) ? "program" : "container",
+            container);
     /* Processes of a vGPU are its engine, which is no container; those of a guard are its own. */
     if (slice->transport != SLICE_TRANSPORT_NATIVE)
         return NULL;
@@ -346,8 +348,7 @@ gboolean claims_take_program(Claims *claims, const Slice *slice, const char *pro
                              guint32 user, GError **error)
 {
     g_autofree char *name = g_path_get_basename(program);
-    g_autoptr(Claim) claim =
-        claim_new(claims, slice, g_strdup_printf("%s[%u]", name, pid), pid);
+    g_autoptr(Claim) claim = claim_new(claims, slice, g_strdup_printf("%s[%u]", name, pid), pid);
 
     if (!check(claims, slice, claim->container, error) ||
         !check_process(claims, claim, &user, error))

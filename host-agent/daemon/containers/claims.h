@@ -10,8 +10,6 @@
 
 #include "host-agent/daemon/slices/slices.h"
 
-#define CLAIM_MAX_CONTAINER 255
-
 typedef struct Claims Claims;
 
 /* @host: lives longer. Reads the database. */
@@ -34,9 +32,6 @@ const char *claims_container(const Claims *claims, const char *uuid);
 
 /* The same, but its processes may have ended meanwhile. */
 const char *claims_claimed_by(const Claims *claims, const char *uuid);
-
-/* One container uses both now. */
-gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other);
 
 /* Whether a program uses the slice, or was its last user, and that program's user. */
 gboolean claims_program_user(const Claims *claims, const char *uuid, guint32 *user);

@@ -10,7 +10,6 @@
 
 #include "host-agent/model/slice.h"
 #include "lib/host_root.h"
-#include "lib/sysfs.h"
 
 #define SUFFIX          ".conf"
 #define PPM_PER_PERCENT 10000

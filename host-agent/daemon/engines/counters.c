@@ -10,7 +10,6 @@
 
 #include "lib/host_root.h"
 #include "lib/mdev.h"
-#include "lib/sysfs.h"
 
 
 /**

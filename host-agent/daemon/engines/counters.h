@@ -8,7 +8,7 @@
 #define VGPUD_ENGINES_COUNTERS_H
 
 #include "host-agent/daemon/engines/arbiter.h"
-#include "lib/drm_clients.h"
+#include "lib/readings.h"
 #include "lib/host_root.h"
 #include "lib/pci.h"
 #include "lib/vgpu.h"

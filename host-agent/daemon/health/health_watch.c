@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/health/health_watch.h"
 
-#include "host-agent/daemon/host/audit_log.h"
+#include "host-agent/daemon/host/audit.h"
 #include "host-agent/daemon/host/authority.h"
-#include "host-agent/daemon/host/gpu_object.h"
+#include "host-agent/daemon/host/host.h"
 #include "host-agent/model/gpu_health.h"
-#include "host-agent/store/gpu_table.h"
-#include "lib/audit.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "lib/host_root.h"
-#include "lib/sysfs.h"
 
 /* For values that change without an event: sensors, corrected errors. */
 #define LOOK_SECONDS 30
@@ -346,17 +344,10 @@ static void clear(GDBusMethodInvocation *invocation, const Caller *caller, void 
     g_dbus_method_invocation_return_value(invocation, NULL);
 }
 
-static gboolean handle_clear(VgpuGpu *interface, GDBusMethodInvocation *invocation, void *data)
-{
-    (void)interface;
-    authority_ask(invocation, ACTION_ADMINISTER, clear, data);
-    return TRUE;
-}
-
 static void gpu_added(VgpuGpu *interface, void *data)
 {
     vgpu_gpu_set_healthy(interface, TRUE);
-    g_signal_connect(interface, "handle-clear-health", G_CALLBACK(handle_clear), data);
+    authority_answer(interface, "handle-clear-health", ACTION_ADMINISTER, clear, NULL, data);
 }
 
 static void load_finding(const char *gpu, HealthKind kind, const char *reason, void *data)

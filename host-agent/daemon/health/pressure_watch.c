@@ -3,14 +3,16 @@
 
 #include <gio/gio.h>
 
-#include "host-agent/daemon/engines/counters.h"
-#include "host-agent/daemon/host/audit_log.h"
-#include "host-agent/model/pressure.h"
-#include "host-agent/store/gpu_table.h"
-#include "lib/audit.h"
+#include "lib/bus.h"
+#include "lib/conf.h"
 #include "lib/program.h"
 #include "lib/systemd.h"
-#include "lib/units.h"
+#include "host-agent/daemon/engines/counters.h"
+#include "host-agent/daemon/host/audit.h"
+#include "host-agent/model/gpu_health.h"
+#include "host-agent/store/tables.h"
+
+#define PRESSURE_COMMAND_S 60
 
 /* No driver reports when memory becomes scarce. */
 #define LOOK_SECONDS 2
@@ -96,6 +98,47 @@ static void tell(const PressureWatch *watch, const Want *want)
                "GPU %s has %s of free memory and should have %s; its best-effort vGPUs (%u) are "
                "stopped next",
                gpu, free, mark, want->victims->len);
+}
+
+static void ended(const char *output, const GError *error, void *data)
+{
+    g_autofree char *command = data;
+
+    (void)output;
+    if (error)
+        g_message("pressure-command=%s: %s", command, error->message);
+    else
+        g_message("pressure-command=%s has succeeded", command);
+}
+
+static void add_number(GStrvBuilder *environment, const char *name, guint64 number)
+{
+    g_strv_builder_take(environment, g_strdup_printf("%s=%" G_GUINT64_FORMAT, name, number));
+}
+
+/* The operator's command when memory is short (pressure-command= in gpus.conf). */
+static void pressure_command_run(const char *command, const char *gpu, guint64 free, guint64 mark,
+                                 char *const *vgpus)
+{
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    g_autofree char *list = g_strjoinv(" ", (char **)vgpus);
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) environment = NULL;
+    g_auto(GStrv) argv = NULL;
+    Program program = {.seconds = PRESSURE_COMMAND_S, .own_output = TRUE};
+
+    if (!g_shell_parse_argv(command, NULL, &argv, &error)) {
+        g_message("pressure-command=%s: %s", command, error->message);
+        return;
+    }
+    g_strv_builder_take(builder, g_strconcat("GPU=", gpu, NULL));
+    g_strv_builder_take(builder, g_strconcat("VGPUS=", list, NULL));
+    add_number(builder, "FREE", free);
+    add_number(builder, "MARK", mark);
+    environment = g_strv_builder_end(builder);
+    program.argv = (const char *const *)argv;
+    program.environment = (const char *const *)environment;
+    program_start(&program, NULL, ended, g_strdup(command));
 }
 
 static void run_command(const PressureWatch *watch, const Want *want)
@@ -216,7 +259,7 @@ static void look_at(const PressureWatch *watch, const Gpu *gpu, gint64 now_us)
 
     offers_capacity(watch->offers, gpu, &vram);
     if (!gpu_vram_used(host_root(watch->host), gpu->pci, counters_read(host_counters(watch->host)),
-                   &used))
+                       &used))
         return;
     want.free = used < vram ? vram - used : 0;
     victims = want.free < want.mark ? victims_on(watch, gpu->pci->address) : g_ptr_array_new();
@@ -309,44 +352,4 @@ void pressure_watch_free(PressureWatch *watch)
     g_hash_table_unref(watch->gpus);
     g_clear_object(&watch->bus);
     g_free(watch);
-}
-
-static void ended(const char *output, const GError *error, void *data)
-{
-    g_autofree char *command = data;
-
-    (void)output;
-    if (error)
-        g_message("pressure-command=%s: %s", command, error->message);
-    else
-        g_message("pressure-command=%s has succeeded", command);
-}
-
-static void add_number(GStrvBuilder *environment, const char *name, guint64 number)
-{
-    g_strv_builder_take(environment, g_strdup_printf("%s=%" G_GUINT64_FORMAT, name, number));
-}
-
-void pressure_command_run(const char *command, const char *gpu, guint64 free, guint64 mark,
-                          char *const *vgpus)
-{
-    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
-    g_autofree char *list = g_strjoinv(" ", (char **)vgpus);
-    g_autoptr(GError) error = NULL;
-    g_auto(GStrv) environment = NULL;
-    g_auto(GStrv) argv = NULL;
-    Program program = {.seconds = PRESSURE_COMMAND_S, .own_output = TRUE};
-
-    if (!g_shell_parse_argv(command, NULL, &argv, &error)) {
-        g_message("pressure-command=%s: %s", command, error->message);
-        return;
-    }
-    g_strv_builder_take(builder, g_strconcat("GPU=", gpu, NULL));
-    g_strv_builder_take(builder, g_strconcat("VGPUS=", list, NULL));
-    add_number(builder, "FREE", free);
-    add_number(builder, "MARK", mark);
-    environment = g_strv_builder_end(builder);
-    program.argv = (const char *const *)argv;
-    program.environment = (const char *const *)environment;
-    program_start(&program, NULL, ended, g_strdup(command));
 }

@@ -32,15 +32,4 @@ void pressure_watch_look(PressureWatch *watch, gint64 now_us);
 /* Bytes that should be free on the GPU; 0: not configured. */
 guint64 pressure_watch_mark(const PressureWatch *watch, const Gpu *gpu);
 
-/* The operator's command when memory is short (pressure-command= in gpus.conf). */
-/*
- * Starts @command, with GPU (an address), FREE and MARK (bytes) and VGPUS (UUIDs of those that are
- * stopped next, separated by blanks) in its environment. It is killed if it takes longer than
- * PRESSURE_COMMAND_S. Its result is logged.
- */
-void pressure_command_run(const char *command, const char *gpu, guint64 free, guint64 mark,
-                          char *const *vgpus);
-
-#define PRESSURE_COMMAND_S 60
-
 #endif

@@ -1,12 +1,68 @@
 /* SPDX-License-Identifier: MIT */
-/* The audit of calls on the bus. Those that change nothing leave no entry. */
-#ifndef VGPUD_AUDIT_H
-#define VGPUD_AUDIT_H
+/* The audit: an entry in the journal for each change, and who made it. */
+#ifndef VGPUD_HOST_AUDIT_H
+#define VGPUD_HOST_AUDIT_H
 
-#include "host-agent/daemon/host/audit_log.h"
+#include <glib.h>
+
 #include "host-agent/daemon/host/authority.h"
 
 /* The caller is authorized, and @invocation is about to be executed. Called for every method. */
 void audit_begin(GDBusMethodInvocation *invocation, const Caller *caller);
+
+/*
+ * Entries of the audit: who changed which object, from which state to which, in the journal
+ * (lib/bus.h has the fields).
+ */
+
+typedef enum {
+    AUDIT_SLICE,  /* a vGPU or a slice, by UUID or name */
+    AUDIT_TENANT, /* by name */
+    AUDIT_GPU,    /* by its address, or the path of its object */
+    AUDIT_CONFIG, /* /etc/vgpu */
+} AuditKind;
+
+/* The state of the object, to be freed; NULL: none. @name becomes its own name. */
+typedef char *(*AuditDescribe)(AuditKind kind, char **name, void *data);
+
+/* NULL: ends the audit. */
+void audit_set_describe(AuditDescribe func, void *data);
+
+/* There is somebody to describe objects. */
+gboolean audit_is_on(void);
+
+/* The object's present state, to be freed; "": it does not exist. */
+char *audit_state_of(AuditKind kind, const char *name);
+
+/**
+ * AuditEntry
+ * @who: a user, or a source (AUDIT_BY_…)
+ * @uid: of the user; NULL: it is a source
+ * @what: a method, or an action (AUDIT_DO_…)
+ * @before, @after: states
+ * @error: NULL: it has succeeded
+ */
+typedef struct {
+    const char *who;
+    const guint32 *uid;
+    const char *what;
+    const char *object;
+    const char *before;
+    const char *after;
+    const GError *error;
+} AuditEntry;
+
+void audit_write(const AuditEntry *entry);
+
+/*
+ * What @who has just done to an object whose state was @before (audit_state_of()); nothing is
+ * written if that is its state still, unless @error says that it was tried.
+ */
+void audit_write_change(const char *who, const char *what, AuditKind kind, const char *object,
+                        const char *before, const GError *error);
+
+/* Takes an entry, "FIELD=value" each. For tests; NULL: the journal. */
+typedef void (*AuditSink)(const char *const *fields, void *data);
+void audit_set_sink(AuditSink func, void *data);
 
 #endif

@@ -1,18 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/host/authority.h"
 
-#include <polkit/polkit.h>
+#include <errno.h>
+#include <pwd.h>
 #include <unistd.h>
+#include <polkit/polkit.h>
 
-#include "host-agent/daemon/host/audit.h"
 #include "lib/bus.h"
-#include "lib/user.h"
+#include "host-agent/daemon/host/audit.h"
+
+/*
+ * Users of the host, from all of its sources (nsswitch.conf(5)). A directory server may take long
+ * to answer, so neither function is for a main loop.
+ */
+
+/* More than an entry needs: names, a home, a shell. */
+#define ENTRY_MAX (64u << 10)
+
+/* The user's name; its number if it has none. To be freed. */
+static char *user_name(uid_t uid)
+{
+    g_autofree char *text = g_malloc(ENTRY_MAX);
+    struct passwd entry, *found = NULL;
+
+    while (getpwuid_r(uid, &entry, text, ENTRY_MAX, &found) == EINTR)
+        ;
+    return found ? g_strdup(found->pw_name) : g_strdup_printf("%u", uid);
+}
+
+gboolean user_uid(const char *name, uid_t *uid)
+{
+    g_autofree char *text = g_malloc(ENTRY_MAX);
+    struct passwd entry, *found = NULL;
+
+    while (getpwnam_r(name, &entry, text, ENTRY_MAX, &found) == EINTR)
+        ;
+    if (found)
+        *uid = found->pw_uid;
+    return found != NULL;
+}
 
 typedef struct {
     GDBusMethodInvocation *invocation;
     const char *action;
-    AuthorizedFunc func;
-    AuthorizedFunc otherwise;
+    AuthorizedFunc *func;
+    AuthorizedFunc *otherwise;
     void *data;
     Caller caller;
 } Question;
@@ -53,8 +85,8 @@ static void polkit_answered(GObject *authority, GAsyncResult *answer, void *data
 {
     g_autoptr(Question) question = data;
     g_autoptr(GError) error = NULL;
-    g_autoptr(PolkitAuthorizationResult) result = polkit_authority_check_authorization_finish(
-        POLKIT_AUTHORITY(authority), answer, &error);
+    g_autoptr(PolkitAuthorizationResult) result =
+        polkit_authority_check_authorization_finish(POLKIT_AUTHORITY(authority), answer, &error);
 
     if (result && polkit_authorization_result_get_is_authorized(result))
         allow(question);
@@ -62,13 +94,14 @@ static void polkit_answered(GObject *authority, GAsyncResult *answer, void *data
         refuse(question, error ? error->message : NULL);
 }
 
-/* Nobody is asked for a password if there is another right by which the caller may have an answer. */
+/* Nobody is asked for a password if there is another right by which the caller may have an answer.
+ */
 static PolkitCheckAuthorizationFlags flags_of(const Question *question)
 {
     GDBusMessage *message = g_dbus_method_invocation_get_message(question->invocation);
-    gboolean interactive = !question->otherwise &&
-                           g_dbus_message_get_flags(message) &
-                           G_DBUS_MESSAGE_FLAGS_ALLOW_INTERACTIVE_AUTHORIZATION;
+    gboolean interactive =
+        !question->otherwise &&
+        g_dbus_message_get_flags(message) & G_DBUS_MESSAGE_FLAGS_ALLOW_INTERACTIVE_AUTHORIZATION;
 
     return interactive ? POLKIT_CHECK_AUTHORIZATION_FLAGS_ALLOW_USER_INTERACTION
                        : POLKIT_CHECK_AUTHORIZATION_FLAGS_NONE;
@@ -88,8 +121,7 @@ static void got_polkit(GObject *source, GAsyncResult *answer, void *data)
     }
     subject = polkit_system_bus_name_new(g_dbus_method_invocation_get_sender(question->invocation));
     polkit_authority_check_authorization(authority, subject, question->action, NULL,
-                                         flags_of(question), NULL, polkit_answered,
-                                         question);
+                                         flags_of(question), NULL, polkit_answered, question);
     g_steal_pointer(&question);
 }
 
@@ -142,14 +174,14 @@ static void got_uid(GObject *bus, GAsyncResult *answer, void *data)
     g_steal_pointer(&question);
 }
 
-void authority_ask(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc func,
+void authority_ask(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc *func,
                    void *data)
 {
     authority_ask_or(invocation, action, func, NULL, data);
 }
 
-void authority_ask_or(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc func,
-                      AuthorizedFunc otherwise, void *data)
+void authority_ask_or(GDBusMethodInvocation *invocation, const char *action, AuthorizedFunc *func,
+                      AuthorizedFunc *otherwise, void *data)
 {
     Question *question = g_new0(Question, 1);
 
@@ -160,10 +192,48 @@ void authority_ask_or(GDBusMethodInvocation *invocation, const char *action, Aut
     question->data = data;
     question->caller.uid = (guint32)-1;
     question->caller.user = g_strdup("(unknown)");
-    g_dbus_connection_call(g_dbus_method_invocation_get_connection(invocation),
-                           "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
-                           "GetConnectionUnixUser",
-                           g_variant_new("(s)", g_dbus_method_invocation_get_sender(invocation)),
-                           G_VARIANT_TYPE("(u)"), G_DBUS_CALL_FLAGS_NONE, -1, NULL, got_uid,
-                           question);
+    g_dbus_connection_call(
+        g_dbus_method_invocation_get_connection(invocation), "org.freedesktop.DBus",
+        "/org/freedesktop/DBus", "org.freedesktop.DBus", "GetConnectionUnixUser",
+        g_variant_new("(s)", g_dbus_method_invocation_get_sender(invocation)),
+        G_VARIANT_TYPE("(u)"), G_DBUS_CALL_FLAGS_NONE, -1, NULL, got_uid, question);
+}
+
+/* One of authority_answer(); its data are the closure's. */
+typedef struct {
+    GClosure closure;
+    const char *action;
+    AuthorizedFunc *func;
+    AuthorizedFunc *otherwise;
+} Method;
+
+/* The method's own arguments, which come after the invocation, are in the invocation, too. */
+static void answer(GClosure *closure, GValue *handled, guint count, const GValue *arguments,
+                   void *hint, void *data)
+{
+    const Method *method = (const Method *)closure;
+    GDBusMethodInvocation *invocation = g_value_get_object(&arguments[1]);
+
+    (void)count;
+    (void)hint;
+    (void)data;
+    if (method->otherwise)
+        authority_ask_or(invocation, method->action, method->func, method->otherwise,
+                         closure->data);
+    else
+        authority_ask(invocation, method->action, method->func, closure->data);
+    g_value_set_boolean(handled, TRUE);
+}
+
+void authority_answer(void *interface, const char *signal, const char *action, AuthorizedFunc *func,
+                      AuthorizedFunc *otherwise, void *data)
+{
+    GClosure *closure = g_closure_new_simple(sizeof(Method), data);
+    Method *method = (Method *)closure;
+
+    method->action = action;
+    method->func = func;
+    method->otherwise = otherwise;
+    g_closure_set_marshal(closure, answer);
+    g_signal_connect_closure(interface, signal, closure, FALSE);
 }

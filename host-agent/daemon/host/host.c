@@ -1,10 +1,112 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/host/host.h"
 
-#include "host-agent/daemon/host/authority.h"
-#include "host-agent/daemon/host/gpu_object.h"
+#include <errno.h>
+#include <glib-unix.h>
+#include <libudev.h>
+#include <string.h>
+
 #include "lib/bus.h"
 #include "lib/pci.h"
+#include "host-agent/daemon/host/authority.h"
+
+/* A GPU on D-Bus. */
+
+/*
+ * "soft_NAME" with every character that is not a letter or digit in hexadecimal, so that all are
+ * different.
+ */
+static char *soft_object_name(const char *name)
+{
+    GString *escaped = g_string_new("soft_");
+
+    for (; *name; name++) {
+        if (g_ascii_isalnum(*name))
+            g_string_append_c(escaped, *name);
+        else
+            g_string_append_printf(escaped, "_%02x", (guint)*name);
+    }
+    return g_string_free(escaped, FALSE);
+}
+
+char *gpu_object_path(const char *address)
+{
+    g_autofree char *name = gpu_name_is_soft(address)
+                                ? soft_object_name(address + strlen(GPU_SOFT_PREFIX))
+                                : g_strdelimit(g_strdup(address), ":.", '_');
+
+    return g_strconcat(VGPU_GPU_PATH, "/", name, NULL);
+}
+
+/* Properties that modules set when they have a value. */
+static void set_defaults(VgpuGpu *interface, const Gpu *gpu)
+{
+    static const char *const none[] = {NULL};
+
+    vgpu_gpu_set_healthy(interface, TRUE);
+    vgpu_gpu_set_health_reasons(interface, none);
+    vgpu_gpu_set_partitions(interface, none);
+    vgpu_gpu_set_switching(interface, "");
+    vgpu_gpu_set_mode_source(interface, "");
+    vgpu_gpu_set_vulkan_device(interface, "");
+    vgpu_gpu_set_vulkan_driver(interface, "");
+    vgpu_gpu_set_vulkan_api(interface, "");
+    vgpu_gpu_set_vulkan_features(interface, none);
+    vgpu_gpu_set_wanted_mode(interface, gpu_mode_name(gpu->mode));
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+static void set_pci(VgpuGpu *interface, const PciDevice *pci)
+{
+    vgpu_gpu_set_address(interface, pci->address);
+    vgpu_gpu_set_vendor_id(interface, (guint16)pci->vendor);
+    vgpu_gpu_set_device_id(interface, (guint16)pci->device);
+    vgpu_gpu_set_driver(interface, or_empty(pci->driver));
+    vgpu_gpu_set_numa_node(interface, pci->numa_node);
+    vgpu_gpu_set_iommu_group(interface, or_empty(pci->iommu_group));
+    vgpu_gpu_set_link_speed(interface, pci->link.speed);
+    vgpu_gpu_set_link_width(interface, pci->link.width);
+    vgpu_gpu_set_link_speed_max(interface, pci->max_link.speed);
+    vgpu_gpu_set_link_width_max(interface, pci->max_link.width);
+    vgpu_gpu_set_link_bandwidth(interface, pci_link_bandwidth(&pci->max_link));
+    vgpu_gpu_set_sriov_total(interface, pci->total_vfs);
+    vgpu_gpu_set_sriov_active(interface, pci->vfs);
+    vgpu_gpu_set_physical_function(interface, or_empty(pci->physfn));
+}
+
+/* Sets the GPU's current properties; changes are signalled on the bus. */
+static void gpu_object_update(VgpuObjectSkeleton *object, const Gpu *gpu)
+{
+    g_autoptr(VgpuGpu) interface = vgpu_object_get_gpu(VGPU_OBJECT(object));
+
+    set_pci(interface, gpu->pci);
+    vgpu_gpu_set_name(interface, gpu->name);
+    vgpu_gpu_set_mode(interface, gpu_mode_name(gpu->mode));
+    vgpu_gpu_set_vram(interface, gpu->vram);
+    vgpu_gpu_set_vram_source(interface, or_empty(gpu->vram_source));
+    vgpu_gpu_set_iommu_group_members(interface, (const char *const *)gpu->group);
+    vgpu_gpu_set_iommu_group_in_use(interface, (const char *const *)gpu->group_in_use);
+    vgpu_gpu_set_drm_nodes(interface, (const char *const *)gpu->drm_nodes);
+    vgpu_gpu_set_containers_only(interface, gpu->containers_only);
+    vgpu_gpu_set_mdev_types(interface, (const char *const *)gpu->types);
+}
+
+/* A new object with the GPU's interface, not exported yet. */
+static VgpuObjectSkeleton *gpu_object_new(const Gpu *gpu)
+{
+    g_autofree char *path = gpu_object_path(gpu->pci->address);
+    VgpuObjectSkeleton *object = vgpu_object_skeleton_new(path);
+    g_autoptr(VgpuGpu) interface = vgpu_gpu_skeleton_new();
+
+    set_defaults(interface, gpu);
+    vgpu_object_skeleton_set_gpu(object, interface);
+    gpu_object_update(object, gpu);
+    return object;
+}
 
 typedef struct {
     void (*added)(VgpuGpu *gpu, void *data);
@@ -58,20 +160,12 @@ static void topology_authorized(GDBusMethodInvocation *invocation, const Caller 
                                        g_variant_builder_end(&distances));
 }
 
-static gboolean handle_get_topology(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                                    void *data)
-{
-    (void)interface;
-    authority_ask(invocation, ACTION_SEE, topology_authorized, data);
-    return TRUE;
-}
-
 static VgpuManager *manager_new(Host *host)
 {
     VgpuManager *interface = vgpu_manager_skeleton_new();
 
     vgpu_manager_set_version(interface, VGPU_VERSION);
-    g_signal_connect(interface, "handle-get-topology", G_CALLBACK(handle_get_topology), host);
+    authority_answer(interface, "handle-get-topology", ACTION_SEE, topology_authorized, NULL, host);
     return interface;
 }
 
@@ -192,8 +286,8 @@ GStrv host_with_users(const Host *host, const char *gpu, const GStrv users)
     return g_strv_builder_end(all);
 }
 
-void host_event(Host *host, const char *kind, const char *gpu, const char *vgpu,
-                const char *format, ...)
+void host_event(Host *host, const char *kind, const char *gpu, const char *vgpu, const char *format,
+                ...)
 {
     g_autofree char *text = NULL;
     va_list values;
@@ -265,4 +359,117 @@ void host_refresh(Host *host)
     for (guint i = 0; i < host->gpus->len; i++)
         add_or_update(host, g_ptr_array_index(host->gpus, i));
     tell_changed(host);
+}
+
+/* Reports possible changes of GPUs, their drivers or their devices, from udev's events. */
+
+/* A GPU that appears or changes its driver causes tens of events within this time. */
+#define SETTLE_MS 200
+
+#define RECEIVE_BYTES (16 * 1024 * 1024)
+
+struct Hotplug {
+    struct udev *udev;
+    struct udev_monitor *monitor;
+    guint source;
+    guint settle;
+    void (*changed)(void *data);
+    void (*vgpu_changed)(const char *uuid, void *data);
+    void *data;
+};
+
+static gboolean tell(void *data)
+{
+    Hotplug *hotplug = data;
+
+    hotplug->settle = 0;
+    hotplug->changed(hotplug->data);
+    return G_SOURCE_REMOVE;
+}
+
+static void refresh_soon(Hotplug *hotplug)
+{
+    if (!hotplug->settle)
+        hotplug->settle = g_timeout_add(SETTLE_MS, tell, hotplug);
+}
+
+/* A vGPU's events do not change the GPUs, so these need not be read again. */
+static void take(Hotplug *hotplug, struct udev_device *device)
+{
+    if (g_strcmp0(udev_device_get_subsystem(device), "mdev") == 0)
+        hotplug->vgpu_changed(udev_device_get_sysname(device), hotplug->data);
+    else
+        refresh_soon(hotplug);
+}
+
+static gboolean event_came(int fd, GIOCondition condition, void *data)
+{
+    Hotplug *hotplug = data;
+    struct udev_device *device;
+
+    (void)fd;
+    (void)condition;
+    errno = 0;
+    while ((device = udev_monitor_receive_device(hotplug->monitor))) {
+        take(hotplug, device);
+        udev_device_unref(device);
+        errno = 0;
+    }
+    /* Events came faster than they were read: the lost ones may concern anything. */
+    if (errno == ENOBUFS) {
+        g_message("events of udev were lost; all GPUs and vGPUs are read again");
+        refresh_soon(hotplug);
+    }
+    return G_SOURCE_CONTINUE;
+}
+
+static int subscribe(struct udev_monitor *monitor)
+{
+    static const char *const subsystems[] = {"pci", "drm", "mdev_bus", "mdev", "misc"};
+    int ret = 0;
+
+    for (guint i = 0; ret >= 0 && i < G_N_ELEMENTS(subsystems); i++)
+        ret = udev_monitor_filter_add_match_subsystem_devtype(monitor, subsystems[i], NULL);
+    /*
+     * The maximum that the kernel allows (net.core.rmem_max): a thousand vGPUs may be made at once.
+     */
+    udev_monitor_set_receive_buffer_size(monitor, RECEIVE_BYTES);
+    return ret < 0 ? ret : udev_monitor_enable_receiving(monitor);
+}
+
+Hotplug *hotplug_new(void (*changed)(void *data),
+                     void (*vgpu_changed)(const char *uuid, void *data), void *data, GError **error)
+{
+    g_autoptr(Hotplug) hotplug = g_new0(Hotplug, 1);
+    int ret = -ENOMEM;
+
+    hotplug->changed = changed;
+    hotplug->vgpu_changed = vgpu_changed;
+    hotplug->data = data;
+    hotplug->udev = udev_new();
+    if (hotplug->udev)
+        hotplug->monitor = udev_monitor_new_from_netlink(hotplug->udev, "udev");
+    if (hotplug->monitor)
+        ret = subscribe(hotplug->monitor);
+    if (ret < 0) {
+        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(-ret),
+                    "can't listen to udev's events: %s", g_strerror(-ret));
+        return NULL;
+    }
+    hotplug->source =
+        g_unix_fd_add(udev_monitor_get_fd(hotplug->monitor), G_IO_IN, event_came, hotplug);
+    return g_steal_pointer(&hotplug);
+}
+
+void hotplug_free(Hotplug *hotplug)
+{
+    if (hotplug->source)
+        g_source_remove(hotplug->source);
+    if (hotplug->settle)
+        g_source_remove(hotplug->settle);
+    if (hotplug->monitor)
+        udev_monitor_unref(hotplug->monitor);
+    if (hotplug->udev)
+        udev_unref(hotplug->udev);
+    g_free(hotplug);
 }

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The host on D-Bus: its GPUs, in the kernel's current state. What vgpud does with them is in
- * separate modules (slices, modes, health, usage), which share their data here.
- */
+/* The host's GPUs, their objects on the bus, and udev's events. */
 #ifndef VGPUD_HOST_HOST_H
 #define VGPUD_HOST_HOST_H
 
+#include <glib.h>
 #include <gio/gio.h>
 
+#include "lib/gpu.h"
+#include "vgpu-host.h"
 #include "host-agent/daemon/engines/counters.h"
 #include "host-agent/model/slice.h"
 #include "host-agent/store/db.h"
-#include "lib/gpu.h"
-#include "vgpu-host.h"
 
 typedef struct Host Host;
 
@@ -73,7 +71,27 @@ GStrv host_with_users(const Host *host, const char *gpu, const GStrv users);
 GPtrArray *host_wanted(const Host *host);
 
 /* The signal Event, and a line in the log. @gpu, @vgpu: NULL: none. */
-void host_event(Host *host, const char *kind, const char *gpu, const char *vgpu,
-                const char *format, ...) G_GNUC_PRINTF(5, 6);
+void host_event(Host *host, const char *kind, const char *gpu, const char *vgpu, const char *format,
+                ...) G_GNUC_PRINTF(5, 6);
+
+/* A GPU on D-Bus. */
+
+/* "/org/mdev_vgpu/gpu/0000_01_00_0", "/org/mdev_vgpu/gpu/soft_NAME". To be freed. */
+char *gpu_object_path(const char *address);
+
+/* Reports possible changes of GPUs, their drivers or their devices, from udev's events. */
+
+typedef struct Hotplug Hotplug;
+
+/*
+ * Calls @changed from the main loop, once for events in quick succession, and @vgpu_changed at once
+ * for each mediated device that is added, changed or removed.
+ */
+Hotplug *hotplug_new(void (*changed)(void *data),
+                     void (*vgpu_changed)(const char *uuid, void *data), void *data,
+                     GError **error);
+
+void hotplug_free(Hotplug *hotplug);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Hotplug, hotplug_free)
 
 #endif

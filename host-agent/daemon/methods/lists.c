@@ -3,10 +3,11 @@
 
 #include <string.h>
 
-#include "host-agent/daemon/containers/claims.h"
-#include "host-agent/model/slice.h"
 #include "lib/gpu.h"
+#include "lib/mdev.h"
 #include "lib/vgpu.h"
+#include "host-agent/daemon/methods/vgpu_call.h"
+#include "host-agent/model/slice.h"
 
 static void add_text(GVariantBuilder *dict, const char *key, const char *text)
 {
@@ -235,4 +236,183 @@ GVariant *list_slices(const GPtrArray *slices)
     for (guint i = 0; i < slices->len; i++)
         g_variant_builder_add_value(&list, dictionary_of_slice(g_ptr_array_index(slices, i), NULL));
     return g_variant_builder_end(&list);
+}
+
+/* ListTypes: the types of vGPUs, on the GPUs that the caller may use. */
+
+static void add(GVariantBuilder *dict, const char *key, GVariant *value)
+{
+    g_variant_builder_add(dict, "{sv}", key, value);
+}
+
+/* From /etc/vgpu; types of other drivers are not included. */
+static void add_offer(GVariantBuilder *dict, const Offer *offer)
+{
+    const struct vgpu_type_desc *desc = offer->desc;
+
+    add(dict, "Vram", g_variant_new_uint64(desc->vram_bytes));
+    add(dict, "Window", g_variant_new_uint64(desc->window_bytes));
+    add(dict, "Oversubscribe", g_variant_new_uint64(offer->oversubscribe));
+    add(dict, "Class", g_variant_new_string(slice_class_name(offer->class)));
+    add(dict, "Compute", g_variant_new_uint32(offer->compute));
+    add(dict, "Weight", g_variant_new_uint32(desc->weight));
+    add(dict, "Cap", g_variant_new_uint32(desc->cap));
+    add(dict, "Priority", g_variant_new_uint32(desc->priority));
+    add(dict, "Display", g_variant_new_uint32(desc->scanouts));
+}
+
+static GVariant *dictionary_of(const Vgpus *vgpus, const Gpu *gpu, const MdevType *type)
+{
+    GVariantBuilder dict;
+    Offer offer;
+
+    g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
+    add(&dict, "Id", g_variant_new_string(type->id));
+    add(&dict, "Gpu", g_variant_new_string(type->gpu));
+    add(&dict, "Description", g_variant_new_string(type->description));
+    add(&dict, "Available", g_variant_new_uint32(type->available));
+    add(&dict, "Instances", g_variant_new_uint32(g_strv_length(type->uuids)));
+    if (offers_find(vgpus->offers, gpu, type->id, &offer))
+        add_offer(&dict, &offer);
+    return g_variant_builder_end(&dict);
+}
+
+static void add_types(const Vgpus *vgpus, const Gpu *gpu, GVariantBuilder *list_types)
+{
+    g_autoptr(GPtrArray) types =
+        mdev_types_of_device(host_root(vgpus->host), gpu->pci->address, gpu->pci->dir);
+
+    for (guint i = 0; i < types->len; i++)
+        g_variant_builder_add_value(list_types,
+                                    dictionary_of(vgpus, gpu, g_ptr_array_index(types, i)));
+}
+
+/* @user: NULL: sees all. */
+static gboolean may_use(const Vgpus *vgpus, const Gpu *gpu, const char *user)
+{
+    g_autoptr(Room) room = user ? slices_room(vgpus->slices, gpu) : NULL;
+
+    return !user || tenants_user_may_use(vgpus->tenants, user, room);
+}
+
+void type_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+{
+    const GPtrArray *gpus = host_gpus(vgpus->host);
+    GVariantBuilder types;
+
+    g_variant_builder_init(&types, G_VARIANT_TYPE("aa{sv}"));
+    for (guint i = 0; i < gpus->len; i++)
+        if (may_use(vgpus, g_ptr_array_index(gpus, i), user))
+            add_types(vgpus, g_ptr_array_index(gpus, i), &types);
+    vgpu_manager_complete_list_types(host_manager(vgpus->host), invocation,
+                                     g_variant_builder_end(&types));
+}
+
+/* ListNames: the names of vGPUs and slices. */
+
+void name_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+{
+    const GPtrArray *slices = slices_all(vgpus->slices);
+    GVariantBuilder names;
+
+    g_variant_builder_init(&names, G_VARIANT_TYPE("a{ss}"));
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (*slice->name && tenants_shows(vgpus->tenants, slice->tenant, user))
+            g_variant_builder_add(&names, "{ss}", slice->uuid, slice->name);
+    }
+    vgpu_manager_complete_list_names(host_manager(vgpus->host), invocation,
+                                     g_variant_builder_end(&names));
+}
+
+/* ListVms: which VM uses which vGPU. */
+
+/**
+ * Look - a call that is answered when a thread has read /proc
+ * @invocation: its only reference
+ * @user: sees those of its tenants only; NULL: all
+ * @open: UUIDs of vGPUs that are open
+ */
+typedef struct {
+    Vgpus *vgpus;
+    GDBusMethodInvocation *invocation;
+    char *user;
+    Vms *vms;
+    GStrv open;
+} Look;
+
+static void look_free(void *data)
+{
+    Look *look = data;
+
+    g_clear_object(&look->invocation);
+    g_free(look->user);
+    vms_unref(look->vms);
+    g_strfreev(look->open);
+    g_free(look);
+}
+
+static GStrv open_vgpus(const Vgpus *vgpus)
+{
+    const GPtrArray *counters = counters_read(host_counters(vgpus->host));
+    g_autoptr(GStrvBuilder) open = g_strv_builder_new();
+
+    for (guint i = 0; i < counters->len; i++) {
+        const Vgpu *vgpu = ((const VgpuCounters *)g_ptr_array_index(counters, i))->vgpu;
+
+        if (!g_str_equal(vgpu->device, "closed"))
+            g_strv_builder_add(open, vgpu->uuid);
+    }
+    return g_strv_builder_end(open);
+}
+
+static void find(GTask *task, void *source, void *data, GCancellable *cancellable)
+{
+    const Look *look = data;
+
+    (void)source;
+    (void)cancellable;
+    g_task_return_pointer(task, vms_look(look->vms, (const char *const *)look->open),
+                          (GDestroyNotify)g_hash_table_unref);
+}
+
+static void found(GObject *source, GAsyncResult *answer, void *data)
+{
+    Look *look = g_task_get_task_data(G_TASK(answer));
+    g_autoptr(GHashTable) names = g_task_propagate_pointer(G_TASK(answer), NULL);
+    const GPtrArray *slices;
+    GVariantBuilder vms;
+
+    (void)source;
+    (void)data;
+    /* vgpud ends. */
+    if (!names)
+        return;
+    slices = slices_all(look->vgpus->slices);
+    g_variant_builder_init(&vms, G_VARIANT_TYPE("a{ss}"));
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+        const char *vm = g_hash_table_lookup(names, slice->uuid);
+
+        if ((vm || slice->domain[0]) &&
+            tenants_shows(look->vgpus->tenants, slice->tenant, look->user))
+            g_variant_builder_add(&vms, "{ss}", slice->uuid, vm ? vm : slice->domain);
+    }
+    vgpu_manager_complete_list_vms(host_manager(look->vgpus->host),
+                                   g_steal_pointer(&look->invocation), g_variant_builder_end(&vms));
+}
+
+void vm_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+{
+    g_autoptr(GTask) task = g_task_new(NULL, vgpus->freed, found, NULL);
+    Look *look = g_new0(Look, 1);
+
+    look->vgpus = vgpus;
+    look->invocation = invocation;
+    look->user = g_strdup(user);
+    look->vms = vms_ref(vgpus->vms);
+    look->open = open_vgpus(vgpus);
+    g_task_set_task_data(task, look, look_free);
+    g_task_run_in_thread(task, find);
 }

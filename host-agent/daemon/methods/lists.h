@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Return values of the manager's methods: a dictionary for each object, described in
- * dbus/org.mdev_vgpu.Host1.xml. Floating, of type aa{sv}.
- */
+/* ListSlices, ListTypes, ListNames, ListVms, and the dictionaries of vGPUs and slices. */
 #ifndef VGPUD_METHODS_LISTS_H
 #define VGPUD_METHODS_LISTS_H
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/methods/vgpu_call.h"
 
-#include "host-agent/model/offer.h"
 #include "lib/bus.h"
+#include "host-agent/daemon/methods/lists.h"
+#include "host-agent/daemon/slices/placing.h"
+#include "host-agent/model/placement.h"
 
 /**
  * Ask - the call to resume when polkit has answered
  */
 typedef struct {
     Vgpus *vgpus;
-    AuthorizedFunc administrator;
-    AuthorizedFunc member;
+    AuthorizedFunc *administrator;
+    AuthorizedFunc *member;
 } Ask;
 
 VgpuCall *vgpu_call_new(Vgpus *vgpus, GDBusMethodInvocation *invocation, const GStrv uuids)
@@ -27,6 +29,34 @@ void vgpu_call_free(VgpuCall *call)
 {
     g_strfreev(call->uuids);
     g_free(call);
+}
+
+static GVariant *objects_of(const Operation *operation)
+{
+    GVariantBuilder objects;
+
+    g_variant_builder_init(&objects, G_VARIANT_TYPE_STRING_ARRAY);
+    for (guint i = 0; i < operation_objects(operation); i++)
+        g_variant_builder_add(&objects, "s", operation_object(operation, i));
+    return g_variant_builder_end(&objects);
+}
+
+/*
+ * Sends the caller each step, by the signal Progress. @call: a VgpuCall.
+ * To the caller only: a tenant's requests are confidential.
+ */
+static void vgpu_call_progress(const Operation *operation, void *data)
+{
+    const VgpuCall *call = data;
+
+    g_dbus_connection_emit_signal(
+        g_dbus_method_invocation_get_connection(call->invocation),
+        g_dbus_method_invocation_get_sender(call->invocation), VGPU_MANAGER_PATH,
+        VGPU_MANAGER_INTERFACE, "Progress",
+        g_variant_new("(ts@assuub)", operation_id(operation), operation_kind(operation)->name,
+                      objects_of(operation), operation_step(operation), operation_at(operation),
+                      operation_total(operation), operation_goes_back(operation)),
+        NULL);
 }
 
 void vgpu_call_ask(VgpuCall *call, const Caller *caller, OperationRequest *request)
@@ -57,9 +87,8 @@ void vgpu_call_begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Call
                      const char *uuid, const OperationKind *kind, const char *done)
 {
     VgpuCall *call = vgpu_call_new(vgpus, invocation, (char *[]){(char *)uuid, NULL});
-    OperationRequest request = {.kind = kind,
-                                .objects = (const char *[]){call->uuids[0], NULL},
-                                .done = vgpu_call_ended};
+    OperationRequest request = {
+        .kind = kind, .objects = (const char *[]){call->uuids[0], NULL}, .done = vgpu_call_ended};
     GError *error = NULL;
 
     g_message("vGPU %s is %s by %s", uuid, done, caller->user);
@@ -108,8 +137,13 @@ static void is_no_administrator(GDBusMethodInvocation *invocation, const Caller 
         authority_ask(invocation, ACTION_ADMINISTER, ask->administrator, ask->vgpus);
 }
 
-void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
-                         AuthorizedFunc administrator, AuthorizedFunc member)
+/*
+ * Goes on with @administrator if the caller may administer, with @member if the vGPU, or the
+ * request, is of a tenant of the caller's; else answers with the refusal. Both have the Vgpus as
+ * data.
+ */
+static void authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
+                      AuthorizedFunc *administrator, AuthorizedFunc *member)
 {
     Ask *ask = g_new0(Ask, 1);
 
@@ -126,7 +160,7 @@ void vgpu_call_authorize(Vgpus *vgpus, GDBusMethodInvocation *invocation,
  */
 typedef struct {
     Vgpus *vgpus;
-    ListFunc list;
+    ListFunc *list;
 } Listing;
 
 static void list_all(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -147,7 +181,8 @@ static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, vo
         authority_ask(invocation, ACTION_SEE, list_all, data);
 }
 
-void vgpu_call_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc list)
+/* Calls @list with what the caller may see, or answers with the refusal. */
+static void list(Vgpus *vgpus, GDBusMethodInvocation *invocation, ListFunc *list)
 {
     Listing *listing = g_new0(Listing, 1);
 
@@ -204,4 +239,201 @@ const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **erro
         return NULL;
     }
     return if_free(vgpus, slice, error);
+}
+
+/*
+ * The manager's methods for vGPUs and containers' slices: list, create, set, remove, check, claim.
+ */
+
+/* Both lists have the same vGPUs. */
+static void answer_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)
+{
+    const char *method = g_dbus_method_invocation_get_method_name(invocation);
+    VgpuManager *manager = host_manager(vgpus->host);
+    Counters *counters = host_counters(vgpus->host);
+
+    if (g_str_equal(method, "ListVgpusShort"))
+        vgpu_manager_complete_list_vgpus_short(
+            manager, invocation, list_vgpus_short(counters, vgpus->slices, vgpus->tenants, user));
+    else
+        vgpu_manager_complete_list_vgpus(manager, invocation,
+                                         list_vgpus(counters, vgpus->slices, vgpus->tenants, user));
+}
+
+static void check(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const Vgpus *vgpus = data;
+    g_autoptr(GVariant) options = NULL;
+    g_autoptr(GError) error = NULL;
+    g_auto(DefinitionCheck) asked = {0};
+
+    (void)caller;
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&s&s@a{sv})",
+                  &asked.uuid, &asked.parent, &asked.type, &options);
+    if (definition_check_parse(options, &asked, &error) &&
+        definition_check(vgpus->host, vgpus->offers, vgpus->slices, vgpus->tenants, &asked, &error))
+        vgpu_manager_complete_check_definition(host_manager(vgpus->host), invocation);
+    else
+        g_dbus_method_invocation_return_gerror(invocation, error);
+}
+
+static GVariant *dict_of(const Operation *operation)
+{
+    GVariantDict dict;
+
+    g_variant_dict_init(&dict, NULL);
+    g_variant_dict_insert(&dict, "Id", "t", operation_id(operation));
+    g_variant_dict_insert(&dict, "Kind", "s", operation_kind(operation)->name);
+    g_variant_dict_insert_value(&dict, "Objects", objects_of(operation));
+    g_variant_dict_insert(&dict, "Caller", "s", operation_caller(operation));
+    g_variant_dict_insert(&dict, "Begun", "x", operation_begun(operation));
+    g_variant_dict_insert(&dict, "Step", "s", operation_step(operation));
+    g_variant_dict_insert(&dict, "At", "u", operation_at(operation));
+    g_variant_dict_insert(&dict, "Total", "u", operation_total(operation));
+    g_variant_dict_insert(&dict, "Undoing", "b", operation_goes_back(operation));
+    return g_variant_dict_end(&dict);
+}
+
+static void list_operations(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const Vgpus *vgpus = data;
+    g_autoptr(GPtrArray) operations = operations_list(vgpus->life->operations);
+    GVariantBuilder list_operations;
+
+    (void)caller;
+    g_variant_builder_init(&list_operations, G_VARIANT_TYPE("aa{sv}"));
+    for (guint i = 0; i < operations->len; i++)
+        g_variant_builder_add_value(&list_operations, dict_of(g_ptr_array_index(operations, i)));
+    vgpu_manager_complete_list_operations(host_manager(vgpus->host), invocation,
+                                          g_variant_builder_end(&list_operations));
+}
+
+static void cancel(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const Vgpus *vgpus = data;
+    GError *error = NULL;
+    guint64 id;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(t)", &id);
+    if (!operations_cancel(vgpus->life->operations, id, &error)) {
+        g_dbus_method_invocation_take_error(invocation, error);
+        return;
+    }
+    g_message("operation %" G_GUINT64_FORMAT " was cancelled by %s", id, caller->user);
+    vgpu_manager_complete_cancel_operation(host_manager(vgpus->host), invocation);
+}
+
+/* The caller of an operation may cancel it. */
+static void cancel_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const Vgpus *vgpus = data;
+    g_autoptr(GPtrArray) operations = operations_list(vgpus->life->operations);
+    gboolean own = FALSE;
+    guint64 id;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(t)", &id);
+    for (guint i = 0; i < operations->len; i++) {
+        const Operation *operation = g_ptr_array_index(operations, i);
+
+        own = own || (operation_id(operation) == id &&
+                      g_str_equal(operation_caller(operation), caller->user));
+    }
+    if (own)
+        cancel(invocation, caller, data);
+    else
+        authority_refuse(invocation, caller, ACTION_ADMINISTER, NULL);
+}
+
+const OperationKind *const lifecycle_kinds[] = {&creation_kind,   &startup_kind, &shutdown_kind,
+                                                &alteration_kind, &removal_kind, NULL};
+
+/**
+ * Method - one of the manager's for which the tenant counts, too
+ * @signal: of the manager's interface
+ * @administrator, @member: as authorize() has them
+ * @list: in place of these, for a list of what the caller may see
+ */
+typedef struct {
+    const char *signal;
+    AuthorizedFunc *administrator;
+    AuthorizedFunc *member;
+    ListFunc *list;
+} Method;
+
+static const Method methods[] = {
+    {"handle-list-vgpus", NULL, NULL, answer_list},
+    {"handle-list-vgpus-short", NULL, NULL, answer_list},
+    {"handle-list-slices", NULL, NULL, slice_list},
+    {"handle-list-names", NULL, NULL, name_list},
+    {"handle-list-types", NULL, NULL, type_list},
+    {"handle-list-vms", NULL, NULL, vm_list},
+    {"handle-create-vgpus", vgpu_create, vgpu_create_own, NULL},
+    {"handle-create-slice", vgpu_create, vgpu_create_own, NULL},
+    {"handle-set-vgpu", vgpu_set, vgpu_set_own, NULL},
+    {"handle-set-slice", vgpu_set, vgpu_set_own, NULL},
+    {"handle-start-vgpu", vgpu_start, vgpu_start, NULL},
+    {"handle-stop-vgpu", vgpu_stop, vgpu_stop, NULL},
+    {"handle-remove-vgpu", vgpu_remove, vgpu_remove, NULL},
+    {"handle-remove-slice", vgpu_remove, vgpu_remove, NULL},
+    {"handle-run-slice", slice_run, slice_run_own, NULL},
+    {"handle-claim-slice", slice_claim, slice_claim_own, NULL},
+    {"handle-release-slice", slice_release, slice_release, NULL},
+};
+
+/* Of all these signals, whose arguments the methods read from the invocation. */
+static void handle(GClosure *closure, GValue *handled, guint count, const GValue *arguments,
+                   void *hint, void *data)
+{
+    const Method *method = data;
+    Vgpus *vgpus = closure->data;
+    GDBusMethodInvocation *invocation = g_value_get_object(&arguments[1]);
+
+    (void)count;
+    (void)hint;
+    if (method->list)
+        list(vgpus, invocation, method->list);
+    else
+        authorize(vgpus, invocation, method->administrator, method->member);
+    g_value_set_boolean(handled, TRUE);
+}
+
+static void connect(Vgpus *vgpus, const Method *method)
+{
+    GClosure *closure = g_closure_new_simple(sizeof(*closure), vgpus);
+
+    g_closure_set_meta_marshal(closure, (void *)method, handle);
+    g_signal_connect_closure(host_manager(vgpus->host), method->signal, closure, FALSE);
+}
+
+Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
+{
+    Vgpus *vgpus = g_new0(Vgpus, 1);
+    VgpuManager *manager = host_manager(life->host);
+
+    vgpus->host = life->host;
+    vgpus->life = life;
+    vgpus->offers = offers;
+    vgpus->slices = life->slices;
+    vgpus->tenants = tenants;
+    vgpus->claims = life->claims;
+    vgpus->vms = vms_new(host_root(life->host));
+    vgpus->freed = g_cancellable_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(methods); i++)
+        connect(vgpus, &methods[i]);
+    authority_answer(manager, "handle-check-definition", ACTION_SEE, check, NULL, vgpus);
+    authority_answer(manager, "handle-release-domain", ACTION_ADMINISTER, domain_release, NULL,
+                     vgpus);
+    authority_answer(manager, "handle-list-operations", ACTION_SEE, list_operations, NULL, vgpus);
+    authority_answer(manager, "handle-cancel-operation", ACTION_ADMINISTER, cancel, cancel_own,
+                     vgpus);
+    return vgpus;
+}
+
+void vgpus_free(Vgpus *vgpus)
+{
+    g_signal_handlers_disconnect_by_data(host_manager(vgpus->host), vgpus);
+    g_cancellable_cancel(vgpus->freed);
+    g_object_unref(vgpus->freed);
+    vms_unref(vgpus->vms);
+    g_free(vgpus);
 }

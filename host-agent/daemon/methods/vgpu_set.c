@@ -1,8 +1,251 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/methods/vgpu_call.h"
-#include "host-agent/daemon/slices/placing.h"
+/* SetVgpu, SetSlice: whether, and how. */
 #include "lib/bus.h"
 #include "lib/vgpu.h"
+#include "lib/mdev.h"
+#include "host-agent/daemon/methods/vgpu_call.h"
+#include "host-agent/daemon/slices/mdevctl.h"
+#include "host-agent/daemon/slices/placing.h"
+#include "host-agent/model/placement.h"
+
+#define BEFORE "before"
+#define WANTED "wanted"
+
+/**
+ * Alteration
+ * @before: the slice as it was
+ * @driver, @definition: has been changed
+ */
+typedef struct {
+    Slice *before;
+    Slice *wanted;
+    gboolean driver;
+    gboolean definition;
+} Alteration;
+
+static void alteration_free(void *data)
+{
+    Alteration *alteration = data;
+
+    slice_free(alteration->before);
+    slice_free(alteration->wanted);
+    g_free(alteration);
+}
+
+/* The driver's present values, if it has the vGPU: after a crash these may be a mix. */
+static Slice *as_it_is(const Lifecycle *life, const Slice *known)
+{
+    g_autoptr(Vgpu) vgpu = vgpu_read(host_root(life->host), known->uuid);
+    Slice *slice = slice_copy(known);
+
+    if (!slice_is_vgpu(known))
+        return slice;
+    slice->present = vgpu != NULL;
+    if (vgpu)
+        adopt_vgpu(slice, vgpu);
+    return slice;
+}
+
+static gboolean write_driver(const Lifecycle *life, const Slice *from, const Slice *to,
+                             GError **error)
+{
+    g_autofree char *device = mdev_path(to->uuid);
+    g_autofree char *dir = g_build_filename(device, "vgpu", NULL);
+    g_auto(GStrv) before = slice_attributes(from);
+    g_auto(GStrv) after = slice_attributes(to);
+    VgpuWrite list[SLICE_ATTRIBUTES];
+
+    for (guint i = 0; i < SLICE_ATTRIBUTES; i++)
+        list[i] = (VgpuWrite){slice_attribute_names[i], before[i], after[i]};
+    return vgpu_write(host_root(life->host), dir, list, SLICE_ATTRIBUTES, error);
+}
+
+/* Values that others change meanwhile stay. */
+static gboolean put(const Lifecycle *life, const Slice *slice, GError **error)
+{
+    const Slice *known = slices_find(life->slices, slice->uuid);
+    Slice *copy = slice_copy(slice);
+
+    if (known) {
+        copy->present = known->present;
+        copy->defined = known->defined;
+        copy->autostart = known->autostart;
+    }
+    return slices_put(life->slices, copy, error);
+}
+
+static void run_store(Operation *operation, guint item)
+{
+    const Alteration *alteration = operation_kept(operation);
+    GError *error = NULL;
+
+    (void)item;
+    put(operation_world(operation), alteration->wanted, &error);
+    operation_step_done(operation, error);
+}
+
+static void undo_store(Operation *operation, guint item)
+{
+    const Alteration *alteration = operation_kept(operation);
+    GError *error = NULL;
+
+    (void)item;
+    put(operation_world(operation), alteration->before, &error);
+    operation_step_done(operation, error);
+}
+
+/* All of it, or nothing: after the driver's refusal the earlier values are restored already. */
+static void run_driver(Operation *operation, guint item)
+{
+    const Lifecycle *life = operation_world(operation);
+    Alteration *alteration = operation_kept(operation);
+    g_autoptr(Slice) now = as_it_is(life, alteration->before);
+    GError *error = NULL;
+
+    (void)item;
+    alteration->driver = now->present && write_driver(life, now, alteration->wanted, &error);
+    operation_step_done(operation, error);
+}
+
+static void undo_driver(Operation *operation, guint item)
+{
+    const Lifecycle *life = operation_world(operation);
+    const Alteration *alteration = operation_kept(operation);
+    gboolean changed = alteration->driver || operation_is_replayed(operation);
+    g_autoptr(Slice) now = as_it_is(life, alteration->before);
+    GError *error = NULL;
+
+    (void)item;
+    if (changed && now->present)
+        write_driver(life, now, alteration->before, &error);
+    operation_step_done(operation, error);
+}
+
+/* Not cancelled: an incomplete file is worse than a second more. */
+static void modify(Operation *operation, const Slice *slice, MdevctlFunc func)
+{
+    const Lifecycle *life = operation_world(operation);
+    HostRoot *root = host_root(life->host);
+    g_autoptr(Definition) definition =
+        definition_read(root, mdevctl_parent(slice->gpu), slice->uuid);
+    g_autofree char *json = NULL;
+
+    if (!definition) {
+        operation_step_done(operation, NULL);
+        return;
+    }
+    json = mdevctl_changed_json(root, definition, slice);
+    const char *words[] = {"modify",           "--uuid",     definition->uuid, "--parent",
+                           definition->parent, "--jsonfile", "/dev/stdin",     NULL};
+
+    mdevctl_run(words, json, NULL, func, operation);
+}
+
+static void modified(const GError *error, void *operation)
+{
+    Alteration *alteration = operation_kept(operation);
+
+    alteration->definition = !error;
+    operation_step_ended(error, operation);
+}
+
+static void run_define(Operation *operation, guint item)
+{
+    const Alteration *alteration = operation_kept(operation);
+
+    (void)item;
+    modify(operation, alteration->wanted, modified);
+}
+
+static void undo_define(Operation *operation, guint item)
+{
+    const Alteration *alteration = operation_kept(operation);
+
+    (void)item;
+    if (alteration->definition || operation_is_replayed(operation))
+        modify(operation, alteration->before, operation_step_ended);
+    else
+        operation_step_done(operation, NULL);
+}
+
+/* From the journal. One of an older vgpud has no details: the database has the desired state. */
+static Alteration *read_details(const Operation *operation)
+{
+    const Lifecycle *life = operation_world(operation);
+    const Slice *known = slices_find(life->slices, operation_object(operation, 0));
+    GVariant *details = operation_details(operation);
+    g_autoptr(GVariant) before = g_variant_lookup_value(details, BEFORE, G_VARIANT_TYPE_VARDICT);
+    g_autoptr(GVariant) wanted = g_variant_lookup_value(details, WANTED, G_VARIANT_TYPE_VARDICT);
+    Alteration *alteration = g_new0(Alteration, 1);
+
+    if (before && wanted) {
+        alteration->before = slice_from_dict(before);
+        alteration->wanted = slice_from_dict(wanted);
+    } else if (known) {
+        alteration->before = as_it_is(life, known);
+        alteration->wanted = slice_copy(known);
+    } else {
+        g_clear_pointer(&alteration, g_free);
+    }
+    return alteration;
+}
+
+static void plan(Operation *operation)
+{
+    static const OperationStep store = {"store", run_store, undo_store, FALSE};
+    static const OperationStep driver = {"driver", run_driver, undo_driver, FALSE};
+    static const OperationStep define = {"define", run_define, undo_define, FALSE};
+    Alteration *alteration = read_details(operation);
+
+    if (!alteration)
+        return;
+    operation_keep(operation, alteration, alteration_free);
+    operation_add_step(operation, &store, 0);
+    if (!slice_is_vgpu(alteration->wanted))
+        return;
+    operation_add_step(operation, &driver, 0);
+    operation_add_step(operation, &define, 0);
+}
+
+static void ended(Operation *operation, const GError *error)
+{
+    const Lifecycle *life = operation_world(operation);
+    const char *uuid = operation_object(operation, 0);
+    const Slice *slice;
+
+    if (error && operation_is_replayed(operation))
+        g_message("the change of %s was undone: %s", uuid, error->message);
+    slices_settle(life->slices, uuid);
+    slice = slices_find(life->slices, uuid);
+    if (slice && !error)
+        host_event(life->host, slice_is_vgpu(slice) ? "vgpu-changed" : "slice-changed", slice->gpu,
+                   uuid, "%s %s was changed", slice_is_vgpu(slice) ? "vGPU" : "slice", uuid);
+}
+
+/* @wanted: the slice as it will be. */
+static gboolean alteration_start(const Lifecycle *life, const Slice *wanted,
+                                 OperationRequest *request, GError **error)
+{
+    const char *objects[] = {wanted->uuid, NULL};
+    g_autoptr(Slice) before = as_it_is(life, slices_find(life->slices, wanted->uuid));
+    GVariantDict details;
+
+    g_variant_dict_init(&details, NULL);
+    g_variant_dict_insert_value(&details, BEFORE, slice_to_dict(before));
+    g_variant_dict_insert_value(&details, WANTED, slice_to_dict(wanted));
+    request->kind = &alteration_kind;
+    request->objects = objects;
+    request->details = g_variant_dict_end(&details);
+    return operations_start(life->operations, request, error);
+}
+
+const OperationKind alteration_kind = {.name = "change",
+                                       .doing = "being changed",
+                                       .what = "the change",
+                                       .replay = OPERATION_FINISH,
+                                       .step_time = 60,
+                                       .plan = plan,
+                                       .ended = ended};
 
 /* A VMM has read the display's configuration when it opened the vGPU. */
 static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Change *asked,
@@ -92,22 +335,12 @@ static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
         begin(vgpus, invocation, caller, wanted);
 }
 
-static void change_any(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+void vgpu_set(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     change(invocation, caller, data, TRUE);
 }
 
-static void change_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+void vgpu_set_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     change(invocation, caller, data, FALSE);
-}
-
-gboolean vgpu_set_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                         const char *uuid, GVariant *changes, void *data)
-{
-    (void)interface;
-    (void)uuid;
-    (void)changes;
-    vgpu_call_authorize(data, invocation, change_any, change_own);
-    return TRUE;
 }

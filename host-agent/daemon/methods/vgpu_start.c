@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-#include "host-agent/daemon/methods/vgpu_call.h"
-#include "host-agent/daemon/slices/placing.h"
-#include "host-agent/model/dict_read.h"
+/* StartVgpu, StopVgpu: whether, and how. */
 #include "lib/bus.h"
 #include "lib/vgpu.h"
+#include "host-agent/daemon/methods/vgpu_call.h"
+#include "host-agent/daemon/slices/mdevctl.h"
+#include "host-agent/daemon/slices/placing.h"
+#include "host-agent/model/request.h"
+
+/* The vGPU that a call names, and @vgpu, what the kernel has of it; there are no options. */
+static const Slice *named(const Vgpus *vgpus, GDBusMethodInvocation *invocation, Vgpu **vgpu,
+                          GError **error)
+{
+    g_autoptr(GVariant) dict = NULL;
+    const char *asked;
+    const Slice *slice;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &asked, &dict);
+    slice = dict_read(dict, NULL, 0, error) ? vgpu_call_slice(vgpus, asked, error) : NULL;
+    *vgpu = slice ? vgpu_read(host_root(vgpus->host), slice->uuid) : NULL;
+    return slice;
+}
 
 static gboolean may_start(const Vgpus *vgpus, const Slice *slice, GError **error)
 {
@@ -19,18 +35,13 @@ static gboolean may_start(const Vgpus *vgpus, const Slice *slice, GError **error
     return FALSE;
 }
 
-static void start(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+void vgpu_start(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Vgpus *vgpus = data;
-    g_autoptr(GVariant) dict = NULL;
     g_autoptr(GError) error = NULL;
     g_autoptr(Vgpu) vgpu = NULL;
-    const char *asked;
-    const Slice *slice;
+    const Slice *slice = named(vgpus, invocation, &vgpu, &error);
 
-    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &asked, &dict);
-    slice = dict_read(dict, NULL, 0, &error) ? vgpu_call_slice(vgpus, asked, &error) : NULL;
-    vgpu = slice ? vgpu_read(host_root(vgpus->host), slice->uuid) : NULL;
     if (vgpu)
         vgpu_manager_complete_start_vgpu(host_manager(vgpus->host), invocation);
     else if (slice && may_start(vgpus, slice, &error))
@@ -39,12 +50,118 @@ static void start(GDBusMethodInvocation *invocation, const Caller *caller, void 
         g_dbus_method_invocation_return_gerror(invocation, error);
 }
 
-gboolean vgpu_start_handle(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                           const char *uuid, GVariant *options, void *data)
+/* mdevctl's callout leaves the check of room to us: the ledger's entry reserves it meanwhile. */
+static void run_reserve(Operation *operation, guint item)
 {
-    (void)interface;
-    (void)uuid;
-    (void)options;
-    vgpu_call_authorize(data, invocation, start, start);
-    return TRUE;
+    const Lifecycle *life = operation_world(operation);
+
+    (void)item;
+    slices_set_reserved(life->slices, operation_object(operation, 0));
+    operation_step_done(operation, NULL);
 }
+
+/*
+ * Has no rollback: if it fails because the vGPU has just been started by another, that vGPU stays.
+ */
+static void run_start(Operation *operation, guint item)
+{
+    const char *words[] = {"start", "--uuid", operation_object(operation, 0), NULL};
+
+    (void)item;
+    mdevctl_run(words, NULL, operation_cancellable(operation), operation_step_ended, operation);
+}
+
+static void startup_plan(Operation *operation)
+{
+    static const OperationStep reserve = {"reserve", run_reserve, NULL, FALSE};
+    static const OperationStep start = {"start", run_start, NULL, FALSE};
+
+    operation_add_step(operation, &reserve, 0);
+    operation_add_step(operation, &start, 0);
+}
+
+static void startup_ended(Operation *operation, const GError *error)
+{
+    const Lifecycle *life = operation_world(operation);
+
+    (void)error;
+    slices_settle(life->slices, operation_object(operation, 0));
+}
+
+const OperationKind startup_kind = {.name = "start",
+                                    .doing = "being started",
+                                    .what = "the start",
+                                    .replay = OPERATION_UNDO,
+                                    .step_time = 60,
+                                    .plan = startup_plan,
+                                    .ended = startup_ended};
+
+/* It can be started again, and no VM uses it. */
+static gboolean may_stop(const Slice *slice, const Vgpu *vgpu, GError **error)
+{
+    if (!slice->defined) {
+        g_set_error(
+            error, AGENT_ERROR, AGENT_ERROR_FAILED,
+            "cannot stop vGPU %s: it has no definition, so it would be lost; define it first "
+            "(\"mdevctl define --uuid=%s\"), or remove it (\"vgpuctl vgpu remove %s\")",
+            slice->uuid, slice->uuid, slice->uuid);
+        return FALSE;
+    }
+    if (g_str_equal(vgpu->device, "closed"))
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "cannot stop vGPU %s: it is open in a VM; detach it from the VM, or shut the VM "
+                "down, first "
+                "(\"vgpuctl gpu users %s\" names the VM)",
+                slice->uuid, slice->gpu);
+    return FALSE;
+}
+
+void vgpu_stop(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Vgpus *vgpus = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Vgpu) vgpu = NULL;
+    const Slice *slice = named(vgpus, invocation, &vgpu, &error);
+
+    if (slice && !vgpu)
+        vgpu_manager_complete_stop_vgpu(host_manager(vgpus->host), invocation);
+    else if (slice && may_stop(slice, vgpu, &error))
+        vgpu_call_begin(vgpus, invocation, caller, slice->uuid, &shutdown_kind, "stopped");
+    else
+        g_dbus_method_invocation_return_gerror(invocation, error);
+}
+
+static void run_stop(Operation *operation, guint item)
+{
+    (void)item;
+    removal_stop(operation, operation_object(operation, 0));
+}
+
+static void shutdown_plan(Operation *operation)
+{
+    static const OperationStep stop = {"stop", run_stop, NULL, FALSE};
+
+    operation_add_step(operation, &stop, 0);
+}
+
+static void shutdown_ended(Operation *operation, const GError *error)
+{
+    const Lifecycle *life = operation_world(operation);
+    const char *uuid = operation_object(operation, 0);
+    const Slice *slice;
+
+    slices_settle(life->slices, uuid);
+    slice = slices_find(life->slices, uuid);
+    if (!error && slice)
+        host_event(life->host, "vgpu-changed", slice->gpu, uuid, "vGPU %s was stopped", uuid);
+}
+
+/* An interrupted stop is not continued: nobody waits for it any more. */
+const OperationKind shutdown_kind = {.name = "stop",
+                                     .doing = "being stopped",
+                                     .what = "the stop",
+                                     .replay = OPERATION_UNDO,
+                                     .step_time = 60,
+                                     .plan = shutdown_plan,
+                                     .ended = shutdown_ended};

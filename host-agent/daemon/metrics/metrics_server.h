@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* HTTP for Prometheus: GET /metrics only. */
+/* Prometheus' text over HTTP, made anew for each scrape. */
 #ifndef VGPUD_METRICS_METRICS_SERVER_H
 #define VGPUD_METRICS_METRICS_SERVER_H
 
 #include <gio/gio.h>
 
 #include "lib/host_root.h"
+#include "host-agent/daemon/containers/claims.h"
+#include "host-agent/daemon/health/health_watch.h"
+#include "host-agent/daemon/health/pressure_watch.h"
 
 typedef struct MetricsServer MetricsServer;
 
@@ -21,5 +24,22 @@ MetricsServer *metrics_server_new(HostRoot *root, const char *listen, MetricsFun
 
 void metrics_server_free(MetricsServer *server);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MetricsServer, metrics_server_free)
+
+/* Answers Prometheus with the values of the agent's modules. */
+
+typedef struct Scrape Scrape;
+
+/* All of them live longer. Nothing is answered before scrape_listen(). */
+Scrape *scrape_new(Host *host, Offers *offers, const Slices *slices, const Health *health,
+                   const PressureWatch *pressure, const Claims *claims);
+
+void scrape_free(Scrape *scrape);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Scrape, scrape_free)
+
+/* As metrics_server_new(), and ends the previous one. NULL: none. */
+gboolean scrape_listen(Scrape *scrape, const char *listen, GError **error);
+
+/* The answer; to be freed. */
+char *scrape_text(Scrape *scrape, gsize *length);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/model/usage.h"
-#include "host-agent/store/usage_table.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "lib/systemd.h"
 
@@ -262,16 +262,6 @@ static void answer_member(GDBusMethodInvocation *invocation, const Caller *calle
         authority_ask(invocation, ACTION_SEE, answer, sampler);
 }
 
-static gboolean handle_report(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                              const char *tenant, const char *month, void *data)
-{
-    (void)interface;
-    (void)tenant;
-    (void)month;
-    authority_ask_or(invocation, ACTION_SEE, answer, answer_member, data);
-    return TRUE;
-}
-
 UsageSampler *usage_sampler_new(Host *host, Offers *offers, const Slices *slices,
                                 const Tenants *tenants)
 {
@@ -283,7 +273,8 @@ UsageSampler *usage_sampler_new(Host *host, Offers *offers, const Slices *slices
     sampler->tenants = tenants;
     sampler->usage = usage_new();
     sampler->stored = now_s();
-    g_signal_connect(host_manager(host), "handle-report", G_CALLBACK(handle_report), sampler);
+    authority_answer(host_manager(host), "handle-report", ACTION_SEE, answer, answer_member,
+                     sampler);
     return sampler;
 }
 

@@ -1,10 +1,88 @@
 /* SPDX-License-Identifier: MIT */
-/* Metrics of vGPUs, and sums of vGPUs and containers' slices by GPU and by tenant. */
+/* Prometheus' text, and what it says of vGPUs. */
 #ifndef VGPUD_METRICS_VGPU_METRICS_H
 #define VGPUD_METRICS_VGPU_METRICS_H
 
-#include "host-agent/daemon/metrics/exposition.h"
-#include "host-agent/daemon/metrics/host_metrics.h"
+#include <glib.h>
+
+#include "lib/gpu.h"
+#include "lib/readings.h"
+#include "host-agent/daemon/engines/counters.h"
+#include "host-agent/model/slice.h"
+
+/*
+ * Prometheus's text exposition format, version 0.0.4. A family is begun, then all its samples are
+ * added.
+ */
+
+typedef struct Exposition Exposition;
+
+Exposition *exposition_new(void);
+
+/* Frees it and returns the text. @length: of it. */
+char *exposition_end(Exposition *exposition, gsize *length);
+
+typedef enum { METRIC_GAUGE, METRIC_COUNTER } MetricType;
+
+/* @name, @help: static strings; the following samples belong to this family. */
+void exposition_family(Exposition *exposition, const char *name, MetricType type, const char *help);
+
+/* @labels: made by exposition_label(), "" for none. */
+void exposition_count(Exposition *exposition, const char *labels, guint64 value);
+void exposition_number(Exposition *exposition, const char *labels, double value);
+
+/* Adds NAME="VALUE" to @labels, with the value escaped. */
+void exposition_label(GString *labels, const char *name, const char *value);
+
+/* All metrics of a host for Prometheus. */
+
+/**
+ * GpuMetrics - a GPU and its known values
+ * @vram: its bytes; 0: not known
+ * @capacity: bytes that may be promised, overcommitment included; 0: it is not shared
+ * @vram_used_known, @vram_used: bytes in use now, by all users
+ * @mark: free bytes that should be kept; 0: none
+ */
+typedef struct {
+    const Gpu *gpu;
+    GpuReadings readings;
+    guint64 vram;
+    guint64 capacity;
+    gboolean vram_used_known;
+    guint64 vram_used;
+    guint64 mark;
+    gboolean healthy;
+} GpuMetrics;
+
+/**
+ * SliceMetrics - a container's slice that is no vGPU
+ * @use: NULL: not reported by its GPU's arbiter
+ * @container: its present user; NULL: none
+ */
+typedef struct {
+    const Slice *slice;
+    const SliceUse *use;
+    const char *container;
+} SliceMetrics;
+
+/**
+ * HostMetrics
+ * @started: when vgpud was started, in seconds since 1970
+ * @gpus: of GpuMetrics
+ * @vgpus: of VgpuCounters
+ * @slices: of SliceMetrics
+ * @slice: the slice of vGPU @uuid; NULL: unknown
+ */
+typedef struct {
+    gint64 started;
+    const GArray *gpus;
+    const GPtrArray *vgpus;
+    const GArray *slices;
+    const Slice *(*slice)(const char *uuid, void *data);
+    void *data;
+} HostMetrics;
+
+/* Metrics of vGPUs, and sums of vGPUs and containers' slices by GPU and by tenant. */
 
 /**
  * Share - promises to a tenant, or of a GPU

@@ -3,10 +3,8 @@
 
 #include "host-agent/daemon/modes/mode_work.h"
 #include "host-agent/daemon/modes/reconcile.h"
-#include "host-agent/daemon/modes/share.h"
-#include "host-agent/daemon/modes/users.h"
 #include "host-agent/daemon/modes/wanted.h"
-#include "host-agent/store/mode_journal.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 
 /*

@@ -2,17 +2,15 @@
 #include "host-agent/daemon/modes/modes.h"
 
 #include "host-agent/daemon/host/authority.h"
-#include "host-agent/daemon/host/gpu_object.h"
+#include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/daemon/modes/mode_work.h"
-#include "host-agent/daemon/modes/partitions.h"
-#include "host-agent/daemon/modes/share.h"
+#include "host-agent/daemon/modes/binding.h"
 #include "host-agent/daemon/modes/wanted.h"
-#include "host-agent/model/dict_read.h"
-#include "host-agent/store/mode_journal.h"
-#include "lib/audit.h"
+#include "host-agent/model/request.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
-#include "lib/containers_only.h"
+#include "lib/gpus.h"
 
 /**
  * struct Modes
@@ -133,8 +131,7 @@ static gboolean read_request(GVariant *arguments, SwitchRequest *request, GError
         return FALSE;
     if (request->partitions && request->target != GPU_MODE_PARTITIONED) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                    "a number of partitions is for mode partitioned only, not for %s",
-                    mode);
+                    "a number of partitions is for mode partitioned only, not for %s", mode);
         return FALSE;
     }
     return TRUE;
@@ -168,16 +165,6 @@ static void set_mode_allowed(GDBusMethodInvocation *invocation, const Caller *ca
             return;
     }
     g_dbus_method_invocation_take_error(invocation, error);
-}
-
-static gboolean handle_set_mode(VgpuGpu *gpu, GDBusMethodInvocation *invocation, const char *mode,
-                                GVariant *options, void *data)
-{
-    (void)gpu;
-    (void)mode;
-    (void)options;
-    authority_ask(invocation, ACTION_ADMINISTER, set_mode_allowed, data);
-    return TRUE;
 }
 
 /* A query for a GPU's users, while a thread looks. */
@@ -215,13 +202,6 @@ static void list_users_allowed(GDBusMethodInvocation *invocation, const Caller *
     asked->gpu = g_strdup(gpu->pci->address);
     asked->invocation = invocation;
     mode_work_list(host_root(modes->host), gpu->pci->address, answer_users, asked);
-}
-
-static gboolean handle_list_users(VgpuGpu *gpu, GDBusMethodInvocation *invocation, void *data)
-{
-    (void)gpu;
-    authority_ask(invocation, ACTION_SEE, list_users_allowed, data);
-    return TRUE;
 }
 
 /* Stored first: an operator's drain survives restarts of vgpud and of the GPU's driver. */
@@ -268,20 +248,11 @@ static void drain_allowed(GDBusMethodInvocation *invocation, const Caller *calle
     g_dbus_method_invocation_return_value(invocation, NULL);
 }
 
-static gboolean handle_drain(VgpuGpu *gpu, GDBusMethodInvocation *invocation, gboolean on,
-                             void *data)
-{
-    (void)gpu;
-    (void)on;
-    authority_ask(invocation, ACTION_ADMINISTER, drain_allowed, data);
-    return TRUE;
-}
-
 static void gpu_added(VgpuGpu *gpu, void *data)
 {
-    g_signal_connect(gpu, "handle-set-mode", G_CALLBACK(handle_set_mode), data);
-    g_signal_connect(gpu, "handle-list-users", G_CALLBACK(handle_list_users), data);
-    g_signal_connect(gpu, "handle-drain", G_CALLBACK(handle_drain), data);
+    authority_answer(gpu, "handle-set-mode", ACTION_ADMINISTER, set_mode_allowed, NULL, data);
+    authority_answer(gpu, "handle-list-users", ACTION_SEE, list_users_allowed, NULL, data);
+    authority_answer(gpu, "handle-drain", ACTION_ADMINISTER, drain_allowed, NULL, data);
 }
 
 /* A switch without a caller; nobody waits for it. */

@@ -1,14 +1,32 @@
 /* SPDX-License-Identifier: MIT */
+/* Brings a GPU into a mode: in the vGPU driver, in mdevctl, and by its drivers. */
+#ifndef VGPUD_MODES_RECONCILE_H
+#define VGPUD_MODES_RECONCILE_H
+
+#include <glib.h>
+
+#include "lib/gpu.h"
+#include "lib/host_root.h"
+
+/* A shared GPU in the vGPU driver, and its vGPUs in mdevctl. These calls block. */
+
+/* Whether the kernel module is loaded; without it GPUs are shared with containers only. */
+gboolean share_has_driver(HostRoot *root);
+
+/*
+ * Registers the GPU as the registrar would, from gpus.conf and types.d. If it is registered
+ * already, that is no error. Without the driver the GPU is shared with containers only.
+ */
+gboolean share_register(HostRoot *root, const char *address, GError **error);
+
+/* Drains it, or ends that. If it is not registered, that is no error: nothing can be made on it. */
+gboolean share_drain(HostRoot *root, const char *address, gboolean on, GError **error);
+
 /*
  * Brings a GPU into a mode, from any state in the kernel. Steps that are done already are skipped,
  * so it can be called again after any interruption. It blocks for as long as drivers, VMs' engines
  * and mdevctl take: call it in a thread.
  */
-#ifndef VGPUD_MODES_RECONCILE_H
-#define VGPUD_MODES_RECONCILE_H
-
-#include "lib/gpu.h"
-#include "lib/host_root.h"
 
 /**
  * Reconciliation - the input
@@ -47,6 +65,6 @@ Gpu *reconcile_look(HostRoot *root, const char *address, GError **error);
 
 /* Sets AGENT_ERROR_IN_USE with the list of users. */
 void reconcile_set_in_use(GError **error, const char *address, GpuMode target,
-                         const char *const *users);
+                          const char *const *users);
 
 #endif

@@ -3,12 +3,100 @@
 
 #include <unistd.h>
 
-#include "host-agent/daemon/host/authority.h"
-#include "host-agent/daemon/modes/last_due.h"
-#include "host-agent/daemon/modes/schedule_timers.h"
-#include "host-agent/daemon/modes/scheduled_switch.h"
 #include "lib/bus.h"
-#include "lib/calendar.h"
+#include "lib/systemd.h"
+#include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/modes/scheduled_switch.h"
+
+/*
+ * Which of several calendar expressions elapsed last. systemd tells only what comes next, so it is
+ * asked again and again, from later times.
+ */
+
+/**
+ * Search
+ * @low, @high: whatever elapsed after @last, did so in (@low, @high]
+ * @until: the end of the time that is searched
+ * @halves: the next question is about the middle; else about @low, which ends the search if nothing
+ * elapsed after it. They take turns: mostly nothing, or one elapse, is found.
+ * @asked: the time of the question
+ */
+typedef struct {
+    GStrv expressions;
+    gint64 low, high, until;
+    gboolean halves;
+    gint64 asked;
+    LastDue last;
+    GCancellable *cancellable;
+    LastDueFunc func;
+    void *data;
+} Search;
+
+static void end(Search *search, const GError *error)
+{
+    search->func(&search->last, error, search->data);
+    g_strfreev(search->expressions);
+    g_clear_object(&search->cancellable);
+    g_free(search);
+}
+
+/* Whether one has elapsed in (asked, until]; the last of those becomes the result. */
+static gboolean take(Search *search, const GPtrArray *times)
+{
+    gboolean found = FALSE;
+
+    for (guint i = 0; i < times->len; i++) {
+        const CalendarTime *time = g_ptr_array_index(times, i);
+
+        if (!time->next || time->next > search->until || time->next < search->last.when)
+            continue;
+        search->last = (LastDue){(int)i, time->next};
+        found = TRUE;
+    }
+    return found;
+}
+
+static void ask(Search *search);
+
+static void answered(const GPtrArray *times, const GError *error, void *data)
+{
+    Search *search = data;
+    gboolean found = times && take(search, times);
+
+    if (!times || (!found && !search->halves)) {
+        end(search, error);
+        return;
+    }
+    if (found)
+        search->low = search->last.when;
+    else
+        search->high = search->asked;
+    search->halves = !search->halves;
+    ask(search);
+}
+
+static void ask(Search *search)
+{
+    search->asked = search->halves ? search->low + (search->high - search->low) / 2 : search->low;
+    calendar_ask((const char *const *)search->expressions, search->asked, search->cancellable,
+                 answered, search);
+}
+
+void last_due_find(const char *const *expressions, gint64 after, gint64 until,
+                   GCancellable *cancellable, LastDueFunc func, void *data)
+{
+    Search *search = g_new0(Search, 1);
+
+    search->expressions = g_strdupv((char **)expressions);
+    search->low = after;
+    search->high = until;
+    search->until = until;
+    search->last.which = -1;
+    search->cancellable = cancellable ? g_object_ref(cancellable) : NULL;
+    search->func = func;
+    search->data = data;
+    ask(search);
+}
 
 /* How far back a GPU is looked at of which no entry was ever executed. */
 #define WEEK_S (7 * 24 * 60 * 60)
@@ -231,15 +319,6 @@ static void run_allowed(GDBusMethodInvocation *invocation, const Caller *caller,
     g_dbus_method_invocation_return_value(invocation, NULL);
 }
 
-static gboolean handle_run(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                           const char *timer, void *data)
-{
-    (void)interface;
-    (void)timer;
-    authority_ask(invocation, ACTION_ADMINISTER, run_allowed, data);
-    return TRUE;
-}
-
 /* What is never due again comes last. */
 static int by_time(const void *a, const void *b)
 {
@@ -302,14 +381,6 @@ static void list_allowed(GDBusMethodInvocation *invocation, const Caller *caller
     ask_times(question, told_list);
 }
 
-static gboolean handle_list_schedule(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                                     void *data)
-{
-    (void)interface;
-    authority_ask(invocation, ACTION_SEE, list_allowed, data);
-    return TRUE;
-}
-
 /*
  * If systemd cannot be asked, it judges its timers itself: a host must not be without its types
  * because of that.
@@ -361,9 +432,10 @@ Schedule *schedule_new(Host *host, Modes *modes)
     schedule->entries = g_ptr_array_new();
     schedule->timers = schedule_timers_of(schedule->entries);
     schedule->end = g_cancellable_new();
-    g_signal_connect(host_manager(host), "handle-list-schedule", G_CALLBACK(handle_list_schedule),
+    authority_answer(host_manager(host), "handle-list-schedule", ACTION_SEE, list_allowed, NULL,
                      schedule);
-    g_signal_connect(host_manager(host), "handle-run-schedule", G_CALLBACK(handle_run), schedule);
+    authority_answer(host_manager(host), "handle-run-schedule", ACTION_ADMINISTER, run_allowed,
+                     NULL, schedule);
     return schedule;
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Modes by the clock: schedule.conf's entries, the warnings before them, and what was missed. The
- * clock is systemd's (schedule_timers.h), whose timers call RunSchedule.
+ * clock is systemd's (scheduled_switch.h), whose timers call RunSchedule.
  */
 #ifndef VGPUD_MODES_SCHEDULE_H
 #define VGPUD_MODES_SCHEDULE_H
+
+#include <gio/gio.h>
 
 #include "host-agent/daemon/modes/modes.h"
 
@@ -26,5 +28,28 @@ gboolean schedule_reload(Schedule *schedule, GError **error);
  * Makes systemd's timers on @bus, and applies what was due last for each GPU, if it was missed.
  */
 void schedule_start(Schedule *schedule, GDBusConnection *bus);
+
+/*
+ * Which of several calendar expressions elapsed last. systemd tells only what comes next, so it is
+ * asked again and again, from later times.
+ */
+
+/**
+ * LastDue
+ * @which: number of the expression; of several at the same time, the last one; -1: none elapsed
+ * @when: seconds since 1970
+ */
+typedef struct {
+    int which;
+    gint64 when;
+} LastDue;
+
+/* @error: systemd could not be asked, or it was cancelled; else @last is known. */
+typedef void (*LastDueFunc)(const LastDue *last, const GError *error, void *data);
+
+/* In (@after, @until]. @func is called once, from the main loop. @expressions: as calendar_ask().
+ */
+void last_due_find(const char *const *expressions, gint64 after, gint64 until,
+                   GCancellable *cancellable, LastDueFunc func, void *data);
 
 #endif

@@ -1,9 +1,161 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/modes/scheduled_switch.h"
 
-#include "host-agent/store/gpu_table.h"
-#include "lib/audit.h"
+#include <string.h>
+
 #include "lib/bus.h"
+#include "lib/systemd.h"
+#include "host-agent/store/tables.h"
+
+/*
+ * systemd's timers for the schedule: vgpu-schedule@NAME-CHECKSUM.timer, without a file, starts the
+ * service of that name, which calls RunSchedule. They go on while vgpud does not run, and start it.
+ */
+
+#define PREFIX         "vgpu-schedule@"
+#define SUFFIX         ".timer"
+#define MAX_NAME       100
+#define CHECKSUM_CHARS 8
+
+static void timer_free(void *data)
+{
+    ScheduleTimer *timer = data;
+
+    g_free(timer->instance);
+    g_free(timer->calendar);
+    g_free(timer->description);
+    g_free(timer);
+}
+
+/* systemd limits the length of names; the checksum tells long ones apart. */
+static char *instance_of(const char *name, const ScheduleTimer *timer)
+{
+    g_autofree char *all = g_strjoin("\n", name, timer->calendar, timer->description, NULL);
+    g_autofree char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, all, -1);
+    g_autofree char *escaped = unit_name_escape(name);
+
+    return g_strdup_printf("%.*s-%.*s", MAX_NAME, escaped, CHECKSUM_CHARS, sum);
+}
+
+/* Takes @calendar and @description. */
+static void add(GPtrArray *timers, const GPtrArray *entries, guint entry, gboolean warns,
+                char *calendar, char *description)
+{
+    ScheduleTimer *timer = g_new0(ScheduleTimer, 1);
+
+    timer->calendar = calendar;
+    timer->description = description;
+    timer->entry = entry;
+    timer->warns = warns;
+    timer->instance =
+        instance_of(((const ScheduleEntry *)g_ptr_array_index(entries, entry))->name, timer);
+    g_ptr_array_add(timers, timer);
+}
+
+/*
+ * A time before each elapse cannot be expressed, so it is one point of time. One that is over stays
+ * until its entry is due, and does nothing.
+ */
+static char *warning_time(const ScheduleEntry *entry)
+{
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc(entry->next - entry->warn);
+
+    return g_date_time_format(time, "%F %T UTC");
+}
+
+GPtrArray *schedule_timers_of(const GPtrArray *entries)
+{
+    GPtrArray *timers = g_ptr_array_new_with_free_func(timer_free);
+
+    for (guint i = 0; i < entries->len; i++) {
+        const ScheduleEntry *entry = g_ptr_array_index(entries, i);
+        const char *mode = gpu_mode_name(entry->mode);
+
+        add(timers, entries, i, FALSE, g_strdup(entry->calendar),
+            g_strdup_printf("GPU %s becomes %s (schedule %s)", entry->gpu, mode, entry->name));
+        if (entry->warn && entry->next)
+            add(timers, entries, i, TRUE, warning_time(entry),
+                g_strdup_printf("Warning that GPU %s becomes %s (schedule %s)", entry->gpu, mode,
+                                entry->name));
+    }
+    return timers;
+}
+
+const ScheduleTimer *schedule_timers_find(const GPtrArray *timers, const char *instance)
+{
+    for (guint i = 0; i < timers->len; i++) {
+        const ScheduleTimer *timer = g_ptr_array_index(timers, i);
+
+        if (g_str_equal(timer->instance, instance))
+            return timer;
+    }
+    return NULL;
+}
+
+static char *unit_of(const ScheduleTimer *timer)
+{
+    return g_strconcat(PREFIX, timer->instance, SUFFIX, NULL);
+}
+
+/*
+ * Not Persistent=: after a boot that would execute each missed entry, and vgpud executes the last
+ * one of each GPU.
+ */
+static GVariant *properties_of(const ScheduleTimer *timer)
+{
+    GVariantBuilder list, calendars;
+
+    g_variant_builder_init(&calendars, G_VARIANT_TYPE("a(ss)"));
+    g_variant_builder_add(&calendars, "(ss)", "OnCalendar", timer->calendar);
+    g_variant_builder_init(&list, G_VARIANT_TYPE("a(sv)"));
+    g_variant_builder_add(&list, "(sv)", "Description", g_variant_new_string(timer->description));
+    g_variant_builder_add(&list, "(sv)", "TimersCalendar", g_variant_builder_end(&calendars));
+    g_variant_builder_add(&list, "(sv)", "AccuracyUSec", g_variant_new_uint64(G_USEC_PER_SEC));
+    g_variant_builder_add(&list, "(sv)", "CollectMode", g_variant_new_string("inactive-or-failed"));
+    return g_variant_builder_end(&list);
+}
+
+static void stop_others(GDBusConnection *bus, const char *const *units, const GPtrArray *timers)
+{
+    for (guint i = 0; units[i]; i++) {
+        g_autofree char *instance = g_strdup(units[i] + strlen(PREFIX));
+
+        instance[strlen(instance) - strlen(SUFFIX)] = '\0';
+        if (!schedule_timers_find(timers, instance))
+            unit_call(bus, "StopUnit", units[i]);
+    }
+}
+
+static void start_missing(GDBusConnection *bus, const char *const *units, const GPtrArray *timers)
+{
+    for (guint i = 0; i < timers->len; i++) {
+        const ScheduleTimer *timer = g_ptr_array_index(timers, i);
+        g_autofree char *unit = unit_of(timer);
+
+        if (!g_strv_contains(units, unit))
+            unit_start_transient(bus, unit, properties_of(timer));
+    }
+}
+
+static void listed(GObject *bus, GAsyncResult *answer, void *data)
+{
+    g_autoptr(GPtrArray) timers = data;
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) units = units_list_finish(G_DBUS_CONNECTION(bus), answer, &error);
+
+    if (units) {
+        stop_others(G_DBUS_CONNECTION(bus), (const char *const *)units, timers);
+        start_missing(G_DBUS_CONNECTION(bus), (const char *const *)units, timers);
+    } else if (timers->len && !g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED)) {
+        g_warning("cannot list systemd's timers, so no GPU changes its mode by the clock: %s",
+                  error->message);
+    }
+}
+
+void schedule_timers_sync(GPtrArray *timers, GDBusConnection *bus, GCancellable *cancellable)
+{
+    units_list(bus, PREFIX "*" SUFFIX, cancellable, listed, g_ptr_array_ref(timers));
+}
 
 /* While another switch of the GPU is under way: no event reports its end. */
 #define TRY_AGAIN_S 1

@@ -6,8 +6,7 @@
 #define VGPUD_OPERATION_PARTS_H
 
 #include "host-agent/daemon/operations/operation.h"
-#include "host-agent/daemon/operations/queues.h"
-#include "host-agent/store/operation_table.h"
+#include "host-agent/store/tables.h"
 
 /* A kind, and its steps' environment. */
 typedef struct {
@@ -20,6 +19,8 @@ typedef struct {
     const OperationStep *step;
     guint item;
 } Planned;
+
+typedef struct Queues Queues;
 
 /**
  * struct Operations
@@ -49,7 +50,7 @@ struct Operations {
  * @steps: of Planned
  * @at: number of steps begun and not undone
  * @pending: a step has not ended yet
- * @source: a word of lib/audit.h, or NULL
+ * @source: a word of lib/bus.h, or NULL
  * @cancellable: of the step that runs
  * @error: why it is rolled back
  */

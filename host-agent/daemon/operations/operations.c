@@ -1,7 +1,78 @@
 /* SPDX-License-Identifier: MIT */
+#include "lib/bus.h"
 #include "host-agent/daemon/operations/operation_parts.h"
 
-#include "lib/bus.h"
+/*
+ * A queue for each object. An entry that waits for several objects is in all of their queues, and
+ * runs when it is the first in each. It enters all of them at once, so there is no deadlock.
+ */
+
+/**
+ * struct Queues
+ * @by_object: object to GQueue, which is never empty
+ */
+struct Queues {
+    GHashTable *by_object;
+};
+
+static Queues *queues_new(void)
+{
+    Queues *queues = g_new0(Queues, 1);
+
+    queues->by_object =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_queue_free);
+    return queues;
+}
+
+/* Waiting entries are not freed. */
+static void queues_free(Queues *queues)
+{
+    g_hash_table_unref(queues->by_object);
+    g_free(queues);
+}
+
+/* @objects: NULL terminated, copied. @who: becomes the last in each queue. */
+static void queues_add(Queues *queues, const char *const *objects, void *who)
+{
+    for (guint i = 0; objects[i]; i++) {
+        GQueue *queue = g_hash_table_lookup(queues->by_object, objects[i]);
+
+        if (!queue) {
+            queue = g_queue_new();
+            g_hash_table_insert(queues->by_object, g_strdup(objects[i]), queue);
+        }
+        g_queue_push_tail(queue, who);
+    }
+}
+
+static void queues_remove(Queues *queues, const char *const *objects, void *who)
+{
+    for (guint i = 0; objects[i]; i++) {
+        GQueue *queue = g_hash_table_lookup(queues->by_object, objects[i]);
+
+        if (queue)
+            g_queue_remove(queue, who);
+        if (queue && g_queue_is_empty(queue))
+            g_hash_table_remove(queues->by_object, objects[i]);
+    }
+}
+
+/* The entry that works on the object, or will next; NULL: none. */
+static void *queues_first(const Queues *queues, const char *object)
+{
+    GQueue *queue = g_hash_table_lookup(queues->by_object, object);
+
+    return queue ? g_queue_peek_head(queue) : NULL;
+}
+
+/* @who is the first in all of its queues. */
+static gboolean queues_has_all(const Queues *queues, const char *const *objects, const void *who)
+{
+    for (guint i = 0; objects[i]; i++)
+        if (queues_first(queues, objects[i]) != who)
+            return FALSE;
+    return TRUE;
+}
 
 /* Each mdevctl is a process, and the host has other work. */
 #define MOST_IN_BACKGROUND 4

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * mdevctl(8), through which all vGPUs are made, changed and removed, so that its configuration, its
- * callouts and libvirt see the same as if a person had run it.
- */
+/* mdevctl: running it, and watching its definitions. */
 #ifndef VGPUD_SLICES_MDEVCTL_H
 #define VGPUD_SLICES_MDEVCTL_H
 
 #include <gio/gio.h>
 
-#include "host-agent/model/slice.h"
-#include "lib/definition.h"
+#include "lib/vgpu.h"
 #include "lib/host_root.h"
+#include "host-agent/model/slice.h"
 
 /* @error: NULL: it is done. */
 typedef void (*MdevctlFunc)(const GError *error, void *data);
@@ -54,5 +51,16 @@ extern const char *const slice_attribute_names[SLICE_ATTRIBUTES];
 
 /* Their values, in that order; "": not set in the slice. */
 GStrv slice_attributes(const Slice *slice);
+
+/* Reports when definitions in mdevctl's configuration are added, changed or removed. */
+
+typedef struct DefinitionWatch DefinitionWatch;
+
+/* Calls @changed from the main loop with the UUID. A missing directory is waited for. */
+DefinitionWatch *definition_watch_new(HostRoot *root, void (*changed)(const char *uuid, void *data),
+                                      void *data);
+
+void definition_watch_free(DefinitionWatch *watch);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DefinitionWatch, definition_watch_free)
 
 #endif

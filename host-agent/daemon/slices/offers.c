@@ -5,7 +5,7 @@
 
 #include "lib/bus.h"
 #include "lib/gpus.h"
-#include "lib/plan.h"
+#include "lib/control.h"
 #include "lib/types.h"
 
 /* Of a whole GPU, as in types.d/10-default.conf. */

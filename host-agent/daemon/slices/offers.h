@@ -6,7 +6,7 @@
 #ifndef VGPUD_SLICES_OFFERS_H
 #define VGPUD_SLICES_OFFERS_H
 
-#include "host-agent/model/offer.h"
+#include "host-agent/model/placement.h"
 #include "lib/gpu.h"
 #include "lib/gpus.h"
 #include "lib/host_root.h"

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/slices/slices.h"
 
-#include "host-agent/daemon/host/audit_log.h"
-#include "host-agent/daemon/slices/mdevctl.h"
-#include "host-agent/model/offer.h"
-#include "host-agent/store/slice_table.h"
-#include "lib/audit.h"
-#include "lib/definition.h"
-#include "lib/mdev.h"
+#include "host-agent/daemon/host/audit.h"
+#include "host-agent/model/placement.h"
+#include "host-agent/store/tables.h"
+#include "lib/bus.h"
 #include "lib/vgpu.h"
+#include "lib/mdev.h"
 
 struct Slices {
     Host *host;
@@ -21,16 +19,6 @@ struct Slices {
     void *changed_data;
     gboolean was_read; /* the kernel, whose state the database does not have */
 };
-
-static void free_slice(void *slice)
-{
-    slice_free(slice);
-}
-
-static void free_room(void *room)
-{
-    room_free(room);
-}
 
 static Room *sums_of(const Slices *slices, const char *gpu)
 {
@@ -97,9 +85,10 @@ Slices *slices_new(Host *host, Offers *offers, const Operations *operations, GEr
     slices->host = host;
     slices->offers = offers;
     slices->operations = operations;
-    slices->list = g_ptr_array_new_with_free_func(free_slice);
+    slices->list = g_ptr_array_new_with_free_func((GDestroyNotify)slice_free);
     slices->by_uuid = g_hash_table_new(g_str_hash, g_str_equal);
-    slices->sums = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_room);
+    slices->sums =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)room_free);
     if (!stored) {
         slices_free(slices);
         return NULL;

@@ -10,7 +10,7 @@
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/operations/operation.h"
 #include "host-agent/daemon/slices/offers.h"
-#include "host-agent/model/room.h"
+#include "host-agent/model/admission.h"
 #include "host-agent/model/slice.h"
 
 typedef struct Slices Slices;

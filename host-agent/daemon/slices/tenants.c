@@ -2,8 +2,8 @@
 #include "host-agent/daemon/slices/tenants.h"
 
 #include "host-agent/daemon/host/authority.h"
-#include "host-agent/model/dict_read.h"
-#include "host-agent/store/tenant_table.h"
+#include "host-agent/model/request.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 
 struct Tenants {
@@ -25,11 +25,6 @@ static const Tenant *find(const GPtrArray *list, const char *name)
             return tenant;
     }
     return NULL;
-}
-
-static void free_tenant(void *tenant)
-{
-    tenant_free(tenant);
 }
 
 static int by_name(const void *a, const void *b)
@@ -59,7 +54,7 @@ static Tenant *of_entry(const TenantEntry *entry)
 /* What is in force: what was set by command, and what is declared besides. */
 static void merge(Tenants *tenants)
 {
-    GPtrArray *list = g_ptr_array_new_with_free_func(free_tenant);
+    GPtrArray *list = g_ptr_array_new_with_free_func((GDestroyNotify)tenant_free);
 
     for (guint i = 0; i < tenants->by_command->len; i++)
         g_ptr_array_add(list, copy(g_ptr_array_index(tenants->by_command, i)));
@@ -244,13 +239,6 @@ static void list_own(GDBusMethodInvocation *invocation, const Caller *caller, vo
         authority_ask(invocation, ACTION_SEE, list_all, data);
 }
 
-static gboolean handle_list(VgpuManager *interface, GDBusMethodInvocation *invocation, void *data)
-{
-    (void)interface;
-    authority_ask_or(invocation, ACTION_SEE, list_all, list_own, data);
-    return TRUE;
-}
-
 /* The tenant as it is, or a new one without limits. */
 static Tenant *begin_with(const Tenants *tenants, const char *name)
 {
@@ -325,16 +313,6 @@ static void set_authorized(GDBusMethodInvocation *invocation, const Caller *call
     vgpu_manager_complete_set_tenant(host_manager(tenants->host), invocation);
 }
 
-static gboolean handle_set(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                           const char *name, GVariant *quotas, void *data)
-{
-    (void)interface;
-    (void)name;
-    (void)quotas;
-    authority_ask(invocation, ACTION_ADMINISTER, set_authorized, data);
-    return TRUE;
-}
-
 static gboolean remove_tenant(Tenants *tenants, const char *name, GError **error)
 {
     TenantUse use = tenant_use(name, slices_all(tenants->slices));
@@ -372,15 +350,6 @@ static void remove_authorized(GDBusMethodInvocation *invocation, const Caller *c
     }
     g_message("tenant %s was removed by %s", name, caller->user);
     vgpu_manager_complete_remove_tenant(host_manager(tenants->host), invocation);
-}
-
-static gboolean handle_remove(VgpuManager *interface, GDBusMethodInvocation *invocation,
-                              const char *name, void *data)
-{
-    (void)interface;
-    (void)name;
-    authority_ask(invocation, ACTION_ADMINISTER, remove_authorized, data);
-    return TRUE;
 }
 
 /* What a tenant of the same name has that is declared otherwise. FALSE: nothing. */
@@ -438,9 +407,11 @@ Tenants *tenants_new(Host *host, const Slices *slices, GError **error)
         tenants_free(tenants);
         return NULL;
     }
-    g_signal_connect(manager, "handle-list-tenants", G_CALLBACK(handle_list), tenants);
-    g_signal_connect(manager, "handle-set-tenant", G_CALLBACK(handle_set), tenants);
-    g_signal_connect(manager, "handle-remove-tenant", G_CALLBACK(handle_remove), tenants);
+    authority_answer(manager, "handle-list-tenants", ACTION_SEE, list_all, list_own, tenants);
+    authority_answer(manager, "handle-set-tenant", ACTION_ADMINISTER, set_authorized, NULL,
+                     tenants);
+    authority_answer(manager, "handle-remove-tenant", ACTION_ADMINISTER, remove_authorized, NULL,
+                     tenants);
     return tenants;
 }
 

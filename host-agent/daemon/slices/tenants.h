@@ -7,7 +7,7 @@
 
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/slices/slices.h"
-#include "host-agent/model/tenant.h"
+#include "host-agent/model/admission.h"
 #include "lib/tenants_conf.h"
 
 typedef struct Tenants Tenants;

@@ -39,16 +39,11 @@ static void note_home(ArbiterSync *link, const Slice *slice)
     g_hash_table_insert(link->homes, g_strdup(slice->uuid), g_strdup(slice->gpu));
 }
 
-static void free_slice(void *slice)
-{
-    slice_free(slice);
-}
-
 /* All slices in the form for the arbiters. */
 static GPtrArray *shares_of_all(const ArbiterSync *link)
 {
     const GPtrArray *slices = slices_all(link->slices);
-    GPtrArray *shares = g_ptr_array_new_with_free_func(free_slice);
+    GPtrArray *shares = g_ptr_array_new_with_free_func((GDestroyNotify)slice_free);
 
     for (guint i = 0; i < slices->len; i++) {
         Slice *share = share_group_share(link->slices, link->claims, g_ptr_array_index(slices, i));
@@ -72,8 +67,7 @@ static void serve(ArbiterSync *link, const Gpu *gpu)
     offers_capacity(link->offers, gpu, &vram);
     if (!shares_sync(root, address, vram, settings ? settings->policy : GPU_POLICY_SHARES, shares,
                      &error))
-        g_warning("the arbiter of GPU %s can't be told of its slices: %s", address,
-                  error->message);
+        g_warning("the arbiter of GPU %s can't be told of its slices: %s", address, error->message);
     for (guint i = 0; i < slices->len; i++)
         note_home(link, g_ptr_array_index(slices, i));
     if (g_hash_table_add(link->served, g_strdup(address)))

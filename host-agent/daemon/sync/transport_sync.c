@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "host-agent/daemon/containers/transport.h"
-#include "lib/sysfs.h"
-#include "lib/user.h"
+#include "lib/host_root.h"
+#include "host-agent/daemon/host/authority.h"
 
 #define CONF ".conf"
 

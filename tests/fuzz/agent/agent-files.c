@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "host-agent/daemon/vgpud_conf.h"
-#include "lib/definition.h"
+#include "lib/vgpu.h"
 #include "lib/gpus.h"
 #include "lib/schedule_conf.h"
 #include "lib/types.h"
-#include "lib/units.h"
+#include "lib/conf.h"
 
 #define UUID       "c0ffee00-0000-4000-8000-000000000001"
 #define DEFINITION "/etc/mdevctl.d/0000:01:00.0/" UUID

@@ -13,7 +13,7 @@
 
 #include "host-agent/daemon/modes/kernel_call.h"
 #include "lib/bus.h"
-#include "lib/sysfs.h"
+#include "lib/host_root.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/control_call.h"
 #include "tests/unit/host-agent/recorded_host.h"

@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "host-agent/daemon/health/pressure_watch.h"
-#include "host-agent/daemon/host/audit_log.h"
-#include "host-agent/store/operation_table.h"
-#include "lib/audit.h"
+#include "host-agent/daemon/host/audit.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "lib/schedule_conf.h"
 #include "tests/unit/file_tree.h"

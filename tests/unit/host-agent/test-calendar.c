@@ -2,8 +2,7 @@
 /* What systemd-analyze says of calendar expressions, by a stand-in for it in bin/. */
 #include <string.h>
 
-#include "host-agent/daemon/modes/last_due.h"
-#include "lib/calendar.h"
+#include "host-agent/daemon/modes/schedule.h"
 #include "lib/systemd.h"
 #include "tests/unit/file_tree.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "host-agent/daemon/host/audit.h"
-#include "lib/audit.h"
+#include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/recorded_host.h"

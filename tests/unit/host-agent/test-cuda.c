@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host-agent/daemon/containers/cuda_door.h"
+#include "host-agent/daemon/containers/transport.h"
 #include "host-agent/doctor/doctor.h"
 #include "host-agent/model/slice.h"
 #include "lib/bus.h"
-#include "lib/elf_file.h"
+#include "lib/nvidia_driver.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/elf_kit.h"
 #include "tests/unit/host-agent/recorded_host.h"

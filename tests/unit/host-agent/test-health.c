@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "host-agent/model/gpu_health.h"
-#include "host-agent/store/slice_table.h"
+#include "host-agent/store/tables.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/recorded_host.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "lib/sysfs.h"
 #include "tests/unit/file_tree.h"
 
 static void test_path(void)

@@ -6,7 +6,7 @@
 #include <libudev.h>
 #include <unistd.h>
 
-#include "host-agent/daemon/host/hotplug.h"
+#include "host-agent/daemon/host/host.h"
 
 static int pipes[2];
 static guint changes;

@@ -2,11 +2,10 @@
 /* The ledger's rules, quotas, and placement. */
 #include <string.h>
 
-#include "host-agent/model/offer.h"
 #include "host-agent/model/placement.h"
 #include "host-agent/model/slice.h"
 #include "lib/bus.h"
-#include "lib/units.h"
+#include "lib/conf.h"
 
 #define GIB (G_GUINT64_CONSTANT(1) << 30)
 

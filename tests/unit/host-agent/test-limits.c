@@ -6,7 +6,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "host-agent/daemon/engines/limits.h"
+#include "host-agent/daemon/sync/limits.h"
 #include "lib/types.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"

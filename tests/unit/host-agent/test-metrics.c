@@ -4,7 +4,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "host-agent/daemon/metrics/exposition.h"
+#include "host-agent/daemon/metrics/vgpu_metrics.h"
 #include "host-agent/daemon/metrics/metrics_server.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
@@ -234,11 +234,11 @@ typedef struct {
     const char *request;
     char *answer;
     gint done;
-} Request;
+} HttpRequest;
 
 static void *ask(void *data)
 {
-    Request *request = data;
+    HttpRequest *request = data;
     g_autoptr(GSocketClient) client = g_socket_client_new();
     g_autoptr(GSocketConnection) connection =
         g_socket_client_connect(client, G_SOCKET_CONNECTABLE(request->address), NULL, NULL);
@@ -261,7 +261,7 @@ static void *ask(void *data)
 
 static char *fetch(GSocketAddress *address, const char *text)
 {
-    Request request = {.address = address, .request = text};
+    HttpRequest request = {.address = address, .request = text};
     GThread *thread = g_thread_new("client", ask, &request);
 
     while (!g_atomic_int_get(&request.done))

@@ -6,7 +6,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "host-agent/daemon/modes/partitions.h"
+#include "host-agent/daemon/modes/binding.h"
 #include "lib/gpu.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/fake_kernel.h"

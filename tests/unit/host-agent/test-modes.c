@@ -4,10 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host-agent/daemon/host/gpu_object.h"
+#include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/modes/reconcile.h"
-#include "host-agent/store/mode_journal.h"
-#include "host-agent/store/operation_table.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"

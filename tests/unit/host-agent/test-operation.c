@@ -6,8 +6,8 @@
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "host-agent/daemon/operations/operation.h"
-#include "host-agent/store/operation_table.h"
-#include "host-agent/store/schema.h"
+#include "host-agent/store/tables.h"
+#include "host-agent/store/db.h"
 
 /**
  * Bench

@@ -3,7 +3,7 @@
 #include <gio/gio.h>
 #include <string.h>
 
-#include "host-agent/store/gpu_table.h"
+#include "host-agent/store/tables.h"
 #include "lib/conf.h"
 #include "lib/schedule_conf.h"
 #include "tests/unit/file_tree.h"

@@ -8,8 +8,7 @@
 
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/store/db.h"
-#include "host-agent/store/operation_table.h"
-#include "host-agent/store/slice_table.h"
+#include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
@@ -485,6 +484,36 @@ static void test_adopt(void)
     agent_on_bus_close(&at);
 }
 
+static void define_with(const AgentOnBus *at, const char *uuid, guint64 vram)
+{
+    g_autofree char *path = g_strconcat("/etc/mdevctl.d/0000:02:00.0/", uuid, NULL);
+    g_autofree char *text =
+        g_strdup_printf("{\"mdev_type\":\"amdgpu-vgpu-half\",\"start\":\"auto\","
+                        "\"attrs\":[{\"vgpu/vram_bytes\":\"%" G_GUINT64_FORMAT "\"}]}",
+                        vram);
+
+    file_tree_write(at->root, path, text);
+}
+
+/* An event costs the same with one vGPU as with a thousand: the others' files are not read. */
+static void test_event_reads_one(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    define_with(&at, UUID, 1 << 20);
+    define_with(&at, UUID2, 1 << 20);
+    agent_refresh(at.agent);
+    define_with(&at, UUID, 2 << 20);
+    define_with(&at, UUID2, 2 << 20);
+    agent_update_vgpu(at.agent, UUID);
+    assert_says("-o json vgpu show " UUID, 0, "\"Vram\" : 2097152", "");
+    assert_says("-o json vgpu show " UUID2, 0, "\"Vram\" : 1048576", "");
+    agent_update_vgpu(at.agent, UUID2);
+    assert_says("-o json vgpu show " UUID2, 0, "\"Vram\" : 2097152", "");
+    agent_on_bus_close(&at);
+}
+
 /* Files of editors and packages beside a definition are ignored. */
 static void test_copy_of_definition(void)
 {
@@ -781,6 +810,7 @@ int main(int argc, char **argv)
     g_test_add_func("/vgpus/tenants", test_tenants);
     g_test_add_func("/vgpus/type-names", test_type_names);
     g_test_add_func("/vgpus/adopt", test_adopt);
+    g_test_add_func("/vgpus/event-reads-one", test_event_reads_one);
     g_test_add_func("/vgpus/copy-of-definition", test_copy_of_definition);
     g_test_add_func("/vgpus/foreign-uuid", test_foreign_uuid);
     g_test_add_func("/vgpus/foreign-definition-stays", test_foreign_definition_stays);

@@ -58,8 +58,8 @@ for capability in $(setting CapabilityBoundingSet); do
     grep -q "$capability" docs/security.md
     point $? "docs/security.md names $capability"
 done
-patience=$(sed -n 's/^#define AGENT_PATIENCE_MS \([0-9]*\)000$/\1/p' lib/agent_client.h)
-longest_call=$(sed -n 's/^#define CALL_TIMEOUT_MS \([0-9]*\)000$/\1/p' lib/agent_client.c)
+patience=$(sed -n 's/^#define AGENT_PATIENCE_MS \([0-9]*\)000$/\1/p' lib/bus.h)
+longest_call=$(sed -n 's/^#define CALL_TIMEOUT_MS \([0-9]*\)000$/\1/p' lib/bus.c)
 [ "$patience" = 2 ] && grep -q 'two seconds to show' qemu-hooks/vgpu-qemu-hook.8 &&
     grep -q "$longest_call seconds for each call" qemu-hooks/vgpu-qemu-hook.8
 point $? 'the manual of the hook says how long it waits' "$patience s to be there, $longest_call s for a call"

@@ -6,7 +6,6 @@
 
 #include "lib/conf.h"
 #include "lib/gpus.h"
-#include "lib/units.h"
 #include "tests/unit/registrar/tree.h"
 
 #define GPU "0000:01:00.0"

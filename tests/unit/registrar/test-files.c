@@ -5,7 +5,6 @@
 #include "lib/conf.h"
 #include "lib/gpus.h"
 #include "lib/types.h"
-#include "lib/units.h"
 #include "tests/unit/registrar/tree.h"
 
 static void test_sizes(void)

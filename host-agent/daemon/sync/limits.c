@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/sync/limits.h"
+
+#include <string.h>
+
+#include "lib/host_root.h"
+#include "lib/systemd.h"
+#include "lib/types.h"
+
+/*
+ * Host resources that the engine of a vGPU may use, enforced by its cgroup: processor time and
+ * memory. Set as systemd's properties of its unit, so that systemd and the kernel always agree.
+ */
+
+#define US_PER_PERCENT 10000
+#define DEFAULT_WEIGHT 100
+
+/* Of vgpu-engine-user, and of systemd for properties that are set at run time. */
+#define USER_DIR    "/run/systemd/system"
+#define CONTROL_DIR "/run/systemd/system.control"
+
+EngineLimits engine_limits_of(const Slice *slice, guint cpu, guint64 memory)
+{
+    EngineLimits limits = {
+        .cpu_us = cpu ? (guint64)cpu * US_PER_PERCENT : LIMIT_NONE,
+        .memory = memory,
+        .weight = slice->weight,
+    };
+
+    if (!memory)
+        limits.memory = slice->vram + slice->oversubscribe + ENGINE_OWN_MEMORY;
+    else if (memory == TYPE_MEMORY_INFINITY)
+        limits.memory = LIMIT_NONE;
+    return limits;
+}
+
+static gboolean engine_limits_equal(const EngineLimits *a, const EngineLimits *b)
+{
+    return a->cpu_us == b->cpu_us && a->memory == b->memory && a->weight == b->weight;
+}
+
+gboolean engine_limits_are_none(const EngineLimits *limits)
+{
+    static const EngineLimits none = {LIMIT_NONE, LIMIT_NONE, DEFAULT_WEIGHT};
+
+    return engine_limits_equal(limits, &none);
+}
+
+/*
+ * In the form of Manager.SetUnitProperties(): floating, of type a(sv). All of them, so that a
+ * removed limit is reset.
+ * The default weight is given as "none", because any other makes the kernel schedule engines by
+ * their cgroups.
+ */
+static GVariant *engine_limits_properties(const EngineLimits *limits)
+{
+    guint64 weight = limits->weight == DEFAULT_WEIGHT ? LIMIT_NONE : limits->weight;
+    GVariantBuilder builder;
+
+    g_variant_builder_init(&builder, G_VARIANT_TYPE("a(sv)"));
+    g_variant_builder_add(&builder, "(sv)", "CPUQuotaPerSecUSec",
+                          g_variant_new_uint64(limits->cpu_us));
+    g_variant_builder_add(&builder, "(sv)", "CPUWeight", g_variant_new_uint64(weight));
+    g_variant_builder_add(&builder, "(sv)", "MemoryMax", g_variant_new_uint64(limits->memory));
+    return g_variant_builder_end(&builder);
+}
+
+static gboolean has_dropins(HostRoot *root, const char *where, const char *uuid, const char *file)
+{
+    g_autofree char *unit = engine_unit_name(uuid);
+    g_autofree char *dir = g_strconcat(unit, ".d", NULL);
+    g_autofree char *path = g_build_filename(where, dir, file, NULL);
+
+    return root_has(root, path);
+}
+
+/* vgpu-engine-user has run, so the unit may be loaded: earlier, it would have no user. */
+static gboolean engine_limits_can_be_set(HostRoot *root, const char *uuid)
+{
+    return has_dropins(root, USER_DIR, uuid, "vgpu.conf");
+}
+
+/* Some were set since the vGPU was made; they stay when the engine is restarted. */
+static gboolean engine_limits_were_set(HostRoot *root, const char *uuid)
+{
+    return has_dropins(root, CONTROL_DIR, uuid, NULL);
+}
+
+#define CGROUPS "/sys/fs/cgroup"
+
+static gboolean has_line(const char *text, const char *line)
+{
+    g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
+
+    return g_strv_contains((const char *const *)lines, line);
+}
+
+/* "drm/0000:03:00.0/vram0 BYTES" in dmem.capacity; a card may have several, like xe's tiles. */
+static gboolean dmem_differs(HostRoot *root, const char *capacity, const char *dir,
+                             const Slice *slice)
+{
+    g_auto(GStrv) regions = g_strsplit(capacity, "\n", -1);
+    g_autofree char *ours = g_strdup_printf("drm/%s/vram", slice->gpu);
+    g_autofree char *max = sysfs_read(root, dir, "dmem.max");
+
+    for (guint i = 0; regions[i]; i++) {
+        g_autofree char *region = g_strndup(regions[i], strcspn(regions[i], " "));
+        g_autofree char *wanted = g_strdup_printf("%s %" G_GUINT64_FORMAT, region, slice->vram);
+
+        if (g_str_has_prefix(region, ours) && !has_line(max, wanted))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static gboolean weight_differs(HostRoot *root, const char *dir, const Slice *slice)
+{
+    return sysfs_number(root, dir, "drm.weight", 0) != slice->weight;
+}
+
+gboolean device_limits_differ(HostRoot *root, const Slice *slice)
+{
+    g_autofree char *text = sysfs_read(root, CGROUPS, "cgroup.controllers");
+    g_auto(GStrv) controllers = g_strsplit(text ? text : "", " ", -1);
+    g_autofree char *capacity = sysfs_read(root, CGROUPS, "dmem.capacity");
+    g_autofree char *dir = engine_unit_cgroup(slice->uuid);
+
+    if (!root_is(root, dir, G_FILE_TEST_IS_DIR))
+        return FALSE;
+    if (capacity && dmem_differs(root, capacity, dir, slice))
+        return TRUE;
+    return g_strv_contains((const char *const *)controllers, "drm") &&
+           weight_differs(root, dir, slice);
+}
+
+/*
+ * Limits of engines' host resources, and of their GPUs if the kernel enforces them: sent to
+ * systemd, which manages their cgroups. systemd stores them with the units, so restarted engines
+ * have them, even without vgpud, until the vGPU is removed (vgpu-engine-user).
+ */
+
+/* One query to systemd about a vGPU. */
+typedef struct {
+    char *uuid;
+    const char *method;
+    GVariant *parameters;
+    void (*answered)(LimitsSync *link, const char *uuid, const GError *error);
+} Question;
+
+/**
+ * LimitsSync
+ * @asked: UUID to EngineLimits that systemd has, or was asked to set
+ * @waiting: of Question; only the first is sent: a bus limits a peer to some tens of pending
+ * answers, and a host may have a thousand vGPUs
+ */
+struct LimitsSync {
+    Host *host;
+    Offers *offers;
+    const Slices *slices;
+    GDBusConnection *bus;
+    GCancellable *end;
+    GHashTable *asked;
+    GQueue waiting;
+};
+
+static void question_free(void *data)
+{
+    Question *question = data;
+
+    g_variant_unref(question->parameters);
+    g_free(question->uuid);
+    g_free(question);
+}
+
+static void ask_first(LimitsSync *link);
+
+/* If the call was cancelled, link and question are gone. */
+static void answer_came(GObject *bus, GAsyncResult *answer, void *data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) result =
+        g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), answer, &error);
+    LimitsSync *link = data;
+    Question *question;
+
+    if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+        return;
+    question = g_queue_peek_head(&link->waiting);
+    question->answered(link, question->uuid, error);
+    question_free(g_queue_pop_head(&link->waiting));
+    ask_first(link);
+}
+
+static void ask_first(LimitsSync *link)
+{
+    const Question *question = link->waiting.head ? link->waiting.head->data : NULL;
+
+    if (!question)
+        return;
+    g_dbus_connection_call(link->bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+                           "org.freedesktop.systemd1.Manager", question->method,
+                           question->parameters, NULL, G_DBUS_CALL_FLAGS_NONE, -1, link->end,
+                           answer_came, link);
+}
+
+static void ask(LimitsSync *link, const char *method, GVariant *parameters, const char *uuid,
+                void (*answered)(LimitsSync *, const char *, const GError *))
+{
+    Question *question = g_new0(Question, 1);
+
+    question->uuid = g_strdup(uuid);
+    question->method = method;
+    question->parameters = g_variant_ref_sink(parameters);
+    question->answered = answered;
+    g_queue_push_tail(&link->waiting, question);
+    if (link->waiting.length == 1)
+        ask_first(link);
+}
+
+static void device_limits_set(LimitsSync *link, const char *uuid, const GError *error)
+{
+    (void)link;
+    if (error)
+        g_message("vGPU %s: cannot set its limits in the kernel: %s", uuid, error->message);
+}
+
+static void set_device_limits(LimitsSync *link, const char *uuid)
+{
+    g_autofree char *unit = g_strconcat("vgpu-device-limits@", uuid, ".service", NULL);
+
+    ask(link, "StartUnit", g_variant_new("(ss)", unit, "replace"), uuid, device_limits_set);
+}
+
+static void reverted(LimitsSync *link, const char *uuid, const GError *error)
+{
+    (void)link;
+    if (error)
+        g_message("vGPU %s was removed, but the limits of its engine's unit stay: %s", uuid,
+                  error->message);
+}
+
+static gboolean is_there(const LimitsSync *link, const char *uuid)
+{
+    g_autoptr(Vgpu) vgpu = vgpu_read(host_root(link->host), uuid);
+
+    return vgpu != NULL;
+}
+
+/*
+ * The vGPU was removed while systemd was asked: vgpu-engine-user may have run too early to remove
+ * this.
+ */
+static void revert(LimitsSync *link, const char *uuid)
+{
+    g_autofree char *unit = engine_unit_name(uuid);
+    const char *units[] = {unit, NULL};
+
+    ask(link, "RevertUnitFiles", g_variant_new("(^as)", units), uuid, reverted);
+}
+
+static void engine_limits_set(LimitsSync *link, const char *uuid, const GError *error)
+{
+    if (error) {
+        g_message("cannot limit the engine of vGPU %s: %s", uuid, error->message);
+        g_hash_table_remove(link->asked, uuid); /* requested again with the next event */
+    } else if (!is_there(link, uuid)) {
+        revert(link, uuid);
+    }
+}
+
+/* At run time only: the unit keeps it as long as the vGPU exists, and that ends with a boot. */
+static void set_engine_limits(LimitsSync *link, const char *uuid, const EngineLimits *limits)
+{
+    g_autofree char *unit = engine_unit_name(uuid);
+    GVariant *properties = engine_limits_properties(limits);
+
+    g_hash_table_insert(link->asked, g_strdup(uuid), g_memdup2(limits, sizeof(*limits)));
+    ask(link, "SetUnitProperties", g_variant_new("(sb@a(sv))", unit, TRUE, properties), uuid,
+        engine_limits_set);
+}
+
+static gboolean is_being_asked(const LimitsSync *link, const char *uuid)
+{
+    for (const GList *one = link->waiting.head; one; one = one->next) {
+        if (g_str_equal(((const Question *)one->data)->uuid, uuid))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static gboolean are_in_force(const LimitsSync *link, const char *uuid, const EngineLimits *limits)
+{
+    const EngineLimits *asked = g_hash_table_lookup(link->asked, uuid);
+
+    if (asked && engine_limits_equal(asked, limits) && is_being_asked(link, uuid))
+        return TRUE;
+    if (!engine_limits_were_set(host_root(link->host), uuid))
+        return engine_limits_are_none(limits);
+    return asked && engine_limits_equal(asked, limits);
+}
+
+/* FALSE: the files do not have its type, so nothing is changed. */
+static gboolean find_limits(const LimitsSync *link, const Slice *slice, EngineLimits *limits)
+{
+    const Gpu *gpu = host_gpu(link->host, slice->gpu);
+    Offer offer;
+
+    if (!gpu || !offers_find(link->offers, gpu, slice->type, &offer))
+        return FALSE;
+    *limits = engine_limits_of(slice, offer.cpu, offer.memory);
+    return TRUE;
+}
+
+static void hold(LimitsSync *link, const Slice *slice)
+{
+    HostRoot *root = host_root(link->host);
+    EngineLimits limits;
+
+    if (engine_limits_can_be_set(root, slice->uuid) && find_limits(link, slice, &limits) &&
+        !are_in_force(link, slice->uuid, &limits))
+        set_engine_limits(link, slice->uuid, &limits);
+    if (device_limits_differ(root, slice))
+        set_device_limits(link, slice->uuid);
+}
+
+void limits_sync_update(LimitsSync *link, const char *uuid)
+{
+    const Slice *slice = slices_find(link->slices, uuid);
+
+    if (!link->bus)
+        return;
+    if (slice && slice->present && slice_is_vgpu(slice))
+        hold(link, slice);
+    else
+        g_hash_table_remove(link->asked, uuid);
+}
+
+static gboolean is_gone(void *uuid, void *value, void *data)
+{
+    const LimitsSync *link = data;
+    const Slice *slice = slices_find(link->slices, uuid);
+
+    (void)value;
+    return !slice || !slice->present;
+}
+
+void limits_sync_refresh(LimitsSync *link)
+{
+    const GPtrArray *slices = slices_all(link->slices);
+
+    if (!link->bus)
+        return;
+    g_hash_table_foreach_remove(link->asked, is_gone, link);
+    for (guint i = 0; i < slices->len; i++)
+        limits_sync_update(link, ((const Slice *)g_ptr_array_index(slices, i))->uuid);
+}
+
+LimitsSync *limits_sync_new(Host *host, Offers *offers, const Slices *slices)
+{
+    LimitsSync *link = g_new0(LimitsSync, 1);
+
+    link->host = host;
+    link->offers = offers;
+    link->slices = slices;
+    link->end = g_cancellable_new();
+    link->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    return link;
+}
+
+void limits_sync_free(LimitsSync *link)
+{
+    g_cancellable_cancel(link->end);
+    g_object_unref(link->end);
+    g_clear_object(&link->bus);
+    g_hash_table_unref(link->asked);
+    g_queue_clear_full(&link->waiting, question_free);
+    g_free(link);
+}
+
+void limits_sync_start(LimitsSync *link, GDBusConnection *bus)
+{
+    link->bus = g_object_ref(bus);
+    limits_sync_refresh(link);
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/store/tables.h"
+
+/*
+ * Slices in the database. The kernel and mdevctl determine whether one is present, defined or
+ * started at boot; the database keeps the last known values.
+ */
+
+static void read_slice(sqlite3_stmt *row, void *data)
+{
+    Slice *slice = slice_new(db_text(row, 0), db_text(row, 2), db_text(row, 3));
+
+    slice_set_text(&slice->request, db_text(row, 1));
+    slice_set_text(&slice->tenant, db_text(row, 4));
+    if (!slice_class_parse(db_text(row, 5), &slice->class))
+        slice->class = SLICE_BEST_EFFORT;
+    slice->vram = (guint64)sqlite3_column_int64(row, 6);
+    slice->compute = (guint)sqlite3_column_int(row, 7);
+    slice->weight = (guint)sqlite3_column_int(row, 8);
+    slice->cap = (guint)sqlite3_column_int(row, 9);
+    slice->priority = (guint)sqlite3_column_int(row, 10);
+    slice_set_text(&slice->job, db_text(row, 11));
+    slice_set_text(&slice->replica, db_text(row, 12));
+    slice->defined = sqlite3_column_int(row, 13);
+    slice->autostart = sqlite3_column_int(row, 14);
+    slice->oversubscribe = (guint64)sqlite3_column_int64(row, 15);
+    slice_set_text(&slice->domain, db_text(row, 16));
+    slice_transport_parse(db_text(row, 17), &slice->transport);
+    slice_set_text(&slice->name, db_text(row, 18));
+    slice->ephemeral = sqlite3_column_int(row, 19);
+    slice->display = sqlite3_column_int(row, 20);
+    engines_parse(db_text(row, 21), &slice->engines, NULL);
+    slice->present = !slice_is_vgpu(slice);
+    g_ptr_array_add(data, slice);
+}
+
+GPtrArray *slice_table_read(Db *db, GError **error)
+{
+    g_autoptr(GPtrArray) slices = g_ptr_array_new_with_free_func((GDestroyNotify)slice_free);
+
+    if (!db_each(db, error, read_slice, slices,
+                 "SELECT uuid, request, gpu, type, tenant, class, vram, compute, weight,"
+                 " cap, priority, job, replica, defined, autostart, oversubscribe, domain,"
+                 " door, name, ephemeral, display, engines FROM slice ORDER BY uuid",
+                 ""))
+        return NULL;
+    return g_steal_pointer(&slices);
+}
+
+gboolean slice_table_put(Db *db, const Slice *slice, GError **error)
+{
+    g_autofree char *engines = engines_format(slice->engines);
+
+    return db_run(db, error,
+                  "INSERT OR REPLACE INTO slice (uuid, request, gpu, type, tenant, class,"
+                  " vram, compute, weight, cap, priority, job, replica, defined, autostart,"
+                  " oversubscribe, domain, door, name, ephemeral, display, engines)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "sssssstuuuussbbtsssbis", slice->uuid, slice->request, slice->gpu, slice->type,
+                  slice->tenant, slice_class_name(slice->class), slice->vram, slice->compute,
+                  slice->weight, slice->cap, slice->priority, slice->job, slice->replica,
+                  slice->defined, slice->autostart, slice->oversubscribe, slice->domain,
+                  slice_transport_name(slice->transport), slice->name, slice->ephemeral,
+                  slice->display, engines);
+}
+
+gboolean slice_table_remove(Db *db, const char *uuid, GError **error)
+{
+    return db_run(db, error, "DELETE FROM slice WHERE uuid = ?", "s", uuid);
+}
+
+/* Tenants in the database. */
+
+/* Separates the entries of a list: no name of a user or a model contains it. */
+#define TENANT_SEPARATOR "\n"
+
+static GStrv list_of(const char *text)
+{
+    return *text ? g_strsplit(text, TENANT_SEPARATOR, -1) : g_new0(char *, 1);
+}
+
+static void read_tenant(sqlite3_stmt *row, void *data)
+{
+    Tenant *tenant = g_new0(Tenant, 1);
+
+    tenant->name = g_strdup(db_text(row, 0));
+    tenant->vram = (guint64)sqlite3_column_int64(row, 1);
+    tenant->compute = (guint)sqlite3_column_int(row, 2);
+    tenant->vgpus = (guint)sqlite3_column_int(row, 3);
+    tenant->models = list_of(db_text(row, 4));
+    tenant->users = list_of(db_text(row, 5));
+    g_ptr_array_add(data, tenant);
+}
+
+GPtrArray *tenant_table_read(Db *db, GError **error)
+{
+    g_autoptr(GPtrArray) tenants = g_ptr_array_new_with_free_func((GDestroyNotify)tenant_free);
+
+    if (!db_each(db, error, read_tenant, tenants,
+                 "SELECT name, vram, compute, vgpus, models, users FROM tenant ORDER BY name", ""))
+        return NULL;
+    return g_steal_pointer(&tenants);
+}
+
+gboolean tenant_table_put(Db *db, const Tenant *tenant, GError **error)
+{
+    g_autofree char *models = g_strjoinv(TENANT_SEPARATOR, tenant->models);
+    g_autofree char *users = g_strjoinv(TENANT_SEPARATOR, tenant->users);
+
+    return db_run(db, error,
+                  "INSERT OR REPLACE INTO tenant (name, vram, compute, vgpus, models, users)"
+                  " VALUES (?, ?, ?, ?, ?, ?)",
+                  "stuuss", tenant->name, tenant->vram, tenant->compute, tenant->vgpus, models,
+                  users);
+}
+
+gboolean tenant_table_remove(Db *db, const char *name, GError **error)
+{
+    return db_run(db, error, "DELETE FROM tenant WHERE name = ?", "s", name);
+}
+
+/*
+ * Which container or program uses which slice, in the database, so that it survives a restart of
+ * vgpud.
+ */
+
+void claim_free(Claim *claim)
+{
+    g_free(claim->uuid);
+    g_free(claim->container);
+    g_free(claim->cgroup);
+    g_free(claim);
+}
+
+static void read_claim(sqlite3_stmt *row, void *data)
+{
+    Claim *claim = g_new0(Claim, 1);
+
+    claim->uuid = g_strdup(db_text(row, 0));
+    claim->container = g_strdup(db_text(row, 1));
+    claim->pid = (guint)sqlite3_column_int64(row, 2);
+    claim->started = (guint64)sqlite3_column_int64(row, 3);
+    claim->user = sqlite3_column_int64(row, 4);
+    claim->cgroup = g_strdup(db_text(row, 5));
+    g_ptr_array_add(data, claim);
+}
+
+GPtrArray *claim_table_read(Db *db, const char *boot, GError **error)
+{
+    g_autoptr(GPtrArray) claims = g_ptr_array_new_with_free_func((GDestroyNotify)claim_free);
+
+    if (!db_run(db, error, "DELETE FROM claim WHERE boot <> ?", "s", boot) ||
+        !db_each(db, error, read_claim, claims,
+                 "SELECT uuid, container, pid, started, user, cgroup FROM claim", ""))
+        return NULL;
+    return g_steal_pointer(&claims);
+}
+
+gboolean claim_table_put(Db *db, const char *boot, const Claim *claim, GError **error)
+{
+    return db_run(db, error,
+                  "INSERT OR REPLACE INTO claim (uuid, container, boot, pid, started, user,"
+                  " cgroup) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                  "sssutxs", claim->uuid, claim->container, boot, claim->pid, claim->started,
+                  claim->user, claim->cgroup);
+}
+
+gboolean claim_table_remove(Db *db, const char *uuid, GError **error)
+{
+    return db_run(db, error, "DELETE FROM claim WHERE uuid = ?", "s", uuid);
+}
+
+/* Usage in the database, for a year, and the sum of a month. */
+
+#define KEPT (366 * (gint64)24 * USAGE_HOUR)
+
+static gboolean add_row(Db *db, const UsageRow *row, GError **error)
+{
+    return db_run(db, error,
+                  "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                  "ON CONFLICT (hour, uuid, tenant) DO UPDATE SET "
+                  "gpu = excluded.gpu, type = excluded.type, seconds = seconds + excluded.seconds, "
+                  "busy_seconds = busy_seconds + excluded.busy_seconds, vram = excluded.vram, "
+                  "compute = excluded.compute, peak_vram = max(peak_vram, excluded.peak_vram), "
+                  "gpu_ns = gpu_ns + excluded.gpu_ns, requests = requests + excluded.requests",
+                  "xsssstttuttt", row->hour, row->uuid, row->tenant, row->gpu, row->type,
+                  row->seconds, row->busy_seconds, row->vram, row->compute, row->peak_vram,
+                  row->gpu_ns, row->requests);
+}
+
+gboolean usage_table_add(Db *db, const GPtrArray *rows, GError **error)
+{
+    gboolean good = db_begin(db, error);
+
+    if (!good)
+        return FALSE;
+    for (guint i = 0; good && i < rows->len; i++)
+        good = add_row(db, g_ptr_array_index(rows, i), error);
+    if (good && db_commit(db, error))
+        return TRUE;
+    db_rollback(db);
+    return FALSE;
+}
+
+gboolean usage_table_prune(Db *db, gint64 now, GError **error)
+{
+    return db_run(db, error, "DELETE FROM usage WHERE hour < ?", "x", now - KEPT);
+}
+
+static void take_row(sqlite3_stmt *column, void *data)
+{
+    ReportRow *row = g_new0(ReportRow, 1);
+
+    row->uuid = g_strdup(db_text(column, 0));
+    row->tenant = g_strdup(db_text(column, 1));
+    row->gpu = g_strdup(db_text(column, 2));
+    row->type = g_strdup(db_text(column, 3));
+    row->seconds = (guint64)sqlite3_column_int64(column, 4);
+    row->busy_seconds = (guint64)sqlite3_column_int64(column, 5);
+    row->vram_seconds = sqlite3_column_double(column, 6);
+    row->compute_seconds = sqlite3_column_double(column, 7);
+    row->vram = (guint64)sqlite3_column_int64(column, 8);
+    row->peak_vram = (guint64)sqlite3_column_int64(column, 9);
+    row->gpu_ns = (guint64)sqlite3_column_int64(column, 10);
+    g_ptr_array_add(data, row);
+}
+
+GPtrArray *usage_table_sum(Db *db, const char *tenant, gint64 begin, gint64 end, GError **error)
+{
+    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func(report_row_free);
+
+    if (!db_each(db, error, take_row, rows,
+                 "SELECT uuid, tenant, gpu, type, sum(seconds), sum(busy_seconds), "
+                 "total(CAST(seconds AS REAL) * vram), total(CAST(seconds AS REAL) * compute), "
+                 "max(vram), max(peak_vram), sum(gpu_ns) FROM usage "
+                 "WHERE hour >= ? AND hour < ? AND (? = '' OR tenant = ?) "
+                 "GROUP BY uuid, tenant, gpu, type ORDER BY tenant, gpu, uuid",
+                 "xxss", begin, end, tenant, tenant))
+        return NULL;
+    return g_steal_pointer(&rows);
+}
+
+/*
+ * What is stored for each GPU besides its mode: its findings, where a best-effort slice was stopped
+ * because memory was short, and which switch of the timetable was handled. Times are seconds since
+ * 1970.
+ */
+
+gboolean gpu_table_add_finding(Db *db, const char *gpu, HealthKind kind, const char *reason,
+                               gint64 since, GError **error)
+{
+    return db_run(db, error, "INSERT OR REPLACE INTO health VALUES (?, ?, ?, ?, ?)", "sssxb", gpu,
+                  health_kind_name(kind), reason, since, health_kind_is_held(kind));
+}
+
+gboolean gpu_table_end_finding(Db *db, const char *gpu, HealthKind kind, GError **error)
+{
+    return db_run(db, error, "DELETE FROM health WHERE gpu = ? AND kind = ?", "ss", gpu,
+                  health_kind_name(kind));
+}
+
+gboolean gpu_table_clear(Db *db, const char *gpu, const char *boot, guint64 aer_fatal, guint64 ecc,
+                         GError **error)
+{
+    return db_run(db, error, "DELETE FROM health WHERE gpu = ?", "s", gpu) &&
+           db_run(db, error, "INSERT OR REPLACE INTO health_cleared VALUES (?, ?, ?, ?)", "sstt",
+                  gpu, boot, aer_fatal, ecc);
+}
+
+typedef struct {
+    GpuFindingFunc finding;
+    GpuClearedFunc cleared;
+    void *data;
+} Load;
+
+static void load_finding(sqlite3_stmt *row, void *data)
+{
+    const Load *load = data;
+    HealthKind kind;
+
+    if (health_kind_parse(db_text(row, 1), &kind))
+        load->finding(db_text(row, 0), kind, db_text(row, 2), load->data);
+}
+
+static void load_cleared(sqlite3_stmt *row, void *data)
+{
+    const Load *load = data;
+
+    load->cleared(db_text(row, 0), (guint64)sqlite3_column_int64(row, 1),
+                  (guint64)sqlite3_column_int64(row, 2), load->data);
+}
+
+gboolean gpu_table_load(Db *db, const char *boot, GpuFindingFunc finding, GpuClearedFunc cleared,
+                        void *data, GError **error)
+{
+    Load load = {finding, cleared, data};
+
+    return db_run(db, error, "DELETE FROM health WHERE NOT held", "") &&
+           db_each(db, error, load_finding, &load, "SELECT gpu, kind, reason FROM health", "") &&
+           db_each(db, error, load_cleared, &load,
+                   "SELECT gpu, aer_fatal, ecc FROM health_cleared WHERE boot = ?", "s", boot);
+}
+
+gboolean gpu_table_evict(Db *db, const char *gpu, const char *tenant, gint64 now, gint64 until,
+                         GError **error)
+{
+    return db_run(db, error, "DELETE FROM eviction WHERE until <= ?", "x", now) &&
+           db_run(db, error, "INSERT OR REPLACE INTO eviction VALUES (?, ?, ?)", "ssx", gpu, tenant,
+                  until);
+}
+
+static void set_true(sqlite3_stmt *row, void *data)
+{
+    (void)row;
+    *(gboolean *)data = TRUE;
+}
+
+gboolean gpu_table_is_evicted(Db *db, const char *gpu, const char *tenant, gint64 now)
+{
+    g_autoptr(GError) error = NULL;
+    gboolean found = FALSE;
+
+    if (!db_each(db, &error, set_true, &found,
+                 "SELECT 1 FROM eviction WHERE gpu = ? AND tenant = ? AND until > ?", "ssx", gpu,
+                 tenant, now))
+        g_warning("%s", error->message);
+    return found;
+}
+
+static void read_time(sqlite3_stmt *row, void *data)
+{
+    *(gint64 *)data = sqlite3_column_int64(row, 0);
+}
+
+gint64 gpu_table_due(Db *db, const char *gpu)
+{
+    g_autoptr(GError) error = NULL;
+    gint64 due = 0;
+
+    if (!db_each(db, &error, read_time, &due, "SELECT due FROM schedule WHERE gpu = ?", "s", gpu))
+        g_warning("%s", error->message);
+    return due;
+}
+
+gboolean gpu_table_set_due(Db *db, const char *gpu, gint64 due, GError **error)
+{
+    return db_run(db, error, "INSERT OR REPLACE INTO schedule VALUES (?, ?)", "sx", gpu, due);
+}
+
+/*
+ * What outlives a switch of a GPU's mode: vGPUs that come back when it is shared again, and drains.
+ */
+
+static void run_or_log(Db *db, const char *sql, const char *key)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!db_run(db, &error, sql, "s", key))
+        g_warning("%s", error->message);
+}
+
+gboolean journal_add_stopped(Db *db, const char *gpu, const char *const *uuids, GError **error)
+{
+    for (guint i = 0; uuids[i]; i++)
+        if (!db_run(db, error, "INSERT OR REPLACE INTO stopped VALUES (?, ?)", "ss", uuids[i], gpu))
+            return FALSE;
+    return TRUE;
+}
+
+static void add_text(sqlite3_stmt *row, void *data)
+{
+    g_strv_builder_add(data, db_text(row, 0));
+}
+
+GStrv journal_stopped(Db *db, const char *gpu)
+{
+    g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
+    g_autoptr(GError) error = NULL;
+
+    if (!db_each(db, &error, add_text, uuids,
+                 "SELECT uuid FROM stopped WHERE gpu = ? ORDER BY uuid", "s", gpu))
+        g_warning("%s", error->message);
+    return g_strv_builder_end(uuids);
+}
+
+void journal_forget_stopped(Db *db, const char *uuid)
+{
+    run_or_log(db, "DELETE FROM stopped WHERE uuid = ?", uuid);
+}
+
+gboolean journal_drained(Db *db, const char *gpu)
+{
+    g_autoptr(GError) error = NULL;
+    gboolean drained = FALSE;
+
+    if (!db_each(db, &error, set_true, &drained, "SELECT 1 FROM drain WHERE gpu = ?", "s", gpu))
+        g_warning("%s", error->message);
+    return drained;
+}
+
+gboolean journal_set_drained(Db *db, const char *gpu, gboolean drained, GError **error)
+{
+    return db_run(db, error,
+                  drained ? "INSERT OR REPLACE INTO drain VALUES (?)"
+                          : "DELETE FROM drain WHERE gpu = ?",
+                  "s", gpu);
+}
+
+/*
+ * The journal of operations and of their progress. A row exists from before the first step until
+ * after the last one, so a row at the start of vgpud is an interrupted operation.
+ */
+
+/* No object's name has a blank. */
+#define OPERATION_SEPARATOR " "
+
+void operation_row_free(OperationRow *row)
+{
+    g_free(row->kind);
+    g_strfreev(row->objects);
+    g_free(row->data);
+    g_free(row->caller);
+    g_free(row->step);
+    g_free(row);
+}
+
+static void read_row(sqlite3_stmt *found, void *data)
+{
+    OperationRow *row = g_new0(OperationRow, 1);
+
+    row->id = (guint64)sqlite3_column_int64(found, 0);
+    row->kind = g_strdup(db_text(found, 1));
+    row->objects = g_strsplit(db_text(found, 2), OPERATION_SEPARATOR, -1);
+    row->data = g_strdup(db_text(found, 3));
+    row->caller = g_strdup(db_text(found, 4));
+    row->begun = sqlite3_column_int64(found, 5);
+    row->step = g_strdup(db_text(found, 6));
+    row->item = (guint)sqlite3_column_int64(found, 7);
+    row->undoing = sqlite3_column_int(found, 8);
+    g_ptr_array_add(data, row);
+}
+
+GPtrArray *operation_table_read(Db *db, GError **error)
+{
+    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func((GDestroyNotify)operation_row_free);
+
+    if (!db_each(db, error, read_row, rows,
+                 "SELECT id, kind, objects, data, caller, begun, step, item, undoing"
+                 " FROM operation ORDER BY id",
+                 ""))
+        return NULL;
+    return g_steal_pointer(&rows);
+}
+
+static void read_id(sqlite3_stmt *found, void *id)
+{
+    *(guint64 *)id = (guint64)sqlite3_column_int64(found, 0);
+}
+
+gboolean operation_table_begin(Db *db, OperationRow *row, GError **error)
+{
+    g_autofree char *objects = g_strjoinv(OPERATION_SEPARATOR, row->objects);
+
+    return db_each(db, error, read_id, &row->id,
+                   "INSERT INTO operation (kind, objects, data, caller, begun, step, item, undoing)"
+                   " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                   "ssssxsub", row->kind, objects, row->data, row->caller, row->begun, row->step,
+                   row->item, row->undoing);
+}
+
+gboolean operation_table_mark(Db *db, const OperationRow *row, GError **error)
+{
+    return db_run_later(db, error,
+                        "UPDATE operation SET step = ?, item = ?, undoing = ? WHERE id = ?", "subt",
+                        row->step, row->item, row->undoing, row->id);
+}
+
+gboolean operation_table_end(Db *db, guint64 id, GError **error)
+{
+    return db_run(db, error, "DELETE FROM operation WHERE id = ?", "t", id);
+}
