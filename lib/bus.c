@@ -21,10 +21,7 @@ GQuark agent_error_quark(void)
     return (GQuark)quark;
 }
 
-/*
- * vgpud, for a program that must not wait for it: the hook blocks libvirt's domain, or the
- * container runtime's container, as long as it runs.
- */
+/* vgpud, for a program that must not wait for it. */
 
 #define MANAGER VGPU_BUS_NAME ".Manager"
 #define GPU     VGPU_BUS_NAME ".Gpu"
@@ -199,14 +196,7 @@ gboolean agent_client_call_gpu(AgentClient *link, const char *address, const cha
     return call(link, CALL_TIMEOUT_MS, path, GPU, method, parameters, error);
 }
 
-/*
- * Changes in the journal: vgpud writes an entry for each, with these fields, and vgpuctl reads
- * them.
- *
- * The state of an object is a text "Key=value; Key=value"; "" is one that does not exist.
- *
- * What nobody asked for by a call on the bus has a source in place of a user, and no AUDIT_UID.
- */
+/* Changes in the journal. */
 
 /* The value of @key, to its end; NULL: the state has no such member. To be freed. */
 static char *value_of(char **state, const char *key, gsize length)

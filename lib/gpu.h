@@ -57,8 +57,8 @@ HostRoot *inventory_root(const Inventory *inventory);
 GPtrArray *inventory_read(Inventory *inventory);
 
 /*
- * What gpus.conf says now; of GpuEntry, to be unreferenced. If the file is broken it counts as it was when it was last
- * right, and the log says why.
+ * What gpus.conf says now; of GpuEntry, to be unreferenced. If the file is broken it counts as it
+ * was when it was last right, and the log says why.
  */
 GPtrArray *inventory_entries(Inventory *inventory);
 

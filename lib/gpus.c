@@ -303,11 +303,7 @@ GPtrArray *gpus_load(HostRoot *root, GError **error)
     return g_steal_pointer(&entries);
 }
 
-/*
- * GPUs that are shared without the kernel module mdev_vgpu: with containers and jobs, but not with
- * VMs. The kernel does not record this, so a file for each of them in /run does until the next
- * boot.
- */
+/* GPUs that are shared without the kernel module mdev_vgpu. */
 
 #define SHARED_DIR "/run/vgpu/shared"
 

@@ -284,10 +284,7 @@ void root_rmdir(HostRoot *root, const char *path)
     g_rmdir(full(root, path, &made));
 }
 
-/*
- * Attributes of sysfs, and other small files of the kernel, by their directory on the host. They
- * come and go with their devices: a missing one is NULL, 0 or "unknown", not an error.
- */
+/* Attributes of sysfs, and other small files of the kernel, by their directory on the host. */
 
 #define ATTRIBUTE_MAX 4097
 

@@ -150,10 +150,7 @@ gboolean gpu_readings_need_a_timer(const GpuReadings *readings)
            readings->link_width_max;
 }
 
-/*
- * How much of their GPU the processes of a vGPU's engine use, if the GPU's driver reports it: in
- * the fdinfo of their files (the kernel's Documentation/gpu/drm-usage-stats.rst).
- */
+/* How much of their GPU the processes of a vGPU's engine use, if the GPU's driver reports it. */
 
 /* An open file of the GPU, by its driver's client id: duplicates of one have the same id. */
 typedef struct {

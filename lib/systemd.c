@@ -115,10 +115,7 @@ char *unit_name_escape(const char *text)
     return g_string_free(name, FALSE);
 }
 
-/*
- * Calendar expressions of systemd's (systemd.time(7)): whether one is valid, and when it elapses
- * next. The answers are those of "systemd-analyze calendar", so they agree with systemd's timers.
- */
+/* Calendar expressions of systemd's (systemd.time(7)). */
 
 #define UTC_SUFFIX " UTC"
 #define SECONDS    10

@@ -8,21 +8,22 @@
 #include "lib/conf.h"
 
 #define DEFAULT_WINDOW (256 * MIB)
-#define MIN_WINDOW MIB
-#define MAX_WINDOW (64 * 1024 * MIB)
-#define WINDOW_RULE "a power of two from 1M to 64G"
-#define MAX_WEIGHT 10000
-#define MAX_CAP 100
-#define MAX_PRIORITY 15
-#define MAX_COMPUTE 100
-#define INFINITY_WORD "infinity"
+#define MIN_WINDOW     MIB
+#define MAX_WINDOW     (64 * 1024 * MIB)
+#define WINDOW_RULE    "a power of two from 1M to 64G"
+#define MAX_WEIGHT     10000
+#define MAX_CAP        100
+#define MAX_PRIORITY   15
+#define MAX_COMPUTE    100
+#define INFINITY_WORD  "infinity"
 
-static const char *const type_dirs[] = { "/etc/vgpu/types.d", "/usr/local/lib/vgpu/types.d",
-                                         "/usr/lib/vgpu/types.d", NULL };
-static const char *const type_keys[] = { "description", "vram", "window", "weight", "cap",
-                                         "priority", "max-instances", "gpu", "class", "compute",
-                                         "oversubscribe", "cpu", "memory", "display", NULL };
-static const char *const classes[] = { "guaranteed", "burstable", "best-effort", NULL };
+static const char *const type_dirs[] = {"/etc/vgpu/types.d", "/usr/local/lib/vgpu/types.d",
+                                        "/usr/lib/vgpu/types.d", NULL};
+static const char *const type_keys[] = {
+    "description",   "vram",          "window", "weight",  "cap",
+    "priority",      "max-instances", "gpu",    "class",   "compute",
+    "oversubscribe", "cpu",           "memory", "display", NULL};
+static const char *const classes[] = {"guaranteed", "burstable", "best-effort", NULL};
 
 static void type_free(GpuType *type)
 {

@@ -218,10 +218,7 @@ gboolean vgpu_write(HostRoot *root, const char *dir, const VgpuWrite *list, gsiz
     return TRUE;
 }
 
-/*
- * Definitions of mediated devices in mdevctl's configuration, /etc/mdevctl.d/PARENT/UUID
- * (mdevctl(8)).
- */
+/* Definitions of mediated devices in mdevctl's configuration. */
 
 void definition_free(Definition *definition)
 {

@@ -65,8 +65,8 @@ static gboolean read_key(VgpudConf *conf, GKeyFile *file, const char *group, con
         return FALSE;
     }
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                VGPUD_CONF ": [%s]: there is no key \"%s\" here; vgpud(8) lists the keys",
-                group, key);
+                VGPUD_CONF ": [%s]: there is no key \"%s\" here; vgpud(8) lists the keys", group,
+                key);
     return FALSE;
 }
 

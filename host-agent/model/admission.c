@@ -9,16 +9,7 @@
 
 #define ROOM_WHOLE_COMPUTE 100u
 
-/*
- * A GPU's resources, and the promised part of them. The rules of the ledger:
- *
- *   VRAM of all slices                <= capacity (the GPU's VRAM times its overcommit factor)
- *   VRAM of guaranteed slices         <= the GPU's VRAM
- *   compute of all slices             <= 100 % times the overcommit factor
- *   compute of guaranteed slices      <= 100 %
- *
- * The driver enforces the first, whoever creates vGPUs; the agent enforces the others.
- */
+/* A GPU's resources, and the promised part of them. */
 
 void room_free(Room *room)
 {

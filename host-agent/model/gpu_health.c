@@ -358,10 +358,7 @@ void gpu_health_clear(GpuHealth *health)
         forgive(engine);
 }
 
-/*
- * The steps if a GPU has less free memory than its water mark: best-effort tenants are told, then
- * the operator's command runs, then their vGPUs are stopped. It has no clock and no side effects.
- */
+/* The steps if a GPU has less free memory than its water mark. */
 
 static PressureStep next(const Pressure *pressure, guint victims)
 {

@@ -7,11 +7,7 @@
 #include "lib/bus.h"
 #include "lib/conf.h"
 
-/*
- * What a GPU offers as a type, and what follows for a slice: its defaults, and what a member of a
- * tenant may request without an administrator. Quotas bound VRAM, compute and number. Weight,
- * priority and cap are at the cost of the neighbours on the GPU, so the type bounds them.
- */
+/* What a GPU offers as a type, and what follows for a slice. */
 
 static const char *of_what(const Slice *wanted)
 {

@@ -5,10 +5,7 @@
 #include "lib/conf.h"
 #include "host-agent/model/admission.h"
 
-/*
- * Strict reading of a dictionary (a{sv}) from the bus. An unknown key, a duplicate key or another
- * type is an error: if it were silently ignored, the result would differ from the request.
- */
+/* Strict reading of a dictionary (a{sv}) from the bus. */
 
 #define MAX_TEXT 255
 #define MAX_LIST 1024

@@ -8,7 +8,8 @@
 /* How firm the promise is, in the words that fleets use. */
 typedef enum {
     SLICE_GUARANTEED,  /* all of it, always */
-    SLICE_BURSTABLE,   /* its compute is a floor; it may use more, and the VRAM may be overcommitted */
+    SLICE_BURSTABLE,   /* its compute is a floor; it may use more, and the VRAM may be overcommitted
+                        */
     SLICE_BEST_EFFORT, /* uses what is left; the first to be stopped when memory is short */
 } SliceClass;
 
@@ -112,7 +113,8 @@ gboolean slice_is_vgpu(const Slice *slice);
 /* It was requested with a transport for containers. */
 gboolean slice_is_for_container(const Slice *slice);
 
-/* 1 to 63 of letters, digits, "_", "-", ".", with a letter first and no UUID: a device's name in CDI. */
+/* 1 to 63 of letters, digits, "_", "-", ".", with a letter first and no UUID: a device's name in
+ * CDI. */
 gboolean slice_name_valid(const char *name);
 
 /* Counts in the ledger: it exists, is being made, or will be started at the next boot. */

@@ -7,10 +7,7 @@
 
 #include "lib/bus.h"
 
-/*
- * The tables of the database, as steps from each version to the next. A released step is never
- * changed: a new one is added.
- */
+/* The tables of the database, as steps from each version to the next. */
 
 /*
  * slice.state: the operation on it; "ready": none. request: of the call that made it, for all or

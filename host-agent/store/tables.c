@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/store/tables.h"
 
-/*
- * Slices in the database. The kernel and mdevctl determine whether one is present, defined or
- * started at boot; the database keeps the last known values.
- */
+/* Slices in the database. */
 
 static void read_slice(sqlite3_stmt *row, void *data)
 {
@@ -119,10 +116,7 @@ gboolean tenant_table_remove(Db *db, const char *name, GError **error)
     return db_run(db, error, "DELETE FROM tenant WHERE name = ?", "s", name);
 }
 
-/*
- * Which container or program uses which slice, in the database, so that it survives a restart of
- * vgpud.
- */
+/* Which container or program uses which slice. */
 
 void claim_free(Claim *claim)
 {
@@ -240,11 +234,7 @@ GPtrArray *usage_table_sum(Db *db, const char *tenant, gint64 begin, gint64 end,
     return g_steal_pointer(&rows);
 }
 
-/*
- * What is stored for each GPU besides its mode: its findings, where a best-effort slice was stopped
- * because memory was short, and which switch of the timetable was handled. Times are seconds since
- * 1970.
- */
+/* What is stored for each GPU besides its mode. */
 
 gboolean gpu_table_add_finding(Db *db, const char *gpu, HealthKind kind, const char *reason,
                                gint64 since, GError **error)
@@ -347,9 +337,7 @@ gboolean gpu_table_set_due(Db *db, const char *gpu, gint64 due, GError **error)
     return db_run(db, error, "INSERT OR REPLACE INTO schedule VALUES (?, ?)", "sx", gpu, due);
 }
 
-/*
- * What outlives a switch of a GPU's mode: vGPUs that come back when it is shared again, and drains.
- */
+/* What outlives a switch of a GPU's mode. */
 
 static void run_or_log(Db *db, const char *sql, const char *key)
 {
@@ -406,10 +394,7 @@ gboolean journal_set_drained(Db *db, const char *gpu, gboolean drained, GError *
                   "s", gpu);
 }
 
-/*
- * The journal of operations and of their progress. A row exists from before the first step until
- * after the last one, so a row at the start of vgpud is an interrupted operation.
- */
+/* The journal of operations and of their progress. */
 
 /* No object's name has a blank. */
 #define OPERATION_SEPARATOR " "

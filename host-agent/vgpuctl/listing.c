@@ -211,10 +211,7 @@ void listing_print_cells(const Options *options, const char *const *heads, guint
     scols_print_table(table);
 }
 
-/*
- * Members of a dictionary from vgpud as cells of a table: to be freed, NULL if it has no such
- * member.
- */
+/* Members of a dictionary from vgpud as cells of a table. */
 
 char *dict_text(GVariant *dict, const char *key)
 {

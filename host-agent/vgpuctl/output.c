@@ -187,11 +187,7 @@ void output_line(const Options *options, const char *format, ...)
     fprintf(options->out, "%s\n", shown);
 }
 
-/*
- * A line on a terminal's standard error about what takes longer than two seconds: what it is, how
- * long it has taken, and how long it can still take. If standard error is no terminal there is
- * none.
- */
+/* A line on a terminal's standard error about what takes longer than two seconds. */
 
 /* Shorter things need no explanation. */
 #define SILENCE_US (2 * G_USEC_PER_SEC)

@@ -217,10 +217,7 @@ gboolean call_dict_add_size(GVariantDict *dict, const char *key, const char *opt
     return TRUE;
 }
 
-/*
- * The options that describe a vGPU and its place, for all commands that create or change one.
- * Their values are here; the tables of options are in command.h.
- */
+/* The options that describe a vGPU and its place, for all commands that create or change one. */
 
 static int count = -1;
 static char **uuids;

@@ -309,10 +309,7 @@ void guard_units_free(GuardUnits *units)
     g_free(units);
 }
 
-/*
- * The CUDA door on this host, and NVIDIA's driver behind it: what a container with a slice of an
- * NVIDIA GPU gets, and what a program of the host needs. docs/cuda.md says how the door works.
- */
+/* The CUDA door on this host, and NVIDIA's driver behind it. */
 
 #define DOOR_DIR "/lib/mdev-vgpu"
 

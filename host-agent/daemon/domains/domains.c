@@ -109,11 +109,7 @@ void domain_release(GDBusMethodInvocation *invocation, const Caller *caller, voi
                        vgpu_call_new(vgpus, invocation, list));
 }
 
-/*
- * vGPUs that were made for a VM whose end was not reported to vgpud: libvirt's hook was killed, or
- * vgpud was down. They are removed after several minutes in which the VM had no process and nobody
- * had them open.
- */
+/* vGPUs that were made for a VM whose end was not reported to vgpud. */
 
 #define PERIOD_S 30
 

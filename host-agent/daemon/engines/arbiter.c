@@ -88,9 +88,8 @@ void shares_forget(HostRoot *root, const char *gpu, const char *uuid)
 /* "UUID.conf": a vGPU's; files with other names are not vgpud's. */
 static gboolean is_vgpus(const char *name)
 {
-    g_autofree char *uuid = g_str_has_suffix(name, SUFFIX)
-                                ? g_strndup(name, strlen(name) - strlen(SUFFIX))
-                                : NULL;
+    g_autofree char *uuid =
+        g_str_has_suffix(name, SUFFIX) ? g_strndup(name, strlen(name) - strlen(SUFFIX)) : NULL;
 
     return uuid && g_uuid_string_is_valid(uuid);
 }
@@ -147,8 +146,7 @@ static int connect_to(HostRoot *root, const char *gpu)
 {
     const struct timeval limit = {.tv_usec = ARBITER_WAIT_US};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    g_autofree char *path =
-        root_path(root, GOVERNOR_DIR, gpu, "status.sock", NULL);
+    g_autofree char *path = root_path(root, GOVERNOR_DIR, gpu, "status.sock", NULL);
     int fd;
 
     if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) >=
@@ -191,8 +189,7 @@ static guint64 number(JsonObject *object, const char *name)
 static void tell_one(JsonNode *node, SliceUseFunc func, void *data)
 {
     JsonObject *object = JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-    const char *id =
-        object ? json_object_get_string_member_with_default(object, "id", NULL) : NULL;
+    const char *id = object ? json_object_get_string_member_with_default(object, "id", NULL) : NULL;
     SliceUse use;
 
     if (!id)

@@ -11,7 +11,6 @@
 #include "lib/host_root.h"
 #include "lib/mdev.h"
 
-
 /**
  * Entry - a known vGPU
  * @inode: of its entry in sysfs; another one under the same name is another vGPU

@@ -74,8 +74,8 @@ static void ask(const VulkanWatch *watch, const char *address)
 
     g_dbus_connection_call(watch->bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
                            "org.freedesktop.systemd1.Manager", "RestartUnit",
-                           g_variant_new("(ss)", unit, "replace"), NULL, G_DBUS_CALL_FLAGS_NONE,
-                           -1, NULL, started, NULL);
+                           g_variant_new("(ss)", unit, "replace"), NULL, G_DBUS_CALL_FLAGS_NONE, -1,
+                           NULL, started, NULL);
 }
 
 /* The inputs of Vulkan's result. The host must not touch a GPU that a VM may own as a whole. */

@@ -4,10 +4,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/*
- * Entries of the audit: who changed which object, from which state to which, in the journal
- * (lib/bus.h has the fields).
- */
+/* Entries of the audit. */
 
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>

@@ -9,10 +9,7 @@
 #include "lib/bus.h"
 #include "host-agent/daemon/host/audit.h"
 
-/*
- * Users of the host, from all of its sources (nsswitch.conf(5)). A directory server may take long
- * to answer, so neither function is for a main loop.
- */
+/* Users of the host, from all of its sources (nsswitch.conf(5)). */
 
 /* More than an entry needs: names, a home, a shell. */
 #define ENTRY_MAX (64u << 10)

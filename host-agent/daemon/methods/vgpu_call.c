@@ -241,9 +241,7 @@ const Slice *vgpu_call_slice(const Vgpus *vgpus, const char *uuid, GError **erro
     return if_free(vgpus, slice, error);
 }
 
-/*
- * The manager's methods for vGPUs and containers' slices: list, create, set, remove, check, claim.
- */
+/* The manager's methods for vGPUs and containers' slices. */
 
 /* Both lists have the same vGPUs. */
 static void answer_list(Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *user)

@@ -28,8 +28,8 @@ struct MetricsServer {
     guint timeout;
 };
 
-static enum MHD_Result server_answer(struct MHD_Connection *connection, guint status,
-                                             char *text, gsize length, const char *type)
+static enum MHD_Result server_answer(struct MHD_Connection *connection, guint status, char *text,
+                                     gsize length, const char *type)
 {
     struct MHD_Response *response =
         MHD_create_response_from_buffer_with_free_callback(length, text, g_free);

@@ -3,10 +3,7 @@
 
 #include <string.h>
 
-/*
- * Prometheus's text exposition format, version 0.0.4. A family is begun, then all its samples are
- * added.
- */
+/* Prometheus's text exposition format, version 0.0.4. */
 
 #define DIGITS 20 /* digits of the largest guint64 */
 

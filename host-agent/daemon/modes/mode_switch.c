@@ -395,8 +395,8 @@ static void undo_reconcile(Operation *operation, guint item)
 {
     ModeSwitch *change = operation_kept(operation);
     g_autoptr(GError) error = NULL;
-    g_autofree char *step = g_strdup_printf("GPU %s: switch failed; reverting to %s",
-                                            change->gpu, gpu_mode_name(change->origin));
+    g_autofree char *step = g_strdup_printf("GPU %s: switch failed; reverting to %s", change->gpu,
+                                            gpu_mode_name(change->origin));
 
     (void)item;
     change->begun = TRUE;

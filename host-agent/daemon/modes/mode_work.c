@@ -9,10 +9,7 @@
 #include "host-agent/daemon/modes/binding.h"
 #include "host-agent/daemon/modes/reconcile.h"
 
-/*
- * The users of a GPU, and those that prevent another mode of it. Sentences, for people. May read
- * all of /proc.
- */
+/* The users of a GPU, and those that prevent another mode of it. */
 
 /* mdevctl has a definition of it, from which it can be started again. */
 static gboolean is_defined(HostRoot *root, const Vgpu *vgpu)

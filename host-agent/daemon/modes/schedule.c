@@ -8,10 +8,7 @@
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/modes/scheduled_switch.h"
 
-/*
- * Which of several calendar expressions elapsed last. systemd tells only what comes next, so it is
- * asked again and again, from later times.
- */
+/* Which of several calendar expressions elapsed last. systemd tells only what comes next. */
 
 /**
  * Search

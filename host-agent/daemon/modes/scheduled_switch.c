@@ -7,10 +7,7 @@
 #include "lib/systemd.h"
 #include "host-agent/store/tables.h"
 
-/*
- * systemd's timers for the schedule: vgpu-schedule@NAME-CHECKSUM.timer, without a file, starts the
- * service of that name, which calls RunSchedule. They go on while vgpud does not run, and start it.
- */
+/* systemd's timers for the schedule. */
 
 #define PREFIX         "vgpu-schedule@"
 #define SUFFIX         ".timer"

@@ -151,7 +151,7 @@ static const char *name_of(const Gpu *gpu, const char *id)
 
 /* The forms in which a person may write a type, from the clearest to the shortest. */
 typedef enum {
-    CALLED_WHOLLY, /* "amdgpu-vgpu-half" */
+    CALLED_WHOLLY,  /* "amdgpu-vgpu-half" */
     CALLED_BY_NAME, /* "vgpu-half" */
     CALLED_BRIEFLY, /* "half" */
     CALLS,
@@ -165,8 +165,7 @@ static gboolean is_called(const char *id, const char *name, const char *type, Ca
     case CALLED_BY_NAME:
         return g_str_equal(name, type);
     default:
-        return g_str_has_prefix(name, TYPE_PREFIX) &&
-               g_str_equal(name + strlen(TYPE_PREFIX), type);
+        return g_str_has_prefix(name, TYPE_PREFIX) && g_str_equal(name + strlen(TYPE_PREFIX), type);
     }
 }
 

@@ -330,10 +330,7 @@ Slice *placing_change(const Host *host, const Slices *slices, const Tenants *ten
     return g_steal_pointer(&wanted);
 }
 
-/*
- * A change that mdevctl is about to make to a vGPU, checked against ledger, quota and the state of
- * the GPU.
- */
+/* A change that mdevctl is about to make to a vGPU. */
 
 static gboolean parse_action(const char *name, CheckAction *action, GError **error)
 {

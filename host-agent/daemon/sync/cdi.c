@@ -25,10 +25,7 @@ typedef struct {
     const char *const *cuda_nodes;
 } CdiDevice;
 
-/*
- * Containers' devices in CDI (Container Device Interface), for podman, docker, containerd and
- * cri-o: what a runtime adds to a container for each, in JSON.
- */
+/* Containers' devices in CDI (Container Device Interface). */
 
 /*
  * The first version that allows names with a leading digit, as UUIDs may have; docker 25 supports

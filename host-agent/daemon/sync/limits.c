@@ -7,10 +7,7 @@
 #include "lib/systemd.h"
 #include "lib/types.h"
 
-/*
- * Host resources that the engine of a vGPU may use, enforced by its cgroup: processor time and
- * memory. Set as systemd's properties of its unit, so that systemd and the kernel always agree.
- */
+/* Host resources that the engine of a vGPU may use, enforced by its cgroup. */
 
 #define US_PER_PERCENT 10000
 #define DEFAULT_WEIGHT 100
@@ -133,11 +130,7 @@ gboolean device_limits_differ(HostRoot *root, const Slice *slice)
            weight_differs(root, dir, slice);
 }
 
-/*
- * Limits of engines' host resources, and of their GPUs if the kernel enforces them: sent to
- * systemd, which manages their cgroups. systemd stores them with the units, so restarted engines
- * have them, even without vgpud, until the vGPU is removed (vgpu-engine-user).
- */
+/* Limits of engines' host resources, and of their GPUs if the kernel enforces them. */
 
 /* One query to systemd about a vGPU. */
 typedef struct {

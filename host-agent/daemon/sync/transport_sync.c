@@ -14,10 +14,10 @@ struct TransportSync {
     const Slices *slices;
     const Tenants *tenants;
     const Claims *claims;
-    GuardUnits *units;   /* NULL: not yet */
-    GHashTable *guarded; /* UUIDs whose guard was started */
-    GHashTable *uids;    /* name of a user to its uid_t, or to NULL: the host has none of that
-                          * name */
+    GuardUnits *units;     /* NULL: not yet */
+    GHashTable *guarded;   /* UUIDs whose guard was started */
+    GHashTable *uids;      /* name of a user to its uid_t, or to NULL: the host has none of that
+                            * name */
     GCancellable *looking; /* for the users, pending */
 };
 
@@ -108,7 +108,8 @@ static gboolean is_served(const TransportSync *link, const Slice *slice)
 
 static void guard(TransportSync *link, const char *uuid, const Slice *slice)
 {
-    gboolean wanted = slice && slice->transport == SLICE_TRANSPORT_GUARDED && is_served(link, slice);
+    gboolean wanted =
+        slice && slice->transport == SLICE_TRANSPORT_GUARDED && is_served(link, slice);
     gboolean begun = g_hash_table_contains(link->guarded, uuid);
 
     if (begun && !wanted)
@@ -154,8 +155,7 @@ static void look_up(GTask *task, void *source, void *data, GCancellable *cancell
         uid_t uid;
         gboolean known = user_uid(names[i], &uid);
 
-        g_hash_table_insert(uids, g_strdup(names[i]),
-                            known ? g_memdup2(&uid, sizeof(uid)) : NULL);
+        g_hash_table_insert(uids, g_strdup(names[i]), known ? g_memdup2(&uid, sizeof(uid)) : NULL);
     }
     g_task_return_pointer(task, uids, (GDestroyNotify)g_hash_table_unref);
 }
@@ -228,7 +228,7 @@ void transport_sync_start(TransportSync *link, GDBusConnection *bus)
 }
 
 TransportSync *transport_sync_new(Host *host, const Slices *slices, const Tenants *tenants,
-                        const Claims *claims)
+                                  const Claims *claims)
 {
     TransportSync *link = g_new0(TransportSync, 1);
 

@@ -15,7 +15,7 @@ typedef struct TransportSync TransportSync;
 
 /* All of them live longer. */
 TransportSync *transport_sync_new(Host *host, const Slices *slices, const Tenants *tenants,
-                        const Claims *claims);
+                                  const Claims *claims);
 
 void transport_sync_free(TransportSync *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TransportSync, transport_sync_free)

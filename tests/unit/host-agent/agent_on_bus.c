@@ -124,6 +124,15 @@ Said run_beside(const char *line)
     return run_program((const char *const *)argv);
 }
 
+void wait_until_settled(const AgentOnBus *at, const char *address)
+{
+    VgpuGpu *gpu = host_gpu_interface(agent_host(at->agent), address);
+
+    g_assert_nonnull(gpu);
+    while (*vgpu_gpu_get_switching(gpu))
+        g_main_context_iteration(NULL, TRUE);
+}
+
 void iterate_until(gboolean (*true_now)(gconstpointer data), gconstpointer data)
 {
     gint64 end = g_get_monotonic_time() + PATIENCE_US;

@@ -52,6 +52,9 @@ void said_clear(Said *said);
 /* Timeout for events that will come: a busy machine is no failure. */
 #define PATIENCE_US (60 * G_USEC_PER_SEC)
 
+/* Until no switch of the GPU is under way. */
+void wait_until_settled(const AgentOnBus *at, const char *address);
+
 /* Runs the agent until @true_now returns true. */
 void iterate_until(gboolean (*true_now)(gconstpointer data), gconstpointer data);
 

@@ -106,10 +106,10 @@ static void test_start(void)
     agent_on_bus_open_tree(&at, root);
     assert_says("vgpu list", 0, "stopped", "");
     for (guint i = 0; i < G_N_ELEMENTS(calls); i++) {
-        g_autofree char *line = g_strconcat(
-            "gdbus call --system --dest=" VGPU_BUS_NAME " --object-path=" VGPU_MANAGER_PATH
-            " --method=" VGPU_MANAGER_INTERFACE ".",
-            calls[i], NULL);
+        g_autofree char *line =
+            g_strconcat("gdbus call --system --dest=" VGPU_BUS_NAME
+                        " --object-path=" VGPU_MANAGER_PATH " --method=" VGPU_MANAGER_INTERFACE ".",
+                        calls[i], NULL);
         Said said = run_beside(line);
 
         g_test_message("%s: %s", calls[i], said.err);
@@ -195,6 +195,8 @@ static void test_no_memory(void)
     file_tree_write(root, "/sys/devices/pci0000:00/0000:00:01.0/" ADDRESS "/mem_info_vram_total",
                     "0\n");
     agent_on_bus_open_tree(&at, root);
+    /* vgpud tries by itself first. */
+    wait_until_settled(&at, ADDRESS);
     assert_says("gpu mode " ADDRESS " shared", 1, "", "set vram= in gpus.conf");
     assert_says("gpu list", 0, ADDRESS "  host", "");
     agent_on_bus_close(&at);
