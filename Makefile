@@ -48,6 +48,7 @@ include cockpit/cockpit.mk
 include qemu-hooks/qemu-hooks.mk
 include container-hooks/container-hooks.mk
 include governor/governor.mk
+include fleet/fleet.mk
 include tests/unit/unit.mk
 include tests/driver/driver-tests.mk
 include tests/guest/guest.mk

@@ -17,6 +17,7 @@ agent-files) runs=30000 ;;
 agent-requests) runs=500000 ;;
 edid) runs=60000 ;;
 engine-commands) runs=140000 ;;
+fleet-request) runs=500000 ;;
 governor-messages) runs=10000 ;;
 guard-vtest) runs=60000 ;;
 pci) runs=400000 ;;

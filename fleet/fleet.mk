@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+# Our vGPUs in a cluster: build/fleet/. Built where libslurm-dev is installed, which a host without Slurm does not have:
+# in the rig that is tests/fleet/enter. Included by the top Makefile.
+#
+#	make fleet		the plugins of Slurm, and vgpu-slurm
+#	make check-fleet	real slurmctld and slurmds on this machine (root); at most 4 minutes
+
+FLEET_SRC := fleet
+FLEET_OUT := build/fleet
+FLEET_TESTS := tests/fleet
+FLEET_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -I.
+FLEET_CFLAGS := -O2 $(HARDEN_CFLAGS) $(FLEET_WARN)
+
+FLEET_REQUEST := $(wildcard $(FLEET_SRC)/request/*.c)
+FLEET_SUBMIT := $(FLEET_SRC)/slurm/submit/job_submit_vgpu.c $(FLEET_REQUEST)
+FLEET_SPANK := $(FLEET_SRC)/slurm/spank/spank_vgpu.c $(FLEET_SRC)/slurm/node/job_file.c \
+	$(addprefix $(FLEET_SRC)/request/,parse.c words.c)
+
+fleet_objects = $(patsubst %.c,$(FLEET_OUT)/obj/%.o,$(1))
+
+.PHONY: fleet fleet-tests check-fleet
+fleet: $(FLEET_OUT)/job_submit_vgpu.so $(FLEET_OUT)/spank_vgpu.so
+fleet-tests: fleet $(patsubst $(FLEET_TESTS)/%.c,$(FLEET_OUT)/tests/%,$(wildcard $(FLEET_TESTS)/*.c))
+
+check-fleet:
+	$(FLEET_TESTS)/check
+
+# The functions that Slurm looks for are in the plugins' own files; two plugins must not take each other's others.
+$(call fleet_objects,$(wildcard $(FLEET_SRC)/request/*.c $(FLEET_SRC)/slurm/node/*.c)): FLEET_HIDE := -fvisibility=hidden
+
+$(FLEET_OUT)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(FLEET_CFLAGS) $(FLEET_HIDE) -fPIC $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+FLEET_PLUGIN_LD := -shared -Wl,-z,relro,-z,now
+
+$(FLEET_OUT)/job_submit_vgpu.so: $(call fleet_objects,$(FLEET_SUBMIT))
+	$(CC) $(CFLAGS) $(FLEET_PLUGIN_LD) -o $@ $^ $(LDFLAGS)
+
+$(FLEET_OUT)/spank_vgpu.so: $(call fleet_objects,$(FLEET_SPANK))
+	$(CC) $(CFLAGS) $(FLEET_PLUGIN_LD) -o $@ $^ $(LDFLAGS)
+
+# Unit tests need no Slurm.
+FLEET_UNIT := $(patsubst tests/%.c,build/%,$(wildcard tests/unit/fleet/test-*.c))
+FLEET_UNIT_PARTS := $(FLEET_REQUEST) $(FLEET_SRC)/slurm/node/job_file.c
+UNIT_TESTS += $(FLEET_UNIT)
+
+build/unit/fleet/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) -O1 $(FLEET_WARN) -fsanitize=address,undefined -fno-sanitize-recover=all $(UNIT_GLIB_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(FLEET_UNIT): build/unit/fleet/%: build/unit/fleet/obj/tests/unit/fleet/%.o \
+		$(patsubst %.c,build/unit/fleet/obj/%.o,$(FLEET_UNIT_PARTS))
+	$(CC) -fsanitize=address,undefined -o $@ $^ $(UNIT_GLIB_LIBS)
+
+# The witness and its like use the public API alone, and nothing of ours.
+$(FLEET_OUT)/tests/%: $(FLEET_TESTS)/%.c
+	@mkdir -p $(@D)
+	$(CC) -O2 $(FLEET_WARN) -o $@ $< -lslurm
+
+-include $(shell find $(FLEET_OUT)/obj build/unit/fleet/obj -name '*.d' 2>/dev/null)
