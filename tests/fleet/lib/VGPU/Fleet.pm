@@ -27,7 +27,7 @@ sub new {
     my ($class, %is) = @_;
     my %default = (
         nodes => 2, cards => 8, vram => 81920, cpus => 64, model => 'a100-80g', slurm_conf => '', parameters => '', select => '',
-        partitions => "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n",
+        partitions => "PartitionName=all Nodes=ALL Default=YES DefaultTime=60 State=UP\n",
         plugins => -e 'build/fleet/job_submit_vgpu.so',
     );
     my $self = bless { %default, %is, pids => {} }, $class;
@@ -77,7 +77,7 @@ sub write_conf {
     my ($self) = @_;
     my ($nodes, $gres) = $self->node_lines;
     my $select = join ',', 'CR_Core_Memory', 'MULTIPLE_SHARING_GRES_PJ', $self->{select} || ();
-    my $scheduler = join ',', 'nohold_on_prolog_fail,bf_continue,bf_interval=1,batch_sched_delay=0,sched_min_interval=0', $self->{parameters} || ();
+    my $scheduler = join ',', 'nohold_on_prolog_fail,bf_continue,bf_interval=1', $self->{parameters} || ();
     my $plugins = $self->{plugins} ? "JobSubmitPlugins=vgpu\nPluginDir=/src/build/fleet:/usr/lib/x86_64-linux-gnu/slurm-wlm\n" : '';
     make_path('/etc/slurm');
     write_file('/etc/slurm/slurm.conf', <<"CONF");
@@ -196,6 +196,16 @@ sub up {
     $self->wait_for('all nodes are idle', sub { $self->states->{idle} == $self->{nodes} });
     $self->{up_seconds} = time - $began;
     return $self;
+}
+
+# Ends the daemons, so that another cluster can follow in the same test.
+sub down {
+    my ($self) = @_;
+    $self->clear;
+    kill 'KILL', values %{ $self->{pids} };
+    waitpid $_, 0 for values %{ $self->{pids} };
+    $self->{pids} = {};
+    return;
 }
 
 # Nodes by their state: {idle => 3}.
