@@ -18,15 +18,18 @@ FLEET_SPANK := $(FLEET_SRC)/slurm/spank/spank_vgpu.c $(FLEET_SRC)/slurm/node/job
 
 fleet_objects = $(patsubst %.c,$(FLEET_OUT)/obj/%.o,$(1))
 
+# Of `make all`: a host without Slurm has no headers of it.
+FLEET_ALL := $(if $(wildcard /usr/include/slurm/spank.h),fleet)
+
 .PHONY: fleet fleet-tests check-fleet
-fleet: $(FLEET_OUT)/job_submit_vgpu.so $(FLEET_OUT)/spank_vgpu.so
-fleet-tests: fleet $(patsubst $(FLEET_TESTS)/%.c,$(FLEET_OUT)/tests/%,$(wildcard $(FLEET_TESTS)/*.c))
+fleet: $(FLEET_OUT)/job_submit_vgpu.so $(FLEET_OUT)/spank_vgpu.so $(FLEET_OUT)/vgpu-slurm
+fleet-tests: fleet $(addprefix $(FLEET_OUT)/tests/,witness ledger submit_cost vgpu-slurm)
 
 check-fleet:
 	$(FLEET_TESTS)/check
 
 # The functions that Slurm looks for are in the plugins' own files; two plugins must not take each other's others.
-$(call fleet_objects,$(wildcard $(FLEET_SRC)/request/*.c $(FLEET_SRC)/slurm/node/*.c)): FLEET_HIDE := -fvisibility=hidden
+$(call fleet_objects,$(FLEET_REQUEST) $(FLEET_SRC)/slurm/node/job_file.c): FLEET_HIDE := -fvisibility=hidden
 
 $(FLEET_OUT)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -40,9 +43,25 @@ $(FLEET_OUT)/job_submit_vgpu.so: $(call fleet_objects,$(FLEET_SUBMIT))
 $(FLEET_OUT)/spank_vgpu.so: $(call fleet_objects,$(FLEET_SPANK))
 	$(CC) $(CFLAGS) $(FLEET_PLUGIN_LD) -o $@ $^ $(LDFLAGS)
 
+# vgpu-slurm; with the real vgpud, or for tests with a fake one.
+FLEET_NODE := $(filter-out %/agent.c,$(wildcard $(FLEET_SRC)/slurm/node/*.c)) $(FLEET_REQUEST)
+FLEET_NODE_PKG_CFLAGS = $(call once,FLEET_NODE_PKG_CFLAGS,pkg-config --cflags gio-2.0)
+FLEET_NODE_PKG_LIBS = $(call once,FLEET_NODE_PKG_LIBS,pkg-config --libs gio-2.0)
+
+$(FLEET_OUT)/node/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(FLEET_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(FLEET_NODE_PKG_CFLAGS) -DVGPU_VERSION='"$(VERSION)"' -MMD -MP -c -o $@ $<
+
+$(FLEET_OUT)/vgpu-slurm: $(patsubst %.c,$(FLEET_OUT)/node/%.o,$(FLEET_NODE) $(FLEET_SRC)/slurm/node/agent.c) $(LIB)
+	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(FLEET_NODE_PKG_LIBS) -lslurm
+
+$(FLEET_OUT)/tests/vgpu-slurm: $(patsubst %.c,$(FLEET_OUT)/node/%.o,$(FLEET_NODE) $(FLEET_TESTS)/fake_agent.c) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(FLEET_NODE_PKG_LIBS) -lslurm
+
 # Unit tests need no Slurm.
 FLEET_UNIT := $(patsubst tests/%.c,build/%,$(wildcard tests/unit/fleet/test-*.c))
-FLEET_UNIT_PARTS := $(FLEET_REQUEST) $(FLEET_SRC)/slurm/node/job_file.c
+FLEET_UNIT_PARTS := $(FLEET_REQUEST) $(addprefix $(FLEET_SRC)/slurm/node/,job_file.c detail.c)
 UNIT_TESTS += $(FLEET_UNIT)
 
 build/unit/fleet/obj/%.o: %.c
@@ -58,4 +77,4 @@ $(FLEET_OUT)/tests/%: $(FLEET_TESTS)/%.c
 	@mkdir -p $(@D)
 	$(CC) -O2 $(FLEET_WARN) -o $@ $< -lslurm
 
--include $(shell find $(FLEET_OUT)/obj build/unit/fleet/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(FLEET_OUT)/obj $(FLEET_OUT)/node build/unit/fleet/obj -name '*.d' 2>/dev/null)

@@ -325,3 +325,11 @@ bool submit_modify(const SubmitAsk *ask, bool operator_asks, char *error)
                            "neither");
     return true;
 }
+
+uint32_t submit_shards(const char *per_task)
+{
+    FleetRequest request = {0};
+    const char *rest;
+
+    return find_gres(per_task, "shard", &rest) && read_shards(rest, &request) ? request.size : 0;
+}

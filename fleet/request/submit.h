@@ -50,4 +50,7 @@ bool submit_decide(const SubmitAsk *ask, const FleetConf *conf, SubmitDecision *
 /* A change of a job that waits or runs; only operators may change a slice. The same results. */
 bool submit_modify(const SubmitAsk *ask, bool operator_asks, char *error);
 
+/* Shards of a task in a list such as "cpu=2,gres/shard:a100:100"; 0: none. */
+uint32_t submit_shards(const char *per_task);
+
 #endif
