@@ -78,3 +78,15 @@ $(FLEET_OUT)/tests/%: $(FLEET_TESTS)/%.c
 	$(CC) -O2 $(FLEET_WARN) -o $@ $< -lslurm
 
 -include $(shell find $(FLEET_OUT)/obj $(FLEET_OUT)/node build/unit/fleet/obj -name '*.d' 2>/dev/null)
+
+# By itself, because only the hosts of a cluster need it.
+.PHONY: install-fleet
+install-fleet: fleet
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/sbin $(FLEET_OUT)/vgpu-slurm
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu/slurm $(FLEET_OUT)/job_submit_vgpu.so $(FLEET_OUT)/spank_vgpu.so
+	for name in prolog epilog; do \
+		sed 's,/usr/,$(PREFIX)/,' $(FLEET_SRC)/slurm/conf/$$name >$(DESTDIR)$(PREFIX)/lib/mdev-vgpu/slurm/$$name && \
+		chmod 0755 $(DESTDIR)$(PREFIX)/lib/mdev-vgpu/slurm/$$name || exit 1; done
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/doc/mdev-vgpu/examples $(FLEET_SRC)/slurm/conf/checkpoint.sh
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(FLEET_SRC)/slurm/conf/vgpu-slurm.8
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(FLEET_SRC)/slurm/conf/vgpu.conf.5

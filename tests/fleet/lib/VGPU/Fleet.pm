@@ -77,7 +77,7 @@ sub write_conf {
     my ($self) = @_;
     my ($nodes, $gres) = $self->node_lines;
     my $select = join ',', 'CR_Core_Memory', 'MULTIPLE_SHARING_GRES_PJ', $self->{select} || ();
-    my $scheduler = join ',', 'nohold_on_prolog_fail,bf_continue,bf_interval=1,sched_interval=2', $self->{parameters} || ();
+    my $scheduler = join ',', 'nohold_on_prolog_fail,bf_continue,bf_interval=1,sched_interval=1', $self->{parameters} || ();
     my $plugins = $self->{plugins} ? "JobSubmitPlugins=vgpu\nPluginDir=/src/build/fleet:/usr/lib/x86_64-linux-gnu/slurm-wlm\n" : '';
     make_path('/etc/slurm');
     write_file('/etc/slurm/slurm.conf', <<"CONF");
