@@ -40,7 +40,7 @@ static void draw_tres(char *tres, size_t size)
         snprintf(tres, size, "gres/shard:%u", odd[draw(sizeof(odd) / sizeof(odd[0]))]);
         break;
     default:
-        snprintf(tres, size, "gres/shard:%u", 1 + draw(draw(3) ? 30000 : 81920));
+        snprintf(tres, size, "gres/shard:%u", 1 + draw(draw(3) ? 60000 : 81920));
     }
 }
 
@@ -57,6 +57,7 @@ static void submit(unsigned nodes)
     job.user_id = job.group_id = 1000;
     job.num_tasks = draw(4) ? 1 : 1 + draw(draw(8) ? 8 : nodes * 4);
     job.min_nodes = 1;
+    job.partition = draw(3) ? "batch" : "online";
     job.time_limit = 1 + draw(60);
     job.work_dir = "/tmp";
     job.script = script;
