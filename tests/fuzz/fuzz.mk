@@ -42,8 +42,8 @@ FUZZ_governor_PARTS := $(GOVERNOR_CORE) $(filter-out %/main.c,$(GOVERNOR_ARBITER
 FUZZ_governor_CFLAGS = $(GOVERNOR_WARN) $(GOVERNOR_INCLUDES) $(GOVERNOR_PKG_CFLAGS)
 FUZZ_governor_LIBS = $(GOVERNOR_PKG_LIBS)
 
-# What users of a cluster write.
-FUZZ_fleet_PARTS := $(FLEET_REQUEST)
+# What users of a cluster write, and what a node reads of their jobs.
+FUZZ_fleet_PARTS := $(FLEET_UNIT_PARTS)
 FUZZ_fleet_CFLAGS = $(FLEET_WARN)
 FUZZ_fleet_LIBS :=
 
