@@ -41,6 +41,7 @@ my %commands = (
         return (command => ['tests/system/check', '--kernel', $_[0], @files], limit => 3 * 3600, where => $_[0], files => \@files);
     },
     page => sub { return (command => ['tests/page/check'], limit => 3600, files => [glob 'tests/page/*.t']) },
+    fleet => sub { return (command => ['tests/fleet/check'], limit => 1800, files => [glob 'tests/fleet/t-*']) },
     packages => sub { return (command => ['tests/packages/check', @_], limit => 7200) },
 );
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* What a cluster allows: vgpu.conf(5). Pure, and of a fixed size: it is read under slurmctld's
+ * locks. */
+#ifndef FLEET_REQUEST_CONF_H
+#define FLEET_REQUEST_CONF_H
+
+#include "fleet/request/request.h"
+
+#define FLEET_MAX_MODELS     32
+#define FLEET_MAX_PARTITIONS 128
+#define FLEET_MAX_QOS        8
+#define FLEET_CONF_MAX       65536 /* bytes of the file */
+
+typedef struct {
+    char name[FLEET_NAME_MAX];
+    uint32_t vram; /* MiB */
+} FleetModel;
+
+/**
+ * FleetPartition
+ * @name: as Slurm has it, with capital letters too
+ * @model: of all of its cards; "": several
+ * @doors, @classes: bits of those that are allowed; 0: all
+ * @door: for requests that name none; FLEET_DOOR_NONE: guarded
+ * @is_default: of jobs that name no partition
+ */
+typedef struct {
+    char name[64];
+    char model[FLEET_NAME_MAX];
+    unsigned doors;
+    unsigned classes;
+    FleetDoor door;
+    bool is_default;
+} FleetPartition;
+
+/**
+ * FleetClassRule
+ * @floor: per cent of the memory that best-effort is promised; 100 for the others
+ * @priority: the highest that may be asked for
+ * @qos: those that may use the class; none: all
+ */
+typedef struct {
+    uint32_t floor;
+    uint32_t priority;
+    unsigned qos_count;
+    char qos[FLEET_MAX_QOS][64];
+} FleetClassRule;
+
+typedef struct {
+    unsigned model_count;
+    FleetModel models[FLEET_MAX_MODELS];
+    unsigned partition_count;
+    FleetPartition partitions[FLEET_MAX_PARTITIONS];
+    FleetClassRule classes[FLEET_CLASSES];
+} FleetConf;
+
+/* Without a file: no models, everything is allowed but a priority above 0. */
+void fleet_conf_init(FleetConf *conf);
+
+/* Reads a file's text. false: @error (FLEET_ERROR_MAX bytes) names the line, and @conf is
+ * undefined. */
+bool fleet_conf_parse(const char *text, FleetConf *conf, char *error);
+
+/* NULL: not in the file. */
+const FleetModel *fleet_conf_model(const FleetConf *conf, const char *name);
+const FleetPartition *fleet_conf_partition(const FleetConf *conf, const char *name);
+
+#endif

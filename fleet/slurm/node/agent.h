@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a node's part of a cluster asks of vgpud: all of it, so that it can be replaced in tests. An
+ * owner's slices are told apart by their part; the same call again gives the same slices, so a
+ * caller that was killed calls again.
+ */
+#ifndef FLEET_SLURM_NODE_AGENT_H
+#define FLEET_SLURM_NODE_AGENT_H
+
+#include <glib.h>
+
+#include "fleet/request/request.h"
+
+typedef enum {
+    AGENT_OK,
+    AGENT_NO_ROOM,   /* the ledger has less than was asked for */
+    AGENT_UNHEALTHY, /* the card, or what serves it */
+    AGENT_AWAY,      /* vgpud does not answer, or cannot do this */
+} AgentResult;
+
+/**
+ * AgentSlice - of one card
+ * @part: which of the owner's slices on this host: Slurm's index of the card
+ * @gpu: its PCI address
+ * @tasks: as many times as the request's size and share are promised
+ * @request: size in MiB, or full; class and door are given
+ * @tenant: "": none
+ * @uid: who may use it
+ */
+typedef struct {
+    guint part;
+    const char *gpu;
+    guint tasks;
+    const FleetRequest *request;
+    const char *tenant;
+    guint uid;
+} AgentSlice;
+
+/* What the owner used, summed over its slices. */
+typedef struct {
+    gdouble gpu_seconds;
+    gdouble waited_seconds;
+    gdouble throttled_seconds;
+    guint64 vram_peak; /* bytes */
+    gdouble joules;
+} AgentTotals;
+
+/**
+ * AgentCard - a card that vgpud divides
+ * @model: stable, the same on every host: "a100-80g"
+ * @nodes: its device nodes, the render node last
+ * @cpus: near it, as Slurm writes cores: "0-31"; "": all
+ * @links: to the cards in the order of the list, 0 (far) to 4 (near), -1 for itself: "-1,4"
+ */
+typedef struct {
+    char *gpu;
+    char *model;
+    guint vram; /* MiB */
+    GStrv nodes;
+    char *cpus;
+    char *links;
+} AgentCard;
+
+/*
+ * Makes all @count slices, or none. @doors gets for each a GStrv of NAME=VALUE, what a program
+ * needs to use it; to be freed with g_ptr_array_unref(). @why: a sentence if the result is not
+ * AGENT_OK; to be freed.
+ */
+AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, guint count,
+                                GPtrArray **doors, char **why);
+
+/* Removes all slices of the owner, used or not. One that has none is no error; its totals are 0. */
+AgentResult agent_release_owner(const char *owner, AgentTotals *totals, char **why);
+
+/* The cards of the pool that is Slurm's, of AgentCard, in the order of their addresses. */
+AgentResult agent_list_cards(GPtrArray **cards, char **why);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/slurm/node/detail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* "0-1,3)": whole cards. The number of cards so far, or -1. */
+static int take_cards(const char *text, CardPromise *cards, int count)
+{
+    char *end = (char *)text;
+
+    do {
+        unsigned long first = strtoul(end, &end, 10);
+        unsigned long last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
+
+        for (unsigned long index = first; index <= last; index++) {
+            if (count == NODE_MAX_CARDS || index >= NODE_MAX_CARDS)
+                return -1;
+            cards[count++] = (CardPromise){.index = (unsigned)index};
+        }
+    } while (*end++ == ',');
+    return end[-1] == ')' ? count : -1;
+}
+
+/* "0/81920,300/81920)": MiB of each card. */
+static int take_shards(const char *text, CardPromise *cards, int count)
+{
+    char *end = (char *)text;
+
+    for (unsigned index = 0;; index++) {
+        unsigned long shards = strtoul(end, &end, 10);
+
+        if (*end++ != '/' || shards > FLEET_MAX_MIB)
+            return -1;
+        end += strspn(end, "0123456789");
+        if (shards) {
+            if (count == NODE_MAX_CARDS)
+                return -1;
+            cards[count++] = (CardPromise){.index = index, .shards = (uint32_t)shards};
+        }
+        if (*end++ != ',')
+            return end[-1] == ')' ? count : -1;
+    }
+}
+
+int detail_parse(const char *detail, CardPromise *cards)
+{
+    int count = 0;
+
+    while (detail && *detail && count >= 0) {
+        const char *open = strchr(detail, '('), *close = open ? strchr(open, ')') : NULL;
+
+        if (!strncmp(detail, "gpu:", 4)) {
+            if (!close || strncmp(open, "(IDX:", 5))
+                return -1;
+            count = take_cards(open + 5, cards, count);
+        } else if (!strncmp(detail, "shard:", 6)) {
+            if (!close)
+                return -1;
+            count = take_shards(open + 1, cards, count);
+        }
+        /* Others may have no parentheses. */
+        if (open && strcspn(detail, ",") > (size_t)(open - detail))
+            detail = close ? close : open;
+        detail += strcspn(detail, ",");
+        detail += *detail == ',';
+    }
+    return count;
+}
+
+/* Shards that the request must cost at least, without the compute that it may be charged for. */
+static uint32_t least_shards(const FleetRequest *request, const FleetConf *conf)
+{
+    return (uint32_t)(((uint64_t)request->size * conf->classes[request->class].floor + 99) / 100);
+}
+
+bool detail_check(CardPromise *cards, unsigned count, const FleetRequest *request,
+                  uint32_t per_task, const FleetConf *conf, char *error)
+{
+    bool full = request->kind == FLEET_SIZE_FULL;
+
+    if (!full && (!per_task || least_shards(request, conf) > per_task))
+        return fleet_error(error, "its text asks for %u MiB, and Slurm counts %u for a task",
+                           request->size, per_task);
+    for (unsigned i = 0; i < count; i++) {
+        CardPromise *card = &cards[i];
+
+        if (full != !card->shards)
+            return fleet_error(error, "its text asks for %s, and on card %u it has %s",
+                               full ? "whole cards" : "slices", card->index,
+                               full ? "shards" : "the whole");
+        if (!full && card->shards % per_task)
+            return fleet_error(error, "%u shards of card %u are no multiple of the %u of a task",
+                               card->shards, card->index, per_task);
+        card->tasks = full ? 1 : card->shards / per_task;
+    }
+    return count || fleet_error(error, "Slurm has given it no card here");
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* The job, as slurmd and slurmctld have it. */
+#include <gio/gio.h>
+#include <signal.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "fleet/request/submit.h"
+#include "fleet/slurm/node/node.h"
+
+gboolean node_job_from_environment(NodeJob *job, GError **error)
+{
+    const char *id = g_getenv("SLURM_JOB_ID"), *cluster = g_getenv("SLURM_CLUSTER_NAME");
+    const char *uid = g_getenv("SLURM_JOB_UID"), *account = g_getenv("SLURM_JOB_ACCOUNT");
+    const char *text = g_getenv("SLURM_JOB_EXTRA");
+    guint64 number, user;
+
+    *job = (NodeJob){0};
+    if (!g_ascii_string_to_unsigned(id ? id : "", 10, 1, G_MAXUINT32, &number, error) ||
+        !g_ascii_string_to_unsigned(uid ? uid : "", 10, 0, G_MAXUINT32, &user, error)) {
+        g_prefix_error(error, "SLURM_JOB_ID and SLURM_JOB_UID must be given, as slurmd does: ");
+        return FALSE;
+    }
+    job->id = (guint)number;
+    job->uid = (guint)user;
+    job->owner = g_strdup_printf("slurm:%s:%u", cluster ? cluster : "", job->id);
+    job->tenant = account && !g_str_equal(account, "(null)") ? account : "";
+    job->text = text && g_str_has_prefix(text, "vgpu") ? text : NULL;
+    return TRUE;
+}
+
+void node_job_clear(NodeJob *job)
+{
+    g_clear_pointer(&job->owner, g_free);
+}
+
+/* This node's line of the job's details. */
+static const char *detail_of(const job_info_t *job, const char *node)
+{
+    hostlist_t *nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
+    int at = slurm_hostlist_find(nodes, node);
+
+    slurm_hostlist_destroy(nodes);
+    return at >= 0 && (guint)at < job->gres_detail_cnt ? job->gres_detail_str[at] : NULL;
+}
+
+static gboolean read_promise(const job_info_t *info, const char *node, CardPromise *cards,
+                             guint *count, guint32 *per_task, GError **error)
+{
+    const char *detail = detail_of(info, node);
+    int found = detail_parse(detail, cards);
+
+    if (found < 0) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+                    "cannot understand \"%s\" of slurmctld", detail);
+        return FALSE;
+    }
+    *count = (guint)found;
+    *per_task = submit_shards(info->tres_per_task);
+    return TRUE;
+}
+
+gboolean node_job_ask(const NodeJob *job, CardPromise *cards, guint *count, guint32 *per_task,
+                      GError **error)
+{
+    const char *node = g_getenv("SLURMD_NODENAME");
+    job_info_msg_t *answer = NULL;
+    gboolean ok = FALSE, known = FALSE;
+
+    slurm_init(NULL);
+    if (slurm_load_job(&answer, job->id, SHOW_DETAIL)) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "cannot ask slurmctld for job %u: %s",
+                    job->id, slurm_strerror(errno));
+        return FALSE;
+    }
+    for (guint i = 0; i < answer->record_count && !known; i++) {
+        known = answer->job_array[i].job_id == job->id;
+        if (known)
+            ok = read_promise(&answer->job_array[i], node ? node : "", cards, count, per_task,
+                              error);
+    }
+    if (!known)
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "slurmctld does not know job %u",
+                    job->id);
+    slurm_free_job_info_msg(answer);
+    return ok;
+}
+
+void node_job_put_back(const NodeJob *job)
+{
+    if (!slurm_requeue(job->id, 0))
+        return;
+    /* Only batch jobs can be started again. */
+    node_say(LOG_WARNING, "cannot requeue job %u (%s); cancelling it", job->id,
+             slurm_strerror(errno));
+    slurm_kill_job(job->id, SIGKILL, 0);
+}

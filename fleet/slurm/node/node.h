@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* vgpu-slurm: what slurmd runs on a node, and what an administrator does there. */
+#ifndef FLEET_SLURM_NODE_NODE_H
+#define FLEET_SLURM_NODE_NODE_H
+
+#include <glib.h>
+
+#include "fleet/slurm/node/detail.h"
+#include "lib/host_root.h"
+
+#define NODE_CONF  "/etc/vgpu/vgpu.conf"
+#define NODE_CARDS "/etc/vgpu/slurm-cards"
+
+/**
+ * NodeJob - the job that slurmd is about to start or has ended
+ * @owner: of its slices: "slurm:CLUSTER:JOBID"
+ * @text: the canonical one; NULL: none of ours, the job has no slice
+ * @tenant: its account
+ */
+typedef struct {
+    guint id;
+    char *owner;
+    const char *text;
+    const char *tenant;
+    guint uid;
+} NodeJob;
+
+/* From what slurmd put into the environment. All of "SPANK_..." is the user's and is not read. */
+gboolean node_job_from_environment(NodeJob *job, GError **error);
+void node_job_clear(NodeJob *job);
+
+/* What slurmctld says that the job has on this node. FALSE with G_IO_ERROR. */
+gboolean node_job_ask(const NodeJob *job, CardPromise *cards, guint *count, guint32 *per_task,
+                      GError **error);
+
+/* Ends the job's start: it waits in the queue again, or is cancelled if it cannot be started again.
+ */
+void node_job_put_back(const NodeJob *job);
+
+/* The address of each card by Slurm's index, as gres-conf wrote it; NULL where there is none. */
+GPtrArray *node_cards_read(HostRoot *root, GError **error);
+
+/* vgpu.conf, or the defaults if there is none. */
+gboolean node_conf_read(HostRoot *root, FleetConf *conf, GError **error);
+
+/* Verbs; the exit status. */
+int node_prolog(HostRoot *root);
+int node_epilog(HostRoot *root);
+int node_gres_conf(HostRoot *root, gboolean write);
+int node_check(HostRoot *root);
+
+/* On standard error, which slurmd logs, and in the system's log. */
+void node_say(int priority, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Before a job starts on the node: its slices, and the file for its steps. Killed at any point and
+ * run again it comes to the same, because vgpud gives the same owner the same slices and the file
+ * is renamed into place.
+ *
+ * Any exit status but 0 drains the node and requeues the job. So it is 0 for whatever is the job's
+ * fault, and 1 if the next job would fail as well.
+ */
+#include <stdlib.h>
+#include <syslog.h>
+
+#include "fleet/slurm/node/agent.h"
+#include "fleet/slurm/node/job_file.h"
+#include "fleet/slurm/node/node.h"
+
+/* So many refusals of the ledger within so many seconds are more than a local hand's. */
+#define MAX_REFUSALS    3
+#define REFUSAL_SECONDS 600
+#define REFUSALS        FLEET_JOBS_DIR "/refused"
+
+static char *file_of(const NodeJob *job)
+{
+    return g_strdup_printf(FLEET_JOBS_DIR "/%u", job->id);
+}
+
+/* A file without cards: the job's steps find no slice, and end with a sentence. */
+static void close_door(HostRoot *root, const NodeJob *job)
+{
+    g_autofree char *path = file_of(job);
+
+    root_write(root, path, JOB_FILE_VERSION "\n", 0600, NULL);
+}
+
+/* Notes that the ledger refused what Slurm granted. Whether it has done so too often. */
+static gboolean refused_too_often(HostRoot *root)
+{
+    g_autofree char *text = root_read(root, REFUSALS, NULL);
+    g_auto(GStrv) times = g_strsplit(text ? text : "", "\n", -1);
+    gint64 now = g_get_monotonic_time() / G_USEC_PER_SEC;
+    g_autoptr(GString) kept = g_string_new(NULL);
+    guint count = 1;
+
+    for (guint i = 0; times[i]; i++) {
+        gint64 then = g_ascii_strtoll(times[i], NULL, 10);
+
+        if (*times[i] && then <= now && now - then < REFUSAL_SECONDS) {
+            g_string_append_printf(kept, "%s\n", times[i]);
+            count++;
+        }
+    }
+    g_string_append_printf(kept, "%" G_GINT64_FORMAT "\n", now);
+    root_write(root, REFUSALS, kept->str, 0600, NULL);
+    return count >= MAX_REFUSALS;
+}
+
+static int fail(HostRoot *root, const NodeJob *job, AgentResult result, const char *why)
+{
+    close_door(root, job);
+    if (result != AGENT_NO_ROOM) {
+        node_say(LOG_ERR, "job %u gets no slice: %s; the node drains", job->id, why);
+        return EXIT_FAILURE;
+    }
+    if (refused_too_often(root)) {
+        node_say(LOG_ERR,
+                 "job %u gets no slice: %s; the ledger and Slurm disagree, the node drains",
+                 job->id, why);
+        return EXIT_FAILURE;
+    }
+    node_say(LOG_WARNING, "job %u gets no slice now and goes back to the queue: %s", job->id, why);
+    node_job_put_back(job);
+    return EXIT_SUCCESS;
+}
+
+/* A fault of the job, which no other node would mend. */
+static int reject(HostRoot *root, const NodeJob *job, const char *why)
+{
+    close_door(root, job);
+    node_say(LOG_WARNING, "job %u gets no slice: %s", job->id, why);
+    return EXIT_SUCCESS;
+}
+
+static gboolean write_file(HostRoot *root, const NodeJob *job, const CardPromise *cards,
+                           const GPtrArray *doors, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(JOB_FILE_VERSION "\n");
+    g_autofree char *path = file_of(job);
+
+    for (guint i = 0; i < doors->len; i++) {
+        g_autofree char *lines = g_strjoinv("\n", doors->pdata[i]);
+
+        g_string_append_printf(text, "card %u %u\n%s\n", cards[i].index, cards[i].tasks, lines);
+    }
+    return root_write(root, path, text->str, 0600, error);
+}
+
+static int create(HostRoot *root, const NodeJob *job, const FleetRequest *request,
+                  const CardPromise *cards, guint count, const GPtrArray *addresses)
+{
+    g_autofree AgentSlice *slices = g_new0(AgentSlice, count);
+    g_autoptr(GPtrArray) doors = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *why = NULL;
+    AgentResult result;
+
+    for (guint i = 0; i < count; i++) {
+        if (cards[i].index >= addresses->len || !addresses->pdata[cards[i].index]) {
+            why = g_strdup_printf("%s has no card %u: run vgpu-slurm gres-conf --write", NODE_CARDS,
+                                  cards[i].index);
+            return fail(root, job, AGENT_UNHEALTHY, why);
+        }
+        slices[i] = (AgentSlice){cards[i].index, addresses->pdata[cards[i].index],
+                                 cards[i].tasks, request,
+                                 job->tenant,    job->uid};
+    }
+    result = agent_create_slices(job->owner, slices, count, &doors, &why);
+    if (result != AGENT_OK)
+        return fail(root, job, result, why);
+    if (!write_file(root, job, cards, doors, &error))
+        return fail(root, job, AGENT_UNHEALTHY, error->message);
+    return EXIT_SUCCESS;
+}
+
+static int start(HostRoot *root, const NodeJob *job)
+{
+    g_autofree FleetConf *conf = g_new0(FleetConf, 1);
+    g_autoptr(GPtrArray) addresses = NULL;
+    g_autoptr(GError) error = NULL;
+    CardPromise cards[NODE_MAX_CARDS];
+    char sentence[FLEET_ERROR_MAX];
+    FleetRequest request;
+    guint32 per_task = 0;
+    guint count = 0;
+
+    if (!fleet_request_read(job->text, &request))
+        return reject(root, job, "its text is of another version, or not job_submit's");
+    addresses = node_cards_read(root, &error);
+    if (!addresses || !node_conf_read(root, conf, &error) ||
+        !node_job_ask(job, cards, &count, &per_task, &error))
+        return fail(root, job, AGENT_AWAY, error->message);
+    if (!detail_check(cards, count, &request, per_task, conf, sentence))
+        return reject(root, job, sentence);
+    return create(root, job, &request, cards, count, addresses);
+}
+
+int node_prolog(HostRoot *root)
+{
+    g_autoptr(GError) error = NULL;
+    NodeJob job;
+    int status = EXIT_SUCCESS;
+
+    if (!node_job_from_environment(&job, &error)) {
+        node_say(LOG_ERR, "prolog: %s", error->message);
+        return EXIT_FAILURE;
+    }
+    if (job.text)
+        status = start(root, &job);
+    node_job_clear(&job);
+    return status;
+}

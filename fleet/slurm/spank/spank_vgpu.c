@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spank_vgpu.so: --vgpu of srun, sbatch and salloc, and the environment of tasks.
+ *
+ * In the commands it checks the words before anything is submitted; job_submit_vgpu.so does the
+ * rest. In slurmstepd it reads what the prolog has written, once, as root, and gives each task the
+ * variables of its card. It talks to nobody: a daemon that forks and launches must not wait.
+ */
+#include <errno.h>
+#include <slurm/spank.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fleet/request/request.h"
+#include "fleet/slurm/node/job_file.h"
+
+SPANK_PLUGIN(vgpu, 1)
+
+/* The job's file; empty: it has no slice here. */
+static char job_text[JOB_FILE_MAX];
+
+/* sbatch and salloc leave the option to the job's steps in this variable. */
+#define INHERITED "SLURM_SPANK__SLURM_SPANK_OPTION_vgpu_vgpu"
+
+/* A step of a job has the job's slices; it cannot ask for others. */
+static bool asks_in_job(const char *text)
+{
+    const char *inherited = getenv(INHERITED);
+
+    return spank_context() == S_CTX_LOCAL && getenv("SLURM_JOB_ID") &&
+           (!inherited || strcmp(inherited, text));
+}
+
+static int take_option(int value, const char *text, int remote)
+{
+    FleetRequest request;
+    char error[FLEET_ERROR_MAX];
+
+    (void)value;
+    if (remote)
+        return 0;
+    if (asks_in_job(text)) {
+        slurm_error(
+            "--vgpu: this step runs in job %s, whose slices are fixed: give --vgpu to sbatch or "
+            "salloc",
+            getenv("SLURM_JOB_ID"));
+        return -1;
+    }
+    if (fleet_request_parse(text, &request, error))
+        return 0;
+    slurm_error("%s", error);
+    return -1;
+}
+
+static struct spank_option option = {
+    .name = "vgpu",
+    .arginfo = "[MODEL:]SIZE[,KEY=VALUE...]",
+    .usage =
+        "a part of a GPU for each task: a SIZE of its memory such as 8G, 30%, half or full; keys: "
+        "share, cap, class, door, spread, oversubscribe, engines, priority",
+    .has_arg = 1,
+    .cb = take_option,
+};
+
+int slurm_spank_init(spank_t spank, int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    return spank_option_register(spank, &option) == ESPANK_SUCCESS ? 0 : -1;
+}
+
+/* Of a running job's step, before its tasks are forked: the only time when it is root. */
+int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
+{
+    uint32_t job = 0;
+
+    (void)argc;
+    (void)argv;
+    job_text[0] = 0;
+    if (!spank_remote(spank) || spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS)
+        return 0;
+    if (!job_file_read(job, job_text))
+        return 0;
+    job_text[0] = 0;
+    if (errno == ENOENT)
+        return 0;
+    slurm_error("vgpu: cannot read the slices of job %u: %s", job, strerror(errno));
+    return -1;
+}
+
+static bool set_variable(const char *name, const char *value, void *data)
+{
+    return spank_setenv(data, name, value, 1) == ESPANK_SUCCESS;
+}
+
+/* The task's card if Slurm names exactly one, else -1. */
+static int card_of(spank_t spank)
+{
+    char cards[64], *end;
+    long card;
+
+    if (spank_getenv(spank, "SLURM_STEP_GPUS", cards, sizeof(cards)) != ESPANK_SUCCESS)
+        return -1;
+    card = strtol(cards, &end, 10);
+    return end > cards && !*end ? (int)card : -1;
+}
+
+/* In the task's own process, as the user, before it is replaced by the program. */
+int slurm_spank_task_init(spank_t spank, int argc, char **argv)
+{
+    int local = 0;
+
+    (void)argc;
+    (void)argv;
+    if (!job_text[0])
+        return 0;
+    if (spank_get_item(spank, S_TASK_ID, &local) != ESPANK_SUCCESS || local < 0)
+        local = 0;
+    if (job_file_task(job_text, card_of(spank), (unsigned)local, set_variable, spank))
+        return 0;
+    slurm_error("vgpu: task %d has no slice on this node", local);
+    return -1;
+}

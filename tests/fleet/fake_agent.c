@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vgpud for vgpu-slurm's tests: a ledger in a folder, one file for each slice. FAKE/mode may have
+ * "away", "unhealthy", or "stop": it then stops itself after the first slice, to be killed.
+ * FAKE/capacity: MiB of each card.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "fleet/slurm/node/agent.h"
+
+#define FAKE "/run/fake-agent"
+
+static gboolean mode_is(const char *word)
+{
+    g_autofree char *mode = NULL;
+
+    return g_file_get_contents(FAKE "/mode", &mode, NULL, NULL) && g_str_has_prefix(mode, word);
+}
+
+static AgentResult trouble(char **why)
+{
+    if (mode_is("away")) {
+        *why = g_strdup("vgpud does not answer");
+        return AGENT_AWAY;
+    }
+    if (mode_is("unhealthy")) {
+        *why = g_strdup("card 0000:01:00.0 is not healthy");
+        return AGENT_UNHEALTHY;
+    }
+    return AGENT_OK;
+}
+
+static int lock(void)
+{
+    int fd = open(FAKE, O_RDONLY | O_DIRECTORY);
+
+    if (fd < 0 || flock(fd, LOCK_EX))
+        exit(EXIT_FAILURE);
+    return fd;
+}
+
+/* MiB that others have of a card. A slice's file is "OWNER,PART" with "GPU MIB". */
+static guint64 taken(const char *gpu, const char *except)
+{
+    g_autoptr(GDir) dir = g_dir_open(FAKE "/slices", 0, NULL);
+    const char *name;
+    guint64 sum = 0;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *path = g_build_filename(FAKE "/slices", name, NULL), *text = NULL;
+        char address[64];
+        unsigned mib;
+
+        if (!g_str_equal(name, except) && g_file_get_contents(path, &text, NULL, NULL) &&
+            sscanf(text, "%63s %u", address, &mib) == 2 && g_str_equal(address, gpu))
+            sum += mib;
+    }
+    return sum;
+}
+
+static guint64 capacity(void)
+{
+    g_autofree char *text = NULL;
+
+    g_file_get_contents(FAKE "/capacity", &text, NULL, NULL);
+    return text ? g_ascii_strtoull(text, NULL, 10) : 0;
+}
+
+static guint64 mib_of(const AgentSlice *slice)
+{
+    return slice->request->kind == FLEET_SIZE_FULL ? capacity()
+                                                   : (guint64)slice->request->size * slice->tasks;
+}
+
+static char *name_of(const char *owner, const AgentSlice *slice)
+{
+    return g_strdup_printf("%s,%u", owner, slice->part);
+}
+
+AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, guint count,
+                                GPtrArray **doors, char **why)
+{
+    AgentResult result = trouble(why);
+    int fd = lock();
+
+    for (guint i = 0; i < count && result == AGENT_OK; i++) {
+        g_autofree char *name = name_of(owner, &slices[i]);
+
+        if (taken(slices[i].gpu, name) + mib_of(&slices[i]) > capacity()) {
+            *why = g_strdup_printf("GPU %s has no room", slices[i].gpu);
+            result = AGENT_NO_ROOM;
+        }
+    }
+    *doors = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
+    for (guint i = 0; i < count && result == AGENT_OK; i++) {
+        g_autofree char *name = name_of(owner, &slices[i]);
+        g_autofree char *path = g_build_filename(FAKE "/slices", name, NULL);
+        g_autofree char *text =
+            g_strdup_printf("%s %u\n", slices[i].gpu, (guint)mib_of(&slices[i]));
+        GStrv door = g_new0(char *, 3);
+
+        g_file_set_contents(path, text, -1, NULL);
+        if (mode_is("stop")) {
+            g_file_set_contents(FAKE "/stopped", "", 0, NULL);
+            raise(SIGSTOP);
+        }
+        door[0] = g_strdup_printf("VGPU_DEVICE=mdev-vgpu.org/slice=%s", name);
+        door[1] = g_strdup_printf("VGPU_CARD=%s", slices[i].gpu);
+        g_ptr_array_add(*doors, door);
+    }
+    close(fd);
+    return result;
+}
+
+AgentResult agent_release_owner(const char *owner, AgentTotals *totals, char **why)
+{
+    g_autoptr(GDir) dir = g_dir_open(FAKE "/slices", 0, NULL);
+    g_autofree char *prefix = g_strdup_printf("%s,", owner);
+    AgentResult result = trouble(why);
+    const char *name;
+    int fd = lock();
+
+    *totals = (AgentTotals){.gpu_seconds = 1.5, .vram_peak = G_GUINT64_CONSTANT(1) << 30};
+    while (result == AGENT_OK && dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *path = g_build_filename(FAKE "/slices", name, NULL);
+
+        if (g_str_has_prefix(name, prefix))
+            g_unlink(path);
+    }
+    close(fd);
+    return result;
+}
+
+AgentResult agent_list_cards(GPtrArray **cards, char **why)
+{
+    AgentResult result = trouble(why);
+
+    *cards = g_ptr_array_new();
+    for (guint i = 0; i < 2; i++) {
+        AgentCard *card = g_new0(AgentCard, 1);
+        g_autofree char *node = g_strdup_printf("/run/fleet/dev/card%u", i);
+
+        *card = (AgentCard){.gpu = g_strdup_printf("0000:0%u:00.0", i + 1),
+                            .model = g_strdup("a100-80g"),
+                            .vram = 81920,
+                            .nodes = g_strsplit(node, " ", -1),
+                            .cpus = g_strdup(""),
+                            .links = g_strdup("")};
+        g_ptr_array_add(*cards, card);
+    }
+    return result;
+}

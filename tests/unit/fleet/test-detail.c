@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* What Slurm says that a job has on a node, against the text that travels with the job. */
+#include <glib.h>
+
+#include "fleet/slurm/node/detail.h"
+
+/* "index:shards ..." */
+static void check(const char *detail, const char *expected)
+{
+    g_autoptr(GString) seen = g_string_new(NULL);
+    CardPromise cards[NODE_MAX_CARDS];
+    int count = detail_parse(detail, cards);
+
+    for (int i = 0; i < count; i++)
+        g_string_append_printf(seen, "%s%u:%u", i ? " " : "", cards[i].index, cards[i].shards);
+    g_assert_cmpstr(count < 0 ? NULL : seen->str, ==, expected);
+}
+
+static void test_parse(void)
+{
+    check(NULL, "");
+    check("", "");
+    check("shard:a100:300(0/81920,300/81920,0/81920)", "1:300");
+    check("shard:a100:300(100/81920,200/81920)", "0:100 1:200");
+    check("gpu:a100:3(IDX:0-1,5)", "0:0 1:0 5:0");
+    check("gpu:a100:1(IDX:0),shard:a100:7(0/9,7/9)", "0:0 1:7");
+    check("nic:2,shard:a100:7(7/9)", "0:7");
+    check("nic:x:2(IDX:0-1),shard:a100:7(7/9)", "0:7");
+}
+
+static void test_bad(void)
+{
+    g_autofree char *many = g_strnfill(1000, ',');
+
+    check("shard:a100:300", NULL);
+    check("shard:a100:300(0/81920", NULL);
+    check("shard:a100:300(x)", NULL);
+    check("shard:a100:3(99999999999/1)", NULL);
+    check("gpu:a100:1", NULL);
+    check("gpu:a100:1(CNT:1)", NULL);
+    check("gpu:a100:1(IDX:0-4000000000)", NULL);
+    check(many, "");
+}
+
+static FleetConf conf;
+
+static bool agrees(uint32_t first, uint32_t second, const char *text, uint32_t per_task,
+                   CardPromise *cards)
+{
+    char error[FLEET_ERROR_MAX] = "";
+    FleetRequest request;
+
+    fleet_conf_init(&conf);
+    g_assert_true(fleet_request_read(text, &request));
+    cards[0] = (CardPromise){.index = 0, .shards = first};
+    cards[1] = (CardPromise){.index = 3, .shards = second};
+    return detail_check(cards, 2, &request, per_task, &conf, error);
+}
+
+static void test_check(void)
+{
+    CardPromise cards[2];
+    char error[FLEET_ERROR_MAX];
+    FleetRequest request;
+
+    g_assert_true(agrees(200, 100, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
+    g_assert_cmpuint(cards[0].tasks, ==, 2);
+    g_assert_cmpuint(cards[1].tasks, ==, 1);
+    /* A share may cost more than the memory. */
+    g_assert_true(
+        agrees(200, 100, "vgpu1;vram=50;share=30;class=guaranteed;door=guarded", 100, cards));
+    g_assert_true(agrees(50, 25, "vgpu1;vram=100;class=best-effort;door=guarded", 25, cards));
+    g_assert_true(agrees(0, 0, "vgpu1;full;class=guaranteed;door=native", 0, cards));
+    g_assert_cmpuint(cards[1].tasks, ==, 1);
+    g_assert_false(agrees(200, 100, "vgpu1;vram=101;class=guaranteed;door=guarded", 100, cards));
+    g_assert_false(agrees(50, 25, "vgpu1;vram=101;class=best-effort;door=guarded", 25, cards));
+    g_assert_false(agrees(250, 100, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
+    g_assert_false(agrees(200, 0, "vgpu1;vram=100;class=guaranteed;door=guarded", 100, cards));
+    g_assert_false(agrees(200, 100, "vgpu1;full;class=guaranteed;door=guarded", 100, cards));
+    g_assert_false(agrees(200, 100, "vgpu1;vram=100;class=guaranteed;door=guarded", 0, cards));
+    g_assert_true(fleet_request_read("vgpu1;vram=100;class=guaranteed;door=guarded", &request));
+    g_assert_false(detail_check(cards, 0, &request, 100, &conf, error));
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/fleet/detail/parse", test_parse);
+    g_test_add_func("/fleet/detail/bad", test_bad);
+    g_test_add_func("/fleet/detail/check", test_check);
+    return g_test_run();
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* What a task finds in its environment: the variables of its card and of no other. */
+#include <glib.h>
+
+#include "fleet/slurm/node/job_file.h"
+
+static const char job_text[] = "vgpu1\n"
+                               "card 2 2\n"
+                               "A=two\n"
+                               "B=x=y\n"
+                               "card 5 1\n"
+                               "A=five\n";
+
+static bool note(const char *name, const char *value, void *data)
+{
+    g_string_append_printf(data, "%s=%s;", name, value);
+    return true;
+}
+
+static bool refuse(const char *name, const char *value, void *data)
+{
+    (void)name;
+    (void)value;
+    (void)data;
+    return false;
+}
+
+static void check(const char *text, int card, unsigned local, const char *found)
+{
+    g_autofree char *copy = g_strdup(text);
+    g_autoptr(GString) seen = g_string_new(NULL);
+    bool ok = job_file_task(copy, card, local, note, seen);
+
+    g_assert_cmpstr(ok ? seen->str : NULL, ==, found);
+}
+
+static void test_by_card(void)
+{
+    check(job_text, 2, 9, "A=two;B=x=y;");
+    check(job_text, 5, 0, "A=five;");
+    check(job_text, 3, 0, NULL);
+}
+
+static void test_by_place(void)
+{
+    check(job_text, -1, 0, "A=two;B=x=y;");
+    check(job_text, -1, 1, "A=two;B=x=y;");
+    check(job_text, -1, 2, "A=five;");
+    check(job_text, -1, 3, "A=two;B=x=y;");
+}
+
+static void test_bad(void)
+{
+    g_autofree char *copy = g_strdup(job_text);
+
+    check("", -1, 0, NULL);
+    check("vgpu2\ncard 0 1\n", -1, 0, NULL);
+    check("vgpu1\n", -1, 0, NULL);
+    check("vgpu1\ncard 0 0\nA=b\n", -1, 0, NULL);
+    check("vgpu1\ncard 0 1\nnothing\n", -1, 0, NULL);
+    g_assert_false(job_file_task(copy, 2, 0, refuse, NULL));
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/fleet/job-file/by-card", test_by_card);
+    g_test_add_func("/fleet/job-file/by-place", test_by_place);
+    g_test_add_func("/fleet/job-file/bad", test_bad);
+    return g_test_run();
+}
