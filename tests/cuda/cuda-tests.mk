@@ -86,6 +86,21 @@ $(CUDA_TEST)/client-ffnvcodec: $(CUDA_TEST_SRC)/client-ffnvcodec.c
 $(CUDA_TEST)/client-container: $(CUDA_TEST_SRC)/client-container.c $(CUDA_TEST)/real/libcuda.so.1
 	$(CC) -O1 -g -Wall -Werror -o $@ $< -L$(CUDA_TEST)/real -l:libcuda.so.1
 
+# For tests/system/61-cuda.t: that program, the fake driver under the names that NVIDIA's files have, and the module that
+# stands for NVIDIA's, for the kernel KVER.
+CUDA_IN_L1 := build/cuda-in-l1
+.PHONY: cuda-in-l1
+cuda-in-l1: $(CUDA_TEST)/client-container $(CUDA_TEST)/real/libcuda.so.1 $(CUDA_TEST)/real/libnvidia-ml.so.1 \
+		$(CUDA_IN_L1)/module-$(KVER)/nvidia.ko
+	cp $(CUDA_TEST)/client-container $(CUDA_IN_L1)/module-$(KVER)/nvidia.ko $(CUDA_IN_L1)/
+	cp $(CUDA_TEST)/real/libcuda.so.1 $(CUDA_IN_L1)/libcuda.so.570.1
+	cp $(CUDA_TEST)/real/libnvidia-ml.so.1 $(CUDA_IN_L1)/libnvidia-ml.so.570.1
+
+$(CUDA_IN_L1)/module-$(KVER)/nvidia.ko: $(wildcard $(CUDA_FAKE_SRC)/module/*)
+	@mkdir -p $(@D)
+	cp $^ $(@D)
+	$(MAKE) -C $(KERNEL_BUILD) M=$(abspath $(@D)) modules
+
 $(CUDA_TEST)/test-container: | $(CUDA_TEST)/client-container $(CUDA_OUT)/libcuda.so.1 $(CUDA_OUT)/libnvidia-ml.so.1 \
 		$(CONTAINER_HOOK_OUT)/vgpu-container-hook
 

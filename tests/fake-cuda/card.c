@@ -21,6 +21,13 @@ uint64_t card_setting(const char *name, uint64_t otherwise)
     return value ? strtoull(value, NULL, 10) : otherwise;
 }
 
+const char *card_pci(void)
+{
+    const char *address = getenv("FAKE_CUDA_PCI");
+
+    return address && strlen(address) == strlen(CARD_PCI) ? address : CARD_PCI;
+}
+
 static void make(struct card *made)
 {
     pthread_mutexattr_t shared;
@@ -132,6 +139,26 @@ uint64_t card_run(uint64_t after, uint64_t ns)
     end = at->busy_until = begin + ns;
     pthread_mutex_unlock(&at->lock);
     return end;
+}
+
+void card_release(uint64_t at)
+{
+    struct card *locked = card_get();
+
+    lock(locked);
+    locked->released_at = at;
+    pthread_mutex_unlock(&locked->lock);
+}
+
+uint64_t card_released(void)
+{
+    struct card *locked = card_get();
+    uint64_t at;
+
+    lock(locked);
+    at = locked->released_at;
+    pthread_mutex_unlock(&locked->lock);
+    return at;
 }
 
 void card_look(struct card *copy)

@@ -5,6 +5,7 @@
  *
  *   FAKE_CUDA_TOTAL    bytes of memory, for who makes the card; 1 GiB
  *   FAKE_CUDA_HIDDEN   bytes that a context takes for itself; 0
+ *   FAKE_CUDA_PCI      the card's address; CARD_PCI
  */
 #ifndef FAKE_CUDA_CARD_H
 #define FAKE_CUDA_CARD_H
@@ -30,6 +31,8 @@ struct card {
     uint64_t peak;
     /* When the last work ends. */
     uint64_t busy_until;
+    /* When a kernel last said what others spin for. */
+    uint64_t released_at;
     struct card_process processes[CARD_PROCESSES];
 };
 
@@ -42,8 +45,13 @@ void card_give(uint64_t bytes);
 void card_look(struct card *copy);
 /* Work of @ns that begins when all earlier work has ended, and not before @after: when it ends. */
 uint64_t card_run(uint64_t after, uint64_t ns);
+/* Kernels that spin until then have ended. */
+void card_release(uint64_t at);
+uint64_t card_released(void);
 /* The card's clock, which is CLOCK_MONOTONIC. */
 uint64_t card_now(void);
 uint64_t card_setting(const char *name, uint64_t otherwise);
+/* Of 12 characters. */
+const char *card_pci(void);
 
 #endif
