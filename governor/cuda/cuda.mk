@@ -34,7 +34,8 @@ $(CUDA_OUT)/gen-stubs: $(CUDA_SRC)/gen-stubs.c
 $(CUDA_OUT)/cuda/made: $(CUDA_OUT)/gen-stubs $(CUDA_SRC)/entry_points.def $(CUDA_SRC)/argument_types.def $(CUDA_NAMES)
 	@mkdir -p $(@D)
 	$< $(filter %.def,$^) $(addprefix --names ,$(CUDA_NAMES)) --stubs $(@D)/stubs.S --header $(@D)/wrappers.h \
-		--entries $(@D)/entries.inc --prototypes $(@D)/prototypes.inc --calls $(@D)/calls.inc
+		--entries $(@D)/entries.inc --prototypes $(@D)/prototypes.inc --moves $(@D)/moves.inc \
+		--calls $(@D)/calls.inc
 	@touch $@
 
 $(CUDA_OUT)/nvml/made: $(CUDA_OUT)/gen-stubs $(CUDA_SRC)/nvml/nvml_entry_points.def \
