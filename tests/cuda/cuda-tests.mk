@@ -86,6 +86,12 @@ $(CUDA_TEST)/client-ffnvcodec: $(CUDA_TEST_SRC)/client-ffnvcodec.c
 $(CUDA_TEST)/client-container: $(CUDA_TEST_SRC)/client-container.c $(CUDA_TEST)/real/libcuda.so.1
 	$(CC) -O1 -g -Wall -Werror -o $@ $< -L$(CUDA_TEST)/real -l:libcuda.so.1
 
+$(CUDA_TEST)/vgpu-suspend: $(CUDA_SUSPEND_SRCS) $(CUDA_SRC)/suspend/driver.h
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_SUSPEND_CFLAGS) -O1 $(CUDA_SANITIZE) -DVGPU_REAL_DIR='"$(CUDA_TEST_REAL)"' -o $@ $(CUDA_SUSPEND_SRCS) -ldl
+
+$(CUDA_TEST)/test-suspend: | $(CUDA_TEST)/vgpu-suspend
+
 # For tests/system/61-cuda.t: that program, the fake driver under the names that NVIDIA's files have, and the module that
 # stands for NVIDIA's, for the kernel KVER.
 CUDA_IN_L1 := build/cuda-in-l1

@@ -128,6 +128,11 @@ unsigned int kit_start(void (*program)(void))
     return started_count++;
 }
 
+int kit_pid(unsigned int number)
+{
+    return started[number];
+}
+
 void kit_await(unsigned int number)
 {
     int status = -1;

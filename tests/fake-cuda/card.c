@@ -73,6 +73,7 @@ static void lock(struct card *locked)
 
         if (process->pid && kill(process->pid, 0) < 0 && errno == ESRCH) {
             locked->used -= process->used;
+            locked->held -= process->state != 0;
             *process = (struct card_process){0};
         }
     }
@@ -92,6 +93,30 @@ static struct card_process *self_of(struct card *locked)
         abort();
     none->pid = getpid();
     return none;
+}
+
+struct card *card_lock(void)
+{
+    lock(card_get());
+    return card;
+}
+
+void card_unlock(void)
+{
+    pthread_mutex_unlock(&card->lock);
+}
+
+void card_wait(void)
+{
+    struct timespec some = {.tv_nsec = 1000000};
+    bool waits = card_get()->held;
+
+    while (waits) {
+        waits = self_of(card_lock())->state;
+        card_unlock();
+        if (waits)
+            clock_nanosleep(CLOCK_MONOTONIC, 0, &some, NULL);
+    }
 }
 
 bool card_take(uint64_t bytes)

@@ -17,9 +17,16 @@
 #define CARD_PCI       "0000:3B:00.0"
 #define CARD_PROCESSES 256
 
+/**
+ * struct card_process
+ * @state: as the driver numbers those of checkpoints
+ * @saved: bytes that are not on the card meanwhile
+ */
 struct card_process {
     int pid;
     uint64_t used;
+    uint32_t state;
+    uint64_t saved;
 };
 
 struct card {
@@ -33,11 +40,18 @@ struct card {
     uint64_t busy_until;
     /* When a kernel last said what others spin for. */
     uint64_t released_at;
+    /* Processes that are not running. */
+    _Atomic uint32_t held;
     struct card_process processes[CARD_PROCESSES];
 };
 
 /* Mapped at first. */
 struct card *card_get(void);
+/* With its lock; the dead are taken out. */
+struct card *card_lock(void);
+void card_unlock(void);
+/* Waits while this process is locked, or suspended. */
+void card_wait(void);
 /* False: there is not so much. */
 bool card_take(uint64_t bytes);
 void card_give(uint64_t bytes);
