@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define CARD_PCI       "0000:3B:00.0"
-#define CARD_PROCESSES 256
+#define CARD_PROCESSES 512
 
 /**
  * struct card_process
