@@ -34,7 +34,8 @@ $(CUDA_OUT)/gen-stubs: $(CUDA_SRC)/gen-stubs.c
 $(CUDA_OUT)/cuda/made: $(CUDA_OUT)/gen-stubs $(CUDA_SRC)/entry_points.def $(CUDA_SRC)/argument_types.def $(CUDA_NAMES)
 	@mkdir -p $(@D)
 	$< $(filter %.def,$^) $(addprefix --names ,$(CUDA_NAMES)) --stubs $(@D)/stubs.S --header $(@D)/wrappers.h \
-		--entries $(@D)/entries.inc --prototypes $(@D)/prototypes.inc --calls $(@D)/calls.inc
+		--entries $(@D)/entries.inc --prototypes $(@D)/prototypes.inc --moves $(@D)/moves.inc \
+		--calls $(@D)/calls.inc
 	@touch $@
 
 $(CUDA_OUT)/nvml/made: $(CUDA_OUT)/gen-stubs $(CUDA_SRC)/nvml/nvml_entry_points.def \
@@ -76,7 +77,17 @@ endef
 
 $(eval $(call cuda_library,$(CUDA_OUT),$(CUDA_REAL_DIR),$(CUDA_DIR),$(GOVERNOR_LIBRARIES),$(CUDA_CFLAGS)))
 
+# For processes of a slice: vgpu-suspend, which loads the driver by its path.
+CUDA_SUSPEND_SRCS := $(addprefix $(CUDA_SRC)/suspend/,vgpu-suspend.c driver.c)
+CUDA_SUSPEND_CFLAGS := $(CUDA_WARN) -O2 -pthread
+cuda-door: $(CUDA_OUT)/vgpu-suspend
+
+$(CUDA_OUT)/vgpu-suspend: $(CUDA_SUSPEND_SRCS) $(CUDA_SRC)/suspend/driver.h
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_SUSPEND_CFLAGS) -DVGPU_REAL_DIR='"$(CUDA_REAL_DIR)"' $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(CUDA_SUSPEND_SRCS) -ldl
+
 install-cuda-door: cuda-door
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu $(CUDA_OUT)/vgpu-suspend
 	install -D -m 0644 -t $(DESTDIR)$(CUDA_DIR) $(CUDA_OUT)/libcuda.so.1 $(CUDA_OUT)/libnvidia-ml.so.1
 	ln -sf libcuda.so.1 $(DESTDIR)$(CUDA_DIR)/libcuda.so
 	ln -sf libnvidia-ml.so.1 $(DESTDIR)$(CUDA_DIR)/libnvidia-ml.so

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
  * gen-stubs TABLE TYPES [--result TYPE] [--abi HEADER]
- * [--names|--stubs|--header|--entries|--prototypes|--calls FILE]...
+ * [--names|--stubs|--header|--entries|--prototypes|--moves|--calls FILE]...
  *
  * Reads and checks a table in the form of entry_points.def, and writes, when the door is built:
- * stubs    assembly: a jump for each name that passes, the slots, and what fills a slot header   C:
- * indices, types of the functions that are wrapped entries  C: the table itself prototypes  C:
- * types of all functions that have a signature, for tests calls    C: a line for each entry with
- * its arguments, for tests Each --names FILE has names, one a line, first word; one that the table
- * lacks is an error.
+ *   stubs       assembly: a jump for each name that passes, the slots, and what fills a slot
+ *   header      C: indices, types of the functions that are wrapped
+ *   entries     C: the table itself
+ *   prototypes  C: types of all functions that have a signature, for tests
+ *   moves       C: a line for each function that time/move.c makes
+ *   calls       C: a line for each entry with its arguments, for tests
+ * Each --names FILE has names, one a line, first word; one that the table lacks is an error.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -208,9 +210,15 @@ static bool is_kind(const struct entry *entry, const char *kind)
     return !strcmp(entry->kind, kind);
 }
 
+/* Its function is one of ours. */
+static bool is_wrapped(const struct entry *entry)
+{
+    return is_kind(entry, "wrap") || is_kind(entry, "move");
+}
+
 static void check_kind(const struct entry *entry)
 {
-    static const char *const kinds[] = {"wrap", "pass", "used", "leave", NULL};
+    static const char *const kinds[] = {"wrap", "move", "pass", "used", "leave", NULL};
     unsigned int i = 0;
 
     while (kinds[i] && !is_kind(entry, kinds[i]))
@@ -242,7 +250,7 @@ static void parse_entry(char *line)
     check_kind(entry);
     entries_count++;
     parse_arguments(entry);
-    if ((is_kind(entry, "wrap") || is_kind(entry, "used")) && !has_signature(entry))
+    if ((is_wrapped(entry) || is_kind(entry, "used")) && !has_signature(entry))
         fail("%s is called by us and has no signature", entry->name);
 }
 
@@ -385,12 +393,12 @@ static void write_header(const char *path, const char *result, const char *abi)
     for (unsigned int i = 0; i < entries_count; i++)
         fprintf(file, "#define ENTRY_%s %u\n", entries[i].name, i);
     for (unsigned int i = 0; i < entries_count; i++) {
-        if (!is_kind(&entries[i], "wrap") && !is_kind(&entries[i], "used"))
+        if (!is_wrapped(&entries[i]) && !is_kind(&entries[i], "used"))
             continue;
         fprintf(file, "typedef %s %s_function(", result, entries[i].name);
         write_prototype(file, &entries[i]);
         fputs(");\n", file);
-        if (is_kind(&entries[i], "wrap"))
+        if (is_wrapped(&entries[i]))
             fprintf(file, "__attribute__((visibility(\"default\"))) %s_function %s;\n",
                     entries[i].name, entries[i].name);
     }
@@ -421,7 +429,7 @@ static void write_entries(const char *path)
             "const struct entry_point entry_points[] = {\n",
             entries_count);
     for (unsigned int i = 0; i < entries_count; i++) {
-        const char *kind = is_kind(&entries[i], "wrap")    ? "WRAP"
+        const char *kind = is_wrapped(&entries[i])         ? "WRAP"
                            : is_kind(&entries[i], "leave") ? "LEAVE"
                                                            : "PASS";
 
@@ -430,9 +438,95 @@ static void write_entries(const char *path)
     }
     fputs("};\nvoid *const entry_wrappers[] = {\n", file);
     for (unsigned int i = 0; i < entries_count; i++)
-        fprintf(file, is_kind(&entries[i], "wrap") ? "    (void *)%s,\n" : "    NULL,\n",
+        fprintf(file, is_wrapped(&entries[i]) ? "    (void *)%s,\n" : "    NULL,\n",
                 entries[i].name);
     fputs("};\n", file);
+    fclose(file);
+}
+
+static const char *find(const struct entry *entry, const char *name)
+{
+    for (unsigned int i = 0; i < entry->count; i++)
+        if (!strcmp(entry->arguments[i].name, name))
+            return name;
+    return NULL;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), of_end = strlen(end);
+
+    return length >= of_end && !strcmp(text + length - of_end, end);
+}
+
+/* What of the GPU moves the memory, if the arguments do not say it. */
+static const char *mover_of(const struct entry *entry)
+{
+    static const char *const inside[] = {"DtoD", "AtoA", "AtoD", "DtoA", NULL};
+
+    if (!strcmp(entry->class, "SET"))
+        return "MOVE_FILL";
+    if (!strcmp(entry->class, "MANAGED"))
+        return "MOVE_PAGES";
+    for (unsigned int i = 0; inside[i]; i++)
+        if (strstr(entry->name, inside[i]))
+            return "MOVE_INSIDE";
+    return "MOVE_HOST";
+}
+
+/* MOVER, BYTES: expressions of the arguments. */
+static void write_size(FILE *file, const struct entry *entry)
+{
+    const char *mover = mover_of(entry);
+
+    if (find(entry, "pCopy") || find(entry, "op"))
+        fprintf(file, "MOVER_OF(%1$s), BYTES_OF(%1$s)", find(entry, "op") ? "op" : "pCopy");
+    else if (find(entry, "opList"))
+        fprintf(file, "%s, bytes_of_operations(opList, numOps)", mover);
+    else if (find(entry, "paramsArray"))
+        fprintf(file, "%s, bytes_unpacked(paramsArray, count)", mover);
+    else if (find(entry, "sizes"))
+        fprintf(file, "%s, bytes_of_sizes(sizes, count)", mover);
+    else if (find(entry, "Width"))
+        fprintf(file, "%s, (uint64_t)Width * Height * sizeof(%s)", mover, entry->arguments[2].name);
+    else if (find(entry, "N"))
+        fprintf(file, "%s, (uint64_t)N * sizeof(%s)", mover, entry->arguments[1].name);
+    else if (find(entry, "ByteCount") || find(entry, "size") || find(entry, "count"))
+        fprintf(file, "%s, %s", mover,
+                find(entry, "ByteCount") ? "ByteCount"
+                : find(entry, "size")    ? "size"
+                                         : "count");
+    else
+        fail("%s moves memory, and its arguments do not say how much", entry->name);
+}
+
+static const char *stream_of(const struct entry *entry)
+{
+    return find(entry, "hStream") ? "hStream" : find(entry, "stream") ? "stream" : "NULL";
+}
+
+/* MOVE(NAME, OWN_DEFAULT, IS_ASYNC, STREAM, MOVER, BYTES, (PARAMETERS), ARGUMENTS) */
+static void write_moves(const char *path)
+{
+    FILE *file = open_file(path, "w");
+
+    fputs("/* Made by gen-stubs. */\n", file);
+    for (unsigned int i = 0; i < entries_count; i++) {
+        const struct entry *entry = &entries[i];
+        bool own = ends_with(entry->name, "_ptds") || ends_with(entry->name, "_ptsz");
+
+        if (!is_kind(entry, "move"))
+            continue;
+        fprintf(file, "MOVE(%s, %s, %s, %s, ", entry->name, own ? "true" : "false",
+                strstr(entry->name, "Async") ? "true" : "false", stream_of(entry));
+        write_size(file, entry);
+        fputs(", (", file);
+        write_prototype(file, entry);
+        fputs(")", file);
+        for (unsigned int a = 0; a < entry->count; a++)
+            fprintf(file, ", %s", entry->arguments[a].name);
+        fputs(")\n", file);
+    }
     fclose(file);
 }
 
@@ -447,7 +541,7 @@ static void write_calls(const char *path)
         const struct entry *entry = &entries[i];
 
         fprintf(file, "C(%s, %s, %s, CLASS_%s, %s, \"", entry->name, entry->base, entry->since,
-                entry->class, entry->kind);
+                entry->class, is_wrapped(entry) ? "wrap" : entry->kind);
         for (unsigned int a = 0; a < entry->count; a++) {
             const struct argument *argument = &entry->arguments[a];
             bool floating = !strcmp(argument->type, "float") || !strcmp(argument->type, "double");
@@ -465,7 +559,7 @@ int main(int argc, char **argv)
 
     if (argc < 3)
         fail("usage: gen-stubs TABLE TYPES [--result TYPE] "
-             "[--names|--stubs|--header|--entries|--prototypes|--calls FILE]...");
+             "[--names|--stubs|--header|--entries|--prototypes|--moves|--calls FILE]...");
     read_table(argv[2], "T(", parse_type);
     read_table(argv[1], "E(", parse_entry);
     for (int i = 3; i + 1 < argc; i += 2) {
@@ -483,6 +577,8 @@ int main(int argc, char **argv)
             write_entries(argv[i + 1]);
         else if (!strcmp(argv[i], "--prototypes"))
             write_prototypes(argv[i + 1], result);
+        else if (!strcmp(argv[i], "--moves"))
+            write_moves(argv[i + 1]);
         else if (!strcmp(argv[i], "--calls"))
             write_calls(argv[i + 1]);
         else

@@ -27,7 +27,7 @@ void gpu_forget_parent(void)
             continue;
         pthread_mutex_init(&gpu->own_lock, NULL);
         /* A child has none of its parent's memory. */
-        gpu->charged = gpu->own = gpu->graphs = 0;
+        gpu->charged = gpu->own = gpu->graphs = gpu->owed = 0;
         gpu->seen = false;
         /* Its thread is the parent's, and so are its events. */
         gpu->meter = NULL;

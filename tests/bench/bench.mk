@@ -44,3 +44,14 @@ $(LOAD_OUT)/%.o: $(LOAD_SRC)/%.c $(BENCH_OUT)/fma.spv.h $(wildcard $(LOAD_SRC)/*
 
 $(LOAD_OUT)/governor-load: $(LOAD_OBJECTS) $(addprefix $(GUEST_OUT)/,vk-dispatch.o vk-device.o job.o)
 	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan -lm
+
+# make bench-cuda: the CUDA door over the fake card.
+.PHONY: bench-cuda bench-cuda-programs
+bench-cuda:
+	$(BENCH_SRC)/cuda/run
+
+bench-cuda-programs: governor $(CUDA_TEST)/test-deadlocks $(CUDA_DOORS) $(BENCH_OUT)/cuda-load
+
+$(BENCH_OUT)/cuda-load: $(BENCH_SRC)/cuda/cuda-load.c $(CUDA_TEST_SRC)/spin.c | $(CUDA_TEST)/real/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CUDA_CARD_PROGRAM)

@@ -30,6 +30,11 @@ extern const struct abi_fact abi_theirs[];
     SIZE(CUDA_EXTERNAL_MEMORY_HANDLE_DESC)                                                         \
     FIELD(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, handle)                                                \
     FIELD(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, size)                                                  \
+    SIZE(CUDA_MEMCPY2D)                                                                            \
+    FIELD(CUDA_MEMCPY2D, srcMemoryType)                                                            \
+    FIELD(CUDA_MEMCPY2D, dstMemoryType)                                                            \
+    FIELD(CUDA_MEMCPY2D, WidthInBytes)                                                             \
+    FIELD(CUDA_MEMCPY2D, Height)                                                                   \
     NUMBER(CUDA_SUCCESS)                                                                           \
     NUMBER(CU_AD_FORMAT_UNSIGNED_INT8)                                                             \
     NUMBER(CU_AD_FORMAT_UNSIGNED_INT16)                                                            \
@@ -39,6 +44,9 @@ extern const struct abi_fact abi_theirs[];
     NUMBER(CU_AD_FORMAT_SIGNED_INT32)                                                              \
     NUMBER(CU_AD_FORMAT_HALF)                                                                      \
     NUMBER(CU_AD_FORMAT_FLOAT)                                                                     \
-    NUMBER(CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD)
+    NUMBER(CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD)                                               \
+    NUMBER(CU_MEMORYTYPE_HOST)                                                                     \
+    NUMBER(CU_MEMORYTYPE_DEVICE)                                                                   \
+    NUMBER(CU_MEMORYTYPE_ARRAY)
 
 #endif

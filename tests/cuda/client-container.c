@@ -2,12 +2,14 @@
 /*
  * A program in a container: linked with libcuda.so.1, which the container's own loader finds or
  * does not. Prints how much memory it is told that the GPU has, and how many pieces of 8 MiB it
- * gets of that.
+ * gets of that. With CLIENT_STAYS it keeps them until it is killed.
  */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 int cuInit(unsigned int flags);
 int cuCtxCreate_v2(void **context, unsigned int flags, int device);
@@ -37,5 +39,7 @@ int main(void)
     while (pieces < MOST && cuMemAlloc_v2(&at, 8 * MIB) == 0)
         pieces++;
     printf("%zu MiB, %u pieces\n", total / MIB, pieces);
+    if (getenv("CLIENT_STAYS"))
+        pause();
     return 0;
 }

@@ -86,12 +86,55 @@ $(CUDA_TEST)/client-ffnvcodec: $(CUDA_TEST_SRC)/client-ffnvcodec.c
 $(CUDA_TEST)/client-container: $(CUDA_TEST_SRC)/client-container.c $(CUDA_TEST)/real/libcuda.so.1
 	$(CC) -O1 -g -Wall -Werror -o $@ $< -L$(CUDA_TEST)/real -l:libcuda.so.1
 
+$(CUDA_TEST)/vgpu-suspend: $(CUDA_SUSPEND_SRCS) $(CUDA_SRC)/suspend/driver.h
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_SUSPEND_CFLAGS) -O1 $(CUDA_SANITIZE) -DVGPU_REAL_DIR='"$(CUDA_TEST_REAL)"' -o $@ $(CUDA_SUSPEND_SRCS) -ldl
+
+$(CUDA_TEST)/test-suspend: | $(CUDA_TEST)/vgpu-suspend
+
+# For tests/system/61-cuda.t: that program, the fake driver under the names that NVIDIA's files have, and the module that
+# stands for NVIDIA's, for the kernel KVER.
+CUDA_IN_L1 := build/cuda-in-l1
+.PHONY: cuda-in-l1
+cuda-in-l1: $(CUDA_TEST)/client-container $(CUDA_TEST)/real/libcuda.so.1 $(CUDA_TEST)/real/libnvidia-ml.so.1 \
+		$(CUDA_IN_L1)/module-$(KVER)/nvidia.ko
+	cp $(CUDA_TEST)/client-container $(CUDA_IN_L1)/module-$(KVER)/nvidia.ko $(CUDA_IN_L1)/
+	cp $(CUDA_TEST)/real/libcuda.so.1 $(CUDA_IN_L1)/libcuda.so.570.1
+	cp $(CUDA_TEST)/real/libnvidia-ml.so.1 $(CUDA_IN_L1)/libnvidia-ml.so.570.1
+
+$(CUDA_IN_L1)/module-$(KVER)/nvidia.ko: $(wildcard $(CUDA_FAKE_SRC)/module/*)
+	@mkdir -p $(@D)
+	cp $^ $(@D)
+	$(MAKE) -C $(KERNEL_BUILD) M=$(abspath $(@D)) modules
+
 $(CUDA_TEST)/test-container: | $(CUDA_TEST)/client-container $(CUDA_OUT)/libcuda.so.1 $(CUDA_OUT)/libnvidia-ml.so.1 \
 		$(CONTAINER_HOOK_OUT)/vgpu-container-hook
 
 $(CUDA_TEST)/test-clients: | $(CUDA_TEST)/client-ffnvcodec $(CUDA_TEST)/plain/libcuda.so
 $(CUDA_TEST)/plain/libcuda.so: $(CUDA_TEST)/plain/libcuda.so.1
 	ln -sf libcuda.so.1 $@
+
+# tests/cuda/on-card: the door over the driver in CUDA_ON_CARD_REAL, and programs that ask the card.
+CUDA_ON_CARD := build/on-card
+CUDA_ON_CARD_REAL ?= $(CUDA_TEST_REAL)
+$(eval $(call cuda_library,$(CUDA_ON_CARD),$(CUDA_ON_CARD_REAL),$(CURDIR)/$(CUDA_ON_CARD),$(CURDIR)/$(GOVERNOR_OUT),$(CUDA_CFLAGS)))
+CUDA_CARD_PROGRAM = $(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -I$(CUDA_SRC)/abi -I$(CUDA_FAKE_SRC) -I$(CUDA_TEST_SRC) \
+	-DREAL_DIR='"$(CUDA_ON_CARD_REAL)"' -o $@ $^ -L$(CUDA_ON_CARD_REAL) -l:libcuda.so.1 -ldl
+
+.PHONY: cuda-on-card
+cuda-on-card: $(addprefix $(CUDA_ON_CARD)/,libcuda.so.1 libnvidia-ml.so.1 card-probe cuda-load vgpu-suspend) $(GOVERNOR_OUT)/vgpu-arbiter
+
+$(CUDA_ON_CARD)/card-probe: $(CUDA_TEST_SRC)/card-probe.c $(CUDA_TEST_SRC)/spin.c
+	@mkdir -p $(@D)
+	$(CUDA_CARD_PROGRAM)
+
+$(CUDA_ON_CARD)/cuda-load: tests/bench/cuda/cuda-load.c $(CUDA_TEST_SRC)/spin.c
+	@mkdir -p $(@D)
+	$(CUDA_CARD_PROGRAM)
+
+$(CUDA_ON_CARD)/vgpu-suspend: $(CUDA_SUSPEND_SRCS)
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_SUSPEND_CFLAGS) -DVGPU_REAL_DIR='"$(CUDA_ON_CARD_REAL)"' -o $@ $^ -ldl
 
 .SECONDARY:
 .PHONY: check-cuda cuda-tests

@@ -19,10 +19,10 @@ struct live kit_live;
 static pid_t started[STARTED];
 static unsigned int started_count;
 
-/* GPU/SLICE as a container has it. */
-static void show(const char *slice)
+/* GPU/SLICE as a container has it, in a directory of that name. */
+static void show(const char *slice, const char *name)
 {
-    g_autofree char *dir = g_build_filename(kit_live.root, "shown", GPU, NULL);
+    g_autofree char *dir = g_build_filename(kit_live.root, name, GPU, NULL);
     g_autofree char *link = g_build_filename(dir, slice, NULL);
     g_autofree char *of = g_build_filename(kit_live.root, "run/vgpu/slices", slice, NULL);
 
@@ -39,7 +39,7 @@ void kit_open(uint64_t vram)
 
     live_open(&kit_live, slices);
     if (vram)
-        show("a");
+        show("a", "shown");
     shown = g_build_filename(kit_live.root, "shown", NULL);
     g_mkdir_with_parents(shown, 0755);
     card = g_build_filename(kit_live.root, "card", NULL);
@@ -47,6 +47,60 @@ void kit_open(uint64_t vram)
     g_setenv("FAKE_CUDA_CARD", card, TRUE);
     g_setenv("FAKE_CUDA_TOTAL", "8589934592", TRUE);
     started_count = 0;
+}
+
+void kit_open_two(const char *a, const char *b)
+{
+    const char *slices[] = {"a", a, "b", b, NULL};
+    g_autofree char *card = NULL;
+
+    live_open(&kit_live, slices);
+    show("a", "only-a");
+    show("b", "only-b");
+    card = g_build_filename(kit_live.root, "card", NULL);
+    g_setenv("FAKE_CUDA_CARD", card, TRUE);
+    started_count = 0;
+}
+
+void kit_enter(const char *slice)
+{
+    g_autofree char *name = g_strconcat("only-", slice, NULL);
+    g_autofree char *dir = g_build_filename(kit_live.root, name, NULL);
+
+    if (slice)
+        g_setenv("VGPU_GOVERNOR_SLICES", dir, TRUE);
+    else
+        g_unsetenv("VGPU_GOVERNOR_SLICES");
+    kit_context();
+}
+
+/*
+ * From its first launch on the arbiter sees it, and measures it if there is a reason. A function
+ * that is not known then has an event before it and one after it.
+ */
+void kit_enter_measured(const char *slice)
+{
+    unsigned int before, ns = 20000;
+
+    kit_enter(slice);
+    do {
+        before = kit_calls("cuEventRecord");
+        kit_launch(kit_kernel(ns++), NULL);
+        ok(cuStreamSynchronize(NULL));
+    } while (kit_calls("cuEventRecord") < before + 2);
+}
+
+void kit_launch(CUfunction function, CUstream stream)
+{
+    ok(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL));
+}
+
+unsigned int kit_calls(const char *name)
+{
+    unsigned int (*count)(const char *) = NULL;
+
+    *(void **)&count = kit_driver("fake_count");
+    return count(name);
 }
 
 void kit_close(void)
@@ -74,12 +128,18 @@ unsigned int kit_start(void (*program)(void))
     return started_count++;
 }
 
+int kit_pid(unsigned int number)
+{
+    return started[number];
+}
+
 void kit_await(unsigned int number)
 {
     int status = -1;
 
     g_assert_cmpint(waitpid(started[number], &status, 0), ==, started[number]);
     g_assert_cmpint(status, ==, 0);
+    started[number] = 0;
 }
 
 void kit_kill_all(void)
@@ -87,6 +147,8 @@ void kit_kill_all(void)
     while (started_count) {
         pid_t pid = started[--started_count];
 
+        if (!pid)
+            continue;
         kill(pid, SIGKILL);
         g_assert_cmpint(waitpid(pid, NULL, 0), ==, pid);
     }

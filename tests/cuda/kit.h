@@ -20,9 +20,8 @@ extern struct live kit_live;
 CUresult cuInit(unsigned int flags);
 CUresult cuDeviceGet(CUdevice *device, int ordinal);
 CUresult cuDeviceGetCount(int *count);
+CUresult cuCtxGetCurrent(CUcontext *context);
 CUresult cuCtxSetCurrent(CUcontext context);
-CUresult cuCtxSynchronize(void);
-CUresult cuStreamSynchronize(CUstream stream);
 CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wanted,
                              unsigned long long flags);
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags);
@@ -35,11 +34,23 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgrap
  * none of both. */
 void kit_open(uint64_t vram);
 void kit_close(void);
+/* The same card with slices "a" and "b", given as their files: each program says which is its own.
+ */
+void kit_open_two(const char *a, const char *b);
+/* Of a program, first: a context on the card, in this slice; NULL: in none. */
+void kit_enter(const char *slice);
+/* Launches kernels of so many nanoseconds, or of fake.h's, in the slice until they are measured. */
+void kit_enter_measured(const char *slice);
+void kit_launch(CUfunction function, CUstream stream);
+#define kit_kernel(ns) ((CUfunction)(uintptr_t)(ns))
+/* How often the driver's function was called in this process. */
+unsigned int kit_calls(const char *name);
 /* @program in a process of its own; fails where it does. */
 void kit_run(void (*program)(void));
 /* Does not wait for it. The number to await it by. */
 unsigned int kit_start(void (*program)(void));
 void kit_await(unsigned int number);
+int kit_pid(unsigned int number);
 /* Ends all that were started. */
 void kit_kill_all(void);
 

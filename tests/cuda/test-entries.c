@@ -48,8 +48,10 @@ static const struct call calls[] = {
 static unsigned int (*count_of)(const char *name);
 static long *remembered;
 
-/* Each pointer has memory of its own, which is zero. */
-static char memory[ARGUMENTS][512];
+/* Each pointer has memory of its own, which is zero. Enough for a list of as many as is said below.
+ */
+#define SOME 100
+static char memory[ARGUMENTS][(SOME + ARGUMENTS) * 128];
 
 static void prepare(const struct call *call, long arguments[ARGUMENTS])
 {
@@ -101,8 +103,11 @@ static void call_once(const struct call *call, void *function, const char *way)
     call_with(call, function, arguments, way);
     if (remembered[0] == -1 || strchr(call->words, 'b'))
         return;
+    /* A function of ours may look at what it is given a pointer to. */
     for (unsigned int i = 0; i < ARGUMENTS; i++)
-        arguments[i] = 1000 + i;
+        arguments[i] = is_wrapped(call) && i < strlen(call->words) && call->words[i] == 'p'
+                           ? (long)memory[i]
+                           : SOME + (long)i;
     call_with(call, function, arguments, way);
     /* Beyond its own arguments, a function of ours passes nothing on. */
     size = is_wrapped(call) ? strlen(call->words) * sizeof(long) : sizeof(arguments);

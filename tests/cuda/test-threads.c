@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Threads of one process use all kinds of memory at once, at the limit. */
+/* Threads of one process use all kinds of memory at once, at the limit; and launch at once. */
 #include "kit.h"
 
 #define THREADS 6
@@ -110,9 +110,56 @@ static void test_threads(void)
     kit_close();
 }
 
+/* Launches, copies and what ends batches, on streams of the threads' own and on common ones. */
+static void *launch(void *data)
+{
+    unsigned int number = GPOINTER_TO_UINT(data);
+
+    ok(cuCtxSetCurrent(context));
+    for (unsigned int i = 0; i < ROUNDS; i++) {
+        CUstream stream = (CUstream)(uintptr_t)(0x100 + 0x10 * (i % 3 ? number : 9));
+
+        kit_launch(kit_kernel(1000 * (1 + i % 5)), stream);
+        ok(cuMemcpyHtoDAsync_v2(0, NULL, i % 4 ? 4096 : 2 * MIB, stream));
+        if (i % 7 == 0)
+            ok(cuStreamSynchronize(stream));
+        if (i % 10 == number)
+            ok(cuCtxSynchronize());
+        if (i % 20 == 0 && i % 3)
+            ok(cuStreamDestroy_v2(stream));
+    }
+    return NULL;
+}
+
+static void launches(void)
+{
+    GThread *threads[THREADS];
+
+    kit_enter("a");
+    ok(cuCtxGetCurrent(&context));
+    for (unsigned int i = 0; i < THREADS; i++)
+        threads[i] = g_thread_new("launch", launch, GUINT_TO_POINTER(i));
+    for (unsigned int i = 0; i < THREADS; i++)
+        g_thread_join(threads[i]);
+    ok(cuCtxDestroy_v2(context));
+}
+
+/* Measured from the first launch on, and never. */
+static void test_launches(void)
+{
+    static const char *const slices[] = {"[slice]\ncap=90\nhard=true\n", "[slice]\n"};
+
+    for (unsigned int i = 0; i < G_N_ELEMENTS(slices); i++) {
+        kit_open_two(slices[i], "[slice]\n");
+        kit_run(launches);
+        kit_close();
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/threads/threads", test_threads);
+    g_test_add_func("/threads/memory", test_threads);
+    g_test_add_func("/threads/launches", test_launches);
     return g_test_run();
 }

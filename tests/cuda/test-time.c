@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define GPU  "0000:3b:00.0"
 #define MS   1000000u
 #define WARM (300 * MS)
 /* What the card does in a part of the time, and how many parts are looked at. */
@@ -39,19 +38,18 @@ struct load {
 static struct seen *seen;
 static struct load loads[2];
 
+/* @in_slice: the programs are in slices. */
+static bool in_slice = true;
+
 static void work(unsigned int number)
 {
-    const char *slices[] = {"only-a", "only-b"};
-    g_autofree char *dir = g_build_filename(kit_live.root, slices[number], NULL);
+    const char *slices[] = {"a", "b"};
     const struct load *load = &loads[number];
 
-    if (g_getenv("VGPU_GOVERNOR_SLICES"))
-        g_setenv("VGPU_GOVERNOR_SLICES", dir, TRUE);
-    kit_context();
+    kit_enter(in_slice ? slices[number] : NULL);
     for (;;) {
         for (unsigned int i = 0; i < load->launches; i++)
-            ok(cuLaunchKernel((CUfunction)(uintptr_t)load->ns, 1, 1, 1, 32, 1, 1, 0, NULL, NULL,
-                              NULL));
+            kit_launch(kit_kernel(load->ns), NULL);
         ok(cuStreamSynchronize(NULL));
         seen->done[number] += load->ns * load->launches;
     }
@@ -65,31 +63,6 @@ static void work_a(void)
 static void work_b(void)
 {
     work(1);
-}
-
-/* GPU/SLICE, in a directory of its own. */
-static void show(const char *slice)
-{
-    g_autofree char *name = g_strconcat("only-", slice, NULL);
-    g_autofree char *dir = g_build_filename(kit_live.root, name, GPU, NULL);
-    g_autofree char *link = g_build_filename(dir, slice, NULL);
-    g_autofree char *of = g_build_filename(kit_live.root, "run/vgpu/slices", slice, NULL);
-
-    g_assert_cmpint(g_mkdir_with_parents(dir, 0755), ==, 0);
-    g_assert_cmpint(symlink(of, link), ==, 0);
-}
-
-static void open_slices(const char *a, const char *b)
-{
-    const char *slices[] = {"a", a, "b", b, NULL};
-    g_autofree char *card = NULL;
-
-    live_open(&kit_live, slices);
-    show("a");
-    show("b");
-    card = g_build_filename(kit_live.root, "card", NULL);
-    g_setenv("FAKE_CUDA_CARD", card, TRUE);
-    g_setenv("VGPU_GOVERNOR_SLICES", "changed by each program", TRUE);
 }
 
 /* Until the card has done so much for both. */
@@ -156,63 +129,42 @@ static void test_share(void)
     static const struct load kinds[] = {{2000000, 2}, {1000000, 6}, {4000000, 1}};
 
     for (unsigned int i = 0; i < G_N_ELEMENTS(kinds); i++) {
-        open_slices("[slice]\nweight=30\n", "[slice]\nweight=70\n");
+        kit_open_two("[slice]\nweight=30\n", "[slice]\nweight=70\n");
         loads[0] = loads[1] = kinds[i];
         assert_share(share(), 30, 8);
-        live_close(&kit_live);
+        kit_close();
     }
 }
 
 /* Kernels of different length get time, not turns, by which it would be 80 %. */
 static void test_unlike(void)
 {
-    open_slices("[slice]\nweight=50\n", "[slice]\nweight=50\n");
+    kit_open_two("[slice]\nweight=50\n", "[slice]\nweight=50\n");
     loads[0] = (struct load){4000000, 2};
     loads[1] = (struct load){1000000, 8};
     assert_share(share(), 50, 12);
-    live_close(&kit_live);
+    kit_close();
 }
 
 /* That is the door's doing. */
 static void test_without(void)
 {
-    open_slices("[slice]\nweight=30\n", "[slice]\nweight=70\n");
-    g_unsetenv("VGPU_GOVERNOR_SLICES");
+    kit_open_two("[slice]\nweight=30\n", "[slice]\nweight=70\n");
+    in_slice = false;
     loads[0] = loads[1] = (struct load){2000000, 2};
     assert_share(share(), 50, 8);
-    live_close(&kit_live);
+    in_slice = true;
+    kit_close();
 }
 
 #define LAUNCHES 200
 #define SHORT_NS 20000
 
-static unsigned int (*count_of)(const char *name);
-
-static void launch(uint64_t ns, CUstream stream)
-{
-    ok(cuLaunchKernel((CUfunction)(uintptr_t)ns, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL));
-}
-
-/* A program of slice a, which is measured because it has a cap. */
-static void begin_program(void)
-{
-    g_autofree char *dir = g_build_filename(kit_live.root, "only-a", NULL);
-
-    g_setenv("VGPU_GOVERNOR_SLICES", dir, TRUE);
-    kit_context();
-    *(void **)&count_of = kit_driver("fake_count");
-    /* From its first launch on the arbiter sees it, and measures it. */
-    while (!count_of("cuEventRecord")) {
-        launch(SHORT_NS, NULL);
-        ok(cuStreamSynchronize(NULL));
-    }
-}
-
 static void run_measured(void (*program)(void))
 {
-    open_slices("[slice]\ncap=50\nhard=true\n", "[slice]\n");
+    kit_open_two("[slice]\ncap=50\nhard=true\n", "[slice]\n");
     kit_run(program);
-    live_close(&kit_live);
+    kit_close();
 }
 
 /* An event costs more than a launch: there are two for many launches. */
@@ -220,12 +172,12 @@ static void gathered(void)
 {
     unsigned int before;
 
-    begin_program();
-    before = count_of("cuEventRecord");
+    kit_enter_measured("a");
+    before = kit_calls("cuEventRecord");
     for (unsigned int i = 0; i < LAUNCHES; i++)
-        launch(SHORT_NS, NULL);
-    g_assert_cmpuint(count_of("cuEventRecord") - before, >, 2);
-    g_assert_cmpuint(count_of("cuEventRecord") - before, <, LAUNCHES / 2);
+        kit_launch(kit_kernel(SHORT_NS), NULL);
+    g_assert_cmpuint(kit_calls("cuEventRecord") - before, >, 2);
+    g_assert_cmpuint(kit_calls("cuEventRecord") - before, <, LAUNCHES / 2);
 }
 
 /* Any call of ours would be recorded, or end the capture. */
@@ -233,23 +185,23 @@ static void capturing(void)
 {
     unsigned int before;
 
-    begin_program();
-    before = count_of("cuEventRecord");
+    kit_enter_measured("a");
+    before = kit_calls("cuEventRecord");
     for (unsigned int i = 0; i < LAUNCHES; i++)
-        launch(4 * MS, FAKE_CAPTURING);
-    g_assert_cmpuint(count_of("cuEventRecord"), ==, before);
+        kit_launch(kit_kernel(4 * MS), FAKE_CAPTURING);
+    g_assert_cmpuint(kit_calls("cuEventRecord"), ==, before);
 }
 
 /* The driver ends a context's events with it, and the rest of the work is charged. */
 static void context_ends(void)
 {
-    begin_program();
+    kit_enter_measured("a");
     for (unsigned int i = 0; i < 20; i++) {
         CUcontext context = NULL;
 
         ok(cuCtxCreate_v2(&context, 0, 0));
-        launch(2 * MS, NULL);
-        launch(SHORT_NS, (CUstream)(uintptr_t)0x10);
+        kit_launch(kit_kernel(2 * MS), NULL);
+        kit_launch(kit_kernel(SHORT_NS), (CUstream)(uintptr_t)0x10);
         ok(cuCtxDestroy_v2(context));
     }
 }
@@ -262,12 +214,12 @@ static void waits(void)
 {
     CUstream waiting = (CUstream)(uintptr_t)0x110, other = (CUstream)(uintptr_t)0x220;
 
-    begin_program();
+    kit_enter_measured("a");
     ok(cuStreamWaitValue32_v2(waiting, 0, 1, 0));
     for (unsigned int i = 0; i < 4; i++)
-        launch(MS, waiting);
+        kit_launch(kit_kernel(MS), waiting);
     for (unsigned int i = 0; i < 20; i++)
-        launch(MS, other);
+        kit_launch(kit_kernel(MS), other);
     ok(cuStreamSynchronize(other));
 }
 

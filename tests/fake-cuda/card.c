@@ -21,6 +21,13 @@ uint64_t card_setting(const char *name, uint64_t otherwise)
     return value ? strtoull(value, NULL, 10) : otherwise;
 }
 
+const char *card_pci(void)
+{
+    const char *address = getenv("FAKE_CUDA_PCI");
+
+    return address && strlen(address) == strlen(CARD_PCI) ? address : CARD_PCI;
+}
+
 static void make(struct card *made)
 {
     pthread_mutexattr_t shared;
@@ -66,6 +73,7 @@ static void lock(struct card *locked)
 
         if (process->pid && kill(process->pid, 0) < 0 && errno == ESRCH) {
             locked->used -= process->used;
+            locked->held -= process->state != 0;
             *process = (struct card_process){0};
         }
     }
@@ -85,6 +93,30 @@ static struct card_process *self_of(struct card *locked)
         abort();
     none->pid = getpid();
     return none;
+}
+
+struct card *card_lock(void)
+{
+    lock(card_get());
+    return card;
+}
+
+void card_unlock(void)
+{
+    pthread_mutex_unlock(&card->lock);
+}
+
+void card_wait(void)
+{
+    struct timespec some = {.tv_nsec = 1000000};
+    bool waits = card_get()->held;
+
+    while (waits) {
+        waits = self_of(card_lock())->state;
+        card_unlock();
+        if (waits)
+            clock_nanosleep(CLOCK_MONOTONIC, 0, &some, NULL);
+    }
 }
 
 bool card_take(uint64_t bytes)
@@ -132,6 +164,26 @@ uint64_t card_run(uint64_t after, uint64_t ns)
     end = at->busy_until = begin + ns;
     pthread_mutex_unlock(&at->lock);
     return end;
+}
+
+void card_release(uint64_t at)
+{
+    struct card *locked = card_get();
+
+    lock(locked);
+    locked->released_at = at;
+    pthread_mutex_unlock(&locked->lock);
+}
+
+uint64_t card_released(void)
+{
+    struct card *locked = card_get();
+    uint64_t at;
+
+    lock(locked);
+    at = locked->released_at;
+    pthread_mutex_unlock(&locked->lock);
+    return at;
 }
 
 void card_look(struct card *copy)

@@ -5,6 +5,7 @@
  *
  *   FAKE_CUDA_TOTAL    bytes of memory, for who makes the card; 1 GiB
  *   FAKE_CUDA_HIDDEN   bytes that a context takes for itself; 0
+ *   FAKE_CUDA_PCI      the card's address; CARD_PCI
  */
 #ifndef FAKE_CUDA_CARD_H
 #define FAKE_CUDA_CARD_H
@@ -14,11 +15,18 @@
 #include <stdint.h>
 
 #define CARD_PCI       "0000:3B:00.0"
-#define CARD_PROCESSES 256
+#define CARD_PROCESSES 512
 
+/**
+ * struct card_process
+ * @state: as the driver numbers those of checkpoints
+ * @saved: bytes that are not on the card meanwhile
+ */
 struct card_process {
     int pid;
     uint64_t used;
+    uint32_t state;
+    uint64_t saved;
 };
 
 struct card {
@@ -30,11 +38,20 @@ struct card {
     uint64_t peak;
     /* When the last work ends. */
     uint64_t busy_until;
+    /* When a kernel last said what others spin for. */
+    uint64_t released_at;
+    /* Processes that are not running. */
+    _Atomic uint32_t held;
     struct card_process processes[CARD_PROCESSES];
 };
 
 /* Mapped at first. */
 struct card *card_get(void);
+/* With its lock; the dead are taken out. */
+struct card *card_lock(void);
+void card_unlock(void);
+/* Waits while this process is locked, or suspended. */
+void card_wait(void);
 /* False: there is not so much. */
 bool card_take(uint64_t bytes);
 void card_give(uint64_t bytes);
@@ -42,8 +59,13 @@ void card_give(uint64_t bytes);
 void card_look(struct card *copy);
 /* Work of @ns that begins when all earlier work has ended, and not before @after: when it ends. */
 uint64_t card_run(uint64_t after, uint64_t ns);
+/* Kernels that spin until then have ended. */
+void card_release(uint64_t at);
+uint64_t card_released(void);
 /* The card's clock, which is CLOCK_MONOTONIC. */
 uint64_t card_now(void);
 uint64_t card_setting(const char *name, uint64_t otherwise);
+/* Of 12 characters. */
+const char *card_pci(void);
 
 #endif

@@ -62,7 +62,7 @@ CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
     ENTER();
     if (device || length < 13)
         return CUDA_ERROR_INVALID_DEVICE;
-    memcpy(id, CARD_PCI, 13);
+    memcpy(id, card_pci(), 13);
     return CUDA_SUCCESS;
 }
 

@@ -22,6 +22,12 @@
 #define FAKE_CAPTURING ((CUstream)(uintptr_t)0xca)
 /* When a stream goes on that waits for a value: which nobody writes. */
 #define FAKE_NEVER (UINT64_MAX / 2)
+/* A kernel that spins beside others until one that releases it is launched, in any process. */
+#define FAKE_SPIN    ((CUfunction)(uintptr_t)0x7ffffff1)
+#define FAKE_RELEASE ((CUfunction)(uintptr_t)0x7ffffff2)
+/* Bytes for each nanosecond. */
+#define FAKE_COPIES 12
+#define FAKE_FILLS  1000
 
 struct fake_call {
     const char *name;
@@ -38,8 +44,9 @@ extern struct fake_call fake_calls[];
 unsigned int fake_count(const char *name);
 /* What the last call of a function that only remembers was given. */
 extern _Thread_local long fake_arguments[FAKE_ARGUMENTS];
-/* Called before memory is free on the card. */
+/* Called before memory is free on the card, and before an event is recorded. */
 extern void (*fake_before_free)(void);
+extern void (*fake_before_record)(CUstream stream);
 
 void fake_note(const char *name);
 #define ENTER() fake_note(__func__)

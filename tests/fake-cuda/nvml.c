@@ -20,7 +20,7 @@ nvmlReturn_t nvmlShutdown(void)
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *address, nvmlDevice_t *found)
 {
-    if (strcasecmp(address, CARD_PCI))
+    if (strcasecmp(address, card_pci()))
         return NVML_ERROR_INVALID_ARGUMENT;
     *found = (nvmlDevice_t)&device;
     return NVML_SUCCESS;
@@ -38,7 +38,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t of, nvmlPciInfo_t *info)
 {
     (void)of;
     *info = (nvmlPciInfo_t){0};
-    snprintf(info->busId, sizeof(info->busId), "0000%s", CARD_PCI);
+    snprintf(info->busId, sizeof(info->busId), "0000%s", card_pci());
     return NVML_SUCCESS;
 }
 

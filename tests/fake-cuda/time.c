@@ -17,20 +17,44 @@
 /* What is longer is an address that a test made up. */
 #define MOST_NS 1000000000u
 
+void (*fake_before_record)(CUstream stream);
+
+/*
+ * A point of a stream: when the card comes to it.
+ * @spins_from: not 0: it comes when what spins from then on has been released
+ */
+struct point {
+    uint64_t at;
+    uint64_t spins_from;
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* When the last work of each ends; by the stream's address. */
-static uint64_t streams[STREAMS];
+/* Where the last work of each ends; by the stream's address. */
+static struct point streams[STREAMS];
 /* @ended: with its context; whoever uses it then may crash the driver. */
 static struct event {
     bool used;
     bool ended;
     CUcontext context;
-    uint64_t at;
+    struct point point;
 } events[EVENTS];
 
-static uint64_t *stream_of(CUstream stream)
+static struct point *stream_of(CUstream stream)
 {
     return &streams[((uintptr_t)stream >> 4 ^ (uintptr_t)stream) % STREAMS];
+}
+
+/* Under the lock. */
+static uint64_t time_of(struct point *point)
+{
+    uint64_t released_at = point->spins_from ? card_released() : 0;
+
+    if (!point->spins_from)
+        return point->at;
+    if (released_at < point->spins_from)
+        return FAKE_NEVER;
+    *point = (struct point){.at = released_at};
+    return released_at;
 }
 
 /* NULL: it is none. */
@@ -53,15 +77,39 @@ void fake_end_events(CUcontext context)
     pthread_mutex_unlock(&lock);
 }
 
-static CUresult launch(CUfunction f, CUstream stream)
+static CUresult run(CUstream stream, uint64_t ns)
 {
-    uint64_t ns = (uintptr_t)f < MOST_NS ? (uintptr_t)f : 0;
+    struct point *point = stream_of(stream);
+    uint64_t after;
 
     pthread_mutex_lock(&lock);
-    if (*stream_of(stream) < FAKE_NEVER)
-        *stream_of(stream) = card_run(*stream_of(stream), ns);
+    after = time_of(point);
+    if (after < FAKE_NEVER)
+        point->at = card_run(after, ns);
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
+}
+
+static CUresult spin(CUstream stream)
+{
+    struct point *point = stream_of(stream);
+    uint64_t after;
+
+    pthread_mutex_lock(&lock);
+    after = time_of(point);
+    if (after < FAKE_NEVER)
+        point->spins_from = card_run(after, 0);
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+static CUresult launch(CUfunction f, CUstream stream)
+{
+    if (f == FAKE_SPIN)
+        return spin(stream);
+    if (f == FAKE_RELEASE)
+        card_release(card_run(0, 1000));
+    return run(stream, (uintptr_t)f < MOST_NS ? (uintptr_t)f : 0);
 }
 
 static void sleep_until(uint64_t at)
@@ -77,10 +125,13 @@ static CUresult synchronize(CUstream stream)
 {
     uint64_t at;
 
-    pthread_mutex_lock(&lock);
-    at = *stream_of(stream);
-    pthread_mutex_unlock(&lock);
-    sleep_until(at);
+    do {
+        pthread_mutex_lock(&lock);
+        at = time_of(stream_of(stream));
+        pthread_mutex_unlock(&lock);
+        /* It may be released meanwhile. */
+        sleep_until(at < FAKE_NEVER ? at : card_now() + 100000);
+    } while (at >= FAKE_NEVER);
     return CUDA_SUCCESS;
 }
 
@@ -127,7 +178,7 @@ CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr at, unsigned int va
     (void)flags;
     pthread_mutex_lock(&lock);
     if (stream)
-        *stream_of(stream) = FAKE_NEVER;
+        *stream_of(stream) = (struct point){.at = FAKE_NEVER};
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
@@ -163,8 +214,12 @@ static CUresult record(CUevent event, CUstream stream)
 
     if (!found)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (fake_before_record)
+        fake_before_record(stream);
     pthread_mutex_lock(&lock);
-    found->at = *stream_of(stream) > card_now() ? *stream_of(stream) : card_now();
+    found->point = *stream_of(stream);
+    if (time_of(&found->point) < card_now())
+        found->point.at = card_now();
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
@@ -184,21 +239,29 @@ CUresult cuEventRecord_ptsz(CUevent event, CUstream stream)
 CUresult cuEventQuery(CUevent event)
 {
     struct event *found = event_of(event);
+    uint64_t at;
 
     ENTER();
     if (!found)
         return CUDA_ERROR_INVALID_HANDLE;
-    return card_now() >= found->at ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    pthread_mutex_lock(&lock);
+    at = time_of(&found->point);
+    pthread_mutex_unlock(&lock);
+    return card_now() >= at ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end)
 {
     struct event *first = event_of(begin), *last = event_of(end);
+    int64_t ns;
 
     ENTER();
     if (!first || !last)
         return CUDA_ERROR_INVALID_HANDLE;
-    *ms = (float)((double)((int64_t)(last->at - first->at)) / 1e6);
+    pthread_mutex_lock(&lock);
+    ns = (int64_t)(time_of(&last->point) - time_of(&first->point));
+    pthread_mutex_unlock(&lock);
+    *ms = (float)((double)ns / 1e6);
     return CUDA_SUCCESS;
 }
 
@@ -211,4 +274,30 @@ CUresult cuEventDestroy_v2(CUevent event)
         return CUDA_ERROR_INVALID_HANDLE;
     found->used = false;
     return CUDA_SUCCESS;
+}
+
+/* Of copies, which wait for the card's other work, the host's memory is not touched. */
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    ENTER();
+    (void)to;
+    (void)from;
+    return run(stream, bytes / FAKE_COPIES);
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
+{
+    ENTER();
+    (void)to;
+    (void)from;
+    run(NULL, bytes / FAKE_COPIES);
+    return synchronize(NULL);
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream)
+{
+    ENTER();
+    (void)to;
+    (void)value;
+    return run(stream, bytes / FAKE_FILLS);
 }

@@ -13,7 +13,7 @@ FUZZ_SANITIZE ?= -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZ_MAIN ?=
 # Longer inputs add nothing, and the repository keeps them forever.
 FUZZ_KEPT_LEN := 160
-FUZZ_GROUPS := model engine guard agent governor fleet
+FUZZ_GROUPS := model engine guard agent governor cuda fleet
 
 FUZZ_model_PARTS := $(wildcard mdev-driver/model/*.c)
 FUZZ_model_CFLAGS := -std=c11 -Wall -Wextra -Werror -Imdev-driver/model
@@ -46,6 +46,11 @@ FUZZ_governor_LIBS = $(GOVERNOR_PKG_LIBS)
 FUZZ_fleet_PARTS := $(FLEET_UNIT_PARTS)
 FUZZ_fleet_CFLAGS = $(FLEET_WARN)
 FUZZ_fleet_LIBS :=
+
+# The CUDA door's maps of what it has charged.
+FUZZ_cuda_PARTS := $(addprefix governor/cuda/memory/,ranges.c mappings.c)
+FUZZ_cuda_CFLAGS = -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror $(CUDA_INCLUDES)
+FUZZ_cuda_LIBS := -lpthread
 
 # The parts of a group are compiled once for all of its programs.
 define fuzz_group

@@ -5,83 +5,120 @@
 
 #include "real.h"
 
-static CUevent take_event(struct meter *meter, CUcontext context)
+/* Of those that are kept; NULL: none is of this context. */
+static CUevent take_spare(struct meter *meter, CUcontext context)
 {
     CUevent event = NULL;
 
-    for (unsigned int i = 0; i < meter->spare_count; i++) {
+    pthread_mutex_lock(&meter->lock);
+    for (unsigned int i = 0; i < meter->spare_count && !event; i++) {
         if (meter->spares[i].context != context)
             continue;
         event = meter->spares[i].event;
         meter->spares[i] = meter->spares[--meter->spare_count];
-        return event;
     }
+    pthread_mutex_unlock(&meter->lock);
+    return event;
+}
+
+static CUevent take_event(struct meter *meter, CUcontext context)
+{
+    CUevent event = take_spare(meter, context);
+
+    if (event)
+        return event;
     return DRIVER(cuEventCreate, &event, 0) == CUDA_SUCCESS ? event : NULL;
 }
 
 void batch_give_event(struct meter *meter, CUcontext context, CUevent event)
 {
+    bool is_kept;
+
     if (!event)
         return;
-    if (meter->spare_count < SPARES_MOST)
+    pthread_mutex_lock(&meter->lock);
+    is_kept = meter->spare_count < SPARES_MOST;
+    if (is_kept)
         meter->spares[meter->spare_count++] = (struct spare){context, event};
-    else
+    pthread_mutex_unlock(&meter->lock);
+    if (!is_kept)
         DRIVER(cuEventDestroy_v2, event);
 }
 
-CUevent batch_record(struct meter *meter, const struct batch *batch)
+CUevent batch_record(struct meter *meter, CUcontext context, CUstream stream, bool per_thread)
 {
-    CUevent event = take_event(meter, batch->context);
+    CUevent event = take_event(meter, context);
     CUresult result;
 
     if (!event)
         return NULL;
-    if (batch->per_thread)
-        result = DRIVER(cuEventRecord_ptsz, event, batch->stream);
+    if (per_thread)
+        result = DRIVER(cuEventRecord_ptsz, event, stream);
     else
-        result = DRIVER(cuEventRecord, event, batch->stream);
+        result = DRIVER(cuEventRecord, event, stream);
     if (result == CUDA_SUCCESS)
         return event;
-    batch_give_event(meter, batch->context, event);
+    batch_give_event(meter, context, event);
     return NULL;
 }
 
-static void unlink_from(struct batch **list, const struct batch *batch)
+struct batch *batch_find_open(struct meter *meter, const struct launch *launch, CUcontext context)
+{
+    struct batch *batch = meter->open;
+
+    while (batch && (batch->context != context || batch->stream != launch->stream ||
+                     batch->per_thread != launch->per_thread))
+        batch = batch->next;
+    return batch;
+}
+
+void batch_unlink(struct batch **list, const struct batch *batch)
 {
     while (*list != batch)
         list = &(*list)->next;
     *list = batch->next;
 }
 
-static void discard(struct meter *meter, struct batch *batch)
+void batch_discard(struct meter *meter, struct batch *batch)
 {
     batch_give_event(meter, batch->context, batch->begin);
     batch_give_event(meter, batch->context, batch->end);
     free(batch);
 }
 
-void batch_give_up(struct meter *meter, struct batch **list, struct batch *batch)
-{
-    unlink_from(list, batch);
-    governor_member_end(meter->gpu->member, batch->debit, batch->sum_ns);
-    discard(meter, batch);
-}
-
-void batch_close(struct meter *meter, struct batch *batch)
+void batch_take_out(struct meter *meter, struct batch *batch)
 {
     struct batch **last = &meter->ended;
 
-    batch->end = batch_record(meter, batch);
-    if (!batch->end) {
-        batch_give_up(meter, &meter->open, batch);
-        return;
-    }
-    unlink_from(&meter->open, batch);
+    batch_unlink(&meter->open, batch);
     batch->next = NULL;
+    batch->closing = true;
+    batch->closed_ns = batch_now();
     while (*last)
         last = &(*last)->next;
     *last = batch;
-    pthread_cond_signal(&meter->work);
+}
+
+/*
+ * Another thread may launch on the same stream before this is recorded. Such a launch counts with
+ * this batch, and the next batch counts from here: together they are charged what they took.
+ */
+void batch_close(struct meter *meter, struct batch *batch)
+{
+    CUevent end = batch_record(meter, batch->context, batch->stream, batch->per_thread);
+    bool is_gone;
+
+    pthread_mutex_lock(&meter->lock);
+    batch->end = end;
+    batch->closing = false;
+    is_gone = batch->gone;
+    pthread_cond_broadcast(&meter->work);
+    pthread_mutex_unlock(&meter->lock);
+    if (!is_gone)
+        return;
+    /* Its events ended with its context. */
+    work_end(meter->gpu, batch->class, batch->debit, batch->sum_ns);
+    free(batch);
 }
 
 /* UINT64_MAX: the driver does not say. An end before the other's is of no time of its own. */
@@ -103,12 +140,13 @@ static uint64_t least(uint64_t a, uint64_t b)
  * From when the GPU was free for it, so that what several streams do at once counts once. What
  * others had submitted before is theirs, as far as the host's clock can tell.
  */
-static uint64_t measure(const struct meter *meter, const struct batch *batch, uint64_t now)
+static uint64_t measure(const struct meter *meter, const struct batch *batch, CUevent end,
+                        uint64_t now)
 {
     CUevent last = meter->last.context == batch->context ? meter->last.event : NULL;
     uint64_t from = batch->opened_ns > meter->seen_ns ? batch->opened_ns : meter->seen_ns;
     uint64_t others_end = batch->opened_ns + batch->behind_ns;
-    uint64_t ns = least(between(batch->begin, batch->end), between(last, batch->end));
+    uint64_t ns = least(between(batch->begin, end), between(last, end));
     uint64_t own = now > others_end ? now - others_end : 0;
 
     if (ns == UINT64_MAX)
@@ -118,22 +156,43 @@ static uint64_t measure(const struct meter *meter, const struct batch *batch, ui
     return least(ns, own > batch->sum_ns ? own : batch->sum_ns);
 }
 
-void batch_retire(struct meter *meter, struct batch *batch)
+/* Its end is where the next one's time begins, unless a later one was seen before. */
+static void remember_end(struct meter *meter, struct batch *batch, CUevent end)
+{
+    if (meter->last.context == batch->context && meter->last.event &&
+        !between(meter->last.event, end))
+        return;
+    batch_give_event(meter, meter->last.context, meter->last.event);
+    meter->last = (struct spare){batch->context, end};
+    batch->end = NULL;
+}
+
+/*
+ * The program took much longer to launch than the work should take. So the GPU has waited in
+ * between, and nobody knows how long.
+ */
+static bool is_sparse(const struct batch *batch)
+{
+    return batch->closed_ns - batch->opened_ns > 2 * batch->sum_ns + SPARSE_NS;
+}
+
+void batch_retire(struct meter *meter, struct batch *batch, CUevent end)
 {
     uint64_t now = batch_now();
-    uint64_t ns = measure(meter, batch, now);
-    bool is_later = meter->last.context != batch->context || !meter->last.event ||
-                    between(meter->last.event, batch->end) > 0;
+    uint64_t ns = end ? measure(meter, batch, end, now) : batch->sum_ns;
+    bool sparse = is_sparse(batch);
 
-    unlink_from(&meter->ended, batch);
-    governor_member_end(meter->gpu->member, batch->debit, ns);
-    if (!batch->mixed && !batch->behind_ns)
+    if (sparse)
+        ns = least(ns, 2 * batch->sum_ns);
+
+    pthread_mutex_lock(&meter->lock);
+    batch_unlink(&meter->ended, batch);
+    if (end && !sparse && !batch->mixed && !batch->behind_ns && batch->launches)
         costs_learn(&meter->costs, batch->key, ns / batch->launches);
-    if (is_later) {
-        batch_give_event(meter, meter->last.context, meter->last.event);
-        meter->last = (struct spare){batch->context, batch->end};
-        batch->end = NULL;
-    }
+    pthread_mutex_unlock(&meter->lock);
+    work_end(meter->gpu, batch->class, batch->debit, ns);
+    if (end)
+        remember_end(meter, batch, end);
     meter->seen_ns = now;
-    discard(meter, batch);
+    batch_discard(meter, batch);
 }

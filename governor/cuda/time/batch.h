@@ -3,6 +3,7 @@
 #ifndef GOVERNOR_CUDA_BATCH_H
 #define GOVERNOR_CUDA_BATCH_H
 
+#include "backlog.h"
 #include "costs.h"
 #include "meter.h"
 
@@ -12,6 +13,8 @@
 #define BATCH_NS 500000u
 /* A batch that is not full after this time gets no more launches. */
 #define STALE_NS 2000000u
+/* Launches may take this long beyond twice their work's time. */
+#define SPARSE_NS 200000u
 /* A function that was not measured yet. */
 #define UNKNOWN_NS 100000u
 /* Events that are kept for later batches. */
@@ -19,12 +22,13 @@
 
 /**
  * struct batch - launches of one stream with one debit
- * @opened_ns: by the host's clock
+ * @opened_ns, @closed_ns: by the host's clock
  * @behind_ns: how long others' work was before it then
  * @sum_ns, @launches: so far, by the estimates
  * @key: of its launches; @mixed: they have several
  * @begin: before the first launch; NULL: the driver refused
- * @end: after the last launch; NULL: it is open
+ * @end: after the last launch; NULL: it is open, or the driver refused
+ * @closing: a thread records its end, and is the one that frees it if it is @gone
  * @begun: the GPU was seen to have come to it
  * @unbegun: its debit waits for that
  * @stuck: it has not begun for so long that what comes after must not wait for it
@@ -34,10 +38,12 @@ struct batch {
     struct batch *next;
     uint64_t id;
     uint64_t debit;
+    enum work_class class;
     CUcontext context;
     CUstream stream;
     bool per_thread;
     uint64_t opened_ns;
+    uint64_t closed_ns;
     uint64_t behind_ns;
     uint64_t sum_ns;
     unsigned int launches;
@@ -45,6 +51,8 @@ struct batch {
     bool mixed;
     CUevent begin;
     CUevent end;
+    bool closing;
+    bool gone;
     bool begun;
     bool unbegun;
     bool stuck;
@@ -58,24 +66,32 @@ struct spare {
 
 /**
  * struct meter - of a GPU's time
- * @lock: over what follows
- * @open, @ended: batches that take launches, and batches whose end is awaited, in their order
- * @last: the latest end that was seen, from which the next one's time counts
- * @seen_ns: when it was seen, by the host's clock
+ * @looks: held by whoever looks at events of a context that may end meanwhile. A launch waits for
+ *         it never, because the driver may make such a look wait for another launch.
+ * @last: the latest end that was seen, from which the next one's time counts; under @looks
+ * @seen_ns: when it was seen, by the host's clock; under @looks
+ *
+ * @lock: over what follows. Never held in a call of the driver's: one that records an event waits
+ *        while the stream's queue is full, possibly for a launch of another thread.
+ * @open, @ended: batches that take launches, and batches whose end is awaited, in their order.
+ *                Only whoever holds @looks takes some out of @ended
  */
 struct meter {
     struct gpu *gpu;
+    pthread_mutex_t looks;
+    struct spare last;
+    uint64_t seen_ns;
+
     pthread_mutex_t lock;
     pthread_cond_t work;
     bool has_reaper;
     struct batch *open;
     struct batch *ended;
     uint64_t batches;
-    struct spare last;
-    uint64_t seen_ns;
     struct spare spares[SPARES_MOST];
     unsigned int spare_count;
     struct costs costs;
+    struct backlog backlog;
 };
 
 static inline uint64_t batch_now(void)
@@ -86,17 +102,38 @@ static inline uint64_t batch_now(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* All under the meter's lock, and with the calling thread's capture mode relaxed. */
+/* NULL: no memory. */
+struct meter *meter_of(struct gpu *gpu);
 
-/* A recorded event on the batch's stream; NULL: the driver refused. */
-CUevent batch_record(struct meter *meter, const struct batch *batch);
+/*
+ * Our own calls of the driver would end a capture of another thread that forbids such calls, unless
+ * this thread says that it knows what it does.
+ */
+void meter_relax(CUstreamCaptureMode *mode);
+void meter_unrelax(CUstreamCaptureMode *mode);
+
+/* Also true if that cannot be told. */
+bool meter_is_capturing(CUstream stream, bool per_thread);
+
+/* These call the driver: without the lock, and with the calling thread's capture mode relaxed. */
+
+/* An event that is recorded on the stream; NULL: the driver refused. */
+CUevent batch_record(struct meter *meter, CUcontext context, CUstream stream, bool per_thread);
 void batch_give_event(struct meter *meter, CUcontext context, CUevent event);
-/* Takes it out of the open ones: its end is awaited, or if there is no event, charged now. */
+/* Frees one that is in no list any more, and its events. */
+void batch_discard(struct meter *meter, struct batch *batch);
+/* Records the end of a batch that batch_take_out() has taken. */
 void batch_close(struct meter *meter, struct batch *batch);
-/* Takes it out of its list, charges it by the estimates, and frees it. */
-void batch_give_up(struct meter *meter, struct batch **list, struct batch *batch);
-/* Its end was seen: measures, charges, learns and frees it. */
-void batch_retire(struct meter *meter, struct batch *batch);
+/* Its end was seen, or there is no event of it: measures, charges, learns and frees it. */
+void batch_retire(struct meter *meter, struct batch *batch, CUevent end);
+
+/* These need the lock. */
+
+/* The one that takes launches of this stream; NULL: none does. */
+struct batch *batch_find_open(struct meter *meter, const struct launch *launch, CUcontext context);
+/* Out of the open ones: its end is awaited, as soon as the caller has recorded it. */
+void batch_take_out(struct meter *meter, struct batch *batch);
+void batch_unlink(struct batch **list, const struct batch *batch);
 
 /* The thread that sees ends; started with the first batch. False: there is none. */
 bool reaper_start(struct meter *meter);

@@ -6,25 +6,14 @@
 #include "batch.h"
 #include "real.h"
 
-static void relax(CUstreamCaptureMode *mode)
+void meter_relax(CUstreamCaptureMode *mode)
 {
     *mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     DRIVER(cuThreadExchangeStreamCaptureMode, mode);
 }
 
-/*
- * Our own calls of the driver would end a capture of another thread that forbids such calls, unless
- * this thread says that it knows what it does.
- */
-static void enter(struct meter *meter, CUstreamCaptureMode *mode)
+void meter_unrelax(CUstreamCaptureMode *mode)
 {
-    relax(mode);
-    pthread_mutex_lock(&meter->lock);
-}
-
-static void leave(struct meter *meter, CUstreamCaptureMode *mode)
-{
-    pthread_mutex_unlock(&meter->lock);
     DRIVER(cuThreadExchangeStreamCaptureMode, mode);
 }
 
@@ -38,13 +27,14 @@ static struct meter *meter_new(struct gpu *gpu)
     meter->gpu = gpu;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&meter->looks, NULL);
     pthread_mutex_init(&meter->lock, NULL);
     pthread_cond_init(&meter->work, &monotonic);
     pthread_condattr_destroy(&monotonic);
     return meter;
 }
 
-static struct meter *meter_of(struct gpu *gpu)
+struct meter *meter_of(struct gpu *gpu)
 {
     struct meter *meter = atomic_load_explicit(&gpu->meter, memory_order_acquire);
 
@@ -58,62 +48,34 @@ static struct meter *meter_of(struct gpu *gpu)
     return meter;
 }
 
-static bool is_capturing(const struct launch *launch)
+bool meter_is_capturing(CUstream stream, bool per_thread)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    CUresult result;
+    CUresult result = per_thread ? DRIVER(cuStreamIsCapturing_ptsz, stream, &status)
+                                 : DRIVER(cuStreamIsCapturing, stream, &status);
 
-    if (launch->per_thread)
-        result = DRIVER(cuStreamIsCapturing_ptsz, launch->stream, &status);
-    else
-        result = DRIVER(cuStreamIsCapturing, launch->stream, &status);
     /* It fails for stream 0 while another captures: then a launch there fails, too. */
     return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-static struct batch *find_open(struct meter *meter, const struct launch *launch, CUcontext context)
-{
-    struct batch *batch = meter->open;
-
-    while (batch && (batch->context != context || batch->stream != launch->stream ||
-                     batch->per_thread != launch->per_thread))
-        batch = batch->next;
-    return batch;
-}
-
-/* One that has room for the launch. A function without a measurement gets a batch of its own. */
+/*
+ * Under the lock: one that has room for the launch. A function without a measurement gets a batch
+ * of its own. @full: one that has not, and that the caller must close; or NULL.
+ */
 static struct batch *find_fitting(struct meter *meter, const struct launch *launch,
-                                  CUcontext context)
+                                  CUcontext context, struct batch **full)
 {
-    struct batch *batch = find_open(meter, launch, context);
+    struct batch *batch = batch_find_open(meter, launch, context);
 
-    if (!batch || (launch->ns && batch_now() < batch->opened_ns + STALE_NS))
+    *full = NULL;
+    if (!batch ||
+        (launch->ns && batch->class == launch->class && batch_now() < batch->opened_ns + STALE_NS))
         return batch;
-    if (batch->launches)
-        batch_close(meter, batch);
+    if (batch->launches) {
+        batch_take_out(meter, batch);
+        *full = batch;
+    }
     return NULL;
-}
-
-static struct batch *open_batch(struct meter *meter, const struct launch *launch, CUcontext context,
-                                uint64_t debit, bool deferred)
-{
-    struct batch *batch = reaper_start(meter) ? calloc(1, sizeof(*batch)) : NULL;
-
-    if (!batch)
-        return NULL;
-    batch->id = ++meter->batches;
-    batch->debit = debit;
-    batch->unbegun = deferred;
-    batch->context = context;
-    batch->stream = launch->stream;
-    batch->per_thread = launch->per_thread;
-    batch->behind_ns = governor_member_behind_ns(meter->gpu->member);
-    batch->opened_ns = batch_now();
-    batch->begin = batch_record(meter, batch);
-    batch->next = meter->open;
-    meter->open = batch;
-    pthread_cond_signal(&meter->work);
-    return batch;
 }
 
 /* Work that cannot begin must not hold up what comes after: that may be what it waits for. */
@@ -125,64 +87,154 @@ static bool is_stuck(const struct meter *meter)
     return false;
 }
 
-/* Waits for the turn without the lock, which the end of the member's own work needs. */
-static struct batch *begin(struct meter *meter, const struct launch *launch, CUcontext context)
+static struct batch *batch_new(struct meter *meter, const struct launch *launch, CUcontext context)
 {
-    uint64_t estimate = !launch->ns ? UNKNOWN_NS : launch->ns > BATCH_NS ? launch->ns : BATCH_NS;
-    bool deferred = is_stuck(meter);
-    struct batch *batch;
-    uint64_t debit;
+    struct batch *batch = calloc(1, sizeof(*batch));
 
-    pthread_mutex_unlock(&meter->lock);
-    debit = governor_member_begin(meter->gpu->member, estimate, deferred);
-    pthread_mutex_lock(&meter->lock);
-    batch = find_fitting(meter, launch, context);
-    if (batch) {
-        /* Another thread has opened one meanwhile. */
-        governor_member_cancel(meter->gpu->member, debit);
-        return batch;
-    }
-    batch = open_batch(meter, launch, context, debit, deferred);
     if (!batch)
-        governor_member_end(meter->gpu->member, debit, launch->ns ? launch->ns : UNKNOWN_NS);
+        return NULL;
+    batch->class = launch->class;
+    batch->context = context;
+    batch->stream = launch->stream;
+    batch->per_thread = launch->per_thread;
+    batch->behind_ns = governor_member_behind_ns(meter->gpu->member);
+    batch->opened_ns = batch_now();
+    batch->begin = batch_record(meter, context, launch->stream, launch->per_thread);
     return batch;
 }
 
-static void join_batch(struct launch *launch, struct meter *meter, CUcontext context)
+static void join_locked(struct meter *meter, struct launch *launch, const struct batch *batch)
 {
-    CUstreamCaptureMode mode;
-    struct batch *batch;
+    launch->meter = meter;
+    launch->batch = batch->id;
+}
 
-    enter(meter, &mode);
-    launch->ns = costs_of(&meter->costs, launch->key);
-    batch = find_fitting(meter, launch, context);
-    if (!batch)
-        batch = begin(meter, launch, context);
-    if (batch) {
-        launch->meter = meter;
-        launch->batch = batch->id;
+/* True if the launch is part of a batch now; @batch is linked then, unless another fits. */
+static bool open_batch(struct meter *meter, struct launch *launch, struct batch *batch,
+                       struct batch **full)
+{
+    struct batch *other;
+    bool is_open;
+
+    pthread_mutex_lock(&meter->lock);
+    other = find_fitting(meter, launch, batch->context, full);
+    is_open = !other && reaper_start(meter);
+    if (is_open) {
+        batch->id = ++meter->batches;
+        batch->next = meter->open;
+        meter->open = batch;
+        pthread_cond_signal(&meter->work);
     }
-    leave(meter, &mode);
+    if (other || is_open)
+        join_locked(meter, launch, other ? other : batch);
+    pthread_mutex_unlock(&meter->lock);
+    return is_open;
+}
+
+static uint64_t estimate_of(const struct launch *launch)
+{
+    uint64_t ns = launch->ns ? launch->ns : launch->guess_ns;
+
+    return ns ? ns : UNKNOWN_NS;
+}
+
+/* Waits for the turn, and opens a batch, without the lock. */
+static void begin(struct meter *meter, struct launch *launch, CUcontext context, bool deferred)
+{
+    uint64_t ns = estimate_of(launch), least = launch->ns ? BATCH_NS : 0;
+    uint64_t debit = work_begin(meter->gpu, launch->class, ns > least ? ns : least, deferred);
+    struct batch *batch = batch_new(meter, launch, context), *full = NULL;
+    bool is_open;
+
+    if (batch) {
+        batch->debit = debit;
+        batch->unbegun = deferred;
+    }
+    is_open = batch && open_batch(meter, launch, batch, &full);
+    if (full)
+        batch_close(meter, full);
+    if (is_open)
+        return;
+    if (launch->meter)
+        work_cancel(meter->gpu, debit);
+    else
+        work_end(meter->gpu, launch->class, debit, ns);
+    if (batch)
+        batch_discard(meter, batch);
+}
+
+static void join_batch(struct launch *launch, struct meter *meter)
+{
+    struct batch *batch, *full;
+    CUstreamCaptureMode mode;
+    CUcontext context;
+    bool deferred;
+
+    if (DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
+        return;
+    pthread_mutex_lock(&meter->lock);
+    launch->ns = costs_of(&meter->costs, launch->key);
+    batch = find_fitting(meter, launch, context, &full);
+    if (batch)
+        join_locked(meter, launch, batch);
+    deferred = !batch && is_stuck(meter);
+    pthread_mutex_unlock(&meter->lock);
+    if (batch)
+        return;
+    meter_relax(&mode);
+    if (full)
+        batch_close(meter, full);
+    begin(meter, launch, context, deferred);
+    meter_unrelax(&mode);
+}
+
+struct gpu *meter_gpu(void)
+{
+    struct gpu *gpu = real_depth ? NULL : gpu_current();
+
+    return gpu && gpu->member && governor_member_is_metered(gpu->member) ? gpu : NULL;
 }
 
 void meter_before(struct launch *launch)
 {
     struct gpu *gpu = gpu_current();
-    CUcontext context;
     struct meter *meter;
 
     launch->meter = NULL;
+    launch->gpu = NULL;
     if (!gpu || !gpu->member)
         return;
     if (!governor_member_is_metered(gpu->member)) {
         governor_member_count(gpu->member);
+        launch->gpu = gpu;
         return;
     }
-    if (is_capturing(launch) || DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
+    meter = meter_is_capturing(launch->stream, launch->per_thread) ? NULL : meter_of(gpu);
+    if (!meter)
         return;
-    meter = meter_of(gpu);
-    if (meter)
-        join_batch(launch, meter, context);
+    backlog_charge(meter);
+    join_batch(launch, meter);
+}
+
+bool meter_join(struct gpu *gpu, struct launch *launch)
+{
+    struct meter *meter = atomic_load_explicit(&gpu->meter, memory_order_acquire);
+    struct batch *batch;
+    CUcontext context;
+
+    if (!meter || DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
+        return false;
+    if (meter_is_capturing(launch->stream, launch->per_thread))
+        return true;
+    pthread_mutex_lock(&meter->lock);
+    batch = batch_find_open(meter, launch, context);
+    if (batch && batch_now() >= batch->opened_ns + STALE_NS)
+        batch = NULL;
+    if (batch)
+        join_locked(meter, launch, batch);
+    pthread_mutex_unlock(&meter->lock);
+    launch->ns = launch->guess_ns;
+    return batch;
 }
 
 static struct batch *find_by_id(const struct meter *meter, uint64_t id)
@@ -194,70 +246,59 @@ static struct batch *find_by_id(const struct meter *meter, uint64_t id)
     return batch;
 }
 
-static void add(struct meter *meter, struct batch *batch, const struct launch *launch)
+/* True if it is full. */
+static bool add(struct batch *batch, const struct launch *launch)
 {
     batch->mixed |= batch->launches && batch->key != launch->key;
     batch->key = launch->key;
     batch->launches++;
-    batch->sum_ns += launch->ns ? launch->ns : UNKNOWN_NS;
-    if (!launch->ns || batch->sum_ns >= BATCH_NS)
-        batch_close(meter, batch);
+    batch->sum_ns += estimate_of(launch);
+    return !launch->ns || batch->sum_ns >= BATCH_NS;
+}
+
+/* It was launched for nothing: nobody launches in it any more. */
+static void drop(struct meter *meter, struct batch *batch)
+{
+    CUstreamCaptureMode mode;
+
+    meter_relax(&mode);
+    work_cancel(meter->gpu, batch->debit);
+    batch_discard(meter, batch);
+    meter_unrelax(&mode);
+}
+
+static void after_measured(struct meter *meter, const struct launch *launch, bool succeeded)
+{
+    CUstreamCaptureMode mode;
+    struct batch *batch;
+    bool is_full = false, is_empty = false;
+
+    pthread_mutex_lock(&meter->lock);
+    /* Closed by another thread meanwhile, which uses the same stream: its end is after this. */
+    batch = find_by_id(meter, launch->batch);
+    if (batch && succeeded)
+        is_full = add(batch, launch);
+    else if (batch)
+        is_empty = !batch->launches;
+    if (is_full)
+        batch_take_out(meter, batch);
+    if (is_empty)
+        batch_unlink(&meter->open, batch);
+    pthread_mutex_unlock(&meter->lock);
+    if (is_empty)
+        drop(meter, batch);
+    if (!is_full)
+        return;
+    meter_relax(&mode);
+    batch_close(meter, batch);
+    meter_unrelax(&mode);
 }
 
 CUresult meter_after(struct launch *launch, CUresult result)
 {
-    struct meter *meter = launch->meter;
-    CUstreamCaptureMode mode;
-    struct batch *batch;
-
-    if (!meter)
-        return result;
-    enter(meter, &mode);
-    /* Closed by another thread meanwhile, which uses the same stream: its end is after this. */
-    batch = find_by_id(meter, launch->batch);
-    if (batch && result == CUDA_SUCCESS)
-        add(meter, batch, launch);
-    else if (batch && !batch->launches)
-        batch_give_up(meter, &meter->open, batch);
-    leave(meter, &mode);
+    if (launch->meter)
+        after_measured(launch->meter, launch, result == CUDA_SUCCESS);
+    else if (launch->gpu && result == CUDA_SUCCESS)
+        backlog_after(launch->gpu, launch->stream, launch->per_thread);
     return result;
-}
-
-static void end_all(struct meter *meter, struct batch **list, CUcontext context)
-{
-    struct batch *batch, *next;
-
-    for (batch = *list; batch; batch = next) {
-        next = batch->next;
-        if (batch->context != context)
-            continue;
-        /* The events end with the context. */
-        batch->begin = batch->end = NULL;
-        batch_give_up(meter, list, batch);
-    }
-}
-
-static void forget_events(struct meter *meter, CUcontext context)
-{
-    unsigned int kept = 0;
-
-    for (unsigned int i = 0; i < meter->spare_count; i++)
-        if (meter->spares[i].context != context)
-            meter->spares[kept++] = meter->spares[i];
-    meter->spare_count = kept;
-    if (meter->last.context == context)
-        meter->last = (struct spare){0};
-}
-
-void meter_context_ends(struct gpu *gpu, CUcontext context)
-{
-    struct meter *meter = gpu ? atomic_load_explicit(&gpu->meter, memory_order_acquire) : NULL;
-
-    if (!meter || !context)
-        return;
-    pthread_mutex_lock(&meter->lock);
-    end_all(meter, &meter->open, context);
-    end_all(meter, &meter->ended, context);
-    forget_events(meter, context);
-    pthread_mutex_unlock(&meter->lock);
 }

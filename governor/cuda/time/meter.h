@@ -4,25 +4,33 @@
  * A batch waits for its turn before its first launch, and ends by one event after its last. No
  * batch is open for a launch that does not come: what is left over is charged by the estimates.
  *
+ * While the slice is not measured, a launch is counted, and backlog.c sees to it that the GPU does
+ * not get far behind.
+ *
  * A stream that captures is never touched; what was captured is charged when the graph is launched.
  */
 #ifndef GOVERNOR_CUDA_METER_H
 #define GOVERNOR_CUDA_METER_H
 
-#include "gpu.h"
+#include "work.h"
 
 /**
  * struct launch - one call
  * @key: of costs.h
+ * @class: of the work
+ * @guess_ns: how long it takes, if it was not measured yet; 0: nothing is known
  * @stream, @per_thread: where; whether stream 0 is the thread's own
  *
  * The rest is the meter's.
  */
 struct launch {
     uint64_t key;
+    enum work_class class;
+    uint64_t guess_ns;
     CUstream stream;
     bool per_thread;
 
+    struct gpu *gpu;
     struct meter *meter;
     uint64_t batch;
     uint64_t ns;
@@ -31,8 +39,26 @@ struct launch {
 /* Before the driver's call, which must follow. May wait for the slice's turn. */
 void meter_before(struct launch *launch);
 
-/* After it: returns @result. */
+/* After it: returns @result. May wait if the slice is not measured and the GPU is far behind. */
 CUresult meter_after(struct launch *launch, CUresult result);
+
+/* The calling thread's GPU, if its work is measured now; else NULL. */
+struct gpu *meter_gpu(void);
+/*
+ * In place of meter_before(), for work that must not wait: true if it is part of what is measured
+ * anyway, or of a graph. Else nothing measures it.
+ */
+bool meter_join(struct gpu *gpu, struct launch *launch);
+
+/*
+ * The program waits for the stream, or may: what was launched there is all of its batch. @context:
+ * NULL: the thread's own.
+ */
+void meter_close(CUstream stream, bool per_thread);
+void meter_close_all(CUcontext context);
+
+/* Before the stream ends: no call of ours uses it any more. */
+void meter_stream_ends(CUstream stream);
 
 /* Before @context ends: what is in flight there is charged now. */
 void meter_context_ends(struct gpu *gpu, CUcontext context);

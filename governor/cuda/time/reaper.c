@@ -19,15 +19,44 @@
 #define STALLED_NS 3000000u
 #define STUCK_NS   20000000u
 
+/* So many at once. */
+#define SEEN_MOST 64
+
+/* A batch whose end is awaited, and what was known of it when the lock was held. */
+struct seen {
+    struct batch *batch;
+    CUevent end;
+    bool is_closing;
+};
+
 static uint64_t limited(uint64_t ns)
 {
     return ns < SOON_NS ? SOON_NS : ns > LATE_NS ? LATE_NS : ns;
 }
 
+static unsigned int list_ended(struct meter *meter, struct seen seen[SEEN_MOST])
+{
+    unsigned int count = 0;
+
+    pthread_mutex_lock(&meter->lock);
+    for (struct batch *batch = meter->ended; batch && count < SEEN_MOST; batch = batch->next)
+        seen[count++] = (struct seen){batch, batch->end, batch->closing};
+    pthread_mutex_unlock(&meter->lock);
+    return count;
+}
+
+static void set_stuck(struct meter *meter, struct batch *batch, bool is_stuck)
+{
+    pthread_mutex_lock(&meter->lock);
+    batch->stuck = is_stuck;
+    pthread_mutex_unlock(&meter->lock);
+}
+
 static void note_begun(struct meter *meter, struct batch *batch)
 {
     batch->begun = true;
-    batch->stuck = false;
+    if (batch->stuck)
+        set_stuck(meter, batch, false);
     if (batch->unbegun)
         batch->debit = governor_member_begun(meter->gpu->member, batch->debit);
     batch->unbegun = false;
@@ -50,26 +79,37 @@ static void look_at_begin(struct meter *meter, struct batch *batch, uint64_t now
         batch->unbegun = true;
         governor_member_stalled(meter->gpu->member);
     }
-    batch->stuck |= waited >= STUCK_NS;
+    if (waited >= STUCK_NS && !batch->stuck)
+        set_stuck(meter, batch, true);
+}
+
+/* False: it has ended, or its end is not known. */
+static bool is_awaited(const struct seen *seen)
+{
+    return seen->is_closing ||
+           (seen->end && DRIVER(cuEventQuery, seen->end) == CUDA_ERROR_NOT_READY);
 }
 
 /* Returns how long until there may be something. */
 static uint64_t look_at_ended(struct meter *meter, uint64_t now)
 {
+    struct seen seen[SEEN_MOST];
+    unsigned int count = list_ended(meter, seen);
     uint64_t soon = LATE_NS;
-    struct batch *batch, *next;
+    bool is_oldest = true;
 
-    for (batch = meter->ended; batch; batch = next) {
+    for (unsigned int i = 0; i < count; i++) {
+        struct batch *batch = seen[i].batch;
         uint64_t due = batch->opened_ns + batch->sum_ns;
 
-        next = batch->next;
         DRIVER(cuCtxSetCurrent, batch->context);
-        if (DRIVER(cuEventQuery, batch->end) != CUDA_ERROR_NOT_READY) {
-            batch_retire(meter, batch);
+        if (!is_awaited(&seen[i])) {
+            batch_retire(meter, batch, seen[i].end);
             continue;
         }
-        if (batch == meter->ended)
+        if (is_oldest)
             look_at_begin(meter, batch, now);
+        is_oldest = false;
         if (due < now + soon)
             soon = due > now ? (due - now) / 2 : 0;
     }
@@ -77,15 +117,44 @@ static uint64_t look_at_ended(struct meter *meter, uint64_t now)
     return limited(soon);
 }
 
+static struct batch *take_stale(struct meter *meter, uint64_t now)
+{
+    struct batch *batch, *next, *taken = NULL;
+
+    pthread_mutex_lock(&meter->lock);
+    for (batch = meter->open; batch; batch = next) {
+        next = batch->next;
+        if (!batch->launches || now <= batch->opened_ns + STALE_NS + batch->sum_ns)
+            continue;
+        batch_unlink(&meter->open, batch);
+        batch->next = taken;
+        taken = batch;
+    }
+    pthread_mutex_unlock(&meter->lock);
+    return taken;
+}
+
+/* They are charged by the estimates: their streams may have ended. */
 static void look_at_open(struct meter *meter, uint64_t now)
 {
     struct batch *batch, *next;
 
-    for (batch = meter->open; batch; batch = next) {
+    for (batch = take_stale(meter, now); batch; batch = next) {
         next = batch->next;
-        if (batch->launches && now > batch->opened_ns + STALE_NS + batch->sum_ns)
-            batch_give_up(meter, &meter->open, batch);
+        work_end(meter->gpu, batch->class, batch->debit, batch->sum_ns);
+        batch_discard(meter, batch);
     }
+}
+
+static uint64_t look(struct meter *meter)
+{
+    uint64_t now = batch_now(), soon;
+
+    pthread_mutex_lock(&meter->looks);
+    look_at_open(meter, now);
+    soon = look_at_ended(meter, now);
+    pthread_mutex_unlock(&meter->looks);
+    return soon;
 }
 
 static void sleep_for(struct meter *meter, uint64_t ns)
@@ -105,10 +174,14 @@ static void *reaper_main(void *data)
     DRIVER(cuThreadExchangeStreamCaptureMode, &mode);
     pthread_mutex_lock(&meter->lock);
     for (;;) {
+        uint64_t soon;
+
         while (!meter->open && !meter->ended)
             pthread_cond_wait(&meter->work, &meter->lock);
-        look_at_open(meter, batch_now());
-        sleep_for(meter, look_at_ended(meter, batch_now()));
+        pthread_mutex_unlock(&meter->lock);
+        soon = look(meter);
+        pthread_mutex_lock(&meter->lock);
+        sleep_for(meter, soon);
     }
     return NULL;
 }

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+/*
+ * vgpu-suspend [--limit MS] [--bytes N] suspend|resume|state PID...
+ *
+ * Suspends the processes of a slice, as root on the host: their GPU memory goes to the host's, and
+ * they wait in their next call of CUDA. Resuming brings it back. All of them, or none: if one
+ * fails, those before it go back to what they were. So all are locked before the first one is
+ * suspended.
+ *
+ * --limit   for each call of the driver; 10000. Locking waits for the work that has been launched
+ * --bytes   of GPU memory that the host must have room for
+ *
+ * Prints a line for each process: its pid and its state. Exit status: 0; 1: it failed, and all are
+ * as before; 2: wrong call; 3: it failed, and not all are as before.
+ */
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+
+#define PIDS_MOST 4096
+#define LIMIT_MS  10000u
+
+static unsigned int limit_ms = LIMIT_MS;
+static uint64_t bytes;
+static int pids[PIDS_MOST];
+static unsigned int count;
+/* A way back has failed. */
+static bool is_torn;
+
+static bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Returns false. */
+static bool complain(const char *format, ...)
+{
+    va_list list;
+
+    fputs("vgpu-suspend: ", stderr);
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fputc('\n', stderr);
+    return false;
+}
+
+static bool take(enum step step, int pid, const char *what)
+{
+    const char *error = driver_step(step, pid, limit_ms);
+
+    return !error || complain("cannot %s process %d: %s", what, pid, error);
+}
+
+/* All that are locked go on; one that cannot does not hold up the others. */
+static void unlock_all(void)
+{
+    for (unsigned int i = 0; i < count; i++)
+        if (driver_state(pids[i]) == STATE_LOCKED && !take(STEP_UNLOCK, pids[i], "unlock"))
+            is_torn = true;
+}
+
+/* All that are in state @from take the step; false: those that did are back. */
+static bool take_all(enum state from, enum step step, const char *what, enum step back,
+                     const char *back_what)
+{
+    bool took[PIDS_MOST] = {false};
+
+    for (unsigned int i = 0; i < count; i++) {
+        if (driver_state(pids[i]) != from)
+            continue;
+        took[i] = take(step, pids[i], what);
+        if (took[i])
+            continue;
+        /* It may have gone half of the way. */
+        if (driver_state(pids[i]) != from)
+            is_torn = true;
+        while (i--) {
+            if (took[i] && !take(back, pids[i], back_what))
+                is_torn = true;
+        }
+        return false;
+    }
+    return true;
+}
+
+static bool all_are(enum state one, enum state other, const char *what)
+{
+    for (unsigned int i = 0; i < count; i++) {
+        enum state state = driver_state(pids[i]);
+
+        if (state != one && state != other)
+            return complain("cannot %s process %d: it is %s", what, pids[i],
+                            driver_state_name(state));
+    }
+    return true;
+}
+
+/* Of the host, kB; 0: unknown. */
+static uint64_t available_kb(void)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    unsigned long long kb = 0;
+    char line[128];
+
+    while (file && !kb && fgets(line, sizeof(line), file))
+        if (sscanf(line, "MemAvailable: %llu", &kb) != 1)
+            kb = 0;
+    if (file)
+        fclose(file);
+    return kb;
+}
+
+static bool has_room(void)
+{
+    uint64_t kb = available_kb();
+
+    return bytes / 1024 <= kb ||
+           complain("cannot suspend: the host has %llu MiB of memory available, and the processes "
+                    "have %llu MiB of the GPU's",
+                    (unsigned long long)kb / 1024, (unsigned long long)(bytes >> 20));
+}
+
+/* Those that are suspended already stay so. */
+static bool suspend(void)
+{
+    if (!all_are(STATE_RUNNING, STATE_CHECKPOINTED, "suspend") || !has_room())
+        return false;
+    if (!take_all(STATE_RUNNING, STEP_LOCK, "lock", STEP_UNLOCK, "unlock"))
+        return false;
+    if (take_all(STATE_LOCKED, STEP_CHECKPOINT, "suspend", STEP_RESTORE, "resume"))
+        return true;
+    unlock_all();
+    return false;
+}
+
+/* What is locked at first was left so by an earlier call that was killed. */
+static bool resume(void)
+{
+    if (!all_are(STATE_CHECKPOINTED, STATE_LOCKED, "resume") ||
+        !take_all(STATE_CHECKPOINTED, STEP_RESTORE, "resume", STEP_CHECKPOINT, "suspend again"))
+        return false;
+    unlock_all();
+    return !is_torn;
+}
+
+static void print_states(void)
+{
+    for (unsigned int i = 0; i < count; i++)
+        printf("%d %s\n", pids[i], driver_state_name(driver_state(pids[i])));
+}
+
+static bool parse_number(const char *text, uint64_t most, uint64_t *number)
+{
+    char *end;
+
+    *number = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && !*end && *number <= most;
+}
+
+static bool parse_pids(char **argv)
+{
+    uint64_t pid;
+
+    for (; *argv; argv++) {
+        if (count == PIDS_MOST || !parse_number(*argv, INT32_MAX, &pid) || !pid)
+            return false;
+        pids[count++] = (int)pid;
+    }
+    return count > 0;
+}
+
+/* The verb; NULL: the call is wrong. */
+static const char *parse(char **argv)
+{
+    uint64_t number;
+
+    while (argv[0] && argv[1] && !strncmp(argv[0], "--", 2)) {
+        if (!strcmp(argv[0], "--limit") && parse_number(argv[1], 3600000, &number) && number)
+            limit_ms = (unsigned int)number;
+        else if (!strcmp(argv[0], "--bytes") && parse_number(argv[1], UINT64_MAX, &number))
+            bytes = number;
+        else
+            return NULL;
+        argv += 2;
+    }
+    return argv[0] && parse_pids(argv + 1) ? argv[0] : NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const char *verb = argc ? parse(argv + 1) : NULL, *error;
+    bool done = true;
+
+    if (!verb || (strcmp(verb, "suspend") && strcmp(verb, "resume") && strcmp(verb, "state"))) {
+        complain("usage: vgpu-suspend [--limit MS] [--bytes N] suspend|resume|state PID...");
+        return 2;
+    }
+    error = driver_open(VGPU_REAL_DIR "/libcuda.so.1");
+    if (error) {
+        complain("%s", error);
+        return 1;
+    }
+    if (!strcmp(verb, "suspend"))
+        done = suspend();
+    else if (!strcmp(verb, "resume"))
+        done = resume();
+    print_states();
+    fflush(stdout);
+    /* A call that has not ended would hold up exit(). */
+    _Exit(done ? 0 : is_torn || driver_is_busy() ? 3 : 1);
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+#include "backlog.h"
+
+#include "batch.h"
+#include "real.h"
+
+/* A marker follows so many launches at most, and so much work. */
+#define STEP_MOST 64u
+#define STEP_NS   5000000u
+/* While nothing is known of a program's launches. */
+#define STEP_FIRST    8u
+#define FIRST_MARKERS 2u
+/* A thread looks again so often, and not longer than this if nothing moves. */
+#define LOOK_NS          100000u
+#define PATIENCE_NS      100000000u
+#define PATIENCE_MOST_NS 1000000000u
+/* A new measurement's weight is 1/4. */
+#define NEW_WEIGHT 4
+
+/* Launches of this thread since the last marker. Streams that share a place share a marker. */
+#define PLACES 8
+static _Thread_local unsigned int launches_since[PLACES];
+/* For all GPUs and threads: a look costs more than a wrong number. */
+static _Atomic unsigned int step = STEP_FIRST;
+
+static unsigned int *place_of(CUstream stream)
+{
+    return &launches_since[((uintptr_t)stream >> 4 ^ (uintptr_t)stream >> 9) % PLACES];
+}
+
+static uint64_t pending_ns(const struct backlog *backlog)
+{
+    uint64_t launches = 0;
+
+    for (unsigned int i = 0; i < backlog->count; i++)
+        launches += backlog->markers[i].launches;
+    return launches * backlog->ns;
+}
+
+static void set_step(const struct backlog *backlog)
+{
+    uint64_t most = backlog->ns ? STEP_NS / backlog->ns : STEP_FIRST << backlog->fast;
+
+    atomic_store_explicit(&step,
+                          most > STEP_MOST ? STEP_MOST
+                          : most           ? (unsigned int)most
+                                           : 1,
+                          memory_order_relaxed);
+}
+
+static void learn(struct backlog *backlog, const struct marker *marker, float ms)
+{
+    uint64_t ns = (uint64_t)((double)ms * 1e6) / marker->launches;
+
+    if (!backlog->ns)
+        backlog->ns = ns;
+    else if (ns >= backlog->ns)
+        backlog->ns += (ns - backlog->ns) / NEW_WEIGHT;
+    else
+        backlog->ns -= (backlog->ns - ns) / NEW_WEIGHT;
+    if (!backlog->ns)
+        backlog->ns = 1;
+    set_step(backlog);
+}
+
+static void take_out(struct backlog *backlog, unsigned int at)
+{
+    unsigned int count = backlog->count - 1;
+
+    for (; at < count; at++)
+        backlog->markers[at] = backlog->markers[at + 1];
+    backlog->count = count;
+}
+
+/* It came: with @looks. */
+static void came(struct meter *meter, unsigned int at)
+{
+    struct backlog *backlog = &meter->backlog;
+    struct marker marker, before = backlog->last;
+    bool is_measured;
+    float ms = 0;
+
+    pthread_mutex_lock(&meter->lock);
+    marker = backlog->markers[at];
+    take_out(backlog, at);
+    pthread_mutex_unlock(&meter->lock);
+    is_measured = marker.is_chained && before.context == marker.context &&
+                  DRIVER(cuEventElapsedTime, &ms, before.event, marker.event) == CUDA_SUCCESS &&
+                  ms > 0;
+    pthread_mutex_lock(&meter->lock);
+    backlog->last = marker;
+    if (is_measured)
+        learn(backlog, &marker, ms);
+    pthread_mutex_unlock(&meter->lock);
+    batch_give_event(meter, before.context, before.event);
+}
+
+/* Takes out what has come; returns true if something has. Streams have no order among them. */
+static bool look(struct meter *meter)
+{
+    struct backlog *backlog = &meter->backlog;
+    bool has_come = false;
+    unsigned int i = 0;
+
+    /* Someone else looks. */
+    if (pthread_mutex_trylock(&meter->looks))
+        return false;
+    while (i < backlog->count) {
+        if (DRIVER(cuEventQuery, backlog->markers[i].event) == CUDA_ERROR_NOT_READY) {
+            i++;
+            continue;
+        }
+        came(meter, i);
+        has_come = true;
+    }
+    pthread_mutex_unlock(&meter->looks);
+    return has_come;
+}
+
+static void push(struct meter *meter, CUcontext context, CUevent event, unsigned int launches)
+{
+    struct backlog *backlog = &meter->backlog;
+    unsigned int count;
+
+    pthread_mutex_lock(&meter->lock);
+    count = backlog->count;
+    if (event && count < BACKLOG_MARKERS) {
+        backlog->markers[count] = (struct marker){context, event, launches, count > 0};
+        backlog->fast = count ? 0 : backlog->fast + (backlog->fast < 3);
+        backlog->count = count + 1;
+        event = NULL;
+        if (!backlog->ns)
+            set_step(backlog);
+    } else if (count) {
+        backlog->markers[count - 1].launches += launches;
+    }
+    pthread_mutex_unlock(&meter->lock);
+    batch_give_event(meter, context, event);
+}
+
+/* By how many nanoseconds too much work waits. */
+static uint64_t excess(struct meter *meter)
+{
+    const struct backlog *backlog = &meter->backlog;
+    uint64_t ns, too_much;
+
+    pthread_mutex_lock(&meter->lock);
+    ns = pending_ns(backlog);
+    if (backlog->ns && backlog->count < BACKLOG_MARKERS)
+        too_much = ns > WORK_BACKLOG_NS ? ns - WORK_BACKLOG_NS : 0;
+    else
+        too_much = backlog->count > FIRST_MARKERS ? LOOK_NS : 0;
+    pthread_mutex_unlock(&meter->lock);
+    return too_much;
+}
+
+static void sleep_for(uint64_t ns)
+{
+    struct timespec time = {.tv_nsec = (long)ns};
+
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+}
+
+/*
+ * Nothing may move because all of it waits for what this thread launches next. So it waits for a
+ * limited time: as long as the work should take, twice.
+ */
+static void wait_for_room(struct meter *meter)
+{
+    uint64_t moved_at = batch_now(), too_much = excess(meter);
+
+    while (too_much) {
+        uint64_t patience = 2 * too_much > PATIENCE_NS ? 2 * too_much : PATIENCE_NS;
+
+        if (batch_now() > moved_at + (patience < PATIENCE_MOST_NS ? patience : PATIENCE_MOST_NS))
+            return;
+        sleep_for(LOOK_NS);
+        if (look(meter))
+            moved_at = batch_now();
+        too_much = excess(meter);
+    }
+}
+
+static void mark(struct meter *meter, CUstream stream, bool per_thread, unsigned int launches)
+{
+    CUstreamCaptureMode mode;
+    CUcontext context;
+
+    if (meter_is_capturing(stream, per_thread) || DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
+        return;
+    meter_relax(&mode);
+    look(meter);
+    push(meter, context, batch_record(meter, context, stream, per_thread), launches);
+    wait_for_room(meter);
+    meter_unrelax(&mode);
+}
+
+void backlog_after(struct gpu *gpu, CUstream stream, bool per_thread)
+{
+    unsigned int *since = place_of(stream), launches = ++*since;
+    struct meter *meter;
+
+    if (launches < atomic_load_explicit(&step, memory_order_relaxed))
+        return;
+    *since = 0;
+    meter = meter_of(gpu);
+    if (meter)
+        mark(meter, stream, per_thread, launches);
+}
+
+void backlog_charge(struct meter *meter)
+{
+    struct backlog *backlog = &meter->backlog;
+    struct marker left[BACKLOG_MARKERS];
+    unsigned int count;
+    uint64_t ns;
+
+    if (!atomic_load_explicit(&backlog->count, memory_order_relaxed))
+        return;
+    look(meter);
+    pthread_mutex_lock(&meter->looks);
+    pthread_mutex_lock(&meter->lock);
+    ns = pending_ns(backlog);
+    count = backlog->count;
+    for (unsigned int i = 0; i < count; i++)
+        left[i] = backlog->markers[i];
+    backlog->count = 0;
+    pthread_mutex_unlock(&meter->lock);
+    for (unsigned int i = 0; i < count; i++)
+        batch_give_event(meter, left[i].context, left[i].event);
+    pthread_mutex_unlock(&meter->looks);
+    work_owe(meter->gpu, WORK_COMPUTE, ns);
+}
+
+void backlog_forget(struct backlog *backlog, CUcontext context)
+{
+    for (unsigned int i = backlog->count; i-- > 0;)
+        if (backlog->markers[i].context == context)
+            take_out(backlog, i);
+    if (backlog->last.context == context)
+        backlog->last = (struct marker){0};
+}

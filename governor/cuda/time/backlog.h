@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How far the GPU is behind while the slice is not measured. An event follows some of the launches;
+ * those that have not come yet say how much work waits. A thread that would make it more than
+ * WORK_BACKLOG_NS waits, as if CUDA's own queue were full.
+ */
+#ifndef GOVERNOR_CUDA_BACKLOG_H
+#define GOVERNOR_CUDA_BACKLOG_H
+
+#include "work.h"
+
+/* Markers that are awaited at most. */
+#define BACKLOG_MARKERS 8
+
+/**
+ * struct marker - an event after some launches
+ * @launches: since the one before
+ * @is_chained: the GPU was busy all the time since the one before, whose time can be compared
+ */
+struct marker {
+    CUcontext context;
+    CUevent event;
+    unsigned int launches;
+    bool is_chained;
+};
+
+/**
+ * struct backlog - under the meter's lock; whoever takes a marker out also holds @looks
+ * @last: the marker that came last
+ * @ns: that one launch took; 0: unknown
+ * @fast: the GPU had nothing left at so many markers in a row
+ */
+struct backlog {
+    struct marker markers[BACKLOG_MARKERS];
+    _Atomic unsigned int count;
+    struct marker last;
+    uint64_t ns;
+    unsigned int fast;
+};
+
+struct meter;
+
+/* After a launch that was not measured. May wait. */
+void backlog_after(struct gpu *gpu, CUstream stream, bool per_thread);
+
+/* The slice is measured from now on: what still waits is owed. */
+void backlog_charge(struct meter *meter);
+
+/* Under the meter's locks: the context ends, and its events with it. */
+void backlog_forget(struct backlog *backlog, CUcontext context);
+
+#endif

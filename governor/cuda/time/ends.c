@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+/* Batches end before they are full: their stream is waited for, or ends, or their context does. */
+#include <stdlib.h>
+
+#include "batch.h"
+#include "real.h"
+
+/* Under the lock: one in which something was launched, and that close_batches() is to close. */
+static struct batch *find_to_close(struct meter *meter, const struct launch *of, CUcontext context)
+{
+    struct batch *batch = meter->open;
+
+    if (of)
+        batch = batch_find_open(meter, of, context);
+    while (batch && (!batch->launches || batch->context != context))
+        batch = of ? NULL : batch->next;
+    return batch;
+}
+
+/* @of: NULL: all of the context's streams. */
+static void close_batches(struct meter *meter, const struct launch *of, CUcontext context)
+{
+    CUstreamCaptureMode mode;
+    struct batch *batch;
+
+    if (of && meter_is_capturing(of->stream, of->per_thread))
+        return;
+    meter_relax(&mode);
+    for (;;) {
+        pthread_mutex_lock(&meter->lock);
+        batch = find_to_close(meter, of, context);
+        if (batch)
+            batch_take_out(meter, batch);
+        pthread_mutex_unlock(&meter->lock);
+        if (!batch)
+            break;
+        batch_close(meter, batch);
+    }
+    meter_unrelax(&mode);
+}
+
+/* Of the calling thread's GPU, if it has an open batch; else NULL. @context: as in meter.h. */
+static struct meter *meter_with_open(CUcontext *context)
+{
+    struct gpu *gpu = gpu_current();
+    struct meter *meter = gpu ? atomic_load_explicit(&gpu->meter, memory_order_acquire) : NULL;
+    bool has_open;
+
+    if (!meter || (!*context && DRIVER(cuCtxGetCurrent, context) != CUDA_SUCCESS))
+        return NULL;
+    pthread_mutex_lock(&meter->lock);
+    has_open = meter->open != NULL;
+    pthread_mutex_unlock(&meter->lock);
+    return has_open ? meter : NULL;
+}
+
+void meter_close(CUstream stream, bool per_thread)
+{
+    struct launch of = {.stream = stream, .per_thread = per_thread};
+    CUcontext context = NULL;
+    struct meter *meter = meter_with_open(&context);
+
+    if (meter)
+        close_batches(meter, &of, context);
+}
+
+void meter_close_all(CUcontext context)
+{
+    struct meter *meter = meter_with_open(&context);
+
+    if (meter)
+        close_batches(meter, NULL, context);
+}
+
+static bool is_in_hands(const struct meter *meter, CUstream stream)
+{
+    for (const struct batch *batch = meter->ended; batch; batch = batch->next)
+        if (batch->closing && batch->stream == stream)
+            return true;
+    return false;
+}
+
+/* Of any GPU and context: a stream is destroyed by its handle alone. */
+static void stream_ends_on(struct gpu *gpu, void *stream)
+{
+    struct meter *meter = atomic_load_explicit(&gpu->meter, memory_order_acquire);
+    struct batch *batch, *next;
+
+    if (!meter)
+        return;
+    pthread_mutex_lock(&meter->lock);
+    while (is_in_hands(meter, stream))
+        pthread_cond_wait(&meter->work, &meter->lock);
+    for (batch = meter->open; batch; batch = next) {
+        next = batch->next;
+        if (batch->stream != stream)
+            continue;
+        batch_take_out(meter, batch);
+        /* Without an end of its own, it is charged by the estimates. */
+        batch->closing = false;
+    }
+    pthread_cond_broadcast(&meter->work);
+    pthread_mutex_unlock(&meter->lock);
+}
+
+void meter_stream_ends(CUstream stream)
+{
+    if (!stream)
+        return;
+    meter_close(stream, false);
+    meter_close(stream, true);
+    gpu_each(stream_ends_on, stream);
+}
+
+/* Out of @list those of @context, into @taken, but for those that another thread has in its hands.
+ */
+static void take_all(struct batch **list, CUcontext context, struct batch **taken)
+{
+    struct batch *batch, *next;
+
+    for (batch = *list; batch; batch = next) {
+        next = batch->next;
+        if (batch->context != context)
+            continue;
+        batch_unlink(list, batch);
+        batch->gone = true;
+        if (batch->closing)
+            continue;
+        batch->next = *taken;
+        *taken = batch;
+    }
+}
+
+static void forget_events(struct meter *meter, CUcontext context)
+{
+    unsigned int kept = 0;
+
+    for (unsigned int i = 0; i < meter->spare_count; i++)
+        if (meter->spares[i].context != context)
+            meter->spares[kept++] = meter->spares[i];
+    meter->spare_count = kept;
+    if (meter->last.context == context)
+        meter->last = (struct spare){0};
+    backlog_forget(&meter->backlog, context);
+}
+
+void meter_context_ends(struct gpu *gpu, CUcontext context)
+{
+    struct meter *meter = gpu ? atomic_load_explicit(&gpu->meter, memory_order_acquire) : NULL;
+    struct batch *taken = NULL, *next;
+
+    if (!meter || !context)
+        return;
+    pthread_mutex_lock(&meter->looks);
+    pthread_mutex_lock(&meter->lock);
+    take_all(&meter->open, context, &taken);
+    take_all(&meter->ended, context, &taken);
+    forget_events(meter, context);
+    pthread_mutex_unlock(&meter->lock);
+    /* Their events end with the context. */
+    for (; taken; taken = next) {
+        next = taken->next;
+        work_end(gpu, taken->class, taken->debit, taken->sum_ns);
+        free(taken);
+    }
+    pthread_mutex_unlock(&meter->looks);
+}

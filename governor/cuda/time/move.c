@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Copies, fills, and pages of managed memory that move. Large ones are measured as launches are;
+ * small ones, which are many, wait for nothing: they are part of the stream's batch if there is
+ * one, and else are owed by what they should take. The functions are made from the table.
+ */
+#include "batch.h"
+#include "costs.h"
+#include "real.h"
+
+/* What moves the memory, and where from. */
+enum mover {
+    MOVE_HOST,   /* from or to the host, or unknown: the copy engines */
+    MOVE_PAGES,  /* between the host and the GPU, or unpacked */
+    MOVE_INSIDE, /* on the GPU */
+    MOVE_FILL,
+};
+
+/* Less is small. */
+#define LARGE (1u << 20)
+/* However small it is, the GPU has to take it up. */
+#define LEAST_NS 1000u
+
+/* Bytes for each nanosecond, until it was measured. */
+static const unsigned int speeds[] = {
+    [MOVE_HOST] = 12, [MOVE_PAGES] = 12, [MOVE_INSIDE] = 500, [MOVE_FILL] = 1000};
+
+/* As keys of costs.h, which otherwise are of functions. */
+static const char keys[MOVE_FILL + 1];
+
+/* As argument_types.def has them. */
+_Static_assert(sizeof(CUDA_MEMCPY2D) == 128 && sizeof(CUDA_MEMCPY2D_v1) == 96, "CUDA_MEMCPY2D");
+_Static_assert(sizeof(CUDA_MEMCPY3D) == 200 && sizeof(CUDA_MEMCPY3D_v1) == 144, "CUDA_MEMCPY3D");
+_Static_assert(sizeof(CUDA_MEMCPY3D_BATCH_OP) == 112, "CUDA_MEMCPY3D_BATCH_OP");
+_Static_assert(sizeof(CUmemDecompressParams) == 64, "CUmemDecompressParams");
+
+#define WHOLE(copy)      ((uint64_t)(copy)->WidthInBytes * (copy)->Height)
+#define IS_OF_HOST(type) ((type) != CU_MEMORYTYPE_DEVICE && (type) != CU_MEMORYTYPE_ARRAY)
+#define MOVER(copy)                                                                                \
+    (IS_OF_HOST((copy)->srcMemoryType) || IS_OF_HOST((copy)->dstMemoryType) ? MOVE_HOST            \
+                                                                            : MOVE_INSIDE)
+
+/* NULL is the driver's to refuse. */
+#define SHAPE(type, name, bytes)                                                                   \
+    static uint64_t bytes_of_##name(const type *copy)                                              \
+    {                                                                                              \
+        return copy ? (bytes) : 0;                                                                 \
+    }                                                                                              \
+    static enum mover mover_of_##name(const type *copy)                                            \
+    {                                                                                              \
+        return copy ? MOVER(copy) : MOVE_HOST;                                                     \
+    }
+SHAPE(CUDA_MEMCPY2D, 2d, WHOLE(copy))
+SHAPE(CUDA_MEMCPY2D_v1, 2d_v1, WHOLE(copy))
+SHAPE(CUDA_MEMCPY3D, 3d, WHOLE(copy) * copy->Depth)
+SHAPE(CUDA_MEMCPY3D_v1, 3d_v1, WHOLE(copy) * copy->Depth)
+
+static uint64_t bytes_of_peer(const CUDA_MEMCPY3D_PEER *copy)
+{
+    return copy ? bytes_of_3d(&copy->copy) : 0;
+}
+
+/* From one GPU to another: by the copy engines. */
+static enum mover mover_of_peer(const CUDA_MEMCPY3D_PEER *copy)
+{
+    (void)copy;
+    return MOVE_HOST;
+}
+
+static uint64_t bytes_of_operation(const CUDA_MEMCPY3D_BATCH_OP *op)
+{
+    return op ? (uint64_t)op->extent.width * op->extent.height * op->extent.depth : 0;
+}
+
+static enum mover mover_of_operation(const CUDA_MEMCPY3D_BATCH_OP *op)
+{
+    (void)op;
+    return MOVE_HOST;
+}
+
+#define OF(what, copy)                                                                             \
+    _Generic((copy), const CUDA_MEMCPY2D *: what##_2d, const CUDA_MEMCPY2D_v1 *: what##_2d_v1,    \
+             const CUDA_MEMCPY3D *: what##_3d, const CUDA_MEMCPY3D_v1 *: what##_3d_v1,            \
+             const CUDA_MEMCPY3D_PEER *: what##_peer,                                              \
+             CUDA_MEMCPY3D_BATCH_OP *: what##_operation)(copy)
+#define BYTES_OF(copy) OF(bytes_of, copy)
+#define MOVER_OF(copy) OF(mover_of, copy)
+
+static uint64_t bytes_of_operations(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; list && i < count; i++)
+        bytes += bytes_of_operation(&list[i]);
+    return bytes;
+}
+
+static uint64_t bytes_of_sizes(const size_t *sizes, size_t count)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; sizes && i < count; i++)
+        bytes += sizes[i];
+    return bytes;
+}
+
+static uint64_t bytes_unpacked(const CUmemDecompressParams *list, size_t count)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; list && i < count; i++)
+        bytes += list[i].dstNumBytes;
+    return bytes;
+}
+
+/* True if it waits for nothing: it is small, and not too much is owed. */
+static bool owe(struct launch *launch, uint64_t bytes)
+{
+    struct gpu *gpu;
+
+    if (bytes >= LARGE)
+        return false;
+    gpu = meter_gpu();
+    if (!gpu || meter_join(gpu, launch))
+        return true;
+    if (work_owed(gpu) >= BATCH_NS)
+        return false;
+    work_owe(gpu, launch->class, launch->guess_ns);
+    return true;
+}
+
+static void before(struct launch *launch, enum mover mover, uint64_t bytes)
+{
+    launch->class = mover == MOVE_HOST ? WORK_COPY : WORK_COMPUTE;
+    launch->guess_ns = LEAST_NS + bytes / speeds[mover];
+    launch->key = costs_key(&keys[mover], bytes);
+    if (!owe(launch, bytes))
+        meter_before(launch);
+}
+
+/* After one that is not asynchronous the GPU has done all that the stream had. */
+static CUresult after(struct launch *launch, bool is_async, CUresult result)
+{
+    meter_after(launch, result);
+    if (!is_async)
+        meter_close(launch->stream, launch->per_thread);
+    return result;
+}
+
+#define MOVE(name, own_default, is_async, on_stream, mover, bytes, parameters, ...)                \
+    CUresult name parameters                                                                       \
+    {                                                                                              \
+        struct launch launch = {.stream = on_stream, .per_thread = own_default};                   \
+                                                                                                   \
+        if (real_depth)                                                                            \
+            return REAL(name)(__VA_ARGS__);                                                        \
+        before(&launch, mover, bytes);                                                             \
+        return after(&launch, is_async, DRIVER(name, __VA_ARGS__));                                \
+    }
+#include "moves.inc"

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cuda-load: a program of the CUDA benchmark, over the fake card or a real one, with or without the
+ * door. It knows nothing of slices. It prints numbers.
+ *
+ * - launch N: launches, which callgrind counts in burst(); waits after each 64
+ * - loop NS LAUNCHES S: kernels of NS until it waits for LAUNCHES of them, for S seconds after the
+ *   first one. "copy" as NS: copies that take the fake card 2 ms
+ * - start: how long it takes to have a context
+ * - hold BYTES S: takes pieces of BYTES until there are none, and keeps them for S seconds
+ * - flood NS N: launches that it does not wait for: how far ahead of the fake card it got
+ * - peek: what the fake card has given out, now and at most
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "card.h"
+#include "spin.h"
+
+typedef void *handle;
+int cuInit(unsigned int flags);
+int cuCtxCreate_v2(handle *context, unsigned int flags, int device);
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, handle stream);
+int cuStreamSynchronize(handle stream);
+int cuMemAlloc_v2(uint64_t *at, size_t bytes);
+int cuMemAllocHost_v2(void **at, size_t bytes);
+void burst(unsigned int count);
+
+#define SECOND 1000000000u
+/* As the fake card copies. */
+#define COPY_NS    2000000u
+#define COPY_BYTES (12 * COPY_NS)
+#define UNIT_NS    10000u
+
+static uint64_t now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
+static void check(int result)
+{
+    if (!result)
+        return;
+    fprintf(stderr, "cuda-load: error %d\n", result);
+    exit(1);
+}
+
+static void launch(uint64_t ns)
+{
+    check(spin_launch(ns, NULL));
+}
+
+static void context(void)
+{
+    handle made;
+
+    check(cuInit(0));
+    check(cuCtxCreate_v2(&made, 0, 0));
+    check(spin_open());
+}
+
+__attribute__((noinline)) void burst(unsigned int count)
+{
+    for (unsigned int i = 1; i <= count; i++) {
+        launch(UNIT_NS);
+        if (i % 64 == 0)
+            check(cuStreamSynchronize(NULL));
+    }
+}
+
+/* The arbiter measures it from the first launches on, if there is a reason. */
+static void launches(unsigned int count)
+{
+    struct timespec some = {.tv_nsec = 200000000};
+
+    context();
+    for (unsigned int i = 0; i < 20; i++) {
+        launch(UNIT_NS);
+        check(cuStreamSynchronize(NULL));
+    }
+    nanosleep(&some, NULL);
+    burst(count);
+}
+
+static void loop(const char *kind, unsigned int count, double seconds)
+{
+    uint64_t ns = strcmp(kind, "copy") ? strtoull(kind, NULL, 10) : 0, done = 0, from, to;
+    uint64_t to_copy = 0;
+    void *from_copy = NULL;
+
+    context();
+    /* The fake card does not touch them. */
+    if (!ns && !spin_is_fake())
+        check(cuMemAlloc_v2(&to_copy, COPY_BYTES) || cuMemAllocHost_v2(&from_copy, COPY_BYTES));
+    from = now() + SECOND;
+    to = from + (uint64_t)(seconds * SECOND);
+    while (now() < to) {
+        for (unsigned int i = 0; i < count; i++) {
+            if (ns)
+                launch(ns);
+            else
+                check(cuMemcpyHtoDAsync_v2(to_copy, from_copy, COPY_BYTES, NULL));
+        }
+        check(cuStreamSynchronize(NULL));
+        if (now() > from)
+            done += count * (ns ? ns : COPY_NS);
+    }
+    printf("%.6f\n", (double)done / (double)(now() - from));
+}
+
+static struct card look(void)
+{
+    void (*function)(struct card *) = NULL;
+    struct card card;
+
+    *(void **)&function = dlsym(dlopen(REAL_DIR "/libcuda.so.1", RTLD_NOW), "card_look");
+    function(&card);
+    return card;
+}
+
+static void flood(uint64_t ns, unsigned int count)
+{
+    uint64_t most = 0, from;
+
+    context();
+    from = now();
+    for (unsigned int i = 0; i < count; i++) {
+        struct card card;
+
+        launch(ns);
+        card = look();
+        if (card.busy_until > now() && card.busy_until - now() > most)
+            most = card.busy_until - now();
+    }
+    check(cuStreamSynchronize(NULL));
+    printf("%.3f %.6f\n", (double)most / 1e6, (double)ns * count / (double)(now() - from));
+}
+
+static void start(void)
+{
+    uint64_t from = now();
+
+    context();
+    printf("%.3f\n", (double)(now() - from) / 1e6);
+}
+
+static void hold(size_t bytes, unsigned int seconds)
+{
+    unsigned int pieces = 0, refused = 0;
+    uint64_t at;
+
+    context();
+    while (refused < 20) {
+        if (cuMemAlloc_v2(&at, bytes) == 0)
+            pieces++;
+        else
+            refused++;
+    }
+    printf("%llu\n", (unsigned long long)pieces * bytes);
+    fflush(stdout);
+    sleep(seconds);
+}
+
+static void peek(void)
+{
+    struct card card = look();
+
+    printf("%llu %llu\n", (unsigned long long)card.used, (unsigned long long)card.peak);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && !strcmp(argv[1], "launch"))
+        launches((unsigned int)atoi(argv[2]));
+    else if (argc == 5 && !strcmp(argv[1], "loop"))
+        loop(argv[2], (unsigned int)atoi(argv[3]), atof(argv[4]));
+    else if (argc == 4 && !strcmp(argv[1], "flood"))
+        flood(strtoull(argv[2], NULL, 10), (unsigned int)atoi(argv[3]));
+    else if (argc == 2 && !strcmp(argv[1], "start"))
+        start();
+    else if (argc == 4 && !strcmp(argv[1], "hold"))
+        hold(strtoull(argv[2], NULL, 10), (unsigned int)atoi(argv[3]));
+    else if (argc == 2 && !strcmp(argv[1], "peek"))
+        peek();
+    else
+        return 2;
+    return 0;
+}

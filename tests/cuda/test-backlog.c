@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+/* A slice that is alone on the card is not measured, and does not get far ahead of the card. */
+#include "fake.h"
+#include "kit.h"
+
+#include <sys/mman.h>
+
+#include "card.h"
+
+#define MS 1000000u
+
+/* The most work that waited on the card after a launch, and when it was. */
+static _Atomic uint64_t *most;
+
+static uint64_t waiting(void)
+{
+    void (*look)(struct card *) = NULL;
+    uint64_t now = g_get_monotonic_time() * 1000;
+    struct card card;
+
+    *(void **)&look = kit_driver("card_look");
+    look(&card);
+    return card.busy_until > now ? card.busy_until - now : 0;
+}
+
+/* A second of work, launched at once. */
+static void flood(const char *slice, uint64_t ns, unsigned int streams)
+{
+    kit_enter(slice);
+    for (unsigned int i = 0; i < 1000 * MS / ns; i++) {
+        kit_launch(kit_kernel(ns), (CUstream)(uintptr_t)(0x10 * (1 + i % streams)));
+        *most = MAX(*most, waiting());
+    }
+}
+
+static void flood_long(void)
+{
+    flood("a", 2 * MS, 1);
+}
+
+static void flood_short(void)
+{
+    flood("a", 50000, 1);
+}
+
+static void flood_streams(void)
+{
+    flood("a", MS, 5);
+}
+
+static void flood_outside(void)
+{
+    flood(NULL, 2 * MS, 1);
+}
+
+static uint64_t run(void (*program)(void))
+{
+    kit_open_two("[slice]\n", "[slice]\n");
+    *most = 0;
+    kit_run(program);
+    kit_close();
+    g_test_message("%.1f ms waited", (double)*most / MS);
+    return *most;
+}
+
+/*
+ * 32 ms, and what is launched between two markers: 5 ms, or before anything is known, 8 launches
+ * and the 16 of two markers.
+ */
+static void test_bound(void)
+{
+    g_assert_cmpuint(run(flood_long), <, (32 + 5 + 24 * 2) * MS);
+    g_assert_cmpuint(run(flood_short), <, (32 + 5) * MS);
+    g_assert_cmpuint(run(flood_streams), <, (32 + 5 + 5 * 8) * MS);
+    g_assert_cmpuint(run(flood_outside), >, 500 * MS);
+}
+
+/* Short launches have a marker now and then. */
+static void marks(void)
+{
+    unsigned int before;
+
+    kit_enter("a");
+    for (unsigned int i = 0; i < 200; i++)
+        kit_launch(kit_kernel(1000), NULL);
+    before = kit_calls("cuEventRecord");
+    for (unsigned int i = 0; i < 6400; i++)
+        kit_launch(kit_kernel(1000), NULL);
+    g_assert_cmpuint(kit_calls("cuEventRecord") - before, >=, 90);
+    g_assert_cmpuint(kit_calls("cuEventRecord") - before, <=, 110);
+}
+
+static void test_marks(void)
+{
+    run(marks);
+}
+
+/* A marker would be part of the graph. */
+static void captures(void)
+{
+    kit_enter("a");
+    for (unsigned int i = 0; i < 200; i++)
+        kit_launch(kit_kernel(MS), FAKE_CAPTURING);
+    g_assert_cmpuint(kit_calls("cuEventRecord"), ==, 0);
+}
+
+static void test_captures(void)
+{
+    run(captures);
+}
+
+/* All waits for what the same thread launches next: it is not held up for long. */
+static void waits_for_itself(void)
+{
+    CUstream waiting_one = (CUstream)(uintptr_t)0x110, other = (CUstream)(uintptr_t)0x220;
+
+    kit_enter("a");
+    for (unsigned int i = 0; i < 30; i++)
+        kit_launch(FAKE_SPIN, waiting_one);
+    kit_launch(FAKE_RELEASE, other);
+    ok(cuStreamSynchronize(waiting_one));
+}
+
+static void test_waits_for_itself(void)
+{
+    run(waits_for_itself);
+}
+
+/* Its events end with its context. */
+static void context_ends(void)
+{
+    kit_enter("a");
+    for (unsigned int i = 0; i < 5; i++) {
+        CUcontext context = NULL;
+
+        ok(cuCtxCreate_v2(&context, 0, 0));
+        for (unsigned int k = 0; k < 50; k++)
+            kit_launch(kit_kernel(100000), NULL);
+        ok(cuCtxDestroy_v2(context));
+    }
+}
+
+static void test_context_ends(void)
+{
+    run(context_ends);
+}
+
+static void works_on(void)
+{
+    kit_enter("a");
+    for (;;)
+        kit_launch(kit_kernel(MS), NULL);
+}
+
+static void rival(void)
+{
+    kit_enter("b");
+    for (;;) {
+        kit_launch(kit_kernel(100000), NULL);
+        ok(cuStreamSynchronize(NULL));
+    }
+}
+
+/* What it had submitted while it was alone is charged when a rival comes, and not batch by batch.
+ */
+static void test_charged(void)
+{
+    gint64 first = 0;
+
+    kit_open_two("[slice]\n", "[slice]\n");
+    kit_start(works_on);
+    while (live_status(&kit_live, "a", "submissions") < 200)
+        g_usleep(1000);
+    g_assert_cmpint(live_status(&kit_live, "a", "gpu_ns"), ==, 0);
+    kit_start(rival);
+    while (!first)
+        first = live_status(&kit_live, "a", "gpu_ns");
+    g_test_message("charged %.1f ms at first", (double)first / MS);
+    g_assert_cmpint(first, >, 15 * MS);
+    g_assert_cmpint(first, <, 60 * MS);
+    kit_kill_all();
+    kit_close();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    most = mmap(NULL, sizeof(*most), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    g_test_add_func("/backlog/bound", test_bound);
+    g_test_add_func("/backlog/marks", test_marks);
+    g_test_add_func("/backlog/captures", test_captures);
+    g_test_add_func("/backlog/waits-for-itself", test_waits_for_itself);
+    g_test_add_func("/backlog/context-ends", test_context_ends);
+    g_test_add_func("/backlog/charged", test_charged);
+    return g_test_run();
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Work that waits for other work which waits for its turn: a kernel that spins until another one
+ * runs, in the same process or in another of the slice, while a rival keeps the card busy; and a
+ * thread that the driver holds up.
+ */
+#include "fake.h"
+#include "kit.h"
+
+#include <sys/mman.h>
+
+#define MS 1000000u
+/* A round may take this long on a busy machine; without an end it would take forever. */
+#define LONGEST_US (20 * G_USEC_PER_SEC)
+
+static const CUstream one = (CUstream)(uintptr_t)0x110, other = (CUstream)(uintptr_t)0x220;
+
+static unsigned int rounds;
+
+/**
+ * struct seen - by the test and its programs
+ * @spun, @released: rounds so far
+ * @longest_us: a round
+ * @rival: its kernels that have ended
+ */
+static struct seen {
+    _Atomic unsigned int spun;
+    _Atomic unsigned int released;
+    _Atomic gint64 longest_us;
+    _Atomic unsigned int rival;
+} * seen;
+
+static void rival(void)
+{
+    kit_enter("b");
+    for (;;) {
+        kit_launch(kit_kernel(MS), NULL);
+        kit_launch(kit_kernel(MS), NULL);
+        ok(cuStreamSynchronize(NULL));
+        seen->rival++;
+    }
+}
+
+static void await(_Atomic unsigned int *so_far, unsigned int round)
+{
+    while (*so_far < round)
+        g_usleep(200);
+}
+
+static void note(gint64 from)
+{
+    gint64 took = g_get_monotonic_time() - from;
+
+    seen->longest_us = MAX(seen->longest_us, took);
+}
+
+/* The driver's queue of each is deep enough, so without the door no round would wait. */
+static void spins_for_itself(void)
+{
+    kit_enter_measured("a");
+    for (unsigned int i = 0; i < rounds; i++) {
+        gint64 from = g_get_monotonic_time();
+
+        kit_launch(kit_kernel(MS), one);
+        kit_launch(FAKE_SPIN, one);
+        kit_launch(FAKE_RELEASE, other);
+        ok(cuStreamSynchronize(one));
+        note(from);
+    }
+}
+
+static void spins(void)
+{
+    kit_enter_measured("a");
+    for (unsigned int i = 0; i < rounds; i++) {
+        gint64 from = g_get_monotonic_time();
+
+        kit_launch(FAKE_SPIN, one);
+        seen->spun++;
+        ok(cuStreamSynchronize(one));
+        note(from);
+        await(&seen->released, i + 1);
+    }
+}
+
+static void releases(void)
+{
+    kit_enter_measured("a");
+    for (unsigned int i = 0; i < rounds; i++) {
+        await(&seen->spun, i + 1);
+        kit_launch(kit_kernel(MS), one);
+        kit_launch(FAKE_RELEASE, one);
+        ok(cuStreamSynchronize(one));
+        seen->released++;
+    }
+}
+
+static void run(unsigned int times, const char *a, void (*first)(void), void (*second)(void))
+{
+    unsigned int number;
+
+    rounds = times;
+    *seen = (struct seen){0};
+    kit_open_two(a, "[slice]\n");
+    kit_start(rival);
+    await(&seen->rival, 5);
+    number = kit_start(first);
+    if (second)
+        kit_await(kit_start(second));
+    kit_await(number);
+    g_test_message("%u rounds, of %.1f ms at most; the rival did %u", rounds,
+                   (double)seen->longest_us / 1000, seen->rival);
+    g_assert_cmpint(seen->longest_us, <, LONGEST_US);
+    /* It had its turns meanwhile. */
+    g_assert_cmpuint(seen->rival, >, 5);
+    kit_kill_all();
+    kit_close();
+}
+
+static void test_itself(void)
+{
+    run(10, "[slice]\n", spins_for_itself, NULL);
+}
+
+/* The arbiter has a lease for each process so far, so this takes longer. */
+static void test_of_a_slice(void)
+{
+    run(3, "[slice]\n", spins, releases);
+}
+
+static void test_capped(void)
+{
+    run(10, "[slice]\ncap=30\nhard=true\n", spins_for_itself, NULL);
+}
+
+static _Atomic bool is_held, has_launched;
+
+/* As the driver does while the stream's queue is full. */
+static void hold(CUstream stream)
+{
+    if (stream != one)
+        return;
+    is_held = true;
+    while (!has_launched)
+        g_usleep(100);
+}
+
+static void *launch_one(void *context)
+{
+    ok(cuCtxSetCurrent(context));
+    kit_launch(kit_kernel(MS), one);
+    return NULL;
+}
+
+/* A thread waits in the driver for what another one launches. */
+static void held(void)
+{
+    void (**before)(CUstream) = NULL;
+    CUcontext context;
+    GThread *thread;
+
+    kit_enter_measured("a");
+    before = kit_driver("fake_before_record");
+    *before = hold;
+    ok(cuCtxGetCurrent(&context));
+    thread = g_thread_new("held", launch_one, context);
+    while (!is_held)
+        g_usleep(100);
+    kit_launch(kit_kernel(2 * MS), other);
+    ok(cuStreamSynchronize(other));
+    has_launched = true;
+    g_thread_join(thread);
+}
+
+static void test_held(void)
+{
+    kit_open_two("[slice]\ncap=50\nhard=true\n", "[slice]\n");
+    kit_run(held);
+    kit_close();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    g_test_add_func("/deadlocks/held", test_held);
+    g_test_add_func("/deadlocks/itself", test_itself);
+    g_test_add_func("/deadlocks/of-a-slice", test_of_a_slice);
+    g_test_add_func("/deadlocks/capped", test_capped);
+    return g_test_run();
+}

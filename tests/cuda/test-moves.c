@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Copies and fills: large ones are measured and held as launches are, whichever function makes
+ * them; small ones wait for nothing and are charged by their bytes.
+ */
+#include "entry_points.h"
+#include "fake.h"
+#include "kit.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define MS    1000000u
+#define PARTS 7
+
+struct call {
+    const char *name;
+    int class;
+    const char *words;
+};
+
+#define C(name, base, since, class, kind, words) {#name, class, words},
+static const struct call calls[] = {
+#include "calls.inc"
+};
+#undef C
+
+/* Nanoseconds of work that has ended, of each program. */
+static _Atomic uint64_t *done;
+
+static void copies(void)
+{
+    kit_enter("a");
+    for (;;) {
+        ok(cuMemcpyHtoDAsync_v2(0, NULL, 2 * MS * FAKE_COPIES, NULL));
+        ok(cuMemcpyHtoDAsync_v2(0, NULL, 2 * MS * FAKE_COPIES, NULL));
+        ok(cuStreamSynchronize(NULL));
+        done[0] += 4 * MS;
+    }
+}
+
+static void computes(void)
+{
+    kit_enter("b");
+    for (;;) {
+        kit_launch(kit_kernel(2 * MS), NULL);
+        kit_launch(kit_kernel(2 * MS), NULL);
+        ok(cuStreamSynchronize(NULL));
+        done[1] += 4 * MS;
+    }
+}
+
+static double share_of(uint64_t ns)
+{
+    uint64_t before[2] = {done[0], done[1]}, did[2];
+
+    do {
+        g_usleep(1000);
+        did[0] = done[0] - before[0];
+        did[1] = done[1] - before[1];
+    } while (did[0] + did[1] < ns);
+    return 100.0 * (double)did[0] / (double)(did[0] + did[1]);
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Without a measure of copies, they would have all that they ask for. */
+static void test_share(void)
+{
+    double parts[PARTS];
+
+    kit_open_two("[slice]\nweight=30\n", "[slice]\nweight=70\n");
+    done[0] = done[1] = 0;
+    kit_start(copies);
+    kit_start(computes);
+    share_of(300 * MS);
+    for (unsigned int i = 0; i < PARTS; i++) {
+        parts[i] = share_of(400 * MS);
+        g_test_message("%.1f %%", parts[i]);
+    }
+    kit_kill_all();
+    kit_close();
+    qsort(parts, PARTS, sizeof(parts[0]), compare);
+    g_assert_cmpfloat(parts[PARTS / 2], >, 22);
+    g_assert_cmpfloat(parts[PARTS / 2], <, 38);
+}
+
+static bool is_move(const struct call *call)
+{
+    static const char *const managed[] = {"cuMemPrefetch", "cuMemDiscardAndPrefetch",
+                                          "cuMemBatchDecompress"};
+
+    for (unsigned int i = 0; i < G_N_ELEMENTS(managed); i++)
+        if (g_str_has_prefix(call->name, managed[i]))
+            return true;
+    return call->class == CLASS_COPY || call->class == CLASS_SET;
+}
+
+#define ARGUMENTS 16
+/* Of a list or a structure; all of its words have one value. */
+static uint64_t memory[ARGUMENTS][64];
+
+/*
+ * Numbers that make each of these calls one of a MiB at least: 1024 * 1024, or 128 * 128 * 128. Old
+ * structures have two in a word.
+ */
+static uint64_t word_for(const char *name)
+{
+    static const char *const old[] = {"cuMemcpy2D", "cuMemcpy2DAsync", "cuMemcpy2DUnaligned",
+                                      "cuMemcpy3D", "cuMemcpy3DAsync"};
+    bool of_three = strstr(name, "3D") != NULL;
+
+    for (unsigned int i = 0; i < G_N_ELEMENTS(old); i++)
+        if (!strcmp(name, old[i]))
+            return of_three ? 128ull << 32 | 128 : 1024ull << 32 | 1024;
+    if (of_three)
+        return 128;
+    return strstr(name, "2D") ? 1024 : 2 * MIB;
+}
+
+static long value_for(const char *name)
+{
+    if (strstr(name, "Batch"))
+        return 1;
+    return strstr(name, "D2D") ? 1024 : (long)(2 * MIB);
+}
+
+typedef long any_function(long, long, long, long, long, long, long, long, long, long, long, long,
+                          long, long, long, long);
+
+/* @size: of what it moves, for a value; 0: as value_for() says. */
+static void move(const struct call *call, long size)
+{
+    long a[ARGUMENTS] = {0};
+    any_function *function = NULL;
+    size_t count = strlen(call->words);
+
+    for (unsigned int i = 0; i < ARGUMENTS; i++)
+        for (unsigned int k = 0; k < G_N_ELEMENTS(memory[i]); k++)
+            memory[i][k] = size ? 0 : word_for(call->name);
+    for (size_t i = 0; i < count; i++)
+        a[i] = call->words[i] == 'p' ? (long)memory[i] : size ? size : value_for(call->name);
+    /* The last one may be a stream. */
+    if (strstr(call->name, "Async"))
+        a[count - 1] = 0;
+    *(void **)&function = dlsym(RTLD_DEFAULT, call->name);
+    function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13],
+             a[14], a[15]);
+}
+
+/* How often it was asked whether a stream captures: before each call that is measured. */
+static unsigned int asked(void)
+{
+    return kit_calls("cuStreamIsCapturing") + kit_calls("cuStreamIsCapturing_ptsz");
+}
+
+static void each_large(void)
+{
+    unsigned int moves = 0;
+
+    kit_enter_measured("a");
+    for (unsigned int i = 0; i < G_N_ELEMENTS(calls); i++) {
+        unsigned int before = asked();
+
+        if (!is_move(&calls[i]))
+            continue;
+        move(&calls[i], 0);
+        moves++;
+        if (asked() == before)
+            g_error("%s is not measured", calls[i].name);
+    }
+    g_assert_cmpuint(moves, ==, 118);
+}
+
+static void each_small(void)
+{
+    unsigned int before;
+
+    kit_enter_measured("a");
+    before = kit_calls("cuEventRecord");
+    for (unsigned int i = 0; i < G_N_ELEMENTS(calls); i++)
+        if (is_move(&calls[i]))
+            move(&calls[i], 16);
+    g_assert_cmpuint(kit_calls("cuEventRecord"), ==, before);
+}
+
+/* 2,000 copies that take 8 us each, without an event for each. */
+static void charged(void)
+{
+    gint64 charged_ns = 0;
+    unsigned int before;
+
+    kit_enter_measured("a");
+    before = kit_calls("cuEventRecord");
+    for (unsigned int i = 0; i < 2000; i++)
+        ok(cuMemcpyHtoDAsync_v2(0, NULL, 8000 * FAKE_COPIES, NULL));
+    g_assert_cmpuint(kit_calls("cuEventRecord") - before, >, 2);
+    g_assert_cmpuint(kit_calls("cuEventRecord") - before, <, 400);
+    for (unsigned int i = 0; i < 200 && charged_ns < 10 * MS; i++) {
+        g_usleep(10000);
+        charged_ns = live_status(&kit_live, "a", "gpu_ns");
+    }
+    g_assert_cmpint(charged_ns, >, 10 * MS);
+    g_assert_cmpint(charged_ns, <, 40 * MS);
+}
+
+static void run_measured(void (*program)(void))
+{
+    kit_open_two("[slice]\ncap=50\nhard=true\n", "[slice]\n");
+    kit_run(program);
+    kit_close();
+}
+
+static void test_each_large(void)
+{
+    run_measured(each_large);
+}
+
+static void test_each_small(void)
+{
+    run_measured(each_small);
+}
+
+static void test_charged(void)
+{
+    run_measured(charged);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    done = mmap(NULL, 2 * sizeof(*done), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    g_test_add_func("/moves/share", test_share);
+    g_test_add_func("/moves/each-large", test_each_large);
+    g_test_add_func("/moves/each-small", test_each_small);
+    g_test_add_func("/moves/charged", test_charged);
+    return g_test_run();
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+/*
+ * vgpu-suspend over the fake card: what two processes have leaves the card and comes back, and if
+ * one of them fails half of the way, both are what they were. What counts is the card's memory and
+ * whether the processes go on.
+ */
+#include "kit.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define EACH (64 * MIB)
+
+/* Calls that each process has made. */
+static _Atomic unsigned int *calls;
+static int pids[2];
+
+static void hold(unsigned int number)
+{
+    CUdeviceptr at;
+    size_t free;
+
+    kit_context();
+    ok(cuMemAlloc_v2(&at, EACH));
+    for (;;) {
+        ok(cuMemGetInfo_v2(&free, NULL));
+        calls[number]++;
+        g_usleep(1000);
+    }
+}
+
+static void hold_first(void)
+{
+    hold(0);
+}
+
+static void hold_second(void)
+{
+    hold(1);
+}
+
+static bool goes_on(unsigned int number)
+{
+    unsigned int before = calls[number];
+
+    for (unsigned int i = 0; i < 50; i++) {
+        g_usleep(2000);
+        if (calls[number] > before + 3)
+            return true;
+    }
+    return false;
+}
+
+static void assert_running(void)
+{
+    g_assert_true(goes_on(0) && goes_on(1));
+    g_assert_cmpuint(kit_on_card(), ==, 2 * EACH);
+}
+
+static void assert_suspended(void)
+{
+    /* A call may be on its way out. */
+    g_usleep(10000);
+    g_assert_false(goes_on(0) || goes_on(1));
+    g_assert_cmpuint(kit_on_card(), ==, 0);
+}
+
+/* @options: before the verb. Exit status; what it says must have @words. */
+static int run(const char *options, const char *verb, const char *words)
+{
+    g_autofree char *line =
+        g_strdup_printf(CLIENTS_DIR "/vgpu-suspend %s %s %d %d", options, verb, pids[0], pids[1]);
+    g_autofree char *out = NULL;
+    g_autofree char *err = NULL;
+    g_autofree char *said = NULL;
+    g_autoptr(GError) error = NULL;
+    int status;
+
+    g_spawn_command_line_sync(line, &out, &err, &status, &error);
+    g_assert_no_error(error);
+    said = g_strconcat(out, err, NULL);
+    g_test_message("%s: %s", line, said);
+    g_assert_nonnull(strstr(said, words));
+    return WEXITSTATUS(status);
+}
+
+/* The second process is the one with which @step fails. */
+static int run_failing(const char *step, const char *options, const char *verb, const char *words)
+{
+    g_autofree char *name = g_strconcat("FAKE_CUDA_", step, NULL);
+    g_autofree char *pid = g_strdup_printf("%d", pids[1]);
+    int status;
+
+    g_setenv(name, pid, TRUE);
+    status = run(options, verb, words);
+    g_unsetenv(name);
+    return status;
+}
+
+/* On the card that this process has looked at. */
+static void open_two(void)
+{
+    calls[0] = calls[1] = 0;
+    pids[0] = kit_pid(kit_start(hold_first));
+    pids[1] = kit_pid(kit_start(hold_second));
+    while (!calls[0] || !calls[1])
+        g_usleep(1000);
+}
+
+static void close_two(void)
+{
+    kit_kill_all();
+    g_assert_cmpuint(kit_on_card(), ==, 0);
+}
+
+static void test_there_and_back(void)
+{
+    open_two();
+    assert_running();
+    g_assert_cmpint(run("", "suspend", "suspended"), ==, 0);
+    assert_suspended();
+    g_assert_cmpint(run("", "suspend", "suspended"), ==, 0);
+    g_assert_cmpint(run("", "state", "suspended"), ==, 0);
+    g_assert_cmpint(run("", "resume", "running"), ==, 0);
+    assert_running();
+    g_assert_cmpint(run("", "resume", "it is running"), ==, 1);
+    close_two();
+}
+
+static void test_way_back(void)
+{
+    open_two();
+    g_assert_cmpint(run_failing("FAIL_LOCK", "", "suspend", "cannot lock"), ==, 1);
+    assert_running();
+    g_assert_cmpint(run_failing("FAIL_CHECKPOINT", "", "suspend", "cannot suspend"), ==, 1);
+    assert_running();
+    g_assert_cmpint(run("", "suspend", "suspended"), ==, 0);
+    g_assert_cmpint(run_failing("FAIL_RESTORE", "", "resume", "cannot resume"), ==, 1);
+    assert_suspended();
+    g_assert_cmpint(run("", "resume", "running"), ==, 0);
+    assert_running();
+    close_two();
+}
+
+/* Not all are as before, and it says so. */
+static void test_torn(void)
+{
+    open_two();
+    g_assert_cmpint(run_failing("FAIL_UNLOCK", "", "suspend", "suspended"), ==, 0);
+    g_assert_cmpint(run_failing("FAIL_UNLOCK", "", "resume", "cannot unlock"), ==, 3);
+    g_assert_true(goes_on(0));
+    g_assert_false(goes_on(1));
+    g_assert_cmpint(run("", "state", "locked"), ==, 0);
+    close_two();
+}
+
+static void test_limits(void)
+{
+    gint64 from;
+
+    open_two();
+    g_assert_cmpint(run("--bytes 1125899906842624", "suspend", "MiB of memory available"), ==, 1);
+    assert_running();
+    from = g_get_monotonic_time();
+    /* The first is back; what the second does nobody knows. */
+    g_assert_cmpint(run_failing("HANG_CHECKPOINT", "--limit 300", "suspend", "has not ended"), ==,
+                    3);
+    g_assert_cmpint(g_get_monotonic_time() - from, <, 2500000);
+    g_assert_true(goes_on(0));
+    close_two();
+}
+
+static void test_others(void)
+{
+    open_two();
+    g_assert_cmpint(run("", "suspend", "suspended"), ==, 0);
+    g_assert_cmpint(run("", "suspend 1", "process 1: it is unknown"), ==, 1);
+    g_assert_cmpint(run("", "frown", "usage"), ==, 2);
+    g_assert_cmpint(run("", "resume", "running"), ==, 0);
+    assert_running();
+    close_two();
+}
+
+int main(int argc, char **argv)
+{
+    int status;
+
+    g_test_init(&argc, &argv, NULL);
+    calls = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    g_test_add_func("/suspend/there-and-back", test_there_and_back);
+    g_test_add_func("/suspend/way-back", test_way_back);
+    g_test_add_func("/suspend/torn", test_torn);
+    g_test_add_func("/suspend/limits", test_limits);
+    g_test_add_func("/suspend/others", test_others);
+    kit_open(0);
+    status = g_test_run();
+    kit_close();
+    return status;
+}

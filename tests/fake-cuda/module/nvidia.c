@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * A kernel module that is called nvidia, for tests/system/61-cuda.t: what vgpud and container
+ * runtimes see of NVIDIA's module, and nothing of what that does. It takes a PCI device by
+ * driver_override only. It has a version in sysfs, /proc/driver/nvidia/gpus/ADDRESS/information,
+ * and nodes that can be opened.
+ */
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/proc_fs.h>
+#include <linux/seq_file.h>
+
+static struct proc_dir_entry *gpus;
+
+static int show_information(struct seq_file *file, void *unused)
+{
+	seq_puts(file, "Model: \t\t Fake\nDevice Minor: \t 0\n");
+	return 0;
+}
+
+static int nvidia_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct proc_dir_entry *dir = proc_mkdir(pci_name(pdev), gpus);
+
+	if (!dir || !proc_create_single("information", 0444, dir, show_information))
+		return -ENOMEM;
+	return 0;
+}
+
+static void nvidia_remove(struct pci_dev *pdev)
+{
+	remove_proc_subtree(pci_name(pdev), gpus);
+}
+
+/* None: only driver_override makes it take a device. */
+static const struct pci_device_id nvidia_ids[] = { {} };
+
+static struct pci_driver nvidia_driver = {
+	.name = "nvidia",
+	.id_table = nvidia_ids,
+	.probe = nvidia_probe,
+	.remove = nvidia_remove,
+};
+
+static int nvidia_open(struct inode *inode, struct file *file)
+{
+	return 0;
+}
+
+static const struct file_operations nvidia_fops = {
+	.owner = THIS_MODULE,
+	.open = nvidia_open,
+};
+
+#define NODE(node) \
+	{ .minor = MISC_DYNAMIC_MINOR, .name = node, .fops = &nvidia_fops, .mode = 0666 }
+
+static struct miscdevice nodes[] = { NODE("nvidia0"), NODE("nvidiactl"), NODE("nvidia-uvm") };
+
+static void remove_nodes(int count)
+{
+	while (count--)
+		misc_deregister(&nodes[count]);
+}
+
+static int __init nvidia_init(void)
+{
+	int i, ret;
+
+	gpus = proc_mkdir("driver/nvidia", NULL) ? proc_mkdir("driver/nvidia/gpus", NULL) : NULL;
+	if (!gpus)
+		return -ENOMEM;
+	for (i = 0; i < ARRAY_SIZE(nodes); i++) {
+		ret = misc_register(&nodes[i]);
+		if (ret)
+			goto err;
+	}
+	ret = pci_register_driver(&nvidia_driver);
+	if (!ret)
+		return 0;
+err:
+	remove_nodes(i);
+	remove_proc_subtree("driver/nvidia", NULL);
+	return ret;
+}
+module_init(nvidia_init);
+
+static void __exit nvidia_exit(void)
+{
+	pci_unregister_driver(&nvidia_driver);
+	remove_nodes(ARRAY_SIZE(nodes));
+	remove_proc_subtree("driver/nvidia", NULL);
+}
+module_exit(nvidia_exit);
+
+MODULE_DESCRIPTION("stands for NVIDIA's module in tests");
+MODULE_VERSION("570.1");
+MODULE_LICENSE("Dual MIT/GPL");

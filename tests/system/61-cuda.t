@@ -1,0 +1,187 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# The CUDA door in podman's and docker's containers, with everything as it is installed but NVIDIA's part: the GPU is a
+# virtio-gpu that is bound to a module of the tests called nvidia (tests/fake-cuda/module), and its driver is the fake one
+# (tests/fake-cuda), installed under the names of NVIDIA's files. A program that knows nothing of slices is held to its
+# slice, in an image with its own loader, and in one that brings its own libcuda.
+# Rig: --gpus 2
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use JSON::PP;
+use VGPU::Podman;
+use VGPU::Slice;
+use VGPU::Test;
+use VGPU::Whole;
+
+my $kind = $VGPU::Slice::kind;
+my $web = 'cd610000-0000-4000-8000-000000000001';
+my $libraries = '/usr/lib/x86_64-linux-gnu';
+my $image = $VGPU::Slice::image;
+# An image of the least that a program needs, and the same with a libcuda of its own.
+my ($small, $own) = ('/run/image-small', '/run/image-own');
+my $compat = '/usr/local/cuda-12.4/compat';
+my @storage = qw(/var/lib/containers /var/lib/docker /var/lib/containerd);
+my @units = qw(docker.socket docker.service containerd.service);
+# What the program prints: in its slice, and without one.
+my ($held, $free) = ("64 MiB, 8 pieces\n", "8192 MiB, 64 pieces\n");
+my $conf = VGPU::Lab::host('cat /etc/vgpu/gpus.conf');
+my (undef, $gpu) = VGPU::Lab::host('lspci -Dn -d 1af4:1050') =~ /^(\S+)/mg;
+die "this rig has no second GPU (rig up --gpus 2)\n" if !$gpu;
+# What the fake driver needs to know.
+my $card = "-e FAKE_CUDA_PCI=$gpu -e FAKE_CUDA_TOTAL=8589934592";
+my $program = '/opt/client-container';
+
+sub host { return VGPU::Lab::host(@_) }
+sub ctl { return VGPU::Slice::ctl(@_) }
+sub given_back { return VGPU::Slice::soon(sub { VGPU::Slice::in_ledger($web)->{Container} eq '' }, 'the container has it still') }
+
+# The words of a container of podman's, or of docker's, with the slice and with $options of theirs.
+sub podman { my ($options, $root) = @_; return VGPU::Podman::words("cuda-$$", 'web') . "--rm $card $options --rootfs $root" }
+
+sub docker {
+    my ($options) = @_;
+    return "docker run --rm --network none --log-driver none --device $kind=web $card $options -v $VGPU::Slice::programs:/opt:ro small";
+}
+
+# Its program prints this, and the slice is free again.
+sub prints {
+    my ($expected, $words) = @_;
+    my $said = host("$words 2>&1", timeout => 240);
+    die "it prints:\n$said" if $said ne $expected;
+    given_back();
+    return $said;
+}
+
+# The container is not started, and the hook says why.
+sub refused {
+    my ($words, $why) = @_;
+    my $since = host('date +%s.%N') =~ s/\s//gr;
+    my $said = host("$words 2>&1", fail => 1, timeout => 240);
+    die "it runs:\n$said" if $VGPU::Command::status == 0 || $said =~ /pieces/;
+    my $log = host("journalctl -q --no-pager -t vgpu-container-hook --since \@$since");
+    die "the hook says:\n$log" if $log !~ $why;
+    given_back();
+    return $log;
+}
+
+point('a GPU at a driver called nvidia, which the fake driver serves, is shared', sub {
+    VGPU::Command::run([VGPU::Lab::rig('build', '--kernel', $VGPU::Lab::kernel, '--', 'sh', '-c', 'make -s cuda-in-l1 KVER=$(ls /lib/modules | head -n 1)')],
+        timeout => 900, name => '[build] make cuda-in-l1');
+    VGPU::Slice::mount_image(@storage);
+    VGPU::Command::run([VGPU::Lab::rig('put', "build/cuda-in-l1/$_->[0]", "$_->[1]/")])
+        for ['client-container', $VGPU::Slice::programs], ['nvidia.ko', '/run'], ['libcuda.so.570.1', $libraries], ['libnvidia-ml.so.570.1', $libraries];
+    host(<<"SH", timeout => 120);
+set -e
+insmod /run/nvidia.ko
+echo nvidia >/sys/bus/pci/devices/$gpu/driver_override
+echo $gpu >/sys/bus/pci/devices/$gpu/driver/unbind
+echo $gpu >/sys/bus/pci/drivers_probe
+SH
+    host('cat >>/etc/vgpu/gpus.conf', stdin => "[gpu $gpu]\nmode=shared\nvram=512M\n");
+    host("vgpuctl reload && systemctl start vgpu-registrar\@$gpu.service", timeout => 180);
+    VGPU::Whole::until_mode($gpu, 'shared');
+    return host("readlink /sys/bus/pci/devices/$gpu/driver; cat /sys/module/nvidia/version /proc/driver/nvidia/gpus/$gpu/information; vgpuctl gpu list; vgpuctl doctor | grep -i cuda");
+});
+
+point('two images: one without a libcuda, one that brings its own', sub {
+    return host(<<"SH", timeout => 120);
+set -e
+for root in $small $own; do
+    mkdir -p \$root$libraries \$root/usr/lib64 \$root/usr/bin \$root/opt \$root/run \$root/dev \$root/proc \$root/sys \$root/etc \$root/tmp
+    ln -sfn usr/lib \$root/lib
+    ln -sfn usr/lib64 \$root/lib64
+    cp -L $image/lib64/ld-linux-x86-64.so.2 \$root/usr/lib64/
+    cp -L $image$libraries/libc.so.6 \$root$libraries/
+done
+mkdir -p $own$compat
+cp $libraries/libcuda.so.570.1 $own$compat/libcuda.so.1
+cp $libraries/libnvidia-ml.so.570.1 $own$compat/libnvidia-ml.so.1
+ln -sfn libcuda.so.1 $own$compat/libcuda.so
+ln -sfn libnvidia-ml.so.1 $own$compat/libnvidia-ml.so
+find $own -type f
+SH
+});
+
+point('a slice has nodes, driver, door and hook in CDI\'s file', sub {
+    my $said = ctl("slice create --gpu $gpu --vram 64M --door native --name web --uuid $web");
+    my ($device) = grep { $_->{name} eq 'web' } @{ decode_json(host('cat /var/run/cdi/mdev-vgpu.json'))->{devices} };
+    my $edits = $device->{containerEdits};
+    my @nodes = sort map { $_->{path} } @{ $edits->{deviceNodes} };
+    die "nodes: @nodes\n" if "@nodes" ne '/dev/nvidia-uvm /dev/nvidia0 /dev/nvidiactl';
+    die "no hook\n" if !grep { $_->{hookName} eq 'createContainer' && $_->{args}[1] eq 'cuda' } @{ $edits->{hooks} };
+    VGPU::Slice::soon(sub { VGPU::Slice::in_arbiter($gpu, $web) }, 'the arbiter does not know it');
+    return $said . JSON::PP->new->pretty->encode($edits);
+});
+
+point('podman: a stock Debian shows a program its slice, and gives it no more', sub {
+    return prints($held, podman('', "$image:O $program"));
+});
+
+point('podman: in the smallest image, too', sub { return prints($held, podman('', "$small:O $program")) });
+
+point('podman: with --read-only', sub { return prints($held, podman('--read-only', "$small:O $program")) });
+
+my $with_own = "-e LD_LIBRARY_PATH=$compat";
+
+point('podman: a libcuda that the image brings is covered; without the slice it has the whole card', sub {
+    my $without = host("podman run --rm --network none --log-driver none $card $with_own -v $VGPU::Slice::programs:/opt:ro --rootfs $own:O $program 2>&1", timeout => 240);
+    die "without: $without" if $without ne $free;
+    return $without . prints($held, podman($with_own, "$own:O $program"));
+});
+
+point('podman: another device that brings NVIDIA\'s driver is refused', sub {
+    host('mkdir -p /etc/cdi && cat >/etc/cdi/nvidia.json', stdin => encode_json({
+        cdiVersion => '0.5.0', kind => 'nvidia.com/gpu', devices => [{ name => 'all', containerEdits => { mounts => [{
+            hostPath => "$libraries/libcuda.so.570.1", containerPath => "$libraries/libcuda.so.1", options => ['ro', 'bind'] }] } }] }));
+    my $log = refused(podman('--device nvidia.com/gpu=all', "$small:O $program"), qr/also given NVIDIA's driver without a limit/);
+    host('rm /etc/cdi/nvidia.json');
+    return $log . refused(podman("-v $libraries/libcuda.so.570.1:$libraries/libcuda.so.1:ro", "$small:O $program"), qr/also given NVIDIA's driver/)
+        . prints($held, podman('', "$small:O $program"));
+});
+
+point('podman: a container that is killed gives its memory back', sub {
+    my $job = VGPU::Lab::host_job(podman('-e CLIENT_STAYS=1', "$small:O $program"));
+    VGPU::Slice::soon(sub { VGPU::Slice::in_arbiter($gpu, $web)->{vram_used} == 64 * 2**20 }, 'it has not taken its memory');
+    host("podman kill -s KILL cuda-$$", timeout => 120);
+    VGPU::Slice::soon(sub { !VGPU::Slice::in_arbiter($gpu, $web)->{vram_used} }, 'its memory is not given back');
+    given_back();
+    return prints($held, podman('', "$small:O $program"));
+});
+
+point('docker: the same images, --read-only, and the refusal', sub {
+    host(<<"SH", timeout => 300);
+set -e
+mkdir -p /etc/docker
+printf '%s\\n' '{"features": {"cdi": true}, "iptables": false, "bridge": "none"}' >/etc/docker/daemon.json
+systemctl unmask @units
+systemctl start docker
+tar -C $own -cf - . | docker import - small
+SH
+    my $seen = prints($held, docker('') . " $program");
+    $seen .= prints($held, docker('--read-only') . " $program");
+    $seen .= prints($held, docker($with_own) . " $program");
+    return $seen . refused(docker("-v $libraries/libcuda.so.570.1:$libraries/libcuda.so.1:ro") . " $program", qr/also given NVIDIA's driver/);
+});
+
+point('nothing is left', sub {
+    host("systemctl stop @units; rm -r /etc/docker; systemctl mask @units", timeout => 120);
+    ctl('slice remove web');
+    VGPU::Slice::must_have_gone($gpu, $web);
+    host('cat >/etc/vgpu/gpus.conf', stdin => $conf);
+    host(<<"SH", timeout => 180);
+vgpuctl reload
+echo >/sys/bus/pci/devices/$gpu/driver_override
+echo $gpu >/sys/bus/pci/drivers/nvidia/unbind
+set -e
+rmmod nvidia
+echo $gpu >/sys/bus/pci/drivers_probe
+rm $libraries/libcuda.so.570.1 $libraries/libnvidia-ml.so.570.1
+rm -r $small $own
+SH
+    VGPU::Slice::unmount_image(@storage);
+    return '';
+});
+
+done_testing();
