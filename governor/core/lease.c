@@ -165,8 +165,32 @@ static bool preempt(struct scheduler *scheduler, uint64_t now)
     return true;
 }
 
-static uint64_t grace(const struct sched_slice *slice)
+static bool is_waited_for(const struct sched_member *member)
 {
+    return member->sample.in_flight_ns || member->sample.waiting;
+}
+
+/* Whether all members that are waited for may be held up. */
+static bool may_be_held_up(const struct sched_slice *slice, uint64_t now)
+{
+    bool any = false;
+
+    for (guint i = 0; i < slice->members->len; i++) {
+        const struct sched_member *member = MEMBER(slice, i);
+
+        if (!is_waited_for(member) || member->silent)
+            continue;
+        if (now >= member->held_until)
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+static uint64_t grace(const struct sched_slice *slice, uint64_t now)
+{
+    if (may_be_held_up(slice, now))
+        return slice_batch_part(slice, 4, GRACE_HELD_NS, GRACE_NS);
     return slice_batch_part(slice, 4, GRACE_NS, GRACE_MOST_NS);
 }
 
@@ -174,7 +198,7 @@ static uint64_t grace(const struct sched_slice *slice)
 static bool overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
-    uint64_t until = since + grace(lease->holder);
+    uint64_t until = since + grace(lease->holder, now);
 
     if (now < until) {
         scheduler_call_at(scheduler, until);
@@ -183,7 +207,11 @@ static bool overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
     for (guint i = 0; i < lease->holder->members->len; i++) {
         struct sched_member *member = MEMBER(lease->holder, i);
 
-        member->silent |= member->sample.in_flight_ns || member->sample.waiting;
+        if (!is_waited_for(member) || member->silent)
+            continue;
+        member->silent = true;
+        member->missed_at = since;
+        member->missed_lease = !member->sample.in_flight_ns;
     }
     lease_end(scheduler, now);
     return true;
@@ -275,7 +303,7 @@ static void look_at_end(struct scheduler *scheduler, uint64_t now)
 static void drain(struct lease *lease, uint64_t now)
 {
     lease->state = LEASE_DRAINING;
-    lease->drained_until = now + lease->holder->sample.in_flight_ns + 2 * grace(lease->holder);
+    lease->drained_until = now + lease->holder->sample.in_flight_ns + 2 * grace(lease->holder, now);
 }
 
 static bool run_used_up(struct scheduler *scheduler, uint64_t now)
@@ -437,7 +465,7 @@ static bool run_draining(struct scheduler *scheduler, uint64_t now)
         return true;
     }
     /* Whatever it reports about the start of its work. */
-    return overrun(scheduler, MIN(end, lease->drained_until - grace(lease->holder)), now);
+    return overrun(scheduler, MIN(end, lease->drained_until - grace(lease->holder, now)), now);
 }
 
 static bool step(struct scheduler *scheduler, uint64_t now)

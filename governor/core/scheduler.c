@@ -97,6 +97,28 @@ static uint64_t pause_before_waiting(const struct sample *sample, uint64_t now)
     return since > sample->ended_at_ns ? since - sample->ended_at_ns : 0;
 }
 
+/* So many times in a row are no hold-up. */
+#define MOST_SOON 3
+
+/*
+ * It was ignored, and has reacted. One that comes to its leases a little late each time is slow,
+ * and must not lose them for that again and again.
+ */
+static void learn_hold_up(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
+{
+    bool held = now > member->missed_at + GRACE_NS;
+
+    member->missed_at = 0;
+    member->soon = held ? 0 : member->soon + member->missed_lease;
+    if (member->soon >= MOST_SOON)
+        member->held_until = 0;
+    if (!held)
+        return;
+    member->held_until = now + HELD_FOR_NS;
+    /* It may not run for long: it needs its turn soon. */
+    scheduler->paused_at = now;
+}
+
 /* True if @member did anything since the last look. */
 static bool look_at(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
 {
@@ -122,6 +144,8 @@ static bool look_at(struct scheduler *scheduler, struct sched_member *member, ui
         member->silent = false;
         member->stalled = false;
     }
+    if (member->missed_at && !member->silent)
+        learn_hold_up(scheduler, member, now);
     /* The event that it waited for has come. */
     if (member->stalled && sample->began_at_ns > member->stalled_at)
         member->stalled = false;

@@ -36,6 +36,10 @@ struct sched_slice;
  * @covered_ns: of its reported time, what its spans have been charged for already; @joined_at: no
  * span of it begins earlier
  * @silent: did not react within the grace time, and is ignored until it sends something
+ * @missed_at: when it should have reacted; 0: it has, since. @missed_lease: by a submission. @soon:
+ * how often in a row it did so not much later
+ * @held_until: its threads were held up a while ago (stopped, or beyond the processor time of their
+ * cgroup), and may be again: until then the GPU is not kept for it
  */
 struct sched_member {
     struct sched_slice *slice;
@@ -50,6 +54,10 @@ struct sched_member {
     uint64_t covered_ns;
     uint64_t joined_at;
     uint64_t stalled_at;
+    uint64_t missed_at;
+    bool missed_lease;
+    unsigned soon;
+    uint64_t held_until;
     uint64_t paid_until;
     uint64_t unpaid_ns;
     uint64_t charged_ns;

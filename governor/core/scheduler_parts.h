@@ -34,6 +34,12 @@
 #define GRACE_NS      (10 * NS_PER_MS)
 #define GRACE_MOST_NS (100 * NS_PER_MS)
 /*
+ * The same for a member that took longer than that to react during the last second: its threads are
+ * held up now and then, and see no ends.
+ */
+#define GRACE_HELD_NS (300 * NS_PER_US)
+#define HELD_FOR_NS   NS_PER_S
+/*
  * A slice without work for this time no longer contends: a quarter of a submission, within these
  * values.
  */

@@ -340,6 +340,10 @@ static void catch_up(struct simulation *sim, struct sim_tenant *tenant)
     for (unsigned i = 0; i < tenant->missed_count; i++)
         report_end(sim, &tenant->missed[i]);
     tenant->missed_count = 0;
+    /* Its wait for a wake-up is over: it tells the arbiter again. */
+    if (tenant->was_held_up)
+        tenant->told = false;
+    tenant->was_held_up = false;
 }
 
 static void end_job(void *data, struct card_job *on_card)
@@ -435,6 +439,7 @@ void sim_run(struct simulation *sim, uint64_t ns)
         for (unsigned i = 0; i < sim->count; i++) {
             struct sim_tenant *tenant = &sim->tenants[i];
 
+            tenant->was_held_up |= is_held_up(sim, tenant);
             if (is_held_up(sim, tenant))
                 continue;
             catch_up(sim, tenant);

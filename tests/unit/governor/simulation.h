@@ -108,6 +108,7 @@ struct sim_tenant {
     struct backlog backlog;
     struct card_job missed[SIM_MISSED];
     unsigned missed_count;
+    bool was_held_up;
     bool told;
     uint64_t begun_at;
     struct silence silence;
