@@ -19,7 +19,7 @@ GOVERNOR_HARDEN = -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(CPPFLAGS) $
 GOVERNOR_CORE := $(wildcard $(GOVERNOR_SRC)/core/*.c)
 GOVERNOR_ARBITER := $(wildcard $(GOVERNOR_SRC)/arbiter/*.c)
 # Linked into other programs: only the parts of the core without GLib.
-GOVERNOR_MEMBER := $(wildcard $(GOVERNOR_SRC)/member/*.c) $(addprefix $(GOVERNOR_SRC)/core/,budget.c silence.c)
+GOVERNOR_MEMBER := $(wildcard $(GOVERNOR_SRC)/member/*.c) $(addprefix $(GOVERNOR_SRC)/core/,backlog.c budget.c silence.c timeline.c)
 GOVERNOR_MEMBER_LIB := $(GOVERNOR_OUT)/libgovernor-member.a
 # The same for doors. A process loads it once, however many doors it uses, and so is one member.
 GOVERNOR_MEMBER_SHARED := $(GOVERNOR_OUT)/libvgpu-member.so.1
@@ -67,8 +67,9 @@ GOVERNOR_TESTS_COMMON := $(call governor_objects,test,$(sort $(GOVERNOR_CORE) $(
 UNIT_TESTS += $(GOVERNOR_TESTS)
 # Run with nothing beside. Some bounds are milliseconds until others continue after a death, parts of a processor for a
 # flood of messages, and the work of many threads that must each be woken beside that of one. The bounds of the other
-# tests are orders, counts, and fractions of a time in which all are late alike.
-UNIT_ALONE += $(addprefix $(GOVERNOR_TESTS_OUT)/test-,flood kills wakes)
+# tests are orders, counts, and fractions of a time in which all are late alike. The queue that test-markers bounds is
+# one of time, which another thread must see pass.
+UNIT_ALONE += $(addprefix $(GOVERNOR_TESTS_OUT)/test-,flood kills markers wakes)
 
 $(GOVERNOR_OUT)/vgpu-arbiter-test: $(call governor_objects,test,$(GOVERNOR_CORE) $(GOVERNOR_ARBITER))
 	$(CC) $(GOVERNOR_SANITIZE) -o $@ $^ $(LDFLAGS) $(GOVERNOR_PKG_LIBS)
@@ -92,7 +93,7 @@ check-governor: $(GOVERNOR_TESTS)
 # Races between a member's threads. The arbiter has one thread; test-kills sees writes by signals of its own. The
 # sanitizer knows no fences: ours are between processes, which it does not see either. A member's child starts a thread
 # of its own.
-GOVERNOR_TSAN_TESTS := $(addprefix build/tsan/governor/test-,live objects waits)
+GOVERNOR_TSAN_TESTS := $(addprefix build/tsan/governor/test-,classes live markers objects waits)
 unit-tsan: tsan-governor
 tsan-governor:
 	$(MAKE) GOVERNOR_OUT=build/tsan/governor GOVERNOR_TESTS_OUT=build/tsan/governor GOVERNOR_SANITIZE='-fsanitize=thread -Wno-tsan' \

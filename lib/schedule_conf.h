@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * /etc/vgpu/schedule.conf: modes of GPUs by the clock. When an entry is due is a calendar
- * expression of systemd's (systemd.time(7)), which systemd itself interprets (lib/calendar.h).
+ * expression of systemd's (systemd.time(7)), which systemd itself interprets (lib/systemd.h).
  */
 #ifndef LIB_SCHEDULE_CONF_H
 #define LIB_SCHEDULE_CONF_H

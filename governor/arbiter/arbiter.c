@@ -5,18 +5,30 @@
 /* Members reconnect within 100 ms. */
 #define SETTLE_NS (250 * NS_PER_MS)
 
+static void run(struct arbiter *arbiter, unsigned classes);
+
 static int on_timer(sd_event_source *source, uint64_t usec, void *data)
 {
+    struct arbiter *arbiter = data;
+    uint64_t now = clock_now();
+    unsigned due = 0;
+
     (void)source;
     (void)usec;
-    arbiter_schedule(data);
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
+        due |= (unsigned)(arbiter->next[i] <= now) << i;
+    run(arbiter, due);
     return 0;
 }
 
 static int on_look(sd_event_source *source, void *data)
 {
+    struct arbiter *arbiter = data;
+    unsigned asked = arbiter->asked;
+
     (void)source;
-    arbiter_schedule(data);
+    arbiter->asked = 0;
+    run(arbiter, asked);
     return 0;
 }
 
@@ -31,7 +43,10 @@ void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *tree, co
     arbiter->gpu = g_strdup(gpu);
     arbiter->conf_dir = g_build_filename(tree, "/run/vgpu/governor", gpu, NULL);
     arbiter->slices_dir = g_build_filename(tree, "/run/vgpu/slices", NULL);
-    scheduler_init(&arbiter->scheduler, clock_now());
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
+        scheduler_init(&arbiter->schedulers[i], clock_now());
+        arbiter->next[i] = TIME_NEVER;
+    }
     arbiter->slices = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_slice);
     sd_event_add_time(event, &arbiter->timer, CLOCK_MONOTONIC, 0, 1, on_timer, arbiter);
     sd_event_source_set_enabled(arbiter->timer, SD_EVENT_OFF);
@@ -42,7 +57,8 @@ void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *tree, co
 void arbiter_clear(struct arbiter *arbiter)
 {
     g_hash_table_destroy(arbiter->slices);
-    scheduler_clear(&arbiter->scheduler);
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
+        scheduler_clear(&arbiter->schedulers[i]);
     sd_event_source_disable_unref(arbiter->timer);
     sd_event_source_disable_unref(arbiter->look);
     sd_event_source_disable_unref(arbiter->settle_timer);
@@ -54,27 +70,38 @@ void arbiter_clear(struct arbiter *arbiter)
     g_free(arbiter->slices_dir);
 }
 
-static void tell_members(struct slice *slice)
+static void tell_members(struct slice *slice, unsigned class)
 {
     for (guint i = 0; i < slice->connections->len; i++) {
         struct connection *connection = g_ptr_array_index(slice->connections, i);
 
-        if (connection->joined && connection->member.changed) {
-            connection->member.changed = false;
-            pages_wake(&connection->pages);
+        if (connection->joined && connection->members[class].changed) {
+            connection->members[class].changed = false;
+            pages_wake(&connection->pages, class);
         }
     }
 }
 
-void arbiter_schedule(struct arbiter *arbiter)
+static void run_class(struct arbiter *arbiter, unsigned class)
 {
-    uint64_t next = scheduler_run(&arbiter->scheduler, clock_now());
     GHashTableIter iter;
     void *slice;
 
+    arbiter->next[class] = scheduler_run(&arbiter->schedulers[class], clock_now());
     g_hash_table_iter_init(&iter, arbiter->slices);
     while (g_hash_table_iter_next(&iter, NULL, &slice))
-        tell_members(slice);
+        tell_members(slice, class);
+}
+
+static void run(struct arbiter *arbiter, unsigned classes)
+{
+    uint64_t next = TIME_NEVER;
+
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
+        if (classes & 1u << i)
+            run_class(arbiter, i);
+        next = MIN(next, arbiter->next[i]);
+    }
     if (next == TIME_NEVER) {
         sd_event_source_set_enabled(arbiter->timer, SD_EVENT_OFF);
         return;
@@ -84,11 +111,17 @@ void arbiter_schedule(struct arbiter *arbiter)
     sd_event_source_set_enabled(arbiter->timer, SD_EVENT_ONESHOT);
 }
 
+void arbiter_schedule(struct arbiter *arbiter)
+{
+    run(arbiter, ARBITER_ALL_CLASSES);
+}
+
 /*
  * Sources that became ready at the same time are dispatched first, because they have waited longer.
  */
-void arbiter_schedule_soon(struct arbiter *arbiter)
+void arbiter_schedule_soon(struct arbiter *arbiter, unsigned classes)
 {
+    arbiter->asked |= classes;
     sd_event_source_set_enabled(arbiter->look, SD_EVENT_ONESHOT);
 }
 

@@ -12,6 +12,8 @@
 /**
  * struct arbiter
  * @conf_dir: …/run/vgpu/governor/<gpu>; @slices_dir: …/run/vgpu/slices
+ * @next: when each class's scheduler is to be called again
+ * @asked: bits of the classes that @look is for
  * @slices: of struct slice, by id
  * @connections: of all slices
  * @look: once in a turn of the event loop, however many have asked for it
@@ -23,7 +25,9 @@ struct arbiter {
     char *conf_dir;
     char *slices_dir;
     struct gpu_settings settings;
-    struct scheduler scheduler;
+    struct scheduler schedulers[GOVERNOR_CLASSES];
+    uint64_t next[GOVERNOR_CLASSES];
+    unsigned asked;
     GHashTable *slices;
     uint64_t next_number;
     unsigned connections;
@@ -40,13 +44,16 @@ struct arbiter {
 void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *tree, const char *gpu);
 void arbiter_clear(struct arbiter *arbiter);
 
-/* Runs the scheduler, tells members what changed, and sets the timer. */
+/* Runs the schedulers of all classes, tells members what changed, and sets the timer. */
 void arbiter_schedule(struct arbiter *arbiter);
 
+#define ARBITER_ALL_CLASSES ((1u << GOVERNOR_CLASSES) - 1)
+
 /*
- * The same, after everything that has happened by now is handled. To be called after every event.
+ * The same for some @classes, bits by number, after everything that has happened by now is handled.
+ * To be called after every event.
  */
-void arbiter_schedule_soon(struct arbiter *arbiter);
+void arbiter_schedule_soon(struct arbiter *arbiter, unsigned classes);
 
 /* The socket of a previous arbiter was found: memory is granted when its members are back. */
 void arbiter_settle(struct arbiter *arbiter);

@@ -38,7 +38,8 @@ static void load_gpu(struct arbiter *arbiter)
         g_message("%s: %s; the previous settings stay", path, error->message);
         return;
     }
-    arbiter->scheduler.policy = arbiter->settings.policy;
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
+        arbiter->schedulers[i].policy = arbiter->settings.policy;
 }
 
 /*

@@ -123,10 +123,13 @@ static bool join(struct connection *connection, const struct governor_message *m
         connection->joined = false;
         return refuse(connection, errno, "there are no descriptors or memory for its pages");
     }
-    connection->member.grant = connection->pages.grant;
-    connection->member.usage = connection->pages.usage;
-    scheduler_add_member(&slice->arbiter->scheduler, slice->scheduled, &connection->member,
-                         clock_now());
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
+        connection->members[i].grant = &connection->pages.grant->classes[i];
+        connection->members[i].usage = &connection->pages.usage->classes[i];
+        scheduler_add_member(&slice->arbiter->schedulers[i], slice->scheduled[i],
+                             &connection->members[i], clock_now());
+    }
+    slice_publish_members(slice);
     slice_publish_memory(slice);
     slice_publish_engines(slice);
     welcome.other = clock_now();
@@ -221,16 +224,28 @@ static bool set_driver(struct connection *connection, const struct governor_mess
     return true;
 }
 
+/* WANT, IDLE and STALLED. */
+static bool of_class(struct connection *connection, const struct governor_message *message)
+{
+    struct sched_member *member;
+
+    if (message->other >= GOVERNOR_CLASSES)
+        return drop(connection, "it sent a message about a class of work that does not exist");
+    member = &connection->members[message->other];
+    scheduler_heard(member);
+    if (message->type == GOVERNOR_STALLED)
+        scheduler_stalled(member, clock_now());
+    arbiter_schedule_soon(connection->slice->arbiter, 1u << message->other);
+    return true;
+}
+
 static bool of_member(struct connection *connection, const struct governor_message *message)
 {
-    scheduler_heard(&connection->member);
     switch (message->type) {
     case GOVERNOR_WANT:
     case GOVERNOR_IDLE:
-        break;
     case GOVERNOR_STALLED:
-        scheduler_stalled(&connection->member, clock_now());
-        break;
+        return of_class(connection, message);
     case GOVERNOR_RESERVE:
     case GOVERNOR_ATTACH:
         return reserve(connection, message);
@@ -245,8 +260,6 @@ static bool of_member(struct connection *connection, const struct governor_messa
     default:
         return drop(connection, "it sent an unknown message");
     }
-    arbiter_schedule_soon(connection->slice->arbiter);
-    return true;
 }
 
 bool connection_message(struct connection *connection, const void *data, size_t length)
@@ -304,7 +317,7 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
     if (count > 0 && handle(connection, packets, count))
         return 0;
     connection_free(connection);
-    arbiter_schedule_soon(arbiter);
+    arbiter_schedule_soon(arbiter, ARBITER_ALL_CLASSES);
     return 0;
 }
 
@@ -317,7 +330,7 @@ static int on_death(sd_event_source *source, int fd, uint32_t revents, void *dat
     (void)fd;
     (void)revents;
     connection_free(connection);
-    arbiter_schedule_soon(arbiter);
+    arbiter_schedule_soon(arbiter, ARBITER_ALL_CLASSES);
     return 0;
 }
 
@@ -345,8 +358,11 @@ void connection_free(struct connection *connection)
 {
     struct slice *slice = connection->slice;
 
-    if (connection->member.slice)
-        scheduler_remove_member(&slice->arbiter->scheduler, &connection->member, clock_now());
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
+        if (connection->members[i].slice)
+            scheduler_remove_member(&slice->arbiter->schedulers[i], &connection->members[i],
+                                    clock_now());
+    }
     g_ptr_array_remove_fast(slice->connections, connection);
     slice->arbiter->connections--;
     sd_event_source_disable_unref(connection->io);
@@ -356,6 +372,7 @@ void connection_free(struct connection *connection)
         close(connection->pidfd);
     if (connection->joined) {
         ledger_forget(&slice->ledger, &connection->holding);
+        slice_publish_members(slice);
         slice_publish_memory(slice);
     }
     pages_free(&connection->pages);

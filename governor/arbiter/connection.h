@@ -15,7 +15,7 @@ struct slice;
 /**
  * struct connection
  * @pidfd: reports its death even if a child has inherited the socket; -1: the kernel did not say
- * @joined: has been welcomed; @member, @pages and @holding are valid
+ * @joined: has been welcomed; @members (by class), @pages and @holding are valid
  * @postponed: a RESERVE or ATTACH that came before all holders of memory had the time to declare it
  */
 struct connection {
@@ -27,7 +27,7 @@ struct connection {
     bool joined;
     bool has_postponed;
     struct governor_message postponed;
-    struct sched_member member;
+    struct sched_member members[GOVERNOR_CLASSES];
     struct pages pages;
     struct holding holding;
 };

@@ -10,6 +10,8 @@
 
 #define PAGE_BYTES 4096
 
+_Static_assert(sizeof(struct governor_usage) <= PAGE_BYTES, "a member has one page for each");
+
 #define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* Mapped with @prot first: seals apply to later mappings. */
@@ -60,8 +62,10 @@ void pages_free(struct pages *pages)
     *pages = (struct pages){0};
 }
 
-void pages_wake(struct pages *pages)
+void pages_wake(struct pages *pages, unsigned class)
 {
-    atomic_fetch_add_explicit(&pages->grant->sequence, 1, memory_order_release);
-    syscall(SYS_futex, &pages->grant->sequence, FUTEX_WAKE, 1, NULL, NULL, 0);
+    _Atomic uint32_t *sequence = &pages->grant->classes[class].sequence;
+
+    atomic_fetch_add_explicit(sequence, 1, memory_order_release);
+    syscall(SYS_futex, sequence, FUTEX_WAKE, 1, NULL, NULL, 0);
 }

@@ -60,8 +60,8 @@ static bool listen_at(struct slice *slice, const struct slice_settings *settings
 
     if (g_file_test(slice->socket_path, G_FILE_TEST_EXISTS))
         arbiter_settle(arbiter);
-    slice->fd = listener_new(slice->socket_path, SOCK_SEQPACKET, socket_mode(settings),
-                             settings->owner);
+    slice->fd =
+        listener_new(slice->socket_path, SOCK_SEQPACKET, socket_mode(settings), settings->owner);
     return slice->fd >= 0 &&
            sd_event_add_io(arbiter->event, &slice->io, slice->fd, EPOLLIN, on_connect, slice) >= 0;
 }
@@ -79,7 +79,8 @@ struct slice *slice_new(struct arbiter *arbiter, const char *id,
     slice->fd = -1;
     slice->connections = g_ptr_array_new();
     rate_limit_init(&slice->limit);
-    slice->scheduled = scheduler_add_slice(&arbiter->scheduler, settings);
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
+        slice->scheduled[i] = scheduler_add_slice(&arbiter->schedulers[i], settings);
     set_memory(slice, settings);
     if (g_mkdir_with_parents(arbiter->slices_dir, 0700) < 0 ||
         g_mkdir_with_parents(dir, 0755) < 0) {
@@ -99,7 +100,8 @@ void slice_free(struct slice *slice)
     while (slice->connections->len)
         connection_free(g_ptr_array_index(slice->connections, 0));
     g_ptr_array_free(slice->connections, TRUE);
-    scheduler_remove_slice(&slice->arbiter->scheduler, slice->scheduled);
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
+        scheduler_remove_slice(&slice->arbiter->schedulers[i], slice->scheduled[i]);
     sd_event_source_disable_unref(slice->io);
     rate_limit_clear(&slice->limit);
     if (slice->fd >= 0)
@@ -126,9 +128,10 @@ static void give_socket(const struct slice *slice, const struct slice_settings *
 
 void slice_change(struct slice *slice, const struct slice_settings *settings)
 {
-    if (settings->owner != slice->scheduled->settings.owner)
+    if (settings->owner != slice->scheduled[0]->settings.owner)
         give_socket(slice, settings);
-    slice->scheduled->settings = *settings;
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
+        slice->scheduled[i]->settings = *settings;
     set_memory(slice, settings);
     slice_publish_memory(slice);
     slice_publish_engines(slice);
@@ -141,7 +144,19 @@ void slice_publish_engines(struct slice *slice)
 
         if (connection->pages.grant)
             atomic_store_explicit(&connection->pages.grant->engines,
-                                  slice->scheduled->settings.engines, memory_order_relaxed);
+                                  slice->scheduled[0]->settings.engines, memory_order_relaxed);
+    }
+}
+
+void slice_publish_members(struct slice *slice)
+{
+    uint32_t count = slice->scheduled[0]->members->len;
+
+    for (guint i = 0; i < slice->connections->len; i++) {
+        struct connection *connection = g_ptr_array_index(slice->connections, i);
+
+        if (connection->pages.grant)
+            atomic_store_explicit(&connection->pages.grant->members, count, memory_order_relaxed);
     }
 }
 

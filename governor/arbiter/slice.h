@@ -14,7 +14,7 @@
 /**
  * struct slice
  * @number: only tells slices apart; is sent to the members
- * @scheduled: the scheduler's state of it
+ * @scheduled: the state of each class's scheduler of it
  * @connections: of struct connection
  * @limit: of the work that they may cause the arbiter
  * @told_of_version: the log already has that a member of another version tried to join; it retries
@@ -27,7 +27,7 @@ struct slice {
     uint64_t number;
     int fd;
     sd_event_source *io;
-    struct sched_slice *scheduled;
+    struct sched_slice *scheduled[GOVERNOR_CLASSES];
     struct ledger ledger;
     GPtrArray *connections;
     struct rate_limit limit;
@@ -45,6 +45,9 @@ struct slice *slice_new(struct arbiter *arbiter, const char *id,
 void slice_free(struct slice *slice);
 
 void slice_change(struct slice *slice, const struct slice_settings *settings);
+
+/* Tells the members how many they are. */
+void slice_publish_members(struct slice *slice);
 
 /* Tells the members the slice's memory numbers. */
 void slice_publish_memory(struct slice *slice);

@@ -13,7 +13,7 @@ static const char *mode_of(const struct arbiter *arbiter, const struct sched_sli
 {
     if (!slice->members->len)
         return "empty";
-    if (arbiter->scheduler.free == slice)
+    if (arbiter->schedulers[GOVERNOR_CLASS_COMPUTE].free == slice)
         return "free";
     return slice->throttled ? "throttled" : "metered";
 }
@@ -45,10 +45,32 @@ static const char *spill_kind(const struct slice *slice)
     return "spill";
 }
 
+/* The time of compute engines; that of others beside it. All other numbers are sums. */
+static void add_time(GString *text, const struct slice *slice)
+{
+    uint64_t submissions = 0, waited = 0, throttled = 0;
+
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
+        submissions += slice->scheduled[i]->submissions;
+        waited += slice->scheduled[i]->waited_ns;
+        throttled += slice->scheduled[i]->throttled_ns;
+    }
+    g_string_append_printf(text,
+                           "\"gpu_ns\":%" G_GUINT64_FORMAT ",\"copy_ns\":%" G_GUINT64_FORMAT
+                           ",\"video_ns\":%" G_GUINT64_FORMAT,
+                           slice->scheduled[GOVERNOR_CLASS_COMPUTE]->gpu_ns,
+                           slice->scheduled[GOVERNOR_CLASS_COPY]->gpu_ns,
+                           slice->scheduled[GOVERNOR_CLASS_VIDEO]->gpu_ns);
+    g_string_append_printf(text,
+                           ",\"submissions\":%" G_GUINT64_FORMAT ",\"waited_ns\":%" G_GUINT64_FORMAT
+                           ",\"throttled_ns\":%" G_GUINT64_FORMAT "}",
+                           submissions, waited, throttled);
+}
+
 /* Names of slices and GPUs need no escaping in JSON. */
 static void add_slice(GString *text, const struct arbiter *arbiter, const struct slice *slice)
 {
-    const struct sched_slice *scheduled = slice->scheduled;
+    const struct sched_slice *scheduled = slice->scheduled[GOVERNOR_CLASS_COMPUTE];
     const struct ledger *ledger = &slice->ledger;
 
     g_string_append_printf(text, "{\"id\":\"%s\",\"members\":%u,\"mode\":\"%s\",\"share_ppm\":%u,",
@@ -61,11 +83,7 @@ static void add_slice(GString *text, const struct arbiter *arbiter, const struct
                            ",\"spill_limit\":%" G_GUINT64_FORMAT ",\"spill_kind\":\"%s\",",
                            ledger->used, ledger->limit, ledger->driver, ledger->spill_used,
                            ledger->spill_limit, spill_kind(slice));
-    g_string_append_printf(
-        text,
-        "\"gpu_ns\":%" G_GUINT64_FORMAT ",\"submissions\":%" G_GUINT64_FORMAT
-        ",\"waited_ns\":%" G_GUINT64_FORMAT ",\"throttled_ns\":%" G_GUINT64_FORMAT "}",
-        scheduled->gpu_ns, scheduled->submissions, scheduled->waited_ns, scheduled->throttled_ns);
+    add_time(text, slice);
 }
 
 char *status_text(struct arbiter *arbiter)

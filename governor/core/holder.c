@@ -5,27 +5,38 @@
  */
 #include "scheduler_parts.h"
 
-/* Others' work in flight, as far as known. */
-static uint64_t others_in_flight(const struct scheduler *scheduler,
-                                 const struct sched_member *member)
+/* What its members have queued from when it was free. It has been charged for that. */
+static uint64_t slice_backlog(const struct sched_slice *slice)
 {
     uint64_t ns = 0;
 
-    for (guint i = 0; i < scheduler->slices->len; i++)
-        ns += SLICE(scheduler, i)->in_flight_ns;
-    return ns - MIN(ns, member->sample.in_flight_ns);
+    for (guint i = 0; i < slice->members->len; i++)
+        ns += MEMBER(slice, i)->sample.backlog_ns;
+    return ns;
 }
 
-/* The work of @other before that of @member, by its own statement. */
-static uint64_t claim(const struct sched_member *other, const struct sched_member *member,
+/* Others' work in flight, as far as known. */
+static uint64_t others_in_flight(const struct scheduler *scheduler, const struct sched_slice *slice)
+{
+    uint64_t ns = 0;
+
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        if (SLICE(scheduler, i) != slice)
+            ns += SLICE(scheduler, i)->in_flight_ns + slice_backlog(SLICE(scheduler, i));
+    }
+    return ns;
+}
+
+/* The work of @other before that of @slice, by its own statement. */
+static uint64_t claim(const struct sched_member *other, const struct sched_slice *slice,
                       uint64_t now)
 {
-    if (other == member || other->stalled || other->silent)
+    if (other->slice == slice || other->stalled || other->silent)
         return 0;
     return sample_remaining(&other->sample, now);
 }
 
-uint64_t holder_others_end(struct scheduler *scheduler, const struct sched_member *member,
+uint64_t holder_others_end(struct scheduler *scheduler, const struct sched_slice *next,
                            uint64_t now)
 {
     uint64_t ns = 0;
@@ -36,12 +47,16 @@ uint64_t holder_others_end(struct scheduler *scheduler, const struct sched_membe
         for (guint j = 0; j < slice->members->len; j++) {
             struct sched_member *other = MEMBER(slice, j);
 
-            other->claim_ns = claim(other, member, now);
+            other->claim_ns = claim(other, next, now);
             other->claim_base = other->charged_ns;
             ns += other->claim_ns;
         }
     }
-    if (!others_in_flight(scheduler, member))
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        if (SLICE(scheduler, i) != next)
+            ns += slice_backlog(SLICE(scheduler, i));
+    }
+    if (!others_in_flight(scheduler, next))
         return 0;
     /* Overdue work is assumed to take a little longer. */
     return now + MAX(ns, NOTICE_NS);
@@ -83,7 +98,7 @@ static void settle_one(struct scheduler *scheduler, struct sched_member *member,
     member->claim_ns = 0;
     if (due <= paid)
         return;
-    scheduler_charge(scheduler, member, due - paid);
+    account_charge(scheduler, member, due - paid);
     member->advance_ns += due - paid;
 }
 
@@ -109,17 +124,20 @@ void holder_settle(struct scheduler *scheduler, uint64_t now)
 }
 
 /*
- * How long the GPU will still run work that others had in flight before the lease, as far as known.
+ * How long the GPU will still run work that others had in flight before the lease, or that the
+ * holder had queued when it was free, as far as known.
  * Not for a lease in a pipeline, which is given just before the end of that work.
  */
 uint64_t holder_behind(const struct scheduler *scheduler, uint64_t now)
 {
     const struct lease *lease = &scheduler->lease;
 
+    uint64_t own = slice_backlog(lease->holder);
+
     if (now >= lease->others_until || is_in_turn(lease) ||
         !others_in_flight(scheduler, lease->holder))
-        return 0;
-    return lease->others_until - now;
+        return own;
+    return MAX(lease->others_until - now, own);
 }
 
 /*
@@ -153,26 +171,24 @@ uint64_t holder_spent(const struct scheduler *scheduler, uint64_t now)
 /* What the GPU has executed of it by now. */
 double holder_executed(const struct scheduler *scheduler, uint64_t now)
 {
-    const struct sched_member *holder = scheduler->lease.holder;
-    uint64_t elapsed = holder_elapsed(scheduler, now);
+    const struct sched_slice *holder = scheduler->lease.holder;
+    uint64_t elapsed = MIN(holder_elapsed(scheduler, now), holder->sample.in_flight_ns);
 
-    if (elapsed > holder->sample.in_flight_ns)
-        elapsed = holder->sample.in_flight_ns;
-    return (double)holder->slice->gpu_ns + (double)elapsed;
+    return (double)holder->gpu_ns + (double)elapsed;
 }
 
 /* When the submission that uses up the lease ends, as far as is known. */
 uint64_t holder_last_end(const struct scheduler *scheduler, uint64_t now)
 {
-    const struct sched_member *holder = scheduler->lease.holder;
+    const struct sched_slice *holder = scheduler->lease.holder;
     const struct sample *sample = &holder->sample;
     uint64_t running = MIN(holder_elapsed(scheduler, now), sample->in_flight_ns);
     uint64_t spent = holder_spent(scheduler, now), limit = scheduler->lease.limit_ns;
     uint64_t left = limit > spent ? limit - spent : 0;
-    uint64_t batch = MAX((uint64_t)holder->slice->batch_ns, NS_PER_US);
+    uint64_t batch = MAX((uint64_t)holder->batch_ns, NS_PER_US);
     /* A mean is no guarantee: better one too few, and another look. */
     uint64_t count = left ? MAX((left + 3 * batch / 4) / batch, 1) : 0;
-    double pauses = (double)count * holder->slice->think.mean_ns;
+    double pauses = (double)count * holder->think.mean_ns;
 
     return now + holder_behind(scheduler, now) + sample->in_flight_ns - running + count * batch +
            (uint64_t)MIN(pauses, NOTICE_NS / 2.0);

@@ -21,7 +21,7 @@ static double slice_spent(const struct sched_slice *slice)
 static void charge_pauses(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
-    struct sched_slice *slice = lease->holder->slice;
+    struct sched_slice *slice = lease->holder;
     double used = holder_executed(scheduler, now) - lease->contested_base;
     double excess = (double)(now - lease->contested_at) - used - used / 4;
 
@@ -49,7 +49,7 @@ static void charge_floor(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
     double saved = budget_balance(&scheduler->floor, now);
-    double spent = slice_spent(lease->holder->slice) - lease->floor_base;
+    double spent = slice_spent(lease->holder) - lease->floor_base;
 
     if (!lease->floor)
         spent = CLAMP(saved, 0, spent);
@@ -59,12 +59,12 @@ static void charge_floor(struct scheduler *scheduler, uint64_t now)
 void lease_end(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
-    struct sched_member *holder = lease->holder;
+    struct sched_slice *holder = lease->holder;
 
     holder_settle(scheduler, now);
     if (lease->contested)
         charge_pauses(scheduler, now);
-    if (holder && modes_outranked(scheduler, holder->slice))
+    if (holder && modes_outranked(scheduler, holder))
         charge_floor(scheduler, now);
     *lease = (struct lease){.state = LEASE_NONE};
 }
@@ -108,44 +108,42 @@ static uint64_t lead(const struct scheduler *scheduler, const struct sched_slice
     return longest;
 }
 
-static void grant_to(struct scheduler *scheduler, struct sched_member *member, bool floor,
+static void grant_to(struct scheduler *scheduler, struct sched_slice *slice, bool floor,
                      uint64_t now)
 {
-    struct sched_slice *slice = member->slice;
     unsigned priority = slice_priority(scheduler, slice);
     double start = slice_virtual(scheduler, slice);
 
     if (scheduler->lease.state != LEASE_NONE)
         lease_end(scheduler, now);
+    for (guint i = 0; i < slice->members->len; i++)
+        MEMBER(slice, i)->stalled &= !MEMBER(slice, i)->sample.waiting;
+    slice_gather(slice);
     scheduler->lease = (struct lease){
         .state = LEASE_OPEN,
-        .holder = member,
-        .limit_ns = sample_spent(&member->sample, now) + quantum(scheduler, slice, floor, now),
+        .holder = slice,
+        .limit_ns = sample_spent(&slice->sample, now) + quantum(scheduler, slice, floor, now),
         .granted_at = now,
         .quantum_ns = lease_quantum(scheduler, now),
         .lead_ns = handover_lead(&slice->handover),
         .due_at = now - scheduler->late_ns,
-        .others_until = holder_others_end(scheduler, member, now),
-        .begun = member->sample.in_flight_ns > 0,
+        .others_until = holder_others_end(scheduler, slice, now),
+        .begun = slice->sample.in_flight_ns > 0,
         .floor = floor,
         .floor_base = slice_spent(slice),
     };
-    member->stalled = false;
-    member->behind_until = scheduler->lease.others_until;
+    for (guint i = 0; i < slice->members->len; i++)
+        MEMBER(slice, i)->behind_until = scheduler->lease.others_until;
     /* The minimum is outside the queue, which continues where it was. */
     if (start > scheduler->virtual_ns[priority] && !floor)
         scheduler->virtual_ns[priority] = start;
     slice->served_at = now;
-    for (guint i = 0; i < slice->members->len; i++) {
-        if (MEMBER(slice, i) == member)
-            slice->turn = i + 1;
-    }
 }
 
 static bool grant_next(struct scheduler *scheduler, uint64_t now)
 {
-    struct sched_member *lower = choice_floor(scheduler, now);
-    struct sched_member *next = lower ? lower : choice_best(scheduler, NULL, now);
+    struct sched_slice *lower = choice_floor(scheduler, now);
+    struct sched_slice *next = lower ? lower : choice_best(scheduler, NULL, now);
 
     if (!next)
         return false;
@@ -156,10 +154,10 @@ static bool grant_next(struct scheduler *scheduler, uint64_t now)
 /* A higher class does not wait for the end of a lease or for work in flight. */
 static bool preempt(struct scheduler *scheduler, uint64_t now)
 {
-    struct sched_slice *slice = scheduler->lease.holder->slice;
-    struct sched_member *best = choice_best(scheduler, NULL, now);
+    struct sched_slice *slice = scheduler->lease.holder;
+    struct sched_slice *best = choice_best(scheduler, NULL, now);
 
-    if (!best || slice_priority(scheduler, best->slice) <= slice_priority(scheduler, slice))
+    if (!best || slice_priority(scheduler, best) <= slice_priority(scheduler, slice))
         return false;
     if (scheduler->lease.floor && scheduler->lease.state == LEASE_OPEN)
         return false;
@@ -167,8 +165,32 @@ static bool preempt(struct scheduler *scheduler, uint64_t now)
     return true;
 }
 
-static uint64_t grace(const struct sched_slice *slice)
+static bool is_waited_for(const struct sched_member *member)
 {
+    return member->sample.in_flight_ns || member->sample.waiting;
+}
+
+/* Whether all members that are waited for may be held up. */
+static bool may_be_held_up(const struct sched_slice *slice, uint64_t now)
+{
+    bool any = false;
+
+    for (guint i = 0; i < slice->members->len; i++) {
+        const struct sched_member *member = MEMBER(slice, i);
+
+        if (!is_waited_for(member) || member->silent)
+            continue;
+        if (now >= member->held_until)
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+static uint64_t grace(const struct sched_slice *slice, uint64_t now)
+{
+    if (may_be_held_up(slice, now))
+        return slice_batch_part(slice, 4, GRACE_HELD_NS, GRACE_NS);
     return slice_batch_part(slice, 4, GRACE_NS, GRACE_MOST_NS);
 }
 
@@ -176,13 +198,21 @@ static uint64_t grace(const struct sched_slice *slice)
 static bool overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
-    uint64_t until = since + grace(lease->holder->slice);
+    uint64_t until = since + grace(lease->holder, now);
 
     if (now < until) {
         scheduler_call_at(scheduler, until);
         return false;
     }
-    lease->holder->silent = true;
+    for (guint i = 0; i < lease->holder->members->len; i++) {
+        struct sched_member *member = MEMBER(lease->holder, i);
+
+        if (!is_waited_for(member) || member->silent)
+            continue;
+        member->silent = true;
+        member->missed_at = since;
+        member->missed_lease = !member->sample.in_flight_ns;
+    }
     lease_end(scheduler, now);
     return true;
 }
@@ -207,16 +237,16 @@ static uint64_t patience(struct scheduler *scheduler, struct sched_slice *slice,
     return think_patience(&slice->think, most);
 }
 
-static bool run_idle(struct scheduler *scheduler, struct sched_member *next, uint64_t now)
+static bool run_idle(struct scheduler *scheduler, struct sched_slice *next, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
-    struct sched_slice *slice = lease->holder->slice;
-    const struct sample *sample = &lease->holder->sample;
+    struct sched_slice *slice = lease->holder;
+    const struct sample *sample = &slice->sample;
     uint64_t idle_at = MAX(MAX(sample->ended_at_ns, sample->began_at_ns), lease->granted_at);
     uint64_t wait;
 
-    if (next->slice != slice && !lease->floor) {
-        wait = patience(scheduler, slice, next->slice, now);
+    if (!lease->floor) {
+        wait = patience(scheduler, slice, next, now);
         if (wait && now < idle_at + wait) {
             lease->limit_ns =
                 MAX(lease->limit_ns, sample->gpu_ns + quantum(scheduler, slice, false, now));
@@ -262,10 +292,10 @@ static void look_at_end(struct scheduler *scheduler, uint64_t now)
     bool works = lease->holder->sample.in_flight_ns || !lease->begun;
     uint64_t end, at;
 
-    if (!works || lease->floor || !modes_has_rivals(scheduler, lease->holder->slice))
+    if (!works || lease->floor || !modes_has_rivals(scheduler, lease->holder))
         return;
     end = holder_last_end(scheduler, now);
-    at = lease->holder->queues ? end - lead(scheduler, lease->holder->slice) : end + NOTICE_NS;
+    at = lease->holder->queues ? end - lead(scheduler, lease->holder) : end + NOTICE_NS;
     if (at > now + NOTICE_NS)
         plan_look(scheduler, MIN(at, now + lease_most(lease)));
 }
@@ -273,14 +303,13 @@ static void look_at_end(struct scheduler *scheduler, uint64_t now)
 static void drain(struct lease *lease, uint64_t now)
 {
     lease->state = LEASE_DRAINING;
-    lease->drained_until =
-        now + lease->holder->sample.in_flight_ns + 2 * grace(lease->holder->slice);
+    lease->drained_until = now + lease->holder->sample.in_flight_ns + 2 * grace(lease->holder, now);
 }
 
 static bool run_used_up(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
-    struct sched_member *holder = lease->holder, *next = choice_best(scheduler, NULL, now);
+    struct sched_slice *holder = lease->holder, *next = choice_best(scheduler, NULL, now);
 
     if (!next) {
         if (!holder->sample.in_flight_ns)
@@ -288,7 +317,7 @@ static bool run_used_up(struct scheduler *scheduler, uint64_t now)
         return false;
     }
     /* Before it has to ask, if its turn is next. */
-    if ((next == holder || patience(scheduler, holder->slice, next->slice, now)) &&
+    if ((next == holder || patience(scheduler, holder, next, now)) &&
         !choice_floor(scheduler, now)) {
         grant_to(scheduler, holder, false, now);
         look_at_end(scheduler, now);
@@ -315,7 +344,7 @@ static void learn_begin(struct lease *lease)
     bool begins = sample->began_at_ns > lease->granted_at;
 
     if (!lease->begun && begins)
-        handover_learn(&lease->holder->slice->handover, sample->began_at_ns - lease->due_at);
+        handover_learn(&lease->holder->handover, sample->began_at_ns - lease->due_at);
     lease->begun |= sample->in_flight_ns || begins;
 }
 
@@ -323,7 +352,7 @@ static void learn_begin(struct lease *lease)
 static void learn_queues(const struct scheduler *scheduler, uint64_t now)
 {
     const struct lease *lease = &scheduler->lease;
-    struct sched_member *holder = lease->holder;
+    struct sched_slice *holder = lease->holder;
     const struct sample *sample = &holder->sample;
 
     if (sample->in_flight_ns && used_up(scheduler, now))
@@ -338,17 +367,32 @@ static void learn_queues(const struct scheduler *scheduler, uint64_t now)
  */
 static bool ends_first(const struct scheduler *scheduler, uint64_t now)
 {
-    const struct sched_member *holder = scheduler->lease.holder;
+    const struct sched_slice *holder = scheduler->lease.holder;
 
     return holder->sample.in_flight_ns && !holder->queues &&
            now < holder_expected_end(scheduler, now) + NOTICE_NS;
+}
+
+/* All its work in flight waits for something else, and nobody else has work for the lease. */
+static bool is_stalled(const struct sched_slice *slice)
+{
+    bool any = false;
+
+    for (guint i = 0; i < slice->members->len; i++) {
+        const struct sched_member *member = MEMBER(slice, i);
+
+        if (!member->stalled && !member->silent && member->sample.waiting)
+            return false;
+        any |= member->stalled;
+    }
+    return any && !slice->sample.in_flight_ns;
 }
 
 static bool run_open(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
     const struct sample *sample = &lease->holder->sample;
-    struct sched_member *other;
+    struct sched_slice *other;
 
     if (preempt(scheduler, now))
         return true;
@@ -362,12 +406,11 @@ static bool run_open(struct scheduler *scheduler, uint64_t now)
         look_at_end(scheduler, now);
         return false;
     }
-    if (lease->holder->stalled) {
+    if (is_stalled(lease->holder)) {
         lease_end(scheduler, now);
         return true;
     }
-    if (other->slice != lease->holder->slice)
-        shorten(scheduler, now);
+    shorten(scheduler, now);
     if (now >= lease->contested_at + lease_most(lease))
         return run_used_up(scheduler, now);
     scheduler_call_at(scheduler, lease->contested_at + lease_most(lease));
@@ -377,7 +420,8 @@ static bool run_open(struct scheduler *scheduler, uint64_t now)
     if (lease->begun && !sample->waiting)
         return run_idle(scheduler, other, now);
     /* It was held up by an estimate that has turned out too long. */
-    lease->holder->changed = true;
+    for (guint i = 0; i < lease->holder->members->len; i++)
+        MEMBER(lease->holder, i)->changed |= MEMBER(lease->holder, i)->sample.waiting;
     return overrun(scheduler, MAX(lease->granted_at, sample->ended_at_ns), now);
 }
 
@@ -404,11 +448,11 @@ static bool run_draining(struct scheduler *scheduler, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
     uint64_t end = holder_expected_end(scheduler, now);
-    uint64_t ahead = lead(scheduler, lease->holder->slice);
+    uint64_t ahead = lead(scheduler, lease->holder);
 
     if (preempt(scheduler, now))
         return true;
-    if (!lease->holder->sample.in_flight_ns || lease->holder->stalled) {
+    if (!lease->holder->sample.in_flight_ns) {
         lease_end(scheduler, now);
         return true;
     }
@@ -421,7 +465,7 @@ static bool run_draining(struct scheduler *scheduler, uint64_t now)
         return true;
     }
     /* Whatever it reports about the start of its work. */
-    return overrun(scheduler, MIN(end, lease->drained_until - grace(lease->holder->slice)), now);
+    return overrun(scheduler, MIN(end, lease->drained_until - grace(lease->holder, now)), now);
 }
 
 static bool step(struct scheduler *scheduler, uint64_t now)
@@ -448,7 +492,7 @@ uint64_t lease_looks_at(const struct scheduler *scheduler, const struct sched_me
      */
     if (lease->state == LEASE_NONE || member->silent ||
         (lease->quantum_ns > QUANTUM_NS && !member->slice->active) ||
-        slice_priority(scheduler, member->slice) > slice_priority(scheduler, lease->holder->slice))
+        slice_priority(scheduler, member->slice) > slice_priority(scheduler, lease->holder))
         return 0;
     return lease->looks_at;
 }

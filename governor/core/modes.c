@@ -117,6 +117,9 @@ static void end_freedom(struct scheduler *scheduler, uint64_t now)
     slice->busy_at = now;
     /* Its free use was not counted, so no time is owed to it. */
     slice->virtual_ns = MAX(slice->virtual_ns, clock);
+    /* Others wait for what it has queued. */
+    for (guint i = 0; i < slice->members->len; i++)
+        account_charge(scheduler, MEMBER(slice, i), MEMBER(slice, i)->sample.backlog_ns);
 }
 
 void modes_update(struct scheduler *scheduler, uint64_t now)
@@ -175,13 +178,37 @@ static uint32_t share_ppm(const struct scheduler *scheduler, const struct sched_
     return (uint32_t)(share * 1e6);
 }
 
+/*
+ * How far @member may go by its own count: as far as the slice may, without what the slice's other
+ * members use. So each of them may use all that is left. The engine gives them no more than the
+ * time that passes, and the arbiter looks when that is used up.
+ */
+static uint64_t limit_of(const struct scheduler *scheduler, const struct sched_member *member,
+                         uint64_t now)
+{
+    uint64_t limit = scheduler->lease.limit_ns + sample_spent(&member->sample, now);
+    uint64_t spent = sample_spent(&member->slice->sample, now);
+
+    return limit > spent ? limit - spent : 0;
+}
+
+/* Whether other slices have members, which may begin to work at any time. */
+static bool has_others(const struct scheduler *scheduler, const struct sched_slice *slice)
+{
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        if (SLICE(scheduler, i) != slice && SLICE(scheduler, i)->members->len)
+            return true;
+    }
+    return false;
+}
+
 static void publish(struct scheduler *scheduler, struct sched_member *member, uint32_t share,
-                    bool rivals)
+                    bool rivals, uint64_t now)
 {
     struct sched_slice *slice = member->slice;
-    struct governor_grant *grant = member->grant;
+    struct governor_class_grant *grant = member->grant;
     bool free = scheduler->free == slice;
-    bool holds = scheduler->lease.holder == member;
+    bool holds = scheduler->lease.holder == slice;
     bool open = holds && scheduler->lease.state != LEASE_DRAINING;
 
     atomic_store_explicit(&grant->depth_ns, DEPTH_NS, memory_order_relaxed);
@@ -192,12 +219,14 @@ static void publish(struct scheduler *scheduler, struct sched_member *member, ui
                           memory_order_release);
     atomic_store_explicit(&grant->others_until_ns, holds ? scheduler->lease.others_until : 0,
                           memory_order_relaxed);
-    set_limit(member, open ? scheduler->lease.limit_ns : 0);
+    atomic_store_explicit(&grant->backlog_ns,
+                          has_others(scheduler, slice) ? BACKLOG_NS : BACKLOG_ALONE_NS,
+                          memory_order_relaxed);
+    set_limit(member, open ? limit_of(scheduler, member, now) : 0);
     set_word(member, &grant->throttled, slice->throttled);
     set_word(member, &grant->mode, free ? GOVERNOR_MODE_FREE : GOVERNOR_MODE_METERED);
-    /* Members read these when there is no arbiter. */
+    /* Members read it when there is no arbiter. */
     atomic_store_explicit(&grant->share_ppm, share, memory_order_relaxed);
-    atomic_store_explicit(&grant->members, slice->members->len, memory_order_relaxed);
 }
 
 /* The highest class that has members. */
@@ -258,6 +287,6 @@ void modes_publish(struct scheduler *scheduler, uint64_t now)
         if (slice->wanting && slice->throttled)
             scheduler_call_at(scheduler, caps_when(slice, now));
         for (guint j = 0; j < slice->members->len; j++)
-            publish(scheduler, MEMBER(slice, j), share, rivals);
+            publish(scheduler, MEMBER(slice, j), share, rivals, now);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sample.h"
 
+#include "backlog.h"
 #include "clock.h"
 
 /* Maximum of one step of a counter: sums do not overflow. */
@@ -24,7 +25,15 @@ static uint64_t counter(const _Atomic uint64_t *from, uint64_t before, uint64_t 
     return value <= before ? before : before + at_most(value - before, most_step);
 }
 
-void sample_take(struct sample *sample, const struct governor_usage *page, uint64_t now)
+static uint64_t backlog(const struct governor_class_usage *page, uint64_t now)
+{
+    uint64_t done = word(&page->free_done), count = word(&page->free_submissions);
+
+    return backlog_left(count > done ? count - done : 0, word(&page->free_mean_ns),
+                        word(&page->free_since_ns), now);
+}
+
+void sample_take(struct sample *sample, const struct governor_class_usage *page, uint64_t now)
 {
     /* A member counts work, and then stores the time of its end. */
     sample->counted_until_ns = at_most(word(&page->ended_at_ns), now);
@@ -32,6 +41,9 @@ void sample_take(struct sample *sample, const struct governor_usage *page, uint6
     sample->in_flight_ns = at_most(word(&page->in_flight_ns), SAMPLE_MOST_IN_FLIGHT_NS);
     sample->gpu_ns = counter(&page->gpu_ns, sample->gpu_ns, MOST_STEP_NS);
     sample->submissions = counter(&page->submissions, sample->submissions, MOST_STEP);
+    sample->free_submissions =
+        counter(&page->free_submissions, sample->free_submissions, MOST_STEP);
+    sample->backlog_ns = backlog(page, now);
     sample->waited_ns = counter(&page->waited_ns, sample->waited_ns, MOST_STEP_NS);
     sample->throttled_ns = counter(&page->throttled_ns, sample->throttled_ns, MOST_STEP_NS);
     sample->began_at_ns = at_most(word(&page->began_at_ns), now);

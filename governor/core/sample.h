@@ -13,7 +13,9 @@
 /* Maximum that is believed to be in flight. */
 #define SAMPLE_MOST_IN_FLIGHT_NS 10000000000ull
 
-/* As in struct governor_usage. @gpu_ns contains all work that ended by @counted_until_ns. */
+/*
+ * @backlog_ns: what is left of tracked submissions. The rest as in struct governor_class_usage.
+ * @gpu_ns contains all work that ended by @counted_until_ns. */
 struct sample {
     uint64_t submissions;
     uint64_t gpu_ns;
@@ -24,11 +26,13 @@ struct sample {
     uint64_t ended_at_ns;
     uint64_t counted_until_ns;
     uint64_t waiting_at_ns;
+    uint64_t free_submissions;
+    uint64_t backlog_ns;
     bool waiting;
 };
 
 /* Reads @page into @sample, which has the last sample, or zeros. */
-void sample_take(struct sample *sample, const struct governor_usage *page, uint64_t now);
+void sample_take(struct sample *sample, const struct governor_class_usage *page, uint64_t now);
 
 /* How long the work in flight has been executing. */
 uint64_t sample_elapsed(const struct sample *sample, uint64_t now);

@@ -18,7 +18,9 @@ struct sched_slice *scheduler_add_slice(struct scheduler *scheduler,
     struct sched_slice *slice = g_new0(struct sched_slice, 1);
 
     slice->settings = *settings;
+    slice->number = ++scheduler->slice_numbers;
     slice->members = g_ptr_array_new();
+    slice->queues = true;
     think_init(&slice->think);
     g_ptr_array_add(scheduler->slices, slice);
     return slice;
@@ -28,6 +30,8 @@ void scheduler_remove_slice(struct scheduler *scheduler, struct sched_slice *sli
 {
     if (scheduler->free == slice)
         scheduler->free = NULL;
+    if (scheduler->lease.holder == slice)
+        scheduler->lease = (struct lease){.state = LEASE_NONE};
     g_ptr_array_remove(scheduler->slices, slice);
     g_ptr_array_free(slice->members, TRUE);
     g_free(slice);
@@ -37,34 +41,12 @@ void scheduler_add_member(struct scheduler *scheduler, struct sched_slice *slice
                           struct sched_member *member, uint64_t now)
 {
     member->slice = slice;
-    member->queues = true;
     /* Its work in flight was charged when it left, or by the arbiter before this one. */
     member->paid_until = member->behind_until = now;
+    member->joined_at = now;
+    member->owner = account_owner(slice, ++scheduler->member_numbers);
     sample_take(&member->sample, member->usage, now);
     g_ptr_array_add(slice->members, member);
-    (void)scheduler;
-}
-
-void scheduler_charge(struct scheduler *scheduler, struct sched_member *member, uint64_t ns)
-{
-    struct sched_slice *slice = member->slice;
-
-    member->charged_ns += ns;
-    slice->gpu_ns += ns;
-    /* Use of what nobody else wanted is not charged. */
-    if (scheduler->free != slice)
-        slice->virtual_ns += (double)ns / slice_weight(scheduler, slice);
-    if (slice->capped)
-        budget_spend(&slice->cap, (double)ns);
-}
-
-/* Minus what was charged in advance. */
-static void charge_used(struct scheduler *scheduler, struct sched_member *member, uint64_t ns)
-{
-    uint64_t paid = MIN(ns, member->advance_ns);
-
-    member->advance_ns -= paid;
-    scheduler_charge(scheduler, member, ns - paid);
 }
 
 void scheduler_heard(struct sched_member *member)
@@ -115,28 +97,26 @@ static uint64_t pause_before_waiting(const struct sample *sample, uint64_t now)
     return since > sample->ended_at_ns ? since - sample->ended_at_ns : 0;
 }
 
-/* Work can end after the clock was read and before the page is. It is charged at the next look. */
-#define UNPAID_MOST_NS NS_PER_MS
+/* So many times in a row are no hold-up. */
+#define MOST_SOON 3
 
 /*
- * The member can write anything to its page. GPU time is believed up to the elapsed time, however
- * many queues the member adds up. Work may have begun long before the last look, so time counts
- * from the end of the work before it. A member with nothing in flight can save up ten seconds at
- * most.
+ * It was ignored, and has reacted. One that comes to its leases a little late each time is slow,
+ * and must not lose them for that again and again.
  */
-static uint64_t believe(struct sched_member *member, uint64_t said_ns, uint64_t now)
+static void learn_hold_up(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
 {
-    const struct sample *sample = &member->sample;
-    uint64_t owed = said_ns + member->unpaid_ns;
-    uint64_t used = MIN(owed, now - MIN(now, member->paid_until));
+    bool held = now > member->missed_at + GRACE_NS;
 
-    member->unpaid_ns = MIN(owed - used, UNPAID_MOST_NS);
-    member->paid_until += used;
-    if (used)
-        member->paid_until = MAX(member->paid_until, sample->counted_until_ns);
-    if (!sample->in_flight_ns && now > SAMPLE_MOST_IN_FLIGHT_NS)
-        member->paid_until = MAX(member->paid_until, now - SAMPLE_MOST_IN_FLIGHT_NS);
-    return used;
+    member->missed_at = 0;
+    member->soon = held ? 0 : member->soon + member->missed_lease;
+    if (member->soon >= MOST_SOON)
+        member->held_until = 0;
+    if (!held)
+        return;
+    member->held_until = now + HELD_FOR_NS;
+    /* It may not run for long: it needs its turn soon. */
+    scheduler->paused_at = now;
 }
 
 /* True if @member did anything since the last look. */
@@ -149,30 +129,68 @@ static bool look_at(struct scheduler *scheduler, struct sched_member *member, ui
     bool moved;
 
     sample_take(sample, member->usage, now);
-    used_ns = believe(member, sample->gpu_ns - before.gpu_ns, now);
-    charge_used(scheduler, member, used_ns);
+    used_ns = account_look(scheduler, member, sample->gpu_ns - before.gpu_ns, now);
+    slice->sample.gpu_ns += sample->gpu_ns - before.gpu_ns;
     slice->submissions += sample->submissions - before.submissions;
+    slice->submissions += sample->free_submissions - before.free_submissions;
     slice->waited_ns += sample->waited_ns - before.waited_ns;
     slice->throttled_ns += sample->throttled_ns - before.throttled_ns;
     if (scheduler->free != slice)
         learn_batch(slice, &before, sample, used_ns);
     scheduler->ended_at = MAX(scheduler->ended_at, sample->ended_at_ns);
-    moved = sample->submissions != before.submissions || sample->gpu_ns != before.gpu_ns;
+    moved = sample->submissions != before.submissions || sample->gpu_ns != before.gpu_ns ||
+            sample->free_submissions != before.free_submissions;
     if (moved) {
         member->silent = false;
         member->stalled = false;
     }
+    if (member->missed_at && !member->silent)
+        learn_hold_up(scheduler, member, now);
     /* The event that it waited for has come. */
     if (member->stalled && sample->began_at_ns > member->stalled_at)
         member->stalled = false;
-    /* It continued by itself after a pause. */
-    if (sample->began_at_ns > before.began_at_ns && before.ended_at_ns &&
-        sample->began_at_ns > before.ended_at_ns && !before.in_flight_ns && !before.waiting)
-        learn_pause(scheduler, slice, sample->began_at_ns - before.ended_at_ns, now);
-    /* It has to wait for its turn after a pause. */
-    if (sample->waiting && !before.waiting && !sample->in_flight_ns && sample->ended_at_ns)
-        learn_pause(scheduler, slice, pause_before_waiting(sample, now), now);
     return moved;
+}
+
+void slice_gather(struct sched_slice *slice)
+{
+    struct sample *all = &slice->sample;
+    uint64_t began_first = UINT64_MAX, began_last = 0;
+
+    all->in_flight_ns = 0;
+    all->waiting = false;
+    all->waiting_at_ns = 0;
+    for (guint i = 0; i < slice->members->len; i++) {
+        const struct sched_member *member = MEMBER(slice, i);
+        const struct sample *own = &member->sample;
+
+        all->ended_at_ns = MAX(all->ended_at_ns, own->ended_at_ns);
+        began_last = MAX(began_last, own->began_at_ns);
+        if (member->silent)
+            continue;
+        if (own->in_flight_ns && !member->stalled) {
+            all->in_flight_ns += own->in_flight_ns;
+            began_first = MIN(began_first, own->began_at_ns);
+        }
+        if (own->waiting && (!all->waiting || own->waiting_at_ns < all->waiting_at_ns))
+            all->waiting_at_ns = own->waiting_at_ns;
+        all->waiting |= own->waiting;
+    }
+    all->began_at_ns = all->in_flight_ns ? began_first : began_last;
+}
+
+static void learn_pauses(struct scheduler *scheduler, struct sched_slice *slice,
+                         const struct sample *before, uint64_t now)
+{
+    const struct sample *after = &slice->sample;
+
+    /* It continued by itself after a pause. */
+    if (after->began_at_ns > before->began_at_ns && before->ended_at_ns &&
+        after->began_at_ns > before->ended_at_ns && !before->in_flight_ns && !before->waiting)
+        learn_pause(scheduler, slice, after->began_at_ns - before->ended_at_ns, now);
+    /* It has to wait for its turn after a pause. */
+    if (after->waiting && !before->waiting && !after->in_flight_ns && after->ended_at_ns)
+        learn_pause(scheduler, slice, pause_before_waiting(after, now), now);
 }
 
 /*
@@ -193,14 +211,15 @@ void scheduler_remove_member(struct scheduler *scheduler, struct sched_member *m
 
     /* Its page is still mapped and has its work since the last look. */
     look_at(scheduler, member, now);
-    charge_used(scheduler, member, killed_ns(member, now));
+    account_use(scheduler, member, killed_ns(member, now));
     /* Others' work may have waited for it until now, and is not late. */
     if (member->sample.in_flight_ns)
         scheduler->ended_at = now;
-    if (scheduler->lease.holder == member)
-        lease_end(scheduler, now);
     g_ptr_array_remove(slice->members, member);
     member->slice = NULL;
+    slice_gather(slice);
+    if (scheduler->lease.holder == slice && !slice->sample.in_flight_ns && !slice->sample.waiting)
+        lease_end(scheduler, now);
 }
 
 /* There may have been no look for a while. */
@@ -321,18 +340,15 @@ static uint64_t last_moved(const struct sched_slice *slice)
 static void look_at_slice(struct scheduler *scheduler, struct sched_slice *slice, uint64_t now)
 {
     bool was_busy = slice->wanting || slice->in_flight_ns;
+    struct sample before = slice->sample;
     bool moved = false;
 
-    slice->wanting = false;
-    slice->in_flight_ns = 0;
-    for (guint i = 0; i < slice->members->len; i++) {
-        struct sched_member *member = MEMBER(slice, i);
-
-        moved |= look_at(scheduler, member, now);
-        slice->wanting |= member->sample.waiting && !member->silent;
-        if (!member->stalled && !member->silent)
-            slice->in_flight_ns += sample_spent(&member->sample, now) - member->sample.gpu_ns;
-    }
+    for (guint i = 0; i < slice->members->len; i++)
+        moved |= look_at(scheduler, MEMBER(slice, i), now);
+    slice_gather(slice);
+    learn_pauses(scheduler, slice, &before, now);
+    slice->wanting = slice->sample.waiting;
+    slice->in_flight_ns = sample_spent(&slice->sample, now) - slice->sample.gpu_ns;
     budget_hold(&slice->cap, (double)slice->in_flight_ns);
     if (!was_busy && slice->wanting)
         arrive(scheduler, slice, now);

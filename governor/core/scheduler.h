@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides who may use the GPU: start-time fair queueing over slices, by leases that one member at a
- * time has under contention; budgets for hard caps; priority classes with a minimum for the lower
- * ones. See docs/governor.md.
+ * Decides who may use the engines of one class of a GPU: start-time fair queueing over slices, by
+ * leases that one slice at a time has under contention; budgets for hard caps; priorities with a
+ * minimum for the lower ones. See docs/governor.md. Each class has a scheduler of its own.
  *
  * Pure: it reads the members' usage pages, writes their grant pages, and is told the time. The
  * caller wakes members whose grant has changed, and calls scheduler_run() after each event and at
@@ -16,6 +16,7 @@
 #include "sample.h"
 #include "settings.h"
 #include "think.h"
+#include "timeline.h"
 
 #define PRIORITIES (SETTINGS_PRIORITY_MAX + 1)
 
@@ -31,19 +32,32 @@ struct sched_slice;
  * @charged_ns: in all; @advance_ns: the part that it has not used yet, see holder_settle()
  * @claim_ns: its work in flight when another's lease began; @claim_base: @charged_ns at that time
  * @behind_until: when others' work from before its last lease should have ended, or when it joined
+ * @owner: its number in the timeline; @spans: how many of its spans were read
+ * @covered_ns: of its reported time, what its spans have been charged for already; @joined_at: no
+ * span of it begins earlier
  * @silent: did not react within the grace time, and is ignored until it sends something
- * @queues: the next submission is there before the end of the previous one, as far as seen
+ * @missed_at: when it should have reacted; 0: it has, since. @missed_lease: by a submission. @soon:
+ * how often in a row it did so not much later
+ * @held_until: its threads were held up a while ago (stopped, or beyond the processor time of their
+ * cgroup), and may be again: until then the GPU is not kept for it
  */
 struct sched_member {
     struct sched_slice *slice;
-    const struct governor_usage *usage;
-    struct governor_grant *grant;
+    const struct governor_class_usage *usage;
+    struct governor_class_grant *grant;
     struct sample sample;
     bool changed;
     bool stalled;
     bool silent;
-    bool queues;
+    uint32_t owner;
+    uint64_t spans;
+    uint64_t covered_ns;
+    uint64_t joined_at;
     uint64_t stalled_at;
+    uint64_t missed_at;
+    bool missed_lease;
+    unsigned soon;
+    uint64_t held_until;
     uint64_t paid_until;
     uint64_t unpaid_ns;
     uint64_t charged_ns;
@@ -60,22 +74,29 @@ struct sched_member {
  * @cap: applies if @capped
  * @throttled: the cap is used up, and not yet refilled by a slot
  * @active: has work, or had some a moment ago (@busy_at)
- * @wanting, @in_flight_ns: of its members together, at the last look
+ * @sample: its members together at the last look, without work that is stalled and members that
+ * are silent; gpu_ns is what they counted
+ * @wanting, @in_flight_ns: waits for a lease; its work in flight, by the estimate or by the time
+ * that it has taken already
+ * @queues: the next submission is there before the end of the previous one, as far as seen
  * @batch_ns: mean length of the last submissions: @recent_ns by @recent_count
  * @gpu_ns, @submissions, @waited_ns, @throttled_ns: of all members, past ones included
+ * @returned_ns: given back, because others used the same time; the next @gpu_ns is less by it
+ * @number: tells slices apart in the timeline
  * @handover: from its lease to its work
  * @served_at: when it had its last lease
  */
 struct sched_slice {
     struct slice_settings settings;
     GPtrArray *members;
-    guint turn;
     double virtual_ns;
     struct budget cap;
     bool capped;
     bool throttled;
     bool active;
     bool wanting;
+    bool queues;
+    struct sample sample;
     uint64_t busy_at;
     uint64_t in_flight_ns;
     struct think think;
@@ -84,6 +105,8 @@ struct sched_slice {
     double recent_ns;
     double recent_count;
     uint64_t gpu_ns;
+    double returned_ns;
+    uint32_t number;
     uint64_t submissions;
     uint64_t waited_ns;
     uint64_t throttled_ns;
@@ -99,7 +122,7 @@ enum lease_state {
 
 /**
  * struct lease
- * @limit_ns: as in the holder's grant
+ * @limit_ns: of the holder's sample: what it may have used; its members' grants follow from it
  * @quantum_ns: how much of it the holder may use if others wait
  * @lead_ns: how long before the end of others' work it may have been given
  * @due_at: when it should have been given, if the arbiter had run at once
@@ -114,7 +137,7 @@ enum lease_state {
  */
 struct lease {
     enum lease_state state;
-    struct sched_member *holder;
+    struct sched_slice *holder;
     uint64_t limit_ns;
     uint64_t granted_at;
     uint64_t quantum_ns;
@@ -140,6 +163,8 @@ struct lease {
  * @free: the slice whose members submit without limit, NULL: none
  * @ended_at: when the last work of any member ended
  * @paused_at: when somebody was last seen to return from a pause
+ * @timeline: who used the engines when; @slice_numbers, @member_numbers: of the last
+ * slice and member
  * @floor: the guaranteed minimum of lower classes
  * @deadline: when to be called again
  * @late_ns: how much later than that it was called this time
@@ -152,6 +177,9 @@ struct scheduler {
     struct lease lease;
     uint64_t ended_at;
     uint64_t paused_at;
+    struct timeline timeline;
+    uint32_t slice_numbers;
+    uint32_t member_numbers;
     struct budget floor;
     uint64_t deadline;
     uint64_t late_ns;

@@ -34,11 +34,23 @@
 #define GRACE_NS      (10 * NS_PER_MS)
 #define GRACE_MOST_NS (100 * NS_PER_MS)
 /*
+ * The same for a member that took longer than that to react during the last second: its threads are
+ * held up now and then, and see no ends.
+ */
+#define GRACE_HELD_NS (300 * NS_PER_US)
+#define HELD_FOR_NS   NS_PER_S
+/*
  * A slice without work for this time no longer contends: a quarter of a submission, within these
  * values.
  */
 #define IDLE_AFTER_NS      (10 * NS_PER_MS)
 #define IDLE_AFTER_MOST_NS (100 * NS_PER_MS)
+/*
+ * How much a free slice may queue on the GPU: while no other has members, and while those could
+ * begin to work at any time.
+ */
+#define BACKLOG_ALONE_NS (200 * NS_PER_MS)
+#define BACKLOG_NS       (32 * NS_PER_MS)
 /* The depth of a cap's budget in time, and the part of it that makes a lease worthwhile. */
 #define CAP_DEPTH_NS (100 * NS_PER_MS)
 #define CAP_SLOT_NS  (2 * NS_PER_MS)
@@ -107,16 +119,29 @@ void holder_note_others_end(struct scheduler *scheduler, uint64_t now);
  * work.
  */
 void holder_settle(struct scheduler *scheduler, uint64_t now);
-/* scheduler.c: @member has used @ns of the GPU. */
-void scheduler_charge(struct scheduler *scheduler, struct sched_member *member, uint64_t ns);
 /* When the submission ends that uses the lease up. */
 uint64_t holder_last_end(const struct scheduler *scheduler, uint64_t now);
 /*
  * When others' work in flight should have ended, for the next holder; 0: they have none. Records
  * what each of them claims.
  */
-uint64_t holder_others_end(struct scheduler *scheduler, const struct sched_member *member,
+uint64_t holder_others_end(struct scheduler *scheduler, const struct sched_slice *slice,
                            uint64_t now);
+
+/*
+ * scheduler.c: what @slice's members do together, into its sample, as one that had all their work.
+ */
+void slice_gather(struct sched_slice *slice);
+
+/* account.c: @member has used @ns of the GPU. */
+void account_charge(struct scheduler *scheduler, struct sched_member *member, uint64_t ns);
+/* The same, minus what was charged in advance. */
+void account_use(struct scheduler *scheduler, struct sched_member *member, uint64_t ns);
+/* What it reports to have used since the last look; charges and returns what that cost. */
+uint64_t account_look(struct scheduler *scheduler, struct sched_member *member, uint64_t said_ns,
+                      uint64_t now);
+/* A member's number in the timeline. */
+uint32_t account_owner(const struct sched_slice *slice, uint32_t number);
 
 /* lease.c */
 void lease_run(struct scheduler *scheduler, uint64_t now);
@@ -127,13 +152,13 @@ uint64_t lease_quantum(const struct scheduler *scheduler, uint64_t now);
 uint64_t lease_looks_at(const struct scheduler *scheduler, const struct sched_member *member);
 
 /*
- * choice.c: the next member by priority and fairness, except @except; NULL: nobody that may go
+ * choice.c: the next slice by priority and fairness, except @except; NULL: nobody that may go
  * waits.
  */
-struct sched_member *choice_best(struct scheduler *scheduler, const struct sched_member *except,
-                                 uint64_t now);
+struct sched_slice *choice_best(struct scheduler *scheduler, const struct sched_slice *except,
+                                uint64_t now);
 /* The same for a lower class, if its minimum is due. */
-struct sched_member *choice_floor(struct scheduler *scheduler, uint64_t now);
+struct sched_slice *choice_floor(struct scheduler *scheduler, uint64_t now);
 
 /* modes.c: who contends, who is free, and the corresponding words of the grants. */
 void modes_update(struct scheduler *scheduler, uint64_t now);

@@ -22,8 +22,8 @@
 #define BACKOFF_MIN_MS   5
 #define BACKOFF_MAX_MS   50
 #define BACKOFF_NEVER_MS 2000
-#define JOIN_TIMEOUT_S 2
-#define STACK_BYTES    (256 * 1024)
+#define JOIN_TIMEOUT_S   2
+#define STACK_BYTES      (256 * 1024)
 
 static int connect_to(const char *path)
 {
@@ -111,12 +111,18 @@ static void *map_page(int fd, int prot)
 /* Counters per connection start again; work in flight stays. */
 static void carry_over(GovernorMember *member, struct governor_usage *usage)
 {
-    member->gpu_ns = member->waited_ns = member->throttled_ns = 0;
-    atomic_store(&usage->in_flight_ns, member->in_flight_ns);
-    atomic_store(&usage->waiting, member->waiting);
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
+        struct governor_class_usage *words = &usage->classes[i];
+        struct lane *lane = &member->lanes[i];
+
+        lane->gpu_ns = lane->waited_ns = lane->throttled_ns = lane->spans = 0;
+        marker_restart(lane);
+        atomic_store(&words->in_flight_ns, lane->in_flight_ns);
+        atomic_store(&words->waiting, lane->waiting);
+        atomic_store(&words->began_at_ns, lane->began_at_ns);
+        atomic_store(&words->ended_at_ns, lane->ended_at_ns);
+    }
     atomic_store(&usage->pages, member->pages);
-    atomic_store(&usage->began_at_ns, member->began_at_ns);
-    atomic_store(&usage->ended_at_ns, member->ended_at_ns);
 }
 
 /* On the same clock, the arbiter's @at is between the request and the answer. */
@@ -133,8 +139,17 @@ static void set_clock(GovernorMember *member, int64_t offset)
     uint64_t moved = (uint64_t)(offset - member->clock_offset);
 
     member->clock_offset = offset;
-    member->began_at_ns += moved;
-    member->ended_at_ns += moved;
+    for (unsigned i = 0; i < GOVERNOR_CLASSES && moved; i++) {
+        struct lane *lane = &member->lanes[i];
+
+        lane->began_at_ns += moved;
+        lane->ended_at_ns += moved;
+        for (unsigned j = 0; j < LANE_QUEUES; j++) {
+            lane->queues[j].began_at_ns += moved;
+            lane->queues[j].ended_at_ns += moved;
+        }
+        lane->ran = (struct timeline){0};
+    }
 }
 
 static bool take_pages(GovernorMember *member, const int fds[2], int64_t clock_offset)
@@ -151,13 +166,15 @@ static bool take_pages(GovernorMember *member, const int fds[2], int64_t clock_o
          * Threads that wait on the old page are not woken through the new one; they look at
          * intervals.
          */
-        futex_wake(&member->grant->sequence);
+        for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
+            futex_wake(&member->grant->classes[i].sequence);
         moved = mremap(usage, PAGE_BYTES, PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
                        member->usage) != MAP_FAILED &&
                 mremap(grant, PAGE_BYTES, PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
                        member->grant) != MAP_FAILED;
         /* No sequence has this value: the next thread that waits reports it. */
-        member->wanted = atomic_load(&member->grant->sequence) - 1;
+        for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
+            member->lanes[i].wanted = atomic_load(&member->grant->classes[i].sequence) - 1;
     }
     pthread_mutex_unlock(&member->lock);
     if (!moved && grant)
@@ -193,12 +210,11 @@ static bool take_connection(GovernorMember *member, int fd)
 
 int link_join(GovernorMember *member)
 {
-    struct governor_message join = {.version = GOVERNOR_PROTOCOL_VERSION,
-                                    .type = GOVERNOR_JOIN,
-                                    .value = member->held +
-                                             objects_bytes(member, GOVERNOR_MEMORY_DEVICE),
-                                    .other = member->held_spilled +
-                                             objects_bytes(member, GOVERNOR_MEMORY_SPILL)};
+    struct governor_message join = {
+        .version = GOVERNOR_PROTOCOL_VERSION,
+        .type = GOVERNOR_JOIN,
+        .value = member->held + objects_bytes(member, GOVERNOR_MEMORY_DEVICE),
+        .other = member->held_spilled + objects_bytes(member, GOVERNOR_MEMORY_SPILL)};
     int fd = connect_to(member->socket_path);
     uint64_t asked_at = clock_now(), at = 0;
     int fds[2], error;
@@ -235,7 +251,6 @@ void link_lost(GovernorMember *member)
     uint32_t members = atomic_load(&grant->members);
     uint64_t limit = atomic_load(&grant->memory_limit), used = atomic_load(&grant->memory_used);
     uint64_t spill = atomic_load(&grant->spill_limit), spilled = atomic_load(&grant->spill_used);
-    double share = atomic_load(&grant->share_ppm) / 1e6;
 
     members = members ? members : 1;
     pthread_mutex_lock(&member->link_lock);
@@ -244,12 +259,18 @@ void link_lost(GovernorMember *member)
     member->orphan_spill = spilled < spill ? (spill - spilled) / members : 0;
     member->lost_at = clock_now();
     pthread_mutex_lock(&member->lock);
-    budget_init(&member->budget, share / members, share * 20 * NS_PER_MS, member_now(member));
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
+        double share = atomic_load(&grant->classes[i].share_ppm) / 1e6;
+
+        budget_init(&member->lanes[i].budget, share / members, share * 20 * NS_PER_MS,
+                    member_now(member));
+    }
     member->link = LINK_ORPHAN;
     pthread_mutex_unlock(&member->lock);
     pthread_cond_broadcast(&member->link_changed);
     pthread_mutex_unlock(&member->link_lock);
-    futex_wake(&member->grant->sequence);
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
+        futex_wake(&member->grant->classes[i].sequence);
     turn_progress(member);
 }
 

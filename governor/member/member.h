@@ -14,6 +14,8 @@
 #ifndef GOVERNOR_MEMBER_H
 #define GOVERNOR_MEMBER_H
 
+#include "governor_protocol.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -42,20 +44,59 @@ void governor_member_free(GovernorMember *member);
 GovernorMember *governor_member_get(const char *socket_path, bool required);
 void governor_member_put(GovernorMember *member);
 
-/* True if submissions must be measured now. One atomic load; callers ask before each submission. */
+/*
+ * True if submissions of the class must be measured now. One atomic load; callers ask before each
+ * submission. Of the first, the class is compute, as of each call here that names none.
+ */
 bool governor_member_is_metered(const GovernorMember *member);
+bool governor_member_class_is_metered(const GovernorMember *member, enum governor_class class);
 
 /* Counts a submission that is not measured. */
 void governor_member_count(GovernorMember *member);
+void governor_member_class_count(GovernorMember *member, enum governor_class class);
 
 /*
- * Waits until work of about @estimate_ns may be submitted, and debits it. Returns the debit for
- * governor_member_end() when the work has ended, or for _cancel() if it could not be submitted.
- * @deferred: the work waits for something that has not been signalled. It needs its turn; otherwise
- * a slice that defers all its work would have no limit. But nothing is debited before it runs, and
- * no lease is kept for it. It does not wait for the member's own work, which may wait for what
- * comes after.
+ * Before each submission, instead of the two above, by a door that can place markers: an empty
+ * submission of its own whose end it sees. While the class is free, the submission is counted.
  */
+enum governor_pass {
+    GOVERNOR_PASS_FREE,    /* submit */
+    GOVERNOR_PASS_MARK,    /* call governor_member_mark(), place a marker, then submit */
+    GOVERNOR_PASS_METERED, /* it is to be measured: governor_member_submit() */
+};
+enum governor_pass governor_member_pass(GovernorMember *member, enum governor_class class);
+
+/*
+ * Before a marker is placed behind what was submitted so far. Waits, 1 s at most, while the member
+ * has more queued on the GPU than a free one may; the class may be metered afterwards. 0: place
+ * none. Otherwise governor_member_marked() is to be called when the GPU has come to the marker, or
+ * if it could not be placed.
+ */
+uint64_t governor_member_mark(GovernorMember *member, enum governor_class class);
+void governor_member_marked(GovernorMember *member, enum governor_class class, uint64_t marker);
+
+/**
+ * struct governor_work - one submission
+ * @queue: tells queues of the process apart, any number: what waits for the GPU on one of them does
+ * not hold up another
+ * @deferred: it waits for something that has not been signalled. It needs its turn; otherwise a
+ * slice that defers all its work would have no limit. But nothing is debited before it runs, and no
+ * lease is kept for it. It does not wait for the member's own work, which may wait for what comes
+ * after.
+ */
+struct governor_work {
+    enum governor_class class;
+    uint32_t queue;
+    uint64_t estimate_ns;
+    bool deferred;
+};
+
+/*
+ * Waits until @work may be submitted, and debits it. Returns the debit for governor_member_end() or
+ * governor_member_ran() when the work has ended, or for _cancel() if it could not be submitted.
+ */
+uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *work);
+/* The same for compute on queue 0. */
 uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, bool deferred);
 
 /*
@@ -63,9 +104,18 @@ uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, boo
  * now, although it is this member's turn.
  */
 uint64_t governor_member_behind_ns(const GovernorMember *member);
+uint64_t governor_member_class_behind_ns(const GovernorMember *member, enum governor_class class);
 
 /* The work of a debit has ended: @measured_ns replaces the estimate. The excess is owed. */
 void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measured_ns);
+
+/*
+ * The same if it is known from when until when the GPU worked for it, by this process's
+ * CLOCK_MONOTONIC. Time that overlaps with others' is divided among them, and what overlaps on
+ * queues of this process counts once.
+ */
+void governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_at_ns,
+                         uint64_t end_at_ns);
 
 void governor_member_cancel(GovernorMember *member, uint64_t debit);
 
@@ -81,6 +131,7 @@ uint64_t governor_member_begun(GovernorMember *member, uint64_t debit);
  * it.
  */
 void governor_member_stalled(GovernorMember *member);
+void governor_member_class_stalled(GovernorMember *member, enum governor_class class);
 
 enum governor_memory {
     GOVERNOR_MEMORY_DEVICE, /* charged to device memory: allocate it there */

@@ -9,11 +9,13 @@
 #ifndef GOVERNOR_MEMBER_STATE_H
 #define GOVERNOR_MEMBER_STATE_H
 
+#include "backlog.h"
 #include "budget.h"
 #include "clock.h"
 #include "governor_protocol.h"
 #include "member.h"
 #include "silence.h"
+#include "timeline.h"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -27,6 +29,58 @@ enum link_state {
     LINK_NEVER,  /* no arbiter so far: ungoverned */
     LINK_JOINED, /* connected and welcomed */
     LINK_ORPHAN, /* was welcomed; the arbiter is gone */
+};
+
+/* Queues whose numbers differ by a multiple of this are one. */
+#define LANE_QUEUES 16
+
+/**
+ * struct lane_queue - work of one queue of the process
+ * @in_flight_ns, @in_flight: debited and not ended, without deferred work
+ * @stalled_ns, @stalled: the part of them that was in flight at the last stall
+ * @began_at_ns: when something was submitted that found nothing in flight; @ended_at_ns: of its
+ * last work
+ */
+struct lane_queue {
+    uint64_t in_flight_ns;
+    uint32_t in_flight;
+    uint32_t stalled;
+    uint64_t stalled_ns;
+    uint64_t began_at_ns;
+    uint64_t ended_at_ns;
+};
+
+/**
+ * struct lane - a member's work of one class
+ * @in_flight_ns, @in_flight: of all @queues
+ * @stalls: number of stalls; identifies a debit from before
+ * @wanted: the grant's sequence when the arbiter was last told that a lease is wanted
+ * @waiting: threads that wait for a lease
+ * @silence: whether to report that nothing is in flight
+ * @spans: how many were written; @ran: the time of the last ones
+ * @backlog: what was submitted without a measure; @marker_due: its due, read without the lock;
+ * @epoch: how often its numbers have begun again
+ * @budget: of GPU time, without an arbiter
+ */
+struct lane {
+    uint64_t gpu_ns;
+    uint64_t in_flight_ns;
+    uint32_t in_flight;
+    uint32_t waiting;
+    struct silence silence;
+    uint64_t began_at_ns;
+    uint64_t ended_at_ns;
+    uint64_t waited_ns;
+    uint64_t throttled_ns;
+    uint32_t stalls;
+    uint32_t wanted;
+    struct lane_queue queues[LANE_QUEUES];
+    uint64_t spans;
+    struct timeline ran;
+    struct backlog backlog;
+    _Atomic uint64_t marker_due;
+    uint64_t epoch;
+    struct budget budget;
 };
 
 /**
@@ -45,17 +99,10 @@ enum link_state {
  * @objects: shared ones, and those that an arbiter with room would share
  * @orphan_room, @orphan_spill: the rest of what may be charged without an arbiter
  *
- * @lock: over what follows, and over writing @usage (except submissions, which is atomic)
- * @in_flight_ns, @in_flight: debited and not ended, without deferred work
- * @stalled_ns, @stalled: the part of them that was in flight at the last stall
- * @stalls: number of stalls; identifies a debit from before
- * @wanted: the grant's sequence when the arbiter was last told that a lease is wanted
- * @waiting: threads that wait for a lease
- * @silence: whether to report that nothing is in flight
+ * @lock: over what follows, and over writing @usage (except submissions, which are atomic)
  * @pages: the driver pages device memory by itself
  * @progress: a futex that changes when something ended or the link changed; @watchers: threads that
  * wait on it
- * @budget: of GPU time, without an arbiter
  */
 struct GovernorMember {
     struct governor_grant *grant;
@@ -81,24 +128,24 @@ struct GovernorMember {
     uint64_t orphan_spill;
 
     pthread_mutex_t lock;
-    uint64_t gpu_ns;
-    uint64_t in_flight_ns;
-    uint32_t in_flight;
-    uint32_t waiting;
-    struct silence silence;
+    struct lane lanes[GOVERNOR_CLASSES];
     bool pages;
-    uint64_t began_at_ns;
-    uint64_t ended_at_ns;
-    uint64_t waited_ns;
-    uint64_t throttled_ns;
-    uint64_t stalled_ns;
-    uint32_t stalled;
-    uint32_t stalls;
-    uint32_t wanted;
     _Atomic uint32_t progress;
     _Atomic uint32_t watchers;
-    struct budget budget;
 };
+
+/* The class's words on the pages. */
+static inline struct governor_class_grant *lane_grant(const GovernorMember *member,
+                                                      const struct lane *lane)
+{
+    return &member->grant->classes[lane - member->lanes];
+}
+
+static inline struct governor_class_usage *lane_usage(const GovernorMember *member,
+                                                      const struct lane *lane)
+{
+    return &member->usage->classes[lane - member->lanes];
+}
 
 /* state.c */
 bool state_init(GovernorMember *member);
@@ -166,21 +213,26 @@ static inline void fork_check(const GovernorMember *member)
 /* The time by the arbiter's clock, which all times on the pages and their copies here use. */
 static inline uint64_t member_now(const GovernorMember *member)
 {
-    return clock_now() + (uint64_t)atomic_load_explicit(&member->clock_offset, memory_order_relaxed);
+    return clock_now() +
+           (uint64_t)atomic_load_explicit(&member->clock_offset, memory_order_relaxed);
 }
+
+/* marker.c: the count of free submissions begins again. Under lock. */
+void marker_restart(struct lane *lane);
 
 /* turn.c: tells threads that wait to look again. */
 void turn_progress(GovernorMember *member);
+/* Until there is progress, or for so long. Under lock, which is released meanwhile. */
+void turn_sleep(GovernorMember *member, uint64_t most_ns);
 /*
- * Waits for the turn of a submission. Under lock, which is released meanwhile. True: turn_taken()
- * is to be called when the submission has been debited, so that the arbiter always sees one of the
- * two.
+ * Waits for the turn of @work. Under lock, which is released meanwhile. True: turn_taken() is to be
+ * called when the submission has been debited, so that the arbiter always sees one of the two.
  */
-bool turn_wait(GovernorMember *member, uint64_t estimate_ns, bool deferred);
+bool turn_wait(GovernorMember *member, struct lane *lane, const struct governor_work *work);
 /* True if other threads still wait: turn_pass_on() is to be called, best without the lock. */
-bool turn_taken(GovernorMember *member);
+bool turn_taken(GovernorMember *member, struct lane *lane);
 /* The arbiter wakes one thread, and each thread wakes the next after its turn. */
-void turn_pass_on(GovernorMember *member);
+void turn_pass_on(GovernorMember *member, struct lane *lane);
 
 /*
  * futex.c: @timeout_ns: TIME_NEVER: none. Returns on a wake-up, a signal, or if @word is not

@@ -34,6 +34,8 @@ bool state_init(GovernorMember *member)
     member->grant = page_new();
     member->usage = page_new();
     member->fork_word = page_new();
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
+        marker_restart(&member->lanes[i]);
     if (!member->grant || !member->usage || !member->fork_word)
         return false;
     if (madvise((void *)member->fork_word, PAGE_BYTES, MADV_WIPEONFORK) < 0)
@@ -70,18 +72,26 @@ static bool replace_page(void *page, const void *content)
     return mremap(copy, PAGE_BYTES, PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, page) == page;
 }
 
+/* What its parent has in flight is its parent's. */
+static void renew_lane(struct lane *lane)
+{
+    struct budget budget = lane->budget;
+    uint64_t epoch = lane->epoch;
+
+    memset(lane, 0, sizeof(*lane));
+    lane->budget = budget;
+    lane->epoch = epoch;
+    marker_restart(lane);
+}
+
 bool state_renew(GovernorMember *member)
 {
     locks_init(member);
     member->held = member->held_spilled = 0;
     member->driver = 0;
     member->objects = NULL;
-    member->gpu_ns = member->in_flight_ns = 0;
-    member->in_flight = member->waiting = 0;
-    member->began_at_ns = member->ended_at_ns = 0;
-    member->silence = (struct silence){0};
-    member->waited_ns = member->throttled_ns = 0;
-    member->stalled_ns = member->stalled = 0;
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
+        renew_lane(&member->lanes[i]);
     member->watchers = 0;
     return replace_page(member->grant, member->grant) && replace_page(member->usage, NULL);
 }

@@ -2,26 +2,53 @@
 #include "member_state.h"
 
 /*
- * A debit is its estimate, and the number of stalls before it, modulo; an odd number was deferred.
+ * A debit is its estimate, its queue, its class, and the number of stalls before it, modulo; an odd
+ * number was deferred.
  */
 #define DEFERRED     1ull
 #define STALLS_SHIFT 1
 #define STALLS_MASK  0xffu
-#define NS_SHIFT     9
+#define CLASS_SHIFT  9
+#define CLASS_MASK   3u
+#define QUEUE_SHIFT  11
+#define QUEUE_MASK   (LANE_QUEUES - 1u)
+#define NS_SHIFT     15
 /* More is not believed. */
 #define MOST_NS (3600 * NS_PER_S)
+/* Spans with a smaller gap are one. */
+#define SAME_SPAN_NS NS_PER_US
+
+static inline bool is_metered(const GovernorMember *member, enum governor_class class)
+{
+    fork_check(member);
+    return atomic_load_explicit(&member->grant->classes[class].mode, memory_order_relaxed) ==
+           GOVERNOR_MODE_METERED;
+}
 
 bool governor_member_is_metered(const GovernorMember *member)
 {
+    return is_metered(member, GOVERNOR_CLASS_COMPUTE);
+}
+
+bool governor_member_class_is_metered(const GovernorMember *member, enum governor_class class)
+{
+    return is_metered(member, class);
+}
+
+static inline void count(GovernorMember *member, enum governor_class class)
+{
     fork_check(member);
-    return atomic_load_explicit(&member->grant->mode, memory_order_relaxed) ==
-           GOVERNOR_MODE_METERED;
+    atomic_fetch_add_explicit(&member->usage->classes[class].submissions, 1, memory_order_relaxed);
 }
 
 void governor_member_count(GovernorMember *member)
 {
-    fork_check(member);
-    atomic_fetch_add_explicit(&member->usage->submissions, 1, memory_order_relaxed);
+    count(member, GOVERNOR_CLASS_COMPUTE);
+}
+
+void governor_member_class_count(GovernorMember *member, enum governor_class class)
+{
+    count(member, class);
 }
 
 static void store(_Atomic uint64_t *word, uint64_t value)
@@ -29,179 +56,306 @@ static void store(_Atomic uint64_t *word, uint64_t value)
     atomic_store_explicit(word, value, memory_order_release);
 }
 
-static uint64_t debit_of(const GovernorMember *member, uint64_t ns, bool deferred)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-    return ns << NS_SHIFT | (uint64_t)(member->stalls & STALLS_MASK) << STALLS_SHIFT |
-           (deferred ? DEFERRED : 0);
+    return a < b ? a : b;
 }
 
-static void add_in_flight(GovernorMember *member, uint64_t ns)
+static struct lane *lane_of(GovernorMember *member, uint64_t debit)
 {
-    if (!member->in_flight++) {
-        member->began_at_ns = member_now(member);
-        store(&member->usage->began_at_ns, member->began_at_ns);
+    return &member->lanes[debit >> CLASS_SHIFT & CLASS_MASK];
+}
+
+static struct lane_queue *queue_of(struct lane *lane, uint64_t debit)
+{
+    return &lane->queues[debit >> QUEUE_SHIFT & QUEUE_MASK];
+}
+
+static uint64_t ns_of(uint64_t debit)
+{
+    return debit >> NS_SHIFT;
+}
+
+static uint64_t debit_of(const struct lane *lane, const struct governor_work *work)
+{
+    return work->estimate_ns << NS_SHIFT | (uint64_t)(work->queue & QUEUE_MASK) << QUEUE_SHIFT |
+           (uint64_t)work->class << CLASS_SHIFT |
+           (uint64_t)(lane->stalls & STALLS_MASK) << STALLS_SHIFT | (work->deferred ? DEFERRED : 0);
+}
+
+static bool from_before_stall(const struct lane *lane, uint64_t debit)
+{
+    return (debit >> STALLS_SHIFT & STALLS_MASK) != (lane->stalls & STALLS_MASK);
+}
+
+static void publish_in_flight(GovernorMember *member, struct lane *lane)
+{
+    budget_hold(&lane->budget, (double)lane->in_flight_ns);
+    store(&lane_usage(member, lane)->in_flight_ns, lane->in_flight_ns);
+}
+
+static void add_in_flight(GovernorMember *member, struct lane *lane, struct lane_queue *queue,
+                          uint64_t ns)
+{
+    if (!lane->in_flight++) {
+        lane->began_at_ns = member_now(member);
+        store(&lane_usage(member, lane)->began_at_ns, lane->began_at_ns);
     }
-    member->in_flight_ns += ns;
-    budget_hold(&member->budget, (double)member->in_flight_ns);
-    store(&member->usage->in_flight_ns, member->in_flight_ns);
+    if (!queue->in_flight++)
+        queue->began_at_ns = member_now(member);
+    queue->in_flight_ns += ns;
+    lane->in_flight_ns += ns;
+    publish_in_flight(member, lane);
 }
 
 /* It stalled, and now continues or is given up. */
-static void take_stalled(GovernorMember *member, uint64_t ns)
+static void take_stalled(struct lane_queue *queue, uint64_t ns)
 {
-    if (!member->stalled)
+    if (!queue->stalled)
         return;
-    member->stalled--;
-    member->stalled_ns -= ns < member->stalled_ns ? ns : member->stalled_ns;
-    if (!member->stalled)
-        member->stalled_ns = 0;
+    queue->stalled--;
+    queue->stalled_ns -= least(ns, queue->stalled_ns);
+    if (!queue->stalled)
+        queue->stalled_ns = 0;
 }
 
 /* True if it was the last. A child may end what its parent began, and has no debit for it. */
-static bool take_in_flight(GovernorMember *member, uint64_t debit)
+static bool take_in_flight(GovernorMember *member, struct lane *lane, uint64_t debit)
 {
-    uint64_t ns = debit >> NS_SHIFT;
+    struct lane_queue *queue = queue_of(lane, debit);
+    uint64_t ns = ns_of(debit);
 
-    if ((debit & DEFERRED) || !member->in_flight)
+    if ((debit & DEFERRED) || !queue->in_flight)
         return false;
-    if ((debit >> STALLS_SHIFT & STALLS_MASK) != (member->stalls & STALLS_MASK))
-        take_stalled(member, ns);
-    member->in_flight--;
-    member->in_flight_ns -= ns < member->in_flight_ns ? ns : member->in_flight_ns;
-    if (!member->in_flight)
-        member->in_flight_ns = member->stalled_ns = member->stalled = 0;
-    budget_hold(&member->budget, (double)member->in_flight_ns);
-    store(&member->usage->in_flight_ns, member->in_flight_ns);
-    return !member->in_flight;
+    if (from_before_stall(lane, debit))
+        take_stalled(queue, ns);
+    lane->in_flight--;
+    lane->in_flight_ns -= least(ns, lane->in_flight_ns);
+    queue->in_flight--;
+    queue->in_flight_ns -= least(ns, queue->in_flight_ns);
+    if (!queue->in_flight)
+        queue->in_flight_ns = queue->stalled_ns = queue->stalled = 0;
+    if (!lane->in_flight)
+        lane->in_flight_ns = 0;
+    publish_in_flight(member, lane);
+    return !lane->in_flight;
 }
 
 /* Nothing is in flight any more, and others wait for that. */
-static void tell_idle(GovernorMember *member, bool last)
+static void tell_idle(GovernorMember *member, const struct lane *lane, bool last)
 {
-    if (last && atomic_load_explicit(&member->grant->contended, memory_order_relaxed))
-        link_tell(member, GOVERNOR_IDLE, 0, 0);
+    if (last && atomic_load_explicit(&lane_grant(member, lane)->contended, memory_order_relaxed))
+        link_tell(member, GOVERNOR_IDLE, 0, (uint64_t)(lane - member->lanes));
 }
 
 /*
  * A turn was waited for, and nothing is in flight for it. True if nothing else is: the lease need
  * not be kept.
  */
-static bool pass_turn(GovernorMember *member)
+static bool pass_turn(GovernorMember *member, struct lane *lane)
 {
-    if (member->in_flight)
+    if (lane->in_flight)
         return false;
-    store(&member->usage->began_at_ns, member_now(member));
+    store(&lane_usage(member, lane)->began_at_ns, member_now(member));
     return true;
+}
+
+uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *asked)
+{
+    struct governor_work work = *asked;
+    struct lane *lane = &member->lanes[work.class];
+    struct governor_class_usage *usage = lane_usage(member, lane);
+    bool waited, idle = false, others_wait = false;
+    uint64_t debit;
+
+    work.estimate_ns = least(work.estimate_ns ? work.estimate_ns : 1, MOST_NS);
+    fork_check(member);
+    pthread_mutex_lock(&member->lock);
+    if (!work.deferred && !lane->in_flight)
+        silence_learn(&lane->silence, member_now(member) - lane->ended_at_ns);
+    waited = turn_wait(member, lane, &work);
+    if (!work.deferred)
+        add_in_flight(member, lane, &lane->queues[work.queue & QUEUE_MASK], work.estimate_ns);
+    else if (waited)
+        idle = pass_turn(member, lane);
+    if (waited)
+        others_wait = turn_taken(member, lane);
+    store(&usage->waited_ns, lane->waited_ns);
+    store(&usage->throttled_ns, lane->throttled_ns);
+    debit = debit_of(lane, &work);
+    pthread_mutex_unlock(&member->lock);
+    if (others_wait)
+        turn_pass_on(member, lane);
+    atomic_fetch_add_explicit(&usage->submissions, 1, memory_order_relaxed);
+    tell_idle(member, lane, idle);
+    return debit;
 }
 
 uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, bool deferred)
 {
-    uint64_t ns = estimate_ns < MOST_NS ? estimate_ns : MOST_NS;
-    bool waited, idle = false, others_wait = false;
-    uint64_t debit;
+    struct governor_work work = {.estimate_ns = estimate_ns, .deferred = deferred};
 
-    ns = ns ? ns : 1;
-    fork_check(member);
-    pthread_mutex_lock(&member->lock);
-    if (!deferred && !member->in_flight)
-        silence_learn(&member->silence, member_now(member) - member->ended_at_ns);
-    waited = turn_wait(member, ns, deferred);
-    if (!deferred)
-        add_in_flight(member, ns);
-    else if (waited)
-        idle = pass_turn(member);
-    if (waited)
-        others_wait = turn_taken(member);
-    store(&member->usage->waited_ns, member->waited_ns);
-    store(&member->usage->throttled_ns, member->throttled_ns);
-    debit = debit_of(member, ns, deferred);
-    pthread_mutex_unlock(&member->lock);
-    if (others_wait)
-        turn_pass_on(member);
-    atomic_fetch_add_explicit(&member->usage->submissions, 1, memory_order_relaxed);
-    tell_idle(member, idle);
-    return debit;
+    return governor_member_submit(member, &work);
 }
 
-uint64_t governor_member_behind_ns(const GovernorMember *member)
+uint64_t governor_member_class_behind_ns(const GovernorMember *member, enum governor_class class)
 {
-    uint64_t until = atomic_load_explicit(&member->grant->others_until_ns, memory_order_relaxed);
+    uint64_t until =
+        atomic_load_explicit(&member->grant->classes[class].others_until_ns, memory_order_relaxed);
     uint64_t now = until ? member_now(member) : 0;
 
     return until > now ? until - now : 0;
 }
 
-/* Under lock. Nothing is in flight: records whether the member continues by itself. */
-static bool comes_back(GovernorMember *member)
+uint64_t governor_member_behind_ns(const GovernorMember *member)
 {
-    return member->gpu_ns < atomic_load_explicit(&member->grant->limit_ns, memory_order_relaxed) &&
-           silence_keep(&member->silence);
+    return governor_member_class_behind_ns(member, GOVERNOR_CLASS_COMPUTE);
+}
+
+/* Under lock. Nothing is in flight: records whether the member continues by itself. */
+static bool comes_back(GovernorMember *member, struct lane *lane)
+{
+    return lane->gpu_ns <
+               atomic_load_explicit(&lane_grant(member, lane)->limit_ns, memory_order_relaxed) &&
+           silence_keep(&lane->silence);
+}
+
+/* Under lock. True if nothing is in flight any more, and others are to be told. */
+static bool end(GovernorMember *member, struct lane *lane, uint64_t debit, uint64_t measured)
+{
+    struct governor_class_usage *usage = lane_usage(member, lane);
+    bool last;
+
+    lane->gpu_ns += measured;
+    lane->ended_at_ns = queue_of(lane, debit)->ended_at_ns = member_now(member);
+    budget_spend(&lane->budget, (double)measured);
+    /* Stored before it is no longer in flight: a look in between sees it twice, not never. */
+    store(&usage->gpu_ns, lane->gpu_ns);
+    store(&usage->ended_at_ns, lane->ended_at_ns);
+    last = take_in_flight(member, lane, debit) && !comes_back(member, lane);
+    turn_progress(member);
+    return last;
 }
 
 void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measured_ns)
 {
-    uint64_t measured = measured_ns < MOST_NS ? measured_ns : MOST_NS;
+    struct lane *lane = lane_of(member, debit);
     bool last;
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
-    member->gpu_ns += measured;
-    member->ended_at_ns = member_now(member);
-    budget_spend(&member->budget, (double)measured);
-    /* Stored before it is no longer in flight: a look in between sees it twice, not never. */
-    store(&member->usage->gpu_ns, member->gpu_ns);
-    store(&member->usage->ended_at_ns, member->ended_at_ns);
-    last = take_in_flight(member, debit) && !comes_back(member);
-    turn_progress(member);
+    last = end(member, lane, debit, least(measured_ns, MOST_NS));
     pthread_mutex_unlock(&member->lock);
-    tell_idle(member, last);
+    tell_idle(member, lane, last);
+}
+
+static void no_charge(void *data, uint32_t owner, double ns)
+{
+    (void)data;
+    (void)owner;
+    (void)ns;
+}
+
+/* For the arbiter. A span that goes on where the last one ended is a part of it. */
+static void write_span(GovernorMember *member, struct lane *lane, uint64_t begin_at,
+                       uint64_t end_at)
+{
+    struct governor_class_usage *usage = lane_usage(member, lane);
+    struct governor_span *last = &usage->spans[(lane->spans - 1) % GOVERNOR_SPANS];
+
+    if (lane->spans && end_at >= last->end_at_ns && begin_at >= last->begin_at_ns &&
+        begin_at <= last->end_at_ns + SAME_SPAN_NS) {
+        store(&last->end_at_ns, end_at);
+        return;
+    }
+    last = &usage->spans[lane->spans % GOVERNOR_SPANS];
+    store(&last->begin_at_ns, begin_at);
+    store(&last->end_at_ns, end_at);
+    store(&usage->span_count, ++lane->spans);
+}
+
+void governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_at_ns,
+                         uint64_t end_at_ns)
+{
+    struct lane *lane = lane_of(member, debit);
+    uint64_t offset, measured;
+    bool last;
+
+    fork_check(member);
+    pthread_mutex_lock(&member->lock);
+    offset = (uint64_t)atomic_load_explicit(&member->clock_offset, memory_order_relaxed);
+    measured =
+        timeline_add(&lane->ran, 0, begin_at_ns + offset, end_at_ns + offset, no_charge, NULL);
+    if (measured)
+        write_span(member, lane, begin_at_ns + offset, end_at_ns + offset);
+    last = end(member, lane, debit, least(measured, MOST_NS));
+    pthread_mutex_unlock(&member->lock);
+    tell_idle(member, lane, last);
 }
 
 void governor_member_cancel(GovernorMember *member, uint64_t debit)
 {
+    struct lane *lane = lane_of(member, debit);
     bool last;
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
-    last = take_in_flight(member, debit);
+    last = take_in_flight(member, lane, debit);
     turn_progress(member);
     pthread_mutex_unlock(&member->lock);
-    tell_idle(member, last);
+    tell_idle(member, lane, last);
 }
 
 uint64_t governor_member_begun(GovernorMember *member, uint64_t debit)
 {
-    uint64_t ns = debit >> NS_SHIFT;
+    struct lane *lane = lane_of(member, debit);
+    struct lane_queue *queue = queue_of(lane, debit);
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
     if (debit & DEFERRED)
-        add_in_flight(member, ns);
-    else if ((debit >> STALLS_SHIFT & STALLS_MASK) != (member->stalls & STALLS_MASK))
-        take_stalled(member, ns);
+        add_in_flight(member, lane, queue, ns_of(debit));
+    else if (from_before_stall(lane, debit))
+        take_stalled(queue, ns_of(debit));
     /* It executes from now on. */
-    member->began_at_ns = member_now(member);
-    store(&member->usage->began_at_ns, member->began_at_ns);
-    debit = debit_of(member, ns, false);
+    lane->began_at_ns = queue->began_at_ns = member_now(member);
+    store(&lane_usage(member, lane)->began_at_ns, lane->began_at_ns);
+    debit &= ~(DEFERRED | (uint64_t)STALLS_MASK << STALLS_SHIFT);
+    debit |= (uint64_t)(lane->stalls & STALLS_MASK) << STALLS_SHIFT;
     turn_progress(member);
     pthread_mutex_unlock(&member->lock);
     return debit;
 }
 
-void governor_member_stalled(GovernorMember *member)
+/* Under lock. True if something is in flight that had not stalled. */
+static bool stall(struct lane *lane)
+{
+    bool more = false;
+
+    for (unsigned i = 0; i < LANE_QUEUES; i++)
+        more |= lane->queues[i].in_flight > lane->queues[i].stalled;
+    for (unsigned i = 0; i < LANE_QUEUES && more; i++) {
+        lane->queues[i].stalled = lane->queues[i].in_flight;
+        lane->queues[i].stalled_ns = lane->queues[i].in_flight_ns;
+    }
+    lane->stalls += more;
+    return more;
+}
+
+void governor_member_class_stalled(GovernorMember *member, enum governor_class class)
 {
     bool more;
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
-    more = member->in_flight > member->stalled;
-    if (more) {
-        member->stalls++;
-        member->stalled = member->in_flight;
-        member->stalled_ns = member->in_flight_ns;
-    }
+    more = stall(&member->lanes[class]);
     turn_progress(member);
     pthread_mutex_unlock(&member->lock);
     if (more)
-        link_tell(member, GOVERNOR_STALLED, 0, 0);
+        link_tell(member, GOVERNOR_STALLED, 0, class);
+}
+
+void governor_member_stalled(GovernorMember *member)
+{
+    governor_member_class_stalled(member, GOVERNOR_CLASS_COMPUTE);
 }

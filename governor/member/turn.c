@@ -29,22 +29,23 @@
  */
 #define PATIENCE_NS NS_PER_S
 
-static uint64_t elapsed(const GovernorMember *member, uint64_t now)
+static uint64_t since(uint64_t at, uint64_t now)
 {
-    uint64_t since =
-        member->began_at_ns > member->ended_at_ns ? member->began_at_ns : member->ended_at_ns;
-
-    return member->in_flight && now > since ? now - since : 0;
+    return now > at ? now - at : 0;
 }
 
-static bool lease_open(const GovernorMember *member, uint64_t now)
+static uint64_t later(uint64_t a, uint64_t b)
 {
-    uint64_t running = elapsed(member, now);
+    return a > b ? a : b;
+}
 
-    if (running < member->in_flight_ns)
-        running = member->in_flight_ns;
-    return member->gpu_ns + running <
-           atomic_load_explicit(&member->grant->limit_ns, memory_order_acquire);
+static bool lease_open(const GovernorMember *member, const struct lane *lane, uint64_t now)
+{
+    uint64_t running =
+        lane->in_flight ? since(later(lane->began_at_ns, lane->ended_at_ns), now) : 0;
+
+    return lane->gpu_ns + later(running, lane->in_flight_ns) <
+           atomic_load_explicit(&lane_grant(member, lane)->limit_ns, memory_order_acquire);
 }
 
 /* The oldest of @count submissions should have ended by now. */
@@ -59,13 +60,13 @@ static bool is_late(uint64_t in_flight_ns, uint32_t count, uint64_t running)
  * How long until there is room in the GPU's queue for a thread that has waited for @waited_ns; 0:
  * now.
  */
-static uint64_t depth_delay(const GovernorMember *member, uint64_t waited_ns, uint64_t now)
+static uint64_t depth_delay(uint64_t depth, const struct lane_queue *queue, uint64_t waited_ns,
+                            uint64_t now)
 {
-    uint64_t depth = atomic_load_explicit(&member->grant->depth_ns, memory_order_relaxed);
-    uint64_t running = elapsed(member, now);
+    uint64_t running = since(later(queue->began_at_ns, queue->ended_at_ns), now);
     /* Stalled work is not before it: it may even be what the stalled work waits for. */
-    uint64_t in_flight_ns = member->in_flight_ns - member->stalled_ns;
-    uint32_t count = member->in_flight - member->stalled;
+    uint64_t in_flight_ns = queue->in_flight_ns - queue->stalled_ns;
+    uint32_t count = queue->in_flight - queue->stalled;
 
     if (!count)
         return 0;
@@ -76,16 +77,16 @@ static uint64_t depth_delay(const GovernorMember *member, uint64_t waited_ns, ui
     return is_late(in_flight_ns, count, running) || count >= MOST_IN_FLIGHT ? LOOK_AGAIN_NS : 0;
 }
 
-static uint64_t budget_delay(GovernorMember *member, uint64_t now)
+static uint64_t budget_delay(struct lane *lane, uint64_t now)
 {
-    double balance = budget_balance(&member->budget, now) - (double)member->in_flight_ns;
+    double balance = budget_balance(&lane->budget, now) - (double)lane->in_flight_ns;
     double wait;
 
     if (balance > 0)
         return 0;
-    if (member->budget.rate <= 0)
+    if (lane->budget.rate <= 0)
         return LOOK_AGAIN_NS;
-    wait = -balance / member->budget.rate + 1;
+    wait = -balance / lane->budget.rate + 1;
     return wait < LOOK_AGAIN_NS ? (uint64_t)wait : LOOK_AGAIN_NS;
 }
 
@@ -96,26 +97,26 @@ void turn_progress(GovernorMember *member)
         futex_wake(&member->progress);
 }
 
-static void wait_for_progress(GovernorMember *member, uint64_t timeout_ns)
+void turn_sleep(GovernorMember *member, uint64_t most_ns)
 {
     uint32_t seen = atomic_load(&member->progress);
 
     atomic_fetch_add(&member->watchers, 1);
     pthread_mutex_unlock(&member->lock);
-    futex_wait(&member->progress, seen, timeout_ns < LOOK_AGAIN_NS ? timeout_ns : LOOK_AGAIN_NS);
+    futex_wait(&member->progress, seen, most_ns < LOOK_AGAIN_NS ? most_ns : LOOK_AGAIN_NS);
     pthread_mutex_lock(&member->lock);
     atomic_fetch_sub(&member->watchers, 1);
 }
 
 /* The arbiter looks by itself, and would do nothing before. */
-static bool is_watched(const GovernorMember *member, uint64_t now)
+static bool is_watched(const GovernorMember *member, const struct lane *lane, uint64_t now)
 {
     /*
      * The arbiter clears this before it looks at the waiting threads, and this thread's wait is
      * stored by now.
      */
     atomic_thread_fence(memory_order_seq_cst);
-    return atomic_load_explicit(&member->grant->looks_at_ns, memory_order_acquire) > now;
+    return atomic_load_explicit(&lane_grant(member, lane)->looks_at_ns, memory_order_acquire) > now;
 }
 
 /*
@@ -123,8 +124,7 @@ static bool is_watched(const GovernorMember *member, uint64_t now)
  * the next, and when it looks again.
  */
 struct turn {
-    uint64_t estimate_ns;
-    bool deferred;
+    const struct governor_work *work;
     uint64_t since;
     bool waits;
     bool passed_on;
@@ -132,91 +132,94 @@ struct turn {
 };
 
 /* @sequence: the value before the grant was read, so that no change in between is missed. */
-static void wait_for_lease(GovernorMember *member, uint32_t sequence, struct turn *turn,
-                           uint64_t now)
+static void wait_for_lease(GovernorMember *member, struct lane *lane, uint32_t sequence,
+                           struct turn *turn, uint64_t now)
 {
-    bool tell = member->wanted != sequence && !is_watched(member, now);
+    bool tell = lane->wanted != sequence && !is_watched(member, lane, now);
 
     if (tell)
-        member->wanted = sequence;
+        lane->wanted = sequence;
     pthread_mutex_unlock(&member->lock);
     if (tell)
-        link_tell(member, GOVERNOR_WANT, turn->estimate_ns, 0);
-    futex_wait(&member->grant->sequence, sequence, turn->look_again_ns);
+        link_tell(member, GOVERNOR_WANT, turn->work->estimate_ns, turn->work->class);
+    futex_wait(&lane_grant(member, lane)->sequence, sequence, turn->look_again_ns);
     pthread_mutex_lock(&member->lock);
-    if (atomic_load(&member->grant->sequence) != sequence)
+    if (atomic_load(&lane_grant(member, lane)->sequence) != sequence)
         return;
     /* Nothing came: the arbiter may not have received it. */
-    member->wanted = sequence - 1;
+    lane->wanted = sequence - 1;
     if (turn->look_again_ns < LOOK_AGAIN_MOST_NS)
         turn->look_again_ns *= 2;
 }
 
-static void set_waiting(GovernorMember *member, uint32_t count)
+static void set_waiting(GovernorMember *member, struct lane *lane, uint32_t count)
 {
-    if (!member->waiting)
-        atomic_store_explicit(&member->usage->waiting_at_ns, member_now(member), memory_order_relaxed);
-    member->waiting = count;
-    atomic_store_explicit(&member->usage->waiting, count, memory_order_release);
+    struct governor_class_usage *usage = lane_usage(member, lane);
+
+    if (!lane->waiting)
+        atomic_store_explicit(&usage->waiting_at_ns, member_now(member), memory_order_relaxed);
+    lane->waiting = count;
+    atomic_store_explicit(&usage->waiting, count, memory_order_release);
 }
 
 /* True if the submission may be made; otherwise some time has passed. */
-static bool try_turn(GovernorMember *member, struct turn *turn, uint64_t now)
+static bool try_turn(GovernorMember *member, struct lane *lane, struct turn *turn, uint64_t now)
 {
-    uint32_t sequence = atomic_load_explicit(&member->grant->sequence, memory_order_acquire);
+    struct governor_class_grant *grant = lane_grant(member, lane);
+    const struct lane_queue *queue = &lane->queues[turn->work->queue % LANE_QUEUES];
+    uint32_t sequence = atomic_load_explicit(&grant->sequence, memory_order_acquire);
     bool joined = member->link == LINK_JOINED;
     uint64_t delay;
 
-    if (atomic_load(&member->grant->mode) == GOVERNOR_MODE_FREE)
+    if (atomic_load(&grant->mode) == GOVERNOR_MODE_FREE)
         return true;
-    if (joined && !lease_open(member, now)) {
+    if (joined && !lease_open(member, lane, now)) {
         if (!turn->waits)
-            set_waiting(member, member->waiting + 1);
+            set_waiting(member, lane, lane->waiting + 1);
         turn->waits = true;
-        wait_for_lease(member, sequence, turn, now);
+        wait_for_lease(member, lane, sequence, turn, now);
         return false;
     }
-    delay = joined ? 0 : budget_delay(member, now);
-    if (!delay && !turn->deferred)
-        delay = depth_delay(member, now - turn->since, now);
+    delay = joined ? 0 : budget_delay(lane, now);
+    if (!delay && !turn->work->deferred)
+        delay = depth_delay(atomic_load_explicit(&grant->depth_ns, memory_order_relaxed), queue,
+                            now - turn->since, now);
     if (delay && turn->waits && !turn->passed_on) {
         /* Another may go first: what this one waits for may even wait for that. */
         turn->passed_on = true;
-        turn_pass_on(member);
+        turn_pass_on(member, lane);
     }
     if (delay)
-        wait_for_progress(member, delay);
+        turn_sleep(member, delay);
     return !delay;
 }
 
-bool turn_wait(GovernorMember *member, uint64_t estimate_ns, bool deferred)
+bool turn_wait(GovernorMember *member, struct lane *lane, const struct governor_work *work)
 {
     uint64_t before = member_now(member), now;
-    struct turn turn = {.estimate_ns = estimate_ns,
-                        .deferred = deferred,
-                        .since = before,
-                        .look_again_ns = LOOK_AGAIN_NS};
+    struct turn turn = {.work = work, .since = before, .look_again_ns = LOOK_AGAIN_NS};
 
     for (;;) {
-        bool throttled = atomic_load_explicit(&member->grant->throttled, memory_order_relaxed);
+        bool throttled =
+            atomic_load_explicit(&lane_grant(member, lane)->throttled, memory_order_relaxed);
 
-        if (try_turn(member, &turn, before))
+        if (try_turn(member, lane, &turn, before))
             return turn.waits;
         now = member_now(member);
-        member->waited_ns += now - before;
-        member->throttled_ns += throttled ? now - before : 0;
+        lane->waited_ns += now - before;
+        lane->throttled_ns += throttled ? now - before : 0;
         before = now;
     }
 }
 
-bool turn_taken(GovernorMember *member)
+bool turn_taken(GovernorMember *member, struct lane *lane)
 {
-    set_waiting(member, member->waiting - 1);
-    return member->waiting > 0;
+    set_waiting(member, lane, lane->waiting - 1);
+    return lane->waiting > 0;
 }
 
 /* If the lease is used up, the thread that this wakes reports that it is wanted. */
-void turn_pass_on(GovernorMember *member)
+void turn_pass_on(GovernorMember *member, struct lane *lane)
 {
-    futex_wake_one(&member->grant->sequence);
+    futex_wake_one(&lane_grant(member, lane)->sequence);
 }

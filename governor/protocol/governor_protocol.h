@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 /* Either side refuses another number. docs/architecture.md lists the changes. */
-#define GOVERNOR_PROTOCOL_VERSION 3
+#define GOVERNOR_PROTOCOL_VERSION 4
 
 /* How a member may submit work, in governor_grant.mode. */
 enum governor_mode {
@@ -44,8 +44,19 @@ enum governor_engine {
     GOVERNOR_ENGINES_ALL = (1 << 5) - 1,
 };
 
-/* What the arbiter tells a member: one word each, on a page of its own. */
-struct governor_grant {
+/*
+ * Classes of work. Engines of different classes work at the same time, so each class is shared by
+ * itself: it has leases, ledgers and modes of its own.
+ */
+enum governor_class {
+    GOVERNOR_CLASS_COMPUTE, /* shaders: graphics, compute, ray tracing */
+    GOVERNOR_CLASS_COPY,    /* engines that only copy */
+    GOVERNOR_CLASS_VIDEO,   /* engines that decode and encode */
+    GOVERNOR_CLASSES,
+};
+
+/* What the arbiter tells a member about one class. */
+struct governor_class_grant {
     /*
      * The futex that members wait on. It changes after a change that may let a submission go on.
      * The arbiter wakes one thread, which wakes the next after its turn.
@@ -54,30 +65,51 @@ struct governor_grant {
     _Atomic uint32_t mode;
     /*
      * Metered: submissions are allowed while gpu_ns + in_flight_ns < limit_ns. Raising it grants a
-     * lease, lowering it revokes the lease. Work that was submitted before is not affected.
+     * lease, lowering it revokes the lease. Work that was submitted before is not affected. A lease
+     * is the slice's: all its members may submit while it holds.
      */
     _Atomic uint64_t limit_ns;
     /*
-     * Metered: a submission waits while more than this is in flight, so that others do not wait
-     * long.
+     * Metered: a submission waits while more than this is in flight on its queue, so that others do
+     * not wait long.
      */
     _Atomic uint64_t depth_ns;
     /*
-     * Nonzero for the lease's holder while others want it: tell the arbiter at once when nothing is
-     * in flight any more.
+     * Nonzero while the slice has the lease and others want it: tell the arbiter at once when
+     * nothing is in flight any more.
      */
     _Atomic uint32_t contended;
     /* Nonzero while submissions wait for the slice's hard cap, and not for others. */
     _Atomic uint32_t throttled;
     /*
-     * The number of the slice's members. Without an arbiter they divide what is left of the memory.
-     */
-    _Atomic uint32_t members;
-    /*
      * The share of the GPU, in millionths, that applies without an arbiter: the slice's last
      * entitlement.
      */
     _Atomic uint32_t share_ppm;
+    _Atomic uint32_t reserved;
+    /*
+     * CLOCK_MONOTONIC when the arbiter looks at the usage page by itself. WANT need not be sent
+     * before that, because it would change nothing. The arbiter clears the time before each look
+     * and sets it again after. 0: the arbiter does not look by itself.
+     */
+    _Atomic uint64_t looks_at_ns;
+    /*
+     * CLOCK_MONOTONIC until when the GPU may run others' work that was submitted before this lease
+     * was given. Work that is submitted sooner does not begin at once. 0: there is no such work.
+     */
+    _Atomic uint64_t others_until_ns;
+    /* Free: how much a member may have queued on the GPU, as far as it knows. */
+    _Atomic uint64_t backlog_ns;
+};
+
+/* What the arbiter tells a member: one word each, on a page of its own. */
+struct governor_grant {
+    /*
+     * The number of the slice's members. Without an arbiter they divide what is left of the memory.
+     */
+    _Atomic uint32_t members;
+    /* The engines that the slice may use, of enum governor_engine. 0: all. */
+    _Atomic uint32_t engines;
     /* The slice's hard limit of device memory, 0: none; and what all its members use of it now. */
     _Atomic uint64_t memory_limit;
     _Atomic uint64_t memory_used;
@@ -86,29 +118,31 @@ struct governor_grant {
      */
     _Atomic uint64_t spill_limit;
     _Atomic uint64_t spill_used;
-    /*
-     * The engines that the slice may use, of enum governor_engine. 0: all; an older arbiter sends
-     * 0.
-     */
-    _Atomic uint32_t engines;
-    /*
-     * CLOCK_MONOTONIC when the arbiter looks at the usage page by itself. WANT need not be sent
-     * before that, because it would change nothing. The arbiter clears the time before each look
-     * and sets it again after. 0: the arbiter does not look by itself; an older arbiter sends 0.
-     */
-    _Atomic uint64_t looks_at_ns;
-    /*
-     * CLOCK_MONOTONIC until when the GPU may run others' work that was submitted before this lease
-     * was given. Work that is submitted sooner does not begin at once. 0: there is no such work.
-     */
-    _Atomic uint64_t others_until_ns;
+    struct governor_class_grant classes[GOVERNOR_CLASSES];
 };
 
-/* What a member counts: one word each. */
-struct governor_usage {
-    /* Submissions, measured or not. */
+/* From when until when the GPU worked for a member, in CLOCK_MONOTONIC. */
+struct governor_span {
+    _Atomic uint64_t begin_at_ns;
+    _Atomic uint64_t end_at_ns;
+};
+
+#define GOVERNOR_SPANS 64
+
+/* What a member counts of one class: one word each. */
+struct governor_class_usage {
+    /* Submissions that were measured, or of which nothing is known. */
     _Atomic uint64_t submissions;
-    /* Measured GPU time of all work that has ended. */
+    /*
+     * Submissions that were not measured but tracked: their number, how many of them have ended as
+     * far as is known, how long one takes, and since when, in CLOCK_MONOTONIC, the GPU has worked
+     * on those that have not ended. The arbiter charges those when the class becomes metered.
+     */
+    _Atomic uint64_t free_submissions;
+    _Atomic uint64_t free_done;
+    _Atomic uint64_t free_mean_ns;
+    _Atomic uint64_t free_since_ns;
+    /* Measured GPU time of all work that has ended. What overlaps on several queues counts once. */
     _Atomic uint64_t gpu_ns;
     /* Estimated GPU time of the work in flight. */
     _Atomic uint64_t in_flight_ns;
@@ -126,16 +160,25 @@ struct governor_usage {
     _Atomic uint64_t ended_at_ns;
     /* Threads that wait for limit_ns. */
     _Atomic uint64_t waiting;
+    /* CLOCK_MONOTONIC since when threads wait; stored before @waiting. 0: unknown. */
+    _Atomic uint64_t waiting_at_ns;
+    /*
+     * A ring: span number i is at i modulo GOVERNOR_SPANS, and @span_count of them have been
+     * written. A span is stored before it is counted in @span_count and in @gpu_ns. Work whose
+     * begin and end are not known has none.
+     */
+    _Atomic uint64_t span_count;
+    struct governor_span spans[GOVERNOR_SPANS];
+};
+
+/* What a member writes. */
+struct governor_usage {
     /*
      * Nonzero: spilled memory is left to the driver, which pages device memory by itself. 0: it is
      * allocated in host memory.
      */
     _Atomic uint64_t pages;
-    /*
-     * CLOCK_MONOTONIC since when threads wait; stored before @waiting. 0: unknown; an older member
-     * sends 0.
-     */
-    _Atomic uint64_t waiting_at_ns;
+    struct governor_class_usage classes[GOVERNOR_CLASSES];
 };
 
 enum governor_message_type {
@@ -144,12 +187,13 @@ enum governor_message_type {
      * should look at the usage page, so a late one does no harm.
      */
     GOVERNOR_JOIN = 1, /* value: bytes of device memory already held; other: bytes spilled */
-    GOVERNOR_WANT,     /* a submission waits for limit_ns; value: its estimated GPU time */
-    GOVERNOR_IDLE,     /* nothing is in flight any more */
-    GOVERNOR_STALLED,  /* work in flight waits for something that has not been signalled */
-    GOVERNOR_RESERVE,  /* value: bytes of device memory; other: nonzero if it may be spilled;
-                        * answered */
-    GOVERNOR_RELEASE,  /* value: bytes returned; other: the spilled part of them */
+    /* Of these three, other: the class of work. */
+    GOVERNOR_WANT,    /* a submission waits for limit_ns; value: its estimated GPU time */
+    GOVERNOR_IDLE,    /* nothing is in flight any more */
+    GOVERNOR_STALLED, /* work in flight waits for something that has not been signalled */
+    GOVERNOR_RESERVE, /* value: bytes of device memory; other: nonzero if it may be spilled;
+                       * answered */
+    GOVERNOR_RELEASE, /* value: bytes returned; other: the spilled part of them */
     /*
      * Objects are memory that several members of a slice may hold. The slice is charged once for an
      * object, as long as any of its members holds it; a member may hold it several times. SHARE is
@@ -174,7 +218,7 @@ enum governor_message_type {
      * clock.
      */
     GOVERNOR_WELCOME = 64,
-    GOVERNOR_REFUSED,      /* answer to JOIN, then the connection ends; value: errno */
+    GOVERNOR_REFUSED,  /* answer to JOIN, then the connection ends; value: errno */
     GOVERNOR_RESERVED, /* value: 0, or errno (ENOMEM: beyond the limit); other: bytes to spill */
 };
 

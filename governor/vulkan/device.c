@@ -54,6 +54,28 @@ static uint32_t timestamp_bits(const VkQueueFamilyProperties *family)
     return family->timestampValidBits;
 }
 
+/* What has its own engines on a GPU, as far as families tell. */
+static enum governor_class class_of(VkQueueFlags flags)
+{
+    if (flags & (VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT))
+        return GOVERNOR_CLASS_COMPUTE;
+    if (flags & (VK_QUEUE_VIDEO_DECODE_BIT_KHR | VK_QUEUE_VIDEO_ENCODE_BIT_KHR))
+        return GOVERNOR_CLASS_VIDEO;
+    return flags & VK_QUEUE_TRANSFER_BIT ? GOVERNOR_CLASS_COPY : GOVERNOR_CLASS_COMPUTE;
+}
+
+static void set_class(struct layer_queue *queue, VkQueueFlags flags)
+{
+    static _Atomic uint32_t numbers;
+    struct layer_device *device = queue->device;
+
+    queue->number = atomic_fetch_add(&numbers, 1);
+    queue->class = class_of(flags);
+    if (queue == device->queues)
+        device->class = queue->class;
+    device->has_classes |= queue->class != device->class;
+}
+
 static double timestamp_period(const struct layer_instance *instance, VkPhysicalDevice physical)
 {
     VkPhysicalDeviceProperties properties;
@@ -88,6 +110,7 @@ static bool add_queues(struct layer_device *device, VkPhysicalDevice physical,
             queue->ticks.period = period;
             if (queue->family < family_count)
                 queue->ticks.bits = timestamp_bits(&families[queue->family]);
+            set_class(queue, queue->family < family_count ? families[queue->family].queueFlags : 0);
             get_queue(device, asked, j, &queue->handle);
             meter_queue_init(queue);
         }

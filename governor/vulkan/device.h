@@ -27,6 +27,8 @@ struct layer_queue {
     struct layer_device *device;
     VkQueue handle;
     uint32_t family;
+    uint32_t number; /* tells it apart in the process */
+    enum governor_class class;
     bool binds_sparse;
     pthread_mutex_t lock;
     pthread_cond_t submitted;
@@ -73,6 +75,9 @@ struct layer_device {
     struct handle_map allocations;
     struct handle_map semaphores;
     struct handle_map swapchains;
+    /* Of all its queues; if @has_classes, each has its own. */
+    enum governor_class class;
+    bool has_classes;
     uint32_t queue_count;
     struct layer_queue *queues;
 };

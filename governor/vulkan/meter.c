@@ -68,14 +68,19 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
      */
     behind = queue->stuck > 0;
     pthread_mutex_unlock(&queue->lock);
-    debit = governor_member_begin(member, estimate, work->deferred || behind);
+    debit = governor_member_submit(member,
+                                   &(struct governor_work){.class = queue->class,
+                                                           .queue = queue->number,
+                                                           .estimate_ns = estimate,
+                                                           .deferred = work->deferred || behind});
     if (!slot) {
         governor_member_end(member, debit, estimate);
         return NULL;
     }
+    slot->marker = 0;
     slot->work = *work;
     slot->work.deferred = work->deferred || behind;
-    slot->behind_ns = governor_member_behind_ns(member);
+    slot->behind_ns = governor_member_class_behind_ns(member, queue->class);
     slot->work.wrap = is_wrapped(queue, slot);
     slot->ends_by = retire_may_borrow(queue, slot) ? work->fence : slot->fence;
     slot->ended = false;
@@ -90,13 +95,34 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
     return slot;
 }
 
+void meter_marker(struct layer_queue *queue, struct meter_slot *slot, uint64_t marker)
+{
+    slot->marker = marker;
+    slot->work = (struct meter_work){0};
+    slot->ends_by = slot->fence;
+    slot->ended = slot->stuck = slot->unbegun = false;
+    slot->seen_ns = slot->told_ns = slot->behind_ns = slot->estimate_ns = 0;
+    slot->submitted_ns = meter_now_ns();
+    meter_submitted(queue, slot);
+}
+
+/* Nobody waits for its fence: it is not reused. */
+static void give_up(struct layer_queue *queue, const struct meter_slot *slot)
+{
+    GovernorMember *member = queue->device->member;
+
+    if (slot->marker)
+        governor_member_marked(member, queue->class, slot->marker);
+    else
+        governor_member_end(member, slot->debit, slot->estimate_ns);
+}
+
 void meter_submitted(struct layer_queue *queue, struct meter_slot *slot)
 {
     bool wake;
 
-    /* Nobody waits for its fence: it is not reused. */
     if (!waiter_start(queue)) {
-        governor_member_end(queue->device->member, slot->debit, slot->estimate_ns);
+        give_up(queue, slot);
         return;
     }
     pthread_mutex_lock(&queue->lock);

@@ -36,6 +36,7 @@ struct meter_slot {
     VkEvent begun;                  /* set by begin */
     const volatile uint64_t *ticks; /* of begin and end, valid once the fence is signalled */
 
+    uint64_t marker; /* of free work, see mark.c; 0: it is metered work */
     struct meter_work work;
     uint64_t debit;
     uint64_t estimate_ns;
@@ -59,6 +60,9 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
 
 /* It was submitted, with the fence that it ends by. The queue owns the slot from here on. */
 void meter_submitted(struct layer_queue *queue, struct meter_slot *slot);
+
+/* @slot's fence was submitted as a marker. The queue owns the slot from here on. */
+void meter_marker(struct layer_queue *queue, struct meter_slot *slot, uint64_t marker);
 
 /* It was not submitted. */
 void meter_cancel(struct layer_queue *queue, struct meter_slot *slot);

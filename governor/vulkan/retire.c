@@ -63,23 +63,29 @@ static void take_oldest(struct layer_queue *queue)
     pthread_cond_broadcast(&queue->drained);
 }
 
+/* Work that was measured has ended. */
+static void settle(struct layer_queue *queue, struct meter_slot *slot)
+{
+    uint64_t ns = measure(queue, slot);
+
+    governor_member_end(queue->device->member, slot->debit, ns);
+    if (slot->work.wrap || !slot->behind_ns)
+        estimate_learn(&queue->estimates, slot->work.key, slot->work.commands, ns);
+}
+
 void retire_oldest(struct layer_queue *queue, VkResult waited)
 {
     struct layer_device *device = queue->device;
     struct meter_slot *slot = queue->first;
-    uint64_t ns;
 
-    if (waited != VK_SUCCESS) {
+    if (slot->marker)
+        governor_member_marked(device->member, queue->class, slot->marker);
+    else if (waited == VK_SUCCESS)
+        settle(queue, slot);
+    else
         governor_member_cancel(device->member, slot->debit);
-        take_oldest(queue);
-        return;
-    }
-    ns = measure(queue, slot);
-    governor_member_end(device->member, slot->debit, ns);
-    if (slot->work.wrap || !slot->behind_ns)
-        estimate_learn(&queue->estimates, slot->work.key, slot->work.commands, ns);
     take_oldest(queue);
-    if (make_reusable(device, slot))
+    if (waited == VK_SUCCESS && make_reusable(device, slot))
         slot_give(queue, slot);
 }
 
@@ -121,12 +127,14 @@ static bool retire_ended(struct layer_queue *queue)
     bool any = false;
 
     while (queue->first && retire_status(queue) == VK_SUCCESS) {
+        bool marker = queue->first->marker != 0;
+
         if (queue->watched) {
             retire_unstick(queue, queue->first);
-            return note_seen(queue->first) || any;
+            return (note_seen(queue->first) && !marker) || any;
         }
         retire_oldest(queue, VK_SUCCESS);
-        any = true;
+        any |= !marker;
     }
     return any;
 }
@@ -182,7 +190,7 @@ bool retire_is_expected(const struct layer_queue *queue, const struct meter_slot
 {
     /* Whether to check if waiting work has begun. */
     return queue->visits == VISITS_EXPECTED &&
-           (!slot || (!slot->work.waits && !slot->work.deferred));
+           (!slot || (!slot->marker && !slot->work.waits && !slot->work.deferred));
 }
 
 bool retire_may_borrow(struct layer_queue *queue, const struct meter_slot *slot)

@@ -32,17 +32,29 @@ static inline VkFence submit_fence(const struct meter_slot *slot, VkFence applic
     return slot ? slot->ends_by : application;
 }
 
+/* Of a queue of a device whose queues differ. */
+enum governor_class submit_class(struct layer_device *device, VkQueue handle);
+
+/*
+ * The way of submissions that are not simply free: the queue, if its work must be measured; NULL:
+ * it need not be, and has been counted.
+ */
+struct layer_queue *submit_not_free(struct layer_device *device, VkQueue handle, uint32_t count,
+                                    enum governor_pass pass);
+
 /* The queue, if its work must be measured. NULL: it need not be, and has been counted. */
 static inline struct layer_queue *submit_queue(struct layer_device *device, VkQueue handle,
                                                uint32_t count)
 {
-    struct layer_queue *queue = NULL;
+    enum governor_class class = device->class;
+    enum governor_pass pass;
 
-    if (governor_member_is_metered(device->member) && count > 0)
-        queue = device_queue(device, handle);
-    if (!queue)
-        governor_member_count(device->member);
-    return queue;
+    if (__builtin_expect(device->has_classes, 0))
+        class = submit_class(device, handle);
+    pass = governor_member_pass(device->member, class);
+    if (__builtin_expect(pass == GOVERNOR_PASS_FREE, 1))
+        return NULL;
+    return submit_not_free(device, handle, count, pass);
 }
 
 /**

@@ -60,7 +60,7 @@ static uint64_t look(struct layer_queue *queue, struct meter_slot *slot, uint64_
                                                             : STALLED_NS)) {
         slot->told_ns = waited_ns;
         slot->unbegun = true;
-        governor_member_stalled(queue->device->member);
+        governor_member_class_stalled(queue->device->member, queue->class);
     }
     if (waited_ns >= STUCK_NS) {
         pthread_mutex_lock(&queue->lock);
@@ -114,7 +114,7 @@ static void watch(struct layer_queue *queue)
         patience = look(queue, slot, meter_now_ns() - since);
     pthread_mutex_lock(&queue->lock);
     queue->watched = false;
-    queue->unvisited += !slot->seen_ns;
+    queue->unvisited += !slot->seen_ns && !slot->marker;
     retire_oldest(queue, result);
 }
 

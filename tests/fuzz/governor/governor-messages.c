@@ -135,7 +135,7 @@ static size_t step(struct run *run, const uint8_t *data, size_t size)
         length = MIN(sizeof(word), size - 3);
         memcpy(&word, data + 3, length);
         if (peer->usage)
-            peer->usage[data[1] % 10] = word;
+            peer->usage[data[1] % (sizeof(struct governor_usage) / sizeof(word))] = word;
         return 3 + length;
     case 4:
         settings.cap = data[1] % 100;
@@ -146,7 +146,8 @@ static size_t step(struct run *run, const uint8_t *data, size_t size)
         slice_change(run->slices[data[1] % 2], &settings);
         return 3;
     case 5:
-        run->arbiter.scheduler.policy = data[1] % 4;
+        for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
+            run->arbiter.schedulers[i].policy = data[1] % 4;
         arbiter_schedule(&run->arbiter);
         return 3;
     default:

@@ -60,21 +60,58 @@ void governor_member_count(GovernorMember *member)
     atomic_fetch_add_explicit(&fake_member.counted, 1, memory_order_relaxed);
 }
 
-uint64_t governor_member_begin(GovernorMember *member, uint64_t estimate_ns, bool deferred)
+bool governor_member_class_is_metered(const GovernorMember *member, enum governor_class class)
+{
+    (void)class;
+    return governor_member_is_metered(member);
+}
+
+void governor_member_class_count(GovernorMember *member, enum governor_class class)
+{
+    (void)class;
+    governor_member_count(member);
+}
+
+enum governor_pass governor_member_pass(GovernorMember *member, enum governor_class class)
+{
+    if (fake_member.metered)
+        return GOVERNOR_PASS_METERED;
+    governor_member_class_count(member, class);
+    return fake_member.marks ? GOVERNOR_PASS_MARK : GOVERNOR_PASS_FREE;
+}
+
+uint64_t governor_member_mark(GovernorMember *member, enum governor_class class)
+{
+    (void)member;
+    (void)class;
+    return ++fake_member.placed;
+}
+
+void governor_member_marked(GovernorMember *member, enum governor_class class, uint64_t marker)
+{
+    (void)member;
+    (void)class;
+    if (marker != ++fake_member.passed)
+        fake_member.wrong++;
+}
+
+uint64_t governor_member_submit(GovernorMember *member, const struct governor_work *work)
 {
     uint64_t debit = ++fake_member.begun;
 
     (void)member;
-    fake_member.last_estimate_ns = estimate_ns;
-    if (deferred)
+    fake_member.last_estimate_ns = work->estimate_ns;
+    fake_member.last_queue = work->queue;
+    if (work->deferred)
         fake_member.deferred++;
     open_debits[debit % MOST_DEBITS] = true;
     return debit;
 }
 
-uint64_t governor_member_behind_ns(const GovernorMember *member)
+uint64_t governor_member_class_behind_ns(const GovernorMember *member, enum governor_class class)
 {
     (void)member;
+    (void)class;
     return fake_member.behind_ns;
 }
 
@@ -111,9 +148,10 @@ uint64_t governor_member_begun(GovernorMember *member, uint64_t debit)
     return renewed;
 }
 
-void governor_member_stalled(GovernorMember *member)
+void governor_member_class_stalled(GovernorMember *member, enum governor_class class)
 {
     (void)member;
+    (void)class;
     fake_member.stalled++;
 }
 

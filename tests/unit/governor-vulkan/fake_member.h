@@ -15,6 +15,7 @@
 struct fake_member {
     /* Set by tests. */
     _Atomic bool metered;
+    _Atomic bool marks;         /* asks for a marker with each free submission */
     _Atomic uint64_t behind_ns; /* of others' work, for what is submitted now */
     _Atomic bool fail_to_join;
     _Atomic uint64_t limit;
@@ -32,7 +33,9 @@ struct fake_member {
     _Atomic uint64_t used, spilled;
     _Atomic uint64_t pages;
     _Atomic uint64_t driver, driver_told;
-    _Atomic uint64_t wrong; /* debits ended twice, or that never began */
+    _Atomic uint64_t placed, passed; /* markers */
+    _Atomic uint32_t last_queue;
+    _Atomic uint64_t wrong; /* markers out of order; debits ended twice, or that never began */
 };
 
 #endif /* FAKE_MEMBER_H */

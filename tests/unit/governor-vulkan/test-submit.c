@@ -35,6 +35,42 @@ static void test_free(void)
     gpu_close(&gpu);
 }
 
+/* Free work with a marker before each: nothing is measured, and the end of each marker is seen. */
+static void test_marked(void)
+{
+    struct gpu gpu;
+    struct fake_member *member;
+    VkCommandBuffer commands;
+
+    gpu_open(&gpu, NULL);
+    member = gpu_member();
+    member->marks = true;
+    commands = gpu_record(&gpu, ROUNDS);
+    for (int i = 0; i < 100; i++) {
+        submit(&gpu, commands, VK_NULL_HANDLE);
+        gpu.expected += gpu_gain(ROUNDS);
+        /* Whether the application waits or not. */
+        if (i % 10 == 9)
+            VK(vkQueueWaitIdle(gpu.queue));
+    }
+    gpu_check(&gpu);
+    g_assert_cmpuint(member->counted, ==, 100);
+    g_assert_cmpuint(member->placed, ==, 100);
+    g_assert_cmpuint(member->passed, ==, 100);
+    g_assert_cmpuint(member->begun, ==, 0);
+    /* And from one mode to the other. */
+    member->metered = true;
+    submit(&gpu, commands, VK_NULL_HANDLE);
+    member->metered = false;
+    submit(&gpu, commands, VK_NULL_HANDLE);
+    gpu.expected += 2 * gpu_gain(ROUNDS);
+    gpu_check(&gpu);
+    g_assert_cmpuint(member->begun, ==, 1);
+    g_assert_cmpuint(member->ended, ==, 1);
+    g_assert_cmpuint(member->passed, ==, 101);
+    gpu_close_checked(&gpu, member);
+}
+
 /* Measured is what the work took on the GPU, not what the host waited. */
 static void test_measured(void)
 {
@@ -255,6 +291,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     gpu_environment();
     g_test_add_func("/submit/free", test_free);
+    g_test_add_func("/submit/marked", test_marked);
     g_test_add_func("/submit/measured", test_measured);
     g_test_add_func("/submit/no-overlap", test_no_overlap);
     g_test_add_func("/submit/batches", test_batches);

@@ -8,25 +8,47 @@
 #define EXEC_NS    (500 * NS_PER_US)
 /* How often the layer's thread looks whether work that waits has begun. */
 #define BEGUN_NS NS_PER_MS
-#define START_NS   NS_PER_S
+#define START_NS NS_PER_S
+
+static void begin_job(void *data, struct card_job *job);
+static void end_job(void *data, struct card_job *job);
+
+void sim_set_card(struct simulation *sim, enum card_kind kind)
+{
+    card_init(&sim->card, kind, begin_job, end_job, sim);
+}
 
 void sim_init(struct simulation *sim, enum gpu_policy policy)
 {
     memset(sim, 0, sizeof(*sim));
+    sim_set_card(sim, CARD_IN_ORDER);
     sim->now = START_NS;
-    sim->call_at = TIME_NEVER;
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
+        sim->calls_at[i] = TIME_NEVER;
     sim->random = 88172645463325252ull;
-    scheduler_init(&sim->scheduler, sim->now);
-    sim->scheduler.policy = policy;
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
+        scheduler_init(&sim->schedulers[i], sim->now);
+        sim->schedulers[i].policy = policy;
+    }
+}
+
+static struct scheduler *scheduler_of(struct simulation *sim, const struct sim_tenant *tenant)
+{
+    return &sim->schedulers[tenant->class];
 }
 
 void sim_clear(struct simulation *sim)
 {
     for (unsigned i = 0; i < sim->count; i++)
-        scheduler_remove_member(&sim->scheduler, &sim->tenants[i].member, sim->now);
-    while (sim->scheduler.slices->len)
-        scheduler_remove_slice(&sim->scheduler, g_ptr_array_index(sim->scheduler.slices, 0));
-    scheduler_clear(&sim->scheduler);
+        scheduler_remove_member(scheduler_of(sim, &sim->tenants[i]), &sim->tenants[i].member,
+                                sim->now);
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
+        struct scheduler *scheduler = &sim->schedulers[i];
+
+        while (scheduler->slices->len)
+            scheduler_remove_slice(scheduler, g_ptr_array_index(scheduler->slices, 0));
+        scheduler_clear(scheduler);
+    }
 }
 
 struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t batch_ns)
@@ -37,6 +59,9 @@ struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t bat
     tenant->settings = (struct slice_settings){.weight = weight};
     tenant->wake_ns = WAKE_NS;
     tenant->batch_ns = batch_ns;
+    tenant->queues = 1;
+    backlog_init(&tenant->backlog);
+    tenant->ahead = 2;
     tenant->sees_at = tenant->speaks_at = tenant->begun_at = TIME_NEVER;
     tenant->next_at = sim->now;
     tenant->slice = scheduler_add_slice(&sim->scheduler, &tenant->settings);
@@ -48,16 +73,27 @@ struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t bat
 
 void sim_join(struct simulation *sim, struct sim_tenant *tenant, const struct sim_tenant *other)
 {
-    scheduler_remove_member(&sim->scheduler, &tenant->member, sim->now);
-    scheduler_remove_slice(&sim->scheduler, tenant->slice);
+    struct scheduler *scheduler = scheduler_of(sim, tenant);
+
+    scheduler_remove_member(scheduler, &tenant->member, sim->now);
+    scheduler_remove_slice(scheduler, tenant->slice);
     tenant->slice = other->slice;
-    scheduler_add_member(&sim->scheduler, tenant->slice, &tenant->member, sim->now);
+    scheduler_add_member(scheduler, tenant->slice, &tenant->member, sim->now);
 }
 
-static void schedule(struct simulation *sim)
+void sim_set_class(struct simulation *sim, struct sim_tenant *tenant, enum governor_class class)
 {
-    sim->looks++;
-    sim->call_at = scheduler_run(&sim->scheduler, sim->now);
+    scheduler_remove_member(scheduler_of(sim, tenant), &tenant->member, sim->now);
+    scheduler_remove_slice(scheduler_of(sim, tenant), tenant->slice);
+    tenant->class = class;
+    tenant->slice = scheduler_add_slice(scheduler_of(sim, tenant), &tenant->settings);
+    scheduler_add_member(scheduler_of(sim, tenant), tenant->slice, &tenant->member, sim->now);
+}
+
+static void schedule(struct simulation *sim, unsigned class)
+{
+    sim->looks += class == GOVERNOR_CLASS_COMPUTE;
+    sim->calls_at[class] = scheduler_run(&sim->schedulers[class], sim->now);
     for (unsigned i = 0; i < sim->count; i++) {
         struct sim_tenant *tenant = &sim->tenants[i];
 
@@ -95,22 +131,6 @@ static uint64_t limit_of(const struct sim_tenant *tenant)
     return MIN(tenant->seen_limit, tenant->grant.limit_ns);
 }
 
-/* As turn.c of the member. */
-static bool has_turn(const struct simulation *sim, const struct sim_tenant *tenant)
-{
-    uint64_t since = MAX(tenant->usage.began_at_ns, tenant->usage.ended_at_ns);
-    uint64_t elapsed = tenant->in_flight ? sim->now - since : 0;
-    uint64_t in_flight = tenant->usage.in_flight_ns;
-
-    if (tenant->seen_mode == GOVERNOR_MODE_FREE)
-        return tenant->in_flight < 2;
-    if (tenant->usage.gpu_ns + MAX(in_flight, elapsed) >= limit_of(tenant))
-        return false;
-    if (in_flight > elapsed + tenant->grant.depth_ns)
-        return false;
-    return tenant->in_flight < 2 || elapsed <= in_flight / tenant->in_flight + 500 * NS_PER_US;
-}
-
 static bool lease_used_up(const struct simulation *sim, const struct sim_tenant *tenant)
 {
     uint64_t since = MAX(tenant->usage.began_at_ns, tenant->usage.ended_at_ns);
@@ -119,23 +139,97 @@ static bool lease_used_up(const struct simulation *sim, const struct sim_tenant 
     return tenant->usage.gpu_ns + MAX(tenant->usage.in_flight_ns, elapsed) >= limit_of(tenant);
 }
 
-static void submit(struct simulation *sim, struct sim_tenant *tenant)
+static bool is_free(const struct sim_tenant *tenant)
 {
-    struct sim_job *job = &sim->queue[sim->tail++ % SIM_QUEUE_MAX];
+    return tenant->tracked && tenant->seen_mode == GOVERNOR_MODE_FREE && !tenant->ungoverned;
+}
 
-    g_assert_cmpuint(sim->tail - sim->head, <, SIM_QUEUE_MAX);
+/* As marker.c of the member: it waits where a marker is due. */
+static bool is_too_far(const struct simulation *sim, const struct sim_tenant *tenant)
+{
+    uint64_t count = tenant->usage.free_submissions;
+
+    return is_free(tenant) && count + 1 >= tenant->backlog.due &&
+           backlog_is_full(&tenant->backlog, count, tenant->grant.backlog_ns, sim->now);
+}
+
+static void publish_backlog(struct sim_tenant *tenant)
+{
+    tenant->usage.free_done = tenant->backlog.done;
+    tenant->usage.free_mean_ns = tenant->backlog.mean_ns;
+    tenant->usage.free_since_ns = backlog_since(&tenant->backlog);
+}
+
+/* The number of the marker behind this submission; 0: none. */
+static uint64_t track(struct simulation *sim, struct sim_tenant *tenant)
+{
+    uint64_t number = ++tenant->usage.free_submissions;
+
+    if (number < tenant->backlog.due || !backlog_place(&tenant->backlog, number, sim->now))
+        return 0;
+    publish_backlog(tenant);
+    return number;
+}
+
+/* As turn.c of the member. */
+static bool has_turn(const struct simulation *sim, const struct sim_tenant *tenant,
+                     const struct sim_queue *queue)
+{
+    uint64_t since = MAX(queue->began_at_ns, queue->ended_at_ns);
+    uint64_t elapsed = queue->in_flight ? sim->now - since : 0;
+
+    if (tenant->seen_mode == GOVERNOR_MODE_FREE || tenant->ungoverned)
+        return queue->in_flight < tenant->ahead && !is_too_far(sim, tenant);
+    if (lease_used_up(sim, tenant))
+        return false;
+    if (queue->in_flight_ns > elapsed + tenant->grant.depth_ns)
+        return false;
+    return queue->in_flight < 2 ||
+           elapsed <= queue->in_flight_ns / queue->in_flight + 500 * NS_PER_US;
+}
+
+/* The number of a queue that may have more; -1: none. */
+static int queue_with_turn(const struct simulation *sim, const struct sim_tenant *tenant)
+{
+    for (unsigned i = 0; i < tenant->queues; i++) {
+        unsigned queue = (tenant->submitted + i) % tenant->queues;
+
+        if (has_turn(sim, tenant, &tenant->queue[queue]))
+            return (int)queue;
+    }
+    return -1;
+}
+
+static void submit(struct simulation *sim, struct sim_tenant *tenant, unsigned queue)
+{
+    struct sim_job *job = &tenant->jobs[tenant->submitted++ % G_N_ELEMENTS(tenant->jobs)];
+    struct card_job on_card = {
+        .owner = job,
+        .length_ns = tenant->batch_ns - tenant->batch_jitter_ns +
+                     random_below(sim, 2 * tenant->batch_jitter_ns),
+    };
+
     *job = (struct sim_job){
         .tenant = tenant,
         .life = tenant->life,
-        .length_ns = tenant->batch_ns - tenant->batch_jitter_ns +
-                     random_below(sim, 2 * tenant->batch_jitter_ns),
+        .queue = queue,
+        .free = is_free(tenant),
         .debit_ns = tenant->estimate_ns ? tenant->estimate_ns : tenant->batch_ns,
         .since = tenant->wants_since,
     };
-    if (!tenant->in_flight++)
+    card_submit(&sim->card, (enum card_engine)tenant->class, (unsigned)(tenant - sim->tenants),
+                queue, &on_card);
+    if (job->free) {
+        job->debit_ns = 0;
+        job->marker = track(sim, tenant);
+    }
+    if (!tenant->in_flight++ && !job->free)
         tenant->usage.began_at_ns = sim->now;
+    if (!tenant->queue[queue].in_flight++)
+        tenant->queue[queue].began_at_ns = sim->now;
+    tenant->queue[queue].in_flight_ns += job->debit_ns;
     tenant->usage.in_flight_ns += job->debit_ns;
-    tenant->usage.submissions++;
+    tenant->usage.submissions += !job->free;
     tenant->usage.waiting = 0;
     tenant->wants_since = 0;
     tenant->told = false;
@@ -152,6 +246,8 @@ static void submit(struct simulation *sim, struct sim_tenant *tenant)
 
 static void act(struct simulation *sim, struct sim_tenant *tenant)
 {
+    int queue;
+
     if (!works(sim, tenant) || sim->now < tenant->next_at)
         return;
     if (!tenant->wants_since) {
@@ -159,8 +255,9 @@ static void act(struct simulation *sim, struct sim_tenant *tenant)
         if (!tenant->in_flight)
             silence_learn(&tenant->silence, sim->now - tenant->usage.ended_at_ns);
     }
-    if (has_turn(sim, tenant)) {
-        submit(sim, tenant);
+    queue = queue_with_turn(sim, tenant);
+    if (queue >= 0) {
+        submit(sim, tenant, (unsigned)queue);
         return;
     }
     if (tenant->seen_mode == GOVERNOR_MODE_METERED && lease_used_up(sim, tenant) && !tenant->told) {
@@ -182,8 +279,12 @@ static bool comes_back(struct sim_tenant *tenant)
 /* Whoever joins finds on its page what holds for it. */
 void sim_exit(struct simulation *sim, struct sim_tenant *tenant)
 {
-    scheduler_remove_member(&sim->scheduler, &tenant->member, sim->now);
-    schedule(sim);
+    struct scheduler *scheduler = scheduler_of(sim, tenant);
+
+    scheduler_remove_member(scheduler, &tenant->member, sim->now);
+    schedule(sim, tenant->class);
+    memset(&tenant->queue, 0, sizeof(tenant->queue));
+    backlog_init(&tenant->backlog);
     memset(&tenant->usage, 0, sizeof(tenant->usage));
     memset(&tenant->grant, 0, sizeof(tenant->grant));
     tenant->member = (struct sched_member){.grant = &tenant->grant, .usage = &tenant->usage};
@@ -193,21 +294,84 @@ void sim_exit(struct simulation *sim, struct sim_tenant *tenant)
     tenant->told = false;
     tenant->life++;
     tenant->next_at = sim->now + EXEC_NS + tenant->think_ns;
-    scheduler_add_member(&sim->scheduler, tenant->slice, &tenant->member, sim->now);
-    schedule(sim);
+    scheduler_add_member(scheduler, tenant->slice, &tenant->member, sim->now);
+    schedule(sim, tenant->class);
     tenant->seen_limit = tenant->grant.limit_ns;
     tenant->seen_mode = tenant->grant.mode;
 }
 
-static void end_job(struct simulation *sim, const struct sim_job *job)
+static void no_charge(void *data, uint32_t owner, double ns)
 {
+    (void)data;
+    (void)owner;
+    (void)ns;
+}
+
+/*
+ * As governor_member_ran(). On a card that works in order, doors measure what work took for itself,
+ * and know no spans.
+ */
+static uint64_t measure(struct simulation *sim, struct sim_tenant *tenant,
+                        const struct card_job *job)
+{
+    struct governor_span *span;
+
+    if (!sim->card.model->slice_ns)
+        return job->length_ns;
+    span = &tenant->usage.spans[tenant->usage.span_count % GOVERNOR_SPANS];
+    span->begin_at_ns = job->began_at;
+    span->end_at_ns = job->ended_at;
+    tenant->usage.span_count++;
+    return timeline_add(&tenant->ran, 0, job->began_at, job->ended_at, no_charge, NULL);
+}
+
+static bool is_held_up(const struct simulation *sim, const struct sim_tenant *tenant)
+{
+    uint64_t at = sim->now - START_NS;
+
+    return tenant->rests_ns && at % (tenant->runs_ns + tenant->rests_ns) >= tenant->runs_ns;
+}
+
+static void report_end(struct simulation *sim, const struct card_job *on_card);
+
+/* It sees what has ended while it was held up. */
+static void catch_up(struct simulation *sim, struct sim_tenant *tenant)
+{
+    for (unsigned i = 0; i < tenant->missed_count; i++)
+        report_end(sim, &tenant->missed[i]);
+    tenant->missed_count = 0;
+    /* Its wait for a wake-up is over: it tells the arbiter again. */
+    if (tenant->was_held_up)
+        tenant->told = false;
+    tenant->was_held_up = false;
+}
+
+static void end_job(void *data, struct card_job *on_card)
+{
+    struct simulation *sim = data;
+    const struct sim_job *job = on_card->owner;
+    struct sim_tenant *tenant = job->tenant;
+
+    tenant->done++;
+    tenant->done_ns += on_card->length_ns;
+    tenant->worst_ns = MAX(tenant->worst_ns, sim->now - job->since);
+    sim->busy_ns += on_card->length_ns;
+    if (is_held_up(sim, tenant)) {
+        g_assert_cmpuint(tenant->missed_count, <, SIM_MISSED);
+        on_card->ended_at = sim->now;
+        tenant->missed[tenant->missed_count++] = *on_card;
+        return;
+    }
+    on_card->ended_at = sim->now;
+    report_end(sim, on_card);
+}
+
+static void report_end(struct simulation *sim, const struct card_job *on_card)
+{
+    const struct sim_job *job = on_card->owner;
     struct sim_tenant *tenant = job->tenant;
     uint64_t think = tenant->think_ns + random_below(sim, tenant->think_jitter_ns);
 
-    tenant->done++;
-    tenant->done_ns += job->length_ns;
-    tenant->worst_ns = MAX(tenant->worst_ns, sim->now - job->since);
-    sim->busy_ns += job->length_ns;
     if (tenant->stopped || job->life != tenant->life)
         return;
     if (tenant->exits_unsaid) {
@@ -215,9 +379,16 @@ static void end_job(struct simulation *sim, const struct sim_job *job)
         return;
     }
     tenant->begun_at = TIME_NEVER;
-    tenant->usage.gpu_ns += job->length_ns;
-    tenant->usage.ended_at_ns = sim->now;
+    if (job->marker) {
+        backlog_pass(&tenant->backlog, job->marker, sim->now);
+        publish_backlog(tenant);
+    }
+    if (!job->free)
+        tenant->usage.gpu_ns += measure(sim, tenant, on_card);
+    tenant->usage.ended_at_ns = tenant->queue[job->queue].ended_at_ns = sim->now;
     tenant->usage.in_flight_ns -= job->debit_ns;
+    tenant->queue[job->queue].in_flight_ns -= job->debit_ns;
+    tenant->queue[job->queue].in_flight--;
     if (!--tenant->in_flight && !comes_back(tenant) && tenant->grant.contended)
         speak(sim, tenant);
     if (!tenant->async)
@@ -229,21 +400,13 @@ static void end_job(struct simulation *sim, const struct sim_job *job)
         sim_exit(sim, tenant);
 }
 
-static void begin_job(struct simulation *sim, const struct sim_job *job)
+static void begin_job(void *data, struct card_job *on_card)
 {
-    sim->job_ends = sim->now + job->length_ns;
+    struct simulation *sim = data;
+    const struct sim_job *job = on_card->owner;
+
     if (job->tenant->stalls && job->life == job->tenant->life)
         job->tenant->begun_at = sim->now + BEGUN_NS;
-}
-
-static void run_gpu(struct simulation *sim)
-{
-    if (sim->head != sim->tail && sim->job_ends && sim->now >= sim->job_ends) {
-        end_job(sim, &sim->queue[sim->head++ % SIM_QUEUE_MAX]);
-        sim->job_ends = 0;
-    }
-    if (sim->head != sim->tail && !sim->job_ends)
-        begin_job(sim, &sim->queue[sim->head % SIM_QUEUE_MAX]);
 }
 
 /* As waiter.c of the layer, which sees that what had stalled has begun. */
@@ -269,23 +432,30 @@ void sim_run(struct simulation *sim, uint64_t ns)
 {
     uint64_t until = sim->now + ns;
 
-    schedule(sim);
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
+        schedule(sim, i);
     for (; sim->now < until; sim->now += SIM_STEP_NS) {
-        run_gpu(sim);
+        card_run(&sim->card, sim->now, SIM_STEP_NS);
         for (unsigned i = 0; i < sim->count; i++) {
             struct sim_tenant *tenant = &sim->tenants[i];
 
+            tenant->was_held_up |= is_held_up(sim, tenant);
+            if (is_held_up(sim, tenant))
+                continue;
+            catch_up(sim, tenant);
             see(sim, tenant);
             see_begun(sim, tenant);
             act(sim, tenant);
             if (sim->now >= tenant->speaks_at) {
                 tenant->speaks_at = TIME_NEVER;
                 scheduler_heard(&tenant->member);
-                schedule(sim);
+                schedule(sim, tenant->class);
             }
         }
-        if (sim->now >= sim->call_at)
-            schedule(sim);
+        for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
+            if (sim->now >= sim->calls_at[i])
+                schedule(sim, i);
+        }
     }
 }
 

@@ -1,19 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheduler with members and a GPU that exist only in simulated time: the GPU executes
- * submissions in order, messages and wake-ups take time, and members follow the rules of the member
- * library.
+ * The scheduler with members and a GPU that exist only in simulated time: the GPU is a card
+ * (card.h), messages and wake-ups take time, and members follow the rules of the member library.
  */
 #ifndef GOVERNOR_SIMULATION_H
 #define GOVERNOR_SIMULATION_H
 
+#include "backlog.h"
+#include "card.h"
 #include "clock.h"
 #include "scheduler.h"
 #include "silence.h"
 
-#define SIM_STEP_NS   (5 * NS_PER_US)
-#define SIM_MAX       16
-#define SIM_QUEUE_MAX 4096
+#define SIM_STEP_NS (5 * NS_PER_US)
+#define SIM_MAX     CARD_PROCESSES
+#define SIM_MISSED  16
+
+struct sim_tenant;
+
+/* What a job of the card is for. */
+struct sim_job {
+    struct sim_tenant *tenant;
+    unsigned life; /* of its tenant's processes */
+    unsigned queue;
+    bool free;       /* neither debited nor measured */
+    uint64_t marker; /* behind it; 0: none */
+    uint64_t debit_ns;
+    uint64_t since;
+};
+
+/* As struct lane_queue of the member. */
+struct sim_queue {
+    uint64_t in_flight;
+    uint64_t in_flight_ns;
+    uint64_t began_at_ns;
+    uint64_t ended_at_ns;
+};
 
 /**
  * struct sim_tenant - a slice with one member
@@ -25,9 +47,17 @@
  * @start_ns, @stop_ns: when it works; 0: always
  * @period_ns: bursts: @burst submissions in each
  * @stopped: does nothing at all (SIGSTOP), though its work on the GPU continues
+ * @runs_ns, @rests_ns: its threads run for so long and are held up for so long, in turn (cpu.max);
+ * the GPU goes on. 0: they always run
  * @exits_ns: the process exits when it has used this much, and another replaces it; 0: never
  * @exits_unsaid: the process exits at the end of each submission, before it reports the end
  * @stalls: reports of each submission that it has not begun, and then, after a look, that it has
+ *
+ * @class: of its work; changed by sim_set_class()
+ * @queues: how many queues of its process it keeps busy; 0 or 1: one
+ * @ahead: how many submissions it has on each queue while it is free
+ * @tracked: what it does while it is free is not measured, but tracked by markers
+ * @ungoverned: submits as if it were free, whatever the arbiter says
  *
  * @done_ns, @done: GPU time and submissions executed; @worst_ns: longest time from the wish to
  * submit to the end
@@ -46,16 +76,23 @@ struct sim_tenant {
     uint64_t period_ns;
     unsigned burst;
     bool stopped;
+    uint64_t runs_ns;
+    uint64_t rests_ns;
     uint64_t exits_ns;
     bool exits_unsaid;
     bool stalls;
+    enum governor_class class;
+    unsigned queues;
+    unsigned ahead;
+    bool tracked;
+    bool ungoverned;
 
     uint64_t done_ns;
     uint64_t done;
     uint64_t worst_ns;
 
-    struct governor_grant grant;
-    struct governor_usage usage;
+    struct governor_class_grant grant;
+    struct governor_class_usage usage;
     struct sched_member member;
     struct sched_slice *slice;
     uint64_t seen_limit;
@@ -66,36 +103,45 @@ struct sim_tenant {
     uint64_t next_at;
     unsigned burst_done;
     uint64_t in_flight;
+    struct sim_queue queue[CARD_QUEUES];
+    struct timeline ran;
+    struct backlog backlog;
+    struct card_job missed[SIM_MISSED];
+    unsigned missed_count;
+    bool was_held_up;
     bool told;
     uint64_t begun_at;
     struct silence silence;
     unsigned life;
-};
-
-struct sim_job {
-    struct sim_tenant *tenant;
-    unsigned life; /* of its tenant's processes */
-    uint64_t length_ns;
-    uint64_t debit_ns;
-    uint64_t since;
+    struct sim_job jobs[CARD_QUEUES * CARD_JOBS];
+    unsigned submitted;
 };
 
 struct simulation {
-    struct scheduler scheduler;
+    union {
+        struct scheduler scheduler; /* of compute */
+        struct scheduler schedulers[GOVERNOR_CLASSES];
+    };
     struct sim_tenant tenants[SIM_MAX];
     unsigned count;
     uint64_t now;
-    uint64_t call_at;
+    union {
+        uint64_t call_at; /* of compute */
+        uint64_t calls_at[GOVERNOR_CLASSES];
+    };
     uint64_t busy_ns;
-    uint64_t looks;
-    struct sim_job queue[SIM_QUEUE_MAX];
-    unsigned head, tail;
-    uint64_t job_ends;
+    uint64_t looks; /* at compute */
+    struct card card;
     uint64_t random;
 };
 
 void sim_init(struct simulation *sim, enum gpu_policy policy);
+/* Before anything else: another card than one that works in order. */
+void sim_set_card(struct simulation *sim, enum card_kind kind);
 void sim_clear(struct simulation *sim);
+
+/* @tenant's work is of another class than compute. */
+void sim_set_class(struct simulation *sim, struct sim_tenant *tenant, enum governor_class class);
 
 /* A tenant that works all the time, for the test to change. */
 struct sim_tenant *sim_add(struct simulation *sim, uint32_t weight, uint64_t batch_ns);

@@ -279,10 +279,11 @@ static void test_nonsense_usage(void)
     page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
     g_assert_true(page != MAP_FAILED);
     for (int i = 0; i < 20000; i++) {
-        page[g_test_rand_int_range(0, 10)] =
+        page[g_test_rand_int_range(0, sizeof(struct governor_usage) / sizeof(*page))] =
             ((uint64_t)g_test_rand_int() << 32 | (uint64_t)g_test_rand_int()) >>
             g_test_rand_int_range(0, 64);
-        raw_send(fd, (uint32_t)g_test_rand_int_range(GOVERNOR_WANT, GOVERNOR_RESERVE), 0, 0, 0);
+        raw_send(fd, (uint32_t)g_test_rand_int_range(GOVERNOR_WANT, GOVERNOR_RESERVE), 0,
+                 (uint64_t)g_test_rand_int_range(0, GOVERNOR_CLASSES), 0);
     }
     live_reset(&live);
     g_usleep(500000);

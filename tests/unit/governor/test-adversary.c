@@ -246,7 +246,7 @@ static uint64_t behind_ns(struct simulation *sim, const struct sim_tenant *tenan
 
     for (uint64_t i = 0; i < 10 * NS_PER_S; i += step) {
         sim_run(sim, step);
-        if (sim->scheduler.lease.holder == &tenant->member)
+        if (sim->scheduler.lease.holder == tenant->slice)
             behind += tenant->grant.others_until_ns > sim->now ? step : 0;
     }
     return behind;

@@ -238,7 +238,8 @@ static void test_budget(void)
     g_assert_cmpfloat(budget_balance(&budget, 111000), ==, 0);
     budget_set(&budget, 0, 500, 111000);
     g_assert_cmpuint(budget_when(&budget, 1, 111000), ==, TIME_NEVER);
-    /* Work that is longer than the budget is deep keeps to the rate, however often it is looked at. */
+    /* Work that is longer than the budget is deep keeps to the rate, however often it is looked at.
+     */
     budget_init(&budget, 0.5, 100, 0);
     budget_hold(&budget, 1000);
     for (uint64_t now = 0; now <= 1000; now += 10)
@@ -287,10 +288,11 @@ static void test_settings(void)
     g_assert_true(parse_slice(
         &settings, "[slice]\nengines=graphics,compute,transfer,decode,encode\n", &message));
     g_assert_cmpuint(settings.engines, ==, 0);
-    g_assert_true(parse_slice(&settings,
-                              "[slice]\nweight=7\ncap=20\nhard=true\npriority=3\nvram=4096\n"
-                              "spill=1\nshare=250000\nowner=1000\nengines=encode,compute\nnot-known=1\n",
-                              &message));
+    g_assert_true(
+        parse_slice(&settings,
+                    "[slice]\nweight=7\ncap=20\nhard=true\npriority=3\nvram=4096\n"
+                    "spill=1\nshare=250000\nowner=1000\nengines=encode,compute\nnot-known=1\n",
+                    &message));
     g_assert_cmpuint(settings.weight, ==, 7);
     g_assert_cmpuint(settings.cap, ==, 20);
     g_assert_true(settings.hard);
@@ -304,8 +306,9 @@ static void test_settings(void)
     for (const char *const *bad =
              (const char *const[]){"", "weight=1\n", "[slice]\nweight=0\n", "[slice]\nweight=x\n",
                                    "[slice]\nweight=-1\n", "[slice]\ncap=101\n",
-                                   "[slice]\nhard=yes\n", "[slice]\nengines=compute,\n", "[slice]\npriority=16\n",
-                                   "[slice]\nvram=99999999999999999999\n", "[gpu]\n", NULL};
+                                   "[slice]\nhard=yes\n", "[slice]\nengines=compute,\n",
+                                   "[slice]\npriority=16\n", "[slice]\nvram=99999999999999999999\n",
+                                   "[gpu]\n", NULL};
          *bad; bad++) {
         g_assert_false(parse_slice(&settings, *bad, &message));
         g_assert_nonnull(message);
@@ -336,7 +339,7 @@ static void test_gpu_settings(void)
 /* Counters that go back or leap, and times in the future. */
 static void test_sample(void)
 {
-    struct governor_usage page = {0};
+    struct governor_class_usage page = {0};
     struct sample sample = {0};
     uint64_t now = 1000 * NS_PER_S;
 

@@ -291,6 +291,38 @@ static void test_lowered_time(void)
     tenant_close(&live);
 }
 
+/*
+ * One that is stopped for most of the time, as cpu.max does it: the GPU is not kept for it. The
+ * other gets what it leaves, and it gets its turns.
+ */
+static void test_held_up(void)
+{
+    const char *const slices[] = {"a", "[slice]\n", "b", "[slice]\n", NULL};
+    struct live live;
+    uint64_t began;
+    double held, other;
+
+    tenant_open(&live, slices);
+    live_spawn(&live, "a", tenant_batches);
+    live_spawn(&live, "b", tenant_batches);
+    tenant_await(&live.reports[0].done, 5, 10);
+    tenant_await(&live.reports[1].done, 5, 10);
+    live_reset(&live);
+    began = clock_now();
+    for (unsigned i = 0; i < 20; i++) {
+        live_kill(&live, 0, SIGSTOP);
+        g_usleep(80000);
+        live_kill(&live, 0, SIGCONT);
+        g_usleep(20000);
+    }
+    held = (double)live.reports[0].used_ns / (double)(clock_now() - began);
+    other = (double)live.reports[1].used_ns / (double)(clock_now() - began);
+    g_test_message("%.3f beside one that is held up, which has %.3f", other, held);
+    g_assert_cmpfloat(other, >, 0.5);
+    g_assert_cmpfloat(held, >, 0.02);
+    tenant_close(&live);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -299,5 +331,6 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/hard/tiny-and-wait", test_tiny_and_wait);
     g_test_add_func("/governor/hard/lowered-memory", test_lowered_memory);
     g_test_add_func("/governor/hard/lowered-time", test_lowered_time);
+    g_test_add_func("/governor/hard/held-up", test_held_up);
     return g_test_run();
 }

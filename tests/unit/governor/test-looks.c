@@ -83,8 +83,8 @@ static void test_silent(void)
 static struct sim_tenant *other_than_holder(struct simulation *sim)
 {
     g_assert_nonnull(sim->scheduler.lease.holder);
-    return sim->scheduler.lease.holder == &sim->tenants[0].member ? &sim->tenants[1]
-                                                                  : &sim->tenants[0];
+    return sim->scheduler.lease.holder == sim->tenants[0].slice ? &sim->tenants[1]
+                                                                : &sim->tenants[0];
 }
 
 /* Runs until there is a lease with time left. */
@@ -174,23 +174,23 @@ static void test_long_estimate(void)
 {
     struct simulation *sim = sim_contended(2, true);
     struct lease *lease = &sim->scheduler.lease;
-    struct sched_member *holder;
-    struct governor_usage *usage;
+    struct sim_tenant *holder;
+    struct governor_class_usage *usage;
 
     sim_run_to_lease(sim);
-    holder = lease->holder;
-    usage = holder == &sim->tenants[0].member ? &sim->tenants[0].usage : &sim->tenants[1].usage;
+    holder = lease->holder == sim->tenants[0].slice ? &sim->tenants[0] : &sim->tenants[1];
+    usage = &holder->usage;
     usage->began_at_ns = sim->now;
     usage->in_flight_ns = 0;
     usage->gpu_ns = lease->limit_ns - NS_PER_MS;
     usage->ended_at_ns = sim->now + 1;
     usage->waiting = 1;
     other_than_holder(sim)->usage.waiting = 1;
-    holder->changed = false;
+    holder->member.changed = false;
     scheduler_run(&sim->scheduler, sim->now + 1);
-    g_assert_true(lease->holder == holder);
-    g_assert_true(holder->changed);
-    g_assert_cmpuint(holder->grant->limit_ns, >, usage->gpu_ns);
+    g_assert_true(lease->holder == holder->slice);
+    g_assert_true(holder->member.changed);
+    g_assert_cmpuint(holder->grant.limit_ns, >, usage->gpu_ns);
     sim_free(sim);
 }
 

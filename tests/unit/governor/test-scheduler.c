@@ -231,7 +231,7 @@ static guint behind_others(struct simulation *sim, const struct sim_tenant *tena
 
     for (guint i = *leases = 0; i < 10000; i++) {
         sim_run(sim, 100 * NS_PER_US);
-        if (sim->scheduler.lease.holder != &tenant->member)
+        if (sim->scheduler.lease.holder != tenant->slice)
             continue;
         ++*leases;
         behind += tenant->grant.others_until_ns > sim->scheduler.lease.granted_at;
@@ -422,7 +422,7 @@ static void test_stalled(void)
     stalls->usage.in_flight_ns = 100 * NS_PER_MS;
     stalls->usage.waiting = 0;
     sim->scheduler.lease = (struct lease){.state = LEASE_OPEN,
-                                          .holder = &stalls->member,
+                                          .holder = stalls->slice,
                                           .limit_ns = UINT64_MAX,
                                           .granted_at = sim->now};
     sim_run(sim, BATCH);
@@ -475,8 +475,9 @@ static void check_slow_wakes(uint64_t batch_ns, uint64_t wake_ns, double least)
     sim_run(sim, 10 * NS_PER_S);
     sim_reset_counts(sim);
     sim_run(sim, 60 * NS_PER_S);
-    g_test_message("batches of %.0f ms, wake-ups of %.1f ms: busy %.3f", (double)batch_ns / NS_PER_MS,
-                   (double)wake_ns / NS_PER_MS, busy(sim, 60 * NS_PER_S));
+    g_test_message("batches of %.0f ms, wake-ups of %.1f ms: busy %.3f",
+                   (double)batch_ns / NS_PER_MS, (double)wake_ns / NS_PER_MS,
+                   busy(sim, 60 * NS_PER_S));
     g_assert_cmpfloat(busy(sim, 60 * NS_PER_S), >, least);
     assert_near(sim_share(sim, &sim->tenants[0]), 0.5, 0.003);
     sim_free(sim);

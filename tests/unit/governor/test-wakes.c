@@ -11,7 +11,7 @@
 #define SLEEPERS 100
 #define THREADS  16
 
-static struct governor_grant *grant;
+static struct governor_class_grant *grant;
 static _Atomic int asleep;
 
 static void *sleep_once(void *data)
@@ -49,6 +49,7 @@ static void test_many_sleepers(void)
 {
     const char *const slices[] = {"a", "[slice]\n", NULL};
     g_autofree char *path = NULL;
+    struct governor_grant *page;
     struct live live;
     int fds[2], fd;
 
@@ -56,8 +57,9 @@ static void test_many_sleepers(void)
     path = live_socket(&live, "a");
     fd = raw_connect(path);
     g_assert_true(raw_join(fd, fds));
-    grant = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fds[0], 0);
-    g_assert_true(grant != MAP_FAILED);
+    page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fds[0], 0);
+    g_assert_true(page != MAP_FAILED);
+    grant = &page->classes[GOVERNOR_CLASS_COMPUTE];
     for (int i = 0; i < SLEEPERS; i++)
         g_thread_unref(g_thread_new("sleep", sleep_once, NULL));
     while (!all_sleep())

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What members pay. Where it is known from when until when the GPU worked for them, time that
+ * several of them used at once is divided among them. The rest is charged as they say, up to the
+ * time that has passed.
+ */
+#include "scheduler_parts.h"
+
+#include "spans.h"
+
+/* A member's number in the timeline: its slice's above its own. */
+#define OWNER_SHIFT 16
+#define OWNER_MASK  0xffffu
+
+uint32_t account_owner(const struct sched_slice *slice, uint32_t number)
+{
+    return slice->number << OWNER_SHIFT | (number & OWNER_MASK);
+}
+
+/* What was given back earlier was counted already. */
+static uint64_t without_returned(struct sched_slice *slice, uint64_t ns)
+{
+    double returned = MIN((double)ns, slice->returned_ns);
+
+    slice->returned_ns -= returned;
+    return ns - (uint64_t)returned;
+}
+
+void account_charge(struct scheduler *scheduler, struct sched_member *member, uint64_t ns)
+{
+    struct sched_slice *slice = member->slice;
+
+    member->charged_ns += ns;
+    slice->gpu_ns += without_returned(slice, ns);
+    /* Use of what nobody else wanted is not charged. */
+    if (scheduler->free != slice)
+        slice->virtual_ns += (double)ns / slice_weight(scheduler, slice);
+    if (slice->capped)
+        budget_spend(&slice->cap, (double)ns);
+}
+
+/* Minus what was charged in advance. */
+void account_use(struct scheduler *scheduler, struct sched_member *member, uint64_t ns)
+{
+    uint64_t paid = MIN(ns, member->advance_ns);
+
+    member->advance_ns -= paid;
+    account_charge(scheduler, member, ns - paid);
+}
+
+static void give_back(struct scheduler *scheduler, struct sched_slice *slice, double ns)
+{
+    slice->returned_ns += ns;
+    if (scheduler->free != slice) {
+        slice->virtual_ns -= ns / slice_weight(scheduler, slice);
+        /* Nor did its submissions take so long. */
+        slice->recent_ns -= ns;
+    }
+    if (slice->capped)
+        budget_spend(&slice->cap, -ns);
+}
+
+/* One span of @member in the timeline. */
+struct span_charge {
+    struct scheduler *scheduler;
+    double ns;
+};
+
+/* Others ran at the same time: @member pays its part, and they get back as much. */
+static void on_span(void *data, uint32_t owner, double ns)
+{
+    struct span_charge *charge = data;
+    struct scheduler *scheduler = charge->scheduler;
+
+    if (ns > 0) {
+        charge->ns += ns;
+        return;
+    }
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        if (SLICE(scheduler, i)->number << OWNER_SHIFT == (owner & ~OWNER_MASK))
+            give_back(scheduler, SLICE(scheduler, i), -ns);
+    }
+}
+
+/* What the member's new spans cost: less than they are long if others pay a part. */
+static uint64_t charge_spans(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
+{
+    struct span_charge charge = {.scheduler = scheduler};
+    struct span_reader reader;
+    uint64_t begin_at, end_at;
+
+    spans_begin(&reader, member->usage, member->spans, member->joined_at, now);
+    member->spans = reader.count;
+    while (spans_next(&reader, &begin_at, &end_at))
+        member->covered_ns +=
+            timeline_add(&scheduler->timeline, member->owner, begin_at, end_at, on_span, &charge);
+    return (uint64_t)charge.ns;
+}
+
+/* Work can end after the clock was read and before the page is. It is charged at the next look. */
+#define UNPAID_MOST_NS NS_PER_MS
+
+/*
+ * The member can write anything to its page. GPU time is believed up to the elapsed time, however
+ * many queues the member adds up. Work may have begun long before the last look, so time counts
+ * from the end of the work before it. A member with nothing in flight can save up ten seconds at
+ * most.
+ */
+static uint64_t believe(struct sched_member *member, uint64_t said_ns, uint64_t now)
+{
+    const struct sample *sample = &member->sample;
+    uint64_t owed = said_ns + member->unpaid_ns;
+    uint64_t used = MIN(owed, now - MIN(now, member->paid_until));
+
+    member->unpaid_ns = MIN(owed - used, UNPAID_MOST_NS);
+    member->paid_until += used;
+    if (used)
+        member->paid_until = MAX(member->paid_until, sample->counted_until_ns);
+    if (!sample->in_flight_ns && now > SAMPLE_MOST_IN_FLIGHT_NS)
+        member->paid_until = MAX(member->paid_until, now - SAMPLE_MOST_IN_FLIGHT_NS);
+    return used;
+}
+
+uint64_t account_look(struct scheduler *scheduler, struct sched_member *member, uint64_t said_ns,
+                      uint64_t now)
+{
+    uint64_t used = charge_spans(scheduler, member, now);
+    uint64_t believed = believe(member, said_ns, now);
+    uint64_t covered = MIN(believed, member->covered_ns);
+
+    member->covered_ns -= covered;
+    used += believed - covered;
+    account_use(scheduler, member, used);
+    return used;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Submissions that are not measured, and markers behind them that tell how much of them the GPU has
+ * still to do.
+ */
+#include "member_state.h"
+
+/* A marker carries its number, and above it how often the numbers have begun again. */
+#define EPOCH_SHIFT 48
+/*
+ * What is queued may wait for the very thread that waits here: for a semaphore that it signals
+ * later.
+ */
+#define PATIENCE_NS NS_PER_S
+#define LOOK_NS     (20 * NS_PER_MS)
+
+enum governor_pass governor_member_pass(GovernorMember *member, enum governor_class class)
+{
+    struct lane *lane = &member->lanes[class];
+    uint64_t before;
+
+    fork_check(member);
+    if (atomic_load_explicit(&member->grant->classes[class].mode, memory_order_relaxed) ==
+        GOVERNOR_MODE_METERED)
+        return GOVERNOR_PASS_METERED;
+    before = atomic_fetch_add_explicit(&member->usage->classes[class].free_submissions, 1,
+                                       memory_order_relaxed);
+    return __builtin_expect(before >= atomic_load_explicit(&lane->marker_due, memory_order_relaxed),
+                            0)
+               ? GOVERNOR_PASS_MARK
+               : GOVERNOR_PASS_FREE;
+}
+
+static void publish(GovernorMember *member, struct lane *lane)
+{
+    struct governor_class_usage *usage = lane_usage(member, lane);
+
+    atomic_store_explicit(&lane->marker_due, lane->backlog.due, memory_order_relaxed);
+    atomic_store_explicit(&usage->free_mean_ns, lane->backlog.mean_ns, memory_order_relaxed);
+    atomic_store_explicit(&usage->free_since_ns, backlog_since(&lane->backlog),
+                          memory_order_relaxed);
+    atomic_store_explicit(&usage->free_done, lane->backlog.done, memory_order_release);
+}
+
+void marker_restart(struct lane *lane)
+{
+    backlog_init(&lane->backlog);
+    lane->epoch++;
+    atomic_store_explicit(&lane->marker_due, lane->backlog.due, memory_order_relaxed);
+}
+
+static bool has_to_wait(const GovernorMember *member, const struct lane *lane, uint64_t number,
+                        uint64_t since, uint64_t now)
+{
+    const struct governor_class_grant *grant = lane_grant(member, lane);
+    uint64_t most = atomic_load_explicit(&grant->backlog_ns, memory_order_relaxed);
+
+    /* Without an arbiter there is no bound. */
+    return most && atomic_load(&grant->mode) == GOVERNOR_MODE_FREE && now < since + PATIENCE_NS &&
+           number >= lane->backlog.due && backlog_is_full(&lane->backlog, number, most, now);
+}
+
+uint64_t governor_member_mark(GovernorMember *member, enum governor_class class)
+{
+    struct lane *lane = &member->lanes[class];
+    uint64_t number, since, now, marker = 0;
+
+    fork_check(member);
+    pthread_mutex_lock(&member->lock);
+    /* Without the submission that the marker goes before. */
+    number = atomic_load(&lane_usage(member, lane)->free_submissions) - 1;
+    since = now = member_now(member);
+    while (has_to_wait(member, lane, number, since, now)) {
+        turn_sleep(member, LOOK_NS);
+        now = member_now(member);
+    }
+    lane->waited_ns += now - since;
+    atomic_store_explicit(&lane_usage(member, lane)->waited_ns, lane->waited_ns,
+                          memory_order_release);
+    /* Otherwise another thread has placed one meanwhile. */
+    if (number >= lane->backlog.due && backlog_place(&lane->backlog, number, now))
+        marker = number | lane->epoch << EPOCH_SHIFT;
+    publish(member, lane);
+    pthread_mutex_unlock(&member->lock);
+    return marker;
+}
+
+void governor_member_marked(GovernorMember *member, enum governor_class class, uint64_t marker)
+{
+    struct lane *lane = &member->lanes[class];
+
+    fork_check(member);
+    pthread_mutex_lock(&member->lock);
+    if (marker >> EPOCH_SHIFT == (lane->epoch & UINT16_MAX)) {
+        backlog_pass(&lane->backlog, marker & ((1ull << EPOCH_SHIFT) - 1), member_now(member));
+        publish(member, lane);
+        turn_progress(member);
+    }
+    pthread_mutex_unlock(&member->lock);
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+/* What is before a submission: whether it is measured, and if not, a marker now and then. */
+#include "retire.h"
+#include "slot.h"
+#include "submit.h"
+
+enum governor_class submit_class(struct layer_device *device, VkQueue handle)
+{
+    const struct layer_queue *queue = device_queue(device, handle);
+
+    return queue ? queue->class : device->class;
+}
+
+/*
+ * An empty submission with a fence, before the application's: when it is signalled, all that was
+ * submitted to the queue so far has ended.
+ */
+static void place(struct layer_queue *queue)
+{
+    struct layer_device *device = queue->device;
+    uint64_t marker = governor_member_mark(device->member, queue->class);
+    struct meter_slot *slot = marker ? slot_take(queue) : NULL;
+
+    if (slot && device->next.QueueSubmit(queue->handle, 0, NULL, slot->fence) == VK_SUCCESS) {
+        meter_marker(queue, slot, marker);
+        return;
+    }
+    if (slot) {
+        pthread_mutex_lock(&queue->lock);
+        slot_give(queue, slot);
+        pthread_mutex_unlock(&queue->lock);
+    }
+    if (marker)
+        governor_member_marked(device->member, queue->class, marker);
+}
+
+struct layer_queue *submit_not_free(struct layer_device *device, VkQueue handle, uint32_t count,
+                                    enum governor_pass pass)
+{
+    struct layer_queue *queue = device_queue(device, handle);
+
+    if (pass == GOVERNOR_PASS_MARK && queue) {
+        place(queue);
+        if (!governor_member_class_is_metered(device->member, queue->class))
+            return NULL;
+    }
+    if (pass == GOVERNOR_PASS_METERED && (!queue || !count))
+        governor_member_class_count(device->member, queue ? queue->class : device->class);
+    return count ? queue : NULL;
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The governor on a card with time slices and several engines (card.h), in simulated time: what is
+ * true there and not on a processor.
+ */
+#include "simulation.h"
+
+#define BATCH  (2 * NS_PER_MS)
+#define LENGTH (10 * NS_PER_S)
+
+static struct simulation *sim_new(void)
+{
+    struct simulation *sim = g_new(struct simulation, 1);
+
+    sim_init(sim, POLICY_SHARES);
+    sim_set_card(sim, CARD_SLICED);
+    return sim;
+}
+
+static void sim_free(struct simulation *sim)
+{
+    sim_clear(sim);
+    g_free(sim);
+}
+
+static struct sim_tenant *add(struct simulation *sim, uint32_t weight, uint64_t batch_ns)
+{
+    struct sim_tenant *tenant = sim_add(sim, weight, batch_ns);
+
+    tenant->async = true;
+    /* Otherwise ends would be at ends of time slices again and again. */
+    tenant->batch_jitter_ns = batch_ns / 5;
+    return tenant;
+}
+
+static unsigned number_of(const struct simulation *sim, const struct sim_tenant *tenant)
+{
+    return (unsigned)(tenant - sim->tenants);
+}
+
+/* What was spent on a tenant: its work alone, and with the changes to it; and what it was charged.
+ */
+struct spent {
+    double work;
+    double cost;
+    double charged;
+};
+
+static struct spent spent_on(struct simulation *sim, const struct sim_tenant *tenant)
+{
+    const struct card_engine_state *engine = &sim->card.engines[tenant->class];
+    unsigned number = number_of(sim, tenant);
+
+    /* With a look. */
+    sim_run(sim, SIM_STEP_NS);
+    return (struct spent){.work = (double)engine->ran_ns[number],
+                          .cost = (double)engine->cost_ns[number],
+                          .charged = (double)tenant->slice->gpu_ns};
+}
+
+/* No less than its work and no more than that with the changes, but for 2 %. */
+static void assert_charged(const struct spent *spent)
+{
+    g_test_message("%.3f s of work, %.3f with changes, charged %.3f", spent->work / 1e9,
+                   spent->cost / 1e9, spent->charged / 1e9);
+    g_assert_cmpfloat(spent->charged, >, 0.98 * spent->work);
+    g_assert_cmpfloat(spent->charged, <, 1.02 * spent->cost);
+}
+
+/*
+ * Work of several that the card divides into time slices: each is charged what the card spent on
+ * it, whatever the lengths. Without a division each would be charged for all.
+ */
+static void check_charged(unsigned count, const uint64_t *lengths, bool ungoverned)
+{
+    struct simulation *sim = sim_new();
+    struct spent before[4];
+
+    for (unsigned i = 0; i < count; i++)
+        add(sim, 100, lengths[i])->ungoverned = ungoverned;
+    sim_run(sim, NS_PER_S);
+    for (unsigned i = 0; i < count; i++)
+        before[i] = spent_on(sim, &sim->tenants[i]);
+    sim_run(sim, LENGTH);
+    for (unsigned i = 0; i < count; i++) {
+        struct spent spent = spent_on(sim, &sim->tenants[i]);
+
+        spent.work -= before[i].work;
+        spent.cost -= before[i].cost;
+        spent.charged -= before[i].charged;
+        g_assert_cmpfloat(spent.work, >, 0.1 * LENGTH);
+        assert_charged(&spent);
+    }
+    sim_free(sim);
+}
+
+static void test_charged(void)
+{
+    static const uint64_t two[] = {5 * NS_PER_MS, 7 * NS_PER_MS};
+    static const uint64_t three[] = {3 * NS_PER_MS, 20 * NS_PER_MS, 8 * NS_PER_MS};
+
+    check_charged(2, two, true);
+    check_charged(3, three, true);
+    check_charged(2, two, false);
+    check_charged(3, three, false);
+}
+
+/* Two processes of one slice get two time slices of three, and pay for two. */
+static void test_charged_processes(void)
+{
+    struct simulation *sim = sim_new();
+    struct sim_tenant *one, *two, *other;
+    struct spent both, also;
+
+    one = add(sim, 100, 5 * NS_PER_MS);
+    two = add(sim, 100, 7 * NS_PER_MS);
+    other = add(sim, 100, 6 * NS_PER_MS);
+    sim_join(sim, two, one);
+    one->ungoverned = two->ungoverned = other->ungoverned = true;
+    sim_run(sim, LENGTH);
+    both = spent_on(sim, one);
+    also = spent_on(sim, two);
+    both.work += also.work;
+    both.cost += also.cost;
+    assert_charged(&both);
+    also = spent_on(sim, other);
+    assert_charged(&also);
+    sim_free(sim);
+}
+
+/* Nor is a submission learnt to be longer than it is, because others ran in its time. */
+static void test_learnt(void)
+{
+    struct simulation *sim = sim_new();
+    struct sim_tenant *one = add(sim, 100, 5 * NS_PER_MS), *two = add(sim, 100, 5 * NS_PER_MS);
+
+    one->ungoverned = two->ungoverned = true;
+    sim_run(sim, LENGTH);
+    g_test_message("%.2f and %.2f ms", one->slice->batch_ns / 1e6, two->slice->batch_ns / 1e6);
+    g_assert_cmpfloat(ABS(one->slice->batch_ns / 5e6 - 1), <, 0.1);
+    g_assert_cmpfloat(ABS(two->slice->batch_ns / 5e6 - 1), <, 0.1);
+    sim_free(sim);
+}
+
+static double done(const struct sim_tenant *tenant)
+{
+    return (double)tenant->done_ns / LENGTH;
+}
+
+static void measure(struct simulation *sim)
+{
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, LENGTH);
+}
+
+/* Who copies and who encodes does not wait for those who compute. */
+static void test_classes(void)
+{
+    struct simulation *sim = sim_new();
+    struct sim_tenant *computes = add(sim, 10, BATCH), *copies = add(sim, 100, BATCH);
+    struct sim_tenant *encodes = add(sim, 100, BATCH), *also = add(sim, 30, BATCH);
+
+    sim_set_class(sim, copies, GOVERNOR_CLASS_COPY);
+    sim_set_class(sim, also, GOVERNOR_CLASS_COPY);
+    sim_set_class(sim, encodes, GOVERNOR_CLASS_VIDEO);
+    measure(sim);
+    g_test_message("%.3f, %.3f and %.3f, %.3f", done(computes), done(copies), done(also),
+                   done(encodes));
+    g_assert_cmpfloat(done(computes), >, 0.98);
+    g_assert_cmpfloat(done(encodes), >, 0.98);
+    /* Among those who copy there are shares. */
+    g_assert_cmpfloat(ABS(done(copies) / (done(copies) + done(also)) - 100.0 / 130), <, 0.005);
+    g_assert_cmpfloat(done(copies) + done(also), >, 0.95);
+    sim_free(sim);
+}
+
+/* Processes of one slice work at the same time: the lease is the slice's. */
+static void test_processes(void)
+{
+    struct simulation *sim = sim_new();
+    struct sim_tenant *one = add(sim, 50, BATCH), *two = add(sim, 50, BATCH);
+    struct sim_tenant *other = add(sim, 50, BATCH);
+    unsigned both = 0, looks = 20000;
+
+    sim_join(sim, two, one);
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    for (unsigned i = 0; i < looks; i++) {
+        sim_run(sim, LENGTH / looks);
+        both += one->in_flight && two->in_flight && !other->in_flight;
+    }
+    g_test_message("both in %.3f of the time; %.3f and %.3f against %.3f", (double)both / looks,
+                   done(one), done(two), done(other));
+    g_assert_cmpfloat((double)both / looks, >, 0.3);
+    /* They pay for the changes between them. */
+    g_assert_cmpfloat(ABS((done(one) + done(two)) / done(other) - 1), <, 0.03);
+    g_assert_cmpfloat(ABS(done(one) / done(two) - 1), <, 0.15);
+    sim_free(sim);
+}
+
+/* How much a process with two queues gets done, alone or beside another. */
+static double async_compute(bool governed, bool metered, unsigned others)
+{
+    struct simulation *sim = sim_new();
+    struct sim_tenant *tenant = add(sim, 50, BATCH);
+    double result;
+
+    tenant->queues = 2;
+    for (unsigned i = 0; i < others; i++)
+        add(sim, 50, BATCH);
+    for (unsigned i = 0; i < sim->count; i++)
+        sim->tenants[i].ungoverned = !governed;
+    /* A cap that is not reached has it measured all the time. */
+    if (metered) {
+        tenant->slice->settings.cap = 99;
+        tenant->slice->settings.hard = true;
+    }
+    measure(sim);
+    result = done(tenant);
+    sim_free(sim);
+    return result;
+}
+
+static void test_async_compute(void)
+{
+    double alone = async_compute(true, false, 0) / async_compute(false, false, 0);
+    double measured = async_compute(true, true, 0) / async_compute(false, false, 0);
+    double shared = async_compute(true, false, 1) / async_compute(false, false, 1);
+
+    g_test_message("alone %.3f, measured %.3f, shared %.3f of what it is without the governor",
+                   alone, measured, shared);
+    g_assert_cmpfloat(alone, >=, 0.98);
+    g_assert_cmpfloat(measured, >=, 0.97);
+    g_assert_cmpfloat(shared, >=, 0.95);
+}
+
+/*
+ * Threads that are held up again and again (cpu.max) do not see ends, and do not use their leases.
+ * The GPU is not kept for them.
+ */
+static void test_held_up(void)
+{
+    static const uint64_t batches[] = {NS_PER_MS, 3 * NS_PER_MS};
+
+    for (unsigned i = 0; i < 4; i++) {
+        struct simulation *sim = sim_new();
+        struct sim_tenant *held = add(sim, 100, batches[i / 2]), *other = add(sim, 100, BATCH);
+        double busy;
+
+        held->runs_ns = 20 * NS_PER_MS;
+        held->rests_ns = 80 * NS_PER_MS;
+        held->async = i % 2;
+        measure(sim);
+        busy = (double)sim->busy_ns / LENGTH;
+        g_test_message("%s of %.0f ms: busy %.3f, %.3f and %.3f", i % 2 ? "pipeline" : "loop",
+                       (double)held->batch_ns / 1e6, busy, done(held), done(other));
+        /* What a pipeline has in flight is known by its estimates only, and the card runs some
+         * earlier. */
+        g_assert_cmpfloat(busy, >, i % 2 ? 0.84 : 0.93);
+        g_assert_cmpfloat(done(held), >, 0.05);
+        sim_free(sim);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/governor/hardware/charged", test_charged);
+    g_test_add_func("/governor/hardware/charged-processes", test_charged_processes);
+    g_test_add_func("/governor/hardware/learnt", test_learnt);
+    g_test_add_func("/governor/hardware/classes", test_classes);
+    g_test_add_func("/governor/hardware/processes", test_processes);
+    g_test_add_func("/governor/hardware/async-compute", test_async_compute);
+    g_test_add_func("/governor/hardware/held-up", test_held_up);
+    return g_test_run();
+}
