@@ -103,6 +103,10 @@ static void check_other_files(Check *check)
         found(check, "gres.conf has no line Name=shard. Run vgpu-slurm gres-conf --write");
     if (gres && strstr(gres, "Name=mps"))
         found(check, "gres.conf has Name=mps beside shards. Remove those lines");
+    if (gres && strstr(gres, "MultipleFiles="))
+        found(check, "gres.conf has MultipleFiles=, and Slurm then discards the card's shards. "
+                     "Write File= with "
+                     "the same node for the card and its shards");
     if (!stack || !strstr(stack, "spank_vgpu.so"))
         found(check, "plugstack.conf does not name spank_vgpu.so, so srun knows no --vgpu. Write "
                      "required spank_vgpu.so");
