@@ -14,8 +14,10 @@
 #define LOOK_NS          100000u
 #define PATIENCE_NS      100000000u
 #define PATIENCE_MOST_NS 1000000000u
-/* A new measurement's weight is 1/4. */
-#define NEW_WEIGHT 4
+/* So many launches are seen before their time is believed. What is old counts for 7/8. */
+#define SEEN_LEAST 64u
+#define OLD_WEIGHT 8
+#define SCALE      256u
 
 /* Launches of this thread since the last marker. Streams that share a place share a marker. */
 #define PLACES 8
@@ -39,7 +41,7 @@ static uint64_t pending_ns(const struct backlog *backlog)
 
 static void set_step(const struct backlog *backlog)
 {
-    uint64_t most = backlog->ns ? STEP_NS / backlog->ns : STEP_FIRST << backlog->fast;
+    uint64_t most = STEP_NS / backlog->ns;
 
     atomic_store_explicit(&step,
                           most > STEP_MOST ? STEP_MOST
@@ -48,18 +50,22 @@ static void set_step(const struct backlog *backlog)
                           memory_order_relaxed);
 }
 
+/*
+ * If the GPU had nothing to do in between, that counts, too: then there are more markers than there
+ * need be, and soon there is a better number. Markers of several streams come close together, each
+ * for launches that were spread over a longer time. Only over many of them is the time that of the
+ * launches.
+ */
 static void learn(struct backlog *backlog, const struct marker *marker, float ms)
 {
-    uint64_t ns = (uint64_t)((double)ms * 1e6) / marker->launches;
-
-    if (!backlog->ns)
-        backlog->ns = ns;
-    else if (ns >= backlog->ns)
-        backlog->ns += (ns - backlog->ns) / NEW_WEIGHT;
-    else
-        backlog->ns -= (backlog->ns - ns) / NEW_WEIGHT;
-    if (!backlog->ns)
-        backlog->ns = 1;
+    backlog->sum_ns += (uint64_t)((double)ms * 1e6) - backlog->sum_ns / OLD_WEIGHT;
+    backlog->sum_launches += marker->launches * SCALE - backlog->sum_launches / OLD_WEIGHT;
+    backlog->seen += marker->launches;
+    if (backlog->seen < SEEN_LEAST)
+        return;
+    backlog->seen = SEEN_LEAST;
+    backlog->ns = backlog->sum_ns * SCALE / backlog->sum_launches;
+    backlog->ns += !backlog->ns;
     set_step(backlog);
 }
 
@@ -84,7 +90,7 @@ static void came(struct meter *meter, unsigned int at)
     marker = backlog->markers[at];
     take_out(backlog, at);
     pthread_mutex_unlock(&meter->lock);
-    is_measured = marker.is_chained && before.context == marker.context &&
+    is_measured = before.context == marker.context &&
                   DRIVER(cuEventElapsedTime, &ms, before.event, marker.event) == CUDA_SUCCESS &&
                   ms > 0;
     pthread_mutex_lock(&meter->lock);
@@ -125,12 +131,9 @@ static void push(struct meter *meter, CUcontext context, CUevent event, unsigned
     pthread_mutex_lock(&meter->lock);
     count = backlog->count;
     if (event && count < BACKLOG_MARKERS) {
-        backlog->markers[count] = (struct marker){context, event, launches, count > 0};
-        backlog->fast = count ? 0 : backlog->fast + (backlog->fast < 3);
+        backlog->markers[count] = (struct marker){context, event, launches};
         backlog->count = count + 1;
         event = NULL;
-        if (!backlog->ns)
-            set_step(backlog);
     } else if (count) {
         backlog->markers[count - 1].launches += launches;
     }
