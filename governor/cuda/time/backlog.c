@@ -30,13 +30,19 @@ static unsigned int *place_of(CUstream stream)
     return &launches_since[((uintptr_t)stream >> 4 ^ (uintptr_t)stream >> 9) % PLACES];
 }
 
-static uint64_t pending_ns(const struct backlog *backlog)
+/* Launches that wait, and how many markers they have; without those that are stuck. */
+static uint64_t pending(const struct backlog *backlog, unsigned int *markers)
 {
     uint64_t launches = 0;
 
-    for (unsigned int i = 0; i < backlog->count; i++)
+    *markers = 0;
+    for (unsigned int i = 0; i < backlog->count; i++) {
+        if (backlog->markers[i].is_stuck)
+            continue;
         launches += backlog->markers[i].launches;
-    return launches * backlog->ns;
+        ++*markers;
+    }
+    return launches;
 }
 
 static void set_step(const struct backlog *backlog)
@@ -131,7 +137,7 @@ static void push(struct meter *meter, CUcontext context, CUevent event, unsigned
     pthread_mutex_lock(&meter->lock);
     count = backlog->count;
     if (event && count < BACKLOG_MARKERS) {
-        backlog->markers[count] = (struct marker){context, event, launches};
+        backlog->markers[count] = (struct marker){context, event, launches, false};
         backlog->count = count + 1;
         event = NULL;
     } else if (count) {
@@ -146,15 +152,24 @@ static uint64_t excess(struct meter *meter)
 {
     const struct backlog *backlog = &meter->backlog;
     uint64_t ns, too_much;
+    unsigned int markers;
 
     pthread_mutex_lock(&meter->lock);
-    ns = pending_ns(backlog);
-    if (backlog->ns && backlog->count < BACKLOG_MARKERS)
+    ns = pending(backlog, &markers) * backlog->ns;
+    if (ns && markers < BACKLOG_MARKERS)
         too_much = ns > WORK_BACKLOG_NS ? ns - WORK_BACKLOG_NS : 0;
     else
-        too_much = backlog->count > FIRST_MARKERS ? LOOK_NS : 0;
+        too_much = markers > FIRST_MARKERS ? LOOK_NS : 0;
     pthread_mutex_unlock(&meter->lock);
     return too_much;
+}
+
+static void give_up(struct meter *meter)
+{
+    pthread_mutex_lock(&meter->lock);
+    for (unsigned int i = 0; i < meter->backlog.count; i++)
+        meter->backlog.markers[i].is_stuck = true;
+    pthread_mutex_unlock(&meter->lock);
 }
 
 static void sleep_for(uint64_t ns)
@@ -175,8 +190,10 @@ static void wait_for_room(struct meter *meter)
     while (too_much) {
         uint64_t patience = 2 * too_much > PATIENCE_NS ? 2 * too_much : PATIENCE_NS;
 
-        if (batch_now() > moved_at + (patience < PATIENCE_MOST_NS ? patience : PATIENCE_MOST_NS))
+        if (batch_now() > moved_at + (patience < PATIENCE_MOST_NS ? patience : PATIENCE_MOST_NS)) {
+            give_up(meter);
             return;
+        }
         sleep_for(LOOK_NS);
         if (look(meter))
             moved_at = batch_now();
@@ -215,7 +232,7 @@ void backlog_charge(struct meter *meter)
 {
     struct backlog *backlog = &meter->backlog;
     struct marker left[BACKLOG_MARKERS];
-    unsigned int count;
+    unsigned int count, markers;
     uint64_t ns;
 
     if (!atomic_load_explicit(&backlog->count, memory_order_relaxed))
@@ -223,7 +240,7 @@ void backlog_charge(struct meter *meter)
     look(meter);
     pthread_mutex_lock(&meter->looks);
     pthread_mutex_lock(&meter->lock);
-    ns = pending_ns(backlog);
+    ns = pending(backlog, &markers) * backlog->ns;
     count = backlog->count;
     for (unsigned int i = 0; i < count; i++)
         left[i] = backlog->markers[i];

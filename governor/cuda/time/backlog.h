@@ -15,11 +15,13 @@
 /**
  * struct marker - an event after some launches
  * @launches: since the one before
+ * @is_stuck: it has not come for so long that nobody waits for it: its stream waits for something
  */
 struct marker {
     CUcontext context;
     CUevent event;
     unsigned int launches;
+    bool is_stuck;
 };
 
 /**
