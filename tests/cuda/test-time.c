@@ -108,6 +108,9 @@ static double share(void)
         parts[i] = share_of(PART);
         g_test_message("%.1f %%", parts[i]);
     }
+    g_test_message("charged for 1 ms of work: %.2f and %.2f ms",
+                   (double)live_status(&kit_live, "a", "gpu_ns") / (double)seen->done[0],
+                   (double)live_status(&kit_live, "b", "gpu_ns") / (double)seen->done[1]);
     kit_kill_all();
     qsort(parts, PARTS, sizeof(parts[0]), compare);
     return parts[PARTS / 2];
@@ -223,6 +226,45 @@ static void waits(void)
     ok(cuStreamSynchronize(other));
 }
 
+/* What the slice is charged for 20 kernels of one function, each waited for. */
+static gint64 charge_of(uint64_t ns, unsigned int pause_us)
+{
+    uint64_t *varying_ns = kit_driver("fake_varying_ns");
+    gint64 before;
+
+    g_usleep(20000);
+    before = live_status(&kit_live, "a", "gpu_ns");
+    *varying_ns = ns;
+    for (unsigned int i = 0; i < 20; i++) {
+        kit_launch(FAKE_VARIES, NULL);
+        ok(cuStreamSynchronize(NULL));
+        g_usleep(pause_us);
+    }
+    g_usleep(20000);
+    return live_status(&kit_live, "a", "gpu_ns") - before;
+}
+
+/* It takes longer than it once did, and the program's pauses are not the GPU's work. */
+static void changes(void)
+{
+    gint64 charge;
+
+    kit_enter_measured("a");
+    charge = charge_of(50000, 5000);
+    g_test_message("%.1f ms for 1 ms", (double)charge / MS);
+    g_assert_cmpint(charge, >, MS / 2);
+    g_assert_cmpint(charge, <, 10 * MS);
+    charge = charge_of(5 * MS, 0);
+    g_test_message("%.1f ms for 100 ms", (double)charge / MS);
+    g_assert_cmpint(charge, >, 80 * MS);
+    g_assert_cmpint(charge, <, 130 * MS);
+}
+
+static void test_changes(void)
+{
+    run_measured(changes);
+}
+
 static void test_gathered(void)
 {
     run_measured(gathered);
@@ -250,6 +292,7 @@ int main(int argc, char **argv)
     g_test_add_func("/time/share", test_share);
     g_test_add_func("/time/unlike", test_unlike);
     g_test_add_func("/time/without", test_without);
+    g_test_add_func("/time/changes", test_changes);
     g_test_add_func("/time/gathered", test_gathered);
     g_test_add_func("/time/capturing", test_capturing);
     g_test_add_func("/time/context-ends", test_context_ends);

@@ -16,7 +16,7 @@ enum { RUNNING, LOCKED, CHECKPOINTED };
 
 static struct card_process *find(struct card *card, int pid)
 {
-    for (int i = 0; i < CARD_PROCESSES; i++)
+    for (int i = 0; pid && i < CARD_PROCESSES; i++)
         if (card->processes[i].pid == pid)
             return &card->processes[i];
     return NULL;
@@ -74,7 +74,7 @@ CUresult cuCheckpointProcessCheckpoint(int pid, void *arguments)
 {
     ENTER();
     (void)arguments;
-    if (card_setting("FAKE_CUDA_HANG_CHECKPOINT", 0) == (uint64_t)pid)
+    if (pid && card_setting("FAKE_CUDA_HANG_CHECKPOINT", 0) == (uint64_t)pid)
         sleep(3);
     return step(pid, LOCKED, CHECKPOINTED, "FAKE_CUDA_FAIL_CHECKPOINT");
 }

@@ -25,6 +25,9 @@
 /* A kernel that spins beside others until one that releases it is launched, in any process. */
 #define FAKE_SPIN    ((CUfunction)(uintptr_t)0x7ffffff1)
 #define FAKE_RELEASE ((CUfunction)(uintptr_t)0x7ffffff2)
+/* A kernel that takes fake_varying_ns. */
+#define FAKE_VARIES ((CUfunction)(uintptr_t)0x7ffffff3)
+extern uint64_t fake_varying_ns;
 /* Bytes for each nanosecond. */
 #define FAKE_COPIES 12
 #define FAKE_FILLS  1000

@@ -18,6 +18,7 @@
 #define MOST_NS 1000000000u
 
 void (*fake_before_record)(CUstream stream);
+uint64_t fake_varying_ns;
 
 /*
  * A point of a stream: when the card comes to it.
@@ -107,6 +108,8 @@ static CUresult launch(CUfunction f, CUstream stream)
 {
     if (f == FAKE_SPIN)
         return spin(stream);
+    if (f == FAKE_VARIES)
+        return run(stream, fake_varying_ns);
     if (f == FAKE_RELEASE)
         card_release(card_run(0, 1000));
     return run(stream, (uintptr_t)f < MOST_NS ? (uintptr_t)f : 0);

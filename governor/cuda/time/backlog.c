@@ -14,8 +14,10 @@
 #define LOOK_NS          100000u
 #define PATIENCE_NS      100000000u
 #define PATIENCE_MOST_NS 1000000000u
-/* A new measurement's weight is 1/4. */
-#define NEW_WEIGHT 4
+/* So many launches are seen before their time is believed. What is old counts for 7/8. */
+#define SEEN_LEAST 64u
+#define OLD_WEIGHT 8
+#define SCALE      256u
 
 /* Launches of this thread since the last marker. Streams that share a place share a marker. */
 #define PLACES 8
@@ -28,18 +30,24 @@ static unsigned int *place_of(CUstream stream)
     return &launches_since[((uintptr_t)stream >> 4 ^ (uintptr_t)stream >> 9) % PLACES];
 }
 
-static uint64_t pending_ns(const struct backlog *backlog)
+/* Launches that wait, and how many markers they have; without those that are stuck. */
+static uint64_t pending(const struct backlog *backlog, unsigned int *markers)
 {
     uint64_t launches = 0;
 
-    for (unsigned int i = 0; i < backlog->count; i++)
+    *markers = 0;
+    for (unsigned int i = 0; i < backlog->count; i++) {
+        if (backlog->markers[i].is_stuck)
+            continue;
         launches += backlog->markers[i].launches;
-    return launches * backlog->ns;
+        ++*markers;
+    }
+    return launches;
 }
 
 static void set_step(const struct backlog *backlog)
 {
-    uint64_t most = backlog->ns ? STEP_NS / backlog->ns : STEP_FIRST << backlog->fast;
+    uint64_t most = STEP_NS / backlog->ns;
 
     atomic_store_explicit(&step,
                           most > STEP_MOST ? STEP_MOST
@@ -48,18 +56,22 @@ static void set_step(const struct backlog *backlog)
                           memory_order_relaxed);
 }
 
+/*
+ * If the GPU had nothing to do in between, that counts, too: then there are more markers than there
+ * need be, and soon there is a better number. Markers of several streams come close together, each
+ * for launches that were spread over a longer time. Only over many of them is the time that of the
+ * launches.
+ */
 static void learn(struct backlog *backlog, const struct marker *marker, float ms)
 {
-    uint64_t ns = (uint64_t)((double)ms * 1e6) / marker->launches;
-
-    if (!backlog->ns)
-        backlog->ns = ns;
-    else if (ns >= backlog->ns)
-        backlog->ns += (ns - backlog->ns) / NEW_WEIGHT;
-    else
-        backlog->ns -= (backlog->ns - ns) / NEW_WEIGHT;
-    if (!backlog->ns)
-        backlog->ns = 1;
+    backlog->sum_ns += (uint64_t)((double)ms * 1e6) - backlog->sum_ns / OLD_WEIGHT;
+    backlog->sum_launches += marker->launches * SCALE - backlog->sum_launches / OLD_WEIGHT;
+    backlog->seen += marker->launches;
+    if (backlog->seen < SEEN_LEAST)
+        return;
+    backlog->seen = SEEN_LEAST;
+    backlog->ns = backlog->sum_ns * SCALE / backlog->sum_launches;
+    backlog->ns += !backlog->ns;
     set_step(backlog);
 }
 
@@ -84,7 +96,7 @@ static void came(struct meter *meter, unsigned int at)
     marker = backlog->markers[at];
     take_out(backlog, at);
     pthread_mutex_unlock(&meter->lock);
-    is_measured = marker.is_chained && before.context == marker.context &&
+    is_measured = before.context == marker.context &&
                   DRIVER(cuEventElapsedTime, &ms, before.event, marker.event) == CUDA_SUCCESS &&
                   ms > 0;
     pthread_mutex_lock(&meter->lock);
@@ -125,12 +137,9 @@ static void push(struct meter *meter, CUcontext context, CUevent event, unsigned
     pthread_mutex_lock(&meter->lock);
     count = backlog->count;
     if (event && count < BACKLOG_MARKERS) {
-        backlog->markers[count] = (struct marker){context, event, launches, count > 0};
-        backlog->fast = count ? 0 : backlog->fast + (backlog->fast < 3);
+        backlog->markers[count] = (struct marker){context, event, launches, false};
         backlog->count = count + 1;
         event = NULL;
-        if (!backlog->ns)
-            set_step(backlog);
     } else if (count) {
         backlog->markers[count - 1].launches += launches;
     }
@@ -143,15 +152,24 @@ static uint64_t excess(struct meter *meter)
 {
     const struct backlog *backlog = &meter->backlog;
     uint64_t ns, too_much;
+    unsigned int markers;
 
     pthread_mutex_lock(&meter->lock);
-    ns = pending_ns(backlog);
-    if (backlog->ns && backlog->count < BACKLOG_MARKERS)
+    ns = pending(backlog, &markers) * backlog->ns;
+    if (ns && markers < BACKLOG_MARKERS)
         too_much = ns > WORK_BACKLOG_NS ? ns - WORK_BACKLOG_NS : 0;
     else
-        too_much = backlog->count > FIRST_MARKERS ? LOOK_NS : 0;
+        too_much = markers > FIRST_MARKERS ? LOOK_NS : 0;
     pthread_mutex_unlock(&meter->lock);
     return too_much;
+}
+
+static void give_up(struct meter *meter)
+{
+    pthread_mutex_lock(&meter->lock);
+    for (unsigned int i = 0; i < meter->backlog.count; i++)
+        meter->backlog.markers[i].is_stuck = true;
+    pthread_mutex_unlock(&meter->lock);
 }
 
 static void sleep_for(uint64_t ns)
@@ -172,8 +190,10 @@ static void wait_for_room(struct meter *meter)
     while (too_much) {
         uint64_t patience = 2 * too_much > PATIENCE_NS ? 2 * too_much : PATIENCE_NS;
 
-        if (batch_now() > moved_at + (patience < PATIENCE_MOST_NS ? patience : PATIENCE_MOST_NS))
+        if (batch_now() > moved_at + (patience < PATIENCE_MOST_NS ? patience : PATIENCE_MOST_NS)) {
+            give_up(meter);
             return;
+        }
         sleep_for(LOOK_NS);
         if (look(meter))
             moved_at = batch_now();
@@ -212,7 +232,7 @@ void backlog_charge(struct meter *meter)
 {
     struct backlog *backlog = &meter->backlog;
     struct marker left[BACKLOG_MARKERS];
-    unsigned int count;
+    unsigned int count, markers;
     uint64_t ns;
 
     if (!atomic_load_explicit(&backlog->count, memory_order_relaxed))
@@ -220,7 +240,7 @@ void backlog_charge(struct meter *meter)
     look(meter);
     pthread_mutex_lock(&meter->looks);
     pthread_mutex_lock(&meter->lock);
-    ns = pending_ns(backlog);
+    ns = pending(backlog, &markers) * backlog->ns;
     count = backlog->count;
     for (unsigned int i = 0; i < count; i++)
         left[i] = backlog->markers[i];

@@ -15,27 +15,30 @@
 /**
  * struct marker - an event after some launches
  * @launches: since the one before
- * @is_chained: the GPU was busy all the time since the one before, whose time can be compared
+ * @is_stuck: it has not come for so long that nobody waits for it: its stream waits for something
  */
 struct marker {
     CUcontext context;
     CUevent event;
     unsigned int launches;
-    bool is_chained;
+    bool is_stuck;
 };
 
 /**
  * struct backlog - under the meter's lock; whoever takes a marker out also holds @looks
  * @last: the marker that came last
+ * @sum_ns, @sum_launches: of markers that came, the old ones' less and less
+ * @seen: launches in them, up to what is enough
  * @ns: that one launch took; 0: unknown
- * @fast: the GPU had nothing left at so many markers in a row
  */
 struct backlog {
     struct marker markers[BACKLOG_MARKERS];
     _Atomic unsigned int count;
     struct marker last;
+    uint64_t sum_ns;
+    uint64_t sum_launches;
+    unsigned int seen;
     uint64_t ns;
-    unsigned int fast;
 };
 
 struct meter;
