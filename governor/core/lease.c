@@ -213,6 +213,7 @@ static bool overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
         member->missed_at = since;
         member->missed_lease = !member->sample.in_flight_ns;
     }
+    slice_gather(lease->holder);
     lease_end(scheduler, now);
     return true;
 }
