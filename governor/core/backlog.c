@@ -3,10 +3,10 @@
 
 #include "clock.h"
 
-/* How far apart markers are: so many submissions, or so much time. */
+/* How far apart markers are: so many submissions, or a part of what may be queued. */
 #define EVERY_FIRST 4u
-#define EVERY_MOST  1024u
-#define EVERY_NS    (5 * NS_PER_MS)
+#define EVERY_MOST  4096u
+#define APART       7u
 /* The mean is of this time, at most. */
 #define RECENT_MOST_NS (400 * NS_PER_MS)
 /* No submission is believed to take longer on average. */
@@ -37,8 +37,9 @@ bool backlog_waits(const struct backlog *backlog)
     return backlog->head != backlog->tail;
 }
 
-bool backlog_place(struct backlog *backlog, uint64_t number, uint64_t now)
+bool backlog_place(struct backlog *backlog, uint64_t number, uint64_t most_ns, uint64_t now)
 {
+    backlog->apart_ns = most_ns / APART;
     backlog->due = number + backlog->every;
     if (backlog->tail - backlog->head == BACKLOG_MARKERS)
         return false;
@@ -69,7 +70,7 @@ static void learn(struct backlog *backlog, uint64_t count, uint64_t placed_at, u
         backlog->recent_count = (backlog->recent_count + 1) / 2;
     }
     backlog->mean_ns = between(backlog->recent_ns / backlog->recent_count, 1, MEAN_MOST_NS);
-    backlog->every = (uint32_t)between(EVERY_NS / backlog->mean_ns, 1, EVERY_MOST);
+    backlog->every = (uint32_t)between(backlog->apart_ns / backlog->mean_ns, 1, EVERY_MOST);
 }
 
 /* All markers before it have passed, too. */

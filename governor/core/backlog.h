@@ -25,7 +25,8 @@ struct backlog_marker {
  * struct backlog
  * @done: number of the last submission that is known to have ended; @done_at: since when
  * @mean_ns: of a submission, @recent_ns by @recent_count of the last ones; 0: not known
- * @due: the number at which the next marker is to be placed, after @every submissions
+ * @due: the number at which the next marker is to be placed, after @every submissions or about
+ * @apart_ns
  * @markers: from @head to @tail; those of several queues may pass in another order
  */
 struct backlog {
@@ -34,6 +35,7 @@ struct backlog {
     uint64_t mean_ns;
     uint64_t recent_ns;
     uint64_t recent_count;
+    uint64_t apart_ns;
     uint64_t due;
     uint32_t every;
     struct backlog_marker markers[BACKLOG_MARKERS];
@@ -49,8 +51,11 @@ void backlog_init(struct backlog *backlog);
 bool backlog_is_full(const struct backlog *backlog, uint64_t number, uint64_t most_ns,
                      uint64_t now);
 
-/* A marker is placed behind submission @number. False: too many are on their way, place none. */
-bool backlog_place(struct backlog *backlog, uint64_t number, uint64_t now);
+/*
+ * A marker is placed behind submission @number, while @most_ns may be queued. False: too many are
+ * on their way, place none.
+ */
+bool backlog_place(struct backlog *backlog, uint64_t number, uint64_t most_ns, uint64_t now);
 
 /* The marker behind @number has passed, or was not placed after all. */
 void backlog_pass(struct backlog *backlog, uint64_t number, uint64_t now);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "scheduler_parts.h"
 
+/* By its sample: some of its members may have become silent since the last look. */
 static bool eligible(struct sched_slice *slice, uint64_t now)
 {
-    return slice->wanting && caps_allow(slice, now);
+    return slice->wanting && slice->sample.waiting && caps_allow(slice, now);
 }
 
 struct sched_slice *choice_best(struct scheduler *scheduler, const struct sched_slice *except,

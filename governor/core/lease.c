@@ -198,6 +198,7 @@ static uint64_t grace(const struct sched_slice *slice, uint64_t now)
 static bool overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
 {
     struct lease *lease = &scheduler->lease;
+    struct sched_slice *holder = lease->holder;
     uint64_t until = since + grace(lease->holder, now);
 
     if (now < until) {
@@ -214,6 +215,7 @@ static bool overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
         member->missed_lease = !member->sample.in_flight_ns;
     }
     lease_end(scheduler, now);
+    slice_gather(holder);
     return true;
 }
 

@@ -106,7 +106,8 @@ static uint64_t pause_before_waiting(const struct sample *sample, uint64_t now)
  */
 static void learn_hold_up(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
 {
-    bool held = now > member->missed_at + GRACE_NS;
+    /* The lengths of long submissions vary by more than the grace time. */
+    bool held = member->slice->batch_ns < 4 * GRACE_NS && now > member->missed_at + GRACE_NS;
 
     member->missed_at = 0;
     member->soon = held ? 0 : member->soon + member->missed_lease;

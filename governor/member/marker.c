@@ -13,22 +13,42 @@
  */
 #define PATIENCE_NS NS_PER_S
 #define LOOK_NS     (20 * NS_PER_MS)
+/* When to look again if there is no arbiter that would want to know. */
+#define UNBOUND_DUE 4096u
 
-enum governor_pass governor_member_pass(GovernorMember *member, enum governor_class class)
+static inline enum governor_pass pass(GovernorMember *member, enum governor_class class)
 {
-    struct lane *lane = &member->lanes[class];
     uint64_t before;
 
-    fork_check(member);
-    if (atomic_load_explicit(&member->grant->classes[class].mode, memory_order_relaxed) ==
-        GOVERNOR_MODE_METERED)
+    if (__builtin_expect(atomic_load_explicit(&member->grant->classes[class].mode,
+                                              memory_order_relaxed) == GOVERNOR_MODE_METERED,
+                         0))
         return GOVERNOR_PASS_METERED;
     before = atomic_fetch_add_explicit(&member->usage->classes[class].free_submissions, 1,
                                        memory_order_relaxed);
-    return __builtin_expect(before >= atomic_load_explicit(&lane->marker_due, memory_order_relaxed),
-                            0)
+    return before >= atomic_load_explicit(&member->lanes[class].marker_due, memory_order_relaxed)
                ? GOVERNOR_PASS_MARK
                : GOVERNOR_PASS_FREE;
+}
+
+static __attribute__((noinline)) enum governor_pass pass_any(GovernorMember *member,
+                                                             enum governor_class class)
+{
+    fork_check(member);
+    return pass(member, class);
+}
+
+/*
+ * Almost all is compute, whose words are at places that the compiler knows. Without a call that
+ * returns here, hardly a register has to be kept.
+ */
+enum governor_pass governor_member_pass(GovernorMember *member, enum governor_class class)
+{
+    uint32_t word = atomic_load_explicit(member->fork_word, memory_order_acquire);
+
+    if (__builtin_expect(word != FORK_NONE || class != GOVERNOR_CLASS_COMPUTE, 0))
+        return pass_any(member, class);
+    return pass(member, GOVERNOR_CLASS_COMPUTE);
 }
 
 static void publish(GovernorMember *member, struct lane *lane)
@@ -49,15 +69,20 @@ void marker_restart(struct lane *lane)
     atomic_store_explicit(&lane->marker_due, lane->backlog.due, memory_order_relaxed);
 }
 
+/* How much may be queued; 0: without an arbiter there is no bound. */
+static uint64_t allowed(const GovernorMember *member, const struct lane *lane)
+{
+    return atomic_load_explicit(&lane_grant(member, lane)->backlog_ns, memory_order_relaxed);
+}
+
 static bool has_to_wait(const GovernorMember *member, const struct lane *lane, uint64_t number,
                         uint64_t since, uint64_t now)
 {
-    const struct governor_class_grant *grant = lane_grant(member, lane);
-    uint64_t most = atomic_load_explicit(&grant->backlog_ns, memory_order_relaxed);
+    uint64_t most = allowed(member, lane);
 
-    /* Without an arbiter there is no bound. */
-    return most && atomic_load(&grant->mode) == GOVERNOR_MODE_FREE && now < since + PATIENCE_NS &&
-           number >= lane->backlog.due && backlog_is_full(&lane->backlog, number, most, now);
+    return most && atomic_load(&lane_grant(member, lane)->mode) == GOVERNOR_MODE_FREE &&
+           now < since + PATIENCE_NS && number >= lane->backlog.due &&
+           backlog_is_full(&lane->backlog, number, most, now);
 }
 
 uint64_t governor_member_mark(GovernorMember *member, enum governor_class class)
@@ -78,7 +103,10 @@ uint64_t governor_member_mark(GovernorMember *member, enum governor_class class)
     atomic_store_explicit(&lane_usage(member, lane)->waited_ns, lane->waited_ns,
                           memory_order_release);
     /* Otherwise another thread has placed one meanwhile. */
-    if (number >= lane->backlog.due && backlog_place(&lane->backlog, number, now))
+    if (!allowed(member, lane))
+        lane->backlog.due = number + UNBOUND_DUE;
+    else if (number >= lane->backlog.due &&
+             backlog_place(&lane->backlog, number, allowed(member, lane), now))
         marker = number | lane->epoch << EPOCH_SHIFT;
     publish(member, lane);
     pthread_mutex_unlock(&member->lock);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calibrate.h"
 #include "driver_memory.h"
 #include "engines.h"
 #include "memory.h"
@@ -171,6 +172,31 @@ static void forget_device(struct layer_device *device)
     handle_map_destroy(&device->swapchains, swapchain_forget, NULL);
 }
 
+/* With our extension beside the application's. Fails if there is none to add, too. */
+static VkResult create_calibrated(struct layer_device *device, PFN_vkCreateDevice create,
+                                  VkPhysicalDevice physical, const VkDeviceCreateInfo *info,
+                                  const VkAllocationCallbacks *allocator, VkDevice *handle)
+{
+    const char *extension = calibrate_extension(device->instance, physical, info);
+    VkDeviceCreateInfo extended = *info;
+    VkResult result = VK_ERROR_EXTENSION_NOT_PRESENT;
+    const char **names;
+
+    if (!extension || is_timed_by_host(device->instance, physical))
+        return result;
+    names = calloc(info->enabledExtensionCount + 1, sizeof(*names));
+    if (!names)
+        return result;
+    for (uint32_t i = 0; i < info->enabledExtensionCount; i++)
+        names[i] = info->ppEnabledExtensionNames[i];
+    names[extended.enabledExtensionCount++] = extension;
+    extended.ppEnabledExtensionNames = names;
+    result = create(physical, &extended, allocator, handle);
+    device->calibrated = result == VK_SUCCESS;
+    free(names);
+    return result;
+}
+
 static VkResult create_below(struct layer_device *device, VkPhysicalDevice physical,
                              const VkDeviceCreateInfo *info, const VkAllocationCallbacks *allocator,
                              VkDevice *handle)
@@ -192,11 +218,15 @@ static VkResult create_below(struct layer_device *device, VkPhysicalDevice physi
     device->set_loader_data = loader->u.pfnSetDeviceLoaderData;
     link->u.pLayerInfo = link->u.pLayerInfo->pNext;
     /* With the caller's own pointer: the loader passes its object through it. */
-    result = create(physical, info, allocator, handle);
+    result = create_calibrated(device, create, physical, info, allocator, handle);
+    if (result != VK_SUCCESS)
+        result = create(physical, info, allocator, handle);
     if (result != VK_SUCCESS)
         return result;
     device->handle = *handle;
     dispatch_load_device(&device->next, device->handle, get);
+    device->calibrated |= calibrate_is_enabled(info);
+    device->calibrated &= device->next.GetCalibratedTimestampsKHR != NULL;
     return VK_SUCCESS;
 }
 

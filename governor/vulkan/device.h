@@ -19,6 +19,13 @@ struct layer_instance {
 
 struct meter_slot;
 
+/* The GPU's clock and CLOCK_MONOTONIC at one time; @read_at 0: not read yet. */
+struct queue_clock {
+    uint64_t tick;
+    uint64_t host_ns;
+    uint64_t read_at;
+};
+
 /*
  * The application orders its calls on a queue; @lock is between those and the queue's waiter
  * thread.
@@ -34,6 +41,7 @@ struct layer_queue {
     pthread_cond_t submitted;
     pthread_cond_t drained;
     struct ticks ticks; /* 0 bits: the host's clock times the work */
+    struct queue_clock clock;
     struct estimates estimates;
     struct meter_slot *first, *last; /* in flight, oldest first */
     struct meter_slot *idle;         /* kept for reuse */
@@ -67,6 +75,7 @@ struct layer_device {
     bool pages;                /* the driver pages device memory by itself */
     bool shares_fences;        /* the application may import and export them */
     bool timed_by_host;        /* its timestamps are the host's clock */
+    bool calibrated;           /* its timestamps can be told in the host's clock */
     /*
      * Since some command buffer suspends a render pass, batches are not split between command
      * buffers.

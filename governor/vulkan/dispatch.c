@@ -30,6 +30,9 @@ void dispatch_load_device(struct device_dispatch *next, VkDevice owner, PFN_vkGe
 {
     DEVICE_COMMANDS(LOAD)
     DEVICE_COMMANDS_KHR(LOAD_KHR)
+    if (!next->GetCalibratedTimestampsKHR)
+        next->GetCalibratedTimestampsKHR =
+            (PFN_vkGetCalibratedTimestampsKHR)get(owner, "vkGetCalibratedTimestampsEXT");
     next->GetDeviceProcAddr = get;
 }
 

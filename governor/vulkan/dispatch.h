@@ -80,7 +80,8 @@
     X(CmdWriteTimestamp)                                                                           \
     X(CmdCopyQueryPoolResults)                                                                     \
     X(CmdPipelineBarrier)                                                                          \
-    X(CmdSetEvent)
+    X(CmdSetEvent)                                                                                 \
+    X(GetCalibratedTimestampsKHR)
 
 #define DEVICE_COMMANDS_KHR(X)                                                                     \
     X(QueueSubmit2)                                                                                \

@@ -25,30 +25,39 @@ uint64_t meter_estimate(struct layer_queue *queue, uint64_t key, uint32_t comman
     return ns;
 }
 
-/*
- * Others' work is before it, and the host's clock cannot separate the two. Returns whether the
- * earlier measurements of it are enough.
- */
-static bool needs_ticks(struct layer_queue *queue, const struct meter_slot *slot)
+/* Whether the earlier measurements of its work are enough. */
+static bool is_known(struct layer_queue *queue, const struct meter_slot *slot)
 {
     bool stands_in;
 
-    if (!slot->behind_ns)
-        return false;
     pthread_mutex_lock(&queue->lock);
     stands_in = estimate_stands_in(&queue->estimates, slot->work.key);
     pthread_mutex_unlock(&queue->lock);
-    return !stands_in;
+    return stands_in;
 }
 
-/* By the GPU's own timestamps. */
-static bool is_wrapped(struct layer_queue *queue, const struct meter_slot *slot)
+/*
+ * By the GPU's own timestamps: command buffers of ours around it cost the processor and the GPU
+ * time, so of known work only one in some has them. If the host's clock is as good, only work
+ * behind others' has, because that clock cannot separate the two.
+ */
+static void choose_clock(struct layer_queue *queue, struct meter_slot *slot)
 {
-    const struct meter_work *work = &slot->work;
+    struct meter_work *work = &slot->work;
+    bool host = queue->device->timed_by_host;
 
-    return work->wrap && slot->begin &&
-           (work->waits || work->deferred || !queue->device->timed_by_host ||
-            needs_ticks(queue, slot));
+    work->known = false;
+    work->wrap &= slot->begin != VK_NULL_HANDLE;
+    if (!work->wrap || work->waits || work->deferred)
+        return;
+    if (host && !slot->behind_ns) {
+        work->wrap = false;
+        return;
+    }
+    work->known = is_known(queue, slot);
+    work->wrap = !work->known;
+    /* As ever: the host's clock, without others' part. */
+    work->known &= !host;
 }
 
 struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_work *work)
@@ -81,7 +90,7 @@ struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_wor
     slot->work = *work;
     slot->work.deferred = work->deferred || behind;
     slot->behind_ns = governor_member_class_behind_ns(member, queue->class);
-    slot->work.wrap = is_wrapped(queue, slot);
+    choose_clock(queue, slot);
     slot->ends_by = retire_may_borrow(queue, slot) ? work->fence : slot->fence;
     slot->ended = false;
     slot->seen_ns = 0;

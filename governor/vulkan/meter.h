@@ -22,6 +22,7 @@ struct meter_work {
     bool waits;        /* for semaphores */
     bool deferred;     /* waits for something that is not signalled */
     bool wrap;         /* command buffers of ours may be next to its own */
+    bool known;        /* what was measured of the same work lately stands in for a measurement */
     VkFence fence;     /* the application's, or VK_NULL_HANDLE */
     uint64_t most_ns;  /* maximum charge; 0: no bound */
 };

@@ -3,14 +3,27 @@
 
 #define VISIBLE (VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
 
-/* A type that the host can read; every device has one for buffers. */
-static uint32_t visible_type(const VkPhysicalDeviceMemoryProperties *memory, uint32_t accepted)
+/* The first accepted type with all @flags; -1: none. */
+static int type_with(const VkPhysicalDeviceMemoryProperties *memory, uint32_t accepted,
+                     VkMemoryPropertyFlags flags)
 {
     for (uint32_t i = 0; i < memory->memoryTypeCount; i++) {
-        if ((accepted >> i & 1) && (memory->memoryTypes[i].propertyFlags & VISIBLE) == VISIBLE)
-            return i;
+        if ((accepted >> i & 1) && (memory->memoryTypes[i].propertyFlags & flags) == flags)
+            return (int)i;
     }
-    return 0;
+    return -1;
+}
+
+/*
+ * A type that the host can read; every device has one for buffers. The first may be the GPU's own
+ * memory, which a processor reads slowly across the bus, without its cache.
+ */
+static uint32_t visible_type(const VkPhysicalDeviceMemoryProperties *memory, uint32_t accepted)
+{
+    int cached = type_with(memory, accepted, VISIBLE | VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
+    int any = type_with(memory, accepted, VISIBLE);
+
+    return (uint32_t)(cached >= 0 ? cached : any >= 0 ? any : 0);
 }
 
 bool results_create(struct layer_device *device, uint32_t count, VkBuffer *buffer,

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "retire.h"
 
+#include "calibrate.h"
 #include "slot.h"
 
 /* After this many ends in a row that the application came for one by one, it is expected again. */
 #define VISITS_EXPECTED 8
+/* The end of known work is seen later than it is. */
+#define KNOWN_SLACK_NS 1000000u
 /* Beyond the estimate; then the waiter takes the fence at its next look. */
 #define LATE_NS 4000000u
 
@@ -30,12 +33,23 @@ static uint64_t without_others(const struct meter_slot *slot, uint64_t begin, ui
     return own < ns ? own : ns;
 }
 
-static uint64_t measure(struct layer_queue *queue, struct meter_slot *slot)
+/* Of known work: what it took before, unless it clearly took longer. */
+static uint64_t by_estimate(const struct meter_slot *slot, uint64_t elapsed_ns)
 {
-    uint64_t end = slot->seen_ns ? slot->seen_ns : meter_now_ns();
+    uint64_t most = 2 * slot->estimate_ns + KNOWN_SLACK_NS;
+
+    if (elapsed_ns > most)
+        return elapsed_ns;
+    return elapsed_ns < slot->estimate_ns ? elapsed_ns : slot->estimate_ns;
+}
+
+static uint64_t measure(struct layer_queue *queue, struct meter_slot *slot, uint64_t end)
+{
     uint64_t ns = slot->work.wrap ? ticks_measure(&queue->ticks, slot->ticks[0], slot->ticks[1])
                                   : without_others(slot, begin_of(queue, slot), end);
 
+    if (slot->work.known)
+        ns = by_estimate(slot, ns);
     queue->host_end_ns = end;
     return slot->work.most_ns && ns > slot->work.most_ns ? slot->work.most_ns : ns;
 }
@@ -66,10 +80,20 @@ static void take_oldest(struct layer_queue *queue)
 /* Work that was measured has ended. */
 static void settle(struct layer_queue *queue, struct meter_slot *slot)
 {
-    uint64_t ns = measure(queue, slot);
+    uint64_t seen = slot->seen_ns ? slot->seen_ns : meter_now_ns();
+    uint64_t ns = measure(queue, slot, seen), end;
+    bool alone = !slot->behind_ns;
 
-    governor_member_end(queue->device->member, slot->debit, ns);
-    if (slot->work.wrap || !slot->behind_ns)
+    if (slot->work.wrap && calibrate_time(queue, slot->ticks[1], &end)) {
+        end = end < seen ? end : seen;
+        governor_member_ran(queue->device->member, slot->debit, end - ns, end);
+        /* What others ran meanwhile is in it. */
+        alone |= end - ns >= slot->submitted_ns + slot->behind_ns;
+    } else {
+        governor_member_end(queue->device->member, slot->debit, ns);
+        alone |= slot->work.wrap;
+    }
+    if (alone && !slot->work.known)
         estimate_learn(&queue->estimates, slot->work.key, slot->work.commands, ns);
 }
 

@@ -23,3 +23,8 @@ uint64_t ticks_measure(struct ticks *ticks, uint64_t begin, uint64_t end)
     ticks->has_ended = true;
     return took > 0 ? (uint64_t)((double)took * ticks->period) : 0;
 }
+
+int64_t ticks_between(const struct ticks *ticks, uint64_t from, uint64_t to)
+{
+    return (int64_t)((double)distance(ticks, from, to) * ticks->period);
+}

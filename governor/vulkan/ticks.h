@@ -19,4 +19,7 @@ struct ticks {
  */
 uint64_t ticks_measure(struct ticks *ticks, uint64_t begin, uint64_t end);
 
+/* Nanoseconds from @from to @to, which may be earlier. */
+int64_t ticks_between(const struct ticks *ticks, uint64_t from, uint64_t to);
+
 #endif /* GOVERNOR_VULKAN_TICKS_H */

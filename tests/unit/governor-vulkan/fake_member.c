@@ -130,6 +130,15 @@ void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measur
     fake_member.ended++;
 }
 
+void governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_at_ns,
+                         uint64_t end_at_ns)
+{
+    fake_member.last_begin_ns = begin_at_ns;
+    fake_member.last_end_ns = end_at_ns;
+    fake_member.ran++;
+    governor_member_end(member, debit, end_at_ns - begin_at_ns);
+}
+
 void governor_member_cancel(GovernorMember *member, uint64_t debit)
 {
     (void)member;

@@ -33,7 +33,8 @@ struct fake_member {
     _Atomic uint64_t used, spilled;
     _Atomic uint64_t pages;
     _Atomic uint64_t driver, driver_told;
-    _Atomic uint64_t placed, passed; /* markers */
+    _Atomic uint64_t ran, last_begin_ns, last_end_ns; /* ended ones with their times */
+    _Atomic uint64_t placed, passed;                  /* markers */
     _Atomic uint32_t last_queue;
     _Atomic uint64_t wrong; /* markers out of order; debits ended twice, or that never began */
 };

@@ -103,6 +103,46 @@ static void test_measured(void)
     gpu_close_checked(&gpu, member);
 }
 
+/*
+ * By the GPU's clock, which the driver tells in the host's: from when until when it ran. Of known
+ * work, seven in eight are not measured.
+ */
+static void test_span(void)
+{
+    struct gpu gpu;
+    struct fake_member *member;
+    VkCommandBuffer commands;
+    VkFence fence;
+    uint64_t measured;
+
+    g_setenv("VGPU_GOVERNOR_CLOCK", "device", TRUE);
+    member = gpu_open_metered(&gpu, NULL);
+    commands = gpu_record(&gpu, 1000000);
+    fence = gpu_fence(&gpu);
+    for (int i = 0; i < 33; i++) {
+        uint64_t ran = member->ran;
+        uint64_t begin = (uint64_t)g_get_monotonic_time() * 1000, end;
+
+        submit(&gpu, commands, fence);
+        gpu_wait_fence(&gpu, fence);
+        VK(vkQueueWaitIdle(gpu.queue));
+        end = (uint64_t)g_get_monotonic_time() * 1000 + 1000;
+        gpu.expected += gpu_gain(1000000);
+        if (member->ran == ran)
+            continue;
+        g_assert_cmpuint(member->last_begin_ns, >=, begin);
+        g_assert_cmpuint(member->last_end_ns, <=, end);
+        g_assert_cmpuint(member->last_end_ns - member->last_begin_ns, >, (end - begin) / 4);
+    }
+    measured = member->ran;
+    g_test_message("%d of %d had times", (int)measured, (int)member->ended);
+    g_assert_cmpuint(member->ended, ==, 33);
+    g_assert_cmpuint(measured, ==, 5);
+    g_unsetenv("VGPU_GOVERNOR_CLOCK");
+    vkDestroyFence(gpu.device, fence, NULL);
+    gpu_close_checked(&gpu, member);
+}
+
 /* Submitted at once, executed one after the other: time is not counted twice. */
 static void test_no_overlap(void)
 {
@@ -293,6 +333,7 @@ int main(int argc, char **argv)
     g_test_add_func("/submit/free", test_free);
     g_test_add_func("/submit/marked", test_marked);
     g_test_add_func("/submit/measured", test_measured);
+    g_test_add_func("/submit/span", test_span);
     g_test_add_func("/submit/no-overlap", test_no_overlap);
     g_test_add_func("/submit/batches", test_batches);
     g_test_add_func("/submit/submit2", test_submit2);
