@@ -17,6 +17,12 @@ static struct gpu *_Atomic gpus[GPUS_MAX];
 /* Held while a GPU is looked up. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+static void forget_owed(struct gpu *gpu)
+{
+    for (unsigned int i = 0; i < GOVERNOR_CLASSES; i++)
+        gpu->owed[i] = 0;
+}
+
 void gpu_forget_parent(void)
 {
     pthread_mutex_init(&lock, NULL);
@@ -27,7 +33,8 @@ void gpu_forget_parent(void)
             continue;
         pthread_mutex_init(&gpu->own_lock, NULL);
         /* A child has none of its parent's memory. */
-        gpu->charged = gpu->own = gpu->graphs = gpu->owed = 0;
+        gpu->charged = gpu->own = gpu->graphs = 0;
+        forget_owed(gpu);
         gpu->seen = false;
         /* Its thread is the parent's, and so are its events. */
         gpu->meter = NULL;

@@ -22,7 +22,7 @@ struct meter;
  * @member: NULL: it was required to join, and that failed
  * @seen: what the driver has for itself was asked for once
  * @charged: bytes that were charged for what this process asked of the driver
- * @owed: nanoseconds of the GPU's work that were not charged yet (time/work.h)
+ * @owed: nanoseconds of the GPU's work that were not charged yet, by class (time/work.h)
  *
  * @own_lock: over what follows
  * @own: bytes that were charged for what the driver has for itself
@@ -36,7 +36,7 @@ struct gpu {
     GovernorMember *member;
     _Atomic bool seen;
     _Atomic uint64_t charged;
-    _Atomic uint64_t owed;
+    _Atomic uint64_t owed[GOVERNOR_CLASSES];
 
     pthread_mutex_t own_lock;
     uint64_t own;

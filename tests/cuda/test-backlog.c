@@ -23,7 +23,7 @@ static uint64_t waiting(void)
 
     *(void **)&look = kit_driver("card_look");
     look(&card);
-    return card.busy_until > now ? card.busy_until - now : 0;
+    return card.busy_until[CARD_COMPUTE] > now ? card.busy_until[CARD_COMPUTE] - now : 0;
 }
 
 /* A second of work, launched at once. */

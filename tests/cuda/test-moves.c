@@ -30,15 +30,25 @@ static const struct call calls[] = {
 /* Nanoseconds of work that has ended, of each program. */
 static _Atomic uint64_t *done;
 
-static void copies(void)
+static void copy(const char *slice, unsigned int number)
 {
-    kit_enter("a");
+    kit_enter(slice);
     for (;;) {
         ok(cuMemcpyHtoDAsync_v2(0, NULL, 2 * MS * FAKE_COPIES, NULL));
         ok(cuMemcpyHtoDAsync_v2(0, NULL, 2 * MS * FAKE_COPIES, NULL));
         ok(cuStreamSynchronize(NULL));
-        done[0] += 4 * MS;
+        done[number] += 4 * MS;
     }
+}
+
+static void copies(void)
+{
+    copy("a", 0);
+}
+
+static void copies_more(void)
+{
+    copy("b", 1);
 }
 
 static void computes(void)
@@ -71,15 +81,15 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Without a measure of copies, they would have all that they ask for. */
-static void test_share(void)
+/* The median of the share of @one, in percent, beside @other. */
+static double median_share(void (*one)(void), void (*other)(void))
 {
     double parts[PARTS];
 
     kit_open_two("[slice]\nweight=30\n", "[slice]\nweight=70\n");
     done[0] = done[1] = 0;
-    kit_start(copies);
-    kit_start(computes);
+    kit_start(one);
+    kit_start(other);
     share_of(300 * MS);
     for (unsigned int i = 0; i < PARTS; i++) {
         parts[i] = share_of(400 * MS);
@@ -88,8 +98,25 @@ static void test_share(void)
     kit_kill_all();
     kit_close();
     qsort(parts, PARTS, sizeof(parts[0]), compare);
-    g_assert_cmpfloat(parts[PARTS / 2], >, 22);
-    g_assert_cmpfloat(parts[PARTS / 2], <, 38);
+    return parts[PARTS / 2];
+}
+
+/* Without a measure of copies, each would have half. */
+static void test_share(void)
+{
+    double share = median_share(copies, copies_more);
+
+    g_assert_cmpfloat(share, >, 22);
+    g_assert_cmpfloat(share, <, 38);
+}
+
+/* The card copies beside kernels, so a copy does not wait for another slice's turn to compute. */
+static void test_beside(void)
+{
+    double share = median_share(copies, computes);
+
+    g_assert_cmpfloat(share, >, 42);
+    g_assert_cmpfloat(share, <, 58);
 }
 
 static bool is_move(const struct call *call)
@@ -205,7 +232,7 @@ static void charged(void)
     g_assert_cmpuint(kit_calls("cuEventRecord") - before, <, 400);
     for (unsigned int i = 0; i < 200 && charged_ns < 10 * MS; i++) {
         g_usleep(10000);
-        charged_ns = live_status(&kit_live, "a", "gpu_ns");
+        charged_ns = live_status(&kit_live, "a", "copy_ns");
     }
     g_assert_cmpint(charged_ns, >, 10 * MS);
     g_assert_cmpint(charged_ns, <, 40 * MS);
@@ -238,6 +265,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     done = mmap(NULL, 2 * sizeof(*done), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     g_test_add_func("/moves/share", test_share);
+    g_test_add_func("/moves/beside", test_beside);
     g_test_add_func("/moves/each-large", test_each_large);
     g_test_add_func("/moves/each-small", test_each_small);
     g_test_add_func("/moves/charged", test_charged);

@@ -153,15 +153,15 @@ uint64_t card_now(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-uint64_t card_run(uint64_t after, uint64_t ns)
+uint64_t card_run(enum card_engine engine, uint64_t after, uint64_t ns)
 {
     struct card *at = card_get();
     uint64_t begin = card_now(), end;
 
     lock(at);
     begin = begin > after ? begin : after;
-    begin = begin > at->busy_until ? begin : at->busy_until;
-    end = at->busy_until = begin + ns;
+    begin = begin > at->busy_until[engine] ? begin : at->busy_until[engine];
+    end = at->busy_until[engine] = begin + ns;
     pthread_mutex_unlock(&at->lock);
     return end;
 }

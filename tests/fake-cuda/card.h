@@ -17,6 +17,9 @@
 #define CARD_PCI       "0000:3B:00.0"
 #define CARD_PROCESSES 512
 
+/* They run beside each other; each does its work in the order in which it comes. */
+enum card_engine { CARD_COMPUTE, CARD_COPY, CARD_ENGINES };
+
 /**
  * struct card_process
  * @state: as the driver numbers those of checkpoints
@@ -36,8 +39,8 @@ struct card {
     uint64_t used;
     /* The most that there ever was. */
     uint64_t peak;
-    /* When the last work ends. */
-    uint64_t busy_until;
+    /* When the last work of each engine ends. */
+    uint64_t busy_until[CARD_ENGINES];
     /* When a kernel last said what others spin for. */
     uint64_t released_at;
     /* Processes that are not running. */
@@ -57,8 +60,11 @@ bool card_take(uint64_t bytes);
 void card_give(uint64_t bytes);
 /* A copy, with the dead taken out. */
 void card_look(struct card *copy);
-/* Work of @ns that begins when all earlier work has ended, and not before @after: when it ends. */
-uint64_t card_run(uint64_t after, uint64_t ns);
+/*
+ * Work of @ns that begins when all earlier work of the engine has ended, and not before @after:
+ * when it ends.
+ */
+uint64_t card_run(enum card_engine engine, uint64_t after, uint64_t ns);
 /* Kernels that spin until then have ended. */
 void card_release(uint64_t at);
 uint64_t card_released(void);

@@ -78,7 +78,7 @@ void fake_end_events(CUcontext context)
     pthread_mutex_unlock(&lock);
 }
 
-static CUresult run(CUstream stream, uint64_t ns)
+static CUresult run(CUstream stream, enum card_engine engine, uint64_t ns)
 {
     struct point *point = stream_of(stream);
     uint64_t after;
@@ -86,7 +86,7 @@ static CUresult run(CUstream stream, uint64_t ns)
     pthread_mutex_lock(&lock);
     after = time_of(point);
     if (after < FAKE_NEVER)
-        point->at = card_run(after, ns);
+        point->at = card_run(engine, after, ns);
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
@@ -99,7 +99,7 @@ static CUresult spin(CUstream stream)
     pthread_mutex_lock(&lock);
     after = time_of(point);
     if (after < FAKE_NEVER)
-        point->spins_from = card_run(after, 0);
+        point->spins_from = card_run(CARD_COMPUTE, after, 0);
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
@@ -109,10 +109,10 @@ static CUresult launch(CUfunction f, CUstream stream)
     if (f == FAKE_SPIN)
         return spin(stream);
     if (f == FAKE_VARIES)
-        return run(stream, fake_varying_ns);
+        return run(stream, CARD_COMPUTE, fake_varying_ns);
     if (f == FAKE_RELEASE)
-        card_release(card_run(0, 1000));
-    return run(stream, (uintptr_t)f < MOST_NS ? (uintptr_t)f : 0);
+        card_release(card_run(CARD_COMPUTE, 0, 1000));
+    return run(stream, CARD_COMPUTE, (uintptr_t)f < MOST_NS ? (uintptr_t)f : 0);
 }
 
 static void sleep_until(uint64_t at)
@@ -285,7 +285,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CU
     ENTER();
     (void)to;
     (void)from;
-    return run(stream, bytes / FAKE_COPIES);
+    return run(stream, CARD_COPY, bytes / FAKE_COPIES);
 }
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
@@ -293,7 +293,7 @@ CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
     ENTER();
     (void)to;
     (void)from;
-    run(NULL, bytes / FAKE_COPIES);
+    run(NULL, CARD_COPY, bytes / FAKE_COPIES);
     return synchronize(NULL);
 }
 
@@ -302,5 +302,5 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUst
     ENTER();
     (void)to;
     (void)value;
-    return run(stream, bytes / FAKE_FILLS);
+    return run(stream, CARD_COMPUTE, bytes / FAKE_FILLS);
 }

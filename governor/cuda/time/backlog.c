@@ -249,7 +249,7 @@ void backlog_charge(struct meter *meter)
     for (unsigned int i = 0; i < count; i++)
         batch_give_event(meter, left[i].context, left[i].event);
     pthread_mutex_unlock(&meter->looks);
-    work_owe(meter->gpu, WORK_COMPUTE, ns);
+    work_owe(meter->gpu, GOVERNOR_CLASS_COMPUTE, ns);
 }
 
 void backlog_forget(struct backlog *backlog, CUcontext context)

@@ -38,7 +38,7 @@ struct batch {
     struct batch *next;
     uint64_t id;
     uint64_t debit;
-    enum work_class class;
+    enum governor_class class;
     CUcontext context;
     CUstream stream;
     bool per_thread;

@@ -97,7 +97,7 @@ static struct batch *batch_new(struct meter *meter, const struct launch *launch,
     batch->context = context;
     batch->stream = launch->stream;
     batch->per_thread = launch->per_thread;
-    batch->behind_ns = governor_member_behind_ns(meter->gpu->member);
+    batch->behind_ns = governor_member_class_behind_ns(meter->gpu->member, launch->class);
     batch->opened_ns = batch_now();
     batch->begin = batch_record(meter, context, launch->stream, launch->per_thread);
     return batch;
@@ -188,11 +188,11 @@ static void join_batch(struct launch *launch, struct meter *meter)
     meter_unrelax(&mode);
 }
 
-struct gpu *meter_gpu(void)
+struct gpu *meter_gpu(enum governor_class class)
 {
     struct gpu *gpu = real_depth ? NULL : gpu_current();
 
-    return gpu && gpu->member && governor_member_is_metered(gpu->member) ? gpu : NULL;
+    return gpu && gpu->member && governor_member_class_is_metered(gpu->member, class) ? gpu : NULL;
 }
 
 void meter_before(struct launch *launch)
@@ -204,15 +204,16 @@ void meter_before(struct launch *launch)
     launch->gpu = NULL;
     if (!gpu || !gpu->member)
         return;
-    if (!governor_member_is_metered(gpu->member)) {
-        governor_member_count(gpu->member);
+    if (!governor_member_class_is_metered(gpu->member, launch->class)) {
+        governor_member_class_count(gpu->member, launch->class);
         launch->gpu = gpu;
         return;
     }
     meter = meter_is_capturing(launch->stream, launch->per_thread) ? NULL : meter_of(gpu);
     if (!meter)
         return;
-    backlog_charge(meter);
+    if (launch->class == GOVERNOR_CLASS_COMPUTE)
+        backlog_charge(meter);
     join_batch(launch, meter);
 }
 

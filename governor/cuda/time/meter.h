@@ -25,7 +25,7 @@
  */
 struct launch {
     uint64_t key;
-    enum work_class class;
+    enum governor_class class;
     uint64_t guess_ns;
     CUstream stream;
     bool per_thread;
@@ -42,8 +42,8 @@ void meter_before(struct launch *launch);
 /* After it: returns @result. May wait if the slice is not measured and the GPU is far behind. */
 CUresult meter_after(struct launch *launch, CUresult result);
 
-/* The calling thread's GPU, if its work is measured now; else NULL. */
-struct gpu *meter_gpu(void);
+/* The calling thread's GPU, if its work of the class is measured now; else NULL. */
+struct gpu *meter_gpu(enum governor_class class);
 /*
  * In place of meter_before(), for work that must not wait: true if it is part of what is measured
  * anyway, or of a graph. Else nothing measures it.

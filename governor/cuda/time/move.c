@@ -120,10 +120,10 @@ static bool owe(struct launch *launch, uint64_t bytes)
 
     if (bytes >= LARGE)
         return false;
-    gpu = meter_gpu();
+    gpu = meter_gpu(launch->class);
     if (!gpu || meter_join(gpu, launch))
         return true;
-    if (work_owed(gpu) >= BATCH_NS)
+    if (work_owed(gpu, launch->class) >= BATCH_NS)
         return false;
     work_owe(gpu, launch->class, launch->guess_ns);
     return true;
@@ -131,7 +131,7 @@ static bool owe(struct launch *launch, uint64_t bytes)
 
 static void before(struct launch *launch, enum mover mover, uint64_t bytes)
 {
-    launch->class = mover == MOVE_HOST ? WORK_COPY : WORK_COMPUTE;
+    launch->class = mover == MOVE_HOST ? GOVERNOR_CLASS_COPY : GOVERNOR_CLASS_COMPUTE;
     launch->guess_ns = LEAST_NS + bytes / speeds[mover];
     launch->key = costs_key(&keys[mover], bytes);
     if (!owe(launch, bytes))

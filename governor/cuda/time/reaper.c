@@ -77,7 +77,7 @@ static void look_at_begin(struct meter *meter, struct batch *batch, uint64_t now
     if (waited >= batch->told_ns + (batch->told_ns ? STUCK_NS : STALLED_NS)) {
         batch->told_ns = waited;
         batch->unbegun = true;
-        governor_member_stalled(meter->gpu->member);
+        governor_member_class_stalled(meter->gpu->member, batch->class);
     }
     if (waited >= STUCK_NS && !batch->stuck)
         set_stuck(meter, batch, true);

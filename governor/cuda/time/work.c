@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "work.h"
 
-uint64_t work_begin(struct gpu *gpu, enum work_class class, uint64_t ns, bool deferred)
+uint64_t work_begin(struct gpu *gpu, enum governor_class class, uint64_t ns, bool deferred)
 {
-    (void)class;
-    return governor_member_begin(gpu->member, ns + work_owed(gpu), deferred);
+    struct governor_work work = {
+        .class = class,
+        .estimate_ns = ns + work_owed(gpu, class),
+        .deferred = deferred,
+    };
+
+    return governor_member_submit(gpu->member, &work);
 }
 
-void work_end(struct gpu *gpu, enum work_class class, uint64_t debit, uint64_t ns)
+void work_end(struct gpu *gpu, enum governor_class class, uint64_t debit, uint64_t ns)
 {
-    (void)class;
-    ns += atomic_exchange_explicit(&gpu->owed, 0, memory_order_relaxed);
+    ns += atomic_exchange_explicit(&gpu->owed[class], 0, memory_order_relaxed);
     governor_member_end(gpu->member, debit, ns);
 }
 
@@ -19,13 +23,12 @@ void work_cancel(struct gpu *gpu, uint64_t debit)
     governor_member_cancel(gpu->member, debit);
 }
 
-void work_owe(struct gpu *gpu, enum work_class class, uint64_t ns)
+void work_owe(struct gpu *gpu, enum governor_class class, uint64_t ns)
 {
-    (void)class;
-    atomic_fetch_add_explicit(&gpu->owed, ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&gpu->owed[class], ns, memory_order_relaxed);
 }
 
-uint64_t work_owed(const struct gpu *gpu)
+uint64_t work_owed(const struct gpu *gpu, enum governor_class class)
 {
-    return atomic_load_explicit(&gpu->owed, memory_order_relaxed);
+    return atomic_load_explicit(&gpu->owed[class], memory_order_relaxed);
 }

@@ -133,12 +133,12 @@ static void flood(uint64_t ns, unsigned int count)
     context();
     from = now();
     for (unsigned int i = 0; i < count; i++) {
-        struct card card;
+        uint64_t until;
 
         launch(ns);
-        card = look();
-        if (card.busy_until > now() && card.busy_until - now() > most)
-            most = card.busy_until - now();
+        until = look().busy_until[CARD_COMPUTE];
+        if (until > now() && until - now() > most)
+            most = until - now();
     }
     check(cuStreamSynchronize(NULL));
     printf("%.3f %.6f\n", (double)most / 1e6, (double)ns * count / (double)(now() - from));
