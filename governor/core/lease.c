@@ -132,8 +132,10 @@ static void grant_to(struct scheduler *scheduler, struct sched_slice *slice, boo
         .floor = floor,
         .floor_base = slice_spent(slice),
     };
+    /* Others may have done nothing yet. No member has run for longer than it has been here. */
     for (guint i = 0; i < slice->members->len; i++)
-        MEMBER(slice, i)->behind_until = scheduler->lease.others_until;
+        MEMBER(slice, i)->behind_until =
+            MAX(scheduler->lease.others_until, MEMBER(slice, i)->joined_at);
     /* The minimum is outside the queue, which continues where it was. */
     if (start > scheduler->virtual_ns[priority] && !floor)
         scheduler->virtual_ns[priority] = start;

@@ -108,7 +108,10 @@ static void *map_page(int fd, int prot)
     return page == MAP_FAILED ? NULL : page;
 }
 
-/* Counters per connection start again; work in flight stays. */
+/*
+ * Counters per connection start again; work in flight stays. When it began is written first: this
+ * process may be killed in between, and is charged for work in flight since it began.
+ */
 static void carry_over(GovernorMember *member, struct governor_usage *usage)
 {
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
@@ -117,10 +120,10 @@ static void carry_over(GovernorMember *member, struct governor_usage *usage)
 
         lane->gpu_ns = lane->waited_ns = lane->throttled_ns = lane->spans = 0;
         marker_restart(lane);
-        atomic_store(&words->in_flight_ns, lane->in_flight_ns);
-        atomic_store(&words->waiting, lane->waiting);
         atomic_store(&words->began_at_ns, lane->began_at_ns);
         atomic_store(&words->ended_at_ns, lane->ended_at_ns);
+        atomic_store(&words->in_flight_ns, lane->in_flight_ns);
+        atomic_store(&words->waiting, lane->waiting);
     }
     atomic_store(&usage->pages, member->pages);
 }
