@@ -210,6 +210,51 @@ static void test_charged(void)
     kit_close();
 }
 
+/* The rival only computes, so the other's copies are free while its kernels are measured. */
+static void computes(void)
+{
+    kit_enter("b");
+    for (;;) {
+        kit_launch(kit_kernel(500000), NULL);
+        ok(cuStreamSynchronize(NULL));
+    }
+}
+
+#define ROUNDS 50
+#define COPIES 24
+
+/* 50 kernels of 50 us, each beside 24 copies of 0.1 ms that wait. */
+static void copies_wait(void)
+{
+    CUstream copying = (CUstream)(uintptr_t)0x110, computing = (CUstream)(uintptr_t)0x220;
+
+    kit_enter("a");
+    for (unsigned int round = 0; round < ROUNDS; round++) {
+        for (unsigned int i = 0; i < COPIES; i++)
+            ok(cuMemcpyHtoDAsync_v2(0, NULL, 100000 * FAKE_COPIES, copying));
+        kit_launch(kit_kernel(50000), computing);
+        ok(cuStreamSynchronize(computing));
+    }
+    g_usleep(20000);
+}
+
+/* What waits of one class is not charged to another. */
+static void test_classes_apart(void)
+{
+    gint64 charged;
+
+    kit_open_two("[slice]\n", "[slice]\n");
+    kit_start(computes);
+    live_await(&kit_live, "b", "members", 1);
+    kit_run(copies_wait);
+    charged = live_status(&kit_live, "a", "gpu_ns");
+    g_test_message("charged %.1f ms", (double)charged / MS);
+    g_assert_cmpint(charged, >, 1 * MS);
+    g_assert_cmpint(charged, <, 12 * MS);
+    kit_kill_all();
+    kit_close();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -221,5 +266,6 @@ int main(int argc, char **argv)
     g_test_add_func("/backlog/waits-beside", test_waits_beside);
     g_test_add_func("/backlog/context-ends", test_context_ends);
     g_test_add_func("/backlog/charged", test_charged);
+    g_test_add_func("/backlog/classes-apart", test_classes_apart);
     return g_test_run();
 }

@@ -21,13 +21,20 @@
 
 /* Launches of this thread since the last marker. Streams that share a place share a marker. */
 #define PLACES 8
-static _Thread_local unsigned int launches_since[PLACES];
-/* For all GPUs and threads: a look costs more than a wrong number. */
-static _Atomic unsigned int step = STEP_FIRST;
+static _Thread_local unsigned int launches_since[GOVERNOR_CLASSES][PLACES];
+/* For all GPUs and threads: a look costs more than a wrong number. 0: nothing is known. */
+static _Atomic unsigned int steps[GOVERNOR_CLASSES];
 
-static unsigned int *place_of(CUstream stream)
+static unsigned int *place_of(enum governor_class class, CUstream stream)
 {
-    return &launches_since[((uintptr_t)stream >> 4 ^ (uintptr_t)stream >> 9) % PLACES];
+    return &launches_since[class][((uintptr_t)stream >> 4 ^ (uintptr_t)stream >> 9) % PLACES];
+}
+
+static unsigned int step_of(enum governor_class class)
+{
+    unsigned int step = atomic_load_explicit(&steps[class], memory_order_relaxed);
+
+    return step ? step : STEP_FIRST;
 }
 
 /* Launches that wait, and how many markers they have; without those that are stuck. */
@@ -45,11 +52,11 @@ static uint64_t pending(const struct backlog *backlog, unsigned int *markers)
     return launches;
 }
 
-static void set_step(const struct backlog *backlog)
+static void set_step(struct meter *meter, const struct backlog *backlog)
 {
     uint64_t most = STEP_NS / backlog->ns;
 
-    atomic_store_explicit(&step,
+    atomic_store_explicit(&steps[backlog - meter->backlogs],
                           most > STEP_MOST ? STEP_MOST
                           : most           ? (unsigned int)most
                                            : 1,
@@ -62,7 +69,8 @@ static void set_step(const struct backlog *backlog)
  * for launches that were spread over a longer time. Only over many of them is the time that of the
  * launches.
  */
-static void learn(struct backlog *backlog, const struct marker *marker, float ms)
+static void learn(struct meter *meter, struct backlog *backlog, const struct marker *marker,
+                  float ms)
 {
     backlog->sum_ns += (uint64_t)((double)ms * 1e6) - backlog->sum_ns / OLD_WEIGHT;
     backlog->sum_launches += marker->launches * SCALE - backlog->sum_launches / OLD_WEIGHT;
@@ -72,7 +80,7 @@ static void learn(struct backlog *backlog, const struct marker *marker, float ms
     backlog->seen = SEEN_LEAST;
     backlog->ns = backlog->sum_ns * SCALE / backlog->sum_launches;
     backlog->ns += !backlog->ns;
-    set_step(backlog);
+    set_step(meter, backlog);
 }
 
 static void take_out(struct backlog *backlog, unsigned int at)
@@ -85,9 +93,8 @@ static void take_out(struct backlog *backlog, unsigned int at)
 }
 
 /* It came: with @looks. */
-static void came(struct meter *meter, unsigned int at)
+static void came(struct meter *meter, struct backlog *backlog, unsigned int at)
 {
-    struct backlog *backlog = &meter->backlog;
     struct marker marker, before = backlog->last;
     bool is_measured;
     float ms = 0;
@@ -102,15 +109,14 @@ static void came(struct meter *meter, unsigned int at)
     pthread_mutex_lock(&meter->lock);
     backlog->last = marker;
     if (is_measured)
-        learn(backlog, &marker, ms);
+        learn(meter, backlog, &marker, ms);
     pthread_mutex_unlock(&meter->lock);
     batch_give_event(meter, before.context, before.event);
 }
 
 /* Takes out what has come; returns true if something has. Streams have no order among them. */
-static bool look(struct meter *meter)
+static bool look(struct meter *meter, struct backlog *backlog)
 {
-    struct backlog *backlog = &meter->backlog;
     bool has_come = false;
     unsigned int i = 0;
 
@@ -122,16 +128,16 @@ static bool look(struct meter *meter)
             i++;
             continue;
         }
-        came(meter, i);
+        came(meter, backlog, i);
         has_come = true;
     }
     pthread_mutex_unlock(&meter->looks);
     return has_come;
 }
 
-static void push(struct meter *meter, CUcontext context, CUevent event, unsigned int launches)
+static void push(struct meter *meter, struct backlog *backlog, CUcontext context, CUevent event,
+                 unsigned int launches)
 {
-    struct backlog *backlog = &meter->backlog;
     unsigned int count;
 
     pthread_mutex_lock(&meter->lock);
@@ -148,9 +154,8 @@ static void push(struct meter *meter, CUcontext context, CUevent event, unsigned
 }
 
 /* By how many nanoseconds too much work waits. */
-static uint64_t excess(struct meter *meter)
+static uint64_t excess(struct meter *meter, const struct backlog *backlog)
 {
-    const struct backlog *backlog = &meter->backlog;
     uint64_t ns, too_much;
     unsigned int markers;
 
@@ -164,11 +169,11 @@ static uint64_t excess(struct meter *meter)
     return too_much;
 }
 
-static void give_up(struct meter *meter)
+static void give_up(struct meter *meter, struct backlog *backlog)
 {
     pthread_mutex_lock(&meter->lock);
-    for (unsigned int i = 0; i < meter->backlog.count; i++)
-        meter->backlog.markers[i].is_stuck = true;
+    for (unsigned int i = 0; i < backlog->count; i++)
+        backlog->markers[i].is_stuck = true;
     pthread_mutex_unlock(&meter->lock);
 }
 
@@ -183,25 +188,26 @@ static void sleep_for(uint64_t ns)
  * Nothing may move because all of it waits for what this thread launches next. So it waits for a
  * limited time: as long as the work should take, twice.
  */
-static void wait_for_room(struct meter *meter)
+static void wait_for_room(struct meter *meter, struct backlog *backlog)
 {
-    uint64_t moved_at = batch_now(), too_much = excess(meter);
+    uint64_t moved_at = batch_now(), too_much = excess(meter, backlog);
 
     while (too_much) {
         uint64_t patience = 2 * too_much > PATIENCE_NS ? 2 * too_much : PATIENCE_NS;
 
         if (batch_now() > moved_at + (patience < PATIENCE_MOST_NS ? patience : PATIENCE_MOST_NS)) {
-            give_up(meter);
+            give_up(meter, backlog);
             return;
         }
         sleep_for(LOOK_NS);
-        if (look(meter))
+        if (look(meter, backlog))
             moved_at = batch_now();
-        too_much = excess(meter);
+        too_much = excess(meter, backlog);
     }
 }
 
-static void mark(struct meter *meter, CUstream stream, bool per_thread, unsigned int launches)
+static void mark(struct meter *meter, struct backlog *backlog, CUstream stream, bool per_thread,
+                 unsigned int launches)
 {
     CUstreamCaptureMode mode;
     CUcontext context;
@@ -209,35 +215,35 @@ static void mark(struct meter *meter, CUstream stream, bool per_thread, unsigned
     if (meter_is_capturing(stream, per_thread) || DRIVER(cuCtxGetCurrent, &context) != CUDA_SUCCESS)
         return;
     meter_relax(&mode);
-    look(meter);
-    push(meter, context, batch_record(meter, context, stream, per_thread), launches);
-    wait_for_room(meter);
+    look(meter, backlog);
+    push(meter, backlog, context, batch_record(meter, context, stream, per_thread), launches);
+    wait_for_room(meter, backlog);
     meter_unrelax(&mode);
 }
 
-void backlog_after(struct gpu *gpu, CUstream stream, bool per_thread)
+void backlog_after(struct gpu *gpu, enum governor_class class, CUstream stream, bool per_thread)
 {
-    unsigned int *since = place_of(stream), launches = ++*since;
+    unsigned int *since = place_of(class, stream), launches = ++*since;
     struct meter *meter;
 
-    if (launches < atomic_load_explicit(&step, memory_order_relaxed))
+    if (launches < step_of(class))
         return;
     *since = 0;
     meter = meter_of(gpu);
     if (meter)
-        mark(meter, stream, per_thread, launches);
+        mark(meter, &meter->backlogs[class], stream, per_thread, launches);
 }
 
-void backlog_charge(struct meter *meter)
+void backlog_charge(struct meter *meter, enum governor_class class)
 {
-    struct backlog *backlog = &meter->backlog;
+    struct backlog *backlog = &meter->backlogs[class];
     struct marker left[BACKLOG_MARKERS];
     unsigned int count, markers;
     uint64_t ns;
 
     if (!atomic_load_explicit(&backlog->count, memory_order_relaxed))
         return;
-    look(meter);
+    look(meter, backlog);
     pthread_mutex_lock(&meter->looks);
     pthread_mutex_lock(&meter->lock);
     ns = pending(backlog, &markers) * backlog->ns;
@@ -249,7 +255,7 @@ void backlog_charge(struct meter *meter)
     for (unsigned int i = 0; i < count; i++)
         batch_give_event(meter, left[i].context, left[i].event);
     pthread_mutex_unlock(&meter->looks);
-    work_owe(meter->gpu, GOVERNOR_CLASS_COMPUTE, ns);
+    work_owe(meter->gpu, class, ns);
 }
 
 void backlog_forget(struct backlog *backlog, CUcontext context)

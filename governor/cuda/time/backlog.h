@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How far the GPU is behind while the slice is not measured. An event follows some of the launches;
- * those that have not come yet say how much work waits. A thread that would make it more than
- * WORK_BACKLOG_NS waits, as if CUDA's own queue were full.
+ * How far the GPU is behind with a class of work that is not measured. An event follows some of the
+ * launches; those that have not come yet say how much work waits. A thread that would make it more
+ * than WORK_BACKLOG_NS waits, as if CUDA's own queue were full.
  */
 #ifndef GOVERNOR_CUDA_BACKLOG_H
 #define GOVERNOR_CUDA_BACKLOG_H
@@ -25,7 +25,8 @@ struct marker {
 };
 
 /**
- * struct backlog - under the meter's lock; whoever takes a marker out also holds @looks
+ * struct backlog - of one class; under the meter's lock; whoever takes a marker out also holds
+ * @looks
  * @last: the marker that came last
  * @sum_ns, @sum_launches: of markers that came, the old ones' less and less
  * @seen: launches in them, up to what is enough
@@ -44,10 +45,10 @@ struct backlog {
 struct meter;
 
 /* After a launch that was not measured. May wait. */
-void backlog_after(struct gpu *gpu, CUstream stream, bool per_thread);
+void backlog_after(struct gpu *gpu, enum governor_class class, CUstream stream, bool per_thread);
 
-/* The slice is measured from now on: what still waits is owed. */
-void backlog_charge(struct meter *meter);
+/* The class is measured from now on: what still waits is owed. */
+void backlog_charge(struct meter *meter, enum governor_class class);
 
 /* Under the meter's locks: the context ends, and its events with it. */
 void backlog_forget(struct backlog *backlog, CUcontext context);

@@ -91,7 +91,7 @@ struct meter {
     struct spare spares[SPARES_MOST];
     unsigned int spare_count;
     struct costs costs;
-    struct backlog backlog;
+    struct backlog backlogs[GOVERNOR_CLASSES];
 };
 
 static inline uint64_t batch_now(void)

@@ -141,7 +141,8 @@ static void forget_events(struct meter *meter, CUcontext context)
     meter->spare_count = kept;
     if (meter->last.context == context)
         meter->last = (struct spare){0};
-    backlog_forget(&meter->backlog, context);
+    for (unsigned int i = 0; i < GOVERNOR_CLASSES; i++)
+        backlog_forget(&meter->backlogs[i], context);
 }
 
 void meter_context_ends(struct gpu *gpu, CUcontext context)

@@ -212,8 +212,7 @@ void meter_before(struct launch *launch)
     meter = meter_is_capturing(launch->stream, launch->per_thread) ? NULL : meter_of(gpu);
     if (!meter)
         return;
-    if (launch->class == GOVERNOR_CLASS_COMPUTE)
-        backlog_charge(meter);
+    backlog_charge(meter, launch->class);
     join_batch(launch, meter);
 }
 
@@ -300,6 +299,6 @@ CUresult meter_after(struct launch *launch, CUresult result)
     if (launch->meter)
         after_measured(launch->meter, launch, result == CUDA_SUCCESS);
     else if (launch->gpu && result == CUDA_SUCCESS)
-        backlog_after(launch->gpu, launch->stream, launch->per_thread);
+        backlog_after(launch->gpu, launch->class, launch->stream, launch->per_thread);
     return result;
 }
