@@ -301,6 +301,30 @@ static void test_no_accomplice(void)
     sim_free(sim);
 }
 
+/*
+ * A process is killed when its page has what it has in flight, and not yet when that began. Its
+ * slice is measured, and nobody else has work in flight.
+ */
+static void test_killed_while_joining(void)
+{
+    struct simulation *sim = sim_new();
+    struct sim_tenant *peer = sim_add(sim, 100, BATCH), *joining = sim_add(sim, 100, BATCH);
+
+    joining->stopped = true;
+    peer->slice->settings.cap = 50;
+    peer->slice->settings.hard = true;
+    sim_run(sim, NS_PER_S);
+    sim_join(sim, joining, peer);
+    sim_run(sim, 100 * NS_PER_MS);
+    joining->usage.in_flight_ns = 20 * NS_PER_MS;
+    sim_run(sim, 5 * NS_PER_MS);
+    sim_exit(sim, joining);
+    g_test_message("charged %.3f s for %.3f s", (double)peer->slice->gpu_ns / 1e9,
+                   (double)peer->done_ns / 1e9);
+    g_assert_cmpuint(peer->slice->gpu_ns, <, peer->done_ns + 150 * NS_PER_MS);
+    sim_free(sim);
+}
+
 static void add_evasions(const char *group, void (*test)(const void *))
 {
     for (gsize i = 0; i < G_N_ELEMENTS(evasions); i++) {
@@ -317,6 +341,7 @@ int main(int argc, char **argv)
     add_evasions("share", test_share);
     add_evasions("cap", test_cap);
     g_test_add_func("/governor/adversary/debt", test_debt);
+    g_test_add_func("/governor/adversary/killed-while-joining", test_killed_while_joining);
     g_test_add_func("/governor/adversary/clock/poison", test_poison);
     g_test_add_func("/governor/adversary/clock/claims", test_claims);
     g_test_add_func("/governor/adversary/clock/light", test_light);
