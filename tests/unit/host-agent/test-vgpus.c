@@ -14,37 +14,7 @@
 #include "tests/unit/host-agent/agent_on_bus.h"
 #include "tests/unit/host-agent/fake_kernel.h"
 #include "tests/unit/host-agent/recorded_host.h"
-
-#define UUID  "c0ffee00-0000-4000-8000-000000000001"
-#define UUID2 "c0ffee00-0000-4000-8000-000000000002"
-#define GPU   "/sys/devices/pci0000:00/0000:00:01.0/0000:02:00.0"
-
-static const char types[] = "[type vgpu-full]\nvram=1/1\n"
-                            "[type vgpu-half]\nvram=1/2\nweight=400\n";
-
-static void open_shared(AgentOnBus *at)
-{
-    HostRoot *root = recorded_host_new("shared");
-
-    file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", types);
-    agent_on_bus_open_tree(at, root);
-}
-
-static gboolean exists(const AgentOnBus *at, const char *path)
-{
-    g_autofree char *full = root_path(at->root, path, NULL);
-
-    return g_file_test(full, G_FILE_TEST_EXISTS);
-}
-
-static void assert_file(const AgentOnBus *at, const char *path, const char *text)
-{
-    g_autofree char *full = root_path(at->root, path, NULL);
-    g_autofree char *found = NULL;
-
-    g_assert_true(g_file_get_contents(full, &found, NULL, NULL));
-    g_assert_cmpstr(g_strstrip(found), ==, text);
-}
+#include "tests/unit/host-agent/vgpus_kit.h"
 
 /* The arbiter's settings of UUID. */
 static void assert_arbiter_reads(const AgentOnBus *at, const char *text)
@@ -66,15 +36,15 @@ static void test_create(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     assert_says("vgpu create half --uuid " UUID " --weight 7", 0,
                 UUID "  0000:02:00.0  amdgpu-vgpu-half  closed  ready   8.0 GiB", "");
-    assert_file(&at, GPU "/" UUID "/vgpu/weight", "7");
+    assert_text_of(&at, GPU "/" UUID "/vgpu/weight", "7");
     assert_says("-o json gpu show 02:00.0", 0, "\"PromisedVram\" : 8581545984", "");
     assert_says("vgpu create amdgpu-vgpu-half --define", 0, "closed", "");
     assert_says("vgpu create half", 7, "", "0 MiB of 15.98 GiB are free");
     assert_says("vgpu remove " UUID, 0, "", "");
-    g_assert_false(exists(&at, GPU "/" UUID));
+    g_assert_false(vgpus_have(&at, GPU "/" UUID));
     assert_says("vgpu remove " UUID, 3, "", "there is no vGPU " UUID);
     agent_on_bus_close(&at);
 }
@@ -83,11 +53,11 @@ static void test_dry_run(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     assert_says("vgpu create half -n 2 --dry-run", 0, "stopped", "");
     assert_says("vgpu create half -n 3 --dry-run", 7, "", "there is room for 2 of 3");
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
-    g_assert_false(exists(&at, "/mdevctl-log"));
+    g_assert_false(vgpus_have(&at, "/mdevctl-log"));
     agent_on_bus_close(&at);
 }
 
@@ -96,7 +66,7 @@ static void test_bad_requests(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     assert_says("vgpu create third", 3, "", "has a type \"third\"");
     assert_says("vgpu create half --weight 0", 2, "", "Weight must be from 1 to 10000, not 0");
     assert_says("vgpu create half --cap 101", 2, "", "Cap must be from 1 to 100");
@@ -112,7 +82,7 @@ static void test_bad_requests(void)
     assert_says("vgpu create half --tenant ../x", 2, "", "Tenant must be");
     assert_says("vgpu create half --gpu 10de:*", 7, "", "it was not requested");
     assert_says("vgpu create", 2, "", "vgpuctl vgpu create TYPE");
-    g_assert_false(exists(&at, "/mdevctl-log"));
+    g_assert_false(vgpus_have(&at, "/mdevctl-log"));
     agent_on_bus_close(&at);
 }
 
@@ -121,13 +91,13 @@ static void test_all_or_none(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     let_fail(&at, "start 2");
     assert_says("vgpu create half -n 2 --define --uuid " UUID " --uuid " UUID2, 1, "",
                 "told to fail at start");
-    g_assert_false(exists(&at, GPU "/" UUID));
-    g_assert_false(exists(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID));
-    g_assert_false(exists(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID2));
+    g_assert_false(vgpus_have(&at, GPU "/" UUID));
+    g_assert_false(vgpus_have(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID));
+    g_assert_false(vgpus_have(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID2));
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
     let_fail(&at, "define 1");
     assert_says("vgpu create half --define", 1, "", "told to fail at define");
@@ -139,11 +109,11 @@ static void test_set(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
     assert_says("vgpu set " UUID " --vram 4G --weight 9", 0, "", "");
-    assert_file(&at, GPU "/" UUID "/vgpu/vram_bytes", "4294967296");
-    assert_file(&at, GPU "/" UUID "/vgpu/weight", "9");
+    assert_text_of(&at, GPU "/" UUID "/vgpu/vram_bytes", "4294967296");
+    assert_text_of(&at, GPU "/" UUID "/vgpu/weight", "9");
     assert_says("-o json vgpu show " UUID, 0, "\"Vram\" : 4294967296", "");
     assert_says("vgpu set " UUID " --vram 17G", 7, "", "cannot change vGPU");
     assert_says("-o json vgpu show " UUID, 0, "\"Oversubscribe\" : 0", "");
@@ -154,21 +124,11 @@ static void test_set(void)
     assert_says("-o json vgpu show " UUID, 0, "\"Oversubscribe\" : 1073741824", "");
     let_fail(&at, "modify 1");
     assert_says("vgpu set " UUID " --vram 2G", 1, "", "told to fail at modify");
-    assert_file(&at, GPU "/" UUID "/vgpu/vram_bytes", "4294967296");
+    assert_text_of(&at, GPU "/" UUID "/vgpu/vram_bytes", "4294967296");
     assert_says("vgpu set " UUID " --cap 5 --dry-run", 0, "", "");
-    assert_file(&at, GPU "/" UUID "/vgpu/cap", "100");
+    assert_text_of(&at, GPU "/" UUID "/vgpu/cap", "100");
     assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 9", "");
     agent_on_bus_close(&at);
-}
-
-static void assert_in_file(const AgentOnBus *at, const char *path, const char *part, gboolean there)
-{
-    g_autofree char *full = root_path(at->root, path, NULL);
-    g_autofree char *found = NULL;
-
-    g_assert_true(g_file_get_contents(full, &found, NULL, NULL));
-    g_test_message("%s: %s", path, found);
-    g_assert_true((strstr(found, part) != NULL) == there);
 }
 
 /* The driver and the definition store a vGPU's tenant and class, too. */
@@ -177,24 +137,24 @@ static void test_kept_by_driver(void)
     AgentOnBus at;
     const char *const definition = "/etc/mdevctl.d/0000:02:00.0/" UUID;
 
-    open_shared(&at);
+    vgpus_open(&at);
     assert_says("tenant set red", 0, "", "");
     assert_says("tenant set blue", 0, "", "");
     assert_says("vgpu create half --define --tenant red --uuid " UUID, 0, "red", "");
-    assert_file(&at, GPU "/" UUID "/vgpu/tenant", "red");
-    assert_file(&at, GPU "/" UUID "/vgpu/class", "guaranteed");
-    assert_file(&at, GPU "/" UUID "/vgpu/oversubscribe_bytes", "0");
-    assert_in_file(&at, definition, "\"vgpu/tenant\":\"red\"", TRUE);
+    assert_text_of(&at, GPU "/" UUID "/vgpu/tenant", "red");
+    assert_text_of(&at, GPU "/" UUID "/vgpu/class", "guaranteed");
+    assert_text_of(&at, GPU "/" UUID "/vgpu/oversubscribe_bytes", "0");
+    assert_text_in(&at, definition, "\"vgpu/tenant\":\"red\"", TRUE);
     assert_says("vgpu set " UUID " --tenant blue --class burstable --oversubscribe 1G", 0, "", "");
-    assert_file(&at, GPU "/" UUID "/vgpu/tenant", "blue");
-    assert_file(&at, GPU "/" UUID "/vgpu/class", "burstable");
-    assert_file(&at, GPU "/" UUID "/vgpu/oversubscribe_bytes", "1073741824");
-    assert_in_file(&at, definition, "\"vgpu/tenant\":\"blue\"", TRUE);
-    assert_in_file(&at, definition, "\"vgpu/class\":\"burstable\"", TRUE);
-    assert_in_file(&at, definition, "\"vgpu/oversubscribe_bytes\":\"1073741824\"", TRUE);
+    assert_text_of(&at, GPU "/" UUID "/vgpu/tenant", "blue");
+    assert_text_of(&at, GPU "/" UUID "/vgpu/class", "burstable");
+    assert_text_of(&at, GPU "/" UUID "/vgpu/oversubscribe_bytes", "1073741824");
+    assert_text_in(&at, definition, "\"vgpu/tenant\":\"blue\"", TRUE);
+    assert_text_in(&at, definition, "\"vgpu/class\":\"burstable\"", TRUE);
+    assert_text_in(&at, definition, "\"vgpu/oversubscribe_bytes\":\"1073741824\"", TRUE);
     assert_says("vgpu set " UUID " --tenant ''", 0, "", "");
-    assert_file(&at, GPU "/" UUID "/vgpu/tenant", "");
-    assert_in_file(&at, definition, "vgpu/tenant", FALSE);
+    assert_text_of(&at, GPU "/" UUID "/vgpu/tenant", "");
+    assert_text_in(&at, definition, "vgpu/tenant", FALSE);
     assert_says("-o json vgpu show " UUID, 0, "\"Tenant\" : \"\"", "");
     agent_on_bus_close(&at);
 }
@@ -204,18 +164,18 @@ static void test_display(void)
     AgentOnBus at;
     const char *const definition = "/etc/mdevctl.d/0000:02:00.0/" UUID;
 
-    open_shared(&at);
+    vgpus_open(&at);
     assert_says("vgpu create half --define --display on --uuid " UUID, 0, UUID, "");
-    assert_file(&at, GPU "/" UUID "/vgpu/display", "1");
+    assert_text_of(&at, GPU "/" UUID "/vgpu/display", "1");
     assert_says("-o json vgpu show " UUID, 0, "\"Display\" : 1", "");
     assert_says("vgpu set " UUID " --display perhaps", 2, "", "--display cannot be \"perhaps\"");
     assert_says("vgpu set " UUID " --display 0", 0, "", "");
-    assert_file(&at, GPU "/" UUID "/vgpu/display", "0");
-    assert_in_file(&at, definition, "\"vgpu/display\":\"0\"", TRUE);
+    assert_text_of(&at, GPU "/" UUID "/vgpu/display", "0");
+    assert_text_in(&at, definition, "\"vgpu/display\":\"0\"", TRUE);
     file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=running engine=ready\n");
     assert_says("vgpu set " UUID " --display on --weight 9", 6, "", "its display can't change");
     assert_says("vgpu set " UUID " --display on --dry-run", 6, "", "is open in a VM");
-    assert_file(&at, GPU "/" UUID "/vgpu/weight", "400");
+    assert_text_of(&at, GPU "/" UUID "/vgpu/weight", "400");
     assert_says("vgpu set " UUID " --display off --weight 9", 0, "", "");
     file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=closed engine=ready\n");
     assert_says("vgpu set " UUID " --display on", 0, "", "");
@@ -232,14 +192,14 @@ static void test_older_driver(void)
     AgentOnBus at;
     g_autofree char *tenant = NULL;
 
-    open_shared(&at);
+    vgpus_open(&at);
     assert_says("tenant set red", 0, "", "");
     assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
     tenant = root_path(at.root, GPU "/" UUID "/vgpu/tenant", NULL);
     g_assert_cmpint(unlink(tenant), ==, 0);
     assert_says("vgpu set " UUID " --tenant red --weight 9", 1, "",
                 "does not accept tenant=red: it has no such attribute");
-    assert_file(&at, GPU "/" UUID "/vgpu/weight", "400");
+    assert_text_of(&at, GPU "/" UUID "/vgpu/weight", "400");
     assert_says("-o json vgpu show " UUID, 0, "\"Tenant\" : \"\"", "");
     agent_on_bus_close(&at);
 }
@@ -250,13 +210,13 @@ static void test_set_refused(void)
     AgentOnBus at;
     g_autofree char *cap = NULL;
 
-    open_shared(&at);
+    vgpus_open(&at);
     assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
     cap = root_path(at.root, GPU "/" UUID "/vgpu/cap", NULL);
     g_assert_cmpint(unlink(cap), ==, 0);
     g_assert_cmpint(g_mkdir(cap, 0755), ==, 0);
     assert_says("vgpu set " UUID " --weight 9 --cap 5", 1, "", "does not accept cap=5");
-    assert_file(&at, GPU "/" UUID "/vgpu/weight", "400");
+    assert_text_of(&at, GPU "/" UUID "/vgpu/weight", "400");
     agent_on_bus_close(&at);
 }
 
@@ -264,11 +224,11 @@ static void test_open_vgpu_stays(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
     file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=running engine=ready\n");
     assert_says("vgpu remove " UUID, 6, "", "is open in a VM");
-    g_assert_true(exists(&at, GPU "/" UUID));
+    g_assert_true(vgpus_have(&at, GPU "/" UUID));
     agent_on_bus_close(&at);
 }
 
@@ -317,7 +277,7 @@ static void test_start(void)
     g_autofree char *create = g_strdup_printf("vgpu create half --uuid %s", third);
     g_autofree char *drop = g_strdup_printf("vgpu remove %s", third);
 
-    open_shared(&at);
+    vgpus_open(&at);
     assert_says("tenant set red --vram 10G", 0, "", "");
     define(&at, UUID);
     define(&at, UUID2);
@@ -344,7 +304,7 @@ static void test_stuck(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     let_fail(&at, "start 2\nstop 1\n");
     /* vgpud warns of that. */
     g_log_set_always_fatal(G_LOG_LEVEL_ERROR);
@@ -388,20 +348,20 @@ static void test_remove_while_opened(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     fake_kernel_use(at.root);
     assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
     file_tree_link(at.root, GPU "/" UUID "/iommu_group", "../../../../../kernel/iommu_groups/77");
     fake_process(at.root, 5000200, "qemu-system-x86", "red", NULL, "vfio/77");
     g_timeout_add(20, opens, at.root);
     assert_says("vgpu remove " UUID, 6, "", "a VM has just opened vGPU " UUID);
-    g_assert_true(exists(&at, GPU "/" UUID));
+    g_assert_true(vgpus_have(&at, GPU "/" UUID));
     assert_says("vgpu list", 0, UUID, "");
     /* A VM that has closed it needs some time to release its memory. */
     file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=closed engine=ready\n");
     g_timeout_add(20, closes, at.root);
     assert_says("vgpu remove " UUID, 0, "", "");
-    g_assert_false(exists(&at, GPU "/" UUID));
+    g_assert_false(vgpus_have(&at, GPU "/" UUID));
     agent_on_bus_close(&at);
 }
 
@@ -409,7 +369,7 @@ static void test_tenants(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     assert_says("tenant list", 0, "There is no tenant", "");
     assert_says("tenant set red --vram 10G --vgpus 2 --model 1002:*", 0, "", "");
     assert_says("tenant set a/b", 2, "", "can't be the name of a tenant");
@@ -457,7 +417,7 @@ static void test_adopt(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     recorded_host_add_vgpu(at.root, "pci0000:00/0000:00:01.0/0000:02:00.0", UUID,
                            "amdgpu-vgpu-half",
                            "state=device=closed engine=ready|failure=|vram_bytes=8581545984|"
@@ -478,7 +438,7 @@ static void test_adopt(void)
     agent_update_vgpu(at.agent, UUID2);
     assert_says("-o json vgpu show " UUID2, 0, "\"Vram\" : 2097152", "");
     assert_says("vgpu remove " UUID2, 0, "", "");
-    g_assert_false(exists(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID2));
+    g_assert_false(vgpus_have(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID2));
     assert_says("vgpu remove " UUID, 0, "", "");
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
     agent_on_bus_close(&at);
@@ -500,7 +460,7 @@ static void test_event_reads_one(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     define_with(&at, UUID, 1 << 20);
     define_with(&at, UUID2, 1 << 20);
     agent_refresh(at.agent);
@@ -519,7 +479,7 @@ static void test_copy_of_definition(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     file_tree_write(at.root, "/etc/mdevctl.d/0000:02:00.0/" UUID ".orig",
                     "{\"mdev_type\":\"amdgpu-vgpu-half\",\"start\":\"auto\",\"attrs\":[]}");
     agent_on_bus_restart(&at);
@@ -534,11 +494,11 @@ static void test_foreign_uuid(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     file_tree_write(at.root, FOREIGN, "{\"mdev_type\":\"i915-GVTg_V5_4\",\"start\":\"auto\"}");
     let_fail(&at, "start 1");
     assert_says("vgpu create half --uuid " UUID, 6, "", UUID " is in use already");
-    g_assert_true(exists(&at, FOREIGN));
+    g_assert_true(vgpus_have(&at, FOREIGN));
     file_tree_link(at.root, "/sys/bus/mdev/devices/" UUID2, "../../../devices/other/" UUID2);
     assert_says("vgpu create half --uuid " UUID2, 6, "", UUID2 " is in use already");
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
@@ -550,42 +510,12 @@ static void test_foreign_definition_stays(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
     file_tree_write(at.root, FOREIGN, "{\"mdev_type\":\"i915-GVTg_V5_4\",\"start\":\"auto\"}");
     assert_says("vgpu remove " UUID, 0, "", "");
-    g_assert_true(exists(&at, FOREIGN));
+    g_assert_true(vgpus_have(&at, FOREIGN));
     agent_on_bus_close(&at);
-}
-
-/* Writes the journal as a crash would leave it; the agent must then be restarted. */
-static void crash_with(const AgentOnBus *at, const char *kind, const char *step, gboolean undoing,
-                       const char *details)
-{
-    g_autoptr(Db) db = db_open(at->root, NULL);
-    OperationRow row = {.kind = (char *)kind,
-                        .objects = (char *[]){(char *)UUID, NULL},
-                        .data = (char *)details,
-                        .caller = (char *)"root",
-                        .step = (char *)step,
-                        .undoing = undoing};
-
-    g_assert_true(operation_table_begin(db, &row, NULL));
-}
-
-/* A change of its weight to 33. */
-static char *weight_changed(const AgentOnBus *at)
-{
-    g_autoptr(Db) db = db_open(at->root, NULL);
-    g_autoptr(GPtrArray) slices = slice_table_read(db, NULL);
-    Slice *slice = g_ptr_array_index(slices, 0);
-    g_autoptr(GVariant) before = g_variant_ref_sink(slice_to_dict(slice));
-    g_autoptr(GVariant) details = NULL;
-
-    slice->weight = 33;
-    details = g_variant_ref_sink(g_variant_new_parsed("{'before': <%@a{sv}>, 'wanted': <%@a{sv}>}",
-                                                      before, slice_to_dict(slice)));
-    return g_variant_print(details, TRUE);
 }
 
 static void set_job(const AgentOnBus *at, const char *job)
@@ -599,108 +529,12 @@ static void set_job(const AgentOnBus *at, const char *job)
     g_assert_true(slice_table_put(db, slice, NULL));
 }
 
-static gboolean is_idle(gconstpointer data)
-{
-    const AgentOnBus *at = data;
-    g_autoptr(Db) db = db_open(at->root, NULL);
-    g_autoptr(GPtrArray) rows = operation_table_read(db, NULL);
-
-    return rows->len == 0;
-}
-
-static void iterate_until_idle(const AgentOnBus *at)
-{
-    iterate_until(is_idle, at);
-}
-
-static gboolean has_new_weight(gconstpointer data)
-{
-    const AgentOnBus *at = data;
-    g_autofree char *path = root_path(at->root, GPU "/" UUID "/vgpu/weight", NULL);
-    g_autofree char *text = NULL;
-
-    return g_file_get_contents(path, &text, NULL, NULL) && strstr(text, "33");
-}
-
-static void test_recovery(void)
-{
-    AgentOnBus at;
-    g_autofree char *details = NULL;
-
-    open_shared(&at);
-    assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
-    details = weight_changed(&at);
-    crash_with(&at, "change", "store", FALSE, details);
-    agent_on_bus_restart(&at);
-    iterate_until(has_new_weight, &at);
-    iterate_until_idle(&at);
-    assert_file(&at, GPU "/" UUID "/vgpu/weight", "33");
-    assert_in_file(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID, "\"vgpu/weight\":\"33\"", TRUE);
-    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 33", "");
-    crash_with(&at, "change", "define", TRUE, details);
-    agent_on_bus_restart(&at);
-    iterate_until_idle(&at);
-    assert_file(&at, GPU "/" UUID "/vgpu/weight", "400");
-    assert_in_file(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID, "\"vgpu/weight\":\"400\"", TRUE);
-    assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 400", "");
-    agent_on_bus_close(&at);
-}
-
-/* A vGPU that a VM uses by now stays; otherwise a removal continues, and a creation is undone. */
-static void test_recovery_removes(void)
-{
-    AgentOnBus at;
-
-    open_shared(&at);
-    assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
-    crash_with(&at, "remove", "stop", FALSE, "");
-    file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=running engine=ready\n");
-    /* vgpud warns of that. */
-    g_log_set_always_fatal(G_LOG_LEVEL_ERROR);
-    agent_on_bus_restart(&at);
-    iterate_until_idle(&at);
-    assert_says("vgpu list", 0, "running", "");
-    crash_with(&at, "create", "start", FALSE, "");
-    agent_on_bus_restart(&at);
-    iterate_until_idle(&at);
-    g_log_set_always_fatal(G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_WARNING);
-    assert_says("vgpu list", 0, "running", "");
-    g_assert_true(exists(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID));
-    file_tree_write(at.root, GPU "/" UUID "/vgpu/state", "device=closed engine=ready\n");
-    crash_with(&at, "create", "start", FALSE, "");
-    agent_on_bus_restart(&at);
-    iterate_until_told("vgpu list", "This host has no vGPU.");
-    g_assert_false(exists(&at, "/etc/mdevctl.d/0000:02:00.0/" UUID));
-    g_assert_false(exists(&at, GPU "/" UUID));
-    agent_on_bus_close(&at);
-}
-
-/* An existing vGPU in the journal of 0.1.0: the slice has the desired state. */
-static void test_recovery_of_old(void)
-{
-    AgentOnBus at;
-    g_autofree char *weight = NULL;
-
-    open_shared(&at);
-    assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
-    weight = root_path(at.root, GPU "/" UUID "/vgpu/weight", NULL);
-    g_assert_true(g_file_set_contents(weight, "33\n", -1, NULL));
-    crash_with(&at, "change", "", FALSE, "");
-    agent_on_bus_restart(&at);
-    iterate_until_idle(&at);
-    assert_file(&at, GPU "/" UUID "/vgpu/weight", "400");
-    crash_with(&at, "remove", "", FALSE, "");
-    agent_on_bus_restart(&at);
-    iterate_until_told("vgpu list", "This host has no vGPU.");
-    agent_on_bus_close(&at);
-}
-
 /* A wrong file changes nothing, at start and at reload. */
 static void test_reload(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     file_tree_write(at.root, "/etc/vgpu/types.d/10-test.conf", "[type vgpu-half]\nvram=9/8\n");
     assert_says("reload", 2, "", "vram=9/8 is not allowed");
     assert_says("vgpu create half --dry-run", 0, "8.0 GiB", "");
@@ -721,18 +555,18 @@ static void test_reload_settings(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     file_tree_write(at.root, "/etc/vgpu/vgpud.conf", "[metrics]\nlisten=nowhere\n");
     assert_says("reload", 2, "", "listen=nowhere is not allowed");
     file_tree_write(at.root, "/run/vgpu/x", "");
     file_tree_write(at.root, "/etc/vgpu/vgpud.conf", "[metrics]\nlisten=unix:/run/vgpu/metrics\n");
     assert_says("reload", 0, "", "");
-    g_assert_true(exists(&at, "/run/vgpu/metrics"));
+    g_assert_true(vgpus_have(&at, "/run/vgpu/metrics"));
     assert_says("reload", 0, "", "");
-    g_assert_true(exists(&at, "/run/vgpu/metrics"));
+    g_assert_true(vgpus_have(&at, "/run/vgpu/metrics"));
     file_tree_write(at.root, "/etc/vgpu/vgpud.conf", "[metrics]\nlisten=off\n");
     assert_says("reload", 0, "", "");
-    g_assert_false(exists(&at, "/run/vgpu/metrics"));
+    g_assert_false(vgpus_have(&at, "/run/vgpu/metrics"));
     agent_on_bus_close(&at);
 }
 
@@ -741,7 +575,7 @@ static void test_reload_slices(void)
 {
     AgentOnBus at;
 
-    open_shared(&at);
+    vgpus_open(&at);
     recorded_host_add_vgpu(at.root, "pci0000:00/0000:00:01.0/0000:02:00.0", UUID,
                            "amdgpu-vgpu-half",
                            "state=device=closed engine=ready|failure=|vram_bytes=8581545984");
@@ -759,7 +593,7 @@ static void test_printable(void)
     AgentOnBus at;
     Said said;
 
-    open_shared(&at);
+    vgpus_open(&at);
     assert_says("vgpu create half --define --uuid " UUID, 0, UUID, "");
     set_job(&at, "a\033[2Jb\302\233c");
     agent_on_bus_restart(&at);
@@ -814,9 +648,6 @@ int main(int argc, char **argv)
     g_test_add_func("/vgpus/copy-of-definition", test_copy_of_definition);
     g_test_add_func("/vgpus/foreign-uuid", test_foreign_uuid);
     g_test_add_func("/vgpus/foreign-definition-stays", test_foreign_definition_stays);
-    g_test_add_func("/vgpus/recovery", test_recovery);
-    g_test_add_func("/vgpus/recovery-removes", test_recovery_removes);
-    g_test_add_func("/vgpus/recovery-of-old", test_recovery_of_old);
     g_test_add_func("/vgpus/reload", test_reload);
     g_test_add_func("/vgpus/reload-settings", test_reload_settings);
     g_test_add_func("/vgpus/reload-slices", test_reload_slices);
