@@ -5,6 +5,7 @@
  */
 #include <linux/fs.h>
 #include <linux/idr.h>
+#include <linux/mmu_notifier.h>
 #include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
@@ -219,7 +220,6 @@ static const struct file_operations vgpu_engine_fops = {
 void vgpu_engine_init(struct vgpu *vgpu)
 {
 	init_waitqueue_head(&vgpu->engine.wait);
-	vgpu_engine_mm_init(vgpu);
 	vgpu->engine.clean = true;
 	vgpu->minor = -1;
 }
@@ -306,4 +306,6 @@ void vgpu_engine_class_exit(void)
 	unregister_chrdev_region(vgpu_engine_devt, VGPU_MAX_NODES);
 	class_unregister(&vgpu_engine_class);
 	idr_destroy(&vgpu_engine_idr);
+	/* The last engines' notifiers are freed by code of this module. */
+	mmu_notifier_synchronize();
 }

@@ -26,8 +26,6 @@ static inline struct vgpu *vgpu_from_file(const struct file *file)
 long vgpu_engine_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 
 struct vgpu_engine_mm *vgpu_engine_mm_new(struct vgpu *vgpu);
-void vgpu_engine_mm_free(struct vgpu_engine_mm *attached);
 void vgpu_engine_mm_leave(struct vgpu_engine_mm *attached);
-void vgpu_engine_mm_init(struct vgpu *vgpu);
 
 #endif /* VGPU_ENGINE_H */

@@ -129,7 +129,7 @@ static long vgpu_ioctl_attach(struct file *file)
 		vgpu_engine_attach(vgpu, file, attached);
 	mutex_unlock(&vgpu->lock);
 	if (ret)
-		vgpu_engine_mm_free(attached);
+		vgpu_engine_mm_leave(attached);
 	return ret;
 }
 

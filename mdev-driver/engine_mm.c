@@ -3,8 +3,9 @@
  * The address space of an engine. The engine ends with it, even if another process still holds the
  * file.
  *
- * mmu_notifier_unregister() waits for all running notifiers of the machine. So a work item calls
- * it, and the next engine has its own object.
+ * mmu_notifier_unregister() waits for all running notifiers of the machine, which another engine can
+ * delay, and an engine can end thousands of times a second. So nobody waits: mmu_notifier_put() frees
+ * the object later, and the next engine has its own.
  */
 #include <linux/mmu_notifier.h>
 #include <linux/sched/mm.h>
@@ -12,10 +13,11 @@
 
 #include "engine.h"
 
+/* @lock: of @vgpu, which is NULL after the engine has left */
 struct vgpu_engine_mm {
 	struct mmu_notifier notifier;
+	spinlock_t lock;
 	struct vgpu *vgpu;
-	struct list_head reap;
 	bool gone;
 };
 
@@ -23,12 +25,21 @@ static void vgpu_engine_mm_release(struct mmu_notifier *notifier, struct mm_stru
 {
 	struct vgpu_engine_mm *attached = container_of(notifier, struct vgpu_engine_mm, notifier);
 
+	spin_lock(&attached->lock);
 	WRITE_ONCE(attached->gone, true);
-	schedule_work(&attached->vgpu->lost_work);
+	if (attached->vgpu)
+		schedule_work(&attached->vgpu->lost_work);
+	spin_unlock(&attached->lock);
+}
+
+static void vgpu_engine_mm_free(struct mmu_notifier *notifier)
+{
+	kfree(container_of(notifier, struct vgpu_engine_mm, notifier));
 }
 
 static const struct mmu_notifier_ops vgpu_engine_mm_ops = {
 	.release = vgpu_engine_mm_release,
+	.free_notifier = vgpu_engine_mm_free,
 };
 
 /* Of the calling process. Waits for its mmap_lock. */
@@ -39,6 +50,7 @@ struct vgpu_engine_mm *vgpu_engine_mm_new(struct vgpu *vgpu)
 
 	if (!attached)
 		return ERR_PTR(-ENOMEM);
+	spin_lock_init(&attached->lock);
 	attached->vgpu = vgpu;
 	attached->notifier.ops = &vgpu_engine_mm_ops;
 	ret = mmu_notifier_register(&attached->notifier, current->mm);
@@ -49,49 +61,16 @@ struct vgpu_engine_mm *vgpu_engine_mm_new(struct vgpu *vgpu)
 	return attached;
 }
 
-void vgpu_engine_mm_free(struct vgpu_engine_mm *attached)
+/* Without waiting. The vGPU hears nothing more of it. */
+void vgpu_engine_mm_leave(struct vgpu_engine_mm *attached)
 {
-	mmu_notifier_unregister(&attached->notifier, attached->notifier.mm);
-	kfree(attached);
+	spin_lock(&attached->lock);
+	attached->vgpu = NULL;
+	spin_unlock(&attached->lock);
+	mmu_notifier_put(&attached->notifier);
 }
 
 bool vgpu_engine_mm_gone(const struct vgpu_engine_mm *attached)
 {
 	return attached && READ_ONCE(attached->gone);
-}
-
-static void vgpu_engine_mm_reap_work(struct work_struct *work)
-{
-	struct vgpu *vgpu = container_of(work, struct vgpu, engine.reap_work);
-	struct vgpu_engine_mm *attached, *next;
-	LIST_HEAD(list);
-
-	mutex_lock(&vgpu->map_lock);
-	list_splice_init(&vgpu->engine.reaped, &list);
-	mutex_unlock(&vgpu->map_lock);
-	list_for_each_entry_safe(attached, next, &list, reap)
-		vgpu_engine_mm_free(attached);
-}
-
-/* Without waiting. */
-void vgpu_engine_mm_leave(struct vgpu_engine_mm *attached)
-{
-	struct vgpu *vgpu = attached->vgpu;
-
-	mutex_lock(&vgpu->map_lock);
-	list_add_tail(&attached->reap, &vgpu->engine.reaped);
-	mutex_unlock(&vgpu->map_lock);
-	queue_work(system_unbound_wq, &vgpu->engine.reap_work);
-}
-
-void vgpu_engine_mm_init(struct vgpu *vgpu)
-{
-	INIT_LIST_HEAD(&vgpu->engine.reaped);
-	INIT_WORK(&vgpu->engine.reap_work, vgpu_engine_mm_reap_work);
-}
-
-/* No engine's file is open any more. */
-void vgpu_engine_mm_fini(struct vgpu *vgpu)
-{
-	flush_work(&vgpu->engine.reap_work);
 }

@@ -71,7 +71,6 @@ void vgpu_object_fini(struct vgpu *vgpu)
 	cancel_delayed_work_sync(&vgpu->tell_work);
 	cancel_delayed_work_sync(&vgpu->reset_work);
 	flush_work(&vgpu->revoke_work);
-	vgpu_engine_mm_fini(vgpu);
 	flush_work(&vgpu->lost_work);
 	vgpu_window_fini(vgpu);
 	if (vgpu->window_bytes_open)

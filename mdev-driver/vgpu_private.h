@@ -183,7 +183,6 @@ struct vgpu_window {
  * @file: of the attached engine or NULL; under vgpu->lock
  * @mm: its address space
  * @attached: reports the end of @mm, and holds it
- * @reaped, @reap_work: the same of earlier engines; under vgpu->map_lock
  * @events, @kicked: what read() will return; under wait.lock
  * @event_epoch: the epoch of VGPU_EVENT_RESET
  * @clean: nothing of an earlier epoch is left in the engine
@@ -193,8 +192,6 @@ struct vgpu_engine {
 	struct file *file;
 	struct mm_struct *mm;
 	struct vgpu_engine_mm *attached;
-	struct list_head reaped;
-	struct work_struct reap_work;
 	wait_queue_head_t wait;
 	u32 events;
 	u32 kicked;
@@ -482,7 +479,6 @@ void vgpu_blank_drop(struct vgpu *vgpu, u64 offset, u64 size);
 
 /* engine.c, engine_calls.c: /dev/vgpu/<uuid>; engine_mm.c: the engine's address space */
 bool vgpu_engine_mm_gone(const struct vgpu_engine_mm *attached);
-void vgpu_engine_mm_fini(struct vgpu *vgpu);
 int vgpu_engine_class_init(void);
 void vgpu_engine_class_exit(void);
 void vgpu_engine_init(struct vgpu *vgpu);

@@ -13,9 +13,10 @@
 #include "testbed.h"
 
 #define BROKEN_LIVES 10
-#define FLOOD_MS   3000
-#define MOST_LINES 40
-#define MOST_TOLD  80
+#define FLOOD_MS     3000
+#define REMOVE_MS    10000
+#define MOST_LINES   40
+#define MOST_TOLD    80
 
 typedef struct {
     int log;
@@ -29,7 +30,8 @@ static Listener listener_new(const Testbed *tb)
     int most = 16 * 1024 * 1024;
     Listener listener = {
         .log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC),
-        .events = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT),
+        .events =
+            socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT),
         .uuid = g_strdup(tb->uuid),
     };
 
@@ -127,6 +129,11 @@ static void test_engine_fails(void)
     testbed_advance(tb, TESTBED_AT_ENGINE);
     g_assert_true(wait_until(take_events(&listener) > 0, 5000));
     listener_free(&listener);
+
+    /* Thousands of ended engines must not have left work that the vGPU's removal waits for. */
+    end = now_ms() + REMOVE_MS;
+    g_clear_pointer(&tb, testbed_free);
+    g_assert_cmpint(now_ms(), <, end);
 }
 
 /*
