@@ -26,7 +26,8 @@ sub monitor {
 
 # Guest pages that the host pins for devices; those of red and blue, which are idle, stay the same.
 sub pinned {
-    my $pages = VGPU::Lab::host(q{awk '$1 == "nr_foll_pin_acquired" { a = $2 } $1 == "nr_foll_pin_released" { r = $2 } }
+    # Before, each processor has pages in its own count.
+    my $pages = VGPU::Lab::host(q{echo 1 >/proc/sys/vm/stat_refresh; awk '$1 == "nr_foll_pin_acquired" { a = $2 } $1 == "nr_foll_pin_released" { r = $2 } }
         . q{END { print a - r }' /proc/vmstat});
     chomp $pages;
     return $pages;

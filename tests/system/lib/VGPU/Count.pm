@@ -66,7 +66,7 @@ sub take {
     }
     # A process that does not exist has no files, and a kernel without debugfs no dma-bufs: then there is nothing to
     # compare.
-    my @missing = grep { !$count{$_} } qw(dma-bufs qemu-files systemd-files udevd-files);
+    my @missing = ((grep { !defined $count{$_} } 'dma-bufs'), grep { !$count{$_} } qw(qemu-files systemd-files udevd-files));
     die "not counted: @missing\n" if @missing;
     my $outer = VGPU::Outside::renderer();
     return { %count, 'outer-contexts' => $outer->{contexts}, 'outer-renderer-KiB' => $outer->{kib} };
