@@ -71,7 +71,9 @@ void lease_end(struct scheduler *scheduler, uint64_t now)
 
 uint64_t lease_quantum(const struct scheduler *scheduler, uint64_t now)
 {
-    return now - scheduler->paused_at >= STEADY_AFTER_NS ? QUANTUM_STEADY_NS : QUANTUM_NS;
+    bool steady = now - scheduler->paused_at >= STEADY_AFTER_NS;
+
+    return MAX(steady ? QUANTUM_STEADY_NS : QUANTUM_NS, gpu_handover_lease(&scheduler->handover));
 }
 
 static uint64_t quantum(struct scheduler *scheduler, struct sched_slice *slice, bool floor,

@@ -163,6 +163,7 @@ struct lease {
  * @free: the slice whose members submit without limit, NULL: none
  * @ended_at: when the last work of any member ended
  * @paused_at: when somebody was last seen to return from a pause
+ * @handover: of the GPU, from one slice to another
  * @timeline: who used the engines when; @slice_numbers, @member_numbers: of the last
  * slice and member
  * @floor: the guaranteed minimum of lower classes
@@ -177,6 +178,7 @@ struct scheduler {
     struct lease lease;
     uint64_t ended_at;
     uint64_t paused_at;
+    struct gpu_handover handover;
     struct timeline timeline;
     uint32_t slice_numbers;
     uint32_t member_numbers;

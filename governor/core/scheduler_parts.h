@@ -16,8 +16,6 @@
 /* Nobody has returned from such a pause for this time. */
 #define STEADY_AFTER_NS (100 * NS_PER_MS)
 #define PAUSE_NS        (4 * NS_PER_MS)
-/* How much a member may queue on the GPU before it has to wait. */
-#define DEPTH_NS (300 * NS_PER_US)
 /*
  * While a holder has nothing to do but is expected to have, the GPU is kept for it: a quarter of a
  * submission, within the first two values; an eighth, if that is longer, up to the third.
