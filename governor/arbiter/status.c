@@ -67,6 +67,23 @@ static void add_time(GString *text, const struct slice *slice)
                            submissions, waited, throttled);
 }
 
+/* Of the host, where the arbiter runs. */
+static void add_pids(GString *text, const struct slice *slice)
+{
+    const char *between = "";
+
+    g_string_append(text, "\"pids\":[");
+    for (guint i = 0; i < slice->connections->len; i++) {
+        const struct connection *connection = g_ptr_array_index(slice->connections, i);
+
+        if (!connection->joined)
+            continue;
+        g_string_append_printf(text, "%s%d", between, (int)connection_pid(connection));
+        between = ",";
+    }
+    g_string_append(text, "],");
+}
+
 /* Names of slices and GPUs need no escaping in JSON. */
 static void add_slice(GString *text, const struct arbiter *arbiter, const struct slice *slice)
 {
@@ -86,6 +103,7 @@ static void add_slice(GString *text, const struct arbiter *arbiter, const struct
     g_string_append_printf(
         text, "\"lead_ns\":%" G_GUINT64_FORMAT ",\"depth_ns\":%" G_GUINT64_FORMAT ",",
         handover_lead(&scheduled->handover), handover_depth(&scheduled->handover));
+    add_pids(text, slice);
     add_time(text, slice);
 }
 
