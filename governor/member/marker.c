@@ -124,3 +124,20 @@ void governor_member_marked(GovernorMember *member, enum governor_class class, u
     }
     pthread_mutex_unlock(&member->lock);
 }
+
+void governor_member_queued(GovernorMember *member, enum governor_class class, uint64_t count,
+                            uint64_t mean_ns)
+{
+    struct lane *lane = &member->lanes[class];
+    struct governor_class_usage *usage = lane->usage;
+    uint64_t all, now;
+
+    fork_check(member);
+    pthread_mutex_lock(&member->lock);
+    now = member_now(member);
+    all = atomic_load_explicit(&usage->free_submissions, memory_order_relaxed);
+    atomic_store_explicit(&usage->free_mean_ns, mean_ns, memory_order_relaxed);
+    atomic_store_explicit(&usage->free_since_ns, now, memory_order_relaxed);
+    atomic_store_explicit(&usage->free_done, count < all ? all - count : 0, memory_order_release);
+    pthread_mutex_unlock(&member->lock);
+}
