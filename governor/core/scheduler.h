@@ -85,6 +85,7 @@ struct sched_member {
  * @number: tells slices apart in the timeline
  * @handover: from its lease to its work
  * @served_at: when it had its last lease
+ * @missed: leases in a row that ended before it reacted; @reaction_ns: how long that then took
  */
 struct sched_slice {
     struct slice_settings settings;
@@ -111,6 +112,8 @@ struct sched_slice {
     uint64_t waited_ns;
     uint64_t throttled_ns;
     uint64_t served_at;
+    unsigned missed;
+    uint64_t reaction_ns;
 };
 
 enum lease_state {

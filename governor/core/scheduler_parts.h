@@ -36,7 +36,12 @@
  * held up now and then, and see no ends.
  */
 #define GRACE_HELD_NS (300 * NS_PER_US)
-#define HELD_FOR_NS   NS_PER_S
+/*
+ * Whoever has missed so many leases in a row is not held up now and then, but always slow. A lease
+ * is kept for it as long as it takes.
+ */
+#define MOST_MISSED 3
+#define HELD_FOR_NS NS_PER_S
 /*
  * A slice without work for this time no longer contends: a quarter of a submission, within these
  * values.

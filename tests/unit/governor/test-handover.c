@@ -121,6 +121,50 @@ static void test_host(void)
     g_assert_cmpuint(slow_depth, <=, NS_PER_MS);
 }
 
+/*
+ * Whoever reacts to a lease only after the time for which it is kept (processors that are far too
+ * busy, an emulated host) gets work done all the same, also if all are like that.
+ */
+static void check_slow(uint64_t batch_ns, uint64_t wake_ns, unsigned count, bool async,
+                       double least)
+{
+    struct simulation *sim = g_new(struct simulation, 1);
+    double busy;
+
+    sim_init(sim, POLICY_SHARES);
+    for (unsigned i = 0; i < count; i++) {
+        struct sim_tenant *tenant = sim_add(sim, 100, batch_ns);
+
+        tenant->wake_ns = wake_ns;
+        tenant->async = async;
+        tenant->think_ns = NS_PER_MS;
+        tenant->batch_jitter_ns = batch_ns / 25;
+    }
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, LENGTH);
+    busy = (double)sim->busy_ns / LENGTH;
+    g_test_message("%u %s of %.0f ms that react after %.0f ms: busy %.3f", count,
+                   async ? "pipelines" : "loops", (double)batch_ns / 1e6, (double)wake_ns / 1e6,
+                   busy);
+    g_assert_cmpfloat(busy, >, least);
+    for (unsigned i = 0; i < count; i++)
+        g_assert_cmpfloat(sim_share(sim, &sim->tenants[i]), >, 0.5 / count);
+    sim_free(sim);
+}
+
+static void test_slow(void)
+{
+    for (unsigned async = 0; async < 2; async++) {
+        check_slow(2 * NS_PER_MS, 20 * NS_PER_MS, 2, async, 0.05);
+        check_slow(20 * NS_PER_MS, 20 * NS_PER_MS, 4, async, 0.3);
+        check_slow(50 * NS_PER_MS, 20 * NS_PER_MS, 2, async, 0.7);
+        check_slow(50 * NS_PER_MS, 40 * NS_PER_MS, 4, async, 0.7);
+        check_slow(50 * NS_PER_MS, 80 * NS_PER_MS, 2, async, 0.2);
+    }
+    check_slow(250 * NS_PER_MS, 80 * NS_PER_MS, 2, false, 0.85);
+}
+
 /* Nobody makes leases endless, whatever he says. */
 static void test_bounds(void)
 {
@@ -149,6 +193,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/governor/handover/gpu", test_gpu);
     g_test_add_func("/governor/handover/host", test_host);
+    g_test_add_func("/governor/handover/slow", test_slow);
     g_test_add_func("/governor/handover/bounds", test_bounds);
     return g_test_run();
 }
