@@ -28,6 +28,11 @@ static pid_t peer_pid(int fd)
     return peer.pid;
 }
 
+pid_t connection_pid(const struct connection *connection)
+{
+    return peer_pid(connection->fd);
+}
+
 static int peer_pidfd(int fd)
 {
     socklen_t length = sizeof(int);

@@ -38,6 +38,9 @@ struct connection {
  */
 struct connection *connection_new(struct slice *slice, int fd);
 
+/* The process that connected. */
+pid_t connection_pid(const struct connection *connection);
+
 /* Closes it, and removes it from its slice. */
 void connection_free(struct connection *connection);
 

@@ -67,6 +67,23 @@ static void add_time(GString *text, const struct slice *slice)
                            submissions, waited, throttled);
 }
 
+/* Of the host, where the arbiter runs. */
+static void add_pids(GString *text, const struct slice *slice)
+{
+    const char *between = "";
+
+    g_string_append(text, "\"pids\":[");
+    for (guint i = 0; i < slice->connections->len; i++) {
+        const struct connection *connection = g_ptr_array_index(slice->connections, i);
+
+        if (!connection->joined)
+            continue;
+        g_string_append_printf(text, "%s%d", between, (int)connection_pid(connection));
+        between = ",";
+    }
+    g_string_append(text, "],");
+}
+
 /* Names of slices and GPUs need no escaping in JSON. */
 static void add_slice(GString *text, const struct arbiter *arbiter, const struct slice *slice)
 {
@@ -83,21 +100,29 @@ static void add_slice(GString *text, const struct arbiter *arbiter, const struct
                            ",\"spill_limit\":%" G_GUINT64_FORMAT ",\"spill_kind\":\"%s\",",
                            ledger->used, ledger->limit, ledger->driver, ledger->spill_used,
                            ledger->spill_limit, spill_kind(slice));
+    g_string_append_printf(
+        text, "\"lead_ns\":%" G_GUINT64_FORMAT ",\"depth_ns\":%" G_GUINT64_FORMAT ",",
+        handover_lead(&scheduled->handover), handover_depth(&scheduled->handover));
+    add_pids(text, slice);
     add_time(text, slice);
 }
 
 char *status_text(struct arbiter *arbiter)
 {
+    const struct scheduler *computes = &arbiter->schedulers[GOVERNOR_CLASS_COMPUTE];
     GString *text = g_string_new(NULL);
     GHashTableIter iter;
     void *slice;
     const char *between = "";
 
-    g_string_append_printf(text,
-                           "{\"gpu\":\"%s\",\"policy\":\"%s\",\"vram\":%" G_GUINT64_FORMAT
-                           ",\"settled\":%s,\"slices\":[",
-                           arbiter->gpu, gpu_policy_name(arbiter->settings.policy),
-                           arbiter->settings.vram, arbiter->settled ? "true" : "false");
+    g_string_append_printf(
+        text,
+        "{\"gpu\":\"%s\",\"policy\":\"%s\",\"vram\":%" G_GUINT64_FORMAT
+        ",\"settled\":%s,\"handover_ns\":%.0f,\"least_lease_ns\":%" G_GUINT64_FORMAT
+        ",\"slices\":[",
+        arbiter->gpu, gpu_policy_name(arbiter->settings.policy), arbiter->settings.vram,
+        arbiter->settled ? "true" : "false", computes->handover.mean_ns,
+        gpu_handover_lease(&computes->handover));
     g_hash_table_iter_init(&iter, arbiter->slices);
     while (g_hash_table_iter_next(&iter, NULL, &slice)) {
         g_string_append(text, between);

@@ -82,6 +82,29 @@ static void on_span(void *data, uint32_t owner, double ns)
     }
 }
 
+/* Whether only others than @slice used it. */
+static bool is_others(const struct timeline_segment *segment, const struct sched_slice *slice)
+{
+    for (uint32_t i = 0; i < segment->count; i++) {
+        if (segment->owners[i] >> OWNER_SHIFT == slice->number)
+            return false;
+    }
+    return true;
+}
+
+/*
+ * @member's work begins, which was on the GPU when another slice's ended: what is between them is
+ * the GPU's.
+ */
+static void learn_handover(struct scheduler *scheduler, const struct sched_member *member,
+                           uint64_t begin_at)
+{
+    const struct timeline_segment *before = timeline_before(&scheduler->timeline, begin_at);
+
+    if (before && before->end_at >= member->sample.began_at_ns && is_others(before, member->slice))
+        gpu_handover_learn(&scheduler->handover, begin_at - before->end_at);
+}
+
 /* What the member's new spans cost: less than they are long if others pay a part. */
 static uint64_t charge_spans(struct scheduler *scheduler, struct sched_member *member, uint64_t now)
 {
@@ -91,9 +114,11 @@ static uint64_t charge_spans(struct scheduler *scheduler, struct sched_member *m
 
     spans_begin(&reader, member->usage, member->spans, member->joined_at, now);
     member->spans = reader.count;
-    while (spans_next(&reader, &begin_at, &end_at))
+    while (spans_next(&reader, &begin_at, &end_at)) {
+        learn_handover(scheduler, member, begin_at);
         member->covered_ns +=
             timeline_add(&scheduler->timeline, member->owner, begin_at, end_at, on_span, &charge);
+    }
     return (uint64_t)charge.ns;
 }
 

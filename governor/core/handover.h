@@ -1,21 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long a slice takes from its lease to its first submission: the arbiter's timer, the wake-up
- * and the member's way back to the GPU. On an idle host that is some 100 us, on one whose
- * processors are busy milliseconds. The next slice is told so long before the GPU is free.
+ * What a handover of the GPU takes, on the host and on the GPU, and what follows from it.
+ *
+ * On the host: from a slice's lease to its first submission: the arbiter's timer, the wake-up and
+ * the member's way back to the GPU. On an idle host that is some 100 us, on one whose processors
+ * are busy milliseconds. The next slice is told so long before the GPU is free (lead), and a member
+ * keeps twice as much on the GPU (depth), because its threads are woken no sooner between two
+ * submissions.
+ *
+ * On the GPU: from the end of one slice's work to the begin of another's that was there by then. A
+ * lease is so long that this is a small part of it.
  */
 #ifndef GOVERNOR_HANDOVER_H
 #define GOVERNOR_HANDOVER_H
 
 #include <stdint.h>
 
-/**
- * struct handover
- * @mean_ns, @deviation_ns: of the last handovers
- */
-struct handover {
+/* Of the last times. */
+struct handover_time {
     double mean_ns;
     double deviation_ns;
+};
+
+/**
+ * struct handover
+ * @all: of the last handovers; @prompt: of those in which no thread was held up
+ */
+struct handover {
+    struct handover_time all;
+    struct handover_time prompt;
 };
 
 /* @ns: from the time at which the lease was due until the submission. Believed up to a bound. */
@@ -23,5 +36,19 @@ void handover_learn(struct handover *handover, uint64_t ns);
 
 /* How long before the end of the last holder's work to tell the slice; ns, bounded. */
 uint64_t handover_lead(const struct handover *handover);
+
+/* How much its members may queue on the GPU; ns, bounded. */
+uint64_t handover_depth(const struct handover *handover);
+
+/* Of the GPU: mean of the last changes from one slice's work to another's; 0: none was seen. */
+struct gpu_handover {
+    double mean_ns;
+};
+
+/* Believed up to a bound. */
+void gpu_handover_learn(struct gpu_handover *handover, uint64_t ns);
+
+/* No lease is to be shorter; 0 if nothing is known. Bounded by the longest lease. */
+uint64_t gpu_handover_lease(const struct gpu_handover *handover);
 
 #endif

@@ -71,7 +71,9 @@ void lease_end(struct scheduler *scheduler, uint64_t now)
 
 uint64_t lease_quantum(const struct scheduler *scheduler, uint64_t now)
 {
-    return now - scheduler->paused_at >= STEADY_AFTER_NS ? QUANTUM_STEADY_NS : QUANTUM_NS;
+    bool steady = now - scheduler->paused_at >= STEADY_AFTER_NS;
+
+    return MAX(steady ? QUANTUM_STEADY_NS : QUANTUM_NS, gpu_handover_lease(&scheduler->handover));
 }
 
 static uint64_t quantum(struct scheduler *scheduler, struct sched_slice *slice, bool floor,
@@ -189,8 +191,16 @@ static bool may_be_held_up(const struct sched_slice *slice, uint64_t now)
     return any;
 }
 
+/* It comes to no lease in time: otherwise it, and all others that are like it, never would. */
+static bool is_slow(const struct sched_slice *slice)
+{
+    return slice->missed >= MOST_MISSED;
+}
+
 static uint64_t grace(const struct sched_slice *slice, uint64_t now)
 {
+    if (is_slow(slice) && !slice->sample.in_flight_ns)
+        return CLAMP(2 * slice->reaction_ns, GRACE_NS, GRACE_MOST_NS);
     if (may_be_held_up(slice, now))
         return slice_batch_part(slice, 4, GRACE_HELD_NS, GRACE_NS);
     return slice_batch_part(slice, 4, GRACE_NS, GRACE_MOST_NS);
@@ -216,6 +226,7 @@ static bool overrun(struct scheduler *scheduler, uint64_t since, uint64_t now)
         member->missed_at = since;
         member->missed_lease = !member->sample.in_flight_ns;
     }
+    holder->missed += !lease->begun;
     lease_end(scheduler, now);
     slice_gather(holder);
     return true;
@@ -347,8 +358,11 @@ static void learn_begin(struct lease *lease)
     const struct sample *sample = &lease->holder->sample;
     bool begins = sample->began_at_ns > lease->granted_at;
 
-    if (!lease->begun && begins)
+    if (!lease->begun && begins) {
         handover_learn(&lease->holder->handover, sample->began_at_ns - lease->due_at);
+        if (sample->began_at_ns < lease->granted_at + GRACE_NS)
+            lease->holder->missed = 0;
+    }
     lease->begun |= sample->in_flight_ns || begins;
 }
 

@@ -211,7 +211,7 @@ static void publish(struct scheduler *scheduler, struct sched_member *member, ui
     bool holds = scheduler->lease.holder == slice;
     bool open = holds && scheduler->lease.state != LEASE_DRAINING;
 
-    atomic_store_explicit(&grant->depth_ns, DEPTH_NS, memory_order_relaxed);
+    atomic_store_explicit(&grant->depth_ns, handover_depth(&slice->handover), memory_order_relaxed);
     atomic_store_explicit(&grant->contended,
                           holds && (rivals || scheduler->lease.contested || slice->throttled),
                           memory_order_relaxed);

@@ -109,6 +109,8 @@ static void learn_hold_up(struct scheduler *scheduler, struct sched_member *memb
     /* The lengths of long submissions vary by more than the grace time. */
     bool held = member->slice->batch_ns < 4 * GRACE_NS && now > member->missed_at + GRACE_NS;
 
+    if (member->missed_lease)
+        member->slice->reaction_ns = now - member->missed_at;
     member->missed_at = 0;
     member->soon = held ? 0 : member->soon + member->missed_lease;
     if (member->soon >= MOST_SOON)

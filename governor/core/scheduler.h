@@ -85,6 +85,7 @@ struct sched_member {
  * @number: tells slices apart in the timeline
  * @handover: from its lease to its work
  * @served_at: when it had its last lease
+ * @missed: leases in a row that ended before it reacted; @reaction_ns: how long that then took
  */
 struct sched_slice {
     struct slice_settings settings;
@@ -111,6 +112,8 @@ struct sched_slice {
     uint64_t waited_ns;
     uint64_t throttled_ns;
     uint64_t served_at;
+    unsigned missed;
+    uint64_t reaction_ns;
 };
 
 enum lease_state {
@@ -163,6 +166,7 @@ struct lease {
  * @free: the slice whose members submit without limit, NULL: none
  * @ended_at: when the last work of any member ended
  * @paused_at: when somebody was last seen to return from a pause
+ * @handover: of the GPU, from one slice to another
  * @timeline: who used the engines when; @slice_numbers, @member_numbers: of the last
  * slice and member
  * @floor: the guaranteed minimum of lower classes
@@ -177,6 +181,7 @@ struct scheduler {
     struct lease lease;
     uint64_t ended_at;
     uint64_t paused_at;
+    struct gpu_handover handover;
     struct timeline timeline;
     uint32_t slice_numbers;
     uint32_t member_numbers;

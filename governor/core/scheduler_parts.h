@@ -16,8 +16,6 @@
 /* Nobody has returned from such a pause for this time. */
 #define STEADY_AFTER_NS (100 * NS_PER_MS)
 #define PAUSE_NS        (4 * NS_PER_MS)
-/* How much a member may queue on the GPU before it has to wait. */
-#define DEPTH_NS (300 * NS_PER_US)
 /*
  * While a holder has nothing to do but is expected to have, the GPU is kept for it: a quarter of a
  * submission, within the first two values; an eighth, if that is longer, up to the third.
@@ -38,7 +36,12 @@
  * held up now and then, and see no ends.
  */
 #define GRACE_HELD_NS (300 * NS_PER_US)
-#define HELD_FOR_NS   NS_PER_S
+/*
+ * Whoever has missed so many leases in a row is not held up now and then, but always slow. A lease
+ * is kept for it as long as it takes.
+ */
+#define MOST_MISSED 3
+#define HELD_FOR_NS NS_PER_S
 /*
  * A slice without work for this time no longer contends: a quarter of a submission, within these
  * values.

@@ -142,3 +142,10 @@ uint64_t timeline_add(struct timeline *timeline, uint32_t owner, uint64_t begin_
     merge(timeline, from, i);
     return added;
 }
+
+const struct timeline_segment *timeline_before(const struct timeline *timeline, uint64_t at)
+{
+    uint32_t i = find(timeline, at);
+
+    return i ? &timeline->segments[i - 1] : NULL;
+}

@@ -44,4 +44,7 @@ typedef void (*TimelineFunc)(void *data, uint32_t owner, double ns);
 uint64_t timeline_add(struct timeline *timeline, uint32_t owner, uint64_t begin_at, uint64_t end_at,
                       TimelineFunc charge, void *data);
 
+/* The last segment that ends at @at or before; NULL: none is known. */
+const struct timeline_segment *timeline_before(const struct timeline *timeline, uint64_t at);
+
 #endif

@@ -51,9 +51,9 @@ enum governor_pass governor_member_pass(GovernorMember *member, enum governor_cl
     return pass(member, GOVERNOR_CLASS_COMPUTE);
 }
 
-static void publish(GovernorMember *member, struct lane *lane)
+static void publish(struct lane *lane)
 {
-    struct governor_class_usage *usage = lane_usage(member, lane);
+    struct governor_class_usage *usage = lane->usage;
 
     atomic_store_explicit(&lane->marker_due, lane->backlog.due, memory_order_relaxed);
     atomic_store_explicit(&usage->free_mean_ns, lane->backlog.mean_ns, memory_order_relaxed);
@@ -70,17 +70,16 @@ void marker_restart(struct lane *lane)
 }
 
 /* How much may be queued; 0: without an arbiter there is no bound. */
-static uint64_t allowed(const GovernorMember *member, const struct lane *lane)
+static uint64_t allowed(const struct lane *lane)
 {
-    return atomic_load_explicit(&lane_grant(member, lane)->backlog_ns, memory_order_relaxed);
+    return atomic_load_explicit(&lane->grant->backlog_ns, memory_order_relaxed);
 }
 
-static bool has_to_wait(const GovernorMember *member, const struct lane *lane, uint64_t number,
-                        uint64_t since, uint64_t now)
+static bool has_to_wait(const struct lane *lane, uint64_t number, uint64_t since, uint64_t now)
 {
-    uint64_t most = allowed(member, lane);
+    uint64_t most = allowed(lane);
 
-    return most && atomic_load(&lane_grant(member, lane)->mode) == GOVERNOR_MODE_FREE &&
+    return most && atomic_load(&lane->grant->mode) == GOVERNOR_MODE_FREE &&
            now < since + PATIENCE_NS && number >= lane->backlog.due &&
            backlog_is_full(&lane->backlog, number, most, now);
 }
@@ -93,22 +92,21 @@ uint64_t governor_member_mark(GovernorMember *member, enum governor_class class)
     fork_check(member);
     pthread_mutex_lock(&member->lock);
     /* Without the submission that the marker goes before. */
-    number = atomic_load(&lane_usage(member, lane)->free_submissions) - 1;
+    number = atomic_load(&lane->usage->free_submissions) - 1;
     since = now = member_now(member);
-    while (has_to_wait(member, lane, number, since, now)) {
+    while (has_to_wait(lane, number, since, now)) {
         turn_sleep(member, LOOK_NS);
         now = member_now(member);
     }
     lane->waited_ns += now - since;
-    atomic_store_explicit(&lane_usage(member, lane)->waited_ns, lane->waited_ns,
-                          memory_order_release);
+    atomic_store_explicit(&lane->usage->waited_ns, lane->waited_ns, memory_order_release);
     /* Otherwise another thread has placed one meanwhile. */
-    if (!allowed(member, lane))
+    if (!allowed(lane))
         lane->backlog.due = number + UNBOUND_DUE;
     else if (number >= lane->backlog.due &&
-             backlog_place(&lane->backlog, number, allowed(member, lane), now))
+             backlog_place(&lane->backlog, number, allowed(lane), now))
         marker = number | lane->epoch << EPOCH_SHIFT;
-    publish(member, lane);
+    publish(lane);
     pthread_mutex_unlock(&member->lock);
     return marker;
 }
@@ -121,8 +119,25 @@ void governor_member_marked(GovernorMember *member, enum governor_class class, u
     pthread_mutex_lock(&member->lock);
     if (marker >> EPOCH_SHIFT == (lane->epoch & UINT16_MAX)) {
         backlog_pass(&lane->backlog, marker & ((1ull << EPOCH_SHIFT) - 1), member_now(member));
-        publish(member, lane);
+        publish(lane);
         turn_progress(member);
     }
+    pthread_mutex_unlock(&member->lock);
+}
+
+void governor_member_queued(GovernorMember *member, enum governor_class class, uint64_t count,
+                            uint64_t mean_ns)
+{
+    struct lane *lane = &member->lanes[class];
+    struct governor_class_usage *usage = lane->usage;
+    uint64_t all, now;
+
+    fork_check(member);
+    pthread_mutex_lock(&member->lock);
+    now = member_now(member);
+    all = atomic_load_explicit(&usage->free_submissions, memory_order_relaxed);
+    atomic_store_explicit(&usage->free_mean_ns, mean_ns, memory_order_relaxed);
+    atomic_store_explicit(&usage->free_since_ns, now, memory_order_relaxed);
+    atomic_store_explicit(&usage->free_done, count < all ? all - count : 0, memory_order_release);
     pthread_mutex_unlock(&member->lock);
 }

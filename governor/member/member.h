@@ -75,6 +75,13 @@ enum governor_pass governor_member_pass(GovernorMember *member, enum governor_cl
 uint64_t governor_member_mark(GovernorMember *member, enum governor_class class);
 void governor_member_marked(GovernorMember *member, enum governor_class class, uint64_t marker);
 
+/*
+ * In place of these two, by a door that tracks its free submissions by itself and bounds them:
+ * @count of them have not ended, as far as it knows, and one takes about @mean_ns; 0: unknown.
+ */
+void governor_member_queued(GovernorMember *member, enum governor_class class, uint64_t count,
+                            uint64_t mean_ns);
+
 /**
  * struct governor_work - one submission
  * @queue: tells queues of the process apart, any number: what waits for the GPU on one of them does

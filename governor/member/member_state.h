@@ -52,6 +52,7 @@ struct lane_queue {
 
 /**
  * struct lane - a member's work of one class
+ * @grant, @usage: the class's words on the pages
  * @in_flight_ns, @in_flight: of all @queues
  * @stalls: number of stalls; identifies a debit from before
  * @wanted: the grant's sequence when the arbiter was last told that a lease is wanted
@@ -63,6 +64,8 @@ struct lane_queue {
  * @budget: of GPU time, without an arbiter
  */
 struct lane {
+    struct governor_class_grant *grant;
+    struct governor_class_usage *usage;
     uint64_t gpu_ns;
     uint64_t in_flight_ns;
     uint32_t in_flight;
@@ -133,19 +136,6 @@ struct GovernorMember {
     _Atomic uint32_t progress;
     _Atomic uint32_t watchers;
 };
-
-/* The class's words on the pages. */
-static inline struct governor_class_grant *lane_grant(const GovernorMember *member,
-                                                      const struct lane *lane)
-{
-    return &member->grant->classes[lane - member->lanes];
-}
-
-static inline struct governor_class_usage *lane_usage(const GovernorMember *member,
-                                                      const struct lane *lane)
-{
-    return &member->usage->classes[lane - member->lanes];
-}
 
 /* state.c */
 bool state_init(GovernorMember *member);
@@ -225,14 +215,16 @@ void turn_progress(GovernorMember *member);
 /* Until there is progress, or for so long. Under lock, which is released meanwhile. */
 void turn_sleep(GovernorMember *member, uint64_t most_ns);
 /*
- * Waits for the turn of @work. Under lock, which is released meanwhile. True: turn_taken() is to be
- * called when the submission has been debited, so that the arbiter always sees one of the two.
+ * Waits for the turn of @work. Under lock, which is released meanwhile. @now: the time, which goes
+ * on. True: turn_taken() is to be called when the submission has been debited, so that the arbiter
+ * always sees one of the two.
  */
-bool turn_wait(GovernorMember *member, struct lane *lane, const struct governor_work *work);
+bool turn_wait(GovernorMember *member, struct lane *lane, const struct governor_work *work,
+               uint64_t *now);
 /* True if other threads still wait: turn_pass_on() is to be called, best without the lock. */
 bool turn_taken(GovernorMember *member, struct lane *lane);
 /* The arbiter wakes one thread, and each thread wakes the next after its turn. */
-void turn_pass_on(GovernorMember *member, struct lane *lane);
+void turn_pass_on(struct lane *lane);
 
 /*
  * futex.c: @timeout_ns: TIME_NEVER: none. Returns on a wake-up, a signal, or if @word is not

@@ -34,10 +34,13 @@ bool state_init(GovernorMember *member)
     member->grant = page_new();
     member->usage = page_new();
     member->fork_word = page_new();
-    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
-        marker_restart(&member->lanes[i]);
     if (!member->grant || !member->usage || !member->fork_word)
         return false;
+    for (unsigned i = 0; i < GOVERNOR_CLASSES; i++) {
+        member->lanes[i].grant = &member->grant->classes[i];
+        member->lanes[i].usage = &member->usage->classes[i];
+        marker_restart(&member->lanes[i]);
+    }
     if (madvise((void *)member->fork_word, PAGE_BYTES, MADV_WIPEONFORK) < 0)
         return false;
     atomic_store(member->fork_word, FORK_NONE);
@@ -75,12 +78,14 @@ static bool replace_page(void *page, const void *content)
 /* What its parent has in flight is its parent's. */
 static void renew_lane(struct lane *lane)
 {
-    struct budget budget = lane->budget;
-    uint64_t epoch = lane->epoch;
+    struct lane before = *lane;
 
-    memset(lane, 0, sizeof(*lane));
-    lane->budget = budget;
-    lane->epoch = epoch;
+    *lane = (struct lane){
+        .grant = before.grant,
+        .usage = before.usage,
+        .budget = before.budget,
+        .epoch = before.epoch,
+    };
     marker_restart(lane);
 }
 

@@ -88,24 +88,23 @@ static bool from_before_stall(const struct lane *lane, uint64_t debit)
     return (debit >> STALLS_SHIFT & STALLS_MASK) != (lane->stalls & STALLS_MASK);
 }
 
-static void publish_in_flight(GovernorMember *member, struct lane *lane)
+static void publish_in_flight(struct lane *lane)
 {
     budget_hold(&lane->budget, (double)lane->in_flight_ns);
-    store(&lane_usage(member, lane)->in_flight_ns, lane->in_flight_ns);
+    store(&lane->usage->in_flight_ns, lane->in_flight_ns);
 }
 
-static void add_in_flight(GovernorMember *member, struct lane *lane, struct lane_queue *queue,
-                          uint64_t ns)
+static void add_in_flight(struct lane *lane, struct lane_queue *queue, uint64_t ns, uint64_t now)
 {
     if (!lane->in_flight++) {
-        lane->began_at_ns = member_now(member);
-        store(&lane_usage(member, lane)->began_at_ns, lane->began_at_ns);
+        lane->began_at_ns = now;
+        store(&lane->usage->began_at_ns, now);
     }
     if (!queue->in_flight++)
-        queue->began_at_ns = member_now(member);
+        queue->began_at_ns = now;
     queue->in_flight_ns += ns;
     lane->in_flight_ns += ns;
-    publish_in_flight(member, lane);
+    publish_in_flight(lane);
 }
 
 /* It stalled, and now continues or is given up. */
@@ -120,7 +119,7 @@ static void take_stalled(struct lane_queue *queue, uint64_t ns)
 }
 
 /* True if it was the last. A child may end what its parent began, and has no debit for it. */
-static bool take_in_flight(GovernorMember *member, struct lane *lane, uint64_t debit)
+static bool take_in_flight(struct lane *lane, uint64_t debit)
 {
     struct lane_queue *queue = queue_of(lane, debit);
     uint64_t ns = ns_of(debit);
@@ -137,14 +136,14 @@ static bool take_in_flight(GovernorMember *member, struct lane *lane, uint64_t d
         queue->in_flight_ns = queue->stalled_ns = queue->stalled = 0;
     if (!lane->in_flight)
         lane->in_flight_ns = 0;
-    publish_in_flight(member, lane);
+    publish_in_flight(lane);
     return !lane->in_flight;
 }
 
 /* Nothing is in flight any more, and others wait for that. */
 static void tell_idle(GovernorMember *member, const struct lane *lane, bool last)
 {
-    if (last && atomic_load_explicit(&lane_grant(member, lane)->contended, memory_order_relaxed))
+    if (last && atomic_load_explicit(&lane->grant->contended, memory_order_relaxed))
         link_tell(member, GOVERNOR_IDLE, 0, (uint64_t)(lane - member->lanes));
 }
 
@@ -152,11 +151,11 @@ static void tell_idle(GovernorMember *member, const struct lane *lane, bool last
  * A turn was waited for, and nothing is in flight for it. True if nothing else is: the lease need
  * not be kept.
  */
-static bool pass_turn(GovernorMember *member, struct lane *lane)
+static bool pass_turn(struct lane *lane, uint64_t now)
 {
     if (lane->in_flight)
         return false;
-    store(&lane_usage(member, lane)->began_at_ns, member_now(member));
+    store(&lane->usage->began_at_ns, now);
     return true;
 }
 
@@ -164,20 +163,21 @@ uint64_t governor_member_submit(GovernorMember *member, const struct governor_wo
 {
     struct governor_work work = *asked;
     struct lane *lane = &member->lanes[work.class];
-    struct governor_class_usage *usage = lane_usage(member, lane);
+    struct governor_class_usage *usage = lane->usage;
     bool waited, idle = false, others_wait = false;
-    uint64_t debit;
+    uint64_t debit, now;
 
     work.estimate_ns = least(work.estimate_ns ? work.estimate_ns : 1, MOST_NS);
     fork_check(member);
     pthread_mutex_lock(&member->lock);
+    now = member_now(member);
     if (!work.deferred && !lane->in_flight)
-        silence_learn(&lane->silence, member_now(member) - lane->ended_at_ns);
-    waited = turn_wait(member, lane, &work);
+        silence_learn(&lane->silence, now - lane->ended_at_ns);
+    waited = turn_wait(member, lane, &work, &now);
     if (!work.deferred)
-        add_in_flight(member, lane, &lane->queues[work.queue & QUEUE_MASK], work.estimate_ns);
+        add_in_flight(lane, &lane->queues[work.queue & QUEUE_MASK], work.estimate_ns, now);
     else if (waited)
-        idle = pass_turn(member, lane);
+        idle = pass_turn(lane, now);
     if (waited)
         others_wait = turn_taken(member, lane);
     store(&usage->waited_ns, lane->waited_ns);
@@ -185,7 +185,7 @@ uint64_t governor_member_submit(GovernorMember *member, const struct governor_wo
     debit = debit_of(lane, &work);
     pthread_mutex_unlock(&member->lock);
     if (others_wait)
-        turn_pass_on(member, lane);
+        turn_pass_on(lane);
     atomic_fetch_add_explicit(&usage->submissions, 1, memory_order_relaxed);
     tell_idle(member, lane, idle);
     return debit;
@@ -213,17 +213,16 @@ uint64_t governor_member_behind_ns(const GovernorMember *member)
 }
 
 /* Under lock. Nothing is in flight: records whether the member continues by itself. */
-static bool comes_back(GovernorMember *member, struct lane *lane)
+static bool comes_back(struct lane *lane)
 {
-    return lane->gpu_ns <
-               atomic_load_explicit(&lane_grant(member, lane)->limit_ns, memory_order_relaxed) &&
+    return lane->gpu_ns < atomic_load_explicit(&lane->grant->limit_ns, memory_order_relaxed) &&
            silence_keep(&lane->silence);
 }
 
 /* Under lock. True if nothing is in flight any more, and others are to be told. */
 static bool end(GovernorMember *member, struct lane *lane, uint64_t debit, uint64_t measured)
 {
-    struct governor_class_usage *usage = lane_usage(member, lane);
+    struct governor_class_usage *usage = lane->usage;
     bool last;
 
     lane->gpu_ns += measured;
@@ -232,7 +231,7 @@ static bool end(GovernorMember *member, struct lane *lane, uint64_t debit, uint6
     /* Stored before it is no longer in flight: a look in between sees it twice, not never. */
     store(&usage->gpu_ns, lane->gpu_ns);
     store(&usage->ended_at_ns, lane->ended_at_ns);
-    last = take_in_flight(member, lane, debit) && !comes_back(member, lane);
+    last = take_in_flight(lane, debit) && !comes_back(lane);
     turn_progress(member);
     return last;
 }
@@ -257,10 +256,9 @@ static void no_charge(void *data, uint32_t owner, double ns)
 }
 
 /* For the arbiter. A span that goes on where the last one ended is a part of it. */
-static void write_span(GovernorMember *member, struct lane *lane, uint64_t begin_at,
-                       uint64_t end_at)
+static void write_span(struct lane *lane, uint64_t begin_at, uint64_t end_at)
 {
-    struct governor_class_usage *usage = lane_usage(member, lane);
+    struct governor_class_usage *usage = lane->usage;
     struct governor_span *last = &usage->spans[(lane->spans - 1) % GOVERNOR_SPANS];
 
     if (lane->spans && end_at >= last->end_at_ns && begin_at >= last->begin_at_ns &&
@@ -287,7 +285,7 @@ void governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_
     measured =
         timeline_add(&lane->ran, 0, begin_at_ns + offset, end_at_ns + offset, no_charge, NULL);
     if (measured)
-        write_span(member, lane, begin_at_ns + offset, end_at_ns + offset);
+        write_span(lane, begin_at_ns + offset, end_at_ns + offset);
     last = end(member, lane, debit, least(measured, MOST_NS));
     pthread_mutex_unlock(&member->lock);
     tell_idle(member, lane, last);
@@ -300,7 +298,7 @@ void governor_member_cancel(GovernorMember *member, uint64_t debit)
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
-    last = take_in_flight(member, lane, debit);
+    last = take_in_flight(lane, debit);
     turn_progress(member);
     pthread_mutex_unlock(&member->lock);
     tell_idle(member, lane, last);
@@ -310,16 +308,18 @@ uint64_t governor_member_begun(GovernorMember *member, uint64_t debit)
 {
     struct lane *lane = lane_of(member, debit);
     struct lane_queue *queue = queue_of(lane, debit);
+    uint64_t now;
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
+    now = member_now(member);
     if (debit & DEFERRED)
-        add_in_flight(member, lane, queue, ns_of(debit));
+        add_in_flight(lane, queue, ns_of(debit), now);
     else if (from_before_stall(lane, debit))
         take_stalled(queue, ns_of(debit));
     /* It executes from now on. */
-    lane->began_at_ns = queue->began_at_ns = member_now(member);
-    store(&lane_usage(member, lane)->began_at_ns, lane->began_at_ns);
+    lane->began_at_ns = queue->began_at_ns = now;
+    store(&lane->usage->began_at_ns, lane->began_at_ns);
     debit &= ~(DEFERRED | (uint64_t)STALLS_MASK << STALLS_SHIFT);
     debit |= (uint64_t)(lane->stalls & STALLS_MASK) << STALLS_SHIFT;
     turn_progress(member);

@@ -39,13 +39,13 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static bool lease_open(const GovernorMember *member, const struct lane *lane, uint64_t now)
+static bool lease_open(const struct lane *lane, uint64_t now)
 {
     uint64_t running =
         lane->in_flight ? since(later(lane->began_at_ns, lane->ended_at_ns), now) : 0;
 
     return lane->gpu_ns + later(running, lane->in_flight_ns) <
-           atomic_load_explicit(&lane_grant(member, lane)->limit_ns, memory_order_acquire);
+           atomic_load_explicit(&lane->grant->limit_ns, memory_order_acquire);
 }
 
 /* The oldest of @count submissions should have ended by now. */
@@ -109,14 +109,14 @@ void turn_sleep(GovernorMember *member, uint64_t most_ns)
 }
 
 /* The arbiter looks by itself, and would do nothing before. */
-static bool is_watched(const GovernorMember *member, const struct lane *lane, uint64_t now)
+static bool is_watched(const struct lane *lane, uint64_t now)
 {
     /*
      * The arbiter clears this before it looks at the waiting threads, and this thread's wait is
      * stored by now.
      */
     atomic_thread_fence(memory_order_seq_cst);
-    return atomic_load_explicit(&lane_grant(member, lane)->looks_at_ns, memory_order_acquire) > now;
+    return atomic_load_explicit(&lane->grant->looks_at_ns, memory_order_acquire) > now;
 }
 
 /*
@@ -135,16 +135,16 @@ struct turn {
 static void wait_for_lease(GovernorMember *member, struct lane *lane, uint32_t sequence,
                            struct turn *turn, uint64_t now)
 {
-    bool tell = lane->wanted != sequence && !is_watched(member, lane, now);
+    bool tell = lane->wanted != sequence && !is_watched(lane, now);
 
     if (tell)
         lane->wanted = sequence;
     pthread_mutex_unlock(&member->lock);
     if (tell)
         link_tell(member, GOVERNOR_WANT, turn->work->estimate_ns, turn->work->class);
-    futex_wait(&lane_grant(member, lane)->sequence, sequence, turn->look_again_ns);
+    futex_wait(&lane->grant->sequence, sequence, turn->look_again_ns);
     pthread_mutex_lock(&member->lock);
-    if (atomic_load(&lane_grant(member, lane)->sequence) != sequence)
+    if (atomic_load(&lane->grant->sequence) != sequence)
         return;
     /* Nothing came: the arbiter may not have received it. */
     lane->wanted = sequence - 1;
@@ -154,7 +154,7 @@ static void wait_for_lease(GovernorMember *member, struct lane *lane, uint32_t s
 
 static void set_waiting(GovernorMember *member, struct lane *lane, uint32_t count)
 {
-    struct governor_class_usage *usage = lane_usage(member, lane);
+    struct governor_class_usage *usage = lane->usage;
 
     if (!lane->waiting)
         atomic_store_explicit(&usage->waiting_at_ns, member_now(member), memory_order_relaxed);
@@ -165,7 +165,7 @@ static void set_waiting(GovernorMember *member, struct lane *lane, uint32_t coun
 /* True if the submission may be made; otherwise some time has passed. */
 static bool try_turn(GovernorMember *member, struct lane *lane, struct turn *turn, uint64_t now)
 {
-    struct governor_class_grant *grant = lane_grant(member, lane);
+    struct governor_class_grant *grant = lane->grant;
     const struct lane_queue *queue = &lane->queues[turn->work->queue % LANE_QUEUES];
     uint32_t sequence = atomic_load_explicit(&grant->sequence, memory_order_acquire);
     bool joined = member->link == LINK_JOINED;
@@ -173,7 +173,7 @@ static bool try_turn(GovernorMember *member, struct lane *lane, struct turn *tur
 
     if (atomic_load(&grant->mode) == GOVERNOR_MODE_FREE)
         return true;
-    if (joined && !lease_open(member, lane, now)) {
+    if (joined && !lease_open(lane, now)) {
         if (!turn->waits)
             set_waiting(member, lane, lane->waiting + 1);
         turn->waits = true;
@@ -187,28 +187,28 @@ static bool try_turn(GovernorMember *member, struct lane *lane, struct turn *tur
     if (delay && turn->waits && !turn->passed_on) {
         /* Another may go first: what this one waits for may even wait for that. */
         turn->passed_on = true;
-        turn_pass_on(member, lane);
+        turn_pass_on(lane);
     }
     if (delay)
         turn_sleep(member, delay);
     return !delay;
 }
 
-bool turn_wait(GovernorMember *member, struct lane *lane, const struct governor_work *work)
+bool turn_wait(GovernorMember *member, struct lane *lane, const struct governor_work *work,
+               uint64_t *now)
 {
-    uint64_t before = member_now(member), now;
+    uint64_t before = *now;
     struct turn turn = {.work = work, .since = before, .look_again_ns = LOOK_AGAIN_NS};
 
     for (;;) {
-        bool throttled =
-            atomic_load_explicit(&lane_grant(member, lane)->throttled, memory_order_relaxed);
+        bool throttled = atomic_load_explicit(&lane->grant->throttled, memory_order_relaxed);
 
         if (try_turn(member, lane, &turn, before))
             return turn.waits;
-        now = member_now(member);
-        lane->waited_ns += now - before;
-        lane->throttled_ns += throttled ? now - before : 0;
-        before = now;
+        *now = member_now(member);
+        lane->waited_ns += *now - before;
+        lane->throttled_ns += throttled ? *now - before : 0;
+        before = *now;
     }
 }
 
@@ -219,7 +219,7 @@ bool turn_taken(GovernorMember *member, struct lane *lane)
 }
 
 /* If the lease is used up, the thread that this wakes reports that it is wanted. */
-void turn_pass_on(GovernorMember *member, struct lane *lane)
+void turn_pass_on(struct lane *lane)
 {
-    futex_wake_one(&lane_grant(member, lane)->sequence);
+    futex_wake_one(&lane->grant->sequence);
 }

@@ -19,8 +19,11 @@ static void place(struct layer_queue *queue)
 {
     struct layer_device *device = queue->device;
     uint64_t marker = governor_member_mark(device->member, queue->class);
-    struct meter_slot *slot = marker ? slot_take(queue) : NULL;
+    struct meter_slot *slot;
 
+    pthread_mutex_lock(&queue->lock);
+    slot = marker ? slot_take(queue) : NULL;
+    pthread_mutex_unlock(&queue->lock);
     if (slot && device->next.QueueSubmit(queue->handle, 0, NULL, slot->fence) == VK_SUCCESS) {
         meter_marker(queue, slot, marker);
         return;

@@ -60,23 +60,57 @@ static void choose_clock(struct layer_queue *queue, struct meter_slot *slot)
     work->known &= !host;
 }
 
-struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_work *work)
+/* Of the device's other queues. */
+static void expect_none(struct layer_queue *queue)
 {
-    GovernorMember *member = queue->device->member;
-    struct meter_slot *slot = slot_take(queue);
-    uint64_t estimate;
-    uint64_t debit;
-    bool behind;
+    struct layer_device *device = queue->device;
 
-    retire_unexpected(queue->device);
+    for (uint32_t i = 0; i < device->queue_count; i++) {
+        struct layer_queue *other = &device->queues[i];
+        bool wake;
+
+        if (other == queue || !atomic_load_explicit(&other->waiting, memory_order_relaxed))
+            continue;
+        pthread_mutex_lock(&other->lock);
+        wake = retire_unexpected(other);
+        pthread_mutex_unlock(&other->lock);
+        if (wake)
+            pthread_cond_signal(&other->submitted);
+    }
+}
+
+/* All that needs the queue's lock before the turn, because each time costs as much as the rest. */
+static struct meter_slot *prepare(struct layer_queue *queue, const struct meter_work *work,
+                                  uint64_t *estimate, bool *behind)
+{
+    struct meter_slot *slot;
+    bool wake;
+
     pthread_mutex_lock(&queue->lock);
-    estimate = estimate_of(&queue->estimates, work->key, work->commands);
+    wake = retire_unexpected(queue);
+    slot = slot_take(queue);
+    *estimate = estimate_of(&queue->estimates, work->key, work->commands);
     /*
      * This cannot begin behind work that cannot begin: the thread that would signal may be this
      * one.
      */
-    behind = queue->stuck > 0;
+    *behind = queue->stuck > 0;
     pthread_mutex_unlock(&queue->lock);
+    if (wake)
+        pthread_cond_signal(&queue->submitted);
+    return slot;
+}
+
+struct meter_slot *meter_begin(struct layer_queue *queue, const struct meter_work *work)
+{
+    GovernorMember *member = queue->device->member;
+    struct meter_slot *slot;
+    uint64_t estimate;
+    uint64_t debit;
+    bool behind;
+
+    expect_none(queue);
+    slot = prepare(queue, work, &estimate, &behind);
     debit = governor_member_submit(member,
                                    &(struct governor_work){.class = queue->class,
                                                            .queue = queue->number,

@@ -177,26 +177,15 @@ void retire_seen(struct layer_queue *queue)
         pthread_cond_signal(&queue->submitted);
 }
 
-static void expect_none(struct layer_queue *queue)
+bool retire_unexpected(struct layer_queue *queue)
 {
-    bool wake;
-
-    if (!atomic_load_explicit(&queue->waiting, memory_order_relaxed))
-        return;
-    pthread_mutex_lock(&queue->lock);
+    if (!queue->first)
+        return false;
     retire_ended(queue);
-    wake = queue->first && !queue->watched;
-    if (queue->first)
-        queue->visits = 0;
-    pthread_mutex_unlock(&queue->lock);
-    if (wake)
-        pthread_cond_signal(&queue->submitted);
-}
-
-void retire_unexpected(struct layer_device *device)
-{
-    for (uint32_t i = 0; i < device->queue_count; i++)
-        expect_none(&device->queues[i]);
+    if (!queue->first)
+        return false;
+    queue->visits = 0;
+    return !queue->watched;
 }
 
 void retire_fence(struct layer_queue *queue, VkFence fence)
@@ -221,8 +210,10 @@ bool retire_may_borrow(struct layer_queue *queue, const struct meter_slot *slot)
 {
     bool may;
 
+    if (!slot->work.fence || queue->device->shares_fences)
+        return false;
     pthread_mutex_lock(&queue->lock);
-    may = slot->work.fence && !queue->device->shares_fences && retire_is_expected(queue, slot);
+    may = retire_is_expected(queue, slot);
     pthread_mutex_unlock(&queue->lock);
     return may;
 }

@@ -31,10 +31,11 @@ VkResult retire_status(const struct layer_queue *queue);
 void retire_seen(struct layer_queue *queue);
 
 /*
- * The application is about to submit. It has not waited for the work that is still in flight, and
- * may be held up until that ends.
+ * The application is about to submit, to this or another queue. It has not waited for the work that
+ * is still in flight, and may be held up until that ends. True if the waiter is to be woken, best
+ * without the lock. Under the queue's lock.
  */
-void retire_unexpected(struct layer_device *device);
+bool retire_unexpected(struct layer_queue *queue);
 
 /* The application is about to reset or destroy @fence, so what it was submitted with has ended. */
 void retire_fence(struct layer_queue *queue, VkFence fence);

@@ -160,7 +160,6 @@ struct meter_slot *slot_take(struct layer_queue *queue)
 {
     struct meter_slot *slot;
 
-    pthread_mutex_lock(&queue->lock);
     if (!queue->idle && queue->slots < MOST_SLOTS) {
         struct slot_chunk *chunk = chunk_create(queue);
 
@@ -175,7 +174,6 @@ struct meter_slot *slot_take(struct layer_queue *queue)
     slot = queue->idle;
     if (slot)
         queue->idle = slot->next;
-    pthread_mutex_unlock(&queue->lock);
     return slot;
 }
 

@@ -20,7 +20,10 @@ struct slot_chunk {
     struct meter_slot slots[SLOTS_IN_CHUNK];
 };
 
-/* An idle one, or a new one; NULL if there is no memory, or too many are in flight. */
+/*
+ * An idle one, or a new one; NULL if there is no memory, or too many are in flight. Under the
+ * queue's lock.
+ */
 struct meter_slot *slot_take(struct layer_queue *queue);
 
 /* Returns it to the idle ones. Under the queue's lock. */

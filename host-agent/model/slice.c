@@ -193,7 +193,7 @@ gboolean slice_name_valid(const char *name)
 
 gboolean slice_is_promised(const Slice *slice)
 {
-    return slice->present || slice->autostart || slice->reserved;
+    return !slice->suspended && (slice->present || slice->autostart || slice->reserved);
 }
 
 #define ALL "all"

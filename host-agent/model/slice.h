@@ -45,6 +45,7 @@ typedef enum {
  * @autostart: it is started at boot, too
  * @reserved: room is kept for it while it is being made or started
  * @leaving: it is being removed: it accepts no new user
+ * @suspended: what is promised to it is free for others; its programs' GPU memory is in the host's
  */
 typedef struct {
     char *uuid;
@@ -72,6 +73,7 @@ typedef struct {
     gboolean autostart;
     gboolean reserved;
     gboolean leaving;
+    gboolean suspended;
 } Slice;
 
 void slice_free(Slice *slice);
@@ -117,7 +119,10 @@ gboolean slice_is_for_container(const Slice *slice);
  * CDI. */
 gboolean slice_name_valid(const char *name);
 
-/* Counts in the ledger: it exists, is being made, or will be started at the next boot. */
+/*
+ * Counts in the ledger: it exists, is being made, or will be started at the next boot, and is not
+ * suspended.
+ */
 gboolean slice_is_promised(const Slice *slice);
 
 /*

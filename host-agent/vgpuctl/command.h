@@ -69,6 +69,7 @@ CommandFunc slice_show_command;
 CommandFunc slice_create_command;
 CommandFunc slice_set_command;
 CommandFunc slice_remove_command;
+CommandFunc slice_suspend_command, slice_resume_command;
 CommandFunc run_command;
 CommandFunc cdi_list_command;
 CommandFunc cdi_generate_command;

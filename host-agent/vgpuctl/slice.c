@@ -44,6 +44,7 @@ static const Column lines[] = {
     {"Container", "Container", dict_text, 0},
     {"Counted with", "CountedWith", dict_text, 0},
     {"Ephemeral", "Ephemeral", dict_flag, 0},
+    {"Suspended", "Suspended", dict_flag, 0},
     {"VRAM", "Vram", dict_bytes, 0},
     {"VRAM used", "VramUsed", dict_bytes, 0},
     {"Oversubscription", "Oversubscribe", dict_bytes, 0},
@@ -146,6 +147,41 @@ gboolean slice_remove_command(Client *client, const Options *options, char **arg
     call_dict_add_flag(&dict, "Force", force);
     how = g_variant_ref_sink(g_variant_dict_end(&dict));
     return each_name(client, args, "removing slices", remove_slice, how, error);
+}
+
+/* @method: one whose options are none. */
+static gboolean call_without_options(const Client *client, const char *method, const char *what,
+                                     const char *name, GError **error)
+{
+    g_autofree char *doing = g_strdup_printf("%s slice %s", what, name);
+    GVariant *none = g_variant_new("(s@a{sv})", name, g_variant_new("a{sv}", NULL));
+    g_autoptr(GVariant) answer = client_call(client, method, none, doing, error);
+
+    return answer != NULL;
+}
+
+static gboolean suspend_slice(Client *client, const char *name, void *data, GError **error)
+{
+    (void)data;
+    return call_without_options(client, "SuspendSlice", "suspending", name, error);
+}
+
+static gboolean resume_slice(Client *client, const char *name, void *data, GError **error)
+{
+    (void)data;
+    return call_without_options(client, "ResumeSlice", "resuming", name, error);
+}
+
+gboolean slice_suspend_command(Client *client, const Options *options, char **args, GError **error)
+{
+    (void)options;
+    return each_name(client, args, "suspending slices", suspend_slice, NULL, error);
+}
+
+gboolean slice_resume_command(Client *client, const Options *options, char **args, GError **error)
+{
+    (void)options;
+    return each_name(client, args, "resuming slices", resume_slice, NULL, error);
 }
 
 /* vgpuctl cdi: what containers can ask for by --device. */

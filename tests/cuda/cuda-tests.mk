@@ -60,7 +60,7 @@ $(CUDA_TEST)/obj/%.o: %.c $(CUDA_TEST)/undeclared.inc
 	$(CC) $(CUDA_TEST_CFLAGS) -MMD -MP -c -o $@ $<
 
 CUDA_TESTS := $(patsubst $(CUDA_TEST_SRC)/%.c,$(CUDA_TEST)/%,$(wildcard $(CUDA_TEST_SRC)/test-*.c))
-CUDA_UNIT_TESTS := $(addprefix $(CUDA_TEST)/test-,abi ranges)
+CUDA_UNIT_TESTS := $(addprefix $(CUDA_TEST)/test-,abi event-clock ranges)
 CUDA_TESTS_COMMON := $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/kit.o $(GOVERNOR_TESTS_SRC)/live.o)
 
 $(filter-out $(CUDA_UNIT_TESTS),$(CUDA_TESTS)): $(CUDA_TEST)/%: $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/%.o $(CUDA_TESTS_COMMON) $(CUDA_DOORS) \
@@ -73,6 +73,9 @@ $(filter-out $(CUDA_UNIT_TESTS),$(CUDA_TESTS)): $(CUDA_TEST)/%: $(CUDA_TEST)/obj
 $(CUDA_TEST)/test-ranges: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-ranges.o $(CUDA_SRC)/memory/ranges.o \
 		$(CUDA_SRC)/memory/mappings.o)
 	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS) -lpthread
+
+$(CUDA_TEST)/test-event-clock: $(addprefix $(CUDA_TEST)/obj/,$(CUDA_TEST_SRC)/test-event-clock.o $(CUDA_SRC)/time/event_clock.o)
+	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS)
 
 $(CUDA_TEST)/test-abi: $(addprefix $(CUDA_TEST)/obj/$(CUDA_TEST_SRC)/,test-abi.o abi_ours.o abi_theirs.o)
 	$(CC) $(CUDA_SANITIZE) -o $@ $^ $(GOVERNOR_PKG_LIBS)

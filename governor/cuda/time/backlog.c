@@ -206,6 +206,20 @@ static void wait_for_room(struct meter *meter, struct backlog *backlog)
     }
 }
 
+/* The arbiter charges what waits when the class becomes measured, and tells others of it. */
+static void publish(struct meter *meter, const struct backlog *backlog)
+{
+    unsigned int markers;
+    uint64_t launches, ns;
+
+    pthread_mutex_lock(&meter->lock);
+    launches = pending(backlog, &markers);
+    ns = backlog->ns;
+    pthread_mutex_unlock(&meter->lock);
+    governor_member_queued(meter->gpu->member, (enum governor_class)(backlog - meter->backlogs),
+                           launches, ns);
+}
+
 static void mark(struct meter *meter, struct backlog *backlog, CUstream stream, bool per_thread,
                  unsigned int launches)
 {
@@ -218,6 +232,7 @@ static void mark(struct meter *meter, struct backlog *backlog, CUstream stream, 
     look(meter, backlog);
     push(meter, backlog, context, batch_record(meter, context, stream, per_thread), launches);
     wait_for_room(meter, backlog);
+    publish(meter, backlog);
     meter_unrelax(&mode);
 }
 
@@ -234,19 +249,16 @@ void backlog_after(struct gpu *gpu, enum governor_class class, CUstream stream, 
         mark(meter, &meter->backlogs[class], stream, per_thread, launches);
 }
 
-void backlog_charge(struct meter *meter, enum governor_class class)
+void backlog_drop(struct meter *meter, enum governor_class class)
 {
     struct backlog *backlog = &meter->backlogs[class];
     struct marker left[BACKLOG_MARKERS];
-    unsigned int count, markers;
-    uint64_t ns;
+    unsigned int count;
 
     if (!atomic_load_explicit(&backlog->count, memory_order_relaxed))
         return;
-    look(meter, backlog);
     pthread_mutex_lock(&meter->looks);
     pthread_mutex_lock(&meter->lock);
-    ns = pending(backlog, &markers) * backlog->ns;
     count = backlog->count;
     for (unsigned int i = 0; i < count; i++)
         left[i] = backlog->markers[i];
@@ -255,7 +267,6 @@ void backlog_charge(struct meter *meter, enum governor_class class)
     for (unsigned int i = 0; i < count; i++)
         batch_give_event(meter, left[i].context, left[i].event);
     pthread_mutex_unlock(&meter->looks);
-    work_owe(meter->gpu, class, ns);
 }
 
 void backlog_forget(struct backlog *backlog, CUcontext context)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How far the GPU is behind with a class of work that is not measured. An event follows some of the
- * launches; those that have not come yet say how much work waits. A thread that would make it more
- * than WORK_BACKLOG_NS waits, as if CUDA's own queue were full.
+ * launches; those that have not come yet say how much work waits, which the arbiter is told. A
+ * thread that would make it more than WORK_BACKLOG_NS waits, as if CUDA's own queue were full.
  */
 #ifndef GOVERNOR_CUDA_BACKLOG_H
 #define GOVERNOR_CUDA_BACKLOG_H
@@ -47,8 +47,8 @@ struct meter;
 /* After a launch that was not measured. May wait. */
 void backlog_after(struct gpu *gpu, enum governor_class class, CUstream stream, bool per_thread);
 
-/* The class is measured from now on: what still waits is owed. */
-void backlog_charge(struct meter *meter, enum governor_class class);
+/* The class is measured from now on, and the arbiter has charged what still waits. */
+void backlog_drop(struct meter *meter, enum governor_class class);
 
 /* Under the meter's locks: the context ends, and its events with it. */
 void backlog_forget(struct backlog *backlog, CUcontext context);

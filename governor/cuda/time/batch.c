@@ -156,15 +156,28 @@ static uint64_t measure(const struct meter *meter, const struct batch *batch, CU
     return least(ns, own > batch->sum_ns ? own : batch->sum_ns);
 }
 
-/* Its end is where the next one's time begins, unless a later one was seen before. */
-static void remember_end(struct meter *meter, struct batch *batch, CUevent end)
+/*
+ * When @end was, by the host's clock. It is where the next one's time begins, unless a later one
+ * was seen before.
+ */
+static uint64_t remember_end(struct meter *meter, struct batch *batch, CUevent end, uint64_t now)
 {
-    if (meter->last.context == batch->context && meter->last.event &&
-        !between(meter->last.event, end))
-        return;
+    bool is_known = meter->last.context == batch->context && meter->last.event;
+    float ms = 0;
+    uint64_t at;
+
+    if (is_known && DRIVER(cuEventElapsedTime, &ms, meter->last.event, end) != CUDA_SUCCESS)
+        is_known = false;
+    if (!is_known)
+        event_clock_restart(&meter->clock);
+    at = event_clock_see(&meter->clock, (double)ms * 1e6, now);
+    if (is_known && ms <= 0)
+        return at;
+    event_clock_advance(&meter->clock, (double)ms * 1e6);
     batch_give_event(meter, meter->last.context, meter->last.event);
     meter->last = (struct spare){batch->context, end};
     batch->end = NULL;
+    return at;
 }
 
 /*
@@ -178,7 +191,7 @@ static bool is_sparse(const struct batch *batch)
 
 void batch_retire(struct meter *meter, struct batch *batch, CUevent end)
 {
-    uint64_t now = batch_now();
+    uint64_t now = batch_now(), end_at = 0;
     uint64_t ns = end ? measure(meter, batch, end, now) : batch->sum_ns;
     bool sparse = is_sparse(batch);
 
@@ -190,9 +203,13 @@ void batch_retire(struct meter *meter, struct batch *batch, CUevent end)
     if (end && !sparse && !batch->mixed && !batch->behind_ns && batch->launches)
         costs_learn(&meter->costs, batch->key, ns / batch->launches);
     pthread_mutex_unlock(&meter->lock);
-    work_end(meter->gpu, batch->class, batch->debit, ns);
     if (end)
-        remember_end(meter, batch, end);
+        end_at = remember_end(meter, batch, end, now);
+    /* Nobody knows when in all that time it ran. */
+    if (sparse || !end)
+        work_end(meter->gpu, batch->class, batch->debit, ns);
+    else
+        work_ran(meter->gpu, batch->class, batch->debit, end_at - ns, end_at);
     meter->seen_ns = now;
     batch_discard(meter, batch);
 }

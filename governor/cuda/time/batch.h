@@ -5,6 +5,7 @@
 
 #include "backlog.h"
 #include "costs.h"
+#include "event_clock.h"
 #include "meter.h"
 
 #include <time.h>
@@ -70,6 +71,7 @@ struct spare {
  *         it never, because the driver may make such a look wait for another launch.
  * @last: the latest end that was seen, from which the next one's time counts; under @looks
  * @seen_ns: when it was seen, by the host's clock; under @looks
+ * @clock: of its context; under @looks
  *
  * @lock: over what follows. Never held in a call of the driver's: one that records an event waits
  *        while the stream's queue is full, possibly for a launch of another thread.
@@ -81,6 +83,7 @@ struct meter {
     pthread_mutex_t looks;
     struct spare last;
     uint64_t seen_ns;
+    struct event_clock clock;
 
     pthread_mutex_t lock;
     pthread_cond_t work;

@@ -204,15 +204,15 @@ void meter_before(struct launch *launch)
     launch->gpu = NULL;
     if (!gpu || !gpu->member)
         return;
-    if (!governor_member_class_is_metered(gpu->member, launch->class)) {
-        governor_member_class_count(gpu->member, launch->class);
+    /* backlog.c places markers of its own, without a thread that waits for them. */
+    if (governor_member_pass(gpu->member, launch->class) != GOVERNOR_PASS_METERED) {
         launch->gpu = gpu;
         return;
     }
     meter = meter_is_capturing(launch->stream, launch->per_thread) ? NULL : meter_of(gpu);
     if (!meter)
         return;
-    backlog_charge(meter, launch->class);
+    backlog_drop(meter, launch->class);
     join_batch(launch, meter);
 }
 

@@ -18,6 +18,15 @@ void work_end(struct gpu *gpu, enum governor_class class, uint64_t debit, uint64
     governor_member_end(gpu->member, debit, ns);
 }
 
+void work_ran(struct gpu *gpu, enum governor_class class, uint64_t debit, uint64_t begin_at,
+              uint64_t end_at)
+{
+    if (work_owed(gpu, class))
+        work_end(gpu, class, debit, end_at - begin_at);
+    else
+        governor_member_ran(gpu->member, debit, begin_at, end_at);
+}
+
 void work_cancel(struct gpu *gpu, uint64_t debit)
 {
     governor_member_cancel(gpu->member, debit);

@@ -20,6 +20,10 @@
  */
 uint64_t work_begin(struct gpu *gpu, enum governor_class class, uint64_t ns, bool deferred);
 void work_end(struct gpu *gpu, enum governor_class class, uint64_t debit, uint64_t ns);
+/* As work_end(), if it is known when it ran, unless something is owed: that has no place in time.
+ */
+void work_ran(struct gpu *gpu, enum governor_class class, uint64_t debit, uint64_t begin_at,
+              uint64_t end_at);
 void work_cancel(struct gpu *gpu, uint64_t debit);
 void work_owe(struct gpu *gpu, enum governor_class class, uint64_t ns);
 uint64_t work_owed(const struct gpu *gpu, enum governor_class class);

@@ -14,6 +14,8 @@
 #define SUFFIX          ".conf"
 #define PPM_PER_PERCENT 10000
 #define NO_CAP          100
+/* 0 would be no limit. */
+#define NO_VRAM ((guint64)1)
 
 static char *gpu_dir(const char *gpu)
 {
@@ -55,7 +57,8 @@ static char *slice_text(const Slice *slice)
                            "share=%u\n"
                            "%s",
                            slice->weight, capped ? slice->cap : 0, capped ? "true" : "false",
-                           slice->priority, slice->vram, slice->oversubscribe,
+                           slice->priority, slice->suspended ? NO_VRAM : slice->vram,
+                           slice->suspended ? 0 : slice->oversubscribe,
                            slice->compute * PPM_PER_PERCENT, engines);
 }
 
@@ -186,15 +189,18 @@ static guint64 number(JsonObject *object, const char *name)
     return value > 0 ? (guint64)value : 0;
 }
 
-static void tell_one(JsonNode *node, SliceUseFunc func, void *data)
-{
-    JsonObject *object = JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-    const char *id = object ? json_object_get_string_member_with_default(object, "id", NULL) : NULL;
-    SliceUse use;
+/* One slice of the answer, @object. */
+typedef void (*SliceFunc)(const char *id, JsonObject *object, void *data);
 
-    if (!id)
-        return;
-    use = (SliceUse){
+typedef struct {
+    SliceUseFunc func;
+    void *data;
+} UseReader;
+
+static void read_use(const char *id, JsonObject *object, void *data)
+{
+    const UseReader *reader = data;
+    const SliceUse use = {
         .members = (guint)number(object, "members"),
         .vram_used = number(object, "vram_used"),
         .spilled = number(object, "spill_used"),
@@ -205,10 +211,19 @@ static void tell_one(JsonNode *node, SliceUseFunc func, void *data)
         .waited_ns = number(object, "waited_ns"),
         .throttled_ns = number(object, "throttled_ns"),
     };
-    func(id, &use, data);
+    reader->func(id, &use, reader->data);
 }
 
-static gboolean tell_all(const GString *text, SliceUseFunc func, void *data)
+static void tell_one(JsonNode *node, SliceFunc func, void *data)
+{
+    JsonObject *object = JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+    const char *id = object ? json_object_get_string_member_with_default(object, "id", NULL) : NULL;
+
+    if (id)
+        func(id, object, data);
+}
+
+static gboolean tell_all(const GString *text, SliceFunc func, void *data)
 {
     g_autoptr(JsonParser) parser = json_parser_new();
     JsonNode *root;
@@ -227,7 +242,7 @@ static gboolean tell_all(const GString *text, SliceUseFunc func, void *data)
     return TRUE;
 }
 
-gboolean arbiter_status_read(HostRoot *root, const char *gpu, SliceUseFunc func, void *data)
+static gboolean read_status(HostRoot *root, const char *gpu, SliceFunc func, void *data)
 {
     int fd = connect_to(root, gpu);
     g_autoptr(GString) text = fd < 0 ? NULL : read_all(fd);
@@ -235,4 +250,48 @@ gboolean arbiter_status_read(HostRoot *root, const char *gpu, SliceUseFunc func,
     if (fd >= 0)
         close(fd);
     return text && tell_all(text, func, data);
+}
+
+gboolean arbiter_status_read(HostRoot *root, const char *gpu, SliceUseFunc func, void *data)
+{
+    UseReader reader = {func, data};
+
+    return read_status(root, gpu, read_use, &reader);
+}
+
+typedef struct {
+    const char *slice;
+    GArray *pids;
+    guint64 bytes;
+    gboolean found;
+} MembersReader;
+
+static void read_members(const char *id, JsonObject *object, void *data)
+{
+    MembersReader *reader = data;
+    JsonNode *node = json_object_get_member(object, "pids");
+    JsonArray *list = node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
+
+    if (!list || !g_str_equal(id, reader->slice))
+        return;
+    reader->found = TRUE;
+    reader->bytes = number(object, "vram_used");
+    for (guint i = 0; i < json_array_get_length(list); i++) {
+        gint64 pid = json_array_get_int_element(list, i);
+        guint value = (guint)pid;
+
+        if (pid > 0 && pid <= G_MAXINT)
+            g_array_append_val(reader->pids, value);
+    }
+}
+
+gboolean arbiter_members_read(HostRoot *root, const char *gpu, const char *slice, GArray *pids,
+                              guint64 *bytes)
+{
+    MembersReader reader = {slice, pids, 0, FALSE};
+
+    if (!read_status(root, gpu, read_members, &reader) || !reader.found)
+        return FALSE;
+    *bytes = reader.bytes;
+    return TRUE;
 }

@@ -67,4 +67,11 @@ typedef void (*SliceUseFunc)(const char *slice, const SliceUse *use, void *data)
  */
 gboolean arbiter_status_read(HostRoot *root, const char *gpu, SliceUseFunc func, void *data);
 
+/*
+ * Adds the processes (guint) that use the GPU for @slice now to @pids, and says how much of its
+ * memory they have. FALSE likewise, or if the arbiter does not know @slice.
+ */
+gboolean arbiter_members_read(HostRoot *root, const char *gpu, const char *slice, GArray *pids,
+                              guint64 *bytes);
+
 #endif

@@ -123,7 +123,8 @@ static const struct {
     {"RemoveTenant", AUDIT_TENANT, FALSE}, {"SetMode", AUDIT_GPU, FALSE},
     {"Drain", AUDIT_GPU, FALSE},           {"ClearHealth", AUDIT_GPU, FALSE},
     {"Reload", AUDIT_CONFIG, FALSE},       {"ApplyConfig", AUDIT_CONFIG, FALSE},
-    {"ClaimSlice", AUDIT_SLICE, FALSE},
+    {"ClaimSlice", AUDIT_SLICE, FALSE},    {"SuspendSlice", AUDIT_SLICE, FALSE},
+    {"ResumeSlice", AUDIT_SLICE, FALSE},
 };
 
 /**

@@ -58,6 +58,7 @@ static void add_slice(GVariantBuilder *dict, const Slice *slice)
         return;
     add_text(dict, "Door", slice_transport_name(slice->transport));
     add_flag(dict, "Ephemeral", slice->ephemeral);
+    add_flag(dict, "Suspended", slice->suspended);
 }
 
 /* Unknown values are left out. */

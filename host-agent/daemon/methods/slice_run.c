@@ -53,6 +53,15 @@ void slice_claim_end(Vgpus *vgpus, const char *uuid)
         audit_write_change(source, AUDIT_DO_RELEASE, AUDIT_SLICE, uuid, before, NULL);
 }
 
+static gboolean is_running(const Slice *slice, GError **error)
+{
+    if (slice->suspended)
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                    "slice %s is suspended; resume it first (\"vgpuctl slice resume %s\")",
+                    slice->uuid, slice->uuid);
+    return !slice->suspended;
+}
+
 static void claim(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
                   const guint32 *user)
 {
@@ -65,7 +74,7 @@ static void claim(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&su)", &name, &container,
                   &pid);
     slice = vgpu_call_container_slice(vgpus, name, &error);
-    if (!slice ||
+    if (!slice || !is_running(slice, &error) ||
         !placing_admit(vgpus->host, vgpus->slices, vgpus->tenants, ADMISSION_CLAIM, slice, slice,
                        &error) ||
         !claims_take(vgpus->claims, slice, container, pid, user, &error)) {

@@ -343,7 +343,8 @@ static void cancel_own(GDBusMethodInvocation *invocation, const Caller *caller, 
 }
 
 const OperationKind *const lifecycle_kinds[] = {&creation_kind,   &startup_kind, &shutdown_kind,
-                                                &alteration_kind, &removal_kind, NULL};
+                                                &alteration_kind, &removal_kind, &suspension_kind,
+                                                &resumption_kind, NULL};
 
 /**
  * Method - one of the manager's for which the tenant counts, too
@@ -373,6 +374,8 @@ static const Method methods[] = {
     {"handle-stop-vgpu", vgpu_stop, vgpu_stop, NULL},
     {"handle-remove-vgpu", vgpu_remove, vgpu_remove, NULL},
     {"handle-remove-slice", vgpu_remove, vgpu_remove, NULL},
+    {"handle-suspend-slice", slice_suspend, slice_suspend, NULL},
+    {"handle-resume-slice", slice_resume, slice_resume, NULL},
     {"handle-run-slice", slice_run, slice_run_own, NULL},
     {"handle-claim-slice", slice_claim, slice_claim_own, NULL},
     {"handle-release-slice", slice_release, slice_release, NULL},

@@ -41,6 +41,9 @@ extern const OperationKind startup_kind;
 /* The opposite: its definition stays. */
 extern const OperationKind shutdown_kind;
 
+/* Of one container's slice: its programs, and what is promised to it. */
+extern const OperationKind suspension_kind, resumption_kind;
+
 /* All of them; their world is a Lifecycle. */
 extern const OperationKind *const lifecycle_kinds[];
 
@@ -137,6 +140,7 @@ AuthorizedFunc vgpu_create, vgpu_create_own;
 AuthorizedFunc vgpu_set, vgpu_set_own;
 AuthorizedFunc vgpu_start, vgpu_stop, vgpu_remove;
 AuthorizedFunc slice_run, slice_run_own;
+AuthorizedFunc slice_suspend, slice_resume;
 AuthorizedFunc slice_claim, slice_claim_own, slice_release;
 AuthorizedFunc domain_release;
 ListFunc slice_list, type_list, name_list, vm_list;

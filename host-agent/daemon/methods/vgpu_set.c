@@ -70,6 +70,7 @@ static gboolean put(const Lifecycle *life, const Slice *slice, GError **error)
         copy->present = known->present;
         copy->defined = known->defined;
         copy->autostart = known->autostart;
+        copy->suspended = known->suspended;
     }
     return slices_put(life->slices, copy, error);
 }

@@ -77,6 +77,20 @@ static void put_in(Slices *slices, Slice *slice)
     tell(slices, slice->uuid);
 }
 
+/* A file for each slice that is suspended. */
+static char *suspended_path(const char *uuid)
+{
+    return g_build_filename("/run/vgpu/suspended", uuid, NULL);
+}
+
+static gboolean was_suspended(const Slices *slices, const char *uuid)
+{
+    g_autofree char *path = suspended_path(uuid);
+    g_autofree char *text = root_read(host_root(slices->host), path, NULL);
+
+    return text != NULL;
+}
+
 Slices *slices_new(Host *host, Offers *offers, const Operations *operations, GError **error)
 {
     Slices *slices = g_new0(Slices, 1);
@@ -93,8 +107,12 @@ Slices *slices_new(Host *host, Offers *offers, const Operations *operations, GEr
         slices_free(slices);
         return NULL;
     }
-    for (guint i = 0; i < stored->len; i++)
-        put_in(slices, slice_copy(g_ptr_array_index(stored, i)));
+    for (guint i = 0; i < stored->len; i++) {
+        Slice *slice = slice_copy(g_ptr_array_index(stored, i));
+
+        slice->suspended = was_suspended(slices, slice->uuid);
+        put_in(slices, slice);
+    }
     return slices;
 }
 
@@ -180,8 +198,11 @@ void slices_forget(Slices *slices, const char *uuid)
 {
     g_autoptr(GError) error = NULL;
 
+    g_autofree char *path = suspended_path(uuid);
+
     if (!slice_table_remove(host_db(slices->host), uuid, &error))
         g_warning("vGPU %s: %s", uuid, error->message);
+    root_remove(host_root(slices->host), path);
     take_out(slices, uuid);
     tell(slices, uuid);
 }
@@ -351,6 +372,26 @@ void slices_set_reserved(Slices *slices, const char *uuid)
 void slices_set_leaving(Slices *slices, const char *uuid)
 {
     mark(slices, uuid, FALSE, TRUE);
+}
+
+gboolean slices_set_suspended(Slices *slices, const char *uuid, gboolean suspended, GError **error)
+{
+    const Slice *known = slices_find(slices, uuid);
+    HostRoot *root = host_root(slices->host);
+    g_autofree char *path = suspended_path(uuid);
+    Slice *slice;
+
+    if (!known || known->suspended == suspended)
+        return TRUE;
+    if (suspended && (!root_mkdir(root, "/run/vgpu/suspended", 0755, error) ||
+                      !root_write(root, path, "", 0644, error)))
+        return FALSE;
+    if (!suspended)
+        root_remove(root, path);
+    slice = slice_copy(known);
+    slice->suspended = suspended;
+    put_in(slices, slice);
+    return TRUE;
 }
 
 /* The operation reports that it was made or removed. */

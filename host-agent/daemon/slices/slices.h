@@ -58,6 +58,13 @@ gboolean slices_are_busy(const Slices *slices, const char *uuid);
 /* Room is kept for it, until slices_settle(). */
 void slices_set_reserved(Slices *slices, const char *uuid);
 
+/*
+ * Its programs were suspended: nothing is promised to it until they go on. That lasts until the
+ * host's next boot, which no program survives. FALSE: it could not be noted, and nothing has
+ * changed.
+ */
+gboolean slices_set_suspended(Slices *slices, const char *uuid, gboolean suspended, GError **error);
+
 /* It is being removed, until slices_settle() or slices_forget(). */
 void slices_set_leaving(Slices *slices, const char *uuid);
 

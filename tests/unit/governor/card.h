@@ -38,6 +38,9 @@ enum card_kind {
      * that vendors and papers state. They were not seen on a card.
      */
     CARD_SLICED,
+    /* The same with changes between processes that are short and long. */
+    CARD_QUICK,
+    CARD_SLOW,
 };
 
 extern const struct card_model card_models[];

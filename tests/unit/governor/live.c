@@ -180,7 +180,8 @@ gint64 live_status(const struct live *live, const char *slice, const char *key)
     g_autofree char *status = read_status(live);
     const char *value = find_value(status, slice, key);
 
-    return value ? g_ascii_strtoll(value, NULL, 10) : -1;
+    /* The first of a list. */
+    return value ? g_ascii_strtoll(value + (*value == '['), NULL, 10) : -1;
 }
 
 char *live_status_text(const struct live *live, const char *slice, const char *key)

@@ -47,6 +47,7 @@ static void test_shares(void)
     live_open(&live, two_slices);
     live_spawn(&live, "a", live_work);
     live_spawn(&live, "b", live_work);
+    live_await(&live, "a", "pids", live.members[0]);
     assert_share(&live, 2500, 0.2, SHARE_SLACK);
     /* Changed while they run. */
     live_configure(&live, "a", "[slice]\nweight=80\n");

@@ -2,6 +2,8 @@
 /* NVIDIA's driver on a host, and what containers, programs and the doctor get of it. */
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "host-agent/daemon/containers/transport.h"
@@ -321,6 +323,118 @@ static void test_hostile_elf(void)
     file_tree_free(root);
 }
 
+/* An arbiter that has two processes of the slice UUID, until it is closed. */
+typedef struct {
+    int listener;
+    GThread *thread;
+} Arbiter;
+
+static void *tell_members(void *data)
+{
+    static const char text[] = "{\"slices\":[{\"id\":\"" UUID2 "\",\"pids\":[5]},"
+                               "{\"id\":\"" UUID "\",\"vram_used\":4096,\"pids\":[77,78]}]}\n";
+    const Arbiter *arbiter = data;
+    int peer;
+
+    while ((peer = accept(arbiter->listener, NULL, NULL)) >= 0) {
+        g_assert_cmpint(send(peer, text, strlen(text), MSG_NOSIGNAL), ==, strlen(text));
+        close(peer);
+    }
+    return NULL;
+}
+
+static void arbiter_open(Arbiter *arbiter, HostRoot *root)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    g_autofree char *path = root_path(root, "/run/vgpu/governor", ADDRESS, "status.sock", NULL);
+    g_autofree char *dir = g_path_get_dirname(path);
+
+    g_assert_cmpint(g_mkdir_with_parents(dir, 0755), ==, 0);
+    g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
+    arbiter->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    g_assert_cmpint(bind(arbiter->listener, (const struct sockaddr *)&address, sizeof(address)), ==,
+                    0);
+    g_assert_cmpint(listen(arbiter->listener, 8), ==, 0);
+    arbiter->thread = g_thread_new("arbiter", tell_members, arbiter);
+}
+
+static void arbiter_close(Arbiter *arbiter)
+{
+    shutdown(arbiter->listener, SHUT_RDWR);
+    g_thread_join(arbiter->thread);
+    close(arbiter->listener);
+}
+
+#define SUSPEND_LOG "/suspend-log"
+#define FAILS       "/suspend-fails"
+
+/* While it is suspended others have its room; it goes on when there is room for it again. */
+static void test_suspend(void)
+{
+    HostRoot *root = nvidia_tree();
+    Arbiter arbiter;
+    AgentOnBus at;
+
+    arbiter_open(&arbiter, root);
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice create full --door native --uuid " UUID, 0, UUID, "");
+    assert_says("slice create half --door native --uuid " UUID2, 7, "", "no room");
+    assert_says("slice suspend " UUID, 0, "", "");
+    assert_in_file(&at, SUSPEND_LOG, "--bytes 4096 suspend 77 78\n");
+    assert_in_file(&at, SHARE_OF(UUID), "vram=1\nspill=0\n");
+    assert_says("slice show " UUID, 0, "Suspended", "");
+    assert_says("slice create half --door native --uuid " UUID2, 0, UUID2, "");
+    assert_says("slice resume " UUID, 7, "", ADDRESS);
+    assert_not_in_file(&at, SUSPEND_LOG, "resume");
+    /* What was suspended is, for the next vgpud as well. */
+    agent_on_bus_restart(&at);
+    assert_in_file(&at, SHARE_OF(UUID), "vram=1\n");
+    assert_says("slice remove " UUID2, 0, "", "");
+    assert_says("slice resume " UUID, 0, "", "");
+    assert_in_file(&at, SUSPEND_LOG, "\nresume 77 78\n");
+    assert_not_in_file(&at, SHARE_OF(UUID), "vram=1\n");
+    assert_says("slice create half --door native --uuid " UUID2, 7, "", "no room");
+    agent_on_bus_close(&at);
+    arbiter_close(&arbiter);
+}
+
+/* All is as before, and the driver's reason is told. */
+static void test_suspend_fails(void)
+{
+    HostRoot *root = nvidia_tree();
+    Arbiter arbiter;
+    AgentOnBus at;
+
+    arbiter_open(&arbiter, root);
+    file_tree_write(root, FAILS, "suspend\n");
+    agent_on_bus_open_tree(&at, root);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    assert_says("slice suspend " UUID, 1, "", "cannot lock process 77: the driver says so");
+    assert_not_in_file(&at, SHARE_OF(UUID), "vram=1\n");
+    file_tree_write(root, FAILS, "resume\n");
+    assert_says("slice suspend " UUID, 0, "", "");
+    assert_says("slice resume " UUID, 1, "", "cannot resume slice " UUID);
+    assert_in_file(&at, SHARE_OF(UUID), "vram=1\n");
+    agent_on_bus_close(&at);
+    arbiter_close(&arbiter);
+}
+
+static void test_suspend_refused(void)
+{
+    AgentOnBus at;
+
+    agent_on_bus_open_tree(&at, nvidia_tree());
+    assert_says("slice create half --door guarded --uuid " UUID, 0, UUID, "");
+    assert_says("slice suspend " UUID, 1, "", "its door is guarded");
+    assert_says("slice create half --door native --uuid " UUID2, 0, UUID2, "");
+    assert_says("slice suspend " UUID2, 1, "", "arbiter of its GPU does not say");
+    agent_on_bus_close(&at);
+    agent_on_bus_open_tree(&at, shared_tree());
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    assert_says("slice suspend " UUID, 1, "", "use Vulkan only cannot be suspended");
+    agent_on_bus_close(&at);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -333,5 +447,8 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/doctor", test_doctor);
     g_test_add_func("/cuda/doctor-without", test_doctor_without);
     g_test_add_func("/cuda/hostile-elf", test_hostile_elf);
+    g_test_add_func("/cuda/suspend", test_suspend);
+    g_test_add_func("/cuda/suspend-fails", test_suspend_fails);
+    g_test_add_func("/cuda/suspend-refused", test_suspend_refused);
     return g_test_run();
 }

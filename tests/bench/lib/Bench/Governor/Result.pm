@@ -17,6 +17,7 @@ my $error = 'worst difference of a tenant from its share, in % of the share';
 our @rows = (
     ['submit-ns', 'ns', at_most(300), 'alone: processor time of a submit, beyond that without the governor'],
     ['submit-instructions', 'instructions', at_most(1500), 'alone: the same in instructions'],
+    ['measured-instructions', 'instructions', at_most(2000), 'measured: the submitting thread, in instructions'],
     ['program-compute', '%', at_most(0.5), 'alone: more instructions of all of vk-compute'],
     ['program-batches', '%', at_most(0.5), 'alone: more instructions of 100 batches of 2 ms'],
     ['lone', 'of without', at_least(0.98), 'one tenant alone, batches of 2 ms, submit and wait'],

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What a handover takes on the host and on the GPU is measured, and lead, depth and the least lease
+ * follow from it; on several models of a card, in simulated time.
+ */
+#include "simulation.h"
+
+#include "scheduler_parts.h"
+
+#define LENGTH (10 * NS_PER_S)
+
+static struct simulation *sim_new(enum card_kind kind)
+{
+    struct simulation *sim = g_new(struct simulation, 1);
+
+    sim_init(sim, POLICY_SHARES);
+    sim_set_card(sim, kind);
+    return sim;
+}
+
+static void sim_free(struct simulation *sim)
+{
+    sim_clear(sim);
+    g_free(sim);
+}
+
+static struct sim_tenant *add(struct simulation *sim, uint64_t batch_ns)
+{
+    struct sim_tenant *tenant = sim_add(sim, 100, batch_ns);
+
+    tenant->async = true;
+    tenant->batch_jitter_ns = batch_ns / 5;
+    return tenant;
+}
+
+/* Somebody returns from a pause again and again, so that no lease is long for its own sake. */
+static void add_visitor(struct simulation *sim)
+{
+    struct sim_tenant *visitor = sim_add(sim, 100, 500 * NS_PER_US);
+
+    visitor->burst = 1;
+    visitor->period_ns = 50 * NS_PER_MS;
+}
+
+/* Of the GPU's time, what was neither work nor nothing to do: changes between processes. */
+static double lost(const struct simulation *sim)
+{
+    const struct card_engine_state *engine = &sim->card.engines[CARD_COMPUTE];
+    uint64_t cost = 0;
+
+    for (unsigned i = 0; i < sim->count; i++)
+        cost += engine->cost_ns[i];
+    return (double)(cost - engine->busy_ns) / (double)cost;
+}
+
+/*
+ * The measure is about that of the model: the GPU may have begun to change before the end that is
+ * seen. Leases follow.
+ */
+static void check_gpu(enum card_kind kind, double most_lost)
+{
+    struct simulation *sim = sim_new(kind);
+    double is = (double)card_models[kind].handover_ns, seen;
+    uint64_t lease;
+
+    add(sim, NS_PER_MS);
+    add(sim, NS_PER_MS);
+    add_visitor(sim);
+    sim_run(sim, LENGTH);
+    seen = sim->scheduler.handover.mean_ns;
+    sim->scheduler.paused_at = sim->now;
+    lease = lease_quantum(&sim->scheduler, sim->now);
+    g_test_message(
+        "%s: a handover takes %.0f us, seen %.0f; lease %.1f ms; lost %.2f %%, busy %.3f",
+        card_models[kind].name, is / 1e3, seen / 1e3, (double)lease / 1e6, 100 * lost(sim),
+        (double)sim->busy_ns / LENGTH);
+    g_assert_cmpfloat(ABS(seen - is), <=, 2 * SIM_STEP_NS + 0.3 * is);
+    g_assert_cmpuint(lease, >=, QUANTUM_NS);
+    g_assert_cmpuint(lease, <=, QUANTUM_STEADY_NS);
+    g_assert_cmpfloat(lost(sim), <, most_lost);
+    sim_free(sim);
+}
+
+static void test_gpu(void)
+{
+    check_gpu(CARD_QUICK, 0.01);
+    check_gpu(CARD_SLICED, 0.02);
+    /* With leases of 4 ms: 6 %. */
+    check_gpu(CARD_SLOW, 0.04);
+}
+
+/* On hosts that react slowly, members are told earlier and queue more, and the GPU stays busy. */
+static void check_host(uint64_t wake_ns, uint64_t *lead, uint64_t *depth)
+{
+    struct simulation *sim = sim_new(CARD_SLICED);
+    double busy;
+
+    for (unsigned i = 0; i < 2; i++)
+        add(sim, NS_PER_MS)->wake_ns = wake_ns;
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, LENGTH);
+    busy = (double)sim->busy_ns / LENGTH;
+    *lead = handover_lead(&sim->tenants[0].slice->handover);
+    *depth = atomic_load(&sim->tenants[0].grant.depth_ns);
+    g_test_message("woken after %.0f us: lead %.0f us, depth %.0f us, busy %.3f",
+                   (double)wake_ns / 1e3, (double)*lead / 1e3, (double)*depth / 1e3, busy);
+    g_assert_cmpfloat(busy, >, 0.97);
+    sim_free(sim);
+}
+
+static void test_host(void)
+{
+    uint64_t lead, depth, slow_lead, slow_depth;
+
+    check_host(20 * NS_PER_US, &lead, &depth);
+    check_host(400 * NS_PER_US, &slow_lead, &slow_depth);
+    g_assert_cmpuint(lead, <, 200 * NS_PER_US);
+    g_assert_cmpuint(slow_lead, >=, 400 * NS_PER_US);
+    g_assert_cmpuint(depth, <, slow_depth);
+    g_assert_cmpuint(slow_depth, <=, NS_PER_MS);
+}
+
+/*
+ * Whoever reacts to a lease only after the time for which it is kept (processors that are far too
+ * busy, an emulated host) gets work done all the same, also if all are like that.
+ */
+static void check_slow(uint64_t batch_ns, uint64_t wake_ns, unsigned count, bool async,
+                       double least)
+{
+    struct simulation *sim = g_new(struct simulation, 1);
+    double busy;
+
+    sim_init(sim, POLICY_SHARES);
+    for (unsigned i = 0; i < count; i++) {
+        struct sim_tenant *tenant = sim_add(sim, 100, batch_ns);
+
+        tenant->wake_ns = wake_ns;
+        tenant->async = async;
+        tenant->think_ns = NS_PER_MS;
+        tenant->batch_jitter_ns = batch_ns / 25;
+    }
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, LENGTH);
+    busy = (double)sim->busy_ns / LENGTH;
+    g_test_message("%u %s of %.0f ms that react after %.0f ms: busy %.3f", count,
+                   async ? "pipelines" : "loops", (double)batch_ns / 1e6, (double)wake_ns / 1e6,
+                   busy);
+    g_assert_cmpfloat(busy, >, least);
+    for (unsigned i = 0; i < count; i++)
+        g_assert_cmpfloat(sim_share(sim, &sim->tenants[i]), >, 0.5 / count);
+    sim_free(sim);
+}
+
+static void test_slow(void)
+{
+    for (unsigned async = 0; async < 2; async++) {
+        check_slow(2 * NS_PER_MS, 20 * NS_PER_MS, 2, async, 0.05);
+        check_slow(20 * NS_PER_MS, 20 * NS_PER_MS, 4, async, 0.3);
+        check_slow(50 * NS_PER_MS, 20 * NS_PER_MS, 2, async, 0.7);
+        check_slow(50 * NS_PER_MS, 40 * NS_PER_MS, 4, async, 0.7);
+        check_slow(50 * NS_PER_MS, 80 * NS_PER_MS, 2, async, 0.2);
+    }
+    check_slow(250 * NS_PER_MS, 80 * NS_PER_MS, 2, false, 0.85);
+}
+
+/* Nobody makes leases endless, whatever he says. */
+static void test_bounds(void)
+{
+    struct gpu_handover gpu = {0};
+    struct handover host = {0};
+
+    g_assert_cmpuint(gpu_handover_lease(&gpu), ==, 0);
+    g_assert_cmpuint(handover_depth(&host), ==, 300 * NS_PER_US);
+    for (unsigned i = 0; i < 100; i++) {
+        gpu_handover_learn(&gpu, UINT64_MAX);
+        handover_learn(&host, UINT64_MAX);
+    }
+    g_assert_cmpuint(gpu_handover_lease(&gpu), ==, 0);
+    /* Who is held up for so long needs no depth. */
+    g_assert_cmpuint(handover_depth(&host), ==, 300 * NS_PER_US);
+    for (unsigned i = 0; i < 100; i++) {
+        gpu_handover_learn(&gpu, NS_PER_MS);
+        handover_learn(&host, 500 * NS_PER_US);
+    }
+    g_assert_cmpuint(gpu_handover_lease(&gpu), ==, QUANTUM_STEADY_NS);
+    g_assert_cmpuint(handover_depth(&host), ==, NS_PER_MS);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/governor/handover/gpu", test_gpu);
+    g_test_add_func("/governor/handover/host", test_host);
+    g_test_add_func("/governor/handover/slow", test_slow);
+    g_test_add_func("/governor/handover/bounds", test_bounds);
+    return g_test_run();
+}
