@@ -73,6 +73,17 @@ gboolean agent_client_call_gpu(AgentClient *link, const char *address, const cha
                                GVariant *parameters, GError **error);
 
 /*
+ * Any method of an object at @path, and its answer: the first value of it, or all of them as a
+ * tuple. Waits for its end, or for @milliseconds.
+ */
+GVariant *agent_client_get(AgentClient *link, const char *path, const char *interface,
+                           const char *method, GVariant *parameters, int milliseconds,
+                           GError **error);
+GVariant *agent_client_get_all(AgentClient *link, const char *path, const char *interface,
+                               const char *method, GVariant *parameters, int milliseconds,
+                               GError **error);
+
+/*
  * Changes in the journal: vgpud writes an entry for each, with these fields, and vgpuctl reads
  * them.
  *

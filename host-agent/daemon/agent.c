@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 #include <sys/file.h>
 
@@ -299,7 +300,18 @@ static void claim_changed(const char *uuid, void *data)
     transport_sync_update(agent->doors, uuid);
 }
 
-/* Users of the GPU's slices whose transport the kernel does not know. */
+/* "slurm job 4711" of "slurm:CLUSTER:4711"; other engines' owners as they are. To be freed. */
+static char *owner_for_people(const char *owner)
+{
+    if (g_str_has_prefix(owner, "slurm:"))
+        return g_strconcat("slurm job ", strrchr(owner, ':') + 1, NULL);
+    return g_strdup(owner);
+}
+
+/*
+ * Users of the GPU's slices whose transport the kernel does not know. An owner has its slices until
+ * it is released, with any transport.
+ */
 static void add_users(const char *gpu, GStrvBuilder *users, void *data)
 {
     Agent *agent = data;
@@ -309,9 +321,10 @@ static void add_users(const char *gpu, GStrvBuilder *users, void *data)
         const Slice *slice = g_ptr_array_index(slices, i);
         g_autofree char *user = NULL;
 
-        if (slice_is_vgpu(slice) || !g_str_equal(slice->gpu, gpu))
+        if (!g_str_equal(slice->gpu, gpu) || (slice_is_vgpu(slice) && !*slice->owner))
             continue;
-        user = claims_user(agent->claims, host_counters(agent->host), slice);
+        user = *slice->owner ? owner_for_people(slice->owner)
+                             : claims_user(agent->claims, host_counters(agent->host), slice);
         if (user)
             g_strv_builder_take(users, g_strdup_printf("%s has slice %s", user, slice->uuid));
     }
@@ -333,8 +346,8 @@ static gboolean make_modules(Agent *agent, GError **error)
         agent->owners = owners_new(agent->host, agent->slices, error);
     if (!agent->owners)
         return FALSE;
-    agent->life = (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations,
-                              agent->owners};
+    agent->life =
+        (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations, agent->owners};
     operations_add_kinds(agent->operations, lifecycle_kinds, &agent->life);
     agent->modes = modes_new(agent->host, agent->operations);
     agent->pools = pools_new(agent->host, agent->slices);

@@ -247,6 +247,104 @@ static void test_release(void)
     agent_on_bus_close(&at);
 }
 
+static gboolean has_word(GVariant *door, const char *key, const char *word)
+{
+    g_autofree const char **words = NULL;
+
+    g_assert_true(g_variant_lookup(door, key, "^a&s", &words));
+    for (guint i = 0; words[i]; i++) {
+        g_test_message("%s %s", key, words[i]);
+        if (strstr(words[i], word))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* A program gets its owner's directory, which leads to the slice's own. */
+static void test_doors(void)
+{
+    AgentOnBus at;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) native = NULL, guarded = NULL, totals = NULL;
+    g_autofree char *one = NULL, *two = NULL, *cdi = NULL, *target = NULL, *expected = NULL;
+    static const char dir[] = "/run/vgpu/owners/" OWNER "/" ADDRESS "/0";
+
+    open_shared(&at);
+    one = made(&at, "(" SLICE("0", NATIVE) ",)");
+    two = made(&at, "(" SLICE("1", GUARDED) ",)");
+    native = call(&at, "GetDoor", g_variant_new("(s)", one), &error);
+    g_assert_no_error(error);
+    g_assert_true(has_word(native, "Env", "/run/vgpu/owners/" OWNER));
+    g_assert_true(has_word(native, "Env", "VGPU_GOVERNOR_REQUIRED=1"));
+    g_assert_true(has_word(native, "ContainerEnv", "VGPU_GOVERNOR_SLICES=/run/vgpu/slices"));
+    g_assert_true(g_variant_lookup(native, "Cdi", "s", &cdi));
+    g_assert_true(g_str_has_suffix(cdi, one));
+    guarded = call(&at, "GetDoor", g_variant_new("(s)", two), &error);
+    g_assert_no_error(error);
+    g_assert_true(has_word(guarded, "Env", two));
+    g_assert_false(has_word(guarded, "Env", "VGPU_GOVERNOR"));
+    target = root_link(at.root, dir);
+    expected = g_strconcat("../../../containers/", one, "/slice", NULL);
+    g_assert_cmpstr(target, ==, expected);
+    g_assert_true(exists(&at, dir));
+    /* Its devices are in a file of its own, and those of others in none of it. */
+    assert_in_file(&at, "/run/cdi/mdev-vgpu-owner-" OWNER ".json", two);
+    g_assert_false(exists(&at, CDI_PATH));
+    agent_on_bus_restart(&at);
+    g_assert_true(exists(&at, dir));
+    assert_in_file(&at, "/run/cdi/mdev-vgpu-owner-" OWNER ".json", one);
+    totals = release(&at, OWNER);
+    g_assert_false(exists(&at, "/run/vgpu/owners/" OWNER));
+    g_assert_false(exists(&at, "/run/cdi/mdev-vgpu-owner-" OWNER ".json"));
+    agent_on_bus_close(&at);
+}
+
+static GVariant *set_pool(const AgentOnBus *at, const char *pool, GError **error)
+{
+    Answer answer = {0};
+
+    g_dbus_connection_call(at->bus, VGPU_BUS_NAME, VGPU_GPU_PATH "/0000_02_00_0",
+                           VGPU_BUS_NAME ".Gpu", "SetPool", g_variant_new("(sa{sv})", pool, NULL),
+                           NULL, G_DBUS_CALL_FLAGS_NONE, -1, NULL, answered, &answer);
+    iterate_until(is_done, &answer);
+    if (answer.error) {
+        g_dbus_error_strip_remote_error(answer.error);
+        g_propagate_error(error, answer.error);
+    }
+    return answer.value;
+}
+
+static void test_pool(void)
+{
+    AgentOnBus at;
+    g_autoptr(GError) error = NULL, held = NULL, wrong = NULL;
+    g_autoptr(GVariant) set = NULL, none = NULL, bad = NULL, totals = NULL, back = NULL;
+
+    open_shared(&at);
+    assert_refused(&at, "CreateSlice",
+                   "({'Owner': <'o'>, 'Part': <'0'>, 'Pool': <'slurm'>, 'Gpus': <['" ADDRESS "']>,"
+                   " 'Door': <'native'>, 'Vram': <uint64 1073741824>},)",
+                   AGENT_ERROR_NO_ROOM, "it belongs to pool local");
+    g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
+    none = set_pool(&at, "slurm", &held);
+    g_assert_error(held, AGENT_ERROR, AGENT_ERROR_IN_USE);
+    assert_says("gpu users 02:00.0", 0, "slurm job 4711 has slice", "");
+    totals = release(&at, OWNER);
+    bad = set_pool(&at, "mine", &wrong);
+    g_assert_error(wrong, AGENT_ERROR, AGENT_ERROR_INVALID);
+    set = set_pool(&at, "slurm", &error);
+    g_assert_no_error(error);
+    agent_on_bus_restart(&at);
+    assert_says("slice create half --door native", 7, "", "it belongs to pool slurm");
+    assert_says("-o json gpu show 02:00.0", 0, "\"Pool\" : \"slurm\"", "");
+    assert_says("-o json gpu show 02:00.0", 0, "\"Model\" : \"rx-6800-16g\"", "");
+    assert_says("-o json gpu show 02:00.0", 0, "\"PcieRoot\" : \"pci0000:00\"", "");
+    back = set_pool(&at, "local", &error);
+    g_assert_no_error(error);
+    assert_says("slice create half --door native", 0, "native", "");
+    agent_on_bus_close(&at);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -254,5 +352,7 @@ int main(int argc, char **argv)
     g_test_add_func("/owners/all-or-none", test_all_or_none);
     g_test_add_func("/owners/bad-requests", test_bad_requests);
     g_test_add_func("/owners/release", test_release);
+    g_test_add_func("/owners/doors", test_doors);
+    g_test_add_func("/owners/pool", test_pool);
     return g_test_run();
 }
