@@ -15,6 +15,7 @@ GQuark agent_error_quark(void)
         {AGENT_ERROR_IN_USE, VGPU_BUS_NAME ".Error.InUse"},
         {AGENT_ERROR_NO_ROOM, VGPU_BUS_NAME ".Error.NoRoom"},
         {AGENT_ERROR_QUOTA, VGPU_BUS_NAME ".Error.Quota"},
+        {AGENT_ERROR_EXISTS, VGPU_BUS_NAME ".Error.Exists"},
     };
 
     g_dbus_error_register_error_domain("vgpu-agent-error", &quark, entries, G_N_ELEMENTS(entries));
@@ -156,11 +157,11 @@ void agent_client_free(AgentClient *link)
     g_free(link);
 }
 
-static gboolean call(const AgentClient *link, int milliseconds, const char *path,
-                     const char *interface, const char *method, GVariant *parameters,
-                     GError **error)
+GVariant *agent_client_get_all(AgentClient *link, const char *path, const char *interface,
+                               const char *method, GVariant *parameters, int milliseconds,
+                               GError **error)
 {
-    g_autoptr(GVariant) answer = NULL;
+    GVariant *answer;
 
     /* Makes vgpud's errors arrive with their own codes. */
     (void)AGENT_ERROR;
@@ -172,6 +173,25 @@ static gboolean call(const AgentClient *link, int milliseconds, const char *path
         if (g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT))
             g_prefix_error(error, "vgpud has not answered within %d s: ", milliseconds / 1000);
     }
+    return answer;
+}
+
+GVariant *agent_client_get(AgentClient *link, const char *path, const char *interface,
+                           const char *method, GVariant *parameters, int milliseconds,
+                           GError **error)
+{
+    g_autoptr(GVariant) answer =
+        agent_client_get_all(link, path, interface, method, parameters, milliseconds, error);
+
+    return answer ? g_variant_get_child_value(answer, 0) : NULL;
+}
+
+static gboolean call(AgentClient *link, int milliseconds, const char *path, const char *interface,
+                     const char *method, GVariant *parameters, GError **error)
+{
+    g_autoptr(GVariant) answer =
+        agent_client_get_all(link, path, interface, method, parameters, milliseconds, error);
+
     return answer != NULL;
 }
 

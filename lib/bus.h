@@ -19,6 +19,7 @@ typedef enum {
     AGENT_ERROR_IN_USE,         /* InUse: the message names the user */
     AGENT_ERROR_NO_ROOM,        /* NoRoom: no GPU has the requested room */
     AGENT_ERROR_QUOTA,          /* Quota: the tenant's is exceeded */
+    AGENT_ERROR_EXISTS,         /* Exists: with other properties than the requested ones */
 } AgentError;
 
 /* vgpud's name and paths on the bus. */
@@ -70,6 +71,17 @@ gboolean agent_client_call_within(AgentClient *link, int milliseconds, const cha
 /* The same for the GPU at that address. */
 gboolean agent_client_call_gpu(AgentClient *link, const char *address, const char *method,
                                GVariant *parameters, GError **error);
+
+/*
+ * Any method of an object at @path, and its answer: the first value of it, or all of them as a
+ * tuple. Waits for its end, or for @milliseconds.
+ */
+GVariant *agent_client_get(AgentClient *link, const char *path, const char *interface,
+                           const char *method, GVariant *parameters, int milliseconds,
+                           GError **error);
+GVariant *agent_client_get_all(AgentClient *link, const char *path, const char *interface,
+                               const char *method, GVariant *parameters, int milliseconds,
+                               GError **error);
 
 /*
  * Changes in the journal: vgpud writes an entry for each, with these fields, and vgpuctl reads

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 #include <sys/file.h>
 
@@ -18,6 +19,7 @@
 #include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/daemon/slices/offers.h"
+#include "host-agent/daemon/slices/pools.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/sync/arbiter_sync.h"
 #include "host-agent/daemon/sync/cdi.h"
@@ -123,6 +125,8 @@ struct Agent {
     Slices *slices;
     Tenants *tenants;
     Claims *claims;
+    Owners *owners;
+    Pools *pools;
     TransportSync *doors;
     CdiSync *cdi;
     Vgpus *vgpus;
@@ -236,6 +240,7 @@ static void slice_changed(const char *uuid, void *data)
 {
     Agent *agent = data;
 
+    owners_update(agent->owners, uuid);
     transport_sync_prepare(agent->doors, uuid);
     arbiter_sync_update(agent->arbiters, uuid);
     limits_sync_update(agent->limits, uuid);
@@ -295,7 +300,18 @@ static void claim_changed(const char *uuid, void *data)
     transport_sync_update(agent->doors, uuid);
 }
 
-/* Users of the GPU's slices whose transport the kernel does not know. */
+/* "slurm job 4711" of "slurm:CLUSTER:4711"; other engines' owners as they are. To be freed. */
+static char *owner_for_people(const char *owner)
+{
+    if (g_str_has_prefix(owner, "slurm:"))
+        return g_strconcat("slurm job ", strrchr(owner, ':') + 1, NULL);
+    return g_strdup(owner);
+}
+
+/*
+ * Users of the GPU's slices whose transport the kernel does not know. An owner has its slices until
+ * it is released, with any transport.
+ */
 static void add_users(const char *gpu, GStrvBuilder *users, void *data)
 {
     Agent *agent = data;
@@ -305,9 +321,10 @@ static void add_users(const char *gpu, GStrvBuilder *users, void *data)
         const Slice *slice = g_ptr_array_index(slices, i);
         g_autofree char *user = NULL;
 
-        if (slice_is_vgpu(slice) || !g_str_equal(slice->gpu, gpu))
+        if (!g_str_equal(slice->gpu, gpu) || (slice_is_vgpu(slice) && !*slice->owner))
             continue;
-        user = claims_user(agent->claims, host_counters(agent->host), slice);
+        user = *slice->owner ? owner_for_people(slice->owner)
+                             : claims_user(agent->claims, host_counters(agent->host), slice);
         if (user)
             g_strv_builder_take(users, g_strdup_printf("%s has slice %s", user, slice->uuid));
     }
@@ -325,18 +342,22 @@ static gboolean make_modules(Agent *agent, GError **error)
         agent->tenants = tenants_new(agent->host, agent->slices, error);
     if (agent->tenants)
         agent->claims = claims_new(agent->host, error);
-    if (!agent->claims)
+    if (agent->claims)
+        agent->owners = owners_new(agent->host, agent->slices, error);
+    if (!agent->owners)
         return FALSE;
-    agent->life = (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations};
+    agent->life =
+        (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations, agent->owners};
     operations_add_kinds(agent->operations, lifecycle_kinds, &agent->life);
     agent->modes = modes_new(agent->host, agent->operations);
+    agent->pools = pools_new(agent->host, agent->slices);
     if (!operations_load(agent->operations, error))
         return FALSE;
     agent->vulkan = vulkan_watch_new(agent->host);
     agent->vgpus = vgpus_new(&agent->life, agent->offers, agent->tenants);
     claims_watch(agent->claims, container_ended, agent);
     agent->doors = transport_sync_new(agent->host, agent->slices, agent->tenants, agent->claims);
-    agent->cdi = cdi_sync_new(agent->host, agent->slices);
+    agent->cdi = cdi_sync_new(agent->host, agent->slices, agent->tenants);
     tenants_watch(agent->tenants, tenants_changed, agent);
     claims_watch_changes(agent->claims, claim_changed, agent);
     host_watch(agent->host, gpu_added, gpus_changed, agent);
@@ -391,6 +412,8 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->cdi, cdi_sync_free);
     g_clear_pointer(&agent->doors, transport_sync_free);
     g_clear_pointer(&agent->vgpus, vgpus_free);
+    g_clear_pointer(&agent->pools, pools_free);
+    g_clear_pointer(&agent->owners, owners_free);
     g_clear_pointer(&agent->claims, claims_free);
     g_clear_pointer(&agent->tenants, tenants_free);
     g_clear_pointer(&agent->slices, slices_free);

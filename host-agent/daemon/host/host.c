@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/bus.h"
+#include "lib/gpu_identity.h"
 #include "lib/pci.h"
 #include "host-agent/daemon/host/authority.h"
 
@@ -47,6 +48,7 @@ static void set_defaults(VgpuGpu *interface, const Gpu *gpu)
     vgpu_gpu_set_health_reasons(interface, none);
     vgpu_gpu_set_partitions(interface, none);
     vgpu_gpu_set_switching(interface, "");
+    vgpu_gpu_set_pool(interface, GPU_POOL_LOCAL);
     vgpu_gpu_set_mode_source(interface, "");
     vgpu_gpu_set_vulkan_device(interface, "");
     vgpu_gpu_set_vulkan_driver(interface, "");
@@ -78,12 +80,29 @@ static void set_pci(VgpuGpu *interface, const PciDevice *pci)
     vgpu_gpu_set_physical_function(interface, or_empty(pci->physfn));
 }
 
+/* What clusters know it by. */
+static void set_identity(VgpuGpu *interface, HostRoot *root, const Gpu *gpu)
+{
+    g_autofree char *model = gpu_model(gpu->name, gpu->pci, gpu->vram);
+    g_autofree char *uuid = gpu_uuid(root, gpu->pci);
+    g_autofree char *cpus = gpu_local_cpus(root, gpu->pci);
+    g_autofree char *pcie_root = gpu_pcie_root(gpu->pci);
+    g_auto(GStrv) nodes = gpu_nodes(root, gpu);
+
+    vgpu_gpu_set_model(interface, model);
+    vgpu_gpu_set_uuid(interface, uuid);
+    vgpu_gpu_set_local_cpus(interface, cpus);
+    vgpu_gpu_set_pcie_root(interface, pcie_root);
+    vgpu_gpu_set_nodes(interface, (const char *const *)nodes);
+}
+
 /* Sets the GPU's current properties; changes are signalled on the bus. */
-static void gpu_object_update(VgpuObjectSkeleton *object, const Gpu *gpu)
+static void gpu_object_update(VgpuObjectSkeleton *object, HostRoot *root, const Gpu *gpu)
 {
     g_autoptr(VgpuGpu) interface = vgpu_object_get_gpu(VGPU_OBJECT(object));
 
     set_pci(interface, gpu->pci);
+    set_identity(interface, root, gpu);
     vgpu_gpu_set_name(interface, gpu->name);
     vgpu_gpu_set_mode(interface, gpu_mode_name(gpu->mode));
     vgpu_gpu_set_vram(interface, gpu->vram);
@@ -96,7 +115,7 @@ static void gpu_object_update(VgpuObjectSkeleton *object, const Gpu *gpu)
 }
 
 /* A new object with the GPU's interface, not exported yet. */
-static VgpuObjectSkeleton *gpu_object_new(const Gpu *gpu)
+static VgpuObjectSkeleton *gpu_object_new(HostRoot *root, const Gpu *gpu)
 {
     g_autofree char *path = gpu_object_path(gpu->pci->address);
     VgpuObjectSkeleton *object = vgpu_object_skeleton_new(path);
@@ -104,7 +123,7 @@ static VgpuObjectSkeleton *gpu_object_new(const Gpu *gpu)
 
     set_defaults(interface, gpu);
     vgpu_object_skeleton_set_gpu(object, interface);
-    gpu_object_update(object, gpu);
+    gpu_object_update(object, root, gpu);
     return object;
 }
 
@@ -341,11 +360,11 @@ static void add_or_update(Host *host, const Gpu *gpu)
     VgpuObjectSkeleton *object = g_hash_table_lookup(host->objects, gpu->pci->address);
 
     if (object) {
-        gpu_object_update(object, gpu);
+        gpu_object_update(object, host_root(host), gpu);
         return;
     }
     g_message("GPU %s: %s, mode %s", gpu->pci->address, gpu->name, gpu_mode_name(gpu->mode));
-    object = gpu_object_new(gpu);
+    object = gpu_object_new(host_root(host), gpu);
     tell_added(host, object);
     g_dbus_object_manager_server_export(host->objects_server, G_DBUS_OBJECT_SKELETON(object));
     g_hash_table_insert(host->objects, g_strdup(gpu->pci->address), object);

@@ -326,7 +326,11 @@ static void change(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", &uuid, &dict);
     asked = change_parse(dict, &error);
     slice = asked ? find_slice(vgpus, invocation, uuid, &error) : NULL;
-    if (slice)
+    if (slice && !administrator && *slice->owner)
+        g_set_error(&error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
+                    "slice %s was made for %s, so only an administrator can change it",
+                    slice->uuid, slice->owner);
+    else if (slice)
         wanted = find_change(vgpus, slice, asked, administrator, &error);
     if (!wanted)
         g_dbus_method_invocation_return_gerror(invocation, error);

@@ -1,0 +1,229 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# Slices of an engine's jobs, for plain processes of a user: they compute in them and can't have more, other users can't
+# use them, and vgpud killed at any point makes all that was asked for, or none. A host as in live.t.
+use strict;
+use warnings;
+use Cwd;
+use POSIX ();
+use File::Path 'make_path';
+use File::Temp;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $gpu = 'soft:live';
+my $build = getcwd() . '/build';
+my $root = File::Temp->newdir;
+my $vgpuctl = "$build/host-agent/vgpuctl";
+my $fill = "$build/run/t-fill";
+my ($user, $other) = (12_345, 12_346);
+my @pids;
+
+sub put {
+    my ($path, $text) = @_;
+    make_path("$root$path" =~ s{/[^/]+$}{}r);
+    open my $file, '>', "$root$path" or die "$path: $!\n";
+    print $file $text;
+    close $file;
+    return;
+}
+
+sub slurp {
+    my ($path) = @_;
+    open my $file, '<', $path or return '';
+    local $/ = undef;
+    return <$file> // '';
+}
+
+sub start {
+    my ($name, @command) = @_;
+    my $pid = fork // die "fork: $!\n";
+    if (!$pid) {
+        open STDOUT, '>>', "$root/$name.log" or die;
+        open STDERR, '>&', \*STDOUT or die;
+        exec @command or POSIX::_exit(127);
+    }
+    push @pids, $pid;
+    return $pid;
+}
+
+sub within {
+    my ($limit, $check) = @_;
+    my $until = time + $limit;
+    until ($check->()) {
+        return 0 if time > $until;
+        sleep 0.05;
+    }
+    return 1;
+}
+
+sub output_of {
+    my $text = `@_ 2>&1`;
+    return ($text, $? & 127 ? 128 + ($? & 127) : $? >> 8);
+}
+
+# A method of the manager, its arguments as GVariant's texts.
+sub call {
+    my ($method, @arguments) = @_;
+    my $words = join ' ', map { "\"$_\"" } @arguments;
+    return output_of("gdbus call --system -d org.mdev_vgpu.Host1 -o /org/mdev_vgpu/manager"
+            . " -m org.mdev_vgpu.Host1.Manager.$method $words");
+}
+
+sub wanted {
+    my ($owner, $part, $mib, $more) = @_;
+    my $bytes = $mib << 20;
+    $more //= '';
+    return "{'Owner': <'$owner'>, 'Part': <'$part'>, 'Uid': <uint32 $user>, 'Door': <'native'>,"
+        . " 'Vram': <uint64 $bytes>$more}";
+}
+
+sub uuids { return $_[0] =~ /'Uuid': <'([0-9a-f-]{36})'>/g }
+
+my $vgpud;
+
+sub start_vgpud {
+    $vgpud = start('vgpud', "$build/host-agent/vgpud", "--root=$root");
+    within(20, sub { (output_of("$vgpuctl gpu list"))[0] =~ /\Q$gpu\E +shared/ })
+        or BAIL_OUT('vgpud: ' . slurp("$root/vgpud.log"));
+    return;
+}
+
+sub kill_vgpud {
+    kill 'KILL', $vgpud;
+    waitpid $vgpud, 0;
+    @pids = grep { $_ != $vgpud } @pids;
+    return;
+}
+
+sub cpu_ms {
+    my @fields = split ' ', slurp("/proc/$vgpud/stat") =~ s/^.*\) //sr;
+    return ($fields[11] + $fields[12]) * 10;
+}
+
+# As a user of no groups, with what the door gives to a program.
+sub as {
+    my ($uid, $door, $command) = @_;
+    my ($env) = $door =~ /'Env': <\[(.*?)\]>/;
+    my $words = join ' ', map { "'$_'" } $env =~ /'([^']*)'/g;
+    return output_of("setpriv --reuid $uid --regid $uid --clear-groups env HOME=/ $words $command");
+}
+
+END {
+    local $?;
+    kill 'TERM', @pids if @pids;
+    waitpid $_, 0 for @pids;
+}
+
+chmod 0755, "$root";
+put('/etc/vgpu/gpus.conf', "[gpu $gpu]\nmode=shared\nvram=8G\n");
+put('/etc/vgpu/types.d/10.conf', "[type vgpu-half]\nvram=1/2\n");
+put('/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json',
+    qq({"layer": {"library_path": "$build/governor/vulkan/libvgpu_governor.so"}}));
+symlink '/proc', "$root/proc" or die "proc: $!\n";
+
+$ENV{DBUS_SYSTEM_BUS_ADDRESS} = "unix:path=$root/bus";
+$ENV{VK_DRIVER_FILES} = '/usr/share/vulkan/icd.d/lvp_icd.json';
+$ENV{VK_IMPLICIT_LAYER_PATH} = "$build/governor/vulkan";
+$ENV{NODEVICE_SELECT} = 1;
+start('bus', 'dbus-daemon', '--session', '--nofork', '--nopidfile', "--address=$ENV{DBUS_SYSTEM_BUS_ADDRESS}");
+within(20, sub { -S "$root/bus" }) or BAIL_OUT('no bus');
+start_vgpud();
+start('arbiter', "$build/governor/vgpu-arbiter", "--root=$root", $gpu);
+
+# With a cap its work is measured, though nobody else has any.
+my $cap = ", 'Cap': <uint32 60>";
+my ($text, $status) = call('CreateSlice', wanted('slurm:c:1', 0, 64, $cap));
+my ($uuid) = uuids($text);
+ok($uuid, 'an owner gets a slice') or BAIL_OUT($text);
+my ($door) = call('GetDoor', $uuid);
+within(20, sub { -S "$root/run/vgpu/containers/$uuid/slice/governor.sock" });
+($text, $status) = as($user, $door, "$build/guest/vk-compute --rounds=2 --size 65536");
+is($status, 0, 'its user computes in it') or diag($text, $door, slurp("$root/arbiter.log"));
+like($text, qr/verified on llvmpipe/, 'on the GPU');
+($text) = as($user, $door, "$fill 512");
+like($text, qr/^heap 64 MiB$/m, 'it sees as much memory as the slice has');
+like($text, qr/^has (?:56|64) MiB$/m, 'and can have no more') or diag($text);
+($text, $status) = as($other, $door, "$fill 8");
+isnt($status, 0, 'another user gets no GPU by it') or diag($text);
+unlike($text, qr/^has/m, 'and no memory');
+like((output_of("$vgpuctl gpu users $gpu"))[0], qr/slurm job 1 has slice $uuid/, 'the job is a user of the GPU');
+
+system('mkfifo', "$root/fifo") == 0 or die "mkfifo\n";
+open my $fifo, '+<', "$root/fifo" or die "fifo: $!\n";
+my $holder = start('holder', 'sh', '-c', "VGPU_GOVERNOR=1 VGPU_GOVERNOR_SLICES=$root/run/vgpu/owners/slurm:c:1"
+        . " $fill 32 --hold <$root/fifo");
+within(20, sub { slurp("$root/holder.log") =~ /^has 32/m }) or diag(slurp("$root/holder.log"));
+($text) = call('ReleaseOwner', 'slurm:c:1', q({'DryRun': <true>}));
+close $fifo;
+like($text, qr/'PeakVram': <uint64 [34]\d{7}>/, 'its memory is known') or diag($text);
+
+my $before = $uuid;
+kill_vgpud();
+($text) = as($user, $door, "$fill 512");
+like($text, qr/^has (?:56|64) MiB$/m, 'the size is held while vgpud is down');
+start_vgpud();
+($text) = call('CreateSlice', wanted('slurm:c:1', 0, 64, $cap));
+is((uuids($text))[0], $before, 'the same call gives the same slice when vgpud was killed');
+($text) = call('ReleaseOwner', 'slurm:c:1', '{}');
+like($text, qr/'GpuTime': <uint64 [1-9]/, 'what it used is known at its end') or diag($text);
+like($text, qr/'Slices': <uint32 1>/, 'of one slice');
+my ($used) = $text =~ /'GpuTime': <uint64 (\d+)>/;
+kill_vgpud();
+start_vgpud();
+($text) = call('ReleaseOwner', 'slurm:c:1', '{}');
+like($text, qr/'GpuTime': <uint64 $used>/, 'and is not counted again');
+ok(!-e "$root/run/vgpu/owners/slurm:c:1" && !-e "$root/run/vgpu/containers/$uuid", 'nothing is left of it');
+
+# Killed at many points while it makes eight.
+my @eight = map { wanted('slurm:c:2', $_, 16) } 0 .. 7;
+my $all = '[' . join(', ', @eight) . ']';
+my ($none, $made, $delay) = (0, 0, 0.03);
+my @broken;
+for my $round (1 .. 16) {
+    my $caller = start('caller', 'gdbus', 'call', '--system', '-d', 'org.mdev_vgpu.Host1', '-o', '/org/mdev_vgpu/manager',
+        '-m', 'org.mdev_vgpu.Host1.Manager.CreateSlices', $all);
+    sleep $delay;
+    kill_vgpud();
+    waitpid $caller, 0;
+    @pids = grep { $_ != $caller } @pids;
+    start_vgpud();
+    ($text) = call('ListOwners');
+    my $count = () = $text =~ /[0-9a-f]{8}-[0-9a-f-]{27}/g;
+    $count == 0 ? $none++ : $count == 8 ? $made++ : push @broken, "$count of 8";
+    # Towards the moment at which it is made.
+    $delay *= $count ? 0.85 : 1.15;
+    my @first = uuids((call('CreateSlices', $all))[0]);
+    my @again = uuids((call('CreateSlices', $all))[0]);
+    push @broken, "@first and @again" if @first != 8 || "@first" ne "@again";
+    ($text) = call('ReleaseOwner', 'slurm:c:2', '{}');
+    my @left = (glob("$root/run/vgpu/containers/*"), glob("$root/run/vgpu/owners/*"), glob("$root/run/cdi/*"));
+    push @broken, "$text left: @left" if @left;
+}
+is("@broken", '', "killed while it makes eight: all or none ($made, $none), and nothing is left");
+cmp_ok($made, '>', 0, 'some were made');
+cmp_ok($none, '>', 0, 'and some were not');
+
+# What it costs beside a thousand. Not a bound that a busy machine can break: CPU time.
+my $little = ", 'Class': <'best-effort'>";
+for my $job (1 .. 16) {
+    call('CreateSlices', '[' . join(', ', map { wanted("slurm:d:$job", $_, 1, $little) } 0 .. 63) . ']');
+}
+like((output_of("$vgpuctl slice list --no-headers | wc -l"))[0], qr/^1024$/m, 'there are 1,024 slices');
+my $begin = cpu_ms();
+call('CreateSlice', wanted("slurm:e:$_", 0, 1, $little)) for 1 .. 40;
+my $create = (cpu_ms() - $begin) / 40;
+my ($one) = uuids((call('CreateSlice', wanted('slurm:e:1', 0, 1, $little)))[0]);
+$begin = cpu_ms();
+call('GetDoor', $one) for 1 .. 40;
+my $get = (cpu_ms() - $begin) / 40;
+$begin = cpu_ms();
+call('ReleaseOwner', "slurm:e:$_", '{}') for 1 .. 40;
+my $end = (cpu_ms() - $begin) / 40;
+diag(sprintf 'CPU of vgpud at 1,024 slices: CreateSlice %.1f ms, GetDoor %.1f ms, ReleaseOwner %.1f ms', $create, $get, $end);
+cmp_ok($create, '<=', 10, 'a native slice costs at most 10 ms of CPU');
+cmp_ok($get, '<=', 2, 'and its door 2 ms');
+
+is(slurp("$root/vgpud.log") =~ /(?:CRITICAL|ERROR|Sanitizer)/ ? 1 : 0, 0, 'vgpud has nothing to complain of')
+    or diag(slurp("$root/vgpud.log"));
+done_testing();
