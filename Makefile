@@ -50,6 +50,7 @@ include qemu-hooks/qemu-hooks.mk
 include container-hooks/container-hooks.mk
 include governor/governor.mk
 include fleet/fleet.mk
+include fleet/kubernetes/kubernetes.mk
 include tests/unit/unit.mk
 include tests/driver/driver-tests.mk
 include tests/guest/guest.mk
@@ -63,7 +64,7 @@ include tests/page/page.mk
 include tests/soak/soak.mk
 include tests/tests.mk
 
-all: module registrar engine host-agent mdevctl-plugins qemu-hooks container-hooks governor card-programs $(FLEET_ALL)
+all: module registrar engine host-agent mdevctl-plugins qemu-hooks container-hooks governor card-programs $(FLEET_ALL) $(KUBE_ALL)
 
 install: install-dkms install-registrar install-engine install-host-agent install-mdevctl-plugins install-qemu-hooks \
     install-container-hooks install-governor install-card

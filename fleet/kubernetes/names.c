@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/kubernetes/names.h"
+
+#include <string.h>
+
+#define MAX_LABEL 63
+
+char *kube_device_name(const char *address)
+{
+    char *name = g_strconcat("gpu-", address, NULL);
+
+    for (char *at = name; *at; at++)
+        *at = g_ascii_isalnum(*at) ? g_ascii_tolower(*at) : '-';
+    if (strlen(name) > MAX_LABEL)
+        name[MAX_LABEL] = '\0';
+    for (gsize last = strlen(name); last && name[last - 1] == '-'; last--)
+        name[last - 1] = '\0';
+    return name;
+}
