@@ -85,7 +85,7 @@ static gboolean on_signal(void *data)
     return G_SOURCE_CONTINUE;
 }
 
-static gboolean start(Program *program, GDBusConnection *bus, GError **error)
+static void start(Program *program, GDBusConnection *bus)
 {
     program->http = http_new();
     program->agent = agent_new(bus, on_gpus, program);
@@ -95,10 +95,9 @@ static gboolean start(Program *program, GDBusConnection *bus, GError **error)
                                                      program->agent, program->http));
     watch_folder(program);
     if (!program->conf->url)
-        return TRUE;
+        return;
     program->api = api_new(program->http, program->conf);
-    program->driver = driver_new(program->conf, program->agent, program->api, error);
-    return program->driver != NULL;
+    program->driver = driver_new(program->conf, program->agent, program->api);
 }
 
 /* What is asked of vgpud and the API first, because its answers would find nobody. */
@@ -141,7 +140,8 @@ int main(int argc, char **argv)
     }
     program.loop = g_main_loop_new(NULL, FALSE);
     bus = g_bus_get_sync(G_BUS_TYPE_SYSTEM, NULL, &error);
-    if (bus && start(&program, bus, &error)) {
+    if (bus) {
+        start(&program, bus);
         g_unix_signal_add(SIGTERM, on_signal, &program);
         g_unix_signal_add(SIGINT, on_signal, &program);
         g_timeout_add_seconds(1, on_second, &program);

@@ -32,6 +32,7 @@ typedef K8s__Io__Kubelet__Pkg__Apis__Dra__V1__NodeUnprepareResourcesResponse__Cl
 /**
  * Driver
  * @gpus: of AgentGpu
+ * @is_ready: they are known, so that claims can be prepared
  */
 struct Driver {
     const KubeConf *conf;
@@ -39,6 +40,7 @@ struct Driver {
     Api *api;
     Publisher *publisher;
     GPtrArray *gpus;
+    gboolean is_ready;
     GrpcService service;
     GrpcService registration;
     char *path;
@@ -401,7 +403,7 @@ static gboolean listen_again(Driver *driver, GError **error)
     return driver->registrar != NULL;
 }
 
-Driver *driver_new(const KubeConf *conf, Agent *agent, Api *api, GError **error)
+Driver *driver_new(const KubeConf *conf, Agent *agent, Api *api)
 {
     Driver *driver = g_new0(Driver, 1);
 
@@ -415,8 +417,6 @@ Driver *driver_new(const KubeConf *conf, Agent *agent, Api *api, GError **error)
     driver->path = g_build_filename(conf->kubelet, "plugins", KUBE_DRIVER, "dra.sock", NULL);
     driver->registration_path =
         g_build_filename(conf->kubelet, "plugins_registry", KUBE_DRIVER "-reg.sock", NULL);
-    if (!listen_again(driver, error))
-        g_clear_pointer(&driver, driver_free);
     return driver;
 }
 
@@ -431,22 +431,25 @@ void driver_free(Driver *driver)
     g_free(driver);
 }
 
+void driver_check(Driver *driver)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!driver->is_ready)
+        return;
+    if (driver->server && grpc_server_is_there(driver->server) && driver->registrar &&
+        grpc_server_is_there(driver->registrar))
+        return;
+    if (!listen_again(driver, &error))
+        g_warning("%s", error->message);
+}
+
 void driver_set_gpus(Driver *driver, const GPtrArray *gpus)
 {
     g_ptr_array_set_size(driver->gpus, 0);
     for (guint i = 0; i < gpus->len; i++)
         g_ptr_array_add(driver->gpus, agent_gpu_copy(gpus->pdata[i]));
+    driver->is_ready = TRUE;
+    driver_check(driver);
     publisher_set(driver->publisher, driver->gpus);
-}
-
-void driver_check(Driver *driver)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (driver->server && grpc_server_is_there(driver->server) && driver->registrar &&
-        grpc_server_is_there(driver->registrar))
-        return;
-    g_message("listening again, because a socket was removed");
-    if (!listen_again(driver, &error))
-        g_warning("%s", error->message);
 }

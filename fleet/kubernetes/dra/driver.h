@@ -11,11 +11,8 @@
 
 typedef struct Driver Driver;
 
-/*
- * Listens at its two sockets. All of them must outlive it. @conf has an API. NULL with
- * G_FILE_ERROR.
- */
-Driver *driver_new(const KubeConf *conf, Agent *agent, Api *api, GError **error);
+/* It listens once its cards are known. All of them must outlive it. @conf has an API. */
+Driver *driver_new(const KubeConf *conf, Agent *agent, Api *api);
 void driver_free(Driver *driver);
 
 /* The cards that are not cut into seats may have changed. @gpus: of AgentGpu. */

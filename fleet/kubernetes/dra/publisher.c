@@ -36,6 +36,7 @@ typedef struct {
  * @wanted: the devices; NULL: not known yet
  * @there: NULL: there is none
  * @is_listed: @there is what the API had at @version
+ * @writing: what is being written
  * @written, @written_as: what was written last, and what the API made of it
  * @call: under way
  * @watch, @line: under way, and the event that is not whole yet
@@ -51,6 +52,7 @@ struct Publisher {
     Published *there;
     gboolean is_listed;
     char *version;
+    JsonNode *writing;
     JsonNode *written;
     JsonNode *written_as;
     HttpCall *call;
@@ -326,7 +328,9 @@ static void on_written(const HttpAnswer *answer, const GError *error, void *data
     if (!published) {
         publisher->is_listed = FALSE;
     } else {
+        g_clear_pointer(&publisher->written, json_node_unref);
         g_clear_pointer(&publisher->written_as, json_node_unref);
+        publisher->written = g_steal_pointer(&publisher->writing);
         publisher->written_as = json_node_copy(published->devices);
         set_there(publisher, published);
     }
@@ -341,8 +345,8 @@ static void write_slice(Publisher *publisher)
         publisher->node, publisher->node_uid, publisher->wanted, there ? there->generation + 1 : 1,
         there ? there->name : NULL, there ? there->version : NULL);
 
-    g_clear_pointer(&publisher->written, json_node_unref);
-    publisher->written = json_node_copy(publisher->wanted);
+    g_clear_pointer(&publisher->writing, json_node_unref);
+    publisher->writing = json_node_copy(publisher->wanted);
     g_info("writing the ResourceSlice of %s", publisher->node);
     publisher->call =
         api_call(publisher->api, there ? "PUT" : "POST", path, text, on_written, publisher);
@@ -421,6 +425,7 @@ void publisher_free(Publisher *publisher)
         g_source_remove(publisher->timer);
     published_free(publisher->there);
     g_clear_pointer(&publisher->wanted, json_node_unref);
+    g_clear_pointer(&publisher->writing, json_node_unref);
     g_clear_pointer(&publisher->written, json_node_unref);
     g_clear_pointer(&publisher->written_as, json_node_unref);
     g_string_free(publisher->line, TRUE);
