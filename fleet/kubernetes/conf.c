@@ -201,7 +201,11 @@ KubeConf *kube_conf_read(HostRoot *root, GError **error)
     conf->with_cdi = TRUE;
     if (root_has(root, KUBE_CONF_PATH)) {
         file = root_read_keys(root, KUBE_CONF_PATH, G_KEY_FILE_NONE, error);
-        if (!file || !read_all(file, conf, error))
+        if (!file) {
+            g_prefix_error(error, KUBE_CONF_PATH ": ");
+            return NULL;
+        }
+        if (!read_all(file, conf, error))
             return NULL;
     }
     if (!conf->node)

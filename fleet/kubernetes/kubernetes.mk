@@ -20,6 +20,11 @@ KUBE_SOURCES := $(wildcard $(KUBE_SRC)/*.c $(KUBE_SRC)/*/*.c)
 # Of lib/, under the sanitizers.
 KUBE_LIB := $(addprefix $(LIB_SRC)/,conf.c host_root.c)
 
+# Unit tests and fuzzers. They are not in UNIT_TESTS, which are built where these libraries are not.
+KUBE_UNIT := $(patsubst tests/%.c,build/%,$(wildcard tests/unit/kubernetes/test-*.c))
+KUBE_FUZZ_SOURCES := $(wildcard tests/fuzz/kubernetes/*.c)
+KUBE_FUZZ := $(patsubst tests/fuzz/kubernetes/%.c,build/fuzz/%,$(KUBE_FUZZ_SOURCES))
+
 # Of `make all`: not every host that builds the rest has these libraries.
 KUBE_ALL := $(if $(wildcard /usr/include/nghttp2/nghttp2.h),$(if $(wildcard /usr/include/protobuf-c/protobuf-c.h),kubernetes))
 
@@ -63,10 +68,16 @@ $(KUBE_OUT)/python/%_pb2.py: $(KUBE_SRC)/proto/%.proto
 	@mkdir -p $(@D)
 	protoc --python_out=$(@D) -I$(<D) $<
 
-kubernetes-tests: kubernetes $(KUBE_OUT)/asan/vgpu-kubelet \
+kubernetes-tests: kubernetes $(KUBE_OUT)/asan/vgpu-kubelet $(KUBE_UNIT) $(KUBE_FUZZ) \
 	$(patsubst $(KUBE_SRC)/proto/%.proto,$(KUBE_OUT)/python/%_pb2.py,$(wildcard $(KUBE_SRC)/proto/*.proto))
 
 $(KUBE_OUT)/asan/vgpu-kubelet: $(KUBE_OUT)/asan/$(KUBE_SRC)/main.o $(KUBE_ASAN)
 	$(CC) $(KUBE_SANITIZE) -o $@ $^ $(KUBE_PKG_LIBS)
+
+$(KUBE_UNIT): build/%: $(KUBE_OUT)/asan/tests/%.o $(KUBE_ASAN)
+	@mkdir -p $(@D)
+	$(CC) $(KUBE_SANITIZE) -o $@ $^ $(KUBE_PKG_LIBS)
+
+$(patsubst %.c,build/fuzz/obj/kubernetes/%.o,$(KUBE_SOURCES) $(KUBE_FUZZ_SOURCES)): | $(KUBE_PROTO)
 
 -include $(shell find $(KUBE_OUT) -name '*.d' 2>/dev/null)

@@ -209,7 +209,7 @@ static gboolean read_results(JsonObject *devices, const ClaimSetting *setting, C
 Claim *claim_read(const char *text, gsize length, const char *uid, const ClaimSetting *setting,
                   GError **error)
 {
-    g_autoptr(JsonParser) parser = json_parser_new_immutable();
+    g_autoptr(JsonParser) parser = json_parser_new();
     g_autoptr(Claim) claim = g_new0(Claim, 1);
     JsonObject *top, *metadata, *allocation;
     JsonNode *node;
