@@ -7,6 +7,7 @@
 #   make demo			a GPU shared by two VMs, on a machine without a GPU (root)
 #   make check			the gate: the same tests each time (root)
 #   make check-fleet		our vGPUs under Slurm: real daemons on this machine (root)
+#   make check-kubernetes	our vGPUs under Kubernetes: with a fake kubelet, API and vgpud (root)
 #   make check-all SHARD=1	everything except tests that take hours, in two shards (root)
 #   make check-changed BASE=…	the tests beyond the gate that changes since a commit require (root)
 #   make which FILE=…		the tests that a change of a file requires
