@@ -81,3 +81,12 @@ $(KUBE_UNIT): build/%: $(KUBE_OUT)/asan/tests/%.o $(KUBE_ASAN)
 $(patsubst %.c,build/fuzz/obj/kubernetes/%.o,$(KUBE_SOURCES) $(KUBE_FUZZ_SOURCES)): | $(KUBE_PROTO)
 
 -include $(shell find $(KUBE_OUT) -name '*.d' 2>/dev/null)
+
+# By itself, because only the nodes of a cluster need it.
+.PHONY: install-kubernetes
+install-kubernetes: kubernetes
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/sbin $(KUBE_OUT)/vgpu-kubelet
+	$(call install_unit,$(KUBE_SRC)/conf/vgpu-kubelet.service,$(PREFIX)/lib/systemd/system)
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(KUBE_SRC)/conf/vgpu-kubelet.8
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/doc/vgpu-kubelet/examples $(KUBE_SRC)/conf/kubernetes.conf.example \
+		$(wildcard $(KUBE_SRC)/conf/*.yaml)
