@@ -306,7 +306,7 @@ static AgentDoor *door_of(GVariant *answer)
 {
     g_autoptr(GVariant) keys = g_variant_get_child_value(answer, 0);
     AgentDoor *door = g_new0(AgentDoor, 1);
-    g_autoptr(GVariant) env = g_variant_lookup_value(keys, "Env", G_VARIANT_TYPE("as"));
+    g_autoptr(GVariant) env = g_variant_lookup_value(keys, "ContainerEnv", G_VARIANT_TYPE("as"));
 
     g_variant_lookup(keys, "Cdi", "s", &door->cdi);
     door->env = env ? g_variant_dup_strv(env, NULL) : g_new0(char *, 1);

@@ -8,7 +8,8 @@
 
 #define KUBELET_DIR "/var/lib/kubelet"
 #define SEATS       "seats "
-#define MAX_SEATS   128
+/* vgpud makes so many slices in one call. */
+#define MAX_SEATS 64
 
 /* The name of a resource has at most 63 bytes behind its slash. */
 #define MAX_NAME 63

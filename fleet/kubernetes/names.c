@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define MAX_LABEL 63
+/* A label may have 63 bytes, and so may an owner in vgpud, which has KUBE_SEATS_OWNER before it. */
+#define MAX_LABEL 53
 
 char *kube_device_name(const char *address)
 {

@@ -13,7 +13,8 @@
 #define KUBE_SEATS_OWNER "k8s-seats:"
 
 /*
- * The name of a card's device: a DNS label, "gpu-0000-41-00-0" for 0000:41:00.0. To be freed.
+ * The name of a card's device: a DNS label of at most 53 bytes, "gpu-0000-41-00-0" for
+ * 0000:41:00.0. To be freed.
  */
 char *kube_device_name(const char *address);
 

@@ -31,9 +31,11 @@ gboolean card_set(Card *card, const AgentGpu *gpu)
     gboolean was = card_is_usable(card);
     gint numa = card->numa;
 
-    card->is_there = gpu != NULL;
+    card->is_there = gpu && !gpu->is_draining;
+    if (card->is_there)
+        card->is_back = FALSE;
     if (gpu) {
-        card->is_healthy = !gpu->problem && !gpu->is_draining;
+        card->is_healthy = !gpu->problem;
         card->numa = gpu->numa;
     }
     return was != card_is_usable(card) || numa != card->numa;

@@ -10,7 +10,9 @@
  * Card
  * @name: of its device, "gpu-0000-41-00-0"
  * @seats: how it is cut
- * @is_there: vgpud has it for us; else it is to be given back when its seats are free
+ * @is_there: vgpud has it for us, and it does not drain; else its seats are given back when they
+ *are free, because vgpud lets no card go while somebody owns a slice of it
+ * @is_back: they are given back
  * @is_cut: vgpud has made its seats
  * @is_busy: a call of vgpud is under way
  * @is_healthy: the card; its seats are only if @is_there and @is_cut, too
@@ -21,6 +23,7 @@ typedef struct {
     const Seats *seats;
     gint numa;
     gboolean is_there;
+    gboolean is_back;
     gboolean is_cut;
     gboolean is_busy;
     gboolean is_healthy;

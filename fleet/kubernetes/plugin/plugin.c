@@ -25,7 +25,7 @@
  * @kubelet: the kubelet's socket, and @registered_at its state when it was registered there
  * @registering: under way
  * @watchers: of GrpcCall, kubelets that are told of changes
- * @cards: of Card
+ * @cards: of Card, all that were ever seen: calls that are under way refer to them
  * @checks: since the last attempt to cut cards and give them back
  */
 struct Plugin {
@@ -62,6 +62,8 @@ static void send_seats(Plugin *plugin, GrpcCall *call)
     for (guint i = 0; i < plugin->cards->len; i++) {
         const Card *card = plugin->cards->pdata[i];
 
+        if (card->is_back)
+            continue;
         for (guint seat = 0; seat < card->seats->count; seat++) {
             V1beta1__Device *device = list->devices[list->n_devices++] = g_new0(V1beta1__Device, 1);
 
@@ -213,9 +215,7 @@ static void on_given_back(const GError *error, void *data)
     if (error)
         return;
     call->card->is_cut = FALSE;
-    if (call->card->is_there)
-        return;
-    g_ptr_array_remove(call->plugin->cards, call->card);
+    call->card->is_back = !call->card->is_there;
     tell(call->plugin);
 }
 
@@ -243,7 +243,7 @@ static void on_owned(const GPtrArray *owned, const GError *error, void *data)
 
 static void work_on(Plugin *plugin, Card *card)
 {
-    if (card->is_busy)
+    if (card->is_busy || card->is_back)
         return;
     if (!card->is_there) {
         agent_list(plugin->agent, on_owned, card_call_new(plugin, card));

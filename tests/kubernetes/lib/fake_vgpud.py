@@ -7,6 +7,7 @@ is answered, so a killed vgpud has lost nothing that it has promised.
 """
 import json
 import os
+import re
 import sys
 import uuid
 
@@ -16,6 +17,7 @@ NAME, ROOT = 'org.mdev_vgpu.Host1', '/org/mdev_vgpu'
 PROPERTIES = {'Address': 's', 'Model': 's', 'Uuid': 's', 'PcieRoot': 's', 'Pool': 's', 'Mode': 's', 'Switching': 's',
               'VulkanApi': 's', 'VulkanFeatures': 'as', 'Capacity': 't', 'NumaNode': 'i', 'Healthy': 'b',
               'HealthReasons': 'as', 'Draining': 'b'}
+NAMED = re.compile(r'[A-Za-z0-9][A-Za-z0-9:_.-]{0,62}$')
 TYPES = {'quarter': 4, 'half': 2}
 
 GPU_XML = '<interface name="%s.Gpu">%s</interface>' % (NAME, ''.join(
@@ -101,7 +103,11 @@ class Vgpud:
         before = list(self.state['slices'])
         made = []
         try:
+            if not 1 <= len(requests) <= 64 or len({wanted['Owner'] for wanted in requests}) != 1:
+                raise Refused('InvalidArgument', 'one owner, and 1 to 64 requests')
             for wanted in requests:
+                if not NAMED.match(wanted['Owner']) or not NAMED.match(wanted['Part']):
+                    raise Refused('InvalidArgument', 'Owner and Part have 1 to 63 letters')
                 for key in wanted:
                     if key not in ('Owner', 'Part', 'Pool', 'Gpus', 'Type', 'Vram', 'Oversubscribe', 'Compute', 'Cap',
                                    'Priority', 'Class', 'Door', 'Engines', 'Tenant', 'Uid'):
@@ -109,7 +115,7 @@ class Vgpud:
                 old = [one for one in self.state['slices']
                        if (one['Owner'], one['Part']) == (wanted['Owner'], wanted['Part'])]
                 if old and old[0]['Asked'] != wanted:
-                    raise Refused('InvalidArgument', f"{wanted['Owner']} has another slice {wanted['Part']}")
+                    raise Refused('Exists', f"{wanted['Owner']} has another slice {wanted['Part']}")
                 made.append(old[0] if old else self.admit(wanted))
         except Refused:
             self.state['slices'] = before
@@ -143,7 +149,8 @@ class Vgpud:
             raise Refused('NotFound', f'there is no slice {slice_}')
         return GLib.Variant('(a{sv})', ({
             'Cdi': GLib.Variant('s', 'mdev-vgpu.org/slice=' + slice_),
-            'Env': GLib.Variant('as', ['VGPU_SLICE=' + slice_]),
+            'Env': GLib.Variant('as', ['VGPU_ON_THE_HOST=1']),
+            'ContainerEnv': GLib.Variant('as', ['VGPU_SLICE=' + slice_]),
             'Devices': GLib.Variant('a(ss)', [('/dev/dri/renderD128', '/dev/dri/renderD128')]),
             'Mounts': GLib.Variant('a(sss)', [(f'/run/vgpu/{slice_}', '/run/vgpu/slice', 'ro,nosuid')])},))
 
@@ -158,6 +165,8 @@ class Vgpud:
 
     def do_Set(self, address, properties):
         changed = json.loads(properties)
+        if 'Pool' in changed and any(one['Gpu'] == address for one in self.state['slices']):
+            raise Refused('InUse', f'an owner has a slice of GPU {address}: drain it first')
         self.state['gpus'][address].update(changed)
         self.save()
         self.bus.emit_signal(None, self.object_of(address), 'org.freedesktop.DBus.Properties', 'PropertiesChanged',

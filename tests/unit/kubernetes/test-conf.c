@@ -83,7 +83,7 @@ static void test_wrong(void)
     check_wrong("[api]\nurl=http://x\ntoken-file=/t\n", "needs url=https");
     check_wrong("[api]\nurl=https://x\n", "needs certificate= or token-file=");
     check_wrong("[seats m]\ntype=quarter\n", "needs count=");
-    check_wrong("[seats m]\ntype=quarter\ncount=129\n", "needs count=");
+    check_wrong("[seats m]\ntype=quarter\ncount=65\n", "needs count=");
     check_wrong("[seats m]\ncount=4\n", "needs the name of a model and type=");
     check_wrong("[seats M]\ntype=quarter\ncount=4\n", "needs the name of a model");
     check_wrong("[seats m]\ntype=quarter\ncount=4\ndoor=vm\n", "allowed are guarded and native");

@@ -94,7 +94,7 @@ static void test_names(void)
 
     g_assert_cmpstr(plain, ==, "gpu-0000-41-00-0");
     g_assert_cmpstr(soft, ==, "gpu-soft-live-1");
-    g_assert_cmpuint(strlen(cut), ==, 63);
+    g_assert_cmpuint(strlen(cut), ==, 53);
 }
 
 static void check_choice(const char *available, const char *required, guint count, gboolean spread,
