@@ -20,11 +20,17 @@ def make_keys(folder):
     """An authority, and the server's certificate for 127.0.0.1."""
     def run(*command):
         subprocess.run(('openssl', *command), cwd=folder, check=True, capture_output=True)
-    run('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'ca.key', '-out', 'ca.crt', '-subj', '/CN=test', '-days', '2')
+    for name in ('ca', 'other'):
+        run('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', name + '.key', '-out', name + '.crt', '-subj', '/CN=' + name,
+            '-days', '2')
     run('req', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'api.key', '-out', 'api.csr', '-subj', '/CN=api')
     (folder / 'ext').write_text('subjectAltName=IP:127.0.0.1\n')
     run('x509', '-req', '-in', 'api.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-out', 'api.crt', '-days', '2',
         '-extfile', 'ext')
+    # As the kubelet has it: certificate and key in one file.
+    run('req', '-newkey', 'rsa:2048', '-nodes', '-keyout', 'node.key', '-out', 'node.csr', '-subj', '/O=system:nodes/CN=system:node:node1')
+    run('x509', '-req', '-in', 'node.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-out', 'node.crt', '-days', '2')
+    (folder / 'node.pem').write_text((folder / 'node.crt').read_text() + (folder / 'node.key').read_text())
     (folder / 'token').write_text(TOKEN + '\n')
 
 
@@ -43,6 +49,7 @@ class Api:
         self.refuse_writes, self.refuse_reads = [], []
         # Fields that this API does not know, as an older one or one without a feature.
         self.drops = ()
+        self.callers = set()
         self.server = None
         self.connections = []
         self.port = 0
@@ -69,6 +76,8 @@ class Api:
         self.port = self.server.server_address[1]
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.folder / 'api.crt', self.folder / 'api.key')
+        context.load_verify_locations(self.folder / 'ca.crt')
+        context.verify_mode = ssl.CERT_OPTIONAL
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
@@ -87,8 +96,9 @@ class Api:
                 watcher.put(None)
             self.watchers = []
 
-    def conf(self):
-        return f'[api]\nurl=https://127.0.0.1:{self.port}\nca={self.folder}/ca.crt\ntoken-file={self.folder}/token\n'
+    def conf(self, with_token=False):
+        who = f'token-file={self.folder}/token' if with_token else f'certificate={self.folder}/node.pem\nkey={self.folder}/node.pem'
+        return f'[api]\nurl=https://127.0.0.1:{self.port}\nca={self.folder}/ca.crt\n{who}\n'
 
     # Objects.
 
@@ -148,7 +158,9 @@ class BaseHandler(http.server.BaseHTTPRequestHandler):
         self.answer(status, {'kind': 'Status', 'status': 'Failure', 'message': f'refused with {status}', 'code': status}, headers)
 
     def is_known(self):
-        if self.headers.get('Authorization') == 'Bearer ' + TOKEN:
+        subject = dict(field[0] for field in (self.connection.getpeercert() or {}).get('subject', ()))
+        self.api.callers.add(subject.get('commonName') or self.headers.get('Authorization'))
+        if self.headers.get('Authorization') == 'Bearer ' + TOKEN or subject.get('commonName') == 'system:node:node1':
             return True
         self.refuse(401)
         return False
