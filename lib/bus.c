@@ -15,6 +15,7 @@ GQuark agent_error_quark(void)
         {AGENT_ERROR_IN_USE, VGPU_BUS_NAME ".Error.InUse"},
         {AGENT_ERROR_NO_ROOM, VGPU_BUS_NAME ".Error.NoRoom"},
         {AGENT_ERROR_QUOTA, VGPU_BUS_NAME ".Error.Quota"},
+        {AGENT_ERROR_EXISTS, VGPU_BUS_NAME ".Error.Exists"},
     };
 
     g_dbus_error_register_error_domain("vgpu-agent-error", &quark, entries, G_N_ELEMENTS(entries));

@@ -9,7 +9,8 @@
 #define MAX_PARTITIONS  256
 
 static const char *const conf_keys[] = {"mode",   "vram",       "overcommit",       "partitions",
-                                        "policy", "water-mark", "pressure-command", NULL};
+                                        "policy", "water-mark", "pressure-command", "pool",
+                                        NULL};
 static const char *const state_keys[] = {"mode", "partitions", NULL};
 static const char *const mode_names[] = {
     [GPU_MODE_HOST] = "host",
@@ -28,6 +29,7 @@ static const char *const policy_names[] = {
 static void entry_free(GpuEntry *entry)
 {
     g_free(entry->name);
+    g_free(entry->pool);
     g_free(entry->pressure_command);
     g_free(entry);
 }
@@ -176,6 +178,28 @@ static gboolean read_command(const ConfGroup *group, GpuEntry *entry, GError **e
     return FALSE;
 }
 
+gboolean gpu_pool_valid(const char *name)
+{
+    static const char *const pools[] = {GPU_POOL_LOCAL, "slurm", "kubernetes", NULL};
+
+    return g_strv_contains(pools, name);
+}
+
+static gboolean read_pool(const ConfGroup *group, GpuEntry *entry, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+
+    entry->pool = conf_string(group, "pool", &cause);
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (!entry->pool || gpu_pool_valid(entry->pool))
+        return TRUE;
+    conf_bad_value(group, "pool", entry->pool, GPU_POOL_RULE, error);
+    return FALSE;
+}
+
 static gboolean read_vram(const ConfGroup *group, GpuEntry *entry, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -233,7 +257,7 @@ static gboolean add_conf(const ConfGroup *group, gpointer entries, GError **erro
 
     if (!entry || !read_vram(group, entry, error) || !read_overcommit(group, entry, error) ||
         !read_policy(group, entry, error) || !read_water_mark(group, entry, error) ||
-        !read_command(group, entry, error))
+        !read_command(group, entry, error) || !read_pool(group, entry, error))
         return FALSE;
     g_ptr_array_add(entries, g_steal_pointer(&entry));
     return TRUE;

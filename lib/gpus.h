@@ -39,12 +39,21 @@ typedef enum {
     GPU_POLICY_FIXED,       /* by each vGPU's type, never more */
 } GpuPolicy;
 
+/*
+ * Which engine places work on a GPU. A GPU belongs to one of them at a time, so that no engine
+ * promises what another has promised already.
+ */
+#define GPU_POOL_LOCAL "local"
+#define GPU_POOL_RULE  "local, slurm or kubernetes"
+gboolean gpu_pool_valid(const char *name);
+
 /**
  * GpuEntry - a [gpu NAME] group
  * @vram_bytes: 0: read from the hardware
  * @overcommit: how often its memory may be promised; 1: once
  * @partitions: desired number; 0: as many as it can have
  * @policy: how its time is divided
+ * @pool: which engine places work on it; NULL: not given
  * @water_mark: desired free memory; all 0: not given
  * @pressure_command: run if less is free; NULL: none
  */
@@ -55,6 +64,7 @@ typedef struct {
     gdouble overcommit;
     guint partitions;
     GpuPolicy policy;
+    char *pool;
     Amount water_mark;
     char *pressure_command;
 } GpuEntry;

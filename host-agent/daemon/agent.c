@@ -18,6 +18,7 @@
 #include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/daemon/slices/mdevctl.h"
 #include "host-agent/daemon/slices/offers.h"
+#include "host-agent/daemon/slices/pools.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/sync/arbiter_sync.h"
 #include "host-agent/daemon/sync/cdi.h"
@@ -123,6 +124,8 @@ struct Agent {
     Slices *slices;
     Tenants *tenants;
     Claims *claims;
+    Owners *owners;
+    Pools *pools;
     TransportSync *doors;
     CdiSync *cdi;
     Vgpus *vgpus;
@@ -236,6 +239,7 @@ static void slice_changed(const char *uuid, void *data)
 {
     Agent *agent = data;
 
+    owners_update(agent->owners, uuid);
     transport_sync_prepare(agent->doors, uuid);
     arbiter_sync_update(agent->arbiters, uuid);
     limits_sync_update(agent->limits, uuid);
@@ -325,18 +329,22 @@ static gboolean make_modules(Agent *agent, GError **error)
         agent->tenants = tenants_new(agent->host, agent->slices, error);
     if (agent->tenants)
         agent->claims = claims_new(agent->host, error);
-    if (!agent->claims)
+    if (agent->claims)
+        agent->owners = owners_new(agent->host, agent->slices, error);
+    if (!agent->owners)
         return FALSE;
-    agent->life = (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations};
+    agent->life = (Lifecycle){agent->host, agent->slices, agent->claims, agent->operations,
+                              agent->owners};
     operations_add_kinds(agent->operations, lifecycle_kinds, &agent->life);
     agent->modes = modes_new(agent->host, agent->operations);
+    agent->pools = pools_new(agent->host, agent->slices);
     if (!operations_load(agent->operations, error))
         return FALSE;
     agent->vulkan = vulkan_watch_new(agent->host);
     agent->vgpus = vgpus_new(&agent->life, agent->offers, agent->tenants);
     claims_watch(agent->claims, container_ended, agent);
     agent->doors = transport_sync_new(agent->host, agent->slices, agent->tenants, agent->claims);
-    agent->cdi = cdi_sync_new(agent->host, agent->slices);
+    agent->cdi = cdi_sync_new(agent->host, agent->slices, agent->tenants);
     tenants_watch(agent->tenants, tenants_changed, agent);
     claims_watch_changes(agent->claims, claim_changed, agent);
     host_watch(agent->host, gpu_added, gpus_changed, agent);
@@ -391,6 +399,8 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->cdi, cdi_sync_free);
     g_clear_pointer(&agent->doors, transport_sync_free);
     g_clear_pointer(&agent->vgpus, vgpus_free);
+    g_clear_pointer(&agent->pools, pools_free);
+    g_clear_pointer(&agent->owners, owners_free);
     g_clear_pointer(&agent->claims, claims_free);
     g_clear_pointer(&agent->tenants, tenants_free);
     g_clear_pointer(&agent->slices, slices_free);

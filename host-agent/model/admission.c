@@ -19,6 +19,7 @@ void room_free(Room *room)
     g_free(room->mode);
     g_free(room->switching);
     g_free(room->unhealthy);
+    g_free(room->pool);
     g_free(room);
 }
 
@@ -216,6 +217,20 @@ static char *gate_refusal(const AdmissionRequest *request, const char *subject)
     return NULL;
 }
 
+/* Of new slices only: those that are there stay when the GPU gets another pool. */
+static char *pool_refusal(const AdmissionRequest *request)
+{
+    const Slice *wanted = request->wanted;
+    const char *of_gpu = request->room->pool ? request->room->pool : GPU_POOL_LOCAL;
+    const char *of_slice = wanted && wanted->pool && *wanted->pool ? wanted->pool : GPU_POOL_LOCAL;
+
+    if (!wanted || request->before || g_str_equal(of_gpu, of_slice))
+        return NULL;
+    return g_strdup_printf("it belongs to pool %s, and the request is of pool %s (\"vgpuctl gpu "
+                           "pool\" changes that)",
+                           of_gpu, of_slice);
+}
+
 static char *health_refusal(const AdmissionRequest *request, const char *subject)
 {
     const Rule *rule = &rules[request->way];
@@ -242,6 +257,8 @@ char *admission_refusal(const AdmissionRequest *request)
 {
     char *why = gate_refusal(request, "it");
 
+    if (!why)
+        why = pool_refusal(request);
     if (!why)
         why = health_refusal(request, "it");
     if (!why && is_wrong_model(request))

@@ -30,6 +30,7 @@
  * @switching: the mode that it is being switched to; NULL: none
  * @unhealthy: the reason; NULL: it is healthy
  * @containers_only: it has no vGPUs, because the kernel module is not loaded
+ * @pool: that it belongs to; NULL: GPU_POOL_LOCAL
  * @evicted: best-effort slices of the requesting tenant were stopped there recently
  * @vram: its bytes
  * @capacity: bytes that may be promised
@@ -45,6 +46,7 @@ typedef struct {
     gboolean draining;
     char *unhealthy;
     gboolean containers_only;
+    char *pool;
     gboolean evicted;
     guint64 vram;
     guint64 capacity;

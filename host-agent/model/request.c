@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/model/request.h"
 
+#include <string.h>
+
 #include "lib/bus.h"
 #include "lib/conf.h"
+#include "lib/gpus.h"
 #include "host-agent/model/admission.h"
 
 /* Strict reading of a dictionary (a{sv}) from the bus. */
@@ -160,6 +163,10 @@ void request_free(Request *request)
     g_free(request->job);
     g_free(request->replica);
     g_free(request->domain);
+    g_free(request->owner);
+    g_free(request->part);
+    g_free(request->pool);
+    g_free(request->asked);
     g_free(request);
 }
 
@@ -276,6 +283,14 @@ static void fill_defaults(Request *request)
         request->replica = g_strdup("");
     if (!request->domain)
         request->domain = g_strdup("");
+    if (!request->owner)
+        request->owner = g_strdup("");
+    if (!request->part)
+        request->part = g_strdup("");
+    if (!request->pool)
+        request->pool = g_strdup("");
+    if (!request->asked)
+        request->asked = g_strdup("");
     if (!request->uuids)
         make_up_uuids(request);
     if (request->autostart)
@@ -310,17 +325,67 @@ static gboolean check_no_vgpu(const Request *request, GError **error)
     return FALSE;
 }
 
+/* Of all that was requested; whether it was a rehearsal does not count. */
+static char *checksum_of(GVariant *dict)
+{
+    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+    GVariantIter iter;
+    const char *name;
+    GVariant *value;
+
+    g_variant_iter_init(&iter, dict);
+    while (g_variant_iter_next(&iter, "{&sv}", &name, &value)) {
+        g_autoptr(GVariant) owned = value;
+        g_autofree char *text = g_variant_print(owned, TRUE);
+
+        if (!g_str_equal(name, "DryRun"))
+            g_ptr_array_add(lines, g_strconcat(name, "=", text, "\n", NULL));
+    }
+    g_ptr_array_sort_values(lines, (GCompareFunc)strcmp);
+    for (guint i = 0; i < lines->len; i++)
+        g_checksum_update(checksum, lines->pdata[i], -1);
+    return g_strdup(g_checksum_get_string(checksum));
+}
+
+#define OWNER_RULE                                                                                 \
+    "must be 1 to 60 letters, digits, \":\", \"_\", \"-\" and \".\", a letter or digit first"
+
+static gboolean check_owner(const Request *request, GError **error)
+{
+    if (!request->owner && (request->part || request->pool || request->uid_given))
+        return invalid(error, "Part, Pool and Uid need an Owner", "");
+    if (!request->owner)
+        return TRUE;
+    if (!slice_owner_valid(request->owner))
+        return invalid(error, "Owner " OWNER_RULE, request->owner);
+    if (!request->part || !slice_owner_valid(request->part))
+        return invalid(error, "Part is needed with Owner, and " OWNER_RULE,
+                       request->part ? request->part : "");
+    if (request->pool && !gpu_pool_valid(request->pool))
+        return invalid(error, "Pool must be " GPU_POOL_RULE, request->pool);
+    if (request->ephemeral || request->define || request->autostart || request->domain)
+        return invalid(error,
+                       "a slice with an Owner ends with it, so it can't have Ephemeral, Define, "
+                       "Autostart or Domain",
+                       request->owner);
+    return TRUE;
+}
+
 /* Keys of a container's slice. One with transport vfio is restored at boot like the others. */
 static gboolean finish_slice(Request *request, const char *door, GError **error)
 {
     if (!door || !slice_transport_parse(door, &request->transport) ||
-        request->transport == SLICE_TRANSPORT_VM)
+        (request->transport == SLICE_TRANSPORT_VM && !request->owner))
         return invalid(error, "Door must be native, guarded or vfio", door ? door : "");
     if (request->count != 1)
         return invalid(error, "Count must be 1 for a slice", "more");
-    if (request->transport != SLICE_TRANSPORT_VFIO)
+    if (!check_owner(request, error))
+        return FALSE;
+    if (request->transport == SLICE_TRANSPORT_NATIVE ||
+        request->transport == SLICE_TRANSPORT_GUARDED)
         return check_no_vgpu(request, error);
-    if (!request->ephemeral)
+    if (!request->ephemeral && !request->owner)
         request->autostart = TRUE;
     return TRUE;
 }
@@ -362,7 +427,7 @@ static gboolean finish(Request *request, const char *class, const char *policy, 
 }
 
 /* Number of the last keys of CreateSlice, which CreateVgpus does not have. */
-#define SLICE_KEYS 2
+#define SLICE_KEYS 6
 
 static Request *parse(GVariant *dict, gboolean slice, GError **error)
 {
@@ -400,6 +465,10 @@ static Request *parse(GVariant *dict, gboolean slice, GError **error)
         {"Name", 's', &request->name, NULL, 0, 0},
         {"Door", 's', &door, NULL, 0, 0},
         {"Ephemeral", 'b', &request->ephemeral, NULL, 0, 0},
+        {"Owner", 's', &request->owner, NULL, 0, 0},
+        {"Part", 's', &request->part, NULL, 0, 0},
+        {"Pool", 's', &request->pool, NULL, 0, 0},
+        {"Uid", 'u', &request->uid, &request->uid_given, 0, G_MAXUINT32 - 1},
     };
 
     request->count = 1;
@@ -409,6 +478,10 @@ static Request *parse(GVariant *dict, gboolean slice, GError **error)
         (engines && !engines_parse(engines, &request->engines, error)) ||
         !finish(request, class, policy, error))
         return NULL;
+    if (*request->owner) {
+        g_free(request->asked);
+        request->asked = checksum_of(dict);
+    }
     return g_steal_pointer(&request);
 }
 
@@ -420,6 +493,32 @@ Request *request_parse(GVariant *dict, GError **error)
 Request *request_parse_slice(GVariant *dict, GError **error)
 {
     return parse(dict, TRUE, error);
+}
+
+static gboolean check_beside(const Request *first, const Request *other, GError **error)
+{
+    if (!g_str_equal(first->owner, other->owner))
+        return invalid(error, "all slices of a call must have the same Owner", other->owner);
+    if (g_str_equal(first->part, other->part))
+        return invalid(error, "a Part is there twice", other->part);
+    if (first->dry_run != other->dry_run || first->window != other->window)
+        return invalid(error, "DryRun and Window must be the same for all slices of a call",
+                       other->part);
+    return TRUE;
+}
+
+gboolean requests_check_owner(const GPtrArray *requests, GError **error)
+{
+    for (guint i = 0; i < requests->len; i++) {
+        const Request *request = g_ptr_array_index(requests, i);
+
+        if (!*request->owner)
+            return invalid(error, "Owner is missing", "");
+        for (guint k = 0; k < i; k++)
+            if (!check_beside(g_ptr_array_index(requests, k), request, error))
+                return FALSE;
+    }
+    return TRUE;
 }
 
 void change_free(Change *change)

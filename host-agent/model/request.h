@@ -63,7 +63,10 @@ gboolean request_is_printable(const char *text);
  * @numa_node: -1: any
  * @domain: libvirt's name of the VM that they are made for; "": none
  * @name: for commands, and for containers; "": none
- * @door, @ephemeral: of a container's slice, of CreateSlice
+ * @ephemeral: of a container's slice, of CreateSlice
+ * @owner, @part, @pool: of a slice that is made for an engine; "": none
+ * @uid: who may use it without a container, if @uid_given
+ * @asked: checksum of all that was requested, if there is an owner; else ""
  */
 typedef struct {
     char *type;
@@ -95,6 +98,12 @@ typedef struct {
     char *job;
     char *replica;
     char *domain;
+    char *owner;
+    char *part;
+    char *pool;
+    gboolean uid_given;
+    guint uid;
+    char *asked;
     gboolean define;
     gboolean autostart;
     gboolean dry_run;
@@ -111,6 +120,12 @@ Request *request_parse(GVariant *dict, GError **error);
 
 /* The same for one container's slice. */
 Request *request_parse_slice(GVariant *dict, GError **error);
+
+/*
+ * @requests: of Request, for one call: one owner, each part once, all or none of them a rehearsal,
+ * the same Window. AGENT_ERROR_INVALID.
+ */
+gboolean requests_check_owner(const GPtrArray *requests, GError **error);
 
 /**
  * Change - the changes of SetVgpu; a flag for each value that is given

@@ -27,6 +27,10 @@ void slice_free(Slice *slice)
     g_free(slice->job);
     g_free(slice->replica);
     g_free(slice->domain);
+    g_free(slice->owner);
+    g_free(slice->part);
+    g_free(slice->pool);
+    g_free(slice->asked);
     g_free(slice);
 }
 
@@ -43,6 +47,11 @@ Slice *slice_new(const char *uuid, const char *gpu, const char *type)
     slice->job = g_strdup("");
     slice->replica = g_strdup("");
     slice->domain = g_strdup("");
+    slice->owner = g_strdup("");
+    slice->part = g_strdup("");
+    slice->pool = g_strdup("");
+    slice->asked = g_strdup("");
+    slice->uid = SLICE_NO_UID;
     slice->display = -1;
     return slice;
 }
@@ -68,6 +77,10 @@ Slice *slice_copy(const Slice *slice)
     copy->job = g_strdup(slice->job);
     copy->replica = g_strdup(slice->replica);
     copy->domain = g_strdup(slice->domain);
+    copy->owner = g_strdup(slice->owner);
+    copy->part = g_strdup(slice->part);
+    copy->pool = g_strdup(slice->pool);
+    copy->asked = g_strdup(slice->asked);
     return copy;
 }
 
@@ -96,6 +109,12 @@ GVariant *slice_to_dict(const Slice *slice)
     g_variant_dict_insert(&dict, "job", "s", slice->job);
     g_variant_dict_insert(&dict, "replica", "s", slice->replica);
     g_variant_dict_insert(&dict, "domain", "s", slice->domain);
+    g_variant_dict_insert(&dict, "owner", "s", slice->owner);
+    g_variant_dict_insert(&dict, "part", "s", slice->part);
+    g_variant_dict_insert(&dict, "pool", "s", slice->pool);
+    g_variant_dict_insert(&dict, "asked", "s", slice->asked);
+    g_variant_dict_insert(&dict, "uid", "x", slice->uid);
+    g_variant_dict_insert(&dict, "since", "x", slice->since);
     g_variant_dict_insert(&dict, "defined", "b", slice->defined);
     g_variant_dict_insert(&dict, "autostart", "b", slice->autostart);
     return g_variant_dict_end(&dict);
@@ -127,6 +146,12 @@ Slice *slice_from_dict(GVariant *dict)
     read_text(dict, "job", &slice->job);
     read_text(dict, "replica", &slice->replica);
     read_text(dict, "domain", &slice->domain);
+    read_text(dict, "owner", &slice->owner);
+    read_text(dict, "part", &slice->part);
+    read_text(dict, "pool", &slice->pool);
+    read_text(dict, "asked", &slice->asked);
+    g_variant_lookup(dict, "uid", "x", &slice->uid);
+    g_variant_lookup(dict, "since", "x", &slice->since);
     g_variant_lookup(dict, "ephemeral", "b", &slice->ephemeral);
     g_variant_lookup(dict, "vram", "t", &slice->vram);
     g_variant_lookup(dict, "compute", "u", &slice->compute);
@@ -189,6 +214,12 @@ gboolean slice_name_valid(const char *name)
     return !g_uuid_string_is_valid(name) &&
            g_regex_match_simple("^[A-Za-z]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$", name,
                                 G_REGEX_DOLLAR_ENDONLY, 0);
+}
+
+gboolean slice_owner_valid(const char *name)
+{
+    return g_regex_match_simple("^[A-Za-z0-9][A-Za-z0-9:_.-]{0,59}$", name, G_REGEX_DOLLAR_ENDONLY,
+                                0);
 }
 
 gboolean slice_is_promised(const Slice *slice)

@@ -21,6 +21,9 @@ typedef enum {
     SLICE_TRANSPORT_GUARDED, /* no node: a socket to its own vgpu-guard */
 } SliceTransport;
 
+/* Nobody may use a slice without a container. */
+#define SLICE_NO_UID (-1)
+
 /**
  * Slice
  * @uuid: of the vGPU, or generated for a container's slice
@@ -40,6 +43,12 @@ typedef enum {
  * @job: slices of one job are placed near each other; "": none
  * @replica: slices of one replica name are kept on different GPUs; "": none
  * @domain: name of the libvirt domain that it is made for and removed with; "": none
+ * @owner: an engine's name for the job or the like that it is made for and removed with; "": none
+ * @part: which of its owner's slices on this host
+ * @pool: that its GPU must belong to; "": GPU_POOL_LOCAL
+ * @asked: checksum of the request; "" without an owner
+ * @uid: who may use it without a container, or SLICE_NO_UID
+ * @since: when it was made for its owner, seconds since 1970
  * @present: the kernel has it; always, if it is no vGPU
  * @defined: it is in mdevctl's configuration
  * @autostart: it is started at boot, too
@@ -67,6 +76,12 @@ typedef struct {
     char *job;
     char *replica;
     char *domain;
+    char *owner;
+    char *part;
+    char *pool;
+    char *asked;
+    gint64 uid;
+    gint64 since;
     gboolean present;
     gboolean defined;
     gboolean autostart;
@@ -116,6 +131,10 @@ gboolean slice_is_for_container(const Slice *slice);
 /* 1 to 63 of letters, digits, "_", "-", ".", with a letter first and no UUID: a device's name in
  * CDI. */
 gboolean slice_name_valid(const char *name);
+
+/* An owner, or a part: 1 to 60 of letters, digits, ":", "_", "-", ".", a letter or digit first, so
+ * that it is a file name, too. */
+gboolean slice_owner_valid(const char *name);
 
 /* Counts in the ledger: it exists, is being made, or will be started at the next boot. */
 gboolean slice_is_promised(const Slice *slice);

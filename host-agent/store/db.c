@@ -122,8 +122,28 @@ static const char operations[] =
 static const char programs[] = "ALTER TABLE claim ADD COLUMN user INTEGER NOT NULL DEFAULT -1;"
                                "ALTER TABLE claim ADD COLUMN cgroup TEXT NOT NULL DEFAULT '';";
 
+/*
+ * What an engine has made for its jobs (slice.h), and what these have used: a row for each of their
+ * slices, kept for some time after the slice. last_…: the arbiter's counters as they were last
+ * read; they begin again at 0 with the arbiter. ended: seconds since 1970; 0: the slice exists.
+ * pool: of GPUs whose pool was set by command.
+ */
+static const char owners[] =
+    "ALTER TABLE slice ADD COLUMN owner TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE slice ADD COLUMN part TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE slice ADD COLUMN pool TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE slice ADD COLUMN asked TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE slice ADD COLUMN uid INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE slice ADD COLUMN since INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE owner_use ("
+    " uuid TEXT PRIMARY KEY, owner TEXT NOT NULL, gpu_ns INTEGER NOT NULL,"
+    " waited_ns INTEGER NOT NULL, throttled_ns INTEGER NOT NULL, peak_vram INTEGER NOT NULL,"
+    " last_gpu_ns INTEGER NOT NULL, last_waited_ns INTEGER NOT NULL,"
+    " last_throttled_ns INTEGER NOT NULL, ended INTEGER NOT NULL) STRICT;"
+    "CREATE TABLE pool (gpu TEXT PRIMARY KEY, pool TEXT NOT NULL) STRICT;";
+
 const char *const schema_steps[] = {first,   oversubscription, domains,  containers, displays,
-                                    engines, operations,       programs, NULL};
+                                    engines, operations,       programs, owners,     NULL};
 
 #define STATE_DIR       "var/lib/vgpu"
 #define STATE_FILE      "state.db"

@@ -27,6 +27,12 @@ static void read_slice(sqlite3_stmt *row, void *data)
     slice->ephemeral = sqlite3_column_int(row, 19);
     slice->display = sqlite3_column_int(row, 20);
     engines_parse(db_text(row, 21), &slice->engines, NULL);
+    slice_set_text(&slice->owner, db_text(row, 22));
+    slice_set_text(&slice->part, db_text(row, 23));
+    slice_set_text(&slice->pool, db_text(row, 24));
+    slice_set_text(&slice->asked, db_text(row, 25));
+    slice->uid = sqlite3_column_int64(row, 26);
+    slice->since = sqlite3_column_int64(row, 27);
     slice->present = !slice_is_vgpu(slice);
     g_ptr_array_add(data, slice);
 }
@@ -38,7 +44,8 @@ GPtrArray *slice_table_read(Db *db, GError **error)
     if (!db_each(db, error, read_slice, slices,
                  "SELECT uuid, request, gpu, type, tenant, class, vram, compute, weight,"
                  " cap, priority, job, replica, defined, autostart, oversubscribe, domain,"
-                 " door, name, ephemeral, display, engines FROM slice ORDER BY uuid",
+                 " door, name, ephemeral, display, engines, owner, part, pool, asked, uid, since"
+                 " FROM slice ORDER BY uuid",
                  ""))
         return NULL;
     return g_steal_pointer(&slices);
@@ -51,14 +58,17 @@ gboolean slice_table_put(Db *db, const Slice *slice, GError **error)
     return db_run(db, error,
                   "INSERT OR REPLACE INTO slice (uuid, request, gpu, type, tenant, class,"
                   " vram, compute, weight, cap, priority, job, replica, defined, autostart,"
-                  " oversubscribe, domain, door, name, ephemeral, display, engines)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "sssssstuuuussbbtsssbis", slice->uuid, slice->request, slice->gpu, slice->type,
-                  slice->tenant, slice_class_name(slice->class), slice->vram, slice->compute,
-                  slice->weight, slice->cap, slice->priority, slice->job, slice->replica,
-                  slice->defined, slice->autostart, slice->oversubscribe, slice->domain,
-                  slice_transport_name(slice->transport), slice->name, slice->ephemeral,
-                  slice->display, engines);
+                  " oversubscribe, domain, door, name, ephemeral, display, engines,"
+                  " owner, part, pool, asked, uid, since)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+                  " ?, ?, ?, ?, ?, ?)",
+                  "sssssstuuuussbbtsssbisssssxx", slice->uuid, slice->request, slice->gpu,
+                  slice->type, slice->tenant, slice_class_name(slice->class), slice->vram,
+                  slice->compute, slice->weight, slice->cap, slice->priority, slice->job,
+                  slice->replica, slice->defined, slice->autostart, slice->oversubscribe,
+                  slice->domain, slice_transport_name(slice->transport), slice->name,
+                  slice->ephemeral, slice->display, engines, slice->owner, slice->part, slice->pool,
+                  slice->asked, slice->uid, slice->since);
 }
 
 gboolean slice_table_remove(Db *db, const char *uuid, GError **error)

@@ -115,15 +115,15 @@ static const struct {
     AuditKind kind;
     gboolean creates;
 } methods[] = {
-    {"CreateVgpus", AUDIT_SLICE, TRUE},    {"CreateSlice", AUDIT_SLICE, TRUE},
-    {"RunSlice", AUDIT_SLICE, TRUE},       {"SetVgpu", AUDIT_SLICE, FALSE},
-    {"SetSlice", AUDIT_SLICE, FALSE},      {"StartVgpu", AUDIT_SLICE, FALSE},
-    {"StopVgpu", AUDIT_SLICE, FALSE},      {"RemoveVgpu", AUDIT_SLICE, FALSE},
-    {"RemoveSlice", AUDIT_SLICE, FALSE},   {"SetTenant", AUDIT_TENANT, FALSE},
-    {"RemoveTenant", AUDIT_TENANT, FALSE}, {"SetMode", AUDIT_GPU, FALSE},
-    {"Drain", AUDIT_GPU, FALSE},           {"ClearHealth", AUDIT_GPU, FALSE},
-    {"Reload", AUDIT_CONFIG, FALSE},       {"ApplyConfig", AUDIT_CONFIG, FALSE},
-    {"ClaimSlice", AUDIT_SLICE, FALSE},
+    {"CreateVgpus", AUDIT_SLICE, TRUE},   {"CreateSlice", AUDIT_SLICE, TRUE},
+    {"CreateSlices", AUDIT_SLICE, TRUE},  {"RunSlice", AUDIT_SLICE, TRUE},
+    {"SetVgpu", AUDIT_SLICE, FALSE},      {"SetSlice", AUDIT_SLICE, FALSE},
+    {"StartVgpu", AUDIT_SLICE, FALSE},    {"StopVgpu", AUDIT_SLICE, FALSE},
+    {"RemoveVgpu", AUDIT_SLICE, FALSE},   {"RemoveSlice", AUDIT_SLICE, FALSE},
+    {"SetTenant", AUDIT_TENANT, FALSE},   {"RemoveTenant", AUDIT_TENANT, FALSE},
+    {"SetMode", AUDIT_GPU, FALSE},        {"Drain", AUDIT_GPU, FALSE},
+    {"ClearHealth", AUDIT_GPU, FALSE},    {"Reload", AUDIT_CONFIG, FALSE},
+    {"ApplyConfig", AUDIT_CONFIG, FALSE}, {"ClaimSlice", AUDIT_SLICE, FALSE},
 };
 
 /**

@@ -54,6 +54,11 @@ static void add_slice(GVariantBuilder *dict, const Slice *slice)
     add_flag(dict, "Defined", slice->defined);
     add_flag(dict, "Autostart", slice->autostart);
     add_text(dict, "Name", slice->name);
+    if (*slice->owner) {
+        add_text(dict, "Owner", slice->owner);
+        add_text(dict, "Part", slice->part);
+        add_text(dict, "Pool", *slice->pool ? slice->pool : GPU_POOL_LOCAL);
+    }
     if (!slice_is_for_container(slice))
         return;
     add_text(dict, "Door", slice_transport_name(slice->transport));

@@ -7,7 +7,7 @@
 #include "host-agent/daemon/methods/lists.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/slices/placing.h"
-#include "host-agent/daemon/sync/cdi.h"
+#include "host-agent/daemon/sync/door.h"
 
 /* ClaimSlice, ReleaseSlice: a container begins and ends to use a slice. And ListSlices. */
 
@@ -137,13 +137,17 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Run, run_free)
 static Request *read_request(GVariant *asked, GError **error)
 {
     g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(asked);
+    static const char *const not_here[] = {"Door",  "Name", "Ephemeral", "DryRun",
+                                           "Owner", "Part", "Uid",       "Pool"};
     g_autoptr(GVariant) whole = NULL;
 
-    if (g_variant_dict_contains(&dict, "Door") || g_variant_dict_contains(&dict, "Name") ||
-        g_variant_dict_contains(&dict, "Ephemeral") || g_variant_dict_contains(&dict, "DryRun")) {
+    for (guint i = 0; i < G_N_ELEMENTS(not_here); i++) {
+        if (!g_variant_dict_contains(&dict, not_here[i]))
+            continue;
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
-                    "RunSlice has no Door, Name, Ephemeral or DryRun: a program's slice has door "
-                    "native and is removed with the program");
+                    "RunSlice has no %s: a program's slice has door native and is removed with "
+                    "the program",
+                    not_here[i]);
         return NULL;
     }
     g_variant_dict_insert(&dict, "Door", "s", slice_transport_name(SLICE_TRANSPORT_NATIVE));
@@ -170,8 +174,8 @@ static gboolean check_layer(HostRoot *root, GError **error)
 static GPtrArray *place(const Run *run, const Request *request, GError **error)
 {
     const Vgpus *vgpus = run->vgpus;
-    g_autoptr(GPtrArray) slices =
-        placing_find(vgpus->host, vgpus->offers, vgpus->slices, vgpus->tenants, request, error);
+    g_autoptr(GPtrArray) slices = placing_find(vgpus->host, vgpus->offers, vgpus->slices,
+                                               vgpus->tenants, request, NULL, error);
 
     if (!slices ||
         (run->member && !vgpu_call_is_entitled(vgpus, g_ptr_array_index(slices, 0), NULL, error)))

@@ -421,6 +421,10 @@ Vgpus *vgpus_new(const Lifecycle *life, Offers *offers, const Tenants *tenants)
     authority_answer(manager, "handle-check-definition", ACTION_SEE, check, NULL, vgpus);
     authority_answer(manager, "handle-release-domain", ACTION_ADMINISTER, domain_release, NULL,
                      vgpus);
+    authority_answer(manager, "handle-create-slices", ACTION_ADMINISTER, vgpu_create, NULL, vgpus);
+    authority_answer(manager, "handle-release-owner", ACTION_ADMINISTER, owner_release, NULL,
+                     vgpus);
+    authority_answer(manager, "handle-list-owners", ACTION_SEE, owner_list, NULL, vgpus);
     authority_answer(manager, "handle-list-operations", ACTION_SEE, list_operations, NULL, vgpus);
     authority_answer(manager, "handle-cancel-operation", ACTION_ADMINISTER, cancel, cancel_own,
                      vgpus);

@@ -10,6 +10,7 @@
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/daemon/operations/operation.h"
+#include "host-agent/daemon/slices/owners.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/slices/tenants.h"
 
@@ -24,6 +25,7 @@ typedef struct {
     Slices *slices;
     Claims *claims;
     Operations *operations;
+    Owners *owners;
 } Lifecycle;
 
 /* Of one slice: stopped in the kernel, undefined, forgotten. */
@@ -139,6 +141,7 @@ AuthorizedFunc vgpu_start, vgpu_stop, vgpu_remove;
 AuthorizedFunc slice_run, slice_run_own;
 AuthorizedFunc slice_claim, slice_claim_own, slice_release;
 AuthorizedFunc domain_release;
+AuthorizedFunc owner_release, owner_list;
 ListFunc slice_list, type_list, name_list, vm_list;
 
 #endif

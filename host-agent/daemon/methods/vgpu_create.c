@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* CreateVgpus, CreateSlice: whether, where, and how. */
+/* CreateVgpus, CreateSlice, CreateSlices: whether, where, and how. */
+#include "lib/bus.h"
 #include "lib/vgpu.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/daemon/methods/lists.h"
@@ -142,6 +143,8 @@ static void plan(Operation *operation)
 
     operation_add_step(operation, &reserve, 0);
     for (guint i = 0; i < operation_objects(operation); i++) {
+        if (creation && !slice_is_vgpu(slice_of(operation, i)))
+            continue;
         if (!creation || slice_of(operation, i)->defined)
             operation_add_step(operation, &define, i);
         operation_add_step(operation, &start, i);
@@ -167,15 +170,16 @@ static void ended(Operation *operation, const GError *error)
         const Slice *slice = slices_find(life->slices, uuid);
 
         if (slice && !error)
-            host_event(life->host, "vgpu-created", slice->gpu, uuid,
-                       "vGPU %s of type %s was made on GPU %s", uuid, slice->type, slice->gpu);
+            host_event(life->host, slice_is_vgpu(slice) ? "vgpu-created" : "slice-created",
+                       slice->gpu, uuid, "vGPU %s of type %s was made on GPU %s", uuid, slice->type,
+                       slice->gpu);
         slices_settle(life->slices, uuid);
     }
 }
 
 /*
- * @list: of Slice, all vGPUs and reserved, taken. @window: bytes; 0: the types'. @request: its
- * kind, objects, details and kept data are filled in here.
+ * @list: of Slice, vGPUs (reserved) and slices that are none, taken. @window: bytes; 0: the types'.
+ * @request: its kind, objects, details and kept data are filled in here.
  */
 static gboolean creation_start(const Lifecycle *life, GPtrArray *list, guint64 window,
                                OperationRequest *request, GError **error)
@@ -204,23 +208,26 @@ const OperationKind creation_kind = {.name = "create",
                                      .accepted = accepted,
                                      .ended = ended};
 
-static gboolean is_for_slice(GDBusMethodInvocation *invocation)
+static gboolean is_called(GDBusMethodInvocation *invocation, const char *method)
 {
-    return g_str_equal(g_dbus_method_invocation_get_method_name(invocation), "CreateSlice");
+    return g_str_equal(g_dbus_method_invocation_get_method_name(invocation), method);
 }
 
-/* @list: floating, of vGPUs or of one slice. */
+/* @list: floating, of vGPUs or of slices. */
 static void answer(const Vgpus *vgpus, GDBusMethodInvocation *invocation, GVariant *list)
 {
     g_autoptr(GVariant) made = g_variant_ref_sink(list);
     g_autoptr(GVariant) first = NULL;
+    VgpuManager *manager = host_manager(vgpus->host);
 
-    if (!is_for_slice(invocation)) {
-        vgpu_manager_complete_create_vgpus(host_manager(vgpus->host), invocation, made);
-        return;
+    if (is_called(invocation, "CreateVgpus")) {
+        vgpu_manager_complete_create_vgpus(manager, invocation, made);
+    } else if (is_called(invocation, "CreateSlices")) {
+        vgpu_manager_complete_create_slices(manager, invocation, made);
+    } else {
+        first = g_variant_get_child_value(made, 0);
+        vgpu_manager_complete_create_slice(manager, invocation, first);
     }
-    first = g_variant_get_child_value(made, 0);
-    vgpu_manager_complete_create_slice(host_manager(vgpus->host), invocation, first);
 }
 
 static void created(const GError *error, void *data)
@@ -236,80 +243,221 @@ static void created(const GError *error, void *data)
     vgpu_call_free(call);
 }
 
-/* Nothing in @slices exceeds what a member of a tenant may request. */
-static gboolean are_entitled(const Vgpus *vgpus, const GPtrArray *slices, GError **error)
+/**
+ * Making - what a call asks for
+ * @requests: of Request
+ * @made: of Slice, placed and not stored yet
+ * @all: of const Slice, in the order of the requests: those of @made, and those that exist already
+ */
+typedef struct {
+    GPtrArray *requests;
+    GPtrArray *made;
+    GPtrArray *all;
+} Making;
+
+static void making_free(Making *making)
 {
-    for (guint i = 0; i < slices->len; i++) {
+    g_ptr_array_unref(making->requests);
+    g_ptr_array_unref(making->made);
+    g_ptr_array_unref(making->all);
+    g_free(making);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Making, making_free)
+
+static Making *making_new(void)
+{
+    Making *making = g_new0(Making, 1);
+
+    making->requests = g_ptr_array_new_with_free_func((GDestroyNotify)request_free);
+    making->made = g_ptr_array_new_with_free_func((GDestroyNotify)slice_free);
+    making->all = g_ptr_array_new();
+    return making;
+}
+
+#define MOST_REQUESTS 64
+
+static gboolean read_requests(GVariant *dicts, Making *making, GError **error)
+{
+    gsize count = g_variant_n_children(dicts);
+
+    if (!count || count > MOST_REQUESTS) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "1 to %d slices can be made at once, not %" G_GSIZE_FORMAT, MOST_REQUESTS,
+                    count);
+        return FALSE;
+    }
+    for (gsize i = 0; i < count; i++) {
+        g_autoptr(GVariant) dict = g_variant_get_child_value(dicts, i);
+        Request *request = request_parse_slice(dict, error);
+
+        if (!request)
+            return FALSE;
+        g_ptr_array_add(making->requests, request);
+    }
+    return requests_check_owner(making->requests, error);
+}
+
+static gboolean read_call(GDBusMethodInvocation *invocation, Making *making, GError **error)
+{
+    GVariant *parameters = g_dbus_method_invocation_get_parameters(invocation);
+    g_autoptr(GVariant) asked = g_variant_get_child_value(parameters, 0);
+    Request *request;
+
+    if (is_called(invocation, "CreateSlices"))
+        return read_requests(asked, making, error);
+    request = is_called(invocation, "CreateSlice") ? request_parse_slice(asked, error)
+                                                   : request_parse(asked, error);
+    if (request)
+        g_ptr_array_add(making->requests, request);
+    return request != NULL;
+}
+
+/* The slice that an earlier call has made for the same owner and part. FALSE with @error. */
+static gboolean find_made(const Vgpus *vgpus, const Request *request, const Slice **found,
+                          GError **error)
+{
+    const char *doing;
+
+    *found =
+        *request->owner ? slices_find_owned(vgpus->slices, request->owner, request->part) : NULL;
+    if (!*found)
+        return TRUE;
+    doing = operations_doing(vgpus->life->operations, (*found)->uuid);
+    if (doing)
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                    "slice %s of %s is just %s; try again when that is done", request->part,
+                    request->owner, doing);
+    else if (!g_str_equal((*found)->asked, request->asked))
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_EXISTS,
+                    "%s has a slice %s already (%s), which was requested with other values",
+                    request->owner, request->part, (*found)->uuid);
+    else
+        return TRUE;
+    return FALSE;
+}
+
+static gboolean check_member(const Vgpus *vgpus, const Request *request, const GPtrArray *slices,
+                             GError **error)
+{
+    if (*request->owner) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_AUTHORIZED,
+                    "only an administrator can make a slice with an Owner");
+        return FALSE;
+    }
+    for (guint i = 0; i < slices->len; i++)
         if (!vgpu_call_is_entitled(vgpus, g_ptr_array_index(slices, i), NULL, error))
             return FALSE;
+    return TRUE;
+}
+
+static gboolean place_one(const Vgpus *vgpus, const Request *request, gboolean administrator,
+                          Making *making, GError **error)
+{
+    const Slice *found;
+    g_autoptr(GPtrArray) placed = NULL;
+
+    if (!find_made(vgpus, request, &found, error))
+        return FALSE;
+    if (found) {
+        g_ptr_array_add(making->all, (void *)found);
+        return TRUE;
+    }
+    placed = placing_find(vgpus->host, vgpus->offers, vgpus->slices, vgpus->tenants, request,
+                          making->made, error);
+    if (!placed || (!administrator && !check_member(vgpus, request, placed, error)))
+        return FALSE;
+    for (guint i = 0; i < placed->len; i++) {
+        Slice *slice = slice_copy(g_ptr_array_index(placed, i));
+
+        g_ptr_array_add(making->made, slice);
+        g_ptr_array_add(making->all, slice);
     }
     return TRUE;
 }
 
-/* The slices, on their GPUs. */
-static GPtrArray *place(Vgpus *vgpus, const Request *request, gboolean administrator,
-                        GError **error)
+static gboolean place(const Vgpus *vgpus, gboolean administrator, Making *making, GError **error)
 {
-    g_autoptr(GPtrArray) slices =
-        placing_find(vgpus->host, vgpus->offers, vgpus->slices, vgpus->tenants, request, error);
-
-    if (slices && !administrator && !are_entitled(vgpus, slices, error))
-        return NULL;
-    return g_steal_pointer(&slices);
+    for (guint i = 0; i < making->requests->len; i++)
+        if (!place_one(vgpus, g_ptr_array_index(making->requests, i), administrator, making, error))
+            return FALSE;
+    return TRUE;
 }
 
-/* One that is no vGPU takes one step: it exists as soon as it is stored. */
-static void store_slice(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
-                        const GPtrArray *slices)
+/* Those that are no vGPUs take one step: they exist as soon as they are stored. */
+static void store_slices(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
+                         const Caller *caller, const Making *making)
 {
-    const Slice *slice = g_ptr_array_index(slices, 0);
     g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) list = NULL;
 
-    if (!slices_put_all(vgpus->slices, slices, &error)) {
+    if (making->made->len && !slices_put_all(vgpus->slices, making->made, &error)) {
         g_dbus_method_invocation_return_gerror(invocation, error);
         return;
     }
-    host_event(vgpus->host, "slice-created", slice->gpu, slice->uuid,
-               "slice %s of GPU %s was made for containers, door %s, by %s", slice->uuid,
-               slice->gpu, slice_transport_name(slice->transport), caller->user);
-    answer(vgpus, invocation, list_slices(slices));
+    for (guint i = 0; i < making->made->len; i++) {
+        const Slice *slice = g_ptr_array_index(making->made, i);
+
+        host_event(vgpus->host, "slice-created", slice->gpu, slice->uuid,
+                   "slice %s of GPU %s was made for %s, door %s, by %s", slice->uuid, slice->gpu,
+                   *slice->owner ? slice->owner : "containers",
+                   slice_transport_name(slice->transport), caller->user);
+    }
+    answer(vgpus, invocation, list_slices(making->all));
 }
 
-/* @slices: taken. */
 static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller *caller,
-                  const Request *request, GPtrArray *slices)
+                  Making *making)
 {
-    VgpuCall *call = vgpu_call_new(vgpus, invocation, request->uuids);
+    const Request *request = g_ptr_array_index(making->requests, 0);
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    g_auto(GStrv) uuids = NULL;
+    VgpuCall *call;
     OperationRequest operation = {.done = created};
     GError *error = NULL;
 
-    g_message("%u vGPUs of type %s were requested by %s", request->count, request->type,
+    for (guint i = 0; i < making->all->len; i++)
+        g_strv_builder_add(builder, ((const Slice *)making->all->pdata[i])->uuid);
+    uuids = g_strv_builder_end(builder);
+    call = vgpu_call_new(vgpus, invocation, uuids);
+    g_message("%u vGPUs of type %s were requested by %s", making->made->len, request->type,
               caller->user);
     vgpu_call_ask(call, caller, &operation);
-    if (!creation_start(vgpus->life, slices, request->window, &operation, &error))
+    if (!creation_start(vgpus->life, g_ptr_array_ref(making->made), request->window, &operation,
+                        &error))
         vgpu_call_refuse(call, error);
+}
+
+static gboolean has_vgpu(const GPtrArray *slices)
+{
+    for (guint i = 0; i < slices->len; i++)
+        if (slice_is_vgpu(g_ptr_array_index(slices, i)))
+            return TRUE;
+    return FALSE;
 }
 
 static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpus *vgpus,
                    gboolean administrator)
 {
-    g_autoptr(GVariant) dict = NULL;
     g_autoptr(GError) error = NULL;
-    g_autoptr(Request) request = NULL;
-    g_autoptr(GPtrArray) slices = NULL;
+    g_autoptr(Making) making = making_new();
+    const Request *first;
 
-    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(@a{sv})", &dict);
-    request =
-        is_for_slice(invocation) ? request_parse_slice(dict, &error) : request_parse(dict, &error);
-    slices = request ? place(vgpus, request, administrator, &error) : NULL;
-    if (!slices)
+    if (!read_call(invocation, making, &error) || !place(vgpus, administrator, making, &error)) {
         g_dbus_method_invocation_return_gerror(invocation, error);
-    else if (request->dry_run)
-        answer(vgpus, invocation, list_slices(slices));
-    else if (slice_is_vgpu(g_ptr_array_index(slices, 0)))
-        begin(vgpus, invocation, caller, request, g_steal_pointer(&slices));
+        return;
+    }
+    first = g_ptr_array_index(making->requests, 0);
+    if (first->dry_run) {
+        answer(vgpus, invocation, list_slices(making->all));
+        return;
+    }
+    /* What an earlier job of that name has used is not counted again. */
+    if (*first->owner)
+        owners_begin(vgpus->life->owners, first->owner);
+    if (has_vgpu(making->made))
+        begin(vgpus, invocation, caller, making);
     else
-        store_slice(vgpus, invocation, caller, slices);
+        store_slices(vgpus, invocation, caller, making);
 }
 
 void vgpu_create(GDBusMethodInvocation *invocation, const Caller *caller, void *data)

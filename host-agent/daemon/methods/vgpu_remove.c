@@ -25,6 +25,17 @@ static gboolean check_closed(const Vgpus *vgpus, const char *uuid, GError **erro
     return FALSE;
 }
 
+/* By force neither: the engine that made it would not know. */
+static gboolean check_unowned(const Slice *slice, GError **error)
+{
+    if (!*slice->owner)
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "%s has %s of GPU %s; \"vgpuctl owner release %s\" removes all of its slices",
+                slice->owner, slice->uuid, slice->gpu, slice->owner);
+    return FALSE;
+}
+
 /* A container's vGPU is not removed either; a slice that only the governor knows is, by force. */
 static gboolean check_unused(const Vgpus *vgpus, const Slice *slice, GError **error)
 {
@@ -68,7 +79,7 @@ static const Slice *find_unused(const Vgpus *vgpus, gboolean slices, const char 
                                 : vgpu_call_slice(vgpus, name, error);
     gboolean spared = slice && !slice_is_vgpu(slice) && options->force;
 
-    if (!slice || !check_closed(vgpus, slice->uuid, error) ||
+    if (!slice || !check_unowned(slice, error) || !check_closed(vgpus, slice->uuid, error) ||
         (!spared && !check_unused(vgpus, slice, error)))
         return NULL;
     return slice;

@@ -47,6 +47,12 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     slice_set_text(&slice->job, request->job);
     slice_set_text(&slice->replica, request->replica);
     slice_set_text(&slice->domain, request->domain);
+    slice_set_text(&slice->owner, request->owner);
+    slice_set_text(&slice->part, request->part);
+    slice_set_text(&slice->pool, request->pool);
+    slice_set_text(&slice->asked, request->asked);
+    slice->uid = request->uid_given ? (gint64)request->uid : SLICE_NO_UID;
+    slice->since = *request->owner ? g_get_real_time() / G_USEC_PER_SEC : 0;
     slice->defined = request->define;
     slice->autostart = request->autostart;
     slice->compute = slices_compute(slices, gpu, slice,
@@ -117,8 +123,19 @@ static void set_no_offer(const Host *host, const Request *request, GError **erro
                     request->type);
 }
 
+/* Their room is taken. */
+static void add_others(Room *room, const GPtrArray *others)
+{
+    for (guint i = 0; others && i < others->len; i++) {
+        const Slice *slice = g_ptr_array_index(others, i);
+
+        if (g_str_equal(slice->gpu, room->gpu))
+            room_add(room, slice);
+    }
+}
+
 static GPtrArray *all_candidates(const Host *host, Offers *offers, const Slices *slices,
-                                 const Request *request, GError **error)
+                                 const Request *request, const GPtrArray *others, GError **error)
 {
     g_autoptr(GPtrArray) candidates =
         g_ptr_array_new_with_free_func((GDestroyNotify)candidate_free);
@@ -129,6 +146,7 @@ static GPtrArray *all_candidates(const Host *host, Offers *offers, const Slices 
         Candidate *candidate =
             candidate_of(host, offers, slices, g_ptr_array_index(gpus, i), request);
 
+        add_others(candidate->room, others);
         known = known || candidate->slice;
         g_ptr_array_add(candidates, candidate);
     }
@@ -188,6 +206,33 @@ static gboolean check_new(const Slices *slices, const Request *request, GError *
     return FALSE;
 }
 
+/* All that there are, and @others. */
+static GPtrArray *with_others(const Slices *slices, const GPtrArray *others)
+{
+    GPtrArray *all = g_ptr_array_copy((GPtrArray *)slices_all(slices), NULL, NULL);
+
+    g_ptr_array_set_free_func(all, NULL);
+    for (guint i = 0; others && i < others->len; i++)
+        g_ptr_array_add(all, others->pdata[i]);
+    return all;
+}
+
+/* None of @others is called so or has that UUID. */
+static gboolean check_others(const Request *request, const GPtrArray *others, GError **error)
+{
+    for (guint i = 0; others && i < others->len; i++) {
+        const Slice *slice = g_ptr_array_index(others, i);
+
+        if ((!*request->name || !g_str_equal(slice->name, request->name)) &&
+            !g_strv_contains((const char *const *)request->uuids, slice->uuid))
+            continue;
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID,
+                    "the name %s or the UUID %s is there twice", slice->name, slice->uuid);
+        return FALSE;
+    }
+    return TRUE;
+}
+
 /* Another slice that is called so. */
 static gboolean check_name(const Slices *slices, const Slice *slice, const Change *change,
                            GError **error)
@@ -203,43 +248,54 @@ static gboolean check_name(const Slices *slices, const Slice *slice, const Chang
     return FALSE;
 }
 
+static void add_use(TenantUse *use, const char *tenant, const GPtrArray *slices)
+{
+    for (guint i = 0; slices && i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (!g_str_equal(slice->tenant, tenant))
+            continue;
+        use->vram += slice->vram;
+        use->compute += slice->compute;
+        use->vgpus++;
+    }
+}
+
 static gboolean check_quota(const Tenants *tenants, const Request *request, const GPtrArray *chosen,
-                            GError **error)
+                            const GPtrArray *others, GError **error)
 {
     TenantUse more = {0};
 
-    for (guint i = 0; i < chosen->len; i++) {
-        const Slice *slice = g_ptr_array_index(chosen, i);
-
-        more.vram += slice->vram;
-        more.compute += slice->compute;
-        more.vgpus++;
-    }
+    add_use(&more, request->tenant, chosen);
+    add_use(&more, request->tenant, others);
     return tenants_admit(tenants, request->tenant, &more, error);
 }
 
 GPtrArray *placing_find(const Host *host, Offers *offers, const Slices *slices,
-                        const Tenants *tenants, const Request *request, GError **error)
+                        const Tenants *tenants, const Request *request, const GPtrArray *others,
+                        GError **error)
 {
     g_autoptr(GPtrArray) candidates = NULL;
     g_autoptr(GPtrArray) chosen = NULL;
+    g_autoptr(GPtrArray) all = with_others(slices, others);
     const TenantUse nothing = {0};
     Placement placement = {
-        .slices = slices_all(slices),
+        .slices = all,
         .tenant = tenants_find(tenants, request->tenant),
         .distance = distance,
         .data = (void *)host,
     };
 
-    if (!check_new(slices, request, error) || !check_unused(host, request, error) ||
+    if (!check_new(slices, request, error) || !check_others(request, others, error) ||
+        !check_unused(host, request, error) ||
         !tenants_admit(tenants, request->tenant, &nothing, error))
         return NULL;
-    candidates = all_candidates(host, offers, slices, request, error);
+    candidates = all_candidates(host, offers, slices, request, others, error);
     if (!candidates)
         return NULL;
     placement.candidates = candidates;
     chosen = placement_find(&placement, request, error);
-    if (!chosen || !check_quota(tenants, request, chosen, error))
+    if (!chosen || !check_quota(tenants, request, chosen, others, error))
         return NULL;
     return g_steal_pointer(&chosen);
 }

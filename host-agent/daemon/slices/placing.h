@@ -10,10 +10,12 @@
 
 /*
  * The request's slices, with their GPUs; of Slice, reserved if they are vGPUs. Nothing is stored.
+ * @others: of Slice, not stored either, which get their room before; NULL: none.
  * AGENT_ERROR_NOT_FOUND, _NO_ROOM, _QUOTA, _IN_USE (a UUID that exists already).
  */
 GPtrArray *placing_find(const Host *host, Offers *offers, const Slices *slices,
-                        const Tenants *tenants, const Request *request, GError **error);
+                        const Tenants *tenants, const Request *request, const GPtrArray *others,
+                        GError **error);
 
 /* The slice as it would be with @change; NULL if ledger or quota do not allow it. */
 Slice *placing_change(const Host *host, const Slices *slices, const Tenants *tenants,

@@ -136,6 +136,17 @@ const Slice *slices_find_called(const Slices *slices, const char *name)
     return found;
 }
 
+const Slice *slices_find_owned(const Slices *slices, const char *owner, const char *part)
+{
+    for (guint i = 0; i < slices->list->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices->list, i);
+
+        if (g_str_equal(slice->owner, owner) && (!part || g_str_equal(slice->part, part)))
+            return slice;
+    }
+    return NULL;
+}
+
 gboolean slices_put(Slices *slices, Slice *slice, GError **error)
 {
     if (!slice_table_put(host_db(slices->host), slice, error)) {
@@ -464,6 +475,7 @@ static void read_state(const Slices *slices, const Gpu *gpu, Room *room)
         return;
     room->switching = or_null(vgpu_gpu_get_switching(interface));
     room->draining = vgpu_gpu_get_draining(interface);
+    room->pool = or_null(vgpu_gpu_get_pool(interface));
     if (!vgpu_gpu_get_healthy(interface))
         room->unhealthy = g_strjoinv(", ", (GStrv)vgpu_gpu_get_health_reasons(interface));
 }

@@ -37,6 +37,9 @@ const Slice *slices_find(const Slices *slices, const char *uuid);
 /* The one with that UUID, in upper case as well, or name; NULL: none. */
 const Slice *slices_find_called(const Slices *slices, const char *name);
 
+/* That part of the owner's; @part: NULL: any. NULL: none. */
+const Slice *slices_find_owned(const Slices *slices, const char *owner, const char *part);
+
 /* Reconciles all slices with the kernel and mdevctl's configuration. */
 void slices_refresh(Slices *slices);
 

@@ -4,26 +4,17 @@
 #include <string.h>
 #include <json-glib/json-glib.h>
 
-#include "lib/pci.h"
-#include "host-agent/daemon/containers/transport.h"
+#include "lib/bus.h"
 #include "host-agent/daemon/host/authority.h"
+#include "host-agent/daemon/sync/door.h"
 
-#define CDI_KIND "mdev-vgpu.org/slice"
-
-/* The names in the programs' command lines. */
-#define CDI_DIR  "/run/cdi"
-#define CDI_FILE CDI_DIR "/mdev-vgpu.json"
-
-/**
- * CdiDevice - an available slice
- * @node: of the GPU, as "dri/renderD128"; of a vGPU as "vfio/16"; NULL: none
- * @cuda_nodes: of the GPU for CUDA, as "nvidia0"; up to NULL; NULL: it has no CUDA
- */
-typedef struct {
-    const Slice *slice;
-    const char *node;
-    const char *const *cuda_nodes;
-} CdiDevice;
+/* The names in the programs' command lines. An owner's slices have a file of their own: one for all
+ * would be written anew for each job. */
+#define CDI_DIR      "/run/cdi"
+#define CDI_PREFIX   "mdev-vgpu"
+#define CDI_FILE     CDI_DIR "/" CDI_PREFIX ".json"
+#define OWNER_PREFIX CDI_PREFIX "-owner-"
+#define SUFFIX       ".json"
 
 /* Containers' devices in CDI (Container Device Interface). */
 
@@ -35,37 +26,6 @@ typedef struct {
 
 #define HOOK         "/lib/mdev-vgpu/vgpu-container-hook"
 #define HOOK_TIMEOUT 40
-#define MANIFEST     "/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json"
-/* In the container. */
-#define SLICES_DIR "/run/vgpu/slices"
-#define VTEST_DIR  "/run/vgpu/vtest"
-
-CdiLayer *cdi_layer_find(HostRoot *root)
-{
-    static const char *const places[] = {MANIFEST, "/usr/local/share/vulkan/implicit_layer.d/"
-                                                   "VkLayer_vgpu_governor.json"};
-
-    for (guint i = 0; i < G_N_ELEMENTS(places); i++) {
-        g_autofree char *text = root_read(root, places[i], NULL);
-        g_autoptr(JsonParser) parser = json_parser_new();
-        g_autoptr(JsonNode) found = NULL;
-        JsonArray *list;
-        CdiLayer *layer;
-
-        if (!text || !json_parser_load_from_data(parser, text, -1, NULL))
-            continue;
-        found = json_path_query("$.layer.library_path", json_parser_get_root(parser), NULL);
-        list = found && JSON_NODE_HOLDS_ARRAY(found) ? json_node_get_array(found) : NULL;
-        if (!list || json_array_get_length(list) != 1 ||
-            !g_path_is_absolute(json_array_get_string_element(list, 0)))
-            continue;
-        layer = g_new0(CdiLayer, 1);
-        layer->manifest = g_strdup(places[i]);
-        layer->library = g_strdup(json_array_get_string_element(list, 0));
-        return layer;
-    }
-    return NULL;
-}
 
 /* Where the containers' hook is installed; the system's path if it is nowhere. */
 static const char *cdi_hook_find(HostRoot *root)
@@ -73,13 +33,6 @@ static const char *cdi_hook_find(HostRoot *root)
     gboolean is_local = !root_has(root, "/usr" HOOK) && root_has(root, "/usr/local" HOOK);
 
     return is_local ? "/usr/local" HOOK : "/usr" HOOK;
-}
-
-void cdi_layer_free(CdiLayer *layer)
-{
-    g_free(layer->manifest);
-    g_free(layer->library);
-    g_free(layer);
 }
 
 static void add_text(JsonBuilder *json, const char *name, const char *text)
@@ -102,96 +55,33 @@ static void add_list(JsonBuilder *json, const char *name, const char *const *tex
     json_builder_end_array(json);
 }
 
-static void add_node(JsonBuilder *json, const char *node)
+static void add_nodes(JsonBuilder *json, const Door *door)
 {
-    g_autofree char *path = g_strconcat("/dev/", node, NULL);
-
-    json_builder_begin_object(json);
-    add_text(json, "path", path);
-    /* Not m: no other node is created there. */
-    add_text(json, "permissions", "rw");
-    json_builder_end_object(json);
-}
-
-static void add_nodes(JsonBuilder *json, const CdiDevice *device)
-{
-    if (!device->node && !device->cuda_nodes)
+    if (!door->nodes[0])
         return;
     begin_list(json, "deviceNodes");
-    if (device->slice->transport == SLICE_TRANSPORT_VFIO)
-        add_node(json, "vfio/vfio");
-    if (device->node)
-        add_node(json, device->node);
-    for (guint i = 0; device->cuda_nodes && device->cuda_nodes[i]; i++)
-        add_node(json, device->cuda_nodes[i]);
-    json_builder_end_array(json);
-}
-
-static void add_mount(JsonBuilder *json, const char *from, const char *to)
-{
-    static const char *const options[] = {"ro", "nosuid", "nodev", "bind", NULL};
-
-    json_builder_begin_object(json);
-    add_text(json, "hostPath", from);
-    add_text(json, "containerPath", to);
-    add_list(json, "options", options);
-    json_builder_end_object(json);
-}
-
-static void add_cuda(JsonBuilder *json, const Slice *slice, const CudaDoor *cuda)
-{
-    g_autoptr(GPtrArray) mounts = cuda_door_mounts(cuda, slice->engines);
-
-    for (guint i = 0; i < mounts->len; i++) {
-        const CudaMount *mount = g_ptr_array_index(mounts, i);
-
-        add_mount(json, mount->from, mount->to);
+    for (guint i = 0; door->nodes[i]; i++) {
+        json_builder_begin_object(json);
+        add_text(json, "path", door->nodes[i]);
+        /* Not m: no other node is created there. */
+        add_text(json, "permissions", "rw");
+        json_builder_end_object(json);
     }
-}
-
-/*
- * A container may have several: the parts of one slice have their own paths, and the common parts
- * are equal. @cuda: NULL: the slice has none.
- */
-static void add_native(JsonBuilder *json, const Slice *slice, const CdiLayer *layer,
-                       const CudaDoor *cuda)
-{
-    /* The last one keeps NVIDIA's own runtime from adding its driver to ours. */
-    const char *const env[] = {"VGPU_GOVERNOR=1", "VGPU_GOVERNOR_REQUIRED=1",
-                               "VGPU_GOVERNOR_SLICES=" SLICES_DIR,
-                               cuda ? "NVIDIA_VISIBLE_DEVICES=void" : NULL, NULL};
-    g_autofree char *dir = g_strconcat(CONTAINERS_DIR "/", slice->uuid, "/slice", NULL);
-    g_autofree char *inside = g_strconcat(SLICES_DIR "/", slice->gpu, "/", slice->uuid, NULL);
-    g_autofree char *folder = g_path_get_dirname(layer->library);
-    g_autofree char *member = g_build_filename(folder, "libvgpu-member.so.1", NULL);
-
-    add_list(json, "env", env);
-    begin_list(json, "mounts");
-    /* The directory, so that a restarted arbiter is found. */
-    add_mount(json, dir, inside);
-    add_mount(json, layer->library, layer->library);
-    add_mount(json, member, member);
-    add_mount(json, layer->manifest, MANIFEST);
-    if (cuda)
-        add_cuda(json, slice, cuda);
     json_builder_end_array(json);
 }
 
-/*
- * Mesa takes one socket for each VkInstance. If several devices set a variable, the last one's
- * value is used.
- */
-static void add_guarded(JsonBuilder *json, const Slice *slice)
+static void add_mounts(JsonBuilder *json, const Door *door)
 {
-    const char *name = *slice->name ? slice->name : slice->uuid;
-    g_autofree char *inside = g_strconcat(VTEST_DIR "/", name, ".sock", NULL);
-    g_autofree char *chosen = g_strconcat("VTEST_SOCKET_NAME=", inside, NULL);
-    g_autofree char *socket = g_strconcat(GUARD_DIR "/", slice->uuid, "/" GUARD_SOCKET, NULL);
-    const char *const env[] = {"VN_DEBUG=vtest", chosen, NULL};
-
-    add_list(json, "env", env);
     begin_list(json, "mounts");
-    add_mount(json, socket, inside);
+    for (guint i = 0; i < door->mounts->len; i++) {
+        const CudaMount *mount = g_ptr_array_index(door->mounts, i);
+
+        json_builder_begin_object(json);
+        add_text(json, "hostPath", mount->from);
+        add_text(json, "containerPath", mount->to);
+        add_list(json, "options", door_mount_options);
+        json_builder_end_object(json);
+    }
     json_builder_end_array(json);
 }
 
@@ -229,23 +119,21 @@ static void add_cuda_hook(JsonBuilder *json, const char *hook, const CudaDoor *c
     json_builder_end_object(json);
 }
 
-static void add_device(JsonBuilder *json, const char *name, const CdiDevice *device,
-                       const CdiLayer *layer, const CudaDoor *cuda, const char *hook)
+static void add_device(JsonBuilder *json, const char *name, const Slice *slice, const Door *door,
+                       const CudaDoor *cuda, const char *hook)
 {
-    const Slice *slice = device->slice;
-
     json_builder_begin_object(json);
     add_text(json, "name", name);
     json_builder_set_member_name(json, "containerEdits");
     json_builder_begin_object(json);
-    add_nodes(json, device);
-    if (slice->transport == SLICE_TRANSPORT_NATIVE)
-        add_native(json, slice, layer, device->cuda_nodes ? cuda : NULL);
-    else if (slice->transport == SLICE_TRANSPORT_GUARDED)
-        add_guarded(json, slice);
+    add_nodes(json, door);
+    if (door->container_env[0])
+        add_list(json, "env", (const char *const *)door->container_env);
+    if (door->mounts->len)
+        add_mounts(json, door);
     begin_list(json, "hooks");
     add_hook(json, hook, "createRuntime", "claim", slice->uuid);
-    if (device->cuda_nodes)
+    if (door->cuda)
         add_cuda_hook(json, hook, cuda);
     add_hook(json, hook, "poststop", "release", slice->uuid);
     json_builder_end_array(json);
@@ -253,20 +141,22 @@ static void add_device(JsonBuilder *json, const char *name, const CdiDevice *dev
     json_builder_end_object(json);
 }
 
-static guint add_devices(JsonBuilder *json, const GPtrArray *devices, const CdiLayer *layer,
-                         const CudaDoor *cuda, const char *hook)
+/* A slice that cannot be used now is left out. */
+static guint add_devices(JsonBuilder *json, const GPtrArray *slices, const DoorHost *of)
 {
+    const char *hook = cdi_hook_find(host_root(of->host));
     guint count = 0;
 
     begin_list(json, "devices");
-    for (guint i = 0; i < devices->len; i++) {
-        const CdiDevice *device = g_ptr_array_index(devices, i);
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+        g_autoptr(Door) door = door_find(of, slice);
 
-        if (device->slice->transport == SLICE_TRANSPORT_NATIVE && !layer)
+        if (!door)
             continue;
-        add_device(json, device->slice->uuid, device, layer, cuda, hook);
-        if (*device->slice->name)
-            add_device(json, device->slice->name, device, layer, cuda, hook);
+        add_device(json, slice->uuid, slice, door, of->cuda, hook);
+        if (*slice->name)
+            add_device(json, slice->name, slice, door, of->cuda, hook);
         count++;
     }
     json_builder_end_array(json);
@@ -274,12 +164,10 @@ static guint add_devices(JsonBuilder *json, const GPtrArray *devices, const CdiL
 }
 
 /*
- * The specification, to be freed. @devices: of CdiDevice, by their UUIDs; NULL if there is none:
- * CDI has no specification without devices. @layer: NULL: slices with transport native are left
- * out. @cuda: NULL: no device has CUDA. @hook: path.
+ * The specification, to be freed. @slices: of Slice, by their UUIDs; NULL if none can be used: CDI
+ * has no specification without devices.
  */
-static char *cdi_spec(const GPtrArray *devices, const CdiLayer *layer, const CudaDoor *cuda,
-                      const char *hook)
+static char *cdi_spec(const GPtrArray *slices, const DoorHost *of)
 {
     g_autoptr(JsonBuilder) json = json_builder_new();
     g_autoptr(JsonNode) root = NULL;
@@ -287,8 +175,8 @@ static char *cdi_spec(const GPtrArray *devices, const CdiLayer *layer, const Cud
 
     json_builder_begin_object(json);
     add_text(json, "cdiVersion", CDI_VERSION);
-    add_text(json, "kind", CDI_KIND);
-    if (!add_devices(json, devices, layer, cuda, hook))
+    add_text(json, "kind", DOOR_CDI_KIND);
+    if (!add_devices(json, slices, of))
         return NULL;
     json_builder_end_object(json);
     root = json_builder_get_root(json);
@@ -296,187 +184,269 @@ static char *cdi_spec(const GPtrArray *devices, const CdiLayer *layer, const Cud
     return g_strconcat(text, "\n", NULL);
 }
 
-/* /run/cdi/mdev-vgpu.json, kept in step with the slices; and the manager's method GetCdi. */
+/* /run/cdi/mdev-vgpu.json, kept in step with the slices; and the methods GetCdi and GetDoor. */
 
+/**
+ * CdiSync
+ * @text: the last written content; NULL: none
+ * @owners: UUIDs of owners' slices that are in a file, to their owners
+ */
 struct CdiSync {
     Host *host;
     const Slices *slices;
+    const Tenants *tenants;
     gboolean started;
-    char *text; /* the last written content; NULL: none */
+    char *text;
+    GHashTable *owners;
 };
-
-typedef struct {
-    CdiDevice device;
-    char *node;
-    GStrv cuda_nodes;
-} Found;
-
-static void found_free(void *data)
-{
-    Found *found = data;
-
-    g_free(found->node);
-    g_strfreev(found->cuda_nodes);
-    g_free(found);
-}
 
 static int by_uuid(const void *a, const void *b)
 {
-    return strcmp((*(const CdiDevice *const *)a)->slice->uuid,
-                  (*(const CdiDevice *const *)b)->slice->uuid);
+    return strcmp((*(const Slice *const *)a)->uuid, (*(const Slice *const *)b)->uuid);
 }
 
-/* "dri/renderD128": with this node a program cannot set video modes, nor read others' screens. */
-static char *render_node(const Gpu *gpu)
-{
-    for (guint i = 0; gpu->drm_nodes[i]; i++)
-        if (g_str_has_prefix(gpu->drm_nodes[i], "renderD"))
-            return g_strconcat("dri/", gpu->drm_nodes[i], NULL);
-    return NULL;
-}
-
-static char *vfio_node(HostRoot *root, const char *uuid)
-{
-    g_auto(GStrv) nodes = nodes_of_vgpu(root, uuid);
-
-    for (guint i = 0; nodes[i]; i++)
-        if (g_str_has_prefix(nodes[i], "vfio/"))
-            return g_strdup(nodes[i]);
-    return NULL;
-}
-
-/* NULL: the slice has no CUDA. @cuda: NULL: the host has none. */
-static GStrv find_cuda_nodes(const CdiSync *link, const Slice *slice, const CudaDoor *cuda)
-{
-    g_auto(GStrv) nodes = NULL;
-
-    if (!cuda || slice->transport != SLICE_TRANSPORT_NATIVE)
-        return NULL;
-    nodes = cuda_door_nodes(host_root(link->host), slice->gpu);
-    return nodes[0] ? g_steal_pointer(&nodes) : NULL;
-}
-
-/*
- * FALSE: a container cannot use it now. A GPU without hardware has no node, and one for computing
- * alone has those of CUDA only.
- */
-static gboolean find_nodes(const CdiSync *link, const Slice *slice, const CudaDoor *cuda,
-                           Found *found)
-{
-    const Gpu *gpu = host_gpu(link->host, slice->gpu);
-
-    if (!gpu || gpu->mode != GPU_MODE_SHARED || !slice->present || slice->reserved ||
-        slice->leaving)
-        return FALSE;
-    if (slice->transport == SLICE_TRANSPORT_GUARDED)
-        return TRUE;
-    if (slice->transport == SLICE_TRANSPORT_VFIO)
-        found->node = vfio_node(host_root(link->host), slice->uuid);
-    else
-        found->node = render_node(gpu);
-    found->cuda_nodes = find_cuda_nodes(link, slice, cuda);
-    return found->node || found->cuda_nodes || gpu_name_is_soft(slice->gpu);
-}
-
-static GPtrArray *devices(const CdiSync *link, const CudaDoor *cuda)
+/* Those of @owner, "": of none; NULL: all. */
+static GPtrArray *slices_of(const CdiSync *link, const char *owner)
 {
     const GPtrArray *slices = slices_all(link->slices);
-    GPtrArray *list = g_ptr_array_new_with_free_func(found_free);
+    GPtrArray *list = g_ptr_array_new();
 
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
-        Found *found;
 
-        if (!slice_is_for_container(slice))
-            continue;
-        found = g_new0(Found, 1);
-        if (!find_nodes(link, slice, cuda, found)) {
-            found_free(found);
-            continue;
-        }
-        found->device = (CdiDevice){slice, found->node, (const char *const *)found->cuda_nodes};
-        g_ptr_array_add(list, found);
+        if (slice_is_for_container(slice) && (!owner || g_str_equal(slice->owner, owner)))
+            g_ptr_array_add(list, (void *)slice);
     }
     g_ptr_array_sort(list, by_uuid);
     return list;
 }
 
-static char *spec(const CdiSync *link)
+static char *spec(const CdiSync *link, const char *owner)
 {
-    g_autoptr(CudaDoor) cuda = cuda_door_find(host_root(link->host));
-    g_autoptr(GPtrArray) list = devices(link, cuda);
-    g_autoptr(CdiLayer) layer = cdi_layer_find(host_root(link->host));
+    g_autoptr(DoorHost) of = door_host_new(link->host);
+    g_autoptr(GPtrArray) slices = slices_of(link, owner);
 
-    return cdi_spec(list, layer, cuda, cdi_hook_find(host_root(link->host)));
+    return cdi_spec(slices, of);
 }
 
-static void put(HostRoot *root, const char *text)
+static void put(HostRoot *root, const char *path, const char *text)
 {
-    g_autofree char *dir = g_path_get_dirname(CDI_FILE);
+    g_autofree char *dir = g_path_get_dirname(path);
     g_autoptr(GError) error = NULL;
 
     if (!text) {
-        root_remove(root, CDI_FILE);
+        root_remove(root, path);
         return;
     }
-    if (!root_mkdir(root, dir, 0755, &error) || !root_write(root, CDI_FILE, text, 0644, &error))
+    if (!root_mkdir(root, dir, 0755, &error) || !root_write(root, path, text, 0644, &error))
         g_warning("cannot offer slices to containers: %s", error->message);
 }
 
 static void write_now(CdiSync *link, gboolean always)
 {
-    g_autofree char *text = spec(link);
+    g_autofree char *text = spec(link, "");
 
     if (!always && g_strcmp0(text, link->text) == 0)
         return;
-    put(host_root(link->host), text);
+    put(host_root(link->host), CDI_FILE, text);
     g_free(link->text);
     link->text = g_steal_pointer(&text);
 }
 
+static char *path_of_owner(const char *owner)
+{
+    return g_strconcat(CDI_DIR "/" OWNER_PREFIX, owner, SUFFIX, NULL);
+}
+
+static void write_owner(const CdiSync *link, const char *owner)
+{
+    g_autofree char *text = spec(link, owner);
+    g_autofree char *path = path_of_owner(owner);
+
+    put(host_root(link->host), path, text);
+}
+
+/* Of owners that there are, and no others. */
+static void write_owners(CdiSync *link)
+{
+    const GPtrArray *slices = slices_all(link->slices);
+    g_auto(GStrv) names = sysfs_list(host_root(link->host), CDI_DIR);
+    g_autoptr(GHashTable) owners = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GHashTableIter iter;
+    void *owner;
+
+    g_hash_table_remove_all(link->owners);
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (!*slice->owner || !slice_is_for_container(slice))
+            continue;
+        g_hash_table_replace(link->owners, g_strdup(slice->uuid), g_strdup(slice->owner));
+        g_hash_table_add(owners, g_strdup(slice->owner));
+    }
+    for (guint i = 0; names[i]; i++) {
+        g_autofree char *path = g_build_filename(CDI_DIR, names[i], NULL);
+        g_autofree char *name = g_str_has_prefix(names[i], OWNER_PREFIX)
+                                    ? g_strdup(names[i] + strlen(OWNER_PREFIX))
+                                    : NULL;
+
+        if (!name || !g_str_has_suffix(name, SUFFIX))
+            continue;
+        name[strlen(name) - strlen(SUFFIX)] = '\0';
+        if (!g_hash_table_contains(owners, name))
+            root_remove(host_root(link->host), path);
+    }
+    g_hash_table_iter_init(&iter, owners);
+    while (g_hash_table_iter_next(&iter, &owner, NULL))
+        write_owner(link, owner);
+}
+
 void cdi_sync_refresh(CdiSync *link)
 {
-    if (link->started)
-        write_now(link, FALSE);
+    if (!link->started)
+        return;
+    write_now(link, FALSE);
+    write_owners(link);
+}
+
+/* A slice of an owner changes its owner's file only. */
+static gboolean update_owner(CdiSync *link, const Slice *slice, const char *uuid)
+{
+    const char *known = g_hash_table_lookup(link->owners, uuid);
+    g_autofree char *owner = g_strdup(slice && *slice->owner ? slice->owner : known);
+
+    if (!owner)
+        return FALSE;
+    if (slice && slice_is_for_container(slice))
+        g_hash_table_replace(link->owners, g_strdup(uuid), g_strdup(owner));
+    else
+        g_hash_table_remove(link->owners, uuid);
+    write_owner(link, owner);
+    return TRUE;
 }
 
 void cdi_sync_update(CdiSync *link, const char *uuid)
 {
     const Slice *slice = slices_find(link->slices, uuid);
 
+    if (!link->started || update_owner(link, slice, uuid))
+        return;
     /* The vGPUs of VMs, of which there may be a thousand, are not in the file. */
     if ((slice && slice_is_for_container(slice)) || (link->text && strstr(link->text, uuid)))
-        cdi_sync_refresh(link);
+        write_now(link, FALSE);
 }
 
 void cdi_sync_start(CdiSync *link)
 {
     link->started = TRUE;
     write_now(link, TRUE);
+    write_owners(link);
 }
 
 static void get_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     const CdiSync *link = data;
-    g_autofree char *text = spec(link);
+    g_autofree char *text = spec(link, NULL);
 
     (void)caller;
     vgpu_manager_complete_get_cdi(host_manager(link->host), invocation, text ? text : "");
 }
 
-CdiSync *cdi_sync_new(Host *host, const Slices *slices)
+static GVariant *dict_of(const Slice *slice, const Door *door)
+{
+    g_autofree char *options = g_strjoinv(",", (char **)door_mount_options);
+    g_autofree char *cdi = slice_is_for_container(slice)
+                               ? g_strconcat(DOOR_CDI_KIND "=", slice->uuid, NULL)
+                               : g_strdup("");
+    GVariantBuilder devices, mounts;
+    GVariantDict dict;
+
+    g_variant_builder_init(&devices, G_VARIANT_TYPE("a(ss)"));
+    for (guint i = 0; door->nodes[i]; i++)
+        g_variant_builder_add(&devices, "(ss)", door->nodes[i], door->nodes[i]);
+    g_variant_builder_init(&mounts, G_VARIANT_TYPE("a(sss)"));
+    for (guint i = 0; i < door->mounts->len; i++) {
+        const CudaMount *mount = g_ptr_array_index(door->mounts, i);
+
+        g_variant_builder_add(&mounts, "(sss)", mount->from, mount->to, options);
+    }
+    g_variant_dict_init(&dict, NULL);
+    g_variant_dict_insert_value(&dict, "Env",
+                                g_variant_new_strv((const char *const *)door->env, -1));
+    g_variant_dict_insert_value(&dict, "ContainerEnv",
+                                g_variant_new_strv((const char *const *)door->container_env, -1));
+    g_variant_dict_insert_value(&dict, "Devices", g_variant_builder_end(&devices));
+    g_variant_dict_insert_value(&dict, "Mounts", g_variant_builder_end(&mounts));
+    g_variant_dict_insert(&dict, "Cdi", "s", cdi);
+    g_variant_dict_insert(&dict, "Mdev", "s", door->mdev ? door->mdev : "");
+    return g_variant_dict_end(&dict);
+}
+
+static const Slice *slice_of_call(const CdiSync *link, GDBusMethodInvocation *invocation)
+{
+    const char *name;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s)", &name);
+    return slices_find_called(link->slices, name);
+}
+
+static void answer_door(const CdiSync *link, GDBusMethodInvocation *invocation)
+{
+    const Slice *slice = slice_of_call(link, invocation);
+    g_autoptr(DoorHost) of = slice ? door_host_new(link->host) : NULL;
+    g_autoptr(Door) door = of ? door_find(of, slice) : NULL;
+
+    if (door)
+        vgpu_manager_complete_get_door(host_manager(link->host), invocation, dict_of(slice, door));
+    else if (slice)
+        g_dbus_method_invocation_return_error(
+            invocation, AGENT_ERROR, AGENT_ERROR_IN_USE,
+            "slice %s of GPU %s cannot be used now: the GPU is not shared, the slice is being made "
+            "or removed, or the governor's layer is not installed",
+            slice->uuid, slice->gpu);
+    else
+        g_dbus_method_invocation_return_error(
+            invocation, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+            "there is no such slice; \"vgpuctl slice list\" lists the existing ones");
+}
+
+static void door_allowed(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    (void)caller;
+    answer_door(data, invocation);
+}
+
+/* Who may use the slice may ask how. Others do not learn whether it exists. */
+static void door_own(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const CdiSync *link = data;
+    const Slice *slice = slice_of_call(link, invocation);
+
+    if (slice && (slice->uid == (gint64)caller->uid ||
+                  tenants_has_user(link->tenants, slice->tenant, caller->user)))
+        answer_door(link, invocation);
+    else
+        authority_refuse(invocation, caller, ACTION_SEE, NULL);
+}
+
+CdiSync *cdi_sync_new(Host *host, const Slices *slices, const Tenants *tenants)
 {
     CdiSync *link = g_new0(CdiSync, 1);
 
     link->host = host;
     link->slices = slices;
+    link->tenants = tenants;
+    link->owners = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     authority_answer(host_manager(host), "handle-get-cdi", ACTION_SEE, get_allowed, NULL, link);
+    authority_answer(host_manager(host), "handle-get-door", ACTION_SEE, door_allowed, door_own,
+                     link);
     return link;
 }
 
 void cdi_sync_free(CdiSync *link)
 {
     g_signal_handlers_disconnect_by_data(host_manager(link->host), link);
+    g_hash_table_unref(link->owners);
     g_free(link->text);
     g_free(link);
 }

@@ -5,34 +5,22 @@
 
 #include "lib/host_root.h"
 #include "host-agent/daemon/slices/slices.h"
+#include "host-agent/daemon/slices/tenants.h"
 
 /*
  * Containers' devices in CDI (Container Device Interface), for podman, docker, containerd and
  * cri-o: what a runtime adds to a container for each, in JSON.
  */
 
-/**
- * CdiLayer - the governor's layer on this host
- * @manifest: path of its manifest
- * @library: path of the library that the manifest names
+/*
+ * /run/cdi/mdev-vgpu.json, and mdev-vgpu-owner-OWNER.json for the slices of each owner, kept in
+ * step with the slices; and the manager's methods GetCdi and GetDoor.
  */
-typedef struct {
-    char *manifest;
-    char *library;
-} CdiLayer;
-
-/* Where it is installed, by its manifest; NULL: it is not, or its manifest cannot be read. */
-CdiLayer *cdi_layer_find(HostRoot *root);
-
-void cdi_layer_free(CdiLayer *layer);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(CdiLayer, cdi_layer_free)
-
-/* /run/cdi/mdev-vgpu.json, kept in step with the slices; and the manager's method GetCdi. */
 
 typedef struct CdiSync CdiSync;
 
-/* Both live longer. Nothing is written before cdi_sync_start(). */
-CdiSync *cdi_sync_new(Host *host, const Slices *slices);
+/* All of them live longer. Nothing is written before cdi_sync_start(). */
+CdiSync *cdi_sync_new(Host *host, const Slices *slices, const Tenants *tenants);
 
 void cdi_sync_free(CdiSync *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CdiSync, cdi_sync_free)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "host-agent/daemon/containers/owner_dirs.h"
 #include "host-agent/daemon/containers/transport.h"
 #include "lib/host_root.h"
 #include "host-agent/daemon/host/authority.h"
@@ -22,8 +23,8 @@ struct TransportSync {
 };
 
 /*
- * Those of its tenant's users that the host knows, and the user of its program. @all: none of them
- * is still being looked up.
+ * Those of its tenant's users that the host knows, and the user of its program or of its owner.
+ * @all: none of them is still being looked up.
  */
 static GArray *uids_of(const TransportSync *link, const Slice *slice, gboolean *all)
 {
@@ -41,12 +42,40 @@ static GArray *uids_of(const TransportSync *link, const Slice *slice, gboolean *
     }
     if (claims_program_user(link->claims, slice->uuid, &owner))
         g_array_append_val(uids, owner);
+    if (slice->uid != SLICE_NO_UID) {
+        owner = (guint32)slice->uid;
+        g_array_append_val(uids, owner);
+    }
     return uids;
 }
 
 static gboolean is_here(const Slice *slice)
 {
     return slice && !slice_is_vgpu(slice);
+}
+
+/* Of all slices of the owner: it has one directory. */
+static gboolean link_for_owner(const TransportSync *link, const Slice *slice, GError **error)
+{
+    const GPtrArray *slices = slices_all(link->slices);
+    g_autoptr(GArray) uids = g_array_new(FALSE, FALSE, sizeof(uid_t));
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *other = g_ptr_array_index(slices, i);
+        uid_t uid = (uid_t)other->uid;
+
+        if (other->uid != SLICE_NO_UID && g_str_equal(other->owner, slice->owner))
+            g_array_append_val(uids, uid);
+    }
+    return owner_dirs_link(host_root(link->host), slice->owner, slice->gpu, slice->uuid,
+                           (const uid_t *)(void *)uids->data, uids->len, error);
+}
+
+/* The owner's link goes first: it is found by the slice's own directory. */
+static void remove_dirs(const TransportSync *link, const char *uuid)
+{
+    owner_dirs_unlink(host_root(link->host), uuid);
+    slice_dirs_remove(host_root(link->host), uuid);
 }
 
 void transport_sync_prepare(TransportSync *link, const char *uuid)
@@ -64,7 +93,9 @@ void transport_sync_prepare(TransportSync *link, const char *uuid)
     if (!all && slice_dirs_exist(host_root(link->host), uuid))
         return;
     make = slice->transport == SLICE_TRANSPORT_GUARDED ? slice_dirs_make_guard : slice_dirs_make;
-    if (!make(host_root(link->host), uuid, (const uid_t *)(void *)uids->data, uids->len, &error))
+    if (!make(host_root(link->host), uuid, (const uid_t *)(void *)uids->data, uids->len, &error) ||
+        (*slice->owner && slice->transport == SLICE_TRANSPORT_NATIVE &&
+         !link_for_owner(link, slice, &error)))
         g_warning("cannot offer slice %s to containers: %s", uuid, error->message);
 }
 
@@ -128,7 +159,7 @@ void transport_sync_update(TransportSync *link, const char *uuid)
         return;
     guard(link, uuid, slice);
     if (!is_here(slice))
-        slice_dirs_remove(host_root(link->host), uuid);
+        remove_dirs(link, uuid);
 }
 
 static void prepare_all(TransportSync *link)
@@ -213,11 +244,11 @@ static void sweep(TransportSync *link)
         if (slice && slice->transport == SLICE_TRANSPORT_GUARDED)
             continue;
         end_guard(link, guards[i]);
-        slice_dirs_remove(host_root(link->host), guards[i]);
+        remove_dirs(link, guards[i]);
     }
     for (guint i = 0; dirs[i]; i++)
         if (!is_here(slices_find(link->slices, dirs[i])))
-            slice_dirs_remove(host_root(link->host), dirs[i]);
+            remove_dirs(link, dirs[i]);
 }
 
 void transport_sync_start(TransportSync *link, GDBusConnection *bus)

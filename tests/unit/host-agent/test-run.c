@@ -175,7 +175,7 @@ static void test_refused(void)
 
     open_with_processes(&at);
     assert_refused("{'Vram': <uint64 1073741824>, 'Door': <'guarded'>}", "has no Door");
-    assert_refused("{'Vram': <uint64 1073741824>, 'DryRun': <true>}", "has no Door");
+    assert_refused("{'Vram': <uint64 1073741824>, 'DryRun': <true>}", "has no DryRun");
     assert_refused("{'Vram': <uint64 99999999999>}", "no room");
     assert_refused("{'Vram': <uint64 1073741824>, 'Tenant': <'red'>}", "red");
     manifest =

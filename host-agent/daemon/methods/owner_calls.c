@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* ReleaseOwner, ListOwners: the end of what an engine has made for a job, and whose jobs there are.
+ */
+#include <string.h>
+
+#include "lib/bus.h"
+#include "host-agent/daemon/methods/vgpu_call.h"
+#include "host-agent/model/request.h"
+
+/**
+ * Release - a call of ReleaseOwner
+ * @left: removals that have not ended, and one for the call itself
+ * @error: the first failure; NULL: none
+ */
+typedef struct {
+    Vgpus *vgpus;
+    GDBusMethodInvocation *invocation;
+    char *owner;
+    char *user;
+    guint left;
+    guint removed;
+    GError *error;
+} Release;
+
+static GVariant *dict_of(const OwnerTotals *totals)
+{
+    GVariantDict dict;
+
+    g_variant_dict_init(&dict, NULL);
+    g_variant_dict_insert(&dict, "Slices", "u", totals->slices);
+    g_variant_dict_insert(&dict, "GpuTime", "t", totals->counts.gpu_ns);
+    g_variant_dict_insert(&dict, "Waited", "t", totals->counts.waited_ns);
+    g_variant_dict_insert(&dict, "Throttled", "t", totals->counts.throttled_ns);
+    g_variant_dict_insert(&dict, "PeakVram", "t", totals->peak_vram);
+    g_variant_dict_insert(&dict, "Energy", "t", (guint64)0);
+    return g_variant_dict_end(&dict);
+}
+
+static void answer(const Vgpus *vgpus, GDBusMethodInvocation *invocation, const char *owner)
+{
+    OwnerTotals totals = owners_totals(vgpus->life->owners, owner);
+
+    vgpu_manager_complete_release_owner(host_manager(vgpus->host), invocation, dict_of(&totals));
+}
+
+static void end(Release *release)
+{
+    if (release->error)
+        g_dbus_method_invocation_take_error(release->invocation, release->error);
+    else
+        answer(release->vgpus, release->invocation, release->owner);
+    if (!release->error && release->removed)
+        host_event(release->vgpus->host, "owner-released", NULL, NULL,
+                   "%u slices of %s were removed by %s", release->removed, release->owner,
+                   release->user);
+    g_free(release->owner);
+    g_free(release->user);
+    g_free(release);
+}
+
+static void removed(const GError *error, void *data)
+{
+    Release *release = data;
+
+    if (error && !release->error)
+        release->error = g_error_copy(error);
+    if (!error)
+        release->removed++;
+    if (!--release->left)
+        end(release);
+}
+
+static GStrv slices_of(const Vgpus *vgpus, const char *owner)
+{
+    const GPtrArray *slices = slices_all(vgpus->slices);
+    g_autoptr(GStrvBuilder) uuids = g_strv_builder_new();
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (g_str_equal(slice->owner, owner))
+            g_strv_builder_add(uuids, slice->uuid);
+    }
+    return g_strv_builder_end(uuids);
+}
+
+/* A removal comes after the operation that works on the slice. */
+static void release_all(Release *release, const char *const *uuids)
+{
+    Operations *operations = release->vgpus->life->operations;
+
+    release->left = 1;
+    for (guint i = 0; uuids[i]; i++) {
+        const OperationRequest request = {.kind = &removal_kind,
+                                          .objects = (const char *[]){uuids[i], NULL},
+                                          .caller = release->user,
+                                          .waits = TRUE,
+                                          .done = removed,
+                                          .data = release};
+        g_autoptr(GError) error = NULL;
+
+        release->left++;
+        if (!operations_start(operations, &request, &error))
+            removed(error, release);
+    }
+    if (!--release->left)
+        end(release);
+}
+
+static gboolean read_arguments(GDBusMethodInvocation *invocation, const char **owner,
+                               gboolean *dry_run, GError **error)
+{
+    const DictKey keys[] = {{"DryRun", 'b', dry_run, NULL, 0, 0}};
+    g_autoptr(GVariant) options = NULL;
+
+    g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s@a{sv})", owner,
+                  &options);
+    if (!slice_owner_valid(*owner)) {
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, "\"%s\" cannot be an owner", *owner);
+        return FALSE;
+    }
+    return dict_read(options, keys, G_N_ELEMENTS(keys), error);
+}
+
+void owner_release(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    Vgpus *vgpus = data;
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) uuids = NULL;
+    gboolean dry_run = FALSE;
+    const char *owner;
+    Release *release;
+
+    if (!read_arguments(invocation, &owner, &dry_run, &error)) {
+        g_dbus_method_invocation_return_gerror(invocation, error);
+        return;
+    }
+    /* While the slices exist: the arbiter forgets them with their files. */
+    owners_sample(vgpus->life->owners);
+    if (dry_run) {
+        answer(vgpus, invocation, owner);
+        return;
+    }
+    release = g_new0(Release, 1);
+    release->vgpus = vgpus;
+    release->invocation = invocation;
+    release->owner = g_strdup(owner);
+    release->user = g_strdup(caller->user);
+    uuids = slices_of(vgpus, owner);
+    release_all(release, (const char *const *)uuids);
+}
+
+static int by_owner(const void *a, const void *b)
+{
+    const Slice *one = *(const Slice *const *)a;
+    const Slice *two = *(const Slice *const *)b;
+    int order = strcmp(one->owner, two->owner);
+
+    return order ? order : strcmp(one->part, two->part);
+}
+
+/* All slices with an owner, by owner and part. */
+static GPtrArray *owned(const Slices *slices)
+{
+    const GPtrArray *all = slices_all(slices);
+    GPtrArray *some = g_ptr_array_new();
+
+    for (guint i = 0; i < all->len; i++)
+        if (*((const Slice *)g_ptr_array_index(all, i))->owner)
+            g_ptr_array_add(some, all->pdata[i]);
+    g_ptr_array_sort(some, by_owner);
+    return some;
+}
+
+/* Of those slices, all of one owner. */
+static GVariant *dict_of_owner(Slice *const *slices, guint count)
+{
+    GVariantBuilder uuids;
+    GVariantDict dict;
+    gint64 since = slices[0]->since;
+
+    g_variant_builder_init(&uuids, G_VARIANT_TYPE_STRING_ARRAY);
+    g_variant_dict_init(&dict, NULL);
+    g_variant_dict_insert(&dict, "Owner", "s", slices[0]->owner);
+    for (guint i = 0; i < count; i++) {
+        g_variant_builder_add(&uuids, "s", slices[i]->uuid);
+        since = MIN(since, slices[i]->since);
+        if (slices[i]->uid != SLICE_NO_UID)
+            g_variant_dict_insert(&dict, "Uid", "u", (guint)slices[i]->uid);
+    }
+    g_variant_dict_insert_value(&dict, "Slices", g_variant_builder_end(&uuids));
+    g_variant_dict_insert(&dict, "Since", "x", since);
+    return g_variant_dict_end(&dict);
+}
+
+void owner_list(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
+{
+    const Vgpus *vgpus = data;
+    g_autoptr(GPtrArray) slices = owned(vgpus->slices);
+    GVariantBuilder owners;
+
+    (void)caller;
+    g_variant_builder_init(&owners, G_VARIANT_TYPE("aa{sv}"));
+    for (guint first = 0, next; first < slices->len; first = next) {
+        const char *owner = ((const Slice *)slices->pdata[first])->owner;
+
+        for (next = first + 1; next < slices->len; next++)
+            if (!g_str_equal(((const Slice *)slices->pdata[next])->owner, owner))
+                break;
+        g_variant_builder_add_value(
+            &owners, dict_of_owner((Slice *const *)&slices->pdata[first], next - first));
+    }
+    vgpu_manager_complete_list_owners(host_manager(vgpus->host), invocation,
+                                      g_variant_builder_end(&owners));
+}

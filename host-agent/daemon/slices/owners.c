@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/slices/owners.h"
+
+#include <string.h>
+
+#define SAMPLE_S 60
+#define KEPT_S   3600
+
+/**
+ * Owners
+ * @uses: UUID, which is the use's own, to OwnerUse
+ * @timer: 0: there is nothing to sample or to forget
+ */
+struct Owners {
+    Host *host;
+    const Slices *slices;
+    GHashTable *uses;
+    guint timer;
+};
+
+static gint64 now_s(void)
+{
+    return g_get_real_time() / G_USEC_PER_SEC;
+}
+
+static void put(const Owners *owners, const OwnerUse *use)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!owner_table_put(host_db(owners->host), use, &error))
+        g_warning("cannot store what %s has used: %s", use->owner, error->message);
+}
+
+/* Counters begin again at 0 when the arbiter, or a vGPU's engine, was started again. */
+static guint64 step(guint64 *last, guint64 now)
+{
+    guint64 more = now >= *last ? now - *last : now;
+
+    *last = now;
+    return more;
+}
+
+static gboolean add(OwnerUse *use, const OwnerCounts *now, guint64 vram)
+{
+    OwnerUse before = *use;
+
+    use->sum.gpu_ns += step(&use->last.gpu_ns, now->gpu_ns);
+    use->sum.waited_ns += step(&use->last.waited_ns, now->waited_ns);
+    use->sum.throttled_ns += step(&use->last.throttled_ns, now->throttled_ns);
+    use->peak_vram = MAX(use->peak_vram, vram);
+    return memcmp(&before, use, sizeof(before)) != 0;
+}
+
+/* Whether something has changed. */
+static gboolean add_vgpu(OwnerUse *use, const VgpuCounters *vgpu)
+{
+    guint64 vram = 0;
+    OwnerCounts now = use->last;
+
+    if (!vgpu)
+        return FALSE;
+    if (vgpu->drm.known)
+        now.gpu_ns = vgpu->drm.gpu_ns;
+    else if (vgpu->slice_known)
+        now.gpu_ns = vgpu->slice.gpu_ns;
+    if (vgpu->slice_known) {
+        now.waited_ns = vgpu->slice.waited_ns;
+        now.throttled_ns = vgpu->slice.throttled_ns;
+    }
+    counters_vram(vgpu, &vram);
+    return add(use, &now, vram);
+}
+
+static gboolean add_slice(OwnerUse *use, const SliceUse *slice)
+{
+    return slice && add(use, &(OwnerCounts){slice->gpu_ns, slice->waited_ns, slice->throttled_ns},
+                        slice->vram_used);
+}
+
+static gboolean is_old(void *uuid, void *value, void *data)
+{
+    const Owners *owners = data;
+    const OwnerUse *use = value;
+    g_autoptr(GError) error = NULL;
+
+    if (!use->ended || now_s() - use->ended < KEPT_S)
+        return FALSE;
+    if (!owner_table_remove(host_db(owners->host), uuid, &error))
+        g_warning("cannot forget what %s has used: %s", use->owner, error->message);
+    return TRUE;
+}
+
+static gboolean tick(void *data)
+{
+    Owners *owners = data;
+
+    owners_sample(owners);
+    g_hash_table_foreach_remove(owners->uses, is_old, owners);
+    if (g_hash_table_size(owners->uses))
+        return G_SOURCE_CONTINUE;
+    owners->timer = 0;
+    return G_SOURCE_REMOVE;
+}
+
+static void set_timer(Owners *owners)
+{
+    if (g_hash_table_size(owners->uses) && !owners->timer)
+        owners->timer = g_timeout_add_seconds(SAMPLE_S, tick, owners);
+}
+
+void owners_sample(Owners *owners)
+{
+    const GPtrArray *vgpus;
+    GHashTableIter iter;
+    void *value;
+    gboolean begun;
+
+    if (!g_hash_table_size(owners->uses))
+        return;
+    vgpus = counters_read(host_counters(owners->host));
+    begun = db_begin(host_db(owners->host), NULL);
+    g_hash_table_iter_init(&iter, owners->uses);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        OwnerUse *use = value;
+        const Slice *slice = use->ended ? NULL : slices_find(owners->slices, use->uuid);
+
+        if (slice && (slice_is_vgpu(slice)
+                          ? add_vgpu(use, counters_find(vgpus, use->uuid))
+                          : add_slice(use, counters_use(host_counters(owners->host), use->uuid))))
+            put(owners, use);
+    }
+    if (begun && !db_commit(host_db(owners->host), NULL))
+        db_rollback(host_db(owners->host));
+}
+
+static void end(const Owners *owners, OwnerUse *use)
+{
+    use->ended = now_s();
+    put(owners, use);
+}
+
+/* The row is written when the slice is used, or ends. */
+static void note(Owners *owners, const Slice *slice)
+{
+    OwnerUse *use;
+
+    if (!*slice->owner || g_hash_table_contains(owners->uses, slice->uuid))
+        return;
+    use = g_new0(OwnerUse, 1);
+    use->uuid = g_strdup(slice->uuid);
+    use->owner = g_strdup(slice->owner);
+    g_hash_table_insert(owners->uses, use->uuid, use);
+    set_timer(owners);
+}
+
+void owners_update(Owners *owners, const char *uuid)
+{
+    const Slice *slice = slices_find(owners->slices, uuid);
+    OwnerUse *use = g_hash_table_lookup(owners->uses, uuid);
+
+    if (slice)
+        note(owners, slice);
+    else if (use && !use->ended)
+        end(owners, use);
+}
+
+static gboolean is_of(void *uuid, void *value, void *data)
+{
+    (void)uuid;
+    return g_str_equal(((const OwnerUse *)value)->owner, data);
+}
+
+void owners_begin(Owners *owners, const char *owner)
+{
+    GHashTableIter iter;
+    void *value;
+
+    if (slices_find_owned(owners->slices, owner, NULL))
+        return;
+    g_hash_table_iter_init(&iter, owners->uses);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        g_autoptr(GError) error = NULL;
+        const OwnerUse *use = value;
+
+        if (g_str_equal(use->owner, owner) &&
+            !owner_table_remove(host_db(owners->host), use->uuid, &error))
+            g_warning("cannot forget what %s has used: %s", owner, error->message);
+    }
+    g_hash_table_foreach_remove(owners->uses, is_of, (void *)owner);
+}
+
+OwnerTotals owners_totals(const Owners *owners, const char *owner)
+{
+    OwnerTotals totals = {.ended = TRUE};
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, owners->uses);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const OwnerUse *use = value;
+
+        if (!g_str_equal(use->owner, owner))
+            continue;
+        totals.slices++;
+        totals.counts.gpu_ns += use->sum.gpu_ns;
+        totals.counts.waited_ns += use->sum.waited_ns;
+        totals.counts.throttled_ns += use->sum.throttled_ns;
+        totals.peak_vram += use->peak_vram;
+        totals.ended = totals.ended && use->ended;
+    }
+    return totals;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+GStrv owners_known(const Owners *owners)
+{
+    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+    GHashTableIter iter;
+    void *value;
+    char **list;
+    guint count;
+
+    g_hash_table_iter_init(&iter, owners->uses);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        g_hash_table_add(names, ((OwnerUse *)value)->owner);
+    list = (char **)g_hash_table_get_keys_as_array(names, &count);
+    qsort(list, count, sizeof(*list), by_name);
+    for (guint i = 0; i < count; i++)
+        list[i] = g_strdup(list[i]);
+    return list;
+}
+
+Owners *owners_new(Host *host, const Slices *slices, GError **error)
+{
+    Owners *owners = g_new0(Owners, 1);
+    g_autoptr(GPtrArray) stored = owner_table_read(host_db(host), error);
+    const GPtrArray *all = slices_all(slices);
+
+    owners->host = host;
+    owners->slices = slices;
+    owners->uses =
+        g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)owner_use_free);
+    if (!stored) {
+        owners_free(owners);
+        return NULL;
+    }
+    g_ptr_array_set_free_func(stored, NULL);
+    for (guint i = 0; i < stored->len; i++) {
+        OwnerUse *use = stored->pdata[i];
+
+        g_hash_table_insert(owners->uses, use->uuid, use);
+        /* vgpud was killed between both writes. */
+        if (!use->ended && !slices_find(slices, use->uuid))
+            end(owners, use);
+    }
+    for (guint i = 0; i < all->len; i++)
+        note(owners, g_ptr_array_index(all, i));
+    set_timer(owners);
+    return owners;
+}
+
+void owners_free(Owners *owners)
+{
+    g_clear_handle_id(&owners->timer, g_source_remove);
+    g_hash_table_unref(owners->uses);
+    g_free(owners);
+}

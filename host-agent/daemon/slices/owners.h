@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owners: jobs and the like of an engine that places work on several hosts, and what their slices
+ * have used. That is kept for an hour after a slice, so a caller that was killed can ask again.
+ */
+#ifndef VGPUD_SLICES_OWNERS_H
+#define VGPUD_SLICES_OWNERS_H
+
+#include "host-agent/daemon/slices/slices.h"
+#include "host-agent/store/owner_table.h"
+
+typedef struct Owners Owners;
+
+/* All of them live longer. */
+Owners *owners_new(Host *host, const Slices *slices, GError **error);
+
+void owners_free(Owners *owners);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Owners, owners_free)
+
+/*
+ * Slices are about to be made for @owner. If it has none, it is another job of that name: what the
+ * earlier one has used is forgotten.
+ */
+void owners_begin(Owners *owners, const char *owner);
+
+/* A slice was added, changed or removed. */
+void owners_update(Owners *owners, const char *uuid);
+
+/* Reads the counters, and stores what has changed. Otherwise done once a minute. */
+void owners_sample(Owners *owners);
+
+/**
+ * OwnerTotals
+ * @slices: how many, with those that were removed
+ * @ended: all of them were removed
+ */
+typedef struct {
+    guint slices;
+    OwnerCounts counts;
+    guint64 peak_vram;
+    gboolean ended;
+} OwnerTotals;
+
+/* Zeros for an owner that is not known. */
+OwnerTotals owners_totals(const Owners *owners, const char *owner);
+
+/* Names of owners that have slices, or had some within the hour, sorted; to be freed. */
+GStrv owners_known(const Owners *owners);
+
+#endif

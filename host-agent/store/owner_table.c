@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/store/owner_table.h"
+
+void owner_use_free(OwnerUse *use)
+{
+    g_free(use->uuid);
+    g_free(use->owner);
+    g_free(use);
+}
+
+static guint64 number(sqlite3_stmt *row, int column)
+{
+    return (guint64)sqlite3_column_int64(row, column);
+}
+
+static void read_use(sqlite3_stmt *row, void *data)
+{
+    OwnerUse *use = g_new0(OwnerUse, 1);
+
+    use->uuid = g_strdup(db_text(row, 0));
+    use->owner = g_strdup(db_text(row, 1));
+    use->sum = (OwnerCounts){number(row, 2), number(row, 3), number(row, 4)};
+    use->peak_vram = number(row, 5);
+    use->last = (OwnerCounts){number(row, 6), number(row, 7), number(row, 8)};
+    use->ended = sqlite3_column_int64(row, 9);
+    g_ptr_array_add(data, use);
+}
+
+GPtrArray *owner_table_read(Db *db, GError **error)
+{
+    g_autoptr(GPtrArray) uses = g_ptr_array_new_with_free_func((GDestroyNotify)owner_use_free);
+
+    if (!db_each(db, error, read_use, uses,
+                 "SELECT uuid, owner, gpu_ns, waited_ns, throttled_ns, peak_vram, last_gpu_ns,"
+                 " last_waited_ns, last_throttled_ns, ended FROM owner_use",
+                 ""))
+        return NULL;
+    return g_steal_pointer(&uses);
+}
+
+gboolean owner_table_put(Db *db, const OwnerUse *use, GError **error)
+{
+    return db_run(db, error,
+                  "INSERT OR REPLACE INTO owner_use (uuid, owner, gpu_ns, waited_ns, throttled_ns,"
+                  " peak_vram, last_gpu_ns, last_waited_ns, last_throttled_ns, ended)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "sstttttttx", use->uuid, use->owner, use->sum.gpu_ns, use->sum.waited_ns,
+                  use->sum.throttled_ns, use->peak_vram, use->last.gpu_ns, use->last.waited_ns,
+                  use->last.throttled_ns, use->ended);
+}
+
+gboolean owner_table_remove(Db *db, const char *uuid, GError **error)
+{
+    return db_run(db, error, "DELETE FROM owner_use WHERE uuid = ?", "s", uuid);
+}
+
+static void read_pool(sqlite3_stmt *row, void *data)
+{
+    *(char **)data = g_strdup(db_text(row, 0));
+}
+
+char *pool_table_get(Db *db, const char *gpu)
+{
+    g_autoptr(GError) error = NULL;
+    char *pool = NULL;
+
+    if (!db_each(db, &error, read_pool, &pool, "SELECT pool FROM pool WHERE gpu = ?", "s", gpu))
+        g_warning("%s", error->message);
+    return pool;
+}
+
+gboolean pool_table_set(Db *db, const char *gpu, const char *pool, GError **error)
+{
+    if (!pool)
+        return db_run(db, error, "DELETE FROM pool WHERE gpu = ?", "s", gpu);
+    return db_run(db, error, "INSERT OR REPLACE INTO pool VALUES (?, ?)", "ss", gpu, pool);
+}

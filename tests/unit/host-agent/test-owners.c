@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* What an engine makes for its jobs: the same call twice, all or none, and their end. */
+#include <string.h>
+
+#include "lib/bus.h"
+#include "tests/unit/host-agent/slices_kit.h"
+
+#define OWNER "slurm:test:4711"
+
+typedef struct {
+    GVariant *value;
+    GError *error;
+    gboolean done;
+} Answer;
+
+static void answered(GObject *bus, GAsyncResult *result, void *data)
+{
+    Answer *answer = data;
+
+    answer->value = g_dbus_connection_call_finish(G_DBUS_CONNECTION(bus), result, &answer->error);
+    answer->done = TRUE;
+}
+
+static gboolean is_done(gconstpointer data)
+{
+    return ((const Answer *)data)->done;
+}
+
+/* A method of the manager; the answer's first value, or NULL with @error. */
+static GVariant *call(const AgentOnBus *at, const char *method, GVariant *parameters,
+                      GError **error)
+{
+    Answer answer = {0};
+    GVariant *first = NULL;
+
+    (void)AGENT_ERROR;
+    g_dbus_connection_call(at->bus, VGPU_BUS_NAME, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE,
+                           method, parameters, NULL, G_DBUS_CALL_FLAGS_NONE, -1, NULL, answered,
+                           &answer);
+    iterate_until(is_done, &answer);
+    if (answer.value) {
+        first = g_variant_get_child_value(answer.value, 0);
+        g_variant_unref(answer.value);
+    } else {
+        g_dbus_error_strip_remote_error(answer.error);
+        g_test_message("%s: %s", method, answer.error->message);
+        g_propagate_error(error, answer.error);
+    }
+    return first;
+}
+
+/* As text, so that a test reads like what an engine sends. */
+static GVariant *create(const AgentOnBus *at, const char *method, const char *text, GError **error)
+{
+    return call(at, method, g_variant_new_parsed(text), error);
+}
+
+static char *uuid_of(GVariant *slice)
+{
+    char *uuid = NULL;
+
+    g_assert_true(g_variant_lookup(slice, "Uuid", "s", &uuid));
+    return uuid;
+}
+
+#define SLICE(part, more)                                                                          \
+    "{'Owner': <'" OWNER "'>, 'Part': <'" part "'>, 'Pool': <'local'>, 'Uid': <uint32 0>,"         \
+    " 'Gpus': <['" ADDRESS "']>, 'Vram': <uint64 4294967296>" more "}"
+#define NATIVE  ", 'Door': <'native'>"
+#define GUARDED ", 'Door': <'guarded'>"
+
+static void assert_refused(const AgentOnBus *at, const char *method, const char *text, int code,
+                           const char *words)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) answer = create(at, method, text, &error);
+
+    g_assert_null(answer);
+    g_assert_error(error, AGENT_ERROR, code);
+    g_assert_nonnull(strstr(error->message, words));
+}
+
+static char *made(const AgentOnBus *at, const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) answer = create(at, "CreateSlice", text, &error);
+
+    g_assert_no_error(error);
+    return uuid_of(answer);
+}
+
+static guint64 number_in(GVariant *dict, const char *key)
+{
+    g_autoptr(GVariant) value = g_variant_lookup_value(dict, key, NULL);
+
+    g_assert_nonnull(value);
+    return g_variant_is_of_type(value, G_VARIANT_TYPE_UINT32) ? g_variant_get_uint32(value)
+                                                              : g_variant_get_uint64(value);
+}
+
+static GVariant *release(const AgentOnBus *at, const char *owner)
+{
+    g_autoptr(GError) error = NULL;
+    GVariant *totals = call(at, "ReleaseOwner", g_variant_new("(sa{sv})", owner, NULL), &error);
+
+    g_assert_no_error(error);
+    return totals;
+}
+
+static guint owners(const AgentOnBus *at)
+{
+    g_autoptr(GVariant) list = call(at, "ListOwners", NULL, NULL);
+
+    return (guint)g_variant_n_children(list);
+}
+
+static void test_again(void)
+{
+    AgentOnBus at;
+    g_autofree char *first = NULL, *second = NULL, *third = NULL, *other = NULL;
+
+    open_shared(&at);
+    first = made(&at, "(" SLICE("0", NATIVE) ",)");
+    second = made(&at, "(" SLICE("0", NATIVE) ",)");
+    g_assert_cmpstr(first, ==, second);
+    agent_on_bus_restart(&at);
+    third = made(&at, "(" SLICE("0", NATIVE) ",)");
+    g_assert_cmpstr(first, ==, third);
+    assert_refused(&at, "CreateSlice", "(" SLICE("0", GUARDED) ",)", AGENT_ERROR_EXISTS,
+                   "has a slice 0 already");
+    other = made(&at, "(" SLICE("1", NATIVE) ",)");
+    g_assert_cmpstr(first, !=, other);
+    g_assert_cmpuint(owners(&at), ==, 1);
+    agent_on_bus_close(&at);
+}
+
+static void test_all_or_none(void)
+{
+    AgentOnBus at;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GVariant) both = NULL, again = NULL, more = NULL;
+    g_autofree char *one = NULL, *two = NULL, *same = NULL, *zero = NULL;
+
+    open_shared(&at);
+    assert_refused(&at, "CreateSlices",
+                   "([" SLICE("0", NATIVE) ", " SLICE("1", NATIVE) ", " SLICE(
+                       "2", GUARDED) ", " SLICE("3", NATIVE) "],)",
+                   AGENT_ERROR_NO_ROOM, "3.984 GiB of 15.98 GiB are free");
+    g_assert_cmpuint(owners(&at), ==, 0);
+    assert_says("slice list", 0, "no slice", "");
+    both =
+        create(&at, "CreateSlices", "([" SLICE("0", NATIVE) ", " SLICE("1", GUARDED) "],)", &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(g_variant_n_children(both), ==, 2);
+    again = create(&at, "CreateSlices",
+                   "([" SLICE("1", GUARDED) ", " SLICE("2", NATIVE) ", " SLICE("0", NATIVE) "],)",
+                   &error);
+    g_assert_no_error(error);
+    {
+        g_autoptr(GVariant) a = g_variant_get_child_value(both, 1);
+        g_autoptr(GVariant) b = g_variant_get_child_value(again, 0);
+        g_autoptr(GVariant) c = g_variant_get_child_value(both, 0);
+        g_autoptr(GVariant) d = g_variant_get_child_value(again, 2);
+
+        one = uuid_of(a);
+        two = uuid_of(b);
+        zero = uuid_of(c);
+        same = uuid_of(d);
+    }
+    g_assert_cmpstr(one, ==, two);
+    g_assert_cmpstr(zero, ==, same);
+    /* One that differs spoils the call, and the new one is not made. */
+    assert_refused(&at, "CreateSlices", "([" SLICE("0", GUARDED) "],)", AGENT_ERROR_EXISTS,
+                   "requested with other values");
+    agent_on_bus_close(&at);
+}
+
+static void test_bad_requests(void)
+{
+    static const char *const names[] = {
+        "",     ".",
+        "..",   "../x",
+        "a/b",  ".hidden",
+        "-a",   "a b",
+        "a\\n", "1234567890123456789012345678901234567890123456789012345678901"};
+    AgentOnBus at;
+
+    open_shared(&at);
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *owner = g_strdup_printf(
+            "({'Owner': <'%s'>, 'Part': <'0'>, 'Door': <'native'>, 'Vram': <uint64 1073741824>},)",
+            names[i]);
+        g_autofree char *part = g_strdup_printf(
+            "({'Owner': <'o'>, 'Part': <'%s'>, 'Door': <'native'>, 'Vram': <uint64 1073741824>},)",
+            names[i]);
+
+        assert_refused(&at, "CreateSlice", owner, AGENT_ERROR_INVALID, "Owner must be");
+        assert_refused(&at, "CreateSlice", part, AGENT_ERROR_INVALID, "Part is needed");
+    }
+    assert_refused(&at, "CreateSlice",
+                   "({'Uid': <uint32 1000>, 'Door': <'native'>, 'Vram': <uint64 1073741824>},)",
+                   AGENT_ERROR_INVALID, "need an Owner");
+    assert_refused(&at, "CreateSlice", "(" SLICE("0", NATIVE ", 'Ephemeral': <true>") ",)",
+                   AGENT_ERROR_INVALID, "ends with it");
+    assert_refused(&at, "CreateSlice", "({'Door': <'vm'>, 'Type': <'half'>},)", AGENT_ERROR_INVALID,
+                   "Door must be");
+    assert_refused(&at, "CreateSlices", "([" SLICE("0", NATIVE) ", " SLICE("0", NATIVE) "],)",
+                   AGENT_ERROR_INVALID, "twice");
+    assert_refused(&at, "CreateSlices",
+                   "([" SLICE("0", NATIVE) ", {'Owner': <'o'>, 'Part': <'1'>, 'Door': <'native'>,"
+                                           " 'Vram': <uint64 1073741824>}],)",
+                   AGENT_ERROR_INVALID, "same Owner");
+    assert_refused(&at, "CreateSlices", "(@aa{sv} [],)", AGENT_ERROR_INVALID, "1 to 64");
+    assert_refused(&at, "RunSlice",
+                   "({'Owner': <'o'>, 'Part': <'1'>, 'Vram': <uint64 1073741824>}, 'x')",
+                   AGENT_ERROR_INVALID, "has no Owner");
+    g_assert_cmpuint(owners(&at), ==, 0);
+    agent_on_bus_close(&at);
+}
+
+static void test_release(void)
+{
+    AgentOnBus at;
+    g_autoptr(GVariant) none = NULL, totals = NULL, again = NULL, later = NULL;
+    g_autofree char *uuid = NULL, *next = NULL, *line = NULL, *show = NULL;
+
+    open_shared(&at);
+    none = release(&at, "nobody");
+    g_assert_cmpuint(number_in(none, "Slices"), ==, 0);
+    g_assert_cmpuint(number_in(none, "GpuTime"), ==, 0);
+    uuid = made(&at, "(" SLICE("0", NATIVE) ",)");
+    g_free(made(&at, "(" SLICE("1", GUARDED) ",)"));
+    line = g_strdup_printf("slice remove %s --force", uuid);
+    assert_says(line, 6, "", "vgpuctl owner release " OWNER);
+    totals = release(&at, OWNER);
+    g_assert_cmpuint(number_in(totals, "Slices"), ==, 2);
+    assert_says("slice list", 0, "no slice", "");
+    g_assert_cmpuint(owners(&at), ==, 0);
+    agent_on_bus_restart(&at);
+    again = release(&at, OWNER);
+    g_assert_cmpuint(number_in(again, "Slices"), ==, 2);
+    /* A requeued job has the same name and begins at zero. */
+    next = made(&at, "(" SLICE("0", NATIVE) ",)");
+    g_assert_cmpstr(next, !=, uuid);
+    later = release(&at, OWNER);
+    g_assert_cmpuint(number_in(later, "Slices"), ==, 1);
+    agent_on_bus_close(&at);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/owners/again", test_again);
+    g_test_add_func("/owners/all-or-none", test_all_or_none);
+    g_test_add_func("/owners/bad-requests", test_bad_requests);
+    g_test_add_func("/owners/release", test_release);
+    return g_test_run();
+}
