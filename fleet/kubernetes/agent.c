@@ -5,16 +5,23 @@
 
 #define POOL "kubernetes"
 
+/* vgpud sends a signal for each property: what it said is looked at after so long. */
+#define QUIET_MS 100
+
 /*
- * vgpud sends a signal for each property, and a new vgpud finds its cards one after the other: what
- * it said is looked at when it has been quiet for so long.
+ * A new vgpud finds its cards one after the other. For so long a card that it does not have yet is
+ * not taken for one that is gone, and is looked for again.
  */
-#define QUIET_MS    100
-#define SETTLING_MS 2000
+#define SETTLING_SECONDS 15
+#define AGAIN_MS         1000
 
 /* vgpud makes slices one after the other, and those of many pods may be asked for at once. */
 #define CALL_MS 40000
 
+/**
+ * Agent
+ * @started: monotonic time at which this vgpud came
+ */
 struct Agent {
     GDBusConnection *bus;
     void (*changed)(void *data);
@@ -23,6 +30,7 @@ struct Agent {
     GCancellable *cancellable;
     guint timer;
     gboolean is_known;
+    gint64 started;
     GPtrArray *gpus;
 };
 
@@ -136,17 +144,38 @@ static int by_address(const void *a, const void *b)
     return g_strcmp0((*(AgentGpu *const *)a)->address, (*(AgentGpu *const *)b)->address);
 }
 
+static void look_in(Agent *agent, guint milliseconds);
+
+/* Adds to @gpus what only @before has. */
+static gboolean keep_missing(GPtrArray *gpus, const GPtrArray *before)
+{
+    guint count = gpus->len;
+
+    for (guint i = 0; i < before->len; i++) {
+        const AgentGpu *gpu = before->pdata[i];
+        gboolean is_there = FALSE;
+
+        for (guint k = 0; k < count; k++)
+            is_there = is_there || g_str_equal(((AgentGpu *)gpus->pdata[k])->address, gpu->address);
+        if (!is_there)
+            g_ptr_array_add(gpus, agent_gpu_copy(gpu));
+    }
+    return gpus->len > count;
+}
+
 static gboolean look(void *data)
 {
     Agent *agent = data;
     g_autofree char *owner =
         g_dbus_object_manager_client_get_name_owner(G_DBUS_OBJECT_MANAGER_CLIENT(agent->objects));
+    g_autoptr(GPtrArray) before = NULL;
     GList *objects;
 
     agent->timer = 0;
     if (!owner)
         return G_SOURCE_REMOVE;
-    g_ptr_array_set_size(agent->gpus, 0);
+    before = agent->gpus;
+    agent->gpus = g_ptr_array_new_with_free_func((GDestroyNotify)agent_gpu_free);
     objects = g_dbus_object_manager_get_objects(agent->objects);
     for (GList *at = objects; at; at = at->next) {
         g_autoptr(GDBusInterface) proxy =
@@ -157,6 +186,9 @@ static gboolean look(void *data)
             g_ptr_array_add(agent->gpus, gpu);
     }
     g_list_free_full(objects, g_object_unref);
+    if (g_get_monotonic_time() - agent->started < SETTLING_SECONDS * G_USEC_PER_SEC &&
+        keep_missing(agent->gpus, before))
+        look_in(agent, AGAIN_MS);
     g_ptr_array_sort(agent->gpus, by_address);
     agent->is_known = TRUE;
     agent->changed(agent->data);
@@ -172,14 +204,14 @@ static void look_in(Agent *agent, guint milliseconds)
 
 static void on_change(Agent *agent)
 {
-    /* A new vgpud has longer. */
     if (!agent->timer)
         look_in(agent, QUIET_MS);
 }
 
 static void on_owner(Agent *agent)
 {
-    look_in(agent, SETTLING_MS);
+    agent->started = g_get_monotonic_time();
+    look_in(agent, QUIET_MS);
 }
 
 static void on_objects(GObject *source, GAsyncResult *result, void *data)

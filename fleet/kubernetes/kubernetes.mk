@@ -68,7 +68,7 @@ $(KUBE_OUT)/python/%_pb2.py: $(KUBE_SRC)/proto/%.proto
 	@mkdir -p $(@D)
 	protoc --python_out=$(@D) -I$(<D) $<
 
-kubernetes-tests: kubernetes $(KUBE_OUT)/asan/vgpu-kubelet $(KUBE_UNIT) $(KUBE_FUZZ) \
+kubernetes-tests: kubernetes build/host-agent/vgpud $(KUBE_OUT)/asan/vgpu-kubelet $(KUBE_UNIT) $(KUBE_FUZZ) \
 	$(patsubst $(KUBE_SRC)/proto/%.proto,$(KUBE_OUT)/python/%_pb2.py,$(wildcard $(KUBE_SRC)/proto/*.proto))
 
 $(KUBE_OUT)/asan/vgpu-kubelet: $(KUBE_OUT)/asan/$(KUBE_SRC)/main.o $(KUBE_ASAN)

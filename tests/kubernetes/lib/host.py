@@ -28,7 +28,8 @@ def gpu(number, **changes):
 
 
 class Host:
-    def __init__(self, gpus, conf):
+    def __init__(self, gpus, conf, files=None):
+        """With files (of path to text) it is the real vgpud, on a host that has them."""
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix='vgpu-kubelet-'))
         self.kubelet = self.dir / 'kubelet'
         self.ledger = self.dir / 'ledger.json'
@@ -42,7 +43,10 @@ class Host:
         os.environ['G_DEBUG'] = 'fatal-criticals'
         self.start('bus', 'dbus-daemon', '--nofork', f'--config-file={self.dir}/bus.conf')
         tap.within(10, (self.dir / 'bus').exists)
-        self.start_vgpud()
+        if files is None:
+            self.start_vgpud()
+        else:
+            self.start_real_vgpud(files)
 
     def configure(self, conf):
         (self.dir / 'etc/vgpu/kubernetes.conf').write_text(conf.replace('FOLDER', str(self.kubelet)))
@@ -54,6 +58,15 @@ class Host:
     def start_vgpud(self):
         self.start('vgpud', sys.executable, str(HERE / 'fake_vgpud.py'), str(self.ledger))
         tap.within(10, self.vgpud_is_there)
+
+    def start_real_vgpud(self, files):
+        for path, text in files.items():
+            (self.dir / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.dir / path).write_text(text)
+        if not (self.dir / 'proc').exists():
+            (self.dir / 'proc').symlink_to('/proc')
+        self.start('vgpud', str(TOP / 'build/host-agent/vgpud'), f'--root={self.dir}')
+        tap.within(20, self.vgpud_is_there)
 
     def start_kubelet_plugin(self, plain=False):
         program = TOP / ('build/kubernetes/vgpu-kubelet' if plain else 'build/kubernetes/asan/vgpu-kubelet')
