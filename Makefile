@@ -7,6 +7,7 @@
 #   make demo			a GPU shared by two VMs, on a machine without a GPU (root)
 #   make check			the gate: the same tests each time (root)
 #   make check-fleet		our vGPUs under Slurm: real daemons on this machine (root)
+#   make check-kubernetes	our vGPUs under Kubernetes: with a fake kubelet, API and vgpud (root)
 #   make check-all SHARD=1	everything except tests that take hours, in two shards (root)
 #   make check-changed BASE=…	the tests beyond the gate that changes since a commit require (root)
 #   make which FILE=…		the tests that a change of a file requires
@@ -50,6 +51,7 @@ include qemu-hooks/qemu-hooks.mk
 include container-hooks/container-hooks.mk
 include governor/governor.mk
 include fleet/fleet.mk
+include fleet/kubernetes/kubernetes.mk
 include tests/unit/unit.mk
 include tests/driver/driver-tests.mk
 include tests/guest/guest.mk
@@ -63,7 +65,7 @@ include tests/page/page.mk
 include tests/soak/soak.mk
 include tests/tests.mk
 
-all: module registrar engine host-agent mdevctl-plugins qemu-hooks container-hooks governor card-programs $(FLEET_ALL)
+all: module registrar engine host-agent mdevctl-plugins qemu-hooks container-hooks governor card-programs $(FLEET_ALL) $(KUBE_ALL)
 
 install: install-dkms install-registrar install-engine install-host-agent install-mdevctl-plugins install-qemu-hooks \
     install-container-hooks install-governor install-card

@@ -54,5 +54,6 @@ Check check_udmabuf;
 Check check_vulkan;
 Check check_programs;
 Check check_vms;
+Check check_kubernetes;
 
 #endif

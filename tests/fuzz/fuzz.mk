@@ -13,7 +13,7 @@ FUZZ_SANITIZE ?= -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZ_MAIN ?=
 # Longer inputs add nothing, and the repository keeps them forever.
 FUZZ_KEPT_LEN := 160
-FUZZ_GROUPS := model engine guard agent governor cuda fleet
+FUZZ_GROUPS := model engine guard agent governor cuda fleet $(KUBE_ALL)
 
 FUZZ_model_PARTS := $(wildcard mdev-driver/model/*.c)
 FUZZ_model_CFLAGS := -std=c11 -Wall -Wextra -Werror -Imdev-driver/model
@@ -46,6 +46,11 @@ FUZZ_governor_LIBS = $(GOVERNOR_PKG_LIBS)
 FUZZ_fleet_PARTS := $(FLEET_UNIT_PARTS)
 FUZZ_fleet_CFLAGS = $(FLEET_WARN)
 FUZZ_fleet_LIBS :=
+
+# What the kubelet and the API send to vgpu-kubelet; only where its libraries are.
+FUZZ_kubernetes_PARTS := $(filter-out %/main.c,$(KUBE_SOURCES)) $(KUBE_PROTO) $(KUBE_LIB)
+FUZZ_kubernetes_CFLAGS = $(KUBE_WARN) -Wno-strict-prototypes $(KUBE_PKG_CFLAGS)
+FUZZ_kubernetes_LIBS = $(KUBE_PKG_LIBS)
 
 # The CUDA door's maps of what it has charged.
 FUZZ_cuda_PARTS := $(addprefix governor/cuda/memory/,ranges.c mappings.c)

@@ -35,7 +35,7 @@ for my $deb (@debs) {
     $package_of{$_} = $package for @{ $files{$package} };
 }
 
-is_deeply([sort keys %files], [qw(cockpit-mdev-vgpu mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-libvirt vgpu-mdevctl
+is_deeply([sort keys %files], [qw(cockpit-mdev-vgpu mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-kubelet vgpu-libvirt vgpu-mdevctl
     vgpu-registrar)],
     'these are the packages');
 

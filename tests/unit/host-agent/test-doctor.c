@@ -206,6 +206,46 @@ static void test_schedule(void)
     file_tree_free(root);
 }
 
+/* A program in the tree's /bin that fails. */
+static void add_failure(HostRoot *root, const char *name, const char *message)
+{
+    g_autofree char *path = g_strconcat("/bin/", name, NULL);
+    g_autofree char *full = root_path(root, path, NULL);
+    g_autofree char *script = g_strdup_printf("#!/bin/sh\necho '%s' >&2\nexit 4\n", message);
+
+    file_tree_write(root, path, script);
+    g_assert_cmpint(g_chmod(full, 0755), ==, 0);
+}
+
+static const Finding *about_kubernetes(HostRoot *root, GPtrArray **findings)
+{
+    *findings = doctor_examine(root);
+    return complaint(*findings, "Kubernetes");
+}
+
+static void test_kubernetes(void)
+{
+    HostRoot *root = good_host("shared");
+    g_autoptr(GPtrArray) none = NULL, away = NULL, wrong = NULL, dead = NULL, good = NULL;
+    const Finding *finding;
+
+    g_assert_null(about_kubernetes(root, &none));
+    file_tree_write(root, "/var/lib/kubelet/config.yaml", "");
+    g_assert_cmpint(about_kubernetes(root, &away)->severity, ==, FINDING_INFO);
+    file_tree_write(root, "/etc/vgpu/kubernetes.conf", "[apy]\n");
+    add_failure(root, "vgpu-kubelet", "there is no group [apy]");
+    finding = about_kubernetes(root, &wrong);
+    g_assert_cmpint(finding->severity, ==, FINDING_WARNING);
+    g_assert_nonnull(strstr(finding->text, "no group [apy]"));
+    add_program(root, "vgpu-kubelet", "the configuration is right");
+    add_failure(root, "systemctl", "");
+    finding = about_kubernetes(root, &dead);
+    g_assert_nonnull(strstr(finding->text, "not running"));
+    add_program(root, "systemctl", "0");
+    g_assert_null(about_kubernetes(root, &good));
+    file_tree_free(root);
+}
+
 static void test_vms(void)
 {
     HostRoot *root = good_host("shared");
@@ -364,6 +404,7 @@ int main(int argc, char **argv)
     g_test_add_func("/doctor/agent-dies", test_agent_dies);
     g_test_add_func("/doctor/module", test_module);
     g_test_add_func("/doctor/schedule", test_schedule);
+    g_test_add_func("/doctor/kubernetes", test_kubernetes);
     g_test_add_func("/doctor/vms", test_vms);
     g_test_add_func("/doctor/vulkan", test_vulkan);
     g_test_add_func("/doctor/secure-boot", test_secure_boot);

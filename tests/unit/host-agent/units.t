@@ -5,7 +5,7 @@
 # vgpud's unit needs so that it is always restarted.
 cd "$(dirname "$0")/../../.." || exit 1
 units=(engine/systemd/*.service engine/systemd/*.socket governor/arbiter/*.service host-agent/systemd/*.service
-    mdev-driver/registrar/*.service)
+    mdev-driver/registrar/*.service fleet/kubernetes/conf/*.service)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 count=0
@@ -22,7 +22,7 @@ point() {
 
 # Programs are replaced by fake ones in a separate folder, which the units name.
 mkdir -p "$dir/units"
-for program in sbin/vgpud sbin/vgpu-registrar bin/vgpu-engine bin/vgpu-guard bin/vgpu-arbiter bin/vgpuctl \
+for program in sbin/vgpud sbin/vgpu-kubelet sbin/vgpu-registrar bin/vgpu-engine bin/vgpu-guard bin/vgpu-arbiter bin/vgpuctl \
     lib/mdev-vgpu/vgpu-engine-user lib/mdev-vgpu/vgpu-device-limits; do
     install -D -m 755 /bin/true "$dir/usr/$program"
 done

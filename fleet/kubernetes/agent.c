@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/kubernetes/agent.h"
+
+#include "lib/bus.h"
+
+#define POOL "kubernetes"
+
+/* vgpud sends a signal for each property: what it said is looked at after so long. */
+#define QUIET_MS 100
+
+/*
+ * A new vgpud finds its cards one after the other. For so long a card that it does not have yet is
+ * not taken for one that is gone, and is looked for again.
+ */
+#define SETTLING_SECONDS 15
+#define AGAIN_MS         1000
+
+/* vgpud makes slices one after the other, and those of many pods may be asked for at once. */
+#define CALL_MS 40000
+
+/**
+ * Agent
+ * @started: monotonic time at which this vgpud came
+ */
+struct Agent {
+    GDBusConnection *bus;
+    void (*changed)(void *data);
+    void *data;
+    GDBusObjectManager *objects;
+    GCancellable *cancellable;
+    guint timer;
+    gboolean is_known;
+    gint64 started;
+    GPtrArray *gpus;
+};
+
+AgentGpu *agent_gpu_copy(const AgentGpu *gpu)
+{
+    AgentGpu *copy = g_memdup2(gpu, sizeof *gpu);
+
+    copy->address = g_strdup(gpu->address);
+    copy->model = g_strdup(gpu->model);
+    copy->uuid = g_strdup(gpu->uuid);
+    copy->pcie_root = g_strdup(gpu->pcie_root);
+    copy->vulkan = g_strdup(gpu->vulkan);
+    copy->features = g_strdupv(gpu->features);
+    copy->problem = g_strdup(gpu->problem);
+    return copy;
+}
+
+void agent_gpu_free(AgentGpu *gpu)
+{
+    g_free(gpu->address);
+    g_free(gpu->model);
+    g_free(gpu->uuid);
+    g_free(gpu->pcie_root);
+    g_free(gpu->vulkan);
+    g_strfreev(gpu->features);
+    g_free(gpu->problem);
+    g_free(gpu);
+}
+
+void agent_slice_free(AgentSlice *slice)
+{
+    g_free(slice->part);
+    g_free(slice->gpu);
+    g_free(slice->type);
+    g_free(slice->class);
+    g_free(slice->door);
+    g_free(slice->engines);
+    g_free(slice->tenant);
+    g_free(slice);
+}
+
+/* The cards. */
+
+/* The property, or NULL if it is not there or of another type. */
+static GVariant *property(GDBusProxy *proxy, const char *name, const char *type)
+{
+    GVariant *value = g_dbus_proxy_get_cached_property(proxy, name);
+
+    if (value && !g_variant_is_of_type(value, G_VARIANT_TYPE(type)))
+        g_clear_pointer(&value, g_variant_unref);
+    return value;
+}
+
+static char *text_of(GDBusProxy *proxy, const char *name)
+{
+    g_autoptr(GVariant) value = property(proxy, name, "s");
+
+    return g_strdup(value ? g_variant_get_string(value, NULL) : "");
+}
+
+static gboolean flag_of(GDBusProxy *proxy, const char *name, gboolean missing)
+{
+    g_autoptr(GVariant) value = property(proxy, name, "b");
+
+    return value ? g_variant_get_boolean(value) : missing;
+}
+
+static gboolean text_is(GDBusProxy *proxy, const char *name, const char *text)
+{
+    g_autofree char *value = text_of(proxy, name);
+
+    return g_str_equal(value, text);
+}
+
+static char *problem_of(GDBusProxy *proxy)
+{
+    g_autoptr(GVariant) value = property(proxy, "HealthReasons", "as");
+    g_autofree const char **reasons = value ? g_variant_get_strv(value, NULL) : NULL;
+
+    if (flag_of(proxy, "Healthy", TRUE))
+        return NULL;
+    return reasons && reasons[0] ? g_strjoinv("; ", (char **)reasons) : g_strdup("not healthy");
+}
+
+static AgentGpu *gpu_of(GDBusProxy *proxy)
+{
+    g_autoptr(GVariant) capacity = property(proxy, "Capacity", "t");
+    g_autoptr(GVariant) numa = property(proxy, "NumaNode", "i");
+    g_autoptr(GVariant) features = property(proxy, "VulkanFeatures", "as");
+    AgentGpu *gpu;
+
+    if (!capacity || !g_variant_get_uint64(capacity) || !text_is(proxy, "Mode", "shared") ||
+        !text_is(proxy, "Pool", POOL))
+        return NULL;
+    gpu = g_new0(AgentGpu, 1);
+    gpu->address = text_of(proxy, "Address");
+    gpu->model = text_of(proxy, "Model");
+    gpu->uuid = text_of(proxy, "Uuid");
+    gpu->pcie_root = text_of(proxy, "PcieRoot");
+    gpu->vulkan = text_of(proxy, "VulkanApi");
+    gpu->features = features ? g_variant_dup_strv(features, NULL) : g_new0(char *, 1);
+    gpu->capacity = g_variant_get_uint64(capacity);
+    gpu->numa = numa ? g_variant_get_int32(numa) : -1;
+    gpu->problem = problem_of(proxy);
+    gpu->is_draining = flag_of(proxy, "Draining", FALSE) || !text_is(proxy, "Switching", "");
+    return gpu;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    return g_strcmp0((*(AgentGpu *const *)a)->address, (*(AgentGpu *const *)b)->address);
+}
+
+static void look_in(Agent *agent, guint milliseconds);
+
+/* Adds to @gpus what only @before has. */
+static gboolean keep_missing(GPtrArray *gpus, const GPtrArray *before)
+{
+    guint count = gpus->len;
+
+    for (guint i = 0; i < before->len; i++) {
+        const AgentGpu *gpu = before->pdata[i];
+        gboolean is_there = FALSE;
+
+        for (guint k = 0; k < count; k++)
+            is_there = is_there || g_str_equal(((AgentGpu *)gpus->pdata[k])->address, gpu->address);
+        if (!is_there)
+            g_ptr_array_add(gpus, agent_gpu_copy(gpu));
+    }
+    return gpus->len > count;
+}
+
+static gboolean look(void *data)
+{
+    Agent *agent = data;
+    g_autofree char *owner =
+        g_dbus_object_manager_client_get_name_owner(G_DBUS_OBJECT_MANAGER_CLIENT(agent->objects));
+    g_autoptr(GPtrArray) before = NULL;
+    GList *objects;
+
+    agent->timer = 0;
+    if (!owner)
+        return G_SOURCE_REMOVE;
+    before = agent->gpus;
+    agent->gpus = g_ptr_array_new_with_free_func((GDestroyNotify)agent_gpu_free);
+    objects = g_dbus_object_manager_get_objects(agent->objects);
+    for (GList *at = objects; at; at = at->next) {
+        g_autoptr(GDBusInterface) proxy =
+            g_dbus_object_get_interface(at->data, VGPU_BUS_NAME ".Gpu");
+        AgentGpu *gpu = proxy ? gpu_of(G_DBUS_PROXY(proxy)) : NULL;
+
+        if (gpu)
+            g_ptr_array_add(agent->gpus, gpu);
+    }
+    g_list_free_full(objects, g_object_unref);
+    if (g_get_monotonic_time() - agent->started < SETTLING_SECONDS * G_USEC_PER_SEC &&
+        keep_missing(agent->gpus, before))
+        look_in(agent, AGAIN_MS);
+    g_ptr_array_sort(agent->gpus, by_address);
+    agent->is_known = TRUE;
+    agent->changed(agent->data);
+    return G_SOURCE_REMOVE;
+}
+
+static void look_in(Agent *agent, guint milliseconds)
+{
+    if (agent->timer)
+        g_source_remove(agent->timer);
+    agent->timer = g_timeout_add(milliseconds, look, agent);
+}
+
+static void on_change(Agent *agent)
+{
+    if (!agent->timer)
+        look_in(agent, QUIET_MS);
+}
+
+static void on_owner(Agent *agent)
+{
+    agent->started = g_get_monotonic_time();
+    look_in(agent, QUIET_MS);
+}
+
+static void on_objects(GObject *source, GAsyncResult *result, void *data)
+{
+    g_autoptr(GError) error = NULL;
+    GDBusObjectManager *objects = g_dbus_object_manager_client_new_finish(result, &error);
+    Agent *agent = data;
+
+    (void)source;
+    if (!objects) {
+        if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+            g_error("cannot watch vgpud: %s", error->message);
+        return;
+    }
+    agent->objects = objects;
+    g_signal_connect_swapped(objects, "object-added", G_CALLBACK(on_change), agent);
+    g_signal_connect_swapped(objects, "object-removed", G_CALLBACK(on_change), agent);
+    g_signal_connect_swapped(objects, "interface-proxy-properties-changed", G_CALLBACK(on_change),
+                             agent);
+    g_signal_connect_swapped(objects, "notify::name-owner", G_CALLBACK(on_owner), agent);
+    look_in(agent, QUIET_MS);
+}
+
+Agent *agent_new(GDBusConnection *bus, void (*changed)(void *data), void *data)
+{
+    Agent *agent = g_new0(Agent, 1);
+
+    agent->bus = g_object_ref(bus);
+    agent->changed = changed;
+    agent->data = data;
+    agent->cancellable = g_cancellable_new();
+    agent->gpus = g_ptr_array_new_with_free_func((GDestroyNotify)agent_gpu_free);
+    g_dbus_object_manager_client_new(bus, G_DBUS_OBJECT_MANAGER_CLIENT_FLAGS_NONE, VGPU_BUS_NAME,
+                                     VGPU_ROOT_PATH, NULL, NULL, NULL, agent->cancellable,
+                                     on_objects, agent);
+    return agent;
+}
+
+void agent_free(Agent *agent)
+{
+    g_cancellable_cancel(agent->cancellable);
+    if (agent->timer)
+        g_source_remove(agent->timer);
+    if (agent->objects)
+        g_signal_handlers_disconnect_by_data(agent->objects, agent);
+    g_clear_object(&agent->objects);
+    g_ptr_array_unref(agent->gpus);
+    g_object_unref(agent->cancellable);
+    g_object_unref(agent->bus);
+    g_free(agent);
+}
+
+const GPtrArray *agent_gpus(Agent *agent)
+{
+    return agent->gpus;
+}
+
+gboolean agent_is_known(const Agent *agent)
+{
+    return agent->is_known;
+}
+
+/* Calls. */
+
+static void call(Agent *agent, const char *method, GVariant *parameters, const char *reply,
+                 GAsyncReadyCallback func, void *data)
+{
+    g_dbus_connection_call(agent->bus, VGPU_BUS_NAME, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE,
+                           method, parameters, G_VARIANT_TYPE(reply), G_DBUS_CALL_FLAGS_NONE,
+                           CALL_MS, agent->cancellable, func, data);
+}
+
+/* NULL with @error. @is_gone: the agent was freed. */
+static GVariant *answer_of(GObject *source, GAsyncResult *result, gboolean *is_gone, GError **error)
+{
+    GVariant *answer = g_dbus_connection_call_finish(G_DBUS_CONNECTION(source), result, error);
+
+    *is_gone = !answer && g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+    if (!answer)
+        g_dbus_error_strip_remote_error(*error);
+    return answer;
+}
+
+/**
+ * Making - slices, and then the door of each
+ * @doors: of AgentDoor, NULL for those not known yet
+ * @left: doors that are asked for
+ */
+typedef struct {
+    Agent *agent;
+    AgentDoorsFunc func;
+    void *data;
+    GPtrArray *doors;
+    guint left;
+    GError *error;
+} Making;
+
+typedef struct {
+    Making *making;
+    guint place;
+} DoorCall;
+
+static void door_free(void *data)
+{
+    AgentDoor *door = data;
+
+    if (!door)
+        return;
+    g_free(door->cdi);
+    g_strfreev(door->env);
+    g_clear_pointer(&door->devices, g_variant_unref);
+    g_clear_pointer(&door->mounts, g_variant_unref);
+    g_free(door);
+}
+
+static void making_free(Making *making)
+{
+    g_ptr_array_unref(making->doors);
+    g_clear_error(&making->error);
+    g_free(making);
+}
+
+static AgentDoor *door_of(GVariant *answer)
+{
+    g_autoptr(GVariant) keys = g_variant_get_child_value(answer, 0);
+    AgentDoor *door = g_new0(AgentDoor, 1);
+    g_autoptr(GVariant) env = g_variant_lookup_value(keys, "ContainerEnv", G_VARIANT_TYPE("as"));
+
+    g_variant_lookup(keys, "Cdi", "s", &door->cdi);
+    door->env = env ? g_variant_dup_strv(env, NULL) : g_new0(char *, 1);
+    door->devices = g_variant_lookup_value(keys, "Devices", G_VARIANT_TYPE("a(ss)"));
+    door->mounts = g_variant_lookup_value(keys, "Mounts", G_VARIANT_TYPE("a(sss)"));
+    return door;
+}
+
+static void on_door(GObject *source, GAsyncResult *result, void *data)
+{
+    DoorCall *asked = data;
+    Making *making = asked->making;
+    g_autoptr(GError) error = NULL;
+    gboolean is_gone;
+    g_autoptr(GVariant) answer = answer_of(source, result, &is_gone, &error);
+
+    if (answer)
+        making->doors->pdata[asked->place] = door_of(answer);
+    else if (!making->error)
+        making->error = g_steal_pointer(&error);
+    g_free(asked);
+    if (--making->left)
+        return;
+    if (!is_gone)
+        making->func(making->error ? NULL : making->doors, making->error, making->data);
+    making_free(making);
+}
+
+static void on_slices(GObject *source, GAsyncResult *result, void *data)
+{
+    Making *making = data;
+    g_autoptr(GError) error = NULL;
+    gboolean is_gone;
+    g_autoptr(GVariant) answer = answer_of(source, result, &is_gone, &error);
+    g_autoptr(GVariant) slices = answer ? g_variant_get_child_value(answer, 0) : NULL;
+    guint count = slices ? (guint)g_variant_n_children(slices) : 0;
+
+    if (answer && count != making->doors->len)
+        error = g_error_new(G_IO_ERROR, G_IO_ERROR_FAILED, "vgpud made %u slices instead of %u",
+                            count, making->doors->len);
+    if (error || !count) {
+        if (!is_gone)
+            making->func(error ? NULL : making->doors, error, making->data);
+        making_free(making);
+        return;
+    }
+    making->left = count;
+    for (guint i = 0; i < count; i++) {
+        g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
+        DoorCall *asked = g_new0(DoorCall, 1);
+        const char *uuid = "";
+
+        asked->making = making;
+        asked->place = i;
+        g_variant_lookup(slice, "Uuid", "&s", &uuid);
+        call(making->agent, "GetDoor", g_variant_new("(s)", uuid), "(a{sv})", on_door, asked);
+    }
+}
+
+static void add_text(GVariantBuilder *keys, const char *name, const char *text)
+{
+    if (text && *text)
+        g_variant_builder_add(keys, "{sv}", name, g_variant_new_string(text));
+}
+
+static void add_number(GVariantBuilder *keys, const char *name, guint number)
+{
+    if (number)
+        g_variant_builder_add(keys, "{sv}", name, g_variant_new_uint32(number));
+}
+
+static void add_bytes(GVariantBuilder *keys, const char *name, guint64 bytes)
+{
+    if (bytes)
+        g_variant_builder_add(keys, "{sv}", name, g_variant_new_uint64(bytes));
+}
+
+static GVariant *request_of(const char *owner, const AgentSlice *slice)
+{
+    const char *const gpus[] = {slice->gpu, NULL};
+    GVariantBuilder keys;
+
+    g_variant_builder_init(&keys, G_VARIANT_TYPE_VARDICT);
+    add_text(&keys, "Owner", owner);
+    add_text(&keys, "Part", slice->part);
+    add_text(&keys, "Pool", POOL);
+    g_variant_builder_add(&keys, "{sv}", "Gpus", g_variant_new_strv(gpus, -1));
+    add_text(&keys, "Type", slice->type);
+    add_bytes(&keys, "Vram", slice->vram);
+    add_bytes(&keys, "Oversubscribe", slice->oversubscribe);
+    if (slice->compute >= 0)
+        g_variant_builder_add(&keys, "{sv}", "Compute",
+                              g_variant_new_uint32((guint32)slice->compute));
+    add_number(&keys, "Cap", slice->cap);
+    add_number(&keys, "Priority", slice->priority);
+    add_text(&keys, "Class", slice->class);
+    add_text(&keys, "Door", slice->door);
+    add_text(&keys, "Engines", slice->engines);
+    add_text(&keys, "Tenant", slice->tenant);
+    return g_variant_builder_end(&keys);
+}
+
+void agent_make(Agent *agent, const char *owner, const GPtrArray *slices, AgentDoorsFunc func,
+                void *data)
+{
+    Making *making = g_new0(Making, 1);
+    GVariantBuilder requests;
+
+    making->agent = agent;
+    making->func = func;
+    making->data = data;
+    making->doors = g_ptr_array_new_with_free_func(door_free);
+    g_ptr_array_set_size(making->doors, (int)slices->len);
+    g_variant_builder_init(&requests, G_VARIANT_TYPE("aa{sv}"));
+    for (guint i = 0; i < slices->len; i++)
+        g_variant_builder_add_value(&requests, request_of(owner, slices->pdata[i]));
+    call(agent, "CreateSlices", g_variant_new("(aa{sv})", &requests), "(aa{sv})", on_slices,
+         making);
+}
+
+typedef struct {
+    AgentDoneFunc func;
+    void *data;
+} Releasing;
+
+static void on_released(GObject *source, GAsyncResult *result, void *data)
+{
+    g_autofree Releasing *releasing = data;
+    g_autoptr(GError) error = NULL;
+    gboolean is_gone;
+    g_autoptr(GVariant) answer = answer_of(source, result, &is_gone, &error);
+
+    if (!is_gone)
+        releasing->func(answer ? NULL : error, releasing->data);
+}
+
+void agent_release(Agent *agent, const char *owner, AgentDoneFunc func, void *data)
+{
+    Releasing *releasing = g_new0(Releasing, 1);
+
+    releasing->func = func;
+    releasing->data = data;
+    call(agent, "ReleaseOwner", g_variant_new("(sa{sv})", owner, NULL), "(a{sv})", on_released,
+         releasing);
+}
+
+typedef struct {
+    AgentOwnedFunc func;
+    void *data;
+} Listing;
+
+static void owned_free(void *data)
+{
+    AgentOwned *owned = data;
+
+    g_free(owned->owner);
+    g_free(owned->part);
+    g_free(owned->container);
+    g_free(owned);
+}
+
+static void on_list(GObject *source, GAsyncResult *result, void *data)
+{
+    g_autofree Listing *listing = data;
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(owned_free);
+    g_autoptr(GError) error = NULL;
+    gboolean is_gone;
+    g_autoptr(GVariant) answer = answer_of(source, result, &is_gone, &error);
+    g_autoptr(GVariant) slices = answer ? g_variant_get_child_value(answer, 0) : NULL;
+
+    if (is_gone)
+        return;
+    for (gsize i = 0; slices && i < g_variant_n_children(slices); i++) {
+        g_autoptr(GVariant) slice = g_variant_get_child_value(slices, i);
+        AgentOwned *owned = g_new0(AgentOwned, 1);
+
+        if (!g_variant_lookup(slice, "Owner", "s", &owned->owner) || !*owned->owner) {
+            owned_free(owned);
+            continue;
+        }
+        if (!g_variant_lookup(slice, "Part", "s", &owned->part))
+            owned->part = g_strdup("");
+        if (!g_variant_lookup(slice, "Container", "s", &owned->container))
+            owned->container = g_strdup("");
+        g_ptr_array_add(all, owned);
+    }
+    listing->func(slices ? all : NULL, error, listing->data);
+}
+
+void agent_list(Agent *agent, AgentOwnedFunc func, void *data)
+{
+    Listing *listing = g_new0(Listing, 1);
+
+    listing->func = func;
+    listing->data = data;
+    call(agent, "ListSlices", NULL, "(aa{sv})", on_list, listing);
+}

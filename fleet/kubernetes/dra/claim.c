@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/kubernetes/dra/claim.h"
+
+#include <string.h>
+#include <json-glib/json-glib.h>
+
+#include "fleet/kubernetes/dra/quantity.h"
+#include "fleet/kubernetes/dra/slice_config.h"
+#include "fleet/kubernetes/names.h"
+
+G_GNUC_PRINTF(2, 3) static gboolean wrong(GError **error, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (error)
+        *error = g_error_new_valist(G_IO_ERROR, G_IO_ERROR_INVALID_DATA, format, args);
+    va_end(args);
+    return FALSE;
+}
+
+void claim_free(Claim *claim)
+{
+    g_free(claim->owner);
+    g_ptr_array_unref(claim->slices);
+    g_ptr_array_unref(claim->requests);
+    g_ptr_array_unref(claim->devices);
+    g_free(claim);
+}
+
+/* The member; NULL: it is missing, or of another kind. json-glib would complain aloud. */
+
+static JsonObject *object_of(JsonObject *object, const char *name)
+{
+    JsonNode *node = object ? json_object_get_member(object, name) : NULL;
+
+    return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+}
+
+static JsonArray *list_of(JsonObject *object, const char *name)
+{
+    JsonNode *node = object ? json_object_get_member(object, name) : NULL;
+
+    return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
+}
+
+static const char *text_of_node(JsonNode *node)
+{
+    return node && JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING
+               ? json_node_get_string(node)
+               : NULL;
+}
+
+static const char *text_of(JsonObject *object, const char *name)
+{
+    return object ? text_of_node(json_object_get_member(object, name)) : NULL;
+}
+
+static guint length_of(JsonArray *list)
+{
+    return list ? json_array_get_length(list) : 0;
+}
+
+static JsonObject *object_at(JsonArray *list, guint place)
+{
+    JsonNode *node = json_array_get_element(list, place);
+
+    return JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+}
+
+/* A configuration for request "a" is for "a" and for its alternatives "a/b"; without any, for all.
+ */
+static gboolean is_for(JsonArray *requests, const char *request)
+{
+    for (guint i = 0; i < length_of(requests); i++) {
+        const char *name = text_of_node(json_array_get_element(requests, i));
+
+        if (name && g_str_has_prefix(request, name) &&
+            (!request[strlen(name)] || request[strlen(name)] == '/'))
+            return TRUE;
+    }
+    return !length_of(requests);
+}
+
+static gboolean add_configs(SliceSettings *settings, JsonArray *configs, const char *request,
+                            GError **error)
+{
+    for (guint i = 0; i < length_of(configs); i++) {
+        JsonObject *config = object_at(configs, i), *opaque = object_of(config, "opaque");
+        JsonObject *parameters = object_of(opaque, "parameters");
+        const char *source = text_of(config, "source");
+
+        if (g_strcmp0(text_of(opaque, "driver"), KUBE_DRIVER) ||
+            !is_for(list_of(config, "requests"), request))
+            continue;
+        if (!parameters)
+            return wrong(error, "the parameters of request %s are no object", request);
+        if (!slice_settings_add(settings, parameters, g_strcmp0(source, "FromClass") == 0, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static const AgentGpu *gpu_of(const GPtrArray *gpus, const char *device)
+{
+    for (guint i = 0; i < gpus->len; i++) {
+        const AgentGpu *gpu = gpus->pdata[i];
+        g_autofree char *name = kube_device_name(gpu->address);
+
+        if (g_strcmp0(name, device) == 0)
+            return gpu;
+    }
+    return NULL;
+}
+
+/* The API leaves the driver's domain out of a name, or not. Missing: @otherwise. */
+static gboolean amount_of(JsonObject *consumed, const char *name, guint64 otherwise,
+                          guint64 *amount, GError **error)
+{
+    g_autofree char *whole = g_strconcat(KUBE_DRIVER "/", name, NULL);
+    JsonNode *node = consumed ? json_object_get_member(consumed, name) : NULL;
+    const char *text;
+
+    if (consumed && !node)
+        node = json_object_get_member(consumed, whole);
+    *amount = otherwise;
+    if (!node)
+        return TRUE;
+    text = text_of_node(node);
+    return (text && quantity_parse(text, amount)) ||
+           wrong(error, "the consumed %s is no amount", name);
+}
+
+/* Without amounts the cluster knows no parts of a card, and the claim has all of it. */
+static gboolean set_amounts(AgentSlice *slice, JsonObject *consumed, const AgentGpu *gpu,
+                            GError **error)
+{
+    guint64 compute;
+
+    if (!amount_of(consumed, "memory", gpu->capacity, &slice->vram, error) ||
+        !amount_of(consumed, "compute", consumed ? 0 : 100, &compute, error))
+        return FALSE;
+    if (!slice->vram || slice->vram > gpu->capacity)
+        return wrong(error,
+                     "GPU %s has %" G_GUINT64_FORMAT " bytes, and not the %" G_GUINT64_FORMAT
+                     " of the claim",
+                     gpu->address, gpu->capacity, slice->vram);
+    if (compute > 100)
+        return wrong(error, "the claim has %" G_GUINT64_FORMAT " %% of compute", compute);
+    slice->compute = (gint)compute;
+    return TRUE;
+}
+
+/* The results of an allocation never change, so their places tell them apart. */
+static AgentSlice *read_slice(JsonObject *result, guint place, JsonArray *configs,
+                              const ClaimSetting *setting, GError **error)
+{
+    g_auto(SliceSettings) settings = SLICE_SETTINGS_INIT;
+    g_autoptr(AgentSlice) slice = g_new0(AgentSlice, 1);
+    const char *request = text_of(result, "request");
+    const AgentGpu *gpu = gpu_of(setting->gpus, text_of(result, "device"));
+    JsonNode *admin = json_object_get_member(result, "adminAccess");
+
+    if (!request || g_strcmp0(text_of(result, "pool"), setting->pool)) {
+        wrong(error, "the claim has a device of another node's pool");
+        return NULL;
+    }
+    if (!gpu) {
+        wrong(error, "this node has no device %s", text_of(result, "device"));
+        return NULL;
+    }
+    if (admin && json_node_get_boolean(admin)) {
+        wrong(error, "request %s has adminAccess, which this driver does not know", request);
+        return NULL;
+    }
+    slice->part = g_strdup_printf("%u", place);
+    slice->gpu = g_strdup(gpu->address);
+    if (!set_amounts(slice, object_of(result, "consumedCapacity"), gpu, error) ||
+        !add_configs(&settings, configs, request, error) ||
+        !slice_settings_apply(&settings, slice, error))
+        return NULL;
+    return g_steal_pointer(&slice);
+}
+
+static gboolean read_results(JsonObject *devices, const ClaimSetting *setting, Claim *claim,
+                             GError **error)
+{
+    JsonArray *results = list_of(devices, "results"), *configs = list_of(devices, "config");
+
+    if (length_of(results) > CLAIM_MAX_SLICES)
+        return wrong(error, "the claim has more than %d devices", CLAIM_MAX_SLICES);
+    for (guint i = 0; i < length_of(results); i++) {
+        JsonObject *result = object_at(results, i);
+        AgentSlice *slice;
+
+        /* A claim may have devices of several drivers. */
+        if (!result || g_strcmp0(text_of(result, "driver"), KUBE_DRIVER))
+            continue;
+        slice = read_slice(result, i, configs, setting, error);
+        if (!slice)
+            return FALSE;
+        g_ptr_array_add(claim->slices, slice);
+        g_ptr_array_add(claim->requests, g_strdup(text_of(result, "request")));
+        g_ptr_array_add(claim->devices, g_strdup(text_of(result, "device")));
+    }
+    return claim->slices->len || wrong(error, "the claim has no device of " KUBE_DRIVER);
+}
+
+Claim *claim_read(const char *text, gsize length, const char *uid, const ClaimSetting *setting,
+                  GError **error)
+{
+    g_autoptr(JsonParser) parser = json_parser_new();
+    g_autoptr(Claim) claim = g_new0(Claim, 1);
+    JsonObject *top, *metadata, *allocation;
+    JsonNode *node;
+
+    claim->slices = g_ptr_array_new_with_free_func((GDestroyNotify)agent_slice_free);
+    claim->requests = g_ptr_array_new_with_free_func(g_free);
+    claim->devices = g_ptr_array_new_with_free_func(g_free);
+    if (!json_parser_load_from_data(parser, text, (gssize)length, error))
+        return NULL;
+    node = json_parser_get_root(parser);
+    top = node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+    metadata = object_of(top, "metadata");
+    allocation = object_of(object_of(top, "status"), "allocation");
+    if (g_strcmp0(text_of(metadata, "uid"), uid)) {
+        wrong(error, "the claim of that name is another one now");
+        return NULL;
+    }
+    if (!allocation) {
+        wrong(error, "the claim is not allocated");
+        return NULL;
+    }
+    claim->owner = g_strconcat(KUBE_CLAIM_OWNER, uid, NULL);
+    if (!read_results(object_of(allocation, "devices"), setting, claim, error))
+        return NULL;
+    for (guint i = 0; i < claim->slices->len; i++) {
+        AgentSlice *slice = claim->slices->pdata[i];
+
+        slice->tenant = g_strdup(setting->tenant_is_namespace ? text_of(metadata, "namespace")
+                                                              : setting->tenant);
+    }
+    return g_steal_pointer(&claim);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A ResourceClaim of resource.k8s.io/v1, as the API gives it: which slices it stands for. Pure.
+ * What users wrote into it is checked here, and what the administrator allows is in the
+ * DeviceClass.
+ */
+#ifndef KUBERNETES_DRA_CLAIM_H
+#define KUBERNETES_DRA_CLAIM_H
+
+#include "fleet/kubernetes/agent.h"
+
+/* A claim can have no more results. */
+#define CLAIM_MAX_SLICES 32
+
+/**
+ * ClaimSetting - of this host
+ * @pool: the node's
+ * @gpus: of AgentGpu
+ * @tenant: NULL: none
+ * @tenant_is_namespace: instead of @tenant
+ */
+typedef struct {
+    const char *pool;
+    const GPtrArray *gpus;
+    const char *tenant;
+    gboolean tenant_is_namespace;
+} ClaimSetting;
+
+/**
+ * Claim
+ * @owner: in vgpud
+ * @slices: of AgentSlice, one for each device of ours
+ * @requests, @devices: by the same places: the request's name, and the device's
+ */
+typedef struct {
+    char *owner;
+    GPtrArray *slices;
+    GPtrArray *requests;
+    GPtrArray *devices;
+} Claim;
+
+/*
+ * @text: JSON of @length bytes. @uid: the claim must be this one and no later one of the same name.
+ * NULL with G_IO_ERROR, a sentence for the pod's events.
+ */
+Claim *claim_read(const char *text, gsize length, const char *uid, const ClaimSetting *setting,
+                  GError **error);
+
+void claim_free(Claim *claim);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Claim, claim_free)
+
+#endif

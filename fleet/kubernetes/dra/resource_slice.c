@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/kubernetes/dra/resource_slice.h"
+
+#include <string.h>
+
+#include "fleet/kubernetes/dra/quantity.h"
+#include "fleet/kubernetes/names.h"
+
+#define MIN_MEMORY "64Mi"
+#define STEP       "1Mi"
+#define MIB_MASK   ((G_GUINT64_CONSTANT(1) << 20) - 1)
+
+/* Of a string attribute. */
+#define MAX_TEXT 64
+
+static void add_text(JsonBuilder *json, const char *name, const char *text)
+{
+    json_builder_set_member_name(json, name);
+    json_builder_add_string_value(json, text);
+}
+
+static void begin(JsonBuilder *json, const char *name)
+{
+    if (name)
+        json_builder_set_member_name(json, name);
+    json_builder_begin_object(json);
+}
+
+static void add_attribute(JsonBuilder *json, const char *name, const char *type, const char *text)
+{
+    if (!*text || strlen(text) > MAX_TEXT)
+        return;
+    begin(json, name);
+    add_text(json, type, text);
+    json_builder_end_object(json);
+}
+
+/* The API wants a semantic version: three numbers. */
+static gboolean is_version(const char *text)
+{
+    return g_regex_match_simple("^(0|[1-9]\\d*)\\.(0|[1-9]\\d*)\\.(0|[1-9]\\d*)$", text,
+                                G_REGEX_DEFAULT, G_REGEX_MATCH_DEFAULT);
+}
+
+static void add_attributes(JsonBuilder *json, const AgentGpu *gpu)
+{
+    begin(json, "attributes");
+    add_attribute(json, "model", "string", gpu->model);
+    add_attribute(json, "uuid", "string", gpu->uuid);
+    add_attribute(json, "address", "string", gpu->address);
+    if (is_version(gpu->vulkan))
+        add_attribute(json, "vulkan", "version", gpu->vulkan);
+    if (gpu->numa >= 0) {
+        begin(json, "numaNode");
+        json_builder_set_member_name(json, "int");
+        json_builder_add_int_value(json, gpu->numa);
+        json_builder_end_object(json);
+    }
+    for (guint i = 0; gpu->features[i]; i++) {
+        g_autofree char *name = g_strdelimit(g_strdup(gpu->features[i]), "-.", '_');
+
+        begin(json, name);
+        json_builder_set_member_name(json, "bool");
+        json_builder_add_boolean_value(json, TRUE);
+        json_builder_end_object(json);
+    }
+    add_attribute(json, "resource.kubernetes.io/pcieRoot", "string", gpu->pcie_root);
+    json_builder_end_object(json);
+}
+
+static void add_capacity(JsonBuilder *json, const char *name, const char *value, const char *normal,
+                         const char *least, const char *step)
+{
+    begin(json, name);
+    add_text(json, "value", value);
+    begin(json, "requestPolicy");
+    add_text(json, "default", normal);
+    begin(json, "validRange");
+    add_text(json, "min", least);
+    add_text(json, "max", value);
+    add_text(json, "step", step);
+    json_builder_end_object(json);
+    json_builder_end_object(json);
+    json_builder_end_object(json);
+}
+
+static void add_taint(JsonBuilder *json, const char *key, const char *effect)
+{
+    begin(json, NULL);
+    add_text(json, "key", key);
+    add_text(json, "effect", effect);
+    json_builder_end_object(json);
+}
+
+static void add_device(JsonBuilder *json, const AgentGpu *gpu)
+{
+    g_autofree char *name = kube_device_name(gpu->address);
+    g_autofree char *memory = quantity_format(gpu->capacity & ~MIB_MASK);
+
+    begin(json, NULL);
+    add_text(json, "name", name);
+    json_builder_set_member_name(json, "allowMultipleAllocations");
+    json_builder_add_boolean_value(json, TRUE);
+    add_attributes(json, gpu);
+    begin(json, "capacity");
+    /* Who asks for no amount gets the card. */
+    add_capacity(json, "memory", memory, memory, MIN_MEMORY, STEP);
+    add_capacity(json, "compute", "100", "0", "0", "1");
+    json_builder_end_object(json);
+    if (gpu->problem || gpu->is_draining) {
+        json_builder_set_member_name(json, "taints");
+        json_builder_begin_array(json);
+        if (gpu->problem)
+            add_taint(json, KUBE_DRIVER "/unhealthy", "NoExecute");
+        if (gpu->is_draining)
+            add_taint(json, KUBE_DRIVER "/draining", "NoSchedule");
+        json_builder_end_array(json);
+    }
+    json_builder_end_object(json);
+}
+
+JsonNode *resource_slice_devices(const GPtrArray *gpus)
+{
+    g_autoptr(JsonBuilder) json = json_builder_new();
+
+    json_builder_begin_array(json);
+    for (guint i = 0; i < MIN(gpus->len, RESOURCE_SLICE_MAX_DEVICES); i++)
+        add_device(json, gpus->pdata[i]);
+    json_builder_end_array(json);
+    return json_builder_get_root(json);
+}
+
+static void add_metadata(JsonBuilder *json, const char *node, const char *node_uid,
+                         const char *name, const char *version)
+{
+    begin(json, "metadata");
+    if (name) {
+        add_text(json, "name", name);
+        add_text(json, "resourceVersion", version);
+    } else {
+        g_autofree char *prefix = g_strconcat(node, "-" KUBE_DRIVER "-", NULL);
+
+        add_text(json, "generateName", prefix);
+    }
+    /* It goes with the node. */
+    if (*node_uid) {
+        json_builder_set_member_name(json, "ownerReferences");
+        json_builder_begin_array(json);
+        begin(json, NULL);
+        add_text(json, "apiVersion", "v1");
+        add_text(json, "kind", "Node");
+        add_text(json, "name", node);
+        add_text(json, "uid", node_uid);
+        json_builder_set_member_name(json, "controller");
+        json_builder_add_boolean_value(json, TRUE);
+        json_builder_end_object(json);
+        json_builder_end_array(json);
+    }
+    json_builder_end_object(json);
+}
+
+char *resource_slice_text(const char *node, const char *node_uid, JsonNode *devices,
+                          gint64 generation, const char *name, const char *version)
+{
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    g_autoptr(JsonNode) root = NULL;
+
+    begin(json, NULL);
+    add_text(json, "apiVersion", "resource.k8s.io/v1");
+    add_text(json, "kind", "ResourceSlice");
+    add_metadata(json, node, node_uid, name, version);
+    begin(json, "spec");
+    add_text(json, "driver", KUBE_DRIVER);
+    add_text(json, "nodeName", node);
+    begin(json, "pool");
+    add_text(json, "name", node);
+    json_builder_set_member_name(json, "generation");
+    json_builder_add_int_value(json, generation);
+    json_builder_set_member_name(json, "resourceSliceCount");
+    json_builder_add_int_value(json, 1);
+    json_builder_end_object(json);
+    json_builder_set_member_name(json, "devices");
+    json_builder_add_value(json, json_node_copy(devices));
+    json_builder_end_object(json);
+    json_builder_end_object(json);
+    root = json_builder_get_root(json);
+    return json_to_string(root, TRUE);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/kubernetes/dra/slice_config.h"
+
+#include "fleet/kubernetes/dra/quantity.h"
+
+#define API_VERSION "mdev-vgpu.org/v1"
+
+static const char *const doors[] = {"guarded", "native", NULL};
+static const char *const classes[] = {"guaranteed", "burstable", "best-effort", NULL};
+
+static void config_clear(SliceConfig *config)
+{
+    g_free(config->door);
+    g_free(config->class);
+    g_free(config->engines);
+}
+
+void slice_settings_clear(SliceSettings *settings)
+{
+    config_clear(&settings->of_class);
+    config_clear(&settings->of_claim);
+    g_strfreev(settings->limits.doors);
+    g_strfreev(settings->limits.classes);
+}
+
+G_GNUC_PRINTF(2, 3) static gboolean wrong(GError **error, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (error)
+        *error = g_error_new_valist(G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT, format, args);
+    va_end(args);
+    return FALSE;
+}
+
+/* NULL: it is no string. */
+static const char *text_of(JsonNode *node)
+{
+    return JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING
+               ? json_node_get_string(node)
+               : NULL;
+}
+
+static gboolean take_word(JsonNode *node, const char *name, const char *const *allowed, char **word,
+                          GError **error)
+{
+    const char *text = text_of(node);
+
+    if (!text || (allowed && !g_strv_contains(allowed, text))) {
+        g_autofree char *list = allowed ? g_strjoinv(", ", (char **)allowed) : g_strdup("a text");
+
+        return wrong(error, "\"%s\" must be one of: %s", name, list);
+    }
+    g_free(*word);
+    *word = g_strdup(text);
+    return TRUE;
+}
+
+static gboolean take_words(JsonNode *node, const char *name, const char *const *allowed,
+                           GStrv *words, GError **error)
+{
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    JsonArray *array = JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
+
+    for (guint i = 0; array && i < json_array_get_length(array); i++) {
+        g_autofree char *word = NULL;
+
+        if (!take_word(json_array_get_element(array, i), name, allowed, &word, error))
+            return FALSE;
+        g_strv_builder_add(list, word);
+    }
+    if (!array)
+        return wrong(error, "\"%s\" must be a list", name);
+    g_strfreev(*words);
+    *words = g_strv_builder_end(list);
+    return TRUE;
+}
+
+static gboolean take_number(JsonNode *node, const char *name, gint64 low, gint64 high,
+                            gint64 *number, GError **error)
+{
+    if (!JSON_NODE_HOLDS_VALUE(node) || json_node_get_value_type(node) != G_TYPE_INT64 ||
+        json_node_get_int(node) < low || json_node_get_int(node) > high)
+        return wrong(error, "\"%s\" must be a number from %d to %d", name, (int)low, (int)high);
+    *number = json_node_get_int(node);
+    return TRUE;
+}
+
+static gboolean take_bytes(JsonNode *node, const char *name, gint64 *bytes, GError **error)
+{
+    const char *text = text_of(node);
+    guint64 value;
+
+    if (!text || !quantity_parse(text, &value) || value > G_MAXINT64)
+        return wrong(error, "\"%s\" must be an amount such as \"4Gi\"", name);
+    *bytes = (gint64)value;
+    return TRUE;
+}
+
+static gboolean take_cap(JsonNode *node, const char *name, guint *cap, GError **error)
+{
+    gint64 number;
+
+    if (!take_number(node, name, 1, 100, &number, error))
+        return FALSE;
+    *cap = (guint)number;
+    return TRUE;
+}
+
+static gboolean take_priority(JsonNode *node, const char *name, gint *priority, GError **error)
+{
+    gint64 number;
+
+    if (!take_number(node, name, 0, SLICE_MAX_PRIORITY, &number, error))
+        return FALSE;
+    *priority = (gint)number;
+    return TRUE;
+}
+
+static gboolean is_head(const char *name)
+{
+    return g_str_equal(name, "apiVersion") || g_str_equal(name, "kind");
+}
+
+static gboolean take_config(SliceConfig *config, const char *name, JsonNode *node, GError **error)
+{
+    if (is_head(name))
+        return TRUE;
+    if (g_str_equal(name, "door"))
+        return take_word(node, name, doors, &config->door, error);
+    if (g_str_equal(name, "class"))
+        return take_word(node, name, classes, &config->class, error);
+    if (g_str_equal(name, "engines"))
+        return take_word(node, name, NULL, &config->engines, error);
+    if (g_str_equal(name, "cap"))
+        return take_cap(node, name, &config->cap, error);
+    if (g_str_equal(name, "priority"))
+        return take_priority(node, name, &config->priority, error);
+    if (g_str_equal(name, "oversubscribe"))
+        return take_bytes(node, name, &config->oversubscribe, error);
+    return wrong(error, "a SliceConfig has no field \"%s\"", name);
+}
+
+static gboolean take_limits(SliceLimits *limits, const char *name, JsonNode *node, GError **error)
+{
+    if (is_head(name))
+        return TRUE;
+    if (g_str_equal(name, "doors"))
+        return take_words(node, name, doors, &limits->doors, error);
+    if (g_str_equal(name, "classes"))
+        return take_words(node, name, classes, &limits->classes, error);
+    if (g_str_equal(name, "cap"))
+        return take_cap(node, name, &limits->cap, error);
+    if (g_str_equal(name, "priority"))
+        return take_priority(node, name, &limits->priority, error);
+    if (g_str_equal(name, "oversubscribe"))
+        return take_bytes(node, name, &limits->oversubscribe, error);
+    return wrong(error, "SliceLimits have no field \"%s\"", name);
+}
+
+gboolean slice_settings_add(SliceSettings *settings, JsonObject *parameters, gboolean is_of_class,
+                            GError **error)
+{
+    const char *version = json_object_get_string_member_with_default(parameters, "apiVersion", "");
+    const char *kind = json_object_get_string_member_with_default(parameters, "kind", "");
+    gboolean is_limits = g_strcmp0(kind, "SliceLimits") == 0;
+    JsonObjectIter at;
+    const char *name;
+    JsonNode *node;
+
+    if (g_strcmp0(version, API_VERSION))
+        return wrong(error, "parameters must have the apiVersion " API_VERSION);
+    if (!is_limits && g_strcmp0(kind, "SliceConfig"))
+        return wrong(error, "parameters must have the kind SliceConfig or, in a DeviceClass, "
+                            "SliceLimits");
+    if (is_limits && !is_of_class)
+        return wrong(error, "SliceLimits are for a DeviceClass, not for a claim");
+    json_object_iter_init(&at, parameters);
+    while (json_object_iter_next(&at, &name, &node)) {
+        SliceConfig *config = is_of_class ? &settings->of_class : &settings->of_claim;
+
+        if (!(is_limits ? take_limits(&settings->limits, name, node, error)
+                        : take_config(config, name, node, error)))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* The claim's word, the class's, or @otherwise; the claim's must be allowed. NULL with @error. */
+static const char *choose_word(const char *name, const char *of_claim, const char *of_class,
+                               const char *otherwise, GStrv allowed, GError **error)
+{
+    const char *normal = of_class ? of_class : otherwise;
+
+    if (!of_claim)
+        return normal;
+    if (allowed ? g_strv_contains((const char *const *)allowed, of_claim)
+                : g_strcmp0(of_claim, normal) == 0)
+        return of_claim;
+    wrong(error, "the DeviceClass does not allow the %s \"%s\"", name, of_claim);
+    return NULL;
+}
+
+/*
+ * The claim's number, or the class's, or 0; -1 is "not said". The claim's may be as large as the
+ * limit, without one as the class's. -1 with @error.
+ */
+static gint64 choose_number(const char *name, gint64 of_claim, gint64 of_class, gint64 limit,
+                            GError **error)
+{
+    gint64 normal = MAX(of_class, 0), most = limit >= 0 ? limit : normal;
+
+    if (of_claim < 0)
+        return normal;
+    if (of_claim <= most)
+        return of_claim;
+    wrong(error, "the DeviceClass allows the %s %" G_GINT64_FORMAT " at most", name, most);
+    return -1;
+}
+
+/* A cap takes away, so a claim may have any that is lower than its class's. */
+static guint choose_cap(const SliceSettings *settings)
+{
+    const guint caps[] = {settings->of_claim.cap ? settings->of_claim.cap : settings->of_class.cap,
+                          settings->limits.cap};
+
+    return caps[0] && caps[1] ? MIN(caps[0], caps[1]) : MAX(caps[0], caps[1]);
+}
+
+gboolean slice_settings_apply(const SliceSettings *settings, AgentSlice *slice, GError **error)
+{
+    const SliceConfig *of_claim = &settings->of_claim, *of_class = &settings->of_class;
+    const SliceLimits *limits = &settings->limits;
+    const char *door, *class;
+    gint64 priority, oversubscribe;
+
+    door = choose_word("door", of_claim->door, of_class->door, "guarded", limits->doors, error);
+    if (!door)
+        return FALSE;
+    /* Every class but the first promises less. */
+    class = choose_word("class", of_claim->class, of_class->class, "guaranteed",
+                        limits->classes ? limits->classes : (GStrv)classes, error);
+    if (!class)
+        return FALSE;
+    priority =
+        choose_number("priority", of_claim->priority, of_class->priority, limits->priority, error);
+    if (priority < 0)
+        return FALSE;
+    oversubscribe = choose_number("oversubscription in bytes", of_claim->oversubscribe,
+                                  of_class->oversubscribe, limits->oversubscribe, error);
+    if (oversubscribe < 0)
+        return FALSE;
+    slice->door = g_strdup(door);
+    slice->class = g_strdup(class);
+    slice->engines = g_strdup(of_claim->engines ? of_claim->engines : of_class->engines);
+    slice->priority = (guint)priority;
+    slice->oversubscribe = (guint64)oversubscribe;
+    slice->cap = choose_cap(settings);
+    return TRUE;
+}

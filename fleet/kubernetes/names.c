@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/kubernetes/names.h"
+
+#include <string.h>
+
+/* A label may have 63 bytes, and so may an owner in vgpud, which has KUBE_SEATS_OWNER before it. */
+#define MAX_LABEL 53
+
+char *kube_device_name(const char *address)
+{
+    char *name = g_strconcat("gpu-", address, NULL);
+
+    for (char *at = name; *at; at++)
+        *at = g_ascii_isalnum(*at) ? g_ascii_tolower(*at) : '-';
+    if (strlen(name) > MAX_LABEL)
+        name[MAX_LABEL] = '\0';
+    for (gsize last = strlen(name); last && name[last - 1] == '-'; last--)
+        name[last - 1] = '\0';
+    return name;
+}

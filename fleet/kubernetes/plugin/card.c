@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/kubernetes/plugin/card.h"
+
+#include "fleet/kubernetes/names.h"
+
+Card *card_new(const AgentGpu *gpu, const Seats *seats)
+{
+    Card *card = g_new0(Card, 1);
+
+    card->name = kube_device_name(gpu->address);
+    card->address = g_strdup(gpu->address);
+    card->seats = seats;
+    return card;
+}
+
+void card_free(Card *card)
+{
+    g_free(card->name);
+    g_free(card->address);
+    g_free(card->said);
+    g_free(card);
+}
+
+gboolean card_is_usable(const Card *card)
+{
+    return card->is_there && card->is_cut && card->is_healthy;
+}
+
+gboolean card_set(Card *card, const AgentGpu *gpu)
+{
+    gboolean was = card_is_usable(card);
+    gint numa = card->numa;
+
+    card->is_there = gpu && !gpu->is_draining;
+    if (card->is_there)
+        card->is_back = FALSE;
+    if (gpu) {
+        card->is_healthy = !gpu->problem;
+        card->numa = gpu->numa;
+    }
+    return was != card_is_usable(card) || numa != card->numa;
+}
+
+char *card_owner(const Card *card)
+{
+    return g_strconcat(KUBE_SEATS_OWNER, card->name, NULL);
+}
+
+GPtrArray *card_slices(const Card *card, const char *tenant)
+{
+    GPtrArray *slices = g_ptr_array_new_with_free_func((GDestroyNotify)agent_slice_free);
+
+    for (guint i = 0; i < card->seats->count; i++) {
+        AgentSlice *slice = g_new0(AgentSlice, 1);
+
+        slice->part = g_strdup_printf("%u", i);
+        slice->gpu = g_strdup(card->address);
+        slice->type = g_strdup(card->seats->type);
+        slice->compute = -1;
+        slice->door = g_strdup(card->seats->door);
+        slice->class = g_strdup(card->seats->class);
+        slice->tenant = g_strdup(tenant);
+        g_ptr_array_add(slices, slice);
+    }
+    return slices;
+}
+
+void card_say(Card *card, const char *problem)
+{
+    if (problem && g_strcmp0(problem, card->said))
+        g_warning("GPU %s: %s", card->address, problem);
+    g_free(card->said);
+    card->said = g_strdup(problem);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* A card that is cut into seats. */
+#ifndef KUBERNETES_PLUGIN_CARD_H
+#define KUBERNETES_PLUGIN_CARD_H
+
+#include "fleet/kubernetes/agent.h"
+#include "fleet/kubernetes/conf.h"
+
+/**
+ * Card
+ * @name: of its device, "gpu-0000-41-00-0"
+ * @seats: how it is cut
+ * @is_there: vgpud has it for us, and it does not drain; else its seats are given back when they
+ *are free, because vgpud lets no card go while somebody owns a slice of it
+ * @is_back: they are given back
+ * @is_cut: vgpud has made its seats
+ * @is_busy: a call of vgpud is under way
+ * @is_healthy: the card; its seats are only if @is_there and @is_cut, too
+ */
+typedef struct {
+    char *name;
+    char *address;
+    const Seats *seats;
+    gint numa;
+    gboolean is_there;
+    gboolean is_back;
+    gboolean is_cut;
+    gboolean is_busy;
+    gboolean is_healthy;
+    char *said;
+} Card;
+
+Card *card_new(const AgentGpu *gpu, const Seats *seats);
+void card_free(Card *card);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Card, card_free)
+
+/* TRUE: what the kubelet is told changes. @gpu: NULL: vgpud has it no more. */
+gboolean card_set(Card *card, const AgentGpu *gpu);
+
+gboolean card_is_usable(const Card *card);
+
+/* In vgpud; to be freed. */
+char *card_owner(const Card *card);
+
+/* All of its seats, of AgentSlice, in their order; to be freed. */
+GPtrArray *card_slices(const Card *card, const char *tenant);
+
+/* Says @problem in the log, unless it was said last; NULL: there is none. */
+void card_say(Card *card, const char *problem);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* Quantities, seats, names and parameters of slices: what needs neither a kubelet nor an API. */
+#include <string.h>
+
+#include "fleet/kubernetes/dra/quantity.h"
+#include "fleet/kubernetes/dra/slice_config.h"
+#include "fleet/kubernetes/names.h"
+#include "fleet/kubernetes/plugin/choose.h"
+
+#define GIB (G_GUINT64_CONSTANT(1) << 30)
+
+static void test_quantities(void)
+{
+    static const struct {
+        const char *text;
+        guint64 value;
+    } good[] = {
+        {"0", 0},
+        {"30", 30},
+        {"+7", 7},
+        {"8Gi", 8 * GIB},
+        {"1.5Gi", GIB + GIB / 2},
+        {"8G", G_GUINT64_CONSTANT(8000000000)},
+        {"2e3", 2000},
+        {"2E3", 2000},
+        {"1E", G_GUINT64_CONSTANT(1000000000000000000)},
+        {"1500m", 2},
+        {"1m", 1},
+        {"1n", 1},
+        {"0.000001k", 1},
+        {"100k", 100000},
+        {".5Ki", 512},
+        {"5.", 5},
+        {"15Ei", 15 * (GIB << 30)},
+        {"18446744073709551615", G_MAXUINT64},
+    };
+    static const char *const bad[] = {"",
+                                      "Gi",
+                                      ".",
+                                      "-1",
+                                      "1gi",
+                                      "1 Gi",
+                                      "1Gi ",
+                                      "0x10",
+                                      "1e",
+                                      "1e99",
+                                      "1..2",
+                                      "16Ei",
+                                      "18446744073709551616",
+                                      "99999999999999999999999999999999999999999999",
+                                      "0.0000000000000000001",
+                                      "1e-",
+                                      "8GiB"};
+    guint64 value;
+
+    for (guint i = 0; i < G_N_ELEMENTS(good); i++) {
+        g_test_message("%s", good[i].text);
+        g_assert_true(quantity_parse(good[i].text, &value));
+        g_assert_cmpuint(value, ==, good[i].value);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_test_message("%s", bad[i]);
+        g_assert_false(quantity_parse(bad[i], &value));
+    }
+}
+
+static void test_formats(void)
+{
+    static const struct {
+        guint64 bytes;
+        const char *text;
+    } all[] = {{0, "0"},
+               {1, "1"},
+               {1023, "1023"},
+               {1024, "1Ki"},
+               {80 * GIB, "80Gi"},
+               {81921 * (GIB >> 10), "81921Mi"},
+               {1024 * GIB, "1Ti"},
+               {GIB << 30, "1Ei"}};
+
+    for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
+        g_autofree char *text = quantity_format(all[i].bytes);
+
+        g_assert_cmpstr(text, ==, all[i].text);
+    }
+}
+
+static void test_names(void)
+{
+    g_autofree char *plain = kube_device_name("0000:41:00.0");
+    g_autofree char *soft = kube_device_name("soft:Live_1.");
+    g_autofree char *longest = g_strnfill(100, 'a');
+    g_autofree char *cut = kube_device_name(longest);
+
+    g_assert_cmpstr(plain, ==, "gpu-0000-41-00-0");
+    g_assert_cmpstr(soft, ==, "gpu-soft-live-1");
+    g_assert_cmpuint(strlen(cut), ==, 53);
+}
+
+static void check_choice(const char *available, const char *required, guint count, gboolean spread,
+                         const char *wanted)
+{
+    g_auto(GStrv) has = g_strsplit_set(available, " ", -1),
+                  must = g_strsplit_set(required, " ", -1);
+    g_auto(GStrv) chosen =
+        choose_seats((const char *const *)has, g_strv_length(has), (const char *const *)must,
+                     *required ? g_strv_length(must) : 0, count, spread);
+    g_autofree char *text = chosen ? g_strjoinv(" ", chosen) : NULL;
+
+    g_assert_cmpstr(text, ==, wanted);
+}
+
+static void test_choices(void)
+{
+    const char *free_ones = "b-seat-1 a-seat-0 a-seat-1 a-seat-2 c-seat-3 c-seat-1";
+
+    check_choice(free_ones, "", 1, FALSE, "b-seat-1");
+    check_choice(free_ones, "", 3, FALSE, "b-seat-1 c-seat-1 c-seat-3");
+    check_choice(free_ones, "", 3, TRUE, "a-seat-0 b-seat-1 c-seat-1");
+    check_choice(free_ones, "", 5, TRUE, "a-seat-0 b-seat-1 c-seat-1 a-seat-1 c-seat-3");
+    check_choice(free_ones, "a-seat-2", 2, FALSE, "a-seat-2 b-seat-1");
+    check_choice(free_ones, "", 0, FALSE, "");
+    check_choice(free_ones, "", 7, FALSE, NULL);
+    check_choice(free_ones, "a-seat-0 a-seat-1", 1, FALSE, NULL);
+    check_choice("x y", "", 1, FALSE, "x");
+}
+
+/* Adds "source:json" each; FALSE: one was refused. */
+static gboolean add(SliceSettings *settings, const char *const *texts, GError **error)
+{
+    for (guint i = 0; texts[i]; i++) {
+        g_autoptr(JsonNode) node = json_from_string(strchr(texts[i], '{'), NULL);
+        JsonObject *object = json_node_get_object(node);
+
+        json_object_set_string_member(object, "apiVersion", "mdev-vgpu.org/v1");
+        if (!json_object_has_member(object, "kind"))
+            json_object_set_string_member(object, "kind", "SliceConfig");
+        if (!slice_settings_add(settings, object, g_str_has_prefix(texts[i], "class"), error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* @wanted: "door class engines cap priority oversubscribe", or a part of the error. */
+static void check_settings(const char *const *texts, const char *wanted)
+{
+    g_auto(SliceSettings) settings = SLICE_SETTINGS_INIT;
+    g_autoptr(AgentSlice) slice = g_new0(AgentSlice, 1);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = NULL;
+
+    if (add(&settings, texts, &error) && slice_settings_apply(&settings, slice, &error)) {
+        text = g_strdup_printf("%s %s %s %u %u %" G_GUINT64_FORMAT, slice->door, slice->class,
+                               slice->engines ? slice->engines : "-", slice->cap, slice->priority,
+                               slice->oversubscribe);
+        g_assert_cmpstr(text, ==, wanted);
+    } else {
+        g_test_message("%s", error->message);
+        g_assert_nonnull(strstr(error->message, wanted));
+    }
+}
+
+#define CHECK(wanted, ...) check_settings((const char *const[]){__VA_ARGS__, NULL}, wanted)
+#define LIMITS(fields)     "class{\"kind\": \"SliceLimits\", " fields "}"
+
+static void test_settings(void)
+{
+    CHECK("guarded guaranteed - 0 0 0", "claim{}");
+    CHECK(
+        "native burstable all 50 3 1024",
+        "class{\"door\": \"native\", \"class\": \"burstable\", \"engines\": \"all\", \"cap\": 50, "
+        "\"priority\": 3, \"oversubscribe\": \"1Ki\"}");
+    CHECK("native guaranteed - 0 0 0", "class{\"door\": \"native\"}",
+          "claim{\"door\": \"native\"}");
+    CHECK("does not allow the door", "class{\"door\": \"native\"}", "claim{\"door\": \"guarded\"}");
+    CHECK("guarded guaranteed - 0 0 0", "class{\"door\": \"native\"}",
+          LIMITS("\"doors\": [\"guarded\"]"), "claim{\"door\": \"guarded\"}");
+    CHECK("does not allow the door", LIMITS("\"doors\": []"), "claim{\"door\": \"guarded\"}");
+    CHECK("guarded best-effort - 0 0 0", "claim{\"class\": \"best-effort\"}");
+    CHECK("does not allow the class", LIMITS("\"classes\": [\"best-effort\"]"),
+          "claim{\"class\": \"guaranteed\"}");
+    CHECK("0 at most", "claim{\"priority\": 1}");
+    CHECK("3 at most", "class{\"priority\": 3}", "claim{\"priority\": 4}");
+    CHECK("guarded guaranteed - 0 2 0", "class{\"priority\": 3}", "claim{\"priority\": 2}");
+    CHECK("guarded guaranteed - 0 9 0", LIMITS("\"priority\": 9"), "claim{\"priority\": 9}");
+    CHECK("guarded guaranteed - 30 0 0", LIMITS("\"cap\": 30"), "claim{\"cap\": 90}");
+    CHECK("guarded guaranteed - 20 0 0", LIMITS("\"cap\": 30"), "claim{\"cap\": 20}");
+    CHECK("guarded guaranteed - 30 0 0", LIMITS("\"cap\": 30"));
+    CHECK("0 at most", "claim{\"oversubscribe\": \"4Gi\"}");
+    CHECK("guarded guaranteed - 0 0 4294967296", LIMITS("\"oversubscribe\": \"8Gi\""),
+          "claim{\"oversubscribe\": \"4Gi\"}");
+    CHECK("must be a number from 1 to 100", "claim{\"cap\": 0}");
+    CHECK("must be a number from 0 to 15", "claim{\"priority\": \"3\"}");
+    CHECK("must be one of", "claim{\"door\": 5}");
+    CHECK("must be one of", "claim{\"door\": \"vm\"}");
+    CHECK("no field \"doors\"", "claim{\"doors\": []}");
+    CHECK("for a DeviceClass", "claim{\"kind\": \"SliceLimits\"}");
+    CHECK("must have the kind", "claim{\"kind\": 4}");
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/quantity/parse", test_quantities);
+    g_test_add_func("/quantity/format", test_formats);
+    g_test_add_func("/names", test_names);
+    g_test_add_func("/seats", test_choices);
+    g_test_add_func("/settings", test_settings);
+    return g_test_run();
+}
