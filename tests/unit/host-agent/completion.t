@@ -86,7 +86,7 @@ in_fish() {
     is "fish: '$2'" "$1" "$got"
 }
 
-in_fish 'clear drain list mode resume show users' 'vgpuctl gpu '
+in_fish 'clear drain list mode pool resume show users' 'vgpuctl gpu '
 in_fish 'list' 'vgpuctl schedule '
 in_fish '0000:01:00.0 0000:02:00.0 soft:a' 'vgpuctl gpu show '
 in_fish 'partitioned passthrough' 'vgpuctl gpu mode 0000:01:00.0 p'
@@ -130,7 +130,7 @@ in_zsh() {
     is "zsh: '$2'" "$1" "$(sort -u "$dir/offered" | paste -sd' ')"
 }
 
-in_zsh 'clear drain list mode resume show users' 'vgpuctl gpu '
+in_zsh 'clear drain list mode pool resume show users' 'vgpuctl gpu '
 in_zsh 'list' 'vgpuctl schedule '
 in_zsh '0000:01:00.0 0000:02:00.0 soft:a' 'vgpuctl gpu show '
 in_zsh 'partitioned passthrough' 'vgpuctl gpu mode 0000:01:00.0 p'
