@@ -112,6 +112,7 @@ const WordKind word_kinds[] = {
     {"TENANT", NULL, find_tenants},
     {"DOMAIN", NULL, find_domains},
     {"MODE", "host shared passthrough partitioned", NULL},
+    {"POOL", "local slurm kubernetes", NULL},
     {"FORMAT", "table wide name yaml json", NULL},
     {"CLASS", "guaranteed burstable best-effort", NULL},
     {"POLICY", "binpack spread", NULL},

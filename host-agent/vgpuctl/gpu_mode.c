@@ -183,6 +183,18 @@ static gboolean set_drain(Client *client, const char *name, void *on, GError **e
     return answer != NULL;
 }
 
+gboolean gpu_pool_command(Client *client, const Options *options, char **args, GError **error)
+{
+    g_autoptr(VgpuGpu) gpu = client_gpu(client, args[0], error);
+    g_autoptr(GVariant) answer = NULL;
+
+    (void)options;
+    if (gpu)
+        answer = client_call_object(G_DBUS_PROXY(gpu), "SetPool",
+                                    g_variant_new("(sa{sv})", args[1], NULL), NULL, 0, error);
+    return answer != NULL;
+}
+
 static const char *member(GVariant *object, const char *key)
 {
     const char *value = "";

@@ -31,6 +31,7 @@ static const Column columns[] = {
     {"PROCESSES", "Members", dict_number, COLUMN_WIDE},
     {"TENANT", "Tenant", dict_text, 0},
     {"CONTAINER", "Container", dict_text, 0},
+    {"OWNER", "Owner", dict_text, 0},
 };
 
 static const Column lines[] = {
@@ -42,6 +43,8 @@ static const Column lines[] = {
     {"Class", "Class", dict_text, 0},
     {"Tenant", "Tenant", dict_text, 0},
     {"Container", "Container", dict_text, 0},
+    {"Owner", "Owner", dict_text, 0},
+    {"Part", "Part", dict_text, 0},
     {"Counted with", "CountedWith", dict_text, 0},
     {"Ephemeral", "Ephemeral", dict_flag, 0},
     {"Suspended", "Suspended", dict_flag, 0},

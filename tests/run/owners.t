@@ -180,7 +180,7 @@ my @eight = map { wanted('slurm:c:2', $_, 16) } 0 .. 7;
 my $all = '[' . join(', ', @eight) . ']';
 my ($none, $made, $delay) = (0, 0, 0.03);
 my @broken;
-for my $round (1 .. 16) {
+for my $round (1 .. ($ENV{ROUNDS} // 16)) {
     my $caller = start('caller', 'gdbus', 'call', '--system', '-d', 'org.mdev_vgpu.Host1', '-o', '/org/mdev_vgpu/manager',
         '-m', 'org.mdev_vgpu.Host1.Manager.CreateSlices', $all);
     sleep $delay;

@@ -4,12 +4,12 @@
 
 RUN_OUT := build/run
 RUN_NEEDS := $(RUN_OUT)/t-fill $(GUEST_OUT)/vk-compute host-agent governor
-UNIT_TESTS += tests/run/live.t
+UNIT_TESTS += tests/run/live.t tests/run/owners.t
 UNIT_NEEDS += $(RUN_NEEDS)
 
 .PHONY: check-run
 check-run: $(RUN_NEEDS)
-	tests/prove -v tests/run/live.t
+	tests/prove -v tests/run/live.t tests/run/owners.t
 
 $(RUN_OUT)/t-fill: tests/run/t-fill.c
 	@mkdir -p $(@D)

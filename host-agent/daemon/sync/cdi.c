@@ -290,9 +290,13 @@ static void write_owners(CdiSync *link)
                                     ? g_strdup(names[i] + strlen(OWNER_PREFIX))
                                     : NULL;
 
-        if (!name || !g_str_has_suffix(name, SUFFIX))
+        if (!name)
             continue;
-        name[strlen(name) - strlen(SUFFIX)] = '\0';
+        /* Another end is of a file that a vgpud was writing when it was killed. */
+        if (g_str_has_suffix(name, SUFFIX))
+            name[strlen(name) - strlen(SUFFIX)] = '\0';
+        else
+            *name = '\0';
         if (!g_hash_table_contains(owners, name))
             root_remove(host_root(link->host), path);
     }

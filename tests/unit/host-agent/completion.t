@@ -50,10 +50,10 @@ in_bash() {
     is "bash: '$2'" "$1" "${COMPREPLY[*]}"
 }
 
-in_bash 'gpu vgpu slice run cdi domain attach detach type tenant schedule operation config database topo events audit top report reload doctor completion' \
+in_bash 'gpu vgpu slice owner run cdi domain attach detach type tenant schedule operation config database topo events audit top report reload doctor completion' \
     'vgpuctl '
 in_bash 'vgpu' 'vgpuctl v'
-in_bash 'list show mode drain resume users clear' 'vgpuctl gpu '
+in_bash 'list show mode drain resume users clear pool' 'vgpuctl gpu '
 in_bash 'show set start stop' 'vgpuctl vgpu s'
 in_bash 'list' 'vgpuctl schedule '
 in_bash '0000:01:00.0 0000:02:00.0 soft:a' 'vgpuctl gpu mode '
@@ -72,7 +72,7 @@ in_bash 'red' 'vgpuctl tenant show '
 in_bash 'red' 'vgpuctl vgpu list --tenant '
 in_bash 'table wide name yaml json' 'vgpuctl -o '
 in_bash 'json' 'vgpuctl --output=j'
-in_bash 'list show mode drain resume users clear' 'vgpuctl -o json gpu '
+in_bash 'list show mode drain resume users clear pool' 'vgpuctl -o json gpu '
 in_bash 'off' 'vgpuctl vgpu set aaaa --display of'
 in_bash 'guaranteed' 'vgpuctl slice create --vram 2G --class g'
 in_bash '' 'vgpuctl vgpu set aaaa --weight '
@@ -86,7 +86,7 @@ in_fish() {
     is "fish: '$2'" "$1" "$got"
 }
 
-in_fish 'clear drain list mode resume show users' 'vgpuctl gpu '
+in_fish 'clear drain list mode pool resume show users' 'vgpuctl gpu '
 in_fish 'list' 'vgpuctl schedule '
 in_fish '0000:01:00.0 0000:02:00.0 soft:a' 'vgpuctl gpu show '
 in_fish 'partitioned passthrough' 'vgpuctl gpu mode 0000:01:00.0 p'
@@ -130,7 +130,7 @@ in_zsh() {
     is "zsh: '$2'" "$1" "$(sort -u "$dir/offered" | paste -sd' ')"
 }
 
-in_zsh 'clear drain list mode resume show users' 'vgpuctl gpu '
+in_zsh 'clear drain list mode pool resume show users' 'vgpuctl gpu '
 in_zsh 'list' 'vgpuctl schedule '
 in_zsh '0000:01:00.0 0000:02:00.0 soft:a' 'vgpuctl gpu show '
 in_zsh 'partitioned passthrough' 'vgpuctl gpu mode 0000:01:00.0 p'
