@@ -132,7 +132,7 @@ point("a tenant's user has the tenant's vGPUs, and nobody else's", sub {
 point('a user without rights is refused on every method', sub {
     my $xml = host('cat /usr/share/dbus-1/interfaces/org.mdev_vgpu.Host1.xml');
     my %path = (Manager => '/org/mdev_vgpu/manager', Gpu => '/org/mdev_vgpu/gpu/' . ($gpu =~ tr/:./__/r));
-    my %value = (s => '""', 'a{sv}' => '0', b => 'false', u => '0', t => '0');
+    my %value = (s => '""', 'a{sv}' => '0', 'aa{sv}' => '0', b => 'false', u => '0', t => '0');
     my ($count, $said) = (0, '');
     while ($xml =~ /<interface name="org\.mdev_vgpu\.Host1\.(\w+)">(.*?)<\/interface>/gs) {
         my ($interface, $body) = ($1, $2);
