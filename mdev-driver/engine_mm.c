@@ -3,9 +3,9 @@
  * The address space of an engine. The engine ends with it, even if another process still holds the
  * file.
  *
- * mmu_notifier_unregister() waits for all running notifiers of the machine, which another engine can
- * delay, and an engine can end thousands of times a second. So nobody waits: mmu_notifier_put() frees
- * the object later, and the next engine has its own.
+ * mmu_notifier_unregister() waits for all running notifiers of the machine. Another engine can
+ * delay these, and an engine can end thousands of times a second. So nobody waits:
+ * mmu_notifier_put() frees the object later, and the next engine has its own.
  */
 #include <linux/mmu_notifier.h>
 #include <linux/sched/mm.h>

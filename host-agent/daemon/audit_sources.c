@@ -212,6 +212,8 @@ static char *slice_state(const AuditWorld *world, char **name)
     add_flag(text, "Started", slice->present);
     add_flag(text, "Defined", slice->defined);
     add_flag(text, "Autostart", slice->autostart);
+    add_flag(text, "Suspended", slice->suspended);
+    add(text, "Owner", slice->owner);
     add(text, "User", user ? user : "");
     return g_string_free(text, FALSE);
 }
@@ -270,6 +272,7 @@ static char *gpu_state(const AuditWorld *world, char **name)
     text = g_string_new(NULL);
     add(text, "Mode", vgpu_gpu_get_mode(interface));
     add(text, "WantedMode", vgpu_gpu_get_wanted_mode(interface));
+    add(text, "Pool", vgpu_gpu_get_pool(interface));
     add_flag(text, "Draining", vgpu_gpu_get_draining(interface));
     add_flag(text, "Healthy", vgpu_gpu_get_healthy(interface));
     add(text, "HealthReasons", reasons);

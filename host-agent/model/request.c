@@ -172,7 +172,8 @@ void request_free(Request *request)
 
 static gboolean invalid(GError **error, const char *format, const char *value)
 {
-    g_autofree char *message = g_strdup_printf("%s: \"%s\"", format, value);
+    g_autofree char *message =
+        value ? g_strdup_printf("%s: \"%s\"", format, value) : g_strdup(format);
 
     g_set_error_literal(error, AGENT_ERROR, AGENT_ERROR_INVALID, message);
     return FALSE;
@@ -354,7 +355,7 @@ static char *checksum_of(GVariant *dict)
 static gboolean check_owner(const Request *request, GError **error)
 {
     if (!request->owner && (request->part || request->pool || request->uid_given))
-        return invalid(error, "Part, Pool and Uid need an Owner", "");
+        return invalid(error, "Part, Pool and Uid need an Owner", NULL);
     if (!request->owner)
         return TRUE;
     if (!slice_owner_valid(request->owner))
@@ -513,7 +514,7 @@ gboolean requests_check_owner(const GPtrArray *requests, GError **error)
         const Request *request = g_ptr_array_index(requests, i);
 
         if (!*request->owner)
-            return invalid(error, "Owner is missing", "");
+            return invalid(error, "each slice of CreateSlices needs an Owner", NULL);
         for (guint k = 0; k < i; k++)
             if (!check_beside(g_ptr_array_index(requests, k), request, error))
                 return FALSE;

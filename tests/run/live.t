@@ -1,95 +1,20 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # vgpuctl run: a program gets a slice of a GPU, can't have more than that, and gives it back when it ends, however it
-# ends. A host without the kernel module and without systemd: vgpud on a bus of its own, vgpu-arbiter, lavapipe.
+# ends. The host is RunLive's.
 use strict;
 use warnings;
-use Cwd;
-use File::Path 'make_path';
-use File::Temp;
+use FindBin;
+use lib $FindBin::Bin;
 use POSIX ':sys_wait_h';
+use RunLive;
 use Test::More;
-use Time::HiRes qw(sleep time);
-
-my $gpu = 'soft:live';
-my $build = getcwd() . '/build';
-my $root = File::Temp->newdir;
-my $vgpuctl = "$build/host-agent/vgpuctl";
-my $fill = "$build/run/t-fill";
-my @pids;
-
-sub put {
-    my ($path, $text) = @_;
-    make_path("$root$path" =~ s{/[^/]+$}{}r);
-    open my $file, '>', "$root$path" or die "$path: $!\n";
-    print $file $text;
-    close $file;
-    return;
-}
-
-sub slurp {
-    my ($path) = @_;
-    open my $file, '<', $path or return '';
-    local $/ = undef;
-    return <$file> // '';
-}
-
-# Starts a program with its output in a file.
-sub start {
-    my ($name, @command) = @_;
-    my $pid = fork // die "fork: $!\n";
-    if (!$pid) {
-        open STDOUT, '>', "$root/$name.log" or die;
-        open STDERR, '>&', \*STDOUT or die;
-        exec @command or POSIX::_exit(127);
-    }
-    push @pids, $pid;
-    return $pid;
-}
-
-sub within {
-    my ($limit, $check) = @_;
-    my $until = time + $limit;
-    until ($check->()) {
-        return 0 if time > $until;
-        sleep 0.05;
-    }
-    return 1;
-}
-
-# A command's output, both ways, and its status as the shell has it.
-sub output_of {
-    my $text = `@_ 2>&1`;
-    return ($text, $? & 127 ? 128 + ($? & 127) : $? >> 8);
-}
+use Time::HiRes 'sleep';
 
 sub slices { return (output_of("$vgpuctl slice list"))[0] }
 sub none_left { return within(15, sub { slices() =~ /no slice/ }) }
 
-END {
-    local $?;
-    kill 'TERM', @pids if @pids;
-    waitpid $_, 0 for @pids;
-}
-
-put('/etc/vgpu/gpus.conf', "[gpu $gpu]\nmode=shared\nvram=1G\n");
-put('/etc/vgpu/types.d/10.conf', "[type vgpu-half]\nvram=1/2\n");
-put('/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json',
-    qq({"layer": {"library_path": "$build/governor/vulkan/libvgpu_governor.so"}}));
-# Claims go by the processes that there are.
-symlink '/proc', "$root/proc" or die "proc: $!\n";
-
-$ENV{DBUS_SYSTEM_BUS_ADDRESS} = "unix:path=$root/bus";
-$ENV{VK_DRIVER_FILES} = '/usr/share/vulkan/icd.d/lvp_icd.json';
-$ENV{VK_IMPLICIT_LAYER_PATH} = "$build/governor/vulkan";
-$ENV{NODEVICE_SELECT} = 1;
-start('bus', 'dbus-daemon', '--session', '--nofork', '--nopidfile', "--address=$ENV{DBUS_SYSTEM_BUS_ADDRESS}");
-within(20, sub { -S "$root/bus" }) or BAIL_OUT('no bus');
-my $vgpud = start('vgpud', "$build/host-agent/vgpud", "--root=$root");
-within(20, sub { (output_of("$vgpuctl gpu list"))[0] =~ /\Q$gpu\E +shared/ })
-    or BAIL_OUT("vgpud: " . slurp("$root/vgpud.log"));
-# systemd would start it, for vgpud.
-start('arbiter', "$build/governor/vgpu-arbiter", "--root=$root", $gpu);
+start_host('1G');
 
 my ($text, $status) = output_of("$vgpuctl run --vram 256M -- $build/guest/vk-compute --rounds=2 --size 65536");
 is($status, 0, 'a program computes in a slice of its own') or diag($text, slurp("$root/vgpud.log"), slurp("$root/arbiter.log"));
@@ -121,14 +46,12 @@ ok(none_left(), 'nothing is left of them');
 my $holder = start('holder', $vgpuctl, 'run', '--vram', '1G', '--', 'sh', '-c', 'exec sleep 1000');
 ok(within(10, sub { slices() =~ /sleep|sh\[$holder\]/ }), 'who has it is listed') or diag(slices());
 is((output_of("$vgpuctl run --vram 64M -- true"))[1], 7, 'what it has nobody else gets');
-kill 'TERM', $vgpud;
-waitpid $vgpud, 0;
-@pids = grep { $_ != $vgpud } @pids;
-$vgpud = start('vgpud', "$build/host-agent/vgpud", "--root=$root");
+kill_vgpud('TERM');
+start_vgpud();
 ok(within(20, sub { slices() =~ /sh\[$holder\]/ }), 'over a restart of vgpud too');
 kill 'KILL', $holder;
 waitpid $holder, 0;
-@pids = grep { $_ != $holder } @pids;
+forget($holder);
 is((output_of("$vgpuctl run --vram 64M -- true"))[1], 0, 'when it is killed, it is free at once');
 ok(none_left(), 'and given back');
 
@@ -140,12 +63,11 @@ my $parent = start('child', $vgpuctl, 'run', '--vram', '64M', '--', 'sh', '-c',
 my $ended;
 within(20, sub { $ended = waitpid($parent, WNOHANG) == $parent });
 ok($ended && $? == 0, 'a program ends before its child') or diag(slurp("$root/child.log"));
-@pids = grep { $_ != $parent } @pids if $ended;
+forget($parent) if $ended;
 sleep 1;
 like(slices(), qr/sh\[$parent\]/, 'which keeps the slice') or diag(slurp("$root/vgpud.log"));
 close $fifo;
 ok(none_left(), 'until it ends') or diag(slices(), slurp("$root/vgpud.log"));
 
-is(slurp("$root/vgpud.log") =~ /(?:CRITICAL|ERROR|Sanitizer)/ ? 1 : 0, 0, 'vgpud has nothing to complain of')
-    or diag(slurp("$root/vgpud.log"));
+nothing_to_complain_of();
 done_testing();

@@ -1,66 +1,16 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # Slices of an engine's jobs, for plain processes of a user: they compute in them and can't have more, other users can't
-# use them, and vgpud killed at any point makes all that was asked for, or none. A host as in live.t.
+# use them, and vgpud killed at any point makes all that was asked for, or none. The host is RunLive's.
 use strict;
 use warnings;
-use Cwd;
-use POSIX ();
-use File::Path 'make_path';
-use File::Temp;
+use FindBin;
+use lib $FindBin::Bin;
+use RunLive;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes 'sleep';
 
-my $gpu = 'soft:live';
-my $build = getcwd() . '/build';
-my $root = File::Temp->newdir;
-my $vgpuctl = "$build/host-agent/vgpuctl";
-my $fill = "$build/run/t-fill";
 my ($user, $other) = (12_345, 12_346);
-my @pids;
-
-sub put {
-    my ($path, $text) = @_;
-    make_path("$root$path" =~ s{/[^/]+$}{}r);
-    open my $file, '>', "$root$path" or die "$path: $!\n";
-    print $file $text;
-    close $file;
-    return;
-}
-
-sub slurp {
-    my ($path) = @_;
-    open my $file, '<', $path or return '';
-    local $/ = undef;
-    return <$file> // '';
-}
-
-sub start {
-    my ($name, @command) = @_;
-    my $pid = fork // die "fork: $!\n";
-    if (!$pid) {
-        open STDOUT, '>>', "$root/$name.log" or die;
-        open STDERR, '>&', \*STDOUT or die;
-        exec @command or POSIX::_exit(127);
-    }
-    push @pids, $pid;
-    return $pid;
-}
-
-sub within {
-    my ($limit, $check) = @_;
-    my $until = time + $limit;
-    until ($check->()) {
-        return 0 if time > $until;
-        sleep 0.05;
-    }
-    return 1;
-}
-
-sub output_of {
-    my $text = `@_ 2>&1`;
-    return ($text, $? & 127 ? 128 + ($? & 127) : $? >> 8);
-}
 
 # A method of the manager, its arguments as GVariant's texts.
 sub call {
@@ -80,24 +30,8 @@ sub wanted {
 
 sub uuids { return $_[0] =~ /'Uuid': <'([0-9a-f-]{36})'>/g }
 
-my $vgpud;
-
-sub start_vgpud {
-    $vgpud = start('vgpud', "$build/host-agent/vgpud", "--root=$root");
-    within(20, sub { (output_of("$vgpuctl gpu list"))[0] =~ /\Q$gpu\E +shared/ })
-        or BAIL_OUT('vgpud: ' . slurp("$root/vgpud.log"));
-    return;
-}
-
-sub kill_vgpud {
-    kill 'KILL', $vgpud;
-    waitpid $vgpud, 0;
-    @pids = grep { $_ != $vgpud } @pids;
-    return;
-}
-
 sub cpu_ms {
-    my @fields = split ' ', slurp("/proc/$vgpud/stat") =~ s/^.*\) //sr;
+    my @fields = split ' ', slurp('/proc/' . vgpud_pid() . '/stat') =~ s/^.*\) //sr;
     return ($fields[11] + $fields[12]) * 10;
 }
 
@@ -109,27 +43,8 @@ sub as {
     return output_of("setpriv --reuid $uid --regid $uid --clear-groups env HOME=/ $words $command");
 }
 
-END {
-    local $?;
-    kill 'TERM', @pids if @pids;
-    waitpid $_, 0 for @pids;
-}
-
 chmod 0755, "$root";
-put('/etc/vgpu/gpus.conf', "[gpu $gpu]\nmode=shared\nvram=8G\n");
-put('/etc/vgpu/types.d/10.conf', "[type vgpu-half]\nvram=1/2\n");
-put('/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json',
-    qq({"layer": {"library_path": "$build/governor/vulkan/libvgpu_governor.so"}}));
-symlink '/proc', "$root/proc" or die "proc: $!\n";
-
-$ENV{DBUS_SYSTEM_BUS_ADDRESS} = "unix:path=$root/bus";
-$ENV{VK_DRIVER_FILES} = '/usr/share/vulkan/icd.d/lvp_icd.json';
-$ENV{VK_IMPLICIT_LAYER_PATH} = "$build/governor/vulkan";
-$ENV{NODEVICE_SELECT} = 1;
-start('bus', 'dbus-daemon', '--session', '--nofork', '--nopidfile', "--address=$ENV{DBUS_SYSTEM_BUS_ADDRESS}");
-within(20, sub { -S "$root/bus" }) or BAIL_OUT('no bus');
-start_vgpud();
-start('arbiter', "$build/governor/vgpu-arbiter", "--root=$root", $gpu);
+start_host('8G');
 
 # With a cap its work is measured, though nobody else has any.
 my $cap = ", 'Cap': <uint32 60>";
@@ -159,7 +74,7 @@ close $fifo;
 like($text, qr/'PeakVram': <uint64 [34]\d{7}>/, 'its memory is known') or diag($text);
 
 my $before = $uuid;
-kill_vgpud();
+kill_vgpud('KILL');
 ($text) = as($user, $door, "$fill 512");
 like($text, qr/^has (?:56|64) MiB$/m, 'the size is held while vgpud is down');
 start_vgpud();
@@ -169,7 +84,7 @@ is((uuids($text))[0], $before, 'the same call gives the same slice when vgpud wa
 like($text, qr/'GpuTime': <uint64 [1-9]/, 'what it used is known at its end') or diag($text);
 like($text, qr/'Slices': <uint32 1>/, 'of one slice');
 my ($used) = $text =~ /'GpuTime': <uint64 (\d+)>/;
-kill_vgpud();
+kill_vgpud('KILL');
 start_vgpud();
 ($text) = call('ReleaseOwner', 'slurm:c:1', '{}');
 like($text, qr/'GpuTime': <uint64 $used>/, 'and is not counted again');
@@ -184,9 +99,9 @@ for my $round (1 .. ($ENV{ROUNDS} // 16)) {
     my $caller = start('caller', 'gdbus', 'call', '--system', '-d', 'org.mdev_vgpu.Host1', '-o', '/org/mdev_vgpu/manager',
         '-m', 'org.mdev_vgpu.Host1.Manager.CreateSlices', $all);
     sleep $delay;
-    kill_vgpud();
+    kill_vgpud('KILL');
     waitpid $caller, 0;
-    @pids = grep { $_ != $caller } @pids;
+    forget($caller);
     start_vgpud();
     ($text) = call('ListOwners');
     my $count = () = $text =~ /[0-9a-f]{8}-[0-9a-f-]{27}/g;
@@ -224,6 +139,5 @@ diag(sprintf 'CPU of vgpud at 1,024 slices: CreateSlice %.1f ms, GetDoor %.1f ms
 cmp_ok($create, '<=', 10, 'a native slice costs at most 10 ms of CPU');
 cmp_ok($get, '<=', 2, 'and its door 2 ms');
 
-is(slurp("$root/vgpud.log") =~ /(?:CRITICAL|ERROR|Sanitizer)/ ? 1 : 0, 0, 'vgpud has nothing to complain of')
-    or diag(slurp("$root/vgpud.log"));
+nothing_to_complain_of();
 done_testing();

@@ -104,25 +104,38 @@ static gboolean make_links(HostRoot *root, const char *back_text, const char *uu
     return TRUE;
 }
 
+/* In @of_gpu, which is in @own. */
+static gboolean link_in(HostRoot *root, const char *of_gpu, const char *own, const char *uuid,
+                        GError **error)
+{
+    g_autofree char *owner = g_path_get_basename(own);
+    g_autofree char *gpu = g_path_get_basename(of_gpu);
+    g_autofree char *target = g_strconcat("../../../containers/", uuid, "/slice", NULL);
+    g_autofree char *back_text = choose(root, owner, gpu, target);
+
+    if (!back_text) {
+        errno = EMLINK;
+        return failed(of_gpu, "used for another slice", error);
+    }
+    return make_links(root, back_text, uuid, target, error);
+}
+
 gboolean owner_dirs_link(HostRoot *root, const char *owner, const char *gpu, const char *uuid,
                          const uid_t *uids, guint count, GError **error)
 {
     g_autofree char *all = root_path(root, OWNERS_DIR, NULL);
     g_autofree char *own = owner_dirs_path(root, owner);
     g_autofree char *of_gpu = g_build_filename(own, gpu, NULL);
-    g_autofree char *target = g_strconcat("../../../containers/", uuid, "/slice", NULL);
-    g_autofree char *back_text = NULL;
 
     /* Nobody but root can see whose jobs there are. Modes are set whatever the umask is. */
-    if (!make_dir(all, 0711, error) || !make_dir(own, 0700, error) ||
-        !make_dir(of_gpu, 0755, error))
-        return FALSE;
-    back_text = choose(root, owner, gpu, target);
-    if (!back_text) {
-        errno = EMLINK;
-        return failed(of_gpu, "used for another slice", error);
-    }
-    return make_links(root, back_text, uuid, target, error) && let_in(own, uids, count, error);
+    if (make_dir(all, 0711, error) && make_dir(own, 0700, error) && make_dir(of_gpu, 0755, error) &&
+        link_in(root, of_gpu, own, uuid, error) && let_in(own, uids, count, error))
+        return TRUE;
+    owner_dirs_unlink(root, uuid);
+    /* There may be no link that leads to them. */
+    g_rmdir(of_gpu);
+    g_rmdir(own);
+    return FALSE;
 }
 
 void owner_dirs_unlink(HostRoot *root, const char *uuid)

@@ -125,6 +125,7 @@ static const struct {
     {"ClearHealth", AUDIT_GPU, FALSE},    {"Reload", AUDIT_CONFIG, FALSE},
     {"ApplyConfig", AUDIT_CONFIG, FALSE}, {"ClaimSlice", AUDIT_SLICE, FALSE},
     {"SuspendSlice", AUDIT_SLICE, FALSE}, {"ResumeSlice", AUDIT_SLICE, FALSE},
+    {"SetPool", AUDIT_GPU, FALSE},
 };
 
 /**

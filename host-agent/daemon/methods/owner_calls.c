@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/bus.h"
+#include "host-agent/daemon/host/audit.h"
 #include "host-agent/daemon/methods/vgpu_call.h"
 #include "host-agent/model/request.h"
 
@@ -17,6 +18,7 @@ typedef struct {
     GDBusMethodInvocation *invocation;
     char *owner;
     char *user;
+    guint32 uid;
     guint left;
     guint removed;
     GError *error;
@@ -58,16 +60,58 @@ static void end(Release *release)
     g_free(release);
 }
 
+static void left_one(Release *release)
+{
+    if (!--release->left)
+        end(release);
+}
+
+/* @before: its state in the audit, which sees no object in the call. */
+typedef struct {
+    Release *release;
+    char *uuid;
+    char *before;
+} Removal;
+
+static void write_audit(const Removal *removal, const GError *error)
+{
+    g_autofree char *after = audit_state_of(AUDIT_SLICE, removal->uuid);
+
+    if (audit_is_on() && !g_str_equal(removal->before, after))
+        audit_write(&(AuditEntry){.who = removal->release->user,
+                                  .uid = &removal->release->uid,
+                                  .what = "ReleaseOwner",
+                                  .object = removal->uuid,
+                                  .before = removal->before,
+                                  .after = after,
+                                  .error = error});
+}
+
 static void removed(const GError *error, void *data)
 {
-    Release *release = data;
+    Removal *removal = data;
+    Release *release = removal->release;
 
+    write_audit(removal, error);
     if (error && !release->error)
         release->error = g_error_copy(error);
     if (!error)
         release->removed++;
-    if (!--release->left)
-        end(release);
+    g_free(removal->uuid);
+    g_free(removal->before);
+    g_free(removal);
+    left_one(release);
+}
+
+static Removal *removal_new(Release *release, const char *uuid)
+{
+    Removal *removal = g_new0(Removal, 1);
+
+    removal->release = release;
+    removal->uuid = g_strdup(uuid);
+    removal->before = audit_state_of(AUDIT_SLICE, uuid);
+    release->left++;
+    return removal;
 }
 
 static GStrv slices_of(const Vgpus *vgpus, const char *owner)
@@ -96,15 +140,13 @@ static void release_all(Release *release, const char *const *uuids)
                                           .caller = release->user,
                                           .waits = TRUE,
                                           .done = removed,
-                                          .data = release};
+                                          .data = removal_new(release, uuids[i])};
         g_autoptr(GError) error = NULL;
 
-        release->left++;
         if (!operations_start(operations, &request, &error))
-            removed(error, release);
+            removed(error, request.data);
     }
-    if (!--release->left)
-        end(release);
+    left_one(release);
 }
 
 static gboolean read_arguments(GDBusMethodInvocation *invocation, const char **owner,
@@ -146,6 +188,7 @@ void owner_release(GDBusMethodInvocation *invocation, const Caller *caller, void
     release->invocation = invocation;
     release->owner = g_strdup(owner);
     release->user = g_strdup(caller->user);
+    release->uid = caller->uid;
     uuids = slices_of(vgpus, owner);
     release_all(release, (const char *const *)uuids);
 }

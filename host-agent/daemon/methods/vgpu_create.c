@@ -161,6 +161,14 @@ static void accepted(Operation *operation)
             slices_set_reserved(life->slices, operation_object(operation, i));
 }
 
+static void tell_slice(Host *host, const Slice *slice, const char *user)
+{
+    host_event(host, "slice-created", slice->gpu, slice->uuid,
+               "slice %s of GPU %s was made for %s, door %s, by %s", slice->uuid, slice->gpu,
+               *slice->owner ? slice->owner : "containers", slice_transport_name(slice->transport),
+               user);
+}
+
 static void ended(Operation *operation, const GError *error)
 {
     const Lifecycle *life = operation_world(operation);
@@ -169,10 +177,11 @@ static void ended(Operation *operation, const GError *error)
         const char *uuid = operation_object(operation, i);
         const Slice *slice = slices_find(life->slices, uuid);
 
-        if (slice && !error)
-            host_event(life->host, slice_is_vgpu(slice) ? "vgpu-created" : "slice-created",
-                       slice->gpu, uuid, "vGPU %s of type %s was made on GPU %s", uuid, slice->type,
-                       slice->gpu);
+        if (slice && !error && slice_is_vgpu(slice))
+            host_event(life->host, "vgpu-created", slice->gpu, uuid,
+                       "vGPU %s of type %s was made on GPU %s", uuid, slice->type, slice->gpu);
+        else if (slice && !error)
+            tell_slice(life->host, slice, operation_caller(operation));
         slices_settle(life->slices, uuid);
     }
 }
@@ -394,14 +403,8 @@ static void store_slices(const Vgpus *vgpus, GDBusMethodInvocation *invocation,
         g_dbus_method_invocation_return_gerror(invocation, error);
         return;
     }
-    for (guint i = 0; i < making->made->len; i++) {
-        const Slice *slice = g_ptr_array_index(making->made, i);
-
-        host_event(vgpus->host, "slice-created", slice->gpu, slice->uuid,
-                   "slice %s of GPU %s was made for %s, door %s, by %s", slice->uuid, slice->gpu,
-                   *slice->owner ? slice->owner : "containers",
-                   slice_transport_name(slice->transport), caller->user);
-    }
+    for (guint i = 0; i < making->made->len; i++)
+        tell_slice(vgpus->host, g_ptr_array_index(making->made, i), caller->user);
     answer(vgpus, invocation, list_slices(making->all));
 }
 

@@ -18,21 +18,26 @@ debs_fetch() {
 
 # kernel_fetch KERNEL DIR LOG: the packages of a kernel and of its headers, into DIR/debs.
 kernel_fetch() {
-    debs_fetch "$2" "$(kernel_suite "$1")" 'linux-base|linux-(image|headers|kbuild|binary|modules|base)-[0-9].*' \
+    debs_fetch "$2" "$(kernel_suite "$1")" 'linux-(image|headers|kbuild|binary|modules|base)-[0-9].*' \
         linux-image-amd64 linux-headers-amd64 >"$3" 2>&1 ||
         fail "kernel download" "Debian's packages of kernel $1" "$3"
 }
 
-# kernel_debs KERNEL DIR: the same for who installs them in L1, whose own kernel is not installed
-# there: with the initramfs' tools, and the compiler's name that a kernel's headers depend on.
+# kernel_debs KERNEL DIR: the same to be installed in L1. No kernel is installed there, so what a
+# kernel depends on is added.
 kernel_debs() {
+    local suite
     case $1 in /* | *-debug) die_usage "prepare --debs: $1 is none of Debian's kernels" ;; esac
     mkdir -p "$2"
+    suite=$(kernel_suite "$1")
     kernel_fetch "$1" "$(readlink -f "$2")" "$CACHE/log/kernel-debs.log"
-    debs_fetch "$(readlink -f "$2")" trixie \
-        'initramfs-tools(-core|-bin)?|klibc-utils|libklibc|dracut-install|(gcc|cpp)-14-for-host' \
-        initramfs-tools gcc-14-for-host >"$CACHE/log/kernel-debs.log" 2>&1 ||
-        fail "kernel download" "what installing kernel $1 needs" "$CACHE/log/kernel-debs.log"
+    {
+        debs_fetch "$(readlink -f "$2")" "$suite" linux-base linux-base &&
+            debs_fetch "$(readlink -f "$2")" trixie \
+                'initramfs-tools(-core|-bin)?|klibc-utils|libklibc|dracut-install|(gcc|cpp)-14-for-host' \
+                initramfs-tools gcc-14-for-host
+    } >>"$CACHE/log/kernel-debs.log" 2>&1 ||
+        fail "kernel download" "what kernel $1 depends on" "$CACHE/log/kernel-debs.log"
 }
 
 kernel_unpack() {

@@ -137,7 +137,7 @@ static void test_gpus_conf(void)
     close_audited(&at);
 }
 
-static Said call(const char *method, const char *argument)
+static Said call(const char *method, const char *argument, const char *second)
 {
     g_autofree char *name = g_strconcat("--method=" VGPU_MANAGER_INTERFACE ".", method, NULL);
     const char *argv[] = {"gdbus",
@@ -147,19 +147,25 @@ static Said call(const char *method, const char *argument)
                           "--object-path=" VGPU_MANAGER_PATH,
                           name,
                           argument,
-                          strstr(method, "Run") ? "/usr/bin/train" : NULL,
+                          second,
                           NULL};
 
     return run_program(argv);
 }
 
-static void assert_call(const char *method, const char *argument)
+/* @second: NULL: the method has one argument. */
+static void assert_call_with(const char *method, const char *argument, const char *second)
 {
-    Said said = call(method, argument);
+    Said said = call(method, argument, second);
 
     g_test_message("%s: %s%s", method, said.out, said.err);
     g_assert_cmpint(said.status, ==, 0);
     said_clear(&said);
+}
+
+static void assert_call(const char *method, const char *argument)
+{
+    assert_call_with(method, argument, NULL);
 }
 
 static void test_libvirt(void)
@@ -204,7 +210,8 @@ static void test_systemd(void)
 
     file_tree_link(root, "/proc", "/proc");
     open_tree(&at, root);
-    assert_call("RunSlice", "{'Vram': <uint64 1073741824>, 'Uuids': <['" UUID "']>}");
+    assert_call_with("RunSlice", "{'Vram': <uint64 1073741824>, 'Uuids': <['" UUID "']>}",
+                     "/usr/bin/train");
     assert_entry(&at, "remove: " UUID " ok by systemd: removed\n");
     close_audited(&at);
 }
@@ -297,6 +304,28 @@ static void test_gpu(void)
     close_audited(&at);
 }
 
+/* Whose slices an engine has made and released, and to which engine the GPU belongs. */
+static void test_owner(void)
+{
+    Audited at;
+
+    open_audited(&at);
+    assert_call("CreateSlices",
+                "[{'Owner': <'slurm:c:1'>, 'Part': <'0'>, 'Door': <'native'>, 'Vram': <uint64 "
+                "1073741824>}, {'Owner': <'slurm:c:1'>, 'Part': <'1'>, 'Door': <'native'>, "
+                "'Vram': <uint64 1073741824>}]");
+    iterate_until_said(at.all, "; Owner=slurm:c:1");
+    g_assert_cmpuint(count(&at, "MESSAGE=CreateSlices: "), ==, 2);
+    assert_call_with("ReleaseOwner", "slurm:c:1", "{}");
+    iterate_until_said(at.all, "removed\n");
+    g_assert_cmpuint(count(&at, "MESSAGE=ReleaseOwner: "), ==, 2);
+    g_assert_cmpuint(count(&at, AUDIT_UID), ==, 4);
+    assert_says("gpu pool " ADDRESS " slurm", 0, "", "");
+    assert_entry(&at, "SetPool: " ADDRESS " ok by ");
+    iterate_until_said(at.all, "Pool local -> slurm");
+    close_audited(&at);
+}
+
 /* A held finding, and its end by a call, which is one entry. */
 static void test_health(void)
 {
@@ -350,6 +379,7 @@ int main(int argc, char **argv)
     g_test_add_func("/audit/mdevctl", test_mdevctl);
     g_test_add_func("/audit/kernel", test_kernel);
     g_test_add_func("/audit/gpu", test_gpu);
+    g_test_add_func("/audit/owner", test_owner);
     g_test_add_func("/audit/health", test_health);
     g_test_add_func("/audit/memory-pressure", test_memory_pressure);
     return g_test_run();

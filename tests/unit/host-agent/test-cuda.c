@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "host-agent/daemon/containers/transport.h"
+#include "host-agent/daemon/host/audit.h"
 #include "host-agent/doctor/doctor.h"
 #include "host-agent/model/slice.h"
 #include "lib/bus.h"
@@ -368,10 +369,32 @@ static void arbiter_close(Arbiter *arbiter)
 #define SUSPEND_LOG "/suspend-log"
 #define FAILS       "/suspend-fails"
 
+/* A container that starts meanwhile would find no memory. */
+static void assert_no_claim(const char *uuid)
+{
+    const char *argv[] = {"gdbus",
+                          "call",
+                          "--system",
+                          "--dest=" VGPU_BUS_NAME,
+                          "--object-path=" VGPU_MANAGER_PATH,
+                          "--method=" VGPU_MANAGER_INTERFACE ".ClaimSlice",
+                          uuid,
+                          "a-container",
+                          "1",
+                          NULL};
+    Said said = run_program(argv);
+
+    g_test_message("%s", said.err);
+    g_assert_cmpint(said.status, !=, 0);
+    g_assert_nonnull(strstr(said.err, "is suspended; resume it first"));
+    said_clear(&said);
+}
+
 /* While it is suspended others have its room; it goes on when there is room for it again. */
 static void test_suspend(void)
 {
     HostRoot *root = nvidia_tree();
+    g_autofree char *state = NULL;
     Arbiter arbiter;
     AgentOnBus at;
 
@@ -383,6 +406,9 @@ static void test_suspend(void)
     assert_in_file(&at, SUSPEND_LOG, "--bytes 4096 suspend 77 78\n");
     assert_in_file(&at, SHARE_OF(UUID), "vram=1\nspill=0\n");
     assert_says("slice show " UUID, 0, "Suspended", "");
+    assert_no_claim(UUID);
+    state = audit_state_of(AUDIT_SLICE, UUID);
+    g_assert_nonnull(strstr(state, "Suspended=yes"));
     assert_says("slice create half --door native --uuid " UUID2, 0, UUID2, "");
     assert_says("slice resume " UUID, 7, "", ADDRESS);
     assert_not_in_file(&at, SUSPEND_LOG, "resume");

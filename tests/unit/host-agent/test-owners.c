@@ -2,6 +2,7 @@
 /* What an engine makes for its jobs: the same call twice, all or none, and their end. */
 #include <string.h>
 
+#include "host-agent/daemon/containers/owner_dirs.h"
 #include "lib/bus.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
@@ -299,6 +300,26 @@ static void test_doors(void)
     agent_on_bus_close(&at);
 }
 
+/* What cannot be linked leaves no empty directories. */
+static void test_directory_fails(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *long_name = g_strnfill(100, 'o');
+    AgentOnBus at;
+
+    open_shared(&at);
+    g_assert_true(root_mkdir(at.root, "/run/vgpu", 0755, &error));
+    g_assert_false(owner_dirs_link(at.root, long_name, ADDRESS,
+                                   "c0ffee00-0000-4000-8000-000000000001", NULL, 0, &error));
+    g_assert_error(error, G_FILE_ERROR, G_FILE_ERROR_NAMETOOLONG);
+    {
+        g_autofree char *path = g_strconcat("/run/vgpu/owners/", long_name, NULL);
+
+        g_assert_false(exists(&at, path));
+    }
+    agent_on_bus_close(&at);
+}
+
 static GVariant *set_pool(const AgentOnBus *at, const char *pool, GError **error)
 {
     Answer answer = {0};
@@ -353,6 +374,7 @@ int main(int argc, char **argv)
     g_test_add_func("/owners/bad-requests", test_bad_requests);
     g_test_add_func("/owners/release", test_release);
     g_test_add_func("/owners/doors", test_doors);
+    g_test_add_func("/owners/directory-fails", test_directory_fails);
     g_test_add_func("/owners/pool", test_pool);
     return g_test_run();
 }
