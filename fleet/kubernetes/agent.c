@@ -214,6 +214,17 @@ static void on_owner(Agent *agent)
     look_in(agent, QUIET_MS);
 }
 
+static void watch(Agent *agent);
+
+static gboolean watch_again(void *data)
+{
+    Agent *agent = data;
+
+    agent->timer = 0;
+    watch(agent);
+    return G_SOURCE_REMOVE;
+}
+
 static void on_objects(GObject *source, GAsyncResult *result, void *data)
 {
     g_autoptr(GError) error = NULL;
@@ -222,8 +233,12 @@ static void on_objects(GObject *source, GAsyncResult *result, void *data)
 
     (void)source;
     if (!objects) {
-        if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
-            g_error("cannot watch vgpud: %s", error->message);
+        if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+            return;
+        g_warning("vgpud does not list its GPUs, and is asked again in a second (see \"systemctl "
+                  "status vgpud\"): %s",
+                  error->message);
+        agent->timer = g_timeout_add(AGAIN_MS, watch_again, agent);
         return;
     }
     agent->objects = objects;
@@ -235,6 +250,13 @@ static void on_objects(GObject *source, GAsyncResult *result, void *data)
     look_in(agent, QUIET_MS);
 }
 
+static void watch(Agent *agent)
+{
+    g_dbus_object_manager_client_new(agent->bus, G_DBUS_OBJECT_MANAGER_CLIENT_FLAGS_NONE,
+                                     VGPU_BUS_NAME, VGPU_ROOT_PATH, NULL, NULL, NULL,
+                                     agent->cancellable, on_objects, agent);
+}
+
 Agent *agent_new(GDBusConnection *bus, void (*changed)(void *data), void *data)
 {
     Agent *agent = g_new0(Agent, 1);
@@ -244,9 +266,7 @@ Agent *agent_new(GDBusConnection *bus, void (*changed)(void *data), void *data)
     agent->data = data;
     agent->cancellable = g_cancellable_new();
     agent->gpus = g_ptr_array_new_with_free_func((GDestroyNotify)agent_gpu_free);
-    g_dbus_object_manager_client_new(bus, G_DBUS_OBJECT_MANAGER_CLIENT_FLAGS_NONE, VGPU_BUS_NAME,
-                                     VGPU_ROOT_PATH, NULL, NULL, NULL, agent->cancellable,
-                                     on_objects, agent);
+    watch(agent);
     return agent;
 }
 

@@ -189,7 +189,9 @@ static void on_doors(const GPtrArray *doors, const GError *error, void *data)
         const AgentDoor *door = doors->pdata[i];
 
         if (!door->cdi || !*door->cdi) {
-            prepared(entry, g_strdup("vgpud has no CDI device for a slice"));
+            prepared(entry, g_strdup_printf("slice %u of the claim has no CDI device: see "
+                                            "\"vgpuctl doctor\" on the node",
+                                            i));
             return;
         }
         g_strv_builder_add(names, door->cdi);

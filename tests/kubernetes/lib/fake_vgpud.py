@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """vgpud on the bus, for vgpu-kubelet's tests: a ledger in a file, and GPUs whose properties a test sets.
 
-fake_vgpud.py FILE: a JSON object with "gpus", of address to properties, and "slices", a list. It is written before a call
-is answered, so a killed vgpud has lost nothing that it has promised.
+fake_vgpud.py FILE: a JSON object with "gpus", of address to properties, "slices", a list, and "refusals", how often its GPUs
+are not listed. It is written before a call is answered, so a killed vgpud has lost nothing that it has promised.
 """
 import json
 import os
@@ -17,7 +17,7 @@ NAME, ROOT = 'org.mdev_vgpu.Host1', '/org/mdev_vgpu'
 PROPERTIES = {'Address': 's', 'Model': 's', 'Uuid': 's', 'PcieRoot': 's', 'Pool': 's', 'Mode': 's', 'Switching': 's',
               'VulkanApi': 's', 'VulkanFeatures': 'as', 'Capacity': 't', 'NumaNode': 'i', 'Healthy': 'b',
               'HealthReasons': 'as', 'Draining': 'b'}
-NAMED = re.compile(r'[A-Za-z0-9][A-Za-z0-9:_.-]{0,62}$')
+NAMED = re.compile(r'[A-Za-z0-9][A-Za-z0-9:_.-]{0,59}$')
 TYPES = {'quarter': 4, 'half': 2}
 
 GPU_XML = '<interface name="%s.Gpu">%s</interface>' % (NAME, ''.join(
@@ -107,7 +107,7 @@ class Vgpud:
                 raise Refused('InvalidArgument', 'one owner, and 1 to 64 requests')
             for wanted in requests:
                 if not NAMED.match(wanted['Owner']) or not NAMED.match(wanted['Part']):
-                    raise Refused('InvalidArgument', 'Owner and Part have 1 to 63 letters')
+                    raise Refused('InvalidArgument', 'Owner and Part have 1 to 60 letters')
                 for key in wanted:
                     if key not in ('Owner', 'Part', 'Pool', 'Gpus', 'Type', 'Vram', 'Oversubscribe', 'Compute', 'Cap',
                                    'Priority', 'Class', 'Door', 'Engines', 'Tenant', 'Uid'):
@@ -158,6 +158,9 @@ class Vgpud:
         return GLib.Variant('(aa{sv})', ([self.shown(one) for one in self.state['slices']],))
 
     def do_GetManagedObjects(self):
+        if self.state.get('refusals'):
+            self.state['refusals'] -= 1
+            raise Refused('Failed', 'not now')
         return GLib.Variant('(a{oa{sa{sv}}})', ({self.object_of(address): self.values(address)
                                                 for address in self.state['gpus']},))
 

@@ -28,15 +28,16 @@ def gpu(number, **changes):
 
 
 class Host:
-    def __init__(self, gpus, conf, files=None):
-        """With files (of path to text) it is the real vgpud, on a host that has them."""
+    def __init__(self, gpus, conf, files=None, refusals=0):
+        """With files (of path to text) it is the real vgpud, on a host that has them. Else it refuses so many lists."""
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix='vgpu-kubelet-'))
         self.kubelet = self.dir / 'kubelet'
         self.ledger = self.dir / 'ledger.json'
         self.children = {}
         (self.dir / 'etc/vgpu').mkdir(parents=True)
         (self.dir / 'bus.conf').write_text(BUS % self.dir)
-        self.ledger.write_text(json.dumps({'gpus': {one['Address']: one for one in gpus}, 'slices': []}))
+        self.ledger.write_text(json.dumps({'gpus': {one['Address']: one for one in gpus}, 'slices': [],
+                                           'refusals': refusals}))
         self.configure(conf)
         os.environ['DBUS_SYSTEM_BUS_ADDRESS'] = f'unix:path={self.dir}/bus'
         os.environ['VGPU_ROOT'] = str(self.dir)
