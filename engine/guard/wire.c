@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 /*
- * What has been read is taken out of the socket when there is this much of it. A client's write
- * waits when some hundred pieces are in its socket, and the shortest piece of Mesa's has 4 bytes.
+ * A piece of a client's takes 768 bytes of its socket's room or a little more, and the shortest
+ * piece of Mesa's has 4 bytes. So a client that has written less than the room divided by this does
+ * not wait for room.
  */
-#define MOST_LEFT 1024u
+#define ROOM_PER_BYTE 256u
 
 /* Of a message that has begun, the other pieces are being written. This is less than a sleep. */
 #define PIECES_NS 5000
@@ -21,8 +22,13 @@ bool wire_init(struct wire *wire, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET};
     const int from = 0;
+    int room = 0;
+    socklen_t size = sizeof(room);
 
     *wire = (struct wire){.fd = fd, .events = epoll_create1(EPOLL_CLOEXEC), .idle_ms = -1};
+    /* The kernel gives all sockets the same, unless a client changes its own to its own harm. */
+    getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &size);
+    wire->room = (size_t)room / ROOM_PER_BYTE;
     /* MSG_PEEK goes on where the last one ended. */
     return wire->events >= 0 && epoll_ctl(wire->events, EPOLL_CTL_ADD, fd, &event) == 0 &&
            setsockopt(fd, SOL_SOCKET, SO_PEEK_OFF, &from, sizeof(from)) == 0;
@@ -40,8 +46,11 @@ static bool may_go_on(struct wire *wire)
     return !wire->idle || wire->idle(wire->data);
 }
 
-/* recvmsg() and not recv(), which would leave a client's descriptors open. */
-static ssize_t receive(int fd, void *data, size_t size, int flags)
+/*
+ * recvmsg() and not recv(), which would leave a client's descriptors open. @cut: they were there,
+ * and the call has read nothing behind them.
+ */
+static ssize_t receive(int fd, void *data, size_t size, int flags, bool *cut)
 {
     struct iovec iov = {.iov_base = data, .iov_len = size};
     struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -50,6 +59,7 @@ static ssize_t receive(int fd, void *data, size_t size, int flags)
     do {
         ret = recvmsg(fd, &message, flags);
     } while (ret < 0 && errno == EINTR);
+    *cut = message.msg_flags & MSG_CTRUNC;
     return ret;
 }
 
@@ -59,7 +69,8 @@ static bool take_out(struct wire *wire)
 
     while (wire->left > 0) {
         size_t size = wire->left < sizeof(scratch) ? wire->left : sizeof(scratch);
-        ssize_t ret = receive(wire->fd, scratch, size, MSG_DONTWAIT);
+        bool cut;
+        ssize_t ret = receive(wire->fd, scratch, size, MSG_DONTWAIT, &cut);
 
         if (ret <= 0)
             return false;
@@ -84,15 +95,37 @@ static void wait_for_pieces(void)
         ;
 }
 
-/* Something has come, or the peer has gone. False: idle() ends it. */
+/*
+ * A client's write that waits for room goes on only when the socket is three quarters empty, and a
+ * piece takes its room until its last byte is out. So nothing is left in the socket if more has
+ * come than it surely holds.
+ */
+static bool make_room(struct wire *wire)
+{
+    if (wire->burst < wire->room)
+        return true;
+    if (!take_out(wire))
+        return false;
+    wire->burst = 0;
+    return true;
+}
+
+/*
+ * Something has come, or the peer has gone. False: the peer has gone, or idle() ends it. A
+ * recvmsg() that blocks would also wake up when the client reads its answer.
+ */
 static bool wait_for_more(struct wire *wire)
 {
+    if (!make_room(wire))
+        return false;
     for (;;) {
         struct epoll_event event;
         int ret = epoll_wait(wire->events, &event, 1, wire->idle_ms);
 
-        if (ret > 0)
+        if (ret > 0) {
+            wire->ended |= (event.events & ~(uint32_t)EPOLLIN) != 0;
             return true;
+        }
         if (ret < 0 && errno == EINTR)
             continue;
         /* A client whose pieces are shorter than expected may wait for room. */
@@ -102,31 +135,23 @@ static bool wait_for_more(struct wire *wire)
 }
 
 /*
- * True: the client's write cannot be waiting for room. A write that waits goes on only when the
- * socket is three quarters empty, and a piece takes its room until its last byte is out. So less
- * than MOST_LEFT must have come since the socket was seen empty.
+ * More into the empty buffer. 0: the peer has disconnected; -1: idle() ends it. A client that has
+ * not begun a message is usually yet to write it, so an event is waited for before the look. But
+ * one event can stand for more than one look reads. What is left then has none of its own.
  */
-static bool has_room(struct wire *wire)
+static int fill(struct wire *wire, bool is_expected)
 {
-    if (wire->left == 0)
-        wire->burst = 0;
-    return wire->burst < MOST_LEFT;
-}
-
-/*
- * More into the empty buffer. 0: the peer has disconnected; -1: idle() ends it. A recvmsg() that
- * blocks would also wake up when the client reads its answer. It comes first, because one event can
- * stand for more than one call reads: for what follows a descriptor, or for the end.
- */
-static int fill(struct wire *wire)
-{
-    if (wire->left >= MOST_LEFT && !take_out(wire))
+    if (wire->left >= sizeof(wire->buffer) && !take_out(wire))
         return 0;
-    for (;;) {
+    if (!is_expected && !wire->more && !wire->ended && !wait_for_more(wire))
+        return -1;
+    do {
+        bool cut;
         ssize_t ret =
-            receive(wire->fd, wire->buffer, sizeof(wire->buffer), MSG_PEEK | MSG_DONTWAIT);
+            receive(wire->fd, wire->buffer, sizeof(wire->buffer), MSG_PEEK | MSG_DONTWAIT, &cut);
 
         if (ret > 0) {
+            wire->more = cut || (size_t)ret == sizeof(wire->buffer);
             wire->begin = 0;
             wire->end = (size_t)ret;
             wire->left += (size_t)ret;
@@ -135,13 +160,8 @@ static int fill(struct wire *wire)
         }
         if (ret == 0 || errno != EAGAIN)
             return 0;
-        if (has_room(wire)) {
-            if (!wait_for_more(wire))
-                return -1;
-        } else if (!take_out(wire)) {
-            return 0;
-        }
-    }
+    } while (wait_for_more(wire));
+    return -1;
 }
 
 static size_t take(struct wire *wire, uint8_t *bytes, size_t size)
@@ -163,7 +183,7 @@ enum wire_result wire_read(struct wire *wire, void *data, size_t size)
 
         if (done > 0 && wire->end < sizeof(wire->buffer))
             wait_for_pieces();
-        ret = fill(wire);
+        ret = fill(wire, done > 0);
         if (ret < 0)
             return WIRE_IDLE;
         if (ret == 0)

@@ -27,8 +27,10 @@
  * @idle: called when nothing came for @idle_ms, or less than expected; false ends the connection.
  * May be NULL
  * @idle_ms: -1: for ever
+ * @room: so many bytes can have come without a client's write waiting for room
  * @left: bytes that have been read and are still in the socket
- * @burst: bytes that have been read since the socket was last seen empty
+ * @burst: bytes that have been read since the socket was last emptied
+ * @more: the last look may have left something unread; @ended: the peer's end has been seen
  * @begin, @end: what has been read ahead, in @buffer
  */
 struct wire {
@@ -37,8 +39,11 @@ struct wire {
     int idle_ms;
     bool (*idle)(void *data);
     void *data;
+    size_t room;
     size_t left;
     size_t burst;
+    bool more;
+    bool ended;
     size_t begin;
     size_t end;
     uint8_t buffer[WIRE_BUFFER];
