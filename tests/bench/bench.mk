@@ -25,6 +25,13 @@ $(BENCH_OUT)/vk-bench.o: $(BENCH_SRC)/vk-bench.c $(BENCH_OUT)/fma.spv.h $(wildca
 $(BENCH_OUT)/vk-bench: $(BENCH_OUT)/vk-bench.o $(addprefix $(GUEST_OUT)/,vk-dispatch.o vk-device.o job.o)
 	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan
 
+# make bench-guarded: containers' guarded door, in the rig's tree alone.
+.PHONY: bench-guarded bench-guarded-programs
+bench-guarded:
+	$(BENCH_SRC)/guarded
+
+bench-guarded-programs: build/engine/vgpu-guard build/guard/udmabuf-shim.so $(BENCH_OUT)/vk-bench
+
 # make bench-governor: shares of a GPU, measured by finished work: first in the rig's tree, without a rig, then two VMs
 # in it.
 LOAD_SRC := $(BENCH_SRC)/governor-load
