@@ -24,6 +24,7 @@
 #include "host-agent/daemon/sync/arbiter_sync.h"
 #include "host-agent/daemon/sync/cdi.h"
 #include "host-agent/daemon/sync/limits.h"
+#include "host-agent/daemon/sync/node_access.h"
 #include "host-agent/daemon/sync/transport_sync.h"
 #include "host-agent/daemon/vgpud_conf.h"
 #include "host-agent/model/request.h"
@@ -129,6 +130,7 @@ struct Agent {
     Pools *pools;
     TransportSync *doors;
     CdiSync *cdi;
+    NodeAccess *nodes;
     Vgpus *vgpus;
     ArbiterSync *arbiters;
     LimitsSync *limits;
@@ -246,6 +248,7 @@ static void slice_changed(const char *uuid, void *data)
     limits_sync_update(agent->limits, uuid);
     transport_sync_update(agent->doors, uuid);
     cdi_sync_update(agent->cdi, uuid);
+    node_access_update(agent->nodes);
     if (agent->exported)
         usage_sampler_refresh(agent->usage);
 }
@@ -275,6 +278,7 @@ static void gpus_changed(void *data)
     slices_show_capacity(agent->slices);
     transport_sync_refresh(agent->doors);
     cdi_sync_refresh(agent->cdi);
+    node_access_refresh(agent->nodes);
 }
 
 static void switching_changed(GObject *gpu, GParamSpec *property, void *data)
@@ -358,6 +362,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     claims_watch(agent->claims, container_ended, agent);
     agent->doors = transport_sync_new(agent->host, agent->slices, agent->tenants, agent->claims);
     agent->cdi = cdi_sync_new(agent->host, agent->slices, agent->tenants);
+    agent->nodes = node_access_new(agent->host, agent->slices);
     tenants_watch(agent->tenants, tenants_changed, agent);
     claims_watch_changes(agent->claims, claim_changed, agent);
     host_watch(agent->host, gpu_added, gpus_changed, agent);
@@ -409,6 +414,7 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->health, health_free);
     g_clear_pointer(&agent->limits, limits_sync_free);
     g_clear_pointer(&agent->arbiters, arbiter_sync_free);
+    g_clear_pointer(&agent->nodes, node_access_free);
     g_clear_pointer(&agent->cdi, cdi_sync_free);
     g_clear_pointer(&agent->doors, transport_sync_free);
     g_clear_pointer(&agent->vgpus, vgpus_free);
@@ -494,6 +500,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     transport_sync_start(agent->doors, bus);
     arbiter_sync_start(agent->arbiters, bus);
     cdi_sync_start(agent->cdi);
+    node_access_start(agent->nodes);
     limits_sync_start(agent->limits, bus);
     vulkan_watch_start(agent->vulkan, bus);
     agent->exported = TRUE;
