@@ -42,12 +42,16 @@ static GPtrArray *config_tenants(HostRoot *root, GError **error)
     return entries;
 }
 
-/* Tenants first, because they can refuse it. */
-static gboolean apply(Host *host, Tenants *tenants, const GPtrArray *entries, gboolean dry_run,
-                      GStrvBuilder *changes, GError **error)
+/* Pools and tenants can refuse it, and are asked before anything is changed. */
+static gboolean apply(Host *host, Tenants *tenants, const Pools *pools, const GPtrArray *entries,
+                      gboolean dry_run, GStrvBuilder *changes, GError **error)
 {
-    return tenants_apply(tenants, entries, dry_run, changes, error) &&
-           wanted_apply(host_root(host), dry_run, changes, error);
+    g_autoptr(GStrvBuilder) would_be = g_strv_builder_new();
+
+    return pools_apply(pools, TRUE, would_be, error) &&
+           tenants_apply(tenants, entries, dry_run, changes, error) &&
+           wanted_apply(host_root(host), dry_run, changes, error) &&
+           pools_apply(pools, dry_run, changes, error);
 }
 
 /*
@@ -55,8 +59,8 @@ static gboolean apply(Host *host, Tenants *tenants, const GPtrArray *entries, gb
  * what would change. Returns a sentence for each change; NULL with @error: nothing was changed. It
  * does not read the files again.
  */
-static GStrv config_apply(Host *host, Tenants *tenants, GVariant *options, gboolean *dry_run,
-                          GError **error)
+static GStrv config_apply(Host *host, Tenants *tenants, const Pools *pools, GVariant *options,
+                          gboolean *dry_run, GError **error)
 {
     const DictKey keys[] = {{"DryRun", 'b', dry_run, NULL, 0, 0}};
     g_autoptr(GPtrArray) entries = NULL;
@@ -65,7 +69,7 @@ static GStrv config_apply(Host *host, Tenants *tenants, GVariant *options, gbool
     if (!dict_read(options, keys, G_N_ELEMENTS(keys), error))
         return NULL;
     entries = config_tenants(host_root(host), error);
-    if (!entries || !apply(host, tenants, entries, *dry_run, changes, error))
+    if (!entries || !apply(host, tenants, pools, entries, *dry_run, changes, error))
         return NULL;
     return g_strv_builder_end(changes);
 }
@@ -210,7 +214,7 @@ static void apply_authorized(GDBusMethodInvocation *invocation, const Caller *ca
     gboolean dry_run = FALSE;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(@a{sv})", &options);
-    changes = config_apply(agent->host, agent->tenants, options, &dry_run, &error);
+    changes = config_apply(agent->host, agent->tenants, agent->pools, options, &dry_run, &error);
     if (!changes || (!dry_run && !reload_all(agent, &error))) {
         g_dbus_method_invocation_return_gerror(invocation, error);
         return;
