@@ -162,6 +162,7 @@ void slice_publish_members(struct slice *slice)
 
 void slice_publish_memory(struct slice *slice)
 {
+    slice->vram_peak = MAX(slice->vram_peak, slice->ledger.used);
     for (guint i = 0; i < slice->connections->len; i++) {
         struct connection *connection = g_ptr_array_index(slice->connections, i);
         struct governor_grant *grant = connection->pages.grant;

@@ -14,6 +14,7 @@
 /**
  * struct slice
  * @number: only tells slices apart; is sent to the members
+ * @vram_peak: the most device memory that it has had at one time, bytes, since this arbiter started
  * @scheduled: the state of each class's scheduler of it
  * @connections: of struct connection
  * @limit: of the work that they may cause the arbiter
@@ -29,6 +30,7 @@ struct slice {
     sd_event_source *io;
     struct sched_slice *scheduled[GOVERNOR_CLASSES];
     struct ledger ledger;
+    uint64_t vram_peak;
     GPtrArray *connections;
     struct rate_limit limit;
     bool told_of_version;
@@ -49,7 +51,7 @@ void slice_change(struct slice *slice, const struct slice_settings *settings);
 /* Tells the members how many they are. */
 void slice_publish_members(struct slice *slice);
 
-/* Tells the members the slice's memory numbers. */
+/* After each change of the ledger: notes the peak, and tells the members the numbers. */
 void slice_publish_memory(struct slice *slice);
 
 /* Tells all members which engines they may use. */

@@ -95,11 +95,11 @@ static void add_slice(GString *text, const struct arbiter *arbiter, const struct
                            share_of(scheduled));
     g_string_append_printf(text,
                            "\"vram_used\":%" G_GUINT64_FORMAT ",\"vram_limit\":%" G_GUINT64_FORMAT
-                           ",\"vram_driver\":%" G_GUINT64_FORMAT
+                           ",\"vram_peak\":%" G_GUINT64_FORMAT ",\"vram_driver\":%" G_GUINT64_FORMAT
                            ",\"spill_used\":%" G_GUINT64_FORMAT
                            ",\"spill_limit\":%" G_GUINT64_FORMAT ",\"spill_kind\":\"%s\",",
-                           ledger->used, ledger->limit, ledger->driver, ledger->spill_used,
-                           ledger->spill_limit, spill_kind(slice));
+                           ledger->used, ledger->limit, slice->vram_peak, ledger->driver,
+                           ledger->spill_used, ledger->spill_limit, spill_kind(slice));
     g_string_append_printf(
         text, "\"lead_ns\":%" G_GUINT64_FORMAT ",\"depth_ns\":%" G_GUINT64_FORMAT ",",
         handover_lead(&scheduled->handover), handover_depth(&scheduled->handover));

@@ -24,6 +24,7 @@
 #include "host-agent/daemon/sync/arbiter_sync.h"
 #include "host-agent/daemon/sync/cdi.h"
 #include "host-agent/daemon/sync/limits.h"
+#include "host-agent/daemon/sync/node_access.h"
 #include "host-agent/daemon/sync/transport_sync.h"
 #include "host-agent/daemon/vgpud_conf.h"
 #include "host-agent/model/request.h"
@@ -41,12 +42,16 @@ static GPtrArray *config_tenants(HostRoot *root, GError **error)
     return entries;
 }
 
-/* Tenants first, because they can refuse it. */
-static gboolean apply(Host *host, Tenants *tenants, const GPtrArray *entries, gboolean dry_run,
-                      GStrvBuilder *changes, GError **error)
+/* Pools and tenants can refuse it, and are asked before anything is changed. */
+static gboolean apply(Host *host, Tenants *tenants, const Pools *pools, const GPtrArray *entries,
+                      gboolean dry_run, GStrvBuilder *changes, GError **error)
 {
-    return tenants_apply(tenants, entries, dry_run, changes, error) &&
-           wanted_apply(host_root(host), dry_run, changes, error);
+    g_autoptr(GStrvBuilder) would_be = g_strv_builder_new();
+
+    return pools_apply(pools, TRUE, would_be, error) &&
+           tenants_apply(tenants, entries, dry_run, changes, error) &&
+           wanted_apply(host_root(host), dry_run, changes, error) &&
+           pools_apply(pools, dry_run, changes, error);
 }
 
 /*
@@ -54,8 +59,8 @@ static gboolean apply(Host *host, Tenants *tenants, const GPtrArray *entries, gb
  * what would change. Returns a sentence for each change; NULL with @error: nothing was changed. It
  * does not read the files again.
  */
-static GStrv config_apply(Host *host, Tenants *tenants, GVariant *options, gboolean *dry_run,
-                          GError **error)
+static GStrv config_apply(Host *host, Tenants *tenants, const Pools *pools, GVariant *options,
+                          gboolean *dry_run, GError **error)
 {
     const DictKey keys[] = {{"DryRun", 'b', dry_run, NULL, 0, 0}};
     g_autoptr(GPtrArray) entries = NULL;
@@ -64,7 +69,7 @@ static GStrv config_apply(Host *host, Tenants *tenants, GVariant *options, gbool
     if (!dict_read(options, keys, G_N_ELEMENTS(keys), error))
         return NULL;
     entries = config_tenants(host_root(host), error);
-    if (!entries || !apply(host, tenants, entries, *dry_run, changes, error))
+    if (!entries || !apply(host, tenants, pools, entries, *dry_run, changes, error))
         return NULL;
     return g_strv_builder_end(changes);
 }
@@ -129,6 +134,7 @@ struct Agent {
     Pools *pools;
     TransportSync *doors;
     CdiSync *cdi;
+    NodeAccess *nodes;
     Vgpus *vgpus;
     ArbiterSync *arbiters;
     LimitsSync *limits;
@@ -208,7 +214,7 @@ static void apply_authorized(GDBusMethodInvocation *invocation, const Caller *ca
     gboolean dry_run = FALSE;
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(@a{sv})", &options);
-    changes = config_apply(agent->host, agent->tenants, options, &dry_run, &error);
+    changes = config_apply(agent->host, agent->tenants, agent->pools, options, &dry_run, &error);
     if (!changes || (!dry_run && !reload_all(agent, &error))) {
         g_dbus_method_invocation_return_gerror(invocation, error);
         return;
@@ -246,6 +252,7 @@ static void slice_changed(const char *uuid, void *data)
     limits_sync_update(agent->limits, uuid);
     transport_sync_update(agent->doors, uuid);
     cdi_sync_update(agent->cdi, uuid);
+    node_access_update(agent->nodes);
     if (agent->exported)
         usage_sampler_refresh(agent->usage);
 }
@@ -275,6 +282,7 @@ static void gpus_changed(void *data)
     slices_show_capacity(agent->slices);
     transport_sync_refresh(agent->doors);
     cdi_sync_refresh(agent->cdi);
+    node_access_refresh(agent->nodes);
 }
 
 static void switching_changed(GObject *gpu, GParamSpec *property, void *data)
@@ -358,6 +366,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     claims_watch(agent->claims, container_ended, agent);
     agent->doors = transport_sync_new(agent->host, agent->slices, agent->tenants, agent->claims);
     agent->cdi = cdi_sync_new(agent->host, agent->slices, agent->tenants);
+    agent->nodes = node_access_new(agent->host, agent->slices);
     tenants_watch(agent->tenants, tenants_changed, agent);
     claims_watch_changes(agent->claims, claim_changed, agent);
     host_watch(agent->host, gpu_added, gpus_changed, agent);
@@ -409,6 +418,7 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->health, health_free);
     g_clear_pointer(&agent->limits, limits_sync_free);
     g_clear_pointer(&agent->arbiters, arbiter_sync_free);
+    g_clear_pointer(&agent->nodes, node_access_free);
     g_clear_pointer(&agent->cdi, cdi_sync_free);
     g_clear_pointer(&agent->doors, transport_sync_free);
     g_clear_pointer(&agent->vgpus, vgpus_free);
@@ -494,6 +504,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     transport_sync_start(agent->doors, bus);
     arbiter_sync_start(agent->arbiters, bus);
     cdi_sync_start(agent->cdi);
+    node_access_start(agent->nodes);
     limits_sync_start(agent->limits, bus);
     vulkan_watch_start(agent->vulkan, bus);
     agent->exported = TRUE;

@@ -14,6 +14,7 @@ typedef struct {
     guint64 doorbells;
     guint64 gpu_ns;
     guint64 cpu_us;
+    guint64 vram_peak;
     gboolean sampled;
 } Last;
 
@@ -77,11 +78,20 @@ static guint64 moved(guint64 now, guint64 *last)
     return by;
 }
 
+/* The most that was in use since the last sample, as far as that is known. */
+static guint64 peak_since(const UsageSample *sample, guint64 *last)
+{
+    gboolean is_new = sample->vram_peak > *last;
+
+    *last = sample->vram_peak;
+    return is_new ? sample->vram_peak : sample->vram_used;
+}
+
 void usage_add(Usage *usage, const UsageSample *sample, gint64 now, guint seconds)
 {
     Last *last = g_hash_table_lookup(usage->last, sample->uuid);
     gboolean first = !last;
-    guint64 requests, doorbells, gpu_ns, cpu_us;
+    guint64 requests, doorbells, gpu_ns, cpu_us, peak;
     UsageRow *row;
 
     if (first) {
@@ -93,6 +103,7 @@ void usage_add(Usage *usage, const UsageSample *sample, gint64 now, guint second
     doorbells = moved(sample->doorbells, &last->doorbells);
     gpu_ns = moved(sample->gpu_ns, &last->gpu_ns);
     cpu_us = moved(sample->cpu_us, &last->cpu_us);
+    peak = peak_since(sample, &last->vram_peak);
     if (first || !seconds)
         return;
     row = row_of(usage, sample, (now - seconds) / USAGE_HOUR * USAGE_HOUR);
@@ -103,7 +114,7 @@ void usage_add(Usage *usage, const UsageSample *sample, gint64 now, guint second
     row->gpu_ns += gpu_ns;
     row->vram = sample->vram;
     row->compute = sample->compute;
-    row->peak_vram = MAX(row->peak_vram, sample->vram_used);
+    row->peak_vram = MAX(row->peak_vram, peak);
 }
 
 static gboolean was_not_sampled(void *uuid, void *value, void *data)

@@ -14,6 +14,7 @@
  * @requests, @doorbells, @gpu_ns, @cpu_us: counters of the vGPU and its engine so far; they may
  * restart
  * @vram_used: bytes now; 0: not known
+ * @vram_peak: the most so far, which may restart; 0: not known
  */
 typedef struct {
     const char *uuid;
@@ -27,6 +28,7 @@ typedef struct {
     guint64 gpu_ns;
     guint64 cpu_us;
     guint64 vram_used;
+    guint64 vram_peak;
 } UsageSample;
 
 /**

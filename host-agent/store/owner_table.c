@@ -69,6 +69,20 @@ char *pool_table_get(Db *db, const char *gpu)
     return pool;
 }
 
+static void read_gpu(sqlite3_stmt *row, void *data)
+{
+    g_strv_builder_add(data, db_text(row, 0));
+}
+
+GStrv pool_table_gpus(Db *db, GError **error)
+{
+    g_autoptr(GStrvBuilder) gpus = g_strv_builder_new();
+
+    if (!db_each(db, error, read_gpu, gpus, "SELECT gpu FROM pool ORDER BY gpu", ""))
+        return NULL;
+    return g_strv_builder_end(gpus);
+}
+
 gboolean pool_table_set(Db *db, const char *gpu, const char *pool, GError **error)
 {
     if (!pool)

@@ -47,6 +47,9 @@ gboolean owner_table_remove(Db *db, const char *uuid, GError **error);
  */
 char *pool_table_get(Db *db, const char *gpu);
 
+/* Addresses of the GPUs whose pool was set by command; NULL with @error. To be freed. */
+GStrv pool_table_gpus(Db *db, GError **error);
+
 /* @pool: NULL: none any more. */
 gboolean pool_table_set(Db *db, const char *gpu, const char *pool, GError **error);
 

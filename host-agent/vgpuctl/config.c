@@ -17,12 +17,16 @@
 #include "host-agent/vgpuctl/vgpu.h"
 
 /**
- * ConfigGpu - a GPU whose mode was set by command
- * @declared: gpus.conf names it
+ * ConfigGpu - a mode or pool of a GPU that was set by command
+ * @key: of gpus.conf
+ * @mode: what the GPU should have, which its group in gpus.conf needs
+ * @declared: gpus.conf has another
  * @sentence: for people
  */
 typedef struct {
     char *address;
+    const char *key;
+    char *value;
     char *mode;
     gboolean declared;
     char *sentence;
@@ -53,6 +57,7 @@ static void gpu_free(void *data)
     ConfigGpu *gpu = data;
 
     g_free(gpu->address);
+    g_free(gpu->value);
     g_free(gpu->mode);
     g_free(gpu->sentence);
     g_free(gpu);
@@ -76,24 +81,33 @@ static void config_state_free(ConfigState *state)
     g_free(state);
 }
 
+static void add_gpu(ConfigState *state, VgpuGpu *gpu, const char *key, const char *value,
+                    const char *source)
+{
+    ConfigGpu *entry;
+
+    if (!source || !g_str_has_prefix(source, BY_COMMAND))
+        return;
+    entry = g_new0(ConfigGpu, 1);
+    entry->address = g_strdup(vgpu_gpu_get_address(gpu));
+    entry->key = key;
+    entry->value = g_strdup(value);
+    entry->mode = g_strdup(vgpu_gpu_get_wanted_mode(gpu));
+    entry->declared = !g_str_equal(source, BY_COMMAND);
+    entry->sentence = g_strdup_printf("GPU %s: %s %s is set by command, and not declared",
+                                      entry->address, key, value);
+    g_ptr_array_add(state->gpus, entry);
+}
+
 static gboolean add_gpus(ConfigState *state, Client *client, GError **error)
 {
     g_autoptr(GPtrArray) gpus = client_gpus(client, error);
 
     for (guint i = 0; gpus && i < gpus->len; i++) {
         VgpuGpu *gpu = g_ptr_array_index(gpus, i);
-        const char *source = vgpu_gpu_get_mode_source(gpu);
-        ConfigGpu *entry;
 
-        if (!source || !g_str_has_prefix(source, BY_COMMAND))
-            continue;
-        entry = g_new0(ConfigGpu, 1);
-        entry->address = g_strdup(vgpu_gpu_get_address(gpu));
-        entry->mode = g_strdup(vgpu_gpu_get_wanted_mode(gpu));
-        entry->declared = !g_str_equal(source, BY_COMMAND);
-        entry->sentence = g_strdup_printf("GPU %s: mode %s is set by command, and not declared",
-                                          entry->address, entry->mode);
-        g_ptr_array_add(state->gpus, entry);
+        add_gpu(state, gpu, "mode", vgpu_gpu_get_wanted_mode(gpu), vgpu_gpu_get_mode_source(gpu));
+        add_gpu(state, gpu, "pool", vgpu_gpu_get_pool(gpu), vgpu_gpu_get_pool_source(gpu));
     }
     return gpus != NULL;
 }
@@ -243,8 +257,23 @@ gboolean config_apply_command(Client *client, const Options *options, char **arg
 
 #define TENANTS_SUBDIR "tenants.d"
 
-/* What gpus.conf has now, comments included, with the modes that were set by command. NULL with
- * @error. */
+static void put_gpu(GKeyFile *file, const ConfigGpu *gpu)
+{
+    g_autofree char *group = g_strconcat("gpu ", gpu->address, NULL);
+
+    g_key_file_set_string(file, group, gpu->key, gpu->value);
+    if (!g_key_file_has_key(file, group, "mode", NULL))
+        g_key_file_set_string(file, group, "mode", gpu->mode);
+    /* A number of partitions is of the mode that had it. */
+    if (g_str_equal(gpu->key, "mode") &&
+        !g_str_equal(gpu->value, gpu_mode_name(GPU_MODE_PARTITIONED)))
+        g_key_file_remove_key(file, group, "partitions", NULL);
+}
+
+/*
+ * What gpus.conf has now, comments included, with the modes and pools that were set by command.
+ * NULL with @error.
+ */
 static char *gpus_text(const ConfigState *state, HostRoot *root, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -259,15 +288,8 @@ static char *gpus_text(const ConfigState *state, HostRoot *root, GError **error)
     }
     if (!file)
         file = g_key_file_new();
-    for (guint i = 0; i < state->gpus->len; i++) {
-        const ConfigGpu *gpu = g_ptr_array_index(state->gpus, i);
-        g_autofree char *group = g_strconcat("gpu ", gpu->address, NULL);
-
-        g_key_file_set_string(file, group, "mode", gpu->mode);
-        /* A number of partitions is of the mode that had it. */
-        if (!g_str_equal(gpu->mode, gpu_mode_name(GPU_MODE_PARTITIONED)))
-            g_key_file_remove_key(file, group, "partitions", NULL);
-    }
+    for (guint i = 0; i < state->gpus->len; i++)
+        put_gpu(file, g_ptr_array_index(state->gpus, i));
     return g_key_file_to_data(file, NULL, NULL);
 }
 

@@ -142,6 +142,8 @@ static const Column gpu_lines[] = {
     {"PCI id", "VendorId", id_text, 0},
     {"Mode", "Mode", mode_text, COLUMN_STATE},
     {"Mode set by", "ModeSource", dict_text, 0},
+    {"Pool", "Pool", dict_text, 0},
+    {"Pool set by", "PoolSource", dict_text, 0},
     {"Healthy", "Healthy", health_text, COLUMN_STATE},
     {"Driver", "Driver", dict_text, 0},
     {"VRAM", "Vram", vram_text, 0},

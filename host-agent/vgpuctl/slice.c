@@ -50,6 +50,7 @@ static const Column lines[] = {
     {"Suspended", "Suspended", dict_flag, 0},
     {"VRAM", "Vram", dict_bytes, 0},
     {"VRAM used", "VramUsed", dict_bytes, 0},
+    {"VRAM peak", "PeakVram", dict_bytes, 0},
     {"Oversubscription", "Oversubscribe", dict_bytes, 0},
     {"Oversubscription used", "Spilled", dict_bytes, 0},
     {"Processes", "Members", dict_number, 0},

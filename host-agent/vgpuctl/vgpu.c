@@ -43,6 +43,7 @@ static const Column lines[] = {
     {"Engines lost", "EngineLosses", dict_number, 0},
     {"VRAM", "Vram", dict_bytes, 0},
     {"VRAM used", "VramUsed", dict_bytes, 0},
+    {"VRAM peak", "PeakVram", dict_bytes, 0},
     {"Oversubscription", "Oversubscribe", dict_bytes, 0},
     {"Oversubscription used", "Spilled", dict_bytes, 0},
     {"Spill target", "SpillKind", dict_text, 0},

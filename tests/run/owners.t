@@ -64,14 +64,17 @@ isnt($status, 0, 'another user gets no GPU by it') or diag($text);
 unlike($text, qr/^has/m, 'and no memory');
 like((output_of("$vgpuctl gpu users $gpu"))[0], qr/slurm job 1 has slice $uuid/, 'the job is a user of the GPU');
 
-system('mkfifo', "$root/fifo") == 0 or die "mkfifo\n";
-open my $fifo, '+<', "$root/fifo" or die "fifo: $!\n";
-my $holder = start('holder', 'sh', '-c', "VGPU_GOVERNOR=1 VGPU_GOVERNOR_SLICES=$root/run/vgpu/owners/slurm:c:1"
-        . " $fill 32 --hold <$root/fifo");
-within(20, sub { slurp("$root/holder.log") =~ /^has 32/m }) or diag(slurp("$root/holder.log"));
-($text) = call('ReleaseOwner', 'slurm:c:1', q({'DryRun': <true>}));
-close $fifo;
-like($text, qr/'PeakVram': <uint64 [34]\d{7}>/, 'its memory is known') or diag($text);
+# A job that has ended before anybody looked at it.
+my ($short) = uuids((call('CreateSlice', wanted('slurm:c:3', 0, 64)))[0]);
+within(20, sub { -S "$root/run/vgpu/containers/$short/slice/governor.sock" });
+my ($its_door) = call('GetDoor', $short);
+($text) = as($user, $its_door, "$fill 32");
+like($text, qr/^has 32 MiB$/m, 'a short job takes half of its memory') or diag($text);
+($text) = output_of("$vgpuctl -o json slice show $short");
+like($text, qr/"VramUsed" : 0,/, 'and has returned it') or diag($text);
+like($text, qr/"PeakVram" : [34]\d{7},/, 'its peak is shown') or diag($text);
+($text) = call('ReleaseOwner', 'slurm:c:3', '{}');
+like($text, qr/'PeakVram': <uint64 [34]\d{7}>/, 'and is in its totals') or diag($text);
 
 my $before = $uuid;
 kill_vgpud('KILL');

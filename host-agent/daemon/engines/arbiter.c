@@ -203,6 +203,7 @@ static void read_use(const char *id, JsonObject *object, void *data)
     const SliceUse use = {
         .members = (guint)number(object, "members"),
         .vram_used = number(object, "vram_used"),
+        .vram_peak = MAX(number(object, "vram_used"), number(object, "vram_peak")),
         .spilled = number(object, "spill_used"),
         .spill_kind = g_intern_string(
             json_object_get_string_member_with_default(object, "spill_kind", "none")),

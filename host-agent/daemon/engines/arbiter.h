@@ -37,6 +37,7 @@ void shares_drop(HostRoot *root, const char *gpu);
  * SliceUse - since the arbiter knows the slice
  * @members: processes that use the GPU for it now
  * @vram_used: bytes of GPU memory
+ * @vram_peak: the most at one time, however briefly
  * @spilled: bytes beyond its GPU memory
  * @spill_kind: where these go: "spill", to host memory; "driver", wherever the GPU's driver pages
  * them; "none": none allowed. Interned
@@ -48,6 +49,7 @@ void shares_drop(HostRoot *root, const char *gpu);
 typedef struct {
     guint members;
     guint64 vram_used;
+    guint64 vram_peak;
     guint64 spilled;
     const char *spill_kind;
     guint64 submissions;

@@ -49,6 +49,7 @@ static void set_defaults(VgpuGpu *interface, const Gpu *gpu)
     vgpu_gpu_set_partitions(interface, none);
     vgpu_gpu_set_switching(interface, "");
     vgpu_gpu_set_pool(interface, GPU_POOL_LOCAL);
+    vgpu_gpu_set_pool_source(interface, "");
     vgpu_gpu_set_mode_source(interface, "");
     vgpu_gpu_set_vulkan_device(interface, "");
     vgpu_gpu_set_vulkan_driver(interface, "");

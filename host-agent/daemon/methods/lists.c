@@ -75,6 +75,7 @@ static void add_use(GVariantBuilder *dict, const VgpuCounters *counters)
     add_number(dict, "Throttled", counters->slice.throttled_ns);
     if (counters->slice_known) {
         add_number(dict, "Waited", counters->slice.waited_ns);
+        add_number(dict, "PeakVram", counters->slice.vram_peak);
         add_number(dict, "Spilled", counters->slice.spilled);
         add_text(dict, "SpillKind", counters->slice.spill_kind);
     }
@@ -190,6 +191,7 @@ static void add_slice_use(GVariantBuilder *dict, const SliceUse *use)
 {
     add_count(dict, "Members", use->members);
     add_number(dict, "VramUsed", use->vram_used);
+    add_number(dict, "PeakVram", use->vram_peak);
     add_number(dict, "Spilled", use->spilled);
     add_text(dict, "SpillKind", use->spill_kind);
     add_number(dict, "GpuTime", use->gpu_ns);

@@ -236,6 +236,11 @@ static double slice_vram_used(const SliceMetrics *metrics)
     return (double)metrics->use->vram_used;
 }
 
+static double slice_vram_peak(const SliceMetrics *metrics)
+{
+    return (double)metrics->use->vram_peak;
+}
+
 static double submissions(const SliceMetrics *metrics)
 {
     return (double)metrics->use->submissions;
@@ -269,6 +274,8 @@ static const struct {
      processes},
     {"vgpu_slice_vram_used_bytes", METRIC_GAUGE, "GPU memory in use by the slice.", TRUE,
      slice_vram_used},
+    {"vgpu_slice_vram_peak_bytes", METRIC_GAUGE,
+     "The most GPU memory that the slice has had at one time.", TRUE, slice_vram_peak},
     {"vgpu_slice_submissions_total", METRIC_COUNTER, "Submissions of work to the GPU.", TRUE,
      submissions},
     {"vgpu_slice_gpu_seconds_total", METRIC_COUNTER,

@@ -75,6 +75,7 @@ static void sample_container(const UsageSampler *sampler, const Slice *slice, Us
     sample->requests = use->submissions;
     sample->gpu_ns = use->gpu_ns;
     sample->vram_used = use->vram_used;
+    sample->vram_peak = use->vram_peak;
 }
 
 static void sample_slice(UsageSampler *sampler, const Slice *slice, const VgpuCounters *vgpu,
@@ -94,6 +95,7 @@ static void sample_slice(UsageSampler *sampler, const Slice *slice, const VgpuCo
         sample.doorbells = vgpu->vgpu->doorbells;
         sample.gpu_ns = vgpu->drm.gpu_ns;
         sample.vram_used = vgpu->drm.vram;
+        sample.vram_peak = vgpu->slice_known ? vgpu->slice.vram_peak : 0;
         if (!g_str_equal(vgpu->vgpu->device, "closed"))
             sample.cpu_us = engine_unit_cpu_us(host_root(sampler->host), slice->uuid);
     }

@@ -335,6 +335,19 @@ static void add_used(Exposition *exposition, const VgpuTable *table)
     }
 }
 
+static void add_peak(Exposition *exposition, const VgpuTable *table)
+{
+    exposition_family(exposition, "vgpu_vgpu_vram_peak_bytes", METRIC_GAUGE,
+                      "The most GPU memory that the vGPU's engine has had at one time, from its "
+                      "arbiter.");
+    for (guint i = 0; i < table->rows->len; i++) {
+        const Row *row = &g_array_index(table->rows, Row, i);
+
+        if (row->counters->slice_known)
+            exposition_count(exposition, row->labels, row->counters->slice.vram_peak);
+    }
+}
+
 static void add_spilled(Exposition *exposition, const VgpuTable *table)
 {
     exposition_family(exposition, "vgpu_vgpu_vram_spilled_bytes", METRIC_GAUGE,
@@ -357,6 +370,7 @@ void add_vgpu_metrics(Exposition *exposition, const VgpuTable *table)
     add_info(exposition, table);
     add_counts(exposition, table);
     add_used(exposition, table);
+    add_peak(exposition, table);
     add_spilled(exposition, table);
     add_seconds(exposition, table, "vgpu_vgpu_gpu_seconds_total",
                 "GPU time used by the vGPU, if the GPU's driver reports it.", gpu_time);

@@ -68,13 +68,13 @@ static gboolean add_vgpu(OwnerUse *use, const VgpuCounters *vgpu)
         now.throttled_ns = vgpu->slice.throttled_ns;
     }
     counters_vram(vgpu, &vram);
-    return add(use, &now, vram);
+    return add(use, &now, vgpu->slice_known ? MAX(vram, vgpu->slice.vram_peak) : vram);
 }
 
 static gboolean add_slice(OwnerUse *use, const SliceUse *slice)
 {
     return slice && add(use, &(OwnerCounts){slice->gpu_ns, slice->waited_ns, slice->throttled_ns},
-                        slice->vram_used);
+                        slice->vram_peak);
 }
 
 static gboolean is_old(void *uuid, void *value, void *data)

@@ -11,15 +11,22 @@ struct Pools {
     const Slices *slices;
 };
 
-/* What was set by command counts before gpus.conf. To be freed. */
-static char *pool_of(const Pools *pools, const GPtrArray *entries, const char *gpu)
+/* NULL: gpus.conf gives none. */
+static const char *declared_of(const GPtrArray *entries, const char *gpu)
 {
-    char *set = pool_table_get(host_db(pools->host), gpu);
     const GpuEntry *entry = gpus_find(entries, gpu);
 
-    if (set)
-        return set;
-    return g_strdup(entry && entry->pool ? entry->pool : GPU_POOL_LOCAL);
+    return entry ? entry->pool : NULL;
+}
+
+/* As wanted_source() has it. */
+static const char *source_of(const char *set, const char *declared)
+{
+    if (!set)
+        return declared ? "declared" : "";
+    if (!declared)
+        return "by command";
+    return g_str_equal(set, declared) ? "declared" : "by command, declared otherwise";
 }
 
 void pools_refresh(const Pools *pools)
@@ -30,10 +37,13 @@ void pools_refresh(const Pools *pools)
     for (guint i = 0; i < gpus->len; i++) {
         const char *gpu = ((const Gpu *)g_ptr_array_index(gpus, i))->pci->address;
         VgpuGpu *interface = host_gpu_interface(pools->host, gpu);
-        g_autofree char *pool = pool_of(pools, entries, gpu);
+        g_autofree char *set = pool_table_get(host_db(pools->host), gpu);
+        const char *declared = declared_of(entries, gpu);
 
-        if (interface)
-            vgpu_gpu_set_pool(interface, pool);
+        if (!interface)
+            continue;
+        vgpu_gpu_set_pool(interface, set ? set : declared ? declared : GPU_POOL_LOCAL);
+        vgpu_gpu_set_pool_source(interface, source_of(set, declared));
     }
 }
 
@@ -89,6 +99,42 @@ static gboolean set(const Pools *pools, const char *gpu, const char *pool, const
     host_event(pools->host, "pool", gpu, NULL, "GPU %s was given to pool %s by %s", gpu, pool,
                user);
     return TRUE;
+}
+
+/* Of a GPU whose pool is declared, so that what was set by command is to be forgotten. */
+static gboolean forget(const Pools *pools, const char *gpu, const char *declared, gboolean dry_run,
+                       GStrvBuilder *changes, GError **error)
+{
+    g_autofree char *set = pool_table_get(host_db(pools->host), gpu);
+
+    if (g_strcmp0(set, declared) != 0) {
+        if (!check_free(pools, gpu, declared, error))
+            return FALSE;
+        g_strv_builder_take(changes, g_strdup_printf("GPU %s: pool %s as " GPUS_CONF
+                                                     " declares it, not %s as set by command",
+                                                     gpu, declared, set));
+    }
+    return dry_run || pool_table_set(host_db(pools->host), gpu, NULL, error);
+}
+
+gboolean pools_apply(const Pools *pools, gboolean dry_run, GStrvBuilder *changes, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(GPtrArray) entries = gpus_load_conf(host_root(pools->host), &cause);
+    g_auto(GStrv) gpus = NULL;
+
+    if (!entries) {
+        g_set_error_literal(error, AGENT_ERROR, AGENT_ERROR_INVALID, cause->message);
+        return FALSE;
+    }
+    gpus = pool_table_gpus(host_db(pools->host), error);
+    for (guint i = 0; gpus && gpus[i]; i++) {
+        const char *declared = declared_of(entries, gpus[i]);
+
+        if (declared && !forget(pools, gpus[i], declared, dry_run, changes, error))
+            return FALSE;
+    }
+    return gpus != NULL;
 }
 
 static const char *gpu_of_call(const Pools *pools, GDBusMethodInvocation *invocation)

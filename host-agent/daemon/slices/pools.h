@@ -16,4 +16,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Pools, pools_free)
 /* gpus.conf was read again. */
 void pools_refresh(const Pools *pools);
 
+/*
+ * Forgets the pools that were set for GPUs whose pool gpus.conf gives. @changes: a sentence for
+ * each that differs. AGENT_ERROR_IN_USE: an owner of another pool has a slice of such a GPU; then,
+ * without @dry_run, others may have been forgotten.
+ */
+gboolean pools_apply(const Pools *pools, gboolean dry_run, GStrvBuilder *changes, GError **error);
+
 #endif

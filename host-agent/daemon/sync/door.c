@@ -84,6 +84,20 @@ static char *render_node(const Gpu *gpu)
     return NULL;
 }
 
+GStrv door_native_nodes(const DoorHost *host, const Gpu *gpu)
+{
+    g_auto(GStrv) cuda =
+        host->cuda ? cuda_door_nodes(host_root(host->host), gpu->pci->address) : NULL;
+    g_autoptr(GStrvBuilder) nodes = g_strv_builder_new();
+    char *render = render_node(gpu);
+
+    if (render)
+        g_strv_builder_take(nodes, render);
+    for (guint i = 0; cuda && cuda[i]; i++)
+        g_strv_builder_take(nodes, g_strconcat("/dev/", cuda[i], NULL));
+    return g_strv_builder_end(nodes);
+}
+
 static char *vfio_node(HostRoot *root, const char *uuid)
 {
     g_auto(GStrv) nodes = nodes_of_vgpu(root, uuid);
@@ -128,7 +142,6 @@ static void add_path(GStrvBuilder *list, const char *name, const char *path)
 static void add_cuda(const DoorHost *of, const Slice *slice, Door *door, Lists *lists)
 {
     g_autoptr(GPtrArray) mounts = cuda_door_mounts(of->cuda, slice->engines);
-    g_auto(GStrv) nodes = cuda_door_nodes(host_root(of->host), slice->gpu);
     g_autofree char *libraries = cuda_door_libraries(of->cuda);
 
     for (guint i = 0; i < mounts->len; i++) {
@@ -136,8 +149,6 @@ static void add_cuda(const DoorHost *of, const Slice *slice, Door *door, Lists *
 
         add_mount(door, mount->from, mount->to);
     }
-    for (guint i = 0; nodes[i]; i++)
-        add_path(lists->nodes, "/dev/", nodes[i]);
     /* Keeps NVIDIA's own runtime from adding its driver to ours. */
     g_strv_builder_add(lists->container_env, "NVIDIA_VISIBLE_DEVICES=void");
     add_path(lists->env, "LD_LIBRARY_PATH=", libraries);
@@ -202,28 +213,38 @@ static void add_vgpu(const Slice *slice, Door *door, Lists *lists)
     add_path(lists->env, "VGPU_MDEV=", door->mdev);
 }
 
-/* A GPU for computing alone has nodes of CUDA only, and one without hardware has none. */
+/* FALSE: there are none. */
+static gboolean add_vgpu_nodes(const DoorHost *of, const Slice *slice, Lists *lists)
+{
+    g_autofree char *node = vfio_node(host_root(of->host), slice->uuid);
+
+    g_strv_builder_add(lists->nodes, "/dev/vfio/vfio");
+    if (node)
+        g_strv_builder_add(lists->nodes, node);
+    return node != NULL;
+}
+
+/* A GPU for computing alone has nodes of CUDA only. */
+static gboolean add_native_nodes(const DoorHost *of, const Gpu *gpu, Door *door, Lists *lists)
+{
+    g_auto(GStrv) nodes = door_native_nodes(of, gpu);
+
+    for (guint i = 0; nodes[i]; i++) {
+        g_strv_builder_add(lists->nodes, nodes[i]);
+        door->cuda = door->cuda || g_str_has_prefix(nodes[i], "/dev/nvidia");
+    }
+    return nodes[0] != NULL;
+}
+
+/* A GPU without hardware has none. */
 static gboolean add_nodes(const DoorHost *of, const Gpu *gpu, const Slice *slice, Door *door,
                           Lists *lists)
 {
-    g_autofree char *node = NULL;
-
     if (slice->transport == SLICE_TRANSPORT_GUARDED)
         return TRUE;
-    if (slice_is_vgpu(slice)) {
-        node = vfio_node(host_root(of->host), slice->uuid);
-        g_strv_builder_add(lists->nodes, "/dev/vfio/vfio");
-    } else {
-        node = render_node(gpu);
-        if (of->cuda) {
-            g_auto(GStrv) cuda = cuda_door_nodes(host_root(of->host), slice->gpu);
-
-            door->cuda = cuda[0] != NULL;
-        }
-    }
-    if (node)
-        g_strv_builder_add(lists->nodes, node);
-    return node || door->cuda || gpu_name_is_soft(slice->gpu);
+    return (slice_is_vgpu(slice) ? add_vgpu_nodes(of, slice, lists)
+                                 : add_native_nodes(of, gpu, door, lists)) ||
+           gpu_name_is_soft(slice->gpu);
 }
 
 static gboolean is_usable(const DoorHost *of, const Gpu *gpu, const Slice *slice)

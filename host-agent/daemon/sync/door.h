@@ -61,6 +61,9 @@ typedef struct {
     char *mdev;
 } Door;
 
+/* What a user of a native slice of @gpu opens, as in Door. Empty: nothing. To be freed. */
+GStrv door_native_nodes(const DoorHost *host, const Gpu *gpu);
+
 /* NULL: the slice cannot be used now. */
 Door *door_find(const DoorHost *host, const Slice *slice);
 

@@ -31,6 +31,10 @@ static void test_one(void)
     governor_member_release(second, 1000, GOVERNOR_MEMORY_DEVICE);
     governor_member_put(second);
     live_await(&live, "a", "members", 0);
+    /* That all of it was returned, and by whom, does not matter. */
+    g_assert_cmpint(live_status(&live, "a", "vram_used"), ==, 0);
+    g_assert_cmpint(live_status(&live, "a", "vram_peak"), ==, 1000);
+    g_assert_cmpint(live_status(&live, "b", "vram_peak"), ==, 0);
     live_await(&live, "b", "members", 1);
     governor_member_put(other);
     live_await(&live, "b", "members", 0);

@@ -122,9 +122,9 @@ static void *speak(void *data)
 static void see(const char *slice, const SliceUse *use, void *seen)
 {
     g_string_append_printf(seen, "%s:%u:%" G_GUINT64_FORMAT ":%" G_GUINT64_FORMAT
-                           ":%" G_GUINT64_FORMAT ":%s ", slice,
+                           ":%" G_GUINT64_FORMAT ":%s:%" G_GUINT64_FORMAT " ", slice,
                            use->members, use->waited_ns, use->throttled_ns, use->spilled,
-                           use->spill_kind);
+                           use->spill_kind, use->vram_peak);
 }
 
 /* @expected: NULL: no complete answer. */
@@ -154,9 +154,9 @@ static void test_status(void)
 {
     HostRoot *nowhere = file_tree_new();
 
-    assert_heard("{\"slices\":[{\"id\":\"a\",\"members\":2,\"waited_ns\":5,\"throttled_ns\":7},"
-                 "{\"id\":\"b\",\"waited_ns\":-1,\"spill_used\":9,\"spill_kind\":\"driver\"}]}",
-                 "a:2:5:7:0:none b:0:0:0:9:driver ");
+    assert_heard("{\"slices\":[{\"id\":\"a\",\"members\":2,\"waited_ns\":5,\"throttled_ns\":7,"
+                 "\"vram_used\":3,\"vram_peak\":6},{\"id\":\"b\",\"vram_used\":4,\"waited_ns\":-1,\"spill_used\":9,\"spill_kind\":\"driver\"}]}",
+                 "a:2:5:7:0:none:6 b:0:0:0:9:driver:4 ");
     assert_heard("{\"slices\":[]}", "");
     assert_heard("{\"slices\":[{\"id\":", NULL);
     assert_heard("[1]", NULL);

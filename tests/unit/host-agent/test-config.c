@@ -123,6 +123,49 @@ static void test_mode(void)
     agent_on_bus_close(&at);
 }
 
+/* A pool that gpus.conf does not give is no difference from it, and is not forgotten. */
+static void test_pool(void)
+{
+    AgentOnBus at;
+    g_autofree char *dir = NULL;
+    g_autofree char *line = NULL;
+    g_autofree char *gpus = NULL;
+
+    open_declared(&at);
+    dir = root_path(at.root, "", NULL);
+    assert_says("gpu pool 02:00.0 kubernetes", 0, "", "");
+    agent_on_bus_restart(&at);
+    assert_says("gpu show 02:00.0", 0, "Pool set by:          by command\n", "");
+    assert_says("config diff", 1,
+                "GPU " GPU ": pool kubernetes is set by command, and not declared\n", "");
+    assert_says("config apply", 0, "", "");
+    assert_says("gpu show 02:00.0", 0, "Pool:                 kubernetes\n", "");
+    file_tree_write(at.root, "/etc/vgpu/gpus.conf", "[gpu " GPU "]\nmode=shared\npool=slurm\n");
+    assert_says("reload", 0, "", "");
+    assert_says("gpu show 02:00.0", 0, "Pool set by:          by command, declared otherwise\n",
+                "");
+    assert_says("config diff", 1,
+                "GPU " GPU ": pool slurm as /etc/vgpu/gpus.conf declares it, not kubernetes as set "
+                "by command\n",
+                "1 setting differs from /etc/vgpu");
+    assert_says("config apply --dry-run", 0, "pool slurm as", "");
+    assert_says("gpu show 02:00.0", 0, "Pool:                 kubernetes\n", "");
+    assert_says("config apply", 0, "pool slurm as", "");
+    assert_says("gpu show 02:00.0", 0, "Pool:                 slurm\n", "");
+    assert_says("gpu show 02:00.0", 0, "Pool set by:          declared\n", "");
+    assert_says("config diff", 0, "", "");
+    file_tree_write(at.root, "/etc/vgpu/gpus.conf", "# Nothing.\n");
+    assert_says("gpu pool 02:00.0 kubernetes", 0, "", "");
+    line = g_strdup_printf("--root %s config export %s/etc/vgpu", dir, dir);
+    assert_says(line, 0, "wrote ", "");
+    gpus = text_of(&at, "/etc/vgpu/gpus.conf");
+    g_assert_nonnull(strstr(gpus, "[gpu " GPU "]\npool=kubernetes\nmode=shared\n"));
+    assert_says("config apply", 0, "", "");
+    assert_says("config diff", 0, "", "");
+    assert_says("gpu show 02:00.0", 0, "Pool set by:          declared\n", "");
+    agent_on_bus_close(&at);
+}
+
 /*
  * The export declares the present state: when it is applied, nothing changes, and no command's
  * setting is left.
@@ -267,6 +310,7 @@ int main(int argc, char **argv)
     g_test_add_func("/config/by-command", test_by_command);
     g_test_add_func("/config/apply-refused", test_apply_refused);
     g_test_add_func("/config/mode", test_mode);
+    g_test_add_func("/config/pool", test_pool);
     g_test_add_func("/config/export", test_export);
     g_test_add_func("/config/audit", test_audit);
     g_test_add_func("/config/audit-command", test_audit_command);

@@ -4,6 +4,7 @@
 
 #include "host-agent/daemon/containers/owner_dirs.h"
 #include "lib/bus.h"
+#include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
 #define OWNER "slurm:test:4711"
@@ -360,6 +361,21 @@ static void test_pool(void)
     assert_says("-o json gpu show 02:00.0", 0, "\"Pool\" : \"slurm\"", "");
     assert_says("-o json gpu show 02:00.0", 0, "\"Model\" : \"rx-6800-16g\"", "");
     assert_says("-o json gpu show 02:00.0", 0, "\"PcieRoot\" : \"pci0000:00\"", "");
+    /* Nor by a file; then nothing of the files is applied. */
+    g_free(made(&at, "({'Owner': <'o'>, 'Part': <'0'>, 'Pool': <'slurm'>, 'Door': <'native'>,"
+                     " 'Vram': <uint64 1073741824>},)"));
+    file_tree_write(at.root, "/etc/vgpu/gpus.conf", "[gpu " ADDRESS "]\nmode=shared\npool=local\n");
+    file_tree_write(at.root, "/etc/vgpu/tenants.d/a.conf", "[tenant red]\nvgpus=3\n");
+    assert_says("tenant set red --vgpus 4", 0, "", "");
+    assert_says("reload", 0, "", "");
+    assert_says("config apply", 6, "", "cannot give GPU " ADDRESS " to pool local: o has slice ");
+    assert_says("-o json gpu show 02:00.0", 0, "\"Pool\" : \"slurm\"", "");
+    assert_says("tenant show red", 0, "0 of 4\n", "");
+    g_clear_pointer(&totals, g_variant_unref);
+    totals = release(&at, "o");
+    root_remove(at.root, "/etc/vgpu/gpus.conf");
+    root_remove(at.root, "/etc/vgpu/tenants.d/a.conf");
+    assert_says("reload", 0, "", "");
     back = set_pool(&at, "local", &error);
     g_assert_no_error(error);
     assert_says("slice create half --door native", 0, "native", "");

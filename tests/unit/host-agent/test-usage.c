@@ -69,6 +69,33 @@ static void test_busy(void)
     g_assert_cmpuint(row->peak_vram, ==, 3 * GIB);
 }
 
+/* A peak between two samples belongs to the hour in which it was reached, and to no later one. */
+static void test_peak(void)
+{
+    g_autoptr(Usage) usage = usage_new();
+    g_autoptr(GPtrArray) first = NULL, second = NULL;
+    UsageSample now = sample();
+
+    now.vram_used = 1 * GIB;
+    now.vram_peak = 5 * GIB; /* of the time before the first sample */
+    usage_add(usage, &now, TEN + HOUR - 120, 0);
+    usage_add(usage, &now, TEN + HOUR - 60, 60);
+    now.vram_peak = 6 * GIB;
+    usage_add(usage, &now, TEN + HOUR, 60);
+    first = usage_take(usage);
+    g_assert_cmpuint(only_row(first)->peak_vram, ==, 6 * GIB);
+    usage_add(usage, &now, TEN + HOUR + 60, 60);
+    now.vram_peak = 2 * GIB; /* the arbiter was started again */
+    usage_add(usage, &now, TEN + HOUR + 120, 60);
+    second = usage_take(usage);
+    g_assert_cmpuint(only_row(second)->peak_vram, ==, 1 * GIB);
+    g_clear_pointer(&second, g_ptr_array_unref);
+    now.vram_peak = 3 * GIB;
+    usage_add(usage, &now, TEN + HOUR + 180, 60);
+    second = usage_take(usage);
+    g_assert_cmpuint(only_row(second)->peak_vram, ==, 3 * GIB);
+}
+
 /* An hour each, and one for each tenant; nothing twice. */
 static void test_rows(void)
 {
@@ -251,6 +278,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/usage/busy", test_busy);
+    g_test_add_func("/usage/peak", test_peak);
     g_test_add_func("/usage/rows", test_rows);
     g_test_add_func("/usage/counters-begin-anew", test_counters_begin_anew);
     g_test_add_func("/usage/forget-gone", test_forget_gone);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The user of an engine's native slices may open their GPU's nodes: by an entry in each node's ACL
+ * from the first slice of that user on that GPU to the last. /run/vgpu/node-users notes, before it
+ * is made, each entry that was missing; others are never touched. It lives as long as the nodes.
+ */
+#ifndef VGPUD_SYNC_NODE_ACCESS_H
+#define VGPUD_SYNC_NODE_ACCESS_H
+
+#include "host-agent/daemon/host/host.h"
+#include "host-agent/daemon/slices/slices.h"
+
+typedef struct NodeAccess NodeAccess;
+
+/* Both live longer. */
+NodeAccess *node_access_new(Host *host, const Slices *slices);
+
+/* Entries stay, as the slices do. */
+void node_access_free(NodeAccess *access);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(NodeAccess, node_access_free)
+
+/* The slices are known. Finishes what an earlier vgpud has left. Before, nothing is done. */
+void node_access_start(NodeAccess *access);
+
+/* A slice was made, changed or removed. */
+void node_access_update(NodeAccess *access);
+
+/* GPUs or their nodes may be others, or their ACLs. */
+void node_access_refresh(NodeAccess *access);
+
+#endif
