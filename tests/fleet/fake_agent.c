@@ -2,7 +2,7 @@
 /*
  * vgpud for vgpu-slurm's tests: a ledger in a folder, one file for each slice. FAKE/mode may have
  * "away", "unhealthy", or "stop": it then stops itself after the first slice, to be killed.
- * FAKE/capacity: MiB of each card.
+ * FAKE/capacity: MiB of each card. FAKE/bad: addresses of cards that are not healthy.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "fleet/slurm/node/agent.h"
+#include "fleet/slurm/node/agent_watch.h"
 
 #define FAKE "/run/fake-agent"
 
@@ -80,6 +80,13 @@ static guint64 mib_of(const AgentSlice *slice)
                                                    : (guint64)slice->request->size * slice->tasks;
 }
 
+static gboolean is_bad(const char *gpu)
+{
+    g_autofree char *bad = NULL;
+
+    return g_file_get_contents(FAKE "/bad", &bad, NULL, NULL) && strstr(bad, gpu);
+}
+
 static char *name_of(const char *owner, const AgentSlice *slice)
 {
     return g_strdup_printf("%s,%u", owner, slice->part);
@@ -94,7 +101,10 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
     for (guint i = 0; i < count && result == AGENT_OK; i++) {
         g_autofree char *name = name_of(owner, &slices[i]);
 
-        if (taken(slices[i].gpu, name) + mib_of(&slices[i]) > capacity()) {
+        if (is_bad(slices[i].gpu)) {
+            *why = g_strdup_printf("GPU %s is not healthy", slices[i].gpu);
+            result = AGENT_UNHEALTHY;
+        } else if (taken(slices[i].gpu, name) + mib_of(&slices[i]) > capacity()) {
             *why = g_strdup_printf("GPU %s has no room", slices[i].gpu);
             result = AGENT_NO_ROOM;
         }
@@ -103,8 +113,9 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
     for (guint i = 0; i < count && result == AGENT_OK; i++) {
         g_autofree char *name = name_of(owner, &slices[i]);
         g_autofree char *path = g_build_filename(FAKE "/slices", name, NULL);
-        g_autofree char *text =
-            g_strdup_printf("%s %u\n", slices[i].gpu, (guint)mib_of(&slices[i]));
+        g_autofree char *text = g_strdup_printf(
+            "%s %u%s\n", slices[i].gpu, (guint)mib_of(&slices[i]),
+            slices[i].request->class == FLEET_CLASS_BEST_EFFORT ? " best-effort" : "");
         GStrv door = g_new0(char *, 3);
 
         g_file_set_contents(path, text, -1, NULL);
@@ -155,6 +166,50 @@ AgentResult agent_list_cards(GPtrArray **cards, char **why)
                             .cpus = g_strdup(""),
                             .links = g_strdup("")};
         g_ptr_array_add(*cards, card);
+    }
+    return result;
+}
+
+AgentResult agent_list_health(GPtrArray **cards, char **why)
+{
+    AgentResult result = trouble(why);
+
+    *cards = g_ptr_array_new_with_free_func(agent_health_free);
+    for (guint i = 0; i < 8; i++) {
+        AgentHealth *health = g_new0(AgentHealth, 1);
+
+        health->gpu = g_strdup_printf("0000:0%u:00.0", i + 1);
+        health->healthy = !is_bad(health->gpu);
+        health->why = g_strdup(health->healthy ? "" : "it has uncorrected errors");
+        g_ptr_array_add(*cards, health);
+    }
+    return result;
+}
+
+/* A slice's age is its file's. */
+AgentResult agent_list_owned(GPtrArray **slices, char **why)
+{
+    g_autoptr(GDir) dir = g_dir_open(FAKE "/slices", 0, NULL);
+    AgentResult result = trouble(why);
+    const char *name;
+
+    *slices = g_ptr_array_new_with_free_func(agent_owned_free);
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *path = g_build_filename(FAKE "/slices", name, NULL), *text = NULL;
+        AgentOwned *owned = g_new0(AgentOwned, 1);
+        char address[64] = "", class[64] = "";
+        unsigned mib = 0;
+        GStatBuf status = {0};
+
+        g_stat(path, &status);
+        g_file_get_contents(path, &text, NULL, NULL);
+        sscanf(text ? text : "", "%63s %u %63s", address, &mib, class);
+        owned->owner = g_strndup(name, strcspn(name, ","));
+        owned->gpu = g_strdup(address);
+        owned->since = status.st_mtime;
+        owned->best_effort = !strcmp(class, "best-effort");
+        owned->used = (guint64)mib << 20;
+        g_ptr_array_add(*slices, owned);
     }
     return result;
 }

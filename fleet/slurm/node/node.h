@@ -5,6 +5,8 @@
 
 #include <glib.h>
 
+#include <slurm/slurm.h>
+
 #include "fleet/slurm/node/detail.h"
 #include "lib/host_root.h"
 
@@ -35,7 +37,20 @@ gboolean node_job_ask(const NodeJob *job, CardPromise *cards, guint *count, guin
 
 /* Ends the job's start: it waits in the queue again, or is cancelled if it cannot be started again.
  */
-void node_job_put_back(const NodeJob *job);
+void node_job_put_back(guint32 id);
+
+/* What the job has on the node, in Slurm's words (detail.h); NULL: nothing. */
+const char *node_job_detail(const job_info_t *job, const char *node);
+
+/* Slurm's name of this node. To be freed. */
+char *node_name(void);
+
+/*
+ * Prologs share it while they make slices; who removes slices of jobs that have gone has it alone,
+ * so that such a job does not start meanwhile. Ends with the process too.
+ */
+int node_lock(HostRoot *root, gboolean alone);
+void node_unlock(int lock);
 
 /* The address of each card by Slurm's index, as gres-conf wrote it; NULL where there is none. */
 GPtrArray *node_cards_read(HostRoot *root, GError **error);
@@ -48,6 +63,8 @@ int node_prolog(HostRoot *root);
 int node_epilog(HostRoot *root);
 int node_gres_conf(HostRoot *root, gboolean write);
 int node_check(HostRoot *root);
+int node_health(HostRoot *root);
+int node_pressure(void);
 
 /* On standard error, which slurmd logs, and in the system's log. */
 void node_say(int priority, const char *format, ...) G_GNUC_PRINTF(2, 3);

@@ -11,6 +11,7 @@
 #include <syslog.h>
 
 #include "fleet/slurm/node/agent.h"
+#include "fleet/slurm/node/fence.h"
 #include "fleet/slurm/node/job_file.h"
 #include "fleet/slurm/node/node.h"
 
@@ -54,6 +55,19 @@ static gboolean refused_too_often(HostRoot *root)
     return count >= MAX_REFUSALS;
 }
 
+/* Health takes this drain back, when vgpud answers and the card is healthy or fenced. */
+static int drain(HostRoot *root, const NodeJob *job, const char *why)
+{
+    g_autofree char *node = node_name();
+    g_autoptr(GError) error = NULL;
+
+    close_door(root, job);
+    node_say(LOG_ERR, "job %u gets no slice: %s; the node drains", job->id, why);
+    if (!fence_drain(node, why, &error))
+        node_say(LOG_ERR, "%s", error->message);
+    return EXIT_FAILURE;
+}
+
 static int fail(HostRoot *root, const NodeJob *job, AgentResult result, const char *why)
 {
     close_door(root, job);
@@ -68,7 +82,7 @@ static int fail(HostRoot *root, const NodeJob *job, AgentResult result, const ch
         return EXIT_FAILURE;
     }
     node_say(LOG_WARNING, "job %u gets no slice now and goes back to the queue: %s", job->id, why);
-    node_job_put_back(job);
+    node_job_put_back(job->id);
     return EXIT_SUCCESS;
 }
 
@@ -114,6 +128,8 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
                                  job->tenant,    job->uid};
     }
     result = agent_create_slices(job->owner, slices, count, &doors, &why);
+    if (result == AGENT_AWAY || result == AGENT_UNHEALTHY)
+        return drain(root, job, why);
     if (result != AGENT_OK)
         return fail(root, job, result, why);
     if (!write_file(root, job, cards, doors, &error))
@@ -153,8 +169,12 @@ int node_prolog(HostRoot *root)
         node_say(LOG_ERR, "prolog: %s", error->message);
         return EXIT_FAILURE;
     }
-    if (job.text)
+    if (job.text) {
+        int lock = node_lock(root, FALSE);
+
         status = start(root, &job);
+        node_unlock(lock);
+    }
     node_job_clear(&job);
     return status;
 }
