@@ -182,7 +182,8 @@ sub start_munge {
 }
 
 sub start_slurmctld { my ($self) = @_; return $self->daemon('slurmctld', 'slurmctld', '-D') }
-sub start_slurmd { my ($self, $node) = @_; return $self->daemon($node, 'slurmd', '-D', '-N', $node) }
+# More options: -b says that the node has booted, so nothing that was running is running.
+sub start_slurmd { my ($self, $node, @more) = @_; return $self->daemon($node, 'slurmd', '-D', '-N', $node, @more) }
 
 # All nodes idle; dies with the logs' ends if they are not by then.
 sub up {
