@@ -43,46 +43,73 @@ static gboolean is_running(const job_info_t *job)
     return state == JOB_RUNNING || state == JOB_SUSPENDED;
 }
 
-static gboolean has_card(const job_info_t *job, const FenceCard *card)
+static gboolean has_card(const job_info_t *job, const char *node, guint index)
 {
     CardPromise cards[NODE_MAX_CARDS];
-    int count = is_running(job) ? detail_parse(node_job_detail(job, card->node), cards) : 0;
+    int count = is_running(job) ? detail_parse(node_job_detail(job, node), cards) : 0;
 
     for (int i = 0; i < count; i++)
-        if (cards[i].index == card->index)
+        if (cards[i].index == index)
             return TRUE;
     return FALSE;
 }
 
+/* @address: NULL: of any card. */
 static gboolean is_fence(const job_info_t *job, const char *address)
 {
     return !job->user_id && job->name && g_str_has_prefix(job->name, FENCE_NAME) &&
-           g_str_equal(job->name + strlen(FENCE_NAME), address);
+           (!address || g_str_equal(job->name + strlen(FENCE_NAME), address));
 }
 
-/* Kills the fences of that address on the node, or counts those that hold the card. */
-static gboolean find_fence(const FenceCard *card, gboolean end, guint *holding)
+struct Fences {
+    char *node;
+    job_info_msg_t *jobs; /* root's */
+};
+
+Fences *fences_load(const char *node, GError **error)
 {
+    Fences *fences;
     job_info_msg_t *jobs = load_jobs(TRUE);
 
-    *holding = 0;
-    if (!jobs)
-        return FALSE;
-    for (guint i = 0; i < jobs->record_count; i++) {
-        const job_info_t *job = &jobs->job_array[i];
-
-        if (!is_fence(job, card->address) || !is_running(job) || !node_job_detail(job, card->node))
-            continue;
-        *holding += has_card(job, card);
-        if (end)
-            slurm_kill_job(job->job_id, SIGKILL, 0);
+    if (!jobs) {
+        failed(error, "look for fences on", node);
+        return NULL;
     }
-    slurm_free_job_info_msg(jobs);
-    return TRUE;
+    fences = g_new0(Fences, 1);
+    fences->node = g_strdup(node);
+    fences->jobs = jobs;
+    return fences;
+}
+
+void fences_free(Fences *fences)
+{
+    slurm_free_job_info_msg(fences->jobs);
+    g_free(fences->node);
+    g_free(fences);
+}
+
+gboolean fences_any(const Fences *fences)
+{
+    for (guint i = 0; i < fences->jobs->record_count; i++) {
+        const job_info_t *job = &fences->jobs->job_array[i];
+
+        if (is_fence(job, NULL) && is_running(job) && node_job_detail(job, fences->node))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static gboolean is_up(const Fences *fences, const FenceCard *card)
+{
+    for (guint i = 0; i < fences->jobs->record_count; i++)
+        if (is_fence(&fences->jobs->job_array[i], card->address) &&
+            has_card(&fences->jobs->job_array[i], fences->node, card->index))
+            return TRUE;
+    return FALSE;
 }
 
 /* The card's jobs go back to the queue. */
-static gboolean clear_card(const FenceCard *card)
+static gboolean clear_card(const char *node, const FenceCard *card)
 {
     job_info_msg_t *jobs = load_jobs(FALSE);
 
@@ -91,7 +118,7 @@ static gboolean clear_card(const FenceCard *card)
     for (guint i = 0; i < jobs->record_count; i++) {
         const job_info_t *job = &jobs->job_array[i];
 
-        if (!has_card(job, card) || is_fence(job, card->address))
+        if (!has_card(job, node, card->index) || is_fence(job, card->address))
             continue;
         node_say(LOG_WARNING, "job %u has card %s, which is not healthy, and is started again",
                  job->job_id, card->address);
@@ -127,10 +154,10 @@ static char *reservation_of(const char *node)
 }
 
 /* A whole card, whichever is free; the job's number, or 0. */
-static guint32 take_any_card(const FenceCard *card, const char *partition)
+static guint32 take_any_card(const char *node, const FenceCard *card, const char *partition)
 {
     g_autofree char *name = g_strconcat(FENCE_NAME, card->address, NULL);
-    g_autofree char *reservation = reservation_of(card->node);
+    g_autofree char *reservation = reservation_of(node);
     resource_allocation_response_msg_t *granted;
     char per_node[] = "gres/gpu:1", dir[] = "/";
     job_desc_msg_t job;
@@ -143,7 +170,7 @@ static guint32 take_any_card(const FenceCard *card, const char *partition)
     job.num_tasks = 1;
     job.pn_min_memory = 1;
     job.partition = (char *)partition;
-    job.req_nodes = (char *)card->node;
+    job.req_nodes = (char *)node;
     job.reservation = reservation;
     job.tres_per_node = per_node;
     job.work_dir = dir;
@@ -156,7 +183,7 @@ static guint32 take_any_card(const FenceCard *card, const char *partition)
     return id;
 }
 
-static gboolean job_has_card(guint32 id, const FenceCard *card)
+static gboolean job_has_card(guint32 id, const char *node, guint index)
 {
     job_info_msg_t *jobs = NULL;
     gboolean has = FALSE;
@@ -164,7 +191,7 @@ static gboolean job_has_card(guint32 id, const FenceCard *card)
     if (slurm_load_job(&jobs, id, SHOW_DETAIL))
         return FALSE;
     for (guint i = 0; i < jobs->record_count; i++)
-        has = has || has_card(&jobs->job_array[i], card);
+        has = has || has_card(&jobs->job_array[i], node, index);
     slurm_free_job_info_msg(jobs);
     return has;
 }
@@ -182,19 +209,19 @@ static gboolean leave_reservation(guint32 id)
 }
 
 /* One card after the other, until it is the one. */
-static gboolean take_card(const FenceCard *card)
+static gboolean take_card(const char *node, const FenceCard *card)
 {
-    g_autofree char *partition = partition_of(card->node);
+    g_autofree char *partition = partition_of(node);
     guint32 others[NODE_MAX_CARDS];
     gboolean ours = FALSE;
     guint count = 0;
 
     while (partition && !ours && count < NODE_MAX_CARDS) {
-        guint32 id = take_any_card(card, partition);
+        guint32 id = take_any_card(node, card, partition);
 
         if (!id)
             break;
-        ours = job_has_card(id, card) && leave_reservation(id);
+        ours = job_has_card(id, node, card->index) && leave_reservation(id);
         if (!ours)
             others[count++] = id;
     }
@@ -230,32 +257,31 @@ gboolean fence_open_node(const char *node, GError **error)
            failed(error, "open node", node);
 }
 
-gboolean fence_put_up(const FenceCard *card, GError **error)
+gboolean fence_put_up(const Fences *fences, const FenceCard *card, GError **error)
 {
-    guint holding;
+    const char *node = fences->node;
 
-    if (!find_fence(card, FALSE, &holding))
-        return failed(error, "look for fences on", card->node);
-    if (holding)
+    if (is_up(fences, card))
         return TRUE;
-    if (!fence_close_node(card->node, error))
-        return FALSE;
-    if (card->requeue && !clear_card(card))
-        return failed(error, "look for jobs on", card->node);
-    if (take_card(card))
+    if (card->requeue && !clear_card(node, card))
+        return failed(error, "look for jobs on", node);
+    if (take_card(node, card))
         return TRUE;
     g_set_error(error, G_IO_ERROR, G_IO_ERROR_BUSY,
                 "card %s cannot be fenced yet: jobs still have it, or the node has no free CPU; "
                 "no job starts on %s until then",
-                card->address, card->node);
+                card->address, node);
     return FALSE;
 }
 
-gboolean fence_take_down(const FenceCard *card, GError **error)
+void fence_take_down(const Fences *fences, const FenceCard *card)
 {
-    guint holding;
+    for (guint i = 0; i < fences->jobs->record_count; i++) {
+        const job_info_t *job = &fences->jobs->job_array[i];
 
-    return find_fence(card, TRUE, &holding) || failed(error, "look for fences on", card->node);
+        if (is_fence(job, card->address) && is_running(job) && node_job_detail(job, fences->node))
+            slurm_kill_job(job->job_id, SIGKILL, 0);
+    }
 }
 
 static gboolean node_state(const char *node, guint *state, char **reason)

@@ -11,30 +11,38 @@
 
 /**
  * FenceCard
- * @node: Slurm's name
  * @index: Slurm's, of the card on the node
  * @address: of the card; the fence is known by it
  * @requeue: the card's jobs go back to the queue, those that cannot are cancelled; else they end by
  * themselves
  */
 typedef struct {
-    const char *node;
     guint index;
     const char *address;
     gboolean requeue;
 } FenceCard;
 
+/* The fences that a node has now. */
+typedef struct Fences Fences;
+
+/* @node: Slurm's name. NULL: slurmctld does not answer. */
+Fences *fences_load(const char *node, GError **error);
+void fences_free(Fences *fences);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Fences, fences_free)
+
+gboolean fences_any(const Fences *fences);
+
 /*
- * Keeps the card from all jobs. The same call again changes nothing. FALSE: not yet, because jobs
- * still have the card or the node has no free CPU; no new job starts on the node until a later call
- * succeeds, at most ten minutes.
+ * Keeps the card from all jobs, on a node that is closed. The same again changes nothing. FALSE:
+ * not yet, because jobs still have the card or the node has no free CPU. The node stays closed, and
+ * a later call tries again.
  */
-gboolean fence_put_up(const FenceCard *card, GError **error);
+gboolean fence_put_up(const Fences *fences, const FenceCard *card, GError **error);
 
 /* No fence is no error. */
-gboolean fence_take_down(const FenceCard *card, GError **error);
+void fence_take_down(const Fences *fences, const FenceCard *card);
 
-/* No new job starts on the node from now on. Twice is once. */
+/* No new job starts on the node from now on, at most ten minutes. Twice is once. */
 gboolean fence_close_node(const char *node, GError **error);
 
 /* All fences are up. Twice is once. */

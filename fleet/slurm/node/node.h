@@ -52,6 +52,12 @@ char *node_name(void);
 int node_lock(HostRoot *root, gboolean alone);
 void node_unlock(int lock);
 
+/*
+ * Removes the slices of jobs that are not on this node, if the owner has had any for @seconds. Not
+ * with the lock held.
+ */
+void node_release_lost(HostRoot *root, const char *node, guint seconds);
+
 /* The address of each card by Slurm's index, as gres-conf wrote it; NULL where there is none. */
 GPtrArray *node_cards_read(HostRoot *root, GError **error);
 

@@ -7,7 +7,9 @@
  * Any exit status but 0 drains the node and requeues the job. So it is 0 for whatever is the job's
  * fault, and 1 if the next job would fail as well.
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <syslog.h>
 
 #include "fleet/slurm/node/agent.h"
@@ -108,6 +110,42 @@ static gboolean write_file(HostRoot *root, const NodeJob *job, const CardPromise
     return root_write(root, path, text->str, 0600, error);
 }
 
+/*
+ * If the ledger has no room, a job may have left its slices here: Slurm counts them as free. So
+ * those are removed, and then it is final.
+ */
+static AgentResult create_slices(HostRoot *root, const NodeJob *job, const AgentSlice *slices,
+                                 guint count, GPtrArray **doors, char **why)
+{
+    g_autofree char *node = node_name();
+    AgentResult result;
+    int lock;
+
+    for (gboolean again = FALSE;; again = TRUE) {
+        lock = node_lock(root, FALSE);
+        result = agent_create_slices(job->owner, slices, count, doors, why);
+        node_unlock(lock);
+        if (result != AGENT_NO_ROOM || again)
+            return result;
+        node_release_lost(root, node, 0);
+        g_clear_pointer(doors, g_ptr_array_unref);
+        g_clear_pointer(why, g_free);
+    }
+}
+
+/* The job was here before, on other cards, and left without an epilog. */
+static gboolean is_stale(HostRoot *root, const NodeJob *job, const CardPromise *cards, guint count)
+{
+    g_autofree char *path = file_of(job), *text = root_read(root, path, NULL);
+    guint found = 0, index, tasks;
+
+    for (const char *at = text; at && (at = strstr(at, "\ncard ")); at++)
+        if (sscanf(at, "\ncard %u %u", &index, &tasks) == 2 &&
+            (found >= count || cards[found++].index != index))
+            return TRUE;
+    return found && found < count;
+}
+
 static int create(HostRoot *root, const NodeJob *job, const FleetRequest *request,
                   const CardPromise *cards, guint count, const GPtrArray *addresses)
 {
@@ -127,7 +165,7 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
                                  cards[i].tasks, request,
                                  job->tenant,    job->uid};
     }
-    result = agent_create_slices(job->owner, slices, count, &doors, &why);
+    result = create_slices(root, job, slices, count, &doors, &why);
     if (result == AGENT_AWAY || result == AGENT_UNHEALTHY)
         return drain(root, job, why);
     if (result != AGENT_OK)
@@ -146,6 +184,8 @@ static int start(HostRoot *root, const NodeJob *job)
     char sentence[FLEET_ERROR_MAX];
     FleetRequest request;
     guint32 per_task = 0;
+    g_autofree char *why = NULL;
+    AgentTotals totals;
     guint count = 0;
 
     if (!fleet_request_read(job->text, &request))
@@ -156,6 +196,9 @@ static int start(HostRoot *root, const NodeJob *job)
         return fail(root, job, AGENT_AWAY, error->message);
     if (!detail_check(cards, count, &request, per_task, conf, sentence))
         return reject(root, job, sentence);
+    if (is_stale(root, job, cards, count) &&
+        agent_release_owner(job->owner, &totals, &why) != AGENT_OK)
+        return drain(root, job, why);
     return create(root, job, &request, cards, count, addresses);
 }
 
@@ -169,12 +212,8 @@ int node_prolog(HostRoot *root)
         node_say(LOG_ERR, "prolog: %s", error->message);
         return EXIT_FAILURE;
     }
-    if (job.text) {
-        int lock = node_lock(root, FALSE);
-
+    if (job.text)
         status = start(root, &job);
-        node_unlock(lock);
-    }
     node_job_clear(&job);
     return status;
 }
