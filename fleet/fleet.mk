@@ -88,6 +88,6 @@ install-fleet: fleet
 	for name in prolog epilog health pressure; do \
 		sed 's,/usr/,$(PREFIX)/,' $(FLEET_SRC)/slurm/conf/$$name >$(DESTDIR)$(PREFIX)/lib/mdev-vgpu/slurm/$$name && \
 		chmod 0755 $(DESTDIR)$(PREFIX)/lib/mdev-vgpu/slurm/$$name || exit 1; done
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/doc/mdev-vgpu/examples $(FLEET_SRC)/slurm/conf/checkpoint.sh
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/doc/mdev-vgpu/examples $(addprefix $(FLEET_SRC)/slurm/conf/,checkpoint.sh chunk.sh)
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(FLEET_SRC)/slurm/conf/vgpu-slurm.8
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(FLEET_SRC)/slurm/conf/vgpu.conf.5
