@@ -152,12 +152,18 @@ static bool set_class(FleetClassRule *rule, const char *key, char *value)
     return false;
 }
 
+static bool set_yes(bool *yes, const char *value)
+{
+    *yes = !strcmp(value, "yes");
+    return *yes || !strcmp(value, "no");
+}
+
 static bool set_node(FleetNodeRule *rule, const char *key, const char *value)
 {
-    if (!strcmp(key, "requeue") && (!strcmp(value, "yes") || !strcmp(value, "no"))) {
-        rule->requeue = value[0] == 'y';
-        return true;
-    }
+    if (!strcmp(key, "requeue"))
+        return set_yes(&rule->requeue, value);
+    if (!strcmp(key, "account"))
+        return set_yes(&rule->account, value);
     return !strcmp(key, "orphans") && fleet_number_parse(value, 1, 86400, &rule->orphans);
 }
 

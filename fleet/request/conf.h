@@ -49,10 +49,12 @@ typedef struct {
 /**
  * FleetNodeRule - what nodes do by themselves
  * @requeue: jobs on a card that is not healthy are started again elsewhere
+ * @account: what a job used is written into its record; needs slurmdbd
  * @orphans: seconds until slices without a job are removed
  */
 typedef struct {
     bool requeue;
+    bool account;
     uint32_t orphans;
 } FleetNodeRule;
 

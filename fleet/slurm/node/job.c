@@ -18,6 +18,15 @@
 
 #define LOCK_FILE FLEET_JOBS_DIR "/lock"
 
+static guint count_nodes(const char *list)
+{
+    hostlist_t *nodes = slurm_hostlist_create(list ? list : "");
+    int count = slurm_hostlist_count(nodes);
+
+    slurm_hostlist_destroy(nodes);
+    return (guint)count;
+}
+
 gboolean node_job_from_environment(NodeJob *job, GError **error)
 {
     const char *id = g_getenv("SLURM_JOB_ID"), *cluster = g_getenv("SLURM_CLUSTER_NAME");
@@ -31,6 +40,7 @@ gboolean node_job_from_environment(NodeJob *job, GError **error)
         g_prefix_error(error, "SLURM_JOB_ID and SLURM_JOB_UID must be given, as slurmd does: ");
         return FALSE;
     }
+    job->nodes = count_nodes(g_getenv("SLURM_JOB_NODELIST"));
     job->id = (guint)number;
     job->uid = (guint)user;
     job->owner = g_strdup_printf("slurm:%s:%u", cluster ? cluster : "", job->id);

@@ -7,6 +7,7 @@
 
 #include <slurm/slurm.h>
 
+#include "fleet/slurm/node/agent.h"
 #include "fleet/slurm/node/detail.h"
 #include "lib/host_root.h"
 
@@ -18,6 +19,7 @@
  * @owner: of its slices: "slurm:CLUSTER:JOBID"
  * @text: the canonical one; NULL: none of ours, the job has no slice
  * @tenant: its account
+ * @nodes: how many it has
  */
 typedef struct {
     guint id;
@@ -25,6 +27,7 @@ typedef struct {
     const char *text;
     const char *tenant;
     guint uid;
+    guint nodes;
 } NodeJob;
 
 /* From what slurmd put into the environment. All of "SPANK_..." is the user's and is not read. */
@@ -63,6 +66,9 @@ GPtrArray *node_cards_read(HostRoot *root, GError **error);
 
 /* vgpu.conf, or the defaults if there is none. */
 gboolean node_conf_read(HostRoot *root, FleetConf *conf, GError **error);
+
+/* Writes what the job used into its record at slurmdbd. That it cannot is logged. */
+void node_account(const NodeJob *job, const AgentTotals *totals);
 
 /* Verbs; the exit status. */
 int node_prolog(HostRoot *root);

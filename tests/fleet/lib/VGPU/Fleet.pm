@@ -237,7 +237,7 @@ sub wait_for {
 
 sub show_logs {
     my ($self) = @_;
-    for my $log ('slurmctld', 'n1') {
+    for my $log ('slurmctld', 'n1', 'slurmdbd', 'slurmdbd.out', 'vgpu-slurm') {
         my @lines = split /\n/, read_file("$home/log/$log");
         print "# $log: $_\n" for @lines > 15 ? @lines[-15 .. -1] : @lines;
     }
