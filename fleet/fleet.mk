@@ -23,7 +23,7 @@ FLEET_ALL := $(if $(wildcard /usr/include/slurm/spank.h),fleet)
 
 .PHONY: fleet fleet-tests check-fleet
 fleet: $(FLEET_OUT)/job_submit_vgpu.so $(FLEET_OUT)/spank_vgpu.so $(FLEET_OUT)/vgpu-slurm
-fleet-tests: fleet $(addprefix $(FLEET_OUT)/tests/,witness ledger submit_cost vgpu-slurm)
+fleet-tests: fleet $(addprefix $(FLEET_OUT)/tests/,witness ledger submit_cost vgpu-slurm replay allocate)
 
 check-fleet:
 	$(FLEET_TESTS)/check
@@ -75,6 +75,11 @@ $(FLEET_UNIT): build/unit/fleet/%: build/unit/fleet/obj/tests/unit/fleet/%.o \
 
 # The witness and its like use the public API alone, and nothing of ours.
 $(FLEET_OUT)/tests/%: $(FLEET_TESTS)/%.c
+	@mkdir -p $(@D)
+	$(CC) -O2 $(FLEET_WARN) -o $@ $< -lslurm
+
+# Of tests/bench/fleet, too.
+$(FLEET_OUT)/tests/replay $(FLEET_OUT)/tests/allocate: $(FLEET_OUT)/tests/%: tests/bench/fleet/%.c
 	@mkdir -p $(@D)
 	$(CC) -O2 $(FLEET_WARN) -o $@ $< -lslurm
 

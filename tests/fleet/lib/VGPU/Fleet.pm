@@ -22,13 +22,13 @@ my $patience = $ENV{FLEET_PATIENCE} // 120;
 
 # nodes, cards (of each node), vram (MiB of each card), model (of each card; or a list of models, one for each node),
 # slurm_conf (more lines), vgpu_conf (its text), partitions (lines), parameters (of the scheduler),
-# select (of cards: LL_SHARED_GRES).
+# select (of cards: LL_SHARED_GRES), scripts (0: neither witness nor prologs, for measurements).
 sub new {
     my ($class, %is) = @_;
     my %default = (
         nodes => 2, cards => 8, vram => 81920, cpus => 64, model => 'a100-80g', slurm_conf => '', parameters => '', select => '',
         partitions => "PartitionName=all Nodes=ALL Default=YES DefaultTime=60 State=UP\n",
-        plugins => -e 'build/fleet/job_submit_vgpu.so',
+        plugins => -e 'build/fleet/job_submit_vgpu.so', scripts => 1,
     );
     my $self = bless { %default, %is, pids => {} }, $class;
     $self->{vgpu_conf} //= "[model $self->{model}]\nvram=$self->{vram}\n" if !ref $self->{model};
@@ -78,6 +78,7 @@ sub write_conf {
     my ($nodes, $gres) = $self->node_lines;
     my $select = join ',', 'CR_Core_Memory', 'MULTIPLE_SHARING_GRES_PJ', $self->{select} || ();
     my $scheduler = join ',', 'nohold_on_prolog_fail,bf_continue,bf_interval=1,sched_interval=1', $self->{parameters} || ();
+    my $scripts = $self->{scripts} ? "Prolog=$home/prolog\nEpilog=$home/epilog\n" : '';
     my $plugins = $self->{plugins} ? "JobSubmitPlugins=vgpu\nPluginDir=/src/build/fleet:/usr/lib/x86_64-linux-gnu/slurm-wlm\n" : '';
     make_path('/etc/slurm');
     write_file('/etc/slurm/slurm.conf', <<"CONF");
@@ -104,9 +105,7 @@ SchedulerType=sched/backfill
 SchedulerParameters=$scheduler
 PriorityType=priority/basic
 PrologFlags=Alloc,DeferBatch
-Prolog=$home/prolog
-Epilog=$home/epilog
-MaxJobCount=100000
+${scripts}MaxJobCount=100000
 MaxArraySize=10001
 MessageTimeout=100
 KillWait=5
