@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/* vgpud, over D-Bus, as agent.c. */
 #include "fleet/slurm/node/agent_watch.h"
-
-#include <gio/gio.h>
 
 #include "lib/bus.h"
 
-#define GPU_INTERFACE "org.mdev_vgpu.Host1.Gpu"
-#define OWNER_CLASS   "best-effort"
+#define GPU_INTERFACE VGPU_BUS_NAME ".Gpu"
 /* Of one call. Slurm kills a health check after 60 s. */
 #define PATIENCE_MS 10000
 
-static GVariant *call(const char *path, const char *interface, const char *method, const char *type,
-                      char **why)
+static AgentResult away(const GError *error, char **why)
 {
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GDBusConnection) bus = g_bus_get_sync(G_BUS_TYPE_SYSTEM, NULL, &error);
-    GVariant *answer = NULL;
-
-    if (bus)
-        answer = g_dbus_connection_call_sync(bus, VGPU_BUS_NAME, path, interface, method, NULL,
-                                             G_VARIANT_TYPE(type), G_DBUS_CALL_FLAGS_NONE,
-                                             PATIENCE_MS, NULL, &error);
-    if (!answer)
-        *why = g_strdup_printf("vgpud does not answer: %s", error->message);
-    return answer;
+    *why = g_strdup(error->message);
+    return AGENT_AWAY;
 }
 
 static AgentHealth *health_of(GVariant *properties)
@@ -40,17 +28,21 @@ static AgentHealth *health_of(GVariant *properties)
 
 AgentResult agent_list_health(GPtrArray **cards, char **why)
 {
-    g_autoptr(GVariant) answer = call(VGPU_ROOT_PATH, "org.freedesktop.DBus.ObjectManager",
-                                      "GetManagedObjects", "(a{oa{sa{sv}}})", why);
-    g_autoptr(GVariantIter) objects = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(AgentClient) vgpud = agent_client_open(TRUE, &error);
+    g_autoptr(GVariant) all =
+        vgpud ? agent_client_get(vgpud, VGPU_ROOT_PATH, "org.freedesktop.DBus.ObjectManager",
+                                 "GetManagedObjects", NULL, PATIENCE_MS, &error)
+              : NULL;
+    GVariantIter iter;
     GVariant *interfaces;
 
     *cards = NULL;
-    if (!answer)
-        return AGENT_AWAY;
+    if (!all)
+        return away(error, why);
     *cards = g_ptr_array_new_with_free_func(agent_health_free);
-    g_variant_get(answer, "(a{oa{sa{sv}}})", &objects);
-    while (g_variant_iter_loop(objects, "{&o@a{sa{sv}}}", NULL, &interfaces)) {
+    g_variant_iter_init(&iter, all);
+    while (g_variant_iter_loop(&iter, "{&o@a{sa{sv}}}", NULL, &interfaces)) {
         g_autoptr(GVariant) gpu =
             g_variant_lookup_value(interfaces, GPU_INTERFACE, G_VARIANT_TYPE_VARDICT);
 
@@ -60,64 +52,73 @@ AgentResult agent_list_health(GPtrArray **cards, char **why)
     return AGENT_OK;
 }
 
-/* Owner to when it got its first slice. */
-static GHashTable *owners_since(char **why)
+/* When each owner got its first slice. */
+static GHashTable *since_of(GVariant *owners)
 {
-    g_autoptr(GVariant) answer =
-        call(VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE, "ListOwners", "(a(ssx))", why);
-    GHashTable *since = NULL;
-    GVariantIter *owners;
-    const char *owner;
-    gint64 when;
+    GHashTable *since = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    GVariantIter iter;
+    GVariant *owner;
 
-    if (!answer)
-        return NULL;
-    since = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    g_variant_get(answer, "(a(ssx))", &owners);
-    while (g_variant_iter_next(owners, "(&s&sx)", &owner, NULL, &when))
-        g_hash_table_insert(since, g_strdup(owner), g_memdup2(&when, sizeof(when)));
-    g_variant_iter_free(owners);
+    g_variant_iter_init(&iter, owners);
+    while (g_variant_iter_loop(&iter, "@a{sv}", &owner)) {
+        char *name = NULL;
+        gint64 when;
+
+        if (g_variant_lookup(owner, "Since", "x", &when) &&
+            g_variant_lookup(owner, "Owner", "s", &name))
+            g_hash_table_insert(since, name, g_memdup2(&when, sizeof(when)));
+    }
     return since;
 }
 
+/* NULL: it has no owner, or one that has gone in between. */
 static AgentOwned *owned_of(GVariant *slice, GHashTable *since)
 {
-    g_autofree char *class = NULL;
-    AgentOwned *owned = g_new0(AgentOwned, 1);
+    g_autofree char *owner = NULL, *class = NULL;
     const gint64 *when;
+    AgentOwned *owned;
 
-    g_variant_lookup(slice, "Owner", "s", &owned->owner);
+    g_variant_lookup(slice, "Owner", "s", &owner);
+    when = owner ? g_hash_table_lookup(since, owner) : NULL;
+    if (!when)
+        return NULL;
+    owned = g_new0(AgentOwned, 1);
+    owned->owner = g_steal_pointer(&owner);
+    owned->since = *when;
     g_variant_lookup(slice, "Gpu", "s", &owned->gpu);
-    g_variant_lookup(slice, "Class", "s", &class);
     g_variant_lookup(slice, "VramUsed", "t", &owned->used);
-    owned->best_effort = g_strcmp0(class, OWNER_CLASS) == 0;
-    when = owned->owner ? g_hash_table_lookup(since, owned->owner) : NULL;
-    owned->since = when ? *when : 0;
+    g_variant_lookup(slice, "Class", "s", &class);
+    owned->best_effort = class && fleet_class_of(class) == FLEET_CLASS_BEST_EFFORT;
     return owned;
+}
+
+static GVariant *list(AgentClient *vgpud, const char *method, GError **error)
+{
+    return agent_client_get(vgpud, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE, method, NULL,
+                            PATIENCE_MS, error);
 }
 
 AgentResult agent_list_owned(GPtrArray **slices, char **why)
 {
-    g_autoptr(GHashTable) since = owners_since(why);
-    g_autoptr(GVariant) answer = NULL;
-    g_autoptr(GVariantIter) list = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(AgentClient) vgpud = agent_client_open(TRUE, &error);
+    g_autoptr(GVariant) owners = vgpud ? list(vgpud, "ListOwners", &error) : NULL;
+    g_autoptr(GVariant) all = owners ? list(vgpud, "ListSlices", &error) : NULL;
+    g_autoptr(GHashTable) since = NULL;
+    GVariantIter iter;
     GVariant *slice;
 
     *slices = NULL;
-    if (since)
-        answer = call(VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE, "ListSlices", "(aa{sv})", why);
-    if (!answer)
-        return AGENT_AWAY;
+    if (!all)
+        return away(error, why);
+    since = since_of(owners);
     *slices = g_ptr_array_new_with_free_func(agent_owned_free);
-    g_variant_get(answer, "(aa{sv})", &list);
-    while (g_variant_iter_loop(list, "@a{sv}", &slice)) {
+    g_variant_iter_init(&iter, all);
+    while (g_variant_iter_loop(&iter, "@a{sv}", &slice)) {
         AgentOwned *owned = owned_of(slice, since);
 
-        /* An owner that is not listed has gone in between. */
-        if (owned->since)
+        if (owned)
             g_ptr_array_add(*slices, owned);
-        else
-            agent_owned_free(owned);
     }
     return AGENT_OK;
 }

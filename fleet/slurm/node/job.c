@@ -56,6 +56,28 @@ char *node_name(void)
     return given ? g_strdup(given) : g_strndup(host, strcspn(host, "."));
 }
 
+char *node_cluster(void)
+{
+    slurm_conf_t *conf = NULL;
+    char *name;
+
+    if (slurm_load_ctl_conf(0, &conf))
+        return NULL;
+    name = g_strdup(conf->cluster_name);
+    slurm_free_ctl_conf(conf);
+    return name;
+}
+
+guint32 node_job_of_owner(const char *owner, const char *cluster)
+{
+    g_autofree char *prefix = g_strdup_printf("slurm:%s:", cluster);
+    guint64 id = 0;
+
+    if (g_str_has_prefix(owner, prefix))
+        g_ascii_string_to_unsigned(owner + strlen(prefix), 10, 1, G_MAXUINT32, &id, NULL);
+    return (guint32)id;
+}
+
 int node_lock(HostRoot *root, gboolean alone)
 {
     g_autofree char *path = root_path(root, LOCK_FILE, NULL);

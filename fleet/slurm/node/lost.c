@@ -32,23 +32,6 @@ static gboolean job_is_here(guint32 id, const char *node)
     return here;
 }
 
-/* "slurm:CLUSTER:JOBID" of this cluster; 0: another's. */
-static guint32 job_of(const char *owner)
-{
-    g_autofree char *prefix = NULL;
-    slurm_conf_t *conf = NULL;
-    guint64 id = 0;
-
-    if (!g_str_has_prefix(owner, "slurm:") || slurm_load_ctl_conf(0, &conf))
-        return 0;
-    prefix = g_strdup_printf("slurm:%s:", conf->cluster_name);
-    slurm_free_ctl_conf(conf);
-    if (!g_str_has_prefix(owner, prefix))
-        return 0;
-    g_ascii_string_to_unsigned(owner + strlen(prefix), 10, 1, G_MAXUINT32, &id, NULL);
-    return (guint32)id;
-}
-
 /* The owner of a job that ended long ago. Its job cannot start here meanwhile: the lock. */
 static void release_if_lost(HostRoot *root, const char *owner, guint32 job, const char *node)
 {
@@ -66,19 +49,40 @@ static void release_if_lost(HostRoot *root, const char *owner, guint32 job, cons
     node_unlock(lock);
 }
 
+/* The jobs of owners whose first slice was made before then; owner to job. */
+static GHashTable *old_jobs(const GPtrArray *owned, gint64 before)
+{
+    GHashTable *jobs = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autofree char *cluster = NULL;
+
+    for (guint i = 0; i < owned->len; i++) {
+        const AgentOwned *slice = owned->pdata[i];
+        guint32 job;
+
+        if (slice->since > before || (!cluster && !(cluster = node_cluster())))
+            continue;
+        job = node_job_of_owner(slice->owner, cluster);
+        if (job)
+            g_hash_table_insert(jobs, slice->owner, GUINT_TO_POINTER(job));
+    }
+    return jobs;
+}
+
 void node_release_lost(HostRoot *root, const char *node, guint seconds)
 {
     gint64 before = g_get_real_time() / G_USEC_PER_SEC - seconds;
+    g_autoptr(GHashTable) jobs = NULL;
     g_autoptr(GPtrArray) owned = NULL;
     g_autofree char *why = NULL;
+    GHashTableIter iter;
+    gpointer owner, job;
 
-    if (agent_list_owned(&owned, &why) != AGENT_OK)
-        node_say(LOG_WARNING, "cannot list owners of slices: %s", why);
-    for (guint i = 0; owned && i < owned->len; i++) {
-        const AgentOwned *slice = owned->pdata[i];
-        guint32 job = slice->since <= before ? job_of(slice->owner) : 0;
-
-        if (job)
-            release_if_lost(root, slice->owner, job, node);
+    if (agent_list_owned(&owned, &why) != AGENT_OK) {
+        node_say(LOG_WARNING, "cannot look for slices whose job has gone: %s", why);
+        return;
     }
+    jobs = old_jobs(owned, before);
+    g_hash_table_iter_init(&iter, jobs);
+    while (g_hash_table_iter_next(&iter, &owner, &job))
+        release_if_lost(root, owner, GPOINTER_TO_UINT(job), node);
 }

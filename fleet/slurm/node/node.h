@@ -48,6 +48,12 @@ const char *node_job_detail(const job_info_t *job, const char *node);
 /* Slurm's name of this node. To be freed. */
 char *node_name(void);
 
+/* Slurm's name of the cluster; to be freed. NULL: slurmctld does not answer. */
+char *node_cluster(void);
+
+/* The job of @cluster that has slices under this name ("slurm:CLUSTER:JOBID"); 0: none. */
+guint32 node_job_of_owner(const char *owner, const char *cluster);
+
 /*
  * Prologs share it while they make slices; who removes slices of jobs that have gone has it alone,
  * so that such a job does not start meanwhile. Ends with the process too.

@@ -4,9 +4,10 @@
  * that have slices of it go back to the queue, the youngest first, until what they use makes up for
  * what is missing. vgpud calls again if it was not enough.
  */
+#include <errno.h>
 #include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <syslog.h>
 
 #include "fleet/slurm/node/agent_watch.h"
@@ -26,24 +27,12 @@ static guint64 number_of(const char *name)
     return text ? g_ascii_strtoull(text, NULL, 10) : 0;
 }
 
-/* "slurm:CLUSTER:JOBID"; 0: no job. */
-static guint32 job_of(const char *owner)
-{
-    const char *colon = strrchr(owner, ':');
-    guint64 id;
-
-    return g_str_has_prefix(owner, "slurm:") &&
-                   g_ascii_string_to_unsigned(colon + 1, 10, 1, G_MAXUINT32, &id, NULL)
-               ? (guint32)id
-               : 0;
-}
-
 int node_pressure(void)
 {
     const char *gpu = g_getenv("GPU");
     guint64 free = number_of("FREE"), mark = number_of("MARK"), got = 0;
     g_autoptr(GPtrArray) owned = NULL;
-    g_autofree char *why = NULL;
+    g_autofree char *why = NULL, *cluster = NULL;
     guint count = 0;
 
     if (!gpu) {
@@ -55,10 +44,17 @@ int node_pressure(void)
         return EXIT_FAILURE;
     }
     slurm_init(NULL);
+    cluster = node_cluster();
+    if (!cluster) {
+        node_say(LOG_ERR, "cannot ask slurmctld for the cluster's name: %s", slurm_strerror(errno));
+        return EXIT_FAILURE;
+    }
     g_ptr_array_sort(owned, youngest_first);
     for (guint i = 0; i < owned->len && (!count || free + got < mark); i++) {
         const AgentOwned *slice = owned->pdata[i];
-        guint32 job = slice->best_effort && g_str_equal(slice->gpu, gpu) ? job_of(slice->owner) : 0;
+        guint32 job = slice->best_effort && g_str_equal(slice->gpu, gpu)
+                          ? node_job_of_owner(slice->owner, cluster)
+                          : 0;
 
         if (!job)
             continue;

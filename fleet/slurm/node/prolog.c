@@ -27,12 +27,13 @@ static char *file_of(const NodeJob *job)
     return g_strdup_printf(FLEET_JOBS_DIR "/%u", job->id);
 }
 
-/* A file without cards: the job's steps find no slice, and end with a sentence. */
-static void close_door(HostRoot *root, const NodeJob *job)
+/* The job's steps find no slice, and end with this sentence. */
+static void close_door(HostRoot *root, const NodeJob *job, const char *why)
 {
-    g_autofree char *path = file_of(job);
+    g_autofree char *path = file_of(job), *line = g_strdelimit(g_strdup(why), "\n", ' ');
+    g_autofree char *text = g_strconcat(JOB_FILE_VERSION "\n" JOB_FILE_REFUSED, line, "\n", NULL);
 
-    root_write(root, path, JOB_FILE_VERSION "\n", 0600, NULL);
+    root_write(root, path, text, 0600, NULL);
 }
 
 /* Notes that the ledger refused what Slurm granted. Whether it has done so too often. */
@@ -63,7 +64,7 @@ static int drain(HostRoot *root, const NodeJob *job, const char *why)
     g_autofree char *node = node_name();
     g_autoptr(GError) error = NULL;
 
-    close_door(root, job);
+    close_door(root, job, why);
     node_say(LOG_ERR, "job %u gets no slice: %s; the node drains", job->id, why);
     if (!fence_drain(node, why, &error))
         node_say(LOG_ERR, "%s", error->message);
@@ -72,7 +73,7 @@ static int drain(HostRoot *root, const NodeJob *job, const char *why)
 
 static int fail(HostRoot *root, const NodeJob *job, AgentResult result, const char *why)
 {
-    close_door(root, job);
+    close_door(root, job, why);
     if (result != AGENT_NO_ROOM) {
         node_say(LOG_ERR, "job %u gets no slice: %s; the node drains", job->id, why);
         return EXIT_FAILURE;
@@ -91,7 +92,7 @@ static int fail(HostRoot *root, const NodeJob *job, AgentResult result, const ch
 /* A fault of the job, which no other node would mend. */
 static int reject(HostRoot *root, const NodeJob *job, const char *why)
 {
-    close_door(root, job);
+    close_door(root, job, why);
     node_say(LOG_WARNING, "job %u gets no slice: %s", job->id, why);
     return EXIT_SUCCESS;
 }
@@ -168,6 +169,8 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
     result = create_slices(root, job, slices, count, &doors, &why);
     if (result == AGENT_AWAY || result == AGENT_UNHEALTHY)
         return drain(root, job, why);
+    if (result == AGENT_REFUSED)
+        return reject(root, job, why);
     if (result != AGENT_OK)
         return fail(root, job, result, why);
     if (!write_file(root, job, cards, doors, &error))
