@@ -184,11 +184,17 @@ sub start_slurmctld { my ($self) = @_; return $self->daemon('slurmctld', 'slurmc
 # More options: -b says that the node has booted, so nothing that was running is running.
 sub start_slurmd { my ($self, $node, @more) = @_; return $self->daemon($node, 'slurmd', '-D', '-N', $node, @more) }
 
-# All nodes idle; dies with the logs' ends if they are not by then.
+# A cluster from nothing.
 sub up {
     my ($self) = @_;
-    my $began = time;
     $self->prepare;
+    return $self->start;
+}
+
+# With what prepare() has written. All nodes idle; dies with the logs' ends if they are not by then.
+sub start {
+    my ($self) = @_;
+    my $began = time;
     start_munge();
     $self->start_slurmctld;
     $self->wait_for('slurmctld answers', sub { !system 'timeout 5 scontrol ping >/dev/null 2>&1' });
@@ -236,7 +242,7 @@ sub wait_for {
 
 sub show_logs {
     my ($self) = @_;
-    for my $log ('slurmctld', 'n1', 'slurmdbd', 'slurmdbd.out', 'vgpu-slurm') {
+    for my $log ('slurmctld', 'n1', 'slurmdbd', 'slurmdbd.out', 'vgpu-slurm', 'vgpud.out') {
         my @lines = split /\n/, read_file("$home/log/$log");
         print "# $log: $_\n" for @lines > 15 ? @lines[-15 .. -1] : @lines;
     }
