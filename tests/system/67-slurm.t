@@ -88,6 +88,7 @@ point('a cluster of one node by the guide', sub {
         s/a100-80g/$model/g;
         s/81920/512/g;
         s/a100\b/card/g;
+        s/^doors=.*$/doors=guarded,native,vm/m;
     }
     $slurm =~ s/^SlurmctldHost=\Khead$/$name/m;
     $slurm =~ s/node1/$name/g;
