@@ -66,12 +66,10 @@ sub journal {
     return defined $text ? "L1's journal since then:\n$text" : "L1's journal can't be read: $@";
 }
 
-# For timeouts: what each of our threads, and of programs in the guests, sleeps in, and the arbiters' state.
-my $threads = <<'SH';
-for task in $(pgrep 'vgpu|virgl|-compute' | sed 's,.*,/proc/&/task/*,'); do
-    echo "$(cut -d' ' -f1,3 "$task/stat" 2>/dev/null | tr '\n' ' ')$(cat "$task/comm" "$task/wchan" 2>/dev/null | tr '\n' ' ')"
-done | sort | cut -d' ' -f2- | sort | uniq -c
-SH
+# For timeouts: what each of our threads, and of programs in the guests, sleeps in; and what has begun in the last
+# minutes, a command that hangs among it.
+my $threads = q{ps -eLo stat,wchan:30,comm | grep -E 'vgpu|virgl|-compute' | sort | uniq -c};
+my $young = q{ps -eo pid,ppid,stat,etimes,wchan:24,args --sort=etimes | awk '$4 < 150 && !/\[/' | head -n 25 | cut -c-160};
 
 sub suspects {
     my @places = ([L1 => sub { VGPU::Lab::host(@_) }]);
@@ -81,7 +79,7 @@ sub suspects {
     my $text = '';
     for my $place (@places) {
         my ($where, $run) = @$place;
-        $text .= "threads in $where:\n" . (eval { $run->($threads, timeout => 20) } // $@);
+        $text .= "threads in $where:\n" . (eval { $run->("$threads; $young", timeout => 30, fail => 1) } // $@);
     }
     my $arbiters = q{for socket in /run/vgpu/governor/*/status.sock; do
         [ -S "$socket" ] && socat -T2 - "UNIX-CONNECT:$(echo "$socket" | sed 's/:/\\\\:/g')" </dev/null; done};
