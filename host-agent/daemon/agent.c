@@ -305,6 +305,7 @@ static void claim_changed(const char *uuid, void *data)
         return;
     transport_sync_prepare(agent->doors, uuid);
     arbiter_sync_update(agent->arbiters, uuid);
+    limits_sync_update(agent->limits, uuid);
     transport_sync_update(agent->doors, uuid);
 }
 
@@ -372,7 +373,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     host_watch(agent->host, gpu_added, gpus_changed, agent);
     host_set_users(agent->host, add_users, agent);
     agent->arbiters = arbiter_sync_new(agent->host, agent->offers, agent->slices, agent->claims);
-    agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices);
+    agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices, agent->claims);
     slices_watch(agent->slices, slice_changed, agent);
     agent->domains = domain_watch_new(&agent->life);
     agent->schedule = schedule_new(agent->host, agent->modes);
