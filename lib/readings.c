@@ -284,6 +284,29 @@ static Info parse(char *text)
     return info;
 }
 
+gboolean drm_process_uses(HostRoot *root, guint pid, const char *gpu, guint *files)
+{
+    g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
+    g_autofree char *links = g_build_filename(dir, "fd", NULL);
+    g_auto(GStrv) names = *files ? sysfs_list(root, links) : g_new0(char *, 1);
+
+    for (guint i = 0; names[i] && *files; i++, --*files) {
+        g_autofree char *link = g_build_filename(links, names[i], NULL);
+        g_autofree char *target = root_link(root, link);
+        g_autofree char *path = g_build_filename(dir, "fdinfo", names[i], NULL);
+        g_autofree char *text = NULL;
+        Info info;
+
+        if (!target || !g_str_has_prefix(target, "/dev/dri/"))
+            continue;
+        text = root_read(root, path, NULL);
+        info = text ? parse(text) : (Info){0};
+        if (g_strcmp0(info.gpu, gpu) == 0 && (info.ns || info.memory || info.resident))
+            return TRUE;
+    }
+    return FALSE;
+}
+
 static void count(DrmClients *clients, const Info *info, DrmUse *use)
 {
     Client *client;

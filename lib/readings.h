@@ -74,4 +74,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(DrmClients, drm_clients_free)
  */
 void drm_clients_read(DrmClients *clients, DrmUse *use);
 
+/*
+ * Whether process @pid has used GPU @gpu, by the fdinfo of its files: it has had time of an engine,
+ * or has memory. A process that only looks which GPUs there are has neither. @files: how many files
+ * may be looked at; decreased.
+ */
+gboolean drm_process_uses(HostRoot *root, guint pid, const char *gpu, guint *files);
+
 #endif

@@ -86,8 +86,17 @@ $(CUDA_OUT)/vgpu-suspend: $(CUDA_SUSPEND_SRCS) $(CUDA_SRC)/suspend/driver.h
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_SUSPEND_CFLAGS) -DVGPU_REAL_DIR='"$(CUDA_REAL_DIR)"' $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(CUDA_SUSPEND_SRCS) -ldl
 
+# How much of a GPU's memory a cgroup may have, held by the driver: vgpu-memory-limit.
+CUDA_LIMIT_SRCS := $(CUDA_SRC)/limits/vgpu-memory-limit.c
+CUDA_LIMIT_CFLAGS := $(CUDA_WARN) -O2 -I$(CUDA_SRC)/abi
+cuda-door: $(CUDA_OUT)/vgpu-memory-limit
+
+$(CUDA_OUT)/vgpu-memory-limit: $(CUDA_LIMIT_SRCS) $(CUDA_SRC)/abi/nvml_abi.h
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_LIMIT_CFLAGS) -DVGPU_REAL_DIR='"$(CUDA_REAL_DIR)"' $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(CUDA_LIMIT_SRCS) -ldl
+
 install-cuda-door: cuda-door
-	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu $(CUDA_OUT)/vgpu-suspend
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu $(CUDA_OUT)/vgpu-suspend $(CUDA_OUT)/vgpu-memory-limit
 	install -D -m 0644 -t $(DESTDIR)$(CUDA_DIR) $(CUDA_OUT)/libcuda.so.1 $(CUDA_OUT)/libnvidia-ml.so.1
 	ln -sf libcuda.so.1 $(DESTDIR)$(CUDA_DIR)/libcuda.so
 	ln -sf libnvidia-ml.so.1 $(DESTDIR)$(CUDA_DIR)/libnvidia-ml.so

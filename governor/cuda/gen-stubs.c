@@ -505,7 +505,16 @@ static const char *stream_of(const struct entry *entry)
     return find(entry, "hStream") ? "hStream" : find(entry, "stream") ? "stream" : "NULL";
 }
 
-/* MOVE(NAME, OWN_DEFAULT, IS_ASYNC, STREAM, MOVER, BYTES, (PARAMETERS), ARGUMENTS) */
+/* From here to there, and the caller waits: TO, FROM and BYTES are all of its arguments. */
+static bool is_linear(const struct entry *entry)
+{
+    return entry->count == 3 && find(entry, "ByteCount") && !strcmp(mover_of(entry), "MOVE_HOST");
+}
+
+/*
+ * MOVE(NAME, OWN_DEFAULT, IS_ASYNC, STREAM, MOVER, BYTES, (PARAMETERS), ARGUMENTS)
+ * LINEAR(NAME, OWN_DEFAULT, (PARAMETERS), TO, FROM, BYTES)
+ */
 static void write_moves(const char *path)
 {
     FILE *file = open_file(path, "w");
@@ -517,10 +526,14 @@ static void write_moves(const char *path)
 
         if (!is_kind(entry, "move"))
             continue;
-        fprintf(file, "MOVE(%s, %s, %s, %s, ", entry->name, own ? "true" : "false",
-                strstr(entry->name, "Async") ? "true" : "false", stream_of(entry));
-        write_size(file, entry);
-        fputs(", (", file);
+        if (is_linear(entry)) {
+            fprintf(file, "LINEAR(%s, %s, (", entry->name, own ? "true" : "false");
+        } else {
+            fprintf(file, "MOVE(%s, %s, %s, %s, ", entry->name, own ? "true" : "false",
+                    strstr(entry->name, "Async") ? "true" : "false", stream_of(entry));
+            write_size(file, entry);
+            fputs(", (", file);
+        }
         write_prototype(file, entry);
         fputs(")", file);
         for (unsigned int a = 0; a < entry->count; a++)

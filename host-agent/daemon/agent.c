@@ -144,6 +144,7 @@ struct Agent {
     DefinitionWatch *definitions;
     DomainWatch *domains;
     PressureWatch *pressure;
+    BypassWatch *bypass;
     UsageSampler *usage;
     Scrape *scrape;
     VulkanWatch *vulkan;
@@ -182,6 +183,7 @@ static gboolean reload_all(Agent *agent, GError **error)
     if (!conf || !reload(agent, error))
         return FALSE;
     pressure_watch_set_grace(agent->pressure, conf->pressure_grace);
+    bypass_watch_set_policy(agent->bypass, conf->on_bypass);
     offer_metrics(agent, conf->metrics_listen);
     host_refresh(agent->host);
     slices_refresh(agent->slices);
@@ -235,9 +237,10 @@ static gboolean make_watches(Agent *agent, GError **error)
     agent->health = health_new(agent->host, agent->slices);
     agent->pressure =
         pressure_watch_new(agent->host, agent->offers, agent->slices, conf->pressure_grace);
+    agent->bypass = bypass_watch_new(agent->host, agent->slices, agent->claims, conf->on_bypass);
     agent->usage = usage_sampler_new(agent->host, agent->offers, agent->slices, agent->tenants);
     agent->scrape = scrape_new(agent->host, agent->offers, agent->slices, agent->health,
-                               agent->pressure, agent->claims);
+                               agent->pressure, agent->bypass, agent->claims);
     offer_metrics(agent, conf->metrics_listen);
     return TRUE;
 }
@@ -305,7 +308,9 @@ static void claim_changed(const char *uuid, void *data)
         return;
     transport_sync_prepare(agent->doors, uuid);
     arbiter_sync_update(agent->arbiters, uuid);
+    limits_sync_update(agent->limits, uuid);
     transport_sync_update(agent->doors, uuid);
+    bypass_watch_refresh(agent->bypass);
 }
 
 /* "slurm job 4711" of "slurm:CLUSTER:4711"; other engines' owners as they are. To be freed. */
@@ -372,7 +377,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     host_watch(agent->host, gpu_added, gpus_changed, agent);
     host_set_users(agent->host, add_users, agent);
     agent->arbiters = arbiter_sync_new(agent->host, agent->offers, agent->slices, agent->claims);
-    agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices);
+    agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices, agent->claims);
     slices_watch(agent->slices, slice_changed, agent);
     agent->domains = domain_watch_new(&agent->life);
     agent->schedule = schedule_new(agent->host, agent->modes);
@@ -415,6 +420,7 @@ void agent_free(Agent *agent)
     g_clear_pointer(&agent->scrape, scrape_free);
     g_clear_pointer(&agent->usage, usage_sampler_free);
     g_clear_pointer(&agent->pressure, pressure_watch_free);
+    g_clear_pointer(&agent->bypass, bypass_watch_free);
     g_clear_pointer(&agent->health, health_free);
     g_clear_pointer(&agent->limits, limits_sync_free);
     g_clear_pointer(&agent->arbiters, arbiter_sync_free);
@@ -455,6 +461,11 @@ DomainWatch *agent_domains(const Agent *agent)
 PressureWatch *agent_pressure(const Agent *agent)
 {
     return agent->pressure;
+}
+
+BypassWatch *agent_bypass(const Agent *agent)
+{
+    return agent->bypass;
 }
 
 UsageSampler *agent_usage(const Agent *agent)

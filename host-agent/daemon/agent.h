@@ -8,6 +8,7 @@
 #include "lib/host_root.h"
 #include "host-agent/daemon/domains/domains.h"
 #include "host-agent/daemon/health/health_watch.h"
+#include "host-agent/daemon/health/bypass_watch.h"
 #include "host-agent/daemon/health/pressure_watch.h"
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/metrics/metrics_server.h"
@@ -28,6 +29,7 @@ Host *agent_host(const Agent *agent);
 Health *agent_health(const Agent *agent);
 DomainWatch *agent_domains(const Agent *agent);
 PressureWatch *agent_pressure(const Agent *agent);
+BypassWatch *agent_bypass(const Agent *agent);
 UsageSampler *agent_usage(const Agent *agent);
 Scrape *agent_scrape(const Agent *agent);
 Operations *agent_operations(const Agent *agent);

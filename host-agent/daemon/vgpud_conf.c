@@ -38,6 +38,18 @@ static gboolean set_grace(VgpudConf *conf, const char *text)
     return good;
 }
 
+static gboolean set_on_bypass(VgpudConf *conf, const char *text)
+{
+    static const char *const names[] = {"report", "kill", "ignore"};
+
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        conf->on_bypass = (OnBypass)i;
+        if (g_str_equal(text, names[i]))
+            return TRUE;
+    }
+    return FALSE;
+}
+
 static const struct {
     const char *group;
     const char *key;
@@ -47,6 +59,7 @@ static const struct {
     {"metrics", "listen", set_listen,
      "ADDRESS:PORT such as 127.0.0.1:9835, unix:PATH such as unix:/run/vgpu/metrics, or off"},
     {"pressure", "grace", set_grace, "a whole number of seconds from 1 to 3600"},
+    {"slices", "on-bypass", set_on_bypass, "report, kill or ignore"},
 };
 
 static gboolean read_key(VgpudConf *conf, GKeyFile *file, const char *group, const char *key,

@@ -8,6 +8,7 @@
 
 #include <glib.h>
 
+#include "host-agent/daemon/health/bypass_watch.h"
 #include "lib/host_root.h"
 
 #define VGPUD_CONF "/etc/vgpu/vgpud.conf"
@@ -16,10 +17,12 @@
  * VgpudConf
  * @metrics_listen: "ADDRESS:PORT" or "unix:PATH"; NULL: nowhere
  * @pressure_grace: seconds between the steps when memory is short
+ * @on_bypass: what happens to a process that uses a slice's GPU past its governor
  */
 typedef struct {
     char *metrics_listen;
     guint pressure_grace;
+    OnBypass on_bypass;
 } VgpudConf;
 
 /*

@@ -389,7 +389,7 @@ GPtrArray *doctor_examine(HostRoot *root)
         check_module, check_agent,      check_engines,    check_arbiters, check_schedule,
         check_vulkan, check_cuda,       check_udmabuf,    check_lsm,      check_kvm,
         check_iommu,  check_groups,     check_kvm_window, check_cgroups,  check_programs,
-        check_vms,    check_kubernetes,
+        check_vms,    check_kubernetes, check_limits,
     };
     Examination exam = {
         .root = root,

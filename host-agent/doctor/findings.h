@@ -55,5 +55,6 @@ Check check_vulkan;
 Check check_programs;
 Check check_vms;
 Check check_kubernetes;
+Check check_limits;
 
 #endif

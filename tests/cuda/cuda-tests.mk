@@ -95,6 +95,12 @@ $(CUDA_TEST)/vgpu-suspend: $(CUDA_SUSPEND_SRCS) $(CUDA_SRC)/suspend/driver.h
 
 $(CUDA_TEST)/test-suspend: | $(CUDA_TEST)/vgpu-suspend
 
+$(CUDA_TEST)/vgpu-memory-limit: $(CUDA_LIMIT_SRCS) $(CUDA_SRC)/abi/nvml_abi.h
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_LIMIT_CFLAGS) -O1 $(CUDA_SANITIZE) -DVGPU_REAL_DIR='"$(CUDA_TEST_REAL)"' -o $@ $(CUDA_LIMIT_SRCS) -ldl
+
+$(CUDA_TEST)/test-memory-limit: | $(CUDA_TEST)/vgpu-memory-limit
+
 # For tests/system/61-cuda.t: that program, the fake driver under the names that NVIDIA's files have, and the module that
 # stands for NVIDIA's, for the kernel KVER.
 CUDA_IN_L1 := build/cuda-in-l1

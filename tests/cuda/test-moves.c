@@ -245,6 +245,92 @@ static void run_measured(void (*program)(void))
     kit_close();
 }
 
+#define PIECE (16 * MIB)
+#define LARGE MIB
+
+typedef CUresult copy_function(uintptr_t to, uintptr_t from, size_t bytes);
+
+static copy_function *copy_called(const char *name)
+{
+    copy_function *function = NULL;
+
+    *(void **)&function = dlsym(RTLD_DEFAULT, name);
+    g_assert_nonnull(function);
+    return function;
+}
+
+/* Those that the caller waits for, from one address to another. */
+static const char *const linear[] = {"cuMemcpyHtoD",    "cuMemcpyHtoD_v2_ptds", "cuMemcpyDtoH",
+                                     "cuMemcpyDtoH_v2", "cuMemcpyDtoH_v2_ptds", "cuMemcpy",
+                                     "cuMemcpy_ptds"};
+
+/* As many calls as there are pieces, one after the other; the last one is the rest. */
+static void pieces(void)
+{
+    const long *given = kit_driver("fake_arguments");
+
+    kit_enter("a");
+    for (unsigned int i = 0; i < G_N_ELEMENTS(linear); i++) {
+        unsigned int before = kit_calls(linear[i]);
+
+        ok(copy_called(linear[i])(0x1000, 0x70001000, 3 * PIECE + 5));
+        g_assert_cmpuint(kit_calls(linear[i]) - before, ==, 4);
+        g_assert_cmphex((unsigned long)given[0], ==, 0x1000 + 3 * PIECE);
+        g_assert_cmphex((unsigned long)given[1], ==, 0x70001000 + 3 * PIECE);
+        g_assert_cmpuint((unsigned long)given[2], ==, 5);
+        ok(copy_called(linear[i])(0x1000, 0x70001000, PIECE));
+        g_assert_cmpuint(kit_calls(linear[i]) - before, ==, 5);
+    }
+}
+
+/* Each has its own turn. */
+static void pieces_measured(void)
+{
+    unsigned int before;
+
+    kit_enter_measured("a");
+    before = asked();
+    ok(cuMemcpyHtoD_v2(0, (void *)0x70001000, 3 * PIECE + LARGE));
+    g_assert_cmpuint(asked() - before, ==, 4);
+}
+
+static CUdeviceptr some_memory(void)
+{
+    CUdeviceptr at;
+
+    ok(cuMemAlloc_v2(&at, 4 * PIECE));
+    return at;
+}
+
+/* What is locked the driver copies without buffers. */
+static void whole(void)
+{
+    kit_enter("a");
+    ok(copy_called("cuMemHostRegister_v2")(0x70000000, 8 * PIECE, 0));
+    ok(cuMemcpyHtoD_v2(some_memory(), (void *)0x70001000, 4 * PIECE));
+    g_assert_cmpuint(kit_calls("cuMemcpyHtoD_v2"), ==, 1);
+    ok(cuMemcpyHtoD_v2(some_memory(), (void *)0x10001000, 4 * PIECE));
+    g_assert_cmpuint(kit_calls("cuMemcpyHtoD_v2"), ==, 5);
+}
+
+/* Without a slice nothing is changed. */
+static void whole_outside(void)
+{
+    kit_enter(NULL);
+    ok(cuMemcpyHtoD_v2(0, (void *)0x70001000, 4 * PIECE));
+    g_assert_cmpuint(kit_calls("cuMemcpyHtoD_v2"), ==, 1);
+}
+
+static void test_pieces(void)
+{
+    kit_open_two("[slice]\n", "[slice]\n");
+    kit_run(pieces);
+    kit_run(whole);
+    kit_run(whole_outside);
+    kit_close();
+    run_measured(pieces_measured);
+}
+
 static void test_each_large(void)
 {
     run_measured(each_large);
@@ -269,5 +355,6 @@ int main(int argc, char **argv)
     g_test_add_func("/moves/each-large", test_each_large);
     g_test_add_func("/moves/each-small", test_each_small);
     g_test_add_func("/moves/charged", test_charged);
+    g_test_add_func("/moves/pieces", test_pieces);
     return g_test_run();
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -92,6 +93,8 @@ static struct card_process *self_of(struct card *locked)
     if (!none)
         abort();
     none->pid = getpid();
+    if (getenv("FAKE_CUDA_CGROUP"))
+        snprintf(none->cgroup, sizeof(none->cgroup), "%s", getenv("FAKE_CUDA_CGROUP"));
     return none;
 }
 
@@ -119,13 +122,45 @@ void card_wait(void)
     }
 }
 
+static bool is_in(const char *cgroup, const char *above)
+{
+    size_t length = strlen(above);
+
+    return !strncmp(cgroup, above, length) && (!cgroup[length] || cgroup[length] == '/');
+}
+
+uint64_t card_used_by(const struct card *locked, const char *cgroup)
+{
+    uint64_t used = 0;
+
+    for (int i = 0; i < CARD_PROCESSES; i++) {
+        const struct card_process *process = &locked->processes[i];
+
+        used += process->pid && is_in(process->cgroup, cgroup) ? process->used : 0;
+    }
+    return used;
+}
+
+/* As a kernel does, for whoever takes memory, by whatever library. */
+static bool cgroups_allow(const struct card *locked, const char *own, uint64_t bytes)
+{
+    for (int i = 0; i < CARD_CGROUPS; i++) {
+        const struct card_cgroup *cgroup = &locked->cgroups[i];
+
+        if (*cgroup->path && is_in(own, cgroup->path) &&
+            (cgroup->hard < bytes || card_used_by(locked, cgroup->path) > cgroup->hard - bytes))
+            return false;
+    }
+    return true;
+}
+
 bool card_take(uint64_t bytes)
 {
     struct card *at = card_get();
     bool taken;
 
     lock(at);
-    taken = bytes <= at->total - at->used;
+    taken = bytes <= at->total - at->used && cgroups_allow(at, self_of(at)->cgroup, bytes);
     if (taken) {
         self_of(at)->used += bytes;
         at->used += bytes;

@@ -6,6 +6,7 @@
  *   FAKE_CUDA_TOTAL    bytes of memory, for who makes the card; 1 GiB
  *   FAKE_CUDA_HIDDEN   bytes that a context takes for itself; 0
  *   FAKE_CUDA_PCI      the card's address; CARD_PCI
+ *   FAKE_CUDA_CGROUP   the directory of the cgroup that the process is in; none
  */
 #ifndef FAKE_CUDA_CARD_H
 #define FAKE_CUDA_CARD_H
@@ -16,6 +17,8 @@
 
 #define CARD_PCI       "0000:3B:00.0"
 #define CARD_PROCESSES 512
+#define CARD_CGROUPS   8
+#define CARD_PATH      256
 
 /* They run beside each other; each does its work in the order in which it comes. */
 enum card_engine { CARD_COMPUTE, CARD_COPY, CARD_ENGINES };
@@ -30,6 +33,14 @@ struct card_process {
     uint64_t used;
     uint32_t state;
     uint64_t saved;
+    char cgroup[CARD_PATH];
+};
+
+/* What the driver lets the processes of a cgroup have together. @path: empty: none. */
+struct card_cgroup {
+    char path[CARD_PATH];
+    uint64_t soft;
+    uint64_t hard;
 };
 
 struct card {
@@ -46,8 +57,11 @@ struct card {
     /* Processes that are not running. */
     _Atomic uint32_t held;
     struct card_process processes[CARD_PROCESSES];
+    struct card_cgroup cgroups[CARD_CGROUPS];
 };
 
+/* What the processes of that cgroup, and of those below it, have. Under the lock. */
+uint64_t card_used_by(const struct card *card, const char *cgroup);
 /* Mapped at first. */
 struct card *card_get(void);
 /* With its lock; the dead are taken out. */

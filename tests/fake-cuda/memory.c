@@ -215,6 +215,30 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr dp
     return CUDA_SUCCESS;
 }
 
+/* The last host memory that was locked. */
+static uintptr_t locked_at, locked_bytes;
+
+CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned int flags)
+{
+    ENTER();
+    (void)flags;
+    locked_at = (uintptr_t)at;
+    locked_bytes = bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr at)
+{
+    CUdeviceptr base;
+
+    ENTER();
+    if (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
+        (!fake_size_of(at, &base) && at - locked_at >= locked_bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    *(CUmemorytype *)data = fake_size_of(at, &base) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    return CUDA_SUCCESS;
+}
+
 struct array {
     uint64_t bytes;
 };

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* NVML over the same card: memory of the card, and the processes that have some of it. */
+/*
+ * NVML over the same card: memory of the card, the processes that have some of it, and limits of
+ * cgroups.
+ *
+ *   FAKE_NVML_LIMITS   0: a driver that has no such limits
+ */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "card.h"
 #include "nvml_abi.h"
@@ -99,6 +105,65 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t of, unsigned int 
         infos[i] = (nvmlProcessInfo_v1_t){.pid = all[i].pid, .usedGpuMemory = all[i].usedGpuMemory};
     *count = found;
     return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+static struct card_cgroup *find(struct card *card, const char *path)
+{
+    for (int i = 0; i < CARD_CGROUPS; i++)
+        if (!strcmp(card->cgroups[i].path, path))
+            return &card->cgroups[i];
+    return NULL;
+}
+
+static bool has_limits(void)
+{
+    return card_setting("FAKE_NVML_LIMITS", 1);
+}
+
+nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t of, nvmlSetMemoryLimits_v1_t *limits)
+{
+    struct card_cgroup *cgroup;
+    nvmlReturn_t result = NVML_SUCCESS;
+
+    (void)of;
+    if (!has_limits())
+        return NVML_ERROR_NOT_SUPPORTED;
+    if (access(limits->nameSpace, F_OK) || strlen(limits->nameSpace) >= CARD_PATH)
+        return NVML_ERROR_NOT_FOUND;
+    cgroup = find(card_lock(), limits->nameSpace);
+    if (!cgroup)
+        cgroup = find(card_get(), "");
+    if (!cgroup)
+        result = NVML_ERROR_INSUFFICIENT_SIZE;
+    else if (!limits->softLimit && limits->hardLimit == NVML_DEVICE_MEMORY_LIMIT_MAX)
+        *cgroup = (struct card_cgroup){0};
+    else {
+        strcpy(cgroup->path, limits->nameSpace);
+        cgroup->soft = limits->softLimit;
+        cgroup->hard = limits->hardLimit;
+    }
+    card_unlock();
+    return result;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t of, nvmlGetMemoryLimits_v1_t *limits)
+{
+    const struct card_cgroup *cgroup;
+
+    (void)of;
+    if (!has_limits())
+        return NVML_ERROR_NOT_SUPPORTED;
+    cgroup = find(card_lock(), limits->nameSpace);
+    limits->softLimit = cgroup ? cgroup->soft : 0;
+    limits->hardLimit = cgroup ? cgroup->hard : NVML_DEVICE_MEMORY_LIMIT_MAX;
+    limits->currentUsed = card_used_by(card_get(), limits->nameSpace);
+    card_unlock();
+    return NVML_SUCCESS;
+}
+
+const char *nvmlErrorString(nvmlReturn_t result)
+{
+    return result == NVML_ERROR_NOT_FOUND ? "Not Found" : "Some Error";
 }
 
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t of, int sensor, unsigned int *degrees)

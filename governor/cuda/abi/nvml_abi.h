@@ -9,6 +9,9 @@ typedef enum nvmlReturn_enum {
     NVML_SUCCESS = 0,
     NVML_ERROR_UNINITIALIZED = 1,
     NVML_ERROR_INVALID_ARGUMENT = 2,
+    NVML_ERROR_NOT_SUPPORTED = 3,
+    NVML_ERROR_NO_PERMISSION = 4,
+    NVML_ERROR_NOT_FOUND = 6,
     NVML_ERROR_INSUFFICIENT_SIZE = 7,
     NVML_ERROR_FUNCTION_NOT_FOUND = 13,
 } nvmlReturn_t;
@@ -50,5 +53,22 @@ typedef struct nvmlPciInfo_st {
     unsigned int pciSubSystemId;
     char busId[32];
 } nvmlPciInfo_t;
+
+/* "Not limited", for nvmlSetMemoryLimits_v1_t.hardLimit. */
+#define NVML_DEVICE_MEMORY_LIMIT_MAX (~0ull)
+
+/* Of a cgroup, by its directory's full path (driver 615). */
+typedef struct nvmlSetMemoryLimits_v1_st {
+    const char *nameSpace;
+    unsigned long long softLimit;
+    unsigned long long hardLimit;
+} nvmlSetMemoryLimits_v1_t;
+
+typedef struct nvmlGetMemoryLimits_v1_st {
+    const char *nameSpace;
+    unsigned long long softLimit;
+    unsigned long long hardLimit;
+    unsigned long long currentUsed;
+} nvmlGetMemoryLimits_v1_t;
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include "batch.h"
 #include "costs.h"
+#include "gpu.h"
 #include "real.h"
 
 /* What moves the memory, and where from. */
@@ -156,5 +157,51 @@ static CUresult after(struct launch *launch, bool is_async, CUresult result)
             return REAL(name)(__VA_ARGS__);                                                        \
         before(&launch, mover, bytes);                                                             \
         return after(&launch, is_async, DRIVER(name, __VA_ARGS__));                                \
+    }
+
+/*
+ * A copy that the caller waits for is made in pieces if it is from or to memory that the driver
+ * takes through buffers of its own anyway. Each has its own turn: otherwise it would hold the copy
+ * engine for as long as it is large, and a hard cap would be overdrawn by all of it.
+ */
+#define PIECE (16u << 20)
+
+/* The driver knows device memory, and host memory that is locked. */
+static bool is_pageable(CUdeviceptr at)
+{
+    CUmemorytype type = 0;
+
+    return DRIVER(cuPointerGetAttribute, &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) ==
+           CUDA_ERROR_INVALID_VALUE;
+}
+
+static uint64_t piece_of(uint64_t bytes, CUdeviceptr to, CUdeviceptr from)
+{
+    const struct gpu *gpu = bytes > PIECE ? gpu_current() : NULL;
+
+    return gpu && gpu->member && (is_pageable(from) || is_pageable(to)) ? PIECE : bytes;
+}
+
+#define ADDRESS(argument)  ((CUdeviceptr)(uintptr_t)(argument))
+#define AT(argument, done) ((__typeof__(argument))(uintptr_t)(ADDRESS(argument) + (done)))
+
+#define LINEAR(name, own_default, parameters, to, from, bytes)                                     \
+    CUresult name parameters                                                                       \
+    {                                                                                              \
+        __typeof__(bytes) piece, done = 0;                                                         \
+        CUresult result;                                                                           \
+                                                                                                   \
+        if (real_depth)                                                                            \
+            return REAL(name)(to, from, bytes);                                                    \
+        piece = (__typeof__(bytes))piece_of(bytes, ADDRESS(to), ADDRESS(from));                    \
+        do {                                                                                       \
+            struct launch launch = {.per_thread = own_default};                                    \
+                                                                                                   \
+            piece = piece < bytes - done ? piece : bytes - done;                                   \
+            before(&launch, MOVE_HOST, piece);                                                     \
+            result = after(&launch, false, DRIVER(name, AT(to, done), AT(from, done), piece));     \
+            done += piece;                                                                         \
+        } while (result == CUDA_SUCCESS && done < bytes);                                          \
+        return result;                                                                             \
     }
 #include "moves.inc"

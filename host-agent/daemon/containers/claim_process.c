@@ -58,6 +58,45 @@ char *claim_process_scope(HostRoot *root, guint pid, const char *uuid)
     return g_strdup("");
 }
 
+/* "libpod-ID.scope", "docker-ID.scope", "ID": the runtimes' names for the cgroup of container ID.
+ */
+static gboolean is_named_after(const char *name, const char *container)
+{
+    g_autofree char *unit = g_strconcat("-", container, ".scope", NULL);
+
+    return g_str_equal(name, container) || g_str_has_suffix(name, unit);
+}
+
+/* The first @count names of @path. To be freed. */
+static char *first_names(const char *path, guint count)
+{
+    const char *end = path;
+
+    for (; *end && (*end != '/' || count); end++)
+        count -= *end == '/';
+    return g_strndup(path, (gsize)(end - path));
+}
+
+char *claim_process_own_cgroup(HostRoot *root, const Claim *claim)
+{
+    g_autofree char *dir = g_strdup_printf("/proc/%u", claim->pid);
+    g_autofree char *text = sysfs_read(root, dir, "cgroup");
+    g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
+
+    if (*claim->cgroup || claim->user != CLAIM_NO_USER)
+        return *claim->cgroup ? g_strdup(claim->cgroup) : NULL;
+    for (guint i = 0; lines[i]; i++) {
+        g_auto(GStrv) names = g_strsplit(lines[i], "/", -1);
+
+        for (guint j = 1; g_str_has_prefix(lines[i], OWN_HIERARCHY) && names[0] && names[j]; j++) {
+            if (!is_named_after(names[j], claim->container))
+                continue;
+            return first_names(lines[i] + strlen(OWN_HIERARCHY), j);
+        }
+    }
+    return NULL;
+}
+
 static char *events_path(const Claim *claim)
 {
     return *claim->cgroup ? g_build_filename(CGROUPS, claim->cgroup, "cgroup.events", NULL) : NULL;

@@ -18,6 +18,13 @@ guint64 claim_process_started(HostRoot *root, guint pid);
  */
 char *claim_process_scope(HostRoot *root, guint pid, const char *uuid);
 
+/*
+ * The cgroup that has the processes of @claim and no others: the program's scope, or the
+ * container's, which its runtime names after it. Without the mount point. To be freed; NULL: there
+ * is none.
+ */
+char *claim_process_own_cgroup(HostRoot *root, const Claim *claim);
+
 /* Its first process has not ended, or its scope has processes. */
 gboolean claim_process_is_alive(HostRoot *root, const Claim *claim);
 

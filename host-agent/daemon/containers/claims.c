@@ -359,6 +359,14 @@ gboolean claims_take_program(Claims *claims, const Slice *slice, const char *pro
     return keep(claims, g_steal_pointer(&claim), error);
 }
 
+char *claims_cgroup(const Claims *claims, const char *uuid)
+{
+    const Claim *claim = find(claims, uuid);
+    g_autofree char *own = claim ? claim_process_own_cgroup(host_root(claims->host), claim) : NULL;
+
+    return own ? g_build_filename("/sys/fs/cgroup", own, NULL) : NULL;
+}
+
 void claims_forget(Claims *claims, const char *uuid)
 {
     g_autoptr(GError) error = NULL;

@@ -40,6 +40,12 @@ gboolean claims_program_user(const Claims *claims, const char *uuid, guint32 *us
 gboolean claims_is_of(const Claims *claims, const char *uuid, const char *container);
 
 /*
+ * The directory of the cgroup that has the container's or program's processes and no others. To be
+ * freed; NULL: nobody uses the slice, or it has none of its own.
+ */
+char *claims_cgroup(const Claims *claims, const char *uuid);
+
+/*
  * The slice's users, as "container web" or "2 processes", also without a runtime's report; NULL:
  * none. To be freed.
  */

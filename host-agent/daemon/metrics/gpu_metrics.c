@@ -231,6 +231,11 @@ static double processes(const SliceMetrics *metrics)
     return metrics->use->members;
 }
 
+static double ungoverned(const SliceMetrics *metrics)
+{
+    return metrics->ungoverned;
+}
+
 static double slice_vram_used(const SliceMetrics *metrics)
 {
     return (double)metrics->use->vram_used;
@@ -272,6 +277,8 @@ static const struct {
      promised},
     {"vgpu_slice_processes", METRIC_GAUGE, "Processes that use the GPU for the slice.", TRUE,
      processes},
+    {"vgpu_slice_ungoverned_processes", METRIC_GAUGE,
+     "Processes of the slice that use the GPU without the slice's governor.", FALSE, ungoverned},
     {"vgpu_slice_vram_used_bytes", METRIC_GAUGE, "GPU memory in use by the slice.", TRUE,
      slice_vram_used},
     {"vgpu_slice_vram_peak_bytes", METRIC_GAUGE,

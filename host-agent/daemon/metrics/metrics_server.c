@@ -208,6 +208,7 @@ struct Scrape {
     const Slices *slices;
     const Health *health;
     const PressureWatch *pressure;
+    const BypassWatch *bypass;
     const Claims *claims;
     MetricsServer *server;
     char *listen;
@@ -242,7 +243,8 @@ static GArray *slice_metrics(const Scrape *scrape)
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
         const SliceMetrics metrics = {slice, counters_use(host_counters(scrape->host), slice->uuid),
-                                      claims_container(scrape->claims, slice->uuid)};
+                                      claims_container(scrape->claims, slice->uuid),
+                                      bypass_watch_count(scrape->bypass, slice->uuid)};
 
         if (!slice_is_vgpu(slice))
             g_array_append_val(list, metrics);
@@ -303,7 +305,7 @@ static char *scrape_answer(void *data, gsize *length)
 }
 
 Scrape *scrape_new(Host *host, Offers *offers, const Slices *slices, const Health *health,
-                   const PressureWatch *pressure, const Claims *claims)
+                   const PressureWatch *pressure, const BypassWatch *bypass, const Claims *claims)
 {
     Scrape *scrape = g_new0(Scrape, 1);
 
@@ -313,6 +315,7 @@ Scrape *scrape_new(Host *host, Offers *offers, const Slices *slices, const Healt
     scrape->slices = slices;
     scrape->health = health;
     scrape->pressure = pressure;
+    scrape->bypass = bypass;
     scrape->claims = claims;
     return scrape;
 }

@@ -8,6 +8,7 @@
 #include "lib/host_root.h"
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/health/health_watch.h"
+#include "host-agent/daemon/health/bypass_watch.h"
 #include "host-agent/daemon/health/pressure_watch.h"
 
 typedef struct MetricsServer MetricsServer;
@@ -31,7 +32,7 @@ typedef struct Scrape Scrape;
 
 /* All of them live longer. Nothing is answered before scrape_listen(). */
 Scrape *scrape_new(Host *host, Offers *offers, const Slices *slices, const Health *health,
-                   const PressureWatch *pressure, const Claims *claims);
+                   const PressureWatch *pressure, const BypassWatch *bypass, const Claims *claims);
 
 void scrape_free(Scrape *scrape);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Scrape, scrape_free)

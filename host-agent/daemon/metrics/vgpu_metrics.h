@@ -58,11 +58,13 @@ typedef struct {
  * SliceMetrics - a container's slice that is no vGPU
  * @use: NULL: not reported by its GPU's arbiter
  * @container: its present user; NULL: none
+ * @ungoverned: processes that use the GPU without the governor
  */
 typedef struct {
     const Slice *slice;
     const SliceUse *use;
     const char *container;
+    guint ungoverned;
 } SliceMetrics;
 
 /**

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "host-agent/daemon/sync/device_limits.h"
 #include "lib/host_root.h"
 #include "lib/systemd.h"
 #include "lib/types.h"
@@ -83,53 +84,6 @@ static gboolean engine_limits_were_set(HostRoot *root, const char *uuid)
     return has_dropins(root, CONTROL_DIR, uuid, NULL);
 }
 
-#define CGROUPS "/sys/fs/cgroup"
-
-static gboolean has_line(const char *text, const char *line)
-{
-    g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
-
-    return g_strv_contains((const char *const *)lines, line);
-}
-
-/* "drm/0000:03:00.0/vram0 BYTES" in dmem.capacity; a card may have several, like xe's tiles. */
-static gboolean dmem_differs(HostRoot *root, const char *capacity, const char *dir,
-                             const Slice *slice)
-{
-    g_auto(GStrv) regions = g_strsplit(capacity, "\n", -1);
-    g_autofree char *ours = g_strdup_printf("drm/%s/vram", slice->gpu);
-    g_autofree char *max = sysfs_read(root, dir, "dmem.max");
-
-    for (guint i = 0; regions[i]; i++) {
-        g_autofree char *region = g_strndup(regions[i], strcspn(regions[i], " "));
-        g_autofree char *wanted = g_strdup_printf("%s %" G_GUINT64_FORMAT, region, slice->vram);
-
-        if (g_str_has_prefix(region, ours) && !has_line(max, wanted))
-            return TRUE;
-    }
-    return FALSE;
-}
-
-static gboolean weight_differs(HostRoot *root, const char *dir, const Slice *slice)
-{
-    return sysfs_number(root, dir, "drm.weight", 0) != slice->weight;
-}
-
-gboolean device_limits_differ(HostRoot *root, const Slice *slice)
-{
-    g_autofree char *text = sysfs_read(root, CGROUPS, "cgroup.controllers");
-    g_auto(GStrv) controllers = g_strsplit(text ? text : "", " ", -1);
-    g_autofree char *capacity = sysfs_read(root, CGROUPS, "dmem.capacity");
-    g_autofree char *dir = engine_unit_cgroup(slice->uuid);
-
-    if (!root_is(root, dir, G_FILE_TEST_IS_DIR))
-        return FALSE;
-    if (capacity && dmem_differs(root, capacity, dir, slice))
-        return TRUE;
-    return g_strv_contains((const char *const *)controllers, "drm") &&
-           weight_differs(root, dir, slice);
-}
-
 /* Limits of engines' host resources, and of their GPUs if the kernel enforces them. */
 
 /* One query to systemd about a vGPU. */
@@ -143,6 +97,7 @@ typedef struct {
 /**
  * LimitsSync
  * @asked: UUID to EngineLimits that systemd has, or was asked to set
+ * @device: what the kernel and the drivers of GPUs were told
  * @waiting: of Question; only the first is sent: a bus limits a peer to some tens of pending
  * answers, and a host may have a thousand vGPUs
  */
@@ -150,6 +105,8 @@ struct LimitsSync {
     Host *host;
     Offers *offers;
     const Slices *slices;
+    const Claims *claims;
+    DeviceLimits *device;
     GDBusConnection *bus;
     GCancellable *end;
     GHashTable *asked;
@@ -214,7 +171,7 @@ static void device_limits_set(LimitsSync *link, const char *uuid, const GError *
 {
     (void)link;
     if (error)
-        g_message("vGPU %s: cannot set its limits in the kernel: %s", uuid, error->message);
+        g_message("slice %s: cannot set its limits in the kernel: %s", uuid, error->message);
 }
 
 static void set_device_limits(LimitsSync *link, const char *uuid)
@@ -312,7 +269,27 @@ static void hold(LimitsSync *link, const Slice *slice)
     if (engine_limits_can_be_set(root, slice->uuid) && find_limits(link, slice, &limits) &&
         !are_in_force(link, slice->uuid, &limits))
         set_engine_limits(link, slice->uuid, &limits);
-    if (device_limits_differ(root, slice))
+}
+
+/* A guard's clients never have the GPU itself, and it is under the governor. */
+static char *device_cgroup(const LimitsSync *link, const Slice *slice)
+{
+    if (slice_is_vgpu(slice))
+        return engine_unit_cgroup(slice->uuid);
+    return slice->transport == SLICE_TRANSPORT_NATIVE ? claims_cgroup(link->claims, slice->uuid)
+                                                      : NULL;
+}
+
+/* A container's slices of one GPU are one limit, which the first of them stands for. */
+static void hold_device(LimitsSync *link, const Slice *slice)
+{
+    g_autoptr(Slice) share = share_group_share(link->slices, link->claims, slice);
+    const Gpu *gpu = host_gpu(link->host, slice->gpu);
+    g_autofree char *cgroup = device_cgroup(link, slice);
+
+    if (!share || !gpu || !cgroup)
+        device_limits_forget(link->device, slice->uuid);
+    else if (device_limits_update(link->device, share, gpu, cgroup))
         set_device_limits(link, slice->uuid);
 }
 
@@ -326,6 +303,10 @@ void limits_sync_update(LimitsSync *link, const char *uuid)
         hold(link, slice);
     else
         g_hash_table_remove(link->asked, uuid);
+    if (slice && slice->present)
+        hold_device(link, slice);
+    else
+        device_limits_forget(link->device, uuid);
 }
 
 static gboolean is_gone(void *uuid, void *value, void *data)
@@ -348,13 +329,15 @@ void limits_sync_refresh(LimitsSync *link)
         limits_sync_update(link, ((const Slice *)g_ptr_array_index(slices, i))->uuid);
 }
 
-LimitsSync *limits_sync_new(Host *host, Offers *offers, const Slices *slices)
+LimitsSync *limits_sync_new(Host *host, Offers *offers, const Slices *slices, const Claims *claims)
 {
     LimitsSync *link = g_new0(LimitsSync, 1);
 
     link->host = host;
     link->offers = offers;
     link->slices = slices;
+    link->claims = claims;
+    link->device = device_limits_new(host_root(host));
     link->end = g_cancellable_new();
     link->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return link;
@@ -366,6 +349,7 @@ void limits_sync_free(LimitsSync *link)
     g_object_unref(link->end);
     g_clear_object(&link->bus);
     g_hash_table_unref(link->asked);
+    device_limits_free(link->device);
     g_queue_clear_full(&link->waiting, question_free);
     g_free(link);
 }

@@ -4,6 +4,7 @@
 #define VGPUD_SYNC_LIMITS_H
 
 #include "lib/host_root.h"
+#include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/model/slice.h"
 
@@ -45,19 +46,6 @@ EngineLimits engine_limits_of(const Slice *slice, guint cpu, guint64 memory);
 gboolean engine_limits_are_none(const EngineLimits *limits);
 
 /*
- * Limits of GPUs that a kernel may enforce for an engine's cgroup, and for which systemd has no
- * properties: dmem.max (Linux 6.14), and drm.weight, which was proposed for Linux and is not in it.
- * No Debian kernel has them; untested.
- *
- * vgpu-device-limits@UUID.service writes them, because cgroups are read-only in vgpud's sandbox.
- */
-/*
- * The kernel could enforce the slice's limits on the engine, and does not (any more), as with each
- * new engine, whose cgroup is new. FALSE as well if there is no engine.
- */
-gboolean device_limits_differ(HostRoot *root, const Slice *slice);
-
-/*
  * Limits of engines' host resources, and of their GPUs if the kernel enforces them: sent to
  * systemd, which manages their cgroups. systemd stores them with the units, so restarted engines
  * have them, even without vgpud, until the vGPU is removed (vgpu-engine-user).
@@ -66,7 +54,7 @@ gboolean device_limits_differ(HostRoot *root, const Slice *slice);
 typedef struct LimitsSync LimitsSync;
 
 /* All live longer. */
-LimitsSync *limits_sync_new(Host *host, Offers *offers, const Slices *slices);
+LimitsSync *limits_sync_new(Host *host, Offers *offers, const Slices *slices, const Claims *claims);
 
 /* Pending calls are dropped. */
 void limits_sync_free(LimitsSync *link);

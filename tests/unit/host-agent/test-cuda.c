@@ -2,8 +2,6 @@
 /* NVIDIA's driver on a host, and what containers, programs and the doctor get of it. */
 #include <glib/gstdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "host-agent/daemon/containers/transport.h"
@@ -14,6 +12,7 @@
 #include "lib/nvidia_driver.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/elf_kit.h"
+#include "tests/unit/host-agent/fake_arbiter.h"
 #include "tests/unit/host-agent/recorded_host.h"
 #include "tests/unit/host-agent/slices_kit.h"
 
@@ -324,48 +323,6 @@ static void test_hostile_elf(void)
     file_tree_free(root);
 }
 
-/* An arbiter that has two processes of the slice UUID, until it is closed. */
-typedef struct {
-    int listener;
-    GThread *thread;
-} Arbiter;
-
-static void *tell_members(void *data)
-{
-    static const char text[] = "{\"slices\":[{\"id\":\"" UUID2 "\",\"pids\":[5]},"
-                               "{\"id\":\"" UUID "\",\"vram_used\":4096,\"pids\":[77,78]}]}\n";
-    const Arbiter *arbiter = data;
-    int peer;
-
-    while ((peer = accept(arbiter->listener, NULL, NULL)) >= 0) {
-        g_assert_cmpint(send(peer, text, strlen(text), MSG_NOSIGNAL), ==, strlen(text));
-        close(peer);
-    }
-    return NULL;
-}
-
-static void arbiter_open(Arbiter *arbiter, HostRoot *root)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    g_autofree char *path = root_path(root, "/run/vgpu/governor", ADDRESS, "status.sock", NULL);
-    g_autofree char *dir = g_path_get_dirname(path);
-
-    g_assert_cmpint(g_mkdir_with_parents(dir, 0755), ==, 0);
-    g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
-    arbiter->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    g_assert_cmpint(bind(arbiter->listener, (const struct sockaddr *)&address, sizeof(address)), ==,
-                    0);
-    g_assert_cmpint(listen(arbiter->listener, 8), ==, 0);
-    arbiter->thread = g_thread_new("arbiter", tell_members, arbiter);
-}
-
-static void arbiter_close(Arbiter *arbiter)
-{
-    shutdown(arbiter->listener, SHUT_RDWR);
-    g_thread_join(arbiter->thread);
-    close(arbiter->listener);
-}
-
 #define SUSPEND_LOG "/suspend-log"
 #define FAILS       "/suspend-fails"
 
@@ -395,10 +352,10 @@ static void test_suspend(void)
 {
     HostRoot *root = nvidia_tree();
     g_autofree char *state = NULL;
-    Arbiter arbiter;
+    FakeArbiter arbiter;
     AgentOnBus at;
 
-    arbiter_open(&arbiter, root);
+    fake_arbiter_open(&arbiter, root);
     agent_on_bus_open_tree(&at, root);
     assert_says("slice create full --door native --uuid " UUID, 0, UUID, "");
     assert_says("slice create half --door native --uuid " UUID2, 7, "", "no room");
@@ -421,17 +378,17 @@ static void test_suspend(void)
     assert_not_in_file(&at, SHARE_OF(UUID), "vram=1\n");
     assert_says("slice create half --door native --uuid " UUID2, 7, "", "no room");
     agent_on_bus_close(&at);
-    arbiter_close(&arbiter);
+    fake_arbiter_close(&arbiter);
 }
 
 /* All is as before, and the driver's reason is told. */
 static void test_suspend_fails(void)
 {
     HostRoot *root = nvidia_tree();
-    Arbiter arbiter;
+    FakeArbiter arbiter;
     AgentOnBus at;
 
-    arbiter_open(&arbiter, root);
+    fake_arbiter_open(&arbiter, root);
     file_tree_write(root, FAILS, "suspend\n");
     agent_on_bus_open_tree(&at, root);
     assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
@@ -442,7 +399,7 @@ static void test_suspend_fails(void)
     assert_says("slice resume " UUID, 1, "", "cannot resume slice " UUID);
     assert_in_file(&at, SHARE_OF(UUID), "vram=1\n");
     agent_on_bus_close(&at);
-    arbiter_close(&arbiter);
+    fake_arbiter_close(&arbiter);
 }
 
 static void test_suspend_refused(void)

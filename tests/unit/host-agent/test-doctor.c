@@ -31,6 +31,10 @@ static HostRoot *good_host(const char *name)
         {MODULES_LOAD, "mdev_vgpu\n"},
         {"/sys/kernel/security/lsm", "lockdown,capability,landlock,yama,apparmor\n"},
         {"/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory hugetlb pids rdma misc\n"},
+        {"/sys/fs/cgroup/dmem.capacity", "drm/0000:02:00.0/vram0 17179869184\n"
+                                         "drm/0000:03:00.0/vram0 17179869184\n"
+                                         "drm/0000:00:02.0/vram0 17179869184\n"
+                                         "drm/0000:01:00.0/vram0 17179869184\n"},
         {"/sys/class/iommu/dmar0/uevent", ""},
         {"/sys/class/misc/kvm", ""},
         {"/sys/class/misc/udmabuf", ""},

@@ -6,6 +6,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "host-agent/daemon/sync/device_limits.h"
 #include "host-agent/daemon/sync/limits.h"
 #include "lib/types.h"
 #include "tests/unit/file_tree.h"
@@ -235,6 +236,17 @@ static void tell_kernel(HostRoot *root)
     g_assert_cmpint(status, ==, 0);
 }
 
+static gboolean differ(HostRoot *root, const Slice *slice, const char *driver)
+{
+    PciDevice pci = {.driver = (char *)driver};
+    Gpu gpu = {.pci = &pci};
+    DeviceLimits *limits = device_limits_new(root);
+    gboolean result = device_limits_update(limits, slice, &gpu, ENGINE);
+
+    device_limits_free(limits);
+    return result;
+}
+
 /* A kernel with controllers of GPUs, in their documented form; and the existing ones. */
 static void test_kernel(void)
 {
@@ -244,26 +256,27 @@ static void test_kernel(void)
 
     recorded_host_add_vgpu(root, PLACE, UUID, "amdgpu-vgpu-half", attributes);
     make_cgroups(root, "cpu memory pids\n");
-    g_assert_false(device_limits_differ(root, &slice));
+    g_assert_false(differ(root, &slice, "amdgpu"));
     tell_kernel(root);
     assert_file(root, CGROUPS "/cgroup.subtree_control", "");
 
     make_cgroups(root, "cpu dmem drm pids\n");
     file_tree_write(root, CGROUPS "/dmem.capacity",
-                    "drm/0000:01:00.0/vram0 8192\ndrm/" GPU "/stolen 64\ndrm/" GPU "/vram0 8192\n");
+                    "drm/0000:01:00.0/vram0 8192\ndrm/" GPU "/stolen 64\ndrm/" GPU "/vram0 8192\n"
+                    "nvidia/" GPU "/vidmem 8192\n");
     file_tree_write(root, ENGINE "/dmem.max", "drm/" GPU "/vram0 max\n");
     file_tree_write(root, ENGINE "/drm.weight", "100\n");
-    g_assert_true(device_limits_differ(root, &slice));
+    g_assert_true(differ(root, &slice, "amdgpu"));
     tell_kernel(root);
     assert_file(root, ENGINE "/dmem.max", "drm/" GPU "/vram0 4096\n");
     assert_file(root, ENGINE "/drm.weight", "300\n");
     assert_file(root, ENGINES "/cgroup.subtree_control", "+drm\n"); /* the last of the two */
-    g_assert_false(device_limits_differ(root, &slice));
+    g_assert_false(differ(root, &slice, "amdgpu"));
     slice.vram = 8192;
-    g_assert_true(device_limits_differ(root, &slice));
+    g_assert_true(differ(root, &slice, "amdgpu"));
     slice.vram = 4096;
     slice.weight = 1;
-    g_assert_true(device_limits_differ(root, &slice));
+    g_assert_true(differ(root, &slice, "amdgpu"));
     file_tree_free(root);
 }
 

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/health/bypass_watch.h"
+
+#include <string.h>
+
+#include "host-agent/daemon/containers/claim_process.h"
+#include "host-agent/daemon/containers/transport.h"
+#include "host-agent/daemon/engines/arbiter.h"
+#include "lib/program.h"
+#include "lib/readings.h"
+
+/* No kernel reports it. */
+#define LOOK_SECONDS 10
+#define KILL_SECONDS 10
+/* Of a container: nobody keeps vgpud busy with more, which takes some 50 ms. */
+#define MOST_PROCESSES 1024
+#define MOST_FILES     16384
+
+/**
+ * Seen - a process that uses the GPU and is no member
+ * @started: a number that is used again belongs to another process
+ * @told: it was seen before, and reported
+ */
+typedef struct {
+    char *uuid;
+    guint64 started;
+    guint round;
+    gboolean told;
+} Seen;
+
+struct BypassWatch {
+    Host *host;
+    const Slices *slices;
+    const Claims *claims;
+    OnBypass policy;
+    GHashTable *seen; /* pid to Seen */
+    guint round;
+    guint timer;
+};
+
+static void seen_free(void *data)
+{
+    Seen *seen = data;
+
+    g_free(seen->uuid);
+    g_free(seen);
+}
+
+/* Those of @dir and of the cgroups below it. */
+static void add_processes(HostRoot *root, const char *dir, GArray *pids)
+{
+    g_autofree char *text = sysfs_read(root, dir, "cgroup.procs");
+    g_auto(GStrv) lines = g_strsplit(text ? text : "", "\n", -1);
+    g_auto(GStrv) names = sysfs_list(root, dir);
+
+    for (guint i = 0; lines[i] && pids->len < MOST_PROCESSES; i++) {
+        guint pid = (guint)g_ascii_strtoull(lines[i], NULL, 10);
+
+        if (pid)
+            g_array_append_val(pids, pid);
+    }
+    for (guint i = 0; names[i] && pids->len < MOST_PROCESSES; i++) {
+        g_autofree char *below = g_build_filename(dir, names[i], NULL);
+
+        if (root_is(root, below, G_FILE_TEST_IS_DIR))
+            add_processes(root, below, pids);
+    }
+}
+
+/* NVIDIA's driver has no fdinfo. Who has a channel of the GPU has its node mapped. */
+static gboolean has_channel(HostRoot *root, guint pid, const char *gpu)
+{
+    g_auto(GStrv) nodes = cuda_door_nodes(root, gpu);
+    g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
+    g_autofree char *maps = nodes[0] ? sysfs_read(root, dir, "maps") : NULL;
+    g_autofree char *node = nodes[0] ? g_strdup_printf(" /dev/%s\n", nodes[0]) : NULL;
+    g_autofree char *text = maps ? g_strconcat(maps, "\n", NULL) : NULL;
+
+    return text && strstr(text, node);
+}
+
+static gboolean contains(const GArray *pids, guint pid)
+{
+    for (guint i = 0; i < pids->len; i++)
+        if (g_array_index(pids, guint, i) == pid)
+            return TRUE;
+    return FALSE;
+}
+
+static char *name_of(HostRoot *root, guint pid)
+{
+    g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
+    char *name = sysfs_read(root, dir, "comm");
+
+    return name ? name : g_strdup("?");
+}
+
+static void ended(const char *output, const GError *error, void *data)
+{
+    (void)output;
+    (void)data;
+    if (error)
+        g_message("cannot end a process that goes round its slice's governor: %s", error->message);
+}
+
+/* vgpud itself has no right to. */
+static void end_process(guint pid)
+{
+    g_autofree char *number = g_strdup_printf("%u", pid);
+    const char *argv[] = {"systemd-run", "--quiet", "--collect", "--wait", "--",
+                          "/bin/kill",   "-KILL",   number,      NULL};
+    Program program = {.argv = argv, .seconds = KILL_SECONDS};
+
+    program_start(&program, NULL, ended, NULL);
+}
+
+static void tell(const BypassWatch *watch, const Slice *slice, guint pid)
+{
+    g_autofree char *name = name_of(host_root(watch->host), pid);
+    gboolean kill = watch->policy == ON_BYPASS_KILL;
+
+    host_event(watch->host, "bypass", slice->gpu, slice->uuid,
+               "process %u (%s) uses GPU %s in slice %s without the slice's governor, so neither "
+               "its share nor its memory is limited there%s",
+               pid, name, slice->gpu, slice->uuid, kill ? "; it is ended" : "");
+    if (kill)
+        end_process(pid);
+}
+
+static void saw(BypassWatch *watch, const Slice *slice, guint pid)
+{
+    guint64 started = claim_process_started(host_root(watch->host), pid);
+    Seen *seen = g_hash_table_lookup(watch->seen, GUINT_TO_POINTER(pid));
+
+    if (!started)
+        return;
+    if (!seen || seen->started != started) {
+        seen = g_new0(Seen, 1);
+        seen->started = started;
+        seen->uuid = g_strdup(slice->uuid);
+        g_hash_table_insert(watch->seen, GUINT_TO_POINTER(pid), seen);
+    } else if (!seen->told) {
+        seen->told = TRUE;
+        tell(watch, slice, pid);
+    }
+    seen->round = watch->round;
+}
+
+static void look_at(BypassWatch *watch, const Slice *slice, const char *cgroup)
+{
+    HostRoot *root = host_root(watch->host);
+    g_autoptr(GArray) members = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_autofree char *first = g_strdup(share_group_first(watch->slices, watch->claims, slice));
+    guint64 bytes = 0;
+    guint files = MOST_FILES;
+
+    /* Without its answer nobody is known to be a member. */
+    if (!g_str_equal(first, slice->uuid) ||
+        !arbiter_members_read(root, slice->gpu, slice->uuid, members, &bytes))
+        return;
+    add_processes(root, cgroup, pids);
+    for (guint i = 0; i < pids->len; i++) {
+        guint pid = g_array_index(pids, guint, i);
+
+        if (!contains(members, pid) &&
+            (drm_process_uses(root, pid, slice->gpu, &files) || has_channel(root, pid, slice->gpu)))
+            saw(watch, slice, pid);
+    }
+}
+
+static gboolean is_past(void *pid, void *seen, void *data)
+{
+    (void)pid;
+    return ((const Seen *)seen)->round != ((const BypassWatch *)data)->round;
+}
+
+void bypass_watch_look(BypassWatch *watch)
+{
+    const GPtrArray *slices = slices_all(watch->slices);
+
+    watch->round++;
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+        g_autofree char *cgroup = slice->transport == SLICE_TRANSPORT_NATIVE
+                                      ? claims_cgroup(watch->claims, slice->uuid)
+                                      : NULL;
+
+        if (cgroup && watch->policy != ON_BYPASS_IGNORE)
+            look_at(watch, slice, cgroup);
+    }
+    g_hash_table_foreach_remove(watch->seen, is_past, watch);
+}
+
+guint bypass_watch_count(const BypassWatch *watch, const char *uuid)
+{
+    GHashTableIter iter;
+    void *seen;
+    guint count = 0;
+
+    g_hash_table_iter_init(&iter, watch->seen);
+    while (g_hash_table_iter_next(&iter, NULL, &seen))
+        count += ((const Seen *)seen)->told && g_str_equal(((const Seen *)seen)->uuid, uuid);
+    return count;
+}
+
+static gboolean tick(void *data)
+{
+    bypass_watch_look(data);
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean is_needed(const BypassWatch *watch)
+{
+    const GPtrArray *slices = slices_all(watch->slices);
+
+    for (guint i = 0; i < slices->len && watch->policy != ON_BYPASS_IGNORE; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (slice->transport == SLICE_TRANSPORT_NATIVE &&
+            claims_claimed_by(watch->claims, slice->uuid))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+void bypass_watch_refresh(BypassWatch *watch)
+{
+    gboolean needed = is_needed(watch);
+
+    if (needed && !watch->timer)
+        watch->timer = g_timeout_add_seconds(LOOK_SECONDS, tick, watch);
+    if (needed)
+        return;
+    g_clear_handle_id(&watch->timer, g_source_remove);
+    g_hash_table_remove_all(watch->seen);
+}
+
+void bypass_watch_set_policy(BypassWatch *watch, OnBypass policy)
+{
+    watch->policy = policy;
+    bypass_watch_refresh(watch);
+}
+
+BypassWatch *bypass_watch_new(Host *host, const Slices *slices, const Claims *claims,
+                              OnBypass policy)
+{
+    BypassWatch *watch = g_new0(BypassWatch, 1);
+
+    watch->host = host;
+    watch->slices = slices;
+    watch->claims = claims;
+    watch->policy = policy;
+    watch->seen = g_hash_table_new_full(NULL, NULL, NULL, seen_free);
+    return watch;
+}
+
+void bypass_watch_free(BypassWatch *watch)
+{
+    g_clear_handle_id(&watch->timer, g_source_remove);
+    g_hash_table_unref(watch->seen);
+    g_free(watch);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes that use the GPU of their slice and are no members of its arbiter: static binaries, or
+ * programs that bring a driver of their own. Only slices with the native door have such processes,
+ * and they are found by the cgroup of the slice's container or program. They are reported as an
+ * event and in metrics, and ended if the operator wants that.
+ *
+ * A process is told if two looks in a row see it: one that has just begun may not have joined yet.
+ */
+#ifndef VGPUD_HEALTH_BYPASS_WATCH_H
+#define VGPUD_HEALTH_BYPASS_WATCH_H
+
+#include "host-agent/daemon/containers/claims.h"
+#include "host-agent/daemon/slices/slices.h"
+
+typedef enum {
+    ON_BYPASS_REPORT,
+    ON_BYPASS_KILL,
+    ON_BYPASS_IGNORE,
+} OnBypass;
+
+typedef struct BypassWatch BypassWatch;
+
+/* All of them live longer. */
+BypassWatch *bypass_watch_new(Host *host, const Slices *slices, const Claims *claims,
+                              OnBypass policy);
+
+void bypass_watch_free(BypassWatch *watch);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BypassWatch, bypass_watch_free)
+
+void bypass_watch_set_policy(BypassWatch *watch, OnBypass policy);
+
+/* Slices or their users may have changed: it looks while there is a slice with users. */
+void bypass_watch_refresh(BypassWatch *watch);
+
+/* Looks now; for tests, which do not wait. */
+void bypass_watch_look(BypassWatch *watch);
+
+/* How many processes of the slice the last look saw. */
+guint bypass_watch_count(const BypassWatch *watch, const char *uuid);
+
+#endif

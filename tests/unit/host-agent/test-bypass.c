@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes that use their slice's GPU and are no members of its arbiter: who is one, and what
+ * becomes of it.
+ */
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "host-agent/daemon/agent.h"
+#include "host-agent/daemon/metrics/metrics_server.h"
+#include "tests/unit/file_tree.h"
+#include "tests/unit/host-agent/fake_arbiter.h"
+#include "tests/unit/host-agent/slices_kit.h"
+
+#define SCOPE "/sys/fs/cgroup/machine.slice/libpod-web.scope"
+#define CONF  "/etc/vgpu/vgpud.conf"
+
+static void write_proc(AgentOnBus *at, guint pid, const char *file, const char *text)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%u/%s", pid, file);
+
+    file_tree_write(at->root, path, text);
+}
+
+/* A container whose members are 77 and 78, as the arbiter says, and whose other processes are 79
+ * and 80. */
+static void open_container(AgentOnBus *at, FakeArbiter *arbiter, const char *conf)
+{
+    HostRoot *root = shared_tree();
+
+    if (conf)
+        file_tree_write(root, CONF, conf);
+    fake_arbiter_open(arbiter, root);
+    agent_on_bus_open_tree(at, root);
+    file_tree_write(root, SCOPE "/cgroup.procs", "77\n79\n");
+    file_tree_write(root, SCOPE "/below/cgroup.procs", "78\n80\n");
+    for (guint pid = 77; pid <= 80; pid++) {
+        process(at, pid, 1000 + pid);
+        write_proc(at, pid, "comm", "trainer\n");
+        write_proc(at, pid, "cgroup", "0::/machine.slice/libpod-web.scope\n");
+    }
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    assert_hook(at, "claim", WEB, 0, "");
+}
+
+static void close_container(AgentOnBus *at, FakeArbiter *arbiter)
+{
+    agent_on_bus_close(at);
+    fake_arbiter_close(arbiter);
+}
+
+/* What Prometheus is told. */
+static void assert_ungoverned(const AgentOnBus *at, const char *count)
+{
+    gsize length;
+    g_autofree char *text = scrape_text(agent_scrape(at->agent), &length);
+    const char *found = strstr(text, "\nvgpu_slice_ungoverned_processes{");
+    g_autofree char *line = NULL;
+
+    g_assert_nonnull(found);
+    line = g_strndup(found + 1, strcspn(found + 1, "\n"));
+    g_test_message("%s", line);
+    g_assert_true(g_str_has_suffix(line, count));
+}
+
+/* It has the node open, with that in its fdinfo. */
+static void open_node(AgentOnBus *at, guint pid, const char *info)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%u/fd/5", pid);
+    g_autofree char *full = root_path(at->root, path, NULL);
+
+    g_unlink(full);
+    file_tree_link(at->root, path, "/dev/dri/renderD128");
+    write_proc(at, pid, "fdinfo/5", info);
+}
+
+static void use_gpu(AgentOnBus *at, guint pid)
+{
+    open_node(at, pid,
+              "pos:\t0\ndrm-driver:\tamdgpu\ndrm-client-id:\t9\ndrm-pdev:\t" ADDRESS
+              "\ndrm-memory-vram:\t4096 KiB\ndrm-engine-compute:\t1000000 ns\n");
+}
+
+static void test_report(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    /* A member, one that has only looked, and one of another GPU. */
+    use_gpu(&at, 77);
+    open_node(&at, 79, "drm-pdev:\t" ADDRESS "\ndrm-memory-vram:\t0 KiB\ndrm-engine-gfx:\t0 ns\n");
+    open_node(&at, 80, "drm-pdev:\t0000:99:00.0\ndrm-memory-vram:\t4096 KiB\n");
+    bypass_watch_look(agent_bypass(at.agent));
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_ungoverned(&at, " 0");
+    /* One look may see it before it has joined. */
+    use_gpu(&at, 80);
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_ungoverned(&at, " 0");
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_ungoverned(&at, " 1");
+    /* Another process that has the number now. */
+    process(&at, 80, 5000);
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_ungoverned(&at, " 0");
+    process_ends(&at, 80);
+    bypass_watch_look(agent_bypass(at.agent));
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_ungoverned(&at, " 0");
+    g_assert_false(exists(&at, "/kill-log"));
+    close_container(&at, &arbiter);
+}
+
+/* NVIDIA's driver has no fdinfo: who has a channel has the GPU's node mapped. */
+static void test_nvidia(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    file_tree_write(at.root, "/proc/driver/nvidia/gpus/" ADDRESS "/information",
+                    "Device Minor: \t 3\n");
+    write_proc(&at, 79, "maps",
+               "7f0-7f1 rw-s 00000000 00:05 1 /dev/nvidia-uvm\n7f2-7f3 rw-s 0 00:05 2 "
+               "/dev/nvidia30\n");
+    write_proc(&at, 80, "maps", "7f0-7f1 rw-s 00000000 00:05 1                  /dev/nvidia3\n");
+    bypass_watch_look(agent_bypass(at.agent));
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_ungoverned(&at, " 1");
+    close_container(&at, &arbiter);
+}
+
+static gboolean is_killed(gconstpointer data)
+{
+    return exists(data, "/kill-log");
+}
+
+static void test_kill(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, "[slices]\non-bypass=kill\n");
+    use_gpu(&at, 77);
+    use_gpu(&at, 80);
+    bypass_watch_look(agent_bypass(at.agent));
+    g_assert_false(exists(&at, "/kill-log"));
+    bypass_watch_look(agent_bypass(at.agent));
+    iterate_until(is_killed, &at);
+    assert_in_file(&at, "/kill-log", "-KILL 80\n");
+    assert_not_in_file(&at, "/kill-log", "77");
+    close_container(&at, &arbiter);
+}
+
+static void test_ignore(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, "[slices]\non-bypass=ignore\n");
+    use_gpu(&at, 80);
+    bypass_watch_look(agent_bypass(at.agent));
+    bypass_watch_look(agent_bypass(at.agent));
+    assert_ungoverned(&at, " 0");
+    close_container(&at, &arbiter);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/bypass/report", test_report);
+    g_test_add_func("/bypass/nvidia", test_nvidia);
+    g_test_add_func("/bypass/kill", test_kill);
+    g_test_add_func("/bypass/ignore", test_ignore);
+    return g_test_run();
+}
