@@ -13,6 +13,7 @@
 #include "options.h"
 #include "renderer.h"
 #include "sandbox.h"
+#include "shader_cache.h"
 #include "vulkan_driver.h"
 
 #include <errno.h>
@@ -162,6 +163,7 @@ static int run(const struct options *options, GError **error)
         return exit_code_of(*error);
 
     sandbox_clean_environment((const char *const *)options->environment);
+    shader_cache_use(options->shader_cache);
     engine_init(&engine, transport);
     ok = loop_setup(error) && serve(&engine, options, error);
     renderer_stop();

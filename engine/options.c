@@ -35,6 +35,9 @@ bool options_parse(struct options *options, int argc, char **argv, GError **erro
          "Manifest of the Vulkan driver to use; it must show only this GPU", "PATH"},
         {"setenv", 'E', 0, G_OPTION_ARG_STRING_ARRAY, &options->environment,
          "Environment of the renderer, which is otherwise empty", "NAME=VALUE"},
+        {"shader-cache", 0, 0, G_OPTION_ARG_FILENAME, &options->shader_cache,
+         "Keep compiled shaders in this directory, which nothing else uses (default: do not)",
+         "PATH"},
         {"no-landlock", 0, 0, G_OPTION_ARG_NONE, &no_landlock,
          "Run without Landlock: the engine can then reach other GPUs", NULL},
         {"sysroot", 0, 0, G_OPTION_ARG_FILENAME, &options->sysroot,
@@ -70,5 +73,6 @@ void options_clear(struct options *options)
     g_free(options->device);
     g_free(options->icd);
     g_free(options->sysroot);
+    g_free(options->shader_cache);
     g_strfreev(options->environment);
 }

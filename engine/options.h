@@ -14,6 +14,7 @@ struct options {
     char *icd;        /* NULL: find out */
     char *sysroot;
     GStrv environment;
+    char *shader_cache; /* NULL: none */
     bool no_landlock;
     bool show_version;
 };

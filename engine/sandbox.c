@@ -19,6 +19,11 @@
 #define ACCESS_DEVICE                                                                              \
     (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_IOCTL_DEV)
 
+#define ACCESS_CACHE                                                                               \
+    (ACCESS_READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE |                   \
+     LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |  \
+     LANDLOCK_ACCESS_FS_REMOVE_DIR)
+
 /* All of ABI 5; rights that only newer kernels know are not restricted. */
 #define ACCESS_ALL (LANDLOCK_ACCESS_FS_IOCTL_DEV * 2 - 1)
 
@@ -63,7 +68,7 @@ static const char *const kept_variables[] = {
 };
 
 static const char *const set_variables[][2] = {
-    /* A cache on disk would outlive the tenant, and its files would be the next one's input. */
+    /* Unless shader_cache_use() allows one: it would be another tenant's input. */
     {"MESA_SHADER_CACHE_DISABLE", "true"},
     {"__GL_SHADER_DISK_CACHE", "0"},
     /*
@@ -155,7 +160,8 @@ static bool add_loader(int ruleset, uint64_t handled, GError **error)
     return !loader || add_path(ruleset, loader, ACCESS_PROGRAM & handled, error);
 }
 
-static bool add_paths(int ruleset, uint64_t handled, const char *const *nodes, GError **error)
+static bool add_paths(int ruleset, uint64_t handled, const char *const *nodes,
+                      const char *shader_cache, GError **error)
 {
     if (!add_loader(ruleset, handled, error))
         return false;
@@ -167,7 +173,7 @@ static bool add_paths(int ruleset, uint64_t handled, const char *const *nodes, G
         if (!add_path(ruleset, *nodes, ACCESS_DEVICE & handled, error))
             return false;
     }
-    return true;
+    return !shader_cache || add_path(ruleset, shader_cache, ACCESS_CACHE & handled, error);
 }
 
 static bool restrict_self(int ruleset, GError **error)
@@ -182,7 +188,7 @@ static bool restrict_self(int ruleset, GError **error)
     return false;
 }
 
-bool sandbox_enter(const char *const *nodes, GError **error)
+bool sandbox_enter(const char *const *nodes, const char *shader_cache, GError **error)
 {
     int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     struct landlock_ruleset_attr attr = {0};
@@ -209,7 +215,8 @@ bool sandbox_enter(const char *const *nodes, GError **error)
                     g_strerror(errno));
         return false;
     }
-    ok = add_paths(ruleset, attr.handled_access_fs, nodes, error) && restrict_self(ruleset, error);
+    ok = add_paths(ruleset, attr.handled_access_fs, nodes, shader_cache, error) &&
+         restrict_self(ruleset, error);
     close(ruleset);
     return ok;
 }

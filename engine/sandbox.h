@@ -13,10 +13,10 @@
 void sandbox_clean_environment(const char *const *extra);
 
 /*
- * From here on only system libraries and configuration can be read, and only @nodes (NULL
- * terminated; missing ones are skipped) be used. False with @error set if the kernel does not
- * support it.
+ * From here on only system libraries and configuration can be read, only @nodes (NULL terminated;
+ * missing ones are skipped) be used, and only below the directory @shader_cache (NULL: none) can
+ * files be made. False with @error set if the kernel does not support it.
  */
-bool sandbox_enter(const char *const *nodes, GError **error);
+bool sandbox_enter(const char *const *nodes, const char *shader_cache, GError **error);
 
 #endif /* ENGINE_SANDBOX_H */

@@ -13,7 +13,8 @@ char *vulkan_driver_enter(const struct gpu *gpu, const struct options *options,
 
     if (!gpu_wait_for_nodes(gpu, options->sysroot, NODE_TIMEOUT, error))
         return NULL;
-    if (!options->no_landlock && !sandbox_enter((const char *const *)gpu->nodes, error))
+    if (!options->no_landlock &&
+        !sandbox_enter((const char *const *)gpu->nodes, options->shader_cache, error))
         return NULL;
     if (options->icd) {
         const char *const only[] = {options->icd, NULL};

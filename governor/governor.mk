@@ -16,6 +16,10 @@ GOVERNOR_PKG_LIBS = $(call once,GOVERNOR_PKG_LIBS,pkg-config --libs $(GOVERNOR_P
 GOVERNOR_SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=all
 # For what is loaded into programs of containers, whose C library may be older, or musl.
 GOVERNOR_OLD_LIBC := -U_FORTIFY_SOURCE -include $(GOVERNOR_SRC)/member/old_libc.h
+# Where glibc before 2.34 has functions that are in libc.so.6 since. An auxiliary library is loaded if it is there; an image
+# with a newer glibc may have been made without these. For all doors, the member library names them: glibc 2.31 aborts if
+# a library that dlopen() is called for has some.
+GOVERNOR_OLD_LIBRARIES := -Wl,--auxiliary=libpthread.so.0 -Wl,--auxiliary=libdl.so.2
 GOVERNOR_HARDEN = -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(CPPFLAGS) $(CFLAGS)
 
 GOVERNOR_CORE := $(wildcard $(GOVERNOR_SRC)/core/*.c)
@@ -25,7 +29,6 @@ GOVERNOR_MEMBER := $(wildcard $(GOVERNOR_SRC)/member/*.c) $(addprefix $(GOVERNOR
 GOVERNOR_MEMBER_LIB := $(GOVERNOR_OUT)/libgovernor-member.a
 # The same for doors. A process loads it once, however many doors it uses, and so is one member.
 GOVERNOR_MEMBER_SHARED := $(GOVERNOR_OUT)/libvgpu-member.so.1
-GOVERNOR_THREADS := $(GOVERNOR_OUT)/needed/libpthread.so.0
 GOVERNOR_MULTIARCH = $(call once,GOVERNOR_MULTIARCH,$(CC) -print-multiarch)
 GOVERNOR_LIBRARIES = $(PREFIX)/lib/$(GOVERNOR_MULTIARCH)/mdev-vgpu
 
@@ -57,15 +60,9 @@ $(GOVERNOR_MEMBER_LIB): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
 	rm -f $@
 	$(AR) rcs $@ $^
 
-$(GOVERNOR_MEMBER_SHARED): $(call governor_objects,pic,$(GOVERNOR_MEMBER)) $(GOVERNOR_THREADS)
-	$(CC) $(CFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic -Wl,--no-as-needed \
+$(GOVERNOR_MEMBER_SHARED): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
+	$(CC) $(CFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic $(GOVERNOR_OLD_LIBRARIES) \
 		$(LDFLAGS) -o $@ $^
-
-# An empty library; only its name matters, by which programs with a glibc before 2.34 load the real one. Since then
-# glibc has an empty one of its own, and musl takes the name for itself.
-$(GOVERNOR_THREADS):
-	@mkdir -p $(@D)
-	$(CC) -shared -nostdlib -Wl,-soname,$(@F) -x c -o $@ /dev/null
 
 # A unit test is a file test-NAME.c, linked with everything except main(), under the sanitizers; live ones start a
 # sanitized arbiter.

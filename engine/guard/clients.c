@@ -153,6 +153,15 @@ void clients_look(struct clients *clients, const struct pollfd *fds, nfds_t coun
     }
 }
 
+bool clients_none(const struct clients *clients)
+{
+    for (size_t i = 0; i < GUARD_MAX_CLIENTS; i++) {
+        if (clients->table[i].pid)
+            return false;
+    }
+    return true;
+}
+
 gint64 clients_next(const struct clients *clients)
 {
     gint64 next = -1;

@@ -51,6 +51,9 @@ void clients_init(struct clients *clients);
  */
 bool clients_ready(const struct clients *clients);
 
+/* Nobody is served, and the processes of those who were have ended. */
+bool clients_none(const struct clients *clients);
+
 /*
  * Serves a new client on @fd, which it takes, in a process of its own: @serve is called there, and
  * its return value is the process' exit status. If there are too many clients, or no process can be

@@ -12,6 +12,7 @@
 #include "options.h"
 #include "sandbox.h"
 #include "server.h"
+#include "shader_cache.h"
 #include "vulkan_driver.h"
 
 #include <errno.h>
@@ -30,7 +31,8 @@ struct settings {
     char *config;
     char *gpu;
     char *socket;
-    struct options common; /* of which the guard has icd, sysroot, environment and no_landlock */
+    struct options common; /* of which the guard has icd, sysroot, environment, shader_cache and
+                              no_landlock */
 };
 
 static void settings_clear(struct settings *settings)
@@ -40,6 +42,7 @@ static void settings_clear(struct settings *settings)
     g_free(settings->socket);
     g_free(settings->common.icd);
     g_free(settings->common.sysroot);
+    g_free(settings->common.shader_cache);
     g_strfreev(settings->common.environment);
 }
 
@@ -57,6 +60,9 @@ static bool parse(struct settings *settings, int *argc, char ***argv, GError **e
          "Manifest of the Vulkan driver to use; it must show only this GPU", "PATH"},
         {"setenv", 'E', 0, G_OPTION_ARG_STRING_ARRAY, &settings->common.environment,
          "Environment of the renderer, which is otherwise empty", "NAME=VALUE"},
+        {"shader-cache", 0, 0, G_OPTION_ARG_FILENAME, &settings->common.shader_cache,
+         "Keep compiled shaders in this directory, which nothing else uses (default: do not)",
+         "PATH"},
         {"no-landlock", 0, 0, G_OPTION_ARG_NONE, &no_landlock,
          "Run without Landlock: the guard can then reach other GPUs", NULL},
         {"sysroot", 0, 0, G_OPTION_ARG_FILENAME, &settings->common.sysroot,
@@ -167,6 +173,7 @@ static bool run(struct settings *settings, GError **error)
     if (fd < 0)
         return false;
     sandbox_clean_environment((const char *const *)settings->common.environment);
+    shader_cache_use(settings->common.shader_cache);
     server_setup();
     ok = serve(settings, fd, error);
     close(fd);

@@ -8,6 +8,7 @@
 #include "member.h"
 #include "renderer.h"
 #include "session.h"
+#include "shader_cache.h"
 #include "watchdog.h"
 
 #include <errno.h>
@@ -17,10 +18,17 @@
 #include <time.h>
 #include <unistd.h>
 
+/*
+ * Programs that a container starts one after the other have one cache of shaders. Another container
+ * that comes later finds it empty.
+ */
+#define CACHE_KEPT (30 * G_TIME_SPAN_SECOND)
+
 static volatile sig_atomic_t terminated;
 static volatile sig_atomic_t child_died;
 static int listening = -1;
 static struct keeper keeper;
+static gint64 empty_cache_at; /* 0: there are clients, or it is empty */
 
 /* What a session's process is given. */
 struct serving {
@@ -101,6 +109,7 @@ static void take_client(struct clients *clients, const char *render_node)
         return;
     }
     clients_add(clients, fd, serve, &serving);
+    empty_cache_at = 0;
     if (serving.keeper >= 0)
         close(serving.keeper);
 }
@@ -122,16 +131,34 @@ static bool start_keeper(struct clients *clients, GError **error)
     return true;
 }
 
+static void after_clients_ended(struct clients *clients)
+{
+    clients_reap(clients);
+    if (clients_none(clients))
+        empty_cache_at = g_get_monotonic_time() + CACHE_KEPT;
+}
+
+static void look_at_cache(void)
+{
+    if (!empty_cache_at || g_get_monotonic_time() < empty_cache_at)
+        return;
+    shader_cache_empty();
+    empty_cache_at = 0;
+}
+
+static gint64 earlier(gint64 a, gint64 b)
+{
+    return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 /* Microseconds until there is something to do without a request; -1: never. */
 static gint64 sleep_time(const struct clients *clients)
 {
-    gint64 next = clients_next(clients);
+    gint64 next = earlier(clients_next(clients), empty_cache_at ? empty_cache_at : -1);
     gint64 dog = watchdog_sleep();
     gint64 left = next < 0 ? -1 : MAX(next - g_get_monotonic_time(), 0);
 
-    if (dog < 0)
-        return left;
-    return left < 0 ? dog * 1000 : MIN(left, dog * 1000);
+    return earlier(left, dog < 0 ? -1 : dog * 1000);
 }
 
 static int wait_for_work(struct clients *clients, struct pollfd *fds, nfds_t *count)
@@ -169,8 +196,9 @@ bool server_run(int fd, const char *render_node, GError **error)
         clients_look(&clients, fds + 1, ready > 0 ? count - 1 : 0);
         if (child_died) {
             child_died = 0;
-            clients_reap(&clients);
+            after_clients_ended(&clients);
         }
+        look_at_cache();
         if (keeper.pid && !clients.keeper) {
             g_set_error(error, ENGINE_ERROR, EXIT_CODE_INTERNAL,
                         "the keeper has ended: what clients keep would not be charged");

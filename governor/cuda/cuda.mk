@@ -13,7 +13,7 @@ CUDA_REAL_LINKS := /run/vgpu/nvidia
 CUDA_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 CUDA_INCLUDES := $(addprefix -I$(CUDA_SRC)/,. abi memory time nvml) -Igovernor/member -Igovernor/protocol
 # These libraries print nothing, and none of their code runs when they are loaded.
-CUDA_CFLAGS := $(CUDA_WARN) -O2 -fPIC -fno-plt -fvisibility=hidden -fno-omit-frame-pointer
+CUDA_CFLAGS := $(CUDA_WARN) $(GOVERNOR_OLD_LIBC) -O2 -fPIC -fno-plt -fvisibility=hidden -fno-omit-frame-pointer
 CUDA_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-as-needed
 CUDA_SRCS := $(wildcard $(CUDA_SRC)/*.c $(CUDA_SRC)/memory/*.c $(CUDA_SRC)/time/*.c)
 CUDA_SRCS := $(filter-out %/gen-stubs.c,$(CUDA_SRCS))
@@ -68,11 +68,11 @@ $(1)/needed/%: | $(CUDA_OUT)/gen-stubs
 	$$(CC) -shared -nostdlib -Wl,-soname,$(2)/$$* -x c -o $$@ /dev/null
 
 $(1)/libcuda.so.1: $(addprefix $(1)/cuda/,$(CUDA_SRCS:.c=.o) stubs.o) $(1)/needed/libcuda.so.1 $(GOVERNOR_MEMBER_SHARED)
-	$$(CC) $(5) $$(CFLAGS) $(CUDA_LDFLAGS) -Wl,-soname,$$(@F) -Wl,-rpath,$(4) $$(LDFLAGS) -o $$@ $$^ -lpthread
+	$$(CC) $(5) $$(CFLAGS) $(CUDA_LDFLAGS) -Wl,-soname,$$(@F) -Wl,-rpath,$(4) $$(LDFLAGS) -o $$@ $$^
 
 $(1)/libnvidia-ml.so.1: $(addprefix $(1)/nvml/,$(CUDA_NVML_SRCS:.c=.o) stubs.o) $(1)/needed/libnvidia-ml.so.1 \
 		$(GOVERNOR_MEMBER_SHARED)
-	$$(CC) $(5) $$(CFLAGS) $(CUDA_LDFLAGS) -Wl,-soname,$$(@F) -Wl,-rpath,$(4) $$(LDFLAGS) -o $$@ $$^ -lpthread
+	$$(CC) $(5) $$(CFLAGS) $(CUDA_LDFLAGS) -Wl,-soname,$$(@F) -Wl,-rpath,$(4) $$(LDFLAGS) -o $$@ $$^
 endef
 
 $(eval $(call cuda_library,$(CUDA_OUT),$(CUDA_REAL_DIR),$(CUDA_DIR),$(GOVERNOR_LIBRARIES),$(CUDA_CFLAGS)))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The compiler includes this first in everything that is loaded into a container's programs, so
- * that one build of it is loaded by every glibc from 2.28 on (2.17 on amd64), and by musl. If a
- * container's C library cannot load the Vulkan layer, Vulkan goes on without it, and the program
- * has the whole GPU. tests/governor/libc.t checks what the built libraries need.
+ * that one build of it is loaded by every glibc from 2.17 on, and by musl. If a container's C
+ * library cannot load the Vulkan layer, Vulkan goes on without it, and the program has the whole
+ * GPU. tests/old-libc/ checks what the built libraries need.
  *
  * - Functions that glibc has moved or changed since are taken by their old versions. musl ignores
  *   versions.
@@ -29,10 +29,14 @@
 #define OLD_LIBC(name, since) __asm__(".symver " #name "," #name "@GLIBC_2.17")
 #endif
 
+OLD_LIBC(dlopen, "2.2.5");
+OLD_LIBC(dlsym, "2.2.5");
 OLD_LIBC(pthread_attr_setstacksize, "2.2.5");
 OLD_LIBC(pthread_condattr_setclock, "2.3.3");
 OLD_LIBC(pthread_create, "2.2.5");
+OLD_LIBC(pthread_detach, "2.2.5");
 OLD_LIBC(pthread_join, "2.2.5");
+OLD_LIBC(pthread_mutex_trylock, "2.2.5");
 OLD_LIBC(pthread_once, "2.2.5");
 OLD_LIBC(pthread_sigmask, "2.2.5");
 

@@ -90,14 +90,24 @@ static void print_end(void)
     step("end");
 }
 
-static void bench_open(struct bench *b)
+static void open_device(struct bench *b)
 {
-    const struct vk_buffer *buffers[] = {&b->data};
-
     vk_device_open(&b->dev, &b->job);
     vk_dispatch_create(&b->dev, 1, 1, sizeof(uint32_t), &b->dispatch);
     vk_buffer_create(&b->dev, HEAVY_ELEMENTS * sizeof(float), VK_PLACE_DEVICE, &b->data);
+}
+
+static void make_kernel(struct bench *b)
+{
+    const struct vk_buffer *buffers[] = {&b->data};
+
     vk_kernel_create(&b->dev, &b->dispatch, fma_spirv, sizeof(fma_spirv), buffers, &b->fma);
+}
+
+static void bench_open(struct bench *b)
+{
+    open_device(b);
+    make_kernel(b);
 }
 
 static void bench_close(struct bench *b)
@@ -325,6 +335,26 @@ static void run_context(struct bench *b, const struct row *row)
     print_end();
 }
 
+/* A pipeline is made and used for the first time, each on a device of its own; drivers compile at
+ * either. */
+static void run_compile(struct bench *b, const struct row *row)
+{
+    print_begin(row);
+    for (uint32_t i = 0; i < row->samples * b->repeat; i++) {
+        struct bench other = *b;
+        double start;
+
+        open_device(&other);
+        start = now_ns();
+        make_kernel(&other);
+        record_kernel(&other, TINY_ELEMENTS, 1);
+        time_submit(&other);
+        print_sample(i, (now_ns() - start) / 1e6);
+        bench_close(&other);
+    }
+    print_end();
+}
+
 static uint32_t device_local_type(const struct bench *b)
 {
     for (uint32_t i = 0; i < b->dev.memory.memoryTypeCount; i++)
@@ -333,7 +363,8 @@ static uint32_t device_local_type(const struct bench *b)
     job_fail(&b->job, "%s has no memory of its own", b->dev.name);
 }
 
-/* MiB of the device's memory that a program is given, in blocks, before it is refused: what a limit lets it have. */
+/* MiB of the device's memory that a program is given, in blocks, before it is refused: what a limit
+ * lets it have. */
 static void run_memory(struct bench *b, const struct row *row)
 {
     VkMemoryAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
@@ -364,6 +395,7 @@ static const struct row rows[] = {
     {"upload", "MiB/s", run_upload, 3},
     {"download", "MiB/s", run_download, 3},
     {"context", "ms", run_context, 2},
+    {"compile", "ms", run_compile, 5},
     {"memory", "MiB", run_memory, 1},
 };
 

@@ -5,12 +5,13 @@ use strict;
 use warnings;
 use Exporter 'import';
 use File::Temp;
+use List::Util;
 use POSIX ':sys_wait_h';
 use Test::More;
 use Time::HiRes 'sleep', 'time';
 
 our @EXPORT = qw($dir $socket $small start output within ended finish client compute computing rounds goes_on stop below
-    descriptors worker start_guard nothing_left);
+    descriptors worker start_guard nothing_left cached);
 
 our $dir = File::Temp->newdir;
 our $socket = "$dir/vtest.sock";
@@ -133,10 +134,15 @@ sub worker {
 
 sub start_guard {
     unlink $socket, "$dir/guard";
-    my $guard = start('guard', {}, 'build/engine/vgpu-guard', '--gpu=soft:live', "--socket=$socket", '--no-landlock', @own);
+    mkdir "$dir/shaders";
+    my $guard = start('guard', {}, 'build/engine/vgpu-guard', '--gpu=soft:live', "--socket=$socket", '--no-landlock',
+        "--shader-cache=$dir/shaders", @own);
     within(60, sub { output($guard) =~ /using Vulkan driver/ && -S $socket });
     return $guard;
 }
+
+# Bytes of compiled shaders.
+sub cached { return List::Util::sum0(split /\n/, `find $dir/shaders -type f -printf '%s\\n'`) }
 
 sub nothing_left {
     my ($guard, $descriptors) = @_;

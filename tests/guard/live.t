@@ -19,6 +19,11 @@ my $job = compute('one', '--rounds=5', split ' ', $small);
 is(finish($job, 100), 0, 'Mesa computes through the socket') or diag(output($job), output($guard));
 like(output($job), qr/5 rounds .* verified on Virtio-GPU Venus/, 'its results are right, and Venus\'');
 ok(nothing_left($guard, $descriptors), 'it leaves nothing behind');
+my $cached = cached();
+ok($cached, 'but compiled shaders for the next one');
+is(finish(compute('again', '--rounds=1', split ' ', $small), 100), 0, 'which finds them');
+is(cached(), $cached, 'and compiles no others');
+ok(within(60, sub { !cached() }), 'they are gone when nobody has come for some time');
 
 my @jobs = map { compute("job$_", "--seed=$_", '--rounds=3', split ' ', $small) } 1 .. 4;
 is(join(' ', map { finish($_, 100) } @jobs), '0 0 0 0', 'four compute at once');

@@ -217,7 +217,7 @@ static int run_inside(struct targets *targets, const char *gpu_name, GError *rea
     g_autoptr(GError) error = reason;
     struct gpu *gpu = gpu_name ? gpu_lookup(gpu_name, "", &error) : NULL;
 
-    if (!gpu || !sandbox_enter((const char *const *)gpu->nodes, &error)) {
+    if (!gpu || !sandbox_enter((const char *const *)gpu->nodes, NULL, &error)) {
         fprintf(stderr, "Bail out! %s\n", error ? error->message : "no GPU");
         return 1;
     }

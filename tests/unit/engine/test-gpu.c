@@ -10,12 +10,14 @@
 #include "options.h"
 #include "renderer.h"
 #include "sandbox.h"
+#include "shader_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <virglrenderer.h>
@@ -349,9 +351,37 @@ static void child_environment(void)
               : 1);
 }
 
+/* An owned worker's names: a link out of it, and folders in folders. */
+static void child_cache(void)
+{
+    g_autofree char *cache = g_strconcat(sysroot, "/shaders", NULL);
+    g_autofree char *outside = g_strconcat(sysroot, "/outside", NULL);
+    g_autofree char *line = g_strdup_printf(
+        "mkdir -p %s/a/b/c %s && touch %s/a/b/file %s/file && ln -s %s %s/link && ln -s .. %s/up",
+        cache, outside, cache, outside, outside, cache, cache);
+    g_autofree char *kept = g_strconcat(outside, "/file", NULL);
+
+    sandbox_clean_environment(NULL);
+    if (system(line) != 0)
+        _exit(1);
+    shader_cache_empty();
+    if (rmdir(cache) == 0 || errno != ENOTEMPTY)
+        _exit(2);
+    shader_cache_use(cache);
+    if (g_strcmp0(getenv("MESA_SHADER_CACHE_DIR"), cache) != 0 ||
+        getenv("MESA_SHADER_CACHE_DISABLE") || !getenv("MESA_SHADER_CACHE_MAX_SIZE"))
+        _exit(3);
+    /* Only an empty one can be removed. */
+    if (rmdir(cache) != 0 || access(kept, F_OK) != 0)
+        _exit(4);
+    shader_cache_empty();
+    shader_cache_use(NULL);
+    _exit(getenv("MESA_SHADER_CACHE_DISABLE") ? 0 : 5);
+}
+
 static bool opens(const char *path, int flags)
 {
-    int fd = open(path, flags | O_CLOEXEC);
+    int fd = open(path, flags | O_CLOEXEC, 0600);
 
     if (fd >= 0)
         close(fd);
@@ -363,11 +393,15 @@ static void child_sandbox(void)
     const char *const nodes[] = {"/dev/full", "/dev/does-not-exist", NULL};
     g_autofree char *inside = g_strconcat(sysroot, "/usr/share/vulkan/icd.d/a.json", NULL);
     g_autofree char *new_file = g_strconcat(sysroot, "/new", NULL);
+    g_autofree char *cache = g_strconcat(sysroot, "/cache", NULL);
+    g_autofree char *cached = g_strconcat(cache, "/new", NULL);
 
-    if (!opens(inside, O_RDONLY))
+    if (!opens(inside, O_RDONLY) || mkdir(cache, 0700) < 0)
         _exit(1);
-    if (!sandbox_enter(nodes, NULL))
+    if (!sandbox_enter(nodes, cache, NULL))
         _exit(2);
+    if (!opens(cached, O_WRONLY | O_CREAT) || unlink(cached) < 0)
+        _exit(8);
     if (opens(inside, O_RDONLY) || opens(new_file, O_WRONLY | O_CREAT))
         _exit(3);
     if (!opens("/dev/full", O_RDWR) || !opens("/proc/self/maps", O_RDONLY))
@@ -395,6 +429,11 @@ static int run_child(void (*child)(void))
 static void test_environment(void)
 {
     g_assert_cmpint(run_child(child_environment), ==, 0);
+}
+
+static void test_cache(void)
+{
+    g_assert_cmpint(run_child(child_cache), ==, 0);
 }
 
 static void test_sandbox(void)
@@ -425,6 +464,7 @@ int main(int argc, char **argv)
     g_test_add_func("/renderer/native-is-said", test_native_is_said);
     g_test_add_func("/options/parse", test_options);
     g_test_add_func("/sandbox/environment", test_environment);
+    g_test_add_func("/sandbox/shader-cache", test_cache);
     g_test_add_func("/sandbox/landlock", test_sandbox);
     return g_test_run();
 }

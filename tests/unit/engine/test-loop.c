@@ -5,8 +5,10 @@
 
 #include "exit_code.h"
 #include "loop.h"
+#include "shader_cache.h"
 
 #include <errno.h>
+#include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -67,6 +69,20 @@ static void assert_ends(struct fixture *f, int code, const char *why)
     g_test_message("%s", error->message);
     g_assert_nonnull(strstr(error->message, why));
     done(f);
+}
+
+/* The device's next driver may be another VM's. */
+static void test_cache(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    g_autofree char *cache = g_dir_make_tmp("shaders-XXXXXX", NULL);
+    g_autofree char *file = g_build_filename(cache, "compiled", NULL);
+
+    shader_cache_use(cache);
+    g_assert_true(g_file_set_contents(file, "", 0, NULL));
+    engine_reset(&f->engine);
+    shader_cache_use(NULL);
+    g_assert_cmpint(g_access(file, F_OK), <, 0);
+    g_assert_no_errno(g_rmdir(cache));
 }
 
 /* What was in the queue before, what comes with a kick, a reset in between, and the end. */
@@ -220,6 +236,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     fixture_test("/transfer/3d", 0, test_transfer);
     fixture_test("/loop/events", 0, test_events);
+    fixture_test("/loop/shader-cache", 0, test_cache);
     fixture_test("/loop/driver-fails", 0, test_driver_fails);
     fixture_test("/loop/child", 0, test_child);
     fixture_test("/loop/released", 0, test_released);

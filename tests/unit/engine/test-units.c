@@ -50,6 +50,17 @@ static void test_sockets(void)
     assert_lines(3, lines, TRUE);
 }
 
+/* What workers may write is in memory, of limited size, and gone with the unit. */
+static void test_cache(void)
+{
+    static const char *const lines[] = {
+        "TemporaryFileSystem=/run/vgpu/shaders:size=64M,nr_inodes=8k,mode=1777,nosuid,nodev,noexec",
+        NULL,
+    };
+
+    assert_lines(2, lines, TRUE);
+}
+
 static void test_nvidia(void)
 {
     static const char *const wanted[] = {"After=nvidia-persistenced.service", NULL};
@@ -104,6 +115,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/units/sockets", test_sockets);
+    g_test_add_func("/units/shader-cache", test_cache);
     g_test_add_func("/units/nvidia", test_nvidia);
     g_test_add_func("/units/timer-slack", test_timer_slack);
     g_test_add_func("/modules/order", test_modules);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The drivers' cache of compiled shaders, so that a program's second start does not compile them
+ * again. What is in it becomes the driver's input, and render workers write it. So it belongs to
+ * one vGPU or slice, and is emptied before another VM or container can come. The unit's directory
+ * is in memory, of limited size, and ends with the unit.
+ */
+#ifndef ENGINE_SHADER_CACHE_H
+#define ENGINE_SHADER_CACHE_H
+
+/*
+ * For render workers that start from now on. @directory: empty from here on; NULL: no cache, which
+ * is also so before the first call. If it is missing or cannot be written, drivers do without.
+ */
+void shader_cache_use(const char *directory);
+
+/* Nothing if there is no cache. No render worker may be left. */
+void shader_cache_empty(void);
+
+#endif /* ENGINE_SHADER_CACHE_H */

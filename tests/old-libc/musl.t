@@ -1,0 +1,27 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# A program whose C library is musl loads the Vulkan layer, the one that was built with glibc, and is a member of its
+# slice. Debian has no Vulkan loader and no driver for musl, so the program plays both.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use OldLibc;
+use Test::More;
+
+my $program = "$build/old-libc/t-layer";
+system('mkdir', '-p', "$build/old-libc") == 0 or die;
+# Of glibc's folder only Vulkan's headers.
+system("ln -sfn /usr/include/vulkan /usr/include/vk_video $build/old-libc/") == 0 or die;
+is(system("musl-gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -g -I$build/old-libc -Igovernor/member -Igovernor/protocol "
+        . "-o $program tests/old-libc/t-layer.c"), 0, 'a program for musl is built');
+like(`readelf -l $program`, qr/ld-musl/, 'it is one');
+
+start_slice();
+my ($text, $status) = in_slice(undef, $program, $layer);
+is($status, 0, 'it loads the layer and uses its slice, and so does its child') or diag($text);
+($text, $status) = in_slice('/nowhere', $program, $layer);
+is($status, 3, 'without an arbiter it has no instance') or diag($text);
+like($text, qr/cannot join the slice at \/nowhere: No such file/, 'and is told why');
+
+done_testing();
