@@ -338,6 +338,14 @@ static void add_users(const char *gpu, GStrvBuilder *users, void *data)
     }
 }
 
+/* By the schedule. */
+static gboolean pool_due(const char *gpu, const char *pool, GError **error, void *data)
+{
+    const Agent *agent = data;
+
+    return pools_give(agent->pools, gpu, pool, AUDIT_BY_SCHEDULE, error);
+}
+
 static gboolean make_modules(Agent *agent, GError **error)
 {
     agent->host = host_new(agent->inventory, agent->db);
@@ -375,7 +383,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices);
     slices_watch(agent->slices, slice_changed, agent);
     agent->domains = domain_watch_new(&agent->life);
-    agent->schedule = schedule_new(agent->host, agent->modes);
+    agent->schedule = schedule_new(agent->host, agent->modes, pool_due, agent);
     agent->audit = (AuditWorld){agent->host, agent->slices, agent->tenants, agent->claims};
     audit_set_describe(audit_state, &agent->audit);
     authority_answer(host_manager(agent->host), "handle-reload", ACTION_ADMINISTER,
