@@ -23,7 +23,7 @@ FLEET_ALL := $(if $(wildcard /usr/include/slurm/spank.h),fleet)
 
 .PHONY: fleet fleet-tests check-fleet
 fleet: $(FLEET_OUT)/job_submit_vgpu.so $(FLEET_OUT)/spank_vgpu.so $(FLEET_OUT)/vgpu-slurm
-fleet-tests: fleet $(addprefix $(FLEET_OUT)/tests/,witness ledger submit_cost vgpu-slurm)
+fleet-tests: fleet $(addprefix $(FLEET_OUT)/tests/,witness ledger submit_cost vgpu-slurm replay allocate)
 
 check-fleet:
 	$(FLEET_TESTS)/check
@@ -44,7 +44,8 @@ $(FLEET_OUT)/spank_vgpu.so: $(call fleet_objects,$(FLEET_SPANK))
 	$(CC) $(CFLAGS) $(FLEET_PLUGIN_LD) -o $@ $^ $(LDFLAGS)
 
 # vgpu-slurm; with the real vgpud, or for tests with a fake one.
-FLEET_NODE := $(filter-out %/agent.c,$(wildcard $(FLEET_SRC)/slurm/node/*.c)) $(FLEET_REQUEST)
+FLEET_AGENT := $(addprefix $(FLEET_SRC)/slurm/node/,agent.c agent_watch.c)
+FLEET_NODE := $(filter-out $(FLEET_AGENT),$(wildcard $(FLEET_SRC)/slurm/node/*.c)) $(FLEET_REQUEST)
 FLEET_NODE_PKG_CFLAGS = $(call once,FLEET_NODE_PKG_CFLAGS,pkg-config --cflags gio-2.0)
 FLEET_NODE_PKG_LIBS = $(call once,FLEET_NODE_PKG_LIBS,pkg-config --libs gio-2.0)
 
@@ -52,7 +53,7 @@ $(FLEET_OUT)/node/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(FLEET_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(FLEET_NODE_PKG_CFLAGS) -DVGPU_VERSION='"$(VERSION)"' -MMD -MP -c -o $@ $<
 
-$(FLEET_OUT)/vgpu-slurm: $(patsubst %.c,$(FLEET_OUT)/node/%.o,$(FLEET_NODE) $(FLEET_SRC)/slurm/node/agent.c) $(LIB)
+$(FLEET_OUT)/vgpu-slurm: $(patsubst %.c,$(FLEET_OUT)/node/%.o,$(FLEET_NODE) $(FLEET_AGENT)) $(LIB)
 	$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) -o $@ $^ $(LDFLAGS) $(FLEET_NODE_PKG_LIBS) -lslurm
 
 $(FLEET_OUT)/tests/vgpu-slurm: $(patsubst %.c,$(FLEET_OUT)/node/%.o,$(FLEET_NODE) $(FLEET_TESTS)/fake_agent.c) $(LIB)
@@ -77,6 +78,11 @@ $(FLEET_OUT)/tests/%: $(FLEET_TESTS)/%.c
 	@mkdir -p $(@D)
 	$(CC) -O2 $(FLEET_WARN) -o $@ $< -lslurm
 
+# Of tests/bench/fleet, too.
+$(FLEET_OUT)/tests/replay $(FLEET_OUT)/tests/allocate: $(FLEET_OUT)/tests/%: tests/bench/fleet/%.c
+	@mkdir -p $(@D)
+	$(CC) -O2 $(FLEET_WARN) -o $@ $< -lslurm
+
 -include $(shell find $(FLEET_OUT)/obj $(FLEET_OUT)/node build/unit/fleet/obj -name '*.d' 2>/dev/null)
 
 # By itself, because only the hosts of a cluster need it.
@@ -84,9 +90,9 @@ $(FLEET_OUT)/tests/%: $(FLEET_TESTS)/%.c
 install-fleet: fleet
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/sbin $(FLEET_OUT)/vgpu-slurm
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu/slurm $(FLEET_OUT)/job_submit_vgpu.so $(FLEET_OUT)/spank_vgpu.so
-	for name in prolog epilog; do \
+	for name in prolog epilog health pressure; do \
 		sed 's,/usr/,$(PREFIX)/,' $(FLEET_SRC)/slurm/conf/$$name >$(DESTDIR)$(PREFIX)/lib/mdev-vgpu/slurm/$$name && \
 		chmod 0755 $(DESTDIR)$(PREFIX)/lib/mdev-vgpu/slurm/$$name || exit 1; done
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/doc/mdev-vgpu/examples $(FLEET_SRC)/slurm/conf/checkpoint.sh
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/doc/mdev-vgpu/examples $(addprefix $(FLEET_SRC)/slurm/conf/,checkpoint.sh chunk.sh)
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man8 $(FLEET_SRC)/slurm/conf/vgpu-slurm.8
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(FLEET_SRC)/slurm/conf/vgpu.conf.5

@@ -14,6 +14,8 @@ GOVERNOR_PKGS := glib-2.0 libsystemd
 GOVERNOR_PKG_CFLAGS = $(call once,GOVERNOR_PKG_CFLAGS,pkg-config --cflags $(GOVERNOR_PKGS))
 GOVERNOR_PKG_LIBS = $(call once,GOVERNOR_PKG_LIBS,pkg-config --libs $(GOVERNOR_PKGS))
 GOVERNOR_SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=all
+# For what is loaded into programs of containers, whose C library may be older, or musl.
+GOVERNOR_OLD_LIBC := -U_FORTIFY_SOURCE -include $(GOVERNOR_SRC)/member/old_libc.h
 GOVERNOR_HARDEN = -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(CPPFLAGS) $(CFLAGS)
 
 GOVERNOR_CORE := $(wildcard $(GOVERNOR_SRC)/core/*.c)
@@ -23,6 +25,7 @@ GOVERNOR_MEMBER := $(wildcard $(GOVERNOR_SRC)/member/*.c) $(addprefix $(GOVERNOR
 GOVERNOR_MEMBER_LIB := $(GOVERNOR_OUT)/libgovernor-member.a
 # The same for doors. A process loads it once, however many doors it uses, and so is one member.
 GOVERNOR_MEMBER_SHARED := $(GOVERNOR_OUT)/libvgpu-member.so.1
+GOVERNOR_THREADS := $(GOVERNOR_OUT)/needed/libpthread.so.0
 GOVERNOR_MULTIARCH = $(call once,GOVERNOR_MULTIARCH,$(CC) -print-multiarch)
 GOVERNOR_LIBRARIES = $(PREFIX)/lib/$(GOVERNOR_MULTIARCH)/mdev-vgpu
 
@@ -38,7 +41,7 @@ $(GOVERNOR_OUT)/obj/%.o: %.c
 
 $(GOVERNOR_OUT)/pic/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(GOVERNOR_HARDEN) -fPIC -fvisibility=hidden $(GOVERNOR_WARN) $(GOVERNOR_INCLUDES) \
+	$(CC) $(GOVERNOR_HARDEN) $(GOVERNOR_OLD_LIBC) -fPIC -fvisibility=hidden $(GOVERNOR_WARN) $(GOVERNOR_INCLUDES) \
 		-MMD -MP -c -o $@ $<
 
 $(GOVERNOR_OUT)/test/%.o: %.c
@@ -54,8 +57,15 @@ $(GOVERNOR_MEMBER_LIB): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
 	rm -f $@
 	$(AR) rcs $@ $^
 
-$(GOVERNOR_MEMBER_SHARED): $(call governor_objects,pic,$(GOVERNOR_MEMBER))
-	$(CC) $(CFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic $(LDFLAGS) -o $@ $^ -lpthread
+$(GOVERNOR_MEMBER_SHARED): $(call governor_objects,pic,$(GOVERNOR_MEMBER)) $(GOVERNOR_THREADS)
+	$(CC) $(CFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic -Wl,--no-as-needed \
+		$(LDFLAGS) -o $@ $^
+
+# An empty library; only its name matters, by which programs with a glibc before 2.34 load the real one. Since then
+# glibc has an empty one of its own, and musl takes the name for itself.
+$(GOVERNOR_THREADS):
+	@mkdir -p $(@D)
+	$(CC) -shared -nostdlib -Wl,-soname,$(@F) -x c -o $@ /dev/null
 
 # A unit test is a file test-NAME.c, linked with everything except main(), under the sanitizers; live ones start a
 # sanitized arbiter.

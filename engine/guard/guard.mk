@@ -53,7 +53,7 @@ check-guard: $(GUARD_TESTS) $(GUARD_LIVE)
 	tests/prove -v --exec '' $(GUARD_TESTS) tests/guard/live.t tests/guard/kills.t
 
 build/guard/t-hostile build/guard/t-asleep build/guard/t-worker-dies: build/guard/%: tests/guard/%.c tests/guard/vtest_client.c \
-		engine/guard/wire.c $(wildcard tests/guard/*.h engine/guard/*.h)
+		$(wildcard tests/guard/*.h engine/guard/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(ENGINE_WARN) $(GUARD_TESTS_CPPFLAGS) -I$(ENGINE_TESTS_SRC) -O2 -g -o $@ $(filter %.c,$^) $(ENGINE_TESTS_LIBS)
 

@@ -17,9 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How often a session that receives nothing checks whether its render worker lives. */
-#define IDLE_S 5
-
 static volatile sig_atomic_t terminated;
 static volatile sig_atomic_t child_died;
 static int listening = -1;
@@ -66,14 +63,12 @@ static int serve(int fd, const char *who, const void *data)
 {
     const struct serving *serving = data;
     static const struct renderer_events events = {session_fence_done, no_global_fence};
-    const struct timeval idle = {.tv_sec = IDLE_S};
     g_autoptr(GError) error = NULL;
     struct session session;
 
     close(listening);
     if (keeper.pid)
         close(keeper.control);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &idle, sizeof(idle));
     session_init(&session, fd);
     session.keeper = serving->keeper;
     if (!renderer_start(&events, &session, CAPSET_VENUS, serving->render_node, &error)) {

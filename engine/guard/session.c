@@ -19,7 +19,10 @@
 /* How often rings whose worker sleeps (venus_rings.h) are checked. */
 #define PROBE_INTERVAL (5 * G_TIME_SPAN_SECOND)
 
-/* Less than the socket's timeout, so that each timeout is one check. */
+/* How often a session that receives nothing checks whether its render worker lives. */
+#define IDLE_MS 5000
+
+/* Less than that, so that each time is one check. */
 #define IDLE_INTERVAL (4 * G_TIME_SPAN_SECOND)
 
 /* A client can cause this as often as it sends a byte. */
@@ -35,10 +38,14 @@ static bool on_idle(void *data)
 void session_init(struct session *session, int fd)
 {
     *session = (struct session){
-        .wire = {.fd = fd, .idle = on_idle, .data = session},
         .keeper = -1,
         .worker = -1,
     };
+    if (!wire_init(&session->wire, fd))
+        session_fail(session, "its connection cannot be read: %s", g_strerror(errno));
+    session->wire.idle = on_idle;
+    session->wire.data = session;
+    session->wire.idle_ms = IDLE_MS;
     slots_init(&session->blobs, g_free);
     sync_table_init(&session->syncs);
 }
@@ -81,6 +88,7 @@ void session_clear(struct session *session)
     }
     slots_clear(&session->blobs);
     sync_table_clear(&session->syncs);
+    wire_clear(&session->wire);
     g_free(session->data);
     g_free(session->fault);
 }
@@ -97,21 +105,33 @@ bool session_fail(struct session *session, const char *format, ...)
     return false;
 }
 
-bool session_answer(struct session *session, uint32_t command, const uint32_t *data, uint32_t words)
+/* A message of the protocol, for g_free(). */
+static uint32_t *new_answer(uint32_t command, const uint32_t *data, uint32_t words, size_t *size)
 {
-    g_autofree uint32_t *answer = g_new(uint32_t, VTEST_HEADER_WORDS + words);
+    uint32_t *answer = g_new(uint32_t, VTEST_HEADER_WORDS + words);
 
     answer[0] = words;
     answer[1] = command;
     if (words)
         memcpy(answer + VTEST_HEADER_WORDS, data, words * sizeof(*data));
-    return wire_write(&session->wire, answer, (VTEST_HEADER_WORDS + words) * sizeof(*answer));
+    *size = (VTEST_HEADER_WORDS + words) * sizeof(*answer);
+    return answer;
+}
+
+bool session_answer(struct session *session, uint32_t command, const uint32_t *data, uint32_t words)
+{
+    size_t size;
+    g_autofree uint32_t *answer = new_answer(command, data, words, &size);
+
+    return wire_write(&session->wire, answer, size);
 }
 
 bool session_answer_fd(struct session *session, uint32_t command, const uint32_t *data,
                        uint32_t words, int fd)
 {
-    bool ok = session_answer(session, command, data, words) && wire_write_fd(&session->wire, fd);
+    size_t size;
+    g_autofree uint32_t *answer = new_answer(command, data, words, &size);
+    bool ok = wire_write_fd(&session->wire, answer, size, fd);
 
     close(fd);
     return ok;
@@ -208,7 +228,7 @@ static bool serve(struct session *session)
 /* The rings come first: what the client waits for hangs up when this process ends. */
 bool session_run(struct session *session)
 {
-    bool ok = serve(session);
+    bool ok = !session->fault && serve(session);
 
     if (worker_is_gone(session->worker))
         ok = session_fail(session, "its render worker has ended");

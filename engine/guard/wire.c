@@ -2,79 +2,198 @@
 #include "wire.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * A piece of a client's takes 768 bytes of its socket's room or a little more, and the shortest
+ * piece of Mesa's has 4 bytes. So a client that has written less than the room divided by this does
+ * not wait for room.
+ */
+#define ROOM_PER_BYTE 256u
+
+/* Of a message that has begun, the other pieces are being written. This is less than a sleep. */
+#define PIECES_NS 5000
+
+bool wire_init(struct wire *wire, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET};
+    const int from = 0;
+    int room = 0;
+    socklen_t size = sizeof(room);
+
+    *wire = (struct wire){.fd = fd, .events = epoll_create1(EPOLL_CLOEXEC), .idle_ms = -1};
+    /* The kernel gives all sockets the same, unless a client changes its own to its own harm. */
+    getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &size);
+    wire->room = (size_t)room / ROOM_PER_BYTE;
+    /* MSG_PEEK goes on where the last one ended. */
+    return wire->events >= 0 && epoll_ctl(wire->events, EPOLL_CTL_ADD, fd, &event) == 0 &&
+           setsockopt(fd, SOL_SOCKET, SO_PEEK_OFF, &from, sizeof(from)) == 0;
+}
+
+void wire_clear(struct wire *wire)
+{
+    if (wire->events >= 0)
+        close(wire->events);
+    wire->events = -1;
+}
 
 static bool may_go_on(struct wire *wire)
 {
     return !wire->idle || wire->idle(wire->data);
 }
 
-/* Bytes, at least one; 0: the peer has disconnected; -1: idle() ends it. */
-static ssize_t receive(struct wire *wire, struct iovec *iov, size_t count, int flags)
+/*
+ * recvmsg() and not recv(), which would leave a client's descriptors open. @cut: they were there,
+ * and the call has read nothing behind them.
+ */
+static ssize_t receive(int fd, void *data, size_t size, int flags, bool *cut)
 {
-    struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
+    struct iovec iov = {.iov_base = data, .iov_len = size};
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t ret;
 
+    do {
+        ret = recvmsg(fd, &message, flags);
+    } while (ret < 0 && errno == EINTR);
+    *cut = message.msg_flags & MSG_CTRUNC;
+    return ret;
+}
+
+static bool take_out(struct wire *wire)
+{
+    uint8_t scratch[WIRE_BUFFER];
+
+    while (wire->left > 0) {
+        size_t size = wire->left < sizeof(scratch) ? wire->left : sizeof(scratch);
+        bool cut;
+        ssize_t ret = receive(wire->fd, scratch, size, MSG_DONTWAIT, &cut);
+
+        if (ret <= 0)
+            return false;
+        wire->left -= (size_t)ret;
+    }
+    return true;
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static void wait_for_pieces(void)
+{
+    int64_t until = now_ns() + PIECES_NS;
+
+    while (now_ns() < until)
+        ;
+}
+
+/*
+ * A client's write that waits for room goes on only when the socket is three quarters empty, and a
+ * piece takes its room until its last byte is out. So nothing is left in the socket if more has
+ * come than it surely holds.
+ */
+static bool make_room(struct wire *wire)
+{
+    if (wire->burst < wire->room)
+        return true;
+    if (!take_out(wire))
+        return false;
+    wire->burst = 0;
+    return true;
+}
+
+/*
+ * Something has come, or the peer has gone. False: the peer has gone, or idle() ends it. A
+ * recvmsg() that blocks would also wake up when the client reads its answer.
+ */
+static bool wait_for_more(struct wire *wire)
+{
+    if (!make_room(wire))
+        return false;
     for (;;) {
-        ssize_t ret = recvmsg(wire->fd, &message, flags);
+        struct epoll_event event;
+        int ret = epoll_wait(wire->events, &event, 1, wire->idle_ms);
 
-        if (ret >= 0)
-            return ret;
-        if (errno == EAGAIN && may_go_on(wire))
+        if (ret > 0) {
+            wire->ended |= (event.events & ~(uint32_t)EPOLLIN) != 0;
+            return true;
+        }
+        if (ret < 0 && errno == EINTR)
             continue;
-        if (errno == EAGAIN)
-            return -1;
-        if (errno != EINTR)
-            return 0;
+        /* A client whose pieces are shorter than expected may wait for room. */
+        if (!may_go_on(wire) || !take_out(wire))
+            return false;
     }
 }
 
-static enum wire_result gone(ssize_t ret, bool begun)
+/*
+ * More into the empty buffer. 0: the peer has disconnected; -1: idle() ends it. A client that has
+ * not begun a message is usually yet to write it, so an event is waited for before the look. But
+ * one event can stand for more than one look reads. What is left then has none of its own.
+ */
+static int fill(struct wire *wire, bool is_expected)
 {
-    if (ret < 0)
-        return WIRE_IDLE;
-    return begun ? WIRE_CUT : WIRE_END;
+    if (wire->left >= sizeof(wire->buffer) && !take_out(wire))
+        return 0;
+    if (!is_expected && !wire->more && !wire->ended && !wait_for_more(wire))
+        return -1;
+    do {
+        bool cut;
+        ssize_t ret =
+            receive(wire->fd, wire->buffer, sizeof(wire->buffer), MSG_PEEK | MSG_DONTWAIT, &cut);
+
+        if (ret > 0) {
+            wire->more = cut || (size_t)ret == sizeof(wire->buffer);
+            wire->begin = 0;
+            wire->end = (size_t)ret;
+            wire->left += (size_t)ret;
+            wire->burst += (size_t)ret;
+            return 1;
+        }
+        if (ret == 0 || errno != EAGAIN)
+            return 0;
+    } while (wait_for_more(wire));
+    return -1;
+}
+
+static size_t take(struct wire *wire, uint8_t *bytes, size_t size)
+{
+    size_t there = wire->end - wire->begin;
+    size_t part = there < size ? there : size;
+
+    memcpy(bytes, wire->buffer + wire->begin, part);
+    wire->begin += part;
+    return part;
 }
 
 enum wire_result wire_read(struct wire *wire, void *data, size_t size)
 {
-    uint8_t *bytes = data;
-    uint8_t old;
-    size_t done = 0;
-    ssize_t ret;
-    struct iovec last = {.iov_base = bytes + size - 1, .iov_len = 1};
+    size_t done = take(wire, data, size);
 
-    while (wire->held || done < size - 1) {
-        struct iovec iov[] = {
-            {.iov_base = &old, .iov_len = wire->held},
-            {.iov_base = bytes + done, .iov_len = size - 1 - done},
-        };
+    while (done < size) {
+        int ret;
 
-        ret = receive(wire, iov, 2, MSG_WAITALL);
-        if (ret <= 0)
-            return gone(ret, done > 0);
-        done += (size_t)ret - wire->held;
-        wire->held = false;
-        /* MSG_WAITALL, and yet there is more to come: a client that sends slowly. */
-        if (done < size - 1 && !may_go_on(wire))
+        if (done > 0 && wire->end < sizeof(wire->buffer))
+            wait_for_pieces();
+        ret = fill(wire, done > 0);
+        if (ret < 0)
+            return WIRE_IDLE;
+        if (ret == 0)
+            return done > 0 ? WIRE_CUT : WIRE_END;
+        done += take(wire, (uint8_t *)data + done, size - done);
+        /* A client that sends slowly. */
+        if (done < size && !may_go_on(wire))
             return WIRE_IDLE;
     }
-    ret = receive(wire, &last, 1, MSG_PEEK);
-    if (ret <= 0)
-        return gone(ret, done > 0);
-    wire->held = true;
     return WIRE_OK;
-}
-
-static ssize_t send_some(struct wire *wire, const struct msghdr *message)
-{
-    ssize_t ret;
-
-    do {
-        ret = sendmsg(wire->fd, message, MSG_NOSIGNAL);
-    } while (ret < 0 && errno == EINTR);
-    return ret;
 }
 
 bool wire_write(struct wire *wire, const void *data, size_t size)
@@ -82,10 +201,10 @@ bool wire_write(struct wire *wire, const void *data, size_t size)
     const uint8_t *bytes = data;
 
     while (size > 0) {
-        struct iovec iov = {.iov_base = (void *)bytes, .iov_len = size};
-        struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-        ssize_t ret = send_some(wire, &message);
+        ssize_t ret = send(wire->fd, bytes, size, MSG_NOSIGNAL);
 
+        if (ret < 0 && errno == EINTR)
+            continue;
         if (ret < 0)
             return false;
         bytes += ret;
@@ -94,25 +213,40 @@ bool wire_write(struct wire *wire, const void *data, size_t size)
     return true;
 }
 
-bool wire_write_fd(struct wire *wire, int fd)
+/* Two messages, because a client reads the first without a place for descriptors. */
+bool wire_write_fd(struct wire *wire, const void *data, size_t size, int fd)
 {
     uint8_t byte = 0;
-    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+    struct iovec iov[] = {
+        {.iov_base = (void *)data, .iov_len = size},
+        {.iov_base = &byte, .iov_len = 1},
+    };
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control = {0};
-    struct msghdr message = {
-        .msg_iov = &iov,
-        .msg_iovlen = 1,
-        .msg_control = &control,
-        .msg_controllen = sizeof(control),
+    struct mmsghdr messages[] = {
+        {.msg_hdr = {.msg_iov = &iov[0], .msg_iovlen = 1}},
+        {.msg_hdr = {.msg_iov = &iov[1],
+                     .msg_iovlen = 1,
+                     .msg_control = &control,
+                     .msg_controllen = sizeof(control)}},
     };
-    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&messages[1].msg_hdr);
+    int sent = 0;
 
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
     rights->cmsg_len = CMSG_LEN(sizeof(fd));
     memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
-    return send_some(wire, &message) == 1;
+    while (sent < 2) {
+        int ret = sendmmsg(wire->fd, messages + sent, (unsigned int)(2 - sent), MSG_NOSIGNAL);
+
+        if (ret < 0 && errno == EINTR)
+            continue;
+        if (ret < 0)
+            return false;
+        sent += ret;
+    }
+    return messages[0].msg_len == size;
 }

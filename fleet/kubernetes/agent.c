@@ -115,15 +115,29 @@ static char *problem_of(GDBusProxy *proxy)
     return reasons && reasons[0] ? g_strjoinv("; ", (char **)reasons) : g_strdup("not healthy");
 }
 
+static guint64 bytes_of(GDBusProxy *proxy, const char *name)
+{
+    g_autoptr(GVariant) value = property(proxy, name, "t");
+
+    return value ? g_variant_get_uint64(value) : 0;
+}
+
+/* Without what vgpud overcommits: a claim's memory is a promise. 0: the GPU is not shared. */
+static guint64 capacity_of(GDBusProxy *proxy)
+{
+    guint64 vram = bytes_of(proxy, "Vram"), capacity = bytes_of(proxy, "Capacity");
+
+    return vram ? MIN(vram, capacity) : capacity;
+}
+
 static AgentGpu *gpu_of(GDBusProxy *proxy)
 {
-    g_autoptr(GVariant) capacity = property(proxy, "Capacity", "t");
+    guint64 capacity = capacity_of(proxy);
     g_autoptr(GVariant) numa = property(proxy, "NumaNode", "i");
     g_autoptr(GVariant) features = property(proxy, "VulkanFeatures", "as");
     AgentGpu *gpu;
 
-    if (!capacity || !g_variant_get_uint64(capacity) || !text_is(proxy, "Mode", "shared") ||
-        !text_is(proxy, "Pool", POOL))
+    if (!capacity || !text_is(proxy, "Mode", "shared") || !text_is(proxy, "Pool", POOL))
         return NULL;
     gpu = g_new0(AgentGpu, 1);
     gpu->address = text_of(proxy, "Address");
@@ -132,7 +146,7 @@ static AgentGpu *gpu_of(GDBusProxy *proxy)
     gpu->pcie_root = text_of(proxy, "PcieRoot");
     gpu->vulkan = text_of(proxy, "VulkanApi");
     gpu->features = features ? g_variant_dup_strv(features, NULL) : g_new0(char *, 1);
-    gpu->capacity = g_variant_get_uint64(capacity);
+    gpu->capacity = capacity;
     gpu->numa = numa ? g_variant_get_int32(numa) : -1;
     gpu->problem = problem_of(proxy);
     gpu->is_draining = flag_of(proxy, "Draining", FALSE) || !text_is(proxy, "Switching", "");

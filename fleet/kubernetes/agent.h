@@ -19,7 +19,7 @@ typedef struct Agent Agent;
  * @model: stable, the same on every host: "a100-80g"
  * @uuid, @pcie_root, @vulkan: "": not known; "pci0000:40"; "1.4.305"
  * @features: of Vulkan, such as "fp16"
- * @capacity: bytes that may be promised
+ * @capacity: bytes that may be promised, overcommitment left out
  * @numa: -1: not known
  * @problem: why nothing may run on it; NULL: it is healthy
  * @is_draining: nothing new is placed on it

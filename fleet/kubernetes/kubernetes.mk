@@ -16,6 +16,8 @@ KUBE_PKG_LIBS = $(call once,KUBE_PKG_LIBS,pkg-config --libs $(KUBE_PKGS))
 KUBE_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 
 KUBE_PROTO := $(patsubst $(KUBE_SRC)/proto/%.proto,$(KUBE_OUT)/proto/%.pb-c.c,$(wildcard $(KUBE_SRC)/proto/*.proto))
+# The messages for the fake kubelet.
+KUBE_PYTHON := $(patsubst $(KUBE_SRC)/proto/%.proto,$(KUBE_OUT)/python/%_pb2.py,$(wildcard $(KUBE_SRC)/proto/*.proto))
 KUBE_SOURCES := $(wildcard $(KUBE_SRC)/*.c $(KUBE_SRC)/*/*.c)
 # Of lib/, under the sanitizers.
 KUBE_LIB := $(addprefix $(LIB_SRC)/,conf.c host_root.c)
@@ -63,13 +65,11 @@ $(KUBE_OUT)/asan/%.o: %.c | $(KUBE_PROTO)
 KUBE_ASAN := $(KUBE_PROTO:$(KUBE_OUT)/%.pb-c.c=$(KUBE_OUT)/asan/%.o) $(KUBE_LIB:%.c=$(KUBE_OUT)/asan/%.o) \
 	$(patsubst %.c,$(KUBE_OUT)/asan/%.o,$(filter-out $(KUBE_SRC)/main.c,$(KUBE_SOURCES)))
 
-# The messages for the fake kubelet.
 $(KUBE_OUT)/python/%_pb2.py: $(KUBE_SRC)/proto/%.proto
 	@mkdir -p $(@D)
 	protoc --python_out=$(@D) -I$(<D) $<
 
-kubernetes-tests: kubernetes build/host-agent/vgpud $(KUBE_OUT)/asan/vgpu-kubelet $(KUBE_UNIT) $(KUBE_FUZZ) \
-	$(patsubst $(KUBE_SRC)/proto/%.proto,$(KUBE_OUT)/python/%_pb2.py,$(wildcard $(KUBE_SRC)/proto/*.proto))
+kubernetes-tests: kubernetes build/host-agent/vgpud $(KUBE_OUT)/asan/vgpu-kubelet $(KUBE_UNIT) $(KUBE_FUZZ) $(KUBE_PYTHON)
 
 $(KUBE_OUT)/asan/vgpu-kubelet: $(KUBE_OUT)/asan/$(KUBE_SRC)/main.o $(KUBE_ASAN)
 	$(CC) $(KUBE_SANITIZE) -o $@ $^ $(KUBE_PKG_LIBS)
@@ -81,6 +81,16 @@ $(KUBE_UNIT): build/%: $(KUBE_OUT)/asan/tests/%.o $(KUBE_ASAN)
 $(patsubst %.c,build/fuzz/obj/kubernetes/%.o,$(KUBE_SOURCES) $(KUBE_FUZZ_SOURCES)): | $(KUBE_PROTO)
 
 -include $(shell find $(KUBE_OUT) -name '*.d' 2>/dev/null)
+
+# For tests/system/68-dra.t: vgpu-kubelet as it is installed, and the fake kubelet and API.
+KUBE_IN_L1 := $(KUBE_OUT)/in-l1
+.PHONY: kubernetes-in-l1
+kubernetes-in-l1: $(KUBE_PYTHON)
+	rm -rf $(KUBE_IN_L1)
+	$(MAKE) --no-print-directory install-kubernetes DESTDIR=$(KUBE_IN_L1)
+	install -D -m 0755 -t $(KUBE_IN_L1)/opt/kubernetes/$(KUBE_TESTS) $(KUBE_TESTS)/node
+	install -D -m 0644 -t $(KUBE_IN_L1)/opt/kubernetes/$(KUBE_TESTS)/lib $(wildcard $(KUBE_TESTS)/lib/*.py)
+	install -D -m 0644 -t $(KUBE_IN_L1)/opt/kubernetes/$(KUBE_OUT)/python $(KUBE_PYTHON)
 
 # By itself, because only the nodes of a cluster need it.
 .PHONY: install-kubernetes

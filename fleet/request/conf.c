@@ -10,6 +10,7 @@ typedef struct {
     FleetModel *model;
     FleetPartition *partition;
     FleetClassRule *class;
+    FleetNodeRule *node;
 } Section;
 
 void fleet_conf_init(FleetConf *conf)
@@ -18,6 +19,7 @@ void fleet_conf_init(FleetConf *conf)
     for (FleetClass class = 0; class < FLEET_CLASSES; class ++)
         conf->classes[class].floor = 100;
     conf->classes[FLEET_CLASS_BEST_EFFORT].floor = 25;
+    conf->node = (FleetNodeRule){.requeue = true, .orphans = 600};
 }
 
 const FleetModel *fleet_conf_model(const FleetConf *conf, const char *name)
@@ -63,12 +65,16 @@ static bool new_partition(FleetConf *conf, const char *name, Section *section)
     return copy_word(section->partition->name, sizeof(section->partition->name), name);
 }
 
-/* "[KIND NAME]", cut up. */
+/* "[KIND NAME]", cut up, or "[node]". */
 static bool begin_section(FleetConf *conf, char *line, Section *section)
 {
     char *end = strchr(line, ']'), *name = strchr(line, ' ');
 
     *section = (Section){0};
+    if (!strcmp(line, "[node]")) {
+        section->node = &conf->node;
+        return true;
+    }
     if (!end || end[1] || !name)
         return false;
     *end = 0;
@@ -146,6 +152,21 @@ static bool set_class(FleetClassRule *rule, const char *key, char *value)
     return false;
 }
 
+static bool set_yes(bool *yes, const char *value)
+{
+    *yes = !strcmp(value, "yes");
+    return *yes || !strcmp(value, "no");
+}
+
+static bool set_node(FleetNodeRule *rule, const char *key, const char *value)
+{
+    if (!strcmp(key, "requeue"))
+        return set_yes(&rule->requeue, value);
+    if (!strcmp(key, "account"))
+        return set_yes(&rule->account, value);
+    return !strcmp(key, "orphans") && fleet_number_parse(value, 1, 86400, &rule->orphans);
+}
+
 static bool set_value(const Section *section, const char *key, char *value)
 {
     if (section->model)
@@ -153,6 +174,8 @@ static bool set_value(const Section *section, const char *key, char *value)
                fleet_number_parse(value, 1, FLEET_MAX_MIB, &section->model->vram);
     if (section->partition)
         return set_partition(section->partition, key, value);
+    if (section->node)
+        return set_node(section->node, key, value);
     return section->class && set_class(section->class, key, value);
 }
 

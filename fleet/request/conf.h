@@ -46,12 +46,25 @@ typedef struct {
     char qos[FLEET_MAX_QOS][64];
 } FleetClassRule;
 
+/**
+ * FleetNodeRule - what nodes do by themselves
+ * @requeue: jobs on a card that is not healthy are started again elsewhere
+ * @account: what a job used is written into its record; needs slurmdbd
+ * @orphans: seconds until slices without a job are removed
+ */
+typedef struct {
+    bool requeue;
+    bool account;
+    uint32_t orphans;
+} FleetNodeRule;
+
 typedef struct {
     unsigned model_count;
     FleetModel models[FLEET_MAX_MODELS];
     unsigned partition_count;
     FleetPartition partitions[FLEET_MAX_PARTITIONS];
     FleetClassRule classes[FLEET_CLASSES];
+    FleetNodeRule node;
 } FleetConf;
 
 /* Without a file: no models, everything is allowed but a priority above 0. */

@@ -153,6 +153,18 @@ uint64_t holder_elapsed(const struct scheduler *scheduler, uint64_t now)
     return now > since ? now - since : 0;
 }
 
+bool holder_others_ran(const struct scheduler *scheduler, uint64_t since)
+{
+    for (guint i = 0; i < scheduler->slices->len; i++) {
+        const struct sched_slice *slice = SLICE(scheduler, i);
+
+        if (slice != scheduler->lease.holder &&
+            (slice->in_flight_ns || slice->sample.ended_at_ns > since))
+            return true;
+    }
+    return false;
+}
+
 /* When the holder's work in flight should have ended. */
 uint64_t holder_expected_end(const struct scheduler *scheduler, uint64_t now)
 {

@@ -115,6 +115,9 @@ static void grant_to(struct scheduler *scheduler, struct sched_slice *slice, boo
 {
     unsigned priority = slice_priority(scheduler, slice);
     double start = slice_virtual(scheduler, slice);
+    struct lease before = scheduler->lease;
+    /* It has not come to the last one yet: it was told then, and not again. */
+    bool again = before.holder == slice && !before.begun;
 
     if (scheduler->lease.state != LEASE_NONE)
         lease_end(scheduler, now);
@@ -128,7 +131,8 @@ static void grant_to(struct scheduler *scheduler, struct sched_slice *slice, boo
         .granted_at = now,
         .quantum_ns = lease_quantum(scheduler, now),
         .lead_ns = handover_lead(&slice->handover),
-        .due_at = now - scheduler->late_ns,
+        .told_at = again ? before.told_at : now,
+        .due_at = again ? before.due_at : now - scheduler->late_ns,
         .others_until = holder_others_end(scheduler, slice, now),
         .begun = slice->sample.in_flight_ns > 0,
         .floor = floor,
@@ -318,6 +322,7 @@ static void look_at_end(struct scheduler *scheduler, uint64_t now)
 static void drain(struct lease *lease, uint64_t now)
 {
     lease->state = LEASE_DRAINING;
+    lease->drained_from = now;
     lease->drained_until = now + lease->holder->sample.in_flight_ns + 2 * grace(lease->holder, now);
 }
 
@@ -360,7 +365,7 @@ static void learn_begin(struct lease *lease)
 
     if (!lease->begun && begins) {
         handover_learn(&lease->holder->handover, sample->began_at_ns - lease->due_at);
-        if (sample->began_at_ns < lease->granted_at + GRACE_NS)
+        if (sample->began_at_ns < lease->told_at + GRACE_NS)
             lease->holder->missed = 0;
     }
     lease->begun |= sample->in_flight_ns || begins;
@@ -479,6 +484,11 @@ static bool run_draining(struct scheduler *scheduler, uint64_t now)
         return false;
     }
     if (now < end && now < lease->drained_until) {
+        lease_end(scheduler, now);
+        return true;
+    }
+    /* The GPU has run others' work meanwhile: the holder is not late, but nobody waits for it. */
+    if (now >= lease->drained_until && holder_others_ran(scheduler, lease->drained_from)) {
         lease_end(scheduler, now);
         return true;
     }

@@ -304,7 +304,7 @@ static double arrival(const struct scheduler *scheduler, const struct sched_slic
 static double return_of(const struct scheduler *scheduler, const struct sched_slice *slice,
                         uint64_t since, uint64_t now)
 {
-    double start = scheduler->virtual_ns[slice_priority(scheduler, slice)];
+    double start = arrival(scheduler, slice, now);
     double kept = MAX((double)lease_quantum(scheduler, now), longest_step(scheduler, slice));
     double pause = since > slice->busy_at ? (double)(since - slice->busy_at) : 0;
 

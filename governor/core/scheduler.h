@@ -128,11 +128,12 @@ enum lease_state {
  * @limit_ns: of the holder's sample: what it may have used; its members' grants follow from it
  * @quantum_ns: how much of it the holder may use if others wait
  * @lead_ns: how long before the end of others' work it may have been given
- * @due_at: when it should have been given, if the arbiter had run at once
+ * @told_at: when the holder was told, which may be of the lease before; @due_at: when it should
+ * have been, if the arbiter had run at once
  * @others_until: when others' work from before it should have ended; 0: there was none
  * @begun: the holder has submitted under it
  * @idle_at, @kept_until: LEASE_KEPT
- * @drained_until: LEASE_DRAINING, at the latest
+ * @drained_from, @drained_until: LEASE_DRAINING, since when, and at the latest
  * @contested: others wait, since @contested_at, when @contested_base had been executed
  * @floor: for the minimum of lower classes: one submission; @floor_base: what its slice had spent
  * before
@@ -145,11 +146,13 @@ struct lease {
     uint64_t granted_at;
     uint64_t quantum_ns;
     uint64_t lead_ns;
+    uint64_t told_at;
     uint64_t due_at;
     uint64_t others_until;
     bool begun;
     uint64_t idle_at;
     uint64_t kept_until;
+    uint64_t drained_from;
     uint64_t drained_until;
     bool contested;
     uint64_t contested_at;

@@ -115,6 +115,8 @@ uint64_t holder_elapsed(const struct scheduler *scheduler, uint64_t now);
 uint64_t holder_expected_end(const struct scheduler *scheduler, uint64_t now);
 uint64_t holder_spent(const struct scheduler *scheduler, uint64_t now);
 double holder_executed(const struct scheduler *scheduler, uint64_t now);
+/* Whether the GPU has had others' work at some time after @since, by their statements. */
+bool holder_others_ran(const struct scheduler *scheduler, uint64_t since);
 /* Others' work from before the lease has ended, as far as seen. */
 void holder_note_others_end(struct scheduler *scheduler, uint64_t now);
 /*

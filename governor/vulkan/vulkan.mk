@@ -38,12 +38,12 @@ vulkan-layer: $(VK_LAYER_OUT)/libvgpu_governor.so $(VK_LAYER_OUT)/$(VK_LAYER_NAM
 
 $(VK_LAYER_OUT)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(VK_LAYER_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(VK_LAYER_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(GOVERNOR_OLD_LIBC) -MMD -MP -c -o $@ $<
 
 $(VK_LAYER_OUT)/libvgpu_governor.so: $(patsubst %.c,$(VK_LAYER_OUT)/obj/%.o,$(VK_LAYER_SRCS)) \
 		$(GOVERNOR_MEMBER_SHARED)
 	ln -sf ../$(notdir $(GOVERNOR_MEMBER_SHARED)) $(@D)/
-	$(CC) $(VK_LAYER_CFLAGS) $(CFLAGS) $(VK_LAYER_LDFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
+	$(CC) $(VK_LAYER_CFLAGS) $(CFLAGS) $(VK_LAYER_LDFLAGS) $(LDFLAGS) -o $@ $^
 
 # In the build's folder the library is beside it. The installed one is in a folder of its own, because programs must not
 # link it.

@@ -25,6 +25,13 @@ $(BENCH_OUT)/vk-bench.o: $(BENCH_SRC)/vk-bench.c $(BENCH_OUT)/fma.spv.h $(wildca
 $(BENCH_OUT)/vk-bench: $(BENCH_OUT)/vk-bench.o $(addprefix $(GUEST_OUT)/,vk-dispatch.o vk-device.o job.o)
 	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan
 
+# make bench-guarded: containers' guarded door, in the rig's tree alone.
+.PHONY: bench-guarded bench-guarded-programs
+bench-guarded:
+	$(BENCH_SRC)/guarded
+
+bench-guarded-programs: build/engine/vgpu-guard build/guard/udmabuf-shim.so $(BENCH_OUT)/vk-bench
+
 # make bench-governor: shares of a GPU, measured by finished work: first in the rig's tree, without a rig, then two VMs
 # in it.
 LOAD_SRC := $(BENCH_SRC)/governor-load
@@ -44,6 +51,11 @@ $(LOAD_OUT)/%.o: $(LOAD_SRC)/%.c $(BENCH_OUT)/fma.spv.h $(wildcard $(LOAD_SRC)/*
 
 $(LOAD_OUT)/governor-load: $(LOAD_OBJECTS) $(addprefix $(GUEST_OUT)/,vk-dispatch.o vk-device.o job.o)
 	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan -lm
+
+# make bench-fleet [ROW=day|rate]: Slurm's scheduler on nodes that have only slurmd; a whole day takes 75 minutes.
+.PHONY: bench-fleet
+bench-fleet:
+	$(BENCH_SRC)/fleet/run $(ROW)
 
 # make bench-cuda: the CUDA door over the fake card.
 .PHONY: bench-cuda bench-cuda-programs

@@ -3,11 +3,12 @@
  * Measures one Vulkan device, row by row; the same program on the host and in guests. It decides
  * nothing: every sample is printed, one line of JSON per row.
  *
- *   vk-bench [--device-name NAME] [--light N] [--repeat N] ROW…
+ *   vk-bench [--device-name NAME] [--light N] [--repeat N] [--step] ROW…
  *
  * --light: iterations of the kernel that takes about 2 ms on the host, found once by `vk-bench
  * calibrate` there, so that all devices are given the same work. --repeat: times the row's usual
- * number of samples.
+ * number of samples. --step: says "begin" before the samples of a row and "end" after them, and
+ * waits for a line each time, so that the samples' system calls can be counted from outside.
  */
 #include "vk-dispatch.h"
 
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define GROUP            64u
 #define HEAVY_ELEMENTS   (1u << 18)
@@ -29,7 +31,10 @@
 #define BURST            100u
 #define HOARD_BLOCK      (16u << 20)
 #define HOARD_BLOCKS     64u
+#define PAUSE_US         50000u /* rings sleep after 20 ms at the latest */
 #define SECOND           1e9
+
+static bool stepping;
 
 struct bench {
     struct job job;
@@ -57,8 +62,19 @@ static double now_ns(void)
     return (double)t.tv_sec * SECOND + (double)t.tv_nsec;
 }
 
+static void step(const char *at)
+{
+    if (!stepping)
+        return;
+    printf("%s\n", at);
+    fflush(stdout);
+    while (getchar() != '\n' && !feof(stdin))
+        ;
+}
+
 static void print_begin(const struct row *row)
 {
+    step("begin");
     printf("{\"row\":\"%s\",\"unit\":\"%s\",\"samples\":[", row->name, row->unit);
 }
 
@@ -71,6 +87,7 @@ static void print_end(void)
 {
     printf("]}\n");
     fflush(stdout);
+    step("end");
 }
 
 static void bench_open(struct bench *b)
@@ -180,6 +197,19 @@ static void run_tiny(struct bench *b, const struct row *row)
     print_begin(row);
     for (uint32_t i = 0; i < row->samples * b->repeat; i++)
         print_sample(i, time_submit(b) / 1e3);
+    print_end();
+}
+
+/* The same after a pause, in which everybody has fallen asleep. */
+static void run_wake(struct bench *b, const struct row *row)
+{
+    record_kernel(b, TINY_ELEMENTS, 1);
+    time_submit(b);
+    print_begin(row);
+    for (uint32_t i = 0; i < row->samples * b->repeat; i++) {
+        usleep(PAUSE_US);
+        print_sample(i, time_submit(b) / 1e3);
+    }
     print_end();
 }
 
@@ -328,6 +358,7 @@ static const struct row rows[] = {
     {"heavy", "GFLOP/s", run_heavy, 3},
     {"dispatch-2ms", "ms", run_light, 30},
     {"tiny", "us", run_tiny, 500},
+    {"wake", "us", run_wake, 40},
     {"burst", "us", run_burst, 10},
     {"first-touch", "ms", run_first_touch, 2},
     {"upload", "MiB/s", run_upload, 3},
@@ -360,6 +391,7 @@ static void parse(struct bench *b, int argc, char **argv)
         {"device-name", required_argument, NULL, 'd'},
         {"light", required_argument, NULL, 'l'},
         {"repeat", required_argument, NULL, 'r'},
+        {"step", no_argument, NULL, 's'},
         {0},
     };
     int c;
@@ -374,6 +406,9 @@ static void parse(struct bench *b, int argc, char **argv)
             break;
         case 'r':
             b->repeat = number(&b->job, optarg);
+            break;
+        case 's':
+            stepping = true;
             break;
         default:
             exit(2);

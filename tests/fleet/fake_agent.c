@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * vgpud for vgpu-slurm's tests: a ledger in a folder, one file for each slice. FAKE/mode may have
- * "away", "unhealthy", or "stop": it then stops itself after the first slice, to be killed.
- * FAKE/capacity: MiB of each card.
+ * "away", "unhealthy", "slow", or "stop": it then stops itself after the first slice, to be killed.
+ * FAKE/capacity: MiB of each card. FAKE/bad: addresses of cards that are not healthy.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,15 +14,26 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "fleet/slurm/node/agent.h"
+#include "fleet/slurm/node/agent_watch.h"
 
-#define FAKE "/run/fake-agent"
+/* The folder of this node. */
+static const char *fake(void)
+{
+    const char *dir = g_getenv("VGPU_FAKE");
+
+    return dir ? dir : "/run/fake-agent";
+}
+
+static char *in_fake(const char *name)
+{
+    return g_strconcat(fake(), name, NULL);
+}
 
 static gboolean mode_is(const char *word)
 {
-    g_autofree char *mode = NULL;
+    g_autofree char *path = in_fake("/mode"), *mode = NULL;
 
-    return g_file_get_contents(FAKE "/mode", &mode, NULL, NULL) && g_str_has_prefix(mode, word);
+    return g_file_get_contents(path, &mode, NULL, NULL) && g_str_has_prefix(mode, word);
 }
 
 static AgentResult trouble(char **why)
@@ -40,7 +51,7 @@ static AgentResult trouble(char **why)
 
 static int lock(void)
 {
-    int fd = open(FAKE, O_RDONLY | O_DIRECTORY);
+    int fd = open(fake(), O_RDONLY | O_DIRECTORY);
 
     if (fd < 0 || flock(fd, LOCK_EX))
         exit(EXIT_FAILURE);
@@ -50,12 +61,13 @@ static int lock(void)
 /* MiB that others have of a card. A slice's file is "OWNER,PART" with "GPU MIB". */
 static guint64 taken(const char *gpu, const char *except)
 {
-    g_autoptr(GDir) dir = g_dir_open(FAKE "/slices", 0, NULL);
+    g_autofree char *slices_dir = in_fake("/slices");
+    g_autoptr(GDir) dir = g_dir_open(slices_dir, 0, NULL);
     const char *name;
     guint64 sum = 0;
 
     while (dir && (name = g_dir_read_name(dir))) {
-        g_autofree char *path = g_build_filename(FAKE "/slices", name, NULL), *text = NULL;
+        g_autofree char *path = g_build_filename(fake(), "slices", name, NULL), *text = NULL;
         char address[64];
         unsigned mib;
 
@@ -68,9 +80,9 @@ static guint64 taken(const char *gpu, const char *except)
 
 static guint64 capacity(void)
 {
-    g_autofree char *text = NULL;
+    g_autofree char *path = in_fake("/capacity"), *text = NULL;
 
-    g_file_get_contents(FAKE "/capacity", &text, NULL, NULL);
+    g_file_get_contents(path, &text, NULL, NULL);
     return text ? g_ascii_strtoull(text, NULL, 10) : 0;
 }
 
@@ -78,6 +90,13 @@ static guint64 mib_of(const AgentSlice *slice)
 {
     return slice->request->kind == FLEET_SIZE_FULL ? capacity()
                                                    : (guint64)slice->request->size * slice->tasks;
+}
+
+static gboolean is_bad(const char *gpu)
+{
+    g_autofree char *path = in_fake("/bad"), *bad = NULL;
+
+    return g_file_get_contents(path, &bad, NULL, NULL) && strstr(bad, gpu);
 }
 
 static char *name_of(const char *owner, const AgentSlice *slice)
@@ -94,7 +113,10 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
     for (guint i = 0; i < count && result == AGENT_OK; i++) {
         g_autofree char *name = name_of(owner, &slices[i]);
 
-        if (taken(slices[i].gpu, name) + mib_of(&slices[i]) > capacity()) {
+        if (is_bad(slices[i].gpu)) {
+            *why = g_strdup_printf("GPU %s is not healthy", slices[i].gpu);
+            result = AGENT_UNHEALTHY;
+        } else if (taken(slices[i].gpu, name) + mib_of(&slices[i]) > capacity()) {
             *why = g_strdup_printf("GPU %s has no room", slices[i].gpu);
             result = AGENT_NO_ROOM;
         }
@@ -102,14 +124,19 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
     *doors = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
     for (guint i = 0; i < count && result == AGENT_OK; i++) {
         g_autofree char *name = name_of(owner, &slices[i]);
-        g_autofree char *path = g_build_filename(FAKE "/slices", name, NULL);
-        g_autofree char *text =
-            g_strdup_printf("%s %u\n", slices[i].gpu, (guint)mib_of(&slices[i]));
+        g_autofree char *path = g_build_filename(fake(), "slices", name, NULL);
+        g_autofree char *text = g_strdup_printf(
+            "%s %u%s\n", slices[i].gpu, (guint)mib_of(&slices[i]),
+            slices[i].request->class == FLEET_CLASS_BEST_EFFORT ? " best-effort" : "");
         GStrv door = g_new0(char *, 3);
 
         g_file_set_contents(path, text, -1, NULL);
+        if (mode_is("slow"))
+            g_usleep(300000);
         if (mode_is("stop")) {
-            g_file_set_contents(FAKE "/stopped", "", 0, NULL);
+            g_autofree char *stopped = in_fake("/stopped");
+
+            g_file_set_contents(stopped, "", 0, NULL);
             raise(SIGSTOP);
         }
         door[0] = g_strdup_printf("VGPU_DEVICE=mdev-vgpu.org/slice=%s", name);
@@ -122,7 +149,8 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
 
 AgentResult agent_release_owner(const char *owner, AgentTotals *totals, char **why)
 {
-    g_autoptr(GDir) dir = g_dir_open(FAKE "/slices", 0, NULL);
+    g_autofree char *slices_dir = in_fake("/slices");
+    g_autoptr(GDir) dir = g_dir_open(slices_dir, 0, NULL);
     g_autofree char *prefix = g_strdup_printf("%s,", owner);
     AgentResult result = trouble(why);
     const char *name;
@@ -130,7 +158,7 @@ AgentResult agent_release_owner(const char *owner, AgentTotals *totals, char **w
 
     *totals = (AgentTotals){.gpu_seconds = 1.5, .vram_peak = G_GUINT64_CONSTANT(1) << 30};
     while (result == AGENT_OK && dir && (name = g_dir_read_name(dir))) {
-        g_autofree char *path = g_build_filename(FAKE "/slices", name, NULL);
+        g_autofree char *path = g_build_filename(fake(), "slices", name, NULL);
 
         if (g_str_has_prefix(name, prefix))
             g_unlink(path);
@@ -155,6 +183,51 @@ AgentResult agent_list_cards(GPtrArray **cards, char **why)
                             .cpus = g_strdup(""),
                             .links = g_strdup("")};
         g_ptr_array_add(*cards, card);
+    }
+    return result;
+}
+
+AgentResult agent_list_health(GPtrArray **cards, char **why)
+{
+    AgentResult result = trouble(why);
+
+    *cards = g_ptr_array_new_with_free_func(agent_health_free);
+    for (guint i = 0; i < 8; i++) {
+        AgentHealth *health = g_new0(AgentHealth, 1);
+
+        health->gpu = g_strdup_printf("0000:0%u:00.0", i + 1);
+        health->healthy = !is_bad(health->gpu);
+        health->why = g_strdup(health->healthy ? "" : "it has uncorrected errors");
+        g_ptr_array_add(*cards, health);
+    }
+    return result;
+}
+
+/* A slice's age is its file's. */
+AgentResult agent_list_owned(GPtrArray **slices, char **why)
+{
+    g_autofree char *slices_dir = in_fake("/slices");
+    g_autoptr(GDir) dir = g_dir_open(slices_dir, 0, NULL);
+    AgentResult result = trouble(why);
+    const char *name;
+
+    *slices = g_ptr_array_new_with_free_func(agent_owned_free);
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *path = g_build_filename(fake(), "slices", name, NULL), *text = NULL;
+        AgentOwned *owned = g_new0(AgentOwned, 1);
+        char address[64] = "", class[64] = "";
+        unsigned mib = 0;
+        GStatBuf status = {0};
+
+        g_stat(path, &status);
+        g_file_get_contents(path, &text, NULL, NULL);
+        sscanf(text ? text : "", "%63s %u %63s", address, &mib, class);
+        owned->owner = g_strndup(name, strcspn(name, ","));
+        owned->gpu = g_strdup(address);
+        owned->since = status.st_mtime;
+        owned->best_effort = !strcmp(class, "best-effort");
+        owned->used = (guint64)mib << 20;
+        g_ptr_array_add(*slices, owned);
     }
     return result;
 }

@@ -69,11 +69,14 @@ my $mesa = $ENV{GUARD_MESA} // '';
 my $libraries = "$mesa/usr/lib/x86_64-linux-gnu";
 my @loader = $mesa ? ("$libraries/ld-linux-x86-64.so.2", '--library-path', $libraries) : ();
 
+# Venus' manifest, and how a program is run with its libraries.
+sub client_command { return ("$mesa/usr/share/vulkan/icd.d/virtio_icd.json", @loader, @_) }
+
 # One of Mesa's own clients: a program of tests/guest.
 sub client {
     my ($name, $env, @command) = @_;
-    return start($name, { %$env, VN_DEBUG => 'vtest', VTEST_SOCKET_NAME => $socket,
-        VK_DRIVER_FILES => "$mesa/usr/share/vulkan/icd.d/virtio_icd.json" }, @loader, @command);
+    (my $manifest, @command) = client_command(@command);
+    return start($name, { %$env, VN_DEBUG => 'vtest', VTEST_SOCKET_NAME => $socket, VK_DRIVER_FILES => $manifest }, @command);
 }
 
 sub compute {

@@ -8,7 +8,6 @@
 #include "vtest_client.h"
 
 #include "guard_limits.h"
-#include "wire.h"
 
 #include <glib.h>
 #include <stdlib.h>
@@ -307,14 +306,13 @@ static void test_many_waits(void)
 static void test_descriptors(void)
 {
     int fd = connect_guard();
-    struct wire wire = {.fd = fd};
 
     client_name(fd);
     for (int i = 0; i < 200; i++) {
         static const uint32_t ping[] = {0, VTEST_PING_PROTOCOL_VERSION};
 
         /* The first byte of a length of zero, with a descriptor. */
-        g_assert_true(wire_write_fd(&wire, fd));
+        g_assert_true(client_write_fd(fd, fd));
         g_assert_true(client_write(fd, (const char *)ping + 1, sizeof(ping) - 1));
         client_answer(fd, VTEST_PING_PROTOCOL_VERSION, NULL, 0);
     }

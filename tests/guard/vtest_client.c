@@ -37,6 +37,29 @@ bool client_write(int fd, const void *data, size_t size)
     return true;
 }
 
+bool client_write_fd(int fd, int sent)
+{
+    uint8_t byte = 0;
+    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    struct msghdr message = {
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof(control),
+    };
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(sent));
+    memcpy(CMSG_DATA(rights), &sent, sizeof(sent));
+    return sendmsg(fd, &message, MSG_NOSIGNAL) == 1;
+}
+
 bool client_message(int fd, uint32_t command, const uint32_t *data, size_t words)
 {
     const uint32_t header[] = {(uint32_t)words, command};

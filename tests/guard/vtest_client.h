@@ -18,6 +18,9 @@ int client_connect(const char *path);
 /* Bytes as they are. False: the peer does not accept them any more. */
 bool client_write(int fd, const void *data, size_t size);
 
+/* A byte of zero, with a descriptor. */
+bool client_write_fd(int fd, int sent);
+
 bool client_message(int fd, uint32_t command, const uint32_t *data, size_t words);
 
 /* Sends its name; the same with a context. */

@@ -18,6 +18,7 @@ my $places = qr{^(?:
     usr/lib/mdevctl/scripts\.d/callouts/mdev-vgpu |
     usr/lib/(?:mdev-vgpu|vgpu/types\.d|modules-load\.d|systemd/system|udev/rules\.d)/[^/]+ |
     usr/lib/[a-z0-9_]+-linux-gnu/mdev-vgpu/(?:libvgpu_governor\.so|libvgpu-member\.so\.1) |
+    usr/lib/mdev-vgpu/slurm/[^/]+ |
     usr/lib/mdev-vgpu/cuda/lib(?:cuda|nvidia-ml)\.so(?:\.1)? |
     usr/share/(?:man/man[1-8]|doc|dbus-1|polkit-1/actions|vulkan/implicit_layer\.d|bash-completion/completions|zsh/vendor-completions|fish/vendor_completions\.d)/.+ |
     usr/share/selinux/packages/vgpu\.cil |
@@ -36,7 +37,7 @@ for my $deb (@debs) {
 }
 
 is_deeply([sort keys %files], [qw(cockpit-mdev-vgpu mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-kubelet vgpu-libvirt vgpu-mdevctl
-    vgpu-registrar)],
+    vgpu-registrar vgpu-slurm vgpu-slurm-ctld)],
     'these are the packages');
 
 my @astray = grep { !m{$places} } map { s{/$}{}r } grep { $_ ne 'usr/lib/vgpu/types.d/' } sort keys %package_of;
@@ -79,7 +80,7 @@ my ($layer) = grep { /libvgpu_governor\.so$/ } keys %package_of;
 my ($library) = slurp('usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json') =~ /"library_path": "\/([^"]+)"/;
 is($library, $layer, 'the Vulkan layer names the library where it is');
 
-for my $elf ($layer, grep { m{^usr/s?bin/|/callouts/|/lib(?:vgpu-member|cuda|nvidia-ml)\.so\.1$} } sort keys %package_of) {
+for my $elf ($layer, grep { m{^usr/s?bin/|/callouts/|/slurm/\w+\.so$|/lib(?:vgpu-member|cuda|nvidia-ml)\.so\.1$} } sort keys %package_of) {
     my $seen = `readelf -W -hld build/deb/unpacked/$elf`;
     ok($seen =~ /Type:\s+DYN/ && $seen =~ /GNU_RELRO/ && $seen =~ /BIND_NOW|Flags: NOW/, "$elf: position independent, relro, bind now");
     unlike($seen, qr/RPATH|RUNPATH(?!\).*\[(?:\$ORIGIN|\/usr\/lib\/[a-z0-9_]+-linux-gnu\/mdev-vgpu)\])/, "$elf: no path of the build in it");
@@ -93,6 +94,14 @@ is($real, '/run/vgpu/nvidia', 'the CUDA door finds the driver by links that vgpu
 my ($dkms) = grep { m{/mdev-vgpu-dkms_} } @debs;
 my $depends = `dpkg-deb -f $dkms Depends`;
 is($depends, "dkms (>= 3.0.10)\n", "the driver's package asks for nothing that Debian 12 does not have");
+
+# Slurm's plugins: SPANK's of one minor version, job_submit's of exactly one.
+my ($slurm) = `dpkg-query -W -f '\${Version}' libslurm-dev` =~ /^([\d.]+)/;
+my ($minor) = $slurm =~ /^(\d+\.\d+)/;
+my $after = sub { $_[0] =~ s/(\d+)$/$1 + 1/er };
+my %of_slurm = map { m{/(vgpu-slurm(?:-ctld)?)_} ? ($1 => scalar `dpkg-deb -f '$_' Depends`) : () } @debs;
+like($of_slurm{'vgpu-slurm'}, qr/slurm-client \(>= \Q$minor\E\), slurm-client \(<< \Q@{[ $after->($minor) ]}\E~\)/, "vgpu-slurm is for Slurm $minor");
+like($of_slurm{'vgpu-slurm-ctld'}, qr/slurmctld \(>= \Q$slurm\E\), slurmctld \(<< \Q@{[ $after->($slurm) ]}\E~\)/, "vgpu-slurm-ctld is for Slurm $slurm");
 
 # What hosts without VMs install, and all that comes with it, what is only recommended as well.
 my %fields = map { my ($package) = m{([^/_]+)_[^/]+$}; $package => scalar `dpkg-deb -f '$_' Depends Pre-Depends Recommends` } @debs;

@@ -37,7 +37,7 @@ system_is() {
 later() {
     local deb tree=$work/deb
     mkdir -p "$work/later"
-    for deb in build/deb/{mdev,vgpu}-*.deb; do
+    for deb in $first; do
         rm -rf "$tree"
         dpkg-deb -R "$deb" "$tree"
         sed -i "/^Version:/s/.*/Version: $2/; /^Depends:/s/= $1)/= $2)/g; /^Depends:/s/>= $1)/>= $2)/g" "$tree/DEBIAN/control"
@@ -83,9 +83,9 @@ purge_refused() {
 rm -f /etc/dpkg/dpkg.cfg.d/*
 version=$(dpkg-deb -f build/deb/mdev-vgpu_*.deb Version)
 other=$version.1
+# The page needs Cockpit, and jobs need Slurm, which this tree does not have.
+first=$(find "$PWD/build/deb" -maxdepth 1 -name '*.deb' ! -name 'cockpit-*' ! -name 'vgpu-slurm*')
 later "$version" "$other"
-# The page needs Cockpit, which this tree does not have.
-first=$(find "$PWD/build/deb" -maxdepth 1 -name '*.deb' ! -name 'cockpit-*')
 system_is >"$work/before"
 
 echo "TAP version 13"

@@ -139,6 +139,8 @@ static gboolean take_config(SliceConfig *config, const char *name, JsonNode *nod
         return take_priority(node, name, &config->priority, error);
     if (g_str_equal(name, "oversubscribe"))
         return take_bytes(node, name, &config->oversubscribe, error);
+    if (g_str_equal(name, "vram"))
+        return take_bytes(node, name, &config->vram, error);
     return wrong(error, "a SliceConfig has no field \"%s\"", name);
 }
 
@@ -156,6 +158,8 @@ static gboolean take_limits(SliceLimits *limits, const char *name, JsonNode *nod
         return take_priority(node, name, &limits->priority, error);
     if (g_str_equal(name, "oversubscribe"))
         return take_bytes(node, name, &limits->oversubscribe, error);
+    if (g_str_equal(name, "vram"))
+        return take_bytes(node, name, &limits->vram, error);
     return wrong(error, "SliceLimits have no field \"%s\"", name);
 }
 
@@ -228,6 +232,25 @@ static guint choose_cap(const SliceSettings *settings)
     return caps[0] && caps[1] ? MIN(caps[0], caps[1]) : MAX(caps[0], caps[1]);
 }
 
+/* The scheduler has counted @slice's memory, which is the least that the slice may have then. */
+static gboolean raise_vram(const SliceSettings *settings, AgentSlice *slice, GError **error)
+{
+    gint64 vram = choose_number("vram in bytes", settings->of_claim.vram, settings->of_class.vram,
+                                settings->limits.vram, error);
+
+    if (vram < 0)
+        return FALSE;
+    if (!vram || (guint64)vram == slice->vram)
+        return TRUE;
+    if ((guint64)vram < slice->vram)
+        return wrong(error, "\"vram\" is less than the memory that the claim requests");
+    if (g_strcmp0(slice->class, "guaranteed") == 0)
+        return wrong(error, "\"vram\" is for the classes burstable and best-effort: a guaranteed "
+                            "slice has the memory that the claim requests");
+    slice->vram = (guint64)vram;
+    return TRUE;
+}
+
 gboolean slice_settings_apply(const SliceSettings *settings, AgentSlice *slice, GError **error)
 {
     const SliceConfig *of_claim = &settings->of_claim, *of_class = &settings->of_class;
@@ -257,5 +280,5 @@ gboolean slice_settings_apply(const SliceSettings *settings, AgentSlice *slice, 
     slice->priority = (guint)priority;
     slice->oversubscribe = (guint64)oversubscribe;
     slice->cap = choose_cap(settings);
-    return TRUE;
+    return raise_vram(settings, slice, error);
 }

@@ -24,6 +24,8 @@
  * @cap: per cent; 0: not said
  * @priority: -1: not said
  * @oversubscribe: bytes; -1: not said
+ * @vram: bytes that the slice may use if the card has them free, where the claim's memory is what
+ * it is promised; not for the class guaranteed; -1: not said
  */
 typedef struct {
     char *door;
@@ -32,12 +34,13 @@ typedef struct {
     guint cap;
     gint priority;
     gint64 oversubscribe;
+    gint64 vram;
 } SliceConfig;
 
 /**
  * SliceLimits
  * @doors, @classes: allowed ones; NULL: not said
- * @priority, @cap, @oversubscribe: maximum; as above if not said
+ * @priority, @cap, @oversubscribe, @vram: maximum; as above if not said
  */
 typedef struct {
     GStrv doors;
@@ -45,6 +48,7 @@ typedef struct {
     guint cap;
     gint priority;
     gint64 oversubscribe;
+    gint64 vram;
 } SliceLimits;
 
 /**
@@ -59,9 +63,9 @@ typedef struct {
 
 #define SLICE_SETTINGS_INIT                                                                        \
     {                                                                                              \
-        .of_class = {.priority = -1, .oversubscribe = -1},                                         \
-        .of_claim = {.priority = -1, .oversubscribe = -1},                                         \
-        .limits = {.priority = -1, .oversubscribe = -1},                                           \
+        .of_class = {.priority = -1, .oversubscribe = -1, .vram = -1},                             \
+        .of_claim = {.priority = -1, .oversubscribe = -1, .vram = -1},                             \
+        .limits = {.priority = -1, .oversubscribe = -1, .vram = -1},                               \
     }
 
 void slice_settings_clear(SliceSettings *settings);
@@ -74,7 +78,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SliceSettings, slice_settings_clear)
 gboolean slice_settings_add(SliceSettings *settings, JsonObject *parameters, gboolean is_of_class,
                             GError **error);
 
-/* Sets what @slice gets. FALSE with G_IO_ERROR: the class does not allow it. */
+/* Sets what @slice gets, whose memory is that of the claim. FALSE with G_IO_ERROR: the class does
+ * not allow it. */
 gboolean slice_settings_apply(const SliceSettings *settings, AgentSlice *slice, GError **error);
 
 #endif

@@ -28,11 +28,14 @@ static AgentResult result_of(const GError *error)
         return AGENT_AWAY;
     switch (error->code) {
     case AGENT_ERROR_NO_ROOM:
-    case AGENT_ERROR_QUOTA:
     case AGENT_ERROR_IN_USE:
         return AGENT_NO_ROOM;
-    case AGENT_ERROR_FAILED:
+    /* The card is there and healthy, so it is the request that no card of this host can fulfil. */
     case AGENT_ERROR_NOT_FOUND:
+    case AGENT_ERROR_INVALID:
+    case AGENT_ERROR_QUOTA:
+        return AGENT_REFUSED;
+    case AGENT_ERROR_FAILED:
         return AGENT_UNHEALTHY;
     default:
         return AGENT_AWAY;

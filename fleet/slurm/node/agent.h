@@ -14,6 +14,7 @@
 typedef enum {
     AGENT_OK,
     AGENT_NO_ROOM,   /* the ledger has less than was asked for */
+    AGENT_REFUSED,   /* this request will never be granted here, or the tenant has its quota */
     AGENT_UNHEALTHY, /* the card, or what serves it */
     AGENT_AWAY,      /* vgpud does not answer, or cannot do this */
 } AgentResult;

@@ -10,6 +10,15 @@
 #include "fleet/slurm/node/job_file.h"
 #include "fleet/slurm/node/node.h"
 
+/* Of a job on several nodes each epilog would overwrite what the others wrote. */
+static void account(HostRoot *root, const NodeJob *job, const AgentTotals *totals)
+{
+    g_autofree FleetConf *conf = g_new0(FleetConf, 1);
+
+    if (node_conf_read(root, conf, NULL) && conf->node.account && job->nodes == 1)
+        node_account(job, totals);
+}
+
 int node_epilog(HostRoot *root)
 {
     g_autofree char *path = NULL, *why = NULL;
@@ -29,6 +38,7 @@ int node_epilog(HostRoot *root)
             node_say(LOG_INFO, "job %u used %.1f s of GPUs and at most %" G_GUINT64_FORMAT " MiB",
                      job.id, totals.gpu_seconds, totals.vram_peak >> 20);
             root_remove(root, path);
+            account(root, &job, &totals);
         } else {
             node_say(LOG_WARNING, "cannot release the slices of %s now: %s", job.owner, why);
         }

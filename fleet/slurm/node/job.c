@@ -1,15 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /* The job, as slurmd and slurmctld have it. */
+#include <errno.h>
+#include <fcntl.h>
 #include <gio/gio.h>
 #include <signal.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include "fleet/request/submit.h"
+#include "fleet/slurm/node/job_file.h"
 #include "fleet/slurm/node/node.h"
+
+#define LOCK_FILE FLEET_JOBS_DIR "/lock"
+
+static guint count_nodes(const char *list)
+{
+    hostlist_t *nodes = slurm_hostlist_create(list ? list : "");
+    int count = slurm_hostlist_count(nodes);
+
+    slurm_hostlist_destroy(nodes);
+    return (guint)count;
+}
 
 gboolean node_job_from_environment(NodeJob *job, GError **error)
 {
@@ -24,6 +40,7 @@ gboolean node_job_from_environment(NodeJob *job, GError **error)
         g_prefix_error(error, "SLURM_JOB_ID and SLURM_JOB_UID must be given, as slurmd does: ");
         return FALSE;
     }
+    job->nodes = count_nodes(g_getenv("SLURM_JOB_NODELIST"));
     job->id = (guint)number;
     job->uid = (guint)user;
     job->owner = g_strdup_printf("slurm:%s:%u", cluster ? cluster : "", job->id);
@@ -32,13 +49,60 @@ gboolean node_job_from_environment(NodeJob *job, GError **error)
     return TRUE;
 }
 
+char *node_name(void)
+{
+    const char *given = g_getenv("SLURMD_NODENAME"), *host = g_get_host_name();
+
+    return given ? g_strdup(given) : g_strndup(host, strcspn(host, "."));
+}
+
+char *node_cluster(void)
+{
+    slurm_conf_t *conf = NULL;
+    char *name;
+
+    if (slurm_load_ctl_conf(0, &conf))
+        return NULL;
+    name = g_strdup(conf->cluster_name);
+    slurm_free_ctl_conf(conf);
+    return name;
+}
+
+guint32 node_job_of_owner(const char *owner, const char *cluster)
+{
+    g_autofree char *prefix = g_strdup_printf("slurm:%s:", cluster);
+    guint64 id = 0;
+
+    if (g_str_has_prefix(owner, prefix))
+        g_ascii_string_to_unsigned(owner + strlen(prefix), 10, 1, G_MAXUINT32, &id, NULL);
+    return (guint32)id;
+}
+
+int node_lock(HostRoot *root, gboolean alone)
+{
+    g_autofree char *path = root_path(root, LOCK_FILE, NULL);
+    int fd = -1;
+
+    if (root_mkdir(root, FLEET_JOBS_DIR, 0755, NULL))
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0 && flock(fd, alone ? LOCK_EX : LOCK_SH))
+        node_say(LOG_WARNING, "cannot lock %s: %s", path, g_strerror(errno));
+    return fd;
+}
+
+void node_unlock(int lock)
+{
+    if (lock >= 0)
+        close(lock);
+}
+
 void node_job_clear(NodeJob *job)
 {
     g_clear_pointer(&job->owner, g_free);
 }
 
 /* This node's line of the job's details. */
-static const char *detail_of(const job_info_t *job, const char *node)
+const char *node_job_detail(const job_info_t *job, const char *node)
 {
     hostlist_t *nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
     int at = slurm_hostlist_find(nodes, node);
@@ -50,7 +114,7 @@ static const char *detail_of(const job_info_t *job, const char *node)
 static gboolean read_promise(const job_info_t *info, const char *node, CardPromise *cards,
                              guint *count, guint32 *per_task, GError **error)
 {
-    const char *detail = detail_of(info, node);
+    const char *detail = node_job_detail(info, node);
     int found = detail_parse(detail, cards);
 
     if (found < 0) {
@@ -66,7 +130,7 @@ static gboolean read_promise(const job_info_t *info, const char *node, CardPromi
 gboolean node_job_ask(const NodeJob *job, CardPromise *cards, guint *count, guint32 *per_task,
                       GError **error)
 {
-    const char *node = g_getenv("SLURMD_NODENAME");
+    g_autofree char *node = node_name();
     job_info_msg_t *answer = NULL;
     gboolean ok = FALSE, known = FALSE;
 
@@ -79,8 +143,7 @@ gboolean node_job_ask(const NodeJob *job, CardPromise *cards, guint *count, guin
     for (guint i = 0; i < answer->record_count && !known; i++) {
         known = answer->job_array[i].job_id == job->id;
         if (known)
-            ok = read_promise(&answer->job_array[i], node ? node : "", cards, count, per_task,
-                              error);
+            ok = read_promise(&answer->job_array[i], node, cards, count, per_task, error);
     }
     if (!known)
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "slurmctld does not know job %u",
@@ -89,12 +152,11 @@ gboolean node_job_ask(const NodeJob *job, CardPromise *cards, guint *count, guin
     return ok;
 }
 
-void node_job_put_back(const NodeJob *job)
+void node_job_put_back(guint32 id)
 {
-    if (!slurm_requeue(job->id, 0))
+    if (!slurm_requeue(id, 0))
         return;
     /* Only batch jobs can be started again. */
-    node_say(LOG_WARNING, "cannot requeue job %u (%s); cancelling it", job->id,
-             slurm_strerror(errno));
-    slurm_kill_job(job->id, SIGKILL, 0);
+    node_say(LOG_WARNING, "cannot requeue job %u (%s); cancelling it", id, slurm_strerror(errno));
+    slurm_kill_job(id, SIGKILL, 0);
 }

@@ -73,3 +73,10 @@ bool job_file_task(char *text, int card, unsigned local,
     }
     return found;
 }
+
+const char *job_file_refused(const char *text)
+{
+    static const char begin[] = JOB_FILE_VERSION "\n" JOB_FILE_REFUSED;
+
+    return strncmp(text, begin, sizeof(begin) - 1) ? NULL : text + sizeof(begin) - 1;
+}

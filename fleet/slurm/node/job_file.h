@@ -7,6 +7,8 @@
  *   card INDEX TASKS         Slurm's index of the card, and how many of the job's tasks fit on it
  *   NAME=VALUE               what a task on that card finds in its environment
  *
+ * or, if the job has been refused its slices here, "refused SENTENCE" after the first line.
+ *
  * Plain C, because slurmstepd reads it.
  */
 #ifndef FLEET_SLURM_NODE_JOB_FILE_H
@@ -19,6 +21,7 @@
 #endif
 
 #define JOB_FILE_VERSION "vgpu1"
+#define JOB_FILE_REFUSED "refused "
 #define JOB_FILE_MAX     65536 /* bytes */
 
 /*
@@ -36,5 +39,8 @@ int job_file_read(unsigned job, char *text);
  */
 bool job_file_task(char *text, int card, unsigned local,
                    bool (*each)(const char *name, const char *value, void *data), void *data);
+
+/* Why the job has no slices here, within @text; NULL: it has some. The text stays whole. */
+const char *job_file_refused(const char *text);
 
 #endif

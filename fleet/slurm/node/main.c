@@ -41,10 +41,15 @@ int main(int argc, char **argv)
         return node_epilog(root);
     if (argc == 2 && g_str_equal(verb, "check"))
         return node_check(root);
+    if (argc == 2 && g_str_equal(verb, "health"))
+        return node_health(root);
+    if (argc == 2 && g_str_equal(verb, "pressure"))
+        return node_pressure();
     if (g_str_equal(verb, "gres-conf") &&
         (argc == 2 || (argc == 3 && g_str_equal(argv[2], "--write"))))
         return node_gres_conf(root, argc == 3);
     g_printerr(
-        "usage: vgpu-slurm prolog|epilog|check|gres-conf [--write]|--version, see vgpu-slurm(8)\n");
+        "usage: vgpu-slurm prolog|epilog|health|pressure|check|gres-conf [--write]|--version, see "
+        "vgpu-slurm(8)\n");
     return 2;
 }

@@ -5,6 +5,9 @@
 
 #include <glib.h>
 
+#include <slurm/slurm.h>
+
+#include "fleet/slurm/node/agent.h"
 #include "fleet/slurm/node/detail.h"
 #include "lib/host_root.h"
 
@@ -16,6 +19,7 @@
  * @owner: of its slices: "slurm:CLUSTER:JOBID"
  * @text: the canonical one; NULL: none of ours, the job has no slice
  * @tenant: its account
+ * @nodes: how many it has
  */
 typedef struct {
     guint id;
@@ -23,6 +27,7 @@ typedef struct {
     const char *text;
     const char *tenant;
     guint uid;
+    guint nodes;
 } NodeJob;
 
 /* From what slurmd put into the environment. All of "SPANK_..." is the user's and is not read. */
@@ -35,7 +40,32 @@ gboolean node_job_ask(const NodeJob *job, CardPromise *cards, guint *count, guin
 
 /* Ends the job's start: it waits in the queue again, or is cancelled if it cannot be started again.
  */
-void node_job_put_back(const NodeJob *job);
+void node_job_put_back(guint32 id);
+
+/* What the job has on the node, in Slurm's words (detail.h); NULL: nothing. */
+const char *node_job_detail(const job_info_t *job, const char *node);
+
+/* Slurm's name of this node. To be freed. */
+char *node_name(void);
+
+/* Slurm's name of the cluster; to be freed. NULL: slurmctld does not answer. */
+char *node_cluster(void);
+
+/* The job of @cluster that has slices under this name ("slurm:CLUSTER:JOBID"); 0: none. */
+guint32 node_job_of_owner(const char *owner, const char *cluster);
+
+/*
+ * Prologs share it while they make slices; who removes slices of jobs that have gone has it alone,
+ * so that such a job does not start meanwhile. Ends with the process too.
+ */
+int node_lock(HostRoot *root, gboolean alone);
+void node_unlock(int lock);
+
+/*
+ * Removes the slices of jobs that are not on this node, if the owner has had any for @seconds. Not
+ * with the lock held.
+ */
+void node_release_lost(HostRoot *root, const char *node, guint seconds);
 
 /* The address of each card by Slurm's index, as gres-conf wrote it; NULL where there is none. */
 GPtrArray *node_cards_read(HostRoot *root, GError **error);
@@ -43,11 +73,16 @@ GPtrArray *node_cards_read(HostRoot *root, GError **error);
 /* vgpu.conf, or the defaults if there is none. */
 gboolean node_conf_read(HostRoot *root, FleetConf *conf, GError **error);
 
+/* Writes what the job used into its record at slurmdbd. That it cannot is logged. */
+void node_account(const NodeJob *job, const AgentTotals *totals);
+
 /* Verbs; the exit status. */
 int node_prolog(HostRoot *root);
 int node_epilog(HostRoot *root);
 int node_gres_conf(HostRoot *root, gboolean write);
 int node_check(HostRoot *root);
+int node_health(HostRoot *root);
+int node_pressure(void);
 
 /* On standard error, which slurmd logs, and in the system's log. */
 void node_say(int priority, const char *format, ...) G_GNUC_PRINTF(2, 3);

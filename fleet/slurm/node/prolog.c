@@ -7,10 +7,13 @@
  * Any exit status but 0 drains the node and requeues the job. So it is 0 for whatever is the job's
  * fault, and 1 if the next job would fail as well.
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <syslog.h>
 
 #include "fleet/slurm/node/agent.h"
+#include "fleet/slurm/node/fence.h"
 #include "fleet/slurm/node/job_file.h"
 #include "fleet/slurm/node/node.h"
 
@@ -24,12 +27,13 @@ static char *file_of(const NodeJob *job)
     return g_strdup_printf(FLEET_JOBS_DIR "/%u", job->id);
 }
 
-/* A file without cards: the job's steps find no slice, and end with a sentence. */
-static void close_door(HostRoot *root, const NodeJob *job)
+/* The job's steps find no slice, and end with this sentence. */
+static void close_door(HostRoot *root, const NodeJob *job, const char *why)
 {
-    g_autofree char *path = file_of(job);
+    g_autofree char *path = file_of(job), *line = g_strdelimit(g_strdup(why), "\n", ' ');
+    g_autofree char *text = g_strconcat(JOB_FILE_VERSION "\n" JOB_FILE_REFUSED, line, "\n", NULL);
 
-    root_write(root, path, JOB_FILE_VERSION "\n", 0600, NULL);
+    root_write(root, path, text, 0600, NULL);
 }
 
 /* Notes that the ledger refused what Slurm granted. Whether it has done so too often. */
@@ -54,9 +58,22 @@ static gboolean refused_too_often(HostRoot *root)
     return count >= MAX_REFUSALS;
 }
 
+/* Health takes this drain back, when vgpud answers and the card is healthy or fenced. */
+static int drain(HostRoot *root, const NodeJob *job, const char *why)
+{
+    g_autofree char *node = node_name();
+    g_autoptr(GError) error = NULL;
+
+    close_door(root, job, why);
+    node_say(LOG_ERR, "job %u gets no slice: %s; the node drains", job->id, why);
+    if (!fence_drain(node, why, &error))
+        node_say(LOG_ERR, "%s", error->message);
+    return EXIT_FAILURE;
+}
+
 static int fail(HostRoot *root, const NodeJob *job, AgentResult result, const char *why)
 {
-    close_door(root, job);
+    close_door(root, job, why);
     if (result != AGENT_NO_ROOM) {
         node_say(LOG_ERR, "job %u gets no slice: %s; the node drains", job->id, why);
         return EXIT_FAILURE;
@@ -68,14 +85,14 @@ static int fail(HostRoot *root, const NodeJob *job, AgentResult result, const ch
         return EXIT_FAILURE;
     }
     node_say(LOG_WARNING, "job %u gets no slice now and goes back to the queue: %s", job->id, why);
-    node_job_put_back(job);
+    node_job_put_back(job->id);
     return EXIT_SUCCESS;
 }
 
 /* A fault of the job, which no other node would mend. */
 static int reject(HostRoot *root, const NodeJob *job, const char *why)
 {
-    close_door(root, job);
+    close_door(root, job, why);
     node_say(LOG_WARNING, "job %u gets no slice: %s", job->id, why);
     return EXIT_SUCCESS;
 }
@@ -92,6 +109,42 @@ static gboolean write_file(HostRoot *root, const NodeJob *job, const CardPromise
         g_string_append_printf(text, "card %u %u\n%s\n", cards[i].index, cards[i].tasks, lines);
     }
     return root_write(root, path, text->str, 0600, error);
+}
+
+/*
+ * If the ledger has no room, a job may have left its slices here: Slurm counts them as free. So
+ * those are removed, and then it is final.
+ */
+static AgentResult create_slices(HostRoot *root, const NodeJob *job, const AgentSlice *slices,
+                                 guint count, GPtrArray **doors, char **why)
+{
+    g_autofree char *node = node_name();
+    AgentResult result;
+    int lock;
+
+    for (gboolean again = FALSE;; again = TRUE) {
+        lock = node_lock(root, FALSE);
+        result = agent_create_slices(job->owner, slices, count, doors, why);
+        node_unlock(lock);
+        if (result != AGENT_NO_ROOM || again)
+            return result;
+        node_release_lost(root, node, 0);
+        g_clear_pointer(doors, g_ptr_array_unref);
+        g_clear_pointer(why, g_free);
+    }
+}
+
+/* The job was here before, on other cards, and left without an epilog. */
+static gboolean is_stale(HostRoot *root, const NodeJob *job, const CardPromise *cards, guint count)
+{
+    g_autofree char *path = file_of(job), *text = root_read(root, path, NULL);
+    guint found = 0, index, tasks;
+
+    for (const char *at = text; at && (at = strstr(at, "\ncard ")); at++)
+        if (sscanf(at, "\ncard %u %u", &index, &tasks) == 2 &&
+            (found >= count || cards[found++].index != index))
+            return TRUE;
+    return found && found < count;
 }
 
 static int create(HostRoot *root, const NodeJob *job, const FleetRequest *request,
@@ -113,7 +166,11 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
                                  cards[i].tasks, request,
                                  job->tenant,    job->uid};
     }
-    result = agent_create_slices(job->owner, slices, count, &doors, &why);
+    result = create_slices(root, job, slices, count, &doors, &why);
+    if (result == AGENT_AWAY || result == AGENT_UNHEALTHY)
+        return drain(root, job, why);
+    if (result == AGENT_REFUSED)
+        return reject(root, job, why);
     if (result != AGENT_OK)
         return fail(root, job, result, why);
     if (!write_file(root, job, cards, doors, &error))
@@ -130,6 +187,8 @@ static int start(HostRoot *root, const NodeJob *job)
     char sentence[FLEET_ERROR_MAX];
     FleetRequest request;
     guint32 per_task = 0;
+    g_autofree char *why = NULL;
+    AgentTotals totals;
     guint count = 0;
 
     if (!fleet_request_read(job->text, &request))
@@ -140,6 +199,9 @@ static int start(HostRoot *root, const NodeJob *job)
         return fail(root, job, AGENT_AWAY, error->message);
     if (!detail_check(cards, count, &request, per_task, conf, sentence))
         return reject(root, job, sentence);
+    if (is_stale(root, job, cards, count) &&
+        agent_release_owner(job->owner, &totals, &why) != AGENT_OK)
+        return drain(root, job, why);
     return create(root, job, &request, cards, count, addresses);
 }
 

@@ -109,12 +109,18 @@ static int card_of(spank_t spank)
 /* In the task's own process, as the user, before it is replaced by the program. */
 int slurm_spank_task_init(spank_t spank, int argc, char **argv)
 {
+    const char *refused = job_file_refused(job_text);
     int local = 0;
 
     (void)argc;
     (void)argv;
     if (!job_text[0])
         return 0;
+    if (refused) {
+        slurm_error("vgpu: this job gets no slice on this node: %.*s", (int)strcspn(refused, "\n"),
+                    refused);
+        return -1;
+    }
     if (spank_get_item(spank, S_TASK_ID, &local) != ESPANK_SUCCESS || local < 0)
         local = 0;
     if (job_file_task(job_text, card_of(spank), (unsigned)local, set_variable, spank))

@@ -40,7 +40,8 @@ kernel_words() {
     words+=" kvm_amd.vgif=0 nokaslr tsc=reliable no_timer_check rig.net=10.0.2.15/24,10.0.2.2"
     words+=" rig.init=$UP_INIT_PATH modprobe.blacklist=lpc_ich,pcspkr,iTCO_wdt,i2c_i801,i2c_smbus,psmouse,ahci,ata_generic,aesni_intel,ghash_clmulni_intel,sha512_ssse3,sha256_ssse3,sha1_ssse3,crc32_pclmul,crct10dif_pclmul"
     case $UP_KERNEL in
-    *-debug) words+=" loglevel=6 kmemleak=on kasan_multi_shot" ;;
+    # Beside other work its services need minutes to start.
+    *-debug) words+=" loglevel=6 kmemleak=on kasan_multi_shot systemd.default_timeout_start_sec=600" ;;
     *) words+=" quiet" ;;
     esac
     printf '%s %s' "$words" "$UP_APPEND"

@@ -57,7 +57,8 @@ reboot_into() {
 }
 
 reboot_await_end() {
-    local begin=$SECONDS limit=${RIG_BOOT_LIMIT:-360}
+    local begin=$SECONDS limit
+    limit=$(boot_limit)
     while l1_alive; do
         [ $((SECONDS - begin)) -lt "$limit" ] || fail "L1" "it did not power off within $limit s" "$RUN/console.log"
         sleep 0.2

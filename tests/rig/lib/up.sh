@@ -168,9 +168,18 @@ up_pid() {
     mv "$RUN/pid.part" "$RUN/pid"
 }
 
+# boot_limit: the seconds that L1 may need to boot, or to end.
+boot_limit() {
+    case $UP_KERNEL in
+    *-debug) echo "${RIG_BOOT_LIMIT:-1200}" ;;
+    *) echo "${RIG_BOOT_LIMIT:-360}" ;;
+    esac
+}
+
 # up_wait [TIMES]: until L1 answers after so many boots. Each way to fail has its layer.
 up_wait() {
-    local begin=$SECONDS limit=${RIG_BOOT_LIMIT:-360}
+    local begin=$SECONDS limit
+    limit=$(boot_limit)
     until [ "$(boots)" -ge "${1:-1}" ]; do
         l1_alive || up_died
         [ $((SECONDS - begin)) -lt "$limit" ] || up_silent "$limit"

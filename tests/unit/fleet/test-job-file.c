@@ -61,11 +61,23 @@ static void test_bad(void)
     g_assert_false(job_file_task(copy, 2, 0, refuse, NULL));
 }
 
+static void test_refused(void)
+{
+    static const char text[] = "vgpu1\nrefused the card is too small\n";
+
+    g_assert_cmpstr(job_file_refused(text), ==, "the card is too small\n");
+    check(text, -1, 0, NULL);
+    g_assert_null(job_file_refused(job_text));
+    g_assert_null(job_file_refused("vgpu1\n"));
+    g_assert_null(job_file_refused(""));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/fleet/job-file/by-card", test_by_card);
     g_test_add_func("/fleet/job-file/by-place", test_by_place);
     g_test_add_func("/fleet/job-file/bad", test_bad);
+    g_test_add_func("/fleet/job-file/refused", test_refused);
     return g_test_run();
 }

@@ -194,6 +194,7 @@ static void test_conf_bad(void)
         {"[class burstable]\npriority=16", "line 2"},
         {"[class burstable]\nqos=a,b,c,d,e,f,g,h,i", "line 2"},
         {"[node x]", "line 1"},
+        {"[node]\naccount=maybe", "line 2"},
         {"[model a", "line 1"},
     };
 

@@ -9,6 +9,10 @@
 /* How often the layer's thread looks whether work that waits has begun. */
 #define BEGUN_NS NS_PER_MS
 #define START_NS NS_PER_S
+/* As turn.c of the member: whoever has waited for so long, twice as long each time, reports again.
+ */
+#define LOOK_AGAIN_NS      (20 * NS_PER_MS)
+#define LOOK_AGAIN_MOST_NS (160 * NS_PER_MS)
 
 static void begin_job(void *data, struct card_job *job);
 static void end_job(void *data, struct card_job *job);
@@ -245,6 +249,24 @@ static void submit(struct simulation *sim, struct sim_tenant *tenant, unsigned q
             START_NS + tenant->start_ns + tenant->burst_done / tenant->burst * tenant->period_ns;
 }
 
+static void wait_for_lease(struct simulation *sim, struct sim_tenant *tenant)
+{
+    if (!tenant->usage.waiting) {
+        tenant->usage.waiting_at_ns = sim->now;
+        tenant->look_again_ns = LOOK_AGAIN_NS;
+    } else if (tenant->told && sim->now >= tenant->looks_again_at) {
+        tenant->look_again_ns = MIN(2 * tenant->look_again_ns, LOOK_AGAIN_MOST_NS);
+        tenant->told = false;
+    }
+    tenant->usage.waiting = 1;
+    if (tenant->told)
+        return;
+    tenant->told = true;
+    tenant->looks_again_at = sim->now + tenant->look_again_ns;
+    if (tenant->grant.looks_at_ns <= sim->now)
+        speak(sim, tenant);
+}
+
 static void act(struct simulation *sim, struct sim_tenant *tenant)
 {
     int queue;
@@ -261,14 +283,8 @@ static void act(struct simulation *sim, struct sim_tenant *tenant)
         submit(sim, tenant, (unsigned)queue);
         return;
     }
-    if (tenant->seen_mode == GOVERNOR_MODE_METERED && lease_used_up(sim, tenant) && !tenant->told) {
-        if (!tenant->usage.waiting)
-            tenant->usage.waiting_at_ns = sim->now;
-        tenant->usage.waiting = 1;
-        tenant->told = true;
-        if (tenant->grant.looks_at_ns <= sim->now)
-            speak(sim, tenant);
-    }
+    if (tenant->seen_mode == GOVERNOR_MODE_METERED && lease_used_up(sim, tenant))
+        wait_for_lease(sim, tenant);
 }
 
 /* As submission.c of the member. */

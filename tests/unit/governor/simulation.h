@@ -110,6 +110,8 @@ struct sim_tenant {
     unsigned missed_count;
     bool was_held_up;
     bool told;
+    uint64_t look_again_ns;
+    uint64_t looks_again_at;
     uint64_t begun_at;
     struct silence silence;
     unsigned life;

@@ -165,6 +165,65 @@ static void test_slow(void)
     check_slow(250 * NS_PER_MS, 80 * NS_PER_MS, 2, false, 0.85);
 }
 
+/*
+ * Two that react late share evenly: how late one comes is measured from when it was told, even if
+ * its lease was prolonged since then.
+ */
+static void check_slow_shares(uint64_t batch_ns, uint64_t wake_ns, double least)
+{
+    struct simulation *sim = g_new(struct simulation, 1);
+    double share, busy;
+
+    sim_init(sim, POLICY_SHARES);
+    for (unsigned i = 0; i < 2; i++) {
+        struct sim_tenant *tenant = add(sim, batch_ns);
+
+        tenant->wake_ns = wake_ns;
+        tenant->batch_jitter_ns = batch_ns / 25;
+    }
+    sim_run(sim, NS_PER_S);
+    sim_reset_counts(sim);
+    sim_run(sim, LENGTH);
+    share = sim_share(sim, &sim->tenants[0]);
+    busy = (double)sim->busy_ns / LENGTH;
+    g_test_message("pipelines of %.0f ms that react after %.0f ms: %.3f of it, busy %.3f",
+                   (double)batch_ns / 1e6, (double)wake_ns / 1e6, share, busy);
+    g_assert_cmpfloat(ABS(share - 0.5), <, 0.05);
+    g_assert_cmpfloat(busy, >, least);
+    sim_free(sim);
+}
+
+static void test_slow_shares(void)
+{
+    check_slow_shares(20 * NS_PER_MS, 40 * NS_PER_MS, 0.4);
+    check_slow_shares(50 * NS_PER_MS, 60 * NS_PER_MS, 0.7);
+    check_slow_shares(100 * NS_PER_MS, 60 * NS_PER_MS, 0.85);
+    check_slow_shares(250 * NS_PER_MS, 40 * NS_PER_MS, 0.95);
+    check_slow_shares(250 * NS_PER_MS, 80 * NS_PER_MS, 0.95);
+}
+
+/*
+ * Work of two that was queued while nobody was measured ends in turn. Whoever waits for the other's
+ * is not late.
+ */
+static void test_behind_others(void)
+{
+    struct simulation *sim = g_new(struct simulation, 1);
+
+    sim_init(sim, POLICY_SHARES);
+    for (unsigned i = 0; i < 2; i++) {
+        struct sim_tenant *tenant = add(sim, 250 * NS_PER_MS);
+
+        tenant->wake_ns = 40 * NS_PER_MS;
+        tenant->batch_jitter_ns = 10 * NS_PER_MS;
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        sim_run(sim, 30 * NS_PER_MS);
+        g_assert_false(sim->tenants[0].member.silent || sim->tenants[1].member.silent);
+    }
+    sim_free(sim);
+}
+
 /* Nobody makes leases endless, whatever he says. */
 static void test_bounds(void)
 {
@@ -194,6 +253,8 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/handover/gpu", test_gpu);
     g_test_add_func("/governor/handover/host", test_host);
     g_test_add_func("/governor/handover/slow", test_slow);
+    g_test_add_func("/governor/handover/slow-shares", test_slow_shares);
+    g_test_add_func("/governor/handover/behind-others", test_behind_others);
     g_test_add_func("/governor/handover/bounds", test_bounds);
     return g_test_run();
 }

@@ -362,7 +362,6 @@ static bool count_idle(void *data)
 static void test_trickle(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     static const uint32_t header[] = {64, VTEST_SUBMIT_CMD2};
-    struct wire wire = {.fd = f->client};
     int idle = 0;
 
     client_hello(f->client);
@@ -370,7 +369,7 @@ static void test_trickle(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     f->session.wire.idle = count_idle;
     f->session.wire.data = &idle;
     for (int i = 0; i < 5; i++)
-        g_assert_true(wire_write_fd(&wire, f->client));
+        g_assert_true(client_write_fd(f->client, f->client));
     fixture_run_dropped(f, "*ends in the middle");
     g_assert_cmpint(idle, >=, 3);
 }
@@ -486,16 +485,15 @@ static void test_long_name(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 static void test_descriptors(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     static const uint32_t ping[] = {0, VTEST_PING_PROTOCOL_VERSION};
-    struct wire wire = {.fd = f->client};
     const char *bytes = (const char *)ping;
     int probe = dup(f->client);
 
     close(probe);
     client_name(f->client);
-    /* Each byte of the message but the last with a descriptor: wire_write_fd() sends a zero. */
+    /* Each byte of the message but the last with a descriptor, if it is a zero. */
     for (size_t i = 0; i < sizeof(ping); i++) {
         if (bytes[i] == 0 && i + 1 < sizeof(ping))
-            g_assert_true(wire_write_fd(&wire, f->client));
+            g_assert_true(client_write_fd(f->client, f->client));
         else
             client_write(f->client, bytes + i, 1);
     }

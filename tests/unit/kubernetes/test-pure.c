@@ -163,6 +163,37 @@ static void check_settings(const char *const *texts, const char *wanted)
 #define CHECK(wanted, ...) check_settings((const char *const[]){__VA_ARGS__, NULL}, wanted)
 #define LIMITS(fields)     "class{\"kind\": \"SliceLimits\", " fields "}"
 
+/* A claim of 64 bytes that may have @vram of them. */
+static void check_vram(guint64 vram, const char *const *texts)
+{
+    g_auto(SliceSettings) settings = SLICE_SETTINGS_INIT;
+    g_autoptr(AgentSlice) slice = g_new0(AgentSlice, 1);
+    g_autoptr(GError) error = NULL;
+
+    slice->vram = 64;
+    g_assert_true(add(&settings, texts, &error));
+    g_assert_true(slice_settings_apply(&settings, slice, &error));
+    g_assert_cmpuint(slice->vram, ==, vram);
+}
+
+#define CHECK_VRAM(vram, ...) check_vram(vram, (const char *const[]){__VA_ARGS__, NULL})
+
+static void test_vram(void)
+{
+    CHECK_VRAM(64, "claim{}");
+    CHECK_VRAM(64, "class{\"vram\": \"64\"}");
+    CHECK_VRAM(1024, "class{\"vram\": \"1Ki\", \"class\": \"best-effort\"}");
+    CHECK_VRAM(100, "class{\"vram\": \"1Ki\"}",
+               "claim{\"vram\": \"100\", \"class\": \"burstable\"}");
+    CHECK_VRAM(2048, LIMITS("\"vram\": \"2Ki\""),
+               "claim{\"vram\": \"2Ki\", \"class\": \"best-effort\"}");
+    CHECK("0 at most", "claim{\"vram\": \"1Ki\", \"class\": \"best-effort\"}");
+    CHECK("2048 at most", LIMITS("\"vram\": \"2Ki\""),
+          "claim{\"vram\": \"3Ki\", \"class\": \"best-effort\"}");
+    CHECK("a guaranteed slice", "class{\"vram\": \"1Ki\"}");
+    CHECK("must be an amount", "class{\"vram\": 5}");
+}
+
 static void test_settings(void)
 {
     CHECK("guarded guaranteed - 0 0 0", "claim{}");
@@ -206,5 +237,6 @@ int main(int argc, char **argv)
     g_test_add_func("/names", test_names);
     g_test_add_func("/seats", test_choices);
     g_test_add_func("/settings", test_settings);
+    g_test_add_func("/settings/vram", test_vram);
     return g_test_run();
 }

@@ -42,6 +42,7 @@ my %commands = (
     },
     page => sub { return (command => ['tests/page/check'], limit => 3600, files => [glob 'tests/page/*.t']) },
     fleet => sub { return (command => ['tests/fleet/check'], limit => 1800, files => [glob 'tests/fleet/t-*']) },
+    'fleet-long' => sub { return (command => ['tests/fleet/check', '--long'], limit => 1800, files => [glob 'tests/fleet/long-*']) },
     kubernetes => sub { return (command => ['tests/kubernetes/check'], limit => 900, files => [glob 'tests/kubernetes/t-*']) },
     packages => sub { return (command => ['tests/packages/check', @_], limit => 7200) },
 );

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* vgpud, over D-Bus, as agent.c. */
+#include "fleet/slurm/node/agent_watch.h"
+
+#include "lib/bus.h"
+
+#define GPU_INTERFACE VGPU_BUS_NAME ".Gpu"
+/* Of one call. Slurm kills a health check after 60 s. */
+#define PATIENCE_MS 10000
+
+static AgentResult away(const GError *error, char **why)
+{
+    *why = g_strdup(error->message);
+    return AGENT_AWAY;
+}
+
+static AgentHealth *health_of(GVariant *properties)
+{
+    AgentHealth *health = g_new0(AgentHealth, 1);
+    g_auto(GStrv) reasons = NULL;
+
+    g_variant_lookup(properties, "Address", "s", &health->gpu);
+    g_variant_lookup(properties, "Healthy", "b", &health->healthy);
+    g_variant_lookup(properties, "HealthReasons", "^as", &reasons);
+    health->why = reasons ? g_strjoinv("; ", reasons) : g_strdup("");
+    return health;
+}
+
+AgentResult agent_list_health(GPtrArray **cards, char **why)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(AgentClient) vgpud = agent_client_open(TRUE, &error);
+    g_autoptr(GVariant) all =
+        vgpud ? agent_client_get(vgpud, VGPU_ROOT_PATH, "org.freedesktop.DBus.ObjectManager",
+                                 "GetManagedObjects", NULL, PATIENCE_MS, &error)
+              : NULL;
+    GVariantIter iter;
+    GVariant *interfaces;
+
+    *cards = NULL;
+    if (!all)
+        return away(error, why);
+    *cards = g_ptr_array_new_with_free_func(agent_health_free);
+    g_variant_iter_init(&iter, all);
+    while (g_variant_iter_loop(&iter, "{&o@a{sa{sv}}}", NULL, &interfaces)) {
+        g_autoptr(GVariant) gpu =
+            g_variant_lookup_value(interfaces, GPU_INTERFACE, G_VARIANT_TYPE_VARDICT);
+
+        if (gpu)
+            g_ptr_array_add(*cards, health_of(gpu));
+    }
+    return AGENT_OK;
+}
+
+/* When each owner got its first slice. */
+static GHashTable *since_of(GVariant *owners)
+{
+    GHashTable *since = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    GVariantIter iter;
+    GVariant *owner;
+
+    g_variant_iter_init(&iter, owners);
+    while (g_variant_iter_loop(&iter, "@a{sv}", &owner)) {
+        char *name = NULL;
+        gint64 when;
+
+        if (g_variant_lookup(owner, "Since", "x", &when) &&
+            g_variant_lookup(owner, "Owner", "s", &name))
+            g_hash_table_insert(since, name, g_memdup2(&when, sizeof(when)));
+    }
+    return since;
+}
+
+/* NULL: it has no owner, or one that has gone in between. */
+static AgentOwned *owned_of(GVariant *slice, GHashTable *since)
+{
+    g_autofree char *owner = NULL, *class = NULL;
+    const gint64 *when;
+    AgentOwned *owned;
+
+    g_variant_lookup(slice, "Owner", "s", &owner);
+    when = owner ? g_hash_table_lookup(since, owner) : NULL;
+    if (!when)
+        return NULL;
+    owned = g_new0(AgentOwned, 1);
+    owned->owner = g_steal_pointer(&owner);
+    owned->since = *when;
+    g_variant_lookup(slice, "Gpu", "s", &owned->gpu);
+    g_variant_lookup(slice, "VramUsed", "t", &owned->used);
+    g_variant_lookup(slice, "Class", "s", &class);
+    owned->best_effort = class && fleet_class_of(class) == FLEET_CLASS_BEST_EFFORT;
+    return owned;
+}
+
+static GVariant *list(AgentClient *vgpud, const char *method, GError **error)
+{
+    return agent_client_get(vgpud, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE, method, NULL,
+                            PATIENCE_MS, error);
+}
+
+AgentResult agent_list_owned(GPtrArray **slices, char **why)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(AgentClient) vgpud = agent_client_open(TRUE, &error);
+    g_autoptr(GVariant) owners = vgpud ? list(vgpud, "ListOwners", &error) : NULL;
+    g_autoptr(GVariant) all = owners ? list(vgpud, "ListSlices", &error) : NULL;
+    g_autoptr(GHashTable) since = NULL;
+    GVariantIter iter;
+    GVariant *slice;
+
+    *slices = NULL;
+    if (!all)
+        return away(error, why);
+    since = since_of(owners);
+    *slices = g_ptr_array_new_with_free_func(agent_owned_free);
+    g_variant_iter_init(&iter, all);
+    while (g_variant_iter_loop(&iter, "@a{sv}", &slice)) {
+        AgentOwned *owned = owned_of(slice, since);
+
+        if (owned)
+            g_ptr_array_add(*slices, owned);
+    }
+    return AGENT_OK;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a node asks of vgpud about its own state: which cards are well, and who has slices of them.
+ * Like agent.h, it can be replaced in tests.
+ */
+#ifndef FLEET_SLURM_NODE_AGENT_WATCH_H
+#define FLEET_SLURM_NODE_AGENT_WATCH_H
+
+#include "fleet/slurm/node/agent.h"
+
+/**
+ * AgentHealth
+ * @gpu: address
+ * @why: sentences about a card that is not healthy; "": it is
+ */
+typedef struct {
+    char *gpu;
+    gboolean healthy;
+    char *why;
+} AgentHealth;
+
+/**
+ * AgentOwned - a slice that has an owner
+ * @gpu: address
+ * @since: when the owner got its first slice, seconds since 1970
+ * @used: VRAM, bytes now
+ */
+typedef struct {
+    char *owner;
+    char *gpu;
+    gint64 since;
+    gboolean best_effort;
+    guint64 used;
+} AgentOwned;
+
+/* All cards that vgpud shares, of AgentHealth. To be freed with g_ptr_array_unref(). */
+AgentResult agent_list_health(GPtrArray **cards, char **why);
+
+/* All slices with an owner, of AgentOwned. To be freed with g_ptr_array_unref(). */
+AgentResult agent_list_owned(GPtrArray **slices, char **why);
+
+/* For both, and for tests. */
+void agent_health_free(void *health);
+void agent_owned_free(void *owned);
+
+#endif

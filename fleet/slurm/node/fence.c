@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+#include "fleet/slurm/node/fence.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "fleet/slurm/node/node.h"
+
+#define OUR_REASON    "vgpu: "
+#define FENCE_NAME    "vgpu-fence:"
+#define CLOSED_PREFIX "vgpu-"
+/* Minutes; so long a node stays closed if nobody comes again. */
+#define CLOSED_MINUTES 10
+/* Seconds; Slurm kills a health check after 60. */
+#define GRANT_SECONDS 20
+
+static gboolean failed(GError **error, const char *what, const char *node)
+{
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "cannot %s %s: %s", what, node,
+                slurm_strerror(errno));
+    return FALSE;
+}
+
+/* All jobs of the cluster, or of root alone. NULL: slurmctld did not say. */
+static job_info_msg_t *load_jobs(gboolean of_root)
+{
+    job_info_msg_t *jobs = NULL;
+    int rc = of_root ? slurm_load_job_user(&jobs, 0, SHOW_DETAIL)
+                     : slurm_load_jobs(0, &jobs, SHOW_DETAIL | SHOW_ALL);
+
+    return rc ? NULL : jobs;
+}
+
+static gboolean is_running(const job_info_t *job)
+{
+    guint state = job->job_state & JOB_STATE_BASE;
+
+    return state == JOB_RUNNING || state == JOB_SUSPENDED;
+}
+
+static gboolean has_card(const job_info_t *job, const char *node, guint index)
+{
+    CardPromise cards[NODE_MAX_CARDS];
+    int count = is_running(job) ? detail_parse(node_job_detail(job, node), cards) : 0;
+
+    for (int i = 0; i < count; i++)
+        if (cards[i].index == index)
+            return TRUE;
+    return FALSE;
+}
+
+/* @address: NULL: of any card. */
+static gboolean is_fence(const job_info_t *job, const char *address)
+{
+    return !job->user_id && job->name && g_str_has_prefix(job->name, FENCE_NAME) &&
+           (!address || g_str_equal(job->name + strlen(FENCE_NAME), address));
+}
+
+struct Fences {
+    char *node;
+    job_info_msg_t *jobs; /* root's */
+};
+
+Fences *fences_load(const char *node, GError **error)
+{
+    Fences *fences;
+    job_info_msg_t *jobs = load_jobs(TRUE);
+
+    if (!jobs) {
+        failed(error, "look for fences on", node);
+        return NULL;
+    }
+    fences = g_new0(Fences, 1);
+    fences->node = g_strdup(node);
+    fences->jobs = jobs;
+    return fences;
+}
+
+void fences_free(Fences *fences)
+{
+    slurm_free_job_info_msg(fences->jobs);
+    g_free(fences->node);
+    g_free(fences);
+}
+
+gboolean fences_any(const Fences *fences)
+{
+    for (guint i = 0; i < fences->jobs->record_count; i++) {
+        const job_info_t *job = &fences->jobs->job_array[i];
+
+        if (is_fence(job, NULL) && is_running(job) && node_job_detail(job, fences->node))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static gboolean is_up(const Fences *fences, const FenceCard *card)
+{
+    for (guint i = 0; i < fences->jobs->record_count; i++)
+        if (is_fence(&fences->jobs->job_array[i], card->address) &&
+            has_card(&fences->jobs->job_array[i], fences->node, card->index))
+            return TRUE;
+    return FALSE;
+}
+
+/* The card's jobs go back to the queue. */
+static gboolean clear_card(const char *node, const FenceCard *card)
+{
+    job_info_msg_t *jobs = load_jobs(FALSE);
+
+    if (!jobs)
+        return FALSE;
+    for (guint i = 0; i < jobs->record_count; i++) {
+        const job_info_t *job = &jobs->job_array[i];
+
+        if (!has_card(job, node, card->index) || is_fence(job, card->address))
+            continue;
+        node_say(LOG_WARNING, "job %u has card %s, which is not healthy, and is started again",
+                 job->job_id, card->address);
+        node_job_put_back(job->job_id);
+    }
+    slurm_free_job_info_msg(jobs);
+    return TRUE;
+}
+
+/* A partition that has the node; to be freed. */
+static char *partition_of(const char *node)
+{
+    partition_info_msg_t *partitions = NULL;
+    char *name = NULL;
+
+    if (slurm_load_partitions(0, &partitions, SHOW_ALL))
+        return NULL;
+    for (guint i = 0; i < partitions->record_count && !name; i++) {
+        const partition_info_t *partition = &partitions->partition_array[i];
+        hostlist_t *nodes = slurm_hostlist_create(partition->nodes ? partition->nodes : "");
+
+        if (partition->state_up == PARTITION_UP && slurm_hostlist_find(nodes, node) >= 0)
+            name = g_strdup(partition->name);
+        slurm_hostlist_destroy(nodes);
+    }
+    slurm_free_partition_info_msg(partitions);
+    return name;
+}
+
+static char *reservation_of(const char *node)
+{
+    return g_strconcat(CLOSED_PREFIX, node, NULL);
+}
+
+/* A whole card, whichever is free; the job's number, or 0. */
+static guint32 take_any_card(const char *node, const FenceCard *card, const char *partition)
+{
+    g_autofree char *name = g_strconcat(FENCE_NAME, card->address, NULL);
+    g_autofree char *reservation = reservation_of(node);
+    resource_allocation_response_msg_t *granted;
+    char per_node[] = "gres/gpu:1", dir[] = "/";
+    job_desc_msg_t job;
+    guint32 id;
+
+    slurm_init_job_desc_msg(&job);
+    job.name = name;
+    job.user_id = job.group_id = 0;
+    job.min_nodes = job.max_nodes = 1;
+    job.num_tasks = 1;
+    job.pn_min_memory = 1;
+    job.partition = (char *)partition;
+    job.req_nodes = (char *)node;
+    job.reservation = reservation;
+    job.tres_per_node = per_node;
+    job.work_dir = dir;
+    job.time_limit = INFINITE;
+    granted = slurm_allocate_resources_blocking(&job, GRANT_SECONDS, NULL);
+    if (!granted)
+        return 0;
+    id = granted->job_id;
+    slurm_free_resource_allocation_response_msg(granted);
+    return id;
+}
+
+static gboolean job_has_card(guint32 id, const char *node, guint index)
+{
+    job_info_msg_t *jobs = NULL;
+    gboolean has = FALSE;
+
+    if (slurm_load_job(&jobs, id, SHOW_DETAIL))
+        return FALSE;
+    for (guint i = 0; i < jobs->record_count; i++)
+        has = has || has_card(&jobs->job_array[i], node, index);
+    slurm_free_job_info_msg(jobs);
+    return has;
+}
+
+/* The reservation ends before the fence does, and would take it along. */
+static gboolean leave_reservation(guint32 id)
+{
+    char none[] = "";
+    job_desc_msg_t job;
+
+    slurm_init_job_desc_msg(&job);
+    job.job_id = id;
+    job.reservation = none;
+    return !slurm_update_job(&job);
+}
+
+/* One card after the other, until it is the one. */
+static gboolean take_card(const char *node, const FenceCard *card)
+{
+    g_autofree char *partition = partition_of(node);
+    guint32 others[NODE_MAX_CARDS];
+    gboolean ours = FALSE;
+    guint count = 0;
+
+    while (partition && !ours && count < NODE_MAX_CARDS) {
+        guint32 id = take_any_card(node, card, partition);
+
+        if (!id)
+            break;
+        ours = job_has_card(id, node, card->index) && leave_reservation(id);
+        if (!ours)
+            others[count++] = id;
+    }
+    while (count)
+        slurm_kill_job(others[--count], SIGKILL, 0);
+    return ours;
+}
+
+gboolean fence_close_node(const char *node, GError **error)
+{
+    g_autofree char *name = reservation_of(node);
+    char users[] = "root", *made;
+    resv_desc_msg_t reservation;
+
+    slurm_init_resv_desc_msg(&reservation);
+    reservation.name = name;
+    reservation.node_list = (char *)node;
+    reservation.users = users;
+    reservation.start_time = time(NULL);
+    reservation.duration = CLOSED_MINUTES;
+    reservation.flags = RESERVE_FLAG_MAINT | RESERVE_FLAG_IGN_JOBS;
+    made = slurm_create_reservation(&reservation);
+    free(made);
+    return made || errno == ESLURM_RESERVATION_NAME_DUP || failed(error, "close node", node);
+}
+
+gboolean fence_open_node(const char *node, GError **error)
+{
+    g_autofree char *name = reservation_of(node);
+    reservation_name_msg_t reservation = {.name = name};
+
+    return !slurm_delete_reservation(&reservation) || errno == ESLURM_RESERVATION_INVALID ||
+           failed(error, "open node", node);
+}
+
+gboolean fence_put_up(const Fences *fences, const FenceCard *card, GError **error)
+{
+    const char *node = fences->node;
+
+    if (is_up(fences, card))
+        return TRUE;
+    if (card->requeue && !clear_card(node, card))
+        return failed(error, "look for jobs on", node);
+    if (take_card(node, card))
+        return TRUE;
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_BUSY,
+                "card %s cannot be fenced yet: jobs still have it, or the node has no free CPU; "
+                "no job starts on %s until then",
+                card->address, node);
+    return FALSE;
+}
+
+void fence_take_down(const Fences *fences, const FenceCard *card)
+{
+    for (guint i = 0; i < fences->jobs->record_count; i++) {
+        const job_info_t *job = &fences->jobs->job_array[i];
+
+        if (is_fence(job, card->address) && is_running(job) && node_job_detail(job, fences->node))
+            slurm_kill_job(job->job_id, SIGKILL, 0);
+    }
+}
+
+static gboolean node_state(const char *node, guint *state, char **reason)
+{
+    node_info_msg_t *nodes = NULL;
+    gboolean found;
+
+    if (slurm_load_node_single(&nodes, (char *)node, SHOW_ALL))
+        return FALSE;
+    found = nodes->record_count == 1;
+    if (found) {
+        *state = nodes->node_array[0].node_state;
+        *reason = g_strdup(nodes->node_array[0].reason ? nodes->node_array[0].reason : "");
+    }
+    slurm_free_node_info_msg(nodes);
+    return found;
+}
+
+static gboolean set_state(const char *node, guint state, char *reason)
+{
+    update_node_msg_t update;
+
+    slurm_init_update_node_msg(&update);
+    update.node_names = (char *)node;
+    update.node_state = state;
+    update.reason = reason;
+    update.reason_uid = 0;
+    return !slurm_update_node(&update);
+}
+
+gboolean fence_drain(const char *node, const char *why, GError **error)
+{
+    g_autofree char *reason = NULL, *ours = g_strconcat(OUR_REASON, why, NULL);
+    guint state;
+
+    if (!node_state(node, &state, &reason))
+        return failed(error, "ask for node", node);
+    return state & NODE_STATE_DRAIN || set_state(node, NODE_STATE_DRAIN, ours) ||
+           failed(error, "drain node", node);
+}
+
+gboolean fence_resume(const char *node, GError **error)
+{
+    g_autofree char *reason = NULL;
+    guint state;
+
+    if (!node_state(node, &state, &reason))
+        return failed(error, "ask for node", node);
+    if (!(state & NODE_STATE_DRAIN) || !g_str_has_prefix(reason, OUR_REASON))
+        return TRUE;
+    node_say(LOG_INFO, "node %s resumes; it drained because of: %s", node, reason);
+    return set_state(node, NODE_RESUME, NULL) || failed(error, "resume node", node);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every minute: cards that are not healthy are fenced, and those that are again come back; slices
+ * whose job has gone are removed; the node drains while vgpud does not answer. It keeps no state:
+ * vgpud and slurmctld are asked each time.
+ */
+#include <slurm/slurm.h>
+#include <stdlib.h>
+#include <syslog.h>
+
+#include "fleet/slurm/node/agent_watch.h"
+#include "fleet/slurm/node/fence.h"
+#include "fleet/slurm/node/node.h"
+
+void agent_health_free(void *data)
+{
+    AgentHealth *health = data;
+
+    g_free(health->gpu);
+    g_free(health->why);
+    g_free(health);
+}
+
+void agent_owned_free(void *data)
+{
+    AgentOwned *owned = data;
+
+    g_free(owned->owner);
+    g_free(owned->gpu);
+    g_free(owned);
+}
+
+/* NULL: it is healthy. */
+static const char *fault_of(const GPtrArray *cards, const char *address)
+{
+    for (guint i = 0; i < cards->len; i++) {
+        const AgentHealth *card = cards->pdata[i];
+
+        if (g_str_equal(card->gpu, address))
+            return card->healthy ? NULL : card->why;
+    }
+    return "vgpud does not have it";
+}
+
+/* FALSE: its fence is not up yet. */
+static gboolean look_at(const Fences *fences, const FenceCard *card, const char *fault)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!fault) {
+        fence_take_down(fences, card);
+        return TRUE;
+    }
+    if (fence_put_up(fences, card, &error))
+        return TRUE;
+    node_say(LOG_WARNING, "%s; the card: %s", error->message, fault);
+    return FALSE;
+}
+
+/*
+ * A node that drains starts no fence, so it is closed by the reservation first, and then resumed.
+ * That of a health check that was killed ends by itself.
+ */
+static gboolean look_at_cards(const char *node, const GPtrArray *addresses, const GPtrArray *cards,
+                              gboolean requeue, GError **error)
+{
+    g_autoptr(Fences) fences = fences_load(node, error);
+    gboolean all = TRUE, faults = FALSE;
+
+    for (guint i = 0; i < addresses->len && !faults; i++)
+        faults = addresses->pdata[i] && fault_of(cards, addresses->pdata[i]);
+    if (!fences || (faults && !fence_close_node(node, error)) || !fence_resume(node, error))
+        return FALSE;
+    if (!faults && !fences_any(fences))
+        return TRUE;
+    for (guint i = 0; i < addresses->len; i++) {
+        FenceCard card = {i, addresses->pdata[i], requeue};
+
+        if (card.address)
+            all &= look_at(fences, &card, fault_of(cards, card.address));
+    }
+    return !all || fence_open_node(node, error);
+}
+
+int node_health(HostRoot *root)
+{
+    g_autofree FleetConf *conf = g_new0(FleetConf, 1);
+    g_autoptr(GPtrArray) addresses = NULL, cards = NULL;
+    g_autofree char *why = NULL, *node = node_name();
+    g_autoptr(GError) error = NULL;
+
+    slurm_init(NULL);
+    if (agent_list_health(&cards, &why) != AGENT_OK) {
+        node_say(LOG_ERR, "%s; the node drains", why);
+        if (!fence_drain(node, why, &error))
+            node_say(LOG_ERR, "%s", error->message);
+        return EXIT_FAILURE;
+    }
+    addresses = node_cards_read(root, &error);
+    if (!addresses || !node_conf_read(root, conf, &error) ||
+        !look_at_cards(node, addresses, cards, conf->node.requeue, &error)) {
+        node_say(LOG_ERR, "%s", error->message);
+        return EXIT_FAILURE;
+    }
+    node_release_lost(root, node, conf->node.orphans);
+    return EXIT_SUCCESS;
+}

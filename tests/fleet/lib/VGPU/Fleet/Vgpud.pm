@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+# The real vgpud for the one node of a cluster (VGPU::Fleet), as on a host without VMs: on a bus of its own, with an
+# arbiter and the governor's layer, on a GPU in software.
+#
+#   my $vgpud = VGPU::Fleet::Vgpud->new(vram => 8192);
+#   my $fleet = VGPU::Fleet->new($vgpud->cluster);
+#   $vgpud->up($fleet);
+package VGPU::Fleet::Vgpud;
+
+use strict;
+use warnings;
+
+use File::Path qw(make_path);
+use VGPU::Fleet;
+
+my ($root, $build) = ('/run/host', '/src/build');
+our $gpu = 'soft:live';
+our $program = "env DBUS_SYSTEM_BUS_ADDRESS=unix:path=$root/bus VGPU_ROOT=$root $build/fleet/vgpu-slurm";
+my $log = '/run/fleet/log/vgpu-slurm';
+
+sub put {
+    my ($path, @text) = @_;
+    make_path("$root$path" =~ s{/[^/]+$}{}r);
+    return VGPU::Fleet::write_file("$root$path", @text);
+}
+
+# vram: of the GPU, MiB. vgpu_conf: of the node.
+sub new {
+    my ($class, %is) = @_;
+    $ENV{DBUS_SYSTEM_BUS_ADDRESS} = "unix:path=$root/bus";
+    $ENV{VK_DRIVER_FILES} = '/usr/share/vulkan/icd.d/lvp_icd.json';
+    $ENV{VK_IMPLICIT_LAYER_PATH} = "$build/governor/vulkan";
+    $ENV{NODEVICE_SELECT} = 1;
+    put('/etc/vgpu/gpus.conf', "[gpu $gpu]\nmode=shared\nvram=$is{vram}M\npool=slurm\n");
+    put('/etc/vgpu/types.d/10.conf', "[type vgpu-half]\nvram=1/2\n");
+    put('/etc/vgpu/slurm-cards', "0 $gpu\n");
+    put('/etc/vgpu/vgpu.conf', $is{vgpu_conf} // '');
+    put('/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json', qq({"layer": {"library_path": "$build/governor/vulkan/libvgpu_governor.so"}}));
+    symlink '/proc', "$root/proc" or die "proc: $!\n";
+    make_path("$root/run/vgpu");
+    # slurmstepd reads the jobs' files where they are without a root of its own.
+    symlink "$root/run/vgpu", '/run/vgpu' or die "/run/vgpu: $!\n";
+    return bless {%is}, $class;
+}
+
+# For VGPU::Fleet->new().
+sub cluster {
+    my ($self) = @_;
+    return (
+        nodes => 1, cards => 1, vram => $self->{vram}, model => 'soft',
+        map { $_ => "$program $_ 2>>$log || exit 1\n" } qw(prolog epilog),
+    );
+}
+
+sub vgpuctl { my ($self, @words) = @_; return (VGPU::Fleet::run_command("$build/host-agent/vgpuctl", @words))[0] }
+
+sub start {
+    my ($self) = @_;
+    $self->{fleet}->daemon('vgpud', "$build/host-agent/vgpud", "--root=$root");
+    return $self->{fleet}->wait_for('vgpud answers', sub { $self->vgpuctl('gpu', 'list') =~ /\Q$gpu\E +shared/ });
+}
+
+sub kill {
+    my ($self) = @_;
+    my $pid = delete $self->{fleet}{pids}{vgpud};
+    CORE::kill('KILL', $pid);
+    return waitpid $pid, 0;
+}
+
+# The cluster, with vgpud before slurmd.
+sub up {
+    my ($self, $fleet) = @_;
+    $self->{fleet} = $fleet;
+    $fleet->prepare;
+    $fleet->daemon('bus', 'dbus-daemon', '--session', '--nofork', '--nopidfile', "--address=$ENV{DBUS_SYSTEM_BUS_ADDRESS}");
+    $fleet->wait_for('the bus', sub { -S "$root/bus" });
+    $self->start;
+    $fleet->daemon('arbiter', "$build/governor/vgpu-arbiter", "--root=$root", $gpu);
+    $fleet->start;
+    return $self;
+}
+
+sub slices { my ($self) = @_; return scalar(() = $self->vgpuctl('slice', 'list', '--no-headers') =~ /^\S/mg) }
+
+sub owners { my ($self) = @_; return sort map { /^(\S+)/ } split /\n/, $self->vgpuctl('owner', 'list', '--no-headers') }
+
+sub manager {
+    my ($method, @arguments) = @_;
+    return (VGPU::Fleet::run_command(qw(gdbus call --system -d org.mdev_vgpu.Host1 -o /org/mdev_vgpu/manager -m), "org.mdev_vgpu.Host1.Manager.$method", @arguments))[0];
+}
+
+# What an owner has used so far, in gdbus' words.
+sub used { my ($self, $owner) = @_; return manager('ReleaseOwner', $owner, "{'DryRun': <true>}") }
+
+# A slice as vgpu-slurm would make it.
+sub make_slice {
+    my ($self, $owner, $mib) = @_;
+    my $bytes = $mib << 20;
+    return manager('CreateSlice', "{'Owner': <'$owner'>, 'Part': <'0'>, 'Uid': <uint32 0>, 'Pool': <'slurm'>, 'Door': <'native'>, 'Vram': <uint64 $bytes>}");
+}
+
+# What is left of any job, as paths.
+sub left { return (glob("$root/run/vgpu/owners/*"), glob("$root/run/vgpu/slurm/[0-9]*")) }
+
+sub log_text { return VGPU::Fleet::read_file($log) }
+sub show { my ($self, @more) = @_; return Test::More::diag(@more, log_text(), map { VGPU::Fleet::read_file("/run/fleet/log/$_.out") } qw(vgpud arbiter)) }
+
+1;

@@ -1,0 +1,175 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# Slurm's jobs on slices: a cluster of one node, set up from the files of docs/slurm.md, with systemd, munge and cgroups.
+# Jobs compute by each door, a container and a VM among them; they have their slice's size and no more; what runs goes on
+# while the daemons are killed.
+# Rig: --packages tests/system/slurm/packages.txt
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use JSON::PP;
+use VGPU::Compute;
+use VGPU::Host;
+use VGPU::Podman;
+use VGPU::Slice;
+use VGPU::Test;
+
+my ($red, $blue) = baseline();
+my $free = VGPU::Host::ledger();
+my $gpu = VGPU::Lab::gpu();
+my $mib = 2**20;
+my $user = 'jobs';
+my $programs = $VGPU::Slice::programs;
+my $compute = "$programs/vk-compute --device-name Venus";
+my @daemons = qw(munge slurmctld slurmd);
+my $storage = '/var/lib/containers';
+my $conf = VGPU::Lab::host('cat /etc/vgpu/gpus.conf');
+# Of the VM that is a job.
+my ($vm, $address) = ('job', '10.77.0.9');
+
+sub host { return VGPU::Lab::host(@_) }
+sub soon { return VGPU::Slice::soon(@_) }
+sub ctl { return VGPU::Slice::ctl(@_) }
+sub owned { return grep { /^slurm:/ } split /\n/, ctl('owner list --no-headers') }
+
+# A command of Slurm's as a user without rights, or as root.
+sub as { my ($who, $command) = @_; return $who eq 'root' ? $command : "setpriv --reuid $who --regid $who --init-groups env HOME=/tmp $command" }
+sub srun { my ($words, %opt) = @_; return host('cd /tmp && ' . as($opt{as} // $user, "srun $words") . ' 2>&1', timeout => 300, %opt) }
+
+sub nothing_runs {
+    soon(sub { host('squeue -h') !~ /\S/ }, 'a job runs still');
+    soon(sub { !owned() }, 'a job\'s slice is there still');
+    return;
+}
+
+# Five buffers of so many elements of four bytes.
+sub has_memory_for {
+    my ($words, $elements) = @_;
+    my $said = srun("$words env VN_PERF=no_async_mem_alloc $compute --size $elements --iterations 1 --rounds 1", fail => 1);
+    return 1 if !$VGPU::Command::status;
+    die "it failed, and not for want of memory:\n$said" if $said !~ /memory/i;
+    return 0;
+}
+
+# A job computes on its slice, sees its size, and gets 40 MiB of 64 but not 80.
+sub computes_by {
+    my ($words) = @_;
+    my $verdict = VGPU::Compute::verdict(srun("$words $compute"));
+    my $heap = VGPU::Slice::heap(srun("$words $VGPU::Slice::vulkaninfo"));
+    die "its heap has $heap bytes\n" if $heap != 64 * $mib;
+    die "it did not get 40 MiB of 64\n" if !has_memory_for($words, 2 * $mib);
+    die "it got 80 MiB of 64\n" if has_memory_for($words, 4 * $mib);
+    nothing_runs();
+    return "$verdict\n";
+}
+
+# The blocks of code of the guide's cluster, in their order.
+sub guide {
+    open my $in, '<', VGPU::Lab::top() . '/docs/slurm.md' or die "docs/slurm.md: $!\n";
+    my $text = do { local $/ = undef; <$in> };
+    my ($section) = $text =~ /^## A cluster from nothing\n(.*?)(?=^## )/ms or die "the guide has no such section\n";
+    return $section =~ /^```\n(.*?)^```/msg;
+}
+
+point('a cluster of one node by the guide', sub {
+    VGPU::Slice::mount_image($storage);
+    my $top = VGPU::Lab::top();
+    VGPU::Command::run([VGPU::Lab::rig('build', '--with', 'tests/fleet/packages.txt', '--', 'make', '-s', 'install-fleet', 'DESTDIR=build/fleet/in-l1')],
+        timeout => 900, name => '[build] make install-fleet');
+    VGPU::Command::run(['bash', '-c', 'tar -C "$0" --owner=0 --group=0 -czf - . | "$@"', "$top/build/fleet/in-l1",
+        VGPU::Lab::rig('run', '--', 'tar', '-C', '/', '-xzf', '-', '--no-overwrite-dir')], timeout => 120);
+    host("sed -i 's/^mode=shared\$/&\\npool=slurm/' /etc/vgpu/gpus.conf && vgpuctl reload", timeout => 120);
+    my ($model) = host("busctl get-property org.mdev_vgpu.Host1 /org/mdev_vgpu/gpus/" . ($gpu =~ s/([^A-Za-z0-9])/sprintf '_%02x', ord $1/ger)
+            . ' org.mdev_vgpu.Host1.Gpu Model') =~ /"(.+)"/;
+    my $name = host('hostname -s') =~ s/\s//gr;
+    my ($slurm, $plugstack, $cgroup, $vgpu) = guide();
+    for ($slurm, $vgpu) {
+        s/a100-80g/$model/g;
+        s/81920/512/g;
+        s/a100\b/card/g;
+        s/^doors=.*$/doors=guarded,native,vm/m;
+    }
+    $slurm =~ s/^SlurmctldHost=\Khead$/$name/m;
+    $slurm =~ s/node1/$name/g;
+    $slurm =~ s/CPUs=\d+ RealMemory=\d+/CPUs=2 RealMemory=2000/;
+    $slurm =~ s/^DefMemPerCPU=\K\d+/500/m;
+    my %files = ('/etc/slurm/slurm.conf' => $slurm, '/etc/slurm/plugstack.conf' => $plugstack, '/etc/slurm/cgroup.conf' => $cgroup,
+        '/etc/vgpu/vgpu.conf' => $vgpu);
+    host("cat >$_", stdin => $files{$_}) for sort keys %files;
+    my $said = host(<<"SH", timeout => 180);
+set -e
+useradd $user
+vgpu-slurm gres-conf --write
+systemctl unmask @daemons
+systemctl restart @daemons
+vgpu-slurm check
+cat /etc/slurm/gres.conf
+SH
+    soon(sub { host('sinfo -h -o %t') =~ /^idle$/m }, 'the node is not idle');
+    return $said . host('sinfo -O NodeHost,Gres:60');
+});
+
+point('door guarded: a job computes, and has its slice\'s size', sub { return computes_by('--vgpu=64M,share=10,door=guarded') });
+
+point('door native: a job computes, and has its slice\'s size', sub { return computes_by('--vgpu=64M,share=10,door=native') });
+
+point('a container in a job, by $VGPU_DEVICE', sub {
+    my $container = "podman run --rm --network none --log-driver none --device \\\$VGPU_DEVICE -v $programs:/opt:ro "
+        . "--rootfs $VGPU::Slice::image:O $VGPU::Slice::compute";
+    my $said = srun(qq(--vgpu=64M,door=native sh -c "$container"), as => 'root');
+    my $verdict = VGPU::Compute::verdict($said);
+    nothing_runs();
+    return "$verdict\n";
+});
+
+point('a VM as a job, by $VGPU_MDEV', sub {
+    host('cat >/tmp/vm.sh', stdin => <<"SH");
+#!/bin/sh
+/usr/local/lib/rig/guest up $vm 9 1G 1 /usr/local/lib/rig/init -device "vfio-pci,sysfsdev=\$VGPU_MDEV,bus=rp0" || exit 1
+exec sleep 3600
+SH
+    my $id = host('cd /tmp && sbatch --parsable --vgpu=eighth,door=vm -o /tmp/vm.log vm.sh') =~ s/\s//gr;
+    soon(sub { host('cat /tmp/vm.log; squeue -h -o %t', fail => 1) =~ /^R$/m }, 'the job does not run');
+    VGPU::Lab::adopt_guest($vm, $address);
+    my $said = host("/usr/local/lib/rig/guest wait $vm 240; tail -n 3 /run/rig/guests/$vm/console.log; cat /tmp/vm.log", timeout => 300, fail => 1);
+    die $said if $VGPU::Command::status;
+    VGPU::Command::run([VGPU::Lab::rig('guest', $vm, 'put', VGPU::Lab::top() . '/build/guest/vk-compute', '/usr/local/bin/')], timeout => 120);
+    my $verdict = VGPU::Compute::verdict(VGPU::Command::run([VGPU::Lab::rig('guest', $vm, 'run', '--', 'vk-compute', '--device-name', 'Venus')],
+        timeout => 240));
+    VGPU::Lab::hang_up($vm);
+    host("scancel $id");
+    nothing_runs();
+    host('! pgrep -f "qemu-system.*-name job "');
+    return "$verdict\n";
+});
+
+point('vgpud and slurmd are killed while a job computes: it goes on, and is released at its end', sub {
+    my $id = host('cd /tmp && ' . as($user, "sbatch --parsable --vgpu=64M,door=native -o /tmp/job.log --wrap '$compute --forever'")) =~ s/\s//gr;
+    my ($slice) = grep { ($_->{Owner} // '') =~ /^slurm:/ } @{ decode_json(ctl('-o json slice list')) };
+    soon(sub { ($slice) = grep { ($_->{Owner} // '') =~ /^slurm:/ } @{ decode_json(ctl('-o json slice list')) } }, 'it has no slice');
+    soon(sub { VGPU::Slice::in_arbiter($gpu, $slice->{Uuid})->{members} }, 'it does not compute');
+    host('systemctl kill -s KILL slurmd');
+    VGPU::Host::kill_vgpud();
+    soon(sub { host('vgpuctl slice list', fail => 1) =~ /$slice->{Uuid}/ }, 'vgpud is not back with its slice');
+    host('systemctl restart slurmd', timeout => 120);
+    soon(sub { host("squeue -h -o %t -j $id") =~ /^R$/m }, 'the job does not run any more');
+    die "it does not compute any more\n" if !VGPU::Slice::in_arbiter($gpu, $slice->{Uuid})->{members};
+    host("scancel $id");
+    nothing_runs();
+    my $idle = soon(sub { host('sinfo -h -o %t') =~ /^idle$/m }, 'the node is not idle');
+    return host("journalctl -q --no-pager -t vgpu-slurm | tail -n 5");
+});
+
+point('nothing is left', sub {
+    host("systemctl stop slurmd slurmctld munge; systemctl mask @daemons; userdel $user; rm -f /etc/vgpu/vgpu.conf /etc/vgpu/slurm-cards /etc/slurm/*.conf");
+    host('cat >/etc/vgpu/gpus.conf', stdin => $conf);
+    host('vgpuctl reload', timeout => 120);
+    VGPU::Slice::unmount_image($storage);
+    my $left = host('ls -d /run/vgpu/owners/* /run/vgpu/slurm/[0-9]* /run/vgpu/containers/* 2>/dev/null', fail => 1);
+    die "left: $left" if $left =~ /\S/;
+    VGPU::Host::must_be_sane($free, $red->{vgpu}, $blue->{vgpu});
+    return computes($red) . computes($blue);
+});
+
+done_testing();

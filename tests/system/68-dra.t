@@ -1,0 +1,160 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: MIT
+# Claims of Kubernetes, from the kubelet's call to a container that computes: vgpu-kubelet as it is installed, a fake
+# kubelet and API (tests/kubernetes/node), the real vgpud, and podman, which gets the CDI device that the kubelet got. A
+# stock Debian with Mesa computes in the container, and is held to its claim.
+# Rig: --packages tests/system/kubernetes/packages.txt
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use JSON::PP;
+use VGPU::Host;
+use VGPU::Load;
+use VGPU::Podman;
+use VGPU::Slice;
+use VGPU::Test;
+
+my ($red, $blue) = baseline();
+my $free = VGPU::Host::ledger();
+my $gpu = VGPU::Lab::gpu();
+my $device = 'gpu-' . $gpu =~ tr/:./-/r;
+my $node = '/run/node';
+my $mib = 2**20;
+my $storage = '/var/lib/containers';
+my $conf = VGPU::Lab::host('cat /etc/vgpu/gpus.conf');
+
+sub host { return VGPU::Lab::host(@_) }
+sub soon { return VGPU::Slice::soon(@_) }
+
+# A question to the kubelet of the node (tests/kubernetes/node).
+sub ask {
+    my (%words) = @_;
+    my $text = host("socat -t 90 - UNIX-CONNECT:$node/socket", stdin => encode_json({ device => $device, %words }) . "\n", timeout => 120);
+    return decode_json($text);
+}
+
+# Prepares a claim, which must be done: the name of its CDI device without the kind, which is its slice's UUID.
+sub prepared {
+    my ($claim, %words) = @_;
+    my $answer = ask(do => 'prepare', claim => $claim, %words);
+    my $said = encode_json($answer);
+    die "$said\n" if $answer->{error} // $answer->{exception} // '' or @{ $answer->{cdi} // [] } != 1;
+    my ($slice) = $answer->{cdi}[0] =~ /^\Q$VGPU::Slice::kind\E=(.*)$/ or die "$said\n";
+    return $slice;
+}
+
+sub unprepared {
+    my ($claim) = @_;
+    my $answer = ask(do => 'unprepare', claim => $claim);
+    die encode_json($answer) if ($answer->{error} // $answer->{exception} // 'no answer') ne '';
+    return;
+}
+
+# The part of the GPU's time that a container of this slice gets, by its finished work of known length.
+sub part_of_time {
+    my ($slice) = @_;
+    my $batch_ms = 100;
+    my $iterations = VGPU::Load::iterations($batch_ms);
+    my $job = VGPU::Lab::host_job(VGPU::Podman::words('load', $slice)
+            . "--rm --rootfs $VGPU::Slice::image:O /opt/" . VGPU::Load::command('load', $iterations, 16));
+    my $ends = VGPU::Load::ends(180, load => $job);
+    return VGPU::Load::count($ends, 5, 15)->{load} * $batch_ms / 1000 / 10;
+}
+
+my ($pod, $batch);
+
+point('a node with vgpu-kubelet: its card is a device in the API', sub {
+    VGPU::Slice::mount_image($storage);
+    VGPU::Load::install();
+    my $top = VGPU::Lab::top();
+    VGPU::Command::run([VGPU::Lab::rig('build', '--with', 'tests/kubernetes/packages.txt', '--', 'make', '-s', 'kubernetes-in-l1')],
+        timeout => 900, name => '[build] make kubernetes-in-l1');
+    VGPU::Command::run(['bash', '-c', 'tar -C "$0" --owner=0 --group=0 -czf - . | "$@"', "$top/build/kubernetes/in-l1",
+        VGPU::Lab::rig('run', '--', 'tar', '-C', '/', '-xzf', '-', '--no-overwrite-dir')], timeout => 120);
+    host("sed -i 's/^mode=shared\$/&\\npool=kubernetes/' /etc/vgpu/gpus.conf && vgpuctl reload", timeout => 120);
+    host(<<"SH", timeout => 120);
+set -e
+systemctl daemon-reload
+systemd-run --quiet --unit=node /opt/kubernetes/tests/kubernetes/node $node
+timeout 60 sh -c 'until [ -S $node/socket ]; do sleep 0.3; done'
+vgpu-kubelet --check
+systemctl start vgpu-kubelet
+SH
+    soon(sub { (ask(do => 'register')->{name} // '') eq 'gpu.mdev-vgpu.org' }, 'the kubelet does not find the driver');
+    my $found;
+    soon(sub { $found = ask(do => 'devices')->{$device} }, 'the API has no device for the card');
+    my $said = encode_json($found);
+    die "$said\n" if $found->{capacity}{memory}{value} ne '512Mi' || !$found->{allowMultipleAllocations};
+    return "$said\n" . host('vgpuctl gpu list; vgpuctl doctor | grep -i kube', fail => 1);
+});
+
+point('a claim of 64 MiB and 30 %: a container computes by the CDI device of the answer', sub {
+    $pod = prepared('pod', memory => '64Mi', compute => '30');
+    my $slice = VGPU::Slice::in_ledger($pod);
+    my $said = encode_json($slice);
+    die "$said\n" if $slice->{Vram} != 64 * $mib || $slice->{Compute} != 30 || $slice->{Door} ne 'guarded';
+    return "$said\n" . VGPU::Podman::computes($pod);
+});
+
+# 40 MiB and 80 MiB in five buffers.
+point('it is held to its memory: 40 MiB are given, 80 MiB are refused, and it has no node of the GPU', sub {
+    my $seen = VGPU::Podman::look($pod);
+    die encode_json($seen) . "\n" if $seen->{heap} != 64 * $mib || $seen->{nodes} ne '';
+    die "it did not get 40 MiB\n" if !VGPU::Podman::has_memory_for($pod, 2 * $mib);
+    die "it got 80 MiB\n" if VGPU::Podman::has_memory_for($pod, 4 * $mib);
+    return encode_json($seen) . "\n";
+});
+
+point('vgpu-kubelet and vgpud are killed: the container goes on, and the claim has the same slice', sub {
+    VGPU::Podman::computing('stays', $pod, $pod);
+    host('systemctl kill -s KILL vgpu-kubelet');
+    VGPU::Host::kill_vgpud();
+    soon(sub { (ask(do => 'register')->{name} // '') eq 'gpu.mdev-vgpu.org' }, 'vgpu-kubelet is not back');
+    my $again;
+    soon(sub { eval { $again = prepared('pod'); 1 } }, 'the claim is not prepared again');
+    die "it has $again, and had $pod\n" if $again ne $pod;
+    my $worked = sub { return host("systemctl show -P CPUUsageNSec vgpu-guard\@$pod") };
+    my $so_far = $worked->();
+    soon(sub { $worked->() > $so_far + 1e9 }, 'its guard has nothing to do any more');
+    my $runs = host('podman inspect -f "{{.State.Running}}" stays');
+    die "it runs: $runs" if $runs ne "true\n";
+    VGPU::Podman::end('stays');
+    return '';
+});
+
+point('what the card has not is refused, with a sentence for the pod\'s events', sub {
+    my %said = map { $_->[0] => ask(do => 'prepare', claim => $_->[0], memory => $_->[1], compute => $_->[2])->{error} }
+        ['memory', '512Mi', '0'], ['compute', '64Mi', '80'];
+    my $said = join '', map { "$_: $said{$_}\n" } sort keys %said;
+    die $said if grep { !$_ } values %said;
+    unprepared($_) for sort keys %said;
+    return $said;
+});
+
+# The control: with half of it as a cap the same program does less.
+point('the class gives the door native and a cap: it does what the cap allows', sub {
+    my $all = prepared('all', memory => '64Mi', compute => '0', config => { door => 'native' });
+    my $free_part = part_of_time($all);
+    unprepared('all');
+    $batch = prepared('batch', memory => '64Mi', compute => '0', config => { door => 'native', cap => 30 });
+    my $part = part_of_time($batch);
+    my $said = sprintf "%.2f of the GPU's time, with a cap of 30 %%: %.2f\n", $free_part, $part;
+    die $said if $free_part < 0.6 || $part > 0.36 || $part < 0.2;
+    return $said;
+});
+
+point('claims are undone, twice: nothing is left', sub {
+    unprepared($_) for qw(pod batch pod batch);
+    my $owners = host('vgpuctl owner list --no-headers');
+    die "owners: $owners" if $owners =~ /\S/;
+    host("systemctl stop vgpu-kubelet node; rm -rf /etc/vgpu/kubernetes.conf /var/lib/kubelet /opt/kubernetes $node");
+    host('cat >/etc/vgpu/gpus.conf', stdin => $conf);
+    host('vgpuctl reload', timeout => 120);
+    VGPU::Slice::unmount_image($storage);
+    VGPU::Slice::must_have_gone($gpu, $pod, $batch);
+    VGPU::Host::must_be_sane($free, $red->{vgpu}, $blue->{vgpu});
+    return computes($red) . computes($blue);
+});
+
+done_testing();
