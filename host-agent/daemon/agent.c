@@ -237,7 +237,7 @@ static gboolean make_watches(Agent *agent, GError **error)
         pressure_watch_new(agent->host, agent->offers, agent->slices, conf->pressure_grace);
     agent->usage = usage_sampler_new(agent->host, agent->offers, agent->slices, agent->tenants);
     agent->scrape = scrape_new(agent->host, agent->offers, agent->slices, agent->health,
-                               agent->pressure, agent->claims);
+                               agent->pressure, agent->claims, agent->owners);
     offer_metrics(agent, conf->metrics_listen);
     return TRUE;
 }

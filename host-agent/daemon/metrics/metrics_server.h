@@ -9,6 +9,7 @@
 #include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/health/health_watch.h"
 #include "host-agent/daemon/health/pressure_watch.h"
+#include "host-agent/daemon/slices/owners.h"
 
 typedef struct MetricsServer MetricsServer;
 
@@ -31,7 +32,7 @@ typedef struct Scrape Scrape;
 
 /* All of them live longer. Nothing is answered before scrape_listen(). */
 Scrape *scrape_new(Host *host, Offers *offers, const Slices *slices, const Health *health,
-                   const PressureWatch *pressure, const Claims *claims);
+                   const PressureWatch *pressure, const Claims *claims, Owners *owners);
 
 void scrape_free(Scrape *scrape);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Scrape, scrape_free)
