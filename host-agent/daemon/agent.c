@@ -264,12 +264,12 @@ static void tenants_changed(void *data)
     transport_sync_refresh(agent->doors);
 }
 
-static void container_ended(const char *uuid, void *data)
+static void container_ended(const char *uuid, const char *container, void *data)
 {
     Agent *agent = data;
 
-    g_message("the user of slice %s has ended without a report", uuid);
-    slice_claim_end(agent->vgpus, uuid);
+    g_message("%s, which used slice %s, has ended without a report", container, uuid);
+    slice_claim_end(agent->vgpus, uuid, container);
 }
 
 /* GPUs have changed, so their slices may have. */

@@ -251,6 +251,61 @@ static void test_release(void)
     agent_on_bus_close(&at);
 }
 
+/* As a pod's containers: each is told apart from the others, and its end from theirs. */
+static void test_containers(void)
+{
+    AgentOnBus at;
+    g_autofree char *uuid = NULL, *other = NULL, *show = NULL;
+    g_autoptr(GVariant) totals = NULL;
+
+    open_shared(&at);
+    process(&at, 77, 1000);
+    process(&at, 78, 1001);
+    uuid = made(&at, "(" SLICE("0", NATIVE) ",)");
+    show = g_strconcat("slice show ", uuid, NULL);
+    assert_hook_of(&at, uuid, "claim", WEB, 0, "");
+    assert_hook_of(&at, uuid, "claim", DB, 0, "");
+    assert_hook_of(&at, uuid, "claim", WEB, 0, "");
+    assert_says(show, 0, "Container:              db, web\n", "");
+    agent_on_bus_restart(&at);
+    assert_says(show, 0, "Container:              db, web\n", "");
+    assert_hook_of(&at, uuid, "release", WEB, 0, "");
+    assert_says(show, 0, "Container:              db\n", "");
+    assert_hook_of(&at, uuid, "claim", WEB, 0, "");
+    process_ends(&at, 78);
+    agent_look_at_containers(at.agent);
+    assert_says(show, 0, "Container:              web\n", "");
+    totals = release(&at, OWNER);
+    agent_on_bus_restart(&at);
+    assert_says("slice list", 0, "no slice", "");
+    agent_on_bus_close(&at);
+}
+
+/* Two slices are one share for a container that has both alone. */
+static void test_containers_and_shares(void)
+{
+    AgentOnBus at;
+    g_autofree char *one = NULL, *two = NULL, *first = NULL, *second = NULL;
+
+    open_shared(&at);
+    process(&at, 77, 1000);
+    process(&at, 78, 1001);
+    one = made(&at, "(" SLICE("0", NATIVE) ",)");
+    two = made(&at, "(" SLICE("1", NATIVE) ",)");
+    first = g_strconcat("/run/vgpu/governor/" ADDRESS "/slices/", one, ".conf", NULL);
+    second = g_strconcat("/run/vgpu/governor/" ADDRESS "/slices/", two, ".conf", NULL);
+    assert_hook_of(&at, one, "claim", WEB, 0, "");
+    assert_hook_of(&at, two, "claim", WEB, 0, "");
+    g_assert_cmpint(exists(&at, first), !=, exists(&at, second));
+    assert_hook_of(&at, strcmp(one, two) < 0 ? two : one, "claim", DB, 0, "");
+    g_assert_true(exists(&at, first) && exists(&at, second));
+    assert_in_file(&at, first, "vram=4294967296\n");
+    assert_in_file(&at, second, "vram=4294967296\n");
+    assert_hook_of(&at, strcmp(one, two) < 0 ? two : one, "release", DB, 0, "");
+    g_assert_cmpint(exists(&at, first), !=, exists(&at, second));
+    agent_on_bus_close(&at);
+}
+
 static void assert_metric(const AgentOnBus *at, const char *line, gboolean there)
 {
     gsize length;
@@ -453,6 +508,8 @@ int main(int argc, char **argv)
     g_test_add_func("/owners/all-or-none", test_all_or_none);
     g_test_add_func("/owners/bad-requests", test_bad_requests);
     g_test_add_func("/owners/release", test_release);
+    g_test_add_func("/owners/containers", test_containers);
+    g_test_add_func("/owners/containers-and-shares", test_containers_and_shares);
     g_test_add_func("/owners/metrics", test_metrics);
     g_test_add_func("/owners/doors", test_doors);
     g_test_add_func("/owners/directory-fails", test_directory_fails);
