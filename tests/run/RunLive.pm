@@ -14,7 +14,7 @@ use Test::More;
 use Time::HiRes 'sleep', 'time';
 
 our @EXPORT = qw($gpu $build $root $vgpuctl $fill start forget slurp within output_of start_host start_vgpud kill_vgpud
-    vgpud_pid metrics nothing_to_complain_of);
+    start_guard vgpud_pid metrics nothing_to_complain_of);
 
 our $gpu = 'soft:live';
 our $build = getcwd() . '/build';
@@ -81,6 +81,19 @@ sub start_vgpud {
     $vgpud = start('vgpud', "$build/host-agent/vgpud", "--root=$root");
     within(20, sub { (output_of("$vgpuctl gpu list"))[0] =~ /\Q$gpu\E +shared/ })
         or BAIL_OUT('vgpud: ' . slurp("$root/vgpud.log"));
+    return;
+}
+
+# systemd would start it for vgpud. Without the governor: its keeper needs dma-bufs, and the tree has stand-ins for them.
+sub start_guard {
+    my ($uuid) = @_;
+    my $dir = "$root/run/vgpu/guard";
+    my @own = -e '/dev/udmabuf' ? () : ("LD_PRELOAD=$build/guard/udmabuf-shim.so");
+    start('guard', "$build/engine/vgpu-guard", "--config=$dir/$uuid.conf", "--socket=$dir/$uuid/vtest.sock", '--no-landlock',
+        map { "--setenv=$_" } @own, "NODEVICE_SELECT=$ENV{NODEVICE_SELECT}");
+    within(60, sub { slurp("$root/guard.log") =~ /using Vulkan driver/ && -S "$dir/$uuid/vtest.sock" })
+        or BAIL_OUT('guard: ' . slurp("$root/guard.log"));
+    chmod 0666, "$dir/$uuid/vtest.sock";
     return;
 }
 
