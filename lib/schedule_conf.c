@@ -19,7 +19,7 @@
 #define DAYS_RULE       "days as Mon-Fri,Sun"
 #define SPAN_RULE       "a time as 90s, 10m or 2h, 168h at most"
 
-static const char *const keys[] = {"gpu",  "mode",    "at",    "time",       "days",
+static const char *const keys[] = {"gpu",  "mode",    "pool",  "at",         "time", "days",
                                    "warn", "timeout", "drain", "partitions", NULL};
 static const char *const day_names[] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
 
@@ -27,6 +27,7 @@ static void entry_free(ScheduleEntry *entry)
 {
     g_free(entry->name);
     g_free(entry->gpu);
+    g_free(entry->pool);
     g_free(entry->calendar);
     g_free(entry->normalized);
     g_free(entry);
@@ -157,6 +158,17 @@ static gboolean read_gpu(const ConfGroup *group, ScheduleEntry *entry, GError **
     return entry->gpu != NULL;
 }
 
+static gboolean read_pool(const ConfGroup *group, ScheduleEntry *entry, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+
+    entry->pool = read_text(group, "pool", gpu_pool_valid, GPU_POOL_RULE, &cause);
+    if (!cause)
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}
+
 /* It is an argument and a property of a unit; what it says is systemd's to check. */
 static gboolean may_be_calendar(const char *text)
 {
@@ -223,7 +235,7 @@ static gboolean read_entry(const ConfGroup *group, ScheduleEntry *entry, GError 
     if (!read_gpu(group, entry, error) ||
         !read_value(group, "mode", parse_mode, "host, shared, passthrough or partitioned", TRUE,
                     &mode, error) ||
-        !read_when(group, entry, error) ||
+        !read_pool(group, entry, error) || !read_when(group, entry, error) ||
         !read_value(group, "warn", parse_span, SPAN_RULE, FALSE, &entry->warn, error) ||
         !read_value(group, "timeout", parse_span, SPAN_RULE ", or 0: for ever", FALSE,
                     &entry->timeout, error) ||
@@ -294,6 +306,12 @@ gboolean schedule_conf_check(ScheduleEntry *entry, const GPtrArray *entries, GEr
                     "%s: [at %s]: [at %s] is for the same GPU at the same time", SCHEDULE_CONF,
                     entry->name, same->name);
     return !same;
+}
+
+char *schedule_entry_text(const ScheduleEntry *entry)
+{
+    return g_strconcat("becomes ", gpu_mode_name(entry->mode), entry->pool ? " in pool " : NULL,
+                       entry->pool, NULL);
 }
 
 const char **schedule_conf_calendars(const GPtrArray *entries)

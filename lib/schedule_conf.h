@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /etc/vgpu/schedule.conf: modes of GPUs by the clock. When an entry is due is a calendar
+ * /etc/vgpu/schedule.conf: modes and pools of GPUs by the clock. When an entry is due is a calendar
  * expression of systemd's (systemd.time(7)), which systemd itself interprets (lib/systemd.h).
  */
 #ifndef LIB_SCHEDULE_CONF_H
@@ -13,6 +13,7 @@
 
 /**
  * ScheduleEntry - an [at NAME] group
+ * @pool: which engine places work on it from then on; NULL: as before
  * @calendar: when it is due
  * @warn: seconds before, when users are warned; 0: never
  * @timeout: seconds to wait for the GPU's users; 0: for ever
@@ -25,6 +26,7 @@ typedef struct {
     char *gpu;
     GpuMode mode;
     guint partitions;
+    char *pool;
     char *calendar;
     guint warn;
     guint timeout;
@@ -45,6 +47,9 @@ GPtrArray *schedule_conf_load(HostRoot *root, GError **error);
  * at the same times; G_IO_ERROR: systemd could not be asked.
  */
 gboolean schedule_conf_check(ScheduleEntry *entry, const GPtrArray *entries, GError **error);
+
+/* "becomes shared", "becomes shared in pool slurm". To be freed. */
+char *schedule_entry_text(const ScheduleEntry *entry);
 
 /* The entries' expressions, valid as long as they; NULL terminated, to be freed. */
 const char **schedule_conf_calendars(const GPtrArray *entries);

@@ -69,6 +69,7 @@ void agent_slice_free(AgentSlice *slice)
     g_free(slice->door);
     g_free(slice->engines);
     g_free(slice->tenant);
+    g_free(slice->place);
     g_free(slice);
 }
 
@@ -472,6 +473,8 @@ static GVariant *request_of(const char *owner, const AgentSlice *slice)
     add_text(&keys, "Door", slice->door);
     add_text(&keys, "Engines", slice->engines);
     add_text(&keys, "Tenant", slice->tenant);
+    /* On one card it has no other meaning. */
+    add_text(&keys, "Job", slice->place);
     return g_variant_builder_end(&keys);
 }
 
@@ -530,6 +533,7 @@ static void owned_free(void *data)
 
     g_free(owned->owner);
     g_free(owned->part);
+    g_free(owned->place);
     g_free(owned->container);
     g_free(owned);
 }
@@ -555,6 +559,8 @@ static void on_list(GObject *source, GAsyncResult *result, void *data)
         }
         if (!g_variant_lookup(slice, "Part", "s", &owned->part))
             owned->part = g_strdup("");
+        if (!g_variant_lookup(slice, "Job", "s", &owned->place))
+            owned->place = g_strdup("");
         if (!g_variant_lookup(slice, "Container", "s", &owned->container))
             owned->container = g_strdup("");
         g_ptr_array_add(all, owned);

@@ -50,6 +50,7 @@ void agent_gpu_free(AgentGpu *gpu);
  * @cap: per cent; 0: not said
  * @priority: 0: not said
  * @class, @door, @engines, @tenant: vgpud's words; NULL or "": not said
+ * @place: where its owner is in the cluster, for agent_list(); NULL: not said
  */
 typedef struct {
     char *part;
@@ -64,6 +65,7 @@ typedef struct {
     char *door;
     char *engines;
     char *tenant;
+    char *place;
 } AgentSlice;
 
 void agent_slice_free(AgentSlice *slice);
@@ -110,11 +112,13 @@ void agent_release(Agent *agent, const char *owner, AgentDoneFunc func, void *da
 
 /**
  * AgentOwned - a slice that has an owner
+ * @place: of the AgentSlice; "": not said
  * @container: that uses it now; "": none
  */
 typedef struct {
     char *owner;
     char *part;
+    char *place;
     char *container;
 } AgentOwned;
 

@@ -14,7 +14,11 @@
 /* The name of a resource has at most 63 bytes behind its slash. */
 #define MAX_NAME 63
 
-static const char *const kubelet_keys[] = {"node", "folder", "cdi", "tenant", NULL};
+#define FORGOTTEN_AFTER 300
+#define MAX_FORGOTTEN   86400
+
+static const char *const kubelet_keys[] = {"node",   "folder",          "cdi",
+                                           "tenant", "forgotten-after", NULL};
 static const char *const api_keys[] = {"url", "ca", "certificate", "key", "token-file", NULL};
 static const char *const seats_keys[] = {"type", "count", "door", "class", "policy", NULL};
 
@@ -138,12 +142,18 @@ static gboolean read_kubelet(GKeyFile *file, KubeConf *conf, GError **error)
 {
     const char *group = "kubelet";
     g_autofree char *tenant = NULL;
+    g_autofree char *after = text_of(file, group, "forgotten-after");
+    guint64 seconds = FORGOTTEN_AFTER;
 
     if (!g_key_file_has_group(file, group))
         return TRUE;
     if (!check_keys(file, group, kubelet_keys, error) ||
         !choice_of(file, group, "cdi", "yes", "no", &conf->with_cdi, error))
         return FALSE;
+    if (after && !g_ascii_string_to_unsigned(after, 10, 1, MAX_FORGOTTEN, &seconds, NULL))
+        return wrong(error, "[%s] forgotten-after=%s: seconds, from 1 to %d", group, after,
+                     MAX_FORGOTTEN);
+    conf->forgotten_after = (guint)seconds;
     conf->node = text_of(file, group, "node");
     conf->kubelet = text_of(file, group, "folder");
     tenant = text_of(file, group, "tenant");
@@ -200,6 +210,7 @@ KubeConf *kube_conf_read(HostRoot *root, GError **error)
 
     conf->seats = g_ptr_array_new_with_free_func(seats_free);
     conf->with_cdi = TRUE;
+    conf->forgotten_after = FORGOTTEN_AFTER;
     if (root_has(root, KUBE_CONF_PATH)) {
         file = root_read_keys(root, KUBE_CONF_PATH, G_KEY_FILE_NONE, error);
         if (!file) {

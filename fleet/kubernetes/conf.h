@@ -30,6 +30,7 @@ typedef struct {
  * KubeConf
  * @node: the node's name in the cluster
  * @kubelet: the kubelet's folder
+ * @forgotten_after: seconds after which slices of a claim that nobody knows any more are released
  * @with_cdi: the container runtime reads CDI's files
  * @tenant: of all slices; NULL: none
  * @tenant_is_namespace: the claim's namespace is the tenant
@@ -40,6 +41,7 @@ typedef struct {
 typedef struct {
     char *node;
     char *kubelet;
+    guint forgotten_after;
     gboolean with_cdi;
     char *tenant;
     gboolean tenant_is_namespace;

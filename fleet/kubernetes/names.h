@@ -8,6 +8,9 @@
 #define KUBE_DRIVER "gpu.mdev-vgpu.org"
 #define KUBE_VENDOR "mdev-vgpu.org"
 
+/* Of a claim in the API, by namespace and name. */
+#define KUBE_CLAIM_PATH "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims/%s"
+
 /* Owners in vgpud are "k8s:" and a claim's uid, and "k8s-seats:" and a card's device name. */
 #define KUBE_CLAIM_OWNER "k8s:"
 #define KUBE_SEATS_OWNER "k8s-seats:"

@@ -240,7 +240,7 @@ static gboolean make_watches(Agent *agent, GError **error)
     agent->bypass = bypass_watch_new(agent->host, agent->slices, agent->claims, conf->on_bypass);
     agent->usage = usage_sampler_new(agent->host, agent->offers, agent->slices, agent->tenants);
     agent->scrape = scrape_new(agent->host, agent->offers, agent->slices, agent->health,
-                               agent->pressure, agent->bypass, agent->claims);
+                               agent->pressure, agent->bypass, agent->claims, agent->owners);
     offer_metrics(agent, conf->metrics_listen);
     return TRUE;
 }
@@ -267,12 +267,12 @@ static void tenants_changed(void *data)
     transport_sync_refresh(agent->doors);
 }
 
-static void container_ended(const char *uuid, void *data)
+static void container_ended(const char *uuid, const char *container, void *data)
 {
     Agent *agent = data;
 
-    g_message("the user of slice %s has ended without a report", uuid);
-    slice_claim_end(agent->vgpus, uuid);
+    g_message("%s, which used slice %s, has ended without a report", container, uuid);
+    slice_claim_end(agent->vgpus, uuid, container);
 }
 
 /* GPUs have changed, so their slices may have. */
@@ -343,6 +343,14 @@ static void add_users(const char *gpu, GStrvBuilder *users, void *data)
     }
 }
 
+/* By the schedule. */
+static gboolean pool_due(const char *gpu, const char *pool, GError **error, void *data)
+{
+    const Agent *agent = data;
+
+    return pools_give(agent->pools, gpu, pool, AUDIT_BY_SCHEDULE, error);
+}
+
 static gboolean make_modules(Agent *agent, GError **error)
 {
     agent->host = host_new(agent->inventory, agent->db);
@@ -380,7 +388,7 @@ static gboolean make_modules(Agent *agent, GError **error)
     agent->limits = limits_sync_new(agent->host, agent->offers, agent->slices, agent->claims);
     slices_watch(agent->slices, slice_changed, agent);
     agent->domains = domain_watch_new(&agent->life);
-    agent->schedule = schedule_new(agent->host, agent->modes);
+    agent->schedule = schedule_new(agent->host, agent->modes, pool_due, agent);
     agent->audit = (AuditWorld){agent->host, agent->slices, agent->tenants, agent->claims};
     audit_set_describe(audit_state, &agent->audit);
     authority_answer(host_manager(agent->host), "handle-reload", ACTION_ADMINISTER,

@@ -142,8 +142,19 @@ static const char owners[] =
     " last_throttled_ns INTEGER NOT NULL, ended INTEGER NOT NULL) STRICT;"
     "CREATE TABLE pool (gpu TEXT PRIMARY KEY, pool TEXT NOT NULL) STRICT;";
 
-const char *const schema_steps[] = {first,   oversubscription, domains,  containers, displays,
-                                    engines, operations,       programs, owners,     NULL};
+/* Several containers may use an owner's slice. */
+static const char sharing[] =
+    "ALTER TABLE claim RENAME TO one_claim;"
+    "CREATE TABLE claim ("
+    " uuid TEXT NOT NULL, container TEXT NOT NULL, boot TEXT NOT NULL, pid INTEGER NOT NULL,"
+    " started INTEGER NOT NULL, user INTEGER NOT NULL, cgroup TEXT NOT NULL,"
+    " PRIMARY KEY (uuid, container)) STRICT;"
+    "INSERT INTO claim SELECT uuid, container, boot, pid, started, user, cgroup FROM one_claim;"
+    "DROP TABLE one_claim;";
+
+const char *const schema_steps[] = {first,    oversubscription, domains,    containers,
+                                    displays, engines,          operations, programs,
+                                    owners,   sharing,          NULL};
 
 #define STATE_DIR       "var/lib/vgpu"
 #define STATE_FILE      "state.db"

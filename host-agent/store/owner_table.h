@@ -24,6 +24,7 @@ typedef struct {
  * @last: the arbiter's counters when they were read last
  * @peak_vram: bytes, the most that was seen
  * @ended: seconds since 1970; 0: the slice exists
+ * @changed: since it was stored; not in the table
  */
 typedef struct {
     char *uuid;
@@ -32,6 +33,7 @@ typedef struct {
     OwnerCounts last;
     guint64 peak_vram;
     gint64 ended;
+    gboolean changed;
 } OwnerUse;
 
 void owner_use_free(OwnerUse *use);

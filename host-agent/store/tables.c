@@ -169,9 +169,10 @@ gboolean claim_table_put(Db *db, const char *boot, const Claim *claim, GError **
                   claim->user, claim->cgroup);
 }
 
-gboolean claim_table_remove(Db *db, const char *uuid, GError **error)
+gboolean claim_table_remove(Db *db, const char *uuid, const char *container, GError **error)
 {
-    return db_run(db, error, "DELETE FROM claim WHERE uuid = ?", "s", uuid);
+    return db_run(db, error, "DELETE FROM claim WHERE uuid = ? AND container = ?", "ss", uuid,
+                  container);
 }
 
 /* Usage in the database, for a year, and the sum of a month. */

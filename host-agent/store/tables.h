@@ -65,7 +65,7 @@ GPtrArray *claim_table_read(Db *db, const char *boot, GError **error);
 
 gboolean claim_table_put(Db *db, const char *boot, const Claim *claim, GError **error);
 
-gboolean claim_table_remove(Db *db, const char *uuid, GError **error);
+gboolean claim_table_remove(Db *db, const char *uuid, const char *container, GError **error);
 
 /* Usage in the database, for a year, and the sum of a month. */
 

@@ -350,6 +350,7 @@ static const Column columns[] = {
     {"SCHEDULE", "Name", dict_text, 0},
     {"GPU", "Gpu", dict_text, 0},
     {"MODE", "Mode", dict_text, 0},
+    {"POOL", "Pool", dict_text, 0},
     {"NEXT", "Next", time_text, 0},
     {"WARNING", "Warn", minutes_text, 0},
     {"WAIT", "Timeout", limit_text, 0},

@@ -8,12 +8,13 @@ use Cwd;
 use Exporter 'import';
 use File::Path 'make_path';
 use File::Temp;
+use IO::Socket::UNIX;
 use POSIX ();
 use Test::More;
 use Time::HiRes 'sleep', 'time';
 
 our @EXPORT = qw($gpu $build $root $vgpuctl $fill start forget slurp within output_of start_host start_vgpud kill_vgpud
-    vgpud_pid nothing_to_complain_of);
+    start_guard vgpud_pid metrics nothing_to_complain_of);
 
 our $gpu = 'soft:live';
 our $build = getcwd() . '/build';
@@ -83,6 +84,27 @@ sub start_vgpud {
     return;
 }
 
+# systemd would start it for vgpud. Without the governor: its keeper needs dma-bufs, and the tree has stand-ins for them.
+sub start_guard {
+    my ($uuid) = @_;
+    my $dir = "$root/run/vgpu/guard";
+    my @own = -e '/dev/udmabuf' ? () : ("LD_PRELOAD=$build/guard/udmabuf-shim.so");
+    start('guard', "$build/engine/vgpu-guard", "--config=$dir/$uuid.conf", "--socket=$dir/$uuid/vtest.sock", '--no-landlock',
+        map { "--setenv=$_" } @own, "NODEVICE_SELECT=$ENV{NODEVICE_SELECT}");
+    within(60, sub { slurp("$root/guard.log") =~ /using Vulkan driver/ && -S "$dir/$uuid/vtest.sock" })
+        or BAIL_OUT('guard: ' . slurp("$root/guard.log"));
+    chmod 0666, "$dir/$uuid/vtest.sock";
+    return;
+}
+
+# What Prometheus would get.
+sub metrics {
+    my $socket = IO::Socket::UNIX->new("$root/run/vgpu/metrics") or return '';
+    print $socket "GET /metrics HTTP/1.0\r\n\r\n";
+    local $/ = undef;
+    return <$socket> // '';
+}
+
 sub vgpud_pid { return $vgpud }
 
 sub kill_vgpud {
@@ -108,6 +130,7 @@ sub start_host {
     $ENV{NODEVICE_SELECT} = 1;
     start('bus', 'dbus-daemon', '--session', '--nofork', '--nopidfile', "--address=$ENV{DBUS_SYSTEM_BUS_ADDRESS}");
     within(20, sub { -S "$root/bus" }) or BAIL_OUT('no bus');
+    put('/etc/vgpu/vgpud.conf', "[metrics]\nlisten=unix:/run/vgpu/metrics\n");
     start_vgpud();
     # systemd would start it, for vgpud.
     start('arbiter', "$build/governor/vgpu-arbiter", "--root=$root", $gpu);

@@ -64,6 +64,20 @@ isnt($status, 0, 'another user gets no GPU by it') or diag($text);
 unlike($text, qr/^has/m, 'and no memory');
 like((output_of("$vgpuctl gpu users $gpu"))[0], qr/slurm job 1 has slice $uuid/, 'the job is a user of the GPU');
 
+# By the guarded door. Its limits are for hosts that have dma-bufs: tests/system/57-containers-guarded.t.
+my ($shut) = uuids((call('CreateSlice', wanted('slurm:c:4', 0, 64) =~ s/native/guarded/r))[0]);
+my ($by_guard) = call('GetDoor', $shut);
+start_guard($shut);
+my $venus = 'env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/virtio_icd.json';
+($text, $status) = as($user, $by_guard, "$venus $build/guest/vk-compute --rounds=2 --size 65536");
+is($status, 0, 'by a guard its user computes, too') or diag($text, $by_guard, slurp("$root/guard.log"));
+like($text, qr/verified on Virtio-GPU Venus/, 'through the socket');
+($text, $status) = as($other, $by_guard, "$venus $fill 8");
+isnt($status, 0, 'another user gets no GPU by it') or diag($text);
+unlike($text, qr/^has/m, 'and no memory');
+call('ReleaseOwner', 'slurm:c:4', '{}');
+ok(!-e "$root/run/vgpu/guard/$shut", 'and nothing is left of the door');
+
 # A job that has ended before anybody looked at it.
 my ($short) = uuids((call('CreateSlice', wanted('slurm:c:3', 0, 64)))[0]);
 within(20, sub { -S "$root/run/vgpu/containers/$short/slice/governor.sock" });
@@ -73,6 +87,8 @@ like($text, qr/^has 32 MiB$/m, 'a short job takes half of its memory') or diag($
 ($text) = output_of("$vgpuctl -o json slice show $short");
 like($text, qr/"VramUsed" : 0,/, 'and has returned it') or diag($text);
 like($text, qr/"PeakVram" : [34]\d{7},/, 'its peak is shown') or diag($text);
+like(metrics(), qr/^vgpu_job_vram_peak_bytes\{owner="slurm:c:3"\} [34]\d{7}$/m, 'it is a metric');
+like(metrics(), qr/^vgpu_job_gpu_seconds_total\{owner="slurm:c:1"\} (?!0$)[\d.]+$/m, 'and so is what a job has computed');
 ($text) = call('ReleaseOwner', 'slurm:c:3', '{}');
 like($text, qr/'PeakVram': <uint64 [34]\d{7}>/, 'and is in its totals') or diag($text);
 

@@ -3,7 +3,8 @@
 # installed, on software Vulkan. Part of `make unit`.
 
 RUN_OUT := build/run
-RUN_NEEDS := $(RUN_OUT)/t-fill $(GUEST_OUT)/vk-compute host-agent governor
+RUN_NEEDS := $(RUN_OUT)/t-fill $(GUEST_OUT)/vk-compute host-agent governor build/engine/vgpu-guard \
+	build/guard/udmabuf-shim.so
 UNIT_TESTS += tests/run/live.t tests/run/owners.t
 UNIT_NEEDS += $(RUN_NEEDS)
 

@@ -206,7 +206,7 @@ point('by the clock: a timer of systemd\'s warns, drains and switches, and the a
     my $timers = until_timers(2, 'soon');
     my $listed = VGPU::Lab::host('vgpuctl schedule list');
     my $minute = substr $at, 0, 16;
-    die $listed if $listed !~ /^soon\s+\Q$gpu\E\s+passthrough\s+\w+ \Q$minute\E /m;
+    die $listed if $listed !~ /^soon\s+\Q$gpu\E\s+passthrough\s+-\s+\w+ \Q$minute\E /m;
     $events->expect(qr/becomes passthrough at $clock \(schedule soon\)/, 100);
     VGPU::Whole::until_mode($gpu, 'passthrough', 90);
     $events->stop;

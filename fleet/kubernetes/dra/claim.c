@@ -206,21 +206,26 @@ static gboolean read_results(JsonObject *devices, const ClaimSetting *setting, C
     return claim->slices->len || wrong(error, "the claim has no device of " KUBE_DRIVER);
 }
 
+static JsonObject *top_of(JsonParser *parser)
+{
+    JsonNode *node = json_parser_get_root(parser);
+
+    return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+}
+
 Claim *claim_read(const char *text, gsize length, const char *uid, const ClaimSetting *setting,
                   GError **error)
 {
     g_autoptr(JsonParser) parser = json_parser_new();
     g_autoptr(Claim) claim = g_new0(Claim, 1);
     JsonObject *top, *metadata, *allocation;
-    JsonNode *node;
 
     claim->slices = g_ptr_array_new_with_free_func((GDestroyNotify)agent_slice_free);
     claim->requests = g_ptr_array_new_with_free_func(g_free);
     claim->devices = g_ptr_array_new_with_free_func(g_free);
     if (!json_parser_load_from_data(parser, text, (gssize)length, error))
         return NULL;
-    node = json_parser_get_root(parser);
-    top = node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+    top = top_of(parser);
     metadata = object_of(top, "metadata");
     allocation = object_of(object_of(top, "status"), "allocation");
     if (g_strcmp0(text_of(metadata, "uid"), uid)) {
@@ -241,4 +246,53 @@ Claim *claim_read(const char *text, gsize length, const char *uid, const ClaimSe
                                                               : setting->tenant);
     }
     return g_steal_pointer(&claim);
+}
+
+/* What the API says of an object of ours, and not of a path that it does not know. */
+static gboolean is_about_claims(JsonObject *top, const char *reason)
+{
+    return g_strcmp0(text_of(top, "kind"), "Status") == 0 &&
+           g_strcmp0(text_of(top, "reason"), reason) == 0 &&
+           g_strcmp0(text_of(object_of(top, "details"), "kind"), "resourceclaims") == 0;
+}
+
+/* The words of Kubernetes' authorizer of nodes, which knows the claims of all pods. */
+static gboolean is_no_pods(JsonObject *top)
+{
+    const char *message = text_of(top, "message");
+
+    return message && strstr(message, "no relationship found between node");
+}
+
+static gboolean is_allocated(JsonObject *top, const char *pool)
+{
+    JsonObject *allocation = object_of(object_of(top, "status"), "allocation");
+    JsonArray *results = list_of(object_of(allocation, "devices"), "results");
+
+    for (guint i = 0; i < length_of(results); i++) {
+        JsonObject *result = object_at(results, i);
+
+        if (!result || (g_strcmp0(text_of(result, "driver"), KUBE_DRIVER) == 0 &&
+                        g_strcmp0(text_of(result, "pool"), pool) == 0))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+gboolean claim_is_over(guint status, const char *text, gsize length, const char *uid,
+                       const char *pool)
+{
+    g_autoptr(JsonParser) parser = json_parser_new();
+    JsonObject *top;
+    const char *now;
+
+    if (!json_parser_load_from_data(parser, text, (gssize)length, NULL))
+        return FALSE;
+    top = top_of(parser);
+    if (status == 404)
+        return is_about_claims(top, "NotFound");
+    if (status == 403)
+        return is_about_claims(top, "Forbidden") && is_no_pods(top);
+    now = text_of(object_of(top, "metadata"), "uid");
+    return status == 200 && now && (!g_str_equal(now, uid) || !is_allocated(top, pool));
 }

@@ -46,6 +46,14 @@ typedef struct {
 Claim *claim_read(const char *text, gsize length, const char *uid, const ClaimSetting *setting,
                   GError **error);
 
+/*
+ * Whether an answer of the API to the reading of a claim says that the one with @uid has nothing of
+ * the node @pool any more: it is deleted, another one has its name, or it is not allocated there.
+ * Also if a node may not read it because no pod of it has the claim. FALSE in doubt.
+ */
+gboolean claim_is_over(guint status, const char *text, gsize length, const char *uid,
+                       const char *pool);
+
 void claim_free(Claim *claim);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Claim, claim_free)
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "fleet/kubernetes/dra/driver.h"
 
+#include <string.h>
 #include <glib/gstdio.h>
 
 #include "fleet/kubernetes/dra/claim.h"
+#include "fleet/kubernetes/dra/orphans.h"
 #include "fleet/kubernetes/dra/publisher.h"
 #include "fleet/kubernetes/grpc/server.h"
 #include "fleet/kubernetes/names.h"
@@ -11,10 +13,11 @@
 #include "registration.pb-c.h"
 
 #define SERVICE "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/"
-#define CLAIM   "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims/%s"
 
 /* Of one call. The kubelet asks for a pod's claims, of which there can be no more. */
 #define MAX_CLAIMS 64
+/* What vgpud keeps. */
+#define MAX_PLACE 255
 
 typedef K8s__Io__Kubelet__Pkg__Apis__Dra__V1__Claim DraClaim;
 typedef K8s__Io__Kubelet__Pkg__Apis__Dra__V1__Device DraDevice;
@@ -39,6 +42,7 @@ struct Driver {
     Agent *agent;
     Api *api;
     Publisher *publisher;
+    Orphans *orphans;
     GPtrArray *gpus;
     gboolean is_ready;
     GrpcService service;
@@ -62,6 +66,7 @@ typedef struct {
 
 /**
  * Entry
+ * @place: "NAMESPACE/NAME"
  * @claim: read from the API, for Prepare
  * @error: NULL: done
  * @cdi: for each slice
@@ -69,6 +74,7 @@ typedef struct {
 typedef struct {
     Work *work;
     char *uid;
+    char *place;
     Claim *claim;
     char *error;
     GStrv cdi;
@@ -79,6 +85,7 @@ static void entry_free(void *data)
     Entry *entry = data;
 
     g_free(entry->uid);
+    g_free(entry->place);
     g_clear_pointer(&entry->claim, claim_free);
     g_free(entry->error);
     g_strfreev(entry->cdi);
@@ -108,6 +115,7 @@ static Entry *add_entry(Work *work, const DraClaim *claim)
 
     entry->work = work;
     entry->uid = g_strdup(claim->uid);
+    entry->place = g_strconcat(claim->namespace_, "/", claim->name, NULL);
     g_ptr_array_add(work->entries, entry);
     return entry;
 }
@@ -222,10 +230,14 @@ static void on_claim(const HttpAnswer *answer, const GError *problem, void *data
     }
     entry->claim = claim_read((const char *)answer->body->data, answer->body->len, entry->uid,
                               &setting, &error);
-    if (!entry->claim)
+    if (!entry->claim) {
         prepared(entry, g_strdup(error->message));
-    else
-        agent_make(driver->agent, entry->claim->owner, entry->claim->slices, on_doors, entry);
+        return;
+    }
+    for (guint i = 0; i < entry->claim->slices->len; i++)
+        ((AgentSlice *)entry->claim->slices->pdata[i])->place =
+            strlen(entry->place) <= MAX_PLACE ? g_strdup(entry->place) : NULL;
+    agent_make(driver->agent, entry->claim->owner, entry->claim->slices, on_doors, entry);
 }
 
 /* Names come from the kubelet, and go into a URL and an owner's name. */
@@ -265,7 +277,7 @@ static void on_prepare(GrpcCall *call, const ProtobufCMessage *message, void *da
     for (gsize i = 0; i < request->n_claims; i++) {
         const DraClaim *claim = request->claims[i];
         Entry *entry = add_entry(work, claim);
-        g_autofree char *path = g_strdup_printf(CLAIM, claim->namespace_, claim->name);
+        g_autofree char *path = g_strdup_printf(KUBE_CLAIM_PATH, claim->namespace_, claim->name);
 
         api_call(driver->api, "GET", path, NULL, on_claim, entry);
     }
@@ -414,6 +426,7 @@ Driver *driver_new(const KubeConf *conf, Agent *agent, Api *api)
     driver->api = api;
     driver->gpus = g_ptr_array_new_with_free_func((GDestroyNotify)agent_gpu_free);
     driver->publisher = publisher_new(api, conf->node);
+    driver->orphans = orphans_new(conf, agent, api);
     driver->service = (GrpcService){methods, driver};
     driver->registration = (GrpcService){registration_methods, driver};
     driver->path = g_build_filename(conf->kubelet, "plugins", KUBE_DRIVER, "dra.sock", NULL);
@@ -426,6 +439,7 @@ void driver_free(Driver *driver)
 {
     g_clear_pointer(&driver->registrar, grpc_server_free);
     g_clear_pointer(&driver->server, grpc_server_free);
+    orphans_free(driver->orphans);
     publisher_free(driver->publisher);
     g_ptr_array_unref(driver->gpus);
     g_free(driver->path);

@@ -28,9 +28,9 @@ typedef struct {
 struct Claims {
     Host *host;
     char *boot;
-    GHashTable *by_uuid; /* UUID, which is the claim's own, to Entry */
+    GHashTable *by_uuid; /* UUID to GPtrArray of Entry: one, or several if it has an owner */
     guint timer;
-    void (*ended)(const char *uuid, void *data);
+    ClaimEndFunc ended;
     void *ended_data;
     SlicesFunc changed;
     void *changed_data;
@@ -68,11 +68,54 @@ static void free_entry(void *data)
     g_free(entry);
 }
 
-static const Claim *find(const Claims *claims, const char *uuid)
+/* The next one of the slice whose processes have not ended, from number @i on; NULL: none. */
+static const Claim *next_alive(const Claims *claims, const char *uuid, guint *i)
 {
-    const Entry *entry = g_hash_table_lookup(claims->by_uuid, uuid);
+    const GPtrArray *entries = g_hash_table_lookup(claims->by_uuid, uuid);
 
-    return entry ? entry->claim : NULL;
+    while (entries && *i < entries->len) {
+        const Claim *claim = ((const Entry *)g_ptr_array_index(entries, (*i)++))->claim;
+
+        if (is_alive(claims, claim))
+            return claim;
+    }
+    return NULL;
+}
+
+/* The container that uses it now, if there is only one. */
+static const Claim *only_alive(const Claims *claims, const char *uuid)
+{
+    guint i = 0;
+    const Claim *claim = next_alive(claims, uuid, &i);
+
+    return claim && !next_alive(claims, uuid, &i) ? claim : NULL;
+}
+
+/* The last one to claim it. */
+static const Claim *last_of(const Claims *claims, const char *uuid)
+{
+    const GPtrArray *entries = g_hash_table_lookup(claims->by_uuid, uuid);
+
+    return entries ? ((const Entry *)g_ptr_array_index(entries, entries->len - 1))->claim : NULL;
+}
+
+/* @claims: of all slices. */
+typedef gboolean (*EntryFunc)(const Claims *claims, const Entry *entry);
+
+static gboolean any_is(const Claims *claims, EntryFunc func)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, claims->by_uuid);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const GPtrArray *entries = value;
+
+        for (guint i = 0; i < entries->len; i++)
+            if (func(claims, g_ptr_array_index(entries, i)))
+                return TRUE;
+    }
+    return FALSE;
 }
 
 static gboolean look(void *data)
@@ -95,13 +138,8 @@ static gboolean is_looked_for(const Claims *claims, const Entry *entry)
 
 static void set_timer(Claims *claims)
 {
-    gboolean wanted = FALSE;
-    GHashTableIter iter;
-    void *entry;
+    gboolean wanted = any_is(claims, is_looked_for);
 
-    g_hash_table_iter_init(&iter, claims->by_uuid);
-    while (!wanted && g_hash_table_iter_next(&iter, NULL, &entry))
-        wanted = is_looked_for(claims, entry);
     if (!wanted)
         g_clear_handle_id(&claims->timer, g_source_remove);
     else if (!claims->timer)
@@ -111,12 +149,39 @@ static void set_timer(Claims *claims)
 /* Takes @claim. */
 static void put_in(Claims *claims, Claim *claim)
 {
+    GPtrArray *entries = g_hash_table_lookup(claims->by_uuid, claim->uuid);
     Entry *entry = g_new0(Entry, 1);
 
     entry->claim = claim;
     entry->watch = claim_watch_new(host_root(claims->host), claim, look_now, claims);
-    g_hash_table_replace(claims->by_uuid, claim->uuid, entry);
+    if (!entries) {
+        entries = g_ptr_array_new_with_free_func(free_entry);
+        g_hash_table_insert(claims->by_uuid, g_strdup(claim->uuid), entries);
+    }
+    g_ptr_array_add(entries, entry);
     set_timer(claims);
+}
+
+/* FALSE: there was no such claim. */
+static gboolean take_out(Claims *claims, const char *uuid, const char *container)
+{
+    GPtrArray *entries = g_hash_table_lookup(claims->by_uuid, uuid);
+    g_autoptr(GError) error = NULL;
+    guint i = 0;
+
+    while (
+        entries && i < entries->len &&
+        !g_str_equal(((const Entry *)g_ptr_array_index(entries, i))->claim->container, container))
+        i++;
+    if (!entries || i == entries->len)
+        return FALSE;
+    if (!claim_table_remove(host_db(claims->host), uuid, container, &error))
+        g_warning("slice %s: %s", uuid, error->message);
+    g_ptr_array_remove_index(entries, i);
+    if (!entries->len)
+        g_hash_table_remove(claims->by_uuid, uuid);
+    set_timer(claims);
+    return TRUE;
 }
 
 static char *boot_id(HostRoot *root)
@@ -133,7 +198,8 @@ Claims *claims_new(Host *host, GError **error)
 
     claims->host = host;
     claims->boot = boot_id(host_root(host));
-    claims->by_uuid = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_entry);
+    claims->by_uuid =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_ptr_array_unref);
     stored = claim_table_read(host_db(host), claims->boot, error);
     if (!stored) {
         claims_free(claims);
@@ -153,7 +219,7 @@ void claims_free(Claims *claims)
     g_free(claims);
 }
 
-void claims_watch(Claims *claims, void (*ended)(const char *uuid, void *data), void *data)
+void claims_watch(Claims *claims, ClaimEndFunc ended, void *data)
 {
     claims->ended = ended;
     claims->ended_data = data;
@@ -173,39 +239,57 @@ static void tell(const Claims *claims, const char *uuid)
 
 const char *claims_container(const Claims *claims, const char *uuid)
 {
-    const Claim *claim = find(claims, uuid);
-
-    return claim && is_alive(claims, claim) ? claim->container : NULL;
-}
-
-const char *claims_claimed_by(const Claims *claims, const char *uuid)
-{
-    const Claim *claim = find(claims, uuid);
+    guint i = 0;
+    const Claim *claim = next_alive(claims, uuid, &i);
 
     return claim ? claim->container : NULL;
 }
 
-/* One container uses both now. */
-static gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other)
+char *claims_containers(const Claims *claims, const char *uuid)
 {
-    const Claim *one = find(claims, uuid);
-    const Claim *two = find(claims, other);
+    GString *text = g_string_new(NULL);
+    const Claim *claim;
+    guint i = 0;
+
+    while ((claim = next_alive(claims, uuid, &i)))
+        g_string_append_printf(text, "%s%s", text->len ? ", " : "", claim->container);
+    return g_string_free(text, FALSE);
+}
+
+const char *claims_claimed_by(const Claims *claims, const char *uuid)
+{
+    const Claim *claim = last_of(claims, uuid);
+
+    return claim ? claim->container : NULL;
+}
+
+gboolean claims_are_of_one(const Claims *claims, const char *uuid, const char *other)
+{
+    const Claim *last = last_of(claims, uuid);
+    const Claim *one, *two;
 
     /* Processes are checked last: most slices belong to other containers. */
-    return one && two && g_str_equal(one->container, two->container) && is_alive(claims, one) &&
-           is_alive(claims, two);
+    if (!last || !claims_is_of(claims, other, last->container))
+        return FALSE;
+    one = only_alive(claims, uuid);
+    two = only_alive(claims, other);
+    return one && two && g_str_equal(one->container, two->container);
 }
 
 gboolean claims_is_of(const Claims *claims, const char *uuid, const char *container)
 {
-    const Claim *claim = find(claims, uuid);
+    const GPtrArray *entries = g_hash_table_lookup(claims->by_uuid, uuid);
 
-    return claim && g_str_equal(claim->container, container);
+    for (guint i = 0; entries && i < entries->len; i++)
+        if (g_str_equal(((const Entry *)g_ptr_array_index(entries, i))->claim->container,
+                        container))
+            return TRUE;
+    return FALSE;
 }
 
 gboolean claims_program_user(const Claims *claims, const char *uuid, guint32 *user)
 {
-    const Claim *claim = find(claims, uuid);
+    const Claim *claim = last_of(claims, uuid);
 
     if (!claim || claim->user == CLAIM_NO_USER)
         return FALSE;
@@ -240,6 +324,15 @@ static gboolean refuse(GError **error, const Slice *slice, const char *format, c
     return FALSE;
 }
 
+/*
+ * The containers of a pod, or of a job's tasks: whoever made the slice has decided who gets it. A
+ * VFIO group is opened once.
+ */
+static gboolean may_be_shared(const Slice *slice)
+{
+    return *slice->owner && !slice_is_vgpu(slice);
+}
+
 static gboolean check(const Claims *claims, const Slice *slice, const char *container,
                       GError **error)
 {
@@ -252,7 +345,7 @@ static gboolean check(const Claims *claims, const Slice *slice, const char *cont
                     CLAIM_MAX_CONTAINER);
         return FALSE;
     }
-    if (holder && !g_str_equal(holder, container))
+    if (holder && !g_str_equal(holder, container) && !may_be_shared(slice))
         return refuse(error, slice,
                       "container %s has it; end that first, or make another slice for this one",
                       holder);
@@ -321,11 +414,29 @@ static Claim *claim_new(const Claims *claims, const Slice *slice, char *containe
     return claim;
 }
 
+/* Those whose end was not seen yet, and an earlier one of @container. */
+static void drop_former(Claims *claims, const char *uuid, const char *container)
+{
+    const GPtrArray *entries;
+    guint i = 0;
+
+    while ((entries = g_hash_table_lookup(claims->by_uuid, uuid)) && i < entries->len) {
+        const Claim *claim = ((const Entry *)g_ptr_array_index(entries, i))->claim;
+        g_autofree char *former = g_strdup(claim->container);
+
+        if (is_alive(claims, claim) && !g_str_equal(former, container))
+            i++;
+        else
+            take_out(claims, uuid, former);
+    }
+}
+
 /* Takes @claim, even on failure. */
 static gboolean keep(Claims *claims, Claim *claim, GError **error)
 {
     g_autofree char *uuid = g_strdup(claim->uuid);
 
+    drop_former(claims, uuid, claim->container);
     if (!claim_table_put(host_db(claims->host), claims->boot, claim, error)) {
         claim_free(claim);
         return FALSE;
@@ -361,122 +472,75 @@ gboolean claims_take_program(Claims *claims, const Slice *slice, const char *pro
 
 char *claims_cgroup(const Claims *claims, const char *uuid)
 {
-    const Claim *claim = find(claims, uuid);
+    const Claim *claim = only_alive(claims, uuid);
     g_autofree char *own = claim ? claim_process_own_cgroup(host_root(claims->host), claim) : NULL;
 
     return own ? g_build_filename("/sys/fs/cgroup", own, NULL) : NULL;
 }
 
+void claims_end(Claims *claims, const char *uuid, const char *container)
+{
+    if (take_out(claims, uuid, container))
+        tell(claims, uuid);
+}
+
 void claims_forget(Claims *claims, const char *uuid)
 {
-    g_autoptr(GError) error = NULL;
+    const Claim *claim;
+    gboolean changed = FALSE;
 
-    if (!g_hash_table_remove(claims->by_uuid, uuid))
-        return;
-    if (!claim_table_remove(host_db(claims->host), uuid, &error))
-        g_warning("slice %s: %s", uuid, error->message);
-    set_timer(claims);
-    tell(claims, uuid);
+    while ((claim = last_of(claims, uuid))) {
+        g_autofree char *container = g_strdup(claim->container);
+
+        changed = take_out(claims, uuid, container);
+    }
+    if (changed)
+        tell(claims, uuid);
+}
+
+static gboolean entry_goes_by_members(const Claims *claims, const Entry *entry)
+{
+    return goes_by_members(claims, entry->claim);
 }
 
 /* From the main loop only: what anybody has of the counters is not valid afterwards. */
 static void read_members(const Claims *claims)
 {
-    gboolean wanted = FALSE;
+    if (any_is(claims, entry_goes_by_members))
+        counters_read(host_counters(claims->host));
+}
+
+/* UUID and container in turn, of those that are over. To be freed. */
+static GStrv list_over(const Claims *claims)
+{
+    g_autoptr(GStrvBuilder) over = g_strv_builder_new();
     GHashTableIter iter;
-    void *entry;
+    void *value;
 
     g_hash_table_iter_init(&iter, claims->by_uuid);
-    while (!wanted && g_hash_table_iter_next(&iter, NULL, &entry))
-        wanted = goes_by_members(claims, ((Entry *)entry)->claim);
-    if (wanted)
-        counters_read(host_counters(claims->host));
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const GPtrArray *entries = value;
+
+        for (guint i = 0; i < entries->len; i++) {
+            const Claim *claim = ((const Entry *)g_ptr_array_index(entries, i))->claim;
+
+            if (!is_alive(claims, claim))
+                g_strv_builder_add_many(over, claim->uuid, claim->container, NULL);
+        }
+    }
+    return g_strv_builder_end(over);
 }
 
 void claims_look(Claims *claims)
 {
-    g_autoptr(GStrvBuilder) over = g_strv_builder_new();
-    g_auto(GStrv) uuids = NULL;
-    GHashTableIter iter;
-    void *entry;
+    g_auto(GStrv) over = NULL;
 
     read_members(claims);
-    g_hash_table_iter_init(&iter, claims->by_uuid);
-    while (g_hash_table_iter_next(&iter, NULL, &entry))
-        if (!is_alive(claims, ((Entry *)entry)->claim))
-            g_strv_builder_add(over, ((Entry *)entry)->claim->uuid);
-    uuids = g_strv_builder_end(over);
-    for (guint i = 0; uuids[i]; i++) {
+    over = list_over(claims);
+    for (guint i = 0; over[i]; i += 2) {
         if (claims->ended)
-            claims->ended(uuids[i], claims->ended_data);
-        claims_forget(claims, uuids[i]);
+            claims->ended(over[i], over[i + 1], claims->ended_data);
+        claims_end(claims, over[i], over[i + 1]);
     }
     set_timer(claims);
-}
-
-#define MOST_WEIGHT   10000u
-#define MOST_PER_CENT 100u
-
-/*
- * One container uses both with the transport that exposes the GPU itself, and both have one tenant:
- * a claim by another tenant's user changes nothing for the container.
- */
-static gboolean are_together(const Claims *claims, const Slice *a, const Slice *b)
-{
-    return a->transport == SLICE_TRANSPORT_NATIVE && b->transport == SLICE_TRANSPORT_NATIVE &&
-           g_str_equal(a->gpu, b->gpu) && g_str_equal(a->tenant, b->tenant) &&
-           claims_are_of_one(claims, a->uuid, b->uuid);
-}
-
-const char *share_group_first(const Slices *slices, const Claims *claims, const Slice *slice)
-{
-    const GPtrArray *all = slices_all(slices);
-    const char *first = slice->uuid;
-
-    if (slice->transport != SLICE_TRANSPORT_NATIVE)
-        return first;
-    for (guint i = 0; i < all->len; i++) {
-        const Slice *other = g_ptr_array_index(all, i);
-
-        if (strcmp(other->uuid, first) < 0 && are_together(claims, slice, other))
-            first = other->uuid;
-    }
-    return first;
-}
-
-/* 0 and 100 are no cap. */
-static guint cap_of_both(const Slice *a, const Slice *b)
-{
-    return a->cap && b->cap ? MIN(a->cap + b->cap, MOST_PER_CENT) : MOST_PER_CENT;
-}
-
-/*
- * A second slice must not give more than either was promised: the lower priority applies to both.
- */
-static void add(Slice *sum, const Slice *other)
-{
-    sum->vram += other->vram;
-    sum->oversubscribe += other->oversubscribe;
-    sum->weight = MIN(sum->weight + other->weight, MOST_WEIGHT);
-    sum->cap = cap_of_both(sum, other);
-    sum->compute = MIN(sum->compute + other->compute, MOST_PER_CENT);
-    sum->priority = MIN(sum->priority, other->priority);
-    sum->engines = engines_join(sum->engines, other->engines);
-}
-
-Slice *share_group_share(const Slices *slices, const Claims *claims, const Slice *slice)
-{
-    const GPtrArray *all = slices_all(slices);
-    Slice *sum;
-
-    if (share_group_first(slices, claims, slice) != slice->uuid)
-        return NULL;
-    sum = slice_copy(slice);
-    for (guint i = 0; slice->transport == SLICE_TRANSPORT_NATIVE && i < all->len; i++) {
-        const Slice *other = g_ptr_array_index(all, i);
-
-        if (other != slice && are_together(claims, slice, other))
-            add(sum, other);
-    }
-    return sum;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host-agent/daemon/containers/claim_process.h"
+#include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/engines/arbiter.h"
 #include "lib/program.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/methods/lists.h"
 
 #include <string.h>
@@ -205,11 +206,12 @@ static GVariant *dictionary_of_container_slice(const Counters *counters, const G
 {
     const SliceUse *use = counters_use(counters, slice->uuid);
     const char *first = share_group_first(slices, claims, slice);
+    g_autofree char *containers = claims_containers(claims, slice->uuid);
     GVariantBuilder dict;
 
     g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
     add_slice(&dict, slice);
-    add_text(&dict, "Container", claims_container(claims, slice->uuid));
+    add_text(&dict, "Container", containers);
     add_text(&dict, "CountedWith", first == slice->uuid ? "" : first);
     if (slice_is_vgpu(slice))
         add_vgpu(&dict, counters_find(vgpus, slice->uuid));

@@ -37,7 +37,7 @@ static void give_back(const Vgpus *vgpus, const char *uuid, const char *source)
         given_back(error, request.data);
 }
 
-void slice_claim_end(Vgpus *vgpus, const char *uuid)
+void slice_claim_end(Vgpus *vgpus, const char *uuid, const char *container)
 {
     const Slice *slice = slices_find(vgpus->slices, uuid);
     guint32 user;
@@ -47,7 +47,10 @@ void slice_claim_end(Vgpus *vgpus, const char *uuid)
 
     if (slice && slice->ephemeral && !slice->leaving)
         give_back(vgpus, uuid, source);
-    claims_forget(vgpus->claims, uuid);
+    if (container)
+        claims_end(vgpus->claims, uuid, container);
+    else
+        claims_forget(vgpus->claims, uuid);
     /* If it was removed, the operation is in the audit. */
     if (slices_find(vgpus->slices, uuid))
         audit_write_change(source, AUDIT_DO_RELEASE, AUDIT_SLICE, uuid, before, NULL);
@@ -109,7 +112,7 @@ void slice_release(GDBusMethodInvocation *invocation, const Caller *caller, void
     if (slice && claims_is_of(vgpus->claims, slice->uuid, container)) {
         g_autofree char *uuid = g_strdup(slice->uuid);
 
-        slice_claim_end(vgpus, uuid);
+        slice_claim_end(vgpus, uuid, container);
     }
     g_dbus_method_invocation_return_value(invocation, NULL);
 }
@@ -236,7 +239,7 @@ static const Slice *make(const Run *run, const Request *request, const char *pro
                run->user);
     if (give(run, uuid, program, pid, error))
         return slices_find(vgpus->slices, uuid);
-    slice_claim_end(vgpus, uuid);
+    slice_claim_end(vgpus, uuid, NULL);
     return NULL;
 }
 

@@ -5,9 +5,10 @@
 
 #include "host-agent/daemon/methods/vgpu_call.h"
 
-/* The end of a container that used a slice. */
-
-/* Its container has ended: the slice is free, and an ephemeral one is removed. */
-void slice_claim_end(Vgpus *vgpus, const char *uuid);
+/*
+ * @container, or every user if it is NULL, does not use the slice any more. An ephemeral one is
+ * removed.
+ */
+void slice_claim_end(Vgpus *vgpus, const char *uuid, const char *container);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "lib/bus.h"
 #include "lib/program.h"
+#include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/containers/transport.h"
 #include "host-agent/daemon/engines/arbiter.h"
 #include "host-agent/daemon/methods/vgpu_call.h"

@@ -217,6 +217,7 @@ static void add_slice_info(Exposition *exposition, const GArray *slices)
         exposition_label(labels, "door", slice_transport_name(slice->transport));
         exposition_label(labels, "class", slice_class_name(slice->class));
         exposition_label(labels, "container", metrics->container ? metrics->container : "");
+        exposition_label(labels, "owner", slice->owner);
         exposition_count(exposition, labels->str, 1);
     }
 }

@@ -11,6 +11,7 @@
 #include "lib/bus.h"
 #include "host-agent/daemon/engines/counters.h"
 #include "host-agent/daemon/metrics/gpu_metrics.h"
+#include "host-agent/daemon/metrics/job_metrics.h"
 #include "host-agent/daemon/metrics/vgpu_metrics.h"
 
 #define UNIX_PREFIX     "unix:"
@@ -210,6 +211,7 @@ struct Scrape {
     const PressureWatch *pressure;
     const BypassWatch *bypass;
     const Claims *claims;
+    Owners *owners;
     MetricsServer *server;
     char *listen;
 };
@@ -264,7 +266,7 @@ static void add_agent(Exposition *exposition, const HostMetrics *host)
     exposition_count(exposition, "", (guint64)host->started);
 }
 
-static char *text_of(const HostMetrics *host, gsize *length)
+static char *text_of(const HostMetrics *host, const GPtrArray *owners, gsize *length)
 {
     Exposition *exposition = exposition_new();
     g_autoptr(VgpuTable) vgpus = vgpu_table_new(host);
@@ -274,6 +276,7 @@ static char *text_of(const HostMetrics *host, gsize *length)
     add_vgpu_metrics(exposition, vgpus);
     add_slice_metrics(exposition, host->slices);
     add_tenant_metrics(exposition, vgpus);
+    add_job_metrics(exposition, owners);
     return exposition_end(exposition, length);
 }
 
@@ -289,14 +292,17 @@ char *scrape_text(Scrape *scrape, gsize *length)
         .data = scrape,
     };
     g_autoptr(GArray) containers = slice_metrics(scrape);
+    g_autoptr(GPtrArray) owners = NULL;
 
     host.slices = containers;
+    owners_look(scrape->owners, host.vgpus);
+    owners = owners_list(scrape->owners);
     for (guint i = 0; i < gpus->len; i++) {
         const GpuMetrics gpu = gpu_metrics(scrape, g_ptr_array_index(gpus, i), host.vgpus);
 
         g_array_append_val(metrics, gpu);
     }
-    return text_of(&host, length);
+    return text_of(&host, owners, length);
 }
 
 static char *scrape_answer(void *data, gsize *length)
@@ -305,7 +311,8 @@ static char *scrape_answer(void *data, gsize *length)
 }
 
 Scrape *scrape_new(Host *host, Offers *offers, const Slices *slices, const Health *health,
-                   const PressureWatch *pressure, const BypassWatch *bypass, const Claims *claims)
+                   const PressureWatch *pressure, const BypassWatch *bypass, const Claims *claims,
+                   Owners *owners)
 {
     Scrape *scrape = g_new0(Scrape, 1);
 
@@ -317,6 +324,7 @@ Scrape *scrape_new(Host *host, Offers *offers, const Slices *slices, const Healt
     scrape->pressure = pressure;
     scrape->bypass = bypass;
     scrape->claims = claims;
+    scrape->owners = owners;
     return scrape;
 }
 

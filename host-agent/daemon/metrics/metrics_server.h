@@ -10,6 +10,7 @@
 #include "host-agent/daemon/health/health_watch.h"
 #include "host-agent/daemon/health/bypass_watch.h"
 #include "host-agent/daemon/health/pressure_watch.h"
+#include "host-agent/daemon/slices/owners.h"
 
 typedef struct MetricsServer MetricsServer;
 
@@ -32,7 +33,8 @@ typedef struct Scrape Scrape;
 
 /* All of them live longer. Nothing is answered before scrape_listen(). */
 Scrape *scrape_new(Host *host, Offers *offers, const Slices *slices, const Health *health,
-                   const PressureWatch *pressure, const BypassWatch *bypass, const Claims *claims);
+                   const PressureWatch *pressure, const BypassWatch *bypass, const Claims *claims,
+                   Owners *owners);
 
 void scrape_free(Scrape *scrape);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Scrape, scrape_free)

@@ -285,6 +285,7 @@ static void add_info(Exposition *exposition, const VgpuTable *table)
 
         exposition_label(labels, "type", type ? type : "");
         exposition_label(labels, "class", row->slice ? slice_class_name(row->slice->class) : "");
+        exposition_label(labels, "owner", row->slice ? row->slice->owner : "");
         exposition_count(exposition, labels->str, 1);
     }
 }

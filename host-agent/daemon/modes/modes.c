@@ -17,12 +17,14 @@
  * @recovered: nothing is done unasked before that
  * @refused: address to the last reason why a desired mode could not be applied, so that it is
  * logged once
+ * @held: addresses of GPUs that get no new work for now
  */
 struct Modes {
     Host *host;
     ModeSwitches switches;
     gboolean recovered;
     GHashTable *refused;
+    GHashTable *held;
 };
 
 static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry, const char *source)
@@ -37,8 +39,8 @@ static void show_gpu(const Modes *modes, const Gpu *gpu, const GpuEntry *entry, 
     vgpu_gpu_set_wanted_mode(interface, gpu_mode_name(entry ? entry->mode : gpu->mode));
     vgpu_gpu_set_mode_source(interface, source);
     vgpu_gpu_set_switching(interface, switching ? gpu_mode_name(target) : "");
-    vgpu_gpu_set_draining(interface,
-                          switching || journal_drained(host_db(modes->host), gpu->pci->address));
+    vgpu_gpu_set_draining(interface, switching || modes_held(modes, gpu->pci->address) ||
+                                         journal_drained(host_db(modes->host), gpu->pci->address));
     vgpu_gpu_set_partitions(interface, (const char *const *)partitions);
 }
 
@@ -83,6 +85,18 @@ gboolean modes_set(Modes *modes, const SwitchRequest *request, SwitchDone func, 
         return FALSE;
     show(modes);
     return TRUE;
+}
+
+void modes_hold(Modes *modes, const char *address, gboolean on)
+{
+    if (on ? g_hash_table_add(modes->held, g_strdup(address))
+           : g_hash_table_remove(modes->held, address))
+        show(modes);
+}
+
+gboolean modes_held(const Modes *modes, const char *address)
+{
+    return g_hash_table_contains(modes->held, address);
 }
 
 void modes_cancel(Modes *modes, const char *address)
@@ -210,6 +224,8 @@ static gboolean drain(const Modes *modes, const Gpu *gpu, gboolean on, GError **
     const char *address = gpu->pci->address;
     GpuMode target;
 
+    if (!on)
+        g_hash_table_remove(modes->held, address);
     /* The caller may be gone, and it may wait for ever. */
     if (!on && mode_switch_cancel(&modes->switches, address))
         return TRUE;
@@ -410,6 +426,7 @@ Modes *modes_new(Host *host, Operations *operations)
 
     modes->host = host;
     modes->switches = (ModeSwitches){host, operations, switch_ended, modes};
+    modes->held = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     modes->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     operations_add_kinds(operations, mode_switch_kinds, &modes->switches);
     host_watch(host, gpu_added, changed, modes);
@@ -419,6 +436,7 @@ Modes *modes_new(Host *host, Operations *operations)
 void modes_free(Modes *modes)
 {
     g_hash_table_unref(modes->refused);
+    g_hash_table_unref(modes->held);
     g_free(modes);
 }
 

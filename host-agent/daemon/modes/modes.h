@@ -37,6 +37,13 @@ gboolean modes_set(Modes *modes, const SwitchRequest *request, SwitchDone func, 
                    GError **error);
 
 /*
+ * Keeps new work away from the GPU, like a drain, or ends that. It is not stored, and an operator
+ * can end it, too.
+ */
+void modes_hold(Modes *modes, const char *address, gboolean on);
+gboolean modes_held(const Modes *modes, const char *address);
+
+/*
  * Ends a switch of the GPU that still waits for its users: everything is restored then. Does not
  * end one that has begun.
  */

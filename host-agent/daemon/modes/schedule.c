@@ -6,7 +6,6 @@
 #include "lib/bus.h"
 #include "lib/systemd.h"
 #include "host-agent/daemon/host/authority.h"
-#include "host-agent/daemon/modes/scheduled_switch.h"
 
 /* Which of several calendar expressions elapsed last. systemd tells only what comes next. */
 
@@ -280,10 +279,10 @@ static void warn(const Schedule *schedule, const ScheduleEntry *entry)
 {
     g_autoptr(GDateTime) time = g_date_time_new_from_unix_local(entry->next);
     g_autofree char *clock = g_date_time_format(time, "%H:%M");
+    g_autofree char *text = schedule_entry_text(entry);
 
     host_event(schedule->host, "schedule-warning", entry->gpu, NULL,
-               "GPU %s becomes %s at %s (schedule %s); %s", entry->gpu, gpu_mode_name(entry->mode),
-               clock, entry->name,
+               "GPU %s %s at %s (schedule %s); %s", entry->gpu, text, clock, entry->name,
                entry->drain ? "it then waits for those who use it"
                             : "it stays as it is if it is in use then");
 }
@@ -331,6 +330,8 @@ static void add_entry(GVariantBuilder *list, const ScheduleEntry *entry)
     g_variant_builder_add(list, "{sv}", "Name", g_variant_new_string(entry->name));
     g_variant_builder_add(list, "{sv}", "Gpu", g_variant_new_string(entry->gpu));
     g_variant_builder_add(list, "{sv}", "Mode", g_variant_new_string(gpu_mode_name(entry->mode)));
+    g_variant_builder_add(list, "{sv}", "Pool",
+                          g_variant_new_string(entry->pool ? entry->pool : ""));
     g_variant_builder_add(list, "{sv}", "Calendar", g_variant_new_string(entry->calendar));
     g_variant_builder_add(list, "{sv}", "Next", g_variant_new_int64(entry->next));
     g_variant_builder_add(list, "{sv}", "Warn", g_variant_new_uint32(entry->warn));
@@ -420,12 +421,12 @@ void schedule_start(Schedule *schedule, GDBusConnection *bus)
     apply_all(schedule);
 }
 
-Schedule *schedule_new(Host *host, Modes *modes)
+Schedule *schedule_new(Host *host, Modes *modes, PoolSetFunc set_pool, void *data)
 {
     Schedule *schedule = g_new0(Schedule, 1);
 
     schedule->host = host;
-    schedule->switches = scheduled_switches_new(host, modes);
+    schedule->switches = scheduled_switches_new(host, modes, set_pool, data);
     schedule->entries = g_ptr_array_new();
     schedule->timers = schedule_timers_of(schedule->entries);
     schedule->end = g_cancellable_new();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Modes by the clock: schedule.conf's entries, the warnings before them, and what was missed. The
- * clock is systemd's (scheduled_switch.h), whose timers call RunSchedule.
+ * Modes and pools by the clock: schedule.conf's entries, the warnings before them, and what was
+ * missed. The clock is systemd's (scheduled_switch.h), whose timers call RunSchedule.
  */
 #ifndef VGPUD_MODES_SCHEDULE_H
 #define VGPUD_MODES_SCHEDULE_H
@@ -9,11 +9,12 @@
 #include <gio/gio.h>
 
 #include "host-agent/daemon/modes/modes.h"
+#include "host-agent/daemon/modes/scheduled_switch.h"
 
 typedef struct Schedule Schedule;
 
-/* @modes is owned by the caller, and lives longer. Nothing is done before schedule_start(). */
-Schedule *schedule_new(Host *host, Modes *modes);
+/* All of them live longer. Nothing is done before schedule_start(). */
+Schedule *schedule_new(Host *host, Modes *modes, PoolSetFunc set_pool, void *data);
 
 void schedule_free(Schedule *schedule);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Schedule, schedule_free)

@@ -66,13 +66,13 @@ GPtrArray *schedule_timers_of(const GPtrArray *entries)
 
     for (guint i = 0; i < entries->len; i++) {
         const ScheduleEntry *entry = g_ptr_array_index(entries, i);
-        const char *mode = gpu_mode_name(entry->mode);
+        g_autofree char *text = schedule_entry_text(entry);
 
         add(timers, entries, i, FALSE, g_strdup(entry->calendar),
-            g_strdup_printf("GPU %s becomes %s (schedule %s)", entry->gpu, mode, entry->name));
+            g_strdup_printf("GPU %s %s (schedule %s)", entry->gpu, text, entry->name));
         if (entry->warn && entry->next)
             add(timers, entries, i, TRUE, warning_time(entry),
-                g_strdup_printf("Warning that GPU %s becomes %s (schedule %s)", entry->gpu, mode,
+                g_strdup_printf("Warning that GPU %s %s (schedule %s)", entry->gpu, text,
                                 entry->name));
     }
     return timers;
@@ -154,19 +154,23 @@ void schedule_timers_sync(GPtrArray *timers, GDBusConnection *bus, GCancellable 
     units_list(bus, PREFIX "*" SUFFIX, cancellable, listed, g_ptr_array_ref(timers));
 }
 
-/* While another switch of the GPU is under way: no event reports its end. */
+/* While another switch of the GPU is under way, or an owner has it: no event reports its end. */
 #define TRY_AGAIN_S 1
 
 struct ScheduledSwitches {
     Host *host;
     Modes *modes;
+    PoolSetFunc set_pool;
+    void *data;
     GPtrArray *pending; /* of Due */
 };
 
 /**
  * Due - an entry whose time has come
  * @switches: NULL: they are freed
- * @again: a timer, while it waits for another switch of the GPU to end
+ * @pool: NULL: none. It is set after the mode, which then is @switched
+ * @until: of the monotonic clock: how long it waits for owners of another pool; 0: for ever
+ * @again: a timer, while it waits for them, or for another switch of the GPU to end
  */
 typedef struct {
     ScheduledSwitches *switches;
@@ -175,8 +179,11 @@ typedef struct {
     gint64 when;
     GpuMode mode;
     guint partitions;
+    char *pool;
+    gboolean switched;
     gboolean drain;
     guint timeout;
+    gint64 until;
     guint again;
 } Due;
 
@@ -185,6 +192,7 @@ static void due_free(Due *due)
     g_clear_handle_id(&due->again, g_source_remove);
     g_free(due->name);
     g_free(due->gpu);
+    g_free(due->pool);
     g_free(due);
 }
 
@@ -197,20 +205,64 @@ static void remember(const ScheduledSwitches *switches, const char *gpu, gint64 
         g_warning("%s", error->message);
 }
 
-static void switched(const char *const *steps, const GError *error, void *data)
+static void finish(Due *due, const GError *error)
+{
+    ScheduledSwitches *switches = due->switches;
+
+    g_ptr_array_remove_fast(switches->pending, due);
+    modes_hold(switches->modes, due->gpu, FALSE);
+    remember(switches, due->gpu, due->when);
+    if (error)
+        host_event(switches->host, due->switched ? "pool" : "mode", due->gpu, NULL,
+                   "schedule %s: %s", due->name, error->message);
+    due_free(due);
+}
+
+static gboolean may_wait(const Due *due, const GError *error)
+{
+    return g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE) && due->drain &&
+           (!due->until || g_get_monotonic_time() < due->until);
+}
+
+/* An operator may have ended the hold meanwhile, as that of a switch that waits. */
+static gboolean give_pool(void *data)
 {
     Due *due = data;
     ScheduledSwitches *switches = due->switches;
+    gboolean cancelled = due->again && !modes_held(switches->modes, due->gpu);
+    g_autoptr(GError) error = NULL;
+
+    if (cancelled)
+        g_set_error(&error, AGENT_ERROR, AGENT_ERROR_FAILED,
+                    "GPU %s stays in its pool, because its drain was ended", due->gpu);
+    else
+        switches->set_pool(due->gpu, due->pool, &error, switches->data);
+    if (cancelled || !may_wait(due, error)) {
+        due->again = 0;
+        finish(due, error);
+        return G_SOURCE_REMOVE;
+    }
+    if (!due->again)
+        host_event(switches->host, "drain", due->gpu, NULL, "schedule %s waits: %s", due->name,
+                   error->message);
+    due->again = g_timeout_add_seconds(TRY_AGAIN_S, give_pool, due);
+    return G_SOURCE_REMOVE;
+}
+
+static void switched(const char *const *steps, const GError *error, void *data)
+{
+    Due *due = data;
 
     (void)steps;
-    if (switches) {
-        g_ptr_array_remove_fast(switches->pending, due);
-        remember(switches, due->gpu, due->when);
-        if (error)
-            host_event(switches->host, "mode", due->gpu, NULL, "schedule %s: %s", due->name,
-                       error->message);
+    if (!due->switches) {
+        due_free(due);
+        return;
     }
-    due_free(due);
+    due->switched = !error;
+    if (due->pool && !error)
+        give_pool(due);
+    else
+        finish(due, error);
 }
 
 static gboolean begin(void *data)
@@ -224,6 +276,8 @@ static gboolean begin(void *data)
                                    .source = AUDIT_BY_SCHEDULE};
     g_autoptr(GError) error = NULL;
 
+    if (due->pool && due->drain)
+        modes_hold(due->switches->modes, due->gpu, TRUE);
     if (modes_set(due->switches->modes, &request, switched, due, &error)) {
         due->again = 0;
     } else if (g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE)) {
@@ -258,6 +312,7 @@ static void supersede(ScheduledSwitches *switches, const ScheduleEntry *entry)
 
 void scheduled_switches_add(ScheduledSwitches *switches, const ScheduleEntry *entry, gint64 when)
 {
+    g_autofree char *text = schedule_entry_text(entry);
     Due *due = g_new0(Due, 1);
 
     supersede(switches, entry);
@@ -268,10 +323,12 @@ void scheduled_switches_add(ScheduledSwitches *switches, const ScheduleEntry *en
     due->mode = entry->mode;
     due->partitions = entry->partitions;
     due->drain = entry->drain;
+    due->pool = g_strdup(entry->pool);
     due->timeout = entry->timeout;
+    due->until =
+        entry->timeout ? g_get_monotonic_time() + entry->timeout * (gint64)G_USEC_PER_SEC : 0;
     g_ptr_array_add(switches->pending, due);
-    g_message("schedule %s: GPU %s becomes %s", entry->name, entry->gpu,
-              gpu_mode_name(entry->mode));
+    g_message("schedule %s: GPU %s %s", entry->name, entry->gpu, text);
     begin(due);
 }
 
@@ -288,12 +345,15 @@ gint64 scheduled_switches_last(const ScheduledSwitches *switches, const char *gp
     return last;
 }
 
-ScheduledSwitches *scheduled_switches_new(Host *host, Modes *modes)
+ScheduledSwitches *scheduled_switches_new(Host *host, Modes *modes, PoolSetFunc set_pool,
+                                          void *data)
 {
     ScheduledSwitches *switches = g_new0(ScheduledSwitches, 1);
 
     switches->host = host;
     switches->modes = modes;
+    switches->set_pool = set_pool;
+    switches->data = data;
     switches->pending = g_ptr_array_new();
     return switches;
 }

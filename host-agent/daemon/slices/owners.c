@@ -23,10 +23,11 @@ static gint64 now_s(void)
     return g_get_real_time() / G_USEC_PER_SEC;
 }
 
-static void put(const Owners *owners, const OwnerUse *use)
+static void put(const Owners *owners, OwnerUse *use)
 {
     g_autoptr(GError) error = NULL;
 
+    use->changed = FALSE;
     if (!owner_table_put(host_db(owners->host), use, &error))
         g_warning("cannot store what %s has used: %s", use->owner, error->message);
 }
@@ -40,7 +41,7 @@ static guint64 step(guint64 *last, guint64 now)
     return more;
 }
 
-static gboolean add(OwnerUse *use, const OwnerCounts *now, guint64 vram)
+static void add(OwnerUse *use, const OwnerCounts *now, guint64 vram)
 {
     OwnerUse before = *use;
 
@@ -48,17 +49,16 @@ static gboolean add(OwnerUse *use, const OwnerCounts *now, guint64 vram)
     use->sum.waited_ns += step(&use->last.waited_ns, now->waited_ns);
     use->sum.throttled_ns += step(&use->last.throttled_ns, now->throttled_ns);
     use->peak_vram = MAX(use->peak_vram, vram);
-    return memcmp(&before, use, sizeof(before)) != 0;
+    use->changed = use->changed || memcmp(&before, use, sizeof(before)) != 0;
 }
 
-/* Whether something has changed. */
-static gboolean add_vgpu(OwnerUse *use, const VgpuCounters *vgpu)
+static void add_vgpu(OwnerUse *use, const VgpuCounters *vgpu)
 {
     guint64 vram = 0;
     OwnerCounts now = use->last;
 
     if (!vgpu)
-        return FALSE;
+        return;
     if (vgpu->drm.known)
         now.gpu_ns = vgpu->drm.gpu_ns;
     else if (vgpu->slice_known)
@@ -68,13 +68,14 @@ static gboolean add_vgpu(OwnerUse *use, const VgpuCounters *vgpu)
         now.throttled_ns = vgpu->slice.throttled_ns;
     }
     counters_vram(vgpu, &vram);
-    return add(use, &now, vgpu->slice_known ? MAX(vram, vgpu->slice.vram_peak) : vram);
+    add(use, &now, vgpu->slice_known ? MAX(vram, vgpu->slice.vram_peak) : vram);
 }
 
-static gboolean add_slice(OwnerUse *use, const SliceUse *slice)
+static void add_slice(OwnerUse *use, const SliceUse *slice)
 {
-    return slice && add(use, &(OwnerCounts){slice->gpu_ns, slice->waited_ns, slice->throttled_ns},
-                        slice->vram_peak);
+    if (slice)
+        add(use, &(OwnerCounts){slice->gpu_ns, slice->waited_ns, slice->throttled_ns},
+            slice->vram_peak);
 }
 
 static gboolean is_old(void *uuid, void *value, void *data)
@@ -108,27 +109,37 @@ static void set_timer(Owners *owners)
         owners->timer = g_timeout_add_seconds(SAMPLE_S, tick, owners);
 }
 
+void owners_look(Owners *owners, const GPtrArray *vgpus)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, owners->uses);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        OwnerUse *use = value;
+        const Slice *slice = use->ended ? NULL : slices_find(owners->slices, use->uuid);
+
+        if (slice && slice_is_vgpu(slice))
+            add_vgpu(use, counters_find(vgpus, use->uuid));
+        else if (slice)
+            add_slice(use, counters_use(host_counters(owners->host), use->uuid));
+    }
+}
+
 void owners_sample(Owners *owners)
 {
-    const GPtrArray *vgpus;
     GHashTableIter iter;
     void *value;
     gboolean begun;
 
     if (!g_hash_table_size(owners->uses))
         return;
-    vgpus = counters_read(host_counters(owners->host));
+    owners_look(owners, counters_read(host_counters(owners->host)));
     begun = db_begin(host_db(owners->host), NULL);
     g_hash_table_iter_init(&iter, owners->uses);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        OwnerUse *use = value;
-        const Slice *slice = use->ended ? NULL : slices_find(owners->slices, use->uuid);
-
-        if (slice && (slice_is_vgpu(slice)
-                          ? add_vgpu(use, counters_find(vgpus, use->uuid))
-                          : add_slice(use, counters_use(host_counters(owners->host), use->uuid))))
-            put(owners, use);
-    }
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        if (((OwnerUse *)value)->changed)
+            put(owners, value);
     if (begun && !db_commit(host_db(owners->host), NULL))
         db_rollback(host_db(owners->host));
 }
@@ -189,48 +200,64 @@ void owners_begin(Owners *owners, const char *owner)
     g_hash_table_foreach_remove(owners->uses, is_of, (void *)owner);
 }
 
+static void add_to(OwnerTotals *totals, const OwnerUse *use)
+{
+    totals->slices++;
+    totals->present += !use->ended;
+    totals->counts.gpu_ns += use->sum.gpu_ns;
+    totals->counts.waited_ns += use->sum.waited_ns;
+    totals->counts.throttled_ns += use->sum.throttled_ns;
+    totals->peak_vram += use->peak_vram;
+    totals->ended = MAX(totals->ended, use->ended);
+}
+
 OwnerTotals owners_totals(const Owners *owners, const char *owner)
 {
-    OwnerTotals totals = {.ended = TRUE};
+    OwnerTotals totals = {.owner = owner};
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, owners->uses);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        if (g_str_equal(((const OwnerUse *)value)->owner, owner))
+            add_to(&totals, value);
+    return totals;
+}
+
+/* Those that have slices, then those whose last one ended last. */
+static int by_end(const void *a, const void *b)
+{
+    const OwnerTotals *one = *(OwnerTotals *const *)a;
+    const OwnerTotals *two = *(OwnerTotals *const *)b;
+
+    if (!one->present != !two->present)
+        return one->present ? -1 : 1;
+    if (!one->present && one->ended != two->ended)
+        return one->ended > two->ended ? -1 : 1;
+    return strcmp(one->owner, two->owner);
+}
+
+GPtrArray *owners_list(const Owners *owners)
+{
+    g_autoptr(GHashTable) known = g_hash_table_new(g_str_hash, g_str_equal);
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
     GHashTableIter iter;
     void *value;
 
     g_hash_table_iter_init(&iter, owners->uses);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const OwnerUse *use = value;
+        OwnerTotals *totals = g_hash_table_lookup(known, use->owner);
 
-        if (!g_str_equal(use->owner, owner))
-            continue;
-        totals.slices++;
-        totals.counts.gpu_ns += use->sum.gpu_ns;
-        totals.counts.waited_ns += use->sum.waited_ns;
-        totals.counts.throttled_ns += use->sum.throttled_ns;
-        totals.peak_vram += use->peak_vram;
-        totals.ended = totals.ended && use->ended;
+        if (!totals) {
+            totals = g_new0(OwnerTotals, 1);
+            totals->owner = use->owner;
+            g_hash_table_insert(known, use->owner, totals);
+            g_ptr_array_add(list, totals);
+        }
+        add_to(totals, use);
     }
-    return totals;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-GStrv owners_known(const Owners *owners)
-{
-    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
-    GHashTableIter iter;
-    void *value;
-    char **list;
-    guint count;
-
-    g_hash_table_iter_init(&iter, owners->uses);
-    while (g_hash_table_iter_next(&iter, NULL, &value))
-        g_hash_table_add(names, ((OwnerUse *)value)->owner);
-    list = (char **)g_hash_table_get_keys_as_array(names, &count);
-    qsort(list, count, sizeof(*list), by_name);
-    for (guint i = 0; i < count; i++)
-        list[i] = g_strdup(list[i]);
+    g_ptr_array_sort(list, by_end);
     return list;
 }
 
@@ -259,6 +286,7 @@ Owners *owners_new(Host *host, const Slices *slices, GError **error)
     }
     for (guint i = 0; i < all->len; i++)
         note(owners, g_ptr_array_index(all, i));
+    g_hash_table_foreach_remove(owners->uses, is_old, owners);
     set_timer(owners);
     return owners;
 }

@@ -26,25 +26,34 @@ void owners_begin(Owners *owners, const char *owner);
 /* A slice was added, changed or removed. */
 void owners_update(Owners *owners, const char *uuid);
 
+/* @vgpus: as counters_read() has just returned it. Adds what has changed, and stores nothing. */
+void owners_look(Owners *owners, const GPtrArray *vgpus);
+
 /* Reads the counters, and stores what has changed. Otherwise done once a minute. */
 void owners_sample(Owners *owners);
 
 /**
  * OwnerTotals
  * @slices: how many, with those that were removed
- * @ended: all of them were removed
+ * @present: how many there are
+ * @ended: when the last one was removed that was, seconds since 1970; 0: none was
  */
 typedef struct {
+    const char *owner;
     guint slices;
+    guint present;
     OwnerCounts counts;
     guint64 peak_vram;
-    gboolean ended;
+    gint64 ended;
 } OwnerTotals;
 
 /* Zeros for an owner that is not known. */
 OwnerTotals owners_totals(const Owners *owners, const char *owner);
 
-/* Names of owners that have slices, or had some within the hour, sorted; to be freed. */
-GStrv owners_known(const Owners *owners);
+/*
+ * Of OwnerTotals: all owners that have slices, by name, then those that had some within the hour,
+ * the last to end first. The names are valid until the next change.
+ */
+GPtrArray *owners_list(const Owners *owners);
 
 #endif

@@ -2,6 +2,7 @@
 #include "host-agent/daemon/slices/pools.h"
 
 #include "lib/bus.h"
+#include "host-agent/daemon/host/audit.h"
 #include "host-agent/daemon/host/authority.h"
 #include "host-agent/model/request.h"
 #include "host-agent/store/owner_table.h"
@@ -98,6 +99,20 @@ static gboolean set(const Pools *pools, const char *gpu, const char *pool, const
     pools_refresh(pools);
     host_event(pools->host, "pool", gpu, NULL, "GPU %s was given to pool %s by %s", gpu, pool,
                user);
+    return TRUE;
+}
+
+gboolean pools_give(const Pools *pools, const char *gpu, const char *pool, const char *source,
+                    GError **error)
+{
+    VgpuGpu *interface = host_gpu_interface(pools->host, gpu);
+    g_autofree char *before = audit_state_of(AUDIT_GPU, gpu);
+
+    if (interface && g_strcmp0(vgpu_gpu_get_pool(interface), pool) == 0)
+        return TRUE;
+    if (!check_free(pools, gpu, pool, error) || !set(pools, gpu, pool, source, error))
+        return FALSE;
+    audit_write_change(source, "SetPool", AUDIT_GPU, gpu, before, NULL);
     return TRUE;
 }
 

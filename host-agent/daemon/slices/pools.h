@@ -17,6 +17,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Pools, pools_free)
 void pools_refresh(const Pools *pools);
 
 /*
+ * SetPool without a caller: @source is one of the audit's. AGENT_ERROR_IN_USE: an owner of another
+ * pool has a slice of the GPU.
+ */
+gboolean pools_give(const Pools *pools, const char *gpu, const char *pool, const char *source,
+                    GError **error);
+
+/*
  * Forgets the pools that were set for GPUs whose pool gpus.conf gives. @changes: a sentence for
  * each that differs. AGENT_ERROR_IN_USE: an owner of another pool has a slice of such a GPU; then,
  * without @dry_run, others may have been forgotten.

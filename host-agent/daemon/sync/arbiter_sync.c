@@ -2,6 +2,7 @@
 #include "host-agent/daemon/sync/arbiter_sync.h"
 
 #include "host-agent/daemon/containers/claims.h"
+#include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/engines/arbiter.h"
 #include "lib/systemd.h"
 

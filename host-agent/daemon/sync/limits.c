@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "host-agent/daemon/containers/share_group.h"
 #include "host-agent/daemon/sync/device_limits.h"
 #include "lib/host_root.h"
 #include "lib/systemd.h"

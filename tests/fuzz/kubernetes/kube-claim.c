@@ -34,8 +34,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                slice->compute <= 100);
         assert(slice->door && slice->class && slice->cap <= 100 && slice->priority <= 15);
     }
-    if (claim)
+    if (claim) {
+        assert(!claim_is_over(200, (const char *)data, size, "u", "n"));
         claim_free(claim);
+    }
+    claim_is_over(404, (const char *)data, size, "u", "n");
+    claim_is_over(403, (const char *)data, size, "u", "n");
     if (quantity_parse(text, &bytes)) {
         g_autofree char *again = quantity_format(bytes);
         guint64 same;

@@ -50,6 +50,10 @@ class Api:
         # Fields that this API does not know, as an older one or one without a feature.
         self.drops = ()
         self.callers = set()
+        # It tells nodes nothing of claims that no pod of theirs has.
+        self.is_node_authorizer = False
+        # Names of claims for which something on the way says that there is no such path.
+        self.broken_claims = set()
         self.server = None
         self.connections = []
         self.port = 0
@@ -157,6 +161,10 @@ class BaseHandler(http.server.BaseHTTPRequestHandler):
     def refuse(self, status, headers=()):
         self.answer(status, {'kind': 'Status', 'status': 'Failure', 'message': f'refused with {status}', 'code': status}, headers)
 
+    def refuse_claim(self, status, reason, name, message):
+        self.answer(status, {'kind': 'Status', 'status': 'Failure', 'reason': reason, 'code': status, 'message': message,
+                             'details': {'group': 'resource.k8s.io', 'kind': 'resourceclaims', 'name': name}})
+
     def is_known(self):
         subject = dict(field[0] for field in (self.connection.getpeercert() or {}).get('subject', ()))
         self.api.callers.add(subject.get('commonName') or self.headers.get('Authorization'))
@@ -178,7 +186,16 @@ class BaseHandler(http.server.BaseHTTPRequestHandler):
                 return
             if claim:
                 obj = api.claims.get(claim.groups())
-                self.answer(200, obj) if obj else self.refuse(404)
+                if claim[2] in api.broken_claims:
+                    self.refuse(404)
+                    return
+                if obj is None and api.is_node_authorizer:
+                    # Without a pod of the node that has it, a node may not even know whether there is one.
+                    self.refuse_claim(403, 'Forbidden', claim[2], "no relationship found between node 'node1' and this object")
+                elif obj is None:
+                    self.refuse_claim(404, 'NotFound', claim[2], f'resourceclaims "{claim[2]}" not found')
+                else:
+                    self.answer(200, obj)
                 return
             if url.path == '/api/v1/nodes/node1':
                 self.answer(200, {'metadata': {'name': 'node1', 'uid': 'node-uid'}})

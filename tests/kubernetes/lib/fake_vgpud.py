@@ -110,7 +110,7 @@ class Vgpud:
                     raise Refused('InvalidArgument', 'Owner and Part have 1 to 60 letters')
                 for key in wanted:
                     if key not in ('Owner', 'Part', 'Pool', 'Gpus', 'Type', 'Vram', 'Oversubscribe', 'Compute', 'Cap',
-                                   'Priority', 'Class', 'Door', 'Engines', 'Tenant', 'Uid'):
+                                   'Priority', 'Class', 'Door', 'Engines', 'Tenant', 'Uid', 'Job'):
                         raise Refused('InvalidArgument', f'there is no key {key}')
                 old = [one for one in self.state['slices']
                        if (one['Owner'], one['Part']) == (wanted['Owner'], wanted['Part'])]
@@ -126,7 +126,8 @@ class Vgpud:
     def shown(self, slice_):
         return {'Uuid': GLib.Variant('s', slice_['Uuid']), 'Owner': GLib.Variant('s', slice_['Owner']),
                 'Part': GLib.Variant('s', slice_['Part']), 'Gpu': GLib.Variant('s', slice_['Gpu']),
-                'Container': GLib.Variant('s', slice_['Container'])}
+                'Container': GLib.Variant('s', slice_['Container']),
+                'Job': GLib.Variant('s', slice_['Asked'].get('Job', ''))}
 
     # The bus.
 

@@ -201,7 +201,7 @@ static void test_host(void)
     g_autofree char *text = NULL;
     g_autofree char *doorbells = g_strdup_printf("vgpu_vgpu_doorbells_total{%s} 17", labels);
     g_autofree char *info = g_strdup_printf(
-        "vgpu_vgpu_info{%s,type=\"amdgpu-vgpu-half\",class=\"guaranteed\"} 1", labels);
+        "vgpu_vgpu_info{%s,type=\"amdgpu-vgpu-half\",class=\"guaranteed\",owner=\"\"} 1", labels);
     gsize length;
 
     agent_on_bus_open(&at, "shared");

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "host-agent/daemon/containers/owner_dirs.h"
+#include "host-agent/daemon/metrics/metrics_server.h"
+#include "host-agent/store/owner_table.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/slices_kit.h"
@@ -249,6 +251,123 @@ static void test_release(void)
     agent_on_bus_close(&at);
 }
 
+/* As a pod's containers: each is told apart from the others, and its end from theirs. */
+static void test_containers(void)
+{
+    AgentOnBus at;
+    g_autofree char *uuid = NULL, *other = NULL, *show = NULL;
+    g_autoptr(GVariant) totals = NULL;
+
+    open_shared(&at);
+    process(&at, 77, 1000);
+    process(&at, 78, 1001);
+    uuid = made(&at, "(" SLICE("0", NATIVE) ",)");
+    show = g_strconcat("slice show ", uuid, NULL);
+    assert_hook_of(&at, uuid, "claim", WEB, 0, "");
+    assert_hook_of(&at, uuid, "claim", DB, 0, "");
+    assert_hook_of(&at, uuid, "claim", WEB, 0, "");
+    assert_says(show, 0, "Container:              db, web\n", "");
+    agent_on_bus_restart(&at);
+    assert_says(show, 0, "Container:              db, web\n", "");
+    assert_hook_of(&at, uuid, "release", WEB, 0, "");
+    assert_says(show, 0, "Container:              db\n", "");
+    assert_hook_of(&at, uuid, "claim", WEB, 0, "");
+    process_ends(&at, 78);
+    agent_look_at_containers(at.agent);
+    assert_says(show, 0, "Container:              web\n", "");
+    totals = release(&at, OWNER);
+    agent_on_bus_restart(&at);
+    assert_says("slice list", 0, "no slice", "");
+    agent_on_bus_close(&at);
+}
+
+/* Two slices are one share for a container that has both alone. */
+static void test_containers_and_shares(void)
+{
+    AgentOnBus at;
+    g_autofree char *one = NULL, *two = NULL, *first = NULL, *second = NULL;
+
+    open_shared(&at);
+    process(&at, 77, 1000);
+    process(&at, 78, 1001);
+    one = made(&at, "(" SLICE("0", NATIVE) ",)");
+    two = made(&at, "(" SLICE("1", NATIVE) ",)");
+    first = g_strconcat("/run/vgpu/governor/" ADDRESS "/slices/", one, ".conf", NULL);
+    second = g_strconcat("/run/vgpu/governor/" ADDRESS "/slices/", two, ".conf", NULL);
+    assert_hook_of(&at, one, "claim", WEB, 0, "");
+    assert_hook_of(&at, two, "claim", WEB, 0, "");
+    g_assert_cmpint(exists(&at, first), !=, exists(&at, second));
+    assert_hook_of(&at, strcmp(one, two) < 0 ? two : one, "claim", DB, 0, "");
+    g_assert_true(exists(&at, first) && exists(&at, second));
+    assert_in_file(&at, first, "vram=4294967296\n");
+    assert_in_file(&at, second, "vram=4294967296\n");
+    assert_hook_of(&at, strcmp(one, two) < 0 ? two : one, "release", DB, 0, "");
+    g_assert_cmpint(exists(&at, first), !=, exists(&at, second));
+    agent_on_bus_close(&at);
+}
+
+static void assert_metric(const AgentOnBus *at, const char *line, gboolean there)
+{
+    gsize length;
+    g_autofree char *text = scrape_text(agent_scrape(at->agent), &length);
+
+    g_test_message("%s", strstr(text, "# HELP vgpu_job_slices"));
+    g_assert_cmpint(strstr(text, line) != NULL, ==, there);
+}
+
+static guint count_words(const char *text, const char *word)
+{
+    guint count = 0;
+
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
+        count++;
+    return count;
+}
+
+static void put_ended(Db *db, const char *owner, gint64 ended)
+{
+    g_autofree char *uuid = g_uuid_string_random();
+    OwnerUse use = {.uuid = uuid, .owner = (char *)owner, .sum.gpu_ns = 1500000000, .ended = ended};
+
+    g_assert_true(owner_table_put(db, &use, NULL));
+}
+
+/* Jobs stay for an hour after their release, the last ones if there are many. */
+static void test_metrics(void)
+{
+    AgentOnBus at;
+    g_autoptr(GVariant) totals = NULL;
+    gint64 now = g_get_real_time() / G_USEC_PER_SEC;
+    gsize length;
+    g_autofree char *text = NULL;
+
+    open_shared(&at);
+    g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
+    g_free(made(&at, "(" SLICE("1", GUARDED) ",)"));
+    assert_metric(&at, "\nvgpu_job_slices{owner=\"" OWNER "\"} 2\n", TRUE);
+    assert_metric(&at, ",container=\"\",owner=\"" OWNER "\"} 1\n", TRUE);
+    totals = release(&at, OWNER);
+    assert_metric(&at, "\nvgpu_job_slices{owner=\"" OWNER "\"} 0\n", TRUE);
+    put_ended(host_db(agent_host(at.agent)), "just", now - 3500);
+    put_ended(host_db(agent_host(at.agent)), "old", now - 3700);
+    agent_on_bus_restart(&at);
+    assert_metric(&at, "vgpu_job_gpu_seconds_total{owner=\"just\"} 1.5\n", TRUE);
+    assert_metric(&at, "owner=\"old\"", FALSE);
+    for (guint i = 0; i < 300; i++) {
+        g_autofree char *owner = g_strdup_printf("job-%u", i);
+
+        put_ended(host_db(agent_host(at.agent)), owner, now - 1000 + i);
+    }
+    agent_on_bus_restart(&at);
+    g_free(made(&at, "(" SLICE("0", NATIVE) ",)"));
+    text = scrape_text(agent_scrape(at.agent), &length);
+    g_assert_cmpuint(count_words(text, "\nvgpu_job_slices{"), ==, 257);
+    g_assert_nonnull(strstr(text, "\nvgpu_job_slices{owner=\"" OWNER "\"} 1\n"));
+    g_assert_nonnull(strstr(text, "\nvgpu_job_slices{owner=\"job-299\"} 0\n"));
+    g_assert_null(strstr(text, "{owner=\"job-10\"}"));
+    agent_on_bus_close(&at);
+}
+
 static gboolean has_word(GVariant *door, const char *key, const char *word)
 {
     g_autofree const char **words = NULL;
@@ -389,6 +508,9 @@ int main(int argc, char **argv)
     g_test_add_func("/owners/all-or-none", test_all_or_none);
     g_test_add_func("/owners/bad-requests", test_bad_requests);
     g_test_add_func("/owners/release", test_release);
+    g_test_add_func("/owners/containers", test_containers);
+    g_test_add_func("/owners/containers-and-shares", test_containers_and_shares);
+    g_test_add_func("/owners/metrics", test_metrics);
     g_test_add_func("/owners/doors", test_doors);
     g_test_add_func("/owners/directory-fails", test_directory_fails);
     g_test_add_func("/owners/pool", test_pool);

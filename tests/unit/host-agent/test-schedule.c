@@ -32,7 +32,7 @@ static void test_values(void)
         load("[at day]\ngpu=" GPU "\nmode=shared\nat= Mon..Fri 08:00 Europe/Berlin\n"
              "[at night]\ngpu=" GPU "\nmode=passthrough\nat=20:15\nwarn=90s\n"
              "timeout=0\ndrain=no\n"
-             "[at cut]\ngpu=0000:65:00.0\nmode=partitioned\npartitions=4\nat=daily\n",
+             "[at cut]\ngpu=0000:65:00.0\nmode=partitioned\npartitions=4\nat=daily\npool=slurm\n",
              &error);
     const ScheduleEntry *day, *night;
 
@@ -52,6 +52,8 @@ static void test_values(void)
     g_assert_cmpuint(night->timeout, ==, 0);
     g_assert_false(night->drain);
     g_assert_cmpuint(((const ScheduleEntry *)g_ptr_array_index(entries, 2))->partitions, ==, 4);
+    g_assert_cmpstr(((const ScheduleEntry *)g_ptr_array_index(entries, 2))->pool, ==, "slurm");
+    g_assert_null(night->pool);
 }
 
 /* The keys that files had before at=. */
@@ -106,6 +108,7 @@ static void test_mistakes(void)
         {AT "timeout=-1s\n", "timeout=-1s"},
         {AT "drain=true\n", "drain=true is not allowed: it must be yes or no"},
         {AT "partitions=0\n", "from 1 to 256"},
+        {AT "pool=mine\n", "pool=mine is not allowed: it must be local, slurm or kubernetes"},
         {AT "when=1\n", "unknown key \"when\""},
         {AT "time=08:00\n", "at= replaces time= and days=; remove those"},
         {AT "days=Mon\n", "at= replaces time= and days="},
@@ -371,12 +374,102 @@ static void test_list(void)
     assert_says("reload", 0, "", "");
     assert_says("schedule list", 0, "2099-01-01", "");
     assert_says("schedule list", 0,
-                "past      " GPU "  host         never                 10 min   60 min\n", "");
+                "past      " GPU "  host         -     never                 10 min   60 min\n",
+                "");
     assert_says("schedule list -o wide", 0, "60 min  2020-01-01\n", "");
     assert_says("-o json schedule list", 0, "\"Warn\" : 120", "");
     assert_says("-o json schedule list", 0, "\"Calendar\" : \"night\"", "");
     assert_says("--help", 0, "schedule list", "");
     close_clock(&clock);
+}
+
+#define POOLS "[at tide]\ngpu=" GPU "\nmode=shared\npool=slurm\nat=night\nwarn=0\n"
+#define TIDE  "<'GPU " GPU " becomes shared in pool slurm (schedule tide)'>"
+#define SHOW  "-o json gpu show " GPU
+
+static void create_slice(const char *pool, int status, const char *err)
+{
+    g_autofree char *line = g_strdup_printf(
+        "gdbus call --system -d org.mdev_vgpu.Host1 -o /org/mdev_vgpu/manager -m"
+        " org.mdev_vgpu.Host1.Manager.CreateSlice \"{'Owner': <'%s:1'>, 'Part': <'0'>,"
+        " 'Pool': <'%s'>, 'Door': <'native'>, 'Vram': <uint64 1073741824>}\"",
+        pool, pool);
+    Said said = run_beside(line);
+
+    g_test_message("%d %s%s", said.status, said.out, said.err);
+    g_assert_cmpint(said.status, ==, status);
+    g_assert_nonnull(strstr(said.err, err));
+    said_clear(&said);
+}
+
+static void open_pools(Clock *clock, const char *more)
+{
+    g_autofree char *text = g_strconcat(POOLS, more, NULL);
+
+    open_clock(clock);
+    set_times(clock, -60, 60);
+    file_tree_write(clock->host.root, SCHEDULE_CONF, text);
+    agent_on_bus_restart(&clock->host);
+    create_slice("local", 0, "");
+    set_times(clock, -60, -1);
+}
+
+/* A GPU changes its pool when no owner of the other one has a slice of it; until then it is
+ * drained, also for a vgpud that was started meanwhile. */
+static void test_pool(void)
+{
+    Clock clock;
+    g_autoptr(GString) log = g_string_new("");
+
+    open_pools(&clock, "");
+    g_log_set_default_handler(keep_log, log);
+    assert_says("schedule list", 0, "shared  slurm  ", "");
+    elapse(&clock, TIDE);
+    iterate_until_said(log, "schedule tide waits: cannot give GPU " GPU " to pool slurm: local:1");
+    assert_says(SHOW, 0, "\"Draining\" : true", "");
+    create_slice("slurm", 1, "");
+    agent_on_bus_restart(&clock.host);
+    iterate_until_told(SHOW, "\"Draining\" : true");
+    assert_says(SHOW, 0, "\"Pool\" : \"local\"", "");
+    assert_says("owner release local:1", 0, "", "");
+    iterate_until_told(SHOW, "\"Pool\" : \"slurm\"");
+    iterate_until_told(SHOW, "\"Draining\" : false");
+    create_slice("local", 1, "it belongs to pool slurm");
+    create_slice("slurm", 0, "");
+    /* It has been handled. */
+    assert_says("owner release slurm:1", 0, "", "");
+    assert_says("gpu pool " GPU " local", 0, "", "");
+    elapse(&clock, TIDE);
+    assert_says("gpu users " GPU, 0, "Nobody uses this GPU.", "");
+    assert_says(SHOW, 0, "\"Pool\" : \"local\"", "");
+    g_log_set_default_handler(g_log_default_handler, NULL);
+    close_clock(&clock);
+}
+
+/* An operator ends the wait; without drain= there is none; and it has its time. */
+static void test_pool_stays(void)
+{
+    static const char *const cases[][2] = {{"", "schedule tide: GPU " GPU " stays in its pool"},
+                                           {"drain=no\n", "schedule tide: cannot give GPU"},
+                                           {"timeout=1s\n", "schedule tide: cannot give GPU"}};
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Clock clock;
+        g_autoptr(GString) log = g_string_new("");
+
+        open_pools(&clock, cases[i][0]);
+        g_log_set_default_handler(keep_log, log);
+        elapse(&clock, TIDE);
+        if (i == 0) {
+            iterate_until_said(log, "schedule tide waits: ");
+            assert_says("gpu resume " GPU, 0, "", "");
+        }
+        iterate_until_said(log, cases[i][1]);
+        assert_says(SHOW, 0, "\"Draining\" : false", "");
+        assert_says(SHOW, 0, "\"Pool\" : \"local\"", "");
+        g_log_set_default_handler(g_log_default_handler, NULL);
+        close_clock(&clock);
+    }
 }
 
 /* Another switch of the GPU is being done when an entry is due: it comes after that. */
@@ -460,6 +553,8 @@ int main(int argc, char **argv)
     g_test_add_func("/schedule/missed", test_missed);
     g_test_add_func("/schedule/clock-set-back", test_clock_set_back);
     g_test_add_func("/schedule/list", test_list);
+    g_test_add_func("/schedule/pool", test_pool);
+    g_test_add_func("/schedule/pool-stays", test_pool_stays);
     g_test_add_func("/schedule/due-meanwhile", test_due_meanwhile);
     g_test_add_func("/schedule/broken", test_broken);
     g_test_add_func("/schedule/no-answer", test_no_answer);

@@ -121,7 +121,7 @@ static void test_metrics(void)
     text = scrape_text(agent_scrape(at.agent), &length);
     g_assert_nonnull(strstr(text, "vgpu_slice_info{slice=\"" UUID "\",gpu=\"" ADDRESS
                                   "\",tenant=\"red\",name=\"web\",door=\"native\","
-                                  "class=\"guaranteed\",container=\"web\"} 1\n"));
+                                  "class=\"guaranteed\",container=\"web\",owner=\"\"} 1\n"));
     g_assert_nonnull(strstr(text, "vgpu_slice_vram_promised_bytes{slice=\"" UUID "\",gpu=\"" ADDRESS
                                   "\",tenant=\"red\"} 4294967296\n"));
     g_assert_nonnull(strstr(text, "vgpu_tenant_vgpus{tenant=\"red\"} 1\n"));

@@ -45,13 +45,14 @@ static void test_defaults(void)
     g_assert_true(conf->with_cdi);
     g_assert_null(conf->url);
     g_assert_cmpuint(conf->seats->len, ==, 0);
+    g_assert_cmpuint(conf->forgotten_after, ==, 300);
     g_assert_nonnull(conf->node);
 }
 
 static void test_all(void)
 {
     g_autoptr(KubeConf) conf =
-        read_text("[kubelet]\nnode=n1\nfolder=/k\ncdi=no\ntenant=namespace\n"
+        read_text("[kubelet]\nnode=n1\nfolder=/k\ncdi=no\ntenant=namespace\nforgotten-after=7\n"
                   "[api]\nurl=https://api:6443//\nca=/ca\ncertificate=/c\nkey=/k\n"
                   "[seats a100-80g]\ntype=quarter\ncount=4\ndoor=native\n"
                   "class=burstable\npolicy=spread\n"
@@ -64,6 +65,7 @@ static void test_all(void)
     g_assert_false(conf->with_cdi);
     g_assert_true(conf->tenant_is_namespace);
     g_assert_null(conf->tenant);
+    g_assert_cmpuint(conf->forgotten_after, ==, 7);
     g_assert_cmpstr(conf->url, ==, "https://api:6443");
     g_assert_cmpstr(seats->type, ==, "quarter");
     g_assert_cmpuint(seats->count, ==, 4);
@@ -76,6 +78,7 @@ static void test_all(void)
 
 static void test_wrong(void)
 {
+    check_wrong("[kubelet]\nforgotten-after=0\n", "forgotten-after=0: seconds, from 1 to 86400");
     check_wrong("[kubelett]\n", "no group [kubelett]");
     check_wrong("[kubelet]\nnod=x\n", "no key \"nod\"");
     check_wrong("[kubelet]\nfolder=k\n", "no absolute path");

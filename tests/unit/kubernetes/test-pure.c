@@ -2,6 +2,7 @@
 /* Quantities, seats, names and parameters of slices: what needs neither a kubelet nor an API. */
 #include <string.h>
 
+#include "fleet/kubernetes/dra/claim.h"
 #include "fleet/kubernetes/dra/quantity.h"
 #include "fleet/kubernetes/dra/slice_config.h"
 #include "fleet/kubernetes/names.h"
@@ -229,6 +230,52 @@ static void test_settings(void)
     CHECK("must have the kind", "claim{\"kind\": 4}");
 }
 
+#define STATUS(reason, kind, message)                                                              \
+    "{\"kind\":\"Status\",\"reason\":\"" reason "\",\"message\":\"" message                        \
+    "\",\"details\":{\"kind\":\"" kind "\",\"name\":\"c\"}}"
+#define RESULTS(list)                                                                              \
+    "{\"metadata\":{\"uid\":\"u\"},\"status\":{\"allocation\":{\"devices\":{\"results\":[" list    \
+    "]}}}}"
+#define OURS(pool) "{\"driver\":\"" KUBE_DRIVER "\",\"pool\":\"" pool "\"}"
+#define NO_POD     "no relationship found between node 'n' and this object"
+
+static void test_over(void)
+{
+    static const struct {
+        guint status;
+        const char *text;
+        gboolean is_over;
+    } cases[] = {
+        {404, STATUS("NotFound", "resourceclaims", ""), TRUE},
+        {404, STATUS("NotFound", "namespaces", ""), FALSE},
+        {404, STATUS("", "resourceclaims", ""), FALSE},
+        {404, "404 page not found", FALSE},
+        {403, STATUS("Forbidden", "resourceclaims", NO_POD), TRUE},
+        {403, STATUS("Forbidden", "resourceclaims", "RBAC: not allowed"), FALSE},
+        {403, STATUS("NotFound", "resourceclaims", NO_POD), FALSE},
+        {401, STATUS("Unauthorized", "resourceclaims", NO_POD), FALSE},
+        {500, STATUS("NotFound", "resourceclaims", ""), FALSE},
+        {200, "{\"metadata\":{\"uid\":\"v\"}}", TRUE},
+        {200, "{\"metadata\":{\"uid\":7}}", FALSE},
+        {200, "{}", FALSE},
+        {200, "[]", FALSE},
+        {200, "", FALSE},
+        {200, "{\"metadata\":{\"uid\":\"u\"}}", TRUE},
+        {200, RESULTS(""), TRUE},
+        {200, RESULTS(OURS("n")), FALSE},
+        {200, RESULTS(OURS("m")), TRUE},
+        {200, RESULTS("7"), FALSE},
+        {200, RESULTS("{\"driver\":\"other\",\"pool\":\"n\"}"), TRUE},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_test_message("%u %s", cases[i].status, cases[i].text);
+        g_assert_cmpint(
+            claim_is_over(cases[i].status, cases[i].text, strlen(cases[i].text), "u", "n"), ==,
+            cases[i].is_over);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -238,5 +285,6 @@ int main(int argc, char **argv)
     g_test_add_func("/seats", test_choices);
     g_test_add_func("/settings", test_settings);
     g_test_add_func("/settings/vram", test_vram);
+    g_test_add_func("/claim/over", test_over);
     return g_test_run();
 }
