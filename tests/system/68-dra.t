@@ -89,11 +89,12 @@ SH
     return "$said\n" . host('vgpuctl gpu list; vgpuctl doctor | grep -i kube', fail => 1);
 });
 
-point('a claim of 64 MiB and 30 %: a container computes by the CDI device of the answer', sub {
-    $pod = prepared('pod', memory => '64Mi', compute => '30');
+# The two VMs have three quarters of the card.
+point('a claim of 64 MiB and 20 %: a container computes by the CDI device of the answer', sub {
+    $pod = prepared('pod', memory => '64Mi', compute => '20');
     my $slice = VGPU::Slice::in_ledger($pod);
     my $said = encode_json($slice);
-    die "$said\n" if $slice->{Vram} != 64 * $mib || $slice->{Compute} != 30 || $slice->{Door} ne 'guarded';
+    die "$said\n" if $slice->{Vram} != 64 * $mib || $slice->{Compute} != 20 || $slice->{Door} ne 'guarded';
     return "$said\n" . VGPU::Podman::computes($pod);
 });
 
@@ -132,7 +133,7 @@ point('what the card has not is refused, with a sentence for the pod\'s events',
     return $said;
 });
 
-# The control: with half of it as a cap the same program does less.
+# The control: without the cap the same program does more.
 point('the class gives the door native and a cap: it does what the cap allows', sub {
     my $all = prepared('all', memory => '64Mi', compute => '0', config => { door => 'native' });
     my $free_part = part_of_time($all);
@@ -140,7 +141,7 @@ point('the class gives the door native and a cap: it does what the cap allows', 
     $batch = prepared('batch', memory => '64Mi', compute => '0', config => { door => 'native', cap => 30 });
     my $part = part_of_time($batch);
     my $said = sprintf "%.2f of the GPU's time, with a cap of 30 %%: %.2f\n", $free_part, $part;
-    die $said if $free_part < 0.6 || $part > 0.36 || $part < 0.2;
+    die $said if $part > 0.36 || !$part || $free_part < 1.4 * $part;
     return $said;
 });
 

@@ -55,8 +55,9 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     slice->since = *request->owner ? g_get_real_time() / G_USEC_PER_SEC : 0;
     slice->defined = request->define;
     slice->autostart = request->autostart;
-    slice->compute = slices_compute(slices, gpu, slice,
-                                    request->compute_given ? request->compute : offer->compute);
+    if (!*request->owner || !request->compute_given || request->compute)
+        slice->compute = slices_compute(slices, gpu, slice,
+                                        request->compute_given ? request->compute : offer->compute);
     return slice;
 }
 
@@ -330,6 +331,9 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
         g_free(wanted->name);
         wanted->name = g_strdup(change->name);
     }
+    /* An engine that has promised nothing counts nothing. */
+    if (*slice->owner && !slice->compute && !change->compute_given)
+        return wanted;
     if (change->compute_given || resized || change->cap_given)
         wanted->compute = slices_compute(slices, gpu, wanted,
                                          change->compute_given ? change->compute
