@@ -132,6 +132,22 @@ static guint possible_width(HostRoot *root, const char *dir)
     return slot ? MIN(card, slot) : card;
 }
 
+gboolean gpu_energy_read(HostRoot *root, const PciDevice *pci, guint64 *energy)
+{
+    g_autofree char *hwmon = g_build_filename(pci->dir, "hwmon", NULL);
+    g_auto(GStrv) names = sysfs_list(root, hwmon);
+
+    for (guint i = 0; names[i]; i++) {
+        g_autofree char *dir = g_build_filename(hwmon, names[i], NULL);
+        gint64 uj = sysfs_number(root, dir, "energy1_input", -1);
+
+        *energy = uj < 0 ? 0 : (guint64)uj;
+        if (uj >= 0)
+            return TRUE;
+    }
+    return FALSE;
+}
+
 void gpu_readings_read(HostRoot *root, const PciDevice *pci, GpuReadings *readings)
 {
     *readings = (GpuReadings){0};
@@ -142,6 +158,7 @@ void gpu_readings_read(HostRoot *root, const PciDevice *pci, GpuReadings *readin
     readings->link_width_max = possible_width(root, pci->dir);
     read_ras(root, pci->dir, readings);
     read_hwmon(root, pci->dir, readings);
+    readings->has_energy = gpu_energy_read(root, pci, &readings->energy);
 }
 
 gboolean gpu_readings_need_a_timer(const GpuReadings *readings)

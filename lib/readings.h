@@ -16,6 +16,7 @@
  * @temperature_limit: start of that sensor's critical range; 0: not known
  * @sensor: that sensor's name, "edge"; "": none
  * @power: microwatts
+ * @energy: microjoules since some time; may begin again
  * @ecc_uncorrectable, @ecc_correctable: of the GPU's memories, since the driver was loaded
  */
 typedef struct {
@@ -31,6 +32,8 @@ typedef struct {
     char sensor[32];
     gboolean has_power;
     gint64 power;
+    gboolean has_energy;
+    guint64 energy;
     gboolean has_ecc;
     guint64 ecc_uncorrectable;
     guint64 ecc_correctable;
@@ -38,6 +41,9 @@ typedef struct {
 
 /* Reads all of it now. */
 void gpu_readings_read(HostRoot *root, const PciDevice *pci, GpuReadings *readings);
+
+/* Reads the energy alone; FALSE: the GPU's driver has no counter of it. */
+gboolean gpu_energy_read(HostRoot *root, const PciDevice *pci, guint64 *energy);
 
 /* The GPU has readings that change without an event, so it must be polled. */
 gboolean gpu_readings_need_a_timer(const GpuReadings *readings);

@@ -527,6 +527,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     limits_sync_start(agent->limits, bus);
     vulkan_watch_start(agent->vulkan, bus);
     agent->exported = TRUE;
+    owners_sample(agent->owners);
 }
 
 void agent_refresh(Agent *agent)

@@ -152,9 +152,13 @@ static const char sharing[] =
     "INSERT INTO claim SELECT uuid, container, boot, pid, started, user, cgroup FROM one_claim;"
     "DROP TABLE one_claim;";
 
+/* Of an owner's slice, in microjoules; -1: its GPU has no counter. */
+static const char energies[] =
+    "ALTER TABLE owner_use ADD COLUMN energy_uj INTEGER NOT NULL DEFAULT -1;";
+
 const char *const schema_steps[] = {first,    oversubscription, domains,    containers,
                                     displays, engines,          operations, programs,
-                                    owners,   sharing,          NULL};
+                                    owners,   sharing,          energies,   NULL};
 
 #define STATE_DIR       "var/lib/vgpu"
 #define STATE_FILE      "state.db"

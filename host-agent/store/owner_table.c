@@ -23,6 +23,7 @@ static void read_use(sqlite3_stmt *row, void *data)
     use->peak_vram = number(row, 5);
     use->last = (OwnerCounts){number(row, 6), number(row, 7), number(row, 8)};
     use->ended = sqlite3_column_int64(row, 9);
+    use->energy_uj = sqlite3_column_int64(row, 10);
     g_ptr_array_add(data, use);
 }
 
@@ -32,7 +33,7 @@ GPtrArray *owner_table_read(Db *db, GError **error)
 
     if (!db_each(db, error, read_use, uses,
                  "SELECT uuid, owner, gpu_ns, waited_ns, throttled_ns, peak_vram, last_gpu_ns,"
-                 " last_waited_ns, last_throttled_ns, ended FROM owner_use",
+                 " last_waited_ns, last_throttled_ns, ended, energy_uj FROM owner_use",
                  ""))
         return NULL;
     return g_steal_pointer(&uses);
@@ -42,11 +43,11 @@ gboolean owner_table_put(Db *db, const OwnerUse *use, GError **error)
 {
     return db_run(db, error,
                   "INSERT OR REPLACE INTO owner_use (uuid, owner, gpu_ns, waited_ns, throttled_ns,"
-                  " peak_vram, last_gpu_ns, last_waited_ns, last_throttled_ns, ended)"
-                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                  "sstttttttx", use->uuid, use->owner, use->sum.gpu_ns, use->sum.waited_ns,
+                  " peak_vram, last_gpu_ns, last_waited_ns, last_throttled_ns, ended, energy_uj)"
+                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                  "sstttttttxx", use->uuid, use->owner, use->sum.gpu_ns, use->sum.waited_ns,
                   use->sum.throttled_ns, use->peak_vram, use->last.gpu_ns, use->last.waited_ns,
-                  use->last.throttled_ns, use->ended);
+                  use->last.throttled_ns, use->ended, use->energy_uj);
 }
 
 gboolean owner_table_remove(Db *db, const char *uuid, GError **error)

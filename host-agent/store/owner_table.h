@@ -18,11 +18,15 @@ typedef struct {
     guint64 throttled_ns;
 } OwnerCounts;
 
+/* Its GPU has no counter of energy. */
+#define OWNER_NO_ENERGY (-1)
+
 /**
  * OwnerUse - of one slice
  * @sum: since it was made
  * @last: the arbiter's counters when they were read last
  * @peak_vram: bytes, the most that was seen
+ * @energy_uj: microjoules, or OWNER_NO_ENERGY
  * @ended: seconds since 1970; 0: the slice exists
  * @changed: since it was stored; not in the table
  */
@@ -32,6 +36,7 @@ typedef struct {
     OwnerCounts sum;
     OwnerCounts last;
     guint64 peak_vram;
+    gint64 energy_uj;
     gint64 ended;
     gboolean changed;
 } OwnerUse;

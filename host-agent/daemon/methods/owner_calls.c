@@ -34,7 +34,8 @@ static GVariant *dict_of(const OwnerTotals *totals)
     g_variant_dict_insert(&dict, "Waited", "t", totals->counts.waited_ns);
     g_variant_dict_insert(&dict, "Throttled", "t", totals->counts.throttled_ns);
     g_variant_dict_insert(&dict, "PeakVram", "t", totals->peak_vram);
-    g_variant_dict_insert(&dict, "Energy", "t", (guint64)0);
+    if (totals->energy_known)
+        g_variant_dict_insert(&dict, "Energy", "t", totals->energy_uj);
     return g_variant_dict_end(&dict);
 }
 

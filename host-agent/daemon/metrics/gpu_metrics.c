@@ -160,6 +160,19 @@ static void add_errors(Exposition *exposition, const GArray *gpus, GPtrArray *la
     }
 }
 
+static void add_energy(Exposition *exposition, const GArray *gpus, GPtrArray *labels)
+{
+    exposition_family(exposition, "vgpu_gpu_energy_joules_total", METRIC_COUNTER,
+                      "Energy that the GPU has used, if its driver counts it.");
+    for (guint i = 0; i < gpus->len; i++) {
+        const GpuReadings *readings = &g_array_index(gpus, GpuMetrics, i).readings;
+
+        if (readings->has_energy)
+            exposition_number(exposition, g_ptr_array_index(labels, i),
+                              (double)readings->energy / 1e6);
+    }
+}
+
 static void add_gpu_info(Exposition *exposition, const GArray *gpus, GPtrArray *labels)
 {
     exposition_family(exposition, "vgpu_gpu_info", METRIC_GAUGE, "Description of the GPU.");
@@ -187,6 +200,7 @@ void add_gpu_metrics(Exposition *exposition, const GArray *gpus, const VgpuTable
     add_gpu_info(exposition, gpus, labels);
     add_gauges(exposition, gpus, vgpus, labels);
     add_errors(exposition, gpus, labels);
+    add_energy(exposition, gpus, labels);
 }
 
 /* Metrics of containers' slices that are no vGPUs. */

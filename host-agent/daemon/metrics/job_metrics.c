@@ -2,6 +2,7 @@
 #include "host-agent/daemon/metrics/job_metrics.h"
 
 #define NS_PER_SECOND 1e9
+#define UJ_PER_JOULE  1e6
 
 static double slices(const OwnerTotals *owner)
 {
@@ -65,6 +66,20 @@ static guint count_shown(const GPtrArray *owners)
     return MIN(owners->len, present + JOB_METRICS_ENDED);
 }
 
+/* Those for which it is known: a 0 would look like a job that has used none. */
+static void add_energy(Exposition *exposition, const GPtrArray *owners, guint shown)
+{
+    exposition_family(exposition, "vgpu_job_energy_joules_total", METRIC_COUNTER,
+                      "Energy that the job has used, its part of the GPU's.");
+    for (guint i = 0; i < shown; i++) {
+        const OwnerTotals *owner = g_ptr_array_index(owners, i);
+        g_autofree char *labels = labels_of(owner);
+
+        if (owner->energy_known)
+            exposition_number(exposition, labels, (double)owner->energy_uj / UJ_PER_JOULE);
+    }
+}
+
 void add_job_metrics(Exposition *exposition, const GPtrArray *owners)
 {
     guint shown = count_shown(owners);
@@ -78,4 +93,5 @@ void add_job_metrics(Exposition *exposition, const GPtrArray *owners)
             exposition_number(exposition, labels, families[i].value(owner));
         }
     }
+    add_energy(exposition, owners, shown);
 }

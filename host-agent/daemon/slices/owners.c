@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "host-agent/daemon/slices/owners.h"
 
+#include "host-agent/daemon/slices/owner_energy.h"
+
 #include <string.h>
 
 #define SAMPLE_S 60
@@ -15,6 +17,7 @@ struct Owners {
     Host *host;
     const Slices *slices;
     GHashTable *uses;
+    OwnerEnergy *energy;
     guint timer;
 };
 
@@ -78,6 +81,16 @@ static void add_slice(OwnerUse *use, const SliceUse *slice)
             slice->vram_peak);
 }
 
+static void add_energy(const Owners *owners, OwnerUse *use)
+{
+    guint64 uj;
+
+    if (!owner_energy_take(owners->energy, use->uuid, &uj))
+        return;
+    use->changed = use->changed || uj || use->energy_uj < 0;
+    use->energy_uj = MAX(use->energy_uj, 0) + (gint64)uj;
+}
+
 static gboolean is_old(void *uuid, void *value, void *data)
 {
     const Owners *owners = data;
@@ -99,6 +112,7 @@ static gboolean tick(void *data)
     g_hash_table_foreach_remove(owners->uses, is_old, owners);
     if (g_hash_table_size(owners->uses))
         return G_SOURCE_CONTINUE;
+    owner_energy_stop(owners->energy);
     owners->timer = 0;
     return G_SOURCE_REMOVE;
 }
@@ -114,6 +128,9 @@ void owners_look(Owners *owners, const GPtrArray *vgpus)
     GHashTableIter iter;
     void *value;
 
+    if (g_hash_table_size(owners->uses))
+        owner_energy_start(owners->energy);
+    owner_energy_look(owners->energy, vgpus);
     g_hash_table_iter_init(&iter, owners->uses);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         OwnerUse *use = value;
@@ -123,25 +140,30 @@ void owners_look(Owners *owners, const GPtrArray *vgpus)
             add_vgpu(use, counters_find(vgpus, use->uuid));
         else if (slice)
             add_slice(use, counters_use(host_counters(owners->host), use->uuid));
+        add_energy(owners, use);
     }
 }
 
-void owners_sample(Owners *owners)
+static void store(const Owners *owners)
 {
     GHashTableIter iter;
     void *value;
-    gboolean begun;
+    gboolean begun = db_begin(host_db(owners->host), NULL);
 
-    if (!g_hash_table_size(owners->uses))
-        return;
-    owners_look(owners, counters_read(host_counters(owners->host)));
-    begun = db_begin(host_db(owners->host), NULL);
     g_hash_table_iter_init(&iter, owners->uses);
     while (g_hash_table_iter_next(&iter, NULL, &value))
         if (((OwnerUse *)value)->changed)
             put(owners, value);
     if (begun && !db_commit(host_db(owners->host), NULL))
         db_rollback(host_db(owners->host));
+}
+
+void owners_sample(Owners *owners)
+{
+    if (!g_hash_table_size(owners->uses))
+        return;
+    owners_look(owners, counters_read(host_counters(owners->host)));
+    store(owners);
 }
 
 static void end(const Owners *owners, OwnerUse *use)
@@ -160,7 +182,9 @@ static void note(Owners *owners, const Slice *slice)
     use = g_new0(OwnerUse, 1);
     use->uuid = g_strdup(slice->uuid);
     use->owner = g_strdup(slice->owner);
+    use->energy_uj = OWNER_NO_ENERGY;
     g_hash_table_insert(owners->uses, use->uuid, use);
+    owner_energy_start(owners->energy);
     set_timer(owners);
 }
 
@@ -173,6 +197,7 @@ void owners_update(Owners *owners, const char *uuid)
         note(owners, slice);
     else if (use && !use->ended)
         end(owners, use);
+    owner_energy_update(owners->energy, uuid);
 }
 
 static gboolean is_of(void *uuid, void *value, void *data)
@@ -208,6 +233,8 @@ static void add_to(OwnerTotals *totals, const OwnerUse *use)
     totals->counts.waited_ns += use->sum.waited_ns;
     totals->counts.throttled_ns += use->sum.throttled_ns;
     totals->peak_vram += use->peak_vram;
+    totals->energy_known = use->energy_uj >= 0 && (totals->slices == 1 || totals->energy_known);
+    totals->energy_uj += (guint64)MAX(use->energy_uj, 0);
     totals->ended = MAX(totals->ended, use->ended);
 }
 
@@ -269,6 +296,7 @@ Owners *owners_new(Host *host, const Slices *slices, GError **error)
 
     owners->host = host;
     owners->slices = slices;
+    owners->energy = owner_energy_new(host, slices);
     owners->uses =
         g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)owner_use_free);
     if (!stored) {
@@ -294,6 +322,9 @@ Owners *owners_new(Host *host, const Slices *slices, GError **error)
 void owners_free(Owners *owners)
 {
     g_clear_handle_id(&owners->timer, g_source_remove);
+    if (g_hash_table_size(owners->uses))
+        store(owners);
+    owner_energy_free(owners->energy);
     g_hash_table_unref(owners->uses);
     g_free(owners);
 }

@@ -36,6 +36,7 @@ void owners_sample(Owners *owners);
  * OwnerTotals
  * @slices: how many, with those that were removed
  * @present: how many there are
+ * @energy_known: of all of them
  * @ended: when the last one was removed that was, seconds since 1970; 0: none was
  */
 typedef struct {
@@ -44,6 +45,8 @@ typedef struct {
     guint present;
     OwnerCounts counts;
     guint64 peak_vram;
+    gboolean energy_known;
+    guint64 energy_uj;
     gint64 ended;
 } OwnerTotals;
 

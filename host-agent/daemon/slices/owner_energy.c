@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "host-agent/daemon/slices/owner_energy.h"
+
+#include "host-agent/model/energy.h"
+
+struct OwnerEnergy {
+    Host *host;
+    const Slices *slices;
+    Energy *energy;
+    guint beginning;
+    gboolean started;
+};
+
+static gboolean has_counter(const OwnerEnergy *energy)
+{
+    const GPtrArray *gpus = host_gpus(energy->host);
+    guint64 uj;
+
+    for (guint i = 0; i < gpus->len; i++)
+        if (gpu_energy_read(host_root(energy->host), ((const Gpu *)g_ptr_array_index(gpus, i))->pci,
+                            &uj))
+            return TRUE;
+    return FALSE;
+}
+
+static void count(const OwnerEnergy *energy, const Slice *slice, const GPtrArray *vgpus)
+{
+    const VgpuCounters *vgpu = slice_is_vgpu(slice) ? counters_find(vgpus, slice->uuid) : NULL;
+    const SliceUse *use =
+        slice_is_vgpu(slice) ? NULL : counters_use(host_counters(energy->host), slice->uuid);
+
+    if (use)
+        energy_count(energy->energy, slice->uuid, use->gpu_ns, use->submissions);
+    else if (vgpu && (vgpu->drm.known || vgpu->slice_known))
+        energy_count(energy->energy, slice->uuid,
+                     vgpu->drm.known ? vgpu->drm.gpu_ns : vgpu->slice.gpu_ns, vgpu->vgpu->requests);
+}
+
+void owner_energy_look(OwnerEnergy *energy, const GPtrArray *vgpus)
+{
+    const GPtrArray *slices = slices_all(energy->slices), *gpus = host_gpus(energy->host);
+
+    if (!energy->started)
+        return;
+    for (guint i = 0; i < slices->len; i++)
+        count(energy, g_ptr_array_index(slices, i), vgpus);
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+        VgpuGpu *interface = host_gpu_interface(energy->host, gpu->pci->address);
+        guint64 uj;
+
+        if (interface && gpu_energy_read(host_root(energy->host), gpu->pci, &uj))
+            energy_read(energy->energy, gpu->pci->address, uj, vgpu_gpu_get_capacity(interface),
+                        g_get_monotonic_time());
+    }
+}
+
+void owner_energy_update(OwnerEnergy *energy, const char *uuid)
+{
+    const Slice *slice = slices_find(energy->slices, uuid);
+
+    if (!energy->started)
+        return;
+    if (slice && slice_is_promised(slice))
+        energy_note(energy->energy, uuid, slice->gpu, slice->vram, g_get_monotonic_time());
+    else
+        energy_forget(energy->energy, uuid);
+}
+
+static gboolean begin(void *data)
+{
+    OwnerEnergy *energy = data;
+    const GPtrArray *slices = slices_all(energy->slices);
+
+    energy->beginning = 0;
+    energy->started = TRUE;
+    for (guint i = 0; i < slices->len; i++)
+        owner_energy_update(energy, ((const Slice *)g_ptr_array_index(slices, i))->uuid);
+    owner_energy_look(energy, counters_read(host_counters(energy->host)));
+    return G_SOURCE_REMOVE;
+}
+
+/* From the main loop, as the caller may have something of the counters. */
+void owner_energy_start(OwnerEnergy *energy)
+{
+    if (!energy->started && !energy->beginning && has_counter(energy))
+        energy->beginning = g_idle_add(begin, energy);
+}
+
+void owner_energy_stop(OwnerEnergy *energy)
+{
+    g_clear_handle_id(&energy->beginning, g_source_remove);
+    energy->started = FALSE;
+    energy_clear(energy->energy);
+}
+
+gboolean owner_energy_take(OwnerEnergy *energy, const char *uuid, guint64 *uj)
+{
+    return energy_take(energy->energy, uuid, uj);
+}
+
+OwnerEnergy *owner_energy_new(Host *host, const Slices *slices)
+{
+    OwnerEnergy *energy = g_new0(OwnerEnergy, 1);
+
+    energy->host = host;
+    energy->slices = slices;
+    energy->energy = energy_new();
+    return energy;
+}
+
+void owner_energy_free(OwnerEnergy *energy)
+{
+    g_clear_handle_id(&energy->beginning, g_source_remove);
+    energy_free(energy->energy);
+    g_free(energy);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The energy of owners' slices, of GPUs whose driver has a counter of it (hwmon's energy1_input).
+ * What is used while vgpud does not run is nobody's.
+ */
+#ifndef VGPUD_SLICES_OWNER_ENERGY_H
+#define VGPUD_SLICES_OWNER_ENERGY_H
+
+#include "host-agent/daemon/slices/slices.h"
+
+typedef struct OwnerEnergy OwnerEnergy;
+
+/* Both live longer. */
+OwnerEnergy *owner_energy_new(Host *host, const Slices *slices);
+void owner_energy_free(OwnerEnergy *energy);
+
+/*
+ * There are owners: begins to read soon, if a GPU has a counter. If it has begun already, nothing
+ * is done.
+ */
+void owner_energy_start(OwnerEnergy *energy);
+
+/* There are none any more. */
+void owner_energy_stop(OwnerEnergy *energy);
+
+/* A slice was made, changed or removed. */
+void owner_energy_update(OwnerEnergy *energy, const char *uuid);
+
+/* Reads all GPUs. @vgpus: as counters_read() has just returned it. */
+void owner_energy_look(OwnerEnergy *energy, const GPtrArray *vgpus);
+
+/* Microjoules since the last call; FALSE: the slice's GPU has no counter. */
+gboolean owner_energy_take(OwnerEnergy *energy, const char *uuid, guint64 *uj);
+
+#endif
