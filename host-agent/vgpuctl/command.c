@@ -45,7 +45,7 @@ const Command commands[] = {
     {"owner", "list", NULL, LISTS, "list the jobs of engines that have slices", owner_list_command,
      NULL},
     {"owner", "release", "OWNER...", 0, "remove all slices of jobs, used or not",
-     owner_release_command, NULL},
+     owner_release_command, owner_release_options},
     {"run", NULL, "-- PROGRAM...", ALONE, "run a program in a slice of its own", run_command,
      run_options},
     {"cdi", "list", NULL, 0, "list what containers can ask for by --device", cdi_list_command,

@@ -115,6 +115,7 @@ extern const GOptionEntry vgpu_remove_options[];
 extern const GOptionEntry vgpu_for_domain_options[];
 extern const GOptionEntry slice_list_options[];
 extern const GOptionEntry slice_create_options[];
+extern const GOptionEntry owner_release_options[];
 extern const GOptionEntry slice_remove_options[];
 extern const GOptionEntry run_options[];
 extern const GOptionEntry cdi_generate_options[];

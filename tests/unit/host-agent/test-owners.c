@@ -236,8 +236,11 @@ static void test_release(void)
     g_free(made(&at, "(" SLICE("1", GUARDED) ",)"));
     line = g_strdup_printf("slice remove %s --force", uuid);
     assert_says(line, 6, "", "vgpuctl owner release " OWNER);
+    assert_says("owner release --dry-run nobody " OWNER, 0,
+                OWNER ": 2 slices, GPU time 0.0 s, waited 0.0 s, throttled 0.0 s\n", "");
     totals = release(&at, OWNER);
     g_assert_cmpuint(number_in(totals, "Slices"), ==, 2);
+    assert_says("-o json owner release " OWNER, 0, "\"Owner\" : \"" OWNER "\"", "");
     assert_says("slice list", 0, "no slice", "");
     g_assert_cmpuint(owners(&at), ==, 0);
     agent_on_bus_restart(&at);
