@@ -278,6 +278,10 @@ static void test_containers(void)
     process_ends(&at, 78);
     agent_look_at_containers(at.agent);
     assert_says(show, 0, "Container:              web\n", "");
+    process(&at, 78, 2000);
+    other = made(&at, "(" SLICE("1", GUARDED) ",)");
+    assert_hook_of(&at, other, "claim", WEB, 0, "");
+    assert_hook_of(&at, other, "claim", DB, 0, "");
     totals = release(&at, OWNER);
     agent_on_bus_restart(&at);
     assert_says("slice list", 0, "no slice", "");
