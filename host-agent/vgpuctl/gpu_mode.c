@@ -347,14 +347,10 @@ static char *limit_text(GVariant *entry, const char *key)
 }
 
 static const Column columns[] = {
-    {"SCHEDULE", "Name", dict_text, 0},
-    {"GPU", "Gpu", dict_text, 0},
-    {"MODE", "Mode", dict_text, 0},
-    {"POOL", "Pool", dict_text, 0},
-    {"NEXT", "Next", time_text, 0},
-    {"WARNING", "Warn", minutes_text, 0},
-    {"WAIT", "Timeout", limit_text, 0},
-    {"AT", "Calendar", dict_text, COLUMN_WIDE},
+    {"SCHEDULE", "Name", dict_text, 0}, {"GPU", "Gpu", dict_text, 0},
+    {"MODE", "Mode", dict_text, 0},     {"POOL", "Pool", dict_text, 0},
+    {"NEXT", "Next", time_text, 0},     {"WARNING", "Warn", minutes_text, 0},
+    {"WAIT", "Timeout", limit_text, 0}, {"AT", "Calendar", dict_text, COLUMN_WIDE},
 };
 
 static const Listing listing = {

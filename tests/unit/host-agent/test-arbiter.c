@@ -60,15 +60,18 @@ static void test_shares(void)
     g_ptr_array_add(slices, make_slice(OTHER, 20));
     g_assert_true(shares_sync(root, GPU, 1 << 20, GPU_POLICY_EQUAL, slices, NULL));
     assert_file(root, "gpu.conf", "[gpu]\nvram=1048576\npolicy=equal\n");
-    assert_file(root, "slices/" UUID ".conf",
-                "[slice]\nweight=70\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
-    assert_file(root, "slices/" OTHER ".conf",
-                "[slice]\nweight=70\ncap=20\nhard=true\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
+    assert_file(
+        root, "slices/" UUID ".conf",
+        "[slice]\nweight=70\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
+    assert_file(
+        root, "slices/" OTHER ".conf",
+        "[slice]\nweight=70\ncap=20\nhard=true\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
 
     slice->weight = 1;
     g_assert_true(shares_put(root, slice, NULL));
-    assert_file(root, "slices/" UUID ".conf",
-                "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
+    assert_file(
+        root, "slices/" UUID ".conf",
+        "[slice]\nweight=1\ncap=0\nhard=false\npriority=3\nvram=4096\nspill=512\nshare=250000\n");
     /* A slice that the kernel does not have any more; and one that is not vgpud's. */
     file_tree_write(root, "/" GOVERNOR_DIR "/" GPU "/slices/by-hand.conf", "[slice]\n");
     ((Slice *)g_ptr_array_index(slices, 1))->present = FALSE;
@@ -121,9 +124,10 @@ static void *speak(void *data)
 
 static void see(const char *slice, const SliceUse *use, void *seen)
 {
-    g_string_append_printf(seen, "%s:%u:%" G_GUINT64_FORMAT ":%" G_GUINT64_FORMAT
-                           ":%" G_GUINT64_FORMAT ":%s:%" G_GUINT64_FORMAT " ", slice,
-                           use->members, use->waited_ns, use->throttled_ns, use->spilled,
+    g_string_append_printf(seen,
+                           "%s:%u:%" G_GUINT64_FORMAT ":%" G_GUINT64_FORMAT ":%" G_GUINT64_FORMAT
+                           ":%s:%" G_GUINT64_FORMAT " ",
+                           slice, use->members, use->waited_ns, use->throttled_ns, use->spilled,
                            use->spill_kind, use->vram_peak);
 }
 
@@ -155,7 +159,8 @@ static void test_status(void)
     HostRoot *nowhere = file_tree_new();
 
     assert_heard("{\"slices\":[{\"id\":\"a\",\"members\":2,\"waited_ns\":5,\"throttled_ns\":7,"
-                 "\"vram_used\":3,\"vram_peak\":6},{\"id\":\"b\",\"vram_used\":4,\"waited_ns\":-1,\"spill_used\":9,\"spill_kind\":\"driver\"}]}",
+                 "\"vram_used\":3,\"vram_peak\":6},{\"id\":\"b\",\"vram_used\":4,\"waited_ns\":-1,"
+                 "\"spill_used\":9,\"spill_kind\":\"driver\"}]}",
                  "a:2:5:7:0:none:6 b:0:0:0:9:driver:4 ");
     assert_heard("{\"slices\":[]}", "");
     assert_heard("{\"slices\":[{\"id\":", NULL);

@@ -56,8 +56,7 @@ static void test_bad_requests(void)
     assert_says("slice create half --door native --window 256M", 2, "", "are for vGPUs");
     assert_says("slice create third --door native", 3, "", "has a type \"third\"");
     assert_says("slice create half --door native --name web", 0, "web", "");
-    assert_says("slice create half --door native --name web", 6, "",
-                "the name web is taken");
+    assert_says("slice create half --door native --name web", 6, "", "the name web is taken");
     assert_says("slice set web --vram 17G", 7, "", "cannot change vGPU");
     agent_on_bus_close(&at);
 }
