@@ -24,6 +24,9 @@
 
 #define PROBE_INTERVAL_MS 5000
 
+/* See venus_rings.h. */
+#define ENOUGH_RESTS 2
+
 static int wakeup_fd = -1;
 static volatile sig_atomic_t terminated;
 static volatile sig_atomic_t child_died;
@@ -199,20 +202,35 @@ static bool wait_for_work(struct engine *engine, gint64 timeout, struct woken *w
     return !child_died || check_children(error);
 }
 
+/**
+ * struct probes - checks of contexts
+ * @last: when, in ms
+ * @requests: what engine->requests was then
+ * @rests: how many in a row found all workers at rest, with no request in between
+ */
+struct probes {
+    gint64 last;
+    uint64_t requests;
+    unsigned int rests;
+};
+
 /* Checks contexts when it is time; returns how long poll() may sleep until then. */
-static int probe_contexts(struct engine *engine, gint64 *last)
+static int probe_contexts(struct engine *engine, struct probes *probes)
 {
     gint64 now = g_get_monotonic_time() / 1000;
 
-    if (g_hash_table_size(engine->contexts) == 0) {
-        *last = now;
+    if (engine->requests != probes->requests)
+        probes->rests = 0;
+    probes->requests = engine->requests;
+    if (g_hash_table_size(engine->contexts) == 0 || probes->rests >= ENOUGH_RESTS) {
+        probes->last = now;
         return -1;
     }
-    if (now - *last >= PROBE_INTERVAL_MS) {
-        *last = now;
-        watch_contexts(engine);
+    if (now - probes->last >= PROBE_INTERVAL_MS) {
+        probes->last = now;
+        probes->rests = watch_contexts(engine) ? probes->rests + 1 : 0;
     }
-    return (int)(*last + PROBE_INTERVAL_MS - now);
+    return probes->rests >= ENOUGH_RESTS ? -1 : (int)(probes->last + PROBE_INTERVAL_MS - now);
 }
 
 static gint64 earlier(gint64 a, gint64 b)
@@ -248,7 +266,7 @@ static gint64 usec(int ms)
 }
 
 /* Executes pending requests. Returns how long to sleep; sets @queues to those to read then. */
-static gint64 work(struct engine *engine, struct poller *poller, gint64 *last_probe,
+static gint64 work(struct engine *engine, struct poller *poller, struct probes *probes,
                    uint32_t *queues)
 {
     uint64_t handled = engine->requests;
@@ -261,7 +279,7 @@ static gint64 work(struct engine *engine, struct poller *poller, gint64 *last_pr
     *queues = run_queues(engine, *queues);
     if (engine->requests != handled)
         poller_seen(poller, g_get_monotonic_time());
-    probe = usec(probe_contexts(engine, last_probe));
+    probe = usec(probe_contexts(engine, probes));
     if (*queues)
         return 0;
     if (!engine->polling)
@@ -274,7 +292,7 @@ static gint64 work(struct engine *engine, struct poller *poller, gint64 *last_pr
 static bool run(struct engine *engine, GError **error)
 {
     struct poller poller = {0};
-    gint64 last_probe = 0;
+    struct probes probes = {0};
     uint32_t queues = (1u << VGPU_NUM_QUEUES) - 1; /* the guest may have been there before this
                                                     * engine */
     struct woken woken = {0};
@@ -289,7 +307,7 @@ static bool run(struct engine *engine, GError **error)
         stuck_watch_begin(engine);
         if (woken.lost)
             watch_lost(engine);
-        timeout = work(engine, &poller, &last_probe, &queues);
+        timeout = work(engine, &poller, &probes, &queues);
         stuck_watch_end();
 
         woken = (struct woken){0};

@@ -42,6 +42,13 @@ bool rings_wake(struct engine *engine, uint32_t ctx_id, const struct venus_rings
     return venus_rings_wake(rings, &access, &served);
 }
 
+bool rings_rest(struct engine *engine, const struct venus_rings *rings)
+{
+    struct served served = {engine, 0};
+
+    return venus_rings_rest(rings, &access, &served);
+}
+
 void rings_fail(struct engine *engine, const struct venus_rings *rings)
 {
     struct served served = {engine, 0};

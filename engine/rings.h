@@ -12,6 +12,9 @@ struct venus_rings;
 /* Wakes the context's worker for each ring that it sleeps over. True: there was one. */
 bool rings_wake(struct engine *engine, uint32_t ctx_id, const struct venus_rings *rings);
 
+/* Whether the worker rests over all of them (venus_rings.h). */
+bool rings_rest(struct engine *engine, const struct venus_rings *rings);
+
 /* Marks the worker as lost in each ring: Mesa ends a program that sees that. */
 void rings_fail(struct engine *engine, const struct venus_rings *rings);
 

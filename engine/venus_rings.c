@@ -205,6 +205,14 @@ bool venus_ring_sleeps(const struct venus_ring *ring, const void *memory, uint64
            load(memory, size, ring->tail, &tail) && (status & VENUS_RING_IDLE) && head != tail;
 }
 
+bool venus_ring_rests(const struct venus_ring *ring, const void *memory, uint64_t size)
+{
+    uint32_t head, tail, status;
+
+    return load(memory, size, ring->status, &status) && load(memory, size, ring->head, &head) &&
+           load(memory, size, ring->tail, &tail) && (status & VENUS_RING_IDLE) && head == tail;
+}
+
 /* As virglrenderer compares them: they wrap. */
 bool venus_ring_has_come_to(const struct venus_ring *ring, uint32_t seqno, const void *memory,
                             uint64_t size)
@@ -214,16 +222,27 @@ bool venus_ring_has_come_to(const struct venus_ring *ring, uint32_t seqno, const
     return load(memory, size, ring->head, &head) && head - seqno <= INT32_MAX;
 }
 
-static bool sleeps(const struct venus_ring *ring, const struct venus_ring_access *access,
-                   void *data)
+/* @without: the answer for a ring without memory */
+static bool ask(const struct venus_ring *ring, const struct venus_ring_access *access, void *data,
+                bool (*question)(const struct venus_ring *, const void *, uint64_t), bool without)
 {
     uint64_t size;
     const void *memory = access->map(data, ring->resource, &size);
-    bool is = memory && venus_ring_sleeps(ring, memory, size);
+    bool answer = memory ? question(ring, memory, size) : without;
 
     if (memory)
         access->unmap(data, ring->resource);
-    return is;
+    return answer;
+}
+
+bool venus_rings_rest(const struct venus_rings *rings, const struct venus_ring_access *access,
+                      void *data)
+{
+    for (uint32_t i = 0; i < rings->count; i++) {
+        if (!ask(&rings->rings[i], access, data, venus_ring_rests, true))
+            return false;
+    }
+    return true;
 }
 
 bool venus_rings_wake(const struct venus_rings *rings, const struct venus_ring_access *access,
@@ -237,7 +256,7 @@ bool venus_rings_wake(const struct venus_rings *rings, const struct venus_ring_a
             VENUS_NOTIFY_RING, 0, (uint32_t)ring->id, (uint32_t)(ring->id >> 32), 0, 0,
         };
 
-        if (!sleeps(ring, access, data))
+        if (!ask(ring, access, data, venus_ring_sleeps, false))
             continue;
         access->send(data, notify, VENUS_NOTIFY_WORDS);
         any = true;

@@ -6,7 +6,10 @@
  * with no barrier in between, so sometimes neither side sees the other: the worker sleeps with
  * commands in the ring, the guest's program waits forever, and nothing else looks wrong.
  *
- * So the engine and the guard track a context's rings, and check them every few seconds.
+ * So the engine and the guard track a context's rings, and check them every few seconds. If two
+ * checks in a row find a ring whose worker sleeps and has executed all of it, its guest has seen
+ * the status since, and wakes the worker before anything else can happen. So the checks can end
+ * until then.
  */
 #ifndef ENGINE_VENUS_RINGS_H
 #define ENGINE_VENUS_RINGS_H
@@ -74,6 +77,9 @@ enum venus_pace venus_rings_pace(const struct venus_rings *rings, const uint32_t
  */
 bool venus_ring_sleeps(const struct venus_ring *ring, const void *memory, uint64_t size);
 
+/* Whether the worker sleeps and has executed all of @ring's commands. */
+bool venus_ring_rests(const struct venus_ring *ring, const void *memory, uint64_t size);
+
 /* Whether the worker has executed @ring's commands up to @seqno, as Venus counts them. */
 bool venus_ring_has_come_to(const struct venus_ring *ring, uint32_t seqno, const void *memory,
                             uint64_t size);
@@ -94,6 +100,10 @@ struct venus_ring_access {
  * was one.
  */
 bool venus_rings_wake(const struct venus_rings *rings, const struct venus_ring_access *access,
+                      void *data);
+
+/* Whether the worker rests over each ring. One whose memory is gone counts as such. */
+bool venus_rings_rest(const struct venus_rings *rings, const struct venus_ring_access *access,
                       void *data);
 
 /*

@@ -48,34 +48,38 @@ static void give_answers_in_time(struct engine *engine, struct context *context)
         context_give_answers(engine, context);
 }
 
-static void look_at(struct engine *engine, struct context *context)
+/* False: it must be looked at again. */
+static bool look_at(struct engine *engine, struct context *context)
 {
     if (context->lost) {
         give_answers_in_time(engine, context);
-        return;
+        return !context->withholds;
     }
     hold_unless_reached(engine, context, context->probe);
     context->probe = 0;
     if (hold_is_on(engine, context)) {
         give_up_if_stuck(engine, context);
-        return;
+        return false;
     }
     wake_rings(engine, context);
     probe(engine, context);
+    return rings_rest(engine, &context->rings);
 }
 
-void watch_contexts(struct engine *engine)
+bool watch_contexts(struct engine *engine)
 {
     GHashTableIter iter;
+    bool rest = true;
     void *value;
 
     g_hash_table_iter_init(&iter, engine->contexts);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct context *context = value;
 
-        if (context->capset == VIRTIO_GPU_CAPSET_VENUS)
-            look_at(engine, context);
+        if (context->capset == VIRTIO_GPU_CAPSET_VENUS && !look_at(engine, context))
+            rest = false;
     }
+    return rest;
 }
 
 void watch_lost(struct engine *engine)

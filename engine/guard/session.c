@@ -25,14 +25,24 @@
 /* Less than that, so that each time is one check. */
 #define IDLE_INTERVAL (4 * G_TIME_SPAN_SECOND)
 
-/* A client can cause this as often as it sends a byte. */
+/*
+ * A client can cause this as often as it sends a byte. What is said of its worker can only be true
+ * here: while a message is being read, it may be the one that wakes the worker.
+ */
 static bool on_idle(void *data)
 {
     struct session *session = data;
+    bool rest;
 
     if (g_get_monotonic_time() - session->probed < IDLE_INTERVAL)
         return true;
-    return session_probe(session);
+    rest = session_rests(session);
+    if (rest && session->rests) {
+        session->wire.idle_ms = -1;
+        return true;
+    }
+    session->rests = rest;
+    return session_probe(session, true);
 }
 
 void session_init(struct session *session, int fd)
@@ -147,14 +157,14 @@ void session_fence_done(void *data, uint32_t ctx_id G_GNUC_UNUSED, uint32_t ring
 }
 
 /* A fence on ring 0, which a living worker signals at once. */
-bool session_probe(struct session *session)
+bool session_probe(struct session *session, bool idle)
 {
     const struct sync_entries none = {0};
     const char *fault = NULL;
     uint64_t fence;
 
     session->probed = g_get_monotonic_time();
-    session_wake_rings(session);
+    session_wake_rings(session, idle);
     if (!session->context || sync_fence_pending(&session->syncs, 0))
         return true;
     fence = sync_fence_begin(&session->syncs, 0, none, &fault);
@@ -205,8 +215,10 @@ static bool step(struct session *session, bool *more)
     default:
         return session_fail(session, "its message ends in the middle");
     }
+    session->rests = false;
+    session->wire.idle_ms = IDLE_MS;
     if (session->context && g_get_monotonic_time() - session->probed >= PROBE_INTERVAL &&
-        !session_probe(session))
+        !session_probe(session, false))
         return false;
     return command_check(session, header[1], header[0], &size) && read_data(session, size) &&
            command_run(session, header[1], session->data, size);

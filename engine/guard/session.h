@@ -33,6 +33,7 @@
  * @shm_bytes: of @blobs that are plain shared memory
  * @worker: the connection of the context's render worker (worker.h); -1: there is none
  * @watch: a thread that ends the client's messages when the worker has ended
+ * @rests: its rings were at rest at the last look, and it has sent nothing since
  * @probed: when the render worker was last asked whether it lives (monotonic)
  */
 struct session {
@@ -49,6 +50,7 @@ struct session {
     struct venus_rings rings;
     int worker;
     GThread *watch;
+    bool rests;
     gint64 probed;
     uint32_t *data;
     size_t data_size;
@@ -88,11 +90,12 @@ bool session_unref_blob(struct session *session, const uint32_t *data, uint32_t 
 bool session_submit(struct session *session, const uint32_t *data, uint32_t words);
 
 /*
- * Wakes the render worker if it sleeps with commands in a ring; marks it as lost in all rings. See
- * venus_rings.h.
+ * Wakes the render worker if it sleeps with commands in a ring, which is logged once if @said;
+ * marks it as lost in all rings; whether it rests over all of them. See venus_rings.h.
  */
-void session_wake_rings(struct session *session);
+void session_wake_rings(struct session *session, bool said);
 void session_fail_rings(struct session *session);
+bool session_rests(struct session *session);
 
 /* From here on the session ends when its context's render worker, session->worker, ends. */
 void session_watch_worker(struct session *session);
@@ -103,7 +106,10 @@ void session_watch_worker(struct session *session);
  */
 void *session_map_shm(struct session *session, uint32_t id, uint64_t *size);
 
-/* Asks the context's render worker for a fence. False: the worker has ended. */
-bool session_probe(struct session *session);
+/*
+ * Asks the context's render worker for a fence. @idle: no message of the client is being read.
+ * False: the worker has ended.
+ */
+bool session_probe(struct session *session, bool idle);
 
 #endif /* GUARD_SESSION_H */

@@ -63,9 +63,15 @@ void session_fail_rings(struct session *session)
     venus_rings_fail(&session->rings, &ring_access, session);
 }
 
-void session_wake_rings(struct session *session)
+bool session_rests(struct session *session)
 {
-    if (!venus_rings_wake(&session->rings, &ring_access, session))
+    return !sync_fence_pending(&session->syncs, 0) &&
+           venus_rings_rest(&session->rings, &ring_access, session);
+}
+
+void session_wake_rings(struct session *session, bool said)
+{
+    if (!venus_rings_wake(&session->rings, &ring_access, session) || !said)
         return;
     if (!session->woken)
         g_message("the render worker of a client, %s, slept with commands in a ring, and is woken",

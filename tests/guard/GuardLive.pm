@@ -142,7 +142,7 @@ sub start_guard {
 }
 
 # Bytes of compiled shaders.
-sub cached { return List::Util::sum0(split /\n/, `find $dir/shaders -type f -printf '%s\\n'`) }
+sub cached { return List::Util::sum0(split /\n/, `find $dir/shaders -type f -printf '%s\\n' 2>/dev/null`) }
 
 sub nothing_left {
     my ($guard, $descriptors) = @_;

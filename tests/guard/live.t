@@ -12,6 +12,19 @@ use IO::Socket::UNIX;
 use Test::More;
 use Time::HiRes 'sleep';
 
+# Of all processes below it and their threads: how often they slept. Not of the thread by which virglrenderer shows a
+# ring's client every 3 s that it is alive: Mesa asks for it.
+sub switches {
+    my %below = below($_[0]);
+    my $count = 0;
+    for my $file (map { glob "/proc/$_/task/*/status" } keys %below) {
+        open my $status, '<', $file or next;
+        my $text = join '', readline $status;
+        $count += $1 if $text !~ /^Name:\tvkr-ringmon/ && $text =~ /^voluntary_ctxt_switches:\s+(\d+)/m;
+    }
+    return $count;
+}
+
 my $guard = start_guard();
 sleep 0.5;
 my $descriptors = descriptors($guard->{pid});
@@ -24,6 +37,18 @@ ok($cached, 'but compiled shaders for the next one');
 is(finish(compute('again', '--rounds=1', split ' ', $small), 100), 0, 'which finds them');
 is(cached(), $cached, 'and compiles no others');
 ok(within(60, sub { !cached() }), 'they are gone when nobody has come for some time');
+
+# As if it did nothing: its session and its render worker do not wake up either.
+$job = computing('idle');
+kill 'STOP', $job->{pid};
+sleep 18;
+my $sleeps = switches($guard->{pid});
+sleep 12;
+is(switches($guard->{pid}), $sleeps, 'the processes of an idle client do not wake up');
+kill 'CONT', $job->{pid};
+ok(goes_on($job), 'and go on with it');
+stop($job);
+ok(nothing_left($guard, $descriptors), 'it leaves nothing behind');
 
 my @jobs = map { compute("job$_", "--seed=$_", '--rounds=3', split ' ', $small) } 1 .. 4;
 is(join(' ', map { finish($_, 100) } @jobs), '0 0 0 0', 'four compute at once');

@@ -2,7 +2,9 @@
 /* A render worker that sleeps with commands in a ring is woken; nobody else is. */
 #include "fixture.h"
 
+#include "context.h"
 #include "mesa_ring.h"
+#include "rings.h"
 #include "venus_rings.h"
 #include "watch.h"
 
@@ -170,6 +172,23 @@ static int look(struct fixture *f, uint32_t tail, uint32_t status)
     return fake_virgl.submitted;
 }
 
+static void assert_rest(struct fixture *f, uint32_t tail, uint32_t status, bool rest)
+{
+    uint32_t control[MESA_RING_CONTROL_WORDS] = {0};
+    struct context *context = context_find(&f->engine, 1);
+
+    control[MESA_RING_TAIL] = tail;
+    control[MESA_RING_STATUS] = status;
+    fake_virgl.map_content = control;
+    fake_virgl.map_content_words = MESA_RING_CONTROL_WORDS;
+    g_assert_cmpint(rings_rest(&f->engine, &context->rings), ==, rest);
+    if (rest)
+        g_assert_true(watch_contexts(&f->engine));
+    fake_virgl.map_content = NULL;
+    while (fake_virgl.fences->len)
+        fake_virgl_signal(0);
+}
+
 static void test_context(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
     GLogLevelFlags before =
@@ -189,6 +208,9 @@ static void test_context(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmphex(fixture_ask(f, &shm, sizeof(shm)), ==, VIRTIO_GPU_RESP_OK_NODATA);
     g_assert_cmpint(look(f, 80, 0), ==, -1);
     g_assert_cmpint(look(f, 0, IDLE), ==, -1);
+    assert_rest(f, 0, IDLE, true);
+    assert_rest(f, 80, IDLE, false);
+    assert_rest(f, 0, 0, false);
 
     g_test_expect_message(G_LOG_DOMAIN, G_LOG_LEVEL_MESSAGE, "context 1: *woken");
     g_assert_cmpint(look(f, 80, IDLE), ==, VENUS_NOTIFY_WORDS);

@@ -336,16 +336,16 @@ static void test_worker_gone(struct fixture *f, gconstpointer data G_GNUC_UNUSED
 
 static void test_probe(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
 {
-    g_assert_true(session_probe(&f->session)); /* no context, nobody to ask */
+    g_assert_true(session_probe(&f->session, true)); /* no context, nobody to ask */
     g_assert_cmpuint(fake_virgl.fences->len, ==, 0);
     client_hello(f->client);
     fixture_run(f);
-    g_assert_true(session_probe(&f->session));
-    g_assert_true(session_probe(&f->session));
+    g_assert_true(session_probe(&f->session, true));
+    g_assert_true(session_probe(&f->session, true));
     g_assert_cmpuint(fake_virgl.fences->len, ==, 1);
     fake_virgl_signal(0);
     fake_virgl.fence_result = -1;
-    g_assert_false(session_probe(&f->session));
+    g_assert_false(session_probe(&f->session, true));
     g_assert_cmpstr(f->session.fault, ==, "its render worker has ended");
 }
 
@@ -374,10 +374,9 @@ static void test_trickle(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpint(idle, >=, 3);
 }
 
-/* A ring of Mesa's, in the client's first blob. */
-static void test_wake(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+/* One of Mesa's, in the client's first blob. */
+static void make_ring(struct fixture *f)
 {
-    uint32_t control[MESA_RING_CONTROL_WORDS] = {[MESA_RING_TAIL] = 80, [MESA_RING_STATUS] = 1};
     uint32_t submit[7 + G_N_ELEMENTS(mesa_create_ring)] = {1, 0, 7, G_N_ELEMENTS(mesa_create_ring),
                                                            7};
 
@@ -387,18 +386,70 @@ static void test_wake(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     client_message(f->client, VTEST_SUBMIT_CMD2, submit, G_N_ELEMENTS(submit));
     fixture_run(f);
     g_assert_cmpuint(fake_virgl.submitted_words[MESA_RING_IDLE_TIMEOUT], ==, 20000000);
+}
 
+static void test_wake(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t control[MESA_RING_CONTROL_WORDS] = {[MESA_RING_TAIL] = 80, [MESA_RING_STATUS] = 1};
+
+    make_ring(f);
     fake_virgl.map_content = control;
     fake_virgl.map_content_words = MESA_RING_CONTROL_WORDS;
     g_test_expect_message(G_LOG_DOMAIN, G_LOG_LEVEL_MESSAGE, "*woken");
-    g_assert_true(session_probe(&f->session));
+    g_assert_true(session_probe(&f->session, true));
     g_test_assert_expected_messages();
     g_assert_cmpmem(fake_virgl.submitted_words, sizeof(mesa_notify_ring), mesa_notify_ring,
                     sizeof(mesa_notify_ring));
     fake_virgl.submitted = -1;
     control[MESA_RING_STATUS] = 0;
-    g_assert_true(session_probe(&f->session));
+    g_assert_true(session_probe(&f->session, true));
     g_assert_cmpint(fake_virgl.submitted, ==, -1);
+}
+
+/* While a message is being read nothing is logged: it may be the one that wakes the worker. */
+static void test_wake_in_time(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t control[MESA_RING_CONTROL_WORDS] = {[MESA_RING_TAIL] = 80, [MESA_RING_STATUS] = 1};
+
+    make_ring(f);
+    fake_virgl.map_content = control;
+    fake_virgl.map_content_words = MESA_RING_CONTROL_WORDS;
+    fake_virgl.submitted = -1;
+    g_assert_true(session_probe(&f->session, false)); /* a message would be fatal */
+    g_assert_cmpint(fake_virgl.submitted, ==, G_N_ELEMENTS(mesa_notify_ring));
+    g_assert_false(f->session.woken);
+}
+
+/* Silence, as if @session had waited for so long that it looks again. */
+static void be_idle(struct session *session)
+{
+    session->probed = 0;
+    g_assert_true(session->wire.idle(session->wire.data));
+    while (fake_virgl.fences->len)
+        fake_virgl_signal(0);
+}
+
+/* A worker that is found at rest twice is left alone until its client sends something. */
+static void test_rest(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t control[MESA_RING_CONTROL_WORDS] = {[MESA_RING_STATUS] = 0};
+    struct session *session = &f->session;
+
+    session->wire.idle_ms = -1;
+    session->rests = true;
+    make_ring(f);
+    g_assert_cmpint(session->wire.idle_ms, >, 0);
+    g_assert_false(session->rests);
+    fake_virgl.map_content = control;
+    fake_virgl.map_content_words = MESA_RING_CONTROL_WORDS;
+    for (int i = 0; i < 4; i++)
+        be_idle(session);
+    g_assert_cmpint(session->wire.idle_ms, >, 0);
+    control[MESA_RING_STATUS] = 1;
+    be_idle(session);
+    g_assert_cmpint(session->wire.idle_ms, >, 0);
+    be_idle(session);
+    g_assert_cmpint(session->wire.idle_ms, ==, -1);
 }
 
 #define MAX_CASE_WORDS 16
@@ -525,6 +576,8 @@ int main(int argc, char **argv)
     guard_test("/session/probe", test_probe);
     guard_test("/session/trickle", test_trickle);
     guard_test("/session/wake", test_wake);
+    guard_test("/session/wake-in-time", test_wake_in_time);
+    guard_test("/session/rest", test_rest);
     guard_test("/session/no-name", test_no_name);
     guard_test("/session/long-name", test_long_name);
     guard_test("/session/descriptors", test_descriptors);
