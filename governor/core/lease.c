@@ -289,7 +289,9 @@ static void shorten(struct scheduler *scheduler, uint64_t now)
     uint64_t most;
 
     lease->quantum_ns = MIN(lease->quantum_ns, lease_quantum(scheduler, now));
-    most = holder_spent(scheduler, now) + lease->quantum_ns;
+    /* By its own count, which goes on while its work waits for something else than the GPU. */
+    most = MAX(holder_spent(scheduler, now), sample_spent(&lease->holder->sample, now)) +
+           lease->quantum_ns;
     if (lease->limit_ns > most)
         lease->limit_ns = most;
 }

@@ -56,8 +56,26 @@ void scheduler_heard(struct sched_member *member)
 
 void scheduler_stalled(struct sched_member *member, uint64_t now)
 {
+    struct sample known = member->sample;
+
+    sample_take(&known, member->usage, now);
     member->stalled = true;
     member->stalled_at = now;
+    member->stalled_count = known.submissions;
+    member->stalled_gpu_ns = known.gpu_ns;
+}
+
+/*
+ * Something was submitted since, or has ended. What did so before is perhaps seen only now: the
+ * member has reported it with that in mind, and does not repeat it.
+ */
+static bool continues(const struct sched_member *member)
+{
+    const struct sample *sample = &member->sample;
+
+    return sample->submissions > member->stalled_count || sample->gpu_ns > member->stalled_gpu_ns ||
+           /* The event that it waited for has come. */
+           sample->began_at_ns > member->stalled_at;
 }
 
 /* How many submissions the mean includes. */
@@ -143,15 +161,10 @@ static bool look_at(struct scheduler *scheduler, struct sched_member *member, ui
     scheduler->ended_at = MAX(scheduler->ended_at, sample->ended_at_ns);
     moved = sample->submissions != before.submissions || sample->gpu_ns != before.gpu_ns ||
             sample->free_submissions != before.free_submissions;
-    if (moved) {
-        member->silent = false;
-        member->stalled = false;
-    }
+    member->silent &= !moved;
+    member->stalled &= !continues(member);
     if (member->missed_at && !member->silent)
         learn_hold_up(scheduler, member, now);
-    /* The event that it waited for has come. */
-    if (member->stalled && sample->began_at_ns > member->stalled_at)
-        member->stalled = false;
     return moved;
 }
 

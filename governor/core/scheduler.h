@@ -26,7 +26,8 @@ struct sched_slice;
  * struct sched_member
  * @usage, @grant: owned by the caller
  * @changed: the grant changed; the caller publishes it and resets this
- * @stalled: its work in flight waits for something other than the GPU; it said so @stalled_at
+ * @stalled: its work in flight waits for something other than the GPU; it said so @stalled_at, when
+ * it had made @stalled_count submissions and used @stalled_gpu_ns
  * @paid_until: time before this is charged, and is not believed again; @unpaid_ns: reported, and
  * not charged yet
  * @charged_ns: in all; @advance_ns: the part that it has not used yet, see holder_settle()
@@ -54,6 +55,8 @@ struct sched_member {
     uint64_t covered_ns;
     uint64_t joined_at;
     uint64_t stalled_at;
+    uint64_t stalled_count;
+    uint64_t stalled_gpu_ns;
     uint64_t missed_at;
     bool missed_lease;
     unsigned soon;

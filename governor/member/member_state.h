@@ -53,7 +53,7 @@ struct lane_queue {
 /**
  * struct lane - a member's work of one class
  * @grant, @usage: the class's words on the pages
- * @in_flight_ns, @in_flight: of all @queues
+ * @in_flight_ns, @in_flight, @stalled: of all @queues
  * @stalls: number of stalls; identifies a debit from before
  * @wanted: the grant's sequence when the arbiter was last told that a lease is wanted
  * @waiting: threads that wait for a lease
@@ -69,6 +69,7 @@ struct lane {
     uint64_t gpu_ns;
     uint64_t in_flight_ns;
     uint32_t in_flight;
+    uint32_t stalled;
     uint32_t waiting;
     struct silence silence;
     uint64_t began_at_ns;

@@ -96,10 +96,12 @@ static void publish_in_flight(struct lane *lane)
 
 static void add_in_flight(struct lane *lane, struct lane_queue *queue, uint64_t ns, uint64_t now)
 {
-    if (!lane->in_flight++) {
+    /* Nothing is in flight that has not stalled. */
+    if (lane->in_flight == lane->stalled) {
         lane->began_at_ns = now;
         store(&lane->usage->began_at_ns, now);
     }
+    lane->in_flight++;
     if (!queue->in_flight++)
         queue->began_at_ns = now;
     queue->in_flight_ns += ns;
@@ -108,43 +110,54 @@ static void add_in_flight(struct lane *lane, struct lane_queue *queue, uint64_t 
 }
 
 /* It stalled, and now continues or is given up. */
-static void take_stalled(struct lane_queue *queue, uint64_t ns)
+static void take_stalled(struct lane *lane, struct lane_queue *queue, uint64_t ns)
 {
     if (!queue->stalled)
         return;
+    lane->stalled--;
     queue->stalled--;
     queue->stalled_ns -= least(ns, queue->stalled_ns);
     if (!queue->stalled)
         queue->stalled_ns = 0;
 }
 
-/* True if it was the last. A child may end what its parent began, and has no debit for it. */
-static bool take_in_flight(struct lane *lane, uint64_t debit)
+/* What is in flight, for the arbiter. */
+enum rest { REST_RUNS, REST_STALLED, REST_NONE };
+
+/*
+ * What is in flight without it. A child may end what its parent began, and has no debit for it.
+ */
+static enum rest take_in_flight(struct lane *lane, uint64_t debit)
 {
     struct lane_queue *queue = queue_of(lane, debit);
     uint64_t ns = ns_of(debit);
 
     if ((debit & DEFERRED) || !queue->in_flight)
-        return false;
+        return REST_RUNS;
     if (from_before_stall(lane, debit))
-        take_stalled(queue, ns);
+        take_stalled(lane, queue, ns);
     lane->in_flight--;
     lane->in_flight_ns -= least(ns, lane->in_flight_ns);
     queue->in_flight--;
     queue->in_flight_ns -= least(ns, queue->in_flight_ns);
-    if (!queue->in_flight)
+    if (!queue->in_flight) {
+        lane->stalled -= queue->stalled;
         queue->in_flight_ns = queue->stalled_ns = queue->stalled = 0;
+    }
     if (!lane->in_flight)
         lane->in_flight_ns = 0;
     publish_in_flight(lane);
-    return !lane->in_flight;
+    if (lane->in_flight > lane->stalled)
+        return REST_RUNS;
+    return lane->in_flight ? REST_STALLED : REST_NONE;
 }
 
-/* Nothing is in flight any more, and others wait for that. */
-static void tell_idle(GovernorMember *member, const struct lane *lane, bool last)
+/* Nothing is on the GPU any more, and others wait for that. */
+static void tell_rest(GovernorMember *member, const struct lane *lane, enum rest rest)
 {
-    if (last && atomic_load_explicit(&lane->grant->contended, memory_order_relaxed))
-        link_tell(member, GOVERNOR_IDLE, 0, (uint64_t)(lane - member->lanes));
+    if (rest && atomic_load_explicit(&lane->grant->contended, memory_order_relaxed))
+        link_tell(member, rest == REST_NONE ? GOVERNOR_IDLE : GOVERNOR_STALLED, 0,
+                  (uint64_t)(lane - member->lanes));
 }
 
 /*
@@ -187,7 +200,7 @@ uint64_t governor_member_submit(GovernorMember *member, const struct governor_wo
     if (others_wait)
         turn_pass_on(lane);
     atomic_fetch_add_explicit(&usage->submissions, 1, memory_order_relaxed);
-    tell_idle(member, lane, idle);
+    tell_rest(member, lane, idle ? REST_NONE : REST_RUNS);
     return debit;
 }
 
@@ -219,11 +232,11 @@ static bool comes_back(struct lane *lane)
            silence_keep(&lane->silence);
 }
 
-/* Under lock. True if nothing is in flight any more, and others are to be told. */
-static bool end(GovernorMember *member, struct lane *lane, uint64_t debit, uint64_t measured)
+/* Under lock. What others are to be told of. */
+static enum rest end(GovernorMember *member, struct lane *lane, uint64_t debit, uint64_t measured)
 {
     struct governor_class_usage *usage = lane->usage;
-    bool last;
+    enum rest rest;
 
     lane->gpu_ns += measured;
     lane->ended_at_ns = queue_of(lane, debit)->ended_at_ns = member_now(member);
@@ -231,21 +244,23 @@ static bool end(GovernorMember *member, struct lane *lane, uint64_t debit, uint6
     /* Stored before it is no longer in flight: a look in between sees it twice, not never. */
     store(&usage->gpu_ns, lane->gpu_ns);
     store(&usage->ended_at_ns, lane->ended_at_ns);
-    last = take_in_flight(lane, debit) && !comes_back(lane);
+    rest = take_in_flight(lane, debit);
+    if (rest == REST_NONE && comes_back(lane))
+        rest = REST_RUNS;
     turn_progress(member);
-    return last;
+    return rest;
 }
 
 void governor_member_end(GovernorMember *member, uint64_t debit, uint64_t measured_ns)
 {
     struct lane *lane = lane_of(member, debit);
-    bool last;
+    enum rest rest;
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
-    last = end(member, lane, debit, least(measured_ns, MOST_NS));
+    rest = end(member, lane, debit, least(measured_ns, MOST_NS));
     pthread_mutex_unlock(&member->lock);
-    tell_idle(member, lane, last);
+    tell_rest(member, lane, rest);
 }
 
 static void no_charge(void *data, uint32_t owner, double ns)
@@ -277,7 +292,7 @@ void governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_
 {
     struct lane *lane = lane_of(member, debit);
     uint64_t offset, measured;
-    bool last;
+    enum rest rest;
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
@@ -286,22 +301,22 @@ void governor_member_ran(GovernorMember *member, uint64_t debit, uint64_t begin_
         timeline_add(&lane->ran, 0, begin_at_ns + offset, end_at_ns + offset, no_charge, NULL);
     if (measured)
         write_span(lane, begin_at_ns + offset, end_at_ns + offset);
-    last = end(member, lane, debit, least(measured, MOST_NS));
+    rest = end(member, lane, debit, least(measured, MOST_NS));
     pthread_mutex_unlock(&member->lock);
-    tell_idle(member, lane, last);
+    tell_rest(member, lane, rest);
 }
 
 void governor_member_cancel(GovernorMember *member, uint64_t debit)
 {
     struct lane *lane = lane_of(member, debit);
-    bool last;
+    enum rest rest;
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
-    last = take_in_flight(lane, debit);
+    rest = take_in_flight(lane, debit);
     turn_progress(member);
     pthread_mutex_unlock(&member->lock);
-    tell_idle(member, lane, last);
+    tell_rest(member, lane, rest);
 }
 
 uint64_t governor_member_begun(GovernorMember *member, uint64_t debit)
@@ -316,7 +331,7 @@ uint64_t governor_member_begun(GovernorMember *member, uint64_t debit)
     if (debit & DEFERRED)
         add_in_flight(lane, queue, ns_of(debit), now);
     else if (from_before_stall(lane, debit))
-        take_stalled(queue, ns_of(debit));
+        take_stalled(lane, queue, ns_of(debit));
     /* It executes from now on. */
     lane->began_at_ns = queue->began_at_ns = now;
     store(&lane->usage->began_at_ns, lane->began_at_ns);
@@ -327,31 +342,31 @@ uint64_t governor_member_begun(GovernorMember *member, uint64_t debit)
     return debit;
 }
 
-/* Under lock. True if something is in flight that had not stalled. */
-static bool stall(struct lane *lane)
+/* Under lock. */
+static void stall(struct lane *lane)
 {
-    bool more = false;
-
-    for (unsigned i = 0; i < LANE_QUEUES; i++)
-        more |= lane->queues[i].in_flight > lane->queues[i].stalled;
-    for (unsigned i = 0; i < LANE_QUEUES && more; i++) {
+    if (lane->in_flight == lane->stalled)
+        return;
+    for (unsigned i = 0; i < LANE_QUEUES; i++) {
         lane->queues[i].stalled = lane->queues[i].in_flight;
         lane->queues[i].stalled_ns = lane->queues[i].in_flight_ns;
     }
-    lane->stalls += more;
-    return more;
+    lane->stalled = lane->in_flight;
+    lane->stalls++;
 }
 
 void governor_member_class_stalled(GovernorMember *member, enum governor_class class)
 {
-    bool more;
+    bool any;
 
     fork_check(member);
     pthread_mutex_lock(&member->lock);
-    more = stall(&member->lanes[class]);
+    stall(&member->lanes[class]);
+    any = member->lanes[class].stalled > 0;
     turn_progress(member);
     pthread_mutex_unlock(&member->lock);
-    if (more)
+    /* Again and again: the arbiter may have lost it, or have taken other work for it. */
+    if (any)
         link_tell(member, GOVERNOR_STALLED, 0, class);
 }
 

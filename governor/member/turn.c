@@ -41,8 +41,10 @@ static uint64_t later(uint64_t a, uint64_t b)
 
 static bool lease_open(const struct lane *lane, uint64_t now)
 {
-    uint64_t running =
-        lane->in_flight ? since(later(lane->began_at_ns, lane->ended_at_ns), now) : 0;
+    /* What has stalled is not on the GPU. */
+    uint64_t running = lane->in_flight > lane->stalled
+                           ? since(later(lane->began_at_ns, lane->ended_at_ns), now)
+                           : 0;
 
     return lane->gpu_ns + later(running, lane->in_flight_ns) <
            atomic_load_explicit(&lane->grant->limit_ns, memory_order_acquire);
@@ -139,6 +141,8 @@ static void wait_for_lease(GovernorMember *member, struct lane *lane, uint32_t s
 
     if (tell)
         lane->wanted = sequence;
+    /* If it has no room in its queue again when it is woken, the next goes first again. */
+    turn->passed_on = false;
     pthread_mutex_unlock(&member->lock);
     if (tell)
         link_tell(member, GOVERNOR_WANT, turn->work->estimate_ns, turn->work->class);

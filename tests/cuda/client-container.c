@@ -2,13 +2,15 @@
 /*
  * A program in a container: linked with libcuda.so.1, which the container's own loader finds or
  * does not. Prints how much memory it is told that the GPU has, and how many pieces of 8 MiB it
- * gets of that. With CLIENT_STAYS it keeps them until it is killed.
+ * gets of that. With CLIENT_STAYS it keeps them until it is killed; if that is "calls", it calls
+ * CUDA all the time, and prints a dot for each call.
  */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int cuInit(unsigned int flags);
@@ -39,6 +41,13 @@ int main(void)
     while (pieces < MOST && cuMemAlloc_v2(&at, 8 * MIB) == 0)
         pieces++;
     printf("%zu MiB, %u pieces\n", total / MIB, pieces);
+    fflush(stdout);
+    while (getenv("CLIENT_STAYS") && !strcmp(getenv("CLIENT_STAYS"), "calls")) {
+        if (cuMemGetInfo_v2(&available, &total))
+            return 3;
+        write(STDOUT_FILENO, ".", 1);
+        usleep(10000);
+    }
     if (getenv("CLIENT_STAYS"))
         pause();
     return 0;

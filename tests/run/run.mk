@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
 # "vgpuctl run" without a VM, a kernel module and systemd: vgpud, vgpu-arbiter and the governor's layer as they are
-# installed, on software Vulkan. Part of `make unit`.
+# installed, on software Vulkan. Suspended slices likewise, with the CUDA door on the fake card. Part of `make unit`.
 
 RUN_OUT := build/run
+RUN_CUDA := build/cuda-test
 RUN_NEEDS := $(RUN_OUT)/t-fill $(GUEST_OUT)/vk-compute host-agent governor build/engine/vgpu-guard \
-	build/guard/udmabuf-shim.so
-UNIT_TESTS += tests/run/live.t tests/run/owners.t
+	build/guard/udmabuf-shim.so $(addprefix $(RUN_CUDA)/,plain/libcuda.so.1 plain/libnvidia-ml.so.1 \
+	real/libcuda.so.1 real/libnvidia-ml.so.1 vgpu-suspend vgpu-memory-limit client-container)
+UNIT_TESTS += tests/run/live.t tests/run/owners.t tests/run/suspend.t
 UNIT_NEEDS += $(RUN_NEEDS)
 
 .PHONY: check-run
 check-run: $(RUN_NEEDS)
-	tests/prove -v tests/run/live.t tests/run/owners.t
+	tests/prove -v tests/run/live.t tests/run/owners.t tests/run/suspend.t
 
 $(RUN_OUT)/t-fill: tests/run/t-fill.c
 	@mkdir -p $(@D)

@@ -436,6 +436,86 @@ static void test_stalled(void)
 }
 
 /*
+ * The report of it comes before any look at the submission that it is about, and perhaps at the end
+ * of an earlier one: it holds all the same, for the member does not repeat it.
+ */
+static void check_stalled_at_once(bool ended_before)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *stalls = sim_add(sim, 50, BATCH), *other = sim_add(sim, 50, BATCH);
+
+    stalls->async = other->async = true;
+    sim_run(sim, NS_PER_S);
+    while (sim->scheduler.lease.holder != stalls->slice)
+        sim_run(sim, NS_PER_MS);
+    stalls->stopped = true;
+    /* Since the last look. */
+    stalls->usage.submissions++;
+    stalls->usage.began_at_ns = sim->now;
+    stalls->usage.in_flight_ns = BATCH;
+    stalls->usage.waiting = 0;
+    if (ended_before) {
+        stalls->usage.gpu_ns += BATCH;
+        stalls->usage.ended_at_ns = sim->now;
+    }
+    other->usage.waiting = 1;
+    scheduler_stalled(&stalls->member, sim->now);
+    scheduler_run(&sim->scheduler, sim->now);
+    g_assert_true(stalls->member.stalled);
+    g_assert_true(sim->scheduler.lease.holder == other->slice);
+    /* What is submitted after it has not stalled. */
+    stalls->usage.submissions++;
+    scheduler_run(&sim->scheduler, sim->now);
+    g_assert_false(stalls->member.stalled);
+    sim_free(sim);
+}
+
+static void test_stalled_at_once(void)
+{
+    check_stalled_at_once(false);
+    check_stalled_at_once(true);
+}
+
+/* As turn.c of the member counts. */
+static bool may_submit(const struct simulation *sim, const struct sim_tenant *tenant)
+{
+    uint64_t running = sim->now - MAX(tenant->usage.began_at_ns, tenant->usage.ended_at_ns);
+
+    return tenant->usage.gpu_ns + MAX(tenant->usage.in_flight_ns, running) < tenant->grant.limit_ns;
+}
+
+/*
+ * The event that its work waits for comes from other work of the same process, which waits for a
+ * lease. The member counts the time for which the first has been in flight: its lease is beyond
+ * that, however long it is, and stays so while the other waits.
+ */
+static void test_waits_beside_stalled(void)
+{
+    struct simulation *sim = sim_new(POLICY_SHARES);
+    struct sim_tenant *stalls = sim_add(sim, 50, BATCH), *other = sim_add(sim, 50, BATCH);
+
+    stalls->async = other->async = true;
+    sim_run(sim, NS_PER_S);
+    sim->now += 40 * NS_PER_MS;
+    stalls->stopped = other->stopped = true;
+    stalls->usage.began_at_ns = stalls->usage.ended_at_ns = sim->now - 40 * NS_PER_MS;
+    stalls->usage.in_flight_ns = BATCH;
+    stalls->usage.waiting = other->usage.waiting = 1;
+    other->usage.in_flight_ns = 0;
+    other->usage.ended_at_ns = sim->now;
+    other->slice->virtual_ns += 100 * NS_PER_MS;
+    sim->scheduler.lease = (struct lease){.state = LEASE_NONE};
+    scheduler_stalled(&stalls->member, sim->now);
+    scheduler_run(&sim->scheduler, sim->now);
+    g_assert_true(sim->scheduler.lease.holder == stalls->slice);
+    g_assert_true(may_submit(sim, stalls));
+    sim->now += NS_PER_MS;
+    scheduler_run(&sim->scheduler, sim->now);
+    g_assert_true(may_submit(sim, stalls));
+    sim_free(sim);
+}
+
+/*
  * A member that always reports that its work has just begun, or that much is in flight, does not
  * keep the GPU.
  */
@@ -508,6 +588,8 @@ static void add_tests(void)
     g_test_add_func("/governor/scheduler/tiny", test_tiny);
     g_test_add_func("/governor/scheduler/stopped", test_stopped);
     g_test_add_func("/governor/scheduler/stalled", test_stalled);
+    g_test_add_func("/governor/scheduler/stalled-at-once", test_stalled_at_once);
+    g_test_add_func("/governor/scheduler/waits-beside-stalled", test_waits_beside_stalled);
     g_test_add_func("/governor/scheduler/liar", test_liar);
 }
 
