@@ -43,6 +43,15 @@ sub nothing_runs {
     return;
 }
 
+# A point about jobs: if it fails, what Slurm and its logs say.
+sub job_point {
+    my ($what, $code) = @_;
+    my $passed = point($what, $code);
+    diag(host('squeue; sinfo -R; journalctl -q --no-pager -o cat -t vgpu-slurm -u vgpud -n 25; tail -n 20 /tmp/*.log', fail => 1)) if !$passed;
+    host('scancel --state=PENDING --state=RUNNING -u root,' . $user, fail => 1) if !$passed;
+    return;
+}
+
 # Five buffers of so many elements of four bytes.
 sub has_memory_for {
     my ($words, $elements) = @_;
@@ -80,8 +89,7 @@ point('a cluster of one node by the guide', sub {
     VGPU::Command::run(['bash', '-c', 'tar -C "$0" --owner=0 --group=0 -czf - . | "$@"', "$top/build/fleet/in-l1",
         VGPU::Lab::rig('run', '--', 'tar', '-C', '/', '-xzf', '-', '--no-overwrite-dir')], timeout => 120);
     host("sed -i 's/^mode=shared\$/&\\npool=slurm/' /etc/vgpu/gpus.conf && vgpuctl reload", timeout => 120);
-    my ($model) = host("busctl get-property org.mdev_vgpu.Host1 /org/mdev_vgpu/gpus/" . ($gpu =~ s/([^A-Za-z0-9])/sprintf '_%02x', ord $1/ger)
-            . ' org.mdev_vgpu.Host1.Gpu Model') =~ /"(.+)"/;
+    my ($model) = map { $_->{Model} } grep { $_->{Address} eq $gpu } @{ decode_json(ctl('-o json gpu list')) };
     my $name = host('hostname -s') =~ s/\s//gr;
     my ($slurm, $plugstack, $cgroup, $vgpu) = guide();
     for ($slurm, $vgpu) {
@@ -110,11 +118,11 @@ SH
     return $said . host('sinfo -O NodeHost,Gres:60');
 });
 
-point('door guarded: a job computes, and has its slice\'s size', sub { return computes_by('--vgpu=64M,share=10,door=guarded') });
+job_point('door guarded: a job computes, and has its slice\'s size', sub { return computes_by('--vgpu=64M,share=10,door=guarded') });
 
-point('door native: a job computes, and has its slice\'s size', sub { return computes_by('--vgpu=64M,share=10,door=native') });
+job_point('door native: a job computes, and has its slice\'s size', sub { return computes_by('--vgpu=64M,share=10,door=native') });
 
-point('a container in a job, by $VGPU_DEVICE', sub {
+job_point('a container in a job, by $VGPU_DEVICE', sub {
     my $container = "podman run --rm --network none --log-driver none --device \\\$VGPU_DEVICE -v $programs:/opt:ro "
         . "--rootfs $VGPU::Slice::image:O $VGPU::Slice::compute";
     my $said = srun(qq(--vgpu=64M,door=native sh -c "$container"), as => 'root');
@@ -123,7 +131,7 @@ point('a container in a job, by $VGPU_DEVICE', sub {
     return "$verdict\n";
 });
 
-point('a VM as a job, by $VGPU_MDEV', sub {
+job_point('a VM as a job, by $VGPU_MDEV', sub {
     host('cat >/tmp/vm.sh', stdin => <<"SH");
 #!/bin/sh
 /usr/local/lib/rig/guest up $vm 9 1G 1 /usr/local/lib/rig/init -device "vfio-pci,sysfsdev=\$VGPU_MDEV,bus=rp0" || exit 1
@@ -131,6 +139,7 @@ exec sleep 3600
 SH
     my $id = host('cd /tmp && sbatch --parsable --vgpu=eighth,door=vm -o /tmp/vm.log vm.sh') =~ s/\s//gr;
     soon(sub { host('cat /tmp/vm.log; squeue -h -o %t', fail => 1) =~ /^R$/m }, 'the job does not run');
+    soon(sub { host("[ -d /run/rig/guests/$vm ]", fail => 1); !$VGPU::Command::status }, 'it starts no VM');
     VGPU::Lab::adopt_guest($vm, $address);
     my $said = host("/usr/local/lib/rig/guest wait $vm 240; tail -n 3 /run/rig/guests/$vm/console.log; cat /tmp/vm.log", timeout => 300, fail => 1);
     die $said if $VGPU::Command::status;
@@ -144,9 +153,9 @@ SH
     return "$verdict\n";
 });
 
-point('vgpud and slurmd are killed while a job computes: it goes on, and is released at its end', sub {
+job_point('vgpud and slurmd are killed while a job computes: it goes on, and is released at its end', sub {
     my $id = host('cd /tmp && ' . as($user, "sbatch --parsable --vgpu=64M,door=native -o /tmp/job.log --wrap '$compute --forever'")) =~ s/\s//gr;
-    my ($slice) = grep { ($_->{Owner} // '') =~ /^slurm:/ } @{ decode_json(ctl('-o json slice list')) };
+    my $slice;
     soon(sub { ($slice) = grep { ($_->{Owner} // '') =~ /^slurm:/ } @{ decode_json(ctl('-o json slice list')) } }, 'it has no slice');
     soon(sub { VGPU::Slice::in_arbiter($gpu, $slice->{Uuid})->{members} }, 'it does not compute');
     host('systemctl kill -s KILL slurmd');
