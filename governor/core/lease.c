@@ -406,7 +406,7 @@ static bool is_stalled(const struct sched_slice *slice)
     for (guint i = 0; i < slice->members->len; i++) {
         const struct sched_member *member = MEMBER(slice, i);
 
-        if (!member->stalled && !member->silent && member->sample.waiting)
+        if (!member->silent && member->sample.waiting)
             return false;
         any |= member->stalled;
     }

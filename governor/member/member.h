@@ -135,7 +135,7 @@ uint64_t governor_member_begun(GovernorMember *member, uint64_t debit);
 
 /*
  * The work in flight has not begun: it waits for a semaphore. The lease goes to someone who can use
- * it.
+ * it. To be called now and then while that lasts: the arbiter may lose the report.
  */
 void governor_member_stalled(GovernorMember *member);
 void governor_member_class_stalled(GovernorMember *member, enum governor_class class);

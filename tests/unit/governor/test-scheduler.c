@@ -512,6 +512,12 @@ static void test_waits_beside_stalled(void)
     sim->now += NS_PER_MS;
     scheduler_run(&sim->scheduler, sim->now);
     g_assert_true(may_submit(sim, stalls));
+    /* The report is repeated, and is no reason to take the lease away. */
+    scheduler_stalled(&stalls->member, sim->now);
+    scheduler_run(&sim->scheduler, sim->now);
+    g_assert_true(sim->scheduler.lease.holder == stalls->slice);
+    g_assert_cmpuint(sim->scheduler.lease.granted_at, <, sim->now);
+    g_assert_true(may_submit(sim, stalls));
     sim_free(sim);
 }
 
