@@ -48,7 +48,7 @@ sub job_point {
     my ($what, $code) = @_;
     my $passed = point($what, $code);
     diag(host('squeue; sinfo -R; journalctl -q --no-pager -o cat -t vgpu-slurm -u vgpud -n 25; tail -n 20 /tmp/*.log', fail => 1)) if !$passed;
-    host('scancel --state=PENDING --state=RUNNING -u root,' . $user, fail => 1) if !$passed;
+    host("for who in root $user; do scancel -u \$who; done", fail => 1) if !$passed;
     return;
 }
 
@@ -107,7 +107,7 @@ point('a cluster of one node by the guide', sub {
     host("cat >$_", stdin => $files{$_}) for sort keys %files;
     my $said = host(<<"SH", timeout => 180);
 set -e
-useradd $user
+id $user >/dev/null 2>&1 || useradd $user
 vgpu-slurm gres-conf --write
 systemctl unmask @daemons
 systemctl restart @daemons
@@ -143,6 +143,8 @@ SH
     VGPU::Lab::adopt_guest($vm, $address);
     my $said = host("/usr/local/lib/rig/guest wait $vm 240; tail -n 3 /run/rig/guests/$vm/console.log; cat /tmp/vm.log", timeout => 300, fail => 1);
     die $said if $VGPU::Command::status;
+    # It says that it is up before its sshd listens.
+    soon(sub { eval { VGPU::Command::run([VGPU::Lab::rig('guest', $vm, 'run', '--', 'true')]); 1 } }, 'it runs no command');
     VGPU::Command::run([VGPU::Lab::rig('guest', $vm, 'put', VGPU::Lab::top() . '/build/guest/vk-compute', '/usr/local/bin/')], timeout => 120);
     my $verdict = VGPU::Compute::verdict(VGPU::Command::run([VGPU::Lab::rig('guest', $vm, 'run', '--', 'vk-compute', '--device-name', 'Venus')],
         timeout => 240));
@@ -171,7 +173,7 @@ job_point('vgpud and slurmd are killed while a job computes: it goes on, and is 
 });
 
 point('nothing is left', sub {
-    host("systemctl stop slurmd slurmctld munge; systemctl mask @daemons; userdel $user; rm -f /etc/vgpu/vgpu.conf /etc/vgpu/slurm-cards /etc/slurm/*.conf");
+    host("systemctl stop slurmd slurmctld munge; systemctl mask @daemons; userdel $user; rm -rf /etc/vgpu/vgpu.conf /etc/vgpu/slurm-cards /etc/slurm/*.conf /var/lib/slurm/slurmctld/* /tmp/*.log");
     host('cat >/etc/vgpu/gpus.conf', stdin => $conf);
     host('vgpuctl reload', timeout => 120);
     VGPU::Slice::unmount_image($storage);

@@ -140,16 +140,68 @@ static void add_shares(GVariantDict *dict, const FleetRequest *request, guint ta
         g_variant_dict_insert(dict, "Engines", "s", engines);
 }
 
-/* A vGPU's type gives what the request does not say; its memory is the request's. */
-#define VM_TYPE "full"
+/*
+ * A vGPU's type gives what the request does not say. The driver makes a vGPU with its type's memory
+ * and changes it then, so the type is the largest that is within the request; else the smallest.
+ * Empty: there is none.
+ */
+static char *type_for(GVariant *types, const char *gpu, guint64 wanted)
+{
+    g_autofree char *chosen = g_strdup("");
+    guint64 best = 0;
+
+    for (gsize i = 0; i < g_variant_n_children(types); i++) {
+        g_autoptr(GVariant) type = g_variant_get_child_value(types, i);
+        g_autofree char *of = text_of(type, "Gpu");
+        guint64 vram = bytes_of(type, "Vram");
+        gboolean better = vram <= wanted ? best > wanted || vram > best : !best || vram < best;
+
+        if (!vram || !g_str_equal(of, gpu) || !better)
+            continue;
+        best = vram;
+        g_free(chosen);
+        chosen = text_of(type, "Id");
+    }
+    return g_steal_pointer(&chosen);
+}
+
+/**
+ * World - what requests are made from
+ * @objects: of vgpud; @types: of vGPUs; @tenants: names
+ */
+typedef struct {
+    GVariant *objects;
+    GVariant *types;
+    GHashTable *tenants;
+} World;
+
+static void world_clear(World *world)
+{
+    g_clear_pointer(&world->objects, g_variant_unref);
+    g_clear_pointer(&world->types, g_variant_unref);
+    g_clear_pointer(&world->tenants, g_hash_table_unref);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(World, world_clear)
+
+static gboolean world_read(World *world, AgentClient *vgpud, GError **error)
+{
+    world->objects = objects(vgpud, error);
+    world->tenants = world->objects ? tenants(vgpud, error) : NULL;
+    world->types = world->tenants
+                       ? agent_client_get(vgpud, VGPU_MANAGER_PATH, VGPU_MANAGER_INTERFACE,
+                                          "ListTypes", NULL, CALL_MS, error)
+                       : NULL;
+    return world->types != NULL;
+}
 
 static GVariant *dict_of(const char *owner, const AgentSlice *slice, GVariant *gpu,
-                         GHashTable *known)
+                         const World *world)
 {
     const FleetRequest *request = slice->request;
     guint64 whole = MIN(bytes_of(gpu, "Vram"), bytes_of(gpu, "Capacity"));
     g_autofree char *part = g_strdup_printf("%u", slice->part);
     FleetDoor door = request->door ? request->door : FLEET_DOOR_GUARDED;
+    guint64 vram = request->kind == FLEET_SIZE_FULL ? whole : request->size * MIB * slice->tasks;
     GVariantDict dict;
 
     g_variant_dict_init(&dict, NULL);
@@ -158,13 +210,14 @@ static GVariant *dict_of(const char *owner, const AgentSlice *slice, GVariant *g
     g_variant_dict_insert(&dict, "Uid", "u", slice->uid);
     g_variant_dict_insert(&dict, "Pool", "s", POOL);
     g_variant_dict_insert_value(&dict, "Gpus", g_variant_new_strv(&slice->gpu, 1));
-    g_variant_dict_insert(&dict, "Vram", "t",
-                          request->kind == FLEET_SIZE_FULL ? whole
-                                                           : request->size * MIB * slice->tasks);
+    g_variant_dict_insert(&dict, "Vram", "t", vram);
     g_variant_dict_insert(&dict, "Door", "s", fleet_door_word(door));
-    if (door == FLEET_DOOR_VM)
-        g_variant_dict_insert(&dict, "Type", "s", VM_TYPE);
-    if (g_hash_table_contains(known, slice->tenant))
+    if (door == FLEET_DOOR_VM) {
+        g_autofree char *type = type_for(world->types, slice->gpu, vram);
+
+        g_variant_dict_insert(&dict, "Type", "s", type);
+    }
+    if (g_hash_table_contains(world->tenants, slice->tenant))
         g_variant_dict_insert(&dict, "Tenant", "s", slice->tenant);
     add_shares(&dict, request, slice->tasks);
     return g_variant_dict_end(&dict);
@@ -188,19 +241,19 @@ static gboolean is_healthy(GVariant *gpu, const char *address, char **why)
 
 /* Floating; NULL: one of the cards cannot be used. */
 static GVariant *requests_of(const char *owner, const AgentSlice *slices, guint count,
-                             GVariant *all, GHashTable *known, char **why)
+                             const World *world, char **why)
 {
     GVariantBuilder list;
 
     g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
     for (guint i = 0; i < count; i++) {
-        g_autoptr(GVariant) gpu = find_gpu(all, slices[i].gpu);
+        g_autoptr(GVariant) gpu = find_gpu(world->objects, slices[i].gpu);
 
         if (!is_healthy(gpu, slices[i].gpu, why)) {
             g_variant_builder_clear(&list);
             return NULL;
         }
-        g_variant_builder_add_value(&list, dict_of(owner, &slices[i], gpu, known));
+        g_variant_builder_add_value(&list, dict_of(owner, &slices[i], gpu, world));
     }
     return g_variant_builder_end(&list);
 }
@@ -272,14 +325,13 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(AgentClient) vgpud = agent_client_open(TRUE, &error);
-    g_autoptr(GVariant) all = vgpud ? objects(vgpud, &error) : NULL;
-    g_autoptr(GHashTable) known = all ? tenants(vgpud, &error) : NULL;
+    g_auto(World) world = {0};
     g_autoptr(GVariant) requests = NULL, made = NULL;
 
     *doors = NULL;
-    if (!known)
+    if (!vgpud || !world_read(&world, vgpud, &error))
         return give_up(AGENT_AWAY, error, why);
-    requests = requests_of(owner, slices, count, all, known, why);
+    requests = requests_of(owner, slices, count, &world, why);
     if (!requests)
         return AGENT_UNHEALTHY;
     g_variant_ref_sink(requests);
