@@ -139,7 +139,7 @@ exec sleep 3600
 SH
     my $id = host('cd /tmp && sbatch --parsable --vgpu=eighth,door=vm -o /tmp/vm.log vm.sh') =~ s/\s//gr;
     soon(sub { host('cat /tmp/vm.log; squeue -h -o %t', fail => 1) =~ /^R$/m }, 'the job does not run');
-    soon(sub { host("[ -d /run/rig/guests/$vm ]", fail => 1); !$VGPU::Command::status }, 'it starts no VM');
+    soon(sub { host("kill -0 \$(cat /run/rig/guests/$vm/pid)", fail => 1); !$VGPU::Command::status }, 'it starts no VM');
     VGPU::Lab::adopt_guest($vm, $address);
     my $said = host("/usr/local/lib/rig/guest wait $vm 240; tail -n 3 /run/rig/guests/$vm/console.log; cat /tmp/vm.log", timeout => 300, fail => 1);
     die $said if $VGPU::Command::status;
@@ -151,7 +151,7 @@ SH
     VGPU::Lab::hang_up($vm);
     host("scancel $id");
     nothing_runs();
-    host('! pgrep -f "qemu-system.*-name job "');
+    host("! kill -0 \$(cat /run/rig/guests/$vm/pid) 2>/dev/null && /usr/local/lib/rig/guest down $vm");
     return "$verdict\n";
 });
 
