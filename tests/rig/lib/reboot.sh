@@ -37,7 +37,7 @@ reboot_same() {
 # and the small initrd come from outside.
 reboot_into() {
     local version
-    UP_KERNEL=$1
+    UP_KERNEL=$1 UP_INCOMING=''
     up_images
     version=$(cat "$KERNEL_DIR/version")
     remote_run l1 test -d "/usr/lib/modules/$version" ||
