@@ -142,12 +142,12 @@ static void add_shares(GVariantDict *dict, const FleetRequest *request, guint ta
 
 /*
  * A vGPU's type gives what the request does not say. The driver makes a vGPU with its type's memory
- * and changes it then, so the type is the largest that is within the request; else the smallest.
- * Empty: there is none.
+ * and changes it then, so the type is the largest that is within the request; else the smallest. If
+ * the GPU offers none, vgpud says why.
  */
 static char *type_for(GVariant *types, const char *gpu, guint64 wanted)
 {
-    g_autofree char *chosen = g_strdup("");
+    g_autofree char *chosen = g_strdup("full");
     guint64 best = 0;
 
     for (gsize i = 0; i < g_variant_n_children(types); i++) {
