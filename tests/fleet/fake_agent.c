@@ -16,6 +16,8 @@
 
 #include "fleet/slurm/node/agent_watch.h"
 
+#define SLOW_US 300000
+
 /* The folder of this node. */
 static const char *fake(void)
 {
@@ -132,7 +134,7 @@ AgentResult agent_create_slices(const char *owner, const AgentSlice *slices, gui
 
         g_file_set_contents(path, text, -1, NULL);
         if (mode_is("slow"))
-            g_usleep(300000);
+            g_usleep(SLOW_US);
         if (mode_is("stop")) {
             g_autofree char *stopped = in_fake("/stopped");
 
@@ -160,8 +162,11 @@ AgentResult agent_release_owner(const char *owner, AgentTotals *totals, char **w
     while (result == AGENT_OK && dir && (name = g_dir_read_name(dir))) {
         g_autofree char *path = g_build_filename(fake(), "slices", name, NULL);
 
-        if (g_str_has_prefix(name, prefix))
-            g_unlink(path);
+        if (!g_str_has_prefix(name, prefix))
+            continue;
+        if (mode_is("slow"))
+            g_usleep(SLOW_US);
+        g_unlink(path);
     }
     close(fd);
     return result;

@@ -3,19 +3,15 @@
  * witness prolog|epilog DIR: run by slurmd before and after each job on each node, it keeps a
  * ledger of its own: for each node what every job was promised of every card. A card of which more
  * is promised than it has (DIR/capacity, MiB) is a fault, a sentence in DIR/faults. witness sum
- * DIR: "most" (MiB of one card at any time), "prologs", "held" (MiB promised now), and "unended".
- *
- * A job that slurmd forgot because it was killed has no epilog. It counts until it would make a
- * fault; then slurmctld is asked whether the job is still there, and if not it is "unended".
+ * DIR: "most" (MiB of one card at any time), "prologs", and "held" (MiB promised now). It needs the
+ * epilog of each job, so it is not for tests that kill slurmd.
  *
  * It asks slurmctld for one job's promise at a time; the sums are its own. It shares no code with
  * what it watches.
  */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,17 +22,14 @@
 #define CARDS 16
 #define JOBS  512
 
-/* @start: when, since a job may be requeued. */
 typedef struct {
     unsigned job;
-    time_t start;
     unsigned long mib[CARDS];
 } Promise;
 
 typedef struct {
     unsigned long most;
     unsigned long prologs;
-    unsigned long unended;
     Promise promises[JOBS];
 } Node;
 
@@ -117,51 +110,9 @@ static void load_promise(const char *node, Promise *promise)
 
         if (job->job_id == promise->job && at >= 0 && (unsigned)at < job->gres_detail_cnt)
             take_detail(job->gres_detail_str[at], promise);
-        if (job->job_id == promise->job)
-            promise->start = job->start_time;
         slurm_hostlist_destroy(nodes);
     }
     slurm_free_job_info_msg(jobs);
-}
-
-/* Whether slurmctld knows that start of the job as one that has not left the node. */
-static bool is_there(const char *node, const Promise *promise)
-{
-    job_info_msg_t *jobs = NULL;
-    bool there = false;
-
-    /* slurmctld may have been killed. */
-    for (unsigned tries = 0; slurm_load_job(&jobs, promise->job, SHOW_DETAIL); tries++) {
-        if (errno == ESLURM_INVALID_JOB_ID || tries == 10)
-            return errno != ESLURM_INVALID_JOB_ID;
-        sleep(1);
-    }
-    for (unsigned i = 0; i < jobs->record_count; i++) {
-        const job_info_t *job = &jobs->job_array[i];
-        hostlist_t *nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
-        unsigned state = job->job_state & JOB_STATE_BASE;
-
-        there =
-            there ||
-            (job->job_id == promise->job && job->start_time == promise->start &&
-             slurm_hostlist_find(nodes, node) >= 0 &&
-             (state == JOB_RUNNING || state == JOB_SUSPENDED || job->job_state & JOB_COMPLETING));
-        slurm_hostlist_destroy(nodes);
-    }
-    slurm_free_job_info_msg(jobs);
-    return there;
-}
-
-static void forget_gone(Node *node, const char *name, unsigned except)
-{
-    for (unsigned i = 0; i < JOBS; i++) {
-        unsigned job = node->promises[i].job;
-
-        if (!job || job == except || is_there(name, &node->promises[i]))
-            continue;
-        node->promises[i] = (Promise){0};
-        node->unended++;
-    }
 }
 
 static unsigned long sum_of(const Node *node, unsigned card)
@@ -183,17 +134,11 @@ static void add(Node *node, const char *name, const Promise *promise)
         fault("%s: more than %u jobs at once", name, JOBS);
         return;
     }
-    /* It is here once more, so its first time has ended. */
-    node->unended += node->promises[at].job != 0;
     node->promises[at] = *promise;
     node->prologs++;
     for (unsigned card = 0; card < CARDS; card++) {
         unsigned long sum = sum_of(node, card);
 
-        if (sum > capacity) {
-            forget_gone(node, name, promise->job);
-            sum = sum_of(node, card);
-        }
         if (sum > node->most)
             node->most = sum;
         if (sum > capacity)
@@ -245,7 +190,7 @@ static int begin_or_end(bool begins)
 
 static int sum(void)
 {
-    unsigned long most = 0, prologs = 0, held = 0, unended = 0;
+    unsigned long most = 0, prologs = 0, held = 0;
     DIR *files = opendir(dir);
     struct dirent *entry;
     static Node node;
@@ -257,12 +202,11 @@ static int sum(void)
         close(open_node(entry->d_name + 5, &node));
         most = node.most > most ? node.most : most;
         prologs += node.prologs;
-        unended += node.unended;
         for (unsigned i = 0; i < JOBS; i++)
             for (unsigned card = 0; card < CARDS; card++)
                 held += node.promises[i].mib[card];
     }
-    printf("most %lu\nprologs %lu\nheld %lu\nunended %lu\n", most, prologs, held, unended);
+    printf("most %lu\nprologs %lu\nheld %lu\n", most, prologs, held);
     return EXIT_SUCCESS;
 }
 

@@ -23,12 +23,15 @@ my $patience = $ENV{FLEET_PATIENCE} // 120;
 # nodes, cards (of each node), vram (MiB of each card), model (of each card; or a list of models, one for each node),
 # slurm_conf (more lines), vgpu_conf (its text), partitions (lines), parameters (of the scheduler),
 # select (of cards: LL_SHARED_GRES), scripts (0: neither witness nor prologs, for measurements).
+#
+# witness: "prolog", or "kernel" for tests that kill what would run prologs and epilogs: each card is a file system with
+# as much room as the card has, and jobs take in it what they were promised (holding()), for as long as they live.
 sub new {
     my ($class, %is) = @_;
     my %default = (
         nodes => 2, cards => 8, vram => 81920, cpus => 64, model => 'a100-80g', slurm_conf => '', parameters => '', select => '',
         partitions => "PartitionName=all Nodes=ALL Default=YES DefaultTime=60 State=UP\n",
-        plugins => -e 'build/fleet/job_submit_vgpu.so', scripts => 1,
+        plugins => -e 'build/fleet/job_submit_vgpu.so', scripts => 1, witness => 'prolog',
     );
     my $self = bless { %default, %is, pids => {} }, $class;
     $self->{vgpu_conf} //= "[model $self->{model}]\nvram=$self->{vram}\n" if !ref $self->{model};
@@ -130,10 +133,38 @@ CONF
 sub write_scripts {
     my ($self) = @_;
     for my $which (qw(prolog epilog)) {
-        write_file("$home/$which", "#!/bin/sh\n/src/build/fleet/tests/witness $which $home/witness || exit 1\n", $self->{$which} // '');
+        my $witness = $self->{witness} eq 'prolog' ? "/src/build/fleet/tests/witness $which $home/witness || exit 1\n" : '';
+        write_file("$home/$which", "#!/bin/sh\n$witness", $self->{$which} // '');
         chmod 0755, "$home/$which";
     }
     return;
+}
+
+# The PCI address of a card, which tests give to it.
+sub address { my ($card) = @_; return sprintf '0000:%02d:00.0', $card + 1 }
+
+# A card's MiB is 64 bytes here.
+sub mount_cards {
+    my ($self) = @_;
+    for my $node ($self->node_names) {
+        for my $card (0 .. $self->{cards} - 1) {
+            my $dir = "$home/cards/$node/" . address($card);
+            make_path($dir);
+            system('mount', '-t', 'tmpfs', '-o', 'mode=1777,size=' . $self->{vram} * 64, 'card', $dir) == 0 or die "mount failed\n";
+        }
+    }
+    write_file("$home/cards/faults");
+    chmod 0666, "$home/cards/faults";
+    return;
+}
+
+# A job's script that takes $mib of its first card, a multiple of 64, and has them until its last process has ended. The
+# card is that of its slice, or without vgpu-slurm that of its credential.
+sub holding {
+    my ($self, $mib, $script) = @_;
+    my $bytes = $mib * 64;
+    return "card=$home/cards/\$SLURMD_NODENAME/" . '${VGPU_CARD:-$(printf 0000:%02d:00.0 $((${SLURM_JOB_GPUS%%[,-]*} + 1)))}; exec 9>$card/$$ && rm $card/$$; '
+        . "fallocate -l $bytes /proc/self/fd/9 || echo \"job \$SLURM_JOB_ID: \$SLURMD_NODENAME has no $mib MiB of \$card left\" >>$home/cards/faults; $script";
 }
 
 sub prepare {
@@ -141,6 +172,7 @@ sub prepare {
     remove_tree($home);
     make_path(map { "$home/$_" } qw(dev log spool state witness));
     chmod 0755, $home;
+    $self->mount_cards if $self->{witness} eq 'kernel';
     for my $card (0 .. $self->{cards} - 1) {
         system('mknod', "$home/dev/card$card", 'c', 1, 3) == 0 or die "mknod failed\n";
     }
@@ -310,29 +342,34 @@ sub clear {
     return $self->wait_for('all jobs are gone', sub { !`squeue -a -h -o %A` && $self->states->{idle} == $self->{nodes} });
 }
 
-# What the witness has seen: faults (sentences), most (MiB of a card at once), prologs, held (MiB now), unended (jobs that
-# left without an epilog).
+# What the witness has seen: faults (sentences), most (MiB of a card at once), prologs, held (MiB now).
 sub witness {
     my ($self) = @_;
-    my %seen = (faults => [split /\n/, read_file("$home/witness/faults")], most => 0, prologs => 0, held => 0, unended => 0);
+    my %seen = (faults => [split /\n/, read_file("$home/witness/faults")], most => 0, prologs => 0, held => 0);
     for my $line (split /\n/, `/src/build/fleet/tests/witness sum $home/witness`) {
         $seen{$1} = $2 if $line =~ /^(\w+) (\d+)$/;
     }
     return \%seen;
 }
 
-# A test's end: whatever it did, no card was promised twice, and with all jobs gone nothing is. $killed: daemons were
-# killed, so jobs may have had no epilog.
+# A test's end: whatever it did, no card was promised twice, and with all jobs gone nothing is.
 sub settle {
-    my ($self, $killed) = @_;
+    my ($self) = @_;
     $self->clear;
+    return $self->settle_cards if $self->{witness} eq 'kernel';
     my $seen = $self->witness;
     Test::More::is_deeply($seen->{faults}, [], 'the witness: no card was promised more than it has')
         or Test::More::diag(join "\n", @{ $seen->{faults} });
-    Test::More::is("$seen->{held} $seen->{unended}", '0 0', 'the witness: each job has ended, and nothing is promised') if !$killed;
-    Test::More::note("witness: $seen->{unended} jobs had no epilog") if $killed;
+    Test::More::is($seen->{held}, 0, 'the witness: each job has ended, and nothing is promised');
     Test::More::note("witness: $seen->{prologs} prologs, at most $seen->{most} of $self->{vram} MiB of a card");
     return;
+}
+
+sub settle_cards {
+    my ($self) = @_;
+    Test::More::is(read_file("$home/cards/faults"), '', 'the kernel: each job had what it was promised, for as long as it lived');
+    my @used = grep { !/^0 / } split /\n/, `df --output=used,target -t tmpfs | sed -n 's,^ *\\(.*$home/cards/.*\\),\\1,p'`;
+    return Test::More::is_deeply(\@used, [], 'the kernel: no process has anything of a card');
 }
 
 1;

@@ -14,8 +14,8 @@ use File::Path qw(make_path);
 use VGPU::Fleet;
 
 my ($root, $build) = ('/run/host', '/src/build');
-our $gpu = 'soft:live';
-our $program = "env DBUS_SYSTEM_BUS_ADDRESS=unix:path=$root/bus VGPU_ROOT=$root $build/fleet/vgpu-slurm";
+my $gpu = 'soft:live';
+my $program = "env DBUS_SYSTEM_BUS_ADDRESS=unix:path=$root/bus VGPU_ROOT=$root $build/fleet/vgpu-slurm";
 my $log = '/run/fleet/log/vgpu-slurm';
 
 sub put {
@@ -98,6 +98,10 @@ sub make_slice {
     my $bytes = $mib << 20;
     return manager('CreateSlice', "{'Owner': <'$owner'>, 'Part': <'0'>, 'Uid': <uint32 0>, 'Pool': <'slurm'>, 'Door': <'native'>, 'Vram': <uint64 $bytes>}");
 }
+
+# Its name; and vgpu-slurm that asks it, as words for a shell.
+sub gpu { return $gpu }
+sub program { return $program }
 
 # What is left of any job, as paths.
 sub left { return (glob("$root/run/vgpu/owners/*"), glob("$root/run/vgpu/slurm/[0-9]*")) }
