@@ -5,8 +5,7 @@
  * is asked for than there is. It keeps no books itself: the witness does.
  */
 #include <signal.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
+#include "fleet/slurm/slurm_api.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +73,7 @@ static void submit(unsigned nodes)
     }
     if (last - first == MAX_JOBS)
         slurm_kill_job(jobs[first++ % MAX_JOBS], SIGKILL, 0);
-    jobs[last++ % MAX_JOBS] = response->job_id;
+    jobs[last++ % MAX_JOBS] = slurm_id_of(response);
     slurm_free_submit_response_response_msg(response);
     submitted++;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* submit_cost PLUGIN: what job_submit costs of slurmctld's time: processor time of 20,000 calls. */
 #include <dlfcn.h>
-#include <slurm/slurm.h>
+#include "fleet/slurm/slurm_api.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

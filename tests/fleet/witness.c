@@ -11,7 +11,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
-#include <slurm/slurm.h>
+#include "fleet/slurm/slurm_api.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,7 +108,7 @@ static void load_promise(const char *node, Promise *promise)
         hostlist_t *nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
         int at = slurm_hostlist_find(nodes, node);
 
-        if (job->job_id == promise->job && at >= 0 && (unsigned)at < job->gres_detail_cnt)
+        if (slurm_id_of(job) == promise->job && at >= 0 && (unsigned)at < job->gres_detail_cnt)
             take_detail(job->gres_detail_str[at], promise);
         slurm_hostlist_destroy(nodes);
     }

@@ -14,6 +14,7 @@ soak:
 	RIG_NAME=$${RIG_NAME:-soak} VGPU_SOAK=1 VGPU_ROUNDS=$(ROUNDS) VGPU_KILLS=$(KILLS) \
 		tests/system/check tests/system/92-rounds.t tests/system/95-agent-kills.t tests/system/90-kills.t
 	$(MAKE) --no-print-directory check-driver KERNELS="6.12 6.1 backports" DRIVER_FLAGS="--seed random"
+	tests/fleet/check --sid
 	tests/fleet/check tests/fleet/t-ledger :: -n 20000
 	tests/fleet/check tests/fleet/t-kills :: -n $(KILLS)
 	tests/fleet/check tests/fleet/long-chunks :: --chunks 1000 --kills 100

@@ -4,7 +4,7 @@
  * AdminComment={"vgpu":{"v":1,"gpu_s":…}}.
  */
 #include <errno.h>
-#include <slurm/slurm.h>
+#include "fleet/slurm/slurm_api.h"
 #include <slurm/slurmdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,6 @@ static slurmdb_job_rec_t change_to(char *comment)
     return (slurmdb_job_rec_t){.admin_comment = comment,
                                .array_task_id = NO_VAL,
                                .derived_ec = NO_VAL,
-                               .lft = NO_VAL,
                                .priority = NO_VAL,
                                .requid = (uint32_t)-1,
                                .resvid = NO_VAL,

@@ -3,8 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
+#include "fleet/slurm/slurm_api.h"
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -121,8 +120,8 @@ static gboolean clear_card(const char *node, const FenceCard *card)
         if (!has_card(job, node, card->index) || is_fence(job, card->address))
             continue;
         node_say(LOG_WARNING, "job %u has card %s, which is not healthy, and is started again",
-                 job->job_id, card->address);
-        node_job_put_back(job->job_id);
+                 slurm_id_of(job), card->address);
+        node_job_put_back(slurm_id_of(job));
     }
     slurm_free_job_info_msg(jobs);
     return TRUE;
@@ -175,10 +174,10 @@ static guint32 take_any_card(const char *node, const FenceCard *card, const char
     job.tres_per_node = per_node;
     job.work_dir = dir;
     job.time_limit = INFINITE;
-    granted = slurm_allocate_resources_blocking(&job, GRANT_SECONDS, NULL);
+    granted = slurm_allocate_or_wait(&job, GRANT_SECONDS);
     if (!granted)
         return 0;
-    id = granted->job_id;
+    id = slurm_id_of(granted);
     slurm_free_resource_allocation_response_msg(granted);
     return id;
 }
@@ -203,7 +202,7 @@ static gboolean leave_reservation(guint32 id)
     job_desc_msg_t job;
 
     slurm_init_job_desc_msg(&job);
-    job.job_id = id;
+    slurm_id_of(&job) = id;
     job.reservation = none;
     return !slurm_update_job(&job);
 }
@@ -280,7 +279,7 @@ void fence_take_down(const Fences *fences, const FenceCard *card)
         const job_info_t *job = &fences->jobs->job_array[i];
 
         if (is_fence(job, card->address) && is_running(job) && node_job_detail(job, fences->node))
-            slurm_kill_job(job->job_id, SIGKILL, 0);
+            slurm_kill_job(slurm_id_of(job), SIGKILL, 0);
     }
 }
 
@@ -308,7 +307,6 @@ static gboolean set_state(const char *node, guint state, char *reason)
     update.node_names = (char *)node;
     update.node_state = state;
     update.reason = reason;
-    update.reason_uid = 0;
     return !slurm_update_node(&update);
 }
 

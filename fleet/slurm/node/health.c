@@ -4,7 +4,7 @@
  * whose job has gone are removed; the node drains while vgpud does not answer. It keeps no state:
  * vgpud and slurmctld are asked each time.
  */
-#include <slurm/slurm.h>
+#include "fleet/slurm/slurm_api.h"
 #include <stdlib.h>
 #include <syslog.h>
 

@@ -4,8 +4,7 @@
 #include <fcntl.h>
 #include <gio/gio.h>
 #include <signal.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
+#include "fleet/slurm/slurm_api.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -64,7 +63,7 @@ char *node_cluster(void)
     if (slurm_load_ctl_conf(0, &conf))
         return NULL;
     name = g_strdup(conf->cluster_name);
-    slurm_free_ctl_conf(conf);
+    slurm_free_loaded_conf(conf);
     return name;
 }
 
@@ -141,7 +140,7 @@ gboolean node_job_ask(const NodeJob *job, CardPromise *cards, guint *count, guin
         return FALSE;
     }
     for (guint i = 0; i < answer->record_count && !known; i++) {
-        known = answer->job_array[i].job_id == job->id;
+        known = slurm_id_of(&answer->job_array[i]) == job->id;
         if (known)
             ok = read_promise(&answer->job_array[i], node, cards, count, per_task, error);
     }

@@ -4,8 +4,7 @@
  * who has slices, slurmctld which jobs are on the node.
  */
 #include <errno.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
+#include "fleet/slurm/slurm_api.h"
 #include <string.h>
 #include <syslog.h>
 
@@ -25,7 +24,7 @@ static gboolean job_is_here(guint32 id, const char *node)
         const job_info_t *job = &jobs->job_array[i];
         guint state = job->job_state & JOB_STATE_BASE;
 
-        here |= job->job_id == id && node_job_detail(job, node) &&
+        here |= slurm_id_of(job) == id && node_job_detail(job, node) &&
                 (state == JOB_RUNNING || state == JOB_SUSPENDED || job->job_state & JOB_COMPLETING);
     }
     slurm_free_job_info_msg(jobs);

@@ -5,7 +5,7 @@
 
 #include <glib.h>
 
-#include <slurm/slurm.h>
+#include "fleet/slurm/slurm_api.h"
 
 #include "fleet/slurm/node/agent.h"
 #include "fleet/slurm/node/detail.h"

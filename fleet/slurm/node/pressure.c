@@ -5,8 +5,7 @@
  * what is missing. vgpud calls again if it was not enough.
  */
 #include <errno.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
+#include "fleet/slurm/slurm_api.h"
 #include <stdlib.h>
 #include <syslog.h>
 

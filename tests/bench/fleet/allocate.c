@@ -4,7 +4,7 @@
  * each back when it has it.
  */
 #include <signal.h>
-#include <slurm/slurm.h>
+#include "fleet/slurm/slurm_api.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,10 +22,10 @@ static uint32_t allocate(void)
     job.tres_per_task = tres;
     job.time_limit = 10;
     job.work_dir = dir;
-    granted = slurm_allocate_resources_blocking(&job, 60, NULL);
+    granted = slurm_allocate_or_wait(&job, 60);
     if (!granted)
         return 0;
-    id = granted->job_id;
+    id = slurm_id_of(granted);
     slurm_free_resource_allocation_response_msg(granted);
     return id;
 }

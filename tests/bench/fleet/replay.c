@@ -15,8 +15,7 @@
  */
 #include <errno.h>
 #include <signal.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
+#include "fleet/slurm/slurm_api.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +114,7 @@ static void submit(Job *job, int now)
         refused++;
         return;
     }
-    job->id = granted->job_id;
+    job->id = slurm_id_of(granted);
     job->submitted = now;
     job->started = -1;
     by_id[job->id % IDS] = job;
@@ -205,13 +204,13 @@ static void look(int now)
     waiting = running = 0;
     for (unsigned i = 0; i < all->record_count; i++) {
         const job_info_t *info = &all->job_array[i];
-        Job *job = by_id[info->job_id % IDS];
+        Job *job = by_id[slurm_id_of(info) % IDS];
         hostlist_t *list;
         char *name;
 
-        if (!job || job->id != info->job_id)
+        if (!job || job->id != slurm_id_of(info))
             continue;
-        seen[info->job_id % IDS] = 1;
+        seen[slurm_id_of(info) % IDS] = 1;
         if ((info->job_state & JOB_STATE_BASE) == JOB_PENDING) {
             waiting++;
             continue;
