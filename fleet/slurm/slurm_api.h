@@ -16,10 +16,14 @@
 #define slurm_allocate_or_wait(job, seconds)                                                       \
     slurm_allocate_resources_blocking(job, seconds, NULL, -1)
 #define slurm_free_loaded_conf(conf) slurm_free_conf(conf)
+/* What slurm_create_reservation() returns; a variable. */
+extern void slurm_xfree(void **item);
+#define slurm_free_name(name) slurm_xfree((void **)&(name))
 #else
 #define slurm_id_of(record)                  ((record)->job_id)
 #define slurm_allocate_or_wait(job, seconds) slurm_allocate_resources_blocking(job, seconds, NULL)
 #define slurm_free_loaded_conf(conf)         slurm_free_ctl_conf(conf)
+#define slurm_free_name(name)                free(name)
 #endif
 
 #endif

@@ -243,8 +243,10 @@ gboolean fence_close_node(const char *node, GError **error)
     reservation.duration = CLOSED_MINUTES;
     reservation.flags = RESERVE_FLAG_MAINT | RESERVE_FLAG_IGN_JOBS;
     made = slurm_create_reservation(&reservation);
-    free(made);
-    return made || errno == ESLURM_RESERVATION_NAME_DUP || failed(error, "close node", node);
+    if (!made)
+        return errno == ESLURM_RESERVATION_NAME_DUP || failed(error, "close node", node);
+    slurm_free_name(made);
+    return TRUE;
 }
 
 gboolean fence_open_node(const char *node, GError **error)
