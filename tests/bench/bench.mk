@@ -52,7 +52,7 @@ $(LOAD_OUT)/%.o: $(LOAD_SRC)/%.c $(BENCH_OUT)/fma.spv.h $(wildcard $(LOAD_SRC)/*
 $(LOAD_OUT)/governor-load: $(LOAD_OBJECTS) $(addprefix $(GUEST_OUT)/,vk-dispatch.o vk-device.o job.o)
 	$(CC) $(LDFLAGS) -o $@ $^ -lvulkan -lm
 
-# make bench-fleet [ROW=day|rate]: Slurm's scheduler on nodes that have only slurmd; a whole day takes 75 minutes.
+# make bench-fleet [ROW=day|prolog|rate]: Slurm's scheduler on nodes that have only slurmd; a whole day takes 75 minutes.
 .PHONY: bench-fleet
 bench-fleet:
 	$(BENCH_SRC)/fleet/run $(ROW)
