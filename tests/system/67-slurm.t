@@ -168,7 +168,7 @@ job_point('vgpud and slurmd are killed while a job computes: it goes on, and is 
     die "it does not compute any more\n" if !VGPU::Slice::in_arbiter($gpu, $slice->{Uuid})->{members};
     host("scancel $id");
     nothing_runs();
-    my $idle = soon(sub { host('sinfo -h -o %t') =~ /^idle$/m }, 'the node is not idle');
+    soon(sub { host('sinfo -h -o %t') =~ /^idle$/m }, 'the node is not idle');
     return host("journalctl -q --no-pager -t vgpu-slurm | tail -n 5");
 });
 

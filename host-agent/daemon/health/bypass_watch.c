@@ -99,9 +99,10 @@ static char *name_of(HostRoot *root, guint pid)
 static void ended(const char *output, const GError *error, void *data)
 {
     (void)output;
-    (void)data;
     if (error)
-        g_message("cannot end a process that goes round its slice's governor: %s", error->message);
+        g_message("cannot end process %u, which goes round its slice's governor; end it by hand: "
+                  "%s",
+                  GPOINTER_TO_UINT(data), error->message);
 }
 
 /* vgpud itself has no right to. */
@@ -112,7 +113,7 @@ static void end_process(guint pid)
                           "/bin/kill",   "-KILL",   number,      NULL};
     Program program = {.argv = argv, .seconds = KILL_SECONDS};
 
-    program_start(&program, NULL, ended, NULL);
+    program_start(&program, NULL, ended, GUINT_TO_POINTER(pid));
 }
 
 static void tell(const BypassWatch *watch, const Slice *slice, guint pid)

@@ -53,16 +53,11 @@ static gboolean weight_differs(HostRoot *root, const char *dir, const Slice *sli
            sysfs_number(root, dir, "drm.weight", 0) != slice->weight;
 }
 
-/* Of NVIDIA's driver; remembered as told. */
-static gboolean driver_differs(DeviceLimits *limits, const struct stat *dir, const Slice *slice)
+/* For NVIDIA's driver. */
+static char *words_of(const struct stat *dir, const Slice *slice)
 {
-    g_autofree char *now = g_strdup_printf("%s %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT,
-                                           slice->gpu, slice->vram, (guint64)dir->st_ino);
-
-    if (g_strcmp0(g_hash_table_lookup(limits->told, slice->uuid), now) == 0)
-        return FALSE;
-    g_hash_table_insert(limits->told, g_strdup(slice->uuid), g_steal_pointer(&now));
-    return TRUE;
+    return g_strdup_printf("%s %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, slice->gpu, slice->vram,
+                           (guint64)dir->st_ino);
 }
 
 static char *place_of(const char *uuid)
@@ -87,15 +82,21 @@ gboolean device_limits_update(DeviceLimits *limits, const Slice *slice, const Gp
                               const char *cgroup)
 {
     gboolean is_nvidia = g_strcmp0(gpu->pci->driver, "nvidia") == 0;
+    g_autofree char *words = NULL;
     struct stat dir;
 
     if (!root_stat(limits->root, cgroup, &dir) || !S_ISDIR(dir.st_mode))
         return FALSE;
-    if (is_nvidia ? !driver_differs(limits, &dir, slice)
+    words = words_of(&dir, slice);
+    if (is_nvidia ? !g_strcmp0(g_hash_table_lookup(limits->told, slice->uuid), words)
                   : !dmem_differs(limits->root, cgroup, slice) &&
                         !weight_differs(limits->root, cgroup, slice))
         return FALSE;
-    return slice_is_vgpu(slice) || write_place(limits->root, slice, cgroup);
+    if (!slice_is_vgpu(slice) && !write_place(limits->root, slice, cgroup))
+        return FALSE;
+    if (is_nvidia)
+        g_hash_table_insert(limits->told, g_strdup(slice->uuid), g_steal_pointer(&words));
+    return TRUE;
 }
 
 void device_limits_forget(DeviceLimits *limits, const char *uuid)

@@ -28,7 +28,7 @@ void device_limits_free(DeviceLimits *limits);
 gboolean device_limits_update(DeviceLimits *limits, const Slice *slice, const Gpu *gpu,
                               const char *cgroup);
 
-/* The slice has no programs in a cgroup of their own now. */
+/* The slice has no programs in a cgroup of their own now, or the service could not be started. */
 void device_limits_forget(DeviceLimits *limits, const char *uuid);
 
 #endif

@@ -170,9 +170,12 @@ static void ask(LimitsSync *link, const char *method, GVariant *parameters, cons
 
 static void device_limits_set(LimitsSync *link, const char *uuid, const GError *error)
 {
-    (void)link;
-    if (error)
-        g_message("slice %s: cannot set its limits in the kernel: %s", uuid, error->message);
+    if (!error)
+        return;
+    g_message("slice %s: its GPU memory is not limited below the door, because "
+              "vgpu-device-limits@%s.service cannot be started: %s",
+              uuid, uuid, error->message);
+    device_limits_forget(link->device, uuid);
 }
 
 static void set_device_limits(LimitsSync *link, const char *uuid)

@@ -187,56 +187,51 @@ static void add_detail(const char *detail, unsigned demand, double *want, unsign
     }
 }
 
-static void look(int now)
+/* What a job that runs wants of each card, and has been promised. */
+static void add_cards(const job_info_t *info, unsigned demand, double *want, unsigned long *mib)
 {
     unsigned nodes = cards / node_cards;
-    double *want = calloc(nodes * CARDS_MAX, sizeof(*want)), busy = 0;
-    unsigned long *mib = calloc(nodes * CARDS_MAX, sizeof(*mib)), promised = 0;
-    static unsigned char seen[IDS];
-    job_info_msg_t *all = NULL;
+    hostlist_t *list = slurm_hostlist_create(info->nodes);
+    char *name;
 
-    if (!want || !mib || slurm_load_jobs(0, &all, SHOW_DETAIL | SHOW_ALL)) {
-        free(want);
-        free(mib);
+    for (unsigned at = 0; (name = slurm_hostlist_shift(list)); at++) {
+        unsigned node = (unsigned)atoi(name + 1) - 1;
+
+        if (node < nodes && at < info->gres_detail_cnt)
+            add_detail(info->gres_detail_str[at], demand, want + node * CARDS_MAX,
+                       mib + node * CARDS_MAX);
+        free(name);
+    }
+    slurm_hostlist_destroy(list);
+}
+
+static void look_at_job(const job_info_t *info, int now, double *want, unsigned long *mib)
+{
+    Job *job = by_id[slurm_id_of(info) % IDS];
+    unsigned state = info->job_state & JOB_STATE_BASE;
+
+    if (!job || job->id != slurm_id_of(info))
+        return;
+    if (state == JOB_PENDING) {
+        waiting++;
         return;
     }
-    memset(seen, 0, sizeof(seen));
-    waiting = running = 0;
-    for (unsigned i = 0; i < all->record_count; i++) {
-        const job_info_t *info = &all->job_array[i];
-        Job *job = by_id[slurm_id_of(info) % IDS];
-        hostlist_t *list;
-        char *name;
-
-        if (!job || job->id != slurm_id_of(info))
-            continue;
-        seen[slurm_id_of(info) % IDS] = 1;
-        if ((info->job_state & JOB_STATE_BASE) == JOB_PENDING) {
-            waiting++;
-            continue;
-        }
-        if ((info->job_state & JOB_STATE_BASE) != JOB_RUNNING) {
-            if (job->started < 0)
-                note_start(job, now);
-            note_displaced(job, now);
-            continue;
-        }
-        if (job->started < 0)
-            note_start(job, now);
-        running++;
-        list = slurm_hostlist_create(info->nodes);
-        for (unsigned at = 0; (name = slurm_hostlist_shift(list)); at++) {
-            unsigned node = (unsigned)atoi(name + 1) - 1;
-
-            if (node < nodes && at < info->gres_detail_cnt)
-                add_detail(info->gres_detail_str[at], job->demand, want + node * CARDS_MAX,
-                           mib + node * CARDS_MAX);
-            free(name);
-        }
-        slurm_hostlist_destroy(list);
+    if (job->started < 0)
+        note_start(job, now);
+    if (state != JOB_RUNNING) {
+        note_displaced(job, now);
+        return;
     }
-    slurm_free_job_info_msg(all);
-    for (unsigned i = 0; i < nodes * CARDS_MAX; i++) {
+    running++;
+    add_cards(info, job->demand, want, mib);
+}
+
+static void report(int now, const double *want, const unsigned long *mib)
+{
+    double busy = 0;
+    unsigned long promised = 0;
+
+    for (unsigned i = 0; i < cards / node_cards * CARDS_MAX; i++) {
         busy += want[i] < 1 ? want[i] : 1;
         promised += mib[i];
         most = mib[i] > most ? mib[i] : most;
@@ -250,6 +245,22 @@ static void look(int now)
     printf("minute %d %.0f %.0f %u %u\n", now, busy * 1000, promised * 1000.0 / cards / VRAM,
            waiting, running);
     fflush(stdout);
+}
+
+static void look(int now)
+{
+    unsigned places = cards / node_cards * CARDS_MAX;
+    double *want = calloc(places, sizeof(*want));
+    unsigned long *mib = calloc(places, sizeof(*mib));
+    job_info_msg_t *all = NULL;
+
+    if (want && mib && !slurm_load_jobs(0, &all, SHOW_DETAIL | SHOW_ALL)) {
+        waiting = running = 0;
+        for (unsigned i = 0; i < all->record_count; i++)
+            look_at_job(&all->job_array[i], now, want, mib);
+        slurm_free_job_info_msg(all);
+        report(now, want, mib);
+    }
     free(want);
     free(mib);
 }

@@ -60,6 +60,27 @@ static void move(HostRoot *root, const char *from, const char *to)
     g_assert_cmpint(g_rename(old, now), ==, 0);
 }
 
+/* What could not be written down is not taken for told. */
+static void test_place_cannot_be_written(void)
+{
+    PciDevice pci = {.driver = "nvidia"};
+    Gpu gpu = {.pci = &pci};
+    Slice slice = {.uuid = UUID, .gpu = ADDRESS, .vram = 4096, .transport = SLICE_TRANSPORT_NATIVE};
+    HostRoot *root = file_tree_new();
+    DeviceLimits *limits = device_limits_new(root);
+
+    file_tree_write(root, CONTAINER "/cgroup.procs", "1\n");
+    file_tree_write(root, "/run/vgpu/limits", "a file in its place");
+    g_test_expect_message(NULL, G_LOG_LEVEL_WARNING, "slice " UUID "*");
+    g_assert_false(device_limits_update(limits, &slice, &gpu, CONTAINER));
+    g_test_assert_expected_messages();
+    root_remove(root, "/run/vgpu/limits");
+    g_assert_true(device_limits_update(limits, &slice, &gpu, CONTAINER));
+    assert_file(root, PLACE, ADDRESS " 4096 /machine.slice/libpod-web.scope\n");
+    device_limits_free(limits);
+    file_tree_free(root);
+}
+
 /* Once for each cgroup and size: its books are its own, and are not read here. */
 static void test_driver_is_told(void)
 {
@@ -211,6 +232,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/device-limits/driver-is-told", test_driver_is_told);
+    g_test_add_func("/device-limits/place-cannot-be-written", test_place_cannot_be_written);
     g_test_add_func("/device-limits/regions-of-nvidia", test_regions_of_nvidia);
     g_test_add_func("/device-limits/container", test_container);
     g_test_add_func("/device-limits/no-own-cgroup", test_no_own_cgroup);
