@@ -3,6 +3,7 @@
  * trimmed. */
 #include "fake.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "card.h"
@@ -25,6 +26,7 @@ struct exec {
     uint64_t bytes;
 };
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t graphs_reserved;
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags)
@@ -184,18 +186,22 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
     return CUDA_SUCCESS;
 }
 
+static CUresult reserve(uint64_t bytes)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    pthread_mutex_lock(&lock);
+    if (bytes > graphs_reserved && !card_take(bytes - graphs_reserved))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    else if (bytes > graphs_reserved)
+        graphs_reserved = bytes;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
 static CUresult run(CUgraphExec exec)
 {
-    uint64_t bytes = exec ? ((struct exec *)exec)->bytes : 0;
-
-    if (!exec)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > graphs_reserved) {
-        if (!card_take(bytes - graphs_reserved))
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        graphs_reserved = bytes;
-    }
-    return CUDA_SUCCESS;
+    return exec ? reserve(((struct exec *)exec)->bytes) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
@@ -230,8 +236,10 @@ CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
     ENTER();
     (void)device;
+    pthread_mutex_lock(&lock);
     fake_give(graphs_reserved);
     graphs_reserved = 0;
+    pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 

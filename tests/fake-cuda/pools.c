@@ -124,12 +124,15 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream stream)
 
 static void trim(struct pool *pool, uint64_t keep)
 {
-    uint64_t least = pool->used > keep ? pool->used : keep;
+    uint64_t least;
 
+    pthread_mutex_lock(&lock);
+    least = pool->used > keep ? pool->used : keep;
     if (pool->reserved > least) {
         fake_give(pool->reserved - least);
         pool->reserved = least;
     }
+    pthread_mutex_unlock(&lock);
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
