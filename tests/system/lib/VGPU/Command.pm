@@ -18,6 +18,11 @@ use Time::HiRes qw(sleep time);
 my $log;
 my %jobs;
 
+# All limits are multiplied by this: with a debug kernel everything takes longer.
+our $patience = 1;
+
+sub patience { my ($seconds) = @_; return $patience * $seconds }
+
 sub log_to {
     my ($file) = @_;
     open($log, '>>', $file) or die "log $file: $!\n";
@@ -95,7 +100,8 @@ sub running {
 
 # Waits for the end; returns the output. With echo => PREFIX each line is shown as it comes.
 sub wait {
-    my ($self, $timeout, %opt) = @_;
+    my ($self, $limit, %opt) = @_;
+    my $timeout = patience($limit);
     my $end = time + $timeout;
     my $shown = 0;
     my $running = 1;
@@ -128,7 +134,8 @@ sub show_from {
 
 # Waits until the output matches; returns what the first group matched.
 sub expect {
-    my ($self, $pattern, $timeout) = @_;
+    my ($self, $pattern, $limit) = @_;
+    my $timeout = patience($limit);
     my $end = time + $timeout;
     while (1) {
         my $running = $self->running;

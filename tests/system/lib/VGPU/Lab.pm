@@ -17,6 +17,7 @@ my $stage = 'build/system/stage';
 our $rig_name = $ENV{RIG_NAME} // 'system';
 # The kernel of L1.
 our $kernel = $ENV{VGPU_L1_KERNEL} // '6.12';
+$VGPU::Command::patience = 5 if $kernel =~ /-debug\z/;
 our $guest_init = $ENV{VGPU_GUEST_INIT} // '/sbin/init';
 
 # Where logs and traces go; VGPU_LOGS is for the test of check itself.

@@ -131,9 +131,10 @@ SH
 sub wait_up {
     my ($self, $timeout) = @_;
     my $limit = $timeout // 300;
+    my $inside = VGPU::Command::patience($limit);
     my $boots = $self->{boots} // 1;
     VGPU::Lab::host(<<"SH", timeout => $limit + 20);
-timeout $limit sh -c 'until [ \$(grep -c "rig: .* is up" $self->{console}) -ge $boots ]; do sleep 0.5; done' ||
+timeout $inside sh -c 'until [ \$(grep -c "rig: .* is up" $self->{console}) -ge $boots ]; do sleep 0.5; done' ||
     { tail -n 20 $self->{console}; exit 1; }
 SH
     my $kernel = $self->run('uname -r', timeout => 120);

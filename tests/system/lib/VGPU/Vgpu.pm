@@ -28,12 +28,13 @@ SH
 # Stops and undefines it. udev and systemd remove its node and its engine: waits for them, too.
 sub remove {
     my ($self) = @_;
+    my $inside = VGPU::Command::patience(60);
     VGPU::Lab::host(<<"SH", timeout => 120);
 set -e
 mdevctl stop -u $self->{uuid}
 mdevctl undefine -u $self->{uuid}
 udevadm settle
-timeout 60 sh -c 'while systemctl -q is-active $self->{unit}; do sleep 0.2; done'
+timeout $inside sh -c 'while systemctl -q is-active $self->{unit}; do sleep 0.2; done'
 SH
     return;
 }
@@ -48,8 +49,9 @@ sub exists {
 sub wait_engine {
     my ($self, $timeout) = @_;
     my $limit = $timeout // 90;
+    my $inside = VGPU::Command::patience($limit);
     my $pid = VGPU::Lab::host(<<"SH", timeout => $limit + 20);
-timeout $limit sh -c 'until systemctl -q is-active $self->{unit}; do sleep 0.3; done' ||
+timeout $inside sh -c 'until systemctl -q is-active $self->{unit}; do sleep 0.3; done' ||
     { systemctl status --no-pager -l $self->{unit}; exit 1; }
 systemctl show -P MainPID $self->{unit}
 SH
