@@ -206,14 +206,36 @@ gboolean domain_prepare_command(Client *client, const Options *options, char **a
     return TRUE;
 }
 
+/* What vgpud knows of @uuid, or of a name; NULL: it is no vGPU. */
+static GVariant *find_vgpu(GVariant *vgpus, const char *uuid)
+{
+    for (gsize i = 0; i < g_variant_n_children(vgpus); i++) {
+        g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);
+
+        if (object_is_slice(vgpu, uuid))
+            return g_steal_pointer(&vgpu);
+    }
+    return NULL;
+}
+
+/* UUIDs of the domain's mediated devices that are vGPUs, which @domain owns. @vgpus: of ListVgpus. */
+static GPtrArray *vgpus_of(const Domain *domain, GVariant *vgpus)
+{
+    GPtrArray *found = g_ptr_array_new();
+
+    for (char **uuid = domain->mdevs; *uuid; uuid++) {
+        g_autoptr(GVariant) vgpu = find_vgpu(vgpus, *uuid);
+
+        if (vgpu)
+            g_ptr_array_add(found, *uuid);
+    }
+    return found;
+}
+
 /* vgpuctl attach: a vGPU for a running VM, in one step. */
 
-static gboolean check_port(const VmLink *link, GError **error)
+static gboolean check_port(const VmLink *link, const Domain *domain, GError **error)
 {
-    g_autoptr(Domain) domain = vm_link_domain(link, error);
-
-    if (!domain)
-        return FALSE;
     if (!domain->pcie || domain->free_ports)
         return TRUE;
     g_set_error(error, VGPUCTL_ERROR, VGPUCTL_NO_ROOM,
@@ -278,18 +300,40 @@ static GVariant *make(Client *client, const VmLink *link, GError **error)
                       "creating a vGPU", error);
 }
 
+/* The running domain; NULL: no vGPU can be attached to it. */
+static Domain *domain_to_attach_to(const VmLink *link, GError **error)
+{
+    g_autoptr(Domain) domain = NULL;
+
+    if (!vm_link_check_running(link, "\"vgpuctl domain prepare\" gives it a vGPU at its next start",
+                               error))
+        return NULL;
+    domain = vm_link_domain(link, error);
+    return domain && check_port(link, domain, error) ? g_steal_pointer(&domain) : NULL;
+}
+
+/* Mesa's Venus takes one virtio-gpu, so a second vGPU does nothing for programs as they are. */
+static void tell_of_others(const VmLink *link, const Domain *domain, GVariant *vgpus)
+{
+    g_autoptr(GPtrArray) others = vgpus_of(domain, vgpus);
+
+    if (others->len)
+        g_printerr("vgpuctl: domain %s has other vGPUs, too (%u). A program in its guest uses the "
+                   "first one that it may open; \"Several vGPUs in one guest\" in "
+                   "docs/operator.md says how to choose another\n",
+                   vm_link_name(link), others->len);
+}
+
 gboolean attach_command(Client *client, const Options *options, char **args, GError **error)
 {
     g_autoptr(VmLink) link = vm_link_open(vgpu_options_uri(), args[0], error);
+    g_autoptr(Domain) domain = link ? domain_to_attach_to(link, error) : NULL;
+    g_autoptr(GVariant) known = NULL;
     g_autoptr(GVariant) vgpus = NULL;
     g_autofree char *uuid = NULL;
 
-    if (!link ||
-        !vm_link_check_running(link, "\"vgpuctl domain prepare\" gives it a vGPU at its next start",
-                               error) ||
-        !check_port(link, error))
-        return FALSE;
-    vgpus = make(client, link, error);
+    known = domain ? client_get(client, "ListVgpus", NULL, NULL, error) : NULL;
+    vgpus = known ? make(client, link, error) : NULL;
     if (!vgpus)
         return FALSE;
     uuid = made_uuid(vgpus);
@@ -305,6 +349,7 @@ gboolean attach_command(Client *client, const Options *options, char **args, GEr
         output_line(options, "vGPU %s %s domain %s.", uuid,
                     vgpu_options_dry_run() ? "would be created and attached to" : "is attached to",
                     vm_link_name(link));
+    tell_of_others(link, domain, known);
     return TRUE;
 }
 
@@ -346,33 +391,15 @@ static gboolean unplug(const VmLink *link, const char *uuid, GError **error)
     return has == 0;
 }
 
-/* What vgpud knows of @uuid, or of a name; NULL: it is no vGPU. */
-static GVariant *find_vgpu(GVariant *vgpus, const char *uuid)
-{
-    for (gsize i = 0; i < g_variant_n_children(vgpus); i++) {
-        g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);
-
-        if (object_is_slice(vgpu, uuid))
-            return g_steal_pointer(&vgpu);
-    }
-    return NULL;
-}
-
 /* The one vGPU that the domain has; other mediated devices don't count. */
 static char *only_vgpu(const VmLink *link, GVariant *vgpus, GError **error)
 {
     g_autoptr(Domain) domain = vm_link_domain(link, error);
-    g_autoptr(GPtrArray) found = g_ptr_array_new();
+    g_autoptr(GPtrArray) found = domain ? vgpus_of(domain, vgpus) : NULL;
     g_autofree char *all = NULL;
 
-    if (!domain)
+    if (!found)
         return NULL;
-    for (char **uuid = domain->mdevs; *uuid; uuid++) {
-        g_autoptr(GVariant) vgpu = find_vgpu(vgpus, *uuid);
-
-        if (vgpu)
-            g_ptr_array_add(found, *uuid);
-    }
     if (found->len == 1)
         return g_strdup(g_ptr_array_index(found, 0));
     if (found->len == 0) {

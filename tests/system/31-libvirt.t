@@ -164,6 +164,7 @@ point('without vgpud a VM whose vGPU is there starts, and libvirt restarts', sub
 point('vgpuctl attach and detach: all in one step', sub {
     my $known = join ' ', $red->gpus;
     my $said = ctl("attach red --type sixteenth --uuid $uuid --weight 9");
+    die "of the other vGPU it says nothing:\n$said" if $said !~ /has other vGPUs, too \(1\)/;
     my ($new) = $red->wait_gpus(split ' ', $known);
     my $seen = vgpu($uuid);
     die encode_json($seen) if $seen->{Vm} ne 'red' || $seen->{Domain} ne 'red' || $seen->{Weight} != 9;

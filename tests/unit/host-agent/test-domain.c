@@ -18,6 +18,11 @@ static const char types[] = "[type vgpu-full]\nvram=1/1\n"
 
 #define PORT(index) "<controller type='pci' index='" index "' model='pcie-root-port'/>"
 
+/* A mediated device of a domain. */
+#define HOSTDEV                                                                                    \
+    "<hostdev mode='subsystem' type='mdev' model='vfio-pci'><source>"                              \
+    "<address uuid='" UUID "'/></source></hostdev>"
+
 /* A node of the test driver with two domains: "red" runs, "off" does not. */
 #define NODE(devices)                                                                              \
     "<node xmlns:test='http://libvirt.org/schemas/domain/test/1.0'>"                               \
@@ -210,12 +215,30 @@ static void test_attach_undone(void)
     agent_on_bus_close(&at);
 }
 
+/* The guest's programs use one vGPU, so who attaches a second one is told. A device of another
+ * driver's does not count. */
+static void test_attach_second(void)
+{
+    AgentOnBus at;
+    Said said;
+
+    open_shared(&at, NODE(PORT("1") HOSTDEV));
+    said = vgpuctl("attach red --type half --dry-run");
+    g_test_message("%s%s", said.out, said.err);
+    g_assert_cmpint(said.status, ==, 0);
+    g_assert_cmpstr(said.err, ==, "");
+    said_clear(&said);
+    assert_says("vgpu create half --uuid " UUID, 0, UUID, "");
+    assert_says("attach red --type half --dry-run", 0, "would be created and attached to domain",
+                "domain red has other vGPUs, too (1). A program in its guest uses the first one");
+    agent_on_bus_close(&at);
+}
+
 static void test_detach(void)
 {
     AgentOnBus at;
 
-    open_shared(&at, NODE("<hostdev mode='subsystem' type='mdev' model='vfio-pci'><source>"
-                          "<address uuid='" UUID "'/></source></hostdev>"));
+    open_shared(&at, NODE(HOSTDEV));
     assert_says("detach red c0ffee00-0000-4000-8000-000000000002", 3, "",
                 "domain red has no vGPU c0ffee00");
     assert_says("detach off " UUID, 1, "", "is not running");
@@ -249,6 +272,7 @@ int main(int argc, char **argv)
     g_test_add_func("/domain/attach-no-port", test_attach_no_port);
     g_test_add_func("/domain/attach", test_attach);
     g_test_add_func("/domain/attach-undone", test_attach_undone);
+    g_test_add_func("/domain/attach-second", test_attach_second);
     g_test_add_func("/domain/detach", test_detach);
     g_test_add_func("/domain/options", test_domain_of_request);
     return g_test_run();
