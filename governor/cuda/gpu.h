@@ -21,7 +21,8 @@ struct meter;
  * @pci: its address, in small letters, as sysfs has it
  * @member: NULL: it was required to join, and that failed
  * @seen: what the driver has for itself was asked for once
- * @charged: bytes that were charged for what this process asked of the driver
+ * @charged: bytes that were charged, by all threads
+ * @changes: how often @charged has changed
  * @owed: nanoseconds of the GPU's work that were not charged yet, by class (time/work.h)
  *
  * @own_lock: over what follows
@@ -36,6 +37,7 @@ struct gpu {
     GovernorMember *member;
     _Atomic bool seen;
     _Atomic uint64_t charged;
+    _Atomic uint64_t changes;
     _Atomic uint64_t owed[GOVERNOR_CLASSES];
 
     pthread_mutex_t own_lock;

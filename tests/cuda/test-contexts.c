@@ -5,6 +5,7 @@
  */
 #include "kit.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,6 +83,39 @@ static void primary(void)
 static void test_primary(void)
 {
     in_slice(primary);
+}
+
+static void (**after_processes)(void);
+static CUdeviceptr others;
+
+/* In the turn of NVML's answer. */
+static void free_others(void)
+{
+    *after_processes = NULL;
+    ok(cuMemFree_v2(others));
+}
+
+/* What another thread frees meanwhile is not taken for the driver's own. */
+static void freed_meanwhile(void)
+{
+    CUcontext first, second;
+    void *nvml;
+
+    ok(cuInit(0));
+    ok(cuCtxCreate_v2(&first, 0, 0));
+    nvml = dlopen(REAL_DIR "/libnvidia-ml.so.1", RTLD_NOW | RTLD_NOLOAD);
+    g_assert_nonnull(nvml);
+    after_processes = dlsym(nvml, "fake_after_processes");
+    ok(cuMemAlloc_v2(&others, 64 * MIB));
+    *after_processes = free_others;
+    ok(cuCtxCreate_v2(&second, 0, 0));
+    g_assert_null(*after_processes);
+    kit_charged(2 * OWN);
+}
+
+static void test_freed_meanwhile(void)
+{
+    in_slice(freed_meanwhile);
 }
 
 /* cuInit() is nobody's business, and neither is a program that only looks. */
@@ -194,6 +228,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/contexts/contexts", test_contexts);
     g_test_add_func("/contexts/primary", test_primary);
+    g_test_add_func("/contexts/freed-meanwhile", test_freed_meanwhile);
     g_test_add_func("/contexts/joins-late", test_joins_late);
     g_test_add_func("/contexts/required", test_required);
     g_test_add_func("/contexts/required-by-file", test_required_by_file);

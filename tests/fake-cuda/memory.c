@@ -88,7 +88,9 @@ static CUresult release(CUdeviceptr dptr)
     /* No longer the program's, and not yet the card's. */
     if (charged)
         fake_give(charged);
+    pthread_mutex_lock(&lock);
     *slot = (struct slot){0};
+    pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 

@@ -36,6 +36,13 @@ static void look_once(struct gpu *gpu)
         own_settle(gpu);
 }
 
+/* @by: bytes; less is modulo 2^64. */
+static void change(struct gpu *gpu, uint64_t by)
+{
+    atomic_fetch_add(&gpu->charged, by);
+    atomic_fetch_add(&gpu->changes, 1);
+}
+
 bool charge_take(struct gpu *gpu, uint64_t bytes, struct charge *charge)
 {
     *charge = (struct charge){0};
@@ -46,14 +53,14 @@ bool charge_take(struct gpu *gpu, uint64_t bytes, struct charge *charge)
         return false;
     charge->gpu = gpu;
     charge->bytes = bytes;
-    atomic_fetch_add(&gpu->charged, bytes);
+    change(gpu, bytes);
     return true;
 }
 
 static void release(struct gpu *gpu, uint64_t bytes)
 {
     governor_member_release(gpu->member, bytes, GOVERNOR_MEMORY_DEVICE);
-    atomic_fetch_sub(&gpu->charged, bytes);
+    change(gpu, -bytes);
 }
 
 bool charge_resize(struct charge *charge, uint64_t bytes)
@@ -65,7 +72,7 @@ bool charge_resize(struct charge *charge, uint64_t bytes)
     } else {
         if (!charge->gpu->member || !reserve(charge->gpu, bytes - charge->bytes))
             return false;
-        atomic_fetch_add(&charge->gpu->charged, bytes - charge->bytes);
+        change(charge->gpu, bytes - charge->bytes);
     }
     charge->bytes = bytes;
     return true;
@@ -77,7 +84,7 @@ void charge_give(struct charge *charge)
         governor_member_forget(charge->gpu->member, charge->object);
         free(charge->object);
         if (!charge->imported)
-            atomic_fetch_sub(&charge->gpu->charged, charge->bytes);
+            change(charge->gpu, -charge->bytes);
     } else if (charge->gpu && charge->bytes) {
         release(charge->gpu, charge->bytes);
     }

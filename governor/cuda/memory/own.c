@@ -11,6 +11,7 @@
 
 #define NVML_NAME     "/libnvidia-ml.so.1"
 #define PROCESSES_MAX 4096
+#define LOOKS         8
 
 static struct {
     nvmlReturn_t (*init)(void);
@@ -75,17 +76,36 @@ static uint64_t used_by_self(const struct gpu *gpu)
     return used;
 }
 
+/*
+ * What NVML says less what was asked for; under own_lock. If another thread's charge changed between
+ * the two, it may have freed memory that NVML counted, so they are asked again. If threads change it
+ * all the time, the least is taken.
+ */
+static uint64_t look(struct gpu *gpu)
+{
+    uint64_t least = UINT64_MAX, changes;
+    unsigned int looks = 0;
+
+    do {
+        uint64_t used, asked;
+
+        changes = atomic_load(&gpu->changes);
+        used = used_by_self(gpu);
+        asked = atomic_load(&gpu->charged) - gpu->own;
+        used = used > asked ? used - asked : 0;
+        least = used < least ? used : least;
+    } while (changes != atomic_load(&gpu->changes) && ++looks < LOOKS);
+    return least;
+}
+
 bool own_settle(struct gpu *gpu)
 {
-    uint64_t used, asked;
     struct charge own;
     bool settled;
 
     pthread_mutex_lock(&gpu->own_lock);
-    used = used_by_self(gpu);
-    asked = atomic_load(&gpu->charged) - gpu->own;
     own = (struct charge){.gpu = gpu, .bytes = gpu->own};
-    settled = gpu->member && charge_resize(&own, used > asked ? used - asked : 0);
+    settled = gpu->member && charge_resize(&own, look(gpu));
     gpu->own = own.bytes;
     pthread_mutex_unlock(&gpu->own_lock);
     return settled;
