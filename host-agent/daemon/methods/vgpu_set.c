@@ -271,6 +271,23 @@ static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Chan
     return FALSE;
 }
 
+/* Its users are the old tenant's, and so is what its guard has in memory. */
+static gboolean check_tenant(const Vgpus *vgpus, const Slice *slice, const Change *asked,
+                             GError **error)
+{
+    g_autofree char *user = NULL;
+
+    if (!asked->tenant || slice_is_vgpu(slice) || g_str_equal(asked->tenant, slice->tenant))
+        return TRUE;
+    user = claims_user(vgpus->claims, host_counters(vgpus->host), slice);
+    if (!user)
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
+                "slice %s is used by %s, so its tenant can't change; end that first", slice->uuid,
+                user);
+    return FALSE;
+}
+
 /*
  * The slice as it would be; NULL if that is not possible, or a member of its tenant may not request
  * it.
@@ -285,7 +302,7 @@ static Slice *find_change(const Vgpus *vgpus, const Slice *slice, const Change *
                     "only an administrator can give %s to another tenant", slice->uuid);
         return NULL;
     }
-    if (!check_display(vgpus, slice, asked, error))
+    if (!check_display(vgpus, slice, asked, error) || !check_tenant(vgpus, slice, asked, error))
         return NULL;
     wanted = placing_change(vgpus->host, vgpus->slices, vgpus->tenants, slice, asked, error);
     if (wanted && !administrator && !vgpu_call_is_entitled(vgpus, wanted, slice, error))

@@ -16,7 +16,7 @@ struct TransportSync {
     const Tenants *tenants;
     const Claims *claims;
     GuardUnits *units;     /* NULL: not yet */
-    GHashTable *guarded;   /* UUIDs whose guard was started */
+    GHashTable *guarded;   /* UUIDs whose guard was started, to the tenant for which it was */
     GHashTable *uids;      /* name of a user to its uid_t, or to NULL: the host has none of that
                             * name */
     GCancellable *looking; /* for the users, pending */
@@ -141,12 +141,15 @@ static void guard(TransportSync *link, const char *uuid, const Slice *slice)
 {
     gboolean wanted =
         slice && slice->transport == SLICE_TRANSPORT_GUARDED && is_served(link, slice);
-    gboolean begun = g_hash_table_contains(link->guarded, uuid);
+    const char *tenant = g_hash_table_lookup(link->guarded, uuid);
 
-    if (begun && !wanted)
+    /* A guard has shaders of its tenant's, which are input. */
+    if (tenant && (!wanted || !g_str_equal(tenant, slice->tenant))) {
         end_guard(link, uuid);
-    if (wanted && !begun && write_conf(link, slice)) {
-        g_hash_table_add(link->guarded, g_strdup(uuid));
+        tenant = NULL;
+    }
+    if (wanted && !tenant && write_conf(link, slice)) {
+        g_hash_table_insert(link->guarded, g_strdup(uuid), g_strdup(slice->tenant));
         guard_units_start(link->units, uuid);
     }
 }
@@ -267,7 +270,7 @@ TransportSync *transport_sync_new(Host *host, const Slices *slices, const Tenant
     link->slices = slices;
     link->tenants = tenants;
     link->claims = claims;
-    link->guarded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    link->guarded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     link->uids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     link->looking = g_cancellable_new();
     return link;

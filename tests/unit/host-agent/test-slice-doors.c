@@ -207,6 +207,34 @@ static void test_guards(void)
     agent_on_bus_close(&at);
 }
 
+/* Another tenant gets another guard, and nobody's program is ended for it. */
+static void test_guards_and_tenants(void)
+{
+    AgentOnBus at;
+    FakeSystemd systemd;
+
+    open_shared(&at);
+    fake_systemd_start(&systemd, at.daemon);
+    process(&at, 77, 1000);
+    assert_says("tenant set red", 0, "", "");
+    assert_says("tenant set blue", 0, "", "");
+    assert_says("slice create half --door guarded --tenant red --uuid " UUID, 0, "guarded", "");
+    iterate_until_said(systemd.started, "vgpu-guard@");
+    g_string_truncate(systemd.started, 0);
+    assert_says("slice set " UUID " --weight 7", 0, "", "");
+    assert_hook(&at, "claim", WEB, 0, "");
+    assert_says("slice set " UUID " --tenant blue", 6, "",
+                "slice " UUID " is used by container web, so its tenant can't change");
+    assert_hook(&at, "release", WEB, 0, "");
+    g_assert_null(strstr(systemd.stopped->str, "vgpu-guard@"));
+    assert_says("slice set " UUID " --tenant blue", 0, "", "");
+    iterate_until_said(systemd.stopped, "vgpu-guard@" UUID ".service\n");
+    iterate_until_said(systemd.started, "vgpu-guard@" UUID ".service\n");
+    assert_in_file(&at, "/run/vgpu/guard/" UUID ".conf", "[slice]\ngpu=" ADDRESS "\n");
+    fake_systemd_stop(&systemd);
+    agent_on_bus_close(&at);
+}
+
 /* Guards release a GPU whose mode changes, and come back with it. */
 static void test_guards_and_modes(void)
 {
@@ -274,5 +302,6 @@ int main(int argc, char **argv)
     g_test_add_func("/slice-doors/vfio", test_vfio);
     g_test_add_func("/slice-doors/guards", test_guards);
     g_test_add_func("/slice-doors/guards-and-modes", test_guards_and_modes);
+    g_test_add_func("/slice-doors/guards-and-tenants", test_guards_and_tenants);
     return g_test_run();
 }
