@@ -103,6 +103,20 @@ point('it is held to its memory: 40 MiB are given, 80 MiB are refused, and it ha
     return encode_json($seen) . "\n";
 });
 
+# 40 MiB and 5 MiB fit, 40 MiB twice do not.
+point('two containers of the pod share the claim: both compute, and its memory is for both together', sub {
+    host(VGPU::Podman::words('first', $pod) . "-d --rootfs $VGPU::Slice::image:O $VGPU::Slice::compute --iterations 1 --forever --size "
+        . 2 * $mib, timeout => 120);
+    soon(sub { ((VGPU::Slice::in_arbiter($gpu, $pod) // {})->{vram_used} // 0) >= 40 * $mib }, 'the first has no 40 MiB');
+    my $said = VGPU::Podman::computes($pod);
+    die "both together got 80 MiB\n" if VGPU::Podman::has_memory_for($pod, 2 * $mib);
+    my $runs = host('podman inspect -f "{{.State.Running}}" first');
+    die "the first one runs: $runs" if $runs ne "true\n";
+    VGPU::Podman::end('first');
+    die "the second got no 40 MiB when the first had ended\n" if !VGPU::Podman::has_memory_for($pod, 2 * $mib);
+    return $said;
+});
+
 point('vgpu-kubelet and vgpud are killed: the container goes on, and the claim has the same slice', sub {
     VGPU::Podman::computing('stays', $pod, $pod);
     host('systemctl kill -s KILL vgpu-kubelet');
