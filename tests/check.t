@@ -97,6 +97,7 @@ is($status, 75, 'the rig failed');
 ($status, $said) = run_step("$good echo 'not ok 3 - b'; echo '# why'; exit 1");
 is($status, 1, 'a red step');
 like($said, qr/\| not ok 3 - b\n   \| # why/, 'says why');
+like($said, qr/slowest.*x: it ended with status 1\n   \| not ok 3 - b\n   \| # why\n\z/s, 'and again at the end');
 ($status, $said) = run_step('sleep 60', limit => 1);
 is($status, 1, 'a step past its limit is ended');
 like($said, qr/ended after 1 s/, 'and says so');

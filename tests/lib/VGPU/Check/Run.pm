@@ -64,6 +64,7 @@ sub tell_results {
 sub step_ends {
     my ($self, $step) = @_;
     my @faults = VGPU::Check::Verdict::faults($step, $self->{allowed});
+    $step->{faults} = \@faults;
     $step->{verdict} = @faults ? 'RED' : $step->{status} ? 'RIG' : 'ok';
     $self->{red}++ if @faults;
     $self->{rig_failed}++ if $step->{status} == VGPU::Check::Step::RIG_FAILED;
@@ -80,7 +81,8 @@ sub step_ends {
 
 sub stop { my ($self) = @_; $_->stop for @{ $self->{running} }; return }
 
-# Where the time went, by step and by file; the ten slowest files are shown.
+# Where the time went, by step and by file; the ten slowest files are shown. Then what was red: whoever has only the end
+# of the output sees it there.
 sub summary {
     my ($self) = @_;
     my $all = time - $self->{began};
@@ -100,6 +102,11 @@ sub summary {
     say_line('   the slowest files:');
     my @slow = sort { $b->{seconds} <=> $a->{seconds} } @files;
     say_line('        %5d s  %s: %s', @$_{qw(seconds step file)}) for splice @slow, 0, 10;
+    for my $step (grep { @{ $_->{faults} } } @{ $self->{done} }) {
+        say_line('   %s: %s', $step->{name}, $_) for @{ $step->{faults} };
+        my @said = VGPU::Check::Verdict::excerpt($step);
+        print map { "   | $_" } @said > 20 ? @said[0 .. 19] : @said;
+    }
     return;
 }
 
