@@ -320,7 +320,7 @@ static void tell_of_others(const VmLink *link, const Domain *domain, GVariant *v
     if (others->len)
         g_printerr("vgpuctl: domain %s has other vGPUs, too (%u). A program in its guest uses the "
                    "first one that it may open; \"Several vGPUs in one guest\" in "
-                   "docs/operator.md says how to choose another\n",
+                   "docs/vms.md says how to choose another\n",
                    vm_link_name(link), others->len);
 }
 

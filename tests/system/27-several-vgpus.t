@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
-# Two vGPUs in one guest: a program uses one of them, and the guest chooses which in each of the ways of docs/operator.md,
+# Two vGPUs in one guest: a program uses one of them, and the guest chooses which in each of the ways of docs/vms.md,
 # with its lines. Which vGPU it was is what the host has counted.
 use strict;
 use warnings;
@@ -26,7 +26,7 @@ sub boot_with_systemd {
 # The lines of the guide that begin with $begin, with the vGPU's node and its address in place of the guide's.
 sub guide {
     my ($begin, $node, $address) = @_;
-    open my $in, '<', "$FindBin::Bin/../../docs/operator.md" or die "docs/operator.md: $!\n";
+    open my $in, '<', "$FindBin::Bin/../../docs/vms.md" or die "docs/vms.md: $!\n";
     my @lines = map { /^    (\Q$begin\E.*)$/ ? $1 : () } <$in>;
     die 'the guide has ' . @lines . " lines that begin with \"$begin\"\n" if @lines != 1;
     return $lines[0] =~ s{/dev/dri/by-path/pci-0000:05:00\.0-render}{$node}gr =~ s/0000:05:00\.0/$address/gr =~ s/\bPROGRAM\b/%s/r;
