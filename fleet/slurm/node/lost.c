@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slices whose job has gone without an epilog: slurmd was killed, or the node was reset. vgpud says
- * who has slices, slurmctld which jobs are on the node.
+ * Slices and files of jobs that have gone without an epilog: slurmd was killed, or the node was
+ * reset. vgpud says who has slices, slurmctld which jobs are on the node.
  */
 #include <errno.h>
 #include "fleet/slurm/slurm_api.h"
 #include <string.h>
+#include <sys/stat.h>
 #include <syslog.h>
 
 #include "fleet/slurm/node/agent_watch.h"
@@ -67,6 +68,31 @@ static GHashTable *old_jobs(const GPtrArray *owned, gint64 before)
     return jobs;
 }
 
+/* A prolog that made no slices may have left it: it was killed, or refused the job. */
+static void remove_file_if_lost(HostRoot *root, guint32 job, const char *node, gint64 before)
+{
+    g_autofree char *file = g_strdup_printf(FLEET_JOBS_DIR "/%u", job);
+    struct stat status;
+    int lock;
+
+    if (!root_stat(root, file, &status) || status.st_mtime > before)
+        return;
+    lock = node_lock(root, TRUE);
+    if (!job_is_here(job, node))
+        root_remove(root, file);
+    node_unlock(lock);
+}
+
+static void remove_lost_files(HostRoot *root, const char *node, gint64 before)
+{
+    g_auto(GStrv) names = sysfs_list(root, FLEET_JOBS_DIR);
+    guint64 job;
+
+    for (guint i = 0; names[i]; i++)
+        if (g_ascii_string_to_unsigned(names[i], 10, 1, G_MAXUINT32, &job, NULL))
+            remove_file_if_lost(root, (guint32)job, node, before);
+}
+
 void node_release_lost(HostRoot *root, const char *node, guint seconds)
 {
     gint64 before = g_get_real_time() / G_USEC_PER_SEC - seconds;
@@ -84,4 +110,5 @@ void node_release_lost(HostRoot *root, const char *node, guint seconds)
     g_hash_table_iter_init(&iter, jobs);
     while (g_hash_table_iter_next(&iter, &owner, &job))
         release_if_lost(root, owner, GPOINTER_TO_UINT(job), node);
+    remove_lost_files(root, node, before);
 }

@@ -62,8 +62,8 @@ int node_lock(HostRoot *root, gboolean alone);
 void node_unlock(int lock);
 
 /*
- * Removes the slices of jobs that are not on this node, if the owner has had any for @seconds. Not
- * with the lock held.
+ * Removes the slices and files of jobs that are not on this node, if they are older than @seconds.
+ * Not with the lock held.
  */
 void node_release_lost(HostRoot *root, const char *node, guint seconds);
 

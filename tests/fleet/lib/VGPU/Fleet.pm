@@ -276,11 +276,18 @@ sub wait_for {
 
 sub show_logs {
     my ($self) = @_;
-    for my $log ('slurmctld', 'n1', 'slurmdbd', 'slurmdbd.out', 'vgpu-slurm', 'vgpud.out') {
+    my @nodes = $self->node_names;
+    for my $log ('slurmctld', @nodes > 3 ? @nodes[0 .. 2] : @nodes, 'slurmdbd', 'slurmdbd.out', 'vgpu-slurm', 'vgpud.out') {
         my @lines = split /\n/, read_file("$home/log/$log");
         print "# $log: $_\n" for @lines > 15 ? @lines[-15 .. -1] : @lines;
     }
-    print "# queue: $_" for `timeout 5 squeue -a -h 2>&1 | head -n 20`, `timeout 5 sinfo -R 2>&1 | head -n 20`;
+    my @queue = `timeout 5 squeue -a -h 2>&1 | head -n 20`;
+    print "# queue: $_" for @queue, `timeout 5 sinfo -R 2>&1 | head -n 20`;
+    # Of those that are waited for, everything that was said, and what runs.
+    for my $job (map { /^\s*(\d+)\s/ ? $1 : () } @queue > 3 ? @queue[0 .. 2] : @queue) {
+        print "# job $job: $_" for `grep -E '(JobId=|job |\\[)$job\\b' $home/log/* | tail -n 20`, `timeout 5 scontrol -d show job $job`;
+    }
+    print "# process: $_" for `ps -eo pid,ppid,etimes,wchan:20,args | grep -E 'slurmd|slurmstepd|script|sleep|prolog' | head -n 30`;
     return;
 }
 
