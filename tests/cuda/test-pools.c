@@ -81,6 +81,28 @@ static void test_near_the_limit(void)
     kit_close();
 }
 
+/* What the pool has unused does not count any more once it was trimmed to make room for it. */
+static void trimmed(void)
+{
+    CUdeviceptr a, b, never;
+
+    kit_context();
+    ok(cuMemAllocAsync(&a, 96 * MIB, NULL));
+    ok(cuMemFreeAsync(a, NULL));
+    ok(cuMemAlloc_v2(&b, 32 * MIB));
+    both(128 * MIB);
+    full(cuMemAllocAsync(&never, 110 * MIB, NULL));
+    both(32 * MIB);
+    g_assert_cmpuint(kit_peak(), <=, LIMIT);
+}
+
+static void test_trimmed(void)
+{
+    kit_open(LIMIT);
+    kit_run(trimmed);
+    kit_close();
+}
+
 /* A driver that takes a whole step where less was reserved for it: it has to go again. */
 static void over(void)
 {
@@ -104,6 +126,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/pools/pools", test_pools);
     g_test_add_func("/pools/near-the-limit", test_near_the_limit);
+    g_test_add_func("/pools/trimmed", test_trimmed);
     g_test_add_func("/pools/over-the-limit", test_over_the_limit);
     return g_test_run();
 }

@@ -153,6 +153,22 @@ static uint64_t growth(const struct gpu *gpu, uint64_t bytes)
     return bytes > unused ? bytes - unused : 0;
 }
 
+/* To make room, the reserve itself may have been trimmed: then it grows by more. */
+static bool take_growth(struct gpu *gpu, uint64_t bytes, struct charge *charge)
+{
+    uint64_t wanted = growth(gpu, bytes);
+
+    while (charge_take(gpu, wanted, charge)) {
+        uint64_t now = growth(gpu, bytes);
+
+        if (now <= wanted)
+            return true;
+        charge_give(charge);
+        wanted = now;
+    }
+    return false;
+}
+
 static CUresult run(CUgraphExec exec, CUstream stream,
                     CUresult (*function)(CUgraphExec exec, CUstream stream))
 {
@@ -161,7 +177,7 @@ static CUresult run(CUgraphExec exec, CUstream stream,
     struct charge ahead = {0};
     CUresult result;
 
-    if (gpu && !charge_take(gpu, growth(gpu, bytes), &ahead))
+    if (gpu && !take_growth(gpu, bytes, &ahead))
         return CUDA_ERROR_OUT_OF_MEMORY;
     real_depth++;
     result = function(exec, stream);

@@ -94,10 +94,23 @@ static uint64_t growth(CUmemoryPool handle, uint64_t bytes)
     return bytes <= unused ? 0 : charge_round(bytes - unused, POOL_STEP);
 }
 
-/* Near the limit, a pool may be able to grow by less than a step. */
-static bool take_growth(struct gpu *gpu, uint64_t wanted, uint64_t bytes, struct charge *charge)
+/*
+ * Reserves what the pool can grow by. Near the limit, it may be able to grow by less than a step. To
+ * make room, this very pool may have been trimmed: then it grows by more.
+ */
+static bool take_growth(struct gpu *gpu, CUmemoryPool handle, uint64_t bytes, struct charge *charge)
 {
-    return charge_take(gpu, wanted, charge) || (bytes < wanted && charge_take(gpu, bytes, charge));
+    uint64_t wanted = growth(handle, bytes);
+
+    while (charge_take(gpu, wanted, charge) || (bytes < wanted && charge_take(gpu, bytes, charge))) {
+        uint64_t now = growth(handle, bytes);
+
+        if (now <= wanted)
+            return true;
+        charge_give(charge);
+        wanted = now;
+    }
+    return false;
 }
 
 typedef CUresult allocate_function(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
@@ -119,7 +132,7 @@ static CUresult allocate_in_turn(struct pool *pool, struct gpu *gpu, CUdeviceptr
     struct charge ahead = {0};
     CUresult result;
 
-    if (!take_growth(gpu, growth(handle, bytes), bytes, &ahead))
+    if (!take_growth(gpu, handle, bytes, &ahead))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = function(dptr, bytes, handle, stream);
     if (settle_growth(pool, &ahead) || result != CUDA_SUCCESS)
