@@ -141,8 +141,8 @@ static uint64_t believe(struct sched_member *member, uint64_t said_ns, uint64_t 
     member->paid_until += used;
     if (used)
         member->paid_until = MAX(member->paid_until, sample->counted_until_ns);
-    if (!sample->in_flight_ns && now > SAMPLE_MOST_IN_FLIGHT_NS)
-        member->paid_until = MAX(member->paid_until, now - SAMPLE_MOST_IN_FLIGHT_NS);
+    if (!sample->in_flight_ns && now > GOVERNOR_IN_FLIGHT_MOST_NS)
+        member->paid_until = MAX(member->paid_until, now - GOVERNOR_IN_FLIGHT_MOST_NS);
     return used;
 }
 

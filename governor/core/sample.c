@@ -38,7 +38,7 @@ void sample_take(struct sample *sample, const struct governor_class_usage *page,
     /* A member counts work, and then stores the time of its end. */
     sample->counted_until_ns = at_most(word(&page->ended_at_ns), now);
     /* Read before gpu_ns: work that ends meanwhile is seen in both, not in neither. */
-    sample->in_flight_ns = at_most(word(&page->in_flight_ns), SAMPLE_MOST_IN_FLIGHT_NS);
+    sample->in_flight_ns = at_most(word(&page->in_flight_ns), GOVERNOR_IN_FLIGHT_MOST_NS);
     sample->gpu_ns = counter(&page->gpu_ns, sample->gpu_ns, MOST_STEP_NS);
     sample->submissions = counter(&page->submissions, sample->submissions, MOST_STEP);
     sample->free_submissions =
@@ -69,7 +69,7 @@ uint64_t sample_remaining(const struct sample *sample, uint64_t now)
 
 uint64_t sample_spent(const struct sample *sample, uint64_t now)
 {
-    uint64_t elapsed = at_most(sample_elapsed(sample, now), SAMPLE_MOST_IN_FLIGHT_NS);
+    uint64_t elapsed = at_most(sample_elapsed(sample, now), GOVERNOR_IN_FLIGHT_MOST_NS);
 
     return sample->gpu_ns + (sample->in_flight_ns > elapsed ? sample->in_flight_ns : elapsed);
 }

@@ -10,9 +10,6 @@
 
 #include <stdbool.h>
 
-/* Maximum that is believed to be in flight. */
-#define SAMPLE_MOST_IN_FLIGHT_NS 10000000000ull
-
 /*
  * @backlog_ns: what is left of tracked submissions. The rest as in struct governor_class_usage.
  * @gpu_ns contains all work that ended by @counted_until_ns. */

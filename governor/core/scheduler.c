@@ -218,7 +218,7 @@ static uint64_t killed_ns(const struct sched_member *member, uint64_t now)
     uint64_t elapsed = sample_elapsed(&member->sample, now);
     uint64_t behind = now > member->behind_until ? now - member->behind_until : 0;
 
-    return member->stalled ? 0 : MIN(MIN(elapsed, behind), SAMPLE_MOST_IN_FLIGHT_NS);
+    return member->stalled ? 0 : MIN(MIN(elapsed, behind), GOVERNOR_IN_FLIGHT_MOST_NS);
 }
 
 void scheduler_remove_member(struct scheduler *scheduler, struct sched_member *member, uint64_t now)

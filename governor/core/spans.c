@@ -11,7 +11,7 @@ static uint64_t word(const _Atomic uint64_t *from)
 void spans_begin(struct span_reader *reader, const struct governor_class_usage *page, uint64_t seen,
                  uint64_t earliest, uint64_t now)
 {
-    uint64_t believed = now > SAMPLE_MOST_IN_FLIGHT_NS ? now - SAMPLE_MOST_IN_FLIGHT_NS : 0;
+    uint64_t believed = now > GOVERNOR_IN_FLIGHT_MOST_NS ? now - GOVERNOR_IN_FLIGHT_MOST_NS : 0;
 
     *reader = (struct span_reader){
         .page = page,

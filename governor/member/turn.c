@@ -39,14 +39,21 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static bool lease_open(const struct lane *lane, uint64_t now)
+uint64_t turn_spent(const struct lane *lane, uint64_t now)
 {
     /* What has stalled is not on the GPU. */
     uint64_t running = lane->in_flight > lane->stalled
                            ? since(later(lane->began_at_ns, lane->ended_at_ns), now)
                            : 0;
+    uint64_t in_flight = later(running, lane->in_flight_ns);
 
-    return lane->gpu_ns + later(running, lane->in_flight_ns) <
+    return lane->gpu_ns +
+           (in_flight < GOVERNOR_IN_FLIGHT_MOST_NS ? in_flight : GOVERNOR_IN_FLIGHT_MOST_NS);
+}
+
+static bool lease_open(const struct lane *lane, uint64_t now)
+{
+    return turn_spent(lane, now) <
            atomic_load_explicit(&lane->grant->limit_ns, memory_order_acquire);
 }
 

@@ -55,6 +55,9 @@ enum governor_class {
     GOVERNOR_CLASSES,
 };
 
+/* Work in flight never counts for more than this: it may wait for something else than the GPU. */
+#define GOVERNOR_IN_FLIGHT_MOST_NS 10000000000ull
+
 /* What the arbiter tells a member about one class. */
 struct governor_class_grant {
     /*
@@ -64,9 +67,11 @@ struct governor_class_grant {
     _Atomic uint32_t sequence;
     _Atomic uint32_t mode;
     /*
-     * Metered: submissions are allowed while gpu_ns + in_flight_ns < limit_ns. Raising it grants a
-     * lease, lowering it revokes the lease. Work that was submitted before is not affected. A lease
-     * is the slice's: all its members may submit while it holds.
+     * Metered: submissions are allowed while gpu_ns and what is in flight are less than limit_ns.
+     * In flight counts by its estimate or by the time since it began, whichever is longer, up to
+     * GOVERNOR_IN_FLIGHT_MOST_NS: the arbiter counts no more when it sets the limit. Raising it
+     * grants a lease, lowering it revokes the lease. Work that was submitted before is not
+     * affected. A lease is the slice's: all its members may submit while it holds.
      */
     _Atomic uint64_t limit_ns;
     /*

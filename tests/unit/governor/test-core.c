@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "governor_protocol.h"
 #include "ledger.h"
+#include "member_state.h"
 #include "sample.h"
 #include "settings.h"
 #include "think.h"
@@ -361,6 +362,31 @@ static void test_sample(void)
     g_assert_cmpuint(sample_spent(&sample, now + 1), <, 2 * 3600 * NS_PER_S);
 }
 
+/*
+ * A member and the arbiter count the same of what is in flight, however long it has been. Otherwise
+ * no lease would ever be open for a process whose work in flight waits for its next submission.
+ */
+static void test_spent(void)
+{
+    static const uint64_t seconds[] = {0, 1, 9, 10, 11, 600, 1000000};
+    const uint64_t began = 5000 * NS_PER_S, estimate = 4 * NS_PER_MS, used = 7 * NS_PER_MS;
+    struct governor_class_usage page = {
+        .gpu_ns = used, .in_flight_ns = estimate, .began_at_ns = began, .ended_at_ns = began - 1};
+    struct lane lane = {.gpu_ns = used,
+                        .in_flight_ns = estimate,
+                        .in_flight = 1,
+                        .began_at_ns = began,
+                        .ended_at_ns = began - 1};
+
+    for (guint i = 0; i < G_N_ELEMENTS(seconds); i++) {
+        uint64_t now = began + seconds[i] * NS_PER_S;
+        struct sample sample = {0};
+
+        sample_take(&sample, &page, now);
+        g_assert_cmpuint(turn_spent(&lane, now), ==, sample_spent(&sample, now));
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -374,5 +400,6 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/core/settings", test_settings);
     g_test_add_func("/governor/core/gpu-settings", test_gpu_settings);
     g_test_add_func("/governor/core/sample", test_sample);
+    g_test_add_func("/governor/core/spent", test_spent);
     return g_test_run();
 }
