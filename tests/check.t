@@ -73,6 +73,14 @@ like($@, qr/does not name system:10-a/, 'is an error');
 ok(!eval { plan_of("system:10-a gate 1 5\nsystem:11-b - 1 5\n") }, 'a name without a file');
 like($@, qr/names what is not there: system:11-b/, 'is one, too');
 
+# The shards of check-all, by the plan's own seconds.
+my %minutes;
+for my $test (@{ VGPU::Check::Plan::read_plan("$FindBin::Bin/..")->{tests} }) {
+    my $lane = VGPU::Check::Step::lane($test->{name} =~ s/:.*//r);
+    $minutes{$_} += $test->{seconds} / 60 for map { "shard $test->{shard}, $_" } $lane eq 'alone' ? qw(system tree) : $lane;
+}
+is_deeply({ map { $minutes{$_} > 80 ? ($_ => $minutes{$_}) : () } keys %minutes }, {}, 'no shard takes more than 80 minutes');
+
 # Steps as they run, with this test's own commands.
 sub run_step {
     my ($script, %more) = @_;

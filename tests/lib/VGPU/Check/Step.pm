@@ -49,6 +49,8 @@ my %commands = (
     packages => sub { return (command => ['tests/packages/check', @_], limit => 7200) },
 );
 
+sub lane { my ($kind) = @_; return $kind =~ /^(system|guests|packages)$/ ? 'system' : $kind eq 'unit-alone' ? 'alone' : 'tree' }
+
 # Steps of tests, in the order of the tests; the tests of one step that can run several are one.
 sub steps_of {
     my (@tests) = @_;
