@@ -113,16 +113,16 @@ like($said, qr/ended after 1 s/, 'and says so');
 # How tests/unit/run ends a test that never would. An aborted test once left its D-Bus daemon behind, and prove waited for
 # it until the whole step was ended.
 sub unit_run {
-    my ($script) = @_;
-    my $said = `UNIT_SECONDS=1 $FindBin::Bin/unit/run sh -c '$script' 2>&1`;
+    my ($script, $seconds) = @_;
+    my $said = `UNIT_SECONDS=$seconds $FindBin::Bin/unit/run sh -c '$script' 2>&1`;
     return ($? >> 8, $said);
 }
-($status, $said) = unit_run('echo Bail out!; exit 3');
+($status, $said) = unit_run('echo Bail out!; exit 3', 60);
 is("$status $said", "3 # Bail out!\n", 'a unit test\'s status, and its order to run no other');
-($status, $said) = unit_run('echo ok 1; exec sleep 60');
+($status, $said) = unit_run('echo ok 1; exec sleep 60', 1);
 is($status, 1, 'a unit test that hangs is ended');
 like($said, qr/^ok 1\n\nnot ok - sh still runs after 1 s\n# process \d+: sleep 60$/m, 'and named, with what it runs');
-($status, $said) = unit_run('sleep 60 & echo ok 1');
+($status, $said) = unit_run('sleep 60 & echo ok 1', 5);
 is($status, 1, 'so is what a unit test leaves behind');
 like($said, qr/^not ok - sh has ended \(0\), but processes of it hold its output\n# process \d+: sleep 60$/m, 'and named');
 
