@@ -35,11 +35,11 @@ sub mark_read {
 }
 
 # A unit in L1 collects the guests' consoles in one file, because libvirt truncates a VM's console at each start.
-my $consoles = '/run/vgpu-consoles';
+my $consoles = '/run/rig-consoles';
 
 sub follow_consoles {
     my (@files) = @_;
-    return 'systemctl -q is-active vgpu-test-consoles || systemd-run -q --collect --unit=vgpu-test-consoles '
+    return 'systemctl -q is-active rig-consoles || systemd-run -q --collect --unit=rig-consoles '
         . "-p StandardOutput=append:$consoles tail -q -n +1 -F @files 2>/dev/null\n";
 }
 
