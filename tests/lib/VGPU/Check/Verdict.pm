@@ -58,8 +58,8 @@ sub faults {
     return @faults;
 }
 
-# The lines of the step's output that explain why it is red: its red points with their comments. If it has none, the
-# last lines.
+# The lines of the step's output that explain why it is red: its red points with their comments, or a failed assertion
+# of GLib's. If it has none, the last lines.
 sub excerpt {
     my ($step) = @_;
     open my $in, '<', $step->log_file or return ();
@@ -69,6 +69,7 @@ sub excerpt {
         shift @last if @last > 40;
         $follows = 40 if $line =~ /^\s*not ok\b/ && $line !~ /# TODO/;
         $follows = 0 if $line !~ /^\s*(not ok|#)/;
+        $follows = 1 if $line =~ /^ERROR:/;
         next if !$follows;
         $follows--;
         push @said, $line;
