@@ -206,7 +206,7 @@ static int open_devices(const Counters *counters)
     return root_open(counters->root, MDEV_DIR, O_RDONLY | O_DIRECTORY, 0);
 }
 
-const GPtrArray *counters_read(Counters *counters)
+const GPtrArray *counters_look(Counters *counters)
 {
     int fd = open_devices(counters);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -224,6 +224,12 @@ const GPtrArray *counters_read(Counters *counters)
         closedir(dir);
     g_hash_table_foreach_remove(counters->entries, was_not_seen, counters);
     g_ptr_array_sort(counters->list, by_uuid);
+    return counters->list;
+}
+
+const GPtrArray *counters_read(Counters *counters)
+{
+    counters_look(counters);
     g_hash_table_remove_all(counters->uses);
     if (counters->source)
         counters->source(counters, counters->source_data);

@@ -58,6 +58,12 @@ gboolean counters_vram(const VgpuCounters *counters, guint64 *bytes);
  */
 const GPtrArray *counters_read(Counters *counters);
 
+/*
+ * The same without asking the arbiters, whose last report stays: for whoever wants to know which
+ * vGPUs there are, and in which state. All arbiters together take much longer than the kernel.
+ */
+const GPtrArray *counters_look(Counters *counters);
+
 /* The one in such a list; NULL: none. */
 const VgpuCounters *counters_find(const GPtrArray *list, const char *uuid);
 

@@ -251,7 +251,7 @@ static void judge_engines(Health *health)
 /* All of them, because the others show whether the GPU is the cause. */
 static void look_at_engines(Health *health)
 {
-    const GPtrArray *vgpus = counters_read(host_counters(health->host));
+    const GPtrArray *vgpus = counters_look(host_counters(health->host));
     gint64 now = g_get_monotonic_time();
 
     for (guint i = 0; i < vgpus->len; i++) {

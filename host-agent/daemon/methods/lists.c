@@ -154,7 +154,7 @@ GVariant *list_vgpus(Counters *counters, const Slices *slices, const Tenants *te
 GVariant *list_vgpus_short(Counters *counters, const Slices *slices, const Tenants *tenants,
                            const char *user)
 {
-    const GPtrArray *vgpus = counters_read(counters);
+    const GPtrArray *vgpus = counters_look(counters);
     g_autoptr(GPtrArray) sorted = sorted_slices(slices);
     GVariantBuilder list;
 
@@ -365,7 +365,7 @@ static void look_free(void *data)
 
 static GStrv open_vgpus(const Vgpus *vgpus)
 {
-    const GPtrArray *counters = counters_read(host_counters(vgpus->host));
+    const GPtrArray *counters = counters_look(host_counters(vgpus->host));
     g_autoptr(GStrvBuilder) open = g_strv_builder_new();
 
     for (guint i = 0; i < counters->len; i++) {

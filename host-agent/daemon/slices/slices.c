@@ -448,7 +448,7 @@ void slices_refresh(Slices *slices)
     g_autoptr(GPtrArray) definitions = definitions_read(host_root(slices->host));
     g_autoptr(GHashTable) defined = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GHashTable) uuids = NULL;
-    const GPtrArray *vgpus = counters_read(host_counters(slices->host));
+    const GPtrArray *vgpus = counters_look(host_counters(slices->host));
     GHashTableIter iter;
     void *uuid;
     gboolean begun = db_begin(host_db(slices->host), NULL);

@@ -56,6 +56,28 @@ static void test_closed(void)
     file_tree_free(root);
 }
 
+static void count_call(Counters *counters, void *calls)
+{
+    (void)counters;
+    ++*(guint *)calls;
+}
+
+/* Who wants to know what there is does not wait for the arbiters. */
+static void test_look(void)
+{
+    HostRoot *root = recorded_host_new("shared");
+    g_autoptr(Counters) counters = counters_new(root);
+    guint calls = 0;
+
+    counters_set_source(counters, count_call, &calls);
+    add_vgpu(root, UUID, "device=closed engine=ready");
+    g_assert_cmpstr(only(counters_look(counters))->vgpu->engine, ==, "ready");
+    g_assert_cmpuint(calls, ==, 0);
+    g_assert_cmpuint(only(counters_read(counters))->vgpu->requests, ==, 12345);
+    g_assert_cmpuint(calls, ==, 1);
+    file_tree_free(root);
+}
+
 /* Once more after it was closed: its last work counts, too. */
 static void test_open(void)
 {
@@ -373,6 +395,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/metrics/closed", test_closed);
+    g_test_add_func("/metrics/look", test_look);
     g_test_add_func("/metrics/open", test_open);
     g_test_add_func("/metrics/made-anew", test_made_anew);
     g_test_add_func("/metrics/drm", test_drm);
