@@ -62,6 +62,7 @@ sub domain_xml {
     my ($self) = @_;
     my $name = $self->{name};
     my $init = $VGPU::Lab::guest_init;
+    my $stall = VGPU::Command::patience(21);
     my $mac = sprintf '52:54:00:77:00:%02x', $self->{number};
     my $ports = join "\n", map { "    <controller type='pci' index='$_' model='pcie-root-port'/>" } 1 .. 10;
     my $disks = $self->disk_xml('root', 'vda') . ($self->has_kernel_disk ? $self->disk_xml('kernel', 'vdb') : '');
@@ -75,7 +76,7 @@ sub domain_xml {
     <type arch='x86_64' machine='q35'>hvm</type>
     <kernel>BOOT/boot/rig/vmlinux</kernel>
     <initrd>BOOT/boot/rig/initrd</initrd>
-    <cmdline>console=ttyS0 loglevel=5 panic=-1 net.ifnames=0 mitigations=off no_timer_check modprobe.blacklist=$without rig.net=$self->{address}/24,10.77.0.1 rig.init=$init rig.host=$name</cmdline>
+    <cmdline>console=ttyS0 loglevel=5 panic=-1 net.ifnames=0 mitigations=off no_timer_check rcupdate.rcu_cpu_stall_timeout=$stall modprobe.blacklist=$without rig.net=$self->{address}/24,10.77.0.1 rig.init=$init rig.host=$name</cmdline>
   </os>
   <features><acpi/><apic/></features>
   <cpu mode='host-passthrough'><maxphysaddr mode='emulate' bits='46'/></cpu>
