@@ -95,7 +95,7 @@ static void free_others(void)
     ok(cuMemFree_v2(others));
 }
 
-/* What another thread frees meanwhile is not taken for the driver's own. */
+/* Memory that another thread frees meanwhile is not taken for the driver's own. */
 static void freed_meanwhile(void)
 {
     CUcontext first, second;

@@ -81,7 +81,7 @@ static void test_near_the_limit(void)
     kit_close();
 }
 
-/* What the pool has unused does not count any more once it was trimmed to make room for it. */
+/* Unused memory of a pool is no reserve any more if the pool was trimmed to make room for itself. */
 static void trimmed(void)
 {
     CUdeviceptr a, b, never;

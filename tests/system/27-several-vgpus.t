@@ -23,11 +23,12 @@ sub boot_with_systemd {
     return;
 }
 
-# The lines of the guide that begin with $begin, with the vGPU's node and its address in place of the guide's.
+# The line of the guide that begins with $begin, with the vGPU's node and its address in place of the guide's.
 sub guide {
     my ($begin, $node, $address) = @_;
     open my $in, '<', "$FindBin::Bin/../../docs/vms.md" or die "docs/vms.md: $!\n";
-    my @lines = map { /^    (\Q$begin\E.*)$/ ? $1 : () } <$in>;
+    my $text = do { local $/ = undef; <$in> } =~ s/ \\\n +/ /gr;
+    my @lines = $text =~ /^    (\Q$begin\E.*)$/mg;
     die 'the guide has ' . @lines . " lines that begin with \"$begin\"\n" if @lines != 1;
     return $lines[0] =~ s{/dev/dri/by-path/pci-0000:05:00\.0-render}{$node}gr =~ s/0000:05:00\.0/$address/gr =~ s/\bPROGRAM\b/%s/r;
 }

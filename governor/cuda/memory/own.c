@@ -77,9 +77,9 @@ static uint64_t used_by_self(const struct gpu *gpu)
 }
 
 /*
- * What NVML says less what was asked for; under own_lock. If another thread's charge changed between
- * the two, it may have freed memory that NVML counted, so they are asked again. If threads change it
- * all the time, the least is taken.
+ * The process's memory by NVML, less that which was charged; under own_lock. If a charge changed
+ * between the two, another thread may have freed memory that NVML counted, so both are read again.
+ * If that goes on, the least is taken.
  */
 static uint64_t look(struct gpu *gpu)
 {

@@ -59,8 +59,8 @@ gboolean counters_vram(const VgpuCounters *counters, guint64 *bytes);
 const GPtrArray *counters_read(Counters *counters);
 
 /*
- * The same without asking the arbiters, whose last report stays: for whoever wants to know which
- * vGPUs there are, and in which state. All arbiters together take much longer than the kernel.
+ * The same, but the arbiters are not asked, and their last report stays. It suffices if only the
+ * vGPUs and their states are needed: many arbiters take much longer to answer than the kernel.
  */
 const GPtrArray *counters_look(Counters *counters);
 

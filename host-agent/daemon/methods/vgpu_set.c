@@ -271,7 +271,7 @@ static gboolean check_display(const Vgpus *vgpus, const Slice *slice, const Chan
     return FALSE;
 }
 
-/* Its users are the old tenant's, and so is what its guard has in memory. */
+/* Its users are the old tenant's, and so are the shaders that its guard keeps. */
 static gboolean check_tenant(const Vgpus *vgpus, const Slice *slice, const Change *asked,
                              GError **error)
 {

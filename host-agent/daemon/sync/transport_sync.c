@@ -16,7 +16,7 @@ struct TransportSync {
     const Tenants *tenants;
     const Claims *claims;
     GuardUnits *units;     /* NULL: not yet */
-    GHashTable *guarded;   /* UUIDs whose guard was started, to the tenant for which it was */
+    GHashTable *guarded;   /* UUIDs whose guard was started */
     GHashTable *uids;      /* name of a user to its uid_t, or to NULL: the host has none of that
                             * name */
     GCancellable *looking; /* for the users, pending */
@@ -107,7 +107,8 @@ static char *conf_path(const char *uuid)
 static gboolean write_conf(const TransportSync *link, const Slice *slice)
 {
     g_autofree char *path = conf_path(slice->uuid);
-    g_autofree char *text = g_strdup_printf("[slice]\ngpu=%s\n", slice->gpu);
+    g_autofree char *text =
+        g_strdup_printf("[slice]\ngpu=%s\ntenant=%s\n", slice->gpu, slice->tenant);
     HostRoot *root = host_root(link->host);
     g_autoptr(GError) error = NULL;
 
@@ -115,6 +116,19 @@ static gboolean write_conf(const TransportSync *link, const Slice *slice)
         return TRUE;
     g_warning("cannot set the GPU of slice %s's guard: %s", slice->uuid, error->message);
     return FALSE;
+}
+
+/*
+ * The guard keeps its tenant's shaders, which another tenant must not get. Its file says which one
+ * that is, so a vgpud that was killed before it could start the guard anew does so later.
+ */
+static gboolean is_of_another_tenant(const TransportSync *link, const Slice *slice)
+{
+    g_autofree char *path = conf_path(slice->uuid);
+    g_autoptr(GKeyFile) keys = root_read_keys(host_root(link->host), path, G_KEY_FILE_NONE, NULL);
+    g_autofree char *tenant = keys ? g_key_file_get_string(keys, "slice", "tenant", NULL) : NULL;
+
+    return tenant && !g_str_equal(tenant, slice->tenant);
 }
 
 static void end_guard(TransportSync *link, const char *uuid)
@@ -141,15 +155,11 @@ static void guard(TransportSync *link, const char *uuid, const Slice *slice)
 {
     gboolean wanted =
         slice && slice->transport == SLICE_TRANSPORT_GUARDED && is_served(link, slice);
-    const char *tenant = g_hash_table_lookup(link->guarded, uuid);
 
-    /* A guard has shaders of its tenant's, which are input. */
-    if (tenant && (!wanted || !g_str_equal(tenant, slice->tenant))) {
+    if (wanted ? is_of_another_tenant(link, slice) : g_hash_table_contains(link->guarded, uuid))
         end_guard(link, uuid);
-        tenant = NULL;
-    }
-    if (wanted && !tenant && write_conf(link, slice)) {
-        g_hash_table_insert(link->guarded, g_strdup(uuid), g_strdup(slice->tenant));
+    if (wanted && !g_hash_table_contains(link->guarded, uuid) && write_conf(link, slice)) {
+        g_hash_table_add(link->guarded, g_strdup(uuid));
         guard_units_start(link->units, uuid);
     }
 }
@@ -270,7 +280,7 @@ TransportSync *transport_sync_new(Host *host, const Slices *slices, const Tenant
     link->slices = slices;
     link->tenants = tenants;
     link->claims = claims;
-    link->guarded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    link->guarded = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     link->uids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     link->looking = g_cancellable_new();
     return link;

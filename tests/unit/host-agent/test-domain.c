@@ -215,8 +215,8 @@ static void test_attach_undone(void)
     agent_on_bus_close(&at);
 }
 
-/* The guest's programs use one vGPU, so who attaches a second one is told. A device of another
- * driver's does not count. */
+/* The guest's programs use one vGPU, and attach says so if it adds a second one. A device of
+ * another driver does not count. */
 static void test_attach_second(void)
 {
     AgentOnBus at;

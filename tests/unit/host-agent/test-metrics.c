@@ -62,7 +62,7 @@ static void count_call(Counters *counters, void *calls)
     ++*(guint *)calls;
 }
 
-/* Who wants to know what there is does not wait for the arbiters. */
+/* A list of vGPUs and their states does not wait for the arbiters. */
 static void test_look(void)
 {
     HostRoot *root = recorded_host_new("shared");

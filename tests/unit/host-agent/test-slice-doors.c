@@ -230,7 +230,17 @@ static void test_guards_and_tenants(void)
     assert_says("slice set " UUID " --tenant blue", 0, "", "");
     iterate_until_said(systemd.stopped, "vgpu-guard@" UUID ".service\n");
     iterate_until_said(systemd.started, "vgpu-guard@" UUID ".service\n");
-    assert_in_file(&at, "/run/vgpu/guard/" UUID ".conf", "[slice]\ngpu=" ADDRESS "\n");
+    assert_in_file(&at, "/run/vgpu/guard/" UUID ".conf",
+                   "[slice]\ngpu=" ADDRESS "\ntenant=blue\n");
+    /* A vgpud that was killed before it had ended the guard. */
+    file_tree_write(at.root, "/run/vgpu/guard/" UUID ".conf",
+                    "[slice]\ngpu=" ADDRESS "\ntenant=red\n");
+    g_string_truncate(systemd.started, 0);
+    g_string_truncate(systemd.stopped, 0);
+    agent_on_bus_restart(&at);
+    assert_says("slice list", 0, UUID, "");
+    iterate_until_said(systemd.stopped, "vgpu-guard@" UUID ".service\n");
+    iterate_until_said(systemd.started, "vgpu-guard@" UUID ".service\n");
     fake_systemd_stop(&systemd);
     agent_on_bus_close(&at);
 }
