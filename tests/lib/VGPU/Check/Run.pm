@@ -91,10 +91,7 @@ sub summary {
         push @steps, { step => $step->{name}, seconds => $step->{seconds}, verdict => $step->{verdict} };
         push @files, map { { step => $step->{name}, %$_ } } @{ $step->{results} // [] };
     }
-    my $path = "$self->{dir}/times.json";
-    open my $out, '>', $path or die "$path: $!\n";
-    print {$out} JSON::PP->new->canonical->pretty->encode({ seconds => $all, steps => \@steps, files => \@files });
-    close $out or die "$path: $!\n";
+    $self->write_file('times.json', JSON::PP->new->canonical->pretty->encode({ seconds => $all, steps => \@steps, files => \@files }));
     say_line('');
     say_line('== summary: %d min %02d s, %d of %d steps red, the rig failed %d times', $all / 60, $all % 60, $self->{red},
         scalar @steps, $self->{rig_failed});
@@ -102,12 +99,26 @@ sub summary {
     say_line('   the slowest files:');
     my @slow = sort { $b->{seconds} <=> $a->{seconds} } @files;
     say_line('        %5d s  %s: %s', @$_{qw(seconds step file)}) for splice @slow, 0, 10;
-    for my $step (grep { @{ $_->{faults} } } @{ $self->{done} }) {
-        say_line('   %s: %s', $step->{name}, $_) for @{ $step->{faults} };
-        my @said = VGPU::Check::Verdict::excerpt($step);
-        print map { "   | $_" } @said > 20 ? @said[0 .. 19] : @said;
-    }
+    my @reasons = map { reasons($_) } grep { @{ $_->{faults} } } @{ $self->{done} };
+    $self->write_file('red', @reasons);
+    print @reasons;
     return;
+}
+
+sub write_file {
+    my ($self, $name, @text) = @_;
+    my $path = "$self->{dir}/$name";
+    open my $out, '>', $path or die "$path: $!\n";
+    print {$out} @text;
+    close $out or die "$path: $!\n";
+    return;
+}
+
+sub reasons {
+    my ($step) = @_;
+    my @said = VGPU::Check::Verdict::excerpt($step);
+    splice @said, 20 if @said > 20;
+    return ((map { "   | $_" } @said), (map { "   $step->{name}: $_\n" } @{ $step->{faults} }));
 }
 
 # 0: green; 75: only the rig failed; 1: red.

@@ -59,19 +59,24 @@ sub faults {
 }
 
 # The lines of the step's output that explain why it is red: its red points with their comments, or a failed assertion
-# of GLib's. If it has none, the last lines.
+# of GLib's; of a test that died, its last lines. If there is none of these, the last lines of all.
 sub excerpt {
     my ($step) = @_;
     open my $in, '<', $step->log_file or return ();
-    my (@said, @last, $follows);
+    my (@said, @last, $follows, $told);
     while (my $line = <$in>) {
+        if ($line =~ /^Dubious\b/) {
+            push @said, splice @last, @last > 15 ? -15 : 0 if !$told;
+            $told = 0;
+        }
         push @last, $line;
-        shift @last if @last > 40;
+        shift @last if @last > 20;
         $follows = 40 if $line =~ /^\s*not ok\b/ && $line !~ /# TODO/;
         $follows = 0 if $line !~ /^\s*(not ok|#)/;
         $follows = 1 if $line =~ /^ERROR:/;
         next if !$follows;
         $follows--;
+        $told = 1;
         push @said, $line;
     }
     @said = @last if !@said;
