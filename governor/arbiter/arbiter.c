@@ -57,6 +57,7 @@ void arbiter_init(struct arbiter *arbiter, sd_event *event, const char *tree, co
 void arbiter_clear(struct arbiter *arbiter)
 {
     g_hash_table_destroy(arbiter->slices);
+    status_end(arbiter);
     for (unsigned i = 0; i < GOVERNOR_CLASSES; i++)
         scheduler_clear(&arbiter->schedulers[i]);
     sd_event_source_disable_unref(arbiter->timer);

@@ -15,7 +15,7 @@
  * @next: when each class's scheduler is to be called again
  * @asked: bits of the classes that @look is for
  * @slices: of struct slice, by id
- * @connections: of all slices
+ * @connections: of all slices; @members: those of them that have joined
  * @look: once in a turn of the event loop, however many have asked for it
  * @settled: members of a previous arbiter have had the time to reconnect and declare what they hold
  */
@@ -31,6 +31,7 @@ struct arbiter {
     GHashTable *slices;
     uint64_t next_number;
     unsigned connections;
+    unsigned members;
     bool settled;
     sd_event_source *settle_timer;
     sd_event_source *timer;
@@ -68,6 +69,14 @@ bool conf_watch(struct arbiter *arbiter);
 bool status_listen(struct arbiter *arbiter);
 /* The answer. */
 char *status_text(struct arbiter *arbiter);
+
+/*
+ * To be called when a member has joined or left, or a slice was made, changed or removed: the file
+ * "rest" then tells clients whether the answer stays as it is.
+ */
+void status_changed(const struct arbiter *arbiter);
+/* The arbiter ends. */
+void status_end(const struct arbiter *arbiter);
 
 /* listener.c: a socket at @path; an existing one is replaced. Logs and returns -1 on failure. */
 int listener_new(const char *path, int type, mode_t mode, uint32_t owner);

@@ -10,7 +10,8 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#define SUFFIX ".conf"
+#define SUFFIX   ".conf"
+#define GPU_CONF "gpu.conf"
 
 #define MASK (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)
 
@@ -27,7 +28,7 @@ static bool read_file(const char *path, char **text, gsize *length)
 
 static void load_gpu(struct arbiter *arbiter)
 {
-    g_autofree char *path = g_build_filename(arbiter->conf_dir, "gpu.conf", NULL);
+    g_autofree char *path = g_build_filename(arbiter->conf_dir, GPU_CONF, NULL);
     g_autofree char *text = NULL;
     g_autoptr(GError) error = NULL;
     gsize length;
@@ -119,7 +120,9 @@ static int on_gpu_change(sd_event_source *source, const struct inotify_event *ev
     struct arbiter *arbiter = data;
 
     (void)source;
-    (void)event;
+    /* The arbiter's own files are there, too. */
+    if (event->len && strcmp(event->name, GPU_CONF) != 0)
+        return 0;
     load_gpu(arbiter);
     arbiter_schedule(arbiter);
     return 0;
@@ -134,6 +137,7 @@ static int on_slice_change(sd_event_source *source, const struct inotify_event *
         load_all(arbiter);
     else if (event->len)
         load_name(arbiter, event->name);
+    status_changed(arbiter);
     arbiter_schedule(arbiter);
     return 0;
 }
@@ -161,6 +165,7 @@ bool conf_watch(struct arbiter *arbiter)
         !watch(arbiter, &arbiter->slices_inotify, slices, on_slice_change))
         return false;
     load_all(arbiter);
+    status_changed(arbiter);
     arbiter_schedule(arbiter);
     return true;
 }

@@ -134,6 +134,8 @@ static bool join(struct connection *connection, const struct governor_message *m
         scheduler_add_member(&slice->arbiter->schedulers[i], slice->scheduled[i],
                              &connection->members[i], clock_now());
     }
+    slice->arbiter->members++;
+    status_changed(slice->arbiter);
     slice_publish_members(slice);
     slice_publish_memory(slice);
     slice_publish_engines(slice);
@@ -379,6 +381,8 @@ void connection_free(struct connection *connection)
         ledger_forget(&slice->ledger, &connection->holding);
         slice_publish_members(slice);
         slice_publish_memory(slice);
+        slice->arbiter->members--;
+        status_changed(slice->arbiter);
     }
     pages_free(&connection->pages);
     g_free(connection);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "arbiter.h"
+#include "clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -131,6 +134,36 @@ char *status_text(struct arbiter *arbiter)
     }
     g_string_append(text, "]}\n");
     return g_string_free(text, FALSE);
+}
+
+static char *rest_path(const struct arbiter *arbiter)
+{
+    return g_build_filename(arbiter->conf_dir, "rest", NULL);
+}
+
+void status_end(const struct arbiter *arbiter)
+{
+    g_autofree char *path = rest_path(arbiter);
+
+    unlink(path);
+}
+
+/* Without the file clients ask more often, and that is all. */
+void status_changed(const struct arbiter *arbiter)
+{
+    g_autofree char *path = NULL;
+    int fd;
+
+    status_end(arbiter);
+    if (arbiter->members)
+        return;
+    path = rest_path(arbiter);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return;
+    if (dprintf(fd, "%" G_GUINT64_FORMAT "\n", clock_now()) < 0)
+        unlink(path);
+    close(fd);
 }
 
 static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *data)

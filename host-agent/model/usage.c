@@ -8,8 +8,11 @@
 /* Microseconds of CPU time in a second that count as idle: timers, housekeeping. */
 #define IDLE_CPU_US 10000
 
-/* A vGPU's counters at the last sample. */
+/**
+ * Last - a vGPU at its last sample: its counters and, in @row, what was promised of it
+ */
 typedef struct {
+    UsageRow row;
     guint64 requests;
     guint64 doorbells;
     guint64 gpu_ns;
@@ -19,26 +22,35 @@ typedef struct {
 } Last;
 
 struct Usage {
-    GHashTable *last; /* UUID to Last */
+    GHashTable *last; /* UUID, which is Last's own, to Last */
     GHashTable *rows; /* "HOUR UUID TENANT" to UsageRow */
 };
 
-static void row_free(void *data)
+static void row_clear(UsageRow *row)
 {
-    UsageRow *row = data;
-
     g_free(row->uuid);
     g_free(row->tenant);
     g_free(row->gpu);
     g_free(row->type);
-    g_free(row);
+}
+
+static void row_free(void *data)
+{
+    row_clear(data);
+    g_free(data);
+}
+
+static void last_free(void *data)
+{
+    row_clear(&((Last *)data)->row);
+    g_free(data);
 }
 
 Usage *usage_new(void)
 {
     Usage *usage = g_new0(Usage, 1);
 
-    usage->last = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    usage->last = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, last_free);
     usage->rows = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, row_free);
     return usage;
 }
@@ -50,9 +62,14 @@ void usage_free(Usage *usage)
     g_free(usage);
 }
 
-static UsageRow *row_of(Usage *usage, const UsageSample *sample, gint64 hour)
+static char *key_of(const UsageRow *promised, gint64 hour)
 {
-    char *key = g_strdup_printf("%" G_GINT64_FORMAT " %s %s", hour, sample->uuid, sample->tenant);
+    return g_strdup_printf("%" G_GINT64_FORMAT " %s %s", hour, promised->uuid, promised->tenant);
+}
+
+static UsageRow *row_of(Usage *usage, const UsageRow *promised, gint64 hour)
+{
+    char *key = key_of(promised, hour);
     UsageRow *row = g_hash_table_lookup(usage->rows, key);
 
     if (row) {
@@ -61,11 +78,22 @@ static UsageRow *row_of(Usage *usage, const UsageSample *sample, gint64 hour)
     }
     row = g_new0(UsageRow, 1);
     row->hour = hour;
-    row->uuid = g_strdup(sample->uuid);
-    row->tenant = g_strdup(sample->tenant);
-    row->gpu = g_strdup(sample->gpu);
-    row->type = g_strdup(sample->type);
+    row->uuid = g_strdup(promised->uuid);
+    row->tenant = g_strdup(promised->tenant);
+    row->gpu = g_strdup(promised->gpu);
+    row->type = g_strdup(promised->type);
     g_hash_table_insert(usage->rows, key, row);
+    return row;
+}
+
+/* In the hour in which the @seconds until @now began. */
+static UsageRow *add_promised(Usage *usage, const UsageRow *promised, gint64 now, guint seconds)
+{
+    UsageRow *row = row_of(usage, promised, (now - seconds) / USAGE_HOUR * USAGE_HOUR);
+
+    row->seconds += seconds;
+    row->vram = promised->vram;
+    row->compute = promised->compute;
     return row;
 }
 
@@ -87,34 +115,60 @@ static guint64 peak_since(const UsageSample *sample, guint64 *last)
     return is_new ? sample->vram_peak : sample->vram_used;
 }
 
-void usage_add(Usage *usage, const UsageSample *sample, gint64 now, guint seconds)
+static Last *last_of(Usage *usage, const UsageSample *sample)
 {
     Last *last = g_hash_table_lookup(usage->last, sample->uuid);
-    gboolean first = !last;
-    guint64 requests, doorbells, gpu_ns, cpu_us, peak;
+
+    if (!last) {
+        last = g_new0(Last, 1);
+        last->row.uuid = g_strdup(sample->uuid);
+        g_hash_table_insert(usage->last, last->row.uuid, last);
+    }
+    return last;
+}
+
+static void promise(UsageRow *row, const UsageSample *sample)
+{
+    g_set_str(&row->tenant, sample->tenant);
+    g_set_str(&row->gpu, sample->gpu);
+    g_set_str(&row->type, sample->type);
+    row->vram = sample->vram;
+    row->compute = sample->compute;
+}
+
+void usage_add(Usage *usage, const UsageSample *sample, gint64 now, guint seconds)
+{
+    Last *last = last_of(usage, sample);
+    gboolean first = !last->row.tenant;
+    guint64 requests = moved(sample->requests, &last->requests);
+    guint64 doorbells = moved(sample->doorbells, &last->doorbells);
+    guint64 gpu_ns = moved(sample->gpu_ns, &last->gpu_ns);
+    guint64 cpu_us = moved(sample->cpu_us, &last->cpu_us);
+    guint64 peak = peak_since(sample, &last->vram_peak);
     UsageRow *row;
 
-    if (first) {
-        last = g_new0(Last, 1);
-        g_hash_table_insert(usage->last, g_strdup(sample->uuid), last);
-    }
     last->sampled = TRUE;
-    requests = moved(sample->requests, &last->requests);
-    doorbells = moved(sample->doorbells, &last->doorbells);
-    gpu_ns = moved(sample->gpu_ns, &last->gpu_ns);
-    cpu_us = moved(sample->cpu_us, &last->cpu_us);
-    peak = peak_since(sample, &last->vram_peak);
+    promise(&last->row, sample);
     if (first || !seconds)
         return;
-    row = row_of(usage, sample, (now - seconds) / USAGE_HOUR * USAGE_HOUR);
-    row->seconds += seconds;
+    row = add_promised(usage, &last->row, now, seconds);
     if (requests || doorbells || gpu_ns || cpu_us > (guint64)seconds * IDLE_CPU_US)
         row->busy_seconds += seconds;
     row->requests += requests;
     row->gpu_ns += gpu_ns;
-    row->vram = sample->vram;
-    row->compute = sample->compute;
     row->peak_vram = MAX(row->peak_vram, peak);
+}
+
+void usage_add_idle(Usage *usage, gint64 now, guint seconds)
+{
+    GHashTableIter iter;
+    void *last;
+
+    if (!seconds)
+        return;
+    g_hash_table_iter_init(&iter, usage->last);
+    while (g_hash_table_iter_next(&iter, NULL, &last))
+        add_promised(usage, &((Last *)last)->row, now, seconds);
 }
 
 static gboolean was_not_sampled(void *uuid, void *value, void *data)
@@ -147,6 +201,15 @@ GPtrArray *usage_take(Usage *usage)
         g_ptr_array_add(rows, row);
     }
     return rows;
+}
+
+void usage_give_back(Usage *usage, GPtrArray *rows)
+{
+    while (rows->len) {
+        UsageRow *row = g_ptr_array_steal_index_fast(rows, rows->len - 1);
+
+        g_hash_table_insert(usage->rows, key_of(row, row->hour), row);
+    }
 }
 
 /* Before this time a vGPU is not called idle. */

@@ -66,11 +66,20 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Usage, usage_free)
  */
 void usage_add(Usage *usage, const UsageSample *sample, gint64 now, guint seconds);
 
+/*
+ * All vGPUs with a sample were promised, and idle, in the @seconds until @now, which are those
+ * after their last sample.
+ */
+void usage_add_idle(Usage *usage, gint64 now, guint seconds);
+
 /* Forgets the counters of vGPUs without a sample since the last call of this. */
 void usage_forget_gone(Usage *usage);
 
 /* The rows added since the last call, of UsageRow; owned by the caller. */
 GPtrArray *usage_take(Usage *usage);
+
+/* Takes back @rows, which are as usage_take() has just returned them, and leaves none in it. */
+void usage_give_back(Usage *usage, GPtrArray *rows);
 
 /* The report of a vGPU's month: promises, usage, and advice. */
 /**

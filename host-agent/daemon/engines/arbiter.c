@@ -260,6 +260,13 @@ gboolean arbiter_status_read(HostRoot *root, const char *gpu, SliceUseFunc func,
     return read_status(root, gpu, read_use, &reader);
 }
 
+char *arbiter_rest_read(HostRoot *root, const char *gpu)
+{
+    g_autofree char *path = g_build_filename(GOVERNOR_DIR, gpu, "rest", NULL);
+
+    return root_read(root, path, NULL);
+}
+
 typedef struct {
     const char *slice;
     GArray *pids;

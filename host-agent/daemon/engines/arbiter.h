@@ -70,6 +70,12 @@ typedef void (*SliceUseFunc)(const char *slice, const SliceUse *use, void *data)
 gboolean arbiter_status_read(HostRoot *root, const char *gpu, SliceUseFunc func, void *data);
 
 /*
+ * A text while no process uses @gpu by its arbiter; NULL otherwise. As long as it is the same, so
+ * is the arbiter's report. To be freed.
+ */
+char *arbiter_rest_read(HostRoot *root, const char *gpu);
+
+/*
  * Adds the processes (guint) that use the GPU for @slice now to @pids, and says how much of its
  * memory they have. FALSE likewise, or if the arbiter does not know @slice.
  */

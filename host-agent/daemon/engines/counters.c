@@ -33,7 +33,8 @@ struct Counters {
     GHashTable *uses;    /* UUID of a slice that is no vGPU, to SliceUse */
     guint round;
     gboolean watched;
-    void (*source)(Counters *counters, void *data);
+    gboolean rest; /* all entries were at rest when all were read, and none has changed since */
+    const CountersSource *source;
     void *source_data;
 };
 
@@ -170,8 +171,7 @@ static int by_uuid(const void *a, const void *b)
     return strcmp((*(VgpuCounters *const *)a)->vgpu->uuid, (*(VgpuCounters *const *)b)->vgpu->uuid);
 }
 
-void counters_set_source(Counters *counters, void (*source)(Counters *counters, void *data),
-                         void *data)
+void counters_set_source(Counters *counters, const CountersSource *source, void *data)
 {
     counters->source = source;
     counters->source_data = data;
@@ -213,12 +213,15 @@ const GPtrArray *counters_look(Counters *counters)
     const struct dirent *found;
 
     counters->round++;
+    counters->rest = TRUE;
     g_ptr_array_set_size(counters->list, 0);
     while (dir && (found = readdir(dir))) {
         Entry *entry = found->d_name[0] == '.' ? NULL : see(counters, found->d_name, found->d_ino);
 
-        if (entry)
-            g_ptr_array_add(counters->list, &entry->counters);
+        if (!entry)
+            continue;
+        counters->rest = counters->rest && is_at_rest(counters, entry);
+        g_ptr_array_add(counters->list, &entry->counters);
     }
     if (dir)
         closedir(dir);
@@ -232,8 +235,14 @@ const GPtrArray *counters_read(Counters *counters)
     counters_look(counters);
     g_hash_table_remove_all(counters->uses);
     if (counters->source)
-        counters->source(counters, counters->source_data);
+        counters->source->read(counters, counters->source_data);
     return counters->list;
+}
+
+gboolean counters_rest(const Counters *counters)
+{
+    return counters->watched && counters->rest &&
+           (!counters->source || counters->source->rests(counters->source_data));
 }
 
 const VgpuCounters *counters_find(const GPtrArray *list, const char *uuid)
@@ -283,6 +292,7 @@ void counters_forget(Counters *counters, const char *uuid)
     GHashTableIter iter;
     void *entry;
 
+    counters->rest = FALSE;
     if (uuid) {
         entry = g_hash_table_lookup(counters->entries, uuid);
         if (entry)

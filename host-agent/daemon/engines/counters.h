@@ -36,12 +36,18 @@ Counters *counters_new(HostRoot *root);
 void counters_free(Counters *counters);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Counters, counters_free)
 
-/*
- * @source: called with each reading of all, to add the counters of others (counters_put_use());
- * NULL: none.
+/**
+ * CountersSource - counters of others
+ * @read: called with each reading of all, to add them (counters_put_use())
+ * @rests: whether all of them are what @read has put last
  */
-void counters_set_source(Counters *counters, void (*source)(Counters *counters, void *data),
-                         void *data);
+typedef struct {
+    void (*read)(Counters *counters, void *data);
+    gboolean (*rests)(void *data);
+} CountersSource;
+
+/* @source: lives longer; NULL: none. */
+void counters_set_source(Counters *counters, const CountersSource *source, void *data);
 
 /* An arbiter's counters of a vGPU that was read before, or of a slice that is no vGPU. */
 void counters_put_use(Counters *counters, const char *uuid, const SliceUse *use);
@@ -63,6 +69,12 @@ const GPtrArray *counters_read(Counters *counters);
  * vGPUs and their states are needed: many arbiters take much longer to answer than the kernel.
  */
 const GPtrArray *counters_look(Counters *counters);
+
+/*
+ * TRUE: nothing can have changed since the last reading of all. Needs counters_watched(). It costs
+ * nothing for vGPUs, and little for arbiters.
+ */
+gboolean counters_rest(const Counters *counters);
 
 /* The one in such a list; NULL: none. */
 const VgpuCounters *counters_find(const GPtrArray *list, const char *uuid);

@@ -249,36 +249,49 @@ static Pressure *pressure_of(const PressureWatch *watch, const char *gpu)
     return pressure;
 }
 
-static void look_at(const PressureWatch *watch, const Gpu *gpu, gint64 now_us)
+static void look_at(const PressureWatch *watch, Want *want, gint64 now_us)
 {
-    Pressure *pressure = pressure_of(watch, gpu->pci->address);
-    Want want = {.gpu = gpu, .mark = pressure_watch_mark(watch, gpu)};
-    g_autoptr(GPtrArray) victims = NULL;
+    const char *gpu = want->gpu->pci->address;
+    g_autoptr(GPtrArray) victims =
+        want->free < want->mark ? victims_on(watch, gpu) : g_ptr_array_new();
+
+    want->victims = victims;
+    take_step(watch,
+              pressure_step(pressure_of(watch, gpu), want->free, want->mark, victims->len, now_us,
+                            watch->grace_us),
+              want);
+}
+
+/* FALSE: unknown. */
+static gboolean free_vram(const PressureWatch *watch, const Gpu *gpu, const GPtrArray *vgpus,
+                          guint64 *bytes)
+{
     guint64 vram;
     guint64 used;
 
     offers_capacity(watch->offers, gpu, &vram);
-    if (!gpu_vram_used(host_root(watch->host), gpu->pci, counters_read(host_counters(watch->host)),
-                       &used))
-        return;
-    want.free = used < vram ? vram - used : 0;
-    victims = want.free < want.mark ? victims_on(watch, gpu->pci->address) : g_ptr_array_new();
-    want.victims = victims;
-    take_step(watch,
-              pressure_step(pressure, want.free, want.mark, victims->len, now_us, watch->grace_us),
-              &want);
+    if (!gpu_vram_used(host_root(watch->host), gpu->pci, vgpus, &used))
+        return FALSE;
+    *bytes = used < vram ? vram - used : 0;
+    return TRUE;
 }
 
 void pressure_watch_look(PressureWatch *watch, gint64 now_us)
 {
     const GPtrArray *gpus = host_gpus(watch->host);
+    const GPtrArray *vgpus = counters_read(host_counters(watch->host));
+    g_autoptr(GArray) wants = g_array_new(FALSE, FALSE, sizeof(Want));
 
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
+        Want want = {.gpu = gpu, .mark = pressure_watch_mark(watch, gpu)};
 
-        if (pressure_watch_mark(watch, gpu))
-            look_at(watch, gpu, now_us);
+        if (want.mark && free_vram(watch, gpu, vgpus, &want.free))
+            g_array_append_val(wants, want);
     }
+    /* What is done reads counters, too, and @vgpus is not valid then. */
+    for (guint i = 0; i < wants->len; i++)
+        look_at(watch, &g_array_index(wants, Want, i), now_us);
 }
 
 static gboolean tick(void *data)

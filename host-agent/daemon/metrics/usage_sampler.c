@@ -10,6 +10,8 @@
 #define SAMPLE_S 60
 /* If vgpud is killed, only the samples since then are lost. */
 #define STORE_S (5 * SAMPLE_S)
+/* The same while nobody uses a GPU: then there are no samples, but only their time. */
+#define REST_S (15 * SAMPLE_S)
 /* A suspended host did not use its GPUs. */
 #define LONGEST_S (2 * SAMPLE_S)
 #define DAY_S     (24 * USAGE_HOUR)
@@ -18,7 +20,9 @@
 
 /**
  * UsageSampler
- * @sampled: when, of the monotonic clock
+ * @ticked: when, of the monotonic clock
+ * @changed: slices were made, changed or removed since the last sample
+ * @rest: seconds since then in which nobody used a GPU
  * @stored, @pruned: when, seconds since 1970
  */
 struct UsageSampler {
@@ -28,7 +32,9 @@ struct UsageSampler {
     const Tenants *tenants;
     Usage *usage;
     guint timer;
-    gint64 sampled;
+    gint64 ticked;
+    gboolean changed;
+    guint rest;
     gint64 stored;
     gint64 pruned;
 };
@@ -40,7 +46,7 @@ static gint64 now_s(void)
 
 static void complain(GError *error)
 {
-    g_message("cannot store usage: %s", error->message);
+    g_message("cannot store usage yet: %s", error->message);
     g_error_free(error);
 }
 
@@ -53,6 +59,7 @@ static void store(UsageSampler *sampler)
 
     sampler->stored = now;
     if (rows->len && !usage_table_add(db, rows, &error)) {
+        usage_give_back(sampler->usage, rows);
         complain(error);
         return;
     }
@@ -104,12 +111,29 @@ static void sample_slice(UsageSampler *sampler, const Slice *slice, const VgpuCo
     usage_add(sampler->usage, &sample, now, seconds);
 }
 
+/* The rest until @until. */
+static void add_rest(UsageSampler *sampler, gint64 until)
+{
+    usage_add_idle(sampler->usage, until, sampler->rest);
+    sampler->rest = 0;
+}
+
+/* Rows are of one hour. */
+static gboolean is_due(const UsageSampler *sampler, gint64 period)
+{
+    gint64 now = now_s();
+
+    return now - sampler->stored >= period || now / USAGE_HOUR != sampler->stored / USAGE_HOUR;
+}
+
 void usage_sampler_sample(UsageSampler *sampler, guint seconds)
 {
     const GPtrArray *slices = slices_all(sampler->slices);
     const GPtrArray *vgpus = counters_read(host_counters(sampler->host));
     gint64 now = now_s();
 
+    add_rest(sampler, now - seconds);
+    sampler->changed = FALSE;
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
 
@@ -117,24 +141,26 @@ void usage_sampler_sample(UsageSampler *sampler, guint seconds)
             sample_slice(sampler, slice, counters_find(vgpus, slice->uuid), now, seconds);
     }
     usage_forget_gone(sampler->usage);
-    sampler->sampled = g_get_monotonic_time();
-    if (now - sampler->stored >= STORE_S || now / USAGE_HOUR != sampler->stored / USAGE_HOUR)
+    if (is_due(sampler, STORE_S))
         store(sampler);
 }
 
-static guint seconds_since(gint64 monotonic)
+static guint seconds_since_tick(UsageSampler *sampler)
 {
-    gint64 us = g_get_monotonic_time() - monotonic;
+    gint64 now = g_get_monotonic_time();
+    gint64 us = now - sampler->ticked;
 
+    sampler->ticked = now;
     return (guint)MIN((us + G_USEC_PER_SEC / 2) / G_USEC_PER_SEC, LONGEST_S);
 }
 
-static gboolean tick(void *data)
+void usage_sampler_tick(UsageSampler *sampler, guint seconds)
 {
-    UsageSampler *sampler = data;
-
-    usage_sampler_sample(sampler, seconds_since(sampler->sampled));
-    return G_SOURCE_CONTINUE;
+    if (!sampler->changed && !is_due(sampler, REST_S) &&
+        counters_rest(host_counters(sampler->host)))
+        sampler->rest += seconds;
+    else
+        usage_sampler_sample(sampler, seconds);
 }
 
 static gboolean has_slices(const UsageSampler *sampler)
@@ -147,18 +173,28 @@ static gboolean has_slices(const UsageSampler *sampler)
     return FALSE;
 }
 
+static gboolean tick(void *data)
+{
+    UsageSampler *sampler = data;
+
+    usage_sampler_tick(sampler, seconds_since_tick(sampler));
+    if (has_slices(sampler))
+        return G_SOURCE_CONTINUE;
+    store(sampler);
+    sampler->timer = 0;
+    return G_SOURCE_REMOVE;
+}
+
+/* May be called in a transaction, so nothing is stored here. */
 void usage_sampler_refresh(UsageSampler *sampler)
 {
-    gboolean needed = has_slices(sampler);
-
-    if (needed && !sampler->timer) {
-        usage_sampler_sample(sampler, 0);
-        sampler->timer = g_timeout_add_seconds(SAMPLE_S, tick, sampler);
-    }
-    if (!needed && sampler->timer) {
-        g_clear_handle_id(&sampler->timer, g_source_remove);
-        store(sampler);
-    }
+    sampler->changed = TRUE;
+    if (sampler->timer || !has_slices(sampler))
+        return;
+    seconds_since_tick(sampler);
+    sampler->stored = now_s();
+    usage_sampler_sample(sampler, 0);
+    sampler->timer = g_timeout_add_seconds(SAMPLE_S, tick, sampler);
 }
 
 /* The GPU's present offers; the names are owned by the GPU. */
@@ -224,6 +260,7 @@ static GVariant *report(UsageSampler *sampler, const char *tenant, const char *m
                     "\"%s\" is no month; write it as 2026-11", month);
         return NULL;
     }
+    add_rest(sampler, now_s() - (g_get_monotonic_time() - sampler->ticked) / G_USEC_PER_SEC);
     store(sampler);
     rows = usage_table_sum(host_db(sampler->host), tenant, begin, end, error);
     if (!rows)
@@ -285,7 +322,7 @@ void usage_sampler_free(UsageSampler *sampler)
     g_signal_handlers_disconnect_by_data(host_manager(sampler->host), sampler);
     if (sampler->timer) {
         g_source_remove(sampler->timer);
-        usage_sampler_sample(sampler, seconds_since(sampler->sampled));
+        usage_sampler_sample(sampler, seconds_since_tick(sampler));
     }
     store(sampler);
     usage_free(sampler->usage);

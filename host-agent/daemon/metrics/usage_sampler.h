@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records promises and usage of each slice, once a minute while there are slices, and answers the
- * manager's Report.
+ * Records promises and usage of each slice, and answers the manager's Report. It looks once a
+ * minute while there are slices; while nobody uses a GPU that costs nearly nothing.
  */
 #ifndef VGPUD_METRICS_USAGE_SAMPLER_H
 #define VGPUD_METRICS_USAGE_SAMPLER_H
@@ -24,5 +24,8 @@ void usage_sampler_refresh(UsageSampler *sampler);
 
 /* Takes a sample as if @seconds had passed, for tests. */
 void usage_sampler_sample(UsageSampler *sampler, guint seconds);
+
+/* What it does every minute, likewise. */
+void usage_sampler_tick(UsageSampler *sampler, guint seconds);
 
 #endif

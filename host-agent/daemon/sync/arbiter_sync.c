@@ -14,10 +14,25 @@ struct ArbiterSync {
     GDBusConnection *bus;
     GHashTable *served; /* addresses of GPUs whose arbiter was started */
     GHashTable *homes;  /* UUID of a slice to its GPU's address */
+    GHashTable *reports; /* of arbiters, Report by the GPU's address */
     GHashTable *hung;   /* addresses of GPUs whose arbiter does not answer; only a thread queries
                          * it */
     GCancellable *freed;
 };
+
+typedef struct {
+    char *slice;
+    SliceUse use;
+} ReportedUse;
+
+/**
+ * Report - an arbiter's last
+ * @rest: as arbiter_rest_read() was just before; while it is the same, so are @uses
+ */
+typedef struct {
+    char *rest;
+    GArray *uses; /* of ReportedUse */
+} Report;
 
 /* How long a thread waits before it queries an arbiter again that has not answered. */
 #define AGAIN_US G_USEC_PER_SEC
@@ -92,6 +107,7 @@ static gboolean leave_unshared(void *address, void *value, void *data)
         return FALSE;
     ask_systemd(link, "StopUnit", address);
     shares_drop(host_root(link->host), address);
+    g_hash_table_remove(link->reports, address);
     return TRUE;
 }
 
@@ -171,25 +187,27 @@ static void look_away(const char *uuid, const SliceUse *use, void *data)
     (void)data;
 }
 
-/* TRUE: it has waited in vain for an answer. */
-static gboolean hangs(HostRoot *root, const char *gpu, SliceUseFunc func, void *data)
+/* FALSE: there is no answer; @hangs: it was waited for in vain. */
+static gboolean ask(HostRoot *root, const char *gpu, SliceUseFunc func, void *data, gboolean *hangs)
 {
     gint64 begin = g_get_monotonic_time();
+    gboolean answered = arbiter_status_read(root, gpu, func, data);
 
-    return !arbiter_status_read(root, gpu, func, data) &&
-           g_get_monotonic_time() - begin >= ARBITER_WAIT_US;
+    *hangs = !answered && g_get_monotonic_time() - begin >= ARBITER_WAIT_US;
+    return answered;
 }
 
 /* Until it answers, or does not exist any more. */
 static void watch(GTask *task, void *source, void *data, GCancellable *cancellable)
 {
     const Probe *probe = data;
+    gboolean hangs = TRUE;
 
     (void)source;
-    do
+    while (hangs && !g_cancellable_is_cancelled(cancellable)) {
         g_usleep(AGAIN_US);
-    while (!g_cancellable_is_cancelled(cancellable) &&
-           hangs(probe->root, probe->gpu, look_away, NULL));
+        ask(probe->root, probe->gpu, look_away, NULL, &hangs);
+    }
     g_task_return_boolean(task, TRUE);
 }
 
@@ -220,9 +238,62 @@ static void leave_alone(ArbiterSync *link, const char *gpu)
     g_task_run_in_thread(task, watch);
 }
 
-static void take_use(const char *uuid, const SliceUse *use, void *counters)
+static void clear_use(void *data)
 {
-    counters_put_use(counters, uuid, use);
+    g_free(((ReportedUse *)data)->slice);
+}
+
+static void report_free(void *data)
+{
+    Report *report = data;
+
+    g_free(report->rest);
+    g_array_unref(report->uses);
+    g_free(report);
+}
+
+static void take_use(const char *slice, const SliceUse *use, void *uses)
+{
+    const ReportedUse reported = {.slice = g_strdup(slice), .use = *use};
+
+    g_array_append_val((GArray *)uses, reported);
+}
+
+/* @rest: as arbiter_rest_read() is now. */
+static gboolean holds(const Report *report, const char *rest)
+{
+    return report && rest && g_strcmp0(rest, report->rest) == 0;
+}
+
+/* An arbiter that is at rest since its last report is not asked again. */
+static const Report *report_of(ArbiterSync *link, const char *gpu)
+{
+    const Report *last = g_hash_table_lookup(link->reports, gpu);
+    g_autofree char *rest = arbiter_rest_read(host_root(link->host), gpu);
+    Report *report;
+    gboolean hangs;
+
+    if (holds(last, rest))
+        return last;
+    report = g_new0(Report, 1);
+    report->rest = g_steal_pointer(&rest);
+    report->uses = g_array_new(FALSE, FALSE, sizeof(ReportedUse));
+    g_array_set_clear_func(report->uses, clear_use);
+    g_hash_table_insert(link->reports, g_strdup(gpu), report);
+    if (!ask(host_root(link->host), gpu, take_use, report->uses, &hangs))
+        g_clear_pointer(&report->rest, g_free);
+    if (hangs)
+        leave_alone(link, gpu);
+    return report;
+}
+
+static void put_report(Counters *counters, const Report *report)
+{
+    for (guint i = 0; i < report->uses->len; i++) {
+        const ReportedUse *reported = &g_array_index(report->uses, ReportedUse, i);
+
+        counters_put_use(counters, reported->slice, &reported->use);
+    }
 }
 
 /* Before counters are read: the values that only the arbiters have. */
@@ -234,10 +305,27 @@ static void read_uses(Counters *counters, void *data)
 
     g_hash_table_iter_init(&iter, link->served);
     while (g_hash_table_iter_next(&iter, &gpu, NULL))
-        if (!g_hash_table_contains(link->hung, gpu) &&
-            hangs(host_root(link->host), gpu, take_use, counters))
-            leave_alone(link, gpu);
+        if (!g_hash_table_contains(link->hung, gpu))
+            put_report(counters, report_of(link, gpu));
 }
+
+static gboolean all_rest(void *data)
+{
+    const ArbiterSync *link = data;
+    GHashTableIter iter;
+    void *gpu;
+
+    g_hash_table_iter_init(&iter, link->served);
+    while (g_hash_table_iter_next(&iter, &gpu, NULL)) {
+        g_autofree char *rest = arbiter_rest_read(host_root(link->host), gpu);
+
+        if (!holds(g_hash_table_lookup(link->reports, gpu), rest))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static const CountersSource uses = {.read = read_uses, .rests = all_rest};
 
 ArbiterSync *arbiter_sync_new(Host *host, Offers *offers, const Slices *slices,
                               const Claims *claims)
@@ -250,9 +338,10 @@ ArbiterSync *arbiter_sync_new(Host *host, Offers *offers, const Slices *slices,
     link->claims = claims;
     link->served = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     link->homes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    link->reports = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, report_free);
     link->hung = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     link->freed = g_cancellable_new();
-    counters_set_source(host_counters(host), read_uses, link);
+    counters_set_source(host_counters(host), &uses, link);
     return link;
 }
 
@@ -262,6 +351,7 @@ void arbiter_sync_free(ArbiterSync *link)
     g_cancellable_cancel(link->freed);
     g_object_unref(link->freed);
     g_hash_table_unref(link->hung);
+    g_hash_table_unref(link->reports);
     g_clear_object(&link->bus);
     g_hash_table_unref(link->served);
     g_hash_table_unref(link->homes);

@@ -464,6 +464,53 @@ static void test_configuration(void)
     live_close(&live);
 }
 
+/* NULL: the file does not exist. */
+static char *rest_of(const struct live *live)
+{
+    g_autofree char *path = g_build_filename(live->root, "run/vgpu/governor/gpu0/rest", NULL);
+    char *text = NULL;
+
+    g_file_get_contents(path, &text, NULL, NULL);
+    return text;
+}
+
+/* Whoever reads the status can see whether it is still the same. */
+static void test_rest(void)
+{
+    struct live live;
+    char *texts[4];
+
+    live_open(&live, two_slices);
+    texts[0] = rest_of(&live);
+    g_assert_nonnull(texts[0]);
+    live_configure(&live, "c", "[slice]\nvram=5\n");
+    live_await(&live, "c", "vram_limit", 5);
+    texts[1] = rest_of(&live);
+    g_assert_cmpstr(texts[1], !=, texts[0]);
+    live_spawn(&live, "a", live_hold);
+    live_spawn(&live, "b", live_hold);
+    live_await_ready(&live, 0);
+    live_await_ready(&live, 1);
+    g_assert_null(rest_of(&live));
+    live_kill(&live, 0, SIGKILL);
+    live_await(&live, "a", "members", 0);
+    g_assert_null(rest_of(&live));
+    live_kill(&live, 1, SIGKILL);
+    live_await(&live, "b", "members", 0);
+    texts[2] = rest_of(&live);
+    g_assert_nonnull(texts[2]);
+    g_assert_cmpstr(texts[2], !=, texts[1]);
+    live_kill_arbiter(&live, SIGKILL);
+    live_start_arbiter(&live);
+    texts[3] = rest_of(&live);
+    g_assert_cmpstr(texts[3], !=, texts[2]);
+    live_kill_arbiter(&live, SIGTERM);
+    g_assert_null(rest_of(&live));
+    for (guint i = 0; i < G_N_ELEMENTS(texts); i++)
+        g_free(texts[i]);
+    live_close(&live);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -481,5 +528,6 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/live/of-none", test_of_none);
     g_test_add_func("/governor/live/not-required", test_not_required);
     g_test_add_func("/governor/live/configuration", test_configuration);
+    g_test_add_func("/governor/live/rest", test_rest);
     return g_test_run();
 }

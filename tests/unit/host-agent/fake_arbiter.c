@@ -12,10 +12,11 @@ static void *tell_members(void *data)
 {
     static const char text[] = "{\"slices\":[{\"id\":\"" UUID2 "\",\"pids\":[5]},"
                                "{\"id\":\"" UUID "\",\"vram_used\":4096,\"pids\":[77,78]}]}\n";
-    const FakeArbiter *arbiter = data;
+    FakeArbiter *arbiter = data;
     int peer;
 
     while ((peer = accept(arbiter->listener, NULL, NULL)) >= 0) {
+        g_atomic_int_inc(&arbiter->asked);
         g_assert_cmpint(send(peer, text, strlen(text), MSG_NOSIGNAL), ==, strlen(text));
         close(peer);
     }
@@ -34,6 +35,7 @@ void fake_arbiter_open(FakeArbiter *arbiter, HostRoot *root)
     g_assert_cmpint(bind(arbiter->listener, (const struct sockaddr *)&address, sizeof(address)), ==,
                     0);
     g_assert_cmpint(listen(arbiter->listener, 8), ==, 0);
+    arbiter->asked = 0;
     arbiter->thread = g_thread_new("arbiter", tell_members, arbiter);
 }
 

@@ -9,6 +9,7 @@
 
 typedef struct {
     int listener;
+    int asked; /* how often, atomic */
     GThread *thread;
 } FakeArbiter;
 

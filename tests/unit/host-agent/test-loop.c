@@ -15,9 +15,12 @@
 #include "lib/processes.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/fake_arbiter.h"
+#include "tests/unit/host-agent/slices_kit.h"
 
-#define GPU    "0000:02:00.0"
-#define STATUS "/run/vgpu/governor/" GPU "/status.sock"
+#define GPU      "0000:02:00.0"
+#define GOVERNOR "/run/vgpu/governor/" GPU
+#define STATUS   GOVERNOR "/status.sock"
 
 static GThread *main_thread;
 static int by_main, by_others; /* queries for users, atomic */
@@ -103,16 +106,69 @@ static guint questions(int fd)
     return count;
 }
 
+static void share_gpu(AgentOnBus *at)
+{
+    agent_on_bus_open(at, "shared");
+    file_tree_write(at->root, "/etc/vgpu/types.d/10.conf", "[type half]\nvram=1/2\n");
+    file_tree_write(at->root, "/etc/vgpu/gpus.conf", "[gpu " GPU "]\nmode=shared\n");
+    assert_says("reload", 0, "", "");
+}
+
+/* Reads all counters five times; how often the arbiter was asked. */
+static int questions_of_five(const AgentOnBus *at, FakeArbiter *arbiter)
+{
+    Counters *counters = host_counters(agent_host(at->agent));
+
+    g_atomic_int_set(&arbiter->asked, 0);
+    for (guint i = 0; i < 5; i++) {
+        counters_read(counters);
+        g_assert_cmpuint(counters_use(counters, UUID)->vram_used, ==, 4096);
+    }
+    return g_atomic_int_get(&arbiter->asked);
+}
+
+/* One that is at rest is asked once. With 1,024 vGPUs a scrape parsed half a megabyte of zeros. */
+static void test_rest(void)
+{
+    AgentOnBus at;
+    FakeArbiter arbiter;
+
+    share_gpu(&at);
+    fake_arbiter_open(&arbiter, at.root);
+    g_assert_cmpint(questions_of_five(&at, &arbiter), ==, 5);
+    file_tree_write(at.root, GOVERNOR "/rest", "17\n");
+    g_assert_cmpint(questions_of_five(&at, &arbiter), ==, 1);
+    g_assert_cmpint(questions_of_five(&at, &arbiter), ==, 0);
+    file_tree_write(at.root, GOVERNOR "/rest", "18\n");
+    g_assert_cmpint(questions_of_five(&at, &arbiter), ==, 1);
+    root_remove(at.root, GOVERNOR "/rest");
+    g_assert_cmpint(questions_of_five(&at, &arbiter), ==, 5);
+    fake_arbiter_close(&arbiter);
+    agent_on_bus_close(&at);
+}
+
+/* An arbiter that gave no answer is asked again, even if it says that it is at rest. */
+static void test_rest_without_answer(void)
+{
+    AgentOnBus at;
+    FakeArbiter arbiter;
+
+    share_gpu(&at);
+    file_tree_write(at.root, GOVERNOR "/rest", "17\n");
+    counters_read(host_counters(agent_host(at.agent)));
+    fake_arbiter_open(&arbiter, at.root);
+    g_assert_cmpint(questions_of_five(&at, &arbiter), ==, 1);
+    fake_arbiter_close(&arbiter);
+    agent_on_bus_close(&at);
+}
+
 /* It is waited for once. */
 static void test_arbiter(void)
 {
     AgentOnBus at;
     int fd;
 
-    agent_on_bus_open(&at, "shared");
-    file_tree_write(at.root, "/etc/vgpu/types.d/10.conf", "[type half]\nvram=1/2\n");
-    file_tree_write(at.root, "/etc/vgpu/gpus.conf", "[gpu " GPU "]\nmode=shared\n");
-    assert_says("reload", 0, "", "");
+    share_gpu(&at);
     fd = listen_at(at.root);
     for (guint i = 0; i < 50; i++)
         counters_read(host_counters(agent_host(at.agent)));
@@ -127,5 +183,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/loop/users", test_users);
     g_test_add_func("/loop/arbiter", test_arbiter);
+    g_test_add_func("/loop/rest", test_rest);
+    g_test_add_func("/loop/rest-without-answer", test_rest_without_answer);
     return g_test_run();
 }

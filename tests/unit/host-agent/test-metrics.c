@@ -62,6 +62,13 @@ static void count_call(Counters *counters, void *calls)
     ++*(guint *)calls;
 }
 
+static gboolean is_even(void *calls)
+{
+    return *(guint *)calls % 2 == 0;
+}
+
+static const CountersSource counting = {.read = count_call, .rests = is_even};
+
 /* A list of vGPUs and their states does not wait for the arbiters. */
 static void test_look(void)
 {
@@ -69,12 +76,45 @@ static void test_look(void)
     g_autoptr(Counters) counters = counters_new(root);
     guint calls = 0;
 
-    counters_set_source(counters, count_call, &calls);
+    counters_set_source(counters, &counting, &calls);
     add_vgpu(root, UUID, "device=closed engine=ready");
     g_assert_cmpstr(only(counters_look(counters))->vgpu->engine, ==, "ready");
     g_assert_cmpuint(calls, ==, 0);
     g_assert_cmpuint(only(counters_read(counters))->vgpu->requests, ==, 12345);
     g_assert_cmpuint(calls, ==, 1);
+    file_tree_free(root);
+}
+
+/* Nobody need look at what rests: neither at closed vGPUs that did not change, nor at arbiters. */
+static void test_rest(void)
+{
+    HostRoot *root = recorded_host_new("shared");
+    g_autoptr(Counters) counters = counters_new(root);
+    guint calls = 0;
+
+    add_vgpu(root, UUID, "device=closed engine=ready");
+    counters_read(counters);
+    g_assert_false(counters_rest(counters));
+    counters_watched(counters);
+    counters_read(counters);
+    g_assert_true(counters_rest(counters));
+    counters_forget(counters, "c0ffee00-0000-4000-8000-000000000099"); /* a new one */
+    g_assert_false(counters_rest(counters));
+    file_tree_write(root, DIR "state", "device=running engine=ready\n");
+    counters_forget(counters, UUID);
+    counters_read(counters);
+    g_assert_false(counters_rest(counters));
+    file_tree_write(root, DIR "state", "device=closed engine=ready\n");
+    counters_forget(counters, UUID);
+    counters_read(counters);
+    g_assert_true(counters_rest(counters));
+    counters_read_one(counters, UUID);
+    g_assert_false(counters_rest(counters));
+    counters_set_source(counters, &counting, &calls);
+    counters_read(counters);
+    g_assert_false(counters_rest(counters));
+    counters_read(counters);
+    g_assert_true(counters_rest(counters));
     file_tree_free(root);
 }
 
@@ -396,6 +436,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/metrics/closed", test_closed);
     g_test_add_func("/metrics/look", test_look);
+    g_test_add_func("/metrics/rest", test_rest);
     g_test_add_func("/metrics/open", test_open);
     g_test_add_func("/metrics/made-anew", test_made_anew);
     g_test_add_func("/metrics/drm", test_drm);

@@ -96,6 +96,36 @@ static void test_peak(void)
     g_assert_cmpuint(only_row(second)->peak_vram, ==, 3 * GIB);
 }
 
+/* Time without samples is that of all that had one, with what was promised then. */
+static void test_idle(void)
+{
+    g_autoptr(Usage) usage = usage_new();
+    g_autoptr(GPtrArray) rows = NULL;
+    UsageSample now = sample();
+    const UsageRow *row;
+
+    usage_add_idle(usage, TEN, 600);
+    usage_add(usage, &now, TEN, 60);
+    usage_add_idle(usage, TEN, 0);
+    rows = usage_take(usage);
+    g_assert_cmpuint(rows->len, ==, 0);
+    g_ptr_array_unref(rows);
+    usage_add_idle(usage, TEN + 600, 600);
+    now.requests += 7;
+    usage_add(usage, &now, TEN + 660, 60);
+    rows = usage_take(usage);
+    usage_give_back(usage, rows); /* the database could not be written */
+    g_assert_cmpuint(rows->len, ==, 0);
+    g_ptr_array_unref(rows);
+    rows = usage_take(usage);
+    row = only_row(rows);
+    g_assert_cmpint(row->hour, ==, TEN);
+    g_assert_cmpstr(row->tenant, ==, "red");
+    g_assert_cmpuint(row->vram, ==, 8 * GIB);
+    g_assert_cmpuint(row->seconds, ==, 660);
+    g_assert_cmpuint(row->busy_seconds, ==, 60);
+}
+
 /* An hour each, and one for each tenant; nothing twice. */
 static void test_rows(void)
 {
@@ -258,6 +288,40 @@ static void test_on_bus(void)
     agent_on_bus_close(&at);
 }
 
+/* While nothing is used there are no samples, and nothing of the time is lost, nor added to others. */
+static void test_rest(void)
+{
+    AgentOnBus at;
+
+    agent_on_bus_open(&at, "shared");
+    counters_watched(host_counters(agent_host(at.agent)));
+    recorded_host_add_vgpu(at.root, PLACE, UUID, "amdgpu-vgpu-half",
+                           "state=device=closed engine=ready|failure=|vram_bytes=8589934592|"
+                           "window_bytes=268435456|weight=100|cap=100|priority=0|requests=10|"
+                           "doorbells=1|interrupts=1|engine_losses=0");
+    agent_refresh(at.agent);
+    for (guint i = 0; i < 15; i++)
+        usage_sampler_tick(agent_usage(at.agent), 60);
+    assert_says("-o json report", 0, "\"Hours\" : 0.25,", "");
+    file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/state",
+                    "device=running engine=ready\n");
+    file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/requests", "20\n");
+    counters_forget(host_counters(agent_host(at.agent)), UUID);
+    usage_sampler_tick(agent_usage(at.agent), 60);
+    assert_says("-o json report", 0, "\"BusyHours\" : 0.016", "");
+    assert_says("-o json report", 0, "\"Hours\" : 0.266", "");
+    file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/state",
+                    "device=closed engine=ready\n");
+    counters_forget(host_counters(agent_host(at.agent)), UUID);
+    for (guint i = 0; i < 14; i++)
+        usage_sampler_tick(agent_usage(at.agent), 60);
+    recorded_host_remove_vgpu(at.root, UUID);
+    agent_refresh(at.agent);
+    usage_sampler_tick(agent_usage(at.agent), 60);
+    assert_says("-o json report", 0, "\"Hours\" : 0.5,", "");
+    agent_on_bus_close(&at);
+}
+
 static void test_top(void)
 {
     AgentOnBus at;
@@ -279,6 +343,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/usage/busy", test_busy);
     g_test_add_func("/usage/peak", test_peak);
+    g_test_add_func("/usage/idle", test_idle);
     g_test_add_func("/usage/rows", test_rows);
     g_test_add_func("/usage/counters-begin-anew", test_counters_begin_anew);
     g_test_add_func("/usage/forget-gone", test_forget_gone);
@@ -286,6 +351,7 @@ int main(int argc, char **argv)
     g_test_add_func("/usage/month", test_month);
     g_test_add_func("/usage/advice", test_advice);
     g_test_add_func("/usage/on-bus", test_on_bus);
+    g_test_add_func("/usage/rest", test_rest);
     g_test_add_func("/usage/top", test_top);
     return g_test_run();
 }

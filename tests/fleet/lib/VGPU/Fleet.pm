@@ -261,11 +261,12 @@ sub states {
     return \%states;
 }
 
+# patience: another limit, in seconds.
 sub wait_for {
-    my ($self, $what, $is) = @_;
+    my ($self, $what, $is, %how) = @_;
     my $began = time;
     until ($is->()) {
-        if (time - $began > $patience) {
+        if (time - $began > ($how{patience} // $patience)) {
             $self->show_logs;
             die "waited in vain: $what\n";
         }

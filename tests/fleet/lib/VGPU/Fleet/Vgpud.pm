@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# The real vgpud for the one node of a cluster (VGPU::Fleet), as on a host without VMs: on a bus of its own, with an
-# arbiter and the governor's layer, on a GPU in software.
+# The real vgpud for the one node of a cluster (VGPU::Fleet), as on a host without VMs: on a bus of its own, with
+# arbiters and the governor's layer, on GPUs in software.
 #
-#   my $vgpud = VGPU::Fleet::Vgpud->new(vram => 8192);
+#   my $vgpud = VGPU::Fleet::Vgpud->new(vram => 8192, cards => 2);
 #   my $fleet = VGPU::Fleet->new($vgpud->cluster);
 #   $vgpud->up($fleet);
 package VGPU::Fleet::Vgpud;
@@ -14,7 +14,6 @@ use File::Path qw(make_path);
 use VGPU::Fleet;
 
 my ($root, $build) = ('/run/host', '/src/build');
-my $gpu = 'soft:live';
 my $program = "env DBUS_SYSTEM_BUS_ADDRESS=unix:path=$root/bus VGPU_ROOT=$root $build/fleet/vgpu-slurm";
 my $log = '/run/fleet/log/vgpu-slurm';
 
@@ -24,30 +23,35 @@ sub put {
     return VGPU::Fleet::write_file("$root$path", @text);
 }
 
-# vram: of the GPU, MiB. vgpu_conf: of the node.
+# The name of a GPU, by its number among Slurm's cards.
+sub gpu { my ($self, $card) = @_; return 'soft:live' . ($card || '') }
+sub gpus { my ($self) = @_; return map { $self->gpu($_) } 0 .. $self->{cards} - 1 }
+
+# vram: of each GPU, MiB. cards: how many (1). vgpu_conf: of the node.
 sub new {
     my ($class, %is) = @_;
+    my $self = bless { cards => 1, %is }, $class;
     $ENV{DBUS_SYSTEM_BUS_ADDRESS} = "unix:path=$root/bus";
     $ENV{VK_DRIVER_FILES} = '/usr/share/vulkan/icd.d/lvp_icd.json';
     $ENV{VK_IMPLICIT_LAYER_PATH} = "$build/governor/vulkan";
     $ENV{NODEVICE_SELECT} = 1;
-    put('/etc/vgpu/gpus.conf', "[gpu $gpu]\nmode=shared\nvram=$is{vram}M\npool=slurm\n");
+    put('/etc/vgpu/gpus.conf', map { "[gpu $_]\nmode=shared\nvram=$is{vram}M\npool=slurm\n" } $self->gpus);
     put('/etc/vgpu/types.d/10.conf', "[type vgpu-half]\nvram=1/2\n");
-    put('/etc/vgpu/slurm-cards', "0 $gpu\n");
+    put('/etc/vgpu/slurm-cards', map { "$_ " . $self->gpu($_) . "\n" } 0 .. $self->{cards} - 1);
     put('/etc/vgpu/vgpu.conf', $is{vgpu_conf} // '');
     put('/usr/share/vulkan/implicit_layer.d/VkLayer_vgpu_governor.json', qq({"layer": {"library_path": "$build/governor/vulkan/libvgpu_governor.so"}}));
     symlink '/proc', "$root/proc" or die "proc: $!\n";
     make_path("$root/run/vgpu");
     # slurmstepd reads the jobs' files where they are without a root of its own.
     symlink "$root/run/vgpu", '/run/vgpu' or die "/run/vgpu: $!\n";
-    return bless {%is}, $class;
+    return $self;
 }
 
 # For VGPU::Fleet->new().
 sub cluster {
     my ($self) = @_;
     return (
-        nodes => 1, cards => 1, vram => $self->{vram}, model => 'soft',
+        nodes => 1, cards => $self->{cards}, vram => $self->{vram}, model => 'soft',
         map { $_ => "$program $_ 2>>$log || exit 1\n" } qw(prolog epilog),
     );
 }
@@ -57,7 +61,7 @@ sub vgpuctl { my ($self, @words) = @_; return (VGPU::Fleet::run_command("$build/
 sub start {
     my ($self) = @_;
     $self->{fleet}->daemon('vgpud', "$build/host-agent/vgpud", "--root=$root");
-    return $self->{fleet}->wait_for('vgpud answers', sub { $self->vgpuctl('gpu', 'list') =~ /\Q$gpu\E +shared/ });
+    return $self->{fleet}->wait_for('vgpud answers', sub { $self->{cards} == (() = $self->vgpuctl('gpu', 'list') =~ /^soft:\S+ +shared/mg) });
 }
 
 sub kill {
@@ -67,15 +71,22 @@ sub kill {
     return waitpid $pid, 0;
 }
 
-# The cluster, with vgpud before slurmd.
-sub up {
+# For a cluster that is started later.
+sub prepare {
     my ($self, $fleet) = @_;
     $self->{fleet} = $fleet;
     $fleet->prepare;
     $fleet->daemon('bus', 'dbus-daemon', '--session', '--nofork', '--nopidfile', "--address=$ENV{DBUS_SYSTEM_BUS_ADDRESS}");
     $fleet->wait_for('the bus', sub { -S "$root/bus" });
     $self->start;
-    $fleet->daemon('arbiter', "$build/governor/vgpu-arbiter", "--root=$root", $gpu);
+    $fleet->daemon("arbiter$_", "$build/governor/vgpu-arbiter", "--root=$root", $self->gpu($_)) for 0 .. $self->{cards} - 1;
+    return $self;
+}
+
+# The cluster, with vgpud before slurmd.
+sub up {
+    my ($self, $fleet) = @_;
+    $self->prepare($fleet);
     $fleet->start;
     return $self;
 }
@@ -99,14 +110,20 @@ sub make_slice {
     return manager('CreateSlice', "{'Owner': <'$owner'>, 'Part': <'0'>, 'Uid': <uint32 0>, 'Pool': <'slurm'>, 'Door': <'native'>, 'Vram': <uint64 $bytes>}");
 }
 
-# Its name; and vgpu-slurm that asks it, as words for a shell.
-sub gpu { return $gpu }
+# A fatal error on a GPU's link, or none.
+sub set_errors {
+    my ($self, $card, $count) = @_;
+    put('/sys/devices/virtual/vgpu-soft/' . $self->gpu($card) =~ s/^soft://r . '/aer_dev_fatal', "TOTAL_ERR_FATAL $count\n");
+    return $self->vgpuctl('reload');
+}
+
+# vgpu-slurm that asks it, as words for a shell.
 sub program { return $program }
 
 # What is left of any job, as paths.
 sub left { return (glob("$root/run/vgpu/owners/*"), glob("$root/run/vgpu/slurm/[0-9]*")) }
 
 sub log_text { return VGPU::Fleet::read_file($log) }
-sub show { my ($self, @more) = @_; return Test::More::diag(@more, log_text(), map { VGPU::Fleet::read_file("/run/fleet/log/$_.out") } qw(vgpud arbiter)) }
+sub show { my ($self, @more) = @_; return Test::More::diag(@more, log_text(), map { VGPU::Fleet::read_file("/run/fleet/log/$_.out") } qw(vgpud arbiter0)) }
 
 1;
