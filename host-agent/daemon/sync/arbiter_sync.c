@@ -12,11 +12,11 @@ struct ArbiterSync {
     const Slices *slices;
     const Claims *claims;
     GDBusConnection *bus;
-    GHashTable *served; /* addresses of GPUs whose arbiter was started */
-    GHashTable *homes;  /* UUID of a slice to its GPU's address */
+    GHashTable *served;  /* addresses of GPUs whose arbiter was started */
+    GHashTable *homes;   /* UUID of a slice to its GPU's address */
     GHashTable *reports; /* of arbiters, Report by the GPU's address */
-    GHashTable *hung;   /* addresses of GPUs whose arbiter does not answer; only a thread queries
-                         * it */
+    GHashTable *hung;    /* addresses of GPUs whose arbiter does not answer; only a thread queries
+                          * it */
     GCancellable *freed;
 };
 
