@@ -94,5 +94,5 @@ bool detail_check(CardPromise *cards, unsigned count, const FleetRequest *reques
                                card->shards, card->index, per_task);
         card->tasks = full ? 1 : card->shards / per_task;
     }
-    return count || fleet_error(error, "Slurm has given it no card here");
+    return true;
 }

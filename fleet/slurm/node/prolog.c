@@ -71,6 +71,14 @@ static int drain(HostRoot *root, const NodeJob *job, const char *why)
     return EXIT_FAILURE;
 }
 
+static int put_back(HostRoot *root, const NodeJob *job, const char *why)
+{
+    close_door(root, job, why);
+    node_say(LOG_WARNING, "job %u gets no slice now and goes back to the queue: %s", job->id, why);
+    node_job_put_back(job->id);
+    return EXIT_SUCCESS;
+}
+
 static int fail(HostRoot *root, const NodeJob *job, AgentResult result, const char *why)
 {
     close_door(root, job, why);
@@ -84,9 +92,7 @@ static int fail(HostRoot *root, const NodeJob *job, AgentResult result, const ch
                  job->id, why);
         return EXIT_FAILURE;
     }
-    node_say(LOG_WARNING, "job %u gets no slice now and goes back to the queue: %s", job->id, why);
-    node_job_put_back(job->id);
-    return EXIT_SUCCESS;
+    return put_back(root, job, why);
 }
 
 /* A fault of the job, which no other node would mend. */
@@ -199,6 +205,9 @@ static int start(HostRoot *root, const NodeJob *job)
         return fail(root, job, AGENT_AWAY, error->message);
     if (!detail_check(cards, count, &request, per_task, conf, sentence))
         return reject(root, job, sentence);
+    /* Seen of Slurm 24.11, of all jobs of a node at once, after slurmctld was killed. */
+    if (!count)
+        return put_back(root, job, "slurmctld has started it here without a card");
     if (is_stale(root, job, cards, count) &&
         agent_release_owner(job->owner, &totals, &why) != AGENT_OK)
         return drain(root, job, why);

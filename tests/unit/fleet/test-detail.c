@@ -79,7 +79,8 @@ static void test_check(void)
     g_assert_false(agrees(200, 100, "vgpu1;full;class=guaranteed;door=guarded", 100, cards));
     g_assert_false(agrees(200, 100, "vgpu1;vram=100;class=guaranteed;door=guarded", 0, cards));
     g_assert_true(fleet_request_read("vgpu1;vram=100;class=guaranteed;door=guarded", &request));
-    g_assert_false(detail_check(cards, 0, &request, 100, &conf, error));
+    g_assert_true(detail_check(cards, 0, &request, 100, &conf, error));
+    g_assert_false(detail_check(cards, 0, &request, 0, &conf, error));
 }
 
 int main(int argc, char **argv)

@@ -283,13 +283,19 @@ sub show_logs {
         print "# $log: $_\n" for @lines > 15 ? @lines[-15 .. -1] : @lines;
     }
     my @queue = `timeout 5 squeue -a -h 2>&1 | head -n 20`;
-    print "# queue: $_" for @queue, `timeout 5 sinfo -R 2>&1 | head -n 20`;
+    print "# queue: $_" for @queue, `timeout 5 sinfo -R 2>&1 | head -n 20`, `timeout 5 sinfo -N -l 2>&1 | head -n 20`;
     # Of those that are waited for, everything that was said, and what runs.
     for my $job (map { /^\s*(\d+)\s/ ? $1 : () } @queue > 3 ? @queue[0 .. 2] : @queue) {
-        print "# job $job: $_" for `grep -E '(JobId=|job |\\[)$job\\b' $home/log/* | tail -n 20`, `timeout 5 scontrol -d show job $job`;
+        print "# job $job: $_" for $self->log_of($job), `timeout 5 scontrol -d show job $job`;
     }
     print "# process: $_" for `ps -eo pid,ppid,etimes,wchan:20,args | grep -E 'slurmd|slurmstepd|script|sleep|prolog' | head -n 30`;
     return;
+}
+
+# What all daemons have said of a job, in the order of time; and each start of slurmctld.
+sub log_of {
+    my ($self, $job) = @_;
+    return `grep -hE '(JobId=|job |\\[)$job\\b|slurmctld version' $home/log/* | sort | tail -n 60`;
 }
 
 # The output of a command, both kinds, and its exit status; as an ordinary user.
