@@ -16,7 +16,7 @@ soak:
 	$(MAKE) --no-print-directory check-driver KERNELS="6.12 6.1 backports" DRIVER_FLAGS="--seed random"
 	tests/fleet/check --sid
 	tests/fleet/check tests/fleet/t-ledger :: -n 20000
-	tests/fleet/check tests/fleet/t-kills :: -n $(KILLS)
+	tests/fleet/check tests/fleet/long-kills :: -n $(KILLS)
 	tests/fleet/check tests/fleet/long-chunks :: --chunks 1000 --kills 100
 	$(MAKE) --no-print-directory check-deb check-upgrade
 	$(RIG) build -- $(MAKE) --no-print-directory -j2 unit-build
