@@ -543,6 +543,7 @@ void agent_refresh(Agent *agent)
 
 void agent_update_vgpu(Agent *agent, const char *uuid)
 {
+    counters_forget(host_counters(agent->host), uuid);
     if (!agent->exported)
         return;
     slices_update(agent->slices, uuid);

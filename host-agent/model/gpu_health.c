@@ -256,6 +256,12 @@ void gpu_health_observe(GpuHealth *health, const GpuReadings *readings, gint64 n
     judge_ecc(health, readings);
 }
 
+static void count_losses(Engine *engine, guint64 losses, gint64 now_us)
+{
+    bucket_fill(&engine->losses, losses, now_us, CRASH_LEAK_US);
+    engine->loops = engine->losses.level > CRASHES;
+}
+
 void gpu_health_observe_engine(GpuHealth *health, const Vgpu *vgpu, gint64 now_us)
 {
     const char *why = vgpu->failure ? vgpu->failure : "";
@@ -265,8 +271,7 @@ void gpu_health_observe_engine(GpuHealth *health, const Vgpu *vgpu, gint64 now_u
         engine = g_new0(Engine, 1);
         g_hash_table_insert(health->engines, g_strdup(vgpu->uuid), engine);
     }
-    bucket_fill(&engine->losses, vgpu->engine_losses, now_us, CRASH_LEAK_US);
-    engine->loops = engine->losses.level > CRASHES;
+    count_losses(engine, vgpu->engine_losses, now_us);
     engine->works = g_str_equal(vgpu->device, "running") && g_str_equal(vgpu->engine, "ready");
     g_set_str(&engine->death, why);
     g_set_str(&engine->failure, g_str_equal(vgpu->engine, "failed") ? why : NULL);
@@ -302,12 +307,26 @@ static void blame_gpu(GpuHealth *health, const char *uuid, const Engine *engine)
              g_strdup_printf("the engine of vGPU %s gave up: %s", uuid, engine->failure));
 }
 
-void gpu_health_judge_engines(GpuHealth *health)
+static void let_losses_age(GpuHealth *health, gint64 now_us)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, health->engines);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        Engine *engine = value;
+
+        count_losses(engine, engine->losses.seen, now_us);
+    }
+}
+
+void gpu_health_judge_engines(GpuHealth *health, gint64 now_us)
 {
     GHashTableIter iter;
     void *uuid;
     void *engine;
 
+    let_losses_age(health, now_us);
     lift(health, HEALTH_ENGINE_FAILED);
     if (has_witness(health))
         return;

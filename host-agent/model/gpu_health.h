@@ -63,9 +63,10 @@ void gpu_health_forget_engine(GpuHealth *health, const char *uuid);
 /*
  * Makes findings from the observations. While one vGPU of the GPU serves its guest and has not lost
  * an engine recently, guests cause the deaths of others' engines, and there is no finding.
- * Otherwise a guest that crashes its engine could close the GPU to all.
+ * Otherwise a guest that crashes its engine could close the GPU to all. Engines that were not
+ * observed again are as they were, but their losses are older.
  */
-void gpu_health_judge_engines(GpuHealth *health);
+void gpu_health_judge_engines(GpuHealth *health, gint64 now_us);
 
 /* A sentence, whether or not it is a finding; NULL: its engine does not die repeatedly. */
 char *gpu_health_engine_loops(const GpuHealth *health, const char *uuid);

@@ -75,17 +75,42 @@ static const char *const states[] = {"running", "open",   "closed",   "stopped",
                                      "ready",   "failed", "starting", "none",    NULL};
 static const Filter filter = {"Gpu", "Tenant", "Type", state_keys, states};
 
-/* @vgpu, taken, with one more member: what @texts, of UUID to text, has for it, or "". */
-static GVariant *with_text(GVariant *vgpu, const char *key, GVariant *texts)
+/*
+ * vgpud's answer to @method, a text for each of some vGPUs: by UUID, of texts that are the
+ * @answer's. NULL with @error.
+ */
+static GHashTable *texts_get(const Client *client, const char *method, GVariant **answer,
+                             GError **error)
 {
-    g_autoptr(GVariant) old = g_variant_take_ref(vgpu);
-    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(old);
-    const char *uuid = "";
-    const char *text = "";
+    GHashTable *texts;
+    GVariantIter iter;
+    char *uuid, *text;
 
-    g_variant_lookup(old, "Uuid", "&s", &uuid);
-    g_variant_lookup(texts, uuid, "&s", &text);
-    g_variant_dict_insert(&dict, key, "s", text);
+    *answer = client_get(client, method, NULL, NULL, error);
+    if (!*answer)
+        return NULL;
+    texts = g_hash_table_new(g_str_hash, g_str_equal);
+    g_variant_iter_init(&iter, *answer);
+    while (g_variant_iter_next(&iter, "{&s&s}", &uuid, &text))
+        g_hash_table_insert(texts, uuid, text);
+    return texts;
+}
+
+static GVariant *text_of(GHashTable *texts, const char *uuid)
+{
+    const char *text = g_hash_table_lookup(texts, uuid);
+
+    return g_variant_new_string(text ? text : "");
+}
+
+/* @vgpu, of ListVgpus, with its VM as one more member. */
+static GVariant *with_vm(GVariant *vgpu, GHashTable *vms)
+{
+    g_auto(GVariantDict) dict = G_VARIANT_DICT_INIT(vgpu);
+    const char *uuid = "";
+
+    g_variant_lookup(vgpu, "Uuid", "&s", &uuid);
+    g_variant_dict_insert_value(&dict, "Vm", text_of(vms, uuid));
     return g_variant_dict_end(&dict);
 }
 
@@ -93,40 +118,48 @@ static GVariant *with_text(GVariant *vgpu, const char *key, GVariant *texts)
 static GVariant *vgpu_list_all(const Client *client, GError **error)
 {
     g_autoptr(GVariant) vgpus = client_get(client, "ListVgpus", NULL, "listing vGPUs", error);
-    g_autoptr(GVariant) vms = vgpus ? client_get(client, "ListVms", NULL, NULL, error) : NULL;
+    g_autoptr(GVariant) answer = NULL;
+    g_autoptr(GHashTable) vms = vgpus ? texts_get(client, "ListVms", &answer, error) : NULL;
     GVariantBuilder list;
 
     if (!vms)
         return NULL;
     g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
-    for (gsize i = 0; i < g_variant_n_children(vgpus); i++)
-        g_variant_builder_add_value(&list,
-                                    with_text(g_variant_get_child_value(vgpus, i), "Vm", vms));
+    for (gsize i = 0; i < g_variant_n_children(vgpus); i++) {
+        g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);
+
+        g_variant_builder_add_value(&list, with_vm(vgpu, vms));
+    }
     return g_variant_ref_sink(g_variant_builder_end(&list));
 }
 
-/* A vGPU of ListVgpusShort in the words of ListVgpus. */
-static GVariant *object_of_short(GVariant *vgpu, GVariant *vms)
+/* A vGPU of ListVgpusShort in the words of ListVgpus. There may be a thousand. */
+static GVariant *object_of_short(GVariant *vgpu, GHashTable *vms, GHashTable *names)
 {
-    static const char *const keys[] = {"Uuid", "Gpu",   "Type",   "Device", "Engine",
-                                       "Vram", "Class", "Tenant", "Name"};
+    static const char *const keys[] = {"Uuid",   "Gpu",  "Type",  "Device",
+                                       "Engine", "Vram", "Class", "Tenant"};
+    g_autoptr(GVariant) uuid = g_variant_get_child_value(vgpu, 0);
+    const char *text = g_variant_get_string(uuid, NULL);
     GVariantBuilder dict;
 
     g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
-    for (gsize i = 0; i < MIN(G_N_ELEMENTS(keys), g_variant_n_children(vgpu)); i++) {
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
         g_autoptr(GVariant) value = g_variant_get_child_value(vgpu, i);
 
         g_variant_builder_add(&dict, "{sv}", keys[i], value);
     }
-    return with_text(g_variant_builder_end(&dict), "Vm", vms);
+    g_variant_builder_add(&dict, "{sv}", "Vm", text_of(vms, text));
+    g_variant_builder_add(&dict, "{sv}", "Name", text_of(names, text));
+    return g_variant_builder_end(&dict);
 }
 
 /* The table alone needs little of all that there is to know. */
 static GVariant *list_short(const Client *client, GError **error)
 {
     g_autoptr(GVariant) vgpus = client_get(client, "ListVgpusShort", NULL, "listing vGPUs", error);
-    g_autoptr(GVariant) vms = vgpus ? client_get(client, "ListVms", NULL, NULL, error) : NULL;
-    g_autoptr(GVariant) names = vms ? client_get(client, "ListNames", NULL, NULL, error) : NULL;
+    g_autoptr(GVariant) vm_answer = NULL, name_answer = NULL;
+    g_autoptr(GHashTable) vms = vgpus ? texts_get(client, "ListVms", &vm_answer, error) : NULL;
+    g_autoptr(GHashTable) names = vms ? texts_get(client, "ListNames", &name_answer, error) : NULL;
     GVariantBuilder list;
 
     if (!names)
@@ -135,7 +168,7 @@ static GVariant *list_short(const Client *client, GError **error)
     for (gsize i = 0; i < g_variant_n_children(vgpus); i++) {
         g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);
 
-        g_variant_builder_add_value(&list, with_text(object_of_short(vgpu, vms), "Name", names));
+        g_variant_builder_add_value(&list, object_of_short(vgpu, vms, names));
     }
     return g_variant_ref_sink(g_variant_builder_end(&list));
 }

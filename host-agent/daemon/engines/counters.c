@@ -265,6 +265,13 @@ const VgpuCounters *counters_find(const GPtrArray *list, const char *uuid)
     return NULL;
 }
 
+const VgpuCounters *counters_known(const Counters *counters, const char *uuid)
+{
+    const Entry *entry = g_hash_table_lookup(counters->entries, uuid);
+
+    return entry ? &entry->counters : NULL;
+}
+
 const VgpuCounters *counters_read_one(Counters *counters, const char *uuid)
 {
     int fd = open_devices(counters);

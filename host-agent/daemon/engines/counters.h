@@ -79,6 +79,9 @@ gboolean counters_rest(const Counters *counters);
 /* The one in such a list; NULL: none. */
 const VgpuCounters *counters_find(const GPtrArray *list, const char *uuid);
 
+/* One of them, as it was read last; NULL: it was not, or has gone. Valid as long. */
+const VgpuCounters *counters_known(const Counters *counters, const char *uuid);
+
 /* One of them, read completely now; NULL: there is no such vGPU (any more). Valid as long. */
 const VgpuCounters *counters_read_one(Counters *counters, const char *uuid);
 

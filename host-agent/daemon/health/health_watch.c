@@ -103,20 +103,31 @@ static void show(const Health *health, const char *gpu, const Watched *watched)
     vgpu_gpu_set_health_reasons(interface, (const char *const *)list);
 }
 
+static gboolean has_changed(const Watched *watched, const Before *before)
+{
+    for (guint i = 0; i < HEALTH_KINDS; i++)
+        if (before->found[i] != (gpu_health_reason(watched->health, (HealthKind)i) != NULL))
+            return TRUE;
+    return FALSE;
+}
+
 /* Reports what is new since then. */
 static void tell(Health *health, const char *gpu, const Watched *watched, const Before *before)
 {
     gboolean is_there = host_gpu(health->host, gpu) != NULL;
     gboolean good = gpu_health_is_good(watched->health);
-    g_autofree char *state = audit_state_of(AUDIT_GPU, gpu);
-    gboolean changed = FALSE;
+    g_autofree char *state = NULL;
 
+    if (!has_changed(watched, before)) {
+        show(health, gpu, watched);
+        return;
+    }
+    state = audit_state_of(AUDIT_GPU, gpu);
     for (guint i = 0; i < HEALTH_KINDS; i++) {
         const char *reason = gpu_health_reason(watched->health, (HealthKind)i);
 
         if (!reason == !before->found[i])
             continue;
-        changed = TRUE;
         store(health, gpu, (HealthKind)i, reason);
         if (reason)
             host_event(health->host, "health", gpu, NULL,
@@ -127,8 +138,7 @@ static void tell(Health *health, const char *gpu, const Watched *watched, const 
                        health_kind_name((HealthKind)i), is_there && good ? "; it is healthy" : "");
     }
     show(health, gpu, watched);
-    if (changed)
-        audit_write_change(AUDIT_BY_HEALTH, AUDIT_DO_FIND, AUDIT_GPU, gpu, state, NULL);
+    audit_write_change(AUDIT_BY_HEALTH, AUDIT_DO_FIND, AUDIT_GPU, gpu, state, NULL);
 }
 
 static void look_at(Health *health, const Gpu *gpu, gint64 now)
@@ -233,22 +243,25 @@ static void tell_of_loop(Health *health, const Vgpu *vgpu)
     }
 }
 
-static void judge_engines(Health *health)
+static void judge_engines(Health *health, const char *gpu, Watched *watched)
+{
+    const Before before = remember(watched);
+
+    gpu_health_judge_engines(watched->health, g_get_monotonic_time());
+    tell(health, gpu, watched, &before);
+}
+
+static void judge_all_engines(Health *health)
 {
     GHashTableIter iter;
     void *gpu;
     void *watched;
 
     g_hash_table_iter_init(&iter, health->gpus);
-    while (g_hash_table_iter_next(&iter, &gpu, &watched)) {
-        const Before before = remember(watched);
-
-        gpu_health_judge_engines(((Watched *)watched)->health);
-        tell(health, gpu, watched, &before);
-    }
+    while (g_hash_table_iter_next(&iter, &gpu, &watched))
+        judge_engines(health, gpu, watched);
 }
 
-/* All of them, because the others show whether the GPU is the cause. */
 static void look_at_engines(Health *health)
 {
     const GPtrArray *vgpus = counters_look(host_counters(health->host));
@@ -259,7 +272,7 @@ static void look_at_engines(Health *health)
 
         gpu_health_observe_engine(watched_at(health, vgpu->gpu)->health, vgpu, now);
     }
-    judge_engines(health);
+    judge_all_engines(health);
     for (guint i = 0; i < vgpus->len; i++)
         tell_of_loop(health, ((const VgpuCounters *)g_ptr_array_index(vgpus, i))->vgpu);
 }
@@ -273,20 +286,37 @@ static void forget_engine(Health *health, const char *uuid)
     g_hash_table_iter_init(&iter, health->gpus);
     while (g_hash_table_iter_next(&iter, NULL, &watched))
         gpu_health_forget_engine(((Watched *)watched)->health, uuid);
-    judge_engines(health);
+    judge_all_engines(health);
 }
 
+/* Only its GPU is judged again: with a thousand vGPUs, each makes ten events while it is made. */
 void health_vgpu_changed(Health *health, const char *uuid)
 {
-    if (counters_read_one(host_counters(health->host), uuid))
-        look_at_engines(health);
-    else
+    const VgpuCounters *vgpu = counters_known(host_counters(health->host), uuid);
+    Watched *watched;
+
+    if (!vgpu) {
         forget_engine(health, uuid);
+        return;
+    }
+    watched = watched_at(health, vgpu->vgpu->gpu);
+    gpu_health_observe_engine(watched->health, vgpu->vgpu, g_get_monotonic_time());
+    judge_engines(health, vgpu->vgpu->gpu, watched);
+    tell_of_loop(health, vgpu->vgpu);
 }
 
+/* What comes without an event. */
 static gboolean look_again(void *data)
 {
-    look(data);
+    Health *health = data;
+    const GPtrArray *gpus = host_gpus(health->host);
+
+    for (guint i = 0; i < gpus->len; i++) {
+        const Gpu *gpu = g_ptr_array_index(gpus, i);
+
+        if (gpu_readings_need_a_timer(&watched_at(health, gpu->pci->address)->readings))
+            look_at(health, gpu, g_get_monotonic_time());
+    }
     return G_SOURCE_CONTINUE;
 }
 

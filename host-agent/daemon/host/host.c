@@ -414,29 +414,37 @@ static void refresh_soon(Hotplug *hotplug)
 }
 
 /* A vGPU's events do not change the GPUs, so these need not be read again. */
-static void take(Hotplug *hotplug, struct udev_device *device)
+static void take(Hotplug *hotplug, struct udev_device *device, GPtrArray *vgpus)
 {
-    if (g_strcmp0(udev_device_get_subsystem(device), "mdev") == 0)
-        hotplug->vgpu_changed(udev_device_get_sysname(device), hotplug->data);
-    else
+    const char *name = udev_device_get_sysname(device);
+
+    if (g_strcmp0(udev_device_get_subsystem(device), "mdev") != 0)
         refresh_soon(hotplug);
+    else if (!g_ptr_array_find_with_equal_func(vgpus, name, g_str_equal, NULL))
+        g_ptr_array_add(vgpus, g_strdup(name));
 }
 
 static gboolean event_came(int fd, GIOCondition condition, void *data)
 {
     Hotplug *hotplug = data;
+    /* Each once: making one causes ten events. */
+    g_autoptr(GPtrArray) vgpus = g_ptr_array_new_with_free_func(g_free);
     struct udev_device *device;
+    gboolean is_lossy;
 
     (void)fd;
     (void)condition;
     errno = 0;
     while ((device = udev_monitor_receive_device(hotplug->monitor))) {
-        take(hotplug, device);
+        take(hotplug, device, vgpus);
         udev_device_unref(device);
         errno = 0;
     }
+    is_lossy = errno == ENOBUFS;
+    for (guint i = 0; i < vgpus->len; i++)
+        hotplug->vgpu_changed(g_ptr_array_index(vgpus, i), hotplug->data);
     /* Events came faster than they were read: the lost ones may concern anything. */
-    if (errno == ENOBUFS) {
+    if (is_lossy) {
         g_message("events of udev were lost; all GPUs and vGPUs are read again");
         refresh_soon(hotplug);
     }

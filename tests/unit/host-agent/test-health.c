@@ -171,7 +171,7 @@ static void see_engine_of(GpuHealth *health, const char *uuid, guint64 losses, c
     };
 
     gpu_health_observe_engine(health, &vgpu, now);
-    gpu_health_judge_engines(health);
+    gpu_health_judge_engines(health, now);
 }
 
 static void see_engine(GpuHealth *health, guint64 losses, const char *state, const char *failure,
@@ -234,7 +234,7 @@ static void test_failed(void)
     g_assert_true(gpu_health_is_good(health));
     see_engine(health, 0, "failed", "no Vulkan device", 2 * MINUTE);
     gpu_health_forget_engine(health, UUID);
-    gpu_health_judge_engines(health);
+    gpu_health_judge_engines(health, 2 * MINUTE);
     g_assert_true(gpu_health_is_good(health));
 }
 
