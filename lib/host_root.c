@@ -10,7 +10,9 @@
 #include <unistd.h>
 #include <glib/gstdio.h>
 
-#define PIECE 65536u
+/* Most files are smaller than this. Larger pieces are mapped and unmapped each time. */
+#define SMALL_PIECE 4096u
+#define PIECE       65536u
 
 /**
  * struct HostRoot
@@ -114,10 +116,11 @@ static gssize root_read_once(HostRoot *root, const char *path, char *text, gsize
 static gssize read_piece(int fd, GByteArray *text)
 {
     guint length = text->len;
+    guint piece = length < SMALL_PIECE ? SMALL_PIECE : PIECE;
     gssize got;
 
-    g_byte_array_set_size(text, length + PIECE);
-    got = read_some(fd, (char *)text->data + length, PIECE);
+    g_byte_array_set_size(text, length + piece);
+    got = read_some(fd, (char *)text->data + length, piece);
     g_byte_array_set_size(text, length + (guint)MAX(got, 0));
     if (got > 0 && text->len > ROOT_READ_MAX) {
         errno = ENOSPC;
