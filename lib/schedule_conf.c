@@ -19,8 +19,8 @@
 #define DAYS_RULE       "days as Mon-Fri,Sun"
 #define SPAN_RULE       "a time as 90s, 10m or 2h, 168h at most"
 
-static const char *const keys[] = {"gpu",  "mode",    "pool",  "at",         "time", "days",
-                                   "warn", "timeout", "drain", "partitions", NULL};
+static const char *const keys[] = {"gpu",  "mode",    "pool",  "at",         "time",   "days",
+                                   "warn", "timeout", "drain", "partitions", "spread", NULL};
 static const char *const day_names[] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
 
 static void entry_free(ScheduleEntry *entry)
@@ -225,9 +225,22 @@ static gboolean read_when(const ConfGroup *group, ScheduleEntry *entry, GError *
     return TRUE;
 }
 
+/*
+ * From 0 to @spread, the same each time on this host and another on the next one, as systemd's
+ * FixedRandomDelay= does it.
+ */
+static guint delay_of(HostRoot *root, guint spread)
+{
+    g_autofree char *id = root_read(root, "/etc/machine-id", NULL);
+    g_autofree char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, id ? id : "", -1);
+    g_autofree char *digits = g_strndup(sum, 8);
+
+    return (guint)(g_ascii_strtoull(digits, NULL, 16) % ((guint64)spread + 1));
+}
+
 static gboolean read_entry(const ConfGroup *group, ScheduleEntry *entry, GError **error)
 {
-    guint mode = 0, drain = TRUE;
+    guint mode = 0, drain = TRUE, spread = 0;
 
     entry->name = g_strdup(group->name);
     entry->warn = DEFAULT_WARN;
@@ -239,11 +252,13 @@ static gboolean read_entry(const ConfGroup *group, ScheduleEntry *entry, GError 
         !read_value(group, "warn", parse_span, SPAN_RULE, FALSE, &entry->warn, error) ||
         !read_value(group, "timeout", parse_span, SPAN_RULE ", or 0: for ever", FALSE,
                     &entry->timeout, error) ||
+        !read_value(group, "spread", parse_span, SPAN_RULE, FALSE, &spread, error) ||
         !read_value(group, "drain", parse_yes, "yes or no", FALSE, &drain, error) ||
         !conf_number(group, "partitions", 1, MAX_PARTITIONS, 0, &entry->partitions, error))
         return FALSE;
     entry->mode = (GpuMode)mode;
     entry->drain = drain != 0;
+    entry->delay = spread;
     return TRUE;
 }
 
@@ -264,6 +279,11 @@ GPtrArray *schedule_conf_load(HostRoot *root, GError **error)
     if (root_has(root, SCHEDULE_CONF) &&
         !conf_foreach(root, SCHEDULE_CONF, "at", keys, add_entry, entries, error))
         return NULL;
+    for (guint i = 0; i < entries->len; i++) {
+        ScheduleEntry *entry = g_ptr_array_index(entries, i);
+
+        entry->delay = delay_of(root, entry->delay);
+    }
     return g_steal_pointer(&entries);
 }
 
@@ -306,6 +326,11 @@ gboolean schedule_conf_check(ScheduleEntry *entry, const GPtrArray *entries, GEr
                     "%s: [at %s]: [at %s] is for the same GPU at the same time", SCHEDULE_CONF,
                     entry->name, same->name);
     return !same;
+}
+
+gint64 schedule_entry_next(const ScheduleEntry *entry)
+{
+    return entry->next ? entry->next + entry->delay : 0;
 }
 
 char *schedule_entry_text(const ScheduleEntry *entry)

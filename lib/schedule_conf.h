@@ -18,8 +18,9 @@
  * @warn: seconds before, when users are warned; 0: never
  * @timeout: seconds to wait for the GPU's users; 0: for ever
  * @drain: wait at all
+ * @delay: seconds after @calendar at which this host executes it: its part of spread=
  * @normalized: @calendar as systemd writes it; NULL: not checked
- * @next: when it is due next, seconds since 1970; 0: never, or not known
+ * @next: when @calendar elapses next, seconds since 1970; 0: never, or not known
  */
 typedef struct {
     char *name;
@@ -31,6 +32,7 @@ typedef struct {
     guint warn;
     guint timeout;
     gboolean drain;
+    guint delay;
     char *normalized;
     gint64 next;
 } ScheduleEntry;
@@ -47,6 +49,9 @@ GPtrArray *schedule_conf_load(HostRoot *root, GError **error);
  * at the same times; G_IO_ERROR: systemd could not be asked.
  */
 gboolean schedule_conf_check(ScheduleEntry *entry, const GPtrArray *entries, GError **error);
+
+/* When this host executes it next; 0: never, or not known. */
+gint64 schedule_entry_next(const ScheduleEntry *entry);
 
 /* "becomes shared", "becomes shared in pool slurm". To be freed. */
 char *schedule_entry_text(const ScheduleEntry *entry);

@@ -6,7 +6,8 @@
 
 /* Numbers as people read them. */
 
-char *text_printable(char *text)
+/* Takes @text. */
+static char *replace_unprintable(char *text)
 {
     g_autofree char *valid = g_utf8_make_valid(text, -1);
     GString *shown = g_string_new(NULL);
@@ -19,6 +20,20 @@ char *text_printable(char *text)
     }
     g_free(text);
     return g_string_free(shown, FALSE);
+}
+
+/* So is nearly all that is shown. */
+static gboolean is_printable_ascii(const char *text)
+{
+    for (; *text; text++)
+        if (!g_ascii_isprint(*text) && *text != '\n')
+            return FALSE;
+    return TRUE;
+}
+
+char *text_printable(char *text)
+{
+    return is_printable_ascii(text) ? text : replace_unprintable(text);
 }
 
 /* GLib writes a blank that does not break, which scripts do not expect. */

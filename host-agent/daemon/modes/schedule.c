@@ -101,6 +101,7 @@ void last_due_find(const char *const *expressions, gint64 after, gint64 until,
  * struct Schedule
  * @entries: of ScheduleEntry; never changed, but replaced, as questions refer to it
  * @timers: of ScheduleTimer, for @entries
+ * @delayed: of GPUs with an entry that was due and waits for its delay: the timer, by address
  * @bus: NULL: not started
  * @end: cancelled when the schedule is freed
  */
@@ -109,6 +110,7 @@ struct Schedule {
     ScheduledSwitches *switches;
     GPtrArray *entries;
     GPtrArray *timers;
+    GHashTable *delayed;
     GDBusConnection *bus;
     GCancellable *end;
 };
@@ -178,17 +180,64 @@ static gint64 handled_until(const Schedule *schedule, const char *gpu, gint64 at
     return last && last <= at ? last : at - WEEK_S;
 }
 
-/* Meanwhile the same time may have been handled. */
-static void apply_found(const Schedule *schedule, const char *gpu, const LastDue *last)
-{
-    g_autoptr(GPtrArray) entries = entries_of(schedule, gpu);
+static void apply_last(Schedule *schedule, const char *gpu);
 
-    if (last->when > handled_until(schedule, gpu, now()))
-        scheduled_switches_add(schedule->switches, g_ptr_array_index(entries, last->which),
-                               last->when);
+typedef struct {
+    Schedule *schedule;
+    char *gpu;
+} Delayed;
+
+static void delayed_free(void *data)
+{
+    g_free(((Delayed *)data)->gpu);
+    g_free(data);
 }
 
-static void apply_last(Schedule *schedule, const char *gpu);
+static gboolean delay_is_over(void *data)
+{
+    g_autofree char *gpu = g_strdup(((Delayed *)data)->gpu);
+    Schedule *schedule = ((Delayed *)data)->schedule;
+
+    g_hash_table_steal(schedule->delayed, gpu);
+    apply_last(schedule, gpu);
+    return G_SOURCE_REMOVE;
+}
+
+static void remove_source(void *id)
+{
+    g_source_remove(GPOINTER_TO_UINT(id));
+}
+
+/* What is due then is applied then: this entry, or a later one. */
+static void apply_after(Schedule *schedule, const ScheduleEntry *entry, gint64 seconds)
+{
+    g_autofree char *text = schedule_entry_text(entry);
+    Delayed *delayed = g_new0(Delayed, 1);
+    guint id;
+
+    g_message("GPU %s %s in %" G_GINT64_FORMAT " s (schedule %s, spread=)", entry->gpu, text,
+              seconds, entry->name);
+    delayed->schedule = schedule;
+    delayed->gpu = g_strdup(entry->gpu);
+    id = g_timeout_add_seconds_full(G_PRIORITY_DEFAULT, (guint)seconds, delay_is_over, delayed,
+                                    delayed_free);
+    g_hash_table_replace(schedule->delayed, delayed->gpu, GUINT_TO_POINTER(id));
+}
+
+/* Meanwhile the same time may have been handled. */
+static void apply_found(Schedule *schedule, const char *gpu, const LastDue *last)
+{
+    g_autoptr(GPtrArray) entries = entries_of(schedule, gpu);
+    const ScheduleEntry *entry = g_ptr_array_index(entries, last->which);
+    gint64 at = now();
+
+    if (last->when <= handled_until(schedule, gpu, at))
+        return;
+    if (last->when + entry->delay > at)
+        apply_after(schedule, entry, last->when + entry->delay - at);
+    else
+        scheduled_switches_add(schedule->switches, entry, last->when);
+}
 
 static void found_last(const LastDue *last, const GError *error, void *data)
 {
@@ -277,7 +326,7 @@ static void run_entry(Schedule *schedule, const ScheduleEntry *entry)
 
 static void warn(const Schedule *schedule, const ScheduleEntry *entry)
 {
-    g_autoptr(GDateTime) time = g_date_time_new_from_unix_local(entry->next);
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_local(schedule_entry_next(entry));
     g_autofree char *clock = g_date_time_format(time, "%H:%M");
     g_autofree char *text = schedule_entry_text(entry);
 
@@ -319,7 +368,8 @@ static void run_allowed(GDBusMethodInvocation *invocation, const Caller *caller,
 static int by_time(const void *a, const void *b)
 {
     const ScheduleEntry *left = *(ScheduleEntry *const *)a, *right = *(ScheduleEntry *const *)b;
-    guint64 from = (guint64)left->next - 1, to = (guint64)right->next - 1;
+    guint64 from = (guint64)schedule_entry_next(left) - 1;
+    guint64 to = (guint64)schedule_entry_next(right) - 1;
 
     return (from > to) - (from < to);
 }
@@ -333,7 +383,7 @@ static void add_entry(GVariantBuilder *list, const ScheduleEntry *entry)
     g_variant_builder_add(list, "{sv}", "Pool",
                           g_variant_new_string(entry->pool ? entry->pool : ""));
     g_variant_builder_add(list, "{sv}", "Calendar", g_variant_new_string(entry->calendar));
-    g_variant_builder_add(list, "{sv}", "Next", g_variant_new_int64(entry->next));
+    g_variant_builder_add(list, "{sv}", "Next", g_variant_new_int64(schedule_entry_next(entry)));
     g_variant_builder_add(list, "{sv}", "Warn", g_variant_new_uint32(entry->warn));
     g_variant_builder_add(list, "{sv}", "Timeout", g_variant_new_uint32(entry->timeout));
     g_variant_builder_close(list);
@@ -429,6 +479,7 @@ Schedule *schedule_new(Host *host, Modes *modes, PoolSetFunc set_pool, void *dat
     schedule->switches = scheduled_switches_new(host, modes, set_pool, data);
     schedule->entries = g_ptr_array_new();
     schedule->timers = schedule_timers_of(schedule->entries);
+    schedule->delayed = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, remove_source);
     schedule->end = g_cancellable_new();
     authority_answer(host_manager(host), "handle-list-schedule", ACTION_SEE, list_allowed, NULL,
                      schedule);
@@ -441,6 +492,7 @@ void schedule_free(Schedule *schedule)
 {
     g_cancellable_cancel(schedule->end);
     g_object_unref(schedule->end);
+    g_hash_table_unref(schedule->delayed);
     scheduled_switches_free(schedule->switches);
     g_ptr_array_unref(schedule->timers);
     g_ptr_array_unref(schedule->entries);

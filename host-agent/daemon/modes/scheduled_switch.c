@@ -55,7 +55,8 @@ static void add(GPtrArray *timers, const GPtrArray *entries, guint entry, gboole
  */
 static char *warning_time(const ScheduleEntry *entry)
 {
-    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc(entry->next - entry->warn);
+    g_autoptr(GDateTime) time =
+        g_date_time_new_from_unix_utc(schedule_entry_next(entry) - entry->warn);
 
     return g_date_time_format(time, "%F %T UTC");
 }

@@ -56,6 +56,38 @@ static void test_values(void)
     g_assert_null(night->pool);
 }
 
+static guint delay_on(const char *machine_id)
+{
+    HostRoot *root = file_tree_new();
+    g_autoptr(GPtrArray) entries = NULL;
+    const ScheduleEntry *entry;
+
+    file_tree_write(root, "/etc/machine-id", machine_id);
+    file_tree_write(root, SCHEDULE_CONF,
+                    "[at a]\ngpu=" GPU "\nmode=shared\nat=08:00\nspread=30m\n");
+    entries = schedule_conf_load(root, NULL);
+    file_tree_free(root);
+    entry = g_ptr_array_index(entries, 0);
+    return entry->delay;
+}
+
+/* The hosts of a fleet do not all switch at once, and each does so at the same time each day. */
+static void test_spread(void)
+{
+    guint quarters[4] = {0};
+
+    g_assert_cmpuint(delay_on("4f3c\n"), ==, delay_on("4f3c\n"));
+    for (guint i = 0; i < 100; i++) {
+        g_autofree char *id = g_strdup_printf("%032x\n", i);
+        guint delay = delay_on(id);
+
+        g_assert_cmpuint(delay, <=, 30 * 60);
+        quarters[MIN(delay / 450, 3)]++;
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(quarters); i++)
+        g_assert_cmpuint(quarters[i], >, 10);
+}
+
 /* The keys that files had before at=. */
 static void test_old_keys(void)
 {
@@ -108,6 +140,7 @@ static void test_mistakes(void)
         {AT "timeout=-1s\n", "timeout=-1s"},
         {AT "drain=true\n", "drain=true is not allowed: it must be yes or no"},
         {AT "partitions=0\n", "from 1 to 256"},
+        {AT "spread=5\n", "spread=5 is not allowed: it must be a time as 90s"},
         {AT "pool=mine\n", "pool=mine is not allowed: it must be local, slurm or kubernetes"},
         {AT "when=1\n", "unknown key \"when\""},
         {AT "time=08:00\n", "at= replaces time= and days=; remove those"},
@@ -317,6 +350,49 @@ static void test_due(void)
     assert_says("gpu users " GPU, 0, "Nobody uses this GPU.", "");
     assert_says("schedule list", 0, "night", "");
     g_assert_cmpstr(mode_of(&clock.host), ==, "shared");
+    g_log_set_default_handler(g_log_default_handler, NULL);
+    close_clock(&clock);
+}
+
+/* "night" was due @seconds ago. */
+static void set_night(const Clock *clock, gint64 seconds)
+{
+    g_autoptr(GDateTime) due =
+        g_date_time_new_from_unix_utc(g_get_real_time() / G_USEC_PER_SEC - seconds);
+    g_autoptr(GDateTime) next = g_date_time_add_days(due, 1);
+    g_autofree char *text = g_date_time_format(due, "night\t%F %T,");
+    g_autofree char *then = g_date_time_format(next, "%F %T\nday\t2020-01-01 08:00:00\n");
+    g_autofree char *all = g_strconcat(text, then, NULL);
+
+    file_tree_write(clock->host.root, "/calendar", all);
+}
+
+/* It is due, and the host waits for its part of spread=; also after a restart of vgpud. */
+static void test_delayed(void)
+{
+    Clock clock;
+    g_autoptr(GString) log = g_string_new("");
+    g_autoptr(GPtrArray) entries = NULL;
+    gint64 delay;
+
+    open_clock(&clock);
+    file_tree_write(clock.host.root, "/etc/machine-id", "4f3c\n");
+    write_schedule(&clock, "spread=6h\n");
+    entries = schedule_conf_load(clock.host.root, NULL);
+    delay = ((const ScheduleEntry *)g_ptr_array_index(entries, 1))->delay;
+    g_assert_cmpint(delay, >, 600);
+    g_log_set_default_handler(keep_log, log);
+    for (guint i = 0; i < 2; i++) {
+        set_night(&clock, delay - 300);
+        agent_on_bus_restart(&clock.host);
+        elapse(&clock, NIGHT_CALENDAR);
+        iterate_until_said(log, "GPU " GPU " becomes passthrough in ");
+        g_string_truncate(log, 0);
+    }
+    g_assert_cmpstr(mode_of(&clock.host), ==, "shared");
+    set_night(&clock, delay - 1);
+    elapse(&clock, NIGHT_CALENDAR);
+    iterate_until(is_passthrough, &clock.host);
     g_log_set_default_handler(g_log_default_handler, NULL);
     close_clock(&clock);
 }
@@ -545,11 +621,13 @@ int main(int argc, char **argv)
     began = g_get_real_time() / G_USEC_PER_SEC;
     g_log_set_always_fatal(G_LOG_FATAL_MASK);
     g_test_add_func("/schedule/values", test_values);
+    g_test_add_func("/schedule/spread", test_spread);
     g_test_add_func("/schedule/old-keys", test_old_keys);
     g_test_add_func("/schedule/mistakes", test_mistakes);
     g_test_add_func("/schedule/timers", test_timers);
     g_test_add_func("/schedule/changed", test_changed);
     g_test_add_func("/schedule/due", test_due);
+    g_test_add_func("/schedule/delayed", test_delayed);
     g_test_add_func("/schedule/missed", test_missed);
     g_test_add_func("/schedule/clock-set-back", test_clock_set_back);
     g_test_add_func("/schedule/list", test_list);
