@@ -541,6 +541,13 @@ void agent_refresh(Agent *agent)
     refresh_watches(agent);
 }
 
+void agent_events_lost(Agent *agent)
+{
+    counters_forget(host_counters(agent->host), NULL);
+    health_events_lost(agent->health);
+    agent_refresh(agent);
+}
+
 void agent_update_vgpu(Agent *agent, const char *uuid)
 {
     counters_forget(host_counters(agent->host), uuid);

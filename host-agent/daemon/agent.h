@@ -43,6 +43,9 @@ void agent_export(Agent *agent, GDBusConnection *bus);
 /* GPUs and vGPUs may have been added, changed or removed. Does nothing before agent_export(). */
 void agent_refresh(Agent *agent);
 
+/* The same, and nothing that was read before is believed: events did not come. */
+void agent_events_lost(Agent *agent);
+
 /* The same for one vGPU, or its definition. */
 void agent_update_vgpu(Agent *agent, const char *uuid);
 

@@ -26,11 +26,14 @@ typedef struct {
     int status;
 } Daemon;
 
-static void refresh(void *data)
+static void refresh(gboolean lost, void *data)
 {
     const Daemon *daemon = data;
 
-    agent_refresh(daemon->agent);
+    if (lost)
+        agent_events_lost(daemon->agent);
+    else
+        agent_refresh(daemon->agent);
 }
 
 static void vgpu_changed(const char *uuid, void *data)

@@ -335,6 +335,21 @@ void gpu_health_judge_engines(GpuHealth *health, gint64 now_us)
         blame_gpu(health, uuid, engine);
 }
 
+gboolean gpu_health_has_suspect(const GpuHealth *health)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, health->engines);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const Engine *engine = value;
+
+        if (engine->loops || engine->failure)
+            return TRUE;
+    }
+    return FALSE;
+}
+
 char *gpu_health_engine_loops(const GpuHealth *health, const char *uuid)
 {
     const Engine *engine = g_hash_table_lookup(health->engines, uuid);

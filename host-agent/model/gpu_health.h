@@ -68,6 +68,9 @@ void gpu_health_forget_engine(GpuHealth *health, const char *uuid);
  */
 void gpu_health_judge_engines(GpuHealth *health, gint64 now_us);
 
+/* An engine of the GPU dies repeatedly, or has given up, whether or not that is a finding. */
+gboolean gpu_health_has_suspect(const GpuHealth *health);
+
 /* A sentence, whether or not it is a finding; NULL: its engine does not die repeatedly. */
 char *gpu_health_engine_loops(const GpuHealth *health, const char *uuid);
 

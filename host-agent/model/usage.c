@@ -115,15 +115,12 @@ static guint64 peak_since(const UsageSample *sample, guint64 *last)
     return is_new ? sample->vram_peak : sample->vram_used;
 }
 
-static Last *last_of(Usage *usage, const UsageSample *sample)
+static Last *last_new(Usage *usage, const char *uuid)
 {
-    Last *last = g_hash_table_lookup(usage->last, sample->uuid);
+    Last *last = g_new0(Last, 1);
 
-    if (!last) {
-        last = g_new0(Last, 1);
-        last->row.uuid = g_strdup(sample->uuid);
-        g_hash_table_insert(usage->last, last->row.uuid, last);
-    }
+    last->row.uuid = g_strdup(uuid);
+    g_hash_table_insert(usage->last, last->row.uuid, last);
     return last;
 }
 
@@ -136,22 +133,17 @@ static void promise(UsageRow *row, const UsageSample *sample)
     row->compute = sample->compute;
 }
 
-void usage_add(Usage *usage, const UsageSample *sample, gint64 now, guint seconds)
+/* Adds what the counters have moved by to the last @seconds. */
+static void add_use(Last *last, UsageRow *row, const UsageSample *sample, guint seconds)
 {
-    Last *last = last_of(usage, sample);
-    gboolean first = !last->row.tenant;
     guint64 requests = moved(sample->requests, &last->requests);
     guint64 doorbells = moved(sample->doorbells, &last->doorbells);
     guint64 gpu_ns = moved(sample->gpu_ns, &last->gpu_ns);
     guint64 cpu_us = moved(sample->cpu_us, &last->cpu_us);
     guint64 peak = peak_since(sample, &last->vram_peak);
-    UsageRow *row;
 
-    last->sampled = TRUE;
-    promise(&last->row, sample);
-    if (first || !seconds)
+    if (!row)
         return;
-    row = add_promised(usage, &last->row, now, seconds);
     if (requests || doorbells || gpu_ns || cpu_us > (guint64)seconds * IDLE_CPU_US)
         row->busy_seconds += seconds;
     row->requests += requests;
@@ -159,16 +151,39 @@ void usage_add(Usage *usage, const UsageSample *sample, gint64 now, guint second
     row->peak_vram = MAX(row->peak_vram, peak);
 }
 
+void usage_add(Usage *usage, const UsageSample *sample, gint64 now, guint seconds)
+{
+    Last *last = g_hash_table_lookup(usage->last, sample->uuid);
+    gboolean first = !last;
+    UsageRow *row = NULL;
+
+    if (first && sample->unknown)
+        return;
+    if (first)
+        last = last_new(usage, sample->uuid);
+    last->sampled = TRUE;
+    promise(&last->row, sample);
+    if (!first && seconds)
+        row = add_promised(usage, &last->row, now, seconds);
+    if (!sample->unknown)
+        add_use(last, row, sample, seconds);
+}
+
 void usage_add_idle(Usage *usage, gint64 now, guint seconds)
 {
     GHashTableIter iter;
     void *last;
 
-    if (!seconds)
-        return;
-    g_hash_table_iter_init(&iter, usage->last);
-    while (g_hash_table_iter_next(&iter, NULL, &last))
-        add_promised(usage, &((Last *)last)->row, now, seconds);
+    /* A row is of one hour. */
+    while (seconds) {
+        gint64 hour_end = ((now - seconds) / USAGE_HOUR + 1) * USAGE_HOUR;
+        guint part = (guint)MIN(hour_end - (now - seconds), seconds);
+
+        g_hash_table_iter_init(&iter, usage->last);
+        while (g_hash_table_iter_next(&iter, NULL, &last))
+            add_promised(usage, &((Last *)last)->row, now - seconds + part, part);
+        seconds -= part;
+    }
 }
 
 static gboolean was_not_sampled(void *uuid, void *value, void *data)

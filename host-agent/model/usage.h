@@ -15,6 +15,7 @@
  * restart
  * @vram_used: bytes now; 0: not known
  * @vram_peak: the most so far, which may restart; 0: not known
+ * @unknown: none of these is known now
  */
 typedef struct {
     const char *uuid;
@@ -29,6 +30,7 @@ typedef struct {
     guint64 cpu_us;
     guint64 vram_used;
     guint64 vram_peak;
+    gboolean unknown;
 } UsageSample;
 
 /**

@@ -263,8 +263,10 @@ gboolean arbiter_status_read(HostRoot *root, const char *gpu, SliceUseFunc func,
 char *arbiter_rest_read(HostRoot *root, const char *gpu)
 {
     g_autofree char *path = g_build_filename(GOVERNOR_DIR, gpu, "rest", NULL);
+    g_autofree char *text = root_read(root, path, NULL);
 
-    return root_read(root, path, NULL);
+    /* Empty while it is being written. */
+    return text && *text ? g_steal_pointer(&text) : NULL;
 }
 
 typedef struct {

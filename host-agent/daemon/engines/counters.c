@@ -34,6 +34,7 @@ struct Counters {
     guint round;
     gboolean watched;
     gboolean rest; /* all entries were at rest when all were read, and none has changed since */
+    guint64 serial;
     const CountersSource *source;
     void *source_data;
 };
@@ -116,13 +117,14 @@ static gboolean is_at_rest(const Counters *counters, const Entry *entry)
 }
 
 /* FALSE: it is gone. */
-static gboolean update(const Counters *counters, Entry *entry)
+static gboolean update(Counters *counters, Entry *entry)
 {
     g_autofree char *state = NULL;
     gboolean closed;
 
     if (is_at_rest(counters, entry))
         return TRUE;
+    counters->serial++;
     state = sysfs_read(counters->root, entry->counters.vgpu->dir, "state");
     if (!state)
         return FALSE;
@@ -150,6 +152,7 @@ static Entry *see(Counters *counters, const char *uuid, ino_t inode)
         entry = entry_new(counters, uuid, inode);
         if (!entry)
             return NULL;
+        counters->serial++;
         g_hash_table_insert(counters->entries, entry->counters.vgpu->uuid, entry);
         read_engine(counters, entry);
     }
@@ -225,7 +228,8 @@ const GPtrArray *counters_look(Counters *counters)
     }
     if (dir)
         closedir(dir);
-    g_hash_table_foreach_remove(counters->entries, was_not_seen, counters);
+    if (g_hash_table_foreach_remove(counters->entries, was_not_seen, counters))
+        counters->serial++;
     g_ptr_array_sort(counters->list, by_uuid);
     return counters->list;
 }
@@ -239,9 +243,19 @@ const GPtrArray *counters_read(Counters *counters)
     return counters->list;
 }
 
-gboolean counters_rest(const Counters *counters)
+guint64 counters_serial(const Counters *counters)
 {
-    return counters->watched && counters->rest &&
+    return counters->serial;
+}
+
+void counters_note_change(Counters *counters)
+{
+    counters->serial++;
+}
+
+gboolean counters_rest(const Counters *counters, guint64 serial)
+{
+    return counters->watched && counters->rest && serial == counters->serial &&
            (!counters->source || counters->source->rests(counters->source_data));
 }
 

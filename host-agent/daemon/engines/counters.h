@@ -70,11 +70,17 @@ const GPtrArray *counters_read(Counters *counters);
  */
 const GPtrArray *counters_look(Counters *counters);
 
+/* A number that changes whenever something that can have changed is read. */
+guint64 counters_serial(const Counters *counters);
+
+/* For a source: it has read something that can have changed. */
+void counters_note_change(Counters *counters);
+
 /*
- * TRUE: nothing can have changed since the last reading of all. Needs counters_watched(). It costs
- * nothing for vGPUs, and little for arbiters.
+ * TRUE: nothing can have changed since @serial, which counters_serial() was after a reading of all.
+ * Needs counters_watched(). It costs nothing for vGPUs, and little for arbiters.
  */
-gboolean counters_rest(const Counters *counters);
+gboolean counters_rest(const Counters *counters, guint64 serial);
 
 /* The one in such a list; NULL: none. */
 const VgpuCounters *counters_find(const GPtrArray *list, const char *uuid);

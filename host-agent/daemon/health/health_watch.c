@@ -289,7 +289,11 @@ static void forget_engine(Health *health, const char *uuid)
     judge_all_engines(health);
 }
 
-/* Only its GPU is judged again: with a thousand vGPUs, each makes ten events while it is made. */
+/*
+ * Mostly it is looked at alone: with a thousand vGPUs, each makes ten events while it is made. If an
+ * engine of its GPU is in trouble, the others show whether the GPU is the cause, and the driver does
+ * not report all that they do.
+ */
 void health_vgpu_changed(Health *health, const char *uuid)
 {
     const VgpuCounters *vgpu = counters_known(host_counters(health->host), uuid);
@@ -301,8 +305,17 @@ void health_vgpu_changed(Health *health, const char *uuid)
     }
     watched = watched_at(health, vgpu->vgpu->gpu);
     gpu_health_observe_engine(watched->health, vgpu->vgpu, g_get_monotonic_time());
+    if (gpu_health_has_suspect(watched->health)) {
+        look_at_engines(health);
+        return;
+    }
     judge_engines(health, vgpu->vgpu->gpu, watched);
     tell_of_loop(health, vgpu->vgpu);
+}
+
+void health_events_lost(Health *health)
+{
+    health->engines_seen = FALSE;
 }
 
 /* What comes without an event. */
@@ -317,6 +330,7 @@ static gboolean look_again(void *data)
         if (gpu_readings_need_a_timer(&watched_at(health, gpu->pci->address)->readings))
             look_at(health, gpu, g_get_monotonic_time());
     }
+    look_for_gone(health);
     return G_SOURCE_CONTINUE;
 }
 

@@ -21,6 +21,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Health, health_free)
 /* The driver reports that the vGPU has changed or was removed. */
 void health_vgpu_changed(Health *health, const char *uuid);
 
+/* Some of those reports may be missing: at the next look all vGPUs are read. */
+void health_events_lost(Health *health);
+
 /* New work may be placed on the GPU. An unknown GPU is healthy. */
 gboolean health_is_good(const Health *health, const char *gpu);
 

@@ -393,7 +393,8 @@ struct Hotplug {
     struct udev_monitor *monitor;
     guint source;
     guint settle;
-    void (*changed)(void *data);
+    gboolean lost;
+    void (*changed)(gboolean lost, void *data);
     void (*vgpu_changed)(const char *uuid, void *data);
     void *data;
 };
@@ -401,9 +402,11 @@ struct Hotplug {
 static gboolean tell(void *data)
 {
     Hotplug *hotplug = data;
+    gboolean lost = hotplug->lost;
 
     hotplug->settle = 0;
-    hotplug->changed(hotplug->data);
+    hotplug->lost = FALSE;
+    hotplug->changed(lost, hotplug->data);
     return G_SOURCE_REMOVE;
 }
 
@@ -446,6 +449,7 @@ static gboolean event_came(int fd, GIOCondition condition, void *data)
     /* Events came faster than they were read: the lost ones may concern anything. */
     if (is_lossy) {
         g_message("events of udev were lost; all GPUs and vGPUs are read again");
+        hotplug->lost = TRUE;
         refresh_soon(hotplug);
     }
     return G_SOURCE_CONTINUE;
@@ -465,7 +469,7 @@ static int subscribe(struct udev_monitor *monitor)
     return ret < 0 ? ret : udev_monitor_enable_receiving(monitor);
 }
 
-Hotplug *hotplug_new(void (*changed)(void *data),
+Hotplug *hotplug_new(void (*changed)(gboolean lost, void *data),
                      void (*vgpu_changed)(const char *uuid, void *data), void *data, GError **error)
 {
     g_autoptr(Hotplug) hotplug = g_new0(Hotplug, 1);

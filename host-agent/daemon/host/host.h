@@ -85,9 +85,10 @@ typedef struct Hotplug Hotplug;
 
 /*
  * Calls @changed from the main loop, once for events in quick succession, and @vgpu_changed at once
- * for each mediated device that is added, changed or removed.
+ * for each mediated device that is added, changed or removed. @lost: there may have been others, of
+ * anything.
  */
-Hotplug *hotplug_new(void (*changed)(void *data),
+Hotplug *hotplug_new(void (*changed)(gboolean lost, void *data),
                      void (*vgpu_changed)(const char *uuid, void *data), void *data,
                      GError **error);
 

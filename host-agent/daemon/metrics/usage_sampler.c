@@ -22,7 +22,8 @@
  * UsageSampler
  * @ticked: when, of the monotonic clock
  * @changed: slices were made, changed or removed since the last sample
- * @rest: seconds since then in which nobody used a GPU
+ * @serial: of the counters, after it
+ * @rest: seconds since then in which nobody used a GPU; @rest_until: their end, since 1970
  * @stored, @pruned: when, seconds since 1970
  */
 struct UsageSampler {
@@ -34,7 +35,9 @@ struct UsageSampler {
     guint timer;
     gint64 ticked;
     gboolean changed;
+    guint64 serial;
     guint rest;
+    gint64 rest_until;
     gint64 stored;
     gint64 pruned;
 };
@@ -50,7 +53,8 @@ static void complain(GError *error)
     g_error_free(error);
 }
 
-static void store(UsageSampler *sampler)
+/* FALSE: not now. Then the rows are kept. */
+static gboolean store(UsageSampler *sampler)
 {
     g_autoptr(GPtrArray) rows = usage_take(sampler->usage);
     Db *db = host_db(sampler->host);
@@ -61,13 +65,14 @@ static void store(UsageSampler *sampler)
     if (rows->len && !usage_table_add(db, rows, &error)) {
         usage_give_back(sampler->usage, rows);
         complain(error);
-        return;
+        return FALSE;
     }
     if (now - sampler->pruned < DAY_S)
-        return;
+        return TRUE;
     sampler->pruned = now;
     if (!usage_table_prune(db, now, &error))
         complain(error);
+    return TRUE;
 }
 
 /* Of a slice that is no vGPU: its transport replaces the type, which it need not have. */
@@ -77,6 +82,7 @@ static void sample_container(const UsageSampler *sampler, const Slice *slice, Us
 
     if (!*slice->type)
         sample->type = slice_transport_name(slice->transport);
+    sample->unknown = !use;
     if (!use)
         return;
     sample->requests = use->submissions;
@@ -111,11 +117,21 @@ static void sample_slice(UsageSampler *sampler, const Slice *slice, const VgpuCo
     usage_add(sampler->usage, &sample, now, seconds);
 }
 
-/* The rest until @until. */
-static void add_rest(UsageSampler *sampler, gint64 until)
+static void add_rest(UsageSampler *sampler)
 {
-    usage_add_idle(sampler->usage, until, sampler->rest);
+    usage_add_idle(sampler->usage, sampler->rest_until, sampler->rest);
     sampler->rest = 0;
+}
+
+/* The clock may have been set, or the host suspended. */
+static void rest(UsageSampler *sampler, guint seconds)
+{
+    gint64 now = now_s();
+
+    if (ABS(now - sampler->rest_until - seconds) > LONGEST_S)
+        add_rest(sampler);
+    sampler->rest += seconds;
+    sampler->rest_until = now;
 }
 
 /* Rows are of one hour. */
@@ -132,8 +148,9 @@ void usage_sampler_sample(UsageSampler *sampler, guint seconds)
     const GPtrArray *vgpus = counters_read(host_counters(sampler->host));
     gint64 now = now_s();
 
-    add_rest(sampler, now - seconds);
+    add_rest(sampler);
     sampler->changed = FALSE;
+    sampler->serial = counters_serial(host_counters(sampler->host));
     for (guint i = 0; i < slices->len; i++) {
         const Slice *slice = g_ptr_array_index(slices, i);
 
@@ -157,8 +174,8 @@ static guint seconds_since_tick(UsageSampler *sampler)
 void usage_sampler_tick(UsageSampler *sampler, guint seconds)
 {
     if (!sampler->changed && !is_due(sampler, REST_S) &&
-        counters_rest(host_counters(sampler->host)))
-        sampler->rest += seconds;
+        counters_rest(host_counters(sampler->host), sampler->serial))
+        rest(sampler, seconds);
     else
         usage_sampler_sample(sampler, seconds);
 }
@@ -178,9 +195,8 @@ static gboolean tick(void *data)
     UsageSampler *sampler = data;
 
     usage_sampler_tick(sampler, seconds_since_tick(sampler));
-    if (has_slices(sampler))
+    if (has_slices(sampler) || !store(sampler))
         return G_SOURCE_CONTINUE;
-    store(sampler);
     sampler->timer = 0;
     return G_SOURCE_REMOVE;
 }
@@ -260,7 +276,7 @@ static GVariant *report(UsageSampler *sampler, const char *tenant, const char *m
                     "\"%s\" is no month; write it as 2026-11", month);
         return NULL;
     }
-    add_rest(sampler, now_s() - (g_get_monotonic_time() - sampler->ticked) / G_USEC_PER_SEC);
+    add_rest(sampler);
     store(sampler);
     rows = usage_table_sum(host_db(sampler->host), tenant, begin, end, error);
     if (!rows)

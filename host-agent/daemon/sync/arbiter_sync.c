@@ -275,6 +275,7 @@ static const Report *report_of(ArbiterSync *link, const char *gpu)
 
     if (holds(last, rest))
         return last;
+    counters_note_change(host_counters(link->host));
     report = g_new0(Report, 1);
     report->rest = g_steal_pointer(&rest);
     report->uses = g_array_new(FALSE, FALSE, sizeof(ReportedUse));

@@ -27,10 +27,10 @@ int udev_monitor_get_fd(struct udev_monitor *monitor)
     return pipes[0];
 }
 
-static void changed(void *data)
+static void changed(gboolean lost, void *data)
 {
     (void)data;
-    changes++;
+    changes += lost;
 }
 
 static void vgpu_changed(const char *uuid, void *data)

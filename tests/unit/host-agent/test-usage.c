@@ -126,6 +126,49 @@ static void test_idle(void)
     g_assert_cmpuint(row->busy_seconds, ==, 60);
 }
 
+/* Each hour has its own part of idle time. */
+static void test_idle_hours(void)
+{
+    g_autoptr(Usage) usage = usage_new();
+    g_autoptr(GPtrArray) rows = NULL;
+    UsageSample now = sample();
+    guint64 seconds[3] = {0};
+
+    usage_add(usage, &now, TEN, 60);
+    usage_add_idle(usage, TEN + 2 * HOUR + 10, HOUR + 30);
+    rows = usage_take(usage);
+    for (guint i = 0; i < rows->len; i++) {
+        const UsageRow *row = g_ptr_array_index(rows, i);
+
+        seconds[(row->hour - TEN) / HOUR] += row->seconds;
+    }
+    g_assert_cmpuint(seconds[0], ==, 20);
+    g_assert_cmpuint(seconds[1], ==, HOUR);
+    g_assert_cmpuint(seconds[2], ==, 10);
+}
+
+/* An arbiter that did not answer once: what was used so far is not counted again. */
+static void test_unknown(void)
+{
+    g_autoptr(Usage) usage = usage_new();
+    g_autoptr(GPtrArray) rows = NULL;
+    UsageSample now = sample(), unknown = {.unknown = TRUE};
+
+    unknown.uuid = now.uuid;
+    unknown.tenant = now.tenant;
+    unknown.gpu = now.gpu;
+    unknown.type = now.type;
+    usage_add(usage, &unknown, TEN, 60);
+    usage_add(usage, &now, TEN, 60);
+    usage_add(usage, &unknown, TEN + 60, 60);
+    now.gpu_ns += 1000;
+    usage_add(usage, &now, TEN + 120, 60);
+    rows = usage_take(usage);
+    g_assert_cmpuint(only_row(rows)->seconds, ==, 120);
+    g_assert_cmpuint(only_row(rows)->busy_seconds, ==, 60);
+    g_assert_cmpuint(only_row(rows)->gpu_ns, ==, 1000);
+}
+
 /* An hour each, and one for each tenant; nothing twice. */
 static void test_rows(void)
 {
@@ -288,7 +331,8 @@ static void test_on_bus(void)
     agent_on_bus_close(&at);
 }
 
-/* While nothing is used there are no samples, and nothing of the time is lost, nor added to others. */
+/* While nothing is used there are no samples, and nothing of the time is lost, nor added to others.
+ */
 static void test_rest(void)
 {
     AgentOnBus at;
@@ -344,6 +388,8 @@ int main(int argc, char **argv)
     g_test_add_func("/usage/busy", test_busy);
     g_test_add_func("/usage/peak", test_peak);
     g_test_add_func("/usage/idle", test_idle);
+    g_test_add_func("/usage/idle-hours", test_idle_hours);
+    g_test_add_func("/usage/unknown", test_unknown);
     g_test_add_func("/usage/rows", test_rows);
     g_test_add_func("/usage/counters-begin-anew", test_counters_begin_anew);
     g_test_add_func("/usage/forget-gone", test_forget_gone);
