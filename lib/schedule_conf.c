@@ -272,6 +272,30 @@ static gboolean add_entry(const ConfGroup *group, gpointer entries, GError **err
     return TRUE;
 }
 
+/*
+ * The whole schedule is late by the same time, so entries keep their order. So far @delay is the
+ * entry's spread=.
+ */
+static gboolean set_delays(HostRoot *root, const GPtrArray *entries, GError **error)
+{
+    const ScheduleEntry *first = entries->len ? g_ptr_array_index(entries, 0) : NULL;
+    guint spread = first ? first->delay : 0;
+
+    for (guint i = 0; i < entries->len; i++) {
+        ScheduleEntry *entry = g_ptr_array_index(entries, i);
+
+        if (entry->delay != spread) {
+            g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_CONFIG,
+                        "%s: [at %s]: spread= must be the same as in [at %s], and in all entries",
+                        SCHEDULE_CONF, entry->name, first->name);
+            return FALSE;
+        }
+    }
+    for (guint i = 0; i < entries->len; i++)
+        ((ScheduleEntry *)g_ptr_array_index(entries, i))->delay = delay_of(root, spread);
+    return TRUE;
+}
+
 GPtrArray *schedule_conf_load(HostRoot *root, GError **error)
 {
     g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func((GDestroyNotify)entry_free);
@@ -279,11 +303,8 @@ GPtrArray *schedule_conf_load(HostRoot *root, GError **error)
     if (root_has(root, SCHEDULE_CONF) &&
         !conf_foreach(root, SCHEDULE_CONF, "at", keys, add_entry, entries, error))
         return NULL;
-    for (guint i = 0; i < entries->len; i++) {
-        ScheduleEntry *entry = g_ptr_array_index(entries, i);
-
-        entry->delay = delay_of(root, entry->delay);
-    }
+    if (!set_delays(root, entries, error))
+        return NULL;
     return g_steal_pointer(&entries);
 }
 

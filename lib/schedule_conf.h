@@ -18,9 +18,11 @@
  * @warn: seconds before, when users are warned; 0: never
  * @timeout: seconds to wait for the GPU's users; 0: for ever
  * @drain: wait at all
- * @delay: seconds after @calendar at which this host executes it: its part of spread=
+ * @delay: seconds after @calendar at which this host executes it: its part of spread=, the same for
+ * all entries
  * @normalized: @calendar as systemd writes it; NULL: not checked
- * @next: when @calendar elapses next, seconds since 1970; 0: never, or not known
+ * @next: when @calendar elapses next, seconds since 1970, or has elapsed and @delay is not over; 0:
+ * never, or not known
  */
 typedef struct {
     char *name;

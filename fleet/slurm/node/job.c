@@ -110,24 +110,24 @@ const char *node_job_detail(const job_info_t *job, const char *node)
     return at >= 0 && (guint)at < job->gres_detail_cnt ? job->gres_detail_str[at] : NULL;
 }
 
-static gboolean read_promise(const job_info_t *info, const char *node, CardPromise *cards,
-                             guint *count, guint32 *per_task, GError **error)
+static gboolean read_grant(const job_info_t *info, const char *node, NodeGrant *grant,
+                           GError **error)
 {
     const char *detail = node_job_detail(info, node);
-    int found = detail_parse(detail, cards);
+    int found = detail_parse(detail, grant->cards);
 
     if (found < 0) {
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
                     "cannot understand \"%s\" of slurmctld", detail);
         return FALSE;
     }
-    *count = (guint)found;
-    *per_task = submit_shards(info->tres_per_task);
+    grant->count = (guint)found;
+    grant->per_task = submit_shards(info->tres_per_task);
+    grant->restarts = info->restart_cnt;
     return TRUE;
 }
 
-gboolean node_job_ask(const NodeJob *job, CardPromise *cards, guint *count, guint32 *per_task,
-                      GError **error)
+gboolean node_job_ask(const NodeJob *job, NodeGrant *grant, GError **error)
 {
     g_autofree char *node = node_name();
     job_info_msg_t *answer = NULL;
@@ -142,7 +142,7 @@ gboolean node_job_ask(const NodeJob *job, CardPromise *cards, guint *count, guin
     for (guint i = 0; i < answer->record_count && !known; i++) {
         known = slurm_id_of(&answer->job_array[i]) == job->id;
         if (known)
-            ok = read_promise(&answer->job_array[i], node, cards, count, per_task, error);
+            ok = read_grant(&answer->job_array[i], node, grant, error);
     }
     if (!known)
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "slurmctld does not know job %u",

@@ -34,9 +34,21 @@ typedef struct {
 gboolean node_job_from_environment(NodeJob *job, GError **error);
 void node_job_clear(NodeJob *job);
 
-/* What slurmctld says that the job has on this node. FALSE with G_IO_ERROR. */
-gboolean node_job_ask(const NodeJob *job, CardPromise *cards, guint *count, guint32 *per_task,
-                      GError **error);
+/**
+ * NodeGrant - what slurmctld says that a job has on this node
+ * @count: of @cards
+ * @per_task: shards of a task; 0: whole cards
+ * @restarts: how often the job has gone back to the queue
+ */
+typedef struct {
+    CardPromise cards[NODE_MAX_CARDS];
+    guint count;
+    guint32 per_task;
+    guint restarts;
+} NodeGrant;
+
+/* FALSE with G_IO_ERROR. */
+gboolean node_job_ask(const NodeJob *job, NodeGrant *grant, GError **error);
 
 /* Ends the job's start: it waits in the queue again, or is cancelled if it cannot be started again.
  */

@@ -22,6 +22,9 @@
 #define REFUSAL_SECONDS 600
 #define REFUSALS        FLEET_JOBS_DIR "/refused"
 
+/* A job that still gets no card then ends, with the reason. */
+#define MAX_RESTARTS 20
+
 static char *file_of(const NodeJob *job)
 {
     return g_strdup_printf(FLEET_JOBS_DIR "/%u", job->id);
@@ -184,34 +187,38 @@ static int create(HostRoot *root, const NodeJob *job, const FleetRequest *reques
     return EXIT_SUCCESS;
 }
 
+/* Seen of Slurm 24.11, of all jobs of a node at once, after slurmctld was killed. */
+static int has_no_card(HostRoot *root, const NodeJob *job, const NodeGrant *grant)
+{
+    static const char why[] = "slurmctld has started it here without a card";
+
+    return grant->restarts < MAX_RESTARTS ? put_back(root, job, why) : reject(root, job, why);
+}
+
 static int start(HostRoot *root, const NodeJob *job)
 {
     g_autofree FleetConf *conf = g_new0(FleetConf, 1);
+    g_autofree NodeGrant *grant = g_new0(NodeGrant, 1);
     g_autoptr(GPtrArray) addresses = NULL;
     g_autoptr(GError) error = NULL;
-    CardPromise cards[NODE_MAX_CARDS];
     char sentence[FLEET_ERROR_MAX];
     FleetRequest request;
-    guint32 per_task = 0;
     g_autofree char *why = NULL;
     AgentTotals totals;
-    guint count = 0;
 
     if (!fleet_request_read(job->text, &request))
         return reject(root, job, "its text is of another version, or not job_submit's");
     addresses = node_cards_read(root, &error);
-    if (!addresses || !node_conf_read(root, conf, &error) ||
-        !node_job_ask(job, cards, &count, &per_task, &error))
+    if (!addresses || !node_conf_read(root, conf, &error) || !node_job_ask(job, grant, &error))
         return fail(root, job, AGENT_AWAY, error->message);
-    if (!detail_check(cards, count, &request, per_task, conf, sentence))
+    if (!detail_check(grant->cards, grant->count, &request, grant->per_task, conf, sentence))
         return reject(root, job, sentence);
-    /* Seen of Slurm 24.11, of all jobs of a node at once, after slurmctld was killed. */
-    if (!count)
-        return put_back(root, job, "slurmctld has started it here without a card");
-    if (is_stale(root, job, cards, count) &&
+    if (!grant->count)
+        return has_no_card(root, job, grant);
+    if (is_stale(root, job, grant->cards, grant->count) &&
         agent_release_owner(job->owner, &totals, &why) != AGENT_OK)
         return drain(root, job, why);
-    return create(root, job, &request, cards, count, addresses);
+    return create(root, job, &request, grant->cards, grant->count, addresses);
 }
 
 int node_prolog(HostRoot *root)

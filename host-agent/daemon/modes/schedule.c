@@ -101,7 +101,7 @@ void last_due_find(const char *const *expressions, gint64 after, gint64 until,
  * struct Schedule
  * @entries: of ScheduleEntry; never changed, but replaced, as questions refer to it
  * @timers: of ScheduleTimer, for @entries
- * @delayed: of GPUs with an entry that was due and waits for its delay: the timer, by address
+ * @delayed: the timer while an entry waits for its delay
  * @bus: NULL: not started
  * @end: cancelled when the schedule is freed
  */
@@ -110,7 +110,7 @@ struct Schedule {
     ScheduledSwitches *switches;
     GPtrArray *entries;
     GPtrArray *timers;
-    GHashTable *delayed;
+    guint delayed;
     GDBusConnection *bus;
     GCancellable *end;
 };
@@ -150,6 +150,14 @@ static gint64 now(void)
     return g_get_real_time() / G_USEC_PER_SEC;
 }
 
+/* The schedule's own time, which is late by this host's part of spread=. */
+static gint64 late_now(const GPtrArray *entries)
+{
+    const ScheduleEntry *first = entries->len ? g_ptr_array_index(entries, 0) : NULL;
+
+    return now() - (first ? first->delay : 0);
+}
+
 static gboolean is_cancelled(const GError *error)
 {
     return g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
@@ -180,64 +188,17 @@ static gint64 handled_until(const Schedule *schedule, const char *gpu, gint64 at
     return last && last <= at ? last : at - WEEK_S;
 }
 
-static void apply_last(Schedule *schedule, const char *gpu);
-
-typedef struct {
-    Schedule *schedule;
-    char *gpu;
-} Delayed;
-
-static void delayed_free(void *data)
-{
-    g_free(((Delayed *)data)->gpu);
-    g_free(data);
-}
-
-static gboolean delay_is_over(void *data)
-{
-    g_autofree char *gpu = g_strdup(((Delayed *)data)->gpu);
-    Schedule *schedule = ((Delayed *)data)->schedule;
-
-    g_hash_table_steal(schedule->delayed, gpu);
-    apply_last(schedule, gpu);
-    return G_SOURCE_REMOVE;
-}
-
-static void remove_source(void *id)
-{
-    g_source_remove(GPOINTER_TO_UINT(id));
-}
-
-/* What is due then is applied then: this entry, or a later one. */
-static void apply_after(Schedule *schedule, const ScheduleEntry *entry, gint64 seconds)
-{
-    g_autofree char *text = schedule_entry_text(entry);
-    Delayed *delayed = g_new0(Delayed, 1);
-    guint id;
-
-    g_message("GPU %s %s in %" G_GINT64_FORMAT " s (schedule %s, spread=)", entry->gpu, text,
-              seconds, entry->name);
-    delayed->schedule = schedule;
-    delayed->gpu = g_strdup(entry->gpu);
-    id = g_timeout_add_seconds_full(G_PRIORITY_DEFAULT, (guint)seconds, delay_is_over, delayed,
-                                    delayed_free);
-    g_hash_table_replace(schedule->delayed, delayed->gpu, GUINT_TO_POINTER(id));
-}
-
 /* Meanwhile the same time may have been handled. */
-static void apply_found(Schedule *schedule, const char *gpu, const LastDue *last)
+static void apply_found(const Schedule *schedule, const char *gpu, const LastDue *last)
 {
     g_autoptr(GPtrArray) entries = entries_of(schedule, gpu);
-    const ScheduleEntry *entry = g_ptr_array_index(entries, last->which);
-    gint64 at = now();
 
-    if (last->when <= handled_until(schedule, gpu, at))
-        return;
-    if (last->when + entry->delay > at)
-        apply_after(schedule, entry, last->when + entry->delay - at);
-    else
-        scheduled_switches_add(schedule->switches, entry, last->when);
+    if (last->when > handled_until(schedule, gpu, late_now(schedule->entries)))
+        scheduled_switches_add(schedule->switches, g_ptr_array_index(entries, last->which),
+                               last->when);
 }
+
+static void apply_last(Schedule *schedule, const char *gpu);
 
 static void found_last(const LastDue *last, const GError *error, void *data)
 {
@@ -257,7 +218,7 @@ static void found_last(const LastDue *last, const GError *error, void *data)
 /* Of the GPU's entries that became due and were not handled, applies the last one. */
 static void apply_last(Schedule *schedule, const char *gpu)
 {
-    gint64 at = now();
+    gint64 at = late_now(schedule->entries);
     g_autoptr(GPtrArray) entries = entries_of(schedule, gpu);
     g_autofree const char **calendars = schedule_conf_calendars(entries);
     Question *question;
@@ -301,7 +262,45 @@ static void ask_times(Question *question, CalendarFunc func)
 {
     g_autofree const char **calendars = schedule_conf_calendars(question->entries);
 
-    calendar_ask(calendars, 0, question->schedule->end, func, question);
+    calendar_ask(calendars, late_now(question->entries), question->schedule->end, func, question);
+}
+
+static void told_next(const GPtrArray *times, const GError *error, void *data);
+
+/* What the schedule's time has reached now. */
+static gboolean delay_is_over(void *data)
+{
+    Schedule *schedule = data;
+
+    schedule->delayed = 0;
+    apply_all(schedule);
+    ask_times(question_new(schedule, schedule->entries), told_next);
+    return G_SOURCE_REMOVE;
+}
+
+/* systemd's timers elapse at the time in the file; whatever did, waits for the rest of the delay.
+ */
+static void wait_for_delayed(Schedule *schedule)
+{
+    gint64 at = now();
+    const ScheduleEntry *first = NULL;
+    g_autofree char *text = NULL;
+
+    for (guint i = 0; i < schedule->entries->len; i++) {
+        const ScheduleEntry *entry = g_ptr_array_index(schedule->entries, i);
+
+        if (entry->delay && entry->next && entry->next <= at &&
+            (!first || entry->next < first->next))
+            first = entry;
+    }
+    g_clear_handle_id(&schedule->delayed, g_source_remove);
+    if (!first)
+        return;
+    text = schedule_entry_text(first);
+    g_message("GPU %s %s in %" G_GINT64_FORMAT " s (schedule %s, spread=)", first->gpu, text,
+              schedule_entry_next(first) - at, first->name);
+    schedule->delayed = g_timeout_add_seconds((guint)MAX(schedule_entry_next(first) - at, 1),
+                                              delay_is_over, schedule);
 }
 
 static void told_next(const GPtrArray *times, const GError *error, void *data)
@@ -310,11 +309,23 @@ static void told_next(const GPtrArray *times, const GError *error, void *data)
 
     if (times) {
         set_times(question->entries, times);
-        if (question->entries == question->schedule->entries)
+        if (question->entries == question->schedule->entries) {
             sync_timers(question->schedule);
+            wait_for_delayed(question->schedule);
+        }
     } else if (!is_cancelled(error)) {
         g_warning("cannot find out when users are to be warned of a switch: %s", error->message);
     }
+}
+
+/* What elapsed before vgpud, or this file, was there. */
+static void ask_delayed(Schedule *schedule)
+{
+    const ScheduleEntry *first =
+        schedule->entries->len ? g_ptr_array_index(schedule->entries, 0) : NULL;
+
+    if (schedule->bus && first && first->delay)
+        ask_times(question_new(schedule, schedule->entries), told_next);
 }
 
 static void run_entry(Schedule *schedule, const ScheduleEntry *entry)
@@ -461,6 +472,7 @@ gboolean schedule_reload(Schedule *schedule, GError **error)
     g_ptr_array_unref(schedule->entries);
     schedule->entries = g_steal_pointer(&entries);
     sync_timers(schedule);
+    ask_delayed(schedule);
     return TRUE;
 }
 
@@ -469,6 +481,7 @@ void schedule_start(Schedule *schedule, GDBusConnection *bus)
     schedule->bus = g_object_ref(bus);
     sync_timers(schedule);
     apply_all(schedule);
+    ask_delayed(schedule);
 }
 
 Schedule *schedule_new(Host *host, Modes *modes, PoolSetFunc set_pool, void *data)
@@ -479,7 +492,6 @@ Schedule *schedule_new(Host *host, Modes *modes, PoolSetFunc set_pool, void *dat
     schedule->switches = scheduled_switches_new(host, modes, set_pool, data);
     schedule->entries = g_ptr_array_new();
     schedule->timers = schedule_timers_of(schedule->entries);
-    schedule->delayed = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, remove_source);
     schedule->end = g_cancellable_new();
     authority_answer(host_manager(host), "handle-list-schedule", ACTION_SEE, list_allowed, NULL,
                      schedule);
@@ -492,7 +504,7 @@ void schedule_free(Schedule *schedule)
 {
     g_cancellable_cancel(schedule->end);
     g_object_unref(schedule->end);
-    g_hash_table_unref(schedule->delayed);
+    g_clear_handle_id(&schedule->delayed, g_source_remove);
     scheduled_switches_free(schedule->switches);
     g_ptr_array_unref(schedule->timers);
     g_ptr_array_unref(schedule->entries);

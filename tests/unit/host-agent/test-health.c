@@ -372,15 +372,37 @@ static void test_on_bus(void)
     agent_on_bus_close(&at);
 }
 
-static void add_vgpu(HostRoot *root, const char *state, const char *losses)
+static void add_one(HostRoot *root, const char *uuid, const char *state, const char *losses)
 {
     g_autofree char *attributes =
         g_strdup_printf("state=%s|failure=|vram_bytes=8589934592|window_bytes=268435456|weight=100|"
                         "cap=100|priority=0|requests=1|doorbells=1|interrupts=1|engine_losses=%s",
                         state, losses);
 
-    recorded_host_add_vgpu(root, "pci0000:00/0000:00:01.0/" GPU, UUID, "amdgpu-vgpu-half",
+    recorded_host_add_vgpu(root, "pci0000:00/0000:00:01.0/" GPU, uuid, "amdgpu-vgpu-half",
                            attributes);
+}
+
+static void add_vgpu(HostRoot *root, const char *state, const char *losses)
+{
+    add_one(root, UUID, state, losses);
+}
+
+/* The driver does not report that a guest has started its vGPU; it is a witness all the same. */
+static void test_witness_on_bus(void)
+{
+    AgentOnBus at;
+
+    agent_on_bus_open(&at, "shared");
+    add_one(at.root, OTHER, "device=open engine=ready", "0");
+    agent_update_vgpu(at.agent, OTHER);
+    file_tree_write(at.root, PLACE OTHER "/vgpu/state", "device=running engine=ready\n");
+    add_vgpu(at.root, "device=running engine=ready", "1");
+    agent_update_vgpu(at.agent, UUID);
+    file_tree_write(at.root, PLACE UUID "/vgpu/engine_losses", "4\n");
+    agent_update_vgpu(at.agent, UUID);
+    assert_says("-o json gpu show 02:00.0", 0, "\"Healthy\" : true", "");
+    agent_on_bus_close(&at);
 }
 
 /* The driver reports an engine; then the removal of a vGPU. */
@@ -469,6 +491,7 @@ int main(int argc, char **argv)
     g_test_add_func("/health/narrow-slot", test_narrow_slot);
     g_test_add_func("/health/on-bus", test_on_bus);
     g_test_add_func("/health/engine-on-bus", test_engine_on_bus);
+    g_test_add_func("/health/witness-on-bus", test_witness_on_bus);
     g_test_add_func("/health/gone-on-bus", test_gone_on_bus);
     g_test_add_func("/health/missed-at-start", test_missed_at_start);
     return g_test_run();

@@ -141,6 +141,8 @@ static void test_mistakes(void)
         {AT "drain=true\n", "drain=true is not allowed: it must be yes or no"},
         {AT "partitions=0\n", "from 1 to 256"},
         {AT "spread=5\n", "spread=5 is not allowed: it must be a time as 90s"},
+        {AT "spread=5m\n[at b]\ngpu=" GPU "\nmode=host\nat=09:00\n",
+         "[at b]: spread= must be the same as in [at a]"},
         {AT "pool=mine\n", "pool=mine is not allowed: it must be local, slurm or kubernetes"},
         {AT "when=1\n", "unknown key \"when\""},
         {AT "time=08:00\n", "at= replaces time= and days=; remove those"},
@@ -377,7 +379,9 @@ static void test_delayed(void)
 
     open_clock(&clock);
     file_tree_write(clock.host.root, "/etc/machine-id", "4f3c\n");
-    write_schedule(&clock, "spread=6h\n");
+    file_tree_write(clock.host.root, SCHEDULE_CONF,
+                    "[at day]\ngpu=" GPU "\nmode=shared\nat=day\nwarn=0\nspread=6h\n"
+                    "[at night]\ngpu=" GPU "\nmode=passthrough\nat=night\nspread=6h\n");
     entries = schedule_conf_load(clock.host.root, NULL);
     delay = ((const ScheduleEntry *)g_ptr_array_index(entries, 1))->delay;
     g_assert_cmpint(delay, >, 600);
