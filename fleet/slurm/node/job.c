@@ -124,6 +124,8 @@ static gboolean read_grant(const job_info_t *info, const char *node, NodeGrant *
     grant->count = (guint)found;
     grant->per_task = submit_shards(info->tres_per_task);
     grant->restarts = info->restart_cnt;
+    grant->over =
+        (info->job_state & JOB_STATE_BASE) != JOB_RUNNING || (info->job_state & JOB_COMPLETING);
     return TRUE;
 }
 

@@ -39,12 +39,14 @@ void node_job_clear(NodeJob *job);
  * @count: of @cards
  * @per_task: shards of a task; 0: whole cards
  * @restarts: how often the job has gone back to the queue
+ * @over: it was cancelled meanwhile, or put back; then it has no card
  */
 typedef struct {
     CardPromise cards[NODE_MAX_CARDS];
     guint count;
     guint32 per_task;
     guint restarts;
+    gboolean over;
 } NodeGrant;
 
 /* FALSE with G_IO_ERROR. */

@@ -192,6 +192,8 @@ static int has_no_card(HostRoot *root, const NodeJob *job, const NodeGrant *gran
 {
     static const char why[] = "slurmctld has started it here without a card";
 
+    if (grant->over)
+        return reject(root, job, "it has ended meanwhile");
     return grant->restarts < MAX_RESTARTS ? put_back(root, job, why) : reject(root, job, why);
 }
 
