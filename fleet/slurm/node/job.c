@@ -110,6 +110,11 @@ const char *node_job_detail(const job_info_t *job, const char *node)
     return at >= 0 && (guint)at < job->gres_detail_cnt ? job->gres_detail_str[at] : NULL;
 }
 
+static gboolean is_over(const job_info_t *job)
+{
+    return (job->job_state & JOB_STATE_BASE) != JOB_RUNNING || job->job_state & JOB_COMPLETING;
+}
+
 static gboolean read_grant(const job_info_t *info, const char *node, NodeGrant *grant,
                            GError **error)
 {
@@ -124,8 +129,7 @@ static gboolean read_grant(const job_info_t *info, const char *node, NodeGrant *
     grant->count = (guint)found;
     grant->per_task = submit_shards(info->tres_per_task);
     grant->restarts = info->restart_cnt;
-    grant->over =
-        (info->job_state & JOB_STATE_BASE) != JOB_RUNNING || (info->job_state & JOB_COMPLETING);
+    grant->over = is_over(info);
     return TRUE;
 }
 
@@ -153,9 +157,24 @@ gboolean node_job_ask(const NodeJob *job, NodeGrant *grant, GError **error)
     return ok;
 }
 
+/* Slurm starts a cancelled job again if it is put back. */
+static gboolean runs_still(guint32 id)
+{
+    job_info_msg_t *answer = NULL;
+    gboolean runs = FALSE;
+
+    if (slurm_load_job(&answer, id, 0))
+        return FALSE;
+    for (guint i = 0; i < answer->record_count; i++)
+        if (slurm_id_of(&answer->job_array[i]) == id)
+            runs = !is_over(&answer->job_array[i]);
+    slurm_free_job_info_msg(answer);
+    return runs;
+}
+
 void node_job_put_back(guint32 id)
 {
-    if (!slurm_requeue(id, 0))
+    if (!runs_still(id) || !slurm_requeue(id, 0))
         return;
     /* Only batch jobs can be started again. */
     node_say(LOG_WARNING, "cannot requeue job %u (%s); cancelling it", id, slurm_strerror(errno));
