@@ -157,8 +157,6 @@ void usage_add(Usage *usage, const UsageSample *sample, gint64 now, guint second
     gboolean first = !last;
     UsageRow *row = NULL;
 
-    if (first && sample->unknown)
-        return;
     if (first)
         last = last_new(usage, sample->uuid);
     last->sampled = TRUE;

@@ -15,7 +15,7 @@
  * restart
  * @vram_used: bytes now; 0: not known
  * @vram_peak: the most so far, which may restart; 0: not known
- * @unknown: none of these is known now
+ * @unknown: none of these counters is known now
  */
 typedef struct {
     const char *uuid;
@@ -64,7 +64,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Usage, usage_free)
 /*
  * The vGPU was promised in the @seconds until @now (seconds since 1970). It was busy in them if a
  * counter moved, or if its engine used more than 1 % of a CPU. The first sample of a vGPU only sets
- * the counters' start.
+ * the counters' start, which is 0 if they are unknown then.
  */
 void usage_add(Usage *usage, const UsageSample *sample, gint64 now, guint seconds);
 

@@ -215,10 +215,9 @@ void listing_print_cells(const Options *options, const char *const *heads, guint
 
 char *dict_text(GVariant *dict, const char *key)
 {
-    char *text = NULL;
+    g_autoptr(GVariant) value = g_variant_lookup_value(dict, key, G_VARIANT_TYPE_STRING);
 
-    g_variant_lookup(dict, key, "s", &text);
-    return text;
+    return value ? g_variant_dup_string(value, NULL) : NULL;
 }
 
 char *dict_number(GVariant *dict, const char *key)
@@ -246,10 +245,9 @@ char *dict_flag(GVariant *dict, const char *key)
 
 char *dict_bytes(GVariant *dict, const char *key)
 {
-    guint64 bytes = 0;
+    g_autoptr(GVariant) value = g_variant_lookup_value(dict, key, G_VARIANT_TYPE_UINT64);
 
-    g_variant_lookup(dict, key, "t", &bytes);
-    return text_of_bytes(bytes);
+    return text_of_bytes(value ? g_variant_get_uint64(value) : 0);
 }
 
 char *dict_list(GVariant *dict, const char *key, const char *between)

@@ -133,24 +133,50 @@ static GVariant *vgpu_list_all(const Client *client, GError **error)
     return g_variant_ref_sink(g_variant_builder_end(&list));
 }
 
-/* A vGPU of ListVgpusShort in the words of ListVgpus. There may be a thousand. */
-static GVariant *object_of_short(GVariant *vgpu, GHashTable *vms, GHashTable *names)
+/* The members of ListVgpusShort's tuples, in the words of ListVgpus, and two that are added. */
+static const char *const short_keys[] = {"Uuid", "Gpu",   "Type",   "Device", "Engine",
+                                         "Vram", "Class", "Tenant", "Vm",     "Name"};
+
+#define SHORT_KEYS G_N_ELEMENTS(short_keys)
+
+/*
+ * @keys: the @short_keys. There may be a thousand vGPUs, so nothing is parsed or copied for each
+ * that need not be.
+ */
+static GVariant *object_of_short(GVariant *vgpu, GVariant *const *keys, GHashTable *vms,
+                                 GHashTable *names)
 {
-    static const char *const keys[] = {"Uuid",   "Gpu",  "Type",  "Device",
-                                       "Engine", "Vram", "Class", "Tenant"};
-    g_autoptr(GVariant) uuid = g_variant_get_child_value(vgpu, 0);
-    const char *text = g_variant_get_string(uuid, NULL);
-    GVariantBuilder dict;
+    GVariant *values[SHORT_KEYS], *members[SHORT_KEYS];
+    const char *uuid;
 
-    g_variant_builder_init(&dict, G_VARIANT_TYPE_VARDICT);
-    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
-        g_autoptr(GVariant) value = g_variant_get_child_value(vgpu, i);
+    for (gsize i = 0; i < SHORT_KEYS - 2; i++)
+        values[i] = g_variant_get_child_value(vgpu, i);
+    uuid = g_variant_get_string(values[0], NULL);
+    values[SHORT_KEYS - 2] = text_of(vms, uuid);
+    values[SHORT_KEYS - 1] = text_of(names, uuid);
+    for (gsize i = 0; i < SHORT_KEYS; i++)
+        members[i] = g_variant_new_dict_entry(keys[i], g_variant_new_variant(values[i]));
+    for (gsize i = 0; i < SHORT_KEYS - 2; i++)
+        g_variant_unref(values[i]);
+    return g_variant_new_array(G_VARIANT_TYPE("{sv}"), members, SHORT_KEYS);
+}
 
-        g_variant_builder_add(&dict, "{sv}", keys[i], value);
+static GVariant *objects_of_short(GVariant *vgpus, GHashTable *vms, GHashTable *names)
+{
+    GVariant *keys[SHORT_KEYS];
+    GVariantBuilder list;
+
+    for (gsize i = 0; i < SHORT_KEYS; i++)
+        keys[i] = g_variant_ref_sink(g_variant_new_string(short_keys[i]));
+    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
+    for (gsize i = 0; i < g_variant_n_children(vgpus); i++) {
+        g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);
+
+        g_variant_builder_add_value(&list, object_of_short(vgpu, keys, vms, names));
     }
-    g_variant_builder_add(&dict, "{sv}", "Vm", text_of(vms, text));
-    g_variant_builder_add(&dict, "{sv}", "Name", text_of(names, text));
-    return g_variant_builder_end(&dict);
+    for (gsize i = 0; i < SHORT_KEYS; i++)
+        g_variant_unref(keys[i]);
+    return g_variant_ref_sink(g_variant_builder_end(&list));
 }
 
 /* The table alone needs little of all that there is to know. */
@@ -160,17 +186,8 @@ static GVariant *list_short(const Client *client, GError **error)
     g_autoptr(GVariant) vm_answer = NULL, name_answer = NULL;
     g_autoptr(GHashTable) vms = vgpus ? texts_get(client, "ListVms", &vm_answer, error) : NULL;
     g_autoptr(GHashTable) names = vms ? texts_get(client, "ListNames", &name_answer, error) : NULL;
-    GVariantBuilder list;
 
-    if (!names)
-        return NULL;
-    g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
-    for (gsize i = 0; i < g_variant_n_children(vgpus); i++) {
-        g_autoptr(GVariant) vgpu = g_variant_get_child_value(vgpus, i);
-
-        g_variant_builder_add_value(&list, object_of_short(vgpu, vms, names));
-    }
-    return g_variant_ref_sink(g_variant_builder_end(&list));
+    return names ? objects_of_short(vgpus, vms, names) : NULL;
 }
 
 gboolean vgpu_list_command(Client *client, const Options *options, char **args, GError **error)

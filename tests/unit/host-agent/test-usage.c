@@ -158,7 +158,6 @@ static void test_unknown(void)
     unknown.tenant = now.tenant;
     unknown.gpu = now.gpu;
     unknown.type = now.type;
-    usage_add(usage, &unknown, TEN, 60);
     usage_add(usage, &now, TEN, 60);
     usage_add(usage, &unknown, TEN + 60, 60);
     now.gpu_ns += 1000;
