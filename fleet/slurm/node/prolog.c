@@ -192,8 +192,11 @@ static int has_no_card(HostRoot *root, const NodeJob *job, const NodeGrant *gran
 {
     static const char why[] = "slurmctld has started it here without a card";
 
-    if (grant->over)
-        return reject(root, job, "it has ended meanwhile");
+    /* No step of it comes any more, so none must be told. */
+    if (grant->over) {
+        node_say(LOG_INFO, "job %u gets no slice: it has ended meanwhile", job->id);
+        return EXIT_SUCCESS;
+    }
     return grant->restarts < MAX_RESTARTS ? put_back(root, job, why) : reject(root, job, why);
 }
 

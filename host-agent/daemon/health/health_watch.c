@@ -290,9 +290,9 @@ static void forget_engine(Health *health, const char *uuid)
 }
 
 /*
- * Mostly it is looked at alone: with a thousand vGPUs, each makes ten events while it is made. If an
- * engine of its GPU is in trouble, the others show whether the GPU is the cause, and the driver does
- * not report all that they do.
+ * Mostly it is looked at alone: with a thousand vGPUs, each makes ten events while it is made. If
+ * an engine of its GPU is in trouble, the others show whether the GPU is the cause, and the driver
+ * does not report all that they do.
  */
 void health_vgpu_changed(Health *health, const char *uuid)
 {
@@ -318,7 +318,7 @@ void health_events_lost(Health *health)
     health->engines_seen = FALSE;
 }
 
-/* What comes without an event. */
+/* Errors and temperatures come without an event. */
 static gboolean look_again(void *data)
 {
     Health *health = data;

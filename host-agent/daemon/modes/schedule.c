@@ -267,7 +267,7 @@ static void ask_times(Question *question, CalendarFunc func)
 
 static void told_next(const GPtrArray *times, const GError *error, void *data);
 
-/* What the schedule's time has reached now. */
+/* The schedule's time has reached an entry. */
 static gboolean delay_is_over(void *data)
 {
     Schedule *schedule = data;
@@ -278,11 +278,11 @@ static gboolean delay_is_over(void *data)
     return G_SOURCE_REMOVE;
 }
 
-/* systemd's timers elapse at the time in the file; whatever did, waits for the rest of the delay.
- */
+/* systemd's timers elapse at the time in the file; then the delay begins. */
 static void wait_for_delayed(Schedule *schedule)
 {
     gint64 at = now();
+    gint64 left;
     const ScheduleEntry *first = NULL;
     g_autofree char *text = NULL;
 
@@ -297,10 +297,10 @@ static void wait_for_delayed(Schedule *schedule)
     if (!first)
         return;
     text = schedule_entry_text(first);
-    g_message("GPU %s %s in %" G_GINT64_FORMAT " s (schedule %s, spread=)", first->gpu, text,
-              schedule_entry_next(first) - at, first->name);
-    schedule->delayed = g_timeout_add_seconds((guint)MAX(schedule_entry_next(first) - at, 1),
-                                              delay_is_over, schedule);
+    left = MAX(schedule_entry_next(first) - at, 1);
+    g_message("GPU %s %s in %" G_GINT64_FORMAT " s (schedule %s, spread=)", first->gpu, text, left,
+              first->name);
+    schedule->delayed = g_timeout_add_seconds((guint)left, delay_is_over, schedule);
 }
 
 static void told_next(const GPtrArray *times, const GError *error, void *data)
@@ -318,13 +318,10 @@ static void told_next(const GPtrArray *times, const GError *error, void *data)
     }
 }
 
-/* What elapsed before vgpud, or this file, was there. */
+/* An entry may have elapsed before vgpud was started, or the file was changed. */
 static void ask_delayed(Schedule *schedule)
 {
-    const ScheduleEntry *first =
-        schedule->entries->len ? g_ptr_array_index(schedule->entries, 0) : NULL;
-
-    if (schedule->bus && first && first->delay)
+    if (schedule->bus && late_now(schedule->entries) < now())
         ask_times(question_new(schedule, schedule->entries), told_next);
 }
 

@@ -292,7 +292,7 @@ sub show_logs {
     return;
 }
 
-# What all daemons have said of a job, in the order of time; and each start of slurmctld.
+# All daemons' words about a job, in the order of time; and each start of slurmctld.
 sub log_of {
     my ($self, $job) = @_;
     return `grep -hE '(JobId=|job |\\[)$job\\b|slurmctld version' $home/log/* | sort | tail -n 60`;

@@ -81,8 +81,8 @@ sub step_ends {
 
 sub stop { my ($self) = @_; $_->stop for @{ $self->{running} }; return }
 
-# Where the time went, by step and by file; the ten slowest files are shown. Then what was red: whoever has only the end
-# of the output sees it there.
+# Where the time went, by step and by file; the ten slowest files are shown. The reasons for red are last, because the
+# end of the output may be all that is shown.
 sub summary {
     my ($self) = @_;
     my $all = time - $self->{began};
