@@ -24,6 +24,8 @@ DBUS_DIR ?= /usr/share/dbus-1
 POLKIT_DIR ?= /usr/share/polkit-1/actions
 RIG := tests/rig/rig
 UNIT_TESTS :=
+# A warning is an error for those who develop this. Packagers, whose compiler is another one, export WERROR empty.
+WERROR ?= -Werror
 # Of every program that is installed. CPPFLAGS, CFLAGS and LDFLAGS are a packager's, and come after.
 HARDEN_CFLAGS := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
 HARDEN_LDFLAGS := -pie -Wl,-z,relro,-z,now

@@ -8,7 +8,7 @@ CARD_OBJECTS := $(patsubst %.c,build/%.o,$(wildcard $(CARD_SRC)/*.c))
 CARD_PKGS := gio-unix-2.0 json-glib-1.0 vulkan
 CARD_PKG_CFLAGS = $(call once,CARD_PKG_CFLAGS,pkg-config --cflags $(CARD_PKGS))
 CARD_PKG_LIBS = $(call once,CARD_PKG_LIBS,pkg-config --libs $(CARD_PKGS))
-CARD_CFLAGS = -std=c11 -D_GNU_SOURCE -O2 -g $(HARDEN_CFLAGS) -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
+CARD_CFLAGS = -std=c11 -D_GNU_SOURCE -O2 -g $(HARDEN_CFLAGS) -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -DVGPU_VERSION='"$(VERSION)"' $(CPPFLAGS) $(CFLAGS) $(CARD_PKG_CFLAGS)
 # The programs that it runs.
 CARD_TOOLS := $(BENCH_OUT)/vk-bench $(LOAD_OUT)/governor-load $(GUEST_OUT)/vk-compute

@@ -5,7 +5,7 @@ ENGINE_PKGS := glib-2.0 virglrenderer libsystemd vulkan
 ENGINE_SRCS := $(wildcard engine/*.c)
 ENGINE_OBJS := $(ENGINE_SRCS:%.c=build/%.o)
 VGPU_VERSION ?= $(shell cat mdev-driver/VERSION)
-ENGINE_WARN := -std=c11 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+ENGINE_WARN := -std=c11 -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 ENGINE_CPPFLAGS = -D_GNU_SOURCE -DVGPU_VERSION='"$(VGPU_VERSION)"' -DG_LOG_DOMAIN='"vgpu-engine"' \
 	-Iengine -Imdev-driver/uapi $(ENGINE_PKG_CFLAGS)
 ENGINE_CFLAGS ?= -O2 -g $(HARDEN_CFLAGS) $(CPPFLAGS) $(CFLAGS)

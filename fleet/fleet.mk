@@ -8,7 +8,7 @@
 FLEET_SRC := fleet
 FLEET_OUT := build/fleet
 FLEET_TESTS := tests/fleet
-FLEET_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -I.
+FLEET_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra $(WERROR) -I.
 FLEET_CFLAGS := -O2 $(HARDEN_CFLAGS) $(FLEET_WARN)
 
 FLEET_REQUEST := $(wildcard $(FLEET_SRC)/request/*.c)

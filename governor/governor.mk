@@ -7,7 +7,7 @@ GOVERNOR_OUT ?= build/governor
 GOVERNOR_TESTS_SRC := tests/unit/governor
 GOVERNOR_TESTS_OUT ?= build/unit/governor
 GOVERNOR_INCLUDES := $(addprefix -I$(GOVERNOR_SRC)/,protocol core member arbiter)
-GOVERNOR_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
+GOVERNOR_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -fno-omit-frame-pointer
 comma := ,
 GOVERNOR_PKGS := glib-2.0 libsystemd

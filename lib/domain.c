@@ -21,16 +21,17 @@ static void refuse_document_type(void *data, const xmlChar *name, const xmlChar 
     xmlStopParser(context);
 }
 
-static char *why_not(const xmlParserCtxt *context, gboolean has_type)
+static char *why_not(xmlParserCtxt *context, gboolean has_type)
 {
+    const xmlError *last = xmlCtxtGetLastError(context);
     g_autofree char *message = NULL;
 
     if (has_type)
         return g_strdup("it has a document type (<!DOCTYPE>), which no domain has");
-    if (!context->lastError.message)
+    if (!last || !last->message)
         return g_strdup("it is empty");
-    message = g_strdelimit(g_strstrip(g_strdup(context->lastError.message)), "\n", ' ');
-    return g_strdup_printf("%s in line %d", message, context->lastError.line);
+    message = g_strdelimit(g_strstrip(g_strdup(last->message)), "\n", ' ');
+    return g_strdup_printf("%s in line %d", message, last->line);
 }
 
 xmlDoc *xml_parse(const char *text, gsize length, char **why)

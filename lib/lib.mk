@@ -8,7 +8,7 @@ LIB := $(LIB_OUT)/lib.a
 LIB_SOURCES := $(wildcard $(LIB_SRC)/*.c)
 # Files that change the host through the driver; unit tests replace them.
 LIB_CALL := $(LIB_SRC)/control_call.c
-LIB_CFLAGS := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -I. -Imdev-driver/uapi
+LIB_CFLAGS := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra $(WERROR) -I. -Imdev-driver/uapi
 LIB_PKGS := gio-unix-2.0 libpci json-glib-1.0 libxml-2.0
 LIB_PKG_CFLAGS = $(call once,LIB_PKG_CFLAGS,pkg-config --cflags $(LIB_PKGS))
 

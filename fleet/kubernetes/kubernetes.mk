@@ -9,7 +9,7 @@ KUBE_SRC := fleet/kubernetes
 KUBE_OUT := build/kubernetes
 KUBE_TESTS := tests/kubernetes
 # Generated code is in the folder of its own.
-KUBE_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -I. -I$(KUBE_OUT)/proto -DVGPU_VERSION='"$(VERSION)"'
+KUBE_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra $(WERROR) -I. -I$(KUBE_OUT)/proto -DVGPU_VERSION='"$(VERSION)"'
 KUBE_PKGS := gio-unix-2.0 json-glib-1.0 libcurl libnghttp2 libprotobuf-c
 KUBE_PKG_CFLAGS = $(call once,KUBE_PKG_CFLAGS,pkg-config --cflags $(KUBE_PKGS))
 KUBE_PKG_LIBS = $(call once,KUBE_PKG_LIBS,pkg-config --libs $(KUBE_PKGS))

@@ -10,7 +10,7 @@ CUDA_REAL_DIR = $(PREFIX)/lib/mdev-vgpu/real
 CUDA_DIR = $(PREFIX)/lib/mdev-vgpu/cuda
 # On a host the first is a link to this, where vgpud makes links to the driver that it finds.
 CUDA_REAL_LINKS := /run/vgpu/nvidia
-CUDA_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+CUDA_WARN := -std=c11 -D_GNU_SOURCE -g -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 CUDA_INCLUDES := $(addprefix -I$(CUDA_SRC)/,. abi memory time nvml) -Igovernor/member -Igovernor/protocol
 # These libraries print nothing, and none of their code runs when they are loaded.
 CUDA_CFLAGS := $(CUDA_WARN) $(GOVERNOR_OLD_LIBC) -O2 -fPIC -fno-plt -fvisibility=hidden -fno-omit-frame-pointer

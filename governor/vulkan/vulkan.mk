@@ -8,7 +8,7 @@ VK_LAYER_NAME := VkLayer_vgpu_governor.json
 VK_LAYER_DIR = $(GOVERNOR_LIBRARIES)
 VK_LAYER_SRCS := $(wildcard $(VK_LAYER_SRC)/*.c)
 # -fno-plt: calls of the member library need no extra jump.
-VK_LAYER_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -fno-plt -fvisibility=hidden -Wall -Wextra -Werror \
+VK_LAYER_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -fno-plt -fvisibility=hidden -Wall -Wextra $(WERROR) \
 	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -Igovernor/protocol
 # No symbol may be taken from the application, and none may be missing.
 VK_LAYER_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,-Bsymbolic '-Wl,-rpath,$$ORIGIN'
@@ -18,7 +18,7 @@ VK_LAYER_TESTS_OUT := build/unit/governor-vulkan
 VK_LAYER_TESTS := $(patsubst $(VK_LAYER_TESTS_SRC)/test-%.c,$(VK_LAYER_TESTS_OUT)/test-%,\
 	$(wildcard $(VK_LAYER_TESTS_SRC)/test-*.c))
 VK_LAYER_SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=all
-VK_LAYER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g $(VK_LAYER_SANITIZE) -Wall -Wextra -Werror \
+VK_LAYER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g $(VK_LAYER_SANITIZE) -Wall -Wextra $(WERROR) \
 	-Wshadow -Wstrict-prototypes -Wmissing-prototypes -Igovernor/member -Igovernor/protocol -I$(VK_LAYER_TESTS_OUT) -I$(VK_LAYER_SRC) \
 	-I$(VK_LAYER_TESTS_SRC) -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter"' \
 	-DLIVE_LAYER_DIR='"$(CURDIR)/$(VK_LAYER_OUT)"' -DLAYER_DIR='"$(CURDIR)/$(VK_LAYER_TESTS_OUT)/layer"' \

@@ -30,7 +30,7 @@ $(CUDA_TEST)/real/libnvidia-ml.so.1: $(CUDA_TEST)/fake/nvml.o $(CUDA_TEST)/fake/
 CUDA_DOORS := $(foreach kind,san plain,$(CUDA_TEST)/$(kind)/libcuda.so.1 $(CUDA_TEST)/$(kind)/libnvidia-ml.so.1) \
 	$(CUDA_TEST)/real/libcuda.so.1 $(CUDA_TEST)/real/libnvidia-ml.so.1
 
-CUDA_TEST_CFLAGS = -std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wshadow -O1 $(CUDA_SANITIZE) $(CUDA_INCLUDES) \
+CUDA_TEST_CFLAGS = -std=c11 -D_GNU_SOURCE -g -Wall -Wextra $(WERROR) -Wshadow -O1 $(CUDA_SANITIZE) $(CUDA_INCLUDES) \
 	-I$(CUDA_OUT)/cuda -I$(CUDA_TEST) -I$(CUDA_TEST_SRC) -I$(CUDA_FAKE_SRC) -I$(GOVERNOR_TESTS_SRC) -Igovernor/core \
 	$(GOVERNOR_PKG_CFLAGS) -DARBITER='"$(CURDIR)/$(GOVERNOR_OUT)/vgpu-arbiter"' -DREAL_DIR='"$(CUDA_TEST_REAL)"' \
 	-DPLAIN_DIR='"$(CURDIR)/$(CUDA_TEST)/plain"' -DCLIENTS_DIR='"$(CURDIR)/$(CUDA_TEST)"' -DLAYER='"$(CURDIR)/$(GOVERNOR_OUT)/vulkan/libvgpu_governor.so"' \
@@ -127,7 +127,7 @@ $(CUDA_TEST)/plain/libcuda.so: $(CUDA_TEST)/plain/libcuda.so.1
 CUDA_ON_CARD := build/on-card
 CUDA_ON_CARD_REAL ?= $(CUDA_TEST_REAL)
 $(eval $(call cuda_library,$(CUDA_ON_CARD),$(CUDA_ON_CARD_REAL),$(CURDIR)/$(CUDA_ON_CARD),$(CURDIR)/$(GOVERNOR_OUT),$(CUDA_CFLAGS)))
-CUDA_CARD_PROGRAM = $(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -I$(CUDA_SRC)/abi -I$(CUDA_FAKE_SRC) -I$(CUDA_TEST_SRC) \
+CUDA_CARD_PROGRAM = $(CC) -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -I$(CUDA_SRC)/abi -I$(CUDA_FAKE_SRC) -I$(CUDA_TEST_SRC) \
 	-DREAL_DIR='"$(CUDA_ON_CARD_REAL)"' -o $@ $^ -L$(CUDA_ON_CARD_REAL) -l:libcuda.so.1 -ldl
 
 .PHONY: cuda-on-card

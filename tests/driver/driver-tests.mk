@@ -21,7 +21,7 @@ DRIVER_TESTS_PROGRAMS := $(patsubst $(DRIVER_TESTS_SRC)/%.c,$(DRIVER_TESTS_OUT)/
 # t-real-engine uses the real one.
 DRIVER_TESTS_ENGINE := $(DRIVER_TESTS_OUT)/vgpu-engine
 
-DRIVER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -pthread \
+DRIVER_TESTS_CFLAGS = -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $(WERROR) -pthread \
 	-I$(DRIVER_TESTS_SRC)/lib -Imdev-driver/uapi $(shell pkg-config --cflags glib-2.0)
 DRIVER_TESTS_LIBS = $(shell pkg-config --libs glib-2.0)
 

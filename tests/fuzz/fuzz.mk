@@ -16,7 +16,7 @@ FUZZ_KEPT_LEN := 160
 FUZZ_GROUPS := model engine guard agent governor cuda fleet $(KUBE_ALL)
 
 FUZZ_model_PARTS := $(wildcard mdev-driver/model/*.c)
-FUZZ_model_CFLAGS := -std=c11 -Wall -Wextra -Werror -Imdev-driver/model
+FUZZ_model_CFLAGS := -std=c11 -Wall -Wextra $(WERROR) -Imdev-driver/model
 FUZZ_model_LIBS :=
 
 FUZZ_engine_PARTS := $(filter-out $(addprefix engine/,main.c icd_probe.c icd.c describe.c vulkan_driver.c),$(ENGINE_SRCS)) \
@@ -54,7 +54,7 @@ FUZZ_kubernetes_LIBS = $(KUBE_PKG_LIBS)
 
 # The CUDA door's maps of what it has charged.
 FUZZ_cuda_PARTS := $(addprefix governor/cuda/memory/,ranges.c mappings.c)
-FUZZ_cuda_CFLAGS = -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror $(CUDA_INCLUDES)
+FUZZ_cuda_CFLAGS = -std=c11 -D_GNU_SOURCE -Wall -Wextra $(WERROR) $(CUDA_INCLUDES)
 FUZZ_cuda_LIBS := -lpthread
 
 # The parts of a group are compiled once for all of its programs.

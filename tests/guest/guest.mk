@@ -5,7 +5,7 @@
 GUEST_SRC := tests/guest
 GUEST_OUT := build/guest
 GUEST_PROGRAMS := $(addprefix $(GUEST_OUT)/,vk-compute vk-waits cl-compute)
-GUEST_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -I$(GUEST_SRC) -I$(GUEST_OUT)
+GUEST_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(WERROR) -I$(GUEST_SRC) -I$(GUEST_OUT)
 
 # Checks that their check of the data finds errors; needs no GPU.
 UNIT_TESTS += $(GUEST_OUT)/job-test

@@ -8,7 +8,7 @@
 UNIT_OUT := build/unit
 UNIT_SRC := tests/unit/model
 UNIT_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
-UNIT_CFLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -fno-omit-frame-pointer $(UNIT_SANITIZE) \
+UNIT_CFLAGS := -std=c11 -O1 -g -Wall -Wextra $(WERROR) -fno-omit-frame-pointer $(UNIT_SANITIZE) \
 	-Imdev-driver/model -I$(UNIT_SRC)
 UNIT_GLIB_CFLAGS = $(call once,UNIT_GLIB_CFLAGS,pkg-config --cflags glib-2.0)
 UNIT_GLIB_LIBS = $(call once,UNIT_GLIB_LIBS,pkg-config --libs glib-2.0)

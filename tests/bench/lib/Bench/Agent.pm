@@ -70,13 +70,19 @@ sub questions {
     my $before = cpu();
     my $list = VGPU::Lab::host('t0=$(date +%s%N); vgpuctl vgpu list | wc -l >&2; echo $(( $(date +%s%N) - t0 ))', timeout => 120);
     my $between = cpu();
-    my $scrape = VGPU::Lab::host(q{python3 -c 'import time, urllib.request; t = time.monotonic();}
-        . q{ urllib.request.urlopen("http://127.0.0.1:9835/metrics").read(); print(time.monotonic() - t)'}, timeout => 120);
+    # As Prometheus does: by a program that already runs, and has asked before.
+    my $scrape = VGPU::Lab::host(<<'SH', timeout => 120);
+python3 -c 'import time, urllib.request
+for _ in range(2):
+    t = time.monotonic()
+    urllib.request.urlopen("http://127.0.0.1:9835/metrics").read()
+print(time.monotonic() - t)'
+SH
     my $after = cpu();
     my ($ns) = $list =~ /^(\d{6,})$/m;
     my ($seconds) = $scrape =~ /([\d.e-]+)/;
     return (list => $ns / 1e9, scrape => $seconds,
-        'list-cpu' => $between->{vgpud} - $before->{vgpud}, 'scrape-cpu' => $after->{vgpud} - $between->{vgpud});
+        'list-cpu' => $between->{vgpud} - $before->{vgpud}, 'scrape-cpu' => ($after->{vgpud} - $between->{vgpud}) / 2);
 }
 
 # From its start to the name on the bus, which it takes when everything is there.

@@ -15,6 +15,8 @@ use Test::More ();
 use Time::HiRes qw(time sleep);
 
 my $home = '/run/fleet';
+# The plugins' folder: what the checkout has built, or a package's.
+our $plugin_dir = $ENV{VGPU_SLURM_PLUGINS} // '/src/build/fleet';
 # For an ordinary user's commands.
 my $user = 'tester';
 # So long may anything take that is waited for. Nothing passes or fails by time but a cluster that hangs.
@@ -31,7 +33,7 @@ sub new {
     my %default = (
         nodes => 2, cards => 8, vram => 81920, cpus => 64, model => 'a100-80g', slurm_conf => '', parameters => '', select => '',
         partitions => "PartitionName=all Nodes=ALL Default=YES DefaultTime=60 State=UP\n",
-        plugins => -e 'build/fleet/job_submit_vgpu.so', scripts => 1, witness => 'prolog',
+        plugins => -e "$plugin_dir/job_submit_vgpu.so", scripts => 1, witness => 'prolog',
     );
     my $self = bless { %default, %is, pids => {} }, $class;
     $self->{vgpu_conf} //= "[model $self->{model}]\nvram=$self->{vram}\n" if !ref $self->{model};
@@ -82,7 +84,7 @@ sub write_conf {
     my $select = join ',', 'CR_Core_Memory', 'MULTIPLE_SHARING_GRES_PJ', $self->{select} || ();
     my $scheduler = join ',', 'nohold_on_prolog_fail,bf_continue,bf_interval=1,sched_interval=1', $self->{parameters} || ();
     my $scripts = $self->{scripts} ? "Prolog=$home/prolog\nEpilog=$home/epilog\n" : '';
-    my $plugins = $self->{plugins} ? "JobSubmitPlugins=vgpu\nPluginDir=/src/build/fleet:/usr/lib/x86_64-linux-gnu/slurm-wlm\n" : '';
+    my $plugins = $self->{plugins} ? "JobSubmitPlugins=vgpu\nPluginDir=$plugin_dir:/usr/lib/x86_64-linux-gnu/slurm-wlm\n" : '';
     make_path('/etc/slurm');
     write_file('/etc/slurm/slurm.conf', <<"CONF");
 ClusterName=fleet
@@ -123,7 +125,7 @@ $self->{partitions}
 CONF
     write_file('/etc/slurm/gres.conf', "AutoDetect=off\n$gres");
     write_file('/etc/slurm/cgroup.conf', "CgroupPlugin=disabled\n");
-    write_file('/etc/slurm/plugstack.conf', $self->{plugins} ? "required /src/build/fleet/spank_vgpu.so\n" : '');
+    write_file('/etc/slurm/plugstack.conf', $self->{plugins} ? "required $plugin_dir/spank_vgpu.so\n" : '');
     make_path('/etc/vgpu');
     write_file('/etc/vgpu/vgpu.conf', $self->{vgpu_conf} // '');
     return;

@@ -37,6 +37,12 @@ virsh dumpxml $name | grep -E 'machine=|<loader|<video|<model type|<memballoon|u
 SH
 }
 
+# Empty: it has none yet.
+sub address {
+    my ($self) = @_;
+    return (VGPU::Lab::host("virsh domifaddr $self->{name}", fail => 1) =~ /ipv4\s+([\d.]+)/)[0];
+}
+
 # Waits until it has an address and accepts logins; returns how long that took.
 sub wait_up {
     my ($self, $limit) = @_;
@@ -44,7 +50,7 @@ sub wait_up {
     my $name = $self->{name};
     my $address;
     until ($address) {
-        ($address) = VGPU::Lab::host("virsh domifaddr $name", fail => 1) =~ /ipv4\s+([\d.]+)/;
+        $address = $self->address;
         die "$name has no address after $limit s; its state: " . $self->state . "\n" if time - $begin > $limit;
         sleep 2 if !$address;
     }

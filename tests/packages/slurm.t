@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# TAP: Slurm's packages of build/deb are installed by apt beside the Slurm that they were built for, a cluster with what
+# they installed does what the guide says, and purged they leave nothing. For a throwaway tree with Slurm: make check-deb.
+
+set -u
+number=0
+deb=$PWD/build/deb
+export DEBIAN_FRONTEND=noninteractive VGPU_SLURM_PLUGINS=/usr/lib/mdev-vgpu/slurm
+
+step() {
+    local name=$1 output
+    shift
+    number=$((number + 1))
+    if output=$("$@" 2>&1); then
+        echo "ok $number - $name"
+    else
+        echo "not ok $number - $name"
+        printf '%s\n' "$output" | tail -n 40 | sed 's/^/# /'
+    fi
+}
+
+install_them() { apt-get -q install -y --no-install-recommends "$deb"/vgpu-slurm_*.deb "$deb"/vgpu-slurm-ctld_*.deb; }
+
+# The same package as for a slurmctld of another day.
+refused() {
+    local other
+    other=$(mktemp -d)
+    dpkg-deb -R "$deb"/vgpu-slurm-ctld_*.deb "$other/tree" || return
+    sed -i 's/slurmctld (>= [^)]*)/slurmctld (>= 99.05.1)/' "$other/tree/DEBIAN/control"
+    dpkg-deb -b "$other/tree" "$other/vgpu-slurm-ctld.deb" || return
+    ! apt-get -q install -y --no-install-recommends "$deb"/vgpu-slurm_*.deb "$other/vgpu-slurm-ctld.deb"
+}
+
+version_fits() { vgpu-slurm --version && dpkg-query -W slurmctld vgpu-slurm-ctld; }
+# Except what a cluster's test makes itself.
+files() { find / -xdev \( -path /src -o -path /tmp -o -path /run -o -path /proc -o -path /sys -o -path /dev -o -path /ccache \
+    -o -path /etc/vgpu -o -path '/etc/sub?id-' -o -path /var/log -o -path /var/cache -o -path /var/lib/dpkg -o -path /var/lib/apt \) -prune -o -print | LC_ALL=C sort; }
+nothing_left() { diff <(echo "$before") <(files); }
+
+before=$(files)
+echo "TAP version 13"
+echo "1..7"
+step "a plugin for another slurmctld is refused" refused
+step "apt installs them" install_them
+step "the program runs" version_fits
+step "the guide's cluster" tests/fleet/alone tests/fleet/t-guide
+step "what users submit" tests/fleet/alone tests/fleet/t-submit
+step "purged" apt-get -q purge -y vgpu-slurm vgpu-slurm-ctld
+step "nothing is left" nothing_left
