@@ -8,7 +8,7 @@
 #   make check			the gate: the same tests each time (root)
 #   make check-fleet		our vGPUs under Slurm: real daemons on this machine (root)
 #   make check-kubernetes	our vGPUs under Kubernetes: with a fake kubelet, API and vgpud (root)
-#   make check-all SHARD=1	everything except tests that take hours, in four shards (root)
+#   make check-all SHARD=1	everything except tests that take hours, in five shards (root)
 #   make check-changed BASE=…	the tests beyond the gate that changes since a commit require (root)
 #   make which FILE=…		the tests that a change of a file requires
 #   make card			measures the GPU of this machine, with the programs built here

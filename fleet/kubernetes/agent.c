@@ -356,6 +356,7 @@ static void door_free(void *data)
     if (!door)
         return;
     g_free(door->cdi);
+    g_free(door->mdev);
     g_strfreev(door->env);
     g_clear_pointer(&door->devices, g_variant_unref);
     g_clear_pointer(&door->mounts, g_variant_unref);
@@ -375,7 +376,10 @@ static AgentDoor *door_of(GVariant *answer)
     AgentDoor *door = g_new0(AgentDoor, 1);
     g_autoptr(GVariant) env = g_variant_lookup_value(keys, "ContainerEnv", G_VARIANT_TYPE("as"));
 
-    g_variant_lookup(keys, "Cdi", "s", &door->cdi);
+    if (!g_variant_lookup(keys, "Cdi", "s", &door->cdi))
+        door->cdi = g_strdup("");
+    if (!g_variant_lookup(keys, "Mdev", "s", &door->mdev))
+        door->mdev = g_strdup("");
     door->env = env ? g_variant_dup_strv(env, NULL) : g_new0(char *, 1);
     door->devices = g_variant_lookup_value(keys, "Devices", G_VARIANT_TYPE("a(ss)"));
     door->mounts = g_variant_lookup_value(keys, "Mounts", G_VARIANT_TYPE("a(sss)"));

@@ -77,9 +77,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(AgentSlice, agent_slice_free)
  * @env: "NAME=VALUE"
  * @devices: a(ss): path on the host and in the container
  * @mounts: a(sss): path on the host and in the container, options
+ * @mdev: of a vGPU, for a VM, its directory in sysfs; "": it is none
  */
 typedef struct {
     char *cdi;
+    char *mdev;
     GStrv env;
     GVariant *devices;
     GVariant *mounts;

@@ -35,6 +35,7 @@ static void seats_free(void *data)
 
 void kube_conf_free(KubeConf *conf)
 {
+    g_clear_pointer(&conf->root, host_root_unref);
     g_free(conf->node);
     g_free(conf->kubelet);
     g_free(conf->tenant);
@@ -209,6 +210,7 @@ KubeConf *kube_conf_read(HostRoot *root, GError **error)
     g_autoptr(GKeyFile) file = NULL;
 
     conf->seats = g_ptr_array_new_with_free_func(seats_free);
+    conf->root = host_root_ref(root);
     conf->with_cdi = TRUE;
     conf->forgotten_after = FORGOTTEN_AFTER;
     if (root_has(root, KUBE_CONF_PATH)) {

@@ -28,6 +28,7 @@ typedef struct {
 
 /**
  * KubeConf
+ * @root: of the host
  * @node: the node's name in the cluster
  * @kubelet: the kubelet's folder
  * @forgotten_after: seconds after which slices of a claim that nobody knows any more are released
@@ -39,6 +40,7 @@ typedef struct {
  * @seats: of Seats
  */
 typedef struct {
+    HostRoot *root;
     char *node;
     char *kubelet;
     guint forgotten_after;

@@ -18,3 +18,9 @@ char *kube_device_name(const char *address)
         name[last - 1] = '\0';
     return name;
 }
+
+gboolean kube_is_name(const char *text)
+{
+    return text && g_regex_match_simple("^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$", text,
+                                        G_REGEX_DOLLAR_ENDONLY, G_REGEX_MATCH_DEFAULT);
+}

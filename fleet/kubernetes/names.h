@@ -21,4 +21,7 @@
  */
 char *kube_device_name(const char *address);
 
+/* Whether it may be a name, uid or namespace in the API, so that it can be part of a path. */
+gboolean kube_is_name(const char *text);
+
 #endif

@@ -209,7 +209,8 @@ static char *refusal(const Placement *placement, const Request *request, const C
                                                 .tenant = placement->tenant,
                                                 .wanted = candidate->slice});
     if (!why && !candidate->slice)
-        why = g_strdup_printf("it has no type %s", request->type);
+        why = *request->type ? g_strdup_printf("it has no type %s", request->type)
+                             : g_strdup("it has no type with that much memory");
     return why;
 }
 
@@ -293,8 +294,8 @@ static void explain(const Placement *placement, const Request *request, const GP
         g_string_append(reasons, "; this host has no GPU");
     if (request->transport == SLICE_TRANSPORT_VM || request->transport == SLICE_TRANSPORT_VFIO)
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
-                    "there is room for %u of %u vGPUs of type %s, so none was made%s", chosen->len,
-                    request->count, request->type, reasons->str);
+                    "there is room for %u of %u vGPUs%s%s, so none was made%s", chosen->len,
+                    request->count, *request->type ? " of type " : "", request->type, reasons->str);
     else
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NO_ROOM,
                     "there is no room for the slice, so it was not made%s", reasons->str);

@@ -298,11 +298,10 @@ static void fill_defaults(Request *request)
         request->define = TRUE;
 }
 
-/* A vGPU has a type, because the kernel requires one. */
+/* Whoever defines vGPUs names their type, as mdevctl and libvirt do; a slice needs none. */
 static gboolean has_size(const Request *request, GError **error)
 {
-    gboolean vgpu =
-        request->transport == SLICE_TRANSPORT_VM || request->transport == SLICE_TRANSPORT_VFIO;
+    gboolean vgpu = request->transport == SLICE_TRANSPORT_VM && !request->owner;
 
     if ((request->type && *request->type) || (!vgpu && request->vram))
         return TRUE;

@@ -58,7 +58,7 @@ sub loading {
             . "--rm --rootfs $VGPU::Slice::image:O /opt/" . VGPU::Load::command($name, $iterations, 30));
 }
 
-my ($pod, $capped, $other);
+my ($pod, $capped, $other, $vm);
 
 point('a node with vgpu-kubelet: its card is a device in the API', sub {
     VGPU::Slice::mount_image($storage);
@@ -156,8 +156,26 @@ point('the class gives the door native and a cap of 20 %: beside an equal claim 
     return $said;
 });
 
+point('a claim for a VM: the container has the nodes of VFIO and the file that names the vGPU, and nobody else can have it', sub {
+    unprepared('other');
+    my $answer = ask(do => 'prepare', claim => 'vm', memory => '32Mi', compute => '0', config => { door => 'vfio' });
+    my $said = encode_json($answer);
+    die "$said\n" if $answer->{error} // $answer->{exception} // '' or @{ $answer->{cdi} // [] } != 2;
+    ($vm) = $answer->{cdi}[0] =~ /^\Q$VGPU::Slice::kind\E=(.*)$/ or die "$said\n";
+    my $file = '/var/run/kubernetes.io/dra-device-attributes/resourceclaims/vm/gpu/gpu.mdev-vgpu.org-metadata.json';
+    my $seen = host('podman run --rm --network none --log-driver none ' . join(' ', map { "--device $_" } @{ $answer->{cdi} })
+        . " --rootfs $VGPU::Slice::image:O sh -c 'ls /dev/vfio; cat $file; echo; touch $file && echo written' 2>&1", timeout => 240, fail => 1);
+    my ($group) = host("readlink /sys/bus/mdev/devices/$vm/iommu_group") =~ m{(\d+)$};
+    my ($json) = $seen =~ /^(\{.*\})$/m;
+    my $found = eval { decode_json($json)->{requests}[0]{devices}[0]{attributes}{mdevUUID}{string} } // 'none';
+    die "group $group; $seen\n" if $found ne $vm || $seen !~ /^\Q$group\E$/m || $seen !~ /^vfio$/m || $seen =~ /written/;
+    return "$said\n$seen";
+});
+
 point('claims are undone, twice: nothing is left', sub {
-    unprepared($_) for (qw(pod capped other)) x 2;
+    unprepared($_) for (qw(pod capped other vm)) x 2;
+    my $left = host('ls -d /run/cdi/mdev-vgpu-metadata-* /var/lib/kubelet/plugins/*/metadata/*', fail => 1);
+    die "files: $left" if $left =~ m{^/}m;
     my $owners = host('vgpuctl owner list --no-headers');
     die "owners: $owners" if $owners =~ /\S/;
     host("systemctl stop vgpu-kubelet node; rm -rf /etc/vgpu/kubernetes.conf /var/lib/kubelet /opt/kubernetes $node");
@@ -165,6 +183,7 @@ point('claims are undone, twice: nothing is left', sub {
     host('vgpuctl reload', timeout => 120);
     VGPU::Slice::unmount_image($storage);
     VGPU::Slice::must_have_gone($gpu, $pod, $capped, $other);
+    die "vGPU $vm is there\n" if $vm && host("ls -d /sys/bus/mdev/devices/$vm", fail => 1) =~ m{^/};
     VGPU::Host::must_be_sane($free, $red->{vgpu}, $blue->{vgpu});
     return computes($red) . computes($blue);
 });

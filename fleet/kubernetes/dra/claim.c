@@ -21,6 +21,10 @@ G_GNUC_PRINTF(2, 3) static gboolean wrong(GError **error, const char *format, ..
 
 void claim_free(Claim *claim)
 {
+    g_free(claim->uid);
+    g_free(claim->namespace);
+    g_free(claim->name);
+    g_free(claim->pod_claim);
     g_free(claim->owner);
     g_ptr_array_unref(claim->slices);
     g_ptr_array_unref(claim->requests);
@@ -151,6 +155,16 @@ static gboolean set_amounts(AgentSlice *slice, JsonObject *consumed, const Agent
     return TRUE;
 }
 
+/* "REQUEST", or "REQUEST/ALTERNATIVE". */
+static gboolean is_request(const char *text)
+{
+    g_auto(GStrv) names = text ? g_strsplit(text, "/", 3) : NULL;
+
+    if (!names || !names[0] || (names[1] && names[2]))
+        return FALSE;
+    return kube_is_name(names[0]) && (!names[1] || kube_is_name(names[1]));
+}
+
 /* The results of an allocation never change, so their places tell them apart. */
 static AgentSlice *read_slice(JsonObject *result, guint place, JsonArray *configs,
                               const ClaimSetting *setting, GError **error)
@@ -161,7 +175,11 @@ static AgentSlice *read_slice(JsonObject *result, guint place, JsonArray *config
     const AgentGpu *gpu = gpu_of(setting->gpus, text_of(result, "device"));
     JsonNode *admin = json_object_get_member(result, "adminAccess");
 
-    if (!request || g_strcmp0(text_of(result, "pool"), setting->pool)) {
+    if (!is_request(request)) {
+        wrong(error, "a request of the claim has no valid name");
+        return NULL;
+    }
+    if (g_strcmp0(text_of(result, "pool"), setting->pool)) {
         wrong(error, "the claim has a device of another node's pool");
         return NULL;
     }
@@ -206,6 +224,20 @@ static gboolean read_results(JsonObject *devices, const ClaimSetting *setting, C
     return claim->slices->len || wrong(error, "the claim has no device of " KUBE_DRIVER);
 }
 
+/* Its names become parts of paths. */
+static gboolean read_names(JsonObject *metadata, Claim *claim, GError **error)
+{
+    JsonObject *annotations = object_of(metadata, "annotations");
+
+    claim->namespace = g_strdup(text_of(metadata, "namespace"));
+    claim->name = g_strdup(text_of(metadata, "name"));
+    claim->pod_claim = g_strdup(text_of(annotations, "resource.kubernetes.io/pod-claim-name"));
+    if (kube_is_name(claim->namespace) && kube_is_name(claim->name) &&
+        (!claim->pod_claim || kube_is_name(claim->pod_claim)))
+        return TRUE;
+    return wrong(error, "the claim has no valid namespace, name or name in its pod");
+}
+
 static JsonObject *top_of(JsonParser *parser)
 {
     JsonNode *node = json_parser_get_root(parser);
@@ -236,8 +268,10 @@ Claim *claim_read(const char *text, gsize length, const char *uid, const ClaimSe
         wrong(error, "the claim is not allocated");
         return NULL;
     }
+    claim->uid = g_strdup(uid);
     claim->owner = g_strconcat(KUBE_CLAIM_OWNER, uid, NULL);
-    if (!read_results(object_of(allocation, "devices"), setting, claim, error))
+    if (!read_names(metadata, claim, error) ||
+        !read_results(object_of(allocation, "devices"), setting, claim, error))
         return NULL;
     for (guint i = 0; i < claim->slices->len; i++) {
         AgentSlice *slice = claim->slices->pdata[i];

@@ -28,11 +28,17 @@ typedef struct {
 
 /**
  * Claim
+ * @uid, @namespace, @name: in the API
+ * @pod_claim: what the pod calls it if it was made from a template; else NULL
  * @owner: in vgpud
  * @slices: of AgentSlice, one for each device of ours
  * @requests, @devices: by the same places: the request's name, and the device's
  */
 typedef struct {
+    char *uid;
+    char *namespace;
+    char *name;
+    char *pod_claim;
     char *owner;
     GPtrArray *slices;
     GPtrArray *requests;

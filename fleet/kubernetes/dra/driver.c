@@ -5,6 +5,7 @@
 #include <glib/gstdio.h>
 
 #include "fleet/kubernetes/dra/claim.h"
+#include "fleet/kubernetes/dra/metadata.h"
 #include "fleet/kubernetes/dra/orphans.h"
 #include "fleet/kubernetes/dra/publisher.h"
 #include "fleet/kubernetes/grpc/server.h"
@@ -69,7 +70,7 @@ typedef struct {
  * @place: "NAMESPACE/NAME"
  * @claim: read from the API, for Prepare
  * @error: NULL: done
- * @cdi: for each slice
+ * @cdi: two for each slice: vgpud's, and that of the metadata; "": it has none
  */
 typedef struct {
     Work *work;
@@ -138,8 +139,8 @@ static DraDevice **devices_of(const Entry *entry, const char *pool, GPtrArray *m
         device->request_names = (char **)&entry->claim->requests->pdata[i];
         device->pool_name = (char *)pool;
         device->device_name = entry->claim->devices->pdata[i];
-        device->n_cdi_device_ids = 1;
-        device->cdi_device_ids = &entry->cdi[i];
+        device->cdi_device_ids = &entry->cdi[2 * i];
+        device->n_cdi_device_ids = *entry->cdi[2 * i + 1] ? 2 : 1;
     }
     return devices;
 }
@@ -188,24 +189,38 @@ static void prepared(Entry *entry, char *error)
     work_free(work);
 }
 
+static GStrv cdi_devices(const Entry *entry, const GPtrArray *doors, GError **error)
+{
+    const Driver *driver = entry->work->driver;
+    g_autofree const char **mdevs = g_new0(const char *, doors->len + 1);
+    g_autoptr(GStrvBuilder) devices = g_strv_builder_new();
+    g_auto(GStrv) metadata = NULL;
+
+    for (guint i = 0; i < doors->len; i++)
+        mdevs[i] = ((AgentDoor *)doors->pdata[i])->mdev;
+    metadata = metadata_write(driver->conf, entry->claim, driver->gpus, mdevs, error);
+    for (guint i = 0; metadata && i < doors->len; i++) {
+        const AgentDoor *door = doors->pdata[i];
+
+        if (!*door->cdi) {
+            g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                        "slice %u of the claim has no CDI device: see \"vgpuctl doctor\" on the "
+                        "node",
+                        i);
+            return NULL;
+        }
+        g_strv_builder_add_many(devices, door->cdi, metadata[i], NULL);
+    }
+    return metadata ? g_strv_builder_end(devices) : NULL;
+}
+
 static void on_doors(const GPtrArray *doors, const GError *error, void *data)
 {
     Entry *entry = data;
-    g_autoptr(GStrvBuilder) names = g_strv_builder_new();
+    g_autoptr(GError) own = NULL;
 
-    for (guint i = 0; doors && i < doors->len; i++) {
-        const AgentDoor *door = doors->pdata[i];
-
-        if (!door->cdi || !*door->cdi) {
-            prepared(entry, g_strdup_printf("slice %u of the claim has no CDI device: see "
-                                            "\"vgpuctl doctor\" on the node",
-                                            i));
-            return;
-        }
-        g_strv_builder_add(names, door->cdi);
-    }
-    entry->cdi = g_strv_builder_end(names);
-    prepared(entry, doors ? NULL : g_strdup(error->message));
+    entry->cdi = doors ? cdi_devices(entry, doors, &own) : NULL;
+    prepared(entry, entry->cdi ? NULL : g_strdup(own ? own->message : error->message));
 }
 
 static void on_claim(const HttpAnswer *answer, const GError *problem, void *data)
@@ -240,14 +255,7 @@ static void on_claim(const HttpAnswer *answer, const GError *problem, void *data
     agent_make(driver->agent, entry->claim->owner, entry->claim->slices, on_doors, entry);
 }
 
-/* Names come from the kubelet, and go into a URL and an owner's name. */
-static gboolean is_label(const char *text)
-{
-    return g_regex_match_simple("^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$", text, G_REGEX_DEFAULT,
-                                G_REGEX_MATCH_DEFAULT);
-}
-
-/* FALSE: the call has ended. */
+/* Names come from the kubelet, and go into a URL and an owner's name. FALSE: the call has ended. */
 static gboolean check_claims(GrpcCall *call, DraClaim *const *claims, gsize count)
 {
     if (count > MAX_CLAIMS) {
@@ -255,8 +263,8 @@ static gboolean check_claims(GrpcCall *call, DraClaim *const *claims, gsize coun
         return FALSE;
     }
     for (gsize i = 0; i < count; i++) {
-        if (is_label(claims[i]->uid) && is_label(claims[i]->namespace_) &&
-            is_label(claims[i]->name))
+        if (kube_is_name(claims[i]->uid) && kube_is_name(claims[i]->namespace_) &&
+            kube_is_name(claims[i]->name))
             continue;
         grpc_call_end(call, GRPC_INVALID_ARGUMENT, "a claim has no valid uid, namespace or name");
         return FALSE;
@@ -321,6 +329,8 @@ static void on_released(const GError *error, void *data)
     Work *work = entry->work;
 
     entry->error = error ? g_strdup(error->message) : NULL;
+    if (!error)
+        metadata_remove(work->driver->conf, entry->uid);
     if (error)
         g_warning("cannot unprepare claim %s: %s", entry->uid, error->message);
     if (--work->left)

@@ -5,6 +5,7 @@
 #include <json-glib/json-glib.h>
 
 #include "fleet/kubernetes/dra/claim.h"
+#include "fleet/kubernetes/dra/metadata.h"
 #include "fleet/kubernetes/names.h"
 
 #define CHECKPOINT  "dra_manager_state"
@@ -130,6 +131,8 @@ static void on_released(const GError *error, void *data)
 
     if (error)
         g_warning("cannot release the slices of %s: %s", orphans->owner, error->message);
+    else
+        metadata_remove(orphans->conf, uid_of(orphans->owner));
     ask_next(orphans);
 }
 

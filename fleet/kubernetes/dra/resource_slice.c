@@ -42,9 +42,8 @@ static gboolean is_version(const char *text)
                                 G_REGEX_DEFAULT, G_REGEX_MATCH_DEFAULT);
 }
 
-static void add_attributes(JsonBuilder *json, const AgentGpu *gpu)
+void resource_slice_add_attributes(JsonBuilder *json, const AgentGpu *gpu)
 {
-    begin(json, "attributes");
     add_attribute(json, "model", "string", gpu->model);
     add_attribute(json, "uuid", "string", gpu->uuid);
     add_attribute(json, "address", "string", gpu->address);
@@ -65,7 +64,6 @@ static void add_attributes(JsonBuilder *json, const AgentGpu *gpu)
         json_builder_end_object(json);
     }
     add_attribute(json, "resource.kubernetes.io/pcieRoot", "string", gpu->pcie_root);
-    json_builder_end_object(json);
 }
 
 static void add_capacity(JsonBuilder *json, const char *name, const char *value, const char *normal,
@@ -101,7 +99,9 @@ static void add_device(JsonBuilder *json, const AgentGpu *gpu)
     add_text(json, "name", name);
     json_builder_set_member_name(json, "allowMultipleAllocations");
     json_builder_add_boolean_value(json, TRUE);
-    add_attributes(json, gpu);
+    begin(json, "attributes");
+    resource_slice_add_attributes(json, gpu);
+    json_builder_end_object(json);
     begin(json, "capacity");
     /* Who asks for no amount gets the card. */
     add_capacity(json, "memory", memory, memory, MIN_MEMORY, STEP);

@@ -13,6 +13,9 @@
 
 #define RESOURCE_SLICE_MAX_DEVICES 64
 
+/* Of one card, as members of the object that @json is in. */
+void resource_slice_add_attributes(JsonBuilder *json, const AgentGpu *gpu);
+
 /* The devices of a slice's spec. @gpus: of AgentGpu. To be freed. */
 JsonNode *resource_slice_devices(const GPtrArray *gpus);
 

@@ -5,7 +5,7 @@
 
 #define API_VERSION "mdev-vgpu.org/v1"
 
-static const char *const doors[] = {"guarded", "native", NULL};
+static const char *const doors[] = {"guarded", "native", "vfio", NULL};
 static const char *const classes[] = {"guaranteed", "burstable", "best-effort", NULL};
 
 static void config_clear(SliceConfig *config)

@@ -223,6 +223,25 @@ gboolean offers_find(Offers *offers, const Gpu *gpu, const char *type, Offer *of
     return FALSE;
 }
 
+gboolean offers_find_fitting(Offers *offers, const Gpu *gpu, guint64 vram, Offer *offer)
+{
+    const GpuOffers *offered = offers_of(offers, gpu);
+    gboolean found = FALSE;
+
+    for (guint i = 0; offered && gpu->types[i]; i++) {
+        const char *name = name_of(gpu, gpu->types[i]);
+        Offer other;
+
+        if (!name || !fill(offers, offered->plan, gpu->types[i], name, &other) ||
+            other.desc->vram_bytes < vram ||
+            (found && other.desc->vram_bytes >= offer->desc->vram_bytes))
+            continue;
+        *offer = other;
+        found = TRUE;
+    }
+    return found;
+}
+
 gboolean offers_of_size(Offers *offers, const Gpu *gpu, guint64 vram, struct vgpu_type_desc *desc,
                         Offer *offer)
 {

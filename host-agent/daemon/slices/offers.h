@@ -31,6 +31,12 @@ void offers_take(Offers *offers, Offers *from);
 gboolean offers_find(Offers *offers, const Gpu *gpu, const char *type, Offer *offer);
 
 /*
+ * For a vGPU of @vram bytes: the GPU's smallest type that has as much. FALSE: it has none, or is
+ * not shared.
+ */
+gboolean offers_find_fitting(Offers *offers, const Gpu *gpu, guint64 vram, Offer *offer);
+
+/*
  * A slice of @vram bytes without a type, for a container: weight by its part of the GPU, like the
  * installed types, no cap. @desc: is filled, and @offer points into it. FALSE: the GPU is not
  * shared.

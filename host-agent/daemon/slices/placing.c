@@ -74,14 +74,17 @@ static gboolean is_for_vgpu(const Request *request)
     return request->transport == SLICE_TRANSPORT_VM || request->transport == SLICE_TRANSPORT_VFIO;
 }
 
-/* The GPU's offer for the request: a type, or a number of bytes. */
+/* The GPU's offer for the request: a type, or a number of bytes, which a vGPU has a type for. */
 static gboolean find_offer(Offers *offers, const Gpu *gpu, const Request *request,
                            struct vgpu_type_desc *desc, Offer *offer)
 {
     if (gpu->containers_only && is_for_vgpu(request))
         return FALSE;
-    return *request->type ? offers_find(offers, gpu, request->type, offer)
-                          : offers_of_size(offers, gpu, request->vram, desc, offer);
+    if (*request->type)
+        return offers_find(offers, gpu, request->type, offer);
+    if (is_for_vgpu(request))
+        return offers_find_fitting(offers, gpu, request->vram, offer);
+    return offers_of_size(offers, gpu, request->vram, desc, offer);
 }
 
 static Candidate *candidate_of(const Host *host, Offers *offers, const Slices *slices,
@@ -114,6 +117,10 @@ static void set_no_offer(const Host *host, const Request *request, GError **erro
     if (is_for_vgpu(request) && any_for_containers_only(host))
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
                     "cannot make a vGPU: " CONTAINERS_ONLY_WHY "; " CONTAINERS_ONLY_ADVICE);
+    else if (!*request->type && is_for_vgpu(request))
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
+                    "no GPU of this host has a type with that much memory; \"vgpuctl type list\" "
+                    "lists the types");
     else if (!*request->type)
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_NOT_FOUND,
                     "no GPU of this host is shared; \"vgpuctl gpu list\" shows them, and "

@@ -148,6 +148,10 @@ class Vgpud:
     def do_GetDoor(self, slice_):
         if not any(one['Uuid'] == slice_ for one in self.state['slices']):
             raise Refused('NotFound', f'there is no slice {slice_}')
+        asked = [one['Asked'] for one in self.state['slices'] if one['Uuid'] == slice_][0]
+        if asked.get('Door') == 'vfio':
+            return GLib.Variant('(a{sv})', ({'Cdi': GLib.Variant('s', 'mdev-vgpu.org/slice=' + slice_),
+                                            'Mdev': GLib.Variant('s', '/sys/bus/mdev/devices/' + slice_)},))
         return GLib.Variant('(a{sv})', ({
             'Cdi': GLib.Variant('s', 'mdev-vgpu.org/slice=' + slice_),
             'Env': GLib.Variant('as', ['VGPU_ON_THE_HOST=1']),

@@ -170,6 +170,13 @@ static void test_vfio(void)
     assert_says("-o json vgpu show " UUID, 0, "\"Weight\" : 7", "");
     assert_says("slice remove vm", 0, "", "");
     assert_says("vgpu list", 0, "This host has no vGPU.", "");
+    /* The smallest type that has so much. */
+    assert_says("slice create --door vfio --vram 3G --uuid " UUID, 0, "vfio", "");
+    assert_says("-o json vgpu show " UUID, 0, "\"Vram\" : 3221225472", "");
+    assert_says("-o json vgpu show " UUID, 0, "vgpu-half", "");
+    assert_says("slice create --door vfio --vram 64G", 3, "",
+                "no GPU of this host has a type with that much memory");
+    assert_says("slice create --door vfio --vram 14G", 7, "", "");
     agent_on_bus_close(&at);
 }
 

@@ -50,7 +50,7 @@ static void test_bad_requests(void)
     assert_says("slice create half --door back", 2, "", "Door must be native, guarded or vfio");
     assert_says("slice create half --door vm", 2, "", "Door must be native, guarded or vfio");
     assert_says("slice create --door native", 2, "", "Type, or Vram, is missing");
-    assert_says("slice create --door vfio --vram 2G", 2, "", "Type is missing");
+    assert_says("slice create --door vfio", 2, "", "Type, or Vram, is missing");
     assert_says("slice create half --door native --name a/b", 2, "", "Name must be");
     assert_says("slice create half --door native --name " UUID, 2, "", "Name must be");
     assert_says("slice create half --door native --window 256M", 2, "", "are for vGPUs");

@@ -224,7 +224,7 @@ static void test_settings(void)
     CHECK("must be a number from 1 to 100", "claim{\"cap\": 0}");
     CHECK("must be a number from 0 to 15", "claim{\"priority\": \"3\"}");
     CHECK("must be one of", "claim{\"door\": 5}");
-    CHECK("must be one of", "claim{\"door\": \"vm\"}");
+    CHECK("must be one of", "claim{\"door\": \"window\"}");
     CHECK("no field \"doors\"", "claim{\"doors\": []}");
     CHECK("for a DeviceClass", "claim{\"kind\": \"SliceLimits\"}");
     CHECK("must have the kind", "claim{\"kind\": 4}");
