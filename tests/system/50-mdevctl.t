@@ -97,7 +97,8 @@ cat /sys/bus/mdev/devices/$uuid/vgpu/weight /sys/bus/mdev/devices/$uuid/vgpu/cap
 mdevctl stop -u $uuid
 mdevctl undefine -u $uuid
 SH
-    die $seen if $seen ne "77\n50\n";
+    # Without vgpud the callout says what it did not check.
+    die $seen if $seen !~ /^77\n50\n\z/m;
     return $seen;
 });
 

@@ -27,8 +27,9 @@ sub host { return VGPU::Lab::host(@_) }
 sub places {
     my (@uuids) = @_;
     my $text = host('readlink -f ' . join ' ', map { "/sys/bus/mdev/devices/$_" } @uuids);
-    my %at = $text =~ m{/([^/]+)/([0-9a-f-]{36})$}mg;
-    return { reverse %at };
+    my %at;
+    $at{$2} = $1 while $text =~ m{/([^/]+)/([0-9a-f-]{36})$}mg;
+    return \%at;
 }
 
 # Makes vGPUs and returns how many of them the kernel has on each GPU.
