@@ -100,6 +100,13 @@ Gpu *gpu_new(HostRoot *root, PciDevice *pci, const char *name, const GpuEntry *e
     return gpu;
 }
 
+gboolean gpu_has_new_types(HostRoot *root, const Gpu *gpu)
+{
+    g_auto(GStrv) types = gpu->types[0] ? NULL : types_of(root, gpu->pci->dir);
+
+    return types && types[0];
+}
+
 void gpu_free(Gpu *gpu)
 {
     pci_device_free(gpu->pci);

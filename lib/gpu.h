@@ -34,6 +34,9 @@ typedef struct {
 /* Takes @pci. @name: to be copied. @entry: its entry in gpus.conf, or NULL. */
 Gpu *gpu_new(HostRoot *root, PciDevice *pci, const char *name, const GpuEntry *entry);
 
+/* Whether it has types now, and had none when it was read. */
+gboolean gpu_has_new_types(HostRoot *root, const Gpu *gpu);
+
 void gpu_free(Gpu *gpu);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Gpu, gpu_free)
 

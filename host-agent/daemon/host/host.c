@@ -381,6 +381,16 @@ void host_refresh(Host *host)
     tell_changed(host);
 }
 
+void host_catch_up(Host *host)
+{
+    for (guint i = 0; i < host->gpus->len; i++) {
+        if (gpu_has_new_types(host_root(host), g_ptr_array_index(host->gpus, i))) {
+            host_refresh(host);
+            return;
+        }
+    }
+}
+
 /* Reports possible changes of GPUs, their drivers or their devices, from udev's events. */
 
 /* A GPU that appears or changes its driver causes tens of events within this time. */

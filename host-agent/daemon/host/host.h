@@ -29,6 +29,12 @@ void host_export(Host *host, GDBusConnection *bus);
 /* Reads the inventory again and signals changes on the bus. */
 void host_refresh(Host *host);
 
+/*
+ * The same if a GPU has types that are not known yet. When a GPU is registered, a rule of udev runs
+ * mdevctl, which asks for vGPUs of it; its event comes after that. For callers that hold no Gpu.
+ */
+void host_catch_up(Host *host);
+
 HostRoot *host_root(const Host *host);
 Db *host_db(const Host *host);
 

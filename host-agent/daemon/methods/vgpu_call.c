@@ -268,6 +268,7 @@ static void check(GDBusMethodInvocation *invocation, const Caller *caller, void 
     (void)caller;
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(&s&s&s@a{sv})",
                   &asked.uuid, &asked.parent, &asked.type, &options);
+    host_catch_up(vgpus->host);
     if (definition_check_parse(options, &asked, &error) &&
         definition_check(vgpus->host, vgpus->offers, vgpus->slices, vgpus->tenants, &asked, &error))
         vgpu_manager_complete_check_definition(host_manager(vgpus->host), invocation);

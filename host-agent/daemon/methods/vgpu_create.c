@@ -445,6 +445,7 @@ static void create(GDBusMethodInvocation *invocation, const Caller *caller, Vgpu
     g_autoptr(Making) making = making_new();
     const Request *first;
 
+    host_catch_up(vgpus->host);
     if (!read_call(invocation, making, &error) || !place(vgpus, administrator, making, &error)) {
         g_dbus_method_invocation_return_gerror(invocation, error);
         return;

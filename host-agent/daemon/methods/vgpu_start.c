@@ -42,6 +42,7 @@ void vgpu_start(GDBusMethodInvocation *invocation, const Caller *caller, void *d
     g_autoptr(Vgpu) vgpu = NULL;
     const Slice *slice = named(vgpus, invocation, &vgpu, &error);
 
+    host_catch_up(vgpus->host);
     if (vgpu)
         vgpu_manager_complete_start_vgpu(host_manager(vgpus->host), invocation);
     else if (slice && may_start(vgpus, slice, &error))
