@@ -24,6 +24,10 @@ sub send_files {
     return;
 }
 
+# The usual VMs are not needed here, and Debian's etcd has the ports of the cluster's own.
+$_->destroy for map { VGPU::Tenant->new($_) } qw(red blue);
+host('systemctl stop etcd', fail => 1);
+
 my $ready = point('a host with containerd, etcd and vgpu-kubelet', sub {
     my $top = VGPU::Lab::top();
     VGPU::Command::run(["$top/tests/rig/in-suite", 'bookworm', 'tests/kubernetes/real-packages.txt', 'tests/kubernetes/build-real'],
@@ -49,6 +53,7 @@ version = 2
 EOF
 mkdir -p /etc/cni/net.d
 echo '{"cniVersion": "0.4.0", "name": "lo", "type": "loopback"}' >/etc/cni/net.d/10-lo.conf
+systemctl unmask containerd
 systemctl restart containerd
 dir=$(mktemp -d)
 mkdir -p $dir/root/etc $dir/root/tmp $dir/root/usr $dir/root/opt $dir/root/dev $dir/root/proc $dir/root/sys $dir/root/run
@@ -82,7 +87,7 @@ if ($ready) {
 }
 
 point('nothing is left', sub {
-    host("systemctl stop vgpu-kubelet; umount $place; rm -rf /etc/vgpu/kubernetes.conf", fail => 1, timeout => 120);
+    host("systemctl stop vgpu-kubelet containerd; systemctl mask containerd; umount $place; rm -rf /etc/vgpu/kubernetes.conf", fail => 1, timeout => 120);
     my $owners = host('vgpuctl owner list --no-headers');
     die "owners: $owners" if $owners =~ /^k8s/m;
     return;

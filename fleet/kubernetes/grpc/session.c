@@ -215,7 +215,7 @@ static void run(GrpcCall *call, const GrpcMethod *method, void *data)
 /* The client has said all. */
 static void dispatch(GrpcSession *session, GrpcCall *call)
 {
-    const GrpcMethod *method = method_of(session->service, call->path);
+    const GrpcMethod *method = call->path ? method_of(session->service, call->path) : NULL;
 
     if (call->ended)
         return;
@@ -328,21 +328,28 @@ GrpcSession *grpc_session_new(const GrpcService *service, void (*writable)(void 
     };
     GrpcSession *session = g_new0(GrpcSession, 1);
     nghttp2_session_callbacks *calls;
+    nghttp2_option *options;
 
     session->calls = g_hash_table_new_full(NULL, NULL, forget, NULL);
     session->service = service;
     session->writable = writable;
     session->data = data;
-    if (nghttp2_session_callbacks_new(&calls))
+    if (nghttp2_session_callbacks_new(&calls) || nghttp2_option_new(&options))
         g_error("out of memory");
+    /*
+     * Older kubelets (1.20 does) have the socket's path as :authority, which HTTP forbids. Of all
+     * that HTTP demands of a call, dispatch() looks at what counts here.
+     */
+    nghttp2_option_set_no_http_messaging(options, 1);
     nghttp2_session_callbacks_set_on_begin_headers_callback(calls, on_begin);
     nghttp2_session_callbacks_set_on_header_callback(calls, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(calls, on_data);
     nghttp2_session_callbacks_set_on_frame_recv_callback(calls, on_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(calls, on_close);
-    if (nghttp2_session_server_new(&session->http, calls, session))
+    if (nghttp2_session_server_new2(&session->http, calls, session, options))
         g_error("out of memory");
     nghttp2_session_callbacks_del(calls);
+    nghttp2_option_del(options);
     nghttp2_submit_settings(session->http, NGHTTP2_FLAG_NONE, settings, G_N_ELEMENTS(settings));
     return session;
 }
