@@ -38,7 +38,7 @@ my $ready = point('a host with containerd, etcd and vgpu-kubelet', sub {
     send_files("$top/build/kubernetes/in-l1", '.');
     send_files("$top/build/bookworm", 'kubernetes-real');
     send_files($top, 'tests/fleet/real-kubernetes', 'tests/kubernetes/real', 'fleet/kubernetes/conf');
-    host("sed -i 's/^mode=shared\$/&\\npool=kubernetes/' /etc/vgpu/gpus.conf && vgpuctl reload && systemctl daemon-reload", timeout => 120);
+    host("grep -q ^pool= /etc/vgpu/gpus.conf || sed -i 's/^mode=shared\$/&\\npool=kubernetes/' /etc/vgpu/gpus.conf; vgpuctl reload && systemctl daemon-reload", timeout => 120);
     return host('containerd --version; etcd --version | head -n 1; vgpuctl gpu list');
 });
 

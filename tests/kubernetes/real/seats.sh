@@ -73,4 +73,9 @@ seats() {
     point 'given-back: with the last pod, vgpud has its slices back' 120 slices k8s-seats 0
     vgpuctl gpu resume "$address" >/dev/null 2>&1
     point 'resumed: the seats are there again' 60 allocatable 2
+    vgpuctl gpu drain "$address" >/dev/null 2>&1
+    point 'left: drained once more, nothing is left' 60 slices k8s-seats 0
+    rm -f "$conf"
+    systemctl stop vgpu-kubelet
+    vgpuctl gpu resume "$address" >/dev/null 2>&1
 }
