@@ -166,7 +166,7 @@ point('a claim for a VM: the container has the nodes of VFIO and the file that n
     my $seen = host('podman run --rm --network none --log-driver none ' . join(' ', map { "--device $_" } @{ $answer->{cdi} })
         . " --rootfs $VGPU::Slice::image:O sh -c 'ls /dev/vfio; cat $file; echo; touch $file && echo written' 2>&1", timeout => 240, fail => 1);
     my ($group) = host("readlink /sys/bus/mdev/devices/$vm/iommu_group") =~ m{(\d+)$};
-    my ($json) = $seen =~ /^(\{.*\})$/m;
+    my ($json) = $seen =~ /^(\{.*?^\})$/ms;
     my $found = eval { decode_json($json)->{requests}[0]{devices}[0]{attributes}{mdevUUID}{string} } // 'none';
     die "group $group; $seen\n" if $found ne $vm || $seen !~ /^\Q$group\E$/m || $seen !~ /^vfio$/m || $seen =~ /written/;
     return "$said\n$seen";
