@@ -298,7 +298,7 @@ static void fill_defaults(Request *request)
         request->define = TRUE;
 }
 
-/* Whoever defines vGPUs names their type, as mdevctl and libvirt do; a slice needs none. */
+/* CreateVgpus needs a type, because mdevctl and libvirt do. A slice needs none. */
 static gboolean has_size(const Request *request, GError **error)
 {
     gboolean vgpu = request->transport == SLICE_TRANSPORT_VM && !request->owner;

@@ -272,6 +272,9 @@ void metadata_remove(const KubeConf *conf, const char *uid)
     g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
     const char *name;
 
+    /* An administrator may name an owner as he likes. */
+    if (!kube_is_name(uid))
+        return;
     root_remove(conf->root, path);
     while (dir && (name = g_dir_read_name(dir))) {
         g_autofree char *file = g_build_filename(folder, name, NULL);

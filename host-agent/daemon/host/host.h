@@ -31,7 +31,8 @@ void host_refresh(Host *host);
 
 /*
  * The same if a GPU has types that are not known yet. When a GPU is registered, a rule of udev runs
- * mdevctl, which asks for vGPUs of it; its event comes after that. For callers that hold no Gpu.
+ * mdevctl, which asks for vGPUs of it; its event comes after that. The caller holds no Gpu and no
+ * Slice.
  */
 void host_catch_up(Host *host);
 

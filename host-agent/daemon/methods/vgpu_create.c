@@ -422,8 +422,8 @@ static void begin(Vgpus *vgpus, GDBusMethodInvocation *invocation, const Caller 
         g_strv_builder_add(builder, ((const Slice *)making->all->pdata[i])->uuid);
     uuids = g_strv_builder_end(builder);
     call = vgpu_call_new(vgpus, invocation, uuids);
-    g_message("%u vGPUs of type %s were requested by %s", making->made->len, request->type,
-              caller->user);
+    g_message("%u vGPUs of type %s were requested by %s", making->made->len,
+              ((const Slice *)making->made->pdata[0])->type, caller->user);
     vgpu_call_ask(call, caller, &operation);
     if (!creation_start(vgpus->life, g_ptr_array_ref(making->made), request->window, &operation,
                         &error))

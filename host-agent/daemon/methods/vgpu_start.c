@@ -40,9 +40,10 @@ void vgpu_start(GDBusMethodInvocation *invocation, const Caller *caller, void *d
     Vgpus *vgpus = data;
     g_autoptr(GError) error = NULL;
     g_autoptr(Vgpu) vgpu = NULL;
-    const Slice *slice = named(vgpus, invocation, &vgpu, &error);
+    const Slice *slice;
 
     host_catch_up(vgpus->host);
+    slice = named(vgpus, invocation, &vgpu, &error);
     if (vgpu)
         vgpu_manager_complete_start_vgpu(host_manager(vgpus->host), invocation);
     else if (slice && may_start(vgpus, slice, &error))
