@@ -5,21 +5,9 @@
 # release's kernel; purged, it leaves nothing. For a throwaway tree: make check-deb.
 
 set -u
-number=0
+. "$(dirname "$0")/../lib/steps.bash"
 kernel=$(find /lib/modules -mindepth 2 -maxdepth 2 -name build | head -n 1 | cut -d/ -f4)
 export DEBIAN_FRONTEND=noninteractive
-
-step() {
-    local name=$1 output
-    shift
-    number=$((number + 1))
-    if output=$("$@" 2>&1); then
-        echo "ok $number - $name"
-    else
-        echo "not ok $number - $name"
-        printf '%s\n' "$output" | tail -n 40 | sed 's/^/# /'
-    fi
-}
 
 module_is_there() { dkms status | grep "^mdev-vgpu/.*: installed" && modinfo -k "$kernel" -F vermagic mdev_vgpu | grep "^$kernel "; }
 gone() { ! ls -d /usr/src/mdev-vgpu-* /var/lib/dkms/mdev-vgpu 2>/dev/null && ! modinfo -k "$kernel" mdev_vgpu 2>/dev/null; }

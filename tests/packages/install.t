@@ -5,23 +5,10 @@
 # system's files as they were. No daemon runs here. Changes the whole system, so it is for a throwaway tree: make check-deb.
 
 set -u
-number=0
-packages='mdev-vgpu mdev-vgpu-dkms mdev-vgpu-doc vgpu-card vgpu-engine vgpu-governor vgpu-host-agent vgpu-libvirt vgpu-mdevctl vgpu-registrar'
+. "$(dirname "$0")/../lib/steps.bash"
 kernel=$(find /lib/modules -mindepth 2 -maxdepth 2 -name build | head -n 1 | cut -d/ -f4)
 work=$(mktemp -d)
 export DEBIAN_FRONTEND=noninteractive
-
-step() {
-    local name=$1 output
-    shift
-    number=$((number + 1))
-    if output=$("$@" 2>&1); then
-        echo "ok $number - $name"
-    else
-        echo "not ok $number - $name"
-        printf '%s\n' "$output" | tail -n 40 | sed 's/^/# /'
-    fi
-}
 
 # The system's files except logs, caches, DKMS's own key and dpkg's records; with sums of what is in /etc.
 system_is() {
@@ -85,6 +72,7 @@ version=$(dpkg-deb -f build/deb/mdev-vgpu_*.deb Version)
 other=$version.1
 # The page needs Cockpit, and jobs need Slurm, which this tree does not have.
 first=$(find "$PWD/build/deb" -maxdepth 1 -name '*.deb' ! -name 'cockpit-*' ! -name 'vgpu-slurm*')
+packages=$(for deb in $first; do dpkg-deb -f "$deb" Package; done)
 later "$version" "$other"
 system_is >"$work/before"
 

@@ -5,20 +5,8 @@
 # installed alone. Runs in the rig's tree: make check-deb.
 
 set -u
-number=0
+. "$(dirname "$0")/../lib/steps.bash"
 work=$(mktemp -d)
-
-step() {
-    local name=$1 output
-    shift
-    number=$((number + 1))
-    if output=$("$@" 2>&1); then
-        echo "ok $number - $name"
-    else
-        echo "not ok $number - $name"
-        printf '%s\n' "$output" | tail -n 40 | sed 's/^/# /'
-    fi
-}
 
 install_to() { make -s install DESTDIR="$work/$1" PREFIX="$1"; }
 

@@ -5,21 +5,9 @@
 # they installed does what the guide says, and purged they leave nothing. For a throwaway tree with Slurm: make check-deb.
 
 set -u
-number=0
+. "$(dirname "$0")/../lib/steps.bash"
 deb=$PWD/build/deb
 export DEBIAN_FRONTEND=noninteractive VGPU_SLURM_PLUGINS=/usr/lib/mdev-vgpu/slurm
-
-step() {
-    local name=$1 output
-    shift
-    number=$((number + 1))
-    if output=$("$@" 2>&1); then
-        echo "ok $number - $name"
-    else
-        echo "not ok $number - $name"
-        printf '%s\n' "$output" | tail -n 40 | sed 's/^/# /'
-    fi
-}
 
 install_them() { apt-get -q install -y --no-install-recommends "$deb"/vgpu-slurm_*.deb "$deb"/vgpu-slurm-ctld_*.deb; }
 

@@ -7,19 +7,7 @@
 set -u
 package=mdev-vgpu/$(cat mdev-driver/VERSION)
 kernel=$(find /lib/modules -mindepth 2 -maxdepth 2 -name build | head -n 1 | cut -d/ -f4)
-number=0
-
-step() {
-    local name=$1 output
-    shift
-    number=$((number + 1))
-    if output=$("$@" 2>&1); then
-        echo "ok $number - $name"
-    else
-        echo "not ok $number - $name"
-        printf '%s\n' "$output" | tail -n 40 | sed 's/^/# /'
-    fi
-}
+. "$(dirname "$0")/../../lib/steps.bash"
 
 module_is() {
     local found
