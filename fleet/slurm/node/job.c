@@ -100,6 +100,29 @@ void node_job_clear(NodeJob *job)
     g_clear_pointer(&job->owner, g_free);
 }
 
+/* "12, 12.0, 13.extern": a batch script has no name of its own. */
+static gboolean is_among(guint32 id, const char *steps)
+{
+    g_auto(GStrv) each = g_strsplit(steps ? steps : "", ",", -1);
+    gboolean found = FALSE;
+
+    for (guint i = 0; each[i] && !found; i++)
+        found = g_ascii_strtoull(g_strchug(each[i]), NULL, 10) == id;
+    return found;
+}
+
+gboolean node_job_has_steps(guint32 id)
+{
+    slurmd_status_t *status = NULL;
+    gboolean has;
+
+    if (slurm_load_slurmd_status(&status))
+        return TRUE;
+    has = is_among(id, status->step_list);
+    slurm_free_slurmd_status(status);
+    return has;
+}
+
 /* This node's line of the job's details. */
 const char *node_job_detail(const job_info_t *job, const char *node)
 {

@@ -14,7 +14,7 @@
 #include "fleet/slurm/node/node.h"
 
 /* Whether slurmctld says that the job has something on the node. TRUE also if it does not say. */
-static gboolean job_is_here(guint32 id, const char *node)
+static gboolean slurmctld_has_it(guint32 id, const char *node)
 {
     job_info_msg_t *jobs = NULL;
     gboolean here = FALSE;
@@ -30,6 +30,12 @@ static gboolean job_is_here(guint32 id, const char *node)
     }
     slurm_free_job_info_msg(jobs);
     return here;
+}
+
+/* slurmctld ends a step that it finds and does not know; the epilog then removes the slices. */
+static gboolean job_is_here(guint32 id, const char *node)
+{
+    return slurmctld_has_it(id, node) || node_job_has_steps(id);
 }
 
 /* The owner of a job that ended long ago. Its job cannot start here meanwhile: the lock. */

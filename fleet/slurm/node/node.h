@@ -59,6 +59,13 @@ void node_job_put_back(guint32 id);
 /* What the job has on the node, in Slurm's words (detail.h); NULL: nothing. */
 const char *node_job_detail(const job_info_t *job, const char *node);
 
+/*
+ * Whether a step of the job runs on this node, by slurmd, which asks the steps themselves. slurmctld
+ * may not know: killed, it comes back with the state that it last wrote. TRUE also if slurmd does
+ * not answer.
+ */
+gboolean node_job_has_steps(guint32 id);
+
 /* Slurm's name of this node. To be freed. */
 char *node_name(void);
 
@@ -77,7 +84,7 @@ void node_unlock(int lock);
 
 /*
  * Removes the slices and files of jobs that are not on this node, if they are older than @seconds.
- * Not with the lock held.
+ * A job is here while slurmctld says so, or a step of it runs. Not with the lock held.
  */
 void node_release_lost(HostRoot *root, const char *node, guint seconds);
 

@@ -220,9 +220,12 @@ static int start(HostRoot *root, const NodeJob *job)
         return reject(root, job, sentence);
     if (!grant->count)
         return has_no_card(root, job, grant);
-    if (is_stale(root, job, grant->cards, grant->count) &&
-        agent_release_owner(job->owner, &totals, &why) != AGENT_OK)
-        return drain(root, job, why);
+    if (is_stale(root, job, grant->cards, grant->count)) {
+        if (node_job_has_steps(job->id))
+            return put_back(root, job, "it runs here still, since an earlier start");
+        if (agent_release_owner(job->owner, &totals, &why) != AGENT_OK)
+            return drain(root, job, why);
+    }
     return create(root, job, &request, grant->cards, grant->count, addresses);
 }
 

@@ -297,7 +297,7 @@ sub show_logs {
 # All daemons' words about a job, in the order of time; and each start of slurmctld.
 sub log_of {
     my ($self, $job) = @_;
-    return `grep -hE '(JobId=|job |\\[)$job\\b|slurmctld version' $home/log/* | sort | tail -n 60`;
+    return `grep -hE '(JobId=|job |\\[|:)$job\\b|slurmctld version' $home/log/* | sort | tail -n 60`;
 }
 
 # The output of a command, both kinds, and its exit status; as an ordinary user.
@@ -385,7 +385,9 @@ sub settle {
 
 sub settle_cards {
     my ($self) = @_;
-    Test::More::is(read_file("$home/cards/faults"), '', 'the kernel: each job had what it was promised, for as long as it lived');
+    my $faults = read_file("$home/cards/faults");
+    Test::More::is($faults, '', 'the kernel: each job had what it was promised, for as long as it lived')
+        or Test::More::diag(map { $self->log_of($_) } $faults =~ /^job (\d+) /mg);
     my @used = grep { !/^0 / } split /\n/, `df --output=used,target -t tmpfs | sed -n 's,^ *\\(.*$home/cards/.*\\),\\1,p'`;
     return Test::More::is_deeply(\@used, [], 'the kernel: no process has anything of a card');
 }
