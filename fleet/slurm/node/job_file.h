@@ -7,7 +7,11 @@
  *   card INDEX TASKS         Slurm's index of the card, and how many of the job's tasks fit on it
  *   NAME=VALUE               what a task on that card finds in its environment
  *
- * or, if the job has been refused its slices here, "refused SENTENCE" after the first line.
+ * After the first line there may also be
+ *
+ *   refused SENTENCE         the job gets no slices here
+ *   lost                     its slices were removed while slurmctld had it in its queue; it may be
+ *                            started here without a prolog, because slurmd has run one
  *
  * Plain C, because slurmstepd reads it.
  */
@@ -22,6 +26,7 @@
 
 #define JOB_FILE_VERSION "vgpu1"
 #define JOB_FILE_REFUSED "refused "
+#define JOB_FILE_LOST    JOB_FILE_VERSION "\nlost\n"
 #define JOB_FILE_MAX     65536 /* bytes */
 
 /*

@@ -13,29 +13,54 @@
 #include "fleet/slurm/node/job_file.h"
 #include "fleet/slurm/node/node.h"
 
-/* Whether slurmctld says that the job has something on the node. TRUE also if it does not say. */
-static gboolean slurmctld_has_it(guint32 id, const char *node)
+/**
+ * JobPlace - where a job is
+ * @JOB_WAITS: in slurmctld's queue, and nothing of it runs here
+ * @JOB_HERE: on this node, or nobody knows
+ */
+typedef enum {
+    JOB_GONE,
+    JOB_WAITS,
+    JOB_HERE,
+} JobPlace;
+
+static JobPlace place_of(const job_info_t *job, const char *node)
+{
+    guint state = job->job_state & JOB_STATE_BASE;
+
+    if (node_job_detail(job, node) &&
+        (state == JOB_RUNNING || state == JOB_SUSPENDED || job->job_state & JOB_COMPLETING))
+        return JOB_HERE;
+    return state == JOB_PENDING ? JOB_WAITS : JOB_GONE;
+}
+
+static JobPlace ask_slurmctld(guint32 id, const char *node)
 {
     job_info_msg_t *jobs = NULL;
-    gboolean here = FALSE;
+    JobPlace place = JOB_GONE;
 
     if (slurm_load_job(&jobs, id, SHOW_DETAIL))
-        return errno != ESLURM_INVALID_JOB_ID;
-    for (guint i = 0; i < jobs->record_count; i++) {
-        const job_info_t *job = &jobs->job_array[i];
-        guint state = job->job_state & JOB_STATE_BASE;
-
-        here |= slurm_id_of(job) == id && node_job_detail(job, node) &&
-                (state == JOB_RUNNING || state == JOB_SUSPENDED || job->job_state & JOB_COMPLETING);
-    }
+        return errno == ESLURM_INVALID_JOB_ID ? JOB_GONE : JOB_HERE;
+    for (guint i = 0; i < jobs->record_count; i++)
+        if (slurm_id_of(&jobs->job_array[i]) == id)
+            place = MAX(place, place_of(&jobs->job_array[i], node));
     slurm_free_job_info_msg(jobs);
-    return here;
+    return place;
 }
 
 /* slurmctld ends a step that it finds and does not know; the epilog then removes the slices. */
-static gboolean job_is_here(guint32 id, const char *node)
+static JobPlace find_job(guint32 id, const char *node)
 {
-    return slurmctld_has_it(id, node) || node_job_has_steps(id);
+    return node_job_has_steps(id) ? JOB_HERE : ask_slurmctld(id, node);
+}
+
+/* slurmd has run the prolog of a job that waits, and may start the job without another one. */
+static void forget(HostRoot *root, const char *file, JobPlace place)
+{
+    if (place == JOB_WAITS && root_has(root, file))
+        root_write(root, file, JOB_FILE_LOST, 0600, NULL);
+    else
+        root_remove(root, file);
 }
 
 /* The owner of a job that ended long ago. Its job cannot start here meanwhile: the lock. */
@@ -43,12 +68,13 @@ static void release_if_lost(HostRoot *root, const char *owner, guint32 job, cons
 {
     g_autofree char *file = g_strdup_printf(FLEET_JOBS_DIR "/%u", job), *why = NULL;
     int lock = node_lock(root, TRUE);
+    JobPlace place = find_job(job, node);
     AgentTotals totals;
 
-    if (!job_is_here(job, node)) {
+    if (place != JOB_HERE) {
         node_say(LOG_WARNING, "%s has slices on this node and no job; they are removed", owner);
         if (agent_release_owner(owner, &totals, &why) == AGENT_OK)
-            root_remove(root, file);
+            forget(root, file, place);
         else
             node_say(LOG_WARNING, "cannot release the slices of %s: %s", owner, why);
     }
@@ -84,7 +110,7 @@ static void remove_file_if_lost(HostRoot *root, guint32 job, const char *node, g
     if (!root_stat(root, file, &status) || status.st_mtime > before)
         return;
     lock = node_lock(root, TRUE);
-    if (!job_is_here(job, node))
+    if (find_job(job, node) == JOB_GONE)
         root_remove(root, file);
     node_unlock(lock);
 }

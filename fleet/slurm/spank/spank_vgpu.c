@@ -4,7 +4,8 @@
  *
  * In the commands it checks the words before anything is submitted; job_submit_vgpu.so does the
  * rest. In slurmstepd it reads what the prolog has written, once, as root, and gives each task the
- * variables of its card. It talks to nobody: a daemon that forks and launches must not wait.
+ * variables of its card. It talks to nobody, because a daemon that forks and launches must not
+ * wait; but it asks slurmctld to start a job again that was started without its prolog.
  */
 #include <errno.h>
 #include <slurm/spank.h>
@@ -14,6 +15,7 @@
 
 #include "fleet/request/request.h"
 #include "fleet/slurm/node/job_file.h"
+#include "fleet/slurm/slurm_api.h"
 
 SPANK_PLUGIN(vgpu, 1)
 
@@ -70,6 +72,16 @@ int slurm_spank_init(spank_t spank, int argc, char **argv)
     return spank_option_register(spank, &option) == ESPANK_SUCCESS ? 0 : -1;
 }
 
+/*
+ * Seen of Slurm 24.11: slurmctld was killed, has a job in its queue that ran, and starts it here
+ * again, but slurmd runs no prolog, because it has run one. Put back by slurmctld, the job has one.
+ */
+static void put_back(uint32_t job)
+{
+    if (slurm_requeue(job, 0))
+        slurm_error("vgpu: cannot put job %u back into the queue: %s", job, slurm_strerror(errno));
+}
+
 /* Of a running job's step, before its tasks are forked: the only time when it is root. */
 int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
 {
@@ -80,8 +92,11 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
     job_text[0] = 0;
     if (!spank_remote(spank) || spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS)
         return 0;
-    if (!job_file_read(job, job_text))
+    if (!job_file_read(job, job_text)) {
+        if (!strcmp(job_text, JOB_FILE_LOST))
+            put_back(job);
         return 0;
+    }
     job_text[0] = 0;
     if (errno == ENOENT)
         return 0;
@@ -119,6 +134,11 @@ int slurm_spank_task_init(spank_t spank, int argc, char **argv)
     if (refused) {
         slurm_error("vgpu: this job gets no slice on this node: %.*s", (int)strcspn(refused, "\n"),
                     refused);
+        return -1;
+    }
+    if (!strcmp(job_text, JOB_FILE_LOST)) {
+        slurm_error("vgpu: this job was started without its prolog and has no slice on this node; "
+                    "it goes back to the queue");
         return -1;
     }
     if (spank_get_item(spank, S_TASK_ID, &local) != ESPANK_SUCCESS || local < 0)
