@@ -73,6 +73,11 @@ my %check = (
         die $said if $said !~ /passthrough/ || $said !~ /shared/;
         return $said;
     },
+    # 34-incus runs it, with Incus; here there is none.
+    'Incus' => sub {
+        my ($address, $type) = $_[0] =~ /gputype=mdev pci=(\S+) mdev=(\S+)/;
+        return VGPU::Lab::host("cat /sys/class/mdev_bus/$address/mdev_supported_types/$type/name");
+    },
     'KubeVirt and Nova' => sub {
         my ($kubevirt, $nova) = @_;
         my ($name) = $kubevirt =~ /mdevNameSelector: (\S+)/;
