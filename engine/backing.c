@@ -68,6 +68,8 @@ uint32_t backing_get(struct engine *engine, struct backing *backing, const struc
     }
     backing->iov.iov_base = addr;
     backing->iov.iov_len = size;
+    backing->entries = g_steal_pointer(&entries);
+    backing->nr_entries = count;
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
@@ -81,6 +83,6 @@ void backing_put(struct engine *engine, struct backing *backing)
     transport->ops->unmap(transport, backing->iov.iov_base, backing->iov.iov_len);
     /* ESTALE: the driver has taken it back by itself. */
     transport->ops->unpin(transport, engine->epoch, backing->pin_offset);
-    backing->iov.iov_base = NULL;
-    backing->iov.iov_len = 0;
+    g_free(backing->entries);
+    *backing = (struct backing){0};
 }

@@ -8,16 +8,20 @@
 #include <sys/uio.h>
 
 struct engine;
+struct vgpu_mem_entry;
 struct request;
 
 /**
  * struct backing
  * @iov: guest memory pinned and mapped, in one piece; iov_base is NULL if there is none
  * @pin_offset: the driver's name of that memory
+ * @entries, @nr_entries: where it is in the guest
  */
 struct backing {
     struct iovec iov;
     uint64_t pin_offset;
+    struct vgpu_mem_entry *entries;
+    uint32_t nr_entries;
 };
 
 /*

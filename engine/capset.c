@@ -76,6 +76,26 @@ void capset_collect(struct engine *engine, uint32_t wanted)
     }
 }
 
+uint64_t capset_hash(const struct engine *engine)
+{
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+    uint8_t digest[32];
+    size_t size = sizeof(digest);
+    uint64_t hash;
+
+    for (uint32_t i = 0; i < engine->num_capsets; i++) {
+        const struct engine_capset *capset = &engine->capsets[i];
+        g_autofree uint8_t *data = g_malloc0(capset->max_size);
+
+        virgl_renderer_fill_caps(capset->id, capset->max_version, data);
+        g_checksum_update(checksum, (const uint8_t *)capset, sizeof(*capset));
+        g_checksum_update(checksum, data, capset->max_size);
+    }
+    g_checksum_get_digest(checksum, digest, &size);
+    memcpy(&hash, digest, sizeof(hash));
+    return hash | 1;
+}
+
 uint32_t capset_cmd_get_info(struct engine *engine, const struct request *request)
 {
     const struct virtio_gpu_get_capset_info *cmd = (const void *)request->data;

@@ -28,6 +28,11 @@ const char *capset_name(uint32_t id);
  */
 void capset_collect(struct engine *engine, uint32_t wanted);
 
+/*
+ * A hash of all that the guest gets of them and keeps, never 0: a saved VM can go on where it is the same.
+ */
+uint64_t capset_hash(const struct engine *engine);
+
 /* Handlers, see control.h. */
 uint32_t capset_cmd_get_info(struct engine *engine, const struct request *request);
 uint32_t capset_cmd_get(struct engine *engine, const struct request *request);

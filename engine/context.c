@@ -156,6 +156,23 @@ uint32_t context_cmd_create(struct engine *engine, const struct request *request
     return VIRTIO_GPU_RESP_OK_NODATA;
 }
 
+bool context_add_lost(struct engine *engine, uint32_t ctx_id, uint32_t capset)
+{
+    struct context *context;
+
+    if (ctx_id == 0 || context_find(engine, ctx_id) ||
+        g_hash_table_size(engine->contexts) >= ENGINE_MAX_CONTEXTS)
+        return false;
+    context = g_new0(struct context, 1);
+    context->id = ctx_id;
+    context->capset = capset;
+    context->lost = capset != 0;
+    context->lost_since = g_get_monotonic_time();
+    context->withholds = context->lost;
+    g_hash_table_insert(engine->contexts, GUINT_TO_POINTER(ctx_id), context);
+    return true;
+}
+
 void context_destroy_all(struct engine *engine)
 {
     GHashTableIter iter;

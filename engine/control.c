@@ -116,10 +116,15 @@ static void respond(struct engine *engine, const struct request *request, uint32
     answer_send(engine, request);
 }
 
-void control_process(struct engine *engine, const struct request *request)
+uint32_t control_execute(struct engine *engine, const struct request *request)
 {
     answer_begin(engine, sizeof(struct virtio_gpu_ctrl_hdr));
-    respond(engine, request, dispatch(engine, request));
+    return dispatch(engine, request);
+}
+
+void control_process(struct engine *engine, const struct request *request)
+{
+    respond(engine, request, control_execute(engine, request));
 }
 
 void control_reject(struct engine *engine, const struct request *request, uint32_t type)

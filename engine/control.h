@@ -15,6 +15,9 @@ struct request;
 /* Executes a request and answers it, now or when its fence is done. */
 void control_process(struct engine *engine, const struct request *request);
 
+/* Executes a request that nobody waits for; the type of its response. */
+uint32_t control_execute(struct engine *engine, const struct request *request);
+
 /* Answers a request with an error without executing it. */
 void control_reject(struct engine *engine, const struct request *request, uint32_t type);
 

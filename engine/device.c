@@ -32,9 +32,13 @@ static int device_attach(struct vgpu_transport *transport)
     return device_ioctl(transport, VGPU_ENGINE_ATTACH, NULL);
 }
 
-static int device_ready(struct vgpu_transport *transport, uint32_t num_capsets)
+static int device_ready(struct vgpu_transport *transport, uint32_t num_capsets, uint64_t renderer)
 {
-    struct vgpu_engine_ready ready = {.argsz = sizeof(ready), .num_capsets = num_capsets};
+    struct vgpu_engine_ready ready = {
+        .argsz = sizeof(ready),
+        .num_capsets = num_capsets,
+        .renderer = renderer,
+    };
 
     return device_ioctl(transport, VGPU_ENGINE_READY, &ready);
 }
@@ -172,6 +176,34 @@ static int device_fail(struct vgpu_transport *transport, const char *reason)
     return device_ioctl(transport, VGPU_ENGINE_FAIL, &fail);
 }
 
+static int device_state_save(struct vgpu_transport *transport, uint64_t epoch, const void *state,
+                             size_t size)
+{
+    struct vgpu_engine_state arg = {
+        .argsz = sizeof(arg),
+        .epoch = epoch,
+        .buf = (uintptr_t)state,
+        .size = size,
+    };
+
+    return device_ioctl(transport, VGPU_ENGINE_STATE_SAVE, &arg);
+}
+
+static int device_state_load(struct vgpu_transport *transport, uint64_t epoch, void *state,
+                             uint64_t *size)
+{
+    struct vgpu_engine_state arg = {
+        .argsz = sizeof(arg),
+        .epoch = epoch,
+        .buf = (uintptr_t)state,
+        .size = *size,
+    };
+    int ret = device_ioctl(transport, VGPU_ENGINE_STATE_LOAD, &arg);
+
+    *size = arg.size;
+    return ret;
+}
+
 static const struct vgpu_transport_ops device_ops = {
     .info = device_info,
     .attach = device_attach,
@@ -189,6 +221,8 @@ static const struct vgpu_transport_ops device_ops = {
     .display = device_display,
     .set_scanout = device_set_scanout,
     .fail = device_fail,
+    .state_save = device_state_save,
+    .state_load = device_state_load,
 };
 
 /*

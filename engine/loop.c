@@ -6,6 +6,7 @@
 #include "exit_code.h"
 #include "poller.h"
 #include "queue.h"
+#include "state.h"
 #include "stuck.h"
 #include "watch.h"
 #include "watchdog.h"
@@ -133,6 +134,39 @@ static bool handle_config(struct engine *engine, GError **error)
     return ok;
 }
 
+/* The VM is stopped and is to be saved; it may also go on here. */
+static void handle_save(struct engine *engine)
+{
+    struct vgpu_transport *transport = engine->transport;
+    g_autoptr(GByteArray) state = g_byte_array_new();
+    int ret;
+
+    state_save(engine, state);
+    ret = transport->ops->state_save(transport, engine->epoch, state->data, state->len);
+    if (ret < 0)
+        g_warning("the VM cannot be saved: the driver does not take the GPU's state, %u bytes: %s",
+                  state->len, g_strerror(-ret));
+}
+
+static bool handle_load(struct engine *engine, GError **error)
+{
+    struct vgpu_transport *transport = engine->transport;
+    g_autofree uint8_t *state = NULL;
+    uint64_t size = 0;
+    int ret = transport->ops->state_load(transport, engine->epoch, NULL, &size);
+
+    if (ret == -EMSGSIZE && size <= VGPU_STATE_MAX) {
+        state = g_malloc(size);
+        ret = transport->ops->state_load(transport, engine->epoch, state, &size);
+    }
+    if (ret < 0) {
+        g_set_error(error, ENGINE_ERROR, exit_code_of_errno(ret),
+                    "cannot read the saved state of the VM's GPU: %s", g_strerror(-ret));
+        return false;
+    }
+    return state_load(engine, state, size, error);
+}
+
 bool loop_handle_event(struct engine *engine, const struct vgpu_engine_event *event, bool *stop,
                        GError **error)
 {
@@ -145,9 +179,12 @@ bool loop_handle_event(struct engine *engine, const struct vgpu_engine_event *ev
     if ((event->events & VGPU_EVENT_CONFIG) && !handle_config(engine, error))
         return false;
     /* A reset before the guest used the device makes a new epoch without an event. */
-    if ((event->events & VGPU_EVENT_KICK) && event->epoch > engine->epoch)
-        return refresh_info(engine, error);
-    return true;
+    if ((event->events & VGPU_EVENT_KICK) && event->epoch > engine->epoch &&
+        !refresh_info(engine, error))
+        return false;
+    if (event->events & VGPU_EVENT_SAVE)
+        handle_save(engine);
+    return !(event->events & VGPU_EVENT_LOAD) || handle_load(engine, error);
 }
 
 /* A bit for each queue that has more. */

@@ -118,7 +118,9 @@ static void log_capsets(const struct engine *engine)
 static bool become_ready(struct engine *engine, GError **error)
 {
     struct vgpu_transport *transport = engine->transport;
-    int ret = transport->ops->ready(transport, engine->num_capsets);
+    /* An older module refuses what it does not know. */
+    uint64_t renderer = engine->info.features & VGPU_FEATURE_STATE ? capset_hash(engine) : 0;
+    int ret = transport->ops->ready(transport, engine->num_capsets, renderer);
 
     if (ret < 0)
         return device_error(error, "the driver does not accept this engine", ret);

@@ -38,6 +38,15 @@ const struct pixel_format *pixel_format_find(uint32_t virtio_format)
     return NULL;
 }
 
+uint32_t pixel_format_name(const struct pixel_format *format)
+{
+    size_t i = 0;
+
+    while (&formats[i].format != format)
+        i++;
+    return formats[i].virtio_format;
+}
+
 void pixels_copy(uint8_t *picture, const uint8_t *source, uint32_t count,
                  const struct pixel_format *format)
 {

@@ -20,6 +20,9 @@ struct pixel_format {
 /* Of VIRTIO_GPU_FORMAT_*; NULL if it is not a format. */
 const struct pixel_format *pixel_format_find(uint32_t virtio_format);
 
+/* The reverse. */
+uint32_t pixel_format_name(const struct pixel_format *format);
+
 /* Copies @count pixels to the picture; its unused bytes get any value. */
 void pixels_copy(uint8_t *picture, const uint8_t *source, uint32_t count,
                  const struct pixel_format *format);

@@ -27,6 +27,8 @@ enum resource_kind {
  * @width, @height: of a 2D resource
  * @image, @image_size, @format: its host's copy; NULL without a display
  * @shm: host shared memory, counted in engine->shm_bytes
+ * @only_guest: a blob of guest memory alone
+ * @lost: it was in another host's memory, before the VM was moved
  * @backing: guest memory behind it
  * @map_users, @map_addr, @map_size: virglrenderer has it mapped; see mapping.h
  * @mapped: it is in the window at @window_offset
@@ -43,6 +45,8 @@ struct resource {
     uint64_t image_size;
     const struct pixel_format *format;
     bool shm;
+    bool only_guest;
+    bool lost;
     struct backing backing;
     unsigned int map_users;
     void *map_addr;

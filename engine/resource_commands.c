@@ -22,7 +22,7 @@ static void resource_release(struct resource *resource)
 {
     scanout_forget(resource->engine, resource);
     window_unmap(resource->engine, resource);
-    if (resource->kind != RESOURCE_2D)
+    if (resource->kind != RESOURCE_2D && !resource->lost)
         virgl_renderer_resource_detach_iov((int)resource->id, NULL, NULL);
 }
 
@@ -139,6 +139,7 @@ uint32_t resource_cmd_create_blob(struct engine *engine, const struct request *r
     resource = resource_new(engine, cmd->resource_id, RESOURCE_BLOB);
     resource->size = cmd->size;
     resource->blob_flags = cmd->blob_flags;
+    resource->only_guest = cmd->blob_mem == VIRTIO_GPU_BLOB_MEM_GUEST;
 
     if (cmd->blob_mem != VIRTIO_GPU_BLOB_MEM_GUEST && cmd->blob_id == 0 &&
         !account_shm(engine, resource))
@@ -165,7 +166,7 @@ uint32_t resource_cmd_unref(struct engine *engine, const struct request *request
         return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
 
     resource_release(resource);
-    if (resource->kind != RESOURCE_2D)
+    if (resource->kind != RESOURCE_2D && !resource->lost)
         virgl_renderer_resource_unref(resource->id);
     g_hash_table_remove(engine->resources, GUINT_TO_POINTER(cmd->resource_id));
     return VIRTIO_GPU_RESP_OK_NODATA;
@@ -179,7 +180,8 @@ uint32_t resource_cmd_attach_backing(struct engine *engine, const struct request
 
     if (!resource)
         return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
-    if (resource->kind == RESOURCE_BLOB || resource->backing.iov.iov_base || cmd->nr_entries == 0)
+    if (resource->kind == RESOURCE_BLOB || resource->lost || resource->backing.iov.iov_base ||
+        cmd->nr_entries == 0)
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
 
     type = backing_get(engine, &resource->backing, request, sizeof(*cmd), cmd->nr_entries);

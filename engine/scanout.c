@@ -178,6 +178,8 @@ static uint32_t take_source(struct resource *resource, const struct surface *sur
 {
     uint64_t size;
 
+    if (resource->lost)
+        return VIRTIO_GPU_RESP_ERR_UNSPEC;
     *mapped = resource->kind == RESOURCE_BLOB && !resource->backing.iov.iov_base;
     if (*mapped && !mapping_get(resource))
         return VIRTIO_GPU_RESP_ERR_UNSPEC;
@@ -273,6 +275,12 @@ void scanout_set_cursor(struct engine *engine, const struct resource *resource)
         cursor->height = resource->height;
     }
     paint(&engine->scanout, before);
+    paint(&engine->scanout, cursor_area(cursor));
+}
+
+void scanout_show_cursor(struct engine *engine, const struct cursor *cursor)
+{
+    engine->scanout.cursor = *cursor;
     paint(&engine->scanout, cursor_area(cursor));
 }
 

@@ -79,6 +79,7 @@ void scanout_reset(struct engine *engine);
 
 /* Takes the cursor's image of a 2D resource; NULL, or one that is too large, hides it. */
 void scanout_set_cursor(struct engine *engine, const struct resource *resource);
+void scanout_show_cursor(struct engine *engine, const struct cursor *cursor);
 void scanout_move_cursor(struct engine *engine, int32_t x, int32_t y);
 
 #endif /* ENGINE_SCANOUT_H */

@@ -18,7 +18,7 @@ struct vgpu_transport;
 struct vgpu_transport_ops {
     int (*info)(struct vgpu_transport *transport, struct vgpu_engine_info *info);
     int (*attach)(struct vgpu_transport *transport);
-    int (*ready)(struct vgpu_transport *transport, uint32_t num_capsets);
+    int (*ready)(struct vgpu_transport *transport, uint32_t num_capsets, uint64_t renderer);
     /* -EAGAIN: no event. */
     int (*read_event)(struct vgpu_transport *transport, struct vgpu_engine_event *event);
     int (*reset_done)(struct vgpu_transport *transport, uint64_t epoch);
@@ -42,6 +42,11 @@ struct vgpu_transport_ops {
     int (*display)(struct vgpu_transport *transport, struct vgpu_display *display);
     int (*set_scanout)(struct vgpu_transport *transport, struct vgpu_scanout *scanout);
     int (*fail)(struct vgpu_transport *transport, const char *reason);
+    int (*state_save)(struct vgpu_transport *transport, uint64_t epoch, const void *state,
+                      size_t size);
+    /* *size: in, the room at @state; out, what it needs. */
+    int (*state_load)(struct vgpu_transport *transport, uint64_t epoch, void *state,
+                      uint64_t *size);
 };
 
 struct vgpu_transport {

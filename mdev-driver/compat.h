@@ -58,6 +58,40 @@ static inline void vgpu_vm_flags_clear(struct vm_area_struct *vma, unsigned long
 	.detach_ioas = vfio_iommufd_emulated_detach_ioas,
 #endif
 
+/*
+ * VFIO's migration while the VM runs, and the size of what is left, are of 6.2. Without, a VM is
+ * saved when it is stopped, and a target that does not fit is found then.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define VGPU_MIGRATION_FLAGS	(VFIO_MIGRATION_STOP_COPY | VFIO_MIGRATION_P2P)
+#define VFIO_DEVICE_STATE_PRE_COPY	6
+#define VFIO_DEVICE_STATE_PRE_COPY_P2P	7
+#define VGPU_MIGRATION_DATA_SIZE(fn)
+
+struct vfio_precopy_info {
+	__u32 argsz;
+	__u32 flags;
+	__aligned_u64 initial_bytes;
+	__aligned_u64 dirty_bytes;
+};
+
+#define VFIO_MIG_GET_PRECOPY_INFO	_IO(VFIO_TYPE, VFIO_BASE + 21)
+#else
+#define VGPU_MIGRATION_FLAGS	(VFIO_MIGRATION_STOP_COPY | VFIO_MIGRATION_P2P | VFIO_MIGRATION_PRE_COPY)
+#define VGPU_MIGRATION_DATA_SIZE(fn)	.migration_get_data_size = fn,
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+static inline void *kvmemdup(const void *src, size_t len, gfp_t gfp)
+{
+	void *copy = kvmalloc(len, gfp);
+
+	if (copy)
+		memcpy(copy, src, len);
+	return copy;
+}
+#endif
+
 /* The end of a device's release callback. Before 6.2 the core leaves it to the driver to free the device. */
 static inline void vgpu_vfio_released(struct vfio_device *vdev)
 {

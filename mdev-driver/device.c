@@ -16,7 +16,12 @@
 
 static unsigned int vgpu_reset_timeout_ms = 10000;
 module_param_named(reset_timeout_ms, vgpu_reset_timeout_ms, uint, 0644);
-MODULE_PARM_DESC(reset_timeout_ms, "how long a reset waits for the engine before it counts as lost");
+MODULE_PARM_DESC(reset_timeout_ms, "how long a reset waits for the engine before it counts as lost, and a VM that is saved for its state");
+
+unsigned int vgpu_device_patience_ms(void)
+{
+	return READ_ONCE(vgpu_reset_timeout_ms);
+}
 
 /* How long a write of the guest waits for the end of a reset. */
 #define VGPU_RESET_PATIENCE_MS	100
@@ -57,6 +62,8 @@ static void vgpu_device_end_epoch(struct vgpu *vgpu)
 	vgpu_mem_end_epoch(vgpu);
 	vgpu_window_unpublish_all(vgpu);
 	vgpu_display_off(vgpu);
+	vgpu_migration_forget(vgpu);
+	vgpu->stopped = false;
 	vgpu->lost = false;
 	if (vgpu->engine.file && vgpu->engine.used) {
 		vgpu->engine.used = false;
@@ -84,6 +91,7 @@ static bool vgpu_device_settled(const struct vgpu *vgpu)
 
 static void vgpu_device_end_reset(struct vgpu *vgpu)
 {
+	vgpu_queue_forget(vgpu);
 	vgpu_regs_reset(&vgpu->regs);
 	vgpu->regs.num_capsets = vgpu->engine.num_capsets;
 	vgpu->lost = false;
@@ -127,7 +135,7 @@ void vgpu_device_reset_work(struct work_struct *work)
  */
 static void vgpu_device_begin_reset(struct vgpu *vgpu)
 {
-	unsigned long timeout = msecs_to_jiffies(READ_ONCE(vgpu_reset_timeout_ms));
+	unsigned long timeout = msecs_to_jiffies(vgpu_device_patience_ms());
 
 	lockdep_assert_held(&vgpu->lock);
 	vgpu->reset_wants_engine |= vgpu->lost;
@@ -139,13 +147,13 @@ static void vgpu_device_begin_reset(struct vgpu *vgpu)
 		mod_delayed_work(system_wq, &vgpu->reset_work, timeout);
 }
 
-/* Drops vgpu->lock while waiting. */
+/* Drops vgpu->lock while waiting. migration.lock may be held, for which only threads of the same VMM wait. */
 static void vgpu_device_wait_reset(struct vgpu *vgpu, unsigned long timeout)
 {
 	if (!vgpu->resetting)
 		return;
 	mutex_unlock(&vgpu->lock);
-	vgpu_wait_timeout(vgpu->state_wait, !READ_ONCE(vgpu->resetting), TASK_FREEZABLE, timeout);
+	vgpu_wait_timeout(vgpu->state_wait, !READ_ONCE(vgpu->resetting), TASK_FREEZABLE_UNSAFE, timeout);
 	mutex_lock(&vgpu->lock);
 }
 
@@ -304,6 +312,7 @@ void vgpu_device_lose(struct vgpu *vgpu, const char *reason)
 	strscpy(vgpu->failure, reason, sizeof(vgpu->failure));
 	vgpu_window_keep_system_pages(vgpu);
 	vgpu_mem_release_all(vgpu);
+	vgpu_migration_forget(vgpu);
 	if (in_use && vgpu->open) {
 		vgpu_log(vgpu, warn, "%s; the guest gets errors until it resets the device\n", reason);
 		vgpu->stats.engine_losses++;

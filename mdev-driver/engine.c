@@ -46,7 +46,7 @@ void vgpu_engine_event(struct vgpu *vgpu, u32 events, u32 queues)
 	spin_lock_irq(&engine->wait.lock);
 	/* Work of an epoch that is over is dropped. */
 	if (events & VGPU_EVENT_RESET) {
-		engine->events &= ~VGPU_EVENT_KICK;
+		engine->events &= ~(VGPU_EVENT_KICK | VGPU_EVENT_SAVE | VGPU_EVENT_LOAD);
 		engine->kicked = 0;
 	}
 	engine->events |= events;

@@ -52,6 +52,7 @@ static void vgpu_engine_fill_info(struct vgpu *vgpu, struct vgpu_engine_info *in
 		      (vgpu->lost ? VGPU_STATE_LOST : 0) |
 		      (vgpu->removed ? VGPU_STATE_REMOVED : 0);
 	info->epoch = vgpu->epoch;
+	info->features = VGPU_FEATURE_STATE;
 	info->num_queues = VGPU_NUM_QUEUES;
 	info->queue_size = VGPU_VQ_MAX_SIZE;
 	info->vram_bytes = params.vram_bytes;
@@ -133,11 +134,12 @@ static long vgpu_ioctl_attach(struct file *file)
 	return ret;
 }
 
-static int vgpu_engine_ready(struct vgpu *vgpu, u32 num_capsets)
+static int vgpu_engine_ready(struct vgpu *vgpu, u32 num_capsets, u64 renderer)
 {
 	if (vgpu->engine.ready)
 		return -EALREADY;
 	vgpu->engine.num_capsets = num_capsets;
+	vgpu->engine.renderer = renderer;
 	vgpu->engine.ready = true;
 	/* A guest that has not read it yet may see the new number, another only after a reset. */
 	if (vgpu->open && !vgpu->regs.status)
@@ -154,7 +156,7 @@ static long vgpu_ioctl_ready(struct file *file, void __user *user)
 
 	if (copy_from_user(&ready, user, sizeof(ready)))
 		return -EFAULT;
-	if (ready.argsz < sizeof(ready) || ready.flags ||
+	if (ready.argsz < sizeof(ready) || ready.flags || ready.reserved0 ||
 	    memchr_inv(ready.reserved, 0, sizeof(ready.reserved)))
 		return -EINVAL;
 	if (!ready.num_capsets || ready.num_capsets > 63)
@@ -162,7 +164,7 @@ static long vgpu_ioctl_ready(struct file *file, void __user *user)
 	ret = vgpu_engine_enter(file);
 	if (ret)
 		return ret;
-	ret = vgpu_engine_ready(vgpu_from_file(file), ready.num_capsets);
+	ret = vgpu_engine_ready(vgpu_from_file(file), ready.num_capsets, ready.renderer);
 	vgpu_engine_leave(file);
 	return ret;
 }
@@ -463,6 +465,80 @@ static long vgpu_ioctl_set_scanout(struct file *file, void __user *user)
 	return ret;
 }
 
+/* Copies an argument of STATE_SAVE and STATE_LOAD. */
+static int vgpu_get_engine_state(struct vgpu_engine_state *arg, void __user *user)
+{
+	if (copy_from_user(arg, user, sizeof(*arg)))
+		return -EFAULT;
+	if (arg->argsz < sizeof(*arg) || arg->flags || memchr_inv(arg->reserved, 0, sizeof(arg->reserved)))
+		return -EINVAL;
+	return 0;
+}
+
+/* EAGAIN: @state is wanted. @error: the engine has one that cannot be taken. */
+static int vgpu_state_saved(struct file *file, const struct vgpu_engine_state *arg, const void *state, int error)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	int ret = vgpu_engine_enter(file);
+
+	if (ret)
+		return ret;
+	if (vgpu_epoch_over(vgpu, arg->epoch) || !vgpu_migration_engine_asked(vgpu))
+		ret = -ESTALE;
+	else if (!state && !error)
+		ret = -EAGAIN;
+	else
+		vgpu_migration_engine_saves(vgpu, state, arg->size, error);
+	vgpu_engine_leave(file);
+	return ret;
+}
+
+static long vgpu_ioctl_state_save(struct file *file, void __user *user)
+{
+	struct vgpu_engine_state arg;
+	void *state = NULL;
+	int ret = vgpu_get_engine_state(&arg, user);
+
+	if (!ret)
+		ret = vgpu_state_saved(file, &arg, NULL, 0);
+	/* It was asked for it, so that memory is needed. */
+	if (ret != -EAGAIN)
+		return ret;
+	if (arg.size > VGPU_STATE_MAX)
+		return vgpu_state_saved(file, &arg, NULL, -EMSGSIZE) ?: -EMSGSIZE;
+	state = kvmalloc(max_t(u64, arg.size, 1), GFP_KERNEL_ACCOUNT);
+	if (!state)
+		return vgpu_state_saved(file, &arg, NULL, -ENOMEM) ?: -ENOMEM;
+	ret = copy_from_user(state, u64_to_user_ptr(arg.buf), arg.size) ? -EFAULT : vgpu_state_saved(file, &arg, state, 0);
+	kvfree(state);
+	return ret;
+}
+
+static long vgpu_ioctl_state_load(struct file *file, void __user *user)
+{
+	struct vgpu *vgpu = vgpu_from_file(file);
+	struct vgpu_engine_state arg;
+	void *state = NULL;
+	long ret = vgpu_get_engine_state(&arg, user);
+
+	ret = ret ?: vgpu_engine_enter(file);
+	if (ret)
+		return ret;
+	if (vgpu_epoch_over(vgpu, arg.epoch))
+		ret = -ESTALE;
+	else
+		state = vgpu_migration_engine_loads(vgpu, arg.size, &arg.size);
+	vgpu_engine_leave(file);
+	ret = ret ?: PTR_ERR_OR_ZERO(state);
+	if (!ret && copy_to_user(u64_to_user_ptr(arg.buf), state, arg.size))
+		ret = -EFAULT;
+	if (!IS_ERR(state))
+		kvfree(state);
+	if ((!ret || ret == -EMSGSIZE) && copy_to_user(user, &arg, sizeof(arg)))
+		ret = -EFAULT;
+	return ret;
+}
+
 static long vgpu_ioctl_fail(struct file *file, void __user *user)
 {
 	struct vgpu *vgpu = vgpu_from_file(file);
@@ -512,6 +588,10 @@ static long vgpu_engine_call(struct file *file, unsigned int cmd, void __user *u
 		return vgpu_ioctl_display(file, user);
 	case VGPU_ENGINE_SET_SCANOUT:
 		return vgpu_ioctl_set_scanout(file, user);
+	case VGPU_ENGINE_STATE_SAVE:
+		return vgpu_ioctl_state_save(file, user);
+	case VGPU_ENGINE_STATE_LOAD:
+		return vgpu_ioctl_state_load(file, user);
 	default:
 		return -ENOTTY;
 	}

@@ -41,6 +41,7 @@ int vgpu_object_init(struct vgpu *vgpu)
 	ratelimit_state_init(&vgpu->log_limit, VGPU_LOG_INTERVAL, VGPU_LOG_BURST);
 	ratelimit_state_init(&vgpu->tell_limit, VGPU_TELL_INTERVAL, VGPU_TELL_BURST);
 	ratelimit_set_flags(&vgpu->tell_limit, RATELIMIT_MSG_ON_RELEASE);
+	vgpu_migration_init(vgpu);
 	vgpu_window_init(vgpu);
 	vgpu_engine_init(vgpu);
 

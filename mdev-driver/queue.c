@@ -7,6 +7,7 @@
 #include <linux/uaccess.h>
 
 #include "model/lost.h"
+#include "model/migration_data.h"
 #include "vgpu_private.h"
 
 #include "trace.h"
@@ -15,17 +16,20 @@
 static u32 vgpu_token(struct vgpu_queue *queue, u16 head)
 {
 	BUILD_BUG_ON(VGPU_VQ_MAX_SIZE > 256);
-	return ++queue->sequence << 8 | head;
+	/* 0 is no token. */
+	if (!(++queue->sequence << 8))
+		queue->sequence++;
+	return queue->sequence << 8 | head;
 }
 
 /* While a reset waits for the engine, the registers are still those of the epoch that is over. */
 static bool vgpu_queue_running(const struct vgpu *vgpu)
 {
-	return !vgpu->resetting && vgpu_regs_driver_ok(&vgpu->regs) &&
+	return !vgpu->resetting && !vgpu->stopped && vgpu_regs_driver_ok(&vgpu->regs) &&
 	       vgpu_pci_bus_master(&vgpu->pci);
 }
 
-static void vgpu_queue_interrupt(struct vgpu *vgpu, u32 q)
+void vgpu_queue_interrupt(struct vgpu *vgpu, u32 q)
 {
 	trace_vgpu_interrupt(vgpu->minor, q);
 	vgpu_regs_raise(&vgpu->regs, false);
@@ -37,6 +41,13 @@ static int vgpu_queue_broken(struct vgpu *vgpu, u32 q, int ret)
 	vgpu_log(vgpu, warn, "the guest broke queue %u; it must reset the device\n", q);
 	vgpu_device_needs_reset(vgpu);
 	return ret;
+}
+
+static void vgpu_inflight_free(struct vgpu_inflight *inflight)
+{
+	if (inflight)
+		kvfree(inflight->response);
+	kfree(inflight);
 }
 
 static struct vgpu_inflight *vgpu_inflight_new(const struct vgpu_vq_chain *chain)
@@ -119,7 +130,8 @@ int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop, struct vgpu_re
 
 	lockdep_assert_held(&vgpu->pop_lock);
 	lockdep_assert_held(&vgpu->lock);
-	if (!vgpu_queue_running(vgpu))
+	/* An engine must have what was loaded before it serves the guest. */
+	if (!vgpu_queue_running(vgpu) || vgpu->migration.engine_state)
 		return -EAGAIN;
 
 	ret = vgpu_queue_fetch(vgpu, pop, chain, request);
@@ -147,9 +159,34 @@ void vgpu_queue_abandon(struct vgpu *vgpu, u32 q, u32 token)
 	lockdep_assert_held(&vgpu->lock);
 	if (!*slot || (*slot)->token != token)
 		return;
+	/* The VM has been stopped meanwhile; it gets the error when it goes on. */
+	if (vgpu->stopped) {
+		(*slot)->token = 0;
+		return;
+	}
 	vgpu_queue_answer(vgpu, q, &(*slot)->chain);
-	kfree(*slot);
+	vgpu_inflight_free(*slot);
 	*slot = NULL;
+}
+
+/* Keeps a response until the VM goes on. */
+static int vgpu_queue_keep_response(struct vgpu_inflight *inflight, const void *buf, size_t size)
+{
+	if (size > inflight->chain.response_size)
+		return -EMSGSIZE;
+	if (inflight->answered)
+		return -ENOENT;
+	if (size) {
+		inflight->response = kvmemdup(buf, size, GFP_KERNEL_ACCOUNT);
+		/* Engines do not push again: the guest gets an error instead. */
+		if (!inflight->response) {
+			inflight->token = 0;
+			return -ENOMEM;
+		}
+	}
+	inflight->response_len = size;
+	inflight->answered = true;
+	return 0;
 }
 
 int vgpu_queue_push(struct vgpu *vgpu, const struct vgpu_queue_push *push, const void *buf)
@@ -161,15 +198,17 @@ int vgpu_queue_push(struct vgpu *vgpu, const struct vgpu_queue_push *push, const
 	int ret;
 
 	lockdep_assert_held(&vgpu->lock);
-	if (!inflight || inflight->token != push->token)
+	if (!inflight || !push->token || inflight->token != push->token)
 		return -ENOENT;
+	if (vgpu->stopped)
+		return vgpu_queue_keep_response(inflight, buf, push->size);
 
 	ret = vgpu_vq_push(&vgpu->regs.vq[push->queue], &vgpu_guest_ops, vgpu, &inflight->chain,
 			   buf, push->size, &interrupt);
 	if (ret == -EMSGSIZE)
 		return ret;
 	queue->inflight[head] = NULL;
-	kfree(inflight);
+	vgpu_inflight_free(inflight);
 	trace_vgpu_push(vgpu->minor, push->queue, push->token, ret);
 	if (ret == -EPROTO)
 		return vgpu_queue_broken(vgpu, push->queue, ret);
@@ -184,7 +223,7 @@ void vgpu_queue_forget(struct vgpu *vgpu)
 
 	for (q = 0; q < VGPU_NUM_QUEUES; q++) {
 		for (i = 0; i < VGPU_VQ_MAX_SIZE; i++) {
-			kfree(vgpu->queue[q].inflight[i]);
+			vgpu_inflight_free(vgpu->queue[q].inflight[i]);
 			vgpu->queue[q].inflight[i] = NULL;
 		}
 	}
@@ -222,8 +261,117 @@ void vgpu_queue_answer_lost(struct vgpu *vgpu)
 				continue;
 			vgpu->queue[q].inflight[i] = NULL;
 			vgpu_queue_answer(vgpu, q, &inflight->chain);
-			kfree(inflight);
+			vgpu_inflight_free(inflight);
 		}
 		vgpu_queue_drain(vgpu, q);
 	}
+}
+
+static void vgpu_queue_deliver_one(struct vgpu *vgpu, u32 q, struct vgpu_inflight *inflight)
+{
+	bool interrupt = false;
+
+	if (!inflight->answered)
+		vgpu_queue_answer(vgpu, q, &inflight->chain);
+	else if (vgpu_vq_push(&vgpu->regs.vq[q], &vgpu_guest_ops, vgpu, &inflight->chain, inflight->response,
+			      inflight->response_len, &interrupt) == -EPROTO)
+		vgpu_queue_broken(vgpu, q, 0);
+	else if (interrupt)
+		vgpu_queue_interrupt(vgpu, q);
+}
+
+/* The VM goes on: it gets the answers of the meantime, and errors for what no engine here knows of. */
+void vgpu_queue_deliver(struct vgpu *vgpu)
+{
+	unsigned int q, i;
+
+	lockdep_assert_held(&vgpu->lock);
+	if (!vgpu_queue_running(vgpu))
+		return;
+	for (q = 0; q < VGPU_NUM_QUEUES; q++) {
+		for (i = 0; i < VGPU_VQ_MAX_SIZE; i++) {
+			struct vgpu_inflight *inflight = vgpu->queue[q].inflight[i];
+
+			if (!inflight || (inflight->token && !inflight->answered))
+				continue;
+			vgpu->queue[q].inflight[i] = NULL;
+			vgpu_queue_deliver_one(vgpu, q, inflight);
+			vgpu_inflight_free(inflight);
+		}
+	}
+}
+
+#define vgpu_for_each_inflight(vgpu, q, i, inflight)				\
+	for ((q) = 0; (q) < VGPU_NUM_QUEUES; (q)++)				\
+		for ((i) = 0; (i) < VGPU_VQ_MAX_SIZE; (i)++)			\
+			if (((inflight) = (vgpu)->queue[q].inflight[i]))
+
+/* What is in flight, as in model/migration_data.h: the number, then each. */
+size_t vgpu_queue_state_size(struct vgpu *vgpu)
+{
+	const struct vgpu_inflight *inflight;
+	size_t size = sizeof(u32);
+	unsigned int q, i;
+
+	lockdep_assert_held(&vgpu->lock);
+	vgpu_for_each_inflight(vgpu, q, i, inflight)
+		size += vgpu_state_chain_size(&inflight->chain, inflight->response_len);
+	return size;
+}
+
+void vgpu_queue_state_put(struct vgpu *vgpu, u8 *out)
+{
+	const struct vgpu_inflight *inflight;
+	u8 *at = out + sizeof(u32);
+	unsigned int q, i;
+	u32 n = 0;
+
+	lockdep_assert_held(&vgpu->lock);
+	vgpu_for_each_inflight(vgpu, q, i, inflight) {
+		vgpu_state_put_chain(at, q, &inflight->chain, inflight->answered, inflight->response, inflight->response_len);
+		at += vgpu_state_chain_size(&inflight->chain, inflight->response_len);
+		n++;
+	}
+	vgpu_put_le32(out, n);
+}
+
+static int vgpu_queue_load_chain(struct vgpu *vgpu, const struct vgpu_state_chain *saved)
+{
+	struct vgpu_inflight *inflight = vgpu_inflight_new(&saved->chain);
+	u32 queue = array_index_nospec(saved->queue, VGPU_NUM_QUEUES);
+	u32 head = array_index_nospec(saved->chain.head, VGPU_VQ_MAX_SIZE);
+	int ret = 0;
+
+	if (!inflight)
+		return -ENOMEM;
+	if (saved->answered)
+		ret = vgpu_queue_keep_response(inflight, saved->response, saved->response_len);
+	if (ret)
+		vgpu_inflight_free(inflight);
+	else
+		vgpu->queue[queue].inflight[head] = inflight;
+	return ret;
+}
+
+/* How many bytes they were, or an error; then some may be in flight. */
+ssize_t vgpu_queue_state_get(struct vgpu *vgpu, const u8 *in, size_t left)
+{
+	size_t done = sizeof(u32), size;
+	struct vgpu_state_chain *chain;
+	int ret = 0;
+	u32 n;
+
+	lockdep_assert_held(&vgpu->lock);
+	if (left < done)
+		return -EINVAL;
+	chain = kzalloc(sizeof(*chain), GFP_KERNEL);
+	if (!chain)
+		return -ENOMEM;
+	for (n = vgpu_get_le32(in); n && !ret; n--) {
+		size = vgpu_state_get_chain(in + done, left - done, &vgpu->regs, chain);
+		ret = size ? vgpu_queue_load_chain(vgpu, chain) : -EINVAL;
+		done += size;
+	}
+	kfree(chain);
+	return ret ?: done;
 }

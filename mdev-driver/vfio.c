@@ -105,6 +105,7 @@ static void vgpu_vfio_close(struct vfio_device *vdev)
 {
 	struct vgpu *vgpu = vgpu_from_vdev(vdev);
 
+	vgpu_migration_reset(vgpu);
 	mutex_lock(&vgpu->lock);
 	vgpu_device_power_off(vgpu);
 	vgpu_pci_reset(&vgpu->pci);
@@ -347,6 +348,7 @@ static long vgpu_ioctl_set_irqs(struct vgpu *vgpu, void __user *arg)
 
 static long vgpu_ioctl_reset(struct vgpu *vgpu)
 {
+	vgpu_migration_reset(vgpu);
 	mutex_lock(&vgpu->lock);
 	vgpu_device_reset(vgpu);
 	vgpu_pci_reset(&vgpu->pci);

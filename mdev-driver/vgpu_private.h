@@ -4,12 +4,14 @@
  *
  * Lock order, outer first:
  *
+ *	vgpu->migration.lock  >  vgpu->lock
  *	control_lock  >  device_lock(GPU)  >  gpus_lock  >  vgpu->lock  >  vgpu->mem.lock  >  VFIO's and the VMM's locks
  *	vgpu->pop_lock  >  vgpu->lock
  *	mmap_lock (VMM or engine)  >  vgpu->map_lock
  *
- * vgpu->lock is not held during anything that an engine or its GPU can delay: copies to and from userspace, an engine's
- * mmap_lock, the removal of a notifier, a large pin. The guest's registers wait for it.
+ * vgpu->lock is not held during anything that an engine or its GPU can delay: copies to and from
+ * userspace, an engine's mmap_lock, the removal of a notifier, a large pin. The guest's registers
+ * wait for it.
  * vgpu->map_lock is what page faults take. It is held over no allocation that may reclaim, no copy
  * to or from userspace and no pinning. vgpu->lock is never taken under an mmap_lock.
  * vgpu->params_lock is a leaf.
@@ -32,6 +34,7 @@
 
 #include "compat.h"
 #include "model/edid.h"
+#include "model/migration_data.h"
 #include "model/pci_config.h"
 #include "model/uapi_check.h"
 #include "model/virtio_regs.h"
@@ -185,6 +188,7 @@ struct vgpu_window {
  * @attached: reports the end of @mm, and holds it
  * @events, @kicked: what read() will return; under wait.lock
  * @event_epoch: the epoch of VGPU_EVENT_RESET
+ * @renderer: see struct vgpu_engine_ready
  * @clean: nothing of an earlier epoch is left in the engine
  * @used: the engine has been given something in this epoch
  */
@@ -197,6 +201,7 @@ struct vgpu_engine {
 	u32 kicked;
 	u64 event_epoch;
 	u32 num_capsets;
+	u64 renderer;
 	bool ready;
 	bool failed;
 	bool clean;
@@ -219,10 +224,18 @@ struct vgpu_screen {
 	struct vgpu_edid edid;
 };
 
-/* A chain between pop and push. */
+/*
+ * struct vgpu_inflight - a chain between pop and push
+ * @token: 0: no engine here knows of it, because the VM was saved elsewhere
+ * @answered: while the VM was stopped, by @response
+ * @chain: allocated up to chain.nwrite
+ */
 struct vgpu_inflight {
 	u32 token;
-	struct vgpu_vq_chain chain;	/* allocated up to chain.nwrite */
+	bool answered;
+	u32 response_len;
+	void *response;
+	struct vgpu_vq_chain chain;
 };
 
 /* Request buffer that every queue has ready; larger requests get their own. */
@@ -238,6 +251,32 @@ struct vgpu_request {
 struct vgpu_queue {
 	struct vgpu_inflight *inflight[VGPU_VQ_MAX_SIZE];
 	u32 sequence;
+};
+
+/*
+ * struct vgpu_migration - a vGPU that is saved or loaded, see migration.c
+ * @lock: for everything but what is said otherwise; held while the engine is asked, by one VMM
+ * @state: of VFIO
+ * @file: that the VMM reads or writes, or NULL
+ * @identity: as the file's header has it
+ * @asked: the engine is to save its state; under vgpu->lock, like the following
+ * @body, @body_size: all that is saved, from the moment when the engine has said its part, or an
+ * ERR_PTR(); NULL before
+ * @engine_state, @engine_size: what was loaded for the engine, or NULL when it has got it; until
+ * then it pops nothing
+ * @loaded: the VM has been loaded and has not gone on yet
+ */
+struct vgpu_migration {
+	struct mutex lock;
+	enum vfio_device_mig_state state;
+	struct file *file;
+	struct vgpu_state_identity identity;
+	bool asked;
+	u8 *body;
+	size_t body_size;
+	void *engine_state;
+	u32 engine_size;
+	bool loaded;
 };
 
 struct vgpu_irq {
@@ -260,16 +299,18 @@ struct vgpu_stats {
  * @irq_lock: eventfds
  * @epoch: see uapi
  * @lost: the engine died in this epoch; the driver answers with errors
+ * @stopped: the VM is, and its memory must stay as it is
  * @leaving: being removed; no VMM opens it from now on
  * @removed: told to go; set without @lock
  * @resetting: a reset waits for the engine, until @reset_end (in jiffies)
  * @reset_wants_engine: and for a new one
- * @params_lock: params; vram_bytes changes under gpus_lock, too, window_bytes and scanouts only while closed and under
- *	@lock, too
+ * @params_lock: params; vram_bytes changes under gpus_lock, too, window_bytes and scanouts only
+ *	while closed and under @lock, too
  * @window_bytes_open: latched at open
  * @pop_lock: of QUEUE_POP: bounce; held while the engine's memory is written
  * @notes: under @lock
- * @log_limit: of what a guest, a VMM or an engine can make the driver log, for each vGPU, so that none drowns another's
+ * @log_limit: of what a guest, a VMM or an engine can make the driver log, for each vGPU, so that
+ * none drowns another's
  * @tell_limit, @tell_work: see vgpu_device_tell()
  */
 struct vgpu {
@@ -289,6 +330,7 @@ struct vgpu {
 
 	bool open;
 	bool lost;
+	bool stopped;
 	bool leaving;
 	bool removed;
 	bool resetting;
@@ -308,6 +350,7 @@ struct vgpu {
 	void *bounce;
 
 	struct vgpu_irq irq;
+	struct vgpu_migration migration;
 	struct vgpu_mem mem;
 	struct vgpu_window window;
 	struct vgpu_screen display;
@@ -336,8 +379,8 @@ static inline struct device *vgpu_dev(struct vgpu *vgpu)
 }
 
 /*
- * wait_event_killable_timeout() that does not keep the machine from suspending. @freezable: TASK_FREEZABLE, or
- * TASK_FREEZABLE_UNSAFE if locks are held.
+ * wait_event_killable_timeout() that does not keep the machine from suspending. @freezable:
+ * TASK_FREEZABLE, or TASK_FREEZABLE_UNSAFE if locks are held.
  */
 #define vgpu_wait_timeout(wq_head, condition, freezable, timeout)		\
 ({										\
@@ -392,6 +435,14 @@ extern const struct attribute_group *vgpu_mdev_groups[];
 /* vfio.c: the VMM's side */
 extern const struct vfio_device_ops vgpu_vfio_ops;
 
+/* migration.c: a VM that is stopped, saved, loaded. Under vgpu->lock, but for the first two. */
+void vgpu_migration_init(struct vgpu *vgpu);
+void vgpu_migration_reset(struct vgpu *vgpu);
+void vgpu_migration_forget(struct vgpu *vgpu);
+bool vgpu_migration_engine_asked(const struct vgpu *vgpu);
+void vgpu_migration_engine_saves(struct vgpu *vgpu, const void *state, size_t size, int error);
+void *vgpu_migration_engine_loads(struct vgpu *vgpu, u64 room, u64 *size);
+
 /* irq.c: interrupts to the guest */
 int vgpu_irq_set(struct vgpu *vgpu, u32 flags, u32 index, u32 start, u32 count, void *data);
 u32 vgpu_irq_count(u32 index);
@@ -417,6 +468,7 @@ void vgpu_device_revoke(struct vgpu *vgpu);
 void vgpu_device_revoke_work(struct work_struct *work);
 void vgpu_device_tell(struct vgpu *vgpu);
 void vgpu_device_tell_work(struct work_struct *work);
+unsigned int vgpu_device_patience_ms(void);
 
 /* queue.c: requests between guest and engine. Under vgpu->lock. */
 int vgpu_queue_pop(struct vgpu *vgpu, struct vgpu_queue_pop *pop, struct vgpu_request *request);
@@ -425,6 +477,11 @@ void vgpu_queue_abandon(struct vgpu *vgpu, u32 q, u32 token);
 int vgpu_queue_push(struct vgpu *vgpu, const struct vgpu_queue_push *push, const void *buf);
 void vgpu_queue_forget(struct vgpu *vgpu);
 void vgpu_queue_answer_lost(struct vgpu *vgpu);
+void vgpu_queue_deliver(struct vgpu *vgpu);
+void vgpu_queue_interrupt(struct vgpu *vgpu, u32 q);
+size_t vgpu_queue_state_size(struct vgpu *vgpu);
+void vgpu_queue_state_put(struct vgpu *vgpu, u8 *out);
+ssize_t vgpu_queue_state_get(struct vgpu *vgpu, const u8 *in, size_t left);
 
 /* guest_mem.c: guest memory */
 int vgpu_mem_init(struct vgpu *vgpu);

@@ -359,6 +359,44 @@ void vgpu_regs_stop(struct vgpu_regs *regs)
 		memset(regs->vq[i].inflight, 0, sizeof(regs->vq[i].inflight));
 }
 
+static bool vector_is_known(u16 vector)
+{
+	return vector_or_none(vector) == vector;
+}
+
+static bool status_is_known(const struct vgpu_regs *regs)
+{
+	const u8 known = VIRTIO_CONFIG_S_ACKNOWLEDGE | VIRTIO_CONFIG_S_DRIVER;
+
+	if (regs->status & ~(STATUS_DRIVERS | VIRTIO_CONFIG_S_NEEDS_RESET))
+		return false;
+	if (!(regs->status & VIRTIO_CONFIG_S_FEATURES_OK))
+		return !vgpu_regs_driver_ok(regs);
+	return (regs->status & known) == known && features_acceptable(regs);
+}
+
+static bool queue_is_known(const struct vgpu_regs *regs, const struct vgpu_vq *vq)
+{
+	if (!vector_is_known(vq->vector))
+		return false;
+	return !vq->enabled || ((regs->status & VIRTIO_CONFIG_S_FEATURES_OK) && vgpu_vq_valid(vq));
+}
+
+bool vgpu_regs_resume(struct vgpu_regs *regs)
+{
+	unsigned int i;
+
+	if (!status_is_known(regs) || !vector_is_known(regs->config_vector) ||
+	    regs->isr & ~(ISR_QUEUE | ISR_CONFIG) || regs->events_read & ~VIRTIO_GPU_EVENT_DISPLAY)
+		return false;
+	for (i = 0; i < VGPU_REGS_NUM_QUEUES; i++)
+		if (!queue_is_known(regs, &regs->vq[i]))
+			return false;
+	if (vgpu_regs_driver_ok(regs))
+		start_queues(regs);
+	return true;
+}
+
 bool vgpu_regs_needs_reset(struct vgpu_regs *regs)
 {
 	bool first = !(regs->status & VIRTIO_CONFIG_S_NEEDS_RESET);

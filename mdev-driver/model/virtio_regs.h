@@ -87,6 +87,12 @@ bool vgpu_regs_driver_ok(const struct vgpu_regs *regs);
  */
 void vgpu_regs_stop(struct vgpu_regs *regs);
 
+/*
+ * The fields that a guest writes, and the queues' progress, were filled in from a saved device. Checks them and sets what
+ * follows from them. False: no guest can have brought the device there.
+ */
+bool vgpu_regs_resume(struct vgpu_regs *regs);
+
 /* Sets DEVICE_NEEDS_RESET; true if the guest must get a configuration interrupt for it. */
 bool vgpu_regs_needs_reset(struct vgpu_regs *regs);
 

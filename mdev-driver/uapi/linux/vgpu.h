@@ -154,6 +154,9 @@ enum vgpu_queue_id {
 #define VGPU_STATE_LOST		(1u << 2)	/* an engine died in this epoch: wait for a reset */
 #define VGPU_STATE_REMOVED	(1u << 3)	/* the GPU or the mdev is going away: exit */
 
+/* struct vgpu_engine_info.features */
+#define VGPU_FEATURE_STATE	(1u << 0)	/* VMs can be saved: @renderer of READY, STATE_SAVE, STATE_LOAD */
+
 /**
  * struct vgpu_engine_info - argument of VGPU_ENGINE_INFO, filled by the driver
  * @api_version: VGPU_API_VERSION of the driver
@@ -166,6 +169,7 @@ enum vgpu_queue_id {
  *	its type's, changed by its sysfs attributes. window_bytes and num_scanouts do not change
  *	while a VMM has the device open
  * @queue_size: maximum of entries of each virtqueue; as many chains can be in flight
+ * @features: VGPU_FEATURE_*, what this driver has and earlier ones of its version had not
  */
 struct vgpu_engine_info {
 	__u32 argsz;
@@ -184,7 +188,8 @@ struct vgpu_engine_info {
 	__u32 num_scanouts;
 	__u32 num_queues;
 	__u32 queue_size;
-	__u64 reserved[8];
+	__u64 features;
+	__u64 reserved[7];
 };
 
 /* Fills in struct vgpu_engine_info; allowed before ATTACH. */
@@ -201,12 +206,17 @@ struct vgpu_engine_info {
  * struct vgpu_engine_ready - argument of VGPU_ENGINE_READY
  * @num_capsets: virtio_gpu_config.num_capsets, 1 to 63; the guest may call GET_CAPSET_INFO for this
  * many
+ * @renderer: a hash of what the guest keeps of the renderer, all of its capsets: a saved vGPU
+ * goes on only where it is the same. 0: the engine cannot be saved, or the driver lacks
+ * VGPU_FEATURE_STATE
  */
 struct vgpu_engine_ready {
 	__u32 argsz;
 	__u32 flags;
 	__u32 num_capsets;
-	__u32 reserved[5];
+	__u32 reserved0;
+	__u64 renderer;
+	__u32 reserved[2];
 };
 
 /* A VMM's open waits (bounded) for this. Needs ATTACH. Once per attach: EALREADY. */
@@ -217,6 +227,8 @@ struct vgpu_engine_ready {
 #define VGPU_EVENT_RESET	(1u << 1)	/* release everything, then RESET_DONE(@epoch) */
 #define VGPU_EVENT_CONFIG	(1u << 2)	/* parameters changed: call INFO */
 #define VGPU_EVENT_REMOVED	(1u << 3)	/* the vGPU goes away: exit */
+#define VGPU_EVENT_SAVE		(1u << 4)	/* the VM is stopped and is to be saved: STATE_SAVE */
+#define VGPU_EVENT_LOAD		(1u << 5)	/* the VM was saved elsewhere: STATE_LOAD before anything is popped */
 
 /**
  * struct vgpu_engine_event - returned by read() on the engine's file
@@ -484,7 +496,44 @@ struct vgpu_scanout {
 #define VGPU_ENGINE_SET_SCANOUT	_IOW(VGPU_IOC_MAGIC, 0x21, struct vgpu_scanout)
 
 /*
- * Kept free: 0x22-0x2f more of scanouts, 0x30-0x3f saved state.
+ * ---- A VM that is saved or migrated ---------------------------------------------------------
+ *
+ * While a VM is stopped, QUEUE_POP gives EAGAIN, and what is pushed reaches the guest when it
+ * goes on. If it is to be saved, the engine gets VGPU_EVENT_SAVE and answers with what another
+ * engine needs to go on. The driver does not look into that. Contexts of the GPU need not
+ * survive: the guest gets errors for them. The VM may also go on here, as if nothing had been.
+ */
+
+#define VGPU_STATE_MAX		(32u << 20)
+
+/**
+ * struct vgpu_engine_state - argument of VGPU_ENGINE_STATE_SAVE and _LOAD
+ * @buf: in, the state, or room for it
+ * @size: in, of @buf, VGPU_STATE_MAX at most; out with LOAD: of the state, also on EMSGSIZE
+ */
+struct vgpu_engine_state {
+	__u32 argsz;
+	__u32 flags;
+	__u64 epoch;
+	__u64 buf;
+	__u64 size;
+	__u64 reserved[2];
+};
+
+/*
+ * Answers VGPU_EVENT_SAVE, within 10 s. ESTALE: nobody waits for it any more, or the epoch is
+ * over. EMSGSIZE: too much; the VM cannot be saved then.
+ */
+#define VGPU_ENGINE_STATE_SAVE	_IOW(VGPU_IOC_MAGIC, 0x30, struct vgpu_engine_state)
+/*
+ * After VGPU_EVENT_LOAD, once: the state, as an engine has saved it somewhere, or somebody else
+ * has made it up. An engine that cannot go on with it calls FAIL. EMSGSIZE: @size was too small
+ * and is set; ENOENT: there is none (any more).
+ */
+#define VGPU_ENGINE_STATE_LOAD	_IOWR(VGPU_IOC_MAGIC, 0x31, struct vgpu_engine_state)
+
+/*
+ * Kept free: 0x22-0x2f more of scanouts, 0x32-0x3f more of saved state.
  */
 
 #endif /* _UAPI_LINUX_VGPU_H */

@@ -79,6 +79,46 @@ static void handle_reset(EngineCtx *ctx, uint64_t epoch)
         engine_ioctl(ctx, VGPU_ENGINE_RESET_DONE, &done);
 }
 
+static void fill_state(uint8_t state[ENGINE_STATE_SIZE])
+{
+    for (unsigned i = 0; i < ENGINE_STATE_SIZE; i++)
+        state[i] = (uint8_t)i;
+}
+
+static void handle_save(EngineCtx *ctx)
+{
+    uint8_t state[ENGINE_STATE_SIZE];
+    struct vgpu_engine_state save = {
+        .argsz = sizeof(save),
+        .epoch = engine_epoch(ctx),
+        .buf = (uintptr_t)state,
+        .size = sizeof(state),
+    };
+
+    fill_state(state);
+    atomic_fetch_add(&ctx->state->saves, 1);
+    if (!(atomic_load(&ctx->state->hold) & ENGINE_HOLD_SAVE))
+        note_error(ctx, engine_ioctl(ctx, VGPU_ENGINE_STATE_SAVE, &save));
+}
+
+static void handle_load(EngineCtx *ctx)
+{
+    uint8_t state[ENGINE_STATE_SIZE], found[ENGINE_STATE_SIZE] = {0};
+    struct vgpu_engine_state load = {.argsz = sizeof(load), .epoch = engine_epoch(ctx)};
+    int ret = engine_ioctl(ctx, VGPU_ENGINE_STATE_LOAD, &load);
+
+    /* The first call says how much it is. */
+    if (ret != -EMSGSIZE || load.size != sizeof(found)) {
+        note_error(ctx, ret ? ret : -EBADMSG);
+        return;
+    }
+    load.buf = (uintptr_t)found;
+    note_error(ctx, engine_ioctl(ctx, VGPU_ENGINE_STATE_LOAD, &load));
+    fill_state(state);
+    if (!memcmp(state, found, sizeof(found)))
+        atomic_fetch_add(&ctx->state->loads, 1);
+}
+
 static void handle_events(EngineCtx *ctx)
 {
     struct vgpu_engine_event event;
@@ -97,6 +137,10 @@ static void handle_events(EngineCtx *ctx)
         atomic_fetch_add(&ctx->state->configs, 1);
     if (event.events & VGPU_EVENT_RESET)
         handle_reset(ctx, event.epoch);
+    if (event.events & VGPU_EVENT_LOAD)
+        handle_load(ctx);
+    if (event.events & VGPU_EVENT_SAVE)
+        handle_save(ctx);
     if (event.events & VGPU_EVENT_KICK) {
         atomic_fetch_add(&ctx->state->kicks, 1);
         for (unsigned q = 0; q < VGPU_NUM_QUEUES; q++) {
@@ -150,6 +194,9 @@ static int attach(EngineCtx *ctx, const char *uuid, unsigned flags)
     struct vgpu_engine_ready ready = {
         .argsz = sizeof(ready),
         .num_capsets = ENGINE_NUM_CAPSETS,
+        .renderer = flags & ENGINE_NO_SAVE ? 0
+                    : flags & ENGINE_OTHER ? 2
+                                           : 1,
     };
     int ret;
 

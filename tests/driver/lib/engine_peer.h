@@ -24,11 +24,15 @@
 #define ENGINE_HOLD_QUEUES  (1u << 1) /* kicks are counted, nothing is popped */
 #define ENGINE_HOLD_ANSWERS (1u << 2) /* requests are popped and stay in flight */
 #define ENGINE_HOLD_EVENTS  (1u << 3) /* events are not even read */
+#define ENGINE_HOLD_SAVE    (1u << 4) /* its state is not given */
 /* How it starts. */
 #define ENGINE_NO_ATTACH (1u << 8)
 #define ENGINE_NOT_READY (1u << 9)
+#define ENGINE_NO_SAVE   (1u << 10) /* as one that knows nothing of saved VMs */
+#define ENGINE_OTHER     (1u << 11) /* of another renderer */
 
 #define ENGINE_NUM_CAPSETS 2
+#define ENGINE_STATE_SIZE  5000 /* bytes of what it saves: the low bits of their numbers */
 #define ENGINE_MAX_HELD    256
 
 typedef struct {
@@ -40,6 +44,9 @@ typedef struct {
     atomic_ulong hangups;
     atomic_ulong pops;
     atomic_ulong pushes;
+    atomic_ulong saves;
+    /* Loads of a state as it saves one. */
+    atomic_ulong loads;
     /* Epoch of the last reset event. */
     _Atomic uint64_t reset_epoch;
     /* Last unexpected errno of a pop or push; 0: none. */

@@ -259,6 +259,53 @@ int vmm_device_reset(const VmmDevice *dev)
     return result(ioctl(dev->fd, VFIO_DEVICE_RESET));
 }
 
+#define FEATURE_SIZE(type) (sizeof(struct vfio_device_feature) + sizeof(type))
+
+int vmm_migration_flags(const VmmDevice *dev)
+{
+    uint64_t buf[8] = {0};
+    struct vfio_device_feature *feature = (void *)buf;
+    struct vfio_device_feature_migration *migration = (void *)feature->data;
+    int ret;
+
+    feature->argsz = FEATURE_SIZE(*migration);
+    feature->flags = VFIO_DEVICE_FEATURE_GET | VFIO_DEVICE_FEATURE_MIGRATION;
+    ret = result(ioctl(dev->fd, VFIO_DEVICE_FEATURE, feature));
+    return ret ? ret : (int)migration->flags;
+}
+
+static int device_state(const VmmDevice *dev, uint32_t flags,
+                        struct vfio_device_feature_mig_state *state)
+{
+    uint64_t buf[8] = {0};
+    struct vfio_device_feature *feature = (void *)buf;
+    int ret;
+
+    feature->argsz = FEATURE_SIZE(*state);
+    feature->flags = flags | VFIO_DEVICE_FEATURE_MIG_DEVICE_STATE;
+    memcpy(feature->data, state, sizeof(*state));
+    ret = result(ioctl(dev->fd, VFIO_DEVICE_FEATURE, feature));
+    memcpy(state, feature->data, sizeof(*state));
+    return ret;
+}
+
+int vmm_migration_state(const VmmDevice *dev)
+{
+    struct vfio_device_feature_mig_state state = {0};
+    int ret = device_state(dev, VFIO_DEVICE_FEATURE_GET, &state);
+
+    return ret ? ret : (int)state.device_state;
+}
+
+int vmm_migration_set_state(const VmmDevice *dev, unsigned to, int *data)
+{
+    struct vfio_device_feature_mig_state state = {.device_state = to, .data_fd = -1};
+    int ret = device_state(dev, VFIO_DEVICE_FEATURE_SET, &state);
+
+    *data = ret ? -1 : state.data_fd;
+    return ret;
+}
+
 uint64_t vmm_eventfd_take(int fd, int timeout_ms)
 {
     struct pollfd pfd = {.fd = fd, .events = POLLIN};

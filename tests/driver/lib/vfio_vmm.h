@@ -79,6 +79,13 @@ int vmm_irq_action(const VmmDevice *dev, unsigned index, unsigned start, unsigne
                    uint32_t flags);
 int vmm_device_reset(const VmmDevice *dev);
 
+/* VFIO_DEVICE_FEATURE_MIGRATION's flags, or a negative errno. */
+int vmm_migration_flags(const VmmDevice *dev);
+/* A state of enum vfio_device_mig_state, or a negative errno. */
+int vmm_migration_state(const VmmDevice *dev);
+/* Sets it; *data: the descriptor to transfer the state with, -1 if there is none. */
+int vmm_migration_set_state(const VmmDevice *dev, unsigned state, int *data);
+
 /* Sums the eventfd's counts, 0 for none; waits @timeout_ms for the first. */
 uint64_t vmm_eventfd_take(int fd, int timeout_ms);
 

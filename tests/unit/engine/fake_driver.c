@@ -37,7 +37,8 @@ static int fake_attach(struct vgpu_transport *transport G_GNUC_UNUSED)
     return 0;
 }
 
-static int fake_ready(struct vgpu_transport *transport, uint32_t num_capsets)
+static int fake_ready(struct vgpu_transport *transport, uint32_t num_capsets,
+                      uint64_t renderer G_GNUC_UNUSED)
 {
     fake(transport)->ready_capsets = num_capsets;
     return 0;
@@ -252,6 +253,36 @@ static int fake_fail(struct vgpu_transport *transport, const char *reason)
     return 0;
 }
 
+static int fake_state_save(struct vgpu_transport *transport, uint64_t epoch, const void *state,
+                           size_t size)
+{
+    struct fake_driver *driver = fake(transport);
+
+    g_assert_cmpuint(epoch, ==, driver->info.epoch);
+    if (size > VGPU_STATE_MAX)
+        return -EMSGSIZE;
+    g_clear_pointer(&driver->saved, g_byte_array_unref);
+    driver->saved = g_byte_array_append(g_byte_array_new(), state, (guint)size);
+    return 0;
+}
+
+static int fake_state_load(struct vgpu_transport *transport, uint64_t epoch, void *state,
+                           uint64_t *size)
+{
+    struct fake_driver *driver = fake(transport);
+    uint64_t room = *size;
+
+    g_assert_cmpuint(epoch, ==, driver->info.epoch);
+    if (!driver->to_load)
+        return -ENOENT;
+    *size = g_bytes_get_size(driver->to_load);
+    if (room < *size)
+        return -EMSGSIZE;
+    memcpy(state, g_bytes_get_data(driver->to_load, NULL), *size);
+    g_clear_pointer(&driver->to_load, g_bytes_unref);
+    return 0;
+}
+
 static const struct vgpu_transport_ops fake_ops = {
     .info = fake_info,
     .attach = fake_attach,
@@ -269,6 +300,8 @@ static const struct vgpu_transport_ops fake_ops = {
     .display = fake_display,
     .set_scanout = fake_set_scanout,
     .fail = fake_fail,
+    .state_save = fake_state_save,
+    .state_load = fake_state_load,
 };
 
 static void answer_free(void *answer)
@@ -305,6 +338,8 @@ void fake_driver_clear(struct fake_driver *driver)
     g_hash_table_destroy(driver->published);
     g_mutex_clear(&driver->lock);
     g_free(driver->failure);
+    g_clear_pointer(&driver->saved, g_byte_array_unref);
+    g_clear_pointer(&driver->to_load, g_bytes_unref);
 }
 
 uint32_t fake_driver_send(struct fake_driver *driver, uint32_t queue, const void *request,

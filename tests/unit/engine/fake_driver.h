@@ -18,6 +18,8 @@
  * @picture: the engine's mapping, or NULL
  * @scanout: the engine's last setting
  * @unpins, @reset_dones, @scanouts: counters
+ * @saved: what the engine saved last, or NULL
+ * @to_load: what it can load, or NULL
  */
 struct fake_driver {
     struct vgpu_transport base;
@@ -42,6 +44,8 @@ struct fake_driver {
     unsigned int reset_dones;
     unsigned int ready_capsets;
     char *failure;
+    GByteArray *saved;
+    GBytes *to_load;
 };
 
 struct fake_range {
