@@ -68,7 +68,7 @@ uint32_t backing_get(struct engine *engine, struct backing *backing, const struc
     }
     backing->iov.iov_base = addr;
     backing->iov.iov_len = size;
-    backing->entries = g_steal_pointer(&entries);
+    backing->entries = g_renew(struct vgpu_mem_entry, g_steal_pointer(&entries), count);
     backing->nr_entries = count;
     return VIRTIO_GPU_RESP_OK_NODATA;
 }

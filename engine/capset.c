@@ -76,13 +76,14 @@ void capset_collect(struct engine *engine, uint32_t wanted)
     }
 }
 
-uint64_t capset_hash(const struct engine *engine)
+uint64_t capset_hash(const struct engine *engine, uint32_t version)
 {
     g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
     uint8_t digest[32];
     size_t size = sizeof(digest);
     uint64_t hash;
 
+    g_checksum_update(checksum, (const uint8_t *)&version, sizeof(version));
     for (uint32_t i = 0; i < engine->num_capsets; i++) {
         const struct engine_capset *capset = &engine->capsets[i];
         g_autofree uint8_t *data = g_malloc0(capset->max_size);

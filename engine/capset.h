@@ -29,9 +29,10 @@ const char *capset_name(uint32_t id);
 void capset_collect(struct engine *engine, uint32_t wanted);
 
 /*
- * A hash of all that the guest gets of them and keeps, never 0: a saved VM can go on where it is the same.
+ * A hash of all that the guest gets of them and keeps, and of @version, that of a saved state: a
+ * saved VM can go on where it is the same. Never 0.
  */
-uint64_t capset_hash(const struct engine *engine);
+uint64_t capset_hash(const struct engine *engine, uint32_t version);
 
 /* Handlers, see control.h. */
 uint32_t capset_cmd_get_info(struct engine *engine, const struct request *request);

@@ -65,7 +65,8 @@ void context_end(struct engine *engine, struct context *context);
 void context_lost(struct engine *engine, struct context *context);
 void context_give_answers(struct engine *engine, struct context *context);
 
-/* One whose worker is on another host, from where the VM was moved. False: the id is taken, or there are too many. */
+/* One whose worker is on another host, from where the VM was moved. False: the id is taken, or
+ * there are too many. */
 bool context_add_lost(struct engine *engine, uint32_t ctx_id, uint32_t capset);
 
 /* The engine ends: the rings of all contexts say so. */

@@ -148,9 +148,14 @@ static void handle_save(struct engine *engine)
                   state->len, g_strerror(-ret));
 }
 
-static bool handle_load(struct engine *engine, GError **error)
+/*
+ * Whatever was saved: the engine goes on. The guest can reset the device, and then the state is gone
+ * before it was read; and systemd would not start an engine again that ends because of it.
+ */
+static void handle_load(struct engine *engine)
 {
     struct vgpu_transport *transport = engine->transport;
+    g_autoptr(GError) error = NULL;
     g_autofree uint8_t *state = NULL;
     uint64_t size = 0;
     int ret = transport->ops->state_load(transport, engine->epoch, NULL, &size);
@@ -159,12 +164,8 @@ static bool handle_load(struct engine *engine, GError **error)
         state = g_malloc(size);
         ret = transport->ops->state_load(transport, engine->epoch, state, &size);
     }
-    if (ret < 0) {
-        g_set_error(error, ENGINE_ERROR, exit_code_of_errno(ret),
-                    "cannot read the saved state of the VM's GPU: %s", g_strerror(-ret));
-        return false;
-    }
-    return state_load(engine, state, size, error);
+    if (ret == 0 && !state_load(engine, state, size, &error))
+        g_warning("%s; what the guest had is lost", error->message);
 }
 
 bool loop_handle_event(struct engine *engine, const struct vgpu_engine_event *event, bool *stop,
@@ -182,9 +183,11 @@ bool loop_handle_event(struct engine *engine, const struct vgpu_engine_event *ev
     if ((event->events & VGPU_EVENT_KICK) && event->epoch > engine->epoch &&
         !refresh_info(engine, error))
         return false;
+    if (event->events & VGPU_EVENT_LOAD)
+        handle_load(engine);
     if (event->events & VGPU_EVENT_SAVE)
         handle_save(engine);
-    return !(event->events & VGPU_EVENT_LOAD) || handle_load(engine, error);
+    return true;
 }
 
 /* A bit for each queue that has more. */

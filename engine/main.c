@@ -14,6 +14,7 @@
 #include "renderer.h"
 #include "sandbox.h"
 #include "shader_cache.h"
+#include "state.h"
 #include "vulkan_driver.h"
 
 #include <errno.h>
@@ -118,8 +119,12 @@ static void log_capsets(const struct engine *engine)
 static bool become_ready(struct engine *engine, GError **error)
 {
     struct vgpu_transport *transport = engine->transport;
-    /* An older module refuses what it does not know. */
-    uint64_t renderer = engine->info.features & VGPU_FEATURE_STATE ? capset_hash(engine) : 0;
+    /*
+     * An older module refuses what it does not know. OpenGL runs in this process and may write the
+     * guest's memory after the VM was stopped.
+     */
+    bool can_save = (engine->info.features & VGPU_FEATURE_STATE) && !engine->virgl;
+    uint64_t renderer = can_save ? capset_hash(engine, STATE_VERSION) : 0;
     int ret = transport->ops->ready(transport, engine->num_capsets, renderer);
 
     if (ret < 0)

@@ -35,6 +35,18 @@ void parking_clear(struct parking *parking)
     parking->bytes = 0;
 }
 
+bool parking_has(const struct parking *parking, uint32_t type, uint32_t id)
+{
+    for (const GList *link = parking->requests.head; link; link = link->next) {
+        const struct parked *parked = link->data;
+        uint32_t named = parked->resource ? parked->resource : parked->request.hdr.ctx_id;
+
+        if (parked->request.hdr.type == type && named == id)
+            return true;
+    }
+    return false;
+}
+
 static bool is_held(struct engine *engine, uint32_t ctx_id)
 {
     struct context *context = context_find(engine, ctx_id);

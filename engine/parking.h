@@ -34,6 +34,9 @@ void parking_clear(struct parking *parking);
  */
 bool parking_take(struct engine *engine, const struct request *request, bool truncated);
 
+/* Whether a command of that type is parked that names the context, or resource, @id. */
+bool parking_has(const struct parking *parking, uint32_t type, uint32_t id);
+
 /* Executes what need not wait any more. To be called when fence_released(). */
 void parking_run(struct engine *engine);
 

@@ -5,10 +5,11 @@
 #include "control.h"
 #include "engine.h"
 #include "exit_code.h"
-#include "image.h"
+#include "parking.h"
 #include "pixels.h"
 #include "resource.h"
 #include "scanout.h"
+#include "stuck.h"
 
 #include <string.h>
 
@@ -70,7 +71,9 @@ static void save_contexts(const struct engine *engine, GByteArray *out)
         const struct context *context = value;
         struct context_record record = {.id = context->id, .capset = context->capset};
 
-        put_record(out, RECORD_CONTEXT, &record, sizeof(record), NULL, 0);
+        /* The guest gets an error for the parked command, and then uses the id again. */
+        if (!parking_has(&engine->parking, VIRTIO_GPU_CMD_CTX_DESTROY, context->id))
+            put_record(out, RECORD_CONTEXT, &record, sizeof(record), NULL, 0);
     }
 }
 
@@ -166,6 +169,8 @@ static void save_resources(const struct engine *engine, GByteArray *out)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct resource *resource = value;
 
+        if (parking_has(&engine->parking, VIRTIO_GPU_CMD_RESOURCE_UNREF, resource->id))
+            continue;
         if (resource->kind == RESOURCE_2D)
             save_image(resource, out);
         else if (resource->kind == RESOURCE_BLOB && resource->only_guest)
@@ -353,6 +358,7 @@ bool state_load(struct engine *engine, const uint8_t *data, size_t size, GError 
         if (record.size > size)
             return wrong(error, "is damaged");
         failed += !load_record(engine, record.kind, data, record.size);
+        stuck_watch_progress();
     }
     g_message("the VM was saved elsewhere: %u of %u parts of its GPU's state are there",
               count - failed, count);

@@ -76,7 +76,8 @@ bool watch_contexts(struct engine *engine)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct context *context = value;
 
-        if (context->capset == VIRTIO_GPU_CAPSET_VENUS && !look_at(engine, context))
+        if ((context->lost || context->capset == VIRTIO_GPU_CAPSET_VENUS) &&
+            !look_at(engine, context))
             rest = false;
     }
     return rest;

@@ -20,7 +20,8 @@ static uint32_t check_map(struct engine *engine, const struct resource *resource
 
     if (!resource)
         return VIRTIO_GPU_RESP_ERR_INVALID_RESOURCE_ID;
-    if (resource->kind != RESOURCE_BLOB || resource->lost || resource->mapped || resource->backing.iov.iov_base ||
+    if (resource->kind != RESOURCE_BLOB || resource->lost || resource->mapped ||
+        resource->backing.iov.iov_base ||
         !(resource->blob_flags & VIRTIO_GPU_BLOB_FLAG_USE_MAPPABLE))
         return VIRTIO_GPU_RESP_ERR_INVALID_PARAMETER;
     if (offset % ENGINE_PAGE_SIZE || offset > window ||

@@ -81,7 +81,7 @@ static void test_timer_slack(void)
 /* Each may use those after it (docs/architecture.md). */
 static const char *const modules[] = {
     "main",     "loop",      "engine",  "queue",
-    "watch",    "parking",   "state", "control", "resource_commands",
+    "watch",    "state",     "parking", "control", "resource_commands",
     "submit",   "transfer",  "display", "image",
     "window",   "scanout",   "capset",  "answer",
     "hold",     "context",   "rings",   "mapping",
