@@ -37,7 +37,7 @@ my %ssh;
 
 sub ssh {
     my ($guest) = @_;
-    my $words = $ssh{ $guest // '' } //= do {
+    my $words = $ssh{ "$rig_name/" . ($guest // '') } //= do {
         my $said = VGPU::Command::run([rig('ssh-command', $guest // ())]);
         [shellwords($said)];
     };
@@ -84,6 +84,13 @@ sub install {
         name => '[L1] make install', timeout => 120);
     host('systemctl daemon-reload && systemctl reload dbus && udevadm control --reload', timeout => 120);
     return;
+}
+
+# Runs $code in another rig of that name: a second GPU host.
+sub at {
+    my ($name, $code) = @_;
+    local $rig_name = $name;
+    return $code->();
 }
 
 # The PCI address of L1's GPU.
