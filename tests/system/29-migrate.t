@@ -56,19 +56,19 @@ sub migrate {
     });
     my $tunnels = join ' ', map { "-L $_:127.0.0.1:$_" } @ports;
     my $said = at($from, sub {
-        host(<<"SH", timeout => 500, fail => $opt{fail});
-ssh -f -N -o ExitOnForwardFailure=yes -o ControlPath=none $tunnels $to </dev/null >/dev/null 2>&1 & sleep 2
-virsh migrate --live --persistent --undefinesource --copy-storage-inc --timeout 200 blue qemu+ssh://$to/system \\
-    tcp://127.0.0.1:$ports[0] --disks-port $ports[1] --listen-address 127.0.0.1 2>&1
-status=\$?
-pkill -f 'ExitOnForwardFailure'
-exit \$status
-SH
+        host("ssh -f -N -M -S /run/tunnel -o ExitOnForwardFailure=yes $tunnels $to </dev/null >/dev/null 2>&1", timeout => 60);
+        my $said = host("virsh migrate --live --persistent --undefinesource --copy-storage-inc --timeout 200 blue "
+            . "qemu+ssh://$to/system tcp://127.0.0.1:$ports[0] --disks-port $ports[1] --listen-address 127.0.0.1 2>&1",
+            timeout => 500, fail => $opt{fail});
+        my $status = $VGPU::Command::status;
+        host("ssh -S /run/tunnel -O exit $to 2>&1", fail => 1);
+        $VGPU::Command::status = $status;
+        return $said;
     });
     return $said;
 }
 
-END { at(there => sub { VGPU::Lab::down() }) if defined $rig{there} }
+END { at(there => sub { VGPU::Lab::down() }) if defined $rig{there} && !$ENV{KEEP} }
 
 point('another GPU host, with a vGPU of that name', sub {
     $red->destroy;
