@@ -13,9 +13,8 @@
  * @data, @room: the buffer; @size of it are used
  * @read: how far the VMM has read
  * @complete: nothing more will come; a VMM then gets @error, if there is one
- * @ended: the vGPU has left the state that the file belongs to. Without the lock, which is held
- * over copies to and from a
- *	VMM's memory, and such a copy may never end
+ * @ended: the vGPU has left the state that the file belongs to. Set without the lock: that is held
+ *	while a VMM's memory is copied, and such a copy may never end
  */
 struct vgpu_migration_file {
 	struct mutex lock;
