@@ -256,8 +256,10 @@ static void slice_changed(const char *uuid, void *data)
     transport_sync_update(agent->doors, uuid);
     cdi_sync_update(agent->cdi, uuid);
     node_access_update(agent->nodes);
-    if (agent->exported)
-        usage_sampler_refresh(agent->usage);
+    if (!agent->exported)
+        return;
+    domain_watch_refresh(agent->domains);
+    usage_sampler_refresh(agent->usage);
 }
 
 static void tenants_changed(void *data)
@@ -503,6 +505,7 @@ static void definition_changed(const char *uuid, void *data)
 
 static void refresh_watches(Agent *agent)
 {
+    domain_watch_refresh(agent->domains);
     pressure_watch_refresh(agent->pressure);
     usage_sampler_refresh(agent->usage);
 }

@@ -113,18 +113,29 @@ void domain_release(GDBusMethodInvocation *invocation, const Caller *caller, voi
 
 #define PERIOD_S 30
 
+/**
+ * DomainWatch
+ * @since: UUID to gint64: when it was first found unused
+ * @timer: 0: none has to be looked at before a slice changes
+ */
 struct DomainWatch {
     const Lifecycle *life;
-    GHashTable *since; /* UUID to gint64: when it was first found unused */
+    GHashTable *since;
     guint timer;
 };
 
-static gboolean is_left_alone(const DomainWatch *watch, const Slice *slice)
+/* The driver reports when that ends. */
+static gboolean is_open(const DomainWatch *watch, const Slice *slice)
 {
     g_autoptr(Vgpu) vgpu = vgpu_read(host_root(watch->life->host), slice->uuid);
 
-    return (!vgpu || g_str_equal(vgpu->device, "closed")) &&
-           !vm_is_running(host_root(watch->life->host), slice->domain);
+    return vgpu && !g_str_equal(vgpu->device, "closed");
+}
+
+/* Nothing reports the end of a VM's process. */
+static gboolean must_be_watched(const DomainWatch *watch, const Slice *slice)
+{
+    return slice->domain[0] && !is_open(watch, slice);
 }
 
 /* Unused for long enough at @now. */
@@ -132,8 +143,8 @@ static gboolean is_over(DomainWatch *watch, const Slice *slice, gint64 now)
 {
     const gint64 *since = g_hash_table_lookup(watch->since, slice->uuid);
 
-    if (!slice->domain[0] || operations_doing(watch->life->operations, slice->uuid) ||
-        !is_left_alone(watch, slice)) {
+    if (!must_be_watched(watch, slice) || operations_doing(watch->life->operations, slice->uuid) ||
+        vm_is_running(host_root(watch->life->host), slice->domain)) {
         g_hash_table_remove(watch->since, slice->uuid);
         return FALSE;
     }
@@ -171,10 +182,32 @@ void domain_watch_look(DomainWatch *watch, gint64 now)
         domain_release_run(watch->life, (const char *const *)uuids, released, NULL);
 }
 
+gboolean domain_watch_is_needed(const DomainWatch *watch)
+{
+    const GPtrArray *slices = slices_all(watch->life->slices);
+
+    for (guint i = 0; i < slices->len; i++)
+        if (must_be_watched(watch, g_ptr_array_index(slices, i)))
+            return TRUE;
+    return FALSE;
+}
+
 static gboolean look(void *data)
 {
-    domain_watch_look(data, g_get_monotonic_time());
-    return G_SOURCE_CONTINUE;
+    DomainWatch *watch = data;
+
+    domain_watch_look(watch, g_get_monotonic_time());
+    if (domain_watch_is_needed(watch))
+        return G_SOURCE_CONTINUE;
+    watch->timer = 0;
+    return G_SOURCE_REMOVE;
+}
+
+/* Which slices there are is asked later, so that a change costs the same however many they are. */
+void domain_watch_refresh(DomainWatch *watch)
+{
+    if (!watch->timer)
+        watch->timer = g_timeout_add_seconds(PERIOD_S, look, watch);
 }
 
 DomainWatch *domain_watch_new(const Lifecycle *life)
@@ -183,13 +216,13 @@ DomainWatch *domain_watch_new(const Lifecycle *life)
 
     watch->life = life;
     watch->since = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    watch->timer = g_timeout_add_seconds(PERIOD_S, look, watch);
+    domain_watch_refresh(watch);
     return watch;
 }
 
 void domain_watch_free(DomainWatch *watch)
 {
-    g_source_remove(watch->timer);
+    g_clear_handle_id(&watch->timer, g_source_remove);
     g_hash_table_unref(watch->since);
     g_free(watch);
 }

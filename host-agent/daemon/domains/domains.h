@@ -13,11 +13,17 @@
 
 typedef struct DomainWatch DomainWatch;
 
-/* @life: lives longer. Checks from time to time while there are such vGPUs. */
+/* @life: lives longer. Checks from time to time while a VM has a vGPU that is not open. */
 DomainWatch *domain_watch_new(const Lifecycle *life);
 
 void domain_watch_free(DomainWatch *watch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DomainWatch, domain_watch_free)
+
+/* A slice was made, or has changed. */
+void domain_watch_refresh(DomainWatch *watch);
+
+/* It is to check again, for tests. */
+gboolean domain_watch_is_needed(const DomainWatch *watch);
 
 /*
  * Checks now, as if @now were g_get_monotonic_time(): for tests. DOMAIN_WATCH_GRACE begins when a

@@ -269,6 +269,13 @@ char *arbiter_rest_read(HostRoot *root, const char *gpu)
     return text && *text ? g_steal_pointer(&text) : NULL;
 }
 
+GFile *arbiter_rest_file(HostRoot *root, const char *gpu)
+{
+    g_autofree char *path = root_path(root, GOVERNOR_DIR, gpu, "rest", NULL);
+
+    return g_file_new_for_path(path);
+}
+
 typedef struct {
     const char *slice;
     GArray *pids;

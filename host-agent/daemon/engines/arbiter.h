@@ -7,7 +7,7 @@
 #ifndef VGPUD_ENGINES_ARBITER_H
 #define VGPUD_ENGINES_ARBITER_H
 
-#include <glib.h>
+#include <gio/gio.h>
 
 #include "host-agent/model/slice.h"
 #include "lib/gpus.h"
@@ -74,6 +74,9 @@ gboolean arbiter_status_read(HostRoot *root, const char *gpu, SliceUseFunc func,
  * is the arbiter's report. To be freed.
  */
 char *arbiter_rest_read(HostRoot *root, const char *gpu);
+
+/* The file that arbiter_rest_read() reads, for those who wait for a change. */
+GFile *arbiter_rest_file(HostRoot *root, const char *gpu);
 
 /*
  * Adds the processes (guint) that use the GPU for @slice now to @pids, and says how much of its

@@ -37,6 +37,8 @@ struct Counters {
     guint64 serial;
     const CountersSource *source;
     void *source_data;
+    void (*changed)(void *data); /* NULL: nobody waits for a change */
+    void *changed_data;
 };
 
 static void entry_free(void *data)
@@ -259,6 +261,25 @@ gboolean counters_rest(const Counters *counters, guint64 serial)
            (!counters->source || counters->source->rests(counters->source_data));
 }
 
+void counters_await_change(Counters *counters, void (*func)(void *data), void *data)
+{
+    if (counters->source && !counters->changed != !func)
+        counters->source->watch(func != NULL, counters->source_data);
+    counters->changed = func;
+    counters->changed_data = data;
+}
+
+void counters_end_rest(Counters *counters)
+{
+    void (*func)(void *data) = counters->changed;
+    void *data = counters->changed_data;
+
+    if (!func)
+        return;
+    counters_await_change(counters, NULL, NULL);
+    func(data);
+}
+
 const VgpuCounters *counters_find(const GPtrArray *list, const char *uuid)
 {
     guint low = 0;
@@ -314,6 +335,7 @@ void counters_forget(Counters *counters, const char *uuid)
     void *entry;
 
     counters->rest = FALSE;
+    counters_end_rest(counters);
     if (uuid) {
         entry = g_hash_table_lookup(counters->entries, uuid);
         if (entry)

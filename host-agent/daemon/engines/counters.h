@@ -40,10 +40,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Counters, counters_free)
  * CountersSource - counters of others
  * @read: called with each reading of all, to add them (counters_put_use())
  * @rests: whether all of them are what @read has put last
+ * @watch: between a call with TRUE and one with FALSE, counters_end_rest() is called whenever
+ * @rests may have become FALSE
  */
 typedef struct {
     void (*read)(Counters *counters, void *data);
     gboolean (*rests)(void *data);
+    void (*watch)(gboolean watch, void *data);
 } CountersSource;
 
 /* @source: lives longer; NULL: none. */
@@ -81,6 +84,15 @@ void counters_note_change(Counters *counters);
  * Needs counters_watched(). It costs nothing for vGPUs, and little for arbiters.
  */
 gboolean counters_rest(const Counters *counters, guint64 serial);
+
+/*
+ * Calls @func once, when counters_rest() may have become FALSE for a serial for which it is TRUE
+ * now. It replaces an earlier @func; NULL: no longer.
+ */
+void counters_await_change(Counters *counters, void (*func)(void *data), void *data);
+
+/* For a source that is watched. */
+void counters_end_rest(Counters *counters);
 
 /* The one in such a list; NULL: none. */
 const VgpuCounters *counters_find(const GPtrArray *list, const char *uuid);

@@ -12,15 +12,17 @@
 #define STORE_S (5 * SAMPLE_S)
 /* The same while nobody uses a GPU: then there are no samples, but only their time. */
 #define REST_S (15 * SAMPLE_S)
-/* A suspended host did not use its GPUs. */
-#define LONGEST_S (2 * SAMPLE_S)
-#define DAY_S     (24 * USAGE_HOUR)
-#define GIB       1073741824.0
-#define HOUR_S    3600.0
+/* The loop is late, or the clocks differ, by more than usual. */
+#define LATE_S (2 * SAMPLE_S)
+#define DAY_S  (24 * USAGE_HOUR)
+#define GIB    1073741824.0
+#define HOUR_S 3600.0
 
 /**
  * UsageSampler
- * @ticked: when, of the monotonic clock
+ * @ticked: when, of the monotonic clock; @period: seconds from then to the next tick
+ * @rests: nobody uses a GPU, so the next tick comes when something is to be stored, or when that
+ * ends
  * @changed: slices were made, changed or removed since the last sample
  * @serial: of the counters, after it
  * @rest: seconds since then in which nobody used a GPU; @rest_until: their end, since 1970
@@ -34,6 +36,8 @@ struct UsageSampler {
     Usage *usage;
     guint timer;
     gint64 ticked;
+    guint period;
+    gboolean rests;
     gboolean changed;
     guint64 serial;
     guint rest;
@@ -128,7 +132,7 @@ static void rest(UsageSampler *sampler, guint seconds)
 {
     gint64 now = now_s();
 
-    if (ABS(now - sampler->rest_until - seconds) > LONGEST_S)
+    if (ABS(now - sampler->rest_until - seconds) > LATE_S)
         add_rest(sampler);
     sampler->rest += seconds;
     sampler->rest_until = now;
@@ -168,16 +172,62 @@ static guint seconds_since_tick(UsageSampler *sampler)
     gint64 us = now - sampler->ticked;
 
     sampler->ticked = now;
-    return (guint)MIN((us + G_USEC_PER_SEC / 2) / G_USEC_PER_SEC, LONGEST_S);
+    return (guint)MIN((us + G_USEC_PER_SEC / 2) / G_USEC_PER_SEC, sampler->period + LATE_S);
+}
+
+static gboolean tick(void *data);
+
+static void set_period(UsageSampler *sampler, guint seconds)
+{
+    g_clear_handle_id(&sampler->timer, g_source_remove);
+    sampler->period = seconds;
+    sampler->timer = g_timeout_add_seconds(seconds, tick, sampler);
+}
+
+/* Until is_due(REST_S). */
+static guint seconds_of_rest(const UsageSampler *sampler)
+{
+    gint64 now = now_s();
+    gint64 until = MIN(sampler->stored + REST_S, (now / USAGE_HOUR + 1) * USAGE_HOUR);
+
+    return (guint)CLAMP(until - now, 1, REST_S);
+}
+
+/* Nobody used a GPU until now. */
+static void rest_ended(void *data)
+{
+    UsageSampler *sampler = data;
+
+    rest(sampler, seconds_since_tick(sampler));
+    sampler->rests = FALSE;
+    set_period(sampler, SAMPLE_S);
+}
+
+static gboolean can_rest(const UsageSampler *sampler)
+{
+    return !sampler->changed && !is_due(sampler, REST_S) &&
+           counters_rest(host_counters(sampler->host), sampler->serial);
 }
 
 void usage_sampler_tick(UsageSampler *sampler, guint seconds)
 {
-    if (!sampler->changed && !is_due(sampler, REST_S) &&
-        counters_rest(host_counters(sampler->host), sampler->serial))
+    Counters *counters = host_counters(sampler->host);
+
+    /* Before it is looked at, so that no change in between is missed. */
+    counters_await_change(counters, rest_ended, sampler);
+    sampler->rests = can_rest(sampler);
+    if (sampler->rests) {
         rest(sampler, seconds);
-    else
+    } else {
+        counters_await_change(counters, NULL, NULL);
         usage_sampler_sample(sampler, seconds);
+    }
+    set_period(sampler, sampler->rests ? seconds_of_rest(sampler) : SAMPLE_S);
+}
+
+gboolean usage_sampler_rests(const UsageSampler *sampler)
+{
+    return sampler->rests;
 }
 
 static gboolean has_slices(const UsageSampler *sampler)
@@ -194,10 +244,10 @@ static gboolean tick(void *data)
 {
     UsageSampler *sampler = data;
 
-    usage_sampler_tick(sampler, seconds_since_tick(sampler));
-    if (has_slices(sampler) || !store(sampler))
-        return G_SOURCE_CONTINUE;
     sampler->timer = 0;
+    usage_sampler_tick(sampler, seconds_since_tick(sampler));
+    if (!has_slices(sampler) && store(sampler))
+        g_clear_handle_id(&sampler->timer, g_source_remove);
     return G_SOURCE_REMOVE;
 }
 
@@ -205,12 +255,13 @@ static gboolean tick(void *data)
 void usage_sampler_refresh(UsageSampler *sampler)
 {
     sampler->changed = TRUE;
+    counters_end_rest(host_counters(sampler->host));
     if (sampler->timer || !has_slices(sampler))
         return;
     seconds_since_tick(sampler);
     sampler->stored = now_s();
     usage_sampler_sample(sampler, 0);
-    sampler->timer = g_timeout_add_seconds(SAMPLE_S, tick, sampler);
+    set_period(sampler, SAMPLE_S);
 }
 
 /* The GPU's present offers; the names are owned by the GPU. */
@@ -276,6 +327,8 @@ static GVariant *report(UsageSampler *sampler, const char *tenant, const char *m
                     "\"%s\" is no month; write it as 2026-11", month);
         return NULL;
     }
+    if (sampler->rests)
+        rest(sampler, seconds_since_tick(sampler));
     add_rest(sampler);
     store(sampler);
     rows = usage_table_sum(host_db(sampler->host), tenant, begin, end, error);
@@ -336,6 +389,7 @@ UsageSampler *usage_sampler_new(Host *host, Offers *offers, const Slices *slices
 void usage_sampler_free(UsageSampler *sampler)
 {
     g_signal_handlers_disconnect_by_data(host_manager(sampler->host), sampler);
+    counters_await_change(host_counters(sampler->host), NULL, NULL);
     if (sampler->timer) {
         g_source_remove(sampler->timer);
         usage_sampler_sample(sampler, seconds_since_tick(sampler));

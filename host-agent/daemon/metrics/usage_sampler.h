@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records promises and usage of each slice, and answers the manager's Report. It looks once a
- * minute while there are slices; while nobody uses a GPU that costs nearly nothing.
+ * Records promises and usage of each slice, and answers the manager's Report. It samples once a
+ * minute while a GPU is used. While none is, it only stores the time, every quarter of an hour.
  */
 #ifndef VGPUD_METRICS_USAGE_SAMPLER_H
 #define VGPUD_METRICS_USAGE_SAMPLER_H
@@ -25,7 +25,10 @@ void usage_sampler_refresh(UsageSampler *sampler);
 /* Takes a sample as if @seconds had passed, for tests. */
 void usage_sampler_sample(UsageSampler *sampler, guint seconds);
 
-/* What it does every minute, likewise. */
+/* What its timer does, likewise. */
 void usage_sampler_tick(UsageSampler *sampler, guint seconds);
+
+/* There are no samples until somebody uses a GPU, for tests. */
+gboolean usage_sampler_rests(const UsageSampler *sampler);
 
 #endif

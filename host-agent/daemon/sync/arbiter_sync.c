@@ -17,6 +17,7 @@ struct ArbiterSync {
     GHashTable *reports; /* of arbiters, Report by the GPU's address */
     GHashTable *hung;    /* addresses of GPUs whose arbiter does not answer; only a thread queries
                           * it */
+    GPtrArray *monitors; /* of the arbiters' rests; NULL: nobody waits for their end */
     GCancellable *freed;
 };
 
@@ -326,7 +327,49 @@ static gboolean all_rest(void *data)
     return TRUE;
 }
 
-static const CountersSource uses = {.read = read_uses, .rests = all_rest};
+static void rest_changed(GFileMonitor *monitor, GFile *file, GFile *other, GFileMonitorEvent event,
+                         void *data)
+{
+    const ArbiterSync *link = data;
+
+    (void)monitor, (void)file, (void)other, (void)event;
+    counters_end_rest(host_counters(link->host));
+}
+
+static void monitor_free(void *monitor)
+{
+    g_file_monitor_cancel(monitor);
+    g_object_unref(monitor);
+}
+
+/* An arbiter whose rest can't be watched is looked at when the use is sampled next. */
+static void monitor_rest(ArbiterSync *link, const char *gpu)
+{
+    g_autoptr(GFile) file = arbiter_rest_file(host_root(link->host), gpu);
+    GFileMonitor *monitor = g_file_monitor_file(file, G_FILE_MONITOR_NONE, NULL, NULL);
+
+    if (!monitor)
+        return;
+    g_signal_connect(monitor, "changed", G_CALLBACK(rest_changed), link);
+    g_ptr_array_add(link->monitors, monitor);
+}
+
+static void watch_rests(gboolean watch, void *data)
+{
+    ArbiterSync *link = data;
+    GHashTableIter iter;
+    void *gpu;
+
+    g_clear_pointer(&link->monitors, g_ptr_array_unref);
+    if (!watch)
+        return;
+    link->monitors = g_ptr_array_new_with_free_func(monitor_free);
+    g_hash_table_iter_init(&iter, link->served);
+    while (g_hash_table_iter_next(&iter, &gpu, NULL))
+        monitor_rest(link, gpu);
+}
+
+static const CountersSource uses = {.read = read_uses, .rests = all_rest, .watch = watch_rests};
 
 ArbiterSync *arbiter_sync_new(Host *host, Offers *offers, const Slices *slices,
                               const Claims *claims)
@@ -349,6 +392,7 @@ ArbiterSync *arbiter_sync_new(Host *host, Offers *offers, const Slices *slices,
 void arbiter_sync_free(ArbiterSync *link)
 {
     counters_set_source(host_counters(link->host), NULL, NULL);
+    g_clear_pointer(&link->monitors, g_ptr_array_unref);
     g_cancellable_cancel(link->freed);
     g_object_unref(link->freed);
     g_hash_table_unref(link->hung);

@@ -147,6 +147,44 @@ static void test_rest(void)
     agent_on_bus_close(&at);
 }
 
+static void iterate_until_sampled(UsageSampler *sampler)
+{
+    while (usage_sampler_rests(sampler))
+        g_main_context_iteration(NULL, TRUE);
+}
+
+/* While no arbiter has users there are no samples; the first user of any of them begins the next.
+ */
+static void test_wake(void)
+{
+    AgentOnBus at;
+    FakeArbiter arbiter;
+    UsageSampler *sampler;
+
+    share_gpu(&at);
+    counters_watched(host_counters(agent_host(at.agent)));
+    sampler = agent_usage(at.agent);
+    fake_arbiter_open(&arbiter, at.root);
+    usage_sampler_tick(sampler, 60);
+    usage_sampler_tick(sampler, 60);
+    g_assert_false(usage_sampler_rests(sampler));
+    file_tree_write(at.root, GOVERNOR "/rest", "17\n");
+    usage_sampler_tick(sampler, 60);
+    usage_sampler_tick(sampler, 60);
+    g_assert_true(usage_sampler_rests(sampler));
+    root_remove(at.root, GOVERNOR "/rest");
+    iterate_until_sampled(sampler);
+    file_tree_write(at.root, GOVERNOR "/rest", "18\n");
+    usage_sampler_tick(sampler, 60);
+    usage_sampler_tick(sampler, 60);
+    g_assert_true(usage_sampler_rests(sampler));
+    /* Between two ticks somebody came and went. */
+    file_tree_write(at.root, GOVERNOR "/rest", "19\n");
+    iterate_until_sampled(sampler);
+    fake_arbiter_close(&arbiter);
+    agent_on_bus_close(&at);
+}
+
 /* An arbiter that gave no answer is asked again, even if it says that it is at rest. */
 static void test_rest_without_answer(void)
 {
@@ -184,6 +222,7 @@ int main(int argc, char **argv)
     g_test_add_func("/loop/users", test_users);
     g_test_add_func("/loop/arbiter", test_arbiter);
     g_test_add_func("/loop/rest", test_rest);
+    g_test_add_func("/loop/wake", test_wake);
     g_test_add_func("/loop/rest-without-answer", test_rest_without_answer);
     return g_test_run();
 }

@@ -349,8 +349,11 @@ static void test_rest(void)
     file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/state",
                     "device=running engine=ready\n");
     file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/requests", "20\n");
+    g_assert_true(usage_sampler_rests(agent_usage(at.agent)));
     counters_forget(host_counters(agent_host(at.agent)), UUID);
+    g_assert_false(usage_sampler_rests(agent_usage(at.agent)));
     usage_sampler_tick(agent_usage(at.agent), 60);
+    g_assert_false(usage_sampler_rests(agent_usage(at.agent)));
     assert_says("-o json report", 0, "\"BusyHours\" : 0.016", "");
     assert_says("-o json report", 0, "\"Hours\" : 0.266", "");
     file_tree_write(at.root, "/sys/devices/" PLACE "/" UUID "/vgpu/state",

@@ -425,6 +425,7 @@ static void test_lost_release(void)
     fake_process(at.root, 5000300, "qemu-system-x86", "red", NULL, "null");
     agent_on_bus_restart(&at);
     watch = agent_domains(at.agent);
+    g_assert_true(domain_watch_is_needed(watch));
     domain_watch_look(watch, 0);
     domain_watch_look(watch, DOMAIN_WATCH_GRACE);
     settle();
@@ -436,7 +437,9 @@ static void test_lost_release(void)
     g_assert_true(exists(&at, VGPU));
     set_state(&at, "device=open engine=ready\n");
     domain_watch_look(watch, 3 * DOMAIN_WATCH_GRACE);
+    g_assert_false(domain_watch_is_needed(watch));
     set_state(&at, "device=closed engine=ready\n");
+    g_assert_true(domain_watch_is_needed(watch));
     domain_watch_look(watch, 3 * DOMAIN_WATCH_GRACE);
     settle();
     g_assert_true(exists(&at, VGPU));

@@ -65,10 +65,29 @@ sub growth {
     return $late / $early;
 }
 
+# Lists on this machine's own processor, without L1: seconds.
+sub native_lists {
+    my ($vgpus) = @_;
+    my %took;
+    my $text = VGPU::Command::run(['tests/rig/rig', 'build', '--', 'sh', '-c',
+        "make -s host-agent && tests/bench/agent-list --vgpus $vgpus"], timeout => 900);
+    $took{$1} = [split ' ', $2] while $text =~ /^(list|shortest) ([\d. ]+)$/mg;
+    return %took;
+}
+
+# Seconds of a command of vgpuctl in L1.
+sub list_in_l1 {
+    my ($command) = @_;
+    my $text = VGPU::Lab::host("t0=\$(date +%s%N); vgpuctl $command | wc -l >&2; echo \$(( \$(date +%s%N) - t0 ))", timeout => 120);
+    my ($ns) = $text =~ /^(\d{6,})$/m;
+    return $ns / 1e9;
+}
+
 # A list and a scrape: seconds, and CPU time in ms.
 sub questions {
+    my $shortest = list_in_l1('type list');
     my $before = cpu();
-    my $list = VGPU::Lab::host('t0=$(date +%s%N); vgpuctl vgpu list | wc -l >&2; echo $(( $(date +%s%N) - t0 ))', timeout => 120);
+    my $list = list_in_l1('vgpu list');
     my $between = cpu();
     # As Prometheus does: by a program that already runs, and has asked before.
     my $scrape = VGPU::Lab::host(<<'SH', timeout => 120);
@@ -79,9 +98,8 @@ for _ in range(2):
 print(time.monotonic() - t)'
 SH
     my $after = cpu();
-    my ($ns) = $list =~ /^(\d{6,})$/m;
     my ($seconds) = $scrape =~ /([\d.e-]+)/;
-    return (list => $ns / 1e9, scrape => $seconds,
+    return ('list-emulated' => $list, 'shortest-emulated' => $shortest, scrape => $seconds,
         'list-cpu' => $between->{vgpud} - $before->{vgpud}, 'scrape-cpu' => ($after->{vgpud} - $between->{vgpud}) / 2);
 }
 
