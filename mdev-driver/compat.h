@@ -149,6 +149,26 @@ static inline vm_fault_t vgpu_insert_mixed(struct vm_area_struct *vma, unsigned 
 #define vgpu_insert_mixed(vma, addr, pfn)	vmf_insert_mixed(vma, addr, pfn)
 #endif
 
+/*
+ * Device memory by a whole PMD. Before 6.12 KVM and the core take such a mapping for ordinary
+ * memory. Not writable by itself: if the fault's PMD has a page table meanwhile, it stays.
+ */
+#ifdef CONFIG_ARCH_SUPPORTS_PMD_PFNMAP
+#define VGPU_HUGE_FAULT_OPS(fn)	.huge_fault = fn,
+
+static inline vm_fault_t vgpu_insert_pmd(struct vm_fault *vmf, unsigned long pfn)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+	return vmf_insert_pfn_pmd(vmf, __pfn_to_pfn_t(pfn, PFN_DEV), false);
+#else
+	return vmf_insert_pfn_pmd(vmf, pfn, false);
+#endif
+}
+#else
+#define VGPU_HUGE_FAULT_OPS(fn)
+#define vgpu_insert_pmd(vmf, pfn)	VM_FAULT_FALLBACK
+#endif
+
 /* The PFN that a present, writable PTE of @vma maps at @addr; -EAGAIN if there is none. */
 static inline int vgpu_follow_pfn(struct vm_area_struct *vma, unsigned long addr,
 				  unsigned long *pfn)

@@ -400,6 +400,13 @@ static vm_fault_t vgpu_window_look_up(struct vm_fault *vmf, struct vgpu_range *r
 	return VM_FAULT_RETRY;
 }
 
+/* A fault that is repeated is one. */
+static void vgpu_window_count(struct vgpu *vgpu, const struct vm_fault *vmf)
+{
+	if (!(vmf->flags & FAULT_FLAG_TRIED))
+		WRITE_ONCE(vgpu->stats.window_faults, vgpu->stats.window_faults + 1);
+}
+
 static vm_fault_t vgpu_window_fault(struct vm_fault *vmf)
 {
 	struct vgpu_view *view = vmf->vma->vm_private_data;
@@ -411,8 +418,7 @@ static vm_fault_t vgpu_window_fault(struct vm_fault *vmf)
 
 	if (vgpu_prepare_pte(vmf))
 		return VM_FAULT_OOM;
-	if (!(vmf->flags & FAULT_FLAG_TRIED))
-		WRITE_ONCE(vgpu->stats.window_faults, vgpu->stats.window_faults + 1);
+	vgpu_window_count(vgpu, vmf);
 	do {
 		ret = vgpu_window_map_known(vgpu, vmf, offset, &range, &result);
 		if (ret == -ENODATA)
@@ -422,6 +428,90 @@ static vm_fault_t vgpu_window_fault(struct vm_fault *vmf)
 	if (range)
 		return vgpu_window_look_up(vmf, range, offset);
 	return ret == -ENOMEM ? VM_FAULT_OOM : result;
+}
+
+/* The offset of the fault's PMD in the window, if it is aligned, and all of it device memory of one range. */
+static bool vgpu_fault_pmd(const struct vm_fault *vmf, const struct vgpu_range *range, u64 *start)
+{
+	const struct vm_area_struct *vma = vmf->vma;
+	unsigned long table = vmf->address & PMD_MASK;
+
+	if (table < vma->vm_start || vma->vm_end - table < PMD_SIZE)
+		return false;
+	*start = ((u64)vmf->pgoff << PAGE_SHIFT) - (vmf->address - table);
+	return range->kind == VGPU_RANGE_DEVICE && !range->orphan &&
+	       IS_ALIGNED(*start, PMD_SIZE) && *start >= range->offset &&
+	       *start + PMD_SIZE <= range->offset + range->size;
+}
+
+/* The memory of all of the PMD at @start is in one piece, and aligned as it is. */
+static bool vgpu_found_fits_pmd(const struct vgpu_found *found, u64 start)
+{
+	unsigned int i;
+
+	if (found->offset != start || found->count != PMD_SIZE >> PAGE_SHIFT ||
+	    !IS_ALIGNED(found->pfn[0], PMD_SIZE >> PAGE_SHIFT))
+		return false;
+	for (i = 1; i < found->count; i++)
+		if (found->pfn[i] != found->pfn[0] + i)
+			return false;
+	return true;
+}
+
+/*
+ * Maps the fault's PMD as a whole, if it is known to fit. -EAGAIN: it has to be looked up, with a
+ * reference to @range. The note of what does not fit is left for the PTEs.
+ */
+static int vgpu_window_map_pmd(struct vgpu *vgpu, struct vm_fault *vmf, u64 offset,
+			       struct vgpu_range **looked_up, vm_fault_t *result)
+{
+	struct vgpu_found *found = NULL, *next;
+	struct vgpu_range *range;
+	LIST_HEAD(over);
+	int ret = 0;
+	u64 start;
+
+	*result = VM_FAULT_FALLBACK;
+	mutex_lock(&vgpu->map_lock);
+	range = vgpu_range_find(vgpu, offset);
+	if (range && !vgpu_view_over(vmf) && vgpu_fault_pmd(vmf, range, &start)) {
+		found = vgpu_found_find(vgpu, range, offset, &over);
+		if (!found) {
+			kref_get(&range->kref);
+			*looked_up = range;
+			ret = -EAGAIN;
+		} else if (vgpu_found_fits_pmd(found, start)) {
+			*result = vgpu_insert_pmd(vmf, found->pfn[0]);
+			list_move(&found->node, &over);
+		}
+	}
+	mutex_unlock(&vgpu->map_lock);
+
+	list_for_each_entry_safe(found, next, &over, node)
+		vgpu_found_free(found);
+	return ret;
+}
+
+/*
+ * KVM maps a guest's memory no larger than the host's PTE or PMD, and each of its faults is an exit.
+ * Whoever can't wait here gets PTEs.
+ */
+static vm_fault_t __maybe_unused vgpu_window_huge_fault(struct vm_fault *vmf, unsigned int order)
+{
+	const unsigned int no_wait = FAULT_FLAG_VMA_LOCK | FAULT_FLAG_RETRY_NOWAIT;
+	struct vgpu_view *view = vmf->vma->vm_private_data;
+	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
+	struct vgpu_range *range = NULL;
+	struct vgpu *vgpu = view->vgpu;
+	vm_fault_t result;
+
+	if (order != PMD_SHIFT - PAGE_SHIFT || !pmd_none(*vmf->pmd) || vmf->flags & no_wait ||
+	    !(vmf->flags & FAULT_FLAG_ALLOW_RETRY))
+		return VM_FAULT_FALLBACK;
+	if (!vgpu_window_map_pmd(vgpu, vmf, offset, &range, &result) && result == VM_FAULT_FALLBACK)
+		return result;
+	vgpu_window_count(vgpu, vmf);
+	return range ? vgpu_window_look_up(vmf, range, offset) : result;
 }
 
 static void vgpu_window_vma_open(struct vm_area_struct *vma)
@@ -458,6 +548,7 @@ static const struct vm_operations_struct vgpu_window_vm_ops = {
 	.open = vgpu_window_vma_open,
 	.close = vgpu_window_vma_close,
 	.fault = vgpu_window_fault,
+	VGPU_HUGE_FAULT_OPS(vgpu_window_huge_fault)
 };
 
 /* @vma->vm_pgoff is relative to the window already. */

@@ -40,9 +40,9 @@ static void fill(void *addr, uint64_t size)
     }
 }
 
-static int new_memfd(uint64_t size)
+static int new_memfd(uint64_t size, unsigned flags)
 {
-    int fd = memfd_create("engine", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = memfd_create("engine", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
 
     if (fd < 0)
         return -errno;
@@ -52,18 +52,26 @@ static int new_memfd(uint64_t size)
     return fd;
 }
 
-static int new_udmabuf(uint64_t size)
+/* Of @parts parts of a memfd, all of which are its beginning. */
+static int new_udmabuf(uint64_t size, unsigned flags, unsigned parts)
 {
-    struct udmabuf_create create = {.flags = UDMABUF_FLAGS_CLOEXEC, .size = size};
+    g_autofree struct udmabuf_create_list *create =
+        g_malloc0(sizeof(*create) + parts * sizeof(create->list[0]));
+    int memfd = new_memfd(size, flags);
     int dev, buf;
 
-    create.memfd = (uint32_t)new_memfd(size);
-    if (fcntl((int)create.memfd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
+    create->flags = UDMABUF_FLAGS_CLOEXEC;
+    create->count = parts;
+    for (unsigned i = 0; i < parts; i++) {
+        create->list[i].memfd = (uint32_t)memfd;
+        create->list[i].size = size / parts;
+    }
+    if (fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
         return -errno;
     dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
     if (dev < 0)
         return -errno;
-    buf = ioctl(dev, UDMABUF_CREATE, &create);
+    buf = ioctl(dev, UDMABUF_CREATE_LIST, create);
     if (buf < 0)
         buf = -errno;
     close(dev);
@@ -103,12 +111,12 @@ static int map_filled(int fd, int prot, int flags, uint64_t size, void **addr)
 static int map_two_files(uint64_t size, void **addr)
 {
     uint64_t half = size / 2;
-    int ret = map_filled(new_memfd(size), PROT_READ | PROT_WRITE, MAP_SHARED, size, addr);
+    int ret = map_filled(new_memfd(size, 0), PROT_READ | PROT_WRITE, MAP_SHARED, size, addr);
     int fd;
 
     if (ret)
         return ret;
-    fd = new_memfd(half);
+    fd = new_memfd(half, 0);
     if (fd < 0)
         return fd;
     if (mmap((uint8_t *)*addr + half, size - half, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
@@ -119,7 +127,7 @@ static int map_two_files(uint64_t size, void **addr)
 
 static int map_half(uint64_t size, void **addr)
 {
-    int ret = map_filled(new_memfd(size), PROT_READ | PROT_WRITE, MAP_SHARED, size, addr);
+    int ret = map_filled(new_memfd(size, 0), PROT_READ | PROT_WRITE, MAP_SHARED, size, addr);
 
     if (!ret)
         munmap((uint8_t *)*addr + size / 2, PAGE);
@@ -130,6 +138,7 @@ static int call_alloc(EngineCtx *ctx, void *arg)
 {
     const int rw = PROT_READ | PROT_WRITE;
     const int anonymous = MAP_PRIVATE | MAP_ANONYMOUS;
+    const unsigned huge = MFD_HUGETLB | MFD_HUGE_2MB;
     AllocCall *call = arg;
     void *addr = NULL;
     int ret = -EINVAL;
@@ -137,16 +146,22 @@ static int call_alloc(EngineCtx *ctx, void *arg)
     (void)ctx;
     switch (call->kind) {
     case MEMORY_MEMFD:
-        ret = map_filled(new_memfd(call->size), rw, MAP_SHARED, call->size, &addr);
+        ret = map_filled(new_memfd(call->size, 0), rw, MAP_SHARED, call->size, &addr);
         break;
     case MEMORY_UDMABUF:
-        ret = map_filled(new_udmabuf(call->size), rw, MAP_SHARED, call->size, &addr);
+        ret = map_filled(new_udmabuf(call->size, 0, 1), rw, MAP_SHARED, call->size, &addr);
+        break;
+    case MEMORY_UDMABUF_HUGE:
+        ret = map_filled(new_udmabuf(call->size, huge, 1), rw, MAP_SHARED, call->size, &addr);
+        break;
+    case MEMORY_UDMABUF_TWICE:
+        ret = map_filled(new_udmabuf(call->size, huge, 2), rw, MAP_SHARED, call->size, &addr);
         break;
     case MEMORY_MEMFD_PRIVATE:
-        ret = map_filled(new_memfd(call->size), rw, MAP_PRIVATE, call->size, &addr);
+        ret = map_filled(new_memfd(call->size, 0), rw, MAP_PRIVATE, call->size, &addr);
         break;
     case MEMORY_MEMFD_READ_ONLY:
-        ret = map_filled(new_memfd(call->size), PROT_READ, MAP_SHARED, call->size, &addr);
+        ret = map_filled(new_memfd(call->size, 0), PROT_READ, MAP_SHARED, call->size, &addr);
         break;
     case MEMORY_ANONYMOUS:
         ret = map_filled(-1, rw, anonymous, call->size, &addr);

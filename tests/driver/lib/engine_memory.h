@@ -8,6 +8,8 @@
 typedef enum {
     MEMORY_MEMFD,           /* shared, writable: virglrenderer's memory of a SHM blob */
     MEMORY_UDMABUF,         /* a dma-buf of memfd pages */
+    MEMORY_UDMABUF_HUGE,    /* the same of huge pages of 2 MiB */
+    MEMORY_UDMABUF_TWICE,   /* half of that, twice */
     MEMORY_MEMFD_PRIVATE,   /* MAP_PRIVATE */
     MEMORY_MEMFD_READ_ONLY, /* shared, PROT_READ */
     MEMORY_ANONYMOUS,       /* private anonymous */
