@@ -149,6 +149,11 @@ static inline vm_fault_t vgpu_insert_mixed(struct vm_area_struct *vma, unsigned 
 #define vgpu_insert_mixed(vma, addr, pfn)	vmf_insert_mixed(vma, addr, pfn)
 #endif
 
+/* Before 6.4 every fault holds the mmap_lock. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+#define FAULT_FLAG_VMA_LOCK	0
+#endif
+
 /*
  * Device memory by a whole PMD. Before 6.12 KVM and the core take such a mapping for ordinary
  * memory. Not writable by itself: if the fault's PMD has a page table meanwhile, it stays.

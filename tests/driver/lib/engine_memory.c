@@ -66,7 +66,8 @@ static int new_udmabuf(uint64_t size, unsigned flags, unsigned parts)
         create->list[i].memfd = (uint32_t)memfd;
         create->list[i].size = size / parts;
     }
-    if (fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
+    /* Linux 6.12 hits a BUG if udmabuf allocates a memfd's huge pages (memfd_alloc_folio()). */
+    if (fallocate(memfd, 0, 0, (off_t)size) < 0 || fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
         return -errno;
     dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
     if (dev < 0)
