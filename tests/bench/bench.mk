@@ -67,3 +67,8 @@ bench-cuda-programs: governor $(CUDA_TEST)/test-deadlocks $(CUDA_DOORS) $(BENCH_
 $(BENCH_OUT)/cuda-load: $(BENCH_SRC)/cuda/cuda-load.c $(CUDA_TEST_SRC)/spin.c | $(CUDA_TEST)/real/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CUDA_CARD_PROGRAM)
+
+# make bench-first-touch: exits of a guest that touches device memory for the first time, with the driver's patch and without.
+.PHONY: bench-first-touch
+bench-first-touch:
+	$(BENCH_SRC)/first-touch/run

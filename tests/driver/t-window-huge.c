@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -126,6 +127,26 @@ static void test_hole(void)
     assert_window_blank(tb, OFFSET + 5 * PAGE_BYTES);
     g_assert_false(is_huge(tb, OFFSET));
     g_assert_true(is_huge(tb, OFFSET + HUGE));
+}
+
+/* get_user_pages() must refuse these pages, too; vmsplice() takes its fast path. */
+static void test_no_gup(void)
+{
+    g_autoptr(Testbed) tb = NULL;
+    struct iovec part;
+    int pipe_fd[2];
+
+    require_huge();
+    tb = testbed_new(TESTBED_AT_GUEST);
+    map_window(tb, 0);
+    show(tb, MEMORY_UDMABUF_HUGE, OFFSET);
+    g_assert_true(is_huge(tb, OFFSET));
+    part = (struct iovec){(void *)(tb->window + OFFSET), PAGE_BYTES};
+    g_assert_cmpint(pipe(pipe_fd), ==, 0);
+    g_assert_cmpint(vmsplice(pipe_fd[1], &part, 1, 0), ==, -1);
+    g_assert_cmpint(errno, ==, EFAULT);
+    close(pipe_fd[0]);
+    close(pipe_fd[1]);
 }
 
 /* A VMM that unmaps a page of it keeps the others. */
@@ -271,6 +292,7 @@ int main(int argc, char **argv)
     driver_test_init(argc, argv);
     driver_test_add("/window-huge/aligned", test_aligned);
     driver_test_add("/window-huge/hole", test_hole);
+    driver_test_add("/window-huge/no-gup", test_no_gup);
     driver_test_add("/window-huge/split", test_split);
     driver_test_add("/window-huge/offset", test_offset);
     driver_test_add("/window-huge/address", test_address);
