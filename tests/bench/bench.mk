@@ -72,3 +72,8 @@ $(BENCH_OUT)/cuda-load: $(BENCH_SRC)/cuda/cuda-load.c $(CUDA_TEST_SRC)/spin.c | 
 .PHONY: bench-first-touch
 bench-first-touch:
 	$(BENCH_SRC)/first-touch/run
+
+# make bench-chain: what a tiny submit costs each thread of the host, by the kernel's trace.
+.PHONY: bench-chain
+bench-chain:
+	$(BENCH_SRC)/chain

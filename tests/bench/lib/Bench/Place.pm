@@ -37,7 +37,7 @@ sub new {
     my ($class, $name, $number) = @_;
     $number //= 1;
     my $guest = ($name eq 'qemu' ? 'qemu' : 'tenant') . $number;
-    return bless { name => $name, guest => $guest, number => $number, took => {} }, $class;
+    return bless { name => $name, guest => $guest, image => 'trixie', number => $number, took => {} }, $class;
 }
 
 sub open {
@@ -73,8 +73,8 @@ sub start_guest {
         . ' modprobe.blacklist=lpc_ich,pcspkr,iTCO_wdt,i2c_i801 pci=hpmmioprefsize=2G,hpmmiosize=2M,hpbussize=1'
         . " rig.net=$address/24,10.77.0.1 rig.init=/usr/local/lib/rig/init rig.host=$self->{guest}";
     VGPU::Lab::adopt_guest($self->{guest}, $address);
-    VGPU::Command::run([VGPU::Lab::rig('guest', $self->{guest}, 'up', '--memory', '2G', '--', '-append', $words,
-        $self->{name} eq 'qemu' ? @qemu_options : ())], timeout => 300);
+    VGPU::Command::run([VGPU::Lab::rig('guest', $self->{guest}, 'up', '--memory', '2G',
+        '--image', $self->{image}, '--', '-append', $words, $self->{name} eq 'qemu' ? @qemu_options : ())], timeout => 300);
     VGPU::Command::run([VGPU::Lab::rig('guest', $self->{guest}, 'put', @programs, '/usr/local/bin/')], timeout => 60);
     return;
 }
