@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* The file through which a VMM transfers a saved vGPU: a buffer that grows, and is read or written once. */
 #include <linux/anon_inodes.h>
-#include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
