@@ -47,11 +47,14 @@ kernel_words() {
     printf '%s %s' "$words" "$UP_APPEND"
 }
 
+# No device has event_idx: QEMU 10.0's virtqueue_pop() sets avail_event and reads the available index without a barrier in
+# between, so that now and then a doorbell is lost, and whoever waits for that GPU or disk waits for ever.
+
 # qemu_disk SERIAL FILE FORMAT [OPTIONS]
 qemu_disk() {
     QEMU_ARGS+=(
         -blockdev "$3,node-name=disk-$1,file.driver=file,file.filename=$2,file.locking=off${4:-}"
-        -device "virtio-blk-pci,drive=disk-$1,serial=$1"
+        -device "virtio-blk-pci,drive=disk-$1,serial=$1,event_idx=off"
     )
 }
 
@@ -61,8 +64,6 @@ qemu_port() {
         printf '%x.%x' $((16 + $2 / 8)) $(($2 % 8)))${3:-}")
 }
 
-# Without event_idx: QEMU 10.0's virtqueue_pop() sets avail_event and reads the available index without a
-# barrier in between, so that now and then a doorbell is lost, and with it the GPU.
 qemu_gpu() {
     if [ "$UP_GPU" = pci ]; then
         qemu_port gpu 1

@@ -66,9 +66,9 @@ sub journal {
     return defined $text ? "L1's journal since then:\n$text" : "L1's journal can't be read: $@";
 }
 
-# For timeouts: what each of our threads, and of programs in the guests, sleeps in; and what has begun in the last
-# minutes, a command that hangs among it.
-my $threads = q{ps -eLo stat,wchan:30,comm | grep -E 'vgpu|virgl|-compute' | sort | uniq -c};
+# For timeouts: what each of our threads, and of programs in the guests, sleeps in, and any that waits for a disk; and what
+# has begun in the last minutes, a command that hangs among it.
+my $threads = q{ps -eLo stat,wchan:30,comm | grep -E '^D|vgpu|virgl|-compute' | sort | uniq -c};
 my $young = q{ps -eo pid,ppid,stat,etimes,wchan:24,args --sort=etimes | awk '$4 < 150 && !/\[/' | head -n 25 | cut -c-160};
 
 sub suspects {
