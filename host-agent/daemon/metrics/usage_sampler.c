@@ -205,8 +205,17 @@ static void rest_ended(void *data)
 
 static gboolean can_rest(const UsageSampler *sampler)
 {
-    return !sampler->changed && !is_due(sampler, REST_S) &&
-           counters_rest(host_counters(sampler->host), sampler->serial);
+    return !sampler->changed && counters_rest(host_counters(sampler->host), sampler->serial);
+}
+
+/* Nothing has changed that a sample would find. */
+static void rest_and_store(UsageSampler *sampler, guint seconds)
+{
+    rest(sampler, seconds);
+    if (!is_due(sampler, REST_S))
+        return;
+    add_rest(sampler);
+    store(sampler);
 }
 
 void usage_sampler_tick(UsageSampler *sampler, guint seconds)
@@ -217,7 +226,7 @@ void usage_sampler_tick(UsageSampler *sampler, guint seconds)
     counters_await_change(counters, rest_ended, sampler);
     sampler->rests = can_rest(sampler);
     if (sampler->rests) {
-        rest(sampler, seconds);
+        rest_and_store(sampler, seconds);
     } else {
         counters_await_change(counters, NULL, NULL);
         usage_sampler_sample(sampler, seconds);
