@@ -112,7 +112,7 @@ sub reconcile {
 
 sub idle {
     my ($seconds) = @_;
-    my $text = VGPU::Lab::host(<<"SH", timeout => $seconds + 120);
+    my $text = VGPU::Lab::host(<<"SH", timeout => $seconds + 300);
 sleep 150
 pid=\$(systemctl show -P MainPID vgpud)
 now() { awk '{print \$1}' /proc/\$pid/schedstat; awk '/ctxt_switches/ {n += \$2} END {print n}' /proc/\$pid/task/*/status; }
