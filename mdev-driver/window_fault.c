@@ -89,16 +89,22 @@ static void vgpu_found_take(struct vgpu *vgpu, const struct vgpu_range *range, s
 			list_move(&found->node, taken);
 }
 
-void vgpu_window_forget_found(struct vgpu *vgpu, const struct vgpu_range *range)
+static void vgpu_found_free_all(struct list_head *taken)
 {
 	struct vgpu_found *found, *next;
+
+	list_for_each_entry_safe(found, next, taken, node)
+		vgpu_found_free(found);
+}
+
+void vgpu_window_forget_found(struct vgpu *vgpu, const struct vgpu_range *range)
+{
 	LIST_HEAD(taken);
 
 	mutex_lock(&vgpu->map_lock);
 	vgpu_found_take(vgpu, range, &taken);
 	mutex_unlock(&vgpu->map_lock);
-	list_for_each_entry_safe(found, next, &taken, node)
-		vgpu_found_free(found);
+	vgpu_found_free_all(&taken);
 }
 
 /* The note about @offset, or NULL. Outdated ones are moved to @over. */
@@ -333,7 +339,7 @@ static bool vgpu_found_map(const struct vgpu_found *found, struct vm_fault *vmf,
 static int vgpu_window_map_known(struct vgpu *vgpu, struct vm_fault *vmf, u64 offset,
 				 struct vgpu_range **looked_up, vm_fault_t *result)
 {
-	struct vgpu_found *found = NULL, *next;
+	struct vgpu_found *found = NULL;
 	struct vgpu_range *range;
 	LIST_HEAD(over);
 	int ret = 0;
@@ -362,8 +368,7 @@ static int vgpu_window_map_known(struct vgpu *vgpu, struct vm_fault *vmf, u64 of
 	}
 	mutex_unlock(&vgpu->map_lock);
 
-	list_for_each_entry_safe(found, next, &over, node)
-		vgpu_found_free(found);
+	vgpu_found_free_all(&over);
 	return ret;
 }
 
@@ -465,7 +470,7 @@ static bool vgpu_found_fits_pmd(const struct vgpu_found *found, u64 start)
 static int vgpu_window_map_pmd(struct vgpu *vgpu, struct vm_fault *vmf, u64 offset,
 			       struct vgpu_range **looked_up, vm_fault_t *result)
 {
-	struct vgpu_found *found = NULL, *next;
+	struct vgpu_found *found;
 	struct vgpu_range *range;
 	LIST_HEAD(over);
 	int ret = 0;
@@ -487,8 +492,7 @@ static int vgpu_window_map_pmd(struct vgpu *vgpu, struct vm_fault *vmf, u64 offs
 	}
 	mutex_unlock(&vgpu->map_lock);
 
-	list_for_each_entry_safe(found, next, &over, node)
-		vgpu_found_free(found);
+	vgpu_found_free_all(&over);
 	return ret;
 }
 

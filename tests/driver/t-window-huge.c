@@ -291,6 +291,8 @@ static void test_both_shifted(void)
 
 int main(int argc, char **argv)
 {
+    int status;
+
     driver_test_init(argc, argv);
     driver_test_add("/window-huge/aligned", test_aligned);
     driver_test_add("/window-huge/hole", test_hole);
@@ -302,5 +304,7 @@ int main(int argc, char **argv)
     driver_test_add("/window-huge/pieces", test_pieces);
     driver_test_add("/window-huge/memfd", test_memfd);
     driver_test_add("/window-huge/race", test_race);
-    return driver_test_run();
+    status = driver_test_run();
+    g_file_set_contents_full(HUGE_PAGES, "0", -1, G_FILE_SET_CONTENTS_NONE, 0644, NULL);
+    return status;
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: MIT
 # The host suspends and resumes while guests compute and while one starts. It goes as far as the kernel's own test of the
-# freezer does (pm_test): every process stops, and goes on after some seconds. The rig's GPU itself cannot suspend.
+# freezer does (pm_test): every process stops, and goes on after some seconds. Devices do not suspend
+# in it.
 use strict;
 use warnings;
 use FindBin;
