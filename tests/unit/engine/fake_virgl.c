@@ -24,6 +24,13 @@ struct fake_virgl fake_virgl;
 static void *cookie;
 static struct virgl_renderer_callbacks *callbacks;
 
+/*
+ * For fences and contexts: tests report fences and kill workers in other threads than the tested
+ * one. Held until all fences are reported, as the real one destroys no context while its thread for
+ * fences runs.
+ */
+static GMutex lock;
+
 static void resource_free(void *data)
 {
     struct fake_resource *resource = data;
@@ -51,7 +58,9 @@ static void worker_start(uint32_t ctx_id)
     g_assert_no_errno(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds));
     worker->connection = fds[0];
     worker->worker = fds[1];
+    g_mutex_lock(&lock);
     g_assert_true(g_hash_table_insert(fake_virgl.contexts, GUINT_TO_POINTER(ctx_id), worker));
+    g_mutex_unlock(&lock);
 }
 
 void fake_virgl_init(void)
@@ -99,7 +108,7 @@ static void signal_fence(struct fake_fence fence)
         callbacks->write_context_fence(cookie, fence.ctx_id, fence.ring_idx, fence.id);
 }
 
-void fake_virgl_signal(guint index)
+static void take_and_signal(guint index)
 {
     struct fake_fence fence = g_array_index(fake_virgl.fences, struct fake_fence, index);
 
@@ -107,8 +116,17 @@ void fake_virgl_signal(guint index)
     signal_fence(fence);
 }
 
+void fake_virgl_signal(guint index)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&lock);
+
+    take_and_signal(index);
+}
+
+/* Whoever waits for the connection's end destroys the context at once. */
 void fake_virgl_kill_worker(uint32_t ctx_id)
 {
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&lock);
     struct fake_worker *worker = g_hash_table_lookup(fake_virgl.contexts, GUINT_TO_POINTER(ctx_id));
 
     close(worker->worker);
@@ -117,7 +135,7 @@ void fake_virgl_kill_worker(uint32_t ctx_id)
         const struct fake_fence *fence = &g_array_index(fake_virgl.fences, struct fake_fence, i);
 
         if (!fence->global && fence->ctx_id == ctx_id)
-            fake_virgl_signal(i);
+            take_and_signal(i);
         else
             i++;
     }
@@ -133,10 +151,13 @@ static int add_fence(struct fake_fence fence)
 {
     if (fake_virgl.fence_result)
         return fake_virgl.fence_result;
-    if (fake_virgl.signal_at_once)
+    if (fake_virgl.signal_at_once) {
         g_thread_join(g_thread_new("fence", signal_thread, &fence));
-    else
-        g_array_append_val(fake_virgl.fences, fence);
+        return 0;
+    }
+    g_mutex_lock(&lock);
+    g_array_append_val(fake_virgl.fences, fence);
+    g_mutex_unlock(&lock);
     return 0;
 }
 
@@ -155,6 +176,8 @@ int virgl_renderer_init(void *cookie_arg, int flags, struct virgl_renderer_callb
 
 static void forget_all(void)
 {
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&lock);
+
     g_hash_table_remove_all(fake_virgl.contexts);
     g_hash_table_remove_all(fake_virgl.resources);
     g_array_set_size(fake_virgl.fences, 0);
@@ -222,6 +245,8 @@ int virgl_renderer_context_create_with_flags(uint32_t id, uint32_t flags G_GNUC_
 
 void virgl_renderer_context_destroy(uint32_t id)
 {
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&lock);
+
     g_assert_true(g_hash_table_remove(fake_virgl.contexts, GUINT_TO_POINTER(id)));
     /* Its thread for fences ends; what was pending is never reported. */
     for (guint i = fake_virgl.fences->len; i-- > 0;) {

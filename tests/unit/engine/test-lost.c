@@ -11,6 +11,7 @@
 #include "watch.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -190,6 +191,50 @@ static void test_reset(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
     fixture_create_context(f, LOST);
 }
 
+#define ROUNDS 100
+#define FENCES 50
+
+static void *kill_worker(void *data G_GNUC_UNUSED)
+{
+    fake_virgl_kill_worker(LOST);
+    return NULL;
+}
+
+static void lose_meanwhile(struct fixture *f)
+{
+    struct pollfd cut = {.fd = f->engine.lifelines.fd, .events = POLLIN};
+    GThread *thread;
+
+    g_test_expect_message("vgpu-engine", G_LOG_LEVEL_WARNING, "*context 1*worker has ended*");
+    thread = g_thread_new("killer", kill_worker, NULL);
+    g_assert_cmpint(poll(&cut, 1, -1), ==, 1);
+    watch_lost(&f->engine);
+    g_thread_join(thread);
+    g_test_assert_expected_messages();
+}
+
+static void assert_answers(struct fixture *f, const uint32_t *tokens, uint32_t type)
+{
+    for (uint32_t i = 0; i < FENCES; i++)
+        assert_answer(f, tokens[i], type);
+}
+
+/* The main thread sees the end while another one still reports the fences. */
+static void test_meanwhile(struct fixture *f, gconstpointer data G_GNUC_UNUSED)
+{
+    uint32_t tokens[FENCES];
+
+    for (unsigned int round = 0; round < ROUNDS; round++) {
+        fixture_create_context(f, LOST);
+        for (uint32_t i = 0; i < FENCES; i++)
+            tokens[i] = fixture_send_fence(f, LOST, RING, 1 + i);
+        lose_meanwhile(f);
+        assert_answers(f, tokens, 0);
+        destroy(f);
+        assert_answers(f, tokens, VIRTIO_GPU_RESP_ERR_INVALID_CONTEXT_ID);
+    }
+}
+
 static struct vgpu_transport_ops ops;
 
 static int no_event(struct vgpu_transport *transport G_GNUC_UNUSED,
@@ -260,6 +305,7 @@ int main(int argc, char **argv)
     fixture_test("/lost/room", 0, test_room);
     fixture_test("/lost/too-many-pending", 0, test_too_many_pending);
     fixture_test("/lost/reset", 0, test_reset);
+    fixture_test("/lost/meanwhile", 0, test_meanwhile);
     fixture_test("/lost/loop", 0, test_loop);
     fixture_test("/lost/engine-ends", 0, test_engine_ends);
     return g_test_run();
