@@ -21,6 +21,7 @@
 #include "spin.h"
 
 int cuInit(unsigned int flags);
+int cuDriverGetVersion(int *version);
 int cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 int cuCtxGetCurrent(CUcontext *context);
 int cuCtxGetDevice(CUdevice *device);
@@ -131,6 +132,12 @@ static size_t available_now(void)
     return available;
 }
 
+/* Others' memory may have come back meanwhile. */
+static void took(const char *name, size_t before)
+{
+    printf("%s %lld\n", name, (long long)before - (long long)available_now());
+}
+
 static void memory(void)
 {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -140,20 +147,20 @@ static void memory(void)
     CUdeviceptr at;
 
     check(cuMemAlloc_v2(&at, SIZE), "cuMemAlloc");
-    printf("alloc-64-mib %zu\n", before - available_now());
+    took("alloc-64-mib", before);
     check(cuMemFree_v2(at), "cuMemFree");
     before = available_now();
     for (unsigned int i = 0; i < 100; i++)
         check(cuMemAlloc_v2(&at, 4096), "cuMemAlloc");
-    printf("alloc-100-pages %zu\n", before - available_now());
+    took("alloc-100-pages", before);
     before = available_now();
     check(cuMemAllocAsync(&at, SIZE, stream), "cuMemAllocAsync");
-    printf("pool-64-mib %zu\n", before - available_now());
+    took("pool-64-mib", before);
     check(cuMemFreeAsync(at, stream), "cuMemFreeAsync");
-    printf("pool-64-mib-freed %zu\n", before - available_now());
+    took("pool-64-mib-freed", before);
     before = available_now();
     check(cuMemCreate(&handle, SIZE, &prop, 0), "cuMemCreate");
-    printf("physical-64-mib %zu\n", before - available_now());
+    took("physical-64-mib", before);
     check(cuMemRelease(handle), "cuMemRelease");
 }
 
@@ -163,14 +170,16 @@ static void getproc(const char *names)
     FILE *file = fopen(names, "re");
     unsigned int asked = 0, hidden = 0;
     char line[256];
+    int version;
 
+    check(cuDriverGetVersion(&version), "cuDriverGetVersion");
     while (file && fgets(line, sizeof(line), file)) {
         void *function = NULL;
         Dl_info info;
         int status;
 
         line[strcspn(line, " \n")] = 0;
-        if (cuGetProcAddress_v2(line, &function, 13020, 0, &status) || !function)
+        if (cuGetProcAddress_v2(line, &function, version, 0, &status) || !function)
             continue;
         asked++;
         /* The nearest exported symbol must begin there. */
