@@ -200,8 +200,11 @@ void governor_member_forget(GovernorMember *member, struct governor_object *obje
  */
 void governor_member_driver(GovernorMember *member, uint64_t bytes);
 
-/* The slice as its members see it; @limit 0: none. */
-void governor_member_memory(const GovernorMember *member, uint64_t *limit, uint64_t *used);
+/*
+ * The slice as its members see it; @limit 0: none. What this member returned before is not in @used
+ * any more: blocks like governor_member_reserve() if the arbiter may not have seen that yet.
+ */
+void governor_member_memory(GovernorMember *member, uint64_t *limit, uint64_t *used);
 
 /* Engines of the GPU that the slice may use, of enum governor_engine. */
 uint32_t governor_member_engines(const GovernorMember *member);

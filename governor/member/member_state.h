@@ -100,6 +100,7 @@ struct lane {
  * @lost_at: when the arbiter was lost
  * @held, @held_spilled: bytes charged, without those of @objects
  * @driver: bytes that the driver uses for itself
+ * @told_back: something was returned since the arbiter's last answer
  * @objects: shared ones, and those that an arbiter with room would share
  * @orphan_room, @orphan_spill: the rest of what may be charged without an arbiter
  *
@@ -127,6 +128,7 @@ struct GovernorMember {
     uint64_t held;
     uint64_t held_spilled;
     uint64_t driver;
+    bool told_back;
     struct governor_object *objects;
     uint64_t orphan_room;
     uint64_t orphan_spill;

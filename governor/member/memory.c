@@ -164,9 +164,24 @@ void governor_member_driver(GovernorMember *member, uint64_t bytes)
     pthread_mutex_unlock(&member->link_lock);
 }
 
-void governor_member_memory(const GovernorMember *member, uint64_t *limit, uint64_t *used)
+/* The arbiter answers in order. */
+static void await_returns(GovernorMember *member)
+{
+    const struct governor_message request = {.version = GOVERNOR_PROTOCOL_VERSION,
+                                             .type = GOVERNOR_RESERVE};
+    struct governor_message answer;
+
+    if (!memory_ask(member, &request, &answer))
+        member->told_back = false;
+}
+
+void governor_member_memory(GovernorMember *member, uint64_t *limit, uint64_t *used)
 {
     fork_check(member);
+    pthread_mutex_lock(&member->link_lock);
+    if (member->told_back)
+        await_returns(member);
+    pthread_mutex_unlock(&member->link_lock);
     *limit = atomic_load_explicit(&member->grant->memory_limit, memory_order_relaxed);
     *used = atomic_load_explicit(&member->grant->memory_used, memory_order_relaxed);
 }

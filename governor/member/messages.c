@@ -22,6 +22,7 @@ void link_tell(GovernorMember *member, enum governor_message_type type, uint64_t
 
 void link_tell_back(GovernorMember *member, const struct governor_message *message)
 {
+    member->told_back = true;
     if (send(member->fd, message, sizeof(*message), MSG_NOSIGNAL) != sizeof(*message))
         link_break(member);
 }
@@ -53,8 +54,10 @@ bool link_ask(GovernorMember *member, const struct governor_message *request,
               struct governor_message *answer)
 {
     if (send(member->fd, request, sizeof(*request), MSG_NOSIGNAL) == sizeof(*request) &&
-        receive_answer(member, answer))
+        receive_answer(member, answer)) {
+        member->told_back = false;
         return true;
+    }
     link_break(member);
     return false;
 }

@@ -18,11 +18,13 @@
 #define TARGET         "target"
 #define PARTITIONS     "partitions"
 #define OLD_PARTITIONS "old-partitions"
+#define DECLARED       "declared"
 
 /**
  * ModeSwitch
  * @operation: NULL: a dry run, or the GPU has the mode already
  * @old_partitions: the previous setting
+ * @declared: nobody asked for it; the configuration has it, and keeps it if it fails
  * @deadline: of the waiting; 0: none
  * @begun: steps may have been done already
  * @waits_for: the users that were last reported
@@ -36,6 +38,7 @@ typedef struct {
     char *gpu;
     GpuMode origin, target;
     guint partitions, old_partitions;
+    gboolean declared;
     gboolean drain;
     gboolean dry_run;
     gint64 deadline;
@@ -101,6 +104,12 @@ static void add_step(const char *sentence, void *data)
     interface = host_gpu_interface(host_of(change), change->gpu);
     if (interface)
         vgpu_gpu_emit_progress(interface, sentence);
+}
+
+/* As the mode that somebody wants. */
+static gboolean want(const ModeSwitch *change, GpuMode mode, guint partitions, GError **error)
+{
+    return change->declared || wanted_set(root_of(change), change->gpu, mode, partitions, error);
 }
 
 static void done(const ModeSwitch *change, const GError *error)
@@ -320,7 +329,7 @@ static void go(ModeSwitch *change)
     g_autoptr(GError) error = NULL;
 
     change->begun = TRUE;
-    if (wanted_set(root_of(change), change->gpu, change->target, change->partitions, &error))
+    if (want(change, change->target, change->partitions, &error))
         work(change, change->target, change->partitions, reconciled);
     else
         done(change, error);
@@ -401,7 +410,7 @@ static void undo_reconcile(Operation *operation, guint item)
     (void)item;
     change->begun = TRUE;
     add_step(step, change);
-    if (!wanted_set(root_of(change), change->gpu, change->origin, change->old_partitions, &error))
+    if (!want(change, change->origin, change->old_partitions, &error))
         g_warning("%s", error->message);
     work(change, change->origin, change->old_partitions, gone_back);
 }
@@ -435,6 +444,7 @@ static ModeSwitch *switch_of(Operation *operation)
     operation_keep(operation, change, switch_free);
     g_variant_lookup(details, PARTITIONS, "u", &change->partitions);
     g_variant_lookup(details, OLD_PARTITIONS, "u", &change->old_partitions);
+    g_variant_lookup(details, DECLARED, "b", &change->declared);
     return read_mode(details, ORIGIN, &change->origin) &&
                    read_mode(details, TARGET, &change->target)
                ? change
@@ -517,7 +527,7 @@ static gboolean is_there_already(void *data)
 
     change->source = 0;
     add_step(step, change);
-    wanted_set(root_of(change), change->gpu, change->target, change->partitions, &error);
+    want(change, change->target, change->partitions, &error);
     said(error, change);
     return G_SOURCE_REMOVE;
 }
@@ -553,6 +563,7 @@ static gboolean begin(ModeSwitch *change, const char *source, GError **error)
     g_variant_dict_insert(&details, TARGET, "s", gpu_mode_name(change->target));
     g_variant_dict_insert(&details, PARTITIONS, "u", change->partitions);
     g_variant_dict_insert(&details, OLD_PARTITIONS, "u", change->old_partitions);
+    g_variant_dict_insert(&details, DECLARED, "b", change->declared);
     request.details = g_variant_dict_end(&details);
     return operations_start(change->switches->operations, &request, error);
 }
@@ -565,6 +576,7 @@ gboolean mode_switch_start(const ModeSwitches *switches, const SwitchRequest *re
 
     change->target = request->target;
     change->partitions = request->partitions;
+    change->declared = request->declared;
     change->drain = request->drain;
     change->dry_run = request->dry_run;
     change->done = func;

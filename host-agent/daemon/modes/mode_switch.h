@@ -26,6 +26,8 @@ extern const OperationKind *const mode_switch_kinds[];
 
 /**
  * SwitchRequest
+ * @declared: the configuration has this mode already, so it is not stored, nor is what was before
+ * if it fails
  * @drain: wait for the GPU's users; else they make it fail
  * @timeout: seconds to wait at most; 0: for ever
  * @dry_run: only report the steps
@@ -35,6 +37,7 @@ typedef struct {
     const char *address;
     GpuMode target;
     guint partitions;
+    gboolean declared;
     gboolean drain;
     guint timeout;
     gboolean dry_run;

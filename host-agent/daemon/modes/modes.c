@@ -17,6 +17,8 @@
  * @recovered: nothing is done unasked before that
  * @refused: address to the last reason why a desired mode could not be applied, so that it is
  * logged once
+ * @failed: address to the driver that the GPU had when a desired mode could not be applied, "" if
+ * none; it is tried again with another driver, or if somebody asks for it
  * @held: addresses of GPUs that get no new work for now
  */
 struct Modes {
@@ -24,6 +26,7 @@ struct Modes {
     ModeSwitches switches;
     gboolean recovered;
     GHashTable *refused;
+    GHashTable *failed;
     GHashTable *held;
 };
 
@@ -289,12 +292,28 @@ static void tell_refused(Modes *modes, const char *address, const GError *error)
     }
 }
 
+static const char *driver_of(const Gpu *gpu)
+{
+    return gpu && gpu->pci->driver ? gpu->pci->driver : "";
+}
+
+/* One that is in use is tried again when that may have changed. */
+static void remember_failed(Modes *modes, const char *address, const GError *error)
+{
+    if (!error)
+        g_hash_table_remove(modes->failed, address);
+    else if (!g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE))
+        g_hash_table_insert(modes->failed, g_strdup(address),
+                            g_strdup(driver_of(host_gpu(modes->host, address))));
+}
+
 static void unasked_ended(const char *const *steps, const GError *error, void *data)
 {
     Unasked *unasked = data;
 
     (void)steps;
     tell_refused(unasked->modes, unasked->address, error);
+    remember_failed(unasked->modes, unasked->address, error);
     g_free(unasked->address);
     g_free(unasked);
 }
@@ -337,15 +356,18 @@ static gboolean is_ours(HostRoot *root, const GpuEntry *entry)
  * Whether a desired mode is applied unasked. Never taken from vfio-pci: libvirt binds a GPU to it
  * for a VM that is just starting, and nobody has it open yet.
  */
-static gboolean should_give(HostRoot *root, const Gpu *gpu, const GpuEntry *entry,
+static gboolean should_give(const Modes *modes, const Gpu *gpu, const GpuEntry *entry,
                             gboolean thorough)
 {
+    const char *failed_with = g_hash_table_lookup(modes->failed, gpu->pci->address);
+
     if (mode_switch_is_there(gpu, entry->mode, entry->partitions) ||
         gpu->mode == GPU_MODE_PASSTHROUGH)
         return FALSE;
     if (thorough)
         return TRUE;
-    return gpu->mode == GPU_MODE_HOST && gpu->pci->driver && is_ours(root, entry);
+    return gpu->mode == GPU_MODE_HOST && gpu->pci->driver &&
+           g_strcmp0(failed_with, gpu->pci->driver) != 0 && is_ours(host_root(modes->host), entry);
 }
 
 /* @thorough: at the start, or after an operator's reload; otherwise after an event. */
@@ -360,7 +382,7 @@ static void reconcile(Modes *modes, gboolean thorough)
         const GpuEntry *entry = gpus_find(entries, gpu->pci->address);
 
         if (entry && !operations_doing(modes->switches.operations, entry->name) &&
-            should_give(host_root(modes->host), gpu, entry, thorough))
+            should_give(modes, gpu, entry, thorough))
             g_ptr_array_add(requests, (void *)entry);
     }
     for (guint i = 0; i < requests->len; i++) {
@@ -368,6 +390,7 @@ static void reconcile(Modes *modes, gboolean thorough)
         const SwitchRequest request = {.address = entry->name,
                                        .target = entry->mode,
                                        .partitions = entry->partitions,
+                                       .declared = TRUE,
                                        .source = AUDIT_BY_CONFIG};
 
         set_unasked(modes, &request);
@@ -428,6 +451,7 @@ Modes *modes_new(Host *host, Operations *operations)
     modes->switches = (ModeSwitches){host, operations, switch_ended, modes};
     modes->held = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     modes->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    modes->failed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     operations_add_kinds(operations, mode_switch_kinds, &modes->switches);
     host_watch(host, gpu_added, changed, modes);
     return modes;
@@ -436,6 +460,7 @@ Modes *modes_new(Host *host, Operations *operations)
 void modes_free(Modes *modes)
 {
     g_hash_table_unref(modes->refused);
+    g_hash_table_unref(modes->failed);
     g_hash_table_unref(modes->held);
     g_free(modes);
 }

@@ -244,7 +244,7 @@ uint32_t governor_member_engines(const GovernorMember *member)
     return fake_member.engines ? fake_member.engines : GOVERNOR_ENGINES_ALL;
 }
 
-void governor_member_memory(const GovernorMember *member, uint64_t *limit, uint64_t *used)
+void governor_member_memory(GovernorMember *member, uint64_t *limit, uint64_t *used)
 {
     (void)member;
     *limit = fake_member.limit;

@@ -383,6 +383,40 @@ static void test_exec(void)
     live_close(&live);
 }
 
+static void *wake_arbiter(void *live)
+{
+    g_usleep(50000);
+    kill(((const struct live *)live)->arbiter, SIGCONT);
+    return NULL;
+}
+
+/* What was returned is free, however late the arbiter sees it. */
+static void test_returned(void)
+{
+    uint64_t limit = 0, used = 0;
+    g_autofree char *path = NULL;
+    GovernorMember *member;
+    GThread *thread;
+    struct live live;
+
+    live_open(&live, two_slices);
+    path = live_socket(&live, "a");
+    member = governor_member_new(path, true);
+    g_assert_nonnull(member);
+    g_assert_cmpint(governor_member_reserve(member, 300, false), ==, GOVERNOR_MEMORY_DEVICE);
+    governor_member_memory(member, &limit, &used);
+    g_assert_cmpuint(used, ==, 300);
+    kill(live.arbiter, SIGSTOP);
+    governor_member_release(member, 200, GOVERNOR_MEMORY_DEVICE);
+    thread = g_thread_new("wake", wake_arbiter, &live);
+    governor_member_memory(member, &limit, &used);
+    g_assert_cmpuint(used, ==, 100);
+    g_thread_join(thread);
+    governor_member_free(member);
+    live_await(&live, "a", "members", 0);
+    live_close(&live);
+}
+
 /* Of no slice: nothing holds it, it has no thread and no descriptor, and its child neither. */
 static void test_of_none(void)
 {
@@ -525,6 +559,7 @@ int main(int argc, char **argv)
     g_test_add_func("/governor/live/fork", test_fork);
     g_test_add_func("/governor/live/fork-outlives", test_fork_outlives);
     g_test_add_func("/governor/live/exec", test_exec);
+    g_test_add_func("/governor/live/returned", test_returned);
     g_test_add_func("/governor/live/of-none", test_of_none);
     g_test_add_func("/governor/live/not-required", test_not_required);
     g_test_add_func("/governor/live/configuration", test_configuration);

@@ -6,6 +6,7 @@
 
 #include "host-agent/daemon/host/host.h"
 #include "host-agent/daemon/modes/reconcile.h"
+#include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
@@ -673,6 +674,28 @@ static void test_reconcile(void)
     agent_on_bus_close(&at);
 }
 
+/* It can't be had at the start: it stays declared, and is there when the cause is gone. */
+static void test_reconcile_failed(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    assert_says("gpu mode " GPU " host", 0, "", "");
+    file_tree_write(at.root, "/etc/vgpu/types.d/10.conf", "");
+    g_assert_true(wanted_set(at.root, GPU, GPU_MODE_SHARED, 0, NULL));
+    agent_on_bus_restart(&at);
+    wait_until_settled(&at, GPU);
+    assert_mode(at.root, GPU, GPU_MODE_HOST);
+    assert_wanted(at.root, GPU, "shared");
+    assert_says("gpu show " GPU, 0, "host, wanted: shared\n", "");
+    write_config(at.root);
+    agent_on_bus_restart(&at);
+    wait_until_settled(&at, GPU);
+    assert_mode(at.root, GPU, GPU_MODE_SHARED);
+    assert_says("gpu show " GPU, 0, "declared\n", "");
+    agent_on_bus_close(&at);
+}
+
 static void test_reconcile_in_use(void)
 {
     AgentOnBus at;
@@ -714,6 +737,7 @@ int main(int argc, char **argv)
     g_test_add_func("/modes/cut-while-waiting", test_cut_while_waiting);
     g_test_add_func("/modes/stopped-after-cut", test_stopped_after_cut);
     g_test_add_func("/modes/reconcile", test_reconcile);
+    g_test_add_func("/modes/reconcile-failed", test_reconcile_failed);
     g_test_add_func("/modes/reconcile-in-use", test_reconcile_in_use);
     return g_test_run();
 }
