@@ -158,12 +158,13 @@ GHashTable *elf_file_exports(const ElfFile *file)
 #define MULTIARCH "x86_64-linux-gnu"
 #endif
 
-/* Of Debian and Ubuntu, and of other distributions. The first folder with a library counts. */
+/*
+ * Of Debian and Ubuntu, of other distributions, and of hosts that get the driver with its image.
+ * The first folder with a library counts.
+ */
 static const char *const folders[] = {
-    "/usr/lib/" MULTIARCH,
-    "/usr/lib/" MULTIARCH "/nvidia/current",
-    "/usr/lib64",
-    "/usr/lib",
+    "/usr/lib/" MULTIARCH,     "/usr/lib/" MULTIARCH "/nvidia/current", "/usr/lib64", "/usr/lib",
+    "/usr/local/nvidia/lib64",
 };
 
 static void library_free(void *data)

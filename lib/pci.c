@@ -6,8 +6,9 @@
 
 #include "lib/conf.h"
 #include "lib/gpus.h"
-#include "lib/mdev.h"
 #include "lib/host_root.h"
+#include "lib/mdev.h"
+#include "lib/nvidia_readings.h"
 
 /* A physical GPU in sysfs. */
 
@@ -113,8 +114,21 @@ gboolean hardware_vram(HostRoot *root, const char *dir, const char *driver, guin
         "tile*/physical_vram_size_bytes", /* xe */
         "drm/card*/lmem_total_bytes",     /* i915 in Intel's packages */
     };
+    const char *address = strrchr(dir, '/') + 1;
     guint bar = 0;
 
+    /* Its BAR may be larger than its memory, or a small part of it. */
+    if (g_str_equal(driver, NVIDIA_DRIVER)) {
+        *source = g_strdup("NVIDIA's library");
+        if (nvidia_memory(root, address, bytes))
+            return TRUE;
+        g_clear_pointer(source, g_free);
+        g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
+                    "GPU %s: NVIDIA's library has not reported its memory yet; start "
+                    "vgpu-nvidia-readings.service and look at its log, or set vram= in gpus.conf",
+                    address);
+        return FALSE;
+    }
     for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
         *bytes = sum_files(root, dir, files[i]);
         if (*bytes >= MIB) {
@@ -132,7 +146,7 @@ gboolean hardware_vram(HostRoot *root, const char *dir, const char *driver, guin
     g_set_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED,
                 "GPU %s: neither its driver (%s) nor a prefetchable BAR reports its memory; set "
                 "vram= in gpus.conf",
-                strrchr(dir, '/') + 1, driver);
+                address, driver);
     return FALSE;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/host_root.h"
+#include "lib/nvidia_readings.h"
 #include "lib/systemd.h"
 
 #define DRM_SCAN_US (30 * G_USEC_PER_SEC)
@@ -132,11 +133,19 @@ static guint possible_width(HostRoot *root, const char *dir)
     return slot ? MIN(card, slot) : card;
 }
 
-gboolean gpu_energy_read(HostRoot *root, const PciDevice *pci, guint64 *energy)
+static gboolean is_nvidia(const PciDevice *pci)
+{
+    return g_strcmp0(pci->driver, NVIDIA_DRIVER) == 0;
+}
+
+gboolean gpu_energy_read(HostRoot *root, const PciDevice *pci, guint64 *energy, gint64 *at)
 {
     g_autofree char *hwmon = g_build_filename(pci->dir, "hwmon", NULL);
     g_auto(GStrv) names = sysfs_list(root, hwmon);
 
+    if (is_nvidia(pci))
+        return nvidia_energy(root, pci->address, energy, at);
+    *at = g_get_monotonic_time();
     for (guint i = 0; names[i]; i++) {
         g_autofree char *dir = g_build_filename(hwmon, names[i], NULL);
         gint64 uj = sysfs_number(root, dir, "energy1_input", -1);
@@ -150,6 +159,8 @@ gboolean gpu_energy_read(HostRoot *root, const PciDevice *pci, guint64 *energy)
 
 void gpu_readings_read(HostRoot *root, const PciDevice *pci, GpuReadings *readings)
 {
+    gint64 at;
+
     *readings = (GpuReadings){0};
     readings->has_aer = read_aer(root, pci->dir, "aer_dev_fatal", &readings->aer_fatal);
     read_aer(root, pci->dir, "aer_dev_nonfatal", &readings->aer_nonfatal);
@@ -158,7 +169,9 @@ void gpu_readings_read(HostRoot *root, const PciDevice *pci, GpuReadings *readin
     readings->link_width_max = possible_width(root, pci->dir);
     read_ras(root, pci->dir, readings);
     read_hwmon(root, pci->dir, readings);
-    readings->has_energy = gpu_energy_read(root, pci, &readings->energy);
+    if (is_nvidia(pci))
+        nvidia_sensors(root, pci->address, readings);
+    readings->has_energy = gpu_energy_read(root, pci, &readings->energy, &at);
 }
 
 gboolean gpu_readings_need_a_timer(const GpuReadings *readings)

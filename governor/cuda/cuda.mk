@@ -95,8 +95,20 @@ $(CUDA_OUT)/vgpu-memory-limit: $(CUDA_LIMIT_SRCS) $(CUDA_SRC)/abi/nvml_abi.h
 	@mkdir -p $(@D)
 	$(CC) $(CUDA_LIMIT_CFLAGS) -DVGPU_REAL_DIR='"$(CUDA_REAL_DIR)"' $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(CUDA_LIMIT_SRCS) -ldl
 
+# What only NVIDIA's library tells of a GPU, as files: vgpu-nvidia-readings.
+CUDA_READINGS_SRCS := $(CUDA_SRC)/readings/vgpu-nvidia-readings.c
+CUDA_READINGS_LIBS := -ldl -lsystemd
+cuda-door: $(CUDA_OUT)/vgpu-nvidia-readings
+
+$(CUDA_OUT)/vgpu-nvidia-readings: $(CUDA_READINGS_SRCS) $(CUDA_SRC)/abi/nvml_abi.h
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_LIMIT_CFLAGS) $(HARDEN_CFLAGS) -DVGPU_REAL_DIR='"$(CUDA_REAL_DIR)"' $(CPPFLAGS) $(CFLAGS) $(HARDEN_LDFLAGS) \
+		$(LDFLAGS) -o $@ $(CUDA_READINGS_SRCS) $(CUDA_READINGS_LIBS)
+
 install-cuda-door: cuda-door
-	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu $(CUDA_OUT)/vgpu-suspend $(CUDA_OUT)/vgpu-memory-limit
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/mdev-vgpu $(addprefix $(CUDA_OUT)/vgpu-,suspend memory-limit nvidia-readings)
+	$(call install_unit,$(CUDA_SRC)/readings/vgpu-nvidia-readings.service,$(PREFIX)/lib/systemd/system)
+	$(call install_unit,$(CUDA_SRC)/readings/70-vgpu-nvidia.rules,$(PREFIX)/lib/udev/rules.d)
 	install -D -m 0644 -t $(DESTDIR)$(CUDA_DIR) $(CUDA_OUT)/libcuda.so.1 $(CUDA_OUT)/libnvidia-ml.so.1
 	ln -sf libcuda.so.1 $(DESTDIR)$(CUDA_DIR)/libcuda.so
 	ln -sf libnvidia-ml.so.1 $(DESTDIR)$(CUDA_DIR)/libnvidia-ml.so

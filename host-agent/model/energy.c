@@ -178,6 +178,8 @@ void energy_read(Energy *energy, const char *gpu, guint64 uj, guint64 whole, gin
     Reading *last = g_hash_table_lookup(energy->readings, gpu);
     gboolean is_next = last && uj >= last->uj && now > last->at;
 
+    if (last && now == last->at)
+        return;
     if (is_next)
         split(parts, (double)(uj - last->uj), (double)whole, last->at, now);
     begin_again(parts, is_next);

@@ -29,7 +29,7 @@ void energy_count(Energy *energy, const char *uuid, guint64 gpu_ns, guint64 subm
 
 /*
  * The GPU's counter is @uj, and @whole bytes of it may be promised. The first reading of a GPU, and
- * one that is less than the last, only set the start.
+ * one that is less than the last, only set the start. One with the last one's time is that one.
  */
 void energy_read(Energy *energy, const char *gpu, guint64 uj, guint64 whole, gint64 now);
 

@@ -149,6 +149,7 @@ static void memory(void)
     check(cuMemAlloc_v2(&at, SIZE), "cuMemAlloc");
     took("alloc-64-mib", before);
     check(cuMemFree_v2(at), "cuMemFree");
+    took("alloc-64-mib-freed", before);
     before = available_now();
     for (unsigned int i = 0; i < 100; i++)
         check(cuMemAlloc_v2(&at, 4096), "cuMemAlloc");

@@ -101,6 +101,12 @@ $(CUDA_TEST)/vgpu-memory-limit: $(CUDA_LIMIT_SRCS) $(CUDA_SRC)/abi/nvml_abi.h
 
 $(CUDA_TEST)/test-memory-limit: | $(CUDA_TEST)/vgpu-memory-limit
 
+$(CUDA_TEST)/vgpu-nvidia-readings: $(CUDA_READINGS_SRCS) $(CUDA_SRC)/abi/nvml_abi.h
+	@mkdir -p $(@D)
+	$(CC) $(CUDA_LIMIT_CFLAGS) -O1 $(CUDA_SANITIZE) -DVGPU_REAL_DIR='"$(CUDA_TEST_REAL)"' -o $@ $(CUDA_READINGS_SRCS) $(CUDA_READINGS_LIBS)
+
+$(CUDA_TEST)/test-readings: | $(CUDA_TEST)/vgpu-nvidia-readings
+
 # For tests/system/61-cuda.t: that program, the fake driver under the names that NVIDIA's files have, and the module that
 # stands for NVIDIA's, for the kernel KVER.
 CUDA_IN_L1 := build/cuda-in-l1

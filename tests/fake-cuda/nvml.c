@@ -4,6 +4,8 @@
  * cgroups.
  *
  *   FAKE_NVML_LIMITS   0: a driver that has no such limits
+ *   FAKE_NVML_GONE     1: the driver is not loaded
+ *   FAKE_NVML_OLD      1: a GPU that reports no more than its memory
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +20,7 @@ void (*fake_after_processes)(void);
 
 nvmlReturn_t nvmlInit_v2(void)
 {
-    return NVML_SUCCESS;
+    return card_setting("FAKE_NVML_GONE", 0) ? NVML_ERROR_DRIVER_NOT_LOADED : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlShutdown(void)
@@ -31,6 +33,12 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *address, nvmlDevice_t 
     if (strcasecmp(address, card_pci()))
         return NVML_ERROR_INVALID_ARGUMENT;
     *found = (nvmlDevice_t)&device;
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
+{
+    *count = 1;
     return NVML_SUCCESS;
 }
 
@@ -47,6 +55,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t of, nvmlPciInfo_t *info)
     (void)of;
     *info = (nvmlPciInfo_t){0};
     snprintf(info->busId, sizeof(info->busId), "0000%s", card_pci());
+    sscanf(card_pci(), "%x:%x:%x", &info->domain, &info->bus, &info->device);
     return NVML_SUCCESS;
 }
 
@@ -170,10 +179,45 @@ const char *nvmlErrorString(nvmlReturn_t result)
     return result == NVML_ERROR_NOT_FOUND ? "Not Found" : "Some Error";
 }
 
+static nvmlReturn_t is_old(void)
+{
+    return card_setting("FAKE_NVML_OLD", 0) ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t of, int sensor, unsigned int *degrees)
 {
     (void)of;
     (void)sensor;
     *degrees = 42;
-    return NVML_SUCCESS;
+    return is_old();
+}
+
+nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t of, nvmlMarginTemperature_t *margin)
+{
+    (void)of;
+    margin->marginTemperature = 45;
+    return margin->version == NVML_MARGIN_TEMPERATURE_V1 ? is_old() : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t of, unsigned int *mw)
+{
+    (void)of;
+    *mw = 78290;
+    return is_old();
+}
+
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t of, unsigned long long *mj)
+{
+    (void)of;
+    *mj = 123456;
+    return is_old();
+}
+
+nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t of, int kind, int counter,
+                                         unsigned long long *count)
+{
+    (void)of;
+    (void)counter;
+    *count = kind == NVML_MEMORY_ERROR_TYPE_UNCORRECTED ? 2 : 5;
+    return is_old();
 }

@@ -13,6 +13,7 @@ typedef enum nvmlReturn_enum {
     NVML_ERROR_NO_PERMISSION = 4,
     NVML_ERROR_NOT_FOUND = 6,
     NVML_ERROR_INSUFFICIENT_SIZE = 7,
+    NVML_ERROR_DRIVER_NOT_LOADED = 9,
     NVML_ERROR_FUNCTION_NOT_FOUND = 13,
 } nvmlReturn_t;
 
@@ -31,6 +32,23 @@ typedef struct nvmlMemory_v2_st {
     unsigned long long free;
     unsigned long long used;
 } nvmlMemory_v2_t;
+
+/* A structure's version: its size, and its number. */
+#define NVML_MEMORY_V2             (sizeof(nvmlMemory_v2_t) | 2u << 24)
+#define NVML_MARGIN_TEMPERATURE_V1 (sizeof(nvmlMarginTemperature_t) | 1u << 24)
+
+#define NVML_TEMPERATURE_GPU                0
+#define NVML_TEMPERATURE_THRESHOLD_SLOWDOWN 1
+
+#define NVML_MEMORY_ERROR_TYPE_CORRECTED   0
+#define NVML_MEMORY_ERROR_TYPE_UNCORRECTED 1
+#define NVML_VOLATILE_ECC                  0
+
+/* Degrees Celsius up to the temperature at which the GPU slows itself down. */
+typedef struct nvmlMarginTemperature_st {
+    unsigned int version;
+    int marginTemperature;
+} nvmlMarginTemperature_t;
 
 typedef struct nvmlProcessInfo_v1_st {
     unsigned int pid;

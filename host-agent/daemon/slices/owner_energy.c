@@ -15,10 +15,11 @@ static gboolean has_counter(const OwnerEnergy *energy)
 {
     const GPtrArray *gpus = host_gpus(energy->host);
     guint64 uj;
+    gint64 at;
 
     for (guint i = 0; i < gpus->len; i++)
         if (gpu_energy_read(host_root(energy->host), ((const Gpu *)g_ptr_array_index(gpus, i))->pci,
-                            &uj))
+                            &uj, &at))
             return TRUE;
     return FALSE;
 }
@@ -48,10 +49,11 @@ void owner_energy_look(OwnerEnergy *energy, const GPtrArray *vgpus)
         const Gpu *gpu = g_ptr_array_index(gpus, i);
         VgpuGpu *interface = host_gpu_interface(energy->host, gpu->pci->address);
         guint64 uj;
+        gint64 at;
 
-        if (interface && gpu_energy_read(host_root(energy->host), gpu->pci, &uj))
+        if (interface && gpu_energy_read(host_root(energy->host), gpu->pci, &uj, &at))
             energy_read(energy->energy, gpu->pci->address, uj, vgpu_gpu_get_capacity(interface),
-                        g_get_monotonic_time());
+                        at);
     }
 }
 

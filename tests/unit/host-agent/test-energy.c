@@ -57,6 +57,18 @@ static void test_idle(void)
     g_assert_cmpuint(taken(energy, "b"), ==, 0);
 }
 
+/* Some counters are read by somebody else, and not so often. */
+static void test_read_before(void)
+{
+    g_autoptr(Energy) energy = two();
+
+    energy_count(energy, "a", NS / 4, 1);
+    energy_read(energy, GPU, 1000000, WHOLE, 0);
+    energy_read(energy, GPU, 1000000 + 8000, WHOLE, SECOND);
+    /* A quarter of the time it had the GPU, and of the rest the half. */
+    g_assert_cmpuint(taken(energy, "a"), ==, 2000 + 3000);
+}
+
 /* Half of the time is worked: a quarter of it by a, the rest by b. */
 static void test_busy(void)
 {
@@ -229,6 +241,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/energy/first", test_first);
     g_test_add_func("/energy/idle", test_idle);
+    g_test_add_func("/energy/read-before", test_read_before);
     g_test_add_func("/energy/busy", test_busy);
     g_test_add_func("/energy/overlap", test_overlap);
     g_test_add_func("/energy/lone", test_lone);

@@ -311,6 +311,51 @@ static void test_readings(void)
     file_tree_free(root);
 }
 
+#define NVIDIA "0000:18:00.0"
+
+/* As vgpu-nvidia-readings writes it. */
+static void write_nvidia(HostRoot *root, gint64 at)
+{
+    g_autofree char *text = g_strdup_printf(
+        "[gpu]\ntime=%" G_GINT64_FORMAT "\nmemory=85899345920\ntemperature=40000\n"
+        "temperature_limit=87000\npower=78290000\nenergy=123456000\necc_uncorrectable=2\n"
+        "ecc_correctable=5\n",
+        at);
+
+    file_tree_write(root, "/run/vgpu/readings/" NVIDIA, text);
+}
+
+static void test_nvidia(void)
+{
+    HostRoot *root = recorded_host_new("server-8gpu");
+    g_autoptr(PciDevice) pci = pci_device_read(root, NVIDIA);
+    gint64 now = g_get_monotonic_time(), at;
+    GpuReadings readings;
+    guint64 uj;
+
+    write_nvidia(root, now);
+    gpu_readings_read(root, pci, &readings);
+    g_assert_cmpint(readings.temperature, ==, 40000);
+    g_assert_cmpint(readings.temperature_limit, ==, 87000);
+    g_assert_cmpint(readings.power, ==, 78290000);
+    g_assert_cmpuint(readings.energy, ==, 123456000);
+    g_assert_cmpuint(readings.ecc_uncorrectable, ==, 2);
+    g_assert_cmpuint(readings.ecc_correctable, ==, 5);
+    g_assert_true(gpu_readings_need_a_timer(&readings));
+    g_assert_true(gpu_energy_read(root, pci, &uj, &at));
+    g_assert_cmpint(at, ==, now);
+    /* Nobody reads them any more. */
+    write_nvidia(root, now - 121 * G_USEC_PER_SEC);
+    gpu_readings_read(root, pci, &readings);
+    g_assert_false(readings.has_temperature || readings.has_power || readings.has_energy ||
+                   readings.has_ecc);
+    /* An older GPU: its memory only. */
+    file_tree_write(root, "/run/vgpu/readings/" NVIDIA, "[gpu]\ntime=1\nmemory=1\n");
+    gpu_readings_read(root, pci, &readings);
+    g_assert_false(readings.has_temperature || readings.has_ecc);
+    file_tree_free(root);
+}
+
 /* A card for 16 lanes in a slot with 8. */
 static void test_narrow_slot(void)
 {
@@ -488,6 +533,7 @@ int main(int argc, char **argv)
     g_test_add_func("/health/gone", test_gone);
     g_test_add_func("/health/names", test_names);
     g_test_add_func("/health/readings", test_readings);
+    g_test_add_func("/health/nvidia", test_nvidia);
     g_test_add_func("/health/narrow-slot", test_narrow_slot);
     g_test_add_func("/health/on-bus", test_on_bus);
     g_test_add_func("/health/engine-on-bus", test_engine_on_bus);

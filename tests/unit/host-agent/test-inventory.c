@@ -56,18 +56,43 @@ static void assert_distance(const struct host *host, guint a, guint b, const cha
 static void test_server(void)
 {
     struct host host = host_open("server-8gpu");
-    const Gpu *first = gpu_at(&host, 0), *last = gpu_at(&host, 7);
+    const Gpu *first, *last;
+
+    file_tree_write(host.root, "/run/vgpu/readings/0000:18:00.0", "[gpu]\nmemory=85899345920\n");
+    g_ptr_array_unref(host.gpus);
+    host.gpus = inventory_read(host.inventory);
+    first = gpu_at(&host, 0);
+    last = gpu_at(&host, 7);
 
     g_assert_cmpuint(host.gpus->len, ==, 8);
     g_assert_cmpstr(first->pci->address, ==, "0000:18:00.0");
     g_assert_cmpint(first->pci->numa_node, ==, 0);
     g_assert_cmpint(last->pci->numa_node, ==, 1);
-    g_assert_cmpuint(first->vram, ==, 128 * GIB);
+    /* Its BAR has 128 GiB. */
+    g_assert_cmpuint(first->vram, ==, 80 * GIB);
+    g_assert_cmpstr(first->vram_source, ==, "NVIDIA's library");
+    g_assert_cmpuint(last->vram, ==, 0);
     g_assert_cmpuint(first->pci->link.speed, ==, 320);
     g_assert_cmpuint(first->pci->link.width, ==, 16);
     g_assert_cmpstr(gpu_mode_name(first->mode), ==, "host");
     assert_list(first->drm_nodes, "card0 renderD128");
     assert_list(first->group, "");
+    host_close(&host);
+}
+
+/* A host whose driver has not been asked yet. */
+static void test_unread(void)
+{
+    struct host host = host_open("server-8gpu");
+    g_autoptr(GError) error = NULL;
+    g_autofree char *source = NULL;
+    guint64 bytes;
+
+    g_assert_false(hardware_vram(host.root, gpu_at(&host, 7)->pci->dir, "nvidia", &bytes, &source,
+                                 &error));
+    g_assert_error(error, REGISTRAR_ERROR, REGISTRAR_ERROR_REFUSED);
+    g_assert_nonnull(strstr(error->message, "start vgpu-nvidia-readings.service"));
+    g_assert_null(source);
     host_close(&host);
 }
 
@@ -231,6 +256,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/inventory/server", test_server);
+    g_test_add_func("/inventory/unread", test_unread);
     g_test_add_func("/inventory/server-topology", test_server_topology);
     g_test_add_func("/inventory/switches", test_switches);
     g_test_add_func("/inventory/sriov", test_sriov);

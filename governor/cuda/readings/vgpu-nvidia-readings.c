@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+/*
+ * vgpu-nvidia-readings [--once] [DIRECTORY]
+ *
+ * What NVIDIA's driver reports only through its library (NVML): for each of its GPUs a file with
+ * the GPU's PCI address as its name, in DIRECTORY, /run/vgpu/readings if there is none, each 30 s,
+ * or --once. The registrar, vgpud and vgpuctl read these files instead of loading the library.
+ * Between two readings the library is closed, so that the driver can be unloaded.
+ *
+ * A file has GKeyFile's form, one group "gpu": "time" of CLOCK_MONOTONIC in us, "memory" in bytes
+ * without what the driver keeps for itself, and what the GPU has of "temperature" and
+ * "temperature_limit" in 1/1000 degree Celsius, "power" in uW, "energy" in uJ, "ecc_uncorrectable"
+ * and "ecc_correctable" since the driver was loaded.
+ *
+ * Exit status: 0: the driver was unloaded, or --once; 1: it failed; 2: wrong call.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nvml_abi.h"
+
+enum { DONE = 0, FAILED = 1, WRONG_CALL = 2 };
+
+#define DIRECTORY "/run/vgpu/readings"
+#define PERIOD_S  30
+#define MOST_GPUS 64
+#define ADDRESS   16
+
+static struct {
+    nvmlReturn_t (*init)(void);
+    nvmlReturn_t (*shutdown)(void);
+    const char *(*text)(nvmlReturn_t result);
+    nvmlReturn_t (*count)(unsigned int *count);
+    nvmlReturn_t (*at)(unsigned int index, nvmlDevice_t *device);
+    nvmlReturn_t (*pci)(nvmlDevice_t device, nvmlPciInfo_t *info);
+    nvmlReturn_t (*memory)(nvmlDevice_t device, nvmlMemory_v2_t *memory);
+    /* Any of the following may be missing. */
+    nvmlReturn_t (*temperature)(nvmlDevice_t device, unsigned int sensor, unsigned int *celsius);
+    nvmlReturn_t (*margin)(nvmlDevice_t device, nvmlMarginTemperature_t *margin);
+    nvmlReturn_t (*threshold)(nvmlDevice_t device, unsigned int kind, unsigned int *celsius);
+    nvmlReturn_t (*power)(nvmlDevice_t device, unsigned int *mw);
+    nvmlReturn_t (*energy)(nvmlDevice_t device, unsigned long long *mj);
+    nvmlReturn_t (*ecc)(nvmlDevice_t device, unsigned int kind, unsigned int counter,
+                        unsigned long long *count);
+} nvml;
+
+static int complain(const char *what, const char *why)
+{
+    fprintf(stderr, "vgpu-nvidia-readings: %s: %s\n", what, why);
+    return FAILED;
+}
+
+static bool look_up(void *library, const char *name, void *function)
+{
+    void *found = dlsym(library, name);
+
+    *(void **)function = found;
+    return found;
+}
+
+static int open_nvml(void)
+{
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+
+    if (!library)
+        library = dlopen(VGPU_REAL_DIR "/libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return complain("cannot load NVIDIA's library", dlerror());
+    if (!look_up(library, "nvmlInit_v2", &nvml.init) ||
+        !look_up(library, "nvmlShutdown", &nvml.shutdown) ||
+        !look_up(library, "nvmlErrorString", &nvml.text) ||
+        !look_up(library, "nvmlDeviceGetCount_v2", &nvml.count) ||
+        !look_up(library, "nvmlDeviceGetHandleByIndex_v2", &nvml.at) ||
+        !look_up(library, "nvmlDeviceGetPciInfo_v3", &nvml.pci) ||
+        !look_up(library, "nvmlDeviceGetMemoryInfo_v2", &nvml.memory))
+        return complain("cannot use NVIDIA's library", "driver 510 or later is needed");
+    look_up(library, "nvmlDeviceGetTemperature", &nvml.temperature);
+    look_up(library, "nvmlDeviceGetMarginTemperature", &nvml.margin);
+    look_up(library, "nvmlDeviceGetTemperatureThreshold", &nvml.threshold);
+    look_up(library, "nvmlDeviceGetPowerUsage", &nvml.power);
+    look_up(library, "nvmlDeviceGetTotalEnergyConsumption", &nvml.energy);
+    look_up(library, "nvmlDeviceGetTotalEccErrors", &nvml.ecc);
+    return DONE;
+}
+
+static unsigned long long now_us(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (unsigned long long)time.tv_sec * 1000000 + (unsigned long long)time.tv_nsec / 1000;
+}
+
+/* The limit at which the GPU slows itself down; newer ones report how far away it is. */
+static void print_temperature(FILE *file, nvmlDevice_t device)
+{
+    nvmlMarginTemperature_t margin = {.version = NVML_MARGIN_TEMPERATURE_V1};
+    unsigned int celsius, limit;
+
+    if (!nvml.temperature || nvml.temperature(device, NVML_TEMPERATURE_GPU, &celsius))
+        return;
+    fprintf(file, "temperature=%u\n", celsius * 1000);
+    if (nvml.margin && !nvml.margin(device, &margin))
+        fprintf(file, "temperature_limit=%d\n", ((int)celsius + margin.marginTemperature) * 1000);
+    else if (nvml.threshold && !nvml.threshold(device, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN, &limit))
+        fprintf(file, "temperature_limit=%u\n", limit * 1000);
+}
+
+static bool print_gpu(FILE *file, nvmlDevice_t device)
+{
+    nvmlMemory_v2_t memory = {.version = NVML_MEMORY_V2};
+    unsigned long long number;
+    unsigned int mw;
+
+    if (nvml.memory(device, &memory))
+        return false;
+    fprintf(file, "[gpu]\ntime=%llu\nmemory=%llu\n", now_us(), memory.total - memory.reserved);
+    print_temperature(file, device);
+    if (nvml.power && !nvml.power(device, &mw))
+        fprintf(file, "power=%llu\n", mw * 1000ull);
+    if (nvml.energy && !nvml.energy(device, &number))
+        fprintf(file, "energy=%llu\n", number * 1000);
+    if (nvml.ecc &&
+        !nvml.ecc(device, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &number))
+        fprintf(file, "ecc_uncorrectable=%llu\n", number);
+    if (nvml.ecc && !nvml.ecc(device, NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_VOLATILE_ECC, &number))
+        fprintf(file, "ecc_correctable=%llu\n", number);
+    return true;
+}
+
+/* Who reads it finds the old file or the new one. */
+static bool write_gpu(int directory, const char *address, nvmlDevice_t device)
+{
+    int fd = openat(directory, ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    bool ok = file && print_gpu(file, device);
+
+    if (file && fclose(file))
+        ok = false;
+    if (!ok || renameat(directory, ".new", directory, address)) {
+        complain(address, ok || errno ? strerror(errno) : "it does not report its memory");
+        unlinkat(directory, ".new", 0);
+        return false;
+    }
+    return true;
+}
+
+/* The files of GPUs that are not among @count @addresses: they are gone. */
+static void remove_others(int directory, char addresses[][ADDRESS], unsigned int count)
+{
+    DIR *dir = fdopendir(openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        unsigned int i = 0;
+
+        while (i < count && strcmp(entry->d_name, addresses[i]))
+            i++;
+        if (i == count && entry->d_name[0] != '.')
+            unlinkat(directory, entry->d_name, 0);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void read_gpus(int directory)
+{
+    char addresses[MOST_GPUS][ADDRESS];
+    unsigned int count = 0, written = 0;
+
+    nvml.count(&count);
+    for (unsigned int i = 0; i < count && written < MOST_GPUS; i++) {
+        nvmlDevice_t device;
+        nvmlPciInfo_t info;
+
+        if (nvml.at(i, &device) || nvml.pci(device, &info))
+            continue;
+        snprintf(addresses[written], ADDRESS, "%04x:%02x:%02x.0", info.domain & 0xffff,
+                 info.bus & 0xff, info.device & 0x1f);
+        written += write_gpu(directory, addresses[written], device);
+    }
+    remove_others(directory, addresses, written);
+}
+
+static int watch(int directory, bool once)
+{
+    for (;;) {
+        nvmlReturn_t result = nvml.init();
+
+        /* Nobody is to take old readings for new ones. */
+        if (result) {
+            remove_others(directory, NULL, 0);
+            return once ? complain("cannot use NVIDIA's library", nvml.text(result)) : DONE;
+        }
+        read_gpus(directory);
+        nvml.shutdown();
+        if (once)
+            return DONE;
+        sd_notify(0, "READY=1");
+        sleep(PERIOD_S);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    bool once = argc > 1 && !strcmp(argv[1], "--once");
+    const char *path = argc > 1 + once ? argv[1 + once] : DIRECTORY;
+    int directory;
+
+    if (argc > 2 + once || path[0] != '/') {
+        complain("usage", "vgpu-nvidia-readings [--once] [DIRECTORY]");
+        return WRONG_CALL;
+    }
+    directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0)
+        return complain(path, strerror(errno));
+    return open_nvml() ? FAILED : watch(directory, once);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "lib/nvidia_readings.h"
+
+#define DIRECTORY "/run/vgpu/readings"
+#define GROUP     "gpu"
+/* Of the period, 30 s, and as long as a reading may take on a busy host. */
+#define OLD_US (120 * G_USEC_PER_SEC)
+
+static GKeyFile *file_of(HostRoot *root, const char *address)
+{
+    g_autofree char *path = g_build_filename(DIRECTORY, address, NULL);
+
+    return root_read_keys(root, path, G_KEY_FILE_NONE, NULL);
+}
+
+static gboolean number(GKeyFile *file, const char *key, guint64 *value)
+{
+    g_autoptr(GError) error = NULL;
+
+    *value = g_key_file_get_uint64(file, GROUP, key, &error);
+    return error == NULL;
+}
+
+/* FALSE: it is not there, or too old. @at: when it was read, of CLOCK_MONOTONIC in us. */
+static gboolean is_fresh(GKeyFile *file, gint64 *at)
+{
+    guint64 time = 0;
+
+    if (!file || !number(file, "time", &time))
+        return FALSE;
+    *at = (gint64)time;
+    return g_get_monotonic_time() - *at < OLD_US;
+}
+
+gboolean nvidia_memory(HostRoot *root, const char *address, guint64 *bytes)
+{
+    g_autoptr(GKeyFile) file = file_of(root, address);
+
+    return file && number(file, "memory", bytes) && *bytes > 0;
+}
+
+gboolean nvidia_energy(HostRoot *root, const char *address, guint64 *energy, gint64 *at)
+{
+    g_autoptr(GKeyFile) file = file_of(root, address);
+
+    return is_fresh(file, at) && number(file, "energy", energy);
+}
+
+void nvidia_sensors(HostRoot *root, const char *address, GpuReadings *readings)
+{
+    g_autoptr(GKeyFile) file = file_of(root, address);
+    guint64 value;
+    gint64 at;
+
+    if (!is_fresh(file, &at))
+        return;
+    readings->has_temperature = number(file, "temperature", &value);
+    readings->temperature = (gint64)value;
+    if (number(file, "temperature_limit", &value))
+        readings->temperature_limit = (gint64)value;
+    g_strlcpy(readings->sensor, "gpu", sizeof(readings->sensor));
+    readings->has_power = number(file, "power", &value);
+    readings->power = (gint64)value;
+    readings->has_ecc = number(file, "ecc_uncorrectable", &readings->ecc_uncorrectable) &&
+                        number(file, "ecc_correctable", &readings->ecc_correctable);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What NVIDIA's driver reports of its GPUs only through its library: vgpu-nvidia-readings writes it
+ * to a file for each GPU, twice a minute.
+ */
+#ifndef LIB_NVIDIA_READINGS_H
+#define LIB_NVIDIA_READINGS_H
+
+#include <glib.h>
+
+#include "lib/host_root.h"
+#include "lib/readings.h"
+
+#define NVIDIA_DRIVER "nvidia"
+
+/* All of the GPU's memory that programs can have, in bytes. FALSE: there was no reading yet. */
+gboolean nvidia_memory(HostRoot *root, const char *address, guint64 *bytes);
+
+/* As gpu_energy_read(). */
+gboolean nvidia_energy(HostRoot *root, const char *address, guint64 *energy, gint64 *at);
+
+/* Adds the sensors' values and the error counters. Nothing, if the last reading is too old. */
+void nvidia_sensors(HostRoot *root, const char *address, GpuReadings *readings);
+
+#endif

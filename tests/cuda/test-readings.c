@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+/* vgpu-nvidia-readings over the fake card's NVML: a file for each GPU, and none that is not true.
+ */
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "kit.h"
+
+#define PCI "0000:3b:00.0"
+
+static char *directory;
+
+/* Exit status; what it says must have @words. */
+static int run(const char *words)
+{
+    const char *argv[] = {CLIENTS_DIR "/vgpu-nvidia-readings", "--once", directory, NULL};
+    g_autofree char *said = NULL;
+    g_autoptr(GError) error = NULL;
+    int status;
+
+    g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, NULL, &said, &status,
+                 &error);
+    g_assert_no_error(error);
+    g_test_message("%s", said);
+    g_assert_nonnull(strstr(said, words));
+    return WEXITSTATUS(status);
+}
+
+static GKeyFile *file_of(const char *address)
+{
+    g_autofree char *path = g_build_filename(directory, address, NULL);
+    GKeyFile *file = g_key_file_new();
+
+    if (g_key_file_load_from_file(file, path, G_KEY_FILE_NONE, NULL))
+        return file;
+    g_key_file_unref(file);
+    return NULL;
+}
+
+static guint64 value(GKeyFile *file, const char *key)
+{
+    return g_key_file_get_uint64(file, "gpu", key, NULL);
+}
+
+static void test_all(void)
+{
+    gint64 before = g_get_monotonic_time();
+    g_autoptr(GKeyFile) file = NULL;
+
+    g_assert_cmpint(run(""), ==, 0);
+    file = file_of(PCI);
+    g_assert_nonnull(file);
+    g_assert_cmpint((gint64)value(file, "time"), >=, before);
+    /* Without what the driver keeps. */
+    g_assert_cmpuint(value(file, "memory"), ==, (8ull << 30) - (1 << 20));
+    g_assert_cmpuint(value(file, "temperature"), ==, 42000);
+    g_assert_cmpuint(value(file, "temperature_limit"), ==, 87000);
+    g_assert_cmpuint(value(file, "power"), ==, 78290000);
+    g_assert_cmpuint(value(file, "energy"), ==, 123456000);
+    g_assert_cmpuint(value(file, "ecc_uncorrectable"), ==, 2);
+    g_assert_cmpuint(value(file, "ecc_correctable"), ==, 5);
+}
+
+static void test_old_gpu(void)
+{
+    g_autoptr(GKeyFile) file = NULL;
+
+    g_setenv("FAKE_NVML_OLD", "1", TRUE);
+    g_assert_cmpint(run(""), ==, 0);
+    g_unsetenv("FAKE_NVML_OLD");
+    file = file_of(PCI);
+    g_assert_cmpuint(value(file, "memory"), ==, (8ull << 30) - (1 << 20));
+    g_assert_false(g_key_file_has_key(file, "gpu", "temperature", NULL));
+    g_assert_false(g_key_file_has_key(file, "gpu", "ecc_correctable", NULL));
+}
+
+/* One GPU was taken out, and then the driver unloaded. */
+static void test_gone(void)
+{
+    g_autoptr(GKeyFile) file = NULL;
+    g_autofree char *other = g_build_filename(directory, "0000:af:00.0", NULL);
+
+    g_assert_true(g_file_set_contents(other, "[gpu]\nmemory=1\n", -1, NULL));
+    g_assert_cmpint(run(""), ==, 0);
+    g_assert_false(g_file_test(other, G_FILE_TEST_EXISTS));
+    file = file_of(PCI);
+    g_assert_nonnull(file);
+    g_setenv("FAKE_NVML_GONE", "1", TRUE);
+    g_assert_cmpint(run("cannot use NVIDIA's library: "), ==, 1);
+    g_unsetenv("FAKE_NVML_GONE");
+    g_assert_null(file_of(PCI));
+}
+
+static void test_refused(void)
+{
+    g_autofree char *right = g_steal_pointer(&directory);
+
+    directory = (char *)"relative";
+    g_assert_cmpint(run("usage"), ==, 2);
+    directory = (char *)"/no/such";
+    g_assert_cmpint(run("/no/such: No such file"), ==, 1);
+    directory = g_steal_pointer(&right);
+}
+
+int main(int argc, char **argv)
+{
+    int status;
+
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/readings/all", test_all);
+    g_test_add_func("/readings/old-gpu", test_old_gpu);
+    g_test_add_func("/readings/gone", test_gone);
+    g_test_add_func("/readings/refused", test_refused);
+    kit_open(0);
+    directory = g_build_filename(kit_live.root, "readings", NULL);
+    g_assert_cmpint(g_mkdir(directory, 0755), ==, 0);
+    status = g_test_run();
+    g_free(directory);
+    kit_close();
+    return status;
+}
