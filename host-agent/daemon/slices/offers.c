@@ -242,6 +242,11 @@ gboolean offers_find_fitting(Offers *offers, const Gpu *gpu, guint64 vram, Offer
     return found;
 }
 
+guint offers_weight_of(guint compute)
+{
+    return MAX(compute * WHOLE_WEIGHT / 100, 1);
+}
+
 gboolean offers_of_size(Offers *offers, const Gpu *gpu, guint64 vram, struct vgpu_type_desc *desc,
                         Offer *offer)
 {

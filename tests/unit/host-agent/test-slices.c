@@ -132,6 +132,24 @@ static void test_metrics(void)
     agent_on_bus_close(&at);
 }
 
+/* Promised time is what the arbiter divides by, whatever the memory. */
+static void test_promised_time(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    assert_says("slice create --door native --vram 1G --compute 60 --uuid " UUID, 0, UUID, "");
+    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=480\n");
+    assert_says("slice set " UUID " --compute 30", 0, "", "");
+    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=240\n");
+    assert_says("slice set " UUID " --compute 40 --weight 7", 0, "", "");
+    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=7\n");
+    assert_says("slice remove " UUID, 0, "", "");
+    assert_says("slice create half --door native --compute 1 --weight 9 --uuid " UUID, 0, UUID, "");
+    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=9\n");
+    agent_on_bus_close(&at);
+}
+
 /* Which of the GPU's engines: stored, sent to the arbiter, changed. */
 static void test_engines(void)
 {
@@ -180,6 +198,7 @@ int main(int argc, char **argv)
     g_test_add_func("/slices/create", test_create);
     g_test_add_func("/slices/bad-requests", test_bad_requests);
     g_test_add_func("/slices/ledger", test_ledger);
+    g_test_add_func("/slices/promised-time", test_promised_time);
     g_test_add_func("/slices/engines", test_engines);
     g_test_add_func("/slices/directories", test_directories);
     g_test_add_func("/slices/metrics", test_metrics);
