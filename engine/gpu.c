@@ -138,13 +138,17 @@ static bool lookup_pci(struct gpu *gpu, const char *sysroot, GError **error)
                     gpu->name, path);
         return false;
     }
+    gpu->icd_hint = icd_hint_of(real);
     if (!find_render_node(gpu, sysroot, real)) {
+        bool is_nvidia = g_strcmp0(gpu->icd_hint, "nvidia") == 0;
+
+        /* Without it NVIDIA's driver computes, but exports no memory. */
         g_set_error(error, ENGINE_ERROR, EXIT_CODE_GPU,
-                    "GPU %s: it has no render node; is its driver bound?", gpu->name);
+                    is_nvidia ? "GPU %s: it has no render node; modprobe nvidia-drm modeset=1"
+                              : "GPU %s: it has no render node; is its driver bound?",
+                    gpu->name);
         return false;
     }
-
-    gpu->icd_hint = icd_hint_of(real);
     g_strv_builder_add(nodes, gpu->render_node);
     add_nvidia_nodes(gpu, sysroot, nodes);
     gpu->nodes = g_strv_builder_end(nodes);

@@ -112,6 +112,20 @@ static void test_nvidia(void)
     gpu_free(gpu);
 }
 
+/* A host without a display: NVIDIA's driver, without its part for DRM. */
+static void test_nvidia_without_drm(void)
+{
+    static const char link[] = "/sys/devices/pci0/0000:03:00.0/driver";
+    g_autofree char *driver = g_strconcat(sysroot, link, NULL);
+    g_autoptr(GError) error = NULL;
+
+    make_link("../../../bus/pci/drivers/nvidia", link);
+    g_assert_null(gpu_lookup("0000:03:00.0", sysroot, &error));
+    g_assert_error(error, ENGINE_ERROR, EXIT_CODE_GPU);
+    g_assert_nonnull(strstr(error->message, "modprobe nvidia-drm"));
+    g_assert_cmpint(unlink(driver), ==, 0);
+}
+
 static void *make_node(void *path)
 {
     g_usleep(50000);
@@ -452,6 +466,7 @@ int main(int argc, char **argv)
     make_sysfs();
     g_test_add_func("/gpu/virtio", test_virtio);
     g_test_add_func("/gpu/nvidia", test_nvidia);
+    g_test_add_func("/gpu/nvidia-without-drm", test_nvidia_without_drm);
     g_test_add_func("/gpu/nodes-that-come-late", test_nodes_that_come_late);
     g_test_add_func("/gpu/soft", test_soft);
     g_test_add_func("/gpu/none", test_no_gpu);
