@@ -228,7 +228,7 @@ gboolean report_command(Client *client, const Options *options, char **args, GEr
     return TRUE;
 }
 
-/* vgpuctl top: what the vGPUs do, second by second. */
+/* vgpuctl top: what vGPUs, and slices of containers and programs, do, second by second. */
 
 #define SECOND_US G_USEC_PER_SEC
 #define NS        1e9
@@ -243,11 +243,12 @@ const GOptionEntry top_options[] = {
 };
 
 /**
- * Look - all vGPUs at a moment, microseconds
+ * Look - all of them at a moment, microseconds
+ * @slices: in their order, vGPUs first
  * @by_uuid: the same by their UUIDs
  */
 typedef struct {
-    GVariant *vgpus;
+    GPtrArray *slices;
     GHashTable *by_uuid;
     gint64 at;
 } Look;
@@ -255,24 +256,37 @@ typedef struct {
 static void look_clear(Look *look)
 {
     g_clear_pointer(&look->by_uuid, g_hash_table_unref);
-    g_clear_pointer(&look->vgpus, g_variant_unref);
+    g_clear_pointer(&look->slices, g_ptr_array_unref);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Look, look_clear)
+
+/* A vGPU that a container has is in both lists. */
+static gboolean add_list(const Client *client, Look *look, const char *method, GError **error)
+{
+    g_autoptr(GVariant) list = client_get(client, method, NULL, NULL, error);
+
+    for (gsize i = 0; list && i < g_variant_n_children(list); i++) {
+        GVariant *slice = g_variant_get_child_value(list, i);
+        char *uuid = dict_text(slice, "Uuid");
+
+        g_ptr_array_add(look->slices, slice);
+        if (g_hash_table_contains(look->by_uuid, uuid)) {
+            g_ptr_array_set_size(look->slices, (int)look->slices->len - 1);
+            g_free(uuid);
+        } else {
+            g_hash_table_insert(look->by_uuid, uuid, slice);
+        }
+    }
+    return list != NULL;
+}
 
 static gboolean look_at(const Client *client, Look *look, GError **error)
 {
     look->at = g_get_monotonic_time();
-    look->vgpus = client_get(client, "ListVgpus", NULL, NULL, error);
-    if (!look->vgpus)
-        return FALSE;
-    look->by_uuid =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_variant_unref);
-    for (gsize i = 0; i < g_variant_n_children(look->vgpus); i++) {
-        GVariant *vgpu = g_variant_get_child_value(look->vgpus, i);
-
-        g_hash_table_insert(look->by_uuid, dict_text(vgpu, "Uuid"), vgpu);
-    }
-    return TRUE;
+    look->slices = g_ptr_array_new_with_free_func((GDestroyNotify)g_variant_unref);
+    look->by_uuid = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return add_list(client, look, "ListVgpus", error) &&
+           add_list(client, look, "ListSlices", error);
 }
 
 /* How much the counter has grown in a second; NAN: nobody reports it, or the vGPU has just come. */
@@ -357,10 +371,11 @@ static char *vram_text(GVariant *vgpu, const char *key)
 }
 
 static const Column top_columns[] = {
-    {"VGPU", "Uuid", dict_text, 0},
+    {"SLICE", "Uuid", dict_text, 0},
     {"NAME", "Name", dict_text, COLUMN_WIDE},
     {"GPU", "Gpu", dict_text, 0},
     {"TENANT", "Tenant", dict_text, 0},
+    {"CONTAINER", "Container", dict_text, COLUMN_WIDE},
     {"CLASS", "Class", dict_text, 0},
     {"GPU %", "GpuPercent", whole, 0},
     {"WAIT S/S", "WaitedPerSecond", hundredths, 0},
@@ -374,7 +389,7 @@ static const Listing top_listing = {
     .columns = top_columns,
     .columns_count = G_N_ELEMENTS(top_columns),
     .name = "Uuid",
-    .none = "This host has no vGPU.",
+    .none = "This host has no vGPU and no slice.",
 };
 
 static void print(const Options *options, const Look *before, const Look *now)
@@ -383,11 +398,8 @@ static void print(const Options *options, const Look *before, const Look *now)
     GVariantBuilder builder;
 
     g_variant_builder_init(&builder, G_VARIANT_TYPE("aa{sv}"));
-    for (gsize i = 0; i < g_variant_n_children(now->vgpus); i++) {
-        g_autoptr(GVariant) vgpu = g_variant_get_child_value(now->vgpus, i);
-
-        g_variant_builder_add_value(&builder, with_rates(before, now, vgpu));
-    }
+    for (guint i = 0; i < now->slices->len; i++)
+        g_variant_builder_add_value(&builder, with_rates(before, now, now->slices->pdata[i]));
     list = g_variant_ref_sink(g_variant_builder_end(&builder));
     listing_print(options, &top_listing, list);
 }

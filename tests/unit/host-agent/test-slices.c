@@ -25,6 +25,7 @@ static void test_create(void)
     assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=400\ncap=30\nhard=true\n");
     g_assert_true(exists(&at, "/run/vgpu/containers/" UUID "/slice"));
     g_assert_true(exists(&at, "/run/vgpu/slices/" UUID));
+    assert_says("top --once", 0, UUID "  " ADDRESS, "");
     assert_says("slice set web --cap 100 --vram 4G", 0, "", "");
     assert_in_file(&at, SHARE_OF(UUID), "vram=4294967296\n");
     assert_in_file(&at, SHARE_OF(UUID), "hard=false\n");

@@ -373,7 +373,7 @@ static void test_top(void)
     AgentOnBus at;
 
     agent_on_bus_open(&at, "shared");
-    assert_says("top --once", 0, "This host has no vGPU.", "");
+    assert_says("top --once", 0, "This host has no vGPU and no slice.", "");
     recorded_host_add_vgpu(at.root, PLACE, UUID, "amdgpu-vgpu-half",
                            "state=device=running engine=ready|failure=|vram_bytes=8589934592|"
                            "window_bytes=268435456|weight=100|cap=100|priority=0|requests=10|"
