@@ -84,7 +84,7 @@ static char *vulkan_text(GVariant *gpu, const char *key)
 }
 
 /* "shared, switching to passthrough, draining"; "host, wanted: passthrough" */
-static char *mode_text(GVariant *gpu, const char *key)
+static char *mode_with(GVariant *gpu, const char *key, const char *without_vms)
 {
     const char *mode = "", *wanted = "", *switching = "";
     gboolean draining = FALSE;
@@ -98,7 +98,7 @@ static char *mode_text(GVariant *gpu, const char *key)
     g_variant_lookup(gpu, "ContainersOnly", "b", &containers_only);
     text = g_string_new(mode);
     if (containers_only)
-        g_string_append(text, " with containers and jobs only (mdev_vgpu is not loaded)");
+        g_string_append(text, without_vms);
     if (*switching)
         g_string_append_printf(text, ", switching to %s", switching);
     else if (*wanted && !g_str_equal(mode, wanted))
@@ -106,6 +106,17 @@ static char *mode_text(GVariant *gpu, const char *key)
     if (draining)
         g_string_append(text, ", draining");
     return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+/* Of a table. */
+static char *mode_text(GVariant *gpu, const char *key)
+{
+    return mode_with(gpu, key, ", not with VMs");
+}
+
+static char *mode_line(GVariant *gpu, const char *key)
+{
+    return mode_with(gpu, key, " with containers and jobs only (mdev_vgpu is not loaded)");
 }
 
 static char *id_text(GVariant *gpu, const char *key)
@@ -140,7 +151,7 @@ static const Column gpu_lines[] = {
     {"GPU", "Address", dict_text, 0},
     {"Name", "Name", dict_text, 0},
     {"PCI id", "VendorId", id_text, 0},
-    {"Mode", "Mode", mode_text, COLUMN_STATE},
+    {"Mode", "Mode", mode_line, COLUMN_STATE},
     {"Mode set by", "ModeSource", dict_text, 0},
     {"Pool", "Pool", dict_text, 0},
     {"Pool set by", "PoolSource", dict_text, 0},

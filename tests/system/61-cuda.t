@@ -21,6 +21,7 @@ my $libraries = '/usr/lib/x86_64-linux-gnu';
 my $image = $VGPU::Slice::image;
 # An image of the least that a program needs, and the same with a libcuda of its own.
 my ($small, $own) = ('/run/image-small', '/run/image-own');
+my $readings = '/run/systemd/system/vgpu-nvidia-readings.service.d';
 my $compat = '/usr/local/cuda-12.4/compat';
 my @storage = qw(/var/lib/containers /var/lib/docker /var/lib/containerd);
 my @units = qw(docker.socket docker.service containerd.service);
@@ -74,15 +75,21 @@ point('a GPU at a driver called nvidia, which the fake driver serves, is shared'
         for ['client-container', $VGPU::Slice::programs], ['nvidia.ko', '/run'], ['libcuda.so.570.1', $libraries], ['libnvidia-ml.so.570.1', $libraries];
     host(<<"SH", timeout => 120);
 set -e
+ldconfig
+mkdir -p $readings
+printf '[Service]\nEnvironment=FAKE_CUDA_PCI=$gpu FAKE_CUDA_TOTAL=8589934592\n' >$readings/fake.conf
+systemctl daemon-reload
 insmod /run/nvidia.ko
 echo nvidia >/sys/bus/pci/devices/$gpu/driver_override
 echo $gpu >/sys/bus/pci/devices/$gpu/driver/unbind
 echo $gpu >/sys/bus/pci/drivers_probe
 SH
-    host('cat >>/etc/vgpu/gpus.conf', stdin => "[gpu $gpu]\nmode=shared\nvram=512M\n");
+    # udev has started the unit with the driver.
+    VGPU::Slice::soon(sub { host("cat /run/vgpu/readings/$gpu", fail => 1) =~ /^memory=8588886016$/m }, 'the driver is not read');
+    host('cat >>/etc/vgpu/gpus.conf', stdin => "[gpu $gpu]\nmode=shared\n");
     host("vgpuctl reload && systemctl start vgpu-registrar\@$gpu.service", timeout => 180);
     VGPU::Whole::until_mode($gpu, 'shared');
-    return host("readlink /sys/bus/pci/devices/$gpu/driver; cat /sys/module/nvidia/version /proc/driver/nvidia/gpus/$gpu/information; vgpuctl gpu list; vgpuctl doctor | grep -i cuda");
+    return host("readlink /sys/bus/pci/devices/$gpu/driver; vgpuctl gpu show $gpu | grep NVIDIA.s.library; cat /sys/module/nvidia/version /proc/driver/nvidia/gpus/$gpu/information; vgpuctl gpu list; vgpuctl doctor | grep -i cuda");
 });
 
 point('two images: one without a libcuda, one that brings its own', sub {
@@ -177,7 +184,12 @@ echo $gpu >/sys/bus/pci/drivers/nvidia/unbind
 set -e
 rmmod nvidia
 echo $gpu >/sys/bus/pci/drivers_probe
+systemctl stop vgpu-nvidia-readings.service
+[ ! -e /run/vgpu/readings ]
+rm -r $readings
+systemctl daemon-reload
 rm $libraries/libcuda.so.570.1 $libraries/libnvidia-ml.so.570.1
+ldconfig
 rm -r $small $own
 SH
     VGPU::Slice::unmount_image(@storage);

@@ -85,6 +85,7 @@ my %check = (
         my ($address) = $nova =~ /device_addresses = (\S+)/;
         my $found = VGPU::Lab::host("cat /sys/class/mdev_bus/$address/mdev_supported_types/$type/name");
         chomp $found;
+        die "KubeVirt would remove the vGPUs\n" if $kubevirt !~ /mediatedDevicesConfiguration: \{enabled: false\}/;
         die "$type is '$found', not $name\n" if $found ne $name || $nova !~ /^\[mdev_$type\]$/m;
         return "$type: $found";
     },

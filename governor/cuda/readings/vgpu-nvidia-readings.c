@@ -137,9 +137,25 @@ static bool print_gpu(FILE *file, nvmlDevice_t device)
     return true;
 }
 
+/* vgpud may have looked at the GPU when there was no reading yet: an event of udev's tells it. */
+static void tell(const char *address)
+{
+    char path[64];
+    int fd;
+
+    snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/uevent", address);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (write(fd, "change", 6) < 0)
+        complain(path, strerror(errno));
+    close(fd);
+}
+
 /* Who reads it finds the old file or the new one. */
 static bool write_gpu(int directory, const char *address, nvmlDevice_t device)
 {
+    bool is_new = faccessat(directory, address, F_OK, 0) < 0;
     int fd = openat(directory, ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     bool ok = file && print_gpu(file, device);
@@ -151,6 +167,8 @@ static bool write_gpu(int directory, const char *address, nvmlDevice_t device)
         unlinkat(directory, ".new", 0);
         return false;
     }
+    if (is_new)
+        tell(address);
     return true;
 }
 

@@ -17,8 +17,8 @@
  * @recovered: nothing is done unasked before that
  * @refused: address to the last reason why a desired mode could not be applied, so that it is
  * logged once
- * @failed: address to the driver that the GPU had when a desired mode could not be applied, "" if
- * none; it is tried again with another driver, or if somebody asks for it
+ * @failed: address to driver and memory of the GPU when a desired mode could not be applied; it is
+ * tried again when these have changed, or if somebody asks for it
  * @held: addresses of GPUs that get no new work for now
  */
 struct Modes {
@@ -292,9 +292,10 @@ static void tell_refused(Modes *modes, const char *address, const GError *error)
     }
 }
 
-static const char *driver_of(const Gpu *gpu)
+static char *state_of(const Gpu *gpu)
 {
-    return gpu && gpu->pci->driver ? gpu->pci->driver : "";
+    return g_strdup_printf("%s %" G_GUINT64_FORMAT, gpu && gpu->pci->driver ? gpu->pci->driver : "",
+                           gpu ? gpu->vram : 0);
 }
 
 /* One that is in use is tried again when that may have changed. */
@@ -304,7 +305,7 @@ static void remember_failed(Modes *modes, const char *address, const GError *err
         g_hash_table_remove(modes->failed, address);
     else if (!g_error_matches(error, AGENT_ERROR, AGENT_ERROR_IN_USE))
         g_hash_table_insert(modes->failed, g_strdup(address),
-                            g_strdup(driver_of(host_gpu(modes->host, address))));
+                            state_of(host_gpu(modes->host, address)));
 }
 
 static void unasked_ended(const char *const *steps, const GError *error, void *data)
@@ -359,15 +360,16 @@ static gboolean is_ours(HostRoot *root, const GpuEntry *entry)
 static gboolean should_give(const Modes *modes, const Gpu *gpu, const GpuEntry *entry,
                             gboolean thorough)
 {
-    const char *failed_with = g_hash_table_lookup(modes->failed, gpu->pci->address);
+    const char *failed_as = g_hash_table_lookup(modes->failed, gpu->pci->address);
+    g_autofree char *state = state_of(gpu);
 
     if (mode_switch_is_there(gpu, entry->mode, entry->partitions) ||
         gpu->mode == GPU_MODE_PASSTHROUGH)
         return FALSE;
     if (thorough)
         return TRUE;
-    return gpu->mode == GPU_MODE_HOST && gpu->pci->driver &&
-           g_strcmp0(failed_with, gpu->pci->driver) != 0 && is_ours(host_root(modes->host), entry);
+    return gpu->mode == GPU_MODE_HOST && gpu->pci->driver && g_strcmp0(failed_as, state) != 0 &&
+           is_ours(host_root(modes->host), entry);
 }
 
 /* @thorough: at the start, or after an operator's reload; otherwise after an event. */

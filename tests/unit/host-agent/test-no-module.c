@@ -42,7 +42,7 @@ static void test_shared(void)
 
     open_shared_one(&at);
     g_assert_true(exists(&at, SHARED));
-    assert_says("gpu list", 0, ADDRESS "  shared", "");
+    assert_says("gpu list", 0, ADDRESS "  shared, not with VMs  ", "");
     assert_says("gpu show " ADDRESS, 0, "with containers and jobs only", "");
     assert_says("-o json gpu show " ADDRESS, 0, "\"ContainersOnly\" : true", "");
     assert_says("type list", 0, "", "");
