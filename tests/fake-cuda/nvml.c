@@ -5,6 +5,7 @@
  *
  *   FAKE_NVML_LIMITS   0: a driver that has no such limits
  *   FAKE_NVML_GONE     1: the driver is not loaded
+ *   FAKE_NVML_ECC      errors that could not be corrected
  *   FAKE_NVML_OLD      1: a GPU that reports no more than its memory
  */
 #include <stdio.h>
@@ -218,6 +219,6 @@ nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t of, int kind, int counter,
 {
     (void)of;
     (void)counter;
-    *count = kind == NVML_MEMORY_ERROR_TYPE_UNCORRECTED ? 2 : 5;
+    *count = kind == NVML_MEMORY_ERROR_TYPE_UNCORRECTED ? card_setting("FAKE_NVML_ECC", 0) : 5;
     return is_old();
 }

@@ -157,6 +157,15 @@ point('podman: a container that is killed gives its memory back', sub {
     return prints($held, podman('', "$small:O $program"));
 });
 
+point('errors in its memory fence the GPU, until somebody has looked', sub {
+    host("printf 'Environment=FAKE_NVML_ECC=2\\n' >>$readings/fake.conf; systemctl daemon-reload; systemctl restart vgpu-nvidia-readings.service");
+    VGPU::Slice::soon(sub { host("vgpuctl gpu show $gpu") =~ /^Healthy: +no: 2 errors in its memory/m }, 'it is not fenced');
+    my $said = host("vgpuctl slice create --gpu $gpu --vram 1M --door native", fail => 1);
+    die $said if $VGPU::Command::status != 7 || $said !~ /it is not healthy/;
+    host("vgpuctl gpu clear $gpu");
+    return $said . host("vgpuctl gpu show $gpu | grep Healthy");
+});
+
 point('docker: the same images, --read-only, and the refusal', sub {
     host(<<"SH", timeout => 300);
 set -e
