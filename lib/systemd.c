@@ -7,7 +7,9 @@
 #include "lib/program.h"
 #include "lib/host_root.h"
 
-#define ENGINES "/sys/fs/cgroup/system.slice/system-vgpu\\x2dengine.slice"
+#define SYSTEM  "/sys/fs/cgroup/system.slice/"
+#define ENGINES SYSTEM "system-vgpu\\x2dengine.slice"
+#define GUARDS  SYSTEM "system-vgpu\\x2dguard.slice"
 
 char *engine_unit_name(const char *uuid)
 {
@@ -19,6 +21,11 @@ char *engine_unit_cgroup(const char *uuid)
     g_autofree char *unit = engine_unit_name(uuid);
 
     return g_build_filename(ENGINES, unit, NULL);
+}
+
+char *guard_unit_cgroup(const char *uuid)
+{
+    return g_strdup_printf(GUARDS "/vgpu-guard@%s.service", uuid);
 }
 
 guint64 engine_unit_cpu_us(HostRoot *root, const char *uuid)

@@ -11,8 +11,9 @@
 /* "vgpu-engine@UUID.service". To be freed. */
 char *engine_unit_name(const char *uuid);
 
-/* Its cgroup's directory. To be freed. */
+/* Its cgroup's directory, and that of the guard of a slice. To be freed. */
 char *engine_unit_cgroup(const char *uuid);
+char *guard_unit_cgroup(const char *uuid);
 
 /* CPU time that its processes have used, microseconds; 0: none, or it does not run. */
 guint64 engine_unit_cpu_us(HostRoot *root, const char *uuid);

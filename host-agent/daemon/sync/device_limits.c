@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "lib/readings.h"
+#include "lib/nvidia_readings.h"
 
 #define CGROUPS "/sys/fs/cgroup"
 #define PLACES  "/run/vgpu/limits"
@@ -78,15 +78,26 @@ static gboolean write_place(HostRoot *root, const Slice *slice, const char *cgro
     return FALSE;
 }
 
+/* A guard that has not started yet has its unit set the limit, which finds it there. */
+static void leave_to_guard(DeviceLimits *limits, const Slice *slice, gboolean is_nvidia,
+                           const char *cgroup)
+{
+    if (slice->transport == SLICE_TRANSPORT_GUARDED &&
+        (is_nvidia || dmem_differs(limits->root, cgroup, slice)))
+        write_place(limits->root, slice, cgroup);
+}
+
 gboolean device_limits_update(DeviceLimits *limits, const Slice *slice, const Gpu *gpu,
                               const char *cgroup)
 {
-    gboolean is_nvidia = g_strcmp0(gpu->pci->driver, "nvidia") == 0;
+    gboolean is_nvidia = g_strcmp0(gpu->pci->driver, NVIDIA_DRIVER) == 0;
     g_autofree char *words = NULL;
     struct stat dir;
 
-    if (!root_stat(limits->root, cgroup, &dir) || !S_ISDIR(dir.st_mode))
+    if (!root_stat(limits->root, cgroup, &dir) || !S_ISDIR(dir.st_mode)) {
+        leave_to_guard(limits, slice, is_nvidia, cgroup);
         return FALSE;
+    }
     words = words_of(&dir, slice);
     if (is_nvidia ? !g_strcmp0(g_hash_table_lookup(limits->told, slice->uuid), words)
                   : !dmem_differs(limits->root, cgroup, slice) &&

@@ -275,11 +275,12 @@ static void hold(LimitsSync *link, const Slice *slice)
         set_engine_limits(link, slice->uuid, &limits);
 }
 
-/* A guard's clients never have the GPU itself, and it is under the governor. */
 static char *device_cgroup(const LimitsSync *link, const Slice *slice)
 {
     if (slice_is_vgpu(slice))
         return engine_unit_cgroup(slice->uuid);
+    if (slice->transport == SLICE_TRANSPORT_GUARDED)
+        return guard_unit_cgroup(slice->uuid);
     return slice->transport == SLICE_TRANSPORT_NATIVE ? claims_cgroup(link->claims, slice->uuid)
                                                       : NULL;
 }

@@ -8,6 +8,7 @@
 
 #include "host-agent/daemon/sync/device_limits.h"
 #include "host-agent/doctor/doctor.h"
+#include "lib/systemd.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/elf_kit.h"
 #include "tests/unit/host-agent/recorded_host.h"
@@ -105,6 +106,37 @@ static void test_driver_is_told(void)
     device_limits_forget(limits, UUID);
     assert_file(root, PLACE, NULL);
     g_assert_true(device_limits_update(limits, &slice, &gpu, CONTAINER));
+    device_limits_free(limits);
+    file_tree_free(root);
+}
+
+/* Its unit sets the limit when it starts, and later changes come from here. */
+static void test_guard(void)
+{
+    PciDevice pci = {.driver = "nvidia"};
+    Gpu gpu = {.pci = &pci};
+    Slice slice = {
+        .uuid = UUID, .gpu = ADDRESS, .vram = 4096, .transport = SLICE_TRANSPORT_GUARDED};
+    HostRoot *root = file_tree_new();
+    DeviceLimits *limits = device_limits_new(root);
+    g_autofree char *cgroup = guard_unit_cgroup(UUID);
+    g_autofree char *processes = g_strconcat(cgroup, "/cgroup.procs", NULL);
+    g_autofree char *place =
+        g_strdup_printf(ADDRESS " 4096 %s\n", cgroup + strlen("/sys/fs/cgroup"));
+
+    g_assert_false(device_limits_update(limits, &slice, &gpu, cgroup));
+    assert_file(root, PLACE, place);
+    file_tree_write(root, processes, "1\n");
+    slice.vram = 8192;
+    g_assert_true(device_limits_update(limits, &slice, &gpu, cgroup));
+    g_assert_false(device_limits_update(limits, &slice, &gpu, cgroup));
+    /* No limit that a guard could find, if the kernel has none. */
+    device_limits_forget(limits, UUID);
+    pci.driver = "amdgpu";
+    root_remove(root, processes);
+    root_rmdir(root, cgroup);
+    g_assert_false(device_limits_update(limits, &slice, &gpu, cgroup));
+    assert_file(root, PLACE, NULL);
     device_limits_free(limits);
     file_tree_free(root);
 }
@@ -232,6 +264,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/device-limits/driver-is-told", test_driver_is_told);
+    g_test_add_func("/device-limits/guard", test_guard);
     g_test_add_func("/device-limits/place-cannot-be-written", test_place_cannot_be_written);
     g_test_add_func("/device-limits/regions-of-nvidia", test_regions_of_nvidia);
     g_test_add_func("/device-limits/container", test_container);
