@@ -207,7 +207,7 @@ static void test_tiny_and_wait(void)
     g_assert_cmpfloat(result.arbiter, <, 0.25);
 }
 
-static void assert_memory(const GovernorMember *member, uint64_t limit, uint64_t used)
+static void assert_memory(GovernorMember *member, uint64_t limit, uint64_t used)
 {
     uint64_t seen_limit = 0, seen_used = 0;
 
