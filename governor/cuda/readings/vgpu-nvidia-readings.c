@@ -152,18 +152,31 @@ static void tell(const char *address)
     close(fd);
 }
 
+/* NULL: it is written; otherwise why not. */
+static const char *write_new(int directory, nvmlDevice_t device)
+{
+    int fd = openat(directory, ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    bool printed;
+
+    if (!file)
+        return strerror(errno);
+    printed = print_gpu(file, device);
+    if (fclose(file))
+        return strerror(errno);
+    return printed ? NULL : "NVIDIA's library does not report its memory";
+}
+
 /* Who reads it finds the old file or the new one. */
 static bool write_gpu(int directory, const char *address, nvmlDevice_t device)
 {
     bool is_new = faccessat(directory, address, F_OK, 0) < 0;
-    int fd = openat(directory, ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-    bool ok = file && print_gpu(file, device);
+    const char *why = write_new(directory, device);
 
-    if (file && fclose(file))
-        ok = false;
-    if (!ok || renameat(directory, ".new", directory, address)) {
-        complain(address, ok || errno ? strerror(errno) : "it does not report its memory");
+    if (!why && renameat(directory, ".new", directory, address))
+        why = strerror(errno);
+    if (why) {
+        complain(address, why);
         unlinkat(directory, ".new", 0);
         return false;
     }
@@ -209,16 +222,24 @@ static void read_gpus(int directory)
     remove_others(directory, addresses, written);
 }
 
+/* Nobody is to take old readings for new ones. */
+static int stop(int directory, nvmlReturn_t result, bool once)
+{
+    remove_others(directory, NULL, 0);
+    if (once || result != NVML_ERROR_DRIVER_NOT_LOADED)
+        return complain("cannot use NVIDIA's library", nvml.text(result));
+    /* The driver was unloaded; who waits for the first reading must not wait on. */
+    sd_notify(0, "READY=1");
+    return DONE;
+}
+
 static int watch(int directory, bool once)
 {
     for (;;) {
         nvmlReturn_t result = nvml.init();
 
-        /* Nobody is to take old readings for new ones. */
-        if (result) {
-            remove_others(directory, NULL, 0);
-            return once ? complain("cannot use NVIDIA's library", nvml.text(result)) : DONE;
-        }
+        if (result)
+            return stop(directory, result, once);
         read_gpus(directory);
         nvml.shutdown();
         if (once)
