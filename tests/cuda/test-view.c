@@ -17,7 +17,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *dev
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory);
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, unsigned int *degrees);
-nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *milliwatts);
+nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int *milliwatts);
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *count,
                                                   nvmlProcessInfo_v1_t *infos);
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
@@ -134,7 +134,7 @@ static void nvml(void)
     /* What passes, and what this driver is too old for. */
     g_assert_cmpint(nvmlDeviceGetTemperature(device, 0, &degrees), ==, 0);
     g_assert_cmpuint(degrees, ==, 42);
-    g_assert_cmpint(nvmlDeviceGetPowerUsage(device, &milliwatts), ==,
+    g_assert_cmpint(nvmlDeviceGetEnforcedPowerLimit(device, &milliwatts), ==,
                     NVML_ERROR_FUNCTION_NOT_FOUND);
     /* Both libraries are one member. */
     live_await(&kit_live, "a", "members", 1);
