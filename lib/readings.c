@@ -176,8 +176,9 @@ void gpu_readings_read(HostRoot *root, const PciDevice *pci, GpuReadings *readin
 
 gboolean gpu_readings_need_a_timer(const GpuReadings *readings)
 {
+    /* A link of one lane has none to lose. */
     return readings->has_aer || readings->has_ecc || readings->has_temperature ||
-           readings->link_width_max;
+           readings->link_width_max > 1;
 }
 
 /* How much of their GPU the processes of a vGPU's engine use, if the GPU's driver reports it. */

@@ -368,6 +368,10 @@ static void test_narrow_slot(void)
     gpu_readings_read(root, pci, &readings);
     g_assert_cmpuint(readings.link_width, ==, 8);
     g_assert_cmpuint(readings.link_width_max, ==, 8);
+    g_assert_true(gpu_readings_need_a_timer(&readings));
+    file_tree_write(root, "/sys/devices/pci0000:00/0000:00:01.0/max_link_width", "1\n");
+    gpu_readings_read(root, pci, &readings);
+    g_assert_false(gpu_readings_need_a_timer(&readings));
     file_tree_free(root);
 }
 
