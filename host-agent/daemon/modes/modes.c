@@ -326,6 +326,8 @@ static void switch_ended(const Operation *operation, const GError *error, void *
 
     if (operation_is_replayed(operation))
         tell_refused(modes, operation_object(operation, 0), error);
+    if (!error)
+        g_hash_table_remove(modes->failed, operation_object(operation, 0));
     show(modes);
 }
 

@@ -22,15 +22,6 @@ static int display_of(const Slice *slice, const Offer *offer, const Request *req
     return (int)(request->display_given ? request->display : offer->desc->scanouts);
 }
 
-/* What was promised holds only if the arbiter divides by it. */
-static guint weight_of(const Request *request, const Offer *offer)
-{
-    if (request->weight)
-        return request->weight;
-    return request->compute_given && request->compute ? offers_weight_of(request->compute)
-                                                      : offer->desc->weight;
-}
-
 /* The request's slice on a GPU that has the type. */
 static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
                        const Request *request)
@@ -46,7 +37,7 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     slice_set_text(&slice->tenant, request->tenant);
     slice->class = request->class_given ? request->class : offer->class;
     slice->vram = request->vram ? request->vram : offer->desc->vram_bytes;
-    slice->weight = weight_of(request, offer);
+    slice->weight = or_default(request->weight, offer->desc->weight);
     slice->cap = or_default(request->cap, offer->desc->cap);
     slice->priority = request->priority_given ? request->priority : offer->desc->priority;
     slice->oversubscribe =
@@ -67,6 +58,10 @@ static Slice *slice_of(const Slices *slices, const Gpu *gpu, const Offer *offer,
     if (!*request->owner || !request->compute_given || request->compute)
         slice->compute = slices_compute(slices, gpu, slice,
                                         request->compute_given ? request->compute : offer->compute);
+    /* What was promised holds only if the arbiter divides by it. Best effort was promised nothing.
+     */
+    if (!request->weight && request->compute_given && slice->compute)
+        slice->weight = offers_weight_of(slice->compute);
     return slice;
 }
 
@@ -327,8 +322,6 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
         wanted->vram = change->vram;
     if (change->weight_given)
         wanted->weight = change->weight;
-    else if (change->compute_given && change->compute)
-        wanted->weight = offers_weight_of(change->compute);
     if (change->cap_given)
         wanted->cap = change->cap;
     if (change->priority_given)
@@ -357,6 +350,8 @@ static Slice *changed(const Slices *slices, const Gpu *gpu, const Slice *slice,
                                          change->compute_given ? change->compute
                                          : resized             ? 0
                                                                : wanted->compute);
+    if (change->compute_given && !change->weight_given && wanted->compute)
+        wanted->weight = offers_weight_of(wanted->compute);
     return wanted;
 }
 

@@ -78,7 +78,7 @@ static gboolean write_place(HostRoot *root, const Slice *slice, const char *cgro
     return FALSE;
 }
 
-/* A guard that has not started yet has its unit set the limit, which finds it there. */
+/* If a guard has not started yet, its unit sets the limit from the file that is left here. */
 static void leave_to_guard(DeviceLimits *limits, const Slice *slice, gboolean is_nvidia,
                            const char *cgroup)
 {

@@ -148,6 +148,11 @@ static void test_promised_time(void)
     assert_says("slice remove " UUID, 0, "", "");
     assert_says("slice create half --door native --compute 1 --weight 9 --uuid " UUID, 0, UUID, "");
     assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=9\n");
+    assert_says("slice remove " UUID, 0, "", "");
+    /* Nothing is promised to it. */
+    assert_says("slice create half --door native --class best-effort --compute 90 --uuid " UUID, 0,
+                UUID, "");
+    assert_in_file(&at, SHARE_OF(UUID), "[slice]\nweight=400\n");
     agent_on_bus_close(&at);
 }
 
