@@ -7,7 +7,7 @@ use strict;
 use warnings;
 use Test::More;
 
-my @debs = glob 'build/deb/*.deb';
+my @debs = glob 'build/deb/*.deb build/deb/fleet/*.deb';
 BAIL_OUT('no packages in build/deb: make deb') if !@debs;
 
 # Where our files may be; all else is a mistake in an install rule.

@@ -27,13 +27,12 @@ sub versions {
     return host("dpkg-query -W -f '\${Package} \${Version} \${db:Status-Status}\\n' $there");
 }
 
-# The packages of a commit, or of the checkout, without those for which this host lacks Cockpit, Slurm or a kubelet's
-# libraries. $number ends their version.
+# The packages of a commit, or of the checkout, without those for which this host lacks Cockpit, and without those of
+# a fleet. $number ends their version.
 sub build {
     my ($number, $commit) = @_;
     my $version = $commit ? "git show $commit:mdev-driver/VERSION" : 'cat mdev-driver/VERSION';
-    my $script = "set -e; DEB_VERSION=\$($version)+\$0 packaging/make-deb \$2; rm -rf \$1; mkdir -p \$1; "
-        . 'cp build/deb/{mdev,vgpu}-*.deb $1; rm -f $1/vgpu-{kubelet,slurm}*';
+    my $script = "set -e; DEB_VERSION=\$($version)+\$0 packaging/make-deb \$2; rm -rf \$1; mkdir -p \$1; cp build/deb/{mdev,vgpu}-*.deb \$1";
     return VGPU::Command::run(['bash', '-c', $script, $number, "build/system/debs/$number", $commit // ''], timeout => 3600);
 }
 

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# TAP: Slurm's packages of build/deb are installed by apt beside the Slurm that they were built for, a cluster with what
+# TAP: Slurm's packages of build/deb/fleet are installed by apt beside the Slurm that they were built for, a cluster with what
 # they installed does what the guide says, and purged they leave nothing. For a throwaway tree with Slurm: make check-deb.
 
 set -u
 . "$(dirname "$0")/../lib/steps.bash"
-deb=$PWD/build/deb
+deb=$PWD/build/deb/fleet
 export DEBIAN_FRONTEND=noninteractive VGPU_SLURM_PLUGINS=/usr/lib/mdev-vgpu/slurm
 
 install_them() { apt-get -q install -y --no-install-recommends "$deb"/vgpu-slurm_*.deb "$deb"/vgpu-slurm-ctld_*.deb; }
