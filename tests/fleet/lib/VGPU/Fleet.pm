@@ -68,8 +68,9 @@ sub node_lines {
         $last++ while $last + 1 < @models && $models[$last + 1] eq $models[$first];
         my ($model, $names) = ($models[$first], sprintf 'n[%d-%d]', $first + 1, $last + 1);
         my ($cards, $shards) = ($self->{cards}, $self->{cards} * $self->{vram});
-        push @slurm, sprintf "NodeName=%s NodeHostname=fleet NodeAddr=10.77.0.1 Port=[%d-%d] CPUs=%d RealMemory=1000000 "
-            . "Gres=gpu:%s:%d,shard:%s:%d State=UNKNOWN\n", $names, 30001 + $first, 30001 + $last, $self->{cpus}, $model, $cards, $model, $shards;
+        # Without sockets each CPU is one, and placing a job takes more than twice as long.
+        push @slurm, sprintf "NodeName=%s NodeHostname=fleet NodeAddr=10.77.0.1 Port=[%d-%d] CPUs=%d Sockets=2 CoresPerSocket=%d RealMemory=1000000 "
+            . "Gres=gpu:%s:%d,shard:%s:%d State=UNKNOWN\n", $names, 30001 + $first, 30001 + $last, $self->{cpus}, $self->{cpus} / 2, $model, $cards, $model, $shards;
         my $files = sprintf '%s/dev/card[0-%d]', $home, $cards - 1;
         push @gres, "NodeName=$names Name=gpu Type=$model File=$files\n";
         push @gres, map { "NodeName=$names Name=shard Type=$model Count=$self->{vram} File=$home/dev/card$_\n" } 0 .. $cards - 1;
