@@ -150,6 +150,8 @@ static const Column gpu_columns[] = {
 static const Column gpu_lines[] = {
     {"GPU", "Address", dict_text, 0},
     {"Name", "Name", dict_text, 0},
+    {"Model", "Model", dict_text, 0},
+    {"UUID", "Uuid", dict_text, 0},
     {"PCI id", "VendorId", id_text, 0},
     {"Mode", "Mode", mode_line, COLUMN_STATE},
     {"Mode set by", "ModeSource", dict_text, 0},
