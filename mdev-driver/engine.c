@@ -232,6 +232,8 @@ int vgpu_engine_node_add(struct vgpu *vgpu)
 	mutex_lock(&vgpu_engine_idr_lock);
 	minor = idr_alloc(&vgpu_engine_idr, vgpu, 0, VGPU_MAX_NODES, GFP_KERNEL);
 	mutex_unlock(&vgpu_engine_idr_lock);
+	if (minor == -ENOSPC)
+		vgpu_log(vgpu, err, "can't be made: the host has %d vGPUs, and can't have more\n", VGPU_MAX_NODES);
 	if (minor < 0)
 		return minor;
 
