@@ -156,9 +156,12 @@ static const char sharing[] =
 static const char energies[] =
     "ALTER TABLE owner_use ADD COLUMN energy_uj INTEGER NOT NULL DEFAULT -1;";
 
-const char *const schema_steps[] = {first,    oversubscription, domains,    containers,
-                                    displays, engines,          operations, programs,
-                                    owners,   sharing,          energies,   NULL};
+/* Who has claimed it for a container: a member of the slice's tenant; -1: an administrator. */
+static const char members[] = "ALTER TABLE claim ADD COLUMN member INTEGER NOT NULL DEFAULT -1;";
+
+const char *const schema_steps[] = {first,    oversubscription, domains,  containers, displays,
+                                    engines,  operations,       programs, owners,     sharing,
+                                    energies, members,          NULL};
 
 #define STATE_DIR       "var/lib/vgpu"
 #define STATE_FILE      "state.db"

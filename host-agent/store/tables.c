@@ -145,7 +145,8 @@ static void read_claim(sqlite3_stmt *row, void *data)
     claim->pid = (guint)sqlite3_column_int64(row, 2);
     claim->started = (guint64)sqlite3_column_int64(row, 3);
     claim->user = sqlite3_column_int64(row, 4);
-    claim->cgroup = g_strdup(db_text(row, 5));
+    claim->member = sqlite3_column_int64(row, 5);
+    claim->cgroup = g_strdup(db_text(row, 6));
     g_ptr_array_add(data, claim);
 }
 
@@ -155,7 +156,7 @@ GPtrArray *claim_table_read(Db *db, const char *boot, GError **error)
 
     if (!db_run(db, error, "DELETE FROM claim WHERE boot <> ?", "s", boot) ||
         !db_each(db, error, read_claim, claims,
-                 "SELECT uuid, container, pid, started, user, cgroup FROM claim", ""))
+                 "SELECT uuid, container, pid, started, user, member, cgroup FROM claim", ""))
         return NULL;
     return g_steal_pointer(&claims);
 }
@@ -164,9 +165,9 @@ gboolean claim_table_put(Db *db, const char *boot, const Claim *claim, GError **
 {
     return db_run(db, error,
                   "INSERT OR REPLACE INTO claim (uuid, container, boot, pid, started, user,"
-                  " cgroup) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                  "sssutxs", claim->uuid, claim->container, boot, claim->pid, claim->started,
-                  claim->user, claim->cgroup);
+                  " member, cgroup) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                  "sssutxxs", claim->uuid, claim->container, boot, claim->pid, claim->started,
+                  claim->user, claim->member, claim->cgroup);
 }
 
 gboolean claim_table_remove(Db *db, const char *uuid, const char *container, GError **error)

@@ -46,6 +46,8 @@ gboolean tenant_table_remove(Db *db, const char *name, GError **error);
  * @pid: of its first process
  * @started: when that began, in the kernel's ticks since boot
  * @user: of a program that "vgpuctl run" has started; CLAIM_NO_USER: it is a container
+ * @member: of the slice's tenant, who has claimed it for a container; CLAIM_NO_USER: an
+ * administrator has
  * @cgroup: of a program: its own systemd scope, below /sys/fs/cgroup; "": none
  */
 typedef struct {
@@ -54,6 +56,7 @@ typedef struct {
     guint pid;
     guint64 started;
     gint64 user;
+    gint64 member;
     char *cgroup;
 } Claim;
 

@@ -58,13 +58,44 @@ char *claim_process_scope(HostRoot *root, guint pid, const char *uuid)
     return g_strdup("");
 }
 
+/* Runtimes' ids have at least these; most have 64. */
+#define SHORTEST_ID 12
+
+/* A unit has the processes of many, or is a container's by the id in its name. */
+static gboolean is_unit(const char *name)
+{
+    static const char *const kinds[] = {".slice", ".service", ".scope"};
+
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (g_str_has_suffix(name, kinds[i]))
+            return TRUE;
+    return FALSE;
+}
+
 /* "libpod-ID.scope", "docker-ID.scope", "ID": the runtimes' names for the cgroup of container ID.
  */
 static gboolean is_named_after(const char *name, const char *container)
 {
     g_autofree char *unit = g_strconcat("-", container, ".scope", NULL);
 
-    return g_str_equal(name, container) || g_str_has_suffix(name, unit);
+    return !is_unit(container) && (g_str_equal(name, container) || g_str_has_suffix(name, unit));
+}
+
+/* systemd has given it to that user: only the user's own processes are there. */
+static gboolean is_delegated_to(const char *cgroup, gint64 user)
+{
+    g_autofree char *own = g_strdup_printf("/user.slice/user-%" G_GINT64_FORMAT
+                                           ".slice/user@%" G_GINT64_FORMAT ".service/",
+                                           user, user);
+
+    return g_str_has_prefix(cgroup, own);
+}
+
+/* A member chooses the id, and with it the name. An administrator's runtime does for the others. */
+static gboolean may_be_of(const char *cgroup, const Claim *claim)
+{
+    return claim->member == CLAIM_NO_USER ||
+           (strlen(claim->container) >= SHORTEST_ID && is_delegated_to(cgroup, claim->member));
 }
 
 /* The first @count names of @path. To be freed. */
@@ -77,6 +108,17 @@ static char *first_names(const char *path, guint count)
     return g_strndup(path, (gsize)(end - path));
 }
 
+/* Of a line of /proc/PID/cgroup. To be freed; NULL: none there is named after the container. */
+static char *named_after(const char *line, const char *container)
+{
+    g_auto(GStrv) names = g_strsplit(line, "/", -1);
+
+    for (guint i = 1; names[0] && names[i]; i++)
+        if (is_named_after(names[i], container))
+            return first_names(line + strlen(OWN_HIERARCHY), i);
+    return NULL;
+}
+
 char *claim_process_own_cgroup(HostRoot *root, const Claim *claim)
 {
     g_autofree char *dir = g_strdup_printf("/proc/%u", claim->pid);
@@ -86,13 +128,12 @@ char *claim_process_own_cgroup(HostRoot *root, const Claim *claim)
     if (*claim->cgroup || claim->user != CLAIM_NO_USER)
         return *claim->cgroup ? g_strdup(claim->cgroup) : NULL;
     for (guint i = 0; lines[i]; i++) {
-        g_auto(GStrv) names = g_strsplit(lines[i], "/", -1);
+        g_autofree char *cgroup = g_str_has_prefix(lines[i], OWN_HIERARCHY)
+                                      ? named_after(lines[i], claim->container)
+                                      : NULL;
 
-        for (guint j = 1; g_str_has_prefix(lines[i], OWN_HIERARCHY) && names[0] && names[j]; j++) {
-            if (!is_named_after(names[j], claim->container))
-                continue;
-            return first_names(lines[i] + strlen(OWN_HIERARCHY), j);
-        }
+        if (cgroup)
+            return may_be_of(cgroup, claim) ? g_steal_pointer(&cgroup) : NULL;
     }
     return NULL;
 }

@@ -20,8 +20,8 @@ char *claim_process_scope(HostRoot *root, guint pid, const char *uuid);
 
 /*
  * The cgroup that has the processes of @claim and no others: the program's scope, or the
- * container's, which its runtime names after it. Without the mount point. To be freed; NULL: there
- * is none.
+ * container's, which its runtime names after it. If a member has claimed it, it is below the
+ * member's own user@UID.service. Without the mount point. To be freed; NULL: there is none.
  */
 char *claim_process_own_cgroup(HostRoot *root, const Claim *claim);
 

@@ -410,6 +410,7 @@ static Claim *claim_new(const Claims *claims, const Slice *slice, char *containe
     claim->pid = pid;
     claim->started = claim_process_started(host_root(claims->host), pid);
     claim->user = CLAIM_NO_USER;
+    claim->member = CLAIM_NO_USER;
     claim->cgroup = g_strdup("");
     return claim;
 }
@@ -451,6 +452,8 @@ gboolean claims_take(Claims *claims, const Slice *slice, const char *container, 
 {
     g_autoptr(Claim) claim = claim_new(claims, slice, g_strdup(container), pid);
 
+    if (user)
+        claim->member = *user;
     return check(claims, slice, container, error) && check_process(claims, claim, user, error) &&
            keep(claims, g_steal_pointer(&claim), error);
 }

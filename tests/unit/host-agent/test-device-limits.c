@@ -6,6 +6,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "host-agent/daemon/containers/claims.h"
 #include "host-agent/daemon/sync/device_limits.h"
 #include "host-agent/doctor/doctor.h"
 #include "lib/systemd.h"
@@ -216,6 +217,107 @@ static void test_no_own_cgroup(void)
     agent_on_bus_close(&at);
 }
 
+#define ID  "4f0c2b9a7d1e"
+#define OWN "/user.slice/user-1000.slice/user@1000.service"
+
+/**
+ * Place - where the process is that user 1000, or an administrator, claims the slice for
+ * @id: that the container has by its claim
+ * @own: the container's own cgroup; NULL: none
+ */
+typedef struct {
+    const char *cgroup;
+    const char *id;
+    const char *own;
+} Place;
+
+static void assert_place(AgentOnBus *at, const Place *place, const guint32 *user)
+{
+    Slice slice = {
+        .uuid = (char *)UUID, .gpu = (char *)ADDRESS, .transport = SLICE_TRANSPORT_NATIVE};
+    g_autofree char *line = g_strdup_printf("0::%s\n", place->cgroup);
+    g_autofree char *own = place->own ? g_strconcat(CGROUPS, place->own, NULL) : NULL;
+
+    file_tree_write(at->root, "/proc/77/cgroup", line);
+    /* The second one has it from the database, as after a restart. */
+    for (guint i = 0; i < 2; i++) {
+        g_autoptr(Claims) claims = claims_new(agent_host(at->agent), NULL);
+        g_autofree char *cgroup = NULL;
+
+        if (!i)
+            g_assert_true(claims_take(claims, &slice, place->id, 77, user, NULL));
+        cgroup = claims_cgroup(claims, UUID);
+        g_test_message("%s in %s", place->id, place->cgroup);
+        g_assert_cmpstr(cgroup, ==, own);
+        if (i)
+            claims_forget(claims, UUID);
+    }
+}
+
+static void open_for_places(AgentOnBus *at)
+{
+    open_shared(at);
+    process(at, 77, 1000);
+    file_tree_write(at->root, "/proc/77/status", "Name:\tsh\nUid:\t1000\t1000\t1000\t1000\n");
+}
+
+/* Whoever chooses the id must not choose a cgroup that others' processes are in. */
+static void test_member(void)
+{
+    static const guint32 user = 1000;
+    static const Place places[] = {
+        {OWN "/user.slice/libpod-" ID ".scope/container", ID,
+         OWN "/user.slice/libpod-" ID ".scope"},
+        {OWN "/user.slice/docker-" ID ".scope", ID, OWN "/user.slice/docker-" ID ".scope"},
+        {OWN "/user.slice/nerdctl-" ID ".scope", ID, OWN "/user.slice/nerdctl-" ID ".scope"},
+        {"/user.slice/user-1000.slice/session-2.scope", "user.slice", NULL},
+        {"/user.slice/user-1000.slice/session-2.scope", "user-1000.slice", NULL},
+        {"/user.slice/user-1000.slice/session-2.scope", "2", NULL},
+        {"/user.slice/user-1000.slice/session-2.scope", "session-2.scope", NULL},
+        {OWN "/app.slice/app-gnome-terminal.scope", "terminal", NULL},
+        {OWN "/app.slice/x", "app.slice", NULL},
+        {OWN "/app.slice/x", "user@1000.service", NULL},
+        {"/system.slice/cron.service", "system.slice", NULL},
+        {"/system.slice/gitlab-runner.service", "gitlab-runner.service", NULL},
+        {"/system.slice/docker-" ID ".scope", ID, NULL},
+        {"/kubepods/besteffort/pod1/" ID, ID, NULL},
+        {"/user.slice/user-1001.slice/user@1001.service/" ID, ID, NULL},
+        {"/user.slice/user-1001.slice/user@1001.service" OWN "/" ID, ID, NULL},
+    };
+    AgentOnBus at;
+
+    open_for_places(&at);
+    for (guint i = 0; i < G_N_ELEMENTS(places); i++)
+        assert_place(&at, &places[i], &user);
+    agent_on_bus_close(&at);
+}
+
+/* The runtime chooses it. */
+static void test_administrator(void)
+{
+    static const Place places[] = {
+        {"/machine.slice/libpod-" ID ".scope/container", ID, "/machine.slice/libpod-" ID ".scope"},
+        {"/system.slice/docker-" ID ".scope", ID, "/system.slice/docker-" ID ".scope"},
+        {"/docker/" ID, ID, "/docker/" ID},
+        {"/kubepods.slice/kubepods-pod1.slice/cri-containerd-" ID ".scope", ID,
+         "/kubepods.slice/kubepods-pod1.slice/cri-containerd-" ID ".scope"},
+        {"/kubepods.slice/kubepods-pod1.slice/crio-" ID ".scope", ID,
+         "/kubepods.slice/kubepods-pod1.slice/crio-" ID ".scope"},
+        {"/kubepods/besteffort/pod1/" ID, ID, "/kubepods/besteffort/pod1/" ID},
+        {OWN "/user.slice/libpod-" ID ".scope", ID, OWN "/user.slice/libpod-" ID ".scope"},
+        {"/default/web", "web", "/default/web"},
+        {"/system.slice/cron.service", "system.slice", NULL},
+        {"/system.slice/cron.service", "cron.service", NULL},
+        {"/system.slice/slurmstepd.scope/job_7/step_0/user/task_0", ID, NULL},
+    };
+    AgentOnBus at;
+
+    open_for_places(&at);
+    for (guint i = 0; i < G_N_ELEMENTS(places); i++)
+        assert_place(&at, &places[i], NULL);
+    agent_on_bus_close(&at);
+}
+
 /* What the doctor says of the GPU's memory limits; the severity is returned. */
 static Severity examine(HostRoot *root, const char *words)
 {
@@ -269,6 +371,8 @@ int main(int argc, char **argv)
     g_test_add_func("/device-limits/regions-of-nvidia", test_regions_of_nvidia);
     g_test_add_func("/device-limits/container", test_container);
     g_test_add_func("/device-limits/no-own-cgroup", test_no_own_cgroup);
+    g_test_add_func("/device-limits/member", test_member);
+    g_test_add_func("/device-limits/administrator", test_administrator);
     g_test_add_func("/device-limits/doctor", test_doctor);
     return g_test_run();
 }
