@@ -315,7 +315,12 @@ static Info parse(char *text)
     return info;
 }
 
-gboolean drm_process_uses(HostRoot *root, guint pid, const char *gpu, guint *files)
+/* FALSE: that is enough. */
+typedef gboolean (*InfoFunc)(const Info *info, GHashTable *ids);
+
+/* Calls @func for each of the process's files of the GPU. FALSE: it had enough. */
+static gboolean each_info(HostRoot *root, guint pid, const char *gpu, guint *files, InfoFunc func,
+                          GHashTable *ids)
 {
     g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
     g_autofree char *links = g_build_filename(dir, "fd", NULL);
@@ -332,10 +337,33 @@ gboolean drm_process_uses(HostRoot *root, guint pid, const char *gpu, guint *fil
             continue;
         text = root_read(root, path, NULL);
         info = text ? parse(text) : (Info){0};
-        if (g_strcmp0(info.gpu, gpu) == 0 && (info.ns || info.memory || info.resident))
-            return TRUE;
+        if (g_strcmp0(info.gpu, gpu) == 0 && !func(&info, ids))
+            return FALSE;
     }
-    return FALSE;
+    return TRUE;
+}
+
+static gboolean add_id(const Info *info, GHashTable *ids)
+{
+    if (info->client)
+        g_hash_table_add(ids, g_strdup(info->client));
+    return TRUE;
+}
+
+void drm_process_clients(HostRoot *root, guint pid, const char *gpu, GHashTable *ids, guint *files)
+{
+    each_info(root, pid, gpu, files, add_id, ids);
+}
+
+static gboolean is_unused(const Info *info, GHashTable *ids)
+{
+    return (!info->ns && !info->memory && !info->resident) ||
+           (info->client && g_hash_table_contains(ids, info->client));
+}
+
+gboolean drm_process_uses(HostRoot *root, guint pid, const char *gpu, GHashTable *ids, guint *files)
+{
+    return !each_info(root, pid, gpu, files, is_unused, ids);
 }
 
 static void count(DrmClients *clients, const Info *info, DrmUse *use)

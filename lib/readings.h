@@ -84,10 +84,19 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(DrmClients, drm_clients_free)
 void drm_clients_read(DrmClients *clients, DrmUse *use);
 
 /*
- * Whether process @pid has used GPU @gpu, by the fdinfo of its files: it has had time of an engine,
- * or has memory. A process that only looks which GPUs there are has neither. @files: how many files
- * may be looked at; decreased.
+ * A process's files of a GPU, by their fdinfo. One that a child has from its parent, or that was
+ * passed on, has the same client id in both processes, and the use of both.
  */
-gboolean drm_process_uses(HostRoot *root, guint pid, const char *gpu, guint *files);
+
+/* Adds the client ids of process @pid on GPU @gpu to @ids. @files: as below. */
+void drm_process_clients(HostRoot *root, guint pid, const char *gpu, GHashTable *ids, guint *files);
+
+/*
+ * Whether process @pid has used GPU @gpu by a client that is none of @ids: it has had time of an
+ * engine, or has memory. A process that only looks which GPUs there are has neither. @files: how
+ * many files may be looked at; decreased.
+ */
+gboolean drm_process_uses(HostRoot *root, guint pid, const char *gpu, GHashTable *ids,
+                          guint *files);
 
 #endif

@@ -12,6 +12,7 @@
 /* Of /proc/PID/stat after the name, which may contain any character. */
 #define FIELD_STATE   0
 #define FIELD_STARTED 19
+#define FIELD_STACK   25
 #define CGROUPS       "/sys/fs/cgroup"
 #define OWN_HIERARCHY "0::"
 
@@ -32,7 +33,8 @@ static gboolean has_ended(const char *state)
     return *state == 'Z' || *state == 'X';
 }
 
-guint64 claim_process_started(HostRoot *root, guint pid)
+/* 0: there is none, or the process has ended. */
+static guint64 read_field(HostRoot *root, guint pid, guint field)
 {
     g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
     g_autofree char *text = sysfs_read(root, dir, "stat");
@@ -40,9 +42,19 @@ guint64 claim_process_started(HostRoot *root, guint pid)
     g_auto(GStrv) fields = after ? g_strsplit(after + 1, " ", -1) : NULL;
 
     /* Before the first of them there is a blank. */
-    if (!fields || g_strv_length(fields) <= FIELD_STARTED + 1 || has_ended(fields[FIELD_STATE + 1]))
+    if (!fields || g_strv_length(fields) <= field + 1 || has_ended(fields[FIELD_STATE + 1]))
         return 0;
-    return g_ascii_strtoull(fields[FIELD_STARTED + 1], NULL, 10);
+    return g_ascii_strtoull(fields[field + 1], NULL, 10);
+}
+
+guint64 claim_process_started(HostRoot *root, guint pid)
+{
+    return read_field(root, pid, FIELD_STARTED);
+}
+
+guint64 claim_process_stack(HostRoot *root, guint pid)
+{
+    return read_field(root, pid, FIELD_STACK);
 }
 
 char *claim_process_scope(HostRoot *root, guint pid, const char *uuid)

@@ -13,6 +13,12 @@
 guint64 claim_process_started(HostRoot *root, guint pid);
 
 /*
+ * Where its stack begins. exec() chooses that by chance, and a forked child has its parent's. 0: it
+ * is not known.
+ */
+guint64 claim_process_stack(HostRoot *root, guint pid);
+
+/*
  * The cgroup of the process, if that is the scope that "vgpuctl run" has made for the slice
  * @uuid; else "". To be freed.
  */

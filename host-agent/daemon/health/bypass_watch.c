@@ -88,6 +88,60 @@ static gboolean contains(const GArray *pids, guint pid)
     return FALSE;
 }
 
+/**
+ * Members - the processes that the slice's arbiter knows
+ * @clients: ids of their files of the GPU
+ */
+typedef struct {
+    GArray *pids;
+    GHashTable *clients;
+} Members;
+
+static void members_clear(Members *members)
+{
+    g_array_unref(members->pids);
+    g_hash_table_unref(members->clients);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Members, members_clear)
+
+/* FALSE: there was no answer, so nobody is known to be a member. */
+static gboolean read_members(HostRoot *root, const Slice *slice, Members *members)
+{
+    guint64 bytes = 0;
+    guint files = MOST_FILES;
+
+    if (!arbiter_members_read(root, slice->gpu, slice->uuid, members->pids, &bytes))
+        return FALSE;
+    for (guint i = 0; i < members->pids->len; i++)
+        drm_process_clients(root, g_array_index(members->pids, guint, i), slice->gpu,
+                            members->clients, &files);
+    return TRUE;
+}
+
+/* It, or a parent of both, was forked and has executed nothing since: its mappings are copies. */
+static gboolean is_forked(HostRoot *root, guint pid, const GArray *members)
+{
+    guint64 stack = claim_process_stack(root, pid);
+
+    for (guint i = 0; stack && i < members->len; i++)
+        if (claim_process_stack(root, g_array_index(members, guint, i)) == stack)
+            return TRUE;
+    return FALSE;
+}
+
+/*
+ * A child that a member has forked, as PyTorch's loaders are, has the member's files and mappings.
+ * It joins with its first call, which may never come.
+ */
+static gboolean goes_round(HostRoot *root, guint pid, const char *gpu, const Members *members,
+                           guint *files)
+{
+    if (contains(members->pids, pid))
+        return FALSE;
+    return drm_process_uses(root, pid, gpu, members->clients, files) ||
+           (has_channel(root, pid, gpu) && !is_forked(root, pid, members->pids));
+}
+
 static char *name_of(HostRoot *root, guint pid)
 {
     g_autofree char *dir = g_strdup_printf("/proc/%u", pid);
@@ -151,22 +205,20 @@ static void saw(BypassWatch *watch, const Slice *slice, guint pid)
 static void look_at(BypassWatch *watch, const Slice *slice, const char *cgroup)
 {
     HostRoot *root = host_root(watch->host);
-    g_autoptr(GArray) members = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_auto(Members)
+        members = {.pids = g_array_new(FALSE, FALSE, sizeof(guint)),
+                   .clients = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
     g_autoptr(GArray) pids = g_array_new(FALSE, FALSE, sizeof(guint));
     g_autofree char *first = g_strdup(share_group_first(watch->slices, watch->claims, slice));
-    guint64 bytes = 0;
     guint files = MOST_FILES;
 
-    /* Without its answer nobody is known to be a member. */
-    if (!g_str_equal(first, slice->uuid) ||
-        !arbiter_members_read(root, slice->gpu, slice->uuid, members, &bytes))
+    if (!g_str_equal(first, slice->uuid) || !read_members(root, slice, &members))
         return;
     add_processes(root, cgroup, pids);
     for (guint i = 0; i < pids->len; i++) {
         guint pid = g_array_index(pids, guint, i);
 
-        if (!contains(members, pid) &&
-            (drm_process_uses(root, pid, slice->gpu, &files) || has_channel(root, pid, slice->gpu)))
+        if (goes_round(root, pid, slice->gpu, &members, &files))
             saw(watch, slice, pid);
     }
 }

@@ -74,11 +74,20 @@ static void open_node(AgentOnBus *at, guint pid, const char *info)
     write_proc(at, pid, "fdinfo/5", info);
 }
 
+static void use_gpu_as(AgentOnBus *at, guint pid, guint client)
+{
+    g_autofree char *info =
+        g_strdup_printf("pos:\t0\ndrm-driver:\tamdgpu\ndrm-client-id:\t%u\ndrm-pdev:\t" ADDRESS
+                        "\ndrm-memory-vram:\t4096 KiB\ndrm-engine-compute:\t1000000 ns\n",
+                        client);
+
+    open_node(at, pid, info);
+}
+
+/* By a file that it has opened itself. */
 static void use_gpu(AgentOnBus *at, guint pid)
 {
-    open_node(at, pid,
-              "pos:\t0\ndrm-driver:\tamdgpu\ndrm-client-id:\t9\ndrm-pdev:\t" ADDRESS
-              "\ndrm-memory-vram:\t4096 KiB\ndrm-engine-compute:\t1000000 ns\n");
+    use_gpu_as(at, pid, pid);
 }
 
 static void test_report(void)
@@ -109,6 +118,84 @@ static void test_report(void)
     bypass_watch_look(agent_bypass(at.agent));
     assert_ungoverned(&at, " 0");
     g_assert_false(exists(&at, "/kill-log"));
+    close_container(&at, &arbiter);
+}
+
+static void look_twice(const AgentOnBus *at)
+{
+    bypass_watch_look(agent_bypass(at->agent));
+    bypass_watch_look(agent_bypass(at->agent));
+}
+
+/* A loader's worker has its parent's open file, whose use is the parent's, and runs no call. */
+static void test_forked(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    use_gpu_as(&at, 77, 9);
+    use_gpu_as(&at, 79, 9);
+    look_twice(&at);
+    assert_ungoverned(&at, " 0");
+    /* A client of its own beside the inherited one. */
+    write_proc(&at, 79, "fdinfo/6",
+               "drm-client-id:\t10\ndrm-pdev:\t" ADDRESS "\ndrm-memory-vram:\t4096 KiB\n");
+    file_tree_link(at.root, "/proc/79/fd/6", "/dev/dri/renderD128");
+    look_twice(&at);
+    assert_ungoverned(&at, " 1");
+    close_container(&at, &arbiter);
+}
+
+/* What a claim by somebody who chooses the id would have looked at: all containers. */
+static void test_ancestor(void)
+{
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    assert_hook(&at, "release", WEB, 0, "");
+    assert_hook(&at, "claim", "{\"id\":\"machine.slice\",\"pid\":77}", 0, "");
+    use_gpu(&at, 80);
+    look_twice(&at);
+    assert_ungoverned(&at, " 0");
+    close_container(&at, &arbiter);
+}
+
+/* As a process has them after exec(): by chance. Forked ones have their parent's. */
+static void put_stack(AgentOnBus *at, guint pid, const char *stack)
+{
+    g_autofree char *text =
+        g_strdup_printf("%u (python) S 1 1 1 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 %u 1 1 0 "
+                        "4194304 8388608 %s 0 0\n",
+                        pid, 1000 + pid, stack);
+
+    write_proc(at, pid, "stat", text);
+}
+
+/* A child of a member on NVIDIA's driver has its mappings, and no ids. */
+static void test_nvidia_forked(void)
+{
+    static const char maps[] = "7f2-7f3 rw-s 0 00:05 2 /dev/nvidia3\n";
+    FakeArbiter arbiter;
+    AgentOnBus at;
+
+    open_container(&at, &arbiter, NULL);
+    file_tree_write(at.root, "/proc/driver/nvidia/gpus/" ADDRESS "/information",
+                    "Device Minor: \t 3\n");
+    put_stack(&at, 77, "140730000000000");
+    put_stack(&at, 79, "140730000000000");
+    put_stack(&at, 80, "140731111111111");
+    for (guint pid = 77; pid <= 80; pid++)
+        if (pid != 78)
+            write_proc(&at, pid, "maps", maps);
+    look_twice(&at);
+    assert_ungoverned(&at, " 1");
+    /* The kernel says 0 to who may not know: that is no likeness. */
+    put_stack(&at, 77, "0");
+    put_stack(&at, 79, "0");
+    look_twice(&at);
+    assert_ungoverned(&at, " 2");
     close_container(&at, &arbiter);
 }
 
@@ -173,7 +260,10 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/bypass/report", test_report);
+    g_test_add_func("/bypass/forked", test_forked);
+    g_test_add_func("/bypass/ancestor", test_ancestor);
     g_test_add_func("/bypass/nvidia", test_nvidia);
+    g_test_add_func("/bypass/nvidia-forked", test_nvidia_forked);
     g_test_add_func("/bypass/kill", test_kill);
     g_test_add_func("/bypass/ignore", test_ignore);
     return g_test_run();
