@@ -508,6 +508,7 @@ static void refresh_watches(Agent *agent)
     domain_watch_refresh(agent->domains);
     pressure_watch_refresh(agent->pressure);
     usage_sampler_refresh(agent->usage);
+    bypass_watch_refresh(agent->bypass);
 }
 
 void agent_export(Agent *agent, GDBusConnection *bus)
