@@ -109,7 +109,7 @@ GVariant *agent_client_get_all(AgentClient *link, const char *path, const char *
 #define AUDIT_BY_LIBVIRT   "libvirt"         /* a VM has ended */
 #define AUDIT_BY_CONTAINER "container"       /* a container has ended */
 #define AUDIT_BY_SYSTEMD   "systemd"         /* a program of "vgpuctl run" has ended */
-#define AUDIT_BY_RECOVERY  "recovery"        /* vgpud had died in the middle of it */
+#define AUDIT_BY_RECOVERY  "recovery"        /* vgpud had died in the middle of it, or a reboot */
 #define AUDIT_BY_MDEVCTL   "mdevctl"         /* mdevctl's configuration was changed */
 #define AUDIT_BY_KERNEL    "kernel"          /* sysfs was changed, or the hardware */
 #define AUDIT_BY_HEALTH    "health"          /* sensors, errors, crashes */

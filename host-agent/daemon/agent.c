@@ -260,6 +260,7 @@ static void slice_changed(const char *uuid, void *data)
         return;
     domain_watch_refresh(agent->domains);
     usage_sampler_refresh(agent->usage);
+    bypass_watch_refresh(agent->bypass);
 }
 
 static void tenants_changed(void *data)
@@ -532,6 +533,7 @@ void agent_export(Agent *agent, GDBusConnection *bus)
     vulkan_watch_start(agent->vulkan, bus);
     agent->exported = TRUE;
     owners_sample(agent->owners);
+    claims_recover(agent->claims);
 }
 
 void agent_refresh(Agent *agent)

@@ -136,8 +136,16 @@ void claim_free(Claim *claim)
     g_free(claim);
 }
 
+/* @claims: of Claim. @boot: as claim_table_read() has it. */
+typedef struct {
+    GPtrArray *claims;
+    const char *boot;
+} ClaimRead;
+
 static void read_claim(sqlite3_stmt *row, void *data)
 {
+    const ClaimRead *read = data;
+    const char *boot = db_text(row, 7);
     Claim *claim = g_new0(Claim, 1);
 
     claim->uuid = g_strdup(db_text(row, 0));
@@ -147,16 +155,17 @@ static void read_claim(sqlite3_stmt *row, void *data)
     claim->user = sqlite3_column_int64(row, 4);
     claim->member = sqlite3_column_int64(row, 5);
     claim->cgroup = g_strdup(db_text(row, 6));
-    g_ptr_array_add(data, claim);
+    claim->past = *boot && *read->boot && !g_str_equal(boot, read->boot);
+    g_ptr_array_add(read->claims, claim);
 }
 
 GPtrArray *claim_table_read(Db *db, const char *boot, GError **error)
 {
     g_autoptr(GPtrArray) claims = g_ptr_array_new_with_free_func((GDestroyNotify)claim_free);
+    ClaimRead read = {claims, boot};
 
-    if (!db_run(db, error, "DELETE FROM claim WHERE boot <> ?", "s", boot) ||
-        !db_each(db, error, read_claim, claims,
-                 "SELECT uuid, container, pid, started, user, member, cgroup FROM claim", ""))
+    if (!db_each(db, error, read_claim, &read,
+                 "SELECT uuid, container, pid, started, user, member, cgroup, boot FROM claim", ""))
         return NULL;
     return g_steal_pointer(&claims);
 }

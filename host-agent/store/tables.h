@@ -49,6 +49,7 @@ gboolean tenant_table_remove(Db *db, const char *name, GError **error);
  * @member: of the slice's tenant, who has claimed it for a container; CLAIM_NO_USER: an
  * administrator has
  * @cgroup: of a program: its own systemd scope, below /sys/fs/cgroup; "": none
+ * @past: it was made before the host's last boot, so its processes have ended
  */
 typedef struct {
     char *uuid;
@@ -58,12 +59,13 @@ typedef struct {
     gint64 user;
     gint64 member;
     char *cgroup;
+    gboolean past;
 } Claim;
 
 void claim_free(Claim *claim);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Claim, claim_free)
 
-/* All that were made in the boot of that id, of Claim; others are deleted. NULL with @error. */
+/* All, of Claim. @boot: the id of this boot; "": it is not known. NULL with @error. */
 GPtrArray *claim_table_read(Db *db, const char *boot, GError **error);
 
 gboolean claim_table_put(Db *db, const char *boot, const Claim *claim, GError **error);

@@ -165,7 +165,8 @@ static gboolean is_populated(HostRoot *root, const Claim *claim)
 
 gboolean claim_process_is_alive(HostRoot *root, const Claim *claim)
 {
-    return claim_process_started(root, claim->pid) == claim->started || is_populated(root, claim);
+    return !claim->past &&
+           (claim_process_started(root, claim->pid) == claim->started || is_populated(root, claim));
 }
 
 static gboolean process_ended(int fd, GIOCondition condition, void *data)

@@ -31,7 +31,7 @@ char *claim_process_scope(HostRoot *root, guint pid, const char *uuid);
  */
 char *claim_process_own_cgroup(HostRoot *root, const Claim *claim);
 
-/* Its first process has not ended, or its scope has processes. */
+/* Its first process has not ended, or its scope has processes. Not after a reboot. */
 gboolean claim_process_is_alive(HostRoot *root, const Claim *claim);
 
 typedef struct ClaimWatch ClaimWatch;

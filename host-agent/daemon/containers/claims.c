@@ -39,7 +39,7 @@ struct Claims {
 /* Without a scope the children of a program that use the GPU are known to the arbiter alone. */
 static gboolean goes_by_members(const Claims *claims, const Claim *claim)
 {
-    return claim->user != CLAIM_NO_USER && !*claim->cgroup &&
+    return claim->user != CLAIM_NO_USER && !*claim->cgroup && !claim->past &&
            !claim_process_is_alive(host_root(claims->host), claim);
 }
 
@@ -481,6 +481,13 @@ char *claims_cgroup(const Claims *claims, const char *uuid)
     return own ? g_build_filename("/sys/fs/cgroup", own, NULL) : NULL;
 }
 
+gboolean claims_are_past(const Claims *claims, const char *uuid)
+{
+    const Claim *claim = last_of(claims, uuid);
+
+    return claim && claim->past;
+}
+
 void claims_end(Claims *claims, const char *uuid, const char *container)
 {
     if (take_out(claims, uuid, container))
@@ -513,10 +520,23 @@ static void read_members(const Claims *claims)
         counters_read(host_counters(claims->host));
 }
 
-/* UUID and container in turn, of those that are over. To be freed. */
-static GStrv list_over(const Claims *claims)
+static gboolean is_over(const Claims *claims, const Claim *claim)
 {
-    g_autoptr(GStrvBuilder) over = g_strv_builder_new();
+    return !is_alive(claims, claim);
+}
+
+static gboolean is_past(const Claims *claims, const Claim *claim)
+{
+    (void)claims;
+    return claim->past;
+}
+
+typedef gboolean (*ClaimFunc)(const Claims *claims, const Claim *claim);
+
+/* UUID and container in turn. To be freed. */
+static GStrv list_those(const Claims *claims, ClaimFunc func)
+{
+    g_autoptr(GStrvBuilder) those = g_strv_builder_new();
     GHashTableIter iter;
     void *value;
 
@@ -527,23 +547,32 @@ static GStrv list_over(const Claims *claims)
         for (guint i = 0; i < entries->len; i++) {
             const Claim *claim = ((const Entry *)g_ptr_array_index(entries, i))->claim;
 
-            if (!is_alive(claims, claim))
-                g_strv_builder_add_many(over, claim->uuid, claim->container, NULL);
+            if (func(claims, claim))
+                g_strv_builder_add_many(those, claim->uuid, claim->container, NULL);
         }
     }
-    return g_strv_builder_end(over);
+    return g_strv_builder_end(those);
+}
+
+static void end_those(Claims *claims, ClaimFunc func)
+{
+    g_auto(GStrv) those = list_those(claims, func);
+
+    for (guint i = 0; those[i]; i += 2) {
+        if (claims->ended)
+            claims->ended(those[i], those[i + 1], claims->ended_data);
+        claims_end(claims, those[i], those[i + 1]);
+    }
 }
 
 void claims_look(Claims *claims)
 {
-    g_auto(GStrv) over = NULL;
-
     read_members(claims);
-    over = list_over(claims);
-    for (guint i = 0; over[i]; i += 2) {
-        if (claims->ended)
-            claims->ended(over[i], over[i + 1], claims->ended_data);
-        claims_end(claims, over[i], over[i + 1]);
-    }
+    end_those(claims, is_over);
     set_timer(claims);
+}
+
+void claims_recover(Claims *claims)
+{
+    end_those(claims, is_past);
 }

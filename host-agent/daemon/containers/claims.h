@@ -19,7 +19,10 @@ Claims *claims_new(Host *host, GError **error);
 void claims_free(Claims *claims);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Claims, claims_free)
 
-/* @container has ended without a report; the function may forget its claim of the slice. */
+/*
+ * @container has ended without a report, or by a reboot; the function may forget its claim of the
+ * slice.
+ */
 typedef void (*ClaimEndFunc)(const char *uuid, const char *container, void *data);
 void claims_watch(Claims *claims, ClaimEndFunc ended, void *data);
 
@@ -69,11 +72,17 @@ gboolean claims_take(Claims *claims, const Slice *slice, const char *container, 
 gboolean claims_take_program(Claims *claims, const Slice *slice, const char *program, guint pid,
                              guint32 user, GError **error);
 
+/* The last one that has claimed it did so before the host's last boot. */
+gboolean claims_are_past(const Claims *claims, const char *uuid);
+
 /* The container does not use the slice any more. */
 void claims_end(Claims *claims, const char *uuid, const char *container);
 
 /* Nobody does. */
 void claims_forget(Claims *claims, const char *uuid);
+
+/* At the start: those of before the host's last boot have ended. */
+void claims_recover(Claims *claims);
 
 /* For tests, which do not wait. Checks whether containers have ended. */
 void claims_look(Claims *claims);

@@ -37,12 +37,19 @@ static void give_back(const Vgpus *vgpus, const char *uuid, const char *source)
         given_back(error, request.data);
 }
 
+static const char *ended_by(const Claims *claims, const char *uuid)
+{
+    guint32 user;
+
+    if (claims_are_past(claims, uuid))
+        return AUDIT_BY_RECOVERY;
+    return claims_program_user(claims, uuid, &user) ? AUDIT_BY_SYSTEMD : AUDIT_BY_CONTAINER;
+}
+
 void slice_claim_end(Vgpus *vgpus, const char *uuid, const char *container)
 {
     const Slice *slice = slices_find(vgpus->slices, uuid);
-    guint32 user;
-    const char *source =
-        claims_program_user(vgpus->claims, uuid, &user) ? AUDIT_BY_SYSTEMD : AUDIT_BY_CONTAINER;
+    const char *source = ended_by(vgpus->claims, uuid);
     g_autofree char *before = audit_state_of(AUDIT_SLICE, uuid);
 
     if (slice && slice->ephemeral && !slice->leaving)
@@ -211,16 +218,31 @@ static gboolean link_driver(HostRoot *root, const char *gpu, GError **error)
     return !cuda || cuda_door_link(root, cuda, error);
 }
 
-/* All that a program needs to use a stored slice. */
-static gboolean give(const Run *run, const char *uuid, const char *program, guint pid,
-                     GError **error)
+/*
+ * The claim goes first: it ends with its process even without a slice, while a slice without a
+ * claim would stay if vgpud were killed in between.
+ */
+static gboolean store(const Run *run, const GPtrArray *slices, const char *program, guint pid,
+                      GError **error)
 {
-    const Vgpus *vgpus = run->vgpus;
-    const Slice *slice = slices_find(vgpus->slices, uuid);
+    Vgpus *vgpus = run->vgpus;
+    const Slice *slice = g_ptr_array_index(slices, 0);
 
-    return claims_take_program(vgpus->claims, slice, program, pid, run->uid, error) &&
-           slice_dirs_link(host_root(vgpus->host), uuid, slice->gpu, error) &&
-           link_driver(host_root(vgpus->host), slice->gpu, error);
+    if (!claims_take_program(vgpus->claims, slice, program, pid, run->uid, error))
+        return FALSE;
+    if (slices_put_all(vgpus->slices, slices, error))
+        return TRUE;
+    claims_forget(vgpus->claims, slice->uuid);
+    return FALSE;
+}
+
+/* All else that a program needs to use a stored slice. */
+static gboolean give(const Vgpus *vgpus, const Slice *slice, GError **error)
+{
+    HostRoot *root = host_root(vgpus->host);
+
+    return slice_dirs_link(root, slice->uuid, slice->gpu, error) &&
+           link_driver(root, slice->gpu, error);
 }
 
 static const Slice *make(const Run *run, const Request *request, const char *program, guint pid,
@@ -231,13 +253,13 @@ static const Slice *make(const Run *run, const Request *request, const char *pro
     const char *uuid = request->uuids[0];
     const Slice *slice;
 
-    if (!slices || !slices_put_all(vgpus->slices, slices, error))
+    if (!slices || !store(run, slices, program, pid, error))
         return NULL;
     slice = slices_find(vgpus->slices, uuid);
     host_event(vgpus->host, "slice-created", slice->gpu, uuid,
                "slice %s of GPU %s was made for program %s of %s", uuid, slice->gpu, program,
                run->user);
-    if (give(run, uuid, program, pid, error))
+    if (give(vgpus, slice, error))
         return slices_find(vgpus->slices, uuid);
     slice_claim_end(vgpus, uuid, NULL);
     return NULL;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "host-agent/daemon/containers/claim_process.h"
+#include "host-agent/daemon/host/audit.h"
 #include "lib/bus.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/slices_kit.h"
@@ -186,6 +187,131 @@ static void test_refused(void)
     agent_on_bus_close(&at);
 }
 
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+/* A crash in between leaves a claim, which ends with its process, and no slice that stays. */
+static void test_claim_first(void)
+{
+    AgentOnBus at;
+    Said said;
+
+    open_with_processes(&at);
+    g_assert_true(db_run(host_db(agent_host(at.agent)), NULL,
+                         "CREATE TRIGGER claimed BEFORE INSERT ON slice"
+                         " WHEN NOT EXISTS (SELECT 1 FROM claim WHERE uuid = NEW.uuid)"
+                         " BEGIN SELECT RAISE(ABORT, 'no claim'); END",
+                         ""));
+    said = call_run("{'Vram': <uint64 1073741824>, 'Uuids': <['" UUID "']>}");
+    g_test_message("%s%s", said.out, said.err);
+    g_assert_cmpint(said.status, ==, 0);
+    said_clear(&said);
+    iterate_until_told("slice list", "no slice");
+    agent_on_bus_close(&at);
+}
+
+static void count_claim(sqlite3_stmt *row, void *data)
+{
+    (void)row;
+    ++*(guint *)data;
+}
+
+static void assert_claims(const AgentOnBus *at, guint count)
+{
+    guint seen = 0;
+
+    g_assert_true(db_each(host_db(agent_host(at->agent)), NULL, count_claim, &seen,
+                          "SELECT 1 FROM claim", ""));
+    g_assert_cmpuint(seen, ==, count);
+}
+
+/* The slice that could not be stored leaves no claim. */
+static void test_not_stored(void)
+{
+    AgentOnBus at;
+
+    open_with_processes(&at);
+    g_assert_true(db_run(host_db(agent_host(at.agent)), NULL,
+                         "CREATE TRIGGER full BEFORE INSERT ON slice"
+                         " BEGIN SELECT RAISE(ABORT, 'no space'); END",
+                         ""));
+    assert_refused("{'Vram': <uint64 1073741824>}", "no space");
+    assert_claims(&at, 0);
+    assert_says("slice list", 0, "no slice", "");
+    agent_on_bus_close(&at);
+}
+
+static void add_entry(const char *const *fields, void *data)
+{
+    for (guint i = 0; fields[i]; i++)
+        g_string_append_printf(data, "%s\n", fields[i]);
+}
+
+/* What "vgpuctl run" has stored. */
+static void put_program(const AgentOnBus *at, const char *uuid)
+{
+    Claim claim = {.uuid = (char *)uuid,
+                   .container = (char *)"train[77]",
+                   .pid = 77,
+                   .started = 1000,
+                   .user = 1000,
+                   .cgroup = (char *)""};
+
+    g_assert_true(claim_table_put(host_db(agent_host(at->agent)), "first", &claim, NULL));
+}
+
+/*
+ * No program survives it. The process that has the number now is another, also if it began as late.
+ */
+static void test_reboot(void)
+{
+    g_autoptr(GString) audit = g_string_new(NULL);
+    AgentOnBus at;
+
+    open_shared(&at);
+    file_tree_write(at.root, BOOT_ID, "first\n");
+    agent_on_bus_restart(&at);
+    process(&at, 77, 1000);
+    assert_says("slice create --vram 1G --door native --ephemeral --name web", 0, "", "");
+    assert_says("slice create --vram 1G --door native --ephemeral --uuid " UUID, 0, UUID, "");
+    assert_says("slice create --vram 1G --door native --uuid " UUID2, 0, UUID2, "");
+    assert_says("slice create --vram 1G --door native --ephemeral --name unclaimed", 0, "", "");
+    assert_hook_of(&at, "web", "claim", WEB, 0, "");
+    assert_hook_of(&at, UUID2, "claim", WEB, 0, "");
+    put_program(&at, UUID);
+    agent_on_bus_restart(&at);
+    assert_says("slice list", 0, "train[77]", "");
+    agent_on_bus_stop(&at);
+    file_tree_write(at.root, BOOT_ID, "second\n");
+    audit_set_sink(add_entry, audit);
+    agent_on_bus_start(&at);
+    assert_says("slice show " UUID, 3, "", "there is no slice");
+    assert_says("slice show web", 3, "", "there is no slice");
+    assert_says("slice show unclaimed", 0, "Ephemeral:              yes", "");
+    assert_says("slice show " UUID2, 0, "Container:              -", "");
+    g_assert_nonnull(strstr(audit->str, AUDIT_USER "=" AUDIT_BY_RECOVERY "\n"));
+    g_assert_null(strstr(audit->str, AUDIT_USER "=" AUDIT_BY_CONTAINER "\n"));
+    assert_claims(&at, 0);
+    audit_set_sink(NULL, NULL);
+    agent_on_bus_close(&at);
+}
+
+/* Without the boot's id nobody is known to be of another one: processes decide. */
+static void test_no_boot_id(void)
+{
+    AgentOnBus at;
+
+    open_shared(&at);
+    file_tree_write(at.root, BOOT_ID, "first\n");
+    agent_on_bus_restart(&at);
+    process(&at, 77, 1000);
+    assert_says("slice create --vram 1G --door native --ephemeral --uuid " UUID, 0, UUID, "");
+    assert_hook(&at, "claim", WEB, 0, "");
+    root_remove(at.root, BOOT_ID);
+    agent_on_bus_restart(&at);
+    assert_says("slice show " UUID, 0, "Container:              web", "");
+    agent_on_bus_close(&at);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -195,5 +321,9 @@ int main(int argc, char **argv)
     g_test_add_func("/run/call", test_call);
     g_test_add_func("/run/refused", test_refused);
     g_test_add_func("/run/watch", test_watch);
+    g_test_add_func("/run/claim-first", test_claim_first);
+    g_test_add_func("/run/not-stored", test_not_stored);
+    g_test_add_func("/run/reboot", test_reboot);
+    g_test_add_func("/run/no-boot-id", test_no_boot_id);
     return g_test_run();
 }
