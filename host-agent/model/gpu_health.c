@@ -48,10 +48,22 @@ static const struct {
     [HEALTH_ENGINE_FAILED] = {"engine-failed", FALSE},
 };
 
+/**
+ * Counter - of errors that an operator has to clear
+ * @cleared: errors up to this count are acknowledged
+ * @seen: the last reading
+ * @known: @seen is valid
+ */
+typedef struct {
+    guint64 cleared;
+    guint64 seen;
+    gboolean known;
+} Counter;
+
 struct GpuHealth {
     char *reasons[HEALTH_KINDS];
-    guint64 cleared_fatal;
-    guint64 cleared_ecc;
+    Counter fatal;
+    Counter ecc;
     Bucket nonfatal;
     Bucket corrected;
     GHashTable *engines; /* UUID to Engine */
@@ -154,16 +166,31 @@ void gpu_health_restore(GpuHealth *health, HealthKind kind, const char *reason)
 
 void gpu_health_set_cleared(GpuHealth *health, guint64 aer_fatal, guint64 ecc_uncorrectable)
 {
-    health->cleared_fatal = aer_fatal;
-    health->cleared_ecc = ecc_uncorrectable;
+    health->fatal.cleared = aer_fatal;
+    health->ecc.cleared = ecc_uncorrectable;
+}
+
+static guint64 acknowledged(const Counter *counter)
+{
+    return counter->known ? counter->seen : counter->cleared;
+}
+
+gboolean gpu_health_acknowledge(const GpuHealth *health, guint64 *aer_fatal,
+                                guint64 *ecc_uncorrectable)
+{
+    *aer_fatal = acknowledged(&health->fatal);
+    *ecc_uncorrectable = acknowledged(&health->ecc);
+    return health->ecc.known || !health->reasons[HEALTH_ECC];
 }
 
 /* A counter below the cleared value has restarted, with the device or the host. */
-static gboolean has_grown(guint64 counter, guint64 *cleared)
+static gboolean has_grown(Counter *counter, guint64 now)
 {
-    if (counter < *cleared)
-        *cleared = 0;
-    return counter > *cleared;
+    counter->seen = now;
+    counter->known = TRUE;
+    if (now < counter->cleared)
+        counter->cleared = 0;
+    return now > counter->cleared;
 }
 
 /*
@@ -184,23 +211,33 @@ static void bucket_fill(Bucket *bucket, guint64 counter, gint64 now_us, gint64 l
     bucket->seen = counter;
 }
 
+/* A counter that cannot be read now has not restarted: the bucket only leaks. */
+static void bucket_observe(Bucket *bucket, gboolean has, guint64 counter, gint64 now_us,
+                           gint64 leak_us)
+{
+    if (has || bucket->known)
+        bucket_fill(bucket, has ? counter : bucket->seen, now_us, leak_us);
+}
+
 static void judge_aer(GpuHealth *health, const GpuReadings *readings, gint64 now)
 {
-    if (has_grown(readings->aer_fatal, &health->cleared_fatal))
+    if (readings->has_aer && has_grown(&health->fatal, readings->aer_fatal))
         find(health, HEALTH_AER_FATAL,
              g_strdup_printf("%" G_GUINT64_FORMAT " fatal errors on its PCI Express link (AER); "
                              "the kernel's log has more",
-                             readings->aer_fatal - health->cleared_fatal));
-    bucket_fill(&health->nonfatal, readings->aer_nonfatal, now, NONFATAL_LEAK_US);
+                             readings->aer_fatal - health->fatal.cleared));
+    bucket_observe(&health->nonfatal, readings->has_aer, readings->aer_nonfatal, now,
+                   NONFATAL_LEAK_US);
     if (health->nonfatal.level > 0)
         find(health, HEALTH_AER_NONFATAL,
              g_strdup_printf(
                  "errors on its PCI Express link that were not corrected (AER), %" G_GUINT64_FORMAT
                  " so far",
-                 readings->aer_nonfatal));
+                 health->nonfatal.seen));
     else
         lift(health, HEALTH_AER_NONFATAL);
-    bucket_fill(&health->corrected, readings->aer_correctable, now, CORRECTED_LEAK_US);
+    bucket_observe(&health->corrected, readings->has_aer, readings->aer_correctable, now,
+                   CORRECTED_LEAK_US);
     if (health->corrected.level >= CORRECTED_MANY)
         find(health, HEALTH_AER_CORRECTED,
              g_strdup("many errors on its PCI Express link, so far corrected (AER): a bad slot, "
@@ -240,11 +277,11 @@ static void judge_temperature(GpuHealth *health, const GpuReadings *readings)
 
 static void judge_ecc(GpuHealth *health, const GpuReadings *readings)
 {
-    if (has_grown(readings->ecc_uncorrectable, &health->cleared_ecc))
+    if (readings->has_ecc && has_grown(&health->ecc, readings->ecc_uncorrectable))
         find(health, HEALTH_ECC,
              g_strdup_printf("%" G_GUINT64_FORMAT " errors in its memory that ECC could not "
                              "correct; data of its users may be wrong",
-                             readings->ecc_uncorrectable - health->cleared_ecc));
+                             readings->ecc_uncorrectable - health->ecc.cleared));
 }
 
 void gpu_health_observe(GpuHealth *health, const GpuReadings *readings, gint64 now_us)

@@ -51,6 +51,14 @@ void gpu_health_restore(GpuHealth *health, HealthKind kind, const char *reason);
 /* An operator has acknowledged errors up to these counts, by clearing them. */
 void gpu_health_set_cleared(GpuHealth *health, guint64 aer_fatal, guint64 ecc_uncorrectable);
 
+/*
+ * The counts that an operator acknowledges by clearing now: the last that were read, since a
+ * counter may be unreadable for a while. FALSE: errors in its memory are found, and their counter
+ * has not been read since vgpud started, so the finding would come back with the next reading.
+ */
+gboolean gpu_health_acknowledge(const GpuHealth *health, guint64 *aer_fatal,
+                                guint64 *ecc_uncorrectable);
+
 /* The GPU is present, with these readings. @now_us: any monotonic clock. */
 void gpu_health_observe(GpuHealth *health, const GpuReadings *readings, gint64 now_us);
 

@@ -8,6 +8,7 @@
 #include "host-agent/store/tables.h"
 #include "lib/bus.h"
 #include "lib/host_root.h"
+#include "lib/nvidia_readings.h"
 
 /* For values that change without an event: sensors, corrected errors. */
 #define LOOK_SECONDS 30
@@ -360,11 +361,26 @@ static const char *address_of(const Health *health, const char *path)
     return NULL;
 }
 
+/* Other drivers' counters are files of theirs: one that is missing has nothing to say later. */
+static gboolean may_clear(const Gpu *gpu, gboolean known, GError **error)
+{
+    if (known || g_strcmp0(gpu->pci->driver, NVIDIA_DRIVER) != 0)
+        return TRUE;
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED,
+                "cannot clear GPU %s: the number of errors in its memory is not known now, and "
+                "they would be found again; look at the log of vgpu-nvidia-readings.service, and "
+                "try again when /run/vgpu/readings/%s is up to date",
+                gpu->pci->address, gpu->pci->address);
+    return FALSE;
+}
+
 static void clear(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Health *health = data;
     const char *gpu = address_of(health, g_dbus_method_invocation_get_object_path(invocation));
     Watched *watched = gpu ? watched_at(health, gpu) : NULL;
+    guint64 aer_fatal, ecc;
+    gboolean known;
     GError *error = NULL;
 
     if (!watched) {
@@ -372,16 +388,15 @@ static void clear(GDBusMethodInvocation *invocation, const Caller *caller, void 
                                               "the GPU has just been removed");
         return;
     }
-    gpu_readings_read(host_root(health->host), host_gpu(health->host, gpu)->pci,
-                      &watched->readings);
-    if (!gpu_table_clear(host_db(health->host), gpu, health->boot, watched->readings.aer_fatal,
-                         watched->readings.ecc_uncorrectable, &error)) {
+    look_at(health, host_gpu(health->host, gpu), g_get_monotonic_time());
+    known = gpu_health_acknowledge(watched->health, &aer_fatal, &ecc);
+    if (!may_clear(host_gpu(health->host, gpu), known, &error) ||
+        !gpu_table_clear(host_db(health->host), gpu, health->boot, aer_fatal, ecc, &error)) {
         g_dbus_method_invocation_take_error(invocation, error);
         return;
     }
     gpu_health_clear(watched->health);
-    gpu_health_set_cleared(watched->health, watched->readings.aer_fatal,
-                           watched->readings.ecc_uncorrectable);
+    gpu_health_set_cleared(watched->health, aer_fatal, ecc);
     host_event(health->host, "health", gpu, NULL, "GPU %s was declared healthy by %s", gpu,
                caller->user);
     look(health);

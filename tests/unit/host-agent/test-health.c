@@ -85,6 +85,35 @@ static void test_counters_begin_anew(void)
     assert_found(health, HEALTH_ECC, "1 errors in its memory");
 }
 
+/* Counters that cannot be read for a while have not restarted. */
+static void test_gap(void)
+{
+    g_autoptr(GpuHealth) health = gpu_health_new();
+    GpuReadings readings = good_readings();
+    const GpuReadings gap = {0};
+
+    gpu_health_set_cleared(health, 2, 3);
+    readings.aer_fatal = 2;
+    readings.aer_nonfatal = 4;
+    readings.aer_correctable = 500;
+    readings.ecc_uncorrectable = 3;
+    gpu_health_observe(health, &readings, 0);
+    g_assert_true(gpu_health_is_good(health));
+    gpu_health_observe(health, &gap, MINUTE);
+    gpu_health_observe(health, &readings, 2 * MINUTE);
+    g_assert_true(gpu_health_is_good(health));
+    /* What is found stays, and a finding that ends by itself ends in a gap, too. */
+    readings.aer_nonfatal = 5;
+    readings.ecc_uncorrectable = 4;
+    gpu_health_observe(health, &readings, 3 * MINUTE);
+    gpu_health_observe(health, &gap, 4 * MINUTE);
+    assert_found(health, HEALTH_ECC, "1 errors in its memory");
+    assert_found(health, HEALTH_AER_NONFATAL, "5 so far");
+    gpu_health_observe(health, &gap, 14 * MINUTE);
+    g_assert_null(gpu_health_reason(health, HEALTH_AER_NONFATAL));
+    assert_found(health, HEALTH_ECC, "1 errors in its memory");
+}
+
 static void test_nonfatal(void)
 {
     g_autoptr(GpuHealth) health = gpu_health_new();
@@ -421,6 +450,67 @@ static void test_on_bus(void)
     agent_on_bus_close(&at);
 }
 
+/* NVIDIA's library, and with it the counter, fails for a while. */
+static void open_nvidia(AgentOnBus *at)
+{
+    HostRoot *root = recorded_host_new("server-8gpu");
+
+    write_nvidia(root, g_get_monotonic_time());
+    agent_on_bus_open_tree(at, root);
+    assert_says("gpu show 18:00.0", 0, "no: 2 errors in its memory", "");
+}
+
+static void begin_gap(const AgentOnBus *at)
+{
+    root_remove(at->root, "/run/vgpu/readings/" NVIDIA);
+    agent_refresh(at->agent);
+    assert_says("gpu show 18:00.0", 0, "no: 2 errors in its memory", "");
+}
+
+static void end_gap(const AgentOnBus *at)
+{
+    write_nvidia(at->root, g_get_monotonic_time());
+    agent_refresh(at->agent);
+}
+
+/* What was read is acknowledged, and stays so. */
+static void test_cleared_in_gap(void)
+{
+    AgentOnBus at;
+
+    open_nvidia(&at);
+    begin_gap(&at);
+    assert_says("gpu clear 18:00.0", 0, "", "");
+    assert_says("-o json gpu show 18:00.0", 0, "\"Healthy\" : true", "");
+    end_gap(&at);
+    assert_says("-o json gpu show 18:00.0", 0, "\"Healthy\" : true", "");
+    agent_on_bus_restart(&at);
+    assert_says("-o json gpu show 18:00.0", 0, "\"Healthy\" : true", "");
+    agent_on_bus_close(&at);
+}
+
+/* A vgpud that has never read the counter does not know what there is to acknowledge. */
+static void test_unknown_in_gap(void)
+{
+    AgentOnBus at;
+
+    open_nvidia(&at);
+    begin_gap(&at);
+    agent_on_bus_restart(&at);
+    assert_says("gpu clear 18:00.0", 1, "", "vgpu-nvidia-readings");
+    assert_says("gpu show 18:00.0", 0, "no: 2 errors in its memory", "");
+    end_gap(&at);
+    assert_says("gpu clear 18:00.0", 0, "", "");
+    assert_says("-o json gpu show 18:00.0", 0, "\"Healthy\" : true", "");
+    /* Nothing of it is found: then there is nothing to know. */
+    root_remove(at.root, "/run/vgpu/readings/" NVIDIA);
+    agent_on_bus_restart(&at);
+    assert_says("gpu clear 18:00.0", 0, "", "");
+    end_gap(&at);
+    assert_says("-o json gpu show 18:00.0", 0, "\"Healthy\" : true", "");
+    agent_on_bus_close(&at);
+}
+
 static void add_one(HostRoot *root, const char *uuid, const char *state, const char *losses)
 {
     g_autofree char *attributes =
@@ -527,6 +617,7 @@ int main(int argc, char **argv)
     g_test_add_func("/health/good", test_good);
     g_test_add_func("/health/fatal", test_fatal);
     g_test_add_func("/health/counters-begin-anew", test_counters_begin_anew);
+    g_test_add_func("/health/gap", test_gap);
     g_test_add_func("/health/nonfatal", test_nonfatal);
     g_test_add_func("/health/corrected", test_corrected);
     g_test_add_func("/health/temperature", test_temperature);
@@ -540,6 +631,8 @@ int main(int argc, char **argv)
     g_test_add_func("/health/nvidia", test_nvidia);
     g_test_add_func("/health/narrow-slot", test_narrow_slot);
     g_test_add_func("/health/on-bus", test_on_bus);
+    g_test_add_func("/health/cleared-in-gap", test_cleared_in_gap);
+    g_test_add_func("/health/unknown-in-gap", test_unknown_in_gap);
     g_test_add_func("/health/engine-on-bus", test_engine_on_bus);
     g_test_add_func("/health/witness-on-bus", test_witness_on_bus);
     g_test_add_func("/health/gone-on-bus", test_gone_on_bus);
