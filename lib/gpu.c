@@ -124,14 +124,50 @@ void gpu_free(Gpu *gpu)
 #define NAME_LENGTH           256
 
 /**
+ * Memory - a GPU's, as its driver last reported it
+ * @driver: NULL: none was bound
+ */
+typedef struct {
+    char *driver;
+    char *source;
+    guint64 vram;
+} Memory;
+
+static Memory *memory_new(const char *driver, const char *source, guint64 vram)
+{
+    Memory *memory = g_new0(Memory, 1);
+
+    memory->driver = g_strdup(driver);
+    memory->source = g_strdup(source);
+    memory->vram = vram;
+    return memory;
+}
+
+static void memory_free(void *data)
+{
+    Memory *memory = data;
+
+    g_free(memory->driver);
+    g_free(memory->source);
+    g_free(memory);
+}
+
+static GHashTable *memories_new(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, memory_free);
+}
+
+/**
  * struct Inventory
  * @entries: of GpuEntry: the last valid gpus.conf
+ * @memories: address to Memory
  * @complaint: what is wrong with it now, so that it is reported once; NULL: nothing
  */
 struct Inventory {
     HostRoot *root;
     struct pci_access *names;
     GPtrArray *entries;
+    GHashTable *memories;
     char *complaint;
 };
 
@@ -150,6 +186,7 @@ Inventory *inventory_new(HostRoot *root)
 
     inventory->root = host_root_ref(root);
     inventory->entries = g_ptr_array_new();
+    inventory->memories = memories_new();
     /*
      * Only for its names, so without pci_init(), which would set these two but ends the process on
      * a host without PCI.
@@ -164,6 +201,7 @@ void inventory_free(Inventory *inventory)
 {
     pci_cleanup(inventory->names);
     g_ptr_array_unref(inventory->entries);
+    g_hash_table_unref(inventory->memories);
     g_free(inventory->complaint);
     host_root_unref(inventory->root);
     g_free(inventory);
@@ -245,6 +283,45 @@ static void add_soft_gpus(const Inventory *inventory, GPtrArray *gpus)
     }
 }
 
+/* NULL: neither reported now nor, by the same driver, before; or gpus.conf has it. */
+static Memory *memory_of(const Inventory *inventory, const Gpu *gpu)
+{
+    const GpuEntry *entry = gpus_find(inventory->entries, gpu->pci->address);
+    const Memory *before = g_hash_table_lookup(inventory->memories, gpu->pci->address);
+
+    if (entry && entry->vram_bytes)
+        return NULL;
+    if (gpu->vram)
+        return memory_new(gpu->pci->driver, gpu->vram_source, gpu->vram);
+    return before && g_strcmp0(before->driver, gpu->pci->driver) == 0
+               ? memory_new(before->driver, before->source, before->vram)
+               : NULL;
+}
+
+/*
+ * A GPU's memory does not change while its driver is bound, but the driver may not report it for a
+ * while: NVIDIA's library fails, or the service that asks it starts again.
+ */
+static void recall_memories(Inventory *inventory, const GPtrArray *gpus)
+{
+    GHashTable *memories = memories_new();
+
+    for (guint i = 0; i < gpus->len; i++) {
+        Gpu *gpu = g_ptr_array_index(gpus, i);
+        Memory *memory = memory_of(inventory, gpu);
+
+        if (!memory)
+            continue;
+        if (!gpu->vram) {
+            gpu->vram = memory->vram;
+            gpu->vram_source = g_strconcat("an earlier reading of ", memory->source, NULL);
+        }
+        g_hash_table_insert(memories, g_strdup(gpu->pci->address), memory);
+    }
+    g_hash_table_unref(inventory->memories);
+    inventory->memories = memories;
+}
+
 static int by_address(const void *a, const void *b)
 {
     const Gpu *left = *(const Gpu *const *)a, *right = *(const Gpu *const *)b;
@@ -259,6 +336,7 @@ GPtrArray *inventory_read(Inventory *inventory)
     read_entries(inventory);
     add_pci_gpus(inventory, gpus);
     add_soft_gpus(inventory, gpus);
+    recall_memories(inventory, gpus);
     g_ptr_array_sort(gpus, by_address);
     return gpus;
 }

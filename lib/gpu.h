@@ -55,7 +55,8 @@ HostRoot *inventory_root(const Inventory *inventory);
 /*
  * Reads everything again; of Gpu, in the order of their addresses. GPUs are the devices of a
  * display class, and those that gpus.conf names: PCI devices of any class, and "soft:NAME". While
- * that file is broken, its last valid content counts.
+ * that file is broken, its last valid content counts. While a bound driver does not report a GPU's
+ * memory, what it reported before counts.
  */
 GPtrArray *inventory_read(Inventory *inventory);
 

@@ -294,8 +294,9 @@ static void tell_refused(Modes *modes, const char *address, const GError *error)
 
 static char *state_of(const Gpu *gpu)
 {
-    return g_strdup_printf("%s %" G_GUINT64_FORMAT, gpu && gpu->pci->driver ? gpu->pci->driver : "",
-                           gpu ? gpu->vram : 0);
+    return g_strdup_printf("%s %" G_GUINT64_FORMAT " %s",
+                           gpu && gpu->pci->driver ? gpu->pci->driver : "", gpu ? gpu->vram : 0,
+                           gpu && gpu->vram_source ? gpu->vram_source : "");
 }
 
 /* One that is in use is tried again when that may have changed. */

@@ -23,10 +23,13 @@ struct Offers {
 
 /**
  * GpuOffers - of one GPU
+ * @driver, @vram: of the GPU when @plan was made
  * @plan: NULL: it could not be made, which was logged
  * @ids: of its types, the names in sysfs if the kernel module is loaded
  */
 typedef struct {
+    char *driver;
+    guint64 vram;
     Plan *plan;
     GStrv ids;
 } GpuOffers;
@@ -35,6 +38,7 @@ static void free_gpu_offers(void *data)
 {
     GpuOffers *offered = data;
 
+    g_free(offered->driver);
     g_clear_pointer(&offered->plan, plan_free);
     g_strfreev(offered->ids);
     g_free(offered);
@@ -88,13 +92,21 @@ void offers_take(Offers *offers, Offers *from)
 }
 
 /* A GPU that was registered without the file counts as one without settings. */
-static Plan *make_plan(const Offers *offers, const char *name)
+static Plan *make_plan(const Offers *offers, const Gpu *gpu)
 {
+    const char *name = gpu->pci->address;
     const GpuEntry *entry = gpus_find(offers->entries, name);
+    const GpuEntry bare = {.name = (char *)name, .mode = GPU_MODE_SHARED, .overcommit = 1};
+    GpuEntry wanted = entry ? *entry : bare;
     g_autoptr(GError) error = NULL;
-    GpuEntry bare = {.name = (char *)name, .mode = GPU_MODE_SHARED, .overcommit = 1};
-    Plan *plan = plan_new(offers->root, entry ? entry : &bare, offers->types, &error);
+    Plan *plan = plan_new(offers->root, &wanted, offers->types, &error);
 
+    /* The inventory may know its memory although the driver does not report it now. */
+    if (!plan && !wanted.vram_bytes && gpu->vram) {
+        g_clear_error(&error);
+        wanted.vram_bytes = gpu->vram;
+        plan = plan_new(offers->root, &wanted, offers->types, &error);
+    }
     if (!plan)
         g_message("the types of GPU %s are not known: %s", name, error->message);
     return plan;
@@ -115,6 +127,24 @@ static GStrv ids_of(const Gpu *gpu, const Plan *plan)
     return g_strv_builder_end(ids);
 }
 
+static GpuOffers *gpu_offers_new(const Offers *offers, const Gpu *gpu)
+{
+    GpuOffers *offered = g_new0(GpuOffers, 1);
+
+    offered->driver = g_strdup(gpu->pci->driver);
+    offered->vram = gpu->vram;
+    offered->plan = make_plan(offers, gpu);
+    offered->ids = ids_of(gpu, offered->plan);
+    return offered;
+}
+
+/* A plan that could not be made is tried again when the GPU has changed. */
+static gboolean is_outdated(const GpuOffers *offered, const Gpu *gpu)
+{
+    return !offered->plan &&
+           (offered->vram != gpu->vram || g_strcmp0(offered->driver, gpu->pci->driver) != 0);
+}
+
 /* NULL: it offers nothing. */
 static const GpuOffers *offers_of(Offers *offers, const Gpu *gpu)
 {
@@ -124,10 +154,8 @@ static const GpuOffers *offers_of(Offers *offers, const Gpu *gpu)
     if (gpu->mode != GPU_MODE_SHARED)
         return NULL;
     offered = g_hash_table_lookup(offers->plans, address);
-    if (!offered) {
-        offered = g_new0(GpuOffers, 1);
-        offered->plan = make_plan(offers, address);
-        offered->ids = ids_of(gpu, offered->plan);
+    if (!offered || is_outdated(offered, gpu)) {
+        offered = gpu_offers_new(offers, gpu);
         g_hash_table_insert(offers->plans, g_strdup(address), offered);
     }
     return offered->plan ? offered : NULL;

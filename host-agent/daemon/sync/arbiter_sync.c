@@ -91,20 +91,14 @@ static void serve(ArbiterSync *link, const Gpu *gpu)
         ask_systemd(link, "StartUnit", address);
 }
 
-static gboolean is_shared(const ArbiterSync *link, const char *address)
-{
-    const Gpu *gpu = host_gpu(link->host, address);
-    guint64 vram;
-
-    return gpu && offers_capacity(link->offers, gpu, &vram) > 0;
-}
-
+/* Work may run on a shared GPU even if it has nothing to offer now: its memory is not known. */
 static gboolean leave_unshared(void *address, void *value, void *data)
 {
     ArbiterSync *link = data;
+    const Gpu *gpu = host_gpu(link->host, address);
 
     (void)value;
-    if (is_shared(link, address))
+    if (gpu && gpu->mode == GPU_MODE_SHARED)
         return FALSE;
     ask_systemd(link, "StopUnit", address);
     shares_drop(host_root(link->host), address);
@@ -121,8 +115,9 @@ void arbiter_sync_refresh(ArbiterSync *link)
     g_hash_table_foreach_remove(link->served, leave_unshared, link);
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
+        guint64 vram;
 
-        if (is_shared(link, gpu->pci->address))
+        if (offers_capacity(link->offers, gpu, &vram) > 0)
             serve(link, gpu);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /etc/vgpu's declarations against commands' settings, the audit of changes, and copies of the
- * database.
+ * /etc/vgpu's declarations against commands' settings, reading both again while NVIDIA's library
+ * does not answer, the audit of changes, and copies of the database.
  */
 #include <gio/gio.h>
 #include <glib/gstdio.h>
@@ -9,8 +9,10 @@
 
 #include "host-agent/daemon/host/audit.h"
 #include "lib/bus.h"
+#include "lib/systemd.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/fake_systemd.h"
 #include "tests/unit/host-agent/recorded_host.h"
 
 #define UUID "c0ffee00-0000-4000-8000-000000000001"
@@ -277,6 +279,125 @@ static void test_difference(void)
     }
 }
 
+#define NVIDIA   "0000:18:00.0"
+#define PLACE    "/sys/devices/pci0000:15/" NVIDIA
+#define READINGS "/run/vgpu/readings/" NVIDIA
+#define SHARE    "/run/vgpu/governor/" NVIDIA "/slices/" UUID ".conf"
+
+static void write_readings(HostRoot *root)
+{
+    file_tree_write(root, READINGS, "[gpu]\ntime=1\nmemory=17179869184\n");
+}
+
+/* One of NVIDIA's, which is shared. */
+static void open_nvidia(AgentOnBus *at, FakeSystemd *systemd)
+{
+    HostRoot *root = recorded_host_new("empty");
+
+    recorded_host_add(root, "pci0000:15/" NVIDIA " class=0x030200 vendor=0x10de device=0x2330 "
+                            "driver=nvidia group=13 drm=card0,renderD128 "
+                            "types=nvidia-vgpu-full,nvidia-vgpu-half");
+    file_tree_write(root, "/etc/vgpu/types.d/10-test.conf", types);
+    file_tree_write(root, "/etc/vgpu/gpus.conf", "[gpu " NVIDIA "]\nmode=shared\n");
+    write_readings(root);
+    agent_on_bus_open_tree(at, root);
+    fake_systemd_start(systemd, at->daemon);
+}
+
+static gboolean is_told_of_slice(const AgentOnBus *at)
+{
+    g_autofree char *path = root_path(at->root, SHARE, NULL);
+
+    return g_file_test(path, G_FILE_TEST_EXISTS);
+}
+
+/* Its memory is the same while its driver is bound, whether or not NVIDIA's library answers. */
+static void test_gap_in_readings(void)
+{
+    AgentOnBus at;
+    FakeSystemd systemd;
+
+    open_nvidia(&at, &systemd);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    g_assert_true(is_told_of_slice(&at));
+    root_remove(at.root, READINGS);
+    assert_says("reload", 0, "", "");
+    g_assert_true(is_told_of_slice(&at));
+    assert_says("gpu show " NVIDIA, 0, "16.0 GiB (an earlier reading of NVIDIA's library)", "");
+    assert_says("config apply", 0, "", "");
+    assert_says("slice create half --door native", 0, "native", "");
+    /* systemd gets all calls in their order. */
+    unit_call(at.bus, "StartUnit", "last.service");
+    iterate_until_said(systemd.started, "last.service\n");
+    g_assert_null(strstr(systemd.stopped->str, "vgpu-arbiter@"));
+    fake_systemd_stop(&systemd);
+    agent_on_bus_close(&at);
+}
+
+/* vgpud starts in such a gap; what runs goes on, and the GPU is served when it is over. */
+static void test_start_in_gap(void)
+{
+    AgentOnBus at;
+    FakeSystemd systemd;
+
+    open_nvidia(&at, &systemd);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    root_remove(at.root, READINGS);
+    agent_on_bus_restart(&at);
+    assert_says("reload", 0, "", "");
+    assert_says("slice create half --door native", 3, "", "has a type \"half\"");
+    g_assert_true(is_told_of_slice(&at));
+    g_string_truncate(systemd.started, 0);
+    write_readings(at.root);
+    agent_refresh(at.agent);
+    iterate_until_said(systemd.started, "vgpu-arbiter@" NVIDIA ".service\n");
+    assert_says("slice create half --door native", 0, "native", "");
+    g_assert_null(strstr(systemd.stopped->str, "vgpu-arbiter@"));
+    fake_systemd_stop(&systemd);
+    agent_on_bus_close(&at);
+}
+
+/* A reload that leaves it without a type takes nothing from the work that runs. */
+static void test_no_type(void)
+{
+    AgentOnBus at;
+    FakeSystemd systemd;
+
+    open_nvidia(&at, &systemd);
+    assert_says("slice create half --door native --uuid " UUID, 0, UUID, "");
+    file_tree_write(at.root, "/etc/vgpu/types.d/10-test.conf",
+                    "[type vgpu-half]\nvram=1/2\ngpu=1002:*\n");
+    assert_says("reload", 0, "", "");
+    assert_says("slice create half --door native", 3, "", "has a type \"half\"");
+    g_assert_true(is_told_of_slice(&at));
+    unit_call(at.bus, "StartUnit", "last.service");
+    iterate_until_said(systemd.started, "last.service\n");
+    g_assert_null(strstr(systemd.stopped->str, "vgpu-arbiter@"));
+    fake_systemd_stop(&systemd);
+    agent_on_bus_close(&at);
+}
+
+/* Another GPU may be in its place when a driver is bound again. */
+static void test_other_memory(void)
+{
+    AgentOnBus at;
+    FakeSystemd systemd;
+
+    open_nvidia(&at, &systemd);
+    root_remove(at.root, READINGS);
+    root_remove(at.root, PLACE "/driver");
+    agent_refresh(at.agent);
+    file_tree_link(at.root, PLACE "/driver", "../../../bus/pci/drivers/nvidia");
+    agent_refresh(at.agent);
+    assert_says("-o json gpu show " NVIDIA, 0, "\"Driver\" : \"nvidia\"", "");
+    assert_says("-o json gpu show " NVIDIA, 0, "\"Vram\" : 0", "");
+    file_tree_write(at.root, READINGS, "[gpu]\nmemory=8589934592\n");
+    agent_refresh(at.agent);
+    assert_says("gpu show " NVIDIA, 0, "8.0 GiB (NVIDIA's library)", "");
+    fake_systemd_stop(&systemd);
+    agent_on_bus_close(&at);
+}
+
 /* A backup is made while vgpud runs; it is restored only while vgpud does not run. */
 static void test_database(void)
 {
@@ -315,6 +436,10 @@ int main(int argc, char **argv)
     g_test_add_func("/config/audit", test_audit);
     g_test_add_func("/config/audit-command", test_audit_command);
     g_test_add_func("/config/difference", test_difference);
+    g_test_add_func("/config/gap-in-readings", test_gap_in_readings);
+    g_test_add_func("/config/start-in-gap", test_start_in_gap);
+    g_test_add_func("/config/no-type", test_no_type);
+    g_test_add_func("/config/other-memory", test_other_memory);
     g_test_add_func("/config/database", test_database);
     return g_test_run();
 }
