@@ -94,6 +94,36 @@ static void test_gone(void)
     g_assert_null(file_of(PCI));
 }
 
+/* The GPU's memory is known for as long as it has its driver; "time" says how old the rest is. */
+static void test_failures(void)
+{
+    static const struct {
+        const char *way;
+        const char *words;
+        int status;
+    } cases[] = {
+        {"1", "cannot use NVIDIA's library: ", 1},
+        {"2", "", 0},
+        {"3", PCI ": NVIDIA's library does not report its memory", 0},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GKeyFile) before = NULL;
+        g_autoptr(GKeyFile) after = NULL;
+
+        g_assert_cmpint(run(""), ==, 0);
+        before = file_of(PCI);
+        g_assert_nonnull(before);
+        g_setenv("FAKE_NVML_FAILS", cases[i].way, TRUE);
+        g_assert_cmpint(run(cases[i].words), ==, cases[i].status);
+        g_unsetenv("FAKE_NVML_FAILS");
+        after = file_of(PCI);
+        g_assert_nonnull(after);
+        g_assert_cmpuint(value(after, "memory"), ==, value(before, "memory"));
+        g_assert_cmpuint(value(after, "time"), ==, value(before, "time"));
+    }
+}
+
 static void test_refused(void)
 {
     g_autofree char *right = g_steal_pointer(&directory);
@@ -113,6 +143,7 @@ int main(int argc, char **argv)
     g_test_add_func("/readings/all", test_all);
     g_test_add_func("/readings/old-gpu", test_old_gpu);
     g_test_add_func("/readings/gone", test_gone);
+    g_test_add_func("/readings/failures", test_failures);
     g_test_add_func("/readings/refused", test_refused);
     kit_open(0);
     directory = g_build_filename(kit_live.root, "readings", NULL);

@@ -5,6 +5,8 @@
  *
  *   FAKE_NVML_LIMITS   0: a driver that has no such limits
  *   FAKE_NVML_GONE     1: the driver is not loaded
+ *   FAKE_NVML_FAILS    1: the library cannot be used; 2: the GPU is lost; 3: its memory is not
+ *                      reported
  *   FAKE_NVML_ECC      errors that could not be corrected
  *   FAKE_NVML_OLD      1: a GPU that reports no more than its memory
  */
@@ -19,9 +21,15 @@ static char device;
 /* For tests: called after the processes were looked at, and before the caller knows them. */
 void (*fake_after_processes)(void);
 
+/* In the way of that number. */
+static nvmlReturn_t failure(unsigned long long way)
+{
+    return card_setting("FAKE_NVML_FAILS", 0) == way ? NVML_ERROR_UNINITIALIZED : NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlInit_v2(void)
 {
-    return card_setting("FAKE_NVML_GONE", 0) ? NVML_ERROR_DRIVER_NOT_LOADED : NVML_SUCCESS;
+    return card_setting("FAKE_NVML_GONE", 0) ? NVML_ERROR_DRIVER_NOT_LOADED : failure(1);
 }
 
 nvmlReturn_t nvmlShutdown(void)
@@ -48,7 +56,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *fou
     if (index)
         return NVML_ERROR_INVALID_ARGUMENT;
     *found = (nvmlDevice_t)&device;
-    return NVML_SUCCESS;
+    return failure(2);
 }
 
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t of, nvmlPciInfo_t *info)
@@ -83,7 +91,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t of, nvmlMemory_v2_t *memory
                                 .reserved = 1 << 20,
                                 .free = card.total - card.used,
                                 .used = card.used};
-    return NVML_SUCCESS;
+    return failure(3);
 }
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t of, unsigned int *count,

@@ -194,8 +194,7 @@ set -e
 rmmod nvidia
 echo $gpu >/sys/bus/pci/drivers_probe
 systemctl stop vgpu-nvidia-readings.service
-[ ! -e /run/vgpu/readings ]
-rm -r $readings
+rm -r $readings /run/vgpu/readings
 systemctl daemon-reload
 rm $libraries/libcuda.so.570.1 $libraries/libnvidia-ml.so.570.1
 ldconfig

@@ -7,6 +7,10 @@
  * or --once. The registrar, vgpud and vgpuctl read these files instead of loading the library.
  * Between two readings the library is closed, so that the driver can be unloaded.
  *
+ * A GPU that the library cannot read keeps its file: its memory does not change while it has its
+ * driver, and "time" says how old the rest is. The file goes when the driver does not list the GPU
+ * any more, or is unloaded.
+ *
  * A file has GKeyFile's form, one group "gpu": "time" of CLOCK_MONOTONIC in us, "memory" in bytes
  * without what the driver keeps for itself, and what the GPU has of "temperature" and
  * "temperature_limit" in 1/1000 degree Celsius, "power" in uW, "energy" in uJ, "ecc_uncorrectable"
@@ -168,7 +172,7 @@ static const char *write_new(int directory, nvmlDevice_t device)
 }
 
 /* Who reads it finds the old file or the new one. */
-static bool write_gpu(int directory, const char *address, nvmlDevice_t device)
+static void write_gpu(int directory, const char *address, nvmlDevice_t device)
 {
     bool is_new = faccessat(directory, address, F_OK, 0) < 0;
     const char *why = write_new(directory, device);
@@ -178,11 +182,9 @@ static bool write_gpu(int directory, const char *address, nvmlDevice_t device)
     if (why) {
         complain(address, why);
         unlinkat(directory, ".new", 0);
-        return false;
-    }
-    if (is_new)
+    } else if (is_new) {
         tell(address);
-    return true;
+    }
 }
 
 /* The files of GPUs that are not among @count @addresses: they are gone. */
@@ -203,29 +205,40 @@ static void remove_others(int directory, char addresses[][ADDRESS], unsigned int
         closedir(dir);
 }
 
+static bool find_gpu(unsigned int index, nvmlDevice_t *device, char *address)
+{
+    nvmlPciInfo_t info;
+
+    if (nvml.at(index, device) || nvml.pci(*device, &info))
+        return false;
+    snprintf(address, ADDRESS, "%04x:%02x:%02x.0", info.domain & 0xffff, info.bus & 0xff,
+             info.device & 0x1f);
+    return true;
+}
+
 static void read_gpus(int directory)
 {
     char addresses[MOST_GPUS][ADDRESS];
-    unsigned int count = 0, written = 0;
+    unsigned int count = 0, found = 0;
+    bool all = !nvml.count(&count) && count <= MOST_GPUS;
 
-    nvml.count(&count);
-    for (unsigned int i = 0; i < count && written < MOST_GPUS; i++) {
+    for (unsigned int i = 0; i < count && found < MOST_GPUS; i++) {
         nvmlDevice_t device;
-        nvmlPciInfo_t info;
 
-        if (nvml.at(i, &device) || nvml.pci(device, &info))
-            continue;
-        snprintf(addresses[written], ADDRESS, "%04x:%02x:%02x.0", info.domain & 0xffff,
-                 info.bus & 0xff, info.device & 0x1f);
-        written += write_gpu(directory, addresses[written], device);
+        if (find_gpu(i, &device, addresses[found]))
+            write_gpu(directory, addresses[found++], device);
+        else
+            all = false;
     }
-    remove_others(directory, addresses, written);
+    /* If one was not found, it is not known which of the other files is its own. */
+    if (all)
+        remove_others(directory, addresses, found);
 }
 
-/* Nobody is to take old readings for new ones. */
 static int stop(int directory, nvmlReturn_t result, bool once)
 {
-    remove_others(directory, NULL, 0);
+    if (result == NVML_ERROR_DRIVER_NOT_LOADED)
+        remove_others(directory, NULL, 0);
     if (once || result != NVML_ERROR_DRIVER_NOT_LOADED)
         return complain("cannot use NVIDIA's library", nvml.text(result));
     /* The driver was unloaded; who waits for the first reading must not wait on. */
