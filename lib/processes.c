@@ -282,6 +282,10 @@ GHashTable *vms_look(Vms *vms, const char *const *uuids)
 #define ENGINE_UNIT   UNITS "engine.slice/vgpu-engine@"
 #define DESCRIBE_UNIT UNITS "describe.slice/vgpu-describe@"
 #define GUARD_UNIT    UNITS "guard.slice/vgpu-guard@"
+#define READER_UNIT   "0::/system.slice/vgpu-nvidia-readings.service"
+
+/* Whatever its unit is called: containers run it, too. The kernel cuts names at 15 characters. */
+#define PERSISTENCE_DAEMON "nvidia-persiste"
 
 static void holder_free(void *data)
 {
@@ -308,6 +312,20 @@ static char *instance_of(const char *cgroup, const char *begin)
     return NULL;
 }
 
+/* A process of the unit itself, or of a cgroup below it. */
+static gboolean is_of_unit(const char *cgroup, const char *unit)
+{
+    g_auto(GStrv) lines = g_strsplit(cgroup ? cgroup : "", "\n", -1);
+
+    for (guint i = 0; lines[i]; i++) {
+        const char *rest = lines[i] + strlen(unit);
+
+        if (g_str_has_prefix(lines[i], unit) && (*rest == '\0' || *rest == '/'))
+            return TRUE;
+    }
+    return FALSE;
+}
+
 static Holder *holder_new(HostRoot *root, const char *dir, guint pid, const char *node)
 {
     Holder *holder = g_new0(Holder, 1);
@@ -321,6 +339,8 @@ static Holder *holder_new(HostRoot *root, const char *dir, guint pid, const char
     holder->node = g_strdup(node);
     holder->engine = instance_of(cgroup, ENGINE_UNIT);
     holder->own = holder->engine || describe || guard;
+    holder->reader = is_of_unit(cgroup, READER_UNIT);
+    holder->persists = g_strcmp0(comm, PERSISTENCE_DAEMON) == 0;
     holder->who = vm ? g_strdup_printf("VM %s (process %u, %s)", vm, pid, comm ? comm : "?")
                      : g_strdup_printf("process %u (%s)", pid, comm ? comm : "?");
     return holder;

@@ -33,6 +33,8 @@ GHashTable *vms_look(Vms *vms, const char *const *uuids);
  * @engine: UUID of the vGPU whose engine it is, or NULL
  * @own: a vGPU's engine, or of a unit that vgpud starts: vgpu-describe@, vgpu-guard@. All of them
  * end by themselves
+ * @reader: vgpu-nvidia-readings, which has each GPU open for a moment
+ * @persists: NVIDIA's persistence daemon, which has GPUs open until it is told not to
  */
 typedef struct {
     guint pid;
@@ -40,6 +42,8 @@ typedef struct {
     char *node;
     char *engine;
     gboolean own;
+    gboolean reader;
+    gboolean persists;
 } Holder;
 
 /* Of Holder, one for each process and node. @nodes: as "dri/card0". This process is left out. */

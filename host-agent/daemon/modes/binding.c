@@ -278,7 +278,6 @@ GStrv companions_moved(HostRoot *root, const Gpu *gpu)
  */
 
 #define PCI_VENDOR_NVIDIA 0x10de
-#define NVIDIA_SMI        "nvidia-smi"
 /*
  * The smallest GPU instance profile, of which a GPU holds the most; 19 is 1g on A100, A30 and H100.
  */
@@ -327,6 +326,13 @@ static char *ask(const Gpu *gpu, const char *query)
     char *output = NULL;
 
     return smi(words, &output, NULL) ? g_strstrip(output) : NULL;
+}
+
+gboolean nvidia_is_persistent(const Gpu *gpu)
+{
+    g_autofree char *mode = ask(gpu, "persistence_mode");
+
+    return g_strcmp0(mode, "Enabled") == 0;
 }
 
 static gboolean mig_can(HostRoot *root, const Gpu *gpu)

@@ -46,6 +46,14 @@ GStrv companions_moved(HostRoot *root, const Gpu *gpu);
 /* "network interface eth0 of 0000:01:00.0 is up", or NULL. To be freed. */
 char *companion_network(HostRoot *root, const PciDevice *device);
 
+#define NVIDIA_SMI "nvidia-smi"
+
+/*
+ * NVIDIA's driver keeps @gpu initialized although no process has it open. FALSE, too, if nvidia-smi
+ * does not say. Not from the main loop.
+ */
+gboolean nvidia_is_persistent(const Gpu *gpu);
+
 /* GPUs with hardware partitions: one interface over SR-IOV and the vendors' own methods. */
 
 /**

@@ -65,7 +65,18 @@ static void add_vgpus(GStrvBuilder *users, HostRoot *root, const Gpu *gpu, gbool
     }
 }
 
-/* Engines count as their vGPUs. */
+static char *holder_sentence(const Holder *holder, const PciDevice *device)
+{
+    g_autofree char *advice = NULL;
+
+    if (holder->persists)
+        advice = g_strdup_printf(
+            "; run \"" NVIDIA_SMI " -i %s -pm 0\", which makes it close the GPU", device->address);
+    return g_strdup_printf("%s has /dev/%s of %s open%s", holder->who, holder->node,
+                           device->address, advice ? advice : "");
+}
+
+/* Engines count as their vGPUs. The reader of NVIDIA's GPUs is stopped while a GPU is unbound. */
 static void add_holders(GStrvBuilder *users, HostRoot *root, const PciDevice *device)
 {
     g_auto(GStrv) nodes = nodes_of_device(root, device);
@@ -74,9 +85,8 @@ static void add_holders(GStrvBuilder *users, HostRoot *root, const PciDevice *de
     for (guint i = 0; i < holders->len; i++) {
         const Holder *holder = g_ptr_array_index(holders, i);
 
-        if (!holder->own)
-            g_strv_builder_take(users, g_strdup_printf("%s has /dev/%s of %s open", holder->who,
-                                                       holder->node, device->address));
+        if (!holder->own && !holder->reader)
+            g_strv_builder_take(users, holder_sentence(holder, device));
     }
 }
 

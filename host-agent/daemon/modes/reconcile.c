@@ -10,6 +10,7 @@
 #include "lib/gpus.h"
 #include "lib/control.h"
 #include "lib/mdev.h"
+#include "lib/nvidia_readings.h"
 #include "lib/types.h"
 #include "host-agent/daemon/modes/binding.h"
 #include "host-agent/daemon/modes/kernel_call.h"
@@ -319,6 +320,48 @@ static gboolean enter_host(const Reconciliation *want, const Gpu *gpu, GError **
     return give_back_all(want, gpu, error);
 }
 
+static gboolean has_nvidia_driver(const Gpu *gpu)
+{
+    return g_strcmp0(gpu->pci->driver, NVIDIA_DRIVER) == 0;
+}
+
+#define READER     "vgpu-nvidia-readings.service"
+#define READER_DIR "/run/vgpu/readings"
+
+static gboolean stop_reader(HostRoot *root, GError **error)
+{
+    static const char *const stop[] = {"systemctl", "stop", READER, NULL};
+
+    return !root_has(root, READER_DIR) || kernel_run(stop, NULL, error);
+}
+
+/* Its first reading may take long. */
+static void start_reader(HostRoot *root)
+{
+    static const char *const start[] = {"systemctl", "start", "--no-block", READER, NULL};
+    g_autoptr(GError) error = NULL;
+
+    if (root_has(root, READER_DIR) && !kernel_run(start, NULL, &error))
+        g_message("%s", error->message);
+}
+
+/*
+ * NVIDIA's driver does not let itself be unbound while a process has the GPU open, and the writer
+ * waits for it and cannot be killed. Our reader opens all GPUs twice a minute.
+ */
+static gboolean unbind_for_vm(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    gboolean done;
+
+    if (!has_nvidia_driver(gpu))
+        return binding_to_vfio(want->root, want->address, error);
+    if (!stop_reader(want->root, error))
+        return FALSE;
+    done = binding_to_vfio(want->root, want->address, error);
+    start_reader(want->root);
+    return done;
+}
+
 static gboolean enter_passthrough(const Reconciliation *want, const Gpu *gpu, GError **error)
 {
     if (!want->dry_run && !binding_load_vfio(want->root, error))
@@ -329,7 +372,7 @@ static gboolean enter_passthrough(const Reconciliation *want, const Gpu *gpu, GE
             return FALSE;
     }
     say(want, "GPU %s goes to vfio-pci", want->address);
-    return want->dry_run || binding_to_vfio(want->root, want->address, error);
+    return want->dry_run || unbind_for_vm(want, gpu, error);
 }
 
 static gboolean enter_partitioned(const Reconciliation *want, const Gpu *gpu, GError **error)
@@ -426,6 +469,28 @@ static gboolean must_be_possible(const Reconciliation *want, const Gpu *gpu, GEr
     return reconcile_possible(want->root, gpu, want->target, want->partitions, error);
 }
 
+/*
+ * In persistence mode NVIDIA's driver never lets the GPU be unbound either, though no process has
+ * it open.
+ */
+static gboolean must_let_go(const Reconciliation *want, const Gpu *gpu, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+
+    if (want->target != GPU_MODE_PASSTHROUGH || !has_nvidia_driver(gpu) ||
+        !nvidia_is_persistent(gpu))
+        return TRUE;
+    g_set_error(&cause, AGENT_ERROR, AGENT_ERROR_FAILED,
+                "GPU %s can't be switched to passthrough: NVIDIA's driver keeps it initialized "
+                "(persistence mode); run \"" NVIDIA_SMI " -i %s -pm 0\" first",
+                want->address, want->address);
+    if (want->dry_run)
+        say(want, "%s", cause->message);
+    else
+        g_propagate_error(error, g_steal_pointer(&cause));
+    return want->dry_run;
+}
+
 /* An incomplete switch to passthrough, or an incomplete way back. */
 static gboolean is_unbound(const Gpu *gpu)
 {
@@ -437,7 +502,8 @@ gboolean converge(const Reconciliation *want, GError **error)
     g_autoptr(Gpu) gpu = reconcile_look(want->root, want->address, error);
     g_autoptr(Gpu) left = NULL;
 
-    if (!gpu || !must_be_possible(want, gpu, error) || !must_be_free(want, gpu, error))
+    if (!gpu || !must_be_possible(want, gpu, error) || !must_be_free(want, gpu, error) ||
+        !must_let_go(want, gpu, error))
         return FALSE;
     if (gpu->mode != want->target && !leave(want, gpu, error))
         return FALSE;

@@ -26,6 +26,7 @@ static HostRoot *root;
 static GString *done;
 static guint left;
 static const char *refused;
+static const char *said;
 static GHashTable *drivers; /* address to its original driver */
 static GHashTable *drained;
 
@@ -67,6 +68,7 @@ void fake_kernel_use(HostRoot *at)
     done = g_string_new(NULL);
     left = G_MAXUINT;
     refused = NULL;
+    said = "";
     g_clear_pointer(&drivers, g_hash_table_unref);
     g_clear_pointer(&drained, g_hash_table_unref);
     drivers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -92,6 +94,11 @@ void fake_kernel_cut_after(guint count)
 void fake_kernel_refuse(const char *suffix)
 {
     refused = suffix;
+}
+
+void fake_kernel_say(const char *output)
+{
+    said = output;
 }
 
 gboolean fake_kernel_drained(const char *gpu)
@@ -263,7 +270,7 @@ gboolean kernel_run(const char *const *argv, char **output, GError **error)
         file_tree_write(root, "/sys/bus/pci/drivers/vfio-pci/uevent", "");
     g_mutex_unlock(&lock);
     if (output)
-        *output = g_strdup("");
+        *output = g_strdup(said);
     if (!good)
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_FAILED, "%s: refused by the test", line);
     return good;

@@ -31,6 +31,9 @@ void fake_kernel_cut_after(guint count);
 /* Writes to paths that end with @suffix fail; NULL: none. */
 void fake_kernel_refuse(const char *suffix);
 
+/* What programs print that are run from now on. */
+void fake_kernel_say(const char *output);
+
 /* Whether the driver has drained the GPU. */
 gboolean fake_kernel_drained(const char *gpu);
 

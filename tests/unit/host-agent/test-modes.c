@@ -196,6 +196,8 @@ static void test_own_name(void)
         "0::/system.slice/docker-1.scope/system.slice/system-vgpu\\x2dengine.slice/"
         "vgpu-engine@" UUID ".service\n",
         "0::/user.slice/user-1000.slice/user@1000.service/app.slice/vgpu-guard@x.service\n",
+        "0::/user.slice/user-1000.slice/user@1000.service/vgpu-nvidia-readings.service\n",
+        "0::/system.slice/vgpu-nvidia-readings.service.scope\n",
     };
     AgentOnBus at;
 
