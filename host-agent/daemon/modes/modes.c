@@ -225,14 +225,14 @@ static void list_users_allowed(GDBusMethodInvocation *invocation, const Caller *
 static gboolean drain(const Modes *modes, const Gpu *gpu, gboolean on, GError **error)
 {
     const char *address = gpu->pci->address;
+    gboolean cancelled;
     GpuMode target;
 
     if (!on)
         g_hash_table_remove(modes->held, address);
     /* The caller may be gone, and it may wait for ever. */
-    if (!on && mode_switch_cancel(&modes->switches, address))
-        return TRUE;
-    if (mode_switch_target(&modes->switches, address, &target)) {
+    cancelled = !on && mode_switch_cancel(&modes->switches, address);
+    if (!cancelled && mode_switch_target(&modes->switches, address, &target)) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_IN_USE,
                     "GPU %s is being switched just now; wait for that", address);
         return FALSE;

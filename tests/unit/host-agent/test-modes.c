@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "host-agent/daemon/host/host.h"
+#include "host-agent/daemon/modes/binding.h"
 #include "host-agent/daemon/modes/reconcile.h"
 #include "host-agent/daemon/modes/wanted.h"
 #include "host-agent/store/tables.h"
@@ -523,6 +524,32 @@ static void test_operator_drain(void)
     agent_on_bus_close(&at);
 }
 
+/* An operator's drain of before, and a switch that waits: one command ends both. */
+static void test_resume_all(void)
+{
+    AgentOnBus at;
+    VgpuGpu *gpu;
+
+    open_host(&at, "shared");
+    add_vgpu(at.root, "running");
+    assert_says("gpu drain " GPU, 0, "", "");
+    g_autoptr(GSubprocess) first =
+        g_subprocess_new(G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_SILENCE,
+                         NULL, AGENT_OUT "/vgpuctl", "gpu", "mode", "--drain", GPU, "host", NULL);
+    gpu = host_gpu_interface(agent_host(at.agent), GPU);
+    while (!*vgpu_gpu_get_switching(gpu))
+        g_main_context_iteration(NULL, TRUE);
+    assert_says("gpu resume " GPU, 0, "", "");
+    wait_until_settled(&at, GPU);
+    g_assert_true(g_subprocess_wait(first, NULL, NULL));
+    g_assert_cmpint(g_subprocess_get_exit_status(first), ==, IN_USE);
+    g_assert_false(fake_kernel_drained(GPU));
+    assert_says("-o json gpu show " GPU, 0, "\"Draining\" : false", "");
+    agent_on_bus_restart(&at);
+    g_assert_false(fake_kernel_drained(GPU));
+    agent_on_bus_close(&at);
+}
+
 static void no_step(const char *sentence, void *data)
 {
     (void)sentence;
@@ -714,6 +741,36 @@ static void test_reconcile_in_use(void)
     agent_on_bus_close(&at);
 }
 
+/*
+ * A desired mode that failed is tried again when the GPU has changed, not at each event. A command
+ * that succeeds ends that: what is desired is then kept as before.
+ */
+static void test_failed_once(void)
+{
+    AgentOnBus at;
+
+    open_host(&at, "shared");
+    assert_says("gpu mode " GPU " host", 0, "", "");
+    g_assert_true(wanted_set(at.root, GPU, GPU_MODE_PASSTHROUGH, 0, NULL));
+    fake_kernel_refuse("amdgpu/unbind");
+    agent_on_bus_restart(&at);
+    wait_until_settled(&at, GPU);
+    assert_mode(at.root, GPU, GPU_MODE_HOST);
+    fake_kernel_refuse(NULL);
+    agent_refresh(at.agent);
+    assert_says("operation list", 0, "Nothing is being done", "");
+    assert_mode(at.root, GPU, GPU_MODE_HOST);
+    assert_says("gpu mode " GPU " passthrough", 0, "", "");
+    assert_mode(at.root, GPU, GPU_MODE_PASSTHROUGH);
+    /* By hand; its driver and memory are those of the failure. */
+    g_assert_true(binding_give_back(at.root, GPU, NULL));
+    assert_mode(at.root, GPU, GPU_MODE_HOST);
+    agent_refresh(at.agent);
+    wait_until_settled(&at, GPU);
+    assert_mode(at.root, GPU, GPU_MODE_PASSTHROUGH);
+    agent_on_bus_close(&at);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -734,6 +791,7 @@ int main(int argc, char **argv)
     g_test_add_func("/modes/no-iommu", test_no_iommu);
     g_test_add_func("/modes/group-is-taken", test_group_is_taken);
     g_test_add_func("/modes/operator-drain", test_operator_drain);
+    g_test_add_func("/modes/resume-all", test_resume_all);
     g_test_add_func("/modes/cut-short", test_cut_short);
     g_test_add_func("/modes/cut-short-in-use", test_cut_short_in_use);
     g_test_add_func("/modes/cut-while-waiting", test_cut_while_waiting);
@@ -741,5 +799,6 @@ int main(int argc, char **argv)
     g_test_add_func("/modes/reconcile", test_reconcile);
     g_test_add_func("/modes/reconcile-failed", test_reconcile_failed);
     g_test_add_func("/modes/reconcile-in-use", test_reconcile_in_use);
+    g_test_add_func("/modes/failed-once", test_failed_once);
     return g_test_run();
 }
