@@ -419,11 +419,12 @@ Agent *agent_new(HostRoot *root, GError **error)
 
 void agent_free(Agent *agent)
 {
+    /* Before its switches are abandoned: they are due again at the next start. */
+    g_clear_pointer(&agent->schedule, schedule_free);
     g_clear_pointer(&agent->operations, operations_free);
     if (agent->audit.host)
         audit_set_describe(NULL, NULL);
     g_clear_pointer(&agent->audit_operations, audit_operations_free);
-    g_clear_pointer(&agent->schedule, schedule_free);
     g_clear_pointer(&agent->modes, modes_free);
     g_clear_pointer(&agent->definitions, definition_watch_free);
     g_clear_pointer(&agent->domains, domain_watch_free);

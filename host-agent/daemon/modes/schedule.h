@@ -16,6 +16,7 @@ typedef struct Schedule Schedule;
 /* All of them live longer. Nothing is done before schedule_start(). */
 Schedule *schedule_new(Host *host, Modes *modes, PoolSetFunc set_pool, void *data);
 
+/* Before the operations end: a switch that they abandon is not handled, but due again. */
 void schedule_free(Schedule *schedule);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Schedule, schedule_free)
 

@@ -601,6 +601,30 @@ static void test_broken(void)
     close_clock(&clock);
 }
 
+/* vgpud ends in order while a switch waits for its users: at the next start it is due again. */
+static void test_waits_over_restart(void)
+{
+    Clock clock;
+    g_autoptr(GString) log = g_string_new("");
+
+    open_clock(&clock);
+    set_times(&clock, -60, -10);
+    write_schedule(&clock, "warn=0\n");
+    file_tree_write(clock.host.root, DEVICE "/drm/card0/uevent", "MAJOR=226\nDEVNAME=dri/card0\n");
+    fake_process(clock.host.root, FAKE_PID_MIN, "Xorg", NULL, NULL, "dri/card0");
+    g_log_set_default_handler(keep_log, log);
+    agent_on_bus_restart(&clock.host);
+    iterate_until_said(log, "waits until it is no longer in use");
+    g_string_truncate(log, 0);
+    agent_on_bus_restart(&clock.host);
+    fake_process_closes(clock.host.root, FAKE_PID_MIN);
+    iterate_until(is_passthrough, &clock.host);
+    iterate_until_told("operation list", "Nothing is being done");
+    g_assert_cmpint(gpu_table_due(host_db(agent_host(clock.host.agent)), GPU), >, 0);
+    g_log_set_default_handler(g_log_default_handler, NULL);
+    close_clock(&clock);
+}
+
 /* Its times are then systemd's to refuse; the rest of /etc/vgpu is in force. */
 static void test_no_answer(void)
 {
@@ -640,5 +664,6 @@ int main(int argc, char **argv)
     g_test_add_func("/schedule/due-meanwhile", test_due_meanwhile);
     g_test_add_func("/schedule/broken", test_broken);
     g_test_add_func("/schedule/no-answer", test_no_answer);
+    g_test_add_func("/schedule/waits-over-restart", test_waits_over_restart);
     return g_test_run();
 }
