@@ -55,21 +55,17 @@ static gboolean apply(Host *host, Tenants *tenants, const Pools *pools, const GP
 }
 
 /*
- * Forgets settings of commands that /etc/vgpu declares; with the option DryRun, only determines
- * what would change. Returns a sentence for each change; NULL with @error: nothing was changed. It
- * does not read the files again.
+ * Forgets settings of commands that /etc/vgpu declares; @dry_run: only determines what would
+ * change. Returns a sentence for each change; NULL with @error: nothing was changed. It does not
+ * read the files again.
  */
-static GStrv config_apply(Host *host, Tenants *tenants, const Pools *pools, GVariant *options,
-                          gboolean *dry_run, GError **error)
+static GStrv config_apply(Host *host, Tenants *tenants, const Pools *pools, gboolean dry_run,
+                          GError **error)
 {
-    const DictKey keys[] = {{"DryRun", 'b', dry_run, NULL, 0, 0}};
-    g_autoptr(GPtrArray) entries = NULL;
+    g_autoptr(GPtrArray) entries = config_tenants(host_root(host), error);
     g_autoptr(GStrvBuilder) changes = g_strv_builder_new();
 
-    if (!dict_read(options, keys, G_N_ELEMENTS(keys), error))
-        return NULL;
-    entries = config_tenants(host_root(host), error);
-    if (!entries || !apply(host, tenants, pools, entries, *dry_run, changes, error))
+    if (!entries || !apply(host, tenants, pools, entries, dry_run, changes, error))
         return NULL;
     return g_strv_builder_end(changes);
 }
@@ -154,17 +150,72 @@ struct Agent {
     gboolean exported;
 };
 
-/* A wrong file leaves its last valid content in force; at the start there is none. */
-static gboolean reload(Agent *agent, GError **error)
+static void warn_at_start(const GError *cause, const char *lost)
 {
-    g_autoptr(Offers) offers = offers_new(inventory_root(agent->inventory));
-    g_autoptr(GPtrArray) declared = config_tenants(inventory_root(agent->inventory), error);
+    g_warning("%s; until this is corrected (\"vgpuctl reload\") %s", cause->message, lost);
+}
 
-    if (!declared || !offers_reload(offers, error) || !schedule_reload(agent->schedule, error))
-        return FALSE;
-    tenants_declare(agent->tenants, g_steal_pointer(&declared));
-    offers_take(agent->offers, g_steal_pointer(&offers));
-    return TRUE;
+/*
+ * At the start nothing was in force before. A wrong file costs its own part only: a host without
+ * its arbiters would share its GPUs without anybody who divides them.
+ */
+static void read_at_start(Agent *agent)
+{
+    g_autoptr(GError) types = NULL;
+    g_autoptr(GError) tenants = NULL;
+    g_autoptr(GError) schedule = NULL;
+    GPtrArray *declared, *entries;
+
+    if (!offers_reload(agent->offers, &types))
+        warn_at_start(types, "no vGPU or slice can be made; those that exist stay");
+    declared = config_tenants(inventory_root(agent->inventory), &tenants);
+    if (declared)
+        tenants_declare(agent->tenants, declared);
+    else
+        warn_at_start(tenants, "no declared tenant exists, only those set by command");
+    entries = schedule_read(agent->schedule, &schedule);
+    if (entries)
+        schedule_take(agent->schedule, entries);
+    else
+        warn_at_start(schedule, "no GPU changes its mode or pool by the clock");
+}
+
+/**
+ * Settings - all of /etc/vgpu, without a mistake
+ * @tenants: of TenantEntry
+ * @schedule: of ScheduleEntry
+ */
+typedef struct {
+    VgpudConf *conf;
+    Offers *offers;
+    GPtrArray *tenants;
+    GPtrArray *schedule;
+} Settings;
+
+static void settings_free(Settings *settings)
+{
+    g_clear_pointer(&settings->conf, vgpud_conf_free);
+    g_clear_pointer(&settings->offers, offers_free);
+    g_clear_pointer(&settings->tenants, g_ptr_array_unref);
+    g_clear_pointer(&settings->schedule, g_ptr_array_unref);
+    g_free(settings);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Settings, settings_free)
+
+/* For a reload. NULL with @error: what was in force before still is. */
+static Settings *settings_read(const Agent *agent, GError **error)
+{
+    HostRoot *root = inventory_root(agent->inventory);
+    g_autoptr(Settings) settings = g_new0(Settings, 1);
+
+    settings->offers = offers_new(root);
+    settings->conf = vgpud_conf_load(root, error);
+    if (!settings->conf || !offers_reload(settings->offers, error))
+        return NULL;
+    settings->tenants = config_tenants(root, error);
+    if (settings->tenants)
+        settings->schedule = schedule_read(agent->schedule, error);
+    return settings->schedule ? g_steal_pointer(&settings) : NULL;
 }
 
 /* A busy metrics port must not stop the agent. */
@@ -176,15 +227,14 @@ static void offer_metrics(Agent *agent, const char *listen)
         g_message("%s", error->message);
 }
 
-static gboolean reload_all(Agent *agent, GError **error)
+static void settings_take(Agent *agent, Settings *settings)
 {
-    g_autoptr(VgpudConf) conf = vgpud_conf_load(inventory_root(agent->inventory), error);
-
-    if (!conf || !reload(agent, error))
-        return FALSE;
-    pressure_watch_set_grace(agent->pressure, conf->pressure_grace);
-    bypass_watch_set_policy(agent->bypass, conf->on_bypass);
-    offer_metrics(agent, conf->metrics_listen);
+    tenants_declare(agent->tenants, g_steal_pointer(&settings->tenants));
+    offers_take(agent->offers, g_steal_pointer(&settings->offers));
+    schedule_take(agent->schedule, g_steal_pointer(&settings->schedule));
+    pressure_watch_set_grace(agent->pressure, settings->conf->pressure_grace);
+    bypass_watch_set_policy(agent->bypass, settings->conf->on_bypass);
+    offer_metrics(agent, settings->conf->metrics_listen);
     host_refresh(agent->host);
     slices_refresh(agent->slices);
     modes_reload(agent->modes);
@@ -192,19 +242,39 @@ static gboolean reload_all(Agent *agent, GError **error)
     limits_sync_refresh(agent->limits);
     cdi_sync_refresh(agent->cdi);
     pressure_watch_refresh(agent->pressure);
-    return TRUE;
 }
 
 static void reload_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
 {
     Agent *agent = data;
     g_autoptr(GError) error = NULL;
+    g_autoptr(Settings) settings = settings_read(agent, &error);
 
     (void)caller;
-    if (reload_all(agent, &error))
-        vgpu_manager_complete_reload(host_manager(agent->host), invocation);
-    else
+    if (!settings) {
         g_dbus_method_invocation_return_gerror(invocation, error);
+        return;
+    }
+    settings_take(agent, settings);
+    vgpu_manager_complete_reload(host_manager(agent->host), invocation);
+}
+
+/* What can be refused is determined before anything is changed. */
+static GStrv apply_settings(Agent *agent, gboolean dry_run, GError **error)
+{
+    g_autoptr(Settings) settings = NULL;
+    g_auto(GStrv) changes = config_apply(agent->host, agent->tenants, agent->pools, TRUE, error);
+
+    if (!changes || dry_run)
+        return g_steal_pointer(&changes);
+    settings = settings_read(agent, error);
+    if (!settings)
+        return NULL;
+    g_strfreev(changes);
+    changes = config_apply(agent->host, agent->tenants, agent->pools, FALSE, error);
+    if (changes)
+        settings_take(agent, settings);
+    return g_steal_pointer(&changes);
 }
 
 static void apply_authorized(GDBusMethodInvocation *invocation, const Caller *caller, void *data)
@@ -214,10 +284,12 @@ static void apply_authorized(GDBusMethodInvocation *invocation, const Caller *ca
     g_autoptr(GVariant) options = NULL;
     g_auto(GStrv) changes = NULL;
     gboolean dry_run = FALSE;
+    const DictKey keys[] = {{"DryRun", 'b', &dry_run, NULL, 0, 0}};
 
     g_variant_get(g_dbus_method_invocation_get_parameters(invocation), "(@a{sv})", &options);
-    changes = config_apply(agent->host, agent->tenants, agent->pools, options, &dry_run, &error);
-    if (!changes || (!dry_run && !reload_all(agent, &error))) {
+    if (dict_read(options, keys, G_N_ELEMENTS(keys), &error))
+        changes = apply_settings(agent, dry_run, &error);
+    if (!changes) {
         g_dbus_method_invocation_return_gerror(invocation, error);
         return;
     }
@@ -230,7 +302,7 @@ static void apply_authorized(GDBusMethodInvocation *invocation, const Caller *ca
 /* The modules that watch the GPUs and their users. */
 static gboolean make_watches(Agent *agent, GError **error)
 {
-    g_autoptr(VgpudConf) conf = vgpud_conf_load(inventory_root(agent->inventory), error);
+    g_autoptr(VgpudConf) conf = vgpud_conf_load_at_start(inventory_root(agent->inventory), error);
 
     if (!conf)
         return FALSE;
@@ -404,16 +476,13 @@ static gboolean make_modules(Agent *agent, GError **error)
 Agent *agent_new(HostRoot *root, GError **error)
 {
     g_autoptr(Agent) agent = g_new0(Agent, 1);
-    g_autoptr(GError) cause = NULL;
 
     agent->inventory = inventory_new(root);
     agent->lock = instance_lock(root, error);
     agent->db = agent->lock >= 0 ? db_open(root, error) : NULL;
     if (!agent->db || !make_modules(agent, error))
         return NULL;
-    if (!reload(agent, &cause))
-        g_warning("%s; no vGPU can be made until this is corrected (\"vgpuctl reload\")",
-                  cause->message);
+    read_at_start(agent);
     return g_steal_pointer(&agent);
 }
 

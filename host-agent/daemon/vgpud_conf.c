@@ -11,31 +11,38 @@
 #define PRESSURE_GRACE 10
 #define LONGEST_GRACE  3600
 
-/* Sets a value of @conf from its text; FALSE: it is not @allowed. */
+/* A line that was meant to set on-bypass=, however the rest of it is written. */
+#define POLICY_LINE "^[^#\n]*bypass"
+
+/* Sets a value of @conf from its text; FALSE: it is not @allowed, and @conf is unchanged. */
 typedef gboolean SetFunc(VgpudConf *conf, const char *text);
 
 static gboolean set_listen(VgpudConf *conf, const char *text)
 {
     const char *port = strrchr(text, ':');
     guint64 number;
+    gboolean off = g_str_equal(text, "off");
+    gboolean good =
+        g_str_has_prefix(text, "unix:")
+            ? text[strlen("unix:")] == '/'
+            : port && port != text &&
+                  g_ascii_string_to_unsigned(port + 1, 10, 1, G_MAXUINT16, &number, NULL);
 
-    g_clear_pointer(&conf->metrics_listen, g_free);
-    if (g_str_equal(text, "off"))
-        return TRUE;
-    conf->metrics_listen = g_strdup(text);
-    if (g_str_has_prefix(text, "unix:"))
-        return text[strlen("unix:")] == '/';
-    return port && port != text &&
-           g_ascii_string_to_unsigned(port + 1, 10, 1, G_MAXUINT16, &number, NULL);
+    if (!off && !good)
+        return FALSE;
+    g_free(conf->metrics_listen);
+    conf->metrics_listen = off ? NULL : g_strdup(text);
+    return TRUE;
 }
 
 static gboolean set_grace(VgpudConf *conf, const char *text)
 {
     guint64 seconds = 0;
-    gboolean good = g_ascii_string_to_unsigned(text, 10, 1, LONGEST_GRACE, &seconds, NULL);
 
+    if (!g_ascii_string_to_unsigned(text, 10, 1, LONGEST_GRACE, &seconds, NULL))
+        return FALSE;
     conf->pressure_grace = (guint)seconds;
-    return good;
+    return TRUE;
 }
 
 static gboolean set_on_bypass(VgpudConf *conf, const char *text)
@@ -43,9 +50,11 @@ static gboolean set_on_bypass(VgpudConf *conf, const char *text)
     static const char *const names[] = {"report", "kill", "ignore"};
 
     for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (!g_str_equal(text, names[i]))
+            continue;
         conf->on_bypass = (OnBypass)i;
-        if (g_str_equal(text, names[i]))
-            return TRUE;
+        conf->has_on_bypass = TRUE;
+        return TRUE;
     }
     return FALSE;
 }
@@ -83,35 +92,65 @@ static gboolean read_key(VgpudConf *conf, GKeyFile *file, const char *group, con
     return FALSE;
 }
 
-static gboolean read_group(VgpudConf *conf, GKeyFile *file, const char *group, GError **error)
+/* Goes on after a mistake; @error has the first one. */
+static void read_group(VgpudConf *conf, GKeyFile *file, const char *group, GError **error)
 {
     g_auto(GStrv) names = g_key_file_get_keys(file, group, NULL, NULL);
 
     for (guint i = 0; names && names[i]; i++)
-        if (!read_key(conf, file, group, names[i], error))
-            return FALSE;
-    return TRUE;
+        read_key(conf, file, group, names[i], *error ? NULL : error);
+}
+
+/* What is right in the file, and defaults for the rest. @error: set if there was a mistake. */
+static VgpudConf *read_right(HostRoot *root, GError **error)
+{
+    VgpudConf *conf = g_new0(VgpudConf, 1);
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(GKeyFile) file = root_read_keys(root, VGPUD_CONF, G_KEY_FILE_NONE, &cause);
+    g_auto(GStrv) groups = file ? g_key_file_get_groups(file, NULL) : NULL;
+
+    conf->metrics_listen = g_strdup(METRICS_LISTEN);
+    conf->pressure_grace = PRESSURE_GRACE;
+    if (cause && !g_error_matches(cause, G_FILE_ERROR, G_FILE_ERROR_NOENT))
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, VGPUD_CONF ": %s", cause->message);
+    for (guint i = 0; groups && groups[i]; i++)
+        read_group(conf, file, groups[i], error);
+    return conf;
 }
 
 VgpudConf *vgpud_conf_load(HostRoot *root, GError **error)
 {
-    g_autoptr(VgpudConf) conf = g_new0(VgpudConf, 1);
-    g_autoptr(GError) cause = NULL;
-    g_autoptr(GKeyFile) file = root_read_keys(root, VGPUD_CONF, G_KEY_FILE_NONE, &cause);
-    g_auto(GStrv) groups = NULL;
+    g_autoptr(GError) mistake = NULL;
+    g_autoptr(VgpudConf) conf = read_right(root, &mistake);
 
-    conf->metrics_listen = g_strdup(METRICS_LISTEN);
-    conf->pressure_grace = PRESSURE_GRACE;
-    if (!file) {
-        if (g_error_matches(cause, G_FILE_ERROR, G_FILE_ERROR_NOENT))
-            return g_steal_pointer(&conf);
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_INVALID, VGPUD_CONF ": %s", cause->message);
+    if (!mistake)
+        return g_steal_pointer(&conf);
+    g_propagate_error(error, g_steal_pointer(&mistake));
+    return NULL;
+}
+
+/* The file may say on-bypass=, and nobody can know what. */
+static gboolean has_lost_policy(HostRoot *root, const VgpudConf *conf)
+{
+    g_autofree char *text = conf->has_on_bypass ? NULL : root_read(root, VGPUD_CONF, NULL);
+
+    return !conf->has_on_bypass &&
+           (!text || g_regex_match_simple(POLICY_LINE, text, G_REGEX_MULTILINE, 0));
+}
+
+VgpudConf *vgpud_conf_load_at_start(HostRoot *root, GError **error)
+{
+    g_autoptr(GError) mistake = NULL;
+    g_autoptr(VgpudConf) conf = read_right(root, &mistake);
+
+    if (mistake && has_lost_policy(root, conf)) {
+        g_propagate_prefixed_error(error, g_steal_pointer(&mistake),
+                                   "cannot read on-bypass=, so vgpud does not start: ");
         return NULL;
     }
-    groups = g_key_file_get_groups(file, NULL);
-    for (guint i = 0; groups[i]; i++)
-        if (!read_group(conf, file, groups[i], error))
-            return NULL;
+    if (mistake)
+        g_warning("%s; until this is corrected (\"vgpuctl reload\") vgpud uses the default",
+                  mistake->message);
     return g_steal_pointer(&conf);
 }
 

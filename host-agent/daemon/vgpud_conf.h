@@ -18,17 +18,25 @@
  * @metrics_listen: "ADDRESS:PORT" or "unix:PATH"; NULL: nowhere
  * @pressure_grace: seconds between the steps when memory is short
  * @on_bypass: what happens to a process that uses a slice's GPU past its governor
+ * @has_on_bypass: the file says so
  */
 typedef struct {
     char *metrics_listen;
     guint pressure_grace;
     OnBypass on_bypass;
+    gboolean has_on_bypass;
 } VgpudConf;
 
 /*
  * Unknown groups, keys and values are errors that name file, group and key (AGENT_ERROR_INVALID).
  */
 VgpudConf *vgpud_conf_load(HostRoot *root, GError **error);
+
+/*
+ * For the start of vgpud: a mistake costs only its own key, which has its default, and is logged.
+ * NULL with @error: on-bypass= is in the file and cannot be read; the default might be weaker.
+ */
+VgpudConf *vgpud_conf_load_at_start(HostRoot *root, GError **error);
 
 void vgpud_conf_free(VgpudConf *conf);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(VgpudConf, vgpud_conf_free)

@@ -157,12 +157,15 @@ s.sendall(b"GET /metrics HTTP/1.0\r\n\r\n"); print(b"".join(iter(lambda: s.recv(
     die $text if $text !~ /^vgpu_build_info/m;
     my $other = host("$nobody test -w /run/vgpu/metrics", fail => 1);
     die "anybody may connect\n" if $VGPU::Command::status == 0;
-    host("printf '[metrics]\\nport=1\\n' >/etc/vgpu/vgpud.conf; systemctl restart vgpud", fail => 1);
+    host("printf '[metrics]\\nport=1\\n' >/etc/vgpu/vgpud.conf; systemctl restart vgpud");
     my $said = host('journalctl -q -u vgpud -o cat -n 20');
     die $said if $said !~ /\[metrics\]: there is no key "port"/;
+    host("printf '[slices]\\non-bypass=kil\\n' >/etc/vgpu/vgpud.conf; systemctl restart vgpud", fail => 1);
+    my $policy = host('journalctl -q -u vgpud -o cat -n 20');
+    die $policy if $policy !~ /cannot read on-bypass=, so vgpud does not start/;
     host('rm /etc/vgpu/vgpud.conf; systemctl reset-failed vgpud; systemctl restart vgpud');
     metrics();
-    my ($line) = $said =~ /(vgpud: .*port.*)/;
+    my ($line) = $said =~ /(.*\[metrics\].*port.*)/;
     return $line;
 });
 

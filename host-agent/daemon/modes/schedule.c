@@ -457,20 +457,23 @@ static gboolean check(const GPtrArray *entries, GError **error)
     return TRUE;
 }
 
-gboolean schedule_reload(Schedule *schedule, GError **error)
+GPtrArray *schedule_read(const Schedule *schedule, GError **error)
 {
     g_autoptr(GError) cause = NULL;
     g_autoptr(GPtrArray) entries = schedule_conf_load(host_root(schedule->host), &cause);
 
-    if (!entries || !check(entries, &cause)) {
-        g_set_error_literal(error, AGENT_ERROR, AGENT_ERROR_INVALID, cause->message);
-        return FALSE;
-    }
+    if (entries && check(entries, &cause))
+        return g_steal_pointer(&entries);
+    g_set_error_literal(error, AGENT_ERROR, AGENT_ERROR_INVALID, cause->message);
+    return NULL;
+}
+
+void schedule_take(Schedule *schedule, GPtrArray *entries)
+{
     g_ptr_array_unref(schedule->entries);
-    schedule->entries = g_steal_pointer(&entries);
+    schedule->entries = entries;
     sync_timers(schedule);
     ask_delayed(schedule);
-    return TRUE;
 }
 
 void schedule_start(Schedule *schedule, GDBusConnection *bus)

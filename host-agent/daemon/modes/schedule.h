@@ -21,10 +21,13 @@ void schedule_free(Schedule *schedule);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Schedule, schedule_free)
 
 /*
- * Reads schedule.conf again, and asks systemd about its times. If it has an error, the previous
- * content stays in force.
+ * What schedule.conf says now, of ScheduleEntry; systemd has checked its times. NULL with
+ * AGENT_ERROR_INVALID: it has an error. Changes nothing.
  */
-gboolean schedule_reload(Schedule *schedule, GError **error);
+GPtrArray *schedule_read(const Schedule *schedule, GError **error);
+
+/* From now on they are in force. @entries: taken, from schedule_read(). */
+void schedule_take(Schedule *schedule, GPtrArray *entries);
 
 /*
  * Makes systemd's timers on @bus, and applies what was due last for each GPU, if it was missed.

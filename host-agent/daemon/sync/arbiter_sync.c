@@ -71,24 +71,62 @@ static GPtrArray *shares_of_all(const ArbiterSync *link)
     return shares;
 }
 
-static void serve(ArbiterSync *link, const Gpu *gpu)
+static gboolean was_told(HostRoot *root, const char *address)
+{
+    g_autofree char *path = g_build_filename(GOVERNOR_DIR, address, "gpu.conf", NULL);
+
+    return root_has(root, path);
+}
+
+/* While a file of /etc/vgpu is wrong, an arbiter keeps the policy that it had. */
+static void tell(const ArbiterSync *link, const Gpu *gpu)
 {
     const char *address = gpu->pci->address;
     HostRoot *root = host_root(link->host);
     const GpuEntry *settings = offers_settings(link->offers, address);
-    const GPtrArray *slices = slices_all(link->slices);
     g_autoptr(GPtrArray) shares = shares_of_all(link);
     g_autoptr(GError) error = NULL;
     guint64 vram;
 
-    offers_capacity(link->offers, gpu, &vram);
+    if (!offers_capacity(link->offers, gpu, &vram) && was_told(root, address))
+        return;
     if (!shares_sync(root, address, vram, settings ? settings->policy : GPU_POLICY_SHARES, shares,
                      &error))
         g_warning("the arbiter of GPU %s can't be told of its slices: %s", address, error->message);
+}
+
+static void serve(ArbiterSync *link, const Gpu *gpu)
+{
+    const char *address = gpu->pci->address;
+    const GPtrArray *slices = slices_all(link->slices);
+
+    tell(link, gpu);
     for (guint i = 0; i < slices->len; i++)
         note_home(link, g_ptr_array_index(slices, i));
     if (g_hash_table_add(link->served, g_strdup(address)))
         ask_systemd(link, "StartUnit", address);
+}
+
+static gboolean has_slices(const ArbiterSync *link, const char *address)
+{
+    const GPtrArray *slices = slices_all(link->slices);
+
+    for (guint i = 0; i < slices->len; i++) {
+        const Slice *slice = g_ptr_array_index(slices, i);
+
+        if (slice->present && g_str_equal(slice->gpu, address))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* Slices that exist need their arbiter also while the types are not known. */
+static gboolean needs_arbiter(const ArbiterSync *link, const Gpu *gpu)
+{
+    guint64 vram;
+
+    return gpu->mode == GPU_MODE_SHARED &&
+           (offers_capacity(link->offers, gpu, &vram) > 0 || has_slices(link, gpu->pci->address));
 }
 
 /* Work may run on a shared GPU even if it has nothing to offer now: its memory is not known. */
@@ -115,9 +153,8 @@ void arbiter_sync_refresh(ArbiterSync *link)
     g_hash_table_foreach_remove(link->served, leave_unshared, link);
     for (guint i = 0; i < gpus->len; i++) {
         const Gpu *gpu = g_ptr_array_index(gpus, i);
-        guint64 vram;
 
-        if (offers_capacity(link->offers, gpu, &vram) > 0)
+        if (needs_arbiter(link, gpu))
             serve(link, gpu);
     }
 }

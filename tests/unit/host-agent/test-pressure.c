@@ -129,6 +129,51 @@ static void test_bad_conf(void)
     }
 }
 
+static void keep_log(const char *domain, GLogLevelFlags level, const char *message, void *log)
+{
+    (void)domain, (void)level;
+    g_string_append_printf(log, "%s\n", message);
+}
+
+/* A value of vgpud.conf that is wrong has its default; unless it may be that of on-bypass=. */
+static void test_broken_conf(void)
+{
+    static const struct {
+        const char *text;
+        gboolean starts;
+    } cases[] = {
+        {"[metrics]\nlisten=nowhere\n[slices]\non-bypass=kill\n", TRUE},
+        {"[metrics]\nlisten=off\n[pressure]\ngrace=soon\n", TRUE},
+        {"[metrics]\nlisten=off\n# on-bypass=kill\nport\n", TRUE},
+        {"[slices]\non-bypass=kil\n", FALSE},
+        {"[slice]\non-bypass=kill\n", FALSE},
+        {"[slices]\non-bypass=kill\nport\n", FALSE},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        HostRoot *root = file_tree_new();
+        g_autoptr(GString) log = g_string_new("");
+        g_autoptr(GError) error = NULL;
+        g_autoptr(VgpudConf) conf = NULL;
+
+        file_tree_write(root, VGPUD_CONF, cases[i].text);
+        g_log_set_always_fatal(G_LOG_FATAL_MASK);
+        g_log_set_default_handler(keep_log, log);
+        conf = vgpud_conf_load_at_start(root, &error);
+        g_log_set_default_handler(g_log_default_handler, NULL);
+        g_log_set_always_fatal(G_LOG_FATAL_MASK | G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_WARNING);
+        g_assert_cmpint(conf != NULL, ==, cases[i].starts);
+        g_assert_nonnull(strstr(conf ? log->str : error->message, VGPUD_CONF));
+        if (conf)
+            g_assert_cmpuint(conf->pressure_grace, ==, 10);
+        if (i == 0) {
+            g_assert_cmpstr(conf->metrics_listen, ==, "127.0.0.1:9835");
+            g_assert_cmpint(conf->on_bypass, ==, ON_BYPASS_KILL);
+        }
+        file_tree_free(root);
+    }
+}
+
 static void add_vgpu(HostRoot *root, const char *uuid, const char *type)
 {
     recorded_host_add_vgpu(root, PLACE, uuid, type,
@@ -237,6 +282,7 @@ int main(int argc, char **argv)
     g_test_add_func("/pressure/used", test_used);
     g_test_add_func("/pressure/conf", test_conf);
     g_test_add_func("/pressure/bad-conf", test_bad_conf);
+    g_test_add_func("/pressure/broken-conf", test_broken_conf);
     g_test_add_func("/pressure/on-bus", test_on_bus);
     return g_test_run();
 }

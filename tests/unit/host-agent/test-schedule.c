@@ -625,6 +625,68 @@ static void test_waits_over_restart(void)
     close_clock(&clock);
 }
 
+#define TENANTS      "/etc/vgpu/tenants.d/10.conf"
+#define ARBITER_UNIT "vgpu-arbiter@" GPU ".service\n"
+
+static void assert_policy(const Clock *clock, const char *line)
+{
+    g_autofree char *path =
+        root_path(clock->host.root, "/run/vgpu/governor/" GPU "/gpu.conf", NULL);
+    g_autofree char *text = NULL;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_assert_nonnull(strstr(text, line));
+}
+
+/* Restarts vgpud, which must start the GPU's arbiter, and warn of @mistake. */
+static void restart_with(Clock *clock, const char *mistake)
+{
+    g_autoptr(GString) log = g_string_new("");
+
+    g_string_truncate(clock->systemd.started, 0);
+    g_log_set_default_handler(keep_log, log);
+    agent_on_bus_restart(&clock->host);
+    g_log_set_default_handler(g_log_default_handler, NULL);
+    iterate_until_said(clock->systemd.started, ARBITER_UNIT);
+    if (!strstr(log->str, mistake))
+        g_error("expected %s, got %s", mistake, log->str);
+}
+
+/* A wrong file at the start of vgpud costs what it says, and nothing else. */
+static void test_broken_at_start(void)
+{
+    Clock clock;
+
+    open_clock(&clock);
+    write_schedule(&clock, "warn=0\n");
+    set_times(&clock, -60, 60);
+    file_tree_write(clock.host.root, TENANTS, "[tenant red]\nvram=8G\n");
+    restart_with(&clock, "");
+    create_slice("local", 0, "");
+    iterate_until_said(clock.systemd.made, "'night')");
+    file_tree_write(clock.host.root, SCHEDULE_CONF, "[at a]\n");
+    restart_with(&clock, "(\"vgpuctl reload\") no GPU changes its mode or pool by the clock");
+    assert_says("tenant list", 0, "red", "");
+    assert_says("schedule list", 0, "No mode switch is scheduled", "");
+    write_schedule(&clock, "warn=0\n");
+    file_tree_write(clock.host.root, TENANTS, "[tenant red]\nvram=lots\n");
+    restart_with(&clock, "(\"vgpuctl reload\") no declared tenant exists");
+    assert_says("tenant show red", 3, "", "there is no tenant red");
+    assert_says("schedule list", 0, "night", "");
+    file_tree_write(clock.host.root, TENANTS, "[tenant red]\nvram=8G\n");
+    /* The arbiter of what exists, with the policy that it was told last. */
+    file_tree_write(clock.host.root, "/etc/vgpu/gpus.conf",
+                    "[gpu " GPU "]\nmode=shared\npolicy=fixed\n");
+    assert_says("reload", 0, "", "");
+    file_tree_write(clock.host.root, "/etc/vgpu/gpus.conf", "[gpu " GPU "]\nmode=shred\n");
+    restart_with(&clock, "(\"vgpuctl reload\") no vGPU or slice can be made");
+    assert_policy(&clock, "policy=fixed\n");
+    assert_says("tenant list", 0, "red", "");
+    assert_says("schedule list", 0, "night", "");
+    assert_says("slice create --vram 1G --door native", 3, "", "no GPU of this host is shared");
+    close_clock(&clock);
+}
+
 /* Its times are then systemd's to refuse; the rest of /etc/vgpu is in force. */
 static void test_no_answer(void)
 {
@@ -665,5 +727,6 @@ int main(int argc, char **argv)
     g_test_add_func("/schedule/broken", test_broken);
     g_test_add_func("/schedule/no-answer", test_no_answer);
     g_test_add_func("/schedule/waits-over-restart", test_waits_over_restart);
+    g_test_add_func("/schedule/broken-at-start", test_broken_at_start);
     return g_test_run();
 }
