@@ -23,6 +23,7 @@
 #include "host-agent/daemon/slices/slices.h"
 #include "host-agent/daemon/sync/arbiter_sync.h"
 #include "host-agent/daemon/sync/cdi.h"
+#include "host-agent/daemon/sync/driver_types.h"
 #include "host-agent/daemon/sync/limits.h"
 #include "host-agent/daemon/sync/node_access.h"
 #include "host-agent/daemon/sync/transport_sync.h"
@@ -202,7 +203,10 @@ static void settings_free(Settings *settings)
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Settings, settings_free)
 
-/* For a reload. NULL with @error: what was in force before still is. */
+/*
+ * For a reload. Also the driver has taken them, because it can refuse what the files say. NULL with
+ * @error: what was in force before still is, in the driver as well.
+ */
 static Settings *settings_read(const Agent *agent, GError **error)
 {
     HostRoot *root = inventory_root(agent->inventory);
@@ -215,7 +219,10 @@ static Settings *settings_read(const Agent *agent, GError **error)
     settings->tenants = config_tenants(root, error);
     if (settings->tenants)
         settings->schedule = schedule_read(agent->schedule, error);
-    return settings->schedule ? g_steal_pointer(&settings) : NULL;
+    if (!settings->schedule ||
+        !driver_types_update(agent->host, agent->offers, settings->offers, error))
+        return NULL;
+    return g_steal_pointer(&settings);
 }
 
 /* A busy metrics port must not stop the agent. */
@@ -274,6 +281,8 @@ static GStrv apply_settings(Agent *agent, gboolean dry_run, GError **error)
     changes = config_apply(agent->host, agent->tenants, agent->pools, FALSE, error);
     if (changes)
         settings_take(agent, settings);
+    else
+        driver_types_update(agent->host, settings->offers, agent->offers, NULL);
     return g_steal_pointer(&changes);
 }
 

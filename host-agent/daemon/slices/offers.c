@@ -91,24 +91,29 @@ void offers_take(Offers *offers, Offers *from)
     offers_free(from);
 }
 
-/* A GPU that was registered without the file counts as one without settings. */
-static Plan *make_plan(const Offers *offers, const Gpu *gpu)
+Plan *offers_plan_new(const Offers *offers, const Gpu *gpu, GError **error)
 {
     const char *name = gpu->pci->address;
     const GpuEntry *entry = gpus_find(offers->entries, name);
     const GpuEntry bare = {.name = (char *)name, .mode = GPU_MODE_SHARED, .overcommit = 1};
     GpuEntry wanted = entry ? *entry : bare;
-    g_autoptr(GError) error = NULL;
-    Plan *plan = plan_new(offers->root, &wanted, offers->types, &error);
+    Plan *plan = plan_new(offers->root, &wanted, offers->types, error);
 
+    if (plan || wanted.vram_bytes || !gpu->vram)
+        return plan;
     /* The inventory may know its memory although the driver does not report it now. */
-    if (!plan && !wanted.vram_bytes && gpu->vram) {
-        g_clear_error(&error);
-        wanted.vram_bytes = gpu->vram;
-        plan = plan_new(offers->root, &wanted, offers->types, &error);
-    }
+    g_clear_error(error);
+    wanted.vram_bytes = gpu->vram;
+    return plan_new(offers->root, &wanted, offers->types, error);
+}
+
+static Plan *make_plan(const Offers *offers, const Gpu *gpu)
+{
+    g_autoptr(GError) error = NULL;
+    Plan *plan = offers_plan_new(offers, gpu, &error);
+
     if (!plan)
-        g_message("the types of GPU %s are not known: %s", name, error->message);
+        g_message("the types of GPU %s are not known: %s", gpu->pci->address, error->message);
     return plan;
 }
 

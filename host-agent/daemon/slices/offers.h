@@ -7,6 +7,7 @@
 #define VGPUD_SLICES_OFFERS_H
 
 #include "host-agent/model/placement.h"
+#include "lib/control.h"
 #include "lib/gpu.h"
 #include "lib/gpus.h"
 #include "lib/host_root.h"
@@ -52,6 +53,12 @@ gboolean offers_of_size(Offers *offers, const Gpu *gpu, guint64 vram, struct vgp
 
 /* Bytes that may be promised on the GPU; 0: it is not shared. @vram: its bytes. */
 guint64 offers_capacity(Offers *offers, const Gpu *gpu, guint64 *vram);
+
+/*
+ * What the driver would be told of the GPU; errors of plan_new(). A GPU without an entry in
+ * gpus.conf counts as one without settings.
+ */
+Plan *offers_plan_new(const Offers *offers, const Gpu *gpu, GError **error);
 
 /* The GPU's entry in gpus.conf; NULL: none. Until the next offers_reload(). */
 const GpuEntry *offers_settings(const Offers *offers, const char *gpu);

@@ -27,6 +27,8 @@ static GString *done;
 static guint left;
 static const char *refused;
 static const char *said;
+static const char *promised;
+static guint64 promised_bytes;
 static GHashTable *drivers; /* address to its original driver */
 static GHashTable *drained;
 
@@ -69,6 +71,7 @@ void fake_kernel_use(HostRoot *at)
     left = G_MAXUINT;
     refused = NULL;
     said = "";
+    promised = NULL;
     g_clear_pointer(&drivers, g_hash_table_unref);
     g_clear_pointer(&drained, g_hash_table_unref);
     drivers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -99,6 +102,12 @@ void fake_kernel_refuse(const char *suffix)
 void fake_kernel_say(const char *output)
 {
     said = output;
+}
+
+void fake_kernel_promise(const char *gpu, guint64 bytes)
+{
+    promised = gpu;
+    promised_bytes = bytes;
 }
 
 gboolean fake_kernel_drained(const char *gpu)
@@ -356,6 +365,49 @@ static gboolean add_gpu(const char *gpu)
     return TRUE;
 }
 
+/* In sysfs the name of the GPU's driver is in front. */
+static gboolean is_listed(const GStrv shown, const char *name)
+{
+    g_autofree char *suffix = g_strconcat("-", name, NULL);
+
+    for (guint i = 0; shown[i]; i++)
+        if (g_str_has_suffix(shown[i], suffix))
+            return TRUE;
+    return FALSE;
+}
+
+static gboolean same_types(const struct vgpu_control_gpu *asked)
+{
+    const struct vgpu_type_desc *types = (const void *)(guintptr)asked->types;
+    g_autofree char *dir =
+        g_build_filename("/sys/bus/pci/devices", asked->gpu, "mdev_supported_types", NULL);
+    g_auto(GStrv) shown = sysfs_list(root, dir);
+    gboolean same = g_strv_length(shown) == asked->ntypes;
+
+    for (guint i = 0; i < asked->ntypes; i++)
+        same = same && is_listed(shown, types[i].name);
+    return same;
+}
+
+static gboolean set_types(const struct vgpu_control_gpu *asked)
+{
+    const struct vgpu_type_desc *types = (const void *)(guintptr)asked->types;
+    g_autofree char *dir = pci_path(asked->gpu, "mdev_supported_types");
+    g_autoptr(GString) names = g_string_new(NULL);
+
+    if (!g_file_test(dir, G_FILE_TEST_IS_DIR))
+        return fail(ENODEV);
+    if (has_vgpus(asked->gpu) && !same_types(asked))
+        return fail(EBUSY);
+    if (g_strcmp0(promised, asked->gpu) == 0 && asked->vram_bytes < promised_bytes)
+        return fail(ENOSPC);
+    for (guint i = 0; i < asked->ntypes; i++)
+        g_string_append_printf(names, " %s", types[i].name);
+    return note("update %s %" G_GUINT64_FORMAT "%s", asked->gpu, (guint64)asked->vram_bytes,
+                names->str) ||
+           fail(EIO);
+}
+
 static gboolean do_control(unsigned long request, void *argument)
 {
     gboolean good;
@@ -365,8 +417,12 @@ static gboolean do_control(unsigned long request, void *argument)
         good = add_gpu(((const struct vgpu_control_gpu *)argument)->gpu);
     else if (request == VGPU_CONTROL_REMOVE_GPU)
         good = remove_gpu(((const struct vgpu_control_remove *)argument)->gpu);
-    else
+    else if (request == VGPU_CONTROL_SET_TYPES)
+        good = set_types(argument);
+    else if (request == VGPU_CONTROL_DRAIN_GPU)
         good = drain_gpu(argument);
+    else
+        good = fail(ENOTTY);
     g_mutex_unlock(&lock);
     return good;
 }

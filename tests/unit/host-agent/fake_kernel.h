@@ -18,7 +18,7 @@ void fake_kernel_use(HostRoot *root);
 
 /*
  * The actions so far, as "write /sys/… TEXT", "run mdevctl …", "add GPU", "remove GPU", "drain
- * GPU", in a line each.
+ * GPU", "update GPU BYTES TYPE…", in a line each.
  */
 char *fake_kernel_done(void);
 
@@ -33,6 +33,9 @@ void fake_kernel_refuse(const char *suffix);
 
 /* What programs print that are run from now on. */
 void fake_kernel_say(const char *output);
+
+/* The GPU's vGPUs have so much memory; NULL: they have none. */
+void fake_kernel_promise(const char *gpu, guint64 bytes);
 
 /* Whether the driver has drained the GPU. */
 gboolean fake_kernel_drained(const char *gpu);

@@ -12,6 +12,7 @@
 #include "lib/systemd.h"
 #include "tests/unit/file_tree.h"
 #include "tests/unit/host-agent/agent_on_bus.h"
+#include "tests/unit/host-agent/fake_kernel.h"
 #include "tests/unit/host-agent/fake_systemd.h"
 #include "tests/unit/host-agent/recorded_host.h"
 
@@ -199,6 +200,87 @@ static void test_export(void)
     assert_says("tenant show red", 0, "VRAM:              0 of 1.5 GiB\n", "");
     assert_says("tenant show green", 0, "Set by:            declared\n", "");
     assert_says("gpu show 02:00.0", 0, "Mode set by:          declared\n", "");
+    agent_on_bus_close(&at);
+}
+
+#define OTHER    "0000:04:00.0"
+#define GIB      (G_GUINT64_CONSTANT(1) << 30)
+#define BOTH     "[gpu " GPU "]\nmode=shared\nvram=8G\n[gpu " OTHER "]\nmode=shared\n"
+#define LESS     "[gpu " GPU "]\nmode=shared\nvram=8G\n[gpu " OTHER "]\nmode=shared\nvram=4G\n"
+#define NO_BLUE  "[tenant red]\nvram=8G\n"
+#define TEAMS    "/etc/vgpu/tenants.d/10-teams.conf"
+#define TYPES    "/etc/vgpu/types.d/10-test.conf"
+#define UPDATE   "update " GPU " "
+#define OTHER_OF "update " OTHER " "
+
+static void assert_lines(const char *expected)
+{
+    g_autofree char *done = fake_kernel_done();
+
+    g_assert_cmpstr(done, ==, expected);
+}
+
+/* A reload brings the driver what the files say, and fails if the driver refuses that. */
+static void test_driver(void)
+{
+    AgentOnBus at;
+
+    open_declared(&at);
+    file_tree_write(at.root, TYPES, "[type vgpu-full]\nvram=1/1\n[type vgpu-half]\nvram=1/4\n");
+    /* Without the module there is nobody to tell. */
+    assert_says("reload", 0, "", "");
+    fake_kernel_use(at.root);
+    assert_says("reload", 0, "", "");
+    assert_lines(UPDATE "25744637952 vgpu-full vgpu-half\n");
+    assert_says("config apply --dry-run", 0, "", "");
+    assert_lines(UPDATE "25744637952 vgpu-full vgpu-half\n");
+    assert_says("vgpu create half --uuid " UUID, 0, "", "");
+    assert_says("tenant set red --vram 4G", 0, "", "");
+    file_tree_write(at.root, TYPES, "[type vgpu-half]\nvram=1/4\n[type more]\nvram=1/8\n");
+    file_tree_write(at.root, TEAMS, NO_BLUE);
+    assert_says("reload", 1, "", "types can't be added or taken away while it has vGPUs: ");
+    assert_says("tenant show blue", 0, "0 of 3\n", "");
+    assert_says("config apply", 1, "", "types can't be added or taken away");
+    assert_says("tenant show red", 0, "VRAM:              0 of 4.0 GiB\n", "");
+    /* vgpud knows the type of before, and not the new one. */
+    assert_says("vgpu create more", 3, "", "more");
+    assert_says("vgpu create full --dry-run", 7, "", "");
+    assert_says("vgpu remove " UUID, 0, "", "");
+    assert_says("config apply", 0, "tenant red: as ", "");
+    assert_lines(UPDATE "25744637952 vgpu-full vgpu-half\n" UPDATE "25744637952 vgpu-half more\n");
+    assert_says("tenant show blue", 3, "", "there is no tenant blue");
+    agent_on_bus_close(&at);
+}
+
+/* If one GPU's driver refuses it, the GPUs before it are as they were. */
+static void test_driver_refuses(void)
+{
+    AgentOnBus at;
+
+    open_declared(&at);
+    recorded_host_add(at.root, "pci0000:00/0000:00:04.0/" OTHER " class=0x038000 vendor=0x1002 "
+                               "device=0x73bf driver=amdgpu group=9 vram=17163091968 "
+                               "types=amdgpu-vgpu-full,amdgpu-vgpu-half");
+    file_tree_write(at.root, "/etc/vgpu/gpus.conf",
+                    "[gpu " GPU "]\nmode=shared\n[gpu " OTHER "]\nmode=shared\n");
+    agent_on_bus_restart(&at);
+    fake_kernel_use(at.root);
+    fake_kernel_promise(OTHER, 6 * GIB);
+    file_tree_write(at.root, "/etc/vgpu/gpus.conf", LESS);
+    assert_says("reload", 1, "", "GPU " OTHER ": its vGPUs were promised more memory than");
+    assert_lines(UPDATE "8589934592 vgpu-full vgpu-half\n" UPDATE
+                        "17163091968 vgpu-full vgpu-half\n");
+    assert_says("gpu show " GPU, 0, "VRAM:", "");
+    /* A mistake that shows only when the types meet the GPU changes none. */
+    fake_kernel_use(at.root);
+    file_tree_write(at.root, TYPES, "[type vgpu-half]\ngpu=0000:09:*\nvram=1/2\n");
+    assert_says("reload", 2, "", "no type is for it");
+    assert_lines("");
+    file_tree_write(at.root, TYPES, types);
+    file_tree_write(at.root, "/etc/vgpu/gpus.conf", BOTH);
+    assert_says("reload", 0, "", "");
+    assert_lines(UPDATE "8589934592 vgpu-full vgpu-half\n" OTHER_OF
+                        "17163091968 vgpu-full vgpu-half\n");
     agent_on_bus_close(&at);
 }
 
@@ -433,6 +515,8 @@ int main(int argc, char **argv)
     g_test_add_func("/config/mode", test_mode);
     g_test_add_func("/config/pool", test_pool);
     g_test_add_func("/config/export", test_export);
+    g_test_add_func("/config/driver", test_driver);
+    g_test_add_func("/config/driver-refuses", test_driver_refuses);
     g_test_add_func("/config/audit", test_audit);
     g_test_add_func("/config/audit-command", test_audit_command);
     g_test_add_func("/config/difference", test_difference);
