@@ -5,8 +5,6 @@
 #include <json-glib/json-glib.h>
 #include <string.h>
 
-#define LIBRARY_PATH "LD_LIBRARY_PATH="
-
 static void mount_free(void *data)
 {
     BundleMount *mount = data;
@@ -19,7 +17,7 @@ static void mount_free(void *data)
 void bundle_free(Bundle *bundle)
 {
     g_free(bundle->image);
-    g_strfreev(bundle->library_path);
+    g_strfreev(bundle->environment);
     g_ptr_array_unref(bundle->mounts);
     g_free(bundle);
 }
@@ -44,21 +42,33 @@ static const char *text_in(JsonObject *object, const char *name)
     return object ? json_object_get_string_member_with_default(object, name, "") : "";
 }
 
-/* If it is there twice, the program has the last one. */
-static GStrv library_path_of(JsonObject *config)
+static GStrv environment_of(JsonObject *config)
 {
-    JsonArray *environment = array_in(object_in(config, "process"), "env");
+    JsonArray *list = array_in(object_in(config, "process"), "env");
+    g_autoptr(GStrvBuilder) environment = g_strv_builder_new();
+
+    for (guint i = 0; list && i < json_array_get_length(list); i++) {
+        JsonNode *node = json_array_get_element(list, i);
+
+        if (json_node_get_value_type(node) == G_TYPE_STRING)
+            g_strv_builder_add(environment, json_node_get_string(node));
+    }
+    return g_strv_builder_end(environment);
+}
+
+/* If it is there twice, the program has the last one. */
+const char *bundle_variable(const Bundle *bundle, const char *name)
+{
+    gsize length = strlen(name);
     const char *value = "";
 
-    for (guint i = 0; environment && i < json_array_get_length(environment); i++) {
-        JsonNode *node = json_array_get_element(environment, i);
-        const char *text =
-            json_node_get_value_type(node) == G_TYPE_STRING ? json_node_get_string(node) : "";
+    for (guint i = 0; bundle->environment[i]; i++) {
+        const char *text = bundle->environment[i];
 
-        if (g_str_has_prefix(text, LIBRARY_PATH))
-            value = text + strlen(LIBRARY_PATH);
+        if (g_str_has_prefix(text, name) && text[length] == '=')
+            value = text + length + 1;
     }
-    return g_strsplit(value, ":", -1);
+    return value;
 }
 
 static GPtrArray *mounts_of(JsonObject *config)
@@ -110,7 +120,7 @@ Bundle *bundle_read(const char *folder, GError **error)
     }
     bundle = g_new0(Bundle, 1);
     bundle->image = g_steal_pointer(&image);
-    bundle->library_path = library_path_of(config);
+    bundle->environment = environment_of(config);
     bundle->mounts = mounts_of(config);
     return bundle;
 }

@@ -18,17 +18,20 @@ typedef struct {
 /**
  * Bundle
  * @image: absolute path of the container's root on the host
- * @library_path: of its first process, from LD_LIBRARY_PATH; up to NULL
+ * @environment: of its first process; up to NULL
  * @mounts: of BundleMount
  */
 typedef struct {
     char *image;
-    GStrv library_path;
+    GStrv environment;
     GPtrArray *mounts;
 } Bundle;
 
 /* @folder: NULL: the state does not name it, which is an error. */
 Bundle *bundle_read(const char *folder, GError **error);
+
+/* What the first process has in that variable; "": nothing. */
+const char *bundle_variable(const Bundle *bundle, const char *name);
 
 void bundle_free(Bundle *bundle);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Bundle, bundle_free)

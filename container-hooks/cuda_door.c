@@ -8,6 +8,7 @@
 
 #include "container-hooks/in_root.h"
 #include "container-hooks/loader_cache.h"
+#include "container-hooks/other_drivers.h"
 
 /**
  * struct name
@@ -122,18 +123,92 @@ static gboolean cover(const Put *put, const char *path, int door, const struct s
     return done;
 }
 
-static gboolean cover_all(const Put *put, const struct name *name, GError **error)
+/* @places: of paths; by the file @file of ours in @part. */
+static gboolean cover_places(const Put *put, const GPtrArray *places, const char *part,
+                             const char *file, GError **error)
 {
-    g_autoptr(GPtrArray) places = loader_places(put->root, put->bundle, name->name);
     struct stat own;
-    int door = find_own(put, "cuda", name->door, &own, error);
-    gboolean done = door >= 0;
+    int source = find_own(put, part, file, &own, error);
+    gboolean done = source >= 0;
 
     for (guint i = 0; done && i < places->len; i++)
-        done = cover(put, g_ptr_array_index(places, i), door, &own, error);
-    if (door >= 0)
-        close(door);
+        done = cover(put, g_ptr_array_index(places, i), source, &own, error);
+    if (source >= 0)
+        close(source);
     return done;
+}
+
+/* By any of its names, and by the file's own, as libcuda.so.550.1; NULL: it has none. */
+static const char *door_of(const char *name)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+        if (g_str_has_prefix(name, names[i].name) && strchr(".", name[strlen(names[i].name)]))
+            return names[i].door;
+    return NULL;
+}
+
+/* The driver's library @mount, as FOLDER/real has it; to be freed. NULL: it is something else. */
+static char *driver_name(const Put *put, const BundleMount *mount)
+{
+    g_autofree char *real = g_build_filename(put->folder, "real", NULL);
+    g_autofree char *dir = g_path_get_dirname(mount->destination);
+
+    return g_str_equal(dir, real) ? g_path_get_basename(mount->destination) : NULL;
+}
+
+/* Where the image's loader looks. */
+static gboolean cover_by_name(const Put *put, GBytes *cache, const char *name, const char *part,
+                              const char *file, GError **error)
+{
+    g_autoptr(GPtrArray) places = loader_places(put->bundle, cache, name);
+
+    return cover_places(put, places, part, file, error);
+}
+
+/* Those of @found that are called @name; NULL: all whose door is @file. */
+static gboolean cover_found(const Put *put, const GPtrArray *found, const char *name,
+                            const char *part, const char *file, GError **error)
+{
+    g_autoptr(GPtrArray) places = g_ptr_array_new();
+
+    for (guint i = 0; i < found->len; i++) {
+        char *path = g_ptr_array_index(found, i);
+        const char *is = strrchr(path, '/') + 1;
+
+        if (name ? g_str_equal(is, name) : g_strcmp0(door_of(is), file) == 0)
+            g_ptr_array_add(places, path);
+    }
+    return cover_places(put, places, part, file, error);
+}
+
+/*
+ * The door needs the host's driver. A library of another driver that stays beside it would be
+ * loaded by the host's in place of its own.
+ */
+static gboolean cover_driver(const Put *put, GBytes *cache, const GPtrArray *found, GError **error)
+{
+    for (guint i = 0; i < put->bundle->mounts->len; i++) {
+        g_autofree char *name = driver_name(put, g_ptr_array_index(put->bundle->mounts, i));
+
+        if (!name || door_of(name))
+            continue;
+        if (!cover_by_name(put, cache, name, "real", name, error) ||
+            !cover_found(put, found, name, "real", name, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean cover_all(const Put *put, GError **error)
+{
+    g_autoptr(GPtrArray) found = other_drivers_find(put->root, put->bundle);
+    g_autoptr(GBytes) cache = loader_cache_read(put->root);
+
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+        if (!cover_by_name(put, cache, names[i].name, "cuda", names[i].door, error) ||
+            !cover_found(put, found, NULL, "cuda", names[i].door, error))
+            return FALSE;
+    return cover_driver(put, cache, found, error);
 }
 
 /* A link @name to @target, unless a file can be reached by that name already. */
@@ -164,21 +239,16 @@ static gboolean link_one(const Put *put, const char *folder, const char *name, c
  */
 static gboolean link_driver(const Put *put, const char *folder, GError **error)
 {
-    g_autofree char *real = g_build_filename(put->folder, "real", NULL);
-
     for (guint i = 0; i < put->bundle->mounts->len; i++) {
         const BundleMount *mount = g_ptr_array_index(put->bundle->mounts, i);
-        g_autofree char *dir = g_path_get_dirname(mount->destination);
-        g_autofree char *soname = g_path_get_basename(mount->destination);
+        g_autofree char *soname = driver_name(put, mount);
         g_autofree char *file = g_path_get_basename(mount->source);
         g_autofree char *target = NULL;
 
-        if (!g_str_equal(dir, real))
+        if (!soname)
             continue;
-        /* By any of its names, these two are the door's. */
-        target = g_str_equal(soname, names[0].door) || g_str_equal(soname, names[2].door)
-                     ? door_path(put, "cuda", soname)
-                     : g_strdup(mount->destination);
+        target = door_of(soname) ? door_path(put, "cuda", door_of(soname))
+                                 : g_strdup(mount->destination);
         if (!link_one(put, folder, soname, target, error) ||
             !link_one(put, folder, file, target, error))
             return FALSE;
@@ -234,10 +304,7 @@ static gboolean put_into(const Put *put, GError **error)
         if (!has_own(put, "cuda", names[i].door, error) ||
             !has_own(put, "real", names[i].door, error))
             return FALSE;
-    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
-        if (!cover_all(put, &names[i], error))
-            return FALSE;
-    return link_everywhere(put, error);
+    return cover_all(put, error) && link_everywhere(put, error);
 }
 
 gboolean cuda_door_put(const Bundle *bundle, const char *folder, GError **error)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "container-hooks/in_root.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -99,6 +100,23 @@ GBytes *in_root_read(int root, const char *path, gsize most)
     if (bytes && bytes->len > most)
         g_clear_pointer(&bytes, g_byte_array_unref);
     return bytes ? g_byte_array_free_to_bytes(bytes) : NULL;
+}
+
+GPtrArray *in_root_list(int root, const char *path, guint most)
+{
+    int fd = find(root, path, O_RDONLY | O_DIRECTORY, 0);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    GPtrArray *names = dir ? g_ptr_array_new_with_free_func(g_free) : NULL;
+    struct dirent *entry;
+
+    while (names && names->len < most && (entry = readdir(dir)))
+        if (!g_str_equal(entry->d_name, ".") && !g_str_equal(entry->d_name, ".."))
+            g_ptr_array_add(names, g_strdup(entry->d_name));
+    if (dir)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+    return names;
 }
 
 /* Its own mount of what @fd is, which nothing shows yet. */

@@ -25,6 +25,12 @@ int in_root_find_folder(int root, const char *path, GError **error);
 /* The text of a regular file, NULL if there is none or it is larger than @most bytes. */
 GBytes *in_root_read(int root, const char *path, gsize most);
 
+/*
+ * Names in the directory at @path, @most at most: texts without "." and "..". NULL: it is none, or
+ * cannot be read.
+ */
+GPtrArray *in_root_list(int root, const char *path, guint most);
+
 /* Puts the file @source in place of the file @target; both are descriptors. Read-only. */
 gboolean in_root_cover(int source, int target, const char *path, GError **error);
 

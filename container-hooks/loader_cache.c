@@ -6,10 +6,7 @@
  */
 #include "container-hooks/loader_cache.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "container-hooks/in_root.h"
 
@@ -22,8 +19,6 @@
 #define CACHE "etc/ld.so.cache"
 /* Images with tens of thousands of libraries have some MiB. */
 #define MOST_CACHE (16u << 20)
-#define CUDA_DIRS  "usr/local"
-#define COMPAT     "compat"
 
 const char *const loader_folders[] = {
     "usr/lib/" MULTIARCH, "usr/lib64", "usr/lib", "lib/" MULTIARCH, "lib64", "lib", NULL,
@@ -34,10 +29,14 @@ static void add(GPtrArray *places, const char *folder, const char *name)
     g_ptr_array_add(places, g_build_filename(folder, name, NULL));
 }
 
-/* Each whole text "/…/NAME" of the cache. */
-static void add_from_cache(GPtrArray *places, int root, const char *name)
+GBytes *loader_cache_read(int root)
 {
-    g_autoptr(GBytes) cache = in_root_read(root, CACHE, MOST_CACHE);
+    return in_root_read(root, CACHE, MOST_CACHE);
+}
+
+/* Each whole text "/…/NAME" of the cache. */
+static void add_from_cache(GPtrArray *places, GBytes *cache, const char *name)
+{
     g_autofree char *end = g_strconcat("/", name, NULL);
     gsize length = strlen(end) + 1;
     gsize size = 0;
@@ -54,36 +53,16 @@ static void add_from_cache(GPtrArray *places, int root, const char *name)
     }
 }
 
-/* Images for CUDA have a driver's libraries for newer programs in /usr/local/cuda-12.4/compat. */
-static void add_compat(GPtrArray *places, int root, const char *name)
+GPtrArray *loader_places(const Bundle *bundle, GBytes *cache, const char *name)
 {
-    struct stat found;
-    int fd = in_root_find(root, CUDA_DIRS, &found, NULL);
-    int readable = fd >= 0 ? openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    DIR *dir = readable >= 0 ? fdopendir(readable) : NULL;
-
-    if (fd >= 0)
-        close(fd);
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        if (g_str_has_prefix(entry->d_name, "cuda")) {
-            g_autofree char *folder = g_build_filename(CUDA_DIRS, entry->d_name, COMPAT, NULL);
-
-            add(places, folder, name);
-        }
-    if (dir)
-        closedir(dir);
-}
-
-GPtrArray *loader_places(int root, const Bundle *bundle, const char *name)
-{
+    g_auto(GStrv) folders = g_strsplit(bundle_variable(bundle, "LD_LIBRARY_PATH"), ":", -1);
     GPtrArray *places = g_ptr_array_new_with_free_func(g_free);
 
-    for (guint i = 0; bundle->library_path[i]; i++)
-        if (g_path_is_absolute(bundle->library_path[i]))
-            add(places, bundle->library_path[i], name);
-    add_from_cache(places, root, name);
+    for (guint i = 0; folders[i]; i++)
+        if (g_path_is_absolute(folders[i]))
+            add(places, folders[i], name);
+    add_from_cache(places, cache, name);
     for (guint i = 0; loader_folders[i]; i++)
         add(places, loader_folders[i], name);
-    add_compat(places, root, name);
     return places;
 }

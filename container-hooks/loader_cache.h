@@ -5,12 +5,15 @@
 
 #include "container-hooks/bundle.h"
 
+/* NULL: the image has none. */
+GBytes *loader_cache_read(int root);
+
 /*
  * Paths at which a program in the image may find a library @name: those of its LD_LIBRARY_PATH, of
- * the loader's cache, of the folders that every loader knows, and of CUDA's own folders. Not all
+ * the loader's cache (NULL: there is none), and of the folders that every loader knows. Not all
  * exist; some may be there twice. Of texts.
  */
-GPtrArray *loader_places(int root, const Bundle *bundle, const char *name);
+GPtrArray *loader_places(const Bundle *bundle, GBytes *cache, const char *name);
 
 /* Folders in which every loader of this machine's 64-bit programs looks; up to NULL. */
 extern const char *const loader_folders[];

@@ -271,6 +271,82 @@ static void test_own_library(void)
     container_free(&c);
 }
 
+/* NVIDIA's own images name a folder that their first program makes: a link to this one. */
+static void test_compat_of_nvidia(void)
+{
+#define COMPAT "/usr/local/cuda-12.4/compat"
+    Container c = container_new();
+
+    put(&c, COMPAT "/lib.real/libcuda.so.550.1", "the image's");
+    put_link(&c, COMPAT "/lib.real/libcuda.so.1", "libcuda.so.550.1");
+    put(&c, COMPAT "/lib.real/libnvidia-ptxjitcompiler.so.550.1", "the image's");
+    put_link(&c, COMPAT "/lib.real/libnvidia-ptxjitcompiler.so.1",
+             "libnvidia-ptxjitcompiler.so.550.1");
+    put(&c, COMPAT "/lib.real/libnvidia-nvvm.so.4", "the image's");
+    put(&c, COMPAT "/lib.real/libcudart.so.12", "the image's");
+    put_link(&c, COMPAT "/again", ".");
+    put_link(&c, "/usr/local/cuda", "cuda-12.4");
+    for (guint i = 0; i < 2; i++) {
+        put_door(&c, ",\"LD_LIBRARY_PATH=/usr/local/cuda/compat/lib\"", PLAIN);
+        g_assert_cmpuint(mounts_in(&c), ==, 2);
+    }
+    put_link(&c, COMPAT "/lib", "lib.real");
+    assert_file(c.image, COMPAT "/lib/libcuda.so.1", "door");
+    assert_file(c.image, COMPAT "/lib/libcuda.so.550.1", "door");
+    /* Of one driver with the door's. */
+    assert_file(c.image, COMPAT "/lib/libnvidia-ptxjitcompiler.so.1", "compiler");
+    /* Which the host's driver lacks, and which is no driver's. */
+    assert_file(c.image, COMPAT "/lib/libnvidia-nvvm.so.4", "the image's");
+    assert_file(c.image, COMPAT "/lib/libcudart.so.12", "the image's");
+    unbind(&c, COMPAT "/lib.real/libcuda.so.550.1");
+    unbind(&c, COMPAT "/lib.real/libnvidia-ptxjitcompiler.so.550.1");
+    container_free(&c);
+#undef COMPAT
+}
+
+#define ENVIRONMENT ",\"CONDA_PREFIX=/srv/env\",\"HOME=/home/me\",\"JULIA_DEPOT_PATH=/srv/depot:\""
+
+/* What conda links when an environment is activated, and what Julia opens by its path. */
+static void test_other_compat(void)
+{
+    static const char *const covered[] = {
+        "/opt/conda/cuda-compat/libcuda.so.1",
+        "/opt/conda/envs/ml/cuda-compat/libcuda.so.1",
+        "/srv/env/lib/libcuda.so.550.1",
+        "/root/.julia/artifacts/4ac9/lib/libcuda.so.1",
+        "/home/me/.julia/artifacts/4ac9/lib/libcuda.so.1",
+        "/srv/depot/artifacts/4ac9/lib/libcuda.so",
+        "/opt/nvidia/hpc_sdk/Linux_x86_64/24.7/cuda/12.5/compat/libcuda.so.1",
+    };
+    Container c = container_new();
+
+    for (guint i = 0; i < G_N_ELEMENTS(covered); i++)
+        put(&c, covered[i], "the image's");
+    put(&c, "/srv/other/lib/libcuda.so.1", "the image's");
+    put_door(&c, ENVIRONMENT, PLAIN);
+    for (guint i = 0; i < G_N_ELEMENTS(covered); i++) {
+        assert_file(c.image, covered[i], "door");
+        unbind(&c, covered[i]);
+    }
+    assert_file(c.image, "/srv/other/lib/libcuda.so.1", "the image's");
+    container_free(&c);
+}
+
+/* A driver in the image's own folder is not mixed with the host's. */
+static void test_own_driver(void)
+{
+    Container c = container_new();
+
+    put(&c, LIBS "/libcuda.so.1", "the image's");
+    put(&c, LIBS "/libnvidia-ptxjitcompiler.so.1", "the image's");
+    put_door(&c, PLAIN, PLAIN);
+    assert_file(c.image, CUDA, "door");
+    assert_file(c.image, LIBS "/libnvidia-ptxjitcompiler.so.1", "compiler");
+    unbind(&c, CUDA);
+    unbind(&c, LIBS "/libnvidia-ptxjitcompiler.so.1");
+    container_free(&c);
+}
+
 /* What a link or an empty file of an earlier container with a GPU left in a committed image. */
 static void test_left_behind(void)
 {
@@ -477,6 +553,9 @@ int main(int argc, char **argv)
     g_test_add_func("/container-cuda/plain", test_plain);
     g_test_add_func("/container-cuda/other-folder", test_other_folder);
     g_test_add_func("/container-cuda/own-library", test_own_library);
+    g_test_add_func("/container-cuda/compat-of-nvidia", test_compat_of_nvidia);
+    g_test_add_func("/container-cuda/other-compat", test_other_compat);
+    g_test_add_func("/container-cuda/own-driver", test_own_driver);
     g_test_add_func("/container-cuda/left-behind", test_left_behind);
     g_test_add_func("/container-cuda/links-out", test_links_out);
     g_test_add_func("/container-cuda/links-through-proc", test_links_through_proc);
