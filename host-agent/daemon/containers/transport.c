@@ -385,14 +385,32 @@ GStrv cuda_door_nodes(HostRoot *root, const char *gpu)
     return g_strv_builder_end(nodes);
 }
 
-/* Video goes past the driver's functions that the door has: without its library there is none. */
+/* Its library is for slices with all engines. */
+#define UNNAMED_ENGINE 0
+
+/*
+ * These go past the functions that the door and the Vulkan layer have: without its library there is
+ * none of it. GL remains in libGLX_nvidia and libEGL_nvidia. Vulkan is in both, and a program
+ * without a display may need either.
+ */
+static const struct {
+    const char *library;
+    guint engine;
+} past_the_door[] = {
+    {"libnvcuvid.so", ENGINE_DECODE},         {"libvdpau_nvidia.so", ENGINE_DECODE},
+    {"libnvidia-encode.so", ENGINE_ENCODE},   {"libGLESv1_CM_nvidia.so", ENGINE_GRAPHICS},
+    {"libGLESv2_nvidia.so", ENGINE_GRAPHICS}, {"libnvidia-opticalflow.so", UNNAMED_ENGINE},
+};
+
 static gboolean is_denied(const char *soname, guint engines)
 {
-    if (!engines)
-        return FALSE;
-    if (g_str_has_prefix(soname, "libnvcuvid.so"))
-        return !(engines & ENGINE_DECODE);
-    return g_str_has_prefix(soname, "libnvidia-encode.so") && !(engines & ENGINE_ENCODE);
+    /* Nothing can hold its memory and time to any slice. */
+    if (g_str_has_prefix(soname, "libnvidia-opencl.so"))
+        return TRUE;
+    for (guint i = 0; engines && i < G_N_ELEMENTS(past_the_door); i++)
+        if (g_str_has_prefix(soname, past_the_door[i].library))
+            return !(engines & past_the_door[i].engine);
+    return FALSE;
 }
 
 static void mount_free(void *data)

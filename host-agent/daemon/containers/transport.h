@@ -100,7 +100,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CudaDoor, cuda_door_free)
  */
 GStrv cuda_door_nodes(HostRoot *root, const char *gpu);
 
-/* For a slice with these engines (0: all): of CudaMount. */
+/*
+ * For a slice with these engines (0: all): of CudaMount. Without the driver's libraries for what
+ * the slice may not use.
+ */
 GPtrArray *cuda_door_mounts(const CudaDoor *door, guint engines);
 
 /*

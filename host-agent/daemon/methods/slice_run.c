@@ -280,6 +280,8 @@ static GVariant *environment_of(HostRoot *root, const Slice *slice)
         g_autofree char *libraries = cuda_door_libraries(cuda);
 
         g_variant_builder_add(&builder, "{ss}", "LD_LIBRARY_PATH", libraries);
+        /* Julia's CUDA brings a driver of its own otherwise, past the door. */
+        g_variant_builder_add(&builder, "{ss}", "JULIA_CUDA_USE_COMPAT", "false");
     }
     return g_variant_builder_end(&builder);
 }

@@ -151,6 +151,9 @@ static void add_cuda(const DoorHost *of, const Slice *slice, Door *door, Lists *
     }
     /* Keeps NVIDIA's own runtime from adding its driver to ours. */
     g_strv_builder_add(lists->container_env, "NVIDIA_VISIBLE_DEVICES=void");
+    /* Julia's CUDA brings a driver of its own otherwise, past the door. */
+    g_strv_builder_add(lists->env, "JULIA_CUDA_USE_COMPAT=false");
+    g_strv_builder_add(lists->container_env, "JULIA_CUDA_USE_COMPAT=false");
     add_path(lists->env, "LD_LIBRARY_PATH=", libraries);
 }
 

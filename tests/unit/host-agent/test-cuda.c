@@ -33,6 +33,12 @@ static void add_driver(HostRoot *root)
         {LIBS "/libnvcuvid.so." VERSION, "libnvcuvid.so.1"},
         {LIBS "/libnvidia-encode.so." VERSION, "libnvidia-encode.so.1"},
         {LIBS "/libnvidia-glcore.so." VERSION, "libnvidia-glcore.so." VERSION},
+        {LIBS "/libGLX_nvidia.so." VERSION, "libGLX_nvidia.so.0"},
+        {LIBS "/libEGL_nvidia.so." VERSION, "libEGL_nvidia.so.0"},
+        {LIBS "/libGLESv2_nvidia.so." VERSION, "libGLESv2_nvidia.so.2"},
+        {LIBS "/libvdpau_nvidia.so." VERSION, "libvdpau_nvidia.so.1"},
+        {LIBS "/libnvidia-opencl.so." VERSION, "libnvidia-opencl.so.1"},
+        {LIBS "/libnvidia-opticalflow.so." VERSION, "libnvidia-opticalflow.so.1"},
         {"/usr/lib64/libnvidia-ml.so." VERSION, "libnvidia-ml.so.1"},
         /* Of no interest: another version, and no name. */
         {LIBS "/libcuda.so.535.1", "libcuda.so.1"},
@@ -80,16 +86,39 @@ static void test_mounts(void)
     g_autoptr(GPtrArray) all = cuda_door_mounts(door, 0);
     g_autoptr(GPtrArray) few = cuda_door_mounts(door, ENGINE_COMPUTE | ENGINE_DECODE);
 
-    g_assert_cmpuint(all->len, ==, 4 + 5 + 1);
+    g_assert_cmpuint(all->len, ==, 4 + 10 + 1);
     g_assert_cmpstr(mount_to(all, REAL "libcuda.so.1")->from, ==, LIBS "/libcuda.so." VERSION);
     g_assert_cmpstr(mount_to(all, REAL "libnvidia-ml.so.1")->from, ==,
                     LIBS "/nvidia/current/libnvidia-ml.so." VERSION);
     g_assert_nonnull(mount_to(all, REAL "libnvidia-glcore.so." VERSION));
     g_assert_cmpstr(mount_to(all, DOOR)->from, ==, DOOR);
     g_assert_nonnull(mount_to(all, REAL "libnvidia-encode.so.1"));
-    g_assert_cmpuint(few->len, ==, all->len - 1);
+    g_assert_cmpuint(few->len, ==, all->len - 3);
     g_assert_null(mount_to(few, REAL "libnvidia-encode.so.1"));
+    g_assert_null(mount_to(few, REAL "libnvidia-opticalflow.so.1"));
     g_assert_nonnull(mount_to(few, REAL "libnvcuvid.so.1"));
+    g_assert_nonnull(mount_to(few, REAL "libvdpau_nvidia.so.1"));
+    file_tree_free(root);
+}
+
+/* OpenCL never, for nothing holds it to a slice; of GL what Vulkan does not need. */
+static void test_ungoverned(void)
+{
+    HostRoot *root = nvidia_tree();
+    g_autoptr(CudaDoor) door = cuda_door_find(root);
+    g_autoptr(GPtrArray) all = cuda_door_mounts(door, 0);
+    g_autoptr(GPtrArray) compute = cuda_door_mounts(door, ENGINE_COMPUTE);
+
+    g_assert_null(mount_to(all, REAL "libnvidia-opencl.so.1"));
+    g_assert_null(mount_to(compute, REAL "libnvidia-opencl.so.1"));
+    g_assert_nonnull(mount_to(all, REAL "libGLESv2_nvidia.so.2"));
+    g_assert_nonnull(mount_to(all, REAL "libnvidia-opticalflow.so.1"));
+    g_assert_null(mount_to(compute, REAL "libGLESv2_nvidia.so.2"));
+    g_assert_null(mount_to(compute, REAL "libvdpau_nvidia.so.1"));
+    g_assert_null(mount_to(compute, REAL "libnvidia-opticalflow.so.1"));
+    g_assert_nonnull(mount_to(compute, REAL "libGLX_nvidia.so.0"));
+    g_assert_nonnull(mount_to(compute, REAL "libEGL_nvidia.so.0"));
+    g_assert_nonnull(mount_to(compute, REAL "libnvidia-glcore.so." VERSION));
     file_tree_free(root);
 }
 
@@ -122,6 +151,8 @@ static void test_cdi(void)
     assert_not_in_file(&at, CDI_PATH, "nvidia-uvm-tools");
     assert_in_file(&at, CDI_PATH, "\"containerPath\" : \"" REAL "libcuda.so.1\"");
     assert_in_file(&at, CDI_PATH, "\"NVIDIA_VISIBLE_DEVICES=void\"");
+    assert_in_file(&at, CDI_PATH, "\"JULIA_CUDA_USE_COMPAT=false\"");
+    assert_not_in_file(&at, CDI_PATH, "opencl");
     assert_in_file(&at, CDI_PATH,
                    "            \"hookName\" : \"createContainer\",\n"
                    "            \"path\" : \"/usr/lib/mdev-vgpu/vgpu-container-hook\",\n"
@@ -229,6 +260,8 @@ static void test_run(void)
     environment = run_slice();
     g_assert_true(g_variant_lookup(environment, "LD_LIBRARY_PATH", "&s", &path));
     g_assert_cmpstr(path, ==, "/usr/lib/mdev-vgpu/cuda");
+    g_assert_true(g_variant_lookup(environment, "JULIA_CUDA_USE_COMPAT", "&s", &path));
+    g_assert_cmpstr(path, ==, "false");
     assert_link(root, "libcuda.so.1", LIBS "/libcuda.so." VERSION);
     assert_link(root, "libnvidia-ml.so.1", LIBS "/nvidia/current/libnvidia-ml.so." VERSION);
     agent_on_bus_close(&at);
@@ -422,6 +455,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cuda/mounts", test_mounts);
+    g_test_add_func("/cuda/ungoverned", test_ungoverned);
     g_test_add_func("/cuda/incomplete", test_incomplete);
     g_test_add_func("/cuda/cdi", test_cdi);
     g_test_add_func("/cuda/cdi-without-display", test_cdi_without_display);
